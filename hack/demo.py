@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
-The main job at a glance; hack/demo builds and calls this. Starts the fake kubelet, the fake GPU plugin and railmated as
-real processes on real unix sockets, admits pods, and judges every GPU-first pod by tests/integration/optimum.py, which
-shares no code with railmate.
+The main job at a glance; hack/demo builds and calls this. Starts the fake kubelet, the fake GPU
+plugin and railmated as real processes on real unix sockets, admits pods, and judges every GPU-first
+pod by tests/integration/optimum.py, which shares no code with railmate.
 """
 
 import argparse
@@ -20,7 +20,8 @@ from optimum import CLASS, assignment, best_total  # noqa: E402
 DEFAULT = "hgx-h100"
 SIZES = (1, 2, 4, 8)
 ORDERS = ("gpu-first", "vf-first")
-RESOURCES = {"10de": "nvidia.com/gpu", "1002": "amd.com/gpu", "8086": "gpu.intel.com/i915"}  # by PCI vendor
+RESOURCES = {"10de": "nvidia.com/gpu", "1002": "amd.com/gpu",
+             "8086": "gpu.intel.com/i915"}  # by PCI vendor
 COLOURS = {"PIX": 32, "PXB": 36, "PHB": 33, "NODE": 35, "SYS": 31}
 LONGEST = 96  # characters of a value, as printed for people
 
@@ -33,7 +34,8 @@ class Refused(Exception):
 
 def machines():
     folder = os.environ["FIXTURES"]
-    return sorted(n for n in os.listdir(folder) if os.path.exists(os.path.join(folder, n, "host.tree")))
+    return sorted(n for n in os.listdir(folder)
+                  if os.path.exists(os.path.join(folder, n, "host.tree")))
 
 
 def about(name):
@@ -81,7 +83,8 @@ class Show:
         self.machine = node.topo()
         self.pool = usable(self.machine)
         if not self.pool:
-            raise Refused(f"machine '{name}' has no GPUs, or no VFs with an RDMA device: nothing to show")
+            raise Refused(
+                f"machine '{name}' has no GPUs, or no VFs with an RDMA device: nothing to show")
         vendor = next(g["vendor"] for g in self.machine.topo["gpus"])
         self.resource = RESOURCES.get(vendor, "example.com/gpu")
         self.gpus = [g["pci"] for g in self.machine.topo["gpus"] if g["vendor"] == vendor]
@@ -97,7 +100,8 @@ class Show:
         self.free = {d["id"] for d in node.kubelet.resource(VF)["devices"] if d["healthy"]}
 
     def make_room(self, size):
-        if sum(len(p["gpus"]) for p in self.live.values()) + size <= len(self.gpus) and size <= len(self.free):
+        if sum(len(p["gpus"])
+               for p in self.live.values()) + size <= len(self.gpus) and size <= len(self.free):
             return
         for name, pod in self.live.items():
             self.node.kubelet.ask(f"remove {name}")
@@ -107,7 +111,8 @@ class Show:
     def admit(self, order, size):
         self.make_room(size)
         name = f"{order}-{size}"
-        answer = self.node.kubelet.admit(name, f"main:{self.resource}={size},{VF}={size}", order=order)
+        answer = self.node.kubelet.admit(name, f"main:{self.resource}={size},{VF}={size}",
+                                         order=order)
         got = container(answer)
         gpus, vfs = gpus_of(self.machine, answer, resource=self.resource), sorted(vfs_of(answer))
         total, pairs = assignment(self.machine, gpus, vfs)
@@ -124,9 +129,11 @@ class Show:
     def judge(self, pod, size, total, best):
         name = pod["name"]
         if (len(pod["gpus"]), len(set(pod["vfs"]))) != (size, size):
-            self.wrong.append(f"{name} asked for {size} GPUs and VFs and got {pod['gpus']} and {pod['vfs']}")
+            self.wrong.append(
+                f"{name} asked for {size} GPUs and VFs and got {pod['gpus']} and {pod['vfs']}")
         if not set(pod["vfs"]) <= self.free:
-            self.wrong.append(f"{name} got VFs that were not free: {sorted(set(pod['vfs']) - self.free)}")
+            self.wrong.append(
+                f"{name} got VFs that were not free: {sorted(set(pod['vfs']) - self.free)}")
         if pod["order"] == "gpu-first" and total != best:
             self.wrong.append(f"{name} got VFs at a total distance of {total}; {best} was possible")
         for claim in json.loads(pod["env"].get("RAILMATE_RDMA_VF_MAP", "[]")):
@@ -167,13 +174,18 @@ class Text:
         m = show.machine
         places = sorted({m.place[v] for v in show.pool})
         nodes = sorted({n for n in m.numa.values() if n >= 0})
-        self.say(self.paint(f"machine {show.name}", 1) + f": {len(m.gpus)} GPUs, {len(places)} NICs with "
-                 f"{len(show.pool)} VFs in {VF}, " + (f"NUMA nodes {', '.join(map(str, nodes))}" if nodes else "no NUMA"))
+        self.say(
+            self.paint(f"machine {show.name}", 1) +
+            f": {len(m.gpus)} GPUs, {len(places)} NICs with "
+            f"{len(show.pool)} VFs in {VF}, " +
+            (f"NUMA nodes {', '.join(map(str, nodes))}" if nodes else "no NUMA"))
         if show.name != "live":
             self.say(about(show.name))
         self.say()
         self.matrix(show, places)
-        self.say("  PIX: one PCIe switch between them; PXB: several; PHB: the host bridge; NODE: the NUMA node; SYS: beyond")
+        self.say(
+            "  PIX: one PCIe switch between them; PXB: several; PHB: the host bridge; NODE: the NUMA node; SYS: beyond"
+        )
         self.say()
 
     def matrix(self, show, places):
@@ -194,10 +206,13 @@ class Text:
         rdma = {v["pci"]: v["rdma"] for v in show.machine.topo["vfs"]}
         size = len(pod["gpus"])
         first = "GPUs" if pod["order"] == "gpu-first" else "VFs"
-        self.say(self.paint(f"pod {pod['name']}", 1) + f": {size} GPU{'s'[:size > 1]} and as many VFs, {first} first")
+        self.say(
+            self.paint(f"pod {pod['name']}", 1) +
+            f": {size} GPU{'s'[:size > 1]} and as many VFs, {first} first")
         for p in pod["pairs"]:
-            self.say(f"  GPU {self.short(p['gpu'])}  {self.path(p['class'], 4)}  VF {self.short(p['vf'])}  "
-                     f"{rdma[p['vf']]}")
+            self.say(
+                f"  GPU {self.short(p['gpu'])}  {self.path(p['class'], 4)}  VF {self.short(p['vf'])}  "
+                f"{rdma[p['vf']]}")
         self.say("  " + self.verdict(pod, total, best))
         for key, value in sorted(pod["env"].items()):
             self.say(f"  {key}={value if len(value) <= LONGEST else value[:LONGEST - 1] + '…'}")
@@ -215,17 +230,20 @@ class Text:
     def end(self, show):
         judged = [p for p in show.pods if p["order"] == "gpu-first"]
         if not show.wrong:
-            self.say(f"{len(judged)} GPU-first pods, {sum(len(p['pairs']) for p in judged)} pairs: every one the best "
-                     "that was free.")
+            self.say(
+                f"{len(judged)} GPU-first pods, {sum(len(p['pairs']) for p in judged)} pairs: every one the best "
+                "that was free.")
 
 
 # --- the program ---
 
 def parse(argv):
-    p = argparse.ArgumentParser(prog="hack/demo", description="shows railmate's main job", allow_abbrev=False)
+    p = argparse.ArgumentParser(prog="hack/demo", description="shows railmate's main job",
+                                allow_abbrev=False)
     p.add_argument("--json", action="store_true", help="one JSON object on standard output")
     where = p.add_mutually_exclusive_group()
-    where.add_argument("--machine", metavar="NAME", help=f"a machine of tests/fixtures (default {DEFAULT})")
+    where.add_argument("--machine", metavar="NAME",
+                       help=f"a machine of tests/fixtures (default {DEFAULT})")
     where.add_argument("--live", action="store_true", help="this machine")
     where.add_argument("--list", action="store_true", help="name these machines")
     return p.parse_args(argv)
@@ -261,7 +279,8 @@ def main():
         print("demo: interrupted", file=sys.stderr)
         return 130
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done and said; only the interpreter is left
+        signal.signal(signal.SIGINT,
+                      signal.SIG_IGN)  # all is done and said; only the interpreter is left
     return 1
 
 

@@ -83,6 +83,8 @@ extern const char *const conf_versions[]; /* ends with NULL */
 /* ret->version is set as soon as it is known, also on failure: errors carry it. */
 int conf_read(const char *text, size_t len, const struct settings *s, struct arena *a,
 	      struct conf *ret, struct cni_error *e);
+/* A name of the specification: a letter or digit, then these and "_.-". */
+bool conf_is_name(const char *s);
 /*
  * Does a plugin find this field under that key? Those in Go do in any case, and take a long s
  * (U+017F) for an s, a Kelvin sign (U+212A) for a k.

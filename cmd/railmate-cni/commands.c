@@ -58,17 +58,6 @@ static const char *arg(const struct invocation *in, const char *name)
 	return "";
 }
 
-static enum cni_code code_of(int r)
-{
-	static const int again[] = { ECONNREFUSED, ECONNRESET, ETIMEDOUT, EAGAIN, EBUSY };
-
-	for (size_t i = 0; i < ARRAY_LEN(again); i++) {
-		if (r == -again[i])
-			return CNI_TRY_AGAIN;
-	}
-	return r == -ENOENT ? CNI_NO_SLOT : CNI_IO;
-}
-
 static int bind_slot(const struct invocation *in, struct control_bound *ret, struct cni_error *e)
 {
 	const struct control_request request = { CONTROL_BIND,
@@ -79,12 +68,19 @@ static int bind_slot(const struct invocation *in, struct control_bound *ret, str
 						 NULL };
 	struct control_reply reply;
 	struct err err = { 0 };
+	bool again;
 	int r;
 
 	r = control_ask(in->settings.control_socket, &request, BIND_TIMEOUT_MS, in->arena, &reply,
 			&err);
+	again = r == -ECONNREFUSED || r == -ECONNRESET || r == -ETIMEDOUT || r == -EAGAIN ||
+		r == -EBUSY;
 	if (r < 0)
-		return cni_from(e, code_of(r), &err);
+		return cni_from(e,
+				again	       ? CNI_TRY_AGAIN
+				: r == -ENOENT ? CNI_NO_SLOT
+					       : CNI_IO,
+				&err);
 	for (size_t i = 0; i < reply.n_bound; i++) {
 		if (str_eq(reply.bound[i].slot, in->conf.id) &&
 		    conf_is_pci_address(reply.bound[i].vf)) {
@@ -188,27 +184,10 @@ static void undo(const struct invocation *in, const struct made *made)
 		forget_ours(in, made);
 }
 
-static int attach(const struct invocation *in, const struct made *made, struct cni_error *e)
-{
-	struct plugin_result result;
-
-	if (run_delegate(in, made->vf, &result, e) < 0) {
-		undo(in, made);
-		return -1;
-	}
-	if (!result.status && !result.json) {
-		undo(in, made);
-		return cni_set(e, CNI_DELEGATE, "%s says it is done, but prints no result",
-			       in->conf.type);
-	}
-	if (result.status)
-		undo(in, made);
-	return print_result(&result, e);
-}
-
 static int add_slot(const struct invocation *in, struct cni_error *e)
 {
 	struct control_bound bound;
+	struct plugin_result result;
 	struct made made;
 	const char *program;
 
@@ -221,7 +200,16 @@ static int add_slot(const struct invocation *in, struct cni_error *e)
 		remove_devinfo(in, made.devinfo);
 		return -1;
 	}
-	return attach(in, &made, e);
+	if (run_delegate(in, made.vf, &result, e) < 0) {
+		undo(in, &made);
+		return -1;
+	}
+	if (result.status || !result.json)
+		undo(in, &made);
+	if (!result.status && !result.json)
+		return cni_set(e, CNI_DELEGATE, "%s says it is done, but prints no result",
+			       in->conf.type);
+	return print_result(&result, e);
 }
 
 int command_add(const struct invocation *in, struct cni_error *e)
@@ -231,9 +219,7 @@ int command_add(const struct invocation *in, struct cni_error *e)
 	if (!in->conf.id)
 		return cni_set(
 			e, CNI_CONFIG,
-			"network %s: no \"deviceID\" came; its NetworkAttachmentDefinition needs the "
-			"annotation "
-			"k8s.v1.cni.cncf.io/resourceName, and the pod the resource",
+			"network %s: no \"deviceID\" came; its NetworkAttachmentDefinition needs the annotation k8s.v1.cni.cncf.io/resourceName, and the pod the resource",
 			in->conf.name);
 	if (conf_is_pci_address(in->conf.id))
 		return forward(in, in->conf.id, e);

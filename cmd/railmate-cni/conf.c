@@ -31,18 +31,6 @@ bool conf_is_pci_address(const char *id)
 	return bdf_parse(id, &bdf) == 0;
 }
 
-/* A name of the specification: a letter or digit, then these and "_.-". */
-static bool is_name(const char *s)
-{
-	if (!s || !isalnum((unsigned char)*s))
-		return false;
-	for (; *s; s++) {
-		if (!isalnum((unsigned char)*s) && !strchr("_.-", *s))
-			return false;
-	}
-	return true;
-}
-
 /* A string, or absent: otherwise it is refused rather than passed over. */
 static int get_string(const struct item *object, const char *key, const char **ret,
 		      struct cni_error *e)
@@ -60,6 +48,14 @@ static int get_string(const struct item *object, const char *key, const char **r
 	return 0;
 }
 
+bool conf_is_name(const char *s)
+{
+	static const char legal[] =
+		"_.-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+	return *s && !strchr("_.-", *s) && !s[strspn(s, legal)];
+}
+
 static int read_names(struct conf *c, struct cni_error *e)
 {
 	if (c->top->type != ITEM_OBJECT)
@@ -72,7 +68,7 @@ static int read_names(struct conf *c, struct cni_error *e)
 			       c->version ? c->version : "is missing: it");
 	if (get_string(c->top, "name", &c->name, e) < 0)
 		return -1;
-	if (!is_name(c->name))
+	if (!c->name || !conf_is_name(c->name))
 		return cni_set(e, CNI_CONFIG, "the network configuration has no proper \"name\"");
 	return 0;
 }
@@ -83,8 +79,7 @@ static int read_delegate(struct conf *c, struct cni_error *e)
 	if (!c->delegate || c->delegate->type != ITEM_OBJECT)
 		return cni_set(
 			e, CNI_CONFIG,
-			"network %s: \"delegate\" has to be an object: the plugin that attaches the VF, "
-			"as {\"type\": \"sriov\"}",
+			"network %s: \"delegate\" has to be an object: the plugin that attaches the VF, as {\"type\": \"sriov\"}",
 			c->name);
 	if (get_string(c->delegate, "type", &c->type, e) < 0)
 		return -1;
@@ -100,11 +95,14 @@ static int read_delegate(struct conf *c, struct cni_error *e)
 	return 0;
 }
 
-/* Multus writes it twice: for every plugin, and for those with the capability. */
-static int read_id(struct conf *c, struct cni_error *e)
+/*
+ * Multus writes the device twice: for every plugin, and for those with the capability. It names a
+ * file of the directory for device-info files; what a network names is none of ours elsewhere.
+ */
+static int read_device(struct conf *c, const struct settings *s, struct cni_error *e)
 {
 	const struct item *runtime = item_get(c->top, "runtimeConfig");
-	const char *also = NULL;
+	const char *also = NULL, *path = NULL;
 
 	if (get_string(c->top, "deviceID", &c->id, e) < 0 ||
 	    get_string(runtime, "deviceID", &also, e) < 0)
@@ -115,15 +113,7 @@ static int read_id(struct conf *c, struct cni_error *e)
 			       c->name);
 	if (!c->id)
 		c->id = also;
-	return 0;
-}
-
-/* Multus names a file of the directory for them; what a network names is none of ours elsewhere. */
-static int read_devinfo(struct conf *c, const struct settings *s, struct cni_error *e)
-{
-	const char *path = NULL;
-
-	if (get_string(item_get(c->top, "runtimeConfig"), "CNIDeviceInfoFile", &path, e) < 0)
+	if (get_string(runtime, "CNIDeviceInfoFile", &path, e) < 0)
 		return -1;
 	if (path && devinfo_name(s->devinfo_dir, path))
 		c->devinfo = path;
@@ -132,39 +122,31 @@ static int read_devinfo(struct conf *c, const struct settings *s, struct cni_err
 	return 0;
 }
 
-/* Paths that a network could name before: they are the node's. One that says the same as the node
- * does no harm. */
-static void find_misplaced(struct conf *c, const struct settings *s, struct arena *a)
-{
-	static const char *const keys[] = { "controlSocket", "stateDir" };
-
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		const struct item *item = item_get(c->top, keys[i]);
-		const char *here = settings_get(s, keys[i]);
-
-		if (!item || item->type == ITEM_NULL || str_eq(item_string(c->top, keys[i]), here))
-			continue;
-		c->misplaced = arena_printf(
-			a,
-			"network %s: a network does not name paths of the node: take \"%s\" out "
-			"of it; on this node it is %s, which root can change in %s",
-			c->name, keys[i], here, settings_path());
-		return;
-	}
-}
-
 int conf_read(const char *text, size_t len, const struct settings *s, struct arena *a,
 	      struct conf *ret, struct cni_error *e)
 {
+	static const char *const misplaced[] = { "controlSocket", "stateDir" };
 	struct err err = { 0 };
 
 	*ret = (struct conf) { 0 };
 	if (document_parse(text, len, "network configuration", a, &ret->top, &err) < 0)
 		return cni_from(e, CNI_DECODE, &err);
-	if (read_names(ret, e) < 0 || read_delegate(ret, e) < 0 || read_id(ret, e) < 0 ||
-	    read_devinfo(ret, s, e) < 0)
+	if (read_names(ret, e) < 0 || read_delegate(ret, e) < 0 || read_device(ret, s, e) < 0)
 		return -1;
-	find_misplaced(ret, s, a);
+
+	/* Paths that a network could name before: they are the node's. One that says the same as
+	 * the node does no harm. */
+	for (size_t i = 0; i < ARRAY_LEN(misplaced) && !ret->misplaced; i++) {
+		const char *key = misplaced[i], *here = settings_get(s, key);
+		const struct item *item = item_get(ret->top, key);
+
+		if (!item || item->type == ITEM_NULL || str_eq(item_string(ret->top, key), here))
+			continue;
+		ret->misplaced = arena_printf(
+			a,
+			"network %s: a network does not name paths of the node: take \"%s\" out of it; on this node it is %s, which root can change in %s",
+			ret->name, key, here, settings_path());
+	}
 	return 0;
 }
 
@@ -201,41 +183,26 @@ static bool is_of_runtime(const char *key)
 	       str_starts(key, DEV_PREFIX);
 }
 
-static bool runtime_says(const struct item *top, const char *key)
-{
-	for (size_t i = 0; i < top->n_kids; i++) {
-		if (is_of_runtime(top->kids[i].key) && conf_is_field(key, top->kids[i].key))
-			return true;
-	}
-	return false;
-}
-
-/* The VF is what railmated says. host-device looks at its own keys before it looks at pciBusID. */
-static bool is_ours_to_say(const struct conf *c, const char *key)
-{
-	static const char *const always[] = { "cniVersion", "name", "deviceID", "pciBusID", NULL };
-	static const char *const host_device[] = { "device", "hwaddr", "kernelpath", NULL };
-
-	return is_one_of(key, always) ||
-	       (str_eq(c->type, "host-device") && is_one_of(key, host_device));
-}
-
 static void pass_on(struct json *j, const struct item *item)
 {
 	json_key(j, item->key);
 	json_put_raw(j, item->text, item->text_len);
 }
 
-/* With the VF in the slot's place, and only the file that may be one. */
-static void pass_runtime_config(struct json *j, const struct conf *c, const struct item *runtime,
-				const char *vf)
+/* "runtimeConfig" with the VF in the slot's place, and only the file that may be one. */
+static void pass_of_runtime(struct json *j, const struct conf *c, const struct item *item,
+			    const char *vf)
 {
 	bool has_id = false;
 
-	json_key(j, runtime->key);
+	if (!conf_is_field(item->key, "runtimeConfig") || item->type != ITEM_OBJECT) {
+		pass_on(j, item);
+		return;
+	}
+	json_key(j, item->key);
 	json_begin_object(j);
-	for (size_t i = 0; i < runtime->n_kids; i++) {
-		const struct item *kid = &runtime->kids[i];
+	for (size_t i = 0; i < item->n_kids; i++) {
+		const struct item *kid = &item->kids[i];
 
 		if (conf_is_field(kid->key, "deviceID"))
 			has_id = true;
@@ -248,17 +215,10 @@ static void pass_runtime_config(struct json *j, const struct conf *c, const stru
 	json_end_object(j);
 }
 
-static void pass_of_runtime(struct json *j, const struct conf *c, const struct item *item,
-			    const char *vf)
-{
-	if (conf_is_field(item->key, "runtimeConfig") && item->type == ITEM_OBJECT)
-		pass_runtime_config(j, c, item, vf);
-	else
-		pass_on(j, item);
-}
-
 void conf_for_delegate(const struct conf *c, const char *vf, struct strbuf *out)
 {
+	static const char *const always[] = { "cniVersion", "name", "deviceID", "pciBusID", NULL };
+	static const char *const host_device[] = { "device", "hwaddr", "kernelpath", NULL };
 	struct json j;
 
 	json_init(&j, out, 0);
@@ -267,8 +227,15 @@ void conf_for_delegate(const struct conf *c, const char *vf, struct strbuf *out)
 	json_kv_string(&j, "name", c->name);
 	for (size_t i = 0; i < c->delegate->n_kids; i++) {
 		const struct item *kid = &c->delegate->kids[i];
+		/* The VF is what railmated says. host-device looks at its own keys before it looks
+		 * at pciBusID. */
+		bool is_ours = is_one_of(kid->key, always) ||
+			       (str_eq(c->type, "host-device") && is_one_of(kid->key, host_device));
 
-		if (!is_ours_to_say(c, kid->key) && !runtime_says(c->top, kid->key))
+		for (size_t k = 0; k < c->top->n_kids; k++)
+			is_ours |= is_of_runtime(c->top->kids[k].key) &&
+				   conf_is_field(kid->key, c->top->kids[k].key);
+		if (!is_ours)
 			pass_of_runtime(&j, c, kid, vf);
 	}
 	for (size_t i = 0; i < c->top->n_kids; i++) {

@@ -37,6 +37,14 @@ static void put_devinfo(const struct control_bound *bound, struct strbuf *out)
 	if (bound->rdma && *bound->rdma)
 		json_kv_string(&j, "rdma-device", bound->rdma);
 	json_end_object(&j);
+	if (bound->rail >= 0) {
+		json_key(&j, "railmate");
+		json_begin_object(&j);
+		json_kv_int(&j, "rail", bound->rail);
+		if (bound->plane >= 0)
+			json_kv_int(&j, "plane", bound->plane);
+		json_end_object(&j);
+	}
 	json_end_object(&j);
 }
 

@@ -20,18 +20,6 @@ struct collection {
 	bool failed;
 };
 
-static bool is_valid(const struct item *valid, const char *container, const char *ifname)
-{
-	for (size_t i = 0; i < valid->n_kids; i++) {
-		const struct item *one = &valid->kids[i];
-
-		if (str_eq(item_string(one, "containerID"), container) &&
-		    str_eq(item_string(one, "ifname"), ifname))
-			return true;
-	}
-	return false;
-}
-
 /* The first failure is told; the others do not stop it. */
 static void note_failure(struct collection *c, const struct cni_error *e)
 {
@@ -62,11 +50,12 @@ static int take_down(struct collection *c, const char *container, const char *if
 	return 0;
 }
 
-static int look_at(void *arg, const char *container, const char *ifname)
+static int check_one(void *arg, const char *container, const char *ifname)
 {
 	struct collection *c = arg;
 	struct cni_error e = { 0 };
 	struct err err = { 0 };
+	bool valid = false;
 	struct state s;
 	int r;
 
@@ -78,40 +67,34 @@ static int look_at(void *arg, const char *container, const char *ifname)
 		note_failure(c, &e);
 		return 0;
 	}
-	if (str_eq(s.network, c->in->conf.name) && !is_valid(c->valid, container, ifname) &&
+	for (size_t i = 0; i < c->valid->n_kids; i++)
+		valid |= str_eq(item_string(&c->valid->kids[i], "containerID"), container) &&
+			 str_eq(item_string(&c->valid->kids[i], "ifname"), ifname);
+	if (str_eq(s.network, c->in->conf.name) && !valid &&
 	    take_down(c, container, ifname, &s, &e) < 0)
 		note_failure(c, &e);
 	return 0;
 }
 
-/* The delegate keeps books, too. */
-static int collect_delegate(struct collection *c)
-{
-	_cleanup_strbuf_ struct strbuf conf = STRBUF_INIT;
-	const struct invocation *in = c->in;
-	struct plugin_result result;
-	struct cni_error e = { 0 };
-	const char *program;
-
-	conf_for_delegate(&in->conf, NULL, &conf);
-	if (plugin_find(in->conf.type, in->env.path, in->arena, &program, &e) < 0 ||
-	    plugin_run(program, &in->env, conf.s, conf.len, in->arena, &result, &e) < 0) {
-		note_failure(c, &e);
-		return -1;
-	}
-	return c->failed ? -1 : print_result(&result, c->e);
-}
-
 int command_gc(const struct invocation *in, struct cni_error *e)
 {
 	struct collection c = { .in = in, .e = e, .valid = item_get(in->conf.top, VALID) };
+	_cleanup_strbuf_ struct strbuf conf = STRBUF_INIT;
+	struct cni_error own = { 0 };
+	struct plugin_result result;
 	struct err err = { 0 };
+	const char *program;
 
 	/* Without the list everything would be taken down. */
 	if (!c.valid || c.valid->type != ITEM_LIST)
 		return cni_set(e, CNI_CONFIG, "network %s: GC came without the list \"" VALID "\"",
 			       in->conf.name);
-	if (state_each(in->settings.state_dir, look_at, &c, &err) < 0)
+	if (state_each(in->settings.state_dir, check_one, &c, &err) < 0)
 		return cni_from(e, CNI_IO, &err);
-	return collect_delegate(&c);
+	/* The delegate keeps books, too. */
+	conf_for_delegate(&in->conf, NULL, &conf);
+	if (plugin_find(in->conf.type, in->env.path, in->arena, &program, &own) < 0 ||
+	    plugin_run(program, &in->env, conf.s, conf.len, in->arena, &result, &own) < 0)
+		note_failure(&c, &own);
+	return c.failed ? -1 : print_result(&result, e);
 }

@@ -5,7 +5,6 @@
  */
 #include "cni.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,8 +72,11 @@ static const struct command commands[] = {
 	{ "STATUS", PATH, command_status },
 };
 
-static int check_needs(const struct cni_env *env, int needs, struct cni_error *e)
+/* What is needed is there. Container and interface become part of a file's name, the interface is
+ * as the kernel takes it. */
+static int check_environment(const struct cni_env *env, int needs, struct cni_error *e)
 {
+	const char *id = env->container, *ifname = env->ifname;
 	const struct {
 		int need;
 		const char *name, *value;
@@ -89,38 +91,10 @@ static int check_needs(const struct cni_env *env, int needs, struct cni_error *e
 		if (needs & rows[i].need && (!rows[i].value || !*rows[i].value))
 			return cni_set(e, CNI_ENVIRONMENT, "%s is not set", rows[i].name);
 	}
-	return 0;
-}
-
-static bool is_container_id(const char *s)
-{
-	if (!isalnum((unsigned char)*s) || strlen(s) > ID_MAX)
-		return false;
-	for (; *s; s++) {
-		if (!isalnum((unsigned char)*s) && !strchr("_.-", *s))
-			return false;
-	}
-	return true;
-}
-
-/* As the kernel takes it. */
-static bool is_ifname(const char *s)
-{
-	if (strlen(s) > IFNAME_MAX || !strcmp(s, ".") || !strcmp(s, ".."))
-		return false;
-	for (; *s; s++) {
-		if (*s == '/' || *s == ':' || isspace((unsigned char)*s))
-			return false;
-	}
-	return true;
-}
-
-/* Both become part of a file's name. */
-static int check_names(const struct cni_env *env, int needs, struct cni_error *e)
-{
-	if (needs & CONTAINER && !is_container_id(env->container))
+	if (needs & CONTAINER && (!conf_is_name(id) || strlen(id) > ID_MAX))
 		return cni_set(e, CNI_ENVIRONMENT, "CNI_CONTAINERID is no container id");
-	if (needs & IFNAME && !is_ifname(env->ifname))
+	if (needs & IFNAME && (strlen(ifname) > IFNAME_MAX || !strcmp(ifname, ".") ||
+			       !strcmp(ifname, "..") || ifname[strcspn(ifname, "/: \t\n\v\f\r")]))
 		return cni_set(e, CNI_ENVIRONMENT, "CNI_IFNAME is no name of an interface");
 	return 0;
 }
@@ -170,16 +144,8 @@ static int print_version(const struct strbuf *input, struct arena *a)
 
 /* --- --- */
 
-static const struct command *find_command(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-		if (!strcmp(name, commands[i].name))
-			return &commands[i];
-	}
-	return NULL;
-}
-
-static int read_all(struct invocation *in, const struct strbuf *input, struct cni_error *e)
+static int run(struct invocation *in, const struct command *command, const struct strbuf *input,
+	       struct cni_error *e)
 {
 	struct err err = { 0 };
 
@@ -189,22 +155,7 @@ static int read_all(struct invocation *in, const struct strbuf *input, struct cn
 		return -1;
 	if (in->conf.misplaced)
 		fprintf(stderr, "railmate-cni: %s\n", in->conf.misplaced);
-	return 0;
-}
-
-static int run(struct invocation *in, const struct command *command, const struct strbuf *input)
-{
-	struct cni_error e = { 0 };
-	int r;
-
-	r = read_all(in, input, &e);
-	if (r == 0)
-		r = check_needs(&in->env, command->needs, &e);
-	if (r == 0)
-		r = check_names(&in->env, command->needs, &e);
-	if (r == 0)
-		r = command->run(in, &e);
-	return r < 0 ? print_error(&e, in->conf.version) : r;
+	return check_environment(&in->env, command->needs, e) < 0 ? -1 : command->run(in, e);
 }
 
 static int serve(const char *name)
@@ -215,19 +166,25 @@ static int serve(const char *name)
 				 .env = { name, getenv("CNI_CONTAINERID"), getenv("CNI_NETNS"),
 					  getenv("CNI_IFNAME"), getenv("CNI_ARGS"),
 					  getenv("CNI_PATH") } };
-	const struct command *command = find_command(name);
-	struct cni_error e;
+	const struct command *command = NULL;
+	struct cni_error e = { 0 };
+	int r;
 
 	if (read_input(&input, &e) < 0)
 		return print_error(&e, NULL);
 	if (!strcmp(name, "VERSION"))
 		return print_version(&input, arena);
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		if (!strcmp(name, commands[i].name))
+			command = &commands[i];
+	}
 	if (!command) {
 		cni_set(&e, CNI_ENVIRONMENT, "CNI_COMMAND '%s' is not known",
 			document_shown(name, arena));
 		return print_error(&e, NULL);
 	}
-	return run(&in, command, &input);
+	r = run(&in, command, &input, &e);
+	return r < 0 ? print_error(&e, in.conf.version) : r;
 }
 
 static int end_output(void)
@@ -238,26 +195,22 @@ static int end_output(void)
 	return EXIT_FAILED;
 }
 
-/* The settings first: the program that is there already reads them as well. */
-static int install(const char *dir, const char *config)
-{
-	struct err err = { 0 };
-
-	if ((config && install_settings(config, &err) < 0) || install_into(dir, &err) < 0) {
-		fprintf(stderr, "railmate-cni: %s\n", err.msg);
-		return EXIT_FAILED;
-	}
-	printf("railmate-cni " RAILMATE_VERSION " is in %s\n", dir);
-	return end_output();
-}
-
 int main(int argc, char **argv)
 {
 	const char *command = getenv("CNI_COMMAND");
+	struct err err = { 0 };
 
 	if ((argc == 3 || (argc == 5 && !strcmp(argv[3], "--config"))) &&
-	    !strcmp(argv[1], "--install"))
-		return install(argv[2], argc == 5 ? argv[4] : NULL);
+	    !strcmp(argv[1], "--install")) {
+		/* The settings first: the program that is there already reads them as well. */
+		if ((argc == 5 && install_settings(argv[4], &err) < 0) ||
+		    install_into(argv[2], &err) < 0) {
+			fprintf(stderr, "railmate-cni: %s\n", err.msg);
+			return EXIT_FAILED;
+		}
+		printf("railmate-cni " RAILMATE_VERSION " is in %s\n", argv[2]);
+		return end_output();
+	}
 	if (argc == 2 && !strcmp(argv[1], "--help")) {
 		fputs(usage_text, stdout);
 		return end_output();

@@ -20,13 +20,6 @@
 
 extern char **environ;
 
-static bool is_program(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
 bool plugin_is_name(const char *type)
 {
 	size_t len = strlen(type);
@@ -50,8 +43,10 @@ int plugin_find(const char *type, const char *dirs, struct arena *a, const char 
 			       document_shown(type, a));
 	while ((dir = strsep(&rest, ":"))) {
 		const char *path = arena_printf(a, "%s/%s", dir, type);
+		struct stat st;
 
-		if (*dir && is_program(path)) {
+		if (*dir && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+		    access(path, X_OK) == 0) {
 			*ret = path;
 			return 0;
 		}
@@ -104,24 +99,21 @@ static char **make_environment(const struct cni_env *env, struct arena *a)
 	return v;
 }
 
-static int spawn(const char *path, char **env, int in, int out, pid_t *ret)
+/* Until it has ended; ret: its exit status. */
+static int execute(const char *path, char **env, int in, int out, int *ret, struct cni_error *e)
 {
 	char *argv[] = { (char *)path, NULL };
 	posix_spawn_file_actions_t actions;
-	int r;
+	int r, status;
+	pid_t pid;
 
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-	r = posix_spawn(ret, path, &actions, NULL, argv, env);
+	r = posix_spawn(&pid, path, &actions, NULL, argv, env);
 	posix_spawn_file_actions_destroy(&actions);
-	return r;
-}
-
-static int wait_for(const char *path, pid_t pid, int *ret, struct cni_error *e)
-{
-	int status;
-
+	if (r)
+		return cni_set(e, CNI_DELEGATE, "cannot run %s: %s", path, strerror(r));
 	while (waitpid(pid, &status, 0) < 0) {
 		if (errno != EINTR)
 			return cni_set(e, CNI_IO, "cannot wait for %s: %m", path);
@@ -130,22 +122,6 @@ static int wait_for(const char *path, pid_t pid, int *ret, struct cni_error *e)
 		return cni_set(e, CNI_DELEGATE, "%s was killed: %s", path,
 			       strsignal(WTERMSIG(status)));
 	*ret = WEXITSTATUS(status);
-	return 0;
-}
-
-static int read_output(const char *path, int fd, struct arena *a, const char **ret, size_t *ret_len,
-		       struct cni_error *e)
-{
-	struct stat st;
-	char *text;
-
-	if (fstat(fd, &st) < 0 || st.st_size > OUTPUT_MAX)
-		return cni_set(e, CNI_DELEGATE, "%s printed more than %d bytes", path, OUTPUT_MAX);
-	text = arena_alloc(a, (size_t)st.st_size + 1);
-	if (pread(fd, text, (size_t)st.st_size, 0) != st.st_size)
-		return cni_set(e, CNI_IO, "cannot read what %s printed: %m", path);
-	*ret = text;
-	*ret_len = (size_t)st.st_size;
 	return 0;
 }
 
@@ -165,26 +141,13 @@ int plugin_judge(const char *path, int status, const char *text, size_t len, str
 	return 0;
 }
 
-static int run(const char *path, char **env, int in, int out, struct arena *a,
-	       struct plugin_result *ret, struct cni_error *e)
-{
-	const char *text = NULL;
-	int r, status = 0;
-	size_t len = 0;
-	pid_t pid;
-
-	r = spawn(path, env, in, out, &pid);
-	if (r)
-		return cni_set(e, CNI_DELEGATE, "cannot run %s: %s", path, strerror(r));
-	if (wait_for(path, pid, &status, e) < 0 || read_output(path, out, a, &text, &len, e) < 0)
-		return -1;
-	return plugin_judge(path, status, text, len, a, ret, e);
-}
-
 int plugin_run(const char *program, const struct cni_env *env, const char *conf, size_t len,
 	       struct arena *a, struct plugin_result *ret, struct cni_error *e)
 {
 	_cleanup_close_ int in = -1, out = -1;
+	struct stat st;
+	int status;
+	char *text;
 
 	in = memory_file("conf", conf, len, e);
 	if (in < 0)
@@ -192,5 +155,13 @@ int plugin_run(const char *program, const struct cni_env *env, const char *conf,
 	out = memory_file("result", "", 0, e);
 	if (out < 0)
 		return -1;
-	return run(program, make_environment(env, a), in, out, a, ret, e);
+	if (execute(program, make_environment(env, a), in, out, &status, e) < 0)
+		return -1;
+	if (fstat(out, &st) < 0 || st.st_size > OUTPUT_MAX)
+		return cni_set(e, CNI_DELEGATE, "%s printed more than %d bytes", program,
+			       OUTPUT_MAX);
+	text = arena_alloc(a, (size_t)st.st_size + 1);
+	if (pread(out, text, (size_t)st.st_size, 0) != st.st_size)
+		return cni_set(e, CNI_IO, "cannot read what %s printed: %m", program);
+	return plugin_judge(program, status, text, (size_t)st.st_size, a, ret, e);
 }

@@ -53,21 +53,6 @@ const char *settings_path(void)
 	return path && *path ? path : SETTINGS_FILE;
 }
 
-/* An absolute path, without the slashes at its end. */
-static int set_path(const struct item *item, const char *name, struct arena *a, const char **ret,
-		    struct err *err)
-{
-	size_t len = item->type == ITEM_STRING ? strlen(item->string) : 0;
-
-	while (len > 1 && item->string[len - 1] == '/')
-		len--;
-	if (len < 2 || item->string[0] != '/')
-		return err_set(err, EINVAL, "%s:%d: \"%s\" has to be an absolute path", name,
-			       item->line, item->key);
-	*ret = arena_printf(a, "%.*s", (int)len, item->string);
-	return 0;
-}
-
 int settings_parse(const char *text, size_t len, const char *name, struct arena *a,
 		   struct settings *ret, struct err *err)
 {
@@ -83,16 +68,19 @@ int settings_parse(const char *text, size_t len, const char *name, struct arena 
 	for (size_t i = 0; i < top->n_kids; i++) {
 		const struct item *kid = &top->kids[i];
 		const char **value = find(&s, kid->key);
+		size_t n = kid->type == ITEM_STRING ? strlen(kid->string) : 0;
 
 		if (!value)
 			return err_set(
 				err, EINVAL,
-				"%s:%d: there is no key \"%s\", only controlSocket, stateDir and "
-				"deviceInfoDir",
+				"%s:%d: there is no key \"%s\", only controlSocket, stateDir and deviceInfoDir",
 				name, kid->line, document_shown(kid->key, a));
-		r = set_path(kid, name, a, value, err);
-		if (r < 0)
-			return r;
+		while (n > 1 && kid->string[n - 1] == '/')
+			n--;
+		if (n < 2 || kid->string[0] != '/')
+			return err_set(err, EINVAL, "%s:%d: \"%s\" has to be an absolute path",
+				       name, kid->line, kid->key);
+		*value = arena_printf(a, "%.*s", (int)n, kid->string);
 	}
 	*ret = s;
 	return 0;

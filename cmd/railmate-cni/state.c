@@ -134,16 +134,6 @@ int state_remove(const char *dir, const char *container, const char *ifname, str
 	return file_sync_dir(fd, dir, err);
 }
 
-/* A temporary file of one that was killed. */
-static void sweep(int dir, const char *name)
-{
-	struct stat st;
-
-	if (strchr(name, BETWEEN) && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    S_ISREG(st.st_mode) && st.st_mtim.tv_sec + LEFT_BEHIND_S < clock_wall_ms() / 1000)
-		unlinkat(dir, name, 0);
-}
-
 int state_each(const char *dir, int (*fn)(void *arg, const char *container, const char *ifname),
 	       void *arg, struct err *err)
 {
@@ -161,9 +151,13 @@ int state_each(const char *dir, int (*fn)(void *arg, const char *container, cons
 	while (!r && (entry = readdir(d))) {
 		_cleanup_free_ char *container = xstrdup(entry->d_name);
 		char *between = strchr(container, BETWEEN);
+		struct stat st;
 
-		if (container[0] == '.') {
-			sweep(fd, container);
+		if (container[0] == '.') { /* a temporary file, perhaps of one that was killed */
+			if (between && fstatat(fd, container, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			    S_ISREG(st.st_mode) &&
+			    st.st_mtim.tv_sec + LEFT_BEHIND_S < clock_wall_ms() / 1000)
+				unlinkat(fd, container, 0);
 		} else if (between) {
 			*between = '\0';
 			r = fn(arg, container, between + 1);

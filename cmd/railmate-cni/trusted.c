@@ -37,13 +37,6 @@ static int check_owner(int fd, const char *path, mode_t type, struct err *err)
 	return 0;
 }
 
-static int fail_open(const char *path, struct err *err)
-{
-	if (errno == ELOOP)
-		return err_set(err, EPERM, "%s is not trusted: it is a symbolic link", path);
-	return err_sys(err, "open %s", path);
-}
-
 int trusted_open_dir(const char *path, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -66,7 +59,9 @@ int trusted_read(int dir, const char *name, const char *path, struct arena *a, c
 	int r;
 
 	if (fd < 0)
-		return fail_open(path, err);
+		return errno == ELOOP ? err_set(err, EPERM,
+						"%s is not trusted: it is a symbolic link", path)
+				      : err_sys(err, "open %s", path);
 	r = check_owner(fd, path, S_IFREG, err);
 	if (r < 0)
 		return r;

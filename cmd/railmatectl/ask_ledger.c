@@ -33,12 +33,6 @@ static int ask_daemon(const char *socket, struct arena *a, struct ledger_answer 
 			   err);
 }
 
-/* Not there, or not able to answer: its ledger is on the disk. */
-static bool is_down(int r)
-{
-	return r == -ECONNREFUSED || r == -ETIMEDOUT || r == -ECONNRESET;
-}
-
 int ask_ledger(const struct ledger_source *source, struct arena *a, struct ledger_answer *ret,
 	       struct err *err)
 {
@@ -46,7 +40,7 @@ int ask_ledger(const struct ledger_source *source, struct arena *a, struct ledge
 	struct err why = { 0 }, disk = { 0 };
 	int r = ask_daemon(source->socket, a, &answer, err);
 
-	if (r < 0 && is_down(r)) {
+	if (r < 0 && (r == -ECONNREFUSED || r == -ETIMEDOUT || r == -ECONNRESET)) {
 		why = *err;
 		r = ledger_file_peek(source->state_dir, &answer.ledger, &disk);
 		if (r == -ENOENT)

@@ -11,6 +11,13 @@
 #include "pool/node.h"
 #include "railmatectl.h"
 
+const int doctor_codes[DOCTOR_VERDICT_MAX] = {
+	[DOCTOR_PASS] = EXIT_DONE,
+	[DOCTOR_WARN] = 5,
+	[DOCTOR_FAIL] = 6,
+	[DOCTOR_UNKNOWN] = 7,
+};
+
 struct request {
 	const char *only, *explain, *manifest, *role;
 	bool json, list;
@@ -30,27 +37,8 @@ static void patient_done(struct patient *p)
 	machine_close(&p->machine);
 }
 
-static int examine(struct patient *p, const struct request *req)
-{
-	struct err err = { 0 };
-	int r = machine_open(&p->machine);
-
-	if (r != EXIT_DONE)
-		return r;
-	p->facts = doctor_gather(p->machine.root, p->machine.node->inv, p->machine.node->topo);
-	if (doctor_run(p->facts, req->only, &p->report, &err) < 0)
-		return fail(EXIT_USAGE, "%s", err.msg);
-	return EXIT_DONE;
-}
-
 static int print_report(const struct patient *p, bool as_json)
 {
-	static const int codes[DOCTOR_VERDICT_MAX] = {
-		[DOCTOR_PASS] = EXIT_DONE,
-		[DOCTOR_WARN] = 5,
-		[DOCTOR_FAIL] = 6,
-		[DOCTOR_UNKNOWN] = 7,
-	};
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 	struct json j;
 	int r;
@@ -63,7 +51,7 @@ static int print_report(const struct patient *p, bool as_json)
 		doctor_text(p->facts, p->report, &out);
 	}
 	r = print_out(&out);
-	return r == EXIT_DONE ? codes[doctor_report_verdict(p->report)] : r;
+	return r == EXIT_DONE ? doctor_codes[doctor_report_verdict(p->report)] : r;
 }
 
 /* An empty standard output has nothing in it that could be applied by mistake. */
@@ -109,18 +97,6 @@ static void put_checks_json(const char *id, struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
-static int print_list(bool as_json)
-{
-	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-
-	if (as_json)
-		put_checks_json(NULL, &out);
-	for (size_t i = 0; !as_json && i < doctor_n_checks(); i++)
-		strbuf_printf(&out, "%-17s %s\n", doctor_check_at(i)->id,
-			      doctor_check_at(i)->title);
-	return print_out(&out);
-}
-
 static int explain(const char *id, bool as_json)
 {
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
@@ -140,24 +116,20 @@ static int explain(const char *id, bool as_json)
 
 /* --- command line --- */
 
-/* It becomes a label's value and a part of a name. */
-static bool is_role(const char *role)
-{
-	size_t len = strspn(role, "abcdefghijklmnopqrstuvwxyz0123456789-");
-
-	return len && !role[len] && len <= 40 && role[0] != '-' && role[len - 1] != '-';
-}
-
 static int check_request(struct request *req)
 {
+	const char *role = req->role;
+	size_t len = role ? strspn(role, "abcdefghijklmnopqrstuvwxyz0123456789-") : 0;
+
 	if ((req->list || req->explain) && (req->only || req->manifest))
 		return fail(EXIT_USAGE,
 			    "--list and --explain take neither --only nor --fix-manifest");
-	if (req->role && !str_eq(req->manifest, "openshift"))
+	if (role && !str_eq(req->manifest, "openshift"))
 		return fail(EXIT_USAGE, "--role is the node role of --fix-manifest openshift");
-	if (req->role && !is_role(req->role))
+	/* It becomes a label's value and a part of a name. */
+	if (role && (!len || role[len] || len > 40 || role[0] == '-' || role[len - 1] == '-'))
 		return fail(EXIT_USAGE, "--role: '%s' is not lower case letters, digits and '-'",
-			    req->role);
+			    role);
 	if (!req->manifest)
 		return EXIT_DONE;
 	if (req->json)
@@ -175,6 +147,7 @@ int cmd_doctor(int argc, char **argv)
 {
 	_cleanup_(patient_done) struct patient p = { .machine.root_path = "/" };
 	struct request req = { 0 };
+	struct err err = { 0 };
 	const struct word words[] = {
 		{ "root", .value = &p.machine.root_path },
 		{ "config", .value = &p.machine.config_path },
@@ -192,12 +165,25 @@ int cmd_doctor(int argc, char **argv)
 		r = check_request(&req);
 	if (r != EXIT_DONE)
 		return r;
-	if (req.list)
-		return print_list(req.json);
+	if (req.list) {
+		_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+
+		if (req.json)
+			put_checks_json(NULL, &out);
+		for (size_t i = 0; !req.json && i < doctor_n_checks(); i++)
+			strbuf_printf(&out, "%-17s %s\n", doctor_check_at(i)->id,
+				      doctor_check_at(i)->title);
+		return print_out(&out);
+	}
 	if (req.explain)
 		return explain(req.explain, req.json);
-	r = examine(&p, &req);
+	r = machine_open(&p.machine);
 	if (r != EXIT_DONE)
 		return r;
+	p.facts = doctor_gather(p.machine.root, p.machine.node->inv, p.machine.node->topo,
+				DOCTOR_OF_HERE);
+	p.facts->rails = p.machine.node->rails;
+	if (doctor_run(p.facts, req.only, &p.report, &err) < 0)
+		return fail(EXIT_USAGE, "%s", err.msg);
 	return req.manifest ? print_manifest(&p, &req) : print_report(&p, req.json);
 }

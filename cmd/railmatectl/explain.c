@@ -32,21 +32,8 @@ struct telling {
 	const struct request *req;
 	struct arena *arena;
 	struct ledger *ledger;
-	struct story story;
+	struct explanation explanation;
 };
-
-static int get_ledger(struct telling *t)
-{
-	struct ledger_answer answer = { 0 };
-	struct err err = { 0 };
-
-	if (ask_ledger(&t->req->source, t->arena, &answer, &err) < 0)
-		return fail(EXIT_FAILED, "%s", err.msg);
-	t->ledger = answer.ledger;
-	t->story.from = answer.from;
-	t->story.running = answer.running;
-	return EXIT_DONE;
-}
 
 /* --- which decisions, which VFs --- */
 
@@ -57,7 +44,7 @@ static bool is_pod(const struct telling *t, const struct ledger_owner *o)
 
 static struct chapter *add_chapter(struct telling *t, const struct ledger_decision *d)
 {
-	struct chapter *c = &t->story.chapters[t->story.n_chapters++];
+	struct chapter *c = &t->explanation.chapters[t->explanation.n_chapters++];
 
 	*c = (struct chapter) { .d = d };
 	c->holds = arena_array(t->arena, ledger_holds(t->ledger), sizeof(struct ledger_hold *));
@@ -84,16 +71,6 @@ static void tell_hold(struct telling *t, const struct ledger_hold *h)
 	c->holds[c->n_holds++] = h;
 }
 
-static int tell_last(struct telling *t)
-{
-	size_t n = ledger_decisions(t->ledger);
-
-	if (!n)
-		return fail(EXIT_REFUSED, "no VF was given to a container yet");
-	tell_decision(t, ledger_decision_at(t->ledger, n - 1));
-	return EXIT_DONE;
-}
-
 static int tell_vf(struct telling *t)
 {
 	const struct ledger_hold *h = ledger_find(t->ledger, t->req->vf);
@@ -114,49 +91,6 @@ static int tell_vf(struct telling *t)
 			    "%s: no container holds it, and none of the %zu newest choices took it",
 			    t->req->vf, ledger_decisions(t->ledger));
 	return EXIT_DONE;
-}
-
-static bool chose_a_hold_of(const struct telling *t, const struct ledger_decision *d)
-{
-	for (size_t i = 0; i < ledger_holds(t->ledger); i++) {
-		const struct ledger_hold *h = ledger_hold_at(t->ledger, i);
-
-		if (h->decision == d->number && (is_pod(t, &h->owner) || is_pod(t, &d->owner)))
-			return true;
-	}
-	return false;
-}
-
-static void tell_holds_of_pod(struct telling *t)
-{
-	for (size_t i = 0; i < ledger_decisions(t->ledger); i++) {
-		const struct ledger_decision *d = ledger_decision_at(t->ledger, i);
-
-		if (chose_a_hold_of(t, d))
-			tell_decision(t, d);
-	}
-	for (size_t i = 0; i < ledger_holds(t->ledger); i++) {
-		const struct ledger_hold *h = ledger_hold_at(t->ledger, i);
-
-		if (is_pod(t, &h->owner) && !ledger_decision(t->ledger, h->decision))
-			tell_hold(t, h);
-	}
-}
-
-/* It holds nothing any more: the choices for the newest pod of that name. */
-static void tell_past_of_pod(struct telling *t)
-{
-	const struct ledger_decision *d, *newest = NULL;
-
-	for (size_t i = ledger_decisions(t->ledger); !newest && i-- > 0;) {
-		d = ledger_decision_at(t->ledger, i);
-		newest = is_pod(t, &d->owner) ? d : NULL;
-	}
-	for (size_t i = 0; newest && i < ledger_decisions(t->ledger); i++) {
-		d = ledger_decision_at(t->ledger, i);
-		if (is_pod(t, &d->owner) && str_eq(d->owner.uid, newest->owner.uid))
-			tell_decision(t, d);
-	}
 }
 
 /* A pod that this node knows nothing of: it was refused, waits for VFs, or runs elsewhere. Who has
@@ -180,27 +114,60 @@ static int tell_pools(struct telling *t, const char *resource, int code)
 
 static int tell_pod(struct telling *t)
 {
-	tell_holds_of_pod(t);
-	if (!t->story.n_chapters)
-		tell_past_of_pod(t);
-	if (t->story.n_chapters)
+	for (size_t i = 0; i < ledger_decisions(t->ledger); i++) {
+		const struct ledger_decision *d = ledger_decision_at(t->ledger, i);
+		bool held = false;
+
+		for (size_t k = 0; !held && k < ledger_holds(t->ledger); k++) {
+			const struct ledger_hold *h = ledger_hold_at(t->ledger, k);
+
+			held = h->decision == d->number &&
+			       (is_pod(t, &h->owner) || is_pod(t, &d->owner));
+		}
+		if (held)
+			tell_decision(t, d);
+	}
+	for (size_t i = 0; i < ledger_holds(t->ledger); i++) {
+		const struct ledger_hold *h = ledger_hold_at(t->ledger, i);
+
+		if (is_pod(t, &h->owner) && !ledger_decision(t->ledger, h->decision))
+			tell_hold(t, h);
+	}
+	if (!t->explanation.n_chapters) {
+		const struct ledger_decision *d, *newest = NULL;
+
+		/* It holds nothing any more: the choices for the newest pod of that name. */
+		for (size_t i = ledger_decisions(t->ledger); !newest && i-- > 0;) {
+			d = ledger_decision_at(t->ledger, i);
+			newest = is_pod(t, &d->owner) ? d : NULL;
+		}
+		for (size_t i = 0; newest && i < ledger_decisions(t->ledger); i++) {
+			d = ledger_decision_at(t->ledger, i);
+			if (is_pod(t, &d->owner) && str_eq(d->owner.uid, newest->owner.uid))
+				tell_decision(t, d);
+		}
+	}
+	if (t->explanation.n_chapters)
 		return EXIT_DONE;
 	fail(0,
-	     "pod %s/%s holds no VF on this node, and none of the %zu newest choices was for it: it was "
-	     "refused here, or it "
-	     "runs on another node (--node all asks every one)",
+	     "pod %s/%s holds no VF on this node, and none of the %zu newest choices was for it: it was refused here, or it runs on another node (--node all asks every one)",
 	     t->req->ns, t->req->pod, ledger_decisions(t->ledger));
 	return tell_pools(t, NULL, EXIT_REFUSED);
 }
 
 static int tell(struct telling *t)
 {
-	size_t most = ledger_decisions(t->ledger) + ledger_holds(t->ledger);
+	size_t n = ledger_decisions(t->ledger), most = n + ledger_holds(t->ledger);
 
-	t->story.chapters = arena_array(t->arena, most, sizeof(struct chapter));
+	t->explanation.chapters = arena_array(t->arena, most, sizeof(struct chapter));
 	if (str_eq(t->req->what, "pod"))
 		return tell_pod(t);
-	return str_eq(t->req->what, "vf") ? tell_vf(t) : tell_last(t);
+	if (str_eq(t->req->what, "vf"))
+		return tell_vf(t);
+	if (!n)
+		return fail(EXIT_REFUSED, "no VF was given to a container yet");
+	tell_decision(t, ledger_decision_at(t->ledger, n - 1));
+	return EXIT_DONE;
 }
 
 static int run(const struct request *req)
@@ -208,15 +175,20 @@ static int run(const struct request *req)
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 	_cleanup_arena_ struct arena *arena = arena_new(16384);
 	struct telling t = { .req = req, .arena = arena };
+	struct ledger_answer answer = { 0 };
+	struct err err = { 0 };
 	int r;
 
 	if (str_eq(req->what, "pool"))
 		return tell_pools(&t, req->resource, EXIT_DONE);
-	r = get_ledger(&t);
-	if (r == EXIT_DONE)
-		r = tell(&t);
+	if (ask_ledger(&req->source, arena, &answer, &err) < 0)
+		return fail(EXIT_FAILED, "%s", err.msg);
+	t.ledger = answer.ledger;
+	t.explanation.from = answer.from;
+	t.explanation.running = answer.running;
+	r = tell(&t);
 	if (r == EXIT_DONE) {
-		(req->json ? explain_json : explain_text)(&t.story, &out);
+		(req->json ? explain_json : explain_text)(&t.explanation, &out);
 		r = print_out(&out);
 	}
 	ledger_free(t.ledger);
@@ -289,19 +261,6 @@ static int read_subject(struct request *req, char **args, int n, struct arena *a
 		"explain: expected `pod NAMESPACE/NAME`, `vf ADDRESS`, `pool [RESOURCE]` or `last`");
 }
 
-/* The same question there: what names this machine's daemon stays here. */
-static int ask_nodes(const struct request *req, char **args, int n)
-{
-	const char *argv[8] = { "explain" };
-	int at = 1;
-
-	if (req->json)
-		argv[at++] = "--json";
-	for (int i = 0; i < n && at < 7; i++)
-		argv[at++] = args[i];
-	return nodes_run(req->node, req->namespace, argv);
-}
-
 int cmd_explain(int argc, char **argv)
 {
 	struct request req = { .source = { CONTROL_SOCKET, STATE_DIR },
@@ -314,11 +273,17 @@ int cmd_explain(int argc, char **argv)
 		{ "node", &req.node, NULL },
 		{ "namespace", &req.namespace, NULL },
 	};
-	int r = read_options(argc, argv, words, ARRAY_LEN(words));
+	int r = read_options(argc, argv, words, ARRAY_LEN(words)), n = 1;
+	const char *args[8] = { "explain" };
 
 	if (r == EXIT_DONE)
 		r = read_subject(&req, argv + optind, argc - optind, a);
-	if (r == EXIT_DONE && req.node)
-		return ask_nodes(&req, argv + optind, argc - optind);
-	return r == EXIT_DONE ? run(&req) : r;
+	if (r != EXIT_DONE || !req.node)
+		return r == EXIT_DONE ? run(&req) : r;
+	/* The same question there: what names this machine's daemon stays here. */
+	if (req.json)
+		args[n++] = "--json";
+	for (int i = optind; i < argc && n < 7; i++)
+		args[n++] = argv[i];
+	return nodes_run(req.node, req.namespace, args);
 }

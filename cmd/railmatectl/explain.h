@@ -17,7 +17,7 @@ struct chapter {
 	size_t n_holds;
 };
 
-struct story {
+struct explanation {
 	const char *from; /* "railmated at …", "…/ledger.json" */
 	bool running;	  /* told by the daemon */
 	struct chapter *chapters;
@@ -25,7 +25,7 @@ struct story {
 };
 
 void explain_time(struct strbuf *out, int64_t ms); /* Unix time; 0: not known */
-void explain_text(const struct story *s, struct strbuf *out);
-void explain_json(const struct story *s, struct strbuf *out);
+void explain_text(const struct explanation *s, struct strbuf *out);
+void explain_json(const struct explanation *s, struct strbuf *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* A story of railmatectl explain, for a tired operator and for programs. */
+/* The text of railmatectl explain, for a tired operator and for programs. */
 #include <string.h>
 #include <time.h>
 
@@ -34,8 +34,7 @@ static const char *judge_before(const struct ledger_decision *d)
 	if (has_no_gpus(d))
 		return "The container has no GPU, so no VF is nearer than another.";
 	if (d->late && d->known == LEDGER_GPUS_UNKNOWN)
-		return "The container's GPUs could not be identified, so VFs were chosen by the NUMA nodes of "
-		       "its slots.";
+		return "The container's GPUs could not be identified, so VFs were chosen by the NUMA nodes of its slots.";
 	if (d->late && d->known == LEDGER_GPUS_PREDICTED)
 		return "The container's GPUs could not be identified, so VFs were chosen for all GPUs of its pod.";
 	if (d->known == LEDGER_GPUS_KNOWN && !d->cost)
@@ -43,34 +42,29 @@ static const char *judge_before(const struct ledger_decision *d)
 	return words[d->known];
 }
 
-static const char *judge_after(const struct ledger_decision *d)
+/* One plain sentence: was it the best, and if not, why. */
+static const char *verdict_of(const struct chapter *c)
 {
+	const struct ledger_decision *d = c->d;
 	static const char *const missed[LEDGER_GPUS_MAX] = {
 		[LEDGER_GPUS_UNKNOWN] =
-			"Nearer VFs were free: the VFs were requested before the GPUs, and the GPUs could not "
-			"be predicted.",
+			"Nearer VFs were free: the VFs were requested before the GPUs, and the GPUs could not be predicted.",
 		[LEDGER_GPUS_PREDICTED] =
 			"Nearer VFs were free: the container got other GPUs than were expected.",
 		[LEDGER_GPUS_KNOWN] =
-			"Nearer VFs were free: the kubelet kept to ids of its own (NUMA "
-			"policy, init container), "
-			"or the GPUs changed after the choice.",
+			"Nearer VFs were free: the kubelet kept to ids of its own (NUMA policy, init container), or the GPUs changed after the choice.",
 	};
 
+	if (!d)
+		return "Why is not recorded: the ledger was made again from what the kubelet says.";
+	if (!d->checked)
+		return judge_before(d);
 	if (!d->n_real_gpus)
 		return "No GPU of the container could be identified, so no VF is nearer than another.";
 	if (d->real_cost > d->best_cost)
 		return missed[d->known];
 	return d->real_cost ? "Nothing nearer to the container's GPUs was free."
 			    : "Each GPU has a VF behind its own PCIe switch.";
-}
-
-/* One plain sentence: was it the best, and if not, why. */
-static const char *verdict_of(const struct chapter *c)
-{
-	if (!c->d)
-		return "Why is not recorded: the ledger was made again from what the kubelet says.";
-	return c->d->checked ? judge_after(c->d) : judge_before(c->d);
 }
 
 void explain_time(struct strbuf *out, int64_t ms)
@@ -107,38 +101,6 @@ static void put_owner(struct strbuf *out, const struct ledger_owner *o)
 		strbuf_printf(out, ", container %s", o->container);
 }
 
-static void text_gpus(const struct ledger_decision *d, struct strbuf *out)
-{
-	label(out, "GPUs");
-	strbuf_puts(out, has_no_gpus(d) ? "none" : gpus_words[d->known]);
-	if (d->source && *d->source)
-		strbuf_printf(out, " (%s)", d->source);
-	if (d->n_gpus)
-		strbuf_puts(out, ": ");
-	put_list(out, d->gpus, d->n_gpus);
-	strbuf_putc(out, '\n');
-}
-
-static void text_free(const struct ledger_decision *d, struct strbuf *out)
-{
-	int total = 0;
-
-	if (!d->n_free)
-		return;
-	for (size_t i = 0; i < d->n_free; i++)
-		total += d->free[i].free;
-	label(out, "free");
-	strbuf_printf(out, "%d VFs: ", total);
-	for (size_t i = 0; i < d->n_free; i++) {
-		if (i)
-			strbuf_puts(out, i % PLACES_A_LINE ? ", " : ",\n");
-		if (i && i % PLACES_A_LINE == 0)
-			label(out, "");
-		strbuf_printf(out, "%s %d", d->free[i].pf, d->free[i].free);
-	}
-	strbuf_putc(out, '\n');
-}
-
 static void text_chosen(const struct ledger_decision *d, struct strbuf *out)
 {
 	for (size_t i = 0; i < d->n_pairs; i++) {
@@ -164,19 +126,41 @@ static void text_chosen(const struct ledger_decision *d, struct strbuf *out)
 	}
 }
 
-static bool same_lists(const char *const *a, size_t n_a, const char *const *b, size_t n_b)
+static void text_decision(const struct ledger_decision *d, struct strbuf *out)
 {
-	if (n_a != n_b)
-		return false;
-	for (size_t i = 0; i < n_a; i++) {
-		if (!str_eq(a[i], b[i]))
-			return false;
-	}
-	return true;
-}
+	bool same = d->n_gpus == d->n_real_gpus;
 
-static void text_came(const struct ledger_decision *d, struct strbuf *out)
-{
+	put_owner(out, &d->owner);
+	strbuf_printf(out, ": %d of %s\n", d->asked, d->resource);
+	label(out, "decided");
+	explain_time(out, d->at_ms);
+	strbuf_printf(out, ", %s, number %llu\n", d->late ? "late binding" : "early binding",
+		      (unsigned long long)d->number);
+	label(out, "GPUs");
+	strbuf_puts(out, has_no_gpus(d) ? "none" : gpus_words[d->known]);
+	if (d->source && *d->source)
+		strbuf_printf(out, " (%s)", d->source);
+	if (d->n_gpus)
+		strbuf_puts(out, ": ");
+	put_list(out, d->gpus, d->n_gpus);
+	strbuf_putc(out, '\n');
+	if (d->n_free) {
+		int total = 0;
+
+		for (size_t i = 0; i < d->n_free; i++)
+			total += d->free[i].free;
+		label(out, "free");
+		strbuf_printf(out, "%d VFs: ", total);
+		for (size_t i = 0; i < d->n_free; i++) {
+			if (i)
+				strbuf_puts(out, i % PLACES_A_LINE ? ", " : ",\n");
+			if (i && i % PLACES_A_LINE == 0)
+				label(out, "");
+			strbuf_printf(out, "%s %d", d->free[i].pf, d->free[i].free);
+		}
+		strbuf_putc(out, '\n');
+	}
+	text_chosen(d, out);
 	if (!d->checked)
 		return;
 	label(out, "came");
@@ -184,66 +168,46 @@ static void text_came(const struct ledger_decision *d, struct strbuf *out)
 		strbuf_puts(out, "no GPU\n");
 		return;
 	}
-	if (same_lists(d->gpus, d->n_gpus, d->real_gpus, d->n_real_gpus))
+	for (size_t i = 0; same && i < d->n_gpus; i++)
+		same = str_eq(d->gpus[i], d->real_gpus[i]);
+	if (same)
 		strbuf_puts(out, "these GPUs");
 	else
 		put_list(out, d->real_gpus, d->n_real_gpus);
 	strbuf_printf(out, ", cost %d; the best that was free: %d\n", d->real_cost, d->best_cost);
 }
 
-static void text_held(const struct chapter *c, struct strbuf *out)
-{
-	for (size_t i = 0; i < c->n_holds; i++) {
-		const struct ledger_hold *h = c->holds[i];
-
-		label(out, i ? "" : "held");
-		strbuf_printf(out, "%s since ", h->vf);
-		explain_time(out, h->since_ms);
-		if (h->slot && *h->slot)
-			strbuf_printf(out, ", slot %s", h->slot);
-		if (h->draining)
-			strbuf_puts(out, "; its pod is gone, but it is still in use");
-		strbuf_putc(out, '\n');
-	}
-	if (!c->n_holds) {
-		label(out, "held");
-		strbuf_puts(out, "no more\n");
-	}
-}
-
-static void text_decision(const struct ledger_decision *d, struct strbuf *out)
-{
-	put_owner(out, &d->owner);
-	strbuf_printf(out, ": %d of %s\n", d->asked, d->resource);
-	label(out, "decided");
-	explain_time(out, d->at_ms);
-	strbuf_printf(out, ", %s, number %llu\n", d->late ? "late binding" : "early binding",
-		      (unsigned long long)d->number);
-	text_gpus(d, out);
-	text_free(d, out);
-	text_chosen(d, out);
-	text_came(d, out);
-}
-
-static void text_chapter(const struct chapter *c, struct strbuf *out)
-{
-	if (c->d) {
-		text_decision(c->d, out);
-	} else {
-		put_owner(out, &c->holds[0]->owner);
-		strbuf_printf(out, ": %s\n", c->holds[0]->resource);
-	}
-	text_held(c, out);
-	label(out, "verdict");
-	strbuf_printf(out, "%s\n", verdict_of(c));
-}
-
-void explain_text(const struct story *s, struct strbuf *out)
+void explain_text(const struct explanation *s, struct strbuf *out)
 {
 	for (size_t i = 0; i < s->n_chapters; i++) {
+		const struct chapter *c = &s->chapters[i];
+
 		if (i)
 			strbuf_putc(out, '\n');
-		text_chapter(&s->chapters[i], out);
+		if (c->d) {
+			text_decision(c->d, out);
+		} else {
+			put_owner(out, &c->holds[0]->owner);
+			strbuf_printf(out, ": %s\n", c->holds[0]->resource);
+		}
+		for (size_t k = 0; k < c->n_holds; k++) {
+			const struct ledger_hold *h = c->holds[k];
+
+			label(out, k ? "" : "held");
+			strbuf_printf(out, "%s since ", h->vf);
+			explain_time(out, h->since_ms);
+			if (h->slot && *h->slot)
+				strbuf_printf(out, ", slot %s", h->slot);
+			if (h->draining)
+				strbuf_puts(out, "; its pod is gone, but it is still in use");
+			strbuf_putc(out, '\n');
+		}
+		if (!c->n_holds) {
+			label(out, "held");
+			strbuf_puts(out, "no more\n");
+		}
+		label(out, "verdict");
+		strbuf_printf(out, "%s\n", verdict_of(c));
 	}
 }
 
@@ -271,19 +235,6 @@ static void json_owner(struct json *j, const struct ledger_owner *o)
 	json_text(j, "container", o->container);
 }
 
-static void json_free(struct json *j, const struct ledger_decision *d)
-{
-	json_key(j, "free");
-	json_begin_array(j);
-	for (size_t i = 0; i < d->n_free; i++) {
-		json_begin_object(j);
-		json_kv_string(j, "pf", d->free[i].pf);
-		json_kv_int(j, "vfs", d->free[i].free);
-		json_end_object(j);
-	}
-	json_end_array(j);
-}
-
 static void json_chosen(struct json *j, const struct ledger_decision *d)
 {
 	json_list(j, "chosen", d->chosen, d->n_chosen);
@@ -309,20 +260,6 @@ static void json_chosen(struct json *j, const struct ledger_decision *d)
 	json_end_object(j);
 }
 
-static void json_came(struct json *j, const struct ledger_decision *d)
-{
-	json_key(j, "came");
-	if (!d->checked) {
-		json_put_null(j);
-		return;
-	}
-	json_begin_object(j);
-	json_list(j, "gpus", d->real_gpus, d->n_real_gpus);
-	json_kv_int(j, "cost", d->real_cost);
-	json_kv_int(j, "best_cost", d->best_cost);
-	json_end_object(j);
-}
-
 static void json_decision(struct json *j, const struct ledger_decision *d)
 {
 	json_key(j, "decision");
@@ -340,25 +277,30 @@ static void json_decision(struct json *j, const struct ledger_decision *d)
 	json_kv_string(j, "known", gpus_words[d->known]);
 	json_text(j, "source", d->source);
 	json_list(j, "gpus", d->gpus, d->n_gpus);
-	json_free(j, d);
+	json_key(j, "free");
+	json_begin_array(j);
+	for (size_t i = 0; i < d->n_free; i++) {
+		json_begin_object(j);
+		json_kv_string(j, "pf", d->free[i].pf);
+		json_kv_int(j, "vfs", d->free[i].free);
+		json_end_object(j);
+	}
+	json_end_array(j);
 	json_chosen(j, d);
-	json_came(j, d);
+	json_key(j, "came");
+	if (!d->checked) {
+		json_put_null(j);
+	} else {
+		json_begin_object(j);
+		json_list(j, "gpus", d->real_gpus, d->n_real_gpus);
+		json_kv_int(j, "cost", d->real_cost);
+		json_kv_int(j, "best_cost", d->best_cost);
+		json_end_object(j);
+	}
 	json_end_object(j);
 }
 
-static void json_hold(struct json *j, const struct ledger_hold *h)
-{
-	json_begin_object(j);
-	json_kv_string(j, "vf", h->vf);
-	json_kv_string(j, "resource", h->resource);
-	json_text(j, "slot", h->slot);
-	json_owner(j, &h->owner);
-	json_kv_int(j, "since_ms", h->since_ms);
-	json_kv_bool(j, "draining", h->draining);
-	json_end_object(j);
-}
-
-void explain_json(const struct story *s, struct strbuf *out)
+void explain_json(const struct explanation *s, struct strbuf *out)
 {
 	struct json j;
 
@@ -375,8 +317,18 @@ void explain_json(const struct story *s, struct strbuf *out)
 		json_decision(&j, c->d);
 		json_key(&j, "held");
 		json_begin_array(&j);
-		for (size_t k = 0; k < c->n_holds; k++)
-			json_hold(&j, c->holds[k]);
+		for (size_t k = 0; k < c->n_holds; k++) {
+			const struct ledger_hold *h = c->holds[k];
+
+			json_begin_object(&j);
+			json_kv_string(&j, "vf", h->vf);
+			json_kv_string(&j, "resource", h->resource);
+			json_text(&j, "slot", h->slot);
+			json_owner(&j, &h->owner);
+			json_kv_int(&j, "since_ms", h->since_ms);
+			json_kv_bool(&j, "draining", h->draining);
+			json_end_object(&j);
+		}
 		json_end_array(&j);
 		json_kv_string(&j, "verdict", verdict_of(c));
 		json_end_object(&j);

@@ -1,5 +1,5 @@
-/* railmatectl: what railmate sees of a machine, would do on it, and did. Only explain, release and
- * topo --svg ask the daemon. */
+/* railmatectl: what railmate sees of a machine, would do on it, and did. Only explain, status,
+ * release and topo --svg ask the daemon; cluster asks those of other machines, by kubectl. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -26,18 +26,21 @@ static const char usage_text[] =
 	"  explain vf BDF\n"
 	"  explain last            why a container has its VFs: what was known, free, chosen, the\n"
 	"                          next best, and what came; asks railmated, or reads its ledger\n"
-	"  explain pool [RESOURCE] who holds which VF, since when, what is free, and what would free the "
-	"rest\n"
+	"  explain pool [RESOURCE] who holds which VF, since when, what is free, and what would free the rest\n"
 	"  release BDF             give a VF back that its holder will not: the next container may get it\n"
+	"  status                  is this node well: VFs, links, placement, doctor's verdict, in some ten lines\n"
 	"  simulate                a day of pods on this machine: how often each policy gives a container\n"
 	"                          the nearest VFs that were free\n"
-	"  doctor                  what keeps NCCL from being fast or right here: IOMMU, ACS, modules, "
-	"links, ports\n"
+	"  doctor                  what keeps NCCL from being fast or right here: IOMMU, ACS, modules, links, ports\n"
 	"                          …, with the fix on Ubuntu, RHEL, OpenShift and Talos; changes nothing\n"
-	"  verify [LOG…]           which HCAs did NCCL or RCCL use, with GPUDirect RDMA, and if not, why: "
-	"from its\n"
-	"                          log (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,ENV), files or standard "
-	"input\n"
+	"  verify [LOG…]           which HCAs did NCCL or RCCL use, with GPUDirect RDMA, and if not, why: from its\n"
+	"                          log (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,ENV), files or standard input\n"
+	"  cluster status          of every node: a line each, the worst first. All of cluster go by kubectl, and\n"
+	"                          are `kubectl railmate …` where a link kubectl-railmate is in PATH\n"
+	"  cluster topo NODE       topo of that node\n"
+	"  cluster explain POD     explain of that pod, on its node\n"
+	"  cluster doctor          doctor of every node, findings of many nodes once\n"
+	"  cluster verify JOB      verify of the logs and maps of all pods of a job\n"
 	"  ready FILE              is the railmated ready that writes this file? The probe of deploy/base\n"
 	"  snapshot                capture this machine as host.tree text\n"
 	"  snapshot unpack FILE DIR\n"
@@ -49,8 +52,8 @@ static const char usage_text[] =
 	"  --topology-hints FILE   which GPUs and NICs share a switch, where a virtual machine hides it\n"
 	"  --json                  one JSON object on standard output\n"
 	"options of topo:\n"
-	"  --svg                   a picture: NUMA nodes, switches, GPUs, NICs, VFs, and the pods that hold "
-	"them\n"
+	"  --wide                  tables as wide as the machine, with slots and the VFs' RDMA devices\n"
+	"  --svg                   a picture: NUMA nodes, switches, GPUs, NICs, VFs, and the pods that hold them\n"
 	"  --control-socket PATH, --state-dir DIR\n"
 	"                          with --svg: whom to ask who holds VFs, as with explain\n"
 	"  --nccl-xml              the topology file that NCCL would be given (NCCL_TOPO_FILE)\n"
@@ -73,10 +76,16 @@ static const char usage_text[] =
 	"  --node NAME             ask the railmate pod of that node, by kubectl; all: of every node\n"
 	"  --namespace NS          the namespace of the railmate pods (kube-system)\n"
 	"  --json                  one JSON object on standard output\n"
+	"options of status:\n"
+	"  --root DIR              the links and doctor's checks of the machine below DIR\n"
+	"  --topology-hints FILE   as of topo\n"
+	"  --control-socket PATH   railmated's (/run/railmate/railmate.sock); none: it is not asked\n"
+	"  --state-dir DIR         where its ledger is (/var/lib/railmate), read when it is down\n"
+	"  --no-doctor             without doctor's checks\n"
+	"  --json                  one JSON object on standard output\n"
 	"options of release:\n"
 	"  --control-socket PATH   railmated's (/run/railmate/railmate.sock)\n"
-	"  --yes                   do it: a process that still uses the VF will share it with another "
-	"container\n"
+	"  --yes                   do it: a process that still uses the VF will share it with another container\n"
 	"options of doctor:\n"
 	"  --only ID,…             some of the checks only\n"
 	"  --list                  the checks\n"
@@ -84,11 +93,28 @@ static const char usage_text[] =
 	"  --fix-manifest PLATFORM the change of the host that the findings ask for, ready to apply: grub,\n"
 	"                          openshift or talos\n"
 	"  --role ROLE             of --fix-manifest openshift: the pool of nodes; default: worker\n"
+	"options of cluster:\n"
+	"  --context NAME, --kubeconfig FILE\n"
+	"                          kubectl's\n"
+	"  --railmate-namespace NS where the railmate pods are (kube-system)\n"
+	"  -n, --namespace NS      explain, verify: where the pod or the job is; default: kubectl's\n"
+	"  -l, --selector LABELS   verify: of the pods with these labels, in place of a job\n"
+	"  -c, --container NAME    verify: this container's; default: the logs of all, map.json of the first\n"
+	"  --node NAME,…           status, doctor: these nodes only\n"
+	"  --parallel N            so many nodes at once (16)\n"
+	"  --timeout SECONDS       how long one may take (30)\n"
+	"  --no-doctor             status: without doctor's checks\n"
+	"  --record DIR            status: keep what each node said, a file each\n"
+	"  --from DIR              status: of such files, without a cluster\n"
+	"  --only ID,…             doctor: some of the checks only\n"
+	"  --privileged            doctor: in a pod of its own on each node, with CAP_SYS_ADMIN, for ACS\n"
+	"  --svg, --nccl-xml, --rccl, --wide\n"
+	"                          as of topo\n"
+	"  --json                  one JSON object on standard output\n"
 	"options of verify:\n"
 	"  --map [HOST=]FILE,…     what containers were given (map.json); HOST: of that host's ranks only\n"
 	"  --counters begin FILE   keep the byte counters of all RDMA ports in FILE\n"
-	"  --counters end FILE     what every port has sent since; a LOG after it is judged together with "
-	"them\n"
+	"  --counters end FILE     what every port has sent since; a LOG after it is judged together with them\n"
 	"  --root DIR              the ports below DIR\n"
 	"  --json                  one JSON object on standard output\n"
 	"options of snapshot:\n"
@@ -102,7 +128,8 @@ static const char usage_text[] =
 	"\n"
 	"exit status: 0 done, 1 failed, 2 wrong command line, 3 refused configuration or request\n"
 	"and of verify: 0 PASS, 4 PASS-noGDR, 5 WARN, 6 FAIL, 7 INCONCLUSIVE\n"
-	"and of doctor: 0 PASS, 5 WARN, 6 FAIL, 7 UNKNOWN and nothing worse\n";
+	"and of doctor: 0 PASS, 5 WARN, 6 FAIL, 7 UNKNOWN and nothing worse\n"
+	"and of status: 0 PASS, 5 WARN, 6 FAIL; of cluster those of the same command, of the worst node\n";
 
 int fail(int code, const char *fmt, ...)
 {
@@ -136,10 +163,26 @@ static int print_text(const char *text)
 	return print_out(&out);
 }
 
-static void print_notes(const struct machine *m)
+int machine_open(struct machine *m)
 {
+	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT;
+	struct err err = { 0 };
 	_cleanup_strbuf_ struct strbuf numa = STRBUF_INIT;
 
+	if (load_config(m->config_path, "intel.com", &m->cfg, &also, &err) < 0 ||
+	    load_hints(m->hints_path, m->cfg, &also, &err) < 0) {
+		/* Everything that is wrong with the file is said at once. */
+		fail(0, "%s", err.msg);
+		for (char *rest = also.s, *line; rest && *rest;) {
+			line = strsep(&rest, "\n");
+			fail(0, "%s", line);
+		}
+		return EXIT_REFUSED;
+	}
+	if (sysroot_open(m->root_path, &m->root, &err) < 0)
+		return fail(EXIT_FAILED, "%s", err.msg);
+	if (load_node(m->root, m->cfg, NULL, &m->node, &err) < 0)
+		return fail(EXIT_FAILED, "%s", err.msg);
 	for (size_t i = 0; i < m->cfg->n_errors; i++)
 		fail(0, "%s", m->cfg->errors[i]);
 	for (size_t i = 0; i < m->cfg->n_warnings; i++)
@@ -151,32 +194,6 @@ static void print_notes(const struct machine *m)
 	discover_check_numa(m->root, m->node->inv, &numa);
 	if (numa.len)
 		fail(0, "%s", strbuf_str(&numa));
-}
-
-/* Everything that is wrong with the file is said at once. */
-static int refuse_file(const struct err *err, const struct strbuf *also)
-{
-	fail(0, "%s", err->msg);
-	for (char *rest = also->s, *line; rest && *rest;) {
-		line = strsep(&rest, "\n");
-		fail(0, "%s", line);
-	}
-	return EXIT_REFUSED;
-}
-
-int machine_open(struct machine *m)
-{
-	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT;
-	struct err err = { 0 };
-
-	if (load_config(m->config_path, "intel.com", &m->cfg, &also, &err) < 0 ||
-	    load_hints(m->hints_path, m->cfg, &also, &err) < 0)
-		return refuse_file(&err, &also);
-	if (sysroot_open(m->root_path, &m->root, &err) < 0)
-		return fail(EXIT_FAILED, "%s", err.msg);
-	if (load_node(m->root, m->cfg, NULL, &m->node, &err) < 0)
-		return fail(EXIT_FAILED, "%s", err.msg);
-	print_notes(m);
 	return EXIT_DONE;
 }
 
@@ -217,28 +234,28 @@ static const struct command commands[] = {
 	{ "topo", cmd_topo },	    { "plan", cmd_plan },	  { "explain", cmd_explain },
 	{ "release", cmd_release }, { "simulate", cmd_simulate }, { "snapshot", cmd_snapshot },
 	{ "verify", cmd_verify },   { "doctor", cmd_doctor },	  { "ready", cmd_ready },
+	{ "status", cmd_status },   { "cluster", cmd_cluster },
 };
-
-/* getopt's own words begin with argv[0]. */
-static int run_command(const struct command *command, int argc, char **argv)
-{
-	_cleanup_free_ char *name = xasprintf("railmatectl: %s", command->name);
-
-	argv[0] = name;
-	return command->run(argc, argv);
-}
 
 int main(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : "";
+	const char *name = argc > 1 ? argv[1] : "", *slash = argc ? strrchr(argv[0], '/') : NULL;
 
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))
 		return print_text(usage_text);
 	if (!strcmp(name, "--version"))
 		return print_text("railmatectl " RAILMATE_VERSION "\n");
+	/* kubectl runs a program of this name for `kubectl railmate …`. */
+	if (argc && str_eq(slash ? slash + 1 : argv[0], "kubectl-railmate"))
+		return cmd_cluster(argc, argv);
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-		if (!strcmp(name, commands[i].name))
-			return run_command(&commands[i], argc - 1, argv + 1);
+		if (!strcmp(name, commands[i].name)) {
+			/* getopt's own words begin with argv[0] */
+			_cleanup_free_ char *shown = xasprintf("railmatectl: %s", name);
+
+			argv[1] = shown;
+			return commands[i].run(argc - 1, argv + 1);
+		}
 	}
 	if (*name)
 		return fail(EXIT_USAGE, "unknown command '%s'; see railmatectl --help", name);

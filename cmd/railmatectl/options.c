@@ -5,19 +5,46 @@
 #include "base/mem.h"
 #include "railmatectl.h"
 
+/* The letters of kubectl, for options of that name. */
+static const struct {
+	const char *name;
+	char letter;
+} letters[] = { { "namespace", 'n' }, { "selector", 'l' }, { "container", 'c' } };
+
+/* The option of that letter, from 1; 0: there is none. */
+static int find_letter(const struct word *words, size_t n, int letter)
+{
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < ARRAY_LEN(letters); k++) {
+			if (letters[k].letter == letter && !strcmp(words[i].name, letters[k].name))
+				return (int)i + 1;
+		}
+	}
+	return 0;
+}
+
 /* getopt_long returns the place of the option in the table, from 1. */
 int read_options(int argc, char **argv, const struct word *words, size_t n)
 {
 	_cleanup_free_ struct option *options = xcalloc(n + 1, sizeof(*options));
+	char shorts[2 * ARRAY_LEN(letters) + 1] = "", *end = shorts;
 	int opt;
 
+	for (size_t k = 0; k < ARRAY_LEN(letters); k++) {
+		if (!find_letter(words, n, letters[k].letter))
+			continue;
+		*end++ = letters[k].letter;
+		*end++ = ':';
+	}
 	for (size_t i = 0; i < n; i++)
 		options[i] = (struct option) { words[i].name,
 					       words[i].value ? required_argument : no_argument,
 					       NULL, (int)i + 1 };
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, shorts, options, NULL)) != -1) {
 		if (opt == '?')
 			return EXIT_USAGE;
+		if (opt > (int)n)
+			opt = find_letter(words, n, opt);
 		if (words[opt - 1].value)
 			*words[opt - 1].value = optarg;
 		else
@@ -26,17 +53,12 @@ int read_options(int argc, char **argv, const struct word *words, size_t n)
 	return EXIT_DONE;
 }
 
-/* main() has put the program's name before it, for getopt. */
-static const char *command_name(char **argv)
-{
-	return strchr(argv[0], ' ') + 1;
-}
-
 int read_only_options(int argc, char **argv, const struct word *words, size_t n)
 {
 	int r = read_options(argc, argv, words, n);
 
 	if (r != EXIT_DONE || optind == argc)
 		return r;
-	return fail(EXIT_USAGE, "%s takes no argument '%s'", command_name(argv), argv[optind]);
+	return fail(EXIT_USAGE, "%s takes no argument '%s'", strchr(argv[0], ' ') + 1,
+		    argv[optind]);
 }

@@ -106,15 +106,41 @@ static int add_device(struct plan *p, const char *item, int **v, size_t *n, stru
 	return add_once((int)(dev - p->pool->devs), item, v, n, err);
 }
 
-static void all_devices(struct plan *p, int **v, size_t *n)
+static int read_request(struct plan *p, const struct request *req, struct err *err)
 {
-	*v = arena_array(p->arena, p->pool->n_devs, sizeof(int));
-	for (size_t i = 0; i < p->pool->n_devs; i++)
-		(*v)[(*n)++] = (int)i;
-}
+	int *free_devs = NULL, *must = NULL, *gpus = NULL;
+	size_t n_free = 0, n_must = 0, n_gpus = 0;
+	uint64_t want;
+	int r;
 
-static int check_counts(const struct plan *p, struct err *err)
-{
+	r = machine_pool(p->m, req->pool, &p->pool, err);
+	if (r == 0 && req->gpus)
+		r = each_item(req->gpus, add_gpu, p, &gpus, &n_gpus, err);
+	if (r == 0 && req->free)
+		r = each_item(req->free, add_device, p, &free_devs, &n_free, err);
+	if (r == 0 && !req->free) {
+		free_devs = arena_array(p->arena, p->pool->n_devs, sizeof(int));
+		while (n_free < p->pool->n_devs) {
+			free_devs[n_free] = (int)n_free;
+			n_free++;
+		}
+	}
+	if (r == 0 && req->must)
+		r = each_item(req->must, add_device, p, &must, &n_must, err);
+	if (r < 0)
+		return r;
+	if (str_to_u64(req->vfs, 10, 65536, &want) < 0 || !want)
+		return err_set(err, EINVAL, "--vfs: '%s' is not a count of VFs (1 or more)",
+			       req->vfs);
+	p->in = (struct choose_in) { .node = p->m->node,
+				     .pool = p->pool,
+				     .available = free_devs,
+				     .n_available = n_free,
+				     .must = must,
+				     .n_must = n_must,
+				     .want = want,
+				     .gpus.v = gpus,
+				     .gpus.n = n_gpus };
 	for (size_t i = 0; i < p->in.n_must; i++) {
 		bool found = false;
 
@@ -133,90 +159,39 @@ static int check_counts(const struct plan *p, struct err *err)
 	return 0;
 }
 
-static int read_request(struct plan *p, const struct request *req, struct err *err)
-{
-	int *free_devs = NULL, *must = NULL, *gpus = NULL;
-	size_t n_free = 0, n_must = 0, n_gpus = 0;
-	uint64_t want;
-	int r;
-
-	r = machine_pool(p->m, req->pool, &p->pool, err);
-	if (r == 0 && req->gpus)
-		r = each_item(req->gpus, add_gpu, p, &gpus, &n_gpus, err);
-	if (r == 0 && req->free)
-		r = each_item(req->free, add_device, p, &free_devs, &n_free, err);
-	else if (r == 0)
-		all_devices(p, &free_devs, &n_free);
-	if (r == 0 && req->must)
-		r = each_item(req->must, add_device, p, &must, &n_must, err);
-	if (r < 0)
-		return r;
-	if (str_to_u64(req->vfs, 10, 65536, &want) < 0 || !want)
-		return err_set(err, EINVAL, "--vfs: '%s' is not a count of VFs (1 or more)",
-			       req->vfs);
-	p->in = (struct choose_in) { .node = p->m->node,
-				     .pool = p->pool,
-				     .available = free_devs,
-				     .n_available = n_free,
-				     .must = must,
-				     .n_must = n_must,
-				     .want = want,
-				     .gpus = gpus,
-				     .n_gpus = n_gpus };
-	return check_counts(p, err);
-}
-
 /* --- what the container gets --- */
 
-/* Has the daemon a run directory, there will be files: the variables that depend on them are
- * Allocate's. */
-static void promise_files(const struct plan *p, struct grant *grant)
+static int read_container(struct plan *p, const struct grant *grant, struct err *err)
 {
-	const char *topology;
+	const struct container c = { .grants = grant, .n = 1 };
+	const char *const *notes;
+	size_t n_notes;
+	struct edits env;
+	int r = render_container(&c, p->arena, &env, &notes, &n_notes, err);
+	const struct pool_config *cfg;
 
-	grant->files = contents_has_files(p->pool);
-	if (!grant->files)
-		return;
-	grant->conf_only = render_needs_conf_only(p->m->node);
-	topology = topofile_name(p->m->node, p->pool->cfg);
-	if (topology)
-		grant->topo_file = arena_printf(p->arena, RENDER_DIR "/%s", topology);
-}
+	if (r < 0)
+		return r;
+	if (grant->files) {
+		char *rest = arena_strdup(p->arena, render_nccl_conf(&env, p->arena)), *line;
 
-static void add_mount(struct plan *p, const struct ids *ids)
-{
-	struct rundir *dir = rundir_new(RUNDIR_DEFAULT);
-	struct bindmount *mounts = arena_array(p->arena, p->edits.n_mounts + 1, sizeof(*mounts));
+		/* The lines of nccl.conf, by the same hand that writes the file: what is no
+		 * variable there is none here. */
+		p->conf = arena_array(p->arena, env.n_envs, sizeof(*p->conf));
+		while ((line = strsep(&rest, "\n"))) {
+			char *value = strchr(line, '=');
 
-	for (size_t i = 0; i < p->edits.n_mounts; i++)
-		mounts[i] = p->edits.mounts[i];
-	mounts[p->edits.n_mounts++] = contents_mount(dir, contents_lowest(ids), p->arena);
-	p->edits.mounts = mounts;
-	rundir_free(dir);
-}
-
-/* The lines of nccl.conf, by the same hand that writes the file: what is no variable there is none
- * here. */
-static void read_conf(struct plan *p, const struct edits *env)
-{
-	char *rest = arena_strdup(p->arena, render_nccl_conf(env, p->arena)), *line;
-
-	p->conf = arena_array(p->arena, env->n_envs, sizeof(*p->conf));
-	while ((line = strsep(&rest, "\n"))) {
-		char *value = strchr(line, '=');
-
-		if (*line == '#' || !value)
-			continue;
-		*value = '\0';
-		p->conf[p->n_conf++] = (struct kv) { line, value + 1 };
+			if (*line == '#' || !value)
+				continue;
+			*value = '\0';
+			p->conf[p->n_conf++] = (struct kv) { line, value + 1 };
+		}
 	}
-}
-
-/* A release that does not know a variable says nothing. */
-static void note_releases(struct plan *p)
-{
-	const struct pool_config *cfg = p->pool->cfg;
-
+	p->notes = arena_array(p->arena, n_notes + p->pool->cfg->n_env, sizeof(*p->notes));
+	for (size_t i = 0; i < n_notes; i++)
+		p->notes[p->n_notes++] = notes[i];
+	/* A release that does not know a variable says nothing. */
+	cfg = p->pool->cfg;
 	for (size_t i = 0; i < cfg->n_env; i++) {
 		const struct policy_var *var = policy_find(cfg->env[i].name);
 
@@ -225,52 +200,47 @@ static void note_releases(struct plan *p)
 				p->arena, "%s is read from release %s on; earlier ones ignore it",
 				var->name, var->since);
 	}
-}
-
-static int look_into_container(struct plan *p, const struct grant *grant, struct err *err)
-{
-	const struct container c = { .grants = grant, .n = 1 };
-	const char *const *notes;
-	size_t n_notes;
-	struct edits env;
-	int r = render_container(&c, p->arena, &env, &notes, &n_notes, err);
-
-	if (r < 0)
-		return r;
-	if (grant->files)
-		read_conf(p, &env);
-	p->notes = arena_array(p->arena, n_notes + p->pool->cfg->n_env, sizeof(*p->notes));
-	for (size_t i = 0; i < n_notes; i++)
-		p->notes[p->n_notes++] = notes[i];
-	note_releases(p);
 	return 0;
-}
-
-static int render(struct plan *p, const struct ids *ids, struct err *err)
-{
-	struct grant grant;
-	int r = grant_of_ids(p->m->node, p->pool, ids, p->m->root, p->in.gpus, p->in.n_gpus,
-			     p->arena, &grant, err);
-
-	if (r < 0)
-		return r;
-	promise_files(p, &grant);
-	r = render_grant(&grant, p->arena, &p->edits, err);
-	if (r < 0)
-		return r;
-	if (grant.files)
-		add_mount(p, ids);
-	return look_into_container(p, &grant, err);
 }
 
 static int solve(struct plan *p, struct err *err)
 {
-	struct ids ids = { arena_array(p->arena, p->in.want, sizeof(char *)), 0 };
+	struct pool_vfs vfs = { p->pool, { arena_array(p->arena, p->in.want, sizeof(char *)), 0 } };
+	const struct grant_container c = { .pool_vfs = &vfs, .n_pool_vfs = 1 };
+	struct bindmount mount;
+	struct grant grant;
+	int r;
 
-	p->out = choose_vfs(&p->in, true, p->arena);
+	p->out = align_choose(&p->in, true, p->arena);
 	for (size_t i = 0; i < p->out.n_chosen; i++)
-		ids.v[ids.n++] = p->pool->devs[p->out.chosen[i]].id;
-	return render(p, &ids, err);
+		vfs.vfs.v[vfs.vfs.n++] = p->pool->devs[p->out.chosen[i]].id;
+	r = grant_of_ids(p->m->node, p->pool, &vfs.vfs, p->m->root, p->in.gpus, p->arena, &grant,
+			 err);
+	if (r < 0)
+		return r;
+	if (grant_make_directory(NULL, &c, p->arena, &mount, NULL)) {
+		const char *topology = topofile_name(p->m->node, p->pool->cfg);
+
+		/* Has the daemon a run directory, there will be files: the variables that depend on
+		 * them are Allocate's. */
+		grant.files = true;
+		grant.conf_only = render_needs_conf_only(p->m->node);
+		if (topology)
+			grant.topo_file = arena_printf(p->arena, RENDER_DIR "/%s", topology);
+	}
+	r = render_grant(&grant, p->arena, &p->edits, err);
+	if (r < 0)
+		return r;
+	if (grant.files) {
+		struct bindmount *mounts =
+			arena_array(p->arena, p->edits.n_mounts + 1, sizeof(*mounts));
+
+		for (size_t i = 0; i < p->edits.n_mounts; i++)
+			mounts[i] = p->edits.mounts[i];
+		mounts[p->edits.n_mounts++] = mount;
+		p->edits.mounts = mounts;
+	}
+	return read_container(p, &grant, err);
 }
 
 /* --- output --- */
@@ -290,24 +260,6 @@ static void json_ids(struct json *j, const char *key, const struct plan *p, cons
 	json_end_array(j);
 }
 
-static void json_pairs(struct json *j, const struct plan *p)
-{
-	char buf[BDF_STRLEN];
-
-	json_key(j, "pairs");
-	json_begin_array(j);
-	for (size_t i = 0; i < p->out.n_pairs; i++) {
-		const struct choose_pair *pair = &p->out.pairs[i];
-
-		json_begin_object(j);
-		json_kv_string(j, "gpu", pci_name(p, pair->gpu, buf));
-		json_kv_string(j, "vf", p->pool->devs[pair->dev].id);
-		json_kv_string(j, "class", topo_class_name(pair->path.class));
-		json_end_object(j);
-	}
-	json_end_array(j);
-}
-
 static void json_variables(struct json *j, const char *key, const struct kv *v, size_t n)
 {
 	json_key(j, key);
@@ -317,27 +269,27 @@ static void json_variables(struct json *j, const char *key, const struct kv *v, 
 	json_end_object(j);
 }
 
-static void json_edits(struct json *j, const struct edits *e)
-{
-	json_key(j, "devices");
-	json_begin_array(j);
-	edits_json_devices(e, j);
-	json_end_array(j);
-	json_key(j, "mounts");
-	json_begin_array(j);
-	edits_json_mounts(e, j);
-	json_end_array(j);
-}
-
 static void print_json(const struct plan *p, struct strbuf *out)
 {
 	struct json j;
+	char buf[BDF_STRLEN];
 
 	json_init(&j, out, 1);
 	json_begin_object(&j);
 	json_kv_string(&j, "resource", p->pool->cfg->resource);
 	json_ids(&j, "chosen", p, p->out.chosen, p->out.n_chosen);
-	json_pairs(&j, p);
+	json_key(&j, "pairs");
+	json_begin_array(&j);
+	for (size_t i = 0; i < p->out.n_pairs; i++) {
+		const struct choose_pair *pair = &p->out.pairs[i];
+
+		json_begin_object(&j);
+		json_kv_string(&j, "gpu", pci_name(p, pair->gpu, buf));
+		json_kv_string(&j, "vf", p->pool->devs[pair->dev].id);
+		json_kv_string(&j, "class", topo_class_name(pair->path.class));
+		json_end_object(&j);
+	}
+	json_end_array(&j);
 	json_kv_int(&j, "cost", p->out.cost);
 	json_key(&j, "runner_up");
 	if (p->out.n_runner_up) {
@@ -350,7 +302,14 @@ static void print_json(const struct plan *p, struct strbuf *out)
 	}
 	json_variables(&j, "env", p->edits.envs, p->edits.n_envs);
 	json_variables(&j, "nccl_conf", p->conf, p->n_conf);
-	json_edits(&j, &p->edits);
+	json_key(&j, "devices");
+	json_begin_array(&j);
+	render_json_devices(&p->edits, &j);
+	json_end_array(&j);
+	json_key(&j, "mounts");
+	json_begin_array(&j);
+	render_json_mounts(&p->edits, &j);
+	json_end_array(&j);
 	json_key(&j, "notes");
 	json_begin_array(&j);
 	for (size_t i = 0; i < p->n_notes; i++)
@@ -360,7 +319,15 @@ static void print_json(const struct plan *p, struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
-static void print_choice(const struct plan *p, struct strbuf *out)
+static void print_variables(struct strbuf *out, const char *head, const struct kv *v, size_t n)
+{
+	if (n)
+		strbuf_printf(out, "%s\n", head);
+	for (size_t i = 0; i < n; i++)
+		strbuf_printf(out, "  %s=%s\n", v[i].key, v[i].value);
+}
+
+static void print_text(const struct plan *p, struct strbuf *out)
 {
 	char buf[BDF_STRLEN];
 
@@ -382,19 +349,6 @@ static void print_choice(const struct plan *p, struct strbuf *out)
 			strbuf_printf(out, " %s", p->pool->devs[p->out.runner_up[i]].id);
 		strbuf_printf(out, ", cost %d\n", p->out.runner_up_cost);
 	}
-}
-
-static void print_variables(struct strbuf *out, const char *head, const struct kv *v, size_t n)
-{
-	if (n)
-		strbuf_printf(out, "%s\n", head);
-	for (size_t i = 0; i < n; i++)
-		strbuf_printf(out, "  %s=%s\n", v[i].key, v[i].value);
-}
-
-static void print_text(const struct plan *p, struct strbuf *out)
-{
-	print_choice(p, out);
 	print_variables(out, "environment", p->edits.envs, p->edits.n_envs);
 	print_variables(out,
 			RENDER_DIR "/" RENDER_CONF_NAME ", before the container's network is known",
@@ -413,23 +367,14 @@ static void print_text(const struct plan *p, struct strbuf *out)
 		strbuf_printf(out, "note: %s\n", p->notes[i]);
 }
 
-static int run(const struct machine *m, const struct request *req)
-{
-	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-	_cleanup_arena_ struct arena *arena = arena_new(16384);
-	struct plan p = { .m = m, .arena = arena };
-	struct err err = { 0 };
-
-	if (read_request(&p, req, &err) < 0 || solve(&p, &err) < 0)
-		return fail(EXIT_REFUSED, "%s", err.msg);
-	(req->json ? print_json : print_text)(&p, &out);
-	return print_out(&out);
-}
-
 int cmd_plan(int argc, char **argv)
 {
 	_cleanup_(machine_close) struct machine m = { .root_path = "/" };
+	_cleanup_arena_ struct arena *arena = arena_new(16384);
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	struct plan p = { .m = &m, .arena = arena };
 	struct request req = { 0 };
+	struct err err = { 0 };
 	const struct word words[] = {
 		{ "root", &m.root_path, NULL },
 		{ "config", &m.config_path, NULL },
@@ -449,5 +394,10 @@ int cmd_plan(int argc, char **argv)
 		return fail(EXIT_USAGE,
 			    "plan needs --vfs N (and --gpus GPU,… when they are known)");
 	r = machine_open(&m);
-	return r == EXIT_DONE ? run(&m, &req) : r;
+	if (r != EXIT_DONE)
+		return r;
+	if (read_request(&p, &req, &err) < 0 || solve(&p, &err) < 0)
+		return fail(EXIT_REFUSED, "%s", err.msg);
+	(req.json ? print_json : print_text)(&p, &out);
+	return print_out(&out);
 }

@@ -52,15 +52,7 @@ static bool is_in_state(const struct item *vf, const char *state)
 	return str_eq(item_string(vf, "state"), state);
 }
 
-static size_t count(const struct item *vfs, const char *state)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < vfs->n_kids; i++)
-		n += is_in_state(&vfs->kids[i], state);
-	return n;
-}
-
+/* Who has it, and what would free it. */
 static void put_holder(const struct item *vf, struct strbuf *out)
 {
 	const char *pod = text_of(vf, "pod"), *container = text_of(vf, "container"),
@@ -76,13 +68,6 @@ static void put_holder(const struct item *vf, struct strbuf *out)
 		strbuf_printf(out, " (UID %s)", uid);
 	strbuf_puts(out, ", since ");
 	explain_time(out, item_number(vf, "since_ms", 0));
-}
-
-/* What would free it. */
-static void put_cure(const struct item *vf, struct strbuf *out)
-{
-	const char *uid = text_of(vf, "uid");
-
 	if (is_in_state(vf, "held")) {
 		strbuf_puts(out, "; free when this pod ends");
 	} else if (is_in_state(vf, "allocated")) {
@@ -102,7 +87,6 @@ static void put_vf(const struct item *vf, struct strbuf *out)
 	strbuf_printf(out, "  %-9s %s  ", text_of(vf, "state"), text_of(vf, "vf"));
 	if (item_get(vf, "since_ms")) {
 		put_holder(vf, out);
-		put_cure(vf, out);
 	} else if (item_string(vf, "pf")) {
 		strbuf_printf(out, "of PF %s", text_of(vf, "pf"));
 	}
@@ -111,9 +95,29 @@ static void put_vf(const struct item *vf, struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
-/* Free VFs are counted by PF: there may be hundreds. */
-static void put_free(const struct item *vfs, struct strbuf *out)
+static void put_pool(const struct item *pool, struct strbuf *out)
 {
+	const struct item *vfs = item_get(pool, "vfs");
+	bool first = true;
+
+	if (!vfs || vfs->type != ITEM_LIST)
+		return;
+	strbuf_printf(out, "%s (binding %s): %zu VFs", text_of(pool, "resource"),
+		      text_of(pool, "binding"), vfs->n_kids);
+	for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+		size_t n = 0;
+
+		for (size_t k = 0; k < vfs->n_kids; k++)
+			n += is_in_state(&vfs->kids[k], states[i].name);
+		if (!n)
+			continue;
+		strbuf_printf(out, "%s %zu %s", first ? ":" : ",", n, states[i].shown);
+		first = false;
+	}
+	strbuf_putc(out, '\n');
+	if (item_string(pool, "binding_why"))
+		strbuf_printf(out, "  binding auto: %s\n", item_string(pool, "binding_why"));
+	/* Free VFs are counted by PF: there may be hundreds. */
 	for (size_t i = 0; i < vfs->n_kids; i++) {
 		const char *pf = text_of(&vfs->kids[i], "pf");
 		size_t n = 0, before = 0;
@@ -130,49 +134,9 @@ static void put_free(const struct item *vfs, struct strbuf *out)
 		if (!before)
 			strbuf_printf(out, "  %-9s %zu of PF %s\n", "free", n, pf);
 	}
-}
-
-static void put_pool(const struct item *pool, struct strbuf *out)
-{
-	const struct item *vfs = item_get(pool, "vfs");
-	bool first = true;
-
-	if (!vfs || vfs->type != ITEM_LIST)
-		return;
-	strbuf_printf(out, "%s (binding %s): %zu VFs", text_of(pool, "resource"),
-		      text_of(pool, "binding"), vfs->n_kids);
-	for (size_t i = 0; i < ARRAY_LEN(states); i++) {
-		size_t n = count(vfs, states[i].name);
-
-		if (!n)
-			continue;
-		strbuf_printf(out, "%s %zu %s", first ? ":" : ",", n, states[i].shown);
-		first = false;
-	}
-	strbuf_putc(out, '\n');
-	if (item_string(pool, "binding_why"))
-		strbuf_printf(out, "  binding auto: %s\n", item_string(pool, "binding_why"));
-	put_free(vfs, out);
 	for (size_t i = 0; i < vfs->n_kids; i++) {
 		if (!is_in_state(&vfs->kids[i], "free"))
 			put_vf(&vfs->kids[i], out);
-	}
-}
-
-static void put_unknown(const struct item *answer, struct strbuf *out)
-{
-	const struct item *list = item_get(answer, "unknown_slots");
-
-	for (size_t i = 0; list && list->type == ITEM_LIST && i < list->n_kids; i++) {
-		const struct item *u = &list->kids[i];
-
-		strbuf_printf(
-			out,
-			"slot %s is held by container %s of pod %s/%s and its VF is not known: until "
-			"that pod "
-			"ends, no VF of its pool is given to a new container\n",
-			text_of(u, "slot"), text_of(u, "container"), text_of(u, "namespace"),
-			text_of(u, "pod"));
 	}
 }
 
@@ -180,6 +144,7 @@ bool pools_text(const struct item *answer, const char *resource, struct strbuf *
 {
 	const struct item *pools = item_get(answer, "pools");
 	bool found = false;
+	const struct item *list;
 
 	strbuf_printf(out, "node %s\n", pools_node(answer));
 	for (size_t i = 0; pools && pools->type == ITEM_LIST && i < pools->n_kids; i++) {
@@ -188,6 +153,15 @@ bool pools_text(const struct item *answer, const char *resource, struct strbuf *
 		put_pool(&pools->kids[i], out);
 		found = true;
 	}
-	put_unknown(answer, out);
+	list = item_get(answer, "unknown_slots");
+	for (size_t i = 0; list && list->type == ITEM_LIST && i < list->n_kids; i++) {
+		const struct item *u = &list->kids[i];
+
+		strbuf_printf(
+			out,
+			"slot %s is held by container %s of pod %s/%s and its VF is not known: until that pod ends, no VF of its pool is given to a new container\n",
+			text_of(u, "slot"), text_of(u, "container"), text_of(u, "namespace"),
+			text_of(u, "pod"));
+	}
 	return found || !resource;
 }

@@ -17,6 +17,7 @@ struct sysroot;
 
 /* Exit codes; the man page lists them. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3 };
+extern const int doctor_codes[]; /* of doctor's verdict */
 
 /* A machine as the command line names it: --root, --config and --topology-hints. */
 struct machine {
@@ -56,6 +57,8 @@ int cmd_snapshot(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_ready(int argc, char **argv);
+int cmd_status(int argc, char **argv);
+int cmd_cluster(int argc, char **argv);
 
 /* "railmatectl: <sentence>" on standard error; returns code. */
 int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -63,8 +66,8 @@ int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
  * disk, a closed pipe). */
 int print_out(struct strbuf *text);
 
-/* The picture and the JSON of a node. */
-void topo_text(const struct machine *m, struct strbuf *out);
+/* The tables, not wider than a terminal but with wide, and the JSON of a node. */
+void topo_text(const struct machine *m, bool wide, struct strbuf *out);
 void topo_json(const struct machine *m, struct strbuf *out);
 /* SVG; holders NULL: the picture shows no pods. */
 void topo_svg(const struct machine *m, const struct ledger_source *holders, struct strbuf *out);

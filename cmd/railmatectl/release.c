@@ -11,30 +11,13 @@
 
 #define ASK_TIMEOUT_MS 5000
 
-static int release(const char *socket, const char *vf, bool sure)
-{
-	const struct control_request ask = { .op = CONTROL_RELEASE, .vf = vf };
-	_cleanup_arena_ struct arena *a = arena_new(1024);
-	struct control_reply reply;
-	struct err err = { 0 };
-	int r;
-
-	if (!sure)
-		return fail(
-			EXIT_REFUSED,
-			"release %s: railmated would give this VF to the next container even while a "
-			"process uses it: see who holds it (railmatectl explain vf %s), end its "
-			"processes, then repeat with --yes",
-			vf, vf);
-	r = control_ask(socket, &ask, ASK_TIMEOUT_MS, a, &reply, &err);
-	if (r < 0)
-		return fail(r == -ENOENT ? EXIT_REFUSED : EXIT_FAILED, "%s", err.msg);
-	return EXIT_DONE;
-}
-
 int cmd_release(int argc, char **argv)
 {
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	struct control_request ask = { .op = CONTROL_RELEASE };
 	const char *socket = CONTROL_SOCKET;
+	struct control_reply reply;
+	struct err err = { 0 };
 	bool sure = false;
 	const struct word words[] = {
 		{ "control-socket", &socket, NULL },
@@ -51,5 +34,15 @@ int cmd_release(int argc, char **argv)
 	if (bdf_parse(argv[optind], &bdf) < 0)
 		return fail(EXIT_USAGE, "release: '%s' is not a PCI address (dddd:bb:dd.f)",
 			    argv[optind]);
-	return release(socket, bdf_format(bdf, buf), sure);
+	ask.vf = bdf_format(bdf, buf);
+	if (!sure)
+		return fail(
+			EXIT_REFUSED,
+			"release %s: railmated would give this VF to the next container even while a process uses it: see who holds it (railmatectl explain vf %s), end its processes, then repeat with --yes",
+			ask.vf, ask.vf);
+	r = control_ask(socket, &ask, ASK_TIMEOUT_MS, a, &reply, &err);
+	if (r < 0)
+		return fail(r == -ENOENT || r == -EBUSY ? EXIT_REFUSED : EXIT_FAILED, "%s",
+			    err.msg);
+	return EXIT_DONE;
 }

@@ -61,56 +61,34 @@ static int read_load(const char *text, unsigned *ret_min, unsigned *ret_max, str
 	return 0;
 }
 
-static const struct sim_policy *find_policy(const char *name)
-{
-	size_t n;
-	const struct sim_policy *all = sim_policies(&n);
-
-	for (size_t i = 0; i < n; i++) {
-		if (!strcmp(all[i].name, name))
-			return &all[i];
-	}
-	return NULL;
-}
-
-static int refuse_policy(const char *name, struct err *err)
-{
-	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
-	size_t n;
-	const struct sim_policy *all = sim_policies(&n);
-
-	for (size_t i = 0; i < n; i++)
-		strbuf_printf(&names, "%s%s", i ? ", " : "", all[i].name);
-	return err_set(err, EINVAL, "--policy: there is no '%s'; there is: %s", name,
-		       strbuf_str(&names));
-}
-
-static bool is_listed(const struct run *run, const struct sim_policy *policy)
-{
-	for (size_t i = 0; i < run->n_policies; i++) {
-		if (run->policies[i] == policy)
-			return true;
-	}
-	return false;
-}
-
 /* In the order of the command line; all of them without one. */
 static int read_policies(struct run *run, const char *list, struct err *err)
 {
 	_cleanup_free_ char *copy = xstrdup(list ? list : "");
 	char *rest = copy, *item;
-	size_t n;
+	size_t n, listed;
 	const struct sim_policy *all = sim_policies(&n);
 
 	run->policies = arena_array(run->arena, n, sizeof(*run->policies));
 	for (size_t i = 0; !list && i < n; i++)
 		run->policies[run->n_policies++] = &all[i];
 	while (list && (item = strsep(&rest, ","))) {
-		const struct sim_policy *policy = find_policy(str_trim(item));
+		const struct sim_policy *policy = NULL;
 
-		if (!policy)
-			return refuse_policy(item, err);
-		if (!is_listed(run, policy))
+		item = str_trim(item);
+		for (size_t i = 0; !policy && i < n; i++)
+			policy = strcmp(all[i].name, item) ? NULL : &all[i];
+		if (!policy) {
+			_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
+
+			for (size_t i = 0; i < n; i++)
+				strbuf_printf(&names, "%s%s", i ? ", " : "", all[i].name);
+			return err_set(err, EINVAL, "--policy: there is no '%s'; there is: %s",
+				       item, strbuf_str(&names));
+		}
+		for (listed = 0; listed < run->n_policies && run->policies[listed] != policy;)
+			listed++;
+		if (listed == run->n_policies)
 			run->policies[run->n_policies++] = policy;
 	}
 	return 0;
@@ -140,68 +118,62 @@ static int read_request(struct run *run, const struct request *req, struct err *
 
 /* --- the answer --- */
 
-static int percent_of_pods(const struct sim_result *r, size_t n)
+/* "-": no rails are known, or no two pods had the same size. */
+static void put_rails(const struct rail_score *s, struct strbuf *out)
 {
-	return (int)(sim_percent((double)n, r->pods) + 0.5);
-}
-
-static void put_bar(const struct sim_result *r, struct strbuf *out)
-{
-	struct sim_bar bar = sim_bar(r);
-	char text[40] = "";
-
-	if (bar.percent > 0)
-		snprintf(text, sizeof(text), "%s %.4g %% %s",
-			 bar.proven ? "bound" : ">=", bar.percent, bar.met ? "met" : "missed");
-	strbuf_printf(out, "%-22s", text);
-}
-
-static void put_row(const struct run *run, const struct sim_result *r, int width,
-		    struct strbuf *out)
-{
-	const struct sim_result *reference = sim_reference(r, run->results, run->n_policies);
-	const char *verdict = !reference ? "" : sim_unfragmented(r, reference) ? "met" : "missed";
-
-	strbuf_printf(out, "%-*s  %6.2f %%  ", width, r->policy->name,
-		      sim_percent((double)r->best, r->pairs));
-	put_bar(r, out);
-	strbuf_printf(out, "%5.3f  %5.3f %-8s %s\n", sim_mean_rank(&r->got),
-		      sim_mean_rank(&r->optimum), verdict, r->policy->what);
-}
-
-static int name_width(const struct run *run)
-{
-	size_t width = strlen("policy");
-
-	for (size_t i = 0; i < run->n_policies; i++) {
-		size_t len = strlen(run->policies[i]->name);
-
-		width = len > width ? len : width;
-	}
-	return (int)width;
+	if (s->vfs)
+		strbuf_printf(out, "%6.2f %%  ", sim_percent((double)s->same, s->vfs));
+	else
+		strbuf_printf(out, "%8s  ", "-");
 }
 
 static void print_text(const struct run *run, struct strbuf *out)
 {
 	const struct stream_in *day = &run->in.day;
-	int width = name_width(run);
+	int width = (int)strlen("policy");
 
+	for (size_t i = 0; i < run->n_policies; i++) {
+		int len = (int)strlen(run->policies[i]->name);
+
+		width = len > width ? len : width;
+	}
 	strbuf_printf(
 		out,
 		"pool %s: %zu pods, seed %llu, load %u-%u %%: %.0f %% of the GPUs busy in the mean\n\n",
 		run->in.pool->cfg->resource, day->pods, (unsigned long long)day->seed,
 		day->load_min, day->load_max, run->results[0].load);
-	strbuf_printf(out, "%-*s  %8s  %-22s%5s  %-14s\n", width, "policy", "at best", "bar",
-		      "mean", "best there was");
-	for (size_t i = 0; i < run->n_policies; i++)
-		put_row(run, &run->results[i], width, out);
+	strbuf_printf(out, "%-*s  %8s  %-22s%5s  %-14s %8s  %8s\n", width, "policy", "at best",
+		      "bar", "mean", "best there was", "rails", "without");
+	for (size_t i = 0; i < run->n_policies; i++) {
+		const struct sim_result *r = &run->results[i];
+		const struct sim_result *reference =
+			sim_reference(r, run->results, run->n_policies);
+		const char *verdict = !reference		       ? ""
+				      : sim_unfragmented(r, reference) ? "met"
+								       : "missed";
+		struct sim_bar bar = sim_bar(r);
+		char text[40] = "";
+
+		strbuf_printf(out, "%-*s  %6.2f %%  ", width, r->policy->name,
+			      sim_percent((double)r->best, r->pairs));
+		if (bar.percent > 0)
+			snprintf(text, sizeof(text), "%s %.4g %% %s",
+				 bar.proven ? "bound" : ">=", bar.percent,
+				 bar.met ? "met" : "missed");
+		strbuf_printf(out, "%-22s%5.3f  %5.3f %-8s ", text, sim_mean_rank(&r->got),
+			      sim_mean_rank(&r->optimum), verdict);
+		put_rails(&r->rails, out);
+		put_rails(&r->rails_without, out);
+		strbuf_printf(out, "%s\n", r->policy->what);
+	}
 	strbuf_puts(
 		out,
 		"\n"
 		"at best: GPU-VF pairs of the class that the best choice among the free VFs gives\n"
 		"mean: of the pairs' ranks, PIX 0, PXB 1, PHB 2, NODE 3, SYS 4\n"
-		"best there was: the same of the best choice; met: not worse than what the kubelet's "
-		"own choice leaves\n");
+		"best there was: the same of the best choice; met: not worse than what the kubelet's own choice leaves\n"
+		"rails: VFs of a job with a pod on each of two nodes that are on the same rails\n"
+		"without: the same if equally near VFs went by PCI address, and the nodes' were in opposite orders\n");
 }
 
 static void json_classes(struct json *j, const char *key, const struct score_classes *c)
@@ -215,32 +187,24 @@ static void json_classes(struct json *j, const char *key, const struct score_cla
 	json_end_object(j);
 }
 
-static void json_bar(struct json *j, const struct sim_result *r)
+/* Of jobs with a pod on each of two nodes. */
+static void json_rails(struct json *j, const char *key, const struct rail_score *s)
 {
-	struct sim_bar bar = sim_bar(r);
-
-	json_key(j, "bar_percent");
-	if (!bar.percent) {
+	json_key(j, key);
+	if (!s->vfs) {
 		json_put_null(j);
 		return;
 	}
-	json_put_int(j, r->policy->bar);
-	json_kv_bool(j, "bar_is_bound", bar.proven);
-	json_kv_bool(j, "bar_met", bar.met);
-}
-
-/* Pairs that our choices, and the best ones, may expect at their best; rounded. */
-static void json_bound(struct json *j, const struct sim_result *r)
-{
-	if (!r->bound || r->unbounded)
-		return;
-	json_kv_int(j, "expected", (int64_t)(r->expected + 0.5));
-	json_kv_int(j, "bound", (int64_t)(r->bound + 0.5));
+	json_begin_object(j);
+	json_kv_int(j, "vfs", (int64_t)s->vfs);
+	json_kv_int(j, "same", (int64_t)s->same);
+	json_end_object(j);
 }
 
 static void json_result(struct json *j, const struct run *run, const struct sim_result *r)
 {
 	const struct sim_result *reference = sim_reference(r, run->results, run->n_policies);
+	struct sim_bar bar;
 
 	json_begin_object(j);
 	json_kv_string(j, "name", r->policy->name);
@@ -248,17 +212,32 @@ static void json_result(struct json *j, const struct run *run, const struct sim_
 	json_kv_int(j, "pods", (int64_t)r->pods);
 	json_kv_int(j, "refused", (int64_t)r->refused);
 	json_kv_int(j, "busy_percent", (int)(r->load + 0.5));
-	json_kv_int(j, "gpu_first_percent", percent_of_pods(r, r->gpu_first));
+	json_kv_int(j, "gpu_first_percent",
+		    (int)(sim_percent((double)r->gpu_first, r->pods) + 0.5));
 	json_kv_int(j, "predicted", (int64_t)r->predicted);
 	json_kv_int(j, "predicted_right", (int64_t)r->predicted_right);
 	json_kv_int(j, "pairs", (int64_t)r->pairs);
 	json_kv_int(j, "best", (int64_t)r->best);
-	json_kv_int(j, "rank", (int64_t)score_rank(&r->got));
-	json_kv_int(j, "best_rank", (int64_t)score_rank(&r->optimum));
+	json_kv_int(j, "rank", (int64_t)sim_score_rank(&r->got));
+	json_kv_int(j, "best_rank", (int64_t)sim_score_rank(&r->optimum));
 	json_classes(j, "classes", &r->got);
 	json_classes(j, "best_classes", &r->optimum);
-	json_bar(j, r);
-	json_bound(j, r);
+	bar = sim_bar(r);
+	json_key(j, "bar_percent");
+	if (!bar.percent) {
+		json_put_null(j);
+	} else {
+		json_put_int(j, r->policy->bar);
+		json_kv_bool(j, "bar_is_bound", bar.proven);
+		json_kv_bool(j, "bar_met", bar.met);
+	}
+	/* Pairs that our choices, and the best ones, may expect at their best; rounded. */
+	if (r->bound && !r->unbounded) {
+		json_kv_int(j, "expected", (int64_t)(r->expected + 0.5));
+		json_kv_int(j, "bound", (int64_t)(r->bound + 0.5));
+	}
+	json_rails(j, "rails", &r->rails);
+	json_rails(j, "rails_without", &r->rails_without);
 	json_kv_string(j, "reference", r->policy->reference);
 	if (reference)
 		json_kv_bool(j, "unfragmented", sim_unfragmented(r, reference));
@@ -289,28 +268,14 @@ static void print_json(const struct run *run, struct strbuf *out)
 
 /* --- the command --- */
 
-static int simulate(const struct machine *m, const struct request *req)
-{
-	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-	_cleanup_arena_ struct arena *arena = arena_new(1 << 20);
-	struct run run = { .m = m, .arena = arena };
-	struct err err = { 0 };
-
-	if (read_request(&run, req, &err) < 0)
-		return fail(EXIT_REFUSED, "%s", err.msg);
-	run.results = sim_run(&run.in, run.policies, run.n_policies, arena);
-	if (!run.results)
-		return fail(EXIT_REFUSED,
-			    "no pod fits on this machine: %zu GPUs, %zu VFs in the pool %s",
-			    m->node->inv->n_gpu, run.in.pool->n_devs, run.in.pool->cfg->resource);
-	(req->json ? print_json : print_text)(&run, &out);
-	return print_out(&out);
-}
-
 int cmd_simulate(int argc, char **argv)
 {
 	_cleanup_(machine_close) struct machine m = { .root_path = "/" };
+	_cleanup_arena_ struct arena *arena = arena_new(1 << 20);
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 	struct request req = { .pods = "1000", .seed = "1", .load = "60-95" };
+	struct run run = { .m = &m, .arena = arena };
+	struct err err = { 0 };
 	const struct word words[] = {
 		{ "root", &m.root_path, NULL },
 		{ "config", &m.config_path, NULL },
@@ -326,5 +291,15 @@ int cmd_simulate(int argc, char **argv)
 
 	if (r == EXIT_DONE)
 		r = machine_open(&m);
-	return r == EXIT_DONE ? simulate(&m, &req) : r;
+	if (r != EXIT_DONE)
+		return r;
+	if (read_request(&run, &req, &err) < 0)
+		return fail(EXIT_REFUSED, "%s", err.msg);
+	run.results = sim_run(&run.in, run.policies, run.n_policies, arena);
+	if (!run.results)
+		return fail(EXIT_REFUSED,
+			    "no pod fits on this machine: %zu GPUs, %zu VFs in the pool %s",
+			    m.node->inv->n_gpu, run.in.pool->n_devs, run.in.pool->cfg->resource);
+	(req.json ? print_json : print_text)(&run, &out);
+	return print_out(&out);
 }

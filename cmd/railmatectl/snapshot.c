@@ -87,73 +87,52 @@ static int64_t count_lines(const char *text, size_t len)
 	return n;
 }
 
-/* The text itself is in it where it would be on standard output without --json. */
-static int print_capture(const struct snapshot_options *opt, const struct strbuf *text,
-			 bool to_stdout)
-{
-	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-	struct json j;
-
-	json_init(&j, &out, 1);
-	json_begin_object(&j);
-	json_kv_string(&j, "tree", to_stdout ? strbuf_str(text) : NULL);
-	json_kv_int(&j, "entries", count_lines(strbuf_str(text), text->len));
-	json_kv_bool(&j, "scrubbed", opt->scrub);
-	json_kv_string(&j, "output", opt->output);
-	json_kv_string(&j, "tar", opt->tar);
-	json_end_object(&j);
-	strbuf_putc(&out, '\n');
-	return print_out(&out);
-}
-
-static int write_all(const struct snapshot_options *opt, struct strbuf *text)
-{
-	bool to_stdout = !opt->output && !opt->tar;
-	int code = EXIT_DONE;
-
-	if (opt->tar)
-		code = write_tar(opt->tar, text);
-	if (code == EXIT_DONE && opt->output)
-		code = write_file(opt->output, text);
-	if (code != EXIT_DONE)
-		return code;
-	if (opt->json)
-		return print_capture(opt, text, to_stdout);
-	return to_stdout ? print_out(text) : EXIT_DONE;
-}
-
 static int capture(const struct snapshot_options *opt)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct sysroot *root = NULL;
 	struct err err = { 0 };
 	int code = EXIT_DONE;
+	bool to_stdout;
 
 	if (sysroot_open(opt->root, &root, &err) < 0 ||
 	    hosttree_capture(root, opt->scrub, &text, &err) < 0)
 		code = fail(EXIT_FAILED, "%s", err.msg);
 	sysroot_close(root);
-	return code == EXIT_DONE ? write_all(opt, &text) : code;
-}
+	to_stdout = !opt->output && !opt->tar;
+	if (code != EXIT_DONE)
+		return code;
+	if (opt->tar)
+		code = write_tar(opt->tar, &text);
+	if (code == EXIT_DONE && opt->output)
+		code = write_file(opt->output, &text);
+	if (code != EXIT_DONE)
+		return code;
+	if (opt->json) {
+		_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+		struct json j;
 
-static int print_unpacked(const char *dir, int64_t entries)
-{
-	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-	struct json j;
-
-	json_init(&j, &out, 1);
-	json_begin_object(&j);
-	json_kv_string(&j, "directory", dir);
-	json_kv_int(&j, "entries", entries);
-	json_end_object(&j);
-	strbuf_putc(&out, '\n');
-	return print_out(&out);
+		/* The text itself is in it where it would be on standard output without --json. */
+		json_init(&j, &out, 1);
+		json_begin_object(&j);
+		json_kv_string(&j, "tree", to_stdout ? strbuf_str(&text) : NULL);
+		json_kv_int(&j, "entries", count_lines(strbuf_str(&text), text.len));
+		json_kv_bool(&j, "scrubbed", opt->scrub);
+		json_kv_string(&j, "output", opt->output);
+		json_kv_string(&j, "tar", opt->tar);
+		json_end_object(&j);
+		strbuf_putc(&out, '\n');
+		return print_out(&out);
+	}
+	return to_stdout ? print_out(&text) : EXIT_DONE;
 }
 
 static int unpack(const char *file, const char *dir, bool json)
 {
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 	_cleanup_free_ char *text = NULL;
 	struct err err = { 0 };
+	struct json j;
 	bool made;
 	size_t len;
 
@@ -167,7 +146,15 @@ static int unpack(const char *file, const char *dir, bool json)
 			rmdir(dir); /* still empty when the text was refused */
 		return fail(EXIT_FAILED, "%s: %s", file, err.msg);
 	}
-	return json ? print_unpacked(dir, count_lines(text, len)) : EXIT_DONE;
+	if (!json)
+		return EXIT_DONE;
+	json_init(&j, &out, 1);
+	json_begin_object(&j);
+	json_kv_string(&j, "directory", dir);
+	json_kv_int(&j, "entries", count_lines(text, len));
+	json_end_object(&j);
+	strbuf_putc(&out, '\n');
+	return print_out(&out);
 }
 
 static const struct option options[] = {
@@ -175,21 +162,6 @@ static const struct option options[] = {
 	{ "output", required_argument, NULL, 'o' }, { "tar", required_argument, NULL, 't' },
 	{ "json", no_argument, NULL, 'j' },	    { 0 },
 };
-
-/* What is not an option: nothing, or unpack FILE DIR. */
-static int run(const struct snapshot_options *opt, int argc, char **argv)
-{
-	if (!argc) {
-		return capture(opt);
-	} else if (strcmp(argv[0], "unpack") != 0) {
-		return fail(EXIT_USAGE, "snapshot takes no argument '%s'", argv[0]);
-	} else if (argc != 3) {
-		return fail(EXIT_USAGE, "snapshot unpack needs FILE and DIR");
-	} else if (strcmp(opt->root, "/") != 0 || opt->scrub || opt->output || opt->tar) {
-		return fail(EXIT_USAGE, "snapshot unpack takes no option but --json");
-	}
-	return unpack(argv[1], argv[2], opt->json);
-}
 
 int cmd_snapshot(int argc, char **argv)
 {
@@ -210,5 +182,16 @@ int cmd_snapshot(int argc, char **argv)
 		else
 			return EXIT_USAGE;
 	}
-	return run(&opt, argc - optind, argv + optind);
+	/* What is not an option: nothing, or unpack FILE DIR. */
+	argc -= optind;
+	argv += optind;
+	if (!argc)
+		return capture(&opt);
+	if (strcmp(argv[0], "unpack") != 0)
+		return fail(EXIT_USAGE, "snapshot takes no argument '%s'", argv[0]);
+	if (argc != 3)
+		return fail(EXIT_USAGE, "snapshot unpack needs FILE and DIR");
+	if (strcmp(opt.root, "/") != 0 || opt.scrub || opt.output || opt.tar)
+		return fail(EXIT_USAGE, "snapshot unpack takes no option but --json");
+	return unpack(argv[1], argv[2], opt.json);
 }

@@ -73,17 +73,6 @@ static void put_gpus(struct json *j, const struct hw_inventory *inv)
 	json_end_array(j);
 }
 
-static void put_slot(struct json *j, const struct hw_pci *f)
-{
-	json_key(j, "pcie");
-	json_begin_object(j);
-	json_kv_int(j, "mts", f->link_mts);
-	json_kv_int(j, "width", f->link_width);
-	json_kv_int(j, "max_mts", f->link_mts_max);
-	json_kv_int(j, "max_width", f->link_width_max);
-	json_end_object(j);
-}
-
 /* name, port, link, state and verbs node of a function's RDMA device; nulls without one */
 static void put_rdma(struct json *j, const struct hw_inventory *inv, int pci)
 {
@@ -110,6 +99,7 @@ static void put_rail(struct json *j, const struct machine *m, int pci)
 static void put_pfs(struct json *j, const struct machine *m)
 {
 	const struct hw_inventory *inv = m->node->inv;
+	const struct hw_neighbor *neighbor;
 
 	json_key(j, "pfs");
 	json_begin_array(j);
@@ -126,9 +116,18 @@ static void put_pfs(struct json *j, const struct machine *m)
 		json_kv_int(j, "total_vfs", f->sriov_total);
 		json_kv_string(j, "driver", f->driver);
 		put_rdma(j, inv, (int)i);
-		put_slot(j, f);
+		json_key(j, "pcie");
+		json_begin_object(j);
+		json_kv_int(j, "mts", f->link_mts);
+		json_kv_int(j, "width", f->link_width);
+		json_kv_int(j, "max_mts", f->link_mts_max);
+		json_kv_int(j, "max_width", f->link_width_max);
+		json_end_object(j);
 		kv_bdf(j, "data_direct", inv, topo_direct(m->node->topo, (int)i));
 		put_rail(j, m, (int)i);
+		neighbor = hw_find_neighbor(inv, (int)i);
+		json_kv_string(j, "switch", neighbor ? neighbor->name : NULL);
+		json_kv_string(j, "switch_port", neighbor ? neighbor->port : NULL);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -159,34 +158,6 @@ static void put_vfs(struct json *j, const struct machine *m)
 	json_end_array(j);
 }
 
-static void put_path(struct json *j, const struct machine *m, int gpu, int nic)
-{
-	struct topo_path path = topo_between(m->node->topo, gpu, nic);
-
-	json_begin_object(j);
-	kv_bdf(j, "gpu", m->node->inv, gpu);
-	kv_bdf(j, "nic", m->node->inv, nic);
-	json_kv_string(j, "class", topo_class_name(path.class));
-	json_kv_int_if(j, "bridges", path.bridges, path.bridges >= 0);
-	kv_bdf(j, "data_direct", m->node->inv, path.direct ? topo_direct(m->node->topo, nic) : -1);
-	json_end_object(j);
-}
-
-static void put_paths(struct json *j, const struct machine *m)
-{
-	const struct hw_inventory *inv = m->node->inv;
-
-	json_key(j, "paths");
-	json_begin_array(j);
-	for (size_t g = 0; g < inv->n_gpu; g++) {
-		for (size_t i = 0; i < inv->n_pci; i++) {
-			if (hw_is_pf(&inv->pci[i]) || hw_is_nic_vf(inv, (int)i))
-				put_path(j, m, inv->gpu[g].pci, (int)i);
-		}
-	}
-	json_end_array(j);
-}
-
 static void put_gpu_links(struct json *j, const struct machine *m)
 {
 	static const char *const names[] = {
@@ -213,15 +184,6 @@ static void put_gpu_links(struct json *j, const struct machine *m)
 	json_end_array(j);
 }
 
-static void put_numa(struct json *j, const struct hw_inventory *inv)
-{
-	json_key(j, "numa_nodes");
-	json_begin_array(j);
-	for (size_t i = 0; i < inv->n_numa; i++)
-		json_put_int(j, inv->numa[i].id);
-	json_end_array(j);
-}
-
 void topo_json(const struct machine *m, struct strbuf *out)
 {
 	const struct topo_hints *hints = topo_hints_used(m->node->topo);
@@ -234,9 +196,33 @@ void topo_json(const struct machine *m, struct strbuf *out)
 	put_gpus(&j, inv);
 	put_pfs(&j, m);
 	put_vfs(&j, m);
-	put_paths(&j, m);
+	json_key(&j, "paths");
+	json_begin_array(&j);
+	for (size_t g = 0; g < inv->n_gpu; g++) {
+		for (size_t i = 0; i < inv->n_pci; i++) {
+			int gpu = inv->gpu[g].pci, nic = (int)i;
+			struct topo_path path;
+
+			if (!hw_is_pf(&inv->pci[i]) && !hw_is_nic_vf(inv, nic))
+				continue;
+			path = topo_between(m->node->topo, gpu, nic);
+			json_begin_object(&j);
+			kv_bdf(&j, "gpu", inv, gpu);
+			kv_bdf(&j, "nic", inv, nic);
+			json_kv_string(&j, "class", topo_class_name(path.class));
+			json_kv_int_if(&j, "bridges", path.bridges, path.bridges >= 0);
+			kv_bdf(&j, "data_direct", inv,
+			       path.direct ? topo_direct(m->node->topo, nic) : -1);
+			json_end_object(&j);
+		}
+	}
+	json_end_array(&j);
 	put_gpu_links(&j, m);
-	put_numa(&j, inv);
+	json_key(&j, "numa_nodes");
+	json_begin_array(&j);
+	for (size_t i = 0; i < inv->n_numa; i++)
+		json_put_int(&j, inv->numa[i].id);
+	json_end_array(&j);
 	json_kv_bool(&j, "flattened_vm", topo_flattened_vm(m->node->topo));
 	json_kv_string(&j, "hints", hints ? hints->source : NULL);
 	json_kv_bool(&j, "rdma_cm", inv->has_rdma_cm);

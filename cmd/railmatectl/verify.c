@@ -64,15 +64,6 @@ static void on_signal(int sig)
 	interrupted = 1;
 }
 
-/* Ctrl-C ends the log, not the verdict: the job may never end by itself. */
-static void catch_signals(void)
-{
-	struct sigaction action = { .sa_handler = on_signal };
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-}
-
 static int feed(struct verify *v, int fd, const char *name)
 {
 	_cleanup_free_ char *buf = xcalloc(1, CHUNK);
@@ -102,19 +93,6 @@ static int feed_file(struct verify *v, const char *path)
 	return feed(v, fd, path);
 }
 
-static int read_logs(struct telling *t)
-{
-	int r = EXIT_DONE;
-
-	t->has_log = true;
-	catch_signals();
-	if (!t->req->n_logs)
-		return feed_file(t->v, "-");
-	for (int i = 0; r == EXIT_DONE && !interrupted && i < t->req->n_logs; i++)
-		r = feed_file(t->v, t->req->logs[i]);
-	return r;
-}
-
 /* --- maps --- */
 
 /* "FILE" or "HOST=FILE"; a host name has no slash. */
@@ -134,17 +112,6 @@ static int add_map(struct telling *t, const char *word)
 	if (verify_add_map(t->v, host, strbuf_str(&text), text.len, path, &err) < 0)
 		return fail(EXIT_REFUSED, "%s", err.msg);
 	return EXIT_DONE;
-}
-
-static int add_maps(struct telling *t)
-{
-	char *words = t->req->maps ? arena_strdup(t->arena, t->req->maps) : NULL, *save, *word;
-	int r = EXIT_DONE;
-
-	for (word = words ? strtok_r(words, ",", &save) : NULL; word && r == EXIT_DONE;
-	     word = strtok_r(NULL, ",", &save))
-		r = add_map(t, word);
-	return r;
 }
 
 /* --- the answer --- */
@@ -190,15 +157,30 @@ static int answer(const struct telling *t, enum verdict verdict)
 static int run(struct telling *t)
 {
 	const struct request *req = t->req;
-	int r = add_maps(t);
+	const struct sigaction action = { .sa_handler = on_signal };
+	char *words = req->maps ? arena_strdup(t->arena, req->maps) : NULL, *save, *word;
+	int r = EXIT_DONE;
 
+	for (word = words ? strtok_r(words, ",", &save) : NULL; word && r == EXIT_DONE;
+	     word = strtok_r(NULL, ",", &save))
+		r = add_map(t, word);
 	if (r == EXIT_DONE && req->counters) {
 		r = verify_counters_end(req->root, req->counters_file, t->v, t->arena, &t->diff,
 					&t->warn);
 		t->has_diff = true;
 	}
-	if (r == EXIT_DONE && (!req->counters || req->n_logs))
-		r = read_logs(t);
+	if (r != EXIT_DONE)
+		return r;
+	t->has_log = !req->counters || req->n_logs;
+	if (t->has_log) {
+		/* Ctrl-C ends the log, not the verdict: the job may never end by itself. */
+		sigaction(SIGINT, &action, NULL);
+		sigaction(SIGTERM, &action, NULL);
+		if (!req->n_logs)
+			r = feed_file(t->v, "-");
+	}
+	for (int i = 0; r == EXIT_DONE && !interrupted && i < req->n_logs; i++)
+		r = feed_file(t->v, req->logs[i]);
 	if (r != EXIT_DONE)
 		return r;
 	if (t->has_log)

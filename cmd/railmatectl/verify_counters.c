@@ -119,39 +119,35 @@ static int write_file(const char *path, const struct strbuf *text)
 	return EXIT_DONE;
 }
 
-static int tell_begun(const struct counters *c, const char *path, bool json)
-{
-	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-	struct json j;
-
-	if (json) {
-		json_init(&j, &out, 0);
-		json_begin_object(&j);
-		json_kv_string(&j, "file", path);
-		json_kv_int(&j, "ports", (int64_t)c->n_ports);
-		json_end_object(&j);
-		strbuf_putc(&out, '\n');
-	} else {
-		strbuf_printf(
-			&out,
-			"counters of %zu ports in %s; run the job, then: verify --counters end %s\n",
-			c->n_ports, path, path);
-	}
-	return print_out(&out);
-}
-
 int verify_counters_begin(const char *root, const char *path, bool json)
 {
 	_cleanup_arena_ struct arena *arena = arena_new(65536);
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct counters c;
 	int r = sample(root, arena, &c);
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	struct json j;
 
 	if (r != EXIT_DONE)
 		return r;
 	counters_write(&c, &text);
 	r = write_file(path, &text);
-	return r == EXIT_DONE ? tell_begun(&c, path, json) : r;
+	if (r != EXIT_DONE)
+		return r;
+	if (json) {
+		json_init(&j, &out, 0);
+		json_begin_object(&j);
+		json_kv_string(&j, "file", path);
+		json_kv_int(&j, "ports", (int64_t)c.n_ports);
+		json_end_object(&j);
+		strbuf_putc(&out, '\n');
+	} else {
+		strbuf_printf(
+			&out,
+			"counters of %zu ports in %s; run the job, then: verify --counters end %s\n",
+			c.n_ports, path, path);
+	}
+	return print_out(&out);
 }
 
 /* Nothing sent anywhere says nothing of one VF. */
@@ -164,36 +160,11 @@ static bool any_sent(const struct counters_diff *diff)
 	return false;
 }
 
-static bool find_idle(const struct counters_diff *diff, struct verify *v)
-{
-	const char *gpu, *vf;
-	bool idle = false;
-
-	for (size_t i = 0; any_sent(diff) && i < diff->n_ports; i++) {
-		const struct port_diff *d = &diff->ports[i];
-
-		if (d->change != PORT_COUNTED || d->sent ||
-		    !verify_mapped(v, d->hca, d->port, &gpu, &vf))
-			continue;
-		verify_idle_port(v, d->hca, d->port);
-		idle = true;
-	}
-	return idle;
-}
-
-static bool find_tcp(const struct counters_diff *diff, struct verify *v)
-{
-	const struct link_counters *tcp = counters_tcp(diff);
-
-	if (tcp)
-		verify_tcp_traffic(v, tcp->name, tcp->sent);
-	return tcp;
-}
-
 int verify_counters_end(const char *root, const char *path, struct verify *v, struct arena *arena,
 			struct counters_diff *ret, bool *ret_warn)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	const struct link_counters *tcp;
 	struct counters before, after;
 	struct err err = { 0 };
 	int r;
@@ -206,58 +177,67 @@ int verify_counters_end(const char *root, const char *path, struct verify *v, st
 	if (r != EXIT_DONE)
 		return r;
 	counters_compare(&before, &after, arena, ret);
-	*ret_warn = find_idle(ret, v);
-	*ret_warn = find_tcp(ret, v) || *ret_warn;
+	tcp = counters_tcp(ret);
+	if (tcp)
+		verify_tcp_traffic(v, tcp->name, tcp->sent);
+	*ret_warn = tcp != NULL;
+	for (size_t i = 0; any_sent(ret) && i < ret->n_ports; i++) {
+		const struct port_diff *d = &ret->ports[i];
+		const char *gpu, *vf;
+
+		if (d->change != PORT_COUNTED || d->sent ||
+		    !verify_mapped(v, d->hca, d->port, &gpu, &vf))
+			continue;
+		verify_idle_port(v, d->hca, d->port);
+		*ret_warn = true;
+	}
 	return EXIT_DONE;
 }
 
 /* --- the answer --- */
 
-static const char *in_words(enum port_change change)
-{
-	static const char *const words[] = {
-		[PORT_GONE] = "is gone (moved to another namespace, or removed)",
-		[PORT_NEW] = "was not there at the beginning",
-		[PORT_RESET] = "was reset or is another device now: the difference is not known",
-		[PORT_UNCOUNTED] = "has no counter of bytes",
-	};
+static const char *const change_words[] = {
+	[PORT_GONE] = "is gone (moved to another namespace, or removed)",
+	[PORT_NEW] = "was not there at the beginning",
+	[PORT_RESET] = "was reset or is another device now: the difference is not known",
+	[PORT_UNCOUNTED] = "has no counter of bytes",
+};
 
-	return words[change];
-}
-
-static void put_trouble(const struct port_diff *d, struct strbuf *out)
+void verify_counters_text(const struct counters_diff *diff, const struct verify *v,
+			  struct strbuf *out)
 {
-	for (int k = 0; k < COUNTER_MAX; k++) {
-		if (d->trouble[k])
-			strbuf_printf(out, "  %s +%llu", counter_names[k].key,
-				      (unsigned long long)d->trouble[k]);
+	const struct link_counters *tcp;
+
+	strbuf_puts(out, "port counters:\n");
+	for (size_t i = 0; i < diff->n_ports; i++) {
+		const struct port_diff *d = &diff->ports[i];
+		const char *gpu = NULL, *vf = NULL;
+
+		strbuf_printf(out, "  %s:%llu", d->hca, (unsigned long long)d->port);
+		if (d->pci)
+			strbuf_printf(out, " %s", d->pci);
+		if (verify_mapped(v, d->hca, d->port, &gpu, &vf) && gpu)
+			strbuf_printf(out, " (GPU %s)", gpu);
+		if (d->change != PORT_COUNTED) {
+			strbuf_printf(out, " %s\n", change_words[d->change]);
+		} else {
+			strbuf_printf(out,
+				      "  sent %llu bytes (%.3f GB), received %llu bytes (%.3f GB)",
+				      (unsigned long long)d->sent, (double)d->sent / 1e9,
+				      (unsigned long long)d->received, (double)d->received / 1e9);
+			for (int k = 0; k < COUNTER_MAX; k++) {
+				if (d->trouble[k])
+					strbuf_printf(out, "  %s +%llu", counter_names[k].key,
+						      (unsigned long long)d->trouble[k]);
+			}
+			strbuf_putc(out, '\n');
+		}
 	}
-}
-
-static void put_port(const struct port_diff *d, const struct verify *v, struct strbuf *out)
-{
-	const char *gpu = NULL, *vf = NULL;
-
-	strbuf_printf(out, "  %s:%llu", d->hca, (unsigned long long)d->port);
-	if (d->pci)
-		strbuf_printf(out, " %s", d->pci);
-	if (verify_mapped(v, d->hca, d->port, &gpu, &vf) && gpu)
-		strbuf_printf(out, " (GPU %s)", gpu);
-	if (d->change != PORT_COUNTED) {
-		strbuf_printf(out, " %s\n", in_words(d->change));
-		return;
-	}
-	strbuf_printf(out, "  sent %llu bytes (%.3f GB), received %llu bytes (%.3f GB)",
-		      (unsigned long long)d->sent, (double)d->sent / 1e9,
-		      (unsigned long long)d->received, (double)d->received / 1e9);
-	put_trouble(d, out);
-	strbuf_putc(out, '\n');
-}
-
-static void put_links(const struct counters_diff *diff, struct strbuf *out)
-{
-	const struct link_counters *tcp = counters_tcp(diff);
-
+	if (!any_sent(diff))
+		strbuf_puts(
+			out,
+			"  no port counted a byte: nothing was sent, or these drivers do not count for VFs (look at the PF on the host)\n");
+	tcp = counters_tcp(diff);
 	if (diff->n_links)
 		strbuf_puts(out, "interfaces (TCP/IP):\n");
 	for (size_t i = 0; i < diff->n_links; i++) {
@@ -269,35 +249,6 @@ static void put_links(const struct counters_diff *diff, struct strbuf *out)
 			      (unsigned long long)l->received, (double)l->received / 1e9,
 			      l == tcp ? ": WARN, much for a job over RDMA" : "");
 	}
-}
-
-void verify_counters_text(const struct counters_diff *diff, const struct verify *v,
-			  struct strbuf *out)
-{
-	strbuf_puts(out, "port counters:\n");
-	for (size_t i = 0; i < diff->n_ports; i++)
-		put_port(&diff->ports[i], v, out);
-	if (!any_sent(diff))
-		strbuf_puts(
-			out,
-			"  no port counted a byte: nothing was sent, or these drivers do not count for VFs "
-			"(look at the PF on the host)\n");
-	put_links(diff, out);
-}
-
-static void json_links(const struct counters_diff *diff, struct json *j)
-{
-	json_key(j, "interfaces");
-	json_begin_array(j);
-	for (size_t i = 0; i < diff->n_links; i++) {
-		json_begin_object(j);
-		json_kv_string(j, "name", diff->links[i].name);
-		json_kv_bool(j, "rdma", diff->links[i].rdma);
-		json_kv_int(j, "sent_bytes", (int64_t)diff->links[i].sent);
-		json_kv_int(j, "received_bytes", (int64_t)diff->links[i].received);
-		json_end_object(j);
-	}
-	json_end_array(j);
 }
 
 void verify_counters_json(const struct counters_diff *diff, const struct verify *v, struct json *j)
@@ -315,7 +266,7 @@ void verify_counters_json(const struct counters_diff *diff, const struct verify 
 		json_kv_string(j, "pci", d->pci);
 		json_kv_bool(j, "mapped", mapped);
 		json_kv_string(j, "gpu", gpu);
-		json_kv_string(j, "change", port_change_name(d->change));
+		json_kv_string(j, "change", counters_change_name(d->change));
 		json_kv_int(j, "sent_bytes", (int64_t)d->sent);
 		json_kv_int(j, "received_bytes", (int64_t)d->received);
 		for (enum counter k = COUNTER_XMIT_DISCARDS; k < COUNTER_MAX; k++)
@@ -323,5 +274,15 @@ void verify_counters_json(const struct counters_diff *diff, const struct verify 
 		json_end_object(j);
 	}
 	json_end_array(j);
-	json_links(diff, j);
+	json_key(j, "interfaces");
+	json_begin_array(j);
+	for (size_t i = 0; i < diff->n_links; i++) {
+		json_begin_object(j);
+		json_kv_string(j, "name", diff->links[i].name);
+		json_kv_bool(j, "rdma", diff->links[i].rdma);
+		json_kv_int(j, "sent_bytes", (int64_t)diff->links[i].sent);
+		json_kv_int(j, "received_bytes", (int64_t)diff->links[i].received);
+		json_end_object(j);
+	}
+	json_end_array(j);
 }

@@ -9,26 +9,30 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "control/control.h"
+#include "daemon/configfiles.h"
 #include "daemon/daemon.h"
-#include "daemon/load.h"
 #include "grant/rundir.h"
+#include "web/web.h"
 
 /* Exit codes; railmated(8) lists them. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3 };
 
-#define DEFAULT_CONFIG "/etc/pcidp/config.json"
+#define DEFAULT_CONFIG	CONFIG_DIR "/" CONFIG_NAME_DEFAULT
+#define METRICS_ADDRESS "127.0.0.1:9835"
 
 static const char usage_text[] =
 	"usage: railmated [OPTION…]\n"
 	"\n"
-	"  --config-file FILE      pools, as for sriov-network-device-plugin; default " DEFAULT_CONFIG
-	"\n"
-	"                          if it exists, else one pool rdma/vf of every VF with an RDMA device\n"
+	"  --config-file FILE      pools, as for sriov-network-device-plugin; default " CONFIG_DIR
+	"/$NODE_NAME\n"
+	"                          if it exists, else " DEFAULT_CONFIG " if that exists,\n"
+	"                          else one pool rdma/vf of every VF with an RDMA device\n"
 	"  --shared-config FILE    HCAs that containers share, as for k8s-rdma-shared-dev-plugin\n"
 	"  --resource-prefix P     prefix of pools that name none (intel.com)\n"
 	"  --check-config          read the configuration, print its resources and exit\n"
@@ -65,16 +69,21 @@ static const char usage_text[] =
 	"                          (/var/lib/railmate)\n"
 	"  --cdi-dir DIR           where the runtime looks for CDI specs, for pools that bind late\n"
 	"                          (" CDI_DIR_DEFAULT ")\n"
-	"  --cdi WAY               on: kubelet and runtime do CDI; off: they do not, pools that bind late "
-	"are\n"
+	"  --cdi WAY               on: kubelet and runtime do CDI; off: they do not, pools that bind late are\n"
 	"                          not served; auto: if the kubelet is 1.29 or later and\n"
 	"                          the runtime does not say otherwise (auto)\n"
 	"  --runtime-socket PATH   socket of the container runtime, to learn whether it supports CDI, for\n"
 	"                          pools that bind late; auto: the first usual one that exists; none: do\n"
 	"                          not ask (auto)\n"
-	"  --ready-file FILE       written when this railmated serves, or could as soon as another one "
-	"ends;\n"
+	"  --metrics-address IP:PORT  /metrics, /healthz and /readyz over HTTP, without TLS; none: not served\n"
+	"                          (" METRICS_ADDRESS ")\n"
+	"  --ready-file FILE       written when this railmated serves, or could as soon as another one ends;\n"
 	"                          for railmatectl ready; none: no file (none)\n"
+	"  --events WHAT           send Events to the API server: about the node, such as a link that is down;\n"
+	"                          pods: about its pods, too; off: none (node)\n"
+	"  --node-condition        keep the condition RDMALinksHealthy of the node\n"
+	"  --nfd-file FILE         what does not change about the node, as a feature file of\n"
+	"                          node-feature-discovery; none: no file (none)\n"
 	"  --empty-pool-event SECONDS  create an Event on the node for each pool without a device\n"
 	"                          SECONDS after the start; 0 never (60)\n"
 	"  --rescan SECONDS        look at the hardware again this often, beside events; 0 never (60)\n"
@@ -89,12 +98,12 @@ static const char usage_text[] =
 	"manifests written for sriov-network-device-plugin: --log-dir, -v, -logtostderr,\n"
 	"-alsologtostderr, -log_dir, -vmodule, -stderrthreshold, -log_backtrace_at.\n"
 	"\n"
-	"signals: SIGTERM, SIGINT stop; SIGHUP looks at the hardware now\n"
+	"signals: SIGTERM, SIGINT stop; SIGHUP reads the configuration and looks at the hardware now\n"
 	"exit status: 0 stopped, 1 failed, 2 wrong command line, 3 refused configuration\n";
 
 struct command_line {
 	struct daemon_options daemon;
-	const char *config_file, *shared_config, *prefix, *hints;
+	struct config_files files;
 	enum log_level level;
 	enum log_format log_format;
 	bool check, strict, use_cdi;
@@ -189,7 +198,20 @@ static int set_pod_specs(struct command_line *cl, const struct flag *flag, const
 
 	if (i == ARRAY_LEN(words))
 		return usage_error(flag, value, "off, pods-api, kubelet, api-server or auto");
-	cl->daemon.specs.way = (enum specs_way)i;
+	cl->daemon.specs.mode = (enum specs_mode)i;
+	return EXIT_DONE;
+}
+
+static int set_events(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	static const char *const words[] = {
+		[EVENTS_OFF] = "off", [EVENTS_NODE] = "node", [EVENTS_PODS] = "pods"
+	};
+	size_t i = word_index(words, ARRAY_LEN(words), value);
+
+	if (i == ARRAY_LEN(words))
+		return usage_error(flag, value, "off, node or pods");
+	cl->daemon.events = (enum events_about)i;
 	return EXIT_DONE;
 }
 
@@ -206,6 +228,15 @@ static int set_kubelet_url(struct command_line *cl, const struct flag *flag, con
 	if (!str_starts(value, "https://"))
 		return usage_error(flag, value, "an https:// URL");
 	cl->daemon.specs.kubelet_url = value;
+	return EXIT_DONE;
+}
+
+static int set_metrics_address(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	if (strcmp(value, "none") && web_check_address(value, NULL) < 0)
+		return usage_error(flag, value,
+				   "an IP address and a port, as in " METRICS_ADDRESS ", or none");
+	cl->daemon.metrics_address = strcmp(value, "none") ? value : NULL;
 	return EXIT_DONE;
 }
 
@@ -329,12 +360,12 @@ static int print_version(struct command_line *cl, const struct flag *flag, const
 #define FIELD(name) offsetof(struct command_line, name)
 
 static const struct flag flags[] = {
-	{ "config-file", required_argument, set_text, FIELD(config_file) },
-	{ "shared-config", required_argument, set_text, FIELD(shared_config) },
-	{ "resource-prefix", required_argument, set_text, FIELD(prefix) },
+	{ "config-file", required_argument, set_text, FIELD(files.config) },
+	{ "shared-config", required_argument, set_text, FIELD(files.shared) },
+	{ "resource-prefix", required_argument, set_text, FIELD(files.prefix) },
 	{ "check-config", no_argument, set_true, FIELD(check) },
 	{ "strict-config", no_argument, set_true, FIELD(strict) },
-	{ "topology-hints", required_argument, set_text, FIELD(hints) },
+	{ "topology-hints", required_argument, set_text, FIELD(files.hints) },
 	{ "kubelet-dir", required_argument, set_text, FIELD(daemon.kubelet_dir) },
 	{ "kubelet-root", required_argument, set_text, FIELD(daemon.kubelet_root) },
 	{ "registration", required_argument, set_registration, 0 },
@@ -356,7 +387,11 @@ static const struct flag flags[] = {
 	{ "cdi-dir", required_argument, set_text, FIELD(daemon.cdi_dir) },
 	{ "cdi", required_argument, set_cdi, 0 },
 	{ "runtime-socket", required_argument, set_runtime_socket, 0 },
+	{ "metrics-address", required_argument, set_metrics_address, 0 },
 	{ "ready-file", required_argument, set_text_or_none, FIELD(daemon.ready_file) },
+	{ "nfd-file", required_argument, set_text_or_none, FIELD(daemon.nfd_file) },
+	{ "events", required_argument, set_events, 0 },
+	{ "node-condition", no_argument, set_true, FIELD(daemon.node_condition) },
 	{ "empty-pool-event", required_argument, set_seconds, FIELD(daemon.empty_pool_seconds) },
 	{ "rescan", required_argument, set_seconds, FIELD(daemon.rescan_seconds) },
 	{ "root", required_argument, set_text, FIELD(daemon.root) },
@@ -406,8 +441,7 @@ static int parse_command_line(int argc, char **argv, struct command_line *cl)
 			argv[optind]);
 		return EXIT_USAGE;
 	}
-	if (!cl->config_file && access(DEFAULT_CONFIG, F_OK) == 0)
-		cl->config_file = DEFAULT_CONFIG;
+	cl->files.node = cl->daemon.specs.node_name;
 	return EXIT_DONE;
 }
 
@@ -415,10 +449,10 @@ static int print_pools(const struct config *cfg, bool built_in)
 {
 	for (size_t i = 0; i < cfg->n_pools; i++) {
 		if (cfg->pools[i].binding_auto && !built_in)
-			log_info("binding",
-				 "binding auto is decided when railmated starts on a node"
-				 " resource=%s",
-				 cfg->pools[i].resource);
+			log_info(
+				"binding",
+				"binding auto is decided when railmated starts on a node resource=%s",
+				cfg->pools[i].resource);
 		puts(cfg->pools[i].resource);
 	}
 	for (size_t i = 0; i < cfg->n_shared; i++)
@@ -426,16 +460,16 @@ static int print_pools(const struct config *cfg, bool built_in)
 	return end_output();
 }
 
-static int serve(const struct command_line *cl, struct config *cfg)
+static int serve(const struct command_line *cl, struct config *cfg, struct config_text *text)
 {
 	struct err err = { 0 };
 
 	signal(SIGPIPE, SIG_IGN); /* who reads the log may be gone */
 	log_info("daemon",
 		 "railmated starts version=" RAILMATE_VERSION " config=%s root=%s kubelet_dir=%s",
-		 cl->config_file ? cl->config_file : "built-in pool rdma/vf", cl->daemon.root,
+		 text->path ? text->path : "built-in pool rdma/vf", cl->daemon.root,
 		 cl->daemon.kubelet_dir);
-	if (daemon_run(&cl->daemon, cfg, &err) < 0) {
+	if (daemon_run(&cl->daemon, cfg, text, &err) < 0) {
 		log_error("daemon", "railmated cannot run error=%s", err.msg);
 		return EXIT_FAILED;
 	}
@@ -446,12 +480,12 @@ static int serve(const struct command_line *cl, struct config *cfg)
  * Another path was chosen by the operator. */
 static void check_run_dir(struct daemon_options *o)
 {
-	if (!str_eq(o->run_dir, RUNDIR_DEFAULT) || !rundir_is_in_image("/", o->run_dir))
+	if (!str_eq(o->run_dir, RUNDIR_DEFAULT) || !file_is_in_image("/", o->run_dir))
 		return;
-	log_warn("daemon",
-		 "the run directory is not a folder of the host: containers are given no files; "
-		 "mount it from the host, or say --run-dir=none path=%s",
-		 o->run_dir);
+	log_warn(
+		"daemon",
+		"the run directory is not a folder of the host: containers are given no files; mount it from the host, or say --run-dir=none path=%s",
+		o->run_dir);
 	o->run_dir = NULL;
 }
 
@@ -464,17 +498,18 @@ static bool binds_late(const struct config *cfg)
 	return false;
 }
 
-/* The runtime would not see specs that are written into the image. */
+/* The runtime would not see specs that are written into the image. Another configuration may want
+ * them later. */
 static void check_cdi_dir(const struct config *cfg, struct daemon_options *o)
 {
-	if (!binds_late(cfg) || o->cdi == CDI_OFF || !str_eq(o->cdi_dir, CDI_DIR_DEFAULT) ||
-	    !rundir_is_in_image("/", o->cdi_dir))
+	o->cdi_dir_missing =
+		str_eq(o->cdi_dir, CDI_DIR_DEFAULT) && file_is_in_image("/", o->cdi_dir);
+	if (!o->cdi_dir_missing || !binds_late(cfg) || o->cdi == CDI_OFF)
 		return;
-	log_warn("daemon",
-		 "the CDI directory is not a folder of the host: pools that bind late are not "
-		 "served; mount it from the host (deploy/components/late) path=%s",
-		 o->cdi_dir);
-	o->cdi = CDI_OFF;
+	log_warn(
+		"daemon",
+		"the CDI directory is not a folder of the host: pools that bind late are not served; mount it from the host (deploy/components/late) path=%s",
+		o->cdi_dir);
 }
 
 /* The file is refused; everything that is wrong with it is said at once. */
@@ -489,9 +524,9 @@ static void say_refused(const struct err *err, const struct strbuf *also)
 
 static void say_sentences(const struct config *cfg)
 {
-	for (size_t i = 0; cfg && i < cfg->n_warnings; i++)
+	for (size_t i = 0; i < cfg->n_warnings; i++)
 		log_warn("config", "%s", cfg->warnings[i]);
-	for (size_t i = 0; cfg && i < cfg->n_errors; i++)
+	for (size_t i = 0; i < cfg->n_errors; i++)
 		log_error("config", "%s", cfg->errors[i]);
 }
 
@@ -513,19 +548,23 @@ int main(int argc, char **argv)
 			    .pod_resources_timeout_ms = 200,
 			    .predict_gpus = true,
 			    .ask_runtime = true,
-			    .specs = { .way = SPECS_AUTO,
+			    .specs = { .mode = SPECS_AUTO,
 				       .service_account =
 					       "/var/run/secrets/kubernetes.io/serviceaccount" },
+			    .metrics_address = METRICS_ADDRESS,
+			    .events = EVENTS_NODE,
 			    .empty_pool_seconds = 60,
 			    .rescan_seconds = 60 },
-		.prefix = "intel.com",
+		.files = { .dir = CONFIG_DIR, .prefix = "intel.com" },
 		.level = LOG_LEVEL_INFO,
 	};
 	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT;
+	struct config_text text = { 0 };
 	struct err err = { 0 };
 	struct config *cfg = NULL;
 	int r;
 
+	cl.daemon.config_files = &cl.files;
 	daemon_hold_signals(true);
 	r = parse_command_line(argc, argv, &cl);
 	if (r != EXIT_DONE)
@@ -537,28 +576,27 @@ int main(int argc, char **argv)
 	mallopt(M_ARENA_MAX, 1);
 	log_setup(cl.level, NULL, NULL);
 	log_set_format(cl.log_format);
-	if (load_config(cl.config_file, cl.prefix, &cfg, &also, &err) < 0 ||
-	    load_shared(cl.shared_config, cfg, &also, &err) < 0 ||
-	    load_hints(cl.hints, cfg, &also, &err) < 0) {
+	if (configfiles_read(&cl.files, &text, &err) < 0 ||
+	    configfiles_parse(&cl.files, &text, &cfg, &also, &err) < 0) {
 		say_refused(&err, &also);
-		say_sentences(cfg);
-		config_free(cfg);
+		configfiles_done(&text);
 		return EXIT_REFUSED;
 	}
 	say_sentences(cfg);
 	if (cfg->n_errors && (cl.check || cl.strict)) {
+		configfiles_done(&text);
 		config_free(cfg);
 		return EXIT_REFUSED;
 	}
 	if (cl.use_cdi)
 		log_info(
 			"daemon",
-			"--use-cdi is accepted: containers get the same device nodes in the Allocate answer, "
-			"without a CDI spec");
+			"--use-cdi is accepted: containers get the same device nodes in the Allocate answer, without a CDI spec");
 	check_run_dir(&cl.daemon);
 	if (!cl.check)
 		check_cdi_dir(cfg, &cl.daemon);
-	r = cl.check ? print_pools(cfg, !cl.config_file) : serve(&cl, cfg);
+	r = cl.check ? print_pools(cfg, !text.path) : serve(&cl, cfg, &text);
+	configfiles_done(&text);
 	config_free(cfg);
 	return r;
 }

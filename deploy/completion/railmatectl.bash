@@ -3,21 +3,23 @@ _railmatectl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words
 	COMPREPLY=()
 	case $prev in
-	--config|--control-socket|--map|--output|--tar|--topology-hints|-o) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
-	--root|--state-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") && return ;;
-	--explain|--fix-manifest|--free|--gpus|--load|--must|--namespace|--node|--only|--pods|--policy|--pool|--role|--seed|--vfs) return ;;
+	--config|--control-socket|--kubeconfig|--map|--output|--tar|--topology-hints|-o) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
+	--from|--record|--root|--state-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") && return ;;
+	--container|--context|--explain|--fix-manifest|--free|--gpus|--load|--must|--namespace|--node|--only|--parallel|--pods|--policy|--pool|--railmate-namespace|--role|--seed|--selector|--timeout|--vfs|-c|-l|-n) return ;;
 	esac
 	if [ $COMP_CWORD = 1 ]; then
-		words='topo plan explain release simulate doctor verify ready snapshot --help --version'
+		words='topo plan explain release status simulate doctor verify cluster ready snapshot --help --version'
 	else
 		case ${COMP_WORDS[1]} in
-		topo) words='--root --config --topology-hints --json --svg --control-socket --state-dir --nccl-xml --rccl --help' ;;
+		topo) words='--root --config --topology-hints --json --wide --svg --control-socket --state-dir --nccl-xml --rccl --help' ;;
 		plan) words='--root --config --topology-hints --json --gpus --vfs --pool --free --must --help' ;;
 		explain) words='pod vf last pool --control-socket --state-dir --node --namespace --json --help' ;;
 		release) words='--control-socket --yes --help' ;;
+		status) words='--root --topology-hints --control-socket --state-dir --no-doctor --json --help' ;;
 		simulate) words='--root --config --topology-hints --json --pods --seed --load --policy --pool --help' ;;
 		doctor) words='--root --config --topology-hints --json --only --list --explain --fix-manifest --role --help' ;;
 		verify) words='--map --counters --root --json --help' ;;
+		cluster) words='status topo explain doctor verify --context --kubeconfig --railmate-namespace --namespace -n --selector -l --container -c --node --parallel --timeout --no-doctor --record --from --only --privileged --svg --nccl-xml --rccl --wide --json --help' ;;
 		ready) words='--help' ;;
 		snapshot) words='unpack --root --scrub --output -o --tar --json --help' ;;
 		esac

@@ -7,9 +7,16 @@ complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a vf
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a last
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a pool
 complete -c railmatectl -n __fish_use_subcommand -f -a release -d 'give a VF back that its holder will not'
+complete -c railmatectl -n __fish_use_subcommand -f -a status -d 'is this node well'
 complete -c railmatectl -n __fish_use_subcommand -f -a simulate -d 'a day of pods on this machine'
 complete -c railmatectl -n __fish_use_subcommand -f -a doctor -d 'what keeps NCCL from being fast or right here'
 complete -c railmatectl -n __fish_use_subcommand -f -a verify -d 'which HCAs did NCCL or RCCL use, with GPUDirect RDMA, and if not, why'
+complete -c railmatectl -n __fish_use_subcommand -f -a cluster -d 'of every node'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a status
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a topo
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a explain
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a doctor
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a verify
 complete -c railmatectl -n __fish_use_subcommand -f -a ready -d 'is the railmated ready that writes this file? The probe of deploy/base'
 complete -c railmatectl -n __fish_use_subcommand -f -a snapshot -d 'capture this machine as host.tree text'
 complete -c railmatectl -n '__fish_seen_subcommand_from snapshot' -f -a unpack
@@ -19,6 +26,7 @@ complete -c railmatectl -n '__fish_seen_subcommand_from topo' -l root -x -a '(__
 complete -c railmatectl -n '__fish_seen_subcommand_from topo' -l config -r -F -d 'the daemon’s config.json; default: one pool, rdma/vf'
 complete -c railmatectl -n '__fish_seen_subcommand_from topo' -l topology-hints -r -F -d 'which GPUs and NICs share a switch, where a virtual machine hides it'
 complete -c railmatectl -n '__fish_seen_subcommand_from topo' -l json -d 'one JSON object on standard output'
+complete -c railmatectl -n '__fish_seen_subcommand_from topo' -l wide -d 'tables as wide as the machine, with slots and the VFs’ RDMA devices'
 complete -c railmatectl -n '__fish_seen_subcommand_from topo' -l svg -d 'a picture: NUMA nodes, switches, GPUs, NICs, VFs, and the pods that hold them'
 complete -c railmatectl -n '__fish_seen_subcommand_from topo' -l control-socket -r -F
 complete -c railmatectl -n '__fish_seen_subcommand_from topo' -l state-dir -x -a '(__fish_complete_directories)'
@@ -56,8 +64,33 @@ complete -c railmatectl -n '__fish_seen_subcommand_from explain' -l state-dir -x
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -l node -x -d 'ask the railmate pod of that node, by kubectl; all: of every node'
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -l namespace -x -d 'the namespace of the railmate pods (kube-system)'
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -l json -d 'one JSON object on standard output'
+complete -c railmatectl -n '__fish_seen_subcommand_from status' -l root -x -a '(__fish_complete_directories)' -d 'the links and doctor’s checks of the machine below DIR'
+complete -c railmatectl -n '__fish_seen_subcommand_from status' -l topology-hints -r -F -d 'as of topo'
+complete -c railmatectl -n '__fish_seen_subcommand_from status' -l control-socket -r -F -d 'railmated’s (/run/railmate/railmate.sock); none: it is not asked'
+complete -c railmatectl -n '__fish_seen_subcommand_from status' -l state-dir -x -a '(__fish_complete_directories)' -d 'where its ledger is (/var/lib/railmate), read when it is down'
+complete -c railmatectl -n '__fish_seen_subcommand_from status' -l no-doctor -d 'without doctor’s checks'
+complete -c railmatectl -n '__fish_seen_subcommand_from status' -l json -d 'one JSON object on standard output'
 complete -c railmatectl -n '__fish_seen_subcommand_from release' -l control-socket -r -F -d 'railmated’s (/run/railmate/railmate.sock)'
 complete -c railmatectl -n '__fish_seen_subcommand_from release' -l yes -d 'do it: a process that still uses the VF will share it with another container'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l context -x
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l kubeconfig -r -F
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l railmate-namespace -x
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l namespace -s n -x -d 'explain, verify: where the pod or the job is; default: kubectl’s'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l selector -s l -x -d 'verify: of the pods with these labels, in place of a job'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l container -s c -x -d 'verify: this container’s; default: the logs of all, map.json of the first'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l node -x -d 'status, doctor: these nodes only'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l parallel -x -d 'so many nodes at once (16)'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l timeout -x -d 'how long one may take (30)'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l no-doctor -d 'status: without doctor’s checks'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l record -x -a '(__fish_complete_directories)' -d 'status: keep what each node said, a file each'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l from -x -a '(__fish_complete_directories)' -d 'status: of such files, without a cluster'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l only -x -d 'doctor: some of the checks only'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l privileged -d 'doctor: in a pod of its own on each node, with CAP_SYS_ADMIN, for ACS'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l svg
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l nccl-xml
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l rccl
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l wide
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l json -d 'one JSON object on standard output'
 complete -c railmatectl -n '__fish_seen_subcommand_from verify' -l map -r -F -d 'what containers were given (map.json); HOST: of that host’s ranks only'
 complete -c railmatectl -n '__fish_seen_subcommand_from verify' -l counters -d 'keep the byte counters of all RDMA ports in FILE'
 complete -c railmatectl -n '__fish_seen_subcommand_from verify' -l root -x -a '(__fish_complete_directories)' -d 'the ports below DIR'

@@ -1,5 +1,5 @@
 # Made by hack/completion from what railmated --help says.
-complete -c railmated -l config-file -r -F -d 'pools, as for sriov-network-device-plugin; default /etc/pcidp/config.json'
+complete -c railmated -l config-file -r -F -d 'pools, as for sriov-network-device-plugin; default /etc/pcidp/$NODE_NAME'
 complete -c railmated -l shared-config -r -F -d 'HCAs that containers share, as for k8s-rdma-shared-dev-plugin'
 complete -c railmated -l resource-prefix -x -d 'prefix of pools that name none (intel.com)'
 complete -c railmated -l check-config -d 'read the configuration, print its resources and exit'
@@ -26,7 +26,11 @@ complete -c railmated -l state-dir -x -a '(__fish_complete_directories)' -d 'the
 complete -c railmated -l cdi-dir -x -a '(__fish_complete_directories)' -d 'where the runtime looks for CDI specs, for pools that bind late'
 complete -c railmated -l cdi -x -d 'on: kubelet and runtime do CDI; off: they do not, pools that bind late are'
 complete -c railmated -l runtime-socket -r -F -d 'socket of the container runtime, to learn whether it supports CDI, for'
+complete -c railmated -l metrics-address -x -d '/metrics, /healthz and /readyz over HTTP, without TLS; none: not served'
 complete -c railmated -l ready-file -r -F -d 'written when this railmated serves, or could as soon as another one ends;'
+complete -c railmated -l events -x -d 'send Events to the API server: about the node, such as a link that is down;'
+complete -c railmated -l node-condition -d 'keep the condition RDMALinksHealthy of the node'
+complete -c railmated -l nfd-file -r -F -d 'what does not change about the node, as a feature file of'
 complete -c railmated -l empty-pool-event -x -d 'create an Event on the node for each pool without a device'
 complete -c railmated -l rescan -x -d 'look at the hardware again this often, beside events; 0 never (60)'
 complete -c railmated -l root -x -a '(__fish_complete_directories)' -d 'the machine below DIR instead of / (for tests and captured machines)'

@@ -9,6 +9,12 @@ add_compile_definitions(_GNU_SOURCE RAILMATE_VERSION="${PROJECT_VERSION}")
 add_compile_options(-Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wwrite-strings
 	-Wformat=2 -Wdate-time -Wvla -Wundef -fno-common)
 add_link_options(-Wl,--as-needed)
+# "FOLDER=NAME": programs name their sources, in assertions and to a debugger, and must not name folders of a machine
+# where equal sources have to give equal bytes (hack/image-root).
+set(RAILMATE_PATHS "" CACHE STRING "What programs call folders: FOLDER=NAME;…")
+foreach(path IN LISTS RAILMATE_PATHS)
+	add_compile_options(-ffile-prefix-map=${path})
+endforeach()
 
 # Hardening, whatever the distribution's compiler does by itself; tests/checks/elf.py reads what came of it.
 # A flag that the compiler does not know for this processor is left out: -fcf-protection is x86's,

@@ -47,9 +47,9 @@ static inline int row_rank(const struct problem *p, int row, int group)
 {
 	return p->rank[(size_t)row * (size_t)p->n_places + (size_t)p->groups[group].place];
 }
-static inline bool keeps(const struct problem *p, int keeper, int group)
+static inline bool keeps(const struct problem *p, int spare_gpu, int group)
 {
-	return p->keep[(size_t)keeper * (size_t)p->n_places + (size_t)p->groups[group].place];
+	return p->keep[(size_t)spare_gpu * (size_t)p->n_places + (size_t)p->groups[group].place];
 }
 /* VFs beyond the first on a place when a group gives `count`. */
 static inline int group_excess(const struct group *g, int count)
@@ -61,10 +61,10 @@ static inline int group_excess(const struct group *g, int count)
 
 /* problem.c: from the caller's tables to groups. */
 void problem_init(struct problem *p, const struct align_in *in, struct arena *arena);
-void problem_set_gpus(struct problem *p); /* rows and keepers of a container with known GPUs */
+void problem_set_gpus(struct problem *p); /* rows and spare GPUs of a container with known GPUs */
 bool problem_set_drawn(
 	struct problem *p); /* rows for GPUs that are drawn; false: not to be decided that way */
-void problem_group(struct problem *p); /* after rows, keepers and limits are set */
+void problem_group(struct problem *p); /* after rows, spare GPUs and limits are set */
 /* Mark the places with VFs that are nearest to a free GPU (n_places flags); how many VFs they have.
  */
 int problem_nearest(const struct problem *p, int free_gpu, uint8_t *ret_near);

@@ -48,29 +48,17 @@ static void set_columns(struct pairing *s)
 	}
 }
 
-/* Among equal ranks the lower GPU goes to the lower column: the sum of the products of their
- * numbers is greatest. */
-static const int64_t *set_costs(const struct pairing *s, int total)
-{
-	int64_t *cost = arena_array(s->arena, s->in->n_gpus * (size_t)s->n_cols, sizeof(*cost));
-	int64_t whole = (int64_t)total * (int64_t)s->in->n_gpus * s->n_cols + 1;
-
-	for (int g = 0; g < (int)s->in->n_gpus; g++)
-		for (int c = 0; c < s->n_cols; c++)
-			cost[g * s->n_cols + c] = whole * gpu_rank(s->in, (size_t)g, s->place[c]) +
-						  (int64_t)g * (s->n_cols - 1 - c);
-	return cost;
-}
-
 static void balance_columns(struct pairing *s)
 {
 	int gpus = (int)s->in->n_gpus, many = s->n_vfs >= gpus, total = many ? s->n_vfs : gpus;
 	int *base = arena_array(s->arena, (size_t)s->n_cols, sizeof(*base));
 	int *extra = arena_array(s->arena, (size_t)s->n_cols, sizeof(*extra));
+	int64_t *cost = arena_array(s->arena, (size_t)(gpus * s->n_cols), sizeof(*cost));
+	int64_t whole = (int64_t)total * gpus * s->n_cols + 1;
 	struct balance b = {
 		.n_rows = gpus,
 		.n_cols = s->n_cols,
-		.cost = set_costs(s, total),
+		.cost = cost,
 		.row_base = many ? total / gpus : 1,
 		.row_extra = many && total % gpus,
 		.col_base = base,
@@ -78,12 +66,18 @@ static void balance_columns(struct pairing *s)
 		.total = total,
 	};
 
+	/* Among equal ranks the lower GPU goes to the lower column: the sum of the products of
+	 * their numbers is greatest. */
+	for (int g = 0; g < gpus; g++)
+		for (int c = 0; c < s->n_cols; c++)
+			cost[g * s->n_cols + c] = whole * gpu_rank(s->in, (size_t)g, s->place[c]) +
+						  (int64_t)g * (s->n_cols - 1 - c);
 	for (int c = 0; c < s->n_cols; c++) {
 		base[c] = s->col_vfs[c] * (total / s->n_vfs);
 		extra[c] = total % s->n_vfs ? s->col_vfs[c] : 0;
 	}
 	s->units = arena_array(s->arena, (size_t)(gpus * s->n_cols), sizeof(*s->units));
-	balance_solve(&b, s->arena, s->units);
+	align_balance(&b, s->arena, s->units);
 }
 
 /* Deals the VFs of one column to its GPUs, both in order; a VF takes `base` of them or one more. */

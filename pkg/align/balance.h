@@ -16,6 +16,6 @@ struct balance {
 
 /* Bases are filled before extras are used. ret_units (n_rows × n_cols) may be NULL. Returns the
  * total cost. */
-int64_t balance_solve(const struct balance *b, struct arena *arena, int *ret_units);
+int64_t align_balance(const struct balance *b, struct arena *arena, int *ret_units);
 
 #endif

@@ -15,7 +15,7 @@
 #define MAX_PACKED_PLACES 256
 
 /* What the numbers of one align_in stand for. */
-struct scene {
+struct search {
 	const struct choose_in *in;
 	struct arena *arena;
 	int *devs; /* VF number → pool index; by rail, plane and address */
@@ -25,37 +25,17 @@ struct scene {
 	struct align_in numbers;
 };
 
-static int *sorted(const int *list, size_t n, struct arena *arena)
-{
-	int *out = arena_array(arena, n, sizeof(*out));
-
-	if (n > 0)
-		memcpy(out, list, n * sizeof(*out));
-	qsort(out, n, sizeof(*out), list_by_int);
-	return out;
-}
-
 /* A device that vanished is nowhere: a place of its own, far from everything. */
-static struct topo_path path_between(const struct scene *s, int pci_a, int pci_b)
+static struct topo_path path_between(const struct search *s, int pci_a, int pci_b)
 {
 	if (pci_a < 0 || pci_b < 0)
 		return (struct topo_path) { TOPO_SYS, -1, false };
 	return topo_between(s->in->node->topo, pci_a, pci_b);
 }
 
-static int place_of(const struct scene *s, int pci)
-{
-	return pci >= 0 ? topo_place(s->in->node->topo, pci) : -1;
-}
-
-static int vf_index(const struct scene *s, int pci)
-{
-	return pci >= 0 ? s->in->node->inv->pci[pci].vf_index : -1;
-}
-
 /* Every port of its RDMA device is known not to be ACTIVE. What has none here, or is away, is not
  * known to be. */
-static bool is_down(const struct scene *s, int pci)
+static bool is_down(const struct search *s, int pci)
 {
 	const struct hw_inventory *inv = s->in->node->inv;
 	int rdma = pci >= 0 ? hw_find_rdma(inv, pci) : -1;
@@ -69,11 +49,6 @@ static bool is_down(const struct scene *s, int pci)
 			return false;
 	}
 	return true;
-}
-
-static bool is_must(const struct scene *s, int dev)
-{
-	return list_has_int(s->in->must, s->in->n_must, dev);
 }
 
 /* VFs of lower rails come first, so that among equals they are taken: containers that need a part
@@ -94,41 +69,36 @@ static int by_rail(const void *a, const void *b)
 	return (x->dev > y->dev) - (x->dev < y->dev);
 }
 
-static int *in_order_of_rails(const struct scene *s, const int *devs, size_t n)
+/* Places are numbered in the order in which the VFs name them. */
+static void set_vfs(struct search *s, const int *devs, size_t n)
 {
 	_cleanup_free_ struct ranked *ranked = xcalloc(n + 1, sizeof(*ranked));
-	int *out = arena_array(s->arena, n, sizeof(*out));
-
-	for (size_t i = 0; i < n; i++)
-		ranked[i] =
-			(struct ranked) { devs[i], topo_rails_of(s->in->node->rails,
-								 s->in->pool->devs[devs[i]].pci) };
-	qsort(ranked, n, sizeof(*ranked), by_rail);
-	for (size_t i = 0; i < n; i++)
-		out[i] = ranked[i].dev;
-	return out;
-}
-
-/* Places are numbered in the order in which the VFs name them. */
-static void set_vfs(struct scene *s, const int *devs, size_t n)
-{
+	const struct topo_rails *rails = s->in->node->rails;
 	struct align_vf *vfs = arena_array(s->arena, n, sizeof(*vfs));
 	size_t *number =
 		arena_array(s->arena, s->in->node->inv->n_pci, sizeof(*number)); /* from 1 */
 	size_t n_places = 0;
 
-	s->devs = in_order_of_rails(s, devs, n);
+	for (size_t i = 0; i < n; i++)
+		ranked[i] =
+			(struct ranked) { devs[i],
+					  topo_rails_of(rails, s->in->pool->devs[devs[i]].pci) };
+	qsort(ranked, n, sizeof(*ranked), by_rail);
+	s->devs = arena_array(s->arena, n, sizeof(*s->devs));
+	for (size_t i = 0; i < n; i++)
+		s->devs[i] = ranked[i].dev;
 	s->places = arena_array(s->arena, n, sizeof(*s->places));
 	for (size_t i = 0; i < n; i++) {
-		int pci = s->in->pool->devs[s->devs[i]].pci, place = place_of(s, pci);
+		int pci = s->in->pool->devs[s->devs[i]].pci;
+		int place = pci >= 0 ? topo_place(s->in->node->topo, pci) : -1;
 
 		if (place < 0 || number[place] == 0)
 			s->places[n_places++] = place;
 		if (place >= 0 && number[place] == 0)
 			number[place] = n_places;
 		vfs[i].place = (int)(place >= 0 ? number[place] : n_places) - 1;
-		vfs[i].index = vf_index(s, pci);
-		vfs[i].must = is_must(s, s->devs[i]);
+		vfs[i].index = pci >= 0 ? s->in->node->inv->pci[pci].vf_index : -1;
+		vfs[i].must = list_has_int(s->in->must, s->in->n_must, s->devs[i]);
 		vfs[i].down = is_down(s, pci);
 	}
 	s->numbers.vfs = vfs;
@@ -136,21 +106,7 @@ static void set_vfs(struct scene *s, const int *devs, size_t n)
 	s->numbers.n_places = n_places;
 }
 
-static void set_free_gpus(struct scene *s)
-{
-	const struct hw_inventory *inv = s->in->node->inv;
-
-	s->free_gpus = arena_array(s->arena, inv->n_gpu, sizeof(*s->free_gpus));
-	for (size_t i = 0; i < inv->n_gpu; i++) {
-		int pci = inv->gpu[i].pci;
-
-		if (!list_has_int(s->in->gpus, s->in->n_gpus, pci) &&
-		    !list_has_int(s->in->busy_gpus, s->in->n_busy_gpus, pci))
-			s->free_gpus[s->numbers.n_free++] = pci;
-	}
-}
-
-static const uint8_t *ranks_to_places(const struct scene *s, const int *from, size_t n)
+static const uint8_t *ranks_to_places(const struct search *s, const int *from, size_t n)
 {
 	size_t places = s->numbers.n_places;
 	uint8_t *rank = arena_array(s->arena, n, places);
@@ -162,21 +118,24 @@ static const uint8_t *ranks_to_places(const struct scene *s, const int *from, si
 	return rank;
 }
 
-static struct scene set_scene(const struct choose_in *in, const int *devs, size_t n_devs,
-			      struct arena *arena)
+static struct search begin_search(const struct choose_in *in, const int *devs, size_t n_devs,
+				  struct arena *arena)
 {
-	struct scene s = { .in = in, .arena = arena };
+	struct search s = { .in = in, .arena = arena };
 
 	set_vfs(&s, devs, n_devs);
-	s.gpus = sorted(in->gpus, in->n_gpus, arena);
-	s.numbers.n_gpus = in->n_gpus;
-	s.numbers.gpu_rank = ranks_to_places(&s, s.gpus, in->n_gpus);
+	s.gpus = arena_array(arena, in->gpus.n, sizeof(*s.gpus));
+	if (in->gpus.n > 0)
+		memcpy(s.gpus, in->gpus.v, in->gpus.n * sizeof(*s.gpus));
+	qsort(s.gpus, in->gpus.n, sizeof(*s.gpus), list_by_int);
+	s.numbers.n_gpus = in->gpus.n;
+	s.numbers.gpu_rank = ranks_to_places(&s, s.gpus, in->gpus.n);
 	s.numbers.want = in->want;
 	s.numbers.drawn = in->drawn;
 	return s;
 }
 
-static int *to_devs(const struct scene *s, const int *vfs, size_t n)
+static int *to_devs(const struct search *s, const int *vfs, size_t n)
 {
 	int *out = arena_array(s->arena, n, sizeof(*out));
 
@@ -186,29 +145,45 @@ static int *to_devs(const struct scene *s, const int *vfs, size_t n)
 	return out;
 }
 
-static void set_pairs(const struct scene *s, const struct align_out *solved, struct choose_out *out)
+static void set_pairs(const struct search *s, const struct align_out *solved,
+		      struct choose_out *out)
 {
 	out->pairs = arena_array(s->arena, solved->n_pairs, sizeof(*out->pairs));
 	out->n_pairs = solved->n_pairs;
 	out->cost = solved->cost;
 	for (size_t i = 0; i < solved->n_pairs; i++) {
 		struct choose_pair *pair = &out->pairs[i];
+		int vf;
 
 		pair->gpu = s->gpus[solved->pairs[i].gpu];
 		pair->dev = s->devs[solved->pairs[i].vf];
-		pair->path = path_between(s, pair->gpu, s->in->pool->devs[pair->dev].pci);
+		vf = s->in->pool->devs[pair->dev].pci;
+		/* As the container will find it; the choice, where a data direct function makes a
+		 * NIC nearer to a GPU, is as good as any for a library that cannot use it. */
+		if (vf < 0 || pool_uses_direct(s->in->pool))
+			pair->path = path_between(s, pair->gpu, vf);
+		else
+			pair->path = topo_between_functions(s->in->node->topo, pair->gpu, vf);
 	}
 }
 
-struct choose_out choose_vfs(const struct choose_in *in, bool with_runner_up, struct arena *arena)
+struct choose_out align_choose(const struct choose_in *in, bool with_runner_up, struct arena *arena)
 {
-	struct scene s = set_scene(in, in->available, in->n_available, arena);
+	const struct hw_inventory *inv = in->node->inv;
+	struct search s = begin_search(in, in->available, in->n_available, arena);
 	struct choose_out out = { 0 };
 	struct align_out best, second;
 
-	set_free_gpus(&s);
+	s.free_gpus = arena_array(arena, inv->n_gpu, sizeof(*s.free_gpus));
+	for (size_t i = 0; i < inv->n_gpu; i++) {
+		int pci = inv->gpu[i].pci;
+
+		if (!list_has_int(in->gpus.v, in->gpus.n, pci) &&
+		    !list_has_int(in->busy_gpus.v, in->busy_gpus.n, pci))
+			s.free_gpus[s.numbers.n_free++] = pci;
+	}
 	s.numbers.free_rank = ranks_to_places(&s, s.free_gpus, s.numbers.n_free);
-	if (in->n_gpus == 0 && s.numbers.n_places <= MAX_PACKED_PLACES)
+	if (in->gpus.n == 0 && s.numbers.n_places <= MAX_PACKED_PLACES)
 		s.numbers.place_rank = ranks_to_places(&s, s.places, s.numbers.n_places);
 	best = align_solve(&s.numbers, arena);
 	out.chosen = to_devs(&s, best.chosen, best.n_chosen);
@@ -223,10 +198,10 @@ struct choose_out choose_vfs(const struct choose_in *in, bool with_runner_up, st
 	return out;
 }
 
-struct choose_out choose_pairs(const struct choose_in *in, const int *devs, size_t n_devs,
-			       struct arena *arena)
+struct choose_out align_pairs(const struct choose_in *in, const int *devs, size_t n_devs,
+			      struct arena *arena)
 {
-	struct scene s = set_scene(in, devs, n_devs, arena);
+	struct search s = begin_search(in, devs, n_devs, arena);
 	int *all = arena_array(arena, n_devs, sizeof(*all));
 	struct choose_out out = { 0 };
 	struct align_out solved;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "hw/inventory.h"
 #include "topo/topo.h"
 
 struct arena;
@@ -24,10 +25,8 @@ struct choose_in {
 	const int *must;
 	size_t n_must; /* a subset of available */
 	size_t want;
-	const int *gpus;
-	size_t n_gpus; /* PCI indices of the container's GPUs, any order; 0 unknown */
-	const int *busy_gpus;
-	size_t n_busy_gpus; /* PCI indices of GPUs held by others, as far as known */
+	struct gpu_set gpus;	  /* the container's, any order; none: unknown */
+	struct gpu_set busy_gpus; /* held by others, as far as known */
 	size_t drawn; /* GPUs unknown: so many will be drawn from those that are not busy; 0: not
 			 known, or not at random */
 };
@@ -49,9 +48,10 @@ struct choose_out {
 	int runner_up_cost;
 };
 
-struct choose_out choose_vfs(const struct choose_in *in, bool with_runner_up, struct arena *arena);
-/* The pairs of VFs that are already decided (Allocate): same balanced assignment, no choice. */
-struct choose_out choose_pairs(const struct choose_in *in, const int *devs, size_t n_devs,
+struct choose_out align_choose(const struct choose_in *in, bool with_runner_up,
 			       struct arena *arena);
+/* The pairs of VFs that are already decided (Allocate): same balanced assignment, no choice. */
+struct choose_out align_pairs(const struct choose_in *in, const int *devs, size_t n_devs,
+			      struct arena *arena);
 
 #endif

@@ -46,7 +46,7 @@ static int64_t assign_rank(struct few *f)
 	};
 
 	f->leaves++;
-	return balance_solve(&b, scratch, NULL);
+	return align_balance(&b, scratch, NULL);
 }
 
 /* Exact worth of f->counts. */
@@ -79,22 +79,7 @@ static bool consider(struct few *f)
 	return true;
 }
 
-/* Move one VF from group a to group b, if that is better. */
-static bool try_move(struct few *f, int a, int b)
-{
-	const struct group *from = &f->p->groups[a], *to = &f->p->groups[b];
-
-	if (a == b || f->counts[a] <= from->must || f->counts[b] >= to->cap)
-		return false;
-	f->counts[a]--;
-	f->counts[b]++;
-	if (consider(f))
-		return true;
-	f->counts[a]++;
-	f->counts[b]--;
-	return false;
-}
-
+/* Move one VF from a group to another, while that is better. */
 static void improve(struct few *f)
 {
 	int n = f->p->n_groups;
@@ -102,8 +87,21 @@ static void improve(struct few *f)
 
 	do {
 		moved = false;
-		for (int i = 0; i < n * n && !is_over(f); i++)
-			moved = try_move(f, i / n, i % n) || moved;
+		for (int i = 0; i < n * n && !is_over(f); i++) {
+			int a = i / n, b = i % n;
+
+			if (a == b || f->counts[a] <= f->p->groups[a].must ||
+			    f->counts[b] >= f->p->groups[b].cap)
+				continue;
+			f->counts[a]--;
+			f->counts[b]++;
+			if (consider(f)) {
+				moved = true;
+				continue;
+			}
+			f->counts[a]++;
+			f->counts[b]--;
+		}
 	} while (moved);
 }
 
@@ -124,18 +122,10 @@ static bool is_hopeless(struct few *f, int next, int k)
 	return score + f->w.rank * assign_rank(f) >= f->best_score;
 }
 
-static int can_give_after(const struct few *f, int group)
-{
-	int n = 0;
-
-	while (++group < f->p->n_groups)
-		n += f->p->groups[group].cap;
-	return n;
-}
-
 static void search(struct few *f, int group, int k)
 {
 	const struct group *g;
+	int after = 0; /* what the groups behind this one can give */
 
 	if (is_over(f))
 		return;
@@ -146,36 +136,35 @@ static void search(struct few *f, int group, int k)
 	if (is_hopeless(f, group, k))
 		return;
 	g = &f->p->groups[group];
+	for (int i = group + 1; i < f->p->n_groups; i++)
+		after += f->p->groups[i].cap;
 	for (int c = g->must; c <= smaller(g->cap, k); c++) {
-		if (k - c > can_give_after(f, group))
+		if (k - c > after)
 			continue;
 		f->counts[group] = c;
 		search(f, group + 1, k - c);
 	}
 }
 
-static void prepare(struct few *f)
+void count_few(const struct problem *p, int *counts, struct value *ret)
 {
-	const struct problem *p = f->p;
 	size_t groups = (size_t)p->n_groups;
 	int64_t *cost = arena_array(p->arena, (size_t)p->n_rows * groups, sizeof(*cost));
+	struct few f = {
+		.p = p,
+		.w = problem_weights(p),
+		.base = p->n_rows / p->v,
+		.extras = p->n_rows % p->v,
+		.cost = cost,
+		.col_base = arena_array(p->arena, groups, sizeof(*f.col_base)),
+		.col_extra = arena_array(p->arena, groups, sizeof(*f.col_extra)),
+		.counts = arena_array(p->arena, groups, sizeof(*f.counts)),
+		.best = counts,
+		.best_score = INT64_MAX,
+	};
 
 	for (int i = 0; i < p->n_rows * p->n_groups; i++)
 		cost[i] = row_rank(p, i / p->n_groups, i % p->n_groups);
-	f->cost = cost;
-	f->w = problem_weights(p);
-	f->base = p->n_rows / p->v;
-	f->extras = p->n_rows % p->v;
-	f->col_base = arena_array(p->arena, groups, sizeof(*f->col_base));
-	f->col_extra = arena_array(p->arena, groups, sizeof(*f->col_extra));
-	f->counts = arena_array(p->arena, groups, sizeof(*f->counts));
-}
-
-void count_few(const struct problem *p, int *counts, struct value *ret)
-{
-	struct few f = { .p = p, .best = counts, .best_score = INT64_MAX };
-
-	prepare(&f);
 	f.bound = tree_counts(p, &f.w, f.counts);
 	consider(&f);
 	improve(&f);

@@ -24,7 +24,7 @@ struct flow {
 	bool *done;
 };
 
-struct flow *flow_new(struct arena *arena, int n_nodes, int max_arcs)
+struct flow *align_flow_new(struct arena *arena, int n_nodes, int max_arcs)
 {
 	struct flow *f = arena_alloc(arena, sizeof(*f));
 
@@ -46,7 +46,7 @@ static void half_arc(struct flow *f, int from, int to, int cap, int64_t cost)
 	f->head[from] = f->n_arcs++;
 }
 
-int flow_arc(struct flow *f, int from, int to, int cap, int64_t cost)
+int align_flow_arc(struct flow *f, int from, int to, int cap, int64_t cost)
 {
 	int arc = f->n_arcs;
 
@@ -56,7 +56,7 @@ int flow_arc(struct flow *f, int from, int to, int cap, int64_t cost)
 	return arc;
 }
 
-int flow_on(const struct flow *f, int arc)
+int align_flow_on(const struct flow *f, int arc)
 {
 	return f->arcs[arc ^ 1].cap;
 }
@@ -127,7 +127,7 @@ static int push(struct flow *f, int node, int amount)
 	return 0;
 }
 
-int flow_send(struct flow *f, int amount)
+int align_flow_send(struct flow *f, int amount)
 {
 	int total = 0;
 

@@ -35,9 +35,9 @@ static int used_node(const struct net *n, int group)
 	return FIRST_ROW + n->p->n_rows + n->p->n_groups + group;
 }
 
-static int keeper_node(const struct net *n, int keeper)
+static int spare_gpu_node(const struct net *n, int spare_gpu)
 {
-	return FIRST_ROW + n->p->n_rows + 2 * n->p->n_groups + keeper;
+	return FIRST_ROW + n->p->n_rows + 2 * n->p->n_groups + spare_gpu;
 }
 
 static void add_rows(struct net *n)
@@ -48,15 +48,15 @@ static void add_rows(struct net *n)
 
 	for (int r = 0; r < p->n_rows; r++) {
 		for (int g = 0; g < p->n_groups; g++) {
-			int arc = flow_arc(n->f, row_node(r), chosen_node(n, g), p->v,
-					   n->w.rank * row_rank(p, r, g));
+			int arc = align_flow_arc(n->f, row_node(r), chosen_node(n, g), p->v,
+						 n->w.rank * row_rank(p, r, g));
 
 			n->serve = r + g == 0 ? arc : n->serve;
 		}
 	}
 	for (int r = 0; r < p->n_rows; r++) {
-		flow_arc(n->f, SOURCE, row_node(r), base, 0);
-		flow_arc(n->f, SOURCE, row_node(r), extra, n->force);
+		align_flow_arc(n->f, SOURCE, row_node(r), base, 0);
+		align_flow_arc(n->f, SOURCE, row_node(r), extra, n->force);
 	}
 }
 
@@ -71,45 +71,12 @@ static void add_groups(struct net *n)
 		int64_t free_choice = n->force + n->w.order * i;
 		int from = chosen_node(n, i), to = used_node(n, i);
 
-		n->use[i] = flow_arc(n->f, from, to, g->must, 0);
-		flow_arc(n->f, from, to, g->firsts, free_choice);
-		flow_arc(n->f, from, to, g->cap - g->must - g->firsts, free_choice + n->w.excess);
-		flow_arc(n->f, to, SINK, g->avail, 0);
+		n->use[i] = align_flow_arc(n->f, from, to, g->must, 0);
+		align_flow_arc(n->f, from, to, g->firsts, free_choice);
+		align_flow_arc(n->f, from, to, g->cap - g->must - g->firsts,
+			       free_choice + n->w.excess);
+		align_flow_arc(n->f, to, SINK, g->avail, 0);
 	}
-}
-
-static void add_keepers(struct net *n)
-{
-	const struct problem *p = n->p;
-
-	for (int k = 0; k < p->n_keep; k++) {
-		flow_arc(n->f, SOURCE, keeper_node(n, k), 1, 0);
-		flow_arc(n->f, keeper_node(n, k), SINK, 1, n->w.loss);
-		for (int g = 0; g < p->n_groups; g++)
-			if (keeps(p, k, g))
-				flow_arc(n->f, keeper_node(n, k), used_node(n, g), 1, 0);
-	}
-}
-
-static void read_result(const struct net *n, int *counts, struct value *ret)
-{
-	const struct problem *p = n->p;
-	int64_t rank = 0, excess = 0, order = 0;
-
-	for (int i = 0; i < p->n_rows * p->n_groups; i++)
-		rank += (int64_t)flow_on(n->f, n->serve + 2 * i) *
-			row_rank(p, i / p->n_groups, i % p->n_groups);
-	for (int g = 0; g < p->n_groups; g++) {
-		counts[g] = 0;
-		for (int i = 0; i < 3; i++)
-			counts[g] += flow_on(n->f, n->use[g] + 2 * i);
-		excess += group_excess(&p->groups[g], counts[g]);
-		order += (int64_t)counts[g] * g;
-	}
-	ret->key[ZONE_KEYS] = rank;
-	ret->key[ZONE_KEYS + 1] = excess;
-	ret->key[ZONE_KEYS + 2] = count_losses(p, counts);
-	ret->key[ZONE_KEYS + 3] = order;
 }
 
 void count_many(const struct problem *p, int *counts, struct value *ret)
@@ -118,14 +85,35 @@ void count_many(const struct problem *p, int *counts, struct value *ret)
 	int groups = p->n_groups, nodes = FIRST_ROW + p->n_rows + 2 * groups + p->n_keep;
 	int arcs = p->n_rows * (groups + 2) + 4 * groups + p->n_keep * (groups + 2);
 
-	n.f = flow_new(p->arena, nodes, arcs);
+	int64_t rank = 0, excess = 0, order = 0;
+
+	n.f = align_flow_new(p->arena, nodes, arcs);
 	n.w = problem_weights(p);
 	n.force = n.w.rank * ALIGN_RANKS * 2 * (p->n_rows + groups);
 	add_rows(&n);
 	add_groups(&n);
-	add_keepers(&n);
-	flow_send(n.f, p->v + p->n_keep);
-	read_result(&n, counts, ret);
+	for (int k = 0; k < p->n_keep; k++) {
+		align_flow_arc(n.f, SOURCE, spare_gpu_node(&n, k), 1, 0);
+		align_flow_arc(n.f, spare_gpu_node(&n, k), SINK, 1, n.w.loss);
+		for (int g = 0; g < groups; g++)
+			if (keeps(p, k, g))
+				align_flow_arc(n.f, spare_gpu_node(&n, k), used_node(&n, g), 1, 0);
+	}
+	align_flow_send(n.f, p->v + p->n_keep);
+	for (int i = 0; i < p->n_rows * groups; i++)
+		rank += (int64_t)align_flow_on(n.f, n.serve + 2 * i) *
+			row_rank(p, i / groups, i % groups);
+	for (int g = 0; g < groups; g++) {
+		counts[g] = 0;
+		for (int i = 0; i < 3; i++)
+			counts[g] += align_flow_on(n.f, n.use[g] + 2 * i);
+		excess += group_excess(&p->groups[g], counts[g]);
+		order += (int64_t)counts[g] * g;
+	}
+	ret->key[ZONE_KEYS] = rank;
+	ret->key[ZONE_KEYS + 1] = excess;
+	ret->key[ZONE_KEYS + 2] = count_losses(p, counts);
+	ret->key[ZONE_KEYS + 3] = order;
 }
 
 /* Free GPUs that a choice leaves without a VF of their own at a nearest place. */
@@ -138,14 +126,15 @@ int count_losses(const struct problem *p, const int *counts)
 	if (p->n_keep == 0)
 		return 0;
 	scratch = arena_new(1 << 13);
-	f = flow_new(scratch, group + p->n_groups, p->n_keep * (p->n_groups + 1) + p->n_groups);
+	f = align_flow_new(scratch, group + p->n_groups,
+			   p->n_keep * (p->n_groups + 1) + p->n_groups);
 	for (int g = 0; g < p->n_groups; g++)
-		flow_arc(f, group + g, SINK, p->groups[g].avail - counts[g], 0);
+		align_flow_arc(f, group + g, SINK, p->groups[g].avail - counts[g], 0);
 	for (int k = 0; k < p->n_keep; k++) {
-		flow_arc(f, SOURCE, row_node(k), 1, 0);
+		align_flow_arc(f, SOURCE, row_node(k), 1, 0);
 		for (int g = 0; g < p->n_groups; g++)
 			if (keeps(p, k, g))
-				flow_arc(f, row_node(k), group + g, 1, 0);
+				align_flow_arc(f, row_node(k), group + g, 1, 0);
 	}
-	return p->n_keep - flow_send(f, p->n_keep);
+	return p->n_keep - align_flow_send(f, p->n_keep);
 }

@@ -114,25 +114,6 @@ static int common_index(struct pick *s)
 	return best;
 }
 
-static void take_index(struct pick *s, int index)
-{
-	const struct align_in *in = s->p->in;
-
-	for (size_t i = 0; i < in->n_vfs; i++)
-		if (may_go(s, i) && (index < 0 || in->vfs[i].index == index))
-			choose(s, i);
-}
-
-static void finish_round(struct pick *s)
-{
-	int index;
-
-	do {
-		index = common_index(s);
-		take_index(s, index); /* without a known index: the lowest VF of each place */
-	} while (index >= 0);
-}
-
 static void pick_init(struct pick *s, const struct problem *p, const int *counts)
 {
 	const struct align_in *in = p->in;
@@ -165,8 +146,17 @@ int *pick_vfs(const struct problem *p, const int *counts, size_t *ret_n)
 	int *out = arena_array(p->arena, (size_t)p->v, sizeof(*out));
 
 	pick_init(&s, p, counts);
-	while (begin_round(&s))
-		finish_round(&s);
+	while (begin_round(&s)) {
+		int index;
+
+		do {
+			index = common_index(&s);
+			/* Without a known index the lowest VF of each place. */
+			for (size_t i = 0; i < p->in->n_vfs; i++)
+				if (may_go(&s, i) && (index < 0 || p->in->vfs[i].index == index))
+					choose(&s, i);
+		} while (index >= 0);
+	}
 	*ret_n = 0;
 	for (size_t i = 0; i < p->in->n_vfs; i++)
 		if (s.chosen[i])

@@ -11,16 +11,9 @@ int value_cmp(const struct value *a, const struct value *b)
 	return 0;
 }
 
-static int clamp_want(const struct align_in *in, size_t n_must)
-{
-	size_t v = in->want < in->n_vfs ? in->want : in->n_vfs;
-
-	return (int)(v > n_must ? v : n_must);
-}
-
 void problem_init(struct problem *p, const struct align_in *in, struct arena *arena)
 {
-	size_t n_must = 0;
+	size_t n_must = 0, want = in->want < in->n_vfs ? in->want : in->n_vfs;
 
 	*p = (struct problem) { .in = in, .arena = arena, .n_places = (int)in->n_places };
 	p->avail = arena_array(arena, in->n_places, sizeof(*p->avail));
@@ -32,7 +25,7 @@ void problem_init(struct problem *p, const struct align_in *in, struct arena *ar
 		n_must += in->vfs[i].must;
 	}
 	memcpy(p->limit, p->avail, in->n_places * sizeof(*p->limit));
-	p->v = clamp_want(in, n_must);
+	p->v = (int)(want > n_must ? want : n_must);
 }
 
 int problem_nearest(const struct problem *p, int free_gpu, uint8_t *ret_near)
@@ -50,14 +43,6 @@ int problem_nearest(const struct problem *p, int free_gpu, uint8_t *ret_near)
 	return vfs;
 }
 
-/* Fill one keeper's row; false when its nearest places cannot run out, whatever is chosen. */
-static bool set_keeper(const struct problem *p, int free_gpu, uint8_t *ret_row)
-{
-	int vfs = problem_nearest(p, free_gpu, ret_row);
-
-	return vfs > 0 && vfs < p->v + (int)p->in->n_free;
-}
-
 void problem_set_gpus(struct problem *p)
 {
 	const struct align_in *in = p->in;
@@ -66,9 +51,13 @@ void problem_set_gpus(struct problem *p)
 	p->n_rows = (int)in->n_gpus;
 	p->rank = in->gpu_rank;
 	p->keep = keep;
-	for (int f = 0; f < (int)in->n_free; f++)
-		if (set_keeper(p, f, keep + (size_t)p->n_keep * in->n_places))
+	for (int f = 0; f < (int)in->n_free; f++) {
+		int vfs = problem_nearest(p, f, keep + (size_t)p->n_keep * in->n_places);
+
+		/* Otherwise its nearest places cannot run out, whatever is chosen. */
+		if (vfs > 0 && vfs < p->v + (int)in->n_free)
 			p->n_keep++;
+	}
 }
 
 bool problem_set_drawn(struct problem *p)
@@ -91,18 +80,6 @@ static bool same_column(const uint8_t *table, int n_rows, int n_places, int a, i
 	return true;
 }
 
-static int find_group(const struct problem *p, int place)
-{
-	for (int g = 0; g < p->n_groups; g++) {
-		int first = p->groups[g].place;
-
-		if (same_column(p->rank, p->n_rows, p->n_places, first, place) &&
-		    same_column(p->keep, p->n_keep, p->n_places, first, place))
-			return g;
-	}
-	return -1;
-}
-
 void problem_group(struct problem *p)
 {
 	p->groups = arena_array(p->arena, p->in->n_places, sizeof(*p->groups));
@@ -113,7 +90,13 @@ void problem_group(struct problem *p)
 		p->group_of[i] = -1;
 		if (p->avail[i] == 0)
 			continue;
-		p->group_of[i] = find_group(p, i);
+		for (int k = 0; k < p->n_groups && p->group_of[i] < 0; k++) {
+			int first = p->groups[k].place;
+
+			if (same_column(p->rank, p->n_rows, p->n_places, first, i) &&
+			    same_column(p->keep, p->n_keep, p->n_places, first, i))
+				p->group_of[i] = k;
+		}
 		if (p->group_of[i] < 0) {
 			p->group_of[i] = p->n_groups++;
 			p->groups[p->group_of[i]].place = i;

@@ -36,7 +36,7 @@ struct table {
 	struct table *left, *right; /* merged from these; NULL: one group, or nothing */
 	int group;		    /* -1: none */
 	int most;		    /* VFs that it can give, at most v */
-	int rows, avail, keepers;
+	int rows, avail, spare_gpus;
 	struct cell *cells;
 };
 
@@ -46,7 +46,7 @@ struct tree {
 	int base, extras;
 	int *component;	       /* of groups, then of rows */
 	struct table **tables; /* per component; NULL: merged into another */
-	bool *housed;	       /* keepers that are counted */
+	bool *served;	       /* spare GPUs that are counted */
 };
 
 static int cells_of(const struct tree *t, const struct table *table)
@@ -97,38 +97,29 @@ static struct table *group_table(const struct tree *t, int group)
 	return table;
 }
 
-static struct table *row_table(const struct tree *t)
-{
-	struct table *table = new_table(t, 0);
-
-	table->rows = 1;
-	table->cells[0].cost = 0;
-	return table;
-}
-
-static void merge_cell(const struct tree *t, struct table *out, int a, int b)
-{
-	int width = t->extras + 1, k = a / width + b / width, e = a % width + b % width;
-	const struct cell *x = &out->left->cells[a], *y = &out->right->cells[b];
-	struct cell *z = &out->cells[k * width + e];
-
-	if (k > out->most || e > t->extras || y->cost >= NEVER || x->cost + y->cost >= z->cost)
-		return;
-	*z = (struct cell) { x->cost + y->cost, x->lost + y->lost, a };
-}
-
 static struct table *merge(const struct tree *t, struct table *a, struct table *b)
 {
 	struct table *out = new_table(t, a->most + b->most);
+	int width = t->extras + 1;
 
 	out->left = a;
 	out->right = b;
 	out->rows = a->rows + b->rows;
 	out->avail = a->avail + b->avail;
-	out->keepers = a->keepers + b->keepers;
-	for (int i = 0; i < cells_of(t, a); i++)
-		for (int k = 0; a->cells[i].cost < NEVER && k < cells_of(t, b); k++)
-			merge_cell(t, out, i, k);
+	out->spare_gpus = a->spare_gpus + b->spare_gpus;
+	for (int i = 0; i < cells_of(t, a); i++) {
+		const struct cell *x = &a->cells[i];
+
+		for (int j = 0; x->cost < NEVER && j < cells_of(t, b); j++) {
+			int k = i / width + j / width, e = i % width + j % width;
+			const struct cell *y = &b->cells[j];
+			struct cell *z = &out->cells[k * width + e];
+
+			if (k <= out->most && e <= t->extras && y->cost < NEVER &&
+			    x->cost + y->cost < z->cost)
+				*z = (struct cell) { x->cost + y->cost, x->lost + y->lost, i };
+		}
+	}
 	return out;
 }
 
@@ -146,12 +137,12 @@ static void join(struct tree *t, int a, int b)
 }
 
 /* The component of all nearest groups of a free GPU; -1 while they are apart. */
-static int home_of(const struct tree *t, int keeper)
+static int home_of(const struct tree *t, int spare_gpu)
 {
 	int home = -1;
 
 	for (int g = 0; g < t->p->n_groups; g++) {
-		if (!keeps(t->p, keeper, g))
+		if (!keeps(t->p, spare_gpu, g))
 			continue;
 		if (home >= 0 && t->component[g] != home)
 			return -1;
@@ -160,30 +151,28 @@ static int home_of(const struct tree *t, int keeper)
 	return home;
 }
 
-/* Serve new free GPUs from the VFs that are left in a component. */
-static void house(const struct tree *t, struct table *table, int n)
-{
-	for (int i = 0; i < cells_of(t, table); i++) {
-		struct cell *c = &table->cells[i];
-		int left = table->avail - i / (t->extras + 1) - (table->keepers - c->lost);
-
-		if (c->cost >= NEVER || left >= n)
-			continue;
-		c->lost += n - left;
-		c->cost += t->w->loss * (n - left);
-	}
-	table->keepers += n;
-}
-
-static void house_keepers(struct tree *t)
+/* Serve new free GPUs from the VFs that are left in their component. */
+static void serve_spare_gpus(struct tree *t)
 {
 	for (int k = 0; k < t->p->n_keep; k++) {
-		int home = t->housed[k] ? -1 : home_of(t, k);
+		int home = t->served[k] ? -1 : home_of(t, k);
+		struct table *table;
 
 		if (home < 0)
 			continue;
-		t->housed[k] = true;
-		house(t, t->tables[home], 1);
+		t->served[k] = true;
+		table = t->tables[home];
+		for (int i = 0; i < cells_of(t, table); i++) {
+			struct cell *c = &table->cells[i];
+			int left =
+				table->avail - i / (t->extras + 1) - (table->spare_gpus - c->lost);
+
+			if (c->cost >= NEVER || left >= 1)
+				continue;
+			c->lost += 1 - left;
+			c->cost += t->w->loss * (1 - left);
+		}
+		table->spare_gpus++;
 	}
 }
 
@@ -197,58 +186,34 @@ static double choices(int n, int k)
 	return k < 0 || k > n ? 0 : c;
 }
 
-/* In how many of the draws g GPUs are among these `rows` ones; of DRAWS_MAX draws when there are
- * more. */
-static void count_draws(const struct problem *p, int rows, double draws[ALIGN_DRAWN_MAX + 1])
-{
-	double all = choices(p->n_rows, p->drawn), scale = all > DRAWS_MAX ? DRAWS_MAX / all : 1;
-
-	for (int g = 0; g <= p->drawn; g++)
-		draws[g] = scale * choices(rows, g) * choices(p->n_rows - rows, p->drawn - g);
-}
-
 /*
- * Pairs inside a component with `vfs` chosen VFs, over all draws. Each GPU makes 1 / drawn of the
- * pairs, each VF 1 / v; so counted in drawn × v parts they are whole numbers.
+ * What pairs inside the component save against the next level. When GPUs are drawn: over all draws,
+ * DRAWS_MAX of them when there are more. Each GPU makes 1 / drawn of the pairs, each VF 1 / v; so
+ * counted in drawn × v parts they are whole numbers.
  */
-static int64_t drawn_pairs(const struct problem *p, const double *draws, int vfs)
-{
-	double sum = 0;
-
-	for (int g = 0; g <= p->drawn; g++)
-		sum += draws[g] * (g * p->v < vfs * p->drawn ? g * p->v : vfs * p->drawn);
-	return (int64_t)(sum + 0.5);
-}
-
-/* What pairs inside the component save against the next level. */
 static void save_pairs(const struct tree *t, struct table *table)
 {
-	double draws[ALIGN_DRAWN_MAX + 1];
+	const struct problem *p = t->p;
+	double draws[ALIGN_DRAWN_MAX + 1]; /* in how many of them g GPUs are among its rows */
+	double all = p->drawn ? choices(p->n_rows, p->drawn) : 1;
+	double scale = all > DRAWS_MAX ? DRAWS_MAX / all : 1;
 	int width = t->extras + 1;
 
-	if (t->p->drawn)
-		count_draws(t->p, table->rows, draws);
+	for (int g = 0; p->drawn && g <= p->drawn; g++)
+		draws[g] = scale * choices(table->rows, g) *
+			   choices(p->n_rows - table->rows, p->drawn - g);
 	for (int i = 0; i < cells_of(t, table); i++) {
 		int seats = t->base * (i / width) + i % width;
 		int64_t pairs = seats < table->rows ? seats : table->rows;
+		double sum = 0;
 
-		if (t->p->drawn)
-			pairs = drawn_pairs(t->p, draws, i);
+		for (int g = 0; p->drawn && g <= p->drawn; g++)
+			sum += draws[g] * (g * p->v < i * p->drawn ? g * p->v : i * p->drawn);
+		if (p->drawn)
+			pairs = (int64_t)(sum + 0.5);
 		if (table->cells[i].cost < NEVER)
 			table->cells[i].cost -= t->w->rank * pairs;
 	}
-}
-
-static void connect(struct tree *t, int rank)
-{
-	for (int r = 0; r < t->p->n_rows; r++)
-		for (int g = 0; g < t->p->n_groups; g++)
-			if (row_rank(t->p, r, g) <= rank)
-				join(t, g, t->p->n_groups + r);
-	house_keepers(t);
-	for (int i = 0; i < t->p->n_groups + t->p->n_rows && rank < ALIGN_RANKS - 1; i++)
-		if (t->tables[i])
-			save_pairs(t, t->tables[i]);
 }
 
 static void read_counts(const struct tree *t, const struct table *table, int cell, int *counts)
@@ -276,14 +241,28 @@ int64_t tree_counts(const struct problem *p, const struct weights *w, int *count
 
 	t.component = arena_array(p->arena, (size_t)n, sizeof(*t.component));
 	t.tables = arena_array(p->arena, (size_t)n, sizeof(struct table *));
-	t.housed = arena_array(p->arena, (size_t)p->n_keep, sizeof(*t.housed));
+	t.served = arena_array(p->arena, (size_t)p->n_keep, sizeof(*t.served));
 	for (int i = 0; i < n; i++) {
 		t.component[i] = i;
-		t.tables[i] = i < p->n_groups ? group_table(&t, i) : row_table(&t);
+		if (i < p->n_groups) {
+			t.tables[i] = group_table(&t, i);
+			continue;
+		}
+		t.tables[i] = new_table(&t, 0);
+		t.tables[i]->rows = 1;
+		t.tables[i]->cells[0].cost = 0;
 	}
-	house_keepers(&t);
-	for (int rank = 0; rank < ALIGN_RANKS; rank++)
-		connect(&t, rank);
+	serve_spare_gpus(&t);
+	for (int rank = 0; rank < ALIGN_RANKS; rank++) {
+		for (int r = 0; r < p->n_rows; r++)
+			for (int g = 0; g < p->n_groups; g++)
+				if (row_rank(p, r, g) <= rank)
+					join(&t, g, p->n_groups + r);
+		serve_spare_gpus(&t);
+		for (int i = 0; i < n && rank < ALIGN_RANKS - 1; i++)
+			if (t.tables[i])
+				save_pairs(&t, t.tables[i]);
+	}
 	all = t.tables[t.component[0]];
 	read_counts(&t, all, cell, counts);
 	return all->cells[cell].cost + w->rank * (ALIGN_RANKS - 1) * p->n_rows;

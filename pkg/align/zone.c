@@ -72,20 +72,11 @@ static bool at_home(const struct zones *z, int free_gpu, int zone)
 	return any;
 }
 
-static int count_home(const struct zones *z, int zone)
-{
-	int n = 0;
-
-	for (int f = 0; f < (int)z->p->in->n_free; f++)
-		n += at_home(z, f, zone);
-	return n;
-}
-
 /* Judge a zone; false when its VFs and the must ones do not suffice. */
 static bool judge(const struct zones *z, struct zone *zone)
 {
 	const struct problem *p = z->p;
-	int must = 0, outside = 0, forced = 0, firsts = 0, limit = 0, home, rest;
+	int must = 0, outside = 0, forced = 0, firsts = 0, limit = 0, home = 0, rest;
 	int64_t *key = zone->value.key;
 
 	for (int i = 0; i < p->n_places; i++) {
@@ -97,7 +88,8 @@ static bool judge(const struct zones *z, struct zone *zone)
 		limit += in ? p->limit[i] : 0;
 		firsts += in && p->must[i] == 0 && p->limit[i] > 0;
 	}
-	home = count_home(z, zone->first);
+	for (int f = 0; f < (int)p->in->n_free; f++)
+		home += at_home(z, f, zone->first);
 	rest = p->v - must - firsts;
 	key[MUST_OUTSIDE] = outside;
 	key[GPUS_COVERED] = home < p->v ? -home : -p->v;
@@ -128,42 +120,30 @@ static bool find_best(struct zones *z, struct zone *ret)
 	return found;
 }
 
-/* The GPUs at home are the rows; without any, one row that is near to everything. */
-static void set_rows(const struct zones *z, struct problem *p, int zone)
-{
-	size_t places = p->in->n_places;
-	uint8_t *rank = arena_array(p->arena, p->in->n_free + 1, places);
-
-	p->rank = rank;
-	for (int f = 0; f < (int)p->in->n_free; f++)
-		if (at_home(z, f, zone))
-			memcpy(rank + (size_t)p->n_rows++ * places,
-			       p->in->free_rank + (size_t)f * places, places);
-	if (p->n_rows == 0)
-		p->n_rows = 1;
-	p->optional = true;
-}
-
-static const uint8_t *find_nearest(const struct problem *p)
-{
-	uint8_t *near = arena_array(p->arena, p->in->n_free, p->in->n_places);
-
-	for (int f = 0; f < (int)p->in->n_free; f++)
-		problem_nearest(p, f, near + (size_t)f * p->in->n_places);
-	return near;
-}
-
 bool zone_choose(struct problem *p, struct value *ret)
 {
-	struct zones z = { .p = p, .nearest = find_nearest(p) };
+	size_t places = p->in->n_places;
+	uint8_t *near = arena_array(p->arena, p->in->n_free, places), *rank;
+	struct zones z = { .p = p, .nearest = near };
 	struct zone best = { .first = -1 };
 
-	z.label = arena_array(p->arena, p->in->n_places, sizeof(*z.label));
+	for (int f = 0; f < (int)p->in->n_free; f++)
+		problem_nearest(p, f, near + (size_t)f * places);
+
+	z.label = arena_array(p->arena, places, sizeof(*z.label));
 	z.n_nodes = p->in->place_rank ? label_places(&z, NODE_RANK) : 1;
 	if (!find_best(&z, &best))
 		return false;
 	label_places(&z, kinds[best.kind]);
-	set_rows(&z, p, best.first);
+	/* The GPUs at home are the rows; without any, one row that is near to everything. */
+	rank = arena_array(p->arena, p->in->n_free + 1, places);
+	for (int f = 0; f < (int)p->in->n_free; f++)
+		if (at_home(&z, f, best.first))
+			memcpy(rank + (size_t)p->n_rows++ * places,
+			       p->in->free_rank + (size_t)f * places, places);
+	p->n_rows = p->n_rows > 0 ? p->n_rows : 1;
+	p->rank = rank;
+	p->optional = true;
 	for (int i = 0; i < p->n_places; i++)
 		if (z.label[i] != best.first)
 			p->limit[i] = p->must[i];

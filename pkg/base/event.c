@@ -30,18 +30,11 @@ static void put_text(struct strbuf *out, const char *text, int precision)
 		strbuf_puts(out, text);
 }
 
-static void put_unsigned(struct strbuf *out, char conversion, unsigned long long v)
-{
-	if (conversion == 'x')
-		strbuf_printf(out, "%llx", v);
-	else
-		strbuf_printf(out, "%llu", v);
-}
-
 /* fmt stands behind the '%' of a conversion. Returns what follows it. */
 static const char *convert(struct strbuf *out, const char *fmt, va_list *ap, int saved_errno)
 {
 	int precision = -1, longs = 0;
+	unsigned long long v;
 	bool size = false;
 	char *end;
 
@@ -75,11 +68,11 @@ static const char *convert(struct strbuf *out, const char *fmt, va_list *ap, int
 		break;
 	case 'u':
 	case 'x':
-		put_unsigned(out, *fmt,
-			     size	 ? va_arg(*ap, size_t)
-			     : longs > 1 ? va_arg(*ap, unsigned long long)
-			     : longs	 ? va_arg(*ap, unsigned long)
-					 : va_arg(*ap, unsigned));
+		v = size	? va_arg(*ap, size_t)
+		    : longs > 1 ? va_arg(*ap, unsigned long long)
+		    : longs	? va_arg(*ap, unsigned long)
+				: va_arg(*ap, unsigned);
+		strbuf_printf(out, *fmt == 'x' ? "%llx" : "%llu", v);
 		break;
 	case 'f':
 		strbuf_printf(out, "%.*f", precision < 0 ? 6 : precision, va_arg(*ap, double));
@@ -107,23 +100,6 @@ static const char *put_piece(struct strbuf *out, const char *fmt, va_list *ap, i
 	return fmt;
 }
 
-static void put_event(struct strbuf *out, const char *fmt, va_list *ap, int saved_errno)
-{
-	fmt = put_piece(out, fmt, ap, saved_errno);
-	while (*fmt) {
-		size_t key = key_length(++fmt) + 1, before = out->len, begin;
-
-		strbuf_putc(out, SEPARATOR);
-		strbuf_add(out, fmt, key);
-		begin = out->len;
-		fmt = put_piece(out, fmt + key, ap, saved_errno);
-		if (out->len == begin) {
-			out->len = before;
-			out->s[before] = '\0';
-		}
-	}
-}
-
 void event_compose(char *ret, size_t size, const char *fmt, va_list ap)
 {
 	_cleanup_strbuf_ struct strbuf event = { 0 };
@@ -131,7 +107,19 @@ void event_compose(char *ret, size_t size, const char *fmt, va_list ap)
 	va_list args;
 
 	va_copy(args, ap);
-	put_event(&event, fmt, &args, saved_errno);
+	fmt = put_piece(&event, fmt, &args, saved_errno);
+	while (*fmt) {
+		size_t key = key_length(++fmt) + 1, before = event.len, begin;
+
+		strbuf_putc(&event, SEPARATOR);
+		strbuf_add(&event, fmt, key);
+		begin = event.len;
+		fmt = put_piece(&event, fmt + key, &args, saved_errno);
+		if (event.len == begin) {
+			event.len = before;
+			event.s[before] = '\0';
+		}
+	}
 	va_end(args);
 	snprintf(ret, size, "%s", strbuf_str(&event));
 	str_utf8_trim(ret);
@@ -178,25 +166,6 @@ static bool next_pair(const char **at, struct pair *ret)
 	return true;
 }
 
-static void put_value(struct strbuf *out, const char *value, size_t len)
-{
-	bool quoted = false;
-
-	for (size_t i = 0; i < len; i++)
-		quoted = quoted || strchr(" \"=", value[i]);
-	if (!quoted) {
-		strbuf_add(out, value, len);
-		return;
-	}
-	strbuf_putc(out, '"');
-	for (size_t i = 0; i < len; i++) {
-		if (value[i] == '"' || value[i] == '\\')
-			strbuf_putc(out, '\\');
-		strbuf_putc(out, value[i]);
-	}
-	strbuf_putc(out, '"');
-}
-
 void event_text(struct strbuf *out, const char *event)
 {
 	const char *at = event + piece_length(event);
@@ -204,10 +173,20 @@ void event_text(struct strbuf *out, const char *event)
 
 	strbuf_add(out, event, (size_t)(at - event));
 	while (next_pair(&at, &pair)) {
+		bool quoted = false;
+
+		for (size_t i = 0; i < pair.value_len; i++)
+			quoted = quoted || strchr(" \"=", pair.value[i]);
 		strbuf_putc(out, ' ');
 		strbuf_add(out, pair.key, pair.key_len);
-		strbuf_putc(out, '=');
-		put_value(out, pair.value, pair.value_len);
+		strbuf_puts(out, quoted ? "=\"" : "=");
+		for (size_t i = 0; i < pair.value_len; i++) {
+			if (quoted && (pair.value[i] == '"' || pair.value[i] == '\\'))
+				strbuf_putc(out, '\\');
+			strbuf_putc(out, pair.value[i]);
+		}
+		if (quoted)
+			strbuf_putc(out, '"');
 	}
 }
 

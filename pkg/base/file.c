@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -15,16 +17,6 @@ static int fail(const struct file_new *f, const char *verb, const char *name, in
 {
 	return err_set(err, code, "%s %s%s%s: %s", verb, f->dir_name ? f->dir_name : "",
 		       f->dir_name ? "/" : "", name, strerror(code));
-}
-
-static int create(const struct file_new *f)
-{
-	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(f->dir, f->temporary, flags, f->mode);
-
-	if (fd < 0 && errno == EEXIST && unlinkat(f->dir, f->temporary, 0) == 0)
-		fd = openat(f->dir, f->temporary, flags, f->mode);
-	return fd < 0 ? -errno : fd;
 }
 
 /* A full disk may take a part; only the write behind it tells why. */
@@ -41,51 +33,63 @@ static int write_all(int fd, const char *data, size_t len)
 	return 0;
 }
 
-static int fill(const struct file_new *f, int fd, const void *data, size_t len)
-{
-	int r = fchmod(fd, f->mode) < 0 ? -errno : write_all(fd, data, len);
-
-	if (r == 0 && f->synced && fsync(fd) < 0)
-		r = -errno;
-	return r;
-}
-
 static int write_temporary(const struct file_new *f, const void *data, size_t len)
 {
-	_cleanup_close_ int fd = create(f);
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	_cleanup_close_ int fd = openat(f->dir, f->temporary, flags, f->mode);
 	int r;
 
+	if (fd < 0 && errno == EEXIST && unlinkat(f->dir, f->temporary, 0) == 0)
+		fd = openat(f->dir, f->temporary, flags, f->mode);
 	if (fd < 0)
-		return fd;
-	r = fill(f, fd, data, len);
+		return -errno;
+	r = fchmod(fd, f->mode) < 0 ? -errno : write_all(fd, data, len);
+	if (r == 0 && f->synced && fsync(fd) < 0)
+		r = -errno;
 	if (r < 0)
 		unlinkat(f->dir, f->temporary, 0);
 	return r;
-}
-
-/* The temporary name is gone afterwards, in either case. */
-static int take_name(const struct file_new *f)
-{
-	int r = f->only_new ? linkat(f->dir, f->temporary, f->dir, f->name, 0)
-			    : renameat(f->dir, f->temporary, f->dir, f->name);
-	int code = r < 0 ? errno : 0;
-
-	if (code || f->only_new)
-		unlinkat(f->dir, f->temporary, 0);
-	return -code;
 }
 
 int file_write(const struct file_new *f, const void *data, size_t len, struct err *err)
 {
-	int r = write_temporary(f, data, len);
+	int r = write_temporary(f, data, len), code;
 
 	if (r < 0)
 		return fail(f, "write", f->temporary, -r, err);
-	r = take_name(f);
-	return r < 0 ? fail(f, f->only_new ? "make" : "replace", f->name, -r, err) : 0;
+	r = f->only_new ? linkat(f->dir, f->temporary, f->dir, f->name, 0)
+			: renameat(f->dir, f->temporary, f->dir, f->name);
+	code = r < 0 ? errno : 0;
+	/* The temporary name is gone afterwards, in either case. */
+	if (code || f->only_new)
+		unlinkat(f->dir, f->temporary, 0);
+	return code ? fail(f, f->only_new ? "make" : "replace", f->name, code, err) : 0;
 }
 
 int file_sync_dir(int dir, const char *name, struct err *err)
 {
 	return fsync(dir) < 0 ? err_sys(err, "write the directory %s", name) : 0;
+}
+
+static int stat_nearest(const char *path, struct stat *ret)
+{
+	_cleanup_free_ char *at = xstrdup(path);
+	char *slash;
+
+	while (stat(at, ret) < 0) {
+		slash = strrchr(at, '/');
+		if (errno != ENOENT || !slash || slash == at)
+			return -ENOENT;
+		*slash = '\0';
+	}
+	return 0;
+}
+
+bool file_is_in_image(const char *root, const char *path)
+{
+	struct statfs fs;
+	struct stat top, here;
+
+	return statfs(root, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC &&
+	       stat(root, &top) == 0 && stat_nearest(path, &here) == 0 && here.st_dev == top.st_dev;
 }

@@ -31,5 +31,11 @@ struct file_new {
 int file_write(const struct file_new *f, const void *data, size_t len, struct err *err);
 /* What was made, renamed or removed in the directory is on the disk. name: for the sentence. */
 int file_sync_dir(int dir, const char *name, struct err *err);
+/*
+ * Does this path lie in the image of the container that we run in (an overlay, the same file system
+ * as its root), so that no other container is ever shown it? Decided by the nearest directory that
+ * exists. root: "/", but in tests.
+ */
+bool file_is_in_image(const char *root, const char *path);
 
 #endif

@@ -91,35 +91,17 @@ static void put_escaped(struct strbuf *b, unsigned char c)
 		strbuf_putc(b, (char)c);
 }
 
-/* A whole sequence that a terminal may not be shown: for a reader it is the same character. */
-static void put_hidden(struct strbuf *b, const char *s, size_t n)
-{
-	uint32_t c = str_utf8_code_point(s, n);
-
-	if (c < 0x10000)
-		strbuf_printf(b, "\\u%04x", c);
-	else
-		strbuf_printf(b, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10),
-			      0xdc00 + ((c - 0x10000) & 0x3ff));
-}
-
-/* How many bytes at the front stand for themselves. */
-static size_t plain(const char *s)
-{
-	size_t n = 0;
-
-	while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
-		n++;
-	return n;
-}
-
 static void put_string(struct strbuf *b, const char *s)
 {
 	size_t len = strlen(s);
+	uint32_t c;
 
 	strbuf_putc(b, '"');
 	for (size_t i = 0, n; i < len; i += n ? n : 1) {
-		n = plain(s + i);
+		/* Most characters stand for themselves. */
+		for (n = 0;
+		     s[i + n] >= 0x20 && s[i + n] < 0x7f && s[i + n] != '"' && s[i + n] != '\\';)
+			n++;
 		if (n) {
 			strbuf_add(b, s + i, n);
 			continue;
@@ -129,10 +111,14 @@ static void put_string(struct strbuf *b, const char *s)
 			put_escaped(b, (unsigned char)s[i]);
 		else if (n && str_printable_sequence(s + i, n))
 			strbuf_add(b, s + i, n);
-		else if (n)
-			put_hidden(b, s + i, n);
-		else
+		else if (!n)
 			strbuf_puts(b, "\xef\xbf\xbd");
+		/* What a terminal may not be shown: for a reader it is the same character. */
+		else if ((c = str_utf8_code_point(s + i, n)) < 0x10000)
+			strbuf_printf(b, "\\u%04x", c);
+		else
+			strbuf_printf(b, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10),
+				      0xdc00 + ((c - 0x10000) & 0x3ff));
 	}
 	strbuf_putc(b, '"');
 }

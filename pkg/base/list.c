@@ -1,5 +1,6 @@
 #include "base/list.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -32,4 +33,17 @@ int list_by_int(const void *a, const void *b)
 	int x = *(const int *)a, y = *(const int *)b;
 
 	return (x > y) - (x < y);
+}
+
+size_t list_unique_int(int *v, size_t n)
+{
+	size_t out = 0;
+
+	if (n)
+		qsort(v, n, sizeof(*v), list_by_int);
+	for (size_t i = 0; i < n; i++) {
+		if (!out || v[out - 1] != v[i])
+			v[out++] = v[i];
+	}
+	return out;
 }

@@ -10,5 +10,6 @@ bool list_has_int(const int *list, size_t n, int value);
 /* For qsort() and bsearch() of `const char *`, and of int. */
 int list_by_string(const void *a, const void *b);
 int list_by_int(const void *a, const void *b);
+size_t list_unique_int(int *list, size_t n); /* sorts; how many are left when each is there once */
 
 #endif

@@ -28,26 +28,13 @@ void log_set_format(enum log_format format)
 
 /* --- a line --- */
 
-static void put_json(struct strbuf *out, const char *when, enum log_level level,
-		     const char *subsystem, const char *event)
-{
-	struct json j;
-
-	json_init(&j, out, 0);
-	json_begin_object(&j);
-	json_kv_string(&j, "time", when);
-	json_kv_string(&j, "level", level_names[level]);
-	json_kv_string(&j, "subsystem", subsystem);
-	event_json(&j, event);
-	json_end_object(&j);
-}
-
 /* One fputs per line: stdio locks the stream, so lines of two threads never mix. */
 static void to_stderr(enum log_level level, const char *subsystem, const char *event)
 {
 	_cleanup_strbuf_ struct strbuf line = { 0 };
 	char second[32], when[48];
 	struct timespec now;
+	struct json j;
 	struct tm tm;
 
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -55,7 +42,13 @@ static void to_stderr(enum log_level level, const char *subsystem, const char *e
 	strftime(second, sizeof(second), "%Y-%m-%dT%H:%M:%S", &tm);
 	snprintf(when, sizeof(when), "%s.%03ldZ", second, now.tv_nsec / 1000000);
 	if (line_format == LOG_FORMAT_JSON) {
-		put_json(&line, when, level, subsystem, event);
+		json_init(&j, &line, 0);
+		json_begin_object(&j);
+		json_kv_string(&j, "time", when);
+		json_kv_string(&j, "level", level_names[level]);
+		json_kv_string(&j, "subsystem", subsystem);
+		event_json(&j, event);
+		json_end_object(&j);
 	} else {
 		strbuf_printf(&line, "%s %s %s: ", when, level_names[level], subsystem);
 		event_text(&line, event);

@@ -25,13 +25,6 @@ void *xcalloc(size_t n, size_t size)
 	return check(calloc(n ? n : 1, size ? size : 1));
 }
 
-static void *xrealloc(void *p, size_t n, size_t size)
-{
-	if (size && n > SIZE_MAX / size)
-		return check(NULL);
-	return check(realloc(p, n && size ? n * size : 1));
-}
-
 char *xstrdup(const char *s)
 {
 	return check(strdup(s));
@@ -62,7 +55,9 @@ void *xgrow(void *p, size_t *cap, size_t need, size_t size)
 	if (need <= *cap)
 		return p;
 	*cap = *cap * 2 > need ? *cap * 2 : need + 8;
-	return xrealloc(p, *cap, size);
+	if (size && *cap > SIZE_MAX / size)
+		return check(NULL);
+	return check(realloc(p, size ? *cap * size : 1));
 }
 
 void freep(void *p)

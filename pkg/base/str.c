@@ -1,6 +1,7 @@
 #include "base/str.h"
 
 #include <ctype.h>
+#include <endian.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -77,6 +78,37 @@ void strbuf_printf(struct strbuf *b, const char *fmt, ...)
 	b->len += (size_t)n;
 }
 
+/* As a terminal counts; no character of ours is wide or combines. */
+static size_t count_characters(const char *s, size_t len)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += ((unsigned char)s[i] & 0xc0) != 0x80;
+	return n;
+}
+
+void strbuf_put_wrapped(struct strbuf *b, const char *label, const char *text, size_t columns)
+{
+	size_t indent = count_characters(label, strlen(label)), column = indent;
+
+	strbuf_puts(b, label);
+	for (size_t len, n; *text; text += len, text += strspn(text, " ")) {
+		len = strcspn(text, " ");
+		n = count_characters(text, len);
+		if (column > indent && column + 1 + n > columns) {
+			strbuf_printf(b, "\n%*s", (int)indent, "");
+			column = indent;
+		} else if (column > indent) {
+			strbuf_putc(b, ' ');
+			column++;
+		}
+		strbuf_add(b, text, len);
+		column += n;
+	}
+	strbuf_putc(b, '\n');
+}
+
 const char *strbuf_str(const struct strbuf *b)
 {
 	return b->s ? b->s : "";
@@ -127,13 +159,34 @@ bool str_eq(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
+/* FNV-1a */
+#define HASH_BASE  UINT64_C(14695981039346656037)
+#define HASH_PRIME UINT64_C(1099511628211)
+
+static uint64_t hash_bytes(uint64_t h, const uint8_t *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ bytes[i]) * HASH_PRIME;
+	return h;
+}
+
 uint64_t str_hash(const char *s)
 {
-	uint64_t h = UINT64_C(14695981039346656037);
+	return hash_bytes(HASH_BASE, (const uint8_t *)s, strlen(s));
+}
 
-	for (; *s; s++)
-		h = (h ^ (uint8_t)*s) * UINT64_C(1099511628211);
-	return h;
+uint64_t str_checksum(const void *data, size_t len)
+{
+	const uint8_t *bytes = data;
+	uint64_t sum = HASH_BASE, word;
+	size_t i = 0;
+
+	for (; i + sizeof(word) <= len; i += sizeof(word)) {
+		memcpy(&word, bytes + i, sizeof(word));
+		sum = (sum ^ le64toh(word)) * HASH_PRIME;
+		sum ^= sum >> 32; /* what changes high in a word changes low bits, too */
+	}
+	return hash_bytes(sum, bytes + i, len - i);
 }
 
 bool str_starts(const char *s, const char *prefix)
@@ -246,19 +299,16 @@ void str_printable(char *s, size_t len, const char *keep)
 	}
 }
 
-/* Eight ASCII bytes at the front: most of what we check is nothing else. */
-static bool ascii_word(const char *s)
+bool str_utf8_valid(const char *s, size_t len)
 {
 	uint64_t word;
 
-	memcpy(&word, s, sizeof(word));
-	return !(word & UINT64_C(0x8080808080808080));
-}
-
-bool str_utf8_valid(const char *s, size_t len)
-{
 	for (size_t i = 0, n; i < len; i += n) {
-		n = len - i >= 8 && ascii_word(s + i) ? 8 : str_utf8_sequence(s + i, len - i);
+		/* Eight ASCII bytes: most of what we check is nothing else. */
+		word = UINT64_MAX;
+		if (len - i >= sizeof(word))
+			memcpy(&word, s + i, sizeof(word));
+		n = word & UINT64_C(0x8080808080808080) ? str_utf8_sequence(s + i, len - i) : 8;
 		if (!n)
 			return false;
 	}

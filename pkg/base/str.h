@@ -23,6 +23,9 @@ void strbuf_puts(struct strbuf *b, const char *s);
 void strbuf_putc(struct strbuf *b, char c);
 void strbuf_put_int(struct strbuf *b, int64_t v); /* decimal */
 void strbuf_printf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Label and text, broken between words where a line would have more characters than columns; every
+ * line but the first begins below the text's first word. Ends with a line feed. */
+void strbuf_put_wrapped(struct strbuf *b, const char *label, const char *text, size_t columns);
 const char *strbuf_str(const struct strbuf *b); /* borrowed; "" while empty */
 char *strbuf_steal(struct strbuf *b); /* heap string for the caller; the buffer is empty after */
 void strbuf_done(struct strbuf *b);
@@ -36,6 +39,9 @@ int str_to_int(const char *s, int *ret);
 bool str_eq(const char *a, const char *b); /* NULL equals only NULL */
 uint64_t str_hash(const char *s); /* FNV-1a: the same everywhere and for ever; nothing that resists
 				     an attacker */
+/* The same eight bytes a step: every step is one to one, so that no change of a single byte goes
+ * unseen. */
+uint64_t str_checksum(const void *data, size_t len);
 bool str_starts(const char *s, const char *prefix);
 char *str_trim(char *s); /* cuts white space at both ends, in place */
 /* Bytes of the well-formed UTF-8 sequence that s begins with; 0: it begins with none. len > 0. */

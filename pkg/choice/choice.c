@@ -10,10 +10,17 @@
 
 struct device_list choice_list(const struct pool *pool, struct arena *a)
 {
-	struct device_list list = { arena_array(a, pool->n_devs, sizeof(*list.v)), pool->n_devs };
+	size_t shares = pool->cfg->shares, n = shares ? shares : pool->n_devs;
+	struct device_list list = { arena_array(a, n, sizeof(*list.v)), n };
 	int64_t *nodes = arena_array(a, pool->n_devs, sizeof(*nodes));
+	bool healthy = false;
 
-	for (size_t i = 0; i < pool->n_devs; i++) {
+	for (size_t i = 0; i < pool->n_devs; i++)
+		healthy |= pool->devs[i].healthy;
+	/* Of HCAs that containers share: so many numbers. */
+	for (size_t i = 0; i < shares; i++)
+		list.v[i] = (struct device) { .id = arena_printf(a, "%zu", i), .healthy = healthy };
+	for (size_t i = 0; !shares && i < pool->n_devs; i++) {
 		const struct pool_dev *dev = &pool->devs[i];
 
 		list.v[i] = (struct device) { .id = dev->id, .healthy = dev->healthy };
@@ -53,15 +60,6 @@ static void picks_list(struct picks *picks, const struct pool *pool)
 	}
 }
 
-static struct ids ids_of(const struct pool *pool, const int *devs, size_t n, struct arena *a)
-{
-	struct ids ids = { arena_array(a, n, sizeof(*ids.v)), n };
-
-	for (size_t i = 0; i < n; i++)
-		ids.v[i] = pool->devs[devs[i]].id;
-	return ids;
-}
-
 static void pick_offered(const struct pool *pool, const struct preferred_container *req,
 			 struct picks *available, struct picks *must)
 {
@@ -91,12 +89,12 @@ static size_t count(const bool *has, size_t n)
 }
 
 /* Those on offer that the ledger says are held: the kubelet may think one free before its last user
- * let go.
- */
-static bool *held_on_offer(const struct pool *pool, const struct ledger *ledger,
-			   const struct picks *available, const struct picks *must, struct arena *a)
+ * let go. Are there enough without them? If not, all that are free have to be taken. */
+static void leave_held(const struct pool *pool, const struct ledger *ledger, size_t want,
+		       struct picks *available, struct picks *must, struct arena *a)
 {
-	bool *held = arena_array(a, pool->n_devs, sizeof(*held));
+	size_t n = pool->n_devs;
+	bool *held = arena_array(a, n, sizeof(*held)), enough;
 
 	for (size_t i = 0; i < ledger_holds(ledger); i++) {
 		const struct pool_dev *dev = pool_find(pool, ledger_hold_at(ledger, i)->vf);
@@ -105,17 +103,7 @@ static bool *held_on_offer(const struct pool *pool, const struct ledger *ledger,
 		if (dev && available->has[at] && !must->has[at])
 			held[at] = true;
 	}
-	return held;
-}
-
-/* Are there enough without them? If not, all that are free have to be taken. */
-static void leave_held(const struct pool *pool, const struct ledger *ledger, size_t want,
-		       struct picks *available, struct picks *must, struct arena *a)
-{
-	const bool *held = held_on_offer(pool, ledger, available, must, a);
-	size_t n = pool->n_devs;
-	bool enough = count(available->has, n) - count(held, n) >= want;
-
+	enough = count(available->has, n) - count(held, n) >= want;
 	for (size_t i = 0; i < n; i++) {
 		if (held[i] && enough)
 			available->has[i] = false;
@@ -124,26 +112,24 @@ static void leave_held(const struct pool *pool, const struct ledger *ledger, siz
 	}
 }
 
-static size_t clamp(int size, size_t available, size_t must)
-{
-	size_t want = size < 0 ? 0 : (size_t)size;
-
-	if (want > available)
-		want = available;
-	return want < must ? must : want;
-}
-
-struct ids choice_decide(struct node *node, const struct pool *pool,
+struct ids choice_decide(const struct node *node, const struct pool *pool,
 			 const struct preferred_container *req, const struct identified *who,
 			 const struct ledger *ledger, struct arena *a, struct choice *ret)
 {
 	struct picks available = picks_new(pool, a), must = picks_new(pool, a);
 	struct choose_in in = { .node = node, .pool = pool };
+	size_t n_available, n_must;
 	struct choose_out out;
+	struct ids ids;
 
 	pick_offered(pool, req, &available, &must);
-	in.want =
-		clamp(req->size, count(available.has, pool->n_devs), count(must.has, pool->n_devs));
+	n_available = count(available.has, pool->n_devs);
+	n_must = count(must.has, pool->n_devs);
+	in.want = req->size < 0 ? 0 : (size_t)req->size;
+	if (in.want > n_available)
+		in.want = n_available;
+	if (in.want < n_must)
+		in.want = n_must;
 	if (ledger && ledger_holds(ledger))
 		leave_held(pool, ledger, in.want, &available, &must, a);
 	picks_list(&available, pool);
@@ -154,40 +140,69 @@ struct ids choice_decide(struct node *node, const struct pool *pool,
 	in.n_must = must.n;
 	if (who) {
 		in.gpus = who->gpus;
-		in.n_gpus = who->n_gpus;
 		in.busy_gpus = who->busy_gpus;
-		in.n_busy_gpus = who->n_busy_gpus;
 		in.drawn = who->n_drawn;
 	}
-	out = choose_vfs(&in, false, a);
-	*ret = (struct choice) { .node = node,
-				 .gpus = in.gpus,
-				 .n_gpus = in.n_gpus,
-				 .busy_gpus = in.busy_gpus,
-				 .n_busy_gpus = in.n_busy_gpus,
-				 .available = in.available,
-				 .n_available = in.n_available,
-				 .must = in.must,
-				 .n_must = in.n_must,
-				 .want = in.want };
-	return ids_of(pool, out.chosen, out.n_chosen, a);
+	out = align_choose(&in, false, a);
+	if (ret)
+		*ret = (struct choice) { .in = in };
+	ids = (struct ids) { arena_array(a, out.n_chosen, sizeof(*ids.v)), out.n_chosen };
+	for (size_t i = 0; i < ids.n; i++)
+		ids.v[i] = pool->devs[out.chosen[i]].id;
+	return ids;
 }
 
-struct ids choice_preferred(const struct node *node, const struct pool *pool,
-			    const struct preferred_container *req, const struct identified *who,
-			    struct arena *a)
-{
-	struct choice choice;
+/* --- for the ledger --- */
 
-	return choice_decide((struct node *)node, pool, req, who, NULL, a, &choice);
+static void tell_free(const struct choose_in *in, struct arena *a, struct ledger_decision *ret)
+{
+	size_t *place_at = arena_array(a, in->node->inv->n_pci, sizeof(*place_at)); /* from 1 */
+	struct ledger_place *v = arena_array(a, in->n_available, sizeof(*v));
+
+	ret->free = v;
+	for (size_t i = 0; i < in->n_available; i++) {
+		const struct pool_dev *dev = &in->pool->devs[in->available[i]];
+		int place = dev->pci < 0 ? -1 : topo_place(in->node->topo, dev->pci);
+
+		if (place < 0) { /* it is gone: of a place of its own */
+			v[ret->n_free++] = (struct ledger_place) { dev->id, 1 };
+			continue;
+		}
+		if (!place_at[place]) {
+			v[ret->n_free].pf = hw_pci_address(in->node->inv, place, a);
+			place_at[place] = ++ret->n_free;
+		}
+		v[place_at[place] - 1].free++;
+	}
+}
+
+void choice_explain(const struct choose_in *in, const struct choose_out *out, struct arena *a,
+		    struct ledger_decision *ret)
+{
+	struct ledger_pair *pairs = arena_array(a, out->n_pairs, sizeof(*pairs));
+	const char **alternative = arena_array(a, out->n_runner_up, sizeof(*alternative));
+
+	for (size_t i = 0; i < out->n_pairs; i++) {
+		const struct choose_pair *pair = &out->pairs[i];
+
+		pairs[i] = (struct ledger_pair) { hw_pci_address(in->node->inv, pair->gpu, a),
+						  in->pool->devs[pair->dev].id,
+						  topo_class_name(pair->path.class) };
+	}
+	for (size_t i = 0; i < out->n_runner_up; i++)
+		alternative[i] = in->pool->devs[out->runner_up[i]].id;
+	ret->gpus = hw_gpu_addresses(in->node->inv, in->gpus, a);
+	ret->n_gpus = in->gpus.n;
+	tell_free(in, a, ret);
+	ret->pairs = pairs;
+	ret->n_pairs = out->n_pairs;
+	ret->cost = out->cost;
+	ret->alternative = alternative;
+	ret->n_alternative = out->n_runner_up;
+	ret->alternative_cost = out->runner_up_cost;
 }
 
 /* --- a choice that is kept --- */
-
-static const char *copy_text(const char *s, struct arena *a)
-{
-	return s ? arena_strdup(a, s) : NULL;
-}
 
 static const int *copy_ints(const int *v, size_t n, struct arena *a)
 {
@@ -200,16 +215,13 @@ struct choice *choice_copy(const struct choice *from)
 	struct choice *c = arena_copy(a, from, sizeof(*from));
 
 	c->arena = a;
-	c->node = node_ref(from->node);
-	c->owner =
-		(struct ledger_owner) { copy_text(from->owner.ns, a), copy_text(from->owner.pod, a),
-					copy_text(from->owner.uid, a),
-					copy_text(from->owner.container, a) };
-	c->source = copy_text(from->source, a);
-	c->gpus = copy_ints(from->gpus, from->n_gpus, a);
-	c->busy_gpus = copy_ints(from->busy_gpus, from->n_busy_gpus, a);
-	c->available = copy_ints(from->available, from->n_available, a);
-	c->must = copy_ints(from->must, from->n_must, a);
+	node_ref((struct node *)from->in.node); /* counts, and changes nothing else */
+	c->owner = ledger_copy_owner(&from->owner, a);
+	c->source = arena_strdup(a, from->source);
+	c->in.gpus.v = copy_ints(from->in.gpus.v, from->in.gpus.n, a);
+	c->in.busy_gpus.v = copy_ints(from->in.busy_gpus.v, from->in.busy_gpus.n, a);
+	c->in.available = copy_ints(from->in.available, from->in.n_available, a);
+	c->in.must = copy_ints(from->in.must, from->in.n_must, a);
 	return c;
 }
 
@@ -217,25 +229,25 @@ void choice_free(struct choice *c)
 {
 	if (!c)
 		return;
-	node_unref(c->node);
+	node_unref((struct node *)c->in.node);
 	arena_free(c->arena);
 }
 
 /* PCI indices belong to one inventory, addresses to the machine. */
-size_t choice_known_gpus(const struct choice *c, const struct hw_inventory *inv, struct arena *a,
-			 int **ret)
+struct gpu_set choice_known_gpus(const struct choice *c, const struct hw_inventory *inv,
+				 struct arena *a)
 {
 	size_t n = 0;
+	int *v;
 
-	*ret = NULL;
 	if (!c || c->known != LEDGER_GPUS_KNOWN)
-		return 0;
-	*ret = arena_array(a, c->n_gpus, sizeof(**ret));
-	for (size_t i = 0; i < c->n_gpus; i++) {
-		int pci = hw_find_pci(inv, c->node->inv->pci[c->gpus[i]].bdf);
+		return (struct gpu_set) { 0 };
+	v = arena_array(a, c->in.gpus.n, sizeof(*v));
+	for (size_t i = 0; i < c->in.gpus.n; i++) {
+		int pci = hw_find_pci(inv, c->in.node->inv->pci[c->in.gpus.v[i]].bdf);
 
 		if (pci >= 0)
-			(*ret)[n++] = pci;
+			v[n++] = pci;
 	}
-	return n;
+	return (struct gpu_set) { v, n };
 }

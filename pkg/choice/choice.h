@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#include "align/choose.h"
+#include "hw/inventory.h"
 #include "kubemsg/messages.h"
 #include "ledger/ledger.h"
 #include "pods/identify.h"
@@ -18,42 +20,33 @@ struct pool;
 
 /* What was chosen from, and by what. */
 struct choice {
-	struct node *node;	   /* whose indices these are; a copy has a reference */
+	struct choose_in in;	   /* a copy has a reference of its node */
 	struct ledger_owner owner; /* pod NULL: not known */
 	enum ledger_gpus known;
-	const char *source; /* of the GPUs, a phrase */
-	const int *gpus;
-	size_t n_gpus; /* PCI indices */
-	const int *busy_gpus;
-	size_t n_busy_gpus;
-	const int *available;
-	size_t n_available; /* pool indices */
-	const int *must;
-	size_t n_must;
-	size_t want;
+	const char *source;  /* of the GPUs, a phrase */
 	struct arena *arena; /* of a copy */
 };
 
 /* What the kubelet is told of a pool. */
 struct device_list choice_list(const struct pool *pool, struct arena *a);
-/* who may be NULL, or without GPUs: no GPU knowledge. Unknown ids are ignored, fewer available than
- * asked gives what there is; never fails. */
-struct ids choice_preferred(const struct node *node, const struct pool *pool,
-			    const struct preferred_container *req, const struct identified *who,
-			    struct arena *a);
 /*
- * The same in full: by what it was chosen goes to ret (all but owner, known and source, in the
- * arena). VFs that the ledger (may be NULL) says are held are not taken while there are others.
+ * who may be NULL, or without GPUs: no GPU knowledge. Unknown ids are ignored, fewer available than
+ * asked gives what there is; never fails. VFs that the ledger (may be NULL) says are held are not
+ * taken while there are others. ret (may be NULL): by what it was chosen, all but owner, known and
+ * source; in the arena.
  */
-struct ids choice_decide(struct node *node, const struct pool *pool,
+struct ids choice_decide(const struct node *node, const struct pool *pool,
 			 const struct preferred_container *req, const struct identified *who,
 			 const struct ledger *ledger, struct arena *a, struct choice *ret);
+/* What was chosen, as the ledger records it: the GPUs, what was free, pairs, costs and the
+ * runner-up. In the arena, or of the pool. */
+void choice_explain(const struct choose_in *in, const struct choose_out *out, struct arena *a,
+		    struct ledger_decision *ret);
 
 struct choice *choice_copy(const struct choice *c);
 void choice_free(struct choice *c); /* NULL is fine */
-/* The GPUs as PCI indices of this inventory, in the arena; 0: they are not known for sure. c may be
- * NULL. */
-size_t choice_known_gpus(const struct choice *c, const struct hw_inventory *inv, struct arena *a,
-			 int **ret);
+/* The GPUs in this inventory, in the arena; none: they are not known for sure. c may be NULL. */
+struct gpu_set choice_known_gpus(const struct choice *c, const struct hw_inventory *inv,
+				 struct arena *a);
 
 #endif

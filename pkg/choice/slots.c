@@ -12,8 +12,8 @@
 #include "align/choose.h"
 #include "base/arena.h"
 #include "base/err.h"
+#include "choice/choice.h"
 #include "config/config.h"
-#include "hw/bdf.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "pool/slots.h"
@@ -39,7 +39,7 @@ struct vf {
 	bool fixed, refused;
 };
 
-struct scene {
+struct search {
 	struct binding *c;
 	struct arena *arena;
 	struct vf *vfs; /* of all pools, in the order of addresses */
@@ -69,30 +69,9 @@ static bool is_first_of_pool(const struct binding *c, size_t at)
 	return true;
 }
 
-static bool is_fixed(const struct binding *c, const struct pool_dev *dev)
+static struct search begin_search(struct binding *c, struct arena *a)
 {
-	for (size_t i = 0; i < c->n_slots; i++) {
-		if (c->slots[i].dev == dev)
-			return true;
-	}
-	return false;
-}
-
-static void add_vfs(struct scene *s, const struct pool *pool)
-{
-	for (size_t i = 0; i < pool->n_devs; i++) {
-		const struct pool_dev *dev = &pool->devs[i];
-		bool fixed = is_fixed(s->c, dev);
-
-		if (dev->pci >= 0 && (fixed || (dev->healthy && s->c->could(s->c->ctx, dev))))
-			s->vfs[s->n_vfs++] =
-				(struct vf) { pool, dev, slot_class(pool, dev), fixed, false };
-	}
-}
-
-static struct scene set_scene(struct binding *c, struct arena *a)
-{
-	struct scene s = { .c = c, .arena = a };
+	struct search s = { .c = c, .arena = a };
 	struct pool_dev *devs;
 	size_t room = 0;
 
@@ -100,8 +79,19 @@ static struct scene set_scene(struct binding *c, struct arena *a)
 		room += is_first_of_pool(c, i) ? c->slots[i].pool->n_devs : 0;
 	s.vfs = arena_array(a, room, sizeof(*s.vfs));
 	for (size_t i = 0; i < c->n_slots; i++) {
-		if (is_first_of_pool(c, i))
-			add_vfs(&s, c->slots[i].pool);
+		const struct pool *pool = c->slots[i].pool;
+
+		for (size_t d = 0; is_first_of_pool(c, i) && d < pool->n_devs; d++) {
+			const struct pool_dev *dev = &pool->devs[d];
+			bool fixed = false;
+
+			for (size_t k = 0; k < c->n_slots; k++)
+				fixed |= c->slots[k].dev == dev;
+			if (dev->pci >= 0 && (fixed || (dev->healthy && c->could(c->ctx, dev))))
+				s.vfs[s.n_vfs++] =
+					(struct vf) { pool, dev, pool_slot_class(pool, dev), fixed,
+						      false };
+		}
 	}
 	if (s.n_vfs)
 		qsort(s.vfs, s.n_vfs, sizeof(*s.vfs), by_address);
@@ -119,7 +109,7 @@ static bool is_of(const struct unit *u, const struct pool *pool, int numa)
 	return u->pool == pool && (u->any_class || u->numa == numa);
 }
 
-static void set_units(const struct scene *s, bool any_class, struct solution *sol)
+static void set_units(const struct search *s, bool any_class, struct solution *sol)
 {
 	const struct binding *c = s->c;
 
@@ -144,7 +134,7 @@ static bool is_candidate(const struct unit *u, const struct vf *vf)
 	return !vf->fixed && !vf->refused && is_of(u, vf->pool, vf->numa);
 }
 
-static size_t count_candidates(const struct scene *s, const struct unit *u)
+static size_t count_candidates(const struct search *s, const struct unit *u)
 {
 	size_t n = 0;
 
@@ -154,7 +144,7 @@ static size_t count_candidates(const struct scene *s, const struct unit *u)
 }
 
 /* What is bound, and what the other units have picked so far. */
-static size_t list_musts(const struct scene *s, const struct solution *sol,
+static size_t list_musts(const struct search *s, const struct solution *sol,
 			 const struct unit *except, int *musts)
 {
 	size_t n = 0;
@@ -172,17 +162,15 @@ static size_t list_musts(const struct scene *s, const struct solution *sol,
 	return n;
 }
 
-static struct choose_in question(const struct scene *s)
+static struct choose_in question(const struct search *s)
 {
 	return (struct choose_in) { .node = s->c->node,
 				    .pool = &s->all,
 				    .gpus = s->c->gpus,
-				    .n_gpus = s->c->n_gpus,
-				    .busy_gpus = s->c->busy_gpus,
-				    .n_busy_gpus = s->c->n_busy_gpus };
+				    .busy_gpus = s->c->busy_gpus };
 }
 
-static struct choose_in question_of(const struct scene *s, const struct solution *sol,
+static struct choose_in question_of(const struct search *s, const struct solution *sol,
 				    const struct unit *u)
 {
 	int *available = arena_array(s->arena, s->n_vfs, sizeof(*available));
@@ -200,26 +188,21 @@ static struct choose_in question_of(const struct scene *s, const struct solution
 	return in;
 }
 
-static bool is_among(const int *v, size_t n, int item)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (v[i] == item)
-			return true;
-	}
-	return false;
-}
-
 /* Returns whether that changed anything. */
-static bool pick(const struct scene *s, struct solution *sol, struct unit *u)
+static bool pick(const struct search *s, struct solution *sol, struct unit *u)
 {
 	struct choose_in in = question_of(s, sol, u);
-	struct choose_out out = choose_vfs(&in, false, s->arena);
+	struct choose_out out = align_choose(&in, false, s->arena);
 	int *picks = arena_array(s->arena, u->want, sizeof(*picks));
 	bool changed;
 	size_t n = 0;
 
 	for (size_t i = 0; i < out.n_chosen && n < u->want; i++) {
-		if (!is_among(in.must, in.n_must, out.chosen[i]))
+		bool is_must = false;
+
+		for (size_t m = 0; m < in.n_must; m++)
+			is_must |= in.must[m] == out.chosen[i];
+		if (!is_must)
 			picks[n++] = out.chosen[i];
 	}
 	changed = !u->picks || memcmp(u->picks, picks, u->want * sizeof(*picks)) != 0;
@@ -227,7 +210,7 @@ static bool pick(const struct scene *s, struct solution *sol, struct unit *u)
 	return changed;
 }
 
-static bool solve(const struct scene *s, bool any_class, struct solution *ret)
+static bool solve(const struct search *s, bool any_class, struct solution *ret)
 {
 	int *chosen = arena_array(s->arena, s->n_vfs, sizeof(*chosen));
 	struct choose_in in = question(s);
@@ -247,16 +230,16 @@ static bool solve(const struct scene *s, bool any_class, struct solution *ret)
 		changed &= ret->n_units > 1;
 	}
 	n = list_musts(s, ret, NULL, chosen);
-	ret->out = choose_pairs(&in, chosen, n, s->arena);
+	ret->out = align_pairs(&in, chosen, n, s->arena);
 	return true;
 }
 
-static bool solve_best(const struct scene *s, struct solution *ret)
+static bool solve_best(const struct search *s, struct solution *ret)
 {
 	struct solution strict;
 	bool is_strict = solve(s, false, &strict), is_any = false;
 
-	if (!is_strict || (s->c->n_gpus && strict.out.cost > 0))
+	if (!is_strict || (s->c->gpus.n && strict.out.cost > 0))
 		is_any = solve(s, true, ret);
 	if (!is_any || (is_strict && strict.out.cost <= ret->out.cost))
 		*ret = strict;
@@ -265,44 +248,34 @@ static bool solve_best(const struct scene *s, struct solution *ret)
 
 /* --- VFs that are not at rest --- */
 
-static bool all_may(struct scene *s, const struct solution *sol, const char **ret_why)
+/* Asking costs a look at the machine: what will not be chosen is not asked about. */
+static bool solve_with_idle(struct search *s, struct solution *ret, const char **ret_why)
 {
-	bool may = true;
+	for (int try = 0; try < TRIES_MAX; try++) {
+		bool may = true;
 
-	for (size_t u = 0; u < sol->n_units; u++) {
-		for (size_t i = 0; i < sol->units[u].want; i++) {
-			struct vf *vf = &s->vfs[sol->units[u].picks[i]];
+		if (!solve_best(s, ret))
+			return false;
+		for (size_t u = 0; u < ret->n_units; u++) {
+			for (size_t i = 0; i < ret->units[u].want; i++) {
+				struct vf *vf = &s->vfs[ret->units[u].picks[i]];
 
-			vf->refused = !s->c->may(s->c->ctx, vf->dev, ret_why);
-			may &= !vf->refused;
+				vf->refused = !s->c->may(s->c->ctx, vf->dev, ret_why);
+				may &= !vf->refused;
+			}
 		}
+		if (may)
+			return true;
 	}
-	return may;
-}
-
-static void ask_about_all(struct scene *s, const char **ret_why)
-{
 	for (size_t i = 0; i < s->n_vfs; i++) {
 		struct vf *vf = &s->vfs[i];
 
 		vf->refused = !vf->fixed && !s->c->may(s->c->ctx, vf->dev, ret_why);
 	}
-}
-
-/* Asking costs a look at the machine: what will not be chosen is not asked about. */
-static bool solve_at_rest(struct scene *s, struct solution *ret, const char **ret_why)
-{
-	for (int i = 0; i < TRIES_MAX; i++) {
-		if (!solve_best(s, ret))
-			return false;
-		if (all_may(s, ret, ret_why))
-			return true;
-	}
-	ask_about_all(s, ret_why);
 	return solve_best(s, ret);
 }
 
-static int refuse(const struct scene *s, const char *why, struct err *err)
+static int refuse(const struct search *s, const char *why, struct err *err)
 {
 	struct solution sol = { 0 };
 
@@ -323,7 +296,7 @@ static int refuse(const struct scene *s, const char *why, struct err *err)
 /* --- what came out --- */
 
 /* A slot takes a VF of its own class as long as there is one. */
-static void give_slot(struct scene *s, const struct unit *u, struct binding_slot *slot,
+static void give_slot(struct search *s, const struct unit *u, struct binding_slot *slot,
 		      bool own_class)
 {
 	for (size_t i = 0; !slot->dev && i < u->want; i++) {
@@ -336,7 +309,7 @@ static void give_slot(struct scene *s, const struct unit *u, struct binding_slot
 	}
 }
 
-static void give_slots(struct scene *s, const struct solution *sol)
+static void give_slots(struct search *s, const struct solution *sol)
 {
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < s->c->n_slots; i++) {
@@ -350,76 +323,45 @@ static void give_slots(struct scene *s, const struct solution *sol)
 	}
 }
 
-static void tell_pairs(const struct scene *s, const struct solution *sol, struct chosen *ret)
+/* All that could have been had. The runner-up is known for a choice from one pool only; that of
+ * several is made step by step. */
+static void explain(const struct search *s, const struct solution *sol, struct ledger_decision *ret)
 {
-	const struct hw_inventory *inv = s->c->node->inv;
-	char bdf[BDF_STRLEN];
+	int *available = arena_array(s->arena, s->n_vfs, sizeof(*available));
+	struct choose_in in = question(s);
+	struct choose_out out = sol->out;
 
-	ret->cost = sol->out.cost;
-	ret->n_pairs = sol->out.n_pairs;
-	ret->pairs = arena_array(s->arena, ret->n_pairs, sizeof(*ret->pairs));
-	for (size_t i = 0; i < ret->n_pairs; i++) {
-		const struct choose_pair *p = &sol->out.pairs[i];
-
-		ret->pairs[i] = (struct ledger_pair) {
-			.gpu = arena_strdup(s->arena, bdf_format(inv->pci[p->gpu].bdf, bdf)),
-			.vf = s->vfs[p->dev].dev->id,
-			.path = topo_class_name(p->path.class),
-		};
-	}
-}
-
-static void tell_free(const struct scene *s, struct chosen *ret)
-{
-	const struct hw_inventory *inv = s->c->node->inv;
-	size_t *place_at = arena_array(s->arena, inv->n_pci, sizeof(*place_at)); /* from 1 */
-	char bdf[BDF_STRLEN];
-
-	ret->free = arena_array(s->arena, s->n_vfs, sizeof(*ret->free));
+	in.available = available;
 	for (size_t i = 0; i < s->n_vfs; i++) {
-		int place;
-
-		if (s->vfs[i].fixed || s->vfs[i].refused)
-			continue;
-		place = topo_place(s->c->node->topo, s->vfs[i].dev->pci);
-		if (!place_at[place]) {
-			ret->free[ret->n_free].pf =
-				arena_strdup(s->arena, bdf_format(inv->pci[place].bdf, bdf));
-			place_at[place] = ++ret->n_free;
-		}
-		ret->free[place_at[place] - 1].free++;
+		if (!s->vfs[i].fixed && !s->vfs[i].refused)
+			available[in.n_available++] = (int)i;
 	}
+	if (sol->n_units == 1 && s->c->gpus.n) {
+		struct choose_in one = question_of(s, sol, &sol->units[0]);
+		struct choose_out best = align_choose(&one, true, s->arena);
+
+		out.runner_up = best.runner_up;
+		out.n_runner_up = best.n_runner_up;
+		out.runner_up_cost = best.runner_up_cost;
+	}
+	choice_explain(&in, &out, s->arena, ret);
 }
 
-/* Known for a choice from one pool only; that of several is made step by step. */
-static void tell_alternative(const struct scene *s, const struct solution *sol, struct chosen *ret)
+int choice_for_slots(struct binding *c, struct arena *a, struct ledger_decision *ret,
+		     struct err *err)
 {
-	struct choose_in in;
-	struct choose_out out;
-
-	if (sol->n_units != 1 || !s->c->n_gpus)
-		return;
-	in = question_of(s, sol, &sol->units[0]);
-	out = choose_vfs(&in, true, s->arena);
-	ret->alternative = arena_array(s->arena, out.n_runner_up, sizeof(*ret->alternative));
-	ret->n_alternative = out.n_runner_up;
-	ret->alternative_cost = out.runner_up_cost;
-	for (size_t i = 0; i < out.n_runner_up; i++)
-		ret->alternative[i] = s->vfs[out.runner_up[i]].dev->id;
-}
-
-int choice_for_slots(struct binding *c, struct arena *a, struct chosen *ret, struct err *err)
-{
-	struct scene s = set_scene(c, a);
-	const char *why = NULL;
+	const char *why = NULL, **vfs = arena_array(a, c->n_slots, sizeof(*vfs));
+	struct search s = begin_search(c, a);
 	struct solution sol;
 
-	if (!solve_at_rest(&s, &sol, &why))
+	if (!solve_with_idle(&s, &sol, &why))
 		return refuse(&s, why, err);
-	*ret = (struct chosen) { 0 };
-	tell_pairs(&s, &sol, ret);
-	tell_free(&s, ret);
-	tell_alternative(&s, &sol, ret);
+	*ret = (struct ledger_decision) {
+		.late = true, .asked = (int)c->n_slots, .chosen = vfs, .n_chosen = c->n_slots
+	};
+	explain(&s, &sol, ret);
 	give_slots(&s, &sol);
+	for (size_t i = 0; i < c->n_slots; i++)
+		vfs[i] = c->slots[i].dev->id;
 	return 0;
 }

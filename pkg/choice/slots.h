@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "hw/inventory.h"
 #include "kubemsg/messages.h"
 #include "ledger/ledger.h"
 
@@ -25,8 +26,7 @@ struct binding {
 	const struct node *node;
 	struct binding_slot *slots; /* of one container; dev is filled in */
 	size_t n_slots;
-	const int *gpus, *busy_gpus;
-	size_t n_gpus, n_busy_gpus;
+	struct gpu_set gpus, busy_gpus;
 	/* May the container have it? ret_why: a sentence if not. Asked of what is about to be
 	 * chosen only; `could` of everything. */
 	bool (*could)(void *ctx, const struct pool_dev *dev);
@@ -34,18 +34,9 @@ struct binding {
 	void *ctx;
 };
 
-struct chosen {
-	struct ledger_pair *pairs;
-	size_t n_pairs;
-	int cost;
-	struct ledger_place *free; /* what there was to choose from */
-	size_t n_free;
-	const char **alternative;
-	size_t n_alternative;
-	int alternative_cost;
-};
-
-/* -EAGAIN with a sentence: there are too few VFs. */
-int choice_for_slots(struct binding *c, struct arena *a, struct chosen *ret, struct err *err);
+/* ret: what the ledger records of it, as choice_explain(), with the VFs. -EAGAIN with a sentence:
+ * there are too few VFs. */
+int choice_for_slots(struct binding *c, struct arena *a, struct ledger_decision *ret,
+		     struct err *err);
 
 #endif

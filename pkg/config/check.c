@@ -42,15 +42,12 @@ static void check_infiniband(struct parse *p, const struct item *at, const struc
 	if (pool->gid == GID_FIXED)
 		config_warn(
 			p, at,
-			"gid is fixed:%d and linkTypes is infiniband: InfiniBand has no index, no container "
-			"will "
-			"start",
+			"gid is fixed:%d and linkTypes is infiniband: InfiniBand has no index, no container will start",
 			pool->gid_index);
 	if (pool->gid_family != GID_FAMILY_ANY || pool->roce_version != 2)
 		config_warn(
 			p, at,
-			"gidFamily, gidRange and roceVersion are for RoCE, and linkTypes is infiniband: they do "
-			"nothing");
+			"gidFamily, gidRange and roceVersion are for RoCE, and linkTypes is infiniband: they do nothing");
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (value_of(pool, names[i]))
 			config_warn(p, at,
@@ -75,8 +72,7 @@ static void check_mscclpp(struct parse *p, const struct item *at, const struct p
 	    !links_are(pool, "infiniband"))
 		config_warn(
 			p, at,
-			"gid is off and mscclpp is a profile: on RoCE it works with MSCCLPP_IB_GID_INDEX only, "
-			"which is not set then");
+			"gid is off and mscclpp is a profile: on RoCE it works with MSCCLPP_IB_GID_INDEX only, which is not set then");
 }
 
 static void check_libraries(struct parse *p, const struct item *at, const struct pool_config *pool)
@@ -119,17 +115,12 @@ static void check_sockets(struct parse *p, const struct item *at, struct pool_co
 	drop(pool, "NCCL_NSOCKS_PERTHREAD");
 }
 
-static void check_umad(struct parse *p, const struct item *at, const struct pool_config *pool)
-{
-	if (pool->umad && !pool->is_rdma)
-		config_warn(p, at, "umad is true, and no selector says isRdma: it does nothing");
-}
-
 void check_pool(struct parse *p, const struct item *at, struct pool_config *pool)
 {
 	check_links(p, at, pool);
 	check_mscclpp(p, at, pool);
 	check_libraries(p, at, pool);
-	check_umad(p, at, pool);
+	if (pool->umad && !pool->is_rdma)
+		config_warn(p, at, "umad is true, and no selector says isRdma: it does nothing");
 	check_sockets(p, at, pool);
 }

@@ -86,7 +86,7 @@ struct key_set {
 	bool (*unknown)(struct parse *p, const struct item *member);
 	bool lenient; /* a member that is refused is left out, and the others are read */
 };
-#define KEYS_PER_SET_MAX 16
+#define KEYS_PER_SET_MAX 24
 
 int refuse(const struct parse *p, const struct item *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -171,6 +171,9 @@ int read_roce_version(struct parse *p, const struct item *value, const struct ke
 int read_pkey(struct parse *p, const struct item *value, const struct key *key, void *out);
 /* What follows from several of them. */
 void finish_gid(struct parse *p, const struct item *object, struct pool_config *pool);
+
+int read_health(struct parse *p, const struct item *value, const struct key *key, void *out);
+extern const struct pool_health health_defaults;
 
 int read_profiles(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_env(struct parse *p, const struct item *value, const struct key *key, void *out);

@@ -1,6 +1,7 @@
 #include "config/config.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -206,13 +207,28 @@ static int read_document(struct parse *p, const struct item *document, struct co
 	return 0;
 }
 
+/* A configuration as it is allocated; `config` comes first, so both have one address. One that was
+ * read owns all its strings. One that was made of others has an array of pools only: */
+struct counted_config {
+	struct config config;
+	atomic_uint refs;
+	struct config *base;  /* whose everything else it has; NULL: it was read */
+	struct config **home; /* who owns the strings of each pool */
+};
+
+static struct counted_config *counted(const struct config *cfg)
+{
+	return (struct counted_config *)cfg;
+}
+
 static struct config *config_new(void)
 {
 	struct arena *arena = arena_new(4096);
-	struct config *cfg = arena_alloc(arena, sizeof(*cfg));
+	struct counted_config *c = arena_alloc(arena, sizeof(*c));
 
-	cfg->arena = arena;
-	return cfg;
+	c->config.arena = arena;
+	atomic_init(&c->refs, 1);
+	return &c->config;
 }
 
 static void config_freep(struct config **cfg)
@@ -277,8 +293,59 @@ void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, con
 	p->binding_why = arena_strdup(cfg->arena, why);
 }
 
+/* --- configurations that follow each other --- */
+
+/* The home is one that was read: however often configurations are replaced, they form no chain. */
+static void add_pool(struct config *cfg, const struct config *from, size_t i, bool retired)
+{
+	struct pool_config *pool = (struct pool_config *)&cfg->pools[cfg->n_pools];
+
+	*pool = from->pools[i];
+	pool->retired = retired;
+	counted(cfg)->home[cfg->n_pools++] =
+		config_ref(counted(from)->base ? counted(from)->home[i] : (struct config *)from);
+}
+
+struct config *config_retire(const struct config *cfg, const struct config *before,
+			     const bool *marked)
+{
+	size_t max = cfg->n_pools + before->n_pools;
+	struct config *ret = config_new();
+	struct arena *arena = ret->arena;
+
+	*ret = *cfg;
+	ret->arena = arena;
+	ret->pools = arena_array(arena, max, sizeof(*ret->pools));
+	ret->n_pools = 0;
+	counted(ret)->base =
+		config_ref(counted(cfg)->base ? counted(cfg)->base : (struct config *)cfg);
+	counted(ret)->home = arena_array(arena, max, sizeof(*counted(ret)->home));
+	for (size_t i = 0; i < cfg->n_pools; i++) {
+		if (!cfg->pools[i].retired)
+			add_pool(ret, cfg, i, false);
+	}
+	for (size_t i = 0; i < before->n_pools; i++) {
+		if (marked[i])
+			add_pool(ret, before, i, true);
+	}
+	return ret;
+}
+
+struct config *config_ref(const struct config *cfg)
+{
+	if (cfg->arena)
+		atomic_fetch_add_explicit(&counted(cfg)->refs, 1, memory_order_relaxed);
+	return (struct config *)cfg;
+}
+
 void config_free(struct config *cfg)
 {
-	if (cfg)
-		arena_free(cfg->arena);
+	struct counted_config *c = counted(cfg);
+
+	if (!c || !cfg->arena || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	for (size_t i = 0; c->base && i < cfg->n_pools; i++)
+		config_free(c->home[i]);
+	config_free(c->base);
+	arena_free(cfg->arena);
 }

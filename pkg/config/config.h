@@ -69,6 +69,7 @@ struct selector {
 enum gid_mode { GID_AUTO, GID_FIXED, GID_OFF };
 enum gid_family { GID_FAMILY_ANY, GID_FAMILY_IPV4, GID_FAMILY_IPV6 };
 enum topology_file { TOPOLOGY_FILE_AUTO, TOPOLOGY_FILE_ALWAYS, TOPOLOGY_FILE_NEVER };
+enum nccl_rails { NCCL_RAILS_AUTO, NCCL_RAILS_ALWAYS, NCCL_RAILS_NEVER };
 /* What libraries the containers use: bits of pool_config.profiles. "none" is 0. */
 enum profile {
 	PROFILE_NCCL = 1 << 0,
@@ -93,6 +94,20 @@ struct policy_env {
 	const char *name, *value;
 };
 
+/* What ails a link over time: bits. */
+enum link_trouble {
+	LINK_FLAPS = 1 << 0,  /* it went down so often */
+	LINK_ERRORS = 1 << 1, /* it counts errors so fast */
+	LINK_SLOW = 1 << 2,   /* rate, PCIe speed or width are below what they were */
+};
+
+struct pool_health {
+	unsigned unhealthy; /* which of them make VFs unhealthy; the others are only logged */
+	unsigned flaps;	    /* so often, within … */
+	unsigned window_s;
+	unsigned errors_per_minute;
+};
+
 struct pool_config {
 	const char *resource; /* "prefix/name" */
 	const char *prefix, *name;
@@ -100,6 +115,8 @@ struct pool_config {
 	unsigned shares; /* 0: VFs, each of one container. Else of config.shared: so many containers
 			    share all that is selected */
 	bool vfs_only;	 /* the built-in pool: never a PF, also not one without VFs */
+	bool retired; /* not configured any more: has what containers still hold (config_retire())
+		       */
 	bool is_rdma; /* any selector says isRdma: device nodes and NCCL variables are injected, for
 			 the VFs of that selector */
 	/* Union; none: everything of the device type (with an RDMA device if is_rdma: the built-in
@@ -123,7 +140,9 @@ struct pool_config {
 	bool profiles_named; /* the key is there; without it rdma_cm is given too, as that plugin
 				gives it */
 	enum topology_file
-		topology_file; /* "topologyFile": "auto" (default) | "always" | "never" */
+		topology_file;	    /* "topologyFile": "auto" (default) | "always" | "never" */
+	enum nccl_rails nccl_rails; /* "ncclRails": "auto" (default: where the file's "rails" names
+				       them) | "always" | "never" */
 	int pkey;  /* "pkey": "0x8001", a P_Key value of InfiniBand partitions; -1 (default): NCCL's
 		      own choice */
 	bool umad; /* "umad": true: the MAD nodes of RDMA devices, too */
@@ -132,6 +151,9 @@ struct pool_config {
 	size_t n_env; /* "env": {"NCCL_IB_TC": "106", …}; what is known: config/policy.h */
 	const char *ucx_devices; /* "env": {"UCX_NET_DEVICES": "eth0"}: not in env, follows the VFs
 				    there; NULL: none */
+	struct pool_health
+		health; /* "health": {"unhealthy": ["flaps", "errors", "slow"] (none),
+			   "flaps": 3, "window": 600 (seconds), "errorsPerMinute": 100} */
 	bool strict; /* "strict": false (default) | true; early: a container that misses the nearest
 			VFs is warned of */
 	enum pool_binding binding; /* "binding": "early" (ids are PCI addresses) | "late" (slots) */
@@ -166,7 +188,7 @@ struct config {
  * out, so is a key of ours or a variable that cannot be understood: errors say so, with file, line,
  * key and legal values, and the rest is served. -EINVAL with such a sentence when nothing is left
  * to serve, or the file is no configuration; what else is wrong with it, and its warnings, are then
- * added to `also` (NULL: nobody asks), one a line.
+ * added to `also` (may be NULL), one a line.
  */
 int config_parse(const char *text, size_t len, const char *name, const char *default_prefix,
 		 struct config **ret, struct strbuf *also, struct err *err);
@@ -175,6 +197,16 @@ struct config *config_default(void);
 /* What auto comes to for this pool; why is copied. Before anybody makes a node of cfg, or reads
  * bindings. */
 void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, const char *why);
-void config_free(struct config *cfg);
+/*
+ * cfg without its retired pools, and behind them those of `before` that are marked (an array of
+ * before->n_pools), retired: for a configuration that is replaced while containers hold VFs of
+ * pools that the new one does not have. Both live on for as long as the result needs them.
+ */
+struct config *config_retire(const struct config *cfg, const struct config *before,
+			     const bool *marked);
+/* Counted (atomic), and not changed once it is shared: any thread may read. One that a caller made
+ * itself (arena NULL) is not counted and not freed. */
+struct config *config_ref(const struct config *cfg);
+void config_free(struct config *cfg); /* gives one reference back; NULL is fine */
 
 #endif

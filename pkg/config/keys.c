@@ -150,7 +150,7 @@ int read_bool(struct parse *p, const struct item *value, const struct key *key, 
 	int r = want(p, value, ITEM_BOOL);
 
 	if (r == 0)
-		memcpy((char *)out + key->at, &value->truth, sizeof(value->truth));
+		memcpy((char *)out + key->at, &value->boolean, sizeof(value->boolean));
 	return r;
 }
 

@@ -99,16 +99,10 @@ int read_pkey(struct parse *p, const struct item *value, const struct key *key, 
 	    str_to_u64(value->string, 16, UINT16_MAX, &pkey) < 0 || !(pkey & ~(uint64_t)PKEY_FULL))
 		return refuse(
 			p, value,
-			"'%s' is no P_Key; legal values: \"0x0001\" to \"0x7fff\", and with full "
-			"membership \"0x8001\" to \"0xffff\"",
+			"'%s' is no P_Key; legal values: \"0x0001\" to \"0x7fff\", and with full membership \"0x8001\" to \"0xffff\"",
 			shown(p, value));
 	((struct pool_config *)out)->pkey = (int)pkey;
 	return 0;
-}
-
-static bool range_is_v6(const struct pool_config *pool)
-{
-	return strchr(pool->gid_range, ':') != NULL;
 }
 
 void finish_gid(struct parse *p, const struct item *object, struct pool_config *pool)
@@ -117,7 +111,7 @@ void finish_gid(struct parse *p, const struct item *object, struct pool_config *
 
 	if (!pool->gid_range)
 		return;
-	family = range_is_v6(pool) ? GID_FAMILY_IPV6 : GID_FAMILY_IPV4;
+	family = strchr(pool->gid_range, ':') ? GID_FAMILY_IPV6 : GID_FAMILY_IPV4;
 	if (pool->gid_family != GID_FAMILY_ANY && pool->gid_family != family) {
 		refuse(p, object, "gidRange '%s' has no %s address, and gidFamily asks for one",
 		       document_shown(pool->gid_range, p->scratch),

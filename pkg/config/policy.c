@@ -142,8 +142,7 @@ const struct policy_var policy_vars[] = {
 	  "service level of InfiniBand",
 	  "on RoCE it counts only with a VLAN's address and ports that trust the VLAN tag" },
 	{ "NCCL_IB_TIMEOUT", NCCL, FREE, NUMBER(0, 31), "20", NULL, NULL, NULL,
-	  "how long one try waits: 4.096 us times 2 to the n (20: 4.3 s, 22: 17 s); the default was 18 in "
-	  "2.14 to 2.22",
+	  "how long one try waits: 4.096 us times 2 to the n (20: 4.3 s, 22: 17 s); the default was 18 in 2.14 to 2.22",
 	  "larger hides faults longer; 0 waits for ever" },
 	{ "NCCL_IB_RETRY_CNT", NCCL, FREE, NUMBER(0, 7), "7", NULL, NULL, NULL,
 	  "tries before an error", NULL },
@@ -169,8 +168,7 @@ const struct policy_var policy_vars[] = {
 	{ "NCCL_IB_RETURN_ASYNC_EVENTS", NCCL, FREE, FLAG, "1", "2.23.4", NULL, NULL,
 	  "fatal events of the port end the job", NULL },
 	{ "NCCL_CROSS_NIC", NCCL, FREE, NUMBER(0, 2), "2", NULL, NULL, NULL,
-	  "may a ring change rails between nodes: 0 for rails without a spine, 1 for one fabric, 2 tries not "
-	  "to",
+	  "may a ring change rails between nodes: 0 for rails without a spine, 1 for one fabric, 2 tries not to",
 	  "0 on a fabric that is no rail fabric, and 1 on one that is, are slow" },
 
 	/* --- GPUDirect, PCIe, memory (§4.3) --- */
@@ -185,8 +183,7 @@ const struct policy_var policy_vars[] = {
 	{ "NCCL_NET_GDR_LEVEL", NCCL, RISKY, NUMBER_OR(0, 5, "LOC NVL PIX PXB P2C PXN PHB SYS"),
 	  "PXB, or P2C", NULL, NULL, NULL,
 	  "how far a GPU and a NIC may be apart for GPUDirect RDMA",
-	  "SYS sends through the link between sockets, mostly slower than without; LOC is never; 4 and 5 are "
-	  "SYS" },
+	  "SYS sends through the link between sockets, mostly slower than without; LOC is never; 4 and 5 are SYS" },
 	{ "NCCL_NET_GDR_READ", NCCL, RISKY, FLAG, "1 on GPUs since Ampere and with NVLink", NULL,
 	  NULL, NULL, "may the NIC read a GPU's memory to send",
 	  "the default is measured, a constant is right on one kind of machine" },
@@ -237,8 +234,7 @@ const struct policy_var policy_vars[] = {
 	  NULL, NULL, "what is logged; railmatectl verify reads INFO",
 	  "ATTN is a level since 2.32 only" },
 	{ "NCCL_DEBUG_SUBSYS", NCCL, FREE,
-	  LIST("INIT COLL P2P SHM NET GRAPH TUNING ENV ALLOC ALLOC_HOST CALL PROXY NVLS BOOTSTRAP REG "
-	       "PROFILE RAS DESTROY ALL"),
+	  LIST("INIT COLL P2P SHM NET GRAPH TUNING ENV ALLOC ALLOC_HOST CALL PROXY NVLS BOOTSTRAP REG PROFILE RAS DESTROY ALL"),
 	  "INIT,BOOTSTRAP,ENV", NULL, NULL, NULL,
 	  "of which parts; railmatectl verify wants INIT,NET,ENV", NULL },
 	{ "NCCL_DEBUG_FILE", NCCL, FREE, TEXT("a path, %h is the host, %p the process"),

@@ -61,6 +61,7 @@ void railmate_pool_defaults(struct pool_config *pool)
 	pool->roce_version = 2;
 	pool->profiles = PROFILE_NCCL;
 	pool->pkey = -1;
+	pool->health = health_defaults;
 }
 
 int read_railmate_pool(struct parse *p, const struct item *value, const struct key *key, void *out)
@@ -72,6 +73,9 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 	static const char *const files[] = { [TOPOLOGY_FILE_AUTO] = "auto",
 					     [TOPOLOGY_FILE_ALWAYS] = "always",
 					     [TOPOLOGY_FILE_NEVER] = "never" };
+	static const char *const rails[] = { [NCCL_RAILS_AUTO] = "auto",
+					     [NCCL_RAILS_ALWAYS] = "always",
+					     [NCCL_RAILS_NEVER] = "never" };
 	static const struct key keys[] = {
 		{ .name = "gid", .read = read_gid },
 		KEY_CHOICE("network", struct pool_config, network, networks),
@@ -83,9 +87,11 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 		{ .name = "pkey", .read = read_pkey },
 		{ .name = "profiles", .read = read_profiles },
 		KEY_CHOICE("topologyFile", struct pool_config, topology_file, files),
+		KEY_CHOICE("ncclRails", struct pool_config, nccl_rails, rails),
 		KEY_BOOL("umad", struct pool_config, umad),
 		KEY_BOOL("cufile", struct pool_config, cufile),
 		{ .name = "env", .read = read_env },
+		{ .name = "health", .read = read_health },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .lenient = true };
 	struct pool_config *pool = out;
@@ -160,11 +166,42 @@ static int read_gpus(struct parse *p, const struct item *value, const struct key
 	return r;
 }
 
-/* { "ens1f0": 0, "0000:3b:00.0": 1 } */
+static int read_rail(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	struct topo_rail_name *name = out;
+
+	(void)key;
+	if (value->type != ITEM_NUMBER || !value->whole || value->number < 0 ||
+	    value->number > TOPO_RAIL_MAX)
+		return refuse(p, value, "is no rail: a whole number from 0 to %d", TOPO_RAIL_MAX);
+	name->rail = (int)value->number;
+	return 0;
+}
+
+static int read_plane(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	struct topo_rail_name *name = out;
+
+	(void)key;
+	if (value->type != ITEM_NUMBER || !value->whole || value->number < 0 ||
+	    value->number > TOPO_PLANE_MAX)
+		return refuse(p, value, "is no plane: a whole number from 0 to %d", TOPO_PLANE_MAX);
+	name->has_plane = true;
+	name->plane = (int)value->number;
+	return 0;
+}
+
+/* { "ens1f0": 0, "0000:3b:00.0": { "rail": 1, "plane": 0 } } */
 static int read_rails(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
+	static const struct key keys[] = {
+		{ .name = "rail", .read = read_rail },
+		{ .name = "plane", .read = read_plane },
+	};
+	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
 	struct top *top = out;
 	struct topo_rail_name *rails;
+	int r;
 
 	(void)key;
 	if (want(p, value, ITEM_OBJECT) < 0)
@@ -173,12 +210,14 @@ static int read_rails(struct parse *p, const struct item *value, const struct ke
 	for (size_t i = 0; i < value->n_kids; i++) {
 		const struct item *rail = &value->kids[i];
 
-		if (rail->type != ITEM_NUMBER || !rail->whole || rail->number < 0 ||
-		    rail->number > TOPO_RAIL_MAX)
-			return refuse(p, rail, "is no rail: a whole number from 0 to %d",
-				      TOPO_RAIL_MAX);
-		rails[i] = (struct topo_rail_name) { arena_strdup(p->out, rail->key),
-						     (int)rail->number };
+		rails[i] = (struct topo_rail_name) { .nic = arena_strdup(p->out, rail->key),
+						     .rail = -1 };
+		r = rail->type == ITEM_OBJECT ? read_members(p, rail, &set, &rails[i])
+					      : read_rail(p, rail, NULL, &rails[i]);
+		if (r < 0)
+			return r;
+		if (rails[i].rail < 0)
+			return refuse(p, rail, "names no rail: {\"rail\": 3, \"plane\": 1}");
 	}
 	top->rails = rails;
 	top->n_rails = value->n_kids;

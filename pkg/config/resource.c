@@ -36,8 +36,7 @@ static bool ends_with(const char *s, const char *end)
 const char *resource_prefix_fault(const char *prefix)
 {
 	if (strlen(prefix) > PREFIX_MAX_LEN || !is_dns_subdomain(prefix))
-		return "must be a DNS subdomain: lower-case letters, digits, inner '-' and '.', at most 244 "
-		       "characters";
+		return "must be a DNS subdomain: lower-case letters, digits, inner '-' and '.', at most 244 characters";
 	if (ends_with(prefix, "kubernetes.io"))
 		return "lies in kubernetes.io, which the kubelet refuses";
 	if (!strncmp(prefix, "requests.", strlen("requests.")))

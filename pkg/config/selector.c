@@ -116,9 +116,7 @@ static int one_pf(struct parse *p, const struct item *value, void *ret_element)
 	if (*hash && !parse_ranges(p, hash + 1, pf))
 		return refuse(
 			p, value,
-			"'%s' has a bad range: behind '#' stand VF indexes from 0 to %d and ascending "
-			"ranges, "
-			"such as '%s#0,2-7'",
+			"'%s' has a bad range: behind '#' stand VF indexes from 0 to %d and ascending ranges, such as '%s#0,2-7'",
 			shown(p, value), VF_INDEX_MAX, document_shown(pf->name, p->scratch));
 	return 0;
 }
@@ -160,7 +158,7 @@ static bool is_idle(const struct item *value)
 {
 	switch (value->type) {
 	case ITEM_BOOL:
-		return !value->truth;
+		return !value->boolean;
 	case ITEM_STRING:
 		return !value->string[0];
 	case ITEM_LIST:
@@ -232,8 +230,7 @@ int read_selectors(struct parse *p, const struct item *value, const struct key *
 		if (!value->n_kids)
 			return refuse(
 				p, value,
-				"is an empty list, which selects nothing; leave it out to select every "
-				"device");
+				"is an empty list, which selects nothing; leave it out to select every device");
 		return read_list(p, value, &selectors_of_pool, pool);
 	}
 	if (value->type != ITEM_OBJECT)

@@ -60,11 +60,6 @@ static int read_devices(struct parse *p, const struct item *value, const struct 
 			 &((struct shared_entry *)out)->selector);
 }
 
-static bool selects_something(const struct selector *s)
-{
-	return s->n_vendors || s->n_devices || s->n_drivers || s->n_if_names || s->n_link_types;
-}
-
 static int finish(struct parse *p, struct pool_entry *e, const struct selector *selector)
 {
 	int r = name_pool(p, e, PREFIX_DEFAULT);
@@ -74,7 +69,8 @@ static int finish(struct parse *p, struct pool_entry *e, const struct selector *
 	if (!e->pool.shares)
 		return refuse(p, e->at,
 			      "has no rdmaHcaMax: how many containers may share the HCAs");
-	if (!selects_something(selector))
+	if (!(selector->n_vendors || selector->n_devices || selector->n_drivers ||
+	      selector->n_if_names || selector->n_link_types))
 		return refuse(p, e->at, "selects no HCA: 'selectors' or 'devices' must name some");
 	if (e->pool.binding == BINDING_LATE) {
 		refuse(p, e->at, "binding: late is for VFs; a shared HCA is not chosen");

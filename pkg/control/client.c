@@ -73,21 +73,6 @@ static int connect_to(struct question *q, struct err *err)
 	return 0;
 }
 
-static int send_all(const struct question *q, const char *data, size_t len, struct err *err)
-{
-	while (len) {
-		ssize_t n = send(q->fd, data, len, MSG_NOSIGNAL);
-
-		if (n < 0 && errno != EINTR)
-			return failed(q, err);
-		if (n > 0) {
-			data += n;
-			len -= (size_t)n;
-		}
-	}
-	return 0;
-}
-
 /* One line, without its line feed. */
 static int receive_line(const struct question *q, struct strbuf *out, struct err *err)
 {
@@ -119,20 +104,6 @@ static int receive_line(const struct question *q, struct strbuf *out, struct err
 	}
 }
 
-static int exchange(struct question *q, const struct strbuf *request, struct strbuf *line,
-		    struct err *err)
-{
-	int r;
-
-	r = connect_to(q, err);
-	if (r == 0)
-		r = send_all(q, request->s, request->len, err);
-	/* One that is turned away hears why although it could not say all. */
-	if (r == 0 || r == -ECONNRESET)
-		r = receive_line(q, line, err);
-	return r;
-}
-
 int control_ask(const char *socket, const struct control_request *r, unsigned timeout_ms,
 		struct arena *a, struct control_reply *ret, struct err *err)
 {
@@ -141,7 +112,17 @@ int control_ask(const char *socket, const struct control_request *r, unsigned ti
 	int rc;
 
 	control_write_request(r, &request);
-	rc = exchange(&q, &request, &line, err);
+	rc = connect_to(&q, err);
+	for (size_t sent = 0; rc == 0 && sent < request.len;) {
+		ssize_t n = send(q.fd, request.s + sent, request.len - sent, MSG_NOSIGNAL);
+
+		if (n < 0 && errno != EINTR)
+			rc = failed(&q, err);
+		sent += n > 0 ? (size_t)n : 0;
+	}
+	/* One that is turned away hears why although it could not say all. */
+	if (rc == 0 || rc == -ECONNRESET)
+		rc = receive_line(&q, &line, err);
 	closep(&q.fd);
 	if (rc < 0)
 		return rc;

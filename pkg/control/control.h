@@ -4,7 +4,7 @@
  * programs of neighbouring versions understand each other.
  *
  *   {"op": "bind", "slot": "…", "namespace": "…", "pod": "…", "uid": "…"}
- *       {"bound": [{"slot", "resource", "vf", "rdma", "pf"}, …]}
+ *       {"bound": [{"slot", "resource", "vf", "rdma", "pf", "rail", "plane"}, …]}
  *   {"op": "ledger"}
  *       {"ledger": "the text of the ledger"}
  *   {"op": "pools"}
@@ -49,6 +49,7 @@ struct control_bound {
 	const char *slot, *resource, *vf;
 	const char *rdma; /* the VF's RDMA device; NULL: not known */
 	const char *pf;	  /* PCI address of its PF; NULL: not known, or an older railmated */
+	int rail, plane;  /* as in topo/rails.h; -1: not known, or an older railmated */
 };
 
 struct control_reply {

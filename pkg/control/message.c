@@ -1,6 +1,8 @@
 #include "control/control.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -88,30 +90,32 @@ int control_read_request(const char *text, size_t len, struct arena *a, struct c
 	return 0;
 }
 
-static void write_bound(struct json *j, const struct control_reply *r)
-{
-	json_key(j, "bound");
-	json_begin_array(j);
-	for (size_t i = 0; i < r->n_bound; i++) {
-		json_begin_object(j);
-		json_kv_string(j, "slot", r->bound[i].slot);
-		json_kv_string(j, "resource", r->bound[i].resource);
-		json_kv_string(j, "vf", r->bound[i].vf);
-		json_kv_string(j, "rdma", r->bound[i].rdma);
-		json_kv_string(j, "pf", r->bound[i].pf);
-		json_end_object(j);
-	}
-	json_end_array(j);
-}
-
 void control_write_reply(const struct control_reply *r, struct strbuf *out)
 {
 	struct json j;
 
 	json_init(&j, out, 0);
 	json_begin_object(&j);
-	if (r->bound)
-		write_bound(&j, r);
+	if (r->bound) {
+		json_key(&j, "bound");
+		json_begin_array(&j);
+		for (size_t i = 0; i < r->n_bound; i++) {
+			const struct control_bound *b = &r->bound[i];
+
+			json_begin_object(&j);
+			json_kv_string(&j, "slot", b->slot);
+			json_kv_string(&j, "resource", b->resource);
+			json_kv_string(&j, "vf", b->vf);
+			json_kv_string(&j, "rdma", b->rdma);
+			json_kv_string(&j, "pf", b->pf);
+			if (b->rail >= 0)
+				json_kv_int(&j, "rail", b->rail);
+			if (b->plane >= 0)
+				json_kv_int(&j, "plane", b->plane);
+			json_end_object(&j);
+		}
+		json_end_array(&j);
+	}
 	if (r->ledger)
 		json_kv_string(&j, "ledger", r->ledger);
 	if (r->pools)
@@ -140,17 +144,12 @@ void control_write_error(const struct err *why, struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
-static int read_error(const struct item *error, struct err *err)
+static int number_or_unknown(const struct item *object, const char *key)
 {
-	const char *name = item_string(error, "code"), *message = item_string(error, "message");
-	int code = EIO;
+	const struct item *n = item_get(object, key);
+	bool known = n && n->type == ITEM_NUMBER && n->whole && n->number >= 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
-		if (str_eq(name, codes[i].name))
-			code = codes[i].code;
-	}
-	return err_set(err, code, "%s",
-		       message && *message ? message : "railmated gives no reason");
+	return known && n->number <= INT_MAX ? (int)n->number : -1;
 }
 
 static int read_bound(const struct item *list, struct arena *a, struct control_reply *ret,
@@ -167,7 +166,9 @@ static int read_bound(const struct item *list, struct arena *a, struct control_r
 						    item_string(&list->kids[i], "resource"),
 						    item_string(&list->kids[i], "vf"),
 						    item_string(&list->kids[i], "rdma"),
-						    item_string(&list->kids[i], "pf") };
+						    item_string(&list->kids[i], "pf"),
+						    number_or_unknown(&list->kids[i], "rail"),
+						    number_or_unknown(&list->kids[i], "plane") };
 		if (!bound[i].slot || !bound[i].resource || !bound[i].vf)
 			return err_set(err, EBADMSG,
 				       "railmated's reply: bound[%zu] is not complete", i);
@@ -181,7 +182,7 @@ int control_read_reply(const char *text, size_t len, struct arena *a, struct con
 		       struct err *err)
 {
 	struct control_reply reply = { 0 };
-	const struct item *top, *bound;
+	const struct item *top, *error, *bound;
 	int r;
 
 	if (document_parse(text, len, "railmated's reply", a, &top, err) < 0) {
@@ -190,8 +191,19 @@ int control_read_reply(const char *text, size_t len, struct arena *a, struct con
 	}
 	if (top->type != ITEM_OBJECT)
 		return err_set(err, EBADMSG, "railmated's reply is not an object");
-	if (item_get(top, "error"))
-		return read_error(item_get(top, "error"), err);
+	error = item_get(top, "error");
+	if (error) {
+		const char *name = item_string(error, "code");
+		const char *message = item_string(error, "message");
+		int code = EIO;
+
+		for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+			if (str_eq(name, codes[i].name))
+				code = codes[i].code;
+		}
+		return err_set(err, code, "%s",
+			       message && *message ? message : "railmated gives no reason");
+	}
 	bound = item_get(top, "bound");
 	if (bound) {
 		r = read_bound(bound, a, &reply, err);

@@ -38,7 +38,8 @@ static enum binding_held by_container(const struct pod_container *c, const char 
 		const struct held *h = &c->held[i];
 
 		for (size_t k = 0; k < h->ids.n && str_eq(h->resource, resource); k++)
-			held = held_with(held, slot_parse(resource, h->ids.v[k], &numa, &number));
+			held = held_with(held,
+					 pool_slot_parse(resource, h->ids.v[k], &numa, &number));
 	}
 	return held;
 }

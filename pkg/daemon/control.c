@@ -28,8 +28,10 @@
 #define WAIT_MS	   12000
 #define REPLY_MS   5000
 /* Has somebody removed our socket, has the older daemon left its place? */
-#define LOOK_MS	       1000 /* while it is not served; a wake-up costs as much as one of gRPC's timers */
-#define LOOK_SERVED_MS 5000
+#define CHECK_MS                                                                                   \
+	1000 /* while it is not served; a wake-up costs as much as one of gRPC's timers            \
+	      */
+#define CHECK_SERVED_MS 5000
 
 struct control {
 	uv_loop_t *loop;
@@ -39,7 +41,7 @@ struct control {
 
 	struct listen_socket listening; /* fd -1: not now */
 	uv_poll_t *poll;		/* NULL: not now */
-	uv_timer_t look;
+	uv_timer_t check_timer;
 	bool complained;
 
 	LIST_HEAD(, client) clients;
@@ -93,10 +95,17 @@ static void finish_bind(void *arg, const struct err *err, const struct bound *bo
 	const struct control_backend *b = &job->c->backend;
 	struct control_bound *out = arena_array(job->arena, n + 1, sizeof(*out));
 
-	for (size_t i = 0; !err && i < n; i++)
-		out[i] = (struct control_bound) { bound[i].slot, bound[i].resource, bound[i].vf,
+	for (size_t i = 0; !err && i < n; i++) {
+		struct topo_rail at = b->rail(b->ctx, bound[i].vf);
+
+		out[i] = (struct control_bound) { bound[i].slot,
+						  bound[i].resource,
+						  bound[i].vf,
 						  b->rdma(b->ctx, bound[i].vf),
-						  b->pf(b->ctx, bound[i].vf, job->arena) };
+						  b->pf(b->ctx, bound[i].vf, job->arena),
+						  at.rail,
+						  at.plane };
+	}
 	if (err)
 		control_write_error(err, &job->reply);
 	else
@@ -378,7 +387,8 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 		break; /* no descriptor is left: not now, rather than finding the same connection
 			  for ever */
 	}
-	uv_poll_stop(poll); /* they wait in the backlog until a client has gone, or look_after() */
+	uv_poll_stop(
+		poll); /* they wait in the backlog until a client has gone, or check_served() */
 }
 
 static void listen_again(struct control *c)
@@ -427,7 +437,7 @@ static int start_listening(struct control *c, struct err *err)
 	return 0;
 }
 
-static void look_after(struct control *c)
+static void check_served(struct control *c)
 {
 	struct err err = { 0 };
 
@@ -437,10 +447,10 @@ static void look_after(struct control *c)
 		stop_listening(c);
 	}
 	if (!c->poll && start_listening(c, &err) < 0 && !c->complained) {
-		log_warn("control",
-			 "railmatectl explain and railmate-cni cannot ask this daemon for now"
-			 " socket=%s error=%s",
-			 c->path, err.msg);
+		log_warn(
+			"control",
+			"railmatectl explain and railmate-cni cannot ask this daemon for now socket=%s error=%s",
+			c->path, err.msg);
 		c->complained = true;
 	} else if (c->poll && c->complained) {
 		log_info("control",
@@ -451,18 +461,18 @@ static void look_after(struct control *c)
 	listen_again(c);
 }
 
-static void on_look(uv_timer_t *timer)
+static void on_check(uv_timer_t *timer)
 {
 	struct control *c = timer->data;
 	bool served;
 
-	look_after(c);
+	check_served(c);
 	served = c->poll && uv_is_active((uv_handle_t *)c->poll);
-	uv_timer_start(timer, on_look, served ? LOOK_SERVED_MS : LOOK_MS, 0);
+	uv_timer_start(timer, on_check, served ? CHECK_SERVED_MS : CHECK_MS, 0);
 }
 
-struct control *control_open(uv_loop_t *loop, const char *path, struct rpc *rpc,
-			     const struct control_backend *backend)
+struct control *daemon_control_open(uv_loop_t *loop, const char *path, struct rpc *rpc,
+				    const struct control_backend *backend)
 {
 	struct control *c = xcalloc(1, sizeof(*c));
 
@@ -474,27 +484,27 @@ struct control *control_open(uv_loop_t *loop, const char *path, struct rpc *rpc,
 	STAILQ_INIT(&c->done);
 	pthread_mutex_init(&c->lock, NULL);
 	uv_async_init(loop, &c->wake, on_wake);
-	uv_timer_init(loop, &c->look);
-	c->wake.data = c->look.data = c;
+	uv_timer_init(loop, &c->check_timer);
+	c->wake.data = c->check_timer.data = c;
 	signal(SIGPIPE, SIG_IGN); /* libuv writes to clients that may be gone */
-	on_look(&c->look);
+	on_check(&c->check_timer);
 	return c;
 }
 
-void control_close(struct control *c)
+void daemon_control_close(struct control *c)
 {
 	struct client *cl;
 
 	if (!c)
 		return;
 	stop_listening(c);
-	uv_close((uv_handle_t *)&c->look, NULL);
+	uv_close((uv_handle_t *)&c->check_timer, NULL);
 	uv_close((uv_handle_t *)&c->wake, NULL);
 	LIST_FOREACH (cl, &c->clients, link)
 		end_client(cl);
 }
 
-void control_free(struct control *c)
+void daemon_control_free(struct control *c)
 {
 	struct job *job, *next;
 

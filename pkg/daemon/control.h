@@ -8,6 +8,7 @@
 
 #include "control/control.h"
 #include "latebind/latebind.h"
+#include "topo/rails.h"
 
 struct arena;
 struct control;
@@ -28,6 +29,7 @@ struct control_backend {
 	const char *(*rdma)(void *ctx, const char *vf);
 	/* The PCI address of a VF's PF; NULL: not known. In the arena. */
 	const char *(*pf)(void *ctx, const char *vf, struct arena *a);
+	struct topo_rail (*rail)(void *ctx, const char *vf);
 	int (*ledger)(void *ctx, struct strbuf *out, struct err *err);
 	int (*pools)(void *ctx, struct strbuf *out, struct err *err);
 	int (*release)(void *ctx, const char *vf,
@@ -35,18 +37,18 @@ struct control_backend {
 };
 
 /* Ledger and late binding of the plugins, as they are when they are asked; env outlives it. */
-struct control_backend control_backend_of(const struct plugin_env *env);
+struct control_backend daemon_control_backend_of(const struct plugin_env *env);
 
 /*
  * Listens at path (mode 0600; its directory is made). When that fails, for instance because an
  * older daemon has not ended yet, it is said in the log and tried again and again: a device plugin
  * works without. path and what the backend points to outlive it.
  */
-struct control *control_open(struct uv_loop_s *loop, const char *path, struct rpc *rpc,
-			     const struct control_backend *backend);
+struct control *daemon_control_open(struct uv_loop_s *loop, const char *path, struct rpc *rpc,
+				    const struct control_backend *backend);
 /* Ends everything on the loop, which has to run once more afterwards. When the rpc thread has
  * ended. NULL is fine. */
-void control_close(struct control *c);
-void control_free(struct control *c); /* when the loop has run */
+void daemon_control_close(struct control *c);
+void daemon_control_free(struct control *c); /* when the loop has run */
 
 #endif

@@ -16,6 +16,7 @@
 #include "plugin/plugin.h"
 #include "pods/who.h"
 #include "pool/node.h"
+#include "topo/rails.h"
 #include "tracker/tracker.h"
 
 static void bind_slot(void *ctx, const struct control_request *r, unsigned timeout_ms,
@@ -58,6 +59,16 @@ static const char *pf_of(void *ctx, const char *vf, struct arena *a)
 	    bdf_parse(name, &pf) < 0)
 		return NULL;
 	return arena_strdup(a, bdf_format(pf, name));
+}
+
+static struct topo_rail rail_of(void *ctx, const char *vf)
+{
+	const struct plugin_env *env = ctx;
+	const struct node *node = env->tracker ? tracker_node(env->tracker) : NULL;
+	struct bdf bdf;
+	bool known = node && bdf_parse(vf, &bdf) == 0;
+
+	return topo_rails_of(known ? node->rails : NULL, known ? hw_find_pci(node->inv, bdf) : -1);
 }
 
 static int tell_ledger(void *ctx, struct strbuf *out, struct err *err)
@@ -173,6 +184,7 @@ static int tell_pools(void *ctx, struct strbuf *out, struct err *err)
 	json_init(&j, out, 0);
 	json_begin_object(&j);
 	json_kv_string(&j, "node", node_name(host, sizeof(host) - 1));
+	json_kv_string(&j, "version", RAILMATE_VERSION);
 	json_key(&j, "pools");
 	json_begin_array(&j);
 	for (size_t i = 0; i < tracker_node(k)->n_pools; i++)
@@ -186,17 +198,26 @@ static int tell_pools(void *ctx, struct strbuf *out, struct err *err)
 static int release(void *ctx, const char *vf, struct err *err)
 {
 	const struct plugin_env *env = ctx;
+	const struct ledger_hold *hold;
 
 	if (!env->tracker)
 		return err_set(err, EAGAIN, "railmated has not scanned the node yet");
-	if (!holds_release(tracker_holds(env->tracker), vf, tracker_now()))
+	hold = ledger_find(tracker_ledger(env->tracker), vf);
+	if (!hold)
 		return err_set(err, ENOENT, "VF %s: no container holds it", vf);
+	if (holds_is_shown(tracker_holds(env->tracker), vf))
+		return err_set(
+			err, EBUSY,
+			"VF %s: not released, for the kubelet shows that pod %s/%s has it: delete the pod",
+			vf, hold->owner.ns, hold->owner.pod);
+	holds_event(tracker_holds(env->tracker),
+		    &(struct holds_event) { .kind = HOLDS_RELEASED, .vf = vf }, tracker_now());
 	tracker_save(env->tracker, NULL, NULL);
 	return 0;
 }
 
-struct control_backend control_backend_of(const struct plugin_env *env)
+struct control_backend daemon_control_backend_of(const struct plugin_env *env)
 {
-	return (struct control_backend) { (void *)env, bind_slot,  rdma_of, pf_of,
-					  tell_ledger, tell_pools, release };
+	return (struct control_backend) { (void *)env, bind_slot,   rdma_of,	pf_of,
+					  rail_of,     tell_ledger, tell_pools, release };
 }

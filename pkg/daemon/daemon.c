@@ -1,6 +1,7 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,23 +13,32 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "config/config.h"
 #include "daemon/binding.h"
+#include "daemon/configfiles.h"
 #include "daemon/control.h"
-#include "daemon/emptypools.h"
+#include "daemon/events.h"
 #include "daemon/evidence.h"
+#include "daemon/facts.h"
+#include "daemon/findings.h"
+#include "daemon/holdings.h"
+#include "daemon/links.h"
 #include "daemon/load.h"
+#include "daemon/nfdfile.h"
 #include "daemon/qos.h"
 #include "daemon/ready.h"
+#include "daemon/reload.h"
+#include "daemon/served.h"
 #include "daemon/specs.h"
 #include "daemon/state.h"
 #include "daemon/topofile.h"
 #include "daemon/unlisted.h"
 #include "daemon/watchdog.h"
+#include "daemon/web.h"
 #include "discover/cgroup.h"
 #include "discover/sysroot.h"
 #include "grant/records.h"
-#include "grant/rundir.h"
 #include "grant/vfprobe.h"
 #include "hw/inventory.h"
 #include "kubeclient/checkpoint.h"
@@ -42,11 +52,15 @@
 #include "pool/empty.h"
 #include "pool/node.h"
 #include "rpc/rpc.h"
+#include "stats/stats.h"
 #include "tracker/tracker.h"
 #include "watch/watch.h"
 
 /* A burst of events (64 VFs appearing) is one scan: the first event arms the timer. */
 #define SETTLE_MS 200
+/* Scans that a lost link starts at once: so many within such a time. */
+#define HURRY_MAX      8
+#define HURRY_EVERY_MS 10000
 /* A runtime reads a spec that changed within some milliseconds (docs/design/kubelet.md §4). */
 #define CDI_SETTLE_MS 20
 /* While another railmated has the ledger: the pods that come between its end and our registration
@@ -57,7 +71,8 @@
 
 struct daemon {
 	const struct daemon_options *opt;
-	struct config *cfg;
+	struct config *cfg;  /* of the newest node; main thread */
+	struct config *next; /* that shall follow it; NULL: none */
 	struct sysroot *root;
 	struct rpc *rpc;
 	struct state state;
@@ -74,8 +89,9 @@ struct daemon {
 	const char *plugin_dirs[2]; /* of all device plugins */
 	struct specs *specs;
 	bool specs_loaded;	 /* not before there is something to allocate */
-	struct plugin **plugins; /* one per pool; rpc thread */
+	struct served *served;	 /* with the first node; rpc thread */
 	struct records *records; /* with the first node; rpc thread */
+	struct stats *stats;	 /* rpc thread; NULL: not counted */
 
 	struct watch_dir *dir;
 	struct watch_hw *hw;
@@ -85,9 +101,20 @@ struct daemon {
 	uv_poll_t dir_poll, hw_poll[2];
 	struct control *control;
 	struct unlisted *unlisted;
-	struct qos *qos; /* NULL: not this machine's */
+	bool link_lost;	    /* by the events that are being read */
+	int64_t hurried_ms; /* since when */
+	unsigned n_hurried; /* scans were made for a lost link */
+	struct qos *qos;    /* NULL: not this machine's */
 	struct watchdog *watchdog;
-	struct emptypools *emptypools; /* NULL: not wanted, or not serving yet */
+	struct daemon_web *web;	   /* NULL: --metrics-address=none */
+	struct findings *findings; /* NULL: neither HTTP nor a feature file is served */
+	bool has_verdict;
+	enum status_found verdict; /* doctor's */
+	struct reload *reload;
+	struct holdings *holdings;
+	struct links *links;
+	struct events *events; /* NULL: not wanted */
+	uv_timer_t links_timer, empty_timer;
 };
 
 /* --- on the rpc thread --- */
@@ -97,30 +124,14 @@ struct publication {
 	struct node *node;
 };
 
-static size_t n_plugins(const struct daemon *d)
-{
-	return d->cfg->n_pools + d->cfg->n_shared;
-}
-
-/* Those of VFs first, then those of shared HCAs. */
-static struct plugin *new_plugin(const struct daemon *d, size_t i)
-{
-	if (i < d->cfg->n_pools)
-		return plugin_new(&d->env, d->cfg->pools[i].resource);
-	return plugin_new_shared(&d->env, d->cfg->shared[i - d->cfg->n_pools].resource);
-}
-
 /* VFs drain, or drain no more, or are free; slots are bound. */
 static void relist(void *arg)
 {
 	struct daemon *d = arg;
 
 	if (d->records)
-		records_sweep(d->records);
-	for (size_t i = 0; i < n_plugins(d); i++) {
-		if (d->plugins[i])
-			plugin_relist(d->plugins[i]);
-	}
+		grant_records_sweep(d->records);
+	served_relist(d->served);
 }
 
 static void note_unlisted(void *arg, const struct node_seed *seed)
@@ -134,6 +145,13 @@ static void note_of_latebind(void *arg, const char *event)
 {
 	(void)arg;
 	log_event(LOG_LEVEL_WARN, "binding", event);
+}
+
+static void note_placed(void *arg, const struct stats_placement *placement)
+{
+	const struct daemon *d = arg;
+
+	events_of_placement(d->events, placement);
 }
 
 /* Late pools need PodResources: nobody else tells which container starts. */
@@ -150,6 +168,9 @@ static struct latebind *open_latebind(struct daemon *d)
 					  .rundir = d->env.rundir,
 					  .vfprobe = d->env.vfprobe,
 					  .settle_ms = CDI_SETTLE_MS,
+					  .stats = d->stats,
+					  .placed = d->env.placed,
+					  .placed_ctx = d->env.placed_ctx,
 					  .note = note_of_latebind,
 					  .ctx = d };
 
@@ -163,43 +184,48 @@ static int pod_runs(void *arg, const char *uid)
 	return cgroup_pod_runs(d->opt->cgroup_dir, uid);
 }
 
-/* What containers are given when they start. */
-static void open_contents(struct daemon *d)
+/* With the first question: what the kubelet can do is asked before there is a node. */
+static struct podres *open_podres(void *arg)
 {
-	const struct vfprobe_env env = { .rpc = d->rpc,
-					 .root = d->opt->root,
-					 .netns_dir = d->opt->netns_dir };
+	struct daemon *d = arg;
 
-	d->env.vfprobe = vfprobe_new(&env);
-	if (d->opt->run_dir)
-		d->env.rundir = rundir_new(d->opt->run_dir);
-}
-
-static void open_podres(struct daemon *d)
-{
-	d->env.podres = podres_open(d->rpc, d->pod_resources);
-	d->env.holders = holders_new();
-	podres_subscribe(d->env.podres, holders_hear, d->env.holders);
+	if (d->env.podres || !d->opt->pod_resources)
+		return d->env.podres;
+	d->env.podres = kubeclient_podres_open(d->rpc, d->pod_resources);
+	d->env.holders = pods_holders_new();
+	kubeclient_podres_subscribe(d->env.podres, pods_holders_hear, d->env.holders);
+	return d->env.podres;
 }
 
 /* With the first node: what all plugins share. */
 static void open_on_rpc(struct daemon *d)
 {
-	if (d->opt->pod_resources)
-		open_podres(d);
-	d->env.tracker = state_make_tracker(&d->state, d->rpc, d->root, relist, d);
-	tracker_listen_unlisted(d->env.tracker, note_unlisted, d);
-	holds_set_blind(tracker_holds(d->env.tracker), !d->env.podres);
-	if (d->env.podres)
-		tracker_watch(d->env.tracker, d->env.podres);
-	tracker_follow(d->env.tracker, d->checkpoint, d->opt->cgroup_dir ? pod_runs : NULL, d);
-	open_contents(d);
+	const struct tracker_env env = { .rpc = d->rpc,
+					 .root = d->root,
+					 .changed = relist,
+					 .unlisted = note_unlisted,
+					 .ctx = d };
+	const struct vfprobe_env probe = { .rpc = d->rpc,
+					   .root = d->opt->root,
+					   .netns_dir = d->opt->netns_dir };
+
+	open_podres(d);
+	d->env.tracker = state_make_tracker(&d->state, &env);
+	holdings_follow(d->holdings, d->env.tracker);
+	holds_event(tracker_holds(d->env.tracker),
+		    &(struct holds_event) { .kind = HOLDS_BLIND, .blind = !d->env.podres },
+		    tracker_now());
+	tracker_follow(d->env.tracker, d->env.podres, d->checkpoint,
+		       d->opt->cgroup_dir ? pod_runs : NULL, d);
+	d->env.vfprobe = grant_probe_new(&probe); /* what containers are given when they start */
+	d->env.rundir = d->opt->run_dir;
 	d->env.latebind = open_latebind(d);
 	if (d->opt->ask_runtime)
-		d->env.runtime = runtime_open(d->rpc, d->opt->root, d->opt->runtime_socket);
+		d->env.runtime =
+			kubeclient_runtime_open(d->rpc, d->opt->root, d->opt->runtime_socket);
 	if (d->env.podres && d->opt->predict_gpus)
-		d->env.gpus = gpuplugin_open(d->rpc, d->plugin_dirs, ARRAY_LEN(d->plugin_dirs),
-					     d->opt->gpu_plugin);
+		d->env.gpus = kubeclient_gpuplugin_open(
+			d->rpc, d->plugin_dirs, ARRAY_LEN(d->plugin_dirs), d->opt->gpu_plugin);
 }
 
 static bool claim_specs(void *latebind)
@@ -212,20 +238,30 @@ static void tidy_specs(void *latebind)
 	latebind_tidy(latebind);
 }
 
-/* Before anything is given. */
-static void read_records(struct daemon *d)
+static void take_node(struct daemon *d, struct node *node)
 {
-	struct records_env env = { .rpc = d->rpc,
-				   .tracker = d->env.tracker,
-				   .rundir = d->env.rundir };
+	events_of_links(d->events, tracker_ledger(d->env.tracker), tracker_node(d->env.tracker),
+			node);
+	events_condition_of_links(d->events, node);
+	tracker_update(d->env.tracker, node);
+	if (d->env.latebind)
+		latebind_update(d->env.latebind, node);
+	if (!d->records) { /* before anything is given */
+		struct latebind *b = d->env.latebind;
+		const struct records_env env = { .rpc = d->rpc,
+						 .tracker = d->env.tracker,
+						 .claim = b ? claim_specs : NULL,
+						 .tidy = b ? tidy_specs : NULL,
+						 .specs = b,
+						 .rundir = d->env.rundir };
 
-	if (d->env.latebind) {
-		env.claim = claim_specs;
-		env.tidy = tidy_specs;
-		env.specs = d->env.latebind;
+		d->records = grant_records_open(&env);
 	}
-	d->records = records_new(&env);
-	records_read(d->records);
+	grant_records_sweep(d->records);
+	if (!d->served)
+		d->served = served_new(&d->env);
+	served_update(d->served, node);
+	holdings_published(d->holdings, node);
 }
 
 static void publish_on_rpc(void *arg)
@@ -235,17 +271,8 @@ static void publish_on_rpc(void *arg)
 
 	if (!d->env.tracker)
 		open_on_rpc(d);
-	tracker_update(d->env.tracker, p->node);
-	if (d->env.latebind)
-		latebind_update(d->env.latebind, p->node);
-	if (!d->records)
-		read_records(d);
-	records_sweep(d->records);
-	for (size_t i = 0; i < n_plugins(d); i++) {
-		if (!d->plugins[i])
-			d->plugins[i] = new_plugin(d, i);
-		plugin_update(d->plugins[i], p->node);
-	}
+	if (holdings_permits(d->holdings, p->node))
+		take_node(d, p->node);
 	node_unref(p->node);
 	free(p);
 }
@@ -256,31 +283,32 @@ static void kick_on_rpc(void *arg)
 
 	if (!d->env.specs && specs_are_there(d->specs)) /* a kubelet came that has the Pods API */
 		d->env.specs = specs_source(d->specs);
-	for (size_t i = 0; i < n_plugins(d); i++) {
-		if (d->plugins[i])
-			plugin_kick(d->plugins[i]);
-	}
+	served_kick(d->served);
 }
 
 static void close_on_rpc(void *arg)
 {
 	struct daemon *d = arg;
 
-	for (size_t i = 0; i < n_plugins(d); i++) {
-		if (d->plugins[i]) /* none, when the start failed */
-			plugin_free(STEAL(d->plugins[i]));
-	}
-	gpuplugin_close(STEAL(d->env.gpus));
-	runtime_close(STEAL(d->env.runtime));
+	served_free(STEAL(d->served));
+	holdings_follow(d->holdings, NULL);
+	kubeclient_gpuplugin_close(STEAL(d->env.gpus));
+	kubeclient_runtime_close(STEAL(d->env.runtime));
 	evidence_close(d->evidence);
-	records_free(STEAL(d->records));
+	grant_records_close(STEAL(d->records));
 	latebind_free(STEAL(d->env.latebind));
 	tracker_free(STEAL(d->env.tracker));
-	vfprobe_free(STEAL(d->env.vfprobe));
-	rundir_free(STEAL(d->env.rundir));
-	podres_close(STEAL(d->env.podres));
-	holders_free(STEAL(d->env.holders));
+	grant_probe_free(STEAL(d->env.vfprobe));
+	kubeclient_podres_close(STEAL(d->env.podres));
+	pods_holders_free(STEAL(d->env.holders));
 	specs_close(STEAL(d->specs));
+}
+
+static struct daemon_facts *facts_on_rpc(void *arg, uint64_t known)
+{
+	const struct daemon *d = arg;
+
+	return daemon_facts_new(&d->env, d->served, known);
 }
 
 static void warm_up_on_rpc(void *arg)
@@ -291,17 +319,6 @@ static void warm_up_on_rpc(void *arg)
 }
 
 /* --- on the main thread --- */
-
-static void publish(struct daemon *d)
-{
-	struct publication *p = xcalloc(1, sizeof(*p));
-
-	*p = (struct publication) { d, node_ref(d->node) };
-	if (!rpc_post(d->rpc, publish_on_rpc, p)) {
-		node_unref(p->node);
-		free(p);
-	}
-}
 
 /* A sentence is logged when it is new, not at every scan. What a pool misses on a node that is not
  * meant for it is no warning. */
@@ -343,62 +360,98 @@ static void log_pools(const struct node *node)
 			 node->shared[i].cfg->shares);
 }
 
-/* The strings of the ledger's seeds are its own, and it goes to the rpc thread with the first node.
- */
-static int load_next_node(struct daemon *d, struct node **ret, struct err *err)
+static int load_parts(struct daemon *d, struct node_parts *parts, struct node **ret,
+		      struct err *err)
 {
-	const struct node_seed *seeds = d->state.seeds;
-	size_t n = d->state.n_seeds;
-
-	if (d->node)
-		seeds = unlisted_seeds(d->unlisted, &n);
-	return load_node_seeded(d->root, d->cfg, d->node, seeds, n, ret, err);
+	parts->previous = d->node;
+	parts->links = links_degraded(d->links, &parts->n_links);
+	return load_node_of(d->root, parts, ret, err);
 }
 
-/* With the first devices: a node without any shall not pay for libcurl, and asks nobody. */
-static void load_specs(struct daemon *d)
+/* Not before doctor has looked: the label of its verdict, which an earlier start made, shall not go
+ * and come back. What is empty needs none. */
+static void keep_nfdfile(const struct daemon *d)
 {
-	if (d->specs_loaded || pool_is_idle(d->node))
-		return;
-	d->specs_loaded = true;
-	specs_load(d->specs);
-	rpc_post(d->rpc, warm_up_on_rpc, d);
+	if (d->has_verdict || pool_is_idle(d->node))
+		nfdfile_keep(d->opt->nfd_file, d->node, d->verdict);
+}
+
+static void on_findings(void *arg, struct findings_report *report)
+{
+	const struct status_doctor *found = &report->doctor;
+	struct daemon *d = arg;
+
+	log_info("doctor",
+		 "doctor has looked at the node verdict=%s fail=%" PRIu64 " warn=%" PRIu64
+		 " unknown=%" PRIu64,
+		 status_found_names[found->verdict], found->n_by_verdict[STATUS_FOUND_FAIL],
+		 found->n_by_verdict[STATUS_FOUND_WARN], found->n_by_verdict[STATUS_FOUND_UNKNOWN]);
+	d->has_verdict = true;
+	d->verdict = found->verdict;
+	keep_nfdfile(d);
+	daemon_web_note_doctor(d->web, report);
 }
 
 static void show_node(struct daemon *d)
 {
+	struct publication *p = xcalloc(1, sizeof(*p));
+
 	topofile_keep(d->opt->run_dir, d->node);
-	publish(d);
+	keep_nfdfile(d);
+	findings_update(d->findings, d->node);
+	*p = (struct publication) { d, node_ref(d->node) };
+	if (!rpc_post(d->rpc, publish_on_rpc, p)) {
+		node_unref(p->node);
+		free(p);
+	}
+}
+
+/* node is taken. */
+static void take_scanned(struct daemon *d, struct node *node)
+{
+	log_notes(d->node, node);
+	if (d->qos)
+		qos_check(d->qos, node);
+	if (d->node && d->node->generation == node->generation) {
+		node_unref(node);
+		return;
+	}
+	node_unref(d->node);
+	d->node = node;
+	log_pools(node);
+	/* With the first devices: on a node without any, libcurl is not loaded and no pod specs are
+	 * asked for. */
+	if (!d->specs_loaded && !pool_is_idle(node)) {
+		d->specs_loaded = true;
+		specs_load(d->specs);
+		rpc_post(d->rpc, warm_up_on_rpc, d);
+	}
+	if (d->serving)
+		show_node(d);
 }
 
 /* A failed scan keeps the last good picture: the kubelet must not lose devices to a passing error.
  */
 static int scan(struct daemon *d, struct err *err)
 {
+	int64_t began_ns = clock_mono_ns();
+	struct node_parts parts = { .cfg = d->cfg };
 	struct node *node;
 	int r;
 
-	r = load_next_node(d, &node, err);
+	/* The ledger, whose strings its seeds are, goes to the rpc thread with the first node. */
+	parts.n_seeds = d->state.n_seeds;
+	parts.seeds = d->node ? unlisted_seeds(d->unlisted, &parts.n_seeds) : d->state.seeds;
+	r = load_parts(d, &parts, &node, err);
+	daemon_web_note_scan(d->web, clock_mono_ns() - began_ns, r == 0);
 	if (r < 0)
 		return r;
-	log_notes(d->node, node);
-	if (d->qos)
-		qos_look(d->qos, node);
-	if (d->node && d->node->generation == node->generation) {
-		node_unref(node);
-		return 0;
-	}
-	node_unref(d->node);
-	d->node = node;
-	log_pools(node);
-	load_specs(d);
-	if (d->serving)
-		show_node(d);
+	take_scanned(d, node);
 	return 0;
 }
 
 /* Multus may be installed after pools were bound, on a new node within seconds. */
-static void look_at_cni(struct daemon *d)
+static void read_cni(struct daemon *d)
 {
 	bool concerned = false;
 
@@ -409,7 +462,25 @@ static void look_at_cni(struct daemon *d)
 			     pool->network != NETWORK_HOST;
 	}
 	if (concerned)
-		evidence_look_again(d->evidence);
+		evidence_ask_again(d->evidence);
+}
+
+/* What is degraded becomes part of the node. */
+static void check_links(struct daemon *d)
+{
+	struct err err = { 0 };
+
+	if (!d->node || !links_check(d->links, d->node, clock_mono_ms()))
+		return;
+	if (scan(d, &err) < 0)
+		log_error("discover",
+			  "rescan failed; the previous inventory of the node stays in use error=%s",
+			  err.msg);
+}
+
+static void on_links(uv_timer_t *timer)
+{
+	check_links(timer->data);
 }
 
 static void scan_again(struct daemon *d)
@@ -420,7 +491,10 @@ static void scan_again(struct daemon *d)
 		log_error("discover",
 			  "rescan failed; the previous inventory of the node stays in use error=%s",
 			  err.msg);
-	look_at_cni(d);
+	read_cni(d);
+	check_links(d);
+	if (d->serving && d->next) /* whose scan failed, too */
+		holdings_ask(d->holdings);
 }
 
 static void on_unlisted(void *arg)
@@ -433,18 +507,15 @@ static void on_settled(uv_timer_t *timer)
 	scan_again(timer->data);
 }
 
-static bool hears_of_changes(const struct daemon *d)
-{
-	return d->hw && watch_hw_fd(d->hw, 0) >= 0 && watch_hw_fd(d->hw, 1) >= 0;
-}
-
 /* The safety net is for nodes with something to lose: the first VF of another one comes with an
  * event. */
 static void on_rescan(uv_timer_t *timer)
 {
 	struct daemon *d = timer->data;
+	bool hears = d->hw && watch_hw_fd(d->hw, 0) >= 0 && watch_hw_fd(d->hw, 1) >= 0;
 
-	if (!d->node || !pool_is_idle(d->node) || !hears_of_changes(d))
+	reload_check(d->reload);
+	if (!d->node || !pool_is_idle(d->node) || !hears)
 		scan_again(d);
 }
 
@@ -453,6 +524,7 @@ static void on_signal(uv_signal_t *handle, int signo)
 	struct daemon *d = handle->data;
 
 	if (signo == SIGHUP) {
+		reload_check(d->reload);
 		scan_again(d);
 		return;
 	}
@@ -470,15 +542,42 @@ static void on_dir(uv_poll_t *poll, int status, int events)
 		rpc_post(d->rpc, kick_on_rpc, d);
 }
 
+/* The interface of a PF whose link was up, as far as we know? Those of containers come and go all
+ * the time. */
+static void on_down(void *arg, const char *netdev)
+{
+	struct daemon *d = arg;
+
+	for (size_t i = 0; d->node && i < d->node->inv->n_pci; i++) {
+		const struct hw_pci *fn = &d->node->inv->pci[i];
+
+		d->link_lost |= !fn->is_vf && fn->carrier == 1 && str_eq(fn->netdev, netdev);
+	}
+}
+
+/* A lost link is reported to the kubelet at once; bursts of new devices wait until they end. After
+ * a loss it is scanned once more: an RDMA port may say so later than its interface. */
 static void on_hw(uv_poll_t *poll, int status, int events)
 {
 	struct daemon *d = poll->data;
+	int64_t now = clock_mono_ms();
 
 	(void)status;
 	(void)events;
-	if (watch_hw_drain(d->hw, (int)(poll - d->hw_poll)) &&
-	    !uv_is_active((uv_handle_t *)&d->settle))
+	d->link_lost = false;
+	if (!watch_hw_drain(d->hw, (int)(poll - d->hw_poll), on_down, d))
+		return;
+	if (!uv_is_active((uv_handle_t *)&d->settle))
 		uv_timer_start(&d->settle, on_settled, SETTLE_MS, 0);
+	if (!d->link_lost)
+		return;
+	/* A link that flaps is followed at the pace of what settles. */
+	if (now - d->hurried_ms >= HURRY_EVERY_MS) {
+		d->hurried_ms = now;
+		d->n_hurried = 0;
+	}
+	if (d->n_hurried++ < HURRY_MAX)
+		scan_again(d);
 }
 
 static void watch_signal(struct daemon *d, uv_signal_t *handle, int signo)
@@ -497,47 +596,38 @@ static void watch_fd(struct daemon *d, uv_poll_t *poll, int fd, uv_poll_cb cb)
 	uv_poll_start(poll, UV_READABLE, cb);
 }
 
-/* Events of this machine say nothing about a tree below another root: there, only SIGHUP and the
- * timer do. */
-static void watch_hardware(struct daemon *d)
-{
-	struct err err = { 0 };
-
-	if (!sysroot_is_live(d->root))
-		return;
-	if (watch_hw_open(&d->hw, &err) < 0 || err.code)
-		log_warn("watch", "changes are found by the scan seconds=%u error=%s",
-			 d->opt->rescan_seconds, err.msg);
-	for (int i = 0; d->hw && i < 2; i++)
-		watch_fd(d, &d->hw_poll[i], watch_hw_fd(d->hw, i), on_hw);
-}
-
-static void start_timers(struct daemon *d)
-{
-	uint64_t ms = (uint64_t)d->opt->rescan_seconds * 1000;
-
-	uv_timer_init(&d->loop, &d->settle);
-	uv_timer_init(&d->loop, &d->rescan);
-	uv_timer_init(&d->loop, &d->lock);
-	d->settle.data = d->rescan.data = d->lock.data = d;
-	if (ms)
-		uv_timer_start(&d->rescan, on_rescan, ms, ms);
-}
-
 static int watch_all(struct daemon *d, struct err *err)
 {
+	uv_timer_t *const timers[] = { &d->settle, &d->rescan, &d->lock, &d->links_timer,
+				       &d->empty_timer };
+	uint64_t ms = (uint64_t)d->opt->rescan_seconds * 1000;
+	struct err no_events = { 0 };
 	int r;
 
 	watch_signal(d, &d->sigterm, SIGTERM);
 	watch_signal(d, &d->sigint, SIGINT);
 	watch_signal(d, &d->sighup, SIGHUP);
 	daemon_hold_signals(false);
-	start_timers(d);
+	for (size_t i = 0; i < ARRAY_LEN(timers); i++) {
+		uv_timer_init(&d->loop, timers[i]);
+		timers[i]->data = d;
+	}
+	uv_timer_start(&d->links_timer, on_links, 0, LINKS_EVERY_MS);
+	if (ms)
+		uv_timer_start(&d->rescan, on_rescan, ms, ms);
 	r = watch_dir_open(d->opt->kubelet_dir, &d->dir, err);
 	if (r < 0)
 		return r;
 	watch_fd(d, &d->dir_poll, watch_dir_fd(d->dir), on_dir);
-	watch_hardware(d);
+	/* Events of this machine say nothing about a tree below another root: there, only SIGHUP
+	 * and the timer do. */
+	if (!sysroot_is_live(d->root))
+		return 0;
+	if (watch_hw_open(&d->hw, &no_events) < 0 || no_events.code)
+		log_warn("watch", "changes are found by the scan seconds=%u error=%s",
+			 d->opt->rescan_seconds, no_events.msg);
+	for (int i = 0; d->hw && i < 2; i++)
+		watch_fd(d, &d->hw_poll[i], watch_hw_fd(d->hw, i), on_hw);
 	return 0;
 }
 
@@ -546,15 +636,6 @@ static void close_handle(uv_handle_t *handle, void *arg)
 	(void)arg;
 	if (!uv_is_closing(handle))
 		uv_close(handle, NULL);
-}
-
-static void close_loop(struct daemon *d)
-{
-	uv_walk(&d->loop, close_handle, NULL);
-	uv_run(&d->loop, UV_RUN_DEFAULT);
-	uv_loop_close(&d->loop);
-	watch_dir_close(d->dir);
-	watch_hw_close(d->hw);
 }
 
 static void fill_env(struct daemon *d)
@@ -574,7 +655,9 @@ static void fill_env(struct daemon *d)
 		.devinfo_dir = opt->devinfo_dir,
 		.registration = opt->registration,
 		.cdi = opt->cdi,
+		.cdi_dir_missing = opt->cdi_dir_missing,
 		.pod_resources_timeout_ms = opt->pod_resources_timeout_ms,
+		.stats = d->stats,
 	};
 }
 
@@ -583,21 +666,6 @@ static void fill_env(struct daemon *d)
 static void nothing(void *arg)
 {
 	(void)arg;
-}
-
-/* The sockets of the plugins are there. */
-static void say_serving(struct daemon *d)
-{
-	rpc_run(d->rpc, nothing, NULL);
-	ready_say(&d->ready, "serving");
-}
-
-static void open_control(struct daemon *d)
-{
-	const struct control_backend backend = control_backend_of(&d->env);
-
-	if (d->opt->control_socket)
-		d->control = control_open(&d->loop, d->opt->control_socket, d->rpc, &backend);
 }
 
 /* Held VFs may be out of sight (in a pod's network); the picture has to know all of them. */
@@ -613,36 +681,43 @@ static bool knows_all_held(const struct daemon *d)
 	return true;
 }
 
-static const struct node *newest_node(void *ctx)
+static void on_empty_timer(uv_timer_t *timer)
 {
-	const struct daemon *d = ctx;
+	const struct daemon *d = timer->data;
 
-	return d->node;
+	if (d->node)
+		events_of_empty_pools(d->events, d->node);
 }
 
+/* After the start, and after another configuration: devices may still come. */
 static void watch_empty_pools(struct daemon *d)
 {
 	if (d->opt->empty_pool_seconds)
-		d->emptypools = emptypools_start(&d->loop, &d->opt->specs,
-						 d->opt->empty_pool_seconds, newest_node, d);
+		uv_timer_start(&d->empty_timer, on_empty_timer,
+			       (uint64_t)d->opt->empty_pool_seconds * 1000, 0);
 }
 
 /* --- pools that leave their binding open --- */
 
-static enum binding_held held_of(const struct daemon *d, size_t pool,
-				 const struct pod_list *checkpoint)
+/* What containers have of the pools, by the ledger (NULL: there is none) and by the kubelet. */
+struct held_view {
+	const struct ledger *ledger;
+	struct pod_list checkpoint;
+};
+
+static enum binding_held held_of(const struct held_view *held, const struct pool_config *pool)
 {
-	return binding_held(d->state.ledger, checkpoint, d->cfg->pools[pool].resource);
+	return binding_held(held->ledger, &held->checkpoint, pool->resource);
 }
 
-static void bind_pool(struct daemon *d, size_t i, enum binding_held held)
+static void bind_pool(struct daemon *d, struct config *cfg, size_t i, enum binding_held held)
 {
-	const struct pool_config *pool = &d->cfg->pools[i];
+	const struct pool_config *pool = &cfg->pools[i];
 	const char *why;
 	enum pool_binding binding =
 		binding_decide(evidence_facts(d->evidence), held, pool->network, &why);
 
-	config_bind(d->cfg, i, binding, why);
+	config_bind(cfg, i, binding, why);
 	log_info("binding", "binding auto was decided resource=%s binding=%s reason=%s",
 		 pool->resource, binding == BINDING_LATE ? "late" : "early", why);
 }
@@ -650,7 +725,7 @@ static void bind_pool(struct daemon *d, size_t i, enum binding_held held)
 /* The kubelet takes a pod out of its checkpoint only when the next one asks for devices. */
 static struct pod_list pods_of_checkpoint(struct daemon *d, struct arena *a)
 {
-	struct pod_list all = checkpoint_pods(d->checkpoint, a), pods = { all.v, 0 };
+	struct pod_list all = kubeclient_checkpoint(d->checkpoint, a), pods = { all.v, 0 };
 
 	for (size_t i = 0; i < all.n; i++) {
 		if (!d->opt->cgroup_dir || pod_runs(d, all.v[i].name) != 0)
@@ -659,22 +734,37 @@ static struct pod_list pods_of_checkpoint(struct daemon *d, struct arena *a)
 	return pods;
 }
 
-/* With the ledger, before any pool is offered. False: what it depends on is not known yet. */
-static bool bind_pools(struct daemon *d)
+static const struct pool_config *find_pool(const struct config *cfg, const char *resource)
+{
+	for (size_t i = 0; i < cfg->n_pools; i++) {
+		if (!strcmp(cfg->pools[i].resource, resource))
+			return &cfg->pools[i];
+	}
+	return NULL;
+}
+
+static bool is_open(const struct pool_config *pool)
+{
+	return pool->binding_auto && !pool->binding_why;
+}
+
+/* With the ledger, before any pool of cfg is offered. False: what it depends on is not known yet.
+ */
+static bool bind_pools(struct daemon *d, struct config *cfg, const struct ledger *ledger)
 {
 	_cleanup_arena_ struct arena *a = arena_new(1024);
-	struct pod_list checkpoint;
+	struct held_view held = { .ledger = ledger };
 
 	if (!d->evidence)
 		return true;
-	checkpoint = pods_of_checkpoint(d, a);
-	for (size_t i = 0; i < d->cfg->n_pools && !evidence_facts(d->evidence); i++) {
-		if (d->cfg->pools[i].binding_auto && !held_of(d, i, &checkpoint))
+	held.checkpoint = pods_of_checkpoint(d, a);
+	for (size_t i = 0; i < cfg->n_pools && !evidence_facts(d->evidence); i++) {
+		if (is_open(&cfg->pools[i]) && !held_of(&held, &cfg->pools[i]))
 			return false;
 	}
-	for (size_t i = 0; i < d->cfg->n_pools; i++) {
-		if (d->cfg->pools[i].binding_auto)
-			bind_pool(d, i, held_of(d, i, &checkpoint));
+	for (size_t i = 0; i < cfg->n_pools; i++) {
+		if (is_open(&cfg->pools[i]))
+			bind_pool(d, cfg, i, held_of(&held, &cfg->pools[i]));
 	}
 	return true;
 }
@@ -683,7 +773,8 @@ static bool bind_pools(struct daemon *d)
 static int serve(struct daemon *d, struct err *err)
 {
 	d->has_ledger = true;
-	if (!bind_pools(d)) /* on_evidence() comes back; meanwhile the machine can be looked at */
+	if (!bind_pools(d, d->cfg, d->state.ledger)) /* on_evidence() comes back; meanwhile the
+							machine can be looked at */
 		return d->node ? 0 : scan(d, err);
 	d->serving = true;
 	if (d->node && !knows_all_held(d))
@@ -692,8 +783,14 @@ static int serve(struct daemon *d, struct err *err)
 		show_node(d);
 	else if (scan(d, err) < 0)
 		return -err->code;
-	open_control(d);
-	say_serving(d);
+	if (d->opt->control_socket) {
+		const struct control_backend backend = daemon_control_backend_of(&d->env);
+
+		d->control =
+			daemon_control_open(&d->loop, d->opt->control_socket, d->rpc, &backend);
+	}
+	rpc_run(d->rpc, nothing, NULL); /* now the sockets of the plugins are there */
+	ready_say(&d->ready, "serving");
 	watch_empty_pools(d);
 	return 0;
 }
@@ -704,15 +801,114 @@ static void on_evidence(void *arg)
 
 	if (d->has_ledger && !d->serving && serve(d, d->failure) < 0)
 		uv_stop(&d->loop);
+	else if (d->serving && d->next)
+		holdings_ask(d->holdings);
 }
 
-static void ask_for_evidence(struct daemon *d)
+static void ask_for_evidence(struct daemon *d, const struct config *cfg)
 {
-	for (size_t i = 0; i < d->cfg->n_pools && !d->evidence; i++) {
-		if (d->cfg->pools[i].binding_auto)
-			d->evidence = evidence_new(&d->loop, d->rpc, d->opt, d->pod_resources,
-						   on_evidence, d);
+	for (size_t i = 0; i < cfg->n_pools && !d->evidence; i++) {
+		if (is_open(&cfg->pools[i]))
+			d->evidence =
+				evidence_new(&d->loop, d->rpc, d->opt, open_podres, on_evidence, d);
 	}
+}
+
+/* --- another configuration --- */
+
+/* A pool that is the same as before keeps its binding: the kubelet knows its devices by these ids.
+ */
+static void inherit_bindings(const struct config *before, struct config *next)
+{
+	for (size_t i = 0; i < next->n_pools; i++) {
+		const struct pool_config *pool = &next->pools[i];
+		const struct pool_config *same = find_pool(before, pool->resource);
+
+		if (is_open(pool) && same && same->binding_auto && same->binding_why &&
+		    same->network == pool->network)
+			config_bind(next, i, same->binding, same->binding_why);
+	}
+}
+
+static void put_names(struct strbuf *out, const struct config *of, const struct config *without)
+{
+	for (size_t i = 0; i < of->n_pools; i++) {
+		const struct pool_config *other = find_pool(without, of->pools[i].resource);
+
+		if (!of->pools[i].retired && (!other || other->retired))
+			strbuf_printf(out, "%s%s", out->len ? "," : "", of->pools[i].resource);
+	}
+}
+
+static void tell_change(struct daemon *d, const struct config *before)
+{
+	_cleanup_strbuf_ struct strbuf added = STRBUF_INIT, removed = STRBUF_INIT;
+
+	put_names(&added, d->cfg, before);
+	put_names(&removed, before, d->cfg);
+	log_info("config",
+		 "the new configuration is in use generation=%" PRIu64
+		 " pools=%zu added=%s removed=%s",
+		 reload_state(d->reload)->generation, d->cfg->n_pools, added.len ? added.s : "none",
+		 removed.len ? removed.s : "none");
+}
+
+/* The ledger as it is now: for the next configuration, or for what is left over of the last one. */
+static void on_holdings(void *arg, const struct ledger *copy)
+{
+	struct daemon *d = arg;
+	const struct config *wanted = d->next ? d->next : d->cfg;
+	_cleanup_free_ bool *retired = NULL;
+	_cleanup_free_ struct node_seed *held = NULL;
+	struct node_parts parts = { .held_only = true };
+	struct config *cfg, *before;
+	struct err err = { 0 };
+	struct node *node;
+
+	if (d->next && !bind_pools(d, d->next, copy))
+		return; /* on_evidence() asks again */
+	retired = holdings_retired(copy, d->cfg, wanted);
+	held = holdings_seeds(copy, &parts.n_seeds);
+	cfg = config_retire(wanted, d->cfg, retired);
+	parts.cfg = cfg;
+	parts.seeds = held;
+	if (load_parts(d, &parts, &node, &err) < 0) {
+		config_free(cfg);
+		log_error("config", "the new configuration waits for a scan error=%s", err.msg);
+		return;
+	}
+	before = d->cfg;
+	d->cfg = cfg;
+	take_scanned(d, node);
+	if (d->next) {
+		config_free(STEAL(d->next));
+		reload_adopted(d->reload);
+		tell_change(d, before);
+		watch_empty_pools(d);
+	}
+	config_free(before);
+}
+
+/* cfg is taken. One that came before and is not in use yet is skipped. */
+static void on_config(void *arg, struct config *cfg)
+{
+	struct daemon *d = arg;
+	struct err err = { 0 };
+
+	inherit_bindings(d->cfg, cfg);
+	ask_for_evidence(d, cfg);
+	if (!d->serving) { /* nothing is offered yet */
+		config_free(d->cfg);
+		d->cfg = cfg;
+		d->node = node_unref(d->node);
+		reload_adopted(d->reload);
+		if (scan(d, &err) < 0)
+			log_error("discover", "the node cannot be scanned error=%s", err.msg);
+		return;
+	}
+	config_free(d->next);
+	d->next = cfg;
+	holdings_ask(d->holdings);
 }
 
 static void on_lock(uv_timer_t *timer)
@@ -724,10 +920,10 @@ static void on_lock(uv_timer_t *timer)
 	if (r == -EBUSY) {
 		if (uv_timer_get_repeat(timer) == LOCK_TICK_MS &&
 		    clock_mono_ms() - d->waits_since_ms > LOCK_LONG_WAIT_MS) {
-			log_warn("ledger",
-				 "another railmated still serves; are there two DaemonSets of "
-				 "railmate? reason=%s",
-				 err.msg);
+			log_warn(
+				"ledger",
+				"another railmated still serves; are there two DaemonSets of railmate? reason=%s",
+				err.msg);
 			uv_timer_set_repeat(timer, LOCK_SLOW_MS);
 		}
 		return;
@@ -737,16 +933,34 @@ static void on_lock(uv_timer_t *timer)
 		uv_stop(&d->loop);
 }
 
-/* All that can be done before the other one ends is done now. */
-static int wait_for_ledger(struct daemon *d, struct err *err)
+static void show_config(void *arg)
 {
-	state_peek(&d->state, d->opt->state_dir);
-	d->waits_since_ms = clock_mono_ms();
-	uv_timer_start(&d->lock, on_lock, LOCK_TICK_MS, LOCK_TICK_MS);
-	if (scan(d, err) < 0)
-		return -err->code;
-	ready_say(&d->ready, "waiting");
-	return 0;
+	const struct daemon *d = arg;
+	const struct reload_state *s = reload_state(d->reload);
+	const struct event refused = { .action = "Configure",
+				       .reason = "ConfigRefused",
+				       .note = s->error };
+
+	if (s->error)
+		events_send(d->events, &refused);
+	if (d->web)
+		daemon_web_note_config(d->web, s->generation, d->cfg->n_errors, s->error);
+}
+
+static void open_web(struct daemon *d)
+{
+	const struct daemon_web_env env = { .loop = &d->loop,
+					    .rpc = d->rpc,
+					    .root = d->root,
+					    .watchdog = d->watchdog,
+					    .address = d->opt->metrics_address,
+					    .facts = facts_on_rpc,
+					    .ctx = d };
+
+	if (!d->opt->metrics_address)
+		return;
+	d->web = daemon_web_open(&env);
+	show_config(d);
 }
 
 static int begin(struct daemon *d, struct err *err)
@@ -756,19 +970,37 @@ static int begin(struct daemon *d, struct err *err)
 	if (state_open(&d->state, d->opt->state_dir, d->root, &busy) == 0)
 		return serve(d, err);
 	log_info("ledger", "waiting for the end of another railmated reason=%s", busy.msg);
-	return wait_for_ledger(d, err);
+	/* All that can be done before the other one ends is done now. */
+	state_peek(&d->state, d->opt->state_dir);
+	d->waits_since_ms = clock_mono_ms();
+	uv_timer_start(&d->lock, on_lock, LOCK_TICK_MS, LOCK_TICK_MS);
+	if (scan(d, err) < 0)
+		return -err->code;
+	ready_say(&d->ready, "waiting");
+	return 0;
 }
 
-static int run(struct daemon *d, struct err *err)
+static int run(struct daemon *d, struct config_text *text, struct err *err)
 {
 	int r;
 
 	rpc_set_user_agent(d->rpc, "railmated/" RAILMATE_VERSION);
+	d->stats = d->opt->metrics_address ? stats_new() : NULL;
 	fill_env(d);
-	d->plugins = xcalloc(n_plugins(d), sizeof(struct plugin *));
 	if (uv_loop_init(&d->loop) < 0)
 		return err_set(err, EIO, "cannot make the event loop");
 	d->unlisted = unlisted_new(&d->loop, on_unlisted, d);
+	d->links = links_new(d->root);
+	if (d->opt->metrics_address || d->opt->nfd_file)
+		d->findings = findings_new(&d->loop, d->root, on_findings, d);
+	d->events = events_start(&d->loop, &d->opt->specs, d->opt->events, d->opt->node_condition);
+	if (d->opt->events == EVENTS_PODS) {
+		d->env.placed = note_placed;
+		d->env.placed_ctx = d;
+	}
+	d->holdings = holdings_new(&d->loop, d->rpc, on_holdings, d);
+	d->reload = reload_new(&d->loop, d->opt->config_files, text, on_config, d);
+	reload_listen(d->reload, show_config);
 	if (sysroot_is_live(d->root))
 		d->qos = qos_new(netlink_dcb);
 	r = specs_open(d->rpc, &d->opt->specs, d->opt->kubelet_root, &d->specs, err);
@@ -776,23 +1008,37 @@ static int run(struct daemon *d, struct err *err)
 	if (r == 0)
 		r = watch_all(d, err);
 	if (r == 0)
-		ask_for_evidence(d);
-	if (r == 0)
-		r = begin(d, err);
+		ask_for_evidence(d, d->cfg);
 	if (r == 0) {
 		d->watchdog = watchdog_start(&d->loop, d->rpc, 0, NULL, NULL);
+		open_web(d);
+		r = begin(d, err);
+	}
+	if (r == 0) {
 		uv_run(&d->loop, UV_RUN_DEFAULT);
 		r = -err->code;
 	}
+	daemon_web_close(d->web);
 	rpc_post(d->rpc, close_on_rpc, d);
 	rpc_stop(d->rpc);
-	control_close(d->control);
-	emptypools_stop(d->emptypools);
-	close_loop(d);
-	emptypools_free(d->emptypools);
-	control_free(d->control);
+	daemon_control_close(d->control);
+	events_stop(d->events);
+	findings_close(d->findings);
+	uv_walk(&d->loop, close_handle, NULL);
+	uv_run(&d->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&d->loop);
+	watch_dir_close(d->dir);
+	watch_hw_close(d->hw);
+	events_free(d->events);
+	daemon_control_free(d->control);
+	daemon_web_free(d->web);
 	watchdog_free(d->watchdog);
 	unlisted_free(d->unlisted);
+	reload_free(d->reload);
+	holdings_free(d->holdings);
+	links_free(d->links);
+	findings_free(d->findings);
+	config_free(d->next);
 	evidence_free(d->evidence);
 	qos_free(d->qos);
 	return r;
@@ -809,9 +1055,10 @@ void daemon_hold_signals(bool hold)
 	pthread_sigmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
-int daemon_run(const struct daemon_options *opt, struct config *cfg, struct err *err)
+int daemon_run(const struct daemon_options *opt, struct config *cfg, struct config_text *text,
+	       struct err *err)
 {
-	struct daemon d = { .opt = opt, .cfg = cfg, .failure = err };
+	struct daemon d = { .opt = opt, .cfg = config_ref(cfg), .failure = err };
 	int r;
 
 	r = sysroot_open(opt->root, &d.root, err);
@@ -820,11 +1067,12 @@ int daemon_run(const struct daemon_options *opt, struct config *cfg, struct err 
 	ready_begin(&d.ready, opt->ready_file);
 	r = rpc_start(&d.rpc, err);
 	if (r == 0)
-		r = run(&d, err);
+		r = run(&d, text, err);
 	ready_end(&d.ready);
 	state_close(&d.state);
 	node_unref(d.node);
-	free(d.plugins);
+	config_free(d.cfg);
+	stats_free(d.stats);
 	free(d.registry_dir);
 	free(d.pod_resources);
 	free(d.checkpoint);

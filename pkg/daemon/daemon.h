@@ -4,12 +4,15 @@
 
 #include <stdbool.h>
 
+#include "daemon/events.h"
 #include "daemon/specs.h"
 #include "plugin/plugin.h"
 
 #define CDI_DIR_DEFAULT "/var/run/cdi" /* where runtimes look */
 
 struct config;
+struct config_files;
+struct config_text;
 struct err;
 
 struct daemon_options {
@@ -35,10 +38,16 @@ struct daemon_options {
 	bool predict_gpus;		   /* ask the GPU plugin which GPUs will come */
 	const char *gpu_plugin;		   /* its socket; NULL: found by its name */
 	struct specs_options specs;	   /* who tells what pods ask for */
+	const char *metrics_address;	   /* for web/web.h; NULL: nothing is served there */
+	const char *nfd_file; /* a feature file of node-feature-discovery (nfdfile.h); NULL: none */
 	const char *ready_file;	     /* there while this daemon is ready (ready.h); NULL: none */
+	enum events_about events;    /* what Events are about */
+	bool node_condition;	     /* RDMALinksHealthy is kept */
 	unsigned empty_pool_seconds; /* an Event tells of a pool that is empty so long after the
 					start; 0 never */
 	unsigned rescan_seconds;     /* the safety net beside the events; 0 never */
+	const struct config_files *config_files; /* where cfg is from */
+	bool cdi_dir_missing; /* cdi_dir is not a folder of the host: late pools are not served */
 };
 
 /* The signals below wait for daemon_run(), or no longer. First of all in main(): SIGHUP would end a
@@ -47,10 +56,11 @@ struct daemon_options {
 void daemon_hold_signals(bool hold);
 
 /*
- * Runs until SIGTERM or SIGINT; SIGHUP scans again. cfg is borrowed; pools that leave their binding
- * open get one. To be called before any other thread runs. Returns 0, or a negative errno with a
- * sentence.
+ * Runs until SIGTERM or SIGINT; SIGHUP reads the configuration and scans again. cfg is what text
+ * came to; pools that leave their binding open get one. cfg stays the caller's, text is taken. To
+ * be called before any other thread runs. Returns 0, or a negative errno with a sentence.
  */
-int daemon_run(const struct daemon_options *opt, struct config *cfg, struct err *err);
+int daemon_run(const struct daemon_options *opt, struct config *cfg, struct config_text *text,
+	       struct err *err);
 
 #endif

@@ -9,12 +9,12 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "daemon/binding.h"
 #include "daemon/daemon.h"
-#include "grant/rundir.h"
 #include "kubeclient/podres.h"
 #include "kubeclient/runtime.h"
 #include "rpc/rpc.h"
@@ -26,7 +26,7 @@
 struct evidence {
 	struct rpc *rpc;
 	const struct daemon_options *opt;
-	const char *pod_resources;
+	struct podres *(*open_podres)(void *ctx);
 	void (*done)(void *ctx);
 	void *ctx;
 	struct arena *arena; /* of the sentences; the rpc thread's while it asks */
@@ -36,7 +36,7 @@ struct evidence {
 	uv_async_t wake;
 	/* rpc thread */
 	struct runtime *runtime;
-	struct podres *podres;
+	struct podres *podres; /* the daemon's; NULL: not asked for yet */
 	struct rpc_timer *timer;
 	int64_t since_ms; /* of the question that is asked */
 	bool looking, warned, closing;
@@ -47,7 +47,7 @@ struct evidence {
 /* The path where runtimes look by default; another one was chosen by the operator. */
 static const char *cdi_dir_obstacle(const char *dir, struct arena *a)
 {
-	if (str_eq(dir, CDI_DIR_DEFAULT) && rundir_is_in_image("/", dir))
+	if (str_eq(dir, CDI_DIR_DEFAULT) && file_is_in_image("/", dir))
 		return arena_printf(
 			a, "%s is not a folder of the host (deploy/components/late mounts it)",
 			dir);
@@ -73,21 +73,6 @@ static const char *cdi_obstacle(const struct daemon_options *opt, struct arena *
 
 /* --- on the rpc thread --- */
 
-static void finish(void *arg)
-{
-	struct evidence *e = arg;
-
-	e->timer = NULL;
-	podres_close(STEAL(e->podres));
-	uv_async_send(&e->wake);
-}
-
-/* Not within the callback of what is closed. */
-static void finish_soon(struct evidence *e)
-{
-	e->timer = rpc_after(e->rpc, 0, finish, e);
-}
-
 static void again(struct evidence *e, void (*ask)(void *arg))
 {
 	e->timer = rpc_after(e->rpc, ASK_AGAIN_MS, ask, e);
@@ -106,15 +91,14 @@ static const char *no_get(const struct evidence *e)
 {
 	if (e->opt->cdi == CDI_ON)
 		return NULL;
-	return "it is not known whether this kubelet passes CDI devices on: its PodResources has no Get, so "
-	       "it is older than 1.34";
+	return "it is not known whether this kubelet passes CDI devices on: its PodResources has no Get, so it is older than 1.34";
 }
 
 static void kubelet_told(void *arg, enum podres_result result, const struct pod_list *pods,
 			 const char *why)
 {
 	struct evidence *e = arg;
-	enum podres_support support = podres_support(e->podres);
+	enum podres_support support = kubeclient_podres_state(e->podres).support;
 
 	(void)result;
 	(void)pods;
@@ -131,7 +115,7 @@ static void kubelet_told(void *arg, enum podres_result result, const struct pod_
 		e->facts.kubelet = "this kubelet is older than 1.27";
 	else if (support == PODRES_LIST)
 		e->facts.kubelet = no_get(e);
-	finish_soon(e);
+	uv_async_send(&e->wake);
 }
 
 static void ask_kubelet(void *arg)
@@ -139,18 +123,23 @@ static void ask_kubelet(void *arg)
 	struct evidence *e = arg;
 
 	e->timer = NULL;
-	podres_get(e->podres, "", "", ASK_TIMEOUT_MS, kubelet_told, e);
+	kubeclient_podres_ask(e->podres,
+			      &(struct podres_question) { .kind = PODRES_ASK_GET,
+							  .ns = "",
+							  .name = "",
+							  .timeout_ms = ASK_TIMEOUT_MS },
+			      kubelet_told, e);
 }
 
 /* Late binding is out of the question already, or the kubelet is asked as well. */
 static void runtime_done(struct evidence *e)
 {
 	if (e->facts.runtime) {
-		finish_soon(e);
+		uv_async_send(&e->wake);
 		return;
 	}
 	e->since_ms = clock_mono_ms();
-	e->podres = podres_open(e->rpc, e->pod_resources);
+	e->podres = e->open_podres(e->ctx);
 	e->timer = rpc_after(e->rpc, 0, ask_kubelet, e);
 }
 
@@ -197,7 +186,7 @@ static void runtime_told(void *arg, const struct runtime_answer *answer)
 static void open_runtime(struct evidence *e)
 {
 	if (!e->runtime)
-		e->runtime = runtime_open(e->rpc, e->opt->root, e->opt->runtime_socket);
+		e->runtime = kubeclient_runtime_open(e->rpc, e->opt->root, e->opt->runtime_socket);
 }
 
 static void ask_runtime(void *arg)
@@ -205,15 +194,14 @@ static void ask_runtime(void *arg)
 	struct evidence *e = arg;
 
 	e->timer = NULL;
-	runtime_ask(e->runtime, ASK_TIMEOUT_MS, runtime_told, e);
+	kubeclient_runtime_ask(e->runtime, ASK_TIMEOUT_MS, runtime_told, e);
 }
 
 static void begin(void *arg)
 {
 	static const struct runtime_answer nobody = {
 		.sentence = "--runtime-socket=none forbids to ask it",
-		.cni_sentence = "--runtime-socket=none forbids to ask "
-				"the container runtime",
+		.cni_sentence = "--runtime-socket=none forbids to ask the container runtime",
 		.cdi = RUNTIME_CDI_UNKNOWN
 	};
 	struct evidence *e = arg;
@@ -229,7 +217,7 @@ static void begin(void *arg)
 
 /* --- afterwards --- */
 
-static void looked(void *arg, const struct runtime_answer *answer)
+static void answered(void *arg, const struct runtime_answer *answer)
 {
 	struct evidence *e = arg;
 
@@ -237,15 +225,13 @@ static void looked(void *arg, const struct runtime_answer *answer)
 	if (e->closing || e->warned || answer->cni != RUNTIME_CNI_PASSES_IDS)
 		return;
 	e->warned = true;
-	log_warn("binding",
-		 "a CNI plugin that hands device ids on to others came after binding auto chose "
-		 "late: pods with networks of such a resource do not start; set binding to early, "
-		 "or use railmate-cni and set it to late, and restart railmated when no container "
-		 "of this node holds VFs reason=%s",
-		 answer->cni_sentence);
+	log_warn(
+		"binding",
+		"a CNI plugin that hands device ids on to others came after binding auto chose late: pods with networks of such a resource do not start; set binding to early, or use railmate-cni and set it to late, and restart railmated when no container of this node holds VFs reason=%s",
+		answer->cni_sentence);
 }
 
-static void look(void *arg)
+static void probe_runtime(void *arg)
 {
 	struct evidence *e = arg;
 
@@ -253,7 +239,7 @@ static void look(void *arg)
 		return;
 	open_runtime(e);
 	e->looking = true;
-	runtime_ask(e->runtime, ASK_TIMEOUT_MS, looked, e);
+	kubeclient_runtime_ask(e->runtime, ASK_TIMEOUT_MS, answered, e);
 }
 
 void evidence_close(struct evidence *e)
@@ -262,8 +248,7 @@ void evidence_close(struct evidence *e)
 		return;
 	e->closing = true;
 	rpc_timer_cancel(STEAL(e->timer));
-	runtime_close(STEAL(e->runtime));
-	podres_close(STEAL(e->podres));
+	kubeclient_runtime_close(STEAL(e->runtime));
 }
 
 /* --- on the main thread --- */
@@ -277,14 +262,15 @@ static void on_wake(uv_async_t *wake)
 }
 
 struct evidence *evidence_new(struct uv_loop_s *loop, struct rpc *rpc,
-			      const struct daemon_options *opt, const char *pod_resources,
-			      void (*done)(void *ctx), void *ctx)
+			      const struct daemon_options *opt,
+			      struct podres *(*open_podres)(void *ctx), void (*done)(void *ctx),
+			      void *ctx)
 {
 	struct evidence *e = xcalloc(1, sizeof(*e));
 
 	*e = (struct evidence) { .rpc = rpc,
 				 .opt = opt,
-				 .pod_resources = pod_resources,
+				 .open_podres = open_podres,
 				 .done = done,
 				 .ctx = ctx,
 				 .arena = arena_new(1024) };
@@ -302,10 +288,10 @@ const struct binding_facts *evidence_facts(const struct evidence *e)
 	return e->known ? &e->facts : NULL;
 }
 
-void evidence_look_again(struct evidence *e)
+void evidence_ask_again(struct evidence *e)
 {
 	if (e->opt->ask_runtime)
-		rpc_post(e->rpc, look, e);
+		rpc_post(e->rpc, probe_runtime, e);
 }
 
 void evidence_free(struct evidence *e)

@@ -9,19 +9,22 @@
 struct binding_facts;
 struct daemon_options;
 struct evidence;
+struct podres;
 struct rpc;
 struct uv_loop_s;
 
-/* All borrowed. done: once, on the main thread, after the return, unless everything is known by
- * then. The handle goes with the loop's others. [main thread] */
+/* All borrowed. open_podres: the client of PodResources, opened if it is not [rpc thread]; it is
+ * closed after evidence_close(). done: once, on the main thread, after the return, unless
+ * everything is known by then. The handle goes with the loop's others. [main thread] */
 struct evidence *evidence_new(struct uv_loop_s *loop, struct rpc *rpc,
-			      const struct daemon_options *opt, const char *pod_resources,
-			      void (*done)(void *ctx), void *ctx);
+			      const struct daemon_options *opt,
+			      struct podres *(*open_podres)(void *ctx), void (*done)(void *ctx),
+			      void *ctx);
 const struct binding_facts *
 evidence_facts(const struct evidence *e); /* NULL: not all is known yet [main thread] */
 /* A pool is late by it: has a CNI plugin come since that hands device ids on? A warning says so,
  * once. Cheap. [main thread] */
-void evidence_look_again(struct evidence *e);
+void evidence_ask_again(struct evidence *e);
 void evidence_close(struct evidence *e); /* [rpc thread] */
 void evidence_free(struct evidence *e);	 /* when the loop is closed and the rpc thread has ended;
 					    NULL is fine */

@@ -83,7 +83,8 @@ int load_hints(const char *path, struct config *cfg, struct strbuf *also, struct
 int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous,
 	      struct node **ret, struct err *err)
 {
-	return load_node_seeded(root, cfg, previous, NULL, 0, ret, err);
+	return load_node_of(root, &(struct node_parts) { .cfg = cfg, .previous = previous }, ret,
+			    err);
 }
 
 int load_shared(const char *path, struct config *cfg, struct strbuf *also, struct err *err)
@@ -115,18 +116,18 @@ static void read_wanted(const struct sysroot *root, const struct config *cfg,
 		discover_acpi_indexes(root, inv);
 }
 
-int load_node_seeded(const struct sysroot *root, const struct config *cfg,
-		     const struct node *previous, const struct node_seed *seeds, size_t n,
-		     struct node **ret, struct err *err)
+int load_node_of(const struct sysroot *root, const struct node_parts *parts, struct node **ret,
+		 struct err *err)
 {
+	const struct config *cfg = parts->cfg;
 	struct hw_inventory *inv;
 	int r;
 
-	r = discover_host_again(root, cfg->gpus, cfg->n_gpus, previous ? previous->inv : NULL, &inv,
-				err);
+	r = discover_host_again(root, cfg->gpus, cfg->n_gpus,
+				parts->previous ? parts->previous->inv : NULL, &inv, err);
 	if (r < 0)
 		return r;
 	read_wanted(root, cfg, inv);
-	*ret = node_new_seeded(inv, cfg, previous, seeds, n);
+	*ret = node_make(inv, parts);
 	return 0;
 }

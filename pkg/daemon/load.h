@@ -8,7 +8,7 @@
 struct config;
 struct err;
 struct node;
-struct node_seed;
+struct node_parts;
 struct strbuf;
 struct sysroot;
 
@@ -22,12 +22,11 @@ int load_config(const char *path, const char *default_prefix, struct config **re
 int load_hints(const char *path, struct config *cfg, struct strbuf *also, struct err *err);
 /* HCAs that containers share (config/shared.h) into cfg; path NULL: none. */
 int load_shared(const char *path, struct config *cfg, struct strbuf *also, struct err *err);
-/* Scan below root and build the node; previous may be NULL. cfg outlives the node. */
+/* Scan below root and build the node; previous may be NULL. */
 int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous,
 	      struct node **ret, struct err *err);
-/* With what containers hold (pool/node.h). */
-int load_node_seeded(const struct sysroot *root, const struct config *cfg,
-		     const struct node *previous, const struct node_seed *seeds, size_t n,
-		     struct node **ret, struct err *err);
+/* With everything else that makes a node (pool/node.h). */
+int load_node_of(const struct sysroot *root, const struct node_parts *parts, struct node **ret,
+		 struct err *err);
 
 #endif

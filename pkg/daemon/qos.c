@@ -68,13 +68,6 @@ static bool contradicts(const struct pool_config *cfg, const struct hw_dcb *dcb,
 	return any;
 }
 
-static int pf_of(const struct hw_inventory *inv, const struct pool_dev *dev)
-{
-	if (dev->pci < 0)
-		return -1;
-	return inv->pci[dev->pci].is_vf ? inv->pci[dev->pci].physfn : dev->pci;
-}
-
 void qos_judge(qos_ask *ask, const struct node *node, const struct pool *pool, struct strbuf *out)
 {
 	bool asked = has_policy(pool->cfg);
@@ -83,7 +76,7 @@ void qos_judge(qos_ask *ask, const struct node *node, const struct pool *pool, s
 
 	for (size_t i = 0; asked && i < pool->n_devs; i++) {
 		_cleanup_strbuf_ struct strbuf how = STRBUF_INIT;
-		int pf = pf_of(node->inv, &pool->devs[i]);
+		int pf = hw_pf_of(node->inv, pool->devs[i].pci);
 		struct hw_dcb dcb;
 
 		/* Devices are in the order of addresses, so those of a PF follow each other. */
@@ -103,7 +96,7 @@ void qos_judge(qos_ask *ask, const struct node *node, const struct pool *pool, s
 		strbuf_printf(out, "; %zu more of its PFs contradict the pool's env, too", others);
 }
 
-void qos_look(struct qos *q, const struct node *node)
+void qos_check(struct qos *q, const struct node *node)
 {
 	char **said = xcalloc(node->n_pools, sizeof(*said));
 

@@ -20,7 +20,7 @@ typedef int qos_ask(const char *netdev, struct hw_dcb *ret, struct err *err);
 struct qos *qos_new(qos_ask *ask);
 /* One warning for each pool whose policy contradicts a PF, when it is new. Asks about no pool that
  * sets neither variable. */
-void qos_look(struct qos *q, const struct node *node);
+void qos_check(struct qos *q, const struct node *node);
 void qos_free(struct qos *q); /* NULL is fine */
 
 /* That warning; nothing is added where they agree, or nothing is known. */

@@ -30,7 +30,7 @@ struct candidate {
 	bool optional;		/* no candidate while its socket is not there */
 	char *url, *token, *ca; /* the others */
 	bool insecure;
-	struct podsapi *podsapi;
+	struct podspec_source *podsapi;
 	struct kubeapi *kubeapi; /* NULL before it is needed */
 	const struct podspec_source *source;
 
@@ -69,14 +69,17 @@ struct specs {
 
 static int open_candidate(struct specs *s, struct candidate *c, struct err *err)
 {
-	const struct kubeapi_options opt = { c->name, c->url, c->token, c->ca, c->insecure, NULL };
+	const struct kubeapi_options opt = { .name = c->name,
+					     .url = c->url,
+					     .token_file = c->token,
+					     .ca_file = c->ca,
+					     .insecure = c->insecure };
 	int r;
 
 	if (c->source)
 		return 0;
 	if (c->socket) {
-		c->podsapi = podsapi_new(s->rpc, c->socket);
-		c->source = podsapi_source(c->podsapi);
+		c->source = c->podsapi = kubeclient_podsapi_open(s->rpc, c->socket);
 		return 0;
 	}
 	r = kubeapi_open(s->rpc, &opt, &c->kubeapi, err);
@@ -87,7 +90,7 @@ static int open_candidate(struct specs *s, struct candidate *c, struct err *err)
 
 static void close_candidate(struct candidate *c)
 {
-	podsapi_free(c->podsapi);
+	kubeclient_podsapi_close(c->podsapi);
 	kubeapi_close(c->kubeapi);
 	free(c->socket);
 	free(c->url);
@@ -274,10 +277,10 @@ static void add_kubelet(struct specs *s, const struct specs_options *opt)
 		      : apiserver_url_of(ip && *ip ? ip : "127.0.0.1", KUBELET_PORT, "/pods");
 	c->insecure = opt->kubelet_insecure;
 	if (c->insecure)
-		log_warn("specs",
-			 "the certificate of the kubelet is not checked, so it gets no token "
-			 "(--kubelet-insecure) url=%s",
-			 c->url);
+		log_warn(
+			"specs",
+			"the certificate of the kubelet is not checked, so it gets no token (--kubelet-insecure) url=%s",
+			c->url);
 	if (opt->kubelet_ca) {
 		free(c->ca);
 		c->ca = xstrdup(opt->kubelet_ca);
@@ -294,7 +297,7 @@ static void add_claims(struct specs *s, const struct specs_options *opt)
 	if (apiserver_url(&url, NULL) < 0 || access(token, R_OK) < 0)
 		return;
 	api.url = url;
-	s->claims = kubeclaims_new(s->rpc, &api);
+	s->claims = kubeapi_claims_new(s->rpc, &api);
 }
 
 static int add_api_server(struct specs *s, const struct specs_options *opt, struct err *err)
@@ -332,11 +335,11 @@ static void add_what_there_is(struct specs *s, const struct specs_options *opt,
 static int add_candidates(struct specs *s, const struct specs_options *opt,
 			  const char *kubelet_root, struct err *err)
 {
-	if (opt->way == SPECS_API_SERVER)
+	if (opt->mode == SPECS_API_SERVER)
 		return add_api_server(s, opt, err);
-	if (opt->way == SPECS_PODS_API)
+	if (opt->mode == SPECS_PODS_API)
 		add_pods_api(s, kubelet_root, false);
-	else if (opt->way == SPECS_KUBELET)
+	else if (opt->mode == SPECS_KUBELET)
 		add_kubelet(s, opt);
 	else
 		add_what_there_is(s, opt, kubelet_root);
@@ -347,7 +350,7 @@ static void specs_free(struct specs *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		close_candidate(&s->v[i]);
-	kubeclaims_free(s->claims);
+	kubeapi_claims_free(s->claims);
 	free(s);
 }
 
@@ -371,7 +374,7 @@ int specs_open(struct rpc *rpc, const struct specs_options *opt, const char *kub
 	struct specs *s;
 
 	*ret = NULL;
-	if (opt->way == SPECS_OFF)
+	if (opt->mode == SPECS_OFF)
 		return 0;
 	s = xcalloc(1, sizeof(*s));
 	s->rpc = rpc;
@@ -393,7 +396,7 @@ const struct podspec_source *specs_source(const struct specs *s)
 
 const struct draclaim_source *specs_claims(const struct specs *s)
 {
-	return s ? kubeclaims_source(s->claims) : NULL;
+	return s ? kubeapi_claims_source(s->claims) : NULL;
 }
 
 bool specs_are_there(const struct specs *s)

@@ -29,10 +29,10 @@ static int load(struct state *s, struct err *err)
 		return r;
 	}
 	if (note)
-		log_warn("ledger",
-			 "what is held is rebuilt from CDI specs, map.json and the kubelet"
-			 " reason=%s",
-			 note);
+		log_warn(
+			"ledger",
+			"what is held is rebuilt from CDI specs, map.json and the kubelet reason=%s",
+			note);
 	return 0;
 }
 
@@ -113,17 +113,17 @@ static void log_note(void *ctx, bool bad, const char *event)
 	log_event(bad ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "ledger", event);
 }
 
-struct tracker *state_make_tracker(struct state *s, struct rpc *rpc, const struct sysroot *root,
-				   void (*changed)(void *ctx), void *ctx)
+struct tracker *state_make_tracker(struct state *s, const struct tracker_env *env)
 {
-	struct holds *holds = holds_new(STEAL(s->ledger), &holds_default_pace, tracker_now());
-	struct tracker *k;
+	struct tracker_env full = *env;
 
-	k = tracker_new(rpc, holds, STEAL(s->file), root, count_users, s->users);
-	tracker_listen(k, log_note, changed, ctx);
-	if (s->away)
-		tracker_reopen(k, s->away);
-	return k;
+	full.holds = holds_new(STEAL(s->ledger), &holds_default_pace, tracker_now());
+	full.file = STEAL(s->file);
+	full.away_dir = s->away;
+	full.users = count_users;
+	full.users_ctx = s->users;
+	full.note = log_note;
+	return tracker_new(&full);
 }
 
 void state_close(struct state *s)

@@ -11,6 +11,7 @@
 
 struct err;
 struct tracker;
+struct tracker_env;
 struct ledger;
 struct ledger_file;
 struct rdma_users;
@@ -34,9 +35,8 @@ int state_open(struct state *ret, const char *dir, const struct sysroot *root, s
  * cannot be read is an empty one. */
 void state_peek(struct state *ret, const char *dir);
 /* The ledger and its file go to the tracker, which says in the log what it has to say. users stays
- * here. On the rpc thread. */
-struct tracker *state_make_tracker(struct state *s, struct rpc *rpc, const struct sysroot *root,
-				   void (*changed)(void *ctx), void *ctx);
+ * here. env: what the daemon knows of it. On the rpc thread. */
+struct tracker *state_make_tracker(struct state *s, const struct tracker_env *env);
 void state_close(struct state *s); /* when the rpc thread has ended */
 
 #endif

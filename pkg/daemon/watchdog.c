@@ -4,27 +4,31 @@
 #include <stdlib.h>
 #include <uv.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "rpc/rpc.h"
 
-#define TICK_MS	  1000
-#define TICKS_MAX 10
+/* Each is a wake-up of two threads. */
+#define TICK_MS	  2500
+#define TICKS_MAX 4
 
 struct watchdog {
 	uv_timer_t timer;
 	struct rpc *rpc;
 	void (*hung)(void *ctx);
 	void *ctx;
-	unsigned missed;      /* ticks since the last answer */
-	bool asked;	      /* and not known to be answered */
-	atomic_bool answered; /* set on the rpc thread */
+	unsigned missed;		 /* ticks since the last answer */
+	bool asked;			 /* and not known to be answered */
+	atomic_bool answered;		 /* set on the rpc thread */
+	_Atomic int64_t main_ms, rpc_ms; /* when they were last heard of */
 };
 
 static void answer(void *arg)
 {
 	struct watchdog *w = arg;
 
+	atomic_store(&w->rpc_ms, clock_mono_ms());
 	atomic_store(&w->answered, true);
 }
 
@@ -35,10 +39,10 @@ static void give_up(struct watchdog *w)
 		w->hung(w->ctx);
 		return;
 	}
-	log_error("daemon",
-		  "the rpc thread does not answer: aborting, so that the kubelet is served again"
-		  " seconds=%u",
-		  TICKS_MAX * TICK_MS / 1000);
+	log_error(
+		"daemon",
+		"the rpc thread does not answer: aborting, so that the kubelet is served again seconds=%u",
+		TICKS_MAX * TICK_MS / 1000);
 	abort();
 }
 
@@ -46,6 +50,7 @@ static void on_tick(uv_timer_t *timer)
 {
 	struct watchdog *w = timer->data;
 
+	atomic_store(&w->main_ms, clock_mono_ms());
 	if (w->asked && !atomic_load(&w->answered)) {
 		if (++w->missed >= TICKS_MAX)
 			give_up(w);
@@ -65,10 +70,21 @@ struct watchdog *watchdog_start(struct uv_loop_s *loop, struct rpc *rpc, unsigne
 	w->rpc = rpc;
 	w->hung = hung;
 	w->ctx = ctx;
+	atomic_store(&w->main_ms, clock_mono_ms());
+	atomic_store(&w->rpc_ms, clock_mono_ms());
 	uv_timer_init(loop, &w->timer);
 	w->timer.data = w;
 	uv_timer_start(&w->timer, on_tick, ms, ms);
 	return w;
+}
+
+const char *watchdog_silent(const struct watchdog *w, unsigned ms)
+{
+	int64_t since = clock_mono_ms() - ms;
+
+	if (atomic_load(&w->main_ms) < since)
+		return "main";
+	return atomic_load(&w->rpc_ms) < since ? "rpc" : NULL;
 }
 
 void watchdog_free(struct watchdog *w)

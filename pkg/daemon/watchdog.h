@@ -1,7 +1,7 @@
 /*
  * Does the rpc thread still answer? The kubelet has no time limit on Allocate and
- * GetPreferredAllocation, so a thread that hangs stops every admission of the node. Asked each
- * second on the main loop; after 10 s without an answer the process is aborted, and the DaemonSet
+ * GetPreferredAllocation, so a thread that hangs stops every admission of the node. Asked every
+ * 2.5 s on the main loop; after 10 s without an answer the process is aborted, and the DaemonSet
  * starts another one: running pods keep their VFs. Time in which the whole process was stopped does
  * not count.
  */
@@ -15,6 +15,10 @@ struct watchdog;
 /* hung: for tests; NULL: a line of log, then abort(). Main thread. */
 struct watchdog *watchdog_start(struct uv_loop_s *loop, struct rpc *rpc, unsigned tick_ms,
 				void (*hung)(void *ctx), void *ctx);
+/* Which of the two threads, "main" or "rpc", has been silent for so long? NULL: neither. Any
+ * thread.
+ */
+const char *watchdog_silent(const struct watchdog *w, unsigned ms);
 void watchdog_free(struct watchdog *w); /* when the loop has run for the last time, and rpc has
 					   ended; NULL is fine */
 

@@ -34,25 +34,20 @@ static void subject(const struct dir *d, char *buf, size_t size)
 		memmove(buf, buf + skip, strlen(buf + skip) + 1);
 }
 
-/* At most 40 characters of a value, printable. */
-static void quotable(const char *value, char buf[44])
-{
-	size_t n = strnlen(value, 40);
-
-	for (size_t i = 0; i < n; i++)
-		buf[i] = isprint((unsigned char)value[i]) ? value[i] : '?';
-	snprintf(buf + n, 44 - n, "%s", value[n] ? "..." : "");
-}
-
+/* At most 40 characters of the value are shown, printable. */
 static int bad_value(const struct dir *d, const char *name, const char *value, const char *what,
 		     struct err *err)
 {
 	char who[128], shown[44];
+	size_t n;
 
 	subject(d, who, sizeof(who));
 	if (!*value)
 		return err_set(err, EINVAL, "%s: %s is empty", who, name);
-	quotable(value, shown);
+	n = strnlen(value, 40);
+	for (size_t i = 0; i < n; i++)
+		shown[i] = isprint((unsigned char)value[i]) ? value[i] : '?';
+	snprintf(shown + n, sizeof(shown) - n, "%s", value[n] ? "..." : "");
 	return err_set(err, EINVAL, "%s: %s says '%s', not %s", who, name, shown, what);
 }
 

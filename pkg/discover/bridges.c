@@ -22,25 +22,20 @@ struct gaps {
 	size_t n, cap;
 };
 
-static bool parse_component(const char *text, size_t len, struct bdf *ret)
-{
-	char copy[BDF_STRLEN + 1] = "";
-
-	if (len >= sizeof(copy))
-		return false;
-	memcpy(copy, text, len);
-	return !bdf_parse(copy, ret);
-}
-
 /* Every address on a function's way, its own included, that has no record. */
 static void find_gaps(struct scan *s, const char *path, struct gaps *gaps)
 {
-	struct bdf bdf;
 	size_t len;
 
 	for (const char *c = path; *c; c += len + strspn(c + len, "/")) {
+		char text[BDF_STRLEN + 1] = "";
+		struct bdf bdf;
+
 		len = strcspn(c, "/");
-		if (!parse_component(c, len, &bdf) || scan_find(s, bdf) >= 0)
+		if (len >= sizeof(text))
+			continue;
+		memcpy(text, c, len);
+		if (bdf_parse(text, &bdf) < 0 || scan_find(s, bdf) >= 0)
 			continue;
 		gaps->v = xgrow(gaps->v, &gaps->cap, gaps->n + 1, sizeof(*gaps->v));
 		gaps->v[gaps->n++] =
@@ -49,44 +44,15 @@ static void find_gaps(struct scan *s, const char *path, struct gaps *gaps)
 	}
 }
 
-/* The functions of one slot are neighbours in the table, and a PF's VFs are many. */
-static bool same_way(const char *a, const char *b)
-{
-	const char *end = strrchr(b, '/');
-	size_t len = end ? (size_t)(end - b) + 1 : 0;
-
-	return a && !strncmp(a, b, len) && !strchr(a + len, '/');
-}
-
 static int by_address(const void *a, const void *b)
 {
 	return bdf_cmp(((const struct gap *)a)->bdf, ((const struct gap *)b)->bdf);
 }
 
-static void sort_unique(struct gaps *gaps)
+/* Both are in order of address. What is linked by index follows its records. */
+static void merge(struct scan *s, const struct gaps *gaps)
 {
-	size_t n = 0;
-
-	qsort(gaps->v, gaps->n, sizeof(*gaps->v), by_address);
-	for (size_t i = 0; i < gaps->n; i++) {
-		if (!n || bdf_cmp(gaps->v[n - 1].bdf, gaps->v[i].bdf))
-			gaps->v[n++] = gaps->v[i];
-	}
-	gaps->n = n;
-}
-
-static void make_bridge(const struct gap *gap, struct hw_pci *ret, struct place *ret_place)
-{
-	*ret = hw_pci_unknown(gap->bdf);
-	ret->class_code = CLASS_PCI_BRIDGE;
-	*ret_place = (struct place) {
-		.path = gap->path, .numa = -1, .pf = gap->bdf, .offset = -1, .stride = -1
-	};
-}
-
-/* Both are in order of address. now[i] is where record i goes. */
-static void merge(struct scan *s, const struct gaps *gaps, int *now)
-{
+	_cleanup_free_ int *now = xcalloc(s->n_pci, sizeof(*now)); /* where record i goes */
 	size_t n = s->n_pci + gaps->n, old = 0, gap = 0;
 	struct hw_pci *pci = xcalloc(n, sizeof(*pci));
 	struct place *place = xcalloc(n, sizeof(*place));
@@ -98,7 +64,15 @@ static void merge(struct scan *s, const struct gaps *gaps, int *now)
 			place[i] = s->place[old];
 			now[old++] = (int)i;
 		} else {
-			make_bridge(&gaps->v[gap++], &pci[i], &place[i]);
+			const struct gap *g = &gaps->v[gap++];
+
+			pci[i] = hw_pci_unknown(g->bdf);
+			pci[i].class_code = CLASS_PCI_BRIDGE;
+			place[i] = (struct place) { .path = g->path,
+						    .numa = -1,
+						    .pf = g->bdf,
+						    .offset = -1,
+						    .stride = -1 };
 		}
 	}
 	free(s->pci);
@@ -106,10 +80,6 @@ static void merge(struct scan *s, const struct gaps *gaps, int *now)
 	s->pci = pci;
 	s->place = place;
 	s->n_pci = s->cap_pci = s->cap_place = n;
-}
-
-static void follow(struct scan *s, const int *now)
-{
 	for (size_t i = 0; i < s->n_rdma; i++) {
 		if (s->rdma[i].pci >= 0)
 			s->rdma[i].pci = now[s->rdma[i].pci];
@@ -122,23 +92,29 @@ static void follow(struct scan *s, const int *now)
 
 void scan_missing_bridges(struct scan *s)
 {
-	_cleanup_free_ int *now = NULL;
 	struct gaps gaps = { NULL, 0, 0 };
 	const char *last = NULL;
+	size_t n = 0;
 
 	for (size_t i = 0; i < s->n_pci; i++) {
-		const char *path = s->place[i].path;
+		const char *path = s->place[i].path, *end = path ? strrchr(path, '/') : NULL;
+		size_t len = end ? (size_t)(end - path) + 1 : 0;
 
-		if (!path || same_way(last, path))
+		/* The functions of one slot are neighbours in the table, and a PF's VFs are many.
+		 */
+		if (!path || (last && !strncmp(last, path, len) && !strchr(last + len, '/')))
 			continue;
 		find_gaps(s, path, &gaps);
 		last = path;
 	}
 	if (gaps.n) {
-		now = xcalloc(s->n_pci, sizeof(*now));
-		sort_unique(&gaps);
-		merge(s, &gaps, now);
-		follow(s, now);
+		qsort(gaps.v, gaps.n, sizeof(*gaps.v), by_address);
+		for (size_t i = 0; i < gaps.n; i++) {
+			if (!n || bdf_cmp(gaps.v[n - 1].bdf, gaps.v[i].bdf))
+				gaps.v[n++] = gaps.v[i];
+		}
+		gaps.n = n;
+		merge(s, &gaps);
 	}
 	free(gaps.v);
 }

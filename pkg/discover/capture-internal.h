@@ -1,6 +1,7 @@
 /*
  * A capture in progress: paths below the root in, lines out. What is not there is left out.
- * capture.c has the machine and the classes, capture_pci.c the PCI functions.
+ * capture.c has the machine and the classes, capture_pci.c the PCI functions,
+ * capture_lldp.c the neighbours.
  */
 #ifndef RAILMATE_DISCOVER_CAPTURE_INTERNAL_H
 #define RAILMATE_DISCOVER_CAPTURE_INTERNAL_H
@@ -36,6 +37,7 @@ char *capture_entry(struct capture *c, const char *dir, const char *name);
 void capture_names(const struct capture *c, const char *path, struct names *ret);
 
 void capture_functions(struct capture *c);
+void capture_neighbors(struct capture *c);
 /* Of devices that are no PCI function's, too. */
 void capture_rdma(struct capture *c, const char *dir);
 void capture_verbs(struct capture *c, const char *dir);

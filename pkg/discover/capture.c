@@ -31,14 +31,6 @@ int capture_bytes(const struct sysroot *root, const char *path, size_t max, stru
 	return 0;
 }
 
-static void put_value(struct capture *c, const char *path, enum scrub_kind scrub,
-		      struct strbuf *value)
-{
-	if (c->scrubber)
-		scrubber_apply(c->scrubber, scrub, value);
-	line_file(c->out, path, strbuf_str(value), value->len);
-}
-
 void capture_files(struct capture *c, const char *dir, const struct attribute *files, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -46,8 +38,11 @@ void capture_files(struct capture *c, const char *dir, const struct attribute *f
 		_cleanup_free_ char *path = xasprintf("%s/%s", dir, files[i].name);
 		int r = capture_bytes(c->root, path, CAPTURE_FILE_MAX, &value);
 
-		if (r >= 0 || r == -EINVAL)
-			put_value(c, path, files[i].scrub, &value);
+		if (r < 0 && r != -EINVAL)
+			continue;
+		if (c->scrubber)
+			scrubber_apply(c->scrubber, files[i].scrub, &value);
+		line_file(c->out, path, strbuf_str(&value), value.len);
 	}
 }
 
@@ -72,19 +67,18 @@ void capture_names(const struct capture *c, const char *path, struct names *ret)
 }
 
 /*
- * Where the entry "<dir>/<name>" really is: the link's text, resolved by hand so that the files
- * are written below the path that the link names. An entry that is no link is where it is. NULL:
- * leads out.
+ * A link's text is resolved by hand, so that the files are written below the path that the link
+ * names. An entry that is no link is where it is.
  */
-static char *real_path(const char *dir, const char *name, const char *target)
+char *capture_entry(struct capture *c, const char *dir, const char *name)
 {
-	_cleanup_free_ char *all =
-		target[0] == '/' ? xstrdup(target) : xasprintf("%s/%s", dir, target);
+	_cleanup_free_ char *entry = xasprintf("%s/%s", dir, name), *all = NULL;
 	struct strbuf path = STRBUF_INIT;
-	char *save = NULL;
+	char target[PATH_MAX], *save = NULL;
 
-	if (!*target)
-		return xasprintf("%s/%s", dir, name);
+	if (!capture_link(c, entry, target))
+		return STEAL(entry);
+	all = target[0] == '/' ? xstrdup(target) : xasprintf("%s/%s", dir, target);
 	for (char *part = strtok_r(all, "/", &save); part; part = strtok_r(NULL, "/", &save)) {
 		const char *slash = path.s ? strrchr(path.s, '/') : NULL;
 
@@ -102,16 +96,6 @@ static char *real_path(const char *dir, const char *name, const char *target)
 		return strbuf_steal(&path);
 	strbuf_done(&path);
 	return NULL;
-}
-
-char *capture_entry(struct capture *c, const char *dir, const char *name)
-{
-	_cleanup_free_ char *path = xasprintf("%s/%s", dir, name);
-	char target[PATH_MAX] = "";
-
-	if (!capture_link(c, path, target))
-		target[0] = '\0';
-	return real_path(dir, name, target);
 }
 
 /* Devices of a class: their links, and for those that are no PCI function's what is behind the
@@ -133,8 +117,8 @@ static void take_class(struct capture *c, const char *class,
 	}
 }
 
-/* Only those of PCI functions (which have a class): bridges, ends of containers and virtio are
- * nobody's business. */
+/* Only those of PCI functions (which have a class): bridges, veth and other virtual interfaces are
+ * not needed. */
 static void take_netdevs(struct capture *c)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
@@ -181,18 +165,18 @@ static void take_nvidia(struct capture *c)
 	}
 }
 
-/* The lines that start with one of the keys and a blank: the others name the GPU. */
-static void take_kfd_lines(struct capture *c, const char *path)
+/* Of a file the lines that start with one of the keys; `first`: of its first paragraph. */
+static void take_lines(struct capture *c, const char *path, const char *const *keys, size_t n_keys,
+		       bool first)
 {
-	static const char *const keys[] = { "domain ",	  "location_id ", "type ",
-					    "node_from ", "node_to ",	  "weight " };
 	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT, lines = STRBUF_INIT;
 	const char *end;
 
 	if (capture_bytes(c->root, path, 8192, &value) < 0)
 		return;
-	for (const char *line = strbuf_str(&value); (end = strchr(line, '\n')); line = end + 1) {
-		for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+	for (const char *line = strbuf_str(&value);
+	     (end = strchr(line, '\n')) && (!first || end > line); line = end + 1) {
+		for (size_t i = 0; i < n_keys; i++) {
 			if (str_starts(line, keys[i]))
 				strbuf_add(&lines, line, (size_t)(end + 1 - line));
 		}
@@ -201,9 +185,11 @@ static void take_kfd_lines(struct capture *c, const char *path)
 		line_file(c->out, path, strbuf_str(&lines), lines.len);
 }
 
-/* How AMD's GPUs reach each other. */
+/* How AMD's GPUs reach each other; other lines name the GPU. */
 static void take_kfd(struct capture *c)
 {
+	static const char *const keys[] = { "domain ",	  "location_id ", "type ",
+					    "node_from ", "node_to ",	  "weight " };
 	_cleanup_names_ struct names nodes = NAMES_EMPTY;
 
 	capture_names(c, KFD_NODES, &nodes);
@@ -212,60 +198,13 @@ static void take_kfd(struct capture *c)
 		_cleanup_free_ char *own = xasprintf(KFD_NODES "/%s/properties", nodes.v[i]);
 		_cleanup_free_ char *dir = xasprintf(KFD_NODES "/%s/io_links", nodes.v[i]);
 
-		take_kfd_lines(c, own);
+		take_lines(c, own, keys, ARRAY_LEN(keys), false);
 		capture_names(c, dir, &links);
 		for (size_t k = 0; k < links.n; k++) {
 			_cleanup_free_ char *path = xasprintf("%s/%s/properties", dir, links.v[k]);
 
-			take_kfd_lines(c, path);
+			take_lines(c, path, keys, ARRAY_LEN(keys), false);
 		}
-	}
-}
-
-/* Some lines of the first processor: what it is, and whether there is a hypervisor. */
-static void take_cpu(struct capture *c)
-{
-	static const char *const keys[] = { "vendor_id\t", "cpu family\t", "model\t", "flags\t",
-					    "CPU implementer\t" };
-	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT, lines = STRBUF_INIT;
-	const char *end;
-
-	if (capture_bytes(c->root, "proc/cpuinfo", 8192, &value) < 0)
-		return;
-	for (const char *line = strbuf_str(&value); (end = strchr(line, '\n')) && end > line;
-	     line = end + 1) {
-		for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-			if (str_starts(line, keys[i]))
-				strbuf_add(&lines, line, (size_t)(end + 1 - line));
-		}
-	}
-	if (lines.len)
-		line_file(c->out, "proc/cpuinfo", strbuf_str(&lines), lines.len);
-}
-
-/* Directories that say something by being there, also when nothing in them is taken. */
-static void take_directories(struct capture *c)
-{
-	static const char *const dirs[] = { "sys/class/misc", "sys/class/iommu",
-					    "sys/kernel/iommu_groups", "sys/module",
-					    "proc/driver/nvidia-fs" };
-
-	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-		if (sysroot_exists(c->root, "%s", dirs[i]))
-			line_dir(c->out, dirs[i]);
-	}
-}
-
-/* Their names tell the kind. */
-static void take_iommus(struct capture *c)
-{
-	_cleanup_names_ struct names names = NAMES_EMPTY;
-
-	capture_names(c, "sys/class/iommu", &names);
-	for (size_t i = 0; i < names.n; i++) {
-		_cleanup_free_ char *path = xasprintf("sys/class/iommu/%s", names.v[i]);
-
-		line_dir(c->out, path);
 	}
 }
 
@@ -278,6 +217,7 @@ static void take_machine(struct capture *c)
 		{ "proc", { "cmdline", SCRUB_CMDLINE } },
 		{ "proc/net", { "route", SCRUB_ROUTE } },
 		{ "proc/driver/nvidia", { "version", 0 } },
+		{ "proc/driver/nvidia", { "params", SCRUB_PARAMS } },
 		{ "proc/sys/kernel", { "numa_balancing", 0 } },
 		{ "proc/sys/kernel", { "osrelease", 0 } },
 		{ "sys/class/dmi/id", { "sys_vendor", 0 } },
@@ -294,11 +234,29 @@ static void take_machine(struct capture *c)
 		{ "sys/module/nvidia_peermem", { "version", 0 } },
 	};
 
+	/* Directories that say something by being there, also when nothing in them is taken. */
+	static const char *const dirs[] = { "sys/class/misc", "sys/class/iommu",
+					    "sys/kernel/iommu_groups", "sys/module",
+					    "proc/driver/nvidia-fs" };
+	/* What the processor is, and whether there is a hypervisor. */
+	static const char *const cpu_keys[] = { "vendor_id\t", "cpu family\t", "model\t", "flags\t",
+						"CPU implementer\t" };
+	_cleanup_names_ struct names iommus = NAMES_EMPTY;
+
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
 		capture_files(c, files[i].dir, &files[i].file, 1);
-	take_directories(c);
-	take_iommus(c);
-	take_cpu(c);
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+		if (sysroot_exists(c->root, "%s", dirs[i]))
+			line_dir(c->out, dirs[i]);
+	}
+	/* Their names tell the kind. */
+	capture_names(c, "sys/class/iommu", &iommus);
+	for (size_t i = 0; i < iommus.n; i++) {
+		_cleanup_free_ char *path = xasprintf("sys/class/iommu/%s", iommus.v[i]);
+
+		line_dir(c->out, path);
+	}
+	take_lines(c, "proc/cpuinfo", cpu_keys, ARRAY_LEN(cpu_keys), true);
 	take_kfd(c);
 }
 
@@ -320,6 +278,7 @@ int hosttree_capture(const struct sysroot *root, bool scrub, struct strbuf *out,
 	take_nodes(&c);
 	take_nvidia(&c);
 	take_machine(&c);
+	capture_neighbors(&c);
 	scrubber_free(c.scrubber);
 	lines_sort(&text);
 	if (text.len > CAPTURE_TEXT_MAX) {

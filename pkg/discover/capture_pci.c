@@ -59,11 +59,15 @@ static const struct attribute verbs_files[] = { { "dev", 0 },
 						{ "ibdev", 0 },
 						{ "abi_version", 0 } };
 
-/* MLNX_OFED's: which priorities have congestion control. */
-static void take_ecn(struct capture *c, const char *dir)
+static void take_net(struct capture *c, const char *dir)
 {
 	static const char *const ends[] = { "roce_np", "roce_rp" };
+	_cleanup_free_ char *device = xasprintf("%s/device", dir);
+	char target[PATH_MAX];
 
+	line_dir(c->out, dir);
+	capture_files(c, dir, net_files, ARRAY_LEN(net_files));
+	/* MLNX_OFED's: which priorities have congestion control. */
 	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
 		for (int priority = 0; priority < 8; priority++) {
 			_cleanup_free_ char *name =
@@ -73,36 +77,7 @@ static void take_ecn(struct capture *c, const char *dir)
 			capture_files(c, dir, &file, 1);
 		}
 	}
-}
-
-static void take_net(struct capture *c, const char *dir)
-{
-	_cleanup_free_ char *device = xasprintf("%s/device", dir);
-	char target[PATH_MAX];
-
-	line_dir(c->out, dir);
-	capture_files(c, dir, net_files, ARRAY_LEN(net_files));
-	take_ecn(c, dir);
 	capture_link(c, device, target);
-}
-
-/* Empty GIDs have types and netdevs that cannot be read: those slots have nothing to say. */
-static void take_slot(struct capture *c, const char *dir, int slot)
-{
-	static const struct {
-		const char *folder;
-		enum scrub_kind scrub;
-	} tables[] = { { "gids", SCRUB_GID },
-		       { "gid_attrs/types", 0 },
-		       { "gid_attrs/ndevs", 0 },
-		       { "pkeys", 0 } };
-
-	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
-		_cleanup_free_ char *name = xasprintf("%s/%d", tables[i].folder, slot);
-		const struct attribute file = { name, tables[i].scrub };
-
-		capture_files(c, dir, &file, 1);
-	}
 }
 
 /* Of a file with several lines the one at `line`. */
@@ -111,16 +86,10 @@ static void put_line(struct capture *c, const char *path, const char *line)
 	line_file(c->out, path, line, strcspn(line, "\n") + !!strchr(line, '\n'));
 }
 
-/* What MLNX_OFED marks packets with; the lines below it name hosts. */
-static void take_traffic_class(struct capture *c, const char *dir, const char *port)
-{
-	_cleanup_free_ char *path = xasprintf("%s/tc/%s/traffic_class", dir, port);
-	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
-
-	if (capture_bytes(c->root, path, CAPTURE_FILE_MAX, &value) >= 0 &&
-	    str_starts(strbuf_str(&value), "Global tclass="))
-		put_line(c, path, value.s);
-}
+/* The type and the netdev of an empty GID cannot be read: such slots are left out. */
+static const struct attribute slot_tables[] = {
+	{ "gids", SCRUB_GID }, { "gid_attrs/types", 0 }, { "gid_attrs/ndevs", 0 }, { "pkeys", 0 }
+};
 
 void capture_rdma(struct capture *c, const char *dir)
 {
@@ -135,11 +104,23 @@ void capture_rdma(struct capture *c, const char *dir)
 	capture_names(c, ports_dir, &ports);
 	for (size_t i = 0; i < ports.n; i++) {
 		_cleanup_free_ char *port = xasprintf("%s/%s", ports_dir, ports.v[i]);
+		_cleanup_free_ char *tc = xasprintf("%s/tc/%s/traffic_class", dir, ports.v[i]);
+		_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
 
 		capture_files(c, port, port_files, ARRAY_LEN(port_files));
-		take_traffic_class(c, dir, ports.v[i]);
-		for (int slot = 0; slot < SLOTS_MAX; slot++)
-			take_slot(c, port, slot);
+		/* What MLNX_OFED marks packets with; the lines below it name hosts. */
+		if (capture_bytes(c->root, tc, CAPTURE_FILE_MAX, &value) >= 0 &&
+		    str_starts(strbuf_str(&value), "Global tclass="))
+			put_line(c, tc, value.s);
+		for (int slot = 0; slot < SLOTS_MAX; slot++) {
+			for (size_t k = 0; k < ARRAY_LEN(slot_tables); k++) {
+				const struct attribute *table = &slot_tables[k];
+				_cleanup_free_ char *name = xasprintf("%s/%d", table->name, slot);
+				const struct attribute file = { name, table->scrub };
+
+				capture_files(c, port, &file, 1);
+			}
+		}
 	}
 }
 
@@ -193,27 +174,23 @@ static void take_children(struct capture *c, const char *dir)
 	}
 }
 
-static void take_group(struct capture *c, const char *target)
-{
-	static const struct attribute files[] = { { "name", 0 }, { "type", 0 } };
-	const char *slash = strrchr(target, '/');
-	_cleanup_free_ char *group =
-		xasprintf("sys/kernel/iommu_groups/%s", slash ? slash + 1 : target);
-
-	capture_files(c, group, files, ARRAY_LEN(files));
-}
-
 static void take_links(struct capture *c, const char *dir)
 {
 	static const char *const fixed[] = { "driver", "physfn", "iommu_group" };
+	static const struct attribute group_files[] = { { "name", 0 }, { "type", 0 } };
 	_cleanup_names_ struct names names = NAMES_EMPTY;
 	char target[PATH_MAX];
 
 	for (size_t i = 0; i < ARRAY_LEN(fixed); i++) {
 		_cleanup_free_ char *path = xasprintf("%s/%s", dir, fixed[i]);
 
-		if (capture_link(c, path, target) && !strcmp(fixed[i], "iommu_group"))
-			take_group(c, target);
+		if (capture_link(c, path, target) && !strcmp(fixed[i], "iommu_group")) {
+			const char *slash = strrchr(target, '/');
+			_cleanup_free_ char *group =
+				xasprintf("sys/kernel/iommu_groups/%s", slash ? slash + 1 : target);
+
+			capture_files(c, group, group_files, ARRAY_LEN(group_files));
+		}
 	}
 	capture_names(c, dir, &names);
 	for (size_t i = 0; i < names.n; i++) {
@@ -222,23 +199,6 @@ static void take_links(struct capture *c, const char *dir)
 		if (str_starts(names.v[i], "virtfn"))
 			capture_link(c, path, target);
 	}
-}
-
-static void take_rate(struct capture *c, const char *vf, const struct hw_rate_file *file)
-{
-	const struct attribute whole = { file->name, 0 };
-	_cleanup_free_ char *path = xasprintf("%s/%s", vf, file->name);
-	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
-	const char *line = NULL;
-
-	if (!file->line) {
-		capture_files(c, vf, &whole, 1);
-		return;
-	}
-	if (capture_bytes(c->root, path, CAPTURE_FILE_MAX, &value) >= 0)
-		line = rate_line(file, strbuf_str(&value));
-	if (line)
-		put_line(c, path, line);
 }
 
 /* What a PF says of its VFs, as far as it is their rate; the rest names them. */
@@ -251,31 +211,20 @@ static void take_rates(struct capture *c, const char *dir)
 	for (size_t i = 0; i < names.n; i++) {
 		_cleanup_free_ char *vf = xasprintf("%s/%s", sriov, names.v[i]);
 
-		for (size_t k = 0; k < hw_rate_files_n; k++)
-			take_rate(c, vf, &hw_rate_files[k]);
-	}
-}
+		for (size_t k = 0; k < hw_rate_files_n; k++) {
+			const struct hw_rate_file *file = &hw_rate_files[k];
+			const struct attribute whole = { file->name, 0 };
+			_cleanup_free_ char *path = xasprintf("%s/%s", vf, file->name);
+			_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
+			const char *line = NULL;
 
-static bool ends_in_zeros(const struct strbuf *value, size_t n)
-{
-	for (size_t i = value->len - n; i < value->len; i++) {
-		if (value->s[i])
-			return false;
-	}
-	return true;
-}
-
-/* Whole dwords, for half of one is none; and that there was an extended space stays to be seen. */
-static void cut_zeros(struct strbuf *value)
-{
-	size_t least = value->len > EXT_CONFIG ? EXT_CONFIG + 4 : 64;
-
-	while (value->len > least) {
-		size_t last = value->len % 4 ? value->len % 4 : 4;
-
-		if (!ends_in_zeros(value, last))
-			break;
-		value->len -= last;
+			if (!file->line)
+				capture_files(c, vf, &whole, 1);
+			else if (capture_bytes(c->root, path, CAPTURE_FILE_MAX, &value) >= 0)
+				line = rate_line(file, strbuf_str(&value));
+			if (line)
+				put_line(c, path, line);
+		}
 	}
 }
 
@@ -283,12 +232,19 @@ static void cut_zeros(struct strbuf *value)
 static void take_bridge_config(struct capture *c, const char *path)
 {
 	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
+	size_t least, end;
 
 	if (capture_bytes(c->root, path, CONFIG_MAX, &value) < 0 || !value.len)
 		return;
 	if (c->scrubber)
 		scrubber_apply(c->scrubber, SCRUB_CONFIG, &value);
-	cut_zeros(&value);
+	/* Whole dwords, for half of one is none; and that there was an extended space stays to be
+	 * seen. */
+	least = value.len > EXT_CONFIG ? EXT_CONFIG + 4 : 64;
+	for (end = value.len; end > least && !value.s[end - 1];)
+		end--;
+	end = (end + 3) / 4 * 4;
+	value.len = end < value.len ? end : value.len;
 	line_bytes(c->out, path, value.s, value.len);
 }
 
@@ -304,7 +260,7 @@ static void take_device_config(struct capture *c, const char *dir, const char *p
 	sysroot_read_u64(c->root, 16, &vendor, "%s/vendor", dir);
 	sysroot_read_u64(c->root, 16, &device, "%s/device", dir);
 	capture_files(c, dir, &windows, 1);
-	pci_conf_excerpt(&conf, (uint16_t)vendor, (uint16_t)device, &value);
+	discover_pci_conf_excerpt(&conf, (uint16_t)vendor, (uint16_t)device, &value);
 	if (value.len)
 		line_bytes(c->out, path, value.s, value.len);
 }
@@ -340,10 +296,15 @@ static void scrub_value(struct capture *c, char value[VPD_VALUE_MAX])
 	snprintf(value, VPD_VALUE_MAX, "%s", strbuf_str(&text));
 }
 
-static bool is_card(const struct capture *c, const char *dir)
+/* The keywords by which a data direct function is matched with its NIC; no serial numbers. What is
+ * malformed stays so. */
+static void take_vpd(struct capture *c, const char *dir)
 {
+	_cleanup_free_ char *path = xasprintf("%s/vpd", dir);
+	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT, excerpt = STRBUF_INIT;
 	struct hw_pci f = { .is_vf = sysroot_exists(c->root, "%s/physfn", dir) };
 	uint64_t vendor = 0, device = 0, class = 0;
+	struct vpd vpd;
 
 	sysroot_read_u64(c->root, 16, &vendor, "%s/vendor", dir);
 	sysroot_read_u64(c->root, 16, &device, "%s/device", dir);
@@ -351,18 +312,7 @@ static bool is_card(const struct capture *c, const char *dir)
 	f.vendor = (uint16_t)vendor;
 	f.device = (uint16_t)device;
 	f.class_code = (uint32_t) class;
-	return card_is_read(&f);
-}
-
-/* What tells whose a data direct function is; serial numbers are nobody's business. What is
- * malformed stays so. */
-static void take_vpd(struct capture *c, const char *dir)
-{
-	_cleanup_free_ char *path = xasprintf("%s/vpd", dir);
-	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT, excerpt = STRBUF_INIT;
-	struct vpd vpd;
-
-	if (!is_card(c, dir) || capture_bytes(c->root, path, VPD_MAX, &value) < 0)
+	if (!card_is_read(&f) || capture_bytes(c->root, path, VPD_MAX, &value) < 0)
 		return;
 	if (vpd_parse((const uint8_t *)strbuf_str(&value), value.len, &vpd, NULL) == 0) {
 		scrub_value(c, vpd.board);

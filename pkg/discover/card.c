@@ -30,25 +30,6 @@ bool card_is_read(const struct hw_pci *f)
 	return false;
 }
 
-/* Bytes, or -errno. */
-static ssize_t read_vpd(const struct sysroot *root, struct bdf bdf, uint8_t buf[VPD_MAX])
-{
-	char addr[BDF_STRLEN];
-	_cleanup_close_ int fd = sysroot_openat(
-		root, O_RDONLY | O_NONBLOCK, "sys/bus/pci/devices/%s/vpd", bdf_format(bdf, addr));
-	size_t n = 0;
-	ssize_t got = 1;
-
-	if (fd < 0)
-		return fd;
-	while (got > 0 && n < VPD_MAX) {
-		got = read(fd, buf + n, VPD_MAX - n);
-		if (got > 0)
-			n += (size_t)got;
-	}
-	return got < 0 ? -errno : (ssize_t)n;
-}
-
 static const char *text_or_null(struct scan *s, const char *text)
 {
 	return *text ? arena_strdup(s->arena, text) : NULL;
@@ -57,13 +38,26 @@ static const char *text_or_null(struct scan *s, const char *text)
 static void read_card(struct scan *s, struct hw_card *card)
 {
 	_cleanup_free_ uint8_t *bytes = xcalloc(VPD_MAX, 1);
-	ssize_t n = read_vpd(s->root, s->pci[card->pci].bdf, bytes);
+	char addr[BDF_STRLEN];
+	_cleanup_close_ int fd =
+		sysroot_openat(s->root, O_RDONLY | O_NONBLOCK, "sys/bus/pci/devices/%s/vpd",
+			       bdf_format(s->pci[card->pci].bdf, addr));
+	ssize_t got = fd < 0 ? fd : 1;
 	struct err err = { 0 };
 	struct vpd vpd = { .name = "" };
+	size_t n = 0;
 
-	if (n < 0)
-		card->problem = arena_printf(s->arena, "vpd cannot be read: %s", strerror((int)-n));
-	else if (vpd_parse(bytes, (size_t)n, &vpd, &err) < 0)
+	while (got > 0 && n < VPD_MAX) {
+		got = read(fd, bytes + n, VPD_MAX - n);
+		if (got < 0)
+			got = -errno;
+		else
+			n += (size_t)got;
+	}
+	if (got < 0)
+		card->problem =
+			arena_printf(s->arena, "vpd cannot be read: %s", strerror((int)-got));
+	else if (vpd_parse(bytes, n, &vpd, &err) < 0)
 		card->problem = arena_printf(s->arena, "vpd is not understood: %s", err.msg);
 	else if (!*vpd.board && !*vpd.vuid)
 		card->problem = "vpd has neither V3 nor VU";
@@ -71,25 +65,21 @@ static void read_card(struct scan *s, struct hw_card *card)
 	card->vuid = text_or_null(s, vpd.vuid);
 }
 
-/* The same function, as far as anybody can tell: at its address, of its kind. */
-static const struct hw_card *card_before(const struct hw_inventory *before, const struct hw_pci *f)
+static void add_card(struct scan *s, int pci, const struct hw_inventory *before)
 {
-	for (size_t i = 0; before && i < before->n_card; i++) {
+	const struct hw_pci *f = &s->pci[pci];
+	const struct hw_card *known = NULL;
+	struct hw_card card = { .pci = pci, .direct = -1 };
+	char addr[BDF_STRLEN];
+
+	/* The same function, as far as anybody can tell: at its address, of its kind. */
+	for (size_t i = 0; before && i < before->n_card && !known; i++) {
 		const struct hw_pci *was = &before->pci[before->card[i].pci];
 
 		if (!bdf_cmp(was->bdf, f->bdf) && was->vendor == f->vendor &&
 		    was->device == f->device)
-			return &before->card[i];
+			known = &before->card[i];
 	}
-	return NULL;
-}
-
-static void add_card(struct scan *s, int pci, const struct hw_inventory *before)
-{
-	const struct hw_card *known = card_before(before, &s->pci[pci]);
-	struct hw_card card = { .pci = pci, .direct = -1 };
-	char addr[BDF_STRLEN];
-
 	if (known) {
 		card.board = arena_strdup(s->arena, known->board);
 		card.vuid = arena_strdup(s->arena, known->vuid);
@@ -149,8 +139,7 @@ static void find_direct(struct scan *s, struct hw_card *card)
 	else
 		scan_note(
 			s,
-			"%s: no data direct function is of its board (V3, VU); taken to be where its PCI "
-			"function is",
+			"%s: no data direct function is of its board (V3, VU); taken to be where its PCI function is",
 			addr);
 }
 

@@ -26,18 +26,6 @@ static bool ends_with(const char *s, const char *end)
 	return n >= k && !strcmp(s + n - k, end);
 }
 
-static bool is_pod(const struct pod_names *p, const char *name)
-{
-	return !strcmp(name, p->plain) || ends_with(name, p->systemd);
-}
-
-/* Where no pod is: what systemd runs, and what containers made. */
-static bool is_pruned(const char *name)
-{
-	return ends_with(name, ".service") || ends_with(name, ".scope") ||
-	       ends_with(name, ".mount");
-}
-
 /* The text of a small file; -errno. */
 static int read_text(int fd, const char *file, char *buf, size_t size)
 {
@@ -53,35 +41,35 @@ static bool is_absent(int r)
 	return r == -ENOENT || r == -ENODEV;
 }
 
-/*
- * Both count what is below, too, and whoever asks: cgroup.procs hides the processes of other
- * process namespaces from a daemon in a container. A cgroup that is gone by now has none.
- */
-static int has_processes(int fd)
-{
-	char events[128], pids[32];
-	int a = read_text(fd, "cgroup.events", events, sizeof(events));
-	int b = read_text(fd, "pids.current", pids, sizeof(pids));
-
-	if (strstr(events, "populated 1") || strtoul(pids, NULL, 10) > 0)
-		return 1;
-	return a == 0 || b == 0 || (is_absent(a) && is_absent(b)) ? 0 : is_absent(a) ? b : a;
-}
-
 static int walk(int fd, struct pod_names *p, int depth);
 
 /* One that is gone by now has no process. */
 static int enter(int fd, const char *name, struct pod_names *p, int depth)
 {
 	_cleanup_close_ int child = -1;
+	char events[128], pids[32];
+	int a, b;
 
-	if (*name == '.' || is_pruned(name))
+	/* Where no pod is: what systemd runs, and what containers made. */
+	if (*name == '.' || ends_with(name, ".service") || ends_with(name, ".scope") ||
+	    ends_with(name, ".mount"))
 		return 0;
 	child = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (child < 0)
 		return is_absent(-errno) ? 0 : -errno;
 	p->recognised |= strstr(name, "kubepods") != NULL;
-	return is_pod(p, name) ? has_processes(child) : walk(dup(child), p, depth + 1);
+	if (strcmp(name, p->plain) != 0 && !ends_with(name, p->systemd))
+		return walk(dup(child), p, depth + 1);
+	/*
+	 * Both count the processes of child cgroups and of all process namespaces; cgroup.procs
+	 * shows a daemon in a container only those of its own namespace. A cgroup that is gone by
+	 * now has no process.
+	 */
+	a = read_text(child, "cgroup.events", events, sizeof(events));
+	b = read_text(child, "pids.current", pids, sizeof(pids));
+	if (strstr(events, "populated 1") || strtoul(pids, NULL, 10) > 0)
+		return 1;
+	return a == 0 || b == 0 || (is_absent(a) && is_absent(b)) ? 0 : is_absent(a) ? b : a;
 }
 
 /* Takes fd. */
@@ -110,32 +98,26 @@ static int walk(int fd, struct pod_names *p, int depth)
 	return is_absent(r) ? 0 : r;
 }
 
-/* Version 1 has one tree a controller; of them the kubelet needs, and counts in, that of the
- * process numbers.
- */
-static int open_tree(const char *dir)
-{
-	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int tree;
-
-	if (fd < 0)
-		return -errno;
-	tree = openat(fd, faccessat(fd, "cgroup.controllers", F_OK, 0) == 0 ? "." : "pids",
-		      O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return tree < 0 ? -errno : tree;
-}
-
 int cgroup_pod_runs(const char *dir, const char *uid)
 {
 	_cleanup_free_ char *plain = xasprintf("pod%s", uid),
 			    *systemd = xasprintf("-pod%s.slice", uid);
 	struct pod_names names = { plain, systemd, false };
-	int tree = open_tree(dir), r;
+	_cleanup_close_ int top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int tree, r;
 
+	if (top < 0)
+		return -errno;
+	/* Version 1 has one tree a controller; of them the kubelet needs, and counts in, that of
+	 * the process numbers. */
+	tree = openat(top, faccessat(top, "cgroup.controllers", F_OK, 0) == 0 ? "." : "pids",
+		      O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (tree < 0)
+		return -errno;
 	for (char *c = systemd + strlen("-pod"); *c; c++) {
 		if (*c == '-')
 			*c = '_';
 	}
-	r = tree < 0 ? tree : walk(tree, &names, 0);
+	r = walk(tree, &names, 0);
 	return r == 0 && !names.recognised ? -ENODATA : r;
 }

@@ -27,15 +27,6 @@ static char *cut_last(char *path)
 	return slash + 1;
 }
 
-/* "…/<address>/<folder>/<name>" */
-static bool parse_target(char *target, const char *folder, const char *name, struct bdf *ret)
-{
-	const char *last = cut_last(target), *kind = last ? cut_last(target) : NULL;
-	const char *addr = kind ? cut_last(target) : NULL;
-
-	return addr && !strcmp(last, name) && !strcmp(kind, folder) && !bdf_parse(addr, ret);
-}
-
 struct filling {
 	struct scan *s;
 	const struct dir *dir;
@@ -46,11 +37,17 @@ static int add_link(void *arg, const char *name)
 {
 	struct filling *f = arg;
 	struct class_map *map = &f->s->classes[f->kind];
+	const char *last = NULL, *folder, *addr;
 	char target[PATH_MAX];
 	struct bdf bdf;
 
-	if (dir_link(f->dir, name, target, sizeof(target)) < 0 ||
-	    !parse_target(target, classes[f->kind].folder, name, &bdf)) {
+	/* "…/<address>/<folder>/<name>" */
+	if (dir_link(f->dir, name, target, sizeof(target)) >= 0)
+		last = cut_last(target);
+	folder = last ? cut_last(target) : NULL;
+	addr = folder ? cut_last(target) : NULL;
+	if (!addr || strcmp(last, name) != 0 || strcmp(folder, classes[f->kind].folder) != 0 ||
+	    bdf_parse(addr, &bdf) < 0) {
 		names_add(&map->others, name);
 		return 0;
 	}
@@ -68,58 +65,44 @@ static int by_function(const void *a, const void *b)
 	return c ? c : strcmp(la->name, lb->name);
 }
 
-static void fill(struct scan *s, enum class_kind kind)
-{
-	_cleanup_dir_ struct dir dir = DIR_CLOSED;
-	struct class_map *map = &s->classes[kind];
-	struct filling f = { s, &dir, kind };
-
-	if (dir_open_path(s->root, classes[kind].dir, &dir) < 0)
-		return;
-	dir_each(&dir, add_link, &f);
-	if (map->n > 1)
-		qsort(map->links, map->n, sizeof(*map->links), by_function);
-}
-
 void scan_classes(struct scan *s)
 {
-	for (int kind = 0; kind < CLASS_MAX; kind++)
-		fill(s, (enum class_kind)kind);
-}
+	for (int kind = 0; kind < CLASS_MAX; kind++) {
+		_cleanup_dir_ struct dir dir = DIR_CLOSED;
+		struct class_map *map = &s->classes[kind];
+		struct filling f = { s, &dir, (enum class_kind)kind };
 
-static void classes_free(struct class_map *map)
-{
-	free(map->links);
-	names_done(&map->others);
+		if (dir_open_path(s->root, classes[kind].dir, &dir) < 0)
+			continue;
+		dir_each(&dir, add_link, &f);
+		if (map->n > 1)
+			qsort(map->links, map->n, sizeof(*map->links), by_function);
+	}
 }
 
 void classes_done(struct scan *s)
 {
-	for (int kind = 0; kind < CLASS_MAX; kind++)
-		classes_free(&s->classes[kind]);
-}
-
-static size_t first_of(const struct class_map *map, struct bdf bdf)
-{
-	size_t lo = 0, hi = map->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (bdf_cmp(map->links[mid].bdf, bdf) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
+	for (int kind = 0; kind < CLASS_MAX; kind++) {
+		free(s->classes[kind].links);
+		names_done(&s->classes[kind].others);
 	}
-	return lo;
 }
 
 int scan_class_names(struct scan *s, enum class_kind kind, const struct dir *dev, struct bdf bdf,
 		     struct names *ret)
 {
 	struct class_map *map = &s->classes[kind];
+	size_t first = 0, end = map->n;
 
-	for (size_t i = first_of(map, bdf); i < map->n && !bdf_cmp(map->links[i].bdf, bdf); i++) {
+	while (first < end) {
+		size_t mid = first + (end - first) / 2;
+
+		if (bdf_cmp(map->links[mid].bdf, bdf) < 0)
+			first = mid + 1;
+		else
+			end = mid;
+	}
+	for (size_t i = first; i < map->n && !bdf_cmp(map->links[i].bdf, bdf); i++) {
 		map->links[i].taken = true;
 		names_add(ret, map->links[i].name);
 	}

@@ -34,27 +34,6 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-static void read_line(struct scan *s, const char *line, struct hw_cpu *cpu)
-{
-	const char *value = value_of(line, "vendor_id");
-
-	if (value && *value) {
-		cpu->arch = "x86_64";
-		cpu->vendor = arena_strdup(s->arena, value);
-	}
-	if (value_of(line, "CPU implementer"))
-		cpu->arch = "arm64";
-	value = value_of(line, "cpu family");
-	if (value && str_to_int(value, &cpu->family) < 0)
-		cpu->family = -1;
-	value = value_of(line, "model");
-	if (value && str_to_int(value, &cpu->model) < 0)
-		cpu->model = -1;
-	value = value_of(line, "flags");
-	if (value && has_word(value, "hypervisor"))
-		s->is_virtual = true;
-}
-
 struct hw_cpu scan_cpu(struct scan *s)
 {
 	_cleanup_close_ int fd = sysroot_openat(s->root, O_RDONLY | O_NONBLOCK, "proc/cpuinfo");
@@ -67,7 +46,24 @@ struct hw_cpu scan_cpu(struct scan *s)
 	text[n] = '\0';
 	if (strstr(text, "\n\n"))
 		strstr(text, "\n\n")[0] = '\0';
-	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		read_line(s, line, &cpu);
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		const char *value = value_of(line, "vendor_id");
+
+		if (value && *value) {
+			cpu.arch = "x86_64";
+			cpu.vendor = arena_strdup(s->arena, value);
+		}
+		if (value_of(line, "CPU implementer"))
+			cpu.arch = "arm64";
+		value = value_of(line, "cpu family");
+		if (value && str_to_int(value, &cpu.family) < 0)
+			cpu.family = -1;
+		value = value_of(line, "model");
+		if (value && str_to_int(value, &cpu.model) < 0)
+			cpu.model = -1;
+		value = value_of(line, "flags");
+		if (value && has_word(value, "hypervisor"))
+			s->is_virtual = true;
+	}
 	return cpu;
 }

@@ -11,6 +11,9 @@
 #include "base/str.h"
 #include "discover/scan-internal.h"
 
+#define MISC	     "sys/class/misc"
+#define VIRTUAL_MISC "sys/devices/virtual/misc"
+
 static void *into_arena(struct arena *arena, void *table, size_t n, size_t size)
 {
 	void *copy = arena_copy(arena, table, n * size);
@@ -19,35 +22,10 @@ static void *into_arena(struct arena *arena, void *table, size_t n, size_t size)
 	return copy;
 }
 
-/*
- * A misc device. A tree that shows none at all (a running kernel always has some) does not tell;
- * then it is taken to be there, as the module is wherever RDMA is used.
- */
-static bool has_rdma_cm(const struct scan *s)
-{
-	static const char *const folders[] = { "sys/class/misc", "sys/devices/virtual/misc" };
-	bool told = false;
-
-	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
-		if (sysroot_exists(s->root, "%s/rdma_cm", folders[i]))
-			return true;
-		told = told || sysroot_exists(s->root, "%s", folders[i]);
-	}
-	return !told && s->n_rdma;
-}
-
 static bool has_misc(const struct scan *s, const char *node, const char *class)
 {
 	return sysroot_exists(s->root, "dev/%s", node) ||
-	       sysroot_exists(s->root, "sys/class/misc/%s", class);
-}
-
-/* A captured machine shows no devices: then they are taken to be there. */
-static bool has_vhost_net(const struct scan *s)
-{
-	if (!sysroot_is_live(s->root) && !sysroot_exists(s->root, "dev"))
-		return true;
-	return has_misc(s, "vhost-net", "vhost-net") && has_misc(s, "net/tun", "tun");
+	       sysroot_exists(s->root, MISC "/%s", class);
 }
 
 static struct hw_inventory *finish(struct scan *s)
@@ -57,18 +35,30 @@ static struct hw_inventory *finish(struct scan *s)
 	inv->arena = s->arena;
 	inv->cpu = scan_cpu(s);
 	inv->hypervisor = scan_hypervisor(s);
-	inv->has_rdma_cm = has_rdma_cm(s);
-	inv->has_vhost_net = has_vhost_net(s);
+	/*
+	 * A misc device. A tree that shows none at all (a running kernel always has some) does not
+	 * tell; then it is taken to be there, as the module is wherever RDMA is used.
+	 */
+	inv->has_rdma_cm = sysroot_exists(s->root, MISC "/rdma_cm") ||
+			   sysroot_exists(s->root, VIRTUAL_MISC "/rdma_cm") ||
+			   (s->n_rdma && !sysroot_exists(s->root, MISC) &&
+			    !sysroot_exists(s->root, VIRTUAL_MISC));
+	/* A captured machine shows no devices: then they are taken to be there. */
+	inv->has_vhost_net =
+		(!sysroot_is_live(s->root) && !sysroot_exists(s->root, "dev")) ||
+		(has_misc(s, "vhost-net", "vhost-net") && has_misc(s, "net/tun", "tun"));
 	inv->n_pci = s->n_pci;
 	inv->n_rdma = s->n_rdma;
 	inv->n_gpu = s->n_gpu;
 	inv->n_card = s->n_card;
+	inv->n_neighbor = s->n_neighbor;
 	inv->n_numa = s->n_numa;
 	inv->n_notes = s->n_notes;
 	inv->pci = into_arena(s->arena, s->pci, s->n_pci, sizeof(*s->pci));
 	inv->rdma = into_arena(s->arena, s->rdma, s->n_rdma, sizeof(*s->rdma));
 	inv->gpu = into_arena(s->arena, s->gpu, s->n_gpu, sizeof(*s->gpu));
 	inv->card = into_arena(s->arena, s->card, s->n_card, sizeof(*s->card));
+	inv->neighbor = into_arena(s->arena, s->neighbor, s->n_neighbor, sizeof(*s->neighbor));
 	inv->numa = into_arena(s->arena, s->numa, s->n_numa, sizeof(*s->numa));
 	inv->notes = into_arena(s->arena, s->notes, s->n_notes, sizeof(*s->notes));
 	classes_done(s);
@@ -101,6 +91,7 @@ int discover_host_again(const struct sysroot *root, const struct gpu_match *gpus
 	scan_missing_bridges(&s);
 	scan_place(&s);
 	scan_cards(&s, before);
+	scan_neighbors(&s, before);
 	scan_rates(&s);
 	scan_default_route(&s);
 	inv = finish(&s);

@@ -14,6 +14,8 @@
 
 struct arena;
 struct err;
+struct hw_port_stats;
+struct hw_vf_stats;
 struct strbuf;
 struct sysroot;
 
@@ -69,6 +71,15 @@ int discover_gids(const struct sysroot *root, const char *rdma, int port,
 size_t discover_pkeys(const struct sysroot *root, const char *rdma, int port, uint16_t *ret,
 		      size_t max);
 
+/* What the kernel counts of the link of a PF; -1: it does not. */
+struct link_counts {
+	int64_t netdev_downs,
+		port_downs; /* how often its interface, its first RDMA port went down */
+	int64_t errors; /* of the first RDMA port: symbols, packets, buffers, checksums; the sum */
+};
+struct link_counts discover_link_counts(const struct sysroot *root, const struct hw_inventory *inv,
+					int pci);
+
 /* Fills hw_rdma.pkey of all RDMA devices with an InfiniBand port: a question to the firmware each,
  * so not part of a scan. */
 void discover_default_pkeys(const struct sysroot *root, struct hw_inventory *inv);
@@ -85,6 +96,22 @@ struct gpu_links {
 };
 struct gpu_links discover_gpu_links(const struct sysroot *root, const struct hw_inventory *inv,
 				    struct arena *arena);
+
+/* What the kernel counts of every port of every NIC (of PFs, and of VFs whose PF is not visible),
+ * as it is now; its drivers may ask the firmware, so not part of a scan. In the order of inv->rdma.
+ */
+struct hw_port_stats *discover_port_stats(const struct sysroot *root,
+					  const struct hw_inventory *inv, struct arena *arena,
+					  size_t *ret_n);
+
+/*
+ * What is counted of these VFs (indices into inv->pci), in their order: their traffic, which the PF
+ * is asked for, on the live machine; and what their own RDMA devices count of errors and
+ * congestion, where they are in sight and there are no more than DISCOVER_VF_COUNTERS of them.
+ */
+#define DISCOVER_VF_COUNTERS 128
+struct hw_vf_stats *discover_vf_stats(const struct sysroot *root, const struct hw_inventory *inv,
+				      const int *vfs, size_t n, struct arena *arena);
 
 /* Sentence if libnuma on the live machine disagrees with the tables; empty buffer if it agrees or
  * root is not live. */

@@ -22,15 +22,6 @@ const struct gpu_match gpu_match_default[] = {
 };
 const size_t gpu_match_default_n = ARRAY_LEN(gpu_match_default);
 
-static const struct gpu_match *find_match(const struct scan *s, const struct hw_pci *f)
-{
-	for (size_t i = 0; i < s->n_gpus; i++) {
-		if (s->gpus[i].vendor == f->vendor && s->gpus[i].class_hi == f->class_code >> 8)
-			return &s->gpus[i];
-	}
-	return NULL;
-}
-
 /* "Key: \t\t value" of one line, or NULL. */
 static char *value_of(char *line, const char *key)
 {
@@ -39,30 +30,25 @@ static char *value_of(char *line, const char *key)
 	return str_starts(line, key) && line[n] == ':' ? str_trim(line + n + 1) : NULL;
 }
 
-/* Until the driver has initialised the device it writes "GPU-????????-????-…". */
-static void take_line(struct scan *s, char *line, struct hw_gpu *gpu)
-{
-	char *value;
-
-	if ((value = value_of(line, "Model")) && *value)
-		gpu->model = arena_strdup(s->arena, value);
-	else if ((value = value_of(line, "GPU UUID")) && str_starts(value, "GPU-") &&
-		 !strchr(value, '?'))
-		gpu->uuid = arena_strdup(s->arena, value);
-	else if ((value = value_of(line, "Device Minor")) && str_to_int(value, &gpu->minor) < 0)
-		gpu->minor = -1;
-}
-
 static void read_nvidia(struct scan *s, struct bdf bdf, struct hw_gpu *gpu)
 {
-	char text[4096], addr[BDF_STRLEN], *save = NULL;
+	char text[4096], addr[BDF_STRLEN], *value, *save = NULL;
 	int n = sysroot_read(s->root, text, sizeof(text), "proc/driver/nvidia/gpus/%s/information",
 			     bdf_format(bdf, addr));
 
 	if (n < 0)
 		return; /* no driver of that kind, or bound to vfio-pci */
-	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		take_line(s, line, gpu);
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		/* Until the driver has initialised the device it writes "GPU-????????-????-…". */
+		if ((value = value_of(line, "Model")) && *value)
+			gpu->model = arena_strdup(s->arena, value);
+		else if ((value = value_of(line, "GPU UUID")) && str_starts(value, "GPU-") &&
+			 !strchr(value, '?'))
+			gpu->uuid = arena_strdup(s->arena, value);
+		else if ((value = value_of(line, "Device Minor")) &&
+			 str_to_int(value, &gpu->minor) < 0)
+			gpu->minor = -1;
+	}
 }
 
 static int find_card(void *arg, const char *name)
@@ -76,10 +62,14 @@ static int find_card(void *arg, const char *name)
 
 void scan_function_gpu(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci)
 {
-	const struct gpu_match *match = find_match(s, f);
+	const struct gpu_match *match = NULL;
 	struct hw_gpu gpu = { .pci = pci, .minor = -1, .card = -1 };
 	_cleanup_dir_ struct dir drm = DIR_CLOSED;
 
+	for (size_t i = 0; i < s->n_gpus && !match; i++) {
+		if (s->gpus[i].vendor == f->vendor && s->gpus[i].class_hi == f->class_code >> 8)
+			match = &s->gpus[i];
+	}
 	if (!match)
 		return;
 	gpu.vendor = arena_strdup(s->arena, match->name);

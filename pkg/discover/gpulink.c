@@ -37,31 +37,25 @@ struct kfd {
 	int node;	    /* whose links are read */
 };
 
-/* The GPU at a node's place; location_id is bus, device and function. */
-static int gpu_at(const struct hw_inventory *inv, uint64_t domain, uint64_t location)
-{
-	struct bdf bdf = { .domain = (uint32_t)domain,
-			   .bus = (uint8_t)(location >> 8),
-			   .dev = (uint8_t)(location >> 3 & 31),
-			   .fn = (uint8_t)(location & 7) };
-	int pci = hw_find_pci(inv, bdf);
-
-	return pci < 0 ? -1 : hw_find_gpu(inv, pci);
-}
-
 static int take_node(void *arg, const char *name)
 {
 	struct kfd *k = arg;
 	uint64_t domain = 0, location;
 	char text[4096];
-	int node;
+	int node, pci;
 
 	if (str_to_int(name, &node) < 0 || node < 0 || node >= MAX_NODES ||
 	    sysroot_read(k->root, text, sizeof(text), KFD_NODES "/%d/properties", node) <= 0)
 		return 0;
 	property(text, "domain", &domain);
-	if (property(text, "location_id", &location) && location)
-		k->gpu[node] = gpu_at(k->inv, domain, location);
+	if (!property(text, "location_id", &location) || !location)
+		return 0;
+	/* Bus, device and function. */
+	pci = hw_find_pci(k->inv, (struct bdf) { .domain = (uint32_t)domain,
+						 .bus = (uint8_t)(location >> 8),
+						 .dev = (uint8_t)(location >> 3 & 31),
+						 .fn = (uint8_t)(location & 7) });
+	k->gpu[node] = pci < 0 ? -1 : hw_find_gpu(k->inv, pci);
 	return 0;
 }
 
@@ -86,35 +80,6 @@ static int take_link(void *arg, const char *name)
 	return 0;
 }
 
-/* Two GPUs of the topology without a link of their own have PCIe. */
-static void read_kfd(struct kfd *k)
-{
-	if (sysroot_each(k->root, KFD_NODES, take_node, k) < 0)
-		return;
-	for (int a = 0; a < MAX_NODES; a++) {
-		for (int b = 0; b < a; b++) {
-			if (k->gpu[a] >= 0 && k->gpu[b] >= 0 && k->gpu[a] != k->gpu[b])
-				set(k->links, k->gpu[a], k->gpu[b], GPU_LINK_PCIE);
-		}
-	}
-	for (k->node = 0; k->node < MAX_NODES; k->node++) {
-		char dir[96];
-
-		snprintf(dir, sizeof(dir), KFD_NODES "/%d/io_links", k->node);
-		if (k->gpu[k->node] >= 0)
-			sysroot_each(k->root, dir, take_link, k);
-	}
-}
-
-static bool has_nvswitch(const struct hw_inventory *inv)
-{
-	for (size_t i = 0; i < inv->n_pci; i++) {
-		if (inv->pci[i].vendor == NVIDIA && str_eq(inv->pci[i].driver, "nvidia-nvswitch"))
-			return true;
-	}
-	return false;
-}
-
 static bool is_of_board(const struct hw_inventory *inv, size_t gpu, uint16_t device)
 {
 	const struct hw_pci *p = &inv->pci[inv->gpu[gpu].pci];
@@ -122,12 +87,16 @@ static bool is_of_board(const struct hw_inventory *inv, size_t gpu, uint16_t dev
 	return p->vendor == NVIDIA && p->device == device;
 }
 
-/* Which GPUs are on the switches nobody says: all, where NVIDIA's are all of one kind. */
+/* sysfs does not say which GPUs are connected to the NVSwitches: taken for all of NVIDIA's, if they
+ * are of one kind. */
 static void read_nvswitch(const struct hw_inventory *inv, struct gpu_links *l)
 {
 	uint16_t device = 0;
+	bool any = false;
 
-	for (size_t i = 0; i < l->n; i++) {
+	for (size_t i = 0; i < inv->n_pci && !any; i++)
+		any = inv->pci[i].vendor == NVIDIA && str_eq(inv->pci[i].driver, "nvidia-nvswitch");
+	for (size_t i = 0; any && i < l->n; i++) {
 		const struct hw_pci *p = &inv->pci[inv->gpu[i].pci];
 
 		if (p->vendor == NVIDIA && device && p->device != device)
@@ -135,7 +104,7 @@ static void read_nvswitch(const struct hw_inventory *inv, struct gpu_links *l)
 		if (p->vendor == NVIDIA)
 			device = p->device;
 	}
-	for (size_t a = 0; a < l->n; a++) {
+	for (size_t a = 0; any && a < l->n; a++) {
 		for (size_t b = 0; b < a; b++) {
 			if (is_of_board(inv, a, device) && is_of_board(inv, b, device))
 				set(l, (int)a, (int)b, GPU_LINK_NVLINK);
@@ -151,8 +120,22 @@ struct gpu_links discover_gpu_links(const struct sysroot *root, const struct hw_
 
 	links.link = arena_array(arena, links.n * links.n + 1, sizeof(*links.link));
 	memset(k.gpu, 0xff, sizeof(k.gpu));
-	if (has_nvswitch(inv))
-		read_nvswitch(inv, &links);
-	read_kfd(&k);
+	read_nvswitch(inv, &links);
+	if (sysroot_each(root, KFD_NODES, take_node, &k) < 0)
+		return links;
+	/* Two GPUs of the topology without a link of their own have PCIe. */
+	for (int a = 0; a < MAX_NODES; a++) {
+		for (int b = 0; b < a; b++) {
+			if (k.gpu[a] >= 0 && k.gpu[b] >= 0 && k.gpu[a] != k.gpu[b])
+				set(&links, k.gpu[a], k.gpu[b], GPU_LINK_PCIE);
+		}
+	}
+	for (k.node = 0; k.node < MAX_NODES; k.node++) {
+		char dir[96];
+
+		snprintf(dir, sizeof(dir), KFD_NODES "/%d/io_links", k.node);
+		if (k.gpu[k.node] >= 0)
+			sysroot_each(root, dir, take_link, &k);
+	}
 	return links;
 }

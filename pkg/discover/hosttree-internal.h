@@ -18,6 +18,7 @@ enum scrub_kind {
 	SCRUB_ROUTE,   /* gateways and networks of proc/net/route: default routes stay, without
 			  gateway */
 	SCRUB_CMDLINE, /* the kernel's: only words about PCI, IOMMU and memory stay */
+	SCRUB_PARAMS,  /* of NVIDIA's driver: the lines with a number stay */
 	SCRUB_CONFIG,  /* the Device Serial Number capability of a configuration space */
 };
 

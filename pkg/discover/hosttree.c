@@ -50,35 +50,33 @@ static int hex_digit(char c)
 	return p ? (int)(p - digits) : -1;
 }
 
-/* The escape whose backslash is at s[0]: \n, \\ or \xNN. Its length, 0 when it is none. */
-static size_t unescape_one(const char *s, size_t len, char *ret)
-{
-	if (len >= 2 && (s[1] == 'n' || s[1] == '\\')) {
-		*ret = s[1] == 'n' ? '\n' : '\\';
-		return 2;
-	}
-	if (len >= 4 && s[1] == 'x' && hex_digit(s[2]) >= 0 && hex_digit(s[3]) >= 0) {
-		*ret = (char)(hex_digit(s[2]) << 4 | hex_digit(s[3]));
-		return 4;
-	}
-	return 0;
-}
-
+/* Escapes: \n, \\ and \xNN. */
 static int unescape(const char *s, size_t len, struct strbuf *out)
 {
-	for (size_t i = 0, n; i < len; i += n) {
-		char c = s[i];
-
-		n = c == '\\' ? unescape_one(s + i, len - i, &c) : 1;
-		if (!n)
+	for (const char *end = s + len; s < end;) {
+		if (*s != '\\') {
+			strbuf_putc(out, *s++);
+		} else if (end - s >= 2 && (s[1] == 'n' || s[1] == '\\')) {
+			strbuf_putc(out, s[1] == 'n' ? '\n' : '\\');
+			s += 2;
+		} else if (end - s >= 4 && s[1] == 'x' && hex_digit(s[2]) >= 0 &&
+			   hex_digit(s[3]) >= 0) {
+			strbuf_putc(out, (char)(hex_digit(s[2]) << 4 | hex_digit(s[3])));
+			s += 4;
+		} else {
 			return -EINVAL;
-		strbuf_putc(out, c);
+		}
 	}
 	return 0;
 }
 
-static int unhex(const char *s, size_t len, struct strbuf *out)
+static int decode(const struct node *node, struct strbuf *out)
 {
+	const char *s = node->value;
+	size_t len = node->value_len;
+
+	if (node->kind != 'x')
+		return unescape(s, len, out);
 	if (len % 2)
 		return -EINVAL;
 	for (size_t i = 0; i < len; i += 2) {
@@ -86,40 +84,6 @@ static int unhex(const char *s, size_t len, struct strbuf *out)
 			return -EINVAL;
 		strbuf_putc(out, (char)(hex_digit(s[i]) << 4 | hex_digit(s[i + 1])));
 	}
-	return 0;
-}
-
-static int decode(const struct node *node, struct strbuf *out)
-{
-	return node->kind == 'x' ? unhex(node->value, node->value_len, out)
-				 : unescape(node->value, node->value_len, out);
-}
-
-/* Relative, no empty component, no "." and no "..". */
-static bool is_safe_path(const char *path)
-{
-	for (const char *p = path;; p++) {
-		size_t n = strcspn(p, "/");
-
-		if (!n || n > NAME_MAX || (n == 1 && p[0] == '.') ||
-		    (n == 2 && p[0] == '.' && p[1] == '.'))
-			return false;
-		p += n;
-		if (!*p)
-			return (size_t)(p - path) < PATH_MAX;
-	}
-}
-
-static int set_path(struct node *node, const char *s, size_t len, struct err *err)
-{
-	_cleanup_strbuf_ struct strbuf path = STRBUF_INIT;
-
-	if (unescape(s, len, &path) < 0 || path.len != strlen(strbuf_str(&path)))
-		return err_set(err, EINVAL, "line %d: the path has a bad escape", node->line);
-	if (!is_safe_path(strbuf_str(&path)))
-		return err_set(err, EINVAL, "line %d: '%.80s' is not a plain path below the root",
-			       node->line, strbuf_str(&path));
-	node->path = strbuf_steal(&path);
 	return 0;
 }
 
@@ -142,24 +106,11 @@ static int split(struct node *node, const char *line, size_t len, size_t *ret_pa
 	return 0;
 }
 
-static int check_value(const struct node *node, struct err *err)
-{
-	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
-
-	if (decode(node, &value) < 0)
-		return err_set(err, EINVAL, "line %d: the value of '%.80s' has a bad %s",
-			       node->line, node->path,
-			       node->kind == 'x' ? "hexadecimal digit" : "escape");
-	if (node->kind == 'l' &&
-	    (!value.len || value.len != strlen(value.s) || value.len >= PATH_MAX))
-		return err_set(err, EINVAL, "line %d: the target of '%.80s' is not a path",
-			       node->line, node->path);
-	return 0;
-}
-
 static int parse_line(const char *line, size_t len, struct node *node, struct err *err)
 {
-	size_t path_len;
+	_cleanup_strbuf_ struct strbuf path = STRBUF_INIT, value = STRBUF_INIT;
+	size_t path_len, n;
+	bool safe = true;
 	int r;
 
 	if (!str_utf8_valid(line, len) || memchr(line, '\0', len))
@@ -176,8 +127,29 @@ static int parse_line(const char *line, size_t len, struct node *node, struct er
 		if (r < 0)
 			return r;
 	}
-	r = set_path(node, line, path_len, err);
-	return r < 0 ? r : check_value(node, err);
+	if (unescape(line, path_len, &path) < 0 || path.len != strlen(strbuf_str(&path)))
+		return err_set(err, EINVAL, "line %d: the path has a bad escape", node->line);
+	/* Relative, no empty component, no "." and no "..". */
+	for (const char *p = strbuf_str(&path); safe; p += n + 1) {
+		n = strcspn(p, "/");
+		safe = n && n <= NAME_MAX && !(n == 1 && p[0] == '.') &&
+		       !(n == 2 && p[0] == '.' && p[1] == '.');
+		if (!p[n])
+			break;
+	}
+	if (!safe || path.len >= PATH_MAX)
+		return err_set(err, EINVAL, "line %d: '%.80s' is not a plain path below the root",
+			       node->line, strbuf_str(&path));
+	node->path = strbuf_steal(&path);
+	if (decode(node, &value) < 0)
+		return err_set(err, EINVAL, "line %d: the value of '%.80s' has a bad %s",
+			       node->line, node->path,
+			       node->kind == 'x' ? "hexadecimal digit" : "escape");
+	if (node->kind == 'l' &&
+	    (!value.len || value.len != strlen(value.s) || value.len >= PATH_MAX))
+		return err_set(err, EINVAL, "line %d: the target of '%.80s' is not a path",
+			       node->line, node->path);
+	return 0;
 }
 
 static int parse_text(const char *text, size_t len, struct tree *t, struct err *err)
@@ -203,23 +175,16 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct node *)a)->path, ((const struct node *)b)->path);
 }
 
-static const struct node *find_node(const struct tree *t, char *path)
-{
-	struct node key = { .path = path };
-
-	return bsearch(&key, t->nodes, t->n, sizeof(*t->nodes), by_path);
-}
-
 /* Every directory on the way to a node must be one, not a link or a file of this text. */
-static int check_way(const struct tree *t, const struct node *node, struct err *err)
+static int check_parents(const struct tree *t, const struct node *node, struct err *err)
 {
 	_cleanup_free_ char *path = xstrdup(node->path);
 
 	for (char *slash = strrchr(path, '/'); slash; slash = strrchr(path, '/')) {
-		const struct node *up;
+		const struct node key = { .path = path }, *up;
 
 		*slash = '\0';
-		up = find_node(t, path);
+		up = bsearch(&key, t->nodes, t->n, sizeof(*t->nodes), by_path);
 		if (up && up->kind != 'd')
 			return err_set(err, EINVAL,
 				       "line %d: '%.80s' goes through the %s of line %d",
@@ -246,36 +211,26 @@ static int check_tree(struct tree *t, struct err *err)
 									: t->nodes[i - 1].line);
 	}
 	for (size_t i = 0; i < t->n; i++) {
-		r = check_way(t, &t->nodes[i], err);
+		r = check_parents(t, &t->nodes[i], err);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int make_parents(int dir_fd, char *path)
+static int make_node(int dir_fd, const struct node *node)
 {
-	for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-		int r;
-
-		*slash = '\0';
-		r = mkdirat(dir_fd, path, 0755);
-		*slash = '/';
-		if (r < 0 && errno != EEXIST)
-			return -errno;
-	}
-	return 0;
-}
-
-static int write_file(int dir_fd, const struct node *node)
-{
-	_cleanup_close_ int fd = openat(dir_fd, node->path,
-					O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
+	_cleanup_close_ int fd = -1;
 
+	if (node->kind == 'd')
+		return mkdirat(dir_fd, node->path, 0755) < 0 && errno != EEXIST ? -errno : 0;
+	decode(node, &value);
+	if (node->kind == 'l')
+		return symlinkat(strbuf_str(&value), dir_fd, node->path) < 0 ? -errno : 0;
+	fd = openat(dir_fd, node->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
-	decode(node, &value);
 	for (size_t at = 0; at < value.len;) {
 		ssize_t n = write(fd, value.s + at, value.len - at);
 
@@ -286,21 +241,6 @@ static int write_file(int dir_fd, const struct node *node)
 	return 0;
 }
 
-static int make_link(int dir_fd, const struct node *node)
-{
-	_cleanup_strbuf_ struct strbuf target = STRBUF_INIT;
-
-	decode(node, &target);
-	return symlinkat(strbuf_str(&target), dir_fd, node->path) < 0 ? -errno : 0;
-}
-
-static int make_node(int dir_fd, const struct node *node)
-{
-	if (node->kind == 'd')
-		return mkdirat(dir_fd, node->path, 0755) < 0 && errno != EEXIST ? -errno : 0;
-	return node->kind == 'l' ? make_link(dir_fd, node) : write_file(dir_fd, node);
-}
-
 /* Sorted by path, neighbours mostly share their directory: it is made once. */
 static int make_all(int dir_fd, const struct tree *t, bool links, struct err *err)
 {
@@ -309,14 +249,19 @@ static int make_all(int dir_fd, const struct tree *t, bool links, struct err *er
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct node *node = &t->nodes[i];
-		const char *slash = strrchr(node->path, '/');
+		char *slash = strrchr(node->path, '/');
 		size_t len = slash ? (size_t)(slash - node->path) : 0;
+		bool same = len == last_len && !memcmp(node->path, last, len);
 		int r = 0;
 
 		if ((node->kind == 'l') != links)
 			continue;
-		if (len != last_len || memcmp(node->path, last, len) != 0)
-			r = make_parents(dir_fd, node->path);
+		slash = same ? NULL : strchr(node->path, '/');
+		for (; slash && r >= 0; slash = strchr(slash + 1, '/')) {
+			*slash = '\0';
+			r = mkdirat(dir_fd, node->path, 0755) < 0 && errno != EEXIST ? -errno : 0;
+			*slash = '/';
+		}
 		if (r >= 0)
 			r = make_node(dir_fd, node);
 		if (r < 0)
@@ -328,24 +273,12 @@ static int make_all(int dir_fd, const struct tree *t, bool links, struct err *er
 	return 0;
 }
 
-static int check_empty(const char *dir, struct err *err)
-{
-	struct dirent **list;
-	int n = scandir(dir, &list, NULL, NULL);
-
-	if (n < 0)
-		return err_sys(err, "directory '%s'", dir);
-	for (int i = 0; i < n; i++)
-		free(list[i]);
-	free(list);
-	return n > 2 ? err_set(err, ENOTEMPTY, "directory '%s' is not empty", dir) : 0;
-}
-
 int hosttree_unpack(const char *text, size_t len, const char *dir, struct err *err)
 {
 	__attribute__((cleanup(tree_done))) struct tree t = { 0 };
 	_cleanup_close_ int dir_fd = -1;
-	int r;
+	struct dirent **list;
+	int n, r;
 
 	if (len > TEXT_MAX)
 		return err_set(err, EFBIG,
@@ -354,10 +287,16 @@ int hosttree_unpack(const char *text, size_t len, const char *dir, struct err *e
 	r = parse_text(text, len, &t, err);
 	if (r >= 0)
 		r = check_tree(&t, err);
-	if (r >= 0)
-		r = check_empty(dir, err);
 	if (r < 0)
 		return r;
+	n = scandir(dir, &list, NULL, NULL);
+	if (n < 0)
+		return err_sys(err, "directory '%s'", dir);
+	for (int i = 0; i < n; i++)
+		free(list[i]);
+	free(list);
+	if (n > 2)
+		return err_set(err, ENOTEMPTY, "directory '%s' is not empty", dir);
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd < 0)
 		return err_sys(err, "directory '%s'", dir);

@@ -85,16 +85,6 @@ static bool has_line_below(char *const *lines, size_t n, char kind, const char *
 	return lo < n && str_starts(lines[lo], start);
 }
 
-/* A directory with something in it needs no line: the paths below make it. */
-static bool is_needless(char *const *lines, size_t n, const char *line)
-{
-	const char *path = line + 2;
-
-	return line[0] == 'd' &&
-	       (has_line_below(lines, n, 'd', path) || has_line_below(lines, n, 'f', path) ||
-		has_line_below(lines, n, 'l', path) || has_line_below(lines, n, 'x', path));
-}
-
 void lines_sort(struct strbuf *b)
 {
 	_cleanup_free_ char *text = strbuf_steal(b);
@@ -109,7 +99,14 @@ void lines_sort(struct strbuf *b)
 	if (n > 1)
 		qsort(lines, n, sizeof(*lines), list_by_string);
 	for (size_t i = 0; i < n; i++) {
-		if ((i && !strcmp(lines[i - 1], lines[i])) || is_needless(lines, n, lines[i]))
+		const char *path = lines[i] + 2;
+
+		if (i && !strcmp(lines[i - 1], lines[i]))
+			continue;
+		/* A directory with something in it needs no line: the paths below make it. */
+		if (lines[i][0] == 'd' &&
+		    (has_line_below(lines, n, 'd', path) || has_line_below(lines, n, 'f', path) ||
+		     has_line_below(lines, n, 'l', path) || has_line_below(lines, n, 'x', path)))
 			continue;
 		strbuf_puts(b, lines[i]);
 		strbuf_putc(b, '\n');

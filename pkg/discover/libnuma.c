@@ -6,26 +6,10 @@
 #include "discover/discover.h"
 #include "discover/sysroot.h"
 
-static void check_distances(const struct hw_inventory *inv, struct strbuf *out)
-{
-	for (size_t i = 0; i < inv->n_numa; i++) {
-		for (size_t k = 0; inv->numa[i].distance && k < inv->n_numa; k++) {
-			int theirs = numa_distance(inv->numa[i].id, inv->numa[k].id);
-
-			if (theirs == inv->numa[i].distance[k])
-				continue;
-			strbuf_printf(
-				out,
-				"libnuma says %d for the distance of NUMA nodes %d and %d, sysfs says %d",
-				theirs, inv->numa[i].id, inv->numa[k].id, inv->numa[i].distance[k]);
-			return;
-		}
-	}
-}
-
 void discover_check_numa(const struct sysroot *root, const struct hw_inventory *inv,
 			 struct strbuf *out)
 {
+	bool differs = false;
 	int nodes;
 
 	if (!sysroot_is_live(root) || !inv->n_numa)
@@ -37,9 +21,23 @@ void discover_check_numa(const struct sysroot *root, const struct hw_inventory *
 		return;
 	}
 	nodes = numa_num_configured_nodes();
-	if (nodes != (int)inv->n_numa)
+	if (nodes != (int)inv->n_numa) {
 		strbuf_printf(out, "libnuma counts %d NUMA nodes, sysfs shows %zu", nodes,
 			      inv->n_numa);
-	else
-		check_distances(inv, out);
+		return;
+	}
+	for (size_t i = 0; i < inv->n_numa && !differs; i++) {
+		const struct hw_numa *a = &inv->numa[i];
+
+		for (size_t k = 0; a->distance && k < inv->n_numa && !differs; k++) {
+			int theirs = numa_distance(a->id, inv->numa[k].id);
+
+			differs = theirs != a->distance[k];
+			if (differs)
+				strbuf_printf(
+					out,
+					"libnuma says %d for the distance of NUMA nodes %d and %d, sysfs says %d",
+					theirs, a->id, inv->numa[k].id, a->distance[k]);
+		}
+	}
 }

@@ -59,7 +59,7 @@ static void be_silent(char *msg, ...)
 	(void)msg;
 }
 
-static char *look_up(struct pci_access *access, uint16_t vendor, uint16_t device)
+static char *find_name(struct pci_access *access, uint16_t vendor, uint16_t device)
 {
 	char name[256];
 	jmp_buf here;
@@ -94,7 +94,7 @@ char *discover_pci_name(const struct sysroot *root, uint16_t vendor, uint16_t de
 	access->debug = be_silent;
 	if (fd >= 0)
 		pci_set_name_list_path(access, path, 0);
-	name = look_up(access, vendor, device);
+	name = find_name(access, vendor, device);
 	pci_cleanup(access);
 	return name;
 }

@@ -47,28 +47,19 @@ static int by_id(const void *a, const void *b)
 }
 
 /* "10 21": one number for each node of the machine, in order. */
-static bool parse_distances(char *text, int *row, size_t n)
-{
-	char *save = NULL;
-	size_t i = 0;
-
-	for (char *word = strtok_r(text, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
-		if (i == n || str_to_int(word, &row[i]) < 0 || row[i] <= 0)
-			return false;
-		i++;
-	}
-	return i == n;
-}
-
 static const int *read_distances(struct scan *s, int node)
 {
-	char text[8192];
+	char text[8192], *save = NULL, *word;
 	int *row = arena_array(s->arena, s->n_numa, sizeof(*row));
 	int n = sysroot_read(s->root, text, sizeof(text), NODES "/node%d/distance", node);
+	size_t i = 0;
 
 	if (n == -ENOENT)
 		return NULL;
-	if (n >= 0 && parse_distances(text, row, s->n_numa))
+	word = n < 0 ? NULL : strtok_r(text, " \t", &save);
+	for (; word && i < s->n_numa && !str_to_int(word, &row[i]) && row[i] > 0; i++)
+		word = strtok_r(NULL, " \t", &save);
+	if (n >= 0 && !word && i == s->n_numa)
 		return row;
 	scan_note(s, "NUMA node %d: its distances are not %zu numbers; taken as unknown", node,
 		  s->n_numa);
@@ -154,16 +145,6 @@ bool scan_hypervisor(const struct scan *s)
 	       dmi_says_hypervisor(s->root);
 }
 
-/* "Iface Destination Gateway Flags RefCnt Use Metric Mask …", hexadecimal. */
-static bool is_default_route(const char *line, char name[64])
-{
-	unsigned destination, gateway, flags, mask;
-
-	return sscanf(line, "%63s %8x %8x %4x %*s %*s %*s %8x", name, &destination, &gateway,
-		      &flags, &mask) == 5 &&
-	       !destination && !mask && (flags & 1);
-}
-
 #define ROUTES_MAX (1 << 20)
 
 /* Piece by piece: few lines on most machines, many on a router. */
@@ -195,7 +176,12 @@ void scan_default_route(struct scan *s)
 	if (r < 0 || !text.len)
 		return;
 	for (char *line = strtok_r(text.s, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		if (!is_default_route(line, name))
+		unsigned destination, gateway, flags, mask;
+
+		/* "Iface Destination Gateway Flags RefCnt Use Metric Mask …", hexadecimal. */
+		if (sscanf(line, "%63s %8x %8x %4x %*s %*s %*s %8x", name, &destination, &gateway,
+			   &flags, &mask) != 5 ||
+		    destination || mask || !(flags & 1))
 			continue;
 		for (size_t i = 0; i < s->n_pci; i++) {
 			if (str_eq(s->pci[i].netdev, name))

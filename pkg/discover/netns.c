@@ -56,41 +56,15 @@ static int newest_first(const void *x, const void *y)
 	return strcmp(a->name, b->name);
 }
 
-static void list(DIR *dir, struct entries *ret)
-{
-	const struct dirent *d;
-	struct stat st;
-
-	while ((d = readdir(dir))) {
-		if (d->d_name[0] == '.' || fstatat(dirfd(dir), d->d_name, &st, 0) < 0 ||
-		    !S_ISREG(st.st_mode))
-			continue;
-		ret->v = xgrow(ret->v, &ret->cap, ret->n + 1, sizeof(*ret->v));
-		ret->v[ret->n++] = (struct entry) { xstrdup(d->d_name), st.st_mtim };
-	}
-	if (ret->n)
-		qsort(ret->v, ret->n, sizeof(*ret->v), newest_first);
-}
-
-static bool is_namespace(int fd)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) == 0 && fs.f_type == NSFS_MAGIC;
-}
-
-static bool is_same(int fd, const struct stat *own)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && st.st_dev == own->st_dev && st.st_ino == own->st_ino;
-}
-
 static bool enter(int dir, const char *name, const struct stat *own, struct netns_walk *walk)
 {
 	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct statfs fs;
+	struct stat st;
 
-	if (fd < 0 || !is_namespace(fd) || is_same(fd, own))
+	if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != NSFS_MAGIC)
+		return false;
+	if (fstat(fd, &st) == 0 && st.st_dev == own->st_dev && st.st_ino == own->st_ino)
 		return false;
 	if (setns(fd, CLONE_NEWNET) == 0) {
 		walk->n_entered++;
@@ -111,7 +85,8 @@ int netns_each(const char *path, bool (*fn)(void *arg, const char *name), void *
 {
 	_cleanup_(entries_done) struct entries entries = { NULL, 0, 0 };
 	DIR *opened = opendir(path);
-	struct stat own = { .st_ino = 0 };
+	struct stat own = { .st_ino = 0 }, st;
+	const struct dirent *d;
 
 	*ret = (struct netns_walk) { 0 };
 	if (!opened)
@@ -119,7 +94,15 @@ int netns_each(const char *path, bool (*fn)(void *arg, const char *name), void *
 	_cleanup_(close_dir) DIR *dir = opened;
 	if (stat(OWN, &own) < 0)
 		return -errno;
-	list(dir, &entries);
+	while ((d = readdir(dir))) {
+		if (d->d_name[0] == '.' || fstatat(dirfd(dir), d->d_name, &st, 0) < 0 ||
+		    !S_ISREG(st.st_mode))
+			continue;
+		entries.v = xgrow(entries.v, &entries.cap, entries.n + 1, sizeof(*entries.v));
+		entries.v[entries.n++] = (struct entry) { xstrdup(d->d_name), st.st_mtim };
+	}
+	if (entries.n)
+		qsort(entries.v, entries.n, sizeof(*entries.v), newest_first);
 	ret->n_files = entries.n;
 	for (size_t i = 0; i < entries.n; i++) {
 		if (enter(dirfd(dir), entries.v[i].name, &own, ret) && fn(arg, entries.v[i].name))

@@ -64,19 +64,6 @@ static bool find_uverbs(const struct dir *verbs, const struct names *names,
 	return false;
 }
 
-/* A function with one uverbs device without an ibdev file: there is no other it could be. */
-static void take_only_uverbs(const struct dir *verbs, const struct names *names,
-			     struct function_now *ret)
-{
-	char path[NAME_MAX + 8], text[80];
-
-	if (names->n != 1)
-		return;
-	snprintf(path, sizeof(path), "%s/ibdev", names->v[0]);
-	if (dir_read(verbs, path, text, sizeof(text)) == -ENOENT)
-		copy_text(ret->uverbs, sizeof(ret->uverbs), names->v[0]);
-}
-
 void find_class_uverbs(const struct sysroot *root, struct function_now *ret)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
@@ -90,29 +77,23 @@ static void read_uverbs(const struct sysroot *root, const struct dir *dev, struc
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
 	_cleanup_dir_ struct dir own = DIR_CLOSED;
+	char path[NAME_MAX + 8], text[80];
 
 	if (!dir_open(dev, "infiniband_verbs", &own) && names_of(&own, &names) >= 0 &&
-	    !find_uverbs(&own, &names, ret))
-		take_only_uverbs(&own, &names, ret);
+	    !find_uverbs(&own, &names, ret) && names.n == 1) {
+		/* The only one, without an ibdev file: there is no other it could be. */
+		snprintf(path, sizeof(path), "%s/ibdev", names.v[0]);
+		if (dir_read(&own, path, text, sizeof(text)) == -ENOENT)
+			copy_text(ret->uverbs, sizeof(ret->uverbs), names.v[0]);
+	}
 	if (!*ret->uverbs)
 		find_class_uverbs(root, ret);
-}
-
-static void read_rdma(const struct sysroot *root, const struct dir *dev, struct function_now *ret)
-{
-	_cleanup_names_ struct names names = NAMES_EMPTY;
-
-	if (names_below(dev, "infiniband", &names) >= 0 && names.n)
-		copy_text(ret->rdma, sizeof(ret->rdma), names.v[0]);
-	else
-		find_soft(root, dev, ret);
-	if (*ret->rdma)
-		read_uverbs(root, dev, ret);
 }
 
 int discover_function_now(const struct sysroot *root, struct bdf bdf, struct function_now *ret,
 			  struct err *err)
 {
+	_cleanup_names_ struct names rdmas = NAMES_EMPTY;
 	struct function_now now = { .driver = "" };
 	_cleanup_dir_ struct dir dev = DIR_CLOSED;
 	char path[64], addr[BDF_STRLEN], text[16];
@@ -127,7 +108,12 @@ int discover_function_now(const struct sysroot *root, struct bdf bdf, struct fun
 		now.driver[0] = '\0';
 	r = dir_link(&dev, "physfn", text, sizeof(text));
 	now.physfn = r >= 0 || r == -ENAMETOOLONG;
-	read_rdma(root, &dev, &now);
+	if (names_below(&dev, "infiniband", &rdmas) >= 0 && rdmas.n)
+		copy_text(now.rdma, sizeof(now.rdma), rdmas.v[0]);
+	else
+		find_soft(root, &dev, &now);
+	if (*now.rdma)
+		read_uverbs(root, &dev, &now);
 	*ret = now;
 	return 0;
 }
@@ -149,25 +135,6 @@ static int parse_gid(const char *text, uint8_t gid[16])
 			return -EINVAL;
 	}
 	return *text ? -EINVAL : 0;
-}
-
-static bool read_gid(const struct dir *port, int index, struct gid_entry *ret)
-{
-	static const uint8_t empty[16];
-	char name[48], text[64];
-
-	*ret = (struct gid_entry) { .index = index };
-	snprintf(name, sizeof(name), "gids/%d", index);
-	if (dir_read(port, name, text, sizeof(text)) < 0 || parse_gid(text, ret->gid) < 0 ||
-	    !memcmp(ret->gid, empty, sizeof(empty)))
-		return false;
-	snprintf(name, sizeof(name), "gid_attrs/types/%d", index);
-	if (dir_read(port, name, ret->type, sizeof(ret->type)) < 0)
-		ret->type[0] = '\0';
-	snprintf(name, sizeof(name), "gid_attrs/ndevs/%d", index);
-	if (dir_read(port, name, ret->ndev, sizeof(ret->ndev)) < 0)
-		ret->ndev[0] = '\0';
-	return true;
 }
 
 /* Numbers that are names in a directory, sorted; a heap array. */
@@ -201,12 +168,28 @@ static int open_port(const struct sysroot *root, const char *rdma, int port, cha
 static void read_gids(const struct dir *port, struct gid_entry ret[GID_TABLE_MAX], size_t *ret_n,
 		      int *ret_len)
 {
+	static const uint8_t empty[16];
 	_cleanup_free_ int *indices = NULL;
+	char name[48], text[64];
 	size_t n, found = 0;
 
 	indices = numbers_below(port, "gids", &n);
-	for (size_t i = 0; i < n && found < GID_TABLE_MAX; i++)
-		found += read_gid(port, indices[i], &ret[found]);
+	for (size_t i = 0; i < n && found < GID_TABLE_MAX; i++) {
+		struct gid_entry *gid = &ret[found];
+
+		*gid = (struct gid_entry) { .index = indices[i] };
+		snprintf(name, sizeof(name), "gids/%d", indices[i]);
+		if (dir_read(port, name, text, sizeof(text)) < 0 || parse_gid(text, gid->gid) < 0 ||
+		    !memcmp(gid->gid, empty, sizeof(empty)))
+			continue;
+		snprintf(name, sizeof(name), "gid_attrs/types/%d", indices[i]);
+		if (dir_read(port, name, gid->type, sizeof(gid->type)) < 0)
+			gid->type[0] = '\0';
+		snprintf(name, sizeof(name), "gid_attrs/ndevs/%d", indices[i]);
+		if (dir_read(port, name, gid->ndev, sizeof(gid->ndev)) < 0)
+			gid->ndev[0] = '\0';
+		found++;
+	}
 	*ret_n = found;
 	*ret_len = n ? indices[n - 1] + 1 : 0;
 }

@@ -96,15 +96,6 @@ static int read_kind(struct function *fn, struct err *err)
 	return r;
 }
 
-static int read_vendor(struct function *fn, struct err *err)
-{
-	uint32_t vendor = 0;
-	int r = read_id(fn, "vendor", UINT16_MAX, &vendor, err);
-
-	fn->rec.vendor = (uint16_t)vendor;
-	return r;
-}
-
 static uint16_t read_sub_id(struct function *fn, const char *name)
 {
 	struct err err = { 0 };
@@ -147,33 +138,6 @@ static void read_numa(struct function *fn)
 			bdf_format(fn->rec.bdf, addr), node);
 }
 
-/* Name at the end of a link such as driver; NULL without one. */
-static const char *read_link_name(struct function *fn, const char *name)
-{
-	char text[NAME_MAX + 1], addr[BDF_STRLEN];
-	int r = dir_link_name(&fn->dir, name, text, sizeof(text));
-
-	if (!r && *text)
-		return arena_strdup(fn->s->arena, text);
-	if (r != -ENOENT)
-		scan_note(fn->s, "%s: %s is not a link to a name; taken as absent",
-			  bdf_format(fn->rec.bdf, addr), name);
-	return NULL;
-}
-
-/* The kernel makes both links at once: a function that its PF named needs no look at physfn. */
-static void take_from_pf(struct function *fn)
-{
-	const struct vf_link *link = scan_vf_link(fn->s, fn->rec.bdf);
-
-	if (!link)
-		return;
-	fn->rec.is_vf = true;
-	fn->beside = link->beside;
-	fn->pf = link->pf;
-	fn->place.pf = fn->s->pci[link->pf].bdf;
-}
-
 static void read_physfn(struct function *fn)
 {
 	char text[BDF_STRLEN + 1], addr[BDF_STRLEN];
@@ -208,33 +172,25 @@ static const char *pick_netdev(const struct function *fn, const struct names *na
 	return names->v[0];
 }
 
-/* "0" or "1"; the kernel answers EINVAL while the interface is switched off, and a capture of that
- * is empty.
- */
-static int read_carrier(const struct dir *dev, const char *path)
-{
-	char text[8];
-	int n = dir_read(dev, path, text, sizeof(text));
-
-	if (n == -EINVAL || n == 0)
-		return 0;
-	if (n < 0)
-		return -1;
-	return str_eq(text, "1") ? 1 : str_eq(text, "0") ? 0 : -1;
-}
-
 static void read_netdev(struct function *fn)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
-	char path[NAME_MAX + 32];
+	char path[NAME_MAX + 32], text[8];
+	int n;
 
 	if (scan_class_names(fn->s, CLASS_NET, &fn->dir, fn->rec.bdf, &names) < 0 || !names.n)
 		return;
 	fn->rec.netdev = arena_strdup(fn->s->arena, pick_netdev(fn, &names));
 	if (fn->rec.is_vf)
 		return;
+	/* "0" or "1"; the kernel answers EINVAL while the interface is switched off, and a capture
+	 * of that is empty. */
 	snprintf(path, sizeof(path), "net/%s/carrier", fn->rec.netdev);
-	fn->rec.carrier = read_carrier(&fn->dir, path);
+	n = dir_read(&fn->dir, path, text, sizeof(text));
+	if (n == -EINVAL || n == 0 || (n > 0 && str_eq(text, "0")))
+		fn->rec.carrier = 0;
+	else
+		fn->rec.carrier = n > 0 && str_eq(text, "1") ? 1 : -1;
 	snprintf(path, sizeof(path), "net/%s/type", fn->rec.netdev);
 	fn->rec.net_type = scan_int(fn->s, &fn->dir, path, UINT16_MAX, 0);
 }
@@ -260,34 +216,29 @@ static int read_width(struct function *fn, const char *name)
 	return width <= 32 ? width : 0;
 }
 
-/* Without a readable count the virtfn links count. */
-static void read_sriov(struct function *fn)
+/* What a VF shares with its PF, or has none of: read for the others only. */
+static void read_physical(struct function *fn)
 {
 	size_t before = fn->s->n_vf;
 
+	fn->rec.link_mts = read_speed(fn, "current_link_speed");
+	fn->rec.link_width = read_width(fn, "current_link_width");
+	fn->rec.link_mts_max = read_speed(fn, "max_link_speed");
+	fn->rec.link_width_max = read_width(fn, "max_link_width");
+	if (is_bridge(&fn->rec)) {
+		read_subsystem(fn);
+		fn->rec.acs_ctrl = acs_control(&fn->dir);
+		return;
+	}
 	fn->rec.sriov_total = scan_int(fn->s, &fn->dir, "sriov_totalvfs", UINT16_MAX, 0);
 	if (!fn->rec.sriov_total)
 		return;
 	fn->place.offset = scan_int(fn->s, &fn->dir, "sriov_offset", UINT16_MAX, -1);
 	fn->place.stride = scan_int(fn->s, &fn->dir, "sriov_stride", UINT16_MAX, -1);
 	scan_virtfns(fn->s, &fn->dir, fn->rec.bdf, fn->index, &fn->place);
+	/* Without a readable count the virtfn links count. */
 	fn->rec.sriov_num =
 		scan_int(fn->s, &fn->dir, "sriov_numvfs", UINT16_MAX, (int)(fn->s->n_vf - before));
-}
-
-/* What a VF shares with its PF, or has none of: read for the others only. */
-static void read_physical(struct function *fn)
-{
-	fn->rec.link_mts = read_speed(fn, "current_link_speed");
-	fn->rec.link_width = read_width(fn, "current_link_width");
-	fn->rec.link_mts_max = read_speed(fn, "max_link_speed");
-	fn->rec.link_width_max = read_width(fn, "max_link_width");
-	if (!is_bridge(&fn->rec)) {
-		read_sriov(fn);
-		return;
-	}
-	read_subsystem(fn);
-	fn->rec.acs_ctrl = acs_control(&fn->dir);
 }
 
 /*
@@ -296,7 +247,9 @@ static void read_physical(struct function *fn)
  */
 static int read_function(struct function *fn, struct err *err)
 {
+	char driver[NAME_MAX + 1], addr[BDF_STRLEN];
 	bool named = fn->rec.is_vf;
+	uint32_t vendor = 0;
 	int r = named ? 0 : read_kind(fn, err);
 
 	if (r < 0)
@@ -304,57 +257,42 @@ static int read_function(struct function *fn, struct err *err)
 	if (!named)
 		read_physfn(fn);
 	read_numa(fn);
-	fn->rec.driver = read_link_name(fn, "driver");
+	r = dir_link_name(&fn->dir, "driver", driver, sizeof(driver));
+	if (!r && *driver)
+		fn->rec.driver = arena_strdup(fn->s->arena, driver);
+	else if (r != -ENOENT)
+		scan_note(fn->s, "%s: driver is not a link to a name; taken as absent",
+			  bdf_format(fn->rec.bdf, addr));
 	if (!fn->rec.is_vf)
 		read_physical(fn);
 	if (!is_bridge(&fn->rec)) {
 		read_netdev(fn);
 		scan_function_rdma(fn->s, &fn->dir, &fn->rec, fn->index, fn->pf, fn->place.path);
 	}
-	if (named)
-		r = read_kind(fn, err);
-	return r < 0 || (named && fn->told) ? r : read_vendor(fn, err);
-}
-
-static void commit(struct function *fn)
-{
-	struct scan *s = fn->s;
-	size_t gpus = s->n_gpu;
-
-	scan_function_gpu(s, &fn->dir, &fn->rec, fn->index);
-	if (s->n_gpu > gpus)
-		read_subsystem(fn);
-	s->pci = xgrow(s->pci, &s->cap_pci, s->n_pci + 1, sizeof(*s->pci));
-	s->place = xgrow(s->place, &s->cap_place, s->n_pci + 1, sizeof(*s->place));
-	s->place[s->n_pci] = fn->place;
-	s->pci[s->n_pci++] = fn->rec;
-}
-
-/* The text of a link beside the PF's, which need not be read. */
-static const char *way_beside_pf(const struct function *fn)
-{
-	char addr[BDF_STRLEN];
-	const char *pf = fn->beside ? fn->s->place[fn->pf].path : NULL;
-	const char *slash = pf ? strrchr(pf, '/') : NULL;
-
-	return slash ? arena_printf(fn->s->arena, "%.*s/%s", (int)(slash - pf), pf,
-				    bdf_format(fn->rec.bdf, addr))
-		     : NULL;
+	r = named ? read_kind(fn, err) : 0;
+	if (r < 0 || (named && fn->told))
+		return r;
+	r = read_id(fn, "vendor", UINT16_MAX, &vendor, err);
+	fn->rec.vendor = (uint16_t)vendor;
+	return r;
 }
 
 /* The link's text; it must end in the name of its entry. A plain directory (a tree made by hand)
  * has none. */
-static int read_way(struct function *fn, const struct dir *devices, const char *name,
-		    struct err *err)
+static int read_path(struct function *fn, const struct dir *devices, const char *name,
+		     struct err *err)
 {
-	char text[PATH_MAX];
-	const char *last;
+	const char *pf = fn->beside ? fn->s->place[fn->pf].path : NULL;
+	const char *last = pf ? strrchr(pf, '/') : NULL;
+	char text[PATH_MAX], addr[BDF_STRLEN];
 	struct bdf end;
 	int n;
 
-	fn->place.path = way_beside_pf(fn);
-	if (fn->place.path)
+	if (last) { /* beside the PF's, so that it need not be read */
+		fn->place.path = arena_printf(fn->s->arena, "%.*s/%s", (int)(last - pf), pf,
+					      bdf_format(fn->rec.bdf, addr));
 		return 0;
+	}
 	n = dir_link(devices, name, text, sizeof(text));
 	if (n == -EINVAL)
 		return 0;
@@ -372,7 +310,7 @@ static int open_function(struct function *fn, const struct dir *devices, const c
 			 struct err *err)
 {
 	char path[PATH_MAX];
-	int r = read_way(fn, devices, name, err);
+	int r = read_path(fn, devices, name, err);
 
 	if (r < 0)
 		return r;
@@ -389,17 +327,6 @@ static int open_function(struct function *fn, const struct dir *devices, const c
 	fn->dir.up = devices;
 	fn->dir.name = name;
 	return 0;
-}
-
-static void forget_vfs(struct scan *s, int pf)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < s->n_vf; i++) {
-		if (s->vf[i].pf != pf)
-			s->vf[n++] = s->vf[i];
-	}
-	s->n_vf = n;
 }
 
 /* The machine has no say in these: another scan may see what this one does not. */
@@ -419,20 +346,38 @@ static int scan_function(struct scan *s, const struct dir *devices, const char *
 		.index = (int)s->n_pci,
 		.pf = -1,
 	};
-	size_t n_rdma = s->n_rdma, n_notes = s->n_notes;
+	/* The kernel makes both links at once: a function that its PF named needs no look at
+	 * physfn. */
+	const struct vf_link *link = scan_vf_link(s, bdf);
+	size_t n_rdma = s->n_rdma, n_notes = s->n_notes, n_gpu = s->n_gpu, n_vf = 0;
 	struct err err = { 0 };
 	int r;
 
-	take_from_pf(&fn);
+	if (link) {
+		fn.rec.is_vf = true;
+		fn.beside = link->beside;
+		fn.pf = link->pf;
+		fn.place.pf = s->pci[link->pf].bdf;
+	}
 	r = open_function(&fn, devices, name, &err);
 	if (r >= 0)
 		r = read_function(&fn, &err);
 	if (r >= 0) {
-		commit(&fn);
+		scan_function_gpu(s, &fn.dir, &fn.rec, fn.index);
+		if (s->n_gpu > n_gpu)
+			read_subsystem(&fn);
+		s->pci = xgrow(s->pci, &s->cap_pci, s->n_pci + 1, sizeof(*s->pci));
+		s->place = xgrow(s->place, &s->cap_place, s->n_pci + 1, sizeof(*s->place));
+		s->place[s->n_pci] = fn.place;
+		s->pci[s->n_pci++] = fn.rec;
 	} else {
 		/* Nothing of it remains but one sentence. */
 		s->n_rdma = n_rdma;
-		forget_vfs(s, fn.index);
+		for (size_t i = 0; i < s->n_vf; i++) {
+			if (s->vf[i].pf != fn.index)
+				s->vf[n_vf++] = s->vf[i];
+		}
+		s->n_vf = n_vf;
 		s->n_notes = n_notes;
 		scan_note(s, "%s; device skipped", err.msg);
 	}
@@ -460,29 +405,13 @@ static int by_address(const void *a, const void *b)
 	return c ? c : strcmp(ea->name, eb->name);
 }
 
-/* Entries that are addresses, in order of address; the others get a sentence. */
-static size_t sort_entries(struct scan *s, const struct names *names, struct entry *ret)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < names->n; i++) {
-		if (!bdf_parse(names->v[i], &ret[n].bdf))
-			ret[n++].name = names->v[i];
-		else
-			scan_note(s, DEVICES ": '%.40s' is not a PCI address; skipped",
-				  names->v[i]);
-	}
-	qsort(ret, n, sizeof(*ret), by_address);
-	return n;
-}
-
 int scan_pci(struct scan *s, struct err *err)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
 	_cleanup_free_ struct entry *entries = NULL;
 	_cleanup_dir_ struct dir devices = DIR_CLOSED;
 	int r = dir_open_path(s->root, DEVICES, &devices);
-	size_t n;
+	size_t n = 0;
 
 	if (r >= 0)
 		r = names_of(&devices, &names);
@@ -491,7 +420,13 @@ int scan_pci(struct scan *s, struct err *err)
 	if (r < 0 && r != -ENOENT)
 		scan_note(s, DEVICES " cannot be read: %s", strerror(-r));
 	entries = xcalloc(names.n, sizeof(*entries));
-	n = sort_entries(s, &names, entries);
+	for (size_t i = 0; i < names.n; i++) {
+		if (!bdf_parse(names.v[i], &entries[n].bdf))
+			entries[n++].name = names.v[i];
+		else
+			scan_note(s, DEVICES ": '%.40s' is not a PCI address; skipped", names.v[i]);
+	}
+	qsort(entries, n, sizeof(*entries), by_address);
 	r = 0;
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		if (i && !bdf_cmp(entries[i - 1].bdf, entries[i].bdf))

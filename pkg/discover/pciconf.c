@@ -32,21 +32,6 @@ static uint32_t dword_at(const uint8_t *bytes, unsigned at)
 	return le32toh(v);
 }
 
-/* false: the capability is cut before its control word ends. */
-static bool take_pcie(struct pci_conf *c, const uint8_t *bytes, size_t n, unsigned at)
-{
-	if (at + PCI_EXP_DEVSTA > n)
-		return false;
-	c->flags = word_at(bytes, at + PCI_EXP_FLAGS);
-	c->devcap = dword_at(bytes, at + PCI_EXP_DEVCAP);
-	c->devctl = word_at(bytes, at + PCI_EXP_DEVCTL);
-	if ((c->flags & PCI_EXP_FLAGS_VERS) >= 2 && at + PCI_EXP_DEVSTA2 <= n) {
-		c->devcap2 = word_at(bytes, at + PCI_EXP_DEVCAP2);
-		c->devctl2 = word_at(bytes, at + PCI_EXP_DEVCTL2);
-	}
-	return true;
-}
-
 static enum pci_conf_state read_classic(struct pci_conf *c, int fd)
 {
 	uint8_t bytes[CLASSIC] = { 0 };
@@ -66,8 +51,17 @@ static enum pci_conf_state read_classic(struct pci_conf *c, int fd)
 			return n == OPEN_TO_ALL ? PCI_CONF_SHORT : PCI_CONF_BROKEN;
 		if (at < OPEN_TO_ALL || i == MAX_CAPS)
 			return PCI_CONF_BROKEN;
-		if (bytes[at] == PCI_CAP_ID_EXP && !take_pcie(c, bytes, (size_t)n, at))
-			return PCI_CONF_BROKEN;
+		if (bytes[at] != PCI_CAP_ID_EXP)
+			continue;
+		if (at + PCI_EXP_DEVSTA > (size_t)n)
+			return PCI_CONF_BROKEN; /* cut before its control word ends */
+		c->flags = word_at(bytes, at + PCI_EXP_FLAGS);
+		c->devcap = dword_at(bytes, at + PCI_EXP_DEVCAP);
+		c->devctl = word_at(bytes, at + PCI_EXP_DEVCTL);
+		if ((c->flags & PCI_EXP_FLAGS_VERS) >= 2 && at + PCI_EXP_DEVSTA2 <= (size_t)n) {
+			c->devcap2 = word_at(bytes, at + PCI_EXP_DEVCAP2);
+			c->devctl2 = word_at(bytes, at + PCI_EXP_DEVCTL2);
+		}
 	}
 	return PCI_CONF_READ;
 }
@@ -82,40 +76,32 @@ static ssize_t read_dword(int fd, int at, uint32_t *ret)
 	return n;
 }
 
-/* Capability and control word stand in one dword. */
-static bool take_extended(struct pci_conf *c, int fd, int at, unsigned id)
-{
-	uint32_t v;
-
-	if (id != PCI_EXT_CAP_ID_ACS && id != PCI_EXT_CAP_ID_ATS)
-		return true;
-	if (read_dword(fd, at + PCI_ACS_CAP, &v) != sizeof(v))
-		return false;
-	if (id == PCI_EXT_CAP_ID_ACS) {
-		c->has_acs = true;
-		c->acs_cap = (uint16_t)v;
-		c->acs_ctrl = (uint16_t)(v >> 16);
-	} else {
-		c->has_ats = true;
-		c->ats_cap = (uint16_t)v;
-		c->ats_ctrl = (uint16_t)(v >> 16);
-	}
-	return true;
-}
-
 static enum pci_conf_state read_extended(struct pci_conf *c, int fd)
 {
 	int at = FIRST_EXT_CAP;
 
 	for (int i = 0; i < MAX_EXT_CAPS && at >= FIRST_EXT_CAP; i++) {
-		uint32_t head;
+		uint32_t head, v;
 		ssize_t n = read_dword(fd, at, &head);
+		unsigned id = PCI_EXT_CAP_ID(head);
 
 		if (n <= 0 && at == FIRST_EXT_CAP)
 			return PCI_CONF_SHORT;
-		if (n != sizeof(head) || head == UINT32_MAX ||
-		    !take_extended(c, fd, at, PCI_EXT_CAP_ID(head)))
+		if (n != sizeof(head) || head == UINT32_MAX)
 			return PCI_CONF_BROKEN;
+		/* Capability and control word stand in one dword. */
+		if ((id == PCI_EXT_CAP_ID_ACS || id == PCI_EXT_CAP_ID_ATS) &&
+		    read_dword(fd, at + PCI_ACS_CAP, &v) != sizeof(v))
+			return PCI_CONF_BROKEN;
+		if (id == PCI_EXT_CAP_ID_ACS) {
+			c->has_acs = true;
+			c->acs_cap = (uint16_t)v;
+			c->acs_ctrl = (uint16_t)(v >> 16);
+		} else if (id == PCI_EXT_CAP_ID_ATS) {
+			c->has_ats = true;
+			c->ats_cap = (uint16_t)v;
+			c->ats_ctrl = (uint16_t)(v >> 16);
+		}
 		at = (int)PCI_EXT_CAP_NEXT(head);
 		if (!at)
 			return PCI_CONF_READ;
@@ -160,8 +146,8 @@ static unsigned put_extended(uint8_t *bytes, unsigned at, unsigned id, uint16_t 
 	return at + 8;
 }
 
-void pci_conf_excerpt(const struct pci_conf *c, uint16_t vendor, uint16_t device,
-		      struct strbuf *out)
+void discover_pci_conf_excerpt(const struct pci_conf *c, uint16_t vendor, uint16_t device,
+			       struct strbuf *out)
 {
 	uint8_t bytes[FIRST_EXT_CAP + 16] = { 0 };
 	unsigned end = FIRST_EXT_CAP;

@@ -34,7 +34,7 @@ struct pci_conf {
 struct pci_conf discover_pci_conf(const struct sysroot *root, const char *path);
 /* A configuration space that says the same and nothing else, for a snapshot; nothing when there is
  * nothing to say. */
-void pci_conf_excerpt(const struct pci_conf *conf, uint16_t vendor, uint16_t device,
-		      struct strbuf *out);
+void discover_pci_conf_excerpt(const struct pci_conf *conf, uint16_t vendor, uint16_t device,
+			       struct strbuf *out);
 
 #endif

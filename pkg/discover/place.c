@@ -20,45 +20,37 @@ static bool parse_root(const char *component, struct bdf *ret)
 	return n > 0 && (size_t)n < sizeof(text) && !bdf_parse(text, ret);
 }
 
+#define MAX_ABOVE 64
+
 /*
  * ../../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2: every address but the last is a bridge
  * above. VMD puts a second root complex below a function ("…/0000:80:05.5/pci10000:00/…"); the
  * first one is where it hangs.
  */
-static void read_components(struct scan *s, int i, char *path, struct bdf *above, int max,
-			    int *ret_n)
+static void read_paths(struct scan *s, int *chain)
 {
-	struct hw_pci *f = &s->pci[i];
-	char *save = NULL;
-	struct bdf bdf;
-
-	*ret_n = 0;
-	for (char *c = strtok_r(path, "/", &save); c; c = strtok_r(NULL, "/", &save)) {
-		if (parse_root(c, &bdf) && !f->has_root) {
-			f->has_root = true;
-			f->root_domain = bdf.domain;
-			f->root_bus = bdf.bus;
-		} else if (!bdf_parse(c, &bdf) && *ret_n < max) {
-			above[(*ret_n)++] = bdf;
-		}
-		if (str_starts(c, "VMBUS") || str_starts(c, "MSFT1000"))
-			s->is_virtual = true;
-	}
-}
-
-#define MAX_ABOVE 64
-
-static void read_ways(struct scan *s, int *chain)
-{
-	struct bdf above[MAX_ABOVE];
+	struct bdf above[MAX_ABOVE], bdf;
 	char path[PATH_MAX];
-	int n;
 
 	for (size_t i = 0; i < s->n_pci; i++) {
+		struct hw_pci *f = &s->pci[i];
+		char *save = NULL;
+		int n = 0;
+
 		if (!s->place[i].path)
 			continue;
 		snprintf(path, sizeof(path), "%s", s->place[i].path);
-		read_components(s, (int)i, path, above, MAX_ABOVE, &n);
+		for (char *c = strtok_r(path, "/", &save); c; c = strtok_r(NULL, "/", &save)) {
+			if (parse_root(c, &bdf) && !f->has_root) {
+				f->has_root = true;
+				f->root_domain = bdf.domain;
+				f->root_bus = bdf.bus;
+			} else if (!bdf_parse(c, &bdf) && n < MAX_ABOVE) {
+				above[n++] = bdf;
+			}
+			if (str_starts(c, "VMBUS") || str_starts(c, "MSFT1000"))
+				s->is_virtual = true;
+		}
 		s->place[i].depth = n;
 		/* The nearest that was not skipped; the last address is the function itself. */
 		chain[i] = -1;
@@ -79,31 +71,12 @@ static void set_parents(struct scan *s, const int *chain)
 		if (up >= 0 && s->place[up].depth >= s->place[i].depth) {
 			scan_note(
 				s,
-				"%s: claims to be below %s, whose own path says otherwise; taken as on the "
-				"root bus",
+				"%s: claims to be below %s, whose own path says otherwise; taken as on the root bus",
 				bdf_format(s->pci[i].bdf, a), bdf_format(s->pci[up].bdf, b));
 			up = -1;
 		}
 		s->pci[i].parent = up;
 	}
-}
-
-static void set_physfn(struct scan *s, int i)
-{
-	struct hw_pci *f = &s->pci[i];
-	char a[BDF_STRLEN], b[BDF_STRLEN];
-	int pf = scan_find(s, s->place[i].pf);
-
-	if (!bdf_cmp(s->place[i].pf, f->bdf))
-		return; /* the link named nothing; that has its note */
-	bdf_format(f->bdf, a);
-	bdf_format(s->place[i].pf, b);
-	if (pf < 0)
-		scan_note(s, "%s: its PF %s is not there", a, b);
-	else if (s->pci[pf].is_vf)
-		scan_note(s, "%s: its PF %s is a VF itself; its PF is taken as unknown", a, b);
-	else
-		f->physfn = pf;
 }
 
 /* The kernel keeps both links; a PF's virtfnN is as good a witness as the VF's physfn. */
@@ -149,11 +122,24 @@ static int index_by_address(const struct hw_pci *pf, const struct place *place, 
 
 static void set_vfs(struct scan *s)
 {
-	char addr[BDF_STRLEN];
+	char addr[BDF_STRLEN], pf_addr[BDF_STRLEN];
 
 	for (size_t i = 0; i < s->n_pci; i++) {
-		if (s->pci[i].is_vf)
-			set_physfn(s, (int)i);
+		struct hw_pci *f = &s->pci[i];
+		int pf;
+
+		if (!f->is_vf || !bdf_cmp(s->place[i].pf, f->bdf))
+			continue; /* where the link named nothing, that has its note */
+		pf = scan_find(s, s->place[i].pf);
+		bdf_format(f->bdf, addr);
+		bdf_format(s->place[i].pf, pf_addr);
+		if (pf < 0)
+			scan_note(s, "%s: its PF %s is not there", addr, pf_addr);
+		else if (s->pci[pf].is_vf)
+			scan_note(s, "%s: its PF %s is a VF itself; its PF is taken as unknown",
+				  addr, pf_addr);
+		else
+			f->physfn = pf;
 	}
 	for (size_t i = 0; i < s->n_vf; i++)
 		set_by_virtfn(s, &s->vf[i]);
@@ -177,8 +163,13 @@ static int node_above(const struct scan *s, int i)
 	return i < 0 ? -1 : s->place[i].numa;
 }
 
-static void set_numa(struct scan *s)
+void scan_place(struct scan *s)
 {
+	_cleanup_free_ int *chain = xcalloc(s->n_pci, sizeof(*chain));
+
+	read_paths(s, chain);
+	set_parents(s, chain);
+	set_vfs(s);
 	for (size_t i = 0; i < s->n_pci; i++) {
 		struct hw_pci *f = &s->pci[i];
 
@@ -189,14 +180,4 @@ static void set_numa(struct scan *s)
 			f->numa = node_above(s, (int)i);
 		f->numa_above = f->numa >= 0 && s->place[i].numa < 0;
 	}
-}
-
-void scan_place(struct scan *s)
-{
-	_cleanup_free_ int *chain = xcalloc(s->n_pci, sizeof(*chain));
-
-	read_ways(s, chain);
-	set_parents(s, chain);
-	set_vfs(s);
-	set_numa(s);
 }

@@ -54,21 +54,6 @@ static int read_file(struct scan *s, const struct dir *sriov, int index,
 	return -EINVAL;
 }
 
-/* driver: of the PF; NULL: unknown. */
-static bool read_limit(struct scan *s, const struct dir *sriov, const struct hw_driver *driver,
-		       int index, int *ret)
-{
-	int rate, r = -ENOENT;
-
-	for (size_t i = 0; r == -ENOENT && i < hw_rate_files_n; i++) {
-		if (!driver || !driver->rate || driver->rate == &hw_rate_files[i])
-			r = read_file(s, sriov, index, &hw_rate_files[i], &rate);
-	}
-	if (r == 0)
-		*ret = rate;
-	return r != -ENOENT;
-}
-
 /* The first VF of the PF behind `after`; NULL: no more. */
 static struct hw_pci *next_vf(struct scan *s, int pf, struct hw_pci *after)
 {
@@ -90,8 +75,17 @@ static bool take_files(struct scan *s, int pf)
 	snprintf(path, sizeof(path), DEVICES "/%s/sriov", bdf_format(s->pci[pf].bdf, addr));
 	if (dir_open_path(s->root, path, &sriov) < 0)
 		return false;
-	for (struct hw_pci *vf = next_vf(s, pf, NULL); vf; vf = next_vf(s, pf, vf))
-		told |= read_limit(s, &sriov, driver, vf->vf_index, &vf->rate_mbps);
+	for (struct hw_pci *vf = next_vf(s, pf, NULL); vf; vf = next_vf(s, pf, vf)) {
+		int rate, r = -ENOENT;
+
+		for (size_t i = 0; r == -ENOENT && i < hw_rate_files_n; i++) {
+			if (!driver || !driver->rate || driver->rate == &hw_rate_files[i])
+				r = read_file(s, &sriov, vf->vf_index, &hw_rate_files[i], &rate);
+		}
+		if (r == 0)
+			vf->rate_mbps = rate;
+		told |= r != -ENOENT;
+	}
 	return told;
 }
 

@@ -50,56 +50,40 @@ static enum hw_link read_link_layer(struct scan *s, const struct port_source *sr
 	return HW_LINK_UNKNOWN;
 }
 
-/* "400 Gb/sec (4X NDR)" */
-static int read_rate(struct scan *s, const struct port_source *src, int port)
+static bool has_folder(const struct dir *dir, const char *path)
 {
-	char text[64], path[MAX_PATH];
-	int mbps = 0;
+	_cleanup_close_ int fd = dir_openat(dir, path, O_PATH | O_DIRECTORY);
 
-	if (src->shared && src->shared->rate_mbps)
-		return src->shared->rate_mbps;
-	port_file(src, port, "rate", path);
-	if (dir_read(src->dir, path, text, sizeof(text)) < 0)
-		return 0;
-	if (parse_thousandths(text, "Gb/sec", &mbps) < 0)
-		scan_note_value(s, src->dir, path, text);
-	return mbps;
-}
-
-static const char *read_phys_state(struct scan *s, const struct port_source *src, int port)
-{
-	const char *word = NULL;
-	char path[MAX_PATH];
-
-	if (src->shared && src->shared->phys_state)
-		return src->shared->phys_state;
-	port_file(src, port, "phys_state", path);
-	scan_word(s, src->dir, path, &word);
-	return word;
-}
-
-static bool has_port(const struct port_source *src, int port)
-{
-	_cleanup_close_ int fd = -1;
-	char path[MAX_PATH];
-
-	port_file(src, port, "", path);
-	fd = dir_openat(src->dir, path, O_PATH | O_DIRECTORY);
 	return fd >= 0;
 }
 
 static bool read_port(struct scan *s, const struct port_source *src, int number,
 		      struct hw_port *ret)
 {
-	char path[MAX_PATH];
+	static const struct hw_port none = { .number = 0 };
+	const struct hw_port *shared = src->shared ? src->shared : &none;
+	char path[MAX_PATH], text[64];
 
-	*ret = (struct hw_port) { .number = number };
+	*ret = (struct hw_port) { .number = number,
+				  .phys_state = shared->phys_state,
+				  .rate_mbps = shared->rate_mbps };
 	port_file(src, number, "state", path);
-	if (scan_word(s, src->dir, path, &ret->state) == -ENOENT && !has_port(src, number))
-		return false;
-	ret->phys_state = read_phys_state(s, src, number);
+	if (scan_word(s, src->dir, path, &ret->state) == -ENOENT) {
+		port_file(src, number, "", path);
+		if (!has_folder(src->dir, path))
+			return false;
+	}
+	if (!ret->phys_state) {
+		port_file(src, number, "phys_state", path);
+		scan_word(s, src->dir, path, &ret->phys_state);
+	}
 	ret->link = read_link_layer(s, src, number);
-	ret->rate_mbps = read_rate(s, src, number);
+	if (ret->rate_mbps)
+		return true;
+	port_file(src, number, "rate", path); /* "400 Gb/sec (4X NDR)" */
+	if (dir_read(src->dir, path, text, sizeof(text)) >= 0 &&
+	    parse_thousandths(text, "Gb/sec", &ret->rate_mbps) < 0)
+		scan_note_value(s, src->dir, path, text);
 	return true;
 }
 
@@ -177,52 +161,35 @@ static void read_function_uverbs(struct scan *s, const struct dir *dev, struct b
 	}
 }
 
-/* The port of a PF that has just one. */
-static const struct hw_port *single_port(const struct scan *s, int pf)
-{
-	struct hw_inventory view = { .rdma = s->rdma, .n_rdma = s->n_rdma };
-	int i = hw_find_rdma(&view, pf);
-
-	return i >= 0 && s->rdma[i].n_ports == 1 ? s->rdma[i].ports : NULL;
-}
-
-static bool has_rdma_folder(const struct dir *dev, const char *name)
-{
-	_cleanup_close_ int fd = -1;
-	char path[MAX_PATH];
-
-	snprintf(path, sizeof(path), "infiniband/%s", name);
-	fd = dir_openat(dev, path, O_PATH | O_DIRECTORY);
-	return fd >= 0;
-}
-
-/* "../../../devices/pci0000:00/…" seen from sys/bus/pci/devices, as seen from sys. */
-static const char *below_sys(const char *way)
-{
-	static const char up[] = "../../../";
-
-	return way && str_starts(way, up) ? way + sizeof(up) - 1 : NULL;
-}
+/* A link has "../../../devices/pci0000:00/…" seen from sys/bus/pci/devices, a record as seen from
+ * sys. */
+#define UP_TO_SYS "../../../"
 
 void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci,
-			int pf, const char *way)
+			int pf, const char *device_link)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
-	struct port_source src = { .dir = dev, .shared = single_port(s, pf) };
+	const struct hw_inventory view = { .rdma = s->rdma, .n_rdma = s->n_rdma };
+	struct port_source src = { .dir = dev };
+	int pf_rdma = hw_find_rdma(&view, pf);
 	size_t first = s->n_rdma;
 	char prefix[NAME_MAX + 16];
 
+	/* The port of a PF that has just one. */
+	if (pf_rdma >= 0 && s->rdma[pf_rdma].n_ports == 1)
+		src.shared = s->rdma[pf_rdma].ports;
 	if (scan_class_names(s, CLASS_RDMA, dev, f->bdf, &names) < 0)
 		return;
 	for (size_t i = 0; i < names.n; i++) {
 		struct hw_rdma *rec = add_rdma(s, names.v[i], pci);
 
 		rec->netdev = f->netdev;
-		rec->dir = below_sys(way);
+		if (device_link && str_starts(device_link, UP_TO_SYS))
+			rec->dir = device_link + strlen(UP_TO_SYS);
 		snprintf(prefix, sizeof(prefix), "infiniband/%s/", names.v[i]);
 		src.prefix = prefix;
 		read_ports(s, &src, rec);
-		if (!rec->n_ports && !has_rdma_folder(dev, names.v[i]))
+		if (!rec->n_ports && !has_folder(dev, prefix))
 			s->n_rdma--; /* gone since its class was listed */
 	}
 	read_function_uverbs(s, dev, f->bdf, s->rdma + first, s->n_rdma - first);
@@ -237,48 +204,28 @@ int rdma_soft_netdev(const struct sysroot *root, const char *rdma, char *buf, si
 	return n > 0 && is_file_name(buf) ? 0 : -ENOENT;
 }
 
-static int function_of_netdev(const struct scan *s, const char *netdev)
-{
-	char target[NAME_MAX + 1];
-	struct bdf bdf;
-
-	if (!sysroot_link_name(s->root, target, sizeof(target), "sys/class/net/%s/device",
-			       netdev) &&
-	    !bdf_parse(target, &bdf))
-		return scan_find(s, bdf);
-	for (size_t i = 0; i < s->n_pci; i++) {
-		if (str_eq(s->pci[i].netdev, netdev))
-			return (int)i;
-	}
-	return -1;
-}
-
 /* A netdev of this name, if it is in our network namespace: a foreign one may only share the name.
  */
 static void place_soft(struct scan *s, const char *name, struct hw_rdma *rec)
 {
-	char netdev[64];
+	char netdev[64], target[NAME_MAX + 1];
+	struct bdf bdf;
 
 	rec->soft = true;
 	if (rdma_soft_netdev(s->root, name, netdev, sizeof(netdev)) < 0 ||
 	    !sysroot_exists(s->root, "sys/class/net/%s", netdev))
 		return;
 	rec->netdev = arena_strdup(s->arena, netdev);
-	rec->pci = function_of_netdev(s, netdev);
-}
-
-static void place_by_device(struct scan *s, const char *target, struct hw_rdma *rec)
-{
-	struct bdf bdf;
-
-	if (!bdf_parse(target, &bdf))
+	if (!sysroot_link_name(s->root, target, sizeof(target), "sys/class/net/%s/device",
+			       netdev) &&
+	    !bdf_parse(target, &bdf)) {
 		rec->pci = scan_find(s, bdf);
-	if (rec->pci >= 0)
-		rec->netdev = s->pci[rec->pci].netdev;
-	else
-		scan_note(s,
-			  "RDMA device %s: its device '%.40s' is no PCI function of this machine",
-			  rec->name, target);
+		return;
+	}
+	for (size_t i = 0; i < s->n_pci && rec->pci < 0; i++) {
+		if (str_eq(s->pci[i].netdev, netdev))
+			rec->pci = (int)i;
+	}
 }
 
 static void add_class_device(struct scan *s, const struct dir *class, const char *name)
@@ -286,6 +233,7 @@ static void add_class_device(struct scan *s, const struct dir *class, const char
 	_cleanup_dir_ struct dir ib = DIR_CLOSED;
 	char target[NAME_MAX + 1];
 	struct hw_rdma *rec;
+	struct bdf bdf;
 	int r = dir_open(class, name, &ib);
 
 	if (r < 0) {
@@ -296,10 +244,18 @@ static void add_class_device(struct scan *s, const struct dir *class, const char
 	}
 	rec = add_rdma(s, name, -1);
 	read_ports(s, &(struct port_source) { .dir = &ib, .prefix = "" }, rec);
-	if (!dir_link_name(&ib, "device", target, sizeof(target)))
-		place_by_device(s, target, rec);
-	else
+	if (dir_link_name(&ib, "device", target, sizeof(target))) {
 		place_soft(s, name, rec);
+		return;
+	}
+	if (!bdf_parse(target, &bdf))
+		rec->pci = scan_find(s, bdf);
+	if (rec->pci >= 0)
+		rec->netdev = s->pci[rec->pci].netdev;
+	else
+		scan_note(s,
+			  "RDMA device %s: its device '%.40s' is no PCI function of this machine",
+			  rec->name, target);
 }
 
 /* Sorted list of what the records have under `uverbs` or `name`. */

@@ -37,23 +37,6 @@ static void climb_to(struct walk *w, int depth)
 		close(w->fds[--w->depth]);
 }
 
-/* The next component into name; 1, 0 when nothing is left, or -errno. Repeated slashes count as
- * one. */
-static int next_component(struct walk *w, char name[NAME_MAX + 1])
-{
-	const char *p = w->rest + strspn(w->rest, "/");
-	size_t n = strcspn(p, "/");
-
-	if (!n)
-		return 0;
-	if (n > NAME_MAX)
-		return -ENAMETOOLONG;
-	memcpy(name, p, n);
-	name[n] = '\0';
-	memmove(w->rest, p + n, strlen(p + n) + 1);
-	return 1;
-}
-
 static bool is_last(const struct walk *w)
 {
 	return !w->rest[strspn(w->rest, "/")];
@@ -108,9 +91,21 @@ static int step(struct walk *w, const char *name, int flags, int *ret)
 static int walk_path(struct walk *w, int flags, int *ret)
 {
 	char name[NAME_MAX + 1];
+	size_t n;
 	int r;
 
-	while ((r = next_component(w, name)) > 0) {
+	for (;;) {
+		/* Repeated slashes count as one. */
+		const char *p = w->rest + strspn(w->rest, "/");
+
+		n = strcspn(p, "/");
+		if (!n)
+			break;
+		if (n > NAME_MAX)
+			return -ENAMETOOLONG;
+		memcpy(name, p, n);
+		name[n] = '\0';
+		memmove(w->rest, p + n, strlen(p + n) + 1);
 		if (!strcmp(name, "."))
 			continue;
 		if (!strcmp(name, "..")) {
@@ -121,8 +116,6 @@ static int walk_path(struct walk *w, int flags, int *ret)
 		if (r)
 			return r;
 	}
-	if (r < 0)
-		return r;
 	*ret = openat(current(w), ".", flags | O_CLOEXEC);
 	return *ret < 0 ? -errno : 1;
 }

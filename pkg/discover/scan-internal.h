@@ -1,7 +1,7 @@
 /*
  * One scan in progress: the tables grow here and move into the inventory's arena at the end. Each
  * phase is a file: machine.c (NUMA, hypervisor, routes), cpu.c, pci.c (functions), virtfn.c (of
- * PFs), place.c (links between functions), card.c (VPD), rate.c (of VFs), rdma.c, gpu.c.
+ * PFs), place.c (links between functions), card.c (VPD), lldp.c, rate.c (of VFs), rdma.c, gpu.c.
  */
 #ifndef RAILMATE_DISCOVER_SCAN_INTERNAL_H
 #define RAILMATE_DISCOVER_SCAN_INTERNAL_H
@@ -74,6 +74,8 @@ struct scan {
 	size_t n_gpu, cap_gpu;
 	struct hw_card *card;
 	size_t n_card, cap_card;
+	struct hw_neighbor *neighbor;
+	size_t n_neighbor, cap_neighbor;
 	struct hw_numa *numa;
 	size_t n_numa, cap_numa;
 	struct vf_link *vf;
@@ -142,6 +144,18 @@ void scan_place(struct scan *s);
 bool card_is_read(
 	const struct hw_pci *f); /* is this function's VPD read, where there is Data Direct? */
 void scan_cards(struct scan *s, const struct hw_inventory *before);
+/* What lldpcli wrote into LLDP_FILE, one element for each neighbour that an interface heard by
+ * LLDP. A name that no terminal should be shown, or that is none, is NULL. -ENOENT: no such file.
+ */
+#define LLDP_FILE "run/railmate/lldp.json"
+struct lldp_entry {
+	const char *interface, *name, *port;
+};
+int lldp_read(const struct sysroot *root, struct arena *arena, struct lldp_entry **ret,
+	      size_t *ret_n, struct err *err);
+/* After scan_missing_bridges(). A NIC without a link keeps what `before` knows of it, and all do
+ * while the file cannot be used. */
+void scan_neighbors(struct scan *s, const struct hw_inventory *before);
 /* Rate limits of VFs: after scan_place(). */
 void scan_rates(struct scan *s);
 /* The line of a file with several that has the limit; NULL: none. */

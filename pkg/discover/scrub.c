@@ -156,6 +156,19 @@ static void nvidia_line(struct scrubber *s, const char *line, size_t len, struct
 	strbuf_putc(out, '\n');
 }
 
+/* "EnableMSI: 1"; the others hold text: paths, UUIDs of GPUs that are left out. */
+static void param_line(struct scrubber *s, const char *line, size_t len, struct strbuf *out)
+{
+	const char *colon = memchr(line, ':', len);
+	size_t name = colon ? (size_t)(colon - line) : len;
+
+	(void)s;
+	if (len < name + 3 || line[name + 2] < '0' || line[name + 2] > '9')
+		return;
+	strbuf_add(out, line, len);
+	strbuf_putc(out, '\n');
+}
+
 /* Header and default routes, the latter without their gateway. */
 static void route_line(struct scrubber *s, const char *line, size_t len, struct strbuf *out)
 {
@@ -172,20 +185,15 @@ static void route_line(struct scrubber *s, const char *line, size_t len, struct 
 #define EXT_CAPS   0x100
 #define CAP_SERIAL 0x0003
 
-static uint32_t dword_at(const struct strbuf *b, size_t at)
-{
-	const unsigned char *p = (const unsigned char *)b->s + at;
-
-	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
 /* Two dwords behind the header of the capability. As often as fit: the list may be a ring. */
 static void scrub_config(struct strbuf *value)
 {
 	size_t at = EXT_CAPS;
 
 	for (int i = 0; i < 480 && at >= EXT_CAPS && at + 4 <= value->len; i++) {
-		uint32_t head = dword_at(value, at);
+		const unsigned char *p = (const unsigned char *)value->s + at;
+		uint32_t head =
+			p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 
 		if ((head & 0xffff) == CAP_SERIAL) {
 			for (size_t k = at + 4; k < at + 12 && k < value->len; k++)
@@ -195,7 +203,6 @@ static void scrub_config(struct strbuf *value)
 	}
 }
 
-/* The host's name, wherever else it stands. */
 /* Addresses of disks, names of images and passwords stand beside what matters. */
 static void scrub_cmdline(struct strbuf *value)
 {
@@ -223,6 +230,7 @@ static void scrub_cmdline(struct strbuf *value)
 	strbuf_putc(value, '\n');
 }
 
+/* The host's name, wherever else it stands. */
 static void scrub_host_name(const struct scrubber *s, struct strbuf *value)
 {
 	struct strbuf out = STRBUF_INIT;
@@ -264,6 +272,9 @@ void scrubber_apply(struct scrubber *s, enum scrub_kind kind, struct strbuf *val
 		break;
 	case SCRUB_CMDLINE:
 		scrub_cmdline(value);
+		break;
+	case SCRUB_PARAMS:
+		each_line(s, value, param_line);
 		break;
 	case SCRUB_CONFIG:
 		scrub_config(value);

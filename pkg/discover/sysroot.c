@@ -116,24 +116,6 @@ int sysroot_openat(const struct sysroot *root, int flags, const char *fmt, ...)
 	return fd;
 }
 
-/* Until the end of the file: procfs hands out a long file in pieces. */
-static int read_all(int fd, char *buf, size_t size)
-{
-	size_t len = 0;
-	ssize_t n;
-
-	do {
-		n = read(fd, buf + len, size - len);
-		if (n > 0)
-			len += (size_t)n;
-	} while ((n > 0 && len < size) || (n < 0 && errno == EINTR));
-	if (n < 0)
-		return -errno;
-	if (len >= size)
-		return -EFBIG;
-	return (int)len;
-}
-
 /* NUL-terminate what was read, without its last newline. */
 static int finish_text(char *buf, int len)
 {
@@ -143,11 +125,22 @@ static int finish_text(char *buf, int len)
 	return len;
 }
 
+/* Until the end of the file: procfs hands out a long file in pieces. */
 static int read_fd(int fd, char *buf, size_t size)
 {
-	int n = fd < 0 ? fd : read_all(fd, buf, size);
+	size_t len = 0;
+	ssize_t n;
 
-	return n < 0 ? n : finish_text(buf, n);
+	if (fd < 0)
+		return fd;
+	do {
+		n = read(fd, buf + len, size - len);
+		if (n > 0)
+			len += (size_t)n;
+	} while ((n > 0 && len < size) || (n < 0 && errno == EINTR));
+	if (n < 0)
+		return -errno;
+	return len >= size ? -EFBIG : finish_text(buf, (int)len);
 }
 
 int sysroot_read(const struct sysroot *root, char *buf, size_t size, const char *fmt, ...)

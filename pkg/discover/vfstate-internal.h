@@ -1,20 +1,20 @@
-/* vf_look() with its ways into namespaces as parameters, so that a test can have namespaces without
- * VFs. */
+/* discover_vf_state() with its ways into namespaces as parameters, so that a test can have
+ * namespaces without VFs. */
 #ifndef RAILMATE_DISCOVER_VFSTATE_INTERNAL_H
 #define RAILMATE_DISCOVER_VFSTATE_INTERNAL_H
 
 #include "discover/netns-internal.h"
 #include "discover/vfstate.h"
 
-struct vf_ways {
+struct netns_calls {
 	bool live; /* namespaces of this machine are those of the root's */
 	bool (*function_of)(const char *netdev, struct bdf *ret);
 	int (*sysfs_open)(struct sysroot **ret, struct err *err);
 	void (*sysfs_close)(struct sysroot *root);
 };
 
-int vf_look_by(const struct vf_ways *ways, const struct sysroot *root, const char *netns_dir,
-	       const struct bdf *bdfs, size_t n, struct arena *arena, struct vf_state *ret,
-	       struct err *err);
+int discover_vf_state_by(const struct netns_calls *calls, const struct sysroot *root,
+			 const char *netns_dir, const struct bdf *bdfs, size_t n,
+			 struct arena *arena, struct vf_state *ret, struct err *err);
 
 #endif

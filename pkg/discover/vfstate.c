@@ -19,8 +19,8 @@
 #define NETNS_MODE "sys/module/ib_core/parameters/netns_mode"
 #define IPOIB	   "sys/module/ib_ipoib"
 
-struct look {
-	const struct vf_ways *ways;
+struct probe {
+	const struct netns_calls *calls;
 	const struct sysroot *root;
 	struct arena *arena;
 	struct vf_state *states;
@@ -89,36 +89,20 @@ static void free_addresses(struct ifaddrs **all)
 
 /* --- what sysfs says --- */
 
-static int netns_mode(const struct sysroot *root)
-{
-	char text[8];
-
-	if (sysroot_read(root, text, sizeof(text), NETNS_MODE) < 0)
-		return -1;
-	return str_eq(text, "N")   ? 1
-	       : str_eq(text, "Y") ? 0
-				   : -1; /* "share device among net namespaces" */
-}
-
-static const struct hw_port *port_of(const struct hw_rdma *rdma)
-{
-	for (size_t i = 0; i < rdma->n_ports; i++) {
-		if (str_eq(rdma->ports[i].state, "ACTIVE"))
-			return &rdma->ports[i];
-	}
-	return rdma->n_ports ? &rdma->ports[0] : NULL;
-}
-
-static void read_port(struct look *l, const struct sysroot *root, struct vf_state *s)
+static void read_port(struct probe *l, const struct sysroot *root, struct vf_state *s)
 {
 	const struct hw_port *port;
 	struct port_tables tables;
 	struct hw_rdma rdma;
 
 	rdma_read_ports(root, s->rdma, l->arena, &rdma);
-	port = port_of(&rdma);
-	if (!port)
+	if (!rdma.n_ports)
 		return;
+	port = &rdma.ports[0];
+	for (size_t i = rdma.n_ports; i-- > 0;) {
+		if (str_eq(rdma.ports[i].state, "ACTIVE"))
+			port = &rdma.ports[i];
+	}
 	s->port = port->number;
 	s->port_state = port->state;
 	s->link = port->link;
@@ -130,7 +114,7 @@ static void read_port(struct look *l, const struct sysroot *root, struct vf_stat
 	s->n_pkeys = tables.n_pkeys;
 }
 
-static void set_rdma(struct look *l, const struct sysroot *root, const struct function_now *now,
+static void set_rdma(struct probe *l, const struct sysroot *root, const struct function_now *now,
 		     struct vf_state *s)
 {
 	if (!now->rdma[0])
@@ -141,28 +125,11 @@ static void set_rdma(struct look *l, const struct sysroot *root, const struct fu
 	read_port(l, root, s);
 }
 
-static void read_netdev(struct look *l, struct vf_state *s)
-{
-	_cleanup_names_ struct names netdevs = NAMES_EMPTY;
-	_cleanup_dir_ struct dir dev = DIR_CLOSED;
-	char path[64], addr[BDF_STRLEN];
-	uint64_t mtu;
-
-	snprintf(path, sizeof(path), DEVICES "/%s", bdf_format(s->bdf, addr));
-	if (dir_open_path(l->root, path, &dev) < 0 || names_below(&dev, "net", &netdevs) < 0 ||
-	    !netdevs.n)
-		return;
-	s->netdev = arena_strdup(l->arena, netdevs.v[0]);
-	if (sysroot_read_u64(l->root, 10, &mtu, "sys/class/net/%s/mtu", s->netdev) == 0 &&
-	    mtu <= INT_MAX)
-		s->mtu = (int)mtu;
-}
-
 /*
  * The class of verbs devices is the same in every network namespace: it still names an RDMA device
  * that was moved away.
  */
-static void read_verbs(struct look *l, struct vf_state *s)
+static void read_verbs(struct probe *l, struct vf_state *s)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
 	_cleanup_dir_ struct dir dev = DIR_CLOSED;
@@ -179,19 +146,14 @@ static void read_verbs(struct look *l, struct vf_state *s)
 
 /* --- the host --- */
 
-/* Without a driver it has no interface anywhere; one for InfiniBand has none but IPoIB's. */
-static bool has_interface(const struct look *l, const struct function_now *now,
-			  const struct vf_state *s)
+static int probe_here(struct probe *l, struct bdf bdf, int exclusive, struct vf_state *s,
+		      struct err *err)
 {
-	if (s->rdma && s->link == HW_LINK_IB)
-		return sysroot_exists(l->root, IPOIB);
-	return now->driver[0] != '\0';
-}
-
-static int look_here(struct look *l, struct bdf bdf, int exclusive, struct vf_state *s,
-		     struct err *err)
-{
+	_cleanup_names_ struct names netdevs = NAMES_EMPTY;
+	_cleanup_dir_ struct dir dev = DIR_CLOSED;
+	char path[64], addr[BDF_STRLEN];
 	struct function_now now;
+	uint64_t mtu;
 	int r = discover_function_now(l->root, bdf, &now, err);
 
 	if (r < 0)
@@ -200,25 +162,30 @@ static int look_here(struct look *l, struct bdf bdf, int exclusive, struct vf_st
 		.bdf = bdf, .seen = VF_SEEN_HOST, .port = 1, .exclusive = exclusive
 	};
 	set_rdma(l, l->root, &now, s);
-	read_netdev(l, s);
-	if (!s->netdev && has_interface(l, &now, s))
+	snprintf(path, sizeof(path), DEVICES "/%s", bdf_format(bdf, addr));
+	if (!dir_open_path(l->root, path, &dev) && names_below(&dev, "net", &netdevs) >= 0 &&
+	    netdevs.n)
+		s->netdev = arena_strdup(l->arena, netdevs.v[0]);
+	if (s->netdev &&
+	    sysroot_read_u64(l->root, 10, &mtu, "sys/class/net/%s/mtu", s->netdev) == 0 &&
+	    mtu <= INT_MAX)
+		s->mtu = (int)mtu;
+	/* Without a driver it has no interface anywhere; one for InfiniBand has none but IPoIB's.
+	 */
+	if (!s->netdev && (s->rdma && s->link == HW_LINK_IB ? sysroot_exists(l->root, IPOIB)
+							    : now.driver[0] != '\0'))
 		s->seen = s->rdma ? VF_SEEN_OUTSIDE : VF_SEEN_NOTHING;
 	l->n_missing += s->seen != VF_SEEN_HOST;
 	return 0;
 }
 
-static bool any_here(const struct look *l)
-{
-	return l->n_missing < l->n;
-}
-
-static void set_addresses_here(struct look *l)
+static void set_addresses_here(struct probe *l)
 {
 	_cleanup_addresses_ struct ifaddrs *all = NULL;
 	const struct ip_addr *v;
 	size_t n;
 
-	if (!l->ways->live || !any_here(l) || getifaddrs(&all) < 0)
+	if (!l->calls->live || l->n_missing == l->n || getifaddrs(&all) < 0)
 		return;
 	v = addresses(all, l->arena, &n);
 	for (size_t i = 0; i < l->n; i++) {
@@ -236,7 +203,7 @@ static void set_addresses_here(struct look *l)
 
 /* One that was found in the namespace we are in. */
 struct finding {
-	struct look *l;
+	struct probe *l;
 	const char *name; /* of the namespace's file */
 	const struct ifaddrs *all;
 	const struct ip_addr *addrs;
@@ -244,23 +211,6 @@ struct finding {
 	struct sysroot *sysfs; /* of the namespace; opened when it is needed */
 	struct err err;	       /* why it cannot be */
 };
-
-/* What the kernel makes of a MAC address, as sysfs writes it. */
-static bool guid_of(const struct finding *f, const char *netdev, char ret[20])
-{
-	for (const struct ifaddrs *i = f->all; i; i = i->ifa_next) {
-		const struct sockaddr_ll *ll = (const void *)i->ifa_addr;
-
-		if (!ll || ll->sll_family != AF_PACKET || ll->sll_halen != 6 ||
-		    strcmp(i->ifa_name, netdev) != 0)
-			continue;
-		snprintf(ret, 20, "%02x%02x:%02xff:fe%02x:%02x%02x", ll->sll_addr[0] ^ 2,
-			 ll->sll_addr[1], ll->sll_addr[2], ll->sll_addr[3], ll->sll_addr[4],
-			 ll->sll_addr[5]);
-		return true;
-	}
-	return false;
-}
 
 struct soft_search {
 	const struct sysroot *root;
@@ -285,30 +235,36 @@ static int is_soft_of(void *arg, const char *rdma)
 	return 1;
 }
 
-static void look_for_soft(struct finding *f, struct vf_state *s)
+static void find_soft(struct finding *f, struct vf_state *s)
 {
 	struct soft_search search = { .root = f->l->root, .netdev = s->netdev };
 
-	if (!guid_of(f, s->netdev, search.guid) ||
-	    sysroot_each(search.root, RDMA_DIR, is_soft_of, &search) != 1)
+	/* What the kernel makes of a MAC address, as sysfs writes it. */
+	for (const struct ifaddrs *i = f->all; i && !*search.guid; i = i->ifa_next) {
+		const struct sockaddr_ll *ll = (const void *)i->ifa_addr;
+
+		if (ll && ll->sll_family == AF_PACKET && ll->sll_halen == 6 &&
+		    !strcmp(i->ifa_name, s->netdev))
+			snprintf(search.guid, sizeof(search.guid),
+				 "%02x%02x:%02xff:fe%02x:%02x%02x", ll->sll_addr[0] ^ 2,
+				 ll->sll_addr[1], ll->sll_addr[2], ll->sll_addr[3], ll->sll_addr[4],
+				 ll->sll_addr[5]);
+	}
+	if (!*search.guid || sysroot_each(search.root, RDMA_DIR, is_soft_of, &search) != 1)
 		return;
 	find_class_uverbs(search.root, &search.now);
 	set_rdma(f->l, f->l->root, &search.now, s);
 }
 
-static const struct sysroot *sysfs_of(struct finding *f)
-{
-	if (!f->sysfs && !f->err.code)
-		f->l->ways->sysfs_open(&f->sysfs, &f->err);
-	return f->sysfs;
-}
-
 /* The RDMA device went along with the interface. */
-static void look_for_moved(struct finding *f, struct vf_state *s)
+static void find_moved(struct finding *f, struct vf_state *s)
 {
-	const struct sysroot *sysfs = sysfs_of(f);
+	const struct sysroot *sysfs;
 	struct function_now now;
 
+	if (!f->sysfs && !f->err.code)
+		f->l->calls->sysfs_open(&f->sysfs, &f->err);
+	sysfs = f->sysfs;
 	if (sysfs && discover_function_now(sysfs, s->bdf, &now, NULL) == 0)
 		set_rdma(f->l, sysfs, &now, s);
 	if (!s->rdma)
@@ -325,7 +281,7 @@ static void look_for_moved(struct finding *f, struct vf_state *s)
 
 static void found(struct finding *f, const char *netdev, struct vf_state *s)
 {
-	struct look *l = f->l;
+	struct probe *l = f->l;
 
 	if (!f->addrs)
 		f->addrs = addresses(f->all, l->arena, &f->n_addrs);
@@ -337,25 +293,15 @@ static void found(struct finding *f, const char *netdev, struct vf_state *s)
 	s->n_addrs = f->n_addrs;
 	s->addrs_known = true;
 	if (!s->rdma)
-		look_for_soft(f, s);
+		find_soft(f, s);
 	if (!s->rdma && s->exclusive == 1)
-		look_for_moved(f, s);
+		find_moved(f, s);
 	l->n_missing--;
 }
 
-static struct vf_state *missing(const struct look *l, struct bdf bdf)
+static bool probe_inside(void *arg, const char *name)
 {
-	for (size_t i = 0; i < l->n; i++) {
-		if (l->states[i].seen != VF_SEEN_HOST && !l->states[i].netdev &&
-		    bdf_cmp(l->states[i].bdf, bdf) == 0)
-			return &l->states[i];
-	}
-	return NULL;
-}
-
-static bool look_inside(void *arg, const char *name)
-{
-	struct look *l = arg;
+	struct probe *l = arg;
 	_cleanup_addresses_ struct ifaddrs *all = NULL;
 	struct finding f = { .l = l, .name = name };
 	int r;
@@ -367,27 +313,29 @@ static bool look_inside(void *arg, const char *name)
 		return false;
 	f.all = all;
 	for (const struct ifaddrs *i = all; i && l->n_missing; i = i->ifa_next) {
-		struct vf_state *s;
+		struct vf_state *s = l->states, *end = l->states + l->n;
 		struct bdf bdf;
 
 		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_PACKET ||
-		    !l->ways->function_of(i->ifa_name, &bdf))
+		    !l->calls->function_of(i->ifa_name, &bdf))
 			continue;
-		s = missing(l, bdf);
-		if (s)
+		while (s < end &&
+		       (s->seen == VF_SEEN_HOST || s->netdev || bdf_cmp(s->bdf, bdf) != 0))
+			s++;
+		if (s < end)
 			found(&f, i->ifa_name, s);
 	}
 	if (f.sysfs)
-		l->ways->sysfs_close(f.sysfs);
+		l->calls->sysfs_close(f.sysfs);
 	return !l->n_missing;
 }
 
 /* --- */
 
-static const char *why_missing(const struct look *l, const char *dir, const struct netns_walk *walk,
-			       int r)
+static const char *why_missing(const struct probe *l, const char *dir,
+			       const struct netns_walk *walk, int r)
 {
-	if (!l->ways->live)
+	if (!l->calls->live)
 		return "its network interface is not here, and namespaces are those of another machine";
 	if (!dir)
 		return "its network interface is in another network namespace, and none is looked into";
@@ -399,73 +347,71 @@ static const char *why_missing(const struct look *l, const char *dir, const stru
 	if (walk->refused)
 		return arena_printf(
 			l->arena,
-			"its network interface is in another network namespace, which cannot be "
-			"entered: %s%s",
+			"its network interface is in another network namespace, which cannot be entered: %s%s",
 			strerror(walk->refused),
 			walk->refused == EPERM ? " (it takes CAP_SYS_ADMIN)" : "");
 	if (l->crowded)
 		return arena_printf(
 			l->arena,
-			"its network interface is in another network namespace, and %s was not read: "
-			"it has more than %d addresses or interfaces",
+			"its network interface is in another network namespace, and %s was not read: it has more than %d addresses or interfaces",
 			l->crowded, NETNS_CROWD_MAX);
 	if (walk->n_files && !walk->n_entered)
 		return arena_printf(
 			l->arena,
-			"its network interface is in another network namespace, and no file of %s is "
-			"one: is it mounted with the propagation HostToContainer?",
+			"its network interface is in another network namespace, and no file of %s is one: is it mounted with the propagation HostToContainer?",
 			dir);
 	return arena_printf(l->arena,
 			    "its network interface is in none of the %zu network namespaces of %s",
 			    walk->n_entered, dir);
 }
 
-/* InfiniBand without an IPoIB interface, or moved without one: nothing is missing but the
- * interface. */
-static void settle_missing(struct look *l, const char *why)
+int discover_vf_state_by(const struct netns_calls *calls, const struct sysroot *root,
+			 const char *netns_dir, const struct bdf *bdfs, size_t n,
+			 struct arena *arena, struct vf_state *ret, struct err *err)
 {
-	for (size_t i = 0; i < l->n; i++) {
-		struct vf_state *s = &l->states[i];
-
-		if (s->seen == VF_SEEN_HOST || s->netdev)
-			continue;
-		if (s->rdma && s->link == HW_LINK_IB) {
-			s->seen = VF_SEEN_HOST;
-			continue;
-		}
-		if (!s->rdma)
-			read_verbs(l, s);
-		s->why = why;
-	}
-}
-
-int vf_look_by(const struct vf_ways *ways, const struct sysroot *root, const char *netns_dir,
-	       const struct bdf *bdfs, size_t n, struct arena *arena, struct vf_state *ret,
-	       struct err *err)
-{
-	struct look l = { ways, root, arena, ret, n, 0, NULL };
-	int exclusive = netns_mode(root), r;
+	struct probe l = { calls, root, arena, ret, n, 0, NULL };
 	struct netns_walk walk = { 0 };
+	const char *why;
+	int exclusive = -1, r;
+	char mode[8];
+
+	/* "share device among net namespaces" */
+	if (sysroot_read(root, mode, sizeof(mode), NETNS_MODE) >= 0)
+		exclusive = str_eq(mode, "N") ? 1 : str_eq(mode, "Y") ? 0 : -1;
 
 	for (size_t i = 0; i < n; i++) {
-		r = look_here(&l, bdfs[i], exclusive, &ret[i], err);
+		r = probe_here(&l, bdfs[i], exclusive, &ret[i], err);
 		if (r < 0)
 			return r;
 	}
 	set_addresses_here(&l);
 	if (!l.n_missing)
 		return 0;
-	r = ways->live && netns_dir ? netns_each(netns_dir, look_inside, &l, &walk) : 0;
-	if (l.n_missing)
-		settle_missing(&l, why_missing(&l, netns_dir, &walk, r));
+	r = calls->live && netns_dir ? netns_each(netns_dir, probe_inside, &l, &walk) : 0;
+	if (!l.n_missing)
+		return 0;
+	why = why_missing(&l, netns_dir, &walk, r);
+	for (struct vf_state *s = ret; s < ret + n; s++) {
+		if (s->seen == VF_SEEN_HOST || s->netdev)
+			continue;
+		/* InfiniBand without an IPoIB interface, or moved without one: nothing is missing
+		 * but the interface. */
+		if (s->rdma && s->link == HW_LINK_IB) {
+			s->seen = VF_SEEN_HOST;
+			continue;
+		}
+		if (!s->rdma)
+			read_verbs(&l, s);
+		s->why = why;
+	}
 	return 0;
 }
 
-int vf_look(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs, size_t n,
-	    struct arena *arena, struct vf_state *ret, struct err *err)
+int discover_vf_state(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs,
+		      size_t n, struct arena *arena, struct vf_state *ret, struct err *err)
 {
-	const struct vf_ways ways = { sysroot_is_live(root), netns_function_of, netns_sysfs_open,
-				      netns_sysfs_close };
+	const struct netns_calls calls = { sysroot_is_live(root), netns_function_of,
+					   netns_sysfs_open, netns_sysfs_close };
 
-	return vf_look_by(&ways, root, netns_dir, bdfs, n, arena, ret, err);
+	return discover_vf_state_by(&calls, root, netns_dir, bdfs, n, arena, ret, err);
 }

@@ -24,7 +24,7 @@ struct sysroot;
  * must be one that ends afterwards (grant/vfprobe.h). A namespace that goes away meanwhile is as if
  * it had never been. -ENOENT: a function is gone from the bus. Never waits for anybody.
  */
-int vf_look(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs, size_t n,
-	    struct arena *arena, struct vf_state *ret, struct err *err);
+int discover_vf_state(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs,
+		      size_t n, struct arena *arena, struct vf_state *ret, struct err *err);
 
 #endif

@@ -12,46 +12,35 @@
 #define ACS_BAD	    (PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_EC)
 
 static const struct doctor_advice acs_on = {
-	"What the GPU and the NIC send each other is redirected up to the CPU instead of through the switch: "
-	"GPUDirect RDMA at half the bandwidth, or none at all.",
-	{ "Boot with pci=disable_acs_redir= of these bridges (--fix-manifest grub), or switch ACS off in the "
-	  "BIOS; devices below them then share IOMMU groups. pcie_acs_override does not clear these bits.",
-	  "Apply a MachineConfig with kernelArguments pci=disable_acs_redir= of these bridges "
-	  "(--fix-manifest openshift).",
-	  "Add pci=disable_acs_redir= of these bridges to machine.install.extraKernelArgs (--fix-manifest "
-	  "talos)." },
+	"What the GPU and the NIC send each other is redirected up to the CPU instead of through the switch: GPUDirect RDMA at half the bandwidth, or none at all.",
+	{ "Boot with pci=disable_acs_redir= of these bridges (--fix-manifest grub), or switch ACS off in the BIOS; devices below them then share IOMMU groups. pcie_acs_override does not clear these bits.",
+	  "Apply a MachineConfig with kernelArguments pci=disable_acs_redir= of these bridges (--fix-manifest openshift).",
+	  "Add pci=disable_acs_redir= of these bridges to machine.install.extraKernelArgs (--fix-manifest talos)." },
 };
 static const struct doctor_advice acs_on_despite = {
-	"What the GPU and the NIC send each other is redirected up to the CPU instead of through the switch: "
-	"GPUDirect RDMA at half the bandwidth, or none at all.",
-	{ "The command line names this bridge already: look into the kernel's log for 'disable_acs_redir', "
-	  "or switch ACS off in the BIOS; config_acs= is for kernels from 6.11.",
+	"What the GPU and the NIC send each other is redirected up to the CPU instead of through the switch: GPUDirect RDMA at half the bandwidth, or none at all.",
+	{ "The command line names this bridge already: look into the kernel's log for 'disable_acs_redir', or switch ACS off in the BIOS; config_acs= is for kernels from 6.11.",
 	  NULL, NULL },
 };
 static const struct doctor_advice acs_on_guest = {
-	"What the GPU and the NIC send each other is redirected up to the CPU instead of through the switch, "
-	"for without ATS or direct translated P2P nothing takes the short way.",
-	{ "In a virtual machine that is the host's affair: the switch needs DT (direct translated P2P), GPU "
-	  "and NIC need ATS, which the host's administrator sets (nccl-tests issue 380).",
+	"What the GPU and the NIC send each other is redirected up to the CPU instead of through the switch, for without ATS or direct translated P2P nothing takes the short way.",
+	{ "In a virtual machine that is the host's affair: the switch needs DT (direct translated P2P), GPU and NIC need ATS, which the host's administrator sets (nccl-tests issue 380).",
 	  NULL, NULL },
 };
 static const struct doctor_advice acs_unknown = {
-	"If a bridge on the way redirects, GPUDirect RDMA is slow, and nothing in NCCL's log says so.",
+	"If a bridge on the path redirects, GPUDirect RDMA is slow, and nothing in NCCL's log says so.",
 	{ DOCTOR_NEED_PRIVILEGE, NULL, NULL },
 };
 static const struct doctor_advice acs_hidden = {
-	"The switches are the host's: if they redirect, GPUDirect RDMA is slow, which cannot be seen "
-	"from inside.",
+	"The switches are the host's: if they redirect, GPUDirect RDMA is slow, which cannot be seen from inside.",
 	{ "Ask who runs the host: good is SV RR CR UF DT with ATS on GPU and NIC.", NULL, NULL },
 };
 static const struct doctor_advice acs_direct = {
-	"Plain requests are redirected, but GPU and NIC have ATS, and what is translated goes straight "
-	"through (DT).",
+	"Plain requests are redirected, but GPU and NIC have ATS, and what is translated goes straight through (DT).",
 	{ NULL },
 };
 static const struct doctor_advice acs_far = {
-	"The way goes over the host bridge anyway, where NCCL leaves GPUDirect RDMA off: it matters when its "
-	"level is raised.",
+	"The path goes over the host bridge anyway, where NCCL leaves GPUDirect RDMA off: it matters when its level is raised.",
 	{ NULL },
 };
 static const struct doctor_advice acs_board = {
@@ -59,57 +48,27 @@ static const struct doctor_advice acs_board = {
 	{ NULL },
 };
 static const struct doctor_advice acs_fine = {
-	"Switches on these ways let GPU and NIC talk to each other.",
+	"Switches on these paths let GPU and NIC talk to each other.",
 	{ NULL },
 };
-
-/* Redirecting is what ports do where requests come in from below: those of switches, and root ports
- * where the way goes over the root complex. An unknown type counts. */
-static bool is_ingress(const struct doctor_facts *f, int bridge)
-{
-	int type = f->pci[bridge].port_type;
-
-	return type == PORT_DOWNSTREAM || type == PORT_ROOT || type < 0;
-}
-
-/* Is what this port redirects only what GPU and NIC do not send? */
-static bool is_direct(const struct doctor_facts *f, int bridge, int gpu, int nic)
-{
-	uint16_t ctrl = f->pci[bridge].acs_ctrl;
-
-	return ctrl & PCI_ACS_DT && !(ctrl & (PCI_ACS_TB | PCI_ACS_EC)) &&
-	       doctor_ats_is_on(&f->pci[gpu]) && doctor_ats_is_on(&f->pci[nic]);
-}
-
-static bool names_bridge(const struct doctor_facts *f, int bridge)
-{
-	const char *value = doctor_boot_value(f, "pci=");
-
-	return value && strstr(value, "disable_acs_redir=") &&
-	       strstr(value, doctor_address(f, bridge));
-}
-
-static const struct doctor_advice *redirect_advice(const struct doctor_facts *f, int bridge,
-						   enum topo_class class)
-{
-	if (class > TOPO_PHB)
-		return &acs_far;
-	if (f->inv->hypervisor)
-		return &acs_on_guest;
-	return names_bridge(f, bridge) ? &acs_on_despite : &acs_on;
-}
 
 static void say_redirects(const struct doctor_facts *f, struct doctor_report *r, int bridge,
 			  int gpu, int nic, enum topo_class class)
 {
-	const struct doctor_advice *advice = redirect_advice(f, bridge, class);
-	const char *who = doctor_address(f, bridge);
-	struct doctor_finding *found =
-		doctor_find(r, advice == &acs_far ? DOCTOR_PASS : DOCTOR_WARN, advice, who,
+	const char *who = doctor_address(f, bridge), *value = doctor_boot_value(f, "pci=");
+	const struct doctor_advice *advice = &acs_on;
+	struct doctor_finding *found;
+
+	if (class > TOPO_PHB)
+		advice = &acs_far;
+	else if (f->inv->hypervisor)
+		advice = &acs_on_guest;
+	else if (value && strstr(value, "disable_acs_redir=") && strstr(value, who))
+		advice = &acs_on_despite;
+	found = doctor_find(r, advice == &acs_far ? DOCTOR_PASS : DOCTOR_WARN, advice, who,
 			    "%s redirects (ACS %s) between GPU %s and NIC %s (%s).", who,
 			    doctor_acs_words(f, f->pci[bridge].acs_ctrl), doctor_address(f, gpu),
 			    doctor_address(f, nic), topo_class_name(class));
-
 	if (advice == &acs_on)
 		found->kernel_arg =
 			arena_printf(doctor_report_arena(r), "pci=disable_acs_redir=%s", who);
@@ -128,6 +87,9 @@ static void judge_acs_bridge(const struct doctor_facts *f, struct doctor_report 
 	const struct doctor_pci *p = &f->pci[bridge];
 	const char *who = doctor_address(f, bridge);
 	bool known = p->has_acs || p->config_ext == DOCTOR_CONFIG_READ;
+	/* What this port redirects is only what GPU and NIC do not send. */
+	bool direct = p->acs_ctrl & PCI_ACS_DT && !(p->acs_ctrl & (PCI_ACS_TB | PCI_ACS_EC)) &&
+		      doctor_ats_is_on(&f->pci[gpu]) && doctor_ats_is_on(&f->pci[nic]);
 
 	if (!known && w->class > TOPO_PHB)
 		return; /* where it does not matter, nobody has to look */
@@ -139,38 +101,29 @@ static void judge_acs_bridge(const struct doctor_facts *f, struct doctor_report 
 			    doctor_why_unread(p->config_ext));
 	else if (!p->has_acs || !(p->acs_ctrl & ACS_BAD))
 		return;
-	else if (is_direct(f, bridge, gpu, nic))
+	else if (direct)
 		w->direct++;
 	else
 		say_redirects(f, r, bridge, gpu, nic, w->class);
 }
 
+/* Redirecting is what ports do where requests come in from below: those of switches, and root ports
+ * where the path goes over the root complex. An unknown type counts. */
 static void judge_acs_pair(const struct doctor_facts *f, struct doctor_report *r,
 			   struct acs_walk *w, int gpu, int nic)
 {
-	int way[WAY_MAX], common;
-	size_t n = doctor_way(f->inv, gpu, nic, way, &common);
+	int path[PATH_FUNCTIONS_MAX], common;
+	size_t n = doctor_path(f->inv, gpu, nic, path, &common);
 
 	w->pairs++;
 	for (size_t i = 0; i < n; i++) {
-		if (w->seen[way[i]] || (int)i == common || !is_ingress(f, way[i]))
+		int type = f->pci[path[i]].port_type;
+
+		if (w->seen[path[i]] || (int)i == common ||
+		    (type >= 0 && type != PORT_DOWNSTREAM && type != PORT_ROOT))
 			continue;
-		w->seen[way[i]] = true;
-		judge_acs_bridge(f, r, w, way[i], gpu, nic);
-	}
-}
-
-/* The nearest pairs first: a bridge that is on two ways counts for the shorter one. */
-static void judge_acs_class(const struct doctor_facts *f, struct doctor_report *r,
-			    struct acs_walk *w, enum topo_class class)
-{
-	int nearest[MAX_NEAREST];
-
-	for (size_t i = 0; i < f->inv->n_gpu; i++) {
-		size_t n = doctor_nearest(f, f->inv->gpu[i].pci, nearest, MAX_NEAREST, &w->class);
-
-		for (size_t k = 0; k < n && w->class == class; k++)
-			judge_acs_pair(f, r, w, f->inv->gpu[i].pci, nearest[k]);
+		w->seen[path[i]] = true;
+		judge_acs_bridge(f, r, w, path[i], gpu, nic);
 	}
 }
 
@@ -179,6 +132,7 @@ static void run_acs(const struct doctor_facts *f, struct doctor_report *r)
 	_cleanup_free_ bool *seen = xcalloc(f->inv->n_pci + 1, sizeof(*seen));
 	struct acs_walk w = { .seen = seen };
 	struct doctor_board board = doctor_board_of(f);
+	int nearest[MAX_NEAREST];
 	size_t right;
 
 	if (topo_flattened_vm(f->topo)) {
@@ -188,8 +142,16 @@ static void run_acs(const struct doctor_facts *f, struct doctor_report *r)
 		return;
 	}
 	right = doctor_judge_masks(f, r, &board, seen);
-	for (enum topo_class c = TOPO_PIX; c < TOPO_CLASS_MAX; c++)
-		judge_acs_class(f, r, &w, c);
+	/* The nearest pairs first: a bridge that is on two paths counts for the shorter one. */
+	for (enum topo_class c = TOPO_PIX; c < TOPO_CLASS_MAX; c++) {
+		for (size_t i = 0; i < f->inv->n_gpu; i++) {
+			int gpu = f->inv->gpu[i].pci;
+			size_t n = doctor_nearest(f, gpu, nearest, MAX_NEAREST, &w.class);
+
+			for (size_t k = 0; k < n && w.class == c; k++)
+				judge_acs_pair(f, r, &w, gpu, nearest[k]);
+		}
+	}
 	if (right && doctor_worst_so_far(r) == DOCTOR_PASS)
 		doctor_find(r, DOCTOR_PASS, &acs_board, "host",
 			    "Ports with the ACS mask of their board's type: %zu.", right);
@@ -199,8 +161,7 @@ static void run_acs(const struct doctor_facts *f, struct doctor_report *r)
 	if (w.judged && r->n == r->first && f->inv->hypervisor)
 		doctor_find(
 			r, DOCTOR_UNKNOWN, &acs_hidden, "host",
-			"The %zu bridges that this virtual machine sees redirect nothing; the host's are "
-			"hidden.",
+			"The %zu bridges that this virtual machine sees redirect nothing; the host's are hidden.",
 			w.judged);
 	else if (w.judged && r->n == r->first)
 		doctor_find(
@@ -211,14 +172,7 @@ static void run_acs(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_acs_checks[] = {
 	{ "acs", "ACS does not redirect between GPUs and NICs",
-	  "Decodes the ACS control word of every port that requests between a GPU and its nearest NICs come "
-	  "in by: downstream ports of switches, and root ports where the way goes over the host bridge. "
-	  "WARN: RR (request redirect), CR (completion redirect) or EC (egress control). SV and UF alone are "
-	  "harmless. PASS in spite of RR and CR: DT is set and GPU and NIC have ATS on, as virtual "
-	  "machines should have it. On boards on which NVIDIA joins GPU and NIC (types DMA, inline and NUMA of "
-	  "rdma_topo) the ports are compared with the masks of the type instead, some of which redirect; WARN: "
-	  "a port differs. UNKNOWN: the word cannot be read, which takes CAP_SYS_ADMIN; a virtual machine "
-	  "hides the switches; or a data direct function stands where none is known to.",
+	  "Decodes the ACS control word of every port that requests between a GPU and its nearest NICs come in by: downstream ports of switches, and root ports where the path goes over the host bridge. WARN: RR (request redirect), CR (completion redirect) or EC (egress control). SV and UF alone are harmless. PASS in spite of RR and CR: DT is set and GPU and NIC have ATS on, as virtual machines should have it. On boards on which NVIDIA joins GPU and NIC (types DMA, inline and NUMA of rdma_topo) the ports are compared with the masks of the type instead, some of which redirect; WARN: a port differs. UNKNOWN: the word cannot be read, which takes CAP_SYS_ADMIN; a virtual machine hides the switches; or a data direct function stands where none is known to.",
 	  run_acs },
 };
 const size_t doctor_acs_checks_n = ARRAY_LEN(doctor_acs_checks);

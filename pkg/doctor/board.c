@@ -82,14 +82,6 @@ static int switch_above(const struct hw_inventory *inv, int pci, int n)
 	return pci;
 }
 
-/* The child of `above` on the way down to pci; -1: pci is not below it. */
-static int child_towards(const struct hw_inventory *inv, int above, int pci)
-{
-	while (pci >= 0 && inv->pci[pci].parent != above)
-		pci = inv->pci[pci].parent;
-	return pci;
-}
-
 /*
  * Both types are one shape: below the upstream port of a switch one port towards the NIC's side and
  * one, with a second switch behind it, towards the GPU. True when there is one of each.
@@ -101,8 +93,10 @@ static bool find_complex(const struct hw_inventory *inv, int upstream, bool dire
 
 	for (size_t i = 0; i < inv->n_pci; i++) {
 		bool gpu = is_nvidia_gpu(inv, (int)i);
-		int port = child_towards(inv, upstream, (int)i);
+		int port = (int)i;
 
+		while (port >= 0 && inv->pci[port].parent != upstream)
+			port = inv->pci[port].parent;
 		if (port < 0 || (!gpu && !(direct ? hw_is_data_direct(&inv->pci[i])
 						  : doctor_is_board_nic(&inv->pci[i]))))
 			continue;
@@ -120,32 +114,6 @@ static bool find_complex(const struct hw_inventory *inv, int upstream, bool dire
 	}
 	*ret = c;
 	return c.gpu >= 0 && c.nic >= 0 && c.gpu_port != c.nic_port;
-}
-
-static void find_dma(const struct hw_inventory *inv, struct doctor_board *b)
-{
-	for (size_t i = 0; i < inv->n_pci; i++) {
-		int upstream = switch_above(inv, (int)i, 2);
-
-		if (!hw_is_data_direct(&inv->pci[i]))
-			continue;
-		b->type = DOCTOR_BOARD_DMA;
-		if (upstream >= 0 && find_complex(inv, upstream, true, &b->complex[b->n_complex]) &&
-		    kind_of(&inv->pci[b->complex[b->n_complex].root]) == PORT_GRACE)
-			b->n_complex++;
-		else
-			b->unclear[b->n_unclear++] = (int)i;
-	}
-}
-
-static void find_numa(const struct hw_inventory *inv, struct doctor_board *b)
-{
-	for (size_t i = 0; i < inv->n_gpu; i++) {
-		int up = inv->pci[inv->gpu[i].pci].parent;
-
-		if (up >= 0 && is_nvidia_gpu(inv, inv->gpu[i].pci) && is_c2c_port(&inv->pci[up]))
-			b->type = DOCTOR_BOARD_NUMA;
-	}
 }
 
 static enum doctor_answer has_ats(const struct doctor_pci *p)
@@ -177,16 +145,32 @@ static void find_inline(const struct doctor_facts *f, struct doctor_board *b)
 /* A virtual machine shows the switches that its host has made for it. */
 struct doctor_board doctor_board_of(const struct doctor_facts *f)
 {
-	size_t n = f->inv->n_pci + 1;
+	const struct hw_inventory *inv = f->inv;
 	struct doctor_board b = { .ats = DOCTOR_DONT_KNOW };
 
-	if (f->inv->hypervisor)
+	if (inv->hypervisor)
 		return b;
-	b.complex = arena_array(f->arena, n, sizeof(*b.complex));
-	b.unclear = arena_array(f->arena, n, sizeof(*b.unclear));
-	find_dma(f->inv, &b);
-	if (b.type == DOCTOR_BOARD_OTHER)
-		find_numa(f->inv, &b);
+	b.complex = arena_array(f->arena, inv->n_pci + 1, sizeof(*b.complex));
+	b.unclear = arena_array(f->arena, inv->n_pci + 1, sizeof(*b.unclear));
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		int upstream = switch_above(inv, (int)i, 2);
+		struct doctor_complex *c = &b.complex[b.n_complex];
+
+		if (!hw_is_data_direct(&inv->pci[i]))
+			continue;
+		b.type = DOCTOR_BOARD_DMA;
+		if (upstream >= 0 && find_complex(inv, upstream, true, c) &&
+		    kind_of(&inv->pci[c->root]) == PORT_GRACE)
+			b.n_complex++;
+		else
+			b.unclear[b.n_unclear++] = (int)i;
+	}
+	for (size_t i = 0; b.type == DOCTOR_BOARD_OTHER && i < inv->n_gpu; i++) {
+		int up = inv->pci[inv->gpu[i].pci].parent;
+
+		if (up >= 0 && is_nvidia_gpu(inv, inv->gpu[i].pci) && is_c2c_port(&inv->pci[up]))
+			b.type = DOCTOR_BOARD_NUMA;
+	}
 	if (b.type == DOCTOR_BOARD_OTHER)
 		find_inline(f, &b);
 	return b;
@@ -206,12 +190,6 @@ static const char *type_name(enum doctor_board_type type)
 
 /* --- masks --- */
 
-/* What the kernel sets by itself; Vera's ports cannot redirect completions. */
-static const char *isolated(const struct hw_pci *p)
-{
-	return kind_of(p) == PORT_VERA ? "xx101x1" : "xx111x1";
-}
-
 enum role { ROLE_NIC_PORT, ROLE_GPU_PORT, ROLE_ROOT, ROLE_MAX };
 
 /* DT EC UF CR RR TB SV, as setpci and config_acs= write them. */
@@ -219,29 +197,29 @@ static const char *const dma_masks[ROLE_MAX] = { "xx110x1", "xx101x1", "xx111x0"
 static const char *const inline_masks[ROLE_MAX] = { "xx000x0", "xx000x0", "xx000x0" };
 static const char *const inline_ats_masks[ROLE_MAX] = { "1x111x1", "xx111x1", "xx111x1" };
 
-static const char *const *masks_of(const struct doctor_board *b)
-{
-	if (b->type == DOCTOR_BOARD_DMA)
-		return dma_masks;
-	return b->ats == DOCTOR_YES ? inline_ats_masks : inline_masks;
-}
-
 /* NULL: it has none, and the rule for everybody's switches counts. */
 static const char *mask_of(const struct doctor_facts *f, const struct doctor_board *b, int port)
 {
+	const char *const *masks = b->type == DOCTOR_BOARD_DMA ? dma_masks
+				   : b->ats == DOCTOR_YES      ? inline_ats_masks
+							       : inline_masks;
+	enum port_kind kind = kind_of(&f->inv->pci[port]);
+
 	for (size_t i = 0; i < b->n_complex; i++) {
 		const struct doctor_complex *c = &b->complex[i];
 		const int ports[ROLE_MAX] = { c->nic_port, c->gpu_port, c->root };
 
 		for (int role = 0; role < ROLE_MAX; role++) {
 			if (ports[role] == port)
-				return masks_of(b)[role];
+				return masks[role];
 		}
 	}
-	if (b->type == DOCTOR_BOARD_OTHER || kind_of(&f->inv->pci[port]) == PORT_ORDINARY)
+	if (b->type == DOCTOR_BOARD_OTHER || kind == PORT_ORDINARY)
 		return NULL;
-	return b->type == DOCTOR_BOARD_INLINE && b->ats == DOCTOR_NO ? inline_masks[ROLE_NIC_PORT]
-								     : isolated(&f->inv->pci[port]);
+	if (b->type == DOCTOR_BOARD_INLINE && b->ats == DOCTOR_NO)
+		return inline_masks[ROLE_NIC_PORT];
+	/* What the kernel sets by itself; Vera's ports cannot redirect completions. */
+	return kind == PORT_VERA ? "xx101x1" : "xx111x1";
 }
 
 /* The control word as the mask would have it. */
@@ -258,35 +236,28 @@ static uint16_t with_mask(uint16_t ctrl, const char *mask)
 	return ctrl;
 }
 
-#define MASK_MEANING                                                                                    \
-	"On this board the way between GPU and NIC needs just these: else transfers take the long way " \
-	"over the CPU, or the GPU's driver refuses GPUDirect RDMA."
+static const char mask_meaning[] =
+	"On this board the path between GPU and NIC needs just these: else transfers take the long way over the CPU, or the GPU's driver refuses GPUDirect RDMA.";
 
 static const struct doctor_advice mask_wrong = {
-	MASK_MEANING,
-	{ "Boot with pci=config_acs= of these ports (--fix-manifest grub); devices below them may then share "
-	  "an IOMMU group, as they should.",
-	  "Apply a MachineConfig with kernelArguments pci=config_acs= of these ports (--fix-manifest "
-	  "openshift).",
+	mask_meaning,
+	{ "Boot with pci=config_acs= of these ports (--fix-manifest grub); devices below them may then share an IOMMU group, as they should.",
+	  "Apply a MachineConfig with kernelArguments pci=config_acs= of these ports (--fix-manifest openshift).",
 	  "Add pci=config_acs= of these ports to machine.install.extraKernelArgs (--fix-manifest talos)." },
 };
 static const struct doctor_advice mask_wrong_old_kernel = {
-	MASK_MEANING,
-	{ "pci=config_acs= is for kernels from 6.11 on: update the kernel; until then set the words by setpci "
-	  "at every boot (setpci -s PORT ECAP_ACS+6.w=WORD), and load the GPU's driver with "
-	  "NVreg_GrdmaPciTopoCheckOverride=1, for IOMMU groups do not follow setpci.",
+	mask_meaning,
+	{ "pci=config_acs= is for kernels from 6.11 on: update the kernel; until then set the words by setpci at every boot (setpci -s PORT ECAP_ACS+6.w=WORD), and load the GPU's driver with NVreg_GrdmaPciTopoCheckOverride=1, for IOMMU groups do not follow setpci.",
 	  NULL, NULL },
 };
 static const struct doctor_advice mask_wrong_despite = {
-	MASK_MEANING,
-	{ "The command line has pci=config_acs= for this port already: look into the kernel's log for "
-	  "'config_acs', and for what sets ACS after boot (setpci).",
+	mask_meaning,
+	{ "The command line has pci=config_acs= for this port already: look into the kernel's log for 'config_acs', and for what sets ACS after boot (setpci).",
 	  NULL, NULL },
 };
 static const struct doctor_advice mask_missing = {
-	MASK_MEANING,
-	{ "Update the firmware of the NIC, whose switch this is, or of the board: nothing else gives a port "
-	  "the capability.",
+	mask_meaning,
+	{ "Update the firmware of the NIC, whose switch this is, or of the board: nothing else gives a port the capability.",
 	  NULL, NULL },
 };
 static const struct doctor_advice mask_unknown = {
@@ -295,8 +266,7 @@ static const struct doctor_advice mask_unknown = {
 };
 static const struct doctor_advice ats_differ_unknown = {
 	"With ATS the ports between GPU and NIC need other ACS masks than without it.",
-	{ "Run it as root with CAP_SYS_ADMIN; if only some NICs have ATS, give all of them the same "
-	  "(mlxconfig ATS_ENABLED).",
+	{ "Run it as root with CAP_SYS_ADMIN; if only some NICs have ATS, give all of them the same (mlxconfig ATS_ENABLED).",
 	  NULL, NULL },
 };
 static const struct doctor_advice shape_unknown = {
@@ -317,40 +287,32 @@ const char *doctor_acs_words(const struct doctor_facts *f, uint16_t ctrl)
 	return text.len ? arena_strdup(f->arena, strbuf_str(&text)) : "none";
 }
 
-/* Another mask for this port is no mistake of the kernel's: the manifest replaces it. */
-static bool is_named(const struct doctor_facts *f, int port, const char *mask)
-{
-	const char *value = doctor_boot_value(f, "pci=");
-
-	return value && strstr(value, "config_acs=") &&
-	       strstr(value, arena_printf(f->arena, "%s@%s", mask, doctor_address(f, port)));
-}
-
-/* An unknown version is no reason to leave the argument out: it does no harm where it is not known.
- */
-static bool has_config_acs(const struct doctor_host *h)
-{
-	return h->kernel_major < 0 || h->kernel_major > 6 ||
-	       (h->kernel_major == 6 && h->kernel_minor >= 11);
-}
-
 static void say_mask(const struct doctor_facts *f, struct doctor_report *r,
 		     const struct doctor_board *b, int port, const char *mask)
 {
 	uint16_t now = f->pci[port].acs_ctrl, right = with_mask(now, mask);
-	const struct doctor_advice *advice = is_named(f, port, mask)	? &mask_wrong_despite
-					     : has_config_acs(&f->host) ? &mask_wrong
-									: &mask_wrong_old_kernel;
-	const char *who = doctor_address(f, port);
-	struct doctor_finding *found = doctor_find(
+	const char *who = doctor_address(f, port), *value = doctor_boot_value(f, "pci="),
+		   *element = arena_printf(doctor_report_arena(r), "%s@%s", mask, who);
+	const struct doctor_host *h = &f->host;
+	const struct doctor_advice *advice = &mask_wrong_old_kernel;
+	struct doctor_finding *found;
+
+	/* Another mask for this port is no mistake of the kernel's: the manifest replaces it. An
+	 * unknown version is no reason to leave the argument out: it does no harm where it is not
+	 * known. */
+	if (value && strstr(value, "config_acs=") && strstr(value, element))
+		advice = &mask_wrong_despite;
+	else if (h->kernel_major < 0 || h->kernel_major > 6 ||
+		 (h->kernel_major == 6 && h->kernel_minor >= 11))
+		advice = &mask_wrong;
+	found = doctor_find(
 		r, DOCTOR_WARN, advice, who,
 		"%s has ACS %s (0x%04x), and on a board of type %s it needs %s (0x%04x, mask %s).",
 		who, doctor_acs_words(f, now), now, type_name(b->type), doctor_acs_words(f, right),
 		right, mask);
-
 	if (advice == &mask_wrong)
 		found->kernel_arg =
-			arena_printf(doctor_report_arena(r), "pci=config_acs=%s@%s", mask, who);
+			arena_printf(doctor_report_arena(r), "pci=config_acs=%s", element);
 }
 
 /* True: it is as it should be. */
@@ -420,29 +382,23 @@ size_t doctor_judge_masks(const struct doctor_facts *f, struct doctor_report *r,
 /* --- iommu-groups --- */
 
 static const struct doctor_advice group_apart = {
-	"The GPU's driver gives GPU memory to the NIC only within one IOMMU group: without it NCCL has no "
-	"GPUDirect RDMA.",
-	{ "Groups follow from ACS: set the masks that the check acs names, and reboot; the driver's way "
-	  "around it is NVreg_GrdmaPciTopoCheckOverride=1.",
+	"The GPU's driver gives GPU memory to the NIC only within one IOMMU group: without it NCCL has no GPUDirect RDMA.",
+	{ "Groups follow from ACS: set the masks that the check acs names, and reboot; the driver's way around it is NVreg_GrdmaPciTopoCheckOverride=1.",
 	  NULL, NULL },
 };
 static const struct doctor_advice group_inline = {
-	"Groups that do not fit the board's type mean that ACS does not either: GPUDirect RDMA takes the "
-	"long way.",
+	"Groups that do not fit the board's type mean that ACS does not either: GPUDirect RDMA takes the long way.",
 	{ "Groups follow from ACS: set the masks that the check acs names, and reboot.", NULL,
 	  NULL },
 };
 static const struct doctor_advice group_numa = {
-	"On this board every GPU and NIC is to be translated by itself; a shared or missing group means that "
-	"ACS or the IOMMU is off, and GPUDirect RDMA over C2C may fail.",
-	{ "Switch the SMMU on in the firmware, and take iommu.passthrough=, arm-smmu-v3.disable_bypass= and "
-	  "pci=disable_acs_redir= out of the kernel's command line where they are the cause.",
+	"On this board every GPU and NIC is to be translated by itself; a shared or missing group means that ACS or the IOMMU is off, and GPUDirect RDMA over C2C may fail.",
+	{ "Switch the SMMU on in the firmware, and take iommu.passthrough=, arm-smmu-v3.disable_bypass= and pci=disable_acs_redir= out of the kernel's command line where they are the cause.",
 	  NULL, NULL },
 };
 static const struct doctor_advice group_unknown = {
 	"On this board the IOMMU groups of GPU and NIC decide whether GPUDirect RDMA works.",
-	{ "ls -l /sys/bus/pci/devices/*/iommu_group on the host; a container that masks parts of /sys does "
-	  "not have it.",
+	{ "ls -l /sys/bus/pci/devices/*/iommu_group on the host; a container that masks parts of /sys does not have it.",
 	  NULL, NULL },
 };
 static const struct doctor_advice group_fine = {
@@ -457,28 +413,25 @@ static const char *group_words(const struct doctor_facts *f, int pci)
 	return group == DOCTOR_GROUP_NONE ? "no group" : arena_printf(f->arena, "group %d", group);
 }
 
-/* What one pair's groups have to be: one, one or none, or two. */
-static bool is_pair_right(const struct doctor_board *b, int nic, int gpu)
-{
-	if (b->type == DOCTOR_BOARD_DMA)
-		return nic == gpu && nic >= 0;
-	return b->ats == DOCTOR_YES ? nic >= 0 && gpu >= 0 && nic != gpu : nic == gpu;
-}
-
 static void judge_pair_groups(const struct doctor_facts *f, struct doctor_report *r,
 			      const struct doctor_board *b, const struct doctor_complex *c)
 {
 	int nic = f->pci[c->nic].iommu_group, gpu = f->pci[c->gpu].iommu_group;
+	bool dma = b->type == DOCTOR_BOARD_DMA, right = nic == gpu;
 	const char *who = doctor_address(f, c->gpu), *other = doctor_address(f, c->nic),
-		   *kind = b->type == DOCTOR_BOARD_DMA ? "data direct function" : "NIC";
+		   *kind = dma ? "data direct function" : "NIC";
 
+	/* One group, one or none, or two. */
+	if (dma)
+		right = nic == gpu && nic >= 0;
+	else if (b->ats == DOCTOR_YES)
+		right = nic >= 0 && gpu >= 0 && nic != gpu;
 	if (nic == DOCTOR_GROUP_UNKNOWN || gpu == DOCTOR_GROUP_UNKNOWN)
 		doctor_find(r, DOCTOR_UNKNOWN, &group_unknown, who,
 			    "The IOMMU groups of GPU %s and %s %s are not visible.", who, kind,
 			    other);
-	else if (!is_pair_right(b, nic, gpu))
-		doctor_find(r, DOCTOR_WARN,
-			    b->type == DOCTOR_BOARD_DMA ? &group_apart : &group_inline, who,
+	else if (!right)
+		doctor_find(r, DOCTOR_WARN, dma ? &group_apart : &group_inline, who,
 			    "GPU %s is in %s and its %s %s in %s.", who, group_words(f, c->gpu),
 			    kind, other, group_words(f, c->nic));
 }
@@ -530,10 +483,8 @@ static void run_groups(const struct doctor_facts *f, struct doctor_report *r)
 /* --- ats --- */
 
 static const struct doctor_advice ats_mixed = {
-	"With ATS the ports between GPU and NIC need other ACS masks than without it: one half of the NICs is "
-	"wrong in any case.",
-	{ "mlxconfig -d ADDRESS set ATS_ENABLED=0 (bare metal) or 1 (GPUs for virtual machines), the same on "
-	  "all of them, and reboot.",
+	"With ATS the ports between GPU and NIC need other ACS masks than without it: one half of the NICs is wrong in any case.",
+	{ "mlxconfig -d ADDRESS set ATS_ENABLED=0 (bare metal) or 1 (GPUs for virtual machines), the same on all of them, and reboot.",
 	  NULL, NULL },
 };
 static const struct doctor_advice ats_on = {
@@ -606,15 +557,10 @@ static void run_ats(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_board_checks[] = {
 	{ "ats", "ATS of NICs on NVIDIA's boards",
-	  "For the board types inline (the NIC's own switch is above the GPU: HGX B300) and NUMA (GPUs directly "
-	  "below root ports of Grace or Vera). PASS: on the first all NICs have the capability, or none; on the "
-	  "second none. WARN: else. UNKNOWN: it takes CAP_SYS_ADMIN to see. Other machines: nothing to say.",
+	  "For the board types inline (the NIC's own switch is above the GPU: HGX B300) and NUMA (GPUs directly below root ports of Grace or Vera). PASS: on the first all NICs have the capability, or none; on the second none. WARN: else. UNKNOWN: it takes CAP_SYS_ADMIN to see. Other machines: not applicable.",
 	  run_ats },
 	{ "iommu-groups", "IOMMU groups of GPUs and NICs on NVIDIA's boards",
-	  "Only for boards on which NVIDIA joins GPU and NIC. Type DMA (Data Direct, GB300): WARN unless each "
-	  "data direct function and its GPU are in one group. Type inline: WARN unless NIC and GPU are in one "
-	  "group or in none; with ATS, in two. Type NUMA: WARN unless every GPU and NIC has a group of its own. "
-	  "UNKNOWN: not visible.",
+	  "Only for boards on which NVIDIA joins GPU and NIC. Type DMA (Data Direct, GB300): WARN unless each data direct function and its GPU are in one group. Type inline: WARN unless NIC and GPU are in one group or in none; with ATS, in two. Type NUMA: WARN unless every GPU and NIC has a group of its own. UNKNOWN: not visible.",
 	  run_groups },
 };
 const size_t doctor_board_checks_n = ARRAY_LEN(doctor_board_checks);

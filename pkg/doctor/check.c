@@ -20,6 +20,7 @@ static const struct {
 } tables[] = {
 	{ doctor_place_checks, &doctor_place_checks_n },
 	{ doctor_node_checks, &doctor_node_checks_n },
+	{ doctor_rail_checks, &doctor_rail_checks_n },
 	{ doctor_slot_checks, &doctor_slot_checks_n },
 	{ doctor_vf_checks, &doctor_vf_checks_n },
 	{ doctor_port_checks, &doctor_port_checks_n },
@@ -31,9 +32,11 @@ static const struct {
 	{ doctor_iommu_checks, &doctor_iommu_checks_n },
 	{ doctor_acs_checks, &doctor_acs_checks_n },
 	{ doctor_board_checks, &doctor_board_checks_n },
+	{ doctor_direct_checks, &doctor_direct_checks_n },
 	{ doctor_pcie_checks, &doctor_pcie_checks_n },
 	{ doctor_host_checks, &doctor_host_checks_n },
 	{ doctor_module_checks, &doctor_module_checks_n },
+	{ doctor_gpu_option_checks, &doctor_gpu_option_checks_n },
 	{ doctor_limit_checks, &doctor_limit_checks_n },
 };
 
@@ -146,11 +149,6 @@ int doctor_verdict_of(const struct doctor_report *r, const struct doctor_check *
 	return worst;
 }
 
-bool doctor_same_kind(const struct doctor_finding *a, const struct doctor_finding *b)
-{
-	return a->check == b->check && a->verdict == b->verdict && a->advice == b->advice;
-}
-
 enum doctor_verdict doctor_report_verdict(const struct doctor_report *r)
 {
 	enum doctor_verdict worst = DOCTOR_PASS;
@@ -172,26 +170,58 @@ const struct doctor_finding *doctor_report_at(const struct doctor_report *r, siz
 	return &r->findings[i];
 }
 
-/* --- running --- */
+/* --- kinds --- */
 
-static int refuse_id(const char *id, struct err *err)
+static bool is_same_kind(const struct doctor_finding *a, const struct doctor_finding *b)
 {
-	_cleanup_strbuf_ struct strbuf all = STRBUF_INIT;
-
-	for (size_t i = 0; i < doctor_n_checks(); i++)
-		strbuf_printf(&all, "%s%s", i ? ", " : "", doctor_check_at(i)->id);
-	if (!*id)
-		return err_set(err, EINVAL, "an empty name of a check; there are: %s",
-			       strbuf_str(&all));
-	return err_set(err, EINVAL, "there is no check '%.40s'; there are: %s", id,
-		       strbuf_str(&all));
+	return a->check == b->check && a->verdict == b->verdict && a->advice == b->advice;
 }
+
+static struct doctor_kind kind_of(const struct doctor_report *r, size_t first)
+{
+	static const size_t most[DOCTOR_VERDICT_MAX] = { 1, 3, 8, 8 };
+	const struct doctor_finding *f = &r->findings[first];
+	const char **shown = arena_array(r->arena, most[f->verdict], sizeof(*shown));
+	struct doctor_kind kind = { .first = f, .shown = shown };
+
+	for (size_t i = first; i < r->n; i++) {
+		if (!is_same_kind(&r->findings[i], f))
+			continue;
+		if (kind.n++ < most[f->verdict])
+			shown[kind.n_shown++] = r->findings[i].sentence;
+	}
+	return kind;
+}
+
+size_t doctor_report_kinds(const struct doctor_report *r, const struct doctor_kind **ret)
+{
+	struct doctor_kind *v = arena_array(r->arena, r->n, sizeof(*v));
+	size_t n = 0;
+
+	for (int verdict = DOCTOR_VERDICT_MAX - 1; verdict >= 0; verdict--) {
+		for (size_t i = 0; i < r->n; i++) {
+			size_t first = 0;
+
+			while (!is_same_kind(&r->findings[first], &r->findings[i]))
+				first++;
+			if ((int)r->findings[i].verdict == verdict && first == i)
+				v[n++] = kind_of(r, i);
+		}
+	}
+	*ret = v;
+	return n;
+}
+
+/* --- running --- */
 
 /* Marks the checks of "a,b"; each comma has a name on both sides. */
 static int mark(const char *only, bool *marked, struct err *err)
 {
+	_cleanup_strbuf_ struct strbuf all = STRBUF_INIT;
 	_cleanup_free_ char *words = xstrdup(only);
 
+	for (size_t i = 0; i < doctor_n_checks(); i++)
+		strbuf_printf(&all, "%s%s", i ? ", " : "", doctor_check_at(i)->id);
 	for (char *word = words, *next; word; word = next) {
 		size_t i = 0;
 
@@ -200,8 +230,12 @@ static int mark(const char *only, bool *marked, struct err *err)
 			*next++ = '\0';
 		while (i < doctor_n_checks() && strcmp(doctor_check_at(i)->id, word) != 0)
 			i++;
+		if (!*word)
+			return err_set(err, EINVAL, "an empty name of a check; there are: %s",
+				       strbuf_str(&all));
 		if (i == doctor_n_checks())
-			return refuse_id(word, err);
+			return err_set(err, EINVAL, "there is no check '%.40s'; there are: %s",
+				       word, strbuf_str(&all));
 		marked[i] = true;
 	}
 	return 0;

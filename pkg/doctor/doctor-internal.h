@@ -1,4 +1,4 @@
-/* What the files of the room share: the tables of checks, the report, ways through PCIe. */
+/* What the files of the room share: the tables of checks, the report, paths through PCIe. */
 #ifndef RAILMATE_DOCTOR_DOCTOR_INTERNAL_H
 #define RAILMATE_DOCTOR_DOCTOR_INTERNAL_H
 
@@ -14,11 +14,14 @@ TABLE(doctor_place_checks);
 TABLE(doctor_iommu_checks);
 TABLE(doctor_acs_checks);
 TABLE(doctor_board_checks);
+TABLE(doctor_direct_checks);
 TABLE(doctor_pcie_checks);
 TABLE(doctor_host_checks);
 TABLE(doctor_node_checks);
+TABLE(doctor_rail_checks);
 TABLE(doctor_slot_checks);
 TABLE(doctor_module_checks);
+TABLE(doctor_gpu_option_checks);
 
 struct doctor_report {
 	struct arena *arena;
@@ -29,10 +32,8 @@ struct doctor_report {
 	size_t n, cap;
 	size_t first; /* finding of the running check */
 };
-/* The worst verdict of a check that ran; -1: it had nothing to say. */
+/* The worst verdict of a check that ran; -1: it does not apply. */
 int doctor_verdict_of(const struct doctor_report *r, const struct doctor_check *c);
-/* The same advice, so that findings are printed together. */
-bool doctor_same_kind(const struct doctor_finding *a, const struct doctor_finding *b);
 /* The sentence for a platform. */
 const char *doctor_fix_on(const struct doctor_advice *a, enum doctor_platform p);
 
@@ -61,8 +62,9 @@ int doctor_mrrs(int devctl); /* bytes of the largest read request */
  * below, that one included; without one, all up to the root buses. *ret_common: the common one's
  * index in ret, or -1.
  */
-#define WAY_MAX 64 /* more than any real tree has */
-size_t doctor_way(const struct hw_inventory *inv, int a, int b, int ret[WAY_MAX], int *ret_common);
+#define PATH_FUNCTIONS_MAX 64 /* more than any real tree has */
+size_t doctor_path(const struct hw_inventory *inv, int a, int b, int ret[PATH_FUNCTIONS_MAX],
+		   int *ret_common);
 /* Of f->nic the nearest to a function, all of the same class; returns their number, at most max. */
 size_t doctor_nearest(const struct doctor_facts *f, int pci, int *ret, size_t max,
 		      enum topo_class *ret_class);

@@ -33,6 +33,7 @@ struct json;
 struct strbuf;
 struct sysroot;
 struct topo;
+struct topo_rails;
 
 /* From good to bad; a check's verdict is that of its worst finding, the doctor's that of its worst
  * check. */
@@ -56,7 +57,7 @@ enum doctor_iommu {
 /* What the configuration space says of a function. Without CAP_SYS_ADMIN there are 64 bytes of it.
  */
 enum doctor_config {
-	DOCTOR_CONFIG_UNREAD, /* nobody asked: not on a way between a GPU and a NIC */
+	DOCTOR_CONFIG_UNREAD, /* not read: not on a path between a GPU and a NIC */
 	DOCTOR_CONFIG_NONE,   /* there is no such file, or it cannot be opened */
 	DOCTOR_CONFIG_SHORT,  /* ends before what was wanted: no privilege, or no ECAM */
 	DOCTOR_CONFIG_BROKEN, /* all ones, or a list that leads nowhere: the function does not
@@ -103,31 +104,42 @@ struct doctor_host { /* NULL and DONT_KNOW: could not be read */
 	enum doctor_answer nvidia_fs;  /* GPUDirect Storage */
 	enum doctor_answer gdrdrv;     /* GDRCopy */
 	const char *nvidia_version, *peermem_version; /* "550.90.07"; NULL unknown */
-	bool old_peermem;			      /* nv_peer_mem is loaded */
-	enum doctor_answer peermem_registered;	      /* the RDMA core lists NVIDIA's peer memory */
-	enum doctor_answer rdma_peers; /* the RDMA core has an interface for peer memory */
-	int numa_balancing;	       /* -1, 0, 1, 2 */
+	const char *nvidia_params; /* options of NVIDIA's driver, a line each; NULL unknown */
+	bool old_peermem;	   /* nv_peer_mem is loaded */
+	enum doctor_answer peermem_registered; /* the RDMA core lists NVIDIA's peer memory */
+	enum doctor_answer rdma_peers;	       /* the RDMA core has an interface for peer memory */
+	int numa_balancing;		       /* -1, 0, 1, 2 */
 };
 
-struct doctor_net; /* doctor/net.h */
+struct doctor_net;    /* doctor/net.h */
+struct doctor_direct; /* doctor/direct.h */
 
 struct doctor_facts {
 	struct arena *arena;
 	const struct hw_inventory *inv;
 	const struct topo *topo;
+	const struct topo_rails *rails; /* with the names of a configuration; NULL: without */
 	bool live; /* the running machine: netlink and our own limits make sense */
-	enum doctor_answer container; /* we run in one: own limits are the container's */
+	enum doctor_answer confined;  /* we run in a container: what it does not show is unknown */
+	enum doctor_answer container; /* likewise, and it is judged: its VFs, limits and mounts */
 	struct doctor_pci *pci;
 	const int *nic; /* where containers' VFs are: PFs with VFs, VFs without a visible PF; when
 			   there */
 	size_t n_nic;	/* are none, what could be such a PF. Indices of inv->pci, by address */
 	struct doctor_host host;
 	const struct doctor_net *net;
+	const struct doctor_direct *direct; /* what libmlx5 says; NULL: it was not asked */
 };
 
+/*
+ * HERE: also the container that we run in, if any, as that of a program with VFs; the one of
+ * railmate itself never is, by the name of its first process. NODE: without what is only this
+ * process's (devices, limits, mounts, libraries), for who runs for the whole node.
+ */
+enum doctor_of { DOCTOR_OF_HERE, DOCTOR_OF_NODE };
 /* What cannot be read is unknown: this cannot fail. inv and topo are borrowed by the facts. */
 struct doctor_facts *doctor_gather(const struct sysroot *root, const struct hw_inventory *inv,
-				   const struct topo *topo);
+				   const struct topo *topo, enum doctor_of of);
 void doctor_facts_free(struct doctor_facts *f); /* NULL is fine */
 
 /* --- findings --- */
@@ -190,6 +202,19 @@ enum doctor_verdict doctor_report_verdict(const struct doctor_report *r);
 size_t doctor_report_n(const struct doctor_report *r);
 /* In the order of the checks. */
 const struct doctor_finding *doctor_report_at(const struct doctor_report *r, size_t i);
+
+/*
+ * Findings of one check with the same verdict and advice, which are shown together, the worst
+ * first. shown: their first sentences, few of those that are UNKNOWN.
+ */
+struct doctor_kind {
+	const struct doctor_finding *first;
+	size_t n;
+	const char *const *shown;
+	size_t n_shown;
+};
+/* In the report's arena. */
+size_t doctor_report_kinds(const struct doctor_report *r, const struct doctor_kind **ret);
 
 void doctor_put_paragraph(struct strbuf *out, const char *text); /* wrapped as doctor_text() does */
 void doctor_text(const struct doctor_facts *f, const struct doctor_report *r, struct strbuf *out);

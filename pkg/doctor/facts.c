@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/sysroot.h"
+#include "doctor/direct.h"
 #include "doctor/doctor-internal.h"
 #include "doctor/net.h"
 #include "hw/bdf.h"
@@ -59,14 +60,6 @@ static int note_kind(void *arg, const char *name)
 	return 0;
 }
 
-static void read_kernel(const struct sysroot *root, struct arena *arena, struct doctor_host *h)
-{
-	h->kernel = read_text(root, arena, "proc/sys/kernel/osrelease");
-	h->kernel_major = h->kernel_minor = -1;
-	if (h->kernel && sscanf(h->kernel, "%4d.%4d", &h->kernel_major, &h->kernel_minor) != 2)
-		h->kernel_major = h->kernel_minor = -1;
-}
-
 static bool any_exists(const struct sysroot *root, const char *const *paths, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -83,24 +76,6 @@ static enum doctor_answer any_of(const struct sysroot *root, const char *where,
 	if (any_exists(root, paths, n))
 		return DOCTOR_YES;
 	return sysroot_exists(root, "%s", where) ? DOCTOR_NO : DOCTOR_DONT_KNOW;
-}
-
-/* The same files that NCCL (src/transport/net_ib/gdr.cc) and RCCL (net_ib.cc) look at. */
-static void read_peer_memory(const struct sysroot *root, struct doctor_host *h)
-{
-	static const char *const nvidia[] = {
-		"sys/module/nvidia_peermem/version",
-		"sys/kernel/mm/memory_peers/nv_mem/version",
-		"sys/kernel/mm/memory_peers/nv_mem_nc/version",
-	};
-	static const char *const amd[] = {
-		"sys/kernel/mm/memory_peers/amdkfd/version",
-		"sys/kernel/memory_peers/amdkfd/version",
-		"sys/memory_peers/amdkfd/version",
-	};
-
-	h->peermem = any_of(root, "sys/module", nvidia, ARRAY_LEN(nvidia));
-	h->amd_peer = any_of(root, "sys/kernel", amd, ARRAY_LEN(amd));
 }
 
 /* Does a line of the file have this in it? */
@@ -151,16 +126,33 @@ static const char *driver_version(struct arena *arena, const char *text)
 	return NULL;
 }
 
-static void read_nvidia(const struct sysroot *root, struct arena *arena, struct doctor_host *h)
+/* Peer memory: the same files that NCCL (src/transport/net_ib/gdr.cc) and RCCL (net_ib.cc) look at.
+ */
+static void read_modules(const struct sysroot *root, struct arena *arena, struct doctor_host *h)
 {
+	static const char *const nvidia[] = {
+		"sys/module/nvidia_peermem/version",
+		"sys/kernel/mm/memory_peers/nv_mem/version",
+		"sys/kernel/mm/memory_peers/nv_mem_nc/version",
+	};
+	static const char *const amd[] = {
+		"sys/kernel/mm/memory_peers/amdkfd/version",
+		"sys/kernel/memory_peers/amdkfd/version",
+		"sys/memory_peers/amdkfd/version",
+	};
 	static const char *const listed[] = { "sys/kernel/mm/memory_peers/nv_mem",
 					      "sys/kernel/mm/memory_peers/nv_mem_nc" };
+	static const char *const storage[] = { "proc/driver/nvidia-fs", "sys/module/nvidia_fs" };
+	static const char *const copy[] = { "sys/module/gdrdrv", "dev/gdrdrv" };
 	const char *version = read_text(root, arena, "proc/driver/nvidia/version");
 
+	h->peermem = any_of(root, "sys/module", nvidia, ARRAY_LEN(nvidia));
+	h->amd_peer = any_of(root, "sys/kernel", amd, ARRAY_LEN(amd));
 	h->nvidia_open = !version				 ? DOCTOR_DONT_KNOW
 			 : strstr(version, "Open Kernel Module") ? DOCTOR_YES
 								 : DOCTOR_NO;
 	h->nvidia_version = version ? driver_version(arena, version) : NULL;
+	h->nvidia_params = read_text(root, arena, "proc/driver/nvidia/params");
 	h->peermem_version = read_text(root, arena, "sys/module/nvidia_peermem/version");
 	h->old_peermem = sysroot_exists(root, "sys/module/nv_peer_mem");
 	h->peermem_registered =
@@ -168,14 +160,6 @@ static void read_nvidia(const struct sysroot *root, struct arena *arena, struct 
 	h->rdma_peers = DOCTOR_DONT_KNOW;
 	if (h->peermem == DOCTOR_NO)
 		h->rdma_peers = has_line(root, "proc/kallsyms", " ib_register_peer_memory_client");
-}
-
-static void read_modules(const struct sysroot *root, struct arena *arena, struct doctor_host *h)
-{
-	static const char *const storage[] = { "proc/driver/nvidia-fs", "sys/module/nvidia_fs" };
-	static const char *const copy[] = { "sys/module/gdrdrv", "dev/gdrdrv" };
-
-	read_nvidia(root, arena, h);
 	h->nvidia_fs = any_of(root, "sys/module", storage, ARRAY_LEN(storage));
 	h->gdrdrv = any_of(root, "sys/module", copy, ARRAY_LEN(copy));
 }
@@ -185,11 +169,13 @@ static void read_host(const struct sysroot *root, struct arena *arena, struct do
 	uint64_t balancing;
 
 	h->cmdline = read_text(root, arena, "proc/cmdline");
-	read_kernel(root, arena, h);
+	h->kernel = read_text(root, arena, "proc/sys/kernel/osrelease");
+	h->kernel_major = h->kernel_minor = -1;
+	if (h->kernel && sscanf(h->kernel, "%4d.%4d", &h->kernel_major, &h->kernel_minor) != 2)
+		h->kernel_major = h->kernel_minor = -1;
 	h->iommu_units = count(root, "sys/class/iommu");
 	h->iommu_groups = count(root, "sys/kernel/iommu_groups");
 	sysroot_each(root, "sys/class/iommu", note_kind, &h->iommu_kind);
-	read_peer_memory(root, h);
 	read_modules(root, arena, h);
 	h->numa_balancing = -1;
 	if (!sysroot_read_u64(root, 10, &balancing, "proc/sys/kernel/numa_balancing") &&
@@ -217,9 +203,19 @@ static enum doctor_answer in_container(const struct sysroot *root)
 	return !at ? DOCTOR_DONT_KNOW : str_starts(at, " / overlay ") ? DOCTOR_YES : DOCTOR_NO;
 }
 
+/* railmated's container, or that of a pod which runs railmatectl for the node. */
+static bool in_own_container(const struct sysroot *root)
+{
+	char first[32];
+
+	return sysroot_read(root, first, sizeof(first), "proc/1/comm") > 0 &&
+	       str_starts(first, "railmate");
+}
+
 /* --- functions --- */
 
-static enum doctor_iommu type_of(const char *text)
+static enum doctor_iommu read_group(const struct sysroot *root, const struct doctor_facts *f,
+				    int pci)
 {
 	static const struct {
 		const char *name;
@@ -229,17 +225,6 @@ static enum doctor_iommu type_of(const char *text)
 		{ "DMA-FQ", DOCTOR_IOMMU_DMA_FQ },     { "blocked", DOCTOR_IOMMU_BLOCKED },
 		{ "unmanaged", DOCTOR_IOMMU_OTHER },   { "auto", DOCTOR_IOMMU_OTHER },
 	};
-
-	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
-		if (!strcmp(text, types[i].name))
-			return types[i].type;
-	}
-	return DOCTOR_IOMMU_UNKNOWN;
-}
-
-static enum doctor_iommu read_group(const struct sysroot *root, const struct doctor_facts *f,
-				    int pci)
-{
 	char addr[BDF_STRLEN], group[32], text[32];
 	int r = sysroot_link_name(root, group, sizeof(group), "sys/bus/pci/devices/%s/iommu_group",
 				  bdf_format(f->inv->pci[pci].bdf, addr));
@@ -255,17 +240,17 @@ static enum doctor_iommu read_group(const struct sysroot *root, const struct doc
 	if (r < 0 ||
 	    sysroot_read(root, text, sizeof(text), "sys/kernel/iommu_groups/%s/type", group) < 0)
 		return DOCTOR_IOMMU_UNKNOWN;
-	return type_of(str_trim(text));
+	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+		if (!strcmp(str_trim(text), types[i].name))
+			return types[i].type;
+	}
+	return DOCTOR_IOMMU_UNKNOWN;
 }
 
-static bool is_translated(enum doctor_iommu type)
+static void read_path(const struct sysroot *root, const struct doctor_facts *f, int pci)
 {
-	return type == DOCTOR_IOMMU_DMA || type == DOCTOR_IOMMU_DMA_FQ;
-}
-
-static void read_way(const struct sysroot *root, const struct doctor_facts *f, int pci)
-{
-	for (int depth = 0; pci >= 0 && depth < WAY_MAX; depth++, pci = f->inv->pci[pci].parent)
+	for (int depth = 0; pci >= 0 && depth < PATH_FUNCTIONS_MAX;
+	     depth++, pci = f->inv->pci[pci].parent)
 		doctor_read_config(root, f, pci);
 }
 
@@ -313,20 +298,21 @@ static void read_functions(const struct sysroot *root, const struct doctor_facts
 						  .devctl = -1,
 						  .mps_supported = -1 };
 	for (size_t i = 0; i < inv->n_gpu; i++)
-		read_way(root, f, inv->gpu[i].pci);
+		read_path(root, f, inv->gpu[i].pci);
 	for (size_t i = 0; i < f->n_nic; i++)
-		read_way(root, f, f->nic[i]);
+		read_path(root, f, f->nic[i]);
 	for (size_t i = 0; i < inv->n_pci; i++) {
 		const struct hw_pci *p = &inv->pci[i];
+		enum doctor_iommu iommu;
 
 		if (hw_find_gpu(inv, (int)i) < 0 && !hw_is_nic(p) && !hw_is_data_direct(p))
 			continue;
 		if (hw_is_data_direct(p) || doctor_is_board_nic(p))
-			read_way(root, f, (int)i);
-		f->pci[i].iommu = read_group(root, f, (int)i);
+			read_path(root, f, (int)i);
+		iommu = f->pci[i].iommu = read_group(root, f, (int)i);
 		if (p->physfn < 0)
 			f->pci[i].bars = read_bars(root, p);
-		if (inv->pci[i].physfn >= 0 && is_translated(f->pci[i].iommu))
+		else if (iommu == DOCTOR_IOMMU_DMA || iommu == DOCTOR_IOMMU_DMA_FQ)
 			doctor_read_config(root, f, (int)i);
 	}
 }
@@ -350,8 +336,13 @@ static int nic_kind(const struct hw_inventory *inv, int pci, const bool *has_vf,
 }
 
 /* A VF that a driver of user space has is one of its PF's all the same. */
-static void find_vfs(const struct hw_inventory *inv, bool *has_vf, bool *has_rdma)
+static void find_nics(struct doctor_facts *f)
 {
+	const struct hw_inventory *inv = f->inv;
+	_cleanup_free_ bool *has_vf = xcalloc(inv->n_pci + 1, sizeof(*has_vf));
+	_cleanup_free_ bool *has_rdma = xcalloc(inv->n_pci + 1, sizeof(*has_rdma));
+	int *nic = arena_array(f->arena, inv->n_pci + 1, sizeof(*nic));
+
 	for (size_t i = 0; i < inv->n_pci; i++) {
 		if (inv->pci[i].physfn >= 0)
 			has_vf[inv->pci[i].physfn] = true;
@@ -365,16 +356,6 @@ static void find_vfs(const struct hw_inventory *inv, bool *has_vf, bool *has_rdm
 		if (inv->pci[pci].physfn >= 0)
 			has_rdma[inv->pci[pci].physfn] = true;
 	}
-}
-
-static void find_nics(struct doctor_facts *f)
-{
-	const struct hw_inventory *inv = f->inv;
-	_cleanup_free_ bool *has_vf = xcalloc(inv->n_pci + 1, sizeof(*has_vf));
-	_cleanup_free_ bool *has_rdma = xcalloc(inv->n_pci + 1, sizeof(*has_rdma));
-	int *nic = arena_array(f->arena, inv->n_pci + 1, sizeof(*nic));
-
-	find_vfs(inv, has_vf, has_rdma);
 	for (int kind = NIC_WITH_VFS; kind < NIC_NOT && !f->n_nic; kind++) {
 		for (size_t i = 0; i < inv->n_pci; i++) {
 			if (nic_kind(inv, (int)i, has_vf, has_rdma) == kind)
@@ -385,8 +366,9 @@ static void find_nics(struct doctor_facts *f)
 }
 
 struct doctor_facts *doctor_gather(const struct sysroot *root, const struct hw_inventory *inv,
-				   const struct topo *topo)
+				   const struct topo *topo, enum doctor_of of)
 {
+	bool here = of == DOCTOR_OF_HERE && !in_own_container(root);
 	struct arena *arena = arena_new(16384);
 	struct doctor_facts *f = arena_alloc(arena, sizeof(*f));
 
@@ -394,14 +376,17 @@ struct doctor_facts *doctor_gather(const struct sysroot *root, const struct hw_i
 	f->inv = inv;
 	f->topo = topo;
 	f->live = sysroot_is_live(root);
-	f->container = in_container(root);
+	f->confined = in_container(root);
+	f->container = here ? f->confined : DOCTOR_NO;
 	f->pci = arena_array(arena, inv->n_pci + 1, sizeof(*f->pci));
 	read_host(root, arena, &f->host);
 	if (doctor_has_vendor(f, "AMD"))
 		read_amd(root, &f->host);
 	find_nics(f);
 	read_functions(root, f);
-	f->net = doctor_net_gather(root, inv, arena);
+	f->net = doctor_net_gather(root, inv, here, arena);
+	if (f->live && here)
+		f->direct = doctor_ask_libmlx5(inv, DOCTOR_LIBIBVERBS, DOCTOR_LIBMLX5, arena);
 	return f;
 }
 

@@ -11,16 +11,13 @@
 
 static const struct doctor_advice gdr_none = {
 	"Neither nvidia_peermem nor dmabuf: NCCL copies everything through the host's memory.",
-	{ "Install the open kernel modules (then dmabuf needs nothing else, from kernel 5.12 on), or "
-	  "modprobe nvidia-peermem and name it in /etc/modules-load.d/.",
+	{ "Install the open kernel modules (then dmabuf needs nothing else, from kernel 5.12 on), or modprobe nvidia-peermem and name it in /etc/modules-load.d/.",
 	  "In the GPU operator's ClusterPolicy: driver.kernelModuleType: open, or driver.rdma.enabled: true.",
-	  "Use the system extension nvidia-open-gpu-kernel-modules, or add nvidia_peermem to "
-	  "machine.kernel.modules." },
+	  "Use the system extension nvidia-open-gpu-kernel-modules, or add nvidia_peermem to machine.kernel.modules." },
 };
 static const struct doctor_advice gdr_unknown = {
 	"Without nvidia_peermem or dmabuf NCCL copies everything through the host's memory.",
-	{ "Look on the host at /proc/driver/nvidia/version ('Open Kernel Module') and for "
-	  "/sys/module/nvidia_peermem.",
+	{ "Look on the host at /proc/driver/nvidia/version ('Open Kernel Module') and for /sys/module/nvidia_peermem.",
 	  NULL, NULL },
 };
 static const struct doctor_advice gdr_fine = {
@@ -29,25 +26,19 @@ static const struct doctor_advice gdr_fine = {
 };
 
 /* dmabuf came to the verbs with 5.12. */
-static enum doctor_answer kernel_has_dmabuf(const struct doctor_host *h)
+static enum doctor_answer has_dmabuf(const struct doctor_host *h)
 {
-	if (h->kernel_major < 0)
-		return DOCTOR_DONT_KNOW;
-	return h->kernel_major > 5 || (h->kernel_major == 5 && h->kernel_minor >= 12) ? DOCTOR_YES
-										      : DOCTOR_NO;
-}
+	bool old = h->kernel_major < 5 || (h->kernel_major == 5 && h->kernel_minor < 12);
 
-static enum doctor_answer both(enum doctor_answer a, enum doctor_answer b)
-{
-	if (a == DOCTOR_NO || b == DOCTOR_NO)
+	if (h->nvidia_open == DOCTOR_NO || (h->kernel_major >= 0 && old))
 		return DOCTOR_NO;
-	return a == DOCTOR_YES && b == DOCTOR_YES ? DOCTOR_YES : DOCTOR_DONT_KNOW;
+	return h->nvidia_open == DOCTOR_YES && !old ? DOCTOR_YES : DOCTOR_DONT_KNOW;
 }
 
 static void run_gpudirect(const struct doctor_facts *f, struct doctor_report *r)
 {
 	const struct doctor_host *h = &f->host;
-	enum doctor_answer dmabuf = both(h->nvidia_open, kernel_has_dmabuf(h));
+	enum doctor_answer dmabuf = has_dmabuf(h);
 
 	if (!doctor_has_vendor(f, "NVIDIA"))
 		return;
@@ -79,17 +70,13 @@ static void run_gpudirect(const struct doctor_facts *f, struct doctor_report *r)
 
 static const struct doctor_advice amd_none = {
 	"RCCL finds no way for NICs into GPU memory and copies through the host's memory.",
-	{ "Install ROCm's amdgpu-dkms with the network driver's peer memory "
-	  "(ib_register_peer_memory_client), or a kernel with CONFIG_DMABUF_MOVE_NOTIFY and "
-	  "CONFIG_PCI_P2PDMA.",
+	{ "Install ROCm's amdgpu-dkms with the network driver's peer memory (ib_register_peer_memory_client), or a kernel with CONFIG_DMABUF_MOVE_NOTIFY and CONFIG_PCI_P2PDMA.",
 	  "Use the AMD GPU operator's driver image that is built against the network driver.",
-	  "Use the system extension amdgpu on a kernel with CONFIG_DMABUF_MOVE_NOTIFY and "
-	  "CONFIG_PCI_P2PDMA." },
+	  "Use the system extension amdgpu on a kernel with CONFIG_DMABUF_MOVE_NOTIFY and CONFIG_PCI_P2PDMA." },
 };
 static const struct doctor_advice amd_unknown = {
 	"Without amdkfd's peer memory or dmabuf RCCL copies through the host's memory.",
-	{ "Look on the host at /sys/kernel/mm/memory_peers/amdkfd/version and /boot/config-$(uname -r); a "
-	  "container needs that file mounted for dmabuf.",
+	{ "Look on the host at /sys/kernel/mm/memory_peers/amdkfd/version and /boot/config-$(uname -r); a container needs that file mounted for dmabuf.",
 	  NULL, NULL },
 };
 static const struct doctor_advice amd_fine = {
@@ -108,8 +95,7 @@ static void run_gpudirect_amd(const struct doctor_facts *f, struct doctor_report
 	else if (h->amd_dmabuf == DOCTOR_YES)
 		doctor_find(
 			r, DOCTOR_PASS, &amd_fine, "host",
-			"The kernel is built for dmabuf; older RCCL (2024) needs NCCL_DMABUF_ENABLE=1 "
-			"for it.");
+			"The kernel is built for dmabuf; older RCCL (2024) needs NCCL_DMABUF_ENABLE=1 for it.");
 	else if (h->amd_peer == DOCTOR_NO && h->amd_dmabuf == DOCTOR_NO)
 		doctor_find(r, DOCTOR_WARN, &amd_none, "host",
 			    "Neither amdkfd's peer memory nor a kernel built for dmabuf.");
@@ -125,19 +111,14 @@ static void run_gpudirect_amd(const struct doctor_facts *f, struct doctor_report
 
 static const struct doctor_advice rccl_iommu = {
 	"RCCL warns at every start, and hangs of peer-to-peer copies between GPUs have been seen without it.",
-	{ "Add iommu=pt to GRUB_CMDLINE_LINUX, update-grub (RHEL: grubby --update-kernel=ALL "
-	  "--args=iommu=pt), reboot.",
+	{ "Add iommu=pt to GRUB_CMDLINE_LINUX, update-grub (RHEL: grubby --update-kernel=ALL --args=iommu=pt), reboot.",
 	  "Apply a MachineConfig with kernelArguments: [iommu=pt] (--fix-manifest openshift).",
-	  "Add iommu=pt to machine.install.extraKernelArgs (--fix-manifest talos) and upgrade the node to "
-	  "the same image." },
+	  "Add iommu=pt to machine.install.extraKernelArgs (--fix-manifest talos) and upgrade the node to the same image." },
 };
 static const struct doctor_advice rccl_balancing = {
-	"The kernel moves pages away under RCCL's buffers and unmaps them to learn who uses them: RCCL "
-	"warns, and latency jumps.",
-	{ "sysctl -w kernel.numa_balancing=0, and the same line in /etc/sysctl.d/; numa_balancing=disable on "
-	  "the kernel's command line does it too.",
-	  "A Tuned profile with [sysctl] kernel.numa_balancing=0, or the kernel argument (--fix-manifest "
-	  "openshift).",
+	"The kernel moves pages away under RCCL's buffers and unmaps them to learn who uses them: RCCL warns, and latency jumps.",
+	{ "sysctl -w kernel.numa_balancing=0, and the same line in /etc/sysctl.d/; numa_balancing=disable on the kernel's command line does it too.",
+	  "A Tuned profile with [sysctl] kernel.numa_balancing=0, or the kernel argument (--fix-manifest openshift).",
 	  "machine.sysctls: kernel.numa_balancing: \"0\", or the kernel argument (--fix-manifest talos)." },
 };
 static const struct doctor_advice rccl_unknown = {
@@ -149,40 +130,31 @@ static const struct doctor_advice rccl_fine = {
 	{ NULL },
 };
 
-static void judge_balancing(const struct doctor_facts *f, struct doctor_report *r)
-{
-	if (f->host.numa_balancing > 0)
-		doctor_find(r, DOCTOR_WARN, &rccl_balancing, "host",
-			    "NUMA balancing is on (kernel.numa_balancing=%d).",
-			    f->host.numa_balancing)
-			->kernel_arg = "numa_balancing=disable";
-	else if (f->host.numa_balancing < 0 && f->inv->n_numa > 1)
-		doctor_find(r, DOCTOR_UNKNOWN, &rccl_unknown, "host",
-			    "Whether NUMA balancing is on is not visible.");
-}
-
-static bool no_iommu(const struct doctor_host *h)
-{
-	return h->iommu_groups == 0 || (h->iommu_groups < 0 && h->iommu_units == 0);
-}
-
 static void run_rccl_host(const struct doctor_facts *f, struct doctor_report *r)
 {
+	const struct doctor_host *h = &f->host;
+	bool no_iommu = h->iommu_groups == 0 || (h->iommu_groups < 0 && h->iommu_units == 0);
+
 	if (!doctor_has_vendor(f, "AMD") || f->inv->hypervisor)
 		return;
-	if (doctor_boot_word(&f->host, "iommu=pt") == DOCTOR_DONT_KNOW)
+	if (doctor_boot_word(h, "iommu=pt") == DOCTOR_DONT_KNOW)
 		doctor_find(r, DOCTOR_UNKNOWN, &rccl_unknown, "host",
 			    "The kernel's command line is not visible.");
-	else if (doctor_boot_word(&f->host, "iommu=pt") == DOCTOR_NO && !no_iommu(&f->host))
+	else if (doctor_boot_word(h, "iommu=pt") == DOCTOR_NO && !no_iommu)
 		doctor_find(r, DOCTOR_WARN, &rccl_iommu, "host",
 			    "The kernel's command line has no iommu=pt.")
 			->kernel_arg = "iommu=pt";
-	judge_balancing(f, r);
+	if (h->numa_balancing > 0)
+		doctor_find(r, DOCTOR_WARN, &rccl_balancing, "host",
+			    "NUMA balancing is on (kernel.numa_balancing=%d).", h->numa_balancing)
+			->kernel_arg = "numa_balancing=disable";
+	else if (h->numa_balancing < 0 && f->inv->n_numa > 1)
+		doctor_find(r, DOCTOR_UNKNOWN, &rccl_unknown, "host",
+			    "Whether NUMA balancing is on is not visible.");
 	if (doctor_worst_so_far(r) == DOCTOR_PASS)
 		doctor_find(r, DOCTOR_PASS, &rccl_fine, "host",
 			    "%s, and NUMA balancing is off or has one node.",
-			    no_iommu(&f->host) ? "There is no IOMMU"
-					       : "iommu=pt is on the command line");
+			    no_iommu ? "There is no IOMMU" : "iommu=pt is on the command line");
 }
 
 /* --- storage --- */
@@ -196,8 +168,7 @@ static const struct doctor_advice storage_fine = {
 	{ NULL },
 };
 static const struct doctor_advice storage_unknown = {
-	"Nothing for NCCL; without nvidia_fs programs with cuFile (GPUDirect Storage) read by way of the "
-	"host's memory.",
+	"Nothing for NCCL; without nvidia_fs programs with cuFile (GPUDirect Storage) read by way of the host's memory.",
 	{ "Look on the host for /proc/driver/nvidia-fs.", NULL, NULL },
 };
 
@@ -223,25 +194,20 @@ static void run_storage(const struct doctor_facts *f, struct doctor_report *r)
 /* --- boot-args --- */
 
 static const struct doctor_advice boot_override = {
-	"It makes the kernel pretend that ACS is there to split IOMMU groups; the redirect bits that cost "
-	"NCCL its bandwidth stay.",
-	{ "Take it out of GRUB_CMDLINE_LINUX; what clears the bits is the BIOS or pci=disable_acs_redir= "
-	  "(see the check acs).",
+	"It makes the kernel pretend that ACS is there to split IOMMU groups; the redirect bits that cost NCCL its bandwidth stay.",
+	{ "Take it out of GRUB_CMDLINE_LINUX; what clears the bits is the BIOS or pci=disable_acs_redir= (see the check acs).",
 	  "Take it out of the MachineConfig's kernelArguments.",
 	  "Take it out of machine.install.extraKernelArgs." },
 };
 static const struct doctor_advice boot_no_such_value = {
-	"The kernel does not know this value and goes on without it; the IOMMU may translate all the same "
-	"(see the check iommu).",
+	"The kernel does not know this value and goes on without it; the IOMMU may translate all the same (see the check iommu).",
 	{ "Write iommu=pt in GRUB_CMDLINE_LINUX in its place.",
 	  "Write iommu=pt in the MachineConfig's kernelArguments in its place.",
 	  "Write iommu=pt in machine.install.extraKernelArgs in its place." },
 };
 static const struct doctor_advice boot_buses = {
-	"Buses get new numbers against the firmware's will: addresses in topology files and udev rules "
-	"change, and devices may be lost.",
-	{ "Take pci=assign-busses out of GRUB_CMDLINE_LINUX unless the firmware's numbers are broken; SR-IOV "
-	  "needs it on no sound machine.",
+	"Buses get new numbers against the firmware's will: addresses in topology files and udev rules change, and devices may be lost.",
+	{ "Take pci=assign-busses out of GRUB_CMDLINE_LINUX unless the firmware's numbers are broken; SR-IOV needs it on no sound machine.",
 	  "Take it out of the MachineConfig's kernelArguments.",
 	  "Take it out of machine.install.extraKernelArgs." },
 };
@@ -296,26 +262,19 @@ static void run_boot_args(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_host_checks[] = {
 	{ "gpudirect", "NICs reach NVIDIA GPU memory",
-	  "PASS: nvidia_peermem (or nv_mem) is loaded, or the driver is the open kernel modules on kernel "
-	  "5.12 or later (dmabuf): one of the two is enough. WARN: neither. UNKNOWN: not visible, as in a "
-	  "container without the driver's files. Other machines: nothing to say.",
+	  "PASS: nvidia_peermem (or nv_mem) is loaded, or the driver is the open kernel modules on kernel 5.12 or later (dmabuf): one of the two is enough. WARN: neither. UNKNOWN: not visible, as in a container without the driver's files. Other machines: not applicable.",
 	  run_gpudirect },
 	{ "gpudirect-amd", "NICs reach AMD GPU memory",
-	  "PASS: amdkfd's peer memory is there, or the kernel is built with CONFIG_DMABUF_MOVE_NOTIFY and "
-	  "CONFIG_PCI_P2PDMA. WARN: neither. UNKNOWN: not visible. Machines without AMD GPUs: nothing to "
-	  "say.",
+	  "PASS: amdkfd's peer memory is there, or the kernel is built with CONFIG_DMABUF_MOVE_NOTIFY and CONFIG_PCI_P2PDMA. WARN: neither. UNKNOWN: not visible. Machines without AMD GPUs: not applicable.",
 	  run_gpudirect_amd },
 	{ "rccl-host", "what RCCL looks at on the host",
-	  "For machines with AMD GPUs that are no virtual machines. WARN: no iommu=pt on the command line "
-	  "where there is an IOMMU, or NUMA balancing is on. UNKNOWN: not visible.",
+	  "For machines with AMD GPUs that are no virtual machines. WARN: no iommu=pt on the command line where there is an IOMMU, or NUMA balancing is on. UNKNOWN: not visible.",
 	  run_rccl_host },
 	{ "storage", "GPUDirect Storage",
-	  "Whether nvidia_fs is loaded, for programs that read by cuFile. It is no condition of NCCL, so its "
-	  "absence is a PASS.",
+	  "Whether nvidia_fs is loaded, for programs that read by cuFile. It is no condition of NCCL, so its absence is a PASS.",
 	  run_storage },
 	{ "boot-args", "kernel arguments that work against NCCL",
-	  "WARN: pcie_acs_override (it clears no redirect bit), amd_iommu=pt or intel_iommu=pt (no such "
-	  "value: iommu=pt is meant), pci=assign-busses, pci=noats. UNKNOWN: /proc/cmdline is not readable.",
+	  "WARN: pcie_acs_override (it clears no redirect bit), amd_iommu=pt or intel_iommu=pt (no such value: iommu=pt is meant), pci=assign-busses, pci=noats. UNKNOWN: /proc/cmdline is not readable.",
 	  run_boot_args },
 };
 const size_t doctor_host_checks_n = ARRAY_LEN(doctor_host_checks);

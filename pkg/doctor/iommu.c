@@ -8,21 +8,14 @@
 #include "hw/inventory.h"
 
 static const struct doctor_advice iommu_translated = {
-	"Every transfer between NIC and GPU goes up to the IOMMU and back instead of straight through the "
-	"switch: GPUDirect RDMA is slower, or does not work at all.",
-	{ "Add iommu=pt to GRUB_CMDLINE_LINUX, update-grub (RHEL: grubby --update-kernel=ALL "
-	  "--args=iommu=pt), reboot; containers' VFs stay with the host's driver and lose no isolation by "
-	  "it.",
-	  "Apply a MachineConfig with kernelArguments: [iommu=pt] (--fix-manifest openshift); the nodes "
-	  "reboot one by one.",
-	  "Add iommu=pt to machine.install.extraKernelArgs (--fix-manifest talos) and upgrade the node to "
-	  "the same image." },
+	"Every transfer between NIC and GPU goes up to the IOMMU and back instead of straight through the switch: GPUDirect RDMA is slower, or does not work at all.",
+	{ "Add iommu=pt to GRUB_CMDLINE_LINUX, update-grub (RHEL: grubby --update-kernel=ALL --args=iommu=pt), reboot; containers' VFs stay with the host's driver and lose no isolation by it.",
+	  "Apply a MachineConfig with kernelArguments: [iommu=pt] (--fix-manifest openshift); the nodes reboot one by one.",
+	  "Add iommu=pt to machine.install.extraKernelArgs (--fix-manifest talos) and upgrade the node to the same image." },
 };
 static const struct doctor_advice iommu_translated_despite = {
-	"Every transfer between NIC and GPU goes up to the IOMMU and back instead of straight through the "
-	"switch: GPUDirect RDMA is slower, or does not work at all.",
-	{ "The command line asks for passthrough already: look for what overrules it (a type written to the "
-	  "group in sysfs, a device that the firmware calls untrusted, an IOMMU of the hypervisor).",
+	"Every transfer between NIC and GPU goes up to the IOMMU and back instead of straight through the switch: GPUDirect RDMA is slower, or does not work at all.",
+	{ "The command line asks for passthrough already: look for what overrules it (a type written to the group in sysfs, a device that the firmware calls untrusted, an IOMMU of the hypervisor).",
 	  NULL, NULL },
 };
 static const struct doctor_advice iommu_blocked = {
@@ -31,8 +24,7 @@ static const struct doctor_advice iommu_blocked = {
 };
 static const struct doctor_advice iommu_unknown = {
 	"If the IOMMU translates, NIC and GPU do not talk straight through the switch.",
-	{ "cat /sys/bus/pci/devices/ADDRESS/iommu_group/type on the host: identity is right; a container "
-	  "that masks parts of /sys does not have it.",
+	{ "cat /sys/bus/pci/devices/ADDRESS/iommu_group/type on the host: identity is right; a container that masks parts of /sys does not have it.",
 	  NULL, NULL },
 };
 static const struct doctor_advice iommu_ats = {
@@ -67,12 +59,6 @@ static const char *ats_words(const struct doctor_pci *p)
 						   : "; whether with ATS is not visible";
 }
 
-/* Arm's kernels know the long name only; RCCL looks for the short one. */
-static const char *passthrough_arg(const struct doctor_host *h)
-{
-	return str_eq(h->iommu_kind, "smmu") ? "iommu.passthrough=1" : "iommu=pt";
-}
-
 static bool asks_for_passthrough(const struct doctor_host *h)
 {
 	return doctor_boot_word(h, "iommu=pt") == DOCTOR_YES ||
@@ -101,13 +87,15 @@ static void judge_iommu(const struct doctor_facts *f, struct doctor_report *r, i
 		} else if (asks_for_passthrough(&f->host)) {
 			doctor_find(
 				r, DOCTOR_WARN, &iommu_translated_despite, who,
-				"%s is in a group of type %s%s, although the command line asks for "
-				"passthrough.",
+				"%s is in a group of type %s%s, although the command line asks for passthrough.",
 				name, words, ats_words(p));
 		} else {
+			/* Arm's kernels know the long name only; RCCL looks for the short one. */
 			doctor_find(r, DOCTOR_WARN, &iommu_translated, who,
 				    "%s is in a group of type %s%s.", name, words, ats_words(p))
-				->kernel_arg = passthrough_arg(&f->host);
+				->kernel_arg = str_eq(f->host.iommu_kind, "smmu")
+						       ? "iommu.passthrough=1"
+						       : "iommu=pt";
 		}
 		break;
 	case DOCTOR_IOMMU_BLOCKED:
@@ -151,13 +139,6 @@ static void judge_iommu_vfs_of(const struct doctor_facts *f, struct doctor_repor
 			    t);
 }
 
-static void judge_iommu_vfs(const struct doctor_facts *f, struct doctor_report *r, int pf,
-			    struct tally *t)
-{
-	for (int type = 0; type <= DOCTOR_IOMMU_OTHER; type++)
-		judge_iommu_vfs_of(f, r, pf, (enum doctor_iommu)type, t);
-}
-
 static void run_iommu(const struct doctor_facts *f, struct doctor_report *r)
 {
 	struct tally t = { 0 };
@@ -166,7 +147,8 @@ static void run_iommu(const struct doctor_facts *f, struct doctor_report *r)
 		judge_iommu(f, r, f->inv->gpu[i].pci, doctor_gpu_name(f, i), &t);
 	for (size_t i = 0; i < f->n_nic; i++) {
 		judge_iommu(f, r, f->nic[i], doctor_nic_name(f, f->nic[i]), &t);
-		judge_iommu_vfs(f, r, f->nic[i], &t);
+		for (int type = 0; type <= DOCTOR_IOMMU_OTHER; type++)
+			judge_iommu_vfs_of(f, r, f->nic[i], (enum doctor_iommu)type, &t);
 	}
 	if (t.ats)
 		doctor_find(r, DOCTOR_PASS, &iommu_ats, "host",
@@ -179,10 +161,7 @@ static void run_iommu(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_iommu_checks[] = {
 	{ "iommu", "IOMMU leaves GPUs and NICs alone",
-	  "Reads the type of each device's IOMMU group, which decides; the command line is a hint only. "
-	  "PASS: identity (passthrough), no IOMMU, or translated with ATS on. WARN: DMA or DMA-FQ, that is "
-	  "translated, without ATS. FAIL: blocked. UNKNOWN: the type cannot be read. Sharing a group is no "
-	  "condition of peer-to-peer: groups describe isolation.",
+	  "Reads the type of each device's IOMMU group, which decides; the command line is a hint only. PASS: identity (passthrough), no IOMMU, or translated with ATS on. WARN: DMA or DMA-FQ, that is translated, without ATS. FAIL: blocked. UNKNOWN: the type cannot be read. Sharing a group is no condition of peer-to-peer: groups describe isolation.",
 	  run_iommu },
 };
 const size_t doctor_iommu_checks_n = ARRAY_LEN(doctor_iommu_checks);

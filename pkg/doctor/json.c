@@ -2,20 +2,6 @@
 #include "base/json.h"
 #include "doctor/doctor-internal.h"
 
-static void put_fix(const struct doctor_advice *a, struct json *j)
-{
-	json_key(j, "fix");
-	if (!a->fix[DOCTOR_GRUB]) {
-		json_put_null(j);
-		return;
-	}
-	json_begin_object(j);
-	for (int p = 0; p < DOCTOR_PLATFORM_MAX; p++)
-		json_kv_string(j, doctor_platform_name((enum doctor_platform)p),
-			       doctor_fix_on(a, (enum doctor_platform)p));
-	json_end_object(j);
-}
-
 static void put_finding(const struct doctor_finding *f, struct json *j)
 {
 	json_begin_object(j);
@@ -23,7 +9,15 @@ static void put_finding(const struct doctor_finding *f, struct json *j)
 	json_kv_string(j, "subject", f->subject);
 	json_kv_string(j, "finding", f->sentence);
 	json_kv_string(j, "meaning", f->advice->meaning);
-	put_fix(f->advice, j);
+	json_key(j, "fix");
+	if (f->advice->fix[DOCTOR_GRUB]) {
+		json_begin_object(j);
+		for (enum doctor_platform p = 0; p < DOCTOR_PLATFORM_MAX; p++)
+			json_kv_string(j, doctor_platform_name(p), doctor_fix_on(f->advice, p));
+		json_end_object(j);
+	} else {
+		json_put_null(j);
+	}
 	json_kv_string(j, "kernel_arg", f->kernel_arg);
 	json_kv_string(j, "module", f->module);
 	json_end_object(j);
@@ -54,10 +48,10 @@ void doctor_json(const struct doctor_facts *f, const struct doctor_report *r, st
 	json_kv_string(j, "verdict", doctor_verdict_name(doctor_report_verdict(r)));
 	json_kv_bool(j, "live", f->live);
 	json_key(j, "container");
-	if (f->container == DOCTOR_DONT_KNOW)
+	if (f->confined == DOCTOR_DONT_KNOW)
 		json_put_null(j);
 	else
-		json_put_bool(j, f->container == DOCTOR_YES);
+		json_put_bool(j, f->confined == DOCTOR_YES);
 	json_key(j, "checks");
 	json_begin_array(j);
 	for (size_t i = 0; i < r->n_ran; i++)

@@ -50,22 +50,17 @@ static void add(struct args *a, char *arg)
 	a->v[a->n++] = arg;
 }
 
-/* Is it among the devices of "a;b"? */
-static bool list_holds(const char *list, const char *device)
-{
-	size_t len = strlen(device);
-
-	for (const char *at = list; at; at = strchr(at, ';') ? strchr(at, ';') + 1 : NULL) {
-		if (!strncmp(at, device, len) && (!at[len] || at[len] == ';'))
-			return true;
-	}
-	return false;
-}
-
+/* To "a;b", unless it is there. */
 static void add_device(struct strbuf *list, const char *device)
 {
-	if (!list_holds(strbuf_str(list), device))
-		strbuf_printf(list, "%s%s", list->len ? ";" : "", device);
+	const char *at = strbuf_str(list);
+	size_t len = strlen(device);
+
+	for (; at; at = strchr(at, ';') ? strchr(at, ';') + 1 : NULL) {
+		if (!strncmp(at, device, len) && (!at[len] || at[len] == ';'))
+			return;
+	}
+	strbuf_printf(list, "%s%s", list->len ? ";" : "", device);
 }
 
 /* "pci=config_acs=…" → what is behind it; NULL: another argument. */
@@ -133,15 +128,6 @@ static char *list_arg(const struct doctor_facts *f, const struct doctor_report *
 			 strbuf_str(&list));
 }
 
-static bool is_listed(const char *arg)
-{
-	for (size_t i = 0; i < ARRAY_LEN(list_options); i++) {
-		if (value_of(arg, &list_options[i]))
-			return true;
-	}
-	return false;
-}
-
 static bool has(const struct args *a, const char *arg)
 {
 	return list_has((const char *const *)a->v, a->n, arg);
@@ -158,9 +144,12 @@ static void collect(const struct doctor_facts *f, const struct doctor_report *r,
 {
 	for (size_t i = 0; i < r->n; i++) {
 		const char *arg = r->findings[i].kernel_arg, *module = r->findings[i].module;
+		bool listed = false;
 
+		for (size_t k = 0; k < ARRAY_LEN(list_options); k++)
+			listed = listed || value_of(arg, &list_options[k]);
 		assert((!arg && !module) || doctor_is_for_manifest(r->findings[i].check));
-		if (arg && !is_listed(arg) && !has(&ret->kernel, arg))
+		if (arg && !listed && !has(&ret->kernel, arg))
 			add(&ret->kernel, xstrdup(arg));
 		if (module && !has(&ret->modules, module))
 			add(&ret->modules, xstrdup(module));
@@ -213,26 +202,11 @@ static void put_list(const struct args *a, const char *indent, const char *key, 
 		strbuf_printf(out, "%s- %s'%s'\n", indent, key, a->v[i]);
 }
 
-/* A file with a module a line, as Ignition takes its contents. */
-static void put_modules_file(const struct args *a, struct strbuf *out)
-{
-	strbuf_puts(out, "    storage:\n"
-			 "      files:\n"
-			 "      - path: /etc/modules-load.d/railmate.conf\n"
-			 "        mode: 0644\n"
-			 "        contents:\n"
-			 "          source: 'data:,");
-	for (size_t i = 0; i < a->n; i++)
-		strbuf_printf(out, "%s%%0A", a->v[i]);
-	strbuf_puts(out, "'\n");
-}
-
 static void put_openshift(const struct wants *w, struct strbuf *out)
 {
 	strbuf_printf(
 		out,
-		"# From railmatectl doctor. oc apply -f it: the nodes of the pool reboot one after the "
-		"other.\n"
+		"# From railmatectl doctor. oc apply -f it: the nodes of the pool reboot one after the other.\n"
 		"# The role is the pool: all its nodes get this, so their boards should be alike.\n"
 		"apiVersion: machineconfiguration.openshift.io/v1\n"
 		"kind: MachineConfig\n"
@@ -245,8 +219,16 @@ static void put_openshift(const struct wants *w, struct strbuf *out)
 		"    ignition:\n"
 		"      version: 3.2.0\n",
 		w->role, w->role);
+	/* A file with a module a line, as Ignition takes its contents. */
 	if (w->modules.n)
-		put_modules_file(&w->modules, out);
+		strbuf_puts(out, "    storage:\n"
+				 "      files:\n"
+				 "      - path: /etc/modules-load.d/railmate.conf\n"
+				 "        mode: 0644\n"
+				 "        contents:\n"
+				 "          source: 'data:,");
+	for (size_t i = 0; i < w->modules.n; i++)
+		strbuf_printf(out, "%s%%0A%s", w->modules.v[i], i + 1 < w->modules.n ? "" : "'\n");
 	if (w->kernel.n)
 		strbuf_puts(out, "  kernelArguments:\n");
 	put_list(&w->kernel, "    ", "", out);
@@ -256,14 +238,10 @@ static void put_talos(const struct wants *w, struct strbuf *out)
 {
 	strbuf_puts(
 		out,
-		"# From railmatectl doctor. talosctl patch machineconfig --patch @FILE, then "
-		"talosctl upgrade with the\n"
-		"# node's own installer image, which writes the boot entry. A node that boots by "
-		"systemd-boot from an\n"
-		"# image of the Image Factory takes them from the schematic "
-		"(customization.extraKernelArgs) instead.\n"
-		"# Talos 1.12 and later also wants grubUseUKICmdline: false beside extraKernelArgs; "
-		"earlier ones do not know it.\n"
+		"# From railmatectl doctor. talosctl patch machineconfig --patch @FILE, then talosctl upgrade with the\n"
+		"# node's own installer image, which writes the boot entry. A node that boots by systemd-boot from an\n"
+		"# image of the Image Factory takes them from the schematic (customization.extraKernelArgs) instead.\n"
+		"# Talos 1.12 and later also wants grubUseUKICmdline: false beside extraKernelArgs; earlier ones do not know it.\n"
 		"machine:\n");
 	if (w->kernel.n)
 		strbuf_puts(out, "  install:\n"

@@ -26,14 +26,6 @@ static const struct doctor_advice modules_fine = {
 	{ NULL },
 };
 
-/* The module that makes RDMA devices of a driver's functions; NULL: none is known. */
-static const char *rdma_module(const char *driver)
-{
-	const struct hw_driver *d = hw_driver_find(driver);
-
-	return d ? d->rdma_module : NULL;
-}
-
 /* Is there an RDMA device of any function of this driver? Then its module is loaded. */
 static bool is_served(const struct hw_inventory *inv, const char *driver)
 {
@@ -58,8 +50,9 @@ static void run_modules(const struct doctor_facts *f, struct doctor_report *r)
 	const struct hw_inventory *inv = f->inv;
 
 	for (size_t i = 0; i < inv->n_pci; i++) {
-		const char *module =
-			hw_is_pf(&inv->pci[i]) ? rdma_module(inv->pci[i].driver) : NULL;
+		const struct hw_driver *driver =
+			hw_is_pf(&inv->pci[i]) ? hw_driver_find(inv->pci[i].driver) : NULL;
+		const char *module = driver ? driver->rdma_module : NULL;
 
 		if (!module || is_served(inv, inv->pci[i].driver) || was_said(r, module))
 			continue;
@@ -80,10 +73,8 @@ static void run_modules(const struct doctor_facts *f, struct doctor_report *r)
 /* --- peermem --- */
 
 static const struct doctor_advice peer_other_version = {
-	"A module of another version than the driver's does not load after the next boot, or fails with it: "
-	"GPUDirect RDMA is gone then.",
-	{ "Rebuild the driver's modules together (dkms autoinstall), unload the old one, and load "
-	  "nvidia-peermem again.",
+	"A module of another version than the driver's does not load after the next boot, or fails with it: GPUDirect RDMA is gone then.",
+	{ "Rebuild the driver's modules together (dkms autoinstall), unload the old one, and load nvidia-peermem again.",
 	  "Let the GPU operator build both: driver.rdma.enabled: true.",
 	  "Use driver and peer memory of one system extension." },
 };
@@ -94,16 +85,13 @@ static const struct doctor_advice peer_two = {
 };
 static const struct doctor_advice peer_silent = {
 	"Loaded, and the RDMA core does not know it: registering GPU memory fails.",
-	{ "Load it after the network driver: systemctl restart openibd, then rmmod and modprobe "
-	  "nvidia-peermem; look into the kernel's log for 'nvidia_peermem'.",
+	{ "Load it after the network driver: systemctl restart openibd, then rmmod and modprobe nvidia-peermem; look into the kernel's log for 'nvidia_peermem'.",
 	  "Restart the GPU operator's driver pod of this node after the network operator's.",
 	  "Order the modules in machine.kernel.modules: mlx5_ib before nvidia_peermem." },
 };
 static const struct doctor_advice peer_impossible = {
-	"nvidia-peermem does not load here ('Invalid argument'): the kernel's own RDMA core has no peer memory, "
-	"which comes with MLNX_OFED or DOCA.",
-	{ "Use dmabuf: the open kernel modules and Linux 5.12 or later; or install DOCA-OFED and rebuild the "
-	  "driver's modules.",
+	"nvidia-peermem does not load here ('Invalid argument'): the kernel's own RDMA core has no peer memory, which comes with MLNX_OFED or DOCA.",
+	{ "Use dmabuf: the open kernel modules and Linux 5.12 or later; or install DOCA-OFED and rebuild the driver's modules.",
 	  "Use dmabuf: driver.kernelModuleType: open in the ClusterPolicy; or the network operator's driver.",
 	  "Use the system extension nvidia-open-gpu-kernel-modules (dmabuf)." },
 };
@@ -132,8 +120,7 @@ static void run_peermem(const struct doctor_facts *f, struct doctor_report *r)
 	if (h->peermem == DOCTOR_NO && h->rdma_peers == DOCTOR_NO && h->nvidia_open == DOCTOR_NO)
 		doctor_find(
 			r, DOCTOR_WARN, &peer_impossible, "host",
-			"The RDMA core of this kernel has no interface for peer memory, and the driver is "
-			"not the open kernel modules.");
+			"The RDMA core of this kernel has no interface for peer memory, and the driver is not the open kernel modules.");
 	if (h->peermem_version && doctor_worst_so_far(r) == DOCTOR_PASS)
 		doctor_find(r, DOCTOR_PASS, &peer_fine, "host",
 			    "nvidia_peermem %s is loaded once, beside its driver.",
@@ -143,8 +130,7 @@ static void run_peermem(const struct doctor_facts *f, struct doctor_report *r)
 /* --- gdrcopy --- */
 
 static const struct doctor_advice copy_fine = {
-	"Programs with GDRCopy (UCX, NVSHMEM; NCCL with NCCL_GDRCOPY_ENABLE=1) read and write a few bytes of GPU "
-	"memory without the driver.",
+	"Programs with GDRCopy (UCX, NVSHMEM; NCCL with NCCL_GDRCOPY_ENABLE=1) read and write a few bytes of GPU memory without the driver.",
 	{ NULL },
 };
 static const struct doctor_advice copy_none = {
@@ -172,17 +158,13 @@ static void run_gdrcopy(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_module_checks[] = {
 	{ "modules", "RDMA modules are loaded",
-	  "WARN: a network driver whose cards could have VFs has an RDMA module, and no card of it an RDMA "
-	  "device; or there is no rdma_cm. --fix-manifest has the modules to load at boot.",
+	  "WARN: a network driver whose cards could have VFs has an RDMA module, and no card of it an RDMA device; or there is no rdma_cm. --fix-manifest has the modules to load at boot.",
 	  run_modules },
 	{ "peermem", "NVIDIA's peer memory fits its driver",
-	  "WARN: nvidia_peermem is of another version than the driver, is loaded beside nv_peer_mem, or is not "
-	  "known to the RDMA core; or it is not loaded and cannot be, where dmabuf is no way out either. Not "
-	  "loaded and not needed: nothing to say; see gpudirect.",
+	  "WARN: nvidia_peermem is of another version than the driver, is loaded beside nv_peer_mem, or is not known to the RDMA core; or it is not loaded and cannot be, where dmabuf is no way out either. Not loaded and not needed: not applicable; see gpudirect.",
 	  run_peermem },
 	{ "gdrcopy", "GDRCopy for small messages",
-	  "Whether gdrdrv is loaded, for programs with GDRCopy. It is no condition of NCCL, so its absence is a "
-	  "PASS.",
+	  "Whether gdrdrv is loaded, for programs with GDRCopy. It is no condition of NCCL, so its absence is a PASS.",
 	  run_gdrcopy },
 };
 const size_t doctor_module_checks_n = ARRAY_LEN(doctor_module_checks);

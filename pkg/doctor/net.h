@@ -62,9 +62,10 @@ struct doctor_net {
 	int64_t shm;		     /* bytes of /dev/shm; -1 unknown */
 };
 
-/* In the arena. inv must outlive it. */
+/* In the arena. inv must outlive it. own_dev: /dev is that of who uses the VFs. */
 const struct doctor_net *doctor_net_gather(const struct sysroot *root,
-					   const struct hw_inventory *inv, struct arena *arena);
+					   const struct hw_inventory *inv, bool own_dev,
+					   struct arena *arena);
 
 /* Tables of checks, for check.c. */
 extern const struct doctor_check doctor_vf_checks[];

@@ -8,11 +8,8 @@
 #include "hw/driver.h"
 
 static const struct doctor_advice ecn_off = {
-	"PFC alone stops whole ports when many send to one, and the stop spreads through the fabric; ECN makes "
-	"senders slow down before that.",
-	{ "echo 1 > /sys/class/net/PF/ecn/roce_np/enable/PRIORITY and .../roce_rp/enable/PRIORITY on every node, "
-	  "kept by a systemd unit, and ECN marking on the switches; fine where the fabric has another congestion "
-	  "control.",
+	"PFC alone stops whole ports when many send to one, and the stop spreads through the fabric; ECN makes senders slow down before that.",
+	{ "echo 1 > /sys/class/net/PF/ecn/roce_np/enable/PRIORITY and .../roce_rp/enable/PRIORITY on every node, kept by a systemd unit, and ECN marking on the switches; fine where the fabric has another congestion control.",
 	  "Set it with the vendor's network operator, or a MachineConfig with a systemd unit.",
 	  "Run a privileged DaemonSet that sets it after each boot." },
 };
@@ -30,14 +27,6 @@ static const struct doctor_advice ecn_fine = {
 static bool is_on(int mask, int pfc)
 {
 	return pfc > 0 ? (mask & pfc) == pfc : mask != 0;
-}
-
-/* Only of cards whose driver has such files somewhere. */
-static bool may_tell(const struct doctor_facts *f, int pci)
-{
-	const struct hw_driver *d = hw_driver_find(f->inv->pci[pci].driver);
-
-	return d && d->quirks & HW_QUIRK_ECN_IN_SYSFS;
 }
 
 static void judge_ecn(const struct doctor_facts *f, struct doctor_report *r, int pci)
@@ -63,22 +52,22 @@ static void judge_ecn(const struct doctor_facts *f, struct doctor_report *r, int
 	}
 }
 
+/* Only of cards whose driver has such files somewhere. */
 static void run_ecn(const struct doctor_facts *f, struct doctor_report *r)
 {
 	for (size_t i = 0; i < f->n_nic; i++) {
+		const struct hw_driver *d = hw_driver_find(f->inv->pci[f->nic[i]].driver);
 		int rdma = net_pf_rdma(f, f->nic[i]);
 
-		if (rdma >= 0 && net_link(f, (size_t)rdma) == HW_LINK_ETHERNET &&
-		    may_tell(f, f->nic[i]))
+		if (rdma >= 0 && net_link(f, (size_t)rdma) == HW_LINK_ETHERNET && d &&
+		    d->quirks & HW_QUIRK_ECN_IN_SYSFS)
 			judge_ecn(f, r, f->nic[i]);
 	}
 }
 
 const struct doctor_check doctor_ecn_checks[] = {
 	{ "ecn", "ECN (DCQCN) beside PFC",
-	  "For RoCE PFs of mlx5_core: reads which priorities report ECN marks to senders and which slow down for "
-	  "them. PASS: both, on those with PFC. WARN: one of them is off there. UNKNOWN: the kernel's own driver "
-	  "does not report it. The switches are not asked.",
+	  "For RoCE PFs of mlx5_core: reads which priorities report ECN marks to senders and which slow down for them. PASS: both, on those with PFC. WARN: one of them is off there. UNKNOWN: the kernel's own driver does not report it. The switches are not asked.",
 	  run_ecn },
 };
 const size_t doctor_ecn_checks_n = ARRAY_LEN(doctor_ecn_checks);

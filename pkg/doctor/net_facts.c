@@ -28,7 +28,7 @@ struct gather {
 	const struct sysroot *root;
 	const struct hw_inventory *inv;
 	struct arena *arena;
-	bool live;
+	bool live, own_dev;
 };
 
 /* --- RDMA devices --- */
@@ -43,13 +43,13 @@ static const char *read_rdma(const struct gather *g, const char *rdma, const cha
 	return *value ? arena_strdup(g->arena, value) : NULL;
 }
 
-static int first_port(const struct hw_rdma *rdma)
+static const struct hw_port *first_port(const struct hw_rdma *rdma)
 {
 	for (size_t i = 0; i < rdma->n_ports; i++) {
 		if (str_eq(rdma->ports[i].state, "ACTIVE"))
-			return rdma->ports[i].number;
+			return &rdma->ports[i];
 	}
-	return rdma->n_ports ? rdma->ports[0].number : 0;
+	return rdma->n_ports ? &rdma->ports[0] : NULL;
 }
 
 /* "Global tclass=106", and rules for single destinations below it. */
@@ -65,14 +65,6 @@ static int read_traffic_class(const struct gather *g, const char *rdma, int port
 		return -1;
 	text[strcspn(text, "\n")] = '\0';
 	return str_to_u64(text + sizeof(start) - 1, 10, UINT8_MAX, &tc) < 0 ? -1 : (int)tc;
-}
-
-/* A tree has no devices in its /dev; nor has a machine on which nobody made the folder. */
-static enum doctor_answer find_node(const struct gather *g, const char *uverbs)
-{
-	if (!g->live || !uverbs)
-		return DOCTOR_DONT_KNOW;
-	return sysroot_exists(g->root, "dev/infiniband/%s", uverbs) ? DOCTOR_YES : DOCTOR_NO;
 }
 
 static void read_pkeys(const struct gather *g, const char *rdma, struct doctor_rdma *ret)
@@ -106,33 +98,29 @@ static void read_gids(const struct gather *g, const char *rdma, struct doctor_rd
 	ret->n_gids = n;
 }
 
-static enum hw_link link_of(const struct hw_rdma *rdma, int port)
+static struct doctor_rdma gather_rdma(const struct gather *g, const struct hw_rdma *rdma)
 {
-	for (size_t i = 0; i < rdma->n_ports; i++) {
-		if (rdma->ports[i].number == port)
-			return rdma->ports[i].link;
-	}
-	return HW_LINK_UNKNOWN;
-}
-
-static struct doctor_rdma look_at_rdma(const struct gather *g, const struct hw_rdma *rdma)
-{
+	const struct hw_port *port = first_port(rdma);
 	struct doctor_rdma ret = {
-		.port = first_port(rdma),
+		.port = port ? port->number : 0,
 		.node_guid = read_rdma(g, rdma->name, "node_guid"),
 		.fw_ver = read_rdma(g, rdma->name, "fw_ver"),
 		.board_id = read_rdma(g, rdma->name, "board_id"),
-		.node = find_node(g, rdma->uverbs),
+		.node = DOCTOR_DONT_KNOW,
 		.traffic_class = -1,
 		.pkey0 = -1,
 		.n_pkeys = -1,
 		.n_full = -1,
 	};
 
+	/* A tree has no devices in its /dev; nor has a machine on which nobody made the folder. */
+	if (g->live && g->own_dev && rdma->uverbs)
+		ret.node = sysroot_exists(g->root, "dev/infiniband/%s", rdma->uverbs) ? DOCTOR_YES
+										      : DOCTOR_NO;
 	if (!ret.port)
 		return ret;
 	ret.traffic_class = read_traffic_class(g, rdma->name, ret.port);
-	if (link_of(rdma, ret.port) == HW_LINK_IB)
+	if (port->link == HW_LINK_IB)
 		read_pkeys(g, rdma->name, &ret);
 	if (rdma->pci < 0 || !g->inv->pci[rdma->pci].sriov_num)
 		read_gids(g, rdma->name, &ret);
@@ -157,17 +145,6 @@ static enum doctor_answer read_up(const struct gather *g, const char *netdev)
 	return n < 0 ? DOCTOR_DONT_KNOW : DOCTOR_YES;
 }
 
-/* What a netdev is attached to is its master; Open vSwitch's is called ovs-system. A capture has no
- * such links. */
-static enum doctor_answer read_attached(const struct gather *g, const char *netdev)
-{
-	char name[64];
-
-	if (!sysroot_link_name(g->root, name, sizeof(name), NET_DIR "/%s/master", netdev))
-		return DOCTOR_YES;
-	return g->live ? DOCTOR_NO : DOCTOR_DONT_KNOW;
-}
-
 struct rep_search {
 	const struct gather *g;
 	struct doctor_representor *v;
@@ -185,21 +162,26 @@ static bool parse_representor(const char *port_name, int *ret_vf)
 	return at && !str_to_int(at + 2, ret_vf) && *ret_vf >= 0;
 }
 
+/* What it is attached to is its master; Open vSwitch's is called ovs-system. A capture has no such
+ * links. */
 static int add_representor(void *arg, const char *netdev)
 {
 	struct rep_search *search = arg;
 	const struct gather *g = search->g;
+	enum doctor_answer attached = g->live ? DOCTOR_NO : DOCTOR_DONT_KNOW;
 	char name[64];
 	int vf;
 
 	if (sysroot_read(g->root, name, sizeof(name), NET_DIR "/%s/phys_port_name", netdev) < 0 ||
 	    !parse_representor(str_trim(name), &vf))
 		return 0;
+	if (!sysroot_link_name(g->root, name, sizeof(name), NET_DIR "/%s/master", netdev))
+		attached = DOCTOR_YES;
 	search->v = xgrow(search->v, &search->cap, search->n + 1, sizeof(*search->v));
 	search->v[search->n++] = (struct doctor_representor) {
 		.vf = vf,
 		.netdev = arena_strdup(g->arena, netdev),
-		.attached = read_attached(g, netdev),
+		.attached = attached,
 		.up = read_up(g, netdev),
 	};
 	return 0;
@@ -264,7 +246,7 @@ static int read_ecn(const struct gather *g, const char *netdev, const char *end)
 	return mask;
 }
 
-static struct doctor_netdev look_at_netdev(const struct gather *g, const struct hw_pci *f)
+static struct doctor_netdev gather_netdev(const struct gather *g, const struct hw_pci *f)
 {
 	struct doctor_netdev ret = { .up = DOCTOR_DONT_KNOW, .dcb = hw_dcb_unknown() };
 	char text[64];
@@ -304,21 +286,10 @@ static int read_exclusive(const struct gather *g)
 	return -1;
 }
 
-static enum doctor_answer read_ipc_lock(const struct gather *g)
-{
-	char text[4096], *line;
-
-	if (sysroot_read(g->root, text, sizeof(text), "proc/self/status") < 0)
-		return DOCTOR_DONT_KNOW;
-	line = strstr(text, "\nCapEff:");
-	if (!line)
-		return DOCTOR_DONT_KNOW;
-	return strtoull(line + strlen("\nCapEff:"), NULL, 16) >> CAP_IPC_LOCK & 1 ? DOCTOR_YES
-										  : DOCTOR_NO;
-}
-
 static void read_own_limits(const struct gather *g, struct doctor_net *net)
 {
+	static const char effective[] = "\nCapEff:";
+	char text[4096] = "", *line;
 	struct rlimit limit;
 	struct statvfs shm;
 
@@ -331,23 +302,30 @@ static void read_own_limits(const struct gather *g, struct doctor_net *net)
 		net->memlock = limit.rlim_cur > INT64_MAX ? -1 : (int64_t)limit.rlim_cur;
 	if (!statvfs("/dev/shm", &shm))
 		net->shm = (int64_t)(shm.f_blocks * shm.f_frsize);
-	net->ipc_lock = read_ipc_lock(g);
+	if (sysroot_read(g->root, text, sizeof(text), "proc/self/status") < 0)
+		return;
+	line = strstr(text, effective);
+	if (line)
+		net->ipc_lock = strtoull(line + strlen(effective), NULL, 16) >> CAP_IPC_LOCK & 1
+					? DOCTOR_YES
+					: DOCTOR_NO;
 }
 
 const struct doctor_net *doctor_net_gather(const struct sysroot *root,
-					   const struct hw_inventory *inv, struct arena *arena)
+					   const struct hw_inventory *inv, bool own_dev,
+					   struct arena *arena)
 {
-	const struct gather g = { root, inv, arena, sysroot_is_live(root) };
+	const struct gather g = { root, inv, arena, sysroot_is_live(root), own_dev };
 	struct doctor_rdma *rdma = arena_array(arena, inv->n_rdma, sizeof(*rdma));
 	struct doctor_netdev *netdev = arena_array(arena, inv->n_pci, sizeof(*netdev));
 	struct doctor_net *net = arena_alloc(arena, sizeof(*net));
 
 	for (size_t i = 0; i < inv->n_rdma; i++)
-		rdma[i] = look_at_rdma(&g, &inv->rdma[i]);
+		rdma[i] = gather_rdma(&g, &inv->rdma[i]);
 	for (size_t i = 0; i < inv->n_pci; i++) {
 		netdev[i].up = DOCTOR_DONT_KNOW;
 		if (hw_is_nic(&inv->pci[i]))
-			netdev[i] = look_at_netdev(&g, &inv->pci[i]);
+			netdev[i] = gather_netdev(&g, &inv->pci[i]);
 	}
 	net->rdma = rdma;
 	net->netdev = netdev;

@@ -6,9 +6,7 @@
 #include "doctor/net-internal.h"
 
 static const struct doctor_advice firmware_mixed = {
-	"Cards of one model with different firmware differ in GID tables, congestion control and limits: "
-	"what works on one rail may "
-	"not on another.",
+	"Cards of one model with different firmware differ in GID tables, congestion control and limits: what works on one rail may not on another.",
 	{ "Bring them to the same release (mlxfwmanager, mstflint, or the vendor's tool).", NULL,
 	  NULL },
 };
@@ -30,12 +28,14 @@ static const char *board_of(const struct doctor_rdma *d)
 	return d->board_id;
 }
 
-/* "28.39.1002 (0000:17:00.0), …" of a model; how many different ones. */
-static size_t list_values(const struct doctor_facts *f, const struct hw_pci *model, text_of *text,
-			  struct strbuf *out)
+/* Lists "28.39.1002 (0000:17:00.0), …" of a model, if there are different ones. */
+static bool compare_model(const struct doctor_facts *f, struct doctor_report *r,
+			  const struct hw_pci *model, text_of *text,
+			  const struct doctor_advice *advice, const char *what)
 {
+	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
 	const char *first = NULL;
-	size_t different = 0;
+	bool differ = false;
 
 	for (size_t i = 0; i < f->n_nic; i++) {
 		int pci = f->nic[i], rdma = net_pf_rdma(f, pci);
@@ -43,34 +43,15 @@ static size_t list_values(const struct doctor_facts *f, const struct hw_pci *mod
 
 		if (!value || !net_same_model(&f->inv->pci[pci], model))
 			continue;
-		different += !first || strcmp(first, value) != 0;
+		differ |= first && strcmp(first, value) != 0;
 		first = first ? first : value;
-		net_add(out, value);
-		strbuf_printf(out, " (%s)", doctor_address(f, pci));
+		net_add(&list, value);
+		strbuf_printf(&list, " (%s)", doctor_address(f, pci));
 	}
-	return different;
-}
-
-static bool compare_model(const struct doctor_facts *f, struct doctor_report *r,
-			  const struct hw_pci *model, text_of *text,
-			  const struct doctor_advice *advice, const char *what)
-{
-	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
-
-	if (list_values(f, model, text, &list) < 2)
-		return false;
-	doctor_find(r, DOCTOR_WARN, advice, "host", "PFs %04x:%04x have different %s: %s.",
-		    model->vendor, model->device, what, strbuf_str(&list));
-	return true;
-}
-
-static bool was_compared(const struct doctor_facts *f, size_t at)
-{
-	for (size_t i = 0; i < at; i++) {
-		if (net_same_model(&f->inv->pci[f->nic[i]], &f->inv->pci[f->nic[at]]))
-			return true;
-	}
-	return false;
+	if (differ)
+		doctor_find(r, DOCTOR_WARN, advice, "host", "PFs %04x:%04x have different %s: %s.",
+			    model->vendor, model->device, what, strbuf_str(&list));
+	return differ;
 }
 
 static void run_firmware(const struct doctor_facts *f, struct doctor_report *r)
@@ -81,10 +62,13 @@ static void run_firmware(const struct doctor_facts *f, struct doctor_report *r)
 	for (size_t i = 0; i < f->n_nic; i++) {
 		const struct hw_pci *model = &f->inv->pci[f->nic[i]];
 		int rdma = net_pf_rdma(f, f->nic[i]);
+		size_t k = 0;
 
 		known += rdma >= 0 && f->net->rdma[rdma].fw_ver;
-		if (was_compared(f, i))
-			continue;
+		while (!net_same_model(&f->inv->pci[f->nic[k]], model))
+			k++;
+		if (k < i)
+			continue; /* compared with the first of its model */
 		differ |= compare_model(f, r, model, firmware_of, &firmware_mixed, "firmware");
 		differ |= compare_model(f, r, model, board_of, &firmware_boards, "boards");
 	}

@@ -66,63 +66,39 @@ void net_add(struct strbuf *list, const char *element)
 
 /* --- groups --- */
 
-struct members {
-	size_t of;	     /* VFs of the same PF that the check is about */
-	size_t n;	     /* those of the same kind, too */
-	struct strbuf named; /* the first of them */
-	int only;	     /* the PCI index of the last */
-};
-
-static struct members gather_members(const struct doctor_facts *f, const int *kind_of, size_t first)
+/* Those of one kind and PF, with their first member. */
+static void say_group(const struct doctor_facts *f, struct doctor_report *r, const int *kind_of,
+		      size_t at, const struct net_kind *kind)
 {
+	_cleanup_strbuf_ struct strbuf named = STRBUF_INIT;
 	const struct hw_inventory *inv = f->inv;
-	struct members m = { .named = STRBUF_INIT };
-	int pf = inv->pci[inv->rdma[first].pci].physfn;
+	int only = inv->rdma[at].pci, pf = inv->pci[only].physfn;
+	size_t of = 0, n = 0;
 
 	for (size_t i = 0; i < inv->n_rdma; i++) {
+		/* A device that a check is about has a function. */
 		if (kind_of[i] == NET_NOT_ABOUT || inv->pci[inv->rdma[i].pci].physfn != pf)
 			continue;
-		m.of++;
-		if (kind_of[i] != kind_of[first])
+		of++;
+		if (kind_of[i] != kind_of[at])
 			continue;
-		m.only = inv->rdma[i].pci;
-		if (m.n++ < NET_SHOWN)
-			net_add(&m.named, doctor_address(f, m.only));
+		if (i < at)
+			return;
+		if (n++ < NET_SHOWN)
+			net_add(&named, doctor_address(f, inv->rdma[i].pci));
 	}
-	if (m.n > NET_SHOWN)
-		strbuf_printf(&m.named, " and %zu more", m.n - NET_SHOWN);
-	return m;
-}
-
-static void say_group(const struct doctor_facts *f, struct doctor_report *r, const int *kind_of,
-		      size_t first, const struct net_kind *kind)
-{
-	struct members m = gather_members(f, kind_of, first);
-	int pf = f->inv->pci[m.only].physfn;
-
-	if (m.n == 1)
-		doctor_find(r, kind->verdict, kind->advice, doctor_address(f, m.only), "VF %s %s.",
-			    net_name(f, m.only), kind->one);
+	if (n > NET_SHOWN)
+		strbuf_printf(&named, " and %zu more", n - NET_SHOWN);
+	if (n == 1)
+		doctor_find(r, kind->verdict, kind->advice, doctor_address(f, only), "VF %s %s.",
+			    net_name(f, only), kind->one);
 	else if (pf < 0)
-		doctor_find(r, kind->verdict, kind->advice, "host", "%zu of %zu VFs %s: %s.", m.n,
-			    m.of, kind->many, strbuf_str(&m.named));
+		doctor_find(r, kind->verdict, kind->advice, "host", "%zu of %zu VFs %s: %s.", n, of,
+			    kind->many, strbuf_str(&named));
 	else
 		doctor_find(r, kind->verdict, kind->advice, doctor_address(f, pf),
-			    "%zu of the %zu VFs of %s %s: %s.", m.n, m.of, net_name(f, pf),
-			    kind->many, strbuf_str(&m.named));
-	strbuf_done(&m.named);
-}
-
-/* Was the group that this one belongs to said with an earlier member? */
-static bool is_first(const struct hw_inventory *inv, const int *kind_of, size_t at)
-{
-	int pf = inv->pci[inv->rdma[at].pci].physfn;
-
-	for (size_t i = at; i-- > 0;) {
-		if (kind_of[i] == kind_of[at] && inv->pci[inv->rdma[i].pci].physfn == pf)
-			return false;
-	}
-	return true;
+			    "%zu of the %zu VFs of %s %s: %s.", n, of, net_name(f, pf), kind->many,
+			    strbuf_str(&named));
 }
 
 void net_judge_vfs(const struct doctor_facts *f, struct doctor_report *r, net_judge *judge,
@@ -136,7 +112,7 @@ void net_judge_vfs(const struct doctor_facts *f, struct doctor_report *r, net_ju
 		fine += kind_of[i] == 0;
 	}
 	for (size_t i = 0; i < f->inv->n_rdma; i++) {
-		if (kind_of[i] > 0 && is_first(f->inv, kind_of, i))
+		if (kind_of[i] > 0)
 			say_group(f, r, kind_of, i, &kinds[kind_of[i]]);
 	}
 	if (fine)

@@ -11,19 +11,13 @@ static const char only_inside[] = "Run it in the container: railmatectl doctor -
 /* --- memlock --- */
 
 static const struct doctor_advice memlock_small = {
-	"RDMA locks every buffer in memory; at the limit registrations fail: \"ibv_reg_mr failed with error "
-	"Cannot allocate memory\".",
-	{ "Let the runtime give no limit: LimitMEMLOCK=infinity in a drop-in of containerd.service or "
-	  "crio.service, restart it; or add "
-	  "capabilities: add: [IPC_LOCK] to the container's securityContext.",
-	  "Set default_ulimits = [\"memlock=-1:-1\"] in a drop-in of CRI-O (MachineConfig, "
-	  "/etc/crio/crio.conf.d); or add IPC_LOCK to the "
-	  "container's securityContext.",
+	"RDMA locks every buffer in memory; at the limit registrations fail: \"ibv_reg_mr failed with error Cannot allocate memory\".",
+	{ "Let the runtime give no limit: LimitMEMLOCK=infinity in a drop-in of containerd.service or crio.service, restart it; or add capabilities: add: [IPC_LOCK] to the container's securityContext.",
+	  "Set default_ulimits = [\"memlock=-1:-1\"] in a drop-in of CRI-O (MachineConfig, /etc/crio/crio.conf.d); or add IPC_LOCK to the container's securityContext.",
 	  "Add IPC_LOCK to the container's securityContext." },
 };
 static const struct doctor_advice memlock_elsewhere = {
-	"RDMA locks every buffer in memory; what a container may lock is the runtime's decision, not this "
-	"process's.",
+	"RDMA locks every buffer in memory; what a container may lock is the runtime's decision, not this process's.",
 	{ only_inside, NULL, NULL },
 };
 static const struct doctor_advice memlock_fine = { "Buffers of any size can be registered.",
@@ -55,9 +49,7 @@ static void run_memlock(const struct doctor_facts *f, struct doctor_report *r)
 /* --- shm --- */
 
 static const struct doctor_advice shm_small = {
-	"NCCL keeps tens of MB for each pair of ranks on a node there, data loaders more: \"Error while "
-	"creating shared memory "
-	"segment\", or a bus error.",
+	"NCCL keeps tens of MB for each pair of ranks on a node there, data loaders more: \"Error while creating shared memory segment\", or a bus error.",
 	{ "Mount an emptyDir with medium: Memory (sizeLimit: 1Gi or more) at /dev/shm.", NULL,
 	  NULL },
 };
@@ -87,12 +79,10 @@ static void run_shm(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_limit_checks[] = {
 	{ "memlock", "memory that a container may lock",
-	  "In a container: WARN where RLIMIT_MEMLOCK is limited and CAP_IPC_LOCK is missing. On the host "
-	  "there is nothing to say: the container runtime decides.",
+	  "In a container: WARN where RLIMIT_MEMLOCK is limited and CAP_IPC_LOCK is missing. On the host and in railmate's own containers it does not apply: the container runtime decides.",
 	  run_memlock },
 	{ "shm", "size of /dev/shm",
-	  "In a container: WARN at 64 MiB or less, which is what it has unless the pod says more. On the "
-	  "host there is nothing to say.",
+	  "In a container: WARN at 64 MiB or less, which is what it has unless the pod says more. On the host and in railmate's own containers it does not apply.",
 	  run_shm },
 };
 const size_t doctor_limit_checks_n = ARRAY_LEN(doctor_limit_checks);

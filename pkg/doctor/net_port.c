@@ -5,37 +5,26 @@
 
 static const struct doctor_advice port_pf_down = {
 	"No VF of this port is ACTIVE either: NCCL uses none of them.",
-	{ "Look at the cable, the transceiver and the switch port (ethtool PF, mlxlink -d ADDRESS); on "
-	  "Ethernet ip link set PF "
-	  "up; on InfiniBand INIT means that no subnet manager has seen it.",
+	{ "Look at the cable, the transceiver and the switch port (ethtool PF, mlxlink -d ADDRESS); on Ethernet ip link set PF up; on InfiniBand INIT means that no subnet manager has seen it.",
 	  NULL, NULL },
 };
 static const struct doctor_advice port_no_sm = {
 	"NCCL skips a port that is not ACTIVE; INIT and ARMED end when the subnet manager has configured it.",
-	{ "Enable virtualization in the subnet manager (opensm: virt_enabled 2; UFM: on by default) and look "
-	  "whether it runs "
-	  "(sminfo).",
+	{ "Enable virtualization in the subnet manager (opensm: virt_enabled 2; UFM: on by default) and look whether it runs (sminfo).",
 	  NULL, NULL },
 };
 static const struct doctor_advice port_vf_down = {
 	"NCCL skips a port that is not ACTIVE.",
-	{ "On InfiniBand give the VF its GUIDs (check vf-identity) and policy Follow; on Ethernet look at "
-	  "its link state (check "
-	  "vf-admin) and at ip link show of its interface, which may be in a pod.",
+	{ "On InfiniBand give the VF its GUIDs (check vf-identity) and policy Follow; on Ethernet look at its link state (check vf-admin) and at ip link show of its interface, which may be in a pod.",
 	  NULL, NULL },
 };
 static const struct doctor_advice port_here_down = {
-	"NCCL skips a port that is not ACTIVE, and a port of Ethernet is as long as its interface is "
-	"switched on.",
-	{ "With sriov-cni the interface is switched on when it moves into the pod: look at the pod's "
-	  "networks "
-	  "(k8s.v1.cni.cncf.io/networks); with hostNetwork: ip link set INTERFACE up.",
+	"NCCL skips a port that is not ACTIVE, and a port of Ethernet is as long as its interface is switched on.",
+	{ "With sriov-cni the interface is switched on when it moves into the pod: look at the pod's networks (k8s.v1.cni.cncf.io/networks); with hostNetwork: ip link set INTERFACE up.",
 	  NULL, NULL },
 };
 static const struct doctor_advice port_idle = {
-	"A port of Ethernet is ACTIVE when its interface is switched on, which sriov-cni does when it moves "
-	"it into a pod; for "
-	"pods with hostNetwork it has to be done by hand (ip link set INTERFACE up).",
+	"A port of Ethernet is ACTIVE when its interface is switched on, which sriov-cni does when it moves it into a pod; for pods with hostNetwork it has to be done by hand (ip link set INTERFACE up).",
 	{ NULL },
 };
 static const struct doctor_advice port_unknown = {
@@ -44,8 +33,7 @@ static const struct doctor_advice port_unknown = {
 };
 static const struct doctor_advice port_slow = {
 	"NCCL splits its data evenly over the rails: the slowest one decides.",
-	{ "Look at the cable, the transceiver and the speed that the switch port offers (ethtool PF, mlxlink "
-	  "-d ADDRESS).",
+	{ "Look at the cable, the transceiver and the speed that the switch port offers (ethtool PF, mlxlink -d ADDRESS).",
 	  NULL, NULL },
 };
 static const struct doctor_advice port_fine = { "NCCL can use them.", { NULL } };
@@ -110,24 +98,16 @@ static int rate_of(const struct doctor_facts *f, int pci)
 	return is_active(port) ? port->rate_mbps : 0;
 }
 
-/* The rate that the fastest card of this model has. */
-static int best_rate(const struct doctor_facts *f, int pci)
+static void judge_pf(const struct doctor_facts *f, struct doctor_report *r, int pci, int rdma)
 {
-	int best = 0;
+	const struct hw_port *port = net_port(f, (size_t)rdma);
+	int rate = rate_of(f, pci), best = 0;
 
 	for (size_t i = 0; i < f->n_nic; i++) {
 		if (net_same_model(&f->inv->pci[f->nic[i]], &f->inv->pci[pci]) &&
 		    rate_of(f, f->nic[i]) > best)
 			best = rate_of(f, f->nic[i]);
 	}
-	return best;
-}
-
-static void judge_pf(const struct doctor_facts *f, struct doctor_report *r, int pci, int rdma)
-{
-	const struct hw_port *port = net_port(f, (size_t)rdma);
-	int rate = rate_of(f, pci), best = best_rate(f, pci);
-
 	if (is_down(f, rdma))
 		doctor_find(r, DOCTOR_FAIL, &port_pf_down, doctor_address(f, pci),
 			    "Port %d of %s is %s (%s).", port->number, net_name(f, pci),
@@ -152,11 +132,7 @@ static void run_port(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_port_checks[] = {
 	{ "port", "ports of PFs and VFs are ACTIVE",
-	  "FAIL: a port of a PF or VF is not ACTIVE. A VF on Ethernet whose interface is on the host and "
-	  "switched off is idle: its port "
-	  "comes up with the interface, in the pod. WARN: a PF runs slower than others of its model. What a "
-	  "VF says of rate and "
-	  "physical state is its PF's.",
+	  "FAIL: a port of a PF or VF is not ACTIVE. A VF on Ethernet whose interface is on the host and switched off is idle: its port comes up with the interface, in the pod. WARN: a PF runs slower than others of its model. What a VF says of rate and physical state is its PF's.",
 	  run_port },
 };
 const size_t doctor_port_checks_n = ARRAY_LEN(doctor_port_checks);

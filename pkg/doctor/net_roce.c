@@ -9,18 +9,13 @@
 /* --- mtu --- */
 
 static const struct doctor_advice mtu_small = {
-	"RoCE sends packets of the largest of 256, 512, 1024, 2048 and 4096 bytes that fit: smaller ones "
-	"cost message rate, and at "
-	"400 Gb/s bandwidth.",
-	{ "Set 9000 (at least 4200) on the PF, on its VFs, and on every switch on the way: ip link set PF "
-	  "mtu 9000, kept by netplan "
-	  "or NetworkManager.",
+	"RoCE sends packets of the largest of 256, 512, 1024, 2048 and 4096 bytes that fit: smaller ones cost message rate, and at 400 Gb/s bandwidth.",
+	{ "Set 9000 (at least 4200) on the PF, on its VFs, and on every switch on the way: ip link set PF mtu 9000, kept by netplan or NetworkManager.",
 	  "Set mtu: 9000 in the SriovNetworkNodePolicy.",
 	  "Set mtu: 9000 for the interface in the machine's network configuration." },
 };
 static const struct doctor_advice mtu_mixed = {
-	"Two ends agree on the smaller MTU; between rails whose switches differ, connections fail or packets "
-	"are lost.",
+	"Two ends agree on the smaller MTU; between rails whose switches differ, connections fail or packets are lost.",
 	{ "Set the same MTU on all PFs: ip link set PF mtu 9000, kept by netplan or NetworkManager.",
 	  "Set mtu: 9000 in every SriovNetworkNodePolicy.",
 	  "Set mtu: 9000 for each of the interfaces in the machine's network configuration." },
@@ -139,29 +134,20 @@ static void run_mtu(const struct doctor_facts *f, struct doctor_report *r)
 /* --- qos --- */
 
 static const struct doctor_advice qos_no_pfc = {
-	"RoCE is fast where packets are not dropped: without PFC a full switch drops, and each drop costs a "
-	"retransmission. Fine "
-	"where the fabric is run lossy on purpose.",
-	{ "Agree with the switches on one lossless priority: mlnx_qos -i PF --pfc 0,0,0,1,0,0,0,0 --trust "
-	  "dscp, or dcb pfc set dev PF "
-	  "prio-pfc 3:on; kept by a systemd unit. Then NCCL_IB_TC in the pool's env (106 is DSCP 26).",
-	  "Set it with the vendor's network operator, or a MachineConfig with a systemd unit that runs "
-	  "mlnx_qos or dcb.",
+	"RoCE is fast where packets are not dropped: without PFC a full switch drops, and each drop costs a retransmission. Fine where the fabric is run lossy on purpose.",
+	{ "Agree with the switches on one lossless priority: mlnx_qos -i PF --pfc 0,0,0,1,0,0,0,0 --trust dscp, or dcb pfc set dev PF prio-pfc 3:on; kept by a systemd unit. Then NCCL_IB_TC in the pool's env (106 is DSCP 26).",
+	  "Set it with the vendor's network operator, or a MachineConfig with a systemd unit that runs mlnx_qos or dcb.",
 	  "Run a privileged DaemonSet that sets it (mlnx_qos or dcb) after each boot." },
 };
 static const struct doctor_advice qos_pcp = {
 	"Pods send untagged packets, which have priority 0 on this port whatever NCCL_IB_TC says.",
-	{ "mlnx_qos -i PF --trust dscp, or entries for DSCPs: dcb app add dev PF dscp-prio 26:3; kept by a "
-	  "systemd unit.",
-	  "Set it with the vendor's network operator, or a MachineConfig with a systemd unit that runs "
-	  "mlnx_qos or dcb.",
+	{ "mlnx_qos -i PF --trust dscp, or entries for DSCPs: dcb app add dev PF dscp-prio 26:3; kept by a systemd unit.",
+	  "Set it with the vendor's network operator, or a MachineConfig with a systemd unit that runs mlnx_qos or dcb.",
 	  "Run a privileged DaemonSet that sets it (mlnx_qos or dcb) after each boot." },
 };
 static const struct doctor_advice qos_contradiction = {
 	"What every RDMA packet of this host is marked with goes where packets are dropped.",
-	{ "Make /sys/class/infiniband/DEVICE/tc/1/traffic_class, the port's DSCP map and its PFC agree "
-	  "(mlnx_qos -i PF shows the "
-	  "last two).",
+	{ "Make /sys/class/infiniband/DEVICE/tc/1/traffic_class, the port's DSCP map and its PFC agree (mlnx_qos -i PF shows the last two).",
 	  NULL, NULL },
 };
 static const struct doctor_advice qos_mixed = {
@@ -169,15 +155,12 @@ static const struct doctor_advice qos_mixed = {
 	{ "Set the same on all PFs (mlnx_qos -i PF, dcb pfc show dev PF).", NULL, NULL },
 };
 static const struct doctor_advice qos_unknown = {
-	"Whether NCCL's packets are lossless is not known; only the PF's own interface shows it, in the host's "
-	"network namespace.",
+	"Whether NCCL's packets are lossless is not known; only the PF's own interface shows it, in the host's network namespace.",
 	{ "Run it on the host; or look: mlnx_qos -i PF, dcb pfc show dev PF, dcb app show dev PF.",
 	  NULL, NULL },
 };
 static const struct doctor_advice qos_fine = {
-	"With NCCL_IB_TC in this range (pool's env) NCCL's packets are lossless up to here; with its default "
-	"0 they have "
-	"priority 0.",
+	"With NCCL_IB_TC in this range (pool's env) NCCL's packets are lossless up to here; with its default 0 they have priority 0.",
 	{ NULL },
 };
 
@@ -225,23 +208,9 @@ static void say_map(const struct doctor_facts *f, struct doctor_report *r, int p
 			net_name(f, pci), strbuf_str(&priorities), strbuf_str(&dscps));
 }
 
-/* False: nothing to hold against each other, or they agree. */
-static bool host_contradicts(const struct doctor_facts *f, struct doctor_report *r, int pci, int tc)
-{
-	const struct hw_dcb *dcb = &f->net->netdev[pci].dcb;
-	_cleanup_strbuf_ struct strbuf how = STRBUF_INIT;
-
-	if (tc < 0 || !hw_dcb_contradicts(dcb, tc, -1, &how))
-		return false;
-	doctor_find(
-		r, DOCTOR_WARN, &qos_contradiction, doctor_address(f, pci),
-		"%s: the host marks all packets with the traffic class %d, whatever NCCL asks for; %s.",
-		net_name(f, pci), tc, strbuf_str(&how));
-	return true;
-}
-
 static void judge_qos(const struct doctor_facts *f, struct doctor_report *r, int pci)
 {
+	_cleanup_strbuf_ struct strbuf how = STRBUF_INIT;
 	const struct doctor_netdev *n = &f->net->netdev[pci];
 	int tc = f->net->rdma[net_pf_rdma(f, pci)].traffic_class;
 
@@ -252,7 +221,12 @@ static void judge_qos(const struct doctor_facts *f, struct doctor_report *r, int
 	else if (!n->dcb.pfc)
 		doctor_find(r, DOCTOR_WARN, &qos_no_pfc, doctor_address(f, pci),
 			    "%s has PFC on no priority: its port is lossy.", net_name(f, pci));
-	else if (!host_contradicts(f, r, pci, tc))
+	else if (tc >= 0 && hw_dcb_contradicts(&n->dcb, tc, -1, &how))
+		doctor_find(
+			r, DOCTOR_WARN, &qos_contradiction, doctor_address(f, pci),
+			"%s: the host marks all packets with the traffic class %d, whatever NCCL asks for; %s.",
+			net_name(f, pci), tc, strbuf_str(&how));
+	else
 		say_map(f, r, pci, &n->dcb);
 }
 
@@ -291,18 +265,10 @@ static void run_qos(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_roce_checks[] = {
 	{ "mtu", "MTU for full RoCE packets",
-	  "From the MTU of PFs and, where they are on the host, of VFs: RoCE packets carry the largest of "
-	  "256 to 4096 bytes that is 96 "
-	  "smaller. WARN: less than 4096 (1500 gives 1024), a VF below its PF, PFs that differ. InfiniBand "
-	  "has an MTU of its own.",
+	  "From the MTU of PFs and, where they are on the host, of VFs: RoCE packets carry the largest of 256 to 4096 bytes that is 96 smaller. WARN: less than 4096 (1500 gives 1024), a VF below its PF, PFs that differ. InfiniBand has an MTU of its own.",
 	  run_mtu },
 	{ "qos", "PFC and DSCP of PFs",
-	  "Asks the PF's interface for PFC, the map from DSCP to priority and what it trusts (DCB), and "
-	  "reads what MLNX_OFED marks all "
-	  "packets with. WARN: no lossless priority, none that a DSCP leads to, a mark that goes elsewhere, "
-	  "PFs that differ. UNKNOWN: "
-	  "not the running machine, a driver without DCB, or another network namespace. The switches are not "
-	  "asked.",
+	  "Asks the PF's interface for PFC, the map from DSCP to priority and what it trusts (DCB), and reads what MLNX_OFED marks all packets with. WARN: no lossless priority, none that a DSCP leads to, a mark that goes elsewhere, PFs that differ. UNKNOWN: not the running machine, a driver without DCB, or another network namespace. The switches are not asked.",
 	  run_qos },
 };
 const size_t doctor_roce_checks_n = ARRAY_LEN(doctor_roce_checks);

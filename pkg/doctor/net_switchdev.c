@@ -4,14 +4,9 @@
 #include "doctor/net-internal.h"
 
 static const struct doctor_advice switchdev_loose = {
-	"In switchdev mode a VF reaches the wire through the netdev that stands for it: one that is missing, "
-	"switched off or attached "
-	"to nothing leaves the VF without a network.",
-	{ "Add it to the bridge that the uplink is in (ovs-vsctl add-port, ip link set REPRESENTOR master "
-	  "BRIDGE) and switch it on; or "
-	  "use legacy mode: devlink dev eswitch set pci/ADDRESS mode legacy.",
-	  "Set eSwitchMode: legacy in the SriovNetworkNodePolicy, or let OVS hardware offload manage the "
-	  "representors.",
+	"In switchdev mode a VF reaches the wire through the netdev that stands for it: one that is missing, switched off or attached to nothing leaves the VF without a network.",
+	{ "Add it to the bridge that the uplink is in (ovs-vsctl add-port, ip link set REPRESENTOR master BRIDGE) and switch it on; or use legacy mode: devlink dev eswitch set pci/ADDRESS mode legacy.",
+	  "Set eSwitchMode: legacy in the SriovNetworkNodePolicy, or let OVS hardware offload manage the representors.",
 	  NULL },
 };
 static const struct doctor_advice switchdev_unknown = {
@@ -20,36 +15,25 @@ static const struct doctor_advice switchdev_unknown = {
 };
 static const struct doctor_advice switchdev_fine = { "VFs reach the wire through them.", { NULL } };
 
-static const struct doctor_representor *representor_of(const struct doctor_netdev *n, int vf)
-{
-	for (size_t i = 0; i < n->n_reps; i++) {
-		if (n->reps[i].vf == vf)
-			return &n->reps[i];
-	}
-	return NULL;
-}
-
-/* What keeps the VF from the wire; NULL: nothing, as far as is known. */
-static const char *looseness(const struct doctor_representor *rep)
-{
-	if (!rep)
-		return "is missing";
-	if (rep->up == DOCTOR_NO)
-		return "is switched off";
-	return rep->attached == DOCTOR_NO ? "is attached to nothing" : NULL;
-}
-
+/* What keeps VFs from the wire, as far as is known. */
 static size_t list_loose(const struct doctor_facts *f, int pci, struct strbuf *list,
 			 bool *ret_unknown)
 {
+	const struct doctor_netdev *d = &f->net->netdev[pci];
 	size_t n = 0;
 
 	for (int vf = 0; vf < f->inv->pci[pci].sriov_num; vf++) {
-		const struct doctor_representor *rep = representor_of(&f->net->netdev[pci], vf);
-		const char *why = looseness(rep);
+		const struct doctor_representor *rep = d->reps, *end = d->reps + d->n_reps;
+		const char *why;
 
-		*ret_unknown |=
-			rep && (rep->up == DOCTOR_DONT_KNOW || rep->attached == DOCTOR_DONT_KNOW);
+		while (rep < end && rep->vf != vf)
+			rep++;
+		why = rep == end		   ? "is missing"
+		      : rep->up == DOCTOR_NO	   ? "is switched off"
+		      : rep->attached == DOCTOR_NO ? "is attached to nothing"
+						   : NULL;
+		*ret_unknown |= rep < end &&
+				(rep->up == DOCTOR_DONT_KNOW || rep->attached == DOCTOR_DONT_KNOW);
 		if (why && n++ < NET_SHOWN)
 			strbuf_printf(list, "%sthat of VF %d %s", list->len ? ", " : "", vf, why);
 	}
@@ -89,9 +73,7 @@ static void run_switchdev(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_switchdev_checks[] = {
 	{ "switchdev", "representors of VFs",
-	  "Where a PF is in switchdev mode (it has netdevs that stand for its VFs). WARN: a VF without one, "
-	  "or one that is switched off "
-	  "or attached to no bridge.",
+	  "Where a PF is in switchdev mode (it has netdevs that stand for its VFs). WARN: a VF without one, or one that is switched off or attached to no bridge.",
 	  run_switchdev },
 };
 const size_t doctor_switchdev_checks_n = ARRAY_LEN(doctor_switchdev_checks);

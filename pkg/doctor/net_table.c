@@ -8,31 +8,22 @@
 /* --- gid --- */
 
 static const struct doctor_advice gid_none_here = {
-	"Without a routable RoCE v2 GID NCCL takes index 0, a link-local one of RoCE v1, and connections "
-	"fail or time out.",
-	{ "Give the VF's interface in this pod an IP address: an ipam in its network (whereabouts, static), "
-	  "or a network of a CNI "
-	  "plugin that moves the VF into the pod.",
+	"Without a routable RoCE v2 GID NCCL takes index 0, a link-local one of RoCE v1, and connections fail or time out.",
+	{ "Give the VF's interface in this pod an IP address: an ipam in its network (whereabouts, static), or a network of a CNI plugin that moves the VF into the pod.",
 	  NULL, NULL },
 };
 static const struct doctor_advice gid_none_yet = {
-	"NCCL needs a routable RoCE v2 GID, which comes with an IP address: the CNI plugin gives one when it "
-	"moves the VF into a pod. "
-	"For pods with hostNetwork the interface needs one here.",
+	"NCCL needs a routable RoCE v2 GID, which comes with an IP address: the CNI plugin gives one when it moves the VF into a pod. For pods with hostNetwork the interface needs one here.",
 	{ "Run it in a pod that has the VF; for hostNetwork give the interface an address here.",
 	  NULL, NULL },
 };
 static const struct doctor_advice gid_v1 = {
 	"RoCE v1 packets do not pass a router, and NCCL looks for RoCE v2 GIDs.",
-	{ "Let the card use RoCE v2: cma_roce_mode -d DEVICE -p 1 -m 2, or the firmware setting of the "
-	  "vendor's tool; older drivers need "
-	  "an update.",
+	{ "Let the card use RoCE v2: cma_roce_mode -d DEVICE -p 1 -m 2, or the firmware setting of the vendor's tool; older drivers need an update.",
 	  NULL, NULL },
 };
 static const struct doctor_advice gid_holes = {
-	"NCCL 2.21.5 to 2.26.1 stops with \"read failed in ncclIbRoceGetVersionNum: Invalid argument\" at a "
-	"slot that is empty or of "
-	"another network namespace.",
+	"NCCL 2.21.5 to 2.26.1 stops with \"read failed in ncclIbRoceGetVersionNum: Invalid argument\" at a slot that is empty or of another network namespace.",
 	{ "Use NCCL 2.26.2 or later; or gid: fixed:N in the pool, which makes NCCL not search.",
 	  NULL, NULL },
 };
@@ -68,26 +59,6 @@ static const struct net_kind gid_kinds[] = {
 			  "do not show their GID tables" },
 };
 
-static bool is_v2(const struct gid_entry *gid)
-{
-	return str_eq(gid->type, "RoCE v2");
-}
-
-static bool is_ipv4(const struct gid_entry *gid)
-{
-	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
-
-	return !memcmp(gid->gid, mapped, sizeof(mapped));
-}
-
-/* 169.254.0.0/16 and fe80::/10 stay on their link. */
-static bool is_link_local(const struct gid_entry *gid)
-{
-	if (is_ipv4(gid))
-		return gid->gid[12] == 169 && gid->gid[13] == 254;
-	return gid->gid[0] == 0xfe && (gid->gid[1] & 0xc0) == 0x80;
-}
-
 struct gid_tally {
 	size_t v2, routable, routable_v4;
 	bool hole, types_known;
@@ -95,15 +66,20 @@ struct gid_tally {
 
 static struct gid_tally count_gids(const struct doctor_rdma *d)
 {
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff }; /* of IPv4 */
 	struct gid_tally t = { 0 };
 
 	for (size_t i = 0; i < d->n_gids; i++) {
 		const struct gid_entry *gid = &d->gids[i];
-		bool routable = is_v2(gid) && !is_link_local(gid);
+		const uint8_t *b = gid->gid;
+		bool v2 = str_eq(gid->type, "RoCE v2"), v4 = !memcmp(b, mapped, sizeof(mapped));
+		/* 169.254.0.0/16 and fe80::/10 stay on their link. */
+		bool local =
+			v4 ? b[12] == 169 && b[13] == 254 : b[0] == 0xfe && (b[1] & 0xc0) == 0x80;
 
-		t.v2 += is_v2(gid);
-		t.routable += routable;
-		t.routable_v4 += routable && is_ipv4(gid);
+		t.v2 += v2;
+		t.routable += v2 && !local;
+		t.routable_v4 += v2 && v4 && !local;
 		t.hole |= gid->index != (int)i || !*gid->type;
 		t.types_known |= *gid->type != '\0';
 	}
@@ -137,18 +113,13 @@ static void run_gid(const struct doctor_facts *f, struct doctor_report *r)
 /* --- pkey --- */
 
 static const struct doctor_advice pkey_limited = {
-	"Two limited members of a partition may not talk to each other: containers on these VFs cannot "
-	"connect.",
-	{ "Make the VFs' GUIDs full members in the subnet manager (opensm partitions.conf: =full; UFM: "
-	  "membership full).",
+	"Two limited members of a partition may not talk to each other: containers on these VFs cannot connect.",
+	{ "Make the VFs' GUIDs full members in the subnet manager (opensm partitions.conf: =full; UFM: membership full).",
 	  NULL, NULL },
 };
 static const struct doctor_advice pkey_index = {
-	"NCCL takes the key at index 0 unless NCCL_IB_PKEY says otherwise, and as a limited member it cannot "
-	"connect to another.",
-	{ "Name the partition in the pool (pkey: \"0x8001\"): railmate sets the index; or make the first key "
-	  "that of a full member in the "
-	  "subnet manager.",
+	"NCCL takes the key at index 0 unless NCCL_IB_PKEY says otherwise, and as a limited member it cannot connect to another.",
+	{ "Name the partition in the pool (pkey: \"0x8001\"): railmate sets the index; or make the first key that of a full member in the subnet manager.",
 	  NULL, NULL },
 };
 static const struct doctor_advice pkey_unknown = {
@@ -196,21 +167,14 @@ static void run_pkey(const struct doctor_facts *f, struct doctor_report *r)
 /* --- rdma-netns --- */
 
 static const struct doctor_advice netns_shared = {
-	"Every container sees all RDMA devices in /sys and opens those whose nodes it got; nothing has to be "
-	"moved.",
+	"Every container sees all RDMA devices in /sys and opens those whose nodes it got; nothing has to be moved.",
 	{ NULL },
 };
 static const struct doctor_advice netns_exclusive = {
-	"A container sees a VF's RDMA device only if it was moved into the pod's network namespace, "
-	"which gives it another uverbs "
-	"number: NCCL finds no device otherwise.",
-	{ "Chain rdma-cni behind sriov-cni in the pods' networks (railmate asks for PreStartContainer and "
-	  "looks then); or go back to "
-	  "shared: rdma system set netns shared, and options ib_core netns_mode=1 in /etc/modprobe.d.",
-	  "Put \"rdma\" into metaPlugins of the SriovNetwork (rdmaMode: exclusive in the "
-	  "SriovNetworkPoolConfig); or set rdmaMode: shared.",
-	  "Chain rdma-cni behind sriov-cni in the pods' networks; or machine.kernel.modules: ib_core with "
-	  "netns_mode=1." },
+	"A container sees a VF's RDMA device only if it was moved into the pod's network namespace, which gives it another uverbs number: NCCL finds no device otherwise.",
+	{ "Chain rdma-cni behind sriov-cni in the pods' networks (railmate asks for PreStartContainer and looks then); or go back to shared: rdma system set netns shared, and options ib_core netns_mode=1 in /etc/modprobe.d.",
+	  "Put \"rdma\" into metaPlugins of the SriovNetwork (rdmaMode: exclusive in the SriovNetworkPoolConfig); or set rdmaMode: shared.",
+	  "Chain rdma-cni behind sriov-cni in the pods' networks; or machine.kernel.modules: ib_core with netns_mode=1." },
 };
 static const struct doctor_advice netns_unknown = {
 	"In exclusive mode a container sees a VF's RDMA device only if rdma-cni moved it there.",
@@ -236,19 +200,13 @@ static void run_netns(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_table_checks[] = {
 	{ "gid", "GID tables of VFs on Ethernet",
-	  "Looks for routable GIDs of RoCE v2 (those of IP addresses that are not link-local), holes, "
-	  "several of IPv4, and tables of RoCE "
-	  "v1 only. In a container: FAIL where a VF has none. On the host: UNKNOWN, because the address "
-	  "comes when the VF moves into a "
-	  "pod.",
+	  "Looks for routable GIDs of RoCE v2 (those of IP addresses that are not link-local), holes, several of IPv4, and tables of RoCE v1 only. In a container: FAIL where a VF has none. On the host: UNKNOWN, because the address comes when the VF moves into a pod.",
 	  run_gid },
 	{ "pkey", "partition keys of VFs on InfiniBand",
 	  "FAIL: no key of a full member (0x8000 set). WARN: one, but not at index 0, where NCCL looks.",
 	  run_pkey },
 	{ "rdma-netns", "RDMA devices and network namespaces",
-	  "Asks for the mode (rdma system show). Shared: PASS. Exclusive: WARN on the host, because every "
-	  "network needs rdma-cni; in a "
-	  "container what it sees was moved there.",
+	  "Asks for the mode (rdma system show). Shared: PASS. Exclusive: WARN on the host, because every network needs rdma-cni; in a container what it sees was moved there.",
 	  run_netns },
 };
 const size_t doctor_table_checks_n = ARRAY_LEN(doctor_table_checks);

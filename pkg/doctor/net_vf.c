@@ -8,31 +8,19 @@
 /* --- vf-identity --- */
 
 static const struct doctor_advice identity_guid = {
-	"Without a GUID the subnet manager never makes the VF's port ACTIVE: NCCL finds no device, or hangs "
-	"on the first one.",
-	{ "ip link set PF vf N node_guid GUID; ip link set PF vf N port_guid GUID, unbind the VF from its "
-	  "driver and bind "
-	  "it again; keep it over a reboot with a udev rule or a systemd unit. The sriov-network-operator "
-	  "does it where a "
-	  "policy covers the VF, ib-sriov-cni and ib-kubernetes where a pod asks for a GUID.",
-	  "Let a SriovNetworkNodePolicy with linkType: ib cover these VFs: the sriov-network-operator gives "
-	  "them GUIDs.",
-	  "Run the sriov-network-operator, or a privileged DaemonSet that sets node_guid and port_guid (ip "
-	  "link set PF vf N …) "
-	  "after it made the VFs." },
+	"Without a GUID the subnet manager never makes the VF's port ACTIVE: NCCL finds no device, or hangs on the first one.",
+	{ "ip link set PF vf N node_guid GUID; ip link set PF vf N port_guid GUID, unbind the VF from its driver and bind it again; keep it over a reboot with a udev rule or a systemd unit. The sriov-network-operator does it where a policy covers the VF, ib-sriov-cni and ib-kubernetes where a pod asks for a GUID.",
+	  "Let a SriovNetworkNodePolicy with linkType: ib cover these VFs: the sriov-network-operator gives them GUIDs.",
+	  "Run the sriov-network-operator, or a privileged DaemonSet that sets node_guid and port_guid (ip link set PF vf N …) after it made the VFs." },
 };
 static const struct doctor_advice identity_mac = {
 	"An interface without an address cannot be switched on, so its port never becomes ACTIVE.",
-	{ "ip link set PF vf N mac ADDRESS, then unbind the VF from its driver and bind it again; sriov-cni "
-	  "sets the address "
-	  "that the pod's network asks for.",
+	{ "ip link set PF vf N mac ADDRESS, then unbind the VF from its driver and bind it again; sriov-cni sets the address that the pod's network asks for.",
 	  NULL, NULL },
 };
 static const struct doctor_advice identity_node_guid = {
-	"NCCL does not care; librdmacm (UCX, oneCCL, storage) distinguishes devices by this GUID and takes the "
-	"wrong one.",
-	{ "ip link set PF vf N node_guid GUID, then unbind the VF from its driver and bind it again; the "
-	  "sriov-network-operator does it for VFs with isRdma: true.",
+	"NCCL does not care; librdmacm (UCX, oneCCL, storage) distinguishes devices by this GUID and takes the wrong one.",
+	{ "ip link set PF vf N node_guid GUID, then unbind the VF from its driver and bind it again; the sriov-network-operator does it for VFs with isRdma: true.",
 	  NULL, NULL },
 };
 static const struct doctor_advice identity_unknown = {
@@ -80,23 +68,16 @@ static const struct netlink_vf *admin_of(const struct doctor_facts *f, int pci)
 	return NULL;
 }
 
-/* The lower half of the first GID of a port is its GUID. */
-static bool port_guid_is_zero(const struct doctor_rdma *d)
-{
-	static const uint8_t zero[8];
-
-	return d->n_gids && d->gids[0].index == 0 &&
-	       !memcmp(d->gids[0].gid + 8, zero, sizeof(zero));
-}
-
 static int judge_infiniband(const struct doctor_facts *f, size_t rdma)
 {
+	static const uint8_t zero[8];
 	const struct doctor_rdma *d = &f->net->rdma[rdma];
 	const struct netlink_vf *admin = admin_of(f, f->inv->rdma[rdma].pci);
 
 	if (net_is_zero(d->node_guid))
 		return IDENTITY_GUID;
-	if (port_guid_is_zero(d))
+	/* The lower half of the first GID of a port is its GUID. */
+	if (d->n_gids && d->gids[0].index == 0 && !memcmp(d->gids[0].gid + 8, zero, sizeof(zero)))
 		return IDENTITY_PORT_GUID;
 	if (d->node_guid)
 		return IDENTITY_FINE;
@@ -132,43 +113,20 @@ static const struct doctor_advice admin_disabled = {
 	"The PF's switch keeps the VF's link down, so its port is never ACTIVE and NCCL does not use it.",
 	{ "ip link set PF vf N state auto",
 	  "Set linkState: auto in the SriovNetwork, and in the SriovNetworkNodePolicy if it has one.",
-	  "Set it where the VFs are made (sriov-network-operator, or a privileged DaemonSet: ip link set PF "
-	  "vf N state auto)." },
+	  "Set it where the VFs are made (sriov-network-operator, or a privileged DaemonSet: ip link set PF vf N state auto)." },
 };
 static const struct doctor_advice admin_limited = {
-	"NCCL takes a VF for as fast as its port and gives it as much to do as one without a limit; "
-	"railmate's topology file "
-	"(topologyFile: auto) has the limit.",
+	"NCCL takes a VF for as fast as its port and gives it as much to do as one without a limit; railmate's topology file (topologyFile: auto) has the limit.",
 	{ NULL },
 };
 static const struct doctor_advice admin_unknown = {
-	"A VF whose link the administrator disabled is never ACTIVE; a rate limit makes one rail slower than "
-	"NCCL believes.",
+	"A VF whose link the administrator disabled is never ACTIVE; a rate limit makes one rail slower than NCCL believes.",
 	{ "Run it on the host, in the network namespace of the PFs: ip link show PF shows the same.",
 	  NULL, NULL },
 };
 static const struct doctor_advice admin_fine = {
 	"Nothing that the administrator set keeps NCCL from the VFs.", { NULL }
 };
-
-struct admin_tally {
-	size_t disabled, trusted, checked, forced_up;
-	struct strbuf disabled_list;
-};
-
-static void count_admin(const struct netlink_vf *vf, struct admin_tally *t)
-{
-	t->trusted += vf->trust == 1;
-	t->checked += vf->spoofchk == 1;
-	t->forced_up += vf->link == NETLINK_VF_LINK_ENABLE;
-	if (vf->link != NETLINK_VF_LINK_DISABLE)
-		return;
-	if (t->disabled++ >= NET_SHOWN)
-		return;
-	if (t->disabled_list.len)
-		strbuf_putc(&t->disabled_list, ' ');
-	strbuf_printf(&t->disabled_list, "%d", vf->index);
-}
 
 /* Limits may be known from files where the kernel was not asked. */
 static void say_limits(const struct doctor_facts *f, struct doctor_report *r, int pf)
@@ -200,28 +158,33 @@ static void say_limits(const struct doctor_facts *f, struct doctor_report *r, in
 static void judge_admin(const struct doctor_facts *f, struct doctor_report *r, int pf)
 {
 	const struct doctor_netdev *n = &f->net->netdev[pf];
-	struct admin_tally t = { .disabled_list = STRBUF_INIT };
+	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
+	size_t disabled = 0, trusted = 0, checked = 0, forced_up = 0;
 
-	for (size_t i = 0; i < n->n_vfs; i++)
-		count_admin(&n->vfs[i], &t);
+	for (size_t i = 0; i < n->n_vfs; i++) {
+		const struct netlink_vf *vf = &n->vfs[i];
+
+		trusted += vf->trust == 1;
+		checked += vf->spoofchk == 1;
+		forced_up += vf->link == NETLINK_VF_LINK_ENABLE;
+		if (vf->link == NETLINK_VF_LINK_DISABLE && disabled++ < NET_SHOWN)
+			strbuf_printf(&list, "%s%d", list.len ? " " : "", vf->index);
+	}
 	if (n->why_no_vfs)
 		doctor_find(r, DOCTOR_UNKNOWN, &admin_unknown, doctor_address(f, pf),
 			    "What the administrator set for the VFs of %s is not known: %s.",
 			    net_name(f, pf), n->why_no_vfs);
-	else if (t.disabled)
+	else if (disabled)
 		doctor_find(
 			r, DOCTOR_FAIL, &admin_disabled, doctor_address(f, pf),
 			"%zu of the %zu VFs of %s have their link state set to disable: VF %s%s.",
-			t.disabled, n->n_vfs, net_name(f, pf), strbuf_str(&t.disabled_list),
-			t.disabled > NET_SHOWN ? " and more" : "");
+			disabled, n->n_vfs, net_name(f, pf), strbuf_str(&list),
+			disabled > NET_SHOWN ? " and more" : "");
 	else
 		doctor_find(
 			r, DOCTOR_PASS, &admin_fine, doctor_address(f, pf),
-			"No link of the %zu VFs of %s is disabled (%zu always up, the others follow the "
-			"port); %zu "
-			"are trusted, %zu have spoof checking.",
-			n->n_vfs, net_name(f, pf), t.forced_up, t.trusted, t.checked);
-	strbuf_done(&t.disabled_list);
+			"No link of the %zu VFs of %s is disabled (%zu always up, the others follow the port); %zu are trusted, %zu have spoof checking.",
+			n->n_vfs, net_name(f, pf), forced_up, trusted, checked);
 }
 
 static void run_admin(const struct doctor_facts *f, struct doctor_report *r)
@@ -238,19 +201,13 @@ static void run_admin(const struct doctor_facts *f, struct doctor_report *r)
 
 static const struct doctor_advice verbs_missing = {
 	"Without a verbs device no program can open the VF: NCCL does not see it and falls back to TCP.",
-	{ "modprobe ib_uverbs, and keep it: echo ib_uverbs > /etc/modules-load.d/rdma.conf; if it is loaded, "
-	  "bind the VF to its "
-	  "driver again and look into the kernel's log.",
-	  "Load ib_uverbs on the nodes with a MachineConfig (a file in /etc/modules-load.d), or with the "
-	  "vendor's network operator.",
+	{ "modprobe ib_uverbs, and keep it: echo ib_uverbs > /etc/modules-load.d/rdma.conf; if it is loaded, bind the VF to its driver again and look into the kernel's log.",
+	  "Load ib_uverbs on the nodes with a MachineConfig (a file in /etc/modules-load.d), or with the vendor's network operator.",
 	  "Add ib_uverbs to machine.kernel.modules." },
 };
 static const struct doctor_advice verbs_no_node = {
-	"The driver has a verbs device, but without its node in /dev/infiniband it cannot be opened, and a "
-	"container that gets "
-	"the VF does not start.",
-	{ "systemctl restart systemd-udevd; udevadm trigger --subsystem-match=infiniband_verbs; look whether "
-	  "/dev is devtmpfs.",
+	"The driver has a verbs device, but without its node in /dev/infiniband it cannot be opened, and a container that gets the VF does not start.",
+	{ "systemctl restart systemd-udevd; udevadm trigger --subsystem-match=infiniband_verbs; look whether /dev is devtmpfs.",
 	  NULL,
 	  "Reboot the node: its /dev is made by the kernel, which always makes these nodes." },
 };
@@ -299,23 +256,13 @@ static void run_verbs(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_vf_checks[] = {
 	{ "vf-identity", "GUIDs and MAC addresses of VFs",
-	  "Looks at the node GUID, the first GID and the MAC address of every VF. FAIL: an InfiniBand VF "
-	  "without a GUID, or an "
-	  "interface without an address. WARN: a RoCE VF with the node GUID zero. UNKNOWN: neither shows "
-	  "(the interface is in "
-	  "a pod).",
+	  "Looks at the node GUID, the first GID and the MAC address of every VF. FAIL: an InfiniBand VF without a GUID, or an interface without an address. WARN: a RoCE VF with the node GUID zero. UNKNOWN: neither shows (the interface is in a pod).",
 	  run_identity },
 	{ "vf-admin", "what the PF's administrator set for VFs",
-	  "Asks the kernel (ip link show PF) for the link state, trust, spoof check and rate limit of the "
-	  "VFs. FAIL: a link "
-	  "state of disable. Rate limits and trust are shown. UNKNOWN: not the running machine, or the PFs "
-	  "are in another "
-	  "network namespace, as in a pod.",
+	  "Asks the kernel (ip link show PF) for the link state, trust, spoof check and rate limit of the VFs. FAIL: a link state of disable. Rate limits and trust are shown. UNKNOWN: not the running machine, or the PFs are in another network namespace, as in a pod.",
 	  run_admin },
 	{ "uverbs", "verbs devices of VFs",
-	  "Every VF with an RDMA device needs its verbs device and, on the running machine, the node of that "
-	  "in "
-	  "/dev/infiniband. FAIL: one is missing; in a container: it has none at all.",
+	  "Every VF with an RDMA device needs its verbs device and, on the running machine, the node of that in /dev/infiniband. FAIL: one is missing; in a container: it has none at all.",
 	  run_verbs },
 };
 const size_t doctor_vf_checks_n = ARRAY_LEN(doctor_vf_checks);

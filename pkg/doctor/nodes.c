@@ -13,15 +13,12 @@
 #define OTHER_SOCKET 16
 
 static const struct doctor_advice clusters_bare = {
-	"Topology Manager keeps a container's CPUs, GPUs and VFs on one node: this node's CPUs are never "
-	"near a GPU, and pods with GPUs have only a part of the socket's CPUs and memory.",
-	{ "Set NPS to 1 (AMD) or SNC off (Intel) in the BIOS, unless the node's CPUs are meant for pods "
-	  "without GPUs; or use the Topology Manager policy option prefer-closest-numa-nodes.",
+	"Topology Manager keeps a container's CPUs, GPUs and VFs on one node: this node's CPUs are never near a GPU, and pods with GPUs have only a part of the socket's CPUs and memory.",
+	{ "Set NPS to 1 (AMD) or SNC off (Intel) in the BIOS, unless the node's CPUs are meant for pods without GPUs; or use the Topology Manager policy option prefer-closest-numa-nodes.",
 	  NULL, NULL },
 };
 static const struct doctor_advice clusters_fine = {
-	"Topology Manager takes each part of a socket for a node: a container with more GPUs than one part "
-	"has spans several, which the policy single-numa-node refuses.",
+	"Topology Manager takes each part of a socket for a node: a container with more GPUs than one part has spans several, which the policy single-numa-node refuses.",
 	{ NULL },
 };
 
@@ -82,8 +79,7 @@ static void run_clusters(const struct doctor_facts *f, struct doctor_report *r)
 		if (parts > 1 && !gpus_on(f, i, false) && gpus_on(f, i, true))
 			doctor_find(
 				r, DOCTOR_WARN, &clusters_bare, "host",
-				"NUMA node %d is a part of a socket (NPS, SNC) and has no GPU; other "
-				"parts have.",
+				"NUMA node %d is a part of a socket (NPS, SNC) and has no GPU; other parts have.",
 				inv->numa[i].id);
 	}
 	if (split && inv->n_gpu && doctor_worst_so_far(r) == DOCTOR_PASS)
@@ -97,14 +93,10 @@ static void run_clusters(const struct doctor_facts *f, struct doctor_report *r)
 #define KUBELET_NODES 8
 
 static const struct doctor_advice nodes_many = {
-	"A kubelet with a Topology Manager policy other than none does not start on a machine with more than "
-	"8 NUMA nodes.",
-	{ "In the kubelet's configuration: topologyManagerPolicyOptions: max-allowable-numa-nodes: \"N\" "
-	  "(Kubernetes 1.31 and later), or topologyManagerPolicy: none.",
-	  "A KubeletConfig with topologyManagerPolicyOptions: max-allowable-numa-nodes: \"N\", or with "
-	  "topologyManagerPolicy: none.",
-	  "machine.kubelet.extraConfig: topologyManagerPolicyOptions: max-allowable-numa-nodes: \"N\", or "
-	  "topologyManagerPolicy: none." },
+	"A kubelet with a Topology Manager policy other than none does not start on a machine with more than 8 NUMA nodes.",
+	{ "In the kubelet's configuration: topologyManagerPolicyOptions: max-allowable-numa-nodes: \"N\" (Kubernetes 1.31 and later), or topologyManagerPolicy: none.",
+	  "A KubeletConfig with topologyManagerPolicyOptions: max-allowable-numa-nodes: \"N\", or with topologyManagerPolicy: none.",
+	  "machine.kubelet.extraConfig: topologyManagerPolicyOptions: max-allowable-numa-nodes: \"N\", or topologyManagerPolicy: none." },
 };
 static const struct doctor_advice nodes_fine = {
 	"Memory of GPUs counts as NUMA nodes for the kubelet's Topology Manager, which takes 8; MIG adds more.",
@@ -126,14 +118,10 @@ static void run_nodes(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_node_checks[] = {
 	{ "numa-clusters", "sockets split into NUMA nodes (NPS, SNC)",
-	  "Nodes that are less than 16 from one another, as the kernel's table of distances has it, are taken "
-	  "for parts of one socket. WARN: a part without a GPU on a socket whose other parts have some. "
-	  "Sockets that are not split: nothing to say.",
+	  "Nodes that are less than 16 from one another, as the kernel's table of distances has it, are taken for parts of one socket. WARN: a part without a GPU on a socket whose other parts have some. Sockets that are not split: not applicable.",
 	  run_clusters },
 	{ "numa-nodes", "number of NUMA nodes for the kubelet",
-	  "Counts NUMA nodes, also those of GPU memory (Grace; several for each GPU with MIG). WARN: more than "
-	  "8, which the kubelet's Topology Manager refuses without max-allowable-numa-nodes. Machines with 8 or "
-	  "less and no such memory: nothing to say.",
+	  "Counts NUMA nodes, also those of GPU memory (Grace; several for each GPU with MIG). WARN: more than 8, which the kubelet's Topology Manager refuses without max-allowable-numa-nodes. Machines with 8 or less and no such memory: not applicable.",
 	  run_nodes },
 };
 const size_t doctor_node_checks_n = ARRAY_LEN(doctor_node_checks);

@@ -1,4 +1,4 @@
-/* What the ends and the bridges of a way are set to: relaxed ordering, payload and read request
+/* What the ends and the bridges of a path are set to: relaxed ordering, payload and read request
  * sizes. */
 #include <linux/pci_regs.h>
 
@@ -13,8 +13,7 @@
 
 static const struct doctor_advice ordering_off = {
 	"Writes of this device wait for one another: NCCL's bandwidth can halve, above all on AMD hosts.",
-	{ "Enable PCIe relaxed ordering in the BIOS; for a ConnectX card mlxconfig -d ADDRESS set "
-	  "PCI_WR_ORDERING=1 and a power cycle.",
+	{ "Enable PCIe relaxed ordering in the BIOS; for a ConnectX card mlxconfig -d ADDRESS set PCI_WR_ORDERING=1 and a power cycle.",
 	  NULL, NULL },
 };
 static const struct doctor_advice ordering_unknown = {
@@ -76,56 +75,44 @@ static void run_ordering(const struct doctor_facts *f, struct doctor_report *r)
 /* --- payload --- */
 
 static const struct doctor_advice payload_unequal = {
-	"A packet larger than the next port takes is an error, so all use the smallest: small packets cost "
-	"bandwidth, and a real mismatch breaks transfers.",
-	{ "Set the maximum payload size to auto or the largest in the BIOS; where the firmware leaves them "
-	  "unequal, try the kernel argument pci=pcie_bus_safe on one node first.",
+	"A packet larger than the next port takes is an error, so all use the smallest: small packets cost bandwidth, and a real mismatch breaks transfers.",
+	{ "Set the maximum payload size to auto or the largest in the BIOS; where the firmware leaves them unequal, try the kernel argument pci=pcie_bus_safe on one node first.",
 	  NULL, NULL },
 };
 static const struct doctor_advice requests_small = {
-	"A NIC of 200 Gb/s and more does not reach its rate with small read requests: NCCL's sends from GPU "
-	"memory are reads.",
-	{ "setpci -s ADDRESS CAP_EXP+8.w=5000:7000 by a systemd unit at boot (4096 bytes), or the BIOS's "
-	  "MaxReadReq.",
+	"A NIC of 200 Gb/s and more does not reach its rate with small read requests: NCCL's sends from GPU memory are reads.",
+	{ "setpci -s ADDRESS CAP_EXP+8.w=5000:7000 by a systemd unit at boot (4096 bytes), or the BIOS's MaxReadReq.",
 	  "The same setpci in a systemd unit of a MachineConfig.",
-	  "The BIOS's MaxReadReq, or the same setpci from a privileged DaemonSet: Talos has no setpci of its "
-	  "own." },
+	  "The BIOS's MaxReadReq, or the same setpci from a privileged DaemonSet: Talos has no setpci of its own." },
 };
 static const struct doctor_advice payload_unknown = {
-	"Unequal payload sizes on a way, or small read requests, cost bandwidth.",
+	"Unequal payload sizes on a path, or small read requests, cost bandwidth.",
 	{ DOCTOR_NEED_PRIVILEGE, NULL, NULL },
 };
 static const struct doctor_advice payload_fine = {
-	"Packets are of one size all the way between GPU and NIC.",
+	"Packets are of one size all along the path between GPU and NIC.",
 	{ NULL },
 };
 
-static int nic_rate(const struct doctor_facts *f, int pci)
-{
-	int rdma = hw_find_rdma(f->inv, pci);
-
-	return rdma >= 0 && f->inv->rdma[rdma].n_ports ? f->inv->rdma[rdma].ports[0].rate_mbps : 0;
-}
-
 /* GPU, bridges, NIC; a lone VF's bits are not its own. Returns how many of them could not be read.
  */
-static size_t payload_of_way(const struct doctor_facts *f, int gpu, int nic, int *ret_min,
-			     int *ret_max, int *ret_at)
+static size_t payload_of_path(const struct doctor_facts *f, int gpu, int nic, int *ret_min,
+			      int *ret_max, int *ret_at)
 {
-	int way[WAY_MAX + 2], common;
-	size_t n = doctor_way(f->inv, gpu, nic, way, &common), unread = 0;
+	int path[PATH_FUNCTIONS_MAX + 2], common;
+	size_t n = doctor_path(f->inv, gpu, nic, path, &common), unread = 0;
 
-	way[n++] = gpu;
-	way[n++] = nic;
+	path[n++] = gpu;
+	path[n++] = nic;
 	*ret_min = *ret_max = 0;
 	for (size_t i = 0; i < n; i++) {
-		int devctl = is_lone_vf(f, way[i]) ? -1 : f->pci[way[i]].devctl;
+		int devctl = is_lone_vf(f, path[i]) ? -1 : f->pci[path[i]].devctl;
 		int size = devctl < 0 ? 0 : doctor_mps(devctl);
 
 		unread += devctl < 0;
 		if (size && (!*ret_min || size < *ret_min)) {
 			*ret_min = size;
-			*ret_at = way[i];
+			*ret_at = path[i];
 		}
 		if (size > *ret_max)
 			*ret_max = size;
@@ -141,7 +128,7 @@ static void judge_payload(const struct doctor_facts *f, struct doctor_report *r,
 	size_t n = doctor_nearest(f, pci, nearest, MAX_NEAREST, &class), unread = 0;
 
 	for (size_t i = 0; i < n && class <= TOPO_PHB; i++) {
-		unread += payload_of_way(f, pci, nearest[i], &min, &max, &at);
+		unread += payload_of_path(f, pci, nearest[i], &min, &max, &at);
 		if (min != max) {
 			doctor_find(
 				r, DOCTOR_WARN, &payload_unequal, doctor_address(f, at),
@@ -161,8 +148,10 @@ static void judge_payload(const struct doctor_facts *f, struct doctor_report *r,
 
 static void judge_requests(const struct doctor_facts *f, struct doctor_report *r, int nic)
 {
-	int devctl = f->pci[nic].devctl, rate = nic_rate(f, nic);
+	int devctl = f->pci[nic].devctl, rdma = hw_find_rdma(f->inv, nic), rate = 0;
 
+	if (rdma >= 0 && f->inv->rdma[rdma].n_ports)
+		rate = f->inv->rdma[rdma].ports[0].rate_mbps;
 	if (devctl >= 0 && !is_lone_vf(f, nic) && rate >= FAST_NIC && doctor_mrrs(devctl) < 512)
 		doctor_find(r, DOCTOR_WARN, &requests_small, doctor_address(f, nic),
 			    "%s of %d Gb/s reads at most %d bytes at a time.",
@@ -184,13 +173,10 @@ static void run_payload(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_pcie_checks[] = {
 	{ "relaxed-ordering", "relaxed ordering of GPUs and NICs",
-	  "Reads DevCtl bit 4 of GPUs and NICs. WARN: off. UNKNOWN: the configuration space is not readable, "
-	  "or the device is a VF whose PF another machine has.",
+	  "Reads DevCtl bit 4 of GPUs and NICs. WARN: off. UNKNOWN: the configuration space is not readable, or the device is a VF whose PF another machine has.",
 	  run_ordering },
 	{ "payload", "PCIe payload and read request sizes",
-	  "Reads DevCtl of GPU, bridges and NIC. WARN: the maximum payload sizes of a way differ, or a NIC "
-	  "of 200 Gb/s and more has a maximum read request below 512 bytes. UNKNOWN: not readable without "
-	  "CAP_SYS_ADMIN.",
+	  "Reads DevCtl of GPU, bridges and NIC. WARN: the maximum payload sizes of a path differ, or a NIC of 200 Gb/s and more has a maximum read request below 512 bytes. UNKNOWN: not readable without CAP_SYS_ADMIN.",
 	  run_payload },
 };
 const size_t doctor_pcie_checks_n = ARRAY_LEN(doctor_pcie_checks);

@@ -11,34 +11,26 @@
 #define MAX_NEAREST 64
 
 static const char no_switch_fix[] =
-	"Move the NIC or the GPU to slots behind one PCIe switch if the board has any; else measure before "
-	"raising NCCL_NET_GDR_LEVEL, and do not set it by default.";
+	"Move the NIC or the GPU to slots behind one PCIe switch if the board has any; else measure before raising NCCL_NET_GDR_LEVEL, and do not set it by default.";
 
 /* --- driver --- */
 
 static const struct doctor_advice user_space_driver = {
 	"A VF of vfio-pci or another driver of user space has no verbs device, so NCCL cannot see it.",
-	{ "Bind it back: driverctl unset-override ADDRESS (or echo > "
-	  "/sys/bus/pci/devices/ADDRESS/driver_override, then bind its own driver), and take it out of "
-	  "vfio-pci.ids= and /etc/modprobe.d.",
-	  "Give the SriovNetworkNodePolicy of these VFs deviceType: netdevice and isRdma: true, not "
-	  "vfio-pci.",
-	  "Take the VFs out of vfio-pci.ids= in machine.install.extraKernelArgs and of the vfio-pci entry in "
-	  "machine.kernel.modules." },
+	{ "Bind it back: driverctl unset-override ADDRESS (or echo > /sys/bus/pci/devices/ADDRESS/driver_override, then bind its own driver), and take it out of vfio-pci.ids= and /etc/modprobe.d.",
+	  "Give the SriovNetworkNodePolicy of these VFs deviceType: netdevice and isRdma: true, not vfio-pci.",
+	  "Take the VFs out of vfio-pci.ids= in machine.install.extraKernelArgs and of the vfio-pci entry in machine.kernel.modules." },
 };
 static const struct doctor_advice gpu_user_space = {
 	"A GPU of vfio-pci belongs to a virtual machine; containers on this host cannot use it.",
 	{ "Nothing if that is meant; else bind it to its vendor's driver (driverctl unset-override ADDRESS).",
 	  "Nothing if that is meant; else label the node nvidia.com/gpu.workload.config=container.",
-	  "Nothing if that is meant; else take its id out of vfio-pci.ids= in "
-	  "machine.install.extraKernelArgs." },
+	  "Nothing if that is meant; else take its id out of vfio-pci.ids= in machine.install.extraKernelArgs." },
 };
 static const struct doctor_advice no_driver = {
 	"A function without a driver is not there for NCCL.",
-	{ "Load its driver (modprobe mlx5_core, nvidia, amdgpu …) and echo 1 > "
-	  "/sys/bus/pci/devices/PF/sriov_drivers_autoprobe before the VFs are made.",
-	  "Look at the SR-IOV network operator's config daemon and the GPU operator's driver pod of this "
-	  "node.",
+	{ "Load its driver (modprobe mlx5_core, nvidia, amdgpu …) and echo 1 > /sys/bus/pci/devices/PF/sriov_drivers_autoprobe before the VFs are made.",
+	  "Look at the SR-IOV network operator's config daemon and the GPU operator's driver pod of this node.",
 	  "Add the driver's system extension to the image and its modules to machine.kernel.modules." },
 };
 static const struct doctor_advice drivers_fine = {
@@ -94,17 +86,13 @@ static void run_driver(const struct doctor_facts *f, struct doctor_report *r)
 
 static const struct doctor_advice no_vfs = {
 	"Without VFs there is nothing to hand to a container, and the nearest GPUs go over a farther NIC.",
-	{ "echo N > /sys/bus/pci/devices/ADDRESS/sriov_numvfs, kept over a reboot by a udev rule or a "
-	  "systemd unit; SR-IOV has to be on in the BIOS and in the card's firmware (mlxconfig SRIOV_EN=1 "
-	  "NUM_OF_VFS=N).",
+	{ "echo N > /sys/bus/pci/devices/ADDRESS/sriov_numvfs, kept over a reboot by a udev rule or a systemd unit; SR-IOV has to be on in the BIOS and in the card's firmware (mlxconfig SRIOV_EN=1 NUM_OF_VFS=N).",
 	  "Write a SriovNetworkNodePolicy with numVfs for this card (deploy/examples).",
-	  "Make the VFs by machine.udev.rules or a DaemonSet at boot; SR-IOV has to be on in the BIOS and "
-	  "the card." },
+	  "Make the VFs by machine.udev.rules or a DaemonSet at boot; SR-IOV has to be on in the BIOS and the card." },
 };
 static const struct doctor_advice no_nic = {
 	"NCCL has no RDMA device here: it falls back to TCP sockets.",
-	{ "Load the card's RDMA driver (modprobe mlx5_ib, irdma, bnxt_re …), and look into the kernel's log "
-	  "for why it has none.",
+	{ "Load the card's RDMA driver (modprobe mlx5_ib, irdma, bnxt_re …), and look into the kernel's log for why it has none.",
 	  "Look at the NIC cluster policy or network operator's driver pod of this node.",
 	  "Add the RDMA modules (mlx5_ib, irdma, bnxt_re) to machine.kernel.modules." },
 };
@@ -112,15 +100,6 @@ static const struct doctor_advice vfs_fine = {
 	"There are VFs to hand to containers.",
 	{ NULL },
 };
-
-static size_t count_vfs(const struct hw_inventory *inv, int pf)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < inv->n_pci; i++)
-		n += inv->pci[i].physfn == pf;
-	return n;
-}
 
 /* A card that is nobody's nearest is not missed: storage and management have no VFs on purpose. */
 static bool is_nearer(const struct doctor_facts *f, int pf)
@@ -138,11 +117,6 @@ static bool is_nearer(const struct doctor_facts *f, int pf)
 	return false;
 }
 
-static bool has_rdma(const struct doctor_facts *f, int pci)
-{
-	return hw_find_rdma(f->inv, pci) >= 0;
-}
-
 static void run_vfs(const struct doctor_facts *f, struct doctor_report *r)
 {
 	const struct hw_inventory *inv = f->inv;
@@ -150,9 +124,12 @@ static void run_vfs(const struct doctor_facts *f, struct doctor_report *r)
 
 	for (size_t i = 0; i < inv->n_pci; i++) {
 		const char *who = doctor_address(f, (int)i);
+		size_t of_pf = 0;
 
 		vfs += is_our_vf(f, (int)i);
-		if (!hw_is_pf(&inv->pci[i]) || !has_rdma(f, (int)i) || count_vfs(inv, (int)i))
+		for (size_t k = 0; k < inv->n_pci; k++)
+			of_pf += inv->pci[k].physfn == (int)i;
+		if (!hw_is_pf(&inv->pci[i]) || hw_find_rdma(inv, (int)i) < 0 || of_pf)
 			continue;
 		for (size_t k = 0; k < f->n_nic; k++) {
 			if (f->nic[k] != (int)i)
@@ -180,19 +157,16 @@ static const struct doctor_advice path_near = {
 	{ NULL },
 };
 static const struct doctor_advice path_far = {
-	"NCCL leaves GPUDirect RDMA off when the way crosses the host bridge (its default level is PXB): "
-	"data go through the host's memory.",
+	"NCCL leaves GPUDirect RDMA off when the path crosses the host bridge (its default level is PXB): data go through the host's memory.",
 	{ no_switch_fix, NULL, NULL },
 };
 static const struct doctor_advice path_hidden = {
 	"The hypervisor hides the PCIe switches, so neither NCCL nor this program knows which NIC is near.",
-	{ "Describe to railmated, and to this program, which GPUs and NICs share a switch (--topology-hints FILE): "
-	  "NCCL then reads the real tree from NCCL_TOPO_FILE.",
+	{ "Describe to railmated, and to this program, which GPUs and NICs share a switch (--topology-hints FILE): NCCL then reads the real tree from NCCL_TOPO_FILE.",
 	  NULL, NULL },
 };
 static const struct doctor_advice path_c2c = {
-	"The GPU hangs on its CPU by NVLink-C2C: NCCL 2.27 and later use GPUDirect RDMA over this way (P2C), "
-	"earlier ones not.",
+	"The GPU hangs on its CPU by NVLink-C2C: NCCL 2.27 and later use GPUDirect RDMA over this way (P2C), earlier ones not.",
 	{ NULL },
 };
 
@@ -244,15 +218,12 @@ static void run_path(const struct doctor_facts *f, struct doctor_report *r)
 
 static const struct doctor_advice numa_unknown = {
 	"NCCL puts a device without a node on the first CPU, and its threads and buffers with it.",
-	{ "Set the NUMA or SLIT options of the BIOS so that the firmware reports the node (_PXM) of each host "
-	  "bridge, or update the firmware; in a virtual machine let the host give the guest a node for each "
-	  "device.",
+	{ "Set the NUMA or SLIT options of the BIOS so that the firmware reports the node (_PXM) of each host bridge, or update the firmware; in a virtual machine let the host give the guest a node for each device.",
 	  NULL, NULL },
 };
 static const struct doctor_advice numa_apart = {
 	"Every byte between this GPU and its nearest NIC crosses the link between NUMA nodes.",
-	{ "Move the card to a slot of the GPU's node, or take NPS/SNC back to one node for each socket if "
-	  "both are on one socket.",
+	{ "Move the card to a slot of the GPU's node, or take NPS/SNC back to one node for each socket if both are on one socket.",
 	  NULL, NULL },
 };
 static const struct doctor_advice numa_fine = {
@@ -310,10 +281,8 @@ static void run_numa(const struct doctor_facts *f, struct doctor_report *r)
 /* --- link --- */
 
 static const struct doctor_advice link_narrow = {
-	"With fewer lanes than the device has, the GPU or NIC moves proportionally fewer bytes, whatever "
-	"NCCL does.",
-	{ "Reseat the card or riser, look for AER errors in the kernel's log, and check the slot's "
-	  "bifurcation in the BIOS; a slot with fewer lanes stays what it is.",
+	"With fewer lanes than the device has, the GPU or NIC moves proportionally fewer bytes, whatever NCCL does.",
+	{ "Reseat the card or riser, look for AER errors in the kernel's log, and check the slot's bifurcation in the BIOS; a slot with fewer lanes stays what it is.",
 	  NULL, NULL },
 };
 static const struct doctor_advice link_slow = {
@@ -321,10 +290,8 @@ static const struct doctor_advice link_slow = {
 	{ NULL },
 };
 static const struct doctor_advice link_slow_nic = {
-	"NICs do not slow their links down to save power: this one moves proportionally fewer "
-	"bytes, whatever NCCL does.",
-	{ "Reseat the card or riser, look for AER errors in the kernel's log, and set the slot's "
-	  "speed to auto in the BIOS.",
+	"NICs do not slow their links down to save power: this one moves proportionally fewer bytes, whatever NCCL does.",
+	{ "Reseat the card or riser, look for AER errors in the kernel's log, and set the slot's speed to auto in the BIOS.",
 	  NULL, NULL },
 };
 static const struct doctor_advice link_unknown = {
@@ -336,44 +303,27 @@ static const struct doctor_advice link_fine = {
 	{ NULL },
 };
 
-/* What both ends of the link can; 0: the device does not tell. */
-static int best_speed(const struct hw_inventory *inv, int pci)
-{
-	int up = inv->pci[pci].parent, own = inv->pci[pci].link_mts_max,
-	    above = up < 0 ? 0 : inv->pci[up].link_mts_max;
-
-	return above && above < own ? above : own;
-}
-
-static void judge_speed(const struct doctor_facts *f, struct doctor_report *r, int pci,
-			const char *name, size_t *slow)
-{
-	int now = f->inv->pci[pci].link_mts, best = best_speed(f->inv, pci);
-
-	if (!now || now >= best)
-		return;
-	if (hw_find_gpu(f->inv, pci) >= 0)
-		*slow += 1;
-	else
-		doctor_find(r, DOCTOR_WARN, &link_slow_nic, doctor_address(f, pci),
-			    "%s runs at %g GT/s, and %g would go.", name, now / 1000.0,
-			    best / 1000.0);
-}
-
 static void judge_link(const struct doctor_facts *f, struct doctor_report *r, int pci,
 		       const char *name, size_t *slow)
 {
 	const struct hw_pci *p = &f->inv->pci[pci];
-	int max = p->link_width_max;
+	int max = p->link_width_max, now = p->link_mts, best = p->link_mts_max,
+	    above = p->parent < 0 ? 0 : f->inv->pci[p->parent].link_mts_max;
 
+	/* What both ends of the link can; 0: not reported by the device. */
+	best = above && above < best ? above : best;
 	if (!p->link_width || !max)
 		doctor_find(r, DOCTOR_UNKNOWN, &link_unknown, doctor_address(f, pci),
 			    "The PCIe link of %s is not known.", name);
 	else if (p->link_width < max)
 		doctor_find(r, DOCTOR_WARN, &link_narrow, doctor_address(f, pci),
 			    "%s runs x%d of x%d.", name, p->link_width, max);
-	else
-		judge_speed(f, r, pci, name, slow);
+	else if (now && now < best && hw_find_gpu(f->inv, pci) >= 0)
+		*slow += 1;
+	else if (now && now < best)
+		doctor_find(r, DOCTOR_WARN, &link_slow_nic, doctor_address(f, pci),
+			    "%s runs at %g GT/s, and %g would go.", name, now / 1000.0,
+			    best / 1000.0);
 }
 
 /* The ports above it, where a narrow link is everybody's. */
@@ -421,29 +371,19 @@ static void run_link(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_place_checks[] = {
 	{ "driver", "drivers of GPUs and VFs",
-	  "Looks at the driver of every GPU and VF. FAIL: a VF is bound to vfio-pci or another driver of "
-	  "user space, which has no verbs. WARN: no driver at all, or a GPU that belongs to a virtual "
-	  "machine.",
+	  "Looks at the driver of every GPU and VF. FAIL: a VF is bound to vfio-pci or another driver of user space, which has no verbs. WARN: no driver at all, or a GPU that belongs to a virtual machine.",
 	  run_driver },
 	{ "vfs", "VFs are there",
-	  "FAIL: no RDMA device at all. WARN: a card that could have VFs has none, if no card has any or if "
-	  "it is nearer to a GPU than those that have. Cards for storage and management without VFs are "
-	  "nearest to no GPU and are left alone.",
+	  "FAIL: no RDMA device at all. WARN: a card that could have VFs has none, if no card has any or if it is nearer to a GPU than those that have. Cards for storage and management without VFs are nearest to no GPU and are left alone.",
 	  run_vfs },
-	{ "path", "PCIe way from each GPU to its nearest NIC",
-	  "PASS: the best class is PIX or PXB, which is where NCCL's GPUDirect RDMA is on by default; or the "
-	  "GPU hangs on its CPU by C2C. WARN: PHB, NODE or SYS. UNKNOWN: a virtual machine that does not "
-	  "show its switches.",
+	{ "path", "PCIe path from each GPU to its nearest NIC",
+	  "PASS: the best class is PIX or PXB, which is where NCCL's GPUDirect RDMA is on by default; or the GPU hangs on its CPU by C2C. WARN: PHB, NODE or SYS. UNKNOWN: a virtual machine that does not show its switches.",
 	  run_path },
 	{ "numa", "NUMA nodes of GPUs and NICs",
-	  "WARN: a GPU or NIC on no node of a machine that has several, or a GPU whose nearest NICs are all "
-	  "on other nodes.",
+	  "WARN: a GPU or NIC on no node of a machine that has several, or a GPU whose nearest NICs are all on other nodes.",
 	  run_numa },
 	{ "link", "PCIe links at full width and speed",
-	  "Compares the lanes in use with what the device has, of GPUs, NICs and the switches above "
-	  "them, and the speed with what both ends can. WARN: fewer lanes, or a slow NIC. A slow GPU "
-	  "is a hint only: idle ones save power. UNKNOWN: the link is not shown, as for VFs in a "
-	  "virtual machine.",
+	  "Compares the lanes in use with what the device has, of GPUs, NICs and the switches above them, and the speed with what both ends can. WARN: fewer lanes, or a slow NIC. A slow GPU is a hint only: idle ones save power. UNKNOWN: the link is not shown, as for VFs in a virtual machine.",
 	  run_link },
 };
 const size_t doctor_place_checks_n = ARRAY_LEN(doctor_place_checks);

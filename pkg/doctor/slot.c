@@ -11,22 +11,17 @@
 
 static const struct doctor_advice bar_unset = {
 	"The function has no window in memory for a part of itself: its driver fails, or GPUDirect RDMA does.",
-	{ "Switch on Above 4G Decoding (and Resizable BAR, SR-IOV) in the BIOS; if that does not help, boot with "
-	  "pci=realloc (--fix-manifest grub).",
-	  "Switch on Above 4G Decoding in the BIOS; else a MachineConfig with kernelArguments: [pci=realloc] "
-	  "(--fix-manifest openshift).",
-	  "Switch on Above 4G Decoding in the BIOS; else add pci=realloc to machine.install.extraKernelArgs "
-	  "(--fix-manifest talos)." },
+	{ "Switch on Above 4G Decoding (and Resizable BAR, SR-IOV) in the BIOS; if that does not help, boot with pci=realloc (--fix-manifest grub).",
+	  "Switch on Above 4G Decoding in the BIOS; else a MachineConfig with kernelArguments: [pci=realloc] (--fix-manifest openshift).",
+	  "Switch on Above 4G Decoding in the BIOS; else add pci=realloc to machine.install.extraKernelArgs (--fix-manifest talos)." },
 };
 static const struct doctor_advice bar_unset_despite = {
 	"The function has no window in memory for a part of itself: its driver fails, or GPUDirect RDMA does.",
-	{ "pci=realloc is on the command line already: switch on Above 4G Decoding in the BIOS, give MMIO more "
-	  "room there (MMIO High Size), and update the firmware.",
+	{ "pci=realloc is on the command line already: switch on Above 4G Decoding in the BIOS, give MMIO more room there (MMIO High Size), and update the firmware.",
 	  NULL, NULL },
 };
 static const struct doctor_advice bar_small = {
-	"A NIC reaches GPU memory through this window: registering more than it holds fails, and NCCL goes on "
-	"without GPUDirect RDMA or not at all.",
+	"A NIC reaches GPU memory through this window: registering more than it holds fails, and NCCL goes on without GPUDirect RDMA or not at all.",
 	{ "Switch on Above 4G Decoding and Resizable BAR in the BIOS; consumer GPUs stay as they are.",
 	  NULL, NULL },
 };
@@ -39,15 +34,10 @@ static const struct doctor_advice bar_fine = {
 	{ NULL },
 };
 
-static bool has_realloc(const struct doctor_facts *f)
-{
-	return doctor_boot_list_has(f, "pci=", "realloc");
-}
-
 static void say_unset(const struct doctor_facts *f, struct doctor_report *r, int pci,
 		      const char *name, const char *what)
 {
-	bool despite = has_realloc(f);
+	bool despite = doctor_boot_list_has(f, "pci=", "realloc");
 	struct doctor_finding *found = doctor_find(
 		r, DOCTOR_WARN, despite ? &bar_unset_despite : &bar_unset, doctor_address(f, pci),
 		"%s: the kernel found no place in memory for %s.", name, what);
@@ -95,10 +85,8 @@ static void run_bar(const struct doctor_facts *f, struct doctor_report *r)
 /* --- ari --- */
 
 static const struct doctor_advice ari_off = {
-	"Without ARI a function has room for 7 VFs on its bus; more of them need bus numbers that the firmware "
-	"may not have left, and NCCL does not find VFs of a further bus at their PF's place.",
-	{ "Switch on ARI (often below SR-IOV) in the BIOS, and update the firmware; a port that cannot do it "
-	  "leaves the card at 7 VFs.",
+	"Without ARI a function has room for 7 VFs on its bus; more of them need bus numbers that the firmware may not have left, and NCCL does not find VFs of a further bus at their PF's place.",
+	{ "Switch on ARI (often below SR-IOV) in the BIOS, and update the firmware; a port that cannot do it leaves the card at 7 VFs.",
 	  NULL, NULL },
 };
 static const struct doctor_advice ari_unknown = {
@@ -112,27 +100,23 @@ static const struct doctor_advice ari_fine = {
 
 #define PLAIN_VFS 7
 
-/* A VF beyond function 7 of its PF's bus is proof. */
-static bool has_far_vf(const struct hw_inventory *inv, int pf)
-{
-	for (size_t i = 0; i < inv->n_pci; i++) {
-		const struct bdf *vf = &inv->pci[i].bdf;
-
-		if (inv->pci[i].physfn == pf && vf->domain == inv->pci[pf].bdf.domain &&
-		    vf->bus == inv->pci[pf].bdf.bus && vf->dev)
-			return true;
-	}
-	return false;
-}
-
 static void judge_ari(const struct doctor_facts *f, struct doctor_report *r, int pf, size_t *on)
 {
 	const struct hw_pci *p = &f->inv->pci[pf];
 	const struct doctor_pci *port = p->parent < 0 ? NULL : &f->pci[p->parent];
 
+	bool proven = false;
+
 	if (p->sriov_total <= PLAIN_VFS || !port)
 		return;
-	if (has_far_vf(f->inv, pf) || (port->devctl2 >= 0 && port->devctl2 & PCI_EXP_DEVCTL2_ARI))
+	/* A VF beyond function 7 of its PF's bus is proof. */
+	for (size_t i = 0; i < f->inv->n_pci; i++) {
+		const struct hw_pci *vf = &f->inv->pci[i];
+
+		proven |= vf->physfn == pf && vf->bdf.domain == p->bdf.domain &&
+			  vf->bdf.bus == p->bdf.bus && vf->bdf.dev;
+	}
+	if (proven || (port->devctl2 >= 0 && port->devctl2 & PCI_EXP_DEVCTL2_ARI))
 		*on += 1;
 	else if (port->devctl2 < 0)
 		doctor_find(r, DOCTOR_UNKNOWN, &ari_unknown, doctor_address(f, pf),
@@ -160,14 +144,10 @@ static void run_ari(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_slot_checks[] = {
 	{ "bar", "BARs of GPUs and NICs (Above 4G Decoding)",
-	  "Reads the windows in memory of GPUs and NICs. WARN: the kernel found no place for a BAR of theirs or "
-	  "of their VFs, or the largest one of a GPU is 256 MiB or less. UNKNOWN: the file resource cannot be "
-	  "read. Virtual machines: nothing to say.",
+	  "Reads the windows in memory of GPUs and NICs. WARN: the kernel found no place for a BAR of theirs or of their VFs, or the largest one of a GPU is 256 MiB or less. UNKNOWN: the file resource cannot be read. Virtual machines: not applicable.",
 	  run_bar },
 	{ "ari", "ARI of the ports above cards with VFs",
-	  "For cards that can have more than 7 VFs: PASS: a VF has a number beyond function 7, or the port above "
-	  "forwards ARI. WARN: it does not. UNKNOWN: its configuration space cannot be read. Virtual machines: "
-	  "nothing to say.",
+	  "For cards that can have more than 7 VFs: PASS: a VF has a number beyond function 7, or the port above forwards ARI. WARN: it does not. UNKNOWN: its configuration space cannot be read. Virtual machines: not applicable.",
 	  run_ari },
 };
 const size_t doctor_slot_checks_n = ARRAY_LEN(doctor_slot_checks);

@@ -36,12 +36,6 @@ static void skip_string(struct walk *w)
 	w->at++;
 }
 
-static void skip_word(struct walk *w)
-{
-	while (w->at < w->end && !strchr(" \t\r\n,]}", *w->at))
-		w->at++;
-}
-
 static void skip_mark(struct walk *w, char mark)
 {
 	skip_space(w);
@@ -110,7 +104,7 @@ static void build(struct walk *w, const json_t *json, struct item *out)
 
 	out->type = types[json_typeof(json)];
 	out->text = w->at;
-	out->truth = json_is_true(json);
+	out->boolean = json_is_true(json);
 	if (out->type == ITEM_OBJECT) {
 		build_object(w, json, out);
 	} else if (out->type == ITEM_LIST) {
@@ -121,7 +115,8 @@ static void build(struct walk *w, const json_t *json, struct item *out)
 	} else {
 		out->whole = json_is_integer(json);
 		out->number = json_integer_value(json);
-		skip_word(w);
+		while (w->at < w->end && !strchr(" \t\r\n,]}", *w->at))
+			w->at++;
 	}
 	out->text_len = (size_t)(w->at - out->text);
 }

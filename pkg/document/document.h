@@ -29,8 +29,8 @@ struct item {
 	size_t index;		   /* in the parent, from 0 */
 	int line;		   /* of a member's key, of an element's first character; from 1 */
 	enum item_type type;
-	bool truth; /* ITEM_BOOL */
-	bool whole; /* ITEM_NUMBER: an integer that number holds */
+	bool boolean; /* ITEM_BOOL */
+	bool whole;   /* ITEM_NUMBER: an integer that number holds */
 	int64_t number;
 	const char *string; /* ITEM_STRING, UTF-8 without NUL */
 	const char *text;   /* the value as it stands in the parsed text, borrowed from there */

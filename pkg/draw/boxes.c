@@ -50,11 +50,6 @@ static struct box *get(struct picture *p, struct box **list, enum box_kind kind,
 }
 
 /* In the order of the turns and of the nodes, the unknown one last. */
-static bool is_before(const struct box *b, int turn, int id)
-{
-	return b->turn < turn || (b->turn == turn && (unsigned)b->id < (unsigned)id);
-}
-
 static struct box *get_numa(struct picture *p, int turn, int id)
 {
 	struct box **at = &p->numa, *b;
@@ -63,39 +58,14 @@ static struct box *get_numa(struct picture *p, int turn, int id)
 		if (b->id == id)
 			return b;
 	}
-	while (*at && is_before(*at, turn, id))
-		at = &(*at)->next;
+	for (; (b = *at); at = &b->next) {
+		if (b->turn > turn || (b->turn == turn && (unsigned)b->id > (unsigned)id))
+			break;
+	}
 	b = arena_alloc(p->arena, sizeof(*b));
 	*b = (struct box) { .kind = BOX_NUMA, .id = id, .turn = turn, .next = *at };
 	*at = b;
 	return b;
-}
-
-static bool same_root(const struct hw_pci *a, const struct hw_pci *b)
-{
-	return a->has_root == b->has_root && a->root_domain == b->root_domain &&
-	       a->root_bus == b->root_bus;
-}
-
-static struct box *get_host(struct picture *p, struct box *numa, int pci)
-{
-	const struct hw_inventory *inv = p->in->inv;
-
-	for (struct box *b = numa->kids; b; b = b->next) {
-		if (b->kind == BOX_HOST && same_root(&inv->pci[b->id], &inv->pci[pci]))
-			return b;
-	}
-	return append(p, &numa->kids, BOX_HOST, pci);
-}
-
-/* Bridges above a function; more than CHAIN_MAX: a loop. */
-static int depth_of(const struct hw_inventory *inv, int pci)
-{
-	int n = 0;
-
-	while ((pci = inv->pci[pci].parent) >= 0 && n <= CHAIN_MAX)
-		n++;
-	return n;
 }
 
 /*
@@ -106,10 +76,11 @@ static int depth_of(const struct hw_inventory *inv, int pci)
 static struct box *below(struct picture *p, struct box *host, int bridge)
 {
 	const struct hw_inventory *inv = p->in->inv;
-	int depth = bridge < 0 ? 0 : depth_of(inv, bridge);
 	struct box *outer;
-	int up;
+	int up = bridge, depth = 0;
 
+	while (up >= 0 && (up = inv->pci[up].parent) >= 0 && depth <= CHAIN_MAX)
+		depth++;
 	if (bridge < 0 || depth > CHAIN_MAX)
 		return host;
 	for (; depth > DEPTH_MAX; depth--)
@@ -127,17 +98,26 @@ static struct box *below(struct picture *p, struct box *host, int bridge)
 
 static void hang(struct picture *p, int turn, enum box_kind kind, int pci, int number)
 {
-	struct box *numa = get_numa(p, turn, topo_numa(p->in->topo, pci)), *outer;
+	struct box *numa = get_numa(p, turn, topo_numa(p->in->topo, pci)), *outer = numa->kids;
+	const struct hw_pci *all = p->in->inv->pci, *f = &all[pci];
 	int group = topo_group_of(p->in->topo, pci);
 
-	if (group >= 0)
+	if (group >= 0) {
 		outer = get(p, &numa->kids, BOX_HIDDEN, group);
-	else
-		outer = below(p, get_host(p, numa, pci), p->in->inv->pci[pci].parent);
+	} else {
+		for (; outer; outer = outer->next) {
+			const struct hw_pci *root = &all[outer->id];
+
+			if (outer->kind == BOX_HOST && root->has_root == f->has_root &&
+			    root->root_domain == f->root_domain && root->root_bus == f->root_bus)
+				break;
+		}
+		if (!outer)
+			outer = append(p, &numa->kids, BOX_HOST, pci);
+		outer = below(p, outer, f->parent);
+	}
 	append(p, &outer->kids, kind, pci)->number = number;
 }
-
-/* --- NICs and their VFs --- */
 
 static int *table(struct picture *p, int value)
 {
@@ -149,77 +129,37 @@ static int *table(struct picture *p, int value)
 	return t;
 }
 
-static void link_vfs(struct picture *p)
-{
-	const struct hw_inventory *inv = p->in->inv;
-
-	for (int i = (int)inv->n_pci - 1; i >= 0; i--) {
-		int nic = hw_is_nic_vf(inv, i) ? topo_place(p->in->topo, i) : -1;
-
-		if (nic < 0)
-			continue;
-		p->next_vf[i] = p->first_vf[nic];
-		p->first_vf[nic] = i;
-		p->n_vfs[nic]++;
-	}
-}
-
-static void find_nics(struct picture *p)
-{
-	const struct hw_inventory *inv = p->in->inv;
-	int n = 0;
-
-	p->nic_number = table(p, -1);
-	p->first_vf = table(p, -1);
-	p->next_vf = table(p, -1);
-	p->n_vfs = table(p, 0);
-	for (size_t i = 0; i < inv->n_pci; i++) {
-		if (hw_is_own_nic(inv, (int)i))
-			p->nic_number[i] = n++;
-	}
-	link_vfs(p);
-}
-
-/* --- who holds them --- */
-
 static bool same_text(const char *a, const char *b)
 {
 	return !strcmp(a ? a : "", b ? b : "");
 }
 
-static bool same_pod(const struct draw_hold *a, const struct draw_hold *b)
-{
-	return same_text(a->ns, b->ns) && same_text(a->pod, b->pod) && same_text(a->uid, b->uid) &&
-	       a->draining == b->draining;
-}
-
-/* "A", "B" … "Z", "AA" … "ZZ", "+" for all others: what a cell has room for, without letters that
- * are wide or look like digits. */
-static void label(char buf[4], size_t n)
+/*
+ * Labels are "A", "B" … "Z", "AA" … "ZZ", "+" for all others: what a cell has room for, without
+ * letters that are wide or look like digits.
+ */
+static struct pod *get_pod(struct picture *p, const struct draw_hold *hold)
 {
 	static const char letters[] = "ABCDEFGHJKLNPRSTUVXYZ";
-	size_t base = sizeof(letters) - 1;
+	size_t base = sizeof(letters) - 1, n = p->n_pods;
+	struct pod *pod;
 
-	if (n < base)
-		snprintf(buf, 4, "%c", letters[n]);
-	else if (n < base + base * base)
-		snprintf(buf, 4, "%c%c", letters[n / base - 1], letters[n % base]);
-	else
-		snprintf(buf, 4, "+");
-}
+	for (pod = p->pods; pod < p->pods + n; pod++) {
+		const struct draw_hold *first = pod->first;
 
-static size_t get_pod(struct picture *p, const struct draw_hold *hold)
-{
-	size_t i = 0;
-
-	while (i < p->n_pods && !same_pod(p->pods[i].first, hold))
-		i++;
-	if (i == p->n_pods) {
-		p->pods[i] = (struct pod) { .first = hold };
-		p->pods[i].gpus = arena_array(p->arena, p->in->inv->n_gpu + 1, sizeof(bool));
-		label(p->pods[i].label, p->n_pods++);
+		if (same_text(first->ns, hold->ns) && same_text(first->pod, hold->pod) &&
+		    same_text(first->uid, hold->uid) && first->draining == hold->draining)
+			return pod;
 	}
-	return i;
+	*pod = (struct pod) { .first = hold, .label = "+" };
+	pod->gpus = arena_array(p->arena, p->in->inv->n_gpu + 1, sizeof(bool));
+	if (n < base)
+		snprintf(pod->label, sizeof(pod->label), "%c", letters[n]);
+	else if (n < base + base * base)
+		snprintf(pod->label, sizeof(pod->label), "%c%c", letters[n / base - 1],
+			 letters[n % base]);
+	p->n_pods++;
+	return pod;
 }
 
 static int find(const struct hw_inventory *inv, const char *address)
@@ -237,17 +177,17 @@ static void find_pods(struct picture *p)
 	p->pod_of = table(p, -1);
 	for (size_t i = 0; i < in->n_holds; i++) {
 		const struct draw_hold *hold = &in->holds[i];
-		size_t k = get_pod(p, hold);
+		struct pod *pod = get_pod(p, hold);
 		int vf = find(in->inv, hold->vf);
 
-		p->pods[k].n_vfs++;
+		pod->n_vfs++;
 		if (vf >= 0)
-			p->pod_of[vf] = (int)k;
+			p->pod_of[vf] = (int)(pod - p->pods);
 		for (size_t g = 0; g < hold->n_gpus; g++) {
 			int gpu = hw_find_gpu(in->inv, find(in->inv, hold->gpus[g]));
 
 			if (gpu >= 0)
-				p->pods[k].gpus[gpu] = true;
+				pod->gpus[gpu] = true;
 		}
 	}
 }
@@ -267,13 +207,31 @@ size_t holders_of(const struct picture *p, int nic, size_t *ret, size_t max)
 	return n;
 }
 
-/* GPUs come first, then NICs with VFs, then the others: what matters stands above and on the left.
+/*
+ * GPUs come first, then NICs with VFs, then the others: what matters stands above and on the left.
  */
 void picture_fill(struct picture *p)
 {
 	const struct hw_inventory *inv = p->in->inv;
+	int n = 0;
 
-	find_nics(p);
+	p->nic_number = table(p, -1);
+	p->first_vf = table(p, -1);
+	p->next_vf = table(p, -1);
+	p->n_vfs = table(p, 0);
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		if (hw_is_own_nic(inv, (int)i))
+			p->nic_number[i] = n++;
+	}
+	for (int i = (int)inv->n_pci - 1; i >= 0; i--) {
+		int nic = hw_is_nic_vf(inv, i) ? topo_place(p->in->topo, i) : -1;
+
+		if (nic < 0)
+			continue;
+		p->next_vf[i] = p->first_vf[nic];
+		p->first_vf[nic] = i;
+		p->n_vfs[nic]++;
+	}
 	find_pods(p);
 	for (size_t g = 0; g < inv->n_gpu; g++)
 		hang(p, 0, BOX_GPU, inv->gpu[g].pci, (int)g);

@@ -25,60 +25,44 @@ static void count_tiles(const struct picture *p, const struct box *b, size_t n[3
 	}
 }
 
-static const char *counts(const struct picture *p, const size_t n[3])
-{
-	return arena_printf(p->arena, "%s, %s, %s", picture_plural(p, n[0], "GPU"),
-			    picture_plural(p, n[1], "NIC"), picture_plural(p, n[2], "VF"));
-}
-
-/* What it is, and its picture_address where it has one. */
-static const char *box_name(const struct picture *p, const struct box *b, const char **ret_address)
-{
-	const struct hw_pci *f = b->kind == BOX_HOST ? &p->in->inv->pci[b->id] : NULL;
-
-	if (b->kind == BOX_PORT || b->kind == BOX_SWITCH)
-		*ret_address = picture_address(p, b->id);
-	else if (f && f->has_root)
-		*ret_address = arena_printf(p->arena, "pci%04x:%02x", (unsigned)f->root_domain,
-					    f->root_bus);
-	switch (b->kind) {
-	case BOX_NUMA:
-		return b->id < 0 ? "NUMA node not known"
-				 : arena_printf(p->arena, "NUMA node %d", b->id);
-	case BOX_HOST:
-		return f->has_root ? "Host bridge" : "Host bridge not known";
-	case BOX_PORT:
-		return "Root port";
-	case BOX_SWITCH:
-		return b->port >= 0 ? "PCIe switch" : "Switch";
-	default:
-		return "PCIe switch, hidden";
-	}
-}
-
+/* What it is, its address or what is in it, and the wires to its kids. */
 static void put_frame(struct strbuf *out, const struct picture *p, const struct box *b)
 {
-	static const char *const classes[] = { [BOX_NUMA] = "numa",
-					       [BOX_HOST] = "host",
-					       [BOX_PORT] = "port",
-					       [BOX_SWITCH] = "switch",
-					       [BOX_HIDDEN] = "switch" };
-	const char *more = NULL, *name = box_name(p, b, &more);
+	static const struct {
+		const char *class, *name;
+	} kinds[] = {
+		[BOX_NUMA] = { "numa", "NUMA node not known" },
+		[BOX_HOST] = { "host", "Host bridge not known" },
+		[BOX_PORT] = { "port", "Root port" },
+		[BOX_SWITCH] = { "switch", "Switch" },
+		[BOX_HIDDEN] = { "switch", "PCIe switch, hidden" },
+	};
+	int trunk = b->x + 8, top = b->y + head_height(b) - 3, end = top;
+	const struct hw_pci *f = b->kind == BOX_HOST ? &p->in->inv->pci[b->id] : NULL;
+	const char *more = NULL, *name = kinds[b->kind].name;
 	size_t n[3] = { 0 };
 
-	count_tiles(p, b, n);
-	svg_rect(out, classes[b->kind], b->x, b->y, b->w, b->h, 6);
-	draw_line(out, b, FRAME_PAD, name, b->kind == BOX_NUMA ? counts(p, n) : more);
+	if (b->kind == BOX_NUMA) {
+		if (b->id >= 0)
+			name = arena_printf(p->arena, "NUMA node %d", b->id);
+		count_tiles(p, b, n);
+		more = arena_printf(p->arena, "%s, %s, %s", picture_plural(p, n[0], "GPU"),
+				    picture_plural(p, n[1], "NIC"), picture_plural(p, n[2], "VF"));
+	} else if (b->kind == BOX_PORT || b->kind == BOX_SWITCH) {
+		more = picture_address(p, b->id);
+		if (b->kind == BOX_SWITCH && b->port >= 0)
+			name = "PCIe switch";
+	} else if (f && f->has_root) {
+		name = "Host bridge";
+		more = arena_printf(p->arena, "pci%04x:%02x", (unsigned)f->root_domain,
+				    f->root_bus);
+	}
+	svg_rect(out, kinds[b->kind].class, b->x, b->y, b->w, b->h, 6);
+	draw_line(out, b, FRAME_PAD, name, more);
 	if (b->kind == BOX_SWITCH && b->port >= 0)
 		svg_text(out, b->x + b->w - FRAME_PAD, b->y + 34, STYLE_SMALL, ANCHOR_END,
 			 b->w - 2 * FRAME_PAD, NULL,
 			 arena_printf(p->arena, "root port %s", picture_address(p, b->port)));
-}
-
-static void put_wires(struct strbuf *out, const struct box *b)
-{
-	int trunk = b->x + 8, top = b->y + head_height(b) - 3, end = top;
-
 	for (const struct box *kid = b->kids; kid; kid = kid->next) {
 		int y = kid->y - WIRE_UP;
 
@@ -98,7 +82,6 @@ static void put_box(struct strbuf *out, const struct picture *p, struct box *box
 		draw_tile(out, p, b);
 	} else {
 		put_frame(out, p, b);
-		put_wires(out, b);
 		for (struct box *kid = b->kids; kid; kid = kid->next)
 			put_box(out, p, kid);
 	}
@@ -106,51 +89,6 @@ static void put_box(struct strbuf *out, const struct picture *p, struct box *box
 }
 
 /* --- above and below the machine --- */
-
-/* The name of all GPUs, if they have the same one. */
-static const char *common_name(const struct draw_in *in)
-{
-	const char *name = in->inv->n_gpu ? in->gpu_names[0] : NULL;
-
-	for (size_t g = 1; name && g < in->inv->n_gpu; g++)
-		name = str_eq(in->gpu_names[g], name) ? name : NULL;
-	return name;
-}
-
-static const char *summary(const struct picture *p)
-{
-	const char *name = common_name(p->in), *text, *gpus;
-	size_t n[3] = { 0 };
-
-	for (const struct box *b = p->numa; b; b = b->next)
-		count_tiles(p, b, n);
-	gpus = picture_plural(p, n[0], "GPU");
-	if (name)
-		gpus = arena_printf(p->arena, "%s (%s)", gpus, name);
-	text = arena_printf(p->arena, "%s, %s, %s", gpus, picture_plural(p, n[1], "NIC"),
-			    picture_plural(p, n[2], "VF"));
-	if (p->in->holds_known)
-		text = arena_printf(p->arena, "%s, %zu held", text, p->in->n_holds);
-	return text;
-}
-
-static int put_head(struct strbuf *out, const struct picture *p)
-{
-	const struct topo_hints *hints = topo_hints_used(p->in->topo);
-	int y = PAGE_MARGIN + 16, max = p->width - 2 * PAGE_MARGIN;
-
-	svg_text(out, PAGE_MARGIN, y, STYLE_TITLE, ANCHOR_START, max, NULL, summary(p));
-	if (!topo_flattened_vm(p->in->topo))
-		return y + 14;
-	svg_text(
-		out, PAGE_MARGIN, y += 20, STYLE_TEXT, ANCHOR_START, max, NULL,
-		hints ? arena_printf(
-				p->arena,
-				"This virtual machine hides its PCIe switches; they are known from %s.",
-				hints->source)
-		      : "This virtual machine hides its PCIe switches: the real distances are not known.");
-	return y + 14;
-}
 
 struct key {
 	const char *class, *text;
@@ -208,45 +146,36 @@ static int put_classes(struct strbuf *out, const struct picture *p, int y)
 	return y + 14;
 }
 
-static const char *gpus_of(const struct picture *p, const struct pod *pod)
-{
-	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-
-	for (size_t g = 0; g < p->in->inv->n_gpu; g++) {
-		if (pod->gpus[g])
-			strbuf_printf(&text, "%s%zu", text.len ? ", " : "; GPU ", g);
-	}
-	return arena_strdup(p->arena, strbuf_str(&text));
-}
-
-static int widest_name(const struct picture *p, size_t n, int max)
-{
-	int widest = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		int w = svg_width(STYLE_TEXT, picture_pod_name(p, i));
-
-		widest = w > widest ? w : widest;
-	}
-	return widest < max ? widest : max;
-}
-
 /* One line a pod: who, how many VFs, which GPUs. */
 static int put_pods(struct strbuf *out, const struct picture *p, int y)
 {
 	size_t n = p->n_pods < PODS_MAX ? p->n_pods : PODS_MAX;
 	int x = PAGE_MARGIN + CELL_STEP + 2, right = p->width - PAGE_MARGIN;
-	int w = widest_name(p, n, (right - x) * 2 / 3);
+	int w = 0, w_max = (right - x) * 2 / 3;
 
+	for (size_t i = 0; i < n && w < w_max; i++) {
+		int name = svg_width(STYLE_TEXT, picture_pod_name(p, i));
+
+		w = name > w ? name : w;
+	}
+	w = w < w_max ? w : w_max;
 	for (size_t i = 0; i < n; i++, y += CELL_STEP + 1) {
+		_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 		const struct pod *pod = &p->pods[i];
+		const char *separator = "; GPU ";
 
+		strbuf_puts(&text, picture_plural(p, pod->n_vfs, "VF"));
+		for (size_t g = 0; g < p->in->inv->n_gpu; g++) {
+			if (pod->gpus[g]) {
+				strbuf_printf(&text, "%s%zu", separator, g);
+				separator = ", ";
+			}
+		}
+		strbuf_puts(&text, pod->first->draining ? "; draining: the pod is gone" : "");
 		draw_badge(out, p, i, PAGE_MARGIN, y - 12);
 		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, w, NULL, picture_pod_name(p, i));
 		svg_text(out, x + w + 12, y, STYLE_SMALL, ANCHOR_START, right - x - w - 12, NULL,
-			 arena_printf(p->arena, "%s%s%s", picture_plural(p, pod->n_vfs, "VF"),
-				      gpus_of(p, pod),
-				      pod->first->draining ? "; draining: the pod is gone" : ""));
+			 strbuf_str(&text));
 	}
 	if (p->n_pods > n) {
 		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, right - x, NULL,
@@ -262,18 +191,45 @@ void draw_svg(const struct draw_in *in, struct strbuf *out)
 	_cleanup_arena_ struct arena *arena = arena_new(64 * 1024);
 	_cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
 	struct picture p = { .in = in, .arena = arena };
-	int y;
+	const struct topo_hints *hints = topo_hints_used(in->topo);
+	const char *note =
+		"This virtual machine hides its PCIe switches: the real distances are not known.";
+	const char *name = in->inv->n_gpu ? in->gpu_names[0] : NULL, *title;
+	bool flat = topo_flattened_vm(in->topo);
+	size_t n[3] = { 0 };
+	int y, max;
 
 	picture_fill(&p);
-	y = picture_layout(&p, PAGE_MARGIN + 30 + (topo_flattened_vm(in->topo) ? 20 : 0));
-	put_head(&body, &p);
+	y = picture_layout(&p, PAGE_MARGIN + 30 + (flat ? 20 : 0));
+	max = p.width - 2 * PAGE_MARGIN;
+	/* With the name of all GPUs, if they have the same one. */
+	for (size_t g = 1; name && g < in->inv->n_gpu; g++)
+		name = str_eq(in->gpu_names[g], name) ? name : NULL;
+	for (const struct box *b = p.numa; b; b = b->next)
+		count_tiles(&p, b, n);
+	title = picture_plural(&p, n[0], "GPU");
+	if (name)
+		title = arena_printf(arena, "%s (%s)", title, name);
+	title = arena_printf(arena, "%s, %s, %s", title, picture_plural(&p, n[1], "NIC"),
+			     picture_plural(&p, n[2], "VF"));
+	if (in->holds_known)
+		title = arena_printf(arena, "%s, %zu held", title, in->n_holds);
+	svg_text(&body, PAGE_MARGIN, PAGE_MARGIN + 16, STYLE_TITLE, ANCHOR_START, max, NULL, title);
+	if (hints)
+		note = arena_printf(
+			arena,
+			"This virtual machine hides its PCIe switches; they are known from %s.",
+			hints->source);
+	if (flat)
+		svg_text(&body, PAGE_MARGIN, PAGE_MARGIN + 36, STYLE_TEXT, ANCHOR_START, max, NULL,
+			 note);
 	for (struct box *b = p.numa; b; b = b->next)
 		put_box(&body, &p, b);
 	y = put_key(&body, &p, y + 26);
 	y = put_classes(&body, &p, y);
 	if (p.n_pods)
 		y = put_pods(&body, &p, y + 14);
-	svg_begin(out, p.width, y + PAGE_MARGIN - 10, summary(&p));
+	svg_begin(out, p.width, y + PAGE_MARGIN - 10, title);
 	strbuf_add(out, strbuf_str(&body), body.len);
 	svg_end(out);
 }

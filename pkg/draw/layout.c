@@ -48,23 +48,6 @@ static void want_columns(const struct picture *p, struct box *b)
 		b->cols = max_int(b->cols, min_int(GRID_MAX, sums[g]));
 }
 
-/* --- heights of tiles --- */
-
-static int tile_height(const struct picture *p, const struct box *b)
-{
-	int lines = b->kind == BOX_GPU ? GPU_LINES : NIC_LINES, vfs = p->n_vfs[b->id], cells = 0;
-	size_t holders[HOLDERS_MAX], n;
-
-	if (b->kind == BOX_NIC && vfs) {
-		int per_row = cells_per_row(b->w);
-
-		n = holders_of(p, b->id, holders, HOLDERS_MAX);
-		lines += 1 + min_int((int)n, HOLDERS_MAX) + (n > HOLDERS_MAX);
-		cells = (vfs + per_row - 1) / per_row * CELL_STEP + (n ? 6 : 2);
-	}
-	return 2 * TILE_PAD + lines * LINE_HEIGHT - 4 + cells;
-}
-
 /* --- places --- */
 
 static int place(const struct picture *p, struct box *b, int x, int y, int w);
@@ -76,37 +59,6 @@ static struct box *next_of(struct box *b, enum group g)
 	return b;
 }
 
-/* As many as fit, at least one; *ret_rest is the next one after them. */
-static int row_columns(struct box *first, enum group g, int limit, struct box **ret_rest)
-{
-	int cols = first->cols;
-	struct box *b = next_of(first->next, g);
-
-	for (; b && cols + b->cols <= limit; b = next_of(b->next, g))
-		cols += b->cols;
-	*ret_rest = b;
-	return cols;
-}
-
-/* The boxes from first up to rest, over so many columns; the height of the row. */
-static int place_row(const struct picture *p, struct box *first, const struct box *rest, int cols,
-		     int x, int y, int w)
-{
-	enum group g = group_of(first);
-	int at = 0, high = 0;
-
-	for (struct box *b = first; b != rest; b = next_of(b->next, g)) {
-		int left = at * (w + GAP) / cols, right;
-
-		at += b->cols;
-		right = at * (w + GAP) / cols - GAP;
-		high = max_int(high, place(p, b, x + left, y, right - left));
-	}
-	for (struct box *b = first; b != rest; b = next_of(b->next, g))
-		b->h = box_shown(b)->h = high;
-	return high;
-}
-
 /* Tiles that need one row fill it. Boxes keep to the columns, so that those of all rows are alike.
  */
 static int place_kids(const struct picture *p, struct box *kids, int limit, int x, int y, int w)
@@ -115,10 +67,24 @@ static int place_kids(const struct picture *p, struct box *kids, int limit, int 
 		struct box *first = next_of(kids, g), *b = first, *rest;
 
 		for (; b; b = rest) {
-			int cols = row_columns(b, g, limit, &rest);
-			bool fill = cols > limit || (g != GROUP_BOXES && b == first && !rest);
+			int cols = b->cols, at = 0, high = 0;
 
-			y += place_row(p, b, rest, fill ? cols : limit, x, y, w) + ROW_GAP;
+			/* As many as fit, at least one. */
+			for (rest = next_of(b->next, g); rest && cols + rest->cols <= limit;
+			     rest = next_of(rest->next, g))
+				cols += rest->cols;
+			if (cols < limit && (g == GROUP_BOXES || b != first || rest))
+				cols = limit;
+			for (struct box *kid = b; kid != rest; kid = next_of(kid->next, g)) {
+				int left = at * (w + GAP) / cols, right;
+
+				at += kid->cols;
+				right = at * (w + GAP) / cols - GAP;
+				high = max_int(high, place(p, kid, x + left, y, right - left));
+			}
+			for (struct box *kid = b; kid != rest; kid = next_of(kid->next, g))
+				kid->h = box_shown(kid)->h = high;
+			y += high + ROW_GAP;
 		}
 	}
 	return y - ROW_GAP;
@@ -131,17 +97,28 @@ int head_height(const struct box *b)
 
 static int place(const struct picture *p, struct box *b, int x, int y, int w)
 {
+	int lines = b->kind == BOX_GPU ? GPU_LINES : NIC_LINES, cells = 0,
+	    per_row = cells_per_row(w);
+	size_t holders[HOLDERS_MAX], n;
+
 	b->x = x;
 	b->y = y;
 	b->w = w;
-	if (box_is_tile(b))
-		b->h = tile_height(p, b);
-	else if (box_shown(b) != b)
-		b->h = place(p, b->kids, x, y, w);
-	else
-		b->h = place_kids(p, b->kids, b->cols, x + PAD_LEFT, y + head_height(b) + 10,
-				  w - PAD_LEFT - PAD) +
-		       PAD - y;
+	if (!box_is_tile(b)) {
+		if (box_shown(b) != b)
+			b->h = place(p, b->kids, x, y, w);
+		else
+			b->h = place_kids(p, b->kids, b->cols, x + PAD_LEFT,
+					  y + head_height(b) + 10, w - PAD_LEFT - PAD) +
+			       PAD - y;
+		return b->h;
+	}
+	if (b->kind == BOX_NIC && p->n_vfs[b->id]) {
+		n = holders_of(p, b->id, holders, HOLDERS_MAX);
+		lines += 1 + min_int((int)n, HOLDERS_MAX) + (n > HOLDERS_MAX);
+		cells = (p->n_vfs[b->id] + per_row - 1) / per_row * CELL_STEP + (n ? 6 : 2);
+	}
+	b->h = 2 * TILE_PAD + lines * LINE_HEIGHT - 4 + cells;
 	return b->h;
 }
 
@@ -149,33 +126,9 @@ static int place(const struct picture *p, struct box *b, int x, int y, int w)
  * NUMA nodes: as many a row as there is room for. They fill the row if not much is left of it; else
  * only the frame of the last one does, so that columns are alike.
  */
-static struct box *place_band(const struct picture *p, struct box *first, int *y)
-{
-	int inner = p->width - 2 * PAGE_MARGIN, cols = 0, at = 0, high = 0;
-	struct box *rest = first;
-
-	for (; rest && cols + rest->cols <= p->grid; rest = rest->next)
-		cols += rest->cols;
-	if (cols < p->grid - 1)
-		cols = p->grid;
-	for (struct box *b = first; b != rest; b = b->next) {
-		int left = at * (inner + GAP) / cols, right;
-
-		at += b->cols;
-		right = at * (inner + GAP) / cols - GAP;
-		high = max_int(high, place(p, b, PAGE_MARGIN + left, *y, right - left));
-		if (b->next == rest)
-			b->w = inner - left;
-	}
-	for (struct box *b = first; b != rest; b = b->next)
-		b->h = high;
-	*y += high + ROW_GAP;
-	return rest;
-}
-
 int picture_layout(struct picture *p, int top)
 {
-	int cols = 0, y = top;
+	int cols = 0, y = top, inner;
 
 	for (struct box *b = p->numa; b; b = b->next) {
 		want_columns(p, b);
@@ -183,7 +136,27 @@ int picture_layout(struct picture *p, int top)
 	}
 	p->grid = max_int(2, min_int(GRID_MAX, cols));
 	p->width = p->grid == GRID_MAX ? 1000 : p->grid * COLUMN_WIDTH + 64;
-	for (struct box *b = p->numa; b;)
-		b = place_band(p, b, &y);
+	inner = p->width - 2 * PAGE_MARGIN;
+	for (struct box *first = p->numa, *rest; first; first = rest) {
+		int at = 0, high = 0;
+
+		cols = 0;
+		for (rest = first; rest && cols + rest->cols <= p->grid; rest = rest->next)
+			cols += rest->cols;
+		if (cols < p->grid - 1)
+			cols = p->grid;
+		for (struct box *b = first; b != rest; b = b->next) {
+			int left = at * (inner + GAP) / cols, right;
+
+			at += b->cols;
+			right = at * (inner + GAP) / cols - GAP;
+			high = max_int(high, place(p, b, PAGE_MARGIN + left, y, right - left));
+			if (b->next == rest)
+				b->w = inner - left;
+		}
+		for (struct box *b = first; b != rest; b = b->next)
+			b->h = high;
+		y += high + ROW_GAP;
+	}
 	return y - ROW_GAP;
 }

@@ -16,9 +16,7 @@ const char *const draw_path_class[TOPO_CLASS_MAX] = {
 
 const char *picture_address(const struct picture *p, int pci)
 {
-	char buf[BDF_STRLEN];
-
-	return arena_strdup(p->arena, bdf_format(p->in->inv->pci[pci].bdf, buf));
+	return hw_pci_address(p->in->inv, pci, p->arena);
 }
 
 const char *picture_plural(const struct picture *p, size_t n, const char *what)

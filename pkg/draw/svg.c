@@ -31,30 +31,29 @@ static const char sheet[] =
 	".p0{fill:#b33a00}.p1{fill:#1f5fb0}.p2{fill:#7b3fa0}.p3{fill:#00695c}"
 	".p4{fill:#a31554}.p5{fill:#5f5a00}.p6{fill:#37474f}.p7{fill:#7a4419}";
 
-/* Hundredths of the font's size, as in DejaVu Sans: Helvetica and its like are narrower. */
-static int char_width(char c)
-{
-	if (strchr("ijlI.,:;'|!()[]/ -tfr", c))
-		return 42;
-	if (strchr("mMW@%", c))
-		return 100;
-	if ((c >= 'a' && c <= 'z' && c != 'w') || (c >= '0' && c <= '9') || c == '_')
-		return 64;
-	return 84;
-}
-
 /* Names are ASCII by custom: of what is not, how wide it comes out is up to the font. */
 static bool is_plain(char c)
 {
 	return c >= ' ' && c <= '~';
 }
 
+/* Of the font's size, as in DejaVu Sans: Helvetica and its like are narrower. */
 static int hundredths(enum style style, const char *text, size_t len)
 {
 	int sum = 0;
 
-	for (size_t i = 0; i < len; i++)
-		sum += char_width(is_plain(text[i]) ? text[i] : '?');
+	for (size_t i = 0; i < len; i++) {
+		char c = is_plain(text[i]) ? text[i] : '?';
+
+		if (strchr("ijlI.,:;'|!()[]/ -tfr", c))
+			sum += 42;
+		else if (strchr("mMW@%", c))
+			sum += 100;
+		else if ((c >= 'a' && c <= 'z' && c != 'w') || (c >= '0' && c <= '9') || c == '_')
+			sum += 64;
+		else
+			sum += 84;
+	}
 	return sum * styles[style].size * (styles[style].bold ? 110 : 100) / 100;
 }
 
@@ -90,26 +89,21 @@ void svg_escape(struct strbuf *out, const char *text)
 	escape(out, text, strlen(text));
 }
 
-/* Bytes that leave room for the dots. */
-static size_t fitting(enum style style, const char *text, int max)
-{
-	size_t n = strlen(text);
-
-	while (n > 0 && hundredths(style, text, n) + hundredths(style, "...", 3) > max * 100)
-		n--;
-	return n;
-}
-
 void svg_text(struct strbuf *out, int x, int y, enum style style, enum anchor anchor, int max,
 	      const char *classes, const char *text)
 {
 	static const char *const anchors[] = { "", " text-anchor=\"middle\"",
 					       " text-anchor=\"end\"" };
+	size_t n = strlen(text);
 	bool fits = svg_width(style, text) <= max;
 
+	/* Else as many bytes as leave room for the dots. */
+	while (!fits && n > 0 &&
+	       hundredths(style, text, n) + hundredths(style, "...", 3) > max * 100)
+		n--;
 	strbuf_printf(out, "<text x=\"%d\" y=\"%d\" class=\"%s%s%s\"%s>", x, y, styles[style].class,
 		      classes ? " " : "", classes ? classes : "", anchors[anchor]);
-	escape(out, text, fits ? strlen(text) : fitting(style, text, max));
+	escape(out, text, n);
 	strbuf_puts(out, fits ? "</text>\n" : "...</text>\n");
 }
 
@@ -123,10 +117,10 @@ void svg_rect(struct strbuf *out, const char *class, int x, int y, int w, int h,
 
 void svg_begin(struct strbuf *out, int width, int height, const char *label)
 {
-	strbuf_printf(out,
-		      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-		      "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
-		      width, height, width, height);
+	strbuf_printf(
+		out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
+		width, height, width, height);
 	svg_escape(out, label);
 	strbuf_printf(
 		out,

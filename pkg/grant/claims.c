@@ -1,4 +1,4 @@
-#include "grant/claims.h"
+#include "grant/grant-internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static bool is_vf(const char *s)
 
 /* --- CDI specs --- */
 
-struct edits claims_to_spec(const struct claims *r, struct arena *a)
+struct edits grant_claims_to_spec(const struct claims *r, struct arena *a)
 {
 	_cleanup_strbuf_ struct strbuf binding = STRBUF_INIT, numbers = STRBUF_INIT;
 	struct edits e = { .envs = arena_array(a, 4, sizeof(*e.envs)) };
@@ -67,17 +67,6 @@ static void read_binding(const char *binding, const char *numbers, struct claims
 	}
 }
 
-static void read_container(const char *text, struct ledger_owner *owner, struct arena *a)
-{
-	const char *pod = strchr(text, '/'), *container = pod ? strchr(pod + 1, '/') : NULL;
-
-	if (!container)
-		return;
-	owner->ns = arena_printf(a, "%.*s", (int)(pod - text), text);
-	owner->pod = arena_printf(a, "%.*s", (int)(container - pod - 1), pod + 1);
-	owner->container = container + 1;
-}
-
 static const char *value_of(const struct item *env, const char *key)
 {
 	size_t len = strlen(key);
@@ -92,10 +81,10 @@ static const char *value_of(const struct item *env, const char *key)
 }
 
 /* A version before this one wrote a spec a slot, and its variables into the device. */
-bool claims_of_spec(const struct item *spec, struct claims *ret, struct arena *a)
+bool grant_claims_of_spec(const struct item *spec, struct claims *ret, struct arena *a)
 {
 	const struct item *devices = item_get(spec, "devices"), *env;
-	const char *binding, *container, *uid, *numbers;
+	const char *binding, *container, *uid, *numbers, *pod, *name;
 
 	if (!devices || devices->type != ITEM_LIST || !devices->n_kids)
 		return false;
@@ -109,47 +98,39 @@ bool claims_of_spec(const struct item *spec, struct claims *ret, struct arena *a
 		return false;
 	uid = value_of(env, ENV_UID);
 	*ret = (struct claims) { .owner = { "", "", uid ? uid : "", "" } };
-	read_container(container, &ret->owner, a);
+	pod = strchr(container, '/');
+	name = pod ? strchr(pod + 1, '/') : NULL;
+	if (!name || !name[1])
+		return false;
+	ret->owner.ns = arena_printf(a, "%.*s", (int)(pod - container), container);
+	ret->owner.pod = arena_printf(a, "%.*s", (int)(name - pod - 1), pod + 1);
+	ret->owner.container = name + 1;
 	read_binding(binding, numbers ? numbers : "", ret, a);
-	return ret->n > 0 && *ret->owner.container;
+	return ret->n > 0;
 }
 
 /* --- map.json --- */
 
-static struct ledger_owner owner_of(const struct item *map, struct arena *a)
-{
-	const char *pod = item_string(map, "pod"), *slash = pod ? strchr(pod, '/') : NULL;
-	const char *uid = item_string(map, "uid"), *container = item_string(map, "container");
-	struct ledger_owner owner = { "", "", uid ? uid : "", container ? container : "" };
-
-	if (slash) {
-		owner.ns = arena_printf(a, "%.*s", (int)(slash - pod), pod);
-		owner.pod = slash + 1;
-	}
-	return owner;
-}
-
-static uint64_t number_of(const struct item *element)
-{
-	const struct item *n = item_get(element, "decision");
-
-	return n && n->whole && n->number > 0 ? (uint64_t)n->number : 0;
-}
-
 /* A container that has not started yet has a map without a pod. */
-bool claims_of_map(const struct item *map, struct claims *ret, struct arena *a)
+bool grant_claims_of_map(const struct item *map, struct claims *ret, struct arena *a)
 {
 	const struct item *list = item_get(map, "gpus");
+	const char *pod = item_string(map, "pod"), *slash = pod ? strchr(pod, '/') : NULL;
+	const char *uid = item_string(map, "uid"), *container = item_string(map, "container");
 
-	*ret = (struct claims) { .owner = owner_of(map, a) };
-	if (!*ret->owner.pod || !list || list->type != ITEM_LIST)
+	*ret = (struct claims) { .owner = { "", "", uid ? uid : "", container ? container : "" } };
+	if (!slash || !slash[1] || !list || list->type != ITEM_LIST)
 		return false;
+	ret->owner.ns = arena_printf(a, "%.*s", (int)(slash - pod), pod);
+	ret->owner.pod = slash + 1;
 	ret->v = arena_array(a, list->n_kids, sizeof(*ret->v));
 	for (size_t i = 0; i < list->n_kids; i++) {
-		const struct item *e = &list->kids[i];
+		const struct item *e = &list->kids[i], *number = item_get(e, "decision");
 		struct claimed_vf v = { item_string(e, "vf"), item_string(e, "resource"),
-					item_string(e, "slot"), number_of(e) };
+					item_string(e, "slot"), 0 };
 
+		if (number && number->whole && number->number > 0)
+			v.number = (uint64_t)number->number;
 		if (is_vf(v.vf) && v.resource)
 			ret->v[ret->n++] = v;
 	}

@@ -30,10 +30,8 @@ struct claims {
 };
 
 /* False: it does not say whose it is. */
-bool claims_of_spec(const struct item *spec, struct claims *ret, struct arena *arena);
+bool grant_claims_of_spec(const struct item *spec, struct claims *ret, struct arena *arena);
 /* The variables of a spec that say it. */
-struct edits claims_to_spec(const struct claims *claims, struct arena *arena);
-/* False: its container is not known yet, or nothing in it is a VF of ours. */
-bool claims_of_map(const struct item *map, struct claims *ret, struct arena *arena);
+struct edits grant_claims_to_spec(const struct claims *claims, struct arena *arena);
 
 #endif

@@ -1,4 +1,4 @@
-#include "grant/contents.h"
+#include "grant/grant-internal.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,6 @@
 #include "config/config.h"
 #include "discover/discover.h"
 #include "discover/sysroot.h"
-#include "grant/grant.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "render/render.h"
@@ -24,35 +23,32 @@ static bool is_late(const struct pool *pool)
 	return pool->cfg->binding == BINDING_LATE;
 }
 
-static struct ids bound_to(const struct ledger *ledger, const struct ids *slots, struct arena *a)
+static bool has_files(const struct pool *pool)
 {
-	struct ids vfs = { arena_array(a, slots->n, sizeof(*vfs.v)), 0 };
-
-	for (size_t i = 0; i < slots->n; i++) {
-		const struct ledger_hold *hold = ledger_find_slot(ledger, slots->v[i]);
-
-		if (hold && !hold->draining)
-			vfs.v[vfs.n++] = arena_strdup(a, hold->vf);
-	}
-	return vfs;
+	return pool->cfg->is_rdma && (pool->cfg->profiles || pool->cfg->cufile);
 }
 
-/* Ids of a list that ends with the call are not kept: the pool has them too. */
-static struct ids known_to(const struct pool *pool, const struct ids *ids, struct arena *a)
+/* The list ends with the call: its ids are not kept, the pool has them too. */
+static struct ids vfs_of(const struct pool *pool, const struct ledger *ledger,
+			 const struct ids *ids, struct arena *a)
 {
 	struct ids vfs = { arena_array(a, ids->n, sizeof(*vfs.v)), 0 };
 
 	for (size_t i = 0; i < ids->n; i++) {
 		const struct pool_dev *dev = pool_find(pool, ids->v[i]);
+		const struct ledger_hold *hold =
+			is_late(pool) ? ledger_find_slot(ledger, ids->v[i]) : NULL;
 
-		if (dev)
+		if (hold && !hold->draining)
+			vfs.v[vfs.n++] = arena_strdup(a, hold->vf);
+		else if (dev && !is_late(pool))
 			vfs.v[vfs.n++] = dev->id;
 	}
 	return vfs;
 }
 
-size_t contents_shares(const struct node *node, const struct ledger *ledger,
-		       const struct pod_container *c, struct arena *a, struct share **ret)
+size_t grant_held_vfs(const struct node *node, const struct ledger *ledger,
+		      const struct pod_container *c, struct arena *a, struct pool_vfs **ret)
 {
 	size_t n = 0;
 
@@ -64,34 +60,28 @@ size_t contents_shares(const struct node *node, const struct ledger *ledger,
 
 		if (!pool)
 			continue;
-		vfs = is_late(pool) ? bound_to(ledger, &held->ids, a)
-				    : known_to(pool, &held->ids, a);
+		vfs = vfs_of(pool, ledger, &held->ids, a);
 		if (vfs.n)
-			(*ret)[n++] = (struct share) { pool, vfs };
+			(*ret)[n++] = (struct pool_vfs) { pool, vfs };
 	}
 	return n;
 }
 
-static size_t count(const struct share *shares, size_t n)
+size_t grant_functions(const struct node *node, const struct grant_container *c, struct arena *a,
+		       struct bdf **ret)
 {
-	size_t total = 0;
+	size_t n_ret = 0, max = 0;
 
-	for (size_t i = 0; i < n; i++)
-		total += shares[i].vfs.n;
-	return total;
-}
+	for (size_t i = 0; i < c->n_pool_vfs; i++)
+		max += c->pool_vfs[i].vfs.n;
+	*ret = arena_array(a, max, sizeof(**ret));
+	for (size_t i = 0; i < c->n_pool_vfs; i++) {
+		const struct pool *pool = c->pool_vfs[i].pool;
 
-size_t contents_functions(const struct node *node, const struct share *shares, size_t n,
-			  struct arena *a, struct bdf **ret)
-{
-	size_t n_ret = 0;
+		for (size_t k = 0; pool->cfg->is_rdma && k < c->pool_vfs[i].vfs.n; k++) {
+			const struct pool_dev *dev = pool_find(pool, c->pool_vfs[i].vfs.v[k]);
 
-	*ret = arena_array(a, count(shares, n), sizeof(**ret));
-	for (size_t i = 0; i < n; i++) {
-		for (size_t k = 0; shares[i].pool->cfg->is_rdma && k < shares[i].vfs.n; k++) {
-			const struct pool_dev *dev = pool_find(shares[i].pool, shares[i].vfs.v[k]);
-
-			if (dev && dev->pci >= 0 && pool_dev_is_rdma(shares[i].pool, dev))
+			if (dev && dev->pci >= 0 && pool_dev_is_rdma(pool, dev))
 				(*ret)[n_ret++] = node->inv->pci[dev->pci].bdf;
 		}
 	}
@@ -147,24 +137,13 @@ static const struct vf_state *state_of(const struct contents_in *in, const struc
 	return NULL;
 }
 
-static const struct grant_dev *looked_at(const struct contents_in *in, const struct pool_dev *dev)
+static const struct grant_dev *probed_now(const struct contents_in *in, const struct pool_dev *dev)
 {
-	for (size_t i = 0; i < in->n_looked; i++) {
-		if (in->looked[i].dev == dev)
-			return &in->looked[i];
+	for (size_t i = 0; i < in->n_probed; i++) {
+		if (in->probed[i].dev == dev)
+			return &in->probed[i];
 	}
 	return NULL;
-}
-
-/* So that map.json can stand for a ledger that was lost. */
-static void tell_hold(const struct contents_in *in, struct grant_dev *dev, struct arena *a)
-{
-	const struct ledger_hold *hold = in->ledger ? ledger_find(in->ledger, dev->dev->id) : NULL;
-
-	if (!hold)
-		return;
-	dev->slot = hold->slot ? arena_strdup(a, hold->slot) : NULL;
-	dev->decision = hold->decision;
 }
 
 /* What a spec is to hold has to be there; what Allocate gave long ago has been judged already. */
@@ -172,8 +151,9 @@ static int dev_now(const struct contents_in *in, const struct pool *pool,
 		   const struct pool_dev *dev, struct arena *a, struct grant_dev *ret,
 		   struct err *err)
 {
-	const struct grant_dev *looked = looked_at(in, dev);
+	const struct grant_dev *probed = probed_now(in, dev);
 	const struct vf_state *state = state_of(in, dev);
+	const struct ledger_hold *hold = in->ledger ? ledger_find(in->ledger, dev->id) : NULL;
 	int r = 0;
 
 	*ret = (struct grant_dev) { .dev = dev };
@@ -181,14 +161,17 @@ static int dev_now(const struct contents_in *in, const struct pool *pool,
 		ret->rdma = state->rdma;
 		ret->uverbs = state->uverbs;
 		grant_find_umads(in->node, pool, in->root, a, ret);
-	} else if (looked) {
-		*ret = *looked;
+	} else if (probed) {
+		*ret = *probed;
 	} else {
-		r = grant_look_at(in->node, pool, in->root, dev, a, ret, err);
+		r = grant_probe_now(in->node, pool, in->root, dev, a, ret, err);
 		ret->dev = dev;
 	}
 	ret->state = state;
-	tell_hold(in, ret, a);
+	if (hold) { /* so that map.json can stand for a ledger that was lost */
+		ret->slot = hold->slot ? arena_strdup(a, hold->slot) : NULL;
+		ret->decision = hold->decision;
+	}
 	if (!pool_dev_is_rdma(pool, dev) || ret->uverbs)
 		return is_late(pool) ? r : 0;
 	if (dev->pci >= 0 && r != -ENODEV)
@@ -209,62 +192,39 @@ static bool has(const struct ids *ids, const char *id)
 static const char *topology_of(const struct contents_in *in, const struct pool *pool)
 {
 	const char *name =
-		in->rundir && contents_has_files(pool) ? topofile_name(in->node, pool->cfg) : NULL;
+		in->rundir && has_files(pool) ? topofile_name(in->node, pool->cfg) : NULL;
 
-	return name && rundir_has(in->rundir, name) ? name : NULL;
+	return name && grant_rundir_has(in->rundir, name) ? name : NULL;
 }
 
-static int grant_share(const struct contents_in *in, const struct share *share, struct arena *a,
-		       struct grant *ret, struct err *err)
+static int grant_of_pool(const struct contents_in *in, const struct pool_vfs *pool_vfs,
+			 struct arena *a, struct grant *ret, struct err *err)
 {
-	const struct pool *pool = share->pool;
-	struct grant_dev *devs = arena_array(a, share->vfs.n, sizeof(*devs));
-	int *index = arena_array(a, share->vfs.n, sizeof(*index)), r;
+	const struct pool *pool = pool_vfs->pool;
+	struct grant_dev *devs = arena_array(a, pool_vfs->vfs.n, sizeof(*devs));
+	int *index = arena_array(a, pool_vfs->vfs.n, sizeof(*index)), r;
 	const char *topology = topology_of(in, pool);
 
 	*ret = (struct grant) { .node = in->node,
 				.pool = pool,
 				.devs = devs,
-				.files = in->rundir && contents_has_files(pool),
+				.files = in->rundir && has_files(pool),
 				.joined_only = in->cdi && !is_late(pool) };
 	if (topology)
 		ret->topo_file = arena_printf(a, RENDER_DIR "/%s", topology);
 	for (size_t i = 0; i < pool->n_devs; i++) {
-		if (!has(&share->vfs, pool->devs[i].id))
+		if (!has(&pool_vfs->vfs, pool->devs[i].id))
 			continue;
 		r = dev_now(in, pool, &pool->devs[i], a, &devs[ret->n_devs], err);
 		if (r < 0)
 			return r;
 		index[ret->n_devs++] = (int)i;
 	}
-	grant_find_pairs(ret, index, in->gpus, in->n_gpus, a);
+	grant_find_pairs(ret, index, in->container->gpus, a);
 	return 0;
 }
 
 /* --- */
-
-static const char *doubt_of(const struct contents_in *in, struct arena *a)
-{
-	char bdf[BDF_STRLEN];
-
-	if (in->why)
-		return in->why;
-	for (size_t i = 0; i < in->n_states; i++) {
-		if (in->states[i].why)
-			return arena_printf(a, "%s: %s", bdf_format(in->states[i].bdf, bdf),
-					    in->states[i].why);
-	}
-	return NULL;
-}
-
-static bool wants(const struct contents_in *in, const char *topology)
-{
-	for (size_t i = 0; i < in->n_shares; i++) {
-		if (str_eq(topology_of(in, in->shares[i].pool), topology))
-			return true;
-	}
-	return false;
-}
 
 static void render_files(const struct contents_in *in, struct container *c, struct arena *a,
 			 struct contents *ret)
@@ -278,63 +238,66 @@ static void render_files(const struct contents_in *in, struct container *c, stru
 	files[n++] = (struct rundir_file) { .name = RENDER_MAP_NAME, .text = render_map(c, a) };
 	files[n++] =
 		(struct rundir_file) { .name = RENDER_CUFILE_NAME, .text = render_cufile(c, a) };
-	for (size_t i = 0; i < 2; i++)
-		files[n++] = (struct rundir_file) { .name = topologies[i],
-						    .same = wants(in, topologies[i]) ? topologies[i]
-										     : NULL };
+	for (size_t i = 0; i < 2; i++, n++) {
+		files[n] = (struct rundir_file) { .name = topologies[i] };
+		for (size_t k = 0; k < in->container->n_pool_vfs; k++) {
+			if (str_eq(topology_of(in, in->container->pool_vfs[k].pool), topologies[i]))
+				files[n].same = topologies[i];
+		}
+	}
 	ret->files = files;
 	ret->n_files = n;
 }
 
-/* What render_container() has to say comes after what we could not find out. */
-static void take_notes(const struct contents_in *in, const char *const *notes, size_t n,
-		       struct container *c, struct arena *a)
+int grant_render(const struct contents_in *in, struct arena *a, struct contents *ret,
+		 struct err *err)
 {
-	const char **all = arena_array(a, n + 1, sizeof(*all));
-
-	if (in->why)
-		all[c->n_notes++] = in->why;
-	for (size_t i = 0; i < n; i++)
-		all[c->n_notes++] = notes[i];
-	c->notes = all;
-}
-
-int contents_render(const struct contents_in *in, struct arena *a, struct contents *ret,
-		    struct err *err)
-{
-	struct grant *grants = arena_array(a, in->n_shares, sizeof(*grants));
-	struct container c = { .ns = in->owner.ns,
-			       .pod = in->owner.pod,
-			       .name = in->owner.container,
-			       .uid = in->owner.uid,
+	const struct grant_container *who = in->container;
+	struct grant *grants = arena_array(a, who->n_pool_vfs, sizeof(*grants));
+	struct container c = { .ns = who->owner.ns,
+			       .pod = who->owner.pod,
+			       .name = who->owner.container,
+			       .uid = who->owner.uid,
 			       .grants = grants,
-			       .n = in->n_shares };
-	const char *const *notes;
+			       .n = who->n_pool_vfs };
+	const char *const *notes, **all;
+	char bdf[BDF_STRLEN];
 	size_t n_notes;
 	int r;
 
-	for (size_t i = 0; i < in->n_shares; i++) {
-		r = grant_share(in, &in->shares[i], a, &grants[i], err);
+	for (size_t i = 0; i < who->n_pool_vfs; i++) {
+		r = grant_of_pool(in, &who->pool_vfs[i], a, &grants[i], err);
 		if (r < 0)
 			return r;
 	}
-	*ret = (struct contents) { .doubt = doubt_of(in, a) };
+	*ret = (struct contents) { .doubt = in->why };
+	for (size_t i = 0; !ret->doubt && i < in->n_states; i++) {
+		if (in->states[i].why)
+			ret->doubt = arena_printf(a, "%s: %s", bdf_format(in->states[i].bdf, bdf),
+						  in->states[i].why);
+	}
 	r = render_container(&c, a, &ret->env, &notes, &n_notes, err);
 	if (r < 0)
 		return r;
-	take_notes(in, notes, n_notes, &c, a);
+	/* What render_container() has to say comes after what we could not find out. */
+	all = arena_array(a, n_notes + 1, sizeof(*all));
+	if (in->why)
+		all[c.n_notes++] = in->why;
+	for (size_t i = 0; i < n_notes; i++)
+		all[c.n_notes++] = notes[i];
+	c.notes = all;
 	if (in->rundir)
 		render_files(in, &c, a, ret);
 	return 0;
 }
 
-int contents_nodes(const struct contents_in *in, const struct pool *pool, const char *vf,
-		   struct arena *a, struct edits *ret, struct err *err)
+int grant_nodes(const struct contents_in *in, const struct pool *pool, const char *vf,
+		struct arena *a, struct edits *ret, struct err *err)
 {
-	const struct share share = { pool, { &vf, 1 } };
+	const struct pool_vfs pool_vfs = { pool, { &vf, 1 } };
 	struct grant grant;
 	struct edits all;
-	int r = grant_share(in, &share, a, &grant, err);
+	int r = grant_of_pool(in, &pool_vfs, a, &grant, err);
 
 	if (r == 0)
 		r = render_grant(&grant, a, &all, err);
@@ -345,12 +308,7 @@ int contents_nodes(const struct contents_in *in, const struct pool *pool, const 
 
 /* --- directories --- */
 
-bool contents_has_files(const struct pool *pool)
-{
-	return pool->cfg->is_rdma && (pool->cfg->profiles || pool->cfg->cufile);
-}
-
-const char *contents_lowest(const struct ids *vfs)
+static const char *lowest_of(const struct ids *vfs)
 {
 	const char *lowest = vfs->v[0];
 
@@ -361,35 +319,55 @@ const char *contents_lowest(const struct ids *vfs)
 	return lowest;
 }
 
-struct bindmount contents_mount(const struct rundir *r, const char *vf, struct arena *a)
-{
-	return (struct bindmount) { rundir_path(r, vf, a), RENDER_DIR, true };
-}
-
-const char *contents_lowest_late(const struct share *shares, size_t n)
+/* Of all late pools that have files; NULL: none. */
+static const char *lowest_late(const struct grant_container *c)
 {
 	const char *lowest = NULL;
 
-	for (size_t i = 0; i < n; i++) {
-		const char *vf = contents_lowest(&shares[i].vfs);
+	for (size_t i = 0; i < c->n_pool_vfs; i++) {
+		const struct pool_vfs *of = &c->pool_vfs[i];
+		const char *vf = lowest_of(&of->vfs);
 
-		if (is_late(shares[i].pool) && contents_has_files(shares[i].pool) &&
+		if (is_late(of->pool) && has_files(of->pool) &&
 		    (!lowest || ledger_vf_cmp(vf, lowest) < 0))
 			lowest = vf;
 	}
 	return lowest;
 }
 
-int contents_write(struct rundir *r, const struct share *shares, size_t n, const struct contents *c,
-		   struct err *err)
+static bool is_early_with_files(const struct pool_vfs *of)
 {
-	const char *late = contents_lowest_late(shares, n);
-	int e = late ? rundir_write(r, late, c->files, c->n_files, err) : 0;
+	return !is_late(of->pool) && has_files(of->pool);
+}
 
-	for (size_t i = 0; e == 0 && i < n; i++) {
-		if (!is_late(shares[i].pool) && contents_has_files(shares[i].pool))
-			e = rundir_write(r, contents_lowest(&shares[i].vfs), c->files, c->n_files,
-					 err);
+int grant_make_directory(const char *rundir, const struct grant_container *c, struct arena *a,
+			 struct bindmount *ret, struct err *err)
+{
+	const char *vf = lowest_late(c);
+	int e;
+
+	if (!vf && c->n_pool_vfs && is_early_with_files(c->pool_vfs))
+		vf = lowest_of(&c->pool_vfs->vfs);
+	if (!vf)
+		return 0;
+	e = rundir ? grant_rundir_make(rundir, vf, err) : 0;
+	if (e < 0)
+		return e;
+	*ret = (struct bindmount) { grant_rundir_path(rundir, vf, a), RENDER_DIR, true };
+	return 1;
+}
+
+int grant_write(const char *rundir, const struct grant_container *c,
+		const struct contents *contents, struct err *err)
+{
+	const char *late = lowest_late(c);
+	int e = late ? grant_rundir_write(rundir, late, contents->files, contents->n_files, err)
+		     : 0;
+
+	for (size_t i = 0; e == 0 && i < c->n_pool_vfs; i++) {
+		if (is_early_with_files(&c->pool_vfs[i]))
+			e = grant_rundir_write(rundir, lowest_of(&c->pool_vfs[i].vfs),
+					       contents->files, contents->n_files, err);
 	}
 	return e;
 }

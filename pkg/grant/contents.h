@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "hw/inventory.h"
 #include "grant/rundir.h"
 #include "grant/vfprobe.h"
 #include "kubemsg/messages.h"
@@ -21,26 +22,30 @@ struct pool;
 struct sysroot;
 
 /* What it has of one pool. */
-struct share {
+struct pool_vfs {
 	const struct pool *pool;
 	struct ids vfs; /* PCI addresses, never none */
+};
+
+/* A container and what it has. */
+struct grant_container {
+	struct ledger_owner owner; /* pod NULL: not known */
+	struct gpu_set gpus;
+	struct pool_vfs *pool_vfs;
+	size_t n_pool_vfs; /* each pool once */
 };
 
 struct contents_in {
 	const struct node *node;
 	const struct sysroot *root;
 	const struct ledger *ledger;
-	const struct rundir *rundir; /* NULL: there are no files */
-	struct ledger_owner owner;   /* pod NULL: not known */
-	const int *gpus;
-	size_t n_gpus; /* PCI indices */
-	const struct share *shares;
-	size_t n_shares; /* each pool once */
+	const char *rundir; /* NULL: there are no files */
+	const struct grant_container *container;
 	const struct vf_state *states;
-	size_t n_states; /* as contents_functions() asks; NULL: not known, and */
+	size_t n_states; /* as grant_functions() asks; NULL: not known, and */
 	const char *why; /* the sentence */
-	const struct grant_dev *looked;
-	size_t n_looked; /* looked at just now, so not again */
+	const struct grant_dev *probed;
+	size_t n_probed; /* looked at just now, so not again */
 	bool cdi; /* the variables go into CDI specs: what Allocate gave of early pools is left out
 		   */
 };
@@ -54,31 +59,32 @@ struct contents {
 
 /* What a container has, by its answer of PodResources: late slots are the VFs that the ledger has
  * bound to them, if any. In the arena. */
-size_t contents_shares(const struct node *node, const struct ledger *ledger,
-		       const struct pod_container *c, struct arena *a, struct share **ret);
-/* The functions to be looked at: VFs of pools for RDMA. */
-size_t contents_functions(const struct node *node, const struct share *shares, size_t n,
-			  struct arena *a, struct bdf **ret);
+size_t grant_held_vfs(const struct node *node, const struct ledger *ledger,
+		      const struct pod_container *c, struct arena *a, struct pool_vfs **ret);
+
+/* The functions to be probed: VFs of pools for RDMA. */
+size_t grant_functions(const struct node *node, const struct grant_container *c, struct arena *a,
+		       struct bdf **ret);
 
 /* -errno: a VF of a late pool that cannot be used; GIDs that cannot be as the operator wants them
  * (EINVAL). Sentences for the pod. */
-int contents_render(const struct contents_in *in, struct arena *a, struct contents *ret,
-		    struct err *err);
+int grant_render(const struct contents_in *in, struct arena *a, struct contents *ret,
+		 struct err *err);
 
 /* The device nodes of one VF alone: those of its slot. */
-int contents_nodes(const struct contents_in *in, const struct pool *pool, const char *vf,
-		   struct arena *a, struct edits *ret, struct err *err);
+int grant_nodes(const struct contents_in *in, const struct pool *pool, const char *vf,
+		struct arena *a, struct edits *ret, struct err *err);
 
-/* Does a pool give its containers a directory? */
-bool contents_has_files(const struct pool *pool);
-/* By what the directory is named: the lowest address of these VFs; that of all late pools together,
- * NULL: they give none. */
-const char *contents_lowest(const struct ids *vfs);
-const char *contents_lowest_late(const struct share *shares, size_t n);
-struct bindmount contents_mount(const struct rundir *r, const char *vf, struct arena *a);
+/*
+ * The directory of a container: named by the lowest address of its VFs of all late pools together
+ * or, where it has none of these, of its early pool. It exists from now on, ret is its mount.
+ * rundir NULL: nothing is made, ret names it as it is by default. 1; 0: its pools give no files.
+ */
+int grant_make_directory(const char *rundir, const struct grant_container *c, struct arena *a,
+			 struct bindmount *ret, struct err *err);
 /* Into every directory of the container. The late pools have one together, each early pool its own;
  * whichever mount the kubelet takes carries everything. */
-int contents_write(struct rundir *r, const struct share *shares, size_t n, const struct contents *c,
-		   struct err *err);
+int grant_write(const char *rundir, const struct grant_container *c,
+		const struct contents *contents, struct err *err);
 
 #endif

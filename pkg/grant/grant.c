@@ -1,10 +1,11 @@
-#include "grant/grant.h"
+#include "grant/grant-internal.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
@@ -43,77 +44,39 @@ static int refuse_gone(const struct pool_dev *dev, struct err *err)
 		       dev->id);
 }
 
-/* What to bind a VF to. */
-static const char *vf_driver(const struct hw_inventory *inv, const struct pool_dev *dev)
-{
-	int pf = inv->pci[dev->pci].physfn;
-	const char *driver = pf >= 0 ? inv->pci[pf].driver : NULL;
-
-	return driver ? hw_driver_of_vfs(driver) : "its network driver";
-}
-
-/* Bound to something that serves no RDMA: another driver than the VF's own, or one that hands the
- * device to user space. */
-static bool bound_elsewhere(const struct hw_inventory *inv, const struct pool_dev *dev,
-			    const char *driver)
-{
-	return hw_driver_is_user_space(driver) ||
-	       (inv->pci[dev->pci].physfn >= 0 && strcmp(vf_driver(inv, dev), driver) != 0);
-}
-
-static int refuse_without_rdma(const struct pool_dev *dev, const char *driver, struct err *err)
-{
-	const struct hw_driver *known = hw_driver_find(driver);
-	const struct hw_driver *example = known && known->rdma_module ? known : &hw_drivers[0];
-
-	return err_set(err, EIO,
-		       "VF %s is bound to %s but has no RDMA device: load the driver's RDMA module "
-		       "(%s for %s), or see whether a container's network namespace holds it "
-		       "(rdma system show)",
-		       dev->id, driver, example->rdma_module, example->name);
-}
-
 static int refuse_unusable(const struct hw_inventory *inv, const struct pool_dev *dev,
 			   const struct function_now *now, struct err *err)
 {
-	const char *want = vf_driver(inv, dev);
+	int pf = inv->pci[dev->pci].physfn;
+	const char *pf_driver = pf >= 0 ? inv->pci[pf].driver : NULL;
+	const char *want = pf_driver ? hw_driver_of_vfs(pf_driver) : "its network driver";
+	const struct hw_driver *known = hw_driver_find(now->driver);
+	const struct hw_driver *example = known && known->rdma_module ? known : &hw_drivers[0];
 
 	if (!now->driver[0])
 		return err_set(
 			err, EIO,
 			"VF %s has no driver: bind it to %s (echo %s > /sys/bus/pci/drivers_probe)",
 			dev->id, want, dev->id);
-	if (bound_elsewhere(inv, dev, now->driver))
+	if (hw_driver_is_user_space(now->driver) || (pf >= 0 && strcmp(want, now->driver) != 0))
 		return err_set(
 			err, EIO,
-			"VF %s is bound to %s, which has no RDMA device: bind it to %s (echo %s > "
-			"/sys/bus/pci/devices/%s/driver/unbind; echo %s > /sys/bus/pci/drivers_probe) or "
-			"select drivers in the pool",
+			"VF %s is bound to %s, which has no RDMA device: bind it to %s (echo %s > /sys/bus/pci/devices/%s/driver/unbind; echo %s > /sys/bus/pci/drivers_probe) or select drivers in the pool",
 			dev->id, now->driver, want, dev->id, dev->id, dev->id);
 	if (!now->rdma[0])
-		return refuse_without_rdma(dev, now->driver, err);
+		return err_set(
+			err, EIO,
+			"VF %s is bound to %s but has no RDMA device: load the driver's RDMA module (%s for %s), or see whether a container's network namespace holds it (rdma system show)",
+			dev->id, now->driver, example->rdma_module, example->name);
 	return err_set(
 		err, EIO,
 		"VF %s has the RDMA device %s but no verbs node: load ib_uverbs (modprobe ib_uverbs)",
 		dev->id, now->rdma);
 }
 
-/*
- * One look-up, through the RDMA device to its neighbour, tells that both of the snapshot's names
- * still belong to this very function: the numbers of uverbs nodes are handed out anew whenever a
- * device moves between network namespaces, and a device can be renamed. Not by way of
- * sys/bus/pci/devices: following a link takes the kernel as long as all the rest.
- */
-static bool names_hold(const struct sysroot *root, const struct hw_rdma *rdma)
-{
-	return rdma->dir && rdma->uverbs &&
-	       sysroot_exists(root, "sys/%s/infiniband/%s/../../infiniband_verbs/%s", rdma->dir,
-			      rdma->name, rdma->uverbs);
-}
-
-static int look_again(const struct node *node, const struct pool *pool, const struct sysroot *root,
-		      const struct pool_dev *dev, struct arena *a, struct grant_dev *ret,
-		      struct err *err)
+static int probe_again(const struct node *node, const struct pool *pool, const struct sysroot *root,
+		       const struct pool_dev *dev, struct arena *a, struct grant_dev *ret,
+		       struct err *err)
 {
 	struct function_now now;
 	struct user_io user;
@@ -133,25 +96,6 @@ static int look_again(const struct node *node, const struct pool *pool, const st
 	return 0;
 }
 
-/* A GID index is promised or checked only where the table is final already: in the host's network.
- */
-static bool needs_gids(const struct pool *pool, const struct pool_dev *dev)
-{
-	const struct pool_config *cfg = pool->cfg;
-
-	return pool_dev_is_rdma(pool, dev) && cfg->network == NETWORK_HOST && cfg->gid != GID_OFF;
-}
-
-/* A table that cannot be read is an empty one: whether that matters is for the renderer to say. */
-static void read_gids(const struct sysroot *root, struct grant_dev *dev, struct arena *a)
-{
-	struct gid_entry gids[GID_TABLE_MAX];
-
-	if (discover_gids(root, dev->rdma, 1, gids, &dev->n_gids, NULL) < 0)
-		dev->n_gids = 0;
-	dev->gids = arena_copy(a, gids, dev->n_gids * sizeof(*gids));
-}
-
 void grant_find_umads(const struct node *node, const struct pool *pool, const struct sysroot *root,
 		      struct arena *a, struct grant_dev *dev)
 {
@@ -168,27 +112,44 @@ void grant_find_umads(const struct node *node, const struct pool *pool, const st
 	dev->umads = v;
 }
 
-int grant_look_at(const struct node *node, const struct pool *pool, const struct sysroot *root,
-		  const struct pool_dev *dev, struct arena *a, struct grant_dev *ret,
-		  struct err *err)
+int grant_probe_now(const struct node *node, const struct pool *pool, const struct sysroot *root,
+		    const struct pool_dev *dev, struct arena *a, struct grant_dev *ret,
+		    struct err *err)
 {
 	const struct hw_rdma *rdma = dev->rdma >= 0 ? &node->inv->rdma[dev->rdma] : NULL;
+	struct gid_entry gids[GID_TABLE_MAX];
 	int r = 0;
 
 	*ret = (struct grant_dev) { .dev = dev };
 	if (dev->pci < 0)
 		return refuse_gone(dev, err);
-	if (rdma && names_hold(root, rdma)) {
+	/*
+	 * One look-up, through the RDMA device to its neighbour, tells that both of the snapshot's
+	 * names still belong to this very function: the numbers of uverbs nodes are handed out anew
+	 * whenever a device moves between network namespaces, and a device can be renamed. Not by
+	 * way of sys/bus/pci/devices: following a link takes the kernel as long as all the rest.
+	 */
+	if (rdma && rdma->dir && rdma->uverbs &&
+	    sysroot_exists(root, "sys/%s/infiniband/%s/../../infiniband_verbs/%s", rdma->dir,
+			   rdma->name, rdma->uverbs)) {
 		ret->rdma = rdma->name;
 		ret->uverbs = rdma->uverbs;
 	} else {
-		r = look_again(node, pool, root, dev, a, ret, err);
+		r = probe_again(node, pool, root, dev, a, ret, err);
 	}
 	if (r == 0)
 		grant_find_umads(node, pool, root, a, ret);
-	if (r == 0 && ret->rdma && needs_gids(pool, dev))
-		read_gids(root, ret, a);
-	return r;
+	/* A GID index is promised or checked only where the table is final already: in the host's
+	 * network. */
+	if (r < 0 || !ret->rdma || !pool_dev_is_rdma(pool, dev) ||
+	    pool->cfg->network != NETWORK_HOST || pool->cfg->gid == GID_OFF)
+		return r;
+	/* A table that cannot be read is an empty one: whether that matters is for the renderer to
+	 * say. */
+	if (discover_gids(root, ret->rdma, 1, gids, &ret->n_gids, NULL) < 0)
+		ret->n_gids = 0;
+	ret->gids = arena_copy(a, gids, ret->n_gids * sizeof(*gids));
+	return 0;
 }
 
 /* Pool indices, ascending, each once: the kubelet sends ids in the order of a Go map. */
@@ -201,38 +162,63 @@ static int pick_asked(const struct pool *pool, const struct ids *ids, struct are
 		const struct pool_dev *dev = pool_find(pool, ids->v[i]);
 
 		if (!dev)
-			return err_set(err, ENOENT,
-				       "device '%s' is not in the pool %s of this node: was the "
-				       "configuration changed?",
-				       echo(ids->v[i], a), pool->cfg->resource);
+			return err_set(
+				err, ENOENT,
+				"device '%s' is not in the pool %s of this node: was the configuration changed?",
+				echo(ids->v[i], a), pool->cfg->resource);
 		v[i] = (int)(dev - pool->devs);
 	}
 	*ret = v;
-	*ret_n = identify_unique(v, ids->n);
+	*ret_n = list_unique_int(v, ids->n);
 	return 0;
 }
 
-void grant_find_pairs(struct grant *grant, const int *devs, const int *gpus, size_t n_gpus,
-		      struct arena *a)
+void grant_find_pairs(struct grant *grant, const int *devs, struct gpu_set gpus, struct arena *a)
 {
 	struct choose_in in = { .node = grant->node,
 				.pool = grant->pool,
 				.available = devs,
 				.n_available = grant->n_devs,
 				.want = grant->n_devs,
-				.gpus = gpus,
-				.n_gpus = n_gpus };
+				.gpus = gpus };
 	struct choose_out out;
 
-	if (!n_gpus)
+	if (!gpus.n)
 		return;
-	out = choose_pairs(&in, devs, grant->n_devs, a);
+	out = align_pairs(&in, devs, grant->n_devs, a);
 	grant->pairs = out.pairs;
 	grant->n_pairs = out.n_pairs;
 }
 
+/* --- HCAs that containers share --- */
+
+static int of_shared(struct grant *grant, const struct ids *ids, const struct sysroot *root,
+		     struct arena *a, struct err *err)
+{
+	const struct pool *pool = grant->pool;
+	struct grant_dev *devs = arena_array(a, pool->n_devs, sizeof(*devs));
+	uint64_t number;
+
+	for (size_t i = 0; i < ids->n; i++) {
+		if (str_to_u64(ids->v[i], 10, UINT32_MAX, &number) < 0 ||
+		    number >= pool->cfg->shares)
+			return err_set(err, ENOENT, "device '%s' is not one of the %u shares of %s",
+				       echo(ids->v[i], a), pool->cfg->shares, pool->cfg->resource);
+	}
+	if (!pool->n_devs)
+		return err_set(err, ENODEV, "%s has no HCA on this node", pool->cfg->resource);
+	/* One that does not work leaves the others. */
+	for (size_t i = 0; i < pool->n_devs; i++)
+		grant->n_devs += grant_probe_now(grant->node, pool, root, &pool->devs[i], a,
+						 &devs[grant->n_devs], err) == 0;
+	grant->devs = devs;
+	return grant->n_devs ? 0 : -EIO; /* the sentence is the last one's */
+}
+
+/* --- */
+
 int grant_of_ids(const struct node *node, const struct pool *pool, const struct ids *ids,
-		 const struct sysroot *root, const int *gpus, size_t n_gpus, struct arena *a,
+		 const struct sysroot *root, struct gpu_set gpus, struct arena *a,
 		 struct grant *ret, struct err *err)
 {
 	struct grant grant = { .node = node, .pool = pool };
@@ -242,81 +228,23 @@ int grant_of_ids(const struct node *node, const struct pool *pool, const struct 
 	if (!ids->n)
 		return err_set(err, EINVAL, "the request for %s names no device",
 			       pool->cfg->resource);
+	if (pool->cfg->shares) {
+		r = of_shared(&grant, ids, root, a, err);
+		if (r == 0)
+			*ret = grant;
+		return r;
+	}
 	r = pick_asked(pool, ids, a, &picks, &grant.n_devs, err);
 	if (r < 0)
 		return r;
 	devs = arena_array(a, grant.n_devs, sizeof(*devs));
 	for (size_t i = 0; i < grant.n_devs; i++) {
-		r = grant_look_at(node, pool, root, &pool->devs[picks[i]], a, &devs[i], err);
+		r = grant_probe_now(node, pool, root, &pool->devs[picks[i]], a, &devs[i], err);
 		if (r < 0)
 			return r;
 	}
 	grant.devs = devs;
-	grant_find_pairs(&grant, picks, gpus, n_gpus, a);
+	grant_find_pairs(&grant, picks, gpus, a);
 	*ret = grant;
 	return 0;
-}
-
-/* --- HCAs that containers share --- */
-
-struct device_list grant_share_list(const struct pool *pool, struct arena *a)
-{
-	struct device_list list = { arena_array(a, pool->cfg->shares, sizeof(*list.v)),
-				    pool->cfg->shares };
-	bool healthy = false;
-
-	for (size_t i = 0; i < pool->n_devs; i++)
-		healthy |= pool->devs[i].healthy;
-	for (size_t i = 0; i < list.n; i++)
-		list.v[i] = (struct device) { .id = arena_printf(a, "%zu", i), .healthy = healthy };
-	return list;
-}
-
-static int check_shares(const struct pool *pool, const struct ids *ids, struct arena *a,
-			struct err *err)
-{
-	uint64_t number;
-
-	if (!ids->n)
-		return err_set(err, EINVAL, "the request for %s names no device",
-			       pool->cfg->resource);
-	for (size_t i = 0; i < ids->n; i++) {
-		if (str_to_u64(ids->v[i], 10, UINT32_MAX, &number) < 0 ||
-		    number >= pool->cfg->shares)
-			return err_set(err, ENOENT, "device '%s' is not one of the %u shares of %s",
-				       echo(ids->v[i], a), pool->cfg->shares, pool->cfg->resource);
-	}
-	return 0;
-}
-
-/* One that does not work leaves the others. */
-static size_t look_at_hcas(const struct node *node, const struct pool *pool,
-			   const struct sysroot *root, struct arena *a, struct grant_dev *devs,
-			   struct err *err)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < pool->n_devs; i++)
-		n += grant_look_at(node, pool, root, &pool->devs[i], a, &devs[n], err) == 0;
-	return n;
-}
-
-int grant_of_shares(const struct node *node, const struct pool *pool, const struct ids *ids,
-		    const struct sysroot *root, struct arena *a, struct edits *ret, struct err *err)
-{
-	struct grant_dev *devs = arena_array(a, pool->n_devs, sizeof(*devs));
-	struct grant grant = { .node = node, .pool = pool, .devs = devs };
-	int r = check_shares(pool, ids, a, err);
-
-	if (r < 0)
-		return r;
-	if (!pool->n_devs)
-		return err_set(err, ENODEV, "%s has no HCA on this node", pool->cfg->resource);
-	grant.n_devs = look_at_hcas(node, pool, root, a, devs, err);
-	if (!grant.n_devs)
-		return -EIO; /* the sentence is the last one's */
-	r = render_grant(&grant, a, ret, err);
-	for (size_t i = 0; r == 0 && i < ret->n_devs; i++)
-		ret->devs[i].permissions = "rwm"; /* as the peer gives them */
-	return r;
 }

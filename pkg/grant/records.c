@@ -7,8 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
-#include "grant/claims.h"
-#include "grant/rundir.h"
+#include "grant/grant-internal.h"
 #include "render/render.h"
 #include "rpc/rpc.h"
 #include "tracker/tracker.h"
@@ -30,7 +29,7 @@ static void claim(void *ctx, const char *path, const char *text)
 	struct claims claims;
 
 	if (document_parse(text, strlen(text), path, a, &map, NULL) < 0 ||
-	    !claims_of_map(map, &claims, a))
+	    !grant_claims_of_map(map, &claims, a))
 		return;
 	for (size_t i = 0; i < claims.n; i++) {
 		const struct holds_claim c = { .vf = claims.v[i].vf,
@@ -40,29 +39,26 @@ static void claim(void *ctx, const char *path, const char *text)
 					       .number = claims.v[i].number,
 					       .source = path };
 
-		holds_claimed(tracker_holds(s->env.tracker), &c, tracker_now());
+		holds_event(tracker_holds(s->env.tracker),
+			    &(struct holds_event) { .kind = HOLDS_CLAIMED, .claim = &c },
+			    tracker_now());
 	}
 }
 
-static void read_again(void *arg)
+static void read_all(void *arg)
 {
 	struct records *s = arg;
-
-	s->timer = NULL;
-	records_read(s);
-}
-
-void records_read(struct records *s)
-{
 	bool complete = !s->env.claim || s->env.claim(s->env.specs);
 
 	if (s->env.rundir)
-		complete &= rundir_each(s->env.rundir, RENDER_MAP_NAME, claim, s);
-	holds_claims_read(tracker_holds(s->env.tracker), complete, tracker_now());
+		complete &= grant_rundir_each(s->env.rundir, RENDER_MAP_NAME, claim, s);
+	holds_event(tracker_holds(s->env.tracker),
+		    &(struct holds_event) { .kind = HOLDS_CLAIMS_READ, .complete = complete },
+		    tracker_now());
 	tracker_save(s->env.tracker, NULL, NULL);
-	if (!complete)
-		s->timer = rpc_after(s->env.rpc, s->env.retry_ms ? s->env.retry_ms : RETRY_MS,
-				     read_again, s);
+	s->timer = complete ? NULL
+			    : rpc_after(s->env.rpc, s->env.retry_ms ? s->env.retry_ms : RETRY_MS,
+					read_all, s);
 }
 
 /* --- what is no longer needed --- */
@@ -71,26 +67,27 @@ static bool needs(void *ctx, const char *vf)
 {
 	const struct records *s = ctx;
 
-	return holds_needs_dir(tracker_holds(s->env.tracker), vf);
+	return holds_needs_record(tracker_holds(s->env.tracker), vf, NULL);
 }
 
-void records_sweep(struct records *s)
+void grant_records_sweep(struct records *s)
 {
 	if (s->env.rundir)
-		rundir_sweep(s->env.rundir, needs, s);
+		grant_rundir_sweep(s->env.rundir, needs, s);
 	if (s->env.tidy)
 		s->env.tidy(s->env.specs);
 }
 
-struct records *records_new(const struct records_env *env)
+struct records *grant_records_open(const struct records_env *env)
 {
 	struct records *s = xcalloc(1, sizeof(*s));
 
 	s->env = *env;
+	read_all(s);
 	return s;
 }
 
-void records_free(struct records *s)
+void grant_records_close(struct records *s)
 {
 	if (!s)
 		return;

@@ -10,13 +10,12 @@
 
 struct tracker;
 struct rpc;
-struct rundir;
 struct records;
 
 struct records_env {
 	struct rpc *rpc;
 	struct tracker *tracker;
-	struct rundir *rundir; /* NULL: no files */
+	const char *rundir; /* NULL: no files */
 	/* CDI specs, if a pool binds late; NULL: there are none. claim tells holds what they say;
 	 * false: some could not be read. tidy removes those that holds does not need. */
 	bool (*claim)(void *specs);
@@ -25,9 +24,9 @@ struct records_env {
 	unsigned retry_ms; /* 0: 1 s; between readings of directories that cannot be read */
 };
 
-struct records *records_new(const struct records_env *env);
-void records_read(struct records *s);  /* at the start: when tracker and specs know the node */
-void records_sweep(struct records *s); /* holds have changed */
-void records_free(struct records *s);  /* NULL is fine */
+/* Reads them: tracker and specs know the node. */
+struct records *grant_records_open(const struct records_env *env);
+void grant_records_sweep(struct records *s); /* holds have changed */
+void grant_records_close(struct records *s); /* NULL is fine */
 
 #endif

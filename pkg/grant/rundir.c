@@ -1,15 +1,13 @@
-#include "grant/rundir.h"
+#include "grant/grant-internal.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -25,57 +23,14 @@
 #define TEMPORARY ".new"
 #define COPY_MAX  (1u << 20)
 
-struct rundir {
-	char *path;
-};
-
-static int stat_nearest(const char *path, struct stat *ret)
+const char *grant_rundir_path(const char *rundir, const char *vf, struct arena *a)
 {
-	_cleanup_free_ char *at = xstrdup(path);
-	char *slash;
-
-	while (stat(at, ret) < 0) {
-		slash = strrchr(at, '/');
-		if (errno != ENOENT || !slash || slash == at)
-			return -ENOENT;
-		*slash = '\0';
-	}
-	return 0;
+	return arena_printf(a, "%s/" PREFIX "%s", rundir ? rundir : RUNDIR_DEFAULT, vf);
 }
 
-bool rundir_is_in_image(const char *root, const char *path)
+bool grant_rundir_has(const char *rundir, const char *name)
 {
-	struct statfs fs;
-	struct stat top, here;
-
-	return statfs(root, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC &&
-	       stat(root, &top) == 0 && stat_nearest(path, &here) == 0 && here.st_dev == top.st_dev;
-}
-
-struct rundir *rundir_new(const char *path)
-{
-	struct rundir *r = xcalloc(1, sizeof(*r));
-
-	r->path = xstrdup(path);
-	return r;
-}
-
-void rundir_free(struct rundir *r)
-{
-	if (!r)
-		return;
-	free(r->path);
-	free(r);
-}
-
-const char *rundir_path(const struct rundir *r, const char *vf, struct arena *a)
-{
-	return arena_printf(a, "%s/" PREFIX "%s", r->path, vf);
-}
-
-bool rundir_has(const struct rundir *r, const char *name)
-{
-	_cleanup_free_ char *path = xasprintf("%s/%s", r->path, name);
+	_cleanup_free_ char *path = xasprintf("%s/%s", rundir, name);
 	struct stat st;
 
 	return lstat(path, &st) == 0 && S_ISREG(st.st_mode);
@@ -83,41 +38,31 @@ bool rundir_has(const struct rundir *r, const char *name)
 
 /* --- directories --- */
 
-static int open_top(const struct rundir *r, struct err *err)
+static int refuse(const char *rundir, const char *what, const char *vf, int code, struct err *err)
 {
-	int fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0 && errno == ENOENT && mkdir(r->path, DIR_MODE) == 0)
-		fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? err_sys(err, "run directory %s", r->path) : fd;
-}
-
-static int refuse(const struct rundir *r, const char *what, const char *vf, int code,
-		  struct err *err)
-{
-	return err_set(err, code, "%s %s/" PREFIX "%s: %s", what, r->path, vf,
+	return err_set(err, code, "%s %s/" PREFIX "%s: %s", what, rundir, vf,
 		       code == ENOTDIR || code == ELOOP
 			       ? "something that is no directory is in its place"
 			       : strerror(code));
 }
 
 /* Allocate waits for this: two system calls, and a link in its place is not followed. */
-int rundir_make(struct rundir *r, const char *vf, struct err *err)
+int grant_rundir_make(const char *rundir, const char *vf, struct err *err)
 {
 	char path[PATH_MAX];
 	struct stat st;
 	int e;
 
-	if (snprintf(path, sizeof(path), "%s/" PREFIX "%s", r->path, vf) >= (int)sizeof(path))
-		return refuse(r, "make", vf, ENAMETOOLONG, err);
+	if (snprintf(path, sizeof(path), "%s/" PREFIX "%s", rundir, vf) >= (int)sizeof(path))
+		return refuse(rundir, "make", vf, ENAMETOOLONG, err);
 	e = mkdir(path, DIR_MODE) < 0 ? errno : 0;
-	if (e == ENOENT && mkdir(r->path, DIR_MODE) == 0)
+	if (e == ENOENT && mkdir(rundir, DIR_MODE) == 0)
 		e = mkdir(path, DIR_MODE) < 0 ? errno : 0;
 	if (e == EEXIST)
 		e = lstat(path, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
 	else if (!e && chmod(path, DIR_MODE) < 0) /* whatever our umask is */
 		e = errno;
-	return e ? refuse(r, "make", vf, e, err) : 0;
+	return e ? refuse(rundir, "make", vf, e, err) : 0;
 }
 
 static int try_open(int top, const char *vf)
@@ -129,17 +74,17 @@ static int try_open(int top, const char *vf)
 }
 
 /* Allocate has made it, as a rule. */
-static int open_dir(struct rundir *r, int top, const char *vf, struct err *err)
+static int open_dir(const char *rundir, int top, const char *vf, struct err *err)
 {
 	int e, fd = try_open(top, vf);
 
 	if (fd < 0 && errno == ENOENT) {
-		e = rundir_make(r, vf, err);
+		e = grant_rundir_make(rundir, vf, err);
 		if (e < 0)
 			return e;
 		fd = try_open(top, vf);
 	}
-	return fd < 0 ? refuse(r, "open", vf, errno, err) : fd;
+	return fd < 0 ? refuse(rundir, "open", vf, errno, err) : fd;
 }
 
 /* --- files --- */
@@ -154,10 +99,9 @@ static int write_file(int dir, const char *name, const char *temporary, const ch
 	return file_write(&f, text, len, NULL);
 }
 
-static int copy(int top, const char *from, int dir, const char *name, const char *temporary)
+/* All of an open regular file, malloc'ed and with a NUL behind it. */
+static int read_whole(int fd, char **ret, size_t *ret_len)
 {
-	_cleanup_close_ int fd = openat(top, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	_cleanup_free_ char *text = NULL;
 	struct stat st;
 	size_t len = 0;
 	ssize_t n;
@@ -168,63 +112,65 @@ static int copy(int top, const char *from, int dir, const char *name, const char
 		return -EINVAL;
 	if (st.st_size > (off_t)COPY_MAX)
 		return -EFBIG;
-	text = xcalloc(1, (size_t)st.st_size + 1);
+	*ret = xcalloc(1, (size_t)st.st_size + 1);
 	while (len < (size_t)st.st_size &&
-	       (n = read(fd, text + len, (size_t)st.st_size - len)) != 0) {
+	       (n = read(fd, *ret + len, (size_t)st.st_size - len)) != 0) {
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		len += n > 0 ? (size_t)n : 0;
 	}
-	return write_file(dir, name, temporary, text, len);
+	*ret_len = len;
+	return 0;
 }
 
 /* It is written once and then replaced as a whole: a link stays what it was. */
-static int share(int top, const char *from, int dir, const char *name, const char *temporary)
+static int link_or_copy(int top, const char *from, int dir, const char *name, const char *temporary)
 {
+	_cleanup_close_ int fd = -1;
+	_cleanup_free_ char *text = NULL;
 	struct stat st;
+	size_t len;
 	int r;
 
 	if (fstatat(top, from, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	unlinkat(dir, temporary, 0); /* of one of us who was killed */
-	if (!S_ISREG(st.st_mode) || linkat(top, from, dir, temporary, 0) < 0)
-		return copy(top, from, dir, name, temporary);
+	if (!S_ISREG(st.st_mode) || linkat(top, from, dir, temporary, 0) < 0) {
+		fd = openat(top, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		r = read_whole(fd, &text, &len);
+		return r < 0 ? r : write_file(dir, name, temporary, text, len);
+	}
 	r = renameat(dir, temporary, dir, name) < 0 ? -errno : 0;
 	unlinkat(dir, temporary, 0); /* two names of one file: rename() did nothing */
 	return r;
 }
 
-static int remove_file(int dir, const char *name)
+int grant_rundir_write(const char *rundir, const char *vf, const struct rundir_file *files,
+		       size_t n, struct err *err)
 {
-	return unlinkat(dir, name, 0) < 0 && errno != ENOENT ? -errno : 0;
-}
-
-static int put(int top, int dir, const struct rundir_file *f)
-{
-	char temporary[64];
-
-	if (!f->text && !f->same)
-		return remove_file(dir, f->name);
-	snprintf(temporary, sizeof(temporary), ".%s" TEMPORARY, f->name);
-	return f->text ? write_file(dir, f->name, temporary, f->text, strlen(f->text))
-		       : share(top, f->same, dir, f->name, temporary);
-}
-
-int rundir_write(struct rundir *r, const char *vf, const struct rundir_file *files, size_t n,
-		 struct err *err)
-{
-	_cleanup_close_ int top = open_top(r, err), dir = -1;
+	_cleanup_close_ int top = open(rundir, O_PATH | O_DIRECTORY | O_CLOEXEC), dir = -1;
 	int e;
 
+	if (top < 0 && errno == ENOENT && mkdir(rundir, DIR_MODE) == 0)
+		top = open(rundir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (top < 0)
-		return top;
-	dir = open_dir(r, top, vf, err);
+		return err_sys(err, "run directory %s", rundir);
+	dir = open_dir(rundir, top, vf, err);
 	if (dir < 0)
 		return dir;
 	for (size_t i = 0; i < n; i++) {
-		e = put(top, dir, &files[i]);
+		const struct rundir_file *f = &files[i];
+		char temporary[64];
+
+		snprintf(temporary, sizeof(temporary), ".%s" TEMPORARY, f->name);
+		if (f->text)
+			e = write_file(dir, f->name, temporary, f->text, strlen(f->text));
+		else if (f->same)
+			e = link_or_copy(top, f->same, dir, f->name, temporary);
+		else
+			e = unlinkat(dir, f->name, 0) < 0 && errno != ENOENT ? -errno : 0;
 		if (e < 0)
-			return err_set(err, -e, "write %s/" PREFIX "%s/%s: %s", r->path, vf,
+			return err_set(err, -e, "write %s/" PREFIX "%s/%s: %s", rundir, vf,
 				       files[i].name, strerror(-e));
 	}
 	return 0;
@@ -239,11 +185,6 @@ static void close_dir(DIR **dir)
 }
 #define _cleanup_dirp_ __attribute__((cleanup(close_dir)))
 
-static bool is_dot(const char *name)
-{
-	return !strcmp(name, ".") || !strcmp(name, "..");
-}
-
 /* There are only files in it. */
 static void remove_dir(int top, const char *name)
 {
@@ -252,7 +193,7 @@ static void remove_dir(int top, const char *name)
 	const struct dirent *e;
 
 	while (dir && (e = readdir(dir))) {
-		if (!is_dot(e->d_name))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
 			unlinkat(fd, e->d_name, 0);
 	}
 	unlinkat(top, name, AT_REMOVEDIR);
@@ -270,9 +211,9 @@ static const char *vf_of(const char *name)
 	return name + strlen(PREFIX);
 }
 
-void rundir_sweep(struct rundir *r, bool (*needs)(void *ctx, const char *vf), void *ctx)
+void grant_rundir_sweep(const char *rundir, bool (*needs)(void *ctx, const char *vf), void *ctx)
 {
-	_cleanup_close_ int top = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int top = open(rundir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_dirp_ DIR *dir = top < 0 ? NULL : fdopendir(fcntl(top, F_DUPFD_CLOEXEC, 0));
 	const struct dirent *e;
 
@@ -284,36 +225,22 @@ void rundir_sweep(struct rundir *r, bool (*needs)(void *ctx, const char *vf), vo
 	}
 }
 
-/* A regular file's text, malloc'ed; -errno. */
 static int read_text(int top, const char *dir, const char *name, char **ret)
 {
 	_cleanup_close_ int at = openat(top, dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
 			    fd = -1;
-	struct stat st;
-	size_t len = 0;
-	ssize_t n;
+	size_t len;
 
 	if (at < 0)
 		return -errno;
 	fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_size > (off_t)COPY_MAX)
-		return -EINVAL;
-	*ret = xcalloc(1, (size_t)st.st_size + 1);
-	while (len < (size_t)st.st_size &&
-	       (n = read(fd, *ret + len, (size_t)st.st_size - len)) != 0) {
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		len += n > 0 ? (size_t)n : 0;
-	}
-	return 0;
+	return read_whole(fd, ret, &len);
 }
 
-bool rundir_each(struct rundir *r, const char *name,
-		 void (*found)(void *ctx, const char *path, const char *text), void *ctx)
+bool grant_rundir_each(const char *rundir, const char *name,
+		       void (*found)(void *ctx, const char *path, const char *text), void *ctx)
 {
-	_cleanup_close_ int top = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int top = open(rundir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_dirp_ DIR *dir = NULL;
 	const struct dirent *e;
 	bool complete = true;
@@ -331,9 +258,9 @@ bool rundir_each(struct rundir *r, const char *name,
 		if (!vf_of(e->d_name))
 			continue;
 		e2 = read_text(top, e->d_name, name, &text);
-		complete &=
-			e2 == 0 || e2 == -ENOENT || e2 == -ENOTDIR || e2 == -EINVAL || e2 == -ELOOP;
-		path = xasprintf("%s/%s/%s", r->path, e->d_name, name);
+		complete &= e2 == 0 || e2 == -ENOENT || e2 == -ENOTDIR || e2 == -EINVAL ||
+			    e2 == -EFBIG || e2 == -ELOOP;
+		path = xasprintf("%s/%s/%s", rundir, e->d_name, name);
 		if (e2 == 0)
 			found(ctx, path, text);
 	}

@@ -21,11 +21,11 @@
 struct asked;
 
 /*
- * One look and its thread. The thread works on what is its own; the way back is under the lock, and
- * closed when nobody is there any more. Whoever has it last frees it.
+ * One probe and its thread. The thread works on what is its own; the way back is under the lock,
+ * and closed when the asker is gone. Whoever has it last frees it.
  */
 struct job {
-	vfprobe_look_fn look;
+	grant_probe_fn probe;
 	char *root, *netns_dir;
 	struct bdf *bdfs;
 	size_t n;
@@ -52,7 +52,7 @@ struct asked {
 	bool runs;
 	struct rpc_timer *timer;
 	char why[sizeof(((struct err *)NULL)->msg)]; /* what the timer says */
-	vfprobe_done_fn done;
+	grant_probe_done_fn done;
 	void *arg;
 };
 
@@ -78,7 +78,7 @@ static struct job *job_new(struct vfprobe *t, const struct bdf *bdfs, size_t n, 
 	struct job *j = xcalloc(1, sizeof(*j));
 
 	*j = (struct job) {
-		.look = t->env.look, .n = n, .rpc = t->env.rpc, .vfprobe = t, .asked = asked
+		.probe = t->env.probe, .n = n, .rpc = t->env.rpc, .vfprobe = t, .asked = asked
 	};
 	pthread_mutex_init(&j->lock, NULL);
 	j->root = xstrdup(t->env.root);
@@ -95,13 +95,13 @@ static struct job *job_new(struct vfprobe *t, const struct bdf *bdfs, size_t n, 
 
 static void ended(void *arg);
 
-static void look(struct job *j)
+static void probe(struct job *j)
 {
 	struct sysroot *root;
 
 	if (sysroot_open(j->root, &root, &j->err) < 0)
 		return;
-	if (j->look(root, j->netns_dir, j->bdfs, j->n, j->arena, j->states, &j->err) == 0)
+	if (j->probe(root, j->netns_dir, j->bdfs, j->n, j->arena, j->states, &j->err) == 0)
 		j->err.code = 0;
 	sysroot_close(root);
 }
@@ -111,8 +111,8 @@ static void *run(void *arg)
 	struct job *j = arg;
 	bool mine;
 
-	pthread_setname_np(pthread_self(), "vf-look");
-	look(j);
+	pthread_setname_np(pthread_self(), "vf-probe");
+	probe(j);
 	pthread_mutex_lock(&j->lock);
 	mine = !j->rpc;
 	if (j->rpc) {
@@ -123,21 +123,6 @@ static void *run(void *arg)
 	if (mine)
 		job_free(j);
 	return NULL;
-}
-
-/* Signals are blocked already: the thread is the rpc thread's child. */
-static int start_thread(struct job *j)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	int r;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&thread, &attr, run, j);
-	pthread_attr_destroy(&attr);
-	return -r;
 }
 
 /* --- the rpc thread --- */
@@ -164,14 +149,22 @@ static void give_up(void *arg)
 	answer(a, NULL, a->why);
 }
 
+/* Signals are blocked already: the thread is the rpc thread's child. */
 static void start(struct asked *a)
 {
 	struct vfprobe *t = a->vfprobe;
-	int r = start_thread(a->job);
+	pthread_attr_t attr;
+	pthread_t thread;
+	int code;
 
-	if (r < 0) {
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	code = pthread_create(&thread, &attr, run, a->job);
+	pthread_attr_destroy(&attr);
+	if (code) {
 		rpc_timer_cancel(a->timer);
-		snprintf(a->why, sizeof(a->why), "no thread can be started: %s", strerror(-r));
+		snprintf(a->why, sizeof(a->why), "no thread can be started: %s", strerror(code));
 		a->timer = rpc_after(t->env.rpc, 0, give_up, a);
 		return;
 	}
@@ -191,30 +184,27 @@ static void start_waiting(struct vfprobe *t)
 	}
 }
 
-static void leave(struct job *j)
-{
-	struct vfprobe *t = j->vfprobe;
-
-	TAILQ_REMOVE(&t->jobs, j, link);
-	t->n_jobs--;
-	if (j->asked)
-		answer(j->asked, j->err.code ? NULL : j->states, j->err.code ? j->err.msg : NULL);
-	start_waiting(t);
-}
-
 static void ended(void *arg)
 {
 	struct job *j = arg;
+	struct vfprobe *t = j->vfprobe;
 
 	/* The thread may not have let go of it yet. */
 	pthread_mutex_lock(&j->lock);
 	pthread_mutex_unlock(&j->lock);
-	if (j->vfprobe)
-		leave(j);
+	if (t) {
+		const char *why = j->err.code ? j->err.msg : NULL;
+
+		TAILQ_REMOVE(&t->jobs, j, link);
+		t->n_jobs--;
+		if (j->asked)
+			answer(j->asked, why ? NULL : j->states, why);
+		start_waiting(t);
+	}
 	job_free(j);
 }
 
-struct vfprobe *vfprobe_new(const struct vfprobe_env *env)
+struct vfprobe *grant_probe_new(const struct vfprobe_env *env)
 {
 	struct vfprobe *t = xcalloc(1, sizeof(*t));
 
@@ -223,15 +213,15 @@ struct vfprobe *vfprobe_new(const struct vfprobe_env *env)
 		t->env.timeout_ms = TIMEOUT_MS;
 	if (!t->env.max_threads)
 		t->env.max_threads = MAX_THREADS;
-	if (!t->env.look)
-		t->env.look = vf_look;
+	if (!t->env.probe)
+		t->env.probe = discover_vf_state;
 	TAILQ_INIT(&t->asked);
 	TAILQ_INIT(&t->jobs);
 	return t;
 }
 
-void vfprobe_look(struct vfprobe *t, const struct bdf *bdfs, size_t n, vfprobe_done_fn done,
-		  void *arg)
+void grant_probe_start(struct vfprobe *t, const struct bdf *bdfs, size_t n,
+		       grant_probe_done_fn done, void *arg)
 {
 	struct asked *a = xcalloc(1, sizeof(*a));
 
@@ -244,24 +234,11 @@ void vfprobe_look(struct vfprobe *t, const struct bdf *bdfs, size_t n, vfprobe_d
 	start_waiting(t);
 }
 
-/* One whose thread still runs is the thread's from now on. */
-static void disown(struct job *j)
-{
-	bool mine;
-
-	pthread_mutex_lock(&j->lock);
-	j->rpc = NULL;
-	j->vfprobe = NULL;
-	mine = j->refused;
-	pthread_mutex_unlock(&j->lock);
-	if (mine)
-		job_free(j);
-}
-
-void vfprobe_free(struct vfprobe *t)
+void grant_probe_free(struct vfprobe *t)
 {
 	struct asked *a;
 	struct job *j;
+	bool mine;
 
 	if (!t)
 		return;
@@ -269,7 +246,14 @@ void vfprobe_free(struct vfprobe *t)
 		answer(a, NULL, "railmated is stopping");
 	while ((j = TAILQ_FIRST(&t->jobs))) {
 		TAILQ_REMOVE(&t->jobs, j, link);
-		disown(j);
+		/* One whose thread still runs is the thread's from now on. */
+		pthread_mutex_lock(&j->lock);
+		j->rpc = NULL;
+		j->vfprobe = NULL;
+		mine = j->refused;
+		pthread_mutex_unlock(&j->lock);
+		if (mine)
+			job_free(j);
 	}
 	free(t);
 }

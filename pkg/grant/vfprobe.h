@@ -1,6 +1,6 @@
 /*
  * VFs as they are when their container starts (discover/vfstate.h), asked for on the rpc thread.
- * Each look has a thread of its own, because it changes the network namespace, and because the
+ * Each probe has a thread of its own, because it changes the network namespace, and because the
  * kernel may keep it waiting: who asked is answered all the same, in time.
  */
 #ifndef RAILMATE_GRANT_VFPROBE_H
@@ -13,32 +13,32 @@
 struct rpc;
 struct vfprobe;
 
-/* vf_look(), but in tests. */
-typedef int (*vfprobe_look_fn)(const struct sysroot *root, const char *netns_dir,
-			       const struct bdf *bdfs, size_t n, struct arena *arena,
-			       struct vf_state *ret, struct err *err);
+/* discover_vf_state(), but in tests. */
+typedef int (*grant_probe_fn)(const struct sysroot *root, const char *netns_dir,
+			      const struct bdf *bdfs, size_t n, struct arena *arena,
+			      struct vf_state *ret, struct err *err);
 
 struct vfprobe_env {
 	struct rpc *rpc;
-	const char *root;      /* the machine's; opened anew for each look */
+	const char *root;      /* the machine's; opened anew for each probe */
 	const char *netns_dir; /* NULL: none */
 	unsigned timeout_ms;   /* 0: 2000 */
-	unsigned max_threads;  /* 0: 8; more looks wait for one of them, within their own time */
-	vfprobe_look_fn look;  /* NULL: vf_look() */
+	unsigned max_threads;  /* 0: 8; more probes wait for one of them, within their own time */
+	grant_probe_fn probe;  /* NULL: discover_vf_state() */
 };
 
 /* One state for each function that was asked for, in that order; NULL: not known, and why, a
  * sentence. They live until the return. */
-typedef void (*vfprobe_done_fn)(void *arg, const struct vf_state *states, size_t n,
-				const char *why);
+typedef void (*grant_probe_done_fn)(void *arg, const struct vf_state *states, size_t n,
+				    const char *why);
 
-/* Strings are borrowed, but by looks under way: they may outlive everything. */
-struct vfprobe *vfprobe_new(const struct vfprobe_env *env);
-/* done is called once, on the rpc thread, never before the return; with vfprobe_free() at the
+/* Strings are borrowed, but by probes under way: they may outlive everything. */
+struct vfprobe *grant_probe_new(const struct vfprobe_env *env);
+/* done is called once, on the rpc thread, never before the return; with grant_probe_free() at the
  * latest.
  */
-void vfprobe_look(struct vfprobe *t, const struct bdf *bdfs, size_t n, vfprobe_done_fn done,
-		  void *arg);
-void vfprobe_free(struct vfprobe *t); /* waits for nobody; NULL is fine */
+void grant_probe_start(struct vfprobe *t, const struct bdf *bdfs, size_t n,
+		       grant_probe_done_fn done, void *arg);
+void grant_probe_free(struct vfprobe *t); /* waits for nobody; NULL is fine */
 
 #endif

@@ -16,7 +16,7 @@ struct judging {
 	struct holds_now now;
 };
 
-void holds_kubelet(struct holds *h, uint64_t epoch, struct holds_now now)
+void holds_on_kubelet(struct holds *h, uint64_t epoch, struct holds_now now)
 {
 	if (epoch == h->epoch)
 		return;
@@ -24,8 +24,8 @@ void holds_kubelet(struct holds *h, uint64_t epoch, struct holds_now now)
 	h->answering_ms = h->listed_ms = 0;
 	holds_sync(h, now);
 	/* What another kubelet has shown or not shown says nothing. */
-	for (size_t i = 0; i < h->n_sights; i++) {
-		struct sight *s = &h->sights[i];
+	for (size_t i = 0; i < h->n_observations; i++) {
+		struct observation *s = &h->observations[i];
 
 		s->shown_ms = s->judged_ms = s->missed_ms = 0;
 		s->unseen = s->passed_on = s->given_away = s->gone = s->missed_twice = false;
@@ -75,36 +75,14 @@ static const struct holds_seen *const *find_seen(const struct judging *j, const 
 	return n ? &j->seen[lo] : NULL;
 }
 
-static const struct holds_pod *find_pod(const struct holds_answer *answer, const char *ns,
-					const char *pod)
-{
-	for (size_t i = 0; i < answer->n_pods; i++) {
-		if (str_eq(answer->pods[i].ns, ns) && str_eq(answer->pods[i].pod, pod))
-			return &answer->pods[i];
-	}
-	return NULL;
-}
-
 /* --- a hold that is shown --- */
 
-/* The decision did not know for whom it was. */
-static void name_decision(struct holds *h, uint64_t number, const struct ledger_owner *owner)
-{
-	const struct ledger_decision *d = number ? ledger_decision(h->ledger, number) : NULL;
-	struct ledger_decision named;
-
-	if (!d || holds_text(d->owner.pod))
-		return;
-	named = *d;
-	named.owner = *owner;
-	ledger_amend(h->ledger, number, &named);
-}
-
-static void hold_is_shown(struct judging *j, const struct ledger_hold *hold, struct sight *s,
+static void hold_is_shown(struct judging *j, const struct ledger_hold *hold, struct observation *s,
 			  const struct holds_seen *seen)
 {
 	struct ledger_hold now = *hold;
-	bool was_draining = hold->draining, was_nameless = !holds_text(hold->owner.pod);
+	struct ledger_decision named;
+	const struct ledger_decision *d;
 
 	s->shown_ms = j->answer->asked_ms;
 	s->unseen = s->passed_on = s->given_away = s->gone = s->missed_twice = false;
@@ -114,37 +92,21 @@ static void hold_is_shown(struct judging *j, const struct ledger_hold *hold, str
 	now.owner.container = seen->container;
 	now.draining = false;
 	now.kubelet = j->h->epoch;
-	if (was_nameless)
-		name_decision(j->h, hold->decision, &now.owner);
-	if (was_draining) {
+	if (!holds_text(hold->owner.pod) && hold->decision) {
+		d = ledger_decision(j->h->ledger, hold->decision);
+		if (d && !holds_text(d->owner.pod)) { /* it did not know for whom it was */
+			named = *d;
+			named.owner = now.owner;
+			ledger_amend(j->h->ledger, hold->decision, &named);
+		}
+	}
+	if (hold->draining) {
 		holds_say(j->h, false,
 			  "the VF is no longer draining: the kubelet shows its pod again" HOLD_KEYS,
 			  HOLD_OF(hold));
 		holds_relist(j->h);
 	}
 	ledger_put(j->h->ledger, &now);
-}
-
-/* No container has started with it: it was inferred whose it is, and another pod has it. */
-static void hold_was_guessed(struct judging *j, const struct ledger_hold *hold,
-			     const struct holds_seen *seen)
-{
-	struct ledger_hold now = *hold;
-
-	now.owner = (struct ledger_owner) { .ns = seen->ns,
-					    .pod = seen->pod,
-					    .container = seen->container };
-	ledger_put(j->h->ledger, &now);
-}
-
-static void say_double(struct judging *j, const struct ledger_hold *hold, struct sight *s,
-		       const struct holds_seen *other)
-{
-	if (s->doubly_told)
-		return;
-	s->doubly_told = true;
-	holds_say(j->h, true, "the kubelet has given a VF to two pods" HOLD_KEYS " other=%s/%s",
-		  HOLD_OF(hold), other->ns, other->pod);
 }
 
 /* --- a hold that is not --- */
@@ -160,94 +122,84 @@ static bool has_lost_slot(const struct judging *j, const struct ledger_hold *hol
 }
 
 /*
- * Its pod is there, and the id is not. An ordinary init container is never shown, and a kubelet
+ * Its pod may be there, and the id is not. An ordinary init container is never shown, and a kubelet
  * that shows active pods only has lost the record of a live one (docs: a List may drop a
  * reservation). Else the pod is over.
  */
-static bool pod_is_over(const struct judging *j, const struct ledger_hold *hold,
-			const struct holds_pod *pod)
-{
-	return !j->answer->active_only && holds_text(hold->owner.container) &&
-	       !has_lost_slot(j, hold) &&
-	       list_has(pod->containers, pod->n_containers, hold->owner.container);
-}
-
-static void hold_is_missed(struct judging *j, struct sight *s)
-{
-	int64_t asked = j->answer->asked_ms;
-
-	s->gone = true;
-	if (!s->missed_ms)
-		s->missed_ms = asked;
-	else if (asked - s->missed_ms >= (int64_t)j->h->pace.apart_ms)
-		s->missed_twice = true;
-}
-
-static void hold_is_unseen(struct judging *j, const struct ledger_hold *hold, struct sight *s)
-{
-	const struct holds_pod *pod = find_pod(j->answer, hold->owner.ns, hold->owner.pod);
-	bool there = pod && holds_text(hold->owner.pod) && !pod_is_over(j, hold, pod);
-
-	s->unseen = true;
-	if (!there && holds_was_shown(j->h, hold, s))
-		hold_is_missed(j, s);
-	holds_want_look(j->h, hold->vf);
-}
-
-static bool says_something(const struct judging *j, const struct ledger_hold *hold,
-			   const struct sight *s)
+static void hold_is_unseen(struct judging *j, const struct ledger_hold *hold, struct observation *s)
 {
 	const struct holds_answer *answer = j->answer;
+	const struct ledger_owner *owner = &hold->owner;
+	bool there = false;
 
-	if (answer->asked_ms < s->judged_ms || s->noted_ms >= answer->asked_ms)
-		return false; /* an answer overtook this one, or it is older than the hold */
-	return answer->all || holds_same_name(&hold->owner, answer->ns, answer->pod);
+	for (size_t i = 0; holds_text(owner->pod) && i < answer->n_pods; i++) {
+		const struct holds_pod *pod = &answer->pods[i];
+
+		if (!str_eq(pod->ns, owner->ns) || !str_eq(pod->pod, owner->pod))
+			continue;
+		there = answer->active_only || !holds_text(owner->container) ||
+			has_lost_slot(j, hold) ||
+			!list_has(pod->containers, pod->n_containers, owner->container);
+		break;
+	}
+	s->unseen = true;
+	if (!there && holds_was_shown(j->h, hold, s)) {
+		s->gone = true;
+		if (!s->missed_ms)
+			s->missed_ms = answer->asked_ms;
+		else if (answer->asked_ms - s->missed_ms >= (int64_t)j->h->pace.apart_ms)
+			s->missed_twice = true;
+	}
+	holds_want_probe(j->h, hold->vf);
 }
 
-/* The kubelet notes what it has given a moment later; what it has shown it has noted. */
-static bool is_too_young(const struct judging *j, const struct ledger_hold *hold,
-			 const struct sight *s)
+static void judge(struct judging *j, const struct ledger_hold *hold, struct observation *s)
 {
-	return !holds_was_shown(j->h, hold, s) &&
-	       j->answer->asked_ms < s->noted_ms + (int64_t)j->h->pace.young_ms;
-}
-
-/* A slot of another pod says that this one has lost it, and nothing about its VF. */
-static bool is_shown_by(const struct ledger_hold *hold, const struct holds_seen *seen)
-{
-	return !holds_text(hold->owner.pod) || holds_same_name(&hold->owner, seen->ns, seen->pod);
-}
-
-static void judge(struct judging *j, const struct ledger_hold *hold, struct sight *s)
-{
+	const struct holds_answer *answer = j->answer;
 	const struct holds_seen *own = NULL, *other = NULL;
 	const struct holds_seen *const *seen;
+	struct ledger_hold renamed;
 	size_t n;
 
 	/* An answer about one pod also names a hold that had no name. */
 	seen = find_seen(j, hold->resource, hold->slot ? hold->slot : hold->vf, &n);
 	for (size_t i = 0; i < n; i++) {
-		if (is_shown_by(hold, seen[i]))
-			own = own ? own : seen[i];
-		else
+		/* Another pod's slot says that this one has lost it, nothing about its VF. */
+		if (holds_text(hold->owner.pod) &&
+		    !holds_same_name(&hold->owner, seen[i]->ns, seen[i]->pod))
 			other = seen[i];
+		else
+			own = own ? own : seen[i];
 	}
-	if (s->noted_ms >= j->answer->asked_ms || j->answer->asked_ms < s->judged_ms)
-		return;
-	if (own && other)
-		say_double(j, hold, s, other);
+	if (s->noted_ms >= answer->asked_ms || answer->asked_ms < s->judged_ms)
+		return; /* an answer overtook this one, or it is older than the hold */
+	if (own && other && !s->doubly_told) {
+		s->doubly_told = true;
+		holds_say(j->h, true,
+			  "the kubelet has given a VF to two pods" HOLD_KEYS " other=%s/%s",
+			  HOLD_OF(hold), other->ns, other->pod);
+	}
 	if (own && (holds_text(hold->owner.pod) || hold->pending || !hold->slot)) {
-		s->judged_ms = j->answer->asked_ms;
+		s->judged_ms = answer->asked_ms;
 		hold_is_shown(j, hold, s, own);
 		return;
 	}
 	if (other && hold->pending) {
-		hold_was_guessed(j, hold, other);
+		/* No container has started with it: it was inferred whose it is. */
+		renamed = *hold;
+		renamed.owner = (struct ledger_owner) { .ns = other->ns,
+							.pod = other->pod,
+							.container = other->container };
+		ledger_put(j->h->ledger, &renamed);
 		return;
 	}
-	if (!says_something(j, hold, s) || is_too_young(j, hold, s))
+	if (!answer->all && !holds_same_name(&hold->owner, answer->ns, answer->pod))
 		return;
-	s->judged_ms = j->answer->asked_ms;
+	/* The kubelet notes what it has given a moment later; what it has shown it has noted. */
+	if (!holds_was_shown(j->h, hold, s) &&
+	    answer->asked_ms < s->noted_ms + (int64_t)j->h->pace.young_ms)
+		return;
+	s->judged_ms = answer->asked_ms;
 	s->passed_on = other != NULL;
 	hold_is_unseen(j, hold, s);
 }
@@ -266,7 +218,7 @@ static void adopt(struct judging *j, const struct holds_seen *seen)
 		.pending = !j->h->lost, /* it was given while another one still held it, and has not
 					   started */
 	};
-	struct sight *s;
+	struct observation *s;
 
 	if (!j->h->claims_read || seen->slot || ledger_find(j->h->ledger, seen->id))
 		return;
@@ -279,41 +231,35 @@ static void adopt(struct judging *j, const struct holds_seen *seen)
 		  "the VF is held, as the kubelet shows vf=%s resource=%s pod=%s/%s container=%s",
 		  seen->id, seen->resource, seen->ns, seen->pod, seen->container);
 	holds_relist(j->h);
-	s = holds_sight(j->h, seen->id, j->now);
+	s = holds_observation(j->h, seen->id, j->now);
 	s->noted_ms = j->answer->asked_ms - (int64_t)j->h->pace.young_ms - 1;
 	s->shown_ms = s->judged_ms = j->answer->asked_ms;
 }
 
-bool holds_was_shown(const struct holds *h, const struct ledger_hold *hold, const struct sight *s)
+bool holds_was_shown(const struct holds *h, const struct ledger_hold *hold,
+		     const struct observation *s)
 {
 	return holds_text(hold->owner.pod) &&
 	       (s->shown_ms || (h->epoch && hold->kubelet == h->epoch));
 }
 
-static const struct holds_seen **sorted(const struct holds_answer *answer)
-{
-	const struct holds_seen **v = xcalloc(answer->n_seen + 1, sizeof(*v));
-
-	for (size_t i = 0; i < answer->n_seen; i++)
-		v[i] = &answer->seen[i];
-	if (answer->n_seen)
-		qsort(v, answer->n_seen, sizeof(*v), by_id);
-	return v;
-}
-
 /* From the last hold to the first: judging changes a hold in its place. */
-void holds_answered(struct holds *h, const struct holds_answer *answer, struct holds_now now)
+void holds_on_answered(struct holds *h, const struct holds_answer *answer, struct holds_now now)
 {
 	struct judging j = { .h = h, .answer = answer, .now = now };
 	bool overtaken, settled = holds_is_settled(h);
 
 	if (answer->epoch != h->epoch)
 		return;
-	j.seen = sorted(answer);
+	j.seen = xcalloc(answer->n_seen + 1, sizeof(*j.seen));
+	for (size_t i = 0; i < answer->n_seen; i++)
+		j.seen[i] = &answer->seen[i];
+	if (answer->n_seen)
+		qsort(j.seen, answer->n_seen, sizeof(*j.seen), by_id);
 	holds_sync(h, now);
 	overtaken = answer->asked_ms < h->listed_ms || answer->asked_ms <= h->ended_ms;
 	for (size_t i = ledger_holds(h->ledger); i-- > 0;) {
-		judge(&j, ledger_hold_at(h->ledger, i), &h->sights[i]);
+		judge(&j, ledger_hold_at(h->ledger, i), &h->observations[i]);
 		h->synced = ledger_generation(h->ledger); /* owners change, holds do not */
 	}
 	for (size_t i = 0; !overtaken && i < answer->n_seen; i++)
@@ -329,23 +275,10 @@ void holds_answered(struct holds *h, const struct holds_answer *answer, struct h
 	free(j.seen);
 }
 
-bool holds_misses_some(const struct holds *h)
-{
-	for (size_t i = 0; i < h->n_sights; i++) {
-		if (h->sights[i].missed_ms && !h->sights[i].missed_twice)
-			return true;
-	}
-	for (size_t i = 0; i < h->n_unknown; i++) {
-		if (h->unknown[i].missed)
-			return true;
-	}
-	return false;
-}
-
 /* --- the checkpoint --- */
 
-const char *holds_checkpoint_uid(const struct holds_entry *v, size_t n, const char *resource,
-				 const char *id)
+const char *holds_uid_of_id(const struct holds_entry *v, size_t n, const char *resource,
+			    const char *id)
 {
 	const char *uid = "";
 
@@ -377,8 +310,8 @@ static bool has_just(const struct holds_entry *v, size_t n, const struct holds_e
 	return count == n_ids;
 }
 
-const char *holds_checkpoint_uid_of(const struct holds_entry *v, size_t n, const char *resource,
-				    const char *const *ids, size_t n_ids)
+const char *holds_checkpoint_uid(const struct holds_entry *v, size_t n, const char *resource,
+				 const char *const *ids, size_t n_ids)
 {
 	const char *uid = "";
 
@@ -390,18 +323,9 @@ const char *holds_checkpoint_uid_of(const struct holds_entry *v, size_t n, const
 			return "";
 		uid = v[i].uid;
 	}
+	for (size_t i = 0; !*uid && i < n_ids; i++)
+		uid = holds_uid_of_id(v, n, resource, ids[i]);
 	return uid;
-}
-
-/*
- * May the checkpoint name the pod of a hold that has no UID? Not if a container has started with it
- * and the id may have been given to another pod since: the kubelet tells us of that only while we
- * run.
- */
-static bool may_fill(const struct ledger_hold *hold, const struct sight *s)
-{
-	return !holds_text(hold->owner.uid) && !hold->draining && !s->given_away && !s->passed_on &&
-	       (hold->pending || !s->loaded);
 }
 
 void holds_note_two(struct two_pods *two, const struct holds_entry *v, size_t n,
@@ -432,27 +356,33 @@ const char *holds_other_of(const struct two_pods *two, const char *uid)
 	return NULL;
 }
 
-/* A hold that has another UID than the checkpoint keeps it: its id was given away. */
-void holds_checkpoint(struct holds *h, const struct holds_entry *v, size_t n, struct holds_now now)
+/*
+ * A hold that has another UID than the checkpoint keeps it: its id was given away. One that has
+ * none is not named if a container has started with it and the id may have been given to another
+ * pod since: the kubelet tells us of that only while we run.
+ */
+void holds_on_checkpoint(struct holds *h, const struct holds_entry *v, size_t n,
+			 struct holds_now now)
 {
 	holds_sync(h, now);
 	for (size_t i = 0; i < ledger_holds(h->ledger); i++) {
 		struct ledger_hold hold = *ledger_hold_at(h->ledger, i);
 		const char *uid =
-			holds_checkpoint_uid(v, n, hold.resource, hold.slot ? hold.slot : hold.vf);
-		struct sight *s = &h->sights[i];
+			holds_uid_of_id(v, n, hold.resource, hold.slot ? hold.slot : hold.vf);
+		struct observation *s = &h->observations[i];
 
 		holds_note_two(&s->two, v, n, hold.resource, hold.slot ? hold.slot : hold.vf);
-		if (!*uid)
+		if (!*uid || hold.draining || s->given_away)
 			continue;
-		if (may_fill(&hold, s)) {
+		if (holds_text(hold.owner.uid)) {
+			if (!strcmp(uid, hold.owner.uid))
+				continue;
+			s->given_away = true;
+			holds_want_probe(h, hold.vf);
+		} else if (!s->passed_on && (hold.pending || !s->loaded)) {
 			hold.owner.uid = uid;
 			ledger_put(h->ledger, &hold);
 			h->synced = ledger_generation(h->ledger);
-		} else if (!hold.draining && holds_text(hold.owner.uid) &&
-			   strcmp(uid, hold.owner.uid) != 0 && !s->given_away) {
-			s->given_away = true;
-			holds_want_look(h, hold.vf);
 		}
 	}
 	holds_name_unknown(h, v, n);

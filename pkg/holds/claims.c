@@ -25,25 +25,19 @@ static bool take_slot(struct holds *h, const struct holds_claim *c)
 	return true;
 }
 
-static struct ledger_hold hold_of(const struct holds_claim *c, struct holds_now now)
-{
-	return (struct ledger_hold) {
-		.vf = c->vf,
-		.resource = c->resource,
-		.slot = c->slot,
-		.owner = c->owner,
-		.seen_cgroup =
-			holds_text(c->owner.uid), /* its sandbox ran when the record was written */
-		.pending = c->number && !holds_text(c->owner.uid), /* of an Allocate */
-		.since_ms = now.wall_ms,
-		.decision = c->number
-	};
-}
-
 static void adopt(struct holds *h, const struct holds_claim *c, struct holds_now now)
 {
-	struct ledger_hold hold = hold_of(c, now);
-	struct sight *s;
+	bool has_uid = holds_text(c->owner.uid);
+	struct ledger_hold hold = { .vf = c->vf,
+				    .resource = c->resource,
+				    .slot = c->slot,
+				    .owner = c->owner,
+				    /* its sandbox ran when the record was written */
+				    .seen_cgroup = has_uid,
+				    .pending = c->number && !has_uid, /* of an Allocate */
+				    .since_ms = now.wall_ms,
+				    .decision = c->number };
+	struct observation *s;
 
 	if (!take_slot(h, c))
 		hold.slot = NULL;
@@ -51,7 +45,7 @@ static void adopt(struct holds *h, const struct holds_claim *c, struct holds_now
 	ledger_skip(h->ledger, c->number);
 	if (hold.slot)
 		holds_know_slot(h, hold.slot);
-	s = holds_sight(h, c->vf, now);
+	s = holds_observation(h, c->vf, now);
 	s->loaded = true;
 	s->told_ms = now.mono_ms;
 	s->noted_ms = now.mono_ms - (int64_t)h->pace.young_ms - 1;
@@ -61,15 +55,11 @@ static void adopt(struct holds *h, const struct holds_claim *c, struct holds_now
 		  c->vf, c->slot, c->resource, OWNER_OF(&c->owner), c->source);
 }
 
-/* The record of a decision that the ledger knows and has ended since. */
-static bool is_over(const struct holds *h, const struct holds_claim *c)
-{
-	return !h->lost && c->number < h->next_loaded;
-}
-
 static void weigh(struct holds *h, const struct holds_claim *c, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, c->vf);
+	/* Of a decision that the ledger knows, and that has ended since. */
+	bool over = !h->lost && c->number < h->next_loaded;
 	struct ledger_hold with;
 
 	/* A record with a UID is of a container that started. The ledger was stored before that, or
@@ -77,7 +67,7 @@ static void weigh(struct holds *h, const struct holds_claim *c, struct holds_now
 	if (hold && hold->pending && holds_text(c->owner.uid) &&
 	    (h->lost || c->number == hold->decision)) {
 		adopt(h, c, now);
-	} else if (hold ? c->number > hold->decision : !is_over(h, c)) {
+	} else if (hold ? c->number > hold->decision : !over) {
 		adopt(h, c, now);
 	} else if (hold && c->number == hold->decision && c->slot && !hold->slot &&
 		   !hold->draining && take_slot(h, c)) {
@@ -87,37 +77,24 @@ static void weigh(struct holds *h, const struct holds_claim *c, struct holds_now
 	}
 }
 
-static void keep(struct holds *h, const struct holds_claim *c)
+void holds_on_claimed(struct holds *h, const struct holds_claim *c, struct holds_now now)
 {
-	struct holds_claim *kept;
+	struct arena *a;
 
+	if (h->claims_read) {
+		weigh(h, c, now);
+		return;
+	}
 	if (!h->claims_arena)
 		h->claims_arena = arena_new(4096);
+	a = h->claims_arena;
 	h->claims = xgrow(h->claims, &h->cap_claims, h->n_claims + 1, sizeof(*h->claims));
-	kept = &h->claims[h->n_claims++];
-	*kept = (struct holds_claim) { arena_strdup(h->claims_arena, c->vf),
-				       arena_strdup(h->claims_arena, c->resource),
-				       arena_strdup(h->claims_arena, c->slot),
-				       { arena_strdup(h->claims_arena, c->owner.ns),
-					 arena_strdup(h->claims_arena, c->owner.pod),
-					 arena_strdup(h->claims_arena, c->owner.uid),
-					 arena_strdup(h->claims_arena, c->owner.container) },
-				       c->number,
-				       arena_strdup(h->claims_arena, c->source) };
-}
-
-void holds_claimed(struct holds *h, const struct holds_claim *c, struct holds_now now)
-{
-	if (h->claims_read)
-		weigh(h, c, now);
-	else
-		keep(h, c);
-}
-
-static void forget_claims(struct holds *h)
-{
-	arena_free(STEAL(h->claims_arena));
-	h->n_claims = 0;
+	h->claims[h->n_claims++] = (struct holds_claim) { arena_strdup(a, c->vf),
+							  arena_strdup(a, c->resource),
+							  arena_strdup(a, c->slot),
+							  ledger_copy_owner(&c->owner, a),
+							  c->number,
+							  arena_strdup(a, c->source) };
 }
 
 static int by_number(const void *x, const void *y)
@@ -129,42 +106,34 @@ static int by_number(const void *x, const void *y)
 	return strcmp(a->vf, b->vf);
 }
 
-/* The file is older than something that was decided since: it could not be stored. */
-static void check_age(struct holds *h)
+void holds_on_claims_read(struct holds *h, bool complete, struct holds_now now)
 {
-	const struct holds_claim *newest = &h->claims[0];
+	const struct holds_claim *newest = h->claims;
 
-	if (h->lost || newest->number < h->next_loaded)
-		return;
-	h->lost = true;
-	holds_say(h, true,
-		  "the ledger is older than another record: what is held is rebuilt from CDI "
-		  "specs, map.json and the kubelet source=%s vf=%s decision=%llu",
-		  newest->source, newest->vf, (unsigned long long)newest->number);
-}
-
-void holds_claims_read(struct holds *h, bool complete, struct holds_now now)
-{
 	if (complete && !h->claims_read && h->n_claims) {
 		qsort(h->claims, h->n_claims, sizeof(*h->claims), by_number);
-		check_age(h);
+		/* The file is older than what was decided since: it could not be stored. */
+		if (!h->lost && newest->number >= h->next_loaded) {
+			h->lost = true;
+			holds_say(
+				h, true,
+				"the ledger is older than another record: what is held is rebuilt from CDI specs, map.json and the kubelet source=%s vf=%s decision=%llu",
+				newest->source, newest->vf, (unsigned long long)newest->number);
+		}
 		for (size_t i = 0; i < h->n_claims; i++)
 			weigh(h, &h->claims[i], now);
 	}
-	forget_claims(h);
+	arena_free(STEAL(h->claims_arena));
+	h->n_claims = 0;
 	h->claims_read |= complete;
 	holds_sync(h, now);
 	holds_relist(h);
 }
 
-bool holds_needs_spec(const struct holds *h, const char *slot)
+bool holds_needs_record(const struct holds *h, const char *vf, const char *slot)
 {
-	return !holds_is_settled(h) || ledger_find_slot(h->ledger, slot) || h->n_unknown;
-}
-
-bool holds_needs_dir(const struct holds *h, const char *vf)
-{
-	return !holds_is_settled(h) || ledger_find(h->ledger, vf) || h->n_unknown;
+	return !holds_is_settled(h) || h->n_unknown ||
+	       (slot ? ledger_find_slot(h->ledger, slot) : ledger_find(h->ledger, vf));
 }
 
 bool holds_is_of(const struct holds *h, const char *vf, uint64_t decision)

@@ -37,34 +37,27 @@ const char *holds_in_use(const struct ledger_hold *hold, const struct holds_fact
 	}
 }
 
-/* The cgroup says that the pod has no process, and we have seen that it would show one. */
-static bool cgroup_is_empty(const struct holds *h, const struct ledger_hold *hold,
-			    const struct holds_facts *f)
+bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold,
+		   const struct observation *s, const struct holds_facts *f, bool given, bool moves,
+		   struct holds_now now)
 {
-	return (hold->seen_cgroup || h->cgroups_seen || !hold->pending) &&
-	       holds_text(hold->owner.uid) && cgroup_of(hold, f) == HOLDS_CGROUP_EMPTY;
-}
-
-/* Its cgroup will never say whether it runs. */
-static bool has_no_cgroup(const struct holds *h, const struct ledger_hold *hold,
-			  const struct holds_facts *f)
-{
-	return !holds_text(hold->owner.uid) || f->cgroup == HOLDS_CGROUP_OFF ||
-	       (f->cgroup == HOLDS_CGROUP_EMPTY && !hold->seen_cgroup && !h->cgroups_seen);
-}
-
-bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold, const struct sight *s,
-		   const struct holds_facts *f, bool given, bool moves, struct holds_now now)
-{
+	bool has_uid = holds_text(hold->owner.uid);
 	bool away = given || s->unseen || s->given_away;
+	bool cgroups_show = hold->seen_cgroup || h->cgroups_seen;
+	/* The pod has no process, and we have seen that its cgroup would show one. */
+	bool is_empty = (cgroups_show || !hold->pending) && has_uid &&
+			cgroup_of(hold, f) == HOLDS_CGROUP_EMPTY;
+	/* Its cgroup will never say whether it runs. */
+	bool has_no_cgroup = !has_uid || f->cgroup == HOLDS_CGROUP_OFF ||
+			     (f->cgroup == HOLDS_CGROUP_EMPTY && !cgroups_show);
 
 	if (!h->claims_read || holds_in_use(hold, f, moves && given))
 		return false;
 	if (hold->draining || s->gone)
 		return true;
-	if (away && (hold->pending || h->blind || cgroup_is_empty(h, hold, f)))
+	if (away && (hold->pending || h->blind || is_empty))
 		return true;
-	return s->unseen && has_no_cgroup(h, hold, f) && h->answering_ms &&
+	return s->unseen && has_no_cgroup && h->answering_ms &&
 	       now.mono_ms - h->answering_ms >= (int64_t)h->pace.mature_ms &&
 	       now.mono_ms - s->noted_ms >= (int64_t)h->pace.mature_ms;
 }
@@ -131,37 +124,33 @@ void holds_pass_on(struct holds *h, const char *vf, const char *because, struct 
 	end(h, vf, now);
 }
 
-static void drain(struct holds *h, const struct ledger_hold *hold, const char *why)
-{
-	struct ledger_hold drained = *hold;
-
-	holds_say(
-		h, false,
-		"the VF is still in use and its holder is gone: it is withheld until it is idle" HOLD_KEYS
-		" reason=%s",
-		HOLD_OF(hold), why);
-	drained.draining = true;
-	ledger_put(h->ledger, &drained);
-	holds_relist(h);
-}
-
-void holds_looked(struct holds *h, const char *vf, const struct holds_facts *f,
-		  struct holds_now now)
+void holds_on_probed(struct holds *h, const char *vf, const struct holds_facts *f,
+		     struct holds_now now)
 {
 	const struct ledger_hold *hold;
-	const struct sight *s;
+	const struct observation *s;
+	struct ledger_hold drained;
 	const char *why;
 
 	holds_note_cgroup(h, vf, f);
 	hold = ledger_find(h->ledger, vf);
-	s = holds_sight(h, vf, now);
+	s = holds_observation(h, vf, now);
 	if (!hold || !s)
 		return;
 	why = holds_in_use(hold, f, false);
-	if (holds_is_gone(h, hold, s, f, false, false, now))
+	if (holds_is_gone(h, hold, s, f, false, false, now)) {
 		holds_drop(h, vf, "nothing uses what it held", now);
-	else if (!hold->draining && s->gone && s->missed_twice && !s->passed_on && why)
-		drain(h, hold, why);
+	} else if (!hold->draining && s->gone && s->missed_twice && !s->passed_on && why) {
+		holds_say(
+			h, false,
+			"the VF is still in use and its holder is gone: it is withheld until it is idle" HOLD_KEYS
+			" reason=%s",
+			HOLD_OF(hold), why);
+		drained = *hold;
+		drained.draining = true;
+		ledger_put(h->ledger, &drained);
+		holds_relist(h);
+	}
 }
 
 bool holds_withholds(const struct holds *h, const char *vf)
@@ -171,26 +160,33 @@ bool holds_withholds(const struct holds *h, const char *vf)
 	return hold && hold->draining && holds_is_settled(h);
 }
 
-bool holds_wants_look(struct holds *h, size_t i, struct holds_now now)
+bool holds_is_shown(const struct holds *h, const char *vf)
+{
+	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
+	const struct observation *s = hold ? holds_observation_of(h, hold) : NULL;
+
+	return s && s->shown_ms && !s->unseen && !s->passed_on;
+}
+
+bool holds_wants_probe(struct holds *h, size_t i, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);
-	const struct sight *s;
+	const struct observation *s;
 
 	holds_sync(h, now);
-	s = &h->sights[i];
+	s = &h->observations[i];
 	return hold->draining || s->gone || s->unseen || s->given_away ||
 	       (holds_text(hold->owner.uid) && !hold->seen_cgroup &&
 		now.mono_ms - s->noted_ms < SEE_CGROUP_MS);
 }
 
-bool holds_release(struct holds *h, const char *vf, struct holds_now now)
+void holds_on_released(struct holds *h, const char *vf, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
 
 	if (!hold)
-		return false;
+		return;
 	holds_say(h, true, "an operator has released the VF" HOLD_KEYS, HOLD_OF(hold));
 	end(h, vf, now);
 	holds_relist(h);
-	return true;
 }

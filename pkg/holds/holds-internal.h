@@ -10,9 +10,10 @@ struct two_pods {
 };
 
 /* What is known of a hold since we started. In the order of the holds. */
-struct sight {
+struct observation {
 	char *vf;
-	int64_t since_ms; /* with the number, these tell one hold of a VF from the next */
+	char *former_slot; /* NULL, or: its slot until the kubelet gave that to another container */
+	int64_t since_ms;  /* with the number, these tell one hold of a VF from the next */
 	uint64_t decision;
 	int64_t noted_ms; /* when it was made; young_ms before the start for those that were there
 			   */
@@ -59,9 +60,9 @@ struct holds {
 	bool blind;
 	bool cgroups_seen; /* of some pod: that there is none of another says something */
 
-	struct sight *sights;
-	size_t n_sights;
-	uint64_t synced; /* the generation of the ledger that the sights are of */
+	struct observation *observations;
+	size_t n_observations;
+	uint64_t synced; /* the generation of the ledger that the observations are of */
 	struct promise *promises;
 	size_t n_promises, cap_promises;
 	struct unknown *unknown;
@@ -70,7 +71,7 @@ struct holds {
 	/* records */
 	bool lost; /* the ledger is missing, or older than another record */
 	bool claims_read;
-	uint64_t next_loaded;	    /* the next number by the ledger that was on disk */
+	uint64_t next_loaded; /* the next number by the ledger that was on disk; 0: none was read */
 	struct holds_claim *claims; /* not weighed yet; their strings are in the arena */
 	size_t n_claims, cap_claims;
 	struct arena *claims_arena; /* NULL: there are none */
@@ -84,8 +85,7 @@ struct holds {
 	int64_t answering_ms; /* when this kubelet first answered with a List; 0: it has not */
 
 	/* the disk */
-	uint64_t stored, storing;
-	int64_t storing_ms;
+	uint64_t stored;
 	bool failing, slow, must_store;
 
 	struct holds_action *actions;
@@ -94,6 +94,31 @@ struct holds {
 
 #define HOLDS_UNREAD                                                                               \
 	"the CDI directory and the run directory, which say what containers hold, were not read yet"
+
+/* Events; the simple ones are in holds_event() itself. */
+void holds_on_claimed(struct holds *h, const struct holds_claim *c, struct holds_now now);
+void holds_on_claims_read(struct holds *h, bool complete, struct holds_now now);
+void holds_on_kubelet(struct holds *h, uint64_t epoch, struct holds_now now);
+void holds_on_answered(struct holds *h, const struct holds_answer *answer, struct holds_now now);
+void holds_on_checkpoint(struct holds *h, const struct holds_entry *v, size_t n,
+			 struct holds_now now);
+void holds_on_probed(struct holds *h, const char *vf, const struct holds_facts *f,
+		     struct holds_now now);
+void holds_on_released(struct holds *h, const char *vf, struct holds_now now);
+void holds_on_offered(struct holds *h, const struct holds_event *e, struct holds_now now);
+void holds_on_allocated(struct holds *h, const struct holds_event *e, struct holds_now now);
+void holds_on_promised(struct holds *h, const struct holds_event *e, struct holds_now now);
+void holds_on_bound(struct holds *h, const struct holds_event *e, struct holds_now now);
+void holds_on_confirmed(struct holds *h, const char *slot, struct holds_now now);
+void holds_on_unbound(struct holds *h, const char *slot, struct holds_now now);
+void holds_on_not_created(struct holds *h, const struct ledger_owner *owner, struct holds_now now);
+void holds_on_slot_probed(struct holds *h, const char *slot, enum holds_cgroup cgroup);
+void holds_on_pod_starts(struct holds *h, const char *uid);
+
+bool holds_is_settled(const struct holds *h);
+/* Which pod has this id by the checkpoint? "": none, or two. */
+const char *holds_uid_of_id(const struct holds_entry *v, size_t n, const char *resource,
+			    const char *id);
 
 bool holds_text(const char *s); /* neither NULL nor "" */
 /* Both have UIDs, and they are the same. */
@@ -114,21 +139,26 @@ void holds_say(struct holds *h, bool bad, const char *fmt, ...)
 /* An action that was not fetched yet, by the beginning of its text; NULL: none. */
 struct holds_action *holds_queued(struct holds *h, enum holds_action_kind kind, const char *start);
 void holds_relist(struct holds *h);
-void holds_want_look(struct holds *h, const char *vf);
+void holds_want_probe(struct holds *h, const char *vf);
 
-/* Brings the sights in step with the ledger; to be called before one is asked for. */
+/* Brings the observations in step with the ledger; to be called before one is read. */
 void holds_sync(struct holds *h, struct holds_now now);
-struct sight *holds_sight(struct holds *h, const char *vf,
-			  struct holds_now now); /* NULL: no hold */
+struct observation *holds_observation(struct holds *h, const char *vf,
+				      struct holds_now now); /* NULL: no hold */
+/* As it is noted by now; NULL: not yet. */
+const struct observation *holds_observation_of(const struct holds *h,
+					       const struct ledger_hold *hold);
 /* This kubelet has shown the holder's pod with it. */
-bool holds_was_shown(const struct holds *h, const struct ledger_hold *hold, const struct sight *s);
+bool holds_was_shown(const struct holds *h, const struct ledger_hold *hold,
+		     const struct observation *s);
 
 /* Why the VF is in use, by the machine; NULL: it is idle. moves: that it is away says nothing. */
 const char *holds_in_use(const struct ledger_hold *hold, const struct holds_facts *f, bool moves);
 /* The holder is gone, by one of the rules, and the VF is idle; given: the kubelet gives it to
  * another container now. */
-bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold, const struct sight *s,
-		   const struct holds_facts *f, bool given, bool moves, struct holds_now now);
+bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold,
+		   const struct observation *s, const struct holds_facts *f, bool given, bool moves,
+		   struct holds_now now);
 void holds_note_cgroup(struct holds *h, const char *vf, const struct holds_facts *f);
 void holds_drop(struct holds *h, const char *vf, const char *because, struct holds_now now);
 /* Likewise, and another hold of the VF, without a slot, takes its place in the same call. */

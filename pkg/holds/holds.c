@@ -29,47 +29,48 @@ struct holds *holds_new(struct ledger *ledger, const struct holds_pace *pace, st
 		ledger_skip(h->ledger, (uint64_t)now.wall_ms);
 	h->pace = *pace;
 	h->stored = ledger_generation(h->ledger);
-	h->next_loaded = ledger_next(h->ledger);
+	h->next_loaded = ledger ? ledger_next(h->ledger) : 0;
 	h->synced = UINT64_MAX;
 	holds_sync(h, now);
-	for (size_t i = 0; i < h->n_sights; i++) {
-		h->sights[i].loaded = true;
+	for (size_t i = 0; i < h->n_observations; i++) {
+		h->observations[i].loaded = true;
 		h->cgroups_seen |= ledger_hold_at(h->ledger, i)->seen_cgroup;
-		h->sights[i].told_ms = now.mono_ms;
-		h->sights[i].noted_ms -=
+		h->observations[i].told_ms = now.mono_ms;
+		h->observations[i].noted_ms -=
 			pace->young_ms + 1; /* the kubelet has noted these long ago */
 	}
 	return h;
-}
-
-static void free_owner(struct ledger_owner *o)
-{
-	free((char *)o->ns);
-	free((char *)o->pod);
-	free((char *)o->uid);
-	free((char *)o->container);
 }
 
 static void free_unknown(struct unknown *u)
 {
 	free(u->slot);
 	free(u->resource);
-	free_owner(&u->owner);
+	free((char *)u->owner.ns);
+	free((char *)u->owner.pod);
+	free((char *)u->owner.uid);
+	free((char *)u->owner.container);
+}
+
+static void observation_done(struct observation *s)
+{
+	free(s->vf);
+	free(s->former_slot);
 }
 
 void holds_free(struct holds *h)
 {
 	if (!h)
 		return;
-	for (size_t i = 0; i < h->n_sights; i++)
-		free(h->sights[i].vf);
+	for (size_t i = 0; i < h->n_observations; i++)
+		observation_done(&h->observations[i]);
 	for (size_t i = 0; i < h->n_promises; i++)
 		free(h->promises[i].slot);
 	for (size_t i = 0; i < h->n_unknown; i++)
 		free_unknown(&h->unknown[i]);
 	free(h->claims);
 	arena_free(h->claims_arena);
-	free(h->sights);
+	free(h->observations);
 	free(h->promises);
 	free(h->unknown);
 	free(h->actions);
@@ -91,11 +92,6 @@ void holds_know_slot(struct holds *h, const char *slot)
 const struct ledger *holds_ledger(const struct holds *h)
 {
 	return h->ledger;
-}
-
-void holds_set_blind(struct holds *h, bool blind)
-{
-	h->blind = blind;
 }
 
 /* --- who is who --- */
@@ -133,13 +129,6 @@ const char *holds_name(const struct ledger_owner *o, char *buf, size_t size)
 			 container, *container ? " of " : "", ns, *ns ? "/" : "",
 			 o->pod ? o->pod : "", *uid ? " (UID " : "", uid, *uid ? ")" : "");
 	return buf;
-}
-
-const char *holds_uid_of(const struct holds *h, const char *vf)
-{
-	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
-
-	return hold ? hold->owner.uid : "";
 }
 
 /* --- actions --- */
@@ -182,10 +171,10 @@ void holds_relist(struct holds *h)
 		add_action(h, HOLDS_RELIST, false);
 }
 
-void holds_want_look(struct holds *h, const char *vf)
+void holds_want_probe(struct holds *h, const char *vf)
 {
-	if (!holds_queued(h, HOLDS_LOOK, vf))
-		snprintf(add_action(h, HOLDS_LOOK, false)->text, sizeof(h->actions->text), "%s",
+	if (!holds_queued(h, HOLDS_PROBE, vf))
+		snprintf(add_action(h, HOLDS_PROBE, false)->text, sizeof(h->actions->text), "%s",
 			 vf);
 }
 
@@ -199,86 +188,97 @@ bool holds_next(struct holds *h, struct holds_action *ret)
 	return true;
 }
 
-/* --- sights --- */
+/* --- observations --- */
 
-static bool is_sight_of(const struct sight *s, const struct ledger_hold *hold)
+static bool is_observation_of(const struct observation *s, const struct ledger_hold *hold)
 {
 	return s->since_ms == hold->since_ms && s->decision == hold->decision &&
 	       !strcmp(s->vf, hold->vf);
 }
 
-static struct sight sight_new(char *vf, const struct ledger_hold *hold, struct holds_now now)
+static struct observation observation_new(const struct ledger_hold *hold, struct holds_now now)
 {
-	return (struct sight) { .vf = vf,
-				.since_ms = hold->since_ms,
-				.decision = hold->decision,
-				.noted_ms = now.mono_ms };
+	return (struct observation) { .vf = xstrdup(hold->vf),
+				      .since_ms = hold->since_ms,
+				      .decision = hold->decision,
+				      .noted_ms = now.mono_ms };
 }
 
 /* As a rule no VF came or went. False: some did. */
 static bool sync_same_vfs(struct holds *h, struct holds_now now)
 {
-	if (h->n_sights != ledger_holds(h->ledger))
+	if (h->n_observations != ledger_holds(h->ledger))
 		return false;
-	for (size_t i = 0; i < h->n_sights; i++) {
+	for (size_t i = 0; i < h->n_observations; i++) {
 		const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);
-		struct sight *s = &h->sights[i];
+		struct observation *s = &h->observations[i];
 
 		if (strcmp(s->vf, hold->vf) != 0)
 			return false;
-		if (!is_sight_of(s, hold))
-			*s = sight_new(s->vf, hold, now);
+		if (is_observation_of(s, hold))
+			continue;
+		observation_done(s);
+		*s = observation_new(hold, now);
 	}
 	return true;
 }
 
-/* Both are in the order of addresses. */
-static void sync_all(struct holds *h, struct holds_now now)
+/* Observations and holds are in the order of addresses. */
+void holds_sync(struct holds *h, struct holds_now now)
 {
 	size_t n = ledger_holds(h->ledger), at = 0;
-	struct sight *sights = xcalloc(n, sizeof(*sights));
+	struct observation *observations;
 
+	if (h->synced == ledger_generation(h->ledger))
+		return;
+	h->synced = ledger_generation(h->ledger);
+	if (sync_same_vfs(h, now))
+		return;
+	observations = xcalloc(n, sizeof(*observations));
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);
 
-		while (at < h->n_sights && ledger_vf_cmp(h->sights[at].vf, hold->vf) < 0)
-			free(h->sights[at++].vf);
-		if (at < h->n_sights && is_sight_of(&h->sights[at], hold))
-			sights[i] = h->sights[at++];
+		while (at < h->n_observations &&
+		       ledger_vf_cmp(h->observations[at].vf, hold->vf) < 0)
+			observation_done(&h->observations[at++]);
+		if (at < h->n_observations && is_observation_of(&h->observations[at], hold))
+			observations[i] = h->observations[at++];
 		else
-			sights[i] = sight_new(xstrdup(hold->vf), hold, now);
+			observations[i] = observation_new(hold, now);
 	}
-	while (at < h->n_sights)
-		free(h->sights[at++].vf);
-	free(h->sights);
-	h->sights = sights;
-	h->n_sights = n;
+	while (at < h->n_observations)
+		observation_done(&h->observations[at++]);
+	free(h->observations);
+	h->observations = observations;
+	h->n_observations = n;
 }
 
-void holds_sync(struct holds *h, struct holds_now now)
-{
-	if (h->synced == ledger_generation(h->ledger))
-		return;
-	if (!sync_same_vfs(h, now))
-		sync_all(h, now);
-	h->synced = ledger_generation(h->ledger);
-}
-
-struct sight *holds_sight(struct holds *h, const char *vf, struct holds_now now)
+struct observation *holds_observation(struct holds *h, const char *vf, struct holds_now now)
 {
 	size_t lo = 0, hi;
 
 	holds_sync(h, now);
-	hi = h->n_sights;
+	hi = h->n_observations;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (ledger_vf_cmp(h->sights[mid].vf, vf) < 0)
+		if (ledger_vf_cmp(h->observations[mid].vf, vf) < 0)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo < h->n_sights && !strcmp(h->sights[lo].vf, vf) ? &h->sights[lo] : NULL;
+	return lo < h->n_observations && !strcmp(h->observations[lo].vf, vf) ? &h->observations[lo]
+									     : NULL;
+}
+
+const struct observation *holds_observation_of(const struct holds *h,
+					       const struct ledger_hold *hold)
+{
+	for (size_t i = 0; i < h->n_observations; i++) {
+		if (is_observation_of(&h->observations[i], hold))
+			return &h->observations[i];
+	}
+	return NULL;
 }
 
 /* --- decisions --- */
@@ -291,29 +291,18 @@ uint64_t holds_decide(struct holds *h, const struct ledger_decision *d)
 	return ledger_decide(h->ledger, d);
 }
 
-void holds_undecide(struct holds *h, uint64_t number)
+static void note_devices(struct holds *h, const struct holds_event *e)
 {
-	ledger_undecide(h->ledger, number);
-}
-
-void holds_amend(struct holds *h, uint64_t number, const struct ledger_decision *d)
-{
-	ledger_amend(h->ledger, number, d);
-}
-
-void holds_devices(struct holds *h, const char *vf, const char *rdma, const char *netdev,
-		   const char *driver)
-{
-	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
+	const struct ledger_hold *hold = ledger_find(h->ledger, e->vf);
 	struct ledger_hold full;
 
 	if (!hold || hold->draining)
 		return;
 	full = *hold;
-	full.rdma = hold->rdma ? hold->rdma : rdma;
-	full.netdev = hold->netdev ? hold->netdev : netdev;
+	full.rdma = hold->rdma ? hold->rdma : e->rdma;
+	full.netdev = hold->netdev ? hold->netdev : e->netdev;
 	if (!hold->driver && (full.rdma || full.netdev))
-		full.driver = driver;
+		full.driver = e->driver;
 	ledger_put(h->ledger, &full);
 }
 
@@ -324,55 +313,126 @@ bool holds_is_settled(const struct holds *h)
 	return h->claims_read && (!h->lost || h->shown || h->blind);
 }
 
-bool holds_is_stored(const struct holds *h)
-{
-	return h->stored == ledger_generation(h->ledger) && !h->failing;
-}
-
-bool holds_wants_store(const struct holds *h)
+static bool wants_store(const struct holds *h)
 {
 	return holds_is_settled(h) && !h->n_unknown &&
 	       (h->stored != ledger_generation(h->ledger) || h->lost || h->must_store);
 }
 
-void holds_restore(struct holds *h)
+static void note_stored(struct holds *h, const struct holds_event *e)
 {
-	h->stored = 0;
-	h->must_store = true;
-}
-
-void holds_storing(struct holds *h, uint64_t generation, struct holds_now now)
-{
-	h->storing = generation;
-	h->storing_ms = now.mono_ms;
-}
-
-void holds_stored(struct holds *h, uint64_t generation, bool ok, struct holds_now now)
-{
-	(void)now;
-	h->storing_ms = 0;
-	if (ok) {
+	if (e->ok) {
 		if (h->slow || h->failing)
 			holds_say(h, false, "the ledger is on disk again");
-		h->stored = generation;
+		h->stored = e->generation;
 		h->slow = h->must_store = false;
 		h->lost = false; /* from now on the file knows everything */
 	}
-	h->failing = !ok;
+	h->failing = !e->ok;
 }
 
 bool holds_may_answer(struct holds *h, uint64_t generation, int64_t since_mono_ms,
 		      struct holds_now now)
 {
-	if (h->stored >= generation || h->failing || !holds_wants_store(h))
+	if (h->stored >= generation || h->failing || !wants_store(h))
 		return true;
 	if (now.mono_ms - since_mono_ms < (int64_t)h->pace.store_ms)
 		return false;
 	if (!h->slow)
-		holds_say(h, true,
-			  "the disk has not stored the ledger in time: containers start without "
-			  "waiting for it, and CDI specs and map.json are the record ms=%u",
-			  h->pace.store_ms);
+		holds_say(
+			h, true,
+			"the disk has not stored the ledger in time: containers start without waiting for it, and CDI specs and map.json are the record ms=%u",
+			h->pace.store_ms);
 	h->slow = true;
 	return true;
+}
+
+/* --- */
+
+struct holds_status holds_status(const struct holds *h)
+{
+	bool misses_some = false;
+
+	for (size_t i = 0; i < h->n_observations; i++)
+		misses_some |= h->observations[i].missed_ms && !h->observations[i].missed_twice;
+	for (size_t i = 0; i < h->n_unknown; i++)
+		misses_some |= h->unknown[i].missed;
+	return (struct holds_status) { .settled = holds_is_settled(h),
+				       .misses_some = misses_some,
+				       .wants_store = wants_store(h),
+				       .stored = h->stored == ledger_generation(h->ledger) &&
+						 !h->failing };
+}
+
+void holds_event(struct holds *h, const struct holds_event *e, struct holds_now now)
+{
+	switch (e->kind) {
+	case HOLDS_CLAIMED:
+		holds_on_claimed(h, e->claim, now);
+		break;
+	case HOLDS_CLAIMS_READ:
+		holds_on_claims_read(h, e->complete, now);
+		break;
+	case HOLDS_BLIND:
+		h->blind = e->blind;
+		break;
+	case HOLDS_KUBELET:
+		holds_on_kubelet(h, e->epoch, now);
+		break;
+	case HOLDS_ANSWERED:
+		holds_on_answered(h, e->answer, now);
+		break;
+	case HOLDS_CHECKPOINT:
+		holds_on_checkpoint(h, e->entries, e->n, now);
+		break;
+	case HOLDS_PROBED:
+		holds_on_probed(h, e->vf, e->facts, now);
+		break;
+	case HOLDS_DEVICES:
+		note_devices(h, e);
+		break;
+	case HOLDS_SLOT_PROBED:
+		holds_on_slot_probed(h, e->slot, e->cgroup);
+		break;
+	case HOLDS_AMENDED:
+		ledger_amend(h->ledger, e->number, e->decision);
+		break;
+	case HOLDS_UNDECIDED:
+		ledger_undecide(h->ledger, e->number);
+		break;
+	case HOLDS_OFFERED:
+		holds_on_offered(h, e, now);
+		break;
+	case HOLDS_ALLOCATED:
+		holds_on_allocated(h, e, now);
+		break;
+	case HOLDS_PROMISED:
+		holds_on_promised(h, e, now);
+		break;
+	case HOLDS_POD_STARTS:
+		holds_on_pod_starts(h, e->uid);
+		break;
+	case HOLDS_BOUND:
+		holds_on_bound(h, e, now);
+		break;
+	case HOLDS_CONFIRMED:
+		holds_on_confirmed(h, e->slot, now);
+		break;
+	case HOLDS_UNBOUND:
+		holds_on_unbound(h, e->slot, now);
+		break;
+	case HOLDS_NOT_CREATED:
+		holds_on_not_created(h, e->owner, now);
+		break;
+	case HOLDS_RELEASED:
+		holds_on_released(h, e->vf, now);
+		break;
+	case HOLDS_STORED:
+		note_stored(h, e);
+		break;
+	case HOLDS_RESTORE:
+		h->stored = 0;
+		h->must_store = true;
+		break;
+	}
 }

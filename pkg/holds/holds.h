@@ -1,8 +1,9 @@
 /*
  * Who holds which VF. Everything that gives a VF to a container, takes it back, or calls it free,
  * draining or unknown is decided here and nowhere else. A state machine without file, clock, socket
- * or thread: each function is one event with the time at which it happened (struct holds_now), and
- * the actions that follow from it are fetched with holds_next(). One owner, one thread.
+ * or thread: what happens is told as events with the time at which it happened (struct holds_event,
+ * struct holds_now), and the actions that follow are fetched with holds_next(). What needs an
+ * answer at once (may this container start?) is a function of its own. One owner, one thread.
  *
  * What a hold goes through (struct ledger_hold, ledger/ledger.h):
  *
@@ -18,7 +19,7 @@
  *       later, not any more;
  *   (b) the cgroup of the pod has no process, on a node where cgroups of pods have been found by
  *       their UIDs, and the kubelet does not show the pod, or gives the VF to another one;
- *   (c) an operator says so (holds_release());
+ *   (c) an operator says so (HOLDS_RELEASED);
  *   (d) neither (a) nor (b) can ever be known (no UID, or no cgroups), and this kubelet has not
  *       shown the pod for `mature_ms`.
  * Everything else (no answer, an answer of a kubelet that has just started, a directory that cannot
@@ -69,14 +70,13 @@ extern const struct holds_pace holds_default_pace;
 struct holds *holds_new(struct ledger *ledger, const struct holds_pace *pace, struct holds_now now);
 void holds_free(struct holds *h); /* NULL is fine */
 const struct ledger *holds_ledger(const struct holds *h);
-void holds_set_blind(struct holds *h, bool blind);
 
 /* --- actions: fetched after every event until there is none --- */
 
 enum holds_action_kind {
 	HOLDS_SAY,    /* an event; bad: an operator should look */
 	HOLDS_RELIST, /* what the kubelet was told about VFs or slots is no longer true */
-	HOLDS_LOOK,   /* look at vf (struct holds_facts) and call holds_looked(), now */
+	HOLDS_PROBE,  /* look at vf (struct holds_facts) and tell HOLDS_PROBED, now */
 };
 struct holds_action {
 	enum holds_action_kind kind;
@@ -99,14 +99,11 @@ struct holds_facts {
 	const char *away;	/* a sentence: its netdev or RDMA device is in a container's network
 				   namespace. NULL: it is not */
 	const char *open; /* a sentence: processes have its RDMA device open. NULL: none has */
-	enum holds_cgroup
-		cgroup;	 /* of the pod with this UID: that of the hold, see holds_uid_of() */
-	const char *uid; /* NULL: none was looked at */
+	enum holds_cgroup cgroup; /* of the pod with this UID: that of the hold in the ledger */
+	const char *uid;	  /* NULL: none was looked at */
 };
-/* The UID whose cgroup belongs to the facts of this VF; "" if there is no hold or no UID. */
-const char *holds_uid_of(const struct holds *h, const char *vf);
 
-/* --- start of the daemon: the records that are there --- */
+/* --- what happens --- */
 
 /* One VF as a CDI spec, a map.json or a ledger found later has it. Strings are copied. */
 struct holds_claim {
@@ -116,23 +113,6 @@ struct holds_claim {
 	uint64_t number;    /* 0: written by a version without numbers */
 	const char *source; /* "CDI spec rdma_vf-n0-1", for sentences */
 };
-void holds_claimed(struct holds *h, const struct holds_claim *claim, struct holds_now now);
-/*
- * All records were read, and what they claim is weighed now; or some directory could not be read
- * (complete false): the claims are forgotten, and all of it is done again later. Until it was
- * called with true no container starts and nothing is removed. A claim that comes later (of a
- * ledger that came back) is weighed at once.
- */
-void holds_claims_read(struct holds *h, bool complete, struct holds_now now);
-/* Nothing is held back any more: records were read and, where the ledger was lost, the kubelet has
- * shown its pods. */
-bool holds_is_settled(const struct holds *h);
-
-/* --- what the kubelet says --- */
-
-/* The kubelet process that answers from now on: a number below 2^53 that no other one has, also
- * over restarts of ours; 0: not known. */
-void holds_kubelet(struct holds *h, uint64_t epoch, struct holds_now now);
 
 /* One id that a container has. slot: the id is a slot of a pool that binds late; else it is a VF.
  */
@@ -157,64 +137,135 @@ struct holds_answer {
 	const struct holds_seen *seen;
 	size_t n_seen; /* of the resources that matter; others are ignored */
 };
-void holds_answered(struct holds *h, const struct holds_answer *answer, struct holds_now now);
-
-/* A pod that the kubelet has shown is missed: the kubelet should be asked again soon. */
-bool holds_misses_some(const struct holds *h);
 
 /* The kubelet's checkpoint: ids by the UID of the pod. */
 struct holds_entry {
 	const char *uid, *container, *resource, *id;
 };
-void holds_checkpoint(struct holds *h, const struct holds_entry *v, size_t n, struct holds_now now);
-/* Which pod has this id by that checkpoint? "": none, or two. */
-const char *holds_checkpoint_uid(const struct holds_entry *v, size_t n, const char *resource,
-				 const char *id);
-/* Which one has a container with just these? "": none, or two. The kubelet may have given some of
- * them twice. */
-const char *holds_checkpoint_uid_of(const struct holds_entry *v, size_t n, const char *resource,
-				    const char *const *ids, size_t n_ids);
 
-/* --- what the machine says --- */
-
-/* The answer to HOLDS_LOOK, also unasked. */
-void holds_looked(struct holds *h, const char *vf, const struct holds_facts *facts,
-		  struct holds_now now);
-/* Is a look at this hold of use by now? For a timer of a second or so. */
-bool holds_wants_look(struct holds *h, size_t i, struct holds_now now);
-/* What the hold does not know of its VF yet, so that it is known again when it is out of sight.
- * NULL: not known here. */
-void holds_devices(struct holds *h, const char *vf, const char *rdma, const char *netdev,
-		   const char *driver);
-
-/* --- early binding: ids are VFs --- */
-
+/* A VF that a container is given. */
 struct holds_vf {
 	const char *vf, *resource, *rdma;
 	const struct holds_facts *facts;
 };
 
+enum holds_event_kind {
+	/* The start of the daemon: a claim of a record. One that comes after HOLDS_CLAIMS_READ (of
+	 * a ledger that came back) is weighed at once. */
+	HOLDS_CLAIMED,
+	/* complete: all records were read, and what they claim is weighed now. Or some directory
+	 * could not be read: the claims are forgotten, and all of it is done again later. Until
+	 * they were complete no container starts and nothing is removed. */
+	HOLDS_CLAIMS_READ,
+	/* blind: PodResources will never be asked, or it is again. */
+	HOLDS_BLIND,
+
+	/* epoch: the kubelet process that answers from now on: a number below 2^53 that no other
+	 * one has, also over restarts of ours; 0: not known. */
+	HOLDS_KUBELET,
+	HOLDS_ANSWERED,	  /* answer */
+	HOLDS_CHECKPOINT, /* entries, n */
+
+	/* vf, facts: what HOLDS_PROBE asks for, also unasked. */
+	HOLDS_PROBED,
+	/* vf; rdma, netdev, driver: what the hold does not know of its VF yet, so that it is known
+	 * again when it is out of sight. NULL: not known here. */
+	HOLDS_DEVICES,
+	/* slot, cgroup: of the pod of an owner of holds_unknown(), now. The slot stays unknown
+	 * while it runs. To be told every second or so. */
+	HOLDS_SLOT_PROBED,
+
+	HOLDS_AMENDED,	 /* number, decision: what has become known of it */
+	HOLDS_UNDECIDED, /* number: it came to nothing; forgotten, unless something is held by it */
+
+	/* Early binding. GetPreferredAllocation: the kubelet offers vfs, n, so they are nobody's by
+	 * its own account. To be told after a List of that moment. */
+	HOLDS_OFFERED,
+	/* Allocate was answered: the kubelet has given these VFs (given, n) to a container. owner:
+	 * as far as it was inferred; may be all NULL. number: of the decision. A VF whose holder is
+	 * not gone stays with it; the new container then waits in PreStartContainer. */
+	HOLDS_ALLOCATED,
+
+	/* Late binding. The kubelet has given slots, n to a container. */
+	HOLDS_PROMISED,
+	HOLDS_POD_STARTS, /* uid: no container of it runs; an ordinary init container starts */
+	/* slot is bound to one VF (given) of owner, and may be taken back until HOLDS_CONFIRMED.
+	 * number: of the decision; 0: the VF keeps the one it has (it was bound before). */
+	HOLDS_BOUND,
+	HOLDS_CONFIRMED, /* slot: the container, or its CNI plugin, is told of it */
+	HOLDS_UNBOUND,	 /* slot: it came to nothing; unless it was confirmed */
+	/* A PreStartContainer of owner failed (holds_start() knows of its own), and it may have
+	 * been told of VFs of another pool: the kubelet does not create it. */
+	HOLDS_NOT_CREATED,
+
+	/* An operator: vf is free from now on, whoever held it. */
+	HOLDS_RELEASED,
+
+	HOLDS_STORED, /* generation of the ledger, ok: it is on the disk, or could not be written */
+	HOLDS_RESTORE, /* there is a file from now on, and nothing of ours is in it */
+};
+
+/* What the kind names; the rest is zero. Nothing is kept that it points to. */
+struct holds_event {
+	enum holds_event_kind kind;
+	bool complete, blind, ok;
+	enum holds_cgroup cgroup;
+	const char *vf, *rdma, *netdev, *driver, *slot, *uid;
+	const char *const *vfs, *const *slots;
+	const struct holds_claim *claim;
+	const struct holds_answer *answer;
+	const struct holds_entry *entries;
+	const struct holds_facts *facts;
+	const struct holds_vf *given;
+	size_t n;
+	const struct ledger_owner *owner;
+	const struct ledger_decision *decision;
+	uint64_t epoch, number, generation;
+};
+void holds_event(struct holds *h, const struct holds_event *e, struct holds_now now);
+
+struct holds_status {
+	/* Nothing is held back any more: records were read and, where the ledger was lost, the
+	 * kubelet has shown its pods. */
+	bool settled;
+	/* A pod that the kubelet has shown is missed: the kubelet should be asked again soon. */
+	bool misses_some;
+	/* The ledger should be stored. Not while a slot's VF is unknown: the next start has to look
+	 * for it again. */
+	bool wants_store;
+	bool stored; /* the disk has what the ledger has now */
+};
+struct holds_status holds_status(const struct holds *h);
+
+/* Is probing this hold of use by now? For a timer of a second or so. */
+bool holds_wants_probe(struct holds *h, size_t i, struct holds_now now);
+/* Which pod has a container with just these ids by the checkpoint, or else the first of them that
+ * one pod has? "": none, or two. The kubelet may have given some of them twice. */
+const char *holds_checkpoint_uid(const struct holds_entry *v, size_t n, const char *resource,
+				 const char *const *ids, size_t n_ids);
 /* Is the kubelet told that it is unhealthy, since it drains? Not by a ledger alone that other
  * records may know to be old. */
 bool holds_withholds(const struct holds *h, const char *vf);
-
-/* A number and a record for a choice; what becomes known of it later. */
+/* Has the kubelet, in its last answer about it, shown the pod of this hold? Then HOLDS_RELEASED
+ * would be undone by the next answer: the pod has to be deleted. */
+bool holds_is_shown(const struct holds *h, const char *vf);
+/* A number and a record for a choice. */
 uint64_t holds_decide(struct holds *h, const struct ledger_decision *d);
-void holds_undecide(
-	struct holds *h,
-	uint64_t number); /* it came to nothing: forgotten, unless something is held by it */
-void holds_amend(struct holds *h, uint64_t number, const struct ledger_decision *d);
-
-/* GetPreferredAllocation: the kubelet offers these VFs, so they are nobody's by its own account. To
- * be told after a List of that moment. */
-void holds_offered(struct holds *h, const char *const *vfs, size_t n, struct holds_now now);
+/* Is the record of a VF (its directory) or of a slot (its spec) still needed? The other one is
+ * NULL. What is not may be removed, and what is needed and missing is written again. */
+bool holds_needs_record(const struct holds *h, const char *vf, const char *slot);
+/* May the files of this VF be written for this decision? Not while another container holds it, nor
+ * before all records were read. */
+bool holds_is_of(const struct holds *h, const char *vf, uint64_t decision);
 /*
- * Allocate was answered: the kubelet has given these VFs to a container. owner: as far as it was
- * inferred; may be all NULL. A VF whose holder is not gone stays with it; the new container then
- * waits in PreStartContainer.
+ * May an answer go out that waits, since that time, for this generation to be durable? Yes if it is
+ * on disk, if the disk fails, or if it has taken store_ms: the specs and map.json then have to do.
  */
-void holds_allocated(struct holds *h, const struct holds_vf *v, size_t n,
-		     const struct ledger_owner *owner, uint64_t decision, struct holds_now now);
+bool holds_may_answer(struct holds *h, uint64_t generation, int64_t since_mono_ms,
+		      struct holds_now now);
+
+/* --- a container starts --- */
+
 /*
  * PreStartContainer: a container, that of owner, starts with these VFs, says the kubelet. owner:
  * pod NULL where it is not known, uid "" or NULL likewise. decision: the newest that gave exactly
@@ -229,19 +280,19 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n,
 
 /* --- late binding: ids are slots --- */
 
-/* The kubelet has given these slots to a container. */
-bool holds_is_promised(const struct holds *h,
-		       const char *slot); /* given, and no VF was bound to it since */
-void holds_promised(struct holds *h, const char *const *slots, size_t n, struct holds_now now);
+struct holds_slot {
+	const char *slot, *vf; /* NULL: none is bound */
+	bool promised;	       /* given to a container, and no VF was bound to it since */
+};
+struct holds_slot holds_slot(const struct holds *h, const char *slot);
 /* The VF that this container keeps for this slot when it starts (again), and whose it is by then;
  * NULL: one is to be chosen. usable: the VF that the slot has now is there and healthy (asked only
- * if there is one: holds_slot_vf()). */
-const char *holds_slot_vf(const struct holds *h, const char *slot); /* NULL: none is bound */
+ * if there is one: holds_slot()). */
 const char *holds_slot_start(struct holds *h, const char *slot, const struct ledger_owner *owner,
 			     bool usable, struct holds_now now);
 /*
  * Before that: a sentence if this container has to wait. Not all records were read; or another pod
- * was told of the slot's VF less than create_ms ago and may run (facts, of holds_slot_vf()): CDI
+ * was told of the slot's VF less than create_ms ago and may run (facts, of holds_slot()): CDI
  * would give its container, if that is not created yet, the VF that the slot's spec names by then.
  */
 const char *holds_slot_waits(struct holds *h, const char *slot, const struct ledger_owner *owner,
@@ -252,28 +303,14 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 const char *holds_kept(const struct holds *h, const char *resource,
 		       const struct ledger_owner *owner, size_t k);
 /* May a VF of this pool be given to a container that starts? could: as far as is known without a
- * look. A sentence if not. */
+ * probe. A sentence if not. */
 bool holds_could_give(const struct holds *h, const char *vf);
 bool holds_may_give(struct holds *h, const char *vf, const char *resource,
 		    const struct holds_facts *facts, struct holds_now now, struct arena *a,
 		    const char **ret_why);
-/* It is bound, and may be taken back until holds_confirm(). number: of the decision; 0: the VF
- * keeps the one it has (it was bound before). */
-void holds_bind(struct holds *h, const char *slot, const struct holds_vf *v,
-		const struct ledger_owner *owner, uint64_t number, struct holds_now now);
-void holds_confirm(struct holds *h, const char *slot,
-		   struct holds_now now); /* the container, or its CNI plugin, is told of it */
-/* A PreStartContainer of this container failed (holds_start() knows of its own), and it may have
- * been told of VFs of another pool: the kubelet does not create it. */
-void holds_not_created(struct holds *h, const struct ledger_owner *owner, struct holds_now now);
-void holds_unbind(struct holds *h, const char *slot,
-		  struct holds_now now); /* it came to nothing; unless it was confirmed */
 
 /* What the kubelet is told of late pools: slots with a VF (NULL: given, and none bound yet), and
  * VFs that no slot can count on. */
-struct holds_slot {
-	const char *slot, *vf;
-};
 struct holds_slots {
 	struct holds_slot *uses;
 	size_t n_uses;
@@ -284,40 +321,5 @@ struct holds_slots holds_slots(const struct holds *h, struct arena *a);
 /* Slots that containers have and whose VF is not known (the ledger, the specs and map.json are
  * lost); NULL: no more. */
 const char *holds_unknown(const struct holds *h, size_t k, const struct ledger_owner **ret_owner);
-/* No container of this pod runs: an ordinary init container of it starts. */
-void holds_know_pod(struct holds *h, const char *uid);
-/* The cgroup of that owner's pod, now: the slot stays unknown while it runs. To be told every
- * second or so. */
-void holds_unknown_looked(struct holds *h, const char *slot, enum holds_cgroup cgroup);
-
-/* --- the operator --- */
-
-/* The VF is free from now on, whoever held it. False: there is no hold. */
-bool holds_release(struct holds *h, const char *vf, struct holds_now now);
-
-/* --- records --- */
-
-/* Is the record still needed? Everything that is not may be removed, and what is needed and missing
- * is written again. */
-bool holds_needs_spec(const struct holds *h, const char *slot);
-bool holds_needs_dir(const struct holds *h, const char *vf);
-/* May the files of this VF be written for this decision? Not while another container holds it. */
-bool holds_is_of(const struct holds *h, const char *vf, uint64_t decision);
-
-/* --- the disk --- */
-
-/* Should the ledger be stored? Not while a slot's VF is unknown: the next start has to look for it
- * again. */
-bool holds_wants_store(const struct holds *h);
-void holds_storing(struct holds *h, uint64_t generation, struct holds_now now);
-void holds_stored(struct holds *h, uint64_t generation, bool ok, struct holds_now now);
-/*
- * May an answer go out that waits, since that time, for this generation to be durable? Yes if it is
- * on disk, if the disk fails, or if it has taken store_ms: the specs and map.json then have to do.
- */
-bool holds_may_answer(struct holds *h, uint64_t generation, int64_t since_mono_ms,
-		      struct holds_now now);
-void holds_restore(struct holds *h); /* there is a file from now on, and nothing of ours is in it */
-bool holds_is_stored(const struct holds *h); /* the disk has what the ledger has now */
 
 #endif

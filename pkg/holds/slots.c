@@ -45,11 +45,6 @@ void holds_forget_promise(struct holds *h, const char *slot)
 	*p = h->promises[--h->n_promises];
 }
 
-bool holds_is_promised(const struct holds *h, const char *slot)
-{
-	return holds_promise(h, slot) != NULL;
-}
-
 const struct ledger_hold *holds_live_slot(const struct holds *h, const char *slot)
 {
 	const struct ledger_hold *hold = ledger_find_slot(h->ledger, slot);
@@ -58,17 +53,17 @@ const struct ledger_hold *holds_live_slot(const struct holds *h, const char *slo
 }
 
 /* What drains no longer counts on its slot: it is another container's. */
-void holds_promised(struct holds *h, const char *const *slots, size_t n, struct holds_now now)
+void holds_on_promised(struct holds *h, const struct holds_event *e, struct holds_now now)
 {
-	for (size_t i = 0; i < n; i++) {
-		const struct ledger_hold *hold = ledger_find_slot(h->ledger, slots[i]);
+	for (size_t i = 0; i < e->n; i++) {
+		const struct ledger_hold *hold = ledger_find_slot(h->ledger, e->slots[i]);
 		struct ledger_hold loose;
 
-		promise(h, slots[i], now);
+		promise(h, e->slots[i], now);
 		if (!hold)
 			continue;
-		holds_sight(h, hold->vf, now)->given_away = true;
-		holds_want_look(h, hold->vf);
+		holds_observation(h, hold->vf, now)->given_away = true;
+		holds_want_probe(h, hold->vf);
 		if (!hold->draining)
 			continue;
 		loose = *hold;
@@ -89,23 +84,6 @@ static struct unknown *find_unknown(struct holds *h, const char *slot)
 	return NULL;
 }
 
-static void note_unknown(struct holds *h, const struct holds_seen *seen)
-{
-	if (find_unknown(h, seen->id))
-		return;
-	h->unknown = xgrow(h->unknown, &h->cap_unknown, h->n_unknown + 1, sizeof(*h->unknown));
-	h->unknown[h->n_unknown++] =
-		(struct unknown) { .slot = xstrdup(seen->id),
-				   .resource = xstrdup(seen->resource),
-				   .owner = { xstrdup(seen->ns), xstrdup(seen->pod), xstrdup(""),
-					      xstrdup(seen->container) } };
-	holds_say(h, true,
-		  "the VF of a slot is not known, because the ledger, CDI specs and map.json are "
-		  "lost: no VF of the resource is given to a new container until this one ends"
-		  " slot=%s resource=%s pod=%s/%s container=%s",
-		  seen->id, seen->resource, seen->ns, seen->pod, seen->container);
-}
-
 const char *holds_unknown(const struct holds *h, size_t k, const struct ledger_owner **ret_owner)
 {
 	if (k >= h->n_unknown)
@@ -124,13 +102,15 @@ static const struct unknown *unknown_of(const struct holds *h, const char *resou
 	return NULL;
 }
 
-static bool answer_has_slot(const struct holds_answer *answer, const char *slot)
+/* The kubelet gave the slot of this hold to another container, and that is gone: by the kubelet's
+ * account it is this one's again. NULL: not so. */
+static const char *slot_again(const struct holds *h, const struct ledger_hold *hold)
 {
-	for (size_t i = 0; i < answer->n_seen; i++) {
-		if (!strcmp(answer->seen[i].id, slot))
-			return true;
-	}
-	return false;
+	const struct observation *s =
+		hold->slot || hold->draining ? NULL : holds_observation_of(h, hold);
+	const char *slot = s ? s->former_slot : NULL;
+
+	return slot && !ledger_find_slot(h->ledger, slot) && !holds_promise(h, slot) ? slot : NULL;
 }
 
 /* A container has it, by a List. What was given while we run has no VF yet; what was given before
@@ -143,32 +123,36 @@ static void note_held(struct holds *h, const struct holds_seen *seen, struct hol
 		p->held = true;
 	if (p || holds_live_slot(h, seen->id))
 		return;
+	for (size_t i = 0; i < ledger_holds(h->ledger); i++) {
+		const char *again = slot_again(h, ledger_hold_at(h->ledger, i));
+
+		if (again && !strcmp(again, seen->id))
+			return;
+	}
 	if (!h->claims_read)
 		return; /* a record may name its VF */
-	if (h->lost)
-		note_unknown(h, seen);
+	if (h->lost && !find_unknown(h, seen->id)) {
+		h->unknown =
+			xgrow(h->unknown, &h->cap_unknown, h->n_unknown + 1, sizeof(*h->unknown));
+		h->unknown[h->n_unknown++] =
+			(struct unknown) { .slot = xstrdup(seen->id),
+					   .resource = xstrdup(seen->resource),
+					   .owner = { xstrdup(seen->ns), xstrdup(seen->pod),
+						      xstrdup(""), xstrdup(seen->container) } };
+		holds_say(
+			h, true,
+			"the VF of a slot is not known, because the ledger, CDI specs and map.json are lost: no VF of the resource is given to a new container until this one ends slot=%s resource=%s pod=%s/%s container=%s",
+			seen->id, seen->resource, seen->ns, seen->pod, seen->container);
+	}
 	promise(h, seen->id, now);
 }
 
-void holds_know_pod(struct holds *h, const char *uid)
+void holds_on_pod_starts(struct holds *h, const char *uid)
 {
 	for (size_t i = h->n_unknown; i-- > 0;) {
 		if (holds_text(uid) && str_eq(h->unknown[i].owner.uid, uid))
 			holds_know_slot(h, h->unknown[i].slot);
 	}
-}
-
-/* The newest List shows both, and pods of one List have names of their own. */
-static const char *uid_by_name(const struct holds *h, const struct unknown *of)
-{
-	for (size_t i = 0; i < h->n_unknown; i++) {
-		const struct unknown *u = &h->unknown[i];
-
-		if (!u->missed && holds_text(u->owner.uid) &&
-		    holds_same_name(&u->owner, of->owner.ns, of->owner.pod))
-			return u->owner.uid;
-	}
-	return "";
 }
 
 static void name_unknown(struct unknown *u, const char *uid)
@@ -185,21 +169,20 @@ void holds_name_unknown(struct holds *h, const struct holds_entry *v, size_t n)
 		struct unknown *u = &h->unknown[i];
 
 		holds_note_two(&u->two, v, n, u->resource, u->slot);
-		name_unknown(u, holds_checkpoint_uid(v, n, u->resource, u->slot));
+		name_unknown(u, holds_uid_of_id(v, n, u->resource, u->slot));
 	}
-	for (size_t i = 0; i < h->n_unknown; i++)
-		name_unknown(&h->unknown[i], uid_by_name(h, &h->unknown[i]));
-}
+	/* The newest List shows both, and pods of one List have names of their own. */
+	for (size_t i = 0; i < h->n_unknown; i++) {
+		struct unknown *u = &h->unknown[i];
 
-static bool shows_owner(const struct holds_answer *answer, const struct unknown *u)
-{
-	for (size_t i = 0; i < answer->n_seen; i++) {
-		const struct holds_seen *seen = &answer->seen[i];
+		for (size_t k = 0; k < h->n_unknown; k++) {
+			const struct unknown *other = &h->unknown[k];
 
-		if (!strcmp(seen->id, u->slot) && holds_same_name(&u->owner, seen->ns, seen->pod))
-			return true;
+			if (!other->missed && holds_text(other->owner.uid) &&
+			    holds_same_name(&other->owner, u->owner.ns, u->owner.pod))
+				name_unknown(u, other->owner.uid);
+		}
 	}
-	return false;
 }
 
 /* Without a UID its cgroup will never say whether it runs: then rule (d) holds. */
@@ -207,8 +190,14 @@ static void note_missing(struct holds *h, const struct holds_answer *answer)
 {
 	for (size_t i = h->n_unknown; i-- > 0;) {
 		struct unknown *u = &h->unknown[i];
-		bool missed = !shows_owner(answer, u);
+		bool missed = true;
 
+		for (size_t k = 0; missed && k < answer->n_seen; k++) {
+			const struct holds_seen *seen = &answer->seen[k];
+
+			missed = strcmp(seen->id, u->slot) != 0 ||
+				 !holds_same_name(&u->owner, seen->ns, seen->pod);
+		}
 		if (missed && !u->missed)
 			u->missed_ms = answer->asked_ms;
 		u->missed = missed;
@@ -218,7 +207,7 @@ static void note_missing(struct holds *h, const struct holds_answer *answer)
 	}
 }
 
-void holds_unknown_looked(struct holds *h, const char *slot, enum holds_cgroup cgroup)
+void holds_on_slot_probed(struct holds *h, const char *slot, enum holds_cgroup cgroup)
 {
 	struct unknown *u = find_unknown(h, slot);
 
@@ -240,9 +229,11 @@ void holds_note_slots(struct holds *h, const struct holds_answer *answer, struct
 	}
 	for (size_t i = h->n_promises; i-- > 0;) {
 		struct promise *p = &h->promises[i];
+		bool shown = false;
 
-		if (answer_has_slot(answer, p->slot) ||
-		    p->since_ms + 2 * (int64_t)h->pace.young_ms > answer->asked_ms)
+		for (size_t k = 0; !shown && k < answer->n_seen; k++)
+			shown = !strcmp(answer->seen[k].id, p->slot);
+		if (shown || p->since_ms + 2 * (int64_t)h->pace.young_ms > answer->asked_ms)
 			continue;
 		p->held = false;
 		if (!holds_live_slot(h, p->slot))
@@ -253,43 +244,11 @@ void holds_note_slots(struct holds *h, const struct holds_answer *answer, struct
 
 /* --- a container starts --- */
 
-const char *holds_slot_vf(const struct holds *h, const char *slot)
+struct holds_slot holds_slot(const struct holds *h, const char *slot)
 {
 	const struct ledger_hold *hold = holds_live_slot(h, slot);
 
-	return hold ? hold->vf : NULL;
-}
-
-/* It starts again and gets another VF: that its pod runs says nothing about this one. */
-static void leave_sick(struct holds *h, const struct ledger_hold *hold)
-{
-	struct ledger_hold left = *hold;
-
-	holds_say(h, false, "the VF is not usable: its slot gets another one" HOLD_KEYS,
-		  HOLD_OF(hold));
-	left.slot = NULL;
-	left.draining = true;
-	left.seen_cgroup = false;
-	left.owner.uid = "";
-	holds_want_look(h, hold->vf);
-	holds_relist(h);
-	ledger_put(h->ledger, &left);
-}
-
-/* The slot is another container's now. The one before keeps its VF until it is gone. */
-static void take_slot(struct holds *h, const struct ledger_hold *hold, struct holds_now now)
-{
-	struct ledger_hold kept = *hold;
-
-	holds_say(h, false,
-		  "the slot was given to another container: its VF stays with the first one until "
-		  "that is gone" HOLD_KEYS,
-		  HOLD_OF(hold));
-	holds_sight(h, hold->vf, now)->given_away = true;
-	kept.slot = NULL;
-	holds_want_look(h, hold->vf);
-	holds_relist(h);
-	ledger_put(h->ledger, &kept);
+	return (struct holds_slot) { slot, hold ? hold->vf : NULL, holds_promise(h, slot) != NULL };
 }
 
 /* Without UIDs the name counts, unless the kubelet has given the slot since. */
@@ -306,7 +265,7 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 			     const struct holds_facts *facts, struct holds_now now, struct arena *a)
 {
 	const struct ledger_hold *hold = holds_live_slot(h, slot);
-	const struct sight *s = hold ? holds_sight(h, hold->vf, now) : NULL;
+	const struct observation *s = hold ? holds_observation(h, hold->vf, now) : NULL;
 	char name[HOLDS_NAME_MAX];
 
 	if (!h->claims_read)
@@ -327,6 +286,9 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 	const struct ledger_hold *hold = holds_live_slot(h, slot);
 	struct unknown *u = find_unknown(h, slot);
 	const char *other = u ? holds_other_of(&u->two, owner->uid) : NULL;
+	struct ledger_hold left;
+	struct observation *s;
+	bool same;
 
 	if (u && !holds_other_uid(&u->owner, owner) &&
 	    (holds_same_uid(&u->owner, owner) || holds_same_name(&u->owner, owner->ns, owner->pod)))
@@ -337,15 +299,34 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 					   not run */
 	if (!hold)
 		return NULL;
-	if (!is_same_pod(h, hold, owner)) {
-		take_slot(h, hold, now);
-		return NULL;
+	same = is_same_pod(h, hold, owner);
+	if (same && usable)
+		return hold->vf;
+	left = *hold;
+	left.slot = NULL;
+	if (same) {
+		/* It starts again and gets another VF: that its pod runs says nothing about this
+		 * one. */
+		holds_say(h, false, "the VF is not usable: its slot gets another one" HOLD_KEYS,
+			  HOLD_OF(hold));
+		left.draining = true;
+		left.seen_cgroup = false;
+		left.owner.uid = "";
+	} else {
+		/* The one before keeps its VF until it is gone. */
+		holds_say(
+			h, false,
+			"the slot was given to another container: its VF stays with the first one until that is gone" HOLD_KEYS,
+			HOLD_OF(hold));
+		s = holds_observation(h, hold->vf, now);
+		s->given_away = true;
+		free(s->former_slot);
+		s->former_slot = xstrdup(hold->slot);
 	}
-	if (!usable) {
-		leave_sick(h, hold);
-		return NULL;
-	}
-	return hold->vf;
+	holds_want_probe(h, hold->vf);
+	holds_relist(h);
+	ledger_put(h->ledger, &left);
+	return NULL;
 }
 
 static bool is_of_container(const struct ledger_hold *hold, const struct ledger_owner *owner)
@@ -376,16 +357,12 @@ bool holds_could_give(const struct holds *h, const char *vf)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
 
+	const struct observation *s;
+
 	if (!hold || hold->draining)
 		return true;
-	for (size_t i = 0; i < h->n_sights; i++) {
-		const struct sight *s = &h->sights[i];
-
-		if (!strcmp(s->vf, vf) && s->since_ms == hold->since_ms &&
-		    s->decision == hold->decision)
-			return s->gone || s->given_away || s->unseen;
-	}
-	return false;
+	s = holds_observation_of(h, hold);
+	return s && (s->gone || s->given_away || s->unseen);
 }
 
 static bool refuse(const struct holds *h, const char *vf, const char *resource, struct arena *a,
@@ -418,7 +395,7 @@ bool holds_may_give(struct holds *h, const char *vf, const char *resource,
 	holds_note_cgroup(h, vf, f);
 	hold = ledger_find(h->ledger, vf);
 	why = holds_in_use(hold, f, false);
-	if (hold && holds_is_gone(h, hold, holds_sight(h, vf, now), f, false, false, now)) {
+	if (hold && holds_is_gone(h, hold, holds_observation(h, vf, now), f, false, false, now)) {
 		holds_drop(h, vf, "nothing uses what it held", now);
 		return true;
 	}
@@ -435,56 +412,51 @@ bool holds_may_give(struct holds *h, const char *vf, const char *resource,
 
 /* --- a binding --- */
 
-static void loosen(struct holds *h, const char *slot, const char *except)
+void holds_on_bound(struct holds *h, const struct holds_event *e, struct holds_now now)
 {
-	const struct ledger_hold *other = ledger_find_slot(h->ledger, slot);
-	struct ledger_hold loose;
-
-	if (!other || !strcmp(other->vf, except))
-		return;
-	loose = *other;
-	loose.slot = NULL;
-	ledger_put(h->ledger, &loose);
-}
-
-void holds_bind(struct holds *h, const char *slot, const struct holds_vf *v,
-		const struct ledger_owner *owner, uint64_t number, struct holds_now now)
-{
-	_cleanup_free_ char *vf = xstrdup(v->vf); /* holds_kept() names what is replaced here */
+	_cleanup_free_ char *vf =
+		xstrdup(e->given->vf); /* holds_kept() names what is replaced here */
 	const struct ledger_hold *before = ledger_find(h->ledger, vf);
 	struct ledger_hold hold = {
-		.vf = vf, .rdma = v->rdma, .since_ms = now.wall_ms, .decision = number
+		.vf = vf, .rdma = e->given->rdma, .since_ms = now.wall_ms, .decision = e->number
 	};
-	struct sight *s;
+	const struct ledger_hold *other;
+	struct ledger_hold loose;
+	struct observation *s;
 
-	if (before && !number)
+	if (before && !e->number)
 		hold = *before;
-	hold.resource = v->resource;
-	hold.slot = slot;
+	hold.resource = e->given->resource;
+	hold.slot = e->slot;
 	hold.draining = false;
 	hold.kubelet = h->epoch;
-	hold.owner = *owner;
-	if (before && !number && !holds_text(owner->uid))
+	hold.owner = *e->owner;
+	if (before && !e->number && !holds_text(e->owner->uid))
 		hold.owner.uid = before->owner.uid;
-	if (before && !number && !owner->container)
+	if (before && !e->number && !e->owner->container)
 		hold.owner.container = before->owner.container;
-	loosen(h, slot, vf);
+	other = ledger_find_slot(h->ledger, e->slot);
+	if (other && strcmp(other->vf, vf) != 0) {
+		loose = *other;
+		loose.slot = NULL;
+		ledger_put(h->ledger, &loose);
+	}
 	ledger_put(h->ledger, &hold);
-	holds_forget_promise(h, slot);
-	holds_know_slot(h, slot);
-	s = holds_sight(h, vf, now);
+	holds_forget_promise(h, e->slot);
+	holds_know_slot(h, e->slot);
+	s = holds_observation(h, vf, now);
 	s->given_away = false;
-	if (holds_text(owner->pod)) /* the kubelet has just named the container */
+	if (holds_text(e->owner->pod)) /* the kubelet has just named the container */
 		s->shown_ms = now.mono_ms;
-	s->tentative |= number != 0;
-	holds_want_look(h, vf); /* its sandbox runs: does the cgroup of its pod show that? */
+	s->tentative |= e->number != 0;
+	holds_want_probe(h, vf); /* its sandbox runs: does the cgroup of its pod show that? */
 	holds_relist(h);
 }
 
-void holds_confirm(struct holds *h, const char *slot, struct holds_now now)
+void holds_on_confirmed(struct holds *h, const char *slot, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_find_slot(h->ledger, slot);
-	struct sight *s = hold ? holds_sight(h, hold->vf, now) : NULL;
+	struct observation *s = hold ? holds_observation(h, hold->vf, now) : NULL;
 
 	if (!s)
 		return;
@@ -492,18 +464,19 @@ void holds_confirm(struct holds *h, const char *slot, struct holds_now now)
 	s->told_ms = now.mono_ms;
 }
 
-void holds_not_created(struct holds *h, const struct ledger_owner *owner, struct holds_now now)
+void holds_on_not_created(struct holds *h, const struct ledger_owner *owner, struct holds_now now)
 {
 	holds_sync(h, now);
-	for (size_t i = 0; holds_text(owner->container) && i < h->n_sights; i++)
-		h->sights[i].not_created |= is_of_container(ledger_hold_at(h->ledger, i), owner);
+	for (size_t i = 0; holds_text(owner->container) && i < h->n_observations; i++)
+		h->observations[i].not_created |=
+			is_of_container(ledger_hold_at(h->ledger, i), owner);
 }
 
-void holds_unbind(struct holds *h, const char *slot, struct holds_now now)
+void holds_on_unbound(struct holds *h, const char *slot, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_find_slot(h->ledger, slot);
 
-	if (!hold || !holds_sight(h, hold->vf, now)->tentative)
+	if (!hold || !holds_observation(h, hold->vf, now)->tentative)
 		return;
 	ledger_drop(h->ledger, hold->vf);
 	promise(h, slot, now);
@@ -518,9 +491,10 @@ struct holds_slots holds_slots(const struct holds *h, struct arena *a)
 
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);
+		const char *slot = hold->slot && !hold->draining ? hold->slot : slot_again(h, hold);
 
-		if (hold->slot && !hold->draining)
-			s.uses[s.n_uses++] = (struct holds_slot) { hold->slot, hold->vf };
+		if (slot)
+			s.uses[s.n_uses++] = (struct holds_slot) { slot, hold->vf, false };
 		else if (holds_is_settled(h))
 			s.lost[s.n_lost++] = hold->vf;
 	}
@@ -528,7 +502,7 @@ struct holds_slots holds_slots(const struct holds *h, struct arena *a)
 		const struct promise *p = &h->promises[i];
 
 		if (p->held && !holds_live_slot(h, p->slot))
-			s.uses[s.n_uses++] = (struct holds_slot) { p->slot, NULL };
+			s.uses[s.n_uses++] = (struct holds_slot) { p->slot, NULL, true };
 	}
 	return s;
 }

@@ -48,66 +48,53 @@ static void put(struct holds *h, const struct holds_vf *v, const struct ledger_o
 	holds_note_cgroup(h, v->vf, v->facts);
 }
 
-/* May the new container have it? Else it waits in PreStartContainer. */
-static bool is_left(struct holds *h, const struct holds_vf *v, const struct ledger_owner *owner,
-		    struct holds_now now)
+/* Judged first, then changed: after each change all observations would be sorted anew for the next
+ * VF. Where the new container may not have it yet, it waits in PreStartContainer. */
+void holds_on_allocated(struct holds *h, const struct holds_event *e, struct holds_now now)
 {
-	const struct ledger_hold *hold = ledger_find(h->ledger, v->vf);
-	struct sight *s;
+	_cleanup_free_ bool *left = xcalloc(e->n, sizeof(*left));
 
-	if (!hold || is_own(hold, owner))
-		return true;
-	s = holds_sight(h, v->vf, now);
-	if (holds_is_gone(h, hold, s, v->facts, true, false, now))
-		return true;
-	s->given_away = true;
-	holds_say(
-		h, false,
-		"the kubelet has given the VF to another container: its holder has it still" HOLD_KEYS,
-		HOLD_OF(hold));
-	return false;
-}
+	for (size_t i = 0; i < e->n; i++) {
+		const struct holds_vf *v = &e->given[i];
+		const struct ledger_hold *hold = ledger_find(h->ledger, v->vf);
 
-static void give(struct holds *h, const struct holds_vf *v, const struct ledger_owner *owner,
-		 uint64_t decision, struct holds_now now)
-{
-	const struct ledger_hold *hold = ledger_find(h->ledger, v->vf);
-
-	if (hold && is_own(hold, owner)) { /* what its init container had */
-		put(h, v, owner, decision, hold->pending, now);
-		return;
-	}
-	if (hold)
-		holds_pass_on(h, v->vf, "the kubelet has given what it held to another container",
-			      now);
-	put(h, v, owner, decision, true, now);
-}
-
-/* Judged first, then changed: after each change all sights would be sorted anew for the next VF. */
-void holds_allocated(struct holds *h, const struct holds_vf *v, size_t n,
-		     const struct ledger_owner *owner, uint64_t decision, struct holds_now now)
-{
-	_cleanup_free_ bool *left = xcalloc(n, sizeof(*left));
-
-	for (size_t i = 0; i < n; i++)
-		left[i] = is_left(h, &v[i], owner, now);
-	for (size_t i = 0; i < n; i++) {
+		left[i] = !hold || is_own(hold, e->owner) ||
+			  holds_is_gone(h, hold, holds_observation(h, v->vf, now), v->facts, true,
+					false, now);
 		if (left[i])
-			give(h, &v[i], owner, decision, now);
+			continue;
+		holds_observation(h, v->vf, now)->given_away = true;
+		holds_say(
+			h, false,
+			"the kubelet has given the VF to another container: its holder has it still" HOLD_KEYS,
+			HOLD_OF(hold));
+	}
+	for (size_t i = 0; i < e->n; i++) {
+		const struct holds_vf *v = &e->given[i];
+		const struct ledger_hold *hold = ledger_find(h->ledger, v->vf);
+		bool own = hold && is_own(hold, e->owner); /* what its init container had */
+
+		if (!left[i])
+			continue;
+		if (hold && !own)
+			holds_pass_on(h, v->vf,
+				      "the kubelet has given what it held to another container",
+				      now);
+		put(h, v, e->owner, e->number, !own || hold->pending, now);
 	}
 	holds_sync(h, now);
 }
 
-void holds_offered(struct holds *h, const char *const *vfs, size_t n, struct holds_now now)
+void holds_on_offered(struct holds *h, const struct holds_event *e, struct holds_now now)
 {
-	for (size_t i = 0; i < n; i++) {
-		const struct ledger_hold *hold = ledger_find(h->ledger, vfs[i]);
-		struct sight *s = hold ? holds_sight(h, vfs[i], now) : NULL;
+	for (size_t i = 0; i < e->n; i++) {
+		const struct ledger_hold *hold = ledger_find(h->ledger, e->vfs[i]);
+		struct observation *s = hold ? holds_observation(h, e->vfs[i], now) : NULL;
 
 		if (!hold || hold->draining || (s->judged_ms && !s->unseen))
 			continue;
 		s->given_away = true;
-		holds_want_look(h, hold->vf);
+		holds_want_probe(h, hold->vf);
 	}
 }
 
@@ -146,7 +133,7 @@ static bool may_start(struct holds *h, const struct holds_vf *v, const struct le
 		      const char **ret_why)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, v->vf);
-	const struct sight *s = holds_sight(h, v->vf, now);
+	const struct observation *s = holds_observation(h, v->vf, now);
 	bool ours = hold && hold->pending && decision && hold->decision == decision;
 	bool nameless = !holds_text(owner->pod) && !holds_text(owner->uid) && !h->blind;
 	const char *why =
@@ -185,7 +172,8 @@ static uint64_t number_of_start(struct holds *h, const struct holds_vf *v, size_
 		const struct ledger_hold *old = ledger_find(h->ledger, v[i].vf);
 
 		begins |= !goes_on(old, owner, decision) || (decision && old->decision != decision);
-		begins |= h->lost && old && old->pending && holds_sight(h, v[i].vf, now)->loaded;
+		begins |= h->lost && old && old->pending &&
+			  holds_observation(h, v[i].vf, now)->loaded;
 	}
 	if (!begins)
 		return decision;
@@ -204,7 +192,7 @@ static void know_the_other(struct holds *h, const char *vf, const struct ledger_
 			   struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
-	const struct sight *s = holds_sight(h, vf, now);
+	const struct observation *s = holds_observation(h, vf, now);
 	const char *other = s ? holds_other_of(&s->two, owner->uid) : NULL;
 	struct ledger_hold known;
 
@@ -234,8 +222,8 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n,
 		if (!may_start(h, &v[i], owner, decision, moves, now, a, ret_why)) {
 			hold = ledger_find(h->ledger, v[i].vf);
 			if (hold && !may_be_own(hold, owner))
-				holds_sight(h, v[i].vf, now)->given_away = true;
-			holds_not_created(h, owner, now);
+				holds_observation(h, v[i].vf, now)->given_away = true;
+			holds_on_not_created(h, owner, now);
 			return false;
 		}
 	}
@@ -248,8 +236,8 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n,
 				      now);
 		put(h, &v[i], owner, decision, false, now);
 		if (holds_text(owner->pod)) /* the kubelet has just named the container */
-			holds_sight(h, v[i].vf, now)->shown_ms = now.mono_ms;
-		holds_want_look(
+			holds_observation(h, v[i].vf, now)->shown_ms = now.mono_ms;
+		holds_want_probe(
 			h, v[i].vf); /* its sandbox runs: does the cgroup of its pod show that? */
 	}
 	holds_sync(h, now);

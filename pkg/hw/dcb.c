@@ -63,9 +63,9 @@ bool hw_dcb_class_contradicts(const struct hw_dcb *dcb, const char *name, int tc
 		return false;
 	strbuf_printf(out, "%s %d is DSCP %d, ", name, tc, tc >> 2);
 	if (dcb->trust == HW_DCB_TRUST_PCP)
-		strbuf_puts(out,
-			    "which it does not look at (it trusts the VLAN priority), so untagged "
-			    "packets have priority 0");
+		strbuf_puts(
+			out,
+			"which it does not look at (it trusts the VLAN priority), so untagged packets have priority 0");
 	else
 		strbuf_printf(out, "which it puts on priority %d", priority);
 	put_pfc(dcb, out);
@@ -80,8 +80,7 @@ static bool level_contradicts(const struct hw_dcb *dcb, int sl, struct strbuf *o
 	if (dcb->trust == HW_DCB_TRUST_DSCP && sl > 0) {
 		strbuf_printf(
 			out,
-			"NCCL_IB_SL %d is a VLAN priority, which it does not look at: it trusts DSCP, "
-			"which NCCL_IB_TC sets",
+			"NCCL_IB_SL %d is a VLAN priority, which it does not look at: it trusts DSCP, which NCCL_IB_TC sets",
 			sl);
 		return true;
 	}

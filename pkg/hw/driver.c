@@ -142,21 +142,16 @@ const struct hw_driver *hw_driver_of_rdma(const char *rdma)
 	return NULL;
 }
 
-static bool has_id(const struct hw_driver *d, uint16_t vendor, uint16_t device)
-{
-	for (size_t i = 0; i < d->n_ids; i++) {
-		if (d->ids[i].vendor == vendor &&
-		    (d->ids[i].device == HW_DEVICE_ANY || d->ids[i].device == device))
-			return true;
-	}
-	return false;
-}
-
 const struct hw_driver *hw_driver_of_id(uint16_t vendor, uint16_t device)
 {
 	for (size_t i = 0; i < hw_drivers_n; i++) {
-		if (has_id(&hw_drivers[i], vendor, device))
-			return &hw_drivers[i];
+		const struct hw_driver *d = &hw_drivers[i];
+
+		for (size_t k = 0; k < d->n_ids; k++) {
+			if (d->ids[k].vendor == vendor &&
+			    (d->ids[k].device == HW_DEVICE_ANY || d->ids[k].device == device))
+				return d;
+		}
 	}
 	return NULL;
 }

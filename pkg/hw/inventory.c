@@ -22,6 +22,23 @@ struct hw_pci hw_pci_unknown(struct bdf bdf)
 				 .acs_ctrl = -1 };
 }
 
+const char *hw_pci_address(const struct hw_inventory *inv, int pci, struct arena *a)
+{
+	char text[BDF_STRLEN];
+
+	return arena_strdup(a, bdf_format(inv->pci[pci].bdf, text));
+}
+
+const char *const *hw_gpu_addresses(const struct hw_inventory *inv, struct gpu_set gpus,
+				    struct arena *a)
+{
+	const char **v = arena_array(a, gpus.n, sizeof(*v));
+
+	for (size_t i = 0; i < gpus.n; i++)
+		v[i] = hw_pci_address(inv, gpus.v[i], a);
+	return v;
+}
+
 int hw_find_pci(const struct hw_inventory *inv, struct bdf bdf)
 {
 	size_t lo = 0, hi = inv->n_pci;
@@ -70,6 +87,13 @@ bool hw_is_data_direct(const struct hw_pci *f)
 	return f->vendor == 0x15b3 && f->device == 0x2100;
 }
 
+int hw_pf_of(const struct hw_inventory *inv, int pci)
+{
+	if (pci < 0)
+		return -1;
+	return inv->pci[pci].is_vf ? inv->pci[pci].physfn : pci;
+}
+
 int hw_data_direct(const struct hw_inventory *inv, int pci)
 {
 	int place = pci >= 0 && inv->pci[pci].physfn >= 0 ? inv->pci[pci].physfn : pci;
@@ -81,6 +105,17 @@ int hw_data_direct(const struct hw_inventory *inv, int pci)
 	return -1;
 }
 
+const struct hw_neighbor *hw_find_neighbor(const struct hw_inventory *inv, int pci)
+{
+	int pf = hw_pf_of(inv, pci);
+
+	for (size_t i = 0; i < inv->n_neighbor; i++) {
+		if (inv->neighbor[i].pci == (pf < 0 ? pci : pf))
+			return &inv->neighbor[i];
+	}
+	return NULL;
+}
+
 bool hw_is_nic(const struct hw_pci *f)
 {
 	return f->class_code >> 16 == 0x02;
@@ -89,13 +124,6 @@ bool hw_is_nic(const struct hw_pci *f)
 bool hw_is_pf(const struct hw_pci *f)
 {
 	return hw_is_nic(f) && !f->is_vf && f->sriov_total > 0;
-}
-
-/* The Ethernet controller inside Intel's chipset: on the root bus of every desktop and many a
- * server. */
-static bool is_chipset_nic(const struct hw_pci *f)
-{
-	return f->vendor == 0x8086 && f->bdf.bus == 0 && f->bdf.dev == 0x1f;
 }
 
 bool hw_is_nic_vf(const struct hw_inventory *inv, int pci)
@@ -113,7 +141,9 @@ bool hw_is_nic_vf(const struct hw_inventory *inv, int pci)
 	driver = hw_driver_of_id(f->vendor, f->device);
 	if (driver)
 		return driver->kind == HW_DRIVER_NIC;
-	if (is_chipset_nic(f))
+	/* The Ethernet controller inside Intel's chipset: on the root bus of every desktop and many
+	 * a server. */
+	if (f->vendor == 0x8086 && f->bdf.bus == 0 && f->bdf.dev == 0x1f)
 		return false;
 	return inv->hypervisor || (f->has_root && f->parent < 0);
 }
@@ -161,13 +191,6 @@ static bool same_pci(const struct hw_pci *a, const struct hw_pci *b)
 	       a->acs_ctrl == b->acs_ctrl && a->rate_mbps == b->rate_mbps;
 }
 
-static bool same_port(const struct hw_port *a, const struct hw_port *b)
-{
-	return a->number == b->number && str_eq(a->state, b->state) &&
-	       str_eq(a->phys_state, b->phys_state) && a->link == b->link &&
-	       a->rate_mbps == b->rate_mbps;
-}
-
 static bool same_rdma(const struct hw_rdma *a, const struct hw_rdma *b)
 {
 	if (!str_eq(a->name, b->name) || a->pci != b->pci || !str_eq(a->dir, b->dir) ||
@@ -175,65 +198,54 @@ static bool same_rdma(const struct hw_rdma *a, const struct hw_rdma *b)
 	    a->pkey != b->pkey || a->n_ports != b->n_ports)
 		return false;
 	for (size_t i = 0; i < a->n_ports; i++) {
-		if (!same_port(&a->ports[i], &b->ports[i]))
+		const struct hw_port *p = &a->ports[i], *q = &b->ports[i];
+
+		if (p->number != q->number || !str_eq(p->state, q->state) ||
+		    !str_eq(p->phys_state, q->phys_state) || p->link != q->link ||
+		    p->rate_mbps != q->rate_mbps)
 			return false;
 	}
 	return true;
 }
 
-static bool same_gpu(const struct hw_gpu *a, const struct hw_gpu *b)
-{
-	return a->pci == b->pci && str_eq(a->vendor, b->vendor) && str_eq(a->model, b->model) &&
-	       str_eq(a->uuid, b->uuid) && a->minor == b->minor && a->card == b->card;
-}
-
-static bool same_card(const struct hw_card *a, const struct hw_card *b)
-{
-	return a->pci == b->pci && str_eq(a->board, b->board) && str_eq(a->vuid, b->vuid) &&
-	       a->direct == b->direct;
-}
-
-static bool same_numa(const struct hw_numa *a, const struct hw_numa *b, size_t n)
-{
-	if (a->id != b->id || !a->distance != !b->distance || !str_eq(a->cpumap, b->cpumap))
-		return false;
-	return !a->distance || !memcmp(a->distance, b->distance, n * sizeof(*a->distance));
-}
-
 bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *b)
 {
 	bool same = a->n_pci == b->n_pci && a->n_rdma == b->n_rdma && a->n_gpu == b->n_gpu &&
-		    a->n_card == b->n_card && a->n_numa == b->n_numa &&
-		    a->hypervisor == b->hypervisor && a->has_rdma_cm == b->has_rdma_cm &&
-		    a->has_vhost_net == b->has_vhost_net;
+		    a->n_card == b->n_card && a->n_neighbor == b->n_neighbor &&
+		    a->n_numa == b->n_numa && a->hypervisor == b->hypervisor &&
+		    a->has_rdma_cm == b->has_rdma_cm && a->has_vhost_net == b->has_vhost_net;
 
 	for (size_t i = 0; same && i < a->n_pci; i++)
 		same = same_pci(&a->pci[i], &b->pci[i]);
 	for (size_t i = 0; same && i < a->n_rdma; i++)
 		same = same_rdma(&a->rdma[i], &b->rdma[i]);
-	for (size_t i = 0; same && i < a->n_gpu; i++)
-		same = same_gpu(&a->gpu[i], &b->gpu[i]);
-	for (size_t i = 0; same && i < a->n_card; i++)
-		same = same_card(&a->card[i], &b->card[i]);
-	for (size_t i = 0; same && i < a->n_numa; i++)
-		same = same_numa(&a->numa[i], &b->numa[i], a->n_numa);
-	return same;
-}
+	for (size_t i = 0; same && i < a->n_gpu; i++) {
+		const struct hw_gpu *g = &a->gpu[i], *h = &b->gpu[i];
 
-static int gpu_of_uuid(const struct hw_inventory *inv, const char *uuid)
-{
-	for (size_t i = 0; i < inv->n_gpu; i++) {
-		if (inv->gpu[i].uuid && !strcasecmp(inv->gpu[i].uuid, uuid))
-			return inv->gpu[i].pci;
+		same = g->pci == h->pci && str_eq(g->vendor, h->vendor) &&
+		       str_eq(g->model, h->model) && str_eq(g->uuid, h->uuid) &&
+		       g->minor == h->minor && g->card == h->card;
 	}
-	return -1;
-}
+	for (size_t i = 0; same && i < a->n_card; i++) {
+		const struct hw_card *c = &a->card[i], *d = &b->card[i];
 
-static int gpu_of_address(const struct hw_inventory *inv, struct bdf bdf)
-{
-	int pci = hw_find_pci(inv, bdf);
+		same = c->pci == d->pci && str_eq(c->board, d->board) && str_eq(c->vuid, d->vuid) &&
+		       c->direct == d->direct;
+	}
+	for (size_t i = 0; same && i < a->n_neighbor; i++) {
+		const struct hw_neighbor *n = &a->neighbor[i], *o = &b->neighbor[i];
 
-	return hw_find_gpu(inv, pci) < 0 ? -1 : pci;
+		same = n->pci == o->pci && str_eq(n->name, o->name) && str_eq(n->port, o->port);
+	}
+	for (size_t i = 0; same && i < a->n_numa; i++) {
+		const struct hw_numa *m = &a->numa[i], *n = &b->numa[i];
+
+		same = m->id == n->id && !m->distance == !n->distance &&
+		       str_eq(m->cpumap, n->cpumap) &&
+		       (!m->distance ||
+			!memcmp(m->distance, n->distance, a->n_numa * sizeof(*m->distance)));
+	}
+	return same;
 }
 
 /* "cardN-M": M tells shares of one card apart. */
@@ -265,10 +277,33 @@ static const struct {
 	{ "gpu.intel.com/", "Intel" },
 };
 
-static int gpu_of_index(const struct hw_inventory *inv, const char *resource, uint64_t index)
+int hw_gpu_of_id(const struct hw_inventory *inv, const char *resource, const char *id)
 {
-	const char *vendor = NULL;
+	const char *replica = strstr(id, "::"), *vendor = NULL;
+	char plain[80] = "";
+	size_t n = replica ? (size_t)(replica - id) : strlen(id);
+	struct bdf bdf;
+	uint64_t index;
+	int pci;
 
+	if (n >= sizeof(plain))
+		return -1;
+	memcpy(plain, id, n);
+	if (str_starts(plain, "GPU-")) {
+		for (size_t i = 0; i < inv->n_gpu; i++) {
+			if (inv->gpu[i].uuid && !strcasecmp(inv->gpu[i].uuid, plain))
+				return inv->gpu[i].pci;
+		}
+		return -1;
+	}
+	if (!bdf_parse(plain, &bdf)) {
+		pci = hw_find_pci(inv, bdf);
+		return hw_find_gpu(inv, pci) < 0 ? -1 : pci;
+	}
+	if (str_starts(plain, "card"))
+		return gpu_of_card(inv, plain + strlen("card"));
+	if (str_to_u64(plain, 10, 4096, &index) < 0)
+		return -1;
 	for (size_t i = 0; i < ARRAY_LEN(gpu_resources) && resource; i++) {
 		if (str_starts(resource, gpu_resources[i].resource))
 			vendor = gpu_resources[i].vendor;
@@ -277,28 +312,6 @@ static int gpu_of_index(const struct hw_inventory *inv, const char *resource, ui
 		if (str_eq(inv->gpu[i].vendor, vendor) && !index--)
 			return inv->gpu[i].pci;
 	}
-	return -1;
-}
-
-int hw_gpu_of_id(const struct hw_inventory *inv, const char *resource, const char *id)
-{
-	const char *replica = strstr(id, "::");
-	char plain[80] = "";
-	size_t n = replica ? (size_t)(replica - id) : strlen(id);
-	struct bdf bdf;
-	uint64_t index;
-
-	if (n >= sizeof(plain))
-		return -1;
-	memcpy(plain, id, n);
-	if (str_starts(plain, "GPU-"))
-		return gpu_of_uuid(inv, plain);
-	if (!bdf_parse(plain, &bdf))
-		return gpu_of_address(inv, bdf);
-	if (str_starts(plain, "card"))
-		return gpu_of_card(inv, plain + strlen("card"));
-	if (!str_to_u64(plain, 10, 4096, &index))
-		return gpu_of_index(inv, resource, index);
 	return -1;
 }
 

@@ -87,6 +87,13 @@ struct hw_card {
 	int direct;		  /* of a NIC: its data direct function; -1: none is known */
 };
 
+/* What the cable of a NIC leads to, by LLDP. */
+struct hw_neighbor {
+	int pci;
+	const char *name; /* the switch's; its chassis id where it has none */
+	const char *port; /* there */
+};
+
 struct hw_gpu {
 	int pci;
 	const char *vendor; /* "NVIDIA", "AMD", "Intel", or what the match table says */
@@ -121,6 +128,8 @@ struct hw_inventory {
 	size_t n_gpu; /* sorted by address */
 	struct hw_card *card;
 	size_t n_card; /* sorted by address */
+	struct hw_neighbor *neighbor;
+	size_t n_neighbor; /* sorted by address */
 	struct hw_numa *numa;
 	size_t n_numa; /* sorted by id */
 	struct hw_cpu cpu;
@@ -133,15 +142,29 @@ struct hw_inventory {
 
 /* A function of which only the address is known: every index and fact says so. */
 struct hw_pci hw_pci_unknown(struct bdf bdf);
+/* GPUs by their index into inv->pci; n 0: none, or not known. */
+struct gpu_set {
+	const int *v;
+	size_t n;
+};
+
 /* Index into inv->pci, or -1. */
 int hw_find_pci(const struct hw_inventory *inv, struct bdf bdf);
 /* First RDMA device of a function, or -1. */
 int hw_find_rdma(const struct hw_inventory *inv, int pci);
+/* Addresses as text, in the arena. */
+const char *hw_pci_address(const struct hw_inventory *inv, int pci, struct arena *a);
+const char *const *hw_gpu_addresses(const struct hw_inventory *inv, struct gpu_set gpus,
+				    struct arena *a);
 /* Index into inv->gpu of a function, or -1. */
 int hw_find_gpu(const struct hw_inventory *inv, int pci);
+/* Of a NIC, for a VF that of its PF; NULL: not known. */
+const struct hw_neighbor *hw_find_neighbor(const struct hw_inventory *inv, int pci);
 /* NVIDIA's data direct function: no NIC itself, it does the transfers of one
  * (drivers/infiniband/hw/mlx5/data_direct.c). */
 bool hw_is_data_direct(const struct hw_pci *f);
+/* The PF of a VF, or the function itself; -1: unknown, as of pci -1. */
+int hw_pf_of(const struct hw_inventory *inv, int pci);
 /* The data direct function of a NIC, for a VF that of its PF; -1: none. */
 int hw_data_direct(const struct hw_inventory *inv, int pci);
 /* class 02xxxx. NVMe and friends are no NICs even with SR-IOV. */

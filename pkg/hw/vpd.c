@@ -55,17 +55,6 @@ static int take_text(const char *what, struct bytes text, char *ret, struct err 
 	return 0;
 }
 
-static int take_keyword(const uint8_t *letters, struct bytes value, struct vpd *vpd,
-			struct err *err)
-{
-	for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {
-		if (!memcmp(keywords[i].keyword, letters, 2))
-			return take_text(keywords[i].keyword, value,
-					 (char *)vpd + keywords[i].value, err);
-	}
-	return 0;
-}
-
 static int take_keywords(struct bytes all, size_t start, struct vpd *vpd, struct err *err)
 {
 	for (size_t at = 0, len; at < all.len; at += KEYWORD_HEAD + len) {
@@ -78,31 +67,23 @@ static int take_keywords(struct bytes all, size_t start, struct vpd *vpd, struct
 				err, EINVAL,
 				"the keyword at byte %zu claims %zu bytes, and %zu are there",
 				start + at, len, all.len - at - KEYWORD_HEAD);
-		if (take_keyword(all.data + at,
-				 (struct bytes) { all.data + at + KEYWORD_HEAD, len }, vpd,
-				 err) < 0)
-			return -EINVAL;
+		for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {
+			if (!memcmp(keywords[i].keyword, all.data + at, 2) &&
+			    take_text(keywords[i].keyword,
+				      (struct bytes) { all.data + at + KEYWORD_HEAD, len },
+				      (char *)vpd + keywords[i].value, err) < 0)
+				return -EINVAL;
+		}
 	}
 	return 0;
-}
-
-static int take_resource(uint8_t tag, struct bytes body, size_t start, struct vpd *vpd,
-			 struct err *err)
-{
-	switch (tag) {
-	case LARGE_NAME:
-		return take_text("identifier string", body, vpd->name, err);
-	case LARGE_READ_ONLY:
-		return take_keywords(body, start, vpd, err);
-	default:
-		return 0;
-	}
 }
 
 int vpd_parse(const uint8_t *data, size_t n, struct vpd *ret, struct err *err)
 {
 	struct vpd vpd = { .name = "" };
 	size_t at = 0, head, len;
+	struct bytes body;
+	int r = 0;
 
 	for (; at < n; at += head + len) {
 		head = data[at] & LARGE ? 3 : 1;
@@ -117,11 +98,16 @@ int vpd_parse(const uint8_t *data, size_t n, struct vpd *ret, struct err *err)
 			return err_set(err, EINVAL,
 				       "the tag at byte %zu claims %zu bytes, and %zu are there",
 				       at, len, n - at - head);
-		if (take_resource(data[at], (struct bytes) { data + at + head, len }, at + head,
-				  &vpd, err) < 0)
+		body = (struct bytes) { data + at + head, len };
+		if (data[at] == LARGE_NAME)
+			r = take_text("identifier string", body, vpd.name, err);
+		else if (data[at] == LARGE_READ_ONLY)
+			r = take_keywords(body, at + head, &vpd, err);
+		if (r < 0)
 			return -EINVAL;
 	}
-	return err_set(err, EINVAL, "there is no end tag in its %zu bytes", n);
+	*ret = vpd;
+	return 0;
 }
 
 static void put_keyword(struct strbuf *out, const char *keyword, const char *value)

@@ -27,8 +27,10 @@ struct vpd {
 
 /*
  * -EINVAL, with what is wrong and where: a tag or a keyword that is cut short or claims more than
- * there is, a value above that is no printable ASCII, no end tag. Of a keyword that is there twice
- * the first counts, and what follows the end tag does not.
+ * there is, a value above that is no printable ASCII. Of a keyword that is there twice the first
+ * counts, and what follows the end tag does not. The end tag may be missing, as for the kernel,
+ * whose file then ends before the first byte that is no tag (drivers/pci/vpd.c, pci_vpd_size();
+ * mlx5's data_direct.c searches what there is), and for rdma_topo.
  */
 int vpd_parse(const uint8_t *data, size_t n, struct vpd *ret, struct err *err);
 /* Bytes that vpd_parse() takes, with V3 and VU in them and nothing else. */

@@ -10,12 +10,12 @@
 #include "document/document.h"
 #include "kubeapi/prune.h"
 
-void draclaims_init(struct draclaims *c, struct arena *arena)
+void kubeapi_draclaims_init(struct draclaims *c, struct arena *arena)
 {
 	*c = (struct draclaims) { .arena = arena };
 }
 
-void draclaims_done(struct draclaims *c)
+void kubeapi_draclaims_done(struct draclaims *c)
 {
 	free(c->v);
 	*c = (struct draclaims) { 0 };
@@ -47,12 +47,12 @@ static const struct keep keep_allocation[] = { { "devices", keep_devices }, { NU
 static const struct keep keep_status[] = { { "allocation", keep_allocation }, { NULL, NULL } };
 static const struct keep keep_claim[] = { { "status", keep_status }, { NULL, NULL } };
 
-int draclaims_add(struct draclaims *c, const char *text, size_t len, struct err *err)
+int kubeapi_draclaims_add(struct draclaims *c, const char *text, size_t len, struct err *err)
 {
 	_cleanup_strbuf_ struct strbuf small = STRBUF_INIT;
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
-	bool pruned =
-		prune(text, len, keep_claim, &small); /* else let the parser say what is wrong */
+	bool pruned = kubeapi_prune(text, len, keep_claim,
+				    &small); /* else let the parser say what is wrong */
 	const struct item *top, *results;
 	int r = document_parse(pruned ? small.s : text, pruned ? small.len : len, "the claim",
 			       scratch, &top, err);

@@ -19,10 +19,10 @@ struct draclaims {
 	size_t n_claims;
 };
 
-/* Everything kept lives in the arena but v, which draclaims_done() frees. */
-void draclaims_init(struct draclaims *c, struct arena *arena);
+/* Everything kept lives in the arena but v, which kubeapi_draclaims_done() frees. */
+void kubeapi_draclaims_init(struct draclaims *c, struct arena *arena);
 /* One claim; one without an allocation has no devices. */
-int draclaims_add(struct draclaims *c, const char *text, size_t len, struct err *err);
-void draclaims_done(struct draclaims *c);
+int kubeapi_draclaims_add(struct draclaims *c, const char *text, size_t len, struct err *err);
+void kubeapi_draclaims_done(struct draclaims *c);
 
 #endif

@@ -1,7 +1,8 @@
-/* An Event about the node, for `kubectl describe node` and `kubectl get events -n kube-system`. */
+/* An Event about the node or a pod of it, for `kubectl describe` and `kubectl get events`. */
 #ifndef RAILMATE_KUBEAPI_EVENT_H
 #define RAILMATE_KUBEAPI_EVENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct strbuf;
@@ -11,16 +12,23 @@ struct strbuf;
 #define EVENT_PATH "/apis/events.k8s.io/v1/namespaces/kube-system/events"
 
 struct event {
-	const char *node;
+	const char *node;	     /* this one; what the Event is about, unless a pod is named */
+	const char *ns, *pod, *uid;  /* uid "" or NULL: not known; `kubectl describe pod` then does
+					not show the Event */
+	bool normal;		     /* no warning */
 	const char *action, *reason; /* "Discover", "PoolEmpty" */
 	const char *note; /* for people; what the API server does not take of it is cut off */
 	int64_t wall_ms;  /* now */
 };
 
+/* Where it is sent, as EVENT_PATH: a pod's into its namespace. Heap; NULL: that is no name of one.
+ */
+char *kubeapi_event_path(const struct event *e);
+
 /*
- * A warning, as JSON. Its name follows from everything but the time: the API server keeps an Event
+ * As JSON. Its name follows from everything but the time: the API server keeps an Event
  * for an hour, and who sends the same one again within it is told that it is there (HTTP 409).
  */
-void event_write(const struct event *e, struct strbuf *out);
+void kubeapi_event_write(const struct event *e, struct strbuf *out);
 
 #endif

@@ -1,7 +1,6 @@
 #include "kubeapi/kubeapi.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -12,14 +11,10 @@
 #include "rpc/rpc.h"
 
 struct kubeapi {
-	struct rpc *rpc;
 	struct podspec_source source;
 	char *name, *url;
 	struct transfer *transfer;
 	struct spec_queue queue;
-	bool closed;
-	struct answer *answer; /* from the transfer's thread to ours, while posted */
-	atomic_bool posted;
 };
 
 static void kubeapi_free(struct kubeapi *k)
@@ -29,32 +24,14 @@ static void kubeapi_free(struct kubeapi *k)
 	free(k);
 }
 
-static void arrived(void *arg)
+static void on_answer(void *arg, struct answer *a)
 {
 	struct kubeapi *k = arg;
-	struct answer *a = STEAL(k->answer);
 	struct spec_list list = { a->pods.v, a->pods.n };
 
-	atomic_store(&k->posted, false);
-	if (k->closed) {
-		answer_free(a);
-		kubeapi_free(k);
-		return;
-	}
-	spec_queue_answer(&k->queue, a->err.code ? NULL : &list, a->err.code ? a->err.msg : NULL);
-	answer_free(a);
-}
-
-static void on_answer(void *arg, struct answer *answer)
-{
-	struct kubeapi *k = arg;
-
-	k->answer = answer;
-	atomic_store(&k->posted, true);
-	if (!rpc_post(k->rpc, arrived, k)) {
-		answer_free(STEAL(k->answer));
-		atomic_store(&k->posted, false);
-	}
+	kubeclient_queue_answer(&k->queue, a->err.code ? NULL : &list,
+				a->err.code ? a->err.msg : NULL);
+	kubeapi_answer_free(a);
 }
 
 static void begin(void *ctx, unsigned timeout_ms)
@@ -62,21 +39,21 @@ static void begin(void *ctx, unsigned timeout_ms)
 	struct kubeapi *k = ctx;
 
 	(void)timeout_ms; /* cancel() comes */
-	transfer_begin(k->transfer, NULL);
+	kubeapi_transfer_begin(k->transfer, NULL);
 }
 
 static void cancel(void *ctx)
 {
 	struct kubeapi *k = ctx;
 
-	transfer_cancel(k->transfer);
+	kubeapi_transfer_cancel(k->transfer);
 }
 
 static void fetch(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *arg)
 {
 	struct kubeapi *k = ctx;
 
-	spec_queue_add(&k->queue, timeout_ms, done, arg);
+	kubeclient_queue_add(&k->queue, timeout_ms, done, arg);
 }
 
 int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kubeapi **ret,
@@ -91,12 +68,12 @@ int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kube
 		return err_set(err, EINVAL, "%s: no file says whose certificates to take",
 			       opt->url);
 	k = xcalloc(1, sizeof(*k));
-	*k = (struct kubeapi) { .rpc = rpc, .name = xstrdup(opt->name), .url = xstrdup(opt->url) };
+	*k = (struct kubeapi) { .name = xstrdup(opt->name), .url = xstrdup(opt->url) };
 	k->source = (struct podspec_source) { .name = k->name, .fetch = fetch, .ctx = k };
 	k->queue = (struct spec_queue) {
 		.rpc = rpc, .what = k->url, .begin = begin, .cancel = cancel, .ctx = k
 	};
-	r = transfer_open(opt, TRANSFER_PODS, on_answer, k, &k->transfer, err);
+	r = kubeapi_transfer_open(opt, TRANSFER_PODS, rpc, on_answer, k, &k->transfer, err);
 	if (r < 0) {
 		kubeapi_free(k);
 		return r;
@@ -114,9 +91,8 @@ void kubeapi_close(struct kubeapi *k)
 {
 	if (!k)
 		return;
-	spec_queue_end(&k->queue, "we are stopping");
-	transfer_close(k->transfer);
-	k->closed = true;
-	if (!atomic_load(&k->posted)) /* else arrived() does it: what was posted still runs */
-		kubeapi_free(k);
+	k->queue.ended = true;
+	kubeclient_queue_answer(&k->queue, NULL, "we are stopping");
+	kubeapi_transfer_close(k->transfer);
+	kubeapi_free(k);
 }

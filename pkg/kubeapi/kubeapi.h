@@ -29,6 +29,7 @@ struct kubeapi_options {
 	const char *ca_file;	/* who may have signed the server's certificate; only these */
 	bool insecure; /* take any certificate, ca_file is not read; the token is not sent then */
 	const char *post; /* for transfer.h: what to send there, JSON; NULL: pods are read */
+	bool patch;	  /* post is a strategic merge patch of what is there */
 };
 
 /* Options are copied. Loads libcurl; its absence is an error in one sentence. [any thread] */

@@ -1,7 +1,6 @@
 #include "kubeapi/kubeclaims.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -33,18 +32,8 @@ struct kubeclaims {
 	struct questions questions; /* in their order */
 	struct questions refused;   /* told so later */
 	struct question *asked; /* the one under way; NULL: none, or nobody waits for it any more */
-	bool busy, closed;
-	struct answer *answer; /* from the transfer's thread to ours, while posted */
-	atomic_bool posted;
+	bool busy;
 };
-
-static void kubeclaims_release(struct kubeclaims *k)
-{
-	free(k->url);
-	free(k->token_file);
-	free(k->ca_file);
-	free(k);
-}
 
 static void conclude(struct question *q, const struct draclaim *claim, const char *why)
 {
@@ -68,49 +57,23 @@ static void begin_next(struct kubeclaims *k)
 		return;
 	k->asked = q;
 	k->busy = true;
-	transfer_begin(k->transfer, q->url);
+	kubeapi_transfer_begin(k->transfer, q->url);
 }
 
-static void tell(struct question *q, const struct answer *a)
+static void on_answer(void *arg, struct answer *a)
 {
+	struct kubeclaims *k = arg;
 	const struct draclaim claim = { a->claims.v, a->claims.n };
 
-	if (a->err.code)
-		conclude(q, NULL, a->err.msg);
-	else if (!a->claims.n_claims)
-		conclude(q, NULL, "the API server knows no such claim");
-	else
-		conclude(q, &claim, NULL);
-}
-
-static void arrived(void *arg)
-{
-	struct kubeclaims *k = arg;
-	struct answer *a = STEAL(k->answer);
-
-	atomic_store(&k->posted, false);
-	if (k->closed) {
-		answer_free(a);
-		kubeclaims_release(k);
-		return;
-	}
 	k->busy = false;
-	if (k->asked)
-		tell(k->asked, a);
-	answer_free(a);
+	if (k->asked && a->err.code)
+		conclude(k->asked, NULL, a->err.msg);
+	else if (k->asked && !a->claims.n_claims)
+		conclude(k->asked, NULL, "the API server knows no such claim");
+	else if (k->asked)
+		conclude(k->asked, &claim, NULL);
+	kubeapi_answer_free(a);
 	begin_next(k);
-}
-
-static void on_answer(void *arg, struct answer *answer)
-{
-	struct kubeclaims *k = arg;
-
-	k->answer = answer;
-	atomic_store(&k->posted, true);
-	if (!rpc_post(k->rpc, arrived, k)) {
-		answer_free(STEAL(k->answer));
-		atomic_store(&k->posted, false);
-	}
 }
 
 static void give_up(void *arg)
@@ -121,18 +84,8 @@ static void give_up(void *arg)
 	q->timer = NULL; /* gone */
 	err_set(&err, ETIMEDOUT, "%s took longer than %u ms", q->url, q->timeout_ms);
 	if (q->k->asked == q)
-		transfer_cancel(q->k->transfer);
+		kubeapi_transfer_cancel(q->k->transfer);
 	conclude(q, NULL, q->why ? q->why : err.msg);
-}
-
-static int open_transfer(struct kubeclaims *k, struct err *err)
-{
-	const struct kubeapi_options opt = {
-		.name = "claims", .url = k->url, .token_file = k->token_file, .ca_file = k->ca_file
-	};
-
-	return k->transfer ? 0
-			   : transfer_open(&opt, TRANSFER_CLAIMS, on_answer, k, &k->transfer, err);
 }
 
 /* Names as Kubernetes has them; anything else does not get into a URL. */
@@ -147,17 +100,22 @@ static void fetch(void *ctx, const char *ns, const char *name, unsigned timeout_
 		  draclaim_done_fn done, void *arg)
 {
 	struct kubeclaims *k = ctx;
+	const struct kubeapi_options opt = {
+		.name = "claims", .url = k->url, .token_file = k->token_file, .ca_file = k->ca_file
+	};
 	struct question *q = xcalloc(1, sizeof(*q));
 	struct err err = { 0 };
 	int r = 0;
 
 	*q = (struct question) { .k = k, .timeout_ms = timeout_ms, .done = done, .arg = arg };
-	q->url = xasprintf("%s/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims"
-			   "?fieldSelector=metadata.name%%3D%s",
-			   k->url, ns, name);
+	q->url = xasprintf(
+		"%s/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims?fieldSelector=metadata.name%%3D%s",
+		k->url, ns, name);
 	if (!is_name(ns) || !is_name(name))
 		r = err_set(&err, EINVAL, "'%s/%s' is not the name of a claim", ns, name);
-	r = r < 0 ? r : open_transfer(k, &err);
+	else if (!k->transfer)
+		r = kubeapi_transfer_open(&opt, TRANSFER_CLAIMS, k->rpc, on_answer, k, &k->transfer,
+					  &err);
 	if (r < 0)
 		q->why = xstrdup(err.msg);
 	q->timer =
@@ -166,7 +124,7 @@ static void fetch(void *ctx, const char *ns, const char *name, unsigned timeout_
 	begin_next(k);
 }
 
-struct kubeclaims *kubeclaims_new(struct rpc *rpc, const struct kubeapi_options *opt)
+struct kubeclaims *kubeapi_claims_new(struct rpc *rpc, const struct kubeapi_options *opt)
 {
 	struct kubeclaims *k = xcalloc(1, sizeof(*k));
 
@@ -180,7 +138,7 @@ struct kubeclaims *kubeclaims_new(struct rpc *rpc, const struct kubeapi_options 
 	return k;
 }
 
-const struct draclaim_source *kubeclaims_source(const struct kubeclaims *k)
+const struct draclaim_source *kubeapi_claims_source(const struct kubeclaims *k)
 {
 	return k ? &k->source : NULL;
 }
@@ -191,7 +149,7 @@ static void conclude_all(struct questions *list)
 		conclude(TAILQ_FIRST(list), NULL, "we are stopping");
 }
 
-void kubeclaims_free(struct kubeclaims *k)
+void kubeapi_claims_free(struct kubeclaims *k)
 {
 	if (!k)
 		return;
@@ -199,8 +157,9 @@ void kubeclaims_free(struct kubeclaims *k)
 	conclude_all(&k->questions);
 	conclude_all(&k->refused);
 	if (k->transfer)
-		transfer_close(k->transfer);
-	k->closed = true;
-	if (!atomic_load(&k->posted)) /* else arrived() does it: what was posted still runs */
-		kubeclaims_release(k);
+		kubeapi_transfer_close(k->transfer);
+	free(k->url);
+	free(k->token_file);
+	free(k->ca_file);
+	free(k);
 }

@@ -12,9 +12,10 @@ struct kubeclaims;
 struct rpc;
 
 /* opt is copied; its url is that of the server: "https://10.96.0.1:443". */
-struct kubeclaims *kubeclaims_new(struct rpc *rpc, const struct kubeapi_options *opt);
-const struct draclaim_source *kubeclaims_source(const struct kubeclaims *k); /* NULL gives NULL */
+struct kubeclaims *kubeapi_claims_new(struct rpc *rpc, const struct kubeapi_options *opt);
+const struct draclaim_source *
+kubeapi_claims_source(const struct kubeclaims *k); /* NULL gives NULL */
 /* Questions under way end as failed first. On the rpc thread; not from a done. NULL is fine. */
-void kubeclaims_free(struct kubeclaims *k);
+void kubeapi_claims_free(struct kubeclaims *k);
 
 #endif

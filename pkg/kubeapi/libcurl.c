@@ -25,34 +25,25 @@ static const struct {
 	SYMBOL(multi_cleanup),
 };
 
-static int resolve(void *library, const char *soname, struct libcurl *ret, struct err *err)
-{
-	for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
-		void *p = dlsym(library, symbols[i].name);
-
-		if (!p)
-			return err_set(err, ELIBBAD, "%s: there is no %s in it", soname,
-				       symbols[i].name);
-		memcpy((char *)ret + symbols[i].at, &p, sizeof(p));
-	}
-	return 0;
-}
-
-int libcurl_load(const char *const *sonames, size_t n, struct libcurl *ret, struct err *err)
+int kubeapi_libcurl_load(const char *const *sonames, size_t n, struct libcurl *ret, struct err *err)
 {
 	struct libcurl c;
 	void *library = NULL;
 	size_t i;
-	int r;
 
 	for (i = 0; i < n && !library; i++)
 		library = dlopen(sonames[i], RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		return err_set(err, ELIBACC, "libcurl cannot be loaded: %s", dlerror());
-	r = resolve(library, sonames[i - 1], &c, err);
-	if (r < 0) {
-		dlclose(library);
-		return r;
+	for (size_t k = 0; k < ARRAY_LEN(symbols); k++) {
+		void *p = dlsym(library, symbols[k].name);
+
+		if (!p) {
+			dlclose(library);
+			return err_set(err, ELIBBAD, "%s: there is no %s in it", sonames[i - 1],
+				       symbols[k].name);
+		}
+		memcpy((char *)&c + symbols[k].at, &p, sizeof(p));
 	}
 	if (c.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return err_set(err, ELIBBAD, "%s cannot be initialised", sonames[i - 1]);
@@ -60,7 +51,7 @@ int libcurl_load(const char *const *sonames, size_t n, struct libcurl *ret, stru
 	return 0;
 }
 
-int libcurl_get(const struct libcurl **ret, struct err *err)
+int kubeapi_libcurl_get(const struct libcurl **ret, struct err *err)
 {
 	/* Debian's two builds that have a usable TLS library. The first one is smaller and loads
 	 * faster. */
@@ -71,7 +62,7 @@ int libcurl_get(const struct libcurl **ret, struct err *err)
 
 	pthread_mutex_lock(&lock);
 	if (!loaded.global_init)
-		r = libcurl_load(sonames, ARRAY_LEN(sonames), &loaded, err);
+		r = kubeapi_libcurl_load(sonames, ARRAY_LEN(sonames), &loaded, err);
 	pthread_mutex_unlock(&lock);
 	if (r == 0)
 		*ret = &loaded;

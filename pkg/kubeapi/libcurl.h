@@ -31,8 +31,9 @@ struct libcurl {
 };
 
 /* The first of these files that is there and whole; it stays loaded. */
-int libcurl_load(const char *const *sonames, size_t n, struct libcurl *ret, struct err *err);
+int kubeapi_libcurl_load(const char *const *sonames, size_t n, struct libcurl *ret,
+			 struct err *err);
 /* The one of this process, loaded by the first call; it stays for good. Any thread. */
-int libcurl_get(const struct libcurl **ret, struct err *err);
+int kubeapi_libcurl_get(const struct libcurl **ret, struct err *err);
 
 #endif

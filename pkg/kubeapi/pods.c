@@ -19,12 +19,12 @@ struct reading {
 	const char *name; /* "items[3]" */
 };
 
-void pods_init(struct pods *p, struct arena *arena)
+void kubeapi_pods_init(struct pods *p, struct arena *arena)
 {
 	*p = (struct pods) { .arena = arena };
 }
 
-void pods_done(struct pods *p)
+void kubeapi_pods_done(struct pods *p)
 {
 	free(p->v);
 	*p = (struct pods) { 0 };
@@ -71,29 +71,6 @@ static int list(const struct reading *r, const struct item *object, const char *
 	return 0;
 }
 
-/* RFC 3339 in UTC, as Kubernetes writes it. */
-static int64_t seconds(const char *time)
-{
-	struct tm tm = { 0 };
-	const char *end = time ? strptime(time, "%Y-%m-%dT%H:%M:%SZ", &tm) : NULL;
-
-	return end && !*end ? (int64_t)timegm(&tm) : 0;
-}
-
-static int count(const struct reading *r, const struct item *limit, int64_t *ret, struct err *err)
-{
-	bool ok = limit->type == ITEM_STRING && kubemsg_podspec_count(limit->string, ret) == 0;
-
-	if (!ok && limit->whole && limit->number >= 0) {
-		*ret = limit->number;
-		ok = true;
-	}
-	if (!ok)
-		return wrong(r, limit->parent, document_shown(limit->key, r->scratch),
-			     "a whole number", err);
-	return 0;
-}
-
 static size_t kids_of(const struct item *list)
 {
 	return list && list->type == ITEM_LIST ? list->n_kids : 0;
@@ -124,21 +101,23 @@ static int read_limits(const struct reading *r, const struct item *pod, const st
 {
 	struct spec_limit *v;
 	size_t n = 0;
-	int e;
 
 	if (!limits || limits->type != ITEM_OBJECT)
 		return 0;
 	v = arena_array(r->keep, limits->n_kids, sizeof(*v));
 	for (size_t i = 0; i < limits->n_kids; i++) {
 		const struct item *limit = &limits->kids[i];
+		int64_t count;
 
 		if (!kubemsg_podspec_is_extended(limit->key) || is_by_dra(pod, c->name, limit->key))
 			continue;
-		e = count(r, limit, &v[n].count, err);
-		if (e < 0)
-			return e;
-		v[n].resource = arena_strdup(r->keep, limit->key);
-		n += v[n].count > 0;
+		if (limit->type != ITEM_STRING || kubemsg_podspec_count(limit->string, &count) < 0)
+			count = limit->whole ? limit->number : -1;
+		if (count < 0)
+			return wrong(r, limits, document_shown(limit->key, r->scratch),
+				     "a whole number", err);
+		v[n] = (struct spec_limit) { arena_strdup(r->keep, limit->key), count };
+		n += count > 0;
 	}
 	c->limits = v;
 	c->n_limits = n;
@@ -155,20 +134,6 @@ static const struct item *named(const struct item *in, const char *name)
 	return NULL;
 }
 
-/* The ResourceClaim behind a name of the pod's own: made of a template, the status tells it. NULL:
- * none. */
-static const char *claim_of(const struct item *pod, const char *name)
-{
-	const char *own =
-		item_string(named(item_get(item_get(pod, "spec"), "resourceClaims"), name),
-			    "resourceClaimName");
-
-	return own ? own
-		   : item_string(named(item_get(item_get(pod, "status"), "resourceClaimStatuses"),
-				       name),
-				 "resourceClaimName");
-}
-
 static void add_claim(const struct reading *r, const char *claim, const char *request,
 		      struct spec_container *c, struct spec_claim *v)
 {
@@ -182,32 +147,27 @@ static void read_claims(const struct reading *r, const struct item *pod, const s
 			struct spec_container *c)
 {
 	const struct item *claims = item_get(item_get(in, "resources"), "claims");
+	const struct item *own = item_get(item_get(pod, "spec"), "resourceClaims");
+	const struct item *made = item_get(item_get(pod, "status"), "resourceClaimStatuses");
 	const struct item *extended = extended_of(pod);
 	const struct item *mappings = item_get(extended, "requestMappings");
 	size_t n = kids_of(claims), n_mappings = kids_of(mappings);
 	struct spec_claim *v = arena_array(r->keep, n + n_mappings, sizeof(*v));
 
 	c->claims = v;
-	for (size_t i = 0; i < n; i++)
-		add_claim(r, claim_of(pod, item_string(&claims->kids[i], "name")),
-			  item_string(&claims->kids[i], "request"), c, v);
+	for (size_t i = 0; i < n; i++) {
+		const char *name = item_string(&claims->kids[i], "name");
+		const char *claim = item_string(named(own, name), "resourceClaimName");
+
+		if (!claim) /* made of a template */
+			claim = item_string(named(made, name), "resourceClaimName");
+		add_claim(r, claim, item_string(&claims->kids[i], "request"), c, v);
+	}
 	for (size_t i = 0; i < n_mappings; i++) {
 		if (str_eq(item_string(&mappings->kids[i], "containerName"), c->name))
 			add_claim(r, item_string(extended, "resourceClaimName"),
 				  item_string(&mappings->kids[i], "requestName"), c, v);
 	}
-}
-
-static int read_container(const struct reading *r, const struct item *pod, const struct item *in,
-			  bool init, struct spec_container *c, struct err *err)
-{
-	int e = text(r, in, "name", true, &c->name, err);
-
-	if (e < 0)
-		return e;
-	c->kind = kubemsg_podspec_kind(init, item_string(in, "restartPolicy"));
-	read_claims(r, pod, in, c);
-	return read_limits(r, pod, item_get(item_get(in, "resources"), "limits"), c, err);
 }
 
 static int read_containers(const struct reading *r, const struct item *top, struct spec_pod *pod,
@@ -224,10 +184,14 @@ static int read_containers(const struct reading *r, const struct item *top, stru
 		return e;
 	v = arena_array(r->keep, n_init + n_app, sizeof(*v));
 	for (size_t i = 0; i < n_init + n_app; i++) {
-		bool is_init = i < n_init;
+		const struct item *in = i < n_init ? &init[i] : &app[i - n_init];
 
-		e = read_container(r, top, is_init ? &init[i] : &app[i - n_init], is_init, &v[i],
-				   err);
+		e = text(r, in, "name", true, &v[i].name, err);
+		if (e < 0)
+			return e;
+		v[i].kind = kubemsg_podspec_kind(i < n_init, item_string(in, "restartPolicy"));
+		read_claims(r, top, in, &v[i]);
+		e = read_limits(r, top, item_get(item_get(in, "resources"), "limits"), &v[i], err);
 		if (e < 0)
 			return e;
 	}
@@ -241,6 +205,8 @@ static int read_pod(const struct reading *r, const struct item *top, struct spec
 {
 	const struct item *meta = item_get(top, "metadata"), *spec = item_get(top, "spec"),
 			  *deleted;
+	const char *created, *end;
+	struct tm tm = { 0 };
 	int e;
 
 	if (!meta || meta->type != ITEM_OBJECT)
@@ -255,7 +221,9 @@ static int read_pod(const struct reading *r, const struct item *top, struct spec
 	pod->over = kubemsg_podspec_is_over(item_string(item_get(top, "status"), "phase"));
 	deleted = item_get(meta, "deletionTimestamp");
 	pod->deleted = deleted && deleted->type != ITEM_NULL;
-	pod->created = seconds(item_string(meta, "creationTimestamp"));
+	created = item_string(meta, "creationTimestamp"); /* UTC, as Kubernetes writes it */
+	end = created ? strptime(created, "%Y-%m-%dT%H:%M:%SZ", &tm) : NULL;
+	pod->created = end && !*end ? (int64_t)timegm(&tm) : 0;
 	return read_containers(r, top, pod, err);
 }
 
@@ -285,7 +253,7 @@ static const struct keep keep_pod[] = { { "metadata", keep_metadata },
 					{ "status", keep_status },
 					{ NULL, NULL } };
 
-int pods_add(struct pods *p, const char *pod_text, size_t len, struct err *err)
+int kubeapi_pods_add(struct pods *p, const char *pod_text, size_t len, struct err *err)
 {
 	_cleanup_strbuf_ struct strbuf small = STRBUF_INIT;
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
@@ -296,7 +264,8 @@ int pods_add(struct pods *p, const char *pod_text, size_t len, struct err *err)
 	int e;
 
 	snprintf(name, sizeof(name), "items[%zu]", p->n);
-	if (prune(pod_text, len, keep_pod, &small)) /* else let the parser say what is wrong */
+	if (kubeapi_prune(pod_text, len, keep_pod,
+			  &small)) /* else let the parser say what is wrong */
 		e = document_parse(small.s, small.len, name, scratch, &top, err);
 	else
 		e = document_parse(pod_text, len, name, scratch, &top, err);

@@ -18,11 +18,11 @@ struct pods {
 	size_t n, cap;
 };
 
-/* Everything kept lives in the arena but v, which pods_done() frees. */
-void pods_init(struct pods *p, struct arena *arena);
+/* Everything kept lives in the arena but v, which kubeapi_pods_done() frees. */
+void kubeapi_pods_init(struct pods *p, struct arena *arena);
 /* One pod. What is read of it and is not as it has to be is an error that names it: "items[3]: …";
  * then none was added. */
-int pods_add(struct pods *p, const char *text, size_t len, struct err *err);
-void pods_done(struct pods *p);
+int kubeapi_pods_add(struct pods *p, const char *text, size_t len, struct err *err);
+void kubeapi_pods_done(struct pods *p);
 
 #endif

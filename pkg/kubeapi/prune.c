@@ -39,20 +39,6 @@ static bool skip_string(struct cursor *c)
 	return false;
 }
 
-static bool is_end_of_word(char c)
-{
-	return c == ',' || c == ']' || c == '}' || c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-static bool skip_word(struct cursor *c)
-{
-	const char *begin = c->at;
-
-	while (c->at < c->end && !is_end_of_word(*c->at))
-		c->at++;
-	return c->at > begin;
-}
-
 static bool skip_brackets(struct cursor *c)
 {
 	size_t depth = 0;
@@ -76,12 +62,19 @@ static bool skip_brackets(struct cursor *c)
 
 static bool skip_value(struct cursor *c)
 {
+	static const char ends_word[] = { ',', ']', '}', ' ', '\t', '\r', '\n' };
+	const char *begin;
+
 	skip_space(c);
 	if (c->at == c->end)
 		return false;
 	if (*c->at == '"')
 		return skip_string(c);
-	return *c->at == '{' || *c->at == '[' ? skip_brackets(c) : skip_word(c);
+	if (*c->at == '{' || *c->at == '[')
+		return skip_brackets(c);
+	for (begin = c->at; c->at < c->end && !memchr(ends_word, *c->at, sizeof(ends_word));)
+		c->at++;
+	return c->at > begin;
 }
 
 static bool copy_value(struct cursor *c)
@@ -94,15 +87,6 @@ static bool copy_value(struct cursor *c)
 		return false;
 	strbuf_add(c->out, begin, (size_t)(c->at - begin));
 	return true;
-}
-
-static const struct keep *find(const struct keep *keep, const char *key, size_t len)
-{
-	for (; keep->key; keep++) {
-		if (strlen(keep->key) == len && !memcmp(keep->key, key, len))
-			return keep;
-	}
-	return NULL;
 }
 
 static bool prune_value(struct cursor *c, const struct keep *keep);
@@ -121,8 +105,11 @@ static bool prune_member(struct cursor *c, const struct keep *keep, bool *first)
 	len = (size_t)(c->at - key);
 	if (!take(c, ':'))
 		return false;
-	k = find(keep, key + 1, len - 2);
-	if (!k)
+	for (k = keep; k->key; k++) {
+		if (strlen(k->key) == len - 2 && !memcmp(k->key, key + 1, len - 2))
+			break;
+	}
+	if (!k->key)
 		return skip_value(c);
 	if (!*first)
 		strbuf_putc(c->out, ',');
@@ -132,57 +119,36 @@ static bool prune_member(struct cursor *c, const struct keep *keep, bool *first)
 	return k->inside ? prune_value(c, k->inside) : copy_value(c);
 }
 
-static bool prune_object(struct cursor *c, const struct keep *keep)
-{
-	bool first = true;
-
-	c->at++;
-	strbuf_putc(c->out, '{');
-	if (!take(c, '}')) {
-		do {
-			if (!prune_member(c, keep, &first))
-				return false;
-		} while (take(c, ','));
-		if (!take(c, '}'))
-			return false;
-	}
-	strbuf_putc(c->out, '}');
-	return true;
-}
-
-static bool prune_list(struct cursor *c, const struct keep *keep)
-{
-	bool first = true;
-
-	c->at++;
-	strbuf_putc(c->out, '[');
-	if (!take(c, ']')) {
-		do {
-			if (!first)
-				strbuf_putc(c->out, ',');
-			first = false;
-			if (!prune_value(c, keep))
-				return false;
-		} while (take(c, ','));
-		if (!take(c, ']'))
-			return false;
-	}
-	strbuf_putc(c->out, ']');
-	return true;
-}
-
 /* Recurses for lists in lists only; whoever cut the text out has bounded those. */
 static bool prune_value(struct cursor *c, const struct keep *keep)
 {
+	bool first = true, is_object;
+	char close;
+
 	skip_space(c);
 	if (c->at == c->end)
 		return false;
-	if (*c->at == '{')
-		return prune_object(c, keep);
-	return *c->at == '[' ? prune_list(c, keep) : copy_value(c);
+	if (*c->at != '{' && *c->at != '[')
+		return copy_value(c);
+	is_object = *c->at == '{';
+	close = is_object ? '}' : ']';
+	strbuf_putc(c->out, *c->at++);
+	if (!take(c, close)) {
+		do {
+			if (!is_object && !first)
+				strbuf_putc(c->out, ',');
+			if (is_object ? !prune_member(c, keep, &first) : !prune_value(c, keep))
+				return false;
+			first &= is_object;
+		} while (take(c, ','));
+		if (!take(c, close))
+			return false;
+	}
+	strbuf_putc(c->out, close);
+	return true;
 }
 
-bool prune(const char *text, size_t len, const struct keep *keep, struct strbuf *out)
+bool kubeapi_prune(const char *text, size_t len, const struct keep *keep, struct strbuf *out)
 {
 	struct cursor c = { text, text + len, out };
 

@@ -22,6 +22,6 @@ struct keep {
  * when even strings and brackets do not fit, then what was appended is worth nothing. A key is
  * compared as it is written: one with an escape is none of ours.
  */
-bool prune(const char *text, size_t len, const struct keep *keep, struct strbuf *out);
+bool kubeapi_prune(const char *text, size_t len, const struct keep *keep, struct strbuf *out);
 
 #endif

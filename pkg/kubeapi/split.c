@@ -8,14 +8,14 @@
 
 #define LIST_KEY "items"
 
-void split_init(struct split *s, size_t item_max, split_item_fn item, void *arg)
+void kubeapi_split_init(struct split *s, size_t item_max, split_item_fn item, void *arg)
 {
 	*s = (struct split) {
 		.item_max = item_max, .item = item, .arg = arg, .where = SPLIT_BEFORE
 	};
 }
 
-void split_done(struct split *s)
+void kubeapi_split_done(struct split *s)
 {
 	strbuf_done(&s->text);
 }
@@ -38,14 +38,6 @@ static int open_bracket(struct split *s, char c, struct err *err)
 		return err_set(err, EBADMSG, "is nested more than %d deep", SPLIT_DEPTH_MAX);
 	s->lists &= ~(UINT64_C(1) << s->depth);
 	s->lists |= (uint64_t)(c == '[') << s->depth++;
-	return 0;
-}
-
-static int close_bracket(struct split *s, char c, struct err *err)
-{
-	s->depth--;
-	if ((s->lists >> s->depth & 1) != (c == ']'))
-		return malformed(err);
 	return 0;
 }
 
@@ -78,7 +70,9 @@ static int run_of_value(struct split *s, const char *data, size_t len, size_t *r
 		} else if (c == '{' || c == '[') {
 			r = open_bracket(s, c, err);
 		} else if ((c == '}' || c == ']') && s->depth) {
-			r = close_bracket(s, c, err);
+			s->depth--;
+			if ((s->lists >> s->depth & 1) != (c == ']'))
+				r = malformed(err);
 			*ended = !s->depth;
 		} else if (!s->depth && (is_space(c) || strchr(",}]", c))) {
 			*ended = true; /* a number or a word: it ended before this character (or a
@@ -90,33 +84,28 @@ static int run_of_value(struct split *s, const char *data, size_t len, size_t *r
 	return r;
 }
 
-static int end_value(struct split *s, struct err *err)
-{
-	bool item = s->where == SPLIT_IN_ITEM;
-
-	s->where = item ? SPLIT_ITEM_COMMA : SPLIT_COMMA;
-	if (item)
-		return s->item(s->arg, strbuf_str(&s->text), s->text.len, err);
-	if (s->is_items && strcmp(strbuf_str(&s->text), "null") != 0)
-		return err_set(err, EBADMSG, "holds %s that are no list", LIST_KEY);
-	return 0;
-}
-
 static int value(struct split *s, const char *data, size_t len, size_t *ret, struct err *err)
 {
-	bool ended;
+	bool item = s->where == SPLIT_IN_ITEM, ended;
 	int r = run_of_value(s, data, len, ret, &ended, err);
 
 	if (r < 0)
 		return r;
-	if (s->where == SPLIT_IN_ITEM || s->is_items) {
+	if (item || s->is_items) {
 		if (s->text.len + *ret > s->item_max)
 			return err_set(err, EFBIG,
 				       "holds an element of %s that is larger than %zu bytes",
 				       LIST_KEY, s->item_max);
 		strbuf_add(&s->text, data, *ret);
 	}
-	return ended ? end_value(s, err) : 0;
+	if (!ended)
+		return 0;
+	s->where = item ? SPLIT_ITEM_COMMA : SPLIT_COMMA;
+	if (item)
+		return s->item(s->arg, strbuf_str(&s->text), s->text.len, err);
+	if (s->is_items && strcmp(strbuf_str(&s->text), "null") != 0)
+		return err_set(err, EBADMSG, "holds %s that are no list", LIST_KEY);
+	return 0;
 }
 
 /* Goes on with the same character: it is the value's first. */
@@ -133,25 +122,21 @@ static int begin_value(struct split *s, enum split_where where, char c, struct e
 
 /* --- keys and what stands between --- */
 
-static int end_key(struct split *s, struct err *err)
-{
-	s->where = SPLIT_COLON;
-	s->is_items = !strcmp(strbuf_str(&s->text), LIST_KEY);
-	if (s->is_items && s->found)
-		return err_set(err, EBADMSG, "holds %s twice", LIST_KEY);
-	s->found |= s->is_items;
-	return 0;
-}
-
 /* A key with an escape, or a longer one, is not ours. */
 static int in_key(struct split *s, char c, struct err *err)
 {
 	s->in_string = true;
 	in_string(s, c);
-	if (!s->in_string)
-		return end_key(s, err);
-	if (s->text.len <= strlen(LIST_KEY))
-		strbuf_putc(&s->text, c);
+	if (s->in_string) {
+		if (s->text.len <= strlen(LIST_KEY))
+			strbuf_putc(&s->text, c);
+		return 0;
+	}
+	s->where = SPLIT_COLON;
+	s->is_items = !strcmp(strbuf_str(&s->text), LIST_KEY);
+	if (s->is_items && s->found)
+		return err_set(err, EBADMSG, "holds %s twice", LIST_KEY);
+	s->found |= s->is_items;
 	return 0;
 }
 
@@ -220,7 +205,7 @@ static int mark(struct split *s, char c, bool *used, struct err *err)
 	}
 }
 
-int split_push(struct split *s, const char *data, size_t len, struct err *err)
+int kubeapi_split_push(struct split *s, const char *data, size_t len, struct err *err)
 {
 	while (len) {
 		size_t n = 1;
@@ -242,7 +227,7 @@ int split_push(struct split *s, const char *data, size_t len, struct err *err)
 	return 0;
 }
 
-int split_end(struct split *s, struct err *err)
+int kubeapi_split_end(struct split *s, struct err *err)
 {
 	if (s->where == SPLIT_BEFORE)
 		return err_set(err, EBADMSG, "is empty");

@@ -51,11 +51,11 @@ struct split {
 
 /* item is called for each element; its text lives until the return, an error of it ends the
  * splitting. */
-void split_init(struct split *s, size_t item_max, split_item_fn item, void *arg);
+void kubeapi_split_init(struct split *s, size_t item_max, split_item_fn item, void *arg);
 /* After an error nothing more may be pushed. */
-int split_push(struct split *s, const char *data, size_t len, struct err *err);
+int kubeapi_split_push(struct split *s, const char *data, size_t len, struct err *err);
 /* Was it whole, and were there "items"? null counts as an empty list (the kubelet says so). */
-int split_end(struct split *s, struct err *err);
-void split_done(struct split *s);
+int kubeapi_split_end(struct split *s, struct err *err);
+void kubeapi_split_done(struct split *s);
 
 #endif

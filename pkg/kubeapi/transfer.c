@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +15,11 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "document/document.h"
 #include "kubeapi/libcurl.h"
 #include "kubeapi/split.h"
+#include "rpc/rpc.h"
 
 #define STACK_BYTES	(512 * 1024)
 #define TOKEN_BYTES_MAX 65536
@@ -32,11 +33,16 @@ struct transfer {
 	const struct libcurl *curl;
 	enum transfer_kind kind;
 	char *url, *token_file, *ca_file;
-	char *post;    /* NULL: GET */
-	bool insecure; /* anybody may be at the other end: no token for it */
-	bool withheld; /* there would have been one */
+	char *post;	 /* NULL: GET */
+	bool patch;	 /* PATCH, not POST */
+	bool insecure;	 /* anybody may be at the other end: no token for it */
+	bool withheld;	 /* there would have been one */
+	struct rpc *rpc; /* NULL: done runs on our thread */
 	transfer_done_fn done;
 	void *arg;
+	struct answer *ready; /* for done, while posted */
+	atomic_bool posted;
+	bool closed;
 
 	pthread_t thread;
 	atomic_bool ordered, cancelled, quit;
@@ -52,24 +58,14 @@ struct transfer {
 	size_t received;
 };
 
-void answer_free(struct answer *a)
+void kubeapi_answer_free(struct answer *a)
 {
 	if (!a)
 		return;
-	pods_done(&a->pods);
-	draclaims_done(&a->claims);
+	kubeapi_pods_done(&a->pods);
+	kubeapi_draclaims_done(&a->claims);
 	arena_free(a->arena);
 	free(a);
-}
-
-static struct answer *answer_new(void)
-{
-	struct answer *a = xcalloc(1, sizeof(*a));
-
-	a->arena = arena_new(8192);
-	pods_init(&a->pods, a->arena);
-	draclaims_init(&a->claims, a->arena);
-	return a;
 }
 
 /* --- what is sent --- */
@@ -98,18 +94,6 @@ static int read_token(const char *path, char *out, size_t size, struct err *err)
 	return 0;
 }
 
-/* It goes into a header: nothing in it may end that. */
-static bool is_token(const char *s)
-{
-	if (!*s)
-		return false;
-	for (; *s; s++) {
-		if (*s <= ' ' || *s > '~')
-			return false;
-	}
-	return true;
-}
-
 static int add_header(struct transfer *t, const char *line)
 {
 	struct curl_slist *list = t->curl->slist_append(t->headers, line);
@@ -124,11 +108,13 @@ static int make_headers(struct transfer *t, struct err *err)
 {
 	_cleanup_free_ char *text = NULL, *line = NULL;
 	char *token;
+	bool ok;
 	int r;
 
 	add_header(t, "Accept: application/json");
 	if (t->post)
-		add_header(t, "Content-Type: application/json");
+		add_header(t, t->patch ? "Content-Type: application/strategic-merge-patch+json"
+				       : "Content-Type: application/json");
 	if (!t->token_file)
 		return 0;
 	text = xcalloc(1, TOKEN_BYTES_MAX + 1);
@@ -136,7 +122,10 @@ static int make_headers(struct transfer *t, struct err *err)
 	if (r < 0)
 		return r;
 	token = str_trim(text);
-	if (!is_token(token))
+	ok = *token;
+	for (const char *p = token; *p; p++)
+		ok &= *p > ' ' && *p <= '~'; /* nothing in it may end the header */
+	if (!ok)
 		return err_set(err, EINVAL, "%s holds no token", t->token_file);
 	line = xasprintf("Authorization: Bearer %s", token);
 	return add_header(t, line);
@@ -161,14 +150,14 @@ static int on_pod(void *arg, const char *text, size_t len, struct err *err)
 {
 	struct answer *a = arg;
 
-	return pods_add(&a->pods, text, len, err);
+	return kubeapi_pods_add(&a->pods, text, len, err);
 }
 
 static int on_claim(void *arg, const char *text, size_t len, struct err *err)
 {
 	struct answer *a = arg;
 
-	return draclaims_add(&a->claims, text, len, err);
+	return kubeapi_draclaims_add(&a->claims, text, len, err);
 }
 
 static const struct {
@@ -189,8 +178,9 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 		return CURL_WRITEFUNC_ERROR;
 	t->received += n;
 	if (!t->post && is_taken(t, http_status(t)))
-		return split_push(&t->split, data, n, &t->answer->err) == 0 ? n
-									    : CURL_WRITEFUNC_ERROR;
+		return kubeapi_split_push(&t->split, data, n, &t->answer->err) == 0
+			       ? n
+			       : CURL_WRITEFUNC_ERROR;
 	if (t->refusal.len < REFUSAL_BYTES_MAX)
 		strbuf_add(&t->refusal, data,
 			   n < REFUSAL_BYTES_MAX - t->refusal.len
@@ -248,26 +238,11 @@ static int refused(struct transfer *t, long status, struct err *err)
 		       status, *said ? ", " : "", said);
 }
 
-/* libcurl's own sentence leaves out the reason of these two. */
-static int failed(struct transfer *t, CURLcode code, struct err *err)
-{
-	long os_error = 0;
-
-	t->curl->easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_error);
-	if (code == CURLE_COULDNT_CONNECT && os_error)
-		return err_set(err, EIO, "%s: cannot connect: %s", t->url, strerror((int)os_error));
-	if (code == CURLE_SSL_CACERT_BADFILE)
-		return err_set(err, EIO, "%s: cannot read certificates from %s", t->url,
-			       t->ca_file);
-	return err_set(err, EIO, "%s: %s", t->url,
-		       *t->curl_error ? t->curl_error : t->curl->easy_strerror(code));
-}
-
 /* What went wrong, the innermost cause first: we stopped it, we refuse its text, it refuses us,
  * libcurl failed. */
 static int conclude(struct transfer *t, CURLcode code, struct err *err)
 {
-	long status = t->answer->status = http_status(t);
+	long status = t->answer->status = http_status(t), os_error = 0;
 
 	if (atomic_load(&t->cancelled))
 		return err_set(err, ECANCELED, "%s: given up", t->url);
@@ -275,36 +250,29 @@ static int conclude(struct transfer *t, CURLcode code, struct err *err)
 		return err_wrap(err, "%s: the answer", t->url);
 	if (status && !is_taken(t, status))
 		return refused(t, status, err);
+	/* libcurl's own sentence leaves out the reason of these two. */
+	t->curl->easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_error);
+	if (code == CURLE_COULDNT_CONNECT && os_error)
+		return err_set(err, EIO, "%s: cannot connect: %s", t->url, strerror((int)os_error));
+	if (code == CURLE_SSL_CACERT_BADFILE)
+		return err_set(err, EIO, "%s: cannot read certificates from %s", t->url,
+			       t->ca_file);
 	if (code != CURLE_OK)
-		return failed(t, code, err);
-	if (!t->post && split_end(&t->split, err) < 0)
+		return err_set(err, EIO, "%s: %s", t->url,
+			       *t->curl_error ? t->curl_error : t->curl->easy_strerror(code));
+	if (!t->post && kubeapi_split_end(&t->split, err) < 0)
 		return err_wrap(err, "%s: the answer", t->url);
 	return 0;
 }
 
 /* --- the thread --- */
 
-static CURLcode run_multi(struct transfer *t)
+static void get(struct transfer *t, struct err *err)
 {
 	const struct libcurl *c = t->curl;
 	CURLcode code = CURLE_ABORTED_BY_CALLBACK;
 	int running = 1, left;
 	CURLMsg *m;
-
-	while (c->multi_perform(t->multi, &running) == CURLM_OK && running &&
-	       !atomic_load(&t->cancelled))
-		c->multi_poll(t->multi, NULL, 0, INT_MAX, NULL);
-	while ((m = c->multi_info_read(t->multi, &left))) {
-		if (m->msg == CURLMSG_DONE)
-			code = m->data.result;
-	}
-	return code;
-}
-
-static void get(struct transfer *t, struct err *err)
-{
-	const struct libcurl *c = t->curl;
-	CURLcode code;
 
 	if (make_headers(t, err) < 0)
 		return;
@@ -313,24 +281,75 @@ static void get(struct transfer *t, struct err *err)
 	c->easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
 	if (c->multi_add_handle(t->multi, t->easy) != CURLM_OK)
 		abort(); /* out of memory */
-	code = run_multi(t);
+	while (c->multi_perform(t->multi, &running) == CURLM_OK && running &&
+	       !atomic_load(&t->cancelled))
+		c->multi_poll(t->multi, NULL, 0, INT_MAX, NULL);
+	while ((m = c->multi_info_read(t->multi, &left))) {
+		if (m->msg == CURLMSG_DONE)
+			code = m->data.result;
+	}
 	conclude(t, code, err);
 	c->multi_remove_handle(t->multi, t->easy);
 }
 
 static struct answer *transfer_run(struct transfer *t)
 {
-	struct answer *a = t->answer = answer_new();
+	struct answer *a = t->answer = xcalloc(1, sizeof(*a));
 
-	split_init(&t->split, KUBEAPI_POD_MAX, kinds[t->kind].add, a);
+	a->arena = arena_new(8192);
+	kubeapi_pods_init(&a->pods, a->arena);
+	kubeapi_draclaims_init(&a->claims, a->arena);
+
+	kubeapi_split_init(&t->split, KUBEAPI_POD_MAX, kinds[t->kind].add, a);
 	t->received = 0;
 	get(t, &a->err);
 	t->curl->slist_free_all(STEAL(t->headers));
-	split_done(&t->split);
+	kubeapi_split_done(&t->split);
 	strbuf_done(&t->refusal);
 	if (t->received >= LARGE_BYTES)
 		malloc_trim(0);
 	return STEAL(t->answer);
+}
+
+static void transfer_free(struct transfer *t)
+{
+	if (t->easy)
+		t->curl->easy_cleanup(t->easy);
+	if (t->multi)
+		t->curl->multi_cleanup(t->multi);
+	free(t->url);
+	free(t->token_file);
+	free(t->ca_file);
+	free(t->post);
+	free(t);
+}
+
+static void arrived(void *arg)
+{
+	struct transfer *t = arg;
+	struct answer *a = STEAL(t->ready);
+
+	atomic_store(&t->posted, false);
+	if (!t->closed) {
+		t->done(t->arg, a);
+		return;
+	}
+	kubeapi_answer_free(a);
+	transfer_free(t);
+}
+
+static void hand_over(struct transfer *t, struct answer *a)
+{
+	if (!t->rpc) {
+		t->done(t->arg, a);
+		return;
+	}
+	t->ready = a;
+	atomic_store(&t->posted, true);
+	if (!rpc_post(t->rpc, arrived, t)) {
+		kubeapi_answer_free(STEAL(t->ready));
+		atomic_store(&t->posted, false);
+	}
 }
 
 static void *work(void *arg)
@@ -339,7 +358,7 @@ static void *work(void *arg)
 
 	while (!atomic_load(&t->quit)) {
 		if (atomic_exchange(&t->ordered, false))
-			t->done(t->arg, transfer_run(t));
+			hand_over(t, transfer_run(t));
 		else
 			t->curl->multi_poll(t->multi, NULL, 0, INT_MAX, NULL);
 	}
@@ -348,20 +367,10 @@ static void *work(void *arg)
 
 static int start_thread(struct transfer *t, struct err *err)
 {
-	sigset_t all, before;
-	pthread_attr_t attr;
-	int r;
+	int r = thread_start(&t->thread, "kubeapi", STACK_BYTES, work, t);
 
-	sigfillset(&all);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&t->thread, &attr, work, t);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	if (r)
-		return err_set(err, r, "cannot start the thread of %s: %s", t->url, strerror(r));
-	pthread_setname_np(t->thread, "kubeapi");
+	if (r < 0)
+		return err_set(err, -r, "cannot start the thread of %s: %s", t->url, strerror(-r));
 	return 0;
 }
 
@@ -387,19 +396,8 @@ static void set_options(struct transfer *t)
 	set(t->easy, CURLOPT_SSL_VERIFYHOST, t->insecure ? 0L : 2L);
 	if (t->post)
 		set(t->easy, CURLOPT_POSTFIELDS, t->post);
-}
-
-static void transfer_free(struct transfer *t)
-{
-	if (t->easy)
-		t->curl->easy_cleanup(t->easy);
-	if (t->multi)
-		t->curl->multi_cleanup(t->multi);
-	free(t->url);
-	free(t->token_file);
-	free(t->ca_file);
-	free(t->post);
-	free(t);
+	if (t->patch)
+		set(t->easy, CURLOPT_CUSTOMREQUEST, "PATCH");
 }
 
 /* A core of this process could hold the token, and lie on the host for anybody who collects them.
@@ -413,27 +411,32 @@ static void keep_out_of_cores(void)
 	      0); /* where cores go to a program, the limit does not count */
 }
 
-int transfer_open(const struct kubeapi_options *opt, enum transfer_kind kind, transfer_done_fn done,
-		  void *arg, struct transfer **ret, struct err *err)
+int kubeapi_transfer_open(const struct kubeapi_options *opt, enum transfer_kind kind,
+			  struct rpc *rpc, transfer_done_fn done, void *arg, struct transfer **ret,
+			  struct err *err)
 {
 	const struct libcurl *c;
 	struct transfer *t;
 	int r;
 
-	r = libcurl_get(&c, err);
+	r = kubeapi_libcurl_get(&c, err);
 	if (r < 0)
 		return r;
 	t = xcalloc(1, sizeof(*t));
 	if (opt->token_file)
 		keep_out_of_cores();
-	*t = (struct transfer) {
-		.curl = c, .kind = kind, .insecure = opt->insecure, .done = done, .arg = arg
-	};
+	*t = (struct transfer) { .curl = c,
+				 .kind = kind,
+				 .insecure = opt->insecure,
+				 .rpc = rpc,
+				 .done = done,
+				 .arg = arg };
 	t->url = xstrdup(opt->url);
 	t->token_file = opt->token_file && !opt->insecure ? xstrdup(opt->token_file) : NULL;
 	t->withheld = opt->token_file && opt->insecure;
 	t->ca_file = opt->insecure ? NULL : xstrdup(opt->ca_file);
 	t->post = opt->post ? xstrdup(opt->post) : NULL;
+	t->patch = opt->patch;
 	t->multi = c->multi_init();
 	t->easy = c->easy_init();
 	if (!t->multi || !t->easy)
@@ -448,7 +451,7 @@ int transfer_open(const struct kubeapi_options *opt, enum transfer_kind kind, tr
 	return 0;
 }
 
-void transfer_begin(struct transfer *t, const char *url)
+void kubeapi_transfer_begin(struct transfer *t, const char *url)
 {
 	if (url) {
 		free(t->url);
@@ -459,16 +462,18 @@ void transfer_begin(struct transfer *t, const char *url)
 	t->curl->multi_wakeup(t->multi);
 }
 
-void transfer_cancel(struct transfer *t)
+void kubeapi_transfer_cancel(struct transfer *t)
 {
 	atomic_store(&t->cancelled, true);
 	t->curl->multi_wakeup(t->multi);
 }
 
-void transfer_close(struct transfer *t)
+void kubeapi_transfer_close(struct transfer *t)
 {
 	atomic_store(&t->quit, true);
-	transfer_cancel(t);
+	kubeapi_transfer_cancel(t);
 	pthread_join(t->thread, NULL);
-	transfer_free(t);
+	t->closed = true;
+	if (!atomic_load(&t->posted)) /* else arrived() does it: what was posted still runs */
+		transfer_free(t);
 }

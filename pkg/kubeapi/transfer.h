@@ -22,18 +22,21 @@ struct answer {
 	long status; /* of HTTP; 0: there was no answer */
 	struct err err;
 };
-void answer_free(struct answer *a);
+void kubeapi_answer_free(struct answer *a);
 
-/* On the transfer's thread; the answer is the receiver's. */
+/* The answer is the receiver's. */
 typedef void (*transfer_done_fn)(void *arg, struct answer *answer);
 
-/* What the answers list: objects of this kind. */
-int transfer_open(const struct kubeapi_options *opt, enum transfer_kind kind, transfer_done_fn done,
-		  void *arg, struct transfer **ret, struct err *err);
+/* kind: what the answers list. done runs on the thread of rpc; NULL: on that of the transfer. */
+int kubeapi_transfer_open(const struct kubeapi_options *opt, enum transfer_kind kind,
+			  struct rpc *rpc, transfer_done_fn done, void *arg, struct transfer **ret,
+			  struct err *err);
 /* done once, later. Not while one is under way. url NULL: that of the options. */
-void transfer_begin(struct transfer *t, const char *url);
+void kubeapi_transfer_begin(struct transfer *t, const char *url);
 /* The one under way, if any, ends soon, with an error. */
-void transfer_cancel(struct transfer *t);
-void transfer_close(struct transfer *t); /* cancels and joins: done has run, or never will */
+void kubeapi_transfer_cancel(struct transfer *t);
+void kubeapi_transfer_close(
+	struct transfer *t); /* cancels and joins: done has run, or never will. On the thread
+				where done runs, or when that is gone. */
 
 #endif

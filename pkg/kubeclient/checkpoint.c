@@ -38,23 +38,18 @@ static void add_ids(const struct item *list, struct ids *ids)
 	}
 }
 
-static size_t count_ids(const struct item *devices)
-{
-	size_t n = devices->n_kids;
-
-	for (size_t i = 0; i < devices->n_kids; i++)
-		n += devices->kids[i].n_kids;
-	return n;
-}
-
 /* {"<NUMA node>": [ids]}; before 1.20 a plain list. */
 static struct ids ids_of(const struct item *devices, struct arena *a)
 {
 	struct ids ids = { NULL, 0 };
+	size_t most;
 
 	if (!devices)
 		return ids;
-	ids.v = arena_array(a, count_ids(devices), sizeof(*ids.v));
+	most = devices->n_kids;
+	for (size_t i = 0; i < devices->n_kids; i++)
+		most += devices->kids[i].n_kids;
+	ids.v = arena_array(a, most, sizeof(*ids.v));
 	add_ids(devices, &ids);
 	for (size_t i = 0; devices->type == ITEM_OBJECT && i < devices->n_kids; i++)
 		add_ids(&devices->kids[i], &ids);
@@ -85,16 +80,7 @@ static struct pod_container *container_of(struct pod *pod, const char *name, siz
 	return &pod->containers[pod->n_containers++];
 }
 
-static size_t count_of_pod(const struct item *entries, const char *uid)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < entries->n_kids; i++)
-		n += str_eq(item_string(&entries->kids[i], "PodUID"), uid);
-	return n;
-}
-
-struct pod_list checkpoint_pods(const char *path, struct arena *a)
+struct pod_list kubeclient_checkpoint(const char *path, struct arena *a)
 {
 	const struct item *doc = path ? read_checkpoint(path, a) : NULL;
 	const struct item *entries =
@@ -109,11 +95,12 @@ struct pod_list checkpoint_pods(const char *path, struct arena *a)
 		const char *uid = item_string(e, "PodUID"), *name = item_string(e, "ContainerName");
 		const char *resource = item_string(e, "ResourceName");
 		struct pod_container *c;
-		size_t room;
+		size_t room = 0;
 
 		if (!uid || !name || !resource)
 			continue;
-		room = count_of_pod(entries, uid);
+		for (size_t k = 0; k < entries->n_kids; k++)
+			room += str_eq(item_string(&entries->kids[k], "PodUID"), uid);
 		c = container_of(pod_of(&pods, uid, room, a), name, room, a);
 		c->held[c->n_held++] =
 			(struct held) { resource, ids_of(item_get(e, "DeviceIDs"), a) };

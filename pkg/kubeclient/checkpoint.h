@@ -11,6 +11,6 @@
 struct arena;
 
 /* Pods are named by their UIDs, their namespace is "". path NULL, unreadable or strange: nobody. */
-struct pod_list checkpoint_pods(const char *path, struct arena *a);
+struct pod_list kubeclient_checkpoint(const char *path, struct arena *a);
 
 #endif

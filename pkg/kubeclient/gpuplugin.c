@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "kubeclient/socketfile.h"
+#include "rpc/socketfile.h"
 #include "rpc/rpc.h"
 
 #define ANSWER_BYTES_MAX (1u << 20)
@@ -59,8 +59,8 @@ struct gpuplugin {
 	LIST_HEAD(, question) questions;
 };
 
-struct gpuplugin *gpuplugin_open(struct rpc *rpc, const char *const *dirs, size_t n_dirs,
-				 const char *socket)
+struct gpuplugin *kubeclient_gpuplugin_open(struct rpc *rpc, const char *const *dirs, size_t n_dirs,
+					    const char *socket)
 {
 	struct gpuplugin *g = xcalloc(1, sizeof(*g));
 
@@ -78,15 +78,6 @@ static void peer_free(struct peer *peer)
 	rpc_channel_close(peer->channel);
 	free(peer->path);
 	free(peer);
-}
-
-/* Another socket at the same path is another plugin. */
-static void peer_renew(struct peer *peer, const struct socket_id *id)
-{
-	rpc_channel_close(STEAL(peer->channel));
-	peer->id = *id;
-	peer->known = peer->mute = false;
-	peer->distrust_until_ms = 0;
 }
 
 static struct peer *peer_find(const struct gpuplugin *g, const char *path)
@@ -107,35 +98,14 @@ static struct peer *peer_get(struct gpuplugin *g, const char *path, const struct
 		peer->path = xstrdup(path);
 		peer->id = *id;
 		LIST_INSERT_HEAD(&g->peers, peer, link);
-	} else if (!socket_same(&peer->id, id)) {
-		peer_renew(peer, id);
+	} else if (!rpc_socket_same(&peer->id, id)) {
+		/* Another socket at the same path is another plugin. */
+		rpc_channel_close(STEAL(peer->channel));
+		peer->id = *id;
+		peer->known = peer->mute = false;
+		peer->distrust_until_ms = 0;
 	}
 	return peer;
-}
-
-/* Some plugins take a new name with every start. */
-static void forget_vanished(struct gpuplugin *g)
-{
-	struct peer *peer, *next;
-	struct socket_id id;
-
-	for (peer = LIST_FIRST(&g->peers); peer; peer = next) {
-		next = LIST_NEXT(peer, link);
-		if (!peer->questions && !socket_look(peer->path, &id))
-			peer_free(peer);
-	}
-}
-
-/* Words of the resource that tell something: not the end of a domain. */
-static bool is_word(const char *word, size_t len)
-{
-	static const char *const domains[] = { "com", "ai", "io", "org", "net" };
-
-	for (size_t i = 0; i < ARRAY_LEN(domains); i++) {
-		if (strlen(domains[i]) == len && !strncmp(word, domains[i], len))
-			return false;
-	}
-	return len > 1;
 }
 
 static bool holds_word(const char *file, const char *word, size_t len)
@@ -147,15 +117,22 @@ static bool holds_word(const char *file, const char *word, size_t len)
 	return false;
 }
 
-/* How many words of the resource are in the file's name. */
+/* How many words of the resource that tell something (not the end of a domain) are in the file's
+ * name. */
 static unsigned likeness(const char *file, const char *resource)
 {
+	static const char *const domains[] = { "com", "ai", "io", "org", "net" };
 	unsigned n = 0;
 	size_t len;
 
 	for (const char *word = resource; *word; word += len + (word[len] != '\0')) {
+		bool tells;
+
 		len = strcspn(word, "./-_");
-		n += is_word(word, len) && holds_word(file, word, len);
+		tells = len > 1;
+		for (size_t i = 0; i < ARRAY_LEN(domains); i++)
+			tells &= strlen(domains[i]) != len || strncmp(word, domains[i], len) != 0;
+		n += tells && holds_word(file, word, len);
 	}
 	return n;
 }
@@ -182,9 +159,9 @@ static bool is_alive(const struct gpuplugin *g, const struct found *f)
 	const struct peer *peer = peer_find(g, f->path);
 	struct rpc_peer listener = { .pid = 0 };
 
-	if (peer && peer->known && socket_same(&peer->id, &f->id))
+	if (peer && peer->known && rpc_socket_same(&peer->id, &f->id))
 		return true;
-	return socket_accepts(f->path, &listener) && listener.pid != getpid();
+	return rpc_socket_accepts(f->path, &listener) && listener.pid != getpid();
 }
 
 #define FOUND_MAX 64
@@ -201,7 +178,7 @@ static size_t search_dir(const struct question *q, const char *dir, struct found
 		if (!f->likeness)
 			continue;
 		f->path = arena_printf(q->arena, "%s/%s", dir, e->d_name);
-		n += socket_look(f->path, &f->id) && is_alive(q->g, f);
+		n += rpc_socket_id(f->path, &f->id) && is_alive(q->g, f);
 	}
 	if (d)
 		closedir(d);
@@ -216,7 +193,7 @@ static void search(struct question *q)
 
 	if (g->socket) {
 		v[0] = (struct found) { .path = arena_strdup(q->arena, g->socket) };
-		n = socket_look(g->socket, &v[0].id);
+		n = rpc_socket_id(g->socket, &v[0].id);
 	} else {
 		for (size_t i = 0; i < g->n_dirs; i++)
 			n = search_dir(q, g->dirs[i], v, n);
@@ -260,15 +237,6 @@ static void distrust(struct question *q, const char *what)
 	ask_peer(q);
 }
 
-static bool is_offered(const struct question *q, const char *id)
-{
-	for (size_t i = 0; i < q->available.n; i++) {
-		if (!strcmp(q->available.v[i], id))
-			return true;
-	}
-	return false;
-}
-
 /* NULL: it makes sense. */
 static const char *nonsense(const struct question *q, const struct id_lists *lists)
 {
@@ -278,7 +246,11 @@ static const char *nonsense(const struct question *q, const struct id_lists *lis
 		return arena_printf(q->arena, "prefers %zu GPUs, not %zu", ids ? ids->n : 0,
 				    q->size);
 	for (size_t i = 0; i < ids->n; i++) {
-		if (!is_offered(q, ids->v[i]))
+		size_t at = 0;
+
+		while (at < q->available.n && strcmp(q->available.v[at], ids->v[i]) != 0)
+			at++;
+		if (at == q->available.n)
 			return arena_printf(q->arena, "prefers '%.64s', which is not free",
 					    ids->v[i]);
 		for (size_t k = 0; k < i; k++) {
@@ -311,7 +283,7 @@ static void preferred(void *arg, enum rpc_status status, const char *message, st
 		distrust(q, failure(q, status, message));
 		return;
 	}
-	if (kubemsg_decode_preferred_reply(body, q->arena, &lists, &err) < 0) {
+	if (kubemsg_decode(&kubemsg_preferred_reply, body, q->arena, &lists, &err) < 0) {
 		distrust(q, err.msg);
 		return;
 	}
@@ -338,7 +310,7 @@ static void got_options(void *arg, enum rpc_status status, const char *message, 
 		distrust(q, failure(q, status, message));
 		return;
 	}
-	if (kubemsg_decode_options(body, q->arena, &options, &err) < 0) {
+	if (kubemsg_decode(&kubemsg_options, body, q->arena, &options, &err) < 0) {
 		distrust(q, err.msg);
 		return;
 	}
@@ -358,32 +330,12 @@ static bool is_worth(struct question *q, const struct peer *peer)
 	return !peer->mute && peer->distrust_until_ms <= clock_mono_ms();
 }
 
-static void call_peer(struct question *q, struct peer *peer, unsigned ms)
+static void ask_peer(struct question *q)
 {
 	struct preferred_container want = { .available = q->available, .size = (int)q->size };
 	const struct preferred_request request = { &want, 1 };
-
-	if (!peer->channel)
-		peer->channel = rpc_channel_open(q->g->rpc, peer->path, ANSWER_BYTES_MAX);
-	if (peer->known)
-		rpc_call_unary(peer->channel, PATH_PREFERRED,
-			       kubemsg_encode_preferred(&request, q->arena), ms, preferred, q);
-	else
-		rpc_call_unary(peer->channel, PATH_OPTIONS, (struct bytes) { NULL, 0 }, ms,
-			       got_options, q);
-}
-
-/* One that hangs leaves time for the next one. */
-static unsigned time_for_this(const struct question *q, int64_t left)
-{
-	bool last = q->at + 1 == q->n_peers;
-
-	return (unsigned)(last ? left : (left + 1) / 2);
-}
-
-static void ask_peer(struct question *q)
-{
 	int64_t left = q->until_ms - clock_mono_ms();
+	struct peer *peer;
 
 	while (q->at < q->n_peers && !is_worth(q, q->peers[q->at]))
 		q->at++;
@@ -392,12 +344,25 @@ static void ask_peer(struct question *q)
 			q->why = arena_printf(q->arena, "no socket of a plugin for %s was found",
 					      q->resource);
 		finish(q, NULL);
-	} else if (left <= 0) {
+		return;
+	}
+	if (left <= 0) {
 		q->why = LATE;
 		finish(q, NULL);
-	} else {
-		call_peer(q, q->peers[q->at], time_for_this(q, left));
+		return;
 	}
+	if (q->at + 1 < q->n_peers)
+		left = (left + 1) / 2; /* one that hangs leaves time for the next one */
+	peer = q->peers[q->at];
+	if (!peer->channel)
+		peer->channel = rpc_channel_open(q->g->rpc, peer->path, ANSWER_BYTES_MAX);
+	if (peer->known)
+		rpc_call_unary(peer->channel, PATH_PREFERRED,
+			       kubemsg_encode(&kubemsg_preferred, &request, q->arena),
+			       (unsigned)left, preferred, q);
+	else
+		rpc_call_unary(peer->channel, PATH_OPTIONS, (struct bytes) { NULL, 0 },
+			       (unsigned)left, got_options, q);
 }
 
 static void begin(void *arg)
@@ -408,38 +373,35 @@ static void begin(void *arg)
 	ask_peer(q);
 }
 
-static struct ids copy_ids(const struct ids *ids, struct arena *a)
-{
-	struct ids copy = { arena_array(a, ids->n, sizeof(*copy.v)), ids->n };
-
-	for (size_t i = 0; i < ids->n; i++)
-		copy.v[i] = arena_strdup(a, ids->v[i]);
-	return copy;
-}
-
-void gpuplugin_prefer(struct gpuplugin *g, const char *resource, const struct ids *available,
-		      size_t size, unsigned timeout_ms, gpuplugin_done_fn done, void *arg)
+void kubeclient_gpuplugin_prefer(struct gpuplugin *g, const char *resource,
+				 const struct ids *available, size_t size, unsigned timeout_ms,
+				 gpuplugin_done_fn done, void *arg)
 {
 	struct question *q = xcalloc(1, sizeof(*q));
+	struct peer *peer, *next;
+	struct socket_id id;
 
 	q->g = g;
 	q->arena = arena_new(4096);
 	q->resource = arena_strdup(q->arena, resource);
-	q->available = copy_ids(available, q->arena);
+	q->available.v = arena_array(q->arena, available->n, sizeof(*q->available.v));
+	for (; q->available.n < available->n; q->available.n++)
+		q->available.v[q->available.n] =
+			arena_strdup(q->arena, available->v[q->available.n]);
 	q->size = size;
 	q->until_ms = clock_mono_ms() + timeout_ms;
 	q->done = done;
 	q->arg = arg;
 	LIST_INSERT_HEAD(&g->questions, q, link);
-	forget_vanished(g);
+	/* Some plugins take a new name with every start: those that vanished are forgotten. */
+	for (peer = LIST_FIRST(&g->peers); peer; peer = next) {
+		next = LIST_NEXT(peer, link);
+		if (!peer->questions && !rpc_socket_id(peer->path, &id))
+			peer_free(peer);
+	}
 	search(q);
-	while (q->at < q->n_peers && !is_worth(q, q->peers[q->at]))
-		q->at++;
-	/* An answer that is known already still comes later. */
-	if (q->at < q->n_peers && timeout_ms > 1)
-		ask_peer(q);
-	else
-		q->timer = rpc_after(g->rpc, 0, begin, q);
+	/* An answer that is known already, or late after the search, still comes later. */
+	q->timer = rpc_after(g->rpc, 0, begin, q);
 }
 
 /* One whose call is under way is freed when that comes back. */
@@ -454,7 +416,7 @@ static void abandon(struct question *q)
 	question_free(q);
 }
 
-void gpuplugin_close(struct gpuplugin *g)
+void kubeclient_gpuplugin_close(struct gpuplugin *g)
 {
 	struct question *q;
 	struct peer *peer;

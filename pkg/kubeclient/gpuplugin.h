@@ -25,16 +25,17 @@ struct rpc;
 
 /* dirs (borrowed, as socket is): where plugins have their sockets. socket: asked instead of any
  * other; NULL. */
-struct gpuplugin *gpuplugin_open(struct rpc *rpc, const char *const *dirs, size_t n_dirs,
-				 const char *socket);
-void gpuplugin_close(
+struct gpuplugin *kubeclient_gpuplugin_open(struct rpc *rpc, const char *const *dirs, size_t n_dirs,
+					    const char *socket);
+void kubeclient_gpuplugin_close(
 	struct gpuplugin *g); /* questions under way end first, without an answer; NULL is fine */
 
 /* ids NULL: not known, why is a sentence; random: because the plugin has no preferences, the
  * kubelet will draw. Else they are some of those that were offered, as many as were asked for, each
  * once. Exactly once, never before the return. */
 typedef void (*gpuplugin_done_fn)(void *arg, const struct ids *ids, bool random, const char *why);
-void gpuplugin_prefer(struct gpuplugin *g, const char *resource, const struct ids *available,
-		      size_t size, unsigned timeout_ms, gpuplugin_done_fn done, void *arg);
+void kubeclient_gpuplugin_prefer(struct gpuplugin *g, const char *resource,
+				 const struct ids *available, size_t size, unsigned timeout_ms,
+				 gpuplugin_done_fn done, void *arg);
 
 #endif

@@ -12,22 +12,20 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "kubeclient/socketfile.h"
+#include "rpc/socketfile.h"
 #include "rpc/rpc.h"
 
 #define ANSWER_BYTES_MAX (16u << 20) /* what Kubernetes' own callers take */
 #define BACKOFF_MS	 20
-#define QUIET_LOOK_MS	 25
+#define QUIET_CHECK_MS	 25
 #define QUIET_MAX_MS	 500
-
-enum kind { ASK_LIST, ASK_GET, ASK_ALLOCATABLE };
 
 /* A question under way. Outlives the client if that goes first. */
 struct question {
 	LIST_ENTRY(question) link;
 	struct podres *p; /* NULL: gone, and the question has been answered */
-	enum kind kind;
-	char *ns, *name; /* ASK_GET */
+	enum podres_kind kind;
+	char *ns, *name; /* PODRES_ASK_GET */
 	unsigned timeout_ms;
 	int64_t until_ms;
 	int64_t patient_until_ms; /* 0: it does not wait for a quiet moment, or no more */
@@ -61,7 +59,7 @@ struct podres {
 	STAILQ_HEAD(, subscriber) subscribers;
 };
 
-struct podres *podres_open(struct rpc *rpc, const char *socket)
+struct podres *kubeclient_podres_open(struct rpc *rpc, const char *socket)
 {
 	struct podres *p = xcalloc(1, sizeof(*p));
 
@@ -73,59 +71,42 @@ struct podres *podres_open(struct rpc *rpc, const char *socket)
 	return p;
 }
 
-void podres_subscribe(struct podres *p, podres_hear_fn hear, void *ctx)
+void kubeclient_podres_subscribe(struct podres *p, podres_hear_fn hear, void *ctx)
 {
-	struct subscriber *s = xcalloc(1, sizeof(*s));
+	struct subscriber *s = STAILQ_FIRST(&p->subscribers);
 
+	if (!hear) {
+		while (s && s->ctx != ctx)
+			s = STAILQ_NEXT(s, link);
+		if (s)
+			STAILQ_REMOVE(&p->subscribers, s, subscriber, link);
+		free(s);
+		return;
+	}
+	s = xcalloc(1, sizeof(*s));
 	s->hear = hear;
 	s->ctx = ctx;
 	STAILQ_INSERT_TAIL(&p->subscribers, s, link);
 }
 
-void podres_unsubscribe(struct podres *p, void *ctx)
-{
-	struct subscriber *s = STAILQ_FIRST(&p->subscribers);
-
-	while (s && s->ctx != ctx)
-		s = STAILQ_NEXT(s, link);
-	if (s)
-		STAILQ_REMOVE(&p->subscribers, s, subscriber, link);
-	free(s);
-}
-
-uint64_t podres_epoch(const struct podres *p)
-{
-	return p->epoch;
-}
-
 static uint64_t identity(const struct socket_id *id)
 {
-	uint64_t h = UINT64_C(14695981039346656037);
 	const uint64_t parts[] = { (uint64_t)id->dev, (uint64_t)id->ino, (uint64_t)id->born_ns };
 
 	if (!id->ino)
 		return 0;
-	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-		h = (h ^ parts[i]) * UINT64_C(1099511628211);
-		h ^= h >> 32;
-	}
-	return (h & ((UINT64_C(1) << 53) - 1)) | 1;
+	return (str_checksum(parts, sizeof(parts)) & ((UINT64_C(1) << 53) - 1)) | 1;
 }
 
-uint64_t podres_kubelet(const struct podres *p)
-{
-	return identity(&p->id);
-}
-
-void podres_reset(struct podres *p)
+void kubeclient_podres_reset(struct podres *p)
 {
 	p->support = PODRES_UNKNOWN;
 	p->epoch++;
 }
 
-enum podres_support podres_support(const struct podres *p)
+struct podres_state kubeclient_podres_state(const struct podres *p)
 {
-	return p->support;
+	return (struct podres_state) { p->support, p->epoch, identity(&p->id) };
 }
 
 /* --- the end of a question --- */
@@ -137,10 +118,11 @@ static void question_free(struct question *q)
 	free(q);
 }
 
-static void tell(const struct question *q, const struct pod_list *pods)
+static void finish(struct question *q, enum podres_result result, const struct pod_list *pods,
+		   const char *why)
 {
 	static const struct pod_list none;
-	const struct pods_said said = { .all = q->kind == ASK_LIST,
+	const struct pods_said said = { .all = q->kind == PODRES_ASK_LIST,
 					.ns = q->ns,
 					.name = q->name,
 					.pods = pods ? pods : &none,
@@ -148,30 +130,22 @@ static void tell(const struct question *q, const struct pod_list *pods)
 					.kubelet = q->kubelet };
 	struct subscriber *s;
 
-	STAILQ_FOREACH (s, &q->p->subscribers, link)
-		s->hear(s->ctx, &said);
-}
-
-/* Get of no pod only finds out whether there is Get. */
-static bool is_news(const struct question *q, enum podres_result result)
-{
-	return result != PODRES_FAILED && q->kind != ASK_ALLOCATABLE &&
-	       (q->kind != ASK_GET || *q->name);
-}
-
-static void finish(struct question *q, enum podres_result result, const struct pod_list *pods,
-		   const char *why)
-{
 	LIST_REMOVE(q, link);
-	if (is_news(q, result))
-		tell(q, pods);
+	/* Get of no pod only finds out whether there is Get: that is no news. */
+	if (result != PODRES_FAILED && q->kind != PODRES_ASK_ALLOCATABLE &&
+	    (q->kind != PODRES_ASK_GET || *q->name)) {
+		STAILQ_FOREACH (s, &q->p->subscribers, link)
+			s->hear(s->ctx, &said);
+	}
 	q->done(q->arg, result, pods, why);
 	question_free(q);
 }
 
 static const char *method_of(const struct question *q)
 {
-	static const char *const names[] = { "List", "Get", "GetAllocatableResources" };
+	static const char *const names[] = { [PODRES_ASK_LIST] = "List",
+					     [PODRES_ASK_GET] = "Get",
+					     [PODRES_ASK_ALLOCATABLE] = "GetAllocatableResources" };
 
 	return names[q->kind];
 }
@@ -200,16 +174,16 @@ static int decode(const struct question *q, struct bytes body, struct arena *a,
 	struct pod *pod;
 	int r;
 
-	if (q->kind == ASK_LIST)
-		return kubemsg_decode_pod_list(body, a, ret, err);
+	if (q->kind == PODRES_ASK_LIST)
+		return kubemsg_decode(&kubemsg_pod_list, body, a, ret, err);
 	pod = arena_array(a, 1, sizeof(*pod));
-	if (q->kind == ASK_GET) {
-		r = kubemsg_decode_pod_get_reply(body, a, pod, err);
+	if (q->kind == PODRES_ASK_GET) {
+		r = kubemsg_decode(&kubemsg_pod_get_reply, body, a, pod, err);
 	} else {
 		pod->ns = pod->name = "";
 		pod->containers = arena_array(a, 1, sizeof(*pod->containers));
 		pod->n_containers = 1;
-		r = kubemsg_decode_allocatable(body, a, pod->containers, err);
+		r = kubemsg_decode(&kubemsg_allocatable, body, a, pod->containers, err);
 	}
 	*ret = (struct pod_list) { pod, 1 };
 	return r;
@@ -295,7 +269,7 @@ static void answered(void *arg, enum rpc_status status, const char *message, str
 	}
 	if (!message)
 		message = "";
-	if ((q->probing || q->kind == ASK_GET) && q->epoch == p->epoch)
+	if ((q->probing || q->kind == PODRES_ASK_GET) && q->epoch == p->epoch)
 		learn(p, status, message);
 	if (status == RPC_RESOURCE_EXHAUSTED && strstr(message, "rate limit"))
 		retry(q, message);
@@ -303,7 +277,7 @@ static void answered(void *arg, enum rpc_status status, const char *message, str
 		ask(q);
 	else if (status == RPC_OK)
 		take(q, body);
-	else if (q->kind == ASK_GET && says_not_found(status, message))
+	else if (q->kind == PODRES_ASK_GET && says_not_found(status, message))
 		finish(q, PODRES_GONE, NULL, message);
 	else if (status == RPC_DEADLINE_EXCEEDED)
 		fail_late(q);
@@ -315,128 +289,91 @@ static void answered(void *arg, enum rpc_status status, const char *message, str
 
 static void call(struct question *q)
 {
-	static const char *const paths[] = { PATH_POD_LIST, PATH_POD_GET, PATH_ALLOCATABLE };
+	static const char *const paths[] = { [PODRES_ASK_LIST] = PATH_POD_LIST,
+					     [PODRES_ASK_GET] = PATH_POD_GET,
+					     [PODRES_ASK_ALLOCATABLE] = PATH_ALLOCATABLE };
 	_cleanup_arena_ struct arena *a = arena_new(256);
 	struct bytes request = { NULL, 0 };
 	int64_t left = time_left(q);
 
-	if (q->probing || q->kind == ASK_GET)
-		request = kubemsg_encode_pod_get_request(q->ns ? q->ns : "", q->name ? q->name : "",
-							 a);
+	if (q->probing || q->kind == PODRES_ASK_GET)
+		request = kubemsg_encode(
+			&kubemsg_pod_get_request,
+			&(struct pod_name) { q->ns ? q->ns : "", q->name ? q->name : "" }, a);
 	if (!q->p->channel)
 		q->p->channel = rpc_channel_open(q->p->rpc, q->p->socket, ANSWER_BYTES_MAX);
 	rpc_call_unary(q->p->channel, q->probing ? PATH_POD_GET : paths[q->kind], request,
 		       left > 1 ? (unsigned)left : 1, answered, q);
 }
 
-/* A kubelet that has just started answers here before its other sockets tell us that it is another
- * one. */
-static void look_at_socket(struct podres *p)
-{
-	struct socket_id now;
-
-	if (!socket_look(p->socket, &now) || socket_same(&now, &p->id))
-		return;
-	if (p->id.ino)
-		podres_reset(p);
-	p->id = now;
-}
-
 static bool is_harmful(const struct question *q)
 {
-	return q->p->support == PODRES_NOTHING && q->kind != ASK_ALLOCATABLE;
-}
-
-static bool must_wait(const struct question *q)
-{
-	int64_t now = clock_mono_ms();
-
-	return now < q->patient_until_ms && now < q->p->admission_until_ms;
-}
-
-/* Nobody else's admission is known to us; for our own resources this is the rule. */
-static void wait_for_quiet(struct question *q)
-{
-	q->until_ms += QUIET_LOOK_MS;
-	q->timer = rpc_after(q->p->rpc, QUIET_LOOK_MS, ask_again, q);
+	return q->p->support == PODRES_NOTHING && q->kind != PODRES_ASK_ALLOCATABLE;
 }
 
 static void ask(struct question *q)
 {
-	look_at_socket(q->p);
+	int64_t now_ms = clock_mono_ms();
+	struct podres *p = q->p;
+	struct socket_id id;
+
+	/* A kubelet that has just started answers here before its other sockets tell us that it is
+	 * another one. */
+	if (rpc_socket_id(p->socket, &id) && !rpc_socket_same(&id, &p->id)) {
+		if (p->id.ino)
+			kubeclient_podres_reset(p);
+		p->id = id;
+	}
 	if (is_harmful(q)) {
 		fail(q, "this kubelet is older than 1.27");
 		return;
 	}
-	if (must_wait(q)) {
-		wait_for_quiet(q);
+	/* Nobody else's admission is known to us; for our own resources this is the rule. */
+	if (now_ms < q->patient_until_ms && now_ms < p->admission_until_ms) {
+		q->until_ms += QUIET_CHECK_MS;
+		q->timer = rpc_after(p->rpc, QUIET_CHECK_MS, ask_again, q);
 		return;
 	}
-	q->epoch = q->p->epoch;
-	q->kubelet = podres_kubelet(q->p);
+	q->epoch = p->epoch;
+	q->kubelet = identity(&p->id);
 	q->asked_ms = clock_mono_ms();
-	q->probing = q->kind == ASK_LIST && q->p->support == PODRES_UNKNOWN;
+	q->probing = q->kind == PODRES_ASK_LIST && p->support == PODRES_UNKNOWN;
 	call(q);
 }
 
-static struct question *question_new(struct podres *p, enum kind kind, unsigned timeout_ms,
-				     podres_done_fn done, void *arg)
+void kubeclient_podres_ask(struct podres *p, const struct podres_question *asked,
+			   podres_done_fn done, void *arg)
 {
 	struct question *q = xcalloc(1, sizeof(*q));
+	int64_t now = clock_mono_ms();
 
 	q->p = p;
-	q->kind = kind;
-	q->timeout_ms = timeout_ms;
-	q->until_ms = clock_mono_ms() + timeout_ms;
+	q->kind = asked->kind;
+	if (q->kind == PODRES_ASK_LIST_QUIETLY) {
+		q->kind = PODRES_ASK_LIST;
+		q->patient_until_ms = now + QUIET_MAX_MS;
+	} else if (q->kind == PODRES_ASK_GET) {
+		q->ns = xstrdup(asked->ns);
+		q->name = xstrdup(asked->name);
+	}
+	q->timeout_ms = asked->timeout_ms;
+	q->until_ms = now + asked->timeout_ms;
 	q->done = done;
 	q->arg = arg;
 	LIST_INSERT_HEAD(&p->questions, q, link);
-	return q;
-}
-
-static void begin(struct question *q)
-{
 	/* An answer that is known already still comes later. */
 	if (is_harmful(q))
-		q->timer = rpc_after(q->p->rpc, 0, ask_again, q);
+		q->timer = rpc_after(p->rpc, 0, ask_again, q);
 	else
 		ask(q);
 }
 
-void podres_list(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg)
-{
-	begin(question_new(p, ASK_LIST, timeout_ms, done, arg));
-}
-
-void podres_list_quietly(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg)
-{
-	struct question *q = question_new(p, ASK_LIST, timeout_ms, done, arg);
-
-	q->patient_until_ms = clock_mono_ms() + QUIET_MAX_MS;
-	begin(q);
-}
-
-void podres_note_admission(struct podres *p, unsigned ms)
+void kubeclient_podres_note_admission(struct podres *p, unsigned ms)
 {
 	int64_t until = clock_mono_ms() + ms;
 
 	if (p->admission_until_ms < until)
 		p->admission_until_ms = until;
-}
-
-void podres_get(struct podres *p, const char *ns, const char *name, unsigned timeout_ms,
-		podres_done_fn done, void *arg)
-{
-	struct question *q = question_new(p, ASK_GET, timeout_ms, done, arg);
-
-	q->ns = xstrdup(ns);
-	q->name = xstrdup(name);
-	begin(q);
-}
-
-void podres_allocatable(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg)
-{
-	begin(question_new(p, ASK_ALLOCATABLE, timeout_ms, done, arg));
 }
 
 /* One that waits for a timer ends here; one whose call is under way is freed when that comes back.
@@ -454,7 +391,7 @@ static void abandon(struct question *q)
 	question_free(q);
 }
 
-void podres_close(struct podres *p)
+void kubeclient_podres_close(struct podres *p)
 {
 	struct question *q;
 	struct subscriber *s;

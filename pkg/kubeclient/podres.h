@@ -33,33 +33,45 @@ enum podres_result {
 typedef void (*podres_done_fn)(void *arg, enum podres_result result, const struct pod_list *pods,
 			       const char *why);
 
-struct podres *podres_open(struct rpc *rpc, const char *socket);
-void podres_close(
+struct podres *kubeclient_podres_open(struct rpc *rpc, const char *socket);
+void kubeclient_podres_close(
 	struct podres *p); /* questions under way end as PODRES_FAILED first; NULL is fine */
 /* Another kubelet: forget what it can do. Questions notice by themselves that the socket is another
  * one. */
-void podres_reset(struct podres *p);
-enum podres_support podres_support(const struct podres *p);
-uint64_t podres_epoch(const struct podres *p); /* grows with every kubelet */
-/* A number of the kubelet process that was asked last, by its socket: below 2^53, the same after a
- * restart of ours; 0: not known. */
-uint64_t podres_kubelet(const struct podres *p);
+void kubeclient_podres_reset(struct podres *p);
+struct podres_state {
+	enum podres_support support;
+	uint64_t epoch; /* grows with every kubelet */
+	/* A number of the kubelet process that was asked last, by its socket: below 2^53, the same
+	 * after a restart of ours; 0: not known. */
+	uint64_t kubelet;
+};
+struct podres_state kubeclient_podres_state(const struct podres *p);
 /* What the kubelet says of pods, one answer after the other, each before the done of its question;
  * said lives until the return. */
 typedef void (*podres_hear_fn)(void *ctx, const struct pods_said *said);
-void podres_subscribe(struct podres *p, podres_hear_fn hear, void *ctx);
-void podres_unsubscribe(struct podres *p, void *ctx);
-/* A rate-limited question is asked again, with jitter, as long as the time lasts. */
-void podres_list(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg);
-/* The same when the kubelet does not wait for us: not while a container is under admission, which
- * the List could harm, but within half a second all the same; the time begins then. */
-void podres_list_quietly(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg);
+/* hear NULL: ctx hears no more. */
+void kubeclient_podres_subscribe(struct podres *p, podres_hear_fn hear, void *ctx);
+enum podres_kind {
+	PODRES_ASK_LIST,
+	/* The same when the kubelet does not wait for us: not while a container is under admission,
+	 * which the List could harm, but within half a second all the same; the time begins then.
+	 */
+	PODRES_ASK_LIST_QUIETLY,
+	PODRES_ASK_GET,
+	/* All healthy devices of all plugins, as one container without a name. */
+	PODRES_ASK_ALLOCATABLE,
+};
+struct podres_question {
+	enum podres_kind kind;
+	const char *ns, *name; /* of PODRES_ASK_GET */
+	unsigned timeout_ms;   /* a question that is rate-limited is asked again, with jitter, as
+				  long */
+};
+void kubeclient_podres_ask(struct podres *p, const struct podres_question *q, podres_done_fn done,
+			   void *arg);
 /* A container is under admission: the kubelet has set devices aside, or will within this time, and
  * records them at its end. */
-void podres_note_admission(struct podres *p, unsigned ms);
-void podres_get(struct podres *p, const char *ns, const char *name, unsigned timeout_ms,
-		podres_done_fn done, void *arg);
-/* All healthy devices of all plugins, as one container without a name. */
-void podres_allocatable(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg);
+void kubeclient_podres_note_admission(struct podres *p, unsigned ms);
 
 #endif

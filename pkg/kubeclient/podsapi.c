@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "kubeclient/podspec_queue.h"
+#include "kubeclient/kubeclient-internal.h"
 #include "kubemsg/messages.h"
 #include "rpc/rpc.h"
 
@@ -61,17 +61,17 @@ static void listed(void *arg, enum rpc_status status, const char *message, struc
 		return;
 	}
 	if (status == RPC_RESOURCE_EXHAUSTED && ++p->tries < RATE_TRIES &&
-	    spec_queue_is_awaited(&p->queue)) {
+	    kubeclient_queue_is_awaited(&p->queue)) {
 		p->again = rpc_after(p->rpc, RATE_PAUSE_MS, call, p);
 		return;
 	}
 	if (status != RPC_OK)
 		err_set(&err, EIO, "%s", message);
 	else
-		kubemsg_decode_pod_specs(body, a, &list, &err);
+		kubemsg_decode(&kubemsg_pod_specs, body, a, &list, &err);
 	if (err.code)
 		err_wrap(&err, "%s", p->socket);
-	spec_queue_answer(&p->queue, err.code ? NULL : &list, err.code ? err.msg : NULL);
+	kubeclient_queue_answer(&p->queue, err.code ? NULL : &list, err.code ? err.msg : NULL);
 }
 
 static void begin(void *ctx, unsigned timeout_ms)
@@ -87,10 +87,10 @@ static void fetch(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *ar
 {
 	struct podsapi *p = ctx;
 
-	spec_queue_add(&p->queue, timeout_ms, done, arg);
+	kubeclient_queue_add(&p->queue, timeout_ms, done, arg);
 }
 
-struct podsapi *podsapi_new(struct rpc *rpc, const char *socket)
+struct podspec_source *kubeclient_podsapi_open(struct rpc *rpc, const char *socket)
 {
 	struct podsapi *p = xcalloc(1, sizeof(*p));
 
@@ -98,19 +98,17 @@ struct podsapi *podsapi_new(struct rpc *rpc, const char *socket)
 	p->source =
 		(struct podspec_source) { .name = "kubelet Pods API", .fetch = fetch, .ctx = p };
 	p->queue = (struct spec_queue) { .rpc = rpc, .what = p->socket, .begin = begin, .ctx = p };
-	return p;
-}
-
-const struct podspec_source *podsapi_source(const struct podsapi *p)
-{
 	return &p->source;
 }
 
-void podsapi_free(struct podsapi *p)
+void kubeclient_podsapi_close(struct podspec_source *source)
 {
+	struct podsapi *p = source ? source->ctx : NULL;
+
 	if (!p)
 		return;
-	spec_queue_end(&p->queue, "we are stopping");
+	p->queue.ended = true;
+	kubeclient_queue_answer(&p->queue, NULL, "we are stopping");
 	rpc_timer_cancel(p->again);
 	p->freed = true;
 	rpc_channel_close(p->channel);

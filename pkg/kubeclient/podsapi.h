@@ -7,13 +7,11 @@
 
 #include "kubemsg/podspec.h"
 
-struct podsapi;
 struct rpc;
 
-struct podsapi *podsapi_new(struct rpc *rpc,
-			    const char *socket); /* opens nothing yet [any thread] */
-const struct podspec_source *podsapi_source(const struct podsapi *p); /* [any thread] */
+/* Opens nothing yet. [any thread] */
+struct podspec_source *kubeclient_podsapi_open(struct rpc *rpc, const char *socket);
 /* Fetches under way end as failed first. Not from a done; NULL is fine. */
-void podsapi_free(struct podsapi *p);
+void kubeclient_podsapi_close(struct podspec_source *source);
 
 #endif

@@ -1,4 +1,4 @@
-#include "kubeclient/podspec_queue.h"
+#include "kubeclient/kubeclient-internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,18 +16,16 @@ struct spec_waiter {
 	struct rpc_timer *timer;
 };
 
-static void conclude(struct spec_waiter *w, const struct spec_list *specs, const char *why)
-{
-	LIST_REMOVE(w, link);
-	rpc_timer_cancel(w->timer);
-	w->done(w->arg, specs, why);
-	free(w);
-}
-
 static void conclude_all(struct spec_waiters *list, const struct spec_list *specs, const char *why)
 {
-	while (!LIST_EMPTY(list))
-		conclude(LIST_FIRST(list), specs, why);
+	struct spec_waiter *w;
+
+	while ((w = LIST_FIRST(list))) {
+		LIST_REMOVE(w, link);
+		rpc_timer_cancel(w->timer);
+		w->done(w->arg, specs, why);
+		free(w);
+	}
 }
 
 static void move_all(struct spec_waiters *from, struct spec_waiters *to)
@@ -72,7 +70,8 @@ static void took_too_long(void *arg)
 	free(w);
 }
 
-void spec_queue_add(struct spec_queue *q, unsigned timeout_ms, podspec_done_fn done, void *arg)
+void kubeclient_queue_add(struct spec_queue *q, unsigned timeout_ms, podspec_done_fn done,
+			  void *arg)
 {
 	struct spec_waiter *w = xcalloc(1, sizeof(*w));
 
@@ -84,25 +83,20 @@ void spec_queue_add(struct spec_queue *q, unsigned timeout_ms, podspec_done_fn d
 	begin(q);
 }
 
-void spec_queue_answer(struct spec_queue *q, const struct spec_list *specs, const char *why)
+void kubeclient_queue_answer(struct spec_queue *q, const struct spec_list *specs, const char *why)
 {
 	struct spec_waiters asking;
 
 	move_all(&q->asking, &asking); /* who asks from within done() waits for the next */
-	q->busy = false;
+	q->busy = q->ended;
 	conclude_all(&asking, specs, why);
-	begin(q);
+	if (q->ended)
+		conclude_all(&q->waiting, specs, why);
+	else
+		begin(q);
 }
 
-void spec_queue_end(struct spec_queue *q, const char *why)
-{
-	q->busy = true;
-	conclude_all(&q->asking, NULL, why);
-	conclude_all(&q->waiting, NULL, why);
-	q->busy = false;
-}
-
-bool spec_queue_is_awaited(const struct spec_queue *q)
+bool kubeclient_queue_is_awaited(const struct spec_queue *q)
 {
 	return !LIST_EMPTY(&q->asking);
 }

@@ -18,22 +18,21 @@ struct spec_queue {
 	struct rpc *rpc;
 	const char *what; /* "https://127.0.0.1:10250/pods": begins the sentence of who waited too
 			     long */
-	/* Ask; spec_queue_answer() follows, later. timeout_ms: nobody waits longer. */
+	/* Ask; kubeclient_queue_answer() follows, later. timeout_ms: nobody waits longer. */
 	void (*begin)(void *ctx, unsigned timeout_ms);
 	void (*cancel)(
 		void *ctx); /* nobody waits for the one under way any more; NULL: let it run */
 	void *ctx;
 	struct spec_waiters asking, waiting;
 	bool busy;
+	bool ended; /* set by the owner: who waits gets the next answer, too, and none begins any
+		       more */
 };
 
 /* A podspec_source's fetch. */
-void spec_queue_add(struct spec_queue *q, unsigned timeout_ms, podspec_done_fn done, void *arg);
+void kubeclient_queue_add(struct spec_queue *q, unsigned timeout_ms, podspec_done_fn done,
+			  void *arg);
 /* The one under way has ended: specs, or why not. Begins the next if somebody waits. */
-void spec_queue_answer(struct spec_queue *q, const struct spec_list *specs, const char *why);
-/* Everybody is told why not; then none is under way any more, and none begins. */
-void spec_queue_end(struct spec_queue *q, const char *why);
-bool spec_queue_is_awaited(
-	const struct spec_queue *q); /* does anybody wait for the one under way? */
+void kubeclient_queue_answer(struct spec_queue *q, const struct spec_list *specs, const char *why);
 
 #endif

@@ -1,4 +1,4 @@
-#include "kubeclient/runtime.h"
+#include "kubeclient/kubeclient-internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,25 +37,6 @@ static const struct known runtimes[] = {
 	{ "cri-o", VERSION(1, 23, 0), VERSION(1, 28, 0), 0, "1.28" },
 };
 
-static const struct known *find_known(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_LEN(runtimes); i++) {
-		if (!strcmp(runtimes[i].name, name))
-			return &runtimes[i];
-	}
-	return NULL;
-}
-
-/* "v1.7.27", "1.6.20~ds1", "2.1.0-rc.1": the first three numbers. 0: there are none. */
-static uint64_t parse_version(const char *s)
-{
-	unsigned major, minor, patch = 0;
-
-	if (sscanf(s + (*s == 'v'), "%3u.%3u.%3u", &major, &minor, &patch) < 2)
-		return 0;
-	return VERSION(major, minor, patch);
-}
-
 enum setting { SAYS_NOTHING, SAYS_ON, SAYS_OFF };
 
 static enum setting setting_of(const char *config)
@@ -68,7 +49,7 @@ static enum setting setting_of(const char *config)
 	cdi = item_get(doc, "enableCDI");
 	if (!cdi || cdi->type != ITEM_BOOL)
 		return SAYS_NOTHING;
-	return cdi->truth ? SAYS_ON : SAYS_OFF;
+	return cdi->boolean ? SAYS_ON : SAYS_OFF;
 }
 
 static const char *name_of(const char *name, const char *version, struct arena *a)
@@ -78,15 +59,21 @@ static const char *name_of(const char *name, const char *version, struct arena *
 			    document_shown(version, a));
 }
 
-enum runtime_cdi runtime_judge(const char *name, const char *version, const char *config,
-			       struct arena *a, const char **ret_sentence)
+enum runtime_cdi kubeclient_runtime_judge(const char *name, const char *version, const char *config,
+					  struct arena *a, const char **ret_sentence)
 {
-	const struct known *known = find_known(name);
-	uint64_t number = parse_version(version);
+	const struct known *known = NULL;
+	unsigned major, minor, patch = 0;
+	uint64_t number = 0;
 	enum setting setting = setting_of(config);
 	const char *who = name_of(name, version, a);
 
 	*ret_sentence = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(runtimes) && !known; i++)
+		known = strcmp(runtimes[i].name, name) ? NULL : &runtimes[i];
+	/* "v1.7.27", "1.6.20~ds1", "2.1.0-rc.1": the first three numbers. */
+	if (sscanf(version + (*version == 'v'), "%3u.%3u.%3u", &major, &minor, &patch) >= 2)
+		number = VERSION(major, minor, patch);
 	if (!known || !number) {
 		*ret_sentence = arena_printf(a, "%s is not known here", who);
 		return RUNTIME_CDI_UNKNOWN;
@@ -142,28 +129,25 @@ static void see_plugin(const struct item *plugin, struct cni_seen *seen)
 	}
 }
 
-static void see_network(const struct item *network, struct cni_seen *seen)
-{
-	const struct item *config = item_get(network, "Config");
-	const struct item *plugins = config ? item_get(config, "Plugins") : NULL;
-
-	if (!plugins || plugins->type != ITEM_LIST)
-		seen->strange = true;
-	else
-		for (size_t i = 0; i < plugins->n_kids; i++)
-			see_plugin(&plugins->kids[i], seen);
-}
-
-enum runtime_cni runtime_judge_cni(const char *who, const char *cni, struct arena *a,
-				   const char **ret_sentence)
+enum runtime_cni kubeclient_runtime_judge_cni(const char *who, const char *cni, struct arena *a,
+					      const char **ret_sentence)
 {
 	const struct item *doc = NULL, *networks = NULL;
 	struct cni_seen seen = { 0 };
 
 	if (cni && document_parse(cni, strlen(cni), "cniconfig", a, &doc, NULL) == 0)
 		networks = item_get(doc, "Networks");
-	for (size_t i = 0; networks && networks->type == ITEM_LIST && i < networks->n_kids; i++)
-		see_network(&networks->kids[i], &seen);
+	for (size_t i = 0; networks && networks->type == ITEM_LIST && i < networks->n_kids; i++) {
+		const struct item *config = item_get(&networks->kids[i], "Config");
+		const struct item *plugins = config ? item_get(config, "Plugins") : NULL;
+
+		if (!plugins || plugins->type != ITEM_LIST) {
+			seen.strange = true;
+			continue;
+		}
+		for (size_t k = 0; k < plugins->n_kids; k++)
+			see_plugin(&plugins->kids[k], &seen);
+	}
 	*ret_sentence = NULL;
 	if (seen.passer) {
 		*ret_sentence = arena_printf(a, "the CNI plugin %s hands device ids on to others",
@@ -208,7 +192,7 @@ struct question {
 	void *arg;
 };
 
-struct runtime *runtime_open(struct rpc *rpc, const char *root, const char *socket)
+struct runtime *kubeclient_runtime_open(struct rpc *rpc, const char *root, const char *socket)
 {
 	struct runtime *r = xcalloc(1, sizeof(*r));
 
@@ -270,9 +254,10 @@ static void judge(struct question *q, const struct runtime_status *s)
 	struct runtime_answer answer = { .name = name_of(q->version.name, q->version.version,
 							 q->arena) };
 
-	answer.cdi = runtime_judge(q->version.name, q->version.version, s->config, q->arena,
-				   &answer.sentence);
-	answer.cni = runtime_judge_cni(answer.name, s->cni, q->arena, &answer.cni_sentence);
+	answer.cdi = kubeclient_runtime_judge(q->version.name, q->version.version, s->config,
+					      q->arena, &answer.sentence);
+	answer.cni =
+		kubeclient_runtime_judge_cni(answer.name, s->cni, q->arena, &answer.cni_sentence);
 	if (answer.sentence)
 		answer.sentence =
 			arena_printf(q->arena, "%s: %s", q->r->sockets[q->at], answer.sentence);
@@ -291,7 +276,8 @@ static void got_status(void *arg, enum rpc_status status, const char *message, s
 	}
 	if (status != RPC_OK && is_silence(status))
 		pass(q, true, message);
-	else if (status != RPC_OK || kubemsg_decode_runtime_status(body, q->arena, &s, NULL) < 0)
+	else if (status != RPC_OK ||
+		 kubemsg_decode(&kubemsg_runtime_status, body, q->arena, &s, NULL) < 0)
 		judge(q, &(struct runtime_status) { NULL, NULL });
 	else
 		judge(q, &s);
@@ -309,12 +295,12 @@ static void got_version(void *arg, enum rpc_status status, const char *message, 
 		pass(q, false, "it does not speak CRI v1");
 	else if (status != RPC_OK)
 		pass(q, is_silence(status), message);
-	else if (kubemsg_decode_runtime_version(body, q->arena, &q->version, &err) < 0)
+	else if (kubemsg_decode(&kubemsg_runtime_version, body, q->arena, &q->version, &err) < 0)
 		pass(q, false, err.msg);
 	else
 		rpc_call_unary(q->channel, PATH_RUNTIME_STATUS,
-			       kubemsg_encode_runtime_status_request(q->arena), q->timeout_ms,
-			       got_status, q);
+			       kubemsg_encode(&kubemsg_runtime_status_request, NULL, q->arena),
+			       q->timeout_ms, got_status, q);
 }
 
 static void give_up(struct question *q)
@@ -359,7 +345,7 @@ static void begin(void *arg)
 	ask_next(q);
 }
 
-void runtime_ask(struct runtime *r, unsigned timeout_ms, runtime_done_fn done, void *arg)
+void kubeclient_runtime_ask(struct runtime *r, unsigned timeout_ms, runtime_done_fn done, void *arg)
 {
 	struct question *q = xcalloc(1, sizeof(*q));
 
@@ -388,7 +374,7 @@ static void abandon(struct question *q)
 	}
 }
 
-void runtime_close(struct runtime *r)
+void kubeclient_runtime_close(struct runtime *r)
 {
 	struct question *q;
 

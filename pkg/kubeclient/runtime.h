@@ -7,7 +7,6 @@
 #ifndef RAILMATE_KUBECLIENT_RUNTIME_H
 #define RAILMATE_KUBECLIENT_RUNTIME_H
 
-struct arena;
 struct rpc;
 struct runtime;
 
@@ -37,20 +36,11 @@ typedef void (*runtime_done_fn)(void *arg, const struct runtime_answer *answer);
 
 /* socket: the runtime's; NULL: those below root that runtimes have by default, and the first one
  * that answers is it. Opens nothing yet. */
-struct runtime *runtime_open(struct rpc *rpc, const char *root, const char *socket);
+struct runtime *kubeclient_runtime_open(struct rpc *rpc, const char *root, const char *socket);
 /* done exactly once, never before the return. Each socket has timeout_ms for each of two calls. */
-void runtime_ask(struct runtime *r, unsigned timeout_ms, runtime_done_fn done, void *arg);
-void runtime_close(struct runtime *r); /* what is asked ends as RUNTIME_SILENT; NULL is fine */
-
-/*
- * The decision alone. config: what containerd tells of its configuration, as JSON; NULL not known.
- * ret_sentence: "containerd 1.6.20 …", in the arena.
- */
-enum runtime_cdi runtime_judge(const char *name, const char *version, const char *config,
-			       struct arena *a, const char **ret_sentence);
-/* The same of CNI. who: "containerd 2.1.9"; cni: what containerd tells of its CNI configuration, as
- * JSON; NULL not known. */
-enum runtime_cni runtime_judge_cni(const char *who, const char *cni, struct arena *a,
-				   const char **ret_sentence);
+void kubeclient_runtime_ask(struct runtime *r, unsigned timeout_ms, runtime_done_fn done,
+			    void *arg);
+void kubeclient_runtime_close(
+	struct runtime *r); /* what is asked ends as RUNTIME_SILENT; NULL is fine */
 
 #endif

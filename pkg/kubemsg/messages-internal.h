@@ -8,6 +8,17 @@
 #include "base/arena.h"
 #include "kubemsg/messages.h"
 
+struct kubemsg_type {
+	const ProtobufCMessageDescriptor *desc;
+	bool is_request; /* any client of our socket can send it: it gets less memory */
+	bool as_text;	 /* a string that is no text is taken for text, with '?' */
+	bool is_copied;	 /* from copies what it keeps: the message need not stay */
+	/* NULL: it is only written. -EBADMSG with a sentence. */
+	int (*from)(const void *message, void *ret, struct arena *a, struct err *err);
+	/* NULL: it is only read. message is a fresh one. */
+	void (*to)(const void *from, void *message, struct arena *a);
+};
+
 /*
  * The message that `in` holds, in the arena; NULL with a sentence when it does not parse, when a
  * string of it is not UTF-8 or holds a NUL (protobuf-c would cut it there: "a\0b" must not pass for
@@ -15,12 +26,6 @@
  */
 void *kubemsg_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a,
 		     struct err *err);
-/* The same, with less memory: for what any client of our socket can send. */
-void *kubemsg_unpack_request(const ProtobufCMessageDescriptor *desc, struct bytes in,
-			     struct arena *a, struct err *err);
-/* A copy of `in` whose strings are text: what is no UTF-8, and NUL, became '?'. */
-struct bytes kubemsg_as_text(const ProtobufCMessageDescriptor *desc, struct bytes in,
-			     struct arena *a);
 struct bytes kubemsg_pack(const void *message, struct arena *a);
 
 /* n pointers to n fresh messages of this kind, as repeated fields want them. */

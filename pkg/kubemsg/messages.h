@@ -4,7 +4,7 @@
  * The only user of protobuf-c. Decoders return -EBADMSG with a sentence for bytes that do not
  * parse, hold invalid UTF-8 or NUL in an id (err->code is EILSEQ for these two), or exceed
  * MESSAGE_IDS_MAX; results live in the arena. A preference must not fail:
- * kubemsg_decode_preferred() takes an id that is no text for one nobody has ('?' for each bad
+ * kubemsg_preferred takes an id that is no text for one nobody has ('?' for each bad
  * byte). Encoders cannot fail: strings that are not UTF-8 are an assertion (render and node
  * guarantee it). What only the kubelet or a runtime sends is in tests/kubepeer.
  */
@@ -133,40 +133,47 @@ struct runtime_status {
 	const char *config, *cni; /* JSON; NULL: not told */
 };
 
-int kubemsg_decode_options(struct bytes in, struct arena *a, struct plugin_options *ret,
-			   struct err *err);
-int kubemsg_decode_preferred(struct bytes in, struct arena *a, struct preferred_request *ret,
-			     struct err *err);
-int kubemsg_decode_preferred_reply(struct bytes in, struct arena *a, struct id_lists *ret,
-				   struct err *err);
-int kubemsg_decode_allocate(struct bytes in, struct arena *a, struct id_lists *ret,
-			    struct err *err);
-int kubemsg_decode_pre_start(struct bytes in, struct arena *a, struct ids *ret, struct err *err);
-int kubemsg_decode_pod_list(struct bytes in, struct arena *a, struct pod_list *ret,
-			    struct err *err);
-int kubemsg_decode_pod_get_reply(struct bytes in, struct arena *a, struct pod *ret,
-				 struct err *err);
-int kubemsg_decode_allocatable(struct bytes in, struct arena *a, struct pod_container *ret,
-			       struct err *err); /* name "" */
-int kubemsg_decode_registration_status(struct bytes in, struct arena *a,
-				       struct registration_status *ret, struct err *err);
+/* In the order of names, which kubemsg_pods_find() needs. */
+void kubemsg_pods_sort(struct pod *pods, size_t n);
+const struct pod *kubemsg_pods_find(const struct pod_list *pods, const char *ns,
+				    const char *name); /* NULL: not in it */
+/* What a container holds of a resource; NULL nothing. */
+const struct ids *kubemsg_held(const struct pod_container *c, const char *resource);
 
-/* The answer of the Pods API's ListPods. */
-int kubemsg_decode_pod_specs(struct bytes in, struct arena *a, struct spec_list *ret,
-			     struct err *err);
-int kubemsg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_version *ret,
-				   struct err *err);
-int kubemsg_decode_runtime_status(struct bytes in, struct arena *a, struct runtime_status *ret,
-				  struct err *err);
+struct edits_list {
+	struct edits *v;
+	size_t n;
+}; /* one per container_request */
+struct pod_name {
+	const char *ns, *name;
+};
 
-struct bytes kubemsg_encode_options(const struct plugin_options *m, struct arena *a);
-struct bytes kubemsg_encode_register(const struct register_request *m, struct arena *a);
-struct bytes kubemsg_encode_device_list(const struct device_list *m, struct arena *a);
-struct bytes kubemsg_encode_preferred(const struct preferred_request *m, struct arena *a);
-struct bytes kubemsg_encode_preferred_reply(const struct id_lists *m, struct arena *a);
-struct bytes kubemsg_encode_allocate_reply(const struct edits *v, size_t n, struct arena *a);
-struct bytes kubemsg_encode_pod_get_request(const char *ns, const char *name, struct arena *a);
-struct bytes kubemsg_encode_plugin_info(const struct plugin_info *m, struct arena *a);
-struct bytes kubemsg_encode_runtime_status_request(struct arena *a); /* verbose */
+/* A kind of message, and the struct that it becomes or is made of. */
+struct kubemsg_type;
+extern const struct kubemsg_type kubemsg_options;	  /* struct plugin_options */
+extern const struct kubemsg_type kubemsg_preferred;	  /* struct preferred_request */
+extern const struct kubemsg_type kubemsg_preferred_reply; /* struct id_lists */
+/* To be read: */
+extern const struct kubemsg_type kubemsg_allocate;	      /* struct id_lists */
+extern const struct kubemsg_type kubemsg_pre_start;	      /* struct ids */
+extern const struct kubemsg_type kubemsg_pod_list;	      /* struct pod_list */
+extern const struct kubemsg_type kubemsg_pod_get_reply;	      /* struct pod */
+extern const struct kubemsg_type kubemsg_allocatable;	      /* struct pod_container, name "" */
+extern const struct kubemsg_type kubemsg_registration_status; /* struct registration_status */
+extern const struct kubemsg_type kubemsg_pod_specs; /* struct spec_list: ListPods of the Pods API */
+extern const struct kubemsg_type kubemsg_runtime_version; /* struct runtime_version */
+extern const struct kubemsg_type kubemsg_runtime_status;  /* struct runtime_status */
+/* To be written: */
+extern const struct kubemsg_type kubemsg_register;		 /* struct register_request */
+extern const struct kubemsg_type kubemsg_device_list;		 /* struct device_list */
+extern const struct kubemsg_type kubemsg_allocate_reply;	 /* struct edits_list */
+extern const struct kubemsg_type kubemsg_plugin_info;		 /* struct plugin_info */
+extern const struct kubemsg_type kubemsg_pod_get_request;	 /* struct pod_name */
+extern const struct kubemsg_type kubemsg_runtime_status_request; /* none, NULL: verbose */
+
+/* ret, message: the struct of this type. */
+int kubemsg_decode(const struct kubemsg_type *type, struct bytes in, struct arena *a, void *ret,
+		   struct err *err);
+struct bytes kubemsg_encode(const struct kubemsg_type *type, const void *message, struct arena *a);
 
 #endif

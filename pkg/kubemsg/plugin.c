@@ -1,7 +1,4 @@
 /* The DevicePlugin service: device lists, preferred allocation, Allocate, PreStartContainer. */
-#include <errno.h>
-
-#include "base/err.h"
 #include "deviceplugin.pb-c.h"
 #include "kubemsg/messages-internal.h"
 
@@ -21,41 +18,27 @@ static void device_to(const struct device *d, V1beta1__Device *m, struct arena *
 		m->topology->nodes[i]->id = d->nodes[i];
 }
 
-struct bytes kubemsg_encode_device_list(const struct device_list *list, struct arena *a)
+static void device_list_to(const void *from, void *message, struct arena *a)
 {
-	V1beta1__ListAndWatchResponse m = V1BETA1__LIST_AND_WATCH_RESPONSE__INIT;
+	const struct device_list *list = from;
+	V1beta1__ListAndWatchResponse *m = message;
 
-	m.devices = kubemsg_array(&v1beta1__device__descriptor, list->n, a);
-	m.n_devices = list->n;
+	m->devices = kubemsg_array(&v1beta1__device__descriptor, list->n, a);
+	m->n_devices = list->n;
 	for (size_t i = 0; i < list->n; i++)
-		device_to(&list->v[i], m.devices[i], a);
-	return kubemsg_pack(&m, a);
+		device_to(&list->v[i], m->devices[i], a);
 }
 
-/* An error would be the end of the pod: an id that is no text becomes one that nobody has. */
-static V1beta1__PreferredAllocationRequest *unpack_preferred(struct bytes in, struct arena *a,
-							     struct err *err)
+const struct kubemsg_type kubemsg_device_list = {
+	.desc = &v1beta1__list_and_watch_response__descriptor, .to = device_list_to
+};
+
+static int preferred_from(const void *message, void *ret, struct arena *a, struct err *err)
 {
-	const ProtobufCMessageDescriptor *desc = &v1beta1__preferred_allocation_request__descriptor;
-	struct err why = { 0 };
-	void *m = kubemsg_unpack_request(desc, in, a, &why);
+	const V1beta1__PreferredAllocationRequest *m = message;
+	struct preferred_container *v = arena_array(a, m->n_container_requests, sizeof(*v));
 
-	if (!m && why.code == EILSEQ)
-		return kubemsg_unpack_request(desc, kubemsg_as_text(desc, in, a), a, err);
-	if (!m && err)
-		*err = why;
-	return m;
-}
-
-int kubemsg_decode_preferred(struct bytes in, struct arena *a, struct preferred_request *ret,
-			     struct err *err)
-{
-	V1beta1__PreferredAllocationRequest *m = unpack_preferred(in, a, err);
-	struct preferred_container *v;
-
-	if (!m)
-		return -EBADMSG;
-	v = arena_array(a, m->n_container_requests, sizeof(*v));
+	(void)err;
 	for (size_t i = 0; i < m->n_container_requests; i++) {
 		const V1beta1__ContainerPreferredAllocationRequest *c = m->container_requests[i];
 
@@ -65,19 +48,21 @@ int kubemsg_decode_preferred(struct bytes in, struct arena *a, struct preferred_
 					   c->n_must_include_deviceids };
 		v[i].size = c->allocation_size;
 	}
-	*ret = (struct preferred_request) { v, m->n_container_requests };
+	*(struct preferred_request *)ret =
+		(struct preferred_request) { v, m->n_container_requests };
 	return 0;
 }
 
-struct bytes kubemsg_encode_preferred(const struct preferred_request *r, struct arena *a)
+static void preferred_to(const void *from, void *message, struct arena *a)
 {
-	V1beta1__PreferredAllocationRequest m = V1BETA1__PREFERRED_ALLOCATION_REQUEST__INIT;
+	const struct preferred_request *r = from;
+	V1beta1__PreferredAllocationRequest *m = message;
 
-	m.container_requests = kubemsg_array(
+	m->container_requests = kubemsg_array(
 		&v1beta1__container_preferred_allocation_request__descriptor, r->n, a);
-	m.n_container_requests = r->n;
+	m->n_container_requests = r->n;
 	for (size_t i = 0; i < r->n; i++) {
-		V1beta1__ContainerPreferredAllocationRequest *c = m.container_requests[i];
+		V1beta1__ContainerPreferredAllocationRequest *c = m->container_requests[i];
 
 		c->available_deviceids = (char **)r->v[i].available.v;
 		c->n_available_deviceids = r->v[i].available.n;
@@ -85,55 +70,66 @@ struct bytes kubemsg_encode_preferred(const struct preferred_request *r, struct 
 		c->n_must_include_deviceids = r->v[i].must.n;
 		c->allocation_size = r->v[i].size;
 	}
-	return kubemsg_pack(&m, a);
 }
 
-int kubemsg_decode_preferred_reply(struct bytes in, struct arena *a, struct id_lists *ret,
-				   struct err *err)
-{
-	V1beta1__PreferredAllocationResponse *m =
-		kubemsg_unpack(&v1beta1__preferred_allocation_response__descriptor, in, a, err);
-	struct ids *v;
+/* An error would be the end of the pod: an id that is no text becomes one that nobody has. */
+const struct kubemsg_type kubemsg_preferred = {
+	.desc = &v1beta1__preferred_allocation_request__descriptor,
+	.is_request = true,
+	.as_text = true,
+	.from = preferred_from,
+	.to = preferred_to
+};
 
-	if (!m)
-		return -EBADMSG;
-	v = arena_array(a, m->n_container_responses, sizeof(*v));
+static int preferred_reply_from(const void *message, void *ret, struct arena *a, struct err *err)
+{
+	const V1beta1__PreferredAllocationResponse *m = message;
+	struct ids *v = arena_array(a, m->n_container_responses, sizeof(*v));
+
+	(void)err;
 	for (size_t i = 0; i < m->n_container_responses; i++)
 		v[i] = (struct ids) { (const char **)m->container_responses[i]->deviceids,
 				      m->container_responses[i]->n_deviceids };
-	*ret = (struct id_lists) { v, m->n_container_responses };
+	*(struct id_lists *)ret = (struct id_lists) { v, m->n_container_responses };
 	return 0;
 }
 
-struct bytes kubemsg_encode_preferred_reply(const struct id_lists *l, struct arena *a)
+static void preferred_reply_to(const void *from, void *message, struct arena *a)
 {
-	V1beta1__PreferredAllocationResponse m = V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
+	const struct id_lists *l = from;
+	V1beta1__PreferredAllocationResponse *m = message;
 
-	m.container_responses = kubemsg_array(
+	m->container_responses = kubemsg_array(
 		&v1beta1__container_preferred_allocation_response__descriptor, l->n, a);
-	m.n_container_responses = l->n;
+	m->n_container_responses = l->n;
 	for (size_t i = 0; i < l->n; i++) {
-		m.container_responses[i]->deviceids = (char **)l->v[i].v;
-		m.container_responses[i]->n_deviceids = l->v[i].n;
+		m->container_responses[i]->deviceids = (char **)l->v[i].v;
+		m->container_responses[i]->n_deviceids = l->v[i].n;
 	}
-	return kubemsg_pack(&m, a);
 }
 
-int kubemsg_decode_allocate(struct bytes in, struct arena *a, struct id_lists *ret, struct err *err)
-{
-	V1beta1__AllocateRequest *m =
-		kubemsg_unpack_request(&v1beta1__allocate_request__descriptor, in, a, err);
-	struct ids *v;
+const struct kubemsg_type kubemsg_preferred_reply = {
+	.desc = &v1beta1__preferred_allocation_response__descriptor,
+	.from = preferred_reply_from,
+	.to = preferred_reply_to
+};
 
-	if (!m)
-		return -EBADMSG;
-	v = arena_array(a, m->n_container_requests, sizeof(*v));
+static int allocate_from(const void *message, void *ret, struct arena *a, struct err *err)
+{
+	const V1beta1__AllocateRequest *m = message;
+	struct ids *v = arena_array(a, m->n_container_requests, sizeof(*v));
+
+	(void)err;
 	for (size_t i = 0; i < m->n_container_requests; i++)
 		v[i] = (struct ids) { (const char **)m->container_requests[i]->devices_ids,
 				      m->container_requests[i]->n_devices_ids };
-	*ret = (struct id_lists) { v, m->n_container_requests };
+	*(struct id_lists *)ret = (struct id_lists) { v, m->n_container_requests };
 	return 0;
 }
+
+const struct kubemsg_type kubemsg_allocate = { .desc = &v1beta1__allocate_request__descriptor,
+					       .is_request = true,
+					       .from = allocate_from };
 
 static void edits_to(const struct edits *e, V1beta1__ContainerAllocateResponse *m, struct arena *a)
 {
@@ -164,25 +160,34 @@ static void edits_to(const struct edits *e, V1beta1__ContainerAllocateResponse *
 		m->cdi_devices[i]->name = (char *)e->cdi[i];
 }
 
-struct bytes kubemsg_encode_allocate_reply(const struct edits *v, size_t n, struct arena *a)
+static void allocate_reply_to(const void *from, void *message, struct arena *a)
 {
-	V1beta1__AllocateResponse m = V1BETA1__ALLOCATE_RESPONSE__INIT;
+	const struct edits_list *list = from;
+	V1beta1__AllocateResponse *m = message;
 
-	m.container_responses =
-		kubemsg_array(&v1beta1__container_allocate_response__descriptor, n, a);
-	m.n_container_responses = n;
-	for (size_t i = 0; i < n; i++)
-		edits_to(&v[i], m.container_responses[i], a);
-	return kubemsg_pack(&m, a);
+	m->container_responses =
+		kubemsg_array(&v1beta1__container_allocate_response__descriptor, list->n, a);
+	m->n_container_responses = list->n;
+	for (size_t i = 0; i < list->n; i++)
+		edits_to(&list->v[i], m->container_responses[i], a);
 }
 
-int kubemsg_decode_pre_start(struct bytes in, struct arena *a, struct ids *ret, struct err *err)
-{
-	V1beta1__PreStartContainerRequest *m = kubemsg_unpack_request(
-		&v1beta1__pre_start_container_request__descriptor, in, a, err);
+const struct kubemsg_type kubemsg_allocate_reply = {
+	.desc = &v1beta1__allocate_response__descriptor, .to = allocate_reply_to
+};
 
-	if (!m)
-		return -EBADMSG;
-	*ret = (struct ids) { (const char **)m->devices_ids, m->n_devices_ids };
+static int pre_start_from(const void *message, void *ret, struct arena *a, struct err *err)
+{
+	const V1beta1__PreStartContainerRequest *m = message;
+
+	(void)a;
+	(void)err;
+	*(struct ids *)ret = (struct ids) { (const char **)m->devices_ids, m->n_devices_ids };
 	return 0;
 }
+
+const struct kubemsg_type kubemsg_pre_start = {
+	.desc = &v1beta1__pre_start_container_request__descriptor,
+	.is_request = true,
+	.from = pre_start_from
+};

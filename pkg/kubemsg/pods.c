@@ -114,52 +114,60 @@ static struct pod pod_from(const V1__PodResources *m, struct arena *a)
 	return p;
 }
 
-int kubemsg_decode_pod_list(struct bytes in, struct arena *a, struct pod_list *ret, struct err *err)
+static int pod_list_from(const void *message, void *ret, struct arena *a, struct err *err)
 {
-	V1__ListPodResourcesResponse *m =
-		kubemsg_unpack(&v1__list_pod_resources_response__descriptor, in, a, err);
-	struct pod *v;
+	const V1__ListPodResourcesResponse *m = message;
+	struct pod *v = arena_array(a, m->n_pod_resources, sizeof(*v));
 
-	if (!m)
-		return -EBADMSG;
-	v = arena_array(a, m->n_pod_resources, sizeof(*v));
+	(void)err;
 	for (size_t i = 0; i < m->n_pod_resources; i++)
 		v[i] = pod_from(m->pod_resources[i], a);
-	*ret = (struct pod_list) { v, m->n_pod_resources };
+	*(struct pod_list *)ret = (struct pod_list) { v, m->n_pod_resources };
 	return 0;
 }
 
-int kubemsg_decode_pod_get_reply(struct bytes in, struct arena *a, struct pod *ret, struct err *err)
-{
-	V1__GetPodResourcesResponse *m =
-		kubemsg_unpack(&v1__get_pod_resources_response__descriptor, in, a, err);
+const struct kubemsg_type kubemsg_pod_list = { .desc = &v1__list_pod_resources_response__descriptor,
+					       .from = pod_list_from };
 
-	if (!m)
-		return -EBADMSG;
+static int pod_get_reply_from(const void *message, void *ret, struct arena *a, struct err *err)
+{
+	const V1__GetPodResourcesResponse *m = message;
+
 	if (!m->pod_resources)
 		return err_set(err, EBADMSG, "GetPodResourcesResponse: there is no pod in it");
-	*ret = pod_from(m->pod_resources, a);
+	*(struct pod *)ret = pod_from(m->pod_resources, a);
 	return 0;
 }
 
-int kubemsg_decode_allocatable(struct bytes in, struct arena *a, struct pod_container *ret,
-			       struct err *err)
-{
-	V1__AllocatableResourcesResponse *m =
-		kubemsg_unpack(&v1__allocatable_resources_response__descriptor, in, a, err);
+const struct kubemsg_type kubemsg_pod_get_reply = {
+	.desc = &v1__get_pod_resources_response__descriptor, .from = pod_get_reply_from
+};
 
-	if (!m)
-		return -EBADMSG;
-	*ret = (struct pod_container) { .name = "" };
-	held_from(m->devices, m->n_devices, ret, a);
+static int allocatable_from(const void *message, void *ret, struct arena *a, struct err *err)
+{
+	const V1__AllocatableResourcesResponse *m = message;
+	struct pod_container *c = ret;
+
+	(void)err;
+	*c = (struct pod_container) { .name = "" };
+	held_from(m->devices, m->n_devices, c, a);
 	return 0;
 }
 
-struct bytes kubemsg_encode_pod_get_request(const char *ns, const char *name, struct arena *a)
-{
-	V1__GetPodResourcesRequest m = V1__GET_POD_RESOURCES_REQUEST__INIT;
+const struct kubemsg_type kubemsg_allocatable = {
+	.desc = &v1__allocatable_resources_response__descriptor, .from = allocatable_from
+};
 
-	m.pod_namespace = (char *)ns;
-	m.pod_name = (char *)name;
-	return kubemsg_pack(&m, a);
+static void pod_get_request_to(const void *from, void *message, struct arena *a)
+{
+	const struct pod_name *pod = from;
+	V1__GetPodResourcesRequest *m = message;
+
+	(void)a;
+	m->pod_namespace = (char *)pod->ns;
+	m->pod_name = (char *)pod->name;
 }
+
+const struct kubemsg_type kubemsg_pod_get_request = {
+	.desc = &v1__get_pod_resources_request__descriptor, .to = pod_get_request_to
+};

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct arena;
+
 enum spec_kind {
 	SPEC_INIT,
 	SPEC_SIDECAR /* an init container with restartPolicy Always */,
@@ -57,6 +59,11 @@ int kubemsg_podspec_count(const char *quantity,
 			  int64_t *ret); /* -EINVAL: no whole number, or none that fits */
 bool kubemsg_podspec_is_over(const char *phase);
 enum spec_kind kubemsg_podspec_kind(bool init, const char *restart_policy);
+
+/* A copy in the order of names, which kubemsg_podspec_find() needs. */
+struct spec_list kubemsg_podspec_copy(const struct spec_list *specs, struct arena *a);
+const struct spec_pod *kubemsg_podspec_find(const struct spec_list *specs, const char *ns,
+					    const char *name); /* NULL: not in it */
 
 /* specs NULL: could not be had, why is a sentence. Both live until the return. */
 typedef void (*podspec_done_fn)(void *arg, const struct spec_list *specs, const char *why);

@@ -151,23 +151,21 @@ static int pod_from(struct bytes in, struct spec_pod *p, struct arena *a, struct
 	return containers_from(m, p, name, a, err);
 }
 
-int kubemsg_decode_pod_specs(struct bytes in, struct arena *a, struct spec_list *ret,
-			     struct err *err)
+static int pod_specs_from(const void *message, void *ret, struct arena *a, struct err *err)
 {
-	_cleanup_arena_ struct arena *scratch = arena_new(16384);
-	V1alpha1__ListPodsResponse *m =
-		kubemsg_unpack(&v1alpha1__list_pods_response__descriptor, in, scratch, err);
-	struct spec_pod *v;
-	int r;
+	const V1alpha1__ListPodsResponse *m = message;
+	struct spec_pod *v = arena_array(a, m->n_pods, sizeof(*v));
 
-	if (!m)
-		return -EBADMSG;
-	v = arena_array(a, m->n_pods, sizeof(*v));
 	for (size_t i = 0; i < m->n_pods; i++) {
-		r = pod_from((struct bytes) { m->pods[i].data, m->pods[i].len }, &v[i], a, err);
+		int r = pod_from((struct bytes) { m->pods[i].data, m->pods[i].len }, &v[i], a, err);
+
 		if (r < 0)
 			return r;
 	}
-	*ret = (struct spec_list) { v, m->n_pods };
+	*(struct spec_list *)ret = (struct spec_list) { v, m->n_pods };
 	return 0;
 }
+
+const struct kubemsg_type kubemsg_pod_specs = { .desc = &v1alpha1__list_pods_response__descriptor,
+						.is_copied = true,
+						.from = pod_specs_from };

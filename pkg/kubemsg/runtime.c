@@ -1,49 +1,57 @@
 /* CRI: who the runtime is, and containerd's configuration, CNI's with it. */
-#include <errno.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "cri.pb-c.h"
 #include "kubemsg/messages-internal.h"
 
 #define CONFIG "config"
 #define CNI    "cniconfig"
 
-int kubemsg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_version *ret,
-				   struct err *err)
+static int version_from(const void *message, void *ret, struct arena *a, struct err *err)
 {
-	Runtime__V1__VersionResponse *m =
-		kubemsg_unpack(&runtime__v1__version_response__descriptor, in, a, err);
+	const Runtime__V1__VersionResponse *m = message;
 
-	if (!m)
-		return -EBADMSG;
-	*ret = (struct runtime_version) { m->runtime_name, m->runtime_version };
+	(void)a;
+	(void)err;
+	*(struct runtime_version *)ret =
+		(struct runtime_version) { m->runtime_name, m->runtime_version };
 	return 0;
 }
 
-struct bytes kubemsg_encode_runtime_status_request(struct arena *a)
-{
-	Runtime__V1__StatusRequest m = RUNTIME__V1__STATUS_REQUEST__INIT;
+const struct kubemsg_type kubemsg_runtime_version = {
+	.desc = &runtime__v1__version_response__descriptor, .from = version_from
+};
 
-	m.verbose = true;
-	return kubemsg_pack(&m, a);
+static void status_request_to(const void *from, void *message, struct arena *a)
+{
+	Runtime__V1__StatusRequest *m = message;
+
+	(void)from;
+	(void)a;
+	m->verbose = true;
 }
 
-int kubemsg_decode_runtime_status(struct bytes in, struct arena *a, struct runtime_status *ret,
-				  struct err *err)
+const struct kubemsg_type kubemsg_runtime_status_request = {
+	.desc = &runtime__v1__status_request__descriptor, .to = status_request_to
+};
+
+static int status_from(const void *message, void *ret, struct arena *a, struct err *err)
 {
-	Runtime__V1__StatusResponse *m =
-		kubemsg_unpack(&runtime__v1__status_response__descriptor, in, a, err);
+	const Runtime__V1__StatusResponse *m = message;
 	struct runtime_status s = { NULL, NULL };
 
-	if (!m)
-		return -EBADMSG;
+	(void)a;
+	(void)err;
 	for (size_t i = 0; i < m->n_info; i++) {
 		if (!strcmp(m->info[i]->key, CONFIG))
 			s.config = m->info[i]->value;
 		else if (!strcmp(m->info[i]->key, CNI))
 			s.cni = m->info[i]->value;
 	}
-	*ret = s;
+	*(struct runtime_status *)ret = s;
 	return 0;
 }
+
+const struct kubemsg_type kubemsg_runtime_status = {
+	.desc = &runtime__v1__status_response__descriptor, .from = status_from
+};

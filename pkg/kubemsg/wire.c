@@ -172,12 +172,6 @@ void *kubemsg_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, st
 	return unpack(desc, in, &answer_limits, a, err);
 }
 
-void *kubemsg_unpack_request(const ProtobufCMessageDescriptor *desc, struct bytes in,
-			     struct arena *a, struct err *err)
-{
-	return unpack(desc, in, &request_limits, a, err);
-}
-
 static void string_as_text(uint8_t *s, size_t len)
 {
 	bool utf8 = str_utf8_valid((const char *)s, len);
@@ -207,13 +201,38 @@ static void strings_as_text(const ProtobufCMessageDescriptor *desc, struct bytes
 	}
 }
 
-struct bytes kubemsg_as_text(const ProtobufCMessageDescriptor *desc, struct bytes in,
-			     struct arena *a)
+static struct bytes as_text(const ProtobufCMessageDescriptor *desc, struct bytes in,
+			    struct arena *a)
 {
 	uint8_t *out = arena_copy(a, in.data, in.len);
 
 	strings_as_text(desc, in, out);
 	return (struct bytes) { out, in.len };
+}
+
+static int decode(const struct kubemsg_type *type, struct bytes in, struct arena *message_arena,
+		  struct arena *a, void *ret, struct err *err)
+{
+	const struct limits *limits = type->is_request ? &request_limits : &answer_limits;
+	struct err why = { 0 };
+	void *m = unpack(type->desc, in, limits, message_arena, &why);
+
+	if (!m && type->as_text && why.code == EILSEQ)
+		m = unpack(type->desc, as_text(type->desc, in, message_arena), limits,
+			   message_arena, &why);
+	if (m)
+		return type->from(m, ret, a, err);
+	if (err)
+		*err = why;
+	return -EBADMSG;
+}
+
+int kubemsg_decode(const struct kubemsg_type *type, struct bytes in, struct arena *a, void *ret,
+		   struct err *err)
+{
+	_cleanup_arena_ struct arena *scratch = type->is_copied ? arena_new(16384) : NULL;
+
+	return decode(type, in, scratch ? scratch : a, a, ret, err);
 }
 
 struct bytes kubemsg_pack(const void *message, struct arena *a)
@@ -245,4 +264,12 @@ void *kubemsg_array(const ProtobufCMessageDescriptor *desc, size_t n, struct are
 	for (size_t i = 0; i < n; i++)
 		v[i] = kubemsg_new(desc, a);
 	return v;
+}
+
+struct bytes kubemsg_encode(const struct kubemsg_type *type, const void *message, struct arena *a)
+{
+	void *m = kubemsg_new(type->desc, a);
+
+	type->to(message, m, a);
+	return kubemsg_pack(m, a);
 }

@@ -41,12 +41,6 @@ static void forget(struct spec_file *s)
 	free(s->text);
 }
 
-static void forget_at(struct latebind *b, size_t i)
-{
-	forget(&b->specs[i]);
-	b->specs[i] = b->specs[--b->n_specs];
-}
-
 static bool has_slot(const struct spec_file *s, const char *slot)
 {
 	for (size_t i = 0; i < s->n_slots; i++) {
@@ -138,20 +132,6 @@ bool latebind_spec_exists(const struct latebind *b, const char *slot)
 	return false;
 }
 
-static int write_file(const struct latebind *b, const char *path, const char *temporary,
-		      const char *text, struct err *err)
-{
-	const struct file_new f = {
-		.dir = AT_FDCWD, .name = path, .temporary = temporary, .mode = FILE_MODE
-	};
-	int r;
-
-	if (mkdir(b->env.cdi_dir, DIR_MODE) < 0 && errno != EEXIST)
-		return err_sys(err, "make the CDI directory %s", b->env.cdi_dir);
-	r = file_write(&f, text, strlen(text), NULL);
-	return r < 0 ? err_set(err, -r, "write CDI spec %s: %s", path, strerror(-r)) : 0;
-}
-
 /* It has our name; what it is, it says itself. What does not parse was ours, and what we wrote is.
  */
 static bool is_foreign(const char *ours, const char *text, const char *path, struct arena *a)
@@ -167,50 +147,36 @@ static bool is_foreign(const char *ours, const char *text, const char *path, str
 	return kind && strcmp(kind, CDI_KIND) != 0;
 }
 
-static void remove_file(struct latebind *b, const char *slot, const char *ours)
-{
-	_cleanup_arena_ struct arena *a = arena_new(8192);
-	const char *path = spec_path(b, slot, a), *old = NULL;
-
-	if (read_file(path, a, &old) < 0 || is_foreign(ours, old, path, a))
-		return;
-	if (unlink(path) < 0 && errno != ENOENT)
-		latebind_say(b, "the CDI spec of a free slot cannot be removed path=%s error=%s",
-			     path, strerror(errno));
-}
-
 static void remove_at(struct latebind *b, size_t i)
 {
-	remove_file(b, b->specs[i].file, b->specs[i].text);
-	forget_at(b, i);
-}
+	_cleanup_arena_ struct arena *a = arena_new(8192);
+	struct spec_file *s = &b->specs[i];
+	const char *path = spec_path(b, s->file, a), *old = NULL;
 
-static bool shares_slot(const struct spec_file *s, const struct ids *slots)
-{
-	for (size_t i = 0; i < slots->n; i++) {
-		if (has_slot(s, slots->v[i]))
-			return true;
-	}
-	return false;
-}
-
-/* Two specs with one device make both unusable: those that share a slot with the new one go first,
- * but the one that it replaces. */
-static void make_room(struct latebind *b, const struct ids *slots)
-{
-	for (size_t i = b->n_specs; i-- > 0;) {
-		if (strcmp(b->specs[i].file, slots->v[0]) != 0 && shares_slot(&b->specs[i], slots))
-			remove_at(b, i);
-	}
+	if (read_file(path, a, &old) == 0 && !is_foreign(s->text, old, path, a) &&
+	    unlink(path) < 0 && errno != ENOENT)
+		latebind_say(b, "the CDI spec of a free slot cannot be removed path=%s error=%s",
+			     path, strerror(errno));
+	forget(s);
+	*s = b->specs[--b->n_specs];
 }
 
 static int write_text(const struct latebind *b, const char *slot, const char *text, struct err *err)
 {
 	_cleanup_arena_ struct arena *a = arena_new(512);
+	const char *path = spec_path(b, slot, a);
+	const struct file_new f = {
+		.dir = AT_FDCWD,
+		.name = path,
+		.temporary = arena_printf(a, "%s/.%s.tmp", b->env.cdi_dir, cdi_file_name(slot, a)),
+		.mode = FILE_MODE,
+	};
+	int r;
 
-	return write_file(b, spec_path(b, slot, a),
-			  arena_printf(a, "%s/.%s.tmp", b->env.cdi_dir, cdi_file_name(slot, a)),
-			  text, err);
+	if (mkdir(b->env.cdi_dir, DIR_MODE) < 0 && errno != EEXIST)
+		return err_sys(err, "make the CDI directory %s", b->env.cdi_dir);
+	r = file_write(&f, text, strlen(text), NULL);
+	return r < 0 ? err_set(err, -r, "write CDI spec %s: %s", path, strerror(-r)) : 0;
 }
 
 int latebind_spec_write(struct latebind *b, const struct ids *slots, const char *text,
@@ -221,7 +187,16 @@ int latebind_spec_write(struct latebind *b, const struct ids *slots, const char 
 	const struct spec_file *before;
 	int r = read_file(path, a, &old);
 
-	make_room(b, slots);
+	/* Two specs with one device make both unusable: those that share a slot with the new one go
+	 * first, but the one that it replaces. */
+	for (size_t i = b->n_specs; i-- > 0;) {
+		bool shares = false;
+
+		for (size_t k = 0; k < slots->n; k++)
+			shares |= has_slot(&b->specs[i], slots->v[k]);
+		if (shares && strcmp(b->specs[i].file, slots->v[0]) != 0)
+			remove_at(b, i);
+	}
 	before = find_spec(b, slots->v[0]);
 	ours = before ? before->text : NULL;
 	if (r == -EISDIR)
@@ -246,7 +221,7 @@ int latebind_spec_write(struct latebind *b, const struct ids *slots, const char 
 static bool is_needed(const struct latebind *b, const struct spec_file *s)
 {
 	for (size_t i = 0; i < s->n_slots; i++) {
-		if (holds_needs_spec(tracker_holds(b->env.tracker), s->slots[i]))
+		if (holds_needs_record(tracker_holds(b->env.tracker), NULL, s->slots[i]))
 			return true;
 	}
 	return false;
@@ -260,20 +235,14 @@ void latebind_specs_tidy(struct latebind *b)
 	}
 }
 
-static bool is_there(const struct latebind *b, const struct spec_file *s)
-{
-	_cleanup_arena_ struct arena *a = arena_new(512);
-
-	return access(spec_path(b, s->file, a), F_OK) == 0;
-}
-
 void latebind_specs_restore(struct latebind *b)
 {
 	for (size_t i = 0; i < b->n_specs; i++) {
+		_cleanup_arena_ struct arena *a = arena_new(512);
 		const struct spec_file *s = &b->specs[i];
 		struct err err = { 0 };
 
-		if (is_there(b, s) || !is_needed(b, s))
+		if (access(spec_path(b, s->file, a), F_OK) == 0 || !is_needed(b, s))
 			continue;
 		if (write_text(b, s->file, s->text, &err) == 0)
 			latebind_say(b, "a CDI spec was removed; it is written again path=%s",
@@ -284,15 +253,6 @@ void latebind_specs_restore(struct latebind *b)
 }
 
 /* --- at the start --- */
-
-static struct ids slots_in(const struct claims *claims, struct arena *a)
-{
-	struct ids slots = { .v = arena_array(a, claims->n, sizeof(*slots.v)) };
-
-	for (size_t i = 0; i < claims->n; i++)
-		slots.v[slots.n++] = claims->v[i].slot;
-	return slots;
-}
 
 /* False: it could not be read, which may pass. */
 static bool scan_one(struct latebind *b, const char *name,
@@ -313,32 +273,26 @@ static bool scan_one(struct latebind *b, const char *name,
 		return r == -EFBIG || r == -ELOOP;
 	}
 	if (document_parse(text, strlen(text), path, a, &spec, &err) < 0) {
-		latebind_say(b,
-			     "a CDI spec is damaged; it is written anew when its container starts"
-			     " error=%s",
-			     err.msg);
+		latebind_say(
+			b,
+			"a CDI spec is damaged; it is written anew when its container starts error=%s",
+			err.msg);
 	} else if (!str_eq(item_string(spec, "kind"), CDI_KIND)) {
 		return true;
-	} else if (!claims_of_spec(spec, &claims, a)) {
-		latebind_say(b,
-			     "a CDI spec does not say whose it is; it is written anew when its "
-			     "container starts path=%s",
-			     path);
+	} else if (!grant_claims_of_spec(spec, &claims, a)) {
+		latebind_say(
+			b,
+			"a CDI spec does not say whose it is; it is written anew when its container starts path=%s",
+			path);
 	} else {
-		const struct ids slots = slots_in(&claims, a);
+		struct ids slots = { .v = arena_array(a, claims.n, sizeof(*slots.v)) };
 
+		for (size_t i = 0; i < claims.n; i++)
+			slots.v[slots.n++] = claims.v[i].slot;
 		remember(b, cdi_slot_of_file(name, a), &slots, text);
 		found(b, &claims, path);
 	}
 	return true;
-}
-
-static bool is_left_over(const char *name, struct arena *a)
-{
-	size_t len = strlen(name), suffix = strlen(".tmp");
-
-	return name[0] == '.' && len > suffix && !strcmp(name + len - suffix, ".tmp") &&
-	       cdi_slot_of_file(arena_printf(a, "%.*s", (int)(len - suffix - 1), name + 1), a);
 }
 
 bool latebind_spec_scan(struct latebind *b,
@@ -358,11 +312,17 @@ bool latebind_spec_scan(struct latebind *b,
 	}
 	while (errno = 0, (e = readdir(dir))) {
 		_cleanup_arena_ struct arena *a = arena_new(8192);
+		const char *name = e->d_name;
+		size_t len = strlen(name), suffix = strlen(".tmp");
 
-		if (cdi_slot_of_file(e->d_name, a))
-			complete &= scan_one(b, e->d_name, found, a);
-		else if (is_left_over(e->d_name, a))
-			unlink(arena_printf(a, "%s/%s", b->env.cdi_dir, e->d_name));
+		if (cdi_slot_of_file(name, a)) {
+			complete &= scan_one(b, name, found, a);
+			continue;
+		}
+		/* Left over by a daemon that ended while it wrote. */
+		if (name[0] == '.' && len > suffix && !strcmp(name + len - suffix, ".tmp") &&
+		    cdi_slot_of_file(arena_printf(a, "%.*s", (int)(len - suffix - 1), name + 1), a))
+			unlink(arena_printf(a, "%s/%s", b->env.cdi_dir, name));
 	}
 	complete &= errno == 0;
 	closedir(dir);

@@ -19,80 +19,27 @@
 #include "pool/node.h"
 #include "tracker/tracker.h"
 
-/* "gpus/large" is of the request "gpus". */
-static bool same_request(const char *a, const char *b)
-{
-	size_t n = strcspn(a, "/");
-
-	return n == strcspn(b, "/") && !strncmp(a, b, n);
-}
-
-static const struct spec_container *spec_of(const struct spec_pod *pod, const struct candidate *who)
-{
-	for (size_t i = 0; pod && i < pod->n_containers; i++) {
-		if (str_eq(pod->containers[i].name, who->container->name))
-			return &pod->containers[i];
-	}
-	return NULL;
-}
-
-static bool has_request(const struct spec_container *c, const char *claim, const char *request)
-{
-	for (size_t i = 0; i < c->n_claims; i++) {
-		const struct spec_claim *part = &c->claims[i];
-
-		if (str_eq(part->claim, claim) &&
-		    (!part->request || same_request(part->request, request)))
-			return true;
-	}
-	return false;
-}
-
-static bool has_all(const struct spec_container *c, const char *claim)
-{
-	for (size_t i = 0; i < c->n_claims; i++) {
-		if (str_eq(c->claims[i].claim, claim) && !c->claims[i].request)
-			return true;
-	}
-	return false;
-}
-
-/* Init containers, too: no list of the kubelet's shows what these have. */
-static bool others_have_part(const struct spec_pod *pod, const struct spec_container *me,
-			     const char *claim)
-{
-	for (size_t i = 0; i < pod->n_containers; i++) {
-		const struct spec_container *c = &pod->containers[i];
-
-		for (size_t k = 0; c != me && k < c->n_claims; k++) {
-			if (str_eq(c->claims[k].claim, claim))
-				return true;
-		}
-	}
-	return false;
-}
-
-/* Was it given for a request of the container? */
+/* Was it given for a request of the container? "gpus/large" is of the request "gpus". */
 static bool is_given(const struct known_claim *known, const struct spec_container *c,
 		     const struct dynamic *d)
 {
 	for (size_t i = 0; i < known->devices.n; i++) {
 		const struct draclaim_device *given = &known->devices.v[i];
 
-		if (str_eq(given->driver, d->driver) && str_eq(given->pool, d->pool) &&
-		    str_eq(given->device, d->device) && has_request(c, d->claim, given->request))
-			return true;
+		if (!str_eq(given->driver, d->driver) || !str_eq(given->pool, d->pool) ||
+		    !str_eq(given->device, d->device))
+			continue;
+		for (size_t k = 0; k < c->n_claims; k++) {
+			const char *request = c->claims[k].request;
+			size_t n = request ? strcspn(request, "/") : 0;
+
+			if (str_eq(c->claims[k].claim, d->claim) &&
+			    (!request || (strcspn(given->request, "/") == n &&
+					  !strncmp(request, given->request, n))))
+				return true;
+		}
 	}
 	return false;
-}
-
-static const struct known_claim *find_known(const struct request *r, const char *claim)
-{
-	for (size_t i = 0; i < r->n_claims; i++) {
-		if (str_eq(r->claims[i].name, claim))
-			return &r->claims[i];
-	}
-	return NULL;
 }
 
 /* A container that starts again: for which GPUs its VFs were chosen; NULL: not known. */
@@ -103,7 +50,7 @@ static const struct ledger_decision *decided_before(const struct request *r,
 	const struct ledger_decision *d =
 		hold ? ledger_decision(tracker_ledger(r->b->env.tracker), hold->decision) : NULL;
 
-	if (holds_is_promised(latebind_holds(r->b), r->slots.v[0]) || !d ||
+	if (holds_slot(latebind_holds(r->b), r->slots.v[0]).promised || !d ||
 	    d->known != LEDGER_GPUS_KNOWN || !str_eq(d->owner.ns, who->pod->ns) ||
 	    !str_eq(d->owner.pod, who->pod->name) ||
 	    !str_eq(d->owner.container, who->container->name))
@@ -114,12 +61,14 @@ static const struct ledger_decision *decided_before(const struct request *r,
 static bool was_its_own(const struct request *r, const struct ledger_decision *d,
 			const struct dynamic *dev)
 {
-	int gpu = gpus_of_dynamic(r->b->node->inv, dev);
+	struct dynamic one = *dev;
+	const struct pod_container alone = { .dynamic = &one, .n_dynamic = 1 };
 	char bdf[BDF_STRLEN];
+	struct pods_gpus gpu = pods_gpus(r->b->node, &alone, "", r->arena);
 
-	if (gpu < 0)
+	if (!gpu.n)
 		return false;
-	bdf_format(r->b->node->inv->pci[gpu].bdf, bdf);
+	bdf_format(r->b->node->inv->pci[gpu.v[0]].bdf, bdf);
 	for (size_t i = 0; i < d->n_gpus; i++) {
 		if (str_eq(d->gpus[i], bdf))
 			return true;
@@ -160,8 +109,10 @@ static const char *not_told(struct request *r, const char *claim, const char *wh
 static int narrow(struct request *r, const struct candidate *who, const char *claim,
 		  struct pod_container *c, const char **ret_doubt)
 {
-	bool shared = gpus_are_shared(r->b->node, who->pod, who->container, claim);
+	bool shared =
+		pods_claim_gpus(r->b->node, who->pod, who->container, claim) == PODS_CLAIM_SHARED;
 	struct sieve s = { .before = decided_before(r, who) };
+	bool has_all = false, others_have_part = false;
 	const struct spec_pod *pod;
 
 	if (s.before) {
@@ -170,14 +121,29 @@ static int narrow(struct request *r, const struct candidate *who, const char *cl
 	}
 	if (r->b->env.specs && !r->knows_specs)
 		return -EINPROGRESS;
-	pod = identify_spec(&r->specs, who->pod->ns, who->pod->name);
-	s.spec = spec_of(pod, who);
+	pod = kubemsg_podspec_find(&r->specs, who->pod->ns, who->pod->name);
+	for (size_t i = 0; pod && i < pod->n_containers; i++) {
+		const struct spec_container *one = &pod->containers[i];
+		bool me = str_eq(one->name, who->container->name);
+
+		s.spec = me ? one : s.spec;
+		/* Of init containers, too: no list of the kubelet's shows what these have. */
+		for (size_t k = 0; k < one->n_claims; k++) {
+			bool part = str_eq(one->claims[k].claim, claim);
+
+			has_all |= me && part && !one->claims[k].request;
+			others_have_part |= !me && part;
+		}
+	}
 	if (!s.spec && shared)
 		*ret_doubt = not_told(r, claim,
 				      r->specs_why ? r->specs_why : "the pod specs do not say");
-	if (!s.spec || has_all(s.spec, claim) || (!shared && !others_have_part(pod, s.spec, claim)))
+	if (!s.spec || has_all || (!shared && !others_have_part))
 		return 0;
-	s.known = find_known(r, claim);
+	for (size_t i = 0; i < r->n_claims; i++) {
+		if (str_eq(r->claims[i].name, claim))
+			s.known = &r->claims[i];
+	}
 	if (!s.known && r->b->env.claims) {
 		r->wanted_ns = arena_strdup(r->arena, who->pod->ns);
 		r->wanted_claim = arena_strdup(r->arena, claim);
@@ -203,7 +169,7 @@ int latebind_narrow(struct request *r, const struct candidate *who, struct pod_c
 		const char *claim = all->dynamic[i].claim;
 
 		if ((i && str_eq(all->dynamic[i - 1].claim, claim)) ||
-		    !gpus_are_several(r->b->node, all, claim))
+		    pods_claim_gpus(r->b->node, who->pod, all, claim) == PODS_CLAIM_ONE)
 			continue;
 		if (narrow(r, who, claim, ret, ret_doubt) < 0)
 			return -EINPROGRESS;

@@ -7,18 +7,21 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "hw/inventory.h"
 #include "base/err.h"
 #include "grant/claims.h"
+#include "grant/contents.h"
 #include "hw/bdf.h"
 #include "kubemsg/draclaim.h"
 #include "kubemsg/podspec.h"
 #include "latebind/latebind.h"
 #include "ledger/ledger.h"
 #include "pods/who.h"
+#include "stats/stats.h"
 
+struct binding;
 struct binding_slot;
 struct pool_dev;
-struct share;
 struct vf_state;
 
 struct latebind {
@@ -65,14 +68,13 @@ struct request {
 	struct pending *probing, *saving;
 	/* what was decided */
 	struct node *node;
-	struct ledger_owner owner;
-	int *gpus;
-	size_t n_gpus;
+	struct grant_container c; /* pool_vfs: also of early pools */
 	struct binding_slot *bindings;
-	uint64_t decision; /* 0: everything was bound before */
+	uint64_t decision;		/* 0: everything was bound before */
+	struct stats_placement *placed; /* of that decision, one a pool */
+	size_t n_placed;
 	size_t n_bindings;
-	struct share *shares; /* all that the container has, also of early pools */
-	size_t n_shares;
+	struct bindmount mount; /* of its directory, if it has one */
 	/* the outcome */
 	struct err err; /* code 0: none */
 	struct bound *bound;
@@ -87,7 +89,7 @@ void latebind_say(const struct latebind *b, const char *fmt, ...)
 bool latebind_probes_first(const struct request *r);
 
 /* The picture of the node says that it has no RDMA device, and may be of the moment in which a CNI
- * plugin moved its devices, its netdev still here: is it away, or back, in truth? */
+ * plugin moved its devices, its netdev still here: is it away, or really back? */
 bool latebind_is_away_now(const struct latebind *b, const struct pool_dev *dev, struct arena *a);
 
 struct holds *latebind_holds(const struct latebind *b);
@@ -99,13 +101,19 @@ const char *latebind_rdma_of(const struct latebind *b, const struct pool_dev *de
 /* --- bind.c --- */
 
 /*
- * Binds the container that r is about; nothing is on disk yet. pods: sorted by identify_sort().
+ * Binds the container that r is about; nothing is on disk yet. pods: sorted by kubemsg_pods_sort().
  * -EINPROGRESS: pod specs would tell which container starts, or r->wanted_claim which GPUs it has.
  * What it leaves behind is for the caller to tidy, also on failure.
  */
 int latebind_decide(struct request *r, const struct pod_list *pods, struct err *err);
 void latebind_unbind(const struct request *r); /* it came to nothing: what was bound for it and not
 						told yet is free again */
+
+/* --- placed.c --- */
+
+/* What was decided, before it is held; and it came to be. */
+void latebind_note_placed(struct request *r, const struct binding *c);
+void latebind_count_placed(const struct request *r);
 
 /* --- which GPUs of its claims? dra.c --- */
 
@@ -149,9 +157,7 @@ void latebind_specs_done(struct latebind *b);
  */
 int latebind_render(struct request *r, const struct vf_state *states, size_t n, const char *why,
 		    struct err *err);
-/* The functions to be looked at first. */
-size_t latebind_functions(const struct request *r, struct bdf **ret);
 /* What the container has beside its slots, before the list that says so ends. */
-void latebind_note_shares(struct request *r, const struct target *t);
+void latebind_note_pool_vfs(struct request *r, const struct target *t);
 
 #endif

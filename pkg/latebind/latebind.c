@@ -10,11 +10,13 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/event.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/pending.h"
 #include "base/str.h"
 #include "choice/slots.h"
 #include "config/config.h"
+#include "grant/contents.h"
 #include "grant/vfprobe.h"
 #include "hw/inventory.h"
 #include "kubeclient/podres.h"
@@ -50,7 +52,10 @@ struct holds *latebind_holds(const struct latebind *b)
 
 void latebind_allocated(struct latebind *b, const struct ids *slots)
 {
-	holds_promised(latebind_holds(b), slots->v, slots->n, tracker_now());
+	holds_event(
+		latebind_holds(b),
+		&(struct holds_event) { .kind = HOLDS_PROMISED, .slots = slots->v, .n = slots->n },
+		tracker_now());
 	tracker_save(b->env.tracker, NULL, NULL);
 }
 
@@ -87,13 +92,15 @@ struct slot_list latebind_slots(const struct latebind *b, const struct pool *poo
 
 	for (size_t i = 0; i < now.n_uses; i++)
 		uses[i] = (struct slot_use) { now.uses[i].slot, now.uses[i].vf };
-	return slots_of(&view, a);
+	return pool_slots(&view, a);
 }
 
 /* --- requests --- */
 
-static void request_free(struct request *r)
+static void finish(struct request *r, const struct err *err)
 {
+	LIST_REMOVE(r, link);
+	r->done(r->arg, err, err ? NULL : r->bound, err ? 0 : r->n_bound);
 	pending_cancel(&r->asked);
 	pending_cancel(&r->probing);
 	pending_cancel(&r->saving);
@@ -101,13 +108,6 @@ static void request_free(struct request *r)
 	node_unref(r->node);
 	arena_free(r->arena);
 	free(r);
-}
-
-static void finish(struct request *r, const struct err *err)
-{
-	LIST_REMOVE(r, link);
-	r->done(r->arg, err, err ? NULL : r->bound, err ? 0 : r->n_bound);
-	request_free(r);
 }
 
 static void settled(void *arg)
@@ -144,24 +144,17 @@ bool latebind_probes_first(const struct request *r)
 	return r->b->env.vfprobe && !r->pod.name;
 }
 
-/* The VFs may have been taken from it while they were looked at: its pod is gone. */
-static bool is_still_bound(const struct request *r)
-{
-	for (size_t i = 0; i < r->n_bindings; i++) {
-		const struct ledger_hold *hold = latebind_live_hold(r->b, r->bindings[i].id);
-
-		if (!hold || strcmp(hold->vf, r->bindings[i].dev->id) != 0)
-			return false;
-	}
-	return true;
-}
-
 /* As if it had never been bound: the next try chooses anew. */
 void latebind_unbind(const struct request *r)
 {
 	for (size_t i = 0; i < r->n_bindings; i++)
-		holds_unbind(latebind_holds(r->b), r->bindings[i].id, tracker_now());
-	holds_undecide(latebind_holds(r->b), r->decision);
+		holds_event(
+			latebind_holds(r->b),
+			&(struct holds_event) { .kind = HOLDS_UNBOUND, .slot = r->bindings[i].id },
+			tracker_now());
+	holds_event(latebind_holds(r->b),
+		    &(struct holds_event) { .kind = HOLDS_UNDECIDED, .number = r->decision },
+		    tracker_now());
 	latebind_specs_tidy(r->b);
 	tracker_save(r->b->env.tracker, NULL, NULL);
 }
@@ -171,26 +164,38 @@ void latebind_unbind(const struct request *r)
 static void confirm(const struct request *r)
 {
 	for (size_t i = 0; i < r->n_bindings; i++)
-		holds_confirm(latebind_holds(r->b), r->bindings[i].id, tracker_now());
+		holds_event(latebind_holds(r->b),
+			    &(struct holds_event) { .kind = HOLDS_CONFIRMED,
+						    .slot = r->bindings[i].id },
+			    tracker_now());
 	if (r->decision)
-		tracker_say(r->b->env.tracker, false,
-			    "the container has its VFs"
-			    " pod=%s/%s uid=%s container=%s devices=%zu decision=%llu",
-			    r->owner.ns, r->owner.pod, r->owner.uid, r->owner.container,
-			    r->n_bindings, (unsigned long long)r->decision);
+		latebind_count_placed(r);
+	if (r->decision)
+		tracker_say(
+			r->b->env.tracker, false,
+			"the container has its VFs pod=%s/%s uid=%s container=%s devices=%zu decision=%llu",
+			r->c.owner.ns, r->c.owner.pod, r->c.owner.uid, r->c.owner.container,
+			r->n_bindings, (unsigned long long)r->decision);
 }
 
-static void looked(void *arg, const struct vf_state *states, size_t n, const char *why)
+static void probed(void *arg, const struct vf_state *states, size_t n, const char *why)
 {
 	struct request *r = pending_end(arg);
+	bool still_bound = true;
 	struct err err = { 0 };
 
 	if (!r)
 		return;
-	if (!is_still_bound(r))
+	/* The VFs may have been taken from it while they were looked at: its pod is gone. */
+	for (size_t i = 0; i < r->n_bindings; i++) {
+		const struct ledger_hold *hold = latebind_live_hold(r->b, r->bindings[i].id);
+
+		still_bound &= hold && !strcmp(hold->vf, r->bindings[i].dev->id);
+	}
+	if (!still_bound)
 		err_set(&r->err, EAGAIN,
 			"slot %s was given to another container while container %s of pod %s/%s started",
-			r->bindings[0].id, r->owner.container, r->owner.ns, r->owner.pod);
+			r->bindings[0].id, r->c.owner.container, r->c.owner.ns, r->c.owner.pod);
 	else if (latebind_render(r, states, n, why, &err) == 0)
 		confirm(r);
 	else {
@@ -210,22 +215,8 @@ static void conclude(struct request *r)
 		confirm(r);
 		return;
 	}
-	n = latebind_functions(r, &bdfs);
-	vfprobe_look(r->b->env.vfprobe, bdfs, n, looked, pending_new(r, &r->probing));
-}
-
-/* Slots that the kubelet has given away twice do not tell who restarts: see take_slot_from(). */
-static bool has_shared_slots(const struct latebind *b)
-{
-	const struct ledger *l = tracker_ledger(b->env.tracker);
-
-	for (size_t i = 0; i < ledger_holds(l); i++) {
-		const struct ledger_hold *hold = ledger_hold_at(l, i);
-
-		if (!hold->slot && !hold->draining && latebind_is_late(b, hold->resource))
-			return true;
-	}
-	return false;
+	n = grant_functions(r->node, &r->c, r->arena, &bdfs);
+	grant_probe_start(r->b->env.vfprobe, bdfs, n, probed, pending_new(r, &r->probing));
 }
 
 /*
@@ -236,14 +227,23 @@ static bool has_shared_slots(const struct latebind *b)
 static void guess_pod(struct request *r)
 {
 	const struct ledger_hold *first = latebind_live_hold(r->b, r->slots.v[0]);
+	const struct ledger *l = tracker_ledger(r->b->env.tracker);
+	bool shared = r->b->doubles;
 
-	if (r->b->doubles || has_shared_slots(r->b))
+	/* Slots that the kubelet has given away twice do not tell who restarts: see
+	 * take_slot_from(). */
+	for (size_t i = 0; !shared && i < ledger_holds(l); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+
+		shared = !hold->slot && !hold->draining && latebind_is_late(r->b, hold->resource);
+	}
+	if (shared)
 		return;
 	for (size_t i = 0; i < r->slots.n; i++) {
 		const struct ledger_hold *hold = latebind_live_hold(r->b, r->slots.v[i]);
 
 		if (!hold || hold->since_ms < r->b->began_ms || !*hold->owner.pod ||
-		    holds_is_promised(latebind_holds(r->b), r->slots.v[i]) ||
+		    holds_slot(latebind_holds(r->b), r->slots.v[i]).promised ||
 		    strcmp(hold->owner.pod, first->owner.pod) != 0 ||
 		    strcmp(hold->owner.ns, first->owner.ns) != 0)
 			return;
@@ -262,24 +262,20 @@ static void ask(struct request *r)
 	unsigned ms = left > 1 ? (unsigned)left : 1;
 
 	r->asked_ms = clock_mono_ms();
-	r->by_get = pod->name && podres_support(r->b->env.podres) == PODRES_GET;
+	r->by_get = pod->name && kubeclient_podres_state(r->b->env.podres).support == PODRES_GET;
 	if (r->by_get)
-		podres_get(r->b->env.podres, pod->ns, pod->name, ms, answered,
-			   pending_new(r, &r->asked));
+		kubeclient_podres_ask(r->b->env.podres,
+				      &(struct podres_question) { .kind = PODRES_ASK_GET,
+								  .ns = pod->ns,
+								  .name = pod->name,
+								  .timeout_ms = ms },
+				      answered, pending_new(r, &r->asked));
 	else
-		podres_list_quietly(r->b->env.podres, ms, answered, pending_new(r, &r->asked));
-	r->epoch = podres_epoch(r->b->env.podres);
-}
-
-/* The guess was wrong: the pod is gone, or has them no more. */
-static bool is_wrong_guess(struct request *r, enum podres_result result,
-			   const struct pod_list *pods)
-{
-	struct candidate *v;
-
-	if (!r->by_get || !r->guess.name)
-		return false;
-	return result != PODRES_OK || !who_holds(r->b->node, pods, &r->slots, NULL, r->arena, &v);
+		kubeclient_podres_ask(r->b->env.podres,
+				      &(struct podres_question) { .kind = PODRES_ASK_LIST_QUIETLY,
+								  .timeout_ms = ms },
+				      answered, pending_new(r, &r->asked));
+	r->epoch = kubeclient_podres_state(r->b->env.podres).epoch;
 }
 
 /* Without an answer no pod has an age, and one of them is taken. */
@@ -291,7 +287,7 @@ static void specs_came(void *arg, const struct spec_list *specs, const char *why
 		return;
 	r->knows_specs = true;
 	if (specs)
-		r->specs = identify_copy_specs(specs, r->arena);
+		r->specs = kubemsg_podspec_copy(specs, r->arena);
 	else
 		r->specs_why = arena_strdup(r->arena, why);
 	ask(r);
@@ -305,24 +301,6 @@ static void claim_came(void *arg, const struct draclaim *claim, const char *why)
 		return;
 	latebind_know_claim(r, claim, why);
 	ask(r);
-}
-
-/* What latebind_decide() wants to know first. */
-static void ask_more(struct request *r)
-{
-	const struct latebind_env *env = &r->b->env;
-	struct pending *asked = pending_new(r, &r->asked);
-
-	if (r->wanted_claim)
-		env->claims->fetch(env->claims->ctx, r->wanted_ns, r->wanted_claim,
-				   CLAIM_TIMEOUT_MS, claim_came, asked);
-	else
-		env->specs->fetch(env->specs->ctx, SPECS_TIMEOUT_MS, specs_came, asked);
-}
-
-static int by_string(const void *x, const void *y)
-{
-	return strcmp(*(const char *const *)x, *(const char *const *)y);
 }
 
 /* Every slot that a container has, as often as one has it; v NULL: they are counted only. */
@@ -356,7 +334,7 @@ static bool shows_doubles(const struct latebind *b, const struct pod_list *pods,
 	size_t n = late_slots(b, pods, v);
 
 	if (n)
-		qsort(v, n, sizeof(*v), by_string);
+		qsort(v, n, sizeof(*v), list_by_string);
 	for (size_t i = 1; i < n; i++) {
 		if (!strcmp(v[i - 1], v[i]))
 			return true;
@@ -364,39 +342,25 @@ static bool shows_doubles(const struct latebind *b, const struct pod_list *pods,
 	return false;
 }
 
-/* It has every container that was admitted, by the UID of its pod. */
-static void note_checkpoint(struct latebind *b)
-{
-	const struct holds_entry *v;
-	size_t n = tracker_checkpoint(b->env.tracker, &v);
-
-	holds_checkpoint(latebind_holds(b), v, n, tracker_now());
-}
-
-/* In the order of names. */
-static struct pod_list sorted_pods(const struct pod_list *pods, struct arena *a)
-{
-	struct pod_list sorted = { arena_array(a, pods->n, sizeof(*sorted.v)), pods->n };
-
-	if (!pods->n)
-		return sorted;
-	memcpy(sorted.v, pods->v, pods->n * sizeof(*sorted.v));
-	identify_sort(sorted.v, sorted.n);
-	return sorted;
-}
-
 static void answered(void *arg, enum podres_result result, const struct pod_list *pods,
 		     const char *why)
 {
-	static const struct pod_list nobody = { NULL, 0 };
 	struct request *r = pending_end(arg);
+	struct pod_list by_name = { NULL, 0 };
+	const struct holds_entry *entries;
 	struct err err = { 0 };
-	struct pod_list by_name;
+	struct candidate *v;
+	size_t n_entries;
+	const struct latebind_env *env;
 	int e;
 
 	if (!r)
 		return;
-	if (is_wrong_guess(r, result, pods)) {
+	env = &r->b->env;
+	/* The guess was wrong: the pod is gone, or has them no more. */
+	if (r->by_get && r->guess.name &&
+	    (result != PODRES_OK ||
+	     !pods_with_slots(r->b->node, pods, &r->slots, NULL, r->arena, &v))) {
 		r->guess.name = NULL;
 		ask(r);
 		return;
@@ -406,16 +370,29 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 		finish(r, &err);
 		return;
 	}
-	by_name = sorted_pods(result == PODRES_OK ? pods : &nobody, r->arena);
-	pods = &by_name;
-	note_checkpoint(r->b);
+	if (result == PODRES_OK && pods->n) {
+		by_name = (struct pod_list) {
+			arena_copy(r->arena, pods->v, pods->n * sizeof(*pods->v)), pods->n
+		};
+		kubemsg_pods_sort(by_name.v, by_name.n);
+	}
+	/* It has every container that was admitted, by the UID of its pod. */
+	n_entries = tracker_checkpoint(r->b->env.tracker, &entries);
+	holds_event(latebind_holds(r->b),
+		    &(struct holds_event) {
+			    .kind = HOLDS_CHECKPOINT, .entries = entries, .n = n_entries },
+		    tracker_now());
 	if (!r->by_get)
-		r->b->doubles = shows_doubles(r->b, pods, r->arena);
-	e = latebind_decide(r, pods, &err);
+		r->b->doubles = shows_doubles(r->b, &by_name, r->arena);
+	e = latebind_decide(r, &by_name, &err);
 	latebind_specs_tidy(r->b);
 	tracker_save(r->b->env.tracker, NULL, NULL);
-	if (e == -EINPROGRESS)
-		ask_more(r);
+	if (e == -EINPROGRESS && r->wanted_claim)
+		env->claims->fetch(env->claims->ctx, r->wanted_ns, r->wanted_claim,
+				   CLAIM_TIMEOUT_MS, claim_came, pending_new(r, &r->asked));
+	else if (e == -EINPROGRESS)
+		env->specs->fetch(env->specs->ctx, SPECS_TIMEOUT_MS, specs_came,
+				  pending_new(r, &r->asked));
 	else if (e < 0)
 		finish(r, &err);
 	else
@@ -433,8 +410,8 @@ static void refuse(void *arg)
 	finish(r, &err);
 }
 
-static struct request *request_new(struct latebind *b, const struct ids *slots,
-				   const struct pod_ref *pod, latebind_done_fn done, void *arg)
+void latebind_bind(struct latebind *b, const struct ids *slots, const struct pod_ref *pod,
+		   unsigned timeout_ms, latebind_done_fn done, void *arg)
 {
 	struct arena *a = arena_new(16 * 1024);
 	struct request *r = xcalloc(1, sizeof(*r));
@@ -447,14 +424,6 @@ static struct request *request_new(struct latebind *b, const struct ids *slots,
 		r->pod = (struct pod_ref) { arena_strdup(a, pod->ns), arena_strdup(a, pod->name),
 					    arena_strdup(a, pod->uid) };
 	LIST_INSERT_HEAD(&b->requests, r, link);
-	return r;
-}
-
-void latebind_bind(struct latebind *b, const struct ids *slots, const struct pod_ref *pod,
-		   unsigned timeout_ms, latebind_done_fn done, void *arg)
-{
-	struct request *r = request_new(b, slots, pod, done, arg);
-
 	if (!b->node || !slots->n) {
 		r->timer = rpc_after(b->env.rpc, 0, refuse, r);
 		return;
@@ -472,7 +441,7 @@ static void claim(struct latebind *b, const struct claims *claims, const char *p
 	_cleanup_arena_ struct arena *a = arena_new(512);
 
 	for (size_t i = 0; i < claims->n; i++) {
-		const struct pool *pool = slot_pool(b->node, claims->v[i].slot);
+		const struct pool *pool = pool_of_slot(b->node, claims->v[i].slot);
 		const struct holds_claim c = { .vf = claims->v[i].vf,
 					       .resource = pool ? pool->cfg->resource : NULL,
 					       .slot = claims->v[i].slot,
@@ -481,7 +450,9 @@ static void claim(struct latebind *b, const struct claims *claims, const char *p
 					       .source = arena_printf(a, "CDI spec %s", path) };
 
 		if (pool)
-			holds_claimed(latebind_holds(b), &c, tracker_now());
+			holds_event(latebind_holds(b),
+				    &(struct holds_event) { .kind = HOLDS_CLAIMED, .claim = &c },
+				    tracker_now());
 	}
 }
 

@@ -21,7 +21,8 @@ struct pod_ref;
 struct podres;
 struct podspec_source;
 struct rpc;
-struct rundir;
+struct stats;
+struct stats_placement;
 struct sysroot;
 struct vfprobe;
 
@@ -34,9 +35,13 @@ struct latebind_env {
 	const struct draclaim_source *claims; /* NULL: none */
 	const char *cdi_dir;		      /* the runtime's, e.g. /var/run/cdi */
 	const char *checkpoint;		      /* the kubelet's; NULL: do without */
-	struct rundir *rundir; /* files that are mounted into containers; NULL: none */
+	const char *rundir; /* files that are mounted into containers; NULL: none */
 	struct vfprobe
 		*vfprobe; /* looks at VFs of containers that start; NULL: as the host shows them */
+	struct stats *stats; /* counts for those who look from outside; NULL: nobody does */
+	void (*placed)(void *ctx, const struct stats_placement *placement); /* a container starts
+				    with VFs that were chosen for it; may be NULL */
+	void *placed_ctx;
 	unsigned settle_ms;  /* after a spec was written: the runtime notices by inotify
 				(docs/design/kubelet.md §4) */
 	unsigned restore_ms; /* between looks whether the specs are still there; 0: 5 s */

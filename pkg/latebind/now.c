@@ -15,12 +15,6 @@ static int is_any(void *arg, const char *name)
 	return 1;
 }
 
-static bool has_netdev(const struct latebind *b, const char *vf, struct arena *a)
-{
-	return sysroot_each(b->env.root, arena_printf(a, "sys/bus/pci/devices/%s/net", vf), is_any,
-			    NULL) > 0;
-}
-
 bool latebind_is_away_now(const struct latebind *b, const struct pool_dev *dev, struct arena *a)
 {
 	struct function_now now;
@@ -30,5 +24,7 @@ bool latebind_is_away_now(const struct latebind *b, const struct pool_dev *dev, 
 	    discover_function_now(b->env.root, bdf, &now, NULL) < 0 ||
 	    !str_eq(now.driver, b->node->inv->pci[dev->pci].driver))
 		return false;
-	return now.rdma[0] || !has_netdev(b, dev->id, a);
+	return now.rdma[0] ||
+	       sysroot_each(b->env.root, arena_printf(a, "sys/bus/pci/devices/%s/net", dev->id),
+			    is_any, NULL) <= 0;
 }

@@ -31,20 +31,6 @@ struct ledger_file {
 
 /* --- one daemon at a time --- */
 
-/* "PID HOST" in the lock file: flock() itself tells nobody's name, and a process id means little
- * beyond its container. */
-static void write_name(int fd)
-{
-	char host[HOST_LEN] = "", text[HOST_LEN + 32];
-	ssize_t n;
-
-	gethostname(host, sizeof(host) - 1);
-	n = snprintf(text, sizeof(text), "%d %s\n", (int)getpid(), host);
-	if (ftruncate(fd, 0) == 0)
-		n = pwrite(fd, text, (size_t)n, 0);
-	(void)n; /* a full disk: whoever waits for us reads no name */
-}
-
 static int refuse_busy(const struct ledger_file *f, struct err *err)
 {
 	char text[HOST_LEN + 32] = "", host[HOST_LEN] = "", own[HOST_LEN] = "";
@@ -61,16 +47,12 @@ static int refuse_busy(const struct ledger_file *f, struct err *err)
 		       host);
 }
 
-static void sleep_ms(unsigned ms)
-{
-	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
-
-	while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
-		;
-}
-
 static int take_lock(const struct ledger_file *f, unsigned wait_ms, struct err *err)
 {
+	char host[HOST_LEN] = "", text[HOST_LEN + 32];
+	struct timespec left;
+	ssize_t n;
+
 	for (unsigned waited = 0;; waited += LOCK_TICK_MS) {
 		if (flock(f->lock_fd, LOCK_EX | LOCK_NB) == 0)
 			break;
@@ -78,9 +60,17 @@ static int take_lock(const struct ledger_file *f, unsigned wait_ms, struct err *
 			return err_sys(err, "lock %s/" LOCK, f->dir);
 		if (waited >= wait_ms)
 			return refuse_busy(f, err);
-		sleep_ms(LOCK_TICK_MS);
+		left = (struct timespec) { .tv_nsec = LOCK_TICK_MS * 1000000 };
+		while (nanosleep(&left, &left) < 0 && errno == EINTR)
+			;
 	}
-	write_name(f->lock_fd);
+	/* "PID HOST": flock() itself tells nobody's name, and a process id means little beyond its
+	 * container. */
+	gethostname(host, sizeof(host) - 1);
+	n = snprintf(text, sizeof(text), "%d %s\n", (int)getpid(), host);
+	if (ftruncate(f->lock_fd, 0) == 0)
+		n = pwrite(f->lock_fd, text, (size_t)n, 0);
+	(void)n; /* a full disk: whoever waits for us reads no name */
 	return 0;
 }
 
@@ -126,27 +116,14 @@ void ledger_file_close(struct ledger_file *f)
 
 /* --- reading --- */
 
-static int read_all(int fd, const char *dir, struct strbuf *out, struct err *err)
-{
-	char chunk[8192];
-	ssize_t n;
-
-	while ((n = read(fd, chunk, sizeof(chunk))) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(err, "read %s/" NAME, dir);
-		strbuf_add(out, chunk, (size_t)n);
-	}
-	return 0;
-}
-
 /* -EBADMSG: it is there and cannot be a ledger. */
 static int read_text(int dir_fd, const char *dir, struct strbuf *out, struct err *err)
 {
 	_cleanup_close_ int fd =
 		openat(dir_fd, NAME, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	char chunk[8192];
 	struct stat st;
+	ssize_t n;
 
 	if (fd < 0 && (errno == ELOOP || errno == ENXIO))
 		return err_set(err, EBADMSG, "%s/" NAME ": is not a regular file", dir);
@@ -157,7 +134,14 @@ static int read_text(int dir_fd, const char *dir, struct strbuf *out, struct err
 	if (st.st_size > LEDGER_BYTES_MAX)
 		return err_set(err, EBADMSG, "%s/" NAME ": is larger than %u MiB", dir,
 			       LEDGER_BYTES_MAX >> 20);
-	return read_all(fd, dir, out, err);
+	while ((n = read(fd, chunk, sizeof(chunk))) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, "read %s/" NAME, dir);
+		strbuf_add(out, chunk, (size_t)n);
+	}
+	return 0;
 }
 
 static int read_ledger(int dir_fd, const char *dir, struct ledger **ret, struct err *err)
@@ -167,21 +151,6 @@ static int read_ledger(int dir_fd, const char *dir, struct ledger **ret, struct 
 	int r = read_text(dir_fd, dir, &text, err);
 
 	return r < 0 ? r : ledger_read(strbuf_str(&text), text.len, name, ret, err);
-}
-
-/* ledger.json.bad-1763736000, and with -1, -2, … behind it when several were bad within a second.
- */
-static void aside_name(const struct ledger_file *f, const char *reason, char *ret, size_t size)
-{
-	int n = snprintf(ret, size, NAME ".%s-%lld", reason, (long long)time(NULL));
-
-	for (int i = 1; faccessat(f->dir_fd, ret, F_OK, AT_SYMLINK_NOFOLLOW) == 0; i++)
-		snprintf(ret + n, size - (size_t)n, "-%d", i);
-}
-
-static bool is_aside(const char *name)
-{
-	return str_starts(name, NAME ".bad-") || str_starts(name, NAME ".later-");
 }
 
 /* The time that is in its name. */
@@ -209,7 +178,7 @@ static void remove_old(const struct ledger_file *f)
 	if (!dir)
 		return;
 	while ((e = readdir(dir))) {
-		if (!is_aside(e->d_name))
+		if (!str_starts(e->d_name, NAME ".bad-") && !str_starts(e->d_name, NAME ".later-"))
 			continue;
 		names = xgrow(names, &cap, n + 1, sizeof(*names));
 		names[n++] = xstrdup(e->d_name);
@@ -225,12 +194,18 @@ static void remove_old(const struct ledger_file *f)
 	free(names);
 }
 
+/* As ledger.json.bad-1763736000, and with -1, -2, … behind it when several were bad within a
+ * second.
+ */
 static int set_aside(const struct ledger_file *f, const struct err *why, char **ret_note,
 		     struct err *err)
 {
 	char name[64];
+	int n = snprintf(name, sizeof(name), NAME ".%s-%lld",
+			 why->code == ENOTSUP ? "later" : "bad", (long long)time(NULL));
 
-	aside_name(f, why->code == ENOTSUP ? "later" : "bad", name, sizeof(name));
+	for (int i = 1; faccessat(f->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; i++)
+		snprintf(name + n, sizeof(name) - (size_t)n, "-%d", i);
 	if (renameat(f->dir_fd, NAME, f->dir_fd, name) < 0)
 		return err_sys(err, "%s; set it aside as %s", why->msg, name);
 	*ret_note =

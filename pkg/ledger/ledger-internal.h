@@ -38,13 +38,11 @@ struct ledger {
 	struct views *views; /* may change in a const ledger: that is no change of it */
 	uint64_t next;	     /* number of the next decision */
 	uint64_t generation;
+	struct arena *copied; /* of a copy: its holds; NULL */
 };
 
 /* Appends a decision under its own number, which is greater than that of any other. */
 void ledger_append(struct ledger *l, const struct ledger_decision *d);
-/* FNV-1a with 64 bits, eight bytes a step: every step is one to one, so that no change of a single
- * byte goes unseen. */
-uint64_t ledger_checksum(const char *text, size_t len);
 /* A decision as one JSON object, and back. The text is of ledger_decision_write(): it cannot be
  * wrong. */
 void ledger_decision_write(const struct ledger_decision *d, struct strbuf *out);

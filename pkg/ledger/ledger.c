@@ -32,6 +32,7 @@ void ledger_free(struct ledger *l)
 		arena_free(l->holds[i]->arena);
 	for (size_t i = 0; i < l->n_decisions; i++)
 		decision_free(l->decisions[i]);
+	arena_free(l->copied);
 	free(l->holds);
 	free(l->decisions);
 	free(l->views);
@@ -175,6 +176,14 @@ const struct ledger_decision *ledger_decision(const struct ledger *l, uint64_t n
 	return e ? view(l, e) : NULL;
 }
 
+const struct ledger_decision *ledger_decision_read(const struct ledger *l, uint64_t number,
+						   struct arena *a)
+{
+	const struct decision_entry *e = find_decision(l, number);
+
+	return e ? ledger_decision_parse(e->text, e->len, a) : NULL;
+}
+
 size_t ledger_decisions(const struct ledger *l)
 {
 	return l->n_decisions;
@@ -273,12 +282,11 @@ static const char *copy_text(struct arena *a, const char *s)
 	return arena_strdup(a, s ? s : "");
 }
 
-static struct ledger_owner copy_owner(struct arena *a, const struct ledger_owner *o)
+struct ledger_owner ledger_copy_owner(const struct ledger_owner *owner, struct arena *a)
 {
-	return (struct ledger_owner) { .ns = copy_text(a, o->ns),
-				       .pod = copy_text(a, o->pod),
-				       .uid = copy_text(a, o->uid),
-				       .container = copy_text(a, o->container) };
+	return (struct ledger_owner) { arena_strdup(a, owner->ns), arena_strdup(a, owner->pod),
+				       arena_strdup(a, owner->uid),
+				       arena_strdup(a, owner->container) };
 }
 
 /* NULL and "" say the same. */
@@ -296,11 +304,44 @@ static struct hold_entry *copy_hold(struct arena *a, const struct ledger_hold *h
 	e->hold.vf = arena_strdup(a, hold->vf);
 	e->hold.resource = copy_text(a, hold->resource);
 	e->hold.slot = copy_some(a, hold->slot);
-	e->hold.owner = copy_owner(a, &hold->owner);
+	e->hold.owner = (struct ledger_owner) { .ns = copy_text(a, hold->owner.ns),
+						.pod = copy_text(a, hold->owner.pod),
+						.uid = copy_text(a, hold->owner.uid),
+						.container = copy_text(a, hold->owner.container) };
 	e->hold.rdma = copy_some(a, hold->rdma);
 	e->hold.netdev = copy_some(a, hold->netdev);
 	e->hold.driver = copy_some(a, hold->driver);
 	return e;
+}
+
+/* The holds together, in one arena: none of them changes. */
+struct ledger *ledger_copy(const struct ledger *l)
+{
+	struct ledger *copy = ledger_new();
+
+	copy->next = l->next;
+	copy->generation = l->generation;
+	copy->copied = arena_new(4096 + l->n_holds * 512);
+	copy->holds = xgrow(NULL, &copy->cap_holds, l->n_holds, sizeof(struct hold_entry *));
+	for (; copy->n_holds < l->n_holds; copy->n_holds++) {
+		struct hold_entry *e = copy_hold(copy->copied, &l->holds[copy->n_holds]->hold);
+
+		e->arena = NULL;
+		copy->holds[copy->n_holds] = e;
+	}
+	copy->decisions =
+		xgrow(NULL, &copy->cap_decisions, l->n_decisions, sizeof(struct decision_entry *));
+	for (; copy->n_decisions < l->n_decisions; copy->n_decisions++) {
+		const struct decision_entry *from = l->decisions[copy->n_decisions];
+		struct decision_entry *e = xcalloc(1, sizeof(*e));
+
+		*e = (struct decision_entry) { .number = from->number,
+					       .holds = from->holds,
+					       .text = xstrdup(from->text),
+					       .len = from->len };
+		copy->decisions[copy->n_decisions] = e;
+	}
+	return copy;
 }
 
 /* Copied twice: the first copy tells how large the arena of the second one has to be. */
@@ -312,16 +353,12 @@ static struct hold_entry *hold_new(const struct ledger_hold *hold)
 	return copy_hold(arena_new(arena_used(trial)), hold);
 }
 
-static bool same_owner(const struct ledger_owner *a, const struct ledger_owner *b)
-{
-	return !strcmp(a->ns, b->ns) && !strcmp(a->pod, b->pod) && !strcmp(a->uid, b->uid) &&
-	       !strcmp(a->container, b->container);
-}
-
 static bool same_hold(const struct ledger_hold *a, const struct ledger_hold *b)
 {
 	return !strcmp(a->resource, b->resource) && str_eq(a->slot, b->slot) &&
-	       same_owner(&a->owner, &b->owner) && a->draining == b->draining &&
+	       !strcmp(a->owner.ns, b->owner.ns) && !strcmp(a->owner.pod, b->owner.pod) &&
+	       !strcmp(a->owner.uid, b->owner.uid) &&
+	       !strcmp(a->owner.container, b->owner.container) && a->draining == b->draining &&
 	       str_eq(a->rdma, b->rdma) && str_eq(a->netdev, b->netdev) &&
 	       str_eq(a->driver, b->driver) && a->pending == b->pending &&
 	       a->seen_cgroup == b->seen_cgroup && a->kubelet == b->kubelet &&
@@ -344,15 +381,6 @@ static void set_hold(struct ledger *l, size_t at, struct hold_entry *now)
 	count_hold(l, &before->hold, false);
 	l->holds[at] = now;
 	arena_free(before->arena);
-}
-
-static void insert_hold(struct ledger *l, size_t at, struct hold_entry *now)
-{
-	l->holds = xgrow(l->holds, &l->cap_holds, l->n_holds + 1, sizeof(struct hold_entry *));
-	memmove(&l->holds[at + 1], &l->holds[at], (l->n_holds - at) * sizeof(struct hold_entry *));
-	l->holds[at] = now;
-	l->n_holds++;
-	count_hold(l, &now->hold, true);
 }
 
 /* The slot has another VF now. A container may still use this one. */
@@ -380,10 +408,15 @@ void ledger_put(struct ledger *l, const struct ledger_hold *hold)
 	}
 	change(l);
 	loosen_slot(l, now->hold.slot, now->hold.vf);
-	if (is_at(l, at, now->hold.vf))
+	if (is_at(l, at, now->hold.vf)) {
 		set_hold(l, at, now);
-	else
-		insert_hold(l, at, now);
+		return;
+	}
+	l->holds = xgrow(l->holds, &l->cap_holds, l->n_holds + 1, sizeof(struct hold_entry *));
+	memmove(&l->holds[at + 1], &l->holds[at], (l->n_holds - at) * sizeof(struct hold_entry *));
+	l->holds[at] = now;
+	l->n_holds++;
+	count_hold(l, &now->hold, true);
 }
 
 void ledger_drop(struct ledger *l, const char *vf)

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct arena;
 struct err;
 struct ledger;
 struct strbuf;
@@ -28,6 +29,8 @@ enum ledger_gpus { LEDGER_GPUS_UNKNOWN, LEDGER_GPUS_PREDICTED, LEDGER_GPUS_KNOWN
 struct ledger_owner {
 	const char *ns, *pod, *uid, *container;
 };
+
+struct ledger_owner ledger_copy_owner(const struct ledger_owner *owner, struct arena *a);
 
 struct ledger_hold {
 	const char *vf; /* PCI address: the key */
@@ -94,6 +97,8 @@ struct ledger_decision {
 };
 
 struct ledger *ledger_new(void);
+/* All of it, for another thread to read. */
+struct ledger *ledger_copy(const struct ledger *l);
 void ledger_free(struct ledger *l); /* NULL is fine */
 
 const struct ledger_hold *ledger_find(const struct ledger *l, const char *vf); /* NULL: free */
@@ -112,6 +117,9 @@ void ledger_drop(struct ledger *l, const char *vf); /* nothing to drop is fine *
 uint64_t ledger_decide(struct ledger *l, const struct ledger_decision *d);
 const struct ledger_decision *ledger_decision(const struct ledger *l,
 					      uint64_t number); /* NULL: forgotten */
+/* The same, in this arena: for whoever looks at many. */
+const struct ledger_decision *ledger_decision_read(const struct ledger *l, uint64_t number,
+						   struct arena *a);
 /* The number of the next decision, and: it is greater than this one. */
 uint64_t ledger_next(const struct ledger *l);
 void ledger_skip(struct ledger *l, uint64_t number);

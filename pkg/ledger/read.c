@@ -61,13 +61,13 @@ static int64_t number(struct reader *r, const struct item *object, const char *k
 	return item->number;
 }
 
-static bool truth(struct reader *r, const struct item *object, const char *key)
+static bool boolean(struct reader *r, const struct item *object, const char *key)
 {
 	const struct item *item = item_get(object, key);
 
 	if (item && item->type != ITEM_BOOL)
 		refuse(r, item, arena_printf(r->arena, "'%s' is not true or false", key));
-	return item && item->truth;
+	return item && item->boolean;
 }
 
 static const struct item *list(struct reader *r, const struct item *object, const char *key)
@@ -115,24 +115,21 @@ static const struct ledger_pair *pairs(struct reader *r, const struct item *obje
 	return out;
 }
 
-static int place_count(struct reader *r, const struct item *place)
-{
-	const struct item *count = place->n_kids == 2 ? &place->kids[1] : NULL;
-
-	if (count && count->whole && count->number >= 0 && count->number <= INT_MAX)
-		return (int)count->number;
-	refuse(r, place, "an entry of 'free' has no count");
-	return 0;
-}
-
 static const struct ledger_place *places(struct reader *r, const struct item *object, size_t *ret_n)
 {
 	const struct item *l = list(r, object, "free");
 	struct ledger_place *out = arena_array(r->arena, l->n_kids, sizeof(*out));
 
-	for (size_t i = 0; i < l->n_kids; i++)
-		out[i] = (struct ledger_place) { element(r, &l->kids[i], 0),
-						 place_count(r, &l->kids[i]) };
+	for (size_t i = 0; i < l->n_kids; i++) {
+		const struct item *place = &l->kids[i];
+		const struct item *count = place->n_kids == 2 ? &place->kids[1] : NULL;
+
+		out[i].pf = element(r, place, 0);
+		if (count && count->whole && count->number >= 0 && count->number <= INT_MAX)
+			out[i].free = (int)count->number;
+		else
+			refuse(r, place, "an entry of 'free' has no count");
+	}
 	*ret_n = l->n_kids;
 	return out;
 }
@@ -152,12 +149,12 @@ static void read_hold(struct reader *r, const struct item *o, struct ledger *l)
 		.resource = text(r, o, "resource"),
 		.slot = text(r, o, "slot"),
 		.owner = owner(r, o),
-		.pending = truth(r, o, "pending"),
-		.draining = truth(r, o, "draining"),
+		.pending = boolean(r, o, "pending"),
+		.draining = boolean(r, o, "draining"),
 		.rdma = text(r, o, "rdma"),
 		.netdev = text(r, o, "netdev"),
 		.driver = text(r, o, "driver"),
-		.seen_cgroup = truth(r, o, "seen_cgroup"),
+		.seen_cgroup = boolean(r, o, "seen_cgroup"),
 		.kubelet = (uint64_t)number(r, o, "kubelet", 0, NUMBER_MAX),
 		.since_ms = number(r, o, "since_ms", INT64_MIN, INT64_MAX),
 		.decision = (uint64_t)number(r, o, "decision", 0, NUMBER_MAX),
@@ -197,14 +194,14 @@ static struct ledger_decision decision_of(struct reader *r, const struct item *o
 		.number = (uint64_t)number(r, o, "number", 0, NUMBER_MAX),
 		.at_ms = number(r, o, "at_ms", INT64_MIN, INT64_MAX),
 		.resource = text_or_empty(r, o, "resource"),
-		.late = truth(r, o, "late"),
+		.late = boolean(r, o, "late"),
 		.owner = owner(r, o),
 		.asked = small(r, o, "asked"),
 		.known = known(r, o),
 		.source = text_or_empty(r, o, "source"),
 		.cost = small(r, o, "cost"),
 		.alternative_cost = small(r, o, "alternative_cost"),
-		.checked = truth(r, o, "checked"),
+		.checked = boolean(r, o, "checked"),
 		.real_cost = small(r, o, "real_cost"),
 		.best_cost = small(r, o, "best_cost"),
 	};
@@ -217,16 +214,6 @@ static struct ledger_decision decision_of(struct reader *r, const struct item *o
 	d.alternative = texts(r, o, "alternative", &d.n_alternative);
 	d.real_gpus = texts(r, o, "real_gpus", &d.n_real_gpus);
 	return d;
-}
-
-static void read_decision(struct reader *r, const struct item *o, struct ledger *l)
-{
-	struct ledger_decision d = decision_of(r, o);
-
-	if (d.number < l->next)
-		refuse(r, o, "decisions are not in the order of their numbers");
-	if (!r->fault)
-		ledger_append(l, &d);
 }
 
 struct ledger_decision *ledger_decision_parse(const char *text, size_t len, struct arena *a)
@@ -247,19 +234,21 @@ static int read_body(struct reader *r, const struct item *top, struct ledger *l)
 	const struct item *holds = list(r, top, "holds"), *decisions = list(r, top, "decisions");
 	uint64_t next = (uint64_t)number(r, top, "next", 0, NUMBER_MAX);
 
-	for (size_t i = 0; !r->fault && i < decisions->n_kids; i++)
-		read_decision(r, &decisions->kids[i], l);
+	for (size_t i = 0; !r->fault && i < decisions->n_kids; i++) {
+		const struct ledger_decision d = decision_of(r, &decisions->kids[i]);
+
+		if (d.number < l->next)
+			refuse(r, &decisions->kids[i],
+			       "decisions are not in the order of their numbers");
+		if (!r->fault)
+			ledger_append(l, &d);
+	}
 	for (size_t i = 0; !r->fault && i < holds->n_kids; i++)
 		read_hold(r, &holds->kids[i], l);
 	if (next > l->next)
 		l->next = next;
 	l->generation = 0;
 	return r->fault;
-}
-
-static bool has_head(const char *text, size_t len)
-{
-	return len > sizeof(LEDGER_HEAD) - 1 && !memcmp(text, LEDGER_HEAD, sizeof(LEDGER_HEAD) - 1);
 }
 
 static bool has_sum(const char *text, size_t len)
@@ -271,7 +260,7 @@ static bool has_sum(const char *text, size_t len)
 	if (len < body || memcmp(text + end, LEDGER_HEAD_END, sizeof(LEDGER_HEAD_END) - 1))
 		return false;
 	snprintf(sum, sizeof(sum), "%016llx",
-		 (unsigned long long)ledger_checksum(text + body, len - body));
+		 (unsigned long long)str_checksum(text + body, len - body));
 	return !memcmp(text + sizeof(LEDGER_HEAD) - 1, sum, LEDGER_SUM_LEN);
 }
 
@@ -294,7 +283,8 @@ int ledger_read(const char *text, size_t len, const char *name, struct ledger **
 {
 	_cleanup_arena_ struct arena *arena = arena_new(16 * 1024);
 	struct reader r = { .name = name, .arena = arena, .err = err };
-	bool ours = has_head(text, len);
+	bool ours = len > sizeof(LEDGER_HEAD) - 1 &&
+		    !memcmp(text, LEDGER_HEAD, sizeof(LEDGER_HEAD) - 1);
 	const struct item *top;
 	struct ledger *l;
 

@@ -2,7 +2,6 @@
 #include "ledger/ledger.h"
 #include "ledger/ledger-internal.h"
 
-#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,22 +13,6 @@ const char *const ledger_gpus_names[LEDGER_GPUS_MAX] = {
 	[LEDGER_GPUS_PREDICTED] = "predicted",
 	[LEDGER_GPUS_KNOWN] = "known",
 };
-
-uint64_t ledger_checksum(const char *text, size_t len)
-{
-	const uint64_t prime = UINT64_C(1099511628211);
-	uint64_t sum = UINT64_C(14695981039346656037), word;
-	size_t i = 0;
-
-	for (; i + sizeof(word) <= len; i += sizeof(word)) {
-		memcpy(&word, text + i, sizeof(word));
-		sum = (sum ^ le64toh(word)) * prime;
-		sum ^= sum >> 32; /* what changes high in a word changes low bits, too */
-	}
-	for (; i < len; i++)
-		sum = (sum ^ (uint8_t)text[i]) * prime;
-	return sum;
-}
 
 static void put_some(struct json *j, const char *key, const char *s)
 {
@@ -118,44 +101,43 @@ static void put_pairs(struct json *j, const struct ledger_pair *v, size_t n)
 	json_end_array(j);
 }
 
-static void put_decision(struct json *j, const struct ledger_decision *d)
-{
-	json_begin_object(j);
-	json_kv_int(j, "number", (int64_t)d->number);
-	json_kv_int(j, "at_ms", d->at_ms);
-	put_some(j, "resource", d->resource);
-	put_true(j, "late", d->late);
-	put_owner(j, &d->owner);
-	json_kv_int(j, "asked", d->asked);
-	json_kv_string(j, "known", ledger_gpus_names[d->known]);
-	put_some(j, "source", d->source);
-	put_texts(j, "gpus", d->gpus, d->n_gpus);
-	put_free(j, d->free, d->n_free);
-	put_texts(j, "chosen", d->chosen, d->n_chosen);
-	put_texts(j, "nodes", d->nodes, d->n_nodes);
-	put_pairs(j, d->pairs, d->n_pairs);
-	put_number(j, "cost", d->cost);
-	put_texts(j, "alternative", d->alternative, d->n_alternative);
-	put_number(j, "alternative_cost", d->alternative_cost);
-	put_true(j, "checked", d->checked);
-	put_texts(j, "real_gpus", d->real_gpus, d->n_real_gpus);
-	put_number(j, "real_cost", d->real_cost);
-	put_number(j, "best_cost", d->best_cost);
-	json_end_object(j);
-}
-
 void ledger_decision_write(const struct ledger_decision *d, struct strbuf *out)
 {
 	struct json j;
 
 	json_init(&j, out, 0);
-	put_decision(&j, d);
+	json_begin_object(&j);
+	json_kv_int(&j, "number", (int64_t)d->number);
+	json_kv_int(&j, "at_ms", d->at_ms);
+	put_some(&j, "resource", d->resource);
+	put_true(&j, "late", d->late);
+	put_owner(&j, &d->owner);
+	json_kv_int(&j, "asked", d->asked);
+	json_kv_string(&j, "known", ledger_gpus_names[d->known]);
+	put_some(&j, "source", d->source);
+	put_texts(&j, "gpus", d->gpus, d->n_gpus);
+	put_free(&j, d->free, d->n_free);
+	put_texts(&j, "chosen", d->chosen, d->n_chosen);
+	put_texts(&j, "nodes", d->nodes, d->n_nodes);
+	put_pairs(&j, d->pairs, d->n_pairs);
+	put_number(&j, "cost", d->cost);
+	put_texts(&j, "alternative", d->alternative, d->n_alternative);
+	put_number(&j, "alternative_cost", d->alternative_cost);
+	put_true(&j, "checked", d->checked);
+	put_texts(&j, "real_gpus", d->real_gpus, d->n_real_gpus);
+	put_number(&j, "real_cost", d->real_cost);
+	put_number(&j, "best_cost", d->best_cost);
+	json_end_object(&j);
 }
 
-static void put_body(const struct ledger *l, struct strbuf *out)
+void ledger_write(const struct ledger *l, struct strbuf *out)
 {
+	size_t sum_at = out->len + sizeof(LEDGER_HEAD) - 1, body_at;
+	char sum[LEDGER_SUM_LEN + 1];
 	struct json j;
 
+	strbuf_puts(out, LEDGER_HEAD "0000000000000000" LEDGER_HEAD_END);
+	body_at = out->len;
 	strbuf_puts(out, "\"next\":");
 	strbuf_put_int(out, (int64_t)l->next);
 	strbuf_puts(out, ",\n\"holds\":[");
@@ -170,17 +152,7 @@ static void put_body(const struct ledger *l, struct strbuf *out)
 		strbuf_add(out, l->decisions[i]->text, l->decisions[i]->len);
 	}
 	strbuf_puts(out, "]}\n");
-}
-
-void ledger_write(const struct ledger *l, struct strbuf *out)
-{
-	size_t sum_at = out->len + sizeof(LEDGER_HEAD) - 1, body_at;
-	char sum[LEDGER_SUM_LEN + 1];
-
-	strbuf_puts(out, LEDGER_HEAD "0000000000000000" LEDGER_HEAD_END);
-	body_at = out->len;
-	put_body(l, out);
 	snprintf(sum, sizeof(sum), "%016llx",
-		 (unsigned long long)ledger_checksum(out->s + body_at, out->len - body_at));
+		 (unsigned long long)str_checksum(out->s + body_at, out->len - body_at));
 	memcpy(out->s + sum_at, sum, LEDGER_SUM_LEN);
 }

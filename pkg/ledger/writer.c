@@ -1,13 +1,13 @@
 #include "ledger/file.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #define STACK_BYTES (128u << 10)
 
@@ -47,22 +47,10 @@ static bool take(struct ledger_writer *w, char **text, size_t *len, struct waite
 	return some;
 }
 
-static void tell(struct waiter *waiters, const struct err *err)
-{
-	struct waiter *next;
-
-	for (struct waiter *one = waiters; one; one = next) {
-		next = one->next;
-		if (one->done)
-			one->done(one->arg, err);
-		free(one);
-	}
-}
-
 static void *run(void *arg)
 {
 	struct ledger_writer *w = arg;
-	struct waiter *waiters;
+	struct waiter *waiters, *next;
 	char *text;
 	size_t len;
 
@@ -71,32 +59,29 @@ static void *run(void *arg)
 		int r = ledger_file_store(w->file, text, len, &err);
 
 		free(text);
-		tell(waiters, r < 0 ? &err : NULL);
+		for (; waiters; waiters = next) {
+			next = waiters->next;
+			if (waiters->done)
+				waiters->done(waiters->arg, r < 0 ? &err : NULL);
+			free(waiters);
+		}
 	}
 	return NULL;
 }
 
-/* Signals belong to the main thread, and little is ever on this stack. */
+/* Little is ever on this stack. */
 static int start(struct ledger_writer *w, struct err *err)
 {
-	sigset_t all, before;
-	pthread_attr_t attr;
 	int r;
 
 	if (w->running)
 		return 0;
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&w->thread, &attr, run, w);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	if (r != 0)
+	r = thread_start(&w->thread, "ledger", STACK_BYTES, run, w);
+	if (r < 0)
 		return err_set(
-			err, r,
+			err, -r,
 			"start the thread that writes the ledger: %s (is the limit of pids reached?)",
-			strerror(r));
+			strerror(-r));
 	w->running = true;
 	return 0;
 }
@@ -140,21 +125,17 @@ void ledger_writer_put(struct ledger_writer *w, char *text, size_t len,
 	free(old);
 }
 
-static void finish(struct ledger_writer *w)
-{
-	pthread_mutex_lock(&w->lock);
-	w->stopping = true;
-	pthread_cond_signal(&w->wake);
-	pthread_mutex_unlock(&w->lock);
-	pthread_join(w->thread, NULL);
-}
-
 void ledger_writer_stop(struct ledger_writer *w)
 {
 	if (!w)
 		return;
-	if (w->running)
-		finish(w);
+	if (w->running) {
+		pthread_mutex_lock(&w->lock);
+		w->stopping = true;
+		pthread_cond_signal(&w->wake);
+		pthread_mutex_unlock(&w->lock);
+		pthread_join(w->thread, NULL);
+	}
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->wake);
 	free(w);

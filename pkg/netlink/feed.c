@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <libmnl/libmnl.h>
+#include <linux/if.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
@@ -54,14 +55,46 @@ void netlink_feed_close(struct netlink_feed *feed)
 	free(feed);
 }
 
-bool netlink_tells_link(const char *buf, size_t len)
+static int take_name(const struct nlattr *attr, void *ret)
+{
+	const char **name = ret;
+
+	if (mnl_attr_get_type(attr) == IFLA_IFNAME &&
+	    mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) >= 0)
+		*name = mnl_attr_get_str(attr);
+	return MNL_CB_OK;
+}
+
+/* The kernel sets IFF_LOWER_UP of an interface that is up and has a carrier (dev_get_flags()). */
+static const char *name_of_down(const struct nlmsghdr *message)
+{
+	const struct ifinfomsg *info;
+	const char *name = NULL;
+
+	if (mnl_nlmsg_get_payload_len(message) < sizeof(*info))
+		return NULL;
+	info = mnl_nlmsg_get_payload(message);
+	if (message->nlmsg_type == RTM_NEWLINK && info->ifi_flags & IFF_LOWER_UP)
+		return NULL;
+	mnl_attr_parse(message, sizeof(*info), take_name, &name);
+	return name;
+}
+
+bool netlink_tells_link(const char *buf, size_t len, netlink_down_fn *down, void *ctx)
 {
 	const struct nlmsghdr *message;
+	bool any = false;
 	size_t at = 0;
 
 	while ((message = netlink_message(buf, len, &at))) {
-		if (message->nlmsg_type == RTM_NEWLINK || message->nlmsg_type == RTM_DELLINK)
-			return true;
+		const char *name;
+
+		if (message->nlmsg_type != RTM_NEWLINK && message->nlmsg_type != RTM_DELLINK)
+			continue;
+		any = true;
+		name = down ? name_of_down(message) : NULL;
+		if (name)
+			down(ctx, name);
 	}
-	return false;
+	return any;
 }

@@ -3,11 +3,13 @@
 #ifndef RAILMATE_NETLINK_NETLINK_INTERNAL_H
 #define RAILMATE_NETLINK_NETLINK_INTERNAL_H
 
+#include <linux/ethtool.h>
 #include <sys/types.h>
 
 #include "netlink/netlink.h"
 
 struct mnl_socket;
+struct nlattr;
 struct nlmsghdr;
 
 /* The message at *at of a datagram, which is moved behind it; NULL: no whole one. (libmnl's own
@@ -34,6 +36,10 @@ int netlink_wait(const struct mnl_socket *s, unsigned seq, netlink_each *each, v
 int netlink_ask(int bus, struct nlmsghdr *request, netlink_each *each, void *arg, const char *what,
 		struct err *err);
 
+/* Asks RTM_GETLINK for this netdev with IFLA_EXT_MASK mask; about names what is asked for. */
+int netlink_ask_link(const char *netdev, uint32_t mask, const char *about, netlink_each *each,
+		     void *arg, struct err *err);
+
 /* The device that a message of RDMA netlink is about; false: about none. The name lives as long as
  * the message. */
 bool rdma_message_device(const struct nlmsghdr *message, const char **ret_name,
@@ -44,10 +50,18 @@ int rdma_message_users(const struct nlmsghdr *message, const char *rdma, unsigne
 /* The mode of network namespaces; -ENOTSUP: it does not say. */
 int rdma_message_exclusive(const struct nlmsghdr *message, bool *ret);
 
+/* IFLA_VFINFO_LIST of RTM_NEWLINK; NULL: it has none. */
+const struct nlattr *link_message_vf_list(const struct nlmsghdr *message);
 /* The VFs in RTM_NEWLINK; how many. */
 size_t link_message_vfs(const struct nlmsghdr *message, struct arena *arena,
 			const struct netlink_vf **ret);
+/* What is counted of them; how many. */
+size_t link_message_vf_traffic(const struct nlmsghdr *message, struct arena *arena,
+			       const struct netlink_vf_traffic **ret);
 /* An answer to DCB_CMD_IEEE_GET; -ENOTSUP: it says nothing of IEEE DCB. */
 int dcb_message(const struct nlmsghdr *message, struct hw_dcb *ret);
+/* Pause frames among the n statistics of a driver; false: there are none. */
+bool netlink_read_pauses(const char (*names)[ETH_GSTRING_LEN], const uint64_t *values, size_t n,
+			 struct hw_pauses *ret);
 
 #endif

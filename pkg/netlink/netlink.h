@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hw/portstats.h"
+
 struct arena;
 struct err;
 struct hw_dcb;
@@ -46,11 +48,27 @@ struct netlink_vf {
 int netlink_vfs(const char *netdev, struct arena *arena, const struct netlink_vf **ret,
 		size_t *ret_n, struct err *err);
 
+/*
+ * What the driver of a PF's netdev counts of its VFs, in the order of the kernel. None: it does not
+ * count, or none of them has had any traffic, which looks the same. Some drivers ask the firmware
+ * for each VF. -E2BIG: more VFs than an answer holds.
+ */
+struct netlink_vf_traffic {
+	int index;
+	struct hw_traffic received, sent;
+};
+int netlink_vf_traffic(const char *netdev, size_t n_vfs, struct arena *arena,
+		       const struct netlink_vf_traffic **ret, size_t *ret_n, struct err *err);
+
 /* Are there more addresses, or more interfaces, than max in the network namespace of this thread?
  * Reads no further than that. */
 int netlink_is_crowded(size_t max, bool *ret, struct err *err);
 
 /* DCB of a PF's netdev. What the driver leaves out is unknown in *ret. */
 int netlink_dcb(const char *netdev, struct hw_dcb *ret, struct err *err);
+
+/* Pause frames of the port of a PF's netdev, as its driver counts them: some drivers ask the
+ * firmware. -ENOTSUP: it does not count them. */
+int netlink_pauses(const char *netdev, struct hw_pauses *ret, struct err *err);
 
 #endif

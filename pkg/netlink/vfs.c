@@ -143,7 +143,7 @@ static bool read_vf(const struct nlattr *info, struct netlink_vf *ret)
 	return ret->index >= 0;
 }
 
-static const struct nlattr *vf_list(const struct nlmsghdr *message)
+const struct nlattr *link_message_vf_list(const struct nlmsghdr *message)
 {
 	const struct nlattr *attr;
 
@@ -160,7 +160,7 @@ static const struct nlattr *vf_list(const struct nlmsghdr *message)
 size_t link_message_vfs(const struct nlmsghdr *message, struct arena *arena,
 			const struct netlink_vf **ret)
 {
-	const struct nlattr *list = vf_list(message), *info;
+	const struct nlattr *list = link_message_vf_list(message), *info;
 	struct netlink_vf *vfs;
 	size_t n = 0;
 
@@ -194,25 +194,32 @@ static int note_vfs(const struct nlmsghdr *message, void *arg)
 	return 0;
 }
 
-int netlink_vfs(const char *netdev, struct arena *arena, const struct netlink_vf **ret,
-		size_t *ret_n, struct err *err)
+int netlink_ask_link(const char *netdev, uint32_t mask, const char *about, netlink_each *each,
+		     void *arg, struct err *err)
 {
 	_Alignas(struct nlmsghdr) char buf[128];
 	struct nlmsghdr *request = mnl_nlmsg_put_header(buf);
-	struct found found = { .arena = arena };
-	struct ifinfomsg *about;
-	char what[IF_NAMESIZE + 32];
-	int r;
+	struct ifinfomsg *link;
+	char what[IF_NAMESIZE + 64];
 
 	if (strlen(netdev) >= IF_NAMESIZE)
 		return err_set(err, ENODEV, "'%.32s' is too long for the name of a netdev", netdev);
 	request->nlmsg_type = RTM_GETLINK;
-	about = mnl_nlmsg_put_extra_header(request, sizeof(*about));
-	about->ifi_family = AF_UNSPEC;
+	link = mnl_nlmsg_put_extra_header(request, sizeof(*link));
+	link->ifi_family = AF_UNSPEC;
 	mnl_attr_put_strz(request, IFLA_IFNAME, netdev);
-	mnl_attr_put_u32(request, IFLA_EXT_MASK, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS);
-	snprintf(what, sizeof(what), "VFs of %s", netdev);
-	r = netlink_ask(NETLINK_ROUTE, request, note_vfs, &found, what, err);
+	mnl_attr_put_u32(request, IFLA_EXT_MASK, mask);
+	snprintf(what, sizeof(what), "%s of %s", about, netdev);
+	return netlink_ask(NETLINK_ROUTE, request, each, arg, what, err);
+}
+
+int netlink_vfs(const char *netdev, struct arena *arena, const struct netlink_vf **ret,
+		size_t *ret_n, struct err *err)
+{
+	struct found found = { .arena = arena };
+	int r = netlink_ask_link(netdev, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS, "VFs", note_vfs,
+				 &found, err);
+
 	if (r < 0)
 		return r;
 	*ret = found.vfs;

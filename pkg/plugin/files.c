@@ -24,25 +24,27 @@
 
 /* --- Allocate --- */
 
-static const char *lowest_of(const struct grant *grant)
+static bool make(struct plugin *p, const struct grant *grant, struct arena *a,
+		 struct bindmount *ret)
 {
-	return grant->n_devs ? grant->devs[0].dev->id
-			     : NULL; /* they are in the order of addresses */
-}
-
-static bool make(struct plugin *p, const struct grant *grant)
-{
+	struct pool_vfs vfs = {
+		grant->pool, { arena_array(a, grant->n_devs, sizeof(*vfs.vfs.v)), grant->n_devs }
+	};
+	const struct grant_container c = { .pool_vfs = &vfs, .n_pool_vfs = 1 };
 	struct err err = { 0 };
+	int r;
 
-	if (!p->env->rundir || !grant->n_devs || !contents_has_files(grant->pool))
+	if (!p->env->rundir || !grant->n_devs)
 		return false;
-	if (rundir_make(p->env->rundir, lowest_of(grant), &err) < 0) {
+	for (size_t i = 0; i < grant->n_devs; i++)
+		vfs.vfs.v[i] = grant->devs[i].dev->id;
+	r = grant_make_directory(p->env->rundir, &c, a, ret, &err);
+	if (r < 0)
 		plugin_warn(p, WARN_FILES, "containers start without /run/railmate error=%s",
 			    err.msg);
-		return false;
-	}
-	plugin_warn_reset(p, WARN_FILES);
-	return true;
+	else if (r)
+		plugin_warn_reset(p, WARN_FILES);
+	return r > 0;
 }
 
 /* To find out means to look at the whole node. */
@@ -56,13 +58,13 @@ void plugin_files_update(struct plugin *p)
 int plugin_files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret,
 			  struct err *err)
 {
-	struct bindmount *mount;
+	struct bindmount made, *mount;
 	int r;
 
-	grant->files = make(p, grant);
+	grant->files = make(p, grant, a, &made);
 	if (grant->files) {
 		grant->conf_only = render_needs_conf_only(grant->node);
-		if (p->topology && rundir_has(p->env->rundir, p->topology))
+		if (p->topology && grant_rundir_has(p->env->rundir, p->topology))
 			grant->topo_file = arena_printf(a, RENDER_DIR "/%s", p->topology);
 	}
 	r = render_grant(grant, a, ret, err);
@@ -71,18 +73,9 @@ int plugin_files_allocate(struct plugin *p, struct grant *grant, struct arena *a
 	mount = arena_array(a, ret->n_mounts + 1, sizeof(*mount));
 	for (size_t i = 0; i < ret->n_mounts; i++)
 		mount[i] = ret->mounts[i];
-	mount[ret->n_mounts++] = contents_mount(p->env->rundir, lowest_of(grant), a);
+	mount[ret->n_mounts++] = made;
 	ret->mounts = mount;
 	return 0;
-}
-
-static struct ids vfs_of(const struct record *r, struct arena *a)
-{
-	struct ids vfs = { arena_array(a, r->n_devs, sizeof(*vfs.v)), r->n_devs };
-
-	for (size_t i = 0; i < r->n_devs; i++)
-		vfs.v[i] = r->devs[i]->id;
-	return vfs;
 }
 
 /*
@@ -96,30 +89,34 @@ static bool waits(const struct plugin *p, const struct given *g)
 	const struct ledger_hold *hold =
 		r->n_devs && r->decision ? ledger_find(plugin_ledger(p), r->devs[0]->id) : NULL;
 
-	return hold && hold->pending && hold->decision == r->decision && p->env->rundir &&
-	       contents_has_files(g->grant.pool);
+	return g->grant.files && hold && hold->pending &&
+	       holds_is_of(tracker_holds(p->env->tracker), hold->vf, r->decision);
 }
 
 static void fill(struct plugin *p, const struct given *g)
 {
 	_cleanup_arena_ struct arena *a = arena_new(16 * 1024);
-	struct share share = { g->grant.pool, vfs_of(&g->record, a) };
-	struct contents_in in = { .node = g->record.node,
+	const struct record *r = &g->record;
+	struct ids vfs = { arena_array(a, r->n_devs, sizeof(*vfs.v)), r->n_devs };
+	struct pool_vfs pool_vfs = { g->grant.pool, vfs };
+	const struct grant_container container = { .gpus = g->gpus,
+						   .pool_vfs = &pool_vfs,
+						   .n_pool_vfs = 1 };
+	struct contents_in in = { .node = r->node,
 				  .root = p->env->root,
 				  .ledger = plugin_ledger(p),
 				  .rundir = p->env->rundir,
-				  .gpus = g->gpus,
-				  .n_gpus = g->n_gpus,
-				  .shares = &share,
-				  .n_shares = 1,
-				  .looked = g->grant.devs,
-				  .n_looked = g->grant.n_devs,
+				  .container = &container,
+				  .probed = g->grant.devs,
+				  .n_probed = g->grant.n_devs,
 				  .why = "the container has not started yet" };
 	struct contents c;
 	struct err err = { 0 };
 
-	if (contents_render(&in, a, &c, &err) < 0 ||
-	    contents_write(p->env->rundir, &share, 1, &c, &err) < 0)
+	for (size_t i = 0; i < r->n_devs; i++)
+		vfs.v[i] = r->devs[i]->id;
+	if (grant_render(&in, a, &c, &err) < 0 ||
+	    grant_write(p->env->rundir, &container, &c, &err) < 0)
 		plugin_warn(p, WARN_FILES, "the files of a container are not complete error=%s",
 			    err.msg);
 }
@@ -190,22 +187,21 @@ void plugin_files_done(struct plugin *p)
 int plugin_files_start(struct plugin *p, const struct contents_in *in, struct arena *a,
 		       struct err *err)
 {
-	const char *pod = in->owner.pod ? in->owner.pod : "not known";
+	const char *pod = in->container->owner.pod ? in->container->owner.pod : "not known";
 	struct err unwritten = { 0 };
 	struct contents c;
-	int r = contents_render(in, a, &c, err);
+	int r = grant_render(in, a, &c, err);
 
 	if (r < 0)
 		return r;
 	if (c.doubt)
 		plugin_warn(
-			p, WARN_TRUTH,
+			p, WARN_PROBE,
 			"the container starts, and not all is known of its VFs pod=%s reason=%s",
 			pod, c.doubt);
 	else
-		plugin_warn_reset(p, WARN_TRUTH);
-	if (in->rundir &&
-	    contents_write(p->env->rundir, in->shares, in->n_shares, &c, &unwritten) < 0)
+		plugin_warn_reset(p, WARN_PROBE);
+	if (in->rundir && grant_write(p->env->rundir, in->container, &c, &unwritten) < 0)
 		plugin_warn(p, WARN_FILES,
 			    "the container starts with files that are not complete pod=%s error=%s",
 			    pod, unwritten.msg);

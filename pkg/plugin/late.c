@@ -76,11 +76,10 @@ static void ask_runtime_again(void *arg)
 static void refuse_runtime(struct late *l, const char *what)
 {
 	if (!l->refused)
-		log_error("kubelet",
-			  "not registered: the pool binds late and needs CDI, which this runtime "
-			  "does not do; set binding to early in the configuration, or --cdi=on if "
-			  "that is not the runtime resource=%s reason=%s",
-			  l->plugin->resource, what);
+		log_error(
+			"kubelet",
+			"not registered: the pool binds late and needs CDI, which this runtime does not do; set binding to early in the configuration, or --cdi=on if that is not the runtime resource=%s reason=%s",
+			l->plugin->resource, what);
 	l->refused = true;
 	l->timer = rpc_after(l->plugin->env->rpc, REFUSED_AGAIN_MS, ask_runtime_again, l);
 }
@@ -99,12 +98,10 @@ static void runtime_told(void *arg, const struct runtime_answer *answer)
 		   clock_mono_ms() - l->runtime_since_ms < PROBES_QUIET_MS) {
 		l->timer = rpc_after(l->plugin->env->rpc, PROBE_AGAIN_MS, ask_runtime_again, l);
 	} else {
-		log_warn("kubelet",
-			 "the pool binds late, and whether the container runtime does CDI is not "
-			 "known; if it does not, containers start without VFs (--runtime-socket "
-			 "says where it is, --cdi=on that it does, --cdi=off that it does not)"
-			 " resource=%s reason=%s",
-			 l->plugin->resource, answer->sentence);
+		log_warn(
+			"kubelet",
+			"the pool binds late, and whether the container runtime does CDI is not known; if it does not, containers start without VFs (--runtime-socket says where it is, --cdi=on that it does, --cdi=off that it does not) resource=%s reason=%s",
+			l->plugin->resource, answer->sentence);
 		ready(l);
 	}
 }
@@ -120,7 +117,8 @@ static void ask_runtime(struct late *l)
 	}
 	if (!l->runtime_since_ms)
 		l->runtime_since_ms = clock_mono_ms();
-	runtime_ask(env->runtime, PROBE_TIMEOUT_MS, runtime_told, pending_new(l, &l->asked));
+	kubeclient_runtime_ask(env->runtime, PROBE_TIMEOUT_MS, runtime_told,
+			       pending_new(l, &l->asked));
 }
 
 static void probe(struct late *l);
@@ -144,17 +142,16 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 	if (!l)
 		return;
 	p = l->plugin;
-	if (podres_support(p->env->podres) == PODRES_NOTHING) {
-		log_error("kubelet",
-			  "not registered: the pool binds late, which this kubelet cannot, it is "
-			  "older than 1.27; set binding to early in the configuration resource=%s",
-			  p->resource);
-	} else if (podres_support(p->env->podres) == PODRES_UNKNOWN) {
+	if (kubeclient_podres_state(p->env->podres).support == PODRES_NOTHING) {
+		log_error(
+			"kubelet",
+			"not registered: the pool binds late, which this kubelet cannot, it is older than 1.27; set binding to early in the configuration resource=%s",
+			p->resource);
+	} else if (kubeclient_podres_state(p->env->podres).support == PODRES_UNKNOWN) {
 		if (clock_mono_ms() - l->since_ms >= PROBES_QUIET_MS)
 			plugin_warn(
 				p, WARN_LATE,
-				"not registered yet: the pool binds late, and PodResources, "
-				"which identifies the starting container, does not answer reason=%s",
+				"not registered yet: the pool binds late, and PodResources, which identifies the starting container, does not answer reason=%s",
 				why);
 		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, probe_again, l);
 	} else {
@@ -164,20 +161,23 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 
 static void probe(struct late *l)
 {
-	podres_get(l->plugin->env->podres, "", "", PROBE_TIMEOUT_MS, probed,
-		   pending_new(l, &l->asked));
+	kubeclient_podres_ask(l->plugin->env->podres,
+			      &(struct podres_question) { .kind = PODRES_ASK_GET,
+							  .ns = "",
+							  .name = "",
+							  .timeout_ms = PROBE_TIMEOUT_MS },
+			      probed, pending_new(l, &l->asked));
 }
 
 /* What the operator has to change; NULL: nothing. */
 static const char *obstacle(const struct plugin *p)
 {
 	if (p->env->cdi == CDI_OFF)
-		return "needs CDI, which --cdi=off says this node has not: set binding to early in the "
-		       "configuration";
+		return "needs CDI, which --cdi=off says this node has not: set binding to early in the configuration";
+	if (p->env->cdi_dir_missing)
+		return "needs the CDI directory, which is not a folder of the host: mount it (deploy/components/late), or set binding to early in the configuration";
 	if (!p->env->podres || !p->env->latebind)
-		return "needs PodResources, which --pod-resources=off forbids: set that to auto, or binding "
-		       "to "
-		       "early in the configuration";
+		return "needs PodResources, which --pod-resources=off forbids: set that to auto, or binding to early in the configuration";
 	return NULL;
 }
 
@@ -230,9 +230,7 @@ int plugin_late_check_kubelet(const struct plugin *p, const char *user_agent, st
 		return 0;
 	return err_set(
 		err, EIO,
-		"%s binds late and needs CDI, which kubelets pass on from 1.29: this one is older; "
-		"set binding "
-		"to early in the configuration, or --cdi=on if its gate DevicePluginCDIDevices is on",
+		"%s binds late and needs CDI, which kubelets pass on from 1.29: this one is older; set binding to early in the configuration, or --cdi=on if its gate DevicePluginCDIDevices is on",
 		p->resource);
 }
 
@@ -276,15 +274,6 @@ static bool is_choice(const struct pick *p, const struct slot *s, bool held)
 	return s->held == held && has(&p->available, s->id) && !has(&p->must, s->id);
 }
 
-static size_t count_class(const struct pick *p, int numa)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->slots->n; i++)
-		n += p->slots->v[i].numa == numa && is_choice(p, &p->slots->v[i], false);
-	return n;
-}
-
 /* The tightest class that has all that are still wanted; -2: none has. */
 static int tightest_class(const struct pick *p)
 {
@@ -293,11 +282,12 @@ static int tightest_class(const struct pick *p)
 
 	for (size_t i = 0; i < p->slots->n; i++) {
 		int numa = p->slots->v[i].numa;
-		size_t n;
+		size_t n = 0;
 
 		if (i && p->slots->v[i - 1].numa == numa)
 			continue;
-		n = count_class(p, numa);
+		for (size_t k = 0; k < p->slots->n; k++)
+			n += p->slots->v[k].numa == numa && is_choice(p, &p->slots->v[k], false);
 		if (n < left || n >= best)
 			continue;
 		best = n;
@@ -348,7 +338,7 @@ void plugin_late_preferred(struct plugin *p, struct rpc_call *call,
 	for (size_t i = 0; i < request->n; i++)
 		lists.v[i] = prefer(&slots, &request->v[i], a);
 	p->stats.preferred_without_gpus++;
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_preferred_reply(&lists, a));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode(&kubemsg_preferred_reply, &lists, a));
 }
 
 /* --- Allocate --- */
@@ -361,25 +351,13 @@ static int check_slots(const struct plugin *p, const struct ids *ids, struct err
 	if (!ids->n)
 		return err_set(err, EINVAL, "the request for %s names no device", p->resource);
 	for (size_t i = 0; i < ids->n; i++) {
-		if (!slot_parse(p->resource, ids->v[i], &numa, &number))
+		if (!pool_slot_parse(p->resource, ids->v[i], &numa, &number))
 			return err_set(
 				err, ENOENT,
-				"device '%.64s' is no slot of %s, which binds late: was the configuration "
-				"changed?",
+				"device '%.64s' is no slot of %s, which binds late: was the configuration changed?",
 				ids->v[i], p->resource);
 	}
 	return 0;
-}
-
-static const char *env_name(const char *resource, struct arena *a)
-{
-	char *name = arena_strdup(a, render_env_name("RAILMATE", resource, "SLOTS", a));
-
-	for (char *c = name; *c; c++) {
-		if (*c == '-')
-			*c = '_';
-	}
-	return name;
 }
 
 int plugin_late_allocate(struct plugin *p, const struct ids *ids, struct arena *a,
@@ -388,18 +366,22 @@ int plugin_late_allocate(struct plugin *p, const struct ids *ids, struct arena *
 	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
 	struct ids slots = plugin_sorted(ids, a);
 	struct edits edits = { .envs = arena_array(a, 1, sizeof(*edits.envs)), .n_envs = 1 };
+	char *env = arena_strdup(a, render_env_name("RAILMATE", p->resource, "SLOTS", a));
 	int r = check_slots(p, ids, err);
 
 	if (r < 0)
 		return r;
+	for (char *c = env; *c; c++) {
+		if (*c == '-')
+			*c = '_';
+	}
 	edits.cdi = arena_array(a, slots.n, sizeof(*edits.cdi));
 	edits.n_cdi = slots.n;
 	for (size_t i = 0; i < slots.n; i++) {
 		edits.cdi[i] = cdi_device(slots.v[i], a);
 		strbuf_printf(&names, "%s%s", i ? "," : "", slots.v[i]);
 	}
-	edits.envs[0] =
-		(struct kv) { env_name(p->resource, a), arena_strdup(a, strbuf_str(&names)) };
+	edits.envs[0] = (struct kv) { env, arena_strdup(a, strbuf_str(&names)) };
 	latebind_allocated(p->env->latebind, &slots);
 	*ret = edits;
 	return 0;
@@ -458,7 +440,8 @@ void plugin_late_pre_start(struct plugin *p, struct rpc_call *call, struct bytes
 	struct ids ids;
 
 	*s = (struct starting) { call, arena_strdup(a, p->resource) };
-	if (kubemsg_decode_pre_start(request, a, &ids, &err) < 0 || check_slots(p, &ids, &err) < 0)
+	if (kubemsg_decode(&kubemsg_pre_start, request, a, &ids, &err) < 0 ||
+	    check_slots(p, &ids, &err) < 0)
 		plugin_refuse(call, &err);
 	else
 		latebind_bind(p->env->latebind, &ids, NULL, BIND_TIMEOUT_MS, bound, s);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "kubeclient/socketfile.h"
+#include "rpc/socketfile.h"
 #include "kubemsg/messages.h"
 #include "plugin/plugin.h"
 #include "plugin/registration.h"
@@ -37,7 +37,7 @@ struct pool_dev;
 struct recent_answers;
 struct record;
 struct seen_pods;
-struct seen_specs;
+struct stats_pool;
 struct prestart_call;
 
 /* One open ListAndWatch. */
@@ -58,7 +58,7 @@ enum warning {
 	WARN_START,
 	WARN_LATE,
 	WARN_FILES,
-	WARN_TRUTH,
+	WARN_PROBE,
 	WARN_REFUSED,
 	WARN_MAX
 };
@@ -71,6 +71,7 @@ struct plugin {
 	bool dying;
 	uint32_t random;
 	struct plugin_stats stats;
+	struct stats_pool *counts; /* NULL: not counted */
 
 	/* serving: plugin.c */
 	struct rpc_server *server;
@@ -83,8 +84,9 @@ struct plugin {
 	struct registration reg;
 	struct rpc_timer *reg_timer;
 	struct attempt *attempt;
-	struct socket_id kubelet;     /* that of the last try */
-	struct rpc_peer kubelet_peer; /* who listens there; uid -1: not known */
+	struct socket_id kubelet;	  /* that of the last try */
+	struct socket_id registered_with; /* ino 0: none yet */
+	struct rpc_peer kubelet_peer;	  /* who listens there; uid -1: not known */
 	int64_t try_began_ns;
 
 	/* the plugin watcher: watcher.c */
@@ -109,7 +111,6 @@ struct plugin {
 	struct holders *allocatable; /* one pod with one container: the devices of all plugins */
 	int64_t allocatable_ms;	     /* when it was asked for; 0 never */
 	struct seen_pods *seen;
-	struct seen_specs *seen_specs;
 	int64_t specs_distrust_until_ms;
 	struct recent_answers *recent;
 
@@ -150,7 +151,7 @@ void plugin_stop_serving(struct plugin *p);	/* streams end by themselves */
 bool plugin_has_stream(const struct plugin *p); /* of the kubelet, also one that is ending */
 
 void plugin_register_event(struct plugin *p, enum reg_event event);
-void plugin_register_look(struct plugin *p); /* has the kubelet's socket changed? */
+void plugin_register_check(struct plugin *p); /* has the kubelet's socket changed? */
 bool plugin_register_is_kubelet(const struct plugin *p,
 				const struct rpc_peer *peer); /* who opens a stream */
 void plugin_register_done(struct plugin *p);

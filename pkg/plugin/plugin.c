@@ -21,6 +21,7 @@
 #include "plugin/record.h"
 #include "pods/holders.h"
 #include "pool/node.h"
+#include "stats/stats.h"
 #include "tracker/tracker.h"
 
 #define SOCKET_PATH_MAX 107
@@ -96,25 +97,8 @@ static void get_options(void *ctx, struct rpc_call *call, struct bytes request)
 		plugin_refuse(call, &err);
 		return;
 	}
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_options(&options, rpc_call_arena(call)));
-}
-
-static uint64_t hash_of(struct bytes b)
-{
-	uint64_t h = UINT64_C(14695981039346656037);
-
-	for (size_t i = 0; i < b.len; i++)
-		h = (h ^ b.data[i]) * UINT64_C(1099511628211);
-	return h;
-}
-
-/* Devices that drain are unhealthy: nobody gets them until they are at rest. */
-static void mark_draining(struct device_list *list, const struct holds *holds)
-{
-	for (size_t i = 0; i < list->n; i++) {
-		if (holds_withholds(holds, list->v[i].id))
-			list->v[i].healthy = false;
-	}
+	rpc_reply(call, RPC_OK, NULL,
+		  kubemsg_encode(&kubemsg_options, &options, rpc_call_arena(call)));
 }
 
 /* Unless it is the same again: the kubelet writes its checkpoint with every list. */
@@ -125,14 +109,15 @@ static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 	struct bytes body;
 	uint64_t hash;
 
-	if (pool && p->shared)
-		list = grant_share_list(pool, a);
-	else if (pool)
+	if (pool)
 		list = plugin_is_late(p) ? plugin_late_list(p, a) : choice_list(pool, a);
-	if (p->env->tracker && !p->shared)
-		mark_draining(&list, tracker_holds(p->env->tracker));
-	body = kubemsg_encode_device_list(&list, a);
-	hash = hash_of(body);
+	/* Devices that drain are unhealthy: no container gets them until they are idle. */
+	for (size_t i = 0; i < list.n && p->env->tracker && !p->shared; i++) {
+		if (holds_withholds(tracker_holds(p->env->tracker), list.v[i].id))
+			list.v[i].healthy = false;
+	}
+	body = kubemsg_encode(&kubemsg_device_list, &list, a);
+	hash = str_checksum(body.data, body.len);
 	if (l->sent == hash)
 		return;
 	l->sent = hash;
@@ -142,17 +127,10 @@ static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 
 /* Every client that asks for the list gets it. Only the kubelet's stream says that we are
  * registered. */
-static bool is_stranger(const struct plugin *p, const struct rpc_stream *stream)
-{
-	const struct rpc_peer *peer = rpc_stream_peer(stream);
-
-	return !(p->watched ? plugin_watch_is_kubelet(p, peer)
-			    : plugin_register_is_kubelet(p, peer));
-}
-
 static void list_opened(void *ctx, struct rpc_stream *stream, struct bytes request)
 {
 	_cleanup_arena_ struct arena *a = arena_new(4096);
+	const struct rpc_peer *peer = rpc_stream_peer(stream);
 	struct plugin *p = ctx;
 	struct listener *l = xcalloc(1, sizeof(*l));
 
@@ -164,7 +142,8 @@ static void list_opened(void *ctx, struct rpc_stream *stream, struct bytes reque
 	if (p->dying)
 		return;
 	send_list(p, l, a);
-	l->stranger = is_stranger(p, stream);
+	l->stranger = !(p->watched ? plugin_watch_is_kubelet(p, peer)
+				   : plugin_register_is_kubelet(p, peer));
 	if (l->stranger) {
 		log_debug("kubelet",
 			  "a client that is not the kubelet watches the list resource=%s",
@@ -204,10 +183,10 @@ static int allocate_one(struct plugin *p, const struct pool *pool, const struct 
 	struct given *given = &grants->v[grants->n++];
 	int r;
 
-	given->n_gpus = choice_known_gpus(choice, p->node->inv, grants->arena, &given->gpus);
+	given->gpus = choice_known_gpus(choice, p->node->inv, grants->arena);
 	plugin_record_begin(&given->record, p, choice, ids, grants->arena);
-	r = grant_of_ids(p->node, pool, ids, p->env->root, given->gpus, given->n_gpus,
-			 grants->arena, &given->grant, err);
+	r = grant_of_ids(p->node, pool, ids, p->env->root, given->gpus, grants->arena,
+			 &given->grant, err);
 	if (r == 0)
 		r = plugin_files_allocate(p, &given->grant, a, ret, err);
 	if (r == 0)
@@ -219,15 +198,20 @@ static int allocate_shared(struct plugin *p, const struct pool *pool, const stru
 			   struct arena *a, struct bytes *ret, struct err *err)
 {
 	struct edits *edits = arena_array(a, lists->n, sizeof(*edits));
+	struct grant grant;
 
 	for (size_t i = 0; i < lists->n; i++) {
-		int r = grant_of_shares(p->node, pool, &lists->v[i], p->env->root, a, &edits[i],
-					err);
+		int r = grant_of_ids(p->node, pool, &lists->v[i], p->env->root,
+				     (struct gpu_set) { 0 }, a, &grant, err);
 
+		if (r == 0)
+			r = render_grant(&grant, a, &edits[i], err);
 		if (r < 0)
 			return r;
+		for (size_t k = 0; k < edits[i].n_devs; k++)
+			edits[i].devs[k].permissions = "rwm"; /* as the peer gives them */
 	}
-	*ret = kubemsg_encode_allocate_reply(edits, lists->n, a);
+	*ret = kubemsg_encode(&kubemsg_allocate_reply, &(struct edits_list) { edits, lists->n }, a);
 	return 0;
 }
 
@@ -239,7 +223,7 @@ static int allocate_all(struct plugin *p, struct bytes request, struct arena *a,
 	struct edits *edits;
 	int r;
 
-	r = kubemsg_decode_allocate(request, a, &lists, err);
+	r = kubemsg_decode(&kubemsg_allocate, request, a, &lists, err);
 	if (r < 0)
 		return r;
 	if (!pool)
@@ -255,20 +239,8 @@ static int allocate_all(struct plugin *p, struct bytes request, struct arena *a,
 		if (r < 0)
 			return r;
 	}
-	*ret = kubemsg_encode_allocate_reply(edits, lists.n, a);
+	*ret = kubemsg_encode(&kubemsg_allocate_reply, &(struct edits_list) { edits, lists.n }, a);
 	return 0;
-}
-
-/* The kubelet does not wait for this. */
-static void record_all(struct plugin *p, struct grants *grants)
-{
-	for (size_t i = 0; i < grants->n; i++) {
-		struct record *r = &grants->v[i].record;
-
-		plugin_record_commit(r, p);
-		if (p->devinfo)
-			plugin_devinfo_ensure(p->devinfo, r->devs, r->n_devs);
-	}
 }
 
 static void allocate(void *ctx, struct rpc_call *call, struct bytes request)
@@ -281,7 +253,14 @@ static void allocate(void *ctx, struct rpc_call *call, struct bytes request)
 	p->stats.allocates++;
 	if (allocate_all(p, request, rpc_call_arena(call), grants, &body, &err) == 0) {
 		rpc_reply(call, RPC_OK, NULL, body);
-		record_all(p, grants);
+		/* The kubelet does not wait for what follows. */
+		for (size_t i = 0; i < grants->n; i++) {
+			struct record *r = &grants->v[i].record;
+
+			plugin_record_commit(r, p);
+			if (p->devinfo)
+				plugin_devinfo_ensure(p->devinfo, r->devs, r->n_devs);
+		}
 		plugin_files_later(p, grants);
 	} else {
 		p->stats.allocate_errors++;
@@ -317,47 +296,49 @@ static void pre_start(void *ctx, struct rpc_call *call, struct bytes request)
 		plugin_start(ctx, call, request);
 }
 
+static void count_call(void *ctx, const struct rpc_method *method, enum rpc_status status,
+		       int64_t ns)
+{
+	static const char *const paths[STATS_CALL_MAX] = {
+		[STATS_OPTIONS] = PATH_OPTIONS,
+		[STATS_PREFERRED] = PATH_PREFERRED,
+		[STATS_ALLOCATE] = PATH_ALLOCATE,
+		[STATS_PRE_START] = PATH_PRE_START,
+	};
+	const struct plugin *p = ctx;
+
+	for (int i = 0; i < STATS_CALL_MAX; i++) {
+		if (!strcmp(method->path, paths[i]))
+			stats_count_call(p->counts, (enum stats_call)i, (unsigned)status, ns);
+	}
+}
+
 /* --- serving --- */
 
 static const struct rpc_method methods[] = {
-	{ .path = PATH_OPTIONS, .unary = get_options },
+	{ .path = PATH_OPTIONS, .unary = get_options, .answered = count_call },
 	{ .path = PATH_LIST_AND_WATCH, .opened = list_opened, .closed = list_closed },
-	{ .path = PATH_PREFERRED, .unary = preferred },
-	{ .path = PATH_ALLOCATE, .unary = allocate },
-	{ .path = PATH_PRE_START, .unary = pre_start },
+	{ .path = PATH_PREFERRED, .unary = preferred, .answered = count_call },
+	{ .path = PATH_ALLOCATE, .unary = allocate, .answered = count_call },
+	{ .path = PATH_PRE_START, .unary = pre_start, .answered = count_call },
 	/* in the plugin registry only */
 	{ .path = PATH_GET_INFO, .unary = plugin_get_info },
 	{ .path = PATH_NOTIFY_STATUS, .unary = plugin_notify_status },
 };
 #define METHODS_CLASSIC (ARRAY_LEN(methods) - 2)
 
-static bool use_registry(const struct plugin *p)
-{
-	if (p->env->registration == REGISTER_AUTO)
-		return !p->fell_back && access(p->env->registry_dir, F_OK) == 0;
-	return p->env->registration == REGISTER_WATCHER;
-}
-
 /* sriov-network-device-plugin's name; with our process id beside another live process that has it
- * already. */
+ * already. A name that the address cannot hold gives way to its hash. */
 static char *socket_path(const struct plugin *p, const char *dir, bool unique)
 {
 	char *path = unique ? xasprintf("%s/%s.%d.sock", dir, p->resource, (int)getpid())
 			    : xasprintf("%s/%s.sock", dir, p->resource);
+	uint32_t hash = 2166136261u;
 
 	for (char *c = path + strlen(dir) + 1; *c; c++) {
 		if (*c == '/')
 			*c = '_';
 	}
-	return path;
-}
-
-/* A name that the address cannot hold gives way to its hash. */
-static char *socket_path_fitting(const struct plugin *p, const char *dir, bool unique)
-{
-	char *path = socket_path(p, dir, unique);
-	uint32_t hash = 2166136261u;
-
 	if (strlen(path) <= SOCKET_PATH_MAX)
 		return path;
 	for (const char *c = path; *c; c++)
@@ -370,7 +351,7 @@ static int open_server(struct plugin *p, bool registry, bool unique, struct err 
 {
 	const char *dir = registry ? p->env->registry_dir : p->env->plugin_dir;
 	size_t n = registry ? ARRAY_LEN(methods) : METHODS_CLASSIC;
-	char *path = socket_path_fitting(p, dir, unique);
+	char *path = socket_path(p, dir, unique);
 	int r;
 
 	r = rpc_server_open_guarded(p->env->rpc, path, methods, n, p, &p->server, err);
@@ -402,10 +383,12 @@ static void serve_later(struct plugin *p, const struct err *err)
 
 static void serve_first(struct plugin *p)
 {
-	bool registry = use_registry(p);
+	bool registry = p->env->registration == REGISTER_WATCHER;
 	struct err err = { 0 };
 	int r;
 
+	if (p->env->registration == REGISTER_AUTO)
+		registry = !p->fell_back && access(p->env->registry_dir, F_OK) == 0;
 	r = open_server(p, registry, false, &err);
 	if (r == -EADDRINUSE)
 		r = open_server(p, registry, true, &err);
@@ -437,9 +420,8 @@ void plugin_serve(struct plugin *p)
 static void destroy(struct plugin *p)
 {
 	node_unref(p->node);
-	holders_free(p->allocatable);
-	seen_pods_free(p->seen);
-	seen_specs_free(p->seen_specs);
+	pods_holders_free(p->allocatable);
+	pods_seen_free(p->seen);
 	plugin_recent_free(p->recent);
 	free(p->socket);
 	free(p->resource);
@@ -470,10 +452,9 @@ static struct plugin *new (const struct plugin_env *env, const char *resource)
 
 	p->env = env;
 	p->resource = xstrdup(resource);
+	p->counts = stats_of(env->stats, resource);
 	p->random = (uint32_t)clock_mono_ns() ^ (uint32_t)getpid();
-	p->allocatable = holders_new();
-	p->seen = seen_pods_new();
-	p->seen_specs = seen_specs_new();
+	p->allocatable = pods_holders_new();
 	p->recent = plugin_recent_new();
 	LIST_INIT(&p->listeners);
 	LIST_INIT(&p->looks);
@@ -499,12 +480,7 @@ struct plugin *plugin_new_shared(const struct plugin_env *env, const char *resou
 	return p;
 }
 
-static bool same_list(const struct pool *a, const struct pool *b)
-{
-	return a && b ? pool_same_list(a, b) : a == b;
-}
-
-static void tell_listeners(struct plugin *p)
+void plugin_relist(struct plugin *p)
 {
 	_cleanup_arena_ struct arena *a = arena_new(4096);
 	struct listener *l;
@@ -517,23 +493,20 @@ void plugin_update(struct plugin *p, struct node *node)
 {
 	struct node *before = p->node;
 	const struct pool *old = plugin_pool(p), *pool;
+	bool same;
 
 	p->node = node_ref(node);
 	pool = plugin_pool(p);
+	same = old && pool ? pool_same_list(old, pool) : old == pool;
 	if (!p->shared)
 		plugin_files_update(p);
 	if (!p->server && pool && pool->n_devs)
 		plugin_serve(p);
-	else if (plugin_is_late(p) || !same_list(old, pool))
-		tell_listeners(p);
+	else if (plugin_is_late(p) || !same || (before && before->cfg != node->cfg))
+		plugin_relist(p);
 	node_unref(before);
 	if (p->devinfo && !plugin_is_late(p))
 		plugin_devinfo_update(p->devinfo);
-}
-
-void plugin_relist(struct plugin *p)
-{
-	tell_listeners(p);
 }
 
 void plugin_kick(struct plugin *p)
@@ -543,7 +516,7 @@ void plugin_kick(struct plugin *p)
 	if (p->server || (pool && pool->n_devs))
 		plugin_serve(p);
 	if (p->server && !p->watched)
-		plugin_register_look(p);
+		plugin_register_check(p);
 }
 
 bool plugin_is_registered(const struct plugin *p)
@@ -566,6 +539,13 @@ bool plugin_has_stream(const struct plugin *p)
 			return true;
 	}
 	return false;
+}
+
+bool plugin_is_served(const struct plugin *p)
+{
+	const struct pool *pool = plugin_pool(p);
+
+	return p->server || (pool && pool->n_devs);
 }
 
 const struct plugin_stats *plugin_stats(const struct plugin *p)

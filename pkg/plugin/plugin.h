@@ -19,6 +19,8 @@ struct podres;
 struct podspec_source;
 struct rpc;
 struct runtime;
+struct stats;
+struct stats_placement;
 struct sysroot;
 
 enum plugin_registration { REGISTER_CLASSIC, REGISTER_WATCHER, REGISTER_AUTO };
@@ -32,7 +34,9 @@ struct plugin_env {
 	const char *registry_dir;   /* <kubelet-root>/plugins_registry */
 	const char *devinfo_dir;    /* NULL: write no device-info files */
 	enum plugin_registration registration;
-	enum plugin_cdi cdi;		   /* what late pools need */
+	enum plugin_cdi cdi;  /* what late pools need */
+	bool cdi_dir_missing; /* its directory is not a folder of the host, so the runtime would not
+				 see specs */
 	unsigned pod_resources_timeout_ms; /* the kubelet's sync loop waits for us */
 	unsigned overtaking_ms; /* how much later than our first List's answer an earlier call may
 				   arrive; 0: 200 */
@@ -43,11 +47,16 @@ struct plugin_env {
 	struct podres *podres;	 /* who holds what; without it nobody's GPUs are known */
 	struct holders *holders; /* what it last said; with podres */
 	struct tracker *tracker; /* the ledger */
+	void (*placed)(void *ctx,
+		       const struct stats_placement *placement); /* a container of an early pool
+								    starts; may be NULL */
+	void *placed_ctx;
 	const struct podspec_source *specs;
 	struct latebind *latebind; /* late pools */
-	struct rundir *rundir;	   /* files that are mounted into containers */
+	const char *rundir;	   /* files that are mounted into containers */
 	struct vfprobe *vfprobe;   /* what VFs are when containers start */
 	struct runtime *runtime;   /* asked whether it does CDI; NULL: not asked */
+	struct stats *stats;	   /* counts for those who look from outside */
 	struct gpuplugin *gpus;	   /* which GPUs come when VFs are asked for first; needs podres */
 };
 
@@ -65,6 +74,8 @@ void plugin_update(struct plugin *p, struct node *node);
 void plugin_kick(struct plugin *p);
 /* Other VFs are draining than before (the tracker said so): send the list if it changed. */
 void plugin_relist(struct plugin *p);
+/* It has a socket, or should have one: its pool has devices, or had. */
+bool plugin_is_served(const struct plugin *p);
 /* Registered and the list was sent on a live stream? */
 bool plugin_is_registered(const struct plugin *p);
 void plugin_free(struct plugin *p); /* ends the stream, closes the socket; before rpc_stop() */

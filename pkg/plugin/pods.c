@@ -1,6 +1,7 @@
 /* What every resource asks of PodResources beside the kubelet's calls. */
 #include "plugin/plugin-internal.h"
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/pending.h"
@@ -13,7 +14,7 @@
 void plugin_note_admission(struct plugin *p)
 {
 	if (p->env->podres)
-		podres_note_admission(p->env->podres, ADMISSION_MS);
+		kubeclient_podres_note_admission(p->env->podres, ADMISSION_MS);
 }
 
 void plugin_pods_tell_old(struct plugin *p)
@@ -21,15 +22,15 @@ void plugin_pods_tell_old(struct plugin *p)
 	if (p->told_old)
 		return;
 	p->told_old = true;
-	log_info("kubelet",
-		 "this kubelet is older than 1.27: VFs are chosen without knowing the GPUs"
-		 " resource=%s",
-		 p->resource);
+	log_info(
+		"kubelet",
+		"this kubelet is older than 1.27: VFs are chosen without knowing the GPUs resource=%s",
+		p->resource);
 }
 
 static void tell_if_old(struct plugin *p)
 {
-	if (podres_support(p->env->podres) == PODRES_NOTHING)
+	if (kubeclient_podres_state(p->env->podres).support == PODRES_NOTHING)
 		plugin_pods_tell_old(p);
 }
 
@@ -40,9 +41,12 @@ static void primed(void *arg, enum podres_result result, const struct pod_list *
 
 	(void)why;
 	if (p && result == PODRES_OK) {
+		_cleanup_arena_ struct arena *a = arena_new(4096);
+		struct pods_question q = { .resource = p->resource };
+
 		/* A container may be under admission by now: then it must not pass for old. */
 		if (p->stats.preferred == p->preferred_before)
-			seen_pods_note(p->seen, pods, p->resource, p->node->inv);
+			pods_identify(pods, &q, p->node->inv, &p->seen, a);
 		p->primed = true;
 		p->primed_ms = clock_mono_ms();
 	} else if (p) {
@@ -67,7 +71,7 @@ void plugin_pods_reset(struct plugin *p)
 	p->told_old = false;
 	p->allocatable_ms = 0;
 	if (p->env->podres)
-		podres_reset(p->env->podres);
+		kubeclient_podres_reset(p->env->podres);
 }
 
 /* Find out in advance what kubelet this is, and, once, who has GPUs without ever asking for ours.
@@ -82,12 +86,20 @@ void plugin_pods_prime(struct plugin *p)
 		pending_cancel(&p->priming);
 		p->stats.pod_lists++;
 		p->preferred_before = p->stats.preferred;
-		podres_list_quietly(pods, p->env->pod_resources_timeout_ms, primed,
-				    pending_new(p, &p->priming));
-	} else if (podres_support(pods) == PODRES_UNKNOWN) {
+		kubeclient_podres_ask(pods,
+				      &(struct podres_question) {
+					      .kind = PODRES_ASK_LIST_QUIETLY,
+					      .timeout_ms = p->env->pod_resources_timeout_ms },
+				      primed, pending_new(p, &p->priming));
+	} else if (kubeclient_podres_state(pods).support == PODRES_UNKNOWN) {
 		pending_cancel(&p->probing);
-		podres_get(pods, "", "", p->env->pod_resources_timeout_ms, probed,
-			   pending_new(p, &p->probing));
+		kubeclient_podres_ask(pods,
+				      &(struct podres_question) {
+					      .kind = PODRES_ASK_GET,
+					      .ns = "",
+					      .name = "",
+					      .timeout_ms = p->env->pod_resources_timeout_ms },
+				      probed, pending_new(p, &p->probing));
 	}
 }
 

@@ -6,93 +6,80 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/pending.h"
 #include "base/str.h"
 #include "hw/inventory.h"
 #include "kubeclient/podres.h"
 #include "plugin/preferred_call.h"
+#include "pods/gpus.h"
 #include "pods/holders.h"
 #include "pool/node.h"
 
 /* What plugins offer changes seldom, and all clients of PodResources share one rate limit. */
 #define ALLOCATABLE_MS 10000
 
-static void unknown(struct preferred_call *look, const char *why)
+static void unknown(struct preferred_call *pc, const char *why)
 {
-	plugin_preferred_answer(look, LEDGER_GPUS_UNKNOWN, arena_strdup(look->arena, why));
+	plugin_preferred_answer(pc, LEDGER_GPUS_UNKNOWN, arena_strdup(pc->arena, why));
 }
 
 static void got_preference(void *arg, const struct ids *ids, bool random, const char *why)
 {
-	struct preferred_call *look = pending_end(arg);
-	int *gpus;
-	size_t n;
+	struct preferred_call *pc = pending_end(arg);
+	struct pods_gpus gpus;
+	struct held preferred;
 
-	if (!look)
+	if (!pc)
 		return;
 	if (!ids) {
-		look->who.n_drawn = random ? look->n_wanted : 0;
-		unknown(look, why);
+		pc->who.n_drawn = random ? pc->n_wanted : 0;
+		unknown(pc, why);
 		return;
 	}
-	n = gpu_question_gpus(&look->question, ids, look->plugin->node->inv, look->arena, &gpus);
-	if (!n) {
-		unknown(look, "the GPU plugin prefers devices that are no GPUs of this node");
+	preferred = (struct held) { pc->question.resource, *ids };
+	gpus = pods_gpus(pc->plugin->node,
+			 &(struct pod_container) { .held = &preferred, .n_held = 1 }, "",
+			 pc->arena);
+	if (!gpus.n || gpus.n != ids->n) {
+		unknown(pc, "the GPU plugin prefers devices that are no GPUs of this node");
 		return;
 	}
-	look->who.gpus = gpus;
-	look->who.n_gpus = n;
+	pc->who.gpus.v = gpus.v;
+	pc->who.gpus.n = gpus.n;
 	plugin_preferred_answer(
-		look, LEDGER_GPUS_PREDICTED,
-		arena_printf(look->arena, "%s's GetPreferredAllocation", look->question.resource));
+		pc, LEDGER_GPUS_PREDICTED,
+		arena_printf(pc->arena, "%s's GetPreferredAllocation", pc->question.resource));
 }
 
 /* --- NUMA: what the Topology Manager will leave of the GPUs --- */
-
-static void add_node(int *nodes, size_t *n, int node)
-{
-	for (size_t i = 0; i < *n; i++) {
-		if (nodes[i] == node)
-			return;
-	}
-	nodes[(*n)++] = node;
-}
-
-static bool is_listed(const int *nodes, size_t n, int node)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (nodes[i] == node)
-			return true;
-	}
-	return false;
-}
 
 /*
  * The nodes of the VFs on offer, if others that are free are not on offer: the kubelet keeps them
  * back because its Topology Manager has decided on these nodes, and will do the same with GPUs. 0:
  * it has not.
  */
-static size_t nodes_decided(const struct preferred_call *look, int **ret)
+static size_t nodes_decided(const struct preferred_call *pc, int **ret)
 {
-	const struct ids *offered = &look->request.v[0].available;
-	const struct pool *pool = plugin_pool(look->plugin);
-	const struct ledger *l = plugin_ledger(look->plugin);
+	const struct ids *offered = &pc->request.v[0].available;
+	const struct pool *pool = plugin_pool(pc->plugin);
+	const struct ledger *l = plugin_ledger(pc->plugin);
 	size_t n = 0;
 
-	*ret = arena_array(look->arena, offered->n, sizeof(**ret));
+	*ret = arena_array(pc->arena, offered->n, sizeof(**ret));
 	for (size_t i = 0; i < offered->n; i++) {
 		const struct pool_dev *dev = pool_find(pool, offered->v[i]);
 
 		if (dev && dev->numa < 0)
 			return 0;
-		if (dev)
-			add_node(*ret, &n, dev->numa);
+		if (dev && !list_has_int(*ret, n, dev->numa))
+			(*ret)[n++] = dev->numa;
 	}
 	for (size_t i = 0; n && l && i < pool->n_devs; i++) {
 		const struct pool_dev *dev = &pool->devs[i];
 
-		if (dev->healthy && !is_listed(*ret, n, dev->numa) && !ledger_find(l, dev->id))
+		if (dev->healthy && !list_has_int(*ret, n, dev->numa) && !ledger_find(l, dev->id))
 			return n;
 	}
 	return 0;
@@ -102,83 +89,81 @@ static size_t nodes_decided(const struct preferred_call *look, int **ret)
 
 /* The resource of its GPUs by its spec, and how many; else whatever GPUs there are, as many as VFs:
  * most jobs ask so. */
-static bool ask(struct preferred_call *look, const struct pod_container *allocatable,
+static bool ask(struct preferred_call *pc, const struct pod_container *allocatable,
 		const char **why)
 {
-	const struct spec_container *spec = look->who.spec;
-	const struct pod_list *held = holders_view(look->plugin->env->holders);
-	const char *ours = look->plugin->resource;
+	const struct spec_container *spec = pc->who.spec;
+	const struct pod_list *held = pods_holders_view(pc->plugin->env->holders, NULL);
+	const char *ours = pc->plugin->resource;
 	int *nodes;
-	size_t n_nodes = nodes_decided(look, &nodes);
+	size_t n_nodes = nodes_decided(pc, &nodes);
 
 	if (!spec) {
-		look->n_wanted = (size_t)look->request.v[0].size;
-		return gpu_question_ask(allocatable, held, NULL, ours, look->n_wanted, nodes,
-					n_nodes, look->plugin->node->inv, look->arena,
-					&look->question, why);
+		pc->n_wanted = (size_t)pc->request.v[0].size;
+		return pods_gpu_question(allocatable, held, NULL, ours, pc->n_wanted, nodes,
+					 n_nodes, pc->plugin->node->inv, pc->arena, &pc->question,
+					 why);
 	}
 	for (size_t i = 0; i < spec->n_limits; i++) {
 		const struct spec_limit *limit = &spec->limits[i];
 
-		look->n_wanted = limit->count > 0 ? (size_t)limit->count : 0;
+		pc->n_wanted = limit->count > 0 ? (size_t)limit->count : 0;
 		if (!str_eq(limit->resource, ours) &&
-		    gpu_question_ask(allocatable, held, limit->resource, ours, look->n_wanted,
-				     nodes, n_nodes, look->plugin->node->inv, look->arena,
-				     &look->question, why))
+		    pods_gpu_question(allocatable, held, limit->resource, ours, pc->n_wanted, nodes,
+				      n_nodes, pc->plugin->node->inv, pc->arena, &pc->question,
+				      why))
 			return true;
 	}
 	return false;
 }
 
-static void ask_gpu_plugin(struct preferred_call *look)
+static void ask_gpu_plugin(struct preferred_call *pc)
 {
-	const struct pod_list *allocatable = holders_view(look->plugin->allocatable);
+	const struct pod_list *allocatable = pods_holders_view(pc->plugin->allocatable, NULL);
 	const char *why = "nothing is allocatable";
 
-	if (!ask(look, allocatable->v[0].containers, &why)) {
-		unknown(look, why);
+	if (!ask(pc, allocatable->v[0].containers, &why)) {
+		unknown(pc, why);
 		return;
 	}
-	gpuplugin_prefer(look->plugin->env->gpus, look->question.resource, &look->question.free,
-			 look->n_wanted, plugin_preferred_half_time(look), got_preference,
-			 pending_new(look, &look->gpus_asked));
+	kubeclient_gpuplugin_prefer(
+		pc->plugin->env->gpus, pc->question.resource, &pc->question.free, pc->n_wanted,
+		plugin_preferred_half_time(pc), got_preference, pending_new(pc, &pc->gpus_asked));
 }
 
 static void got_allocatable(void *arg, enum podres_result result, const struct pod_list *pods,
 			    const char *why)
 {
-	struct preferred_call *look = pending_end(arg);
+	struct preferred_call *pc = pending_end(arg);
 
-	if (!look)
+	if (!pc)
 		return;
 	if (result != PODRES_OK) {
-		unknown(look, why);
+		unknown(pc, why);
 		return;
 	}
-	look->plugin->allocatable_ms = clock_mono_ms();
-	holders_hear(look->plugin->allocatable,
-		     &(struct pods_said) {
-			     .all = true, .pods = pods, .asked_ms = look->plugin->allocatable_ms });
-	ask_gpu_plugin(look);
+	pc->plugin->allocatable_ms = clock_mono_ms();
+	pods_holders_hear(pc->plugin->allocatable,
+			  &(struct pods_said) { .all = true,
+						.pods = pods,
+						.asked_ms = pc->plugin->allocatable_ms });
+	ask_gpu_plugin(pc);
 }
 
-/* It asks for nothing but ours: no GPU will come. */
-static bool wants_no_gpus(const struct preferred_call *look)
+void plugin_preferred_predict(struct preferred_call *pc, const char *why)
 {
-	const struct spec_container *spec = look->who.spec;
+	const struct spec_container *spec = pc->who.spec;
+	bool wants_only_ours = spec && spec->n_limits < 2; /* no GPU will come */
+	struct plugin *p = pc->plugin;
 
-	return spec && spec->n_limits < 2;
-}
-
-void plugin_preferred_predict(struct preferred_call *look, const char *why)
-{
-	struct plugin *p = look->plugin;
-
-	if (!p->env->gpus || look->who.ambiguous || wants_no_gpus(look))
-		unknown(look, why);
+	if (!p->env->gpus || pc->who.ambiguous || wants_only_ours)
+		unknown(pc, why);
 	else if (p->allocatable_ms && clock_mono_ms() - p->allocatable_ms < ALLOCATABLE_MS)
-		ask_gpu_plugin(look);
+		ask_gpu_plugin(pc);
 	else
-		podres_allocatable(p->env->podres, plugin_preferred_half_time(look),
-				   got_allocatable, pending_new(look, &look->pods_asked));
+		kubeclient_podres_ask(
+			p->env->podres,
+			&(struct podres_question) { .kind = PODRES_ASK_ALLOCATABLE,
+						    .timeout_ms = plugin_preferred_half_time(pc) },
+			got_allocatable, pending_new(pc, &pc->pods_asked));
 }

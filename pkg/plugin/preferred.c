@@ -30,33 +30,25 @@ const struct ledger *plugin_ledger(const struct plugin *p)
 
 /* --- answers --- */
 
-static struct ids choose(struct plugin *p, const struct preferred_container *req,
-			 const struct identified *who, struct arena *a, struct choice *ret)
-{
-	const struct pool *pool = plugin_pool(p);
-
-	*ret = (struct choice) { .node = NULL };
-	if (!pool)
-		return (struct ids) { NULL, 0 };
-	return choice_decide(p->node, pool, req, who, plugin_ledger(p), a, ret);
-}
-
 static void reply(struct plugin *p, struct rpc_call *call, const struct preferred_request *request,
 		  const struct identified *who, enum ledger_gpus known, const char *source)
 {
 	struct arena *a = rpc_call_arena(call);
 	struct id_lists lists = { arena_array(a, request->n, sizeof(*lists.v)), request->n };
-	struct choice choice;
+	const struct pool *pool = plugin_pool(p);
 
 	for (size_t i = 0; i < request->n; i++) {
-		lists.v[i] = choose(p, &request->v[i], who, a, &choice);
-		if (!choice.node)
+		struct choice choice = { .in.node = NULL };
+
+		lists.v[i] = pool ? choice_decide(p->node, pool, &request->v[i], who,
+						  plugin_ledger(p), a, &choice)
+				  : (struct ids) { NULL, 0 };
+		if (!choice.in.node)
 			continue;
 		choice.known = known;
 		choice.source = source;
-		if (who && who->found)
-			choice.owner = (struct ledger_owner) { who->ns, who->pod, who->uid,
-							       who->container };
+		if (who)
+			choice.owner = who->owner;
 		plugin_recent_add(p->recent, clock_mono_ms(), &lists.v[i], &choice);
 	}
 	if (known == LEDGER_GPUS_KNOWN)
@@ -65,78 +57,68 @@ static void reply(struct plugin *p, struct rpc_call *call, const struct preferre
 		p->stats.preferred_without_gpus++;
 	p->stats.preferred_predicted += known == LEDGER_GPUS_PREDICTED;
 	plugin_note_admission(p);
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_preferred_reply(&lists, a));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode(&kubemsg_preferred_reply, &lists, a));
 }
 
-static void look_end(struct preferred_call *look)
+static void end_call(struct preferred_call *pc)
 {
-	LIST_REMOVE(look, link);
-	pending_cancel(&look->specs_asked);
-	pending_cancel(&look->pods_asked);
-	pending_cancel(&look->gpus_asked);
-	free(look);
+	LIST_REMOVE(pc, link);
+	pending_cancel(&pc->specs_asked);
+	pending_cancel(&pc->pods_asked);
+	pending_cancel(&pc->gpus_asked);
+	free(pc);
 }
 
-void plugin_preferred_answer(struct preferred_call *look, enum ledger_gpus known,
-			     const char *source)
+void plugin_preferred_answer(struct preferred_call *pc, enum ledger_gpus known, const char *source)
 {
-	const struct preferred_container *c = &look->request.v[0];
+	const struct preferred_container *c = &pc->request.v[0];
 
-	log_debug("kubelet",
-		  "the kubelet asks which VFs are preferred"
-		  " resource=%s devices=%d free=%zu source=%s",
-		  look->plugin->resource, c->size, c->available.n, source);
-	reply(look->plugin, look->call, &look->request, &look->who, known, source);
-	look_end(look);
+	log_debug(
+		"kubelet",
+		"the kubelet asks which VFs are preferred resource=%s devices=%d free=%zu source=%s",
+		pc->plugin->resource, c->size, c->available.n, source);
+	reply(pc->plugin, pc->call, &pc->request, &pc->who, known, source);
+	end_call(pc);
 }
 
-static unsigned time_left(const struct preferred_call *look)
+static unsigned time_left(const struct preferred_call *pc)
 {
-	int64_t left = look->until_ms - clock_mono_ms();
+	int64_t left = pc->until_ms - clock_mono_ms();
 
 	return left < 1 ? 1 : (unsigned)left;
 }
 
-unsigned plugin_preferred_half_time(const struct preferred_call *look)
+unsigned plugin_preferred_half_time(const struct preferred_call *pc)
 {
-	return (time_left(look) + 1) / 2;
+	return (time_left(pc) + 1) / 2;
 }
 
 /* --- who it is --- */
 
-/* The names live in what PodResources said; the look goes on. */
-static void keep_names(struct preferred_call *look)
+static void know(struct preferred_call *pc, const char *source)
 {
-	struct identified *who = &look->who;
+	struct identified *who = &pc->who;
 
-	if (!who->found)
-		return;
-	who->ns = arena_strdup(look->arena, who->ns);
-	who->pod = arena_strdup(look->arena, who->pod);
-	who->container = arena_strdup(look->arena, who->container);
-}
-
-static void know(struct preferred_call *look, const char *source)
-{
-	keep_names(look);
+	/* The names live in what PodResources said; the call goes on. */
+	who->owner = ledger_copy_owner(&who->owner, pc->arena);
 	log_debug("kubelet", "the container that asks was looked for resource=%s reason=%s",
-		  look->plugin->resource, look->who.why);
-	if (look->who.found && look->who.n_gpus)
-		plugin_preferred_answer(look, LEDGER_GPUS_KNOWN, source);
+		  pc->plugin->resource, who->why);
+	if (who->found && who->gpus.n)
+		plugin_preferred_answer(pc, LEDGER_GPUS_KNOWN, source);
 	else
-		plugin_preferred_predict(look, look->who.why);
+		plugin_preferred_predict(pc, who->why);
 }
 
-static void ask_list(struct preferred_call *look);
+static void ask_list(struct preferred_call *pc);
 
 /* --- Get, one candidate after the other --- */
 
-static bool was_asked_for(const struct preferred_call *look, const struct spec_pod *pod,
+static bool was_asked_for(const struct preferred_call *pc, const struct spec_pod *pod,
 			  bool *ret_got)
 {
-	for (size_t i = 0; i < look->n_gets; i++) {
-		if (look->gets[i] == pod) {
-			*ret_got = look->got[i];
+	for (size_t i = 0; i < pc->n_gets; i++) {
+		if (pc->gets[i] == pod) {
+			*ret_got = pc->got[i];
 			return true;
 		}
 	}
@@ -144,173 +126,172 @@ static bool was_asked_for(const struct preferred_call *look, const struct spec_p
 }
 
 /* Those whose pods the kubelet does not know yet are out. */
-static struct spec_candidates candidates_now(struct preferred_call *look)
+static struct spec_candidates candidates_now(struct preferred_call *pc)
 {
-	const struct preferred_container *c = &look->request.v[0];
-	struct plugin *p = look->plugin;
-	struct spec_candidates all =
-		identify_candidates(&look->specs, holders_view(p->env->holders), false, p->resource,
-				    (size_t)c->size, c->must.n > 0, p->seen_specs, look->arena);
+	const struct preferred_container *c = &pc->request.v[0];
+	struct plugin *p = pc->plugin;
+	const struct pods_question q = { .resource = p->resource,
+					 .want = (size_t)c->size,
+					 .must = c->must };
+	struct spec_candidates all = pods_candidates(
+		&pc->specs, pods_holders_view(p->env->holders, NULL), &q, p->seen, pc->arena);
 	size_t out = 0;
 	bool got;
 
 	for (size_t i = 0; i < all.n; i++) {
-		if (!was_asked_for(look, all.v[i].pod, &got) || got)
+		if (!was_asked_for(pc, all.v[i].pod, &got) || got)
 			all.v[out++] = all.v[i];
 	}
 	all.n = out;
 	return all;
 }
 
-static void ask_get(struct preferred_call *look);
+static void ask_get(struct preferred_call *pc);
 
 static void got_pod(void *arg, enum podres_result result, const struct pod_list *pods,
 		    const char *why)
 {
-	struct preferred_call *look = pending_end(arg);
+	struct preferred_call *pc = pending_end(arg);
 
 	(void)pods;
 	(void)why;
-	if (!look)
+	if (!pc)
 		return;
 	if (result == PODRES_FAILED) {
-		ask_list(look);
+		ask_list(pc);
 		return;
 	}
-	look->got[look->n_gets - 1] = result == PODRES_OK;
-	ask_get(look);
+	pc->got[pc->n_gets - 1] = result == PODRES_OK;
+	ask_get(pc);
 }
 
-static void ask_get(struct preferred_call *look)
+static void ask_get(struct preferred_call *pc)
 {
-	struct plugin *p = look->plugin;
-	struct spec_candidates c = candidates_now(look);
+	struct plugin *p = pc->plugin;
+	struct spec_candidates c = candidates_now(pc);
+	const struct pods_question q = { .resource = p->resource,
+					 .want = (size_t)pc->request.v[0].size,
+					 .candidates = c };
 	bool got;
 
-	if (c.n && was_asked_for(look, c.v[0].pod, &got)) {
-		look->who = identify_by_specs(&c, holders_view(p->env->holders), p->resource,
-					      p->node->inv, p->seen_specs, look->arena);
-		know(look, "PodResources Get");
-	} else if (!c.n || look->n_gets == LOOK_GETS_MAX) {
-		ask_list(look);
+	if (c.n && was_asked_for(pc, c.v[0].pod, &got)) {
+		pc->who = pods_identify(pods_holders_view(p->env->holders, NULL), &q, p->node->inv,
+					&p->seen, pc->arena);
+		know(pc, "PodResources Get");
+	} else if (!c.n || pc->n_gets == PREFERRED_GETS_MAX) {
+		ask_list(pc);
 	} else {
-		look->gets[look->n_gets++] = c.v[0].pod;
-		podres_get(p->env->podres, c.v[0].pod->ns, c.v[0].pod->name, time_left(look),
-			   got_pod, pending_new(look, &look->pods_asked));
+		pc->gets[pc->n_gets++] = c.v[0].pod;
+		kubeclient_podres_ask(p->env->podres,
+				      &(struct podres_question) { .kind = PODRES_ASK_GET,
+								  .ns = c.v[0].pod->ns,
+								  .name = c.v[0].pod->name,
+								  .timeout_ms = time_left(pc) },
+				      got_pod, pending_new(pc, &pc->pods_asked));
 	}
 }
 
 /* --- List --- */
 
-/* Our first List and the kubelet's calls are on two connections: its answer may show who asks now.
- */
-static bool may_be_overtaken(const struct plugin *p)
+static void know_by_list(struct preferred_call *pc)
 {
+	const struct preferred_container *c = &pc->request.v[0];
+	struct plugin *p = pc->plugin;
+	const struct pod_list *pods = pods_holders_view(p->env->holders, NULL);
 	unsigned ms = p->env->overtaking_ms ? p->env->overtaking_ms : OVERTAKING_MS;
+	/* Our first List and the kubelet's calls are on two connections: its answer may show the
+	 * container that is asked for now. */
+	struct pods_question q = { .resource = p->resource,
+				   .want = (size_t)c->size,
+				   .must = c->must,
+				   .listed = true,
+				   .doubted = p->admission_ms - p->primed_ms < ms };
 
-	return p->admission_ms - p->primed_ms < ms;
+	/* A source of specs may lag behind the kubelet: one without candidates proves nothing. */
+	if (pc->has_specs)
+		q.candidates = pods_candidates(&pc->specs, pods, &q, p->seen, pc->arena);
+	pc->who = pods_identify(pods, &q, p->node->inv, &p->seen, pc->arena);
+	know(pc, "PodResources List");
 }
 
-static void identify(struct preferred_call *look)
+static void give_up(struct preferred_call *pc, const char *why)
 {
-	const struct preferred_container *c = &look->request.v[0];
-	struct plugin *p = look->plugin;
-	const struct pod_list *pods = holders_view(p->env->holders);
-	const struct hw_inventory *inv = p->node->inv;
-	struct spec_candidates found = { NULL, 0 };
+	struct plugin *p = pc->plugin;
 
-	if (look->has_specs)
-		found = identify_candidates(&look->specs, pods, true, p->resource, (size_t)c->size,
-					    false, p->seen_specs, look->arena);
-	/* A source of specs may lag behind the kubelet: nobody in it is not nobody. */
-	if (!found.n) {
-		if (may_be_overtaken(p))
-			seen_pods_doubt(p->seen);
-		look->who = identify_container(pods, p->resource, (size_t)c->size, &c->must, inv,
-					       p->seen, look->arena);
-		return;
-	}
-	look->who = identify_by_specs(&found, pods, p->resource, inv, p->seen_specs, look->arena);
-	seen_pods_note(p->seen, pods, p->resource, inv);
-}
-
-static void give_up(struct preferred_call *look, const char *why)
-{
-	struct plugin *p = look->plugin;
-
-	if (podres_support(p->env->podres) == PODRES_NOTHING) {
+	if (kubeclient_podres_state(p->env->podres).support == PODRES_NOTHING) {
 		plugin_pods_tell_old(p);
 	} else {
 		p->stats.pod_list_failures++;
 		plugin_warn(p, WARN_PODS, "GPUs of the container are not known reason=%s", why);
 	}
-	plugin_preferred_answer(look, LEDGER_GPUS_UNKNOWN, arena_strdup(look->arena, why));
-}
-
-/* The kubelet offers these, and waits for us meanwhile: what it has just not shown is of pods that
- * were rejected after their Allocate, or lived for a moment. */
-static void note_offered(struct preferred_call *look)
-{
-	const struct ids *offered = &look->request.v[0].available;
-	struct tracker *k = look->plugin->env->tracker;
-
-	if (!k)
-		return;
-	holds_offered(tracker_holds(k), offered->v, offered->n, tracker_now());
-	tracker_save(k, NULL, NULL);
-}
-
-static void know_by_list(struct preferred_call *look)
-{
-	identify(look);
-	know(look, "PodResources List");
+	plugin_preferred_answer(pc, LEDGER_GPUS_UNKNOWN, arena_strdup(pc->arena, why));
 }
 
 static void listed(void *arg, enum podres_result result, const struct pod_list *pods,
 		   const char *why)
 {
-	struct preferred_call *look = pending_end(arg);
+	struct preferred_call *pc = pending_end(arg);
+	const struct ids *offered;
+	struct tracker *k;
 
 	(void)pods;
-	if (!look)
+	if (!pc)
 		return;
 	if (result != PODRES_OK) {
-		give_up(look, why);
+		give_up(pc, why);
 		return;
 	}
-	plugin_warn_reset(look->plugin, WARN_PODS);
-	note_offered(look);
-	look->listed = true;
-	if (!look->specs_asked)
-		know_by_list(look);
+	plugin_warn_reset(pc->plugin, WARN_PODS);
+	/* The kubelet offers these, and waits for us meanwhile: what it has just not shown is of
+	 * pods that were rejected after their Allocate, or lived for a moment. */
+	offered = &pc->request.v[0].available;
+	k = pc->plugin->env->tracker;
+	if (k) {
+		holds_event(tracker_holds(k),
+			    &(struct holds_event) {
+				    .kind = HOLDS_OFFERED, .vfs = offered->v, .n = offered->n },
+			    tracker_now());
+		tracker_save(k, NULL, NULL);
+	}
+	pc->listed = true;
+	if (!pc->specs_asked)
+		know_by_list(pc);
 }
 
 /*
  * With devices set aside already (must) the kubelet has not recorded them, and a List could make it
  * forget them (docs/design/kubelet.md §2.2): then we do without.
  */
-static void ask_list(struct preferred_call *look)
+static void ask_list(struct preferred_call *pc)
 {
-	struct plugin *p = look->plugin;
+	struct plugin *p = pc->plugin;
 
-	if (look->request.v[0].must.n) {
+	if (pc->request.v[0].must.n) {
 		plugin_preferred_answer(
-			look, LEDGER_GPUS_UNKNOWN,
+			pc, LEDGER_GPUS_UNKNOWN,
 			"the kubelet has set devices aside, and a List could make it forget them");
 		return;
 	}
 	p->stats.pod_lists++;
-	podres_list(p->env->podres, time_left(look), listed, pending_new(look, &look->pods_asked));
+	kubeclient_podres_ask(
+		p->env->podres,
+		&(struct podres_question) { .kind = PODRES_ASK_LIST, .timeout_ms = time_left(pc) },
+		listed, pending_new(pc, &pc->pods_asked));
 }
 
 /* --- which of them --- */
 
-/* A VF on offer that the ledger says is held: its pod may be gone, only a List tells. */
-static bool offers_held(const struct preferred_call *look)
+/* Whatever the specs say. */
+static bool needs_list(const struct preferred_call *pc)
 {
-	const struct ledger *l = plugin_ledger(look->plugin);
-	const struct ids *offered = &look->request.v[0].available;
+	const struct ledger *l = plugin_ledger(pc->plugin);
+	const struct ids *offered = &pc->request.v[0].available;
 
+	if (pc->request.v[0].must.n)
+		return false;
+	if (kubeclient_podres_state(pc->plugin->env->podres).support != PODRES_GET)
+		return true;
+	/* A VF on offer that the ledger says is held: its pod may be gone, only a List tells. */
 	for (size_t i = 0; l && ledger_holds(l) && i < offered->n; i++) {
 		if (ledger_find(l, offered->v[i]))
 			return true;
@@ -318,51 +299,46 @@ static bool offers_held(const struct preferred_call *look)
 	return false;
 }
 
-/* Whatever the specs say. */
-static bool needs_list(const struct preferred_call *look)
+static bool get_is_enough(struct preferred_call *pc)
 {
-	return !look->request.v[0].must.n &&
-	       (podres_support(look->plugin->env->podres) != PODRES_GET || offers_held(look));
-}
-
-static bool get_is_enough(struct preferred_call *look)
-{
-	struct plugin *p = look->plugin;
+	struct plugin *p = pc->plugin;
 	struct spec_candidates c;
 
-	if (!look->has_specs || needs_list(look) || podres_support(p->env->podres) != PODRES_GET)
+	if (!pc->has_specs || needs_list(pc) ||
+	    kubeclient_podres_state(p->env->podres).support != PODRES_GET)
 		return false;
-	if (look->request.v[0].must.n)
+	if (pc->request.v[0].must.n)
 		return true;
-	c = candidates_now(look);
-	return holders_complete(p->env->holders, &look->specs, &c);
+	c = candidates_now(pc);
+	return pods_holders_complete(p->env->holders, &pc->specs, &c);
 }
 
-static void ask_pods(struct preferred_call *look)
+static void ask_pods(struct preferred_call *pc)
 {
-	if (look->has_specs && !look->listed)
-		holders_keep(look->plugin->env->holders, &look->specs);
-	if (look->listed)
-		know_by_list(look);
-	else if (get_is_enough(look))
-		ask_get(look);
+	/* Pods that are gone hold nothing any more. */
+	if (pc->has_specs && !pc->listed)
+		pods_holders_view(pc->plugin->env->holders, &pc->specs);
+	if (pc->listed)
+		know_by_list(pc);
+	else if (get_is_enough(pc))
+		ask_get(pc);
 	else
-		ask_list(look);
+		ask_list(pc);
 }
 
 /* --- specs --- */
 
 static void got_specs(void *arg, const struct spec_list *specs, const char *why)
 {
-	struct preferred_call *look = pending_end(arg);
+	struct preferred_call *pc = pending_end(arg);
 	struct plugin *p;
 
-	if (!look)
+	if (!pc)
 		return;
-	p = look->plugin;
+	p = pc->plugin;
 	if (specs) {
-		look->specs = identify_copy_specs(specs, look->arena);
-		look->has_specs = true;
+		pc->specs = kubemsg_podspec_copy(specs, pc->arena);
+		pc->has_specs = true;
 	} else {
 		p->specs_distrust_until_ms = clock_mono_ms() + SPECS_DISTRUST_MS;
 		/* The daemon warns of a source that fails, once. */
@@ -370,33 +346,34 @@ static void got_specs(void *arg, const struct spec_list *specs, const char *why)
 			  "containers are identified without pod specs resource=%s reason=%s",
 			  p->resource, why);
 	}
-	if (!look->pods_asked)
-		ask_pods(look);
+	if (!pc->pods_asked)
+		ask_pods(pc);
 }
 
 static void begin(struct plugin *p, struct rpc_call *call, const struct preferred_request *request)
 {
-	struct preferred_call *look = xcalloc(1, sizeof(*look));
+	struct preferred_call *pc = xcalloc(1, sizeof(*pc));
 
-	look->plugin = p;
-	look->call = call;
-	look->arena = rpc_call_arena(call);
-	look->request = *request;
-	look->until_ms = clock_mono_ms() + p->env->pod_resources_timeout_ms;
-	LIST_INSERT_HEAD(&p->looks, look, link);
+	pc->plugin = p;
+	pc->call = call;
+	pc->arena = rpc_call_arena(call);
+	pc->request = *request;
+	pc->until_ms = clock_mono_ms() + p->env->pod_resources_timeout_ms;
+	LIST_INSERT_HEAD(&p->looks, pc, link);
 	if (!p->env->specs || clock_mono_ms() < p->specs_distrust_until_ms) {
-		ask_pods(look);
+		ask_pods(pc);
 		return;
 	}
-	p->env->specs->fetch(p->env->specs->ctx, plugin_preferred_half_time(look), got_specs,
-			     pending_new(look, &look->specs_asked));
-	if (needs_list(look))
-		ask_list(look);
+	p->env->specs->fetch(p->env->specs->ctx, plugin_preferred_half_time(pc), got_specs,
+			     pending_new(pc, &pc->specs_asked));
+	if (needs_list(pc))
+		ask_list(pc);
 }
 
-static bool worth_a_look(const struct plugin *p, const struct preferred_request *request)
+static bool can_be_asked(const struct plugin *p, const struct preferred_request *request)
 {
-	return p->env->podres && podres_support(p->env->podres) != PODRES_NOTHING &&
+	return p->env->podres &&
+	       kubeclient_podres_state(p->env->podres).support != PODRES_NOTHING &&
 	       plugin_pool(p) && request->n == 1 && request->v[0].size > 0;
 }
 
@@ -410,11 +387,11 @@ void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 	p->admission_ms = clock_mono_ms();
 	if (!plugin_is_late(p))
 		plugin_note_admission(p);
-	if (kubemsg_decode_preferred(request, rpc_call_arena(call), &r, &err) < 0)
+	if (kubemsg_decode(&kubemsg_preferred, request, rpc_call_arena(call), &r, &err) < 0)
 		rpc_reply(call, rpc_status_of(err.code), err.msg, (struct bytes) { NULL, 0 });
 	else if (plugin_is_late(p))
 		plugin_late_preferred(p, call, &r);
-	else if (p->dying || !worth_a_look(p, &r))
+	else if (p->dying || !can_be_asked(p, &r))
 		reply(p, call, &r, NULL, LEDGER_GPUS_UNKNOWN, "PodResources is not asked");
 	else
 		begin(p, call, &r);
@@ -422,11 +399,11 @@ void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 
 void plugin_preferred_done(struct plugin *p)
 {
-	struct preferred_call *look;
+	struct preferred_call *pc;
 
-	while ((look = LIST_FIRST(&p->looks))) {
-		rpc_reply(look->call, RPC_UNAVAILABLE, "the device plugin is stopping",
+	while ((pc = LIST_FIRST(&p->looks))) {
+		rpc_reply(pc->call, RPC_UNAVAILABLE, "the device plugin is stopping",
 			  (struct bytes) { NULL, 0 });
-		look_end(look);
+		end_call(pc);
 	}
 }

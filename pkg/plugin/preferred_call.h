@@ -10,7 +10,7 @@
 #include "pods/gpuquestion.h"
 #include "pods/identify.h"
 
-#define LOOK_GETS_MAX 4
+#define PREFERRED_GETS_MAX 4
 
 /* Lives until the call is answered. */
 struct preferred_call {
@@ -25,8 +25,8 @@ struct preferred_call {
 	bool listed; /* a List came, and what it said is fresh */
 	bool has_specs;
 	struct spec_list specs;
-	const struct spec_pod *gets[LOOK_GETS_MAX]; /* pods that were asked for by Get */
-	bool got[LOOK_GETS_MAX];		    /* and were there */
+	const struct spec_pod *gets[PREFERRED_GETS_MAX]; /* pods that were asked for by Get */
+	bool got[PREFERRED_GETS_MAX];			 /* and were there */
 	size_t n_gets;
 
 	struct identified who;
@@ -35,11 +35,10 @@ struct preferred_call {
 };
 
 unsigned plugin_preferred_half_time(
-	const struct preferred_call *look); /* for what can be done without: as much is left then */
+	const struct preferred_call *pc); /* for what can be done without: as much is left then */
 /* Choose and answer; look is gone. source: how the GPUs are known, or why not. */
-void plugin_preferred_answer(struct preferred_call *look, enum ledger_gpus known,
-			     const char *source);
+void plugin_preferred_answer(struct preferred_call *pc, enum ledger_gpus known, const char *source);
 /* The GPUs are not there yet: ask the GPU plugin. why: to tell when that is no use. */
-void plugin_preferred_predict(struct preferred_call *look, const char *why);
+void plugin_preferred_predict(struct preferred_call *pc, const char *why);
 
 #endif

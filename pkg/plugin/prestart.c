@@ -39,15 +39,6 @@ static void start_free(struct prestart_call *s)
 	free(s);
 }
 
-static bool same_strings(const char *const *a, const char *const *b, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(a[i], b[i]) != 0)
-			return false;
-	}
-	return true;
-}
-
 static bool same_ids(const struct ids *a, const struct ids *of, struct arena *arena)
 {
 	struct ids b = { NULL, 0 };
@@ -55,7 +46,11 @@ static bool same_ids(const struct ids *a, const struct ids *of, struct arena *ar
 	if (a->n != of->n)
 		return false;
 	b = plugin_sorted(of, arena);
-	return same_strings(a->v, b.v, b.n);
+	for (size_t i = 0; i < b.n; i++) {
+		if (strcmp(a->v[i], b.v[i]) != 0)
+			return false;
+	}
+	return true;
 }
 
 const struct ledger_decision *plugin_start_decision(const struct prestart_call *s,
@@ -65,7 +60,7 @@ const struct ledger_decision *plugin_start_decision(const struct prestart_call *
 		const struct ledger_decision *d;
 		struct ids chosen;
 
-		if (!s->ids.n || !ledger_decision_mentions(l, i, s->ids.v[0]))
+		if (!ledger_decision_mentions(l, i, s->ids.v[0]))
 			continue;
 		d = ledger_decision_at(l, i);
 		chosen = (struct ids) { (const char **)d->chosen, d->n_chosen };
@@ -108,27 +103,7 @@ static void let_start(struct prestart_call *s)
 	start_free(s);
 }
 
-static struct contents_in contents_of(const struct prestart_call *s, const struct vf_state *states,
-				      size_t n, const char *why)
-{
-	const struct starter *me = s->who;
-	const struct plugin_env *env = s->plugin->env;
-
-	return (struct contents_in) { .node = s->node,
-				      .root = env->root,
-				      .ledger = plugin_ledger(s->plugin),
-				      .rundir = env->rundir,
-				      .owner = me->owner,
-				      .gpus = me->gpus,
-				      .n_gpus = me->n_gpus,
-				      .shares = me->shares,
-				      .n_shares = me->n_shares,
-				      .states = states,
-				      .n_states = states ? n : 0,
-				      .why = why };
-}
-
-static void looked(void *arg, const struct vf_state *states, size_t n, const char *why)
+static void probed(void *arg, const struct vf_state *states, size_t n, const char *why)
 {
 	struct prestart_call *s = pending_end(arg);
 	struct err err = { 0 };
@@ -136,7 +111,14 @@ static void looked(void *arg, const struct vf_state *states, size_t n, const cha
 
 	if (!s)
 		return;
-	in = contents_of(s, states, n, why);
+	in = (struct contents_in) { .node = s->node,
+				    .root = s->plugin->env->root,
+				    .ledger = plugin_ledger(s->plugin),
+				    .rundir = s->plugin->env->rundir,
+				    .container = &s->who->c,
+				    .states = states,
+				    .n_states = states ? n : 0,
+				    .why = why };
 	if (plugin_files_start(s->plugin, &in, s->arena, &err) < 0)
 		s->err = err;
 	let_start(s);
@@ -151,7 +133,7 @@ static void saved(void *arg)
 }
 
 /* Who starts is decided; now its sandbox and its network are done: what are its VFs there? */
-static void look(struct prestart_call *s, const struct starter *me)
+static void probe(struct prestart_call *s, const struct starter *me)
 {
 	struct plugin *p = s->plugin;
 	struct bdf *bdfs;
@@ -159,54 +141,42 @@ static void look(struct prestart_call *s, const struct starter *me)
 
 	s->node = node_ref(p->node);
 	s->who = arena_copy(s->arena, me, sizeof(*me));
-	if (!me->n_shares) {
-		s->who->shares = arena_alloc(s->arena, sizeof(*me->shares));
-		s->who->shares[0] = (struct share) { plugin_pool(p), s->ids };
-		s->who->n_shares = 1;
+	if (!me->c.n_pool_vfs) {
+		s->who->c.pool_vfs = arena_alloc(s->arena, sizeof(*me->c.pool_vfs));
+		s->who->c.pool_vfs[0] = (struct pool_vfs) { plugin_pool(p), s->ids };
+		s->who->c.n_pool_vfs = 1;
 	}
-	n = contents_functions(s->node, s->who->shares, s->who->n_shares, s->arena, &bdfs);
+	n = grant_functions(s->node, &s->who->c, s->arena, &bdfs);
 	if (!p->env->vfprobe || !n || !plugin_pool(p)->cfg->is_rdma)
 		return;
-	vfprobe_look(p->env->vfprobe, bdfs, n, looked, pending_new(s, &s->probing));
-}
-
-/* Those that the pool has. */
-static size_t devs_of(const struct prestart_call *s, const struct pool_dev ***ret)
-{
-	size_t n = 0;
-
-	*ret = arena_array(s->arena, s->ids.n, sizeof(**ret));
-	for (size_t i = 0; i < s->ids.n; i++) {
-		(*ret)[n] = plugin_start_dev(s, i);
-		n += (*ret)[n] != NULL;
-	}
-	return n;
+	grant_probe_start(p->env->vfprobe, bdfs, n, probed, pending_new(s, &s->probing));
 }
 
 /* It may start and holds its VFs; a sentence if not. */
 static const char *take(struct prestart_call *s, const struct starter *me, uint64_t number)
 {
 	struct plugin *p = s->plugin;
-	const struct pool_dev **devs;
-	size_t n = devs_of(s, &devs);
+	const struct pool_dev **devs = arena_array(s->arena, s->ids.n, sizeof(*devs));
+	size_t n = 0; /* those that the pool still has */
 	const char *why = plugin_start_node_refusal(s, me);
 
+	for (size_t i = 0; i < s->ids.n; i++) {
+		devs[n] = plugin_start_dev(s, i);
+		n += devs[n] != NULL;
+	}
 	if (why || !n)
 		return why;
 	if (holds_start(tracker_holds(p->env->tracker), plugin_record_facts(p, devs, n, s->arena),
-			n, &me->owner, number, plugin_pool(p)->cfg->network == NETWORK_POD,
+			n, &me->c.owner, number, plugin_pool(p)->cfg->network == NETWORK_POD,
 			tracker_now(), s->arena, &why))
 		return NULL;
 	return why;
 }
 
-/* By which its VFs are held now. */
-static uint64_t number_now(const struct prestart_call *s, uint64_t before)
+/* The first of its VFs stands for all. */
+static const struct ledger_hold *first_hold(const struct prestart_call *s)
 {
-	const struct ledger_hold *hold =
-		s->ids.n ? ledger_find(plugin_ledger(s->plugin), s->ids.v[0]) : NULL;
-
-	return hold ? hold->decision : before;
+	return ledger_find(plugin_ledger(s->plugin), s->ids.v[0]);
 }
 
 /* Once: the pool stays as it is configured. */
@@ -215,11 +185,10 @@ static void tell_dra(struct plugin *p, const struct starter *me)
 	if (!me->dra_driver || p->told_dra)
 		return;
 	p->told_dra = true;
-	log_warn("kubelet",
-		 "the pod has GPUs by DRA, and a pool that binds early cannot see them: they are "
-		 "given after its VFs; \"binding\": \"late\" sees them"
-		 " resource=%s pod=%s/%s driver=%s",
-		 p->resource, me->owner.ns, me->owner.pod, me->dra_driver);
+	log_warn(
+		"kubelet",
+		"the pod has GPUs by DRA, and a pool that binds early cannot see them: they are given after its VFs; \"binding\": \"late\" sees them resource=%s pod=%s/%s driver=%s",
+		p->resource, me->c.owner.ns, me->c.owner.pod, me->dra_driver);
 }
 
 static void settle(struct prestart_call *s, const struct starter *me)
@@ -234,17 +203,19 @@ static void settle(struct prestart_call *s, const struct starter *me)
 		refuse(s, why);
 		return;
 	}
-	if (me->owner.pod) {
-		number = number_now(s, number);
-		log_info("kubelet",
-			 "the container starts"
-			 " resource=%s pod=%s/%s uid=%s container=%s devices=%zu decision=%llu",
-			 p->resource, me->owner.ns, me->owner.pod, me->owner.uid,
-			 me->owner.container, s->ids.n, (unsigned long long)number);
+	if (me->c.owner.pod) {
+		const struct ledger_hold *hold = first_hold(s);
+
+		number = hold ? hold->decision : number;
+		log_info(
+			"kubelet",
+			"the container starts resource=%s pod=%s/%s uid=%s container=%s devices=%zu decision=%llu",
+			p->resource, me->c.owner.ns, me->c.owner.pod, me->c.owner.uid,
+			me->c.owner.container, s->ids.n, (unsigned long long)number);
 		plugin_start_compare(s, me, number);
 		tell_dra(s->plugin, me);
 	}
-	look(s, me);
+	probe(s, me);
 	tracker_save(p->env->tracker, saved, pending_new(s, &s->saving));
 }
 
@@ -259,46 +230,34 @@ static struct pod_container with_own_devices(const struct prestart_call *s, cons
 	own.dynamic = arena_array(s->arena, c->n_dynamic, sizeof(*own.dynamic));
 	own.n_dynamic = 0;
 	for (size_t i = 0; i < c->n_dynamic; i++) {
-		if (!gpus_are_shared(s->plugin->node, pod, c, c->dynamic[i].claim))
+		if (pods_claim_gpus(s->plugin->node, pod, c, c->dynamic[i].claim) !=
+		    PODS_CLAIM_SHARED)
 			own.dynamic[own.n_dynamic++] = c->dynamic[i];
 	}
 	return own;
 }
 
-/* Its own driver, or that of another container: without GPUs of its own it may serve theirs. */
-static void find_driver(const struct prestart_call *s, const struct pod *pod,
-			const struct pod_container *c, struct starter *me)
-{
-	const struct node *node = s->plugin->node;
-	const char *driver = gpus_driver(node, c);
-
-	me->has_dra = driver != NULL;
-	for (size_t i = 0; !driver && !me->n_gpus && i < pod->n_containers; i++)
-		driver = gpus_driver(node, &pod->containers[i]);
-	me->dra_driver = arena_strdup(s->arena, driver);
-}
-
 static struct starter starter_of(const struct prestart_call *s, const struct pod *pod,
 				 const struct pod_container *c)
 {
+	const struct node *node = s->plugin->node;
+	const char *driver = pods_gpus(node, c, "", s->arena).driver;
 	struct pod_container own = with_own_devices(s, pod, c);
-	struct starter me = { .owner = { .ns = arena_strdup(s->arena, pod->ns),
-					 .pod = arena_strdup(s->arena, pod->name),
-					 .container = arena_strdup(s->arena, c->name) } };
+	struct pods_gpus gpus = pods_gpus(node, &own, s->plugin->resource, s->arena);
+	struct starter me = { .c.owner = { .ns = arena_strdup(s->arena, pod->ns),
+					   .pod = arena_strdup(s->arena, pod->name),
+					   .container = arena_strdup(s->arena, c->name) } };
 
-	me.n_gpus = gpus_held(s->plugin->node, &own, s->plugin->resource, s->arena, &me.gpus);
-	find_driver(s, pod, c, &me);
-	me.n_shares =
-		contents_shares(s->plugin->node, plugin_ledger(s->plugin), c, s->arena, &me.shares);
+	me.c.gpus.v = gpus.v;
+	me.c.gpus.n = gpus.n;
+	me.has_dra = driver != NULL;
+	/* Or that of another container: without GPUs of its own it may serve theirs. */
+	for (size_t i = 0; !driver && !me.c.gpus.n && i < pod->n_containers; i++)
+		driver = pods_gpus(node, &pod->containers[i], "", s->arena).driver;
+	me.dra_driver = arena_strdup(s->arena, driver);
+	me.c.n_pool_vfs =
+		grant_held_vfs(node, plugin_ledger(s->plugin), c, s->arena, &me.c.pool_vfs);
 	return me;
-}
-
-/* The hold's owner has started already: then it is the other one that asks. */
-static bool has_started(const struct prestart_call *s, const struct ledger_hold *hold)
-{
-	const struct ledger_decision *d = ledger_decision(plugin_ledger(s->plugin), hold->decision);
-
-	return d && d->checked;
 }
 
 /* Two containers have exactly these: the kubelet has given them away twice (docs/design/kubelet.md
@@ -306,14 +265,16 @@ static bool has_started(const struct prestart_call *s, const struct ledger_hold 
 static bool is_likelier(const struct prestart_call *s, const struct starter *me,
 			const struct starter *other)
 {
-	const struct ledger_hold *hold =
-		s->ids.n ? ledger_find(plugin_ledger(s->plugin), s->ids.v[0]) : NULL;
+	const struct ledger_hold *hold = first_hold(s);
+	const struct ledger_decision *d;
 
-	if (!other->owner.pod)
+	if (!other->c.owner.pod)
 		return true;
 	if (!hold)
 		return false;
-	return plugin_record_same_pod(&me->owner, &hold->owner) != has_started(s, hold);
+	/* The hold's owner has started already: then it is the other one that asks. */
+	d = ledger_decision(plugin_ledger(s->plugin), hold->decision);
+	return plugin_record_same_pod(&me->c.owner, &hold->owner) != (d && d->checked);
 }
 
 /* The kubelet's checkpoint has every container that was admitted; the same UID for all its ids. */
@@ -321,24 +282,24 @@ static void add_uid(const struct prestart_call *s, struct starter *me)
 {
 	const struct holds_entry *v;
 	size_t n = tracker_checkpoint(s->plugin->env->tracker, &v);
-	const char *uid = holds_checkpoint_uid_of(v, n, s->plugin->resource, s->ids.v, s->ids.n);
+	const char *uid = holds_checkpoint_uid(v, n, s->plugin->resource, s->ids.v, s->ids.n);
 
-	holds_checkpoint(tracker_holds(s->plugin->env->tracker), v, n, tracker_now());
-	for (size_t i = 0; !*uid && i < s->ids.n; i++)
-		uid = holds_checkpoint_uid(v, n, s->plugin->resource, s->ids.v[i]);
-	me->owner.uid = arena_strdup(s->arena, uid);
+	holds_event(tracker_holds(s->plugin->env->tracker),
+		    &(struct holds_event) { .kind = HOLDS_CHECKPOINT, .entries = v, .n = n },
+		    tracker_now());
+	me->c.owner.uid = arena_strdup(s->arena, uid);
 }
 
 static struct starter find_starter(const struct prestart_call *s, const struct pod_list *pods)
 {
-	struct starter found = { .gpus = NULL };
+	struct starter found = { .dra_driver = NULL };
 
 	for (size_t i = 0; i < pods->n; i++) {
 		const struct pod *pod = &pods->v[i];
 
 		for (size_t k = 0; k < pod->n_containers; k++) {
 			const struct pod_container *c = &pod->containers[k];
-			const struct ids *held = identify_held(c, s->plugin->resource);
+			const struct ids *held = kubemsg_held(c, s->plugin->resource);
 			struct starter me;
 
 			if (!held || !same_ids(&s->ids, held, s->arena))
@@ -356,7 +317,7 @@ static struct starter find_starter(const struct prestart_call *s, const struct p
 
 static void unknown(struct prestart_call *s, const char *why)
 {
-	struct starter me = { .gpus = NULL };
+	struct starter me = { .dra_driver = NULL };
 
 	if (why)
 		plugin_warn(s->plugin, WARN_PODS,
@@ -387,8 +348,10 @@ static void ask_list(struct prestart_call *s)
 	struct plugin *p = s->plugin;
 
 	p->stats.pod_lists++;
-	podres_list_quietly(p->env->podres, START_TIMEOUT_MS, listed,
-			    pending_new(s, &s->pods_asked));
+	kubeclient_podres_ask(p->env->podres,
+			      &(struct podres_question) { .kind = PODRES_ASK_LIST_QUIETLY,
+							  .timeout_ms = START_TIMEOUT_MS },
+			      listed, pending_new(s, &s->pods_asked));
 }
 
 static void got_pod(void *arg, enum podres_result result, const struct pod_list *pods,
@@ -405,7 +368,7 @@ static void got_pod(void *arg, enum podres_result result, const struct pod_list 
 		return;
 	}
 	me = find_starter(s, pods);
-	if (me.owner.pod)
+	if (me.c.owner.pod)
 		settle(s, &me);
 	else
 		ask_list(s);
@@ -418,7 +381,7 @@ static const struct ledger_owner *expected(const struct prestart_call *s)
 	const struct ledger_decision *d = plugin_start_decision(s, l);
 
 	if (!d || !d->owner.pod || !*d->owner.pod ||
-	    podres_support(s->plugin->env->podres) != PODRES_GET)
+	    kubeclient_podres_state(s->plugin->env->podres).support != PODRES_GET)
 		return NULL;
 	for (size_t i = 0; i < s->ids.n; i++) {
 		const struct ledger_hold *hold = ledger_find(l, s->ids.v[i]);
@@ -435,7 +398,7 @@ static void ask(struct prestart_call *s)
 	struct plugin *p = s->plugin;
 	const struct ledger_owner *owner;
 
-	if (!p->env->podres || podres_support(p->env->podres) == PODRES_NOTHING) {
+	if (!p->env->podres || kubeclient_podres_state(p->env->podres).support == PODRES_NOTHING) {
 		unknown(s, NULL);
 		return;
 	}
@@ -444,15 +407,19 @@ static void ask(struct prestart_call *s)
 		ask_list(s);
 		return;
 	}
-	podres_get(p->env->podres, owner->ns, owner->pod, START_TIMEOUT_MS, got_pod,
-		   pending_new(s, &s->pods_asked));
+	kubeclient_podres_ask(p->env->podres,
+			      &(struct podres_question) { .kind = PODRES_ASK_GET,
+							  .ns = owner->ns,
+							  .name = owner->pod,
+							  .timeout_ms = START_TIMEOUT_MS },
+			      got_pod, pending_new(s, &s->pods_asked));
 }
 
 static int known_ids(const struct plugin *p, struct bytes request, struct arena *a, struct ids *ret,
 		     struct err *err)
 {
 	const struct pool *pool = plugin_pool(p);
-	int r = kubemsg_decode_pre_start(request, a, ret, err);
+	int r = kubemsg_decode(&kubemsg_pre_start, request, a, ret, err);
 
 	for (size_t i = 0; r == 0 && i < ret->n; i++) {
 		if (!pool || !pool_find(pool, ret->v[i]))

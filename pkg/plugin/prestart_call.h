@@ -8,7 +8,9 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "hw/inventory.h"
 #include "base/err.h"
+#include "grant/contents.h"
 #include "ledger/ledger.h"
 #include "pods/identify.h"
 
@@ -18,7 +20,7 @@ struct prestart_call {
 	struct plugin *plugin;
 	struct rpc_call *call;
 	struct arena *arena; /* of the call */
-	struct ids ids;	     /* sorted */
+	struct ids ids;	     /* sorted; one at least */
 	struct node *node;   /* as of the decision; NULL before */
 	struct starter *who; /* of that node */
 	struct pending *pods_asked, *probing, *saving;
@@ -27,13 +29,9 @@ struct prestart_call {
 
 /* The container that starts. pod NULL: not known. */
 struct starter {
-	struct ledger_owner owner;
-	int *gpus;
-	size_t n_gpus;
-	const char *dra_driver; /* gives GPUs to its pod; NULL: none does */
-	bool has_dra;		/* to itself */
-	struct share *shares;	/* what it has of all pools */
-	size_t n_shares;
+	struct grant_container c; /* what it has of all pools */
+	const char *dra_driver;	  /* gives GPUs to its pod; NULL: none does */
+	bool has_dra;		  /* to itself */
 };
 
 /* The newest decision that gave exactly these; NULL none. */

@@ -33,18 +33,10 @@ static const char *node_of(const struct prestart_call *s, const struct pool_dev 
 	const struct ledger *l = plugin_ledger(s->plugin);
 	const struct ledger_hold *hold = ledger_find(l, dev->id);
 
-	if (hold && hold->decision && plugin_record_same_pod(&me->owner, &hold->owner) &&
+	if (hold && hold->decision && plugin_record_same_pod(&me->c.owner, &hold->owner) &&
 	    ledger_decision(l, hold->decision))
 		return given_node(ledger_decision(l, hold->decision), dev->id);
 	return given_node(plugin_start_decision(s, l), dev->id);
-}
-
-/* The RDMA device of a verbs node, "" if there is no such node. The same in every network
- * namespace. */
-static void read_owner(const struct sysroot *root, const char *uverbs, char *buf, size_t size)
-{
-	if (sysroot_read(root, buf, size, "sys/class/infiniband_verbs/%s/ibdev", uverbs) < 0)
-		*buf = '\0';
 }
 
 /* Its number is handed out anew when an RDMA device is made again or moves: the runtime would make
@@ -57,20 +49,21 @@ static bool keeps_node(struct prestart_call *s, const struct pool_dev *dev,
 	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
 	const char *given = node_of(s, dev, me);
 	struct function_now now = { .uverbs = "" };
-	char owner[64];
+	char owner[64]; /* the RDMA device of the node, the same in every network namespace */
 
 	if (!given)
 		return true;
 	if (dev->pci >= 0)
 		discover_function_now(p->env->root, p->node->inv->pci[dev->pci].bdf, &now, NULL);
-	read_owner(p->env->root, given, owner, sizeof(owner));
+	if (sysroot_read(p->env->root, owner, sizeof(owner), "sys/class/infiniband_verbs/%s/ibdev",
+			 given) < 0)
+		*owner = '\0'; /* there is no such node */
 	if (str_eq(now.uverbs, given) ||
 	    (!now.rdma[0] && *owner && hold && str_eq(owner, hold->rdma)))
 		return true;
 	*why = arena_printf(
 		s->arena,
-		"%s has %s%s now, and the container was given /dev/infiniband/%s, which %s%s: "
-		"delete the pod, a new one is given the right node",
+		"%s has %s%s now, and the container was given /dev/infiniband/%s, which %s%s: delete the pod, a new one is given the right node",
 		dev->id, now.uverbs[0] ? "/dev/infiniband/" : "no verbs node", now.uverbs, given,
 		*owner ? "is that of " : "is gone", owner);
 	return false;

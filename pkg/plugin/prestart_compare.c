@@ -6,12 +6,14 @@
 
 #include "align/choose.h"
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "plugin/record.h"
 #include "pool/node.h"
+#include "stats/stats.h"
 #include "tracker/tracker.h"
 
 static size_t devs_of(const struct prestart_call *s, int **ret)
@@ -27,15 +29,6 @@ static size_t devs_of(const struct prestart_call *s, int **ret)
 			(*ret)[n++] = (int)(dev - pool->devs);
 	}
 	return n;
-}
-
-static bool is_chosen(const int *devs, size_t n, int dev)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (devs[i] == dev)
-			return true;
-	}
-	return false;
 }
 
 /* How many VFs of this dev's place the choice could have had beside those that it took. */
@@ -75,8 +68,8 @@ static size_t free_then(const struct prestart_call *s, const struct ledger_decis
 			--*at;
 	}
 	for (size_t i = 0; i < pool->n_devs; i++) {
-		at = is_chosen(devs, n, (int)i) ? NULL
-						: room_at(s->plugin, d, &pool->devs[i], room);
+		at = list_has_int(devs, n, (int)i) ? NULL
+						   : room_at(s->plugin, d, &pool->devs[i], room);
 		if (!at || *at <= 0)
 			continue;
 		--*at;
@@ -85,42 +78,35 @@ static size_t free_then(const struct prestart_call *s, const struct ledger_decis
 	return total;
 }
 
-static void tell_misaligned(const struct plugin *p, const struct starter *me,
-			    const struct ledger_decision *d)
-{
-	void (*say)(const char *, const char *, ...) =
-		plugin_pool(p)->cfg->strict ? log_warn : log_info;
-
-	say("kubelet",
-	    "VFs are farther from the GPUs of the container than possible"
-	    " resource=%s pod=%s/%s container=%s distance=%d possible=%d",
-	    p->resource, me->owner.ns, me->owner.pod, me->owner.container, d->real_cost,
-	    d->best_cost);
-}
-
-static void compare(struct prestart_call *s, const struct starter *me, struct ledger_decision *d)
+static void compare(struct prestart_call *s, const struct starter *me, struct ledger_decision *d,
+		    struct stats_placement *placement)
 {
 	struct plugin *p = s->plugin;
+	void (*say)(const char *, const char *, ...);
 	int *devs, *available;
 	size_t n = devs_of(s, &devs);
-	struct choose_in in = { .node = p->node,
-				.pool = plugin_pool(p),
-				.want = n,
-				.gpus = me->gpus,
-				.n_gpus = me->n_gpus };
+	struct choose_in in = {
+		.node = p->node, .pool = plugin_pool(p), .want = n, .gpus = me->c.gpus
+	};
 
 	in.n_available = free_then(s, d, devs, n, &available);
 	in.available = available;
-	d->best_cost = choose_vfs(&in, false, s->arena).cost;
-	d->real_cost = choose_pairs(&in, devs, n, s->arena).cost;
-	d->real_gpus = plugin_record_gpus(p->node->inv, me->gpus, me->n_gpus, s->arena);
-	d->n_real_gpus = me->n_gpus;
-	if (d->real_cost <= d->best_cost) {
+	stats_place(placement, &in, devs, plugin_ledger(p), s->arena);
+	stats_count_pairs(p->counts, &placement->got, &placement->best);
+	d->real_cost = placement->cost;
+	d->best_cost = placement->best_cost;
+	d->real_gpus = hw_gpu_addresses(p->node->inv, me->c.gpus, s->arena);
+	d->n_real_gpus = me->c.gpus.n;
+	if (!placement->farther) {
 		p->stats.aligned++;
 		return;
 	}
 	p->stats.misaligned++;
-	tell_misaligned(p, me, d);
+	say = plugin_pool(p)->cfg->strict ? log_warn : log_info;
+	say("kubelet",
+	    "VFs are farther from the GPUs of the container than possible resource=%s pod=%s/%s container=%s distance=%d possible=%d",
+	    p->resource, me->c.owner.ns, me->c.owner.pod, me->c.owner.container, d->real_cost,
+	    d->best_cost);
 }
 
 /* The choice was made without GPUs: why, is known better now. */
@@ -133,8 +119,7 @@ static void note_dra(const struct prestart_call *s, const struct starter *me,
 		d->known = LEDGER_GPUS_UNKNOWN;
 	d->source = arena_printf(
 		s->arena,
-		"%s gives them by DRA, after an early pool has chosen; \"binding\": \"late\" "
-		"sees them",
+		"%s gives them by DRA, after an early pool has chosen; \"binding\": \"late\" sees them",
 		me->dra_driver);
 }
 
@@ -142,15 +127,26 @@ void plugin_start_compare(struct prestart_call *s, const struct starter *me, uin
 {
 	const struct ledger *l = plugin_ledger(s->plugin);
 	const struct ledger_decision *d = ledger_decision(l, number);
+	const struct plugin_env *env = s->plugin->env;
+	const struct pool *pool = plugin_pool(s->plugin);
+	struct stats_placement placement = { .owner = &me->c.owner,
+					     .resource = s->plugin->resource,
+					     .n_vfs = s->ids.n,
+					     .strict = pool && pool->cfg->strict };
 	struct ledger_decision now;
 
 	if (!d || d->checked)
 		return;
 	now = *d;
-	now.owner = me->owner;
+	now.owner = me->c.owner;
 	now.checked = true;
 	note_dra(s, me, &now);
-	if (me->n_gpus)
-		compare(s, me, &now);
-	holds_amend(tracker_holds(s->plugin->env->tracker), number, &now);
+	if (me->c.gpus.n)
+		compare(s, me, &now, &placement);
+	if (env->placed)
+		env->placed(env->placed_ctx, &placement);
+	holds_event(
+		tracker_holds(s->plugin->env->tracker),
+		&(struct holds_event) { .kind = HOLDS_AMENDED, .number = number, .decision = &now },
+		tracker_now());
 }

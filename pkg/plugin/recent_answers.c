@@ -64,10 +64,11 @@ void plugin_recent_add(struct recent_answers *r, int64_t now_ms, const struct id
 	*answer = (struct answer) { key_of(ids), choice_copy(c), now_ms };
 }
 
-static struct answer *find(struct recent_answers *r, int64_t now_ms, const struct ids *ids)
+struct choice *plugin_recent_take(struct recent_answers *r, int64_t now_ms, const struct ids *ids)
 {
 	_cleanup_free_ char *key = NULL;
 	struct answer *newest = NULL;
+	struct choice *c;
 
 	for (size_t i = 0; i < RECENT_MAX; i++) {
 		struct answer *answer = &r->answers[i];
@@ -83,15 +84,9 @@ static struct answer *find(struct recent_answers *r, int64_t now_ms, const struc
 		if (!strcmp(answer->key, key) && (!newest || answer->at_ms >= newest->at_ms))
 			newest = answer;
 	}
-	return newest;
-}
-
-struct choice *plugin_recent_take(struct recent_answers *r, int64_t now_ms, const struct ids *ids)
-{
-	struct answer *answer = find(r, now_ms, ids);
-	struct choice *c = answer ? STEAL(answer->choice) : NULL;
-
-	if (answer)
-		answer_clear(answer);
+	if (!newest)
+		return NULL;
+	c = STEAL(newest->choice);
+	answer_clear(newest);
 	return c;
 }

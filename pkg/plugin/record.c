@@ -16,116 +16,14 @@
 #include "plugin/record.h"
 #include "pool/node.h"
 #include "render/render.h"
+#include "stats/stats.h"
 #include "tracker/tracker.h"
 
 #define VERBS_NODE "/dev/infiniband/"
 
-/* --- a choice as the ledger keeps it --- */
-
-static const char *address_of(const struct hw_inventory *inv, int pci, struct arena *a)
-{
-	char text[BDF_STRLEN];
-
-	return arena_strdup(a, bdf_format(inv->pci[pci].bdf, text));
-}
-
-const char *const *plugin_record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n,
-				      struct arena *a)
-{
-	const char **v = arena_array(a, n, sizeof(*v));
-
-	for (size_t i = 0; i < n; i++)
-		v[i] = address_of(inv, gpus[i], a);
-	return v;
-}
-
-static const char *const *vfs_of(const struct pool *pool, const int *devs, size_t n,
-				 struct arena *a)
-{
-	const char **v = arena_array(a, n, sizeof(*v));
-
-	for (size_t i = 0; i < n; i++)
-		v[i] = pool->devs[devs[i]].id;
-	return v;
-}
-
-static const struct ledger_pair *pairs_of(const struct node *node, const struct pool *pool,
-					  const struct choose_out *out, struct arena *a)
-{
-	struct ledger_pair *v = arena_array(a, out->n_pairs, sizeof(*v));
-
-	for (size_t i = 0; i < out->n_pairs; i++) {
-		const struct choose_pair *pair = &out->pairs[i];
-
-		v[i] = (struct ledger_pair) { address_of(node->inv, pair->gpu, a),
-					      pool->devs[pair->dev].id,
-					      topo_class_name(pair->path.class) };
-	}
-	return v;
-}
-
-/* Its PF; itself where that is not visible, or it is gone. */
-static const char *place_of(const struct node *node, const struct pool_dev *dev, struct arena *a)
-{
-	return dev->pci < 0 ? dev->id : address_of(node->inv, topo_place(node->topo, dev->pci), a);
-}
-
-static size_t places_of(const struct node *node, const struct pool *pool, const int *devs, size_t n,
-			struct arena *a, struct ledger_place **ret)
-{
-	struct ledger_place *v = arena_array(a, n, sizeof(*v));
-	size_t n_places = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		const char *pf = place_of(node, &pool->devs[devs[i]], a);
-		size_t at = 0;
-
-		while (at < n_places && !str_eq(v[at].pf, pf))
-			at++;
-		if (at == n_places)
-			v[n_places++] = (struct ledger_place) { pf, 0 };
-		v[at].free++;
-	}
-	*ret = v;
-	return n_places;
-}
-
-static void explain(const struct choice *c, const struct pool *pool, struct ledger_decision *d,
-		    struct arena *a)
-{
-	const struct choose_in in = { .node = c->node,
-				      .pool = pool,
-				      .available = c->available,
-				      .n_available = c->n_available,
-				      .must = c->must,
-				      .n_must = c->n_must,
-				      .want = c->want,
-				      .gpus = c->gpus,
-				      .n_gpus = c->n_gpus,
-				      .busy_gpus = c->busy_gpus,
-				      .n_busy_gpus = c->n_busy_gpus };
-	struct choose_out out = choose_vfs(&in, true, a);
-	struct ledger_place *places;
-
-	d->owner = c->owner;
-	d->known = c->known;
-	d->source = c->source;
-	d->gpus = plugin_record_gpus(c->node->inv, c->gpus, c->n_gpus, a);
-	d->n_gpus = c->n_gpus;
-	d->n_free = places_of(c->node, pool, c->available, c->n_available, a, &places);
-	d->free = places;
-	d->pairs = pairs_of(c->node, pool, &out, a);
-	d->n_pairs = out.n_pairs;
-	d->cost = out.cost;
-	d->alternative = vfs_of(pool, out.runner_up, out.n_runner_up, a);
-	d->n_alternative = out.n_runner_up;
-	d->alternative_cost = out.runner_up_cost;
-}
-
 static uint64_t decide(struct plugin *p, const struct record *r, struct arena *a)
 {
 	const struct choice *c = r->choice;
-	const struct pool *pool = c ? node_pool(c->node, p->resource) : NULL;
 	struct ledger_decision d = { .at_ms = clock_wall_ms(),
 				     .resource = p->resource,
 				     .asked = (int)r->n_devs,
@@ -135,11 +33,18 @@ static uint64_t decide(struct plugin *p, const struct record *r, struct arena *a
 
 	for (size_t i = 0; i < r->n_devs; i++)
 		chosen[i] = r->devs[i]->id;
+	stats_count_choice(p->counts, c ? c->known : LEDGER_GPUS_UNKNOWN);
 	d.chosen = chosen;
 	d.nodes = r->nodes;
 	d.n_nodes = r->nodes ? r->n_devs : 0;
-	if (pool)
-		explain(c, pool, &d, a);
+	if (c) {
+		struct choose_out out = align_choose(&c->in, true, a);
+
+		d.owner = c->owner;
+		d.known = c->known;
+		d.source = c->source;
+		choice_explain(&c->in, &out, a, &d);
+	}
 	return holds_decide(tracker_holds(p->env->tracker), &d);
 }
 
@@ -222,9 +127,13 @@ void plugin_record_commit(struct record *r, struct plugin *p)
 	if (!p->env->tracker)
 		return;
 	r->decision = decide(p, r, a);
-	holds_allocated(tracker_holds(p->env->tracker),
-			plugin_record_facts(p, r->devs, r->n_devs, a), r->n_devs, owner,
-			r->decision, tracker_now());
+	holds_event(tracker_holds(p->env->tracker),
+		    &(struct holds_event) { .kind = HOLDS_ALLOCATED,
+					    .given = plugin_record_facts(p, r->devs, r->n_devs, a),
+					    .n = r->n_devs,
+					    .owner = owner,
+					    .number = r->decision },
+		    tracker_now());
 	tracker_save(p->env->tracker, NULL, NULL);
 }
 

@@ -2,6 +2,7 @@
 #ifndef RAILMATE_PLUGIN_RECORD_H
 #define RAILMATE_PLUGIN_RECORD_H
 
+#include "hw/inventory.h"
 #include "plugin/plugin-internal.h"
 #include "plugin/recent_answers.h"
 #include "render/render.h"
@@ -32,8 +33,7 @@ void plugin_record_end(struct record *r);
 struct given {
 	struct record record;
 	struct grant grant;
-	int *gpus;
-	size_t n_gpus;
+	struct gpu_set gpus;
 };
 struct grants {
 	TAILQ_ENTRY(grants) link;
@@ -44,8 +44,6 @@ struct grants {
 struct grants *plugin_grants_new(void);
 void plugin_grants_free(struct grants *grants);
 
-const char *const *plugin_record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n,
-				      struct arena *a);
 /* These VFs, as the machine shows them now. */
 struct holds_vf *plugin_record_facts(struct plugin *p, const struct pool_dev *const *devs, size_t n,
 				     struct arena *a);

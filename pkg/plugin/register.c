@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "kubemsg/messages.h"
 #include "pool/node.h"
+#include "stats/stats.h"
 
 /* Within Register the kubelet dials us with 10 s of patience; since 1.35 it stops when our own time
  * is up. */
@@ -80,8 +81,9 @@ static void call_register(struct plugin *p, const char *path)
 	attempt->plugin = p;
 	attempt->channel = rpc_channel_open(p->env->rpc, path, REPLY_MAX);
 	p->attempt = attempt;
-	rpc_call_unary(attempt->channel, PATH_REGISTER, kubemsg_encode_register(&request, a),
-		       REGISTER_TIMEOUT_MS, register_answered, attempt);
+	rpc_call_unary(attempt->channel, PATH_REGISTER,
+		       kubemsg_encode(&kubemsg_register, &request, a), REGISTER_TIMEOUT_MS,
+		       register_answered, attempt);
 }
 
 /* Asynchronous whatever happens: the kubelet dials us before it answers. */
@@ -91,17 +93,17 @@ static void try_to_register(struct plugin *p)
 	struct socket_id now;
 
 	p->try_began_ns = clock_mono_ns();
-	if (!socket_look(path, &now)) {
+	if (!rpc_socket_id(path, &now)) {
 		plugin_warn(p, WARN_REGISTER,
 			    "waiting for the kubelet: its socket is not there socket=%s", path);
 		plugin_register_event(p, REG_EV_GONE);
 		return;
 	}
-	if (!socket_same(&now, &p->kubelet))
+	if (!rpc_socket_same(&now, &p->kubelet))
 		plugin_pods_reset(p);
 	p->kubelet = now;
 	p->kubelet_peer = (struct rpc_peer) { .uid = (uid_t)-1 };
-	if (!socket_accepts(path, &p->kubelet_peer)) {
+	if (!rpc_socket_accepts(path, &p->kubelet_peer)) {
 		plugin_register_event(p, REG_EV_REFUSED);
 		return;
 	}
@@ -155,6 +157,11 @@ static void tell(struct plugin *p, enum reg_state before)
 		  plugin_registration_state_name(before),
 		  plugin_registration_state_name(p->reg.state));
 	if (p->reg.state == REG_REGISTERED) {
+		/* Only here: the socket of a kubelet that starts may look like two, until its owner
+		 * and mode are set. */
+		if (p->registered_with.ino && !rpc_socket_same(&p->kubelet, &p->registered_with))
+			stats_count_kubelet(p->counts);
+		p->registered_with = p->kubelet;
 		log_info("kubelet", "registered with the kubelet resource=%s devices=%zu ms=%.1f",
 			 p->resource, pool ? pool->n_devs : 0,
 			 (double)(clock_mono_ns() - p->try_began_ns) / 1e6);
@@ -182,14 +189,14 @@ void plugin_register_event(struct plugin *p, enum reg_event event)
 		try_to_register(p);
 }
 
-void plugin_register_look(struct plugin *p)
+void plugin_register_check(struct plugin *p)
 {
 	_cleanup_free_ char *path = kubelet_path(p);
 	struct socket_id now;
 
-	if (!socket_look(path, &now))
+	if (!rpc_socket_id(path, &now))
 		plugin_register_event(p, REG_EV_GONE);
-	else if (!socket_same(&now, &p->kubelet))
+	else if (!rpc_socket_same(&now, &p->kubelet))
 		plugin_register_event(p, REG_EV_NEW);
 }
 

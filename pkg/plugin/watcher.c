@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "kubemsg/messages.h"
 #include "pool/node.h"
+#include "stats/stats.h"
 
 #define FALLBACK_MS    10000
 #define SETTLE_MS      5000
@@ -27,10 +28,10 @@ static void give_up(void *arg)
 	p->fallback_timer = NULL;
 	if (p->asked)
 		return;
-	log_info("kubelet",
-		 "the kubelet has not looked at the registry: registering with kubelet.sock instead"
-		 " resource=%s path=%s socket=%s/kubelet.sock",
-		 p->resource, p->env->registry_dir, p->env->plugin_dir);
+	log_info(
+		"kubelet",
+		"the kubelet has not looked at the registry: registering with kubelet.sock instead resource=%s path=%s socket=%s/kubelet.sock",
+		p->resource, p->env->registry_dir, p->env->plugin_dir);
 	p->fell_back = true;
 	plugin_watch_done(p);
 	plugin_stop_serving(p);
@@ -38,12 +39,12 @@ static void give_up(void *arg)
 }
 
 /* The kubelet that finds our socket has one of its own, for registration. */
-static bool look_at_kubelet(const struct plugin *p, struct rpc_peer *ret)
+static bool find_kubelet(const struct plugin *p, struct rpc_peer *ret)
 {
 	_cleanup_free_ char *path = xasprintf("%s/kubelet.sock", p->env->plugin_dir);
 
 	ret->uid = (uid_t)-1;
-	return socket_accepts(path, ret) && ret->uid != (uid_t)-1;
+	return rpc_socket_accepts(path, ret) && ret->uid != (uid_t)-1;
 }
 
 void plugin_watch_started(struct plugin *p)
@@ -51,7 +52,7 @@ void plugin_watch_started(struct plugin *p)
 	unsigned ms = p->env->registry_patience_ms ? p->env->registry_patience_ms : FALLBACK_MS;
 	struct rpc_peer kubelet;
 
-	if (look_at_kubelet(p, &kubelet))
+	if (find_kubelet(p, &kubelet))
 		rpc_server_trust(p->server, &kubelet);
 
 	if (p->env->registration == REGISTER_AUTO)
@@ -85,6 +86,8 @@ void plugin_watch_opened(struct plugin *p)
 {
 	const struct pool *pool = plugin_pool(p);
 
+	if (p->watch_opened_ms) /* the stream of one kubelet stays open */
+		stats_count_kubelet(p->counts);
 	p->watch_opened_ms = clock_mono_ms();
 	log_info("kubelet", "registered by the kubelet's plugin watcher resource=%s devices=%zu",
 		 p->resource, pool ? pool->n_devs : 0);
@@ -107,7 +110,7 @@ bool plugin_watch_is_kubelet(const struct plugin *p, const struct rpc_peer *peer
 	enum rpc_kin kin = RPC_PEER_UNKNOWN;
 	struct rpc_peer kubelet;
 
-	if (look_at_kubelet(p, &kubelet))
+	if (find_kubelet(p, &kubelet))
 		kin = rpc_peer_compare(&kubelet, peer);
 	return kin == RPC_PEER_SAME ||
 	       (kin == RPC_PEER_UNKNOWN && clock_mono_ms() - p->asked_ms < ASKED_MS);
@@ -131,7 +134,8 @@ void plugin_get_info(void *ctx, struct rpc_call *call, struct bytes request)
 	(void)request;
 	p->asked = true;
 	p->asked_ms = clock_mono_ms();
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_plugin_info(&info, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL,
+		  kubemsg_encode(&kubemsg_plugin_info, &info, rpc_call_arena(call)));
 }
 
 void plugin_notify_status(void *ctx, struct rpc_call *call, struct bytes request)
@@ -140,7 +144,8 @@ void plugin_notify_status(void *ctx, struct rpc_call *call, struct bytes request
 	struct registration_status status;
 	struct err err = { 0 };
 
-	if (kubemsg_decode_registration_status(request, rpc_call_arena(call), &status, &err) < 0) {
+	if (kubemsg_decode(&kubemsg_registration_status, request, rpc_call_arena(call), &status,
+			   &err) < 0) {
 		rpc_reply(call, rpc_status_of(err.code), err.msg, (struct bytes) { NULL, 0 });
 		return;
 	}

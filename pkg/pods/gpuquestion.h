@@ -1,4 +1,4 @@
-/* What a GPU plugin is asked (gpuplugin.h), and what its answer means: GPUs of this node. Pure. */
+/* What a GPU plugin is asked (gpuplugin.h). Pure. */
 #ifndef RAILMATE_PODS_GPUQUESTION_H
 #define RAILMATE_PODS_GPUQUESTION_H
 
@@ -22,13 +22,8 @@ struct gpu_question {
  * stand for a part of a GPU (MIG; time-sliced "…::n", which are handed out in no foreseeable
  * order).
  */
-bool gpu_question_ask(const struct pod_container *allocatable, const struct pod_list *held,
-		      const char *resource, const char *ours, size_t want, const int *nodes,
-		      size_t n_nodes, const struct hw_inventory *inv, struct arena *a,
-		      struct gpu_question *ret, const char **why);
-/* Which GPUs these are: PCI indices, ascending; 0: not all of them are GPUs of this node, or two
- * are the same one. */
-size_t gpu_question_gpus(const struct gpu_question *q, const struct ids *ids,
-			 const struct hw_inventory *inv, struct arena *a, int **ret);
-
+bool pods_gpu_question(const struct pod_container *allocatable, const struct pod_list *held,
+		       const char *resource, const char *ours, size_t want, const int *nodes,
+		       size_t n_nodes, const struct hw_inventory *inv, struct arena *a,
+		       struct gpu_question *ret, const char **why);
 #endif

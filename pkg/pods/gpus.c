@@ -3,18 +3,12 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/inventory.h"
-#include "pods/identify.h"
+#include "pods/pods-internal.h"
 #include "pool/node.h"
-
-static int gpu_at(const struct hw_inventory *inv, struct bdf bdf)
-{
-	int pci = hw_find_pci(inv, bdf);
-
-	return hw_find_gpu(inv, pci) < 0 ? -1 : pci;
-}
 
 /* An address in a DRA device's name, where only letters, digits and dashes are legal:
  * "0000-03-00-0-0x56c0".
@@ -24,6 +18,7 @@ static int gpu_of_dashes(const struct hw_inventory *inv, const char *name)
 	static const char shape[] = "dddd:dd:dd.d";
 	char text[sizeof(shape)];
 	struct bdf bdf;
+	int pci;
 
 	if (strlen(name) < sizeof(text) - 1)
 		return -1;
@@ -33,43 +28,33 @@ static int gpu_of_dashes(const struct hw_inventory *inv, const char *name)
 		text[i] = shape[i] == 'd' ? name[i] : shape[i];
 	}
 	text[sizeof(text) - 1] = '\0';
-	return bdf_parse(text, &bdf) < 0 ? -1 : gpu_at(inv, bdf);
+	if (bdf_parse(text, &bdf) < 0)
+		return -1;
+	pci = hw_find_pci(inv, bdf);
+	return hw_find_gpu(inv, pci) < 0 ? -1 : pci;
 }
 
-static int gpu_of_minor(const struct hw_inventory *inv, int minor)
+/* By the number that text begins with, up to a dash or the end. */
+static int gpu_of_number(const struct hw_inventory *inv, const char *driver, const char *text)
 {
-	for (size_t i = 0; i < inv->n_gpu; i++) {
-		if (inv->gpu[i].minor == minor && str_eq(inv->gpu[i].vendor, "NVIDIA"))
-			return inv->gpu[i].pci;
-	}
-	return -1;
-}
-
-static int gpu_of_card(const struct hw_inventory *inv, int card)
-{
-	for (size_t i = 0; i < inv->n_gpu; i++) {
-		if (inv->gpu[i].card == card)
-			return inv->gpu[i].pci;
-	}
-	return -1;
-}
-
-/* The number that stands behind the prefix, up to a dash or the end; -1: there is none. */
-static int number_behind(const char *text, const char *prefix)
-{
+	size_t n = strcspn(text, "-");
 	char digits[8];
-	size_t n;
 	int v;
 
-	if (!str_starts(text, prefix))
-		return -1;
-	text += strlen(prefix);
-	n = strcspn(text, "-");
 	if (!n || n >= sizeof(digits))
 		return -1;
 	memcpy(digits, text, n);
 	digits[n] = '\0';
-	return str_to_int(digits, &v) < 0 ? -1 : v;
+	if (str_to_int(digits, &v) < 0 || v < 0)
+		return -1;
+	for (size_t i = 0; i < inv->n_gpu; i++) {
+		const struct hw_gpu *gpu = &inv->gpu[i];
+
+		if (strstr(driver, "amd.com") ? gpu->card == v
+					      : gpu->minor == v && str_eq(gpu->vendor, "NVIDIA"))
+			return gpu->pci;
+	}
+	return -1;
 }
 
 /*
@@ -79,7 +64,7 @@ static int number_behind(const char *text, const char *prefix)
 static int gpu_of_device(const struct hw_inventory *inv, const char *driver, const char *name)
 {
 	_cleanup_free_ char *uuid = NULL;
-	int gpu = hw_gpu_of_id(inv, NULL, name), number;
+	int gpu = hw_gpu_of_id(inv, NULL, name);
 
 	if (gpu < 0)
 		gpu = gpu_of_dashes(inv, name);
@@ -88,40 +73,32 @@ static int gpu_of_device(const struct hw_inventory *inv, const char *driver, con
 		gpu = hw_gpu_of_id(inv, NULL, uuid);
 		if (gpu < 0)
 			gpu = gpu_of_dashes(inv, name + strlen("gpu-"));
+		if (gpu < 0)
+			gpu = gpu_of_number(inv, driver, name + strlen("gpu-"));
 	}
-	number = number_behind(name, "gpu-");
-	if (gpu < 0 && number >= 0)
-		gpu = strstr(driver, "amd.com") ? gpu_of_card(inv, number)
-						: gpu_of_minor(inv, number);
 	return gpu;
 }
 
-/* "vendor/class=name": names as the vendors' CDI specs have them, an index, a UUID, or a claim's
- * "<uid>-gpu-0". */
-static int gpu_of_cdi(const struct hw_inventory *inv, const char *driver, const char *cdi)
-{
-	const char *name = strchr(cdi, '='), *inner;
-	int gpu;
-
-	if (!name)
-		return -1;
-	name++;
-	gpu = gpu_of_device(inv, driver, name);
-	inner = strstr(name, "gpu-");
-	if (gpu < 0 && inner)
-		gpu = gpu_of_device(inv, driver, inner);
-	if (gpu < 0 && str_starts(cdi, "nvidia.com/gpu="))
-		gpu = hw_gpu_of_id(inv, "nvidia.com/gpu",
-				   name + (str_starts(name, "gpu") ? strlen("gpu") : 0));
-	return gpu;
-}
-
-int gpus_of_dynamic(const struct hw_inventory *inv, const struct dynamic *d)
+static int gpu_of_dynamic(const struct hw_inventory *inv, const struct dynamic *d)
 {
 	int gpu = gpu_of_device(inv, d->driver, d->device);
 
-	for (size_t i = 0; gpu < 0 && i < d->cdi.n; i++)
-		gpu = gpu_of_cdi(inv, d->driver, d->cdi.v[i]);
+	/* "vendor/class=name": names as the vendors' CDI specs have them, an index, a UUID, or a
+	 * claim's "<uid>-gpu-0". */
+	for (size_t i = 0; gpu < 0 && i < d->cdi.n; i++) {
+		const char *name = strchr(d->cdi.v[i], '='), *inner;
+
+		if (!name)
+			continue;
+		name++;
+		gpu = gpu_of_device(inv, d->driver, name);
+		inner = strstr(name, "gpu-");
+		if (gpu < 0 && inner)
+			gpu = gpu_of_device(inv, d->driver, inner);
+		if (gpu < 0 && str_starts(d->cdi.v[i], "nvidia.com/gpu="))
+			gpu = hw_gpu_of_id(inv, "nvidia.com/gpu",
+					   name + (str_starts(name, "gpu") ? strlen("gpu") : 0));
+	}
 	return gpu;
 }
 
@@ -144,86 +121,64 @@ static const char *no_gpu_here(const char *id, const char *from, struct arena *a
 	return arena_printf(a, "%.64s of %.64s does not name a GPU of this node", id, from);
 }
 
-const char *gpus_unknown(const struct node *node, const struct pod_container *c, struct arena *a)
+struct pods_gpus pods_gpus(const struct node *node, const struct pod_container *c,
+			   const char *except, struct arena *a)
 {
-	for (size_t i = 0; i < c->n_held; i++) {
-		const struct held *held = &c->held[i];
+	struct pods_gpus r = { 0 };
+	struct gpu_set held = pods_gpus_but(c, except, node->inv, a);
+	size_t n = held.n;
 
-		for (size_t k = 0; k < held->ids.n && !node_pool(node, held->resource); k++) {
-			if (gives_gpus(held->resource) &&
-			    hw_gpu_of_id(node->inv, held->resource, held->ids.v[k]) < 0)
-				return no_gpu_here(held->ids.v[k], held->resource, a);
+	r.v = arena_array(a, n + c->n_dynamic, sizeof(*r.v));
+	if (n)
+		memcpy(r.v, held.v, n * sizeof(*r.v));
+	for (size_t i = 0; i < c->n_held; i++) {
+		const struct held *h = &c->held[i];
+		bool gives = gives_gpus(h->resource) && !node_pool(node, h->resource);
+
+		for (size_t k = 0; gives && !r.unknown && k < h->ids.n; k++) {
+			if (hw_gpu_of_id(node->inv, h->resource, h->ids.v[k]) < 0)
+				r.unknown = no_gpu_here(h->ids.v[k], h->resource, a);
 		}
 	}
 	for (size_t i = 0; i < c->n_dynamic; i++) {
 		const struct dynamic *d = &c->dynamic[i];
-
-		if (gives_gpus(d->driver) && gpus_of_dynamic(node->inv, d) < 0)
-			return no_gpu_here(d->device, d->driver, a);
-	}
-	return NULL;
-}
-
-size_t gpus_held(const struct node *node, const struct pod_container *c, const char *except,
-		 struct arena *a, int **ret)
-{
-	int *held, *all;
-	size_t n = identify_gpus(c, except, node->inv, a, &held);
-
-	all = arena_array(a, n + c->n_dynamic, sizeof(*all));
-	if (n)
-		memcpy(all, held, n * sizeof(*all));
-	for (size_t i = 0; i < c->n_dynamic; i++) {
-		int gpu = gpus_of_dynamic(node->inv, &c->dynamic[i]);
+		bool gives = gives_gpus(d->driver);
+		int gpu = gpu_of_dynamic(node->inv, d);
 
 		if (gpu >= 0)
-			all[n++] = gpu;
+			r.v[n++] = gpu;
+		else if (gives && !r.unknown)
+			r.unknown = no_gpu_here(d->device, d->driver, a);
+		if ((gives || gpu >= 0) && !r.driver)
+			r.driver = d->driver;
 	}
-	*ret = all;
-	return identify_unique(all, n);
+	r.n = list_unique_int(r.v, n);
+	return r;
 }
 
-const char *gpus_driver(const struct node *node, const struct pod_container *c)
+enum pods_claim pods_claim_gpus(const struct node *node, const struct pod *pod,
+				const struct pod_container *c, const char *claim)
 {
-	for (size_t i = 0; i < c->n_dynamic; i++) {
-		const struct dynamic *d = &c->dynamic[i];
-
-		if (gives_gpus(d->driver) || gpus_of_dynamic(node->inv, d) >= 0)
-			return d->driver;
-	}
-	return NULL;
-}
-
-static bool shows(const struct pod_container *c, const char *claim)
-{
-	for (size_t i = 0; i < c->n_dynamic; i++) {
-		if (str_eq(c->dynamic[i].claim, claim))
-			return true;
-	}
-	return false;
-}
-
-bool gpus_are_several(const struct node *node, const struct pod_container *c, const char *claim)
-{
+	bool several = false;
+	size_t n_with = 0;
 	int first = -1;
 
 	for (size_t i = 0; i < c->n_dynamic; i++) {
 		const struct dynamic *d = &c->dynamic[i];
-		int gpu = str_eq(d->claim, claim) ? gpus_of_dynamic(node->inv, d) : -1;
+		int gpu = str_eq(d->claim, claim) ? gpu_of_dynamic(node->inv, d) : -1;
 
-		if (gpu >= 0 && first >= 0 && gpu != first)
-			return true;
+		several |= gpu >= 0 && first >= 0 && gpu != first;
 		first = gpu >= 0 ? gpu : first;
 	}
-	return false;
-}
+	if (!several)
+		return PODS_CLAIM_ONE;
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		const struct pod_container *other = &pod->containers[i];
+		bool shown = false;
 
-bool gpus_are_shared(const struct node *node, const struct pod *pod, const struct pod_container *c,
-		     const char *claim)
-{
-	size_t n_with = 0;
-
-	for (size_t i = 0; i < pod->n_containers; i++)
-		n_with += shows(&pod->containers[i], claim);
-	return n_with > 1 && gpus_are_several(node, c, claim);
+		for (size_t k = 0; k < other->n_dynamic; k++)
+			shown |= str_eq(other->dynamic[k].claim, claim);
+		n_with += shown;
+	}
+	return n_with > 1 ? PODS_CLAIM_SHARED : PODS_CLAIM_SEVERAL;
 }

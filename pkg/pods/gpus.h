@@ -12,22 +12,27 @@ struct arena;
 struct hw_inventory;
 struct node;
 
-/* All but those that come as the resource `except`: PCI indices, ascending, each once. */
-size_t gpus_held(const struct node *node, const struct pod_container *c, const char *except,
-		 struct arena *a, int **ret);
-/* Does it have one that cannot be told apart (a MIG device)? A sentence, or NULL. */
-const char *gpus_unknown(const struct node *node, const struct pod_container *c, struct arena *a);
-int gpus_of_dynamic(const struct hw_inventory *inv, const struct dynamic *d); /* -1: none */
-/* The DRA driver that gives it GPUs, or parts of them; NULL: none does. */
-const char *gpus_driver(const struct node *node, const struct pod_container *c);
-bool gpus_are_several(const struct node *node, const struct pod_container *c,
-		      const char *claim); /* of this claim */
+struct pods_gpus {
+	int *v; /* PCI indices, ascending, each once */
+	size_t n;
+	const char *unknown; /* a sentence: one cannot be told apart (a MIG device); NULL: none */
+	const char *driver;  /* the DRA driver that gives it GPUs, or parts of them; NULL: none */
+};
+/* v: all but those that come as the resource `except`. */
+struct pods_gpus pods_gpus(const struct node *node, const struct pod_container *c,
+			   const char *except, struct arena *a);
+
 /*
- * Are the claim's GPUs that c is shown perhaps not all its own? Several containers of the pod have
- * a part of the claim, it has several GPUs, and the kubelet shows each of them all
+ * Of a claim's GPUs that c is shown: there are several, and they are perhaps not all its own, for
+ * several containers of the pod have a part of the claim, and the kubelet shows each of them all
  * (docs/design/kubelet.md §2.4). Init containers, which it does not show, may have a part as well.
  */
-bool gpus_are_shared(const struct node *node, const struct pod *pod, const struct pod_container *c,
-		     const char *claim);
+enum pods_claim {
+	PODS_CLAIM_ONE, /* or none */
+	PODS_CLAIM_SEVERAL,
+	PODS_CLAIM_SHARED,
+};
+enum pods_claim pods_claim_gpus(const struct node *node, const struct pod *pod,
+				const struct pod_container *c, const char *claim);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kubemsg/podspec.h"
-#include "pods/identify.h"
+#include "pods/pods-internal.h"
 
 #define GETS_MAX 256 /* then what they left behind is tidied up */
 
@@ -22,7 +22,7 @@ struct holders {
 			      later */
 };
 
-struct holders *holders_new(void)
+struct holders *pods_holders_new(void)
 {
 	struct holders *h = xcalloc(1, sizeof(*h));
 
@@ -30,7 +30,7 @@ struct holders *holders_new(void)
 	return h;
 }
 
-void holders_free(struct holders *h)
+void pods_holders_free(struct holders *h)
 {
 	if (!h)
 		return;
@@ -39,35 +39,29 @@ void holders_free(struct holders *h)
 	free(h);
 }
 
-static struct held copy_held(const struct held *from, struct arena *a)
-{
-	struct held h = { arena_strdup(a, from->resource),
-			  { arena_array(a, from->ids.n, sizeof(*h.ids.v)), from->ids.n } };
-
-	for (size_t i = 0; i < from->ids.n; i++)
-		h.ids.v[i] = arena_strdup(a, from->ids.v[i]);
-	return h;
-}
-
-static struct pod_container copy_container(const struct pod_container *from, struct arena *a)
-{
-	struct pod_container c = { .name = arena_strdup(a, from->name),
-				   .held = arena_array(a, from->n_held, sizeof(*c.held)),
-				   .n_held = from->n_held };
-
-	for (size_t i = 0; i < from->n_held; i++)
-		c.held[i] = copy_held(&from->held[i], a);
-	return c;
-}
-
 static struct pod copy_pod(const struct pod *from, struct arena *a)
 {
 	struct pod p = { arena_strdup(a, from->ns), arena_strdup(a, from->name),
 			 arena_array(a, from->n_containers, sizeof(*p.containers)),
 			 from->n_containers };
 
-	for (size_t i = 0; i < from->n_containers; i++)
-		p.containers[i] = copy_container(&from->containers[i], a);
+	for (size_t i = 0; i < p.n_containers; i++) {
+		const struct pod_container *theirs = &from->containers[i];
+		struct held *held = arena_array(a, theirs->n_held, sizeof(*held));
+
+		for (size_t k = 0; k < theirs->n_held; k++) {
+			const struct ids *ids = &theirs->held[k].ids;
+
+			held[k].resource = arena_strdup(a, theirs->held[k].resource);
+			held[k].ids =
+				(struct ids) { arena_array(a, ids->n, sizeof(*ids->v)), ids->n };
+			for (size_t j = 0; j < ids->n; j++)
+				held[k].ids.v[j] = arena_strdup(a, ids->v[j]);
+		}
+		p.containers[i] = (struct pod_container) { .name = arena_strdup(a, theirs->name),
+							   .held = held,
+							   .n_held = theirs->n_held };
+	}
 	return p;
 }
 
@@ -80,7 +74,7 @@ static void copy_all(struct holders *h, const struct pod_list *from)
 
 	for (size_t i = 0; i < from->n; i++)
 		v[i] = copy_pod(&from->v[i], a);
-	identify_sort(v, from->n);
+	kubemsg_pods_sort(v, from->n);
 	arena_free(h->arena);
 	h->arena = a;
 	h->view.n = from->n;
@@ -96,25 +90,10 @@ static void drop(struct holders *h, size_t i)
 	memmove(&h->view.v[i], &h->view.v[i + 1], (h->view.n - i) * sizeof(*h->view.v));
 }
 
-static void forget(struct holders *h, const char *ns, const char *name)
-{
-	const struct pod *pod = identify_sorted_pod(&h->view, ns, name);
-
-	if (pod)
-		drop(h, (size_t)(pod - h->view.v));
-}
-
-static void add(struct holders *h, const struct pod *pod)
-{
-	if (h->view.n == h->room || ++h->gets > GETS_MAX)
-		copy_all(h, &h->view);
-	h->view.v[h->view.n++] = copy_pod(pod, h->arena);
-	identify_sort(h->view.v, h->view.n);
-}
-
-void holders_hear(void *holders, const struct pods_said *said)
+void pods_holders_hear(void *holders, const struct pods_said *said)
 {
 	struct holders *h = holders;
+	const struct pod *old;
 
 	if (said->asked_ms < h->listed_ms)
 		return;
@@ -124,66 +103,58 @@ void holders_hear(void *holders, const struct pods_said *said)
 		h->listed_ms = said->asked_ms;
 		return;
 	}
-	forget(h, said->ns, said->name);
-	for (size_t i = 0; i < said->pods->n; i++)
-		add(h, &said->pods->v[i]);
-}
-
-void holders_keep(struct holders *h, const struct spec_list *specs)
-{
-	for (size_t i = h->view.n; i-- > 0;) {
-		const struct pod *pod = &h->view.v[i];
-		const struct spec_pod *spec = identify_spec(specs, pod->ns, pod->name);
-
-		if (!spec || spec->over)
-			drop(h, i);
+	old = kubemsg_pods_find(&h->view, said->ns, said->name);
+	if (old)
+		drop(h, (size_t)(old - h->view.v));
+	for (size_t i = 0; i < said->pods->n; i++) {
+		if (h->view.n == h->room || ++h->gets > GETS_MAX)
+			copy_all(h, &h->view);
+		h->view.v[h->view.n++] = copy_pod(&said->pods->v[i], h->arena);
+		kubemsg_pods_sort(h->view.v, h->view.n);
 	}
-}
-
-static size_t held_of(const struct pod *pod, const struct spec_container *c, const char *resource)
-{
-	const struct pod_container *now = pod ? identify_named(pod, c->name) : NULL;
-	const struct ids *ids = now ? identify_held(now, resource) : NULL;
-
-	return ids ? ids->n : 0;
-}
-
-static bool may_be_next(const struct spec_candidates *next, const struct spec_pod *spec)
-{
-	for (size_t i = 0; i < next->n; i++) {
-		if (next->v[i].pod == spec && !next->v[i].stale)
-			return true;
-	}
-	return false;
 }
 
 static bool has_all(const struct pod *pod, const struct spec_pod *spec)
 {
 	for (size_t i = 0; i < spec->n_containers; i++) {
 		const struct spec_container *c = &spec->containers[i];
+		const struct pod_container *now = pod ? pods_find_container(pod, c->name) : NULL;
 
 		for (size_t k = 0; c->kind != SPEC_INIT && k < c->n_limits; k++) {
-			if ((int64_t)held_of(pod, c, c->limits[k].resource) < c->limits[k].count)
+			const struct ids *ids =
+				now ? kubemsg_held(now, c->limits[k].resource) : NULL;
+
+			if ((ids ? (int64_t)ids->n : 0) < c->limits[k].count)
 				return false;
 		}
 	}
 	return true;
 }
 
-bool holders_complete(const struct holders *h, const struct spec_list *specs,
-		      const struct spec_candidates *next)
+bool pods_holders_complete(const struct holders *h, const struct spec_list *specs,
+			   const struct spec_candidates *next)
 {
 	for (size_t i = 0; h->listed && i < specs->n; i++) {
 		const struct spec_pod *spec = &specs->v[i];
-		const struct pod *pod = identify_sorted_pod(&h->view, spec->ns, spec->name);
+		const struct pod *pod = kubemsg_pods_find(&h->view, spec->ns, spec->name);
+		bool excused = spec->over;
 
-		if (!spec->over && !may_be_next(next, spec) && !has_all(pod, spec))
+		for (size_t k = 0; !excused && k < next->n; k++)
+			excused = next->v[k].pod == spec && !next->v[k].stale;
+		if (!excused && !has_all(pod, spec))
 			return false;
 	}
 	return h->listed;
 }
 
-const struct pod_list *holders_view(const struct holders *h)
+const struct pod_list *pods_holders_view(struct holders *h, const struct spec_list *exist)
 {
+	for (size_t i = h->view.n; exist && i-- > 0;) {
+		const struct pod *pod = &h->view.v[i];
+		const struct spec_pod *spec = kubemsg_podspec_find(exist, pod->ns, pod->name);
+
+		if (!spec || spec->over)
+			drop(h, i);
+	}
 	return &h->view;
 }

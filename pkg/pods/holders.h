@@ -13,16 +13,15 @@ struct holders;
 struct spec_candidates;
 struct spec_list;
 
-struct holders *holders_new(void);
-void holders_free(struct holders *h); /* NULL is fine */
-/* For podres_subscribe(). What was asked for before the last List is no news. */
-void holders_hear(void *holders, const struct pods_said *said);
-/* Only pods that exist go on holding something. */
-void holders_keep(struct holders *h, const struct spec_list *specs);
+struct holders *pods_holders_new(void);
+void pods_holders_free(struct holders *h); /* NULL is fine */
+/* For kubeclient_podres_subscribe(). What was asked for before the last List is no news. */
+void pods_holders_hear(void *holders, const struct pods_said *said);
 /* Was there a List, and does every pod hold what it asks for, but those whose turn it may be? If
  * not, another List knows more. */
-bool holders_complete(const struct holders *h, const struct spec_list *specs,
-		      const struct spec_candidates *next);
-const struct pod_list *holders_view(const struct holders *h); /* until the next change */
+bool pods_holders_complete(const struct holders *h, const struct spec_list *specs,
+			   const struct spec_candidates *next);
+/* Until the next change. exist: only these pods go on holding something; NULL: not known. */
+const struct pod_list *pods_holders_view(struct holders *h, const struct spec_list *exist);
 
 #endif

@@ -10,7 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "hw/inventory.h"
 #include "kubemsg/messages.h"
+#include "ledger/ledger.h"
 
 struct arena;
 struct hw_inventory;
@@ -24,38 +26,20 @@ struct spec_pod;
  * told from the one before by what it holds. One per resource, owned by the caller.
  */
 struct seen_pods;
-struct seen_pods *seen_pods_new(void);
-void seen_pods_free(struct seen_pods *s); /* NULL is fine */
-/* A look outside any admission (at start): everything listed is old. */
-void seen_pods_note(struct seen_pods *s, const struct pod_list *pods, const char *resource,
-		    const struct hw_inventory *inv);
-/* That look may have been within the admission of the next container to ask: when nobody else is
- * new, those that it showed are. */
-void seen_pods_doubt(struct seen_pods *s);
+void pods_seen_free(struct seen_pods *s); /* NULL is fine */
 
 struct identified {
-	bool found;			  /* exactly one candidate */
-	bool ambiguous;			  /* several */
-	const char *ns, *pod, *container; /* of it */
-	int *gpus;
-	size_t n_gpus; /* its GPUs: PCI indices, ascending */
-	int *busy_gpus;
-	size_t n_busy_gpus; /* every GPU that any other container holds */
-	const char *why;    /* one sentence: why it was found or not (log, explain) */
+	bool found;		   /* exactly one candidate */
+	bool ambiguous;		   /* several */
+	struct ledger_owner owner; /* that one; its uid by its spec only */
+	struct gpu_set gpus;	   /* its own, ascending */
+	struct gpu_set busy_gpus;  /* every one that any other container holds */
+	const char *why;	   /* one sentence: why it was found or not (log, explain) */
 	size_t n_drawn; /* not found: so many GPUs are still to come, and nobody has a preference
 			   which; 0: not known */
 	/* With specs: */
-	const char *uid;		   /* of the pod; NULL: not known */
 	const struct spec_container *spec; /* what it asks for; NULL: not known */
 };
-
-/* want: the number of VFs asked for. must: ids the kubelet has already set aside (a reused init
- * container's, or a NUMA-aligned part). Updates seen. Results in the arena. */
-struct identified identify_container(const struct pod_list *pods, const char *resource, size_t want,
-				     const struct ids *must, const struct hw_inventory *inv,
-				     struct seen_pods *seen, struct arena *a);
-
-/* --- with pod specs --- */
 
 struct spec_candidate {
 	const struct spec_pod *pod;
@@ -68,47 +52,30 @@ struct spec_candidates {
 	size_t n;
 };
 
-/* Candidates of earlier calls. One per resource, owned by the caller. */
-struct seen_specs;
-struct seen_specs *seen_specs_new(void);
-void seen_specs_free(struct seen_specs *s); /* NULL is fine */
+struct pods_question {
+	const char *resource;
+	size_t want;	 /* VFs; 0: nobody asks, all that is listed is old */
+	struct ids must; /* what the kubelet has already set aside: a reused init container's, or a
+			    NUMA-aligned part */
+	bool listed;	 /* the pods are a List: one that is not in it is not admitted yet */
+	/* What was noted before may have been within the admission of this container: when nobody
+	 * else is new, those that it showed are. */
+	bool doubted;
+	struct spec_candidates candidates; /* the first one is it; none: by elimination */
+};
 
 /*
- * held, here and below, is in the order of names, as holders_view() is. Containers, the likeliest
- * first (not stale, then the newest pod), that ask for `want` of the resource and hold none of it,
- * as far as `held` tells; whose pod is neither over nor deleted; and whose pod's earlier containers
- * have theirs. reused: the kubelet has set aside devices of an earlier container of the same pod,
- * so the pod's first one is not meant. complete: held is a List, a pod that is not in it is not
- * admitted yet.
+ * pods is in the order of names, as pods_holders_view() is. Containers, the likeliest first (not
+ * stale, then the newest pod), that ask for what is wanted and hold none of it, as far as pods
+ * tells; whose pod is neither over nor deleted; and whose pod's earlier containers have theirs: one
+ * at least, where something must be taken.
  */
-struct spec_candidates identify_candidates(const struct spec_list *specs,
-					   const struct pod_list *held, bool complete,
-					   const char *resource, size_t want, bool reused,
-					   const struct seen_specs *seen, struct arena *a);
-/* The first candidate is the one. held: what it holds, and everybody else. Updates seen. */
-struct identified identify_by_specs(const struct spec_candidates *candidates,
-				    const struct pod_list *held, const char *resource,
-				    const struct hw_inventory *inv, struct seen_specs *seen,
-				    struct arena *a);
-
-/* In the order of names, which identify_spec() needs; as identify_sorted_pod() does: that of
- * holders_view(). */
-struct spec_list identify_copy_specs(const struct spec_list *specs, struct arena *a);
-void identify_sort(struct pod *pods, size_t n);
-const struct spec_pod *identify_spec(const struct spec_list *specs, const char *ns,
-				     const char *name); /* NULL: not in it */
-/* How many of a resource a container asks for. */
-int64_t identify_asked(const struct spec_container *c, const char *resource);
-/* What a container holds of a resource; NULL nothing. */
-const struct ids *identify_held(const struct pod_container *c, const char *resource);
-/* The GPUs of a container, but those that come as `except`: PCI indices, ascending, each once. */
-size_t identify_gpus(const struct pod_container *c, const char *except,
-		     const struct hw_inventory *inv, struct arena *a, int **ret);
-size_t identify_unique(int *v, size_t n); /* sorts; how many are left when each is there once */
-/* NULL: not in it; of what identify_sort() has sorted. */
-const struct pod *identify_sorted_pod(const struct pod_list *pods, const char *ns,
-				      const char *name);
-const struct pod_container *identify_named(const struct pod *pod,
-					   const char *container); /* NULL: not in it */
+struct spec_candidates pods_candidates(const struct spec_list *specs, const struct pod_list *pods,
+				       const struct pods_question *q, const struct seen_pods *seen,
+				       struct arena *a);
+/* Results in the arena. *seen is updated, and made where it is NULL. */
+struct identified pods_identify(const struct pod_list *pods, const struct pods_question *q,
+				const struct hw_inventory *inv, struct seen_pods **seen,
+				struct arena *a);
 
 #endif

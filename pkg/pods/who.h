@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "hw/inventory.h"
 #include "kubemsg/messages.h"
 #include "ledger/ledger.h"
 
@@ -19,10 +20,8 @@ struct pod_ref {
 struct target {
 	struct ledger_owner owner; /* strings as in the list */
 	struct ids slots;	   /* all of late pools that it has, sorted */
-	int *gpus; /* PCI indices, ascending; its own, or those of its pod when it has none */
-	size_t n_gpus;
-	int *busy_gpus; /* of others */
-	size_t n_busy_gpus;
+	struct gpu_set gpus;	   /* ascending; its own, or those of its pod when it has none */
+	struct gpu_set busy_gpus;  /* of others */
 	const struct pod_container *container; /* NULL: an init container that no list shows */
 	const char *doubt; /* some of the GPUs may be those of other containers of the pod, a
 			      sentence; NULL: none */
@@ -39,9 +38,10 @@ struct candidate {
  * (docs/design/kubelet.md §2.2). None: only regular init containers hold them, or the list is older
  * than they are.
  */
-size_t who_holds(const struct node *node, const struct pod_list *pods, const struct ids *slots,
-		 const struct pod_ref *pod, struct arena *a, struct candidate **ret);
-struct target who_target(const struct node *node, const struct pod_list *pods,
-			 const struct candidate *c, const struct ids *slots, struct arena *a);
+size_t pods_with_slots(const struct node *node, const struct pod_list *pods,
+		       const struct ids *slots, const struct pod_ref *pod, struct arena *a,
+		       struct candidate **ret);
+struct target pods_target(const struct node *node, const struct pod_list *pods,
+			  const struct candidate *c, const struct ids *slots, struct arena *a);
 
 #endif

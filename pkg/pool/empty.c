@@ -59,77 +59,58 @@ static void end_enumeration(const struct enumeration *e)
 		strbuf_putc(e->out, '.');
 }
 
-static bool is_here(const struct hw_inventory *inv, const char *name)
+static void say_if_missing(const struct hw_inventory *inv, const char *name, struct enumeration *e)
 {
 	struct bdf bdf;
 
 	for (size_t i = 0; i < inv->n_pci; i++) {
 		if (inv->pci[i].netdev && !strcasecmp(inv->pci[i].netdev, name))
-			return true;
+			return;
 	}
-	return bdf_parse(name, &bdf) == 0 && hw_find_pci(inv, bdf) >= 0;
-}
-
-static void say_if_missing(const struct hw_inventory *inv, const char *name, struct enumeration *e)
-{
-	if (!is_here(inv, name))
+	if (bdf_parse(name, &bdf) < 0 || hw_find_pci(inv, bdf) < 0)
 		enumerate(e, name);
-}
-
-static void say_missing(const struct hw_inventory *inv, const struct selector *s,
-			struct enumeration *e)
-{
-	for (size_t i = 0; i < s->n_pf_names; i++)
-		say_if_missing(inv, s->pf_names[i].name, e);
-	for (size_t i = 0; i < s->n_root_devices; i++)
-		say_if_missing(inv, s->root_devices[i].name, e);
-	for (size_t i = 0; i < s->n_if_names; i++)
-		say_if_missing(inv, s->if_names[i], e);
-}
-
-static void say_card(const struct hw_pci *fn, struct enumeration *e)
-{
-	char address[BDF_STRLEN], text[BDF_STRLEN + 64], vfs[16] = "no";
-
-	if (fn->sriov_num)
-		snprintf(vfs, sizeof(vfs), "%d", fn->sriov_num);
-	snprintf(text, sizeof(text), "%s (%s VF%s)",
-		 fn->netdev ? fn->netdev : bdf_format(fn->bdf, address), vfs,
-		 fn->sriov_num == 1 ? "" : "s");
-	enumerate(e, text);
-}
-
-static void say_cards(const struct hw_inventory *inv, struct enumeration *e)
-{
-	char text[64];
-	int alone = 0;
-
-	for (size_t i = 0; i < inv->n_pci; i++) {
-		const struct hw_pci *fn = &inv->pci[i];
-
-		if (!hw_is_nic(fn))
-			continue;
-		alone += hw_is_nic_vf(inv, (int)i) && fn->physfn < 0;
-		if (hw_is_pf(fn) && (fn->sriov_num || hw_find_rdma(inv, (int)i) >= 0))
-			say_card(fn, e);
-	}
-	snprintf(text, sizeof(text), "%d VF%s whose PF is not to be seen", alone,
-		 alone == 1 ? "" : "s");
-	if (alone)
-		enumerate(e, text);
 }
 
 void pool_say_empty(const struct node *node, const struct pool *pool, struct strbuf *out)
 {
 	struct enumeration missing = { .out = out, .title = "Not here" };
 	struct enumeration cards = { .out = out, .title = "Network cards here" };
+	char text[BDF_STRLEN + 64], address[BDF_STRLEN];
+	const struct hw_inventory *inv = node->inv;
+	int alone = 0;
 
 	strbuf_printf(out,
 		      "%s has no device on this node, so pods that ask for it cannot run here.",
 		      pool->cfg->resource);
-	for (size_t i = 0; i < pool->cfg->n_selectors; i++)
-		say_missing(node->inv, &pool->cfg->selectors[i], &missing);
+	for (size_t i = 0; i < pool->cfg->n_selectors; i++) {
+		const struct selector *s = &pool->cfg->selectors[i];
+
+		for (size_t k = 0; k < s->n_pf_names; k++)
+			say_if_missing(node->inv, s->pf_names[k].name, &missing);
+		for (size_t k = 0; k < s->n_root_devices; k++)
+			say_if_missing(node->inv, s->root_devices[k].name, &missing);
+		for (size_t k = 0; k < s->n_if_names; k++)
+			say_if_missing(node->inv, s->if_names[k], &missing);
+	}
 	end_enumeration(&missing);
-	say_cards(node->inv, &cards);
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		const struct hw_pci *fn = &inv->pci[i];
+		char vfs[16];
+
+		if (!hw_is_nic(fn))
+			continue;
+		alone += hw_is_nic_vf(inv, (int)i) && fn->physfn < 0;
+		if (!hw_is_pf(fn) || (!fn->sriov_num && hw_find_rdma(inv, (int)i) < 0))
+			continue;
+		snprintf(vfs, sizeof(vfs), "%d", fn->sriov_num);
+		snprintf(text, sizeof(text), "%s (%s VF%s)",
+			 fn->netdev ? fn->netdev : bdf_format(fn->bdf, address),
+			 fn->sriov_num ? vfs : "no", fn->sriov_num == 1 ? "" : "s");
+		enumerate(&cards, text);
+	}
+	snprintf(text, sizeof(text), "%d VF%s whose PF is not to be seen", alone,
+		 alone == 1 ? "" : "s");
+	if (alone)
+		enumerate(&cards, text);
 	end_enumeration(&cards);
 }

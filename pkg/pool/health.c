@@ -9,30 +9,40 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "pool/node.h"
 
-static const char *link_down(const struct health_view *v, struct arena *arena)
+void health_judge(const struct health_view *v, struct arena *arena, struct pool_dev *dev)
 {
-	const char *netdev = v->pf_netdev ? arena_printf(arena, " (%s)", v->pf_netdev) : "";
-	const char *port =
-		v->port_state ? arena_printf(arena, ", its RDMA port is %s", v->port_state) : "";
+	const char *begin = v->pf_netdev ? " (" : "", *end = v->pf_netdev ? ")" : "";
+	const char *netdev = v->pf_netdev ? v->pf_netdev : "";
 
-	return arena_printf(arena, "%s: the link of its PF %s%s is down%s", v->id, v->pf_address,
-			    netdev, port);
-}
-
-const char *health_fault(const struct health_view *v, struct arena *arena)
-{
-	if (v->gone)
-		return arena_printf(arena, "%s: is gone from the PCI bus", v->id);
-	if (!v->driver)
-		return arena_printf(arena, "%s: no driver is bound to it", v->id);
-	if (v->needs_rdma && !v->has_rdma)
-		return arena_printf(arena, "%s: is bound to %s and has no RDMA device", v->id,
-				    v->driver);
-	if (v->carrier == 0 && !str_eq(v->port_state, "ACTIVE"))
-		return link_down(v, arena);
-	if (!v->selected)
-		return arena_printf(arena, "%s: the selectors of %s do not match it any more",
-				    v->id, v->resource);
-	return NULL;
+	dev->fault = POOL_FAULT_NONE;
+	dev->reason = NULL;
+	if (v->gone) {
+		dev->fault = POOL_FAULT_GONE;
+		dev->reason = arena_printf(arena, "%s: is gone from the PCI bus", v->id);
+	} else if (!v->driver) {
+		dev->fault = POOL_FAULT_NO_DRIVER;
+		dev->reason = arena_printf(arena, "%s: no driver is bound to it", v->id);
+	} else if (v->needs_rdma && !v->has_rdma) {
+		dev->fault = POOL_FAULT_NO_RDMA;
+		dev->reason = arena_printf(arena, "%s: is bound to %s and has no RDMA device",
+					   v->id, v->driver);
+	} else if (v->carrier == 0 && !str_eq(v->port_state, "ACTIVE")) {
+		dev->fault = POOL_FAULT_LINK_DOWN;
+		dev->reason = arena_printf(arena, "%s: the link of its PF %s%s%s%s is down%s%s",
+					   v->id, v->pf_address, begin, netdev, end,
+					   v->port_state ? ", its RDMA port is " : "",
+					   v->port_state ? v->port_state : "");
+	} else if (v->degraded) {
+		dev->fault = POOL_FAULT_LINK_DEGRADED;
+		dev->reason = arena_printf(arena, "%s: the link of its PF %s%s%s%s %s", v->id,
+					   v->pf_address, begin, netdev, end, v->degraded);
+	} else if (!v->selected) {
+		dev->fault = POOL_FAULT_NOT_SELECTED;
+		dev->reason =
+			arena_printf(arena, "%s: the selectors of %s do not match it any more",
+				     v->id, v->resource);
+	}
+	dev->healthy = !dev->fault;
 }

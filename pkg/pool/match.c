@@ -28,32 +28,11 @@ static const char *link_of_port(const struct hw_inventory *inv, int rdma)
 	}
 }
 
-/* The type of the PF's netdev; a card without one (no IPoIB) is told by its RDMA port. */
-static const char *link_of(const struct hw_inventory *inv, const struct nic *nic, int pf_rdma)
-{
-	int type = nic->fn->net_type ? nic->fn->net_type : nic->pf ? nic->pf->net_type : 0;
-	const char *own;
-
-	if (type == NET_ETHER)
-		return "ether";
-	if (type == NET_INFINIBAND)
-		return "infiniband";
-	own = link_of_port(inv, nic->rdma);
-	return own ? own : link_of_port(inv, pf_rdma);
-}
-
-/* A VF that was passed through to this machine has no PF here: its own link is the pod's business.
- */
-static bool judged_by_link(const struct nic *nic)
-{
-	return nic->pf && (nic->pf != nic->fn || !nic->is_vf);
-}
-
 void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci)
 {
 	const struct hw_pci *fn = &inv->pci[pci];
 	int pf = fn->is_vf ? fn->physfn : pci;
-	int pf_rdma = hw_find_rdma(inv, pf);
+	int pf_rdma = hw_find_rdma(inv, pf), type;
 
 	*nic = (struct nic) {
 		.pci = pci, .fn = fn, .pf = pf >= 0 ? &inv->pci[pf] : NULL, .owner = -1
@@ -63,9 +42,18 @@ void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci)
 	nic->is_vf = hw_is_nic_vf(inv, pci);
 	nic->usable = pool_candidate(inv, pci) && fn->driver;
 	nic->rdma = hw_find_rdma(inv, pci);
-	nic->link = link_of(inv, nic, pf_rdma);
+	/* The type of the PF's netdev; a card without one (no IPoIB) is told by its RDMA port. */
+	type = fn->net_type ? fn->net_type : nic->pf ? nic->pf->net_type : 0;
+	if (type == NET_ETHER || type == NET_INFINIBAND)
+		nic->link = type == NET_ETHER ? "ether" : "infiniband";
+	else
+		nic->link = link_of_port(inv, nic->rdma);
+	if (!nic->link)
+		nic->link = link_of_port(inv, pf_rdma);
 	nic->pkey = nic->rdma >= 0 ? inv->rdma[nic->rdma].pkey : 0;
-	nic->carrier = judged_by_link(nic) ? nic->pf->carrier : -1;
+	/* A VF that was passed through to this machine has no PF here: its own link is the pod's
+	 * business. */
+	nic->carrier = nic->pf && (nic->pf != fn || !nic->is_vf) ? nic->pf->carrier : -1;
 	if (pf_rdma >= 0 && inv->rdma[pf_rdma].n_ports)
 		nic->port_state = inv->rdma[pf_rdma].ports[0].state;
 }
@@ -108,11 +96,6 @@ static bool has_address(const struct bdf *list, size_t n, struct bdf bdf)
 	return !n;
 }
 
-static bool has_number(const int *list, size_t n, int number)
-{
-	return !n || list_has_int(list, n, number);
-}
-
 const struct pf_selector *match_deciding(const struct pf_selector *list, size_t n, const char *name)
 {
 	for (size_t i = 0; name && i < n; i++) {
@@ -138,35 +121,31 @@ static bool has_pf(const struct pf_selector *list, size_t n, const char *name, i
 	return !n || (entry && match_index(entry, vf_index));
 }
 
-static bool match_selector(const struct selector *s, const struct nic *nic)
+bool match_pool(const struct pool_config *cfg, const struct nic *nic, const struct selector **ret)
 {
 	const struct hw_pci *fn = nic->fn;
 
-	return has_id(s->vendors, s->n_vendors, fn->vendor) &&
-	       has_id(s->devices, s->n_devices, fn->device) &&
-	       has_word(s->drivers, s->n_drivers, fn->driver) &&
-	       has_address(s->addresses, s->n_addresses, fn->bdf) &&
-	       has_number(s->acpi_indexes, s->n_acpi_indexes, fn->acpi_index) &&
-	       has_pf(s->pf_names, s->n_pf_names, nic_pf_name(nic), fn->vf_index) &&
-	       has_pf(s->root_devices, s->n_root_devices, nic_pf_address(nic), fn->vf_index) &&
-	       has_word(s->link_types, s->n_link_types, nic->link) &&
-	       has_word(s->if_names, s->n_if_names, fn->netdev) &&
-	       (!s->n_pkeys || (nic->pkey && has_id(s->pkeys, s->n_pkeys, nic->pkey))) &&
-	       (!s->is_rdma || nic_has_rdma(nic));
-}
-
-bool match_pool(const struct pool_config *cfg, const struct nic *nic, const struct selector **ret)
-{
 	*ret = NULL;
 	if (cfg->vfs_only && !nic->is_vf)
 		return false;
 	if (!cfg->n_selectors)
 		return !cfg->is_rdma || nic_has_rdma(nic);
-	for (size_t i = 0; i < cfg->n_selectors; i++) {
-		if (!match_selector(&cfg->selectors[i], nic))
-			continue;
-		*ret = &cfg->selectors[i];
-		return true;
+	for (size_t i = 0; i < cfg->n_selectors && !*ret; i++) {
+		const struct selector *s = &cfg->selectors[i];
+
+		if (has_id(s->vendors, s->n_vendors, fn->vendor) &&
+		    has_id(s->devices, s->n_devices, fn->device) &&
+		    has_word(s->drivers, s->n_drivers, fn->driver) &&
+		    has_address(s->addresses, s->n_addresses, fn->bdf) &&
+		    (!s->n_acpi_indexes ||
+		     list_has_int(s->acpi_indexes, s->n_acpi_indexes, fn->acpi_index)) &&
+		    has_pf(s->pf_names, s->n_pf_names, nic_pf_name(nic), fn->vf_index) &&
+		    has_pf(s->root_devices, s->n_root_devices, nic_pf_address(nic), fn->vf_index) &&
+		    has_word(s->link_types, s->n_link_types, nic->link) &&
+		    has_word(s->if_names, s->n_if_names, fn->netdev) &&
+		    (!s->n_pkeys || (nic->pkey && has_id(s->pkeys, s->n_pkeys, nic->pkey))) &&
+		    (!s->is_rdma || nic_has_rdma(nic)))
+			*ret = s;
 	}
-	return false;
+	return *ret != NULL;
 }

@@ -35,12 +35,16 @@ struct build {
 	const struct node *previous;
 	const struct node_seed *seeds; /* what is held, beside what previous knows */
 	size_t n_seeds;
+	bool held_only; /* the seeds are all that is held, and nothing else stays where it was */
+	const struct node_link *links;
+	size_t n_links;
 	struct nic *nics;
 	size_t n_nics;
 	int *nic_of; /* by PCI index; -1 */
 	struct pool *pools, *shared;
 	struct pool_dev **gone; /* by pool: what vanished */
 	size_t *n_gone;
+
 	const char **notes;
 	size_t n_notes, cap_notes;
 };
@@ -53,29 +57,6 @@ __attribute__((format(printf, 2, 3))) static void note(struct build *b, const ch
 	va_start(ap, fmt);
 	b->notes[b->n_notes++] = arena_vprintf(b->arena, fmt, ap);
 	va_end(ap);
-}
-
-static void find_nics(struct build *b)
-{
-	b->nics = arena_array(b->scratch, b->inv->n_pci, sizeof(*b->nics));
-	b->nic_of = arena_array(b->scratch, b->inv->n_pci, sizeof(*b->nic_of));
-	for (size_t i = 0; i < b->inv->n_pci; i++) {
-		b->nic_of[i] = -1;
-		if (!hw_is_nic(&b->inv->pci[i]))
-			continue;
-		b->nic_of[i] = (int)b->n_nics;
-		nic_init(&b->nics[b->n_nics++], b->inv, (int)i);
-	}
-}
-
-/* Remembered as long as the driver is bound: a scan while a CNI plugin moves things may see the
- * netdev that is still here and the RDMA device that is no longer. */
-static bool had_rdma(const struct build *b, const struct nic *nic)
-{
-	const struct pool_dev *before = nic->before;
-
-	return before->had_rdma && before->pci >= 0 && nic->fn->driver &&
-	       str_eq(nic->fn->driver, b->previous->inv->pci[before->pci].driver);
 }
 
 /* A driver that had made an RDMA device and is still bound keeps it, if out of sight: in a
@@ -98,37 +79,43 @@ static struct nic *nic_of_id(const struct build *b, const char *id)
 	return pci >= 0 && b->nic_of[pci] >= 0 ? &b->nics[b->nic_of[pci]] : NULL;
 }
 
-static void keep_pool(struct build *b, const struct pool *before, int pool)
+/* An RDMA device that it had is remembered as long as the driver is bound: a scan while a CNI
+ * plugin moves things may see the netdev that is still here and the RDMA device that is no longer.
+ */
+static void remember(const struct build *b, struct nic *nic, const struct pool_dev *dev)
 {
-	b->gone[pool] = arena_array(b->scratch, before->n_devs, sizeof(**b->gone));
-	for (size_t i = 0; i < before->n_devs; i++) {
-		const struct pool_dev *dev = &before->devs[i];
-		struct nic *nic = nic_of_id(b, dev->id);
-
-		if (!nic) {
-			b->gone[pool][b->n_gone[pool]++] = *dev;
-			continue;
-		}
-		nic->before = dev;
-		nic->owner = pool;
-		nic->plain = dev->plain;
-		nic->vhost_net = dev->vhost_net;
-		nic->had_rdma = had_rdma(b, nic);
-		nic->rdma_away = rdma_is_away(nic);
-		nic->away_name = dev->rdma_name;
-		if (nic->rdma_away)
-			nic->pkey = dev->pkey;
-	}
+	nic->before = dev;
+	nic->plain = dev->plain;
+	nic->vhost_net = dev->vhost_net;
+	nic->had_rdma = dev->had_rdma && dev->pci >= 0 && nic->fn->driver &&
+			str_eq(nic->fn->driver, b->previous->inv->pci[dev->pci].driver);
+	nic->rdma_away = rdma_is_away(nic);
+	nic->away_name = dev->rdma_name;
+	if (nic->rdma_away)
+		nic->pkey = dev->pkey;
 }
 
 /* What a pool listed stays its own. */
 static void keep_previous(struct build *b)
 {
-	for (size_t i = 0; b->previous && i < b->cfg->n_pools; i++) {
+	for (size_t i = 0; b->previous && !b->held_only && i < b->cfg->n_pools; i++) {
 		const struct pool *before = node_pool(b->previous, b->cfg->pools[i].resource);
 
-		if (before)
-			keep_pool(b, before, (int)i);
+		if (!before)
+			continue;
+		b->gone[i] = arena_array(b->scratch, before->n_devs, sizeof(**b->gone));
+		for (size_t k = 0; k < before->n_devs; k++) {
+			const struct pool_dev *dev = &before->devs[k];
+			struct nic *nic = nic_of_id(b, dev->id);
+
+			if (!nic) {
+				b->gone[i][b->n_gone[i]++] = *dev;
+				continue;
+			}
+			remember(b, nic, dev);
+			nic->owner = (int)i;
+			nic->left_over = dev->left_over;
+		}
 	}
 }
 
@@ -141,12 +128,52 @@ static int pool_of_resource(const struct build *b, const char *resource)
 	return -1;
 }
 
-/* As had_rdma(), from what was written down when it was given. */
-static bool seed_had_rdma(const struct nic *nic, const struct node_seed *seed,
-			  const struct pool_config *cfg)
+/* What is known of it goes along to whatever pool it is in now. Off the bus, it stays where it is
+ * held, or where it was. */
+static void keep_held_of(struct build *b, const struct pool *before, size_t n_listed)
 {
-	return (seed->rdma || cfg->is_rdma) && nic->fn->driver &&
-	       (!seed->driver || str_eq(nic->fn->driver, seed->driver));
+	for (size_t i = 0; i < before->n_devs; i++) {
+		const struct pool_dev *dev = &before->devs[i];
+		const struct node_seed *seed = NULL;
+		struct nic *nic = nic_of_id(b, dev->id);
+		int pool;
+
+		for (size_t k = 0; k < b->n_seeds && !seed; k++) {
+			if (!strcmp(b->seeds[k].vf, dev->id))
+				seed = &b->seeds[k];
+		}
+
+		if (nic) {
+			remember(b, nic, dev);
+			if (seed)
+				nic->owner = pool_of_resource(b, seed->resource);
+			nic->left_over = seed != NULL;
+			continue;
+		}
+		pool = pool_of_resource(b, seed ? seed->resource : before->cfg->resource);
+		if (pool < 0 || (!seed && b->cfg->pools[pool].retired))
+			continue;
+		if (!b->gone[pool])
+			b->gone[pool] = arena_array(b->scratch, n_listed, sizeof(**b->gone));
+		b->gone[pool][b->n_gone[pool]++] = *dev;
+	}
+}
+
+/* Nobody's selectors take what has no driver. */
+static void keep_unusable(struct build *b)
+{
+	for (size_t i = 0; i < b->previous->n_pools; i++) {
+		const struct pool *before = &b->previous->pools[i];
+		int pool = pool_of_resource(b, before->cfg->resource);
+
+		for (size_t k = 0; pool >= 0 && !b->cfg->pools[pool].retired && k < before->n_devs;
+		     k++) {
+			struct nic *nic = nic_of_id(b, before->devs[k].id);
+
+			if (nic && nic->owner < 0 && !nic->usable)
+				nic->owner = pool;
+		}
+	}
 }
 
 /* What containers hold stays in its pool, too, in sight or not. */
@@ -161,7 +188,11 @@ static void keep_seeds(struct build *b)
 			continue;
 		if (nic) {
 			nic->owner = pool;
-			nic->had_rdma = seed_had_rdma(nic, seed, &b->cfg->pools[pool]);
+			nic->left_over = b->held_only;
+			/* As remember() has it, from what was written down when it was given. */
+			nic->had_rdma = (seed->rdma || b->cfg->pools[pool].is_rdma) &&
+					nic->fn->driver &&
+					(!seed->driver || str_eq(nic->fn->driver, seed->driver));
 			nic->rdma_away = rdma_is_away(nic);
 			nic->away_name = seed->rdma;
 			continue;
@@ -178,40 +209,21 @@ struct overlap {
 	const struct nic *first;
 };
 
-static void note_overlaps(struct build *b, const struct overlap *by_owner, size_t pool)
-{
-	char address[BDF_STRLEN];
-
-	for (size_t i = 0; i < b->cfg->n_pools; i++) {
-		if (by_owner[i].n)
-			note(b, "%s: matches %zu functions (first %s) that belong to %s",
-			     b->cfg->pools[pool].resource, by_owner[i].n,
-			     bdf_format(by_owner[i].first->fn->bdf, address),
-			     b->cfg->pools[i].resource);
-	}
-}
-
-static void note_default_route(struct build *b, const struct nic *nic, size_t pool)
-{
-	char address[BDF_STRLEN];
-
-	note(b, "%s: %s (%s) carries the default route and is left out",
-	     b->cfg->pools[pool].resource, bdf_format(nic->fn->bdf, address),
-	     nic->fn->netdev ? nic->fn->netdev : "no name");
-}
-
 static void select_for_pool(struct build *b, size_t pool, struct overlap *by_owner)
 {
 	const struct pool_config *cfg = &b->cfg->pools[pool];
+	char address[BDF_STRLEN];
 
 	for (size_t i = 0; i < b->n_nics; i++) {
 		struct nic *nic = &b->nics[i];
 		const struct selector *item;
 
-		if (!nic->usable || !match_pool(cfg, nic, &item))
+		if (!nic->usable || cfg->retired || !match_pool(cfg, nic, &item))
 			continue;
 		if (nic->fn->default_route) {
-			note_default_route(b, nic, pool);
+			note(b, "%s: %s (%s) carries the default route and is left out",
+			     cfg->resource, bdf_format(nic->fn->bdf, address),
+			     nic->fn->netdev ? nic->fn->netdev : "no name");
 		} else if (nic->owner < 0 || nic->owner == (int)pool) {
 			nic->owner = (int)pool;
 			nic->selected = true;
@@ -221,25 +233,19 @@ static void select_for_pool(struct build *b, size_t pool, struct overlap *by_own
 			by_owner[nic->owner].first = nic;
 		}
 	}
-}
-
-/* In the order of the configuration: the first pool that matches owns. */
-static void select_all(struct build *b)
-{
-	struct overlap *by_owner = arena_array(b->scratch, b->cfg->n_pools, sizeof(*by_owner));
-
 	for (size_t i = 0; i < b->cfg->n_pools; i++) {
-		memset(by_owner, 0, b->cfg->n_pools * sizeof(*by_owner));
-		select_for_pool(b, i, by_owner);
-		note_overlaps(b, by_owner, i);
+		if (by_owner[i].n)
+			note(b, "%s: matches %zu functions (first %s) that belong to %s",
+			     cfg->resource, by_owner[i].n,
+			     bdf_format(by_owner[i].first->fn->bdf, address),
+			     b->cfg->pools[i].resource);
 	}
 }
 
-static const char *fault_of(const struct build *b, const struct nic *nic, const char *id)
+static void add_nic(struct build *b, struct nic *nic, struct pool_dev *ret)
 {
 	const struct pool_config *cfg = &b->cfg->pools[nic->owner];
-	const struct health_view view = {
-		.id = id,
+	struct health_view view = {
 		.resource = cfg->resource,
 		.driver = nic->fn->driver,
 		.needs_rdma = cfg->is_rdma && !nic->plain,
@@ -248,15 +254,18 @@ static const char *fault_of(const struct build *b, const struct nic *nic, const 
 		.pf_netdev = nic->pf ? nic->pf->netdev : NULL,
 		.carrier = nic->carrier,
 		.port_state = nic->port_state,
-		.selected = nic->selected,
+		.selected = nic->selected || cfg->retired,
 	};
-
-	return health_fault(&view, b->arena);
-}
-
-static void add_nic(struct build *b, const struct nic *nic, struct pool_dev *ret)
-{
 	char address[BDF_STRLEN];
+
+	for (size_t i = 0; i < b->n_links && !nic->unwell; i++) {
+		if (str_eq(b->links[i].pf, nic->pf_address) &&
+		    str_eq(b->links[i].resource, cfg->resource))
+			nic->unwell = &b->links[i];
+	}
+	if (nic->unwell)
+		ret->degraded = arena_strdup(b->arena, nic->unwell->degraded);
+	view.degraded = nic->unwell && nic->unwell->unhealthy ? nic->unwell->degraded : NULL;
 
 	ret->id = arena_strdup(b->arena, bdf_format(nic->fn->bdf, address));
 	ret->pci = nic->pci;
@@ -270,19 +279,10 @@ static void add_nic(struct build *b, const struct nic *nic, struct pool_dev *ret
 		ret->rdma_name = b->inv->rdma[nic->rdma].name;
 	else if (nic->had_rdma)
 		ret->rdma_name = arena_strdup(b->arena, nic->away_name);
+	ret->left_over = nic->left_over && !nic->selected;
 	ret->numa = nic->fn->numa;
-	ret->reason = fault_of(b, nic, ret->id);
-	ret->healthy = !ret->reason;
-}
-
-/* It keeps its id and its NUMA node: the kubelet is told one change, that it is not healthy. */
-static void add_gone(struct build *b, const struct pool_dev *before, struct pool_dev *ret)
-{
-	struct health_view view = { .gone = true };
-
-	view.id = arena_strdup(b->arena, before->id);
-	*ret = (struct pool_dev) { .id = view.id, .pci = -1, .rdma = -1, .numa = before->numa };
-	ret->reason = health_fault(&view, b->arena);
+	view.id = ret->id;
+	health_judge(&view, b->arena, ret);
 }
 
 static int dev_cmp(const void *a, const void *b)
@@ -303,8 +303,18 @@ static void fill_pools(struct build *b)
 	for (size_t i = 0; i < n_pools; i++) {
 		devs[i] = arena_array(b->arena, n[i] + b->n_gone[i], sizeof(**devs));
 		n[i] = 0;
-		for (; n[i] < b->n_gone[i]; n[i]++)
-			add_gone(b, &b->gone[i][n[i]], &devs[i][n[i]]);
+		/* It keeps its id and its NUMA node: the kubelet is told one change, that it is not
+		 * healthy. */
+		for (; n[i] < b->n_gone[i]; n[i]++) {
+			const struct pool_dev *before = &b->gone[i][n[i]];
+			const struct health_view view = { .id = arena_strdup(b->arena, before->id),
+							  .gone = true };
+
+			devs[i][n[i]] = (struct pool_dev) {
+				.id = view.id, .pci = -1, .rdma = -1, .numa = before->numa
+			};
+			health_judge(&view, b->arena, &devs[i][n[i]]);
+		}
 	}
 	for (size_t i = 0; i < b->n_nics; i++) {
 		int owner = b->nics[i].owner;
@@ -320,51 +330,43 @@ static void fill_pools(struct build *b)
 
 /* A function whose VFs or whose own interface is in use serves as well; one that a container can
  * hold does not. */
-static bool is_shared(const struct nic *nic, const struct pool_config *cfg)
-{
-	const struct selector *item;
-
-	return nic->fn->driver && nic->owner < 0 && nic_has_rdma(nic) &&
-	       match_pool(cfg, nic, &item);
-}
-
-static void add_shared(struct build *b, const struct nic *nic, const struct pool_config *cfg,
-		       struct pool_dev *ret)
-{
-	struct health_view view = { .driver = nic->fn->driver,
-				    .resource = cfg->resource,
-				    .has_rdma = true,
-				    .pf_address = nic->pf_address,
-				    .pf_netdev = nic->pf ? nic->pf->netdev : NULL,
-				    .carrier = nic->carrier,
-				    .port_state = nic->port_state,
-				    .selected = true };
-	char address[BDF_STRLEN];
-
-	*ret = (struct pool_dev) { .id = arena_strdup(b->arena, bdf_format(nic->fn->bdf, address)),
-				   .pci = nic->pci,
-				   .rdma = nic->rdma,
-				   .had_rdma = true,
-				   .numa = nic->fn->numa };
-	if (nic->rdma >= 0)
-		ret->rdma_name = b->inv->rdma[nic->rdma].name;
-	view.id = ret->id;
-	ret->reason = health_fault(&view, b->arena);
-	ret->healthy = !ret->reason;
-}
-
 static void fill_shared(struct build *b)
 {
 	b->shared = arena_array(b->arena, b->cfg->n_shared, sizeof(*b->shared));
 	for (size_t i = 0; i < b->cfg->n_shared; i++) {
 		const struct pool_config *cfg = &b->cfg->shared[i];
-		struct pool_dev *devs = arena_array(b->arena, b->n_nics, sizeof(*devs));
-		size_t n = 0;
+		struct pool_dev *devs = arena_array(b->arena, b->n_nics, sizeof(*devs)),
+				*dev = devs;
+		size_t n;
 
 		for (size_t k = 0; k < b->n_nics; k++) {
-			if (is_shared(&b->nics[k], cfg))
-				add_shared(b, &b->nics[k], cfg, &devs[n++]);
+			const struct nic *nic = &b->nics[k];
+			const struct selector *item;
+			struct health_view view = { .driver = nic->fn->driver,
+						    .resource = cfg->resource,
+						    .has_rdma = true,
+						    .pf_address = nic->pf_address,
+						    .pf_netdev = nic->pf ? nic->pf->netdev : NULL,
+						    .carrier = nic->carrier,
+						    .port_state = nic->port_state,
+						    .selected = true };
+			char address[BDF_STRLEN];
+
+			if (!nic->fn->driver || nic->owner >= 0 || !nic_has_rdma(nic) ||
+			    !match_pool(cfg, nic, &item))
+				continue;
+			view.id = arena_strdup(b->arena, bdf_format(nic->fn->bdf, address));
+			*dev = (struct pool_dev) { .id = view.id,
+						   .pci = nic->pci,
+						   .rdma = nic->rdma,
+						   .had_rdma = true,
+						   .numa = nic->fn->numa };
+			if (nic->rdma >= 0)
+				dev->rdma_name = b->inv->rdma[nic->rdma].name;
+			health_judge(&view, b->arena, dev);
+			dev++;
 		}
+		n = (size_t)(dev - devs);
 		if (n)
 			qsort(devs, n, sizeof(*devs), dev_cmp);
 		b->shared[i] = (struct pool) { cfg, devs, n };
@@ -373,13 +375,14 @@ static void fill_shared(struct build *b)
 	}
 }
 
-/* Which entries of pfNames (by_address: of rootDevices) decide for some function, and take it. */
-static const bool *used_entries(const struct build *b, const struct pf_selector *list, size_t n,
-				bool by_address)
+/* Entries of pfNames (by_address: of rootDevices) that decide for no function, or do not take it.
+ */
+static void note_unused(struct build *b, const char *resource, const struct pf_selector *list,
+			size_t n, bool by_address)
 {
 	bool *used = arena_array(b->scratch, n, sizeof(*used));
 
-	for (size_t i = 0; i < b->n_nics; i++) {
+	for (size_t i = 0; n && i < b->n_nics; i++) {
 		const struct nic *nic = &b->nics[i];
 		const char *name = by_address ? nic_pf_address(nic) : nic_pf_name(nic);
 		const struct pf_selector *entry =
@@ -388,14 +391,6 @@ static const bool *used_entries(const struct build *b, const struct pf_selector 
 		if (entry && match_index(entry, nic->fn->vf_index))
 			used[entry - list] = true;
 	}
-	return used;
-}
-
-static void note_unused(struct build *b, const char *resource, const struct pf_selector *list,
-			size_t n, bool by_address)
-{
-	const bool *used = n ? used_entries(b, list, n, by_address) : NULL;
-
 	for (size_t i = 0; i < n; i++) {
 		if (!used[i])
 			note(b, "%s: '%s'%s in %s matches no function", resource, list[i].name,
@@ -410,6 +405,8 @@ static void note_idle(struct build *b)
 	for (size_t i = 0; i < b->cfg->n_pools; i++) {
 		const struct pool_config *cfg = &b->cfg->pools[i];
 
+		if (cfg->retired)
+			continue;
 		for (size_t k = 0; k < cfg->n_selectors; k++) {
 			const struct selector *s = &cfg->selectors[k];
 
@@ -448,43 +445,10 @@ static void note_same_names(struct build *b)
 	}
 }
 
-static void note_vhost_net(struct build *b)
-{
-	for (size_t i = 0; i < b->cfg->n_pools && !b->inv->has_vhost_net; i++) {
-		bool wanted = false;
-
-		for (size_t k = 0; k < b->pools[i].n_devs; k++)
-			wanted |= b->pools[i].devs[k].vhost_net;
-		if (wanted)
-			note(b,
-			     "%s: needVhostNet is true and this node has no /dev/vhost-net or no "
-			     "/dev/net/tun "
-			     "(modprobe vhost_net tun): containers get neither",
-			     b->cfg->pools[i].resource);
-	}
-}
-
 static void note_all(struct build *b, const char *const *notes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		note(b, "%s", notes[i]);
-}
-
-static void note_places(struct build *b, const struct topo *topo, const struct topo_rails *rails)
-{
-	size_t n;
-	const char *const *notes = topo_notes(topo, &n);
-
-	note_all(b, notes, n);
-	notes = topo_rails_notes(rails, &n);
-	note_all(b, notes, n);
-}
-
-static void take_notes(struct build *b, struct node *node)
-{
-	node->notes = arena_copy(b->arena, b->notes, b->n_notes * sizeof(*b->notes));
-	node->n_notes = b->n_notes;
-	free(b->notes);
 }
 
 static bool is_same(const struct node *a, const struct node *b)
@@ -492,8 +456,14 @@ static bool is_same(const struct node *a, const struct node *b)
 	if (a->cfg != b->cfg || a->n_pools != b->n_pools || !hw_inventory_same(a->inv, b->inv))
 		return false;
 	for (size_t i = 0; i < a->n_pools; i++) {
-		if (!pool_same_list(&a->pools[i], &b->pools[i]))
+		const struct pool *x = &a->pools[i], *y = &b->pools[i];
+
+		if (!pool_same_list(x, y))
 			return false;
+		for (size_t k = 0; k < x->n_devs; k++) {
+			if (!str_eq(x->devs[k].degraded, y->devs[k].degraded))
+				return false;
+		}
 	}
 	for (size_t i = 0; i < a->n_shared && i < b->n_shared; i++) {
 		if (!pool_same_list(&a->shared[i], &b->shared[i]))
@@ -502,74 +472,134 @@ static bool is_same(const struct node *a, const struct node *b)
 	return a->n_shared == b->n_shared;
 }
 
-static uint64_t generation_of(const struct node *node, const struct node *previous)
-{
-	if (!previous)
-		return 1;
-	return previous->generation + !is_same(node, previous);
-}
-
 static void build_pools(struct build *b)
 {
-	b->pools = arena_array(b->arena, b->cfg->n_pools, sizeof(*b->pools));
-	b->gone = arena_array(b->scratch, b->cfg->n_pools, sizeof(*b->gone));
-	b->n_gone = arena_array(b->scratch, b->cfg->n_pools, sizeof(*b->n_gone));
-	find_nics(b);
+	size_t n_pools = b->cfg->n_pools, n_listed = 0; /* by the node before, in all pools */
+	struct overlap *by_owner = arena_array(b->scratch, n_pools, sizeof(*by_owner));
+
+	b->pools = arena_array(b->arena, n_pools, sizeof(*b->pools));
+	b->gone = arena_array(b->scratch, n_pools, sizeof(*b->gone));
+	b->n_gone = arena_array(b->scratch, n_pools, sizeof(*b->n_gone));
+	b->nics = arena_array(b->scratch, b->inv->n_pci, sizeof(*b->nics));
+	b->nic_of = arena_array(b->scratch, b->inv->n_pci, sizeof(*b->nic_of));
+	for (size_t i = 0; i < b->inv->n_pci; i++) {
+		b->nic_of[i] = -1;
+		if (!hw_is_nic(&b->inv->pci[i]))
+			continue;
+		b->nic_of[i] = (int)b->n_nics;
+		nic_init(&b->nics[b->n_nics++], b->inv, (int)i);
+	}
 	keep_previous(b);
+	for (size_t i = 0; b->held_only && b->previous && i < b->previous->n_pools; i++)
+		n_listed += b->previous->pools[i].n_devs;
+	for (size_t i = 0; b->held_only && b->previous && i < b->previous->n_pools; i++)
+		keep_held_of(b, &b->previous->pools[i], n_listed);
 	keep_seeds(b);
-	select_all(b);
+	/* In the order of the configuration: the first pool that matches owns. */
+	for (size_t i = 0; i < n_pools; i++) {
+		memset(by_owner, 0, n_pools * sizeof(*by_owner));
+		select_for_pool(b, i, by_owner);
+	}
+	if (b->held_only && b->previous)
+		keep_unusable(b);
 	fill_pools(b);
 	fill_shared(b);
 	note_idle(b);
 	note_same_names(b);
-	note_vhost_net(b);
+	for (size_t i = 0; i < n_pools && !b->inv->has_vhost_net; i++) {
+		bool wanted = false;
+
+		for (size_t k = 0; k < b->pools[i].n_devs; k++)
+			wanted |= b->pools[i].devs[k].vhost_net;
+		if (wanted)
+			note(b,
+			     "%s: needVhostNet is true and this node has no /dev/vhost-net or no /dev/net/tun (modprobe vhost_net tun): containers get neither",
+			     b->cfg->pools[i].resource);
+	}
 }
 
-static struct node *build_node(struct hw_inventory *inv, const struct config *cfg,
-			       const struct node *previous, const struct node_seed *seeds,
-			       size_t n_seeds)
+struct node *node_make(struct hw_inventory *inv, const struct node_parts *parts)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(64 * 1024);
+	const struct config *cfg = parts->cfg;
 	struct arena *arena = arena_new(64 * 1024);
 	struct counted_node *c = arena_alloc(arena, sizeof(*c));
+	const char *const *notes;
+	size_t n;
 	struct build b = { .arena = arena,
 			   .scratch = scratch,
 			   .inv = inv,
 			   .cfg = cfg,
-			   .previous = previous,
-			   .seeds = seeds,
-			   .n_seeds = n_seeds };
+			   .previous = parts->previous,
+			   .seeds = parts->seeds,
+			   .n_seeds = parts->n_seeds,
+			   .held_only = parts->held_only,
+			   .links = parts->links,
+			   .n_links = parts->n_links };
 
 	build_pools(&b);
 	c->arena = arena;
 	c->inv = inv;
 	c->topo = topo_new_hinted(inv, cfg->hints);
 	c->rails = topo_rails_new(c->topo, cfg->rails, cfg->n_rails);
-	note_places(&b, c->topo, c->rails);
+	notes = topo_notes(c->topo, &n);
+	note_all(&b, notes, n);
+	notes = topo_rails_notes(c->rails, &n);
+	note_all(&b, notes, n);
 	atomic_init(&c->refs, 1);
 	c->node = (struct node) { .inv = inv,
 				  .topo = c->topo,
 				  .rails = c->rails,
-				  .cfg = cfg,
+				  .cfg = config_ref(cfg),
 				  .pools = b.pools,
 				  .n_pools = cfg->n_pools,
 				  .shared = b.shared,
 				  .n_shared = cfg->n_shared };
-	take_notes(&b, &c->node);
-	c->node.generation = generation_of(&c->node, previous);
+	c->node.notes = arena_copy(arena, b.notes, b.n_notes * sizeof(*b.notes));
+	c->node.n_notes = b.n_notes;
+	free(b.notes);
+	c->node.generation = 1;
+	if (parts->previous)
+		c->node.generation =
+			parts->previous->generation + !is_same(&c->node, parts->previous);
 	return &c->node;
 }
 
 struct node *node_new(struct hw_inventory *inv, const struct config *cfg,
 		      const struct node *previous)
 {
-	return build_node(inv, cfg, previous, NULL, 0);
+	return node_make(inv, &(struct node_parts) { .cfg = cfg, .previous = previous });
 }
 
 struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg,
 			     const struct node *previous, const struct node_seed *seeds, size_t n)
 {
-	return build_node(inv, cfg, previous, seeds, n);
+	return node_make(inv,
+			 &(struct node_parts) {
+				 .cfg = cfg, .previous = previous, .seeds = seeds, .n_seeds = n });
+}
+
+struct node *node_new_held(struct hw_inventory *inv, const struct config *cfg,
+			   const struct node *previous, const struct node_seed *held, size_t n)
+{
+	return node_make(inv, &(struct node_parts) { .cfg = cfg,
+						     .previous = previous,
+						     .seeds = held,
+						     .n_seeds = n,
+						     .held_only = true });
+}
+
+bool node_has_left_over(const struct node *n)
+{
+	for (size_t i = 0; i < n->n_pools; i++) {
+		if (n->pools[i].cfg->retired)
+			return true;
+		for (size_t k = 0; k < n->pools[i].n_devs; k++) {
+			if (n->pools[i].devs[k].left_over)
+				return true;
+		}
+	}
+	return false;
 }
 
 struct node *node_ref(struct node *n)
@@ -586,6 +616,7 @@ struct node *node_unref(struct node *n)
 		topo_rails_free(c->rails);
 		topo_free(c->topo);
 		hw_inventory_free(c->inv);
+		config_free((struct config *)c->node.cfg);
 		arena_free(c->arena);
 	}
 	return NULL;

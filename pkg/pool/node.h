@@ -15,6 +15,17 @@ struct pool_config;
 struct topo;
 struct topo_rails;
 
+enum pool_fault {
+	POOL_FAULT_NONE,
+	POOL_FAULT_GONE,
+	POOL_FAULT_NO_DRIVER,
+	POOL_FAULT_NO_RDMA,
+	POOL_FAULT_LINK_DOWN,
+	POOL_FAULT_LINK_DEGRADED,
+	POOL_FAULT_NOT_SELECTED,
+	POOL_FAULT_MAX
+};
+
 struct pool_dev {
 	const char *id; /* PCI address; stable, unique on the node */
 	int pci;	/* index into the inventory; -1: it vanished, but may be in use */
@@ -27,9 +38,14 @@ struct pool_dev {
 	const char *rdma_name; /* its RDMA device, also while that is out of sight; NULL: none, or
 				  not known */
 	uint16_t pkey;	       /* hw_rdma.pkey, also while it is out of sight; 0 unknown */
-	int numa; /* its node, also under excludeTopology; -1: none known, no TopologyInfo */
+	bool left_over; /* the configuration that is there now does not put it into this pool: it
+			   stays while a container holds it */
+	int numa;	/* its node, also under excludeTopology; -1: none known, no TopologyInfo */
+	const char *degraded; /* what ails the link of its PF, a clause (pool/link.h); NULL: nothing
+				 is known to */
 	bool healthy;
-	const char *reason; /* why not healthy, a sentence; NULL when healthy */
+	enum pool_fault fault; /* why not */
+	const char *reason;    /* the same as a sentence; NULL when healthy */
 };
 
 struct pool {
@@ -43,7 +59,7 @@ struct node {
 	const struct hw_inventory *inv;
 	const struct topo *topo;
 	const struct topo_rails *rails;
-	const struct config *cfg; /* borrowed: outlives every node */
+	const struct config *cfg; /* a reference */
 	const struct pool *pools;
 	size_t n_pools; /* as in the configuration; may be empty */
 	const struct pool *shared;
@@ -54,9 +70,10 @@ struct node {
 };
 
 /*
- * inv is taken. previous (may be NULL) is the node before. What it listed stays in the pool of that
- * name for as long as nodes follow each other, even if another pool matches it now: a container may
- * use it. It is unhealthy while it is gone, or not selected any more.
+ * inv is taken, and a reference to cfg. previous (may be NULL) is the node before. What it listed
+ * stays in the pool of that name for as long as nodes follow each other, even if another pool
+ * matches it now: a container may use it. It is unhealthy while it is gone, or not selected any
+ * more.
  */
 struct node *node_new(struct hw_inventory *inv, const struct config *cfg,
 		      const struct node *previous);
@@ -73,8 +90,35 @@ struct node_seed {
 			       that */
 	const char *driver; /* that it was bound to; NULL not known */
 };
+/* The links that are degraded, as link_judge() says. Strings are copied. */
+struct node_link {
+	const char *resource, *pf; /* a pool, and the PCI address of a PF of its VFs */
+	const char *degraded;
+	bool unhealthy; /* the pool wants its VFs to be told unhealthy for that */
+};
+/* All that a node is made of beside the inventory; what is not needed is 0. */
+struct node_parts {
+	const struct config *cfg;
+	const struct node *previous;
+	const struct node_seed *seeds;
+	size_t n_seeds;
+	bool held_only; /* as of node_new_held() */
+	const struct node_link *links;
+	size_t n_links;
+};
+struct node *node_make(struct hw_inventory *inv, const struct node_parts *parts);
 struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg,
 			     const struct node *previous, const struct node_seed *seeds, size_t n);
+/*
+ * For another configuration than that of previous, or to look through what is left over of one:
+ * held is all that containers hold now, and only that stays where it is, in whatever pool.
+ * Everything else goes where cfg puts it; what serves no pool today because of its hardware (it is
+ * gone, or has no driver) stays, unhealthy, in a pool that is still configured.
+ */
+struct node *node_new_held(struct hw_inventory *inv, const struct config *cfg,
+			   const struct node *previous, const struct node_seed *held, size_t n);
+/* Has it a retired pool, or a device that is left over? */
+bool node_has_left_over(const struct node *n);
 struct node *node_ref(struct node *n);
 struct node *node_unref(struct node *n); /* returns NULL; NULL is fine */
 const struct pool *node_pool(const struct node *n, const char *resource);   /* NULL unknown */
@@ -83,6 +127,9 @@ const struct pool_dev *pool_find(const struct pool *p, const char *id);	    /* N
 /* Does its container get the RDMA nodes and variables of it? By the item of the selectors that took
  * it, as the peer judges. */
 bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev);
+/* Do its containers use Data Direct? Not with NCCL_IB_DATA_DIRECT=0 in "env": their paths are those
+ * of the NICs' own functions. */
+bool pool_uses_direct(const struct pool *p);
 /* Would the kubelet be told the same (ids, health, NUMA unless excludeTopology)? */
 bool pool_same_list(const struct pool *a, const struct pool *b);
 

@@ -10,6 +10,7 @@
 struct arena;
 struct hw_inventory;
 struct hw_pci;
+struct node_link;
 struct pf_selector;
 struct pool_config;
 struct pool_dev;
@@ -27,15 +28,17 @@ struct nic {
 	int rdma;
 	bool had_rdma;	/* it was seen with an RDMA device, and has still the same driver */
 	bool rdma_away; /* had an RDMA device, has still the same driver: it is in a container */
-	const char *away_name;	       /* of that device; NULL: not known */
-	uint16_t pkey;		       /* of rdma, or what it had when it was seen; 0 unknown */
-	const char *link;	       /* "ether", "infiniband"; NULL unknown */
-	int carrier;		       /* of the PF: 1, 0, -1 unknown or none of our business */
-	const char *port_state;	       /* of the PF's first RDMA port; NULL */
-	const struct pool_dev *before; /* what the node before said of it; NULL */
-	int owner;		       /* pool; -1 */
-	bool plain, vhost_net;	       /* as in pool_dev */
-	bool selected;		       /* by its owner's selectors, today */
+	const char *away_name;		/* of that device; NULL: not known */
+	uint16_t pkey;			/* of rdma, or what it had when it was seen; 0 unknown */
+	const char *link;		/* "ether", "infiniband"; NULL unknown */
+	int carrier;			/* of the PF: 1, 0, -1 unknown or none of our business */
+	const char *port_state;		/* of the PF's first RDMA port; NULL */
+	const struct node_link *unwell; /* of its PF, in its pool; NULL */
+	const struct pool_dev *before;	/* what the node before said of it; NULL */
+	int owner;			/* pool; -1 */
+	bool plain, vhost_net;		/* as in pool_dev */
+	bool selected;			/* by its owner's selectors, today */
+	bool left_over;			/* as in pool_dev, unless it is selected */
 };
 
 /* Fill in everything but `before`, `owner` and `selected`. */
@@ -65,9 +68,10 @@ struct health_view {
 	int carrier;			    /* of the PF */
 	const char *port_state;		    /* of the PF; NULL unknown */
 	bool selected;
+	const char *degraded; /* a clause: what the pool calls unhealthy of its PF's link; NULL */
 };
-/* NULL: healthy; else a sentence why not. */
-const char *health_fault(const struct health_view *v, struct arena *arena);
+/* Sets healthy, fault and reason. */
+void health_judge(const struct health_view *v, struct arena *arena, struct pool_dev *dev);
 
 /* Canonical PCI addresses in address order: a longer domain is a greater one. */
 int pool_id_cmp(const char *a, const char *b);

@@ -58,6 +58,15 @@ const struct pool_dev *pool_find(const struct pool *p, const char *id)
 	return NULL;
 }
 
+bool pool_uses_direct(const struct pool *p)
+{
+	for (size_t i = 0; p->cfg && i < p->cfg->n_env; i++) {
+		if (!strcmp(p->cfg->env[i].name, "NCCL_IB_DATA_DIRECT"))
+			return strcmp(p->cfg->env[i].value, "0") != 0;
+	}
+	return true;
+}
+
 bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev)
 {
 	return p->cfg->is_rdma && !dev->plain;

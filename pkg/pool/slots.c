@@ -39,7 +39,7 @@ static void name_of(const char *resource, char name[PART_MAX + 1])
 		name[slash - name] = '_';
 }
 
-const char *slot_id(const char *resource, int numa, unsigned number, struct arena *a)
+const char *pool_slot_id(const char *resource, int numa, unsigned number, struct arena *a)
 {
 	char name[PART_MAX + 1];
 
@@ -76,7 +76,7 @@ static bool parse_class(const char *s, size_t len, int *ret)
 	return true;
 }
 
-bool slot_parse(const char *resource, const char *id, int *ret_numa, unsigned *ret_number)
+bool pool_slot_parse(const char *resource, const char *id, int *ret_numa, unsigned *ret_number)
 {
 	char name[PART_MAX + 1];
 	const char *class, *dash;
@@ -96,7 +96,7 @@ bool slot_parse(const char *resource, const char *id, int *ret_numa, unsigned *r
 	return true;
 }
 
-const struct pool *slot_pool(const struct node *node, const char *id)
+const struct pool *pool_of_slot(const struct node *node, const char *id)
 {
 	unsigned number;
 	int numa;
@@ -104,13 +104,14 @@ const struct pool *slot_pool(const struct node *node, const char *id)
 	for (size_t i = 0; i < node->n_pools; i++) {
 		const struct pool_config *cfg = node->pools[i].cfg;
 
-		if (cfg->binding == BINDING_LATE && slot_parse(cfg->resource, id, &numa, &number))
+		if (cfg->binding == BINDING_LATE &&
+		    pool_slot_parse(cfg->resource, id, &numa, &number))
 			return &node->pools[i];
 	}
 	return NULL;
 }
 
-int slot_class(const struct pool *pool, const struct pool_dev *dev)
+int pool_slot_class(const struct pool *pool, const struct pool_dev *dev)
 {
 	return pool->cfg->exclude_topology || dev->numa < 0 ? SLOT_ANY : dev->numa;
 }
@@ -151,60 +152,6 @@ static int dev_of(const struct pool *pool, const char *vf)
 	return dev ? (int)(dev - pool->devs) : -1;
 }
 
-static void sort_uses(struct listing *l)
-{
-	const struct slot_view *view = l->view;
-	size_t n = 0, kept = 0;
-
-	l->uses = arena_array(l->arena, view->n_uses, sizeof(*l->uses));
-	for (size_t i = 0; i < view->n_uses; i++) {
-		struct use *u = &l->uses[n];
-
-		u->use = &view->uses[i];
-		u->dev = dev_of(view->pool, u->use->vf);
-		n += slot_parse(view->pool->cfg->resource, u->use->slot, &u->numa, &u->number);
-	}
-	if (n)
-		qsort(l->uses, n, sizeof(*l->uses), use_cmp);
-	for (size_t i = 0; i < n; i++) {
-		if (!kept || l->uses[kept - 1].numa != l->uses[i].numa ||
-		    l->uses[kept - 1].number != l->uses[i].number)
-			l->uses[kept++] = l->uses[i];
-	}
-	l->n_uses = kept;
-}
-
-static void mark_fit(struct listing *l)
-{
-	const struct pool *pool = l->view->pool;
-
-	l->fit = arena_array(l->arena, pool->n_devs, sizeof(*l->fit));
-	for (size_t i = 0; i < pool->n_devs; i++)
-		l->fit[i] = pool->devs[i].healthy;
-	for (size_t i = 0; i < l->view->n_lost; i++) {
-		int dev = dev_of(pool, l->view->lost[i]);
-
-		if (dev >= 0)
-			l->fit[dev] = false;
-	}
-	for (size_t i = 0; i < l->n_uses; i++) {
-		if (l->uses[i].dev >= 0)
-			l->fit[l->uses[i].dev] = true;
-	}
-}
-
-static void add_held(struct listing *l, const struct use *u)
-{
-	const struct pool *pool = l->view->pool;
-	struct slot *s = &l->out.v[l->out.n++];
-
-	*s = (struct slot) { .id = slot_id(pool->cfg->resource, u->numa, u->number, l->arena),
-			     .numa = u->numa,
-			     .held = true,
-			     .dev = u->dev };
-	s->healthy = !u->use->vf || (u->dev >= 0 && pool->devs[u->dev].healthy);
-}
-
 /* Uses from *at on that are of this class; a use whose VF is gone takes none away from the others.
  */
 static void list_class(struct listing *l, int numa, size_t *at)
@@ -214,7 +161,7 @@ static void list_class(struct listing *l, int numa, size_t *at)
 	long fit = 0;
 
 	for (size_t i = 0; i < pool->n_devs; i++) {
-		if (slot_class(pool, &pool->devs[i]) != numa)
+		if (pool_slot_class(pool, &pool->devs[i]) != numa)
 			continue;
 		n_devs++;
 		fit += l->fit[i];
@@ -222,14 +169,17 @@ static void list_class(struct listing *l, int numa, size_t *at)
 	for (; end < l->n_uses && l->uses[end].numa == numa; end++)
 		fit -= !l->uses[end].use->vf || l->uses[end].dev >= 0;
 	for (unsigned k = 0; k < n_devs || *at < end; k++) {
-		if (*at < end && (k >= n_devs || l->uses[*at].number == k))
-			add_held(l, &l->uses[(*at)++]);
+		const struct use *u = *at < end && (k >= n_devs || l->uses[*at].number == k)
+					      ? &l->uses[(*at)++]
+					      : NULL;
+		struct slot *s = &l->out.v[l->out.n++];
+
+		*s = (struct slot) { .numa = numa, .held = u, .dev = u ? u->dev : -1 };
+		s->id = pool_slot_id(pool->cfg->resource, numa, u ? u->number : k, l->arena);
+		if (u)
+			s->healthy = !u->use->vf || (u->dev >= 0 && pool->devs[u->dev].healthy);
 		else
-			l->out.v[l->out.n++] = (struct slot) { .id = slot_id(pool->cfg->resource,
-									     numa, k, l->arena),
-							       .numa = numa,
-							       .dev = -1,
-							       .healthy = fit-- > 0 };
+			s->healthy = fit-- > 0;
 	}
 }
 
@@ -240,7 +190,7 @@ static bool next_class(const struct listing *l, int above, int *ret)
 	int best = INT_MAX;
 
 	for (size_t i = 0; i < pool->n_devs; i++) {
-		int numa = slot_class(pool, &pool->devs[i]);
+		int numa = pool_slot_class(pool, &pool->devs[i]);
 
 		if (numa > above && numa < best)
 			best = numa;
@@ -253,14 +203,41 @@ static bool next_class(const struct listing *l, int above, int *ret)
 	return best != INT_MAX;
 }
 
-struct slot_list slots_of(const struct slot_view *view, struct arena *a)
+struct slot_list pool_slots(const struct slot_view *view, struct arena *a)
 {
 	struct listing l = { .view = view, .arena = a };
-	size_t at = 0;
+	const struct pool *pool = view->pool;
+	size_t at = 0, n = 0;
 
-	sort_uses(&l);
-	mark_fit(&l);
-	l.out.v = arena_array(a, view->pool->n_devs + l.n_uses, sizeof(*l.out.v));
+	l.uses = arena_array(a, view->n_uses, sizeof(*l.uses));
+	for (size_t i = 0; i < view->n_uses; i++) {
+		struct use *u = &l.uses[n];
+
+		u->use = &view->uses[i];
+		u->dev = dev_of(pool, u->use->vf);
+		n += pool_slot_parse(pool->cfg->resource, u->use->slot, &u->numa, &u->number);
+	}
+	if (n)
+		qsort(l.uses, n, sizeof(*l.uses), use_cmp);
+	for (size_t i = 0; i < n; i++) {
+		if (!l.n_uses || l.uses[l.n_uses - 1].numa != l.uses[i].numa ||
+		    l.uses[l.n_uses - 1].number != l.uses[i].number)
+			l.uses[l.n_uses++] = l.uses[i];
+	}
+	l.fit = arena_array(a, pool->n_devs, sizeof(*l.fit));
+	for (size_t i = 0; i < pool->n_devs; i++)
+		l.fit[i] = pool->devs[i].healthy;
+	for (size_t i = 0; i < view->n_lost; i++) {
+		int dev = dev_of(pool, view->lost[i]);
+
+		if (dev >= 0)
+			l.fit[dev] = false;
+	}
+	for (size_t i = 0; i < l.n_uses; i++) {
+		if (l.uses[i].dev >= 0)
+			l.fit[l.uses[i].dev] = true;
+	}
+	l.out.v = arena_array(a, pool->n_devs + l.n_uses, sizeof(*l.out.v));
 	for (int numa = SLOT_ANY - 1; next_class(&l, numa, &numa);)
 		list_class(&l, numa, &at);
 	return l.out;

@@ -50,15 +50,15 @@ struct slot_list {
  * held one is as healthy as its VF. Of the free ones as many are healthy, lowest numbers first, as
  * there are VFs fit to be bound.
  */
-struct slot_list slots_of(const struct slot_view *view, struct arena *a);
-int slot_class(const struct pool *pool, const struct pool_dev *dev);
+struct slot_list pool_slots(const struct slot_view *view, struct arena *a);
+int pool_slot_class(const struct pool *pool, const struct pool_dev *dev);
 
 /* "rdma/vf", node 0, 3 → "rdma_vf-n0-3"; SLOT_ANY → "rdma_vf-any-3". At most SLOT_ID_MAX bytes; no
  * two resources have one in common. */
-const char *slot_id(const char *resource, int numa, unsigned number, struct arena *a);
-/* Is it an id of this resource, as slot_id() writes it? */
-bool slot_parse(const char *resource, const char *id, int *ret_numa, unsigned *ret_number);
+const char *pool_slot_id(const char *resource, int numa, unsigned number, struct arena *a);
+/* Is it an id of this resource, as pool_slot_id() writes it? */
+bool pool_slot_parse(const char *resource, const char *id, int *ret_numa, unsigned *ret_number);
 /* The late pool whose slot this is; NULL: none. */
-const struct pool *slot_pool(const struct node *node, const char *id);
+const struct pool *pool_of_slot(const struct node *node, const char *id);
 
 #endif

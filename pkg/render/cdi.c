@@ -41,20 +41,6 @@ struct edits cdi_join(const struct edits *v, size_t n, struct arena *arena)
 
 /* --- the text --- */
 
-static void put_env(struct json *j, const struct edits *edits)
-{
-	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
-
-	json_key(j, "env");
-	json_begin_array(j);
-	for (size_t i = 0; i < edits->n_envs; i++) {
-		b.len = 0;
-		strbuf_printf(&b, "%s=%s", edits->envs[i].key, edits->envs[i].value);
-		json_put_string(j, strbuf_str(&b));
-	}
-	json_end_array(j);
-}
-
 /* Type and numbers are left to the runtime, which looks at the node when it makes the container. */
 static void put_nodes(struct json *j, const struct edits *edits)
 {
@@ -97,10 +83,20 @@ static void put_mounts(struct json *j, const struct edits *edits)
 
 static void put_edits(struct json *j, const struct edits *edits)
 {
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
 	json_key(j, "containerEdits");
 	json_begin_object(j);
-	if (edits->n_envs)
-		put_env(j, edits);
+	if (edits->n_envs) {
+		json_key(j, "env");
+		json_begin_array(j);
+		for (size_t i = 0; i < edits->n_envs; i++) {
+			b.len = 0;
+			strbuf_printf(&b, "%s=%s", edits->envs[i].key, edits->envs[i].value);
+			json_put_string(j, strbuf_str(&b));
+		}
+		json_end_array(j);
+	}
 	if (edits->n_devs)
 		put_nodes(j, edits);
 	if (edits->n_mounts)
@@ -108,20 +104,10 @@ static void put_edits(struct json *j, const struct edits *edits)
 	json_end_object(j);
 }
 
-/* A device without edits is refused by runtimes: one that has no nodes repeats the variables. */
-static void put_device(struct json *j, const struct cdi_entry *entry, const struct edits *common)
-{
-	const struct edits repeated = { .envs = common->envs, .n_envs = common->n_envs };
-
-	json_begin_object(j);
-	json_kv_string(j, "name", entry->slot);
-	put_edits(j, entry->edits.n_devs ? &entry->edits : &repeated);
-	json_end_object(j);
-}
-
 const char *render_cdi(const struct edits *common, const struct cdi_entry *v, size_t n,
 		       struct arena *arena)
 {
+	const struct edits repeated = { .envs = common->envs, .n_envs = common->n_envs };
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 	struct json j;
 
@@ -132,8 +118,14 @@ const char *render_cdi(const struct edits *common, const struct cdi_entry *v, si
 	put_edits(&j, common);
 	json_key(&j, "devices");
 	json_begin_array(&j);
-	for (size_t i = 0; i < n; i++)
-		put_device(&j, &v[i], common);
+	/* A device without edits is refused by runtimes: one that has no nodes repeats the
+	 * variables. */
+	for (size_t i = 0; i < n; i++) {
+		json_begin_object(&j);
+		json_kv_string(&j, "name", v[i].slot);
+		put_edits(&j, v[i].edits.n_devs ? &v[i].edits : &repeated);
+		json_end_object(&j);
+	}
 	json_end_array(&j);
 	json_end_object(&j);
 	strbuf_putc(&b, '\n');

@@ -1,5 +1,9 @@
-/* NPWG device-info files, spec 1.1.0, as sriov-network-device-plugin writes them; `pf-pci-address`
- * is the spec's own field. */
+/*
+ * NPWG device-info files, spec 1.1.0, as sriov-network-device-plugin writes them; `pf-pci-address`
+ * is the spec's own field. `railmate` is not: the spec has no place for more than it names, and
+ * forbids none. Multus reads the file into a structure of the spec's fields
+ * (network-attachment-definition-client, pkg/utils), so it is for who reads the file itself.
+ */
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -7,6 +11,7 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "render/render.h"
+#include "topo/rails.h"
 
 const char *render_devinfo_name(const struct pool *pool, const struct pool_dev *dev,
 				struct arena *arena)
@@ -20,21 +25,12 @@ const char *render_devinfo_name(const struct pool *pool, const struct pool_dev *
 	return name;
 }
 
-/* "mlx5_4" or, for a function with several devices, "mlx5_4,mlx5_5"; empty without one. */
-static void put_rdma_names(struct strbuf *b, const struct hw_inventory *inv,
-			   const struct pool_dev *dev)
-{
-	size_t first = dev->rdma < 0 ? inv->n_rdma : (size_t)dev->rdma;
-
-	for (size_t i = first; i < inv->n_rdma && inv->rdma[i].pci == dev->pci; i++)
-		strbuf_printf(b, "%s%s", b->len ? "," : "", inv->rdma[i].name);
-}
-
 const char *render_devinfo(const struct node *node, const struct pool *pool,
 			   const struct pool_dev *dev, struct arena *arena)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT, names = STRBUF_INIT;
 	const struct hw_inventory *inv = node->inv;
+	struct topo_rail at = topo_rails_of(node->rails, dev->pci);
 	char buf[BDF_STRLEN];
 	struct json j;
 
@@ -48,11 +44,23 @@ const char *render_devinfo(const struct node *node, const struct pool *pool,
 	if (dev->pci >= 0 && inv->pci[dev->pci].physfn >= 0)
 		json_kv_string(&j, "pf-pci-address",
 			       bdf_format(inv->pci[inv->pci[dev->pci].physfn].bdf, buf));
-	if (pool_dev_is_rdma(pool, dev) && dev->pci >= 0)
-		put_rdma_names(&names, inv, dev);
+	/* "mlx5_4" or, for a function with several devices, "mlx5_4,mlx5_5" */
+	if (pool_dev_is_rdma(pool, dev) && dev->pci >= 0 && dev->rdma >= 0) {
+		for (size_t i = (size_t)dev->rdma; i < inv->n_rdma && inv->rdma[i].pci == dev->pci;
+		     i++)
+			strbuf_printf(&names, "%s%s", names.len ? "," : "", inv->rdma[i].name);
+	}
 	if (names.len)
 		json_kv_string(&j, "rdma-device", strbuf_str(&names));
 	json_end_object(&j);
+	if (at.rail >= 0) {
+		json_key(&j, "railmate");
+		json_begin_object(&j);
+		json_kv_int(&j, "rail", at.rail);
+		if (at.plane >= 0)
+			json_kv_int(&j, "plane", at.plane);
+		json_end_object(&j);
+	}
 	json_end_object(&j);
 	return arena_strdup(arena, strbuf_str(&text));
 }

@@ -2,7 +2,7 @@
 #include "base/json.h"
 #include "render/render.h"
 
-void edits_json_devices(const struct edits *edits, struct json *j)
+void render_json_devices(const struct edits *edits, struct json *j)
 {
 	for (size_t i = 0; i < edits->n_devs; i++) {
 		json_begin_object(j);
@@ -13,7 +13,7 @@ void edits_json_devices(const struct edits *edits, struct json *j)
 	}
 }
 
-void edits_json_mounts(const struct edits *edits, struct json *j)
+void render_json_mounts(const struct edits *edits, struct json *j)
 {
 	for (size_t i = 0; i < edits->n_mounts; i++) {
 		json_begin_object(j);

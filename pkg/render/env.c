@@ -69,25 +69,12 @@ static const struct extra_info *next_extra(const struct pool_config *cfg, const 
 	return best;
 }
 
-static void put_extra(struct json *j, const struct pool_config *cfg, const char *id)
-{
-	const struct extra_info *e = next_extra(cfg, id, NULL);
-
-	if (!e)
-		return;
-	json_key(j, "extra");
-	json_begin_object(j);
-	for (; e; e = next_extra(cfg, id, e->key))
-		json_kv_string(j, e->key, e->value);
-	json_end_object(j);
-}
-
 static void put_rdma(struct json *j, const struct grant *grant, const struct grant_dev *dev,
 		     struct arena *arena)
 {
 	json_key(j, "rdma");
 	json_begin_object(j);
-	if (grant->node->inv->has_rdma_cm && pool_wants_rdma_cm(grant->pool->cfg))
+	if (grant->node->inv->has_rdma_cm && render_wants_rdma_cm(grant->pool->cfg))
 		json_kv_string(j, "rdma_cm", "/dev/infiniband/rdma_cm");
 	json_kv_string(j, "rdma_dev", dev->rdma);
 	if (dev->n_umads)
@@ -111,17 +98,6 @@ static void put_user(struct json *j, const struct user_io *user, bool vfio)
 	json_end_object(j);
 }
 
-static void put_vhost(struct json *j, const struct grant *grant, const struct grant_dev *dev)
-{
-	if (!dev->dev->vhost_net || !grant->node->inv->has_vhost_net)
-		return;
-	json_key(j, "vhost");
-	json_begin_object(j);
-	json_kv_string(j, "net-mount", VHOST_NET_NODE);
-	json_kv_string(j, "tun-mount", TUN_NODE);
-	json_end_object(j);
-}
-
 /* Compact JSON with sorted keys, as Go's encoding/json writes the peer's maps. */
 static const char *info(const struct grant *grant, struct arena *arena)
 {
@@ -133,10 +109,17 @@ static const char *info(const struct grant *grant, struct arena *arena)
 	json_begin_object(&j);
 	for (size_t i = 0; i < grant->n_devs; i++) {
 		const struct grant_dev *dev = &grant->devs[i];
+		const struct extra_info *e = next_extra(cfg, dev->dev->id, NULL);
 
 		json_key(&j, dev->dev->id);
 		json_begin_object(&j);
-		put_extra(&j, cfg, dev->dev->id);
+		if (e) {
+			json_key(&j, "extra");
+			json_begin_object(&j);
+			for (; e; e = next_extra(cfg, dev->dev->id, e->key))
+				json_kv_string(&j, e->key, e->value);
+			json_end_object(&j);
+		}
 		json_key(&j, "generic");
 		json_begin_object(&j);
 		json_kv_string(&j, "deviceID", dev->dev->id);
@@ -145,7 +128,13 @@ static const char *info(const struct grant *grant, struct arena *arena)
 			put_rdma(&j, grant, dev, arena);
 		put_user(&j, dev->user, false);
 		put_user(&j, dev->user, true);
-		put_vhost(&j, grant, dev);
+		if (dev->dev->vhost_net && grant->node->inv->has_vhost_net) {
+			json_key(&j, "vhost");
+			json_begin_object(&j);
+			json_kv_string(&j, "net-mount", VHOST_NET_NODE);
+			json_kv_string(&j, "tun-mount", TUN_NODE);
+			json_end_object(&j);
+		}
 		json_end_object(&j);
 	}
 	json_end_object(&j);
@@ -159,11 +148,6 @@ void render_peer_env(const struct grant *grant, struct arena *arena, struct edit
 	add_env(edits, render_env_name("PCIDEVICE", resource, "", arena),
 		joined(grant, arena, put_id));
 	add_env(edits, render_env_name("PCIDEVICE", resource, "INFO", arena), info(grant, arena));
-}
-
-static const char *id_of_pci(const struct grant *grant, int pci, char buf[BDF_STRLEN])
-{
-	return bdf_format(grant->node->inv->pci[pci].bdf, buf);
 }
 
 /* Which GPU goes with which VF, as compact JSON: the container's GPUs as the kubelet had given them
@@ -180,7 +164,7 @@ static const char *map(const struct grant *grant, struct arena *arena)
 		const struct choose_pair *p = &grant->pairs[i];
 
 		json_begin_object(&j);
-		json_kv_string(&j, "gpu", id_of_pci(grant, p->gpu, buf));
+		json_kv_string(&j, "gpu", bdf_format(grant->node->inv->pci[p->gpu].bdf, buf));
 		json_kv_string(&j, "vf", grant->pool->devs[p->dev].id);
 		json_kv_string(&j, "class", topo_class_name(p->path.class));
 		json_end_object(&j);
@@ -207,31 +191,21 @@ static void put_rail(struct strbuf *b, const struct grant *grant, const struct g
 	strbuf_put_int(b, topo_rails_of(grant->node->rails, dev->dev->pci).rail);
 }
 
-static bool some_have_rails(const struct grant *grant)
-{
-	for (size_t i = 0; i < grant->n_devs; i++) {
-		if (topo_rails_of(grant->node->rails, grant->devs[i].dev->pci).rail >= 0)
-			return true;
-	}
-	return false;
-}
-
-static bool all_have_rdma(const struct grant *grant)
-{
-	for (size_t i = 0; i < grant->n_devs; i++) {
-		if (!grant->devs[i].rdma || !pool_dev_is_rdma(grant->pool, grant->devs[i].dev))
-			return false;
-	}
-	return true;
-}
-
 void render_fact_env(const struct grant *grant, struct arena *arena, struct edits *edits)
 {
+	bool rails = false, rdma = true;
+
+	for (size_t i = 0; i < grant->n_devs; i++) {
+		const struct grant_dev *dev = &grant->devs[i];
+
+		rails |= topo_rails_of(grant->node->rails, dev->dev->pci).rail >= 0;
+		rdma &= dev->rdma && pool_dev_is_rdma(grant->pool, dev->dev);
+	}
 	add_env(edits, fact_name(grant, "VFS", arena), joined(grant, arena, put_id));
 	add_env(edits, fact_name(grant, "NUMA", arena), joined(grant, arena, put_numa));
-	if (some_have_rails(grant))
+	if (rails)
 		add_env(edits, fact_name(grant, "RAILS", arena), joined(grant, arena, put_rail));
-	if (all_have_rdma(grant))
+	if (rdma)
 		add_env(edits, fact_name(grant, "HCAS", arena), joined(grant, arena, put_hca));
 	if (grant->n_pairs)
 		add_env(edits, fact_name(grant, "MAP", arena), map(grant, arena));

@@ -23,20 +23,6 @@ const char *env_get(const struct env_set *set, const char *key)
 	return found ? set->v[at].value : NULL;
 }
 
-static void make_room(struct env_set *set)
-{
-	size_t room = set->room ? 2 * set->room : 16;
-	struct kv *v;
-
-	if (set->n < set->room)
-		return;
-	v = arena_array(set->arena, room, sizeof(*v));
-	if (set->n)
-		memcpy(v, set->v, set->n * sizeof(*v));
-	set->v = v;
-	set->room = room;
-}
-
 bool env_put(struct env_set *set, const char *key, const char *value)
 {
 	bool found;
@@ -44,7 +30,15 @@ bool env_put(struct env_set *set, const char *key, const char *value)
 
 	if (found)
 		return false;
-	make_room(set);
+	if (set->n == set->room) {
+		size_t room = set->room ? 2 * set->room : 16;
+		struct kv *v = arena_array(set->arena, room, sizeof(*v));
+
+		if (set->n)
+			memcpy(v, set->v, set->n * sizeof(*v));
+		set->v = v;
+		set->room = room;
+	}
 	memmove(&set->v[at + 1], &set->v[at], (set->n++ - at) * sizeof(*set->v));
 	set->v[at] = (struct kv) { key, value };
 	return true;

@@ -17,11 +17,6 @@ bool gid_is_ipv4(const uint8_t gid[16])
 	return !memcmp(gid, prefix, sizeof(prefix));
 }
 
-static bool is_link_local(const uint8_t gid[16])
-{
-	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
-}
-
 const char *gid_format(const uint8_t gid[16], struct arena *arena)
 {
 	char buf[INET6_ADDRSTRLEN];
@@ -131,17 +126,11 @@ static enum step nccl_step(const struct gid_env *env, const struct gid_entry *ha
 	return version_of(have) != env->roce_version ? STEP_TAKE : STEP_KEEP;
 }
 
-static int table_len(const struct gid_vf *vf)
-{
-	int last = vf->n_gids ? vf->gids[vf->n_gids - 1].index + 1 : 0;
-
-	return vf->table_len > last ? vf->table_len : last;
-}
-
 int gid_nccl_picks(const struct gid_vf *vf, const struct gid_env *env)
 {
 	const struct gid_entry *have = gid_at(vf, 0), *end = vf->gids + vf->n_gids, *at = vf->gids;
-	int picked = 0, len = table_len(vf);
+	int picked = 0, last = vf->n_gids ? vf->gids[vf->n_gids - 1].index : -1,
+	    len = vf->table_len > last + 1 ? vf->table_len : last + 1;
 
 	if (env->index >= 0)
 		return env->index;
@@ -174,7 +163,7 @@ static bool is_routable(const struct gid_vf *vf, const struct gid_entry *g)
 
 	(void)vf;
 	return memcmp(g->gid, empty, sizeof(empty)) != 0 && g->gid[0] != 0xff &&
-	       !is_link_local(g->gid);
+	       (g->gid[0] != 0xfe || (g->gid[1] & 0xc0) != 0x80); /* not link-local */
 }
 
 static bool is_of_version(const struct gid_vf *vf, const struct gid_entry *g)
@@ -207,8 +196,7 @@ static const struct condition {
 	{ is_routable, "only link-local GIDs: its network interface has no address",
 	  "is link-local: give the network interface an address, or set gid to auto" },
 	{ is_of_version, "no GID of the RoCE version that is asked for (roceVersion)",
-	  "is not of the RoCE version that is asked for (roceVersion): name the other index of that "
-	  "address" },
+	  "is not of the RoCE version that is asked for (roceVersion): name the other index of that address" },
 	{ is_here, "only GIDs of addresses that are not in the container's network namespace",
 	  "belongs to an address that is not in the container's network namespace" },
 	{ is_of_family, "no GID of the address family that is asked for (gidFamily)",
@@ -251,20 +239,13 @@ const char *gid_lack(const struct gid_vf *vf)
 
 /* --- fixed --- */
 
-static bool mixed_drivers(const struct gid_vf *vfs, size_t n)
+static const char *hint(const struct gid_vf *vfs, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
 		if (vfs[i].driver && vfs[0].driver && strcmp(vfs[i].driver, vfs[0].driver) != 0)
-			return true;
+			return "; the VFs have different drivers, which lay out their tables differently";
 	}
-	return false;
-}
-
-static const char *hint(const struct gid_vf *vfs, size_t n)
-{
-	return mixed_drivers(vfs, n)
-		       ? "; the VFs have different drivers, which lay out their tables differently"
-		       : "";
+	return "";
 }
 
 int gid_check_fixed(const struct gid_vf *vfs, size_t n, int index, const char *pool,
@@ -278,15 +259,12 @@ int gid_check_fixed(const struct gid_vf *vfs, size_t n, int index, const char *p
 		if (vf->table_len && index >= vf->table_len)
 			return err_set(
 				err, EINVAL,
-				"VF %s has no GID at index %d of %s, whose table ends at %d (gid is fixed:%d "
-				"in the pool %s): set gid to auto",
+				"VF %s has no GID at index %d of %s, whose table ends at %d (gid is fixed:%d in the pool %s): set gid to auto",
 				vf->id, index, vf->rdma, vf->table_len - 1, index, pool);
 		if (!g)
 			return err_set(
 				err, EINVAL,
-				"VF %s has no GID at index %d of %s (gid is fixed:%d in the pool %s): "
-				"give its "
-				"network interface an address, or set gid to auto%s",
+				"VF %s has no GID at index %d of %s (gid is fixed:%d in the pool %s): give its network interface an address, or set gid to auto%s",
 				vf->id, index, vf->rdma, index, pool, hint(vfs, n));
 		if (f)
 			return err_set(

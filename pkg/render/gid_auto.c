@@ -97,17 +97,6 @@ static const struct candidates *list_candidates(const struct gid_vf *vfs, size_t
 	return lists;
 }
 
-static const struct candidates *shortest(const struct candidates *lists, size_t n)
-{
-	const struct candidates *best = &lists[0];
-
-	for (size_t i = 1; i < n; i++) {
-		if (lists[i].n < best->n)
-			best = &lists[i];
-	}
-	return best;
-}
-
 static bool holds_one(const struct candidates *list, size_t n, const struct gid_env *env)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -117,43 +106,33 @@ static bool holds_one(const struct candidates *list, size_t n, const struct gid_
 	return false;
 }
 
-static bool holds_one_of_each(const struct candidates *lists, size_t n, const struct gid_env *env)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (!holds_one(&lists[i], lists[i].n, env))
-			return false;
-	}
-	return true;
-}
-
 /*
  * The shortest range inside that of the operator that holds a candidate of every VF and with which
  * NCCL is right everywhere. So it holds one of the VF that has the fewest, too.
  */
 static bool find_range(const struct gid_vf *vfs, size_t n, struct arena *arena, struct gid_env *env)
 {
-	const struct candidates *lists = list_candidates(vfs, n, env->family, arena),
-				*few = shortest(lists, n);
+	const struct candidates *lists = list_candidates(vfs, n, env->family, arena), *few = lists;
 	int from = env->family == GID_FAMILY_IPV4 ? GID_V4_BITS : 0;
 
+	for (size_t i = 1; i < n; i++)
+		few = lists[i].n < few->n ? &lists[i] : few;
 	if (env->range_bits > from)
 		from = env->range_bits;
 	for (int bits = from + 1; bits <= 128; bits++) {
 		for (size_t i = 0; i < few->n; i++) {
+			size_t k = 0;
+
 			gid_set_range(env, few->v[i]->gid, bits);
-			if (!holds_one(few, i, env) && holds_one_of_each(lists, n, env) &&
-			    right_for_all(vfs, n, env))
+			if (holds_one(few, i, env))
+				continue; /* tried with an earlier one */
+			while (k < n && holds_one(&lists[k], lists[k].n, env))
+				k++;
+			if (k == n && right_for_all(vfs, n, env))
 				return true;
 		}
 	}
 	return false;
-}
-
-static bool same_range(const struct gid_want *a, const struct gid_want *b)
-{
-	return (!a->range && !b->range) ||
-	       (a->range && b->range && a->range_bits == b->range_bits &&
-		!memcmp(a->range, b->range, sizeof(uint8_t[16])));
 }
 
 /* What the operator wants, where all pools want the same; a range that is none for this family is
@@ -167,8 +146,12 @@ static struct gid_env wanted(const struct gid_vf *vfs, size_t n, enum gid_family
 		      (family == GID_FAMILY_IPV4) ==
 			      (want->range_bits >= GID_V4_BITS && gid_is_ipv4(want->range));
 
-	for (size_t i = 1; i < n; i++)
-		ranged &= same_range(want, &vfs[i].want);
+	for (size_t i = 1; ranged && i < n; i++) {
+		const struct gid_want *other = &vfs[i].want;
+
+		ranged = other->range && other->range_bits == want->range_bits &&
+			 !memcmp(other->range, want->range, sizeof(uint8_t[16]));
+	}
 	if (ranged)
 		gid_set_range(&env, want->range, want->range_bits);
 	return env;
@@ -189,24 +172,6 @@ static bool try_family(const struct gid_vf *vfs, size_t n, enum gid_family famil
 	return true;
 }
 
-static const char *why_not(const struct gid_vf *vfs, size_t n, struct arena *arena)
-{
-	for (size_t i = 0; i < n; i++) {
-		const char *reason = gid_lack(&vfs[i]);
-
-		if (reason)
-			return arena_printf(arena, "NCCL finds no usable GID on %s: VF %s has %s",
-					    vfs[i].rdma, vfs[i].id, reason);
-	}
-	if (!all_have_one(vfs, n, GID_FAMILY_IPV4) && !all_have_one(vfs, n, GID_FAMILY_IPV6))
-		return "no GID setting is right for all VFs: some have only IPv4 addresses, some only IPv6, "
-		       "and NCCL takes "
-		       "one family";
-	return "no GID setting is right for all VFs: their tables hold GIDs that are not this container's, "
-	       "or of another "
-	       "RoCE version, and no address range (NCCL_IB_ADDR_RANGE) separates them";
-}
-
 bool gid_auto(const struct gid_vf *vfs, size_t n, struct arena *arena, struct gid_env *ret,
 	      const char **ret_why)
 {
@@ -221,7 +186,19 @@ bool gid_auto(const struct gid_vf *vfs, size_t n, struct arena *arena, struct gi
 		ret->index = index;
 		return true;
 	}
-	*ret_why = why_not(vfs, n, arena);
+	*ret_why =
+		all_have_one(vfs, n, GID_FAMILY_IPV4) || all_have_one(vfs, n, GID_FAMILY_IPV6)
+			? "no GID setting is right for all VFs: their tables hold GIDs that are not this container's, or of another RoCE version, and no address range (NCCL_IB_ADDR_RANGE) separates them"
+			: "no GID setting is right for all VFs: some have only IPv4 addresses, some only IPv6, and NCCL takes one family";
+	for (size_t i = 0; i < n; i++) {
+		const char *reason = gid_lack(&vfs[i]);
+
+		if (!reason)
+			continue;
+		*ret_why = arena_printf(arena, "NCCL finds no usable GID on %s: VF %s has %s",
+					vfs[i].rdma, vfs[i].id, reason);
+		break;
+	}
 	return false;
 }
 

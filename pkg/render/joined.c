@@ -27,16 +27,6 @@ const char *policy_value(const struct pool_config *cfg, const char *name)
 	return NULL;
 }
 
-/* The first pool that says it, which counts; NULL: none of them. */
-static const struct pool_config *said_before(const struct grant *grants, size_t n, const char *name)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (policy_value(grants[i].pool->cfg, name))
-			return grants[i].pool->cfg;
-	}
-	return NULL;
-}
-
 static void put_policy_of(const struct grant *grants, size_t at, struct env_set *set,
 			  struct notes *notes)
 {
@@ -44,10 +34,15 @@ static void put_policy_of(const struct grant *grants, size_t at, struct env_set 
 
 	for (size_t i = 0; i < cfg->n_env; i++) {
 		const char *name = cfg->env[i].name, *value = cfg->env[i].value, *taken;
-		const struct pool_config *before = said_before(grants, at, name);
+		const struct pool_config *before;
+		size_t first = 0;
 
 		if (env_put(set, name, value))
 			continue;
+		/* The first pool that says it, which counts, unless it was railmate. */
+		while (first < at && !policy_value(grants[first].pool->cfg, name))
+			first++;
+		before = first < at ? grants[first].pool->cfg : NULL;
 		taken = env_get(set, name);
 		if (!strcmp(taken, value))
 			continue;
@@ -59,29 +54,23 @@ static void put_policy_of(const struct grant *grants, size_t at, struct env_set 
 					      taken)
 			       : arena_printf(
 					 set->arena,
-					 "%s is %s in the pool %s, but railmate finds that it has to be "
-					 "%s: that is taken",
+					 "%s is %s in the pool %s, but railmate finds that it has to be %s: that is taken",
 					 name, value, cfg->resource, taken));
 	}
 }
 
 /* --- what railmate derives --- */
 
-static bool has_nccl(const struct grant *grant)
-{
-	bool rdma = false;
-
-	for (size_t i = 0; i < grant->n_devs; i++)
-		rdma |= pool_dev_is_rdma(grant->pool, grant->devs[i].dev);
-	return rdma && (grant->pool->cfg->profiles & PROFILES_NCCL);
-}
-
 /* A CDI spec holds every variable itself; and the file takes the place of one in the user's home.
  */
 static void put_files(const struct grant *grants, size_t n, struct env_set *set)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (!has_nccl(&grants[i]))
+		bool rdma = false;
+
+		for (size_t k = 0; k < grants[i].n_devs; k++)
+			rdma |= pool_dev_is_rdma(grants[i].pool, grants[i].devs[k].dev);
+		if (!rdma || !(grants[i].pool->cfg->profiles & PROFILES_NCCL))
 			continue;
 		if (grants[i].files && grants[i].pool->cfg->binding == BINDING_EARLY)
 			env_put(set, "NCCL_CONF_FILE", RENDER_DIR "/" RENDER_CONF_NAME);
@@ -90,41 +79,28 @@ static void put_files(const struct grant *grants, size_t n, struct env_set *set)
 	}
 }
 
-static int put_gids(const struct grant *grants, size_t n, struct env_set *set,
-		    struct gid_decision *ret, struct notes *notes, struct err *err)
+int render_joined_env(const struct grant *grants, size_t n, struct env_set *set,
+		      struct notes *notes, struct err *err)
 {
+	struct edits edits = { .envs = arena_array(set->arena, PROFILE_ENV_MAX,
+						   sizeof(struct kv)) };
+	struct gid_decision nccl, all;
 	const struct rail *rails;
-	size_t count = grant_rails(grants, n, PROFILES_NCCL, set->arena, &rails);
-	struct gid_decision nccl;
-	int r = decide_gids(rails, count, set->arena, &nccl, notes, err);
+	size_t count;
+	int r;
 
+	render_nccl_env(grants, n, set, notes);
+	count = grant_rails(grants, n, PROFILES_NCCL, set->arena, &rails);
+	r = decide_gids(rails, count, set->arena, &nccl, notes, err);
 	if (r < 0)
 		return r;
 	put_gid_env(&nccl, set);
 	count = grant_rails(grants, n, PROFILES_INDEXED, set->arena, &rails);
-	return decide_gids(rails, count, set->arena, ret, NULL, err);
-}
-
-static void put_profiles(const struct grant *grants, size_t n, int gid_index, struct env_set *set)
-{
-	struct edits edits = { .envs = arena_array(set->arena, PROFILE_ENV_MAX,
-						   sizeof(struct kv)) };
-
-	render_profile_env(grants, n, gid_index, set->arena, &edits);
-	env_put_all(set, &edits);
-}
-
-int render_joined_env(const struct grant *grants, size_t n, struct env_set *set,
-		      struct notes *notes, struct err *err)
-{
-	struct gid_decision all;
-	int r;
-
-	render_nccl_env(grants, n, set, notes);
-	r = put_gids(grants, n, set, &all, notes, err);
+	r = decide_gids(rails, count, set->arena, &all, NULL, err);
 	if (r < 0)
 		return r;
-	put_profiles(grants, n, all.index, set);
+	render_profile_env(grants, n, all.index, set->arena, &edits);
+	env_put_all(set, &edits);
 	put_files(grants, n, set);
 	for (size_t i = 0; i < n; i++)
 		put_policy_of(grants, i, set, notes);
@@ -160,41 +136,6 @@ static void add_node(struct edits *edits, const char *path)
 	add_mapped_node(edits, path, path);
 }
 
-static void add_rdma_nodes(const struct grant_dev *dev, struct arena *arena, struct edits *edits)
-{
-	for (size_t i = 0; i < dev->n_umads; i++)
-		add_node(edits, umad_node(dev->umads[i], arena));
-	add_node(edits, verbs_node(dev, arena));
-}
-
-static void add_user_nodes(const struct user_io *user, struct edits *edits)
-{
-	if (user->vfio)
-		add_node(edits, VFIO_NODE);
-	if (user->node[0])
-		add_mapped_node(edits, user->host, user->node);
-}
-
-static bool wants_vhost_net(const struct grant *grant)
-{
-	for (size_t i = 0; i < grant->n_devs; i++) {
-		if (grant->devs[i].dev->vhost_net)
-			return grant->node->inv->has_vhost_net;
-	}
-	return false;
-}
-
-static size_t nodes_max(const struct grant *grants, size_t n)
-{
-	size_t max = 4; /* vfio, rdma_cm, vhost-net, tun */
-
-	for (size_t i = 0; i < n; i++) {
-		for (size_t k = 0; k < grants[i].n_devs; k++)
-			max += 2 + grants[i].devs[k].n_umads;
-	}
-	return max;
-}
-
 /*
  * Of each VF /dev/infiniband/uverbsN, or what its user-space driver needs; then rdma_cm, vhost-net
  * and tun. No umad unless the pool says so, never issm: they allow MAD sending (docs/design/nccl.md
@@ -203,21 +144,31 @@ static size_t nodes_max(const struct grant *grants, size_t n)
 void render_nodes(const struct grant *grants, size_t n, struct arena *arena, struct edits *edits)
 {
 	bool rdma_cm = false, vhost_net = false;
+	size_t max = 4; /* vfio, rdma_cm, vhost-net, tun */
 
-	edits->devs = arena_array(arena, nodes_max(grants, n), sizeof(*edits->devs));
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < grants[i].n_devs; k++)
+			max += 2 + grants[i].devs[k].n_umads;
+	}
+	edits->devs = arena_array(arena, max, sizeof(*edits->devs));
 	for (size_t i = 0; i < n; i++) {
 		const struct grant *grant = &grants[i];
 
-		vhost_net |= wants_vhost_net(grant);
 		for (size_t k = 0; k < grant->n_devs; k++) {
-			if (grant->devs[k].user)
-				add_user_nodes(grant->devs[k].user, edits);
-			if (!grant->devs[k].uverbs ||
-			    !pool_dev_is_rdma(grant->pool, grant->devs[k].dev))
+			const struct grant_dev *dev = &grant->devs[k];
+
+			vhost_net |= dev->dev->vhost_net && grant->node->inv->has_vhost_net;
+			if (dev->user && dev->user->vfio)
+				add_node(edits, VFIO_NODE);
+			if (dev->user && dev->user->node[0])
+				add_mapped_node(edits, dev->user->host, dev->user->node);
+			if (!dev->uverbs || !pool_dev_is_rdma(grant->pool, dev->dev))
 				continue;
-			add_rdma_nodes(&grant->devs[k], arena, edits);
+			for (size_t u = 0; u < dev->n_umads; u++)
+				add_node(edits, umad_node(dev->umads[u], arena));
+			add_node(edits, verbs_node(dev, arena));
 			rdma_cm |= grant->node->inv->has_rdma_cm &&
-				   pool_wants_rdma_cm(grant->pool->cfg);
+				   render_wants_rdma_cm(grant->pool->cfg);
 		}
 	}
 	if (rdma_cm)

@@ -24,19 +24,6 @@ struct gids {
 	struct arena *arena;
 };
 
-static struct gids gids_of(const struct grant *grants, size_t n, struct arena *arena)
-{
-	struct gids gids = { .arena = arena };
-
-	gids.n = grant_rails(grants, n, PROFILES_NCCL, arena, &gids.rails);
-	if (decide_gids(gids.rails, gids.n, arena, &gids.decision, NULL, NULL) < 0 ||
-	    !gids.decision.set)
-		gids.decision.env = (struct gid_env) { .index = -1,
-						       .family = GID_FAMILY_IPV4,
-						       .roce_version = 2 };
-	return gids;
-}
-
 /* The GID that NCCL takes on this VF; NULL: not known, or none. */
 static const struct gid_entry *taken(const struct gids *gids, const struct grant_dev *dev)
 {
@@ -54,20 +41,6 @@ static const struct gid_entry *taken(const struct gids *gids, const struct grant
 }
 
 /* --- map.json --- */
-
-static void put_gid(struct json *j, const struct gid_entry *gid, struct arena *arena)
-{
-	json_key(j, "gid");
-	if (!gid) {
-		json_put_null(j);
-		return;
-	}
-	json_begin_object(j);
-	json_kv_int(j, "index", gid->index);
-	json_kv_string(j, "address", gid_format(gid->gid, arena));
-	json_kv_string(j, "type", gid->type[0] ? gid->type : NULL);
-	json_end_object(j);
-}
 
 static int port_rate(const struct hw_inventory *inv, int pci, int port)
 {
@@ -103,6 +76,7 @@ static void put_element(struct json *j, const struct element *e, const struct gi
 	const struct grant *grant = e->rail.grant;
 	const struct grant_dev *dev = e->rail.dev;
 	const struct vf_state *state = dev->state;
+	const struct gid_entry *gid = taken(gids, dev);
 	struct topo_rail at = topo_rails_of(grant->node->rails, dev->dev->pci);
 	char buf[BDF_STRLEN];
 
@@ -113,7 +87,16 @@ static void put_element(struct json *j, const struct element *e, const struct gi
 	json_kv_int_if(j, "port", dev->rdma ? grant_port(grant, dev) : 0, dev->rdma);
 	json_kv_string(j, "netdev", state ? state->netdev : NULL);
 	json_kv_string(j, "path", e->pair ? topo_class_name(e->pair->path.class) : NULL);
-	put_gid(j, taken(gids, dev), gids->arena);
+	json_key(j, "gid");
+	if (gid) {
+		json_begin_object(j);
+		json_kv_int(j, "index", gid->index);
+		json_kv_string(j, "address", gid_format(gid->gid, gids->arena));
+		json_kv_string(j, "type", gid->type[0] ? gid->type : NULL);
+		json_end_object(j);
+	} else {
+		json_put_null(j);
+	}
 	json_kv_int_if(j, "numa", dev->dev->numa, dev->dev->numa >= 0);
 	json_kv_int_if(j, "rail", at.rail, at.rail >= 0);
 	json_kv_int_if(j, "plane", at.plane, at.plane >= 0);
@@ -164,22 +147,19 @@ static int element_cmp(const void *a, const void *b)
 	return rail_cmp(&((const struct element *)a)->rail, &((const struct element *)b)->rail);
 }
 
-static bool any_late(const struct container *c)
-{
-	for (size_t i = 0; i < c->n; i++) {
-		if (c->grants[i].pool->cfg->binding == BINDING_LATE)
-			return true;
-	}
-	return false;
-}
-
 static void put_gpus(struct json *j, const struct container *c, struct arena *arena)
 {
 	const struct grant *now = grants_now(c->grants, c->n, arena);
-	struct gids gids = gids_of(now, c->n, arena);
+	struct gids gids = { .arena = arena };
 	struct element *v;
 	size_t count = elements_of(now, c->n, arena, &v);
 
+	gids.n = grant_rails(now, c->n, PROFILES_NCCL, arena, &gids.rails);
+	if (decide_gids(gids.rails, gids.n, arena, &gids.decision, NULL, NULL) < 0 ||
+	    !gids.decision.set)
+		gids.decision.env = (struct gid_env) { .index = -1,
+						       .family = GID_FAMILY_IPV4,
+						       .roce_version = 2 };
 	qsort(v, count, sizeof(*v), element_cmp);
 	json_key(j, "gpus");
 	json_begin_array(j);
@@ -192,7 +172,10 @@ const char *render_map(const struct container *c, struct arena *arena)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 	struct json j;
+	bool late = false;
 
+	for (size_t i = 0; i < c->n; i++)
+		late |= c->grants[i].pool->cfg->binding == BINDING_LATE;
 	json_init(&j, &b, 1);
 	json_begin_object(&j);
 	json_kv_int(&j, "version", MAP_VERSION);
@@ -201,7 +184,7 @@ const char *render_map(const struct container *c, struct arena *arena)
 	if (c->uid && *c->uid)
 		json_kv_string(&j, "uid", c->uid);
 	json_kv_string(&j, "container", c->name);
-	json_kv_string(&j, "binding", any_late(c) ? "late" : "early");
+	json_kv_string(&j, "binding", late ? "late" : "early");
 	put_gpus(&j, c, arena);
 	json_key(&j, "notes");
 	json_begin_array(&j);
@@ -241,23 +224,16 @@ static void put_addresses(struct json *j, const struct rail *rails, size_t n, st
 	}
 }
 
-static bool any_cufile(const struct container *c)
-{
-	for (size_t i = 0; i < c->n; i++) {
-		if (c->grants[i].pool->cfg->cufile && c->grants[i].pool->cfg->is_rdma)
-			return true;
-	}
-	return false;
-}
-
 const char *render_cufile(const struct container *c, struct arena *arena)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 	const struct rail *rails;
 	struct json j;
-	size_t n;
+	size_t n = 0;
 
-	if (!any_cufile(c))
+	while (n < c->n && !(c->grants[n].pool->cfg->cufile && c->grants[n].pool->cfg->is_rdma))
+		n++;
+	if (n == c->n)
 		return NULL;
 	n = grant_rails(grants_now(c->grants, c->n, arena), c->n, ALL_PROFILES, arena, &rails);
 	json_init(&j, &b, 1);

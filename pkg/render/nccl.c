@@ -19,16 +19,38 @@ static const struct pool_config *cfg_of(const struct rail *rail)
 }
 
 /*
- * "=dev:port,…": '=' asks for whole names (without it mlx5_1 also takes mlx5_10), the port is
- * explicit. An empty list would match every HCA of the node, so it is never written.
+ * Every release reads what follows the port, or passes over it; since 2.30.7 NCCL connects no two
+ * planes, so what is only counted, and may be wrong for the fabric, is said where a pool asks for
+ * it.
+ */
+struct topo_rail rail_for_nccl(const struct topo_rails *rails, const struct pool_config *cfg,
+			       int pci)
+{
+	bool said = cfg->nccl_rails == NCCL_RAILS_ALWAYS ||
+		    (cfg->nccl_rails == NCCL_RAILS_AUTO && topo_rails_are_named(rails));
+
+	return said ? topo_rails_of(rails, pci) : (struct topo_rail) { -1, -1 };
+}
+
+/*
+ * "=dev:port:rail:plane,…": '=' asks for whole names (without it mlx5_1 also takes mlx5_10), the
+ * port is explicit. An empty list would match every HCA of the node, so it is never written.
  */
 static void put_hcas(const struct rail *rails, size_t n, struct env_set *set, struct notes *notes)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 
 	for (size_t i = 0; i < n && i < HCAS_MAX; i++) {
+		struct topo_rail at = rail_for_nccl(rails[i].grant->node->rails, cfg_of(&rails[i]),
+						    rails[i].dev->dev->pci);
+
 		strbuf_putc(&b, i ? ',' : '=');
 		put_hca(&b, rails[i].grant, rails[i].dev);
+		/* As far as they are known. */
+		if (at.rail >= 0)
+			strbuf_printf(&b, ":%d", at.rail);
+		if (at.rail >= 0 && at.plane >= 0)
+			strbuf_printf(&b, ":%d", at.plane);
 	}
 	if (n)
 		env_put(set, "NCCL_IB_HCA", arena_strdup(set->arena, strbuf_str(&b)));
@@ -61,45 +83,21 @@ static void note_ports(const struct rail *rails, size_t n, struct env_set *set, 
 					     few.n > 1 ? "them" : "it"));
 }
 
-/* NCCL takes a VF to be at its PF's place by rewriting its address; where that hits something else,
- * it should not. */
-static void put_merge_vfs(const struct rail *rails, size_t n, struct env_set *set)
-{
-	for (size_t i = 0; i < n; i++) {
-		int pci = rails[i].dev->dev->pci;
-
-		if (pci < 0 || topo_vf_merges(rails[i].grant->node->inv, pci))
-			continue;
-		env_put(set, "NCCL_IB_MERGE_VFS", "0");
-		return;
-	}
-}
-
-static bool same_wire(const struct rail *a, const struct rail *b)
-{
-	return bdf_cmp(a->pf, b->pf) == 0 &&
-	       grant_port(a->grant, a->dev) == grant_port(b->grant, b->dev);
-}
-
-static bool has_before(const struct rail *rails, size_t at)
-{
-	for (size_t i = 0; i < at; i++) {
-		if (same_wire(&rails[i], &rails[at]))
-			return true;
-	}
-	return false;
-}
-
-/* "A and B", behind what is there; false: the VF has its wire for itself. */
+/* "A and B", behind what is there; false: the VF has its wire for itself, or was named before. */
 static bool put_sharers(const struct rail *rails, size_t n, size_t first, struct strbuf *out)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct few few = { .text = &text };
 	const char *names;
 
-	for (size_t i = first; i < n; i++) {
-		if (same_wire(&rails[first], &rails[i]))
-			few_add(&few, rails[i].dev->dev->id);
+	for (size_t i = 0; i < n; i++) {
+		if (bdf_cmp(rails[i].pf, rails[first].pf) ||
+		    grant_port(rails[i].grant, rails[i].dev) !=
+			    grant_port(rails[first].grant, rails[first].dev))
+			continue;
+		if (i < first)
+			return false;
+		few_add(&few, rails[i].dev->dev->id);
 	}
 	names = few_end(&few);
 	if (few.n > 1)
@@ -119,7 +117,7 @@ static void put_merge_nics(const struct rail *rails, size_t n, struct env_set *s
 	size_t count = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!has_before(rails, i) && put_sharers(rails, n, i, &wires))
+		if (put_sharers(rails, n, i, &wires))
 			count++;
 	}
 	if (!count)
@@ -130,8 +128,7 @@ static void put_merge_nics(const struct rail *rails, size_t n, struct env_set *s
 		notes,
 		arena_printf(
 			set->arena,
-			"VFs %s share one port of their PF%s: NCCL takes each VF for a link of the "
-			"full rate",
+			"VFs %s share one port of their PF%s: NCCL takes each VF for a link of the full rate",
 			strbuf_str(&wires), count > 1 ? " each time" : ""));
 }
 
@@ -157,16 +154,16 @@ static int pkey_of(const struct rail *rail, struct arena *arena, struct notes *n
 		return 0;
 	index = state ? pkey_index(state, pkey) : -1;
 	if (state && index < 0)
-		add_note(notes,
-			 arena_printf(arena,
-				      "P_Key 0x%04x of the pool %s is not in the table of %s (VF "
-				      "%s)%s: NCCL_IB_PKEY "
-				      "is left out",
-				      (unsigned)pkey, cfg_of(rail)->resource, rail->dev->rdma,
-				      rail->dev->dev->id,
-				      pkey_index(state, pkey ^ 0x8000) >= 0
-					      ? ", only with the other membership (bit 0x8000)"
-					      : ""));
+		add_note(
+			notes,
+			arena_printf(
+				arena,
+				"P_Key 0x%04x of the pool %s is not in the table of %s (VF %s)%s: NCCL_IB_PKEY is left out",
+				(unsigned)pkey, cfg_of(rail)->resource, rail->dev->rdma,
+				rail->dev->dev->id,
+				pkey_index(state, pkey ^ 0x8000) >= 0
+					? ", only with the other membership (bit 0x8000)"
+					: ""));
 	return index;
 }
 
@@ -204,7 +201,14 @@ void render_nccl_env(const struct grant *grants, size_t n, struct env_set *set, 
 
 	put_hcas(rails, n_rails, set, notes);
 	note_ports(rails, n_rails, set, notes);
-	put_merge_vfs(rails, n_rails, set);
+	/* NCCL takes a VF to be at its PF's place by rewriting its address; where that hits
+	 * something else, it should not. */
+	for (size_t i = 0; i < n_rails; i++) {
+		int pci = rails[i].dev->dev->pci;
+
+		if (pci >= 0 && !topo_vf_merges(rails[i].grant->node->inv, pci))
+			env_put(set, "NCCL_IB_MERGE_VFS", "0");
+	}
 	put_merge_nics(rails, n_rails, set, notes);
 	put_pkey(rails, n_rails, set, notes);
 }

@@ -13,30 +13,18 @@
 
 #define VALUE_MAX 1023
 
-static bool belongs(const char *key)
-{
-	return (str_starts(key, "NCCL_") || str_starts(key, "RCCL_")) &&
-	       strcmp(key, "NCCL_CONF_FILE") != 0;
-}
-
-/* How much of it can be read: all, or whole entries of a list of devices. */
-static size_t readable(const struct kv *kv)
-{
-	size_t len = strlen(kv->value);
-
-	if (len <= VALUE_MAX)
-		return len;
-	if (strcmp(kv->key, "NCCL_IB_HCA") != 0)
-		return 0;
-	for (len = VALUE_MAX; len > 0 && kv->value[len] != ',';)
-		len--;
-	return len;
-}
-
+/* Of a value what can be read: all, or whole entries of a list of devices. */
 static void put_line(struct strbuf *b, const struct kv *kv)
 {
-	size_t len = strcspn(kv->value, "\r\n") == strlen(kv->value) ? readable(kv) : 0;
+	size_t len = strlen(kv->value);
+	bool list = !strcmp(kv->key, "NCCL_IB_HCA");
 
+	if (strcspn(kv->value, "\r\n") < len || (len > VALUE_MAX && !list))
+		len = 0;
+	if (len > VALUE_MAX) {
+		for (len = VALUE_MAX; len > 0 && kv->value[len] != ',';)
+			len--;
+	}
 	if (!len && *kv->value) {
 		strbuf_printf(b, "# %s is left out: NCCL could not read its value here.\n",
 			      kv->key);
@@ -51,10 +39,12 @@ const char *render_nccl_conf(const struct edits *env, struct arena *arena)
 
 	strbuf_puts(
 		&b,
-		"# Written by railmate when the container started, for its VFs. Variables of the "
-		"environment win.\n");
+		"# Written by railmate when the container started, for its VFs. Variables of the environment win.\n");
 	for (size_t i = 0; i < env->n_envs; i++) {
-		if (belongs(env->envs[i].key))
+		const char *key = env->envs[i].key;
+
+		if ((str_starts(key, "NCCL_") || str_starts(key, "RCCL_")) &&
+		    strcmp(key, "NCCL_CONF_FILE") != 0)
 			put_line(&b, &env->envs[i]);
 	}
 	return arena_strdup(arena, strbuf_str(&b));

@@ -26,19 +26,6 @@ bool gids_known(const struct rail *rail)
 	return cfg_of(rail)->network == NETWORK_HOST;
 }
 
-/* The network namespace of the container: where its VFs' interfaces were moved to; NULL: none was.
- */
-static const char *namespace_of(const struct rail *rails, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct vf_state *state = rails[i].dev->state;
-
-		if (state && state->seen == VF_SEEN_POD)
-			return state->netns;
-	}
-	return NULL;
-}
-
 static bool has_address(const struct vf_state *state, const struct gid_entry *gid)
 {
 	for (size_t i = 0; i < state->n_addrs; i++) {
@@ -79,6 +66,7 @@ struct gid_vf gid_vf_of(const struct rail *rails, size_t n, size_t at, struct ar
 {
 	const struct rail *rail = &rails[at];
 	const struct vf_state *state = rail->dev->state;
+	const char *netns = NULL;
 	int pci = rail->dev->dev->pci;
 	struct gid_vf vf = { .id = rail->dev->dev->id,
 			     .rdma = rail->dev->rdma,
@@ -87,62 +75,51 @@ struct gid_vf gid_vf_of(const struct rail *rails, size_t n, size_t at, struct ar
 			     .gids = rail->dev->gids,
 			     .n_gids = rail->dev->n_gids };
 
-	if (state) {
-		vf.gids = state->gids;
-		vf.n_gids = state->n_gids;
-		vf.table_len = state->gid_table_len;
-		vf.here = which_are_here(state, namespace_of(rails, n), arena);
+	if (!state)
+		return vf;
+	/* The network namespace of the container is where its VFs' interfaces were moved to. */
+	for (size_t i = n; i-- > 0;) {
+		const struct vf_state *other = rails[i].dev->state;
+
+		if (other && other->seen == VF_SEEN_POD)
+			netns = other->netns;
 	}
+	vf.gids = state->gids;
+	vf.n_gids = state->n_gids;
+	vf.table_len = state->gid_table_len;
+	vf.here = which_are_here(state, netns, arena);
 	return vf;
-}
-
-static const struct gid_vf *gid_vfs_of(const struct rail *rails, size_t n, struct arena *arena)
-{
-	struct gid_vf *vfs = arena_array(arena, n, sizeof(*vfs));
-
-	for (size_t i = 0; i < n; i++)
-		vfs[i] = gid_vf_of(rails, n, i, arena);
-	return vfs;
 }
 
 /* --- what the operator says --- */
 
-/* The rail of the first pool in the configuration; grants_now() put them in that order. */
-static const struct rail *first_pool(const struct rail *rails, size_t n)
-{
-	const struct rail *first = &rails[0];
-
-	for (size_t i = 1; i < n; i++) {
-		if (rails[i].grant < first->grant)
-			first = &rails[i];
-	}
-	return first;
-}
-
-static bool same_want(const struct pool_config *a, const struct pool_config *b)
-{
-	return a->gid_family == b->gid_family && a->roce_version == b->roce_version &&
-	       str_eq(a->gid_range, b->gid_range);
-}
-
 /* Family, version and range as they are configured: right for any table that has such a GID at all.
- */
+ * The first pool of the configuration counts; grants_now() put them in that order. */
 static void take_words(const struct rail *rails, size_t n, struct arena *arena,
 		       struct gid_decision *ret, struct notes *notes)
 {
-	const struct pool_config *cfg = cfg_of(first_pool(rails, n));
-	struct gid_want want = want_of(cfg);
+	const struct rail *first = &rails[0];
+	const struct pool_config *cfg;
+	struct gid_want want;
 
+	for (size_t i = 1; i < n; i++)
+		first = rails[i].grant < first->grant ? &rails[i] : first;
+	cfg = cfg_of(first);
 	for (size_t i = 0; i < n; i++) {
-		if (!same_want(cfg, cfg_of(&rails[i])))
-			add_note(
-				notes,
-				arena_printf(
-					arena,
-					"the pools %s and %s want different GIDs (gidFamily, gidRange, "
-					"roceVersion): the settings of %s are used",
-					cfg->resource, cfg_of(&rails[i])->resource, cfg->resource));
+		const struct pool_config *other = cfg_of(&rails[i]);
+
+		if (cfg->gid_family == other->gid_family &&
+		    cfg->roce_version == other->roce_version &&
+		    str_eq(cfg->gid_range, other->gid_range))
+			continue;
+		add_note(
+			notes,
+			arena_printf(
+				arena,
+				"the pools %s and %s want different GIDs (gidFamily, gidRange, roceVersion): the settings of %s are used",
+				cfg->resource, other->resource, cfg->resource));
 	}
+	want = want_of(cfg);
 	ret->set = true;
 	ret->env = (struct gid_env) { .index = -1,
 				      .family = want.family == GID_FAMILY_IPV6 ? GID_FAMILY_IPV6
@@ -176,8 +153,7 @@ static void note_left_behind(const struct rail *rails, size_t n, struct arena *a
 			notes,
 			arena_printf(
 				arena,
-				"the network interface%s of VF%s %s %s still the host's: over RoCE only a "
-				"container on the host's network can use %s",
+				"the network interface%s of VF%s %s %s still the host's: over RoCE only a container on the host's network can use %s",
 				few.n > 1 ? "s" : "", few.n > 1 ? "s" : "", names,
 				few.n > 1 ? "are" : "is", few.n > 1 ? "them" : "it"));
 }
@@ -225,10 +201,9 @@ static bool all_ethernet(const struct rail *rails, size_t n, struct arena *arena
 				"the link layer of %zu of %zu VFs is not known: no GID is chosen for NCCL",
 				unknown, n));
 	else if (ethernet && ethernet < n)
-		add_note(notes,
-			 "some VFs are on InfiniBand, where NCCL takes no GID index, and some on "
-			 "RoCE: no GID is "
-			 "chosen for NCCL");
+		add_note(
+			notes,
+			"some VFs are on InfiniBand, where NCCL takes no GID index, and some on RoCE: no GID is chosen for NCCL");
 	return n && ethernet == n;
 }
 
@@ -260,8 +235,7 @@ static void note_networks(const struct gid_vf *vfs, size_t n, const struct gid_e
 		notes,
 		arena_printf(
 			arena,
-			"NCCL takes %s on VF %s and %s on VF %s, which are of different networks, "
-			"though both VFs have addresses of either: gidRange in the pool chooses one",
+			"NCCL takes %s on VF %s and %s on VF %s, which are of different networks, though both VFs have addresses of either: gidRange in the pool chooses one",
 			gid_format(gid_at(&vfs[a], gid_nccl_picks(&vfs[a], env))->gid, arena),
 			vfs[a].id,
 			gid_format(gid_at(&vfs[b], gid_nccl_picks(&vfs[b], env))->gid, arena),
@@ -271,14 +245,15 @@ static void note_networks(const struct gid_vf *vfs, size_t n, const struct gid_e
 static void decide_auto(const struct rail *rails, size_t n, struct arena *arena,
 			struct gid_decision *ret, struct notes *notes)
 {
-	const struct gid_vf *vfs;
+	struct gid_vf *vfs = arena_array(arena, n, sizeof(*vfs));
 	const char *why;
 
 	if (!all_known(rails, n, arena, notes)) {
 		take_words(rails, n, arena, ret, notes);
 		return;
 	}
-	vfs = gid_vfs_of(rails, n, arena);
+	for (size_t i = 0; i < n; i++)
+		vfs[i] = gid_vf_of(rails, n, i, arena);
 	if (gid_auto(vfs, n, arena, &ret->env, &why)) {
 		ret->set = true;
 		ret->index = index_of_all(vfs, n, &ret->env);
@@ -294,45 +269,6 @@ static void decide_auto(const struct rail *rails, size_t n, struct arena *arena,
 static bool is_fixed(const struct rail *rail)
 {
 	return cfg_of(rail)->gid == GID_FIXED;
-}
-
-static int refuse_infiniband(const struct rail *rail, struct err *err)
-{
-	return err_set(
-		err, EINVAL,
-		"gid is fixed:%d in the pool %s, but %s of VF %s is an InfiniBand port, where NCCL "
-		"takes no GID "
-		"index: leave gid out",
-		cfg_of(rail)->gid_index, cfg_of(rail)->resource, rail->dev->rdma,
-		rail->dev->dev->id);
-}
-
-/* Only when a container starts: before, pools on InfiniBand ran with it, and it does no harm. */
-static int check_infiniband(const struct rail *rails, size_t n, struct err *err)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (is_fixed(&rails[i]) && rails[i].dev->state &&
-		    grant_link(rails[i].grant, rails[i].dev) == HW_LINK_IB)
-			return refuse_infiniband(&rails[i], err);
-	}
-	return 0;
-}
-
-/* The VFs whose tables refute it are told by gid_check_fixed(); a VF of another pool is only in the
- * way. */
-static int check_tables(const struct rail *rails, size_t n, struct arena *arena, struct err *err)
-{
-	struct gid_vf *vfs = arena_array(arena, n, sizeof(*vfs));
-	const struct pool_config *cfg = NULL;
-	size_t count = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (!is_fixed(&rails[i]) || !gids_known(&rails[i]))
-			continue;
-		cfg = cfg_of(&rails[i]);
-		vfs[count++] = gid_vf_of(rails, n, i, arena);
-	}
-	return cfg ? gid_check_fixed(vfs, count, cfg->gid_index, cfg->resource, err) : 0;
 }
 
 /* NULL: none is against it. */
@@ -354,11 +290,16 @@ static const struct rail *against(const struct rail *rails, size_t n, int index,
 	return NULL;
 }
 
+/* The VFs whose tables refute it are reported by gid_check_fixed(); a VF of another pool is only in
+ * the way. */
 static int decide_fixed(const struct rail *rails, size_t n, const struct rail *fixed,
 			struct arena *arena, struct gid_decision *ret, struct notes *notes,
 			struct err *err)
 {
-	int index = cfg_of(fixed)->gid_index, r;
+	struct gid_vf *vfs = arena_array(arena, n, sizeof(*vfs));
+	const struct pool_config *cfg = NULL;
+	size_t count = 0;
+	int index = cfg_of(fixed)->gid_index, r = 0;
 	const struct rail *other = against(rails, n, index, arena);
 
 	if (other && cfg_of(other) != cfg_of(fixed)) {
@@ -366,13 +307,19 @@ static int decide_fixed(const struct rail *rails, size_t n, const struct rail *f
 			notes,
 			arena_printf(
 				arena,
-				"gid is fixed:%d in the pool %s, which is not right for VF %s of the pool "
-				"%s: no GID is chosen for NCCL",
+				"gid is fixed:%d in the pool %s, which is not right for VF %s of the pool %s: no GID is chosen for NCCL",
 				index, cfg_of(fixed)->resource, other->dev->dev->id,
 				cfg_of(other)->resource));
 		return 0;
 	}
-	r = check_tables(rails, n, arena, err);
+	for (size_t i = 0; i < n; i++) {
+		if (!is_fixed(&rails[i]) || !gids_known(&rails[i]))
+			continue;
+		cfg = cfg_of(&rails[i]);
+		vfs[count++] = gid_vf_of(rails, n, i, arena);
+	}
+	if (cfg)
+		r = gid_check_fixed(vfs, count, cfg->gid_index, cfg->resource, err);
 	if (r < 0)
 		return r;
 	ret->set = true;
@@ -382,15 +329,6 @@ static int decide_fixed(const struct rail *rails, size_t n, const struct rail *f
 }
 
 /* --- */
-
-static const struct rail *find_fixed(const struct rail *rails, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (is_fixed(&rails[i]))
-			return &rails[i];
-	}
-	return NULL;
-}
 
 /* One that is off, and one that is not, tell each other: all are. */
 static bool any_off(const struct rail *rails, size_t n, struct arena *arena, struct notes *notes)
@@ -404,12 +342,12 @@ static bool any_off(const struct rail *rails, size_t n, struct arena *arena, str
 			on = cfg_of(&rails[i]);
 	}
 	if (off && on)
-		add_note(notes,
-			 arena_printf(arena,
-				      "gid is off in the pool %s: no GID is chosen for NCCL, for "
-				      "those of the pool %s "
-				      "neither",
-				      off->resource, on->resource));
+		add_note(
+			notes,
+			arena_printf(
+				arena,
+				"gid is off in the pool %s: no GID is chosen for NCCL, for those of the pool %s neither",
+				off->resource, on->resource));
 	return off != NULL;
 }
 
@@ -417,9 +355,24 @@ int decide_gids(const struct rail *rails, size_t n, struct arena *arena, struct 
 		struct notes *notes, struct err *err)
 {
 	struct gid_decision decision = { .index = -1 };
-	const struct rail *fixed = find_fixed(rails, n);
-	int r = check_infiniband(rails, n, err);
+	const struct rail *fixed = NULL;
+	int r = 0;
 
+	for (size_t i = n; i-- > 0;) {
+		const struct rail *rail = &rails[i];
+
+		if (!is_fixed(rail))
+			continue;
+		fixed = rail;
+		/* Only when a container starts: before, pools on InfiniBand ran with it, and it
+		 * does no harm. */
+		if (rail->dev->state && grant_link(rail->grant, rail->dev) == HW_LINK_IB)
+			r = err_set(
+				err, EINVAL,
+				"gid is fixed:%d in the pool %s, but %s of VF %s is an InfiniBand port, where NCCL takes no GID index: leave gid out",
+				cfg_of(rail)->gid_index, cfg_of(rail)->resource, rail->dev->rdma,
+				rail->dev->dev->id);
+	}
 	if (r == 0 && !any_off(rails, n, arena, notes) && all_ethernet(rails, n, arena, notes)) {
 		note_left_behind(rails, n, arena, notes);
 		if (fixed)

@@ -68,19 +68,7 @@ static void add_index(const struct hcas *h, const char *name, struct edits *ret)
 		add_env(ret, name, arena_printf(h->arena, "%d", h->gid_index));
 }
 
-/* The operator's interfaces of a pool, unless an earlier pool has the same. */
-static const char *interfaces(const struct hcas *h, size_t pool)
-{
-	const char *mine = h->grants[pool].pool->cfg->ucx_devices;
-
-	for (size_t i = 0; i < pool; i++) {
-		if (takes_part(h, &h->grants[i]) &&
-		    str_eq(h->grants[i].pool->cfg->ucx_devices, mine))
-			return NULL;
-	}
-	return takes_part(h, &h->grants[pool]) ? mine : NULL;
-}
-
+/* With the operator's interfaces of each pool, unless an earlier pool has the same. */
 static void put_devices(const struct hcas *h, struct edits *ret)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
@@ -91,9 +79,13 @@ static void put_devices(const struct hcas *h, struct edits *ret)
 		put_hca(&b, h->v[i].grant, h->v[i].dev);
 	}
 	for (size_t i = 0; i < h->n_grants; i++) {
-		const char *more = interfaces(h, i);
+		const char *more = h->grants[i].pool->cfg->ucx_devices;
+		size_t k = 0;
 
-		if (more)
+		while (k < i && !(takes_part(h, &h->grants[k]) &&
+				  str_eq(h->grants[k].pool->cfg->ucx_devices, more)))
+			k++;
+		if (more && k == i && takes_part(h, &h->grants[i]))
 			strbuf_printf(&b, ",%s", more);
 	}
 	add_env(ret, "UCX_NET_DEVICES", arena_strdup(h->arena, strbuf_str(&b)));
@@ -133,24 +125,6 @@ static void put_ucx(const struct hcas *h, struct edits *ret)
 			arena_printf(h->arena, "0x%04x", (unsigned)pkey & PKEY_PARTITION));
 }
 
-/*
- * A filter on names. Letters only: the same on every node, and a part of a
- * name is enough. Which GPU uses which VF NVSHMEM finds out itself, and only the VFs of the
- * container can be opened: NVSHMEM_HCA_LIST would replace its topology by a plain round robin.
- */
-static void put_prefix(const struct hcas *h, struct edits *ret)
-{
-	const char *first = h->v[0].dev->rdma;
-	const struct hw_driver *driver = hw_driver_of_rdma(first);
-	size_t len = common_length(h), letters = 0;
-
-	while (letters < len && !isdigit((unsigned char)first[letters]))
-		letters++;
-	if (letters && !(driver && driver->quirks & HW_QUIRK_NVSHMEM_DEFAULT))
-		add_env(ret, "NVSHMEM_HCA_PREFIX",
-			arena_printf(h->arena, "%.*s", (int)letters, first));
-}
-
 /* The pools say the same of GIDs, and all VFs have RoCE's. */
 static bool one_kind_of_gid(const struct hcas *h)
 {
@@ -167,12 +141,24 @@ static bool one_kind_of_gid(const struct hcas *h)
 	return true;
 }
 
-/* NVSHMEM chooses GIDs as NCCL does, and is told what the operator said. */
+/*
+ * The prefix is a filter on names. Letters only: the same on every node, and a part of a name is
+ * enough. Which GPU uses which VF NVSHMEM finds out itself, and only the VFs of the container can
+ * be opened: NVSHMEM_HCA_LIST would replace its topology by a plain round robin. It chooses GIDs as
+ * NCCL does, and gets what the operator configured.
+ */
 static void put_nvshmem(const struct hcas *h, struct edits *ret)
 {
 	const struct pool_config *cfg = h->v[0].grant->pool->cfg;
+	const char *first = h->v[0].dev->rdma;
+	const struct hw_driver *driver = hw_driver_of_rdma(first);
+	size_t len = common_length(h), letters = 0;
 
-	put_prefix(h, ret);
+	while (letters < len && !isdigit((unsigned char)first[letters]))
+		letters++;
+	if (letters && !(driver && driver->quirks & HW_QUIRK_NVSHMEM_DEFAULT))
+		add_env(ret, "NVSHMEM_HCA_PREFIX",
+			arena_printf(h->arena, "%.*s", (int)letters, first));
 	if (!one_kind_of_gid(h))
 		return;
 	if (cfg->gid_family == GID_FAMILY_IPV6)
@@ -198,15 +184,6 @@ static int reach_cmp(const void *a, const void *b)
 	return r ? r : (x->vf > y->vf) - (x->vf < y->vf);
 }
 
-static size_t vf_of(const struct hcas *h, const char *id)
-{
-	size_t i = 0;
-
-	while (i < h->n && !str_eq(h->v[i].dev->dev->id, id))
-		i++;
-	return i;
-}
-
 /* By GPU, then in rail order. */
 static struct reach *reaches(const struct hcas *h, size_t *ret_n)
 {
@@ -222,8 +199,11 @@ static struct reach *reaches(const struct hcas *h, size_t *ret_n)
 
 		for (size_t k = 0; k < grant->n_pairs; k++) {
 			const struct choose_pair *p = &grant->pairs[k];
-			size_t vf = vf_of(h, grant->pool->devs[p->dev].id);
+			const char *id = grant->pool->devs[p->dev].id;
+			size_t vf = 0;
 
+			while (vf < h->n && !str_eq(h->v[vf].dev->dev->id, id))
+				vf++;
 			if (vf < h->n)
 				out[(*ret_n)++] =
 					(struct reach) { grant->node->inv->pci[p->gpu].bdf, p->path,
@@ -234,15 +214,8 @@ static struct reach *reaches(const struct hcas *h, size_t *ret_n)
 	return out;
 }
 
-/* Nearer, or as near and used by fewer GPUs. */
-static bool better(const struct reach *a, const struct reach *b, const size_t *used)
-{
-	int x = topo_rank(a->path.class), y = topo_rank(b->path.class);
-
-	return x != y ? x < y : used[a->vf] < used[b->vf];
-}
-
-/* The i-th name is what the i-th GPU uses: one a GPU, in the order of the GPUs. */
+/* The i-th name is what the i-th GPU uses: one a GPU, in the order of the GPUs. That is the
+ * nearest, of those as near the one used by the fewest GPUs. */
 static const char *names_by_gpu(const struct hcas *h)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
@@ -255,7 +228,9 @@ static const char *names_by_gpu(const struct hcas *h)
 		const struct reach *best = &all[i], *first = best;
 
 		for (; i < n && bdf_cmp(first->gpu, all[i].gpu) == 0; i++) {
-			if (better(&all[i], best, used))
+			int x = topo_rank(all[i].path.class), y = topo_rank(best->path.class);
+
+			if (x != y ? x < y : used[all[i].vf] < used[best->vf])
 				best = &all[i];
 		}
 		used[best->vf]++;
@@ -316,7 +291,7 @@ void render_profile_env(const struct grant *grants, size_t n, int gid_index, str
 	}
 }
 
-bool pool_wants_rdma_cm(const struct pool_config *cfg)
+bool render_wants_rdma_cm(const struct pool_config *cfg)
 {
 	unsigned by_cm = PROFILE_UCX | PROFILE_OFI | PROFILE_ONECCL;
 

@@ -31,6 +31,6 @@ void render_profile_env(const struct grant *grants, size_t n, int gid_index, str
  * gives it, so does a pool that names no profiles, and "none". A pool that names them gives it when
  * one of them connects by it: ucx, ofi, oneccl.
  */
-bool pool_wants_rdma_cm(const struct pool_config *cfg);
+bool render_wants_rdma_cm(const struct pool_config *cfg);
 
 #endif

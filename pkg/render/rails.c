@@ -126,22 +126,6 @@ struct grant *grants_now(const struct grant *grants, size_t n, struct arena *are
 
 /* --- rails --- */
 
-static void find_gpu(struct rail *rail)
-{
-	const struct grant *grant = rail->grant;
-
-	for (size_t i = 0; i < grant->n_pairs; i++) {
-		const struct choose_pair *p = &grant->pairs[i];
-		struct bdf gpu = grant->node->inv->pci[p->gpu].bdf;
-
-		if (strcmp(grant->pool->devs[p->dev].id, rail->dev->dev->id) != 0 ||
-		    (rail->has_gpu && bdf_cmp(rail->gpu, gpu) <= 0))
-			continue;
-		rail->gpu = gpu;
-		rail->has_gpu = true;
-	}
-}
-
 static struct rail rail_of(const struct grant *grant, const struct grant_dev *dev)
 {
 	const struct hw_inventory *inv = grant->node->inv;
@@ -155,7 +139,16 @@ static struct rail rail_of(const struct grant *grant, const struct grant_dev *de
 	} else if (bdf_parse(dev->dev->id, &rail.vf) == 0) {
 		rail.pf = rail.vf;
 	}
-	find_gpu(&rail);
+	for (size_t i = 0; i < grant->n_pairs; i++) {
+		const struct choose_pair *p = &grant->pairs[i];
+		struct bdf gpu = inv->pci[p->gpu].bdf;
+
+		if (strcmp(grant->pool->devs[p->dev].id, dev->dev->id) != 0 ||
+		    (rail.has_gpu && bdf_cmp(rail.gpu, gpu) <= 0))
+			continue;
+		rail.gpu = gpu;
+		rail.has_gpu = true;
+	}
 	return rail;
 }
 

@@ -57,21 +57,6 @@ static int check_names(const struct grant *grant, struct err *err)
 
 /* --- Allocate --- */
 
-/* Another pool of the node with devices says something else: the kubelet would keep a random one of
- * the two.
- */
-static bool contradicted(const struct grant *grant, const char *name, const char *value)
-{
-	for (size_t i = 0; i < grant->node->n_pools; i++) {
-		const struct pool *pool = &grant->node->pools[i];
-		const char *other = pool->n_devs ? policy_value(pool->cfg, name) : NULL;
-
-		if (other && strcmp(other, value) != 0)
-			return true;
-	}
-	return false;
-}
-
 /*
  * A variable of the environment wins over nccl.conf, which is written when the container starts. So
  * what is only known by then, or only for all pools of the container together, stays out of the
@@ -81,12 +66,20 @@ static bool is_for_file(const struct grant *grant, const struct kv *kv)
 {
 	const struct pool_config *cfg = grant->pool->cfg;
 	const char *policy = policy_value(cfg, kv->key);
+	bool contradicted = false;
 
 	if (!grant->files || cfg->binding != BINDING_EARLY || !strcmp(kv->key, "NCCL_CONF_FILE"))
 		return false;
+	/* Another pool of the node with devices says something else: the kubelet would keep a
+	 * random one of the two. */
+	for (size_t i = 0; policy && i < grant->node->n_pools; i++) {
+		const struct pool *pool = &grant->node->pools[i];
+		const char *other = pool->n_devs ? policy_value(pool->cfg, kv->key) : NULL;
+
+		contradicted |= other && strcmp(other, policy) != 0;
+	}
 	if (policy)
-		return grant->conf_only && str_starts(kv->key, "NCCL_") &&
-		       contradicted(grant, kv->key, policy);
+		return grant->conf_only && str_starts(kv->key, "NCCL_") && contradicted;
 	if (!strcmp(kv->key, "NCCL_IB_ADDR_FAMILY") && cfg->gid_family != GID_FAMILY_IPV6)
 		return true;
 	return grant->conf_only || !strcmp(kv->key, "NCCL_IB_ADDR_RANGE");
@@ -116,45 +109,28 @@ int render_grant(const struct grant *grant, struct arena *arena, struct edits *r
 	return 0;
 }
 
-/* Pools with one of the profiles whose variables the kubelet would have to merge. */
-static size_t pools_with(const struct node *node, unsigned profiles)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < node->n_pools; i++) {
-		const struct pool_config *cfg = node->pools[i].cfg;
-
-		count += node->pools[i].n_devs && cfg->is_rdma && cfg->binding == BINDING_EARLY &&
-			 (cfg->profiles & profiles);
-	}
-	return count;
-}
-
+/* Two pools with one of the profiles: the kubelet would have to merge their variables. */
 bool render_needs_conf_only(const struct node *node)
 {
 	static const unsigned owners[] = { PROFILES_NCCL,   PROFILE_UCX, PROFILE_NVSHMEM,
 					   PROFILE_MSCCLPP, PROFILE_OFI, PROFILE_ONECCL };
 
-	for (size_t i = 0; i < ARRAY_LEN(owners); i++) {
-		if (pools_with(node, owners[i]) > 1)
+	for (size_t k = 0; k < ARRAY_LEN(owners); k++) {
+		size_t count = 0;
+
+		for (size_t i = 0; i < node->n_pools; i++) {
+			const struct pool_config *cfg = node->pools[i].cfg;
+
+			count += node->pools[i].n_devs && cfg->is_rdma &&
+				 cfg->binding == BINDING_EARLY && (cfg->profiles & owners[k]);
+		}
+		if (count > 1)
 			return true;
 	}
 	return false;
 }
 
 /* --- a container --- */
-
-/* What could not be found out of a VF. */
-static void note_states(const struct grant *grant, struct notes *notes)
-{
-	for (size_t i = 0; i < grant->n_devs; i++) {
-		const struct vf_state *state = grant->devs[i].state;
-
-		if (state && state->why)
-			add_note(notes, arena_printf(notes->arena, "VF %s: %s",
-						     grant->devs[i].dev->id, state->why));
-	}
-}
 
 int render_container(const struct container *c, struct arena *arena, struct edits *ret_env,
 		     const char *const **ret_notes, size_t *ret_n_notes, struct err *err)
@@ -169,7 +145,14 @@ int render_container(const struct container *c, struct arena *arena, struct edit
 		r = check_names(&now[i], err);
 		if (r < 0)
 			return r;
-		note_states(&now[i], &notes);
+		for (size_t k = 0; k < now[i].n_devs; k++) {
+			const struct grant_dev *dev = &now[i].devs[k];
+
+			/* What could not be found out of a VF. */
+			if (dev->state && dev->state->why)
+				add_note(&notes, arena_printf(arena, "VF %s: %s", dev->dev->id,
+							      dev->state->why));
+		}
 		if (!now[i].joined_only)
 			render_own_env(&now[i], &set);
 	}

@@ -44,8 +44,8 @@ struct edits {
 };
 
 /* The members of the arrays `devices` and `mounts` as every program of ours prints them. */
-void edits_json_devices(const struct edits *edits, struct json *j);
-void edits_json_mounts(const struct edits *edits, struct json *j);
+void render_json_devices(const struct edits *edits, struct json *j);
+void render_json_mounts(const struct edits *edits, struct json *j);
 
 /* One VF as it is now (discover_function_now), not as the snapshot remembers it. */
 struct grant_dev {
@@ -123,7 +123,8 @@ const char *render_map(const struct container *c, struct arena *arena);
  * asks for it. */
 const char *render_cufile(const struct container *c, struct arena *arena);
 
-/* NPWG device-info file (spec 1.1.0): name below the devinfo directory, and its JSON. */
+/* NPWG device-info file (spec 1.1.0): name below the devinfo directory, and its JSON; with the
+ * VF's rail, where that is known. */
 const char *render_devinfo_name(const struct pool *pool, const struct pool_dev *dev,
 				struct arena *arena);
 const char *render_devinfo(const struct node *node, const struct pool *pool,

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "hw/bdf.h"
+#include "topo/rails.h"
 
 struct arena;
 struct hw_cpu;
@@ -50,7 +51,8 @@ struct element {
 struct net {
 	int element;
 	const char *name;
-	int speed_mbps; /* 0: not told */
+	int speed_mbps;	     /* 0: not told */
+	struct topo_rail at; /* rail -1: not told */
 };
 
 /* A NUMA node. What no node is known of gets a number below zero, one for each root complex. */

@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
+#include "render/render-internal.h"
 #include "render/topofile-internal.h"
 #include "topo/hints.h"
 #include "topo/topo.h"
@@ -27,22 +28,35 @@
 #define SWITCH	   0x060400
 #define DOMAIN_MAX 0xffff /* four digits: NCCL's addresses have no room for more */
 
-/* The device of a function that is in a container; NULL: there is none that we know of. */
-static const struct pool_dev *dev_away(const struct topofile_in *in, int pci)
+/* What the pools have of a function; NULL: nothing. */
+static const struct pool_dev *find_dev(const struct topofile_in *in, int pci,
+				       const struct pool **ret_pool)
 {
 	for (size_t i = 0; i < in->n_pools; i++) {
 		for (size_t k = 0; k < in->pools[i].n_devs; k++) {
-			if (in->pools[i].devs[k].pci == pci)
-				return in->pools[i].devs[k].rdma_away ? &in->pools[i].devs[k]
-								      : NULL;
+			if (in->pools[i].devs[k].pci != pci)
+				continue;
+			*ret_pool = &in->pools[i];
+			return &in->pools[i].devs[k];
 		}
 	}
 	return NULL;
 }
 
-static void mark_places(const struct topofile_in *in, bool *is_place)
+/* The device of a function that is in a container; NULL: there is none that we know of. */
+static const struct pool_dev *dev_away(const struct topofile_in *in, int pci)
+{
+	const struct pool *pool;
+	const struct pool_dev *dev = find_dev(in, pci, &pool);
+
+	return dev && dev->rdma_away ? dev : NULL;
+}
+
+bool *topofile_nics(const struct topofile_in *in)
 {
 	const struct hw_inventory *inv = in->inv;
+	_cleanup_free_ bool *is_place = xcalloc(inv->n_pci + 1, sizeof(*is_place));
+	bool *ret = xcalloc(inv->n_pci + 1, sizeof(*ret));
 
 	for (size_t i = 0; i < inv->n_rdma; i++) {
 		if (inv->rdma[i].pci >= 0)
@@ -56,19 +70,9 @@ static void mark_places(const struct topofile_in *in, bool *is_place)
 				is_place[topo_place(in->topo, dev->pci)] = true;
 		}
 	}
-}
-
-bool *topofile_nics(const struct topofile_in *in)
-{
-	const struct hw_inventory *inv = in->inv;
-	bool *is_place = xcalloc(inv->n_pci + 1, sizeof(*is_place)),
-	     *ret = xcalloc(inv->n_pci + 1, sizeof(*ret));
-
-	mark_places(in, is_place);
 	for (int i = 0; i < (int)inv->n_pci; i++)
 		ret[i] = is_place[topo_place(in->topo, i)] &&
 			 (hw_is_pf(&inv->pci[i]) || hw_is_nic_vf(inv, i));
-	free(is_place);
 	return ret;
 }
 
@@ -101,55 +105,28 @@ static struct link link_of(const struct hw_inventory *inv, int pci)
 			       least(f->link_width_max, up ? up->link_width_max : 0) };
 }
 
-/* A VM may know nothing of its links. */
-static struct link link_of_leaf(const struct topofile_build *b, int place)
-{
-	const struct topo_hints *hints = topo_hints_used(b->in->topo);
-	struct link link = link_of(b->in->inv, place);
-
-	if (!hints || topo_group_of(b->in->topo, place) < 0)
-		return link;
-	if (!link.mts)
-		link.mts = hints->link_mts;
-	if (!link.width)
-		link.width = hints->link_width;
-	return link;
-}
-
 /* --- CPUs --- */
 
-/* The only NUMA node that there is; -1: none is known. */
-static int only_node(const struct hw_inventory *inv)
-{
-	if (inv->n_numa)
-		return inv->numa[0].id;
-	for (size_t i = 0; i < inv->n_pci; i++) {
-		if (inv->pci[i].numa >= 0)
-			return inv->pci[i].numa;
-	}
-	return -1;
-}
-
-static bool same_root(const struct hw_pci *a, const struct hw_pci *b)
-{
-	if (!a->has_root || !b->has_root)
-		return a == b;
-	return a->root_domain == b->root_domain && a->root_bus == b->root_bus;
-}
-
-/* `top` is the uppermost function of a way. */
+/* `top` is the uppermost function of a way. Where there is one NUMA node only, it is there. */
 static int cpu_of(struct topofile_build *b, int top)
 {
 	const struct hw_inventory *inv = b->in->inv;
+	const struct hw_pci *f = &inv->pci[top];
 	int numa = topo_numa(b->in->topo, top), unknown = 0;
 	bool known = numa >= 0 || topo_one_node(b->in->topo);
 
-	if (numa < 0 && known)
-		numa = only_node(inv);
+	if (known && numa < 0 && inv->n_numa)
+		numa = inv->numa[0].id;
+	for (size_t i = 0; known && numa < 0 && i < inv->n_pci; i++)
+		numa = inv->pci[i].numa;
 	for (size_t i = 0; i < b->n_cpus; i++) {
-		if (known ? b->cpus[i].id == numa
-			  : b->cpus[i].id < 0 &&
-				    same_root(&inv->pci[b->cpus[i].pci], &inv->pci[top]))
+		const struct hw_pci *other = &inv->pci[b->cpus[i].pci];
+		bool same_root = f->has_root && other->has_root
+					 ? f->root_domain == other->root_domain &&
+						   f->root_bus == other->root_bus
+					 : f == other;
+
+		if (known ? b->cpus[i].id == numa : b->cpus[i].id < 0 && same_root)
 			return (int)i;
 		unknown += b->cpus[i].id < 0;
 	}
@@ -183,19 +160,6 @@ static int add(struct topofile_build *b, const struct element *e)
 	return (int)b->n++;
 }
 
-/* The bridges above a function, nearest first. A loop has none, as in the topo room. */
-static size_t bridges_above(const struct hw_inventory *inv, int pci, int ret[CHAIN_MAX])
-{
-	size_t n = 0;
-
-	for (int up = inv->pci[pci].parent; up >= 0; up = inv->pci[up].parent) {
-		if (n == CHAIN_MAX)
-			return 0;
-		ret[n++] = up;
-	}
-	return n;
-}
-
 static int add_switch(struct topofile_build *b, int pci, int parent, int cpu)
 {
 	const struct hw_pci *f = &b->in->inv->pci[pci];
@@ -216,36 +180,31 @@ struct spot {
 	int parent, cpu;
 };
 
-/* Root ports have no bridge above, upstream ports an odd number of them. */
+/* Root ports have no bridge above, upstream ports an odd number of them. A loop has none, as in the
+ * topo room. */
 static struct spot spot_below_switches(struct topofile_build *b, int place)
 {
-	int above[CHAIN_MAX];
-	size_t n = bridges_above(b->in->inv, place, above);
-	struct spot spot = { -1, cpu_of(b, n >= 2 ? above[n - 2] : place) };
+	const struct hw_inventory *inv = b->in->inv;
+	int above[CHAIN_MAX], up = inv->pci[place].parent; /* nearest first */
+	struct spot spot = { -1, -1 };
+	size_t n = 0;
 
+	for (; up >= 0 && n < CHAIN_MAX; up = inv->pci[up].parent)
+		above[n++] = up;
+	if (up >= 0)
+		n = 0;
+	spot.cpu = cpu_of(b, n >= 2 ? above[n - 2] : place);
 	for (size_t depth = 1; depth < n; depth += 2)
 		spot.parent = add_switch(b, above[n - 1 - depth], spot.parent, spot.cpu);
 	return spot;
 }
 
-/* Addresses that no machine has: the last devices of the last buses of the last domain. */
-static struct bdf invented_bdf(const struct topofile_build *b)
-{
-	struct bdf bdf = { DOMAIN_MAX, 0xff, 1, 0 };
-
-	while (find(b, bdf) >= 0 || hw_find_pci(b->in->inv, bdf) >= 0) {
-		if (++bdf.dev > 0x1f) {
-			bdf.dev = 1;
-			bdf.bus--;
-		}
-	}
-	return bdf;
-}
-
+/* Its address is one that no machine has: the last devices of the last buses of the last domain. */
 static struct spot spot_in_group(struct topofile_build *b, int place, int group)
 {
 	const struct topo_hints *hints = topo_hints_used(b->in->topo);
-	struct element e = { .class_code = SWITCH,
+	struct element e = { .bdf = { DOMAIN_MAX, 0xff, 1, 0 },
+			     .class_code = SWITCH,
 			     .link = { hints->link_mts, hints->link_width },
 			     .group = group,
 			     .parent = -1 };
@@ -254,16 +213,14 @@ static struct spot spot_in_group(struct topofile_build *b, int place, int group)
 		if (b->v[i].group == group)
 			return (struct spot) { (int)i, -1 };
 	}
-	e.bdf = invented_bdf(b);
+	while (find(b, e.bdf) >= 0 || hw_find_pci(b->in->inv, e.bdf) >= 0) {
+		if (++e.bdf.dev > 0x1f) {
+			e.bdf.dev = 1;
+			e.bdf.bus--;
+		}
+	}
 	e.cpu = cpu_of(b, place);
 	return (struct spot) { add(b, &e), -1 };
-}
-
-static struct spot spot_of(struct topofile_build *b, int place)
-{
-	int group = topo_group_of(b->in->topo, place);
-
-	return group >= 0 ? spot_in_group(b, place, group) : spot_below_switches(b, place);
 }
 
 /* --- leaves --- */
@@ -287,13 +244,14 @@ static bool is_own(const struct topofile_build *b, struct bdf bdf, int place)
 /* The leaf at an address with the place's facts; -1: the address is nobody's or somebody else's. */
 static int claim(struct topofile_build *b, struct bdf bdf, int place)
 {
+	const struct topo_hints *hints = topo_hints_used(b->in->topo);
 	struct spot spot;
 	struct element e;
-	int known = find(b, bdf);
+	int known = find(b, bdf), group = topo_group_of(b->in->topo, place);
 
 	if (!is_own(b, bdf, place))
 		return -1;
-	spot = spot_of(b, place);
+	spot = group >= 0 ? spot_in_group(b, place, group) : spot_below_switches(b, place);
 	if (known >= 0)
 		return b->v[known].parent == spot.parent &&
 				       (spot.parent >= 0 || b->v[known].cpu == spot.cpu)
@@ -301,25 +259,27 @@ static int claim(struct topofile_build *b, struct bdf bdf, int place)
 			       : -1;
 	e = (struct element) { .bdf = bdf,
 			       .class_code = b->in->inv->pci[place].class_code,
-			       .link = link_of_leaf(b, place),
+			       .link = link_of(b->in->inv, place),
 			       .group = -1,
 			       .parent = spot.parent,
 			       .cpu = spot.cpu };
+	/* A VM may know nothing of its links. */
+	if (hints && group >= 0) {
+		e.link.mts = e.link.mts ? e.link.mts : hints->link_mts;
+		e.link.width = e.link.width ? e.link.width : hints->link_width;
+	}
 	return add(b, &e);
 }
 
-static bool is_plain_name(const char *name)
+static void add_net(struct topofile_build *b, int pci, int element, const char *name)
 {
-	for (; *name; name++) {
-		if (!topofile_is_plain((unsigned char)*name))
-			return false;
-	}
-	return true;
-}
+	const struct pool *pool;
+	struct topo_rail rail = { -1, -1 };
+	const char *c = name;
 
-static void add_net(struct topofile_build *b, int element, const char *name, int speed_mbps)
-{
-	if (!is_plain_name(name)) {
+	while (*c && topofile_is_plain((unsigned char)*c))
+		c++;
+	if (*c) {
 		note(b, "the RDMA device '%s' is left out: NCCL's parser cannot read its name",
 		     name);
 		return;
@@ -328,12 +288,13 @@ static void add_net(struct topofile_build *b, int element, const char *name, int
 		b->full = true;
 		return;
 	}
-	b->nets[b->n_nets++] = (struct net) { element, name, speed_mbps };
+	if (find_dev(b->in, pci, &pool))
+		rail = rail_for_nccl(b->in->rails, pool->cfg, pci);
+	b->nets[b->n_nets++] = (struct net) { element, name, b->in->inv->pci[pci].rate_mbps, rail };
 }
 
 /* suffix: what NCCL adds to the names. */
-static void add_nets(struct topofile_build *b, int pci, int element, const char *suffix,
-		     int speed_mbps)
+static void add_nets(struct topofile_build *b, int pci, int element, const char *suffix)
 {
 	const struct hw_inventory *inv = b->in->inv;
 	const struct pool_dev *away = dev_away(b->in, pci);
@@ -341,18 +302,11 @@ static void add_nets(struct topofile_build *b, int pci, int element, const char 
 
 	for (; i >= 0 && (size_t)i < inv->n_rdma && inv->rdma[i].pci == pci; i++) {
 		if (!inv->rdma[i].soft)
-			add_net(b, element,
-				arena_printf(b->arena, "%s%s", inv->rdma[i].name, suffix),
-				speed_mbps);
+			add_net(b, pci, element,
+				arena_printf(b->arena, "%s%s", inv->rdma[i].name, suffix));
 	}
 	if (away && away->rdma_name)
-		add_net(b, element, arena_printf(b->arena, "%s%s", away->rdma_name, suffix),
-			speed_mbps);
-}
-
-static bool has_rdma(const struct topofile_build *b, int pci)
-{
-	return hw_find_rdma(b->in->inv, pci) >= 0 || dev_away(b->in, pci);
+		add_net(b, pci, element, arena_printf(b->arena, "%s%s", away->rdma_name, suffix));
 }
 
 static bool is_told(struct topofile_build *b, int pci)
@@ -366,16 +320,6 @@ static bool is_told(struct topofile_build *b, int pci)
 	return false;
 }
 
-/* With Data Direct a NIC has two names and places, of which NCCL takes the second from 2.27 on. */
-static void name_nic(struct topofile_build *b, int pci, int element)
-{
-	int speed_mbps = b->in->inv->pci[pci].rate_mbps, direct = topo_direct(b->in->topo, pci);
-
-	add_nets(b, pci, element, "", speed_mbps);
-	if (direct >= 0 && is_told(b, direct))
-		add_nets(b, pci, claim(b, b->in->inv->pci[direct].bdf, direct), "_dma", speed_mbps);
-}
-
 /*
  * A NIC is at the address that NCCL makes of its own: with NCCL_IB_MERGE_VFS=0, which the container
  * of a VF that needs it is given, and with the default, should somebody turn it back. Where neither
@@ -384,7 +328,7 @@ static void name_nic(struct topofile_build *b, int pci, int element)
 static void add_nic(struct topofile_build *b, int pci)
 {
 	const struct hw_pci *f = &b->in->inv->pci[pci];
-	int place = topo_place(b->in->topo, pci);
+	int place = topo_place(b->in->topo, pci), direct = topo_direct(b->in->topo, pci);
 	bool merges = topo_vf_merges(b->in->inv, pci),
 	     hidden = topo_group_of(b->in->topo, place) >= 0;
 	int merged = claim(b, topo_nccl_address(f->bdf, true), place), plain = -1, looked;
@@ -394,9 +338,14 @@ static void add_nic(struct topofile_build *b, int pci)
 	looked = merges ? merged : plain;
 	if (looked >= 0 && !f->rate_mbps)
 		return;
-	if (has_rdma(b, pci))
-		name_nic(b, pci,
-			 looked >= 0 ? looked : claim(b, b->in->inv->pci[place].bdf, place));
+	if (hw_find_rdma(b->in->inv, pci) < 0 && !dev_away(b->in, pci))
+		return;
+	if (looked < 0)
+		looked = claim(b, b->in->inv->pci[place].bdf, place);
+	add_nets(b, pci, looked, "");
+	/* With Data Direct it has a second name and place, which NCCL takes from 2.27 on. */
+	if (direct >= 0 && is_told(b, direct))
+		add_nets(b, pci, claim(b, b->in->inv->pci[direct].bdf, direct), "_dma");
 }
 
 static void add_all(struct topofile_build *b)
@@ -435,7 +384,8 @@ static int write_text(struct topofile_build *b, struct strbuf *out, struct err *
 
 struct topofile_in topofile_in(const struct node *node, int version)
 {
-	return (struct topofile_in) { node->inv, node->topo, version, node->pools, node->n_pools };
+	return (struct topofile_in) { node->inv,   node->topo,	  version,
+				      node->pools, node->n_pools, node->rails };
 }
 
 int topofile_render(const struct topofile_in *in, struct arena *arena, struct topofile_out *ret,
@@ -449,8 +399,7 @@ int topofile_render(const struct topofile_in *in, struct arena *arena, struct to
 	if (!topofile_knows_cpu(&in->inv->cpu))
 		return err_set(
 			err, ENODATA,
-			"/proc/cpuinfo does not name the processor (vendor, family, model), and NCCL "
-			"takes no topology file without them");
+			"/proc/cpuinfo does not name the processor (vendor, family, model), and NCCL takes no topology file without them");
 	b->in = in;
 	b->arena = arena;
 	add_all(b);

@@ -19,6 +19,7 @@ struct pool;
 struct pool_config;
 struct strbuf;
 struct topo;
+struct topo_rails;
 
 struct topofile_in {
 	const struct hw_inventory *inv;
@@ -28,6 +29,7 @@ struct topofile_in {
 	 * says does not depend on who runs. */
 	const struct pool *pools;
 	size_t n_pools;
+	const struct topo_rails *rails; /* NULL: none are known */
 };
 struct topofile_in topofile_in(const struct node *node, int version);
 

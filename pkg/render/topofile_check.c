@@ -93,6 +93,11 @@ static bool is_count(const struct parser *p, struct slice v)
 	return is_number(p, v) && v.s[0] != '-' && v.s[0] != '0';
 }
 
+static bool is_index(const struct parser *p, struct slice v)
+{
+	return is_number(p, v) && v.s[0] != '-';
+}
+
 /* Compared as text with what the kernel says: lower case, four digits of domain. */
 static bool is_busid(const struct parser *p, struct slice v)
 {
@@ -181,6 +186,8 @@ static const struct attribute {
 	{ PCI, "subsystem_device", is_id, FREE },
 	{ NET, "name", is_text, KEY },
 	{ NET, "speed", is_count, FREE },
+	{ NET, "rail", is_index, FREE },
+	{ NET, "plane", is_index, FREE },
 };
 
 static const struct {

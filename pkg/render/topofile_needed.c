@@ -25,11 +25,6 @@ static void count(struct reason *r, const struct hw_pci *f)
 		r->first = f->bdf;
 }
 
-static void put_reason(struct strbuf *why, const char *sentence)
-{
-	strbuf_printf(why, "%s%s", why->len ? "; " : "", sentence);
-}
-
 /* "0000:12:00.1 and 3 more <rest>" */
 static void put_functions(struct strbuf *why, const struct reason *r, const char *one,
 			  const char *many)
@@ -44,140 +39,105 @@ static void put_functions(struct strbuf *why, const struct reason *r, const char
 	strbuf_printf(why, " %s", r->n > 1 ? many : one);
 }
 
-static void hidden_switches(const struct topo *topo, struct strbuf *why)
-{
-	const struct topo_hints *hints = topo_hints_used(topo);
-	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-
-	if (!hints)
-		return;
-	strbuf_printf(&text, "this virtual machine hides its PCIe switches, and %s describes them",
-		      hints->source);
-	put_reason(why, strbuf_str(&text));
-}
-
-/* NCCL with its default looks for a VF in its PF's slot, or so it thinks. */
-static bool is_found_elsewhere(const struct hw_inventory *inv, const struct topo *topo, int vf)
-{
-	struct bdf merged = topo_nccl_address(inv->pci[vf].bdf, true),
-		   place = inv->pci[topo_place(topo, vf)].bdf;
-
-	place.fn = 0;
-	return hw_is_nic_vf(inv, vf) && (bdf_cmp(merged, place) || hw_find_pci(inv, merged) < 0);
-}
-
-/* The function whose numa_node NCCL reads: the upstream port of the uppermost switch, else the
- * function itself. */
-static int top_of(const struct hw_inventory *inv, int pci)
-{
-	int up = inv->pci[pci].parent, last = pci;
-
-	for (int n = 0; up >= 0 && inv->pci[up].parent >= 0 && n < 64; n++) {
-		last = up;
-		up = inv->pci[up].parent;
-	}
-	return last;
-}
-
 struct reasons {
-	struct reason elsewhere, limited, way;
+	struct reason elsewhere, limited, path;
 	struct reason told, above,
 		untold; /* NUMA nodes: by the function itself, by a bridge above, by nobody */
 };
 
-static void look_at_node(const struct hw_inventory *inv, const struct topo *topo, int pci,
-			 struct reasons *r)
+/* NCCL reads the numa_node of the upstream port of the uppermost switch, else of the function. */
+static void judge_node(const struct hw_inventory *inv, const struct topo *topo, int pci,
+		       struct reasons *r)
 {
-	const struct hw_pci *top = &inv->pci[top_of(inv, pci)];
+	const struct hw_pci *top = &inv->pci[pci];
+	int up = top->parent;
 
 	if (topo_place(topo, pci) != pci || topo_group_of(topo, pci) >= 0)
 		return;
+	for (int n = 0; up >= 0 && inv->pci[up].parent >= 0 && n < 64; n++) {
+		top = &inv->pci[up];
+		up = top->parent;
+	}
 	if (top->numa_above)
 		count(&r->above, &inv->pci[pci]);
 	else
 		count(top->numa < 0 ? &r->untold : &r->told, &inv->pci[pci]);
 }
 
-static void look_at(const struct hw_inventory *inv, const struct topo *topo, int pci,
-		    struct reasons *r)
+static void judge(const struct hw_inventory *inv, const struct topo *topo, int pci,
+		  struct reasons *r)
 {
 	const struct hw_pci *f = &inv->pci[pci];
+	struct bdf merged = topo_nccl_address(f->bdf, true),
+		   place = inv->pci[topo_place(topo, pci)].bdf;
 
-	look_at_node(inv, topo, pci, r);
+	judge_node(inv, topo, pci, r);
 	if (!f->has_root)
-		count(&r->way, f);
+		count(&r->path, f);
 	if (hw_find_gpu(inv, pci) >= 0)
 		return;
-	if (is_found_elsewhere(inv, topo, pci))
+	/* NCCL with its default looks for a VF in its PF's slot, or so it thinks. */
+	place.fn = 0;
+	if (hw_is_nic_vf(inv, pci) && (bdf_cmp(merged, place) || hw_find_pci(inv, merged) < 0))
 		count(&r->elsewhere, f);
 	if (f->rate_mbps)
 		count(&r->limited, f);
-}
-
-/* Without a second node it is wrong only to tell some functions' node and not others'. */
-static const struct reason *node_reason(const struct topo *topo, const struct reasons *r)
-{
-	if (topo_one_node(topo) && !r->told.n)
-		return NULL;
-	if (r->above.n)
-		return &r->above;
-	return topo_one_node(topo) && r->untold.n ? &r->untold : NULL;
 }
 
 bool topofile_needed(const struct topofile_in *in, struct strbuf *why)
 {
 	const struct hw_inventory *inv = in->inv;
 	const struct topo *topo = in->topo;
+	const struct topo_hints *hints = topo_hints_used(topo);
 	_cleanup_free_ bool *nics = topofile_nics(in);
-	const struct reason *node;
 	struct reasons r = { 0 };
 	size_t before = why->len;
 
-	hidden_switches(topo, why);
+	if (hints)
+		strbuf_printf(
+			why,
+			"%sthis virtual machine hides its PCIe switches, and %s describes them",
+			why->len ? "; " : "", hints->source);
 	for (int i = 0; i < (int)inv->n_pci; i++) {
 		if (nics[i] || hw_find_gpu(inv, i) >= 0)
-			look_at(inv, topo, i, &r);
+			judge(inv, topo, i, &r);
 	}
-	node = node_reason(topo, &r);
 	put_functions(why, &r.elsewhere, "is a VF that NCCL does not look for at its PF",
 		      "are VFs that NCCL does not look for at their PFs");
 	put_functions(why, &r.limited, "has a rate limit, which NCCL does not see",
 		      "have a rate limit, which NCCL does not see");
-	if (node)
-		put_functions(why, node, "has no NUMA node by the firmware",
+	/* Without a second node it is wrong only to tell some functions' node and not others'. */
+	if (!topo_one_node(topo) || r.told.n)
+		put_functions(why, r.above.n || !topo_one_node(topo) ? &r.above : &r.untold,
+			      "has no NUMA node by the firmware",
 			      "have no NUMA node by the firmware");
-	put_functions(why, &r.way, "has no way to a root complex in sysfs",
+	put_functions(why, &r.path, "has no way to a root complex in sysfs",
 		      "have no way to a root complex in sysfs");
 	if (why->len > before)
 		return true;
-	put_reason(
-		why,
+	strbuf_printf(
+		why, "%s%s", why->len ? "; " : "",
 		topo_flattened_vm(topo)
 			? "this virtual machine hides its PCIe switches, and no topology hints describe them"
 			: "NCCL finds everything of this node by itself");
 	return false;
 }
 
-static bool has_only_amd(const struct hw_inventory *inv)
-{
-	for (size_t i = 0; i < inv->n_gpu; i++) {
-		if (!str_eq(inv->gpu[i].vendor, "AMD"))
-			return false;
-	}
-	return inv->n_gpu > 0;
-}
-
 int topofile_wanted(const struct node *node, const struct pool_config *pool)
 {
 	const struct topofile_in in = topofile_in(node, 0);
+	const struct hw_inventory *inv = node->inv;
 	_cleanup_strbuf_ struct strbuf why = STRBUF_INIT;
+	bool only_amd = inv->n_gpu > 0;
 
 	if (!(pool->profiles & (PROFILE_NCCL | PROFILE_RCCL)) ||
 	    pool->topology_file == TOPOLOGY_FILE_NEVER)
 		return 0;
 	if (pool->topology_file == TOPOLOGY_FILE_AUTO && !topofile_needed(&in, &why))
 		return 0;
-	return !(pool->profiles & PROFILE_NCCL) || has_only_amd(node->inv) ? 2 : 1;
+	for (size_t i = 0; i < inv->n_gpu; i++)
+		only_amd &= str_eq(inv->gpu[i].vendor, "AMD");
+	return !(pool->profiles & PROFILE_NCCL) || only_amd ? 2 : 1;
 }
 
 const char *topofile_name(const struct node *node, const struct pool_config *pool)

@@ -60,8 +60,9 @@ bool topofile_knows_cpu(const struct hw_cpu *cpu)
  * binds nothing. Words of CPUs that no machine of this kind has stand first; they go where the rest
  * would not fit.
  */
-static const char *affinity(const struct hw_inventory *inv, int id)
+static void put_cpu(struct strbuf *out, int id, const struct hw_inventory *inv)
 {
+	const struct hw_cpu *cpu = &inv->cpu;
 	const char *map = NULL;
 
 	for (size_t i = 0; i < inv->n_numa; i++) {
@@ -70,15 +71,9 @@ static const char *affinity(const struct hw_inventory *inv, int id)
 	}
 	while (map && strlen(map) > TOPOFILE_STRING_MAX && map[strspn(map, "0")] == ',')
 		map += strspn(map, "0") + 1;
-	return map && strlen(map) <= TOPOFILE_STRING_MAX ? map : "";
-}
-
-static void put_cpu(struct strbuf *out, int id, const struct hw_inventory *inv)
-{
-	const struct hw_cpu *cpu = &inv->cpu;
-
-	strbuf_printf(out, "  <cpu numaid=\"%d\" affinity=\"%s\" arch=\"%s\"", id,
-		      affinity(inv, id), cpu->arch);
+	if (!map || strlen(map) > TOPOFILE_STRING_MAX)
+		map = "";
+	strbuf_printf(out, "  <cpu numaid=\"%d\" affinity=\"%s\" arch=\"%s\"", id, map, cpu->arch);
 	if (cpu->vendor)
 		strbuf_printf(out, " vendor=\"%s\" familyid=\"%d\" modelid=\"%d\"", cpu->vendor,
 			      cpu->family, cpu->model);
@@ -100,17 +95,6 @@ static void put_link(struct strbuf *out, struct link link, bool complete)
 		strbuf_printf(out, " link_width=\"%d\"", link.width);
 }
 
-/* NCCL counts the two levels of some switches as one, by these. All four: only some ranks would add
- * the rest.
- */
-static void put_ids(struct strbuf *out, const struct hw_pci *f)
-{
-	strbuf_printf(out,
-		      " vendor=\"0x%04x\" device=\"0x%04x\" subsystem_vendor=\"0x%04x\" "
-		      "subsystem_device=\"0x%04x\"",
-		      f->vendor, f->device, f->subvendor, f->subdevice);
-}
-
 static void put_nets(const struct topofile_build *b, int element, int indent, struct strbuf *out)
 {
 	strbuf_printf(out, "%*s<nic>\n", indent, "");
@@ -120,6 +104,10 @@ static void put_nets(const struct topofile_build *b, int element, int indent, st
 		strbuf_printf(out, "%*s<net name=\"%s\"", indent + 2, "", b->nets[i].name);
 		if (b->nets[i].speed_mbps)
 			strbuf_printf(out, " speed=\"%d\"", b->nets[i].speed_mbps);
+		if (b->nets[i].at.rail >= 0)
+			strbuf_printf(out, " rail=\"%d\"", b->nets[i].at.rail);
+		if (b->nets[i].at.rail >= 0 && b->nets[i].at.plane >= 0)
+			strbuf_printf(out, " plane=\"%d\"", b->nets[i].at.plane);
 		strbuf_puts(out, "/>\n");
 	}
 	strbuf_printf(out, "%*s</nic>\n", indent, "");
@@ -147,28 +135,28 @@ static bool leads_to_net(const struct topofile_build *b, int element)
 	return false;
 }
 
-static bool has_kids(const struct topofile_build *b, int element)
-{
-	for (size_t i = 0; i < b->n; i++) {
-		if (b->v[i].parent == element)
-			return true;
-	}
-	return false;
-}
-
 /* order: the elements by address. Depth is that of the bridges, which CHAIN_MAX bounds. */
 static void put_element(const struct topofile_build *b, const int *order, int element, int indent,
 			struct strbuf *out)
 {
 	const struct element *e = &b->v[element];
+	const struct hw_pci *f = e->ids;
 	char busid[BDF_STRLEN];
+	bool empty = !has_nets(b, element);
 
+	for (size_t i = 0; i < b->n; i++)
+		empty &= b->v[i].parent != element;
 	strbuf_printf(out, "%*s<pci busid=\"%s\" class=\"0x%06x\"", indent, "",
 		      bdf_format(e->bdf, busid), e->class_code);
 	put_link(out, e->link, leads_to_net(b, element));
-	if (e->ids)
-		put_ids(out, e->ids);
-	if (!has_kids(b, element) && !has_nets(b, element)) {
+	/* NCCL counts the two levels of some switches as one, by these. All four: only some ranks
+	 * would add the rest. */
+	if (f)
+		strbuf_printf(
+			out,
+			" vendor=\"0x%04x\" device=\"0x%04x\" subsystem_vendor=\"0x%04x\" subsystem_device=\"0x%04x\"",
+			f->vendor, f->device, f->subvendor, f->subdevice);
+	if (empty) {
 		strbuf_puts(out, "/>\n");
 		return;
 	}

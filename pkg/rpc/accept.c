@@ -248,14 +248,6 @@ static void give(struct acceptor *a, size_t i)
 	free(accepted);
 }
 
-static bool has_credit(struct acceptor *a)
-{
-	if (sem_trywait(&a->adopting) == 0)
-		return true;
-	atomic_store(&a->starved, true);
-	return sem_trywait(&a->adopting) == 0;
-}
-
 static bool is_gone(int fd)
 {
 	struct pollfd p = { .fd = fd };
@@ -270,47 +262,39 @@ static void give_ready(struct acceptor *a)
 	for (size_t i = a->n_silent; i-- > 0;) {
 		if (!a->silent[i].ready)
 			continue;
-		if (is_gone(a->silent[i].fd))
+		if (is_gone(a->silent[i].fd)) {
 			drop(a, i);
-		else if (has_credit(a))
-			give(a, i);
-		else
-			return;
+			continue;
+		}
+		if (sem_trywait(&a->adopting) < 0) {
+			atomic_store(&a->starved, true);
+			if (sem_trywait(&a->adopting) < 0)
+				return;
+		}
+		give(a, i);
 	}
 }
 
 /* --- the silent --- */
 
 /* Have the first bytes come? */
-static void check(struct acceptor *a, size_t i)
+static void spoke(struct acceptor *a, uint64_t id)
 {
 	char bytes[sizeof(PREFACE) - 1];
-	ssize_t n = recv(a->silent[i].fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+	size_t i = 0;
+	ssize_t n;
 
+	while (i < a->n_silent && a->silent[i].id != id)
+		i++;
+	if (i == a->n_silent || a->silent[i].ready)
+		return;
+	n = recv(a->silent[i].fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0 || memcmp(bytes, PREFACE, (size_t)n) != 0)
 		drop(a, i);
 	else if (n == sizeof(bytes))
 		a->silent[i].ready = true;
-}
-
-static void spoke(struct acceptor *a, uint64_t id)
-{
-	size_t i = 0;
-
-	while (i < a->n_silent && a->silent[i].id != id)
-		i++;
-	if (i < a->n_silent && !a->silent[i].ready)
-		check(a, i);
-}
-
-static void drop_late(struct acceptor *a)
-{
-	int64_t limit = clock_mono_ms() - SILENT_MS;
-
-	while (a->n_silent && a->silent[0].since_ms <= limit)
-		drop(a, 0);
 }
 
 /* Of a server that has ended. */
@@ -349,23 +333,13 @@ static void begin(struct acceptor *a, uint64_t server, int fd, const struct rpc_
 
 /* --- accepting --- */
 
-static bool may_come(int fd, struct rpc_peer *ret)
-{
-	return rpc_peer_of(fd, ret) && (ret->uid == 0 || ret->uid == geteuid());
-}
-
-/* The descriptors that are left are for the rest of the process. */
-static bool is_reserved(int fd)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > DESCRIPTORS_KEPT &&
-	       (rlim_t)fd >= limit.rlim_cur - DESCRIPTORS_KEPT;
-}
-
 /* What is taken here, at most ACCEPT_BATCH, is in order. */
-static size_t take(struct acceptor *a, uint64_t server, int *fds)
+static void accept_some(struct acceptor *a, uint64_t server)
 {
+	rlim_t end = RLIM_INFINITY;
+	int fds[ACCEPT_BATCH];
+	struct rlimit limit;
+	struct rpc_peer peer;
 	size_t i, n = 0;
 
 	pthread_mutex_lock(&a->lock);
@@ -382,17 +356,12 @@ static size_t take(struct acceptor *a, uint64_t server, int *fds)
 		fds[n++] = fd;
 	}
 	pthread_mutex_unlock(&a->lock);
-	return n;
-}
-
-static void accept_some(struct acceptor *a, uint64_t server)
-{
-	int fds[ACCEPT_BATCH];
-	size_t n = take(a, server, fds);
-	struct rpc_peer peer;
-
-	for (size_t i = 0; i < n; i++) {
-		if (is_reserved(fds[i]) || !may_come(fds[i], &peer))
+	/* The descriptors that are left are for the rest of the process. */
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > DESCRIPTORS_KEPT)
+		end = limit.rlim_cur - DESCRIPTORS_KEPT;
+	for (i = 0; i < n; i++) {
+		if ((rlim_t)fds[i] >= end || !rpc_peer_of(fds[i], &peer) ||
+		    (peer.uid != 0 && peer.uid != geteuid()))
 			close(fds[i]);
 		else
 			begin(a, server, fds[i], &peer);
@@ -420,19 +389,11 @@ static void closed(void *arg)
 	free(e);
 }
 
-static void post_end(struct acceptor *a, uint64_t connection)
-{
-	struct ended *e = xcalloc(1, sizeof(*e));
-
-	*e = (struct ended) { a->rpc, connection };
-	if (!rpc_post(a->rpc, closed, e))
-		free(e);
-}
-
 static void happened(struct acceptor *a, uint32_t events, uint64_t what)
 {
 	uint64_t number = what & ((UINT64_C(1) << ABOUT_SHIFT) - 1), ignored;
 	enum about about = (enum about)(what >> ABOUT_SHIFT);
+	struct ended *e;
 
 	switch (about) {
 	case ABOUT_LIST:
@@ -452,19 +413,12 @@ static void happened(struct acceptor *a, uint32_t events, uint64_t what)
 		guard_moves(a, number, about == ABOUT_PEER && events & (EPOLLHUP | EPOLLERR));
 		break;
 	case ABOUT_CONNECTION:
-		post_end(a, number);
+		e = xcalloc(1, sizeof(*e));
+		*e = (struct ended) { a->rpc, number };
+		if (!rpc_post(a->rpc, closed, e))
+			free(e);
 		break;
 	}
-}
-
-static bool goes_on(struct acceptor *a)
-{
-	bool stop;
-
-	pthread_mutex_lock(&a->lock);
-	stop = a->stop;
-	pthread_mutex_unlock(&a->lock);
-	return !stop;
 }
 
 static int patience_ms(const struct acceptor *a, bool paused)
@@ -483,15 +437,24 @@ static void *accept_thread(void *arg)
 {
 	struct acceptor *a = arg;
 	struct epoll_event events[ACCEPT_BATCH];
-	bool paused = false;
+	bool paused = false, stop;
+	int64_t limit_ms;
 
 	pthread_setname_np(pthread_self(), "rpc-accept");
-	while (goes_on(a)) {
-		int n = epoll_wait(a->epoll, events, ARRAY_LEN(events), patience_ms(a, paused));
+	for (;;) {
+		int n;
 
+		pthread_mutex_lock(&a->lock);
+		stop = a->stop;
+		pthread_mutex_unlock(&a->lock);
+		if (stop)
+			break;
+		n = epoll_wait(a->epoll, events, ARRAY_LEN(events), patience_ms(a, paused));
 		for (int i = 0; i < n; i++)
 			happened(a, events[i].events, events[i].data.u64);
-		drop_late(a);
+		limit_ms = clock_mono_ms() - SILENT_MS;
+		while (a->n_silent && a->silent[0].since_ms <= limit_ms)
+			drop(a, 0);
 		give_ready(a);
 		paused = forward_paused(a);
 		if (a->exhausted)

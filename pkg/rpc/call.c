@@ -25,6 +25,7 @@ struct rpc_call {
 	struct incoming in; /* first */
 	struct arena *arena;
 	char *user_agent;
+	int64_t began_ns;
 	bool handed; /* the handler owes rpc_reply() */
 	bool replied;
 };
@@ -38,12 +39,6 @@ static struct rpc_call *unary_of(struct incoming *in)
 static bool is_stream(const struct incoming *in)
 {
 	return in->method && !in->method->unary;
-}
-
-static void charge(struct incoming *in, size_t bytes)
-{
-	in->charged += bytes;
-	connection_charge(in->conn, bytes);
 }
 
 static void discharge(struct incoming *in, size_t bytes)
@@ -79,12 +74,15 @@ static void begin_batch(struct incoming *in, const grpc_op *ops, size_t n, struc
 	in->batches++;
 }
 
-/* gRPC is through with the call. A handler that still owes its answer keeps the struct, on the list
- * of orphans. */
-static void detach(struct incoming *in)
+/* After the last one gRPC is through with the call. A handler that still owes its answer keeps the
+ * struct, on the list of orphans. */
+static void end_batch(struct incoming *in)
 {
 	struct connection *c = in->conn;
 
+	assert(in->batches);
+	if (--in->batches)
+		return;
 	grpc_call_unref(in->call);
 	in->call = NULL;
 	LIST_REMOVE(in, link);
@@ -99,13 +97,6 @@ static void detach(struct incoming *in)
 	else
 		call_free(in);
 	connection_settle(c);
-}
-
-static void end_batch(struct incoming *in)
-{
-	assert(in->batches);
-	if (--in->batches == 0)
-		detach(in);
 }
 
 static void sent(void *owner, bool ok)
@@ -138,7 +129,8 @@ static size_t add_message(struct incoming *in, grpc_op *ops, size_t n, grpc_byte
 	in->sending = body;
 	/* Not later: gRPC takes the slices out of the buffer. */
 	in->sending_len = grpc_byte_buffer_length(body);
-	charge(in, in->sending_len);
+	in->charged += in->sending_len;
+	connection_charge(in->conn, in->sending_len);
 	ops[n] = (grpc_op) { .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = body };
 	return n + 1;
 }
@@ -208,6 +200,7 @@ static void hand_over(struct incoming *in, struct bytes request)
 	call->arena = arena_new(request.len + 4096);
 	request.data = arena_copy(call->arena, request.data, request.len);
 	call->handed = true;
+	call->began_ns = in->method->answered ? clock_mono_ns() : 0;
 	in->method->unary(in->conn->owner->ctx, call, request);
 }
 
@@ -236,14 +229,6 @@ static void received(void *owner, bool ok)
 	end_batch(in);
 }
 
-static const struct rpc_method *find_method(const struct rpc_server *s, grpc_slice path)
-{
-	for (size_t i = 0; i < s->n_methods; i++)
-		if (grpc_slice_str_cmp(path, s->methods[i].path) == 0)
-			return &s->methods[i];
-	return NULL;
-}
-
 /* The path comes from the peer: what is not plain text is not sent back. */
 static void refuse_path(struct incoming *in, grpc_slice path)
 {
@@ -260,18 +245,6 @@ static void refuse_path(struct incoming *in, grpc_slice path)
 	incoming_finish(in, RPC_UNIMPLEMENTED, text, NULL);
 }
 
-static char *copy_user_agent(const grpc_metadata_array *metadata)
-{
-	for (size_t i = 0; i < metadata->count; i++)
-		if (grpc_slice_str_cmp(metadata->metadata[i].key, "user-agent") == 0) {
-			grpc_slice value = metadata->metadata[i].value;
-
-			return xasprintf("%.*s", (int)GRPC_SLICE_LENGTH(value),
-					 (const char *)GRPC_SLICE_START_PTR(value));
-		}
-	return NULL;
-}
-
 static struct incoming *incoming_new(const struct rpc_method *method,
 				     const grpc_metadata_array *metadata)
 {
@@ -280,28 +253,29 @@ static struct incoming *incoming_new(const struct rpc_method *method,
 	if (method && !method->unary)
 		return stream_new();
 	call = xcalloc(1, sizeof(*call));
-	call->user_agent = copy_user_agent(metadata);
+	for (size_t i = 0; i < metadata->count && !call->user_agent; i++) {
+		grpc_slice value = metadata->metadata[i].value;
+
+		if (grpc_slice_str_cmp(metadata->metadata[i].key, "user-agent") == 0)
+			call->user_agent = xasprintf("%.*s", (int)GRPC_SLICE_LENGTH(value),
+						     (const char *)GRPC_SLICE_START_PTR(value));
+	}
 	return &call->in;
-}
-
-static void receive(struct incoming *in)
-{
-	grpc_op op = { .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &in->request };
-
-	in->awaited = true;
-	in->began_ms = clock_mono_ms();
-	begin_batch(in, &op, 1, &in->received);
-	connection_expect(in->conn);
 }
 
 void incoming_begin(struct connection *c, grpc_call *call, const grpc_call_details *details,
 		    const grpc_metadata_array *metadata)
 {
-	const struct rpc_method *method = find_method(c->owner, details->method);
-	struct incoming *in = incoming_new(method, metadata);
+	const struct rpc_server *s = c->owner;
+	const struct rpc_method *method = NULL;
+	struct incoming *in;
 	grpc_op op;
 
-	in->rpc = c->owner->rpc;
+	for (size_t i = 0; i < s->n_methods && !method; i++)
+		if (grpc_slice_str_cmp(details->method, s->methods[i].path) == 0)
+			method = &s->methods[i];
+	in = incoming_new(method, metadata);
+	in->rpc = s->rpc;
 	in->conn = c;
 	in->call = call;
 	in->method = method;
@@ -316,10 +290,16 @@ void incoming_begin(struct connection *c, grpc_call *call, const grpc_call_detai
 	begin_batch(in, &op, 1, &in->closed);
 	if (c->n_calls > CALLS_ABUSE)
 		connection_cut(c);
-	if (!method)
+	if (!method) {
 		refuse_path(in, details->method);
-	else
-		receive(in);
+	} else {
+		in->awaited = true;
+		in->began_ms = clock_mono_ms();
+		op = (grpc_op) { .op = GRPC_OP_RECV_MESSAGE,
+				 .data.recv_message.recv_message = &in->request };
+		begin_batch(in, &op, 1, &in->received);
+		connection_expect(c);
+	}
 	if (c->closing)
 		incoming_stop(in);
 }
@@ -375,6 +355,9 @@ void rpc_reply(struct rpc_call *call, enum rpc_status status, const char *messag
 		return;
 	}
 	assert(rpc_on_thread(in->rpc));
+	if (in->method->answered)
+		in->method->answered(in->conn->owner->ctx, in->method, status,
+				     clock_mono_ns() - call->began_ns);
 	if (!in->answered && !in->over)
 		incoming_finish(in, status, message, status == RPC_OK ? buffer_new(body) : NULL);
 }

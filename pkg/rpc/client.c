@@ -120,16 +120,6 @@ static void farewell_decided(void *owner, bool ok)
 	free(f);
 }
 
-static void see_off(struct rpc *rpc, grpc_channel *channel)
-{
-	struct rpc_farewell *f = xcalloc(1, sizeof(*f));
-
-	*f = (struct rpc_farewell) { .decided = { farewell_decided, f }, .channel = channel };
-	LIST_INSERT_HEAD(&rpc->farewells, f, link);
-	grpc_channel_watch_connectivity_state(channel, GRPC_CHANNEL_CONNECTING,
-					      deadline_in(FAREWELL_MS), rpc->queue, &f->decided);
-}
-
 void farewells_cut_short(struct rpc *rpc)
 {
 	struct rpc_farewell *f;
@@ -142,14 +132,21 @@ void farewells_cut_short(struct rpc *rpc)
 static void disconnect(struct rpc_channel *ch)
 {
 	grpc_channel *channel = STEAL(ch->channel);
+	struct rpc *rpc = ch->rpc;
+	struct rpc_farewell *f;
 
 	if (!channel)
 		return;
-	if (!ch->rpc->stopping &&
-	    grpc_channel_check_connectivity_state(channel, 0) == GRPC_CHANNEL_CONNECTING)
-		see_off(ch->rpc, channel);
-	else
+	if (rpc->stopping ||
+	    grpc_channel_check_connectivity_state(channel, 0) != GRPC_CHANNEL_CONNECTING) {
 		grpc_channel_destroy(channel);
+		return;
+	}
+	f = xcalloc(1, sizeof(*f));
+	*f = (struct rpc_farewell) { .decided = { farewell_decided, f }, .channel = channel };
+	LIST_INSERT_HEAD(&rpc->farewells, f, link);
+	grpc_channel_watch_connectivity_state(channel, GRPC_CHANNEL_CONNECTING,
+					      deadline_in(FAREWELL_MS), rpc->queue, &f->decided);
 }
 
 static void disconnect_if_failed(struct rpc_channel *ch)
@@ -191,14 +188,6 @@ static grpc_channel *create(const struct rpc_channel *ch)
 	return channel;
 }
 
-static grpc_channel *connection(struct rpc_channel *ch)
-{
-	disconnect_if_failed(ch);
-	if (!ch->channel)
-		ch->channel = create(ch);
-	return ch->channel;
-}
-
 void channel_free(struct rpc_channel *ch)
 {
 	assert(!channel_busy(ch));
@@ -230,14 +219,22 @@ void rpc_channel_close(struct rpc_channel *ch)
 
 /* --- call --- */
 
-static void finish(struct rpc_subscription *s)
+/* Taken off its channel before done(), which may close the channel; freed after. */
+static void conclude(struct rpc_subscription *s)
 {
-	char *details = grpc_slice_to_c_string(s->details);
-	const char *message = details;
+	struct rpc_channel *ch = s->channel;
 	enum rpc_status status = (enum rpc_status)s->status;
 	grpc_slice slice = grpc_empty_slice();
 	struct bytes body = { 0 };
+	const char *message;
+	char *details;
 
+	LIST_REMOVE(s, link);
+	if (s->status == GRPC_STATUS_UNAVAILABLE)
+		disconnect_if_failed(ch);
+	if (ch->closed && !channel_busy(ch))
+		channel_free(ch);
+	message = details = grpc_slice_to_c_string(s->details);
 	if (!s->message && status == RPC_OK &&
 	    (!s->answer || !buffer_read(s->answer, &slice, &body))) {
 		status = RPC_INTERNAL;
@@ -246,19 +243,6 @@ static void finish(struct rpc_subscription *s)
 	s->done(s->arg, status, message, body);
 	grpc_slice_unref(slice);
 	gpr_free(details);
-}
-
-/* Taken off its channel before done(), which may close the channel; freed after. */
-static void conclude(struct rpc_subscription *s)
-{
-	struct rpc_channel *ch = s->channel;
-
-	LIST_REMOVE(s, link);
-	if (s->status == GRPC_STATUS_UNAVAILABLE)
-		disconnect_if_failed(ch);
-	if (ch->closed && !channel_busy(ch))
-		channel_free(ch);
-	finish(s);
 	grpc_call_unref(s->call);
 	grpc_slice_unref(s->details);
 	grpc_metadata_array_destroy(&s->headers);
@@ -300,26 +284,21 @@ static void read_next(struct rpc_subscription *s)
 	begin_batch(s, &op, 1, &s->received);
 }
 
-static void deliver(struct rpc_subscription *s)
-{
-	struct bytes body;
-	grpc_slice slice;
-
-	if (!buffer_read(s->answer, &slice, &body)) {
-		rpc_subscription_cancel(s);
-		return;
-	}
-	s->message(s->arg, body);
-	grpc_slice_unref(slice);
-}
-
 static void received(void *owner, bool ok)
 {
 	struct rpc_subscription *s = owner;
+	struct bytes body;
+	grpc_slice slice;
 
 	s->dry = !ok || !s->answer;
-	if (!s->dry && !s->cancelled)
-		deliver(s);
+	if (!s->dry && !s->cancelled) {
+		if (buffer_read(s->answer, &slice, &body)) {
+			s->message(s->arg, body);
+			grpc_slice_unref(slice);
+		} else {
+			rpc_subscription_cancel(s);
+		}
+	}
 	buffer_free(&s->answer);
 	s->reading = false; /* not earlier: message() may have unpaused */
 	read_next(s);
@@ -344,9 +323,12 @@ static struct rpc_subscription *new_call(struct rpc_channel *ch, const char *pat
 					 .arg = arg };
 	grpc_metadata_array_init(&s->headers);
 	grpc_metadata_array_init(&s->trailers);
-	s->call = grpc_channel_create_call(connection(ch), NULL, GRPC_PROPAGATE_DEFAULTS,
-					   ch->rpc->queue, method, NULL, deadline_in(timeout_ms),
-					   NULL);
+	disconnect_if_failed(ch);
+	if (!ch->channel)
+		ch->channel = create(ch);
+	s->call =
+		grpc_channel_create_call(ch->channel, NULL, GRPC_PROPAGATE_DEFAULTS, ch->rpc->queue,
+					 method, NULL, deadline_in(timeout_ms), NULL);
 	grpc_slice_unref(method);
 	LIST_INSERT_HEAD(&ch->calls, s, link);
 	return s;

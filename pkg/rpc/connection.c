@@ -90,16 +90,6 @@ static bool goes_before(const struct connection *a, const struct connection *b)
 	return a->active_ms < b->active_ms;
 }
 
-static struct connection *heaviest(const struct rpc *rpc)
-{
-	struct connection *found = NULL;
-
-	for (struct connection *c = first(rpc); c; c = next(c))
-		if (!c->kept && !c->closing && c->held && (!found || c->held > found->held))
-			found = c;
-	return found;
-}
-
 static void make_room(struct rpc *rpc)
 {
 	struct connection *found = NULL;
@@ -147,8 +137,15 @@ bool connection_charge(struct connection *c, size_t bytes)
 	if (c->closing)
 		return true;
 	rpc->held += bytes;
-	while (rpc->held > HELD_MAX && (worst = heaviest(rpc)))
+	while (rpc->held > HELD_MAX) {
+		worst = NULL;
+		for (struct connection *o = first(rpc); o; o = next(o))
+			if (!o->kept && !o->closing && o->held && (!worst || o->held > worst->held))
+				worst = o;
+		if (!worst)
+			break;
 		connection_cut(worst);
+	}
 	return c->kept || (!c->closing && rpc->held <= HELD_MAX);
 }
 
@@ -216,8 +213,9 @@ static grpc_arg integer(const char *key, int value)
  * pieces, between which calls of others come. Without the probe the window of a connection does not
  * grow.
  */
-static void start(struct connection *c)
+static void start(struct connection *c, int fd)
 {
+	grpc_server_credentials *creds = grpc_insecure_server_credentials_create();
 	grpc_arg args[] = {
 		integer(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, RECEIVE_LIMIT),
 		integer(GRPC_ARG_MAX_CONCURRENT_STREAMS, CALLS_MAX),
@@ -235,12 +233,6 @@ static void start(struct connection *c)
 	grpc_server_register_completion_queue(c->server, rpc->queue, NULL);
 	grpc_server_start(c->server);
 	arm_intake(c);
-}
-
-static void take_over(struct connection *c, int fd)
-{
-	grpc_server_credentials *creds = grpc_insecure_server_credentials_create();
-
 	grpc_server_add_channel_from_fd(c->server, fd, creds);
 	grpc_server_credentials_release(creds);
 }
@@ -271,8 +263,7 @@ void connection_open(struct rpc_server *s, int fd, const struct rpc_peer *peer, 
 	LIST_INIT(&c->calls);
 	LIST_INSERT_HEAD(&s->connections, c, link);
 	share_buffers(rpc);
-	start(c);
-	take_over(c, fd);
+	start(c, fd);
 	acceptor_watch(rpc->acceptor, c->id, watch);
 	sweep_later(rpc);
 }

@@ -124,15 +124,6 @@ static enum step let_out(struct guard *g, const struct frame *f)
 
 /* --- bytes --- */
 
-static struct frame frame_at(const uint8_t *b)
-{
-	return (struct frame) { .len = (uint32_t)b[0] << 16 | (uint32_t)b[1] << 8 | b[2],
-				.type = b[3],
-				.flags = b[4],
-				.stream = (uint32_t)(b[5] & 0x7f) << 24 | (uint32_t)b[6] << 16 |
-					  (uint32_t)b[7] << 8 | b[8] };
-}
-
 /* What may go on of what came. */
 static enum step allow(struct guard *g, struct lane *l,
 		       enum step (*may)(struct guard *, const struct frame *))
@@ -141,6 +132,7 @@ static enum step allow(struct guard *g, struct lane *l,
 
 	while (l->allowed < l->end) {
 		size_t left = l->end - l->allowed, n = left < l->body ? left : l->body;
+		const uint8_t *b;
 		struct frame f;
 
 		l->allowed += n;
@@ -149,7 +141,12 @@ static enum step allow(struct guard *g, struct lane *l,
 			continue;
 		if (left < FRAME_HEAD)
 			return STUCK;
-		f = frame_at(&l->buf[l->allowed]);
+		b = &l->buf[l->allowed];
+		f = (struct frame) { .len = (uint32_t)b[0] << 16 | (uint32_t)b[1] << 8 | b[2],
+				     .type = b[3],
+				     .flags = b[4],
+				     .stream = (uint32_t)(b[5] & 0x7f) << 24 |
+					       (uint32_t)b[6] << 16 | (uint32_t)b[7] << 8 | b[8] };
 		if (f.len > FRAME_MAX)
 			return BROKEN;
 		verdict = may(g, &f);
@@ -161,19 +158,14 @@ static enum step allow(struct guard *g, struct lane *l,
 	return STUCK;
 }
 
-static void make_space(struct lane *l)
-{
-	memmove(l->buf, &l->buf[l->begin], l->end - l->begin);
-	l->end -= l->begin;
-	l->allowed -= l->begin;
-	l->begin = 0;
-}
-
 static enum step fill(struct lane *l)
 {
 	ssize_t n;
 
-	make_space(l);
+	memmove(l->buf, &l->buf[l->begin], l->end - l->begin);
+	l->end -= l->begin;
+	l->allowed -= l->begin;
+	l->begin = 0;
 	if (l->dry || l->end == BUFFER)
 		return STUCK;
 	n = recv(l->from, &l->buf[l->end], BUFFER - l->end, MSG_DONTWAIT);
@@ -213,19 +205,14 @@ static enum step pump(struct guard *g, struct lane *l,
 	}
 }
 
-static void add_credit(struct guard *g, int64_t now_ms)
-{
-	g->credit += (now_ms - g->credited_ms) * CREDIT_A_MS;
-	if (g->credit > CREDIT_MAX)
-		g->credit = CREDIT_MAX;
-	g->credited_ms = now_ms;
-}
-
 bool guard_pump(struct guard *g, int64_t now_ms, bool *ret_paused)
 {
 	enum step in, out;
 
-	add_credit(g, now_ms);
+	g->credit += (now_ms - g->credited_ms) * CREDIT_A_MS;
+	if (g->credit > CREDIT_MAX)
+		g->credit = CREDIT_MAX;
+	g->credited_ms = now_ms;
 	out = pump(g, &g->out, let_out); /* first: it ends streams */
 	in = pump(g, &g->in, let_in);
 	if (in == BROKEN || out == BROKEN || g->out.dry)

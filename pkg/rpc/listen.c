@@ -54,7 +54,7 @@ static int probe(const struct sockaddr_un *address, struct err *err)
 	return 0;
 }
 
-static int clear_way(const struct sockaddr_un *address, struct err *err)
+static int remove_old(const struct sockaddr_un *address, struct err *err)
 {
 	const char *path = address->sun_path;
 	struct stat st;
@@ -72,21 +72,6 @@ static int clear_way(const struct sockaddr_un *address, struct err *err)
 	return 0;
 }
 
-/* The mode is set before listen(), so nobody can connect with the one that the umask gave. */
-static int bind_and_listen(int fd, const struct sockaddr_un *address, mode_t mode,
-			   struct stat *ret_st, struct err *err)
-{
-	const char *path = address->sun_path;
-
-	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
-		return err_sys(err, "bind %s", path);
-	if (chmod(path, mode) < 0 || lstat(path, ret_st) < 0)
-		return err_sys(err, "%s vanished while it was set up", path);
-	if (listen(fd, SOMAXCONN) < 0)
-		return err_sys(err, "listen on %s", path);
-	return 0;
-}
-
 int listen_open(const char *path, mode_t mode, struct listen_socket *ret, struct err *err)
 {
 	_cleanup_close_ int fd = -1;
@@ -97,15 +82,20 @@ int listen_open(const char *path, mode_t mode, struct listen_socket *ret, struct
 	r = make_address(path, &address, err);
 	if (r < 0)
 		return r;
-	r = clear_way(&address, err);
+	r = remove_old(&address, err);
 	if (r < 0)
 		return r;
 	fd = open_socket(err);
 	if (fd < 0)
 		return fd;
-	r = bind_and_listen(fd, &address, mode, &st, err);
-	if (r < 0)
-		return r;
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return err_sys(err, "bind %s", path);
+	/* The mode is set before listen(), so nobody can connect with the one that the umask gave.
+	 */
+	if (chmod(path, mode) < 0 || lstat(path, &st) < 0)
+		return err_sys(err, "%s vanished while it was set up", path);
+	if (listen(fd, SOMAXCONN) < 0)
+		return err_sys(err, "listen on %s", path);
 	*ret = (struct listen_socket) { .fd = fd, .dev = st.st_dev, .ino = st.st_ino };
 	fd = -1;
 	return 0;

@@ -130,28 +130,17 @@ static bool mailbox_drain(struct mailbox *m)
 	return closed;
 }
 
-static void mailbox_close(struct rpc *rpc)
-{
-	struct mailbox *m = &rpc->mail;
-	bool kick;
-
-	pthread_mutex_lock(&m->lock);
-	assert(!m->closed);
-	m->closed = true;
-	kick = !m->kicked;
-	m->kicked = true;
-	pthread_mutex_unlock(&m->lock);
-	if (kick)
-		wake(rpc);
-}
-
 /* --- the thread --- */
 
-static void begin_stop(struct rpc *rpc)
+static void kicked(void *owner, bool ok)
 {
+	struct rpc *rpc = owner;
 	struct rpc_server *s;
 	struct rpc_channel *ch;
 
+	(void)ok;
+	if (!mailbox_drain(&rpc->mail))
+		return;
 	rpc->stopping = true;
 	LIST_FOREACH (s, &rpc->servers, link)
 		if (!s->closing)
@@ -159,15 +148,6 @@ static void begin_stop(struct rpc *rpc)
 	for (ch = LIST_FIRST(&rpc->channels); ch; ch = channel_next(ch))
 		channel_cancel_calls(ch);
 	farewells_cut_short(rpc);
-}
-
-static void kicked(void *owner, bool ok)
-{
-	struct rpc *rpc = owner;
-
-	(void)ok;
-	if (mailbox_drain(&rpc->mail))
-		begin_stop(rpc);
 }
 
 /* Servers that were gone before their owner closed them: done() comes here. It may close more of
@@ -214,18 +194,6 @@ static void free_left_overs(struct rpc *rpc)
 	timers_done(&rpc->timers);
 }
 
-static void next_event(struct rpc *rpc)
-{
-	grpc_event event =
-		grpc_completion_queue_next(rpc->queue, timers_deadline(&rpc->timers), NULL);
-	const struct tag *tag = event.tag;
-
-	assert(event.type != GRPC_QUEUE_SHUTDOWN);
-	if (event.type == GRPC_OP_COMPLETE)
-		tag->fn(tag->owner, event.success);
-	timers_run(&rpc->timers);
-}
-
 static void close_queue(struct rpc *rpc)
 {
 	grpc_event event;
@@ -248,7 +216,14 @@ static void *rpc_thread(void *arg)
 	pthread_setname_np(pthread_self(), "rpc");
 	current = rpc;
 	while (!rpc->stopping || busy(rpc)) {
-		next_event(rpc);
+		const grpc_event event =
+			grpc_completion_queue_next(rpc->queue, timers_deadline(&rpc->timers), NULL);
+		const struct tag *tag = event.tag;
+
+		assert(event.type != GRPC_QUEUE_SHUTDOWN);
+		if (event.type == GRPC_OP_COMPLETE)
+			tag->fn(tag->owner, event.success);
+		timers_run(&rpc->timers);
 		if (rpc->stopping)
 			release_gone(rpc);
 	}
@@ -293,18 +268,6 @@ static void start_grpc(void)
 	grpc_init();
 }
 
-static void open_queue(struct rpc *rpc)
-{
-	grpc_slice method = grpc_slice_from_static_string("/wake");
-
-	rpc->kick = (struct tag) { kicked, rpc };
-	rpc->queue = grpc_completion_queue_create_for_next(NULL);
-	rpc->lame = grpc_lame_client_channel_create("unix:wake", GRPC_STATUS_INTERNAL,
-						    "the wake-up channel");
-	rpc->wake_call = grpc_channel_create_call(rpc->lame, NULL, 0, rpc->queue, method, NULL,
-						  gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
-}
-
 static int start_threads(struct rpc *rpc, struct err *err)
 {
 	int r = acceptor_start(rpc, &rpc->acceptor, err);
@@ -330,6 +293,7 @@ int rpc_start(struct rpc **ret, struct err *err)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct rpc *rpc = xcalloc(1, sizeof(*rpc));
+	grpc_slice method;
 	sigset_t all, before;
 	int r;
 
@@ -338,7 +302,13 @@ int rpc_start(struct rpc **ret, struct err *err)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_once(&once, start_grpc);
-	open_queue(rpc);
+	method = grpc_slice_from_static_string("/wake");
+	rpc->kick = (struct tag) { kicked, rpc };
+	rpc->queue = grpc_completion_queue_create_for_next(NULL);
+	rpc->lame = grpc_lame_client_channel_create("unix:wake", GRPC_STATUS_INTERNAL,
+						    "the wake-up channel");
+	rpc->wake_call = grpc_channel_create_call(rpc->lame, NULL, 0, rpc->queue, method, NULL,
+						  gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
 	r = start_threads(rpc, err);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r < 0) {
@@ -352,10 +322,21 @@ int rpc_start(struct rpc **ret, struct err *err)
 
 void rpc_stop(struct rpc *rpc)
 {
+	struct mailbox *m;
+	bool kick;
+
 	if (!rpc)
 		return;
 	assert(!rpc_on_thread(rpc));
-	mailbox_close(rpc);
+	m = &rpc->mail;
+	pthread_mutex_lock(&m->lock);
+	assert(!m->closed);
+	m->closed = true;
+	kick = !m->kicked;
+	m->kicked = true;
+	pthread_mutex_unlock(&m->lock);
+	if (kick)
+		wake(rpc);
 	pthread_join(rpc->thread, NULL);
 	acceptor_stop(rpc->acceptor);
 	destroy(rpc);

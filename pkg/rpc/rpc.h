@@ -92,6 +92,10 @@ struct rpc_method {
 	 * once when it ended, after which the stream is gone. */
 	void (*opened)(void *ctx, struct rpc_stream *stream, struct bytes request);
 	void (*closed)(void *ctx, struct rpc_stream *stream);
+	/* For counters, with each answer to a unary call: how long after its request. NULL: nobody
+	 * counts. */
+	void (*answered)(void *ctx, const struct rpc_method *method, enum rpc_status status,
+			 int64_t ns);
 };
 
 /* Listens on a unix socket (mode 0660: the kubelet is root; path ≤ 107 bytes; a stale *socket* in

@@ -53,18 +53,6 @@ static void sift_down(struct timers *t, size_t i)
 	place(t, i, timer);
 }
 
-static void take_out(struct timers *t, struct rpc_timer *timer)
-{
-	size_t i = timer->index;
-	struct rpc_timer *last = t->heap[--t->n];
-
-	if (last == timer)
-		return;
-	place(t, i, last);
-	sift_up(t, i);
-	sift_down(t, last->index);
-}
-
 struct rpc_timer *rpc_after(struct rpc *rpc, unsigned ms, void (*fn)(void *arg), void *arg)
 {
 	struct timers *t = &rpc->timers;
@@ -81,11 +69,20 @@ struct rpc_timer *rpc_after(struct rpc *rpc, unsigned ms, void (*fn)(void *arg),
 
 void rpc_timer_cancel(struct rpc_timer *timer)
 {
+	struct timers *t;
+	struct rpc_timer *last;
+
 	if (!timer)
 		return;
 	assert(rpc_on_thread(timer->rpc));
-	assert(timer->rpc->timers.heap[timer->index] == timer);
-	take_out(&timer->rpc->timers, timer);
+	t = &timer->rpc->timers;
+	assert(t->heap[timer->index] == timer);
+	last = t->heap[--t->n];
+	if (last != timer) {
+		place(t, timer->index, last);
+		sift_up(t, timer->index);
+		sift_down(t, last->index);
+	}
 	free(timer);
 }
 

@@ -34,20 +34,8 @@ struct bound {
 	struct table tables[SIZES_MAX][SIZES_MAX]; /* by VFs − 1, GPUs − 1 */
 };
 
-static int find_place(struct bound *b, int *places, int pci)
-{
-	int place = topo_place(b->node->topo, pci);
-
-	for (size_t i = 0; i < b->n_places; i++) {
-		if (places[i] == place)
-			return (int)i;
-	}
-	places[b->n_places] = place;
-	return (int)b->n_places++;
-}
-
-struct bound *bound_new(const struct node *node, const struct pool *pool, const int *gpus,
-			size_t n_gpus, struct arena *arena)
+struct bound *sim_bound_new(const struct node *node, const struct pool *pool, const int *gpus,
+			    size_t n_gpus, struct arena *arena)
 {
 	struct bound *b = arena_alloc(arena, sizeof(*b));
 	int *places = arena_array(arena, pool->n_devs, sizeof(*places));
@@ -58,10 +46,19 @@ struct bound *bound_new(const struct node *node, const struct pool *pool, const 
 	b->place_of = arena_array(arena, pool->n_devs, sizeof(*b->place_of));
 	b->capacity = arena_array(arena, pool->n_devs, sizeof(*b->capacity));
 	for (size_t i = 0; i < pool->n_devs; i++) {
+		size_t at;
+		int place;
+
 		b->place_of[i] = -1;
 		if (!pool->devs[i].healthy)
 			continue;
-		b->place_of[i] = find_place(b, places, pool->devs[i].pci);
+		place = topo_place(node->topo, pool->devs[i].pci);
+		at = 0;
+		while (at < b->n_places && places[at] != place)
+			at++;
+		if (at == b->n_places)
+			places[b->n_places++] = place;
+		b->place_of[i] = (int)at;
 		b->capacity[b->place_of[i]]++;
 	}
 	return b;
@@ -123,47 +120,31 @@ static struct table *table_of(struct bound *b, size_t v, size_t k)
 
 /* --- what a choice is for a set of GPUs --- */
 
-static size_t gpus_of(const struct bound *b, unsigned mask, int *ret)
+static void compute(const struct bound *b, const struct table *t, size_t choice, size_t set,
+		    struct cell *ret)
 {
+	_cleanup_arena_ struct arena *scratch = arena_new(16 * 1024);
+	int gpus[BOUND_GPUS_MAX], vfs[SIZES_MAX];
+	struct choose_in in = { .node = b->node, .pool = b->pool, .gpus.v = gpus };
+	uint8_t left[256] = { 0 };
+	struct choose_out out;
 	size_t n = 0;
 
 	for (size_t i = 0; i < b->n_gpus; i++) {
-		if (mask >> i & 1)
-			ret[n++] = b->gpus[i];
+		if (t->sets[set] >> i & 1)
+			gpus[in.gpus.n++] = b->gpus[i];
 	}
-	return n;
-}
-
-/* VFs of a place are alike: the first ones stand for all. */
-static size_t vfs_of(const struct bound *b, const uint8_t *counts, int *ret)
-{
-	uint8_t left[256] = { 0 };
-	size_t n = 0;
-
-	memcpy(left, counts, b->n_places);
+	/* VFs of a place are alike: the first ones stand for all. */
+	memcpy(left, t->counts + choice * b->n_places, b->n_places);
 	for (size_t i = 0; i < b->pool->n_devs; i++) {
 		int place = b->place_of[i];
 
 		if (place < 0 || !left[place])
 			continue;
 		left[place]--;
-		ret[n++] = (int)i;
+		vfs[n++] = (int)i;
 	}
-	return n;
-}
-
-static void compute(const struct bound *b, const struct table *t, size_t choice, size_t set,
-		    struct cell *ret)
-{
-	_cleanup_arena_ struct arena *scratch = arena_new(16 * 1024);
-	int gpus[BOUND_GPUS_MAX], vfs[SIZES_MAX];
-	struct choose_in in = { .node = b->node, .pool = b->pool, .gpus = gpus };
-	struct choose_out out;
-	size_t n;
-
-	in.n_gpus = gpus_of(b, t->sets[set], gpus);
-	n = vfs_of(b, t->counts + choice * b->n_places, vfs);
-	out = choose_pairs(&in, vfs, n, scratch);
+	out = align_pairs(&in, vfs, n, scratch);
 	for (size_t i = 0; i < out.n_pairs; i++)
 		ret->classes[topo_rank(out.pairs[i].path.class)]++;
 	ret->rank = (uint8_t)out.cost;
@@ -180,15 +161,13 @@ static const struct cell *cell_of(const struct bound *b, const struct table *t, 
 	return c;
 }
 
-static size_t pairs_at_best(const struct cell *got, const struct cell *optimum)
+static struct score_classes classes_of(const struct cell *c)
 {
-	struct score_classes a = { 0 }, b = { 0 };
+	struct score_classes classes = { 0 };
 
-	for (int i = 0; i < ALIGN_RANKS; i++) {
-		a.n[i] = got->classes[i];
-		b.n[i] = optimum->classes[i];
-	}
-	return score_best(&a, &b);
+	for (int i = 0; i < ALIGN_RANKS; i++)
+		classes.n[i] = c->classes[i];
+	return classes;
 }
 
 /* --- a decision --- */
@@ -237,23 +216,8 @@ static struct decision list_allowed(const struct bound *b, const struct table *t
 	return d;
 }
 
-static void add_set(const struct bound *b, const struct table *t, size_t set, struct decision *d)
-{
-	const struct cell *optimum = NULL;
-
-	for (size_t i = 0; i < d->n_choices; i++) {
-		const struct cell *c = cell_of(b, t, d->choices[i], set);
-
-		if (!optimum || c->rank < optimum->rank)
-			optimum = c;
-	}
-	for (size_t i = 0; i < d->n_choices; i++)
-		d->sums[i] += (double)pairs_at_best(cell_of(b, t, d->choices[i], set), optimum);
-	d->n_sets++;
-}
-
-bool bound_judge(struct bound *b, const struct bound_in *in, double *ret_expected,
-		 double *ret_bound)
+bool sim_bound_judge(struct bound *b, const struct bound_in *in, double *ret_expected,
+		     double *ret_bound)
 {
 	_cleanup_arena_ struct arena *a = NULL;
 	unsigned free = 0;
@@ -272,8 +236,23 @@ bool bound_judge(struct bound *b, const struct bound_in *in, double *ret_expecte
 	for (size_t i = 0; i < in->n_free_gpus; i++)
 		free |= 1u << in->free_gpus[i];
 	for (size_t s = 0; s < t->n_sets; s++) {
-		if (!(t->sets[s] & ~free))
-			add_set(b, t, s, &d);
+		const struct cell *optimum = NULL;
+		struct score_classes classes, wanted;
+
+		if (t->sets[s] & ~free)
+			continue;
+		for (size_t i = 0; i < d.n_choices; i++) {
+			const struct cell *c = cell_of(b, t, d.choices[i], s);
+
+			if (!optimum || c->rank < optimum->rank)
+				optimum = c;
+		}
+		wanted = classes_of(optimum);
+		for (size_t i = 0; i < d.n_choices; i++) {
+			classes = classes_of(cell_of(b, t, d.choices[i], s));
+			d.sums[i] += (double)sim_score_best(&classes, &wanted);
+		}
+		d.n_sets++;
 	}
 	for (size_t i = 0; i < d.n_choices; i++)
 		best = d.sums[i] > best ? d.sums[i] : best;

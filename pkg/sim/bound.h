@@ -25,7 +25,7 @@ struct pool;
 
 struct bound_in {
 	const int *free_gpus;
-	size_t n_free_gpus; /* positions in bound_new()'s list */
+	size_t n_free_gpus; /* positions in sim_bound_new()'s list */
 	const int *free_vfs;
 	size_t n_free_vfs; /* pool indices */
 	const int *chosen;
@@ -34,10 +34,10 @@ struct bound_in {
 };
 
 /* gpus: PCI indices. Remembers what it computed; in the arena. */
-struct bound *bound_new(const struct node *node, const struct pool *pool, const int *gpus,
-			size_t n_gpus, struct arena *arena);
+struct bound *sim_bound_new(const struct node *node, const struct pool *pool, const int *gpus,
+			    size_t n_gpus, struct arena *arena);
 /* Pairs: expected of `chosen`, and of the best choice. false: too many to enumerate. */
-bool bound_judge(struct bound *b, const struct bound_in *in, double *ret_expected,
-		 double *ret_bound);
+bool sim_bound_judge(struct bound *b, const struct bound_in *in, double *ret_expected,
+		     double *ret_bound);
 
 #endif

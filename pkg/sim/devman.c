@@ -37,18 +37,9 @@ static uint64_t node_mask(const struct device *d)
 	return mask;
 }
 
-static const struct device *find_device(const struct device_list *list, const char *id)
-{
-	for (size_t i = 0; i < list->n; i++) {
-		if (!strcmp(list->v[i].id, id))
-			return &list->v[i];
-	}
-	return NULL;
-}
-
 static bool is_available(const struct devman_stock *stock, const struct device *d)
 {
-	return d->healthy && !idset_has(stock->taken, d->id);
+	return d->healthy && !sim_idset_has(stock->taken, d->id);
 }
 
 static size_t count_reusable(const struct devman_stock *stock)
@@ -58,7 +49,7 @@ static size_t count_reusable(const struct devman_stock *stock)
 
 /* --- for the TopologyManager --- */
 
-uint64_t devman_nodes(const struct device_list *devices)
+uint64_t sim_devman_nodes(const struct device_list *devices)
 {
 	uint64_t mask = 0;
 
@@ -67,7 +58,7 @@ uint64_t devman_nodes(const struct device_list *devices)
 	return mask;
 }
 
-struct numa_ask devman_hint(const struct devman_stock *stock, size_t count, struct arena *arena)
+struct numa_ask sim_devman_hint(const struct devman_stock *stock, size_t count, struct arena *arena)
 {
 	size_t n = stock->devices->n;
 	uint64_t *all = arena_array(arena, n, sizeof(*all));
@@ -84,47 +75,39 @@ struct numa_ask devman_hint(const struct devman_stock *stock, size_t count, stru
 		if (is_available(stock, d))
 			available[ask.n_available++] = node_mask(d);
 	}
-	for (size_t i = 0; i < count_reusable(stock); i++)
-		reusable[ask.n_reusable++] =
-			node_mask(find_device(stock->devices, stock->reusable->v[i]));
+	for (size_t i = 0; i < count_reusable(stock); i++) {
+		const struct device *d = stock->devices->v, *end = d + n;
+
+		while (d < end && strcmp(d->id, stock->reusable->v[i]) != 0)
+			d++;
+		reusable[ask.n_reusable++] = node_mask(d < end ? d : NULL);
+	}
 	return ask;
 }
 
 /* --- taking --- */
 
-static void take(struct devman_pick *p, const char *id)
-{
-	if (!p->needed || list_has((const char *const *)p->picked.v, p->picked.n, id))
-		return;
-	idset_add(p->taken, id);
-	p->picked.v[p->picked.n++] = arena_strdup(p->arena, id);
-	p->needed--;
-}
-
 /* Random, as a Go map gives them; only: NULL, or what an id has to be in as well. */
 static void take_from(struct devman_pick *p, struct ids *from, const struct ids *only)
 {
-	random_shuffle(p->random, from->v, from->n, sizeof(char *));
+	sim_random_shuffle(p->random, from->v, from->n, sizeof(char *));
 	for (size_t i = 0; i < from->n; i++) {
-		if (!only || list_has((const char *const *)only->v, only->n, from->v[i]))
-			take(p, from->v[i]);
+		const char *id = from->v[i];
+
+		if (!p->needed || (only && !list_has((const char *const *)only->v, only->n, id)) ||
+		    list_has((const char *const *)p->picked.v, p->picked.n, id))
+			continue;
+		sim_idset_add(p->taken, id);
+		p->picked.v[p->picked.n++] = arena_strdup(p->arena, id);
+		p->needed--;
 	}
-}
-
-static void take_reusable(struct devman_pick *p, const struct devman_stock *stock)
-{
-	struct ids ids = ids_room(p->arena, count_reusable(stock));
-
-	for (size_t i = 0; i < count_reusable(stock); i++)
-		ids.v[ids.n++] = stock->reusable->v[i];
-	take_from(p, &ids, NULL);
 }
 
 /* filterByAffinity, over what is free */
 static void sort_by_affinity(struct devman_pick *p, const struct devman_stock *stock,
 			     const uint64_t *affinity)
 {
-	bool aligns = affinity && devman_nodes(stock->devices);
+	bool aligns = affinity && sim_devman_nodes(stock->devices);
 
 	p->free = ids_room(p->arena, stock->devices->n);
 	p->aligned = ids_room(p->arena, stock->devices->n);
@@ -155,22 +138,27 @@ static enum devman_step ask_plugin(struct devman_pick *p, const struct ids *from
 		if (!list_has((const char *const *)p->picked.v, p->picked.n, from->v[i]))
 			all.v[all.n++] = from->v[i];
 	}
-	random_shuffle(p->random, all.v, all.n, sizeof(char *));
+	sim_random_shuffle(p->random, all.v, all.n, sizeof(char *));
 	p->ask = (struct preferred_container) { .available = all,
 						.must = ids_copy(p->arena, &p->picked),
 						.size = (int)(p->needed + p->picked.n) };
 	return DEVMAN_ASK;
 }
 
-enum devman_step devman_begin(struct devman_pick *p, const struct devman_stock *stock,
-			      struct idset *taken, size_t count, const uint64_t *affinity,
-			      uint64_t *random, struct arena *arena)
+enum devman_step sim_devman_begin(struct devman_pick *p, const struct devman_stock *stock,
+				  struct idset *taken, size_t count, const uint64_t *affinity,
+				  uint64_t *random, struct arena *arena)
 {
+	struct ids reusable;
+
 	*p = (struct devman_pick) {
 		.needed = count, .taken = taken, .random = random, .arena = arena
 	};
 	p->picked = ids_room(arena, count);
-	take_reusable(p, stock);
+	reusable = ids_room(arena, count_reusable(stock));
+	for (size_t i = 0; i < count_reusable(stock); i++)
+		reusable.v[reusable.n++] = stock->reusable->v[i];
+	take_from(p, &reusable, NULL);
 	if (!p->needed)
 		return DEVMAN_DONE;
 	sort_by_affinity(p, stock, affinity);
@@ -183,7 +171,7 @@ enum devman_step devman_begin(struct devman_pick *p, const struct devman_stock *
 	return p->needed ? ask_plugin(p, &p->free) : DEVMAN_DONE;
 }
 
-void devman_finish(struct devman_pick *p, const struct ids *preferred)
+void sim_devman_finish(struct devman_pick *p, const struct ids *preferred)
 {
 	struct ids wish = preferred ? ids_copy(p->arena, preferred) : (struct ids) { 0 };
 

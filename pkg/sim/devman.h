@@ -24,12 +24,13 @@ struct devman_stock {
 	const struct idset *reusable; /* left by init containers of the same pod; NULL: none */
 };
 
-uint64_t devman_nodes(const struct device_list *devices); /* the NUMA nodes that have any */
-struct numa_ask devman_hint(const struct devman_stock *stock, size_t count, struct arena *arena);
+uint64_t sim_devman_nodes(const struct device_list *devices); /* the NUMA nodes that have any */
+struct numa_ask sim_devman_hint(const struct devman_stock *stock, size_t count,
+				struct arena *arena);
 
 enum devman_step {
 	DEVMAN_DONE,  /* picked holds them */
-	DEVMAN_ASK,   /* send `ask` to the plugin, then devman_finish() */
+	DEVMAN_ASK,   /* send `ask` to the plugin, then sim_devman_finish() */
 	DEVMAN_SHORT, /* fewer are free than needed: the pod fails */
 };
 
@@ -50,11 +51,11 @@ struct devman_pick {
  * picked is added to `taken` (the stock's own) at once, as a reservation. affinity NULL: the
  * TopologyManager has no opinion.
  */
-enum devman_step devman_begin(struct devman_pick *pick, const struct devman_stock *stock,
-			      struct idset *taken, size_t count, const uint64_t *affinity,
-			      uint64_t *random, struct arena *arena);
+enum devman_step sim_devman_begin(struct devman_pick *pick, const struct devman_stock *stock,
+				  struct idset *taken, size_t count, const uint64_t *affinity,
+				  uint64_t *random, struct arena *arena);
 /* preferred: the plugin's answer, only a wish; NULL when it has no GetPreferredAllocation. Leaves
  * needed > 0 if the devices went. */
-void devman_finish(struct devman_pick *pick, const struct ids *preferred);
+void sim_devman_finish(struct devman_pick *pick, const struct ids *preferred);
 
 #endif

@@ -13,6 +13,6 @@
 
 /* items: as inserted; rearranged as one walk gives them after `copies` copies. At most GOMAP_CELLS.
  */
-void gomap_walk(uint64_t *random, int *items, size_t n, unsigned copies);
+void sim_gomap_walk(uint64_t *random, int *items, size_t n, unsigned copies);
 
 #endif

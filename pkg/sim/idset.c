@@ -6,20 +6,20 @@
 #include "base/list.h"
 #include "base/mem.h"
 
-bool idset_has(const struct idset *s, const char *id)
+bool sim_idset_has(const struct idset *s, const char *id)
 {
 	return list_has((const char *const *)s->v, s->n, id);
 }
 
-void idset_add(struct idset *s, const char *id)
+void sim_idset_add(struct idset *s, const char *id)
 {
-	if (idset_has(s, id))
+	if (sim_idset_has(s, id))
 		return;
 	s->v = xgrow(s->v, &s->cap, s->n + 1, sizeof(*s->v));
 	s->v[s->n++] = xstrdup(id);
 }
 
-void idset_remove(struct idset *s, const char *id)
+void sim_idset_remove(struct idset *s, const char *id)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		if (strcmp(s->v[i], id))
@@ -31,7 +31,7 @@ void idset_remove(struct idset *s, const char *id)
 	}
 }
 
-void idset_done(struct idset *s)
+void sim_idset_done(struct idset *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		free(s->v[i]);

@@ -10,9 +10,9 @@ struct idset {
 	size_t n, cap;
 };
 
-bool idset_has(const struct idset *s, const char *id);
-void idset_add(struct idset *s, const char *id);
-void idset_remove(struct idset *s, const char *id);
-void idset_done(struct idset *s);
+bool sim_idset_has(const struct idset *s, const char *id);
+void sim_idset_add(struct idset *s, const char *id);
+void sim_idset_remove(struct idset *s, const char *id);
+void sim_idset_done(struct idset *s);
 
 #endif

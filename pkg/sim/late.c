@@ -23,29 +23,27 @@ static bool may_have(void *ctx, const struct pool_dev *dev, const char **ret_why
 	return true;
 }
 
-int *late_bind(const struct late_in *in, struct arena *arena)
+int *sim_late_bind(const struct late_in *in, struct arena *arena)
 {
 	struct late_in ctx = *in;
 	struct binding b = { .node = in->node,
 			     .slots = arena_array(arena, in->slots->n, sizeof(*b.slots)),
 			     .n_slots = in->slots->n,
 			     .gpus = in->gpus,
-			     .n_gpus = in->n_gpus,
 			     .busy_gpus = in->busy_gpus,
-			     .n_busy_gpus = in->n_busy_gpus,
 			     .could = could_have,
 			     .may = may_have,
 			     .ctx = &ctx };
 	int *devs = arena_array(arena, in->slots->n, sizeof(*devs));
 	struct err err = { 0 };
-	struct chosen chosen;
+	struct ledger_decision decision; /* nobody wants to know */
 	unsigned number;
 
 	for (size_t i = 0; i < b.n_slots; i++) {
 		b.slots[i] = (struct binding_slot) { .id = in->slots->v[i], .pool = in->pool };
-		slot_parse(in->pool->cfg->resource, b.slots[i].id, &b.slots[i].numa, &number);
+		pool_slot_parse(in->pool->cfg->resource, b.slots[i].id, &b.slots[i].numa, &number);
 	}
-	if (choice_for_slots(&b, arena, &chosen, &err) < 0)
+	if (choice_for_slots(&b, arena, &decision, &err) < 0)
 		return NULL;
 	for (size_t i = 0; i < b.n_slots; i++)
 		devs[i] = (int)(b.slots[i].dev - in->pool->devs);

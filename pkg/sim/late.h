@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "hw/inventory.h"
 #include "kubemsg/messages.h"
 
 struct arena;
@@ -16,12 +17,11 @@ struct late_in {
 	const struct node *node;
 	const struct pool *pool;
 	const struct ids *slots;
-	const int *gpus, *busy_gpus; /* PCI indices */
-	size_t n_gpus, n_busy_gpus;
+	struct gpu_set gpus, busy_gpus;
 	const bool *is_free; /* by pool index */
 };
 
 /* Pool indices, one for each slot, in the arena; NULL: too few VFs are free. */
-int *late_bind(const struct late_in *in, struct arena *arena);
+int *sim_late_bind(const struct late_in *in, struct arena *arena);
 
 #endif

@@ -32,7 +32,7 @@ static const char *const policy_names[] = {
 	[NUMA_SINGLE_NODE] = "single-numa-node",
 };
 
-int numa_policy_parse(const char *name, enum numa_policy *ret)
+int sim_numa_policy_parse(const char *name, enum numa_policy *ret)
 {
 	for (size_t i = 0; i < ARRAY_LEN(policy_names); i++) {
 		if (strcmp(name, policy_names[i]))
@@ -57,11 +57,6 @@ static size_t count_in(const uint64_t *masks, size_t n, uint64_t mask)
 	return count;
 }
 
-static bool any_topology(const struct numa_ask *ask)
-{
-	return count_in(ask->all, ask->n_all, UINT64_MAX) > 0;
-}
-
 /* Every reusable device with a topology has to be inside. */
 static bool covers_reusable(const struct numa_ask *ask, uint64_t mask)
 {
@@ -72,21 +67,6 @@ static bool covers_reusable(const struct numa_ask *ask, uint64_t mask)
 	return true;
 }
 
-static void hint_for_mask(const struct numa_ask *ask, uint64_t mask, int *narrowest,
-			  struct hints *ret)
-{
-	size_t usable;
-
-	if (count_in(ask->all, ask->n_all, mask) >= ask->count && width(mask) < *narrowest)
-		*narrowest = width(mask);
-	if (!covers_reusable(ask, mask))
-		return;
-	usable = count_in(ask->reusable, ask->n_reusable, mask) +
-		 count_in(ask->available, ask->n_available, mask);
-	if (usable >= ask->count)
-		ret->v[ret->n++] = (struct hint) { .has_mask = true, .mask = mask };
-}
-
 /* Every set of nodes with enough devices; the ones as narrow as the machine allows are preferred.
  */
 static void hints_of(const struct numa_ask *ask, uint64_t machine, struct hints *ret)
@@ -94,27 +74,23 @@ static void hints_of(const struct numa_ask *ask, uint64_t machine, struct hints 
 	int narrowest = width(machine);
 
 	ret->n = 0;
-	if (!any_topology(ask)) {
+	if (!count_in(ask->all, ask->n_all, UINT64_MAX)) {
 		ret->v[ret->n++] = (struct hint) { .preferred = true };
 		return;
 	}
 	if (ask->n_available + ask->n_reusable < ask->count)
 		return;
-	for (uint64_t mask = machine; mask; mask = (mask - 1) & machine)
-		hint_for_mask(ask, mask, &narrowest, ret);
+	for (uint64_t mask = machine; mask; mask = (mask - 1) & machine) {
+		size_t usable = count_in(ask->reusable, ask->n_reusable, mask) +
+				count_in(ask->available, ask->n_available, mask);
+
+		if (count_in(ask->all, ask->n_all, mask) >= ask->count && width(mask) < narrowest)
+			narrowest = width(mask);
+		if (usable >= ask->count && covers_reusable(ask, mask))
+			ret->v[ret->n++] = (struct hint) { .has_mask = true, .mask = mask };
+	}
 	for (size_t i = 0; i < ret->n; i++)
 		ret->v[i].preferred = width(ret->v[i].mask) == narrowest;
-}
-
-static void keep_single_nodes(struct hints *h)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < h->n; i++) {
-		if (h->v[i].preferred && (!h->v[i].has_mask || width(h->v[i].mask) == 1))
-			h->v[kept++] = h->v[i];
-	}
-	h->n = kept;
 }
 
 static bool narrower(uint64_t a, uint64_t b)
@@ -195,8 +171,8 @@ static int widest_minimum(const struct hints *per_ask, size_t n)
 	return widest;
 }
 
-struct numa_verdict numa_judge(enum numa_policy policy, uint64_t machine,
-			       const struct numa_ask *asks, size_t n)
+struct numa_verdict sim_numa_judge(enum numa_policy policy, uint64_t machine,
+				   const struct numa_ask *asks, size_t n)
 {
 	_cleanup_free_ struct hints *per_ask = NULL;
 	struct merge m = { .n_asks = n };
@@ -205,9 +181,16 @@ struct numa_verdict numa_judge(enum numa_policy policy, uint64_t machine,
 		return (struct numa_verdict) { .admit = true };
 	per_ask = xcalloc(n ? n : 1, sizeof(*per_ask));
 	for (size_t i = 0; i < n; i++) {
-		hints_of(&asks[i], machine, &per_ask[i]);
-		if (policy == NUMA_SINGLE_NODE)
-			keep_single_nodes(&per_ask[i]);
+		struct hints *h = &per_ask[i];
+		size_t kept = 0;
+
+		hints_of(&asks[i], machine, h);
+		for (size_t k = 0; k < h->n; k++) {
+			if (policy != NUMA_SINGLE_NODE ||
+			    (h->v[k].preferred && (!h->v[k].has_mask || width(h->v[k].mask) == 1)))
+				h->v[kept++] = h->v[k];
+		}
+		h->n = kept;
 	}
 	m.per_ask = per_ask;
 	m.widest_minimum = widest_minimum(per_ask, n);

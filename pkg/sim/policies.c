@@ -83,7 +83,7 @@ double sim_mean_rank(const struct score_classes *c)
 
 	for (int i = 0; i < ALIGN_RANKS; i++)
 		pairs += c->n[i];
-	return pairs ? (double)score_rank(c) / (double)pairs : 0;
+	return pairs ? (double)sim_score_rank(c) / (double)pairs : 0;
 }
 
 double sim_percent(double part, size_t all)
@@ -107,7 +107,7 @@ struct sim_bar sim_bar(const struct sim_result *r)
 
 bool sim_unfragmented(const struct sim_result *r, const struct sim_result *reference)
 {
-	return score_rank(&r->optimum) <= score_rank(&reference->optimum);
+	return sim_score_rank(&r->optimum) <= sim_score_rank(&reference->optimum);
 }
 
 const struct sim_result *sim_reference(const struct sim_result *r, const struct sim_result *all,

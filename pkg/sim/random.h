@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint64_t random_below(uint64_t *state, uint64_t n);
-void random_shuffle(uint64_t *state, void *items, size_t n, size_t size);
+uint64_t sim_random_below(uint64_t *state, uint64_t n);
+void sim_random_shuffle(uint64_t *state, void *items, size_t n, size_t size);
 
 #endif

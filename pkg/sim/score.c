@@ -1,5 +1,7 @@
 #include "sim/score.h"
 
+#include <string.h>
+
 #include "align/choose.h"
 #include "topo/topo.h"
 
@@ -12,7 +14,7 @@ static struct score_classes count_classes(const struct choose_out *out)
 	return c;
 }
 
-size_t score_rank(const struct score_classes *c)
+size_t sim_score_rank(const struct score_classes *c)
 {
 	size_t total = 0;
 
@@ -21,15 +23,14 @@ size_t score_rank(const struct score_classes *c)
 	return total;
 }
 
-size_t score_best(const struct score_classes *got, const struct score_classes *optimum)
+size_t sim_score_best(const struct score_classes *got, const struct score_classes *optimum)
 {
-	size_t all = 0, same = 0;
+	size_t a[TOPO_CLASS_MAX] = { 0 }, b[TOPO_CLASS_MAX] = { 0 };
 
-	for (int i = 0; i < ALIGN_RANKS; i++) {
-		all += got->n[i];
-		same += got->n[i] < optimum->n[i] ? got->n[i] : optimum->n[i];
-	}
-	return score_rank(got) == score_rank(optimum) ? all : same;
+	/* By class; there is one of each rank from PIX on. */
+	memcpy(a + TOPO_PIX, got->n, sizeof(got->n));
+	memcpy(b + TOPO_PIX, optimum->n, sizeof(optimum->n));
+	return topo_pairs_at_best(a, b);
 }
 
 static struct choose_in question(const struct score_in *in, size_t vfs)
@@ -39,28 +40,20 @@ static struct choose_in question(const struct score_in *in, size_t vfs)
 				    .available = in->free_vfs,
 				    .n_available = in->n_free,
 				    .want = vfs,
-				    .gpus = in->gpus,
-				    .n_gpus = in->n_gpus };
+				    .gpus = in->gpus };
 }
 
-/* The best that `vfs` VFs can be for these GPUs. */
-static struct score_classes optimum_of(const struct score_in *in, size_t vfs, struct arena *arena)
-{
-	struct choose_in q = question(in, vfs);
-	struct choose_out out = choose_vfs(&q, false, arena);
-
-	return count_classes(&out);
-}
-
-struct score score_container(const struct score_in *in, const int *vfs, size_t n_vfs,
-			     struct arena *arena)
+struct score sim_score_container(const struct score_in *in, const int *vfs, size_t n_vfs,
+				 struct arena *arena)
 {
 	struct choose_in q = question(in, n_vfs);
-	struct choose_out got = choose_pairs(&q, vfs, n_vfs, arena);
+	struct choose_out got = align_pairs(&q, vfs, n_vfs, arena);
+	struct choose_out optimum =
+		align_choose(&q, false, arena); /* the best that so many VFs can be */
 	struct score s = { .pairs = got.n_pairs };
 
 	s.got = count_classes(&got);
-	s.optimum = optimum_of(in, n_vfs, arena);
-	s.best = score_best(&s.got, &s.optimum);
+	s.optimum = count_classes(&optimum);
+	s.best = sim_score_best(&s.got, &s.optimum);
 	return s;
 }

@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 
+#include "hw/inventory.h"
 #include "align/align.h"
 
 struct arena;
@@ -21,8 +22,7 @@ struct pool;
 struct score_in {
 	const struct node *node;
 	const struct pool *pool;
-	const int *gpus;
-	size_t n_gpus; /* PCI indices */
+	struct gpu_set gpus;
 	const int *free_vfs;
 	size_t n_free; /* pool indices; those that the container got count among them */
 };
@@ -37,10 +37,10 @@ struct score {
 	struct score_classes got, optimum;
 };
 
-size_t score_rank(const struct score_classes *c); /* total */
+size_t sim_score_rank(const struct score_classes *c); /* total */
 /* How many pairs of `got` are at their best class. */
-size_t score_best(const struct score_classes *got, const struct score_classes *optimum);
-struct score score_container(const struct score_in *in, const int *vfs, size_t n_vfs,
-			     struct arena *arena);
+size_t sim_score_best(const struct score_classes *got, const struct score_classes *optimum);
+struct score sim_score_container(const struct score_in *in, const int *vfs, size_t n_vfs,
+				 struct arena *arena);
 
 #endif

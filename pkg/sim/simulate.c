@@ -14,10 +14,15 @@
 #include "sim/devman.h"
 #include "sim/idset.h"
 #include "sim/late.h"
+#include "sim/rails.h"
 #include "sim/random.h"
 #include "sim/vendor.h"
+#include "topo/rails.h"
 
 #define NOBODY (-1)
+
+/* Of each day; more would not change the score, and costs. */
+#define RAIL_PODS_MAX 1000
 
 struct holding {
 	struct ids gpus, listed; /* listed: what the kubelet knows, VFs or slots */
@@ -40,7 +45,8 @@ struct world {
 	int *vf_owner;		  /* by pool index */
 	struct holding *holdings; /* by pod */
 	size_t n_pods;
-	struct sim_result *result;
+	struct sim_result *result; /* NULL: only the rails count */
+	struct rail_day *rail_day;
 };
 
 /* One container on its way. */
@@ -98,7 +104,7 @@ static const struct ids *predict(struct admission *ad)
 	if (ask.available.n < (size_t)ask.size)
 		return NULL;
 	out = arena_alloc(ad->arena, sizeof(*out));
-	*out = vendor_prefer(g, &ask, ad->arena);
+	*out = sim_vendor_prefer(g, &ask, ad->arena);
 	return out;
 }
 
@@ -106,38 +112,27 @@ static const struct ids *predict(struct admission *ad)
 static struct identified know(struct admission *ad)
 {
 	const struct world *w = ad->w;
-	struct identified who = { .busy_gpus =
-					  arena_array(ad->arena, w->gpus->list.n, sizeof(int)) };
+	int *busy = arena_array(ad->arena, w->gpus->list.n, sizeof(*busy));
+	struct identified who = { .busy_gpus.v = busy };
 	const struct ids *gpus = &ad->gpus;
 
 	if (!gpus->n)
 		gpus = ad->prediction = predict(ad);
 	for (size_t i = 0; i < w->gpus->list.n; i++) {
 		if (w->gpu_owner[i] != NOBODY && w->gpu_owner[i] != ad->number)
-			who.busy_gpus[who.n_busy_gpus++] = w->gpus->pci[i];
+			busy[who.busy_gpus.n++] = w->gpus->pci[i];
 	}
 	if (!gpus && w->policy->gpus_at_random)
 		who.n_drawn = ad->pod->gpus;
 	if (gpus) {
 		who.found = true;
-		who.gpus = pci_of(w->gpus, gpus, ad->arena);
-		who.n_gpus = gpus->n;
+		who.gpus.v = pci_of(w->gpus, gpus, ad->arena);
+		who.gpus.n = gpus->n;
 	}
 	return who;
 }
 
 /* --- our plugin --- */
-
-static size_t find_free(const struct world *w, int *ret)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < w->in->pool->n_devs; i++) {
-		if (w->vf_owner[i] == NOBODY && w->in->pool->devs[i].healthy)
-			ret[n++] = (int)i;
-	}
-	return n;
-}
 
 /* Late binding has no wish: which slots the kubelet draws is without influence. */
 static const struct ids *prefer_listed(struct admission *ad, const struct preferred_container *ask)
@@ -149,7 +144,7 @@ static const struct ids *prefer_listed(struct admission *ad, const struct prefer
 	if (w->policy->binding != SIM_EARLY)
 		return NULL;
 	who = know(ad);
-	*out = choice_preferred(w->in->node, w->in->pool, ask, &who, ad->arena);
+	*out = choice_decide(w->in->node, w->in->pool, ask, &who, NULL, ad->arena, NULL);
 	return out;
 }
 
@@ -163,14 +158,12 @@ static bool bind_slots(struct admission *ad)
 			      .pool = w->in->pool,
 			      .slots = &ad->listed,
 			      .gpus = who.gpus,
-			      .n_gpus = who.n_gpus,
 			      .busy_gpus = who.busy_gpus,
-			      .n_busy_gpus = who.n_busy_gpus,
 			      .is_free = is_free };
 
 	for (size_t i = 0; i < ad->n_free; i++)
 		is_free[ad->free_vfs[i]] = true;
-	ad->vfs = late_bind(&in, ad->arena);
+	ad->vfs = sim_late_bind(&in, ad->arena);
 	ad->n_vfs = ad->vfs ? ad->listed.n : 0;
 	return ad->vfs != NULL;
 }
@@ -193,10 +186,10 @@ static void judge_numa(struct admission *ad)
 	struct world *w = ad->w;
 	struct devman_stock gpus = { .devices = &w->gpus->list, .taken = &w->gpus_taken };
 	struct devman_stock listed = { .devices = &w->listed, .taken = &w->listed_taken };
-	uint64_t nodes = devman_nodes(gpus.devices) | devman_nodes(listed.devices);
-	const struct numa_ask asks[] = { devman_hint(&gpus, ad->pod->gpus, ad->arena),
-					 devman_hint(&listed, ad->pod->vfs, ad->arena) };
-	struct numa_verdict v = numa_judge(w->policy->numa, nodes, asks, ARRAY_LEN(asks));
+	uint64_t nodes = sim_devman_nodes(gpus.devices) | sim_devman_nodes(listed.devices);
+	const struct numa_ask asks[] = { sim_devman_hint(&gpus, ad->pod->gpus, ad->arena),
+					 sim_devman_hint(&listed, ad->pod->vfs, ad->arena) };
+	struct numa_verdict v = sim_numa_judge(w->policy->numa, nodes, asks, ARRAY_LEN(asks));
 
 	ad->has_affinity = v.has_affinity;
 	ad->affinity = v.affinity;
@@ -208,8 +201,8 @@ static enum devman_step begin(struct admission *ad, struct devman_pick *pick,
 {
 	struct devman_stock stock = { .devices = devices, .taken = taken };
 
-	return devman_begin(pick, &stock, taken, count, ad->has_affinity ? &ad->affinity : NULL,
-			    random, ad->arena);
+	return sim_devman_begin(pick, &stock, taken, count, ad->has_affinity ? &ad->affinity : NULL,
+				random, ad->arena);
 }
 
 static bool allocate_gpus(struct admission *ad)
@@ -222,8 +215,8 @@ static bool allocate_gpus(struct admission *ad)
 
 	if (step == DEVMAN_ASK) {
 		if (!w->policy->gpus_at_random)
-			preferred = vendor_prefer(w->gpus, &pick.ask, ad->arena);
-		devman_finish(&pick, w->policy->gpus_at_random ? NULL : &preferred);
+			preferred = sim_vendor_prefer(w->gpus, &pick.ask, ad->arena);
+		sim_devman_finish(&pick, w->policy->gpus_at_random ? NULL : &preferred);
 	}
 	ad->gpus = pick.picked;
 	ad->gpu_pci = pci_of(w->gpus, &pick.picked, ad->arena);
@@ -240,7 +233,7 @@ static bool allocate_listed(struct admission *ad)
 		begin(ad, &pick, &w->listed, &w->listed_taken, ad->pod->vfs, &w->listed_random);
 
 	if (step == DEVMAN_ASK)
-		devman_finish(&pick, prefer_listed(ad, &pick.ask));
+		sim_devman_finish(&pick, prefer_listed(ad, &pick.ask));
 	ad->listed = pick.picked;
 	return step != DEVMAN_SHORT;
 }
@@ -250,7 +243,8 @@ static bool allocate(struct admission *ad)
 	enum sim_order order = ad->w->policy->order;
 	bool gpu_first = order == SIM_GPU_FIRST || (order == SIM_AS_IT_COMES && ad->pod->gpu_first);
 
-	ad->w->result->gpu_first += gpu_first;
+	if (ad->w->result)
+		ad->w->result->gpu_first += gpu_first;
 	if (gpu_first)
 		return allocate_gpus(ad) && allocate_listed(ad);
 	return allocate_listed(ad) && allocate_gpus(ad);
@@ -285,35 +279,27 @@ static void leave(struct world *w, size_t number)
 	struct holding *h = &w->holdings[number];
 
 	for (size_t i = 0; i < h->gpus.n; i++) {
-		idset_remove(&w->gpus_taken, h->gpus.v[i]);
+		sim_idset_remove(&w->gpus_taken, h->gpus.v[i]);
 		w->gpu_owner[gpu_at(w->gpus, h->gpus.v[i])] = NOBODY;
 	}
 	for (size_t i = 0; i < h->listed.n; i++)
-		idset_remove(&w->listed_taken, h->listed.v[i]);
+		sim_idset_remove(&w->listed_taken, h->listed.v[i]);
 	for (size_t i = 0; i < h->n_vfs; i++)
 		w->vf_owner[h->vfs[i]] = NOBODY;
 	*h = (struct holding) { 0 };
-}
-
-static bool same_ids(const struct ids *a, const struct ids *b)
-{
-	for (size_t i = 0; i < a->n; i++) {
-		if (!list_has((const char *const *)b->v, b->n, a->v[i]))
-			return false;
-	}
-	return a->n == b->n;
 }
 
 static void count(const struct admission *ad)
 {
 	struct score_in in = { .node = ad->w->in->node,
 			       .pool = ad->w->in->pool,
-			       .gpus = ad->gpu_pci,
-			       .n_gpus = ad->gpus.n,
+			       .gpus.v = ad->gpu_pci,
+			       .gpus.n = ad->gpus.n,
 			       .free_vfs = ad->free_vfs,
 			       .n_free = ad->n_free };
-	struct score s = score_container(&in, ad->vfs, ad->n_vfs, ad->arena);
+	struct score s = sim_score_container(&in, ad->vfs, ad->n_vfs, ad->arena);
 	struct sim_result *r = ad->w->result;
+	bool right = ad->prediction && ad->prediction->n == ad->gpus.n;
 
 	r->pods++;
 	r->pairs += s.pairs;
@@ -324,7 +310,10 @@ static void count(const struct admission *ad)
 	}
 	r->load += sim_percent((double)ad->pod->busy_gpus, ad->w->gpus->list.n * ad->w->n_pods);
 	r->predicted += ad->prediction != NULL;
-	r->predicted_right += ad->prediction && same_ids(ad->prediction, &ad->gpus);
+	for (size_t i = 0; right && i < ad->gpus.n; i++)
+		right = list_has((const char *const *)ad->prediction->v, ad->prediction->n,
+				 ad->gpus.v[i]);
+	r->predicted_right += right;
 }
 
 static void judge_bound(const struct admission *ad)
@@ -339,21 +328,12 @@ static void judge_bound(const struct admission *ad)
 	struct sim_result *r = ad->w->result;
 	double expected, bound;
 
-	if (bound_judge(ad->w->bound, &in, &expected, &bound)) {
+	if (sim_bound_judge(ad->w->bound, &in, &expected, &bound)) {
 		r->expected += expected;
 		r->bound += bound;
 	} else {
 		r->unbounded++;
 	}
-}
-
-/* A pod that is refused leaves what it had got. */
-static void refuse(struct admission *ad)
-{
-	ad->n_vfs = 0;
-	hold(ad);
-	leave(ad->w, (size_t)ad->number);
-	ad->w->result->refused++;
 }
 
 static void arrive(struct world *w, size_t number, const struct stream_pod *pod)
@@ -362,7 +342,10 @@ static void arrive(struct world *w, size_t number, const struct stream_pod *pod)
 	struct admission ad = { .w = w, .pod = pod, .number = (int)number, .arena = arena };
 
 	ad.free_vfs = arena_array(arena, w->in->pool->n_devs, sizeof(*ad.free_vfs));
-	ad.n_free = find_free(w, ad.free_vfs);
+	for (size_t i = 0; i < w->in->pool->n_devs; i++) {
+		if (w->vf_owner[i] == NOBODY && w->in->pool->devs[i].healthy)
+			ad.free_vfs[ad.n_free++] = (int)i;
+	}
 	ad.free_gpus = arena_array(arena, w->gpus->list.n, sizeof(*ad.free_gpus));
 	for (size_t i = 0; i < w->gpus->list.n; i++) {
 		if (w->gpu_owner[i] == NOBODY)
@@ -370,12 +353,19 @@ static void arrive(struct world *w, size_t number, const struct stream_pod *pod)
 	}
 	judge_numa(&ad);
 	if (!allocate(&ad) || !(w->policy->binding == SIM_LATE ? bind_slots : name_vfs)(&ad)) {
-		refuse(&ad);
+		/* A pod that is refused leaves what it had got. */
+		ad.n_vfs = 0;
+		hold(&ad);
+		leave(w, number);
+		if (w->result)
+			w->result->refused++;
 		return;
 	}
 	hold(&ad);
-	count(&ad);
-	if (w->bound)
+	sim_rail_day_note(w->rail_day, pod->gpus, ad.vfs, ad.n_vfs);
+	if (w->result)
+		count(&ad);
+	if (w->result && w->bound)
 		judge_bound(&ad);
 }
 
@@ -406,11 +396,12 @@ static void open_world(struct world *w)
 
 	w->gpu_random = ~w->in->day.seed; /* neither is that of the day */
 	w->listed_random = w->gpu_random * 3;
-	if (w->policy->gpus_at_random && w->policy->order == SIM_VF_FIRST &&
+	if (w->result && w->policy->gpus_at_random && w->policy->order == SIM_VF_FIRST &&
 	    w->policy->binding == SIM_EARLY)
-		w->bound = bound_new(w->in->node, pool, w->gpus->pci, w->gpus->list.n, w->arena);
+		w->bound =
+			sim_bound_new(w->in->node, pool, w->gpus->pci, w->gpus->list.n, w->arena);
 	if (w->policy->binding == SIM_LATE) {
-		struct slot_list slots = slots_of(&view, w->arena);
+		struct slot_list slots = pool_slots(&view, w->arena);
 
 		w->listed = list_slots(&slots, w->arena);
 	} else {
@@ -425,54 +416,101 @@ static void open_world(struct world *w)
 		w->vf_owner[i] = NOBODY;
 }
 
-static void run_policy(const struct sim_in *in, const struct vendor *gpus, const struct stream *day,
-		       const struct sim_policy *policy, struct sim_result *ret)
+/* What all days of all policies have in common. */
+struct machine {
+	const struct vendor *gpus;
+	struct stream first, second; /* of the node, and of another of its kind */
+	struct topo_rails *reversed; /* NULL: no rails are known */
+	struct arena *arena;
+};
+
+static void run_day(const struct sim_in *in, const struct machine *m, const struct stream *day,
+		    const struct sim_policy *policy, struct rail_day *rails, struct sim_result *ret)
 {
 	_cleanup_arena_ struct arena *arena = arena_new(1 << 20);
 	struct world w = { .in = in,
 			   .policy = policy,
 			   .arena = arena,
-			   .gpus = gpus,
+			   .gpus = m->gpus,
 			   .n_pods = day->n_pods,
-			   .result = ret };
+			   .result = ret,
+			   .rail_day = rails };
 
-	*ret = (struct sim_result) { .policy = policy };
 	open_world(&w);
 	for (size_t i = 0; i < day->n_pods; i++) {
 		for (size_t k = 0; k < day->pods[i].n_leave; k++)
 			leave(&w, day->pods[i].leave[k]);
 		arrive(&w, i, &day->pods[i]);
 	}
-	idset_done(&w.gpus_taken);
-	idset_done(&w.listed_taken);
+	sim_idset_done(&w.gpus_taken);
+	sim_idset_done(&w.listed_taken);
 }
 
-static size_t count_healthy(const struct pool *pool)
+/* The rails that the pods of a day get when those who choose take `known` for the rails. */
+static struct rail_day rails_of_day(const struct sim_in *in, const struct machine *m,
+				    const struct stream *pods, const struct sim_policy *policy,
+				    const struct topo_rails *known)
 {
-	size_t n = 0;
+	struct rail_day rails = sim_rail_day_new(in->node, in->pool, RAIL_PODS_MAX, m->arena);
+	struct node node = *in->node;
+	struct sim_in chooser = *in;
+	struct stream day = *pods;
 
-	for (size_t i = 0; i < pool->n_devs; i++)
-		n += pool->devs[i].healthy;
-	return n;
+	node.rails = known;
+	chooser.node = &node;
+	chooser.day.seed += pods == &m->second;
+	if (day.n_pods > RAIL_PODS_MAX)
+		day.n_pods = RAIL_PODS_MAX;
+	run_day(&chooser, m, &day, policy, &rails, NULL);
+	return rails;
+}
+
+static void score_rails(const struct sim_in *in, const struct machine *m,
+			const struct rail_day *first, struct sim_result *ret)
+{
+	const struct sim_policy *policy = ret->policy;
+	struct rail_day second = rails_of_day(in, m, &m->second, policy, in->node->rails);
+	struct rail_day without;
+
+	ret->rails = ret->rails_without = sim_rail_days_compare(first, &second, m->arena);
+	if (policy->binding == SIM_KUBELET)
+		return; /* not ours to choose */
+	without = rails_of_day(in, m, &m->first, policy, NULL);
+	second = rails_of_day(in, m, &m->second, policy, m->reversed);
+	ret->rails_without = sim_rail_days_compare(&without, &second, m->arena);
 }
 
 const struct sim_result *sim_run(const struct sim_in *in, const struct sim_policy *const *policies,
 				 size_t n, struct arena *arena)
 {
 	struct sim_result *results = arena_array(arena, n, sizeof(*results));
-	struct stream_in day_in = in->day;
-	const struct vendor *gpus;
-	struct stream day;
+	struct machine m = { .arena = arena };
+	struct stream_in day = in->day;
 
-	day_in.gpu_resource = vendor_resource(in->node->inv);
-	day_in.vf_resource = in->pool->cfg->resource;
-	gpus = vendor_new(in->node->inv, in->node->topo, day_in.gpu_resource, arena);
-	day_in.gpus = gpus->list.n;
-	day_in.vfs = count_healthy(in->pool);
-	day = sim_stream_new(&day_in, arena);
-	if (!day.n_pods)
+	day.gpu_resource = sim_vendor_resource(in->node->inv);
+	day.vf_resource = in->pool->cfg->resource;
+	m.gpus = sim_vendor_new(in->node->inv, in->node->topo, day.gpu_resource, arena);
+	day.gpus = m.gpus->list.n;
+	day.vfs = 0;
+	for (size_t i = 0; i < in->pool->n_devs; i++)
+		day.vfs += in->pool->devs[i].healthy;
+	m.first = sim_stream_new(&day, arena);
+	day.seed++;
+	if (day.pods > RAIL_PODS_MAX)
+		day.pods = RAIL_PODS_MAX;
+	m.second = sim_stream_new(&day, arena);
+	if (!m.first.n_pods)
 		return NULL;
-	for (size_t i = 0; i < n; i++)
-		run_policy(in, gpus, &day, policies[i], &results[i]);
+	if (sim_rails_are_known(in->node, in->pool))
+		m.reversed = sim_rails_against_addresses(in->node);
+	for (size_t i = 0; i < n; i++) {
+		struct rail_day rails = sim_rail_day_new(in->node, in->pool, RAIL_PODS_MAX, arena);
+
+		results[i] = (struct sim_result) { .policy = policies[i] };
+		run_day(in, &m, &m.first, policies[i], &rails, &results[i]);
+		if (m.reversed)
+			score_rails(in, &m, &rails, &results[i]);
+	}
+	topo_rails_free(m.reversed);
 	return results;
 }

@@ -1,7 +1,7 @@
 /*
  * A day of pods (stream.h) through the kubelet's allocation logic (devman.h, numa.h) with a GPU
  * plugin (vendor.h), once for each policy. Who decides about VFs is the daemon's own code:
- * choice_preferred(), choose_vfs(). Pure.
+ * choice_decide(), align_choose(). Pure.
  */
 #ifndef RAILMATE_SIM_SIMULATE_H
 #define RAILMATE_SIM_SIMULATE_H
@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "sim/numa.h"
+#include "sim/rails.h"
 #include "sim/score.h"
 #include "sim/stream.h"
 
@@ -52,6 +53,8 @@ struct sim_result {
 	 * and that the best ones may (bound.h) */
 	double expected, bound;
 	size_t unbounded; /* pods for which there was too much to enumerate */
+	/* Of jobs with a pod on each of two nodes; all 0 where no rails are known. */
+	struct rail_score rails, rails_without; /* the rule of the lowest rails */
 };
 
 struct sim_in {

@@ -41,7 +41,7 @@ static const struct shape *draw_shape(struct day *d)
 		total += fits(d->in, &shapes[i]) ? shapes[i].weight : 0;
 	if (!total)
 		return NULL;
-	at = (unsigned)random_below(&d->random, total);
+	at = (unsigned)sim_random_below(&d->random, total);
 	for (size_t i = 0;; i++) {
 		unsigned weight = fits(d->in, &shapes[i]) ? shapes[i].weight : 0;
 
@@ -65,7 +65,7 @@ static bool draw_gpu_first(struct day *d)
 					 (k < i && !strcmp(names[k], names[i])));
 		order[at] = i;
 	}
-	gomap_walk(&d->random, order, ARRAY_LEN(names), DEEP_COPIES);
+	sim_gomap_walk(&d->random, order, ARRAY_LEN(names), DEEP_COPIES);
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (order[i] >= 2)
 			return order[i] == 2;
@@ -73,39 +73,23 @@ static bool draw_gpu_first(struct day *d)
 	return false;
 }
 
-static bool has_room(const struct day *d, const struct shape *s, unsigned load)
+/* Which pods leave, one after the other at random, until the next one fits and may come. */
+static size_t *make_room(struct day *d, const struct shape *s, unsigned load, size_t *ret_n)
 {
-	if (d->busy_gpus + s->gpus > d->in->gpus || d->busy_vfs + s->vfs > d->in->vfs)
-		return false;
-	return d->busy_gpus * 100 <= (size_t)load * d->in->gpus;
-}
+	size_t *gone = arena_array(d->arena, d->n_running, sizeof(*gone)), n = 0;
 
-static size_t leave(struct day *d)
-{
-	size_t at = random_below(&d->random, d->n_running), pod = d->running[at];
+	while (d->n_running &&
+	       (d->busy_gpus + s->gpus > d->in->gpus || d->busy_vfs + s->vfs > d->in->vfs ||
+		d->busy_gpus * 100 > (size_t)load * d->in->gpus)) {
+		size_t at = sim_random_below(&d->random, d->n_running), pod = d->running[at];
 
-	d->running[at] = d->running[--d->n_running];
-	d->busy_gpus -= d->pods[pod].gpus;
-	d->busy_vfs -= d->pods[pod].vfs;
-	return pod;
-}
-
-static void arrive(struct day *d, size_t number, const struct shape *s)
-{
-	unsigned spread = d->in->load_max - d->in->load_min + 1;
-	unsigned load = d->in->load_min + (unsigned)random_below(&d->random, spread);
-	struct stream_pod *pod = &d->pods[number];
-	size_t *gone = arena_array(d->arena, d->n_running, sizeof(*gone));
-
-	*pod = (struct stream_pod) {
-		.gpus = s->gpus, .vfs = s->vfs, .gpu_first = draw_gpu_first(d), .leave = gone
-	};
-	while (d->n_running && !has_room(d, s, load))
-		gone[pod->n_leave++] = leave(d);
-	d->running[d->n_running++] = number;
-	d->busy_gpus += s->gpus;
-	d->busy_vfs += s->vfs;
-	pod->busy_gpus = d->busy_gpus;
+		d->running[at] = d->running[--d->n_running];
+		d->busy_gpus -= d->pods[pod].gpus;
+		d->busy_vfs -= d->pods[pod].vfs;
+		gone[n++] = pod;
+	}
+	*ret_n = n;
+	return gone;
 }
 
 struct stream sim_stream_new(const struct stream_in *in, struct arena *arena)
@@ -118,10 +102,21 @@ struct stream sim_stream_new(const struct stream_in *in, struct arena *arena)
 	out.pods = d.pods;
 	for (size_t i = 0; i < in->pods; i++) {
 		const struct shape *s = draw_shape(&d);
+		struct stream_pod *pod = &d.pods[i];
+		unsigned load;
 
 		if (!s)
 			break;
-		arrive(&d, i, s);
+		load = in->load_min +
+		       (unsigned)sim_random_below(&d.random, in->load_max - in->load_min + 1);
+		*pod = (struct stream_pod) { .gpus = s->gpus,
+					     .vfs = s->vfs,
+					     .gpu_first = draw_gpu_first(&d) };
+		pod->leave = make_room(&d, s, load, &pod->n_leave);
+		d.running[d.n_running++] = i;
+		d.busy_gpus += s->gpus;
+		d.busy_vfs += s->vfs;
+		pod->busy_gpus = d.busy_gpus;
 		out.n_pods++;
 	}
 	return out;

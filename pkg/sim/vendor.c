@@ -27,7 +27,7 @@ static bool is_offered(const struct hw_gpu *gpu, const char *resource)
 	return true;
 }
 
-const char *vendor_resource(const struct hw_inventory *inv)
+const char *sim_vendor_resource(const struct hw_inventory *inv)
 {
 	for (size_t i = 0; inv->n_gpu && i < ARRAY_LEN(plugins); i++) {
 		if (str_eq(plugins[i].vendor, inv->gpu[0].vendor))
@@ -36,46 +36,37 @@ const char *vendor_resource(const struct hw_inventory *inv)
 	return "gpu";
 }
 
-static const char *id_of(const struct hw_inventory *inv, const struct hw_gpu *gpu,
-			 struct arena *arena)
-{
-	char text[BDF_STRLEN];
-
-	return arena_strdup(arena,
-			    gpu->uuid ? gpu->uuid : bdf_format(inv->pci[gpu->pci].bdf, text));
-}
-
-static const uint8_t *ranks(const struct topo *topo, const int *pci, size_t n, struct arena *arena)
-{
-	uint8_t *rank = arena_array(arena, n, n);
-
-	for (size_t i = 0; i < n * n; i++)
-		rank[i] = (uint8_t)topo_rank(topo_between(topo, pci[i / n], pci[i % n]).class);
-	return rank;
-}
-
-const struct vendor *vendor_new(const struct hw_inventory *inv, const struct topo *topo,
-				const char *resource, struct arena *arena)
+const struct vendor *sim_vendor_new(const struct hw_inventory *inv, const struct topo *topo,
+				    const char *resource, struct arena *arena)
 {
 	struct vendor *g = arena_alloc(arena, sizeof(*g));
 	int64_t *nodes = arena_array(arena, inv->n_gpu, sizeof(*nodes));
 	int *pci = arena_array(arena, inv->n_gpu, sizeof(*pci));
+	uint8_t *rank;
+	size_t n;
 
 	g->list.v = arena_array(arena, inv->n_gpu, sizeof(*g->list.v));
 	for (size_t i = 0; i < inv->n_gpu; i++) {
 		const struct hw_gpu *gpu = &inv->gpu[i];
+		char address[BDF_STRLEN];
+		const char *id;
 
 		if (!is_offered(gpu, resource))
 			continue;
+		id = gpu->uuid ? gpu->uuid : bdf_format(inv->pci[gpu->pci].bdf, address);
 		pci[g->list.n] = gpu->pci;
 		nodes[i] = inv->pci[gpu->pci].numa;
-		g->list.v[g->list.n++] = (struct device) { .id = id_of(inv, gpu, arena),
+		g->list.v[g->list.n++] = (struct device) { .id = arena_strdup(arena, id),
 							   .healthy = true,
 							   .nodes = &nodes[i],
 							   .n_nodes = nodes[i] >= 0 };
 	}
+	n = g->list.n;
+	rank = arena_array(arena, n, n);
+	for (size_t i = 0; i < n * n; i++)
+		rank[i] = (uint8_t)topo_rank(topo_between(topo, pci[i / n], pci[i % n]).class);
 	g->pci = pci;
-	g->rank = ranks(topo, pci, g->list.n, arena);
+	g->rank = rank;
 	return g;
 }
 
@@ -168,8 +159,8 @@ static struct choice choose(const struct vendor *g, const struct preferred_conta
 	return best;
 }
 
-struct ids vendor_prefer(const struct vendor *g, const struct preferred_container *req,
-			 struct arena *arena)
+struct ids sim_vendor_prefer(const struct vendor *g, const struct preferred_container *req,
+			     struct arena *arena)
 {
 	struct choice c = choose(g, req, arena);
 	struct ids ids = { .v = arena_array(arena, g->list.n, sizeof(char *)) };

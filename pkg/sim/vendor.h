@@ -23,14 +23,14 @@ struct vendor {
 
 /* resource: nvidia.com/gpu, amd.com/gpu and gpu.intel.com/i915 list that vendor's GPUs, any other
  * name all of them. */
-const struct vendor *vendor_new(const struct hw_inventory *inv, const struct topo *topo,
-				const char *resource, struct arena *arena);
+const struct vendor *sim_vendor_new(const struct hw_inventory *inv, const struct topo *topo,
+				    const char *resource, struct arena *arena);
 /* The name under which the first GPU of the machine is offered; "gpu" for a vendor without a plugin
  * that we know. */
-const char *vendor_resource(const struct hw_inventory *inv);
+const char *sim_vendor_resource(const struct hw_inventory *inv);
 /* In address order. Ids that are not listed are ignored; fewer available than asked gives what
  * there is. */
-struct ids vendor_prefer(const struct vendor *g, const struct preferred_container *req,
-			 struct arena *arena);
+struct ids sim_vendor_prefer(const struct vendor *g, const struct preferred_container *req,
+			     struct arena *arena);
 
 #endif

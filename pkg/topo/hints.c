@@ -22,13 +22,6 @@ __attribute__((format(printf, 2, 3))) static void note(struct topo *t, const cha
 	t->notes[t->n_notes++] = text;
 }
 
-static bool is_kind(const struct topo *t, int pci, bool gpu)
-{
-	if (gpu)
-		return hw_find_gpu(t->inv, pci) >= 0;
-	return hw_is_nic(&t->inv->pci[pci]);
-}
-
 static void place_in_group(struct topo *t, struct bdf bdf, int group, bool gpu)
 {
 	const struct topo_hints *h = t->hints;
@@ -41,7 +34,7 @@ static void place_in_group(struct topo *t, struct bdf bdf, int group, bool gpu)
 		note(t, "%s: %s is not on this machine", h->source, address);
 		return;
 	}
-	if (!is_kind(t, pci, gpu)) {
+	if (gpu ? hw_find_gpu(t->inv, pci) < 0 : !hw_is_nic(&t->inv->pci[pci])) {
 		note(t, "%s: %s is no %s", h->source, address, gpu ? "GPU" : "NIC");
 		return;
 	}

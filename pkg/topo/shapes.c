@@ -130,41 +130,33 @@ static size_t count_listed(const struct shape *s, bool gpu)
 	return n;
 }
 
-static bool has_its_gpus(const struct shape *s, const struct hw_inventory *inv)
+static bool is_of_shape(const struct shape *s, const struct hw_inventory *inv)
 {
+	size_t n_nics = 0;
+
 	for (size_t i = 0; i < inv->n_gpu; i++) {
 		const struct hw_pci *f = &inv->pci[inv->gpu[i].pci];
 
 		if (f->vendor != s->gpu_vendor || !is_listed(s, f->bdf, true))
 			return false;
 	}
-	return inv->n_gpu == count_listed(s, true);
-}
-
-static bool is_its_nic(const struct shape *s, const struct hw_pci *f)
-{
-	return f->vendor == s->nic_vendor && f->class_code >> 8 == s->nic_class &&
-	       (s->nic_device == ANY || f->device == s->nic_device);
-}
-
-static bool has_its_nics(const struct shape *s, const struct hw_inventory *inv)
-{
-	size_t n = 0;
-
 	for (size_t i = 0; i < inv->n_pci; i++) {
-		if (!is_its_nic(s, &inv->pci[i]))
+		const struct hw_pci *f = &inv->pci[i];
+
+		if (f->vendor != s->nic_vendor || f->class_code >> 8 != s->nic_class ||
+		    (s->nic_device != ANY && f->device != s->nic_device))
 			continue;
-		if (!is_listed(s, inv->pci[i].bdf, false))
+		if (!is_listed(s, f->bdf, false))
 			return false;
-		n++;
+		n_nics++;
 	}
-	return n == count_listed(s, false);
+	return inv->n_gpu == count_listed(s, true) && n_nics == count_listed(s, false);
 }
 
 const struct topo_hints *topo_shape(const struct hw_inventory *inv)
 {
 	for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-		if (has_its_gpus(&shapes[i], inv) && has_its_nics(&shapes[i], inv))
+		if (is_of_shape(&shapes[i], inv))
 			return &shapes[i].hints;
 	}
 	return NULL;

@@ -47,6 +47,19 @@ const char *topo_class_name(enum topo_class c)
 	return classes[c].name;
 }
 
+size_t topo_pairs_at_best(const size_t got[TOPO_CLASS_MAX], const size_t best[TOPO_CLASS_MAX])
+{
+	size_t all = 0, same = 0, rank = 0, best_rank = 0;
+
+	for (int c = 0; c < TOPO_CLASS_MAX; c++) {
+		all += got[c];
+		same += got[c] < best[c] ? got[c] : best[c];
+		rank += got[c] * (size_t)classes[c].rank;
+		best_rank += best[c] * (size_t)classes[c].rank;
+	}
+	return rank <= best_rank ? all : same;
+}
+
 static bool is_level(const struct hw_pci *f, const struct two_level *s, uint16_t subdevice)
 {
 	if (f->vendor != s->vendor || f->device != s->device)
@@ -67,42 +80,17 @@ static bool is_two_level(const struct hw_pci *upper, const struct hw_pci *lower)
 	return false;
 }
 
-/*
- * Below a root port (depth 0) upstream ports have odd depths, downstream ports even ones. A
- * sub-switch is its upstream port; the parent switch's is two bridges up. A parent that was itself
- * fused into its own parent takes no sub-switch: NCCL marks it.
- */
-static bool is_fused(const struct topo *t, int pci)
-{
-	const struct spot *s = &t->spots[pci];
-	int upper = s->up >= 0 ? t->spots[s->up].up : -1;
-
-	if (s->depth % 2 == 0 || upper < 0 || t->spots[upper].up < 0)
-		return false;
-	return !t->spots[upper].is_fused && is_two_level(&t->inv->pci[upper], &t->inv->pci[pci]);
-}
-
-static int chain_length(const struct hw_inventory *inv, int pci)
-{
-	int n = 0;
-
-	while (inv->pci[pci].parent >= 0 && n <= MAX_CHAIN) {
-		pci = inv->pci[pci].parent;
-		n++;
-	}
-	return n;
-}
-
 /* Fill in the spots of a function and of the bridges above it, from the top down. */
 static void place_chain(struct topo *t, int pci)
 {
 	struct spot *s = &t->spots[pci];
 	const struct hw_pci *f = &t->inv->pci[pci];
-	int length;
+	int length = 0, upper;
 
 	if (s->place >= 0)
 		return;
-	length = chain_length(t->inv, pci);
+	for (int up = f->parent; up >= 0 && length <= MAX_CHAIN; up = t->inv->pci[up].parent)
+		length++;
 	s->place = f->physfn >= 0 ? f->physfn : pci;
 	s->numa = f->numa;
 	s->up = length > MAX_CHAIN ? -1 : f->parent;
@@ -111,27 +99,16 @@ static void place_chain(struct topo *t, int pci)
 	place_chain(t, s->up);
 	s->depth = (int16_t)length;
 	s->fused = t->spots[s->up].fused;
-	s->is_fused = is_fused(t, pci);
+	/*
+	 * Below a root port (depth 0) upstream ports have odd depths, downstream ports even ones. A
+	 * sub-switch is its upstream port; the parent switch's is two bridges up. A parent that was
+	 * itself fused into its own parent takes no sub-switch: NCCL marks it.
+	 */
+	upper = t->spots[s->up].up;
+	s->is_fused = s->depth % 2 && upper >= 0 && t->spots[upper].up >= 0 &&
+		      !t->spots[upper].is_fused && is_two_level(&t->inv->pci[upper], f);
 	if (s->is_fused)
 		s->fused++;
-}
-
-/* Do two different nodes appear anywhere? */
-static bool has_one_node(const struct hw_inventory *inv)
-{
-	int node = inv->n_numa > 0 ? inv->numa[0].id : -1;
-
-	if (inv->n_numa > 1)
-		return false;
-	for (size_t i = 0; i < inv->n_pci; i++) {
-		int numa = inv->pci[i].numa;
-
-		if (numa >= 0 && node >= 0 && numa != node)
-			return false;
-		if (numa >= 0)
-			node = numa;
-	}
-	return true;
 }
 
 int topo_place(const struct topo *t, int pci)
@@ -142,21 +119,6 @@ int topo_place(const struct topo *t, int pci)
 bool topo_is_fused(const struct topo *t, int pci)
 {
 	return t->spots[pci].is_fused;
-}
-
-static int common_bridge(const struct topo *t, int a, int b)
-{
-	a = t->spots[a].up;
-	b = t->spots[b].up;
-	while (a != b) {
-		if (a < 0 || b < 0)
-			return -1;
-		if (t->spots[a].depth > t->spots[b].depth)
-			a = t->spots[a].up;
-		else
-			b = t->spots[b].up;
-	}
-	return a;
 }
 
 /*
@@ -173,12 +135,6 @@ static int switches_to(const struct topo *t, int pci, int common)
 	return fused < switches ? switches - fused : 0;
 }
 
-static bool same_root(const struct hw_pci *a, const struct hw_pci *b)
-{
-	return a->has_root && b->has_root && a->root_domain == b->root_domain &&
-	       a->root_bus == b->root_bus;
-}
-
 static enum topo_class across_roots(const struct topo *t, int a, int b)
 {
 	int na = t->spots[a].numa, nb = t->spots[b].numa;
@@ -190,23 +146,27 @@ static enum topo_class across_roots(const struct topo *t, int a, int b)
 	return t->one_node ? TOPO_NODE : TOPO_SYS;
 }
 
-/* The tree has no say where both switches are known from elsewhere. */
-static struct topo_path between_groups(const struct topo *t, int a, int b)
-{
-	if (t->spots[a].group == t->spots[b].group)
-		return (struct topo_path) { TOPO_PIX, 1, false };
-	return (struct topo_path) { across_roots(t, a, b), -1, false };
-}
-
 static struct topo_path between_spots(const struct topo *t, int a, int b)
 {
 	struct topo_path path = { TOPO_SELF, -1, false };
-	int common = common_bridge(t, a, b);
+	const struct hw_pci *fa = &t->inv->pci[a], *fb = &t->inv->pci[b];
+	bool same_root = fa->has_root && fb->has_root && fa->root_domain == fb->root_domain &&
+			 fa->root_bus == fb->root_bus;
+	int common = t->spots[a].up, other = t->spots[b].up;
 
+	/* The lower one goes up, until both are at the bridge above a and b; -1: there is none. */
+	while (common != other) {
+		if (common < 0 || other < 0)
+			common = other = -1;
+		else if (t->spots[common].depth > t->spots[other].depth)
+			common = t->spots[common].up;
+		else
+			other = t->spots[other].up;
+	}
 	if (common >= 0 && t->spots[common].up >= 0) {
 		path.bridges = 1 + switches_to(t, a, common) + switches_to(t, b, common);
 		path.class = path.bridges == 1 ? TOPO_PIX : TOPO_PXB;
-	} else if (common >= 0 || same_root(&t->inv->pci[a], &t->inv->pci[b])) {
+	} else if (common >= 0 || same_root) {
 		path.class = TOPO_PHB;
 	} else {
 		path.class = a == b ? TOPO_PHB : across_roots(t, a, b);
@@ -223,7 +183,7 @@ static void take_nearer(struct topo_path *path, struct topo_path other)
 	path->direct = true;
 }
 
-struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b)
+static struct topo_path between(const struct topo *t, int pci_a, int pci_b, bool with_direct)
 {
 	int a, b, direct_a, direct_b;
 	struct topo_path path;
@@ -234,9 +194,14 @@ struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b)
 		return (struct topo_path) { TOPO_SELF, -1, false };
 	a = t->spots[pci_a].place;
 	b = t->spots[pci_b].place;
+	/* The tree has no say where both switches are known from elsewhere. */
 	if (t->spots[a].group >= 0 && t->spots[b].group >= 0)
-		return between_groups(t, a, b);
+		return t->spots[a].group == t->spots[b].group
+			       ? (struct topo_path) { TOPO_PIX, 1, false }
+			       : (struct topo_path) { across_roots(t, a, b), -1, false };
 	path = between_spots(t, a, b);
+	if (!with_direct)
+		return path;
 	direct_a = t->spots[a].direct;
 	direct_b = t->spots[b].direct;
 	if (direct_a >= 0)
@@ -248,17 +213,19 @@ struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b)
 	return path;
 }
 
+struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b)
+{
+	return between(t, pci_a, pci_b, true);
+}
+
+struct topo_path topo_between_functions(const struct topo *t, int pci_a, int pci_b)
+{
+	return between(t, pci_a, pci_b, false);
+}
+
 int topo_direct(const struct topo *t, int pci)
 {
 	return t->spots[t->spots[pci].place].direct;
-}
-
-static bool is_close_to_a_gpu(const struct topo *t, int pci)
-{
-	for (size_t i = 0; i < t->inv->n_gpu; i++)
-		if (topo_between(t, t->inv->gpu[i].pci, pci).class < TOPO_PHB)
-			return true;
-	return false;
 }
 
 static bool looks_flattened(const struct topo *t)
@@ -273,8 +240,9 @@ static bool looks_flattened(const struct topo *t)
 	for (int i = 0; i < (int)inv->n_pci; i++) {
 		if (!hw_is_own_nic(t->inv, i))
 			continue;
-		if (is_close_to_a_gpu(t, i))
-			return false;
+		for (size_t g = 0; g < inv->n_gpu; g++)
+			if (topo_between(t, inv->gpu[g].pci, i).class < TOPO_PHB)
+				return false;
 		any_nic = true;
 		all_on_root = all_on_root && t->spots[i].up < 0;
 	}
@@ -284,6 +252,7 @@ static bool looks_flattened(const struct topo *t)
 struct topo *topo_new_hinted(const struct hw_inventory *inv, const struct topo_hints *hints)
 {
 	struct topo *t = xcalloc(1, sizeof(*t));
+	int node = inv->n_numa > 0 ? inv->numa[0].id : -1;
 
 	t->inv = inv;
 	t->spots = xcalloc(inv->n_pci + 1, sizeof(*t->spots));
@@ -295,7 +264,16 @@ struct topo *topo_new_hinted(const struct hw_inventory *inv, const struct topo_h
 		place_chain(t, (int)i);
 	for (size_t i = 0; i < inv->n_card; i++)
 		t->spots[inv->card[i].pci].direct = inv->card[i].direct;
-	t->one_node = has_one_node(inv);
+	/* Do two different nodes appear anywhere? */
+	t->one_node = inv->n_numa <= 1;
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		int numa = inv->pci[i].numa;
+
+		if (numa >= 0 && node >= 0 && numa != node)
+			t->one_node = false;
+		if (numa >= 0)
+			node = numa;
+	}
 	t->flattened = looks_flattened(t);
 	apply_hints(t, hints);
 	return t;
@@ -322,39 +300,30 @@ bool topo_flattened_vm(const struct topo *t)
 	return t->flattened;
 }
 
-static void check_pair(const struct topo *t, int a, int b)
-{
-	struct topo_path ab = topo_between(t, a, b), ba = topo_between(t, b, a);
-
-	assert(ab.class == ba.class && ab.bridges == ba.bridges && ab.direct == ba.direct);
-	assert((ab.class == TOPO_SELF) == (a == b));
-	assert((ab.bridges >= 1) == (ab.class == TOPO_PIX || ab.class == TOPO_PXB));
-	assert(ab.class != TOPO_PIX || ab.bridges == 1);
-	assert(ab.class != TOPO_PXB || ab.bridges > 1);
-}
-
-static void check_place(const struct topo *t, int vf, int other)
-{
-	struct topo_path own, of_pf;
-	int place = topo_place(t, vf);
-
-	assert(topo_place(t, place) == place);
-	if (place == vf || other == vf || other == place)
-		return;
-	own = topo_between(t, vf, other);
-	of_pf = topo_between(t, place, other);
-	assert(own.class == of_pf.class && own.bridges == of_pf.bridges &&
-	       own.direct == of_pf.direct);
-}
-
 void topo_check(const struct topo *t)
 {
 	int n = (int)t->inv->n_pci, step = 1 + n / CHECK_ALL;
 
 	for (int a = 0; a < n; a += step) {
+		int place = topo_place(t, a);
+
+		assert(topo_place(t, place) == place);
 		for (int b = 0; b < n; b += step) {
-			check_pair(t, a, b);
-			check_place(t, a, b);
+			struct topo_path ab = topo_between(t, a, b), ba = topo_between(t, b, a);
+
+			assert(ab.class == ba.class && ab.bridges == ba.bridges &&
+			       ab.direct == ba.direct);
+			assert((ab.class == TOPO_SELF) == (a == b));
+			assert((ab.bridges >= 1) == (ab.class == TOPO_PIX || ab.class == TOPO_PXB));
+			assert(ab.class != TOPO_PIX || ab.bridges == 1);
+			assert(ab.class != TOPO_PXB || ab.bridges > 1);
+
+			/* A VF is where its PF is. */
+			if (place == a || b == a || b == place)
+				continue;
+			ba = topo_between(t, place, b);
+			assert(ab.class == ba.class && ab.bridges == ba.bridges &&
+			       ab.direct == ba.direct);
 		}
 	}
 }

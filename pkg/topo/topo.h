@@ -28,6 +28,12 @@ enum topo_class { TOPO_SELF, TOPO_PIX, TOPO_PXB, TOPO_PHB, TOPO_NODE, TOPO_SYS, 
 int topo_rank(enum topo_class c);
 const char *topo_class_name(enum topo_class c); /* "PIX" */
 
+/*
+ * How many of these pairs, counted by class, are at their best class: at one that the best choice
+ * has, as often as it has it; all are when the sum of their ranks is not greater.
+ */
+size_t topo_pairs_at_best(const size_t got[TOPO_CLASS_MAX], const size_t best[TOPO_CLASS_MAX]);
+
 struct topo_path {
 	enum topo_class class;
 	int bridges; /* PCIe switches passed: 1 for PIX, 2 or more for PXB; -1 for the others */
@@ -40,6 +46,8 @@ struct topo *topo_new_hinted(const struct hw_inventory *inv, const struct topo_h
 struct topo *topo_new(const struct hw_inventory *inv); /* without */
 void topo_free(struct topo *t);
 struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b);
+/* The same for who cannot use Data Direct: from where the PCI functions themselves are. */
+struct topo_path topo_between_functions(const struct topo *t, int pci_a, int pci_b);
 /* A bridge that begins a sub-switch which counts as one with the switch above it. */
 bool topo_is_fused(const struct topo *t, int pci);
 int topo_place(const struct topo *t, int pci); /* a VF's visible PF, else the function itself */

@@ -33,33 +33,29 @@ static bool is_ours(const struct tracker *k, const char *resource)
 }
 
 /* An id of a pool that bound otherwise before is a VF, or a slot, all the same. */
-static bool tell_id(const char *resource, const char *id, struct holds_seen *ret)
+static void tell_container(struct telling *t, const struct pod *pod, const struct pod_container *c)
 {
 	struct bdf bdf;
 	unsigned number;
 	int numa;
 
-	*ret = (struct holds_seen) { .resource = resource, .id = id };
-	ret->slot = slot_parse(resource, id, &numa, &number);
-	return ret->slot || bdf_parse(id, &bdf) == 0;
-}
-
-static void tell_container(struct telling *t, const struct pod *pod, const struct pod_container *c)
-{
 	for (size_t i = 0; i < c->n_held; i++) {
 		const struct held *held = &c->held[i];
 
 		if (!is_ours(t->k, held->resource))
 			continue;
 		for (size_t n = 0; n < held->ids.n; n++) {
-			struct holds_seen *seen = &t->seen[t->answer->n_seen];
+			const char *id = held->ids.v[n];
+			bool slot = pool_slot_parse(held->resource, id, &numa, &number);
 
-			if (!tell_id(held->resource, held->ids.v[n], seen))
-				continue;
-			seen->ns = pod->ns;
-			seen->pod = pod->name;
-			seen->container = c->name;
-			t->answer->n_seen++;
+			if (slot || bdf_parse(id, &bdf) == 0)
+				t->seen[t->answer->n_seen++] =
+					(struct holds_seen) { .resource = held->resource,
+							      .id = id,
+							      .slot = slot,
+							      .ns = pod->ns,
+							      .pod = pod->name,
+							      .container = c->name };
 		}
 	}
 }
@@ -86,15 +82,6 @@ static struct holds_pod pod_of(const struct pod *pod, struct arena *a)
 	return (struct holds_pod) { pod->ns, pod->name, names, pod->n_containers };
 }
 
-/* Without a UID a hold could be freed by the name of its pod alone. */
-static void name_adopted(struct tracker *k)
-{
-	const struct holds_entry *v;
-	size_t n = tracker_checkpoint(k, &v);
-
-	holds_checkpoint(k->holds, v, n, tracker_now());
-}
-
 void tracker_hear(void *tracker, const struct pods_said *said)
 {
 	_cleanup_arena_ struct arena *a = arena_new(8192);
@@ -105,7 +92,8 @@ void tracker_hear(void *tracker, const struct pods_said *said)
 		.asked_ms = said->asked_ms, .all = said->all, .ns = said->ns, .pod = said->name
 	};
 	struct telling t = { .k = k, .answer = &answer };
-	size_t n_holds;
+	const struct holds_entry *entries;
+	size_t n_holds, n;
 
 	if (!k->node)
 		return;
@@ -120,12 +108,23 @@ void tracker_hear(void *tracker, const struct pods_said *said)
 	answer.seen = t.seen;
 	if (k->podres) {
 		answer.epoch = said->kubelet;
-		answer.active_only = podres_support(k->podres) == PODRES_GET;
-		holds_kubelet(k->holds, podres_kubelet(k->podres), tracker_now());
+		answer.active_only = kubeclient_podres_state(k->podres).support == PODRES_GET;
+		holds_event(k->holds,
+			    &(struct holds_event) {
+				    .kind = HOLDS_KUBELET,
+				    .epoch = kubeclient_podres_state(k->podres).kubelet },
+			    tracker_now());
 	}
 	n_holds = ledger_holds(tracker_ledger(k));
-	holds_answered(k->holds, &answer, tracker_now());
-	if (ledger_holds(tracker_ledger(k)) > n_holds)
-		name_adopted(k);
-	tracker_save(k, NULL, NULL);
+	holds_event(k->holds, &(struct holds_event) { .kind = HOLDS_ANSWERED, .answer = &answer },
+		    tracker_now());
+	/* Without a UID a hold could be freed by the name of its pod alone. */
+	if (ledger_holds(tracker_ledger(k)) > n_holds) {
+		n = tracker_checkpoint(k, &entries);
+		holds_event(k->holds,
+			    &(struct holds_event) {
+				    .kind = HOLDS_CHECKPOINT, .entries = entries, .n = n },
+			    tracker_now());
+	}
+	tracker_note_change(k);
 }

@@ -13,8 +13,11 @@
 
 #define ARENA_BYTES (64u << 10)
 
-void tracker_follow(struct tracker *k, const char *checkpoint, tracker_runs_fn runs, void *ctx)
+void tracker_follow(struct tracker *k, struct podres *podres, const char *checkpoint,
+		    tracker_runs_fn runs, void *ctx)
 {
+	if (podres)
+		tracker_watch(k, podres);
 	k->checkpoint = checkpoint;
 	k->runs = runs;
 	k->runs_ctx = ctx;
@@ -37,13 +40,6 @@ static void add_pod(struct tracker *k, const struct pod *pod)
 	}
 }
 
-static bool is_as_before(struct tracker *k, const struct stat *st)
-{
-	return k->entries_arena && k->entries_ino == st->st_ino &&
-	       k->entries_mtime.tv_sec == st->st_mtim.tv_sec &&
-	       k->entries_mtime.tv_nsec == st->st_mtim.tv_nsec;
-}
-
 size_t tracker_checkpoint(struct tracker *k, const struct holds_entry **ret)
 {
 	struct stat st = { 0 };
@@ -52,12 +48,14 @@ size_t tracker_checkpoint(struct tracker *k, const struct holds_entry **ret)
 	*ret = NULL;
 	if (!k->checkpoint || stat(k->checkpoint, &st) < 0)
 		return 0;
-	if (!is_as_before(k, &st)) {
+	if (!k->entries_arena || k->entries_ino != st.st_ino ||
+	    k->entries_mtime.tv_sec != st.st_mtim.tv_sec ||
+	    k->entries_mtime.tv_nsec != st.st_mtim.tv_nsec) {
 		tracker_checkpoint_done(k);
 		k->entries_arena = arena_new(ARENA_BYTES);
 		k->entries_ino = st.st_ino;
 		k->entries_mtime = st.st_mtim;
-		pods = checkpoint_pods(k->checkpoint, k->entries_arena);
+		pods = kubeclient_checkpoint(k->checkpoint, k->entries_arena);
 		k->entries = arena_array(k->entries_arena, tracker_count_ids(&pods),
 					 sizeof(*k->entries));
 		for (size_t p = 0; p < pods.n; p++)
@@ -77,35 +75,27 @@ void tracker_checkpoint_done(struct tracker *k)
 
 /* --- holds that lack a UID --- */
 
-static bool lacks_uid(const struct ledger_hold *hold)
-{
-	return !*hold->owner.uid && !hold->draining;
-}
-
 /* Reading the checkpoint takes longer than an answer to the kubelet: not while one pod is admitted
  * after the other, but they may never pause. */
-static bool is_too_busy(const struct tracker *k)
-{
-	int64_t now = clock_mono_ms();
-
-	return now - k->busy_ms < k->pace.uids_ms &&
-	       now - k->uids_since_ms < k->pace.uids_latest_ms;
-}
-
 static void fill(void *arg)
 {
 	struct tracker *k = arg;
 	const struct holds_entry *v;
+	int64_t now = clock_mono_ms();
+	bool busy = now - k->busy_ms < k->pace.uids_ms &&
+		    now - k->uids_since_ms < k->pace.uids_latest_ms;
 	size_t n;
 
-	k->uids = is_too_busy(k) ? rpc_after(k->rpc, k->pace.uids_ms, fill, k) : NULL;
+	k->uids = busy ? rpc_after(k->env.rpc, k->pace.uids_ms, fill, k) : NULL;
 	if (k->uids)
 		return;
 	n = tracker_checkpoint(k, &v);
-	holds_checkpoint(k->holds, v, n, tracker_now());
+	holds_event(k->holds,
+		    &(struct holds_event) { .kind = HOLDS_CHECKPOINT, .entries = v, .n = n },
+		    tracker_now());
 	tracker_checkpoint_done(k);
 	k->uids_filled = ledger_generation(tracker_ledger(k));
-	tracker_save(k, NULL, NULL);
+	tracker_note_change(k);
 }
 
 /* The kubelet writes its checkpoint when the container has got all that it asks for. What it does
@@ -117,9 +107,11 @@ void tracker_uids_later(struct tracker *k)
 	if (!k->checkpoint || k->uids || k->uids_filled == ledger_generation(l))
 		return;
 	for (size_t i = 0; i < ledger_holds(l); i++) {
-		if (!lacks_uid(ledger_hold_at(l, i)))
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+
+		if (*hold->owner.uid || hold->draining)
 			continue;
-		k->uids = rpc_after(k->rpc, k->pace.uids_ms, fill, k);
+		k->uids = rpc_after(k->env.rpc, k->pace.uids_ms, fill, k);
 		k->uids_since_ms = clock_mono_ms();
 		return;
 	}

@@ -48,15 +48,12 @@ static struct view view_of(const struct node *node, const char *vf)
 	return v;
 }
 
-/* The driver that made its devices is still bound: what is out of sight is elsewhere, not gone. */
-static bool has_same_driver(const struct view *v, const struct ledger_hold *hold)
-{
-	return v->fn->driver && (!hold->driver || str_eq(v->fn->driver, hold->driver));
-}
-
 static const char *why_away(const struct view *v, const struct ledger_hold *hold, struct arena *a)
 {
-	bool known = hold && has_same_driver(v, hold) && !v->fn->netdev;
+	const char *driver = v->fn->driver;
+	/* The driver that made its devices is still bound: what is out of sight is elsewhere. */
+	bool known =
+		hold && driver && (!hold->driver || str_eq(driver, hold->driver)) && !v->fn->netdev;
 
 	if (v->rdma_away || (known && hold->rdma && !v->rdma))
 		return arena_printf(a, "its RDMA device %sis in a container's network namespace",
@@ -68,28 +65,6 @@ static const char *why_away(const struct view *v, const struct ledger_hold *hold
 	return NULL;
 }
 
-static bool is_held(const struct tracker *k, const struct hw_rdma *rdma)
-{
-	char bdf[BDF_STRLEN];
-
-	return rdma->pci < 0 ||
-	       ledger_find(tracker_ledger(k), bdf_format(k->node->inv->pci[rdma->pci].bdf, bdf));
-}
-
-static unsigned count_host_users(const struct tracker *k)
-{
-	unsigned least = UINT_MAX, users;
-
-	for (size_t i = 0; least && i < k->node->inv->n_rdma; i++) {
-		const struct hw_rdma *rdma = &k->node->inv->rdma[i];
-
-		if (!is_held(k, rdma) && k->users(k->users_ctx, rdma->name, &users) == 0 &&
-		    users < least)
-			least = users;
-	}
-	return least;
-}
-
 /*
  * Daemons of the host (ibacm, a monitor) open every RDMA device there is, for good. So what the
  * devices without a hold have open, all of them, PFs' too, is not a container's. With every device
@@ -97,33 +72,56 @@ static unsigned count_host_users(const struct tracker *k)
  */
 static unsigned host_users(struct tracker *k)
 {
-	unsigned least;
+	unsigned least = UINT_MAX, users;
+	char bdf[BDF_STRLEN];
 
-	if (clock_mono_ms() >= k->host_users_until_ms) {
-		least = count_host_users(k);
-		k->host_users = least == UINT_MAX ? k->host_users : least;
-		k->host_users_until_ms = clock_mono_ms() + k->pace.host_ms;
+	if (clock_mono_ms() < k->host_users_until_ms)
+		return k->host_users;
+	for (size_t i = 0; least && i < k->node->inv->n_rdma; i++) {
+		const struct hw_rdma *rdma = &k->node->inv->rdma[i];
+		bool held = rdma->pci < 0 ||
+			    ledger_find(tracker_ledger(k),
+					bdf_format(k->node->inv->pci[rdma->pci].bdf, bdf));
+
+		if (!held && k->env.users(k->env.users_ctx, rdma->name, &users) == 0 &&
+		    users < least)
+			least = users;
 	}
+	k->host_users = least == UINT_MAX ? k->host_users : least;
+	k->host_users_until_ms = clock_mono_ms() + k->pace.host_ms;
 	return k->host_users;
-}
-
-static unsigned container_users(struct tracker *k, const struct view *v)
-{
-	unsigned users = 0, hosts;
-
-	if (!v->rdma || !k->users || k->users(k->users_ctx, v->rdma, &users) < 0 || !users)
-		return 0;
-	hosts = host_users(k);
-	return users > hosts ? users - hosts : 0;
 }
 
 static const char *why_open(struct tracker *k, const struct view *v, struct arena *a)
 {
-	unsigned users = container_users(k, v);
+	unsigned users = 0, hosts;
 
-	return users ? arena_printf(a, "its RDMA device %s is open (%u %s)", v->rdma, users,
-				    users == 1 ? "context" : "contexts")
-		     : NULL;
+	if (!v->rdma || !k->env.users || k->env.users(k->env.users_ctx, v->rdma, &users) < 0 ||
+	    !users)
+		return NULL;
+	hosts = host_users(k);
+	if (users <= hosts)
+		return NULL;
+	users -= hosts;
+	return arena_printf(a, "its RDMA device %s is open (%u %s)", v->rdma, users,
+			    users == 1 ? "context" : "contexts");
+}
+
+/* Finding a pod takes a walk through the cgroup tree: in one round, one for all VFs of a pod. */
+static int pod_runs(struct tracker *k, const char *uid)
+{
+	int r;
+
+	if (!*uid)
+		return -EINVAL;
+	for (size_t i = 0; i < k->n_round; i++) {
+		if (!strcmp(k->round[i].uid, uid))
+			return k->round[i].result;
+	}
+	r = k->runs(k->runs_ctx, uid);
+	if (k->round)
+		k->round[k->n_round++] = (struct pod_runs) { uid, r };
+	return r;
 }
 
 /* That a pod has no cgroup says something only where cgroups of pods have been found by their UIDs:
@@ -134,7 +132,7 @@ static enum holds_cgroup cgroup_of(struct tracker *k, const char *uid)
 
 	if (!k->runs)
 		return HOLDS_CGROUP_OFF;
-	r = *uid ? k->runs(k->runs_ctx, uid) : -EINVAL;
+	r = pod_runs(k, uid);
 	k->cgroups_found |= r == 1;
 	if (r == -ENODATA || (r == 0 && !k->cgroups_found))
 		return HOLDS_CGROUP_OFF;
@@ -148,19 +146,10 @@ static int stop(void *arg, const char *name)
 	return 1;
 }
 
-/* The picture does not have it. Is that so, or could the bus not be read? */
-static bool is_off_the_bus(const struct tracker *k, const char *vf)
-{
-	if (!k->root)
-		return true;
-	return sysroot_each(k->root, "sys/bus/pci/devices", stop, NULL) >= 0 &&
-	       !sysroot_exists(k->root, "sys/bus/pci/devices/%s", vf);
-}
-
 struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena *a)
 {
 	const struct ledger_hold *hold = ledger_find(tracker_ledger(k), vf);
-	struct holds_facts f = { .uid = arena_strdup(a, holds_uid_of(k->holds, vf)) };
+	struct holds_facts f = { .uid = arena_strdup(a, hold ? hold->owner.uid : "") };
 	struct view v;
 
 	if (!k->node) {
@@ -169,8 +158,11 @@ struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena
 	}
 	v = view_of(k->node, vf);
 	f.cgroup = cgroup_of(k, f.uid);
-	if (!v.fn) {
-		f.unreadable = is_off_the_bus(k, vf) ? NULL : "the PCI bus could not be read";
+	if (!v.fn) { /* Is it off the bus, or could that not be read? */
+		if (k->env.root &&
+		    (sysroot_each(k->env.root, "sys/bus/pci/devices", stop, NULL) < 0 ||
+		     sysroot_exists(k->env.root, "sys/bus/pci/devices/%s", vf)))
+			f.unreadable = "the PCI bus could not be read";
 		return f;
 	}
 	f.away = why_away(&v, hold, a);
@@ -178,39 +170,43 @@ struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena
 	return f;
 }
 
-bool tracker_is_open(struct tracker *k, const char *vf)
-{
-	struct view v;
-
-	if (!k->node)
-		return false;
-	v = view_of(k->node, vf);
-	return v.fn && container_users(k, &v) > 0;
-}
-
 /* --- VFs of which something is to be learnt --- */
 
-static void look_at_all(void *arg)
+static void probe_all(void *arg)
 {
+	_cleanup_arena_ struct arena *a = arena_new(4096);
 	struct tracker *k = arg;
 	const struct ledger *l = tracker_ledger(k);
 	const struct ledger_owner *owner;
+	size_t n_unknown = 0;
 	const char *slot;
 
 	k->drain = NULL;
+	while (holds_unknown(k->holds, n_unknown, NULL))
+		n_unknown++;
+	k->round = arena_array(a, ledger_holds(l) + n_unknown, sizeof(*k->round));
 	for (size_t i = ledger_holds(l); i-- > 0;) {
-		_cleanup_arena_ struct arena *a = arena_new(512);
 		struct holds_facts facts;
 
-		if (!holds_wants_look(k->holds, i, tracker_now()))
+		if (!holds_wants_probe(k->holds, i, tracker_now()))
 			continue;
 		facts = tracker_facts(k, ledger_hold_at(l, i)->vf, a);
-		holds_looked(k->holds, arena_strdup(a, ledger_hold_at(l, i)->vf), &facts,
-			     tracker_now());
+		holds_event(k->holds,
+			    &(struct holds_event) { .kind = HOLDS_PROBED,
+						    .vf = arena_strdup(a, ledger_hold_at(l, i)->vf),
+						    .facts = &facts },
+			    tracker_now());
 	}
 	for (size_t i = 0; (slot = holds_unknown(k->holds, i, &owner)); i++)
-		holds_unknown_looked(k->holds, slot, cgroup_of(k, owner->uid));
-	tracker_save(k, NULL, NULL);
+		holds_event(k->holds,
+			    &(struct holds_event) {
+				    .kind = HOLDS_SLOT_PROBED,
+				    .slot = slot,
+				    .cgroup = cgroup_of(k, arena_strdup(a, owner->uid)) },
+			    tracker_now());
+	k->round = NULL;
+	k->n_round = 0;
+	tracker_note_change(k);
 }
 
 static bool wants_some(struct tracker *k)
@@ -218,7 +214,7 @@ static bool wants_some(struct tracker *k)
 	struct holds_now now = tracker_now();
 
 	for (size_t i = 0; i < ledger_holds(tracker_ledger(k)); i++) {
-		if (holds_wants_look(k->holds, i, now))
+		if (holds_wants_probe(k->holds, i, now))
 			return true;
 	}
 	return holds_unknown(k->holds, 0, NULL) != NULL;
@@ -227,19 +223,10 @@ static bool wants_some(struct tracker *k)
 void tracker_drain_later(struct tracker *k)
 {
 	if (!k->drain && wants_some(k))
-		k->drain = rpc_after(k->rpc, k->pace.drain_ms, look_at_all, k);
+		k->drain = rpc_after(k->env.rpc, k->pace.drain_ms, probe_all, k);
 }
-
-/* --- a picture of the node --- */
 
 /* --- holds of VFs that no pool lists --- */
-
-void tracker_listen_unlisted(struct tracker *k,
-			     void (*unlisted)(void *ctx, const struct node_seed *seed), void *ctx)
-{
-	k->unlisted = unlisted;
-	k->unlisted_ctx = ctx;
-}
 
 static bool is_told(struct tracker *k, const char *vf)
 {
@@ -258,7 +245,7 @@ static void tell_unlisted(struct tracker *k)
 {
 	const struct ledger *l = tracker_ledger(k);
 
-	for (size_t i = 0; k->unlisted && i < ledger_holds(l); i++) {
+	for (size_t i = 0; k->env.unlisted && i < ledger_holds(l); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(l, i);
 		struct view v = view_of(k->node, hold->vf);
 
@@ -267,10 +254,10 @@ static void tell_unlisted(struct tracker *k)
 		    !hw_is_nic_vf(k->node->inv, (int)(v.fn - k->node->inv->pci)) ||
 		    is_told(k, hold->vf))
 			continue;
-		k->unlisted(k->unlisted_ctx, &(struct node_seed) { .resource = hold->resource,
-								   .vf = hold->vf,
-								   .rdma = hold->rdma,
-								   .driver = v.fn->driver });
+		k->env.unlisted(k->env.ctx, &(struct node_seed) { .resource = hold->resource,
+								  .vf = hold->vf,
+								  .rdma = hold->rdma,
+								  .driver = v.fn->driver });
 	}
 }
 
@@ -287,7 +274,13 @@ void tracker_complete(struct tracker *k)
 		struct view v = view_of(k->node, hold->vf);
 
 		if (v.fn)
-			holds_devices(k->holds, hold->vf, v.rdma, v.fn->netdev, v.fn->driver);
+			holds_event(k->holds,
+				    &(struct holds_event) { .kind = HOLDS_DEVICES,
+							    .vf = hold->vf,
+							    .rdma = v.rdma,
+							    .netdev = v.fn->netdev,
+							    .driver = v.fn->driver },
+				    tracker_now());
 	}
 	tell_unlisted(k);
 	k->completed = ledger_generation(l);
@@ -302,7 +295,7 @@ void tracker_update(struct tracker *k, struct node *node)
 	k->completed = UINT64_MAX;
 	rpc_timer_cancel(STEAL(k->drain));
 	if (wants_some(k))
-		look_at_all(k);
+		probe_all(k);
 	tracker_complete(k);
-	tracker_save(k, NULL, NULL);
+	tracker_note_change(k);
 }

@@ -22,34 +22,32 @@ struct tracker_pace {
 	unsigned settle_ms; /* what nobody waits for goes to the disk together */
 	unsigned retry_ms;  /* a store that failed is tried again, and a state directory that could
 			       not be opened */
-	unsigned drain_ms;  /* VFs of which holds wants to know are looked at again */
-	unsigned look_ms;   /* each pod is asked for once in this time */
+	unsigned drain_ms;  /* VFs of which holds wants to know are probed again */
+	unsigned round_ms;  /* each pod is asked for once in this time */
 	unsigned apart_ms;  /* sooner, when one is missed */
 	unsigned list_ms;   /* between our own Lists */
-	unsigned
-		uids_ms; /* from a hold to the look for its pod's UID, when no other hold follows */
+	unsigned uids_ms; /* from a hold to the search for its pod's UID, when no other hold follows
+			   */
 	unsigned uids_latest_ms; /* when they do */
 	unsigned host_ms;	 /* how long the host's own users are not counted again */
 	unsigned quiet_ms;	 /* no List so soon after an allocation */
 };
 
+/* What `runs` said of a pod. Borrowed. */
+struct pod_runs {
+	const char *uid;
+	int result;
+};
+
 struct tracker {
-	struct rpc *rpc;
+	struct tracker_env env;
 	struct holds *holds;
-	const struct sysroot *root; /* NULL: none */
-	struct node *node;	    /* NULL: none yet */
+	struct node *node; /* NULL: none yet */
 	struct tracker_pace pace;
 	bool running; /* tracker_run_now() is at work: what it does is no reason to begin again */
-	tracker_users_fn users;
-	void *users_ctx;
 	unsigned host_users;	     /* contexts that every RDMA device has, whoever holds it */
 	int64_t host_users_until_ms; /* monotonic: then they are counted again */
-	void (*note)(void *ctx, bool bad, const char *event);
-	void (*changed)(void *ctx);
-	void *listener;
-	void (*unlisted)(void *ctx, const struct node_seed *seed);
-	void *unlisted_ctx;
-	char **told_unlisted; /* VFs */
+	char **told_unlisted;	     /* VFs */
 	size_t n_told, cap_told;
 	uint64_t completed; /* the generation whose holds know their devices */
 
@@ -62,7 +60,9 @@ struct tracker {
 	uint64_t entries_ino;
 	tracker_runs_fn runs; /* NULL: cgroups are not seen */
 	void *runs_ctx;
-	bool cgroups_found; /* of some pod, by its UID, now or by the ledger */
+	bool cgroups_found;	/* of some pod, by its UID, now or by the ledger */
+	struct pod_runs *round; /* the answers of one round of probes; NULL: none is under way */
+	size_t n_round;
 	struct rpc_timer *uids;
 	int64_t uids_since_ms;
 	uint64_t uids_filled; /* the generation that has all that the checkpoint knew */
@@ -74,12 +74,11 @@ struct tracker {
 	bool failing;
 	struct waiter *waiters, **last_waiter;
 	struct rpc_timer *soon, *retry, *patience;
-	bool hurried;		/* soon is at once: somebody waits */
-	const char *reopen_dir; /* NULL: the state directory is open, or there is none */
-	struct reopen *reopen;	/* under way */
+	bool hurried;	       /* soon is at once: somebody waits */
+	struct reopen *reopen; /* under way */
 	struct rpc_timer *reopen_timer;
 
-	int64_t busy_ms; /* when a hold was last made */
+	int64_t busy_ms; /* when a container last came, or began to start: tracker_save() */
 	struct rpc_timer *drain, *tell;
 
 	/* watch.c */
@@ -88,8 +87,12 @@ struct tracker {
 	struct pending *asked;
 	char *cursor; /* "NAMESPACE\0NAME" that was asked for last; NULL */
 	int64_t listed_ms;
+	size_t n_pods; /* that hold something, in this generation of the ledger */
+	uint64_t counted;
 };
 
+void tracker_note_change(struct tracker *k); /* what was heard or seen: tracker_save() without a
+						container that comes */
 void tracker_uids_later(struct tracker *k);  /* if a hold lacks the UID of its pod */
 void tracker_drain_later(struct tracker *k); /* if holds wants to know of a VF */
 void tracker_complete(struct tracker *k); /* fills in what holds do not know of their VFs, as far as
@@ -97,6 +100,12 @@ void tracker_complete(struct tracker *k); /* fills in what holds do not know of 
 
 size_t tracker_count_ids(const struct pod_list *pods); /* that all their containers have */
 
+/* For kubeclient_podres_subscribe(). */
+void tracker_hear(void *tracker, const struct pods_said *said);
+
+void tracker_reopen_later(struct tracker *k); /* env.away_dir */
+
+void tracker_watch(struct tracker *k, struct podres *podres);
 void tracker_watch_wake(struct tracker *k); /* something is held */
 void tracker_watch_done(struct tracker *k);
 void tracker_checkpoint_done(struct tracker *k);

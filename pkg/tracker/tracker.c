@@ -4,7 +4,6 @@
 #include "tracker/tracker.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +15,13 @@
 #include "base/event.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "ledger/file.h"
 #include "pool/node.h"
 #include "rpc/rpc.h"
+
+/* A ledger is JSON, which is read level by level. */
+#define STACK_BYTES (8u << 20)
 
 /* An answer that waits for what the ledger held then. */
 struct waiter {
@@ -43,14 +46,13 @@ struct holds_now tracker_now(void)
 	return (struct holds_now) { .mono_ms = clock_mono_ms(), .wall_ms = clock_wall_ms() };
 }
 
-struct tracker *tracker_new(struct rpc *rpc, struct holds *holds, struct ledger_file *file,
-			    const struct sysroot *root, tracker_users_fn users, void *users_ctx)
+struct tracker *tracker_new(const struct tracker_env *env)
 {
 	static const struct tracker_pace pace = {
 		.settle_ms = 50,
 		.retry_ms = 5000,
 		.drain_ms = 1000,
-		.look_ms = 5000,
+		.round_ms = 5000,
 		.apart_ms = 2000,
 		.list_ms = 30000,
 		.uids_ms = 200,
@@ -60,18 +62,17 @@ struct tracker *tracker_new(struct rpc *rpc, struct holds *holds, struct ledger_
 	};
 	struct tracker *k = xcalloc(1, sizeof(*k));
 
-	k->rpc = rpc;
-	k->holds = holds;
-	k->file = file;
-	k->root = root;
-	k->users = users;
-	k->users_ctx = users_ctx;
+	k->env = *env;
+	k->holds = env->holds;
+	k->file = env->file;
 	k->pace = pace;
 	k->last_waiter = &k->waiters;
 	for (size_t i = 0; i < ledger_holds(tracker_ledger(k)); i++)
 		k->cgroups_found |= ledger_hold_at(tracker_ledger(k), i)->seen_cgroup;
-	if (file)
-		k->writer = ledger_writer_start(file);
+	if (k->file)
+		k->writer = ledger_writer_start(k->file);
+	if (env->away_dir)
+		tracker_reopen_later(k);
 	return k;
 }
 
@@ -90,14 +91,6 @@ const struct node *tracker_node(const struct tracker *k)
 	return k->node;
 }
 
-void tracker_listen(struct tracker *k, void (*note)(void *ctx, bool bad, const char *event),
-		    void (*changed)(void *ctx), void *ctx)
-{
-	k->note = note;
-	k->changed = changed;
-	k->listener = ctx;
-}
-
 void tracker_say(struct tracker *k, bool bad, const char *fmt, ...)
 {
 	char event[EVENT_SIZE];
@@ -106,8 +99,8 @@ void tracker_say(struct tracker *k, bool bad, const char *fmt, ...)
 	va_start(ap, fmt);
 	event_compose(event, sizeof(event), fmt, ap);
 	va_end(ap);
-	if (k->note)
-		k->note(k->listener, bad, event);
+	if (k->env.note)
+		k->env.note(k->env.ctx, bad, event);
 }
 
 /* --- what holds asks for --- */
@@ -117,21 +110,7 @@ static void tell_now(void *arg)
 	struct tracker *k = arg;
 
 	k->tell = NULL;
-	k->changed(k->listener);
-}
-
-static void tell_changed(struct tracker *k)
-{
-	if (k->changed && !k->tell)
-		k->tell = rpc_after(k->rpc, 0, tell_now, k);
-}
-
-static void look_at(struct tracker *k, const char *vf)
-{
-	_cleanup_arena_ struct arena *a = arena_new(512);
-	struct holds_facts facts = tracker_facts(k, vf, a);
-
-	holds_looked(k->holds, vf, &facts, tracker_now());
+	k->env.changed(k->env.ctx);
 }
 
 void tracker_run_now(struct tracker *k)
@@ -142,12 +121,20 @@ void tracker_run_now(struct tracker *k)
 		return;
 	k->running = true;
 	while (holds_next(k->holds, &action)) {
-		if (action.kind == HOLDS_SAY && k->note)
-			k->note(k->listener, action.bad, action.text);
-		else if (action.kind == HOLDS_LOOK)
-			look_at(k, action.text);
-		else if (action.kind == HOLDS_RELIST)
-			tell_changed(k);
+		if (action.kind == HOLDS_SAY && k->env.note) {
+			k->env.note(k->env.ctx, action.bad, action.text);
+		} else if (action.kind == HOLDS_PROBE) {
+			_cleanup_arena_ struct arena *a = arena_new(512);
+			struct holds_facts facts = tracker_facts(k, action.text, a);
+
+			holds_event(k->holds,
+				    &(struct holds_event) { .kind = HOLDS_PROBED,
+							    .vf = action.text,
+							    .facts = &facts },
+				    tracker_now());
+		} else if (action.kind == HOLDS_RELIST && k->env.changed && !k->tell) {
+			k->tell = rpc_after(k->env.rpc, 0, tell_now, k);
+		}
 	}
 	k->running = false;
 }
@@ -183,7 +170,7 @@ static void serve_waiters(struct tracker *k)
 	}
 	tracker_run_now(k);
 	if (k->waiters && !k->patience)
-		k->patience = rpc_after(k->rpc, k->pace.drain_ms, lose_patience, k);
+		k->patience = rpc_after(k->env.rpc, k->pace.drain_ms, lose_patience, k);
 }
 
 static void store_later(void *arg)
@@ -204,7 +191,7 @@ static void store_soon(struct tracker *k)
 		return;
 	rpc_timer_cancel(k->soon);
 	k->hurried = k->waiters != NULL;
-	k->soon = rpc_after(k->rpc, k->hurried ? 0 : k->pace.settle_ms, store_later, k);
+	k->soon = rpc_after(k->env.rpc, k->hurried ? 0 : k->pace.settle_ms, store_later, k);
 }
 
 static void store_again(void *arg)
@@ -213,18 +200,6 @@ static void store_again(void *arg)
 
 	k->retry = NULL;
 	store_now(k);
-}
-
-static void store_failed(struct tracker *k, const struct err *err)
-{
-	if (!k->failing)
-		tracker_say(
-			k, true,
-			"the ledger is kept in memory, and stored when that works again error=%s",
-			err->msg);
-	k->failing = true;
-	if (!k->retry)
-		k->retry = rpc_after(k->rpc, k->pace.retry_ms, store_again, k);
 }
 
 static void stored_on_rpc(void *arg)
@@ -237,14 +212,21 @@ static void stored_on_rpc(void *arg)
 		return;
 	}
 	k->store = NULL;
-	holds_stored(k->holds, s->generation, !s->err.code, tracker_now());
-	if (s->err.code)
-		store_failed(k, &s->err);
-	else
-		k->failing = false;
+	holds_event(k->holds,
+		    &(struct holds_event) {
+			    .kind = HOLDS_STORED, .generation = s->generation, .ok = !s->err.code },
+		    tracker_now());
+	if (s->err.code && !k->failing)
+		tracker_say(
+			k, true,
+			"the ledger is kept in memory, and stored when that works again error=%s",
+			s->err.msg);
+	k->failing = s->err.code != 0;
+	if (k->failing && !k->retry)
+		k->retry = rpc_after(k->env.rpc, k->pace.retry_ms, store_again, k);
 	free(s);
 	serve_waiters(k);
-	if (k->waiters || (!k->failing && holds_wants_store(k->holds)))
+	if (k->waiters || (!k->failing && holds_status(k->holds).wants_store))
 		store_soon(k);
 }
 
@@ -267,18 +249,29 @@ static void store_now(struct tracker *k)
 	uint64_t generation = ledger_generation(tracker_ledger(k));
 	size_t len;
 
-	if (k->store || !holds_wants_store(k->holds))
+	if (k->store || !holds_status(k->holds).wants_store)
 		return;
 	if (!k->file) {
-		holds_stored(k->holds, generation, true, tracker_now());
+		holds_event(k->holds,
+			    &(struct holds_event) {
+				    .kind = HOLDS_STORED, .generation = generation, .ok = true },
+			    tracker_now());
 		return;
 	}
 	ledger_write(tracker_ledger(k), &text);
 	len = text.len;
 	k->store = xcalloc(1, sizeof(*k->store));
-	*k->store = (struct store) { .k = k, .rpc = k->rpc, .generation = generation };
-	holds_storing(k->holds, generation, tracker_now());
+	*k->store = (struct store) { .k = k, .rpc = k->env.rpc, .generation = generation };
 	ledger_writer_put(k->writer, strbuf_steal(&text), len, on_stored, k->store);
+}
+
+void tracker_note_change(struct tracker *k)
+{
+	tracker_run_now(k);
+	store_soon(k);
+	tracker_uids_later(k);
+	tracker_drain_later(k);
+	tracker_watch_wake(k);
 }
 
 void tracker_save(struct tracker *k, void (*done)(void *arg), void *arg)
@@ -296,18 +289,17 @@ void tracker_save(struct tracker *k, void (*done)(void *arg), void *arg)
 		*k->last_waiter = w;
 		k->last_waiter = &w->next;
 	}
-	store_soon(k);
-	tracker_uids_later(k);
-	tracker_drain_later(k);
-	tracker_watch_wake(k);
+	tracker_note_change(k);
 }
 
 /* --- a state directory that could not be opened --- */
 
-/* A thread's question to the disk, which may hang. Outlives the tracker if that goes first. */
+/* A thread's question to the disk, which may hang: then it outlives the tracker, and rpc. */
 struct reopen {
+	pthread_mutex_t lock;
+	bool refused;	   /* by rpc; under the lock, as rpc and k */
+	struct rpc *rpc;   /* NULL: nobody waits for the answer */
 	struct tracker *k; /* NULL: gone */
-	struct rpc *rpc;
 	char *dir;
 	struct ledger_file *file;
 	struct ledger *ledger; /* what is there; NULL: nothing */
@@ -317,6 +309,7 @@ struct reopen {
 
 static void reopen_free(struct reopen *r)
 {
+	pthread_mutex_destroy(&r->lock);
 	ledger_free(r->ledger);
 	ledger_file_close(r->file);
 	free(r->note);
@@ -324,7 +317,7 @@ static void reopen_free(struct reopen *r)
 	free(r);
 }
 
-static void reopen_later(struct tracker *k);
+void tracker_reopen_later(struct tracker *k);
 
 /* What it says was decided before we started; what was decided since has higher numbers. */
 static void claim_all(struct tracker *k, const struct ledger *ledger)
@@ -341,7 +334,10 @@ static void claim_all(struct tracker *k, const struct ledger *ledger)
 		};
 
 		if (!hold->pending)
-			holds_claimed(k->holds, &claim, tracker_now());
+			holds_event(
+				k->holds,
+				&(struct holds_event) { .kind = HOLDS_CLAIMED, .claim = &claim },
+				tracker_now());
 	}
 }
 
@@ -350,6 +346,9 @@ static void reopened_on_rpc(void *arg)
 	struct reopen *r = arg;
 	struct tracker *k = r->k;
 
+	/* The thread may not have let go of it yet. */
+	pthread_mutex_lock(&r->lock);
+	pthread_mutex_unlock(&r->lock);
 	if (!k) {
 		reopen_free(r);
 		return;
@@ -357,33 +356,39 @@ static void reopened_on_rpc(void *arg)
 	k->reopen = NULL;
 	if (r->err.code) {
 		reopen_free(r);
-		reopen_later(k);
+		tracker_reopen_later(k);
 		return;
 	}
-	k->reopen_dir = NULL;
+	k->env.away_dir = NULL;
 	if (r->ledger)
 		claim_all(k, r->ledger);
 	k->file = STEAL(r->file);
 	k->writer = ledger_writer_start(k->file);
-	holds_restore(k->holds);
+	holds_event(k->holds, &(struct holds_event) { .kind = HOLDS_RESTORE }, tracker_now());
 	tracker_say(
 		k, false,
 		"the state directory can be opened again, and the ledger is stored there path=%s",
 		r->dir);
 	reopen_free(r);
-	tracker_save(k, NULL, NULL);
+	tracker_note_change(k);
 }
 
 static void *try_open(void *arg)
 {
 	struct reopen *r = arg;
+	bool mine;
 	int e = ledger_file_open(r->dir, 0, &r->file, &r->err);
 
 	if (e == 0)
 		e = ledger_file_load(r->file, &r->ledger, &r->note, &r->err);
 	if (e == 0)
 		r->err.code = 0;
-	if (!rpc_post(r->rpc, reopened_on_rpc, r) && !r->k)
+	pthread_mutex_lock(&r->lock);
+	mine = !r->rpc;
+	if (!mine)
+		r->refused = !rpc_post(r->rpc, reopened_on_rpc, r);
+	pthread_mutex_unlock(&r->lock);
+	if (mine)
 		reopen_free(r);
 	return NULL;
 }
@@ -391,66 +396,71 @@ static void *try_open(void *arg)
 static void reopen_now(void *arg)
 {
 	struct tracker *k = arg;
-	sigset_t all, before;
 	pthread_t thread;
-	int e;
 
 	k->reopen_timer = NULL;
 	k->reopen = xcalloc(1, sizeof(*k->reopen));
-	*k->reopen = (struct reopen) { .k = k, .rpc = k->rpc, .dir = xstrdup(k->reopen_dir) };
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	e = pthread_create(&thread, NULL, try_open, k->reopen);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (e == 0) {
+	*k->reopen = (struct reopen) { .k = k, .rpc = k->env.rpc, .dir = xstrdup(k->env.away_dir) };
+	pthread_mutex_init(&k->reopen->lock, NULL);
+	if (thread_start(&thread, "ledger-open", STACK_BYTES, try_open, k->reopen) == 0) {
 		pthread_detach(thread);
 		return;
 	}
 	reopen_free(STEAL(k->reopen));
-	reopen_later(k);
+	tracker_reopen_later(k);
 }
 
-static void reopen_later(struct tracker *k)
+void tracker_reopen_later(struct tracker *k)
 {
-	k->reopen_timer = rpc_after(k->rpc, k->pace.retry_ms, reopen_now, k);
-}
-
-void tracker_reopen(struct tracker *k, const char *dir)
-{
-	k->reopen_dir = dir;
-	reopen_later(k);
+	k->reopen_timer = rpc_after(k->env.rpc, k->pace.retry_ms, reopen_now, k);
 }
 
 static void reopen_done(struct tracker *k)
 {
+	struct reopen *r = STEAL(k->reopen);
+	bool mine;
+
 	rpc_timer_cancel(STEAL(k->reopen_timer));
-	if (k->reopen)
-		k->reopen->k = NULL;
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->k = NULL;
+	r->rpc = NULL;
+	mine = r->refused;
+	pthread_mutex_unlock(&r->lock);
+	if (mine)
+		reopen_free(r);
+}
+
+struct tracker_disk tracker_disk(const struct tracker *k)
+{
+	return (struct tracker_disk) { .has_file = k->file != NULL,
+				       .stored = k->file && holds_status(k->holds).stored,
+				       .failing = k->failing || k->env.away_dir };
 }
 
 /* --- the end --- */
-
-static void drop_store(struct tracker *k)
-{
-	struct store *s = STEAL(k->store);
-
-	if (!s)
-		return;
-	holds_stored(k->holds, s->generation, !s->err.code, tracker_now());
-	s->k = NULL;
-	if (!s->posted)
-		free(s);
-}
 
 static void flush(struct tracker *k)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct err err = { 0 };
 	struct waiter *w;
+	struct store *s;
 
 	ledger_writer_stop(STEAL(k->writer));
-	drop_store(k);
-	if (k->file && holds_wants_store(k->holds)) {
+	s = STEAL(k->store);
+	if (s) {
+		holds_event(k->holds,
+			    &(struct holds_event) { .kind = HOLDS_STORED,
+						    .generation = s->generation,
+						    .ok = !s->err.code },
+			    tracker_now());
+		s->k = NULL;
+		if (!s->posted)
+			free(s);
+	}
+	if (k->file && holds_status(k->holds).wants_store) {
 		ledger_write(tracker_ledger(k), &text);
 		if (ledger_file_store(k->file, text.s, text.len, &err) < 0 && !k->failing)
 			tracker_say(k, true, "the last changes of the ledger are lost error=%s",

@@ -27,29 +27,36 @@ struct sysroot;
 /* Does somebody still use this RDMA device (user contexts)? -errno: cannot be known here. */
 typedef int (*tracker_users_fn)(void *ctx, const char *rdma, unsigned *ret_users);
 
-/* holds and file are taken. file NULL: memory only. root NULL: a VF that the node does not show is
- * gone. [rpc thread, or before it runs] */
-struct tracker *tracker_new(struct rpc *rpc, struct holds *holds, struct ledger_file *file,
-			    const struct sysroot *root, tracker_users_fn users, void *users_ctx);
-void tracker_free(struct tracker *k); /* stores what is not stored yet */
-/* The state directory could not be opened: it is tried again every few seconds, by a thread of its
- * own. Borrowed. */
-void tracker_reopen(struct tracker *k, const char *dir);
+struct tracker_env {
+	struct rpc *rpc;
+	struct holds *holds;	  /* taken */
+	struct ledger_file *file; /* taken; NULL: memory only */
+	/* NULL: the state directory is open, or there is none. It could not be opened: it is tried
+	 * again every few seconds, by a thread of its own. */
+	const char *away_dir;
+	const struct sysroot *root; /* NULL: a VF that the node does not show is gone */
+	tracker_users_fn users;	    /* NULL: open devices are not seen */
+	void *users_ctx;
+	/* An event for the log (base/event.h), once for each thing that happens; bad: an operator
+	 * should look. NULL: none is written. */
+	void (*note)(void *ctx, bool bad, const char *event);
+	/* What the kubelet is told of VFs and slots is no longer true: the lists of all resources
+	 * have to be sent anew. Not from within a function of the tracker that was called. NULL:
+	 * nobody has to know. */
+	void (*changed)(void *ctx);
+	/* A container holds this VF, it is on the bus, and no pool lists it, because its RDMA
+	 * device was out of sight before we knew of it: the node has to be made anew with this
+	 * seed, whose strings live until the return. NULL: it is not. */
+	void (*unlisted)(void *ctx, const struct node_seed *seed);
+	void *ctx; /* of these three */
+};
 
-/* note: an event for the log (base/event.h), once for each thing that happens (bad: an operator
- * should look). changed: what the kubelet is told of VFs and slots is no longer true: the lists of
- * all resources have to be sent anew; not from within a function of the tracker that was called.
- * Either may be NULL. */
-void tracker_listen(struct tracker *k, void (*note)(void *ctx, bool bad, const char *event),
-		    void (*changed)(void *ctx), void *ctx);
+/* The strings are borrowed. [rpc thread, or before it runs] */
+struct tracker *tracker_new(const struct tracker_env *env);
+void tracker_free(struct tracker *k); /* stores what is not stored yet */
 /* An event for note. */
 void tracker_say(struct tracker *k, bool bad, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* unlisted: a container holds this VF, it is on the bus, and no pool lists it, because its RDMA
- * device was out of sight before we knew of it: the node has to be made anew with this seed, whose
- * strings live until the return. */
-void tracker_listen_unlisted(struct tracker *k,
-			     void (*unlisted)(void *ctx, const struct node_seed *seed), void *ctx);
 
 struct holds *tracker_holds(struct tracker *k);
 const struct ledger *tracker_ledger(const struct tracker *k);
@@ -58,33 +65,38 @@ struct holds_now tracker_now(void);
 
 /* A new picture of the node (a reference is taken). */
 void tracker_update(struct tracker *k, struct node *node);
-/* From now on look by itself, while something is held: Get of each pod every few seconds; a List
- * only where Get does not work or a pod's name is not known, seldom, and never soon after an
- * allocation (docs/design/kubelet.md §2.2). podres outlives the tracker. */
-void tracker_watch(struct tracker *k, struct podres *podres);
 /* Do containers of the pod whose cgroup has this UID run? 1, 0, -errno: cannot be known. */
 typedef int (*tracker_runs_fn)(void *ctx, const char *uid);
-/* checkpoint: the kubelet's file, borrowed; NULL: none. runs NULL: cgroups are not seen. */
-void tracker_follow(struct tracker *k, const char *checkpoint, tracker_runs_fn runs, void *ctx);
+/*
+ * What it asks by itself, while something is held. podres: Get of each pod every few seconds; a
+ * List only where Get does not work or a pod's name is not known, seldom, and never soon after an
+ * allocation (docs/design/kubelet.md §2.2); it outlives the tracker. NULL: as before, at first
+ * none. checkpoint: the kubelet's file, borrowed; NULL: none. runs NULL: cgroups are not seen.
+ */
+void tracker_follow(struct tracker *k, struct podres *podres, const char *checkpoint,
+		    tracker_runs_fn runs, void *ctx);
 
 /*
- * An event was told to holds: what follows from it is done, the ledger is stored soon. done (may be
- * NULL) runs on the rpc thread, never before the return, once an answer that waits for what the
- * ledger holds now may go out.
+ * A container's event was told to holds: what follows from it is done, the ledger is stored soon,
+ * and what the tracker would ask by itself waits for a pause. done (may be NULL) runs on the rpc
+ * thread, never before the return, once an answer that waits for what the ledger holds now may go
+ * out.
  */
 void tracker_save(struct tracker *k, void (*done)(void *arg), void *arg);
 
 /* The same without storing: what holds asks for now. */
 void tracker_run_now(struct tracker *k);
 
+struct tracker_disk {
+	bool has_file; /* the ledger is kept in one */
+	bool stored;   /* it has all that the ledger has now */
+	bool failing;  /* it cannot be written, or its directory not be opened */
+};
+struct tracker_disk tracker_disk(const struct tracker *k);
+
 /* What the machine shows of a VF now; the strings are in the arena. */
 struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena *a);
-/* Has a process the VF's RDMA device open? */
-bool tracker_is_open(struct tracker *k, const char *vf);
 /* The kubelet's checkpoint as it is now, read again only when it changed; until the next call. */
 size_t tracker_checkpoint(struct tracker *k, const struct holds_entry **ret);
-
-/* For podres_subscribe(); tracker_watch() does. */
-void tracker_hear(void *tracker, const struct pods_said *said);
 
 #endif

@@ -27,21 +27,22 @@ static void tick(void *arg);
 static void tick_in(struct tracker *k, unsigned ms)
 {
 	if (!k->tick && !k->asked && k->podres &&
-	    (ledger_holds(tracker_ledger(k)) || !holds_is_settled(k->holds)))
-		k->tick = rpc_after(k->rpc, ms, tick, k);
+	    (ledger_holds(tracker_ledger(k)) || !holds_status(k->holds).settled))
+		k->tick = rpc_after(k->env.rpc, ms, tick, k);
 }
 
 void tracker_watch_wake(struct tracker *k)
 {
-	tick_in(k, k->pace.look_ms);
+	tick_in(k, k->pace.round_ms);
 }
 
 void tracker_watch(struct tracker *k, struct podres *podres)
 {
 	k->podres = podres;
-	podres_subscribe(podres, tracker_hear, k);
-	holds_set_blind(k->holds, false);
-	tick_in(k, k->pace.look_ms);
+	kubeclient_podres_subscribe(podres, tracker_hear, k);
+	holds_event(k->holds, &(struct holds_event) { .kind = HOLDS_BLIND, .blind = false },
+		    tracker_now());
+	tick_in(k, k->pace.round_ms);
 }
 
 /* --- whose turn is it? --- */
@@ -77,29 +78,28 @@ static int by_owner(const void *a, const void *b)
 	return owner_cmp(x, y->ns, y->pod);
 }
 
-static size_t count_pods(const struct tracker *k)
+/* Once around in round_ms, however many have come since the last one; sooner when somebody has to
+ * be missed once more. */
+static unsigned pause_of(struct tracker *k)
 {
-	size_t n = ledger_holds(tracker_ledger(k)), pods = 0;
-	_cleanup_free_ const struct ledger_owner **all = xcalloc(n, sizeof(*all));
+	size_t n = ledger_holds(tracker_ledger(k));
+	uint64_t generation = ledger_generation(tracker_ledger(k));
+	unsigned round = k->pace.round_ms, ms;
 
-	for (size_t i = 0; i < n; i++)
-		all[i] = &ledger_hold_at(tracker_ledger(k), i)->owner;
-	qsort(all, n, sizeof(*all), by_owner);
-	for (size_t i = 0; i < n; i++)
-		pods += i == 0 || by_owner(&all[i - 1], &all[i]) != 0;
-	return pods;
-}
+	if (!k->n_pods || k->counted != generation) {
+		_cleanup_free_ const struct ledger_owner **all = xcalloc(n, sizeof(*all));
 
-/* Once around in look_ms, however many have come since the last one; sooner when somebody has to be
- * missed once more. */
-static unsigned pause_of(const struct tracker *k)
-{
-	unsigned round = k->pace.look_ms, ms;
-	size_t n = count_pods(k);
-
-	if (holds_misses_some(k->holds) && k->pace.apart_ms < round)
+		k->counted = generation;
+		k->n_pods = 0;
+		for (size_t i = 0; i < n; i++)
+			all[i] = &ledger_hold_at(tracker_ledger(k), i)->owner;
+		qsort(all, n, sizeof(*all), by_owner);
+		for (size_t i = 0; i < n; i++)
+			k->n_pods += i == 0 || by_owner(&all[i - 1], &all[i]) != 0;
+	}
+	if (holds_status(k->holds).misses_some && k->pace.apart_ms < round)
 		round = k->pace.apart_ms;
-	ms = n ? round / (unsigned)n : round;
+	ms = k->n_pods ? round / (unsigned)k->n_pods : round;
 	return ms > TICK_MIN_MS ? ms : TICK_MIN_MS;
 }
 
@@ -120,12 +120,6 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	tracker_uids_later(k);
 }
 
-static void ask_for_all(struct tracker *k)
-{
-	k->listed_ms = clock_mono_ms();
-	podres_list_quietly(k->podres, ANSWER_MS, answered, pending_new(k, &k->asked));
-}
-
 /* Nobody's name is on it: Get cannot help. */
 static bool has_nameless(const struct tracker *k)
 {
@@ -140,8 +134,8 @@ static bool may_list(const struct tracker *k)
 {
 	int64_t now = clock_mono_ms();
 
-	if (!holds_is_settled(k->holds))
-		return now - k->listed_ms >= k->pace.look_ms;
+	if (!holds_status(k->holds).settled)
+		return now - k->listed_ms >= k->pace.round_ms;
 	return now - k->listed_ms >= k->pace.list_ms && now - k->busy_ms >= k->pace.quiet_ms;
 }
 
@@ -157,22 +151,34 @@ static bool ask_next(struct tracker *k)
 		return false;
 	free(k->cursor);
 	k->cursor = xasprintf("%s%c%s", pod->ns, '\0', pod->pod);
-	podres_get(k->podres, pod->ns, pod->pod, ANSWER_MS, answered, pending_new(k, &k->asked));
+	kubeclient_podres_ask(k->podres,
+			      &(struct podres_question) { .kind = PODRES_ASK_GET,
+							  .ns = pod->ns,
+							  .name = pod->pod,
+							  .timeout_ms = ANSWER_MS },
+			      answered, pending_new(k, &k->asked));
 	return true;
 }
 
 static void tick(void *arg)
 {
 	struct tracker *k = arg;
-	enum podres_support support = podres_support(k->podres);
+	enum podres_support support = kubeclient_podres_state(k->podres).support;
 	bool asked = false;
 
 	k->tick = NULL;
-	holds_set_blind(k->holds, support == PODRES_NOTHING);
+	holds_event(
+		k->holds,
+		&(struct holds_event) { .kind = HOLDS_BLIND, .blind = support == PODRES_NOTHING },
+		tracker_now());
 	if (k->node && support != PODRES_NOTHING &&
-	    (support == PODRES_LIST || has_nameless(k) || !holds_is_settled(k->holds)) &&
+	    (support == PODRES_LIST || has_nameless(k) || !holds_status(k->holds).settled) &&
 	    may_list(k)) {
-		ask_for_all(k);
+		k->listed_ms = clock_mono_ms();
+		kubeclient_podres_ask(k->podres,
+				      &(struct podres_question) { .kind = PODRES_ASK_LIST_QUIETLY,
+								  .timeout_ms = ANSWER_MS },
+				      answered, pending_new(k, &k->asked));
 		asked = true;
 	} else if (k->node && (support == PODRES_GET || support == PODRES_UNKNOWN)) {
 		asked = ask_next(k);
@@ -186,6 +192,6 @@ void tracker_watch_done(struct tracker *k)
 	rpc_timer_cancel(STEAL(k->tick));
 	pending_cancel(&k->asked);
 	if (k->podres)
-		podres_unsubscribe(k->podres, k);
+		kubeclient_podres_subscribe(k->podres, NULL, k);
 	free(STEAL(k->cursor));
 }

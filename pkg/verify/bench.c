@@ -29,19 +29,12 @@ static bool is_rate_unit(const char *word)
 	return list_has(units, ARRAY_LEN(units), word);
 }
 
-/* Beside a heading or a number a unit is no column. A column may be called "ms". */
-static bool is_beside(const char *word, bool heading)
+/* Beside a heading or a number a unit is no column. A column may be called "ms". False: too long,
+ * or too many. */
+static bool split(const char *line, size_t len, bool heading, struct words *w)
 {
 	static const char *const units[] = { "B",   "KB",  "MB", "GB", "KiB",
 					     "MiB", "GiB", "us", "ms", "s" };
-
-	return word[0] == '(' || !strcmp(word, "#") || is_rate_unit(word) ||
-	       (!heading && list_has(units, ARRAY_LEN(units), word));
-}
-
-/* False: too long, or too many. */
-static bool split(const char *line, size_t len, bool heading, struct words *w)
-{
 	char *save = NULL;
 
 	w->n = 0;
@@ -50,7 +43,8 @@ static bool split(const char *line, size_t len, bool heading, struct words *w)
 	memcpy(w->text, line, len);
 	w->text[len] = '\0';
 	for (char *p = strtok_r(w->text, " \t\r|", &save); p; p = strtok_r(NULL, " \t\r|", &save)) {
-		if (is_beside(p, heading))
+		if (p[0] == '(' || !strcmp(p, "#") || is_rate_unit(p) ||
+		    (!heading && list_has(units, ARRAY_LEN(units), p)))
 			continue;
 		if (w->n == MAX_WORDS)
 			return false;
@@ -59,18 +53,14 @@ static bool split(const char *line, size_t len, bool heading, struct words *w)
 	return true;
 }
 
-static bool is_size_name(const char *word)
-{
-	return !strcasecmp(word, "size") || !strcasecmp(word, "bytes") ||
-	       !strcasecmp(word, "payload");
-}
-
 static bool read_headings(struct bench *b, const struct words *w)
 {
 	int size = -1, bus = -1;
 
 	for (int i = 0; i < w->n; i++) {
-		if (size < 0 && is_size_name(w->word[i]))
+		if (size < 0 &&
+		    (!strcasecmp(w->word[i], "size") || !strcasecmp(w->word[i], "bytes") ||
+		     !strcasecmp(w->word[i], "payload")))
 			size = i;
 		if (bus < 0 && !strncasecmp(w->word[i], "busbw", strlen("busbw")))
 			bus = i;
@@ -136,28 +126,27 @@ static void read_row(struct verify *v, const struct words *w, const char *line, 
 	b->text[len] = '\0';
 }
 
-/* What each rank sends to each other one has no ring whose traffic leaves a node once. */
-static void read_collective(struct bench *b, const char *line, size_t len)
-{
-	static const char *const each_to_each[] = { "alltoall",	 "all_to_all",	"sendrecv",
-						    "hypercube", "gather_perf", "scatter_perf" };
-
-	for (size_t i = 0; i < ARRAY_LEN(each_to_each); i++) {
-		const char *at = memmem(line, len, each_to_each[i], strlen(each_to_each[i]));
-
-		/* "all_gather_perf", "reduce_scatter_perf" are rings */
-		if (at && (at == line || at[-1] != '_'))
-			b->each_to_each = true;
-	}
-}
-
 void verify_bench_line(struct verify *v, const char *line, size_t len)
 {
 	struct bench *b = &v->bench;
 	struct words w;
 
-	if (memmem(line, len, "_perf", 5) || memmem(line, len, "COMMS-RES", 9))
-		read_collective(b, line, len);
+	if (memmem(line, len, "_perf", 5) || memmem(line, len, "COMMS-RES", 9)) {
+		static const char *const each_to_each[] = { "alltoall",	   "all_to_all",
+							    "sendrecv",	   "hypercube",
+							    "gather_perf", "scatter_perf" };
+
+		/* What each rank sends to each other one has no ring whose traffic leaves a node
+		 * once. */
+		for (size_t i = 0; i < ARRAY_LEN(each_to_each); i++) {
+			const char *at =
+				memmem(line, len, each_to_each[i], strlen(each_to_each[i]));
+
+			/* "all_gather_perf", "reduce_scatter_perf" are rings */
+			if (at && (at == line || at[-1] != '_'))
+				b->each_to_each = true;
+		}
+	}
 	if (memmem(line, len, "usbw", 4) || memmem(line, len, "usBW", 4)) {
 		if (split(line, len, true, &w))
 			read_headings(b, &w);
@@ -172,63 +161,21 @@ void verify_bench_line(struct verify *v, const char *line, size_t len)
 #define HALF	   0.5
 #define NEARLY	   0.9
 
-static bool is_again(const struct map *map, size_t i)
-{
-	const struct map_entry *e = &map->entries[i];
-
-	return map_entry_of(map, e->hca, strlen(e->hca), e->port) != e;
-}
-
 /* Gb/s of all VFs of a container; 0: not known of one. */
 static double rate_of_map(const struct map *map)
 {
 	double sum = 0;
 
 	for (size_t i = 0; i < map->n_entries; i++) {
-		if (is_again(map, i))
+		const struct map_entry *e = &map->entries[i];
+
+		if (map_entry_of(map, e->hca, strlen(e->hca), e->port) != e) /* again */
 			continue;
-		if (!map->entries[i].mbps)
+		if (!e->mbps)
 			return 0;
-		sum += (double)map->entries[i].mbps / 1000;
+		sum += (double)e->mbps / 1000;
 	}
 	return sum;
-}
-
-/* "NET/IB: [0] mlx5_4:uverbs4:1/RoCE provider=Mlx5 speed=400000 …" */
-static double rate_of_proc(const struct proc *p)
-{
-	double sum = 0;
-
-	for (unsigned i = 0; i < VERIFY_MAX_DEVS; i++)
-		sum += (double)p->speed_mbps[i] / 1000;
-	return sum;
-}
-
-/* Of the node that has least; 0: not known. */
-static double line_rate(const struct verify *v)
-{
-	double least = 0;
-
-	for (const struct map *m = v->maps; m; m = m->next) {
-		double rate = rate_of_map(m);
-
-		least = rate > 0 && (least == 0 || rate < least) ? rate : least;
-	}
-	for (size_t i = 0; !v->maps && i < v->n_procs; i++) {
-		double rate = rate_of_proc(v->procs[i]);
-
-		least = rate > 0 && (least == 0 || rate < least) ? rate : least;
-	}
-	return least;
-}
-
-static unsigned ranks_of_a_node(const struct verify *v)
-{
-	unsigned most = 1;
-
-	for (size_t i = 0; i < v->n_procs; i++)
-		most = v->procs[i]->local_ranks > most ? v->procs[i]->local_ranks : most;
-	return most;
 }
 
 /* What was found otherwise and costs bandwidth, the costliest first. */
@@ -255,8 +202,7 @@ static const char *likely_cause(const struct verify *v)
 	}
 	if (v->net_gdr < v->net_channels)
 		return "channels without GPUDirect RDMA";
-	return "nothing that the log shows: see railmatectl doctor (PCIe links, ACS, IOMMU, PFC) and the "
-	       "switches";
+	return "nothing that the log shows: see railmatectl doctor (PCIe links, ACS, IOMMU, PFC) and the switches";
 }
 
 static void saw_bandwidth(struct verify *v, enum sign_id id)
@@ -275,12 +221,27 @@ static void saw_bandwidth(struct verify *v, enum sign_id id)
 void verify_judge_bench(struct verify *v)
 {
 	struct bench *b = &v->bench;
+	unsigned ranks = 1; /* that share the VFs of a node */
+	double least = 0;
 
 	if (!b->rows || (v->nodes < 2 && !v->net_channels))
 		return;
-	b->line_rate = line_rate(v) / 8;
-	if (b->each_to_each)
-		b->line_rate /= ranks_of_a_node(v);
+	/* Gb/s of the node that has least, by the maps, else by what NCCL says of each HCA */
+	for (const struct map *m = v->maps; m; m = m->next) {
+		double rate = rate_of_map(m);
+
+		least = rate > 0 && (least == 0 || rate < least) ? rate : least;
+	}
+	for (size_t i = 0; !v->maps && i < v->n_procs; i++) {
+		double rate = 0;
+
+		for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++)
+			rate += (double)v->procs[i]->speed_mbps[dev] / 1000;
+		least = rate > 0 && (least == 0 || rate < least) ? rate : least;
+	}
+	for (size_t i = 0; b->each_to_each && i < v->n_procs; i++)
+		ranks = v->procs[i]->local_ranks > ranks ? v->procs[i]->local_ranks : ranks;
+	b->line_rate = least / 8 / ranks;
 	if (b->largest < LEAST_SIZE)
 		verify_saw_at(v, SIGN_BANDWIDTH_SMALL, b->source, b->line, b->text);
 	else if (b->line_rate <= 0)

@@ -28,21 +28,6 @@ const struct counter_name counter_names[COUNTER_MAX] = {
 	[COUNTER_CNP_HANDLED] = { "hw_counters/rp_cnp_handled", "rp_cnp_handled" },
 };
 
-static void write_links(const struct counters *c, struct json *j)
-{
-	json_key(j, "interfaces");
-	json_begin_array(j);
-	for (size_t i = 0; i < c->n_links; i++) {
-		json_begin_object(j);
-		json_kv_string(j, "name", c->links[i].name);
-		json_kv_bool(j, "rdma", c->links[i].rdma);
-		json_kv_int(j, "tx_bytes", (int64_t)c->links[i].sent);
-		json_kv_int(j, "rx_bytes", (int64_t)c->links[i].received);
-		json_end_object(j);
-	}
-	json_end_array(j);
-}
-
 void counters_write(const struct counters *c, struct strbuf *out)
 {
 	struct json j;
@@ -67,34 +52,19 @@ void counters_write(const struct counters *c, struct strbuf *out)
 		json_end_object(&j);
 	}
 	json_end_array(&j);
-	write_links(c, &j);
+	json_key(&j, "interfaces");
+	json_begin_array(&j);
+	for (size_t i = 0; i < c->n_links; i++) {
+		json_begin_object(&j);
+		json_kv_string(&j, "name", c->links[i].name);
+		json_kv_bool(&j, "rdma", c->links[i].rdma);
+		json_kv_int(&j, "tx_bytes", (int64_t)c->links[i].sent);
+		json_kv_int(&j, "rx_bytes", (int64_t)c->links[i].received);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');
-}
-
-static int read_port(const struct item *item, const char *name, struct port_counters *p,
-		     struct err *err)
-{
-	int64_t port = item_number(item, "port", 0);
-
-	p->hca = item_string(item, "hca");
-	p->pci = item_string(item, "pci");
-	if (!p->hca || port < 1 || port > 255)
-		return err_set(err, EINVAL, "%s:%d: an element of ports needs hca and port", name,
-			       item->line);
-	p->port = (uint64_t)port;
-	for (int k = 0; k < COUNTER_MAX; k++) {
-		int64_t value = item_number(item, counter_names[k].key, -1);
-
-		p->has[k] = value >= 0;
-		p->value[k] = value >= 0 ? (uint64_t)value : 0;
-	}
-	return 0;
-}
-
-static bool is_true(const struct item *item)
-{
-	return item && item->type == ITEM_BOOL && item->truth;
 }
 
 /* Older files have none. */
@@ -108,6 +78,7 @@ static int read_links(const struct item *top, const char *name, struct arena *ar
 	ret->links = arena_array(arena, list->n_kids, sizeof(*ret->links));
 	for (size_t i = 0; i < list->n_kids; i++) {
 		const struct item *item = &list->kids[i];
+		const struct item *rdma = item_get(item, "rdma");
 		int64_t sent = item_number(item, "tx_bytes", -1),
 			received = item_number(item, "rx_bytes", -1);
 
@@ -118,8 +89,8 @@ static int read_links(const struct item *top, const char *name, struct arena *ar
 				name, item->line);
 		ret->links[ret->n_links++] =
 			(struct link_counters) { item_string(item, "name"),
-						 is_true(item_get(item, "rdma")), (uint64_t)sent,
-						 (uint64_t)received };
+						 rdma && rdma->type == ITEM_BOOL && rdma->boolean,
+						 (uint64_t)sent, (uint64_t)received };
 	}
 	return 0;
 }
@@ -140,9 +111,22 @@ int counters_read(const char *text, size_t len, const char *name, struct arena *
 		return err_set(err, EINVAL, "%s: not a file of verify --counters begin", name);
 	c.ports = arena_array(arena, list->n_kids, sizeof(*c.ports));
 	for (size_t i = 0; i < list->n_kids; i++) {
-		r = read_port(&list->kids[i], name, &c.ports[c.n_ports++], err);
-		if (r < 0)
-			return r;
+		const struct item *item = &list->kids[i];
+		struct port_counters *p = &c.ports[c.n_ports++];
+		int64_t port = item_number(item, "port", 0);
+
+		p->hca = item_string(item, "hca");
+		p->pci = item_string(item, "pci");
+		if (!p->hca || port < 1 || port > 255)
+			return err_set(err, EINVAL, "%s:%d: an element of ports needs hca and port",
+				       name, item->line);
+		p->port = (uint64_t)port;
+		for (int k = 0; k < COUNTER_MAX; k++) {
+			int64_t value = item_number(item, counter_names[k].key, -1);
+
+			p->has[k] = value >= 0;
+			p->value[k] = value >= 0 ? (uint64_t)value : 0;
+		}
 	}
 	r = read_links(top, name, arena, &c, err);
 	if (r == 0)
@@ -161,12 +145,6 @@ static const struct port_counters *find(const struct counters *c, const struct p
 	return NULL;
 }
 
-/* The name may have gone to another function in between. */
-static bool is_same(const struct port_counters *a, const struct port_counters *b)
-{
-	return !a->pci || !b->pci || str_eq(a->pci, b->pci);
-}
-
 static bool both_have(const struct port_counters *a, const struct port_counters *b, enum counter k)
 {
 	return a->has[k] && b->has[k];
@@ -181,23 +159,19 @@ static uint64_t bytes(const struct port_counters *a, const struct port_counters 
 	return both_have(a, b, plain) ? b->value[plain] - a->value[plain] : 0;
 }
 
-static bool went_back(const struct port_counters *a, const struct port_counters *b)
-{
-	for (enum counter k = 0; k < COUNTER_MAX; k++) {
-		if (both_have(a, b, k) && b->value[k] < a->value[k])
-			return true;
-	}
-	return false;
-}
-
 static void compare(const struct port_counters *a, const struct port_counters *b,
 		    struct port_diff *d)
 {
+	/* The name may have gone to another function in between. */
+	bool reset = a->pci && b->pci && !str_eq(a->pci, b->pci);
+
 	if (!both_have(a, b, COUNTER_XMIT_DATA) && !both_have(a, b, COUNTER_TX_BYTES)) {
 		d->change = PORT_UNCOUNTED;
 		return;
 	}
-	if (went_back(a, b) || !is_same(a, b)) {
+	for (enum counter k = 0; k < COUNTER_MAX; k++)
+		reset = reset || (both_have(a, b, k) && b->value[k] < a->value[k]);
+	if (reset) {
 		d->change = PORT_RESET;
 		return;
 	}
@@ -216,31 +190,6 @@ static int by_name(const void *a, const void *b)
 	int r = strverscmp(x->hca, y->hca);
 
 	return r ? r : (x->port > y->port) - (x->port < y->port);
-}
-
-static const struct link_counters *find_link(const struct counters *c, const char *name)
-{
-	for (size_t i = 0; i < c->n_links; i++) {
-		if (!strcmp(c->links[i].name, name))
-			return &c->links[i];
-	}
-	return NULL;
-}
-
-static void compare_links(const struct counters *before, const struct counters *after,
-			  struct arena *arena, struct counters_diff *ret)
-{
-	ret->links = arena_array(arena, after->n_links, sizeof(*ret->links));
-	for (size_t i = 0; i < after->n_links; i++) {
-		const struct link_counters *b = &after->links[i], *a = find_link(before, b->name);
-
-		if (!a || b->sent < a->sent || b->received < a->received ||
-		    (b->sent == a->sent && b->received == a->received))
-			continue;
-		ret->links[ret->n_links++] =
-			(struct link_counters) { b->name, b->rdma, b->sent - a->sent,
-						 b->received - a->received };
-	}
 }
 
 void counters_compare(const struct counters *before, const struct counters *after,
@@ -267,7 +216,21 @@ void counters_compare(const struct counters *before, const struct counters *afte
 				.hca = b->hca, .port = b->port, .pci = b->pci, .change = PORT_NEW
 			};
 	}
-	compare_links(before, after, arena, ret);
+	ret->links = arena_array(arena, after->n_links, sizeof(*ret->links));
+	for (size_t i = 0; i < after->n_links; i++) {
+		const struct link_counters *b = &after->links[i], *a = NULL;
+
+		for (size_t k = 0; !a && k < before->n_links; k++) {
+			if (!strcmp(before->links[k].name, b->name))
+				a = &before->links[k];
+		}
+		if (!a || b->sent < a->sent || b->received < a->received ||
+		    (b->sent == a->sent && b->received == a->received))
+			continue;
+		ret->links[ret->n_links++] =
+			(struct link_counters) { b->name, b->rdma, b->sent - a->sent,
+						 b->received - a->received };
+	}
 	if (ret->n_ports)
 		qsort(ret->ports, ret->n_ports, sizeof(*ret->ports), by_name);
 }
@@ -292,7 +255,7 @@ const struct link_counters *counters_tcp(const struct counters_diff *diff)
 	return most;
 }
 
-const char *port_change_name(enum port_change change)
+const char *counters_change_name(enum port_change change)
 {
 	static const char *const names[] = {
 		[PORT_COUNTED] = "counted", [PORT_GONE] = "gone",	    [PORT_NEW] = "new",

@@ -86,6 +86,6 @@ const struct link_counters *counters_tcp(const struct counters_diff *diff);
 
 void counters_compare(const struct counters *before, const struct counters *after,
 		      struct arena *arena, struct counters_diff *ret);
-const char *port_change_name(enum port_change change);
+const char *counters_change_name(enum port_change change);
 
 #endif

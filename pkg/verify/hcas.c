@@ -31,46 +31,6 @@ static void saw_hca(struct verify *v, enum sign_id id, const struct proc *p, con
 	verify_saw_at(v, id, p->using_source, p->using_line, strbuf_str(&text));
 }
 
-static void compare_with_map(struct verify *v, const struct proc *p, const struct map *map)
-{
-	for (size_t i = 0; i < map->n_entries; i++) {
-		const struct map_entry *e = &map->entries[i];
-
-		if (!takes(p, e->hca, strlen(e->hca), e->port))
-			saw_hca(v, SIGN_HCA_MISSING, p, e->hca, strlen(e->hca), e->port);
-	}
-	for (size_t i = 0; i < p->n_hcas; i++) {
-		const struct hca *h = &p->hcas[i];
-
-		if (!h->fused && !map_entry_of(map, h->name, strlen(h->name), h->port))
-			saw_hca(v, SIGN_HCA_FOREIGN, p, h->name, strlen(h->name), h->port);
-	}
-}
-
-/* "=mlx5_4:1,mlx5_5:1": what is named and not taken has a port that is not ACTIVE, or does not
- * exist. */
-static void compare_with_variable(struct verify *v, const struct proc *p)
-{
-	const char *entry = p->wanted + 1;
-
-	for (size_t len; *entry; entry += len + (entry[len] == ',')) {
-		size_t name_len = strcspn(entry, ":,");
-		uint64_t port =
-			entry[name_len] == ':' ? strtoull(entry + name_len + 1, NULL, 10) : 0;
-
-		len = strcspn(entry, ",");
-		if (name_len && !takes(p, entry, name_len, port))
-			saw_hca(v, SIGN_HCA_MISSING, p, entry, name_len, port);
-	}
-}
-
-/* --- used by channels --- */
-
-static bool has_traffic(const struct gpu *g, unsigned dev)
-{
-	return g->by_dev[dev].send || g->by_dev[dev].receive;
-}
-
 /* A number stands for one HCA, or for several that are fused: "a+b", or two of one number. */
 static bool dev_has(const struct proc *p, unsigned dev, const char *name, size_t len)
 {
@@ -89,64 +49,63 @@ static bool dev_has(const struct proc *p, unsigned dev, const char *name, size_t
 static bool gpu_uses(const struct gpu *g, const struct map_entry *e, uint64_t devs)
 {
 	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
-		if (devs >> dev & 1 && has_traffic(g, dev) &&
+		if (devs >> dev & 1 && (g->by_dev[dev].send || g->by_dev[dev].receive) &&
 		    dev_has(g->proc, dev, e->hca, strlen(e->hca)))
 			return true;
 	}
 	return false;
 }
 
-static bool host_uses(const struct verify *v, const char *host, const struct map_entry *e)
+/* Every rank of the host is in the log: as many as NCCL says, or the map has GPUs. */
+static bool host_is_complete(const struct verify *v, const struct proc *first,
+			     const struct map *map)
 {
-	for (size_t i = 0; i < v->n_gpus; i++) {
-		if (!strcmp(v->gpus[i]->proc->host, host) && gpu_uses(v->gpus[i], e, UINT64_MAX))
-			return true;
-	}
-	return false;
-}
+	size_t seen = 0, expected = first->local_ranks;
 
-static size_t gpus_of_map(const struct map *map)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < map->n_entries; i++) {
+	for (size_t i = 0; !first->local_ranks && i < map->n_entries; i++) {
 		bool again = !map->entries[i].gpu_bus;
 
 		for (size_t k = 0; k < i; k++)
 			again = again || map->entries[k].gpu_bus == map->entries[i].gpu_bus;
-		n += !again;
+		expected += !again;
 	}
-	return n;
-}
-
-/* Only when every rank of the host is in the log: the others may use the rest. */
-static bool host_is_complete(const struct verify *v, const struct proc *first,
-			     const struct map *map)
-{
-	size_t seen = 0, expected = first->local_ranks ? first->local_ranks : gpus_of_map(map);
-
 	for (size_t i = 0; i < v->n_gpus; i++)
 		seen += !strcmp(v->gpus[i]->proc->host, first->host);
 	return seen >= expected;
 }
 
-static bool is_first_of_host(const struct verify *v, size_t index)
+/* What the process takes against the map; then what channels use, once a host, and only when it is
+ * complete: ranks that are not in the log may use the rest. */
+static void compare_with_map(struct verify *v, size_t index, const struct map *map)
 {
-	for (size_t i = 0; i < index; i++) {
-		if (!strcmp(v->procs[i]->host, v->procs[index]->host))
-			return false;
-	}
-	return true;
-}
+	const struct proc *p = v->procs[index];
 
-static void compare_used(struct verify *v, const struct proc *p, const struct map *map)
-{
+	for (size_t i = 0; i < map->n_entries; i++) {
+		const struct map_entry *e = &map->entries[i];
+
+		if (!takes(p, e->hca, strlen(e->hca), e->port))
+			saw_hca(v, SIGN_HCA_MISSING, p, e->hca, strlen(e->hca), e->port);
+	}
+	for (size_t i = 0; i < p->n_hcas; i++) {
+		const struct hca *h = &p->hcas[i];
+
+		if (!h->fused && !map_entry_of(map, h->name, strlen(h->name), h->port))
+			saw_hca(v, SIGN_HCA_FOREIGN, p, h->name, strlen(h->name), h->port);
+	}
+	for (size_t i = 0; i < index; i++) {
+		if (!strcmp(v->procs[i]->host, p->host))
+			return;
+	}
 	if (!v->net_channels || !host_is_complete(v, p, map))
 		return;
 	for (size_t i = 0; i < map->n_entries; i++) {
 		const struct map_entry *e = &map->entries[i];
+		bool used = !takes(p, e->hca, strlen(e->hca), e->port); /* said above */
 
-		if (takes(p, e->hca, strlen(e->hca), e->port) && !host_uses(v, p->host, e))
+		for (size_t k = 0; !used && k < v->n_gpus; k++)
+			used = !strcmp(v->gpus[k]->proc->host, p->host) &&
+			       gpu_uses(v->gpus[k], e, UINT64_MAX);
+		if (!used)
 			saw_hca(v, SIGN_HCA_UNUSED, p, e->hca, strlen(e->hca), e->port);
 	}
 }
@@ -180,14 +139,24 @@ void verify_compare_hcas(struct verify *v)
 
 		if (!p->using_source)
 			continue;
-		if (map)
-			compare_with_map(v, p, map);
-		else if (p->wanted && p->wanted[0] == '=' && p->wanted[1])
-			compare_with_variable(v, p);
-		else
+		if (map) {
+			compare_with_map(v, i, map);
+			continue;
+		}
+		if (!p->wanted || p->wanted[0] != '=' || !p->wanted[1]) {
 			verify_saw(v, SIGN_NO_SET, "");
-		if (map && is_first_of_host(v, i))
-			compare_used(v, p, map);
+			continue;
+		}
+		/* "=mlx5_4:1,mlx5_5:1": what is named and not taken has a port that is not ACTIVE,
+		 * or does not exist. */
+		for (const char *entry = p->wanted + 1; *entry; entry += *entry == ',') {
+			size_t len = strcspn(entry, ":,");
+			uint64_t port = entry[len] == ':' ? strtoull(entry + len + 1, NULL, 10) : 0;
+
+			if (len && !takes(p, entry, len, port))
+				saw_hca(v, SIGN_HCA_MISSING, p, entry, len, port);
+			entry += strcspn(entry, ",");
+		}
 	}
 	for (size_t i = 0; v->maps && i < v->n_gpus; i++) {
 		const struct map *map = verify_map_of(v, v->gpus[i]->proc->host);

@@ -5,24 +5,6 @@
 #include "base/mem.h"
 #include "verify/verify-internal.h"
 
-/* Over which HCAs some channel has no GDR, and whether only sends. */
-static uint64_t plain_devs(const struct gpu *g, bool *ret_sends_only)
-{
-	bool receives_gdr = false, receives_plain = false;
-	uint64_t devs = 0;
-
-	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
-		const struct traffic *t = &g->by_dev[dev];
-
-		if (t->send > t->send_gdr || t->receive > t->receive_gdr)
-			devs |= UINT64_C(1) << dev;
-		receives_gdr = receives_gdr || t->receive_gdr;
-		receives_plain = receives_plain || t->receive > t->receive_gdr;
-	}
-	*ret_sends_only = receives_gdr && !receives_plain;
-	return devs;
-}
-
 /* The best class that the map has for this GPU is one over which NCCL uses no GDR. */
 static bool map_says_far(const struct verify *v, const struct gpu *g)
 {
@@ -44,9 +26,17 @@ static bool map_says_far(const struct verify *v, const struct gpu *g)
 /* host_said: RCCL tells it once, not of each HCA. */
 static enum sign_id why_plain(const struct verify *v, const struct gpu *g, bool host_said)
 {
-	bool sends_only;
-	uint64_t devs = plain_devs(g, &sends_only);
+	bool receives_gdr = false, receives_plain = false;
+	uint64_t devs = 0; /* over which some channel has no GDR */
 
+	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
+		const struct traffic *t = &g->by_dev[dev];
+
+		if (t->send > t->send_gdr || t->receive > t->receive_gdr)
+			devs |= UINT64_C(1) << dev;
+		receives_gdr = receives_gdr || t->receive_gdr;
+		receives_plain = receives_plain || t->receive > t->receive_gdr;
+	}
 	if (!devs)
 		return SIGN_MAX;
 	if (!strcmp(v->env[ENV_GDR_LEVEL], "LOC") || !strcmp(v->env[ENV_GDR_LEVEL], "0"))
@@ -57,17 +47,9 @@ static enum sign_id why_plain(const struct verify *v, const struct gpu *g, bool 
 		return SIGN_NOGDR_FAR;
 	if (v->signs[SIGN_NOT_PCI].count || v->signs[SIGN_NO_REALPATH].count)
 		return SIGN_NOGDR_PLACE;
-	if (sends_only)
+	if (receives_gdr && !receives_plain)
 		return SIGN_NOGDR_READ;
 	return map_says_far(v, g) ? SIGN_NOGDR_MAP : SIGN_NOGDR_UNKNOWN;
-}
-
-static void saw_gpu(struct verify *v, const struct gpu *g)
-{
-	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-
-	strbuf_printf(&text, "%s GPU %u: a channel without GDRDMA", g->proc->host, g->cuda);
-	verify_saw_at(v, g->why, g->source, g->line, strbuf_str(&text));
 }
 
 static void judge_gdr(struct verify *v)
@@ -79,8 +61,13 @@ static void judge_gdr(struct verify *v)
 		struct gpu *g = v->gpus[i];
 
 		g->why = why_plain(v, g, host_said);
-		if (g->why != SIGN_MAX)
-			saw_gpu(v, g);
+		if (g->why != SIGN_MAX) {
+			_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+			strbuf_printf(&text, "%s GPU %u: a channel without GDRDMA", g->proc->host,
+				      g->cuda);
+			verify_saw_at(v, g->why, g->source, g->line, strbuf_str(&text));
+		}
 	}
 	/* Channels of GPUs that are not told apart, or of lines without a process. */
 	if (v->net_gdr < v->net_channels) {
@@ -92,64 +79,30 @@ static void judge_gdr(struct verify *v)
 	}
 }
 
-/* With both ways within a node closed, even one node talks through its HCAs. */
-static bool loops(const struct verify *v)
-{
-	return !strcmp(v->env[ENV_P2P_DISABLE], "1") && !strcmp(v->env[ENV_SHM_DISABLE], "1");
-}
-
-/* Before 2.21 no line has the number of nodes; then that channels take the network has to do. */
-static bool tells_nodes(const char *version)
-{
-	char *minor;
-	long major = strtol(version, &minor, 10);
-
-	return major != 2 || *minor != '.' || strtol(minor + 1, NULL, 10) >= 21;
-}
-
-/* GPUDirect RDMA is RDMA; without it, only NCCL's own transport, what is made of it, and a provider
- * that is named are known to be. */
-static void judge_plugin(struct verify *v)
-{
-	if (v->net_gdr < v->net_channels && strncmp(v->network, "IB", 2) != 0 && !v->rdma_provider)
-		verify_saw(v, SIGN_PLUGIN_UNPROVEN, "");
-}
-
-/* A failure needs no evidence that something worked. */
+/* A failure needs no evidence that something worked. Before 2.21 no line has the number of nodes;
+ * then that channels take the network has to do. With both ways within a node closed, even one
+ * node talks through its HCAs. */
 static void judge_evidence(struct verify *v)
 {
+	char *minor;
+	bool tells_nodes = strtol(v->version, &minor, 10) != 2 || *minor != '.' ||
+			   strtol(minor + 1, NULL, 10) >= 21;
+
 	for (enum sign_id id = 0; id < SIGN_MAX; id++) {
-		if (v->signs[id].count && sign_of(id)->level == LEVEL_FAIL)
+		if (v->signs[id].count && verify_sign_of(id)->level == LEVEL_FAIL)
 			return;
 	}
 	if (!v->records)
 		verify_saw(v, SIGN_NO_LINES, "");
-	else if (v->nodes == 1 && v->net_channels && loops(v))
+	else if (v->nodes == 1 && v->net_channels && !strcmp(v->env[ENV_P2P_DISABLE], "1") &&
+		 !strcmp(v->env[ENV_SHM_DISABLE], "1"))
 		verify_saw(v, SIGN_ONE_NODE_LOOP, "");
 	else if (v->nodes == 1)
 		verify_saw(v, SIGN_ONE_NODE, "");
 	else if (!v->net_channels)
 		verify_saw(v, SIGN_NO_CHANNELS, "");
-	else if (!v->nodes && tells_nodes(v->version) && verify_hosts_seen(v) < 2)
+	else if (!v->nodes && tells_nodes && verify_hosts_seen(v) < 2)
 		verify_saw(v, SIGN_NODES_UNTOLD, "");
-}
-
-/* Where nothing worse was found: what the others used decides, too. */
-static bool is_partial(struct verify *v)
-{
-	uint64_t all = v->ranks ? v->ranks : v->least_ranks, seen = verify_ranks_seen(v);
-	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-
-	if (!v->net_channels || all <= seen || all > MAX_RANKS)
-		return false;
-	strbuf_printf(&text, "%llu of %llu ranks", (unsigned long long)seen,
-		      (unsigned long long)all);
-	if (v->nodes)
-		strbuf_printf(&text, ", %llu of %llu nodes",
-			      (unsigned long long)verify_hosts_seen(v),
-			      (unsigned long long)v->nodes);
-	verify_saw_at(v, SIGN_RANKS_UNSEEN, NULL, 0, strbuf_str(&text));
-	return true;
 }
 
 enum verdict verify_judge(struct verify *v)
@@ -159,19 +112,34 @@ enum verdict verify_judge(struct verify *v)
 		[LEVEL_WARN] = VERDICT_WARN, [LEVEL_UNKNOWN] = VERDICT_INCONCLUSIVE,
 		[LEVEL_FAIL] = VERDICT_FAIL,
 	};
+	uint64_t all = v->ranks ? v->ranks : v->least_ranks, seen = verify_ranks_seen(v);
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	enum level worst = LEVEL_NOTE;
 
 	verify_compare_hcas(v);
 	judge_gdr(v);
-	judge_plugin(v);
+	/* GPUDirect RDMA is RDMA; without it, only NCCL's own transport, what is made of it, and a
+	 * provider that is named are known to be. */
+	if (v->net_gdr < v->net_channels && strncmp(v->network, "IB", 2) != 0 && !v->rdma_provider)
+		verify_saw(v, SIGN_PLUGIN_UNPROVEN, "");
 	verify_judge_bench(v);
 	judge_evidence(v);
 	for (enum sign_id id = 0; id < SIGN_MAX; id++) {
-		if (v->signs[id].count && sign_of(id)->level > worst)
-			worst = sign_of(id)->level;
+		if (v->signs[id].count && verify_sign_of(id)->level > worst)
+			worst = verify_sign_of(id)->level;
 	}
-	if (is_partial(v) && worst == LEVEL_NOTE)
-		worst = LEVEL_UNKNOWN;
+	/* Where nothing worse was found: what the others used decides, too. */
+	if (v->net_channels && all > seen && all <= MAX_RANKS) {
+		strbuf_printf(&text, "%llu of %llu ranks", (unsigned long long)seen,
+			      (unsigned long long)all);
+		if (v->nodes)
+			strbuf_printf(&text, ", %llu of %llu nodes",
+				      (unsigned long long)verify_hosts_seen(v),
+				      (unsigned long long)v->nodes);
+		verify_saw_at(v, SIGN_RANKS_UNSEEN, NULL, 0, strbuf_str(&text));
+		if (worst == LEVEL_NOTE)
+			worst = LEVEL_UNKNOWN;
+	}
 	return v->verdict = by_level[worst];
 }
 
@@ -191,7 +159,7 @@ void verify_tcp_traffic(struct verify *v, const char *interface, uint64_t bytes)
 	verify_saw_at(v, SIGN_TCP_TRAFFIC, NULL, 0, strbuf_str(&text));
 }
 
-const char *verdict_name(enum verdict verdict)
+const char *verify_verdict_name(enum verdict verdict)
 {
 	static const char *const names[] = {
 		[VERDICT_PASS] = "PASS",

@@ -41,39 +41,16 @@ static int read_text(const struct item *object, const char *key, const char *nam
 	return 0;
 }
 
-static int read_port(const struct item *object, const char *name, uint64_t *ret, struct err *err)
+static bool is_number(const struct item *item, int64_t low, int64_t high)
 {
-	const struct item *item = item_get(object, "port");
-
-	*ret = 1;
-	if (!item || item->type == ITEM_NULL)
-		return 0;
-	if (item->type != ITEM_NUMBER || !item->whole || item->number < 1 || item->number > 255)
-		return err_set(err, EINVAL, "%s:%d: port has to be a number from 1 to 255", name,
-			       item->line);
-	*ret = (uint64_t)item->number;
-	return 0;
-}
-
-static int read_gid(const struct item *object, const char *name, int64_t *ret, struct err *err)
-{
-	const struct item *gid = item_get(object, "gid"), *index;
-
-	*ret = -1;
-	if (!gid || gid->type == ITEM_NULL)
-		return 0;
-	index = gid->type == ITEM_OBJECT ? item_get(gid, "index") : NULL;
-	if (!index || index->type != ITEM_NUMBER || !index->whole || index->number < 0 ||
-	    index->number > 65535)
-		return err_set(err, EINVAL, "%s:%d: gid has to be null or an object with its index",
-			       name, gid->line);
-	*ret = (int64_t)index->number;
-	return 0;
+	return item && item->type == ITEM_NUMBER && item->whole && item->number >= low &&
+	       item->number <= high;
 }
 
 static int read_entry(const struct item *object, const char *name, struct map_entry *e,
 		      struct err *err)
 {
+	const struct item *port = item_get(object, "port"), *gid = item_get(object, "gid"), *index;
 	int r;
 
 	if (object->type != ITEM_OBJECT)
@@ -83,10 +60,17 @@ static int read_entry(const struct item *object, const char *name, struct map_en
 	    (r = read_text(object, "gpu", name, &e->gpu, err)) < 0 ||
 	    (r = read_text(object, "vf", name, &e->vf, err)) < 0 ||
 	    (r = read_text(object, "netdev", name, &e->netdev, err)) < 0 ||
-	    (r = read_text(object, "path", name, &e->path, err)) < 0 ||
-	    (r = read_port(object, name, &e->port, err)) < 0 ||
-	    (r = read_gid(object, name, &e->gid_index, err)) < 0)
+	    (r = read_text(object, "path", name, &e->path, err)) < 0)
 		return r;
+	if (port && port->type != ITEM_NULL && !is_number(port, 1, 255))
+		return err_set(err, EINVAL, "%s:%d: port has to be a number from 1 to 255", name,
+			       port->line);
+	e->port = port && port->type != ITEM_NULL ? (uint64_t)port->number : 1;
+	index = gid && gid->type == ITEM_OBJECT ? item_get(gid, "index") : NULL;
+	if (gid && gid->type != ITEM_NULL && !is_number(index, 0, 65535))
+		return err_set(err, EINVAL, "%s:%d: gid has to be null or an object with its index",
+			       name, gid->line);
+	e->gid_index = index ? (int64_t)index->number : -1;
 	e->mbps = item_number(object, "mbps", 0) > 0 ? item_number(object, "mbps", 0) : 0;
 	if (!item_get(object, "hca") || (e->hca && !*e->hca))
 		return err_set(
@@ -100,12 +84,17 @@ static int read_entry(const struct item *object, const char *name, struct map_en
 	return 0;
 }
 
-static int read_map(struct verify *v, const struct item *top, const char *name, struct map *map,
-		    struct err *err)
+int verify_add_map(struct verify *v, const char *host, const char *text, size_t len,
+		   const char *name, struct err *err)
 {
-	const struct item *list = item_get(top, "gpus");
+	struct map *map = arena_alloc(v->arena, sizeof(*map));
+	const struct item *top, *list;
 	int r;
 
+	r = document_parse(text, len, name, v->arena, &top, err);
+	if (r < 0)
+		return r;
+	list = item_get(top, "gpus");
 	if (top->type != ITEM_OBJECT || item_number(top, "version", 0) != MAP_VERSION)
 		return err_set(err, EINVAL,
 			       "%s: not a map of version %d (\"version\": %d is missing)", name,
@@ -125,21 +114,6 @@ static int read_map(struct verify *v, const struct item *top, const char *name, 
 		if (e.hca) /* a VF of a network pool has none */
 			map->entries[map->n_entries++] = e;
 	}
-	return 0;
-}
-
-int verify_add_map(struct verify *v, const char *host, const char *text, size_t len,
-		   const char *name, struct err *err)
-{
-	struct map *map = arena_alloc(v->arena, sizeof(*map));
-	const struct item *top;
-	int r;
-
-	r = document_parse(text, len, name, v->arena, &top, err);
-	if (r == 0)
-		r = read_map(v, top, name, map, err);
-	if (r < 0)
-		return r;
 	for (const struct map *m = v->maps; m; m = m->next) {
 		if (str_eq(m->host, host))
 			return err_set(err, EINVAL, "%s: there is a map for %s already", name,

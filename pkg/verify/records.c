@@ -10,13 +10,6 @@
 #include "base/mem.h"
 #include "verify/verify-internal.h"
 
-static bool at(const char *p, const char *end, const char *word)
-{
-	size_t n = strlen(word);
-
-	return (size_t)(end - p) >= n && !memcmp(p, word, n);
-}
-
 /* Where the next record's text may begin: after the keyword. NULL: none. *ret_key: the keyword. */
 static const char *next_record(const char *p, const char *end, const char **ret_key)
 {
@@ -25,10 +18,12 @@ static const char *next_record(const char *p, const char *end, const char **ret_
 
 	while ((p = memmem(p, (size_t)(end - p), "CCL ", 4))) {
 		for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-			if (!at(p - 1, end, keys[i]))
+			size_t n = strlen(keys[i]);
+
+			if ((size_t)(end - p) + 1 < n || memcmp(p - 1, keys[i], n) != 0)
 				continue;
 			*ret_key = p - 1;
-			return p - 1 + strlen(keys[i]);
+			return p - 1 + n;
 		}
 		p += 4;
 	}
@@ -49,11 +44,6 @@ static const char *digits_before(const char *begin, const char *p, uint64_t *ret
 		value = value * 10 + (uint64_t)(*d - '0');
 	*ret = value;
 	return first;
-}
-
-static bool is_host_char(char c)
-{
-	return isalnum((unsigned char)c) || c == '-' || c == '.' || c == '_';
 }
 
 struct origin {
@@ -82,7 +72,7 @@ static bool read_origin(const char *begin, const char *bracket, const char *end,
 	if (!p || p == begin || *--p != ':')
 		return false;
 	host_end = p;
-	while (p > begin && is_host_char(p[-1]))
+	while (p > begin && (isalnum((unsigned char)p[-1]) || (p[-1] && strchr("-._", p[-1]))))
 		p--;
 	o->host = p;
 	o->host_len = (size_t)(host_end - p);
@@ -124,30 +114,12 @@ static void clean(char out[MAX_TEXT], const char *p, const char *end)
 	out[n] = '\0';
 }
 
-static void take_version(struct verify *v, const char *text)
-{
-	size_t n = strcspn(text, " ");
-
-	if (v->version[0] || n >= sizeof(v->version) || !isdigit((unsigned char)*text))
-		return;
-	memcpy(v->version, text, n);
-	v->version[n] = '\0';
-}
-
-static void take_record(struct verify *v, const struct origin *o, struct record *r)
-{
-	if (o->host && !o->glued) {
-		r->proc = verify_proc(v, o->host, o->host_len, o->pid);
-		r->cuda = (int64_t)o->cuda;
-	}
-	verify_record(v, r);
-}
-
 void verify_line(struct verify *v, const char *line, size_t len, bool whole)
 {
 	const char *end = line + len, *key, *next_key = NULL, *p, *next, *text_end;
 	struct origin origin, next_origin = { 0 };
 	char text[MAX_TEXT];
+	size_t n;
 
 	if (len && end[-1] == '\r')
 		end--;
@@ -166,9 +138,17 @@ void verify_line(struct verify *v, const char *line, size_t len, bool whole)
 		r.whole = whole || next;
 		clean(text, p, text_end);
 		v->records++;
-		if (key[5] == 'v')
-			take_version(v, text);
-		else
-			take_record(v, &origin, &r);
+		if (key[5] == 'v') {
+			n = strcspn(text, " ");
+			if (!v->version[0] && n < sizeof(v->version) &&
+			    isdigit((unsigned char)*text))
+				memcpy(v->version, text, n);
+			continue;
+		}
+		if (origin.host && !origin.glued) {
+			r.proc = verify_proc(v, origin.host, origin.host_len, origin.pid);
+			r.cuda = (int64_t)origin.cuda;
+		}
+		verify_record(v, &r);
 	}
 }

@@ -111,41 +111,18 @@ static const struct hca *hca_numbered(const struct proc *p, uint64_t dev)
 	return found;
 }
 
-/* The container was told of a GID; NCCL may have its own mind. */
-static void compare_gid(struct verify *v, const struct record *r, uint64_t index)
-{
-	const struct map *map = r->proc ? verify_map_of(v, r->proc->host) : NULL;
-	const struct map_entry *e;
-	const struct hca *hca;
-	uint64_t dev;
-
-	if (!map || !number_after(r->text, " IbDev ", 10, &dev))
-		return;
-	hca = hca_numbered(r->proc, dev);
-	e = hca ? map_entry_of(map, hca->name, strlen(hca->name), hca->port) : NULL;
-	if (e && e->gid_index >= 0 && (uint64_t)e->gid_index != index)
-		verify_saw(v, SIGN_GID_OTHER, r->text);
-}
-
-/* "NET/IB: [0] mlx5_4:uverbs4:1/RoCE provider=Mlx5 speed=400000 …" */
-static void on_speed(const struct record *r)
-{
-	const char *p = r->text + strlen("NET/IB: ");
-	uint64_t dev, speed;
-
-	if (r->proc && skip(&p, "[") && skip_number(&p, 10, &dev) && dev < VERIFY_MAX_DEVS &&
-	    number_after(p, " speed=", 10, &speed) && speed < UINT32_MAX)
-		r->proc->speed_mbps[dev] = (uint32_t)speed;
-}
-
-/* NET/IB: … qpn 412 (2.30: qp_num) … GID 3 (0/DDCCBBAAFFFF0000): raw words of a 16-byte GID, so the
+/* "NET/IB: [0] mlx5_4:uverbs4:1/RoCE provider=Mlx5 speed=400000 …", or
+ * NET/IB: … qpn 412 (2.30: qp_num) … GID 3 (0/DDCCBBAAFFFF0000): raw words of a 16-byte GID, so the
  * byte order is the machine's. */
 static void on_connection(struct verify *v, const struct record *r)
 {
-	uint64_t index, prefix;
-	const char *p = strstr(r->text, " GID ");
+	const char *nic = r->text + strlen("NET/IB: "), *p = strstr(r->text, " GID ");
+	uint64_t dev, speed, index, prefix;
+	const struct map *map;
 
-	on_speed(r);
+	if (r->proc && skip(&nic, "[") && skip_number(&nic, 10, &dev) && dev < VERIFY_MAX_DEVS &&
+	    number_after(nic, " speed=", 10, &speed) && speed < UINT32_MAX)
+		r->proc->speed_mbps[dev] = (uint32_t)speed;
 	if (!p || !(strstr(r->text, " qp_num ") || strstr(r->text, " qpn ")) || !r->whole)
 		return;
 	p += strlen(" GID ");
@@ -153,21 +130,16 @@ static void on_connection(struct verify *v, const struct record *r)
 		return;
 	if (prefix == 0x80fe || prefix == UINT64_C(0xfe80000000000000))
 		verify_saw(v, SIGN_LINK_LOCAL, r->text);
-	compare_gid(v, r, index);
-}
+	/* The container was told of a GID; NCCL may have its own mind. */
+	map = r->proc ? verify_map_of(v, r->proc->host) : NULL;
+	if (map && number_after(r->text, " IbDev ", 10, &dev)) {
+		const struct hca *hca = hca_numbered(r->proc, dev);
+		const struct map_entry *e =
+			hca ? map_entry_of(map, hca->name, strlen(hca->name), hca->port) : NULL;
 
-static void set_wanted(struct proc *proc, const char *value, size_t len)
-{
-	char *copy = xcalloc(len + 1, 1);
-
-	memcpy(copy, value, len);
-	freep(&proc->wanted);
-	proc->wanted = copy;
-}
-
-static bool is_far_level(const char *level)
-{
-	return !strcmp(level, "SYS") || !strcmp(level, "PHB") || atoi(level) > 2;
+		if (e && e->gid_index >= 0 && (uint64_t)e->gid_index != index)
+			verify_saw(v, SIGN_GID_OTHER, r->text);
+	}
 }
 
 /* The index that railmate found right for all of the container's VFs, and set. */
@@ -180,20 +152,6 @@ static bool is_index_of_map(const struct verify *v, const struct record *r, cons
 			return false;
 	}
 	return map && map->n_entries;
-}
-
-static void set_env(struct verify *v, enum env env, const char *value, size_t len,
-		    const struct record *r)
-{
-	char *copy = v->env[env];
-	size_t n = len < sizeof(v->env[env]) ? len : sizeof(v->env[env]) - 1;
-
-	memcpy(copy, value, n);
-	copy[n] = '\0';
-	if (env == ENV_GID_INDEX && strcmp(copy, "-1") != 0 && !is_index_of_map(v, r, copy))
-		verify_saw(v, SIGN_GID_FIXED, r->text);
-	if (env == ENV_GDR_LEVEL && is_far_level(copy))
-		verify_saw(v, SIGN_GDR_FORCED, r->text);
 }
 
 /* "NCCL_X set to V", "NCCL_X set by environment to V." */
@@ -212,11 +170,27 @@ static void on_variable(struct verify *v, const struct record *r)
 	len = strlen(value);
 	if (len && value[len - 1] == '.')
 		len--;
-	if (r->proc && name_len == strlen("NCCL_IB_HCA") && !strncmp(name, "NCCL_IB_HCA", name_len))
-		set_wanted(r->proc, value, len);
-	for (size_t i = 0; i < ENV_MAX; i++) {
-		if (name_len == strlen(names[i]) && !strncmp(name, names[i], name_len))
-			set_env(v, (enum env)i, value, len, r);
+	if (r->proc && name_len == strlen("NCCL_IB_HCA") &&
+	    !strncmp(name, "NCCL_IB_HCA", name_len)) {
+		char *copy = xcalloc(len + 1, 1);
+
+		memcpy(copy, value, len);
+		freep(&r->proc->wanted);
+		r->proc->wanted = copy;
+	}
+	for (enum env env = 0; env < ENV_MAX; env++) {
+		char *copy = v->env[env];
+		size_t n = len < sizeof(v->env[env]) ? len : sizeof(v->env[env]) - 1;
+
+		if (name_len != strlen(names[env]) || strncmp(name, names[env], name_len) != 0)
+			continue;
+		memcpy(copy, value, n);
+		copy[n] = '\0';
+		if (env == ENV_GID_INDEX && strcmp(copy, "-1") != 0 && !is_index_of_map(v, r, copy))
+			verify_saw(v, SIGN_GID_FIXED, r->text);
+		if (env == ENV_GDR_LEVEL &&
+		    (!strcmp(copy, "SYS") || !strcmp(copy, "PHB") || atoi(copy) > 2))
+			verify_saw(v, SIGN_GDR_FORCED, r->text);
 	}
 }
 
@@ -281,19 +255,6 @@ static const struct rule {
 	{ " Pattern ", on_pattern },
 };
 
-/* "Unable to open device mlx5_4": harmless when it is somebody else's. */
-static enum sign_id whose_device(const struct verify *v, const struct record *r)
-{
-	const char *name = strstr(r->text, "device ");
-	const struct map *map = name && r->proc ? verify_map_of(v, r->proc->host) : NULL;
-
-	if (!map) /* nothing to compare with, or cut before the name */
-		return SIGN_OPEN_DEVICE;
-	name += strlen("device ");
-	return map_entry_of(map, name, strcspn(name, " "), 0) ? SIGN_OPEN_DEVICE_OURS
-							      : SIGN_OPEN_DEVICE;
-}
-
 void verify_record(struct verify *v, const struct record *r)
 {
 	enum sign_id id;
@@ -306,9 +267,17 @@ void verify_record(struct verify *v, const struct record *r)
 			break;
 		}
 	}
-	id = sign_match(r->text, r->warn);
-	if (id == SIGN_OPEN_DEVICE)
-		id = whose_device(v, r);
+	id = verify_sign_match(r->text, r->warn);
+	/* "Unable to open device mlx5_4": harmless when it is somebody else's. Without a map there
+	 * is nothing to compare with; without a name the line was cut. */
+	if (id == SIGN_OPEN_DEVICE) {
+		const char *name = strstr(r->text, "device ");
+		const struct map *map = name && r->proc ? verify_map_of(v, r->proc->host) : NULL;
+
+		if (map && map_entry_of(map, name + strlen("device "),
+					strcspn(name + strlen("device "), " "), 0))
+			id = SIGN_OPEN_DEVICE_OURS;
+	}
 	if (id != SIGN_MAX)
 		verify_saw(v, id, r->text);
 	else if (r->warn && r->whole)

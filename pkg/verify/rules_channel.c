@@ -18,38 +18,10 @@ static bool skip_rank(const char **p, uint64_t *rank)
 	       skip(p, "]");
 }
 
-static bool skip_network(const char **p, char name[64])
-{
-	size_t n = strcspn(*p, "/");
-
-	if (n == 0 || n >= 64 || (*p)[n] != '/')
-		return false;
-	memcpy(name, *p, n);
-	name[n] = '\0';
-	*p += n + 1;
-	return true;
-}
-
-/* "[(proxy rank)][/GDRDMA][(PCI)][/Shared]", then nothing, or RCCL's " comm 0x…". */
-static bool read_ways(const char *p, struct channel *c)
-{
-	uint64_t proxy;
-
-	if (p[0] == '(' && p[1] >= '0' && p[1] <= '9') {
-		p++;
-		c->proxied = skip_number(&p, 10, &proxy) && skip(&p, ")");
-		if (!c->proxied)
-			return false;
-	}
-	c->gdr = skip(&p, "/GDRDMA");
-	skip(&p, "(PCI)");
-	skip(&p, "/Shared");
-	return *p == '\0' || !strncmp(p, " comm ", 6);
-}
-
 static bool read_channel(const char *p, struct channel *c)
 {
 	uint64_t number;
+	size_t n;
 
 	if (!skip(&p, "Channel ") || !skip_number(&p, 10, &number))
 		return false;
@@ -61,46 +33,34 @@ static bool read_channel(const char *p, struct channel *c)
 	c->send = !skip(&p, " [receive]"); /* manuals leave "[send]" away */
 	if (c->send)
 		skip(&p, " [send]");
-	return skip(&p, " via NET/") && skip_network(&p, c->network) &&
-	       skip_number(&p, 10, &c->dev) && read_ways(p, c);
-}
-
-static void count_channel(struct verify *v, const struct channel *c, struct gpu *g)
-{
-	struct traffic *t = &g->by_dev[c->dev];
-
-	if (!c->proxied)
-		g->own_devs |= UINT64_C(1) << c->dev;
-	if (g->rank < 0)
-		g->rank = (int64_t)(c->send ? c->from_rank : c->to_rank);
-	if (c->send) {
-		t->send++;
-		t->send_gdr += c->gdr;
-	} else {
-		t->receive++;
-		t->receive_gdr += c->gdr;
+	if (!skip(&p, " via NET/"))
+		return false;
+	n = strcspn(p, "/");
+	if (n == 0 || n >= sizeof(c->network) || p[n] != '/')
+		return false;
+	memcpy(c->network, p, n);
+	c->network[n] = '\0';
+	p += n + 1;
+	if (!skip_number(&p, 10, &c->dev))
+		return false;
+	/* "[(proxy rank)][/GDRDMA][(PCI)][/Shared]", then nothing, or RCCL's " comm 0x…" */
+	if (p[0] == '(' && p[1] >= '0' && p[1] <= '9') {
+		p++;
+		c->proxied = skip_number(&p, 10, &number) && skip(&p, ")");
+		if (!c->proxied)
+			return false;
 	}
-	if (!g->line || (!c->gdr && !g->proof_is_plain)) {
-		g->source = v->source;
-		g->line = v->line;
-		g->proof_is_plain = !c->gdr;
-	}
-}
-
-/* RCCL ends the line with the communicator's size. */
-static void take_rank(struct verify *v, const struct record *r, const struct channel *c)
-{
-	uint64_t n = 0;
-
-	number_after(r->text, " nRanks ", 10, &n);
-	verify_rank(v, c->send ? c->from_rank : c->to_rank, n,
-		    1 + (c->from_rank > c->to_rank ? c->from_rank : c->to_rank));
+	c->gdr = skip(&p, "/GDRDMA");
+	skip(&p, "(PCI)");
+	skip(&p, "/Shared");
+	return *p == '\0' || !strncmp(p, " comm ", 6);
 }
 
 void rule_channel(struct verify *v, const struct record *r)
 {
 	struct channel c = { 0 };
 	struct gpu *g;
+	uint64_t n = 0;
 
 	if (!strstr(r->text, " via ") || !r->whole ||
 	    (strstr(r->text, " via NET/") && !read_channel(r->text, &c))) {
@@ -118,13 +78,34 @@ void rule_channel(struct verify *v, const struct record *r)
 		verify_saw(v, str_eq(c.network, "Socket") ? SIGN_SOCKET : SIGN_TCP_PLUGIN, r->text);
 		return;
 	}
-	take_rank(v, r, &c);
+	/* RCCL ends the line with the communicator's size. */
+	number_after(r->text, " nRanks ", 10, &n);
+	verify_rank(v, c.send ? c.from_rank : c.to_rank, n,
+		    1 + (c.from_rank > c.to_rank ? c.from_rank : c.to_rank));
 	v->net_channels++;
 	v->net_gdr += c.gdr;
 	verify_ground(v, c.gdr ? GROUND_GDR : GROUND_PLAIN, r->text);
 	if (!v->network[0])
 		memcpy(v->network, c.network, sizeof(v->network));
 	g = record_gpu(v, r);
-	if (g && c.dev < VERIFY_MAX_DEVS)
-		count_channel(v, &c, g);
+	if (g && c.dev < VERIFY_MAX_DEVS) {
+		struct traffic *t = &g->by_dev[c.dev];
+
+		if (!c.proxied)
+			g->own_devs |= UINT64_C(1) << c.dev;
+		if (g->rank < 0)
+			g->rank = (int64_t)(c.send ? c.from_rank : c.to_rank);
+		if (c.send) {
+			t->send++;
+			t->send_gdr += c.gdr;
+		} else {
+			t->receive++;
+			t->receive_gdr += c.gdr;
+		}
+		if (!g->line || (!c.gdr && !g->proof_is_plain)) {
+			g->source = v->source;
+			g->line = v->line;
+			g->proof_is_plain = !c.gdr;
+		}
+	}
 }

@@ -4,25 +4,10 @@
 #include "base/mem.h"
 #include "verify/rules-internal.h"
 
-/* "mlx5_4_dma": the Data Direct function of mlx5_4 (2.27 and newer), which NCCL_IB_HCA and the map
- * call mlx5_4. */
-static void drop_dma(char *name)
-{
-	static const char end[] = "_dma";
-
-	for (char *at = name; (at = strstr(at, end));) {
-		size_t n = strlen(end);
-
-		if (at == name || at[-1] == '+' || (at[n] && at[n] != '+'))
-			at += n;
-		else
-			memmove(at, at + n, strlen(at + n) + 1);
-	}
-}
-
 static struct hca *add_hca(struct proc *p, const char *name, size_t len, uint64_t dev)
 {
 	struct hca *h;
+	static const char end[] = "_dma";
 
 	if (p->n_hcas == VERIFY_MAX_DEVS || len >= MAX_NAME || dev >= VERIFY_MAX_DEVS)
 		return NULL;
@@ -30,21 +15,17 @@ static struct hca *add_hca(struct proc *p, const char *name, size_t len, uint64_
 	h = &p->hcas[p->n_hcas++];
 	*h = (struct hca) { .dev = (unsigned)dev };
 	memcpy(h->name, name, len);
-	drop_dma(h->name);
-	return h;
-}
+	/* "mlx5_4_dma": the Data Direct function of mlx5_4 (2.27 and newer), which NCCL_IB_HCA and
+	 * the map call mlx5_4. */
+	for (char *at = h->name; (at = strstr(at, end));) {
+		size_t n = strlen(end);
 
-/* What stands in a "Using" line replaces the one of an earlier communicator; fused HCAs have lines
- * of their own. */
-static void forget_plain(struct proc *p)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->n_hcas; i++) {
-		if (p->hcas[i].fused)
-			p->hcas[n++] = p->hcas[i];
+		if (at == h->name || at[-1] == '+' || (at[n] && at[n] != '+'))
+			at += n;
+		else
+			memmove(at, at + n, strlen(at + n) + 1);
 	}
-	p->n_hcas = n;
+	return h;
 }
 
 /* "mlx5_0:1[:rail[:plane]]/RoCE" */
@@ -85,47 +66,42 @@ static bool skip_group(const char **p, struct proc *proc, uint64_t dev, unsigned
 	return skip(p, "}");
 }
 
-static void read_hcas(struct verify *v, const struct record *r, struct proc *proc, const char *p)
+void rule_using(struct verify *v, const struct record *r)
 {
+	const char *p = r->text + strlen("NET/IB : Using");
+	const char *oob = strstr(p, "OOB ");
+	size_t len = strlen(p), n = 0;
 	unsigned members;
 	uint64_t dev;
 
+	/* The last HCA is whole where the out-of-band interface follows, or where a manual leaves
+	 * it away. */
+	if (!r->whole || !(oob || (len > 3 && !strcmp(p + len - 3, "/IB")) ||
+			   (len > 5 && !strcmp(p + len - 5, "/RoCE"))))
+		return;
+	verify_ground(v, GROUND_USING, r->text);
+	if (!r->proc)
+		return;
+	/* What stands in a "Using" line replaces the one of an earlier communicator; fused HCAs
+	 * have lines of their own. */
+	for (size_t i = 0; i < r->proc->n_hcas; i++) {
+		if (r->proc->hcas[i].fused)
+			r->proc->hcas[n++] = r->proc->hcas[i];
+	}
+	r->proc->n_hcas = n;
+	r->proc->using_source = v->source;
+	r->proc->using_line = v->line;
 	while (*p == ' ')
 		p++;
 	while (skip(&p, "[") && skip_number(&p, 10, &dev) && skip(&p, "]") &&
-	       skip_group(&p, proc, dev, &members)) {
+	       skip_group(&p, r->proc, dev, &members)) {
 		if (members > 1)
 			verify_saw(v, SIGN_FUSED, r->text);
 		while (*p == ' ')
 			p++;
 	}
-}
-
-/* The last HCA is whole where the out-of-band interface follows, or where a manual leaves it away.
- */
-static bool is_whole_list(const char *p)
-{
-	size_t n = strlen(p);
-
-	return strstr(p, "OOB ") || (n > 3 && !strcmp(p + n - 3, "/IB")) ||
-	       (n > 5 && !strcmp(p + n - 5, "/RoCE"));
-}
-
-void rule_using(struct verify *v, const struct record *r)
-{
-	const char *p = r->text + strlen("NET/IB : Using");
-
-	if (!r->whole || !is_whole_list(p))
-		return;
-	verify_ground(v, GROUND_USING, r->text);
-	if (!r->proc)
-		return;
-	forget_plain(r->proc);
-	r->proc->using_source = v->source;
-	r->proc->using_line = v->line;
-	read_hcas(v, r, r->proc, p);
-	if (strstr(p, "OOB "))
-		verify_bootstrap(v, r, strstr(p, "OOB ") + strlen("OOB "));
+	if (oob)
+		verify_bootstrap(v, r, oob + strlen("OOB "));
 }
 
 /* "NET/IB : Made virtual device [2] name=mlx5_0+mlx5_1 speed=800000 ndevs=2" */

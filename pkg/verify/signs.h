@@ -84,9 +84,9 @@ struct sign {
 	const char *cause, *fix;
 };
 
-const struct sign *sign_of(enum sign_id id);
-const char *level_name(enum level level);
+const struct sign *verify_sign_of(enum sign_id id);
+const char *verify_level_name(enum level level);
 /* Which failure a line is; SIGN_MAX: none. warn: NCCL wrote it as WARN. */
-enum sign_id sign_match(const char *text, bool warn);
+enum sign_id verify_sign_match(const char *text, bool warn);
 
 #endif

@@ -51,20 +51,15 @@ struct proc *verify_proc(struct verify *v, const char *host, size_t host_len, ui
 	return v->last_proc = p;
 }
 
-static uint64_t hash_gpu(const struct proc *proc, unsigned cuda)
-{
-	return mix(hash_host(proc->host, strlen(proc->host), proc->pid), cuda);
-}
-
 struct gpu *verify_gpu(struct verify *v, struct proc *proc, unsigned cuda)
 {
-	uint64_t slot;
+	uint64_t hash, slot;
 	struct gpu *g = v->last_gpu;
 
 	if (g && g->proc == proc && g->cuda == cuda)
 		return g;
-	for (slot = hash_gpu(proc, cuda) % TABLE_SLOTS; v->gpu_slots[slot];
-	     slot = (slot + 1) % TABLE_SLOTS) {
+	hash = mix(hash_host(proc->host, strlen(proc->host), proc->pid), cuda);
+	for (slot = hash % TABLE_SLOTS; v->gpu_slots[slot]; slot = (slot + 1) % TABLE_SLOTS) {
 		g = v->gpus[v->gpu_slots[slot] - 1];
 		if (g->proc == proc && g->cuda == cuda)
 			return v->last_gpu = g;

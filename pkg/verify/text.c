@@ -41,20 +41,6 @@ static void put_bus(const struct gpu *g, struct strbuf *out)
 			      (ull)(g->bus & 0xf));
 }
 
-static void put_hcas(const struct gpu *g, struct strbuf *out)
-{
-	bool first = true;
-
-	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
-		if (!g->by_dev[dev].send && !g->by_dev[dev].receive)
-			continue;
-		if (!first)
-			strbuf_putc(out, ',');
-		proc_hca_name(g->proc, dev, out);
-		first = false;
-	}
-}
-
 /* Why not, in a few words; the findings explain it. */
 static void put_why(const struct verify *v, const struct gpu *g, struct strbuf *out)
 {
@@ -90,9 +76,17 @@ static void put_gpu(const struct verify *v, const struct gpu *g, struct strbuf *
 {
 	_cleanup_strbuf_ struct strbuf bus = STRBUF_INIT, hcas = STRBUF_INIT, why = STRBUF_INIT;
 	uint64_t gdr, n = gpu_channels(g, &gdr);
+	bool first = true;
 
 	put_bus(g, &bus);
-	put_hcas(g, &hcas);
+	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
+		if (!g->by_dev[dev].send && !g->by_dev[dev].receive)
+			continue;
+		if (!first)
+			strbuf_putc(&hcas, ',');
+		proc_hca_name(g->proc, dev, &hcas);
+		first = false;
+	}
 	put_why(v, g, &why);
 	strbuf_printf(out, "  %s GPU %u", g->proc->host, g->cuda);
 	if (g->rank >= 0)
@@ -142,24 +136,12 @@ static void put_proof(const struct proof *p, struct strbuf *out)
 	strbuf_puts(out, p->text);
 }
 
-/* Of NCCL's own warnings each text has a line. */
-static void put_warns(const struct verify *v, struct strbuf *out)
-{
-	for (size_t i = 1; i < v->n_warns; i++) {
-		strbuf_puts(out, "         ");
-		put_proof(&v->warns[i], out);
-		if (v->warns[i].count > 1)
-			strbuf_printf(out, " (%llu times)", (ull)v->warns[i].count);
-		strbuf_putc(out, '\n');
-	}
-}
-
 static void put_finding(const struct verify *v, enum sign_id id, struct strbuf *out)
 {
-	const struct sign *s = sign_of(id);
+	const struct sign *s = verify_sign_of(id);
 	const struct proof *p = &v->signs[id];
 
-	strbuf_printf(out, "\n%s %s", level_name(s->level), s->id);
+	strbuf_printf(out, "\n%s %s", verify_level_name(s->level), s->id);
 	if (s->what)
 		strbuf_printf(out, ": %s", s->what);
 	if (p->count > 1)
@@ -170,14 +152,22 @@ static void put_finding(const struct verify *v, enum sign_id id, struct strbuf *
 		put_proof(p, out);
 		strbuf_putc(out, '\n');
 	}
-	if (id == SIGN_OTHER_WARN)
-		put_warns(v, out);
+	if (id == SIGN_OTHER_WARN) {
+		/* Of NCCL's own warnings each text has a line. */
+		for (size_t i = 1; i < v->n_warns; i++) {
+			strbuf_puts(out, "         ");
+			put_proof(&v->warns[i], out);
+			if (v->warns[i].count > 1)
+				strbuf_printf(out, " (%llu times)", (ull)v->warns[i].count);
+			strbuf_putc(out, '\n');
+		}
+	}
 	strbuf_printf(out, "  cause: %s\n  fix:   %s\n", s->cause, s->fix);
 }
 
-static void put_summary(const struct verify *v, struct strbuf *out)
+void verify_text(const struct verify *v, struct strbuf *out)
 {
-	strbuf_printf(out, "verdict: %s\n", verdict_name(v->verdict));
+	strbuf_printf(out, "verdict: %s\n", verify_verdict_name(v->verdict));
 	if (v->version[0])
 		strbuf_printf(out, "  version %s,", v->version);
 	else
@@ -191,11 +181,6 @@ static void put_summary(const struct verify *v, struct strbuf *out)
 		strbuf_printf(out, " %llu rank%s,", (ull)v->ranks, v->ranks == 1 ? "" : "s");
 	strbuf_printf(out, " %llu channels between nodes, %llu with GDRDMA\n", (ull)v->net_channels,
 		      (ull)v->net_gdr);
-}
-
-void verify_text(const struct verify *v, struct strbuf *out)
-{
-	put_summary(v, out);
 	for (size_t i = 0; i < GROUND_MAX; i++) {
 		if (!v->grounds[i].count)
 			continue;
@@ -206,7 +191,7 @@ void verify_text(const struct verify *v, struct strbuf *out)
 	put_gpus(v, out);
 	for (size_t k = 0; k < ARRAY_LEN(order); k++) {
 		for (enum sign_id id = 0; id < SIGN_MAX; id++) {
-			if (v->signs[id].count && sign_of(id)->level == order[k])
+			if (v->signs[id].count && verify_sign_of(id)->level == order[k])
 				put_finding(v, id, out);
 		}
 	}
@@ -227,8 +212,21 @@ static void json_kv_text(struct json *j, const char *key, const struct strbuf *t
 	json_kv_string(j, key, text->len ? strbuf_str(text) : NULL);
 }
 
-static void json_hcas(const struct gpu *g, struct json *j)
+static void json_gpu(const struct verify *v, const struct gpu *g, struct json *j)
 {
+	_cleanup_strbuf_ struct strbuf bus = STRBUF_INIT, why = STRBUF_INIT;
+	uint64_t gdr, n = gpu_channels(g, &gdr);
+
+	put_bus(g, &bus);
+	put_why(v, g, &why);
+	json_begin_object(j);
+	json_kv_string(j, "host", g->proc->host);
+	json_kv_int(j, "pid", (int64_t)g->proc->pid);
+	json_kv_int(j, "cuda_device", g->cuda);
+	json_kv_int(j, "rank", g->rank);
+	json_kv_text(j, "gpu", &bus);
+	json_kv_string(j, "gdr", !n ? "unused" : gdr == n ? "all" : gdr ? "part" : "none");
+	json_kv_text(j, "why", &why);
 	json_key(j, "hcas");
 	json_begin_array(j);
 	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
@@ -247,38 +245,8 @@ static void json_hcas(const struct gpu *g, struct json *j)
 		json_end_object(j);
 	}
 	json_end_array(j);
-}
-
-static void json_gpu(const struct verify *v, const struct gpu *g, struct json *j)
-{
-	_cleanup_strbuf_ struct strbuf bus = STRBUF_INIT, why = STRBUF_INIT;
-	uint64_t gdr, n = gpu_channels(g, &gdr);
-
-	put_bus(g, &bus);
-	put_why(v, g, &why);
-	json_begin_object(j);
-	json_kv_string(j, "host", g->proc->host);
-	json_kv_int(j, "pid", (int64_t)g->proc->pid);
-	json_kv_int(j, "cuda_device", g->cuda);
-	json_kv_int(j, "rank", g->rank);
-	json_kv_text(j, "gpu", &bus);
-	json_kv_string(j, "gdr", !n ? "unused" : gdr == n ? "all" : gdr ? "part" : "none");
-	json_kv_text(j, "why", &why);
-	json_hcas(g, j);
 	json_kv_string(j, "source", g->source);
 	json_kv_int(j, "line", (int64_t)g->line);
-	json_end_object(j);
-}
-
-static void json_finding(const struct sign *s, const struct proof *p, struct json *j)
-{
-	json_begin_object(j);
-	json_kv_string(j, "id", s->id);
-	json_kv_string(j, "level", level_name(s->level));
-	json_kv_string(j, "what", s->what);
-	json_kv_string(j, "cause", s->cause);
-	json_kv_string(j, "fix", s->fix);
-	json_proof(j, p);
 	json_end_object(j);
 }
 
@@ -300,20 +268,19 @@ static void json_bandwidth(const struct verify *v, struct json *j)
 	json_end_object(j);
 }
 
-static void json_warns(const struct verify *v, struct json *j)
+void verify_json(const struct verify *v, struct json *j)
 {
-	json_key(j, "warnings");
-	json_begin_array(j);
-	for (size_t i = 0; i < v->n_warns; i++) {
-		json_begin_object(j);
-		json_proof(j, &v->warns[i]);
-		json_end_object(j);
-	}
-	json_end_array(j);
-}
-
-static void json_grounds(const struct verify *v, struct json *j)
-{
+	json_kv_string(j, "verdict", verify_verdict_name(v->verdict));
+	json_kv_string(j, "nccl_version", v->version[0] ? v->version : NULL);
+	json_kv_string(j, "network", v->network[0] ? v->network : NULL);
+	json_kv_int(j, "nodes", (int64_t)v->nodes);
+	json_kv_int(j, "ranks", (int64_t)v->ranks);
+	json_kv_int(j, "ranks_seen", (int64_t)verify_ranks_seen(v));
+	json_kv_int(j, "hosts_seen", (int64_t)verify_hosts_seen(v));
+	json_kv_int(j, "channels", (int64_t)v->net_channels);
+	json_kv_int(j, "channels_gdr", (int64_t)v->net_gdr);
+	json_kv_int(j, "bytes", (int64_t)v->bytes);
+	json_kv_int(j, "lines", (int64_t)v->lines);
 	json_key(j, "proof");
 	json_begin_array(j);
 	for (size_t i = 0; i < GROUND_MAX; i++) {
@@ -325,23 +292,14 @@ static void json_grounds(const struct verify *v, struct json *j)
 		json_end_object(j);
 	}
 	json_end_array(j);
-}
-
-void verify_json(const struct verify *v, struct json *j)
-{
-	json_kv_string(j, "verdict", verdict_name(v->verdict));
-	json_kv_string(j, "nccl_version", v->version[0] ? v->version : NULL);
-	json_kv_string(j, "network", v->network[0] ? v->network : NULL);
-	json_kv_int(j, "nodes", (int64_t)v->nodes);
-	json_kv_int(j, "ranks", (int64_t)v->ranks);
-	json_kv_int(j, "ranks_seen", (int64_t)verify_ranks_seen(v));
-	json_kv_int(j, "hosts_seen", (int64_t)verify_hosts_seen(v));
-	json_kv_int(j, "channels", (int64_t)v->net_channels);
-	json_kv_int(j, "channels_gdr", (int64_t)v->net_gdr);
-	json_kv_int(j, "bytes", (int64_t)v->bytes);
-	json_kv_int(j, "lines", (int64_t)v->lines);
-	json_grounds(v, j);
-	json_warns(v, j);
+	json_key(j, "warnings");
+	json_begin_array(j);
+	for (size_t i = 0; i < v->n_warns; i++) {
+		json_begin_object(j);
+		json_proof(j, &v->warns[i]);
+		json_end_object(j);
+	}
+	json_end_array(j);
 	json_bandwidth(v, j);
 	json_key(j, "gpus");
 	json_begin_array(j);
@@ -352,8 +310,18 @@ void verify_json(const struct verify *v, struct json *j)
 	json_begin_array(j);
 	for (size_t k = 0; k < ARRAY_LEN(order); k++) {
 		for (enum sign_id id = 0; id < SIGN_MAX; id++) {
-			if (v->signs[id].count && sign_of(id)->level == order[k])
-				json_finding(sign_of(id), &v->signs[id], j);
+			if (v->signs[id].count && verify_sign_of(id)->level == order[k]) {
+				const struct sign *s = verify_sign_of(id);
+
+				json_begin_object(j);
+				json_kv_string(j, "id", s->id);
+				json_kv_string(j, "level", verify_level_name(s->level));
+				json_kv_string(j, "what", s->what);
+				json_kv_string(j, "cause", s->cause);
+				json_kv_string(j, "fix", s->fix);
+				json_proof(j, &v->signs[id]);
+				json_end_object(j);
+			}
 		}
 	}
 	json_end_array(j);

@@ -52,7 +52,7 @@ bool verify_mapped(const struct verify *v, const char *hca, uint64_t port, const
 
 /* Once, after the last verify_end(). */
 enum verdict verify_judge(struct verify *v);
-const char *verdict_name(enum verdict verdict); /* "PASS-noGDR" */
+const char *verify_verdict_name(enum verdict verdict); /* "PASS-noGDR" */
 /* After verify_judge(). */
 void verify_text(const struct verify *v, struct strbuf *out);
 /* Members of an object that the caller has begun. */

@@ -25,6 +25,7 @@ struct watch_dir {
 	char *path;
 	int fd, wd; /* wd -1: nothing is watched */
 	bool there; /* the watch is on the directory itself */
+	bool files; /* what is written in it matters, too, and every name does */
 };
 
 /* The kubelet writes its checkpoint through a temporary file on every message of ours: no reason to
@@ -56,7 +57,8 @@ static bool climb(char *path)
 static int add_watch(const struct watch_dir *w, const char *path)
 {
 	int wd = inotify_add_watch(w->fd, path,
-				   COMES_AND_GOES | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+				   COMES_AND_GOES | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR |
+					   (w->files ? IN_CLOSE_WRITE : 0));
 
 	return wd < 0 ? -errno : wd;
 }
@@ -92,25 +94,20 @@ static int arm(struct watch_dir *w)
 	return r;
 }
 
-static char *copy_path(const char *dir)
-{
-	char *path = xstrdup(dir);
-	size_t len = strlen(path);
-
-	while (len > 1 && path[len - 1] == '/')
-		path[--len] = '\0';
-	return path;
-}
-
-int watch_dir_open(const char *dir, struct watch_dir **ret, struct err *err)
+static int open_watch(const char *dir, bool files, struct watch_dir **ret, struct err *err)
 {
 	struct watch_dir *w;
+	size_t len = strlen(dir);
 	int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), r;
 
 	if (fd < 0)
 		return err_sys(err, "watch %s: start inotify", dir);
 	w = xcalloc(1, sizeof(*w));
-	*w = (struct watch_dir) { .path = copy_path(dir), .fd = fd, .wd = -1 };
+	while (len > 1 && dir[len - 1] == '/')
+		len--;
+	*w = (struct watch_dir) {
+		.path = xasprintf("%.*s", (int)len, dir), .fd = fd, .wd = -1, .files = files
+	};
 	r = arm(w);
 	if ((r < 0 && r != -ENOENT) || w->wd < 0) {
 		watch_dir_close(w);
@@ -118,6 +115,16 @@ int watch_dir_open(const char *dir, struct watch_dir **ret, struct err *err)
 	}
 	*ret = w;
 	return 0;
+}
+
+int watch_dir_open(const char *dir, struct watch_dir **ret, struct err *err)
+{
+	return open_watch(dir, false, ret, err);
+}
+
+int watch_dir_open_files(const char *dir, struct watch_dir **ret, struct err *err)
+{
+	return open_watch(dir, true, ret, err);
 }
 
 int watch_dir_fd(const struct watch_dir *w)
@@ -143,7 +150,7 @@ static void judge(const struct watch_dir *w, const struct inotify_event *event, 
 	} else if (!w->there) {
 		seen->rearm = true;
 	} else {
-		seen->matters |= dir_name_matters(event->len ? event->name : "");
+		seen->matters |= w->files || dir_name_matters(event->len ? event->name : "");
 	}
 }
 

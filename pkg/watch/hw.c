@@ -40,13 +40,20 @@ bool uevent_matters(const char *buf, size_t len)
 	return false;
 }
 
+static bool matters(const char *buf, size_t len, watch_down_fn *down, void *ctx)
+{
+	(void)down;
+	(void)ctx;
+	return uevent_matters(buf, len);
+}
+
 static const struct source {
 	const char *name;
 	int bus;
 	unsigned groups;
-	bool (*matters)(const char *buf, size_t len);
+	bool (*matters)(const char *buf, size_t len, watch_down_fn *down, void *ctx);
 } sources[] = {
-	{ "kernel uevents", NETLINK_KOBJECT_UEVENT, UEVENT_GROUP_KERNEL, uevent_matters },
+	{ "kernel uevents", NETLINK_KOBJECT_UEVENT, UEVENT_GROUP_KERNEL, matters },
 	{ "link changes", NETLINK_ROUTE, RTMGRP_LINK, netlink_tells_link },
 };
 
@@ -72,10 +79,10 @@ int watch_hw_fd(const struct watch_hw *w, int which)
 }
 
 /* What was lost (ENOBUFS) or did not fit (ENOSPC: a PF with many VFs) was a change. */
-bool watch_hw_drain(struct watch_hw *w, int which)
+bool watch_hw_drain(struct watch_hw *w, int which, watch_down_fn *down, void *ctx)
 {
 	_Alignas(struct nlmsghdr) char buf[8192];
-	bool matters = false;
+	bool changed = false;
 	ssize_t n;
 
 	assert(which == 0 || which == 1);
@@ -85,9 +92,9 @@ bool watch_hw_drain(struct watch_hw *w, int which)
 			break;
 		if (n < 0 && n != -ENOBUFS && n != -ENOSPC)
 			return true;
-		matters |= n < 0 || sources[which].matters(buf, (size_t)n);
+		changed |= n < 0 || sources[which].matters(buf, (size_t)n, down, ctx);
 	}
-	return matters;
+	return changed;
 }
 
 void watch_hw_close(struct watch_hw *w)

@@ -13,6 +13,9 @@ struct err;
 /* A directory, and its nearest existing ancestor while it does not exist. */
 struct watch_dir;
 int watch_dir_open(const char *dir, struct watch_dir **ret, struct err *err);
+/* The same of a directory with files to read: every name matters, and a file that was written in
+ * place does, too, when its writer closes it. */
+int watch_dir_open_files(const char *dir, struct watch_dir **ret, struct err *err);
 int watch_dir_fd(const struct watch_dir *w);
 /* Drain. true: a name other than the kubelet's checkpoint temporaries (".NNN",
  * kubelet_internal_checkpoint) came, went or moved, the directory itself came or went, or the queue
@@ -27,7 +30,10 @@ struct watch_hw;
 int watch_hw_open(struct watch_hw **ret, struct err *err);
 int watch_hw_fd(const struct watch_hw *w,
 		int which); /* which: 0 uevents, 1 rtnetlink; -1 if that one could not be opened */
-bool watch_hw_drain(struct watch_hw *w, int which);
+/* down (may be NULL): for each interface of which the link changes say that it is gone, switched
+ * off or without carrier. */
+typedef void watch_down_fn(void *ctx, const char *netdev);
+bool watch_hw_drain(struct watch_hw *w, int which, watch_down_fn *down, void *ctx);
 void watch_hw_close(struct watch_hw *w); /* NULL is fine */
 
 #endif

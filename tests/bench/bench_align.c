@@ -1,5 +1,5 @@
 /*
- * GetPreferredAllocation, the decision only: choose_vfs() on 8 GPUs and 8 PFs × 16 VFs, and on 16
+ * GetPreferredAllocation, the decision only: align_choose() on 8 GPUs and 8 PFs × 16 VFs, and on 16
  * GPUs and 16 PFs × 127 VFs; many random free sets, beside a floor that looks at the same functions
  * and takes the nearest free VF for each GPU in turn.
  *
@@ -103,7 +103,7 @@ static void set_up(struct bench *b, const struct hw_inventory *inv, const struct
 	for (size_t i = 0; i < b->machine->gpus; i++)
 		b->gpus[i] = synth_gpu(inv, i);
 	b->in = (struct choose_in) {
-		.node = &b->node, .pool = &b->pool, .available = b->free_set, .gpus = b->gpus
+		.node = &b->node, .pool = &b->pool, .available = b->free_set, .gpus.v = b->gpus
 	};
 }
 
@@ -126,7 +126,7 @@ static void draw(struct bench *b, size_t gpus, size_t want, int one_in)
 	}
 	b->in.n_available = n;
 	b->in.want = want;
-	b->in.n_gpus = gpus;
+	b->in.gpus.n = gpus;
 }
 
 /* The floor: no balance, no spreading, no thought for others. */
@@ -136,7 +136,7 @@ static int greedy(const struct bench *b)
 	int cost = 0;
 
 	for (size_t g = 0; g < b->in.want; g++) {
-		int best = -1, best_rank = 0, gpu = b->gpus[b->in.n_gpus ? g % b->in.n_gpus : 0];
+		int best = -1, best_rank = 0, gpu = b->gpus[b->in.gpus.n ? g % b->in.gpus.n : 0];
 
 		for (size_t i = 0; i < b->in.n_available; i++) {
 			int pci = b->devs[b->free_set[i]].pci;
@@ -180,7 +180,7 @@ static void print_text(const struct bench *b, const struct row *row, const struc
 		       const struct series *floor)
 {
 	printf("%zu GPUs, pick %zu, one VF in %d free\n", row->gpus, row->want, row->one_in);
-	print_line(b, row, "choose_vfs", chosen);
+	print_line(b, row, "align_choose", chosen);
 	print_line(b, row, "floor: greedy, nearest first", floor);
 }
 
@@ -201,7 +201,7 @@ static uint64_t time_choice(struct bench *b, int64_t *cost)
 	uint64_t begin = now_ns();
 
 	arena = arena_new(64 * 1024); /* as an RPC has one */
-	*cost += choose_vfs(&b->in, false, arena).cost;
+	*cost += align_choose(&b->in, false, arena).cost;
 	arena_free(arena);
 	return now_ns() - begin;
 }

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """
-Every figure that railmate promises, measured on this machine beside a floor or a rival in the same run. Builds nothing:
+Every figure that railmate promises, measured on this machine beside a floor or a rival in the same
+run. Builds nothing; a program that the environment names (RAILMATED) is taken rather than the
+build's:
 
     tests/bench/run.py --build DIR [--json] [--quick] [--only NAME,…]
 
-Nothing fails because the machine is slow; the exit status is non-zero only when a figure could not be taken, or with --strict, which is
-for figures that no machine changes: numbers of system calls.
+Nothing fails because the machine is slow; the exit status is non-zero only when a figure could not
+be taken, or with --strict, which is for figures that no machine changes: numbers of system calls.
 """
 
 import argparse
+import collections
 import glob
 import contextlib
 import functools
@@ -20,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -35,7 +39,8 @@ def pick(values, p):
 
 
 def ran(*argv, **popen):
-    return subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, **popen).stdout
+    return subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          text=True, **popen).stdout
 
 
 class Bench:
@@ -49,13 +54,16 @@ class Bench:
     def tool(self, name):
         return os.path.join(self.build, "tests/bench", name)
 
-    def add(self, name, what, value, unit, bar=None, floor=None, floor_is=None, ratio=None, at_least=False, **more):
+    def add(self, name, what, value, unit, bar=None, floor=None, floor_is=None, ratio=None,
+            at_least=False, **more):
         """`ratio` None: value / floor where both are there."""
         if ratio is None and floor:
             ratio = value / floor
         met = None if bar is None else value >= bar if at_least else value <= bar
-        self.figures.append({"name": name, "what": what, "value": value, "unit": unit, "bar": bar, "met": met,
-                             "floor": floor, "floor_is": floor_is, "ratio": ratio, "at_least": at_least, **more})
+        self.figures.append({
+            "name": name, "what": what, "value": value, "unit": unit, "bar": bar, "met": met,
+            "floor": floor, "floor_is": floor_is, "ratio": ratio, "at_least": at_least, **more
+        })
 
     def machine(self, node, pfs, vfs, gpus):
         """The root of `node` becomes a machine of that size."""
@@ -66,34 +74,44 @@ class Bench:
         return node
 
     @contextlib.contextmanager
-    def running(self, pfs, vfs, gpus, live=False, kubelet=(), wrap=()):
-        """A machine with the fake kubelet, the GPU plugin and railmated, as what `wrap` runs: (node, kubelet, daemon, VF ids)."""
+    def running(self, pfs, vfs, gpus, live=False, kubelet=(), wrap=(), daemon=()):
+        """A machine with the fake kubelet, the GPU plugin and railmated, as what `wrap` runs:
+        (node, kubelet, daemon, VF ids)."""
         import harness
 
         with harness.Node(None) as node:
             self.machine(node, pfs, vfs, gpus)
             if live:
                 on_its_own_sys(node, wrap)
-            kubelet, daemon = node.start(*kubelet)
+            kubelet, daemon = node.start(*kubelet, daemon=daemon)
             kubelet.wait(VF, pfs * vfs)
             ids = [d["id"] for d in kubelet.resource(VF)["devices"]]
             yield node, kubelet, daemon, sorted(ids)
 
     @staticmethod
     def call(node, *args, resource=VF):
-        """Calls of the fake kubelet itself: a peer that is not the kubelet is held to 400 calls a second."""
+        """Calls of the fake kubelet itself: a peer that is not the kubelet is held to 400 calls a
+        second."""
         answer = node.kubelet.ask(" ".join(["bench", resource, *map(str, args)]), timeout=600)
-        us = {name: {f"{p}_us": answer[name][f"{p}_ns"] / 1000 for p in ("p50", "p99")} for name in ("call", "floor")}
-        return us | {f"{p}_ratio": us["call"][f"{p}_us"] / us["floor"][f"{p}_us"] for p in ("p50", "p99")}
+        us = {
+            name: {f"{p}_us": answer[name][f"{p}_ns"] / 1000
+                   for p in ("p50", "p99")}
+            for name in ("call", "floor")
+        }
+        return us | {
+            f"{p}_ratio": us["call"][f"{p}_us"] / us["floor"][f"{p}_us"]
+            for p in ("p50", "p99")
+        }
 
 
 def may_mount():
-    return subprocess.run(["unshare", "--mount", "mount", "--bind", "/sys", "/sys"], stdin=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL).returncode == 0
+    return subprocess.run(["unshare", "--mount", "mount", "--bind", "/sys", "/sys"],
+                          stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
 def on_its_own_sys(node, wrap=()):
-    """As on a node, where the machine is /sys: railmated in a mount namespace of its own, without --root."""
+    """As on a node, where the machine is /sys: railmated in a mount namespace of its own, without
+    --root."""
     argv = node.daemon_argv
 
     def wrapped(*options):
@@ -107,8 +125,31 @@ def on_its_own_sys(node, wrap=()):
 
 def memory_kib(pid):
     with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
-        fields = dict(line.split(":", 1) for line in f if ":" in line.rsplit(" ", 1)[0] and line[0].isupper())
-    return {k: int(fields[k].split()[0]) for k in ("Rss", "Pss", "Anonymous", "Shared_Clean", "Private_Clean")}
+        fields = dict(
+            line.split(":", 1) for line in f if ":" in line.rsplit(" ", 1)[0] and line[0].isupper())
+    return {
+        k: int(fields[k].split()[0])
+        for k in ("Rss", "Pss", "Anonymous", "Shared_Clean", "Private_Clean")
+    }
+
+
+def cpu_ms(pid):
+    """Of each thread, by its name; of threads with one name together."""
+    total = collections.Counter()
+    for task in glob.glob(f"/proc/{pid}/task/*"):
+        with open(f"{task}/comm", encoding="ascii") as comm, open(f"{task}/schedstat",
+                                                                  encoding="ascii") as times:
+            total[comm.read().strip()] += int(times.read().split()[0]) / 1e6
+    return total
+
+
+def wakeups(pid):
+    """Of all threads: how often they went to sleep."""
+    total = 0
+    for path in glob.glob(f"/proc/{pid}/task/*/status"):
+        with open(path, encoding="ascii") as status:
+            total += int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status.read(), re.M)[1])
+    return total
 
 
 def idle(daemon):
@@ -132,14 +173,17 @@ def bench_allocate(b):
             memory.append(idle(daemon))
     series = functools.partial(median_of, runs)
     for p in ("p99", "p50"):
-        b.add(f"allocate-{p}", f"Allocate of 8 VFs{'' if live else ', below --root'}, {p}", series(lambda r: r["call"][f"{p}_us"]), "µs",
-              floor=series(lambda r: r["floor"][f"{p}_us"]), floor_is=OPTIONS, ratio=series(lambda r: r[f"{p}_ratio"]),
-              ratio_bar=1.25 if p == "p99" else None, ratios=[r[f"{p}_ratio"] for r in runs])
-    b.add("allocate-fresh-p50", "Allocate of 8 VFs that nobody has had, p50 of 16", fresh["call"]["p50_us"], "µs",
-          floor=fresh["floor"]["p50_us"], floor_is=OPTIONS)
+        b.add(f"allocate-{p}", f"Allocate of 8 VFs{'' if live else ', below --root'}, {p}",
+              series(lambda r: r["call"][f"{p}_us"]), "µs",
+              floor=series(lambda r: r["floor"][f"{p}_us"]), floor_is=OPTIONS,
+              ratio=series(lambda r: r[f"{p}_ratio"]), ratio_bar=1.25 if p == "p99" else None,
+              ratios=[r[f"{p}_ratio"] for r in runs])
+    b.add("allocate-fresh-p50", "Allocate of 8 VFs that nobody has had, p50 of 16",
+          fresh["call"]["p50_us"], "µs", floor=fresh["floor"]["p50_us"], floor_is=OPTIONS)
     total = warm_up + rounds * (paced + calls)
-    b.add("rss", f"RSS, idle, 128 VFs, after {total:,} Allocates", memory[-1]["Rss"] / 1000 * 1.024, "MB", bar=12,
-          floor=memory[0]["Rss"] / 1000 * 1.024, floor_is=f"after {warm_up:,}", memory_kib=memory)
+    b.add("rss", f"RSS, idle, 128 VFs, after {total:,} Allocates", memory[-1]["Rss"] / 1000 * 1.024,
+          "MB", bar=12, floor=memory[0]["Rss"] / 1000 * 1.024, floor_is=f"after {warm_up:,}",
+          memory_kib=memory)
     b.add("rss-anonymous", "of it anonymous", memory[-1]["Anonymous"] / 1000 * 1.024, "MB",
           floor=memory[0]["Anonymous"] / 1000 * 1.024, floor_is=f"after {warm_up:,}")
 
@@ -154,14 +198,19 @@ def bench_choice(b):
     rows = json.loads(ran(b.tool("bench_align"), "--json", str(b.rounds(10000, 100))))
     for row in rows:
         if (row["vfs"], row["gpus"], row["want"]) == (128, 8, 8):
-            b.add(f"choice-1in{row['one_in']}",
-                  f"the choice alone: 8 GPUs, 8 PFs × 16 VFs, 1 in {row['one_in']} free, pick 8, p99",
-                  row["choose"]["p99_us"], "µs", bar=200, floor=row["floor"]["p99_us"],
-                  floor_is="greedy, nearest first", p50=row["choose"]["p50_us"])
-    large = max((row for row in rows if row["vfs"] == 16 * 127), key=lambda row: row["choose"]["p50_us"])
-    b.add("choice-large", f"16 GPUs, 16 PFs × 127 VFs, the slowest question: 1 in {large['one_in']} free, pick {large['want']} for "
-          f"{large['gpus'] or 'unknown'} GPUs, p99", large["choose"]["p99_us"] / 1000, "ms", bar=2,
-          floor=large["floor"]["p99_us"] / 1000, floor_is="greedy, nearest first", p50=large["choose"]["p50_us"] / 1000)
+            b.add(
+                f"choice-1in{row['one_in']}",
+                f"the choice alone: 8 GPUs, 8 PFs × 16 VFs, 1 in {row['one_in']} free, pick 8, p99",
+                row["choose"]["p99_us"], "µs", bar=200, floor=row["floor"]["p99_us"],
+                floor_is="greedy, nearest first", p50=row["choose"]["p50_us"])
+    large = max((row for row in rows if row["vfs"] == 16 * 127),
+                key=lambda row: row["choose"]["p50_us"])
+    b.add(
+        "choice-large",
+        f"16 GPUs, 16 PFs × 127 VFs, the slowest question: 1 in {large['one_in']} free, pick {large['want']} for "
+        f"{large['gpus'] or 'unknown'} GPUs, p99", large["choose"]["p99_us"] / 1000, "ms", bar=2,
+        floor=large["floor"]["p99_us"] / 1000, floor_is="greedy, nearest first",
+        p50=large["choose"]["p50_us"] / 1000)
 
 
 def bench_preferred(b):
@@ -172,30 +221,52 @@ def bench_preferred(b):
         took = []
         for i in range(rounds):
             pod = kubelet.admit("pod", f"main:{GPU}=8,{VF}=8", order="gpu-first")
-            took += [r["preferred_us"] for c in pod["containers"] for r in c["rpcs"] if r["resource"] == VF]
+            took += [
+                r["preferred_us"]
+                for c in pod["containers"]
+                for r in c["rpcs"]
+                if r["resource"] == VF
+            ]
             kubelet.ask("remove pod")
-        held = {i for p in kubelet.ask("pods")["pods"] for c in p["containers"].values() for i in c[VF]}
+        held = {
+            i
+            for p in kubelet.ask("pods")["pods"]
+            for c in p["containers"].values()
+            for i in c[VF]
+        }
         free = [i for i in ids if i not in held]
         raw = b.call(node, "preferred", b.rounds(2000, 20), 8, *free)
-    b.add("preferred-p99", f"GetPreferredAllocation in an admission, {pods} pods, {len(free)} VFs free, pick 8, p99",
-          pick(took, 0.99) / 1000, "ms", bar=3, floor=raw["floor"]["p99_us"] / 1000, floor_is=OPTIONS,
-          p50=pick(took, 0.5) / 1000, calls=len(took))
-    b.add("preferred-raw-p99", "the same, called back to back, no pod in admission, p99", raw["call"]["p99_us"] / 1000,
-          "ms", bar=3, floor=raw["floor"]["p99_us"] / 1000, floor_is=OPTIONS, p50=raw["call"]["p50_us"] / 1000)
+    b.add(
+        "preferred-p99",
+        f"GetPreferredAllocation in an admission, {pods} pods, {len(free)} VFs free, pick 8, p99",
+        pick(took, 0.99) / 1000, "ms", bar=3, floor=raw["floor"]["p99_us"] / 1000, floor_is=OPTIONS,
+        p50=pick(took, 0.5) / 1000, calls=len(took))
+    b.add("preferred-raw-p99", "the same, called back to back, no pod in admission, p99",
+          raw["call"]["p99_us"] / 1000, "ms", bar=3, floor=raw["floor"]["p99_us"] / 1000,
+          floor_is=OPTIONS, p50=raw["call"]["p50_us"] / 1000)
 
 
 def bench_prediction(b):
-    """VFs first: who is it, which GPUs are free, which of them would the GPU plugin prefer? The call that asks it, and the whole."""
+    """VFs first: who is it, which GPUs are free, which of them would the GPU plugin prefer? The
+    call that asks it, and the whole."""
     pods, rounds = 100, b.rounds(500, 20)
     with b.running(8, 29, 8, kubelet=("--pods-api",)) as (node, kubelet, _, ids):
         for i in range(pods):
             kubelet.admit(f"standing{i}", f"main:{VF}=1")
-        held = {i for p in kubelet.ask("pods")["pods"] for c in p["containers"].values() for i in c[VF]}
-        floor = b.call(node, "preferred", b.rounds(2000, 20), 8, *[i for i in ids if i not in held])["floor"]
+        held = {
+            i
+            for p in kubelet.ask("pods")["pods"]
+            for c in p["containers"].values()
+            for i in c[VF]
+        }
+        floor = b.call(node, "preferred", b.rounds(2000, 20), 8,
+                       *[i for i in ids if i not in held])["floor"]
         gpus = [d["id"] for d in kubelet.resource(GPU)["devices"]]
         raw = b.call(node, "preferred", b.rounds(2000, 20), 4, *gpus, resource=GPU)
-        b.add("prediction-call-p99", f"GetPreferredAllocation of the GPU plugin: 4 of {len(gpus)} GPUs, p99", raw["call"]["p99_us"] / 1000, "ms",
-              bar=2, floor=raw["floor"]["p99_us"] / 1000, floor_is=OPTIONS, p50=raw["call"]["p50_us"] / 1000)
+        b.add("prediction-call-p99",
+              f"GetPreferredAllocation of the GPU plugin: 4 of {len(gpus)} GPUs, p99",
+              raw["call"]["p99_us"] / 1000, "ms", bar=2, floor=raw["floor"]["p99_us"] / 1000,
+              floor_is=OPTIONS, p50=raw["call"]["p50_us"] / 1000)
         for specs in (True, False):
             if not specs:
                 kubelet.quit()
@@ -207,12 +278,18 @@ def bench_prediction(b):
             took = []
             for _ in range(rounds):
                 pod = kubelet.admit("pod", f"main:{GPU}=4,{VF}=4", order="vf-first")
-                took += [r["preferred_us"] for c in pod["containers"] for r in c["rpcs"] if r["resource"] == VF]
+                took += [
+                    r["preferred_us"]
+                    for c in pod["containers"]
+                    for r in c["rpcs"]
+                    if r["resource"] == VF
+                ]
                 kubelet.ask("remove pod")
             how = "Pods API" if specs else "no pod specs"
             b.add(f"prediction-{'specs' if specs else 'blind'}-p99",
-                  f"GetPreferredAllocation, VFs first, GPUs predicted, {pods} pods, {how}, p99", pick(took, 0.99) / 1000, "ms",
-                  bar=3, floor=floor["p99_us"] / 1000, floor_is=OPTIONS, p50=pick(took, 0.5) / 1000, calls=len(took))
+                  f"GetPreferredAllocation, VFs first, GPUs predicted, {pods} pods, {how}, p99",
+                  pick(took, 0.99) / 1000, "ms", bar=3, floor=floor["p99_us"] / 1000,
+                  floor_is=OPTIONS, p50=pick(took, 0.5) / 1000, calls=len(took))
 
 
 # --- late binding ---
@@ -220,17 +297,23 @@ def bench_prediction(b):
 def late_config(node):
     path = os.path.join(node.dir, "config.json")
     with open(path, "w", encoding="utf-8") as f:
-        json.dump({"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
-                                     "railmate": {"binding": "late"}}]}, f)
+        json.dump(
+            {
+                "resourceList": [{
+                    "resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
+                    "railmate": {"binding": "late"}
+                }]
+            }, f)
     return path
 
 
 GID_SLOTS = 256  # of a port of ConnectX
-SANDBOX = 0.06   # seconds: what a pod's sandbox and network take at least; sooner, a List would wait for the admission to be over
+SANDBOX = 0.06  # seconds: what a pod's sandbox and network take at least; sooner, a List would wait for the admission to be over
 
 
 def fill_gids(node, vf):
-    """A full-grown table: mostly empty slots, which have to be read all the same. Links to one file a text, for memory's sake."""
+    """A full-grown table: mostly empty slots, which have to be read all the same. Links to one file
+    a text, for memory's sake."""
     def text(path, words):
         shared = os.path.join(node.dir, "text-" + words.replace("/", "-").replace(" ", "-"))
         if not os.path.exists(shared):
@@ -245,10 +328,12 @@ def fill_gids(node, vf):
     for d in ("gids", "gid_attrs/types", "gid_attrs/ndevs"):
         os.makedirs(os.path.join(port, d), exist_ok=True)
     for slot in range(GID_SLOTS):
-        gid = ("fe80:" + "0000:" * 6 + "0001", "0000:" * 5 + "ffff:0a00:0007", "0000:" * 7 + "0000")[min(slot // 2, 2)]
+        gid = ("fe80:" + "0000:" * 6 + "0001", "0000:" * 5 + "ffff:0a00:0007",
+               "0000:" * 7 + "0000")[min(slot // 2, 2)]
         text(os.path.join(port, "gids", str(slot)), gid)
         if slot < 4:
-            text(os.path.join(port, "gid_attrs", "types", str(slot)), "RoCE v2" if slot % 2 else "IB/RoCE v1")
+            text(os.path.join(port, "gid_attrs", "types", str(slot)),
+                 "RoCE v2" if slot % 2 else "IB/RoCE v1")
             text(os.path.join(port, "gid_attrs", "ndevs", str(slot)), "net1")
 
 
@@ -264,7 +349,8 @@ def started(kubelet, pod):
 
 
 def starts(node, kubelet, machine, pods, rounds):
-    """Containers that start beside `pods` others, first with the small GID tables of the tree, then with large ones."""
+    """Containers that start beside `pods` others, first with the small GID tables of the tree, then
+    with large ones."""
     took = {"small": [], "large": []}
     for i in range(pods):
         kubelet.admit(f"standing{i}", f"main:{VF}=1")
@@ -278,7 +364,8 @@ def starts(node, kubelet, machine, pods, rounds):
 
 
 def bench_bind(b):
-    """PreStartContainer as the kubelet calls it: PodResources List, the choice, the look at the VFs, CDI specs, files, the ledger on disk."""
+    """PreStartContainer as the kubelet calls it: PodResources List, the choice, the look at the
+    VFs, CDI specs, files, the ledger on disk."""
     import harness
 
     pods, rounds = 100, b.rounds(500, 5)
@@ -295,12 +382,16 @@ def bench_bind(b):
         kubelet.wait(VF, 8 * 29)
         early = starts(node, kubelet, node.topo(), pods, rounds)
     for name, what, took, bar in (
-            ("bind", "PreStartContainer binds 8 VFs, {}, with List, look, CDI specs and ledger", late["small"], 10),
-            ("truth-late", "the same, GID tables of {slots} slots", late["large"], 15),
-            ("truth-early", "PreStartContainer of 8 VFs bound early, {}, with List, look and files, GID tables of {slots} slots",
-             early["large"], 15)):
-        b.add(f"{name}-p99", what.format(f"{pods} pods", slots=GID_SLOTS) + ", p99", pick(took, 0.99) / 1000, "ms", bar=bar,
-              floor=raw["floor"]["p99_us"] / 1000, floor_is=OPTIONS, p50=pick(took, 0.5) / 1000, calls=len(took))
+        ("bind", "PreStartContainer binds 8 VFs, {}, with List, look, CDI specs and ledger",
+         late["small"], 10), ("truth-late", "the same, GID tables of {slots} slots", late["large"],
+                              15),
+        ("truth-early",
+         "PreStartContainer of 8 VFs bound early, {}, with List, look and files, GID tables of {slots} slots",
+         early["large"], 15)):
+        b.add(f"{name}-p99",
+              what.format(f"{pods} pods", slots=GID_SLOTS) + ", p99",
+              pick(took, 0.99) / 1000, "ms", bar=bar, floor=raw["floor"]["p99_us"] / 1000,
+              floor_is=OPTIONS, p50=pick(took, 0.5) / 1000, calls=len(took))
 
 
 # --- start and restart ---
@@ -321,7 +412,8 @@ def bench_start(b):
         for i in range(b.rounds(20, 2)):
             line = kubelet.send(f"wait {VF} 1024 20000")
             begin = time.monotonic()
-            daemon = subprocess.Popen(node.daemon_argv(), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            daemon = subprocess.Popen(node.daemon_argv(), stdin=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL)
             try:
                 starts.append(kubelet.answer(line)["t"] / 1000 - begin * 1000)
             finally:
@@ -329,8 +421,9 @@ def bench_start(b):
                 daemon.wait()
             kubelet.ask(f"wait {VF} =0")
             floors.append(ended([harness.program("railmated"), "--version"]))
-    b.add("start", f"process start → list of 1,024 VFs at the kubelet, p50 of {len(starts)}", pick(starts, 0.5), "ms",
-          bar=80, floor=pick(floors, 0.5), floor_is="railmated --version", starts=starts)
+    b.add("start", f"process start → list of 1,024 VFs at the kubelet, p50 of {len(starts)}",
+          pick(starts, 0.5), "ms", bar=80, floor=pick(floors, 0.5), floor_is="railmated --version",
+          starts=starts)
     b.add("start-p99", "the same, slowest", max(starts), "ms", bar=80, floor=max(floors),
           floor_is="railmated --version")
 
@@ -341,8 +434,9 @@ def bench_restart(b):
         answers = [kubelet.ask("restart")["us"] for _ in range(restarts)]
     ours, rival = ([a[r] / 1000 for a in answers] for r in (VF, GPU))
     for name, p in (("p99", 0.99), ("p50", 0.5)):
-        b.add(f"restart-{name}", f"kubelet's socket accepts → list there, {restarts} restarts, {name}", pick(ours, p), "ms",
-              bar=20 if name == "p99" else None, floor=pick(rival, p),
+        b.add(f"restart-{name}",
+              f"kubelet's socket accepts → list there, {restarts} restarts, {name}", pick(ours, p),
+              "ms", bar=20 if name == "p99" else None, floor=pick(rival, p),
               floor_is="fake GPU plugin, 8 devices")
 
 
@@ -358,9 +452,11 @@ def bench_scan(b):
             r = json.loads(ran(b.tool("bench_scan"), "time", node.root, str(b.rounds(40, 2))))
         per_pf[pfs] = r["scan"]["p50_ms"] / pfs
         if pfs in (1, 16):
-            b.add(f"scan-{pfs}", f"scan + node, {pfs} PFs × 127 VFs + {pfs} GPUs, p50", r["scan"]["p50_ms"], "ms",
-                  bar=60 if pfs == 16 else None, floor=r["floor"]["p50_ms"],
-                  floor_is=f"reading its {r['files']:,} files and links once", min_ms=r["scan"]["min_ms"])
+            b.add(f"scan-{pfs}", f"scan + node, {pfs} PFs × 127 VFs + {pfs} GPUs, p50",
+                  r["scan"]["p50_ms"], "ms", bar=60 if pfs == 16 else None,
+                  floor=r["floor"]["p50_ms"],
+                  floor_is=f"reading its {r['files']:,} files and links once",
+                  min_ms=r["scan"]["min_ms"])
     b.add("scan-linear", "scan time of a PF, 16 PFs against 1", per_pf[16], "ms", floor=per_pf[1],
           floor_is="of 1 PF", per_pf={str(k): v for k, v in per_pf.items()})
 
@@ -371,10 +467,11 @@ CALL = re.compile(r"(\d+) +(<\.\.\. )?(\w+)[( ]")
 
 
 def may_trace():
-    """Not without strace, not where tracing is forbidden, and not with sanitizers, which do not run under it."""
+    """Not without strace, not where tracing is forbidden, and not with sanitizers, which do not run
+    under it."""
     return shutil.which("strace") and not subprocess.run(
-        ["strace", "-f", "-qq", "-o", "/dev/null", os.environ["RAILMATECTL"], "--version"], stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+        ["strace", "-f", "-qq", "-o", "/dev/null", os.environ["RAILMATECTL"], "--version"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
 
 
 def traced(log, *argv):
@@ -399,8 +496,9 @@ WAITS = ("recvmsg", "epoll_wait", "epoll_pwait")
 
 def handled(log):
     """
-    Of everything that railmated sent: the system calls since it last received or waited, and those until it does again, as lists of
-    names. A thread's lines begin with its id; a call that another thread interrupts has two.
+    Of everything that railmated sent: the system calls since it last received or waited, and those
+    until it does again, as lists of names. A thread's lines begin with its id; a call that another
+    thread interrupts has two.
     """
     current, sent = {}, []
     with open(log, encoding="utf-8", errors="replace") as f:
@@ -420,7 +518,8 @@ def handled(log):
 
 
 def bench_syscalls(b):
-    """The machine is that of the scan; of Allocate, each VF is given once, as to containers that come and stay, then some again."""
+    """The machine is that of the scan; of Allocate, each VF is given once, as to containers that
+    come and stay, then some again."""
     import harness
 
     if not may_trace():
@@ -429,24 +528,33 @@ def bench_syscalls(b):
     with harness.Node(None) as node:
         b.machine(node, 16, 127, 16)
         calls = traced(node.path("strace"), os.environ["RAILMATECTL"], "topo", "--root", node.root)
-        b.add("syscalls-scan", f"system calls of `railmatectl topo` a VF, 16 PFs × 127 VFs + 16 GPUs ({calls:,} in all)", calls / (16 * 127),
-              "calls", bar=14)
+        b.add(
+            "syscalls-scan",
+            f"system calls of `railmatectl topo` a VF, 16 PFs × 127 VFs + 16 GPUs ({calls:,} in all)",
+            calls / (16 * 127), "calls", bar=14)
     if not may_mount():
         return
     with tempfile.NamedTemporaryFile() as log:
         # -D: signals are for railmated
-        with b.running(8, 16, 8, live=True, wrap=("strace", "-D", "-f", "-q", "-o", log.name)) as (node, _, daemon, ids):
+        with b.running(8, 16, 8, live=True,
+                       wrap=("strace", "-D", "-f", "-q", "-o", log.name)) as (node, _, daemon, ids):
             for i in range(16):
                 b.call(node, "paced", 1, *ids[i::16])
-            b.call(node, "paced", 16, *ids[0::16])  # the kubelet says that the containers before are gone
+            b.call(node, "paced", 16,
+                   *ids[0::16])  # the kubelet says that the containers before are gone
         ended_in(log.name, daemon.pid)
         calls = handled(log.name)
     ours, others = ([c for c in calls if ("mkdir" in c[0]) == wanted] for wanted in (True, False))
     fresh, again = ours[:16], ours[16:]
-    b.add("syscalls-allocate", "system calls between an Allocate of 8 VFs and its reply, more than of an empty call",
-          statistics.median(len(before) for before, _ in fresh) - statistics.median(len(before) for before, _ in others), "calls", bar=12)
-    b.add("syscalls-allocate-after", "on the same thread after the reply", statistics.median(len(after) for _, after in fresh), "calls", bar=0)
-    b.add("syscalls-allocate-again", "the same of VFs whose containers before are gone: the line of the log",
+    b.add(
+        "syscalls-allocate",
+        "system calls between an Allocate of 8 VFs and its reply, more than of an empty call",
+        statistics.median(len(before) for before, _ in fresh) -
+        statistics.median(len(before) for before, _ in others), "calls", bar=12)
+    b.add("syscalls-allocate-after", "on the same thread after the reply",
+          statistics.median(len(after) for _, after in fresh), "calls", bar=0)
+    b.add("syscalls-allocate-again",
+          "the same of VFs whose containers before are gone: the line of the log",
           statistics.median(len(after) for _, after in again), "calls", bar=1)
 
 
@@ -457,11 +565,13 @@ def bench_ledger(b):
     for holds in (64, 1024):
         with tempfile.TemporaryDirectory(dir="/var/tmp") as d:
             r = json.loads(ran(b.tool("bench_ledger"), d, str(holds), str(b.rounds(500, 5))))
-        b.add(f"ledger-{holds}", f"ledger of {holds:,} holds, {r['decisions']} decisions ({r['bytes'] // 1000} kB) to disk with fsync, p50",
-              r["store"]["p50_us"] / 1000, "ms", floor=r["floor"]["p50_us"] / 1000, floor_is="the same bytes over a file, fdatasync",
-              p99=r["store"]["p99_us"] / 1000)
-        b.add(f"ledger-text-{holds}", "of it on the rpc thread, after the answer: its text, p50", r["text"]["p50_us"] / 1000, "ms",
-              p99=r["text"]["p99_us"] / 1000)
+        b.add(
+            f"ledger-{holds}",
+            f"ledger of {holds:,} holds, {r['decisions']} decisions ({r['bytes'] // 1000} kB) to disk with fsync, p50",
+            r["store"]["p50_us"] / 1000, "ms", floor=r["floor"]["p50_us"] / 1000,
+            floor_is="the same bytes over a file, fdatasync", p99=r["store"]["p99_us"] / 1000)
+        b.add(f"ledger-text-{holds}", "of it on the rpc thread, after the answer: its text, p50",
+              r["text"]["p50_us"] / 1000, "ms", p99=r["text"]["p99_us"] / 1000)
 
 
 # --- verify ---
@@ -471,14 +581,18 @@ def job_log(ranks, rounds):
     lines = []
     for rank in range(ranks):
         head = f"[1,{rank}]<stdout>:train-{rank // 8}:{100 + rank}:{200 + rank} [{rank % 8}] NCCL INFO "
-        lines += [f"{head}NET/IB : Using " + " ".join(f"[{i}]mlx5_{i}:1/RoCE" for i in range(8)) + " [RO]; OOB eth0:10.1.0.4<0>",
-                  f"{head}Using network IB",
-                  f"{head}comm 0x1 rank {rank} nRanks {ranks} nNodes {ranks // 8} localRanks 8 localRank {rank % 8} MNNVL 0"]
+        lines += [
+            f"{head}NET/IB : Using " + " ".join(f"[{i}]mlx5_{i}:1/RoCE" for i in range(8)) +
+            " [RO]; OOB eth0:10.1.0.4<0>", f"{head}Using network IB",
+            f"{head}comm 0x1 rank {rank} nRanks {ranks} nNodes {ranks // 8} localRanks 8 localRank {rank % 8} MNNVL 0"
+        ]
         for channel in range(16):
             peer = (rank + 8) % ranks
-            lines += [f"{head}Channel {channel:02}/0 : {rank}[{rank % 8}] -> {peer}[{rank % 8}] [send] via NET/IB/{rank % 8}/GDRDMA",
-                      f"{head}Channel {channel:02}/0 : {rank}[{rank % 8}] -> {rank ^ 1}[{(rank ^ 1) % 8}] via P2P/CUMEM",
-                      f"step {channel} loss 0.25"]
+            lines += [
+                f"{head}Channel {channel:02}/0 : {rank}[{rank % 8}] -> {peer}[{rank % 8}] [send] via NET/IB/{rank % 8}/GDRDMA",
+                f"{head}Channel {channel:02}/0 : {rank}[{rank % 8}] -> {rank ^ 1}[{(rank ^ 1) % 8}] via P2P/CUMEM",
+                f"step {channel} loss 0.25"
+            ]
     return ("\n".join(lines) + "\n").encode() * rounds
 
 
@@ -499,8 +613,8 @@ def bench_verify(b):
             ours.append(took([os.environ["RAILMATECTL"], "verify", "-"], log.name))
             floor.append(took(["wc", "-l"], log.name))
     rate, rival = (megabytes / statistics.median(t) for t in (ours, floor))
-    b.add("verify", f"verify of a log of 64 ranks, {megabytes:,.0f} MB", rate, "MB/s", bar=100, at_least=True, floor=rival,
-          floor_is="wc -l")
+    b.add("verify", f"verify of a log of 64 ranks, {megabytes:,.0f} MB", rate, "MB/s", bar=100,
+          at_least=True, floor=rival, floor_is="wc -l")
     stream_verify(b, b.rounds(5000, 50) * 10 ** 6)
 
 
@@ -508,30 +622,34 @@ def stream_verify(b, size):
     """As a job that runs for weeks: through a pipe, longer than the memory of a small node."""
     block = job_log(64, 10)
     began, sent = time.monotonic(), 0
-    with subprocess.Popen([os.environ["RAILMATECTL"], "verify", "-"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as proc:
+    with subprocess.Popen([os.environ["RAILMATECTL"], "verify", "-"], stdin=subprocess.PIPE,
+                          stdout=subprocess.DEVNULL) as proc:
         while sent < size:
             sent += proc.stdin.write(block)
-        # Of the program alone: getrusage() counts what this process had when it became the program, too.
+        # Of the program alone: getrusage() counts what this process had when it became the program,
+        # too.
         with open(f"/proc/{proc.pid}/status", encoding="utf-8") as f:
             peak = next(int(line.split()[1]) for line in f if line.startswith("VmHWM:"))
     if proc.returncode:
         sys.exit(f"railmatectl verify of a stream: exit status {proc.returncode}")
-    b.add("verify-stream", f"verify of a stream of {sent / 1e9:.2f} GB", sent / 1e6 / (time.monotonic() - began), "MB/s", bar=100,
-          at_least=True)
+    b.add("verify-stream", f"verify of a stream of {sent / 1e9:.2f} GB",
+          sent / 1e6 / (time.monotonic() - began), "MB/s", bar=100, at_least=True)
     b.add("verify-rss", "its largest RSS", peak / 1000 * 1.024, "MB", bar=8)
 
 
 # --- doctor ---
 
 def largest_fixture(build):
-    return max(glob.glob(os.path.join(build, "tests/fixtures/*/host.tree")), key=lambda tree: sum(1 for _ in open(tree, "rb")))
+    return max(glob.glob(os.path.join(build, "tests/fixtures/*/host.tree")),
+               key=lambda tree: sum(1 for _ in open(tree, "rb")))
 
 
 def examined(root):
     """Any verdict will do, a failure will not."""
     begin = time.monotonic()
-    done = subprocess.run([os.environ["RAILMATECTL"], "doctor", "--root", root, "--json"], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    done = subprocess.run([os.environ["RAILMATECTL"], "doctor", "--root", root, "--json"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL)
     if done.returncode not in (0, 5, 6, 7):
         sys.exit(f"railmatectl doctor: exit status {done.returncode}")
     return (time.monotonic() - begin) * 1000
@@ -541,7 +659,9 @@ def bench_doctor(b):
     import harness
 
     tree = largest_fixture(b.build)
-    for name, what in (("doctor", f"doctor on the largest fixture, {os.path.basename(os.path.dirname(tree))}, p50"),
+    for name, what in ((
+            "doctor",
+            f"doctor on the largest fixture, {os.path.basename(os.path.dirname(tree))}, p50"),
                        ("doctor-large", "doctor, 16 PFs × 127 VFs + 16 GPUs, p50")):
         with harness.Node(None) as node:
             if name == "doctor":
@@ -549,13 +669,182 @@ def bench_doctor(b):
             else:
                 b.machine(node, 16, 127, 16)
             took_ms = [examined(node.root) for _ in range(b.rounds(30, 2))]
-            scan = json.loads(ran(b.tool("bench_scan"), "time", node.root, str(b.rounds(30, 2))))["scan"]
-        b.add(name, what, statistics.median(took_ms), "ms", bar=300, floor=scan["p50_ms"], floor_is="scan + node alone", slowest=max(took_ms))
+            scan = json.loads(ran(b.tool("bench_scan"), "time", node.root,
+                                  str(b.rounds(30, 2))))["scan"]
+        b.add(name, what, statistics.median(took_ms), "ms", bar=300, floor=scan["p50_ms"],
+              floor_is="scan + node alone", slowest=max(took_ms))
 
 
-BENCHES = {"allocate": bench_allocate, "choice": bench_choice, "preferred": bench_preferred, "bind": bench_bind, "prediction": bench_prediction,
-           "start": bench_start, "restart": bench_restart, "scan": bench_scan, "syscalls": bench_syscalls, "ledger": bench_ledger, "verify": bench_verify,
-           "doctor": bench_doctor}
+# --- a cluster ---
+
+def fleet_answer(i, real):
+    """What a node with 64 VFs says; every tenth says nothing."""
+    if i % 10 == 0:
+        return {"node": f"gpu-{i:04}", "error": "did not end within 30 s", "status": None}
+    pool = {
+        "resource": "rdma/vf", "binding": "early", "vfs": 64, "free": i % 64, "held": 64 - i % 64,
+        "allocated": 0, "draining": 0, "in_use": 0, "unhealthy": 0
+    }
+    return {
+        "node": f"gpu-{i:04}", "error": None, "status": {
+            **real, "node": f"gpu-{i:04}", "verdict": ("PASS", "WARN")[i % 2], "pools": [pool]
+        }
+    }
+
+
+def fleet_shown(argv):
+    """Seconds and the largest RSS in KiB, while its last output waits in the pipe."""
+    begin = time.monotonic()
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          pipesize=4096) as proc:
+        first = proc.stdout.read(1)
+        with open(f"/proc/{proc.pid}/status", encoding="utf-8") as f:
+            peak = next(int(line.split()[1]) for line in f if line.startswith("VmHWM:"))
+        rows = (first + proc.stdout.read()).count(b"\n")
+    return time.monotonic() - begin, peak, rows
+
+
+def bench_fleet(b):
+    import harness
+
+    nodes = b.rounds(1000, 100)
+    with harness.Node(None) as node:
+        node.unpack(os.path.join(b.build, "tests/fixtures/hgx-h100/host.tree"))
+        real = json.loads(
+            subprocess.run([
+                os.environ["RAILMATECTL"], "status", "--json", "--root", node.root,
+                "--control-socket", "none"
+            ], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                           check=False).stdout)
+        os.mkdir(node.path("answers"))
+        for i in range(nodes):
+            with open(node.path("answers", f"gpu-{i:04}.json"), "w", encoding="utf-8") as f:
+                json.dump(fleet_answer(i, real), f)
+        runs = [
+            fleet_shown(
+                [os.environ["RAILMATECTL"], "cluster", "status", "--from",
+                 node.path("answers")]) for _ in range(b.rounds(5, 1))
+        ]
+    if any(rows != nodes + 2 for _, _, rows in runs):
+        sys.exit(f"railmatectl cluster status: {runs[0][2]} lines of {nodes} nodes")
+    b.add("fleet", f"cluster status, {nodes:,} recorded answers",
+          statistics.median(r[0] for r in runs), "s", bar=10)
+    b.add("fleet-rss", "its largest RSS", max(r[1] for r in runs) / 1000 * 1.024, "MB", bar=100)
+
+
+# --- metrics ---
+
+@contextlib.contextmanager
+def scraped(port, every):
+    """Meanwhile somebody scrapes this often; yields the list of how long each took."""
+    from test_metrics import get
+
+    over, took = threading.Event(), []
+
+    def scrape():
+        while not over.wait(every):
+            began = time.monotonic()
+            get(port, "/metrics")
+            took.append(time.monotonic() - began)
+
+    thread = threading.Thread(target=scrape)
+    thread.start()
+    try:
+        yield took
+    finally:
+        over.set()
+        thread.join()
+
+
+def bench_metrics(b):
+    from test_metrics import HOST, free_port, get
+
+    def cpu():
+        """Of the server's thread; the rpc thread copies the ledger once, and is busy with 1,024
+        held VFs anyhow."""
+        return cpu_ms(daemon.pid)["MHD-single"]
+
+    port, scrapes, rounds, paced = free_port(), *b.rounds((10, 10, 1000), (2, 1, 20))
+    pfs, vfs, pods, each = b.rounds((16, 64, 16, 64), (4, 4, 2, 8))
+    with b.running(pfs, vfs, 8,
+                   daemon=(f"--metrics-address={HOST}:{port}", )) as (node, kubelet, daemon, _):
+        for n in range(pods):
+            kubelet.admit(f"p{n}", f"main:{VF}={each}")
+            kubelet.ask(f"prestart p{n}")
+        time.sleep(3)
+        get(port, "/metrics")
+        first, took = cpu(), []
+        for _ in range(scrapes):
+            time.sleep(1.05)  # what is younger is not copied anew
+            began = time.monotonic()
+            get(port, "/metrics")
+            took.append(time.monotonic() - began)
+        b.add("scrape-cpu", f"CPU of a scrape, {pfs * vfs:,} VFs, {pods * each:,} held",
+              (cpu() - first) / scrapes, "ms", bar=20)
+        b.add("scrape-wall", "the same, as the scraper sees it, p50",
+              statistics.median(took) * 1000, "ms")
+        b.add("scrape-rss", "RSS after it", idle(daemon)["Rss"] / 1000 * 1.024, "MB")
+    with b.running(8, 16, 8,
+                   daemon=(f"--metrics-address={HOST}:{port}", )) as (node, _, daemon, ids):
+        eight, alone, beside = [i for n, i in enumerate(ids) if n % 16 == 0], [], []
+        get(port, "/metrics")
+        b.call(node, "allocate", paced, *eight)
+        b.add("metrics-rss", "RSS, idle, 128 VFs, with metrics",
+              idle(daemon)["Rss"] / 1000 * 1.024, "MB", bar=13)
+        for _ in range(rounds):
+            alone.append(b.call(node, "paced", paced, *eight)["call"]["p99_us"])
+            with scraped(port, 0.1):
+                beside.append(b.call(node, "paced", paced, *eight)["call"]["p99_us"])
+    b.add("scrape-allocate-p99", "Allocate of 8 VFs beside ten scrapes a second, p99",
+          statistics.median(beside), "µs", floor=statistics.median(alone), floor_is="without",
+          ratio_bar=1.1)
+
+
+# --- asking the kubelet who is still there, and nothing at all ---
+
+def bench_watch(b):
+    """The kubelet is asked pod by pod, 20 times a second with that many pods."""
+    seconds = b.rounds(20, 1)
+    pfs, vfs, pods, each = b.rounds((16, 64, 128, 8), (4, 4, 2, 8))
+    with b.running(pfs, vfs, 8) as (_, kubelet, daemon, _ids):
+        for n in range(pods):
+            kubelet.admit(f"p{n}", f"main:{VF}={each}")
+            kubelet.ask(f"prestart p{n}")
+        time.sleep(b.rounds(8, 1))  # what was stored and looked at after the last one is over
+        first = cpu_ms(daemon.pid).total()
+        time.sleep(seconds)
+        b.add("watch-cpu",
+              f"CPU of a second in which nothing happens, {pfs * vfs:,} VFs, held by {pods} pods",
+              (cpu_ms(daemon.pid).total() - first) / seconds, "ms")
+
+
+def bench_idle(b):
+    """Nothing happens for five minutes, long after the start."""
+    seconds = b.rounds(300, 3)
+    with b.running(8, 8, 8) as (_, _kubelet, daemon, _ids):
+        time.sleep(b.rounds(10, 1))
+        first, slept = cpu_ms(daemon.pid), wakeups(daemon.pid)
+        time.sleep(seconds)
+        slept = wakeups(daemon.pid) - slept
+        minute = {
+            thread: (ms - first[thread]) * 60 / seconds
+            for thread, ms in cpu_ms(daemon.pid).items()
+        }
+    b.add("idle-cpu", "CPU of an idle minute, 64 VFs", sum(minute.values()), "ms", bar=10,
+          threads=minute)
+    b.add("idle-wakeups", "wake-ups in it, whatever the load", slept * 60 / seconds, "")
+    for thread, ms in sorted(minute.items(), key=lambda item: -item[1])[:4]:
+        if ms:
+            b.add(f"idle-cpu-{thread}", f"of it {thread}", ms, "ms")
+
+
+BENCHES = {
+    "metrics": bench_metrics, "watch": bench_watch, "idle": bench_idle, "allocate": bench_allocate,
+    "choice": bench_choice, "preferred": bench_preferred, "bind": bench_bind,
+    "prediction": bench_prediction, "start": bench_start, "restart": bench_restart,
+    "scan": bench_scan, "syscalls": bench_syscalls, "ledger": bench_ledger, "verify": bench_verify,
+    "doctor": bench_doctor, "fleet": bench_fleet
+}
 
 
 # --- the table ---
@@ -574,19 +863,24 @@ def bar_of(f):
 
 def row_of(f):
     floor = f"{amount(f['floor'], f['unit'])}  {f['floor_is']}" if f["floor"] is not None else ""
-    return (f["what"], amount(f["value"], f["unit"]), *bar_of(f), f"{f['ratio']:.2f} ×" if f["ratio"] else "", floor)
+    return (f["what"], amount(f["value"], f["unit"]), *bar_of(f),
+            f"{f['ratio']:.2f} ×" if f["ratio"] else "", floor)
 
 
 def print_table(figures):
-    rows = [("figure", "measured", "bar", "", "ratio", "floor or rival, same run"), *map(row_of, figures)]
+    rows = [("figure", "measured", "bar", "", "ratio", "floor or rival, same run"),
+            *map(row_of, figures)]
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
     for r in rows:
-        print("  ".join(c.rjust(w) if i in (1, 4) else c.ljust(w) for i, (c, w) in enumerate(zip(r, widths))).rstrip())
+        print("  ".join(
+            c.rjust(w) if i in (1, 4) else c.ljust(w)
+            for i, (c, w) in enumerate(zip(r, widths))).rstrip())
 
 
 def machine_in_words():
     with open("/proc/cpuinfo", encoding="utf-8") as f:
-        model = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "unknown CPU")
+        model = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")),
+                     "unknown CPU")
     return f"{len(os.sched_getaffinity(0))} CPUs ({model}), Linux {os.uname().release}, load {os.getloadavg()[0]:.1f}"
 
 
@@ -596,7 +890,8 @@ def parse():
     p.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     p.add_argument("--quick", action="store_true", help="a few iterations: does it run at all?")
     p.add_argument("--only", default=",".join(BENCHES), help=f"some of {','.join(BENCHES)}")
-    p.add_argument("--strict", action="store_true", help="exit status 1 where a bar is missed, 77 without a figure")
+    p.add_argument("--strict", action="store_true",
+                   help="exit status 1 where a bar is missed, 77 without a figure")
     args = p.parse_args()
     args.build = os.path.abspath(args.build)
     unknown = [n for n in args.only.split(",") if n not in BENCHES]
@@ -608,7 +903,7 @@ def parse():
 def main():
     args = parse()
     for variable, path in PROGRAMS.items():
-        os.environ[variable] = os.path.join(args.build, path)
+        os.environ.setdefault(variable, os.path.join(args.build, path))
     sys.path.insert(0, os.path.join(HERE, "../integration"))
     sys.dont_write_bytecode = True
     machine, began, bench = machine_in_words(), time.monotonic(), Bench(args)
@@ -616,14 +911,19 @@ def main():
         print(f"{name} …", file=sys.stderr, flush=True)
         BENCHES[name](bench)
     seconds = time.monotonic() - began
-    untaken = [f["name"] for f in bench.figures if not (0 < f["value"] < float("inf") or (f["unit"] == "calls" and f["value"] == 0))]
+    untaken = [
+        f["name"]
+        for f in bench.figures
+        if not (0 < f["value"] < float("inf") or (f["unit"] == "calls" and f["value"] == 0))
+    ]
     if untaken:
         sys.exit(f"no figure came out: {', '.join(untaken)}")
     if args.strict and not bench.figures:
         sys.exit(77)
     if args.json:
-        print(json.dumps({"machine": machine, "seconds": seconds, "figures": bench.figures}, indent=1,
-                         ensure_ascii=False))
+        print(
+            json.dumps({"machine": machine, "seconds": seconds, "figures": bench.figures}, indent=1,
+                       ensure_ascii=False))
     else:
         print(f"{machine} at the start; took {seconds:.0f} s\n")
         print_table(bench.figures)

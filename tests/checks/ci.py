@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """
-.ci/run with small steps in place of the real ones: what it says of each, how it counts, what it leaves behind; and
-hack/e2e with a small bed.
+.ci/run with small steps in place of the real ones: what it says of each, how it counts, what it
+leaves behind; and hack/e2e with a small bed.
 """
 import contextlib
 import os
@@ -45,7 +45,8 @@ sleep 600 & wait $!""",
 
 
 def can_make_namespaces():
-    return subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], capture_output=True).returncode == 0
+    return subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"],
+                          capture_output=True).returncode == 0
 
 
 class Ci(unittest.TestCase):
@@ -63,9 +64,10 @@ class Ci(unittest.TestCase):
         """(exit status, the verdicts by step, the last line); a step is "KIND LIMIT NAME"."""
         lines = [" ".join([*step.split()[:2], str(self.top / step.split()[2])]) for step in steps]
         (self.top / "steps").write_text("\n".join(lines) + "\n")
-        done = subprocess.run([RUN, "--steps", self.top / "steps", "--logs", self.top / "logs", "--grace", "2"],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=60, env={**os.environ, "TMPDIR": str(self.tmp)})
+        done = subprocess.run(
+            [RUN, "--steps", self.top / "steps", "--logs", self.top / "logs", "--grace", "2"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            timeout=60, env={**os.environ, "TMPDIR": str(self.tmp)})
         self.said = done.stdout
         summary = done.stdout[done.stdout.rindex("=== summary"):].splitlines()
         said = [line.removeprefix(f"{self.top}/").partition(": ") for line in summary[1:-1]]
@@ -106,10 +108,13 @@ class Ci(unittest.TestCase):
         self.assertEqual((code, last), (1, "3 passed, 1 failed, 0 skipped"))
 
     def test_neither_counts_nor_exit_status_are_believed_alone(self):
-        for name, words, last in (("lies", "FAILED, exit status 3", "7 passed, 1 failed, 0 skipped"),
+        for name, words, last in (("lies", "FAILED, exit status 3",
+                                   "7 passed, 1 failed, 0 skipped"),
                                   ("shameless", "FAILED, 1 of 5", "7 passed, 1 failed, 0 skipped"),
-                                  ("mute", "FAILED, exit status 0 and no counts", "3 passed, 1 failed, 0 skipped"),
-                                  ("none", "FAILED, no tests ran", "3 passed, 1 failed, 0 skipped")):
+                                  ("mute", "FAILED, exit status 0 and no counts",
+                                   "3 passed, 1 failed, 0 skipped"),
+                                  ("none", "FAILED, no tests ran",
+                                   "3 passed, 1 failed, 0 skipped")):
             with self.subTest(name):
                 code, verdict, told = self.one(f"test 20 {name}")
                 self.assertIn(words, verdict)
@@ -121,7 +126,8 @@ class Ci(unittest.TestCase):
         self.assertEqual((code, last), (1, "3 passed, 1 failed, 0 skipped"))
 
     def test_a_preparation_counts_only_when_it_failed(self):
-        for name, words, failed in (("quiet", "done", 0), ("lacks", "not done: ", 0), ("broken", "FAILED", 1)):
+        for name, words, failed in (("quiet", "done", 0), ("lacks", "not done: ", 0),
+                                    ("broken", "FAILED", 1)):
             with self.subTest(name):
                 code, verdict, last = self.one(f"prepare 20 {name}")
                 self.assertTrue(verdict.startswith(words), verdict)
@@ -143,7 +149,8 @@ class Ci(unittest.TestCase):
 
     def test_time_that_is_up_does_not_lose_what_passed(self):
         code, verdict, last = self.one("bed 1 honest")
-        self.assertRegex(verdict, r"^FAILED, stopped at its limit of 1 s, 5 scenarios passed, \d+ s$")
+        self.assertRegex(verdict,
+                         r"^FAILED, stopped at its limit of 1 s, 5 scenarios passed, \d+ s$")
         self.assertEqual((code, last), (1, "8 passed, 2 failed, 1 skipped"))
 
     def test_whoever_does_not_listen_is_ended(self):
@@ -165,7 +172,8 @@ class Ci(unittest.TestCase):
             with contextlib.suppress(OSError):  # it just ended
                 self.assertNotIn(str(AGES).encode(), path.read_bytes())
 
-    @unittest.skipUnless(os.geteuid() == 0 and can_make_namespaces(), "no right to make cgroups and namespaces")
+    @unittest.skipUnless(os.geteuid() == 0 and can_make_namespaces(),
+                         "no right to make cgroups and namespaces")
     def test_cgroups_of_a_killed_bed_go_with_its_folder(self):
         lines = pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
         mounts = [line.split()[1] for line in lines if line.split()[2] in ("cgroup", "cgroup2")]
@@ -174,10 +182,12 @@ class Ci(unittest.TestCase):
             self.skipTest("no cgroup hierarchy that can be written")
         group = f'{mounts[0]}/$(basename "$folder")'
         (self.top / "deaf").write_text("#!/bin/bash\nfolder=$(mktemp -dt railmate-e2e-XXXX)\n"
-                                       f'mkdir -p "{group}/below"\necho "{group}"\n' + STEPS["deaf"] + "\n")
+                                       f'mkdir -p "{group}/below"\necho "{group}"\n' +
+                                       STEPS["deaf"] + "\n")
         self.run_steps("bed 1 deaf")
         made = next(line for line in self.said.splitlines() if line.startswith(mounts[0]))
-        self.addCleanup(subprocess.run, ["find", made, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+"],
+        self.addCleanup(subprocess.run,
+                        ["find", made, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+"],
                         stderr=subprocess.DEVNULL)
         self.assertFalse(os.path.exists(made))
 
@@ -190,7 +200,8 @@ class Limits(unittest.TestCase):
 
 
 class Beds(unittest.TestCase):
-    """hack/e2e in a tree of its own, where the bed's answer depends on the pair that it is asked for."""
+    """hack/e2e in a tree of its own, where the bed's answer depends on the pair that it is asked
+    for."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="railmate-ci-")
@@ -198,8 +209,10 @@ class Beds(unittest.TestCase):
         self.top = pathlib.Path(folder.name)
         self.script("hack/install-deps", "")
         shutil.copy(TOP / "hack/e2e", self.top / "hack/e2e")
-        self.script("tests/e2e/charts/build-helm", "echo helm")
-        (self.top / "tests/e2e/peers").write_text("# three\npair 1.9.2 forky\npair 1.6.4 forky\npair 1.9.2 bookworm\n")
+        for name in ("charts/build-helm", "cluster/build-released"):
+            self.script(f"tests/e2e/{name}", "echo built")
+        (self.top / "tests/e2e/peers"
+         ).write_text("# three\npair 1.9.2 forky\npair 1.6.4 forky\npair 1.9.2 bookworm\n")
 
     def script(self, name, text):
         path = self.top / name
@@ -208,13 +221,16 @@ class Beds(unittest.TestCase):
         path.chmod(0o755)
 
     def run_bed(self, *, newest, old, without_cdi):
-        self.script("tests/e2e/kubelet/run", f"""case "$2 $4" in
-            "1.9.2 forky") {newest} ;; "1.6.4 forky") {old} ;; "1.9.2 bookworm") {without_cdi} ;; esac""")
+        self.script(
+            "tests/e2e/kubelet/run", f"""case "$2 $4" in
+            "1.9.2 forky") {newest} ;; "1.6.4 forky") {old} ;; "1.9.2 bookworm") {without_cdi} ;; esac"""
+        )
         return self.run_e2e("kubelet")
 
-    def run_e2e(self, bed):
-        done = subprocess.run([self.top / "hack/e2e", bed], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=60)
+    def run_e2e(self, bed, *words):
+        done = subprocess.run([self.top / "hack/e2e", bed, *words], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=60)
         return done.returncode, done.stdout.rstrip().splitlines()
 
     GOOD = "echo '5 passed, 0 failed'"
@@ -223,16 +239,23 @@ class Beds(unittest.TestCase):
     def test_a_node_with_an_api_server_is_run_where_there_is_one(self):
         with open(self.top / "tests/e2e/peers", "a", encoding="ascii") as peers:
             peers.write("cluster 1.9.2\n")
-        self.script("tests/e2e/kubelet/run", f"[ $1 = --api ] && echo '1 passed, 0 failed' || {self.GOOD}")
+        self.script("tests/e2e/kubelet/run",
+                    f"[ $1 = --api ] && echo '1 passed, 0 failed' || {self.GOOD}")
         code, lines = self.run_e2e("kubelet")
         self.assertEqual((code, lines[-1]), (0, "16 passed, 0 failed, 0 skipped"))
 
     def test_time_that_is_up_is_said_with_the_sum(self):
-        self.script("tests/e2e/kubelet/run", f"""case "$2 $4" in
-            "1.9.2 forky") {self.GOOD} ;; *) trap 'echo "2 passed, 1 failed"; exit 1' TERM; sleep 60 & wait $! ;; esac""")
-        with subprocess.Popen([self.top / "hack/e2e", "kubelet"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, start_new_session=True) as bed:
-            time.sleep(2)
+        self.script(
+            "tests/e2e/kubelet/run", f"""case "$2 $4" in
+            "1.9.2 forky") {self.GOOD} ;; *) trap 'echo "2 passed, 1 failed"; exit 1' TERM; : >{self.top}/waits; sleep 60 & wait $! ;; esac"""
+        )
+        with subprocess.Popen([self.top / "hack/e2e", "kubelet"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              start_new_session=True) as bed:
+            deadline = time.monotonic() + 60
+            while not (self.top / "waits").exists():
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.02)
             for _ in range(20):  # timeout(1) sends two: to its child, and to the group
                 os.killpg(bed.pid, signal.SIGTERM)
                 time.sleep(0.005)
@@ -242,15 +265,18 @@ class Beds(unittest.TestCase):
         self.assertIn("kubelet bed: time is up, not run: --kubelet 1.9.2 --suite bookworm", lines)
 
     def test_pairs_are_added_up(self):
-        code, lines = self.run_bed(newest=self.GOOD, old="echo '4 passed, 0 failed, 2 skipped'", without_cdi=self.GOOD)
+        code, lines = self.run_bed(newest=self.GOOD, old="echo '4 passed, 0 failed, 2 skipped'",
+                                   without_cdi=self.GOOD)
         self.assertEqual((code, lines[-1]), (0, "14 passed, 0 failed, 2 skipped"))
 
     def test_a_pair_that_fails_does_not_keep_the_next_from_running(self):
-        code, lines = self.run_bed(newest="echo '1 passed, 3 failed'; exit 1", old=self.GOOD, without_cdi=self.GOOD)
+        code, lines = self.run_bed(newest="echo '1 passed, 3 failed'; exit 1", old=self.GOOD,
+                                   without_cdi=self.GOOD)
         self.assertEqual((code, lines[-1]), (1, "11 passed, 3 failed, 0 skipped"))
 
     def test_a_pair_that_ends_without_counts_or_against_them_has_failed(self):
-        code, lines = self.run_bed(newest="kill -KILL $$", old=self.GOOD + "; exit 1", without_cdi=self.GOOD)
+        code, lines = self.run_bed(newest="kill -KILL $$", old=self.GOOD + "; exit 1",
+                                   without_cdi=self.GOOD)
         self.assertEqual((code, lines[-1]), (1, "10 passed, 2 failed, 0 skipped"))
 
     def test_a_pair_that_cannot_run_is_skipped_and_said(self):
@@ -260,17 +286,20 @@ class Beds(unittest.TestCase):
 
     def test_a_bed_of_which_nothing_can_run_is_skipped(self):
         code, lines = self.run_bed(newest=self.LACKS, old=self.LACKS, without_cdi=self.LACKS)
-        self.assertEqual((code, lines[-1]), (77, "kubelet bed: skipped: this machine lacks a mouse"))
+        self.assertEqual((code, lines[-1]),
+                         (77, "kubelet bed: skipped: this machine lacks a mouse"))
 
-    def test_the_bed_of_charts_is_run_with_its_words(self):
-        self.script("tests/e2e/charts/run", 'echo "$# passed, 0 failed"')
-        self.assertEqual(self.run_e2e("charts"), (0, ["0 passed, 0 failed"]))
+    def test_beds_of_one_program_are_run_with_their_words(self):
+        for bed in ("charts", "cluster"):
+            self.script(f"tests/e2e/{bed}/run", 'echo "$# passed, 0 failed: $*"')
+            self.assertEqual(self.run_e2e(bed, "update"), (0, ["1 passed, 0 failed: update"]))
 
     def test_packages_that_cannot_be_had_are_named(self):
         self.script("hack/install-deps", "echo 'E: no mirror'\n"
                     "echo 'install-deps: apt-get cannot install: a b' >&2; exit 1")
         code, lines = self.run_e2e("kubelet")
-        self.assertEqual((code, lines[-1]), (77, "kubelet bed: skipped: apt-get cannot install: a b"))
+        self.assertEqual((code, lines[-1]),
+                         (77, "kubelet bed: skipped: apt-get cannot install: a b"))
 
     def test_preparing_goes_on_after_what_could_not_be_had(self):
         self.script("tests/e2e/kubelet/build-kubelet", "echo 'a proxy'; exit 77")

@@ -126,7 +126,7 @@ class Deploy(unittest.TestCase):
 
     def test_every_component_can_be_had_alone_or_with_others(self):
         components = {path.parent.name for path in (DEPLOY / "components").glob("*/kustomization.yaml")}
-        self.assertEqual(components, {"cni", "late", "netns", "nfd", "openshift", "runtime", "watcher"})
+        self.assertEqual(components, {"cni", "condition", "events", "features", "late", "metrics", "netns", "nfd", "openshift", "runtime", "watcher"})
         text = (DEPLOY / "kustomization.yaml").read_text()
         all_of_them = yaml.safe_load(re.sub(r"^# (components:|- )", r"\1", text, flags=re.M))
         self.assertEqual(all_of_them["components"], [f"components/{name}" for name in sorted(components)])

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What is known of NIC drivers is in pkg/hw/driver.c alone: no other file of pkg/ or cmd/ compares with such a name, and
-every driver of a NIC in the fixtures has its row."""
+"""What is known of NIC drivers is in pkg/hw/driver.c alone: no other file of pkg/ or cmd/ compares
+with such a name, and every driver of a NIC in the fixtures has its row."""
 import pathlib
 import re
 import sys
@@ -77,7 +77,8 @@ class TheCheckItself(unittest.TestCase):
     KNOWN = {"ice", "mlx5_core", "hns"}
 
     def test_reads_the_table(self):
-        self.assertLessEqual({"mlx5_core", "mlx5_ib", "iavf", "bnxt_re", "vfio-pci", "virtio-pci"}, names())
+        self.assertLessEqual({"mlx5_core", "mlx5_ib", "iavf", "bnxt_re", "vfio-pci", "virtio-pci"},
+                             names())
 
     def test_finds_a_name_in_code_alone(self):
         for text, found in (

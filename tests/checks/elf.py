@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The programs are hardened: what their ELF headers and code say, not what the compiler was asked for.
+"""The programs are hardened: what their ELF headers and code say, not what the compiler was asked
+for.
 
     elf.py BUILD_DIR          the programs as they were linked
     elf.py --image FILE       the stripped programs of the image (hack/image)
@@ -14,6 +15,7 @@ import tempfile
 import unittest
 
 PROGRAMS = ("railmated", "railmatectl", "railmate-cni")
+LIBRARIES = ("libcurl.so.4", "libmicrohttpd.so.12")  # hack/libraries.py builds them
 WHERE = []
 
 
@@ -21,13 +23,13 @@ def output(*argv):
     return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
-def header_faults(path):
+def header_faults(path, library=False):
     """What the program headers and the dynamic section lack; stripping leaves them as they are."""
     text = output("readelf", "-hldW", path)
     faults = []
     if not re.search(r"^ +Type: +DYN ", text, re.M):
         faults.append("is not position independent")
-    if not re.search(r"\(FLAGS_1\).* PIE\b", text):
+    if not library and not re.search(r"\(FLAGS_1\).* PIE\b", text):
         faults.append("is a shared library, not a program")
     if "GNU_RELRO" not in text:
         faults.append("has no RELRO")
@@ -57,10 +59,12 @@ def symbol_faults(path):
 def code_faults(path):
     """In a static program libc's own functions have both: only calls out of our functions count."""
     calls, function = {}, None
-    for line in output("objdump", "-d", "--no-show-raw-insn", path).splitlines():
+    arm64 = "AArch64" in output("readelf", "-h", path)
+    objdump = "aarch64-linux-gnu-objdump" if arm64 else "objdump"
+    for line in output(objdump, "-d", "--no-show-raw-insn", path).splitlines():
         start = re.match(r"[0-9a-f]+ <([^>]+)>:$", line)
         function = start.group(1) if start else function
-        call = re.search(r"\t(?:call|jmp|bl|b) +[0-9a-f]+ <([^>+]+)>", line)
+        call = re.search(r"\t(?:call|jmp|bl|b)[ \t]+[0-9a-f]+ <([^>+]+)>", line)
         if call:
             calls.setdefault(function, set()).add(call.group(1))
     faults = []
@@ -93,8 +97,16 @@ class Programs(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(code_faults(path) if is_static(path) else symbol_faults(path), [])
 
+    def test_libraries_that_we_build_are_hardened(self):
+        for path in sorted(self.folder.glob("lib*.so.*")):
+            with self.subTest(path.name):
+                self.assertEqual(header_faults(path, library=True) + symbol_faults(path), [])
+        found = {path.name for path in self.folder.glob("lib*.so.*")}
+        self.assertEqual(found, set(LIBRARIES) if self.stripped else set())
+
     def test_only_the_program_that_the_host_executes_is_static(self):
-        self.assertEqual([name for name in PROGRAMS if is_static(self.folder / name)], ["railmate-cni"])
+        self.assertEqual([name for name in PROGRAMS if is_static(self.folder / name)],
+                         ["railmate-cni"])
 
 
     def test_the_image_looks_into_etc_hosts_before_it_asks_dns(self):
@@ -112,14 +124,16 @@ class TheCheckItself(unittest.TestCase):
     __attribute__((noinline)) void err_set(int n) { char text[64]; snprintf(text, sizeof(text), "%d", n); puts(text); }
     int main(int argc, char **argv) { err_set(argc); return argv == 0; }
     """
-    GOOD = ("-O2", "-U_FORTIFY_SOURCE", "-fstack-protector-strong", "-fPIE", "-pie", "-Wl,-z,relro,-z,now,-z,noexecstack")
+    GOOD = ("-O2", "-U_FORTIFY_SOURCE", "-fstack-protector-strong", "-fPIE", "-pie",
+            "-Wl,-z,relro,-z,now,-z,noexecstack")
 
     def made(self, *flags):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         source, program = (pathlib.Path(folder.name, name) for name in ("x.c", "x"))
         source.write_text(self.SOURCE)
-        subprocess.run(["gcc", *self.GOOD, *flags, source, "-o", program], check=True, timeout=60, capture_output=True)
+        subprocess.run(["gcc", *self.GOOD, *flags, source, "-o", program], check=True, timeout=60,
+                       capture_output=True)
         return program
 
     def test_finds_nothing_in_a_hardened_program(self):
@@ -140,8 +154,9 @@ class TheCheckItself(unittest.TestCase):
                 self.assertIn(fault, header_faults(self.made(*flags)))
         self.assertEqual(symbol_faults(self.made("-fno-stack-protector")),
                          ["has no stack protector", "has no fortified call"])
-        self.assertEqual(code_faults(self.made("-fno-stack-protector", "-static-pie")),
-                         ["has no stack protector in err_set()", "has no fortified call in err_set()"])
+        self.assertEqual(
+            code_faults(self.made("-fno-stack-protector", "-static-pie")),
+            ["has no stack protector in err_set()", "has no fortified call in err_set()"])
 
 
 def unpack_image(file, folder):
@@ -151,6 +166,10 @@ def unpack_image(file, folder):
             for name in PROGRAMS:
                 root.extract("usr/bin/" + name, folder)
             root.extract("etc/nsswitch.conf", folder)
+            for member in root.getmembers():
+                if pathlib.Path(member.name).name in LIBRARIES:
+                    member.name = "usr/bin/" + pathlib.Path(member.name).name
+                    root.extract(member, folder)
     return pathlib.Path(folder, "usr/bin")
 
 

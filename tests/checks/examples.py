@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""deploy/examples: every file parses, has the fields that its kind has, asks for what its pools offer, and types no
-variable of a communication library by hand; and the programs themselves take the configurations in them.
+"""deploy/examples: every file parses, has the fields that its kind has, asks for what its pools
+offer, and types no variable of a communication library by hand; and the programs themselves take
+the configurations in them.
 
     examples.py RAILMATED RAILMATECTL FIXTURES
 
@@ -27,14 +28,19 @@ NETWORKS = "k8s.v1.cni.cncf.io/networks"
 OPERATOR_PREFIX = "openshift.io"  # sriov-network-operator's RESOURCE_PREFIX, unless somebody changes it
 
 # A machine on which the pools of a file have VFs.
-MACHINES = {"pools-roce.yaml": "gb200-like", "pools-roce-late.yaml": "gb200-like", "pools-host.yaml": "gb200-like",
-            "pools-inference.yaml": "gb200-like", "pools-infiniband.yaml": "hgx-h100",
-            "pools-amd.yaml": "mi300x-baremetal", "pools-storage.yaml": "odd-dual-port"}
+MACHINES = {
+    "pools-roce.yaml": "gb200-like", "pools-roce-late.yaml": "gb200-like",
+    "pools-host.yaml": "gb200-like", "pools-inference.yaml": "gb200-like",
+    "pools-infiniband.yaml": "hgx-h100", "pools-amd.yaml": "mi300x-baremetal",
+    "pools-storage.yaml": "odd-dual-port"
+}
 
 # --- what fields there are ---
 #
-# A dictionary is an object: these keys and no others, those with "!" have to be there; {str: x} is a map of any keys;
-# [x] a list of at least one; a tuple alternatives; a pattern or a string is what the value has to look like or be.
+# A dictionary is an object: these keys and no others, those with "!" have to be there; {str: x} is
+# a map of any keys;
+# [x] a list of at least one; a tuple alternatives; a pattern or a string is what the value has to
+# look like or be.
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 STRINGS = {str: str}
@@ -44,66 +50,123 @@ SELECTOR = {"matchLabels!": STRINGS}
 IGNITION = {"ignition!": {"version!": str}}
 EXPRESSION = {"key!": str, "operator!": ("In", "NotIn"), "values!": [str]}
 CONTAINER = {
-    "name!": NAME, "image!": str, "command": [str], "args": [str], "env": [{"name!": str, "value!": str}],
+    "name!": NAME,
+    "image!": str,
+    "command": [str],
+    "args": [str],
+    "env": [{"name!": str, "value!": str}],
     "resources": {"limits": {str: QUANTITY}, "requests": {str: QUANTITY}},
     "securityContext": {"capabilities!": {"add!": [re.compile("[A-Z_]+")]}},
     "volumeMounts": [{"name!": NAME, "mountPath!": re.compile("/.*"), "readOnly": bool}],
 }
 POD = {
-    "containers!": [CONTAINER], "restartPolicy": ("Always", "OnFailure", "Never"), "hostNetwork": bool,
-    "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet"), "subdomain": NAME,
-    "affinity": {"podAntiAffinity!": {"requiredDuringSchedulingIgnoredDuringExecution!": [
-        {"topologyKey!": str, "labelSelector!": SELECTOR}]}},
+    "containers!": [CONTAINER],
+    "restartPolicy": ("Always", "OnFailure", "Never"),
+    "hostNetwork": bool,
+    "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet"),
+    "subdomain": NAME,
+    "affinity": {
+        "podAntiAffinity!": {
+            "requiredDuringSchedulingIgnoredDuringExecution!": [{
+                "topologyKey!": str, "labelSelector!": SELECTOR
+            }]
+        }
+    },
     "volumes": [({"name!": NAME, "emptyDir!": {"medium!": "Memory", "sizeLimit": QUANTITY}},
                  {"name!": NAME, "configMap!": {"name!": NAME}})],
 }
 TEMPLATE = {"metadata": {"labels": STRINGS, "annotations": STRINGS}, "spec!": POD}
-RUN_POLICY = {"cleanPodPolicy": ("None", "Running", "All"), "backoffLimit": int, "activeDeadlineSeconds": int}
-REPLICAS = {"replicas": int, "restartPolicy": ("Always", "OnFailure", "Never", "ExitCode"), "template!": TEMPLATE}
+RUN_POLICY = {
+    "cleanPodPolicy": ("None", "Running", "All"), "backoffLimit": int, "activeDeadlineSeconds": int
+}
+REPLICAS = {
+    "replicas": int, "restartPolicy": ("Always", "OnFailure", "Never", "ExitCode"),
+    "template!": TEMPLATE
+}
 NUMBER_TEXT = re.compile("[1-9][0-9]*")
 PCI_ID = re.compile("[0-9a-f]{4}")
 
 KINDS = {
     ("v1", "ConfigMap"): {"data!": STRINGS},
     ("v1", "Pod"): {"spec!": POD},
-    ("v1", "Service"): {"spec!": {"clusterIP": "None", "publishNotReadyAddresses": bool, "selector!": STRINGS}},
-    ("batch/v1", "Job"): {"spec!": {
-        "completions": int, "parallelism": int, "completionMode": ("Indexed", "NonIndexed"), "backoffLimit": int,
-        "template!": TEMPLATE}},
+    ("v1", "Service"): {
+        "spec!": {"clusterIP": "None", "publishNotReadyAddresses": bool, "selector!": STRINGS}
+    },
+    ("batch/v1", "Job"): {
+        "spec!": {
+            "completions": int, "parallelism": int, "completionMode": ("Indexed", "NonIndexed"),
+            "backoffLimit": int, "template!": TEMPLATE
+        }
+    },
     ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"): {"spec!": {"config!": str}},
-    ("kubeflow.org/v2beta1", "MPIJob"): {"spec!": {
-        "slotsPerWorker": int, "runPolicy": RUN_POLICY, "sshAuthMountPath": str,
-        "mpiImplementation": ("OpenMPI", "Intel", "MPICH"),
-        "mpiReplicaSpecs!": {"Launcher!": REPLICAS, "Worker": REPLICAS}}},
-    ("kubeflow.org/v1", "PyTorchJob"): {"spec!": {
-        "nprocPerNode": (NUMBER_TEXT, "auto", "gpu", "cpu"), "runPolicy": RUN_POLICY,
-        "pytorchReplicaSpecs!": {"Master": REPLICAS, "Worker": REPLICAS}}},
-    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): {"spec!": {
-        "replicas": int, "startupPolicy": ("LeaderCreated", "LeaderReady"),
-        "leaderWorkerTemplate!": {
-            "size": int, "restartPolicy": ("None", "Default", "RecreateGroupOnPodRestart", "RecreateGroupAfterStart"),
-            "leaderTemplate": TEMPLATE, "workerTemplate!": TEMPLATE}}},
-    ("sriovnetwork.openshift.io/v1", "SriovNetworkNodePolicy"): {"spec!": {
-        "resourceName!": re.compile(r"\w+"), "nodeSelector!": STRINGS, "numVfs!": int, "mtu": int, "isRdma": bool,
-        "priority": int, "deviceType": ("netdevice", "vfio-pci"), "linkType": ("eth", "ETH", "ib", "IB"),
-        "nicSelector!": {"vendor": PCI_ID, "deviceID": PCI_ID, "pfNames": [str], "rootDevices": [str]}}},
-    ("sriovnetwork.openshift.io/v1", "SriovNetwork"): {"spec!": {
-        "resourceName!": str, "networkNamespace": NAME, "ipam": str, "vlan": int,
-        "linkState": ("auto", "enable", "disable"),
-        "spoofChk": ("on", "off"), "trust": ("on", "off"), "metaPlugins": str, "capabilities": str}},
-    ("machineconfiguration.openshift.io/v1", "MachineConfig"): {"spec!": ({"kernelArguments!": [str], "config": IGNITION}, {"config!": {
-        **IGNITION, "systemd!": {"units!": [{"name!": re.compile(r"[\w-]+\.service"), "enabled!": bool, "contents!": str}]}}})},
-    ("machineconfiguration.openshift.io/v1", "MachineConfigPool"): {"spec!": {
-        "machineConfigSelector!": {"matchExpressions!": [EXPRESSION]}, "nodeSelector!": SELECTOR}},
+    ("kubeflow.org/v2beta1", "MPIJob"): {
+        "spec!": {
+            "slotsPerWorker": int, "runPolicy": RUN_POLICY, "sshAuthMountPath": str,
+            "mpiImplementation": ("OpenMPI", "Intel", "MPICH"),
+            "mpiReplicaSpecs!": {"Launcher!": REPLICAS, "Worker": REPLICAS}
+        }
+    },
+    ("kubeflow.org/v1", "PyTorchJob"): {
+        "spec!": {
+            "nprocPerNode": (NUMBER_TEXT, "auto", "gpu", "cpu"), "runPolicy": RUN_POLICY,
+            "pytorchReplicaSpecs!": {"Master": REPLICAS, "Worker": REPLICAS}
+        }
+    },
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): {
+        "spec!": {
+            "replicas": int, "startupPolicy": ("LeaderCreated", "LeaderReady"),
+            "leaderWorkerTemplate!": {
+                "size": int, "restartPolicy": ("None", "Default", "RecreateGroupOnPodRestart",
+                                               "RecreateGroupAfterStart"),
+                "leaderTemplate": TEMPLATE, "workerTemplate!": TEMPLATE
+            }
+        }
+    },
+    ("sriovnetwork.openshift.io/v1", "SriovNetworkNodePolicy"): {
+        "spec!": {
+            "resourceName!": re.compile(r"\w+"), "nodeSelector!": STRINGS, "numVfs!": int,
+            "mtu": int, "isRdma": bool, "priority": int, "deviceType": ("netdevice", "vfio-pci"),
+            "linkType": ("eth", "ETH", "ib", "IB"), "nicSelector!": {
+                "vendor": PCI_ID, "deviceID": PCI_ID, "pfNames": [str], "rootDevices": [str]
+            }
+        }
+    },
+    ("sriovnetwork.openshift.io/v1", "SriovNetwork"): {
+        "spec!": {
+            "resourceName!": str, "networkNamespace": NAME, "ipam": str, "vlan": int,
+            "linkState": ("auto", "enable", "disable"), "spoofChk": ("on", "off"),
+            "trust": ("on", "off"), "metaPlugins": str, "capabilities": str
+        }
+    },
+    ("machineconfiguration.openshift.io/v1", "MachineConfig"): {
+        "spec!": ({"kernelArguments!": [str], "config": IGNITION}, {
+            "config!": {
+                **IGNITION, "systemd!": {
+                    "units!": [{
+                        "name!": re.compile(r"[\w-]+\.service"), "enabled!": bool, "contents!": str
+                    }]
+                }
+            }
+        })
+    },
+    ("machineconfiguration.openshift.io/v1", "MachineConfigPool"): {
+        "spec!": {
+            "machineConfigSelector!": {"matchExpressions!": [EXPRESSION]}, "nodeSelector!": SELECTOR
+        }
+    },
 }
 TALOS = {"machine!": {"install!": {"extraKernelArgs!": [str], "grubUseUKICmdline": bool}}}
 
 IPAM = {"type!": str, "range!": re.compile(r"[0-9.]+/[0-9]+")}
 CNI_PLUGINS = {
-    "sriov": {"ipam": IPAM, "vlan": int, "vlanQoS": int, "spoofchk": ("on", "off"), "trust": ("on", "off"),
-              "link_state": ("auto", "enable", "disable")},
-    "ib-sriov": {"ipam": IPAM, "pkey": re.compile("0x[0-9a-f]{4}"), "link_state": ("auto", "enable", "disable"),
-                 "rdmaIsolation": bool},
+    "sriov": {
+        "ipam": IPAM, "vlan": int, "vlanQoS": int, "spoofchk": ("on", "off"),
+        "trust": ("on", "off"), "link_state": ("auto", "enable", "disable")
+    },
+    "ib-sriov": {
+        "ipam": IPAM, "pkey": re.compile("0x[0-9a-f]{4}"),
+        "link_state": ("auto", "enable", "disable"), "rdmaIsolation": bool
+    },
 }
 
 
@@ -154,7 +217,8 @@ def shape_of_object(value, schema, where):
 class Example:
     def __init__(self, name, text):
         self.name, self.text = name, text
-        self.docs = [doc for doc in yaml.safe_load_all(text) if doc] if name.endswith(".yaml") else []
+        self.docs = [doc for doc in yaml.safe_load_all(text)
+                     if doc] if name.endswith(".yaml") else []
         self.head = re.match(r"(#.*\n)*", text).group(0)
         self.needs = re.search(r"# Needs:(.*?)(?=^# Expect:|\Z)", self.head, re.M | re.S)
 
@@ -178,7 +242,10 @@ def pods(doc):
     templates = [spec.get("template")]
     for key in ("mpiReplicaSpecs", "pytorchReplicaSpecs"):
         templates += [replicas.get("template") for replicas in spec.get(key, {}).values()]
-    templates += [spec.get("leaderWorkerTemplate", {}).get(key) for key in ("leaderTemplate", "workerTemplate")]
+    templates += [
+        spec.get("leaderWorkerTemplate", {}).get(key)
+        for key in ("leaderTemplate", "workerTemplate")
+    ]
     for template in filter(None, templates):
         yield template.get("metadata", {}), template["spec"]
 
@@ -187,7 +254,8 @@ def pools(docs):
     """{resource: its pool} of the ConfigMaps and the operator's policies among documents."""
     found = {}
     for doc in docs:
-        for pool in json.loads(doc.get("data", {}).get("config.json", "{}")).get("resourceList", []):
+        for pool in json.loads(doc.get("data", {}).get("config.json",
+                                                       "{}")).get("resourceList", []):
             found[pool["resourcePrefix"] + "/" + pool["resourceName"]] = pool
         if doc.get("kind") == "SriovNetworkNodePolicy":
             found[OPERATOR_PREFIX + "/" + doc["spec"]["resourceName"]] = {}
@@ -199,7 +267,8 @@ def networks(docs):
     found = {}
     for doc in docs:
         if doc.get("kind") == "NetworkAttachmentDefinition":
-            found[doc["metadata"]["name"]] = doc["metadata"]["annotations"]["k8s.v1.cni.cncf.io/resourceName"]
+            found[doc["metadata"]
+                  ["name"]] = doc["metadata"]["annotations"]["k8s.v1.cni.cncf.io/resourceName"]
         if doc.get("kind") == "SriovNetwork":
             found[doc["metadata"]["name"]] = OPERATOR_PREFIX + "/" + doc["spec"]["resourceName"]
     return found
@@ -244,10 +313,19 @@ def check_container(container, spec, offered):
         return
     if not vfs:
         yield f"{where}: GPUs without VFs"
-    if "IPC_LOCK" not in container.get("securityContext", {}).get("capabilities", {}).get("add", []):
+    if "IPC_LOCK" not in container.get("securityContext", {}).get("capabilities",
+                                                                  {}).get("add", []):
         yield f"{where}: no IPC_LOCK"
-    shm = [mount["name"] for mount in container.get("volumeMounts", []) if mount["mountPath"] == "/dev/shm"]
-    memory = [volume["name"] for volume in spec.get("volumes", []) if volume.get("emptyDir", {}).get("medium") == "Memory"]
+    shm = [
+        mount["name"]
+        for mount in container.get("volumeMounts", [])
+        if mount["mountPath"] == "/dev/shm"
+    ]
+    memory = [
+        volume["name"]
+        for volume in spec.get("volumes", [])
+        if volume.get("emptyDir", {}).get("medium") == "Memory"
+    ]
     if not shm or shm[0] not in memory:
         yield f"{where}: /dev/shm is no volume in memory"
 
@@ -255,7 +333,11 @@ def check_container(container, spec, offered):
 def check_pod(meta, spec, env):
     volumes = {volume["name"]: volume for volume in spec.get("volumes", [])}
     offered = pools(env)
-    attached = [name.strip() for name in meta.get("annotations", {}).get(NETWORKS, "").split(",") if name.strip()]
+    attached = [
+        name.strip()
+        for name in meta.get("annotations", {}).get(NETWORKS, "").split(",")
+        if name.strip()
+    ]
     maps = {doc["metadata"]["name"] for doc in env if doc.get("kind") == "ConfigMap"}
     wanted = {}
     for container in spec["containers"]:
@@ -270,7 +352,10 @@ def check_pod(meta, spec, env):
             yield f"ConfigMap {volume['configMap']['name']} is not in what it needs"
     if attached:
         yield from check_networks(attached, networks(env), wanted)
-    host = [name for name in wanted if offered.get(name, {}).get("railmate", {}).get("network") == "host"]
+    host = [
+        name for name in wanted
+        if offered.get(name, {}).get("railmate", {}).get("network") == "host"
+    ]
     if bool(host) != spec.get("hostNetwork", False):
         yield "hostNetwork and the pool's network: host go together"
 
@@ -327,8 +412,8 @@ NAMES = sorted(path.name for path in EXAMPLES.iterdir())
 def grub_arguments(text):
     """What a file of /etc/default/grub.d adds to the kernel's command line."""
     script = text + 'echo "$GRUB_CMDLINE_LINUX"'
-    done = subprocess.run(["bash", "-c", script], env={"GRUB_CMDLINE_LINUX": "quiet"}, capture_output=True, text=True,
-                          check=True, timeout=60)
+    done = subprocess.run(["bash", "-c", script], env={"GRUB_CMDLINE_LINUX": "quiet"},
+                          capture_output=True, text=True, check=True, timeout=60)
     return done.stdout.split()[1:]
 
 
@@ -340,11 +425,16 @@ class Files(unittest.TestCase):
 
     def test_the_quick_start_lists_all_of_them(self):
         text = (TOP / "docs/quickstart.md").read_text()
-        listed = set(re.findall(r"`([\w-]+\.(?:yaml|cfg))`", text.partition("## Examples")[2].partition("\n## ")[0]))
+        listed = set(
+            re.findall(r"`([\w-]+\.(?:yaml|cfg))`",
+                       text.partition("## Examples")[2].partition("\n## ")[0]))
         self.assertEqual(listed, set(NAMES))
 
     def test_every_kind_of_the_table_is_in_use(self):
-        used = {(doc["apiVersion"], doc["kind"]) for name in NAMES for doc in load(name).docs if "kind" in doc}
+        used = {(doc["apiVersion"], doc["kind"])
+                for name in NAMES
+                for doc in load(name).docs
+                if "kind" in doc}
         self.assertEqual(used, set(KINDS))
 
     def test_the_all_reduce_of_the_jobs_is_python(self):
@@ -363,7 +453,8 @@ class Files(unittest.TestCase):
                 spec = job["spec"]["template"]["spec"]
                 self.assertEqual(service["spec"]["selector"], {"job-name": name})
                 self.assertEqual(service["metadata"]["name"], spec["subdomain"])
-                self.assertIn(f"--master-addr={name}-0.{spec['subdomain']}", spec["containers"][0]["command"])
+                self.assertIn(f"--master-addr={name}-0.{spec['subdomain']}",
+                              spec["containers"][0]["command"])
                 self.assertEqual(job["spec"]["completions"], job["spec"]["parallelism"])
 
     def test_every_way_to_change_the_kernels_arguments_gives_the_same_ones(self):
@@ -380,9 +471,11 @@ class Files(unittest.TestCase):
         (pool,), (config,) = example.of_kind("MachineConfigPool"), example.of_kind("MachineConfig")
         (roles,) = pool["spec"]["machineConfigSelector"]["matchExpressions"]
         role = pool["metadata"]["name"]
-        self.assertEqual(roles["values"], ["worker", role])  # a pool of its own has what the workers have
+        self.assertEqual(roles["values"],
+                         ["worker", role])  # a pool of its own has what the workers have
         self.assertEqual(config["metadata"]["labels"], {roles["key"]: role})
-        self.assertEqual(list(pool["spec"]["nodeSelector"]["matchLabels"]), [f"node-role.kubernetes.io/{role}"])
+        self.assertEqual(list(pool["spec"]["nodeSelector"]["matchLabels"]),
+                         [f"node-role.kubernetes.io/{role}"])
         (unit,) = config["spec"]["config"]["systemd"]["units"]
         daemon_set = (TOP / "deploy/base/daemonset.yaml").read_text()
         for path in set(re.findall(r"\s(/run/\S+)", unit["contents"])):
@@ -400,39 +493,55 @@ class Mistakes(unittest.TestCase):
 
     def test_they_are_noticed(self):
         for name, old, new, words in (
-                ("single-pod.yaml", "    securityContext:",
-                 "    env: [{name: NCCL_IB_GID_INDEX, value: '3'}]\n    securityContext:", "types NCCL_IB_GID_INDEX by hand"),
-                ("single-pod.yaml", "# Needs:", "# Wants:", "does not say what it needs"),
-                ("single-pod.yaml", "apiVersion: v1", "apiVersion: v2", "not in the table of kinds"),
-                ("single-pod.yaml", "restartPolicy: Never", "restartpolicy: Never", "no field restartpolicy"),
-                ("single-pod.yaml", "restartPolicy: Never", "restartPolicy: Sometimes", "'Sometimes'"),
-                ("single-pod.yaml", "rdma/vf: 4", "rdma/vf: 3", "3 VFs and 4 GPUs"),
-                ("single-pod.yaml", "        nvidia.com/gpu: 4\n", "", "4 VFs and 0 GPUs"),
-                ("single-pod.yaml", "        rdma/vf: 4\n", "", "GPUs without VFs"),
-                ("single-pod.yaml", "rdma/vf: 4", "rdma/vfs: 4", "rdma/vfs is no pool"),
-                ("single-pod.yaml", "add: [IPC_LOCK]", "add: [NET_RAW]", "no IPC_LOCK"),
-                ("single-pod.yaml", "capabilities:\n        add: [IPC_LOCK]", "privileged: true", "no field privileged"),
-                ("single-pod.yaml", "mountPath: /dev/shm", "mountPath: /shm", "/dev/shm is no volume in memory"),
-                ("single-pod.yaml", "medium: Memory, ", "", "medium is missing"),
-                ("single-pod.yaml", "  restartPolicy", "  hostNetwork: true\n  restartPolicy", "go together"),
-                ("hostnetwork.yaml", "  hostNetwork: true\n", "", "go together"),
-                ("allreduce.yaml", "rail-net, rail-net, ", "rail-net, ", "5 times for 8 VFs"),
-                ("allreduce.yaml", "roce-late.yaml (the network), ", "", "network rail-net is not in what it needs"),
-                ("allreduce.yaml", "name: allreduce-script", "name: script", "ConfigMap script is not in what it needs"),
-                ("allreduce.yaml", "pools-roce-late.yaml", "pools-none.yaml", "pools-none.yaml, which is not there"),
-                ("allreduce.yaml", "completionMode: Indexed", "completionMode: indexed", "'indexed'"),
-                ("roce-early.yaml", "pools-roce.yaml", "pools-roce-late.yaml", "cannot read the slots"),
-                ("roce-early.yaml", '"type": "sriov"', '"type": "srivo"', "CNI plugin srivo"),
-                ("roce-late.yaml", '"name": "rail-net"', '"name": "rail"', "called rail in its configuration"),
-                ("infiniband.yaml", '"pkey"', '"pKey"', "no field pKey"),
-                ("sriov-operator.yaml", "  numVfs: 8\n", "", "numVfs is missing"),
-                ("sriov-operator.yaml", "numVfs: 8", "numVfs: '8'", "has to be int"),
-                ("sriov-operator.yaml", "resourceName: vf", "resourceName: vfs", "openshift.io/vf is no pool"),
-                ("leaderworkerset.yaml", "    workerTemplate:", "    template:", "workerTemplate is missing"),
-                ("mpijob.yaml", "    Launcher:", "    Master:", "Launcher is missing"),
-                ("pytorchjob.yaml", 'nprocPerNode: "8"', "nprocPerNode: 8", "8 does not look like"),
-                ("iommu-talos.yaml", "extraKernelArgs", "kernelArgs", "extraKernelArgs is missing"),
-                ("iommu-machineconfig.yaml", "kernelArguments", "kernelArgs", "kernelArguments is missing")):
+            ("single-pod.yaml", "    securityContext:",
+             "    env: [{name: NCCL_IB_GID_INDEX, value: '3'}]\n    securityContext:",
+             "types NCCL_IB_GID_INDEX by hand"), ("single-pod.yaml", "# Needs:", "# Wants:",
+                                                  "does not say what it needs"),
+            ("single-pod.yaml", "apiVersion: v1", "apiVersion: v2",
+             "not in the table of kinds"), ("single-pod.yaml", "restartPolicy: Never",
+                                            "restartpolicy: Never", "no field restartpolicy"),
+            ("single-pod.yaml", "restartPolicy: Never", "restartPolicy: Sometimes",
+             "'Sometimes'"), ("single-pod.yaml", "rdma/vf: 4", "rdma/vf: 3", "3 VFs and 4 GPUs"),
+            ("single-pod.yaml", "        nvidia.com/gpu: 4\n", "",
+             "4 VFs and 0 GPUs"), ("single-pod.yaml", "        rdma/vf: 4\n", "",
+                                   "GPUs without VFs"), ("single-pod.yaml", "rdma/vf: 4",
+                                                         "rdma/vfs: 4", "rdma/vfs is no pool"),
+            ("single-pod.yaml", "add: [IPC_LOCK]", "add: [NET_RAW]",
+             "no IPC_LOCK"), ("single-pod.yaml", "capabilities:\n        add: [IPC_LOCK]",
+                              "privileged: true", "no field privileged"),
+            ("single-pod.yaml", "mountPath: /dev/shm", "mountPath: /shm",
+             "/dev/shm is no volume in memory"), ("single-pod.yaml", "medium: Memory, ", "",
+                                                  "medium is missing"),
+            ("single-pod.yaml", "  restartPolicy", "  hostNetwork: true\n  restartPolicy",
+             "go together"), ("hostnetwork.yaml", "  hostNetwork: true\n", "", "go together"),
+            ("allreduce.yaml", "rail-net, rail-net, ", "rail-net, ",
+             "5 times for 8 VFs"), ("allreduce.yaml", "roce-late.yaml (the network), ", "",
+                                    "network rail-net is not in what it needs"),
+            ("allreduce.yaml", "name: allreduce-script", "name: script",
+             "ConfigMap script is not in what it needs"), ("allreduce.yaml", "pools-roce-late.yaml",
+                                                           "pools-none.yaml",
+                                                           "pools-none.yaml, which is not there"),
+            ("allreduce.yaml", "completionMode: Indexed", "completionMode: indexed",
+             "'indexed'"), ("roce-early.yaml", "pools-roce.yaml", "pools-roce-late.yaml",
+                            "cannot read the slots"), ("roce-early.yaml", '"type": "sriov"',
+                                                       '"type": "srivo"', "CNI plugin srivo"),
+            ("roce-late.yaml", '"name": "rail-net"', '"name": "rail"',
+             "called rail in its configuration"), ("infiniband.yaml", '"pkey"', '"pKey"',
+                                                   "no field pKey"),
+            ("sriov-operator.yaml", "  numVfs: 8\n", "",
+             "numVfs is missing"), ("sriov-operator.yaml", "numVfs: 8", "numVfs: '8'",
+                                    "has to be int"), ("sriov-operator.yaml", "resourceName: vf",
+                                                       "resourceName: vfs",
+                                                       "openshift.io/vf is no pool"),
+            ("leaderworkerset.yaml", "    workerTemplate:", "    template:",
+             "workerTemplate is missing"), ("mpijob.yaml", "    Launcher:", "    Master:",
+                                            "Launcher is missing"), ("pytorchjob.yaml",
+                                                                     'nprocPerNode: "8"',
+                                                                     "nprocPerNode: 8",
+                                                                     "8 does not look like"),
+            ("iommu-talos.yaml", "extraKernelArgs", "kernelArgs",
+             "extraKernelArgs is missing"), ("iommu-machineconfig.yaml", "kernelArguments",
+                                             "kernelArgs", "kernelArguments is missing")):
             with self.subTest(f"{name}: {words}"):
                 self.expect(name, old, new, words)
 
@@ -447,7 +556,8 @@ class Programs(unittest.TestCase):
 
     def config_of(self, name):
         (doc,) = load(name).docs
-        self.assertEqual((doc["metadata"]["name"], doc["metadata"]["namespace"]), ("railmate-config", "kube-system"))
+        self.assertEqual((doc["metadata"]["name"], doc["metadata"]["namespace"]),
+                         ("railmate-config", "kube-system"))
         path = self.top / "config.json"
         path.write_text(doc["data"]["config.json"])
         return path, pools([doc])
@@ -456,12 +566,13 @@ class Programs(unittest.TestCase):
         """The fixture, unpacked."""
         root = self.top / name
         if not root.exists():
-            subprocess.run([RAILMATECTL, "snapshot", "unpack", FIXTURES / name / "host.tree", root], check=True,
-                           capture_output=True, timeout=60)
+            subprocess.run([RAILMATECTL, "snapshot", "unpack", FIXTURES / name / "host.tree", root],
+                           check=True, capture_output=True, timeout=60)
         return root
 
     def ctl(self, *args):
-        done = subprocess.run([RAILMATECTL, *args, "--json"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([RAILMATECTL, *args, "--json"], capture_output=True, text=True,
+                              timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
@@ -469,8 +580,9 @@ class Programs(unittest.TestCase):
         for name in MACHINES:
             with self.subTest(name):
                 path, offered = self.config_of(name)
-                done = subprocess.run([RAILMATED, "--check-config", "--log-level=warning", "--config-file", path],
-                                      capture_output=True, text=True, timeout=60)
+                done = subprocess.run(
+                    [RAILMATED, "--check-config", "--log-level=warning", "--config-file", path],
+                    capture_output=True, text=True, timeout=60)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 for resource in offered:
                     self.assertIn(resource, done.stdout)
@@ -483,15 +595,18 @@ class Programs(unittest.TestCase):
                 root = self.machine(fixture)
                 gpu = self.ctl("topo", "--config", path, "--root", root)["gpus"][0]["pci"]
                 for resource in offered:
-                    plan = self.ctl("plan", "--config", path, "--root", root, "--pool", resource, "--gpus", gpu,
-                                    "--vfs", "1")
-                    self.assertRegex({**plan["nccl_conf"], **plan["env"]}["NCCL_IB_HCA"], r"^=mlx[45]_\d+:1$")
+                    plan = self.ctl("plan", "--config", path, "--root", root, "--pool", resource,
+                                    "--gpus", gpu, "--vfs", "1")
+                    self.assertRegex({**plan["nccl_conf"], **plan["env"]}["NCCL_IB_HCA"],
+                                     r"^=mlx[45]_\d+:1$")
 
     def test_manifests_of_the_doctor_have_the_shape_of_the_examples(self):
         said = {}
         for platform in ("openshift", "talos", "grub"):
-            done = subprocess.run([RAILMATECTL, "doctor", "--root", self.machine("odd-unwell"), "--fix-manifest", platform],
-                                  capture_output=True, text=True, timeout=60)
+            done = subprocess.run([
+                RAILMATECTL, "doctor", "--root",
+                self.machine("odd-unwell"), "--fix-manifest", platform
+            ], capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done.stderr)
             said[platform] = done.stdout
         config, talos = (yaml.safe_load(said[platform]) for platform in ("openshift", "talos"))
@@ -516,12 +631,14 @@ class Programs(unittest.TestCase):
                 settings = self.top / "cni.json"
                 settings.write_text(json.dumps({"controlSocket": str(self.top / "none.sock"),
                                                 "stateDir": str(self.top / "state")}))
-                env = {"CNI_COMMAND": "ADD", "CNI_CONTAINERID": "c", "CNI_NETNS": "/proc/self/ns/net",
-                       "CNI_IFNAME": "net1", "CNI_PATH": str(self.top),
-                       "RAILMATE_CNI_CONFIG": str(settings),
-                       "CNI_ARGS": "K8S_POD_NAMESPACE=default;K8S_POD_NAME=p"}
-                done = subprocess.run([program], input=json.dumps(config), env=env, capture_output=True, text=True,
-                                      timeout=60)
+                env = {
+                    "CNI_COMMAND": "ADD", "CNI_CONTAINERID": "c", "CNI_NETNS": "/proc/self/ns/net",
+                    "CNI_IFNAME": "net1", "CNI_PATH": str(self.top),
+                    "RAILMATE_CNI_CONFIG": str(settings),
+                    "CNI_ARGS": "K8S_POD_NAMESPACE=default;K8S_POD_NAME=p"
+                }
+                done = subprocess.run([program], input=json.dumps(config), env=env,
+                                      capture_output=True, text=True, timeout=60)
                 # Understood, and then there is no daemon: "try again later".
                 self.assertEqual(json.loads(done.stdout)["code"], 11, done.stdout)
                 seen += 1

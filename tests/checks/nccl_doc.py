@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""docs/nccl-variables.md against the code: every variable that the code can set is in a table and the other way round, the
-rows of the operator's variables say what the code's own table says, and each variable has tests that exist (nccl_proofs.json).
-docs/nccl.md, the guide, is short.
+"""docs/nccl-variables.md against the code: every variable that the code can set is in a table and
+the other way round, the rows of the operator's variables say what the code's own table says, and
+each variable has tests that exist (nccl_proofs.json). docs/nccl.md, the guide, is short.
 
     nccl_doc.py POLICY_TABLE RAILMATECTL FIXTURES
 
-FIXTURES is a build's folder of machines. UPDATE_GOLDEN=1 writes the rows that come from the code's table.
+FIXTURES is a build's folder of machines. UPDATE_GOLDEN=1 writes the rows that come from the code's
+table.
 """
 import json
 import os
@@ -25,7 +26,10 @@ VARIABLE = re.compile(rf"(?:{PREFIXES})_[A-Z0-9_]+")
 SET = re.compile(rf'\b(?:env_put|add_env|add_index)\([^,();]*,\s*"((?:{PREFIXES})_[A-Z0-9_]+)"')
 
 OURS = "What railmate sets"
-GENERATED = {"free": "What only you can know", "risky": "What is right without you", "gone": "What is no longer read"}
+GENERATED = {
+    "free": "What only you can know", "risky": "What is right without you",
+    "gone": "What is no longer read"
+}
 TABLE = POLICY_TABLE = RAILMATECTL = FIXTURES = None
 
 
@@ -59,9 +63,15 @@ def generated(cls):
                 for v in TABLE if v["class"] == cls]
     else:
         head = ["variable", "of", "values", "without it", "since", "what it does", "risk"]
-        body = [[f"`{v['name']}`", ", ".join(v["profiles"]), cell(v["legal"]), cell(v["otherwise"]), v["since"] or "",
-                 cell(v["meaning"]), cell(v["risk"])] for v in TABLE if v["class"] == cls]
-    return "".join(f"| {' | '.join(row)} |\n" for row in [head, *body]).replace("|\n", f"|\n|{'---|' * len(head)}\n", 1)
+        body = [[
+            f"`{v['name']}`", ", ".join(v["profiles"]),
+            cell(v["legal"]),
+            cell(v["otherwise"]), v["since"] or "",
+            cell(v["meaning"]),
+            cell(v["risk"])
+        ] for v in TABLE if v["class"] == cls]
+    return "".join(f"| {' | '.join(row)} |\n" for row in [head, *body]).replace(
+        "|\n", f"|\n|{'---|' * len(head)}\n", 1)
 
 
 def of_class(*classes):
@@ -87,9 +97,12 @@ class Doc(unittest.TestCase):
             below = section(text, heading)
             table = re.search(r"^\|.*\n(?:\|.*\n)*", below, re.M).group(0)
             if os.environ.get("UPDATE_GOLDEN") == "1":
-                text = text.replace(heading + "\n" + below, heading + "\n" + below.replace(table, generated(cls)))
+                text = text.replace(heading + "\n" + below,
+                                    heading + "\n" + below.replace(table, generated(cls)))
                 continue
-            self.assertEqual(table.splitlines(), generated(cls).splitlines(), "UPDATE_GOLDEN=1 puts the code's table there")
+            self.assertEqual(table.splitlines(),
+                             generated(cls).splitlines(),
+                             "UPDATE_GOLDEN=1 puts the code's table there")
         if text != self.text:
             DOC.write_text(text)
 
@@ -118,34 +131,57 @@ class Doc(unittest.TestCase):
                     self.assertIn(f"`{keys[name]}`", row[1], name)
 
     def test_every_variable_has_tests_that_exist(self):
-        self.assertEqual({name for row in self.ours for name in names(row)}, PROOFS.keys() - {"the operator's variables"})
+        self.assertEqual({name
+                          for row in self.ours
+                          for name in names(row)},
+                         PROOFS.keys() - {"the operator's variables"})
         for variable, proofs in PROOFS.items():
             self.assertTrue(proofs, variable)
             for proof in proofs:
                 with self.subTest(f"{variable}: {proof}"):
                     path, name = proof.split(": ")
                     text = (TOP / "tests" / path).read_text()
-                    called = rf"\b(?:cmocka_unit_test\w*|T|TEST|UNIT)\({name}\b" if path.endswith(".c") else rf"\bdef {name}\("
+                    called = rf"\b(?:cmocka_unit_test\w*|T|TEST|UNIT)\({name}\b" if path.endswith(
+                        ".c") else rf"\bdef {name}\("
                     self.assertTrue(re.search(called, text), "there is no such test")
 
     def test_the_guide_is_short(self):
         self.assertLessEqual(GUIDE.read_text().count("\n"), GUIDE_LINES)
 
     def test_every_file_that_is_named_exists(self):
-        for name in re.findall(r"\]\(([^)#:]+)\)|`((?:deploy|hack|tests|docs)/[\w./-]+)`", self.text + GUIDE.read_text()):
+        for name in re.findall(r"\]\(([^)#:]+)\)|`((?:deploy|hack|tests|docs)/[\w./-]+)`",
+                               self.text + GUIDE.read_text()):
             path = name[0] and DOC.parent / name[0] or TOP / name[1]
             self.assertTrue(path.exists(), path)
 
 
 # A legal value of each variable whose values are not a range or a list of words.
 SAMPLES = {
-    "NCCL_NET": "IB", "NCCL_NET_PLUGIN": "none", "NCCL_NETDEVS_POLICY": "MAX:2", "NCCL_NET_FORCE_MERGE": "mlx5_0,mlx5_1",
-    "NCCL_TOPO_DUMP_FILE": "/tmp/topo.xml", "NCCL_HOSTID": "h1", "NCCL_SOCKET_IFNAME": "eth0", "NCCL_OOB_NET_IFNAME": "mlx5",
-    "NCCL_RAS_ADDR": "localhost:28029", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV", "NCCL_DEBUG_FILE": "/tmp/%h.%p",
-    "NCCL_COMM_ID": "10.0.0.1:1234", "NCCL_ALGO": "Ring", "NCCL_PROTO": "Simple", "UCX_NET_DEVICES": "eth0",
-    "UCX_TLS": "rc,cuda,sm", "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME": "eth0", "NVSHMEM_HCA_LIST": "mlx5_0:1",
-    "NVSHMEM_HCA_PE_MAPPING": "mlx5_0:1:2", "MSCCLPP_SOCKET_IFNAME": "eth0", "FI_PROVIDER": "verbs;ofi_rxm",
-    "FI_VERBS_NIC_AFFINITY_POLICY": "ratio", "FI_VERBS_IFACE": "net1", "FI_TCP_IFACE": "eth0", "CCL_KVS_IFACE": "eth0",
+    "NCCL_NET": "IB",
+    "NCCL_NET_PLUGIN": "none",
+    "NCCL_NETDEVS_POLICY": "MAX:2",
+    "NCCL_NET_FORCE_MERGE": "mlx5_0,mlx5_1",
+    "NCCL_TOPO_DUMP_FILE": "/tmp/topo.xml",
+    "NCCL_HOSTID": "h1",
+    "NCCL_SOCKET_IFNAME": "eth0",
+    "NCCL_OOB_NET_IFNAME": "mlx5",
+    "NCCL_RAS_ADDR": "localhost:28029",
+    "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV",
+    "NCCL_DEBUG_FILE": "/tmp/%h.%p",
+    "NCCL_COMM_ID": "10.0.0.1:1234",
+    "NCCL_ALGO": "Ring",
+    "NCCL_PROTO": "Simple",
+    "UCX_NET_DEVICES": "eth0",
+    "UCX_TLS": "rc,cuda,sm",
+    "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME": "eth0",
+    "NVSHMEM_HCA_LIST": "mlx5_0:1",
+    "NVSHMEM_HCA_PE_MAPPING": "mlx5_0:1:2",
+    "MSCCLPP_SOCKET_IFNAME": "eth0",
+    "FI_PROVIDER": "verbs;ofi_rxm",
+    "FI_VERBS_NIC_AFFINITY_POLICY": "ratio",
+    "FI_VERBS_IFACE": "net1",
+    "FI_TCP_IFACE": "eth0",
+    "CCL_KVS_IFACE": "eth0",
     "CUFILE_ENV_PATH_JSON": "/etc/cufile.json",
 }
 
@@ -167,16 +203,25 @@ class Container(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory(prefix="railmate-variables-")
         cls.addClassCleanup(folder.cleanup)
-        cls.root, cls.config = pathlib.Path(folder.name) / "root", pathlib.Path(folder.name) / "config.json"
-        subprocess.run([RAILMATECTL, "snapshot", "unpack", FIXTURES / "l40s-no-affinity/host.tree", cls.root],
-                       check=True, capture_output=True, timeout=60)
+        cls.root, cls.config = pathlib.Path(folder.name) / "root", pathlib.Path(
+            folder.name) / "config.json"
+        subprocess.run(
+            [RAILMATECTL, "snapshot", "unpack", FIXTURES / "l40s-no-affinity/host.tree", cls.root],
+            check=True, capture_output=True, timeout=60)
 
     def plan(self, railmate, vfs=1):
         """What railmatectl plan says of a pool with these settings."""
-        self.config.write_text(json.dumps({"resourceList": [
-            {"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True}, "railmate": railmate}]}))
-        return subprocess.run([RAILMATECTL, "plan", "--root", self.root, "--config", self.config, "--vfs", str(vfs), "--json"],
-                              capture_output=True, text=True, timeout=60)
+        self.config.write_text(
+            json.dumps({
+                "resourceList": [{
+                    "resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
+                    "railmate": railmate
+                }]
+            }))
+        return subprocess.run([
+            RAILMATECTL, "plan", "--root", self.root, "--config", self.config, "--vfs",
+            str(vfs), "--json"
+        ], capture_output=True, text=True, timeout=60)
 
     def env(self, railmate, vfs=1):
         done = self.plan(railmate, vfs)
@@ -199,12 +244,14 @@ class Container(unittest.TestCase):
         for name in sorted(of_class("ours")):
             done = self.plan({"env": {name: "1"}, "profiles": PROFILES})
             self.assertEqual(done.returncode, 0, name)
-            self.assertRegex(done.stderr, rf"{name}: railmate sets this.*; the variable is left out")
+            self.assertRegex(done.stderr,
+                             rf"{name}: railmate sets this.*; the variable is left out")
 
 
 if __name__ == "__main__":
     FIXTURES = pathlib.Path(sys.argv.pop(3))
     RAILMATECTL = sys.argv.pop(2)
     POLICY_TABLE = sys.argv.pop(1)
-    TABLE = json.loads(subprocess.run([POLICY_TABLE], capture_output=True, check=True, timeout=60).stdout)
+    TABLE = json.loads(
+        subprocess.run([POLICY_TABLE], capture_output=True, check=True, timeout=60).stdout)
     unittest.main()

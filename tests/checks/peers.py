@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""hack/peers, with a go, a get-runtime and a hack/e2e of our own; and get-runtime's idea of what is there."""
+"""hack/peers, with a go, a get-runtime and a hack/e2e of our own; and get-runtime's idea of what is
+there."""
 import os
 import pathlib
 import re
@@ -19,10 +20,12 @@ pair 1.9.3 bookworm
 runtime forky 2.1-1 1.3-1
 runc bookworm
 helm 3.2.0
+kind 0.9.0
 """
 GO = """case "$*" in
 "list -m -versions k8s.io/kubernetes") echo "k8s.io/kubernetes v1.6.4 v1.6.10 v1.7.0 v1.9.3 v1.9.4 v1.9.5 v1.9.6-rc.1 v1.10.0" ;;
 "list -m -versions helm.sh/helm/v3") echo "helm.sh/helm/v3 v3.2.0 v3.10.0 v3.9.0" ;;
+"list -m -versions sigs.k8s.io/kind") echo "sigs.k8s.io/kind v0.8.1 v0.9.0 v0.11.0-alpha v0.10.0" ;;
 "mod download k8s.io/kubernetes@v1.9.5") exit 1 ;;
 "mod download "*) ;;
 *) exit 9 ;;
@@ -49,49 +52,75 @@ class Peers(unittest.TestCase):
 
     def run_peers(self, *args):
         env = {**os.environ, "PATH": f"{self.top}/bin:{os.environ['PATH']}"}
-        done = subprocess.run([self.top / "hack/peers", *args], capture_output=True, text=True, timeout=60, env=env)
+        done = subprocess.run([self.top / "hack/peers", *args], capture_output=True, text=True,
+                              timeout=60, env=env)
         return done.returncode, done.stdout.splitlines()
 
     def test_what_is_newer_is_said_and_nothing_changed(self):
         code, lines = self.run_peers()
         self.assertEqual((code, lines), (1, [
-            "cluster 1.9.3: now 1.9.4", "pair 1.9.3 forky: now 1.9.4 forky", "pair 1.6.4 forky: now 1.6.10 forky",
-            "pair 1.9.3 bookworm: now 1.9.4 bookworm", "runtime forky 2.1-1 1.3-1: now forky 2.2-1 1.3-1",
-            "helm 3.2.0: now 3.10.0", "Kubernetes 1.10 is in no pair"]))
+            "cluster 1.9.3: now 1.9.4", "pair 1.9.3 forky: now 1.9.4 forky",
+            "pair 1.6.4 forky: now 1.6.10 forky", "pair 1.9.3 bookworm: now 1.9.4 bookworm",
+            "runtime forky 2.1-1 1.3-1: now forky 2.2-1 1.3-1", "helm 3.2.0: now 3.10.0",
+            "kind 0.9.0: now 0.10.0", "Kubernetes 1.10 is in no pair"
+        ]))
         self.assertEqual(self.peers.read_text(), PEERS)
         self.assertFalse((self.top / "beds").exists())
 
     def test_a_bump_changes_the_file_and_runs_the_beds(self):
         code, lines = self.run_peers("--bump")
         self.assertEqual((code, lines[-1]), (0, "tests/e2e/peers is changed and its beds passed"))
-        wanted = PEERS.replace("1.9.3", "1.9.4").replace("1.6.4", "1.6.10").replace("2.1-1", "2.2-1").replace("3.2.0", "3.10.0")
+        wanted = PEERS.replace("1.9.3", "1.9.4").replace("1.6.4", "1.6.10").replace(
+            "2.1-1", "2.2-1").replace("3.2.0", "3.10.0").replace("0.9.0", "0.10.0")
         self.assertEqual(self.peers.read_text(), wanted)
-        self.assertEqual((self.top / "beds").read_text().split(), ["prepare", "kubelet", "charts"])
-        self.assertEqual(self.run_peers("--bump"), (0, ["Kubernetes 1.10 is in no pair", "tests/e2e/peers has the newest"]))
+        self.assertEqual((self.top / "beds").read_text().split(),
+                         ["prepare", "kubelet", "charts", "cluster"])
+        self.assertEqual(self.run_peers("--bump"),
+                         (0, ["Kubernetes 1.10 is in no pair", "tests/e2e/peers has the newest"]))
 
     def test_a_bed_that_fails_is_said(self):
         self.script("hack/e2e", "[ $1 != kubelet ]")
         code, lines = self.run_peers("--bump")
-        self.assertEqual((code, lines[-1]), (1, "tests/e2e/peers is changed, and not all of its beds passed"))
+        self.assertEqual((code, lines[-1]),
+                         (1, "tests/e2e/peers is changed, and not all of its beds passed"))
 
     def test_a_machine_that_cannot_ask_says_what_it_lacks(self):
         self.script("bin/go", "echo 'dial tcp: no route' >&2; exit 1")
         code, lines = self.run_peers()
-        self.assertEqual((code, lines), (77, ["peers: this machine lacks an answer of go: dial tcp: no route"]))
+        self.assertEqual((code, lines),
+                         (77, ["peers: this machine lacks an answer of go: dial tcp: no route"]))
 
     def test_the_real_file_pins_all_that_the_beds_use(self):
-        lines = [line.split() for line in (TOP / "tests/e2e/peers").read_text().splitlines() if line and line[0] != "#"]
+        lines = [
+            line.split()
+            for line in (TOP / "tests/e2e/peers").read_text().splitlines()
+            if line and line[0] != "#"
+        ]
         of = {}
         for kind, *words in lines:
             of.setdefault(kind, []).append(words)
-        self.assertEqual(set(of), {"cluster", "pair", "runtime", "runc", "helm"})
+        self.assertEqual(set(of),
+                         {"cluster", "pair", "runtime", "runc", "helm", "kind", "released"})
         version = re.compile(r"\d+\.\d+\.\d+")
-        for kind in ("cluster", "pair", "helm"):
+        for kind in ("cluster", "pair", "helm", "kind"):
             for words in of[kind]:
                 self.assertRegex(words[0], version)
         suites = {pair[1] for pair in of["pair"]} | {suite for (suite,) in of["runc"]}
         self.assertEqual({words[0] for words in of["runtime"]}, suites)
         self.assertIn(of["cluster"][0][0], [pair[0] for pair in of["pair"]])
+
+    def test_the_beds_know_the_newest_kubelet(self):
+        pairs = [
+            line.split()[1]
+            for line in (TOP / "tests/e2e/peers").read_text().splitlines()
+            if line.startswith("pair ")
+        ]
+        newest = re.search(r"^NEWEST = \((\d+), (\d+)\)",
+                           (TOP / "tests/e2e/kubelet/late.py").read_text(), re.M)
+        self.assertEqual(pairs[0].split(".")[:2], list(newest.groups()))
+        self.assertEqual(
+            pairs[0], max(pairs,
+                          key=lambda version: [int(number) for number in version.split(".")]))
 
 
 class Runtime(unittest.TestCase):
@@ -116,8 +145,12 @@ class Runtime(unittest.TestCase):
         (self.unpacked / "packages").write_text(packages)
         if wanted is not None:
             (self.unpacked / "wanted").write_text(wanted)
-        env = {**os.environ, "XDG_CACHE_HOME": str(self.top / "cache"), "PATH": f"{self.top}/bin:{os.environ['PATH']}"}
-        done = subprocess.run([self.top / "e2e/kubelet/get-runtime", "forky"], capture_output=True, text=True, timeout=60, env=env)
+        env = {
+            **os.environ, "XDG_CACHE_HOME": str(self.top / "cache"),
+            "PATH": f"{self.top}/bin:{os.environ['PATH']}"
+        }
+        done = subprocess.run([self.top / "e2e/kubelet/get-runtime", "forky"], capture_output=True,
+                              text=True, timeout=60, env=env)
         return done.returncode == 0 and done.stdout.strip() == str(self.unpacked)
 
     def test_what_is_there_is_what_peers_names(self):

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""The names that C code has for all of a program: none of ours is there twice, or is also a library's.
+"""The names that C code has for all of a program: none of ours is there twice, or is also a
+library's.
 
     symbols.py BUILD_DIR
 
-Ours are the global symbols of the rooms' archives and of the programs' own files. The libraries are all that the programs
-load, the one that they open later, and jansson's archive, which railmate-cni links. A linker takes what it finds first and
-says nothing, whatever the types are.
+Ours are the global symbols of the rooms' archives and of the programs' own files. The libraries are
+all that the programs load, the one that they open later, and jansson's archive, which railmate-cni
+links. A linker takes what it finds first and says nothing, whatever the types are.
 """
 import collections
 import pathlib
@@ -26,7 +27,11 @@ def output(*argv):
 
 def defined(*argv):
     """The global names that a file, or each member of an archive, defines."""
-    return {m.group(1) for m in re.finditer(r"^[0-9a-f]+ [A-TV-Zi] ([^@\s]+)", output("nm", "-g", "--defined-only", *argv), re.M)}
+    return {
+        m.group(1)
+        for m in re.finditer(r"^[0-9a-f]+ [A-TV-Zi] ([^@\s]+)",
+                             output("nm", "-g", "--defined-only", *argv), re.M)
+    }
 
 
 def libraries(build):
@@ -34,7 +39,8 @@ def libraries(build):
     paths = set()
     for program in ("railmated", "railmatectl"):
         paths.update(re.findall(r"(/\S+) \(0x", output("ldd", build / "cmd" / program)))
-    paths.add(output("gcc", "-print-file-name=libcurl-gnutls.so.4").strip())
+    for loaded in ("libcurl-gnutls.so.4", "libmicrohttpd.so.12"):
+        paths.add(output("gcc", f"-print-file-name={loaded}").strip())
     found = {pathlib.Path(path).name: defined("-D", path) for path in paths}
     found["libjansson.a"] = defined(output("gcc", "-print-file-name=libjansson.a").strip())
     return found
@@ -44,7 +50,8 @@ def owners(build):
     """The name of an archive, or of a program → its names. Every program has its main()."""
     rooms = re.findall(r"^railmate_room\((\w+)", (TOP / "pkg/CMakeLists.txt").read_text(), re.M)
     archives = [build / f"pkg/librm_{room}.a" for room in rooms]
-    archives += [build / "librm_protobuf.a", build / "tests/librm_support.a"]  # what protoc-c writes, what tests share
+    archives += [build / "librm_protobuf.a",
+                 build / "tests/librm_support.a"]  # what protoc-c writes, what tests share
     found = {path.stem[3:]: defined(path) for path in archives}
     for program in PROGRAMS:
         objects = sorted((build / f"cmd/CMakeFiles/{program}.dir/{program}").glob("*.o"))
@@ -64,7 +71,12 @@ def twice(ours):
 
 def taken(ours, theirs):
     """Names of ours that a library has: name → the library."""
-    return {name: library for library, names in theirs.items() for own in ours.values() for name in names & own}
+    return {
+        name: library
+        for library, names in theirs.items()
+        for own in ours.values()
+        for name in names & own
+    }
 
 
 class Symbols(unittest.TestCase):
@@ -83,8 +95,10 @@ class Symbols(unittest.TestCase):
 
     def test_no_name_is_also_a_librarys(self):
         theirs = libraries(self.build)
-        for library, name in (("libc.so.6", "strlen"), ("libjansson.so.4", "json_loadb"), ("libjansson.a", "json_loadb"),
-                              ("libcurl-gnutls.so.4", "curl_easy_init")):
+        for library, name in (("libc.so.6", "strlen"), ("libjansson.so.4", "json_loadb"),
+                              ("libjansson.a", "json_loadb"),
+                              ("libcurl-gnutls.so.4", "curl_easy_init"), ("libmicrohttpd.so.12",
+                                                                          "MHD_start_daemon")):
             self.assertTrue(name in theirs[library], library)
         self.assertEqual(taken(self.ours, theirs), {})
 
@@ -101,11 +115,14 @@ class TheCheckItself(unittest.TestCase):
             source = pathlib.Path(folder, "x.c")
             source.write_text("int data; static int own; const int table[] = { 1 };\n"
                               "void other(void);\nvoid code(void) { other(); own++; }\n")
-            subprocess.run(["gcc", "-c", source, "-o", source.with_suffix(".o")], check=True, timeout=60)
+            subprocess.run(
+                ["gcc", "-c", source, "-o", source.with_suffix(".o")], check=True, timeout=60)
             self.assertEqual(defined(source.with_suffix(".o")), {"data", "table", "code"})
 
     def test_two_programs_may_use_one_name(self):
-        ours = {"rm_a": {"a", "b"}, "rm_b": {"b"}, "railmated": {"run", "a"}, "railmatectl": {"run"}}
+        ours = {
+            "rm_a": {"a", "b"}, "rm_b": {"b"}, "railmated": {"run", "a"}, "railmatectl": {"run"}
+        }
         self.assertEqual(twice(ours), {"a": ["railmated", "rm_a"], "b": ["rm_a", "rm_b"]})
         self.assertEqual(taken(ours, {"libx": {"run", "x"}}), {"run": "libx"})
 

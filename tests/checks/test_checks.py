@@ -14,6 +14,7 @@ railmate_room(rpc USES base FOREIGN PkgConfig::grpc_unsecure)
 railmate_room(kubelet USES base rpc FOREIGN rm_protobuf)
 railmate_room(kubeapi USES base rpc kubelet FOREIGN PkgConfig::libcurl)
 railmate_room(watch USES base FOREIGN PkgConfig::libmnl)
+railmate_room(web USES base FOREIGN PkgConfig::libmicrohttpd)
 railmate_room(daemon USES base hw config rpc kubelet kubeapi watch FOREIGN PkgConfig::libuv)
 """
 
@@ -33,7 +34,8 @@ class Tree(unittest.TestCase):
         path.write_text(text)
 
     def run_check(self, name):
-        run = subprocess.run([HACK / name, str(self.top)], capture_output=True, text=True, timeout=60)
+        run = subprocess.run([HACK / name, str(self.top)], capture_output=True, text=True,
+                             timeout=60)
         return run.returncode, run.stderr
 
 
@@ -44,7 +46,8 @@ class Layers(Tree):
         self.assertIn(words, said)
 
     def test_is_silent_about_a_tree_that_keeps_the_rules(self):
-        self.write("pkg/hw/hw.c", '#include "base/base.h"\n#include <pci/pci.h>\n#include <numa.h>\n')
+        self.write("pkg/hw/hw.c",
+                   '#include "base/base.h"\n#include <pci/pci.h>\n#include <numa.h>\n')
         self.write("cmd/x/main.c", '#include "hw/hw.h"\n#include <stdio.h>\n')
         self.assertEqual(self.run_check("check-layers"), (0, ""))
 
@@ -59,19 +62,22 @@ class Layers(Tree):
     def test_finds_an_internal_header_of_another_room(self):
         self.write("pkg/hw/hw.c", '#include "hw/hw-internal.h"\n#include "base/base-internal.h"\n')
         self.write("cmd/x/main.c", '#include "base/base-internal.h"\n')
-        self.expect("pkg/hw/hw.c: includes base/base-internal.h, which is for the files of base alone")
+        self.expect(
+            "pkg/hw/hw.c: includes base/base-internal.h, which is for the files of base alone")
         self.expect("cmd/x/main.c: includes base/base-internal.h")
         self.assertNotIn("hw/hw-internal.h", self.run_check("check-layers")[1])
 
     def test_finds_an_edge_in_a_pure_room(self):
-        self.write("pkg/config/x.c", '#include "base/base.h"\n#include <string.h>\n#include <sys/queue.h>\n')
+        self.write("pkg/config/x.c",
+                   '#include "base/base.h"\n#include <string.h>\n#include <sys/queue.h>\n')
         self.assertEqual(self.run_check("check-layers"), (0, ""))
         self.write("pkg/config/y.c", '#include "base/clock.h"\n#include <unistd.h>\n')
         self.expect("pkg/config/y.c: includes base/clock.h, but config is pure")
         self.expect("pkg/config/y.c: includes unistd.h, but config is pure")
 
     def test_finds_a_pure_room_that_uses_an_edge(self):
-        self.write("pkg/CMakeLists.txt", ROOMS.replace("config PURE USES base", "config PURE USES base hw"))
+        self.write("pkg/CMakeLists.txt",
+                   ROOMS.replace("config PURE USES base", "config PURE USES base hw"))
         self.expect("room config is pure and uses hw, which is not")
 
     def test_finds_a_foreign_header_outside_its_room(self):
@@ -91,11 +97,13 @@ class Layers(Tree):
         self.expect("room attic is not in pkg/CMakeLists.txt")
 
     def test_finds_a_table_that_is_no_layering(self):
-        self.write("pkg/CMakeLists.txt", ROOMS.replace("railmate_room(base)", "railmate_room(base USES hw)"))
+        self.write("pkg/CMakeLists.txt",
+                   ROOMS.replace("railmate_room(base)", "railmate_room(base USES hw)"))
         self.expect("room base uses hw, which is not above it")
 
     def test_finds_a_library_with_two_rooms(self):
-        self.write("pkg/CMakeLists.txt", ROOMS.replace("PkgConfig::libmnl", "PkgConfig::libmnl PkgConfig::libuv"))
+        self.write("pkg/CMakeLists.txt",
+                   ROOMS.replace("PkgConfig::libmnl", "PkgConfig::libmnl PkgConfig::libuv"))
         self.expect("PkgConfig::libuv has 2 user rooms")
 
 
@@ -119,14 +127,29 @@ class Files(Tree):
         self.expect("hack/x: ")
 
     def test_finds_a_function_that_another_one_replaces(self):
-        self.write("x.py", "class X:\n    def a(self):\n        pass\n\n    def a(self):\n        pass\n")
+        self.write("x.py",
+                   "class X:\n    def a(self):\n        pass\n\n    def a(self):\n        pass\n")
         self.expect("x.py: line 5: a() is defined twice, and the first never runs")
+
+    def test_finds_a_header_with_the_body_of_a_function(self):
+        self.write("pkg/a/x-internal.h", "static inline int x(void)\n{\n\treturn 1;\n}\n")
+        self.assertEqual(self.run_check("check-files"), (0, ""))
+        self.write("tests/unit/a/x.h", "int y(void);\n\nstatic inline int x(int a,\n\t\t      int b)\n{\n\treturn a + b;\n}\n")
+        self.expect("tests/unit/a/x.h:4: a header has the body of a function")
 
     def test_finds_yaml_and_json_that_do_not_parse(self):
         self.write("x.yaml", "a: [1, 2\n")
         self.write("y.json", "{,}\n")
         self.expect("x.yaml: ")
         self.expect("y.json: ")
+
+    def test_finds_more_than_a_few_lines_that_are_too_wide(self):
+        wide, string = "x = " + "1 + " * 25 + "1\n", "x = '" + "1 + " * 25 + "1'\n"
+        self.write("x.py", wide + "y = 1\n" * 98 + string * 9)
+        self.write("x.c", "/*\t" + "\t" * 12 + " */\n")
+        self.assertEqual(self.run_check("check-files"), (0, ""))
+        self.write("x.py", wide + "y = 1\n" * 98 + wide)
+        self.expect("Python: 2 of 101 lines are wider than 100 columns: x.py:1, x.py:100 …")
 
     def test_finds_a_path_of_somebodys_machine(self):
         self.write("notes.md", "see /" + "home/me/notes\n")
@@ -145,10 +168,13 @@ class Links(Tree):
         self.assertIn(words, said)
 
     def test_is_silent_about_links_that_lead_somewhere(self):
-        self.write("docs/a.md", "# A\n## Two words, `code`\n## Same\n## Same\n[b](../b.md#title) [c](#same-1)\n"
-                                "[d](#two-words-code) [far](https://example.com/x#y) `[no](link)`\n"
-                                "```\n[no](link)\n# no heading\n```\n")
-        self.write("b.md", "# Title\n[a](docs/a.md) [docs](docs)\n```json\n{}\n```\n```yaml\na: 1\n```\n")
+        self.write(
+            "docs/a.md",
+            "# A\n## Two words, `code`\n## Same\n## Same\n[b](../b.md#title) [c](#same-1)\n"
+            "[d](#two-words-code) [far](https://example.com/x#y) `[no](link)`\n"
+            "```\n[no](link)\n# no heading\n```\n")
+        self.write("b.md",
+                   "# Title\n[a](docs/a.md) [docs](docs)\n```json\n{}\n```\n```yaml\na: 1\n```\n")
         self.assertEqual(self.run_check("check-links"), (0, ""))
 
     def test_finds_a_link_to_no_file(self):
@@ -174,7 +200,8 @@ class Citations(Tree):
 
     def setUp(self):
         super().setUp()
-        self.write("docs/design/a.md", "# A\n## 1 One, as in §1.2\n### 1.2 Two\nsee docs/design/b.md §3 and §1\n")
+        self.write("docs/design/a.md",
+                   "# A\n## 1 One, as in §1.2\n### 1.2 Two\nsee docs/design/b.md §3 and §1\n")
         self.write("docs/design/b.md", "# B\n## 1 One\n## 3 Three\n")
 
     def test_is_silent_about_what_exists(self):
@@ -208,10 +235,37 @@ class Words(Tree):
         self.assertIn(words, said)
 
     def test_is_silent_about_comments_and_code(self):
-        self.write("pkg/base/x.c", '#include "base/truth.h"\n/* "Nobody" is told. */\nchar q = \'"\'; // told\nchar *s = "stool";\n')
+        self.write(
+            "pkg/base/x.c",
+            '#include "base/truth.h"\n/* "Nobody" is told. */\nchar q = \'"\'; // told\nchar *s = "stool";\n'
+        )
         self.write("docs/a.md", "# A\n`keeper.c`\n```\nit tells\n```\n")
         self.write("tests/x.c", 'char *s = "told";\n')
         self.assertEqual(self.run_check("check-words"), (0, ""))
+
+    def test_finds_a_string_that_is_broken_over_lines(self):
+        self.write("pkg/base/x.c", 'f("one " /* and */\n  "two");\n#define X "a " \\\n\t"b"\n')
+        self.expect("pkg/base/x.c:1: a string is broken over lines")
+        self.expect("pkg/base/x.c:3: a string is broken over lines")
+
+    def test_is_silent_about_texts_of_several_lines(self):
+        self.write(
+            "pkg/base/x.c", 'static const char usage[] =\n\t"one\\n"\n\t"two\\n";\n'
+            'static const char sheet[] = "a{b:c}"\n\t"d{e:f}";\nf("%" PRIu64\n  " x", "y",\n  "z");\n'
+        )
+        self.assertEqual(self.run_check("check-words"), (0, ""))
+        self.write("cmd/x/main.c", 'static const char usage[] =\n\t"one "\n\t"more\\n";\n')
+        self.expect("cmd/x/main.c:2: a string is broken over lines")
+
+    def test_finds_a_broken_string_of_a_test(self):
+        self.write("tests/unit/x/test_y.c", 'f("one "\n  "two");\n')
+        self.expect("tests/unit/x/test_y.c:1: a string is broken over lines")
+
+    def test_is_silent_about_bytes(self):
+        self.write("tests/unit/x/test_y.c", 'f("\\x0a\\x01"\n  "a");\n')
+        self.assertEqual(self.run_check("check-words"), (0, ""))
+        self.write("tests/unit/x/test_y.c", 'f("\\\\x0a"\n  "a");\n')
+        self.expect("tests/unit/x/test_y.c:1: a string is broken over lines")
 
     def test_finds_a_string_of_a_program(self):
         self.write("cmd/x/main.c", '/* one */\nchar *s = "a\\" b, "\n\t  "and Nobody knows";\n')
@@ -224,6 +278,60 @@ class Words(Tree):
     def test_finds_a_sentence_of_a_manual_page(self):
         self.write("deploy/man/x.8", ".Pp\nIt tells.\n")
         self.expect("deploy/man/x.8:2: 'tells'")
+
+
+class Names(Tree):
+    def setUp(self):
+        super().setUp()
+        self.write("HACKING.md", "| room | names may also begin with |\n|---|---|\n")
+
+    def allow(self, room, *words):
+        text = (self.top / "HACKING.md").read_text()
+        self.write("HACKING.md", f"{text}| `{room}` | {' '.join(f'`{word}`' for word in words)} |\n")
+
+    def expect(self, words):
+        code, said = self.run_check("check-names")
+        self.assertEqual(code, 1, said)
+        self.assertIn(words, said)
+
+    def test_is_silent_about_names_that_keep_the_rules(self):
+        self.write(
+            "pkg/rpc/rpc.h",
+            "struct rpc;\ntypedef void (*done_fn)(void *arg);\nstruct rpc *rpc_new(int (*why)(void))\n"
+            "\t__attribute__((format(printf, 1, 2)));\nstatic inline int twice(int x)\n{\n\treturn f(x);\n}\n#define MAX(a) f(a)\n"
+        )
+        self.write("pkg/rpc/rpc-internal.h", "void wake(void);\n")
+        self.write("pkg/rpc/guard.h",
+                   "/* void old(void); */\nbool guard_is_open(const struct guard *g);\n")
+        self.write("pkg/base/str.h", "void strbuf_add(struct strbuf *b);\n")
+        self.allow("rpc", "guard_")
+        self.allow("base", "strbuf_")
+        self.assertEqual(self.run_check("check-names"), (0, ""))
+
+    def test_finds_a_name_without_its_room(self):
+        self.write("pkg/kubelet/pods.h",
+                   "extern const int limit;\nconst char *\npods_name(void);\n")
+        self.expect("pkg/kubelet/pods.h: pods_name() begins with none of: kubelet_")
+
+    def test_finds_a_name_without_its_room_or_module(self):
+        self.allow("hw", "bdf_", "vpd_")
+        self.write("pkg/hw/vpd.h", "int vpd_read(void);\n")
+        self.write("pkg/hw/bdf.h", "int bdf_parse(const char *s);\nint parse_bdf(const char *s);\nint vpd_bdf(void);\n")
+        self.expect("pkg/hw/bdf.h: parse_bdf() begins with none of: hw_, bdf_\n")
+        self.expect("pkg/hw/bdf.h: vpd_bdf() begins with none of: hw_, bdf_\n")
+
+    def test_finds_a_module_that_is_not_listed_and_one_that_is_not_there(self):
+        self.write("pkg/hw/bdf.h", "int bdf_parse(const char *s);\n")
+        self.expect("pkg/hw/bdf.h: bdf_parse() begins with none of: hw_\n")
+        self.allow("hw", "bdf_", "vpd_")
+        self.expect("HACKING.md: no public name of pkg/hw begins with vpd_")
+
+    def test_finds_a_room_that_offers_too_much(self):
+        self.write("pkg/grant/grant.h", "int grant_a(void);\nint grant_b(void);\n")
+        self.write("pkg/grant/grant.c", "\n" * 198)
+        self.assertEqual(self.run_check("check-names"), (0, ""))
+        self.write("pkg/grant/grant.c", "\n" * 197)
+        self.expect("pkg/grant: 2 public functions in 199 lines, more than 10 per 1,000")
 
 
 if __name__ == "__main__":

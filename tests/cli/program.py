@@ -15,8 +15,8 @@ DAEMON = os.environ["RAILMATED"]
 
 
 def run(*argv, stdin=subprocess.DEVNULL, timeout=60, **kw):
-    return subprocess.run([str(a) for a in argv], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, timeout=timeout, check=False, **kw)
+    return subprocess.run([str(a) for a in argv], stdin=stdin, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=timeout, check=False, **kw)
 
 
 _machines = {}

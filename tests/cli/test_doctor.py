@@ -1,4 +1,5 @@
-"""railmatectl doctor from its users' side: verdicts and exit statuses, the manifests, what it refuses, machines that rot."""
+"""railmatectl doctor from its users' side: verdicts and exit statuses, the manifests, what it
+refuses, machines that rot."""
 import json
 import os
 import pathlib
@@ -32,7 +33,8 @@ class DoctorTest(ProgramTest):
         """A machine of one's own, to spoil."""
         top = tempfile.mkdtemp(prefix="railmate-cli-")
         self.addCleanup(shutil.rmtree, top, True)
-        self.assertEqual(run(CTL, "snapshot", "unpack", FIXTURES / name / "host.tree", top).returncode, 0)
+        self.assertEqual(
+            run(CTL, "snapshot", "unpack", FIXTURES / name / "host.tree", top).returncode, 0)
         return pathlib.Path(top)
 
     def check(self, root, name, verdict, *words):
@@ -40,12 +42,37 @@ class DoctorTest(ProgramTest):
         done = doctor(root, "--only", name, "--json")
         report = json.loads(done.stdout)
         self.assertEqual([c["id"] for c in report["checks"]], [name])
-        self.assertEqual((report["checks"][0]["verdict"], done.returncode),
-                         ({PASS: "PASS", WARN: "WARN", FAIL: "FAIL", UNKNOWN: "UNKNOWN"}[verdict], verdict), done.stdout)
+        self.assertEqual(
+            (report["checks"][0]["verdict"], done.returncode),
+            ({PASS: "PASS", WARN: "WARN", FAIL: "FAIL", UNKNOWN: "UNKNOWN"}[verdict], verdict),
+            done.stdout)
         text = " ".join(f["finding"] for f in report["checks"][0]["findings"])
         for word in words:
             self.assertIn(word, text)
         return report["checks"][0]["findings"]
+
+
+class Containers(DoctorTest):
+    def verdicts(self, command):
+        """As a kubelet's container that has /sys, of a machine of ours, and no verbs nodes."""
+        done = run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c",
+                   f'mount --bind "$1/sys" /sys || exit 99; {command}', "-", machine(SOUND), CTL,
+                   env={**os.environ, "KUBERNETES_SERVICE_HOST": "10.0.0.1"})
+        if done.returncode == 99 or "unshare failed" in done.stderr:
+            self.skipTest("no mounts here: " + done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual((report["live"], report["container"]), (True, True))
+        return {c["id"]: c["verdict"] for c in report["checks"]}
+
+    @unittest.skipUnless(os.geteuid() == 0, "makes a mount")
+    def test_that_of_a_job_is_judged_and_railmates_own_is_not(self):
+        job = self.verdicts('"$2" doctor --json; exit $?')
+        self.assertEqual((job["uverbs"], job["port"], job["pkey"]), ("FAIL", None, None))
+        self.assertIsNotNone(job["memlock"])
+        own = self.verdicts('exec "$2" doctor --json')  # the first process
+        self.assertEqual((own["uverbs"], own["port"], own["pkey"]), ("PASS", "PASS", "PASS"))
+        self.assertEqual((own["memlock"], own["shm"]), (None, None))
+        self.assertNotIn("FAIL", own.values())
 
 
 class Verdicts(DoctorTest):
@@ -57,12 +84,17 @@ class Verdicts(DoctorTest):
 
     def test_a_sound_machine_passes_everything_that_files_can_tell(self):
         report = json.loads(doctor(machine(SOUND), "--json").stdout)
-        self.assertEqual({c["verdict"] for c in report["checks"]} - {"PASS", "UNKNOWN", None}, set())
-        done = doctor(machine(SOUND), "--only", "driver,vfs,path,numa,link,iommu,acs,relaxed-ordering,payload,gpudirect,storage,boot-args")
+        self.assertEqual({c["verdict"]
+                          for c in report["checks"]} - {"PASS", "UNKNOWN", None}, set())
+        done = doctor(
+            machine(SOUND), "--only",
+            "driver,vfs,path,numa,link,iommu,acs,relaxed-ordering,payload,gpudirect,storage,boot-args"
+        )
         self.assertEqual(done.returncode, PASS, done.stdout)
 
     def test_a_redirecting_bridge_between_gpu_and_nic_is_named(self):
-        found = self.check(machine(UNWELL), "acs", WARN, "0000:17:01.0", "0000:17:00.0", "SV RR CR UF", "PIX")
+        found = self.check(machine(UNWELL), "acs", WARN, "0000:17:01.0", "0000:17:00.0",
+                           "SV RR CR UF", "PIX")
         self.assertEqual({f["subject"] for f in found}, {"0000:17:01.0", "0000:17:00.0"})
         for f in found:
             self.assertEqual(f["kernel_arg"], "pci=disable_acs_redir=" + f["subject"])
@@ -73,12 +105,15 @@ class Verdicts(DoctorTest):
         self.check(machine("vm-igb-hwlike"), "acs", UNKNOWN, "the host's are hidden")
 
     def test_each_vfs_driver_counts(self):
-        self.check(machine(UNWELL), "driver", FAIL, "VF 0000:18:00.2 is bound to vfio-pci", "VF 0000:18:00.3 has no driver")
+        self.check(machine(UNWELL), "driver", FAIL, "VF 0000:18:00.2 is bound to vfio-pci",
+                   "VF 0000:18:00.3 has no driver")
 
     def test_amd_machines_are_asked_what_rccl_asks(self):
         self.check(machine(AMD), "rccl-host", WARN, "iommu=pt", "numa_balancing=1")
         self.check(machine(AMD), "gpudirect-amd", PASS)
-        self.assertIsNone(json.loads(doctor(machine(AMD), "--json", "--only", "gpudirect").stdout)["checks"][0]["verdict"])
+        self.assertIsNone(
+            json.loads(doctor(machine(AMD), "--json", "--only",
+                              "gpudirect").stdout)["checks"][0]["verdict"])
 
     def test_text_has_the_verdict_first_the_worst_next_and_every_check_once(self):
         text = doctor(machine(UNWELL)).stdout
@@ -110,7 +145,8 @@ class Rot(DoctorTest):
         for length in (0, 1, 63, 64, 65, 255, 256, 257, 259, 260, 263):
             self.rewrite(root, path, whole[:length])
             found = self.check(root, "acs", WARN)
-            self.assertEqual([f["verdict"] for f in found if f["subject"] == "0000:17:01.0"], ["UNKNOWN"], length)
+            self.assertEqual([f["verdict"] for f in found if f["subject"] == "0000:17:01.0"],
+                             ["UNKNOWN"], length)
         (root / path).unlink()
         self.check(root, "acs", WARN, "cannot be read")
         os.mkdir(root / path)
@@ -149,7 +185,8 @@ class Rot(DoctorTest):
         self.check(root, "gpudirect", UNKNOWN)
         self.check(root, "storage", UNKNOWN)
         (root / "sys/module").mkdir()
-        (root / "proc/driver/nvidia/version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module", encoding="ascii")
+        (root / "proc/driver/nvidia/version").write_text(
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module", encoding="ascii")
         self.check(root, "gpudirect", WARN)
 
     def test_a_machine_of_which_half_is_gone_is_still_told(self):
@@ -175,27 +212,38 @@ class Manifest(DoctorTest):
 
     def test_openshift_takes_a_machineconfig(self):
         config = yaml.safe_load(self.manifest(UNWELL, "openshift"))
-        self.assertEqual((config["apiVersion"], config["kind"]), ("machineconfiguration.openshift.io/v1", "MachineConfig"))
-        self.assertEqual(config["metadata"]["labels"], {"machineconfiguration.openshift.io/role": "worker"})
+        self.assertEqual((config["apiVersion"], config["kind"]),
+                         ("machineconfiguration.openshift.io/v1", "MachineConfig"))
+        self.assertEqual(config["metadata"]["labels"],
+                         {"machineconfiguration.openshift.io/role": "worker"})
         self.assertRegex(config["metadata"]["name"], r"^99-[a-z0-9-]+$")
         self.assertEqual(config["spec"]["kernelArguments"], self.ARGS)
         self.assertEqual(config["spec"]["config"]["ignition"]["version"], "3.2.0")
 
     def test_openshift_takes_the_role_of_its_pool(self):
         config = yaml.safe_load(self.manifest(UNWELL, "openshift", "--role", "gpu-h100"))
-        self.assertEqual(config["metadata"], {"name": "99-gpu-h100-railmate", "labels": {"machineconfiguration.openshift.io/role": "gpu-h100"}})
+        self.assertEqual(
+            config["metadata"], {
+                "name": "99-gpu-h100-railmate",
+                "labels": {"machineconfiguration.openshift.io/role": "gpu-h100"}
+            })
 
     def test_a_module_that_is_missing_is_loaded_at_boot(self):
         root = self.copy(SOUND)
         shutil.rmtree((root / "sys/class/misc/rdma_cm").resolve())
         args = ["--root", root, "--only", "modules", "--fix-manifest"]
         config = yaml.safe_load(run(CTL, "doctor", *args, "openshift").stdout)["spec"]
-        self.assertEqual([(f["path"], f["contents"]["source"]) for f in config["config"]["storage"]["files"]],
+        self.assertEqual([(f["path"], f["contents"]["source"])
+                          for f in config["config"]["storage"]["files"]],
                          [("/etc/modules-load.d/railmate.conf", "data:,rdma_ucm%0A")])
         self.assertNotIn("kernelArguments", config)
-        self.assertEqual(yaml.safe_load(run(CTL, "doctor", *args, "talos").stdout), {"machine": {"kernel": {"modules": [{"name": "rdma_ucm"}]}}})
-        shell = re.search(r"(?m)^# +(printf .*) > /etc/modules-load.d/railmate.conf$", run(CTL, "doctor", *args, "grub").stdout).group(1)
-        self.assertEqual(subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True).stdout, "rdma_ucm\n")
+        self.assertEqual(yaml.safe_load(run(CTL, "doctor", *args, "talos").stdout),
+                         {"machine": {"kernel": {"modules": [{"name": "rdma_ucm"}]}}})
+        shell = re.search(r"(?m)^# +(printf .*) > /etc/modules-load.d/railmate.conf$",
+                          run(CTL, "doctor", *args, "grub").stdout).group(1)
+        self.assertEqual(
+            subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True).stdout,
+            "rdma_ucm\n")
 
     def test_talos_takes_a_patch(self):
         self.assertEqual(yaml.safe_load(self.manifest(UNWELL, "talos")),
@@ -204,16 +252,20 @@ class Manifest(DoctorTest):
     def test_grub_takes_a_file_that_a_shell_reads(self):
         text = self.manifest(UNWELL, "grub")
         shell = "GRUB_CMDLINE_LINUX=quiet\n" + text + 'printf %s "$GRUB_CMDLINE_LINUX"'
-        value = subprocess.run(["sh", "-eu", "-c", shell], capture_output=True, text=True, check=True).stdout
+        value = subprocess.run(["sh", "-eu", "-c", shell], capture_output=True, text=True,
+                               check=True).stdout
         self.assertEqual(value, "quiet " + " ".join(self.ARGS))
-        # What GRUB's own language, which has a shell's quotes and ends commands by ';', makes of it.
+        # What GRUB's own language, which has a shell's quotes and ends commands by ';', makes of
+        # it.
         self.assertEqual(shlex.split(value)[1:], [a.replace('"', "") for a in self.ARGS])
         grubby = re.search(r"(?m)^# +grubby (.*)$", text).group(1)
-        self.assertEqual(shlex.split(grubby), ["--update-kernel=ALL", "--args=" + " ".join(self.ARGS)])
+        self.assertEqual(shlex.split(grubby),
+                         ["--update-kernel=ALL", "--args=" + " ".join(self.ARGS)])
 
     def test_amd_gets_what_rccl_asks_for(self):
         patch = yaml.safe_load(self.manifest(AMD, "talos"))
-        self.assertEqual(patch["machine"]["install"]["extraKernelArgs"], ["iommu=pt", "numa_balancing=disable"])
+        self.assertEqual(patch["machine"]["install"]["extraKernelArgs"],
+                         ["iommu=pt", "numa_balancing=disable"])
 
     def test_only_limits_it(self):
         patch = yaml.safe_load(self.manifest(UNWELL, "talos", "--only", "iommu"))
@@ -280,7 +332,8 @@ class CommandLine(DoctorTest):
             with self.subTest(args=args):
                 self.refused(doctor(machine(SOUND), *args), 2, *words)
         self.refused(doctor("/no/such/root"), 1, "/no/such/root")
-        self.refused(doctor(machine(SOUND), "--topology-hints", self.write("{", "hints.json")), 3, "hints.json")
+        self.refused(doctor(machine(SOUND), "--topology-hints", self.write("{", "hints.json")), 3,
+                     "hints.json")
         self.refused(doctor(machine(SOUND), "--config", self.write("{", "odd.json")), 3, "odd.json")
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")

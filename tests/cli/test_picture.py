@@ -1,6 +1,7 @@
 """
-railmatectl topo --svg from its users' side, and in a browser: every text has to keep to the frame that it is in and to leave the others
-alone, whatever fonts there are. Without Chromium (hack/install-deps browser) that part is skipped.
+railmatectl topo --svg from its users' side, and in a browser: every text has to keep to the frame
+that it is in and to leave the others alone, whatever fonts there are. Without Chromium
+(hack/install-deps browser) that part is skipped.
 """
 import html
 import json
@@ -23,9 +24,10 @@ from ledger import ledger_text
 
 HGX = "hgx-h100"
 HELD = ("--control-socket=none", "--state-dir", TOP / "tests/fixtures" / HGX)
-CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-         "--disable-sync", "--no-first-run", "--hide-scrollbars")
+CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome")
+                 if (path := shutil.which(name))), None)
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync", "--no-first-run", "--hide-scrollbars")
 FONTS = "Helvetica, Arial, sans-serif", "'DejaVu Sans', Verdana, sans-serif"  # usual ones, and the widest of the usual ones
 MACHINES = sorted(path.parent.name for path in FIXTURES.glob("*/host.tree"))
 
@@ -42,7 +44,8 @@ class Picture(ProgramTest):
 
     def test_a_wrong_command_line_is_refused(self):
         for other in ("--json", "--nccl-xml"):
-            self.refused(run(CTL, "topo", "--svg", other, "--root", machine(HGX)), 2, "one at a time")
+            self.refused(run(CTL, "topo", "--svg", other, "--root", machine(HGX)), 2,
+                         "one at a time")
         for other in ("--control-socket=none", "--state-dir=/nowhere"):
             self.refused(run(CTL, "topo", other, "--root", machine(HGX)), 2, "for --svg")
 
@@ -51,7 +54,8 @@ class Picture(ProgramTest):
         told = picture.cells(top)
         self.assertEqual(told["0000:40:00.1"], "0000:40:00.1 mlx5_20: ml/train-0")
         self.assertEqual(told["0000:40:00.2"], "0000:40:00.2 mlx5_21")
-        for pod, vfs in (("ml/train-0", "4 VFs; GPU 0, 1, 2, 3"), ("inference/chat-6d9f8-x2kpl", "1 VF; GPU 6")):
+        for pod, vfs in (("ml/train-0", "4 VFs; GPU 0, 1, 2, 3"), ("inference/chat-6d9f8-x2kpl",
+                                                                   "1 VF; GPU 6")):
             self.assertIn(pod, picture.texts(top))
             self.assertIn(vfs, picture.texts(top))
         self.assertIn("A", picture.texts(picture.tile(top, "0000:43:00.0")))
@@ -67,19 +71,23 @@ class Picture(ProgramTest):
         self.assertNotIn("held", done.stdout)
 
     def test_without_daemon_and_ledger_there_is_a_picture(self):
-        done = run(CTL, "topo", "--svg", "--root", machine(HGX), "--control-socket=/nowhere/socket", "--state-dir=/nowhere")
+        done = run(CTL, "topo", "--svg", "--root", machine(HGX), "--control-socket=/nowhere/socket",
+                   "--state-dir=/nowhere")
         self.assertEqual(done.returncode, 0)
-        self.assertIn("the picture does not show who holds VFs: railmated does not run", done.stderr)
+        self.assertIn("the picture does not show who holds VFs: railmated does not run",
+                      done.stderr)
         self.assertEqual(done.stdout, svg(HGX))
 
     def test_of_a_broken_ledger_there_is_a_picture(self):
         folder = self.write("{", "ledger.json").parent
-        done = run(CTL, "topo", "--svg", "--root", machine(HGX), "--control-socket=none", "--state-dir", folder)
+        done = run(CTL, "topo", "--svg", "--root", machine(HGX), "--control-socket=none",
+                   "--state-dir", folder)
         self.assertEqual((done.returncode, done.stdout), (0, svg(HGX)))
         self.assertIn("ledger.json", done.stderr)
 
 
-# Of all pictures of a page: {machine: [what is wrong]}. A text belongs to the first frame of its group, else to the page.
+# Of all pictures of a page: {machine: [what is wrong]}. A text belongs to the first frame of its
+# group, else to the page.
 MEASURE = """
 const wrong = {};
 const inside = (a, b) => a.x >= b.x - 1 && a.y >= b.y - 1 && a.x + a.width <= b.x + b.width + 1 && a.y + a.height <= b.y + b.height + 1;
@@ -119,7 +127,8 @@ def pixels(data):
     step = 4 if color == 6 else 3
     raw, line = zlib.decompress(packed), bytes(width * step)
     for start in range(0, len(raw), width * step + 1):
-        how, line = raw[start], unfiltered(raw[start], raw[start + 1:start + 1 + width * step], line, step)
+        how, line = raw[start], unfiltered(raw[start], raw[start + 1:start + 1 + width * step],
+                                           line, step)
         assert how <= 4
         yield [tuple(line[i:i + 3]) for i in range(0, len(line), step)]
 
@@ -129,56 +138,75 @@ def unfiltered(how, row, above, step):
     if how == 2:
         return bytes((a + b) & 255 for a, b in zip(row, above))
     for i in range(len(row)) if how else ():
-        left, up, corner = (out[i - step], above[i], above[i - step]) if i >= step else (0, above[i], 0)
+        left, up, corner = (out[i - step], above[i],
+                            above[i - step]) if i >= step else (0, above[i], 0)
         if how == 1:
             guess = left
         elif how == 3:
             guess = (left + up) // 2
         else:
-            guess = min((left, up, corner), key=lambda v: abs(left + up - corner - v)) if left != up or up != corner else up
+            guess = min(
+                (left, up, corner),
+                key=lambda v: abs(left + up - corner - v)) if left != up or up != corner else up
         out[i] = (row[i] + guess) & 255
     return bytes(out)
 
 
-@unittest.skipUnless(CHROMIUM, "there is no Chromium: nobody looked at the pictures (hack/install-deps browser)")
+@unittest.skipUnless(
+    CHROMIUM, "there is no Chromium: nobody looked at the pictures (hack/install-deps browser)")
 class Browser(ProgramTest):
     def chromium(self, *args):
         with tempfile.TemporaryDirectory(prefix="railmate-browser-") as home:
-            done = subprocess.run([CHROMIUM, *FLAGS, f"--user-data-dir={home}/profile", *args], stdin=subprocess.DEVNULL, capture_output=True,
+            done = subprocess.run([CHROMIUM, *FLAGS, f"--user-data-dir={home}/profile", *args],
+                                  stdin=subprocess.DEVNULL, capture_output=True,
                                   env={**os.environ, "HOME": home}, timeout=200, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.decode()
 
     def measure(self, pictures):
         body = "".join(f'<div id="{name}">{text}</div>\n' for name, text in pictures.items())
-        page = self.write('<!DOCTYPE html><html><head><meta charset="utf-8"><style id="font"></style></head><body>\n' + body +
-                          f"<script>const FONTS = {json.dumps(FONTS)};{MEASURE}</script></body></html>\n", "page.html")
+        page = self.write(
+            '<!DOCTYPE html><html><head><meta charset="utf-8"><style id="font"></style></head><body>\n'
+            + body +
+            f"<script>const FONTS = {json.dumps(FONTS)};{MEASURE}</script></body></html>\n",
+            "page.html")
         shown = self.chromium("--dump-dom", f"file://{page}")
         return json.loads(html.unescape(re.search(r"<body>(.*)</body>", shown, re.S).group(1)))
 
     def crowded(self):
         """Every VF held by a pod of its own, and all names as wide and as long as they can be."""
         tree = (FIXTURES / HGX / "host.tree").read_text()
-        for i, name in enumerate(sorted(set(re.findall(r"/net/(\w+)/address", tree)) | set(re.findall(r"/infiniband/(\w+)/", tree)))):
+        for i, name in enumerate(
+                sorted(
+                    set(re.findall(r"/net/(\w+)/address", tree))
+                    | set(re.findall(r"/infiniband/(\w+)/", tree)))):
             tree = re.sub(rf"\b{name}\b", "W" * 11 + f"{i:04}", tree)
         tree = tree.replace("NVIDIA H100 80GB HBM3", "W" * 60)
         root = self.write(tree, "host.tree").parent / "machine"
-        self.assertEqual(run(CTL, "snapshot", "unpack", root.parent / "host.tree", root).returncode, 0)
-        vfs = [v["pci"] for v in json.loads(run(CTL, "topo", "--json", "--root", root).stdout)["vfs"]]
+        self.assertEqual(
+            run(CTL, "snapshot", "unpack", root.parent / "host.tree", root).returncode, 0)
+        vfs = [
+            v["pci"] for v in json.loads(run(CTL, "topo", "--json", "--root", root).stdout)["vfs"]
+        ]
         gpus = [f"0000:{bus}:00.0" for bus in ("1b", "43", "52", "61", "9d", "c3", "d1", "df")]
         common = {"resource": "rdma/vf", "namespace": "M" * 63, "uid": "u", "container": "main"}
-        holds = [{**common, "vf": vf, "pod": "W" * 250 + f"{i:03}", "since_ms": 1, "decision": 1} for i, vf in enumerate(vfs)]
-        chosen = {**common, "pod": "W", "number": 1, "at_ms": 1, "asked": len(vfs), "known": "known", "free": [], "chosen": vfs, "pairs": [],
-                  "checked": True, "real_gpus": gpus}
+        holds = [{**common, "vf": vf, "pod": "W" * 250 + f"{i:03}", "since_ms": 1, "decision": 1}
+                 for i, vf in enumerate(vfs)]
+        chosen = {
+            **common, "pod": "W", "number": 1, "at_ms": 1, "asked": len(vfs), "known": "known",
+            "free": [], "chosen": vfs, "pairs": [], "checked": True, "real_gpus": gpus
+        }
         state = self.write(ledger_text(holds, [chosen]), "ledger.json").parent
-        done = run(CTL, "topo", "--svg", "--root", root, "--control-socket=none", "--state-dir", state)
+        done = run(CTL, "topo", "--svg", "--root", root, "--control-socket=none", "--state-dir",
+                   state)
         self.assertIn(f">{'A' * 2}</text>", done.stdout)
         return done.stdout
 
     def test_every_text_keeps_to_its_frame(self):
         pictures = {name: svg(name) for name in MACHINES}
         pictures |= {"held": svg(HGX, *HELD), "crowded": self.crowded()}
-        spoilt = svg(HGX).replace(">GPU0<", ">GPU0 with a name that is much too long for its frame<")
+        spoilt = svg(HGX).replace(">GPU0<",
+                                  ">GPU0 with a name that is much too long for its frame<")
         wrong = self.measure({**pictures, "spoilt": spoilt})
         self.assertTrue(wrong.pop("spoilt"))
         self.assertEqual(set(wrong), set(pictures))
@@ -190,7 +218,8 @@ class Browser(ProgramTest):
         height = int(re.search(r'height="(\d+)"', text).group(1))
         page = self.write(f'<!DOCTYPE html><body style="margin:0">{text}', "page.html")
         shot = pathlib.Path(page).with_name("shot.png")
-        self.chromium(f"--window-size=1000,{height + 200}", f"--screenshot={shot}", f"file://{page}")
+        self.chromium(f"--window-size=1000,{height + 200}", f"--screenshot={shot}",
+                      f"file://{page}")
         rows = list(pixels(shot.read_bytes()))
         self.assertEqual((len(rows), len(rows[0])), (height + 200, 1000))
         self.assertEqual({color for row in rows[:10] for color in row}, {(255, 255, 255)})
@@ -198,8 +227,10 @@ class Browser(ProgramTest):
         for row in rows:
             for color in row:
                 seen[color] = seen.get(color, 0) + 1
-        for name, color, least in (("GPU", (0xe3, 0xf4, 0xe1), 8 * 5000), ("NIC", (0xe6, 0xef, 0xfb), 8 * 8000),
-                                   ("first pod", (0xb3, 0x3a, 0x00), 13 * 80), ("fourth pod", (0x00, 0x69, 0x5c), 5 * 80)):
+        for name, color, least in (("GPU", (0xe3, 0xf4, 0xe1), 8 * 5000), ("NIC", (0xe6, 0xef,
+                                                                                   0xfb), 8 * 8000),
+                                   ("first pod", (0xb3, 0x3a, 0x00),
+                                    13 * 80), ("fourth pod", (0x00, 0x69, 0x5c), 5 * 80)):
             self.assertGreater(seen.get(color, 0), least, name)
 
 

@@ -1,4 +1,5 @@
-"""railmatectl from its users' side: requests that are refused, files that cannot be written, output that is one object."""
+"""railmatectl from its users' side: requests that are refused, files that cannot be written, output
+that is one object."""
 import json
 import os
 import pathlib
@@ -27,10 +28,21 @@ class Topo(ProgramTest):
             self.assertRegex(done.stdout, rf"(?m)^NIC{i} ")
         self.assertIn("pool rdma/vf: 64 VFs, 64 healthy", done.stdout)
 
+    def test_wide_has_slots_and_the_rdma_devices_of_vfs(self):
+        usual, wide = (run(CTL, "topo", "--root", machine(HGX), *args).stdout
+                       for args in ((), ("--wide", )))
+        self.assertLessEqual(max(map(len, usual.splitlines())), 100)
+        for text in ("32 GT/s x16", "mlx5_12 … mlx5_19 (8)"):
+            self.assertNotIn(text, usual)
+            self.assertIn(text, wide)
+        for form in ("--json", "--svg", "--nccl-xml"):
+            self.refused(run(CTL, "topo", "--wide", form, "--root", machine(HGX)), 2, "--wide")
+
     def test_a_machine_with_nothing_is_an_answer(self):
         with tempfile.TemporaryDirectory() as empty:
             topo = self.one_object(run(CTL, "topo", "--json", "--root", empty))
-            self.assertEqual((topo["gpus"], topo["pfs"], topo["vfs"], topo["paths"]), ([], [], [], []))
+            self.assertEqual((topo["gpus"], topo["pfs"], topo["vfs"], topo["paths"]),
+                             ([], [], [], []))
             done = run(CTL, "topo", "--root", empty)
             self.assertEqual(done.returncode, 0)
             self.assertIn("no GPUs", done.stdout)
@@ -43,7 +55,8 @@ class Topo(ProgramTest):
             ids.unlink()
             self.assertRegex(run(CTL, "topo", "--root", top).stdout, r"(?m)^GPU0 .* NVIDIA$")
             ids.write_text("10de  Maker\n\t2330  Best GPU\n", encoding="utf-8")
-            self.assertRegex(run(CTL, "topo", "--root", top).stdout, r"(?m)^GPU0 .* Maker Best GPU$")
+            self.assertRegex(
+                run(CTL, "topo", "--root", top).stdout, r"(?m)^GPU0 .* Maker Best GPU$")
 
     def test_this_machine_is_scanned_without_complaint_about_root(self):
         self.one_object(run(CTL, "topo", "--json"))
@@ -70,14 +83,35 @@ class Simulate(ProgramTest):
 
     def test_json_has_every_policy_and_the_same_pods_for_each(self):
         day = self.one_object(self.simulate("--json"))
-        self.assertEqual((day["resource"], day["pods"], day["seed"], day["load_min"], day["load_max"]), ("rdma/vf", 60, 1, 60, 95))
+        self.assertEqual(
+            (day["resource"], day["pods"], day["seed"], day["load_min"], day["load_max"]),
+            ("rdma/vf", 60, 1, 60, 95))
         self.assertEqual(len({p["name"] for p in day["policies"]}), len(day["policies"]))
         for p in day["policies"]:
-            self.assertEqual((p["pods"], p["refused"], p["pairs"]), (60, 0, day["policies"][0]["pairs"]), p["name"])
+            self.assertEqual((p["pods"], p["refused"], p["pairs"]),
+                             (60, 0, day["policies"][0]["pairs"]), p["name"])
             self.assertEqual(sum(p["classes"].values()), p["pairs"], p["name"])
             self.assertGreaterEqual(p["rank"], p["best_rank"], p["name"])
             if p["name"] in ("early-gpu-first", "late"):
-                self.assertEqual((p["best"], p["bar_percent"], p["bar_met"]), (p["pairs"], 100, True), p["name"])
+                self.assertEqual((p["best"], p["bar_percent"], p["bar_met"]),
+                                 (p["pairs"], 100, True), p["name"])
+
+    def test_rails_of_two_nodes_are_scored_where_they_are_known(self):
+        for p in self.one_object(self.simulate("--json"))["policies"]:
+            for key in ("rails", "rails_without"):
+                self.assertTrue(
+                    0 <= p[key]["same"] <= p[key]["vfs"] <= p["pairs"] and p[key]["vfs"], p["name"])
+        path = self.write(
+            json.dumps({
+                "resourceList": [{
+                    "resourceName": "vf", "resourcePrefix": "rdma", "selectors": {"isRdma": True}
+                }], "railmate": {"rails": {"absent0": 0}}
+            }))
+        for p in self.one_object(self.simulate("--json", "--config", path))["policies"]:
+            self.assertEqual((p["rails"], p["rails_without"]), (None, None), p["name"])
+        self.assertRegex(
+            self.simulate("--config", path, "--policy", "late").stdout,
+            r"(?m)^late .* -  +-  late binding")
 
     def test_policies_can_be_named(self):
         day = self.one_object(self.simulate("--json", "--policy", "late, kubelet,late"))
@@ -100,10 +134,12 @@ class Simulate(ProgramTest):
             self.assertRegex(page, rf"(?m)^\.It Li (\S+ , )?{p['name']} ")
 
     def test_what_is_no_day_is_refused_by_a_sentence(self):
-        for option, *words in (("--pods", "0", "--pods"), ("--pods", "many", "--pods", "many"), ("--pods", "1000001", "1000000"),
-                             ("--seed", "-1", "--seed", "-1"), ("--load", "0", "--load"), ("--load", "90-60", "90-60"),
-                             ("--load", "60-101", "60-101"), ("--load", "60-", "60-"), ("--policy", "lucky", "lucky", "early-gpu-first"),
-                             ("--policy", "", "''"), ("--pool", "no/pool", "no/pool", "rdma/vf")):
+        for option, *words in (("--pods", "0", "--pods"), ("--pods", "many", "--pods", "many"),
+                               ("--pods", "1000001", "1000000"), ("--seed", "-1", "--seed", "-1"),
+                               ("--load", "0", "--load"), ("--load", "90-60", "90-60"),
+                               ("--load", "60-101", "60-101"), ("--load", "60-", "60-"),
+                               ("--policy", "lucky", "lucky", "early-gpu-first"),
+                               ("--policy", "", "''"), ("--pool", "no/pool", "no/pool", "rdma/vf")):
             self.refused(self.simulate(option, words[0]), 3, *words[1:])
         self.refused(self.simulate("more"), 2, "more")
         self.assertEqual(self.simulate("--days", "7").returncode, 2)
@@ -119,7 +155,23 @@ class Plan(ProgramTest):
         return run(CTL, "plan", "--root", machine(HGX), *argv)
 
     def gpus(self):
-        return [g["pci"] for g in self.one_object(run(CTL, "topo", "--json", "--root", machine(HGX)))["gpus"]]
+        return [
+            g["pci"]
+            for g in self.one_object(run(CTL, "topo", "--json", "--root", machine(HGX)))["gpus"]
+        ]
+
+    def test_without_data_direct_the_choice_is_the_same_and_the_class_the_nics_own(self):
+        pool = {"resourceName": "vf", "resourcePrefix": "rdma", "selectors": {"isRdma": True}}
+        plans = []
+        for env in ({}, {"NCCL_IB_DATA_DIRECT": "1"}, {"NCCL_IB_DATA_DIRECT": "0"}):
+            config = self.write(json.dumps({"resourceList": [{**pool, "railmate": {"env": env}}]}))
+            plans.append(
+                self.one_object(
+                    run(CTL, "plan", "--root", machine("gb300-like"), "--gpus", "0008:06:00.0",
+                        "--vfs", "1", "--config", config, "--json")))
+        self.assertEqual([p["chosen"] for p in plans], [["0002:03:00.1"]] * 3)
+        self.assertEqual([p["pairs"][0]["class"] for p in plans], ["PXB", "PXB", "NODE"])
+        self.assertIn('"NODE"', plans[2]["env"]["RAILMATE_RDMA_VF_MAP"])
 
     def test_gives_each_gpu_the_vf_behind_its_switch(self):
         for gpu in self.gpus():
@@ -138,62 +190,85 @@ class Plan(ProgramTest):
         done = self.plan("--gpus", ",".join(self.gpus()[:2]), "--vfs", "2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(re.findall(r"(?m)^  GPU .* PIX$", done.stdout)), 2)
-        for word in ("cost 0", "\n  NCCL_CONF_FILE=/run/railmate/nccl.conf\n", "NCCL_IB_HCA==", "/dev/infiniband/uverbs",
-                     " at /run/railmate, read-only\n"):
+        for word in ("cost 0", "\n  NCCL_CONF_FILE=/run/railmate/nccl.conf\n", "NCCL_IB_HCA==",
+                     "/dev/infiniband/uverbs", " at /run/railmate, read-only\n"):
             self.assertIn(word, done.stdout)
 
     def two_pools(self, **railmate):
-        pools = [{"resourcePrefix": "rdma", "resourceName": name, "selectors": {"isRdma": True, "pfNames": [pf]},
-                  "railmate": railmate} for name, pf in (("a", "ibp24s0"), ("b", "ibp64s0"))]
+        pools = [{
+            "resourcePrefix": "rdma", "resourceName": name,
+            "selectors": {"isRdma": True, "pfNames": [pf]}, "railmate": railmate
+        } for name, pf in (("a", "ibp24s0"), ("b", "ibp64s0"))]
         return self.write(json.dumps({"resourceList": pools}))
 
     def test_a_pool_that_cannot_be_served_leaves_the_others(self):
         good = {"resourcePrefix": "rdma", "resourceName": "a", "selectors": {"isRdma": True},
                 "railmate": {"env": {"NCCL_OF_NEXT_YEAR": "1", "NCCL_IB_SL": "99"}}}
-        bad = [{"resourceName": "fpga", "deviceType": "accelerator"}, {"resourceName": "sf", "deviceType": "auxNetDevice"},
-               {"resourceName": "v", "selectors": {"vdpaType": "vhost"}}, {"resourceName": "t", "selectors": {"vendors": ["0x1"]}}]
-        done = self.plan("--config", self.write(json.dumps({"resourceList": [*bad, good]})), "--vfs", "1", "--json")
+        bad = [{"resourceName": "fpga",
+                "deviceType": "accelerator"}, {"resourceName": "sf", "deviceType": "auxNetDevice"},
+               {"resourceName": "v", "selectors": {"vdpaType": "vhost"}},
+               {"resourceName": "t", "selectors": {"vendors": ["0x1"]}}]
+        done = self.plan("--config", self.write(json.dumps({"resourceList": [*bad, good]})),
+                         "--vfs", "1", "--json")
         plan = self.one_object(done)
         self.assertEqual(plan["env"]["NCCL_OF_NEXT_YEAR"], "1")
         self.assertNotIn("NCCL_IB_SL", plan["env"])
-        for word in ("accelerator", "auxNetDevice", "vdpaType", "0x1", "NCCL_OF_NEXT_YEAR", "NCCL_IB_SL"):
+        for word in ("accelerator", "auxNetDevice", "vdpaType", "0x1", "NCCL_OF_NEXT_YEAR",
+                     "NCCL_IB_SL"):
             self.assertIn(word, done.stderr)
 
     def test_a_vf_of_vfio_pci_comes_with_its_nodes(self):
-        path = self.write(json.dumps({"resourceList": [
-            {"resourceName": "dpdk", "selectors": {"drivers": ["vfio-pci"], "needVhostNet": True}}]}))
-        plan = self.one_object(run(CTL, "plan", "--root", machine("odd-no-rdma"), "--config", path, "--vfs", "1", "--json"))
+        path = self.write(
+            json.dumps({
+                "resourceList": [{
+                    "resourceName": "dpdk",
+                    "selectors": {"drivers": ["vfio-pci"], "needVhostNet": True}
+                }]
+            }))
+        plan = self.one_object(
+            run(CTL, "plan", "--root", machine("odd-no-rdma"), "--config", path, "--vfs", "1",
+                "--json"))
         self.assertEqual([d["host"] for d in plan["devices"]],
                          ["/dev/vfio/vfio", "/dev/vfio/2", "/dev/vhost-net", "/dev/net/tun"])
         (info,) = json.loads(plan["env"]["PCIDEVICE_INTEL_COM_DPDK_INFO"]).values()
         self.assertEqual(info["vfio"], {"dev-mount": "/dev/vfio/2", "mount": "/dev/vfio/vfio"})
-        self.assertEqual(info["vhost"], {"net-mount": "/dev/vhost-net", "tun-mount": "/dev/net/tun"})
+        self.assertEqual(info["vhost"],
+                         {"net-mount": "/dev/vhost-net", "tun-mount": "/dev/net/tun"})
 
     def test_what_pools_have_to_agree_on_is_in_the_file_alone(self):
         path = self.two_pools()
-        plan = self.one_object(self.plan("--config", path, "--pool", "rdma/a", "--vfs", "1", "--json"))
+        plan = self.one_object(
+            self.plan("--config", path, "--pool", "rdma/a", "--vfs", "1", "--json"))
         self.assertNotIn("NCCL_IB_HCA", plan["env"])
         self.assertRegex(plan["nccl_conf"]["NCCL_IB_HCA"], r"^=mlx5_\d+:1$")
         text = self.plan("--config", path, "--pool", "rdma/a", "--vfs", "1").stdout
-        self.assertIn("/run/railmate/nccl.conf, before the container's network is known\n  NCCL_IB_HCA==mlx5_", text)
+        self.assertIn(
+            "/run/railmate/nccl.conf, before the container's network is known\n  NCCL_IB_HCA==mlx5_",
+            text)
 
     def test_late_pools_have_everything_in_the_environment(self):
-        plan = self.one_object(self.plan("--config", self.two_pools(binding="late"), "--pool", "rdma/a", "--vfs", "1", "--json"))
+        plan = self.one_object(
+            self.plan("--config", self.two_pools(binding="late"), "--pool", "rdma/a", "--vfs", "1",
+                      "--json"))
         self.assertEqual(plan["env"]["NCCL_IB_HCA"], plan["nccl_conf"]["NCCL_IB_HCA"])
         self.assertNotIn("NCCL_CONF_FILE", plan["env"])
 
     def test_notes_tell_what_is_not_as_it_was_asked_for(self):
         path = self.two_pools(env={"NCCL_IB_OOO_RQ": "1", "NCCL_IB_SL": "3"})
-        plan = self.one_object(self.plan("--config", path, "--pool", "rdma/a", "--vfs", "3", "--json"))
+        plan = self.one_object(
+            self.plan("--config", path, "--pool", "rdma/a", "--vfs", "3", "--json"))
         shared = [n for n in plan["notes"] if "share one port of their PF" in n]
         self.assertEqual(len(shared), 1, plan["notes"])
         self.assertEqual([n for n in plan["notes"] if n not in shared],
                          ["NCCL_IB_OOO_RQ is read from release 2.30 on; earlier ones ignore it"])
         text = self.plan("--config", path, "--pool", "rdma/a", "--vfs", "3").stdout
-        self.assertEqual([line[6:] for line in text.splitlines() if line.startswith("note: ")], plan["notes"])
+        self.assertEqual([line[6:] for line in text.splitlines() if line.startswith("note: ")],
+                         plan["notes"])
 
     def test_a_pool_that_gives_no_files_has_none(self):
-        plan = self.one_object(self.plan("--config", self.two_pools(profiles=["none"]), "--pool", "rdma/a", "--vfs", "1", "--json"))
+        plan = self.one_object(
+            self.plan("--config", self.two_pools(profiles=["none"]), "--pool", "rdma/a", "--vfs",
+                      "1", "--json"))
         self.assertEqual((plan["mounts"], plan["nccl_conf"]), ([], {}))
         self.assertFalse([name for name in plan["env"] if name.startswith("NCCL_")])
 
@@ -234,16 +309,22 @@ class Plan(ProgramTest):
     def test_must_is_honoured_and_has_to_be_free(self):
         topo = self.one_object(run(CTL, "topo", "--json", "--root", machine(HGX)))
         far = topo["vfs"][-1]["pci"]
-        plan = self.one_object(self.plan("--json", "--gpus", self.gpus()[0], "--vfs", "2", "--must", far))
+        plan = self.one_object(
+            self.plan("--json", "--gpus",
+                      self.gpus()[0], "--vfs", "2", "--must", far))
         self.assertIn(far, plan["chosen"])
         near = topo["vfs"][0]["pci"]
-        self.refused(self.plan("--gpus", self.gpus()[0], "--vfs", "1", "--free", near, "--must", far), 3, "not free")
+        self.refused(
+            self.plan("--gpus",
+                      self.gpus()[0], "--vfs", "1", "--free", near, "--must", far), 3, "not free")
 
     def test_several_pools_need_a_name(self):
-        path = self.write('{"resourceList": [{"resourceName": "a", "selectors": {"isRdma": true, "pfNames": ["ibp24s0"]}},'
-                          '{"resourceName": "b", "selectors": {"isRdma": true, "pfNames": ["ibp64s0"]}}]}')
+        path = self.write(
+            '{"resourceList": [{"resourceName": "a", "selectors": {"isRdma": true, "pfNames": ["ibp24s0"]}},'
+            '{"resourceName": "b", "selectors": {"isRdma": true, "pfNames": ["ibp64s0"]}}]}')
         self.refused(self.plan("--config", path, "--vfs", "1"), 3, "intel.com/a, intel.com/b")
-        plan = self.one_object(self.plan("--config", path, "--json", "--vfs", "1", "--pool", "intel.com/b"))
+        plan = self.one_object(
+            self.plan("--config", path, "--json", "--vfs", "1", "--pool", "intel.com/b"))
         self.assertEqual(plan["resource"], "intel.com/b")
 
 
@@ -264,7 +345,8 @@ class Snapshot(ProgramTest):
             os.mkdir(f"{top}/m")
             done = run(CTL, "snapshot", "--root", machine(HGX), "--tar", "machine.tar", cwd=top)
             self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
-            self.assertEqual(run("tar", "-C", f"{top}/m", "-xf", f"{top}/machine.tar").returncode, 0)
+            self.assertEqual(
+                run("tar", "-C", f"{top}/m", "-xf", f"{top}/machine.tar").returncode, 0)
             self.assertEqual(run(CTL, "topo", "--json", "--root", f"{top}/m").stdout,
                              run(CTL, "topo", "--json", "--root", machine(HGX)).stdout)
 
@@ -289,18 +371,23 @@ class Snapshot(ProgramTest):
     def test_json_is_one_object_that_holds_the_text(self):
         text = run(CTL, "snapshot", "--root", machine(HGX)).stdout
         shot = self.one_object(run(CTL, "snapshot", "--json", "--root", machine(HGX)))
-        self.assertEqual((shot["tree"], shot["entries"], shot["scrubbed"]), (text, text.count("\n"), False))
+        self.assertEqual((shot["tree"], shot["entries"], shot["scrubbed"]),
+                         (text, text.count("\n"), False))
         with tempfile.TemporaryDirectory() as top:
-            shot = self.one_object(run(CTL, "snapshot", "--json", "--root", machine(HGX), "-o", f"{top}/t"))
+            shot = self.one_object(
+                run(CTL, "snapshot", "--json", "--root", machine(HGX), "-o", f"{top}/t"))
             self.assertEqual((shot["tree"], shot["output"]), (None, f"{top}/t"))
             done = self.one_object(run(CTL, "snapshot", "unpack", "--json", f"{top}/t", f"{top}/m"))
             self.assertEqual((done["directory"], done["entries"]), (f"{top}/m", shot["entries"]))
 
     def test_unpack_makes_the_directory_and_takes_it_back_when_it_refuses(self):
         with tempfile.TemporaryDirectory() as top:
-            self.refused(run(CTL, "snapshot", "unpack", self.write("nonsense\n", "host.tree"), f"{top}/m"), 1, "line")
+            self.refused(
+                run(CTL, "snapshot", "unpack", self.write("nonsense\n", "host.tree"), f"{top}/m"),
+                1, "line")
             self.assertEqual(os.listdir(top), [])
-            self.refused(run(CTL, "snapshot", "unpack", self.write("", "host.tree"), f"{top}/a/b"), 1, f"{top}/a/b")
+            self.refused(run(CTL, "snapshot", "unpack", self.write("", "host.tree"), f"{top}/a/b"),
+                         1, f"{top}/a/b")
             good = FIXTURES / HGX / "host.tree"
             self.assertEqual(run(CTL, "snapshot", "unpack", good, f"{top}/m").returncode, 0)
             self.refused(run(CTL, "snapshot", "unpack", good, f"{top}/m"), 1, "not empty")
@@ -315,8 +402,8 @@ class Snapshot(ProgramTest):
 
 class CommandLine(ProgramTest):
     def test_wrong_command_lines_exit_2(self):
-        for argv in ([], ["nonsense"], ["topo", "extra"], ["plan"], ["topo", "--nonsense"], ["snapshot", "unpack"],
-                     ["plan", "--vfs"]):
+        for argv in ([], ["nonsense"], ["topo", "extra"], ["plan"], ["topo", "--nonsense"],
+                     ["snapshot", "unpack"], ["plan", "--vfs"]):
             with self.subTest(argv=argv):
                 done = run(CTL, *argv)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))

@@ -6,8 +6,11 @@ import unittest
 
 from program import DAEMON, ProgramTest, run
 
-GOOD = {"resourceList": [{"resourceName": "rail0", "resourcePrefix": "my.org", "selectors": {"isRdma": True}},
-                         {"resourceName": "rail1", "selectors": [{"vendors": ["15b3"]}]}]}
+GOOD = {
+    "resourceList": [{
+        "resourceName": "rail0", "resourcePrefix": "my.org", "selectors": {"isRdma": True}
+    }, {"resourceName": "rail1", "selectors": [{"vendors": ["15b3"]}]}]
+}
 
 
 class CommandLine(ProgramTest):
@@ -17,24 +20,27 @@ class CommandLine(ProgramTest):
 
     def test_check_config_prints_the_resources(self):
         done = self.check("--resource-prefix", "acme.org")
-        self.assertEqual((done.returncode, done.stdout), (0, "my.org/rail0\nacme.org/rail1\n"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (0, "my.org/rail0\nacme.org/rail1\n"),
+                         done.stderr)
 
     def test_default_prefix_is_the_peers(self):
         self.assertIn("intel.com/rail1", self.check().stdout)
 
     def test_takes_the_peers_spellings(self):
         path = self.write(json.dumps(GOOD))
-        for argv in ([f"-config-file={path}"], ["-config-file", path], [f"--config-file={path}"],
-                     [f"--config-file={path}", "--log-level=10", "--resource-prefix=x.org"],
-                     [f"--config-file={path}", "--log-dir=sriovdp", "-v=10", "-logtostderr"],
-                     [f"--config-file={path}", "-v", "10", "-alsologtostderr=true", "--use-cdi=false"]):
+        for argv in ([f"-config-file={path}"], ["-config-file", path], [f"--config-file={path}"], [
+                f"--config-file={path}", "--log-level=10", "--resource-prefix=x.org"
+        ], [f"--config-file={path}", "--log-dir=sriovdp", "-v=10", "-logtostderr"
+            ], [f"--config-file={path}", "-v", "10", "-alsologtostderr=true", "--use-cdi=false"]):
             with self.subTest(argv=argv):
                 done = run(DAEMON, "--check-config", *argv)
                 self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_an_empty_value_counts_as_not_given(self):
-        done = self.check("--resource-prefix=", "--log-level=", "--registration=", "--state-dir", "", "-v=", "--use-cdi=")
-        self.assertEqual((done.returncode, done.stdout), (0, "my.org/rail0\nintel.com/rail1\n"), done.stderr)
+        done = self.check("--resource-prefix=", "--log-level=", "--registration=", "--state-dir",
+                          "", "-v=", "--use-cdi=")
+        self.assertEqual((done.returncode, done.stdout), (0, "my.org/rail0\nintel.com/rail1\n"),
+                         done.stderr)
 
     def test_use_cdi_is_accepted_and_said_once(self):
         for argv in (["--use-cdi"], ["-use-cdi=true"], ["--use-cdi", "--use-cdi"]):
@@ -51,11 +57,11 @@ class CommandLine(ProgramTest):
         self.assertRegex(said["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
 
     def test_wrong_command_lines_exit_2(self):
-        for argv in (["--nonsense"], ["extra"], ["--registration", "maybe"], ["--pod-resources", "maybe"],
-                     ["--rescan", "soon"], ["--rescan", "-1"],
-                     ["--pod-resources-timeout", "0"], ["--pod-resources-timeout", "a while"], ["--log-level", "loud"],
-                     ["--log-format", "xml"],
-                     ["--use-cdi=perhaps"], ["--root"]):
+        for argv in (["--nonsense"], ["extra"], ["--registration", "maybe"], [
+                "--pod-resources", "maybe"
+        ], ["--rescan", "soon"], ["--rescan", "-1"], ["--pod-resources-timeout", "0"], [
+                "--pod-resources-timeout", "a while"
+        ], ["--log-level", "loud"], ["--log-format", "xml"], ["--use-cdi=perhaps"], ["--root"]):
             with self.subTest(argv=argv):
                 self.refused(run(DAEMON, *argv), 2)
 
@@ -76,7 +82,10 @@ class CommandLine(ProgramTest):
                 self.refused(self.check(config=text), 3, word, "config.json")
 
     def test_what_is_left_out_fails_a_check_and_a_strict_start(self):
-        half = {"resourceList": [{"resourceName": "fpga", "deviceType": "accelerator"}, {"resourceName": "a"}]}
+        half = {
+            "resourceList": [{"resourceName": "fpga", "deviceType": "accelerator"},
+                             {"resourceName": "a"}]
+        }
         self.refused(self.check(config=half), 3, "accelerator", "the pool is left out")
         path = self.write(json.dumps(half))
         self.refused(run(DAEMON, "--config-file", path, "--strict-config"), 3, "accelerator")
@@ -84,24 +93,36 @@ class CommandLine(ProgramTest):
         self.refused(self.check(config=bad), 3, "NCCL_IB_TC", "the variable is left out")
 
     def test_a_refused_file_is_told_all_that_is_wrong(self):
-        done = self.check(config={"resourceList": [{"resourceNme": "a", "selectors": {"isRdma": 1}}], "railmte": {}})
+        done = self.check(config={
+            "resourceList": [{"resourceNme": "a", "selectors": {"isRdma": 1}}], "railmte": {}
+        })
         self.assertEqual((done.returncode, done.stdout), (3, ""))
         lines = done.stderr.splitlines()
         self.assertEqual(len(lines), 3)
-        for line, word in zip(lines, ("isRdma", "did you mean 'resourceName'", "did you mean 'railmate'")):
+        for line, word in zip(lines,
+                              ("isRdma", "did you mean 'resourceName'", "did you mean 'railmate'")):
             self.assertIn(word, line)
 
     def test_an_unknown_variable_is_taken_with_a_warning(self):
-        done = self.check("--strict-config", config={"resourceList": [
-            {"resourceName": "a", "selectors": {"isRdma": True}, "railmate": {"env": {"NCCL_OF_NEXT_YEAR": "1"}}}]})
+        done = self.check(
+            "--strict-config", config={
+                "resourceList": [{
+                    "resourceName": "a", "selectors": {"isRdma": True},
+                    "railmate": {"env": {"NCCL_OF_NEXT_YEAR": "1"}}
+                }]
+            })
         self.assertEqual((done.returncode, done.stdout), (0, "intel.com/a\n"))
         self.assertIn("NCCL_OF_NEXT_YEAR", done.stderr)
 
     def test_a_pool_that_leaves_its_binding_open_is_told(self):
-        for railmate, told in (({}, True), ({"binding": "auto"}, True), ({"binding": "early"}, False), (None, False)):
-            done = self.check(config={"resourceList": [{"resourceName": "a", "railmate": railmate}]})
+        for railmate, told in (({}, True), ({"binding": "auto"}, True), ({"binding": "early"},
+                                                                         False), (None, False)):
+            done = self.check(
+                config={"resourceList": [{"resourceName": "a", "railmate": railmate}]})
             self.assertEqual((done.returncode, done.stdout), (0, "intel.com/a\n"))
-            self.assertEqual("binding auto is decided when railmated starts on a node resource=intel.com/a" in done.stderr, told)
+            self.assertEqual(
+                "binding auto is decided when railmated starts on a node resource=intel.com/a"
+                in done.stderr, told)
 
     def test_an_unknown_key_warns_and_goes_on(self):
         done = self.check(config={"resourceList": [{"resourceName": "a", "sriovMode": True}]})
@@ -109,11 +130,13 @@ class CommandLine(ProgramTest):
         self.assertIn("sriovMode", done.stderr)
 
     def test_a_missing_config_file_is_named(self):
-        self.refused(run(DAEMON, "--config-file", "/no/such/config.json"), 3, "/no/such/config.json")
+        self.refused(run(DAEMON, "--config-file", "/no/such/config.json"), 3,
+                     "/no/such/config.json")
 
     @unittest.skipUnless(os.geteuid() == 0, "makes a mount")
     def test_specs_that_no_runtime_would_see_are_not_written(self):
-        """In an image without the host's CDI directory. The image is this machine's root under an overlay."""
+        """In an image without the host's CDI directory. The image is this machine's root under an
+        overlay."""
         script = """
             mount --make-rprivate / && mount -t tmpfs none "$1" && cd "$1" && mkdir up work image &&
             mount -t overlay none -o lowerdir=/,upperdir=up,workdir=work image && cp "$2" image/daemon && cp "$3" image/config.json &&
@@ -125,13 +148,14 @@ class CommandLine(ProgramTest):
         with_mount = "mkdir image/run/cdi && mount -t tmpfs none image/run/cdi"
         for config, extra, told in ((late, "", True), (late, with_mount, False), (GOOD, "", False)):
             with self.subTest(config=config, extra=extra), tempfile.TemporaryDirectory() as top:
-                done = run("unshare", "-m", "bash", "-c", script.replace("$4", extra), "-", top, DAEMON,
-                           self.write(json.dumps(config)))
+                done = run("unshare", "-m", "bash", "-c", script.replace("$4", extra), "-", top,
+                           DAEMON, self.write(json.dumps(config)))
                 if done.returncode == 99:
                     self.skipTest("no overlay over / here: " + done.stderr)
                 self.assertEqual(done.returncode, 1, done.stderr)
-                self.assertEqual("the CDI directory is not a folder of the host: pools that bind late are not served" in done.stderr,
-                                 told, done.stderr)
+                self.assertEqual(
+                    "the CDI directory is not a folder of the host: pools that bind late are not served"
+                    in done.stderr, told, done.stderr)
 
     def test_a_root_that_is_not_there_ends_it(self):
         self.assertEqual(run(DAEMON, "--root", "/no/such/root").returncode, 1)

@@ -1,6 +1,7 @@
 """
-One machine in namespaces of its own (mount, network, pid): the fixture's sys stands over /sys, an interface of each name is a tap, and
-a private kubelet asks one plugin after the other. Runs as a program: cases come as JSON on standard input, observations go out, one a line.
+One machine in namespaces of its own (mount, network, pid): the fixture's sys stands over /sys, an
+interface of each name is a tap, and a private kubelet asks one plugin after the other. Runs as a
+program: cases come as JSON on standard input, observations go out, one a line.
 """
 import contextlib
 import ctypes
@@ -30,16 +31,20 @@ MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 
 
 def mount(source, target, kind=None, flags=0, data=None):
-    encoded = [x.encode() if x is not None else None for x in (str(source), str(target), kind, data)]
+    encoded = [
+        x.encode() if x is not None else None for x in (str(source), str(target), kind, data)
+    ]
     if LIBC.mount(encoded[0], encoded[1], encoded[2], flags, encoded[3]) < 0:
-        raise OSError(ctypes.get_errno(), f"mount {source} on {target}: {os.strerror(ctypes.get_errno())}")
+        raise OSError(ctypes.get_errno(),
+                      f"mount {source} on {target}: {os.strerror(ctypes.get_errno())}")
 
 
 # --- the machine ---
 
 
 def pci_functions(sys_dir):
-    return sorted((sys_dir / "bus/pci/devices").glob("*")) if (sys_dir / "bus/pci/devices").is_dir() else []
+    return sorted(
+        (sys_dir / "bus/pci/devices").glob("*")) if (sys_dir / "bus/pci/devices").is_dir() else []
 
 
 def text(path, otherwise=""):
@@ -59,12 +64,16 @@ def number(path):
 def write_modalias(sys_dir):
     """What the incumbent's PCI library reads; captured trees do not have it."""
     for function in pci_functions(sys_dir):
-        ids = {name: number(function / name) for name in ("vendor", "device", "subsystem_vendor", "subsystem_device", "class")}
+        ids = {
+            name: number(function / name)
+            for name in ("vendor", "device", "subsystem_vendor", "subsystem_device", "class")
+        }
         code = ids["class"]
         with contextlib.suppress(OSError):
             (function / "modalias").write_text(
                 f"pci:v{ids['vendor']:08X}d{ids['device']:08X}sv{ids['subsystem_vendor']:08X}"
-                f"sd{ids['subsystem_device']:08X}bc{code >> 16 & 255:02X}sc{code >> 8 & 255:02X}i{code & 255:02X}\n")
+                f"sd{ids['subsystem_device']:08X}bc{code >> 16 & 255:02X}sc{code >> 8 & 255:02X}i{code & 255:02X}\n"
+            )
 
 
 def interfaces(sys_dir):
@@ -77,7 +86,8 @@ def interfaces(sys_dir):
 
 
 def make_tap(name, kind):
-    """TUNSETIFF, TUNSETLINK, TUNSETPERSIST. A name that no interface can have is left out: the other plugin cannot see it either."""
+    """TUNSETIFF, TUNSETLINK, TUNSETPERSIST. A name that no interface can have is left out: the
+    other plugin cannot see it either."""
     fd = os.open("/dev/net/tun", os.O_RDWR)
     try:
         fcntl.ioctl(fd, 0x400454CA, struct.pack("16sH22x", name.encode()[:15], 0x1002))
@@ -107,7 +117,9 @@ def make_dev(sys_dir):
         mount(f"/dev/{name}", new / name, None, MS_BIND)
     (new / "shm").mkdir()
     mount("/dev/shm", new / "shm", None, MS_BIND)  # the tree and the programs may be in it
-    nodes = [f"infiniband/{path.name}" for path in (sys_dir / "class/infiniband_verbs").glob("uverbs*")]
+    nodes = [
+        f"infiniband/{path.name}" for path in (sys_dir / "class/infiniband_verbs").glob("uverbs*")
+    ]
     if (sys_dir / "class/misc/rdma_cm").exists():
         nodes.append("infiniband/rdma_cm")
     for name in (*nodes, "vhost-net", "net/tun", "vfio/vfio"):
@@ -133,7 +145,8 @@ def enter(tree):
     mount("tmpfs", "/run", "tmpfs")
     make_dev(tree / "sys")
     mount(tree / "sys", "/sys", None, MS_BIND)
-    for folder in ("/var/lib/kubelet", "/etc/pcidp", "/var/run/k8s.cni.cncf.io", "/var/lib/railmate"):
+    for folder in ("/var/lib/kubelet", "/etc/pcidp", "/var/run/k8s.cni.cncf.io",
+                   "/var/lib/railmate"):
         os.makedirs(folder, exist_ok=True)
         mount("tmpfs", folder, "tmpfs")
     pathlib.Path("/run/pci.ids").write_text("15b3  Mellanox Technologies\n\t101e  VF\n")
@@ -169,8 +182,11 @@ def fields(data):
 
 def message(data, names):
     """Last value of each field by name; a field that is not named keeps its number."""
-    return {names.get(number, str(number)): value.decode(errors="replace") if isinstance(value, bytes) else value
-            for number, value in fields(data)}
+    return {
+        names.get(number, str(number)): value.decode(
+            errors="replace") if isinstance(value, bytes) else value
+        for number, value in fields(data)
+    }
 
 
 def length_prefixed(number, data):
@@ -192,13 +208,16 @@ def allocate_response(data):
     for number, value in fields(container):
         if number in (1, 4):
             pair = message(value, {1: "key", 2: "value"})
-            got["env" if number == 1 else "annotations"][pair.get("key", "")] = pair.get("value", "")
+            got["env" if number == 1 else "annotations"][pair.get("key",
+                                                                  "")] = pair.get("value", "")
         elif number == 2:
             m = message(value, {1: "container", 2: "host", 3: "read_only"})
-            got["mounts"][m.get("container", "")] = f"{m.get('host')} {'ro' if m.get('read_only') else 'rw'}"
+            got["mounts"][m.get("container",
+                                "")] = f"{m.get('host')} {'ro' if m.get('read_only') else 'rw'}"
         elif number == 3:
             node = message(value, {1: "container", 2: "host", 3: "permissions"})
-            got["nodes"][node.get("host", "")] = f"{node.get('container')} {node.get('permissions')}"
+            got["nodes"][node.get("host",
+                                  "")] = f"{node.get('container')} {node.get('permissions')}"
         elif number == 5:
             got["cdi"].append(message(value, {1: "name"}).get("name", ""))
         else:
@@ -211,8 +230,10 @@ def allocate_response(data):
 
 class Kubelet:
     def __init__(self, program):
-        self.child = subprocess.Popen([program, "--kubelet-dir", str(DEVICE_PLUGINS), "--kubelet-root", "/var/lib/kubelet"],
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.child = subprocess.Popen(
+            [program, "--kubelet-dir",
+             str(DEVICE_PLUGINS), "--kubelet-root", "/var/lib/kubelet"], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True)
         self.line, self.events, self.changed = 0, [], threading.Condition()
         threading.Thread(target=self.read, daemon=True).start()
         self.wait(lambda e: e["event"] == "up")
@@ -237,7 +258,11 @@ class Kubelet:
         return self.wait(lambda e: e.get("line") == line)
 
     def resources(self):
-        return {r["name"]: r for r in self.ask("list")["resources"] if r["registered"] and r["devices"]}
+        return {
+            r["name"]: r
+            for r in self.ask("list")["resources"]
+            if r["registered"] and r["devices"]
+        }
 
     def allocate(self, resource, ids):
         return self.ask(f"call {resource} {ALLOCATE} {allocate_request(ids).hex()}")
@@ -256,15 +281,18 @@ class Plugin:
     def __init__(self, program, arguments):
         self.log = pathlib.Path("/run/plugin.log")
         with open(self.log, "wb") as out:
-            self.child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", program, *arguments], stdout=out, stderr=out,
-                                          stdin=subprocess.DEVNULL, env={**os.environ, "PCIDB_PATH": "/run/pci.ids"})
+            self.child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", program, *arguments],
+                                          stdout=out, stderr=out, stdin=subprocess.DEVNULL,
+                                          env={**os.environ, "PCIDB_PATH": "/run/pci.ids"})
 
     def expected(self):
-        """Names, with or without prefix, of the resources that it will register; None: not known yet."""
+        """Names, with or without prefix, of the resources that it will register; None: not known
+        yet."""
         said = self.log.read_text(errors="replace")
         if "Listening for term signals" in said:
             return re.findall(r"New resource server is created for (\S+) ResourcePool", said)
-        pools = re.findall(r" pool: the VFs of the pool were counted resource=(\S+) devices=(\d+)", said)
+        pools = re.findall(r" pool: the VFs of the pool were counted resource=(\S+) devices=(\d+)",
+                           said)
         return [name for name, n in pools if int(n)] if pools else None
 
     def settle(self, kubelet):
@@ -279,7 +307,8 @@ class Plugin:
                 if len(resources) >= len(names):
                     return resources
             time.sleep(0.01)
-        raise TimeoutError(f"it did not register everything:\n{self.log.read_text(errors='replace')[-2000:]}")
+        raise TimeoutError(
+            f"it did not register everything:\n{self.log.read_text(errors='replace')[-2000:]}")
 
     def end(self):
         if self.child.poll() is None:
@@ -292,24 +321,33 @@ def devinfo(ids):
     found = {}
     for path in sorted(DEVINFO.glob("*")) if DEVINFO.is_dir() else []:
         allocated = any(path.name.endswith(f"-{i}-device.json") for i in ids)
-        found[path.name] = {"allocated": allocated, "mode": oct(stat.S_IMODE(path.stat().st_mode)), "json": json.loads(path.read_text())}
+        found[path.name] = {
+            "allocated": allocated, "mode": oct(stat.S_IMODE(path.stat().st_mode)),
+            "json": json.loads(path.read_text())
+        }
     return found
 
 
 def observe_resource(kubelet, name, listed):
     ids = sorted(d["id"] for d in listed["devices"])[:2]
-    seen = {"pre_start": listed["pre_start"], "preferred": listed["preferred_allocation"],
-            "devices": {d["id"]: {"healthy": d["healthy"], "numa": d["numa"]} for d in listed["devices"]}}
+    seen = {
+        "pre_start": listed["pre_start"], "preferred": listed["preferred_allocation"], "devices": {
+            d["id"]: {"healthy": d["healthy"], "numa": d["numa"]}
+            for d in listed["devices"]
+        }
+    }
     answer = kubelet.allocate(name, ids)
     seen["status"] = answer["status"]
     if answer["status"] == "OK":
         seen.update(allocate_response(bytes.fromhex(answer["body"])))
-    seen["unknown id"] = "OK" if kubelet.allocate(name, ["0000:ff:1f.7"])["status"] == "OK" else "error"
+    seen["unknown id"] = "OK" if kubelet.allocate(name,
+                                                  ["0000:ff:1f.7"])["status"] == "OK" else "error"
     return seen, ids
 
 
 def wipe():
-    for folder in (DEVICE_PLUGINS, REGISTRY, DEVINFO, pathlib.Path("/var/lib/railmate"), pathlib.Path("/run/railmate")):
+    for folder in (DEVICE_PLUGINS, REGISTRY, DEVINFO, pathlib.Path("/var/lib/railmate"),
+                   pathlib.Path("/run/railmate")):
         shutil.rmtree(folder, ignore_errors=True) if not folder.is_mount() else [
             shutil.rmtree(p) if p.is_dir() else p.unlink() for p in folder.iterdir()]
     DEVICE_PLUGINS.mkdir(parents=True)
@@ -326,9 +364,12 @@ def observe(case, side):
     try:
         resources = plugin.settle(kubelet)
         ended = plugin.child.poll()
-        seen = {"exit": "runs" if ended is None else f"ends with {ended}", "resources": {}, "sockets": sorted(
-            p.name for folder in (DEVICE_PLUGINS, REGISTRY) if folder.is_dir() for p in folder.iterdir()
-            if p.is_socket() and p.name != "kubelet.sock")}
+        seen = {
+            "exit": "runs" if ended is None else f"ends with {ended}", "resources": {},
+            "sockets": sorted(p.name for folder in (DEVICE_PLUGINS, REGISTRY) if folder.is_dir()
+                              for p in folder.iterdir()
+                              if p.is_socket() and p.name != "kubelet.sock")
+        }
         allocated = []
         for name, listed in sorted(resources.items()):
             seen["resources"][name], ids = observe_resource(kubelet, name, listed)

@@ -1,4 +1,5 @@
-"""Two observations of cell.py, side by side: what differs, and which differences are on the written list."""
+"""Two observations of cell.py, side by side: what differs, and which differences are on the written
+list."""
 import json
 import pathlib
 import re
@@ -30,8 +31,8 @@ def flatten(value, path=""):
 
 def flat_observation(seen, both):
     """
-    Resource names hold a '/': '#' stands between a name and what is below it. A resource that only one side has is one
-    difference, without its devices, socket and files.
+    Resource names hold a '/': '#' stands between a name and what is below it. A resource that only
+    one side has is one difference, without its devices, socket and files.
     """
     flat = {"exit": seen["exit"]}
     stems = [name.replace("/", "-") for name in both]
@@ -53,11 +54,14 @@ def flat_observation(seen, both):
 
 
 def differences(theirs, ours):
-    """[(path, theirs, ours)], ABSENT for what one of them does not have; and how many things were compared."""
+    """[(path, theirs, ours)], ABSENT for what one of them does not have; and how many things were
+    compared."""
     both = set(theirs["resources"]) & set(ours["resources"])
     a, b = flat_observation(theirs, both), flat_observation(ours, both)
     paths = sorted({*a, *b})
-    return [(path, a.get(path), b.get(path)) for path in paths if a.get(path) != b.get(path)], len(paths)
+    return [(path, a.get(path), b.get(path))
+            for path in paths
+            if a.get(path) != b.get(path)], len(paths)
 
 
 class Rules:

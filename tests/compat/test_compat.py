@@ -15,15 +15,25 @@ import compare  # noqa: E402  pylint: disable=wrong-import-position
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ["BUILD"])
-SEEN = {"exit": "runs", "sockets": ["a_b.sock"], "resources": {"a/b": {
-    "devices": {"0000:13:00.2": {"healthy": True, "numa": [0]}}, "env": {"PCIDEVICE_A_B_INFO": '{"0000:13:00.2":{"generic":{}}}'},
-    "nodes": {"/dev/vfio/2": "/dev/vfio/2 rw"}, "mounts": {}, "unknown id": "error"}},
-    "devinfo": {"a-b-0000:13:00.2-device.json": {"allocated": True, "mode": "0o444", "json": {"type": "pci"}}}}
+SEEN = {
+    "exit": "runs", "sockets": ["a_b.sock"], "resources": {
+        "a/b": {
+            "devices": {"0000:13:00.2": {"healthy": True, "numa": [0]}},
+            "env": {"PCIDEVICE_A_B_INFO": '{"0000:13:00.2":{"generic":{}}}'},
+            "nodes": {"/dev/vfio/2": "/dev/vfio/2 rw"}, "mounts": {}, "unknown id": "error"
+        }
+    }, "devinfo": {
+        "a-b-0000:13:00.2-device.json": {
+            "allocated": True, "mode": "0o444", "json": {"type": "pci"}
+        }
+    }
+}
 
 
 def can_make_cells():
     return os.geteuid() == 0 and os.path.exists("/dev/net/tun") and subprocess.run(
-        ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "true"], check=False, capture_output=True).returncode == 0
+        ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "true"], check=False,
+        capture_output=True).returncode == 0
 
 
 class Compare(unittest.TestCase):
@@ -38,17 +48,22 @@ class Compare(unittest.TestCase):
     def test_every_kind_of_difference_is_found(self):
         r = "resources/a/b"
         for alter, path in (
-                (lambda o: o.update(exit="ends with 3"), "exit"),
-                (lambda o: o["resources"].clear(), r),
-                (lambda o: o["sockets"].clear(), "socket/a_b.sock"),
-                (lambda o: o["resources"]["a/b"]["devices"]["0000:13:00.2"].update(healthy=False), f"{r}#devices/0000:13:00.2/healthy"),
-                (lambda o: o["resources"]["a/b"]["devices"]["0000:13:00.2"].update(numa=[]), f"{r}#devices/0000:13:00.2/numa"),
-                (lambda o: o["resources"]["a/b"]["nodes"].update({"/dev/x": "/dev/x rw"}), f"{r}#nodes//dev/x"),
-                (lambda o: o["resources"]["a/b"]["nodes"].update({"/dev/vfio/2": "/dev/vfio/2 r"}), f"{r}#nodes//dev/vfio/2"),
-                (lambda o: o["resources"]["a/b"]["env"].update(PCIDEVICE_A_B_INFO='{"0000:13:00.2":{"generic":{"x":1}}}'),
-                 f"{r}#env/PCIDEVICE_A_B_INFO/0000:13:00.2/generic/x"),
-                (lambda o: o["resources"]["a/b"].update({"unknown id": "OK"}), f"{r}#unknown id"),
-                (lambda o: o["devinfo"]["a-b-0000:13:00.2-device.json"].update(mode="0o644"), "devinfo/a-b-0000:13:00.2-device.json#mode")):
+            (lambda o: o.update(exit="ends with 3"), "exit"), (lambda o: o["resources"].clear(),
+                                                               r), (lambda o: o["sockets"].clear(),
+                                                                    "socket/a_b.sock"),
+            (lambda o: o["resources"]["a/b"]["devices"]["0000:13:00.2"].update(healthy=False),
+             f"{r}#devices/0000:13:00.2/healthy"),
+            (lambda o: o["resources"]["a/b"]["devices"]["0000:13:00.2"].update(numa=[]),
+             f"{r}#devices/0000:13:00.2/numa"),
+            (lambda o: o["resources"]["a/b"]["nodes"].update({"/dev/x": "/dev/x rw"}),
+             f"{r}#nodes//dev/x"),
+            (lambda o: o["resources"]["a/b"]["nodes"].update({"/dev/vfio/2": "/dev/vfio/2 r"}),
+             f"{r}#nodes//dev/vfio/2"), (lambda o: o["resources"]["a/b"]["env"].update(
+                 PCIDEVICE_A_B_INFO='{"0000:13:00.2":{"generic":{"x":1}}}'),
+                                         f"{r}#env/PCIDEVICE_A_B_INFO/0000:13:00.2/generic/x"),
+            (lambda o: o["resources"]["a/b"].update({"unknown id": "OK"}), f"{r}#unknown id"),
+            (lambda o: o["devinfo"]["a-b-0000:13:00.2-device.json"].update(mode="0o644"),
+             "devinfo/a-b-0000:13:00.2-device.json#mode")):
             with self.subTest(path):
                 self.assertIn(path, self.altered(alter))
 
@@ -61,11 +76,14 @@ class Compare(unittest.TestCase):
 
     def test_the_written_list_gives_reasons(self):
         for row in compare.Rules().rows:
-            self.assertTrue(set(row) <= {"path", "case", "theirs", "ours", "reason"} and row["reason"], row)
+            self.assertTrue(
+                set(row) <= {"path", "case", "theirs", "ours", "reason"} and row["reason"], row)
 
     def test_there_are_cases_enough_and_every_machine(self):
         found = cases.by_machine()
-        self.assertEqual(set(found), {p.parent.name for p in (BUILD / "tests/fixtures").glob("*/host.tree")})
+        self.assertEqual(set(found),
+                         {p.parent.name
+                          for p in (BUILD / "tests/fixtures").glob("*/host.tree")})
         self.assertGreaterEqual(sum(map(len, found.values())) - len(found), 150)
 
     def test_answers_are_read(self):
@@ -81,19 +99,25 @@ class Compare(unittest.TestCase):
 @unittest.skipUnless(can_make_cells(), "needs root, unshare and /dev/net/tun")
 class Cells(unittest.TestCase):
     def compat(self, plugin):
-        return subprocess.run([TOP / "hack/compat", "--plugin", plugin, "--build", BUILD, "--machine", "odd-no-rdma",
-                               "--case", r'^selector \{"(isRdma": true|drivers": \["vfio-pci"\])\}$'],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run([
+            TOP / "hack/compat", "--plugin", plugin, "--build", BUILD, "--machine", "odd-no-rdma",
+            "--case", r'^selector \{"(isRdma": true|drivers": \["vfio-pci"\])\}$'
+        ], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
 
     def test_railmated_beside_itself_is_equal(self):
         done = self.compat(BUILD / "cmd/railmated")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"^compat: 2 configurations and machines, [1-9]\d+ comparisons: [1-9]\d+ equal, 0 listed, 0 wrong\n$")
+        self.assertRegex(
+            done.stdout,
+            r"^compat: 2 configurations and machines, [1-9]\d+ comparisons: [1-9]\d+ equal, 0 listed, 0 wrong\n$"
+        )
 
     def test_a_plugin_that_answers_otherwise_is_found(self):
         with tempfile.TemporaryDirectory() as top:
             other = pathlib.Path(top, "plugin")
-            other.write_text(f'#!/bin/sh\nsed -i "s/isRdma/excludes/" /etc/pcidp/config.json\nexec {BUILD / "cmd/railmated"} "$@"\n')
+            other.write_text(
+                f'#!/bin/sh\nsed -i "s/isRdma/excludes/" /etc/pcidp/config.json\nexec {BUILD / "cmd/railmated"} "$@"\n'
+            )
             other.chmod(other.stat().st_mode | stat.S_IXUSR)
             done = self.compat(other)
         self.assertEqual(done.returncode, 1, done.stdout)

@@ -60,7 +60,7 @@ static void finish(struct admission *ad)
 		struct reuse *r = ad->reuse;
 
 		ad->reuse = r->next;
-		idset_done(&r->ids);
+		sim_idset_done(&r->ids);
 		free(r);
 	}
 	arena_free(ad->scratch);
@@ -152,7 +152,7 @@ static uint64_t machine_nodes(const struct kubelet *k)
 	uint64_t mask = 0;
 
 	for (const struct resource *r = k->resources; r; r = r->next)
-		mask |= devman_nodes(&r->devices);
+		mask |= sim_devman_nodes(&r->devices);
 	return mask;
 }
 
@@ -172,10 +172,10 @@ static bool numa_admits(struct admission *ad)
 		if (r && resource_is_managed(r)) {
 			struct devman_stock stock = stock_of(ad, r);
 
-			asks[n++] = devman_hint(&stock, (size_t)c->demands[i].count, a);
+			asks[n++] = sim_devman_hint(&stock, (size_t)c->demands[i].count, a);
 		}
 	}
-	v = numa_judge(ad->k->opt.policy, machine_nodes(ad->k), asks, n);
+	v = sim_numa_judge(ad->k->opt.policy, machine_nodes(ad->k), asks, n);
 	c->has_affinity = v.has_affinity;
 	c->affinity = v.affinity;
 	return v.admit;
@@ -248,7 +248,7 @@ static enum step allocate(struct admission *ad)
 		return UNEXPECTED(ad, "endpoint %s has been stopped", ad->res->name);
 	}
 	ids = ids_copy(&ad->pick.picked, ad->scratch);
-	random_shuffle(&ad->k->random, ids.v, ids.n, sizeof(char *));
+	sim_random_shuffle(&ad->k->random, ids.v, ids.n, sizeof(char *));
 	ad->call_us = now_us();
 	rpc_call_unary(e->channel, PATH_ALLOCATE,
 		       peer_encode_allocate(&(struct id_lists) { .v = &ids, .n = 1 }, ad->scratch),
@@ -260,7 +260,7 @@ static enum step allocate(struct admission *ad)
 
 static enum step allocate_with(struct admission *ad, const struct ids *preferred)
 {
-	devman_finish(&ad->pick, preferred);
+	sim_devman_finish(&ad->pick, preferred);
 	return allocate(ad);
 }
 
@@ -274,12 +274,11 @@ static void on_preferred(void *arg, enum rpc_status status, const char *message,
 	if (status != RPC_OK) {
 		UNEXPECTED(
 			ad,
-			"device plugin GetPreferredAllocation rpc failed with err: rpc error: code = %s "
-			"desc = %s",
+			"device plugin GetPreferredAllocation rpc failed with err: rpc error: code = %s desc = %s",
 			status_name(status), message);
 		return;
 	}
-	if (kubemsg_decode_preferred_reply(body, ad->pod->arena, &lists, &err) < 0) {
+	if (kubemsg_decode(&kubemsg_preferred_reply, body, ad->pod->arena, &lists, &err) < 0) {
 		UNEXPECTED(ad, "device plugin GetPreferredAllocation rpc failed with err: %s",
 			   err.msg);
 		return;
@@ -301,16 +300,15 @@ static enum step ask_preferred(struct admission *ad)
 	if (ad->res->stopped || !e->channel)
 		return UNEXPECTED(
 			ad,
-			"device plugin GetPreferredAllocation rpc failed with err: endpoint %s has "
-			"been stopped",
+			"device plugin GetPreferredAllocation rpc failed with err: endpoint %s has been stopped",
 			ad->res->name);
 	ad->slot.offered = ad->pick.ask.available.n;
 	ad->call_us = now_us();
-	rpc_call_unary(
-		e->channel, PATH_PREFERRED,
-		kubemsg_encode_preferred(&(struct preferred_request) { .v = &ad->pick.ask, .n = 1 },
-					 ad->scratch),
-		CALL_TIMEOUT_MS, on_preferred, ad);
+	rpc_call_unary(e->channel, PATH_PREFERRED,
+		       kubemsg_encode(&kubemsg_preferred,
+				      &(struct preferred_request) { .v = &ad->pick.ask, .n = 1 },
+				      ad->scratch),
+		       CALL_TIMEOUT_MS, on_preferred, ad);
 	return STEP_WAIT;
 }
 
@@ -325,8 +323,8 @@ static enum step pick(struct admission *ad, size_t count)
 	arena_free(ad->scratch);
 	ad->scratch = arena_new(16 * 1024);
 	ad->slot = (struct allocation) { .preferred_us = -1 };
-	step = devman_begin(&ad->pick, &stock, &ad->res->allocated, count,
-			    c->has_affinity ? &c->affinity : NULL, &ad->k->random, ad->scratch);
+	step = sim_devman_begin(&ad->pick, &stock, &ad->res->allocated, count,
+				c->has_affinity ? &c->affinity : NULL, &ad->k->random, ad->scratch);
 	if (step == DEVMAN_SHORT)
 		return UNEXPECTED(
 			ad,
@@ -381,9 +379,9 @@ static void end_container(struct admission *ad)
 
 		for (size_t i = 0; i < c->held[h].ids.n; i++) {
 			if (c->kind == CONTAINER_INIT)
-				idset_add(reuse, c->held[h].ids.v[i]);
+				sim_idset_add(reuse, c->held[h].ids.v[i]);
 			else
-				idset_remove(reuse, c->held[h].ids.v[i]);
+				sim_idset_remove(reuse, c->held[h].ids.v[i]);
 		}
 	}
 	c->took_us = now_us() - ad->container_us;

@@ -161,7 +161,7 @@ static void prefer(struct bench *b, const struct ids *ids, const char *size)
 		return;
 	s->requests = arena_array(b->arena, 1, sizeof(*s->requests));
 	s->requests[s->n_requests++] =
-		kubemsg_encode_preferred(&(struct preferred_request) { &c, 1 }, b->arena);
+		kubemsg_encode(&kubemsg_preferred, &(struct preferred_request) { &c, 1 }, b->arena);
 }
 
 /* False: that is no bench. */
@@ -199,9 +199,9 @@ void bench(struct command *cmd, const char *socket)
 		.name = "floor", .path = PATH_OPTIONS, .requests = &nothing, .n_requests = 1
 	};
 	if (!plan(b, cmd)) {
-		answer_error(cmd,
-			     "bench: allocate|paced COUNT ID…, fresh N ID… or preferred COUNT N "
-			     "ID… is expected");
+		answer_error(
+			cmd,
+			"bench: allocate|paced COUNT ID…, fresh N ID… or preferred COUNT N ID… is expected");
 		arena_free(b->arena);
 		free(b);
 		return;

@@ -480,8 +480,7 @@ static const struct {
 	const char *usage;
 } commands[] = {
 	{ "admit", 2, SIZE_MAX, run_admit,
-	  "admit POD [order=random|gpu-first|vf-first|listed] [claim=CLAIM:DRIVER/REQUEST=DEVICE,…] … "
-	  "[init:|sidecar:]CONTAINER:RESOURCE=N,claim:CLAIM[/REQUEST],… …" },
+	  "admit POD [order=random|gpu-first|vf-first|listed] [claim=CLAIM:DRIVER/REQUEST=DEVICE,…] … [init:|sidecar:]CONTAINER:RESOURCE=N,claim:CLAIM[/REQUEST],… …" },
 	{ "remove", 1, 1, run_remove, "remove POD" },
 	{ "prepare", 1, 1, run_prepare, "prepare POD" },
 	{ "prestart", 1, 1, run_prestart, "prestart POD" },

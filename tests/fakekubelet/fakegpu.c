@@ -126,7 +126,7 @@ static struct ids prefer(const struct fakegpu *g, const struct preferred_contain
 
 	if (g->nonsense)
 		return (struct ids) { nobody, 1 };
-	return g->parts == WHOLE ? vendor_prefer(g->gpus, req, a) : distribute(g, req, a);
+	return g->parts == WHOLE ? sim_vendor_prefer(g->gpus, req, a) : distribute(g, req, a);
 }
 
 static void answer_late(void *arg)
@@ -160,14 +160,14 @@ static void on_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 	struct id_lists reply;
 	struct err err = { 0 };
 
-	if (kubemsg_decode_preferred(request, a, &req, &err) < 0) {
+	if (kubemsg_decode(&kubemsg_preferred, request, a, &req, &err) < 0) {
 		rpc_reply(call, RPC_INVALID_ARGUMENT, err.msg, (struct bytes) { 0 });
 		return;
 	}
 	reply = (struct id_lists) { .v = arena_array(a, req.n, sizeof(*reply.v)), .n = req.n };
 	for (size_t i = 0; i < req.n; i++)
 		reply.v[i] = prefer(g, &req.v[i], a);
-	answer(g, call, kubemsg_encode_preferred_reply(&reply, a));
+	answer(g, call, kubemsg_encode(&kubemsg_preferred_reply, &reply, a));
 }
 
 /* --- Allocate, the rest of the service --- */
@@ -198,14 +198,16 @@ static void on_allocate(void *ctx, struct rpc_call *call, struct bytes request)
 	struct id_lists lists;
 	struct edits *edits;
 
-	if (kubemsg_decode_allocate(request, a, &lists, &err) < 0) {
+	if (kubemsg_decode(&kubemsg_allocate, request, a, &lists, &err) < 0) {
 		rpc_reply(call, RPC_INVALID_ARGUMENT, err.msg, (struct bytes) { 0 });
 		return;
 	}
 	edits = arena_array(a, lists.n, sizeof(*edits));
 	for (size_t i = 0; i < lists.n; i++)
 		edits[i] = edits_for(g, &lists.v[i], a);
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_allocate_reply(edits, lists.n, a));
+	rpc_reply(call, RPC_OK, NULL,
+		  kubemsg_encode(&kubemsg_allocate_reply, &(struct edits_list) { edits, lists.n },
+				 a));
 }
 
 static struct plugin_options options_of(const struct fakegpu *g)
@@ -218,7 +220,8 @@ static void on_options(void *ctx, struct rpc_call *call, struct bytes request)
 	struct plugin_options options = options_of(ctx);
 
 	(void)request;
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_options(&options, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL,
+		  kubemsg_encode(&kubemsg_options, &options, rpc_call_arena(call)));
 }
 
 static void on_stream_opened(void *ctx, struct rpc_stream *stream, struct bytes request)
@@ -228,7 +231,7 @@ static void on_stream_opened(void *ctx, struct rpc_stream *stream, struct bytes 
 
 	(void)request;
 	g->stream = stream;
-	rpc_stream_send(stream, kubemsg_encode_device_list(&g->list, a));
+	rpc_stream_send(stream, kubemsg_encode(&kubemsg_device_list, &g->list, a));
 }
 
 static void on_stream_closed(void *ctx, struct rpc_stream *stream)
@@ -279,7 +282,7 @@ static void do_register(struct fakegpu *g)
 
 	g->registering = true;
 	g->kubelet = rpc_channel_open(g->rpc, arena_printf(a, "%s/kubelet.sock", g->dir), 1u << 20);
-	rpc_call_unary(g->kubelet, PATH_REGISTER, kubemsg_encode_register(&req, a),
+	rpc_call_unary(g->kubelet, PATH_REGISTER, kubemsg_encode(&kubemsg_register, &req, a),
 		       REGISTER_TIMEOUT_MS, on_registered, g);
 }
 
@@ -341,7 +344,7 @@ static int load(struct fakegpu *g, struct err *err)
 	if (r < 0)
 		return r;
 	g->topo = topo_new(g->inv);
-	g->gpus = vendor_new(g->inv, g->topo, g->resource, g->arena);
+	g->gpus = sim_vendor_new(g->inv, g->topo, g->resource, g->arena);
 	make_list(g);
 	return 0;
 }
@@ -433,8 +436,7 @@ int main(int argc, char **argv)
 	int r;
 
 	if (parse_options(argc, argv, &g) < 0) {
-		fputs("usage: fakegpu --kubelet-dir DIR [--root DIR] [--resource NAME] [--endpoint FILE] "
-		      "[--poll MS] [--no-preferred | --nonsense] [--delay MS] [--mig | --replicas N]\n",
+		fputs("usage: fakegpu --kubelet-dir DIR [--root DIR] [--resource NAME] [--endpoint FILE] [--poll MS] [--no-preferred | --nonsense] [--delay MS] [--mig | --replicas N]\n",
 		      stderr);
 		return 2;
 	}

@@ -125,8 +125,7 @@ static void begin(void *arg)
 
 static int usage(void)
 {
-	fputs("usage: fakekubelet --kubelet-dir DIR --kubelet-root DIR [--version 1.20|1.28|1.36] [--seed "
-	      "N]\n"
+	fputs("usage: fakekubelet --kubelet-dir DIR --kubelet-root DIR [--version 1.20|1.28|1.36] [--seed N]\n"
 	      "                   [--policy none|best-effort|restricted|single-numa-node] [--rate-limit]\n"
 	      "                   [--pods-api] [--cdi-dir DIR]\n"
 	      "Reads commands on standard input, writes one JSON object a line.\n",
@@ -177,7 +176,7 @@ static int parse_options(int argc, char **argv, struct kubelet_options *opt)
 		else if (c == 'r')
 			opt->root = optarg;
 		else if (c == 'p')
-			bad |= numa_policy_parse(optarg, &opt->policy);
+			bad |= sim_numa_policy_parse(optarg, &opt->policy);
 		else if (c == 'v')
 			bad |= set_version(optarg, opt);
 		else if (c == 's')

@@ -217,11 +217,12 @@ static void on_options(void *arg, enum rpc_status status, const char *message, s
 				arena,
 				"failed to get device plugin options: rpc error: code = %s desc = %s",
 				status_name(status), message));
-	else if (kubemsg_decode_options(body, arena, &c->options, &err) < 0)
+	else if (kubemsg_decode(&kubemsg_options, body, arena, &c->options, &err) < 0)
 		connection_failed(c, err.msg);
 	else if (!c->channel)
 		connection_failed(c, "the connection was closed");
-	else if (random_below(&k->random, 2)) { /* ListAndWatch races with the answer to Register */
+	else if (sim_random_below(&k->random,
+				  2)) { /* ListAndWatch races with the answer to Register */
 		start_stream(c);
 		tell_connected(c, NULL);
 	} else {
@@ -302,8 +303,7 @@ static bool refuse_request(struct rpc_call *call, const struct register_request 
 	if (!str_eq(req->version, api_version))
 		why = arena_printf(
 			a,
-			"requested API version \"%s\" is not supported by kubelet. Supported "
-			"version is \"%s\"",
+			"requested API version \"%s\" is not supported by kubelet. Supported version is \"%s\"",
 			req->version, api_version);
 	else if (!valid_resource_name(req->resource))
 		why = arena_printf(a, "the ResourceName \"%s\" is invalid", req->resource);

@@ -37,7 +37,7 @@ static struct held held_of(struct kubelet *k, const struct allocation *al, struc
 
 	for (size_t i = 0; i < al->ids.n; i++)
 		h.ids.v[h.ids.n++] = al->ids.v[i];
-	random_shuffle(&k->random, h.ids.v, h.ids.n, sizeof(char *));
+	sim_random_shuffle(&k->random, h.ids.v, h.ids.n, sizeof(char *));
 	return h;
 }
 
@@ -134,7 +134,7 @@ static void answer_list(struct kubelet *k, struct rpc_call *call, struct bytes r
 		if (p->active)
 			list.v[list.n++] = pod_view(k, p, a);
 	}
-	random_shuffle(&k->random, list.v, list.n, sizeof(*list.v));
+	sim_random_shuffle(&k->random, list.v, list.n, sizeof(*list.v));
 	rpc_reply(call, RPC_OK, NULL, peer_encode_pod_list(&list, !k->opt.old, a));
 }
 
@@ -176,7 +176,7 @@ static struct held healthy_of(struct kubelet *k, const struct resource *r, struc
 		if (r->devices.v[i].healthy)
 			h.ids.v[h.ids.n++] = r->devices.v[i].id;
 	}
-	random_shuffle(&k->random, h.ids.v, h.ids.n, sizeof(char *));
+	sim_random_shuffle(&k->random, h.ids.v, h.ids.n, sizeof(char *));
 	return h;
 }
 

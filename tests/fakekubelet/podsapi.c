@@ -55,7 +55,7 @@ static void on_list(void *ctx, struct rpc_call *call, struct bytes request)
 		if (p->active)
 			v[list.n++] = pod_of(p, created, a);
 	}
-	random_shuffle(&k->random, v, list.n, sizeof(*v));
+	sim_random_shuffle(&k->random, v, list.n, sizeof(*v));
 	rpc_reply(call, RPC_OK, NULL, peer_encode_pod_specs(&list, a));
 }
 

@@ -140,7 +140,8 @@ static int order_demands(struct kubelet *k, const char *order, struct pod_entry 
 		struct fake_container *c = &p->containers[i];
 
 		if (!strcmp(order, "random"))
-			random_shuffle(&k->random, c->demands, c->n_demands, sizeof(*c->demands));
+			sim_random_shuffle(&k->random, c->demands, c->n_demands,
+					   sizeof(*c->demands));
 		else if (!strcmp(order, "gpu-first") || !strcmp(order, "vf-first"))
 			put_first(c, order[0] == 'g');
 		else if (strcmp(order, "listed") != 0)
@@ -174,11 +175,11 @@ static void name_pod(struct kubelet *k, const char *name, struct pod_entry *p)
 	p->ns = slash ? arena_printf(p->arena, "%.*s", (int)(slash - name), name) : "default";
 	p->name = arena_strdup(p->arena, slash ? slash + 1 : name);
 	p->uid = arena_printf(p->arena, "%08x-%04x-4%03x-8%03x-%012llx",
-			      (unsigned)random_below(&k->random, UINT32_MAX),
-			      (unsigned)random_below(&k->random, 0x10000),
-			      (unsigned)random_below(&k->random, 0x1000),
-			      (unsigned)random_below(&k->random, 0x1000),
-			      (unsigned long long)random_below(&k->random, UINT64_C(1) << 48));
+			      (unsigned)sim_random_below(&k->random, UINT32_MAX),
+			      (unsigned)sim_random_below(&k->random, 0x10000),
+			      (unsigned)sim_random_below(&k->random, 0x1000),
+			      (unsigned)sim_random_below(&k->random, 0x1000),
+			      (unsigned long long)sim_random_below(&k->random, UINT64_C(1) << 48));
 }
 
 static int parse_into(struct kubelet *k, char **argv, size_t argc, struct pod_entry *p,

@@ -90,12 +90,12 @@ static void report_edits(struct json *j, const struct fake_container *c)
 	json_key(j, "device_nodes");
 	json_begin_array(j);
 	for (size_t h = 0; h < c->n_held; h++)
-		edits_json_devices(&c->held[h].edits, j);
+		render_json_devices(&c->held[h].edits, j);
 	json_end_array(j);
 	json_key(j, "mounts");
 	json_begin_array(j);
 	for (size_t h = 0; h < c->n_held; h++)
-		edits_json_mounts(&c->held[h].edits, j);
+		render_json_mounts(&c->held[h].edits, j);
 	json_end_array(j);
 }
 

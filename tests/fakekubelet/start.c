@@ -300,11 +300,11 @@ static void report_outcome(struct starting *s, const struct outcome *o, bool sta
 	json_end_object(j);
 	json_key(j, "device_nodes");
 	json_begin_array(j);
-	edits_json_devices(&edits, j);
+	render_json_devices(&edits, j);
 	json_end_array(j);
 	json_key(j, "mounts");
 	json_begin_array(j);
-	edits_json_mounts(&edits, j);
+	render_json_mounts(&edits, j);
 	json_end_array(j);
 	json_end_object(j);
 }
@@ -357,8 +357,7 @@ static void create(struct starting *s)
 	if (missing) {
 		failed(s,
 		       xasprintf(
-			       "CreateContainerError: CDI device injection failed: unresolvable CDI "
-			       "devices %s",
+			       "CreateContainerError: CDI device injection failed: unresolvable CDI devices %s",
 			       missing));
 	} else {
 		report_outcome(s, &o, true);

@@ -84,7 +84,7 @@ void forget_allocated(struct kubelet *k, const struct pod_entry *pod)
 			struct resource *r = resource_get(k, al->resource);
 
 			for (size_t i = 0; i < al->ids.n; i++)
-				idset_remove(&r->allocated, al->ids.v[i]);
+				sim_idset_remove(&r->allocated, al->ids.v[i]);
 		}
 	}
 }
@@ -92,7 +92,7 @@ void forget_allocated(struct kubelet *k, const struct pod_entry *pod)
 void rebuild_allocated(struct kubelet *k)
 {
 	for (struct resource *r = k->resources; r; r = r->next)
-		idset_done(&r->allocated);
+		sim_idset_done(&r->allocated);
 	for (struct pod_entry *p = k->pods; p; p = p->next) {
 		for (size_t c = 0; c < p->n_containers; c++) {
 			for (size_t h = 0; h < p->containers[c].n_held; h++) {
@@ -100,7 +100,7 @@ void rebuild_allocated(struct kubelet *k)
 				struct resource *r = resource_get(k, a->resource);
 
 				for (size_t i = 0; i < a->ids.n; i++)
-					idset_add(&r->allocated, a->ids.v[i]);
+					sim_idset_add(&r->allocated, a->ids.v[i]);
 			}
 		}
 	}
@@ -142,7 +142,7 @@ void state_free(struct kubelet *k)
 		struct resource *r = k->resources;
 
 		k->resources = r->next;
-		idset_done(&r->allocated);
+		sim_idset_done(&r->allocated);
 		arena_free(r->arena);
 		free(r->name);
 		free(r);

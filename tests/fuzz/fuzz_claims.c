@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
-#include "grant/claims.h"
+#include "grant/grant-internal.h"
 #include "render/cdi.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -39,12 +39,12 @@ static bool is_text(const char *s)
 
 static void check_again(const struct claims *r, struct arena *a)
 {
-	const struct edits edits = claims_to_spec(r, a);
+	const struct edits edits = grant_claims_to_spec(r, a);
 	const struct item *top =
 		parse(render_cdi(&edits, &(struct cdi_entry) { .slot = "s" }, 1, a), a);
 	struct claims again;
 
-	assert(top && claims_of_spec(top, &again, a));
+	assert(top && grant_claims_of_spec(top, &again, a));
 	assert(again.n == r->n && str_eq(again.owner.uid, r->owner.uid));
 	assert(str_eq(again.owner.ns, r->owner.ns) && str_eq(again.owner.pod, r->owner.pod));
 	assert(str_eq(again.owner.container, r->owner.container));
@@ -63,9 +63,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!top)
 		return 0;
-	if (claims_of_map(top, &r, a))
+	if (grant_claims_of_map(top, &r, a))
 		check_record(&r);
-	if (claims_of_spec(top, &r, a)) {
+	if (grant_claims_of_spec(top, &r, a)) {
 		check_record(&r);
 		if (is_text(text))
 			check_again(&r, a);

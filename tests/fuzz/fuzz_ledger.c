@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(strbuf_str(&text), size);
 	strbuf_done(&text);
 	strbuf_printf(&text, LEDGER_HEAD "%016llx" LEDGER_HEAD_END,
-		      (unsigned long long)ledger_checksum((const char *)data, size));
+		      (unsigned long long)str_checksum(data, size));
 	strbuf_add(&text, (const char *)data, size);
 	check(text.s, text.len);
 	return 0;

@@ -19,64 +19,63 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+#define DECODE(type) kubemsg_decode(&kubemsg_##type, in, a, &m, err)
 #define FUZZ(name, type, decode, encode)                                                           \
 	static int name(struct bytes in, struct arena *a, struct bytes *ret, struct err *err)      \
 	{                                                                                          \
 		type m;                                                                            \
-		int r = decode(in, a, &m, err);                                                    \
+		int r = decode;                                                                    \
                                                                                                    \
 		if (r == 0)                                                                        \
 			*ret = encode;                                                             \
 		return r;                                                                          \
 	}
 
-FUZZ(fuzz_options, struct plugin_options, kubemsg_decode_options, kubemsg_encode_options(&m, a))
-FUZZ(fuzz_register, struct register_request, peer_decode_register, kubemsg_encode_register(&m, a))
-FUZZ(fuzz_device_list, struct device_list, peer_decode_device_list,
-     kubemsg_encode_device_list(&m, a))
-FUZZ(fuzz_preferred, struct preferred_request, kubemsg_decode_preferred,
-     kubemsg_encode_preferred(&m, a))
-FUZZ(fuzz_preferred_reply, struct id_lists, kubemsg_decode_preferred_reply,
-     kubemsg_encode_preferred_reply(&m, a))
-FUZZ(fuzz_allocate, struct id_lists, kubemsg_decode_allocate, peer_encode_allocate(&m, a))
-FUZZ(fuzz_pre_start, struct ids, kubemsg_decode_pre_start, peer_encode_pre_start(&m, a))
-FUZZ(fuzz_pod_list, struct pod_list, kubemsg_decode_pod_list, peer_encode_pod_list(&m, false, a))
-FUZZ(fuzz_pod_get_reply, struct pod, kubemsg_decode_pod_get_reply,
-     peer_encode_pod_get_reply(&m, false, a))
-FUZZ(fuzz_allocatable, struct pod_container, kubemsg_decode_allocatable,
+FUZZ(fuoptions, struct plugin_options, DECODE(options), kubemsg_encode(&kubemsg_options, &m, a))
+FUZZ(furegister, struct register_request, peer_decode_register(in, a, &m, err),
+     kubemsg_encode(&kubemsg_register, &m, a))
+FUZZ(fudevice_list, struct device_list, peer_decode_device_list(in, a, &m, err),
+     kubemsg_encode(&kubemsg_device_list, &m, a))
+FUZZ(fupreferred, struct preferred_request, DECODE(preferred),
+     kubemsg_encode(&kubemsg_preferred, &m, a))
+FUZZ(fupreferred_reply, struct id_lists, DECODE(preferred_reply),
+     kubemsg_encode(&kubemsg_preferred_reply, &m, a))
+FUZZ(fuallocate, struct id_lists, DECODE(allocate), peer_encode_allocate(&m, a))
+FUZZ(fupre_start, struct ids, DECODE(pre_start), peer_encode_pre_start(&m, a))
+FUZZ(fupod_list, struct pod_list, DECODE(pod_list), peer_encode_pod_list(&m, false, a))
+FUZZ(fupod_get_reply, struct pod, DECODE(pod_get_reply), peer_encode_pod_get_reply(&m, false, a))
+FUZZ(fuallocatable, struct pod_container, DECODE(allocatable),
      peer_encode_allocatable(&m, false, a))
-FUZZ(fuzz_plugin_info, struct plugin_info, peer_decode_plugin_info,
-     kubemsg_encode_plugin_info(&m, a))
-FUZZ(fuzz_status, struct registration_status, kubemsg_decode_registration_status,
+FUZZ(fuplugin_info, struct plugin_info, peer_decode_plugin_info(in, a, &m, err),
+     kubemsg_encode(&kubemsg_plugin_info, &m, a))
+FUZZ(fustatus, struct registration_status, DECODE(registration_status),
      peer_encode_registration_status(&m, a))
 
-static int fuzz_allocate_reply(struct bytes in, struct arena *a, struct bytes *ret, struct err *err)
+static int fuallocate_reply(struct bytes in, struct arena *a, struct bytes *ret, struct err *err)
 {
 	struct edits *v;
 	size_t n;
 	int r = peer_decode_allocate_reply(in, a, &v, &n, err);
 
 	if (r == 0)
-		*ret = kubemsg_encode_allocate_reply(v, n, a);
+		*ret = kubemsg_encode(&kubemsg_allocate_reply, &(struct edits_list) { v, n }, a);
 	return r;
 }
 
-static int fuzz_pod_get_request(struct bytes in, struct arena *a, struct bytes *ret,
-				struct err *err)
+static int fupod_get_request(struct bytes in, struct arena *a, struct bytes *ret, struct err *err)
 {
 	const char *ns, *name;
 	int r = peer_decode_pod_get_request(in, a, &ns, &name, err);
 
 	if (r == 0)
-		*ret = kubemsg_encode_pod_get_request(ns, name, a);
+		*ret = kubemsg_encode(&kubemsg_pod_get_request, &(struct pod_name) { ns, name }, a);
 	return r;
 }
 
 static int (*const all[])(struct bytes, struct arena *, struct bytes *, struct err *) = {
-	fuzz_options,	      fuzz_register,	    fuzz_device_list,	 fuzz_preferred,
-	fuzz_preferred_reply, fuzz_allocate,	    fuzz_allocate_reply, fuzz_pre_start,
-	fuzz_pod_list,	      fuzz_pod_get_reply,   fuzz_allocatable,	 fuzz_plugin_info,
-	fuzz_status,	      fuzz_pod_get_request,
+	fuoptions,     furegister,	 fudevice_list, fupreferred,	   fupreferred_reply,
+	fuallocate,    fuallocate_reply, fupre_start,	fupod_list,	   fupod_get_reply,
+	fuallocatable, fuplugin_info,	 fustatus,	fupod_get_request,
 };
 
 static void check_one(int (*fuzz)(struct bytes, struct arena *, struct bytes *, struct err *),
@@ -102,17 +101,16 @@ static void check_identify(struct bytes in)
 {
 	static const struct hw_inventory none;
 	_cleanup_arena_ struct arena *a = arena_new(0);
-	struct seen_pods *seen = seen_pods_new();
-	const struct ids must = { NULL, 0 };
+	const struct pods_question q = { .resource = "rdma/vf", .want = 1 };
+	struct seen_pods *seen = NULL;
 	struct pod_list pods;
 
-	for (int i = 0; i < 2 && kubemsg_decode_pod_list(in, a, &pods, NULL) == 0; i++) {
-		struct identified who =
-			identify_container(&pods, "rdma/vf", 1, &must, &none, seen, a);
+	for (int i = 0; i < 2 && kubemsg_decode(&kubemsg_pod_list, in, a, &pods, NULL) == 0; i++) {
+		struct identified who = pods_identify(&pods, &q, &none, &seen, a);
 
 		assert(!who.found && who.why[0]);
 	}
-	seen_pods_free(seen);
+	pods_seen_free(seen);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int on_pod(void *arg, const char *text, size_t len, struct err *err)
 {
-	return pods_add(arg, text, len, err);
+	return kubeapi_pods_add(arg, text, len, err);
 }
 
 static int read_in_pieces(const char *text, size_t len, size_t first, size_t second,
@@ -31,18 +31,18 @@ static int read_in_pieces(const char *text, size_t len, size_t first, size_t sec
 	struct split s;
 	int r = 0;
 
-	split_init(&s, POD_MAX, on_pod, pods);
+	kubeapi_split_init(&s, POD_MAX, on_pod, pods);
 	for (size_t i = 0; i < 3 && r == 0; i++)
-		r = split_push(&s, text + ends[i], ends[i + 1] - ends[i], err);
+		r = kubeapi_split_push(&s, text + ends[i], ends[i + 1] - ends[i], err);
 	if (r == 0)
-		r = split_end(&s, err);
-	split_done(&s);
+		r = kubeapi_split_end(&s, err);
+	kubeapi_split_done(&s);
 	return r;
 }
 
 static int on_claim(void *arg, const char *text, size_t len, struct err *err)
 {
-	return draclaims_add(arg, text, len, err);
+	return kubeapi_draclaims_add(arg, text, len, err);
 }
 
 static void read_claims(const char *text, size_t len, struct arena *a)
@@ -51,15 +51,15 @@ static void read_claims(const char *text, size_t len, struct arena *a)
 	struct draclaims claims;
 	struct split s;
 
-	draclaims_init(&claims, a);
-	split_init(&s, POD_MAX, on_claim, &claims);
-	if (split_push(&s, text, len, &err) < 0 || split_end(&s, &err) < 0)
+	kubeapi_draclaims_init(&claims, a);
+	kubeapi_split_init(&s, POD_MAX, on_claim, &claims);
+	if (kubeapi_split_push(&s, text, len, &err) < 0 || kubeapi_split_end(&s, &err) < 0)
 		assert(err.code && str_utf8_valid(err.msg, strlen(err.msg)));
 	for (size_t i = 0; i < claims.n; i++)
 		assert(claims.v[i].request && claims.v[i].driver && claims.v[i].pool &&
 		       claims.v[i].device);
-	split_done(&s);
-	draclaims_done(&claims);
+	kubeapi_split_done(&s);
+	kubeapi_draclaims_done(&claims);
 }
 
 static void check_pod(const struct spec_pod *p)
@@ -85,8 +85,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err = { 0 }, err2 = { 0 };
 	int r, r2;
 
-	pods_init(&whole, a);
-	pods_init(&pieces, a);
+	kubeapi_pods_init(&whole, a);
+	kubeapi_pods_init(&pieces, a);
 	r = read_in_pieces(text, size, size, size, &whole, &err);
 	r2 = read_in_pieces(text, size, size / 3, size / 2, &pieces, &err2);
 	assert(r == r2 && whole.n == pieces.n && !strcmp(err.msg, err2.msg));
@@ -94,8 +94,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(!strchr(err.msg, '\n') && str_utf8_valid(err.msg, strlen(err.msg)));
 	for (size_t i = 0; i < whole.n; i++)
 		check_pod(&whole.v[i]);
-	pods_done(&whole);
-	pods_done(&pieces);
+	kubeapi_pods_done(&whole);
+	kubeapi_pods_done(&pieces);
 	read_claims(text, size, a);
 	return 0;
 }

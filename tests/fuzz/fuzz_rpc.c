@@ -76,7 +76,7 @@ static void serve(void *arg)
 	if (rpc_server_open(rpc, paths[0], methods, ARRAY_LEN(methods), NULL, &s, &err) < 0 ||
 	    rpc_server_open_guarded(rpc, paths[1], methods, ARRAY_LEN(methods), NULL, &s, &err) <
 		    0) {
-		fprintf(stderr, "fuzz_rpc: %s\n", err.msg);
+		fprintf(stderr, "furpc: %s\n", err.msg);
 		abort();
 	}
 }

@@ -59,8 +59,7 @@ static const char machine[] =
 	"l sys/bus/pci/devices/0000:02:00.0 -> ../../../devices/pci0000:00/0000:00:01.0/0000:02:00.0\n"
 	"l " VF "/physfn -> ../0000:01:00.0\n"
 	"l " PF "/virtfn0 -> ../0000:01:00.1\n"
-	"l sys/class/infiniband/mlx5_1 -> "
-	"../../devices/pci0000:00/0000:00:01.0/0000:01:00.1/infiniband/mlx5_1\n" IDS(
+	"l sys/class/infiniband/mlx5_1 -> ../../devices/pci0000:00/0000:00:01.0/0000:01:00.1/infiniband/mlx5_1\n" IDS(
 		PF, "0x15b3", "0x1021", "0x020000") IDS(VF, "0x15b3", "0x101e", "0x020000")
 		IDS(GPU, "0x10de", "0x2330", "0x030200")
 			IDS(BRIDGE, "0x8086", "0x352a", "0x060400");

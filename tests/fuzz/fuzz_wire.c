@@ -18,10 +18,10 @@
 #include "base/str.h"
 #include "hw/inventory.h"
 #include "kubeclient/checkpoint.h"
-#include "kubeclient/runtime.h"
+#include "kubeclient/kubeclient-internal.h"
 #include "kubemsg/messages.h"
 #include "kubemsg/podspec.h"
-#include "pods/identify.h"
+#include "pods/pods-internal.h"
 
 #define RESOURCE "rdma/vf"
 
@@ -88,52 +88,58 @@ static void check_identified(const struct identified *who, const struct pod_list
 	const struct pod *pod;
 
 	assert(who->why && *who->why && str_utf8_valid(who->why, strlen(who->why)));
-	check_gpus(who->gpus, who->n_gpus);
-	check_gpus(who->busy_gpus, who->n_busy_gpus);
+	check_gpus(who->gpus.v, who->gpus.n);
+	check_gpus(who->busy_gpus.v, who->busy_gpus.n);
 	if (!who->found)
 		return;
-	assert(!who->ambiguous && who->ns && who->pod && who->container);
-	pod = find_pod(held, who->ns, who->pod);
-	assert(who->spec || (pod && identify_named(pod, who->container)));
+	assert(!who->ambiguous && who->owner.ns && who->owner.pod && who->owner.container);
+	pod = find_pod(held, who->owner.ns, who->owner.pod);
+	assert(who->spec || (pod && pods_find_container(pod, who->owner.container)));
 }
 
 /* Twice: what was seen the first time bears on the second. */
 static void check_elimination(const struct pod_list *pods, const struct ids *must, struct arena *a)
 {
-	struct seen_pods *seen = seen_pods_new();
+	struct seen_pods *seen = NULL;
 
 	for (size_t want = 1; want <= 2; want++) {
-		struct identified who =
-			identify_container(pods, RESOURCE, want, must, &inv, seen, a);
+		const struct pods_question q = {
+			.resource = RESOURCE, .want = want, .must = *must, .doubted = want > 1
+		};
+		struct identified who = pods_identify(pods, &q, &inv, &seen, a);
 
 		check_identified(&who, pods);
-		seen_pods_doubt(seen);
 	}
-	seen_pods_note(seen, pods, RESOURCE, &inv);
-	seen_pods_free(seen);
+	pods_identify(pods, &(struct pods_question) { .resource = RESOURCE }, &inv, &seen, a);
+	pods_seen_free(seen);
 }
 
 static void check_specs(const struct spec_list *list, const struct pod_list *pods, struct arena *a)
 {
-	struct spec_list specs = identify_copy_specs(list, a);
-	struct seen_specs *seen = seen_specs_new();
+	struct spec_list specs = kubemsg_podspec_copy(list, a);
+	struct seen_pods *seen = NULL;
 
 	for (int round = 0; round < 4; round++) {
 		size_t want = 1 + (size_t)(round & 1);
-		struct spec_candidates c = identify_candidates(&specs, pods, round & 2, RESOURCE,
-							       want, round == 3, seen, a);
+		const char *set_aside = "one";
+		struct pods_question q = { .resource = RESOURCE,
+					   .want = want,
+					   .must = { &set_aside, round == 3 },
+					   .listed = round & 2 };
+		struct spec_candidates c = pods_candidates(&specs, pods, &q, seen, a);
 		struct identified who;
 
 		for (size_t i = 0; i < c.n; i++)
-			assert(identify_asked(c.v[i].container, RESOURCE) == (int64_t)want &&
+			assert(pods_wants(c.v[i].container, RESOURCE) == (int64_t)want &&
 			       !c.v[i].pod->over && !c.v[i].pod->deleted);
 		if (!c.n)
 			continue;
-		who = identify_by_specs(&c, pods, RESOURCE, &inv, seen, a);
+		q.candidates = c;
+		who = pods_identify(pods, &q, &inv, &seen, a);
 		check_identified(&who, pods);
 		assert(who.found && who.spec == c.v[0].container);
 	}
-	seen_specs_free(seen);
+	pods_seen_free(seen);
 }
 
 static void check_kubelet(struct bytes resources, struct bytes api, struct arena *a)
@@ -143,14 +149,14 @@ static void check_kubelet(struct bytes resources, struct bytes api, struct arena
 	struct ids none = { NULL, 0 };
 	struct err err = { 0 };
 
-	if (kubemsg_decode_pod_list(resources, a, &pods, &err) < 0)
+	if (kubemsg_decode(&kubemsg_pod_list, resources, a, &pods, &err) < 0)
 		assert(*err.msg && str_utf8_valid(err.msg, strlen(err.msg)));
-	if (kubemsg_decode_pod_specs(api, a, &specs, &err) < 0)
+	if (kubemsg_decode(&kubemsg_pod_specs, api, a, &specs, &err) < 0)
 		assert(*err.msg && str_utf8_valid(err.msg, strlen(err.msg)));
 	check_elimination(&pods, &none, a);
 	if (pods.n && pods.v[0].n_containers && pods.v[0].containers[0].n_held)
 		check_elimination(&pods, &pods.v[0].containers[0].held[0].ids, a);
-	identify_sort(pods.v, pods.n);
+	kubemsg_pods_sort(pods.v, pods.n);
 	check_specs(&specs, &pods, a);
 }
 
@@ -175,18 +181,18 @@ static void check_checkpoint(struct bytes text, struct arena *a)
 
 	if (!text.len)
 		return;
-	pods = checkpoint_pods(as_file(text), a);
+	pods = kubeclient_checkpoint(as_file(text), a);
 	for (size_t i = 0; i < pods.n; i++) {
 		const struct pod *pod = &pods.v[i];
 
 		assert(pod->name && !*pod->ns && find_pod(&pods, "", pod->name) == pod);
 		for (size_t k = 0; k < pod->n_containers; k++) {
-			size_t n;
-			int *found;
+			struct gpu_set found;
 
-			assert(identify_named(pod, pod->containers[k].name) == &pod->containers[k]);
-			n = identify_gpus(&pod->containers[k], RESOURCE, &inv, a, &found);
-			check_gpus(found, n);
+			assert(pods_find_container(pod, pod->containers[k].name) ==
+			       &pod->containers[k]);
+			found = pods_gpus_but(&pod->containers[k], RESOURCE, &inv, a);
+			check_gpus(found.v, found.n);
 		}
 	}
 }
@@ -199,15 +205,15 @@ static void check_runtime(struct bytes in, struct arena *a)
 	const char *sentence = NULL;
 	struct err err = { 0 };
 
-	if (kubemsg_decode_runtime_version(version, a, &v, &err) < 0)
+	if (kubemsg_decode(&kubemsg_runtime_version, version, a, &v, &err) < 0)
 		assert(*err.msg);
-	if (kubemsg_decode_runtime_status(in, a, &s, &err) < 0)
+	if (kubemsg_decode(&kubemsg_runtime_status, in, a, &s, &err) < 0)
 		assert(*err.msg);
-	if (runtime_judge(v.name, v.version, s.config, a, &sentence) == RUNTIME_CDI)
+	if (kubeclient_runtime_judge(v.name, v.version, s.config, a, &sentence) == RUNTIME_CDI)
 		assert(!sentence);
 	else
 		assert(*sentence && str_utf8_valid(sentence, strlen(sentence)));
-	if (runtime_judge_cni(v.name, s.cni, a, &sentence) == RUNTIME_CNI_KEEPS_IDS)
+	if (kubeclient_runtime_judge_cni(v.name, s.cni, a, &sentence) == RUNTIME_CNI_KEEPS_IDS)
 		assert(!sentence);
 	else
 		assert(*sentence);

@@ -1,6 +1,7 @@
 """
-Real processes on real unix sockets in a temporary directory: a machine unpacked from a fixture, the fake kubelet, the
-fake GPU plugin, railmated. Standard library only. The programs are named by the environment (CMakeLists.txt sets it):
+Real processes on real unix sockets in a temporary directory: a machine unpacked from a fixture, the
+fake kubelet, the fake GPU plugin, railmated. Standard library only. The programs are named by the
+environment (CMakeLists.txt sets it):
 RAILMATED, RAILMATECTL, FAKEKUBELET, FAKEGPU, FIXTURES.
 """
 
@@ -40,6 +41,13 @@ def until(true, what, timeout=PATIENCE):
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {timeout} s")
         time.sleep(0.005)
+
+
+def replace(path, text):
+    """Whoever reads it meanwhile has the old text, or the new one."""
+    with open(path + ".new", "w", encoding="utf-8") as f:
+        f.write(text)
+    os.rename(path + ".new", path)
 
 
 def pairs(line):
@@ -91,8 +99,9 @@ class FakeKubelet(Process):
     """Commands in, events out; `ask` returns the answer of its command."""
 
     def __init__(self, directory, root, log, *options):
-        super().__init__([program("fakekubelet"), "--kubelet-dir", directory, "--kubelet-root", root, *options], log,
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        super().__init__(
+            [program("fakekubelet"), "--kubelet-dir", directory, "--kubelet-root", root, *options],
+            log, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.events, self.changed, self.line = [], threading.Condition(), 0
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
@@ -118,12 +127,14 @@ class FakeKubelet(Process):
     def await_event(self, wanted, what, since=0, timeout=PATIENCE):
         with self.changed:
             if not self.changed.wait_for(lambda: self.find(wanted, since), timeout):
-                raise AssertionError(f"{what}: not within {timeout} s; last events: {self.events[-5:]}")
+                raise AssertionError(
+                    f"{what}: not within {timeout} s; last events: {self.events[-5:]}")
             return self.find(wanted, since)
 
     def event(self, name, since=0, timeout=PATIENCE, **fields):
-        return self.await_event(lambda e: e["event"] == name and all(e.get(k) == v for k, v in fields.items()),
-                                f"event {name} {fields or ''}", since, timeout)
+        return self.await_event(
+            lambda e: e["event"] == name and all(e.get(k) == v for k, v in fields.items()),
+            f"event {name} {fields or ''}", since, timeout)
 
     def count(self, name, since=0, **fields):
         with self.changed:
@@ -136,14 +147,16 @@ class FakeKubelet(Process):
             return len(self.events)
 
     def send(self, command):
-        """Returns the line number; with "&" at its end the fake kubelet goes on reading before it is answered."""
+        """Returns the line number; with "&" at its end the fake kubelet goes on reading before it
+        is answered."""
         self.line += 1
         self.child.stdin.write(command + "\n")
         self.child.stdin.flush()
         return self.line
 
     def answer(self, line, timeout=PATIENCE):
-        return self.await_event(lambda e: e.get("line") == line, f"answer to command {line}", 0, timeout)
+        return self.await_event(lambda e: e.get("line") == line, f"answer to command {line}", 0,
+                                timeout)
 
     def ask(self, command, timeout=PATIENCE):
         answer = self.answer(self.send(command), timeout)
@@ -200,7 +213,8 @@ def temporary_parent():
 
 
 class Node:
-    """One machine with everything that runs on it; no fixture: an empty root. A context manager; leaves nothing behind."""
+    """One machine with everything that runs on it; no fixture: an empty root. A context manager;
+    leaves nothing behind."""
 
     def __init__(self, fixture="hgx-h100"):
         self.dir = tempfile.mkdtemp(prefix="railmate-", dir=temporary_parent())
@@ -239,7 +253,8 @@ class Node:
             except AssertionError as e:
                 status = str(e)
             if status not in (0, -signal.SIGKILL):
-                problems.append(f"{os.path.basename(p.argv[0])} ends with {status}:\n{p.stderr()[-4000:]}")
+                problems.append(
+                    f"{os.path.basename(p.argv[0])} ends with {status}:\n{p.stderr()[-4000:]}")
         return problems
 
     def unpack(self, tree):
@@ -247,9 +262,9 @@ class Node:
                        stdin=subprocess.DEVNULL, timeout=PATIENCE)
 
     def topo(self):
-        out = subprocess.run([program("railmatectl"), "topo", "--root", self.root, "--json"], check=True,
-                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                             timeout=PATIENCE).stdout
+        out = subprocess.run([program("railmatectl"), "topo", "--root", self.root, "--json"],
+                             check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, timeout=PATIENCE).stdout
         return Machine(json.loads(out))
 
     def path(self, *parts):
@@ -258,22 +273,28 @@ class Node:
     # --- processes ---
 
     def start_kubelet(self, *options):
-        self.kubelet = FakeKubelet(self.kubelet_dir, self.kubelet_root, self.path(f"kubelet{len(self.processes)}.log"),
-                                   "--cdi-dir", self.cdi, *options)
+        self.kubelet = FakeKubelet(self.kubelet_dir, self.kubelet_root,
+                                   self.path(f"kubelet{len(self.processes)}.log"), "--cdi-dir",
+                                   self.cdi, *options)
         self.processes.append(self.kubelet)
         return self.kubelet
 
     def start_gpu_plugin(self, *options):
-        p = Process([program("fakegpu"), "--root", self.root, "--kubelet-dir", self.kubelet_dir, *options],
-                    self.path(f"gpu{len(self.processes)}.log"), stdin=subprocess.DEVNULL)
+        p = Process(
+            [program("fakegpu"), "--root", self.root, "--kubelet-dir", self.kubelet_dir, *options],
+            self.path(f"gpu{len(self.processes)}.log"), stdin=subprocess.DEVNULL)
         self.processes.append(p)
         return p
 
     def daemon_argv(self, *options):
-        return [program("railmated"), "--root", self.root, "--kubelet-dir", self.kubelet_dir, "--kubelet-root",
-                self.kubelet_root, "--devinfo-dir", self.devinfo, "--control-socket", self.control_socket,
-                "--run-dir", self.run_dir, "--state-dir", self.state_dir, "--cdi-dir", self.cdi, "--rescan", "0",
-                "--pod-resources-timeout", str(PATIENCE * 1000), *options]
+        return [
+            program("railmated"), "--root", self.root, "--kubelet-dir", self.kubelet_dir,
+            "--kubelet-root", self.kubelet_root, "--devinfo-dir", self.devinfo, "--control-socket",
+            self.control_socket, "--run-dir", self.run_dir, "--state-dir", self.state_dir,
+            "--cdi-dir", self.cdi, "--rescan", "0", "--metrics-address", "none",
+            "--pod-resources-timeout",
+            str(PATIENCE * 1000), *options
+        ]
 
     def start_daemon(self, *options):
         d = Daemon(self.daemon_argv(*options), self.path(f"railmated{len(self.processes)}.log"),
@@ -290,13 +311,26 @@ class Node:
         kubelet.wait(resource, 1)
         return kubelet, d
 
+    def doctor(self):
+        """What railmatectl finds."""
+        return json.loads(
+            subprocess.run([program("railmatectl"), "doctor", "--root", self.root, "--json"],
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE,
+                           check=False).stdout)
+
+    def release(self, vf, *options):
+        return subprocess.run(
+            [program("railmatectl"), "release", vf, "--control-socket", self.control_socket,
+             *options], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+
     # --- the tree, changed while it is in use ---
 
     def device_dir(self, bdf):
         return os.path.realpath(os.path.join(self.root, "sys/bus/pci/devices", bdf))
 
     def remove_device(self, bdf):
-        """As a hot-unplug: the function and its links are gone. Returns what `restore_device` needs."""
+        """As a hot-unplug: the function and its links are gone. Returns what `restore_device`
+        needs."""
         link = os.path.join(self.root, "sys/bus/pci/devices", bdf)
         target, real = os.readlink(link), self.device_dir(bdf)
         os.unlink(link)
@@ -309,7 +343,8 @@ class Node:
         os.symlink(target, link)
 
     def unbind(self, bdf, driver=None):
-        """Takes the function's driver away, its RDMA and net devices with it; binds another if named."""
+        """Takes the function's driver away, its RDMA and net devices with it; binds another if
+        named."""
         d = self.device_dir(bdf)
         link = os.path.join(d, "driver")
         old = os.readlink(link)
@@ -320,7 +355,8 @@ class Node:
             os.symlink(os.path.join(os.path.dirname(old), driver), link)
 
     def take_away(self, bdf):
-        """Its devices are in a container's network namespace, out of sight. Returns what `bring_back` needs."""
+        """Its devices are in a container's network namespace, out of sight. Returns what
+        `bring_back` needs."""
         moved = []
         for kind in ("infiniband", "infiniband_verbs", "net"):
             here = os.path.join(self.device_dir(bdf), kind)

@@ -1,4 +1,5 @@
-"""HTTPS servers that answer as a test tells them, with certificates that are made for the run. Standard library only."""
+"""HTTPS servers that answer as a test tells them, with certificates that are made for the run.
+Standard library only."""
 
 import contextlib
 import http.client
@@ -18,8 +19,9 @@ class Certificates:
     def __init__(self, folder):
         self.folder = folder
         for ca in ("ca", "other-ca"):
-            self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                         "-keyout", f"{ca}.key", "-out", f"{ca}.crt", "-days", "2", "-subj", f"/CN={ca}")
+            self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt",
+                         "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", f"{ca}.key", "-out",
+                         f"{ca}.crt", "-days", "2", "-subj", f"/CN={ca}")
         self.server("good", "IP:127.0.0.1,DNS:localhost", "2")
         self.server("wrong-host", "DNS:elsewhere.example", "2")
         self.server("expired", "IP:127.0.0.1", "-1")
@@ -29,10 +31,12 @@ class Certificates:
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def server(self, name, names, days):
-        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
-                     f"{name}.key", "-out", f"{name}.csr", "-subj", "/CN=server", "-addext", f"subjectAltName={names}")
-        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
-                     "-days", days, "-copy_extensions", "copy", "-out", f"{name}.crt")
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                     "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", "/CN=server",
+                     "-addext", f"subjectAltName={names}")
+        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key",
+                     "-CAcreateserial", "-days", days, "-copy_extensions", "copy", "-out",
+                     f"{name}.crt")
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -40,13 +44,14 @@ class Certificates:
 
 class Server:
     """
-    A TLS server that answers as it is told: `answer` is called with the connection for each request, and returns
-    whether the connection stays open.
+    A TLS server that answers as it is told: `answer` is called with the connection for each
+    request, and returns whether the connection stays open.
     """
 
     def __init__(self, certificates, name="good"):
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.load_cert_chain(certificates.path(f"{name}.crt"), certificates.path(f"{name}.key"))
+        self.context.load_cert_chain(certificates.path(f"{name}.crt"),
+                                     certificates.path(f"{name}.key"))
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"https://127.0.0.1:{self.listener.getsockname()[1]}/pods"
         self.answer = reply(200, b"{}")

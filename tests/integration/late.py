@@ -1,15 +1,18 @@
-"""What the tests of late binding share: pools with binding: late, pods that start, and what their containers get."""
+"""What the tests of late binding share: pools with binding: late, pods that start, and what their
+containers get."""
 
 import json
 import os
 
-from harness import GPU, VF, Case, container, gpus_of
+from harness import GPU, PATIENCE, VF, Case, container, gpus_of
 from optimum import assignment, best_total
 
 
 def pool(name="vf", **selectors):
-    return {"resourcePrefix": "rdma", "resourceName": name, "selectors": {"isRdma": True, **selectors},
-            "railmate": {"binding": "late"}}
+    return {
+        "resourcePrefix": "rdma", "resourceName": name, "selectors": {"isRdma": True, **selectors},
+        "railmate": {"binding": "late"}
+    }
 
 
 class LateCase(Case):
@@ -22,12 +25,13 @@ class LateCase(Case):
     def late(self, fixture="hgx-h100", *kubelet_options, pools=(), daemon=(), resource=VF):
         """Everything up, slots allocatable. Returns the node."""
         node = self.node(fixture)
-        node.start(*kubelet_options, daemon=("--config-file", self.config(node, *pools), *daemon), resource=resource)
+        node.start(*kubelet_options, daemon=("--config-file", self.config(node, *pools), *daemon),
+                   resource=resource)
         return node
 
     def start(self, node, pod, which="*", timeout_ms=10000):
         """The containers of a pod that was admitted start. Returns {name: what it got}."""
-        answer = node.kubelet.ask(f"start {pod} {which} {timeout_ms}", timeout_ms / 1000 + 10)
+        answer = node.kubelet.ask(f"start {pod} {which} {timeout_ms}", timeout_ms / 1000 + PATIENCE)
         return {c["name"]: c for c in answer["containers"]}
 
     def run_pod(self, node, pod, *containers, order="random"):
@@ -46,7 +50,8 @@ class LateCase(Case):
 
 def vfs_in(started, resource=VF):
     """The VFs that a container got."""
-    value = started["env"].get("PCIDEVICE_" + resource.upper().replace(".", "_").replace("/", "_"), "")
+    value = started["env"].get("PCIDEVICE_" + resource.upper().replace(".", "_").replace("/", "_"),
+                               "")
     return value.split(",") if value else []
 
 
@@ -73,7 +78,8 @@ class Yard:
 
     def run(self, pod, gpus, vfs, order="random"):
         asks = ([f"{self.gpu}={gpus}"] if gpus else []) + [f"{VF}={vfs}"]
-        admission, started = self.case.run_pod(self.node, pod, "main:" + ",".join(asks), order=order)
+        admission, started = self.case.run_pod(self.node, pod, "main:" + ",".join(asks),
+                                               order=order)
         self.judge(pod, admission, started, vfs)
 
     def remove(self, pod):

@@ -1,6 +1,8 @@
 """
-The best possible choice of VFs, computed without any of railmate's code: from the path classes that `railmatectl topo
---json` prints, by minimum-cost flow. The assignment is the one of the contract: max(g, v) pairs, every GPU and every
+The best possible choice of VFs, computed without any of railmate's code: from the path classes that
+`railmatectl topo
+--json` prints, by minimum-cost flow. The assignment is the one of the contract: max(g, v) pairs,
+every GPU and every
 VF in at least one, loads of either side differing by at most one.
 """
 
@@ -28,7 +30,8 @@ class Machine:
 
 
 class Flow:
-    """Minimum-cost flow by shortest augmenting paths (Bellman-Ford); the graphs here have some dozens of nodes."""
+    """Minimum-cost flow by shortest augmenting paths (Bellman-Ford); the graphs here have some
+    dozens of nodes."""
 
     def __init__(self):
         self.edges = []  # to, capacity, cost; the reverse edge is at index ^ 1
@@ -76,8 +79,9 @@ def loads(pairs, items):
 
 def balanced(machine, gpus, columns):
     """
-    columns: [(name, a VF there, how many VFs of it are chosen or may be)]. Returns (total rank, pairs) of the balanced
-    assignment in which every column's capacity is used as a GPU's is: at least, and at most one more.
+    columns: [(name, a VF there, how many VFs of it are chosen or may be)]. Returns (total rank,
+    pairs) of the balanced assignment in which every column's capacity is used as a GPU's is: at
+    least, and at most one more.
     """
     n_vfs = sum(count for _, _, count in columns)
     pairs = max(len(gpus), n_vfs)

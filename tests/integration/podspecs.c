@@ -25,7 +25,7 @@
 static struct {
 	struct rpc *rpc;
 	struct kubeapi *kubeapi;
-	struct podsapi *podsapi;
+	struct podspec_source *podsapi;
 	const struct podspec_source *source;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -132,7 +132,7 @@ static void close_source(void *arg)
 {
 	(void)arg;
 	kubeapi_close(g.kubeapi);
-	podsapi_free(g.podsapi);
+	kubeclient_podsapi_close(g.podsapi);
 }
 
 static int open_source(const struct kubeapi_options *opt, const char *socket)
@@ -140,8 +140,7 @@ static int open_source(const struct kubeapi_options *opt, const char *socket)
 	struct err err = { 0 };
 
 	if (socket) {
-		g.podsapi = podsapi_new(g.rpc, socket);
-		g.source = podsapi_source(g.podsapi);
+		g.source = g.podsapi = kubeclient_podsapi_open(g.rpc, socket);
 		return 0;
 	}
 	if (kubeapi_open(g.rpc, opt, &g.kubeapi, &err) < 0) {
@@ -191,8 +190,7 @@ int main(int argc, char **argv)
 	int r;
 
 	if (parse(argc, argv, &opt, &socket) < 0) {
-		fputs("usage: podspecs --url URL [--token FILE] [--ca FILE | --insecure] | --pods-api "
-		      "SOCKET\n",
+		fputs("usage: podspecs --url URL [--token FILE] [--ca FILE | --insecure] | --pods-api SOCKET\n",
 		      stderr);
 		return 2;
 	}

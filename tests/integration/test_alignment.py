@@ -66,8 +66,9 @@ class Alignment(Case):
             held[f"p{i}"] = gpus
 
     def test_other_machines(self):
-        for fixture, gpu in (("dgx-a100", GPU), ("mi300x-baremetal", "amd.com/gpu"), ("odd-two-level-switch", GPU),
-                             ("l40s-no-affinity", GPU), ("aws-p4d-like", GPU)):
+        for fixture, gpu in (("dgx-a100", GPU), ("mi300x-baremetal", "amd.com/gpu"),
+                             ("odd-two-level-switch", GPU), ("l40s-no-affinity",
+                                                             GPU), ("aws-p4d-like", GPU)):
             with self.subTest(fixture), Node(fixture) as node:
                 node.start_kubelet()
                 node.start_gpu_plugin("--resource", gpu)
@@ -80,7 +81,8 @@ class Alignment(Case):
                     ward.admit_aligned(f"p{size}", size, size)
 
     def test_kubelet_1_20_is_served_and_never_listed(self):
-        # A List at the wrong moment can bring kubelets before 1.30 down; 1.20 has no Get to tell by.
+        # A List at the wrong moment can bring kubelets before 1.30 down; 1.20 has no Get to tell
+        # by.
         node = self.node()
         node.start("--version", "1.20")
         ward = Ward(self, node)
@@ -92,9 +94,11 @@ class Alignment(Case):
         node = self.node()
         node.start()
         machine = node.topo()
-        admission = node.kubelet.admit("two", f"a:{GPU}=2,{VF}=2", f"b:{GPU}=2,{VF}=2", order="gpu-first")
+        admission = node.kubelet.admit("two", f"a:{GPU}=2,{VF}=2", f"b:{GPU}=2,{VF}=2",
+                                       order="gpu-first")
         for name in ("a", "b"):
-            total, pairs = assignment(machine, gpus_of(machine, admission, name), vfs_of(admission, name))
+            total, pairs = assignment(machine, gpus_of(machine, admission, name),
+                                      vfs_of(admission, name))
             self.assertEqual(total, 0, f"container {name}: {pairs}")
 
     def test_vf_first_pods_are_served(self):
@@ -116,7 +120,7 @@ class Alignment(Case):
 
     def test_pod_resources_that_fail_or_stall_only_cost_the_knowledge(self):
         node = self.node()
-        node.start(daemon=("--pod-resources-timeout", "200"))
+        node.start(daemon=("--pod-resources-timeout", "3000"))
         ward = Ward(self, node)
         node.kubelet.ask("podlist-fail on")
         ward.take("failing", vfs_of(ward.admit("failing", 1, 1)))
@@ -131,7 +135,8 @@ class Alignment(Case):
     def test_pod_resources_off_never_asks(self):
         node = self.node()
         kubelet, _ = node.start(daemon=("--pod-resources", "off"))
-        self.assertEqual(len(vfs_of(kubelet.admit("p", f"main:{GPU}=2,{VF}=2", order="gpu-first"))), 2)
+        self.assertEqual(len(vfs_of(kubelet.admit("p", f"main:{GPU}=2,{VF}=2", order="gpu-first"))),
+                         2)
         self.assertEqual(kubelet.count("pod-resources"), 0)
 
     def test_the_rate_limit_of_pod_resources_does_not_fail_pods(self):

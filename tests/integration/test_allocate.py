@@ -16,11 +16,13 @@ class Allocate(Case):
         node.start()
         admission = self.one_pod(node)
         uverbs = {v["pci"]: v["uverbs"] for v in node.topo().topo["vfs"]}
-        want = {f"/dev/infiniband/{uverbs[v]}" for v in vfs_of(admission)} | {"/dev/infiniband/rdma_cm"}
+        want = {f"/dev/infiniband/{uverbs[v]}"
+                for v in vfs_of(admission)} | {"/dev/infiniband/rdma_cm"}
         nodes = container(admission)["device_nodes"]
         self.assertEqual({d["host"] for d in nodes}, want)
         self.assertEqual(len(nodes), len(want), "a device node twice")
-        self.assertTrue(all(d["container"] == d["host"] and d["permissions"] == "rw" for d in nodes), nodes)
+        self.assertTrue(
+            all(d["container"] == d["host"] and d["permissions"] == "rw" for d in nodes), nodes)
 
     def test_environment_names_the_vfs(self):
         node = self.node()
@@ -49,7 +51,8 @@ class Allocate(Case):
         node = self.node()
         node.start()
         self.one_pod(node)
-        self.assertEqual([(c["resource"], c["status"]) for c in node.kubelet.ask("prestart pod")["calls"]], [(VF, "OK")])
+        self.assertEqual([(c["resource"], c["status"])
+                          for c in node.kubelet.ask("prestart pod")["calls"]], [(VF, "OK")])
 
     def victim(self, node):
         """A VF that the same pod would get again, free."""
@@ -59,7 +62,8 @@ class Allocate(Case):
 
     def rejected(self, node, vf):
         refused = self.one_pod(node, 1, 1)
-        self.assertEqual((refused["event"], refused["reason"]), ("rejected", "UnexpectedAdmissionError"))
+        self.assertEqual((refused["event"], refused["reason"]),
+                         ("rejected", "UnexpectedAdmissionError"))
         self.assertIn("Allocate failed due to rpc error: code =", refused["message"])
         self.assertIn(vf, refused["message"])
         return refused["message"]

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`binding: auto`: late where kubelet, runtime and CDI directory allow it and no CNI plugin is handed a slot; else early, and why."""
+"""`binding: auto`: late where kubelet, runtime and CDI directory allow it and no CNI plugin is
+handed a slot; else early, and why."""
 
 import json
 import os
@@ -16,16 +17,25 @@ CDI_ON = '{"enableCDI":true}'
 def cni(*types):
     """As containerd tells its networks."""
     def network(*plugins):
-        return {"Config": {"Name": "x", "Plugins": [{"Network": {"type": t}, "Source": "{}"} for t in plugins]}, "IFName": "eth0"}
-    return json.dumps({"PluginConfDir": "/etc/cni/net.d", "Networks": [network("loopback"), network(*types)]},
-                      separators=(",", ":"))
+        return {
+            "Config": {
+                "Name": "x", "Plugins": [{"Network": {"type": t}, "Source": "{}"} for t in plugins]
+            }, "IFName": "eth0"
+        }
+
+    return json.dumps(
+        {"PluginConfDir": "/etc/cni/net.d", "Networks": [network("loopback"),
+                                                         network(*types)]}, separators=(",", ":"))
 
 
 PLAIN, MULTUS = cni("calico", "portmap"), cni("multus-shim")
 
 
 def pool(**railmate):
-    return {"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True}, "railmate": railmate}
+    return {
+        "resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
+        "railmate": railmate
+    }
 
 
 class AutoCase(LateCase):
@@ -35,7 +45,8 @@ class AutoCase(LateCase):
         node.kubelet.ask(f"runtime {path} {name} {version} {config} {networks}")
 
     def up(self, *daemon, kubelet=(), node=None, **runtime):
-        """A node where late binding is possible, unless the words say otherwise. Returns (node, daemon)."""
+        """A node where late binding is possible, unless the words say otherwise. Returns (node,
+        daemon)."""
         node = node or self.node()
         node.start_kubelet(*kubelet)
         node.start_gpu_plugin()
@@ -54,7 +65,11 @@ class AutoCase(LateCase):
 
     def why(self, d, binding, resource=VF):
         """The line of the log that tells: one a pool."""
-        told = [pairs(line) for line in d.stderr().splitlines() if f"binding auto was decided resource={resource} " in line]
+        told = [
+            pairs(line)
+            for line in d.stderr().splitlines()
+            if f"binding auto was decided resource={resource} " in line
+        ]
         self.assertEqual([pair["binding"] for pair in told], [binding], d.stderr())
         return told[0]["reason"]
 
@@ -67,7 +82,9 @@ class AutoCase(LateCase):
 class Choice(AutoCase):
     def test_late_where_everything_is_there(self):
         node, d = self.up()  # the built-in pool
-        self.assertEqual(self.why(d, "late"), "the kubelet and the container runtime do CDI, and no CNI plugin is handed a slot")
+        self.assertEqual(
+            self.why(d, "late"),
+            "the kubelet and the container runtime do CDI, and no CNI plugin is handed a slot")
         _, started = self.run_pod(node, "pod", f"main:{GPU}=2,{VF}=2")
         self.assertEqual(len(vfs_in(started)), 2)
 
@@ -77,16 +94,22 @@ class Choice(AutoCase):
             ((), {"version": "1.6.20"}, "containerd 1.6.20 has no CDI, which came with 1.7.2"),
             ((), {"config": '{"enableCDI":false}'}, "set enable_cdi = true in its configuration"),
             ((), {"name": "docker", "version": "25.0.3"},
-             "it is not known whether the container runtime reads CDI specs: .*docker 25.0.3 is not known here"),
-            ((), {"networks": MULTUS}, "the CNI plugin multus-shim hands device ids on to others, of which only railmate-cni can "
+             "it is not known whether the container runtime reads CDI specs: .*docker 25.0.3 is not known here"
+             ),
+            ((), {"networks": MULTUS},
+             "the CNI plugin multus-shim hands device ids on to others, of which only railmate-cni can "
              "read slots"),
-            ((), {"networks": cni()}, "it is not known whether a CNI plugin would be handed a slot: containerd 2.1.9 has no CNI "
+            ((), {"networks": cni()},
+             "it is not known whether a CNI plugin would be handed a slot: containerd 2.1.9 has no CNI "
              "network yet"),
-            (("--runtime-socket", "none"), {}, "reads CDI specs: --runtime-socket=none forbids to ask it"),
+            (("--runtime-socket", "none"), {},
+             "reads CDI specs: --runtime-socket=none forbids to ask it"),
             (("--runtime-socket", "/no/such.sock"), {}, "no socket of it is here"),
             (("--cdi", "off"), {}, "--cdi=off says that this node has no CDI"),
-            (("--pod-resources", "off"), {}, "--pod-resources=off forbids to ask which container starts"),
-            (("--cdi-dir", blocked), {}, f"CDI specs cannot be written to {blocked}: No such file or directory"),
+            (("--pod-resources", "off"), {},
+             "--pod-resources=off forbids to ask which container starts"),
+            (("--cdi-dir", blocked), {},
+             f"CDI specs cannot be written to {blocked}: No such file or directory"),
         ]
         for options, runtime, why in rows:
             with self.subTest(options=options, runtime=runtime):
@@ -98,7 +121,8 @@ class Choice(AutoCase):
         node, d = self.up(kubelet=("--version", "1.28"))
         self.assertIn("older than 1.34", self.why(d, "early"))
         self.check_ids(node, "early")
-        self.assertIn("older than 1.27", self.why(self.up(kubelet=("--version", "1.20"))[1], "early"))
+        self.assertIn("older than 1.27",
+                      self.why(self.up(kubelet=("--version", "1.20"))[1], "early"))
 
     def test_the_operator_knows_that_cdi_works(self):
         node, d = self.up("--cdi", "on", kubelet=("--version", "1.28"), version="1.6.20")
@@ -107,7 +131,8 @@ class Choice(AutoCase):
 
     def test_pods_of_the_hosts_network_have_no_cni_plugin(self):
         node = self.node()
-        _, d = self.up("--config-file", self.config(node, pool(network="host")), node=node, networks=MULTUS)
+        _, d = self.up("--config-file", self.config(node, pool(network="host")), node=node,
+                       networks=MULTUS)
         self.assertEqual(self.why(d, "late"), "the kubelet and the container runtime do CDI")
 
     def test_a_runtime_that_does_not_answer_is_waited_for_a_while(self):
@@ -117,7 +142,8 @@ class Choice(AutoCase):
         with socket.socket(socket.AF_UNIX) as s:
             s.bind(path)  # nobody listens
             _, d = node.start()
-        self.assertIn("it is not known whether the container runtime reads CDI specs", self.why(d, "early"))
+        self.assertIn("it is not known whether the container runtime reads CDI specs",
+                      self.why(d, "early"))
 
     def test_without_a_kubelet_it_does_not_wait_for_ever(self):
         """The unit of systemd starts before the kubelet, which waits for it."""
@@ -149,12 +175,15 @@ class Choice(AutoCase):
 
     def test_the_operator_can_ask(self):
         node, d = self.up(networks=MULTUS)
-        ask = [program("railmatectl"), "explain", "pool", VF, "--control-socket", node.control_socket]
-        told = subprocess.run(ask, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+        ask = [
+            program("railmatectl"), "explain", "pool", VF, "--control-socket", node.control_socket
+        ]
+        told = subprocess.run(ask, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=PATIENCE, check=True).stdout
         self.assertRegex(told, rf"(?m)^{VF} \(binding early\): \d+ VFs")
         self.assertIn(f"  binding auto: {self.why(d, 'early')}\n", told)
-        answer = subprocess.run([*ask[:3], "--json", *ask[4:]], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                timeout=PATIENCE, check=True).stdout
+        answer = subprocess.run([*ask[:3], "--json", *ask[4:]], stdin=subprocess.DEVNULL,
+                                capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
         self.assertEqual(json.loads(answer)["pools"][0]["binding_why"], self.why(d, "early"))
 
 
@@ -166,7 +195,8 @@ class Restart(AutoCase):
         return super().again(node, "--cgroup-dir", cgroups, *daemon)
 
     def no_pod_runs(self, node):
-        """The cgroups of a node without pods; the kubelet's checkpoint still names those that are gone."""
+        """The cgroups of a node without pods; the kubelet's checkpoint still names those that are
+        gone."""
         until(lambda: not self.ledger(node)["holds"], "nothing is held")
         os.makedirs(node.path("cgroups/pids/kubepods"))
         return node.path("cgroups")
@@ -207,7 +237,8 @@ class Restart(AutoCase):
     def test_slots_of_a_container_that_has_not_started_keep_it_late(self):
         node, _ = self.up()
         container(node.kubelet.admit("pod", f"main:{GPU}=1,{VF}=1"))
-        self.assertFalse(self.ledger(node)["holds"] if os.path.exists(node.state_dir + "/ledger.json") else [])
+        self.assertFalse(
+            self.ledger(node)["holds"] if os.path.exists(node.state_dir + "/ledger.json") else [])
         self.runtime(node, networks=MULTUS)
         self.assertEqual(self.why(self.again(node), "late"), "containers hold slots of it")
         started = self.start(node, "pod")["main"]
@@ -225,7 +256,8 @@ class Restart(AutoCase):
         self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
         self.runtime(node, networks=MULTUS)
         second = node.start_daemon()
-        until(lambda: "waiting for the end of another railmated" in second.stderr(), "that it waits")
+        until(lambda: "waiting for the end of another railmated" in second.stderr(),
+              "that it waits")
         self.assertNotIn("binding auto", second.stderr())
         first.end(signal.SIGTERM)
         until(lambda: "binding auto" in second.stderr(), "its decision")

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The hardware changes while everything runs."""
 
+import json
+import os
 import signal
 import time
 
-from harness import VF, Case, main, until, vfs_of
+from harness import VF, Case, main, pairs, until, vfs_of
 
 
 class Changes(Case):
@@ -76,11 +78,75 @@ class Changes(Case):
         node.write(port, "1: DOWN\n")
         self.rescan(daemon)
         kubelet.wait(VF, f"={capacity - len(mine)}")
-        self.assertEqual({d["id"] for d in kubelet.resource(VF)["devices"] if not d["healthy"]}, mine)
+        self.assertEqual({d["id"]
+                          for d in kubelet.resource(VF)["devices"]
+                          if not d["healthy"]}, mine)
         node.write(carrier, "1\n")
         node.write(port, "4: ACTIVE\n")
         self.rescan(daemon)
         kubelet.wait(VF, f"={capacity}")
+
+    def degrade(self, health):
+        """A PF of the pool has gone down three times since the last look. Returns (kubelet, daemon,
+        its VFs)."""
+        node = self.node()
+        config = node.path("config.json")
+        with open(config, "w", encoding="utf-8") as f:
+            json.dump(
+                {
+                    "resourceList": [{
+                        "resourcePrefix": "rdma", "resourceName": "vf", "selectors": {
+                            "isRdma": True, "pfNames": ["ibp24s0", "ibp64s0"]
+                        }, "railmate": {"binding": "early", "health": health}
+                    }]
+                }, f)
+        machine = node.topo()
+        place = machine.place[self.some_vfs(node, 1)[0]]
+        pf = next(f for f in machine.topo["pfs"] if f["pci"] == place)
+        downs = f"sys/class/net/{pf['netdev']}/carrier_down_count"
+        node.write(downs, "7\n")
+        kubelet, daemon = node.start(daemon=("--config-file", config))
+        time.sleep(1.1)
+        node.write(downs, "10\n")
+        self.rescan(daemon)
+        line = until(
+            lambda:
+            [pairs(l) for l in daemon.stderr().splitlines() if "the link of a PF is degraded" in l],
+            "the line")[0]
+        self.assertEqual((line["resource"], line["pf"]), (VF, place))
+        self.assertIn("goes down too often", line["reason"])
+        return kubelet, daemon, {v for v in machine.place if machine.place[v] == place}
+
+    def test_a_link_that_flaps_is_told_and_its_vfs_stay_healthy(self):
+        kubelet, daemon, _ = self.degrade({})
+        self.rescan(daemon)
+        time.sleep(0.3)
+        self.assertEqual([d["id"] for d in kubelet.resource(VF)["devices"] if not d["healthy"]], [])
+        self.assertEqual(daemon.stderr().count("the link of a PF is degraded"), 1)
+
+    def test_vfs_of_a_link_that_flaps_are_unhealthy_where_the_pool_wants_it(self):
+        kubelet, _, mine = self.degrade({"unhealthy": ["flaps"]})
+        kubelet.wait(VF, f"={kubelet.resource(VF)['capacity'] - len(mine)}")
+        self.assertEqual({d["id"]
+                          for d in kubelet.resource(VF)["devices"]
+                          if not d["healthy"]}, mine)
+
+    def test_the_feature_file_has_the_pools_that_there_are_and_outlives_the_daemon(self):
+        node = self.node()
+        path = node.path("railmate")
+        _, daemon = node.start(daemon=("--nfd-file", path))
+
+        def facts():
+            with open(path, encoding="ascii") as f:
+                return dict(line.strip().split("=") for line in f)
+
+        until(lambda: os.path.exists(path), "doctor has looked")
+
+        self.assertEqual((facts()["railmate.rails"], facts()["railmate.pool.rdma_vf"]),
+                         ("8", "true"))
+        self.assertEqual(facts()["railmate.doctor"], node.doctor()["verdict"].lower())
+        daemon.end()
+        self.assertEqual(facts()["railmate.affinity"], "PIX")
 
     def test_nothing_new_sends_nothing(self):
         node = self.node()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """
-railmate-cni as the container runtime executes it: against a railmated of the test's own (its socket's protocol), with the delegate
-cni/movedev, which moves real network interfaces between network namespaces.
+railmate-cni as the container runtime executes it: against a railmated of the test's own (its
+socket's protocol), with the delegate cni/movedev, which moves real network interfaces between
+network namespaces.
 """
 
 import contextlib
@@ -40,7 +41,11 @@ class Railmated:
 
     def answer(self, request):
         if self.error:
-            return {"error": {"code": self.error, "message": f"{request.get('slot')}: {self.error} it is"}}
+            return {
+                "error": {
+                    "code": self.error, "message": f"{request.get('slot')}: {self.error} it is"
+                }
+            }
         if request["op"] != "bind":
             return {}
         if request["slot"] not in self.slots:
@@ -68,11 +73,12 @@ class Netns:
     def __init__(self):
         self.keeper = subprocess.Popen(["unshare", "--net", "sleep", "600"])
         self.path = f"/proc/{self.keeper.pid}/ns/net"
-        until(lambda: os.readlink(self.path) != os.readlink("/proc/self/ns/net"), "a network namespace")
+        until(lambda: os.readlink(self.path) != os.readlink("/proc/self/ns/net"),
+              "a network namespace")
 
     def ip(self, *argv):
-        return subprocess.run(["nsenter", f"--net={self.path}", "ip", *argv], check=True, capture_output=True,
-                              text=True, timeout=PATIENCE).stdout
+        return subprocess.run(["nsenter", f"--net={self.path}", "ip", *argv], check=True,
+                              capture_output=True, text=True, timeout=PATIENCE).stdout
 
     def links(self):
         return {link["ifname"] for link in json.loads(self.ip("-j", "link"))} - {"lo"}
@@ -83,8 +89,9 @@ class Netns:
 
 
 def has_namespaces():
-    return os.geteuid() == 0 and subprocess.run(["unshare", "--net", "ip", "link", "add", "x0", "type", "veth", "peer", "name",
-                                                 "x1"], capture_output=True, check=False).returncode == 0
+    return os.geteuid() == 0 and subprocess.run(
+        ["unshare", "--net", "ip", "link", "add", "x0", "type", "veth", "peer", "name", "x1"],
+        capture_output=True, check=False).returncode == 0
 
 
 class Cni(unittest.TestCase):
@@ -109,9 +116,12 @@ class Cni(unittest.TestCase):
             self.daemon = None
 
     def conf(self, fail=None, delegate=None, **more):
-        conf = {"cniVersion": "1.1.0", "name": "rail-net", "type": "railmate-cni",
-                "deviceID": SLOT, "pciBusID": SLOT,
-                "delegate": {"type": "movedev", "log": str(self.log), "fail": fail or {}, **(delegate or {})}, **more}
+        conf = {
+            "cniVersion": "1.1.0", "name": "rail-net", "type": "railmate-cni", "deviceID": SLOT,
+            "pciBusID": SLOT, "delegate": {
+                "type": "movedev", "log": str(self.log), "fail": fail or {}, **(delegate or {})
+            }, **more
+        }
         return {k: v for k, v in conf.items() if v is not None}
 
     def argv(self):
@@ -119,9 +129,12 @@ class Cni(unittest.TestCase):
         return [*inside, program("railmate_cni")]
 
     def env(self, command, **more):
-        env = {"PATH": os.environ["PATH"], "CNI_COMMAND": command, "CNI_CONTAINERID": CONTAINER, "CNI_NETNS": self.netns,
-               "CNI_IFNAME": "net1", "CNI_ARGS": ARGS, "CNI_PATH": f"{self.top}:{HERE / 'cni'}",
-               "RAILMATE_CNI_CONFIG": str(self.settings), **more}
+        env = {
+            "PATH": os.environ["PATH"], "CNI_COMMAND": command, "CNI_CONTAINERID": CONTAINER,
+            "CNI_NETNS": self.netns, "CNI_IFNAME": "net1", "CNI_ARGS": ARGS,
+            "CNI_PATH": f"{self.top}:{HERE / 'cni'}", "RAILMATE_CNI_CONFIG": str(self.settings),
+            **more
+        }
         return {k: v for k, v in env.items() if v is not None}
 
     def put_settings(self):
@@ -132,8 +145,8 @@ class Cni(unittest.TestCase):
 
     def cni(self, command, conf=None, **env):
         text = conf if isinstance(conf, str) else json.dumps(self.conf() if conf is None else conf)
-        return subprocess.run(self.argv(), input=text, capture_output=True, text=True, timeout=PATIENCE,
-                              env=self.env(command, **env), check=False)
+        return subprocess.run(self.argv(), input=text, capture_output=True, text=True,
+                              timeout=PATIENCE, env=self.env(command, **env), check=False)
 
     def works(self, done):
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
@@ -149,7 +162,8 @@ class Cni(unittest.TestCase):
         return error
 
     def calls(self):
-        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+        return [json.loads(line)
+                for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
     def commands(self):
         return [call["env"]["CNI_COMMAND"] for call in self.calls()]
@@ -162,7 +176,9 @@ class Add(Cni):
     def test_the_daemon_is_told_slot_and_pod(self):
         daemon = self.start_daemon()
         self.works(self.cni("ADD"))
-        self.assertEqual(daemon.heard, [{"op": "bind", "slot": SLOT, "namespace": "team", "pod": "trainer", "uid": "u-1"}])
+        self.assertEqual(
+            daemon.heard,
+            [{"op": "bind", "slot": SLOT, "namespace": "team", "pod": "trainer", "uid": "u-1"}])
 
     def test_a_runtime_that_names_no_pod_is_served(self):
         daemon = self.start_daemon()
@@ -172,20 +188,33 @@ class Add(Cni):
     def test_the_delegates_result_is_passed_on_byte_for_byte(self):
         self.start_daemon()
         out = self.works(self.cni("ADD"))
-        self.assertEqual(out, json.dumps({"cniVersion": "1.1.0", "interfaces": [{"name": "net1", "sandbox": self.netns}],
-                                          "ips": []}, indent=3) + "\n")
+        self.assertEqual(
+            out,
+            json.dumps(
+                {
+                    "cniVersion": "1.1.0", "interfaces": [{"name": "net1", "sandbox": self.netns}],
+                    "ips": []
+                }, indent=3) + "\n")
 
     def test_the_delegate_gets_its_object_with_the_vf_in_place_of_the_slot(self):
         self.start_daemon()
-        conf = self.conf(delegate={"vlan": 7, "ipam": {"type": "x"}, "deviceID": "mine", "args": {"old": 1}},
-                         runtimeConfig={"mac": "02:00:00:00:00:01", "deviceID": SLOT}, args={"cni": {"ips": ["10.0.0.1"]}},
-                         prevResult={"ips": []}, capabilities={"mac": True})
+        conf = self.conf(
+            delegate={"vlan": 7, "ipam": {"type": "x"}, "deviceID": "mine", "args": {"old": 1}},
+            runtimeConfig={"mac": "02:00:00:00:00:01", "deviceID": SLOT},
+            args={"cni": {"ips": ["10.0.0.1"]}}, prevResult={"ips": []}, capabilities={"mac": True})
         self.works(self.cni("ADD", conf))
-        self.assertEqual(self.calls()[0]["conf"], {
-            "cniVersion": "1.1.0", "name": "rail-net", "type": "movedev", "log": str(self.log), "fail": {}, "vlan": 7,
-            "ipam": {"type": "x"}, "args": {"cni": {"ips": ["10.0.0.1"]}}, "prevResult": {"ips": []},
-            "runtimeConfig": {"mac": "02:00:00:00:00:01", "deviceID": VF}, "deviceID": VF, "pciBusID": VF})
-        self.assertEqual(self.calls()[0]["env"], {k: v for k, v in self.env("ADD").items() if k.startswith("CNI_")})
+        self.assertEqual(
+            self.calls()[0]["conf"], {
+                "cniVersion": "1.1.0", "name": "rail-net", "type": "movedev", "log": str(
+                    self.log), "fail": {}, "vlan": 7, "ipam": {"type": "x"},
+                "args": {"cni": {"ips": ["10.0.0.1"]}}, "prevResult": {"ips": []},
+                "runtimeConfig": {"mac": "02:00:00:00:00:01", "deviceID": VF
+                                  }, "deviceID": VF, "pciBusID": VF
+            })
+        self.assertEqual(self.calls()[0]["env"],
+                         {k: v
+                          for k, v in self.env("ADD").items()
+                          if k.startswith("CNI_")})
 
     def test_no_network_gives_the_delegate_another_vf(self):
         self.start_daemon()
@@ -234,11 +263,13 @@ class Add(Cni):
         text = json.dumps(self.conf()).replace('"fail": {}', '"fail": {}, ' + keep)
         (self.top / "echo").write_text("#!/bin/sh\ncat\n")
         (self.top / "echo").chmod(0o755)
-        self.assertIn(keep.replace('"odd": ', '"odd":'), self.works(self.cni("ADD", text.replace("movedev", "echo"))))
+        self.assertIn(keep.replace('"odd": ', '"odd":'),
+                      self.works(self.cni("ADD", text.replace("movedev", "echo"))))
 
     def test_a_pci_address_goes_straight_through(self):
         for key in ("deviceID", "runtimeConfig"):
-            conf = self.conf(deviceID=VF if key == "deviceID" else None, runtimeConfig={"deviceID": VF})
+            conf = self.conf(deviceID=VF if key == "deviceID" else None,
+                             runtimeConfig={"deviceID": VF})
             self.works(self.cni("ADD", conf))
             self.assertEqual(self.calls()[-1]["conf"]["deviceID"], VF)
             self.works(self.cni("CHECK", conf))
@@ -252,7 +283,8 @@ class Add(Cni):
 
     def test_what_the_daemon_says_decides_about_trying_again(self):
         daemon = self.start_daemon()
-        for daemon.error, code in (("EAGAIN", 11), ("EBUSY", 11), ("ETIMEDOUT", 11), ("ENOENT", 100), ("EIO", 5)):
+        for daemon.error, code in (("EAGAIN", 11), ("EBUSY", 11), ("ETIMEDOUT", 11),
+                                   ("ENOENT", 100), ("EIO", 5)):
             self.fails(self.cni("ADD"), code, f"{SLOT}: {daemon.error} it is")
         daemon.unheard = True
         self.fails(self.cni("ADD"), 11, "without an answer")
@@ -260,7 +292,8 @@ class Add(Cni):
 
     def test_a_wrong_slot_is_named(self):
         self.start_daemon()
-        self.fails(self.cni("ADD", self.conf(deviceID="rvf-none")), 100, "there is no slot rvf-none")
+        self.fails(self.cni("ADD", self.conf(deviceID="rvf-none")), 100,
+                   "there is no slot rvf-none")
 
     def test_a_daemon_that_forgets_the_slot_in_its_answer_is_not_believed(self):
         daemon = self.start_daemon()
@@ -278,11 +311,14 @@ class Add(Cni):
     def test_of_two_adds_at_once_one_wins(self):
         self.start_daemon()
         text = json.dumps(self.conf())
-        both = [subprocess.Popen(self.argv(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.env("ADD"))
-                for _ in range(2)]
+        both = [
+            subprocess.Popen(self.argv(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                             env=self.env("ADD")) for _ in range(2)
+        ]
         outs = [p.communicate(text, PATIENCE)[0] for p in both]
         self.assertEqual(sorted(p.returncode for p in both), [0, 1])
-        self.assertEqual([json.loads(o).get("code") for p, o in zip(both, outs) if p.returncode], [102])
+        self.assertEqual([json.loads(o).get("code") for p, o in zip(both, outs) if p.returncode],
+                         [102])
         self.assertEqual(self.commands(), ["ADD"])
 
     def test_two_interfaces_of_one_pod_are_two_attachments(self):
@@ -296,7 +332,8 @@ class Add(Cni):
 
     def test_a_delegate_that_refuses_is_undone_and_its_words_are_ours(self):
         self.start_daemon()
-        error = self.fails(self.cni("ADD", self.conf(fail={"ADD": "error"})), 121, "told to fail", status=7)
+        error = self.fails(self.cni("ADD", self.conf(fail={"ADD": "error"})), 121, "told to fail",
+                           status=7)
         self.assertEqual(error["details"], "x")
         self.assertEqual(self.commands(), ["ADD", "DEL"])
         self.assertEqual([c["conf"]["deviceID"] for c in self.calls()], [VF, VF])
@@ -305,7 +342,8 @@ class Add(Cni):
 
     def test_a_delegate_that_breaks_is_undone(self):
         self.start_daemon()
-        for how, words in (("killed", "Killed"), ("silent", "no result"), ("nonsense", "something is wrong")):
+        for how, words in (("killed", "Killed"), ("silent", "no result"), ("nonsense",
+                                                                           "something is wrong")):
             self.fails(self.cni("ADD", self.conf(fail={"ADD": how})), 101, "movedev", words)
             self.assertEqual(self.commands()[-2:], ["ADD", "DEL"])
             self.assertEqual(self.states(), [])
@@ -324,7 +362,8 @@ class Add(Cni):
         daemon = self.start_daemon()
         for kind in ("no-such-plugin", "not-a-program"):
             (self.top / "not-a-program").touch()
-            self.fails(self.cni("ADD", self.conf(delegate={"type": kind})), 101, kind, str(self.top))
+            self.fails(self.cni("ADD", self.conf(delegate={"type": kind})), 101, kind,
+                       str(self.top))
         self.assertEqual((daemon.heard, self.states()), ([], []))
 
     def test_a_state_that_cannot_be_kept_stops_it_before_the_delegate(self):
@@ -335,7 +374,8 @@ class Add(Cni):
 
     def test_one_that_is_killed_half_way_leaves_what_del_needs(self):
         self.start_daemon()
-        with subprocess.Popen(self.argv(), stdin=subprocess.PIPE, env=self.env("ADD"), start_new_session=True) as p:
+        with subprocess.Popen(self.argv(), stdin=subprocess.PIPE, env=self.env("ADD"),
+                              start_new_session=True) as p:
             p.stdin.write(json.dumps(self.conf(fail={"ADD": "slow"})).encode())
             p.stdin.close()
             until(lambda: self.commands() == ["ADD"], "the delegate runs")
@@ -361,11 +401,12 @@ class DeviceInfo(Cni):
         return sorted(p.name for p in self.devinfo.iterdir()) if self.devinfo.exists() else []
 
     def test_multus_gets_the_device_info_of_the_vf(self):
-        self.start_daemon()
+        self.start_daemon().more = {"pf": PF, "rail": 3, "plane": 1}
         self.works(self.cni("ADD", self.with_file()))
         self.assertEqual(json.loads(self.path.read_text()), {
             "type": "pci", "version": "1.1.0",
-            "pci": {"pci-address": VF, "pf-pci-address": PF, "rdma-device": RDMA}})
+            "pci": {"pci-address": VF, "pf-pci-address": PF, "rdma-device": RDMA},
+            "railmate": {"rail": 3, "plane": 1}})
         self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o444)
         self.assertEqual(self.calls()[0]["conf"]["runtimeConfig"],
                          {"CNIDeviceInfoFile": str(self.path)})
@@ -572,7 +613,8 @@ class Del(Cni):
     def test_a_state_that_is_not_ours_is_named(self):
         self.state.mkdir(0o700)
         path = self.state / f"{CONTAINER}@net1"
-        for text in ("", "{", '{"railmate": "cni", "version": 2}', '{"railmate": "cni", "version": 1, "vf": "x"}'):
+        for text in ("", "{", '{"railmate": "cni", "version": 2}',
+                     '{"railmate": "cni", "version": 1, "vf": "x"}'):
             path.write_text(text)
             self.fails(self.cni("DEL"), 5, str(path))
         self.assertEqual(self.calls(), [])
@@ -645,9 +687,10 @@ class Gc(Cni):
 
     def gc(self, *valid, path=f"{HERE / 'cni'}", **conf):
         valid = [{"containerID": c, "ifname": i} for c, i in valid]
-        return self.cni("GC", self.conf(deviceID=None, pciBusID=None, **{"cni.dev/valid-attachments": valid, **conf}),
-                        CNI_PATH=path, CNI_CONTAINERID=None, CNI_NETNS=None, CNI_IFNAME=None,
-                        CNI_ARGS=None)
+        return self.cni(
+            "GC",
+            self.conf(deviceID=None, pciBusID=None, **{"cni.dev/valid-attachments": valid, **conf}),
+            CNI_PATH=path, CNI_CONTAINERID=None, CNI_NETNS=None, CNI_IFNAME=None, CNI_ARGS=None)
 
     def setUp(self):
         super().setUp()
@@ -663,10 +706,12 @@ class Gc(Cni):
         self.assertEqual(self.works(self.gc(("live", "net1"), ("live", "net2"))), "")
         self.assertEqual(self.states(), ["live@net1", "live@net2", "other@net1"])
         down, gc = self.calls()
-        self.assertEqual((down["env"]["CNI_COMMAND"], down["env"]["CNI_CONTAINERID"], down["env"]["CNI_IFNAME"],
-                          down["env"]["CNI_ARGS"]), ("DEL", "dead", "net1", ARGS))
+        self.assertEqual((down["env"]["CNI_COMMAND"], down["env"]["CNI_CONTAINERID"],
+                          down["env"]["CNI_IFNAME"], down["env"]["CNI_ARGS"]),
+                         ("DEL", "dead", "net1", ARGS))
         self.assertEqual((down["conf"]["deviceID"], down["conf"]["vlan"]), (VF, 9))
-        self.assertEqual((gc["env"]["CNI_COMMAND"], len(gc["conf"]["cni.dev/valid-attachments"])), ("GC", 2))
+        self.assertEqual((gc["env"]["CNI_COMMAND"], len(gc["conf"]["cni.dev/valid-attachments"])),
+                         ("GC", 2))
         self.assertNotIn("deviceID", gc["conf"])
 
     def test_the_name_of_the_interface_counts(self):
@@ -675,13 +720,14 @@ class Gc(Cni):
 
     def test_without_the_list_nothing_is_taken_down(self):
         for value in (None, {}, "all"):
-            self.fails(self.gc(**{"cni.dev/valid-attachments": value}), 7, "cni.dev/valid-attachments")
+            self.fails(self.gc(**{"cni.dev/valid-attachments": value}), 7,
+                       "cni.dev/valid-attachments")
         self.assertEqual((len(self.states()), self.calls()), (4, []))
 
     def test_one_that_cannot_be_taken_down_stays_and_the_others_go(self):
         path = self.state / "dead@net1"
-        path.write_text(path.read_text().replace('"fail":{}', '"fail":{"DEL":"error"}').replace('"fail": {}',
-                                                                                               '"fail":{"DEL":"error"}'))
+        path.write_text(path.read_text().replace('"fail":{}', '"fail":{"DEL":"error"}').replace(
+            '"fail": {}', '"fail":{"DEL":"error"}'))
         self.fails(self.gc(), 101, "dead", "told to fail")
         self.assertEqual(self.states(), ["dead@net1", "other@net1"])
 
@@ -735,8 +781,8 @@ class Gc(Cni):
 
 class Status(Cni):
     def status(self, **conf):
-        return self.cni("STATUS", self.conf(deviceID=None, pciBusID=None, **conf), CNI_CONTAINERID=None, CNI_NETNS=None,
-                        CNI_IFNAME=None, CNI_ARGS=None)
+        return self.cni("STATUS", self.conf(deviceID=None, pciBusID=None, **conf),
+                        CNI_CONTAINERID=None, CNI_NETNS=None, CNI_IFNAME=None, CNI_ARGS=None)
 
     def test_ready_when_daemon_and_delegate_are(self):
         daemon = self.start_daemon()
@@ -751,8 +797,12 @@ class Status(Cni):
         self.fails(self.status(fail={"STATUS": "error"}), 121, status=7)
 
 
-LATE = {"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
-                          "railmate": {"binding": "late"}}]}
+LATE = {
+    "resourceList": [{
+        "resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
+        "railmate": {"binding": "late"}
+    }]
+}
 
 
 class Together(Case):
@@ -766,7 +816,8 @@ class Together(Case):
         pathlib.Path(self.n.path("cni.json")).write_text(json.dumps({
             "controlSocket": self.n.control_socket, "stateDir": self.n.path("cni"),
             "deviceInfoDir": self.n.path("devinfo-cni")}))
-        self.options = ("--config-file", self.n.path("config.json"), "--cdi-dir", str(self.cdi), "--cdi", "on")
+        self.options = ("--config-file", self.n.path("config.json"), "--cdi-dir", str(self.cdi),
+                        "--cdi", "on")
         self.kubelet, self.daemon = self.n.start(daemon=self.options)
 
     def admit(self, pod, n):
@@ -775,11 +826,14 @@ class Together(Case):
     def start_cni(self, command, pod, slot, number=0, fail=None, **more):
         conf = {"cniVersion": "1.0.0", "name": "rail-net", "type": "railmate-cni", "deviceID": slot,
                 "delegate": {"type": "movedev", "log": str(self.log), "fail": fail or {}}, **more}
-        env = {"PATH": os.environ["PATH"], "CNI_COMMAND": command, "CNI_CONTAINERID": f"c-{pod}", "CNI_NETNS": "/proc/self/ns/net",
-               "CNI_IFNAME": f"net{number}", "CNI_PATH": str(HERE / "cni"),
-               "RAILMATE_CNI_CONFIG": self.n.path("cni.json"),
-               "CNI_ARGS": f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID=u-{pod}"}
-        child = subprocess.Popen([program("railmate_cni")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+        env = {
+            "PATH": os.environ["PATH"], "CNI_COMMAND": command, "CNI_CONTAINERID": f"c-{pod}",
+            "CNI_NETNS": "/proc/self/ns/net", "CNI_IFNAME": f"net{number}",
+            "CNI_PATH": str(HERE / "cni"), "RAILMATE_CNI_CONFIG": self.n.path("cni.json"),
+            "CNI_ARGS": f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID=u-{pod}"
+        }
+        child = subprocess.Popen([program("railmate_cni")], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, text=True, env=env)
         child.stdin.write(json.dumps(conf))
         child.stdin.close()
         return child
@@ -807,7 +861,9 @@ class Together(Case):
         (path,) = [p for p in self.cdi.iterdir() if p.name.endswith(f"_{min(slots)}.json")]
         spec = json.loads(path.read_text())
         self.assertEqual([d["name"] for d in spec["devices"]], sorted(slots))
-        return set(dict(e.split("=", 1) for e in spec["containerEdits"]["env"])["PCIDEVICE_RDMA_VF"].split(","))
+        return set(
+            dict(e.split("=", 1)
+                 for e in spec["containerEdits"]["env"])["PCIDEVICE_RDMA_VF"].split(","))
 
     def prestart(self, pod):
         for call in self.kubelet.ask(f"prestart {pod}")["calls"]:
@@ -828,15 +884,18 @@ class Together(Case):
         early.start()
         other = pathlib.Path(early.devinfo, f"rdma-vf-{self.attached('p')['net0']}-device.json")
         until(other.exists, "the file of the same VF, bound early")
-        self.assertEqual(json.loads(path.read_text()), json.loads(other.read_text()))
-        self.assertIn("pf-pci-address", path.read_text())
+        self.assertEqual(path.read_text(), other.read_text())
+        bound = json.loads(path.read_text())
+        self.assertEqual((set(bound["railmate"]), "pf-pci-address" in bound["pci"]),
+                         ({"rail"}, True))
 
     def test_the_container_starts_first_and_the_network_gets_the_same_vfs(self):
         slots = self.admit("p", 2)
         self.prestart("p")
         injected = self.injected(slots)
         self.add_all("p", slots)
-        self.assertEqual((set(self.attached("p").values()), self.injected(slots)), (injected, injected))
+        self.assertEqual((set(self.attached("p").values()), self.injected(slots)),
+                         (injected, injected))
 
     def test_both_at_once_agree(self):
         slots = self.admit("p", 2)
@@ -887,9 +946,12 @@ class Together(Case):
     def test_explain_tells_what_the_network_made_the_daemon_choose(self):
         slots = self.admit("p", 2)
         self.add_all("p", slots)
-        told = subprocess.run([program("railmatectl"), "explain", "pod", "default/p", "--control-socket", self.n.control_socket],
-                              capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
-        for text in (*slots, *self.attached("p").values(), "late binding", "Each GPU has a VF behind its own PCIe switch."):
+        told = subprocess.run([
+            program("railmatectl"), "explain", "pod", "default/p", "--control-socket",
+            self.n.control_socket
+        ], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+        for text in (*slots, *self.attached("p").values(), "late binding",
+                     "Each GPU has a VF behind its own PCIe switch."):
             self.assertIn(text, told)
 
 
@@ -935,8 +997,11 @@ class Paths(Cni):
         (self.top / "bin").mkdir()
         (self.top / "st2").mkdir()
         state = self.top / "st2" / "abc@net1"
-        state.write_text(json.dumps({"railmate": "cni", "version": 1, "network": "rail-net",
-                                     "slot": "s", "vf": VF, "args": "", "type": "../evil", "conf": {}}))
+        state.write_text(
+            json.dumps({
+                "railmate": "cni", "version": 1, "network": "rail-net", "slot": "s", "vf": VF,
+                "args": "", "type": "../evil", "conf": {}
+            }))
         conf = self.conf(stateDir=str(state.parent), **{"cni.dev/valid-attachments": []})
         done = self.cni("GC", conf, CNI_PATH=f"{self.top / 'bin'}:{HERE / 'cni'}")
         self.assertEqual(done.returncode, 0, done)
@@ -980,46 +1045,83 @@ class Paths(Cni):
 class Input(Cni):
     def test_version_tells_the_versions(self):
         for text, version in (('{"cniVersion": "0.4.0"}', "0.4.0"), ("", "1.1.0")):
-            told = json.loads(self.works(subprocess.run(self.argv(), input=text, capture_output=True, text=True,
-                                                        env={"CNI_COMMAND": "VERSION"}, timeout=PATIENCE, check=False)))
-            self.assertEqual(told, {"cniVersion": version,
-                                    "supportedVersions": ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"]})
+            told = json.loads(
+                self.works(
+                    subprocess.run(self.argv(), input=text, capture_output=True, text=True,
+                                   env={"CNI_COMMAND": "VERSION"}, timeout=PATIENCE, check=False)))
+            self.assertEqual(
+                told, {
+                    "cniVersion": version,
+                    "supportedVersions": ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"]
+                })
 
     def test_old_configurations_are_served(self):
         self.start_daemon()
         for n, version in enumerate(("0.3.1", "0.4.0", "1.0.0")):
-            out = self.works(self.cni("ADD", self.conf(cniVersion=version), CNI_CONTAINERID=f"c{n}"))
+            out = self.works(self.cni("ADD", self.conf(cniVersion=version),
+                                      CNI_CONTAINERID=f"c{n}"))
             self.assertEqual(json.loads(out)["cniVersion"], version)
 
     def test_bad_configurations_are_refused_with_a_sentence(self):
         cases = [
-            ("", 6, "empty"), ("{", 6, "not JSON"), ("[]", 6, "not an object"), ("x" * (5 << 20), 6, "larger than"),
-            ({"cniVersion": "9.0.0"}, 1, "9.0.0"), ({"cniVersion": "0.2.0"}, 1, "0.2.0"), ({"cniVersion": None}, 1, "missing"),
-            ({"cniVersion": 1}, 7, "cniVersion"), ({"name": None}, 7, "name"), ({"name": "a b"}, 7, "name"),
-            ({"name": "../x"}, 7, "name"), ({"delegate": None}, 7, "delegate"), ({"delegate": "sriov"}, 7, "delegate"),
-            ({"delegate": {}}, 7, "type"), ({"delegate": {"type": "../evil"}}, 7, "type"),
-            ({"delegate": {"type": ".."}}, 7, "type"), ({"delegate": {"type": ".x"}}, 7, "type"),
+            ("", 6, "empty"),
+            ("{", 6, "not JSON"),
+            ("[]", 6, "not an object"),
+            ("x" * (5 << 20), 6, "larger than"),
+            ({"cniVersion": "9.0.0"}, 1, "9.0.0"),
+            ({"cniVersion": "0.2.0"}, 1, "0.2.0"),
+            ({"cniVersion": None}, 1, "missing"),
+            ({"cniVersion": 1}, 7, "cniVersion"),
+            ({"name": None}, 7, "name"),
+            ({"name": "a b"}, 7, "name"),
+            ({"name": "../x"}, 7, "name"),
+            ({"delegate": None}, 7, "delegate"),
+            ({"delegate": "sriov"}, 7, "delegate"),
+            ({"delegate": {}}, 7, "type"),
+            ({"delegate": {"type": "../evil"}}, 7, "type"),
+            ({"delegate": {"type": ".."}}, 7, "type"),
+            ({"delegate": {"type": ".x"}}, 7, "type"),
             ({"delegate": {"type": "a\nb"}}, 7, "type"),
             ({"delegate": {"type": "a" * 300}}, 7, "type"),
             ({"delegate": {"type": 7}}, 7, "type"),
-            ({"delegate": {"type": "railmate-cni"}}, 7, "own delegate"), ({"ipam": {}}, 7, "ipam"),
-            ({"deviceID": 7}, 7, "deviceID"), ({"runtimeConfig": {"deviceID": "other"}}, 7, "differ"),
-            ({"deviceID": None}, 7, "no \"deviceID\""), ({"stateDir": []}, 7, "stateDir"), ({"controlSocket": 7}, 7, "controlSocket"),
-            ({"stateDir": "/x"}, 7, "stateDir"), ({"controlSocket": "/x"}, 7, "controlSocket"),
+            ({"delegate": {"type": "railmate-cni"}}, 7, "own delegate"),
+            ({"ipam": {}}, 7, "ipam"),
+            ({"deviceID": 7}, 7, "deviceID"),
+            ({"runtimeConfig": {"deviceID": "other"}}, 7, "differ"),
+            ({"deviceID": None}, 7, "no \"deviceID\""),
+            ({"stateDir": []}, 7, "stateDir"),
+            ({"controlSocket": 7}, 7, "controlSocket"),
+            ({"stateDir": "/x"}, 7, "stateDir"),
+            ({"controlSocket": "/x"}, 7, "controlSocket"),
         ]
         for change, code, word in cases:
             with self.subTest(change if len(str(change)) < 80 else "long"):
-                conf = change if isinstance(change, str) else {k: v for k, v in {**self.conf(), **change}.items() if v is not None}
+                conf = change if isinstance(change, str) else {
+                    k: v
+                    for k, v in {**self.conf(), **change}.items()
+                    if v is not None
+                }
                 self.fails(self.cni("ADD", conf), code, word)
         self.assertEqual((self.calls(), self.states()), ([], []))
 
     def test_a_bad_environment_is_refused_with_a_sentence(self):
         cases = [
-            ("ADD", {"CNI_CONTAINERID": None}), ("ADD", {"CNI_NETNS": None}), ("ADD", {"CNI_IFNAME": ""}),
-            ("ADD", {"CNI_PATH": None}), ("DEL", {"CNI_CONTAINERID": None}), ("DEL", {"CNI_IFNAME": None}),
-            ("CHECK", {"CNI_NETNS": None}), ("GC", {"CNI_PATH": None}), ("ADD", {"CNI_CONTAINERID": "../x"}),
-            ("ADD", {"CNI_CONTAINERID": "a@b"}), ("ADD", {"CNI_CONTAINERID": "a" * 300}), ("ADD", {"CNI_IFNAME": "a/b"}),
-            ("DEL", {"CNI_IFNAME": ".."}), ("ADD", {"CNI_IFNAME": "0123456789abcdef"}), ("DANCE", {}), ("", {}),
+            ("ADD", {"CNI_CONTAINERID": None}),
+            ("ADD", {"CNI_NETNS": None}),
+            ("ADD", {"CNI_IFNAME": ""}),
+            ("ADD", {"CNI_PATH": None}),
+            ("DEL", {"CNI_CONTAINERID": None}),
+            ("DEL", {"CNI_IFNAME": None}),
+            ("CHECK", {"CNI_NETNS": None}),
+            ("GC", {"CNI_PATH": None}),
+            ("ADD", {"CNI_CONTAINERID": "../x"}),
+            ("ADD", {"CNI_CONTAINERID": "a@b"}),
+            ("ADD", {"CNI_CONTAINERID": "a" * 300}),
+            ("ADD", {"CNI_IFNAME": "a/b"}),
+            ("DEL", {"CNI_IFNAME": ".."}),
+            ("ADD", {"CNI_IFNAME": "0123456789abcdef"}),
+            ("DANCE", {}),
+            ("", {}),
         ]
         for command, env in cases:
             with self.subTest(command=command, **env):
@@ -1029,8 +1131,9 @@ class Input(Cni):
     def test_a_full_standard_output_is_a_failure(self):
         self.start_daemon()
         with open("/dev/full", "w", encoding="utf-8") as full:
-            done = subprocess.run(self.argv(), input=json.dumps(self.conf()), stdout=full, stderr=subprocess.PIPE, text=True,
-                                  env=self.env("ADD"), timeout=PATIENCE, check=False)
+            done = subprocess.run(self.argv(), input=json.dumps(self.conf()), stdout=full,
+                                  stderr=subprocess.PIPE, text=True, env=self.env("ADD"),
+                                  timeout=PATIENCE, check=False)
         self.assertEqual(done.returncode, 1)
 
 
@@ -1058,13 +1161,17 @@ class Program(Cni):
         self.assertIn(str(self.top), self.works(self.run_it("--install", str(self.top))))
         installed = self.top / "railmate-cni"
         self.assertEqual(stat.S_IMODE(installed.stat().st_mode), 0o755)
-        with subprocess.Popen([installed], stdin=subprocess.PIPE, env=self.env("DEL"), stdout=subprocess.DEVNULL) as running:
+        with subprocess.Popen([installed], stdin=subprocess.PIPE, env=self.env("DEL"),
+                              stdout=subprocess.DEVNULL) as running:
             self.works(self.run_it("--install", str(self.top)))
             running.communicate(json.dumps(self.conf()).encode(), PATIENCE)
             self.assertEqual(running.returncode, 0)
-        self.assertEqual([p.name for p in self.top.iterdir() if "railmate-cni" in p.name], ["railmate-cni"])
-        self.assertIn("railmate-cni", subprocess.run([installed, "--version"], capture_output=True, text=True, timeout=PATIENCE,
-                                                     check=True).stdout)
+        self.assertEqual([p.name for p in self.top.iterdir() if "railmate-cni" in p.name],
+                         ["railmate-cni"])
+        self.assertIn(
+            "railmate-cni",
+            subprocess.run([installed, "--version"], capture_output=True, text=True,
+                           timeout=PATIENCE, check=True).stdout)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_what_a_killed_one_left_behind_is_no_obstacle(self):

@@ -18,13 +18,15 @@ KEYS = {"name", "order", "gpus", "vfs", "pairs", "env", "devices"}
 
 class Demo(unittest.TestCase):
     def setUp(self):
-        self.tmp = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        self.tmp = tempfile.TemporaryDirectory(
+            dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
         self.addCleanup(self.tmp.cleanup)
         self.env = {**os.environ, "TMPDIR": self.tmp.name}
 
     def start(self, *options):
-        return subprocess.Popen([sys.executable, DEMO, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, env=self.env, encoding="utf-8")
+        return subprocess.Popen([sys.executable, DEMO, *options], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env,
+                                encoding="utf-8")
 
     def run_demo(self, *options):
         p = self.start(*options)
@@ -76,7 +78,8 @@ class Demo(unittest.TestCase):
         there = os.listdir(self.tmp.name)
         p.send_signal(signal.SIGINT)
         _, err = p.communicate(timeout=PATIENCE)
-        self.assertIn((p.returncode, err), ((130, "demo: interrupted\n"), (0, "")))  # 0: it was faster
+        self.assertIn((p.returncode, err),
+                      ((130, "demo: interrupted\n"), (0, "")))  # 0: it was faster
         self.assertTrue(there or p.returncode == 0)
         self.assertEqual(os.listdir(self.tmp.name), [])
 

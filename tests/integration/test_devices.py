@@ -31,7 +31,8 @@ class Ownership(Case):
         kubelet.ask("kubelet-bug double")
         taken = set()
         for i in range(8):
-            chosen = set(vfs_of(kubelet.admit(f"p{i}", f"init:prepare:{VF}=1", f"main:{GPU}=1,{VF}=2")))
+            chosen = set(
+                vfs_of(kubelet.admit(f"p{i}", f"init:prepare:{VF}=1", f"main:{GPU}=1,{VF}=2")))
             self.assertFalse(chosen & taken)
             taken |= chosen
 
@@ -43,22 +44,26 @@ class Ownership(Case):
         self.assertEqual(len(set(first)), count)
         refused = kubelet.admit("late", f"main:{VF}=1")
         self.assertEqual(refused["reason"], "UnexpectedAdmissionError")
-        self.assertIn(f"requested number of devices unavailable for {VF}. Requested: 1, Available: 0",
-                      refused["message"])
+        self.assertIn(
+            f"requested number of devices unavailable for {VF}. Requested: 1, Available: 0",
+            refused["message"])
         kubelet.ask("remove all")
         self.assertEqual(len(vfs_of(kubelet.admit("next", f"main:{VF}=3"))), 3)
 
     def test_init_containers_hand_their_vfs_on(self):
         node = self.node()
         kubelet, _ = node.start()
-        admission = kubelet.admit("p", f"init:prepare:{VF}=2", f"main:{GPU}=2,{VF}=2", order="gpu-first")
+        admission = kubelet.admit("p", f"init:prepare:{VF}=2", f"main:{GPU}=2,{VF}=2",
+                                  order="gpu-first")
         self.assertEqual(set(vfs_of(admission, "prepare")), set(vfs_of(admission, "main")))
-        self.assertEqual(container(admission, "main")["env"].keys() & {"NCCL_IB_HCA"}, {"NCCL_IB_HCA"})
+        self.assertEqual(
+            container(admission, "main")["env"].keys() & {"NCCL_IB_HCA"}, {"NCCL_IB_HCA"})
 
     def test_must_include_is_kept_when_more_are_asked_for(self):
         node = self.node()
         kubelet, _ = node.start()
-        admission = kubelet.admit("p", f"init:prepare:{VF}=1", f"main:{GPU}=4,{VF}=4", order="gpu-first")
+        admission = kubelet.admit("p", f"init:prepare:{VF}=1", f"main:{GPU}=4,{VF}=4",
+                                  order="gpu-first")
         self.assertLess(set(vfs_of(admission, "prepare")), set(vfs_of(admission, "main")))
         asked = [r for r in container(admission, "main")["rpcs"] if r["resource"] == VF][0]
         self.assertEqual(set(asked["preferred"]), set(vfs_of(admission, "main")))
@@ -92,8 +97,10 @@ class Numa(Case):
         node = self.node()
         kubelet, _ = node.start("--policy", "single-numa-node")
         refused = kubelet.admit("wide", f"main:{GPU}=6,{VF}=6")
-        self.assertEqual((refused["event"], refused["reason"]), ("rejected", "TopologyAffinityError"))
-        self.assertEqual("Pod was rejected: Resources cannot be allocated with Topology locality", refused["message"])
+        self.assertEqual((refused["event"], refused["reason"]),
+                         ("rejected", "TopologyAffinityError"))
+        self.assertEqual("Pod was rejected: Resources cannot be allocated with Topology locality",
+                         refused["message"])
 
     def test_a_deleted_pods_devices_are_free_before_the_kubelet_looks_at_nodes(self):
         node = self.node()
@@ -105,14 +112,17 @@ class Numa(Case):
     def test_restricted_admits_what_needs_both_nodes(self):
         node = self.node()
         kubelet, _ = node.start("--policy", "restricted")
-        self.assertEqual(len(vfs_of(kubelet.admit("wide", f"main:{GPU}=6,{VF}=40", order="gpu-first"))), 40)
+        self.assertEqual(
+            len(vfs_of(kubelet.admit("wide", f"main:{GPU}=6,{VF}=40", order="gpu-first"))), 40)
 
     def test_best_effort_admits_anything(self):
         node = self.node()
         kubelet, _ = node.start("--policy", "best-effort")
         machine = node.topo()
         admission = kubelet.admit("p", f"main:{GPU}=2,{VF}=2", order="gpu-first")
-        self.assertEqual(len(self.nodes_of(machine, gpus_of(machine, admission) + vfs_of(admission))), 1)
+        self.assertEqual(
+            len(self.nodes_of(machine,
+                              gpus_of(machine, admission) + vfs_of(admission))), 1)
 
     def test_list_tells_the_numa_node_of_each_vf(self):
         node = self.node()
@@ -125,8 +135,9 @@ class Numa(Case):
         node = self.node()
         config = node.path("config.json")
         with open(config, "w", encoding="utf-8") as f:
-            f.write('{"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "excludeTopology": true, '
-                    '"selectors": {"isRdma": true}}]}')
+            f.write(
+                '{"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "excludeTopology": true, '
+                '"selectors": {"isRdma": true}}]}')
         kubelet, _ = node.start(daemon=("--config-file", config))
         self.assertEqual([d for d in kubelet.resource(VF)["devices"] if d["numa"]], [])
 

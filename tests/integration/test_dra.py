@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""GPUs that DRA drivers give: which are a container's, and whom the VFs are near, late and early."""
+"""GPUs that DRA drivers give: which are a container's, and whom the VFs are near, late and
+early."""
 
 import itertools
 import json
@@ -45,12 +46,14 @@ class Gpus:
 class Late(LateCase):
     def test_each_container_has_a_claim_of_its_own(self):
         """Whichever of them starts first, and in the order of the kubelet's calls."""
-        for order, containers in itertools.product(("gpu-first", "vf-first"), (("a", "b"), ("b", "a"))):
+        for order, containers in itertools.product(("gpu-first", "vf-first"),
+                                                   (("a", "b"), ("b", "a"))):
             with self.subTest(order=order, containers=containers):
                 node = self.late()
                 gpus, has = Gpus(node), {"a": [1, 2], "b": [6]}
-                node.kubelet.admit("p", gpus.claim("one", gpu=has["a"]), gpus.claim("two", gpu=has["b"]),
-                                   f"a:{VF}=2,claim:one", f"b:claim:two/gpu,{VF}=1", order=order)
+                node.kubelet.admit("p", gpus.claim("one", gpu=has["a"]),
+                                   gpus.claim("two", gpu=has["b"]), f"a:{VF}=2,claim:one",
+                                   f"b:claim:two/gpu,{VF}=1", order=order)
                 for c in containers:
                     started = self.start(node, "p", c)[c]
                     self.assertTrue(started["started"], started["message"])
@@ -59,20 +62,23 @@ class Late(LateCase):
     def test_a_claim_that_containers_share_as_a_whole_is_of_both(self):
         node = self.late()
         gpus = Gpus(node)
-        node.kubelet.admit("p", gpus.claim("ours", gpu=[2, 5]), f"a:{VF}=2,claim:ours", f"b:{VF}=2,claim:ours")
+        node.kubelet.admit("p", gpus.claim("ours", gpu=[2, 5]), f"a:{VF}=2,claim:ours",
+                           f"b:{VF}=2,claim:ours")
         for started in self.start(node, "p").values():
             gpus.judge(self, started, [2, 5])
 
     def test_a_claim_of_one_gpu_serves_a_sidecar_without_one(self):
         node = self.late()
         gpus = Gpus(node)
-        node.kubelet.admit("p", gpus.claim("mine", gpu=[3]), f"sidecar:agent:{VF}=1", f"main:{VF}=1,claim:mine")
+        node.kubelet.admit("p", gpus.claim("mine", gpu=[3]), f"sidecar:agent:{VF}=1",
+                           f"main:{VF}=1,claim:mine")
         for started in self.start(node, "p").values():
             gpus.judge(self, started, [3])
 
 
 class ApiServer:
-    """Tells what claims were given, and with `pods` what pods ask for; each as the API server lists it."""
+    """Tells what claims were given, and with `pods` what pods ask for; each as the API server lists
+    it."""
 
     def __init__(self, server):
         self.server = server
@@ -80,18 +86,31 @@ class ApiServer:
         self.claims, self.pods, self.status = {}, [], 200
 
     def give(self, name, driver=DRIVER, **requests):
-        results = [{"request": r, "driver": driver, "pool": "node", "device": d} for r, v in requests.items() for d in v]
-        self.claims[f"default/{name}"] = {"metadata": {"name": name}, "status": {
-            "allocation": {"devices": {"results": results, "config": [{"requests": ["x"]}]}, "nodeSelector": {}}}}
+        results = [{"request": r, "driver": driver, "pool": "node", "device": d}
+                   for r, v in requests.items()
+                   for d in v]
+        self.claims[f"default/{name}"] = {
+            "metadata": {"name": name}, "status": {
+                "allocation": {
+                    "devices": {"results": results, "config": [{"requests": ["x"]}]},
+                    "nodeSelector": {}
+                }
+            }
+        }
 
     def asked(self):
         """The claims of the questions so far."""
         path = r"GET /apis/resource.k8s.io/v1/namespaces/(.*)/resourceclaims\?fieldSelector=metadata.name%3D(.*) HTTP"
-        return ["/".join(m.groups()) for m in (re.match(path, line) for line, _ in self.server.requests) if m]
+        return [
+            "/".join(m.groups()) for m in (re.match(path, line)
+                                           for line, _ in self.server.requests) if m
+        ]
 
     def answer(self, connection):
         asked = self.asked() if "resourceclaims" in self.server.requests[-1][0] else None
-        items = self.pods if asked is None else [self.claims[c] for c in asked[-1:] if c in self.claims]
+        items = self.pods if asked is None else [
+            self.claims[c] for c in asked[-1:] if c in self.claims
+        ]
         return reply(self.status, json.dumps({"items": items}).encode())(connection)
 
 
@@ -106,9 +125,13 @@ class Shared(https.Case, LateCase):
     def up(self, *options, kubelet=("--pods-api",), host="127.0.0.1"):
         fake = self.here.start_kubelet(*kubelet)
         port = self.api.server.url.split(":")[2].removesuffix("/pods")
-        argv = self.here.daemon_argv("--service-account", self.here.path("account"), "--config-file", self.config(self.here), *options)
-        env = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "NODE_NAME": "node"}
-        daemon = Daemon(argv, self.here.path("railmated.log"), stdin=subprocess.DEVNULL, env={**os.environ, **env})
+        argv = self.here.daemon_argv("--service-account", self.here.path("account"),
+                                     "--config-file", self.config(self.here), *options)
+        env = {
+            "KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "NODE_NAME": "node"
+        }
+        daemon = Daemon(argv, self.here.path("railmated.log"), stdin=subprocess.DEVNULL,
+                        env={**os.environ, **env})
         self.here.processes.append(daemon)
         fake.wait(VF, 1)
         return fake, daemon, Gpus(self.here)
@@ -116,8 +139,9 @@ class Shared(https.Case, LateCase):
     def admit(self, gpus, pod="p", order="random"):
         """Container a has the GPUs 1 and 6, b has GPU 3."""
         self.api.give("c", **{"gpu-a": [gpus.name(1), gpus.name(6)], "gpu-b": [gpus.name(3)]})
-        return self.here.kubelet.admit(pod, gpus.claim("c", **{"gpu-b": [3], "gpu-a": [1, 6]}), f"a:claim:c/gpu-a,{VF}=2",
-                                       f"b:{VF}=1,claim:c/gpu-b", order=order)
+        return self.here.kubelet.admit(pod, gpus.claim("c", **{"gpu-b": [3], "gpu-a": [1, 6]}),
+                                       f"a:claim:c/gpu-a,{VF}=2", f"b:{VF}=1,claim:c/gpu-b",
+                                       order=order)
 
     def start_ab(self, gpus, containers="ab"):
         for c in containers:
@@ -127,7 +151,8 @@ class Shared(https.Case, LateCase):
 
     def test_each_container_gets_the_vfs_of_its_requests(self):
         _, daemon, gpus = self.up()
-        for i, (order, containers) in enumerate(itertools.product(("gpu-first", "vf-first", "random"), ("ab", "ba"))):
+        for i, (order, containers) in enumerate(
+                itertools.product(("gpu-first", "vf-first", "random"), ("ab", "ba"))):
             with self.subTest(order=order, containers=containers):
                 self.admit(gpus, order=order)
                 before = set(gpus.free)
@@ -140,15 +165,19 @@ class Shared(https.Case, LateCase):
         self.assertEqual(self.api.server.connections, 1)
 
     def test_a_cni_plugin_that_asks_first_is_told_the_same(self):
-        """As railmate-cni asks: after the drivers have prepared the claim, before a container starts."""
+        """As railmate-cni asks: after the drivers have prepared the claim, before a container
+        starts."""
         kubelet, _, gpus = self.up()
         admission, told = self.admit(gpus), {}
         kubelet.ask("prepare p")
         for c in "ba":
             with socket.socket(socket.AF_UNIX) as s:
                 s.connect(self.here.control_socket)
-                s.sendall(json.dumps({"op": "bind", "slot": vfs_of(admission, c)[0], "namespace": "default", "pod": "p",
-                                      "uid": ""}).encode() + b"\n")
+                s.sendall(
+                    json.dumps({
+                        "op": "bind", "slot": vfs_of(admission, c)[0], "namespace": "default",
+                        "pod": "p", "uid": ""
+                    }).encode() + b"\n")
                 told[c] = {b["vf"] for b in json.loads(s.makefile().readline())["bound"]}
         for c, started in self.start(self.here, "p").items():
             self.assertEqual(set(vfs_in(started)), told[c])
@@ -157,11 +186,19 @@ class Shared(https.Case, LateCase):
     def test_what_the_scheduler_made_of_limits_is_known_too(self):
         """DRAExtendedResource: one claim a pod, and its status says which request is whose."""
         _, _, gpus = self.up("--pod-specs=api-server", kubelet=())
-        mapping = [{"containerName": c, "resourceName": "nvidia.com/gpu", "requestName": f"gpu-{c}"} for c in "ba"]
-        containers = [{"name": c, "resources": {"limits": {"nvidia.com/gpu": "1", VF: "1"}}} for c in "ab"]
-        self.api.pods = [{"metadata": {"name": "p", "namespace": "default", "uid": "u"}, "spec": {"containers": containers},
-                          "status": {"phase": "Pending", "extendedResourceClaimStatus": {
-                              "resourceClaimName": "c", "requestMappings": mapping}}}]
+        mapping = [{
+            "containerName": c, "resourceName": "nvidia.com/gpu", "requestName": f"gpu-{c}"
+        } for c in "ba"]
+        containers = [{"name": c, "resources": {"limits": {"nvidia.com/gpu": "1", VF: "1"}}}
+                      for c in "ab"]
+        self.api.pods = [{
+            "metadata": {"name": "p", "namespace": "default", "uid": "u"},
+            "spec": {"containers": containers}, "status": {
+                "phase": "Pending", "extendedResourceClaimStatus": {
+                    "resourceClaimName": "c", "requestMappings": mapping
+                }
+            }
+        }]
         self.admit(gpus)
         self.start_ab(gpus)
 
@@ -173,16 +210,19 @@ class Shared(https.Case, LateCase):
         again = self.start(self.here, "p")
         for c in "ab":
             self.assertEqual(vfs_in(again[c]), vfs_in(first[c]))
-            self.assertEqual(again[c]["env"]["RAILMATE_RDMA_VF_MAP"], first[c]["env"]["RAILMATE_RDMA_VF_MAP"])
+            self.assertEqual(again[c]["env"]["RAILMATE_RDMA_VF_MAP"],
+                             first[c]["env"]["RAILMATE_RDMA_VF_MAP"])
         self.assertEqual(len(self.api.asked()), 2)
 
     def explained(self):
-        return subprocess.run([program("railmatectl"), "explain", "pod", "default/p", "--control-socket",
-                               self.here.control_socket], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              text=True).stdout
+        return subprocess.run([
+            program("railmatectl"), "explain", "pod", "default/p", "--control-socket",
+            self.here.control_socket
+        ], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout
 
     def test_what_cannot_be_told_is_said_and_the_pod_starts(self):
-        for what, words in ((403, "does not allow us to read ResourceClaims: HTTP 403"), (200, "knows no such claim")):
+        for what, words in ((403, "does not allow us to read ResourceClaims: HTTP 403"),
+                            (200, "knows no such claim")):
             with self.subTest(what):
                 self.setUp()
                 _, daemon, gpus = self.up()
@@ -190,8 +230,9 @@ class Shared(https.Case, LateCase):
                 self.api.claims, self.api.status = {}, what
                 for c, started in self.start(self.here, "p").items():
                     self.assertTrue(started["started"], started["message"])
-                    self.assertIn(f'pod=default/p container={c} reason="which GPUs of its claim c it has is not known',
-                                  daemon.stderr())
+                    self.assertIn(
+                        f'pod=default/p container={c} reason="which GPUs of its claim c it has is not known',
+                        daemon.stderr())
                 self.assertIn(words, daemon.stderr())
                 self.assertIn(words, self.explained())
 
@@ -210,9 +251,10 @@ class Early(Case):
         return [line for line in daemon.stderr().splitlines() if "by DRA" in line]
 
     def explained(self, node, pod):
-        return subprocess.run([program("railmatectl"), "explain", "pod", f"default/{pod}", "--control-socket",
-                               node.control_socket], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              text=True).stdout
+        return subprocess.run([
+            program("railmatectl"), "explain", "pod", f"default/{pod}", "--control-socket",
+            node.control_socket
+        ], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout
 
     def test_the_pool_says_once_that_it_cannot_see_them(self):
         node = self.node()
@@ -224,11 +266,13 @@ class Early(Case):
                 self.assertEqual(self.warnings(daemon), [], "nobody has given a GPU yet")
             self.assertEqual([c["status"] for c in kubelet.ask(f"prestart p{i}")["calls"]], ["OK"])
         (line,) = self.warnings(daemon)
-        self.assertIn('warning kubelet: the pod has GPUs by DRA, and a pool that binds early cannot see them: they are given after its VFs; '
-                      f'"binding": "late" sees them resource={VF} pod=default/p0 driver={DRIVER}', line)
+        self.assertIn(
+            'warning kubelet: the pod has GPUs by DRA, and a pool that binds early cannot see them: they are given after its VFs; '
+            f'"binding": "late" sees them resource={VF} pod=default/p0 driver={DRIVER}', line)
         out = self.explained(node, "p2")
-        self.assertIn(f'GPUs      unknown ({DRIVER} gives them by DRA, after an early pool has chosen; "binding": "late" '
-                      'sees them)', out)
+        self.assertIn(
+            f'GPUs      unknown ({DRIVER} gives them by DRA, after an early pool has chosen; "binding": "late" '
+            'sees them)', out)
 
     def test_how_far_they_are_is_told_all_the_same(self):
         node = self.node()
@@ -238,7 +282,8 @@ class Early(Case):
         kubelet.ask("prestart p")
         d = decision(node, chosen, checked=True)
         self.assertEqual(d["real_gpus"], [gpus.machine.gpus[7]])
-        self.assertEqual(d.get("real_cost", 0), assignment(gpus.machine, [gpus.machine.gpus[7]], chosen)[0])
+        self.assertEqual(d.get("real_cost", 0),
+                         assignment(gpus.machine, [gpus.machine.gpus[7]], chosen)[0])
 
     def test_gpus_of_another_container_of_the_pod_count(self):
         node = self.node()
@@ -259,8 +304,10 @@ class Early(Case):
     def test_whose_gpus_of_a_shared_claim_are_is_not_guessed(self):
         node = self.node()
         kubelet, daemon = node.start()
-        chosen = vfs_of(kubelet.admit("p", Gpus(node).claim("c", a=[0], b=[1]), f"main:claim:c/a,{VF}=1", "other:claim:c/b"),
-                        "main")
+        chosen = vfs_of(
+            kubelet.admit("p",
+                          Gpus(node).claim("c", a=[0], b=[1]), f"main:claim:c/a,{VF}=1",
+                          "other:claim:c/b"), "main")
         kubelet.ask("prestart p")
         self.assertNotIn("real_gpus", decision(node, chosen, checked=True))
         self.assertEqual(len(self.warnings(daemon)), 1)

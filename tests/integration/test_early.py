@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Early binding when the kubelet asks for VFs first, and what PreStartContainer makes of the choice."""
+"""Early binding when the kubelet asks for VFs first, and what PreStartContainer makes of the
+choice."""
 
 import json
 import os
@@ -15,21 +16,26 @@ def decisions(node):
         return json.load(f)["decisions"]
 
 
-def decision(node, vfs, **wanted):
-    """The newest decision for these VFs that looks as wanted; the disk gets it in the background."""
-    def find():
-        if not os.path.exists(os.path.join(node.state_dir, "ledger.json")):
-            return None
-        for d in reversed(decisions(node)):
-            if sorted(d["chosen"]) == sorted(vfs):
-                return d if all(d.get(k) == v for k, v in wanted.items()) else None
+def find_decision(node, vfs, **wanted):
+    """The newest decision for these VFs on disk, if it looks as wanted."""
+    if not os.path.exists(os.path.join(node.state_dir, "ledger.json")):
         return None
-    return until(find, f"a decision for {vfs} with {wanted}")
+    for d in reversed(decisions(node)):
+        if sorted(d["chosen"]) == sorted(vfs):
+            return d if all(d.get(k) == v for k, v in wanted.items()) else None
+    return None
+
+
+def decision(node, vfs, **wanted):
+    """The disk gets it in the background."""
+    return until(lambda: find_decision(node, vfs, **wanted), f"a decision for {vfs} with {wanted}")
 
 
 def started(kubelet, pod):
     """What PreStartContainer of our resource said: [(status, message), …]."""
-    return [(c["status"], c["message"]) for c in kubelet.ask(f"prestart {pod}")["calls"] if c["resource"] == VF]
+    return [(c["status"], c["message"])
+            for c in kubelet.ask(f"prestart {pod}")["calls"]
+            if c["resource"] == VF]
 
 
 class Day:
@@ -42,7 +48,8 @@ class Day:
 
     def admit(self, pod, gpus, vfs=None, order="vf-first"):
         wants = [f"{GPU}={gpus}"] if gpus else []
-        admission = self.kubelet.admit(pod, f"main:{','.join(wants + [f'{VF}={vfs or gpus}'])}", order=order)
+        admission = self.kubelet.admit(pod, f"main:{','.join(wants + [f'{VF}={vfs or gpus}'])}",
+                                       order=order)
         chosen = vfs_of(admission)
         self.case.assertLessEqual(set(chosen), self.free, "a VF that was not free")
         self.pods[pod] = chosen
@@ -72,11 +79,14 @@ class VfFirst(Case):
                 del gpus[pod]
             gpus[f"p{i}"] = size
             order = rng.choice(("vf-first", "gpu-first"))
-            cost, best = day.admit(f"p{i}", size, size if equal else rng.choice((size, 1, 2 * size)), order)
+            cost, best = day.admit(f"p{i}", size, size if equal else rng.choice(
+                (size, 1, 2 * size)), order)
             self.assertEqual(cost, best, f"p{i} ({order}): {day.pods[f'p{i}']}")
             self.assertEqual(started(node.kubelet, f"p{i}"), [("OK", "")])
             if order == "vf-first":
-                self.assertEqual(decision(node, day.pods[f"p{i}"], checked=True, pod=f"p{i}")["known"], "predicted")
+                self.assertEqual(
+                    decision(node, day.pods[f"p{i}"], checked=True, pod=f"p{i}")["known"],
+                    "predicted")
 
     def test_with_pod_specs_the_vfs_are_beside_the_gpus_that_come(self):
         self.churn("--pods-api")
@@ -94,17 +104,23 @@ class VfFirst(Case):
             self.assertEqual(cost, best)
 
     def test_gpu_plugins_that_do_not_tell_cost_only_the_prediction(self):
-        for options in (("--no-preferred",), ("--nonsense",), ("--delay", "300"), ("--mig",), ("--replicas", "2")):
+        for options in (("--no-preferred", ), ("--nonsense", ), ("--delay", "300"), ("--mig", ),
+                        ("--replicas", "2")):
             with self.subTest(options):
                 node = self.node()
-                _, daemon = node.start("--pods-api", gpu=options, daemon=("--pod-resources-timeout", "200"))
+                _, daemon = node.start("--pods-api", gpu=options,
+                                       daemon=("--pod-resources-timeout", "200"))
                 began = time.monotonic()
                 vfs = vfs_of(node.kubelet.admit("p", f"main:{GPU}=2,{VF}=2", order="vf-first"))
                 self.assertLess(time.monotonic() - began, 15)
                 self.assertEqual(len(vfs), 2)
                 self.assertEqual(decision(node, vfs)["known"], "unknown")
-                self.assertEqual(started(node.kubelet, "p"), [("OK", "")])
-                decision(node, vfs, checked=True, pod="p")
+
+                def checked():  # 200 ms may be too short for it
+                    self.assertEqual(started(node.kubelet, "p"), [("OK", "")])
+                    return find_decision(node, vfs, checked=True, pod="p")
+
+                until(checked, "that the pod's start is compared")
                 self.assertEqual(daemon.child.poll(), None)
 
     def test_the_gpu_plugin_may_be_absent(self):
@@ -118,7 +134,8 @@ class VfFirst(Case):
             with self.subTest(value):
                 node = self.node()
                 path = value if value == "none" else os.path.join(node.kubelet_dir, value)
-                kubelet, _ = node.start(gpu=("--endpoint", "other.sock"), daemon=("--gpu-plugin-socket", path))
+                kubelet, _ = node.start(gpu=("--endpoint", "other.sock"),
+                                        daemon=("--gpu-plugin-socket", path))
                 vfs = vfs_of(kubelet.admit("p", f"main:{GPU}=1,{VF}=1", order="vf-first"))
                 self.assertEqual(decision(node, vfs)["known"], known)
 
@@ -187,7 +204,8 @@ class Start(Case):
         daemon.end()
         node.start_daemon()
         kubelet.wait(VF, 1)
-        until(lambda: started(kubelet, "p") == [("OK", "")], "PreStartContainer after a restart of ours")
+        until(lambda: started(kubelet, "p") == [("OK", "")],
+              "PreStartContainer after a restart of ours")
         self.assertEqual(len([d for d in decisions(node) if d["chosen"] == sorted(vfs)]), 1)
 
     def test_init_containers_start_though_nobody_lists_them(self):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-railmatectl explain: what it prints for a ledger, byte for byte (explain/*; UPDATE_GOLDEN=1 writes them), from a running daemon
-and from the file, and how it fails.
+railmatectl explain: what it prints for a ledger, byte for byte (explain/*; UPDATE_GOLDEN=1 writes
+them), from a running daemon and from the file, and how it fails.
 """
 
 import contextlib
@@ -35,42 +35,59 @@ def owner(pod, container="main", ns="team", uid="u"):
 
 
 def hold(vf, pod, decision=0, **more):
-    return {"vf": vf, "resource": "rdma/vf", **owner(pod), "since_ms": AT + 500, "decision": decision, **more}
+    return {
+        "vf": vf, "resource": "rdma/vf", **owner(pod), "since_ms": AT + 500, "decision": decision,
+        **more
+    }
 
 
 def decision(number, pod, known, chosen, pairs=(), **more):
-    return {"number": number, "at_ms": AT + 60000 * number, "resource": "rdma/vf", **owner(pod), "asked": len(chosen),
-            "known": known, "free": [[pf, 8 - number % 3] for pf in PF], "chosen": chosen, "pairs": list(pairs), **more}
+    return {
+        "number": number, "at_ms": AT + 60000 * number, "resource": "rdma/vf",
+        **owner(pod), "asked": len(chosen), "known": known,
+        "free": [[pf, 8 - number % 3] for pf in PF], "chosen": chosen, "pairs": list(pairs), **more
+    }
 
 
 # One of every kind of story.
 DECISIONS = [
-    decision(1, "best", "known", VF[:2], [[GPU[0], VF[0], "PIX"], [GPU[1], VF[1], "PIX"]], source="PodResources Get",
-             gpus=GPU[:2], alternative=["0000:18:00.2", VF[1]], checked=True, real_gpus=GPU[:2]),
-    decision(2, "guessed", "predicted", ["0000:18:00.3"], [[GPU[0], "0000:18:00.3", "PIX"]], gpus=GPU[:1],
-             source="nvidia.com/gpu's GetPreferredAllocation", alternative=[VF[1]], alternative_cost=3, checked=True,
-             real_gpus=GPU[2:], real_cost=4),
+    decision(1, "best", "known", VF[:2], [[GPU[0], VF[0], "PIX"], [GPU[1], VF[1], "PIX"]],
+             source="PodResources Get", gpus=GPU[:2], alternative=["0000:18:00.2", VF[1]],
+             checked=True, real_gpus=GPU[:2]),
+    decision(2, "guessed", "predicted", ["0000:18:00.3"], [[GPU[0], "0000:18:00.3", "PIX"]],
+             gpus=GPU[:1], source="nvidia.com/gpu's GetPreferredAllocation", alternative=[VF[1]],
+             alternative_cost=3, checked=True, real_gpus=GPU[2:], real_cost=4),
     decision(3, None, "unknown", ["0000:18:00.5"], source="the kubelet asked for VFs first"),
-    decision(4, "late", "known", ["0000:9a:00.7"], [[GPU[0], "0000:9a:00.7", "SYS"]], late=True, gpus=GPU[:1], cost=4,
-             source="PodResources List", checked=True, real_gpus=GPU[:1], real_cost=4, best_cost=4, free=[[PF[2], 2]]),
+    decision(4, "late", "known", ["0000:9a:00.7"], [[GPU[0], "0000:9a:00.7", "SYS"]], late=True,
+             gpus=GPU[:1], cost=4, source="PodResources List", checked=True, real_gpus=GPU[:1],
+             real_cost=4, best_cost=4, free=[[PF[2], 2]]),
     decision(5, "blind", "unknown", [VF[1]], checked=True, real_gpus=GPU[2:], real_cost=4),
     decision(6, "plain", "known", [VF[1]], source="PodResources Get", checked=True),
     decision(7, "waiting", "predicted", [VF[2]], [[GPU[2], VF[2], "PIX"]], gpus=GPU[2:]),
-    decision(8, "moved", "known", [VF[0]], [[GPU[0], VF[0], "PIX"]], gpus=GPU[:1], checked=True, real_gpus=GPU[1:2],
-             real_cost=3),
+    decision(8, "moved", "known", [VF[0]], [[GPU[0], VF[0], "PIX"]], gpus=GPU[:1], checked=True,
+             real_gpus=GPU[1:2], real_cost=3),
     decision(9, "alone", "known", [VF[2]], late=True, source="the container has no GPUs"),
     decision(10, "parted", "unknown", ["0000:9a:00.6"], late=True,
              source="MIG-7 of nvidia.com/mig-1g.5gb does not name a GPU of this node"),
-    decision(11, "sharing", "predicted", ["0000:40:00.3"], [[GPU[1], "0000:40:00.3", "PIX"]], late=True, gpus=GPU[:2],
-             source="which GPUs of its claim gpus it has is not known: there is no API server to ask"),
-    decision(12, "early-dra", "unknown", ["0000:40:00.4"], checked=True, real_gpus=GPU[2:], real_cost=4,
-             source='gpu.nvidia.com gives them by DRA, after an early pool has chosen; "binding": "late" sees them'),
+    decision(
+        11, "sharing", "predicted", ["0000:40:00.3"], [[GPU[1], "0000:40:00.3", "PIX"]], late=True,
+        gpus=GPU[:2],
+        source="which GPUs of its claim gpus it has is not known: there is no API server to ask"),
+    decision(
+        12, "early-dra", "unknown", ["0000:40:00.4"], checked=True, real_gpus=GPU[2:], real_cost=4,
+        source=
+        'gpu.nvidia.com gives them by DRA, after an early pool has chosen; "binding": "late" sees them'
+    ),
     decision(13, "sure", "known", [VF[1]], [[GPU[0], VF[1], "NODE"]], gpus=GPU[:1], cost=3,
              free=[[PF[1], 8], [PF[2], 8]]),
 ]
 HOLDS = [
-    hold(VF[0], "best", 1), hold(VF[1], "best", 1), hold("0000:18:00.3", "guessed", 2), hold("0000:18:00.4", "lost"),
-    hold("0000:18:00.5", None, 3), hold("0000:9a:00.7", "late", 4, slot="rvf-vf-n1-3", draining=True),
+    hold(VF[0], "best", 1),
+    hold(VF[1], "best", 1),
+    hold("0000:18:00.3", "guessed", 2),
+    hold("0000:18:00.4", "lost"),
+    hold("0000:18:00.5", None, 3),
+    hold("0000:9a:00.7", "late", 4, slot="rvf-vf-n1-3", draining=True),
 ]
 STORIES = {
     "best-that-was-free": ["pod", "team/best"],
@@ -142,8 +159,11 @@ class Explain(unittest.TestCase):
         (self.top / "ledger.json").write_text(self.text if text is None else text)
 
     def explain(self, *argv):
-        return subprocess.run([program("railmatectl"), "explain", *argv, "--control-socket", str(self.socket), "--state-dir",
-                               str(self.top)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+        return subprocess.run([
+            program("railmatectl"), "explain", *argv, "--control-socket",
+            str(self.socket), "--state-dir",
+            str(self.top)
+        ], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
 
     def refused(self, done, code, *words):
         self.assertEqual(done.returncode, code, done.stderr)
@@ -175,7 +195,9 @@ class Explain(unittest.TestCase):
             told = json.loads(self.explain(*subject, "--json").stdout)
             self.assertTrue(told["choices"])
             self.assertIn(told["choices"][0]["verdict"], self.explain(*subject).stdout)
-        self.assertEqual({p.name for p in GOLDENS.iterdir()}, {n + ".txt" for n in STORIES} | {JSON})
+        self.assertEqual({p.name
+                          for p in GOLDENS.iterdir()}, {n + ".txt"
+                                                        for n in STORIES} | {JSON})
 
     def test_without_the_daemon_the_file_tells_the_same_and_says_so(self):
         self.store()
@@ -205,8 +227,10 @@ class Explain(unittest.TestCase):
     def test_the_daemon_need_not_be_asked(self):
         self.store()
         d = self.daemon({"ledger": ledger_text([], [])})
-        done = subprocess.run([program("railmatectl"), "explain", "last", "--control-socket=none", "--state-dir", str(self.top)],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run([
+            program("railmatectl"), "explain", "last", "--control-socket=none", "--state-dir",
+            str(self.top)
+        ], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual((done.returncode, d.heard), (0, []))
         self.assertEqual(done.stdout, (GOLDENS / "last.txt").read_text())
 
@@ -240,8 +264,8 @@ class Explain(unittest.TestCase):
         self.refused(self.explain("last"), 3, "no VF was given")
 
     def test_a_wrong_command_line_is_refused(self):
-        for argv in ([], ["pod"], ["pod", "name"], ["pod", "/n"], ["pod", "a/"], ["pod", "a/b/c"], ["pod", "a/b", "c"],
-                     ["vf"], ["vf", "mlx5_0"], ["last", "1"], ["node"]):
+        for argv in ([], ["pod"], ["pod", "name"], ["pod", "/n"], ["pod", "a/"], ["pod", "a/b/c"],
+                     ["pod", "a/b", "c"], ["vf"], ["vf", "mlx5_0"], ["last", "1"], ["node"]):
             with self.subTest(argv):
                 self.refused(self.explain(*argv), 2, "explain")
 
@@ -252,14 +276,17 @@ class Explain(unittest.TestCase):
 
 class Running(Case):
     def explain(self, node, *argv):
-        return subprocess.run([program("railmatectl"), "explain", *argv, "--control-socket", node.control_socket, "--state-dir",
-                               node.state_dir], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+        return subprocess.run([
+            program("railmatectl"), "explain", *argv, "--control-socket", node.control_socket,
+            "--state-dir", node.state_dir
+        ], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
 
     def test_the_daemon_tells_what_it_chose_and_its_ledger_the_same_when_it_is_gone(self):
         node = self.node()
         kubelet, daemon = node.start()
         vfs = vfs_of(kubelet.admit("trainer", f"main:{GPUS}=2,{VFS}=2"))
-        until(lambda: self.explain(node, "pod", "default/trainer").returncode == 0, "the daemon knows whose the VFs are")
+        until(lambda: self.explain(node, "pod", "default/trainer").returncode == 0,
+              "the daemon knows whose the VFs are")
         told = self.explain(node, "pod", "default/trainer")
         self.assertEqual(told.stderr, "")
         for vf in vfs:
@@ -281,9 +308,14 @@ class Running(Case):
         self.assertEqual((told.returncode, told.stderr), (0, ""))
         self.assertRegex(told.stdout, rf"(?m)^{VFS} \(binding early\): \d+ VFs: \d+ free, 2 held$")
         for vf in vfs:
-            self.assertRegex(told.stdout, rf"(?m)^  held +{vf}  container main of pod default/trainer .*since 20.*"
-                                          r"; free when this pod ends$")
-        states = {v["vf"]: v["state"] for v in json.loads(self.explain(node, "pool", "--json").stdout)["pools"][0]["vfs"]}
+            self.assertRegex(
+                told.stdout,
+                rf"(?m)^  held +{vf}  container main of pod default/trainer .*since 20.*"
+                r"; free when this pod ends$")
+        states = {
+            v["vf"]: v["state"]
+            for v in json.loads(self.explain(node, "pool", "--json").stdout)["pools"][0]["vfs"]
+        }
         self.assertEqual({v for v, state in states.items() if state == "held"}, set(vfs))
         other = self.explain(node, "pool", "no/such")
         self.assertEqual(other.returncode, 3)
@@ -304,10 +336,12 @@ class Running(Case):
         """kubectl is a script here: what it is called with is what counts."""
         node = self.node()
         os.mkdir(node.path("bin"))
-        pods = {"items": [{"metadata": {"name": f"railmate-{n}"}, "spec": {"nodeName": f"gpu-{n}"}} for n in "ab"]}
+        # as the jsonpath asks: name, node, phase, deletion, why it waits, ready, image
+        pods = "".join(
+            f"railmate-{n}\\tgpu-{n}\\tRunning\\t\\t\\ttrue\\trailmate:1\\n" for n in "ab")
         with open(node.path("bin/kubectl"), "w", encoding="utf-8") as f:
             f.write(f"""#!/bin/sh
-if [ "$1" = get ]; then echo '{json.dumps(pods)}'; exit; fi
+if [ "$1" = get ]; then printf '{pods}'; exit; fi
 echo "$@"
 case $4 in railmate-a) exit 3;; esac
 """)
@@ -315,32 +349,33 @@ case $4 in railmate-a) exit 3;; esac
         environment = {**os.environ, "PATH": f"{node.path('bin')}:{os.environ['PATH']}"}
 
         def ask(*argv):
-            return subprocess.run([program("railmatectl"), "explain", *argv], env=environment, stdin=subprocess.DEVNULL,
-                                  capture_output=True, text=True, timeout=PATIENCE)
+            return subprocess.run([program("railmatectl"), "explain", *argv], env=environment,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  timeout=PATIENCE)
         done = ask("pod", "default/p", "--node", "all")
         there = "exec -n kube-system railmate-{} -c railmated -- railmatectl explain pod default/p"
-        self.assertEqual((done.returncode, done.stdout.splitlines()), (0, [there.format("a"), there.format("b")]))
+        self.assertEqual((done.returncode, done.stdout.splitlines()),
+                         (0, [there.format("a"), there.format("b")]))
         self.assertEqual(done.stderr.splitlines(), ["--- node gpu-a", "--- node gpu-b"])
         self.assertEqual(ask("pod", "default/p", "--node", "gpu-a").returncode, 3)
         nowhere = ask("pool", "--node", "gpu-z", "--namespace", "other")
         self.assertEqual(nowhere.returncode, 3)
         self.assertIn("in namespace other runs on node gpu-z", nowhere.stderr)
 
-    def test_an_operator_releases_a_vf(self):
+    def test_a_release_needs_to_be_confirmed_and_a_pod_that_is_gone(self):
         node = self.node()
         kubelet, daemon = node.start()
         vf = vfs_of(kubelet.admit("trainer", f"main:{GPUS}=1,{VFS}=1"))[0]
         kubelet.ask("prestart trainer")
-
-        def release(*argv):
-            return subprocess.run([program("railmatectl"), "release", *argv, "--control-socket", node.control_socket],
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
-        asked = release(vf)
+        asked = node.release(vf)
         self.assertEqual(asked.returncode, 3)
         self.assertIn("even while a process uses it", asked.stderr)
+        until(lambda: "for the kubelet shows that pod default/trainer has it: delete the pod" in
+              node.release(vf, "--yes").stderr, "that it is refused")
+        self.assertEqual(node.release(vf, "--yes").returncode, 3)
         self.assertIn(vf, self.explain(node, "pool").stdout)
-        self.assertEqual((release(vf, "--yes").returncode, release(vf, "--yes").returncode), (0, 3))
-        until(lambda: f"an operator has released the VF vf={vf} " in daemon.stderr(), "a line of log")
+        kubelet.ask("remove trainer")
+        until(lambda: "no container holds it" in node.release(vf, "--yes").stderr, "that it is free")
 
     def test_a_socket_that_is_not_wanted_is_not_made(self):
         node = self.node()

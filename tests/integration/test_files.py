@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a container sees in /run/railmate, from Allocate to its end, in both bindings; and run directories that do not work."""
+"""What a container sees in /run/railmate, from Allocate to its end, in both bindings; and run
+directories that do not work."""
 
 import json
 import os
@@ -15,8 +16,15 @@ ROCE = "l40s-no-affinity"  # Ethernet VFs
 
 
 def early(name="vf", **more):
-    railmate = {k: more.pop(k) for k in list(more) if k in ("gid", "network", "topologyFile", "cufile", "profiles")}
-    return {"resourcePrefix": "rdma", "resourceName": name, "selectors": {"isRdma": True, **more}, "railmate": railmate}
+    railmate = {
+        k: more.pop(k)
+        for k in list(more)
+        if k in ("gid", "network", "topologyFile", "cufile", "profiles")
+    }
+    return {
+        "resourcePrefix": "rdma", "resourceName": name, "selectors": {"isRdma": True, **more},
+        "railmate": railmate
+    }
 
 
 def late_pool(name="vf", gid=None, **selectors):
@@ -45,13 +53,15 @@ def files(directory):
 
 
 def conf(text):
-    return dict(line.split("=", 1) for line in text.splitlines() if line and not line.startswith("#"))
+    return dict(
+        line.split("=", 1) for line in text.splitlines() if line and not line.startswith("#"))
 
 
 class FilesCase(LateCase):
     def up(self, *pools, fixture=ROCE, daemon=(), resource=VF):
         node = self.node(fixture)
-        node.start(daemon=("--config-file", self.config(node, *(pools or [early()])), *daemon), resource=resource)
+        node.start(daemon=("--config-file", self.config(node, *(pools or [early()])), *daemon),
+                   resource=resource)
         return node
 
     def gids(self, node, vf, **at):
@@ -63,13 +73,15 @@ class FilesCase(LateCase):
             os.makedirs(os.path.join(port, d))
         for slot in range(8):
             gid, kind = at.get(f"slot{slot}", ("0000:" * 7 + "0000", None))
-            values = {"gids": gid} | ({"gid_attrs/types": kind, "gid_attrs/ndevs": "net1"} if kind else {})
+            values = {"gids": gid
+                      } | ({"gid_attrs/types": kind, "gid_attrs/ndevs": "net1"} if kind else {})
             for d, text in values.items():
                 with open(os.path.join(port, d, str(slot)), "w", encoding="ascii") as f:
                     f.write(text + "\n")
 
     def addresses(self, node, vfs, slot=3):
-        """As a CNI plugin and the kernel make them: link-local ones first, then the pod's, at this slot for RoCE v2."""
+        """As a CNI plugin and the kernel make them: link-local ones first, then the pod's, at this
+        slot for RoCE v2."""
         for i, vf in enumerate(vfs):
             local, mine = f"fe80:0000:0000:0000:0000:00ff:fe00:{i:04x}", f"0000:0000:0000:0000:0000:ffff:0a00:{i + 1:04x}"
             self.gids(node, vf, slot0=(local, "IB/RoCE v1"), slot1=(local, "RoCE v2"),
@@ -91,7 +103,8 @@ class Early(FilesCase):
         self.assertEqual((told["version"], told["pod"], told["binding"]), (1, None, "early"))
         self.assertEqual({g["vf"] for g in told["gpus"]}, set(vfs))
         self.assertTrue(all(g["gid"] is None for g in told["gpus"]))
-        self.assertEqual(conf(files(place(got))["nccl.conf"])["NCCL_IB_HCA"], got["env"]["NCCL_IB_HCA"])
+        self.assertEqual(
+            conf(files(place(got))["nccl.conf"])["NCCL_IB_HCA"], got["env"]["NCCL_IB_HCA"])
 
     def test_at_the_start_there_is_the_truth(self):
         node = self.up()
@@ -131,8 +144,13 @@ class Early(FilesCase):
         self.assertEqual(files(places[0]), files(places[1]))
         rdma = {v["pci"]: v["rdma"] for v in node.topo().topo["vfs"]}
         hcas = conf(files(places[0])["nccl.conf"])["NCCL_IB_HCA"]
-        self.assertEqual(set(hcas[1:].split(",")), {f"{rdma[v]}:1" for vs in vfs.values() for v in vs})
-        self.assertEqual({g["resource"] for g in json.loads(files(places[0])["map.json"])["gpus"]}, {"rdma/a", "rdma/b"})
+        self.assertEqual(set(hcas[1:].split(",")),
+                         {f"{rdma[v]}:1"
+                          for vs in vfs.values()
+                          for v in vs})
+        self.assertEqual({g["resource"]
+                          for g in json.loads(files(places[0])["map.json"])["gpus"]},
+                         {"rdma/a", "rdma/b"})
 
     def test_a_fixed_gid_that_the_table_refutes_is_refused_until_it_is_there(self):
         node = self.up(early(gid="fixed:3"))
@@ -173,7 +191,8 @@ class Late(FilesCase):
         vfs = sorted(vfs_in(started))
         self.assertEqual(place(started), os.path.join(node.run_dir, f"vf-{vfs[0]}"))
         self.assertEqual(started["env"]["NCCL_IB_GID_INDEX"], "3")
-        self.assertNotIn("NCCL_CONF_FILE", started["env"])  # the spec says everything; a file of the user's stays
+        self.assertNotIn("NCCL_CONF_FILE",
+                         started["env"])  # the spec says everything; a file of the user's stays
         got = files(place(started))
         self.assertEqual(conf(got["nccl.conf"])["NCCL_IB_GID_INDEX"], "3")
         told = json.loads(got["map.json"])
@@ -189,7 +208,8 @@ class Late(FilesCase):
         self.addresses(node, everything, slot=5)
         again = self.start(node, "pod")["main"]
         self.assertEqual(vfs_in(again), vfs_in(started))
-        self.assertEqual((started["env"]["NCCL_IB_GID_INDEX"], again["env"]["NCCL_IB_GID_INDEX"]), ("3", "5"))
+        self.assertEqual((started["env"]["NCCL_IB_GID_INDEX"], again["env"]["NCCL_IB_GID_INDEX"]),
+                         ("3", "5"))
         self.assertEqual(conf(files(place(again))["nccl.conf"])["NCCL_IB_GID_INDEX"], "5")
 
     def test_a_fixed_gid_that_the_table_refutes_waits(self):
@@ -207,7 +227,8 @@ class Late(FilesCase):
 
     def test_an_early_pool_beside_it_has_the_same_files(self):
         pfs = [p["netdev"] for p in self.node(ROCE).topo().topo["pfs"] if p["netdev"]]
-        node = self.up(late_pool("a", pfNames=pfs[:1]), early("b", pfNames=pfs[1:]), resource="rdma/a")
+        node = self.up(late_pool("a", pfNames=pfs[:1]), early("b", pfNames=pfs[1:]),
+                       resource="rdma/a")
         node.kubelet.wait("rdma/b", 1)
         admission = node.kubelet.admit("pod", "main:rdma/a=1,rdma/b=1")
         started = self.start(node, "pod")["main"]
@@ -219,7 +240,8 @@ class Late(FilesCase):
         hcas = {f"{rdma[v]}:1" for v in both}
         self.assertEqual(set(started["env"]["NCCL_IB_HCA"][1:].split(",")), hcas)
         for p in places:
-            self.assertEqual(set(conf(files(p)["nccl.conf"])["NCCL_IB_HCA"][1:].split(",")), hcas, p)
+            self.assertEqual(set(conf(files(p)["nccl.conf"])["NCCL_IB_HCA"][1:].split(",")), hcas,
+                             p)
 
 
 class Lifetime(FilesCase):
@@ -244,7 +266,8 @@ class Lifetime(FilesCase):
         d = node.start_daemon("--config-file", node.path("config.json"))
         node.kubelet.wait(VF, 1)
         self.assertEqual(files(place(started)), before)
-        self.assertEqual(os.stat(place(started)).st_ino, inode, "it is mounted: another one would not be seen")
+        self.assertEqual(
+            os.stat(place(started)).st_ino, inode, "it is mounted: another one would not be seen")
         self.assertNotIn("warning", d.stderr())
         node.kubelet.ask("remove pod")
         until(lambda: self.ours(node) == [], "the directory is gone", 40)
@@ -260,13 +283,17 @@ class Lifetime(FilesCase):
                 self.assertIn("map.json", files(place(again)))
 
     def test_the_next_container_finds_nothing_of_the_last_one(self):
-        node = self.up(early(pfNames=[next(p["netdev"] for p in self.node(ROCE).topo().topo["pfs"] if p["netdev"]) + "#0"]))
+        node = self.up(
+            early(pfNames=[
+                next(p["netdev"] for p in self.node(ROCE).topo().topo["pfs"] if p["netdev"]) + "#0"
+            ]))
         _, first = self.run_pod(node, "one", f"main:{VF}=1")
         with open(os.path.join(place(first), "topology.xml"), "w", encoding="utf-8") as f:
             f.write("old")
         node.kubelet.ask("remove one")
-        until(lambda: node.kubelet.admit("two", f"main:{VF}=1")["event"] == "admitted" or node.kubelet.ask("remove two"),
-              "the VF is free")
+        until(
+            lambda: node.kubelet.admit("two", f"main:{VF}=1")["event"] == "admitted" or node.kubelet
+            .ask("remove two"), "the VF is free")
         second = self.start(node, "two")["main"]
         self.assertEqual(json.loads(files(place(second))["map.json"])["pod"], "default/two")
         self.assertNotIn("topology.xml", files(place(second)))
@@ -279,7 +306,10 @@ class Trouble(FilesCase):
         self.assertIsNone(place(started))
         self.assertNotIn("NCCL_CONF_FILE", started["env"])
         self.assertIn("NCCL_IB_HCA", started["env"])
-        lines = [line for line in node.processes[-1].stderr().splitlines() if "without /run/railmate" in line]
+        lines = [
+            line for line in node.processes[-1].stderr().splitlines()
+            if "without /run/railmate" in line
+        ]
         self.assertEqual(len(lines), 1 if why else 0, lines)
         if why:
             self.assertRegex(lines[0], why)
@@ -292,7 +322,8 @@ class Trouble(FilesCase):
     def test_a_run_directory_where_nothing_can_be_made(self):
         for p in (early(), late_pool()):
             with self.subTest(p["railmate"]):
-                self.starts_without(self.up(p, daemon=("--run-dir", "/proc/self/fdinfo")), "/proc/self/fdinfo")
+                self.starts_without(self.up(p, daemon=("--run-dir", "/proc/self/fdinfo")),
+                                    "/proc/self/fdinfo")
 
     def test_a_file_in_the_place_of_the_directory(self):
         for p in (early(), late_pool()):
@@ -317,15 +348,18 @@ class Trouble(FilesCase):
             with self.subTest(p["railmate"]):
                 node = self.node(ROCE)
                 os.mkdir(node.run_dir)
-                if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=4", "none", node.run_dir],
-                                  check=False, stderr=subprocess.DEVNULL).returncode:
+                if subprocess.run(
+                    ["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=4", "none", node.run_dir],
+                        check=False, stderr=subprocess.DEVNULL).returncode:
                     self.skipTest("cannot mount a small file system here")
                 self.addCleanup(subprocess.run, ["umount", "-l", node.run_dir], check=False)
-                node.start(daemon=("--config-file", self.config(node, p), "--control-socket", "none"))
+                node.start(daemon=("--config-file", self.config(node, p), "--control-socket",
+                                   "none"))
                 _, started = self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
                 self.assertIsNotNone(place(started))
-                until(lambda n=node: re.search("files.* not complete .*No space left", n.processes[-1].stderr()),
-                      "a line about it")
+                until(
+                    lambda n=node: re.search("files.* not complete .*No space left", n.processes[-1]
+                                             .stderr()), "a line about it")
 
     def test_what_is_not_known_is_said_once_and_stops_nobody(self):
         node = self.up()
@@ -337,12 +371,16 @@ class Trouble(FilesCase):
             if "infiniband_verbs" in link:  # as the kernel: this class is the same in every namespace
                 os.makedirs(link)
                 with open(os.path.join(link, "ibdev"), "w", encoding="ascii") as f:
-                    f.write(os.path.basename(next(x for x, _ in moved if "/infiniband/" in x)) + "\n")
+                    f.write(
+                        os.path.basename(next(x for x, _ in moved if "/infiniband/" in x)) + "\n")
         self.addCleanup(lambda: [shutil.rmtree(link, ignore_errors=True) for link, _ in moved])
         for _ in range(2):
             started = self.start(node, "pod")["main"]
             self.assertTrue(started["started"], started["message"])
-        lines = [line for line in node.processes[-1].stderr().splitlines() if "not all is known of its VFs" in line]
+        lines = [
+            line for line in node.processes[-1].stderr().splitlines()
+            if "not all is known of its VFs" in line
+        ]
         self.assertEqual(len(lines), 1, node.processes[-1].stderr())
         self.assertIn(vf, lines[0])
         self.assertTrue(json.loads(files(place(started))["map.json"])["notes"])

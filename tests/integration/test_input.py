@@ -53,11 +53,13 @@ class Input(Case):
     def test_unknown_methods_are_unimplemented(self):
         self.assertEqual(self.status("Reboot"), "Unimplemented")
         self.assertEqual(self.status("Allocate", path="/v1beta2.DevicePlugin/"), "Unimplemented")
-        self.assertEqual(self.status("GetInfo", path="/pluginregistration.Registration/"), "Unimplemented")
+        self.assertEqual(self.status("GetInfo", path="/pluginregistration.Registration/"),
+                         "Unimplemented")
 
     def test_garbage_bodies_are_invalid(self):
         for method in ("Allocate", "GetPreferredAllocation", "PreStartContainer"):
-            for body in (b"\xff" * 40, b"\x0a\x7f", b"\x0b\x0c", os.urandom(1) + b"\xff\xff\xff\xff\xff\xff\xff\xff\xff"):
+            for body in (b"\xff" * 40, b"\x0a\x7f", b"\x0b\x0c",
+                         os.urandom(1) + b"\xff\xff\xff\xff\xff\xff\xff\xff\xff"):
                 with self.subTest(method=method, body=body):
                     self.assertEqual(self.status(method, body), "InvalidArgument")
 
@@ -82,9 +84,10 @@ class Input(Case):
 
     def test_odd_requests_for_a_preference_get_an_answer(self):
         known = [i.encode() for i in self.ids]
-        for body in (b"", field(1, b""), preferred([], size=3), preferred(known, size=-1), preferred(known, size=0),
-                     preferred(known[:2], size=2**31 - 1), preferred(known[:2], must=known[5:7], size=1),
-                     preferred([b"nobody"], must=[b"nothing"], size=2)):
+        for body in (b"", field(1, b""), preferred([], size=3), preferred(known, size=-1),
+                     preferred(known, size=0), preferred(known[:2], size=2**31 - 1),
+                     preferred(known[:2], must=known[5:7],
+                               size=1), preferred([b"nobody"], must=[b"nothing"], size=2)):
             with self.subTest(body[:40]):
                 self.assertEqual(self.status("GetPreferredAllocation", body), "OK")
 
@@ -117,13 +120,15 @@ class Input(Case):
         s.close()
 
     def test_garbage_on_the_socket(self):
-        for data in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", os.urandom(4096), PREFACE + b"\xff" * 512,
+        for data in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", os.urandom(4096),
+                     PREFACE + b"\xff" * 512,
                      PREFACE + SETTINGS + b"\xff\xff\xff\x01\x04\0\0\0\x01" + b"\0" * 100):
             with self.subTest(data[:20]):
                 self.send(data)
 
     def test_clients_that_say_nothing_or_hang_up_leave_nothing(self):
-        self.kubelet.admit("first", f"main:{VF}=1")  # connections of our own are opened when they are needed
+        self.kubelet.admit("first",
+                           f"main:{VF}=1")  # connections of our own are opened when they are needed
         before = self.daemon.fds()
         idle = [self.connect() for _ in range(50)]
         half = [self.connect() for _ in range(50)]

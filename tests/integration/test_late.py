@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 
-from harness import GPU, VF, Node, container, gpus_of, main, program, until, vfs_of
+from harness import GPU, PATIENCE, VF, Node, container, gpus_of, main, program, until, vfs_of
 from late import LateCase, Yard, pool, vfs_in
 from optimum import assignment, best_total
 
@@ -41,7 +41,9 @@ class Slots(LateCase):
     def test_excluded_topology_tells_no_node(self):
         node = self.late(pools=[dict(pool(), excludeTopology=True)])
         devices = node.kubelet.resource(VF)["devices"]
-        self.assertTrue(all(d["numa"] == [] and d["id"].startswith("rdma_vf-any-") for d in devices), devices[0])
+        self.assertTrue(
+            all(d["numa"] == [] and d["id"].startswith("rdma_vf-any-") for d in devices),
+            devices[0])
 
     def test_allocate_promises_slots_and_gives_cdi_devices(self):
         node = self.late()
@@ -59,7 +61,8 @@ class Slots(LateCase):
         (call,) = container(second)["rpcs"]
         self.assertEqual(len(call["preferred"]), 4)
         self.assertFalse(set(call["preferred"]) & set(vfs_of(first)))
-        self.assertEqual(len({s.rsplit("-", 1)[0] for s in call["preferred"]}), 1, "slots of two nodes")
+        self.assertEqual(len({s.rsplit("-", 1)[0]
+                              for s in call["preferred"]}), 1, "slots of two nodes")
 
     def test_no_device_info_files(self):
         """Theirs would be named by PCI addresses, which nobody asks for."""
@@ -105,9 +108,11 @@ class Binding(LateCase):
             held[f"p{i}"] = gpus
 
     def test_numa_policies_and_other_machines(self):
-        for fixture, gpu, policy in (("dgx-a100", GPU, "none"), ("mi300x-baremetal", "amd.com/gpu", "best-effort"),
-                                     ("odd-two-level-switch", GPU, "restricted"), ("l40s-no-affinity", GPU, "none"),
-                                     ("hgx-h100", GPU, "single-numa-node")):
+        for fixture, gpu, policy in (("dgx-a100", GPU, "none"), ("mi300x-baremetal", "amd.com/gpu",
+                                                                 "best-effort"),
+                                     ("odd-two-level-switch", GPU, "restricted"),
+                                     ("l40s-no-affinity", GPU, "none"), ("hgx-h100", GPU,
+                                                                         "single-numa-node")):
             with self.subTest(fixture, policy=policy), Node(fixture) as node:
                 node.start_kubelet("--policy", policy)
                 node.start_gpu_plugin("--resource", gpu)
@@ -125,19 +130,24 @@ class Binding(LateCase):
         uverbs = {v["pci"]: v["uverbs"] for v in machine.topo["vfs"]}
         rdma = {v["pci"]: v["rdma"] for v in machine.topo["vfs"]}
         nodes = {d["host"] for d in started["device_nodes"]}
-        self.assertEqual(nodes, {f"/dev/infiniband/{uverbs[v]}" for v in chosen} | {"/dev/infiniband/rdma_cm"})
+        self.assertEqual(nodes, {f"/dev/infiniband/{uverbs[v]}"
+                                 for v in chosen} | {"/dev/infiniband/rdma_cm"})
         env = started["env"]
         self.assertEqual(set(env["NCCL_IB_HCA"][1:].split(",")), {f"{rdma[v]}:1" for v in chosen})
-        self.assertEqual({p["gpu"] for p in json.loads(env["RAILMATE_RDMA_VF_MAP"])}, set(gpus_of(machine, admission)))
+        self.assertEqual({p["gpu"]
+                          for p in json.loads(env["RAILMATE_RDMA_VF_MAP"])},
+                         set(gpus_of(machine, admission)))
         self.assertEqual(env["RAILMATE_CONTAINER"], "default/pod/main")
-        self.assertEqual({b.split("=")[0] for b in env["RAILMATE_BINDING"].split(",")}, set(vfs_of(admission)))
+        self.assertEqual({b.split("=")[0]
+                          for b in env["RAILMATE_BINDING"].split(",")}, set(vfs_of(admission)))
 
     def test_explain_tells_why(self):
         node = self.late()
         _, started = self.run_pod(node, "pod", f"main:{GPU}=2,{VF}=2")
         for what in (["pod", "default/pod"], ["vf", vfs_in(started)[0]], ["last"]):
-            out = subprocess.run([program("railmatectl"), "explain", *what, "--control-socket", node.control_socket],
-                                 check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout
+            out = subprocess.run(
+                [program("railmatectl"), "explain", *what, "--control-socket", node.control_socket],
+                check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout
             for v in vfs_in(started):
                 self.assertIn(v, out, what)
 
@@ -148,7 +158,7 @@ class Binding(LateCase):
         lines = [node.kubelet.send(f"start p{i} * 20000 &") for i in range(40)]
         seen = []
         for line in lines:
-            (c,) = node.kubelet.answer(line, 30)["containers"]
+            (c,) = node.kubelet.answer(line, 20 + PATIENCE)["containers"]
             self.assertTrue(c["started"], c["message"])
             seen += vfs_in(c)
         self.assertEqual(len(seen), 40)
@@ -162,20 +172,25 @@ class Binding(LateCase):
         admission, started = self.run_pod(node, "pod", f"main:{GPU}=4,rdma/a=2,rdma/b=2")
         machine = node.topo()
         chosen = vfs_in(started, "rdma/a") + vfs_in(started, "rdma/b")
-        self.assertEqual(len({machine.place[v] for v in chosen}), 4, "a PF twice while others were free")
+        self.assertEqual(len({machine.place[v]
+                              for v in chosen}), 4, "a PF twice while others were free")
         total, pairs = assignment(machine, gpus_of(machine, admission), chosen)
         self.assertEqual(total, best_total(machine, gpus_of(machine, admission),
                                            {v["pci"] for v in machine.topo["vfs"]}, 4), pairs)
         rdma = {v["pci"]: v["rdma"] for v in machine.topo["vfs"]}
-        self.assertEqual(set(started["env"]["NCCL_IB_HCA"][1:].split(",")), {f"{rdma[v]}:1" for v in chosen})
+        self.assertEqual(set(started["env"]["NCCL_IB_HCA"][1:].split(",")),
+                         {f"{rdma[v]}:1"
+                          for v in chosen})
 
     def test_init_container_and_sidecar(self):
         node = self.late()
-        admission = node.kubelet.admit("pod", f"init:setup:{VF}=1", f"sidecar:log:{VF}=1", f"main:{GPU}=2,{VF}=2")
+        admission = node.kubelet.admit("pod", f"init:setup:{VF}=1", f"sidecar:log:{VF}=1",
+                                       f"main:{GPU}=2,{VF}=2")
         started = self.start(node, "pod")
         for c in started.values():
             self.assertTrue(c["started"], c["message"])
-        self.assertEqual(vfs_of(admission, "setup"), vfs_of(admission, "log"), "the slot was not reused")
+        self.assertEqual(vfs_of(admission, "setup"), vfs_of(admission, "log"),
+                         "the slot was not reused")
         self.assertEqual(vfs_in(started["setup"]), vfs_in(started["log"]))
         self.assertFalse(set(vfs_in(started["log"])) & set(vfs_in(started["main"])))
 
@@ -203,7 +218,11 @@ class Restarts(LateCase):
         node.unbind(dead)
         node.processes[-1].child.send_signal(signal.SIGHUP)
         node.kubelet.wait(VF, f"={before['allocatable'] - 1}")
-        (sick,) = [d["id"] for d, b in zip(node.kubelet.resource(VF)["devices"], before["devices"]) if d != b]
+        (sick, ) = [
+            d["id"]
+            for d, b in zip(node.kubelet.resource(VF)["devices"], before["devices"])
+            if d != b
+        ]
         self.assertIn(sick, vfs_of(admission), "not the slot of the sick VF")
         again = vfs_in(self.start(node, "pod")["main"])
         self.assertIn(kept, again)
@@ -224,7 +243,8 @@ class Restarts(LateCase):
                 self.assertFalse(set(vfs_in(other)) & set(vfs_in(first)))
 
     def test_a_lost_ledger_does_not_lose_a_vf_that_is_in_the_container(self):
-        """Its devices are in the container's network namespace: its CDI spec tells that it is there, and whose."""
+        """Its devices are in the container's network namespace: its CDI spec tells that it is
+        there, and whose."""
         node = self.late()
         healthy = node.kubelet.resource(VF)["allocatable"]
         _, first = self.run_pod(node, "pod", f"main:{GPU}=2,{VF}=2")
@@ -260,7 +280,7 @@ class Restarts(LateCase):
         node.kubelet.ask("sleep 50")
         node.kubelet.ask("restart 20")
         node.kubelet.ask("podlist-delay 0")
-        (c,) = node.kubelet.answer(line, 30)["containers"]
+        (c,) = node.kubelet.answer(line, 20 + PATIENCE)["containers"]
         self.assertTrue(c["started"], c["message"])
         self.assertEqual(len(vfs_in(c)), 2)
         self.assertEqual(len(vfs_of(admission)), 2)
@@ -275,12 +295,14 @@ class Restarts(LateCase):
 
 class DoubleAllocation(LateCase):
     def test_one_slot_for_two_pods_is_two_vfs(self):
-        """The kubelet's bug of docs/design/kubelet.md §2.2: every List drops the reservation in flight."""
+        """The kubelet's bug of docs/design/kubelet.md §2.2: every List drops the reservation in
+        flight."""
         node = self.late()
         node.kubelet.ask("kubelet-bug double")
         taken, slots = {}, {}
         for i in range(12):
-            admission, started = self.run_pod(node, f"p{i}", f"main:{GPU}=1,{VF}=1" if i < 6 else f"main:{VF}=1")
+            admission, started = self.run_pod(node, f"p{i}",
+                                              f"main:{GPU}=1,{VF}=1" if i < 6 else f"main:{VF}=1")
             slots[f"p{i}"] = vfs_of(admission)
             for v in vfs_in(started):
                 self.assertNotIn(v, taken, f"p{i} got the VF of {taken.get(v)}")
@@ -301,7 +323,8 @@ class Refusals(LateCase):
         return node
 
     def test_cdi_is_off(self):
-        self.refused(daemon=("--cdi", "off"), says="needs CDI, which --cdi=off says this node has not")
+        self.refused(daemon=("--cdi", "off"),
+                     says="needs CDI, which --cdi=off says this node has not")
 
     def test_podresources_is_off(self):
         self.refused(daemon=("--pod-resources", "off"), says="needs PodResources")
@@ -324,7 +347,9 @@ class Refusals(LateCase):
         node.start_kubelet()
         socket = self.runtime(node, *words)
         d = node.start_daemon("--config-file", self.config(node), *daemon)
-        until(lambda: any("needs CDI, which this runtime does not do;" in line and f"{socket}: {says}" in line for line in d.stderr().splitlines()), "a line about CDI")
+        until(
+            lambda: any("needs CDI, which this runtime does not do;" in line and f"{socket}: {says}"
+                        in line for line in d.stderr().splitlines()), "a line about CDI")
         self.assertIsNone(node.kubelet.resource(VF))
         return node
 
@@ -334,7 +359,8 @@ class Refusals(LateCase):
         node.kubelet.wait(VF, 1)
 
     def test_a_runtime_whose_cdi_is_off(self):
-        self.refused_runtime("containerd", "1.7.27", '{"enableCDI":false}', says="CDI is switched off in containerd 1.7.27")
+        self.refused_runtime("containerd", "1.7.27", '{"enableCDI":false}',
+                             says="CDI is switched off in containerd 1.7.27")
 
     def test_a_runtime_that_is_not_known(self):
         node = self.node()
@@ -342,7 +368,8 @@ class Refusals(LateCase):
         self.runtime(node, "docker", "25.0.3")
         d = node.start_daemon("--config-file", self.config(node))
         node.kubelet.wait(VF, 1)
-        until(lambda: "whether the container runtime does CDI is not known" in d.stderr(), "a line about it")
+        until(lambda: "whether the container runtime does CDI is not known" in d.stderr(),
+              "a line about it")
         until(lambda: "docker 25.0.3 is not known here" in d.stderr(), "a line about it")
 
     def test_no_runtime_is_asked_where_the_operator_says_so(self):
@@ -361,7 +388,10 @@ class Refusals(LateCase):
 
     def test_an_early_pool_beside_it_is_served(self):
         node = self.node()
-        pools = [pool("late", pfNames=[]), {"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True}}]
+        pools = [
+            pool("late", pfNames=[]),
+            {"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True}}
+        ]
         pfs = [p["netdev"] for p in node.topo().topo["pfs"] if p["netdev"]]
         pools[0]["selectors"]["pfNames"] = [f"{p}#0-1" for p in pfs]
         node.start(daemon=("--config-file", self.config(node, *pools), "--cdi", "off"))
@@ -372,8 +402,10 @@ class Refusals(LateCase):
         node.start_kubelet()
         node.kubelet.ask("podlist-fail on")
         d = node.start_daemon("--config-file", self.config(node))
-        until(lambda: "the pool binds late, and PodResources, which identifies the starting container, does not answer"
-              in d.stderr(), "a line about PodResources")
+        until(
+            lambda:
+            "the pool binds late, and PodResources, which identifies the starting container, does not answer"
+            in d.stderr(), "a line about PodResources")
         self.assertIsNone(node.kubelet.resource(VF))
         node.kubelet.ask("podlist-fail off")
         node.kubelet.wait(VF, 1)
@@ -404,7 +436,7 @@ class Refusals(LateCase):
             container(node.kubelet.admit(f"p{i}", f"main:{VF}=1"))
         lines = [node.kubelet.send(f"start p{i} * 20000 &") for i in range(40)]
         for line in lines:
-            (c,) = node.kubelet.answer(line, 30)["containers"]
+            (c,) = node.kubelet.answer(line, 20 + PATIENCE)["containers"]
             self.assertTrue(c["started"], c["message"])
             self.assertEqual(c["attempts"], 1)
 

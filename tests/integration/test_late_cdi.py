@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Late binding and the runtime's CDI directory: specs come, go, are lost, foreign, edited, and cannot be written."""
+"""Late binding and the runtime's CDI directory: specs come, go, are lost, foreign, edited, and
+cannot be written."""
 
 import json
 import os
@@ -70,10 +71,13 @@ class Specs(LateCase):
         again = self.start(node, "pod")["main"]
         self.assertTrue(again["started"], again["message"])
         self.assertEqual(vfs_in(again), vfs_in(first))
-        until(lambda: "was changed by another program; it is written again" in node.processes[-1].stderr(), "a line about it")
+        until(
+            lambda: "was changed by another program; it is written again" in node.processes[-1].
+            stderr(), "a line about it")
 
     def test_a_directory_that_is_read_only(self):
-        """Writing fails for root too: the directory is a file system mounted read-only, or else something that is none."""
+        """Writing fails for root too: the directory is a file system mounted read-only, or else
+        something that is none."""
         node = self.late()
         container(node.kubelet.admit("pod", f"main:{GPU}=1,{VF}=1"))
         os.symlink("/proc/self/fdinfo", node.cdi)  # nobody can make a file there
@@ -87,8 +91,8 @@ class Specs(LateCase):
     def test_a_full_disk(self):
         node = self.late()
         os.mkdir(node.cdi)
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=2", "none", node.cdi], check=False,
-                          stderr=subprocess.DEVNULL).returncode:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=2", "none", node.cdi],
+                          check=False, stderr=subprocess.DEVNULL).returncode:
             self.skipTest("cannot mount a small file system here")
         self.addCleanup(subprocess.run, ["umount", "-l", node.cdi], check=False)
         with open(os.path.join(node.cdi, "filler"), "w", encoding="utf-8"):
@@ -114,11 +118,13 @@ class Specs(LateCase):
         self.assertEqual(vfs_in(again), vfs_in(first))
 
     def test_an_old_ledger_does_not_beat_newer_specs(self):
-        """The state directory cannot be opened for a while: what was decided meanwhile counts when its old ledger is back."""
+        """The state directory cannot be opened for a while: what was decided meanwhile counts when
+        its old ledger is back."""
         node = self.late()
         total = node.kubelet.resource(VF)["allocatable"]
         _, first = self.run_pod(node, "first", f"main:{GPU}=1,{VF}=1")
-        until(lambda: vfs_in(first)[0] in [h["vf"] for h in self.ledger(node)["holds"]], "the ledger has it")
+        until(lambda: vfs_in(first)[0] in [h["vf"] for h in self.ledger(node)["holds"]],
+              "the ledger has it")
         node.processes[-1].end(signal.SIGTERM)
         os.rename(node.state_dir, node.state_dir + ".away")
         with open(node.state_dir, "w", encoding="utf-8"):
@@ -184,10 +190,12 @@ class Specs(LateCase):
         self.assertFalse(waiting["started"])
         self.assertRegex(waiting["message"], "which container main of pod default/pod has")
         node.kubelet.ask("remove pod")
-        until(lambda: self.start(node, "other", timeout_ms=500)["main"]["started"], "it starts when the pod is gone")
+        until(lambda: self.start(node, "other", timeout_ms=500)["main"]["started"],
+              "it starts when the pod is gone")
 
     def test_the_verbs_node_is_that_of_the_start(self):
-        """Its number changes between Allocate and the start: today's peers hand out the wrong one."""
+        """Its number changes between Allocate and the start: today's peers hand out the wrong
+        one."""
         node = self.late()
         container(node.kubelet.admit("pod", f"main:{GPU}=8,{VF}=8"))
         moved = {}

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Who holds which VF: over restarts, over kill -9, with a bad file, with two daemons, with a full disk."""
+"""Who holds which VF: over restarts, over kill -9, with a bad file, with two daemons, with a full
+disk."""
 
 import glob
 import json
@@ -26,7 +27,9 @@ class LedgerCase(Case):
 
     def await_holds(self, node, vfs, what="the holds on disk"):
         """Until the ledger on disk has exactly these VFs, each with its pod's name."""
-        return until(lambda: set(self.holds(node)) == set(vfs) and all(h.get("pod") for h in self.holds(node).values()), what)
+        return until(
+            lambda: set(self.holds(node)) == set(vfs) and all(
+                h.get("pod") for h in self.holds(node).values()), what)
 
     def start_pod(self, kubelet, pod):
         """Admitted and started; its 2 VFs."""
@@ -67,7 +70,9 @@ class Held(LedgerCase):
         until(lambda: kubelet.count("list", resource=VF) >= 2, "the new one's list")
         kubelet.admit("r", f"main:{GPU}=1,{VF}=1")
         until(lambda: len(self.holds(node)) > 4, "the third pod's hold")
-        self.assertEqual({v: h["since_ms"] for v, h in self.holds(node).items() if v in before}, before)
+        self.assertEqual({v: h["since_ms"]
+                          for v, h in self.holds(node).items()
+                          if v in before}, before)
 
     def test_kills_at_any_moment_leave_a_whole_ledger(self):
         node = self.node()
@@ -97,7 +102,8 @@ class Held(LedgerCase):
 
 
 class Bad(LedgerCase):
-    """A file that cannot be read is set aside, and the ledger rebuilt from what the kubelet says."""
+    """A file that cannot be read is set aside, and the ledger rebuilt from what the kubelet
+    says."""
 
     def spoil(self, change, kind, sentence):
         node = self.node()
@@ -121,19 +127,22 @@ class Bad(LedgerCase):
         self.assertEqual(self.set_aside(node, "*"), [aside])
 
     def test_torn(self):
-        self.spoil(lambda text: text[:len(text) // 2], "bad", "checksum mismatch: truncated or modified")
+        self.spoil(lambda text: text[:len(text) // 2], "bad",
+                   "checksum mismatch: truncated or modified")
 
     def test_empty(self):
         self.spoil(lambda text: "", "bad", "ledger.json: is empty")
 
     def test_edited(self):
-        self.spoil(lambda text: text.replace('"pod":"p"', '"pod":"x"'), "bad", "checksum mismatch: truncated or modified")
+        self.spoil(lambda text: text.replace('"pod":"p"', '"pod":"x"'), "bad",
+                   "checksum mismatch: truncated or modified")
 
     def test_foreign(self):
         self.spoil(lambda text: '{"Data": {}, "Checksum": 1}', "bad", "is not a ledger of railmate")
 
     def test_of_a_later_version(self):
-        self.spoil(lambda text: text.replace('"version":1', '"version":2'), "later", "is a ledger of version 2")
+        self.spoil(lambda text: text.replace('"version":1', '"version":2'), "later",
+                   "is a ledger of version 2")
 
 
 class Disk(LedgerCase):
@@ -142,7 +151,8 @@ class Disk(LedgerCase):
         with open(node.state_dir, "w", encoding="utf-8"):
             pass
         kubelet, daemon = node.start()
-        self.assertIn("the ledger is kept in memory, and the directory is tried again", daemon.stderr())
+        self.assertIn("the ledger is kept in memory, and the directory is tried again",
+                      daemon.stderr())
         self.assertIn(node.state_dir, daemon.stderr())
         self.assertEqual(len(vfs_of(kubelet.admit("p", f"main:{VF}=2"))), 2)
 
@@ -177,7 +187,8 @@ class Away(LedgerCase):
         self.assertEqual(self.unhealthy(kubelet), set())
 
     def test_a_lost_ledger_does_not_lose_it(self):
-        """The kubelet's word is enough to list it again; its pod keeps it, and afterwards it is as any other."""
+        """The kubelet's word is enough to list it again; its pod keeps it, and afterwards it is as
+        any other."""
         node = self.node()
         kubelet, daemon = node.start()
         capacity = kubelet.resource(VF)["capacity"]
@@ -188,10 +199,12 @@ class Away(LedgerCase):
             self.assertEqual(daemon.end(), 0, daemon.stderr())
             shutil.rmtree(node.state_dir)
             daemon = node.start_daemon()
-            until(lambda: kubelet.resource(VF)["capacity"] == capacity and p[0] in self.holds(node), "that it is listed")
+            until(lambda: kubelet.resource(VF)["capacity"] == capacity and p[0] in self.holds(node),
+                  "that it is listed")
             self.await_holds(node, p + q)
             kubelet.wait(VF, f"={capacity}")
-            self.assertEqual((kubelet.resource(VF)["capacity"], self.unhealthy(kubelet)), (capacity, set()))
+            self.assertEqual((kubelet.resource(VF)["capacity"], self.unhealthy(kubelet)),
+                             (capacity, set()))
         kubelet.ask("prestart p")  # its container restarts
         kubelet.ask("remove p")
         until(lambda: self.unhealthy(kubelet) == {p[0]}, "that it drains")
@@ -200,23 +213,42 @@ class Away(LedgerCase):
         until(lambda: not self.unhealthy(kubelet), "that it is free again")
         self.await_holds(node, q)
 
-    def test_a_vf_whose_pod_is_gone_is_not_offered_before_it_is_back(self):
-        node = self.node()
+    def drain_first(self, node):
         kubelet, daemon = node.start()
         p, q = self.two_pods(kubelet)
         self.await_holds(node, p + q)
         moved = node.take_away(p[0])
+        scans = daemon.stderr().count("were counted")
         daemon.child.send_signal(signal.SIGHUP)
+        until(lambda: daemon.stderr().count("were counted") > scans, "that it is seen to be away")
         kubelet.ask("remove p")
         until(lambda: self.unhealthy(kubelet) == {p[0]}, "that it drains")
-        until(lambda: re.search("the VF is still in use and its holder is gone.* reason=\"its RDMA device", daemon.stderr()), "a line about it")
+        return kubelet, daemon, p, q, moved
+
+    def test_a_vf_whose_pod_is_gone_is_not_offered_before_it_is_back(self):
+        node = self.node()
+        kubelet, daemon, p, q, moved = self.drain_first(node)
+        until(
+            lambda: re.search(
+                "the VF is still in use and its holder is gone.* reason=\"its RDMA device",
+                daemon.stderr()), "a line about it")
         until(lambda: self.holds(node)[p[0]].get("draining"), "that this is on disk")
         node.bring_back(p[0], moved)
         daemon.child.send_signal(signal.SIGHUP)
         until(lambda: not self.unhealthy(kubelet), "that it is free again")
         self.await_holds(node, q)
-        until(lambda: re.search(f"VFs are free: their holder is gone pod=default/p .*container=main .* vf=.*{p[0]}", daemon.stderr()),
-              "a line about it")
+        until(
+            lambda: re.search(
+                f"VFs are free: their holder is gone pod=default/p .*container=main .* vf=.*{p[0]}",
+                daemon.stderr()), "a line about it")
+
+    def test_an_operator_releases_one_that_drains(self):
+        node = self.node()
+        _, daemon, p, q, _ = self.drain_first(node)
+        self.assertEqual([node.release(p[0], "--yes").returncode for _ in range(2)], [0, 3])
+        until(lambda: f"an operator has released the VF vf={p[0]} " in daemon.stderr(),
+              "a line of log")
+        self.await_holds(node, q)
 
     def test_it_drains_over_a_restart(self):
         node = self.node()
@@ -227,7 +259,8 @@ class Away(LedgerCase):
         self.assertEqual(daemon.end(), 0, daemon.stderr())
         kubelet.ask("remove p")
         node.start_daemon()
-        until(lambda: kubelet.resource(VF)["allocatable"] and self.unhealthy(kubelet) == {p[0]}, "that it drains")
+        until(lambda: kubelet.resource(VF)["allocatable"] and self.unhealthy(kubelet) == {p[0]},
+              "that it drains")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""railmated where the machine grants less than usual: threads that cannot start, signals that come too early."""
+"""railmated where the machine grants less than usual: threads that cannot start, signals that come
+too early."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import unittest
@@ -9,10 +11,12 @@ import unittest
 from harness import PATIENCE, VF, Case, Daemon, main, program, until, vfs_of
 
 
-@unittest.skipIf("SANITIZED" in os.environ, "a sanitizer calls for every library, and has a mallopt() of its own")
+@unittest.skipIf("SANITIZED" in os.environ,
+                 "a sanitizer calls for every library, and has a mallopt() of its own")
 class Limits(Case):
     def preloaded(self, node, **environment):
-        daemon = Daemon(node.daemon_argv(), node.path(f"railmated{len(node.processes)}.log"), stdin=subprocess.DEVNULL,
+        daemon = Daemon(node.daemon_argv(), node.path(f"railmated{len(node.processes)}.log"),
+                        stdin=subprocess.DEVNULL,
                         env={**os.environ, "LD_PRELOAD": program("preload"), **environment})
         node.processes.append(daemon)
         return daemon
@@ -27,7 +31,8 @@ class Limits(Case):
             self.assertEqual(daemon.child.wait(PATIENCE), 1, daemon.stderr())
             node.processes.remove(daemon)
             (line,) = [line for line in daemon.stderr().splitlines() if " error " in line]
-            self.assertIn(f'error daemon: railmated cannot run error="start the thread {name}:', line)
+            self.assertIn(f'error daemon: railmated cannot run error="start the thread {name}:',
+                          line)
 
     def test_the_ledgers_writer_is_started_as_soon_as_it_can_be(self):
         node = self.node()
@@ -38,10 +43,9 @@ class Limits(Case):
         held = set(vfs_of(kubelet.admit("p", f"main:{VF}=2")))
         self.assertEqual(len(held), 2)
         until(lambda: "start the thread that writes the ledger" in daemon.stderr(), "the sentence")
-        until(lambda: os.path.exists(os.path.join(node.state_dir, "ledger.json")), "the ledger is stored later")
-        with open(os.path.join(node.state_dir, "ledger.json"), encoding="utf-8") as f:
-            text = f.read()
-        self.assertTrue(all(vf in text for vf in held), text)
+        ledger = pathlib.Path(node.state_dir, "ledger.json")
+        until(lambda: ledger.exists() and all(vf in ledger.read_text() for vf in held),
+              "the ledger is stored later")
         self.assertEqual(daemon.end(), 0, daemon.stderr())
 
     def test_a_hangup_that_comes_too_early_ends_nothing(self):

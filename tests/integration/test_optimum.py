@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The judge of the other tests is judged itself: against every possibility, on small random machines."""
+"""The judge of the other tests is judged itself: against every possibility, on small random
+machines."""
 
 import itertools
 import random
@@ -17,12 +18,15 @@ def random_machine(rng):
             name = f"p{place}v{index}"
             vfs.append({"pci": name, "pf": f"p{place}", "numa": 0})
             paths += [{"gpu": g, "nic": name, "class": c} for g, c in zip(gpus, classes)]
-    return Machine({"gpus": [{"pci": g, "numa": 0, "uuid": None} for g in gpus], "pfs": [], "vfs": vfs,
-                    "paths": paths})
+    return Machine({
+        "gpus": [{"pci": g, "numa": 0, "uuid": None} for g in gpus], "pfs": [], "vfs": vfs,
+        "paths": paths
+    })
 
 
 def assignment_by_trying(machine, gpus, vfs):
-    """Every way to give each of the larger side one of the smaller, loads differing by at most one."""
+    """Every way to give each of the larger side one of the smaller, loads differing by at most
+    one."""
     turned = len(vfs) > len(gpus)
     many, few = (vfs, gpus) if turned else (gpus, vfs)
     best = None

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Pod specs over HTTPS and over the Pods API: real TLS servers and the fake kubelet, good ones and bad ones."""
+"""Pod specs over HTTPS and over the Pods API: real TLS servers and the fake kubelet, good ones and
+bad ones."""
 
 import json
 import os
@@ -13,20 +14,29 @@ import time
 import unittest
 
 import https
-from harness import GPU, VF, Case, Daemon, main, program, until, vfs_of
+from harness import GPU, PATIENCE, VF, Case, Daemon, main, program, until, vfs_of
 from https import head, reply
 
 SANITIZED = os.environ.get("SANITIZED") == "1"
 TIMEOUT = 10000  # ms; for what answers at once
-PODS = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [
-    {"metadata": {"name": "trainer", "namespace": "ml", "uid": "u-1", "creationTimestamp": "2026-01-02T03:04:05Z"},
-     "spec": {"containers": [{"name": "main", "image": "x",
-                              "resources": {"limits": {"nvidia.com/gpu": "2", "rdma/vf": "2", "cpu": "4"}}}],
-              "initContainers": [{"name": "agent", "restartPolicy": "Always"}]},
-     "status": {"phase": "Pending"}},
-    {"metadata": {"name": "old", "namespace": "default", "uid": "u-2", "creationTimestamp": None,
-                  "deletionTimestamp": "2026-01-02T03:04:05Z"},
-     "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Failed"}}]}
+PODS = {
+    "kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [{
+        "metadata": {
+            "name": "trainer", "namespace": "ml", "uid": "u-1",
+            "creationTimestamp": "2026-01-02T03:04:05Z"
+        }, "spec": {
+            "containers": [{
+                "name": "main", "image": "x",
+                "resources": {"limits": {"nvidia.com/gpu": "2", "rdma/vf": "2", "cpu": "4"}}
+            }], "initContainers": [{"name": "agent", "restartPolicy": "Always"}]
+        }, "status": {"phase": "Pending"}
+    }, {
+        "metadata": {
+            "name": "old", "namespace": "default", "uid": "u-2", "creationTimestamp": None,
+            "deletionTimestamp": "2026-01-02T03:04:05Z"
+        }, "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Failed"}
+    }]
+}
 
 
 class Client:
@@ -35,8 +45,10 @@ class Client:
     def __init__(self, *options, limit=None):
         def set_limit():
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-        self.child = subprocess.Popen([program("podspecs"), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE, text=True, preexec_fn=set_limit if limit else None,
+
+        self.child = subprocess.Popen([program("podspecs"), *options], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                      preexec_fn=set_limit if limit else None,
                                       env={**os.environ, "https_proxy": "http://127.0.0.1:9"})
 
     def fetch(self, timeout=TIMEOUT, n=1):
@@ -58,7 +70,7 @@ class Client:
 
     def close(self):
         """Exit status and what it said; a sanitizer's report makes the first one non-zero."""
-        _, said = self.child.communicate(timeout=20)
+        _, said = self.child.communicate(timeout=PATIENCE)
         return self.child.returncode, said
 
 
@@ -178,8 +190,10 @@ class Tokens(HttpsCase):
     def test_without_a_readable_token_nobody_is_asked(self):
         server = self.server()
         missing = os.path.join(self.folder, "no-such-token")
-        self.assert_fails(self.client(server.url, "--token", missing).fetch(), missing, "No such file")
-        for text, says in (("", "holds no token"), ("a\r\nX-Evil: 1", "holds no token"), ("a b", "holds no token"),
+        self.assert_fails(
+            self.client(server.url, "--token", missing).fetch(), missing, "No such file")
+        for text, says in (("", "holds no token"), ("a\r\nX-Evil: 1",
+                                                    "holds no token"), ("a b", "holds no token"),
                            ("a\0b", "NUL"), ("x" * 70000, "larger than"), ("ä", "holds no token")):
             path = self.token(text)
             self.assert_fails(self.client(server.url, "--token", path).fetch(), path, says)
@@ -196,16 +210,18 @@ class Refusals(HttpsCase):
     def test_each_status_is_one_sentence(self):
         server = self.server()
         client = self.client(server.url)
-        for status, body, words in (
-                (401, b"Unauthorized", ["does not accept our token", "HTTP 401", "Unauthorized"]),
-                (403, b"Forbidden (user=system:serviceaccount:a:b, verb=get, resource=nodes, subresource=pods)",
-                 ["does not allow us to read pods", "HTTP 403", "resource=nodes"]),
-                (403, b'{"kind":"Status","message":"pods is forbidden: no","code":403}', ["HTTP 403, pods is forbidden"]),
-                (500, b"", ["refuses: HTTP 500"]),
-                (429, b"slow down", ["too much to do"]),
-                (404, b"404 page not found\n", ["knows nothing of that name"]),
-                (302, b"", ["refuses: HTTP 302"]),
-                (503, b"bad\xff\x01\nbytes", ["HTTP 503, bad?? bytes"])):
+        for status, body, words in ((401, b"Unauthorized", [
+                "does not accept our token", "HTTP 401", "Unauthorized"
+        ]), (403,
+             b"Forbidden (user=system:serviceaccount:a:b, verb=get, resource=nodes, subresource=pods)",
+             ["does not allow us to read pods", "HTTP 403", "resource=nodes"
+              ]), (403, b'{"kind":"Status","message":"pods is forbidden: no","code":403}', [
+                  "HTTP 403, pods is forbidden"
+              ]), (500, b"", ["refuses: HTTP 500"]), (429, b"slow down", [
+                  "too much to do"
+              ]), (404, b"404 page not found\n", ["knows nothing of that name"]), (302, b"", [
+                  "refuses: HTTP 302"
+              ]), (503, b"bad\xff\x01\nbytes", ["HTTP 503, bad?? bytes"])):
             with self.subTest(status):
                 server.answer = reply(status, body, "text/plain")
                 self.assert_fails(client.fetch(), server.url, *words)
@@ -215,7 +231,8 @@ class Refusals(HttpsCase):
         client = self.client(server.url, "--insecure", "--token", self.token("secret"), ca=None)
         for status in (401, 403):
             server.answer = reply(status, b"no", "text/plain")
-            self.assert_fails(client.fetch(), server.url, "wants a token", "certificate is not checked", f"HTTP {status}")
+            self.assert_fails(client.fetch(), server.url, "wants a token",
+                              "certificate is not checked", f"HTTP {status}")
 
     def test_a_refusal_of_any_length_is_cut(self):
         server = self.server()
@@ -238,10 +255,12 @@ class Malformed(HttpsCase):
         self.assert_fails(self.client(server.url).fetch(), server.url, *words)
 
     def test_what_is_no_list_of_pods_is_refused(self):
-        for body, words in ((b"hello", ["is not JSON"]), (b"", ["is empty"]), (b"[]", ["is not JSON"]),
-                            (b"{}", ["holds no items"]), (b'{"items":{}}', ["no list"]),
-                            (b'{"items":[1]}', ["items[0]", "is not JSON"]), (b'{"items":[{}]}', ["items[0]", "metadata is not"]),
-                            (b'{"items":[' + b"[" * 100, ["nested"])):
+        for body, words in ((b"hello", ["is not JSON"]), (b"", ["is empty"]), (b"[]", [
+                "is not JSON"
+        ]), (b"{}", ["holds no items"]), (b'{"items":{}}', ["no list"]), (b'{"items":[1]}', [
+                "items[0]", "is not JSON"
+        ]), (b'{"items":[{}]}', ["items[0]",
+                                 "metadata is not"]), (b'{"items":[' + b"[" * 100, ["nested"])):
             with self.subTest(body[:20]):
                 self.fails_with(body, *words)
 
@@ -257,10 +276,12 @@ class Malformed(HttpsCase):
     def test_one_bad_pod_spoils_the_answer(self):
         pods = json.loads(json.dumps(PODS))
         pods["items"][1]["spec"]["containers"][0]["resources"] = {"limits": {"rdma/vf": "some"}}
-        self.fails_with(json.dumps(pods).encode(), "items[1]", "limits.rdma/vf is not a whole number")
+        self.fails_with(
+            json.dumps(pods).encode(), "items[1]", "limits.rdma/vf is not a whole number")
 
     def test_a_pod_of_unreasonable_size_is_refused(self):
-        self.fails_with(b'{"items":[{"x":"' + b"y" * (5 << 20) + b'"}]}', "larger than 4194304 bytes")
+        self.fails_with(b'{"items":[{"x":"' + b"y" * (5 << 20) + b'"}]}',
+                        "larger than 4194304 bytes")
 
     def test_a_body_that_ends_too_early_is_refused(self):
         server = self.server()
@@ -284,16 +305,20 @@ class Malformed(HttpsCase):
 
 class Trust(HttpsCase):
     def test_certificates_that_do_not_convince_are_refused(self):
-        for name, ca, words in (("good", "other-ca.crt", ["certificate"]), ("wrong-host", "ca.crt", ["127.0.0.1"]),
-                                ("expired", "ca.crt", ["certificate"])):
+        for name, ca, words in (("good", "other-ca.crt", [
+                "certificate"
+        ]), ("wrong-host", "ca.crt", ["127.0.0.1"]), ("expired", "ca.crt", ["certificate"])):
             with self.subTest(name, ca=ca):
                 server = self.server(name)
                 answer = self.client(server.url, "--token", self.token("secret"), ca=ca).fetch()
                 self.assert_fails(answer, server.url, *words)
-                self.assertEqual(server.requests, [], "nothing is sent to a server that is not trusted")
+                self.assertEqual(server.requests, [],
+                                 "nothing is sent to a server that is not trusted")
 
     def test_the_systems_own_authorities_count_for_nothing(self):
-        self.assert_fails(self.client(self.server().url, ca="/etc/ssl/certs/ca-certificates.crt").fetch(), "certificate")
+        self.assert_fails(
+            self.client(self.server().url, ca="/etc/ssl/certs/ca-certificates.crt").fetch(),
+            "certificate")
 
     def test_a_missing_ca_file_is_no_leave(self):
         self.assert_fails(self.client(self.server().url, ca="missing.crt").fetch(), "missing.crt")
@@ -301,10 +326,13 @@ class Trust(HttpsCase):
     def test_only_an_explicit_word_makes_it_careless(self):
         server = self.server("wrong-host")
         self.assertIsNone(self.client(server.url, "--insecure", ca=None).fetch()["why"])
-        self.assertIsNone(self.client(server.url, "--insecure", "--token", self.token("secret"), ca=None).fetch()["why"])
-        self.assertEqual([headers.get("Authorization") for _, headers in server.requests], [None, None])
-        for url, options, says in ((server.url, [], "whose certificates"),
-                                   (server.url.replace("https", "http"), ["--insecure"], "https://")):
+        self.assertIsNone(
+            self.client(server.url, "--insecure", "--token", self.token("secret"),
+                        ca=None).fetch()["why"])
+        self.assertEqual([headers.get("Authorization") for _, headers in server.requests],
+                         [None, None])
+        for url, options, says in ((server.url, [], "whose certificates"), (server.url.replace(
+                "https", "http"), ["--insecure"], "https://")):
             client = Client("--url", url, *options)
             status, said = client.close()
             self.assertEqual(status, 1)
@@ -327,7 +355,7 @@ class Slow(HttpsCase):
     def assert_takes(self, answer, ms):
         self.assert_fails(answer, f"took longer than {ms} ms")
         self.assertGreaterEqual(answer["us"], ms * 1000 - 1000)
-        self.assertLess(answer["us"], ms * 1000 + 5_000_000)
+        self.assertLess(answer["us"], ms * 1000 + 20_000_000)  # the server waits longer
 
     def test_who_waits_is_told_in_time_and_the_next_one_is_served(self):
         server = self.server()
@@ -344,7 +372,7 @@ class Slow(HttpsCase):
 
         def trickle(connection):
             connection.sendall(head(200) + b'{"items":[')
-            for _ in range(300):
+            for _ in range(3000):
                 connection.sendall(b" ")
                 time.sleep(0.02)
             return False
@@ -357,11 +385,10 @@ class Slow(HttpsCase):
             self.assert_takes(self.client(url).fetch(200), 200)
 
     def test_nobody_there_is_told_at_once(self):
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            url = "https://127.0.0.1:%d/pods" % listener.getsockname()[1]
-        answer = self.client(url).fetch()
-        self.assert_fails(answer, url, "Connection refused")
-        self.assertLess(answer["us"], 5_000_000)
+        with socket.socket() as taken:  # so that nobody else listens there
+            taken.bind(("127.0.0.1", 0))
+            url = "https://127.0.0.1:%d/pods" % taken.getsockname()[1]
+            self.assert_fails(self.client(url).fetch(), url, "Connection refused")
 
     def test_it_ends_while_a_question_is_under_way(self):
         server = self.server()
@@ -378,17 +405,22 @@ class Large(HttpsCase):
     def pods(self):
         filler = "z" * (self.EACH - 400)
         for i in range(self.COUNT):
-            yield json.dumps({"metadata": {"name": f"pod-{i}", "namespace": "default", "uid": f"uid-{i}",
-                                           "annotations": {"x": filler}},
-                              "spec": {"containers": [{"name": "main", "resources": {"limits": {"rdma/vf": "1"}}}]},
-                              "status": {"phase": "Running"}}).encode()
+            yield json.dumps({
+                "metadata": {
+                    "name": f"pod-{i}", "namespace": "default", "uid": f"uid-{i}",
+                    "annotations": {"x": filler}
+                }, "spec": {
+                    "containers": [{"name": "main", "resources": {"limits": {"rdma/vf": "1"}}}]
+                }, "status": {"phase": "Running"}
+            }).encode()
 
     def test_forty_megabytes_cost_the_memory_of_one_pod(self):
         server = self.server()
         body = b'{"kind":"PodList","items":[' + b",".join(self.pods()) + b"]}"
         self.assertGreater(len(body), 38_000_000)
         small, server.answer = server.answer, reply(200, body)
-        # Address space includes libraries and the malloc arenas of threads; sanitizers need terabytes of it.
+        # Address space includes libraries and the malloc arenas of threads; sanitizers need
+        # terabytes of it.
         client = self.client(server.url, limit=None if SANITIZED else 1 << 30)
         server.answer, large = small, server.answer
         client.fetch()
@@ -399,7 +431,9 @@ class Large(HttpsCase):
         self.assertEqual(len(answer["pods"]), self.COUNT)
         self.assertEqual(answer["pods"][-1]["containers"][0]["limits"], {"rdma/vf": 1})
         grown = client.peak_kib() - before
-        print(f"40 MB in {answer['us'] / 1000:.0f} ms; peak +{grown} KiB, RSS now {client.rss_kib()} KiB")
+        print(
+            f"40 MB in {answer['us'] / 1000:.0f} ms; peak +{grown} KiB, RSS now {client.rss_kib()} KiB"
+        )
         if not SANITIZED:
             self.assertLess(grown, 8 * 1024)
 
@@ -417,8 +451,10 @@ class Railmated(HttpsCase, Case):
     def start(self, *options, kubelet=(), **env):
         fake = self.here.start_kubelet(*kubelet)
         self.here.start_gpu_plugin()
-        argv = self.here.daemon_argv("--service-account", self.folder_of_account, "--log-level", "debug", *options)
-        daemon = Daemon(argv, self.here.path("railmated.log"), stdin=subprocess.DEVNULL, env={**os.environ, **env})
+        argv = self.here.daemon_argv("--service-account", self.folder_of_account, "--log-level",
+                                     "debug", *options)
+        daemon = Daemon(argv, self.here.path("railmated.log"), stdin=subprocess.DEVNULL,
+                        env={**os.environ, **env})
         self.here.processes.append(daemon)
         fake.wait(GPU, 1)
         fake.wait(VF, 1)
@@ -429,8 +465,11 @@ class Railmated(HttpsCase, Case):
         return daemon.stderr()
 
     def warnings(self, daemon):
-        return [line for line in daemon.stderr().splitlines()
-                if (" warning " in line or " error " in line) and ("specs" in line or "pods ask for" in line)]
+        return [
+            line for line in daemon.stderr().splitlines()
+            if (" warning " in line or " error " in line) and (
+                "specs" in line or "pods ask for" in line)
+        ]
 
     def kubelet_options(self, server):
         return "--kubelet-url", server.url.removesuffix("/pods") + "/"
@@ -441,7 +480,8 @@ class Railmated(HttpsCase, Case):
         _, daemon = self.start("--pod-specs=kubelet", *self.kubelet_options(server))
         self.says(daemon, "pod specs are read source=\"kubelet's /pods\" pods=2")
         line, headers = server.requests[0]
-        self.assertEqual((line, headers["Authorization"]), ("GET /pods HTTP/1.1", "Bearer the-token"))
+        self.assertEqual((line, headers["Authorization"]),
+                         ("GET /pods HTTP/1.1", "Bearer the-token"))
         self.assertEqual(self.warnings(daemon), [])
 
     def test_a_kubelet_that_refuses_is_one_warning_and_pods_run(self):
@@ -467,7 +507,8 @@ class Railmated(HttpsCase, Case):
         self.give_token()
         server = self.server()
         fake = self.here.start_kubelet()
-        daemon = self.here.start_daemon("--service-account", self.folder_of_account, *self.kubelet_options(server))
+        daemon = self.here.start_daemon("--service-account", self.folder_of_account,
+                                        *self.kubelet_options(server))
         self.says(daemon, "nothing is offered until there is one")
         time.sleep(1)
         with open(f"/proc/{daemon.pid}/maps", encoding="ascii") as f:
@@ -493,9 +534,12 @@ class Railmated(HttpsCase, Case):
         kubelet, api = self.server(), self.server()
         kubelet.answer = reply(401, b"Unauthorized", "text/plain")
         _, daemon = self.start(*self.kubelet_options(kubelet), NODE_NAME="worker-1.example",
-                               KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT=api.url.split(":")[2][:-5])
+                               KUBERNETES_SERVICE_HOST="127.0.0.1",
+                               KUBERNETES_SERVICE_PORT=api.url.split(":")[2][:-5])
         self.says(daemon, 'pod specs are read source="API server" pods=2')
-        self.assertEqual(api.requests[0][0], "GET /api/v1/pods?fieldSelector=spec.nodeName%3Dworker-1.example HTTP/1.1")
+        self.assertEqual(
+            api.requests[0][0],
+            "GET /api/v1/pods?fieldSelector=spec.nodeName%3Dworker-1.example HTTP/1.1")
         self.assertEqual(len(self.warnings(daemon)), 1)
 
     def test_auto_prefers_the_pods_api(self):
@@ -507,17 +551,21 @@ class Railmated(HttpsCase, Case):
 
     def test_the_pods_api_shows_the_pod_in_admission(self):
         kubelet, _ = self.start(kubelet=["--pods-api"])
-        kubelet.admit("trainer", f"init:prepare:{VF}=1", f"sidecar:agent:{VF}=1", f"main:{GPU}=2,{VF}=2")
-        client = Client("--pods-api", os.path.join(self.here.kubelet_root, "pods-api/pods-api.sock"))
+        kubelet.admit("trainer", f"init:prepare:{VF}=1", f"sidecar:agent:{VF}=1",
+                      f"main:{GPU}=2,{VF}=2")
+        client = Client("--pods-api", os.path.join(self.here.kubelet_root,
+                                                   "pods-api/pods-api.sock"))
         (pod,) = client.fetch()["pods"]
         self.assertEqual(client.close(), (0, ""))
         self.assertEqual([(c["name"], c["kind"], c["limits"]) for c in pod["containers"]],
-                         [("prepare", "init", {VF: 1}), ("agent", "sidecar", {VF: 1}), ("main", "app", {GPU: 2, VF: 2})])
+                         [("prepare", "init", {VF: 1}), ("agent", "sidecar", {VF: 1}),
+                          ("main", "app", {GPU: 2, VF: 2})])
 
     def test_off_asks_nobody(self):
         self.give_token()
         server = self.server()
-        kubelet, daemon = self.start("--pod-specs=off", *self.kubelet_options(server), kubelet=["--pods-api"])
+        kubelet, daemon = self.start("--pod-specs=off", *self.kubelet_options(server),
+                                     kubelet=["--pods-api"])
         self.assertEqual(len(vfs_of(kubelet.admit("p", f"main:{VF}=1"))), 1)
         self.assertEqual(server.requests, [])
         self.assertNotRegex(daemon.stderr(), r"(?m)^\S+ \w+ specs: ")
@@ -544,21 +592,24 @@ class Railmated(HttpsCase, Case):
     def test_a_careless_connection_is_told_and_gets_no_token(self):
         self.give_token()
         server = self.server("wrong-host")
-        _, daemon = self.start("--pod-specs=kubelet", "--kubelet-insecure", *self.kubelet_options(server))
+        _, daemon = self.start("--pod-specs=kubelet", "--kubelet-insecure",
+                               *self.kubelet_options(server))
         self.says(daemon, "pods=2")
         self.assertIn("is not checked", self.warnings(daemon)[0])
         self.assertEqual({headers.get("Authorization") for _, headers in server.requests}, {None})
 
     def test_what_cannot_be_asked_is_refused_at_the_start(self):
-        for options, env, status, words in (
-                (["--pod-specs=sometimes"], {}, 2, "pod-specs"),
-                (["--kubelet-url=http://127.0.0.1:10255"], {}, 2, "https://"),
-                (["--pod-specs=api-server"], {"KUBERNETES_SERVICE_HOST": ""}, 1, "KUBERNETES_SERVICE_HOST"),
-                (["--pod-specs=api-server"], {"KUBERNETES_SERVICE_HOST": "h", "NODE_NAME": ""}, 1, "NODE_NAME"),
-                (["--pod-specs=api-server", "--node-name=a&b"], {"KUBERNETES_SERVICE_HOST": "h"}, 1, "a&b")):
+        for options, env, status, words in ((["--pod-specs=sometimes"], {}, 2, "pod-specs"), ([
+                "--kubelet-url=http://127.0.0.1:10255"
+        ], {}, 2, "https://"), (["--pod-specs=api-server"], {"KUBERNETES_SERVICE_HOST": ""}, 1,
+                                "KUBERNETES_SERVICE_HOST"), (["--pod-specs=api-server"], {
+                                    "KUBERNETES_SERVICE_HOST": "h", "NODE_NAME": ""
+                                }, 1, "NODE_NAME"), (["--pod-specs=api-server", "--node-name=a&b"],
+                                                     {"KUBERNETES_SERVICE_HOST": "h"}, 1, "a&b")):
             with self.subTest(options):
-                done = subprocess.run(self.here.daemon_argv(*options), stdin=subprocess.DEVNULL, text=True, timeout=20,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **env})
+                done = subprocess.run(self.here.daemon_argv(*options), stdin=subprocess.DEVNULL,
+                                      text=True, timeout=PATIENCE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, env={**os.environ, **env})
                 self.assertEqual(done.returncode, status, done.stdout)
                 self.assertIn(words, done.stdout)
 

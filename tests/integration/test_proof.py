@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The whole circle: what railmated gives a container, what NCCL would log with it, and what verify says of the two."""
+"""The whole circle: what railmated gives a container, what NCCL would log with it, and what verify
+says of the two."""
 
 import json
 import os
@@ -13,12 +14,14 @@ CODES = {"PASS": 0, "WARN": 5}
 
 def hcas_of(started):
     """What NCCL takes: its variable, or where that is not set, its configuration file."""
-    value = started["env"].get("NCCL_IB_HCA") or conf(files(place(started))["nccl.conf"])["NCCL_IB_HCA"]
+    value = started["env"].get("NCCL_IB_HCA") or conf(files(
+        place(started))["nccl.conf"])["NCCL_IB_HCA"]
     return value.removeprefix("=").split(",")
 
 
 def log_of(hcas, told, uses=lambda n, i: i):
-    """The log of one rank a GPU, of which the i-th uses the HCA `uses` says, by default the one of the map."""
+    """The log of one rank a GPU, of which the i-th uses the HCA `uses` says, by default the one of
+    the map."""
     gpus = sorted({g["gpu"] for g in told["gpus"]})
     own = {g["gpu"]: hcas.index(f'{g["hca"]}:{g["port"]}') for g in told["gpus"]}
     using = " ".join(f"[{i}]{hca}/RoCE" for i, hca in enumerate(hcas))
@@ -28,20 +31,24 @@ def log_of(hcas, told, uses=lambda n, i: i):
         bus_id = f'{int(domain, 16):x}{bus}{rest.replace(".", "")}'.lstrip("0")
         dev = uses(len(gpus), own[gpu])
         head, peer = f"p-0:{rank + 1}:{rank + 100} [{rank}] NCCL INFO ", rank + len(gpus)
-        lines += [f"{head}NET/IB : Using {using} [RO]; OOB eth0:10.1.0.4<0>", f"{head}Using network IB",
-                  f"{head}ncclCommInitRankConfig comm 0x1 rank {rank} nranks {2 * len(gpus)} cudaDev {rank} nvmlDev {rank} "
-                  f"busId {bus_id} commId 0x1 - Init START",
-                  f"{head}comm 0x1 rank {rank} nRanks {2 * len(gpus)} nNodes 2 localRanks {len(gpus)} localRank {rank} MNNVL 0",
-                  f"{head.replace('p-0', 'q-0')}comm 0x1 rank {peer} nRanks {2 * len(gpus)} nNodes 2",
-                  f"{head}Channel 00/0 : {peer}[{rank}] -> {rank}[{rank}] [receive] via NET/IB/{dev}/GDRDMA",
-                  f"{head}Channel 00/0 : {rank}[{rank}] -> {peer}[{rank}] [send] via NET/IB/{dev}/GDRDMA"]
+        lines += [
+            f"{head}NET/IB : Using {using} [RO]; OOB eth0:10.1.0.4<0>", f"{head}Using network IB",
+            f"{head}ncclCommInitRankConfig comm 0x1 rank {rank} nranks {2 * len(gpus)} cudaDev {rank} nvmlDev {rank} "
+            f"busId {bus_id} commId 0x1 - Init START",
+            f"{head}comm 0x1 rank {rank} nRanks {2 * len(gpus)} nNodes 2 localRanks {len(gpus)} localRank {rank} MNNVL 0",
+            f"{head.replace('p-0', 'q-0')}comm 0x1 rank {peer} nRanks {2 * len(gpus)} nNodes 2",
+            f"{head}Channel 00/0 : {peer}[{rank}] -> {rank}[{rank}] [receive] via NET/IB/{dev}/GDRDMA",
+            f"{head}Channel 00/0 : {rank}[{rank}] -> {peer}[{rank}] [send] via NET/IB/{dev}/GDRDMA"
+        ]
     return "\n".join(lines) + "\n"
 
 
 class Proof(FilesCase):
     def verdict(self, started, log):
-        done = subprocess.run([os.environ["RAILMATECTL"], "verify", "--json", "--map", os.path.join(place(started), "map.json"), "-"],
-                              input=log, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([
+            os.environ["RAILMATECTL"], "verify", "--json", "--map",
+            os.path.join(place(started), "map.json"), "-"
+        ], input=log, capture_output=True, text=True, timeout=60, check=False)
         told = json.loads(done.stdout)
         self.assertEqual(done.returncode, CODES[told["verdict"]], done.stderr)
         return told["verdict"], {f["id"] for f in told["findings"]}

@@ -43,7 +43,8 @@ class Registration(Case):
         before = daemon.fds()
         time.sleep(1.5)
         self.assertLess(kubelet.count("register-refused", resource=VF), 25)
-        until(lambda: daemon.fds() <= before + 2, "descriptors to be as few as after the first refusal")
+        until(lambda: daemon.fds() <= before + 2,
+              "descriptors to be as few as after the first refusal")
 
     def test_a_hanging_register_does_not_stop_a_new_kubelet(self):
         node = self.node()

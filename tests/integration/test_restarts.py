@@ -22,8 +22,9 @@ class Restarts(Case):
             fds.append(daemon.fds())
             rss.append(daemon.rss_kib())
         took.sort()
-        print(f"list back after a restart: p50 {took[RESTARTS // 2]:.1f} ms, p99 {took[RESTARTS * 99 // 100 - 1]:.1f} "
-              f"ms, max {took[-1]:.1f} ms; fds {fds[0]}..{max(fds)}; RSS {rss[0]}..{rss[-1]} KiB")
+        print(
+            f"list back after a restart: p50 {took[RESTARTS // 2]:.1f} ms, p99 {took[RESTARTS * 99 // 100 - 1]:.1f} "
+            f"ms, max {took[-1]:.1f} ms; fds {fds[0]}..{max(fds)}; RSS {rss[0]}..{rss[-1]} KiB")
         self.assertGreaterEqual(took[0], 0, "a list did not come back")
         self.assertLess(took[-1], SLOWEST_MS)
         # Calls that a dead kubelet's socket refused take a moment to go.

@@ -8,7 +8,10 @@ import signal
 from harness import GPU, VF, Case, container, main, until, vfs_of
 
 HCA = "rdma/hca"
-RAILS = {"resourceName": "hca", "rdmaHcaMax": 20, "selectors": {"vendors": ["15b3"], "ifNames": ["ibp24s0", "ibp64s0"]}}
+RAILS = {
+    "resourceName": "hca", "rdmaHcaMax": 20,
+    "selectors": {"vendors": ["15b3"], "ifNames": ["ibp24s0", "ibp64s0"]}
+}
 
 
 class Shared(Case):
@@ -28,7 +31,8 @@ class Shared(Case):
         _, kubelet, _ = self.begin(RAILS)
         listed = kubelet.resource(HCA)
         self.assertEqual(sorted(d["id"] for d in listed["devices"]), sorted(map(str, range(20))))
-        self.assertFalse(listed["pre_start"] or listed["preferred_allocation"] or any(d["numa"] for d in listed["devices"]))
+        self.assertFalse(listed["pre_start"] or listed["preferred_allocation"]
+                         or any(d["numa"] for d in listed["devices"]))
         got = [container(kubelet.admit(f"p{i}", f"main:{HCA}=1"), "main") for i in range(20)]
         self.assertEqual(len({json.dumps(c["device_nodes"]) for c in got}), 1)
         nodes = [n["host"] for n in got[0]["device_nodes"]]
@@ -48,7 +52,8 @@ class Shared(Case):
         self.assertNotIn(HCA, ledger)
 
     def test_vfs_are_served_beside_them_and_none_is_shared(self):
-        node, kubelet, _ = self.begin({**RAILS, "selectors": {"vendors": ["15b3"], "drivers": ["mlx5_core"]}})
+        node, kubelet, _ = self.begin(
+            {**RAILS, "selectors": {"vendors": ["15b3"], "drivers": ["mlx5_core"]}})
         vfs = vfs_of(kubelet.admit("v", f"main:{GPU}=2,{VF}=2"))
         shared = container(kubelet.admit("s", f"main:{HCA}=1"), "main")
         text = shared["env"]["RAILMATE_RDMA_HCA_VFS"]
@@ -62,7 +67,8 @@ class Shared(Case):
         kubelet.wait(HCA, 20)
 
     def test_a_resource_without_an_hca_is_not_registered(self):
-        _, kubelet, d = self.begin(RAILS, {"resourceName": "none", "rdmaHcaMax": 5, "selectors": {"ifNames": ["nothing"]}})
+        _, kubelet, d = self.begin(
+            RAILS, {"resourceName": "none", "rdmaHcaMax": 5, "selectors": {"ifNames": ["nothing"]}})
         self.assertNotIn("rdma/none", {r["name"] for r in kubelet.ask("list")["resources"]})
         self.assertIn("rdma/none: no HCA matches", d.stderr())
 

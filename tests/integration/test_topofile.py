@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The topology file of a node: there when it is needed, the same for every container, following hints and hardware."""
+"""The topology file of a node: there when it is needed, the same for every container, following
+hints and hardware."""
 
 import json
 import os
@@ -23,9 +24,10 @@ def read(path):
 
 class TopologyFile(FilesCase):
     def printed(self, node, *args):
-        return subprocess.run([program("railmatectl"), "topo", "--nccl-xml", "--root", node.root, *args], check=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                              timeout=60).stdout
+        return subprocess.run(
+            [program("railmatectl"), "topo", "--nccl-xml", "--root", node.root, *args], check=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            timeout=60).stdout
 
     def kept(self, node, name="topology.xml"):
         return read(os.path.join(node.run_dir, name))
@@ -42,9 +44,11 @@ class TopologyFile(FilesCase):
         self.assertEqual(started["env"]["NCCL_TOPO_FILE"], "/run/railmate/topology.xml")
         self.assertEqual(self.kept(node), self.printed(node))
         self.assertEqual(read(os.path.join(place(started), "topology.xml")), self.kept(node))
-        self.assertEqual(vfs_of(admission)[0][:4], {"0001": "0101", "0002": "0102", "0003": "0103", "0008": "0104",
-                                                    "0009": "0105", "000a": "0106", "000b": "0107", "000c": "0108"}
-                         [gpus_of(node.topo(), admission)[0][:4]])
+        self.assertEqual(
+            vfs_of(admission)[0][:4], {
+                "0001": "0101", "0002": "0102", "0003": "0103", "0008": "0104", "0009": "0105",
+                "000a": "0106", "000b": "0107", "000c": "0108"
+            }[gpus_of(node.topo(), admission)[0][:4]])
         _, other = self.run_pod(node, "two", f"main:{GPU}=2,{VF}=2")
         self.assertEqual(read(os.path.join(place(other), "topology.xml")), self.kept(node))
 
@@ -105,14 +109,16 @@ class TopologyFile(FilesCase):
         path = self.hints(node, groups=[{"gpus": [g], "nics": [n]} for g, n in zip(gpus, nics)])
         node.start(daemon=("--config-file", self.config(node, early()), "--topology-hints", path))
         admission, started = self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1", order="gpu-first")
-        self.assertEqual(vfs_of(admission), [dict(zip(gpus, nics))[gpus_of(node.topo(), admission)[0]]])
-        self.assertEqual(read(os.path.join(place(started), "topology.xml")), self.printed(node, "--topology-hints", path))
+        self.assertEqual(vfs_of(admission),
+                         [dict(zip(gpus, nics))[gpus_of(node.topo(), admission)[0]]])
+        self.assertEqual(read(os.path.join(place(started), "topology.xml")),
+                         self.printed(node, "--topology-hints", path))
 
     def test_hints_that_are_wrong_end_the_daemon_with_the_line(self):
         node = self.node(AZURE)
         path = self.hints(node, groups=[])
-        done = subprocess.run(node.daemon_argv("--topology-hints", path), stdin=subprocess.DEVNULL, text=True, timeout=60,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        done = subprocess.run(node.daemon_argv("--topology-hints", path), stdin=subprocess.DEVNULL,
+                              text=True, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(done.returncode, 3)
         self.assertIn(f"{path}:1: ", done.stderr)
 

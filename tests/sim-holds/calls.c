@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "holds/holds-internal.h"
 
 /* It asks who there is, as it does when it looks for the GPUs of the container; what is offered
  * then is of no pod. */
@@ -20,7 +21,8 @@ static void hear_offer(struct world *w, set available)
 	for (; available; available &= available - 1)
 		vfs[n++] = vf_name((unsigned)lowest(available));
 	cut(w);
-	holds_offered(w->u.h, vfs, n, now_of(w));
+	holds_event(w->u.h, &(struct holds_event) { .kind = HOLDS_OFFERED, .vfs = vfs, .n = n },
+		    now_of(w));
 	us_settle(w, "GetPreferredAllocation");
 }
 
@@ -32,7 +34,7 @@ set us_preferred(struct world *w, unsigned pool, set available, set must, unsign
 	if (!w->cfg.pools[pool].late && w->podres && mix(r, 25) % 2)
 		hear_offer(w, available);
 	for (unsigned id = 0; id < w->n_vfs; id++) {
-		bool is_free = w->cfg.pools[pool].late ? !holds_slot_vf(w->u.h, slot_name(id))
+		bool is_free = w->cfg.pools[pool].late ? !holds_slot(w->u.h, slot_name(id)).vf
 						       : !us_hold(w, id);
 
 		good |= is_free ? 1u << id : 0;
@@ -94,7 +96,13 @@ static void allocate_early(struct world *w, unsigned pool, set ids, int pod, int
 		w->u.number_of[vf] = number;
 	}
 	cut(w);
-	holds_allocated(w->u.h, v, n, &owner, number, now_of(w));
+	holds_event(w->u.h,
+		    &(struct holds_event) { .kind = HOLDS_ALLOCATED,
+					    .given = v,
+					    .n = n,
+					    .owner = &owner,
+					    .number = number },
+		    now_of(w));
 	us_settle(w, "Allocate");
 	for (set s = ids; s; s &= s - 1) {
 		unsigned vf = (unsigned)lowest(s);
@@ -112,7 +120,9 @@ static void allocate_late(struct world *w, set ids)
 	for (; ids; ids &= ids - 1)
 		slots[n++] = slot_name((unsigned)lowest(ids));
 	cut(w);
-	holds_promised(w->u.h, slots, n, now_of(w));
+	holds_event(w->u.h,
+		    &(struct holds_event) { .kind = HOLDS_PROMISED, .slots = slots, .n = n },
+		    now_of(w));
 	us_settle(w, "Allocate of slots");
 }
 
@@ -191,7 +201,11 @@ void us_read_checkpoint(struct world *w)
 	struct holds_entry v[PODS_MAX * CTRS * VFS_MAX];
 
 	cut(w);
-	holds_checkpoint(w->u.h, v, entries_of(w, w->k.file, v), now_of(w));
+	holds_event(w->u.h,
+		    &(struct holds_event) { .kind = HOLDS_CHECKPOINT,
+					    .entries = v,
+					    .n = entries_of(w, w->k.file, v) },
+		    now_of(w));
 	us_settle(w, "checkpoint");
 }
 
@@ -236,8 +250,8 @@ static bool identify(const struct world *w, struct op *op, uint32_t r)
 	op->who.uid =
 		(int8_t)(count(filed) == 1
 				 ? lowest(filed)
-				 : uid_number(holds_checkpoint_uid(v, entries_of(w, op->entries, v),
-								   resource_name(op->pool), id)));
+				 : uid_number(holds_uid_of_id(v, entries_of(w, op->entries, v),
+							      resource_name(op->pool), id)));
 	if (!shown && !filed)
 		op->who.container = 0;
 	return true;
@@ -264,7 +278,8 @@ static void look_around(struct world *w, struct op *op)
 {
 	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
 		struct holds_facts f;
-		int uid = uid_number(holds_uid_of(w->u.h, vf_name(vf)));
+		const struct ledger_hold *hold = us_hold(w, vf);
+		int uid = uid_number(hold ? hold->owner.uid : "");
 
 		if (!(pool_set(w, op->pool) >> vf & 1))
 			continue;
@@ -298,11 +313,16 @@ static void undo(struct world *w, struct op *op, const char *why)
 {
 	for (set s = op->bound; s; s &= s - 1) {
 		cut(w);
-		holds_unbind(w->u.h, slot_name((unsigned)lowest(s)), now_of(w));
+		holds_event(w->u.h,
+			    &(struct holds_event) { .kind = HOLDS_UNBOUND,
+						    .slot = slot_name((unsigned)lowest(s)) },
+			    now_of(w));
 	}
 	op->bound = 0;
 	if (op->number)
-		holds_undecide(w->u.h, op->number);
+		holds_event(w->u.h,
+			    &(struct holds_event) { .kind = HOLDS_UNDECIDED, .number = op->number },
+			    now_of(w));
 	us_settle(w, "unbind");
 	op_answer(w, op, false, why);
 }
@@ -331,7 +351,7 @@ void us_op(struct world *w, struct op *op, uint32_t r)
 		break;
 	case 3:
 		if (late)
-			late_bind(w, op);
+			sim_late_bind(w, op);
 		else
 			early_start(w, op);
 		break;
@@ -428,7 +448,9 @@ static set keep_slots(struct world *w, struct op *op, const struct ledger_owner 
 	set taken = 0;
 
 	if (op->who.container == 1 && op->who.uid >= 0)
-		holds_know_pod(w->u.h, owner->uid);
+		holds_event(w->u.h,
+			    &(struct holds_event) { .kind = HOLDS_POD_STARTS, .uid = owner->uid },
+			    now_of(w));
 	for (set s = op->ids; s; s &= s - 1) {
 		unsigned slot = (unsigned)lowest(s);
 
@@ -447,7 +469,7 @@ static const char *waits_for_another(struct world *w, struct op *op,
 
 	for (set s = op->ids; s && !why; s &= s - 1) {
 		const char *slot = slot_name((unsigned)lowest(s)),
-			   *vf = holds_slot_vf(w->u.h, slot);
+			   *vf = holds_slot(w->u.h, slot).vf;
 		struct holds_facts facts;
 
 		if (!vf)
@@ -485,12 +507,18 @@ static bool bind_slot(struct world *w, struct op *op, unsigned slot, set *taken,
 	v = (struct holds_vf) { vf, resource_name(op->pool), rdma_name((unsigned)op->vf[slot]),
 				&facts };
 	cut(w);
-	holds_bind(w->u.h, slot_name(slot), &v, &owner, number, now_of(w));
+	holds_event(w->u.h,
+		    &(struct holds_event) { .kind = HOLDS_BOUND,
+					    .slot = slot_name(slot),
+					    .given = &v,
+					    .owner = &owner,
+					    .number = number },
+		    now_of(w));
 	op->bound |= 1u << slot;
 	return true;
 }
 
-void late_bind(struct world *w, struct op *op)
+void sim_late_bind(struct world *w, struct op *op)
 {
 	struct ledger_owner owner = owner_of(op->who);
 	set taken;
@@ -499,7 +527,9 @@ void late_bind(struct world *w, struct op *op)
 
 	if (why) {
 		cut(w);
-		holds_not_created(w->u.h, &owner, now_of(w));
+		holds_event(w->u.h,
+			    &(struct holds_event) { .kind = HOLDS_NOT_CREATED, .owner = &owner },
+			    now_of(w));
 		undo(w, op, why);
 		return;
 	}
@@ -508,7 +538,10 @@ void late_bind(struct world *w, struct op *op)
 		if (op->vf[lowest(s)] < 0 &&
 		    !bind_slot(w, op, (unsigned)lowest(s), &taken, &kept, &why)) {
 			cut(w);
-			holds_not_created(w->u.h, &owner, now_of(w));
+			holds_event(w->u.h,
+				    &(struct holds_event) { .kind = HOLDS_NOT_CREATED,
+							    .owner = &owner },
+				    now_of(w));
 			undo(w, op, why ? why : "all VFs are held");
 			return;
 		}
@@ -523,7 +556,7 @@ void late_write(struct world *w, struct op *op)
 	set vfs = 0;
 
 	for (set s = op->ids; s; s &= s - 1) {
-		const char *vf = holds_slot_vf(w->u.h, slot_name((unsigned)lowest(s)));
+		const char *vf = holds_slot(w->u.h, slot_name((unsigned)lowest(s))).vf;
 
 		if (!vf || vf_number(vf) != op->vf[lowest(s)]) {
 			undo(w, op, "the slot was given to another container meanwhile");
@@ -558,7 +591,7 @@ void late_answer(struct world *w, struct op *op)
 	int64_t waited = now_of(w).mono_ms - op->since_ms;
 
 	for (set s = op->ids; s; s &= s - 1) {
-		const char *vf = holds_slot_vf(w->u.h, slot_name((unsigned)lowest(s)));
+		const char *vf = holds_slot(w->u.h, slot_name((unsigned)lowest(s))).vf;
 
 		if (!vf || vf_number(vf) != op->vf[lowest(s)]) {
 			undo(w, op, "the slot was given to another container meanwhile");
@@ -575,7 +608,10 @@ void late_answer(struct world *w, struct op *op)
 	us_settle(w, "may answer");
 	for (set s = op->ids; s; s &= s - 1) {
 		cut(w);
-		holds_confirm(w->u.h, slot_name((unsigned)lowest(s)), now_of(w));
+		holds_event(w->u.h,
+			    &(struct holds_event) { .kind = HOLDS_CONFIRMED,
+						    .slot = slot_name((unsigned)lowest(s)) },
+			    now_of(w));
 	}
 	us_settle(w, "confirm");
 	op_answer(w, op, true, NULL);

@@ -20,7 +20,7 @@ static void clear_up(struct world *w)
 	us_register(w);
 	if (!w->k.sources)
 		kubelet_sync(w);
-	w->u.next_look_ms = w->now_ms;
+	w->u.next_probe_ms = w->now_ms;
 }
 
 static void poll(struct world *w)
@@ -90,7 +90,7 @@ static void tick(struct world *w, bool ends, int64_t ms)
 		us_store(w);
 	if (w->u.storing)
 		us_stored(w);
-	if (w->now_ms < w->u.next_look_ms)
+	if (w->now_ms < w->u.next_probe_ms)
 		return;
 	us_timer(w);
 	poll(w);

@@ -12,8 +12,7 @@
 static const char usage[] =
 	"usage: sim-holds [--seed N] [--schedules N] [--steps N] [--seconds N]   by chance\n"
 	"       sim-holds --exhaustive [--faults N]                              all of the small world\n"
-	"       sim-holds --replay FILE [--shrink]                               one schedule, told step by "
-	"step\n"
+	"       sim-holds --replay FILE [--shrink]                               one schedule, told step by step\n"
 	"  --out FILE   where a schedule that fails goes, shrunk (default: sim-holds.failed)\n";
 
 struct options {
@@ -63,8 +62,7 @@ static int by_chance(const struct options *opt)
 			return failed(opt, &s);
 		}
 	}
-	printf("%llu schedules of %u steps, seeds %llu to %llu: all invariants hold (%.1f s, %.0f a "
-	       "second)\n",
+	printf("%llu schedules of %u steps, seeds %llu to %llu: all invariants hold (%.1f s, %.0f a second)\n",
 	       n, opt->steps, (unsigned long long)opt->seed,
 	       (unsigned long long)(opt->seed + n - 1), seconds() - began,
 	       (double)n / (seconds() - began));
@@ -100,9 +98,7 @@ static int exhaustive(const struct options *opt)
 
 		if (!explore(late, opt->faults, opt->faults < 2, &all, &s))
 			return failed(opt, &s);
-		printf("%s binding: %llu interleavings of 3 pods, 2 VFs and up to %u faults (%llu states): "
-		       "all invariants "
-		       "hold (%.1f s)\n",
+		printf("%s binding: %llu interleavings of 3 pods, 2 VFs and up to %u faults (%llu states): all invariants hold (%.1f s)\n",
 		       late ? "late" : "early", all.runs, opt->faults, all.states,
 		       seconds() - began);
 	}

@@ -27,8 +27,10 @@ def patched(patch, folder):
     with open(patch, encoding="utf-8") as f:
         name = re.search(r"^\+\+\+ b/(\S+)", f.read(), re.M).group(1)
     out = os.path.join(folder, os.path.basename(name))
-    done = subprocess.run(["patch", "--silent", "--no-backup-if-mismatch", "-o", out, os.path.join(ROOT, name), patch],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run([
+        "patch", "--silent", "--fuzz=0", "--no-backup-if-mismatch", "-o", out,
+        os.path.join(ROOT, name), patch
+    ], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{patch}: does not apply to {name} any more: {done.stdout}{done.stderr}")
     return out
@@ -36,21 +38,27 @@ def patched(patch, folder):
 
 def build(compiler, build_dir, source, folder):
     program = os.path.join(folder, "sim-holds")
-    objects = sorted(glob.glob(os.path.join(build_dir, "tests/sim-holds/CMakeFiles/sim-holds.dir/*.o")))
+    objects = sorted(
+        glob.glob(os.path.join(build_dir, "tests/sim-holds/CMakeFiles/sim-holds.dir/*.o")))
     # The patched file first: it takes the place of the library's.
-    subprocess.run([compiler, "-std=c11", "-O1", "-D_GNU_SOURCE", "-w", "-I", os.path.join(ROOT, "pkg"), source, *objects,
-                    *(os.path.join(build_dir, f"pkg/librm_{room}.a") for room in ROOMS), "-ljansson",
-                    "-Wl,--wrap=" + ",--wrap=".join(WRAPPED), "-o", program], check=True)
+    subprocess.run([
+        compiler, "-std=c11", "-O1", "-D_GNU_SOURCE", "-w", "-I",
+        os.path.join(ROOT, "pkg"), source, *objects,
+        *(os.path.join(build_dir, f"pkg/librm_{room}.a")
+          for room in ROOMS), "-ljansson", "-Wl,--wrap=" + ",--wrap=".join(WRAPPED), "-o", program
+    ], check=True)
     return program
 
 
 def attempt(program, folder, *options):
     """The sentence that says what did not hold; None: everything did."""
-    done = subprocess.run([program, *options, "--out", os.path.join(folder, "failed")], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    done = subprocess.run(
+        [program, *options, "--out", os.path.join(folder, "failed")], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
     if done.returncode == 0:
         return None
-    return next((line[8:] for line in done.stdout.splitlines() if line.startswith("FAILED: ")), f"exit {done.returncode}")
+    return next((line[8:] for line in done.stdout.splitlines() if line.startswith("FAILED: ")),
+                f"exit {done.returncode}")
 
 
 def kill(patch, args):

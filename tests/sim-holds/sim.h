@@ -162,7 +162,7 @@ struct us {
 	struct text text;
 	struct op op[OPS_MAX];
 	struct answer asked[ASKED_MAX];
-	int64_t next_look_ms;
+	int64_t next_probe_ms;
 };
 
 /* What a hold was when last looked at: for "every action explained". */
@@ -308,7 +308,7 @@ bool record_says(const struct record *r, const struct ledger_hold *hold);
 bool record_write(struct world *w, struct record *to,
 		  const struct ledger_hold *hold); /* false: it cannot be */
 void early_start(struct world *w, struct op *op);
-void late_bind(struct world *w, struct op *op);
+void sim_late_bind(struct world *w, struct op *op);
 void late_write(struct world *w, struct op *op);
 void late_answer(struct world *w, struct op *op);
 

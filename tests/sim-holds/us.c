@@ -11,7 +11,7 @@
 #include "base/event.h"
 #include "base/str.h"
 
-enum { LOOK_MS = 1000 };
+enum { PROBE_MS = 1000 };
 
 void cut(struct world *w)
 {
@@ -27,7 +27,9 @@ const struct ledger_hold *us_hold(const struct world *w, unsigned vf)
 
 void us_look(const struct world *w, unsigned vf, struct holds_facts *ret)
 {
-	machine_look(w, vf, uid_number(holds_uid_of(w->u.h, vf_name(vf))), ret);
+	const struct ledger_hold *hold = us_hold(w, vf);
+
+	machine_look(w, vf, uid_number(hold ? hold->owner.uid : ""), ret);
 }
 
 /* --- keeping records --- */
@@ -43,7 +45,7 @@ bool us_works_at(const struct world *w, unsigned slot)
 
 static void tidy_spec(struct world *w, unsigned slot)
 {
-	bool needed = holds_needs_spec(w->u.h, slot_name(slot));
+	bool needed = holds_needs_record(w->u.h, NULL, slot_name(slot));
 	struct record *spec = &w->s.spec[slot];
 	const struct ledger_hold *hold;
 
@@ -60,7 +62,7 @@ static void tidy_spec(struct world *w, unsigned slot)
 
 static void tidy_map(struct world *w, unsigned vf)
 {
-	bool needed = holds_needs_dir(w->u.h, vf_name(vf));
+	bool needed = holds_needs_record(w->u.h, vf_name(vf), NULL);
 	struct record *map = &w->s.map[vf];
 	const struct ledger_hold *hold;
 
@@ -148,7 +150,10 @@ static void look(struct world *w, unsigned vf)
 
 	us_look(w, vf, &facts);
 	cut(w);
-	holds_looked(w->u.h, vf_name(vf), &facts, now_of(w));
+	holds_event(
+		w->u.h,
+		&(struct holds_event) { .kind = HOLDS_PROBED, .vf = vf_name(vf), .facts = &facts },
+		now_of(w));
 }
 
 void us_settle(struct world *w, const char *event)
@@ -160,7 +165,7 @@ void us_settle(struct world *w, const char *event)
 		cut(w);
 		if (a.kind == HOLDS_SAY)
 			hear(w, &a);
-		else if (a.kind == HOLDS_LOOK)
+		else if (a.kind == HOLDS_PROBE)
 			look(w, (unsigned)vf_number(a.text));
 		else
 			list = true;
@@ -205,7 +210,8 @@ static void claim(struct world *w, const struct record *r, const char *source)
 	say(w, "claim: %s: %s slot %s of %s (%s) number %llu", source, c.vf, c.slot ? c.slot : "-",
 	    c.owner.pod ? c.owner.pod : "", c.owner.uid, (unsigned long long)c.number);
 	cut(w);
-	holds_claimed(w->u.h, &c, now_of(w));
+	holds_event(w->u.h, &(struct holds_event) { .kind = HOLDS_CLAIMED, .claim = &c },
+		    now_of(w));
 }
 
 static void read_claims(struct world *w)
@@ -219,7 +225,10 @@ static void read_claims(struct world *w)
 			claim(w, &w->s.map[i], "map.json");
 	}
 	cut(w);
-	holds_claims_read(w->u.h, !w->s.cdi_unreadable, now_of(w));
+	holds_event(w->u.h,
+		    &(struct holds_event) { .kind = HOLDS_CLAIMS_READ,
+					    .complete = !w->s.cdi_unreadable },
+		    now_of(w));
 	w->u.claims_read = !w->s.cdi_unreadable;
 	us_settle(w, "records read");
 }
@@ -295,11 +304,13 @@ void us_claims_again(struct world *w)
 			struct holds_claim c = { hold->vf,    hold->resource, hold->slot,
 						 hold->owner, hold->decision, "ledger.json" };
 
-			holds_claimed(w->u.h, &c, now_of(w));
+			holds_event(w->u.h,
+				    &(struct holds_event) { .kind = HOLDS_CLAIMED, .claim = &c },
+				    now_of(w));
 		}
 		ledger_free(old);
 		w->u.state_open = true;
-		holds_restore(w->u.h);
+		holds_event(w->u.h, &(struct holds_event) { .kind = HOLDS_RESTORE }, now_of(w));
 		us_settle(w, "the ledger found later");
 	}
 }
@@ -308,7 +319,7 @@ void us_claims_again(struct world *w)
 
 bool can_store(const struct world *w)
 {
-	return w->u.up && !w->u.storing && holds_wants_store(w->u.h);
+	return w->u.up && !w->u.storing && holds_status(w->u.h).wants_store;
 }
 
 void us_store(struct world *w)
@@ -321,7 +332,6 @@ void us_store(struct world *w)
 	w->u.text = (struct text) { text.s, text.len };
 	w->u.storing = true;
 	cut(w);
-	holds_storing(w->u.h, w->u.generation, now_of(w));
 	us_settle(w, "storing");
 	if (!w->u.state_open)
 		us_stored(w);
@@ -329,12 +339,13 @@ void us_store(struct world *w)
 
 void us_stored(struct world *w)
 {
-	bool ok = w->u.state_open && w->s.disk == DISK_WELL;
+	/* Without a directory memory is all there is, as for the tracker. */
+	bool ok = !w->u.state_open || w->s.disk == DISK_WELL;
 	struct text text = w->u.text;
 
 	w->u.text = (struct text) { NULL, 0 };
 	w->u.storing = false;
-	if (ok) {
+	if (ok && w->u.state_open) {
 		disk_write_ledger(w, text);
 	} else {
 		free(text.s);
@@ -342,7 +353,10 @@ void us_stored(struct world *w)
 			disk_remove_ledger(w);
 	}
 	cut(w);
-	holds_stored(w->u.h, w->u.generation, ok, now_of(w));
+	holds_event(w->u.h,
+		    &(struct holds_event) {
+			    .kind = HOLDS_STORED, .generation = w->u.generation, .ok = ok },
+		    now_of(w));
 	us_settle(w, ok ? "stored" : "not stored");
 }
 
@@ -355,7 +369,8 @@ static void meet(struct world *w)
 		return;
 	w->u.epoch = w->k.epoch;
 	cut(w);
-	holds_kubelet(w->u.h, w->k.epoch, now_of(w));
+	holds_event(w->u.h, &(struct holds_event) { .kind = HOLDS_KUBELET, .epoch = w->k.epoch },
+		    now_of(w));
 	us_settle(w, "another kubelet");
 }
 
@@ -435,7 +450,8 @@ void us_take(struct world *w, struct answer *a)
 	}
 	a->asked = a->here = false;
 	cut(w);
-	holds_answered(w->u.h, &ans, now_of(w));
+	holds_event(w->u.h, &(struct holds_event) { .kind = HOLDS_ANSWERED, .answer = &ans },
+		    now_of(w));
 	us_settle(w, "List");
 	if (is_any_nameless(w))
 		us_read_checkpoint(w);
@@ -451,7 +467,11 @@ static void look_for_unknown(struct world *w)
 
 		machine_look(w, 0, uid_number(owner->uid), &facts);
 		cut(w);
-		holds_unknown_looked(w->u.h, slot, facts.cgroup);
+		holds_event(w->u.h,
+			    &(struct holds_event) { .kind = HOLDS_SLOT_PROBED,
+						    .slot = slot,
+						    .cgroup = facts.cgroup },
+			    now_of(w));
 	}
 }
 
@@ -459,9 +479,9 @@ void us_timer(struct world *w)
 {
 	set vfs = 0;
 
-	w->u.next_look_ms = w->now_ms + LOOK_MS;
+	w->u.next_probe_ms = w->now_ms + PROBE_MS;
 	for (size_t i = 0; i < ledger_holds(holds_ledger(w->u.h)); i++) {
-		if (holds_wants_look(w->u.h, i, now_of(w)))
+		if (holds_wants_probe(w->u.h, i, now_of(w)))
 			vfs |= 1u << vf_number(ledger_hold_at(holds_ledger(w->u.h), i)->vf);
 	}
 	for (; vfs; vfs &= vfs - 1)

@@ -16,6 +16,9 @@ def checksum(data):
 def ledger_text(holds, decisions, escape=True):
     """A line each, the checksum of what follows the first line. escape: in ASCII."""
     def lines(name, items):
-        return f'"{name}":[' + ",".join("\n" + json.dumps(i, ensure_ascii=escape, separators=(",", ":")) for i in items) + "]"
-    body = f'"next":{len(decisions) + 1},\n' + lines("holds", holds) + ",\n" + lines("decisions", decisions) + "}\n"
+        return f'"{name}":[' + ",".join(
+            "\n" + json.dumps(i, ensure_ascii=escape, separators=(",", ":")) for i in items) + "]"
+
+    body = f'"next":{len(decisions) + 1},\n' + lines("holds", holds) + ",\n" + lines(
+        "decisions", decisions) + "}\n"
     return f'{{"railmate":"ledger","version":1,"checksum":"{checksum(body.encode()):016x}",\n' + body

@@ -3,8 +3,6 @@
 #define RAILMATE_TESTS_SUPPORT_ONRPC_H
 
 #include <stdbool.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,50 +13,17 @@
 
 #include "rpc/rpc.h"
 
-static struct rpc *rpc;
+extern struct rpc *rpc;
 
-static inline void on_rpc(void (*fn)(void *arg), void *arg)
-{
-	assert_true(rpc_run(rpc, fn, arg));
-}
+/* Of a group of tests: rpc. */
+int start_rpc(void **state);
+int stop_rpc(void **state);
 
-struct rpc_question {
-	bool (*is)(void);
-	bool yes;
-};
+void on_rpc(void (*fn)(void *arg), void *arg);
 
-static inline void ask_on_rpc(void *arg)
-{
-	struct rpc_question *q = arg;
-
-	q->yes = q->is();
-}
-
-static inline void wait_until_named(bool (*is)(void), const char *what)
-{
-	struct rpc_question q = { is, false };
-
-	for (int i = 0; i < 20000; i++) {
-		on_rpc(ask_on_rpc, &q);
-		if (q.yes)
-			return;
-		usleep(500);
-	}
-	fail_msg("never: %s", what);
-}
+bool is_on_rpc(bool (*is)(void));
+/* Ten seconds at most; then the test fails and names what. */
+void wait_until_named(bool (*is)(void), const char *what);
 #define wait_until(is) wait_until_named(is, #is)
-
-static inline int start_rpc(void **state)
-{
-	(void)state;
-	return rpc_start(&rpc, NULL);
-}
-
-static inline int stop_rpc(void **state)
-{
-	(void)state;
-	rpc_stop(rpc);
-	return 0;
-}
 
 #endif

@@ -1,6 +1,7 @@
 """
-Pods of all sizes that come and go, a hundred of them, in whatever order the kubelet allocates: what each got is held
-against the best that was free at that moment, computed without railmate's code. Standard library only.
+Pods of all sizes that come and go, a hundred of them, in whatever order the kubelet allocates: what
+each got is held against the best that was free at that moment, computed without railmate's code.
+Standard library only.
 """
 import random
 import time
@@ -29,7 +30,8 @@ class Crowd:
     def leave(self):
         """Some, and at least as many as the next one needs."""
         going = [name for name in self.live if self.draw.random() < 0.7]
-        while self.gpus() - sum(len(self.live[n][0]) for n in going) + self.next > len(self.c.machine.gpus):
+        while self.gpus() - sum(len(self.live[n][0])
+                                for n in going) + self.next > len(self.c.machine.gpus):
             going.append(self.draw.choice([n for n in self.live if n not in going]))
         self.c.end(*going)
         for name in going:
@@ -40,7 +42,8 @@ class Crowd:
         batch, room = {}, len(self.c.machine.gpus) - self.gpus()
         while self.next <= room and self.started < PODS:
             vfs_first = self.started % 2
-            batch[self.c.new(container("main", self.next, self.next, vfs_first=vfs_first))] = (self.next, self.next)
+            batch[self.c.new(container("main", self.next, self.next,
+                                       vfs_first=vfs_first))] = (self.next, self.next)
             room -= self.next
             self.started += 1
             self.next = self.draw.choice(SIZES)
@@ -50,7 +53,8 @@ class Crowd:
 
 
 def crowds(c, look, each=lambda: None):
-    """PODS pods; look(batch, free) says what each has, and each() is called between the batches. Seconds per pod."""
+    """PODS pods; look(batch, free) says what each has, and each() is called between the batches.
+    Seconds per pod."""
     crowd, began = Crowd(c, 1), time.monotonic()
     while crowd.started < PODS:
         crowd.leave()
@@ -81,12 +85,15 @@ def a_hundred_pods_that_bind_late(c):
 
 @scenario(where=is_newest)
 def a_hundred_pods_that_bind_early(c):
-    """GPU-first ones are all optimal; of the others it is counted how often the prediction came true."""
+    """GPU-first ones are all optimal; of the others it is counted how often the prediction came
+    true."""
     seen = {"GPU-first": 0, "VF-first": 0, "predicted": 0, "as predicted": 0, "VF-first optimal": 0}
 
     def look_at(name, counts, free):
         gpus, vfs = check_container(c, name, "main", *counts)
-        check(set(vfs) <= free, f"{name} was given a VF that another container has: {set(vfs) - free}")
+        check(
+            set(vfs) <= free,
+            f"{name} was given a VF that another container has: {set(vfs) - free}")
         if c.order(name)[0] == GPU:
             seen["GPU-first"] += 1
             check_optimal(c, gpus, vfs, free)
@@ -94,7 +101,8 @@ def a_hundred_pods_that_bind_early(c):
         seen["VF-first"] += 1
         told = c.explain(name)[0]["decision"]
         seen["predicted"] += told["known"] == "predicted"
-        seen["as predicted"] += told["known"] == "predicted" and sorted(told["gpus"]) == sorted(gpus)
+        seen["as predicted"] += told["known"] == "predicted" and sorted(
+            told["gpus"]) == sorted(gpus)
         seen["VF-first optimal"] += is_optimal(c, gpus, vfs, free)
         return gpus, vfs
 
@@ -106,7 +114,8 @@ def a_hundred_pods_that_bind_early(c):
         return found
 
     seconds = crowds(c, look)
-    return ", ".join(f"{count} {what}" for what, count in seen.items()) + f", {seconds * 1000:.0f} ms a pod"
+    return ", ".join(f"{count} {what}"
+                     for what, count in seen.items()) + f", {seconds * 1000:.0f} ms a pod"
 
 
 def admitted(c, names):

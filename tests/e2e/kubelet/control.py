@@ -1,6 +1,7 @@
 """
-A node whose kubelet has an API server: etcd and kube-apiserver run beside it, and pods come and go through the API, by
-names that may come again. A pod names its node; a scheduler and the controller of DaemonSets run only while deploy/base does.
+A node whose kubelet has an API server: etcd and kube-apiserver run beside it, and pods come and go
+through the API, by names that may come again. A pod names its node; a scheduler and the controller
+of DaemonSets run only while deploy/base does.
 Standard library only.
 """
 import contextlib
@@ -66,29 +67,37 @@ class ControlledNode(node.Node):
         node.call("ip", "addr", "add", f"{ADDRESS}/32", "dev", "lo")
         keys = self.work / "keys"
         keys.mkdir()
-        node.call("openssl", "genrsa", "-out", keys / "accounts.key", "2048", stderr=subprocess.DEVNULL)
+        node.call("openssl", "genrsa", "-out", keys / "accounts.key", "2048",
+                  stderr=subprocess.DEVNULL)
         (keys / "tokens").write_text(f"{TOKEN},bed,bed,system:masters\n")
         self.kubeconfig.write_text(json.dumps(KUBECONFIG))
-        self.etcd = self.spawn("etcd.log", self.control_program("etcd"), "--data-dir", self.work / "etcd", "--unsafe-no-fsync")
+        self.etcd = self.spawn("etcd.log", self.control_program("etcd"), "--data-dir",
+                               self.work / "etcd", "--unsafe-no-fsync")
         self.apiserver = self.spawn(
-            "kube-apiserver.log", self.control_program("kube-apiserver"), "--etcd-servers=http://127.0.0.1:2379",
-            f"--advertise-address={ADDRESS}", "--endpoint-reconciler-type=none", f"--cert-dir={keys}",
+            "kube-apiserver.log", self.control_program("kube-apiserver"),
+            "--etcd-servers=http://127.0.0.1:2379", f"--advertise-address={ADDRESS}",
+            "--endpoint-reconciler-type=none", f"--cert-dir={keys}",
             "--service-cluster-ip-range=10.96.0.0/16", "--service-account-issuer=https://bed",
-            f"--service-account-key-file={keys}/accounts.key", f"--service-account-signing-key-file={keys}/accounts.key",
+            f"--service-account-key-file={keys}/accounts.key",
+            f"--service-account-signing-key-file={keys}/accounts.key",
             f"--token-auth-file={keys}/tokens", "--authorization-mode=AlwaysAllow",
-            "--disable-admission-plugins=ServiceAccount")  # nothing makes the accounts of a namespace here
+            "--disable-admission-plugins=ServiceAccount"
+        )  # nothing makes the accounts of a namespace here
 
     def api(self, method, path, body=None):
         """The answer; None: there is no such thing."""
-        request = urllib.request.Request(URL + path, method=method, data=json.dumps(body).encode() if body else None, headers={
-            "Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"})
+        request = urllib.request.Request(
+            URL + path, method=method, data=json.dumps(body).encode() if body else None,
+            headers={"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=node.START_LIMIT, context=self.trust) as answer:
+            with urllib.request.urlopen(request, timeout=node.START_LIMIT,
+                                        context=self.trust) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as e:
             if e.code == 404:
                 return None
-            raise AssertionError(f"{method} {path}: {e.code} {e.read().decode(errors='replace')}") from None
+            raise AssertionError(
+                f"{method} {path}: {e.code} {e.read().decode(errors='replace')}") from None
 
     def api_is_up(self):
         with contextlib.suppress(OSError, AssertionError):
@@ -108,8 +117,9 @@ class ControlledNode(node.Node):
     # --- deploy/base ---
 
     def kubectl(self, *argv):
-        done = node.call(self.control_program("kubectl"), "--kubeconfig", self.kubeconfig, "-n", "kube-system", *argv, check=False,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, limit=2 * node.START_LIMIT)
+        done = node.call(self.control_program("kubectl"), "--kubeconfig", self.kubeconfig, "-n",
+                         "kube-system", *argv, check=False, stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, text=True, limit=2 * node.START_LIMIT)
         scenarios.check(done.returncode == 0, f"kubectl {' '.join(map(str, argv))}: {done.stdout}")
         return done.stdout
 
@@ -119,14 +129,20 @@ class ControlledNode(node.Node):
         image, tag = node.RAILMATE.rsplit(":", 1)
         overlay = self.work / "overlay"
         overlay.mkdir()
-        (overlay / "kustomization.yaml").write_text(OVERLAY % {
-            "deploy": os.path.relpath(node.TOP / "deploy", overlay.resolve()), "image": image, "tag": tag, "machine": self.machine})
+        (overlay / "kustomization.yaml").write_text(
+            OVERLAY % {
+                "deploy": os.path.relpath(node.TOP / "deploy", overlay.resolve()), "image": image,
+                "tag": tag, "machine": self.machine
+            })
         self.ctr("-n", "k8s.io", "images", "import", self.image)
-        name = next(n for n in self.ctr("-n", "k8s.io", "images", "list", "-q").split() if "railmate:" in n)
+        name = next(n for n in self.ctr("-n", "k8s.io", "images", "list", "-q").split()
+                    if "railmate:" in n)
         self.ctr("-n", "k8s.io", "images", "tag", "--force", name, node.RAILMATE)
-        for program, *more in (("kube-scheduler",), ("kube-controller-manager", "--controllers=daemonset-controller")):
-            self.spawn(f"{program}.log", self.control_program(program), "--kubeconfig", self.kubeconfig, "--leader-elect=false",
-                       f"--cert-dir={self.work}/keys", *more)
+        for program, *more in (("kube-scheduler", ), ("kube-controller-manager",
+                                                      "--controllers=daemonset-controller")):
+            self.spawn(f"{program}.log", self.control_program(program), "--kubeconfig",
+                       self.kubeconfig, "--leader-elect=false", f"--cert-dir={self.work}/keys",
+                       *more)
         (self.work / "config.yaml").write_text(CONFIG)
         self.stop_railmate(self.newest_railmate())
         self.kubectl("apply", "-f", self.work / "config.yaml")
@@ -140,7 +156,8 @@ class ControlledNode(node.Node):
             self.kubectl("delete", "-f", self.work / "config.yaml")  # which is still there
             for pod in self.api("GET", "/api/v1/namespaces/kube-system/pods")["items"]:
                 self.api("DELETE", f"/api/v1/namespaces/kube-system/pods/{pod['metadata']['name']}")
-            until(lambda: not self.api("GET", "/api/v1/namespaces/kube-system/pods")["items"], "the DaemonSet's pods to go")
+            until(lambda: not self.api("GET", "/api/v1/namespaces/kube-system/pods")["items"],
+                  "the DaemonSet's pods to go")
             self.start_railmate()
             self.wait_registered()
 
@@ -176,8 +193,10 @@ class ControlledNode(node.Node):
         self.api("DELETE", f"{PODS}/{pod}")
 
     def delete_by_force(self, pod):
-        """As kubectl delete --force --grace-period=0: the API forgets it at once, whatever its processes do."""
-        self.api("DELETE", f"{PODS}/{pod}", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
+        """As kubectl delete --force --grace-period=0: the API forgets it at once, whatever its
+        processes do."""
+        self.api("DELETE", f"{PODS}/{pod}",
+                 {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
 
     def api_status(self, pod):
         found = self.api("GET", f"{PODS}/{pod}")

@@ -1,7 +1,8 @@
 """
-What must not happen when something dies, comes back or lies, on a real kubelet: a VF in two live containers, a container
-without its VFs, something left over. Beside what scenarios.py and late.py ask of a cluster: relay_pod_resources(),
-relay_plugins(), kubelet_dies(), kubelet_comes_back(), move_away(VFs), explain_inside(pod). Standard library only.
+What must not happen when something dies, comes back or lies, on a real kubelet: a VF in two live
+containers, a container without its VFs, something left over. Beside what scenarios.py and late.py
+ask of a cluster: relay_pod_resources(), relay_plugins(), kubelet_dies(), kubelet_comes_back(),
+move_away(VFs), explain_inside(pod). Standard library only.
 """
 import contextlib
 import time
@@ -10,8 +11,12 @@ from late import all_slots, check_cdi, check_in_order, check_late, is_newest, la
 from scenarios import LIMIT, VF, check, check_container, container, equal, scenario, until
 
 DEAF = "trap '' TERM; while :; do sleep 1; done\n"
-DEADLINES = (4, 8, 16)  # seconds a pod may take, one try each to make the kubelet forget: its end has to come at the right moment
-GRACES = (5, 12, 25)  # seconds that the kubelet gives a deaf container; the longer ones are for a busy machine
+DEADLINES = (
+    4, 8, 16
+)  # seconds a pod may take, one try each to make the kubelet forget: its end has to come at the right moment
+GRACES = (
+    5, 12, 25
+)  # seconds that the kubelet gives a deaf container; the longer ones are for a busy machine
 
 
 class TooQuick(Exception):
@@ -61,8 +66,9 @@ def railmated_with(c, *options):
 
 def forced(c, hers, mine, moved):
     """
-    A pod with `hers` VFs is gone for the kubelet, its container runs on; the next one needs some of them. moved: the VFs'
-    devices are in the pod's network, as a CNI plugin does it; else only its cgroup shows that it runs.
+    A pod with `hers` VFs is gone for the kubelet, its container runs on; the next one needs some of
+    them. moved: the VFs' devices are in the pod's network, as a CNI plugin does it; else only its
+    cgroup shows that it runs.
     """
     return with_more_grace(lambda grace: forced_once(c, hers, mine, moved, grace))
 
@@ -91,7 +97,8 @@ def forced_once(c, hers, mine, moved, grace):
 
 
 def runs_in_the_end(c, new):
-    """Refused, if railmated had told the kubelet in time that the VFs are not there; else it waits."""
+    """Refused, if railmated had told the kubelet in time that the VFs are not there; else it
+    waits."""
     if refused(c, new):
         c.end(new)
         until(lambda: len(c.allocatable()[VF]) == len(c.vf), "the VFs to be free")
@@ -117,7 +124,9 @@ def a_late_pod_waits_for_containers_that_only_their_cgroup_shows(c):
 @late(where=is_newest)
 def a_late_pod_waits_for_containers_that_live_on(c):
     new, said = forced(c, 60, 8, moved=True)
-    check(VF in said, f"the text does not say what is missing: {said}")
+    # On a busy machine the last word may be that of a slot whose container is not created yet.
+    check(VF in said or VF.replace("/", "_") in said,
+          f"the text does not say what is missing: {said}")
     check_late(c, runs_in_the_end(c, new), "main", 0, 8)
     until(lambda: c.cdi_slots() == all_slots(c), "the CDI specs of the pod that is gone to go")
     return said
@@ -152,15 +161,18 @@ def gets_others(c, grace):
 
 def lose_reservation(c, plugins, deadline):
     """
-    Makes the kubelet forget that it gave a VF away (docs/design/kubelet.md §2.2): a pod becomes inactive and somebody asks
-    for a List while railmated has not answered Allocate. Returns the pod that has the VF; None: the other's time was up too soon.
+    Makes the kubelet forget that it gave a VF away (docs/design/kubelet.md §2.2): a pod becomes
+    inactive and somebody asks for a List while railmated has not answered Allocate. Returns the pod
+    that has the VF; None: the other's time was up too soon.
     """
     dying = c.new(container("main", 0, 1, then=DEAF), grace=3, deadline=deadline)
-    if until(lambda: refused(c, dying) or "main" in c.running(dying), "the pod to run, or its time to be up") is not True:
+    if until(lambda: refused(c, dying) or "main" in c.running(dying),
+             "the pod to run, or its time to be up") is not True:
         c.end(dying)
         return None
     c.report(dying, "main")
-    until(lambda: f'pod="default/{c.name_of(dying)}"' in c.killings(), "the kubelet to end a pod whose time is up")
+    until(lambda: f'pod="default/{c.name_of(dying)}"' in c.killings(),
+          "the kubelet to end a pod whose time is up")
     gate = plugins.newest().calls
     gate.close(pass_first=1)  # GetPreferredAllocation
     name = c.new(container("main", 0, 1))
@@ -182,7 +194,8 @@ def between(c):
 
 
 def given_twice(c, look):
-    """The kubelet offers the VF of a container that runs: it stays where it is, and the next pod gets another one."""
+    """The kubelet offers the VF of a container that runs: it stays where it is, and the next pod
+    gets another one."""
     provoked = False
     with between(c) as plugins:
         for deadline in DEADLINES:
@@ -199,7 +212,8 @@ def given_twice(c, look):
             c.end(first, second)
         check(provoked, "not provoked: the kubelet did not offer the VF again")
         check(not vfs_of(c, first) & vfs_of(c, second), "a VF is in two live containers")
-        check(lost not in c.held()[second]["main"][VF], "the second pod has the device of the first one")
+        check(lost not in c.held()[second]["main"][VF],
+              "the second pod has the device of the first one")
         for name in (first, second):
             look(c, name)
         c.end(first, second)
@@ -228,8 +242,9 @@ def dead_kubelet(c):
 
 def kubelet_dies_at(c, gate, bound):
     """
-    While railmated waits at this gate for PodResources; bound: railmated has all it needs. False: the new kubelet refused the
-    pod, as it does when it comes to it before the plugins of GPUs and VFs have registered.
+    While railmated waits at this gate for PodResources; bound: railmated has all it needs. False:
+    the new kubelet refused the pod, as it does when it comes to it before the plugins of GPUs and
+    VFs have registered.
     """
     gate.close()
     name = c.new(container("main", 2, 2))
@@ -239,7 +254,8 @@ def kubelet_dies_at(c, gate, bound):
         if bound:
             until(lambda: len(c.cdi_slots()) == 2, "the binding")
             bound = c.explain(name)[0]["decision"]["chosen"]
-    said = until(lambda: refused(c, name) or "main" in c.running(name), "the pod to run, or to be refused")
+    said = until(lambda: refused(c, name) or "main" in c.running(name),
+                 "the pod to run, or to be refused")
     if said is True:
         _, vfs, _ = check_late(c, name, "main", 2, 2)
         check(not bound or bound == vfs, f"bound to {bound}, runs with {vfs}")
@@ -253,7 +269,8 @@ def kubelet_dies_at(c, gate, bound):
 
 @late(where=is_newest)
 def the_kubelet_dies_while_a_container_is_bound(c):
-    """Before railmated knows which container starts, and when it has bound and nobody hears of it."""
+    """Before railmated knows which container starts, and when it has bound and nobody hears of
+    it."""
     until(lambda: not c.cdi_slots(), "the CDI specs of others to go")
     relay, *options = c.relay_pod_resources()
     tries = []
@@ -269,7 +286,8 @@ def the_kubelet_dies_while_a_container_is_bound(c):
 
 @late(where=is_newest)
 def railmated_is_killed_while_pods_come_and_go(c):
-    """Those that run keep their VFs, those that wait get theirs from the next one; explain tells in between."""
+    """Those that run keep their VFs, those that wait get theirs from the next one; explain tells in
+    between."""
     old = {c.run(container("main", 1, 1)): (1, 1) for _ in range(2)}
     had = {name: (c.running(name), vfs_of(c, name)) for name in old}
     new = {c.new(container("main", gpus, gpus)): (gpus, gpus) for gpus in (1, 2, 2)}
@@ -278,7 +296,8 @@ def railmated_is_killed_while_pods_come_and_go(c):
     check(status, "railmated was killed and says that all is well")
     name = next(iter(old))
     told = c.explain_inside(name)
-    check(all(vf in told for vf in had[name][1]), f"the ledger does not tell the VF of {name}: {told}")
+    check(all(vf in told for vf in had[name][1]),
+          f"the ledger does not tell the VF of {name}: {told}")
     c.start_railmate()
     c.wait_registered()
     for name in new:
@@ -290,7 +309,8 @@ def railmated_is_killed_while_pods_come_and_go(c):
     check_cdi(c)
     for name in (*old, *new):
         told = c.explain_inside(name)
-        check(all(vf in told for vf in vfs_of(c, name)), f"railmated does not tell the VFs of {name}: {told}")
+        check(all(vf in told for vf in vfs_of(c, name)),
+              f"railmated does not tell the VFs of {name}: {told}")
     c.end(*old)
     until(lambda: c.cdi_slots() == all_slots(c), "the CDI specs of deleted pods to go")
 
@@ -304,7 +324,9 @@ def no_cdi(c):
 def refusal(c):
     """What railmated says instead of registering its pool."""
     name = c.newest_railmate()
-    said = until(lambda: [line for line in c.railmate_log(name).splitlines() if "not registered" in line], "a word about CDI")
+    said = until(
+        lambda: [line for line in c.railmate_log(name).splitlines() if "not registered" in line],
+        "a word about CDI")
     time.sleep(1)
     check(not c.allocatable().get(VF), "slots are on offer although the runtime cannot do CDI")
     return said[0].split("kubelet: ", 1)[-1]
@@ -313,15 +335,17 @@ def refusal(c):
 @scenario(where=no_cdi)
 def a_late_pool_where_there_is_no_cdi(c):
     """
-    railmated asks the runtime, and the resource is not there; so it is with --cdi=off. What that is good for: told by --cdi=on
-    that it knows better, it serves the pool, and the container has its slots' names and no VF.
+    railmated asks the runtime, and the resource is not there; so it is with --cdi=off. What that is
+    good for: told by --cdi=on that it knows better, it serves the pool, and the container has its
+    slots' names and no VF.
     """
     c.want_binding("early")
     c.stop_railmate(c.newest_railmate())
     c.set_pool("late")
     c.start_railmate()
     said = refusal(c)
-    check(f"containerd {c.backend.runtime}" in said and "early" in said, f"the sentence does not help: {said}")
+    check(f"containerd {c.backend.runtime}" in said and "early" in said,
+          f"the sentence does not help: {said}")
     c.stop_railmate(c.newest_railmate())
     c.start_railmate("--cdi=off")
     told = refusal(c)
@@ -330,7 +354,8 @@ def a_late_pool_where_there_is_no_cdi(c):
         name = c.run(container("main", 1, 1))
         report = c.report(name, "main")
         check("RAILMATE_RDMA_VF_SLOTS" in report.env, "the container does not know its slots")
-        check(not report.devices and "NCCL_IB_HCA" not in report.env, "this runtime can do CDI after all")
+        check(not report.devices and "NCCL_IB_HCA" not in report.env,
+              "this runtime can do CDI after all")
         c.end(name)
         c.set_pool("early")
     check_container(c, c.run(container("main", 1, 1)), "main", 1, 1)

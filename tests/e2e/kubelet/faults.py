@@ -1,9 +1,12 @@
 """
-What a node goes through in a bad hour: names that come again, pods that are deleted too young, disks that are full or hang, files that are
-lost, an API server that is away, everything killed, a reboot. After each of them: no VF was in two live containers at any moment, no container
-that could live was harmed, and pods with VFs run. Live is a container that has a process, whatever kubelet and railmated think.
-Beside what the other scenarios ask of a cluster: processes(), small_disk(), hanging_disk(), power_off(), boot(), and of one with an API
-server delete_by_force(pod), api_status(pod), api_away(). Standard library only.
+What a node goes through in a bad hour: names that come again, pods that are deleted too young,
+disks that are full or hang, files that are lost, an API server that is away, everything killed, a
+reboot. After each of them: no VF was in two live containers at any moment, no container
+that could live was harmed, and pods with VFs run. Live is a container that has a process, whatever
+kubelet and railmated think.
+Beside what the other scenarios ask of a cluster: processes(), small_disk(), hanging_disk(),
+power_off(), boot(), and of one with an API server delete_by_force(pod), api_status(pod),
+api_away(). Standard library only.
 """
 import contextlib
 import json
@@ -55,11 +58,13 @@ def one_owner_each(c):
         done.set()
         thread.join()
         look()
-        check(not doubly, f"{len(doubly)} VFs were in two live containers, one is {min(doubly, default=None)}")
+        check(not doubly,
+              f"{len(doubly)} VFs were in two live containers, one is {min(doubly, default=None)}")
 
 
 def held_by(c, *names):
-    """Of every container of these pods that runs: its process, its VFs, and those that its files name."""
+    """Of every container of these pods that runs: its process, its VFs, and those that its files
+    name."""
     found, processes = {}, c.processes()
     for name in names:
         status = c.status(name) or {}
@@ -75,17 +80,25 @@ def held_by(c, *names):
 
 
 def check_unharmed(c, before):
-    """The same processes with the same VFs and files; late: with the CDI specs by which the runtime would start them again."""
-    equal(held_by(c, *{name for name, _ in before}), before, "process, VFs and files of containers that live on")
+    """The same processes with the same VFs and files; late: with the CDI specs by which the runtime
+    would start them again."""
+    equal(held_by(c, *{name
+                       for name, _ in before}), before,
+          "process, VFs and files of containers that live on")
     if c.backend.binding == "late":
-        until(lambda: set(all_slots(c)) <= set(c.cdi_slots()), "a CDI spec for each slot of a live container", 2 * LIMIT)
+        until(lambda: set(all_slots(c)) <= set(c.cdi_slots()),
+              "a CDI spec for each slot of a live container", 2 * LIMIT)
 
 
 def run_in_the_end(c, *containers):
-    """A pod that may be refused while VFs are still in use comes again, as its controller would do it."""
+    """A pod that may be refused while VFs are still in use comes again, as its controller would do
+    it."""
     def attempt():
         name = c.new(*containers)
-        until(lambda: refused(c, name) or set(c.running(name)) == {one["name"] for one in containers}, f"{name} to run")
+        until(
+            lambda: refused(c, name) or set(c.running(name)) == {one["name"]
+                                                                 for one in containers},
+            f"{name} to run")
         if refused(c, name):
             c.end(name)
             return None
@@ -114,7 +127,8 @@ def process_of_new_pod(c, before):
 
 @either(api=True)
 def the_same_name_comes_again_by_force(c):
-    """delete --force, and a StatefulSet makes the pod again. Its process ignores SIGTERM, and it wants most of the node's VFs."""
+    """delete --force, and a StatefulSet makes the pod again. Its process ignores SIGTERM, and it
+    wants most of the node's VFs."""
     many, name = len(c.vf) - 2, "web-0"
     c.live.append(name)
     with one_owner_each(c):
@@ -142,7 +156,8 @@ def the_same_name_comes_again_by_force(c):
 
 @either(api=True)
 def a_pod_of_a_name_that_was_there_before_lives_on(c):
-    """The third of three: its predecessor has the name of the first, is deleted by force and lives on."""
+    """The third of three: its predecessor has the name of the first, is deleted by force and lives
+    on."""
     many, name = len(c.vf) - 2, "twin"
     c.live.append(name)
     with one_owner_each(c):
@@ -164,8 +179,9 @@ def a_pod_of_a_name_that_was_there_before_lives_on(c):
 @either
 def pods_that_are_deleted_young_live_on(c):
     """
-    As soon as their process runs. Others are admitted meanwhile: while that goes on, what happened to the ones before has to wait, and
-    nothing but the kubelet's checkpoint shows whose the process is.
+    As soon as their process runs. Others are admitted meanwhile: while that goes on, what happened
+    to the ones before has to wait, and nothing but the kubelet's checkpoint shows whose the process
+    is.
     """
     small, tries = 8, 3
     many = len(c.vf) - small - 2
@@ -192,7 +208,9 @@ def comings_and_goings(c, rounds):
     names = []
     for i in range(rounds):
         c.end(*names)
-        names = [c.run(container("main", 0, vfs)) for vfs in ((5, 1, 3), (2, 4, 4), (3, 5, 1))[i % 3]]
+        names = [
+            c.run(container("main", 0, vfs)) for vfs in ((5, 1, 3), (2, 4, 4), (3, 5, 1))[i % 3]
+        ]
     return names
 
 
@@ -279,31 +297,40 @@ def is_in_backoff(c, name):
 
 @either(api=True)
 def the_api_server_is_away_while_the_kubelet_restarts(c):
-    """The kubelet knows none of its pods meanwhile. One has a main container in its back-off, and a sidecar that runs."""
+    """The kubelet knows none of its pods meanwhile. One has a main container in its back-off, and a
+    sidecar that runs."""
     with one_owner_each(c):
-        crashes = c.new(container("main", 0, 2, then="exit 3\n"), init=[container("side", 0, 1, restartPolicy="Always")])
+        crashes = c.new(container("main", 0, 2, then="exit 3\n"),
+                        init=[container("side", 0, 1, restartPolicy="Always")])
         runs = c.run(container("main", 0, 2))
         until(lambda: is_in_backoff(c, crashes), "the main container's back-off")
-        before = {key: found for key, found in held_by(c, crashes, runs).items() if key != (crashes, "main")}
+        before = {
+            key: found
+            for key, found in held_by(c, crashes, runs).items()
+            if key != (crashes, "main")
+        }
         equal(len(before), 2, "containers that run")
         with c.api_away():
             c.kubelet_restart()
             time.sleep(15)
         until(lambda: c.status(crashes) and c.status(runs), "the kubelet to know its pods")
         time.sleep(3)  # a pod that the kubelet rejects is killed by its next sync
-        check(not refused(c, crashes), f"the pod with the sidecar was refused: {refused(c, crashes)}")
+        check(not refused(c, crashes),
+              f"the pod with the sidecar was refused: {refused(c, crashes)}")
         found = {key: found for key, found in held_by(c, crashes, runs).items() if key in before}
         equal(found, before, "process, VFs and files of containers that live on")
         run_in_the_end(c, container("main", 0, len(c.vf) - 5))
         if c.backend.binding == "late":
-            until(lambda: set(all_slots(c)) <= set(c.cdi_slots()), "a CDI spec for each slot of a live container", 2 * LIMIT)
+            until(lambda: set(all_slots(c)) <= set(c.cdi_slots()),
+                  "a CDI spec for each slot of a live container", 2 * LIMIT)
     check_nothing_is_stuck(c)
 
 
 # --- a reboot ---
 
 def admitted_again(c, names):
-    """Pods that were there before the power was cut run again, with VFs, in the pods that they were."""
+    """Pods that were there before the power was cut run again, with VFs, in the pods that they
+    were."""
     def back():
         lost = [f"{name}: {refused(c, name)}" for name in names if refused(c, name)]
         check(not lost, "refused after the reboot: " + "; ".join(lost))
@@ -313,7 +340,8 @@ def admitted_again(c, names):
 
 @either(api=True)
 def a_reboot_ends_the_pods_of_a_plugin_that_is_a_pod_itself(c):
-    """The kubelet admits what was there before its plugins are: no plugin in a pod can save them. Nothing is left of them."""
+    """The kubelet admits what was there before its plugins are: no plugin in a pod can save them.
+    Nothing is left of them."""
     names = [c.run(container("main", 0, vfs)) for vfs in (2, 20)]
     with one_owner_each(c):
         c.power_off()
@@ -346,7 +374,8 @@ def a_reboot_with_the_unit_before_the_kubelet_keeps_all_pods(c):
 
 @scenario(where=is_newest, api=True)
 def an_update_of_the_daemon_set(c):
-    """deploy/base rolls while pods come: the old instance is ended when the new one is ready, and pods lose next to nothing."""
+    """deploy/base rolls while pods come: the old instance is ended when the new one is ready, and
+    pods lose next to nothing."""
     took, lost = [], []
     with c.daemon_set(), one_owner_each(c):
         before = held_by(c, c.run(container("main", 0, 4)))
@@ -355,7 +384,8 @@ def an_update_of_the_daemon_set(c):
             newest, names = c.gap_ms(), []
             while c.gap_ms() in (None, newest):
                 names.append(c.new(container("main", 0, 1)))
-                until(lambda: refused(c, names[-1]) or c.running(names[-1]), "a pod to run, or to be refused")
+                until(lambda: refused(c, names[-1]) or c.running(names[-1]),
+                      "a pod to run, or to be refused")
                 if len(names) > 8:
                     c.end(names.pop(0))
             c.kubectl("rollout", "status", "ds/railmate", f"--timeout={LIMIT:.0f}s")
@@ -365,6 +395,8 @@ def an_update_of_the_daemon_set(c):
         check_unharmed(c, before)
         c.end(*c.live)
     # The middle one: the machine is shared, and stops for a quarter of a second now and then.
-    check(sorted(took)[1] <= GAP_MS * SLOWNESS, f"the kubelet had no devices for {took} ms, {GAP_MS} are allowed")
+    check(
+        sorted(took)[1] <= GAP_MS * SLOWNESS,
+        f"the kubelet had no devices for {took} ms, {GAP_MS} are allowed")
     check(len(lost) <= 1, f"{len(lost)} pods were refused")
     return f"no devices for {', '.join(f'{ms:.0f}' for ms in took)} ms, {len(lost)} pods refused"

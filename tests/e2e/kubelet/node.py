@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """
-The node of the bed, run by `run` inside its namespaces: containerd, a standalone kubelet with static pods,
-a GPU plugin, railmated from its image. Implements what scenarios.py asks of a cluster. Standard library only.
-tests/e2e/vm has another node made of this one.
+The node of the bed, run by `run` inside its namespaces: containerd, a standalone kubelet with
+static pods, a GPU plugin, railmated from its image. Implements what scenarios.py asks of a cluster.
+Standard library only. tests/e2e/vm has another node made of this one.
 """
 import argparse
 import contextlib
@@ -30,6 +30,7 @@ import faults  # noqa: F401
 import late  # noqa: F401
 import relay
 import scenarios
+from containerd import containerd_config
 from scenarios import until
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -41,45 +42,19 @@ PLUGINS = KUBELET_ROOT / "device-plugins"
 POD_RESOURCES = KUBELET_ROOT / "pod-resources"
 PODS_API = KUBELET_ROOT / "pods-api"
 DEVINFO = pathlib.Path("/var/run/k8s.cni.cncf.io/devinfo/dp")
-CDI, RUN, STATE = pathlib.Path("/var/run/cdi"), pathlib.Path("/run/railmate"), pathlib.Path("/var/lib/railmate")
+CDI, RUN, STATE = pathlib.Path("/var/run/cdi"), pathlib.Path("/run/railmate"), pathlib.Path(
+    "/var/lib/railmate")
 FOLDERS = PLUGINS, POD_RESOURCES, PODS_API, DEVINFO, CDI, RUN, STATE
 CGROUP = pathlib.Path("/sys/fs/cgroup")
 SOCKET, READY = "/run/containerd/containerd.sock", pathlib.Path("/run/railmated/ready")
 RAILMATE, PROBE, PAUSE = "docker.io/library/railmate:e2e", "railmate.test/probe:1", "railmate.test/pause:1"
 NODE = "node"
-OURS = {"railmatectl": "cmd", "railmated": "cmd", "hanging_disk.so": "tests/e2e/kubelet", "fakegpu": "tests/fakekubelet", "podres": "tests/e2e/kubelet",
-        "podspecs": "tests/integration"}  # where the build has them
+OURS = {
+    "railmatectl": "cmd", "railmated": "cmd", "hanging_disk.so": "tests/e2e/kubelet",
+    "fakegpu": "tests/fakekubelet", "podres": "tests/e2e/kubelet", "podspecs": "tests/integration"
+}  # where the build has them
 START_LIMIT = 60 * scenarios.SLOWNESS
-
-CONTAINERD_2 = """
-version = 3
-[plugins.'io.containerd.cri.v1.images'.pinned_images]
-  sandbox = '%(pause)s'
-[plugins.'io.containerd.cri.v1.runtime']
-  restrict_oom_score_adj = true
-  disable_apparmor = true
-  [plugins.'io.containerd.cri.v1.runtime'.cni]
-    bin_dirs = ['%(work)s/cni/bin']
-    conf_dir = '%(work)s/cni/net.d'
-  [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
-    runtime_type = 'io.containerd.runc.v2'
-    [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
-      BinaryName = '%(runc)s'
-"""
-CONTAINERD_1 = """
-version = 2
-[plugins.'io.containerd.grpc.v1.cri']
-  sandbox_image = '%(pause)s'
-  restrict_oom_score_adj = true
-  disable_apparmor = true
-  [plugins.'io.containerd.grpc.v1.cri'.cni]
-    bin_dir = '%(work)s/cni/bin'
-    conf_dir = '%(work)s/cni/net.d'
-  [plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc]
-    runtime_type = 'io.containerd.runc.v2'
-    [plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc.options]
-      BinaryName = '%(runc)s'
-"""
+ENDED = '"Mark all resources Unhealthy for resource" resourceName="rdma/vf"'  # in the kubelet's log, when our list has ended
 
 
 def kubelet_config(work, cgroup, more):
@@ -101,7 +76,9 @@ def kubelet_config(work, cgroup, more):
         "failCgroupV1": False,
         "makeIPTablesUtilChains": False,
         "localStorageCapacityIsolation": False,
-        "evictionHard": {"memory.available": "1Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
+        "evictionHard": {
+            "memory.available": "1Mi", "nodefs.available": "0%", "imagefs.available": "0%"
+        },
         "containerRuntimeEndpoint": "unix://" + SOCKET,
         "volumePluginDir": str(work / "volume-plugins"),
         "resolvConf": "",
@@ -112,7 +89,8 @@ def kubelet_config(work, cgroup, more):
 # --- the machine that the kubelet sees ---
 
 def call(*argv, check=True, limit=START_LIMIT, **options):
-    return subprocess.run([str(a) for a in argv], check=check, timeout=limit, stdin=subprocess.DEVNULL, **options)
+    nothing = {} if "input" in options else {"stdin": subprocess.DEVNULL}
+    return subprocess.run([str(a) for a in argv], check=check, timeout=limit, **nothing, **options)
 
 
 def ms_of_day(clock):
@@ -126,7 +104,8 @@ def mount(kind, target, *options):
 
 
 def private_dev(machine):
-    """A /dev of our own, with the RDMA nodes of the fixture: their numbers are real, no driver stands behind."""
+    """A /dev of our own, with the RDMA nodes of the fixture: their numbers are real, no driver
+    stands behind."""
     dev = pathlib.Path("/run/dev")
     dev.mkdir()
     mount("tmpfs", dev, "-o", "mode=755")
@@ -140,7 +119,10 @@ def private_dev(machine):
         (dev / name).mkdir()
     mount("devpts", dev / "pts", "-o", "newinstance,ptmxmode=0666,mode=620")
     (dev / "ptmx").symlink_to("pts/ptmx")
-    for file in [*machine.glob("sys/class/infiniband_verbs/uverbs*/dev"), *machine.glob("sys/class/misc/rdma_cm/dev")]:
+    for file in [
+            *machine.glob("sys/class/infiniband_verbs/uverbs*/dev"),
+            *machine.glob("sys/class/misc/rdma_cm/dev")
+    ]:
         major, minor = file.read_text().split(":")
         node = dev / "infiniband" / file.parent.name
         os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(int(major), int(minor)))
@@ -152,7 +134,8 @@ def memory_folders(work):
     """Everything that the kubelet and the runtime write lies in memory."""
     for target in ("/run", "/var/lib", "/var/log", work):
         mount("tmpfs", target)
-    for folder in (*FOLDERS, work / "manifests", work / "pools", work / "relay/plugins", work / "relay/pod-resources"):
+    for folder in (*FOLDERS, work / "manifests", work / "pools", work / "relay/plugins",
+                   work / "relay/pod-resources"):
         folder.mkdir(parents=True, exist_ok=True)
     POD_RESOURCES.chmod(0o750)
 
@@ -173,17 +156,24 @@ def tar_of(entries):
     return out.getvalue()
 
 
+def image_archive(tags, layer, config):
+    """One layer under these names, as `docker save` would write it."""
+    text = json.dumps({
+        "architecture": "amd64", "os": "linux", "config": config,
+        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]}
+    }).encode()
+    name = hashlib.sha256(text).hexdigest() + ".json"
+    manifest = json.dumps([{"Config": name, "RepoTags": tags, "Layers": ["layer.tar"]}]).encode()
+    return tar_of([("layer.tar", 0o644, layer), (name, 0o644, text),
+                   ("manifest.json", 0o644, manifest)])
+
+
 def small_image(tag, busybox, command):
-    """One static program and its applets, as `docker save` would write it."""
+    """One static program and its applets."""
     with open(busybox, "rb") as file:
         program = file.read()
     layer = tar_of([("bin", 0o755, None), ("tmp", 0o1777, None), ("bin/busybox", 0o755, program)])
-    config = json.dumps({
-        "architecture": "amd64", "os": "linux", "config": {"Entrypoint": command, "Env": ["PATH=/bin"]},
-        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]}}).encode()
-    name = hashlib.sha256(config).hexdigest() + ".json"
-    manifest = json.dumps([{"Config": name, "RepoTags": [tag], "Layers": ["layer.tar"]}]).encode()
-    return tar_of([("layer.tar", 0o644, layer), (name, 0o644, config), ("manifest.json", 0o644, manifest)])
+    return image_archive([tag], layer, {"Entrypoint": command, "Env": ["PATH=/bin"]})
 
 
 # --- the node ---
@@ -198,7 +188,8 @@ class Node:
         self.env = {**os.environ, "PATH": f"{self.runtime_dir()}:{os.environ['PATH']}"}
         self.image = args.build / "railmate.oci.tar"
         self.kubelet, self.railmates, self.n_started, self.binding = None, {}, 0, "early"
-        # Without, a pod's containers are in /k8s.io, outside of our cgroup, and stay there when all is over.
+        # Without, a pod's containers are in /k8s.io, outside of our cgroup, and stay there when all
+        # is over.
         self.kubelet_options = {"cgroupsPerQOS": True}
         self.seen_lines, self.railmate_env = {}, []
 
@@ -227,8 +218,10 @@ class Node:
 
     def spawn(self, log, *argv, **env):
         with open(self.logs / log, "ab") as out:
-            return subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                    env={**self.env, **{name: str(value) for name, value in env.items()}})
+            return subprocess.Popen(
+                [str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                env={**self.env, **{name: str(value)
+                                    for name, value in env.items()}})
 
     def ctr_command(self):
         return self.runtime_dir() / "ctr", "--address", SOCKET
@@ -236,21 +229,25 @@ class Node:
     def ctr(self, *args, check=True):
         done = call(*self.ctr_command(), *args, check=False, env=self.env, stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE, text=True)
-        scenarios.check(done.returncode == 0 or not check, f"ctr {' '.join(map(str, args))}: {done.stderr.strip()}")
+        scenarios.check(done.returncode == 0 or not check,
+                        f"ctr {' '.join(map(str, args))}: {done.stderr.strip()}")
         return done.stdout
 
     def start_containerd(self):
-        version = call(self.runtime_dir() / "containerd", "--version", stdout=subprocess.PIPE, text=True).stdout
+        version = call(self.runtime_dir() / "containerd", "--version", stdout=subprocess.PIPE,
+                       text=True).stdout
         self.runtime = re.search(r" v?(\d+\.\d+\.\d+)", version).group(1)
-        text = CONTAINERD_1 if self.runtime.startswith("1.") else CONTAINERD_2
         config = self.work / "containerd.toml"
-        config.write_text(text % {"pause": PAUSE, "work": self.work, "runc": self.args.runc})
+        config.write_text(
+            containerd_config(PAUSE, self.work / "cni/bin", self.work / "cni/net.d",
+                              {"BinaryName": str(self.args.runc)}, self.runtime.startswith("1.")))
         self.spawn("containerd.log", self.runtime_dir() / "containerd", "--config", config)
         until(lambda: "Server:" in self.ctr("version", check=False), "containerd", START_LIMIT)
 
     def load_pod_images(self):
         """From files that the node sees under the same names."""
-        for tag, command in ((PROBE, ["/bin/busybox", "sh"]), (PAUSE, ["/bin/busybox", "sleep", "1000000000"])):
+        for tag, command in ((PROBE, ["/bin/busybox",
+                                      "sh"]), (PAUSE, ["/bin/busybox", "sleep", "1000000000"])):
             file = self.work / "image.tar"
             file.write_bytes(small_image(tag, self.args.busybox, command))
             self.ctr("-n", "k8s.io", "images", "import", file)
@@ -269,16 +266,19 @@ class Node:
             return None
 
     def kubelet_command(self):
-        return (self.args.kubelet, "--hostname-override", NODE, "--node-ip", self.ip, "--root-dir", KUBELET_ROOT, "--v", "4",
-                "--cert-dir", self.work / "certificates")
+        return (self.args.kubelet, "--hostname-override", NODE, "--node-ip", self.ip, "--root-dir",
+                KUBELET_ROOT, "--v", "4", "--cert-dir", self.work / "certificates")
 
     def start_kubelet(self):
-        """Returns when its registration socket appeared; the one of a predecessor may still lie there."""
+        """Returns when its registration socket appeared; the one of a predecessor may still lie
+        there."""
         old = self.socket_birth()
         config = self.work / "kubelet.json"
-        config.write_text(json.dumps(kubelet_config(self.work, self.args.cgroup, self.kubelet_options)))
+        config.write_text(
+            json.dumps(kubelet_config(self.work, self.args.cgroup, self.kubelet_options)))
         self.kubelet = self.spawn("kubelet.log", *self.kubelet_command(), "--config", config)
-        until(lambda: self.socket_birth() != old and self.raw_pods() is not None, "the kubelet", START_LIMIT)
+        until(lambda: self.socket_birth() != old and self.raw_pods() is not None, "the kubelet",
+              START_LIMIT)
         return self.socket_birth()
 
     def start(self):
@@ -290,8 +290,8 @@ class Node:
         self.wait_registered()
 
     def start_gpu_plugin(self, *options):
-        self.spawn("fakegpu.log", self.program("fakegpu"), "--root", self.machine, "--kubelet-dir", PLUGINS,
-                   "--resource", scenarios.GPU, *options)
+        self.spawn("fakegpu.log", self.program("fakegpu"), "--root", self.machine, "--kubelet-dir",
+                   PLUGINS, "--resource", scenarios.GPU, *options)
 
     def wait_registered(self, resource=scenarios.VF):
         for name in (resource, scenarios.GPU):
@@ -300,8 +300,9 @@ class Node:
     # --- what scenarios ask ---
 
     def topo(self):
-        return json.loads(call(self.program("railmatectl"), "topo", "--json", "--root", self.machine, stdout=subprocess.PIPE,
-                               text=True).stdout)
+        return json.loads(
+            call(self.program("railmatectl"), "topo", "--json", "--root", self.machine,
+                 stdout=subprocess.PIPE, text=True).stdout)
 
     def name_of(self, pod):
         return f"{pod}-{NODE}"
@@ -329,9 +330,14 @@ class Node:
         return None
 
     def log(self, pod, container, instance):
-        """What the container printed, without the time and stream that the runtime writes before every line."""
-        for file in pathlib.Path("/var/log/pods").glob(f"*_{self.name_of(pod)}_*/{container}/{instance}.log"):
-            return "".join(line.split(" ", 3)[3] for line in file.open(encoding="utf-8") if line.count(" ") >= 3)
+        """What the container printed, without the time and stream that the runtime writes before
+        every line."""
+        for file in pathlib.Path("/var/log/pods").glob(
+                f"*_{self.name_of(pod)}_*/{container}/{instance}.log"):
+            return "".join(
+                line.split(" ", 3)[3]
+                for line in file.open(encoding="utf-8")
+                if line.count(" ") >= 3)
         return ""
 
     def podres_command(self):
@@ -344,11 +350,15 @@ class Node:
 
     def podres_answer(self, what):
         """No answer is not an empty one."""
-        return until(lambda: (answer := self.podres(what)) is not None and [answer], f"PodResources to answer '{what}'")[0]
+        return until(lambda: (answer := self.podres(what)) is not None and [answer],
+                     f"PodResources to answer '{what}'")[0]
 
     def held(self):
         """pod → container → resource → sorted ids, of every pod that PodResources lists."""
-        return {pod["name"].removesuffix("-" + NODE): scenarios.devices_of(pod) for pod in self.podres_answer("list")}
+        return {
+            pod["name"].removesuffix("-" + NODE): scenarios.devices_of(pod)
+            for pod in self.podres_answer("list")
+        }
 
     def held_by_get(self, pod):
         answer = self.podres("get", "default", self.name_of(pod))
@@ -368,20 +378,25 @@ class Node:
         return (self.logs / "kubelet.log").read_text(errors="replace")
 
     def kubelet_lines(self, words):
-        """The log's lines with these words. What was read once is not read again: there are 20 MB in the end."""
+        """The log's lines with these words. What was read once is not read again: there are 20 MB
+        in the end."""
         log = self.seen_lines.setdefault(words, {"at": 0, "lines": []})
         with (self.logs / "kubelet.log").open("rb") as file:
             file.seek(log["at"])
             text = file.read()
         whole = text[:text.rfind(b"\n") + 1]
         log["at"] += len(whole)
-        log["lines"] += [line for line in whole.decode(errors="replace").splitlines() if words in line]
+        log["lines"] += [
+            line for line in whole.decode(errors="replace").splitlines() if words in line
+        ]
         return log["lines"]
 
     def allocations(self):
-        """(pod, resource) in the order in which the kubelet allocated them; it says so with --v=4."""
+        """(pod, resource) in the order in which the kubelet allocated them; it says so with
+        --v=4."""
         found = self.kubelet_lines('"Making allocation request for device plugin"')
-        words = [(re.search(r'pod="default/([^"]*)"', line), re.search(r'resourceName="([^"]*)"', line)) for line in found]
+        words = [(re.search(r'pod="default/([^"]*)"',
+                            line), re.search(r'resourceName="([^"]*)"', line)) for line in found]
         return [(pod[1], resource[1]) for pod, resource in words]
 
     def order(self, pod):
@@ -389,9 +404,14 @@ class Node:
         return [resource for name, resource in self.allocations() if name == self.name_of(pod)]
 
     def running(self, pod):
-        """The id of every container of the pod that runs: equal ids are the same, never restarted containers."""
+        """The id of every container of the pod that runs: equal ids are the same, never restarted
+        containers."""
         status = self.status(pod) or {}
-        return {c["name"]: c["containerID"] for c in status.get("containerStatuses", []) if "running" in c["state"]}
+        return {
+            c["name"]: c["containerID"]
+            for c in status.get("containerStatuses", [])
+            if "running" in c["state"]
+        }
 
     # --- what it does to itself ---
 
@@ -414,19 +434,23 @@ class Node:
 
     def denied_and_registered(self):
         """
-        Milliseconds from the newest kubelet's registration socket to its first refusal of a pod (None: it refused none), and to our
-        Register. A kubelet that has it dials back before it counts our devices: it may refuse a pod in between.
+        Milliseconds from the newest kubelet's registration socket to its first refusal of a pod
+        (None: it refused none), and to our
+        Register. A kubelet that has it dials back before it counts our devices: it may refuse a pod
+        in between.
         """
         text = self.kubelet_log()
-        newest = text[text.rfind("\n", 0, text.rfind("Starting device plugin registration server")) + 1:]
+        newest = text[text.rfind("\n", 0, text.rfind("Starting device plugin registration server")
+                                 ) + 1:]
         began = ms_of_day(newest.split()[1])
         lines = (re.search(rf"^I\d{{4}} (\S+).*{words}", newest, re.M)
                  for words in ("Pod admission denied", 'Got registration request.*"rdma/vf"'))
         return [line and (ms_of_day(line[1]) - began) % 86400000 for line in lines]
 
     def gap_ms(self):
-        """From the newest end of our list to the next list, as the kubelet's log has it; None: there is no such pair yet."""
-        ends = self.kubelet_lines('"Endpoint became unhealthy" resourceName="rdma/vf"')
+        """From the newest end of our list to the next list, as the kubelet's log has it; None:
+        there is no such pair yet."""
+        ends = self.kubelet_lines(ENDED)
         lists = self.kubelet_lines('"State pushed for device plugin" resource="rdma/vf"')
         if not ends or not lists:
             return None
@@ -454,7 +478,8 @@ class Node:
         return relay.Plugins(self.work / "relay/plugins", PLUGINS), "--kubelet-dir=/relay/plugins"
 
     def pods_api(self, gate):
-        """The kubelet anew, with this gate on or off. Its socket; None: this one has no such gate."""
+        """The kubelet anew, with this gate on or off. Its socket; None: this one has no such
+        gate."""
         if self.kubelet_version < (1, 36):
             return None
         self.kubelet_options["featureGates"] = {"PodsAPI": gate}
@@ -462,7 +487,8 @@ class Node:
         return PODS_API / "pods-api.sock"
 
     def kubelet_account(self):
-        """Options by which railmated asks the kubelet over HTTPS; this one has signed its certificate itself."""
+        """Options by which railmated asks the kubelet over HTTPS; this one has signed its
+        certificate itself."""
         account = self.work / "account"
         account.mkdir(exist_ok=True)
         (account / "token").write_text("anonymous")
@@ -472,8 +498,8 @@ class Node:
 
     def pod_specs(self, *source):
         """What tests/integration/podspecs prints."""
-        done = subprocess.run([self.program("podspecs"), *source], input="fetch 5000\n", stdout=subprocess.PIPE,
-                              text=True, timeout=START_LIMIT)
+        done = subprocess.run([self.program("podspecs"), *source], input="fetch 5000\n",
+                              stdout=subprocess.PIPE, text=True, timeout=START_LIMIT)
         return json.loads(done.stdout)
 
     def own_folder(self, name):
@@ -483,13 +509,16 @@ class Node:
         return folder
 
     def start_railmate(self, *options):
-        """From the image, with the rights and mounts of deploy/base/daemonset.yaml. Returns its name."""
+        """From the image, with the rights and mounts of deploy/base/daemonset.yaml. Returns its
+        name."""
         self.n_started += 1
         name = f"railmated-{self.n_started}"
-        binds = [(PLUGINS, PLUGINS, "rw"), (POD_RESOURCES, POD_RESOURCES, "ro"), (PODS_API, PODS_API, "ro"),
-                 (DEVINFO, DEVINFO, "rw"), (CDI, CDI, "rw"), (RUN, RUN, "rw"), (STATE, STATE, "rw"), (CGROUP, CGROUP, "ro"),
+        binds = [(PLUGINS, PLUGINS, "rw"), (POD_RESOURCES, POD_RESOURCES, "ro"),
+                 (PODS_API, PODS_API, "ro"), (DEVINFO, DEVINFO, "rw"), (CDI, CDI, "rw"),
+                 (RUN, RUN, "rw"), (STATE, STATE, "rw"), (CGROUP, CGROUP, "ro"),
                  (self.machine, "/machine", "ro"), (self.work / "pools", "/etc/pcidp", "ro"),
-                 (self.work / "relay", "/relay", "rw"), (SOCKET, SOCKET, "rw"), (self.own_folder(name), READY.parent, "rw")]
+                 (self.work / "relay", "/relay", "rw"), (SOCKET, SOCKET, "rw"),
+                 (self.own_folder(name), READY.parent, "rw")]
         account, network = self.work / "account", ["--net-host"]
         if account.exists():
             # With --net-host ctr puts the machine's own /etc/hosts on top of this one.
@@ -498,16 +527,19 @@ class Node:
         mounts = [a for src, dst, mode in binds
                   for a in ("--mount", f"type=bind,src={src},dst={dst},options=rbind:{mode}")]
         self.railmates[name] = self.spawn(
-            f"{name}.log", *self.ctr_command(), "-n", "railmate", "run", "--rm", *network, "--read-only",
-            "--seccomp", "--runc-binary", self.args.runc, "--cgroup", f"{self.args.cgroup}/{name}", *mounts,
+            f"{name}.log", *self.ctr_command(), "-n", "railmate", "run", "--rm", *network,
+            "--read-only", "--seccomp", "--runc-binary", self.args.runc, "--cgroup",
+            f"{self.args.cgroup}/{name}", *mounts,
             *(word for variable in self.railmate_env for word in ("--env", variable)), RAILMATE,
             name, "/usr/bin/railmated", "--root", "/machine", "--log-level", "debug",
             "--runtime-socket", SOCKET, f"--ready-file={READY}", *options)
-        until(lambda: "railmated starts" in self.railmate_log(name), f"{name} to start", START_LIMIT)
+        until(lambda: "railmated starts" in self.railmate_log(name), f"{name} to start",
+              START_LIMIT)
         return name
 
     def want_binding(self, binding):
-        """railmated serves its pool like this from now on; started anew if that is a change, on a node without pods."""
+        """railmated serves its pool like this from now on; started anew if that is a change, on a
+        node without pods."""
         if binding == self.binding:
             return
         for name in list(self.railmates):
@@ -529,8 +561,9 @@ class Node:
 
     def ready(self, name):
         """As the probe of deploy/base sees it: "waiting", "serving"; "": not ready."""
-        return self.ctr("-n", "railmate", "tasks", "exec", "--exec-id", f"ready-{time.monotonic_ns()}", name,
-                        "/usr/bin/railmatectl", "ready", READY, check=False).strip()
+        return self.ctr("-n", "railmate", "tasks", "exec", "--exec-id",
+                        f"ready-{time.monotonic_ns()}", name, "/usr/bin/railmatectl", "ready",
+                        READY, check=False).strip()
 
     def signal_railmate(self, name, sig):
         self.ctr("-n", "railmate", "task", "kill", "--signal", sig, name)
@@ -552,19 +585,23 @@ class Node:
 
     def explain(self, pod, *options):
         """What railmatectl says of it: from the daemon, or from the ledger."""
-        done = call(self.program("railmatectl"), "explain", "pod", f"default/{self.name_of(pod)}", "--json", *options,
-                    check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = call(self.program("railmatectl"), "explain", "pod", f"default/{self.name_of(pod)}",
+                    "--json", *options, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    text=True)
         scenarios.equal(done.returncode, 0, f"railmatectl explain's exit status: {done.stderr}")
         return json.loads(done.stdout)["choices"]
 
     def explain_inside(self, pod):
-        """The same as text by the program of the image: in railmated's container, or where none runs in its own."""
+        """The same as text by the program of the image: in railmated's container, or where none
+        runs in its own."""
         what = "/usr/bin/railmatectl", "explain", "pod", f"default/{self.name_of(pod)}"
         if self.railmates:
-            return self.ctr("-n", "railmate", "tasks", "exec", "--exec-id", "explain", self.newest_railmate(), *what)
-        return self.ctr("-n", "railmate", "run", "--rm", "--read-only", "--runc-binary", self.args.runc, "--cgroup",
-                        f"{self.args.cgroup}/explain", "--mount", f"type=bind,src={STATE},dst={STATE},options=rbind:ro",
-                        RAILMATE, "explain", *what)
+            return self.ctr("-n", "railmate", "tasks", "exec", "--exec-id", "explain",
+                            self.newest_railmate(), *what)
+        return self.ctr("-n", "railmate", "run", "--rm", "--read-only", "--runc-binary",
+                        self.args.runc, "--cgroup", f"{self.args.cgroup}/explain", "--mount",
+                        f"type=bind,src={STATE},dst={STATE},options=rbind:ro", RAILMATE, "explain",
+                        *what)
 
     def cdi_slots(self):
         """Of every CDI spec that is there, one for each container: the slots that it is for."""
@@ -579,35 +616,45 @@ class Node:
         known = {item["metadata"]["uid"] for item in self.raw_pods() or []}
         found = set()
         for top in (CGROUP / "pids", CGROUP):
-            for folder, _, files in os.walk(top / self.args.cgroup.strip("/") / "kubepods"):  # what goes meanwhile is left out
+            for folder, _, files in os.walk(top / self.args.cgroup.strip("/") /
+                                            "kubepods"):  # what goes meanwhile is left out
                 name = os.path.basename(folder)
                 with contextlib.suppress(OSError):
-                    if name.startswith("pod") and "pids.current" in files and int(pathlib.Path(folder, "pids.current").read_text()):
+                    if name.startswith("pod") and "pids.current" in files and int(
+                            pathlib.Path(folder, "pids.current").read_text()):
                         found.add(name.removeprefix("pod"))
         return found - known
 
     def device_number(self, node):
         """As stat prints it for a node of /dev/infiniband: both halves in hexadecimal."""
         kind = "misc" if node == "rdma_cm" else "infiniband_verbs"
-        return [f"{int(n):x}" for n in (self.machine / "sys/class" / kind / node / "dev").read_text().split(":")]
+        return [
+            f"{int(n):x}" for n in (self.machine / "sys/class" / kind / node /
+                                    "dev").read_text().split(":")
+        ]
 
     def runs(self, container_id):
         """Is that container's process still there, whatever the kubelet thinks?"""
         tasks = self.ctr("-n", "k8s.io", "tasks", "list").splitlines()
-        return any(line.split()[0] == container_id.split("//")[1] and "RUNNING" in line for line in tasks)
+        return any(line.split()[0] == container_id.split("//")[1] and "RUNNING" in line
+                   for line in tasks)
 
     def device_dir(self, vf):
         return (self.machine / "sys/bus/pci/devices" / vf).resolve()
 
     def processes(self):
-        """container id → (its first process, its VFs), of every container that has VFs and a process, whatever the kubelet thinks."""
+        """container id → (its first process, its VFs), of every container that has VFs and a
+        process, whatever the kubelet thinks."""
         found = {}
         for folder in sorted(pathlib.Path("/proc").glob("[0-9]*"), key=lambda p: int(p.name)):
             with contextlib.suppress(OSError):
-                vfs = re.search(rb"(?:^|\0)PCIDEVICE_RDMA_VF=([^\0]*)", (folder / "environ").read_bytes())
-                place = vfs and re.search(r"/pod[^/\n]+/([0-9a-f]{64})", (folder / "cgroup").read_text())
+                vfs = re.search(rb"(?:^|\0)PCIDEVICE_RDMA_VF=([^\0]*)",
+                                (folder / "environ").read_bytes())
+                place = vfs and re.search(r"/pod[^/\n]+/([0-9a-f]{64})",
+                                          (folder / "cgroup").read_text())
                 if place:
-                    found.setdefault(place[1], (int(folder.name), frozenset(vfs[1].decode().split(","))))
+                    found.setdefault(place[1],
+                                     (int(folder.name), frozenset(vfs[1].decode().split(","))))
         return found
 
     # --- its disk, and what is lost ---
@@ -669,14 +716,16 @@ class Node:
     # --- the unit of deploy/systemd ---
 
     def start_unit(self):
-        """railmated as the unit starts it, and what comes after it waits for: the word that it is ready."""
+        """railmated as the unit starts it, and what comes after it waits for: the word that it is
+        ready."""
         line = re.search(r"^ExecStart=/usr/bin/railmated(.*)$", UNIT.read_text(), re.M)[1]
         config = self.work / "pools/config.json"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
             systemd.bind(str(self.work / "notify"))
             systemd.settimeout(START_LIMIT)
-            self.unit = self.spawn("railmated-unit.log", self.program("railmated"), *line.split(), "--root", self.machine,
-                                   "--runtime-socket", SOCKET, *(["--config-file", config] if config.exists() else []),
+            self.unit = self.spawn("railmated-unit.log", self.program("railmated"), *line.split(),
+                                   "--root", self.machine, "--runtime-socket", SOCKET,
+                                   *(["--config-file", config] if config.exists() else []),
                                    NOTIFY_SOCKET=self.work / "notify")
             scenarios.equal(systemd.recv(100), b"READY=1", "what the unit says to systemd")
         (self.work / "notify").unlink()
@@ -703,7 +752,8 @@ class Node:
 
     def power_off(self):
         """No process gets to say anything. /run and the cgroups are gone, /var is still there."""
-        while pids := {int(p.name) for p in pathlib.Path("/proc").glob("[0-9]*")} - self.not_rebooted():
+        while pids := {int(p.name)
+                       for p in pathlib.Path("/proc").glob("[0-9]*")} - self.not_rebooted():
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -714,7 +764,8 @@ class Node:
         self.railmates.clear()
         with open("/proc/self/mounts", encoding="utf-8") as file:
             mounts = [line.split()[1] for line in file]
-        for place in reversed([m for m in mounts if m.startswith(("/run/", f"{KUBELET_ROOT}/pods/"))]):
+        for place in reversed(
+            [m for m in mounts if m.startswith(("/run/", f"{KUBELET_ROOT}/pods/"))]):
             call("umount", "-l", place, check=False)
         for item in pathlib.Path("/run").iterdir():
             shutil.rmtree(item) if item.is_dir() and not item.is_symlink() else item.unlink()
@@ -752,9 +803,12 @@ class Node:
         return undo
 
     def move_away(self, vfs):
-        """Their interfaces and RDMA devices are in another network namespace; returns how to undo that."""
+        """Their interfaces and RDMA devices are in another network namespace; returns how to undo
+        that."""
         away = [(self.device_dir(vf) / part, self.work / f"away-{vf}-{part}")
-                for vf in vfs for part in ("infiniband", "infiniband_verbs", "net") if (self.device_dir(vf) / part).is_dir()]
+                for vf in vfs
+                for part in ("infiniband", "infiniband_verbs", "net")
+                if (self.device_dir(vf) / part).is_dir()]
         for here, there in away:
             shutil.move(here, there)
         self.rescan()
@@ -766,7 +820,8 @@ class Node:
         return undo
 
     def describe(self):
-        version = call(self.args.kubelet, "--version", stdout=subprocess.PIPE, text=True).stdout.split()[-1]
+        version = call(self.args.kubelet, "--version", stdout=subprocess.PIPE,
+                       text=True).stdout.split()[-1]
         return f"kubelet {version.removeprefix('v')}, containerd {self.runtime}"
 
     def keep_state(self, scenario):
@@ -796,8 +851,10 @@ def main():
     for name in ("kubelet", "containerd", "runc", "busybox", "build", "logs", "work"):
         parser.add_argument("--" + name, type=pathlib.Path, required=True)
     parser.add_argument("--cgroup", required=True)
-    parser.add_argument("--seconds", type=int, required=True, help="when they are over, or at SIGTERM, the sum is printed")
-    parser.add_argument("--api", action="store_true", help="with an API server, and the scenarios that want one")
+    parser.add_argument("--seconds", type=int, required=True,
+                        help="when they are over, or at SIGTERM, the sum is printed")
+    parser.add_argument("--api", action="store_true",
+                        help="with an API server, and the scenarios that want one")
     parser.add_argument("words", nargs="*")
     args = parser.parse_args()
     die_with_parent()
@@ -813,7 +870,9 @@ def main():
     try:
         node.start()
     except (AssertionError, subprocess.SubprocessError, OSError, scenarios.TimeIsUp) as e:
-        print(f"kubelet bed: the node did not come up: {e or 'time is up'}\nlogs: {args.logs}\n0 passed, 1 failed")
+        print(
+            f"kubelet bed: the node did not come up: {e or 'time is up'}\nlogs: {args.logs}\n0 passed, 1 failed"
+        )
         return 1
     return scenarios.run_all(node, args.words, args.logs)
 

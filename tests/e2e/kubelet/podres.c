@@ -88,7 +88,7 @@ static void put_pod(struct json *j, const struct pod *pod)
 static int print_list(struct json *j, struct bytes body, struct arena *a, struct err *err)
 {
 	struct pod_list pods;
-	int r = kubemsg_decode_pod_list(body, a, &pods, err);
+	int r = kubemsg_decode(&kubemsg_pod_list, body, a, &pods, err);
 
 	if (r < 0)
 		return r;
@@ -102,7 +102,7 @@ static int print_list(struct json *j, struct bytes body, struct arena *a, struct
 static int print_get(struct json *j, struct bytes body, struct arena *a, struct err *err)
 {
 	struct pod pod;
-	int r = kubemsg_decode_pod_get_reply(body, a, &pod, err);
+	int r = kubemsg_decode(&kubemsg_pod_get_reply, body, a, &pod, err);
 
 	if (r == 0)
 		put_pod(j, &pod);
@@ -112,7 +112,7 @@ static int print_get(struct json *j, struct bytes body, struct arena *a, struct 
 static int print_allocatable(struct json *j, struct bytes body, struct arena *a, struct err *err)
 {
 	struct pod_container devices;
-	int r = kubemsg_decode_allocatable(body, a, &devices, err);
+	int r = kubemsg_decode(&kubemsg_allocatable, body, a, &devices, err);
 
 	if (r == 0)
 		put_devices(j, &devices);
@@ -191,7 +191,8 @@ int main(int argc, char **argv)
 	}
 	q.socket = argv[1];
 	if (q.verb->n_args)
-		q.request = kubemsg_encode_pod_get_request(argv[3], argv[4], arena);
+		q.request = kubemsg_encode(&kubemsg_pod_get_request,
+					   &(struct pod_name) { argv[3], argv[4] }, arena);
 	pthread_mutex_init(&q.lock, NULL);
 	pthread_cond_init(&q.changed, NULL);
 	if (rpc_start(&q.rpc, &q.err) == 0) {

@@ -1,4 +1,5 @@
-"""Between railmated and the kubelet: sockets that pass everything on, and can be told to wait. Standard library only."""
+"""Between railmated and the kubelet: sockets that pass everything on, and can be told to wait.
+Standard library only."""
 import contextlib
 import pathlib
 import socket
@@ -83,7 +84,8 @@ class Relay:
         except OSError:
             client.close()
             return
-        threading.Thread(target=self.pump, args=(frames(client), server, self.calls, HEADERS), daemon=True).start()
+        threading.Thread(target=self.pump, args=(frames(client), server, self.calls, HEADERS),
+                         daemon=True).start()
         self.pump(chunks(server), client, self.answers, None)
 
     @staticmethod
@@ -109,7 +111,8 @@ class Relay:
 
 
 class Plugins:
-    """railmated's directory of device plugins, which is not the kubelet's: every socket has its relay on the other side."""
+    """railmated's directory of device plugins, which is not the kubelet's: every socket has its
+    relay on the other side."""
 
     def __init__(self, ours, kubelets):
         self.ours, self.kubelets, self.relays = pathlib.Path(ours), pathlib.Path(kubelets), {}
@@ -117,7 +120,8 @@ class Plugins:
         self.register.accepted = self.follow
 
     def follow(self):
-        """The kubelet dials a plugin before it answers Register: its socket has to be there by then."""
+        """The kubelet dials a plugin before it answers Register: its socket has to be there by
+        then."""
         for path in self.ours.glob("*.sock"):
             if path.name != "kubelet.sock" and path.name not in self.relays:
                 self.relays[path.name] = Relay(self.kubelets / path.name, path)

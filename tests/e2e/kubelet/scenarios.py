@@ -1,11 +1,14 @@
 """
-What has to be true on a real kubelet, whatever runs it: node.py's standalone one, or the cluster of hack/kind-e2e.
-Each scenario looks at what the container itself printed and at what PodResources says. Standard library only.
+What has to be true on a real kubelet, whatever runs it: node.py's standalone one, or the cluster of
+hack/kind-e2e.
+Each scenario looks at what the container itself printed and at what PodResources says. Standard
+library only.
 
-A cluster has: topo(), create(pod), delete(name), status(name), log(name, container, instance), held(),
-held_by_get(name), allocatable(), devinfo(id), order(name), running(name), describe(), keep_state(scenario);
-and, or else raises Unsupported: kubelet_restart(signal), start_railmate(), stop_railmate(name, signal),
-newest_railmate(), railmate_log(name), ready(name), gap_ms(), break_vf(id), wait_registered().
+A cluster has: topo(), create(pod), delete(name), status(name), log(name, container, instance),
+held(), held_by_get(name), allocatable(), devinfo(id), order(name), running(name), describe(),
+keep_state(scenario); and, or else raises Unsupported: kubelet_restart(signal), start_railmate(),
+stop_railmate(name, signal), newest_railmate(), railmate_log(name), ready(name), gap_ms(),
+break_vf(id), wait_registered().
 """
 import contextlib
 import itertools
@@ -26,7 +29,8 @@ GPU_ENV = "NVIDIA_VISIBLE_DEVICES" if GPU.startswith("nvidia") else "GPU_DEVICES
 SLOWNESS = float(os.environ.get("E2E_SLOWNESS", "1"))  # of this machine: an emulated one is slower
 LIMIT = 60 * SLOWNESS  # seconds for anything that a pod or a daemon does
 IMAGE = "railmate.test/probe:1"
-# The runtime's device rules say so; a node that is allowed and has no driver behind it says something else.
+# The runtime's device rules say so; a node that is allowed and has no driver behind it says
+# something else.
 REFUSED = ("not permitted", "denied")
 GAP_MS, TAKE_OVERS = 50, 5
 TOO_SOON = 20  # ms: a kubelet that refuses pods so soon after its socket is there leaves no time to register
@@ -82,30 +86,42 @@ def equal(found, expected, what):
 
 
 def devices_of(pod):
-    """container → resource → sorted ids, of a pod as podres prints it: the kubelet's order changes."""
-    return {c["name"]: {resource: sorted(ids) for resource, ids in c["devices"].items()} for c in pod["containers"]}
+    """container → resource → sorted ids, of a pod as podres prints it: the kubelet's order
+    changes."""
+    return {
+        c["name"]: {resource: sorted(ids)
+                    for resource, ids in c["devices"].items()}
+        for c in pod["containers"]
+    }
 
 
 # --- pods ---
 
 def container(name, gpus=0, vfs=0, then=STAY, vfs_first=False, **more):
-    """vfs_first: so it is written, which makes it more likely that the kubelet allocates them first."""
+    """vfs_first: so it is written, which makes it more likely that the kubelet allocates them
+    first."""
     limits = {resource: str(count) for resource, count in ((GPU, gpus), (VF, vfs)) if count}
     if vfs_first:
         limits = dict(reversed(limits.items()))
-    return {"name": name, "image": IMAGE, "imagePullPolicy": "Never",
-            "command": ["/bin/busybox", "sh", "-c", SETUP + REPORT + then],
-            "resources": {"limits": limits}, "volumeMounts": [{"name": "keep", "mountPath": "/keep"}], **more}
+    return {
+        "name": name, "image": IMAGE, "imagePullPolicy": "Never",
+        "command": ["/bin/busybox", "sh", "-c", SETUP + REPORT + then],
+        "resources": {"limits": limits}, "volumeMounts": [{"name": "keep",
+                                                           "mountPath": "/keep"}], **more
+    }
 
 
 def pod(name, *containers, init=(), grace=2, deadline=None):
     """deadline: seconds after which the kubelet ends it."""
-    return {"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": {"hostNetwork": True, "terminationGracePeriodSeconds": grace, "restartPolicy": "Always",
-                     "automountServiceAccountToken": False, "containers": list(containers), "initContainers": list(init),
-                     "volumes": [{"name": "keep", "emptyDir": {}}],
-                     **({"activeDeadlineSeconds": deadline} if deadline else {})}}
+    return {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "hostNetwork": True, "terminationGracePeriodSeconds": grace, "restartPolicy": "Always",
+            "automountServiceAccountToken": False, "containers": list(containers),
+            "initContainers": list(init), "volumes": [{"name": "keep", "emptyDir": {}}],
+            **({"activeDeadlineSeconds": deadline} if deadline else {})
+        }
+    }
 
 
 class Report:
@@ -113,9 +129,19 @@ class Report:
 
     def __init__(self, text):
         lines = text.split("BEGIN\n", 1)[1].split("END\n", 1)[0].splitlines()
-        self.env = dict(line[4:].split("=", 1) for line in lines if line.startswith("env ") and "=" in line)
-        self.devices = {line.split()[1]: line.split()[2:] for line in lines if line.startswith("dev ")}
-        self.opened = {line.split()[1]: line.split(" ", 2)[2] for line in lines if line.startswith("open ")}
+        self.env = dict(line[4:].split("=", 1)
+                        for line in lines
+                        if line.startswith("env ") and "=" in line)
+        self.devices = {
+            line.split()[1]: line.split()[2:]
+            for line in lines
+            if line.startswith("dev ")
+        }
+        self.opened = {
+            line.split()[1]: line.split(" ", 2)[2]
+            for line in lines
+            if line.startswith("open ")
+        }
         self.files = {}  # of /run/railmate: name → lines
         for _, name, text in (line.split(" ", 2) for line in lines if line.startswith("file ")):
             self.files.setdefault(name, []).append(text)
@@ -123,7 +149,8 @@ class Report:
 
 
 class Cluster:
-    """A backend with what scenarios need beside it: names that were never used before, and the machine's matrix."""
+    """A backend with what scenarios need beside it: names that were never used before, and the
+    machine's matrix."""
 
     def __init__(self, backend):
         self.backend, self.live = backend, []
@@ -149,7 +176,8 @@ class Cluster:
         def up():
             status = self.status(name) or {}
             if status.get("phase") == "Failed":
-                raise AssertionError(f"{name} failed: {status.get('reason')}: {status.get('message')}")
+                raise AssertionError(
+                    f"{name} failed: {status.get('reason')}: {status.get('message')}")
             return set(containers) <= set(self.running(name))
         until(up, f"containers of {name} to run")
         for c in containers:
@@ -196,18 +224,23 @@ def check_container(c, name, container, gpus, vfs, instance=0):
     equal((len(held.get(GPU, [])), len(mine)), (gpus, vfs), f"GPUs and VFs of {name}/{container}")
     check_report(c, c.report(name, container, instance), held.get(GPU, []), mine)
     for vf in mine:
-        equal((c.devinfo(vf) or {}).get("pci", {}).get("pci-address"), vf, "the address in the VF's device-info file")
+        equal((c.devinfo(vf) or {}).get("pci", {}).get("pci-address"), vf,
+              "the address in the VF's device-info file")
     return [c.machine.gpu(g) for g in held.get(GPU, [])], mine
 
 
 def check_report(c, report, gpu_ids, vfs):
     nodes = [c.vf[vf]["uverbs"] for vf in vfs] + ["rdma_cm"] if vfs else []
-    equal(report.devices, {f"/dev/infiniband/{n}": c.device_number(n) for n in nodes}, "device nodes in the container")
+    equal(report.devices, {f"/dev/infiniband/{n}": c.device_number(n)
+                           for n in nodes}, "device nodes in the container")
     for node, words in report.opened.items():
-        check(not any(refusal in words for refusal in REFUSED), f"{node} cannot be opened in the container: {words}")
-    equal(set(filter(None, report.env.get(GPU_ENV, "").split(","))), set(gpu_ids), "the GPUs' variable")
+        check(not any(refusal in words for refusal in REFUSED),
+              f"{node} cannot be opened in the container: {words}")
+    equal(set(filter(None,
+                     report.env.get(GPU_ENV, "").split(","))), set(gpu_ids), "the GPUs' variable")
     if not vfs:
-        check(not any(k.startswith(("NCCL_", "RAILMATE_", "PCIDEVICE_")) for k in report.env), "variables without VFs")
+        check(not any(k.startswith(("NCCL_", "RAILMATE_", "PCIDEVICE_")) for k in report.env),
+              "variables without VFs")
         equal(report.files, {}, "files without VFs")
         return
     equal(report.env.get("PCIDEVICE_RDMA_VF"), ",".join(vfs), "PCIDEVICE_RDMA_VF")
@@ -220,16 +253,21 @@ def check_report(c, report, gpu_ids, vfs):
 def check_files(c, report, vfs):
     """What the container sees in /run/railmate; it cannot write there."""
     pairs = json.loads("\n".join(report.files.get("map.json", ["{}"]))).get("gpus", [])
-    equal({(p["vf"], p["hca"]) for p in pairs}, {(vf, c.vf[vf]["rdma"]) for vf in vfs}, "VFs in map.json")
+    equal({(p["vf"], p["hca"])
+           for p in pairs}, {(vf, c.vf[vf]["rdma"])
+                             for vf in vfs}, "VFs in map.json")
     if "NCCL_CONF_FILE" in report.env:
         equal(report.env["NCCL_CONF_FILE"], "/run/railmate/nccl.conf", "NCCL_CONF_FILE")
-        check(f"NCCL_IB_HCA={report.env['NCCL_IB_HCA']}" in report.files.get("nccl.conf", []), "nccl.conf names other HCAs")
-    check("Read-only" in report.written, f"the container can write into /run/railmate: {report.written}")
+        check(f"NCCL_IB_HCA={report.env['NCCL_IB_HCA']}" in report.files.get("nccl.conf", []),
+              "nccl.conf names other HCAs")
+    check("Read-only" in report.written,
+          f"the container can write into /run/railmate: {report.written}")
 
 
 def check_optimal(c, gpus, vfs, free):
     """No other choice of free VFs is closer to these GPUs."""
-    found, best = assignment(c.machine, gpus, vfs)[0], best_total(c.machine, gpus, free | set(vfs), len(vfs))
+    found, best = assignment(c.machine, gpus, vfs)[0], best_total(c.machine, gpus, free | set(vfs),
+                                                                  len(vfs))
     equal(found, best, f"total distance of {vfs} to {gpus}")
 
 
@@ -239,7 +277,8 @@ SCENARIOS = []
 
 
 def scenario(function=None, *, binding="early", where=lambda c: True, api=False):
-    """binding: of the pool. where: does it belong to this pair of kubelet and runtime? api: to a node with an API server?"""
+    """binding: of the pool. where: does it belong to this pair of kubelet and runtime? api: to a
+    node with an API server?"""
     def add(f):
         f.binding, f.where, f.api = binding, where, api
         SCENARIOS.append(f)
@@ -299,7 +338,8 @@ def an_init_container_holds_gpus_first(c):
     name = c.run(container("main", 2, 2), init=[container("before", 1, 1, then="exit 0\n")])
     gpus, vfs = check_container(c, name, "main", 2, 2)
     early = c.report(name, "before").env
-    check(early["PCIDEVICE_RDMA_VF"] in vfs, "the VF of the init container did not come to its successor")
+    check(early["PCIDEVICE_RDMA_VF"] in vfs,
+          "the VF of the init container did not come to its successor")
     check(c.machine.gpu(early[GPU_ENV]) in gpus, "nor did its GPU")
 
 
@@ -359,7 +399,8 @@ def the_kubelet_restarts_under_running_pods(c):
 def restarts(c):
     """(What to tell, did a kubelet refuse a pod for which we came too late?)"""
     busy = [c.run(container("main", 1, 1)) for _ in range(2)]
-    # The kubelet admits this one anew, and kills it if the resource of its init container is not back by then.
+    # The kubelet admits this one anew, and kills it if the resource of its init container is not
+    # back by then.
     anew = c.run(container("main", 2, 2), init=[container("before", 0, 1, then="exit 0\n")])
     ids, held = {p: c.running(p) for p in (*busy, anew)}, c.held()
     took, lost, too_late = [], "", False
@@ -370,14 +411,22 @@ def restarts(c):
             lost = f"; a pod was refused after {denied:.0f} ms, our Register had come after {registered:.0f}"
             too_late = TOO_SOON < denied < registered
         same = busy if lost else [*busy, anew]
-        until(lambda: all(c.running(p) == ids[p] for p in same), "the pods to run as before the restart")
-        equal({p: c.held().get(p) for p in same}, {p: held[p] for p in same}, "devices after the restart")
+        until(lambda: all(c.running(p) == ids[p] for p in same),
+              "the pods to run as before the restart")
+        equal({p: c.held().get(p)
+               for p in same}, {p: held[p]
+                                for p in same}, "devices after the restart")
     time.sleep(3)  # a pod that the kubelet rejects is killed by its next sync
-    equal({p: c.running(p) for p in same}, {p: ids[p] for p in same}, "containers after the restart")
+    equal({p: c.running(p)
+           for p in same}, {p: ids[p]
+                            for p in same}, "containers after the restart")
     name = c.run(container("main", 1, 1))
     _, vfs = check_container(c, name, "main", 1, 1)
-    check(not set(vfs) & {vf for p in busy for vf in held[p]["main"][VF]}, "a VF was given away twice")
-    told = "registered again " + ", ".join(f"{ms:.0f}" for ms in took) + " ms after kubelet.sock appeared" + lost
+    check(not set(vfs) & {vf
+                          for p in busy
+                          for vf in held[p]["main"][VF]}, "a VF was given away twice")
+    told = "registered again " + ", ".join(
+        f"{ms:.0f}" for ms in took) + " ms after kubelet.sock appeared" + lost
     return told, too_late
 
 
@@ -434,14 +483,17 @@ def take_over(c):
 
 @scenario
 def a_second_instance_takes_over(c):
-    """The update of deploy/base: the new one starts before the old one ends, and waits for the ledger."""
+    """The update of deploy/base: the new one starts before the old one ends, and waits for the
+    ledger."""
     took = []
 
     def stop():
         took.extend(take_over(c) for _ in range(TAKE_OVERS))
         return time.monotonic()
     survives(c, stop)
-    check(statistics.median(took) <= GAP_MS * SLOWNESS, f"the kubelet had no devices for {took} ms, {GAP_MS} are allowed")
+    check(
+        statistics.median(took) <= GAP_MS * SLOWNESS,
+        f"the kubelet had no devices for {took} ms, {GAP_MS} are allowed")
     return "no devices for " + ", ".join(f"{ms:.0f}" for ms in took) + " ms"
 
 
@@ -463,7 +515,8 @@ def a_sick_vf_is_never_given(c):
     sick = min(c.vf, key=lambda vf: (c.machine.rank[gpu, vf], vf))
     undo = c.break_vf(sick)
     try:
-        until(lambda: len(c.allocatable()[VF]) == total - 1 and sick not in c.allocatable()[VF], f"{sick} to be sick")
+        until(lambda: len(c.allocatable()[VF]) == total - 1 and sick not in c.allocatable()[VF],
+              f"{sick} to be sick")
         name = c.run(container("main", 8, total - 1))
         _, vfs = check_container(c, name, "main", 8, total - 1)
         check(sick not in vfs, "a sick VF was given to a container")
@@ -497,11 +550,14 @@ def a_vf_that_sickens_stays_with_its_pod(c):
 
 @scenario
 def a_resource_that_nobody_offers(c):
-    """A kubelet that was never told of a resource refuses the pod, or runs it without: it must not harm others."""
+    """A kubelet that was never told of a resource refuses the pod, or runs it without: it must not
+    harm others."""
     lost = container("main")
     lost["resources"]["limits"] = {"rdma/nobody": "1", GPU: "1"}
     name = c.new(lost)
-    told = until(lambda: (c.status(name) or {}).get("phase") in ("Failed", "Running") and c.status(name), "an answer")
+    told = until(
+        lambda: (c.status(name) or {}).get("phase") in ("Failed", "Running") and c.status(name),
+        "an answer")
     if told["phase"] == "Running":
         check_report(c, c.report(name, "main"), c.held()[name]["main"][GPU], [])
         words = "runs without it"
@@ -513,7 +569,8 @@ def a_resource_that_nobody_offers(c):
 
 
 def specs_of(items):
-    """(name, uid) → kind and extended limits of each container, of pods as the kubelet's /pods has them."""
+    """(name, uid) → kind and extended limits of each container, of pods as the kubelet's /pods has
+    them."""
     def limits(c):
         found = c.get("resources", {}).get("limits", {})
         return {resource: int(count) for resource, count in found.items() if "/" in resource}
@@ -523,7 +580,9 @@ def specs_of(items):
             yield c["name"], "sidecar" if c.get("restartPolicy") == "Always" else "init", limits(c)
         for c in spec["containers"]:
             yield c["name"], "app", limits(c)
-    return {(i["metadata"]["name"], i["metadata"]["uid"]): list(containers(i["spec"])) for i in items}
+
+    return {(i["metadata"]["name"], i["metadata"]["uid"]): list(containers(i["spec"]))
+            for i in items}
 
 
 def told_of(answer):
@@ -533,7 +592,8 @@ def told_of(answer):
 
 
 def asks_for_specs(c, words, *options):
-    """railmated started anew with these options says that it knows; the pods that follow get what they should."""
+    """railmated started anew with these options says that it knows; the pods that follow get what
+    they should."""
     equal(c.stop_railmate(c.newest_railmate()), 0, "railmated's exit status")
     name = c.start_railmate(*options)
     until(lambda: words in c.railmate_log(name), f"railmated to say '{words}'")
@@ -544,15 +604,21 @@ def asks_for_specs(c, words, *options):
 
 @scenario
 def pod_specs_are_what_the_pods_say(c):
-    """From the kubelet's /pods with its certificate checked, and from its Pods API where it has one."""
+    """From the kubelet's /pods with its certificate checked, and from its Pods API where it has
+    one."""
     if not getattr(c.backend, "pod_specs", None):
         raise Unsupported("this node's kubelet cannot be asked from here")
-    name = c.run(container("main", 2, 1), init=[container("first", 0, 1, then=""),
-                                                {**container("agent", 0, 1), "restartPolicy": "Always"}])
-    equal(told_of(c.pod_specs("--url", "https://127.0.0.1:10250/pods", "--insecure")), specs_of(c.raw_pods()), "/pods")
+    name = c.run(
+        container("main", 2, 1), init=[
+            container("first", 0, 1, then=""),
+            {**container("agent", 0, 1), "restartPolicy": "Always"}
+        ])
+    equal(told_of(c.pod_specs("--url", "https://127.0.0.1:10250/pods", "--insecure")),
+          specs_of(c.raw_pods()), "/pods")
     c.end(name)
     account = c.kubelet_account()
-    asks_for_specs(c, "pod specs are read source=\"kubelet's /pods\"", "--pod-specs=kubelet", *account)
+    asks_for_specs(c, "pod specs are read source=\"kubelet's /pods\"", "--pod-specs=kubelet",
+                   *account)
     socket, told = c.pods_api(True), "no Pods API"
     if socket:
         name = c.run(container("main", 2, 1), init=[container("first", 0, 1, then="")])
@@ -579,26 +645,31 @@ def clean(c):
         c.end(*c.live)
 
 
-def want_binding(c, binding):
-    if hasattr(c.backend, "binding"):
-        c.want_binding(binding)
-    elif binding != "early":
+def prepare(c, function):
+    """As the scenario wants it."""
+    if hasattr(c.backend, "prepare"):
+        c.backend.prepare(function)
+    elif hasattr(c.backend, "binding"):
+        c.want_binding(function.binding)
+    elif function.binding != "early":
         raise Unsupported("this node's pool binds early")
 
 
 def run_one(c, function):
     """(verdict, a remark)."""
     try:
-        want_binding(c, function.binding)
+        prepare(c, function)
         remark = function(c)
         clean(c)
         return "ok", remark
     except Unsupported as e:
         clean(c)
         return "skip", str(e)
-    except (AssertionError, KeyError, IndexError, TypeError, OSError, subprocess.SubprocessError) as e:
+    except (AssertionError, KeyError, IndexError, TypeError, OSError,
+            subprocess.SubprocessError) as e:
         c.keep_state(title(function))
-        what = str(e) if isinstance(e, AssertionError) else "".join(traceback.format_exception_only(e)).strip()
+        what = str(e) if isinstance(e, AssertionError) else "".join(
+            traceback.format_exception_only(e)).strip()
         where = traceback.extract_tb(e.__traceback__)[1]
         with contextlib.suppress(AssertionError):
             clean(c)
@@ -619,21 +690,31 @@ def run_in_time(c, functions, counts):
             start = time.monotonic()
             verdict, remark = run_one(c, left[0])
             counts[verdict] += 1
-            print(f"{verdict:4} {time.monotonic() - start:5.1f} s  {title(left.pop(0))}" + (f": {remark}" if remark else ""),
-                  flush=True)
+            print(
+                f"{verdict:4} {time.monotonic() - start:5.1f} s  {title(left.pop(0))}" +
+                (f": {remark}" if remark else ""), flush=True)
     except TimeIsUp:
         counts["FAIL"] += len(left)
-        print(f"FAIL {time.monotonic() - start:5.1f} s  {title(left[0])}: time is up; {len(left) - 1} more were not begun")
+        print(
+            f"FAIL {time.monotonic() - start:5.1f} s  {title(left[0])}: time is up; {len(left) - 1} more were not begun"
+        )
 
 
 def run_all(backend, words, logs):
     c = Cluster(backend)
+    return run_these(c, chosen(c, words), words, logs, "kubelet")
+
+
+def run_these(c, functions, words, logs, bed):
+    """The sum is the last line; the exit status."""
     counts = {"ok": 0, "skip": 0, "FAIL": 0}
     began = time.monotonic()
-    run_in_time(c, chosen(c, words), counts)
+    run_in_time(c, functions, counts)
     if not any(counts.values()):
-        print(f"kubelet bed: no scenario of this pair has a name with {' or '.join(words)}")
-    print(f"kubelet bed: {'passed' if counts['ok'] and not counts['FAIL'] else 'FAILED'}: {backend.describe()}, "
-          f"{time.monotonic() - began:.0f} s" + (f", logs: {logs}" if counts["FAIL"] else ""))
-    print(f"{counts['ok']} passed, {counts['FAIL']} failed" + (f", {counts['skip']} skipped" if counts["skip"] else ""))
+        print(f"{bed} bed: no scenario that belongs here has a name with {' or '.join(words)}")
+    print(
+        f"{bed} bed: {'passed' if counts['ok'] and not counts['FAIL'] else 'FAILED'}: {c.backend.describe()}, "
+        f"{time.monotonic() - began:.0f} s" + (f", logs: {logs}" if counts["FAIL"] else ""))
+    print(f"{counts['ok']} passed, {counts['FAIL']} failed" +
+          (f", {counts['skip']} skipped" if counts["skip"] else ""))
     return 1 if counts["FAIL"] or not counts["ok"] else 0

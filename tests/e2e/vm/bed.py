@@ -64,7 +64,11 @@ def rdma_links():
 def verbs_nodes():
     """RDMA device → path of its verbs node, as the kernel has it now."""
     base = "/sys/class/infiniband_verbs"
-    return {read(f"{base}/{u}/ibdev"): f"/dev/infiniband/{u}" for u in os.listdir(base) if u.startswith("uverbs")}
+    return {
+        read(f"{base}/{u}/ibdev"): f"/dev/infiniband/{u}"
+        for u in os.listdir(base)
+        if u.startswith("uverbs")
+    }
 
 
 def rdma_of_vfs():
@@ -83,13 +87,22 @@ def check_answer(admission):
         check(os.path.exists(d["host"]), f"{d['host']} is not there")
         equal((d["container"], d["permissions"]), (d["host"], "rw"), d["host"])
     equal(answer["env"]["PCIDEVICE_RDMA_VF"].split(","), chosen, "PCIDEVICE_RDMA_VF")
-    equal(answer["env"]["NCCL_IB_HCA"], "=" + ",".join(f"{rdma[v]}:1" for v in chosen), "NCCL_IB_HCA")
+    equal(answer["env"]["NCCL_IB_HCA"], "=" + ",".join(f"{rdma[v]}:1" for v in chosen),
+          "NCCL_IB_HCA")
 
 
 def monitor(command):
     """A command for QEMU's monitor, which the host passes on."""
     write(f"{SHARE}/monitor.new", command + "\n")
     os.rename(f"{SHARE}/monitor.new", f"{SHARE}/monitor")
+
+
+def and_see(act, path, value):
+    """act(), and the wait until that file has this value."""
+    def act_and_see():
+        act()
+        harness.until(lambda: read(path) == value, f"{path} becomes {value}")
+    return act_and_see
 
 
 class LiveNode(Node):
@@ -104,8 +117,10 @@ class LiveNode(Node):
         return Machine(json.loads(output(*argv)))
 
     def start_gpu_plugin(self, *options):
-        p = Process([*self.inside, os.environ["FAKEGPU"], "--root", self.root, "--kubelet-dir", self.kubelet_dir,
-                     "--resource", self.gpu, *options], self.path("gpu.log"), stdin=subprocess.DEVNULL)
+        p = Process([
+            *self.inside, os.environ["FAKEGPU"], "--root", self.root, "--kubelet-dir",
+            self.kubelet_dir, "--resource", self.gpu, *options
+        ], self.path("gpu.log"), stdin=subprocess.DEVNULL)
         self.processes.append(p)
         return p
 
@@ -149,7 +164,9 @@ class LiveNode(Node):
         return {d["id"] for d in self.kubelet.resource(VF)["devices"] if not d["healthy"]}
 
     def held(self):
-        containers = [c for pod in self.kubelet.ask("pods")["pods"] for c in pod["containers"].values()]
+        containers = [
+            c for pod in self.kubelet.ask("pods")["pods"] for c in pod["containers"].values()
+        ]
         return {vf for c in containers for vf in c.get(VF, [])}
 
     def listed(self):
@@ -166,14 +183,14 @@ class LiveNode(Node):
         answer = self.allocate(vf)
         check(answer["status"] != "OK", f"Allocate of {vf} was answered, it had to be refused")
         for word in (vf, *words):
-            check(word in answer["message"], f"the refusal of {vf} does not say '{word}': {answer['message']}")
+            check(word in answer["message"],
+                  f"the refusal of {vf} does not say '{word}': {answer['message']}")
         return answer["message"]
 
-    def change(self, what, act, allocatable, at_once=None):
+    def times(self, act, allocatable, at_once=None):
         """
-        Changes the hardware by act() and waits until the kubelet was told of so many allocatable VFs. Says when: in
-        milliseconds after the kernel was done; negative when the kubelet knew before that. at_once() is called in the
-        time between.
+        Changes the hardware by act() and waits until the kubelet was told of so many allocatable VFs: when act() began
+        and ended, and when it was told, in seconds. at_once() is called in the time between.
         """
         since = self.kubelet.mark()
         began = time.monotonic()
@@ -182,14 +199,16 @@ class LiveNode(Node):
         if at_once:
             at_once()
         told = self.kubelet.event("list", since, resource=VF, allocatable=allocatable)
-        return f"{what}: kernel {(done - began) * 1e3:.0f} ms, told {told['t'] / 1e3 - done * 1e3:+.0f} ms"
+        return began, done, told["t"] / 1e6
+
+    def change(self, what, act, allocatable, at_once=None):
+        """The same in words: in milliseconds after the kernel was done; negative when the kubelet knew before that."""
+        began, done, told = self.times(act, allocatable, at_once)
+        return f"{what}: kernel {(done - began) * 1e3:.0f} ms, told {(told - done) * 1e3:+.0f} ms"
 
     def change_seen(self, what, act, path, value, allocatable):
         """As change(), where act() only asks for a change: it is there when the file has that value."""
-        def act_and_see():
-            act()
-            harness.until(lambda: read(path) == value, f"{path} becomes {value}")
-        return self.change(what, act_and_see, allocatable)
+        return self.change(what, and_see(act, path, value), allocatable)
 
     def silent(self, what, act, seconds=1.5):
         """The change must not be told at all."""
@@ -208,7 +227,9 @@ class LiveNode(Node):
                 return
 
     def lists_since(self, mark):
-        return [e for e in self.kubelet.events[mark:] if e["event"] == "list" and e["resource"] == VF]
+        return [
+            e for e in self.kubelet.events[mark:] if e["event"] == "list" and e["resource"] == VF
+        ]
 
 
 # --- the report ---

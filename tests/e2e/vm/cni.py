@@ -1,6 +1,7 @@
 """
-Pods whose VFs' interfaces move into their namespace: railmate-cni asks railmated for the VF of a slot, and Debian's host-device
-plugin moves a real one. Only VFs without soft RDMA: rxe would end with the move.
+Pods whose VFs' interfaces move into their namespace: railmate-cni asks railmated for the VF of a
+slot, and Debian's host-device plugin moves a real one. Only VFs without soft RDMA: rxe would end
+with the move.
 """
 
 import json
@@ -16,8 +17,12 @@ from optimum import assignment, best_total
 
 PLUGINS = "/usr/lib/cni"
 PLACES = [(bus, index) for bus in ("23", "63") for index in (4, 5, 6)]
-POOL = {"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "railmate": {"binding": "late"},
-                          "selectors": {"rootDevices": ["0000:23:00.0#4-6", "0000:63:00.0#4-6"]}}]}
+POOL = {
+    "resourceList": [{
+        "resourcePrefix": "rdma", "resourceName": "vf", "railmate": {"binding": "late"},
+        "selectors": {"rootDevices": ["0000:23:00.0#4-6", "0000:63:00.0#4-6"]}
+    }]
+}
 
 
 class CniNode(LiveNode):
@@ -30,21 +35,27 @@ class CniNode(LiveNode):
         os.makedirs(self.path("cdi"), exist_ok=True)
         self.start_kubelet()
         self.start_gpu_plugin()
-        self.daemon = self.start_daemon("--config-file", self.path("config.json"), "--cdi-dir", self.path("cdi"), "--cdi", "on")
+        self.daemon = self.start_daemon("--config-file", self.path("config.json"), "--cdi-dir",
+                                        self.path("cdi"), "--cdi", "on")
         self.kubelet.wait(self.gpu, 4)
         self.kubelet.wait(VF, self.SLOTS)
 
     def cni(self, command, pod, slot, number):
-        """As the runtime and Multus do it: a namespace that is gone is not named. The result, or the error object."""
+        """As the runtime and Multus do it: a namespace that is gone is not named. The result, or
+        the error object."""
         netns = f"/run/netns/{pod}"
-        conf = {"cniVersion": "1.0.0", "name": "rail-net", "type": "railmate-cni", "deviceID": slot, "pciBusID": slot,
-                "delegate": {"type": "host-device"}}
-        env = {**os.environ, "CNI_COMMAND": command, "CNI_CONTAINERID": f"c-{pod}", "CNI_NETNS": netns if os.path.exists(netns) else "",
-               "CNI_IFNAME": f"net{number}", "CNI_PATH": PLUGINS,
-               "RAILMATE_CNI_CONFIG": self.path("cni.json"),
-               "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID=u-{pod}"}
-        run = subprocess.run([os.environ["RAILMATE_CNI"]], input=json.dumps(conf), capture_output=True, text=True, env=env,
-                             timeout=60)
+        conf = {
+            "cniVersion": "1.0.0", "name": "rail-net", "type": "railmate-cni", "deviceID": slot,
+            "pciBusID": slot, "delegate": {"type": "host-device"}
+        }
+        env = {
+            **os.environ, "CNI_COMMAND": command, "CNI_CONTAINERID": f"c-{pod}",
+            "CNI_NETNS": netns if os.path.exists(netns) else "", "CNI_IFNAME": f"net{number}",
+            "CNI_PATH": PLUGINS, "RAILMATE_CNI_CONFIG": self.path("cni.json"),
+            "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID=u-{pod}"
+        }
+        run = subprocess.run([os.environ["RAILMATE_CNI"]], input=json.dumps(conf),
+                             capture_output=True, text=True, env=env, timeout=60)
         return run.returncode, run.stdout
 
     def works(self, *argv):
@@ -56,9 +67,18 @@ class CniNode(LiveNode):
 def links(netns=None):
     """Interface → PCI address. `ip netns exec` mounts the namespace's own /sys."""
     inside = ["ip", "netns", "exec", netns] if netns else []
-    lines = output(*inside, "sh", "-c", "for i in /sys/class/net/*/device; do echo $i $(readlink -f $i); done").splitlines()
-    found = {path.split("/")[4]: os.path.basename(real) for path, real in (line.split() for line in lines if " /" in line)}
-    return {name: address for name, address in found.items() if os.path.exists(f"{PCI}/{address}/physfn")}
+    lines = output(
+        *inside, "sh", "-c",
+        "for i in /sys/class/net/*/device; do echo $i $(readlink -f $i); done").splitlines()
+    found = {
+        path.split("/")[4]: os.path.basename(real)
+        for path, real in (line.split() for line in lines if " /" in line)
+    }
+    return {
+        name: address
+        for name, address in found.items()
+        if os.path.exists(f"{PCI}/{address}/physfn")
+    }
 
 
 def injected(node, slots):
@@ -67,12 +87,15 @@ def injected(node, slots):
     with open(node.path("cdi", name), encoding="utf-8") as f:
         spec = json.load(f)
     equal([d["name"] for d in spec["devices"]], sorted(slots), "the devices of the spec")
-    return set(dict(e.split("=", 1) for e in spec["containerEdits"]["env"])["PCIDEVICE_RDMA_VF"].split(","))
+    return set(
+        dict(e.split("=", 1)
+             for e in spec["containerEdits"]["env"])["PCIDEVICE_RDMA_VF"].split(","))
 
 
 @scenario
 def cni_moves_real_vfs_into_a_pod():
-    """railmate-cni and host-device move the VFs of two slots into a pod and back; network, container and GPUs agree"""
+    """railmate-cni and host-device move the VFs of two slots into a pod and back; network,
+    container and GPUs agree"""
     mend()
     with CniNode() as node:
         node.start_late()
@@ -84,13 +107,18 @@ def cni_moves_real_vfs_into_a_pod():
             node.works("ADD", "pod1", slot, number)
         inside = links("pod1")
         equal(sorted(inside), ["net0", "net1"], "interfaces of the pod")
-        equal({n: a for n, a in before.items() if a not in inside.values()}, links(), "interfaces that stay")
+        equal({n: a
+               for n, a in before.items()
+               if a not in inside.values()}, links(), "interfaces that stay")
         gpus = harness.gpus_of(machine, admission, resource=AMD)
         total, pairs = assignment(machine, gpus, sorted(inside.values()))
-        equal(total, best_total(machine, gpus, {vf_address(*p) for p in PLACES}, 2), f"{pairs}: total, best total")
+        equal(total, best_total(machine, gpus, {vf_address(*p)
+                                                for p in PLACES}, 2), f"{pairs}: total, best total")
         for call in node.kubelet.ask("prestart pod1")["calls"]:
-            equal((call["status"], call["message"]), ("OK", ""), "PreStartContainer after the network")
-        equal(injected(node, slots), set(inside.values()), "VFs of the container, VFs of the network")
+            equal((call["status"], call["message"]), ("OK", ""),
+                  "PreStartContainer after the network")
+        equal(injected(node, slots), set(inside.values()),
+              "VFs of the container, VFs of the network")
         node.daemon.end(signal.SIGKILL)
         for number, slot in enumerate(slots):
             node.works("DEL", "pod1", slot, number)
@@ -101,7 +129,8 @@ def cni_moves_real_vfs_into_a_pod():
 
 @scenario
 def cni_del_after_the_namespace_is_gone():
-    """a pod whose namespace is gone (a reboot): DEL is done; a slot of another pod, or none, is refused"""
+    """a pod whose namespace is gone (a reboot): DEL is done; a slot of another pod, or none, is
+    refused"""
     mend()
     with CniNode() as node:
         node.start_late()

@@ -1,20 +1,28 @@
 """
-The hardware changes while railmated runs (without its timer: --rescan 0). For each change: what the kubelet was told,
-and how long after the kernel was done. A VF that vanished is never allocated, a VF in a pod never drops off the list.
+The hardware changes while railmated runs (without its timer: --rescan 0). For each change: what the
+kubelet was told, and how long after the kernel was done. A VF that vanished is never allocated, a
+VF in a pod never drops off the list.
 """
 
 import os
+import select
+import socket
+import statistics
+import struct
+import time
 
 from harness import until
-from bed import (PCI, VF, LiveNode, check, check_answer, equal, monitor, output, read, scenario, shell, verbs_nodes,
-                 vf_address, write)
+from bed import (LIMIT, PCI, VF, LiveNode, and_see, check, check_answer, equal, monitor, output,
+                 read, scenario, shell, verbs_nodes, vf_address, write)
 
 ALL = 10  # VFs with an RDMA device: four each of the PFs on the switches, two of the third
 
 
 def mend():
     """The machine as it was at boot, whatever the scenario before left of it."""
-    shell("for n in $(ip netns list | cut -d' ' -f1); do ip netns delete $n; done; echo 1 > /sys/bus/pci/rescan")
+    shell(
+        "for n in $(ip netns list | cut -d' ' -f1); do ip netns delete $n; done; echo 1 > /sys/bus/pci/rescan"
+    )
     for bus, vfs, rdma in (("23", 7, 4), ("63", 7, 4), ("67", 4, 2)):
         pf = f"{PCI}/0000:{bus}:00.0"
         if not os.path.exists(f"/sys/class/net/pf{bus}") or read(f"{pf}/sriov_numvfs") != str(vfs):
@@ -48,7 +56,8 @@ def hold_one(node, vf):
 
 
 def never_given(node, vfs):
-    """The kubelet cannot get these: not by preference, not by exhausting the pool, not by asking for them."""
+    """The kubelet cannot get these: not by preference, not by exhausting the pool, not by asking
+    for them."""
     free = len(node.listed() - node.unhealthy() - node.held())
     refused = node.admit("greedy", 0, free + 1)
     equal(refused["event"], "rejected", "a pod that wants one more than is free")
@@ -99,8 +108,10 @@ def a_vf_is_unbound_and_bound():
         node.start_all(vfs=ALL)
         vf = vf_address("63", 2)
         hold_one(node, vf)
-        words = [node.change("unbound", lambda: write("/sys/bus/pci/drivers/igbvf/unbind", vf), ALL - 1,
-                             at_once=lambda: node.refused(vf, "no driver"))]
+        words = [
+            node.change("unbound", lambda: write("/sys/bus/pci/drivers/igbvf/unbind", vf), ALL - 1,
+                        at_once=lambda: node.refused(vf, "no driver"))
+        ]
         equal(node.unhealthy(), {vf}, "unhealthy VFs")
         sentence = node.refused(vf, "no driver", "igbvf")
         words.append(node.silent("bound", lambda: shell("vf_bind 63 2")))
@@ -119,38 +130,124 @@ def the_link_of_a_pf_goes_down_and_up():
     with LiveNode() as node:
         node.start_all(vfs=ALL)
         mine = {vf_address("63", v) for v in range(4)}
-        words = [node.change_seen("cable out", lambda: monitor("set_link igb1 off"), carrier, "0", ALL - 4)]
+        words = [
+            node.change_seen("cable out", lambda: monitor("set_link igb1 off"), carrier, "0",
+                             ALL - 4)
+        ]
         equal(node.unhealthy(), mine, "unhealthy VFs")
-        words.append(node.change_seen("cable in", lambda: monitor("set_link igb1 on"), carrier, "1", ALL))
+        words.append(
+            node.change_seen("cable in", lambda: monitor("set_link igb1 on"), carrier, "1", ALL))
         words.append(node.change("interface down", lambda: shell("ip link set pf63 down"), ALL - 4))
         equal(node.unhealthy(), mine, "unhealthy VFs")
-        words.append(node.change_seen("interface up", lambda: shell("ip link set pf63 up"), carrier, "1", ALL))
-        shell("for v in 0 1 2 3; do ip link set vf63_$v down; ip link set vf63_$v up; done")  # igbvf waits for it
+        words.append(
+            node.change_seen("interface up", lambda: shell("ip link set pf63 up"), carrier, "1",
+                             ALL))
+        shell("for v in 0 1 2 3; do ip link set vf63_$v down; ip link set vf63_$v up; done"
+              )  # igbvf waits for it
         return "; ".join(words)
+
+
+class LinkMessages:
+    """What the kernel says of links (rtnetlink), as railmated hears it."""
+    RTMGRP_LINK, RTM_NEWLINK, LOWER_UP = 1, 16, 1 << 16
+    SILENCE_S = 1.1
+
+    def __enter__(self):
+        self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+        self.socket.bind((0, self.RTMGRP_LINK))
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def until_silent(self):
+        """The kernel tells a change at once, unless there was one in the second before
+        (net/core/link_watch.c)."""
+        while select.select([self.socket], [], [], self.SILENCE_S)[0]:
+            self.socket.recv(1 << 16)
+
+    def down(self, netdev):
+        """When it said that this one has no carrier, in seconds."""
+        index = socket.if_nametoindex(netdev)
+        while select.select([self.socket], [], [], LIMIT)[0]:
+            data, at = self.socket.recv(1 << 16), time.monotonic()
+            (kind,), (about, flags) = struct.unpack_from("=H", data, 4), struct.unpack_from("=iI", data, 20)
+            if (kind, about) == (self.RTM_NEWLINK, index) and not flags & self.LOWER_UP:
+                return at
+        raise AssertionError(f"the kernel does not say that {netdev} has no carrier")
+
+
+SETTLE_MS = 200  # that railmated waits after a device that appears
+LOST_MS = 2000  # that the median loss may take: the guest is emulated, on a machine that others use
+
+
+@scenario
+def a_lost_carrier_is_told_at_once():
+    """the cables of three PFs are pulled seven times: from the loss to the list in the kubelet"""
+    cables = (0, "23", 4), (1, "63", 4), (2, "67", 2)
+    heard, lost, found = [], [], []  # milliseconds
+
+    def turn(node, messages, cable, on):
+        number, bus, _ = cable
+        said = []
+        act = and_see(lambda: monitor(f"set_link igb{number} {'on' if on else 'off'}"),
+                      f"/sys/class/net/pf{bus}/carrier", str(int(on)))
+        at_once = None if on else lambda: said.append(messages.down(f"pf{bus}"))
+        left = sum(vfs for other, _, vfs in cables if (other <= number) == on)
+        _, done, told = node.times(act, left, at_once)
+        (found if on else lost).append((told - done) * 1e3)
+        heard.extend((at - done) * 1e3 for at in said)
+
+    mend()
+    # igbvf looks every two seconds whether its PF has a link, and the kernel counts what it finds.
+    shell("for d in /sys/class/net/vf*; do ip link set ${d##*/} down; done")
+    with LiveNode() as node, LinkMessages() as messages:
+        node.start_all(vfs=ALL)
+        for _ in range(7):
+            for cable in cables:
+                messages.until_silent()
+                turn(node, messages, cable, False)
+            for cable in cables:
+                turn(node, messages, cable, True)
+    words = [f"{what} {statistics.median(ms):.0f} ms, at most {max(ms):.0f}"
+             for what, ms in (("the kernel says so after", heard), ("the kubelet is told after", lost),
+                              ("of a link that is back after", found))]
+    check(min(lost) < SETTLE_MS <= min(found) and statistics.median(lost) < LOST_MS,
+          f"a lost link is not told at once, or one that is back is: {words}")
+    return f"{len(lost)} losses: {'; '.join(words)}"
 
 
 @scenario
 def a_vf_moves_into_a_namespace():
-    """a VF's netdev moves into a network namespace, and its RDMA device is made again there, with another number"""
+    """a VF's netdev moves into a network namespace, and its RDMA device is made again there, with
+    another number"""
     mend()
     with LiveNode() as node:
         node.start_all(vfs=ALL)
         vf = vf_address("63", 1)
         hold_one(node, vf)
         before = verbs_nodes()
-        words = [node.silent("moved", lambda: shell("ip netns add pod; ip link set vf63_1 netns pod"))]
+        words = [
+            node.silent("moved", lambda: shell("ip netns add pod; ip link set vf63_1 netns pod"))
+        ]
         until(lambda: "rxe63_1" not in verbs_nodes(), "rxe63_1 ends")
         # rxe67_1, with the highest number, takes the one that is free now, and leaves its own.
         shell("rdma link delete rxe67_1; rdma link add rxe67_1 type rxe netdev vf67_1")
         node.settle()
-        words.append(node.silent("made again there", lambda: shell(
-            "ip -n pod link set vf63_1 up; ip netns exec pod rdma link add rxe63_1 type rxe netdev vf63_1")))
+        words.append(
+            node.silent(
+                "made again there", lambda: shell(
+                    "ip -n pod link set vf63_1 up; ip netns exec pod rdma link add rxe63_1 type rxe netdev vf63_1"
+                )))
         now = verbs_nodes()
-        equal((now["rxe67_1"], now["rxe63_1"]), (before["rxe63_1"], before["rxe67_1"]), "the numbers, swapped")
+        equal((now["rxe67_1"], now["rxe63_1"]), (before["rxe63_1"], before["rxe67_1"]),
+              "the numbers, swapped")
         equal(node.unhealthy(), set(), "unhealthy VFs")
         check(vf in node.listed(), "the VF in the pod dropped off the list")
         check_answer(node.admit("others", 0, ALL - 1))
-        words.append(node.change("namespace gone, and the RDMA device", lambda: shell("ip netns delete pod"), ALL - 1))
+        words.append(
+            node.change("namespace gone, and the RDMA device", lambda: shell("ip netns delete pod"),
+                        ALL - 1))
         equal(node.unhealthy(), {vf}, "unhealthy VFs")
         node.refused(vf, "no RDMA device")
         words.append(node.change("made again here", lambda: vfs_with_rdma("63", 1, 1), ALL))
@@ -198,5 +295,6 @@ def a_nic_is_removed_and_found_again():
         write("/sys/bus/pci/rescan", "1")
         check(os.path.exists(f"{PCI}/0000:67:00.0"), "the rescan does not find the NIC")
         shell("pf_up 67; vfs_up 67 4")
-        words.append(node.change("found, VFs and RDMA devices made", lambda: vfs_with_rdma("67", 0, 1), ALL))
+        words.append(
+            node.change("found, VFs and RDMA devices made", lambda: vfs_with_rdma("67", 0, 1), ALL))
         return "; ".join(words)

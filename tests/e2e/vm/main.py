@@ -1,5 +1,6 @@
 """
-The guest's scenarios, in this order. /share/part names which: with the fake kubelet, or with the real one.
+The guest's scenarios, in this order. /share/part names which: with the fake kubelet, or with the
+real one.
 Those that change the hardware come last, and put it back.
 """
 
@@ -13,7 +14,7 @@ PARTS = {
     "fake": ["topology", "admin", "pods", "traffic", "events", "ledger", "cni", "truth"],
     "kubelet": ["numa", "binding"],
 }
-LIMITS = {"fake": 90, "kubelet": 300}  # seconds a scenario may take
+LIMITS = {"fake": 150, "kubelet": 300}  # seconds a scenario may take
 
 part = bed.read(f"{bed.SHARE}/part")
 bed.LIMIT = LIMITS[part]

@@ -1,4 +1,5 @@
-"""The real kubelet's Topology Manager, real VFs: what the container saw, and what PodResources says."""
+"""The real kubelet's Topology Manager, real VFs: what the container saw, and what PodResources
+says."""
 
 import scenarios
 from scenarios import GPU, VF, container
@@ -12,10 +13,13 @@ def nodes_of(c, devices):
 
 
 def check_pod(c, name, gpus, vfs):
-    """All of bed A's checks, and that every node opens: here a driver is behind it. Returns (its GPUs, its VFs)."""
+    """All of bed A's checks, and that every node opens: here a driver is behind it. Returns (its
+    GPUs, its VFs)."""
     mine = scenarios.check_container(c, name, "main", gpus, vfs)
     opened = c.report(name, "main").opened
-    equal({node: said for node, said in opened.items() if said}, {}, "nodes that do not open in the container")
+    equal({node: said
+           for node, said in opened.items()
+           if said}, {}, "nodes that do not open in the container")
     return mine
 
 
@@ -31,7 +35,8 @@ def tell(c, policy):
     """The story of this policy, a pod a step."""
     told = []
     for i, step in enumerate(STORIES[policy]):
-        pod, what = container("main", step.gpus, step.vfs), f"{policy}, {step.gpus}+{step.vfs} ({step.shows})"
+        pod, what = container("main", step.gpus,
+                              step.vfs), f"{policy}, {step.gpus}+{step.vfs} ({step.shows})"
         free = c.free()
         if not step.nodes:
             said = c.failed(c.new(pod))
@@ -39,7 +44,8 @@ def tell(c, policy):
             told.append(f"{step.gpus}+{step.vfs} refused")
             continue
         name = c.run(pod)
-        equal(check_choice(c, name, check_pod(c, name, step.gpus, step.vfs), free), step.nodes, f"{what}: NUMA nodes")
+        equal(check_choice(c, name, check_pod(c, name, step.gpus, step.vfs), free), step.nodes,
+              f"{what}: NUMA nodes")
         told.append(f"{step.gpus}+{step.vfs} on {step.nodes}")
         if not step.stays:
             c.end(name)
@@ -65,7 +71,9 @@ def on_one_switch(c, gpus, vfs, **more):
     mine = check_pod(c, name, gpus, vfs)
     equal(len(nodes_of(c, mine[0] + mine[1])), 1, f"NUMA nodes of {mine}")
     pairs = scenarios.assignment(c.machine, *mine)[1]
-    equal({path for _, _, path in pairs}, {"PIX"}, f"{name}, {' before '.join(c.order(name))}: paths of {pairs}")
+    equal({path
+           for _, _, path in pairs}, {"PIX"},
+          f"{name}, {' before '.join(c.order(name))}: paths of {pairs}")
     return name
 
 
@@ -84,10 +92,12 @@ def gpus_first_and_vfs_first():
 
 @scenario
 def scenarios_of_the_other_bed():
-    """real kubelet: two containers, a container that crashes, a VF that sickens in a pod, as in the other bed"""
+    """real kubelet: two containers, a container that crashes, a VF that sickens in a pod, as in the
+    other bed"""
     words = []
     with cluster(policy="single-numa-node") as c:
-        for run in (scenarios.two_containers_of_a_pod, scenarios.a_container_that_crashes_keeps_its_vfs,
+        for run in (scenarios.two_containers_of_a_pod,
+                    scenarios.a_container_that_crashes_keeps_its_vfs,
                     scenarios.a_vf_that_sickens_stays_with_its_pod):
             words.append(run(c))
             scenarios.clean(c)
@@ -101,9 +111,12 @@ def the_kubelet_restarts():
         name = on_one_switch(c, 2, 2)
         ids, held, took = c.running(name), c.held(), []
         for sig in ("SIGTERM", "SIGKILL"):
+            c.note_shown(name)
             took.append(c.kubelet_restart(sig))
             scenarios.until(lambda: c.running(name) == ids, "the pod to run as before the restart")
             equal(c.held(), held, "devices after the restart")
+        c.wait_until_shown(name)
         on_one_switch(c, 2, 2)
         equal(c.running(name), ids, "containers after the restart")
-    return "registered again " + " and ".join(f"{ms:.0f}" for ms in took) + " ms after kubelet.sock appeared"
+    return "registered again " + " and ".join(f"{ms:.0f}"
+                                              for ms in took) + " ms after kubelet.sock appeared"

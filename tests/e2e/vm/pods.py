@@ -54,7 +54,8 @@ def tell(node, machine, policy, steps):
             equal((admission["reason"], admission["message"]), (REASON, MESSAGE), what)
             continue
         devices = harness.gpus_of(machine, admission, resource=AMD) + harness.vfs_of(admission)
-        equal(len({machine.numa[d] for d in devices}), step.nodes, f"{what}: NUMA nodes of {devices}")
+        equal(len({machine.numa[d]
+                   for d in devices}), step.nodes, f"{what}: NUMA nodes of {devices}")
         if not step.stays:
             node.kubelet.ask(f"remove {name}")
 
@@ -63,8 +64,10 @@ def make_view():
     """Once: /sys with the soft devices where hardware has them, and the cards are NVIDIA's."""
     if os.path.ismount(f"{VIEW}/sys"):
         return
-    shell(f"mkdir -p {VIEW}/proc; mount --bind /proc {VIEW}/proc;"
-          f"for g in 24 25 64 65; do pose_as_h100 {VIEW}/sys 0000:$g:00.0; done; hardware_view {VIEW}/sys")
+    shell(
+        f"mkdir -p {VIEW}/proc; mount --bind /proc {VIEW}/proc;"
+        f"for g in 24 25 64 65; do pose_as_h100 {VIEW}/sys 0000:$g:00.0; done; hardware_view {VIEW}/sys"
+    )
 
 
 def hardware_layout(machine):
@@ -89,7 +92,9 @@ def pods_on_hardware_layout_below_a_root():
 def pods_on_hardware_layout_as_the_live_root():
     """the same as the live root: the view is mounted over /sys in the daemon's mount namespace"""
     make_view()
-    inside = ["unshare", "-m", "/bin/sh", "-c", f"mount --rbind {VIEW}/sys /sys && exec \"$@\"", "sh"]
+    inside = [
+        "unshare", "-m", "/bin/sh", "-c", f"mount --rbind {VIEW}/sys /sys && exec \"$@\"", "sh"
+    ]
     with LiveNode(gpu=NVIDIA, inside=inside) as node:
         node.start_all(vfs=10)
         hardware_layout(node.topo())

@@ -1,6 +1,7 @@
 """
-What the kubelet's Topology Manager makes of this machine: two GPUs on each of two NUMA nodes, four VFs with an RDMA
-device on node 0, six on node 1. One story a policy, told to the fake kubelet and to the real one.
+What the kubelet's Topology Manager makes of this machine: two GPUs on each of two NUMA nodes, four
+VFs with an RDMA device on node 0, six on node 1. One story a policy, told to the fake kubelet and
+to the real one.
 """
 
 import typing

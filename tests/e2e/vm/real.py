@@ -1,6 +1,6 @@
 """
-The real kubelet in the guest: bed A's node (tests/e2e/kubelet/node.py) on the live root, railmated a process of the
-machine. It starts once a boot; a scenario says what it needs:
+The real kubelet in the guest: bed A's node (tests/e2e/kubelet/node.py) on the live root, railmated
+a process of the machine. It starts once a boot; a scenario says what it needs:
 
     with cluster(policy="restricted", config={"resourceList": […]}) as c:
         name = c.run(scenarios.container("main", gpus=2, vfs=2))
@@ -27,18 +27,25 @@ WORK = pathlib.Path("/work")
 LOGS = pathlib.Path("/var/log/bed")
 CGROUP = "/bed"
 # What the built-in pool is, without its "auto".
-EARLY = {"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True}, "railmate": {"binding": "early"}}]}
+EARLY = {
+    "resourceList": [{
+        "resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
+        "railmate": {"binding": "early"}
+    }]
+}
 FRESH = 0.4  # seconds, or as long as the last answer took
 
 
 class RealNode(node.Node):
-    """containerd, the kubelet and the GPU plugin stay; the kubelet's policy and railmated's pools change."""
+    """containerd, the kubelet and the GPU plugin stay; the kubelet's policy and railmated's pools
+    change."""
 
     def __init__(self):
         WORK.mkdir(exist_ok=True)
-        super().__init__(types.SimpleNamespace(
-            logs=LOGS, work=WORK, cgroup=CGROUP, build=PROGRAMS, kubelet=PROGRAMS / "kubelet", runc=PROGRAMS / "runc",
-            busybox=PROGRAMS / "busybox"))
+        super().__init__(
+            types.SimpleNamespace(logs=LOGS, work=WORK, cgroup=CGROUP, build=PROGRAMS,
+                                  kubelet=PROGRAMS / "kubelet", runc=PROGRAMS / "runc",
+                                  busybox=PROGRAMS / "busybox"))
         self.policy = self.config = None
         self.pods_now, self.fresh_until = None, 0
 
@@ -62,7 +69,8 @@ class RealNode(node.Node):
         self.start_gpu_plugin("--poll", "200")
 
     def want(self, policy, config):
-        """The kubelet with this policy, railmated with this configuration (None: EARLY), all registered."""
+        """The kubelet with this policy, railmated with this configuration (None: EARLY), all
+        registered."""
         if policy != self.policy:
             if self.kubelet:
                 self.wait_for_free_vfs()
@@ -78,10 +86,27 @@ class RealNode(node.Node):
         self.wait_registered()
 
     def wait_for_free_vfs(self):
-        """Pods here have no cgroups of their own: of one that ended unseen, before a kubelet that is new, railmated keeps the VFs for ten minutes."""
+        """Pods here have no cgroups of their own: of one that ended unseen, before a kubelet that
+        is new, railmated keeps the VFs for ten minutes."""
         ledger = node.STATE / "ledger.json"
         with contextlib.suppress(AssertionError):  # what a scenario means to leave
-            scenarios.until(lambda: not ledger.exists() or not json.loads(ledger.read_text()).get("holds"), "all VFs to be free", 15 * scenarios.SLOWNESS)
+            scenarios.until(
+                lambda: not ledger.exists() or not json.loads(ledger.read_text()).get("holds"),
+                "all VFs to be free", 15 * scenarios.SLOWNESS)
+
+    def shown_by(self, pod):
+        """Which kubelets have shown railmated this pod with its VFs."""
+        holds = json.loads((node.STATE / "ledger.json").read_text()).get("holds", [])
+        return {hold.get("kubelet") for hold in holds if hold["pod"] == self.name_of(pod)}
+
+    def note_shown(self, pod):
+        self.before = self.shown_by(pod)
+
+    def wait_until_shown(self, pod):
+        """By a kubelet that started since: one that ends before that keeps its VFs for ten minutes,
+        as above."""
+        scenarios.until(lambda: self.shown_by(pod) and not self.shown_by(pod) & self.before,
+                        f"the new kubelet to show railmated {pod}")
 
     def start_kubelet(self):
         self.pods_now = None  # the old one's
@@ -92,8 +117,10 @@ class RealNode(node.Node):
         name = f"railmated-{self.n_started}"
         (WORK / "config.json").write_text(json.dumps(self.config or EARLY))
         options = ("--config-file", WORK / "config.json", *options)
-        self.railmates[name] = self.spawn(f"{name}.log", self.program("railmated"), "--log-level", "debug", *options)
-        scenarios.until(lambda: "railmated starts" in self.railmate_log(name), f"{name} to start", node.START_LIMIT)
+        self.railmates[name] = self.spawn(f"{name}.log", self.program("railmated"), "--log-level",
+                                          "debug", *options)
+        scenarios.until(lambda: "railmated starts" in self.railmate_log(name), f"{name} to start",
+                        node.START_LIMIT)
         return name
 
     def signal_railmate(self, name, sig):
@@ -105,8 +132,8 @@ class RealNode(node.Node):
 
     def raw_pods(self):
         """
-        For a moment what it was: scenarios poll, and as often as they can they would take most of the core, of which the
-        pods that they wait for have none too much.
+        For a moment what it was: scenarios poll, and as often as they can they would take most of
+        the core, of which the pods that they wait for have none too much.
         """
         began = time.monotonic()
         if self.pods_now is None or began >= self.fresh_until:
@@ -131,7 +158,8 @@ def save_logs():
 
 
 class Started:
-    """The boot's only node, or why there is none: the first scenario waits for it, the others do not again."""
+    """The boot's only node, or why there is none: the first scenario waits for it, the others do
+    not again."""
 
     node, error = None, None
 

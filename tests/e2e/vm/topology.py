@@ -36,7 +36,8 @@ def bridge_paths():
 
 
 def class_of(paths, numa, a, b):
-    """The path class, from lspci's tree and NUMA nodes only: here a switch is an upstream port below a root port."""
+    """The path class, from lspci's tree and NUMA nodes only: here a switch is an upstream port
+    below a root port."""
     common = 0
     while common < min(len(paths[a]), len(paths[b])) and paths[a][common] == paths[b][common]:
         common += 1
@@ -55,9 +56,14 @@ def functions_are_those_of_lspci():
     numa = {a: int(f.get("NUMANode", -1)) for a, f in pci.items()}
     gpus = {a for a, f in pci.items() if f["Class"] in DISPLAY and f["Vendor"] in GPU_VENDORS}
     equal({g["pci"] for g in t["gpus"]}, gpus, "GPUs")
-    equal({f["pci"] for f in t["pfs"]}, {a for a, f in pci.items() if f["Device"] == "10c9"}, "PFs (82576)")
+    equal({f["pci"]
+           for f in t["pfs"]}, {a
+                                for a, f in pci.items()
+                                if f["Device"] == "10c9"}, "PFs (82576)")
     vfs = {a: f for a, f in pci.items() if f["Device"] == "10ca"}
-    equal({v["pci"]: v["driver"] for v in t["vfs"]}, {a: f.get("Driver") for a, f in vfs.items()}, "VFs, their drivers")
+    equal({v["pci"]: v["driver"]
+           for v in t["vfs"]}, {a: f.get("Driver")
+                                for a, f in vfs.items()}, "VFs, their drivers")
     for key in ("gpus", "pfs", "vfs"):
         for d in t[key]:
             equal(d["numa"], numa[d["pci"]], f"{d['pci']}: NUMA node")
@@ -90,7 +96,9 @@ def numa_nodes_are_those_of_numactl():
     nodes = {int(n) for n in re.findall(r"^node (\d+) cpus:", output("numactl", "-H"), re.M)}
     t = topo()
     equal(set(t["numa_nodes"]), nodes, "NUMA nodes")
-    equal({d["numa"] for key in ("gpus", "pfs", "vfs") for d in t[key]}, nodes, "nodes with devices")
+    equal({d["numa"]
+           for key in ("gpus", "pfs", "vfs")
+           for d in t[key]}, nodes, "nodes with devices")
     return f"{len(nodes)} nodes"
 
 
@@ -106,8 +114,10 @@ def rdma_devices_are_those_of_the_tools():
         equal(os.listdir(f"{PCI}/{v['pci']}/net"), [links[name]], f"{name}: netdev of {v['pci']}")
         equal(v["state"], "ACTIVE", f"{name}: state")
         equal(v["link"], "ethernet", f"{name}: link layer")
-        equal(read(f"/sys/class/infiniband_verbs/{v['uverbs']}/ibdev"), name, f"{v['uverbs']}: its device")
-        check(os.path.exists(f"/dev/infiniband/{v['uverbs']}"), f"/dev/infiniband/{v['uverbs']} is not there")
+        equal(read(f"/sys/class/infiniband_verbs/{v['uverbs']}/ibdev"), name,
+              f"{v['uverbs']}: its device")
+        check(os.path.exists(f"/dev/infiniband/{v['uverbs']}"),
+              f"/dev/infiniband/{v['uverbs']} is not there")
     return f"{len(vfs)} devices"
 
 

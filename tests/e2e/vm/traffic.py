@@ -1,4 +1,5 @@
-"""A container (runc, device cgroup) moves data between its two VFs with the nodes and names that railmate gave it."""
+"""A container (runc, device cgroup) moves data between its two VFs with the nodes and names that
+railmate gave it."""
 
 import json
 import os
@@ -9,10 +10,16 @@ import subprocess
 import harness
 from bed import LIMIT, LiveNode, check, equal, output, rdma_links, read, scenario, shell, verbs_nodes
 
-HOST_NETWORK = {"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
-                                  "railmate": {"network": "host"}}]}
-CAPABILITIES = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_MKNOD", "CAP_SETUID", "CAP_SETGID",
-                "CAP_IPC_LOCK"]
+HOST_NETWORK = {
+    "resourceList": [{
+        "resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
+        "railmate": {"network": "host"}
+    }]
+}
+CAPABILITIES = [
+    "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_MKNOD", "CAP_SETUID",
+    "CAP_SETGID", "CAP_IPC_LOCK"
+]
 
 # Between the first VF and the second; all it knows is its environment.
 BANDWIDTH = r"""
@@ -37,21 +44,31 @@ def node_of(path):
 
 def spec(name, argv, env, nodes, mounts):
     devices = [{**node_of(host), "path": inside, "fileMode": 0o666} for host, inside in nodes]
-    allowed = [{"allow": True, "type": "c", "major": d["major"], "minor": d["minor"], "access": "rw"} for d in devices]
+    allowed = [{
+        "allow": True, "type": "c", "major": d["major"], "minor": d["minor"], "access": "rw"
+    } for d in devices]
     return {
         "ociVersion": "1.0.2",
-        "process": {"args": argv, "cwd": "/", "env": [f"{k}={v}" for k, v in env.items()], "user": {"uid": 0, "gid": 0},
-                    "capabilities": {k: CAPABILITIES for k in ("bounding", "effective", "permitted")}},
+        "process": {
+            "args": argv, "cwd": "/", "env": [f"{k}={v}" for k, v in env.items()],
+            "user": {"uid": 0, "gid": 0},
+            "capabilities": {k: CAPABILITIES
+                             for k in ("bounding", "effective", "permitted")}
+        },
         "root": {"path": "rootfs", "readonly": True},
-        "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"},
-                   {"destination": "/dev", "type": "tmpfs", "source": "dev", "options": ["nosuid", "mode=755"]},
-                   {"destination": "/tmp", "type": "tmpfs", "source": "tmp"},
-                   {"destination": "/sys", "type": "bind", "source": "/sys", "options": ["rbind", "ro"]},
-                   *({"destination": inside, "type": "bind", "source": host, "options": ["rbind", "ro"]} for host, inside in mounts)],
+        "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}, {
+            "destination": "/dev", "type": "tmpfs", "source": "dev",
+            "options": ["nosuid", "mode=755"]
+        }, {"destination": "/tmp", "type": "tmpfs", "source": "tmp"}, {
+            "destination": "/sys", "type": "bind", "source": "/sys", "options": ["rbind", "ro"]
+        }, *({"destination": inside, "type": "bind", "source": host, "options": ["rbind", "ro"]}
+             for host, inside in mounts)],
         # host network: no namespace for it
-        "linux": {"namespaces": [{"type": t} for t in ("pid", "mount", "ipc", "uts")], "devices": devices,
-                  "cgroupsPath": f"/{name}",
-                  "resources": {"devices": [{"allow": False, "access": "rwm"}, *allowed]}},
+        "linux": {
+            "namespaces": [{"type": t} for t in ("pid", "mount", "ipc", "uts")], "devices": devices,
+            "cgroupsPath": f"/{name}",
+            "resources": {"devices": [{"allow": False, "access": "rwm"}, *allowed]}
+        },
     }
 
 
@@ -62,9 +79,12 @@ def begin_container(name, script, env, nodes, mounts=()):
     if not os.path.ismount(f"{bundle}/rootfs"):
         output("mount", "--bind", "/", f"{bundle}/rootfs")
     with open(f"{bundle}/config.json", "w", encoding="utf-8") as f:
-        json.dump(spec(name, ["/bin/bash", "-c", script], {"PATH": os.environ["PATH"], **env}, nodes, mounts), f)
-    return subprocess.Popen(["/programs/runc", "run", "--bundle", bundle, name], stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        json.dump(
+            spec(name, ["/bin/bash", "-c", script], {"PATH": os.environ["PATH"], **env}, nodes,
+                 mounts), f)
+    return subprocess.Popen(["/programs/runc", "run", "--bundle", bundle, name],
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True)
 
 
 def run_container(script, env, nodes):
@@ -87,7 +107,8 @@ def received(device):
 
 
 class Grant:
-    """What a container of a pod with four GPUs and two VFs was given, and the way between the two."""
+    """What a container of a pod with four GPUs and two VFs was given, and the way between the
+    two."""
 
     def __init__(self, node):
         admission = node.admit("pod", 4, 2)
@@ -95,7 +116,9 @@ class Grant:
         self.vfs = sorted(harness.vfs_of(admission))
         self.env = dict(answer["env"])
         self.nodes = [(d["host"], d["container"]) for d in answer["device_nodes"]]
-        self.devices = [entry.split(":")[0] for entry in self.env["NCCL_IB_HCA"].lstrip("=").split(",")]
+        self.devices = [
+            entry.split(":")[0] for entry in self.env["NCCL_IB_HCA"].lstrip("=").split(",")
+        ]
         links = rdma_links()
         self.netdevs = [links[d] for d in self.devices]
         self.addresses = [address_of(n) for n in self.netdevs]
@@ -111,14 +134,16 @@ class Grant:
 
 @scenario
 def a_container_moves_data_between_its_vfs():
-    """a container moves data between its VFs of two PFs; without one node, or one name, it cannot"""
+    """a container moves data between its VFs of two PFs; without one node, or one name, it
+    cannot"""
     check(shutil.which("ib_write_bw"), "ib_write_bw is missing")
     with LiveNode() as node:
         node.start_all(config=HOST_NETWORK, vfs=10)
         grant = Grant(node)
         pfs = {node.topo().place[v] for v in grant.vfs}
         equal(len(pfs), 2, f"PFs of {grant.vfs}")
-        check("NCCL_IB_GID_INDEX" in grant.env, "no GID index was given, with the table final and network: host")
+        check("NCCL_IB_GID_INDEX" in grant.env,
+              "no GID index was given, with the table final and network: host")
         grant.route()
 
         before = received(grant.devices[0])
@@ -136,10 +161,13 @@ def a_container_moves_data_between_its_vfs():
         wrong = {**grant.env, "NCCL_IB_HCA": f"={grant.devices[0]}:1,{other}:1"}
         status, said = run_container(BANDWIDTH, wrong, grant.nodes)
         check(status != 0, f"it worked with {other}, which it does not have")
-        check(other in said or "context" in said or "device" in said, f"it failed for another reason: {said[-800:]}")
+        check(other in said or "context" in said or "device" in said,
+              f"it failed for another reason: {said[-800:]}")
 
         foreign = node_of(verbs_nodes()[other])
-        status, said = run_container(f"mknod /dev/stolen c {foreign['major']} {foreign['minor']} && cat < /dev/stolen",
-                                     grant.env, grant.nodes)
-        check(status != 0 and "not permitted" in said, f"a node made in the container opens: {said}")
+        status, said = run_container(
+            f"mknod /dev/stolen c {foreign['major']} {foreign['minor']} && cat < /dev/stolen",
+            grant.env, grant.nodes)
+        check(status != 0 and "not permitted" in said,
+              f"a node made in the container opens: {said}")
         return f"{' and '.join(grant.devices)}, GID index {grant.env['NCCL_IB_GID_INDEX']}, {speed[0]} MB/s"

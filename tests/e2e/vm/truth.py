@@ -1,8 +1,9 @@
 """
-What containers are told of addresses that come after Allocate: a CNI plugin has moved their VFs into the pod's network, the soft
-RDMA devices are made again there, and NCCL has to take a GID that works. What it would take is worked out here once more, from the
-kernel's table as it is inside the pod; and where soft RDMA carries traffic, data moves with the values that were injected, and with
-no others.
+What containers are told of addresses that come after Allocate: a CNI plugin has moved their VFs
+into the pod's network, the soft
+RDMA devices are made again there, and NCCL has to take a GID that works. What it would take is
+worked out here once more, from the kernel's table as it is inside the pod; and where soft RDMA
+carries traffic, data moves with the values that were injected, and with no others.
 """
 
 import ipaddress
@@ -22,8 +23,11 @@ UNSURE = "not all is known of its VFs"  # railmated's words when a busy kernel a
 
 
 def pool(name, devices, **railmate):
-    return {"resourcePrefix": "rdma", "resourceName": name, "selectors": {"isRdma": True, "rootDevices": devices},
-            "railmate": {"binding": "early"} | railmate}
+    return {
+        "resourcePrefix": "rdma", "resourceName": name,
+        "selectors": {"isRdma": True,
+                      "rootDevices": devices}, "railmate": {"binding": "early"} | railmate
+    }
 
 
 # --- a pod's network ---
@@ -37,7 +41,8 @@ class Before:
 
 
 class Pod:
-    """A namespace with VFs in it that have soft RDMA devices: what a CNI plugin leaves when it is done."""
+    """A namespace with VFs in it that have soft RDMA devices: what a CNI plugin leaves when it is
+    done."""
 
     def __init__(self, name):
         self.name, self.vfs, self.rdma, self.netdev, self.old = name, [], {}, {}, {}
@@ -47,9 +52,12 @@ class Pod:
         return self
 
     def __exit__(self, *_):
-        """The interfaces come back under their names; the kernel would return them as they are, and later."""
+        """The interfaces come back under their names; the kernel would return them as they are, and
+        later."""
         for vf, dev in self.netdev.items():
-            shell(f"ip -n {self.name} link set {dev} down; ip -n {self.name} link set {dev} name {self.old[vf]} netns 1")
+            shell(
+                f"ip -n {self.name} link set {dev} down; ip -n {self.name} link set {dev} name {self.old[vf]} netns 1"
+            )
         shell(f"ip netns delete {self.name}")
 
     def take(self, vfs, before):
@@ -60,14 +68,18 @@ class Pod:
         return self
 
     def arrive(self, netdev, before):
-        """Their interfaces are in the pod under these names. Each RDMA device gets its own number again: lower ones come first."""
+        """Their interfaces are in the pod under these names. Each RDMA device gets its own number
+        again: lower ones come first."""
         self.rdma = {vf: before.rdma[vf] for vf in netdev}
         self.old = {vf: before.links[rdma] for vf, rdma in self.rdma.items()}
         self.vfs, self.netdev = sorted(netdev, key=lambda vf: before.number[self.rdma[vf]]), netdev
-        until(lambda: not set(self.rdma.values()) & set(verbs_nodes()), "the RDMA devices end with the move")
+        until(lambda: not set(self.rdma.values()) & set(verbs_nodes()),
+              "the RDMA devices end with the move")
         for vf in self.vfs:
             self.ip(f"link set {netdev[vf]} addrgenmode none up")
-            shell(f"ip netns exec {self.name} rdma link add {self.rdma[vf]} type rxe netdev {netdev[vf]}")
+            shell(
+                f"ip netns exec {self.name} rdma link add {self.rdma[vf]} type rxe netdev {netdev[vf]}"
+            )
 
     def ip(self, line):
         output("ip", "-n", self.name, *line.split())
@@ -78,7 +90,8 @@ class Pod:
         for a in addresses:
             self.ip(f"addr add {a} dev {dev}{' nodad' if ':' in a else ''}")
             mine = ipaddress.ip_interface(a).ip
-            until(lambda: mine in {e["address"] for e in self.table(vf).values()}, f"{a} in the table of {vf}")
+            until(lambda: mine in {e["address"]
+                                   for e in self.table(vf).values()}, f"{a} in the table of {vf}")
 
     def no_address(self, vf, *addresses, vlan=None):
         """These go; every one, if none is named."""
@@ -88,14 +101,17 @@ class Pod:
         if not addresses:
             self.ip(f"addr flush dev {dev}")
         gone = {ipaddress.ip_interface(a).ip for a in addresses}
-        until(lambda: not {a for a in self.routable(vf) if not gone or a in gone}, f"addresses to leave the table of {vf}")
+        until(lambda: not {a
+                           for a in self.routable(vf)
+                           if not gone or a in gone}, f"addresses to leave the table of {vf}")
 
     def routable(self, vf):
         return {e["address"] for e in self.table(vf).values() if not e["address"].is_link_local}
 
     def forget(self):
         """Every address and VLAN."""
-        for link in json.loads(output("ip", "-j", "-d", "-n", self.name, "link", "show", "type", "vlan")):
+        for link in json.loads(
+                output("ip", "-j", "-d", "-n", self.name, "link", "show", "type", "vlan")):
             if link:  # others are empty objects
                 self.ip(f"link delete {link['ifname']}")
         for vf in self.vfs:
@@ -108,11 +124,19 @@ class Pod:
 
     def table(self, vf):
         """Its GIDs as the kernel shows them inside: number → address, type, interface."""
-        script = (f"cd /sys/class/infiniband/{self.rdma[vf]}/ports/1; for ((i = 0; i < {SLOTS}; i++)); do "
-                  "g=; t=; n=; { read -r g < gids/$i; read -r t < gid_attrs/types/$i; read -r n < gid_attrs/ndevs/$i; } 2> /dev/null; "
-                  "echo \"$i,$g,$t,$n\"; done")
-        rows = [line.split(",") for line in output("ip", "netns", "exec", self.name, "bash", "-c", script).splitlines()]
-        return {int(i): {"address": unmapped(gid), "type": kind, "netdev": ndev} for i, gid, kind, ndev in rows if kind}
+        script = (
+            f"cd /sys/class/infiniband/{self.rdma[vf]}/ports/1; for ((i = 0; i < {SLOTS}; i++)); do "
+            "g=; t=; n=; { read -r g < gids/$i; read -r t < gid_attrs/types/$i; read -r n < gid_attrs/ndevs/$i; } 2> /dev/null; "
+            "echo \"$i,$g,$t,$n\"; done")
+        rows = [
+            line.split(",")
+            for line in output("ip", "netns", "exec", self.name, "bash", "-c", script).splitlines()
+        ]
+        return {
+            int(i): {"address": unmapped(gid), "type": kind, "netdev": ndev}
+            for i, gid, kind, ndev in rows
+            if kind
+        }
 
     def has(self):
         """The addresses of the pod, whichever interface they are on."""
@@ -155,7 +179,8 @@ def place_of(started):
 
 
 def start(node, pod, which="*", timeout_ms=30000):
-    (got,) = node.kubelet.ask(f"start {pod} {which} {timeout_ms}", timeout_ms / 1000 + 10)["containers"]
+    (got, ) = node.kubelet.ask(f"start {pod} {which} {timeout_ms}",
+                               timeout_ms / 1000 + 10)["containers"]
     return got
 
 
@@ -171,7 +196,8 @@ def told(node, pod, late=False):
 
 
 def surely(node, act):
-    """What act() returns, which looks at a start: once more where that fails and railmated was not sure of VFs."""
+    """What act() returns, which looks at a start: once more where that fails and railmated was not
+    sure of VFs."""
     for _ in range(4):
         try:
             return act()
@@ -181,7 +207,8 @@ def surely(node, act):
     return act()
 
 
-GID_VARIABLES = ("NCCL_IB_GID_INDEX", "NCCL_IB_ADDR_FAMILY", "NCCL_IB_ADDR_RANGE", "NCCL_IB_ROCE_VERSION_NUM")
+GID_VARIABLES = ("NCCL_IB_GID_INDEX", "NCCL_IB_ADDR_FAMILY", "NCCL_IB_ADDR_RANGE",
+                 "NCCL_IB_ROCE_VERSION_NUM")
 
 
 def judge(node, pod, *args, **more):
@@ -189,7 +216,8 @@ def judge(node, pod, *args, **more):
 
 
 def judge_once(node, pod, meant, what, late=False, exactly=None):
-    """On each VF of the pod NCCL takes the GID of an address that is meant, by the kernel's own table. exactly: it was told this."""
+    """On each VF of the pod NCCL takes the GID of an address that is meant, by the kernel's own
+    table. exactly: it was told this."""
     env, picture = told(node, pod.name, late)
     said = {k: env[k] for k in GID_VARIABLES if k in env}
     present = pod.has()
@@ -198,13 +226,17 @@ def judge_once(node, pod, meant, what, late=False, exactly=None):
         index = nccl_takes(table, env)
         wanted = {ipaddress.ip_address(a) for a in meant[vf]}
         entry = table.get(index)
-        check(entry and entry["address"] in wanted & present and entry["type"] == "RoCE v2",
-              f"{what}: with {said} NCCL takes slot {index} of {vf}, {entry}; {sorted(map(str, wanted))} is meant; {table}")
+        check(
+            entry and entry["address"] in wanted & present and entry["type"] == "RoCE v2",
+            f"{what}: with {said} NCCL takes slot {index} of {vf}, {entry}; {sorted(map(str, wanted))} is meant; {table}"
+        )
         row = next((g for g in picture["gpus"] if g["vf"] == vf), None)
         check(row, f"{what}: {vf} is not in map.json: {picture}")
-        equal((row["hca"], row["netdev"]), (pod.rdma[vf], pod.netdev[vf]), f"{what}: {vf} in map.json")
+        equal((row["hca"], row["netdev"]), (pod.rdma[vf], pod.netdev[vf]),
+              f"{what}: {vf} in map.json")
         if row["gid"]:
-            equal((row["gid"]["index"], row["gid"]["address"], row["gid"]["type"]), (index, str(entry["address"]), entry["type"]),
+            equal((row["gid"]["index"], row["gid"]["address"], row["gid"]["type"]),
+                  (index, str(entry["address"]), entry["type"]),
                   f"{what}: the GID of {vf} in map.json")
     check(exactly is None or said == exactly, f"{what}: NCCL is told {said}, not {exactly}")
     return f"{what}: {', '.join(f'{k[8:]}={v}' for k, v in said.items()) or 'NCCL chooses'}"
@@ -213,7 +245,8 @@ def judge_once(node, pod, meant, what, late=False, exactly=None):
 def refusal(node, pod):
     """Why it does not start."""
     got = start(node, pod, timeout_ms=500)
-    check(not got["started"], f"it starts with an index that cannot work: {node.daemon.stderr()[-600:]}")
+    check(not got["started"],
+          f"it starts with an index that cannot work: {node.daemon.stderr()[-600:]}")
     return got["message"]
 
 
@@ -269,14 +302,17 @@ def on_vlans_and_below(pod):
     both(pod, four)
 
 
-# What the pod's addresses are, which are meant, and what exactly NCCL is told; None: what it is told may vary, if that is right.
+# What the pod's addresses are, which are meant, and what exactly NCCL is told; None: what it is
+# told may vary, if that is right.
 STORIES = {
     "IPv4": (lambda pod: both(pod, four), [four], {"NCCL_IB_GID_INDEX": "1"}),
     "re-added": (re_added, [four], {"NCCL_IB_GID_INDEX": "2"}),
     "IPv4 in different slots": (four_in_different_slots, [four], {}),
     "IPv6 only": (lambda pod: both(pod, six), [six], None),
-    "IPv6 only, in different slots": (six_in_different_slots, [six], {"NCCL_IB_ADDR_FAMILY": "AF_INET6"}),
-    "VLAN": (on_vlans, [four_of_vlan], {"NCCL_IB_GID_INDEX": "2"}),  # behind the VLAN's link-local one
+    "IPv6 only, in different slots": (six_in_different_slots, [six],
+                                      {"NCCL_IB_ADDR_FAMILY": "AF_INET6"}),
+    "VLAN": (on_vlans, [four_of_vlan], {"NCCL_IB_GID_INDEX": "2"
+                                        }),  # behind the VLAN's link-local one
     "VLAN and below it": (on_vlans_and_below, [four_of_vlan, four], None),
 }
 
@@ -295,14 +331,16 @@ def tell(node, pod, late=False, stories=tuple(STORIES)):
 
 @scenario
 def addresses_that_come_after_allocate():
-    """early: two VFs in a pod's network, IPv4, re-added, IPv6 only, VLAN: by nccl.conf NCCL takes a GID that works"""
+    """early: two VFs in a pod's network, IPv4, re-added, IPv6 only, VLAN: by nccl.conf NCCL takes a
+    GID that works"""
     mend()
     with LiveNode() as node, Pod("pod1") as pod:
         node.start_all(config={"resourceList": [pool("vf", ["0000:23:00.0"])]}, vfs=4)
         before, got = Before(), container(node.admit("pod1", 2, 2))
         place = place_of(got)
         until(lambda: os.path.exists(f"{place}/nccl.conf"), "the files of the container")
-        check(not set(GID_VARIABLES) & {*got["env"], *conf_of(place)}, "GIDs were told before there was an address")
+        check(not set(GID_VARIABLES) & {*got["env"], *conf_of(place)},
+              "GIDs were told before there was an address")
         pod.take(got["devices"][VF], before)
         return tell(node, pod)
 
@@ -327,7 +365,8 @@ def addresses_that_a_late_container_has_at_its_start():
 
 @scenario
 def what_the_operator_wants_of_gids():
-    """gidRange: the VLAN's addresses, not those below it; fixed: N is refused where N cannot work, and right where it does"""
+    """gidRange: the VLAN's addresses, not those below it; fixed: N is refused where N cannot work,
+    and right where it does"""
     pools = {"resourceList": [pool("vf", ["0000:63:00.0#0-1"], gidRange="10.81.0.0/16"),
                               pool("fixed", ["0000:63:00.0#2-3"], gid="fixed:2")]}
     mend()
@@ -344,12 +383,16 @@ def what_the_operator_wants_of_gids():
             pod.address(vf, four(i))
             pod.address(vf, four_of_vlan(i), vlan=100)
         meant = {a: [bare(four_of_vlan(0))], b: [bare(four_of_vlan(1))]}
-        words = [judge(node, pod, meant, "the range of the VLAN", exactly={"NCCL_IB_GID_INDEX": "3"})]
+        words = [
+            judge(node, pod, meant, "the range of the VLAN", exactly={"NCCL_IB_GID_INDEX": "3"})
+        ]
         pod.no_address(b, four(1))
         pod.no_address(b, four_of_vlan(1), vlan=100)
         pod.address(b, four_of_vlan(1), vlan=100)
         pod.address(b, four(1))
-        words.append(judge(node, pod, meant, "in different slots", exactly={"NCCL_IB_ADDR_RANGE": "10.81.0.0/16"}))
+        words.append(
+            judge(node, pod, meant, "in different slots",
+                  exactly={"NCCL_IB_ADDR_RANGE": "10.81.0.0/16"}))
 
         (vf,) = other.vfs
         other.address(vf, four(7))
@@ -357,13 +400,16 @@ def what_the_operator_wants_of_gids():
         for word in ("fixed", "2", vf):
             check(word in refused, f"the refusal does not say '{word}': {refused}")
         other.address(vf, four(8))
-        words.append(judge(node, other, {vf: [bare(four(8))]}, "fixed:2", exactly={"NCCL_IB_GID_INDEX": "2"}))
+        words.append(
+            judge(node, other, {vf: [bare(four(8))]}, "fixed:2",
+                  exactly={"NCCL_IB_GID_INDEX": "2"}))
         return "; ".join(words) + f"; before: {refused}"
 
 
 # --- traffic ---
 
-# All that they know is what railmate gave them, but for the peer's address; INDEX is there to be wrong.
+# All that they know is what railmate gave them, but for the peer's address; INDEX is there to be
+# wrong.
 ENDS = r"""
 value() { sed -n "s/^$1=//p" "$NCCL_CONF_FILE"; }
 hca=$(value NCCL_IB_HCA)
@@ -414,23 +460,29 @@ def between(tool, server, client, index=""):
         said = two.communicate(timeout=60)[0]
         works = two.returncode == 0 and one.wait(30) == 0
     finally:
-        subprocess.run(["/programs/runc", "delete", "--force", server.name], stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(["/programs/runc", "delete", "--force", server.name],
+                       stderr=subprocess.DEVNULL, check=False)
         said += one.communicate(timeout=60)[0]
     return works, said
 
 
 @scenario
 def an_rdma_write_works_with_what_was_injected():
-    """two containers of a pod on the host's network: a write works with the GID index of each one's nccl.conf, with no other"""
+    """two containers of a pod on the host's network: a write works with the GID index of each one's
+    nccl.conf, with no other"""
     mend()
     with LiveNode() as node:
-        node.start_all(config={"resourceList": [pool("vf", ["0000:23:00.0"]), pool("far", ["0000:63:00.0"])]}, vfs=4)
+        node.start_all(
+            config={"resourceList": [pool("vf", ["0000:23:00.0"]),
+                                     pool("far", ["0000:63:00.0"])]}, vfs=4)
         node.kubelet.wait("rdma/far", 4)
         admission = node.kubelet.admit("pod", f"one:{VF}=1", "two:rdma/far=1")
         one, two = (container(admission, name) for name in ("one", "two"))
         far = rdma_links()[rdma_of_vfs()[two["devices"]["rdma/far"][0]]]
         mine = address_of(far)
-        shell(f"ip addr del {mine}/24 dev {far}; ip addr add fd00:63::1/64 dev {far} nodad; ip addr add {mine}/24 dev {far}")
+        shell(
+            f"ip addr del {mine}/24 dev {far}; ip addr add fd00:63::1/64 dev {far} nodad; ip addr add {mine}/24 dev {far}"
+        )
         server, client = surely(node, lambda: both_ends(node, one, two))
         shell(f"selfroute {server.netdev} {address_of(server.netdev)} {client.netdev} {mine}")
         works, said = between(WRITE, server, client)
@@ -438,10 +490,14 @@ def an_rdma_write_works_with_what_was_injected():
         speed = re.findall(r"^ *65536 +20 +[\d.]+ +([\d.]+)", said, re.M)
         check(speed, f"no bandwidth in: {said[-800:]}")
         words = [f"{speed[0]} MB/s"]
-        for wrong in (server.index, "5"):  # the peer's, which is an IPv6 address here, and an empty slot
+        for wrong in (server.index,
+                      "5"):  # the peer's, which is an IPv6 address here, and an empty slot
             works, said = between(PINGPONG, server, client, wrong)
-            reason = [line.strip() for line in said.splitlines() if re.search("sgid|modify QP", line)]
-            check(not works and reason, f"index {wrong} works, or fails for another reason: {said[-800:]}")
+            reason = [
+                line.strip() for line in said.splitlines() if re.search("sgid|modify QP", line)
+            ]
+            check(not works and reason,
+                  f"index {wrong} works, or fails for another reason: {said[-800:]}")
             words.append(f"{wrong}: {reason[0]}")
         works, said = between(PINGPONG, server, client)
         check(works, f"nor does it work with the right one: {said[-800:]}")

@@ -95,13 +95,13 @@ static struct choose_out choose(const struct machine *m, const struct request *r
 		.must = r->must.v,
 		.n_must = r->must.n,
 		.want = r->want,
-		.gpus = r->gpus.v,
-		.n_gpus = r->gpus.n,
-		.busy_gpus = r->busy.v,
-		.n_busy_gpus = r->busy.n,
+		.gpus.v = r->gpus.v,
+		.gpus.n = r->gpus.n,
+		.busy_gpus.v = r->busy.v,
+		.busy_gpus.n = r->busy.n,
 	};
 
-	return choose_vfs(&in, runner_up, m->arena);
+	return align_choose(&in, runner_up, m->arena);
 }
 
 /* GPUs [from, to) of a machine where all VFs are free. */
@@ -166,8 +166,10 @@ static void prefers_vf_under_same_switch(void **state)
 static void of_equal_pfs_the_lower_rail_is_taken(void **state)
 {
 	_cleanup_machine_ struct machine m = machine("switch:1 gpu:1 pf:2 vf:2");
-	const struct topo_rail_name names[] = { { m.inv->pci[synth_pf(m.inv, 0)].netdev, 3 },
-						{ m.inv->pci[synth_pf(m.inv, 1)].netdev, 2 } };
+	const struct topo_rail_name names[] = {
+		{ m.inv->pci[synth_pf(m.inv, 0)].netdev, 3, false, 0 },
+		{ m.inv->pci[synth_pf(m.inv, 1)].netdev, 2, false, 0 }
+	};
 	struct request r = request(&m, 0, 1, 1);
 	struct choose_out out = choose(&m, &r, false);
 	struct topo_rails *rails = topo_rails_new(m.topo, names, 2);
@@ -478,8 +480,8 @@ static void decided_vfs_are_paired_with_the_nearest_gpus(void **state)
 	_cleanup_machine_ struct machine m = machine(HGX);
 	struct list two = gpus(&m, 3, 5);
 	const int swapped[] = { two.v[1], two.v[0] }, devs[] = { 33, 25 };
-	struct choose_in in = { .node = &m.node, .pool = &m.pool, .gpus = swapped, .n_gpus = 2 };
-	struct choose_out out = choose_pairs(&in, devs, 2, m.arena);
+	struct choose_in in = { .node = &m.node, .pool = &m.pool, .gpus.v = swapped, .gpus.n = 2 };
+	struct choose_out out = align_pairs(&in, devs, 2, m.arena);
 
 	(void)state;
 	EXPECT_DEVS(out, 25, 33);
@@ -488,8 +490,8 @@ static void decided_vfs_are_paired_with_the_nearest_gpus(void **state)
 	assert_int_equal(out.pairs[0].dev, 25);
 	assert_int_equal(out.pairs[1].dev, 33);
 	assert_int_equal(out.cost, 0);
-	in.n_gpus = 0;
-	assert_int_equal(choose_pairs(&in, devs, 2, m.arena).n_pairs, 0);
+	in.gpus.n = 0;
+	assert_int_equal(align_pairs(&in, devs, 2, m.arena).n_pairs, 0);
 }
 
 static void a_vanished_device_is_far_from_everything(void **state)
@@ -650,9 +652,9 @@ static void large_machines_are_answered(void **state)
 					.available = all,
 					.n_available = m.pool.n_devs,
 					.want = wants[i],
-					.gpus = g.v,
-					.n_gpus = g.n };
-		struct choose_out out = choose_vfs(&in, false, m.arena);
+					.gpus.v = g.v,
+					.gpus.n = g.n };
+		struct choose_out out = align_choose(&in, false, m.arena);
 
 		assert_int_equal(out.n_chosen, wants[i]);
 		assert_int_equal(out.n_pairs, wants[i] > 64 ? wants[i] : 64);

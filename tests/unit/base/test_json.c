@@ -36,9 +36,9 @@ static void compact_text_has_no_blank(void **state)
 	(void)state;
 	json_init(&j, &b, 0);
 	write_sample(&j);
-	assert_string_equal(strbuf_str(&b),
-			    "{\"name\":\"vf\",\"numa\":-1,\"ok\":true,\"none\":null,"
-			    "\"list\":[-9223372036854775808,null,{},[],false]}");
+	assert_string_equal(
+		strbuf_str(&b),
+		"{\"name\":\"vf\",\"numa\":-1,\"ok\":true,\"none\":null,\"list\":[-9223372036854775808,null,{},[],false]}");
 	assert_int_equal(j.depth, 0);
 }
 

@@ -90,8 +90,9 @@ static void what_varies_follows_as_pairs(void **state)
 	(void)state;
 	log_warn("kubelet", "VF is free again vf=%s pod=%s/%s devices=%zu n=%u of=%d ms=%.1f",
 		 "0000:18:00.1", "default", "web-0", (size_t)8, 7U, -1, 2.26);
-	assert_string_equal(got.line, "kubelet: VF is free again vf=0000:18:00.1 "
-				      "pod=default/web-0 devices=8 n=7 of=-1 ms=2.3");
+	assert_string_equal(
+		got.line,
+		"kubelet: VF is free again vf=0000:18:00.1 pod=default/web-0 devices=8 n=7 of=-1 ms=2.3");
 	log_info("a", "starts in folder=%.*s decision=%llu size=%ld%%", 3, "abcdef", 12ULL, 5L);
 	assert_string_equal(got.line, "a: starts in folder=abc decision=12 size=5%");
 	log_info("a", "a = b, --cdi=on READY=1 path=x");
@@ -142,8 +143,9 @@ static void an_event_can_be_said_elsewhere(void **state)
 		"its pod is gone");
 	event_extend(event, sizeof(event), " resource=%s", "rdma/vf");
 	log_event(LOG_LEVEL_INFO, "ledger", event);
-	assert_string_equal(got.line, "ledger: VF is free again vf=0000:18:00.1 "
-				      "reason=\"its pod is gone\" resource=rdma/vf");
+	assert_string_equal(
+		got.line,
+		"ledger: VF is free again vf=0000:18:00.1 reason=\"its pod is gone\" resource=rdma/vf");
 	event_text(&text, event);
 	assert_string_equal(text.s, got.line + strlen("ledger: "));
 }
@@ -184,10 +186,9 @@ static void lines_of_json_are_objects(void **state)
 	close(ends[0]);
 	assert_true(n > 0);
 	assert_int_equal(strncmp(text, "{\"time\":\"2", 10), 0);
-	assert_string_equal(strstr(text, "Z\",") + 3,
-			    "\"level\":\"warning\",\"subsystem\":\"kubelet\","
-			    "\"message\":\"Allocate refused\",\"pod\":\"a/b\","
-			    "\"error\":\"say \\\"x=1\\\"\"}\n");
+	assert_string_equal(
+		strstr(text, "Z\",") + 3,
+		"\"level\":\"warning\",\"subsystem\":\"kubelet\",\"message\":\"Allocate refused\",\"pod\":\"a/b\",\"error\":\"say \\\"x=1\\\"\"}\n");
 }
 
 static void without_a_sink_lines_go_to_standard_error(void **state)

@@ -212,6 +212,31 @@ static void trims_only_an_incomplete_end(void **state)
 	}
 }
 
+static void wraps_between_words_by_characters(void **state)
+{
+	static const struct {
+		const char *label, *text, *want;
+	} rows[] = {
+		{ "", "", "\n" },
+		{ "", "one two", "one two\n" },
+		{ "", "one two three", "one two\nthree\n" },
+		{ "a: ", "one two three", "a: one two\n   three\n" },
+		{ "", "1234567890", "1234567890\n" },
+		{ "", "12345678901 2", "12345678901\n2\n" }, /* no word is broken */
+		{ "", "one   two", "one two\n" },
+		{ "", "\xc2\xb7\xc2\xb7\xc2\xb7 \xe2\x80\xa6\xe2\x80\xa6 123",
+		  "\xc2\xb7\xc2\xb7\xc2\xb7 \xe2\x80\xa6\xe2\x80\xa6 123\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+
+		strbuf_put_wrapped(&out, rows[i].label, rows[i].text, 10);
+		assert_string_equal(strbuf_str(&out), rows[i].want);
+	}
+}
+
 static void shows_no_control_and_nothing_hidden(void **state)
 {
 	static const char *const rows[][3] = {
@@ -278,6 +303,16 @@ static void the_next_line_is_behind_the_line_feed(void **state)
 	assert_string_equal(str_next_line("a\n"), "");
 }
 
+/* They are in names of slots, in ids of Events and in ledgers on disk. */
+static void sums_are_the_same_for_ever(void **state)
+{
+	(void)state;
+	assert_true(str_hash("") == UINT64_C(0xcbf29ce484222325));
+	assert_true(str_hash("rdma/vf") == UINT64_C(0xed21d785b44c9326));
+	assert_true(str_checksum("rdma/vf", 7) == UINT64_C(0xed21d785b44c9326));
+	assert_true(str_checksum("0123456789abcdefg", 17) == UINT64_C(0x387c37b6acd45ccd));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,9 +324,11 @@ int main(void)
 		cmocka_unit_test(numbers_are_read_whole_or_not_at_all),
 		cmocka_unit_test(ints_may_be_negative_to_the_limit),
 		cmocka_unit_test(compares_with_null),
+		cmocka_unit_test(sums_are_the_same_for_ever),
 		cmocka_unit_test(trims_both_ends),
 		cmocka_unit_test(knows_utf8),
 		cmocka_unit_test(trims_only_an_incomplete_end),
+		cmocka_unit_test(wraps_between_words_by_characters),
 		cmocka_unit_test(shows_no_control_and_nothing_hidden),
 		cmocka_unit_test(shows_every_byte_alike_wherever_it_stands),
 	};

@@ -1,44 +1,9 @@
-#include "support/machine.h"
+#include "support/vfpool.h"
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "choice/choice.h"
-
-/* Two sockets, each with two switches; below each switch two GPUs and a PF with four VFs. */
-#define MACHINE "numa:2 switch:2 gpu:2 pf:1 vf:4"
-
-static struct pool_config pool_cfg;
-static const struct config cfg = { .pools = &pool_cfg, .n_pools = 1 };
-static struct machine m;
-static struct arena *a;
-
-static int setup(void **state)
-{
-	(void)state;
-	pool_cfg = (struct pool_config) { .resource = "rdma/vf",
-					  .prefix = "rdma",
-					  .name = "vf",
-					  .is_rdma = true,
-					  .profiles = PROFILE_NCCL };
-	m = machine_open(MACHINE, &cfg);
-	a = arena_new(0);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_free(a);
-	machine_close(&m);
-	return 0;
-}
-
-static const char *id(size_t i)
-{
-	assert_true(i < m.pool->n_devs);
-	return m.pool->devs[i].id;
-}
 
 static struct ids all_ids(void)
 {
@@ -46,18 +11,6 @@ static struct ids all_ids(void)
 
 	for (size_t i = 0; i < ids.n; i++)
 		ids.v[i] = id(ids.n - 1 - i);
-	return ids;
-}
-
-static struct ids ids_of(size_t n, ...)
-{
-	struct ids ids = { arena_array(a, n, sizeof(*ids.v)), n };
-	va_list ap;
-
-	va_start(ap, n);
-	for (size_t i = 0; i < n; i++)
-		ids.v[i] = va_arg(ap, const char *);
-	va_end(ap);
 	return ids;
 }
 
@@ -105,13 +58,13 @@ static struct ids prefer(struct ids available, struct ids must, int size,
 {
 	struct preferred_container req = { available, must, size };
 
-	return choice_preferred(m.node, m.pool, &req, who, a);
+	return choice_decide(m.node, m.pool, &req, who, NULL, a, NULL);
 }
 
 static void prefers_the_vfs_beside_the_gpus(void **state)
 {
 	int gpus[] = { synth_gpu(m.node->inv, 2), synth_gpu(m.node->inv, 7) };
-	struct identified who = { .found = true, .gpus = gpus, .n_gpus = 2 };
+	struct identified who = { .found = true, .gpus.v = gpus, .gpus.n = 2 };
 
 	(void)state;
 	/* GPU 2 is on the second switch, GPU 7 on the fourth: VFs 4-7 and 12-15 */
@@ -140,7 +93,7 @@ static void unknown_and_doubled_ids_are_ignored(void **state)
 static void must_ids_are_in_the_answer(void **state)
 {
 	int gpus[] = { synth_gpu(m.node->inv, 0) };
-	struct identified who = { .found = true, .gpus = gpus, .n_gpus = 1 };
+	struct identified who = { .found = true, .gpus.v = gpus, .gpus.n = 1 };
 	struct ids ids = prefer(ids_of(3, id(0), id(1), id(2)), ids_of(1, id(8)), 2, &who);
 
 	(void)state;
@@ -165,10 +118,34 @@ static void sizes_out_of_range_are_clamped(void **state)
 static void not_found_is_no_gpu_knowledge(void **state)
 {
 	int busy[] = { synth_gpu(m.node->inv, 0) };
-	struct identified who = { .found = false, .busy_gpus = busy, .n_busy_gpus = 1 };
+	struct identified who = { .found = false, .busy_gpus.v = busy, .busy_gpus.n = 1 };
 
 	(void)state;
 	assert_int_equal(prefer(all_ids(), ids_of(0), 4, &who).n, 4);
+}
+
+/* What the ledger tells is of the choice that was made: also when the GPUs are to be drawn. */
+static void what_is_explained_is_what_was_chosen(void **state)
+{
+	const struct ids all = all_ids();
+
+	(void)state;
+	for (int want = 1; want <= 8; want++) {
+		for (size_t drawn = 0; drawn <= 8; drawn++) {
+			struct identified who = { .n_drawn = drawn };
+			struct preferred_container req = { .available = all, .size = want };
+			struct choice c, *copy;
+			struct ids ids = choice_decide(m.node, m.pool, &req, &who, NULL, a, &c);
+			struct choose_out out;
+
+			copy = choice_copy(&c);
+			out = align_choose(&copy->in, true, a);
+			assert_int_equal(out.n_chosen, ids.n);
+			for (size_t i = 0; i < ids.n; i++)
+				assert_string_equal(m.pool->devs[out.chosen[i]].id, ids.v[i]);
+			choice_free(copy);
+		}
+	}
 }
 
 int main(void)
@@ -184,6 +161,7 @@ int main(void)
 		T(more_musts_than_asked_are_all_kept),
 		T(sizes_out_of_range_are_clamped),
 		T(not_found_is_no_gpu_knowledge),
+		T(what_is_explained_is_what_was_chosen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,17 +43,17 @@ static struct config *parse_pool(const char *members)
 static void reads_a_pool_with_every_selector(void **state)
 {
 	_cleanup_config_ struct config *cfg =
-		parse_pool("\"selectors\": {"
-			   "\"vendors\": [\"15b3\", \"8086\"],"
-			   "\"devices\": [\"101E\"],"
-			   "\"drivers\": [\"mlx5_core\"],"
-			   "\"pciAddresses\": [\"0000:3B:00.2\"],"
-			   "\"acpiIndexes\": [\"101\"],"
-			   "\"pfNames\": [\"ens1f0#0,2-7\", \"ens2\"],"
-			   "\"rootDevices\": [\"0000:AF:00.0#1\"],"
-			   "\"linkTypes\": [\"infiniband\", \"ether\"],"
-			   "\"pKeys\": [\"0x8001\", \"0XFFFF\"],"
-			   "\"needVhostNet\": true,"
+		parse_pool("\"selectors\": {\n"
+			   "\"vendors\": [\"15b3\", \"8086\"],\n"
+			   "\"devices\": [\"101E\"],\n"
+			   "\"drivers\": [\"mlx5_core\"],\n"
+			   "\"pciAddresses\": [\"0000:3B:00.2\"],\n"
+			   "\"acpiIndexes\": [\"101\"],\n"
+			   "\"pfNames\": [\"ens1f0#0,2-7\", \"ens2\"],\n"
+			   "\"rootDevices\": [\"0000:AF:00.0#1\"],\n"
+			   "\"linkTypes\": [\"infiniband\", \"ether\"],\n"
+			   "\"pKeys\": [\"0x8001\", \"0XFFFF\"],\n"
+			   "\"needVhostNet\": true,\n"
 			   "\"isRdma\": true}");
 	const struct pool_config *pool = &cfg->pools[0];
 	const struct selector *s = &pool->selectors[0];
@@ -121,8 +121,8 @@ static void without_a_default_prefix_it_is_the_peers(void **state)
 static void keys_match_in_any_case(void **state)
 {
 	_cleanup_config_ struct config *cfg =
-		parse("{\"RESOURCELIST\": [{\"ResourceName\": \"a\","
-		      "\"resourceprefix\": \"x.io\", \"ExcludeTopology\": true,"
+		parse("{\"RESOURCELIST\": [{\"ResourceName\": \"a\",\n"
+		      "\"resourceprefix\": \"x.io\", \"ExcludeTopology\": true,\n"
 		      "\"Selectors\": {\"IsRdma\": true}, \"Railmate\": {\"GID\": \"off\"}}]}");
 
 	(void)state;
@@ -136,12 +136,12 @@ static void keys_match_in_any_case(void **state)
 static void null_is_absent_everywhere(void **state)
 {
 	_cleanup_config_ struct config *cfg = parse(
-		"{\"railmate\": null, \"resourceList\": [{\"resourceName\": \"a\", \"resourcePrefix\": null,"
-		"\"deviceType\": null, \"excludeTopology\": null, \"selectors\": {\"vendors\": null,"
-		"\"isRdma\": null, \"vdpaType\": null}, \"additionalInfo\": {\"*\": null},"
-		"\"SelectorObjs\": null, \"railmate\": {\"gid\": null}},"
-		"{\"resourceName\": \"b\", \"selectors\": null, \"additionalInfo\": {\"*\": {\"k\": "
-		"null}}}]}");
+		"{\"railmate\": null, \"resourceList\": [{\"resourceName\": \"a\",\n"
+		"\"resourcePrefix\": null,\"deviceType\": null, \"excludeTopology\": null,\n"
+		"\"selectors\": {\"vendors\": null,\"isRdma\": null, \"vdpaType\": null},\n"
+		"\"additionalInfo\": {\"*\": null},\"SelectorObjs\": null,\n"
+		"\"railmate\": {\"gid\": null}},{\"resourceName\": \"b\", \"selectors\": null,\n"
+		"\"additionalInfo\": {\"*\": {\"k\": null}}}]}");
 
 	(void)state;
 	assert_int_equal(cfg->n_warnings, 0);
@@ -163,8 +163,8 @@ static void empty_prefix_and_type_are_absent_as_in_the_peer(void **state)
 static void takes_what_the_operator_writes_into_its_config_map(void **state)
 {
 	_cleanup_config_ struct config *cfg = parse(
-		"{\"resourceList\":[{\"resourceName\":\"mlnxnics\",\"selectors\":{\"vendors\":[\"15b3\"],"
-		"\"devices\":[\"101e\"],\"pfNames\":[\"ens1f0np0#0-7\"],\"rootDevices\":[\"0000:3b:00.0\"],"
+		"{\"resourceList\":[{\"resourceName\":\"mlnxnics\",\"selectors\":{\"vendors\":[\"15b3\"],\n"
+		"\"devices\":[\"101e\"],\"pfNames\":[\"ens1f0np0#0-7\"],\"rootDevices\":[\"0000:3b:00.0\"],\n"
 		"\"IsRdma\":true,\"NeedVhostNet\":false},\"SelectorObjs\":null,\"excludeTopology\":false}]}");
 
 	(void)state;
@@ -186,9 +186,8 @@ static void selectors_may_be_a_list_and_one_rdma_makes_the_pool_so(void **state)
 
 static void idle_foreign_selectors_are_accepted(void **state)
 {
-	_cleanup_config_ struct config *cfg =
-		parse_pool("\"selectors\": {\"vdpaType\": \"\", \"ddpProfiles\": [], \"pKeys\": [],"
-			   "\"needVhostNet\": false, \"auxTypes\": []}");
+	_cleanup_config_ struct config *cfg = parse_pool(
+		"\"selectors\": {\"vdpaType\": \"\", \"ddpProfiles\": [], \"pKeys\": [],\"needVhostNet\": false, \"auxTypes\": []}");
 
 	(void)state;
 	assert_int_equal(cfg->n_warnings, 0);
@@ -197,8 +196,7 @@ static void idle_foreign_selectors_are_accepted(void **state)
 static void additional_info_is_sorted_by_device_and_key(void **state)
 {
 	_cleanup_config_ struct config *cfg = parse_pool(
-		"\"additionalInfo\": {\"0000:3b:00.3\": {\"b\": \"1\", \"A\": \"2\"}, \"*\": "
-		"{\"token\": \"x\", \"TOKEN\": \"y\"}}");
+		"\"additionalInfo\": {\"0000:3b:00.3\": {\"b\": \"1\", \"A\": \"2\"}, \"*\": {\"token\": \"x\", \"TOKEN\": \"y\"}}");
 	const struct pool_config *pool = &cfg->pools[0];
 
 	(void)state;
@@ -277,6 +275,26 @@ static void who_writes_for_railmate_leaves_the_binding_open(void **state)
 	assert_string_equal(built_in->pools[0].binding_why, "it works here");
 }
 
+static void health_has_limits_and_makes_nothing_unhealthy_by_itself(void **state)
+{
+	_cleanup_config_ struct config *plain = parse_pool("");
+	_cleanup_config_ struct config *some = parse_pool(
+		"\"railmate\": {\"health\": {\"unhealthy\": [\"flaps\", \"slow\"], \"window\": 120}}");
+	_cleanup_config_ struct config *wrong = parse_pool(
+		"\"railmate\": {\"health\": {\"unhealthy\": [\"flaps\"], \"flaps\": 0}}");
+
+	(void)state;
+	assert_int_equal(plain->pools[0].health.unhealthy, 0);
+	assert_int_equal(plain->pools[0].health.flaps, 3);
+	assert_int_equal(plain->pools[0].health.errors_per_minute, 100);
+	assert_int_equal(some->pools[0].health.unhealthy, LINK_FLAPS | LINK_SLOW);
+	assert_int_equal(some->pools[0].health.window_s, 120);
+	assert_int_equal(some->pools[0].health.flaps, 3);
+	/* Whole or not at all. */
+	assert_int_equal(wrong->n_errors, 1);
+	assert_int_equal(wrong->pools[0].health.unhealthy, 0);
+}
+
 static void strict_is_false_unless_it_is_said(void **state)
 {
 	_cleanup_config_ struct config *plain = parse_pool("\"railmate\": {}");
@@ -290,9 +308,9 @@ static void strict_is_false_unless_it_is_said(void **state)
 static void gpus_become_rows_of_the_match_table(void **state)
 {
 	_cleanup_config_ struct config *cfg = parse(
-		"{\"railmate\": {\"gpus\": [{\"vendor\": \"10de\", \"classes\": [\"0300\", \"0302\"], "
-		"\"name\": \"NVIDIA\"},"
-		"{\"vendor\": \"1FF2\", \"classes\": [\"1200\"], \"name\": \"Acme\"}]},"
+		"{\"railmate\": {\"gpus\": [\n"
+		"{\"vendor\": \"10de\", \"classes\": [\"0300\", \"0302\"], \"name\": \"NVIDIA\"},\n"
+		"{\"vendor\": \"1FF2\", \"classes\": [\"1200\"], \"name\": \"Acme\"}]},\n"
 		"\"resourceList\": [{\"resourceName\": \"a\"}]}");
 
 	(void)state;
@@ -307,15 +325,23 @@ static void gpus_become_rows_of_the_match_table(void **state)
 static void rails_are_numbers_of_pfs(void **state)
 {
 	_cleanup_config_ struct config *cfg =
-		parse("{\"railmate\": {\"rails\": {\"ens1f0\": 0, \"0000:3b:00.0\": 1023}},"
+		parse("{\"railmate\": {\"rails\": {\"ens1f0\": 0, \"0000:3b:00.0\": 1023,\n"
+		      "\"ens2f0\": {\"rail\": 3, \"plane\": 1}, \"ens3f0\": {\"rail\": 4}}},\n"
 		      "\"resourceList\": [{\"resourceName\": \"a\"}]}");
 
 	(void)state;
-	assert_int_equal(cfg->n_rails, 2);
+	assert_int_equal(cfg->n_rails, 4);
 	assert_string_equal(cfg->rails[0].nic, "ens1f0");
 	assert_int_equal(cfg->rails[0].rail, 0);
 	assert_string_equal(cfg->rails[1].nic, "0000:3b:00.0");
 	assert_int_equal(cfg->rails[1].rail, 1023);
+	assert_false(cfg->rails[1].has_plane);
+	assert_string_equal(cfg->rails[2].nic, "ens2f0");
+	assert_int_equal(cfg->rails[2].rail, 3);
+	assert_true(cfg->rails[2].has_plane);
+	assert_int_equal(cfg->rails[2].plane, 1);
+	assert_int_equal(cfg->rails[3].rail, 4);
+	assert_false(cfg->rails[3].has_plane);
 	assert_int_equal(cfg->n_gpus, 0);
 }
 
@@ -350,34 +376,22 @@ static void warns_with_line_and_nearest_key(void **state)
 	static const struct {
 		const char *text, *warning;
 	} rows[] = {
-		{ "{\"resourceList\": [{\"resourceName\": \"a\",\n\"selectors\": {\n\n\"pfName\": "
-		  "[\"x\"]}}]}",
-		  "config.json:4: resourceList[0].selectors: unknown key 'pfName' is ignored; did you mean "
-		  "'pfNames'?" },
+		{ "{\"resourceList\": [{\"resourceName\": \"a\",\n\"selectors\": {\n\n\"pfName\": [\"x\"]}}]}",
+		  "config.json:4: resourceList[0].selectors: unknown key 'pfName' is ignored; did you mean 'pfNames'?" },
 		{ "{\"resourceList\": [{\"resourceName\": \"a\"}],\n\"colour\": \"blue\"}",
 		  "config.json:2: unknown key 'colour' is ignored; known keys: resourceList, railmate" },
-		{ "{\"resourceList\": [{\"resourceName\": \"b\"},\n{\"resourceName\": \"a\",\n\"isRdma\": "
-		  "true}]}",
-		  "config.json:3: resourceList[1].isRdma: has NO EFFECT here, the pool is not narrowed by "
-		  "it: "
-		  "move it into 'selectors'" },
+		{ "{\"resourceList\": [{\"resourceName\": \"b\"},\n{\"resourceName\": \"a\",\n\"isRdma\": true}]}",
+		  "config.json:3: resourceList[1].isRdma: has NO EFFECT here, the pool is not narrowed by it: move it into 'selectors'" },
 		{ "{\"resourceList\": [{\"resourceName\": \"a\", \"sriovMode\": true}]}",
-		  "config.json:1: resourceList[0].sriovMode: is of an old format and has NO EFFECT: delete "
-		  "it, and "
-		  "check 'selectors'" },
+		  "config.json:1: resourceList[0].sriovMode: is of an old format and has NO EFFECT: delete it, and check 'selectors'" },
 		{ "{\"resourceList\": [{\"resourceName\": \"a\", \"rootDevices\": [\"02:00.0\"]}]}",
-		  "config.json:1: resourceList[0].rootDevices: has NO EFFECT here, the pool is not narrowed "
-		  "by it: "
-		  "move it into 'selectors'" },
+		  "config.json:1: resourceList[0].rootDevices: has NO EFFECT here, the pool is not narrowed by it: move it into 'selectors'" },
 		{ "{\"resourceList\": [{\"resourceName\": \"a\", \"SelectorObjs\": []}]}",
 		  "config.json:1: resourceList[0].SelectorObjs: 'SelectorObjs' has no effect" },
 		{ "{\"resourceList\": [{\"resourceName\": \"a\", \"additionalInfo\": {\"3b:00.2\": {}}}]}",
-		  "config.json:1: resourceList[0].additionalInfo.3b:00.2: names no device; keys are \"*\" or "
-		  "a PCI "
-		  "address such as 0000:3b:00.2" },
+		  "config.json:1: resourceList[0].additionalInfo.3b:00.2: names no device; keys are \"*\" or a PCI address such as 0000:3b:00.2" },
 		{ "{\"resourceList\": [{\"resourceName\": \"a\", \"railmate\": {\"gidd\": \"auto\"}}]}",
-		  "config.json:1: resourceList[0].railmate: unknown key 'gidd' is ignored; did you mean "
-		  "'gid'?" },
+		  "config.json:1: resourceList[0].railmate: unknown key 'gidd' is ignored; did you mean 'gid'?" },
 		{ "{\"resourceList\": [{\"resourceName\": \"a\"}],\n\"railmate\": {\"colour\": []}}",
 		  "config.json:2: railmate: unknown key 'colour' is ignored; known keys: gpus, rails" },
 		{ "{\"resourceList\": [{\"resourceName\": \"a\"}], \"bad\\u0007key\": 1}",
@@ -445,6 +459,7 @@ int main(void)
 		cmocka_unit_test(additional_info_is_sorted_by_device_and_key),
 		cmocka_unit_test(reads_our_keys),
 		cmocka_unit_test(who_writes_for_railmate_leaves_the_binding_open),
+		cmocka_unit_test(health_has_limits_and_makes_nothing_unhealthy_by_itself),
 		cmocka_unit_test(strict_is_false_unless_it_is_said),
 		cmocka_unit_test(gpus_become_rows_of_the_match_table),
 		cmocka_unit_test(rails_are_numbers_of_pfs),

@@ -30,8 +30,7 @@ static void groups_are_read(void **state)
 {
 	struct config *cfg = read_hints(
 		"{ \"groups\": [\n"
-		"  { \"gpus\": [\"0001:00:00.0\", \"0002:00:00.0\"], \"nics\": [\"0101:00:00.0\"], "
-		"\"numa\": 1 },\n"
+		"  { \"gpus\": [\"0001:00:00.0\", \"0002:00:00.0\"], \"nics\": [\"0101:00:00.0\"], \"numa\": 1 },\n"
 		"  { \"GPUs\": [\"000A:00:00.0\"], \"nics\": [\"0106:00:02.0\"] } ],\n"
 		"  \"linkSpeed\": 32, \"linkWidth\": 16 }\n");
 	const struct topo_hints *h = cfg->hints;

@@ -24,8 +24,7 @@ static void config_freep(struct config **cfg)
 static int parse(const char *members, const char *link_types, struct config **ret, struct err *err)
 {
 	_cleanup_free_ char *text = xasprintf(
-		"{\"resourceList\": [{\"resourceName\": \"vf\", \"selectors\": {\"linkTypes\": [%s], "
-		"\"isRdma\": true}, \"railmate\": {\n%s}}]}",
+		"{\"resourceList\": [{\"resourceName\": \"vf\", \"selectors\": {\"linkTypes\": [%s], \"isRdma\": true}, \"railmate\": {\n%s}}]}",
 		link_types, members);
 
 	return config_parse(text, strlen(text), "config.json", "rdma", ret, NULL, err);
@@ -67,6 +66,7 @@ static void defaults(const struct pool_config *pool)
 	assert_int_equal(pool->profiles, PROFILE_NCCL);
 	assert_false(pool->profiles_named);
 	assert_int_equal(pool->topology_file, TOPOLOGY_FILE_AUTO);
+	assert_int_equal(pool->nccl_rails, NCCL_RAILS_AUTO);
 	assert_int_equal(pool->pkey, -1);
 	assert_false(pool->cufile);
 	assert_int_equal(pool->n_env, 0);
@@ -78,13 +78,10 @@ static void without_a_word_a_pool_is_nccls(void **state)
 	static const char *const texts[] = {
 		"{\"resourceList\": [{\"resourceName\": \"vf\"}]}",
 		"{\"resourceList\": [{\"resourceName\": \"vf\", \"railmate\": null}]}",
-		"{\"resourceList\": [{\"resourceName\": \"vf\", \"railmate\": {\"gidFamily\": null, "
-		"\"gidRange\": "
-		"null, "
-		"\"roceVersion\": null, \"pkey\": null, \"profiles\": null, \"topologyFile\": null, "
-		"\"cufile\": "
-		"null, "
-		"\"env\": null}}]}",
+		"{\"resourceList\": [{\"resourceName\": \"vf\",\n"
+		"\"railmate\": {\"gidFamily\": null, \"gidRange\": null, \"roceVersion\": null,\n"
+		"\"pkey\": null, \"profiles\": null, \"topologyFile\": null, \"ncclRails\": null,\n"
+		"\"cufile\": null, \"env\": null}}]}",
 	};
 
 	(void)state;
@@ -109,10 +106,10 @@ static void reads_every_key(void **state)
 {
 	static const uint8_t range[16] = { [0] = 0xfd, [7] = 0x40 };
 	_cleanup_config_ struct config *cfg = accepted(
-		"\"gidFamily\": \"ipv6\", \"gidRange\": \"fd00:0:0:40::/60\", \"roceVersion\": 1, "
-		"\"pkey\": \"0x8001\", \"profiles\": [\"oneccl\", \"nccl\", \"ucx\", \"ucx\"], "
-		"\"topologyFile\": \"never\", \"cufile\": true, "
-		"\"env\": {\"UCX_TLS\": \"rc\", \"NCCL_IB_TC\": \"106\", \"NCCL_IB_SL\": null, "
+		"\"gidFamily\": \"ipv6\", \"gidRange\": \"fd00:0:0:40::/60\", \"roceVersion\": 1,\n"
+		"\"pkey\": \"0x8001\", \"profiles\": [\"oneccl\", \"nccl\", \"ucx\", \"ucx\"],\n"
+		"\"topologyFile\": \"never\", \"ncclRails\": \"always\", \"cufile\": true,\n"
+		"\"env\": {\"UCX_TLS\": \"rc\", \"NCCL_IB_TC\": \"106\", \"NCCL_IB_SL\": null,\n"
 		"\"UCX_NET_DEVICES\": \"eth0,net9\"}",
 		"");
 	const struct pool_config *pool = &cfg->pools[0];
@@ -128,6 +125,7 @@ static void reads_every_key(void **state)
 	assert_int_equal(pool->profiles, PROFILE_NCCL | PROFILE_UCX | PROFILE_ONECCL);
 	assert_true(pool->profiles_named);
 	assert_int_equal(pool->topology_file, TOPOLOGY_FILE_NEVER);
+	assert_int_equal(pool->nccl_rails, NCCL_RAILS_ALWAYS);
 	assert_true(pool->cufile);
 	assert_int_equal(pool->n_env, 2);
 	assert_string_equal(pool->env[0].name, "NCCL_IB_TC");
@@ -187,11 +185,9 @@ static void addresses_that_are_no_range(void **state)
 {
 	static const struct row rows[] = {
 		{ "\"gidRange\": \"10.0.0.0\"",
-		  "gidRange: '10.0.0.0' is no range of addresses; it looks like "
-		  "10.0.0.0/8 or fd00::/8" },
+		  "gidRange: '10.0.0.0' is no range of addresses; it looks like 10.0.0.0/8 or fd00::/8" },
 		{ "\"gidRange\": \"10.0.0/8\"",
-		  "gidRange: '10.0.0/8' is no range of addresses; it looks like "
-		  "10.0.0.0/8 or fd00::/8" },
+		  "gidRange: '10.0.0/8' is no range of addresses; it looks like 10.0.0.0/8 or fd00::/8" },
 		{ "\"gidRange\": \"10.0.0.0/33\"",
 		  "gidRange: '10.0.0.0/33' is no range of addresses; it looks like 10.0.0.0/8 or fd00::/8" },
 		{ "\"gidRange\": \"fd00::/129\"",
@@ -203,9 +199,7 @@ static void addresses_that_are_no_range(void **state)
 		{ "\"gidRange\": \"\"",
 		  "gidRange: '' is no range of addresses; it looks like 10.0.0.0/8 or fd00::/8" },
 		{ "\"gidRange\": \"1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1/8\"",
-		  "gidRange: '1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1/8' is no range of addresses; "
-		  "it "
-		  "looks like 10.0.0.0/8 or fd00::/8" },
+		  "gidRange: '1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1/8' is no range of addresses; it looks like 10.0.0.0/8 or fd00::/8" },
 		{ "\"gidRange\": \"10.0.0.7/8\"",
 		  "gidRange: '10.0.0.7/8' is the address of a host: all bits behind the prefix must be 0" },
 		{ "\"gidRange\": \"fd00::1/64\"",
@@ -229,11 +223,8 @@ static void a_range_of_the_other_family(void **state)
 		"\"gidFamily\": \"ipv4\", \"gidRange\": \"fd00::/8\""
 	};
 	static const char *const sentences[] = {
-		"config.json:1: resourceList[0].railmate: gidRange '10.0.0.0/8' has no IPv6 address, and "
-		"gidFamily asks for one; gidFamily is left out",
-		"config.json:1: resourceList[0].railmate: gidRange 'fd00::/8' has no IPv4 address, and "
-		"gidFamily "
-		"asks for one; gidFamily is left out",
+		"config.json:1: resourceList[0].railmate: gidRange '10.0.0.0/8' has no IPv6 address, and gidFamily asks for one; gidFamily is left out",
+		"config.json:1: resourceList[0].railmate: gidRange 'fd00::/8' has no IPv4 address, and gidFamily asks for one; gidFamily is left out",
 	};
 
 	(void)state;
@@ -252,20 +243,14 @@ static void values_that_are_not_legal(void **state)
 		{ "\"roceVersion\": 3", "roceVersion: must be 1 or 2" },
 		{ "\"roceVersion\": 1.5", "roceVersion: must be 1 or 2" },
 		{ "\"roceVersion\": \"2\"", "roceVersion: must be a number, not a string" },
-		{ "\"pkey\": \"0x0000\"", "pkey: '0x0000' is no P_Key; legal values: \"0x0001\" to "
-					  "\"0x7fff\", and with full membership "
-					  "\"0x8001\" to \"0xffff\"" },
-		{ "\"pkey\": \"0x8000\"", "pkey: '0x8000' is no P_Key; legal values: \"0x0001\" to "
-					  "\"0x7fff\", and with full membership "
-					  "\"0x8001\" to \"0xffff\"" },
+		{ "\"pkey\": \"0x0000\"",
+		  "pkey: '0x0000' is no P_Key; legal values: \"0x0001\" to \"0x7fff\", and with full membership \"0x8001\" to \"0xffff\"" },
+		{ "\"pkey\": \"0x8000\"",
+		  "pkey: '0x8000' is no P_Key; legal values: \"0x0001\" to \"0x7fff\", and with full membership \"0x8001\" to \"0xffff\"" },
 		{ "\"pkey\": \"0x10000\"",
-		  "pkey: '0x10000' is no P_Key; legal values: \"0x0001\" to "
-		  "\"0x7fff\", and with full membership "
-		  "\"0x8001\" to \"0xffff\"" },
+		  "pkey: '0x10000' is no P_Key; legal values: \"0x0001\" to \"0x7fff\", and with full membership \"0x8001\" to \"0xffff\"" },
 		{ "\"pkey\": \"8001\"",
-		  "pkey: '8001' is no P_Key; legal values: \"0x0001\" to \"0x7fff\", "
-		  "and with full membership "
-		  "\"0x8001\" to \"0xffff\"" },
+		  "pkey: '8001' is no P_Key; legal values: \"0x0001\" to \"0x7fff\", and with full membership \"0x8001\" to \"0xffff\"" },
 		{ "\"pkey\": 32769", "pkey: must be a string, not a number" },
 		{ "\"profiles\": \"nccl\"", "profiles: must be a list, not a string" },
 		{ "\"profiles\": [\"nccl\", \"none\"]",
@@ -274,6 +259,9 @@ static void values_that_are_not_legal(void **state)
 		  "profiles: 'none' stands alone, or is left out" },
 		{ "\"topologyFile\": \"on\"",
 		  "topologyFile: 'on' is not legal; legal values: auto, always, never" },
+		{ "\"ncclRails\": true", "ncclRails: must be a string, not true or false" },
+		{ "\"ncclRails\": \"on\"",
+		  "ncclRails: 'on' is not legal; legal values: auto, always, never" },
 		{ "\"cufile\": \"yes\"", "cufile: must be true or false, not a string" },
 	};
 
@@ -300,9 +288,7 @@ static void variables_that_are_left_out(void **state)
 		{ "\"env\": {\"NCCL_SOCKET_FAMILY\": \"AF_INET4\"}",
 		  "env.NCCL_SOCKET_FAMILY: 'AF_INET4' is not legal; legal values: AF_INET or AF_INET6" },
 		{ "\"env\": {\"NCCL_IB_HCA\": \"mlx5\"}",
-		  "env.NCCL_IB_HCA: railmate sets this, for each "
-		  "container: the VFs of the container, exact, each "
-		  "with its port" },
+		  "env.NCCL_IB_HCA: railmate sets this, for each container: the VFs of the container, exact, each with its port" },
 		{ "\"env\": {\"NCCL_IB_GID_INDEX\": \"3\"}",
 		  "env.NCCL_IB_GID_INDEX: railmate sets this; the key 'gid' of the pool says how" },
 		{ "\"env\": {\"NCCL_TOPO_FILE\": \"/x\"}",
@@ -328,10 +314,9 @@ static void unknown_variables_are_taken_with_a_warning(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_free_ char *members =
 			xasprintf("\"env\": {\"%s\": \"1\"}", rows[i].members);
-		_cleanup_free_ char *sentence =
-			xasprintf("config.json:2: resourceList[0].railmate.env.%s: "
-				  "'%s' is not known, and taken as it is%s",
-				  rows[i].members, rows[i].members, rows[i].sentence);
+		_cleanup_free_ char *sentence = xasprintf(
+			"config.json:2: resourceList[0].railmate.env.%s: '%s' is not known, and taken as it is%s",
+			rows[i].members, rows[i].members, rows[i].sentence);
 		_cleanup_config_ struct config *cfg = accepted(members, "");
 
 		assert_int_equal(cfg->n_errors, 0);
@@ -345,10 +330,9 @@ static void unknown_variables_are_taken_with_a_warning(void **state)
 
 static void one_bad_variable_leaves_the_others(void **state)
 {
-	_cleanup_config_ struct config *cfg =
-		accepted("\"env\": {\"NCCL_IB_TC\": \"256\", \"NCCL_IB_SL\": "
-			 "\"3\"}, \"gid\": \"three\", \"network\": \"host\"",
-			 "");
+	_cleanup_config_ struct config *cfg = accepted(
+		"\"env\": {\"NCCL_IB_TC\": \"256\", \"NCCL_IB_SL\": \"3\"}, \"gid\": \"three\", \"network\": \"host\"",
+		"");
 
 	(void)state;
 	assert_int_equal(cfg->n_errors, 2);
@@ -387,8 +371,7 @@ static void threads_and_sockets_are_limited_together(void **state)
 	assert_int_equal(not ->n_errors, 1);
 	assert_string_equal(
 		not ->errors[0],
-		"config.json:1: resourceList[0]: NCCL_SOCKET_NTHREADS times "
-		"NCCL_NSOCKS_PERTHREAD is 80; at most 64 is legal; the second is left out");
+		"config.json:1: resourceList[0]: NCCL_SOCKET_NTHREADS times NCCL_NSOCKS_PERTHREAD is 80; at most 64 is legal; the second is left out");
 	assert_int_equal(not ->pools[0].n_env, 1);
 	assert_string_equal(not ->pools[0].env[0].name, "NCCL_SOCKET_NTHREADS");
 }
@@ -399,44 +382,25 @@ static void what_is_legal_and_no_good_is_warned_of(void **state)
 		const char *members, *link_types, *warning;
 	} rows[] = {
 		{ "\"env\": {\"NCCL_NET_GDR_LEVEL\": \"SYS\"}", "",
-		  "config.json:2: resourceList[0].railmate.env.NCCL_NET_GDR_LEVEL: is better left alone: SYS "
-		  "sends "
-		  "through the link between sockets, mostly slower than without; LOC is never; 4 and 5 are "
-		  "SYS" },
+		  "config.json:2: resourceList[0].railmate.env.NCCL_NET_GDR_LEVEL: is better left alone: SYS sends through the link between sockets, mostly slower than without; LOC is never; 4 and 5 are SYS" },
 		{ "\"env\": {\"NCCL_IB_CUDA_SUPPORT\": \"1\"}", "",
-		  "config.json:2: resourceList[0].railmate.env.NCCL_IB_CUDA_SUPPORT: was removed in release "
-		  "2.4.0 "
-		  "and does nothing: GPUDirect RDMA is used where it works" },
+		  "config.json:2: resourceList[0].railmate.env.NCCL_IB_CUDA_SUPPORT: was removed in release 2.4.0 and does nothing: GPUDirect RDMA is used where it works" },
 		{ "\"env\": {\"UCX_TLS\": \"rc\"}", "",
-		  "config.json:1: resourceList[0]: UCX_TLS is set, and profiles names no library that reads "
-		  "it" },
+		  "config.json:1: resourceList[0]: UCX_TLS is set, and profiles names no library that reads it" },
 		{ "\"env\": {\"UCX_NET_DEVICES\": \"eth0\"}", "",
-		  "config.json:1: resourceList[0]: UCX_NET_DEVICES is set, and profiles does not name ucx: "
-		  "it does "
-		  "nothing" },
+		  "config.json:1: resourceList[0]: UCX_NET_DEVICES is set, and profiles does not name ucx: it does nothing" },
 		{ "\"gid\": \"fixed:3\"", "\"infiniband\"",
-		  "config.json:1: resourceList[0]: gid is fixed:3 and linkTypes is infiniband: InfiniBand "
-		  "has no "
-		  "index, no container will start" },
+		  "config.json:1: resourceList[0]: gid is fixed:3 and linkTypes is infiniband: InfiniBand has no index, no container will start" },
 		{ "\"gidRange\": \"10.0.0.0/8\"", "\"infiniband\"",
-		  "config.json:1: resourceList[0]: gidFamily, gidRange and roceVersion are for RoCE, and "
-		  "linkTypes "
-		  "is infiniband: they do nothing" },
+		  "config.json:1: resourceList[0]: gidFamily, gidRange and roceVersion are for RoCE, and linkTypes is infiniband: they do nothing" },
 		{ "\"roceVersion\": 1", "\"infiniband\"",
-		  "config.json:1: resourceList[0]: gidFamily, gidRange and roceVersion are for RoCE, and "
-		  "linkTypes "
-		  "is infiniband: they do nothing" },
+		  "config.json:1: resourceList[0]: gidFamily, gidRange and roceVersion are for RoCE, and linkTypes is infiniband: they do nothing" },
 		{ "\"env\": {\"NCCL_IB_TC\": \"106\"}", "\"infiniband\"",
-		  "config.json:1: resourceList[0]: NCCL_IB_TC is for RoCE, and linkTypes is infiniband: it "
-		  "does "
-		  "nothing" },
+		  "config.json:1: resourceList[0]: NCCL_IB_TC is for RoCE, and linkTypes is infiniband: it does nothing" },
 		{ "\"pkey\": \"0x8001\"", "\"ether\"",
-		  "config.json:1: resourceList[0]: pkey is for InfiniBand, and linkTypes is ether: it does "
-		  "nothing" },
+		  "config.json:1: resourceList[0]: pkey is for InfiniBand, and linkTypes is ether: it does nothing" },
 		{ "\"gid\": \"off\", \"profiles\": [\"mscclpp\"]", "",
-		  "config.json:1: resourceList[0]: gid is off and mscclpp is a profile: on RoCE it works "
-		  "with "
-		  "MSCCLPP_IB_GID_INDEX only, which is not set then" },
+		  "config.json:1: resourceList[0]: gid is off and mscclpp is a profile: on RoCE it works with MSCCLPP_IB_GID_INDEX only, which is not set then" },
 	};
 
 	(void)state;

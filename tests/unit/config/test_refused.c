@@ -83,14 +83,11 @@ static void text_that_is_not_json(void **state)
 		{ "{\n\"\xff\": 1}",
 		  "config.json:2: is not UTF-8 text (unable to decode byte 0xff near '\"')" },
 		{ "[\"\\u0000\"]",
-		  "config.json:1: holds a NUL character (\\u0000 is not allowed without "
-		  "JSON_ALLOW_NUL near '\"\\u0000\"')" },
+		  "config.json:1: holds a NUL character (\\u0000 is not allowed without JSON_ALLOW_NUL near '\"\\u0000\"')" },
 		{ "{\"\\u0000\": 1}",
-		  "config.json:1: holds a NUL character in a key (NUL byte in object key not "
-		  "supported near '\"\\u0000\"')" },
+		  "config.json:1: holds a NUL character in a key (NUL byte in object key not supported near '\"\\u0000\"')" },
 		{ "[99999999999999999999]",
-		  "config.json:1: holds a number that is too large (too big "
-		  "integer near '99999999999999999999')" },
+		  "config.json:1: holds a number that is too large (too big integer near '99999999999999999999')" },
 	};
 
 	(void)state;
@@ -123,23 +120,18 @@ static void everything_that_is_wrong_is_told_at_once(void **state)
 	     "c:1: unknown key 'resourceLists' is ignored; did you mean 'resourceList'?\n");
 	also("{\"resourceList\": [{\n\"resourceNme\": \"vf\"}]}",
 	     "c:1: resourceList[0]: has no resourceName",
-	     "c:2: resourceList[0]: unknown key 'resourceNme' is ignored; did you mean "
-	     "'resourceName'?\n");
+	     "c:2: resourceList[0]: unknown key 'resourceNme' is ignored; did you mean 'resourceName'?\n");
 	also("{\"resourceList\": [{\"resourceName\": \"a b\",\n\"excludeTopology\": 1,\n"
 	     "\"selectors\": {\"vendors\": [\"0x15b3\", \"15b3\", 7],\n\"isRdma\": 1}}]}",
-	     "c:1: resourceList[0].resourceName: resource name 'a b' must be 1 to 63 of a-z, A-Z, 0-9, "
-	     "'-' and '_'",
+	     "c:1: resourceList[0].resourceName: resource name 'a b' must be 1 to 63 of a-z, A-Z, 0-9, '-' and '_'",
 	     "c:2: resourceList[0].excludeTopology: must be true or false, not a number\n"
 	     "c:3: resourceList[0].selectors.vendors[2]: must be a string, not a number\n"
 	     "c:4: resourceList[0].selectors.isRdma: must be true or false, not a number\n"
-	     "c:3: resourceList[0].selectors.vendors[0]: '0x15b3' is no PCI vendor id: four hexadecimal "
-	     "digits without 0x, such as 15b3\n");
+	     "c:3: resourceList[0].selectors.vendors[0]: '0x15b3' is no PCI vendor id: four hexadecimal digits without 0x, such as 15b3\n");
 	also("{\"resourceList\": [{\"resourceName\": \"-\"},\n{\"resourceName\": \"-b\"}],\n"
 	     "\"x\": 1}",
-	     "c:1: resourceList[0].resourceName: resource name '-' must begin and end with a letter or "
-	     "digit, or the kubelet refuses it; none of the 1 other pools can be served either",
-	     "c:2: resourceList[1].resourceName: resource name '-b' must begin and end with a letter or "
-	     "digit, or the kubelet refuses it; the pool is left out\n"
+	     "c:1: resourceList[0].resourceName: resource name '-' must begin and end with a letter or digit, or the kubelet refuses it; none of the 1 other pools can be served either",
+	     "c:2: resourceList[1].resourceName: resource name '-b' must begin and end with a letter or digit, or the kubelet refuses it; the pool is left out\n"
 	     "c:3: unknown key 'x' is ignored; known keys: resourceList, railmate\n");
 	also("{\"resourceList\": 7, \"y\": 1}", "c:1: resourceList: must be a list, not a number",
 	     "c:1: unknown key 'y' is ignored; known keys: resourceList, railmate\n");
@@ -298,34 +290,25 @@ static void bad_values(void **state)
 		{ "\"deviceType\": \"netdevice\"",
 		  ".deviceType: 'netdevice' is not legal; legal values: netDevice" },
 		{ "\"selectors\": []",
-		  ".selectors: is an empty list, which selects nothing; leave it out to "
-		  "select every device" },
+		  ".selectors: is an empty list, which selects nothing; leave it out to select every device" },
 		{ "\"selectors\": {\"vendors\": [\"15b3\", \"0x15b3\"]}",
-		  ".selectors.vendors[1]: '0x15b3' is no PCI vendor id: four hexadecimal digits without 0x, "
-		  "such as "
-		  "15b3" },
+		  ".selectors.vendors[1]: '0x15b3' is no PCI vendor id: four hexadecimal digits without 0x, such as 15b3" },
 		{ "\"selectors\": {\"pKeys\": [\"8001\"]}",
 		  ".selectors.pKeys[0]: '8001' is no P_Key; it looks like 0x8001" },
 		{ "\"selectors\": {\"devices\": [\"101\"]}",
-		  ".selectors.devices[0]: '101' is no PCI device id: four hexadecimal digits without 0x, "
-		  "such as 15b3" },
+		  ".selectors.devices[0]: '101' is no PCI device id: four hexadecimal digits without 0x, such as 15b3" },
 		{ "\"selectors\": {\"devices\": [\"0x1e\"]}",
-		  ".selectors.devices[0]: '0x1e' is no PCI device id: four hexadecimal digits without 0x, "
-		  "such as 15b3" },
+		  ".selectors.devices[0]: '0x1e' is no PCI device id: four hexadecimal digits without 0x, such as 15b3" },
 		{ "\"selectors\": {\"drivers\": [\"\"]}",
 		  ".selectors.drivers[0]: is an empty string" },
 		{ "\"selectors\": {\"pciAddresses\": [\"3b:00.2\"]}",
 		  ".selectors.pciAddresses[0]: '3b:00.2' is no PCI address; it looks like 0000:3b:00.2" },
 		{ "\"selectors\": {\"acpiIndexes\": [\"-1\"]}",
-		  ".selectors.acpiIndexes[0]: '-1' is no acpi_index; it is a decimal number in a string, "
-		  "such as "
-		  "\"101\"" },
+		  ".selectors.acpiIndexes[0]: '-1' is no acpi_index; it is a decimal number in a string, such as \"101\"" },
 		{ "\"selectors\": {\"pfNames\": [\"#0-7\"]}",
 		  ".selectors.pfNames[0]: '#0-7' names no PF" },
 		{ "\"selectors\": {\"rootDevices\": [\"ens1f0\"]}",
-		  ".selectors.rootDevices[0]: 'ens1f0' is no PCI address of a PF; it looks like 0000:3b:00.0 "
-		  "or "
-		  "0000:3b:00.0#0-7" },
+		  ".selectors.rootDevices[0]: 'ens1f0' is no PCI address of a PF; it looks like 0000:3b:00.0 or 0000:3b:00.0#0-7" },
 		{ "\"selectors\": {\"linkTypes\": [\"ether\", \"roce\"]}",
 		  ".selectors.linkTypes[1]: 'roce' is not legal; legal values: ether, infiniband" },
 	};
@@ -345,8 +328,7 @@ static void bad_ranges(void **state)
 		_cleanup_free_ char *members =
 			xasprintf("\"selectors\": {\"pfNames\": [\"ens1f0#%s\"]}", ranges[i]);
 		_cleanup_free_ char *sentence = xasprintf(
-			".selectors.pfNames[0]: 'ens1f0#%s' has a bad range: behind '#' stand VF indexes "
-			"from 0 to 65535 and ascending ranges, such as 'ens1f0#0,2-7'",
+			".selectors.pfNames[0]: 'ens1f0#%s' has a bad range: behind '#' stand VF indexes from 0 to 65535 and ascending ranges, such as 'ens1f0#0,2-7'",
 			ranges[i]);
 		struct row row = { members, sentence };
 
@@ -366,8 +348,7 @@ static void selectors_that_would_change_the_pod(void **state)
 		_cleanup_free_ char *text =
 			xasprintf("\"selectors\": {\"%s\": %s}", members[i][0], members[i][1]);
 		_cleanup_free_ char *sentence = xasprintf(
-			".selectors.%s: %s is not supported: railmate serves RDMA VFs of network cards "
-			"(netDevice)",
+			".selectors.%s: %s is not supported: railmate serves RDMA VFs of network cards (netDevice)",
 			members[i][0], members[i][0]);
 		struct row row = { text, sentence };
 
@@ -396,12 +377,8 @@ static void illegal_names(void **state)
 
 		refused(text, sentence);
 	}
-	refused("{\"resourceList\": [{\"resourceName\": "
-		"\"1234567890123456789012345678901234567890123456789012345678901234\"}]}",
-		"config.json:1: resourceList[0].resourceName: resource name "
-		"'123456789012345678901234567890123456789012345678901234567890...' must be 1 to 63 of a-z, "
-		"A-Z, "
-		"0-9, '-' and '_'");
+	refused("{\"resourceList\": [{\"resourceName\": \"1234567890123456789012345678901234567890123456789012345678901234\"}]}",
+		"config.json:1: resourceList[0].resourceName: resource name '123456789012345678901234567890123456789012345678901234567890...' must be 1 to 63 of a-z, A-Z, 0-9, '-' and '_'");
 	refused("{\"resourceList\": [\n{\"resourcePrefix\": \"a.b\"}]}",
 		"config.json:2: resourceList[0]: has no resourceName");
 }
@@ -439,9 +416,7 @@ static void illegal_prefixes(void **state)
 	}
 	refused_bytes(
 		text, strlen(text), "K8s",
-		"config.json:3: resourceList[0]: the default resource prefix 'K8s' (of the command line) "
-		"must be "
-		"a DNS subdomain: lower-case letters, digits, inner '-' and '.', at most 244 characters");
+		"config.json:3: resourceList[0]: the default resource prefix 'K8s' (of the command line) must be a DNS subdomain: lower-case letters, digits, inner '-' and '.', at most 244 characters");
 }
 
 static void a_long_prefix(void **state)
@@ -462,15 +437,10 @@ static void a_long_prefix(void **state)
 static void duplicates(void **state)
 {
 	static const struct row rows[] = {
-		{ "{\"resourceList\": [{\"resourceName\": \"a\",\n\"selectors\": {\"isRdma\": "
-		  "true,\n\"IsRdma\": "
-		  "true}}]}",
-		  "config.json:3: resourceList[0].selectors.IsRdma: repeats the key 'isRdma' of line 2 (case "
-		  "does not "
-		  "count)" },
+		{ "{\"resourceList\": [{\"resourceName\": \"a\",\n\"selectors\": {\"isRdma\": true,\n\"IsRdma\": true}}]}",
+		  "config.json:3: resourceList[0].selectors.IsRdma: repeats the key 'isRdma' of line 2 (case does not count)" },
 		{ "{\"resourceList\": null, \"ResourceList\": []}",
-		  "config.json:1: ResourceList: repeats the key 'resourceList' of line 1 (case does not "
-		  "count)" },
+		  "config.json:1: ResourceList: repeats the key 'resourceList' of line 1 (case does not count)" },
 	};
 
 	(void)state;
@@ -483,11 +453,9 @@ static void a_pool_that_cannot_be_served_leaves_the_others(void **state)
 		{ "{\"resourceName\": \"x\", \"deviceType\": \"accelerator\"}",
 		  ".deviceType: 'accelerator' is not served by railmate; legal values: netDevice" },
 		{ "{\"resourceName\": \"x\", \"selectors\": {\"vdpaType\": \"vhost\"}}",
-		  ".selectors.vdpaType: vdpaType is not supported: railmate serves RDMA VFs of network cards "
-		  "(netDevice)" },
+		  ".selectors.vdpaType: vdpaType is not supported: railmate serves RDMA VFs of network cards (netDevice)" },
 		{ "{\"resourceName\": \"x\", \"selectors\": {\"vendors\": [\"0x15b3\"]}}",
-		  ".selectors.vendors[0]: '0x15b3' is no PCI vendor id: four hexadecimal digits without 0x, "
-		  "such as 15b3" },
+		  ".selectors.vendors[0]: '0x15b3' is no PCI vendor id: four hexadecimal digits without 0x, such as 15b3" },
 		{ "{\"resourceName\": \"x y\"}",
 		  ".resourceName: resource name 'x y' must be 1 to 63 of a-z, A-Z, 0-9, '-' and '_'" },
 		{ "{\"resourceName\": \"a\"}",
@@ -514,9 +482,7 @@ static void no_pool_that_can_be_served(void **state)
 {
 	(void)state;
 	refused("{\"resourceList\": [null, {\"resourceName\": \"a b\"}, {}]}",
-		"config.json:1: resourceList[0]: must be an object, not null; none of the 2 other pools can "
-		"be "
-		"served either");
+		"config.json:1: resourceList[0]: must be an object, not null; none of the 2 other pools can be served either");
 }
 
 static void wrong_keys_of_ours(void **state)
@@ -529,6 +495,14 @@ static void wrong_keys_of_ours(void **state)
 		  ".railmate.gid: 'fixed:' is not legal; legal values: auto, off, fixed:0 to fixed:255" },
 		{ "\"railmate\": {\"network\": \"bridge\"}",
 		  ".railmate.network: 'bridge' is not legal; legal values: pod, host" },
+		{ "\"railmate\": {\"health\": {\"flaps\": 31}}",
+		  ".railmate.health.flaps: must be a whole number from 1 to 30" },
+		{ "\"railmate\": {\"health\": {\"window\": 1.5}}",
+		  ".railmate.health.window: must be a whole number from 60 to 86400" },
+		{ "\"railmate\": {\"health\": {\"errorsPerMinute\": \"10\"}}",
+		  ".railmate.health.errorsPerMinute: must be a whole number from 1 to 1000000000" },
+		{ "\"railmate\": {\"health\": {\"unhealthy\": [\"flaps\", \"heat\"]}}",
+		  ".railmate.health.unhealthy[1]: 'heat' is not legal; legal values: flaps, errors, slow" },
 		{ "\"railmate\": {\"strict\": \"yes\"}",
 		  ".railmate.strict: must be true or false, not a string" },
 		{ "\"railmate\": {\"binding\": true}",
@@ -546,15 +520,23 @@ static void wrong_keys_of_ours(void **state)
 		  ".rails.ens1f0: is no rail: a whole number from 0 to 1023" },
 		{ "{\"rails\": {\"ens1f0\": \"0\"}}",
 		  ".rails.ens1f0: is no rail: a whole number from 0 to 1023" },
+		{ "{\"rails\": {\"ens1f0\": {\"rail\": 1024, \"plane\": 0}}}",
+		  ".rails.ens1f0.rail: is no rail: a whole number from 0 to 1023" },
+		{ "{\"rails\": {\"ens1f0\": {\"rail\": 3, \"plane\": 1024}}}",
+		  ".rails.ens1f0.plane: is no plane: a whole number from 0 to 1023" },
+		{ "{\"rails\": {\"ens1f0\": {\"rail\": 3, \"plane\": 0.5}}}",
+		  ".rails.ens1f0.plane: is no plane: a whole number from 0 to 1023" },
+		{ "{\"rails\": {\"ens1f0\": {\"plane\": 1}}}",
+		  ".rails.ens1f0: names no rail: {\"rail\": 3, \"plane\": 1}" },
+		{ "{\"rails\": {\"ens1f0\": [3, 1]}}",
+		  ".rails.ens1f0: is no rail: a whole number from 0 to 1023" },
 		{ "{\"gpus\": {}}", ".gpus: must be a list, not an object" },
 		{ "{\"gpus\": [{\"vendor\": \"10de\"}]}",
 		  ".gpus[0]: needs vendor (\"10de\"), classes ([\"0300\", \"0302\"]) and name (\"NVIDIA\")" },
 		{ "{\"gpus\": [{\"vendor\": \"NVIDIA\"}]}",
-		  ".gpus[0].vendor: 'NVIDIA' is no PCI vendor: four hexadecimal digits without 0x, such as "
-		  "15b3" },
+		  ".gpus[0].vendor: 'NVIDIA' is no PCI vendor: four hexadecimal digits without 0x, such as 15b3" },
 		{ "{\"gpus\": [{\"classes\": [\"030000\"]}]}",
-		  ".gpus[0].classes[0]: '030000' is no PCI class: four hexadecimal digits without 0x, such "
-		  "as 15b3" },
+		  ".gpus[0].classes[0]: '030000' is no PCI class: four hexadecimal digits without 0x, such as 15b3" },
 	};
 
 	(void)state;
@@ -581,15 +563,10 @@ static void lines_are_right_behind_every_kind_of_value(void **state)
 {
 	(void)state;
 	served_without(
-		"{\n \"x\": [ ],\n \"y\" : { } ,\n \"z\": \"a\\\"\\\\\",\n \"n\": [-1.5e3, true,\n null, "
-		"{\"q\":\n[[]]}],\n"
-		" \"resourceList\"\n:\n[\n {\n  \"additionalInfo\": {}, \"resourceName\"\n : \"ok\" }\n ,\n "
-		"{\n\t\"resourceName\":"
-		"\r\n\"bad name\"} ] }",
+		"{\n \"x\": [ ],\n \"y\" : { } ,\n \"z\": \"a\\\"\\\\\",\n \"n\": [-1.5e3, true,\n null, {\"q\":\n[[]]}],\n"
+		" \"resourceList\"\n:\n[\n {\n  \"additionalInfo\": {}, \"resourceName\"\n : \"ok\" }\n ,\n {\n\t\"resourceName\":\r\n\"bad name\"} ] }",
 		1,
-		"config.json:16: resourceList[1].resourceName: resource name 'bad name' must be 1 to 63 of "
-		"a-z, A-Z, "
-		"0-9, '-' and '_'; the pool is left out");
+		"config.json:16: resourceList[1].resourceName: resource name 'bad name' must be 1 to 63 of a-z, A-Z, 0-9, '-' and '_'; the pool is left out");
 }
 
 static void long_values_are_shortened_between_characters(void **state)
@@ -598,10 +575,7 @@ static void long_values_are_shortened_between_characters(void **state)
 	/* 59 letters, then a character of three bytes across the limit of 60. */
 	refused("{\"resourceList\": [{\"resourceName\": "
 		"\"12345678901234567890123456789012345678901234567890123456789\xe2\x82\xac!\"}]}",
-		"config.json:1: resourceList[0].resourceName: resource name "
-		"'12345678901234567890123456789012345678901234567890123456789...' must be 1 to 63 of a-z, "
-		"A-Z, 0-9, '-' "
-		"and '_'");
+		"config.json:1: resourceList[0].resourceName: resource name '12345678901234567890123456789012345678901234567890123456789...' must be 1 to 63 of a-z, A-Z, 0-9, '-' and '_'");
 }
 
 int main(void)

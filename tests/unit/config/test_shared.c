@@ -38,13 +38,12 @@ static struct config *read_text(const char *text)
 static void reads_what_that_plugin_reads(void **state)
 {
 	_cleanup_config_ struct config *cfg = read_text(
-		"{\"periodicUpdateInterval\": 300, \"configList\": [{\"resourceName\": \"a\", "
-		"\"resourcePrefix\": \"x.org\","
-		"\"rdmaHcaMax\": 1000, \"selectors\": {\"vendors\": [\"15b3\"], \"deviceIDs\": [\"1017\"],"
-		"\"drivers\": [\"mlx5_core\"], \"ifNames\": [\"ib0\", \"ib1\"], \"linkTypes\": "
-		"[\"infiniband\"]},"
-		"\"railmate\": {\"umad\": true}}, {\"resourceName\": \"b\", \"rdmaHcaMax\": 1, \"devices\": "
-		"[\"ib2\"]}]}");
+		"{\"periodicUpdateInterval\": 300, \"configList\": [{\"resourceName\": \"a\",\n"
+		"\"resourcePrefix\": \"x.org\",\"rdmaHcaMax\": 1000,\n"
+		"\"selectors\": {\"vendors\": [\"15b3\"], \"deviceIDs\": [\"1017\"],\n"
+		"\"drivers\": [\"mlx5_core\"], \"ifNames\": [\"ib0\", \"ib1\"],\n"
+		"\"linkTypes\": [\"infiniband\"]},\"railmate\": {\"umad\": true}},\n"
+		"{\"resourceName\": \"b\", \"rdmaHcaMax\": 1, \"devices\": [\"ib2\"]}]}");
 	const struct selector *s = cfg->shared[0].selectors;
 
 	(void)state;
@@ -101,8 +100,7 @@ static void names_differ_from_those_of_vfs_too(void **state)
 	assert_int_equal(cfg->n_errors, 2);
 	assert_string_equal(
 		cfg->errors[0],
-		"s.json:2: configList[0].resourceName: 'rdma/vf' is the resource of another pool: "
-		"names must differ; the pool is left out");
+		"s.json:2: configList[0].resourceName: 'rdma/vf' is the resource of another pool: names must differ; the pool is left out");
 }
 
 static void late_binding_is_for_vfs(void **state)

@@ -85,9 +85,10 @@ static void what_is_no_request_is_refused_with_a_sentence(void **state)
 
 static void bindings_arrive_as_they_were_told(void **state)
 {
-	const struct control_bound bound[] = { { "s-0", "rdma/vf", "0000:18:00.1", "mlx5_4",
-						 "0000:18:00.0" },
-					       { "s-1", "rdma/vf", "0000:40:00.1", NULL, NULL } };
+	const struct control_bound bound[] = {
+		{ "s-0", "rdma/vf", "0000:18:00.1", "mlx5_4", "0000:18:00.0", 3, 0 },
+		{ "s-1", "rdma/vf", "0000:40:00.1", NULL, NULL, 0, -1 }
+	};
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	_cleanup_arena_ struct arena *a = arena_new(0);
 	struct control_reply got;
@@ -102,7 +103,30 @@ static void bindings_arrive_as_they_were_told(void **state)
 	assert_string_equal(got.bound[0].pf, "0000:18:00.0");
 	assert_null(got.bound[1].rdma);
 	assert_null(got.bound[1].pf);
+	assert_int_equal(got.bound[0].rail, 3);
+	assert_int_equal(got.bound[0].plane, 0);
+	assert_int_equal(got.bound[1].rail, 0);
+	assert_int_equal(got.bound[1].plane, -1);
 	assert_null(got.ledger);
+}
+
+static void a_rail_that_is_no_number_is_not_known(void **state)
+{
+	static const char *const rails[] = { "", ", \"rail\": \"3\"", ", \"rail\": -2",
+					     ", \"rail\": 1.5", ", \"rail\": 1e12" };
+	_cleanup_arena_ struct arena *a = arena_new(0);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rails); i++) {
+		const char *text = arena_printf(
+			a, "{\"bound\": [{\"slot\": \"s\", \"resource\": \"r\", \"vf\": \"v\"%s}]}",
+			rails[i]);
+		struct control_reply got;
+
+		assert_int_equal(control_read_reply(text, strlen(text), a, &got, NULL), 0);
+		assert_int_equal(got.bound[0].rail, -1);
+		assert_int_equal(got.bound[0].plane, -1);
+	}
 }
 
 static void a_ledger_arrives_byte_for_byte(void **state)
@@ -183,6 +207,7 @@ int main(void)
 		cmocka_unit_test(a_pod_that_is_not_known_is_empty),
 		cmocka_unit_test(what_is_no_request_is_refused_with_a_sentence),
 		cmocka_unit_test(bindings_arrive_as_they_were_told),
+		cmocka_unit_test(a_rail_that_is_no_number_is_not_known),
 		cmocka_unit_test(a_ledger_arrives_byte_for_byte),
 		cmocka_unit_test(a_refusal_arrives_with_its_code_and_sentence),
 		cmocka_unit_test(what_is_no_reply_is_said_to_be_none),

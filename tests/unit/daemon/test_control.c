@@ -28,6 +28,10 @@
 
 #define PATIENCE_MS 20000
 #define NOBODY	    65534
+/* More than the buffers of a socket take (212,992 bytes), and not more: an emulated machine writes
+ * 1 MB of JSON in a second, and who asks behind four such answers waits for them. */
+#define LEDGER_LINE  "{\"ledger\": \"text\"}\n"
+#define LEDGER_LINES 12000
 
 struct room {
 	char dir[40], path[64];
@@ -114,14 +118,21 @@ static const char *backend_pf(void *ctx, const char *vf, struct arena *a)
 	return str_eq(vf, "0000:18:00.1") ? arena_strdup(a, "0000:18:00.0") : NULL;
 }
 
+static struct topo_rail backend_rail(void *ctx, const char *vf)
+{
+	(void)ctx;
+	return str_eq(vf, "0000:18:00.1") ? (struct topo_rail) { 3, 1 }
+					  : (struct topo_rail) { -1, -1 };
+}
+
 static int backend_ledger(void *ctx, struct strbuf *out, struct err *err)
 {
 	struct room *room = ctx;
 
 	if (room->refusal.code)
 		return err_set(err, room->refusal.code, "%s", room->refusal.msg);
-	for (int i = 0; i < 50000; i++)
-		strbuf_puts(out, "{\"ledger\": \"text\"}\n");
+	for (int i = 0; i < LEDGER_LINES; i++)
+		strbuf_puts(out, LEDGER_LINE);
 	return 0;
 }
 
@@ -143,11 +154,11 @@ static void *clients(void *arg)
 
 static void open_control(struct room *room)
 {
-	const struct control_backend backend = { room,		 backend_bind,	 backend_rdma,
-						 backend_pf,	 backend_ledger, backend_pools,
-						 backend_release };
+	const struct control_backend backend = { room,		backend_bind,	backend_rdma,
+						 backend_pf,	backend_rail,	backend_ledger,
+						 backend_pools, backend_release };
 
-	room->control = control_open(&room->loop, room->path, room->rpc, &backend);
+	room->control = daemon_control_open(&room->loop, room->path, room->rpc, &backend);
 }
 
 static void open_room(struct room *room)
@@ -174,11 +185,11 @@ static void close_room(struct room *room)
 	char run[56];
 
 	rpc_stop(room->rpc);
-	control_close(room->control);
+	daemon_control_close(room->control);
 	uv_walk(&room->loop, close_any, NULL);
 	uv_run(&room->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&room->loop), 0);
-	control_free(room->control);
+	daemon_control_free(room->control);
 	snprintf(run, sizeof(run), "%s/run", room->dir);
 	unlink(room->path);
 	rmdir(run);
@@ -268,7 +279,7 @@ static void ask_everything(struct room *room)
 	must(ask(room, CONTROL_STATUS, a, &reply, NULL) == 0);
 	must(!reply.bound && !reply.ledger);
 	must(ask(room, CONTROL_LEDGER, a, &reply, NULL) == 0);
-	must(strlen(reply.ledger) == 50000 * strlen("{\"ledger\": \"text\"}\n"));
+	must(strlen(reply.ledger) == LEDGER_LINES * strlen(LEDGER_LINE));
 	must(ask(room, CONTROL_POOLS, a, &reply, NULL) == 0);
 	must(reply.pools && !strcmp(reply.pools, "{}"));
 	must(ask(room, CONTROL_RELEASE, a, &reply, NULL) == 0);
@@ -276,6 +287,8 @@ static void ask_everything(struct room *room)
 	must(reply.n_bound == 2 && str_eq(reply.bound[1].vf, "0000:40:00.1"));
 	must(str_eq(reply.bound[0].rdma, "mlx5_4") && !reply.bound[1].rdma);
 	must(str_eq(reply.bound[0].pf, "0000:18:00.0") && !reply.bound[1].pf);
+	must(reply.bound[0].rail == 3 && reply.bound[0].plane == 1);
+	must(reply.bound[1].rail == -1 && reply.bound[1].plane == -1);
 	must(str_eq(room->seen.slot, "slot-1") && str_eq(room->seen.ns, "team"));
 	must(str_eq(room->seen.pod, "trainer") && str_eq(room->seen.uid, "u-1"));
 }
@@ -502,11 +515,11 @@ static void the_new_daemon_takes_the_place_when_the_old_one_has_left(void **stat
 	run(&old, must_serve);
 	assert_int_equal(mkdir(new.dir, 0700), 0);
 	rpc_stop(old.rpc);
-	control_close(old.control);
+	daemon_control_close(old.control);
 	uv_walk(&old.loop, close_any, NULL);
 	uv_run(&old.loop, UV_RUN_DEFAULT);
 	uv_loop_close(&old.loop);
-	control_free(old.control);
+	daemon_control_free(old.control);
 	assert_int_equal(access(new.path, F_OK), -1);
 	while (access(new.path, F_OK) < 0)
 		uv_run(&new.loop, UV_RUN_ONCE);

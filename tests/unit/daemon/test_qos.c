@@ -40,10 +40,9 @@ static int ask(const char *netdev, struct hw_dcb *ret, struct err *err)
 /* Two PFs with two VFs each, in one pool with this "env". */
 static struct node *node_with(const char *env, struct config **ret_cfg)
 {
-	_cleanup_free_ char *text =
-		xasprintf("{\"resourceList\": [{\"resourceName\": \"vf\", \"selectors\": "
-			  "{\"isRdma\": true}, \"railmate\": {\"env\": {%s}}}]}",
-			  env);
+	_cleanup_free_ char *text = xasprintf(
+		"{\"resourceList\": [{\"resourceName\": \"vf\", \"selectors\": {\"isRdma\": true}, \"railmate\": {\"env\": {%s}}}]}",
+		env);
 	struct err err = { 0 };
 
 	if (config_parse(text, strlen(text), "test", "rdma", ret_cfg, NULL, &err) < 0)
@@ -65,9 +64,8 @@ static void judged(const char *env, const char *want)
 	config_free(cfg);
 }
 
-#define ONE                                                                                                \
-	"rdma/vf: on eth0, NCCL_IB_TC 106 is DSCP 26, which it puts on priority 3, but PFC is enabled on " \
-	"priority 4 only"
+#define ONE                                                                                        \
+	"rdma/vf: on eth0, NCCL_IB_TC 106 is DSCP 26, which it puts on priority 3, but PFC is enabled on priority 4 only"
 
 static void a_policy_that_ends_where_packets_are_dropped_is_said(void **state)
 {
@@ -81,9 +79,7 @@ static void a_policy_that_ends_where_packets_are_dropped_is_said(void **state)
 	pfc[0] = pfc[1] = 8;
 	judged("\"NCCL_IB_TC\": \"106\"", "");
 	judged("\"NCCL_IB_SL\": \"3\"",
-	       "rdma/vf: on eth0, NCCL_IB_SL 3 is a VLAN priority, which it does "
-	       "not look at: it trusts DSCP, which "
-	       "NCCL_IB_TC sets; 1 more of its PFs contradict the pool's env, too");
+	       "rdma/vf: on eth0, NCCL_IB_SL 3 is a VLAN priority, which it does not look at: it trusts DSCP, which NCCL_IB_TC sets; 1 more of its PFs contradict the pool's env, too");
 	pfc[0] = pfc[1] = -1;
 	judged("\"NCCL_IB_TC\": \"106\"", "");
 }
@@ -94,15 +90,11 @@ static void every_traffic_class_counts(void **state)
 	pfc[0] = 16;
 	pfc[1] = 8;
 	judged("\"NCCL_IB_FIFO_TC\": \"106\"",
-	       "rdma/vf: on eth0, NCCL_IB_FIFO_TC 106 is DSCP 26, which it puts on "
-	       "priority 3, but PFC is enabled on priority 4 only");
+	       "rdma/vf: on eth0, NCCL_IB_FIFO_TC 106 is DSCP 26, which it puts on priority 3, but PFC is enabled on priority 4 only");
 	judged("\"NCCL_IB_TC\": \"106\", \"NVSHMEM_IB_TRAFFIC_CLASS\": \"106\"", ONE
-	       "; NVSHMEM_IB_TRAFFIC_CLASS 106 is DSCP 26, which it puts on priority 3, but PFC is "
-	       "enabled on "
-	       "priority 4 only");
+	       "; NVSHMEM_IB_TRAFFIC_CLASS 106 is DSCP 26, which it puts on priority 3, but PFC is enabled on priority 4 only");
 	judged("\"UCX_IB_TRAFFIC_CLASS\": \"104\"",
-	       "rdma/vf: on eth0, UCX_IB_TRAFFIC_CLASS 104 is DSCP 26, which it "
-	       "puts on priority 3, but PFC is enabled on priority 4 only");
+	       "rdma/vf: on eth0, UCX_IB_TRAFFIC_CLASS 104 is DSCP 26, which it puts on priority 3, but PFC is enabled on priority 4 only");
 	judged("\"UCX_IB_TRAFFIC_CLASS\": \"auto\"", "");
 	assert_int_equal(n_asked, 0);
 }
@@ -134,7 +126,7 @@ static void a_warning_is_said_once_until_it_changes(void **state)
 	log_setup(LOG_LEVEL_INFO, count, &said);
 	for (size_t i = 0; i < ARRAY_LEN(turns); i++) {
 		pfc[0] = pfc[1] = turns[i];
-		qos_look(q, node);
+		qos_check(q, node);
 	}
 	assert_int_equal(said, 3);
 	qos_free(q);

@@ -217,7 +217,7 @@ static void a_capture_pairs_without_names(void **state)
 	copy.root = fixture_text(strbuf_str(&text));
 	copy.inv = fixture_discover(copy.root);
 	assert_string_equal(direct_of(copy.inv, VF, buf), DIRECT);
-	assert_true(is_noted(copy.inv, SECOND ": vpd is not understood"));
+	assert_true(is_noted(copy.inv, SECOND ": vpd has neither V3 nor VU"));
 	leave(&copy);
 	leave(&m);
 }

@@ -70,17 +70,19 @@ static void assert_note(const struct machine *m, const char *a, const char *b)
 	assert_non_null(strstr(m->inv->notes[0], b));
 }
 
-#define ROOT		   "sys/devices/pci0000:3a"
-#define PORT		   ROOT "/0000:3a:00.0"
-#define LINK(addr, below)  "l sys/bus/pci/devices/" addr " -> ../../../devices/" below addr "\n"
-#define VALUE(path, value) "f " path " = " value "\\n\n"
+#define ROOT		  "sys/devices/pci0000:3a"
+#define PORT		  ROOT "/0000:3a:00.0"
+#define LINK(addr, below) "l sys/bus/pci/devices/" addr " -> ../../../devices/" below addr "\n"
 #define IDS(path, vendor, device, class)                                                           \
-	VALUE(path "/vendor", vendor) VALUE(path "/device", device) VALUE(path "/class", class)
+	"f " path "/vendor = " vendor "\\n\n"                                                      \
+	"f " path "/device = " device "\\n\n"                                                      \
+	"f " path "/class = " class "\\n\n"
 
 /* A root port; below it a PF with two VFs, and a GPU. */
 #define BRIDGE                                                                                     \
 	LINK("0000:3a:00.0", "pci0000:3a/")                                                        \
-	IDS(PORT, "0x8086", "0x352a", "0x060400") VALUE(PORT "/numa_node", "1")
+	IDS(PORT, "0x8086", "0x352a", "0x060400")                                                  \
+	"f " PORT "/numa_node = 1\\n\n"
 #define PF    PORT "/0000:3b:00.0"
 #define VF0   PORT "/0000:3b:00.1"
 #define VF1   PORT "/0000:3b:00.2"
@@ -88,9 +90,11 @@ static void assert_note(const struct machine *m, const char *a, const char *b)
 #define PF_ONLY                                                                                    \
 	LINK("0000:3b:00.0", BELOW)                                                                \
 	IDS(PF, "0x15b3", "0x1021", "0x020000")                                                    \
-	VALUE(PF "/sriov_totalvfs", "8") VALUE(PF "/sriov_numvfs", "2") VALUE(PF "/numa_node", "-1")
+	"f " PF "/sriov_totalvfs = 8\\n\n"                                                         \
+	"f " PF "/sriov_numvfs = 2\\n\n"                                                           \
+	"f " PF "/numa_node = -1\\n\n"
 #define VF_ONLY(path, addr)                                                                        \
-	LINK(addr, BELOW) IDS(path, "0x15b3", "0x101e", "0x020000") VALUE(path "/numa_node", "-1")
+	LINK(addr, BELOW) IDS(path, "0x15b3", "0x101e", "0x020000") "f " path "/numa_node = -1\\n\n"
 #define PHYSFN(path)	"l " path "/physfn -> ../0000:3b:00.0\n"
 #define VIRTFN(n, addr) "l " PF "/virtfn" n " -> ../" addr "\n"
 #define VFS                                                                                        \
@@ -101,8 +105,8 @@ static void assert_note(const struct machine *m, const char *a, const char *b)
 #define GPU   PORT "/0000:3c:00.0"
 #define A_GPU LINK("0000:3c:00.0", BELOW) IDS(GPU, "0x10de", "0x2330", "0x030200")
 #define NODES                                                                                      \
-	VALUE("sys/devices/system/node/node0/distance", "10 21")                                   \
-	VALUE("sys/devices/system/node/node1/distance", "21 10")
+	"f sys/devices/system/node/node0/distance = 10 21\\n\n"                                    \
+	"f sys/devices/system/node/node1/distance = 21 10\\n\n"
 
 static void finds_an_empty_root_to_be_a_machine_without_anything(void **state)
 {
@@ -124,13 +128,10 @@ static void finds_the_way_through_bridges_without_a_record(void **state)
 			"0000:06:00.0", "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/")
 			IDS("sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:05:00.0",
 			    "0x10de", "0x2330", "0x030200")
-				IDS("sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/"
-				    "0000:06:00.0",
+				IDS("sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:06:00.0",
 				    "0x15b3", "0x1021",
-				    "0x020000") "d "
-						"sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/"
-						"0000:02:01.0/0000:06:00.0/infiniband/mlx5_0\n" BRIDGE
-							PF_ONLY VFS);
+				    "0x020000") "d sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:06:00.0/infiniband/mlx5_0\n" BRIDGE
+					PF_ONLY VFS);
 	const struct hw_pci *gpu = at(&m, "0000:05:00.0"), *nic = at(&m, "0000:06:00.0");
 
 	(void)state;
@@ -153,16 +154,15 @@ static void reads_a_function_and_its_place(void **state)
 {
 	struct machine m = look_at(
 		NODES BRIDGE PF_ONLY VFS
-		"l " PF "/driver -> ../../../../bus/pci/drivers/mlx5_core\n" VALUE(
-			PF "/acpi_index", "3") VALUE(PF "/net/ens1/carrier",
-						     "1") VALUE(PF "/net/ens1/type", "1")
-			VALUE(PF "/current_link_speed",
-			      "32.0 GT/s PCIe") VALUE(PF "/current_link_width",
-						      "16") VALUE(PF "/max_link_speed", "2.5 GT/s")
-				VALUE(PF "/max_link_width",
-				      "32") "f proc/net/route = "
-					    "Iface\\x09Destination\\nens1\\x0900000000\\x090100000A\\"
-					    "x090003\\x090\\x090\\x09100\\x0900000000\\n\n");
+		"l " PF "/driver -> ../../../../bus/pci/drivers/mlx5_core\n"
+		"f " PF "/acpi_index = 3\\n\n"
+		"f " PF "/net/ens1/carrier = 1\\n\n"
+		"f " PF "/net/ens1/type = 1\\n\n"
+		"f " PF "/current_link_speed = 32.0 GT/s PCIe\\n\n"
+		"f " PF "/current_link_width = 16\\n\n"
+		"f " PF "/max_link_speed = 2.5 GT/s\\n\n"
+		"f " PF "/max_link_width = 32\\n\n"
+		"f proc/net/route = Iface\\x09Destination\\nens1\\x0900000000\\x090100000A\\x090003\\x090\\x090\\x09100\\x0900000000\\n\n");
 	const struct hw_pci *pf = at(&m, "0000:3b:00.0"), *vf = at(&m, "0000:3b:00.2");
 
 	(void)state;
@@ -201,13 +201,10 @@ static void reads_a_function_and_its_place(void **state)
 
 static void reads_32_bit_domains(void **state)
 {
-	struct machine m =
-		look_at("l sys/bus/pci/devices/9f2a1:00:02.0 -> "
-			"../../../devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/"
-			"47505500-9f2a/pci9f2a1:00/9f2a1:00:02.0\n" IDS(
-				"sys/devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/"
-				"47505500-9f2a/pci9f2a1:00/9f2a1:00:02.0",
-				"0x15b3", "0x101a", "0x020000"));
+	struct machine m = look_at(
+		"l sys/bus/pci/devices/9f2a1:00:02.0 -> ../../../devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/47505500-9f2a/pci9f2a1:00/9f2a1:00:02.0\n" IDS(
+			"sys/devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/47505500-9f2a/pci9f2a1:00/9f2a1:00:02.0",
+			"0x15b3", "0x101a", "0x020000"));
 	const struct hw_pci *f = at(&m, "9f2a1:00:02.0");
 
 	(void)state;
@@ -257,10 +254,11 @@ static void skips_a_device_whose_identity_makes_no_sense(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-		_cleanup_free_ char *text =
-			xasprintf(BRIDGE LINK("0000:3b:00.0", BELOW) VALUE(PF "/device", "0x1021")
-					  VALUE(PF "/class", "0x020000") "f " PF "/vendor = %s\n",
-				  values[i]);
+		_cleanup_free_ char *text = xasprintf(
+			BRIDGE LINK("0000:3b:00.0", BELOW) "f " PF "/device = 0x1021\\n\n"
+							   "f " PF "/class = 0x020000\\n\n"
+							   "f " PF "/vendor = %s\n",
+			values[i]);
 		struct machine m = look_at(text);
 
 		assert_null(function(&m, "0000:3b:00.0"));
@@ -270,7 +268,7 @@ static void skips_a_device_whose_identity_makes_no_sense(void **state)
 	}
 }
 
-#define MODALIAS(path, text) VALUE(path "/modalias", text)
+#define MODALIAS(path, text) "f " path "/modalias = " text "\\n\n"
 
 /* Where all are there, and say other things, it can be seen which were read. */
 static void believes_modalias_before_the_files_that_say_the_same(void **state)
@@ -358,8 +356,8 @@ static void a_modalias_says_what_the_single_files_say(void **state)
 
 static void skips_a_device_without_a_class(void **state)
 {
-	struct machine m = look_at(LINK("0000:3b:00.0", BELOW) VALUE(PF "/vendor", "0x15b3")
-					   VALUE(PF "/device", "0x1021"));
+	struct machine m = look_at(LINK("0000:3b:00.0", BELOW) "f " PF "/vendor = 0x15b3\\n\n"
+							       "f " PF "/device = 0x1021\\n\n");
 
 	(void)state;
 	assert_int_equal(m.inv->n_pci, 0);
@@ -386,7 +384,7 @@ static void takes_a_fact_that_makes_no_sense_as_unknown(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		_cleanup_free_ char *text = xasprintf(
 			NODES BRIDGE LINK("0000:3b:00.0", BELOW)
-				IDS(PF, "0x15b3", "0x1021", "0x020000") VALUE(PF "/%s", "%s"),
+				IDS(PF, "0x15b3", "0x1021", "0x020000") "f " PF "/%s = %s\\n\n",
 			cases[i].file, cases[i].value);
 		struct machine m = look_at(text);
 		const struct hw_pci *pf = at(&m, "0000:3b:00.0");
@@ -401,10 +399,10 @@ static void takes_a_fact_that_makes_no_sense_as_unknown(void **state)
 
 static void takes_the_kernels_word_for_unknown_links(void **state)
 {
-	struct machine m = look_at(BRIDGE PF_ONLY VALUE(PF "/current_link_speed", "Unknown")
-					   VALUE(PF "/current_link_width", "63")
-						   VALUE(PF "/max_link_speed", "Unknown speed")
-							   VALUE(PF "/max_link_width", "255"));
+	struct machine m = look_at(BRIDGE PF_ONLY "f " PF "/current_link_speed = Unknown\\n\n"
+						  "f " PF "/current_link_width = 63\\n\n"
+						  "f " PF "/max_link_speed = Unknown speed\\n\n"
+						  "f " PF "/max_link_width = 255\\n\n");
 	const struct hw_pci *pf = at(&m, "0000:3b:00.0");
 
 	(void)state;
@@ -416,7 +414,7 @@ static void takes_the_kernels_word_for_unknown_links(void **state)
 static void takes_any_node_where_the_machine_does_not_list_them(void **state)
 {
 	struct machine m = look_at(LINK("0000:3a:00.0", "pci0000:3a/") IDS(
-		PORT, "0x8086", "0x352a", "0x060400") VALUE(PORT "/numa_node", "99"));
+		PORT, "0x8086", "0x352a", "0x060400") "f " PORT "/numa_node = 99\\n\n");
 
 	(void)state;
 	assert_int_equal(m.inv->n_notes, 0);
@@ -443,10 +441,11 @@ static void survives_a_megabyte_where_a_number_should_be(void **state)
 
 static void does_not_wait_for_a_fifo_nor_read_a_directory(void **state)
 {
-	struct machine m = { .root = fixture_text(BRIDGE LINK("0000:3b:00.0", BELOW) VALUE(
-				     PF "/device", "0x1021") VALUE(PF "/class", "0x020000")
-							  VALUE(PF "/vendor",
-								"0x15b3") "d " PF "/numa_node\n") };
+	struct machine m = { .root = fixture_text(BRIDGE LINK(
+				     "0000:3b:00.0", BELOW) "f " PF "/device = 0x1021\\n\n"
+							    "f " PF "/class = 0x020000\\n\n"
+							    "f " PF "/vendor = 0x15b3\\n\n"
+							    "d " PF "/numa_node\n") };
 	_cleanup_free_ char *path = xasprintf("%s/" PF "/sriov_totalvfs", sysroot_path(m.root));
 
 	(void)state;
@@ -535,9 +534,9 @@ static void breaks_rings_of_parents(void **state)
 static void keeps_the_place_of_a_bridge_that_was_skipped(void **state)
 {
 	struct machine m =
-		look_at(BRIDGE LINK("0000:3b:00.0", BELOW) VALUE(PF "/class", "broken")
-				LINK("0000:3c:00.0", BELOW "0000:3b:00.0/")
-					IDS(PF "/0000:3c:00.0", "0x10de", "0x2330", "0x030200"));
+		look_at(BRIDGE LINK("0000:3b:00.0", BELOW) "f " PF "/class = broken\\n\n" LINK(
+			"0000:3c:00.0", BELOW "0000:3b:00.0/")
+				IDS(PF "/0000:3c:00.0", "0x10de", "0x2330", "0x030200"));
 
 	(void)state;
 	assert_int_equal(m.inv->n_notes, 1);
@@ -577,10 +576,10 @@ static void keeps_a_vf_whose_pf_is_no_pf(void **state)
 
 static void counts_vfs_by_address_where_the_pf_has_no_virtfn_links(void **state)
 {
-	struct machine m =
-		look_at(BRIDGE PF_ONLY VALUE(PF "/sriov_offset", "1") VALUE(PF "/sriov_stride", "1")
-				VF_ONLY(VF0, "0000:3b:00.1") PHYSFN(VF0)
-					VF_ONLY(VF1, "0000:3b:00.2") PHYSFN(VF1));
+	struct machine m = look_at(BRIDGE PF_ONLY
+				   "f " PF "/sriov_offset = 1\\n\n"
+				   "f " PF "/sriov_stride = 1\\n\n" VF_ONLY(VF0, "0000:3b:00.1")
+					   PHYSFN(VF0) VF_ONLY(VF1, "0000:3b:00.2") PHYSFN(VF1));
 
 	(void)state;
 	assert_int_equal(m.inv->n_notes, 0);
@@ -599,8 +598,8 @@ static void counts_vfs_by_address_where_the_pf_has_no_virtfn_links(void **state)
 /* Three VFs in a row: the way of each is known from its PF's, whatever their own entries say. */
 static void finds_vfs_where_offset_and_stride_put_them(void **state)
 {
-	struct machine m = look_at(BRIDGE PF_ONLY VFS THIRD_VF VALUE(PF "/sriov_offset", "1")
-					   VALUE(PF "/sriov_stride", "1"));
+	struct machine m = look_at(BRIDGE PF_ONLY VFS THIRD_VF "f " PF "/sriov_offset = 1\\n\n"
+							       "f " PF "/sriov_stride = 1\\n\n");
 
 	(void)state;
 	assert_int_equal(m.inv->n_notes, 0);
@@ -625,8 +624,8 @@ static void believes_virtfn_where_offset_or_stride_say_otherwise(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
 		_cleanup_free_ char *text =
-			xasprintf(BRIDGE PF_ONLY VFS THIRD_VF VALUE(PF "/sriov_offset", "%s")
-					  VALUE(PF "/sriov_stride", "%s"),
+			xasprintf(BRIDGE PF_ONLY VFS THIRD_VF "f " PF "/sriov_offset = %s\\n\n"
+							      "f " PF "/sriov_stride = %s\\n\n",
 				  values[i][0], values[i][1]);
 		struct machine m = look_at(text);
 
@@ -654,9 +653,9 @@ static void reads_the_rate_limits_of_vfs(void **state)
 {
 #define OFED(n, rate)                                                                              \
 	"f " PF "/sriov/" n "/config = VF         : " n                                            \
-	"\\nMAC        : 02:00:00:00:00:01\\nMinTxRate  : 7"                                       \
-	"\\nMaxTxRate  : " rate "\\nVGT+       : OFF\\n\n" VALUE(                                  \
-		PF "/sriov/" n "/max_tx_rate", "usage: write <Rate (Mbit/s)> to set VF max rate")
+	"\\nMAC        : 02:00:00:00:00:01\\nMinTxRate  : 7\\nMaxTxRate  : " rate                  \
+	"\\nVGT+       : OFF\\n\n"                                                                 \
+	"f " PF "/sriov/" n "/max_tx_rate = usage: write <Rate (Mbit/s)> to set VF max rate\\n\n"
 	struct machine m = look_at(BRIDGE PF_ONLY VFS OFED("0", "25000") OFED("1", "0"));
 
 	(void)state;
@@ -665,12 +664,12 @@ static void reads_the_rate_limits_of_vfs(void **state)
 	assert_int_equal(at(&m, "0000:3b:00.1")->rate_mbps, 25000);
 	assert_int_equal(at(&m, "0000:3b:00.2")->rate_mbps, 0);
 	leave(&m);
-	m = look_at(BRIDGE PF_ONLY VFS VALUE(PF "/sriov/1/max_tx_rate", "10000"));
+	m = look_at(BRIDGE PF_ONLY VFS "f " PF "/sriov/1/max_tx_rate = 10000\\n\n");
 	assert_int_equal(m.inv->n_notes, 0);
 	assert_int_equal(at(&m, "0000:3b:00.1")->rate_mbps, 0);
 	assert_int_equal(at(&m, "0000:3b:00.2")->rate_mbps, 10000);
 	leave(&m);
-	m = look_at(BRIDGE PF_ONLY VFS OFED("0", "-5") VALUE(PF "/sriov/1/config", "MaxTxRate"));
+	m = look_at(BRIDGE PF_ONLY VFS OFED("0", "-5") "f " PF "/sriov/1/config = MaxTxRate\\n\n");
 	assert_note(&m, "0000:3b:00.0/sriov: 0/config", "'-5'");
 	assert_int_equal(at(&m, "0000:3b:00.1")->rate_mbps, 0);
 	assert_int_equal(at(&m, "0000:3b:00.2")->rate_mbps, 0);
@@ -681,14 +680,15 @@ static void reads_the_rate_limits_of_vfs(void **state)
 static void forgets_what_a_skipped_pf_said_about_vfs(void **state)
 {
 #define LOST PORT "/0000:3d:00.0"
-	struct machine m = look_at(
-		BRIDGE PF_ONLY VFS LINK("0000:3d:00.0", BELOW) VALUE(LOST "/class", "0x020000")
-			VALUE(LOST "/device", "0x1021") VALUE(LOST "/vendor", "?") VALUE(
-				LOST "/sriov_totalvfs",
-				"4") "l " LOST "/virtfn0 -> ../0000:3a:00.0\nl " LOST
-				     "/virtfn1 -> ../0000:3e:00.1\n" LINK("0000:3e:00.1", BELOW)
-					     IDS(PORT "/0000:3e:00.1", "0x15b3", "0x101e",
-						 "0x020000"));
+	struct machine m = look_at(BRIDGE PF_ONLY VFS LINK(
+		"0000:3d:00.0", BELOW) "f " LOST "/class = 0x020000\\n\n"
+				       "f " LOST "/device = 0x1021\\n\n"
+				       "f " LOST "/vendor = ?\\n\n"
+				       "f " LOST "/sriov_totalvfs = 4\\n\n"
+				       "l " LOST "/virtfn0 -> ../0000:3a:00.0\nl " LOST
+				       "/virtfn1 -> ../0000:3e:00.1\n" LINK("0000:3e:00.1", BELOW)
+					       IDS(PORT "/0000:3e:00.1", "0x15b3", "0x101e",
+						   "0x020000"));
 
 	(void)state;
 	assert_note(&m, "0000:3d:00.0: vendor", "skipped");
@@ -700,13 +700,13 @@ static void forgets_what_a_skipped_pf_said_about_vfs(void **state)
 
 static void keeps_two_pfs_that_claim_one_netdev(void **state)
 {
-	struct machine m = look_at(
-		BRIDGE PF_ONLY LINK("0000:3d:00.0", BELOW)
-			IDS(PORT "/0000:3d:00.0", "0x15b3", "0x1021", "0x020000")
-				VALUE(PF "/net/eth0/type", "1")
-					VALUE(PORT "/0000:3d:00.0/net/eth0/type",
-					      "32") "l sys/class/net/eth0 -> ../../devices/" BELOW
-						    "0000:3b:00.0/net/eth0\n");
+	struct machine m =
+		look_at(BRIDGE PF_ONLY LINK("0000:3d:00.0", BELOW)
+				IDS(PORT "/0000:3d:00.0", "0x15b3", "0x1021",
+				    "0x020000") "f " PF "/net/eth0/type = 1\\n\n"
+						"f " PORT "/0000:3d:00.0/net/eth0/type = 32\\n\n"
+						"l sys/class/net/eth0 -> ../../devices/" BELOW
+						"0000:3b:00.0/net/eth0\n");
 
 	(void)state;
 	assert_string_equal(at(&m, "0000:3b:00.0")->netdev, "eth0");
@@ -718,10 +718,10 @@ static void keeps_two_pfs_that_claim_one_netdev(void **state)
 
 static void picks_the_uplink_among_the_netdevs_of_a_switchdev_pf(void **state)
 {
-	struct machine m = look_at(BRIDGE PF_ONLY VALUE(PF "/net/ens1_0/phys_port_name", "pf0vf0")
-					   VALUE(PF "/net/ens1_0/type", "1")
-						   VALUE(PF "/net/ens1np0/phys_port_name", "p0")
-							   VALUE(PF "/net/ens1np0/type", "1"));
+	struct machine m = look_at(BRIDGE PF_ONLY "f " PF "/net/ens1_0/phys_port_name = pf0vf0\\n\n"
+						  "f " PF "/net/ens1_0/type = 1\\n\n"
+						  "f " PF "/net/ens1np0/phys_port_name = p0\\n\n"
+						  "f " PF "/net/ens1np0/type = 1\\n\n");
 
 	(void)state;
 	assert_string_equal(at(&m, "0000:3b:00.0")->netdev, "ens1np0");
@@ -730,32 +730,33 @@ static void picks_the_uplink_among_the_netdevs_of_a_switchdev_pf(void **state)
 
 static void takes_a_carrier_that_cannot_be_read_as_down(void **state)
 {
-	struct machine m = look_at(
-		BRIDGE PF_ONLY VALUE(PF "/net/eth0/type", "1") "f " PF "/net/eth0/carrier = \n");
+	struct machine m = look_at(BRIDGE PF_ONLY "f " PF "/net/eth0/type = 1\\n\n"
+						  "f " PF "/net/eth0/carrier = \n");
 
 	(void)state;
 	assert_int_equal(at(&m, "0000:3b:00.0")->carrier, 0);
 	leave(&m);
-	m = look_at(BRIDGE PF_ONLY VALUE(PF "/net/eth0/type", "1"));
+	m = look_at(BRIDGE PF_ONLY "f " PF "/net/eth0/type = 1\\n\n");
 	assert_int_equal(at(&m, "0000:3b:00.0")->carrier, -1);
 	leave(&m);
 }
 
 #define RDMA(path, name) path "/infiniband/" name
 #define A_PORT(path, n, state, rate, layer)                                                        \
-	VALUE(path "/ports/" n "/state", state)                                                    \
-	VALUE(path "/ports/" n "/phys_state", "5: LinkUp")                                         \
-	VALUE(path "/ports/" n "/rate", rate) VALUE(path "/ports/" n "/link_layer", layer)
+	"f " path "/ports/" n "/state = " state "\\n\n"                                            \
+	"f " path "/ports/" n "/phys_state = 5: LinkUp\\n\n"                                       \
+	"f " path "/ports/" n "/rate = " rate "\\n\n"                                              \
+	"f " path "/ports/" n "/link_layer = " layer "\\n\n"
 
 static void reads_rdma_devices_and_their_ports(void **state)
 {
 	struct machine m = look_at(
 		BRIDGE PF_ONLY A_PORT(RDMA(PF, "mlx4_0"), "1", "4: ACTIVE", "56 Gb/sec (4X FDR)",
-				      "InfiniBand") A_PORT(RDMA(PF, "mlx4_0"), "2", "1: DOWN",
-							   "2.5 Gb/sec (1X SDR)", "Ethernet")
-			VALUE(PF "/infiniband_verbs/uverbs3/dev", "231:195")
-				VALUE(PF "/infiniband_verbs/uverbs3/ibdev",
-				      "mlx4_0") "d sys/class/misc/rdma_cm\n");
+				      "InfiniBand")
+			A_PORT(RDMA(PF, "mlx4_0"), "2", "1: DOWN", "2.5 Gb/sec (1X SDR)",
+			       "Ethernet") "f " PF "/infiniband_verbs/uverbs3/dev = 231:195\\n\n"
+					   "f " PF "/infiniband_verbs/uverbs3/ibdev = mlx4_0\\n\n"
+					   "d sys/class/misc/rdma_cm\n");
 	const struct hw_rdma *r = &m.inv->rdma[0];
 
 	(void)state;
@@ -806,7 +807,7 @@ static void takes_rdma_cm_to_be_there_in_a_tree_that_shows_no_misc_devices(void 
 static void counts_the_links_to_vfs_where_the_kernels_count_is_missing(void **state)
 {
 	struct machine m = look_at(BRIDGE LINK("0000:3b:00.0", BELOW) IDS(
-		PF, "0x15b3", "0x1021", "0x020000") VALUE(PF "/sriov_totalvfs", "8") VFS);
+		PF, "0x15b3", "0x1021", "0x020000") "f " PF "/sriov_totalvfs = 8\\n\n" VFS);
 
 	(void)state;
 	assert_int_equal(at(&m, "0000:3b:00.0")->sriov_num, 2);
@@ -815,11 +816,13 @@ static void counts_the_links_to_vfs_where_the_kernels_count_is_missing(void **st
 
 static void gives_a_vf_what_it_shares_with_its_pfs_only_port(void **state)
 {
-	struct machine m =
-		look_at(BRIDGE PF_ONLY VFS A_PORT(RDMA(PF, "mlx5_0"), "1", "4: ACTIVE",
-						  "400 Gb/sec (4X NDR)", "InfiniBand")
-				VALUE(RDMA(VF0, "mlx5_1") "/ports/1/state", "1: DOWN")
-					VALUE(RDMA(VF0, "mlx5_1") "/ports/2/state", "4: ACTIVE"));
+	struct machine m = look_at(BRIDGE PF_ONLY VFS A_PORT(
+		RDMA(PF, "mlx5_0"), "1", "4: ACTIVE", "400 Gb/sec (4X NDR)",
+		"InfiniBand") "f " RDMA(VF0,
+					"mlx5_1") "/ports/1/state = 1: DOWN\\n\n"
+						  "f " RDMA(
+							  VF0,
+							  "mlx5_1") "/ports/2/state = 4: ACTIVE\\n\n");
 	const struct hw_rdma *vf = &m.inv->rdma[1];
 
 	(void)state;
@@ -839,13 +842,14 @@ static void finds_rdma_devices_through_the_class_directories_too(void **state)
 	"l sys/class/infiniband_verbs/" name " -> ../../devices/" BELOW addr                       \
 	"/infiniband_verbs/" name "\n"
 	struct machine m = look_at(
-		BRIDGE PF_ONLY VFS IB("0000:3b:00.1", "mlx5_1") UV("0000:3b:00.1", "uverbs7")
-			A_PORT(RDMA(VF0, "mlx5_1"), "1", "4: ACTIVE", "400 Gb/sec (4X NDR)",
-			       "Ethernet") VALUE(VF0 "/infiniband_verbs/uverbs7/dev", "231:199")
-		/* and one that only the class directory knows */
-		"l sys/class/infiniband/mlx5_2/device -> ../../../devices/" BELOW
-		"0000:3b:00.2\n" VALUE("sys/class/infiniband_verbs/uverbs8/ibdev", "mlx5_2")
-			VALUE("sys/class/infiniband_verbs/uverbs8/dev", "231:200"));
+		BRIDGE PF_ONLY VFS IB("0000:3b:00.1", "mlx5_1") UV("0000:3b:00.1", "uverbs7") A_PORT(
+			RDMA(VF0, "mlx5_1"), "1", "4: ACTIVE", "400 Gb/sec (4X NDR)",
+			"Ethernet") "f " VF0 "/infiniband_verbs/uverbs7/dev = 231:199\\n\n"
+				    /* and one that only the class directory knows */
+				    "l sys/class/infiniband/mlx5_2/device -> ../../../devices/" BELOW
+				    "0000:3b:00.2\n"
+				    "f sys/class/infiniband_verbs/uverbs8/ibdev = mlx5_2\\n\n"
+				    "f sys/class/infiniband_verbs/uverbs8/dev = 231:200\\n\n");
 
 	(void)state;
 	assert_int_equal(m.inv->n_notes, 0);
@@ -861,13 +865,13 @@ static void finds_rdma_devices_through_the_class_directories_too(void **state)
 /* Two RDMA devices of one function: ibdev tells whose the uverbs nodes are, not their order. */
 static void matches_uverbs_by_ibdev_when_there_are_several(void **state)
 {
-	struct machine m = look_at(
-		BRIDGE PF_ONLY VALUE(RDMA(PF, "a") "/node_type",
-				     "1: CA") VALUE(RDMA(PF, "b") "/node_type", "1: CA")
-			VALUE(PF "/infiniband_verbs/uverbs0/ibdev",
-			      "b") VALUE(PF "/infiniband_verbs/uverbs0/dev", "231:192")
-				VALUE(PF "/infiniband_verbs/uverbs1/ibdev", "a")
-					VALUE(PF "/infiniband_verbs/uverbs1/dev", "231:193"));
+	struct machine m = look_at(BRIDGE PF_ONLY "f " RDMA(
+		PF, "a") "/node_type = 1: CA\\n\n"
+			 "f " RDMA(PF, "b") "/node_type = 1: CA\\n\n"
+					    "f " PF "/infiniband_verbs/uverbs0/ibdev = b\\n\n"
+					    "f " PF "/infiniband_verbs/uverbs0/dev = 231:192\\n\n"
+					    "f " PF "/infiniband_verbs/uverbs1/ibdev = a\\n\n"
+					    "f " PF "/infiniband_verbs/uverbs1/dev = 231:193\\n\n");
 
 	(void)state;
 	assert_int_equal(m.inv->n_rdma, 2);
@@ -882,30 +886,23 @@ static void matches_uverbs_by_ibdev_when_there_are_several(void **state)
 #define SOFT_LINK(name)                                                                            \
 	"l sys/class/infiniband/" name " -> ../../devices/virtual/infiniband/" name "\n"
 #define NETDEV(path, addr, name)                                                                   \
-	VALUE(path "/net/" name "/type", "1")                                                      \
+	"f " path "/net/" name "/type = 1\\n\n"                                                    \
 	"l " path "/net/" name "/device -> ../../../" addr "\n"                                    \
 	"l sys/class/net/" name " -> ../../devices/" BELOW addr "/net/" name "\n"
 
 static void places_soft_rdma_on_the_function_of_its_netdev(void **state)
 {
 	struct machine m = look_at(
-		BRIDGE PF_ONLY VFS NETDEV(VF0, "0000:3b:00.1", "v0") NETDEV(
-			VF1, "0000:3b:00.2",
-			"v1") SOFT_LINK("rxe0") VALUE(SOFT("rxe0") "/parent",
-						      "v0") A_PORT(SOFT("rxe0"), "1", "4: ACTIVE",
-								   "2.5 Gb/sec (1X SDR)",
-								   "Ethernet") SOFT_LINK("siw0")
-			VALUE(SOFT("siw0") "/ports/1/gid_attrs/ndevs/0", "v1") SOFT_LINK("rxe9") VALUE(
-				SOFT("rxe9") "/parent",
-				"of_another_namespace") "l sys/class/infiniband_verbs/uverbs0 -> "
-							"../../devices/virtual/infiniband_verbs/"
-							"uverbs0\n" VALUE(
-								"sys/devices/virtual/"
-								"infiniband_verbs/uverbs0/ibdev",
-								"rxe0")
-								VALUE("sys/devices/virtual/infiniband_verbs/"
-								      "uverbs0/dev",
-								      "231:192"));
+		BRIDGE PF_ONLY VFS NETDEV(VF0, "0000:3b:00.1", "v0") NETDEV(VF1, "0000:3b:00.2", "v1") SOFT_LINK(
+			"rxe0") "f " SOFT("rxe0") "/parent = v0\\n\n" A_PORT(SOFT("rxe0"), "1",
+									     "4: ACTIVE",
+									     "2.5 Gb/sec (1X SDR)",
+									     "Ethernet")
+			SOFT_LINK("siw0") "f " SOFT("siw0") "/ports/1/gid_attrs/ndevs/0 = v1\\n\n" SOFT_LINK(
+				"rxe9") "f " SOFT("rxe9") "/parent = of_another_namespace\\n\n"
+							  "l sys/class/infiniband_verbs/uverbs0 -> ../../devices/virtual/infiniband_verbs/uverbs0\n"
+							  "f sys/devices/virtual/infiniband_verbs/uverbs0/ibdev = rxe0\\n\n"
+							  "f sys/devices/virtual/infiniband_verbs/uverbs0/dev = 231:192\\n\n");
 
 	(void)state;
 	assert_int_equal(m.inv->n_notes, 0);
@@ -947,18 +944,13 @@ static void knows_gpus_by_vendor_and_class(void **state)
 			PORT "/0000:3d:00.0", "0x1002", "0x74a1",
 			"0x120000") LINK("0000:3e:00.0",
 					 BELOW) IDS(PORT "/0000:3e:00.0", "0x8086", "0x0bd5",
-						    "0x038000") LINK("0000:3f:00.0",
-								     BELOW) IDS(PORT
-										"/0000:3f:00.0",
-										"0x1a03", "0x2000",
-										"0x030000")
-			VALUE(GPU "/subsystem_vendor", "0x10de") VALUE(
-				GPU "/subsystem_device",
-				"0x16c1") "d " GPU "/drm/card3\nd " GPU "/drm/renderD131\n"
-					  "f proc/driver/nvidia/gpus/0000:3c:00.0/information = Model: "
-					  "\\x09\\x09 NVIDIA H100 80GB HBM3\\nIRQ:   \\x09\\x09 5\\n"
-					  "GPU UUID: \\x09 GPU-8d1f5d0e-1111-2222-3333-444455556666\\nBus "
-					  "Location: \\x09 0000:3c:00.0\\nDevice Minor: \\x09 2\\n\n");
+						    "0x038000") LINK("0000:3f:00.0", BELOW)
+			IDS(PORT "/0000:3f:00.0", "0x1a03", "0x2000",
+			    "0x030000") "f " GPU "/subsystem_vendor = 0x10de\\n\n"
+					"f " GPU "/subsystem_device = 0x16c1\\n\n"
+					"d " GPU "/drm/card3\nd " GPU "/drm/renderD131\n"
+					"f proc/driver/nvidia/gpus/0000:3c:00.0/information = Model: \\x09\\x09 NVIDIA H100 80GB HBM3\\nIRQ:   \\x09\\x09 5\\n"
+					"GPU UUID: \\x09 GPU-8d1f5d0e-1111-2222-3333-444455556666\\nBus Location: \\x09 0000:3c:00.0\\nDevice Minor: \\x09 2\\n\n");
 
 	(void)state;
 	assert_int_equal(m.inv->n_gpu, 3);
@@ -982,8 +974,7 @@ static void ignores_a_uuid_the_driver_does_not_know_yet(void **state)
 {
 	struct machine m = look_at(
 		BRIDGE A_GPU
-		"f proc/driver/nvidia/gpus/0000:3c:00.0/information = Model: \\x09 \\nGPU UUID: \\x09 "
-		"GPU-\?\?\?\?\?\?\?\?-\?\?\?\?\\nDevice Minor: x\\n\n");
+		"f proc/driver/nvidia/gpus/0000:3c:00.0/information = Model: \\x09 \\nGPU UUID: \\x09 GPU-\?\?\?\?\?\?\?\?-\?\?\?\?\\nDevice Minor: x\\n\n");
 
 	(void)state;
 	assert_null(m.inv->gpu[0].uuid);
@@ -1001,7 +992,7 @@ static void finds_the_default_route_behind_many_others(void **state)
 	struct machine m;
 
 	(void)state;
-	strbuf_puts(&text, BRIDGE PF_ONLY VALUE(PF "/net/ens1/carrier", "1"));
+	strbuf_puts(&text, BRIDGE PF_ONLY "f " PF "/net/ens1/carrier = 1\\n\n");
 	strbuf_puts(&text, "f proc/net/route = ");
 	for (int i = 0; i < 1000; i++)
 		strbuf_puts(&text, ROUTE("eth0", "0000000A") "000000FF\\n");
@@ -1017,7 +1008,7 @@ static void says_that_a_table_of_routes_is_too_long(void **state)
 	struct machine m;
 
 	(void)state;
-	strbuf_puts(&text, BRIDGE PF_ONLY VALUE(PF "/net/ens1/carrier", "1"));
+	strbuf_puts(&text, BRIDGE PF_ONLY "f " PF "/net/ens1/carrier = 1\\n\n");
 	strbuf_puts(&text, "f proc/net/route = ");
 	strbuf_puts(&text, ROUTE("ens1", "00000000") "00000000\\n");
 	while (text.len < 2 << 20)
@@ -1026,8 +1017,9 @@ static void says_that_a_table_of_routes_is_too_long(void **state)
 	m = look_at(strbuf_str(&text));
 	assert_false(at(&m, "0000:3b:00.0")->default_route);
 	assert_int_equal(m.inv->n_notes, 1);
-	assert_string_equal(m.inv->notes[0], "proc/net/route cannot be read: File too large; no "
-					     "default route is known");
+	assert_string_equal(
+		m.inv->notes[0],
+		"proc/net/route cannot be read: File too large; no default route is known");
 	leave(&m);
 }
 
@@ -1037,28 +1029,26 @@ static void tells_virtual_machines(void **state)
 		const char *text;
 		bool virtual;
 	} cases[] = {
-		{ "f proc/cpuinfo = processor\\x09: 0\\nflags\\x09\\x09: fpu hypervisor "
-		  "sse\\n\\nprocessor\\x09: 1\\n\n",
+		{ "f proc/cpuinfo = processor\\x09: 0\\nflags\\x09\\x09: fpu hypervisor sse\\n\\nprocessor\\x09: 1\\n\n",
 		  true },
-		{ "f proc/cpuinfo = processor\\x09: 0\\nflags\\x09\\x09: fpu hypervisors\\n\\nbugs: "
-		  "hypervisor\\n\n",
+		{ "f proc/cpuinfo = processor\\x09: 0\\nflags\\x09\\x09: fpu hypervisors\\n\\nbugs: hypervisor\\n\n",
 		  false },
 		{ "f sys/hypervisor/type = xen\\n\n", true },
-		{ VALUE("sys/class/dmi/id/sys_vendor", "QEMU"), true },
-		{ VALUE("sys/class/dmi/id/sys_vendor", "Amazon EC2")
-			  VALUE("sys/class/dmi/id/product_name", "p5.48xlarge"),
+		{ "f sys/class/dmi/id/sys_vendor = QEMU\\n\n", true },
+		{ "f sys/class/dmi/id/sys_vendor = Amazon EC2\\n\n"
+		  "f sys/class/dmi/id/product_name = p5.48xlarge\\n\n",
 		  true },
-		{ VALUE("sys/class/dmi/id/sys_vendor", "Amazon EC2")
-			  VALUE("sys/class/dmi/id/product_name", "p4de.metal"),
+		{ "f sys/class/dmi/id/sys_vendor = Amazon EC2\\n\n"
+		  "f sys/class/dmi/id/product_name = p4de.metal\\n\n",
 		  false },
-		{ VALUE("sys/class/dmi/id/sys_vendor", "Microsoft Corporation")
-			  VALUE("sys/class/dmi/id/product_name", "Virtual Machine"),
+		{ "f sys/class/dmi/id/sys_vendor = Microsoft Corporation\\n\n"
+		  "f sys/class/dmi/id/product_name = Virtual Machine\\n\n",
 		  true },
-		{ VALUE("sys/class/dmi/id/sys_vendor", "Microsoft Corporation")
-			  VALUE("sys/class/dmi/id/product_name", "Surface"),
+		{ "f sys/class/dmi/id/sys_vendor = Microsoft Corporation\\n\n"
+		  "f sys/class/dmi/id/product_name = Surface\\n\n",
 		  false },
-		{ VALUE("sys/class/dmi/id/sys_vendor", "Dell Inc.")
-			  VALUE("sys/class/dmi/id/product_name", "PowerEdge XE9680"),
+		{ "f sys/class/dmi/id/sys_vendor = Dell Inc.\\n\n"
+		  "f sys/class/dmi/id/product_name = PowerEdge XE9680\\n\n",
 		  false },
 	};
 
@@ -1081,17 +1071,12 @@ static void reads_the_acs_word_of_a_bridge(void **state)
 	for (int i = 0; i < 0x100; i++)
 		strbuf_puts(&text, "00");
 	/* 0x100: AER → 0x108; 0x108: ACS, capabilities 0x005f, control 0x001d */
-	strbuf_puts(&text, "01008110"
-			   "00000000"
-			   "0d000100"
-			   "5f001d00\n");
+	strbuf_puts(&text, "01008110000000000d0001005f001d00\n");
 	m = look_at(strbuf_str(&text));
 	assert_int_equal(at(&m, "0000:3a:00.0")->acs_ctrl, 0x1d);
 	leave(&m);
-	text.len -= strlen("0d000100"
-			   "5f001d00\n");
-	strbuf_puts(&text, "01008110"
-			   "00000000\n"); /* a ring instead */
+	text.len -= strlen("0d0001005f001d00\n");
+	strbuf_puts(&text, "0100811000000000\n"); /* a ring instead */
 	m = look_at(strbuf_str(&text));
 	assert_int_equal(at(&m, "0000:3a:00.0")->acs_ctrl, -1);
 	leave(&m);
@@ -1103,9 +1088,9 @@ static void reads_the_acs_word_of_a_bridge(void **state)
 
 static void drops_distances_that_do_not_fit_the_nodes(void **state)
 {
-	struct machine m = look_at(VALUE("sys/devices/system/node/node0/distance",
-					 "10 21 21") "d sys/devices/system/node/node2\n"
-						     "d sys/devices/system/node/power\n");
+	struct machine m = look_at("f sys/devices/system/node/node0/distance = 10 21 21\\n\n"
+				   "d sys/devices/system/node/node2\n"
+				   "d sys/devices/system/node/power\n");
 
 	(void)state;
 	assert_int_equal(m.inv->n_numa, 2);
@@ -1120,9 +1105,9 @@ static void drops_distances_that_do_not_fit_the_nodes(void **state)
 static void keeps_the_cpus_of_a_node_word_for_word(void **state)
 {
 	struct machine m =
-		look_at(VALUE("sys/devices/system/node/node0/cpumap", "00ff,00000000,ffff0000")
-				VALUE("sys/devices/system/node/node1/cpumap",
-				      "0\"><ff") "d sys/devices/system/node/node2\n");
+		look_at("f sys/devices/system/node/node0/cpumap = 00ff,00000000,ffff0000\\n\n"
+			"f sys/devices/system/node/node1/cpumap = 0\"><ff\\n\n"
+			"d sys/devices/system/node/node2\n");
 
 	(void)state;
 	assert_int_equal(m.inv->n_numa, 3);

@@ -113,182 +113,43 @@ static char *capture(const struct sysroot *root, bool scrub)
 	return strbuf_steal(&text);
 }
 
-#define DEV		   "sys/devices/pci0000:00/0000:00:01.0"
-#define VALUE(path, value) "f " path " = " value "\\n\n"
+#define DEV "sys/devices/pci0000:00/0000:00:01.0"
 static const char machine[] =
 	"l sys/bus/pci/devices/0000:00:01.0 -> ../../../devices/pci0000:00/0000:00:01.0\n"
-	"l sys/bus/pci/devices/0000:00:02.0 -> ../../../devices/pci0000:00/0000:00:02.0\n" VALUE(
-		"sys/devices/pci0000:00/0000:00:02.0/class",
-		"0x060400") VALUE("sys/devices/pci0000:00/0000:00:02.0/vendor",
-				  "0x8086") VALUE("sys/devices/pci0000:00/0000:00:02.0/device",
-						  "0x352a") VALUE(DEV "/class", "0x020000")
-		VALUE(DEV "/vendor", "0x15b3") VALUE(DEV "/device", "0x1021") VALUE(
-			DEV "/secret_of_no_interest", "1") VALUE(DEV "/net/eth0/address",
-								 "b8:ce:f6:12:34:56")
-			VALUE(DEV "/net/eth0/type",
-			      "1") "f " DEV "/net/eth0/carrier = \n"
-				   "l " DEV "/net/eth0/device -> ../../../0000:00:01.0\n"
-				   "l sys/class/net/eth0 -> "
-				   "../../devices/pci0000:00/0000:00:01.0/net/eth0\n"
-				   "l sys/class/net/docker0 -> ../../devices/virtual/net/docker0\nd "
-				   "sys/devices/virtual/net/docker0\n" VALUE(
-					   DEV "/infiniband/mlx5_0/node_desc",
-					   "node17 mlx5_0") VALUE(DEV
-								  "/infiniband/mlx5_0/node_guid",
-								  "b8ce:f603:0012:3456") VALUE(DEV
-											       "/infiniband"
-											       "/mlx5_0/"
-											       "sys_image_"
-											       "guid",
-											       "b8ce:f603:"
-											       "0012:"
-											       "3456")
-					   VALUE(DEV "/infiniband/mlx5_0/ports/1/state", "4: ACTIVE") VALUE(
-						   DEV "/infiniband/mlx5_0/ports/1/gids/0",
-						   "fe80:0000:0000:0000:bace:f6ff:fe12:"
-						   "3456") VALUE(DEV "/infiniband/mlx5_0/"
-								     "ports/1/gids/1",
-								 "fe80:0000:0000:0000:"
-								 "bace:f6ff:fe12:3456")
-						   VALUE(DEV "/infiniband/mlx5_0/ports/1/gids/2",
-							 "0000:"
-							 "0000:"
-							 "0000:"
-							 "0000:"
-							 "0000:"
-							 "ffff:"
-							 "c0a8:"
-							 "0001")
-							   VALUE(DEV
-								 "/infiniband/mlx5_0/ports/1/gids/3",
-								 "0000:0000:0000:0000:0000:0000:0000:"
-								 "0000") VALUE(DEV
-									       "/infiniband/mlx5_0/"
-									       "ports/1/gids/4",
-									       "2001:0db8:0000:0000:"
-									       "0000:0000:0000:"
-									       "0001")
-								   VALUE(DEV "/infiniband/mlx5_0/"
-									     "ports/1/gids/20",
-									 "fe80:0000:0000:0000:bace:"
-									 "f6ff:fe12:3456") "l "
-											   "sys/"
-											   "class/"
-											   "infiniban"
-											   "d/rxe0 "
-											   "-> "
-											   "../../"
-											   "devices/"
-											   "virtual/"
-											   "infiniban"
-											   "d/"
-											   "rxe0"
-											   "\n" VALUE(
-												   "sys/devices/"
-												   "virtual/"
-												   "infiniband/"
-												   "rxe0/parent",
-												   "eth0") "d "
-													   "sys/"
-													   "devices"
-													   "/system"
-													   "/node/"
-													   "node0\n"
-													   "f "
-													   "proc/"
-													   "cpuinfo"
-													   " = "
-													   "process"
-													   "or\\x09"
-													   ": "
-													   "0\\nfla"
-													   "gs\\x09"
-													   "\\x09: "
-													   "fpu "
-													   "hypervi"
-													   "sor\\ns"
-													   "erial: "
-													   "1234\\n"
-													   "\n"
-													   "f "
-													   "proc/"
-													   "net/"
-													   "route "
-													   "= "
-													   "Iface\\"
-													   "x09Dest"
-													   "ination"
-													   "\\x09Ga"
-													   "teway\\"
-													   "neth0\\"
-													   "x090000"
-													   "0000\\x"
-													   "0901000"
-													   "00A\\x0"
-													   "90003\\"
-													   "x090\\x"
-													   "090\\x0"
-													   "90\\x09"
-													   "0000000"
-													   "0\\n"
-													   "eth0\\x"
-													   "0900A8C"
-													   "0C0\\x0"
-													   "9000000"
-													   "00\\x09"
-													   "0001\\x"
-													   "090\\x0"
-													   "90\\x09"
-													   "0\\x090"
-													   "0FFFFFF"
-													   "\\n\n"
-													   "f "
-													   "proc/"
-													   "sys/"
-													   "kernel/"
-													   "hostnam"
-													   "e = "
-													   "node17"
-													   "\\n\n"
-													   "f "
-													   "sys/"
-													   "class/"
-													   "dmi/id/"
-													   "product"
-													   "_name "
-													   "= Box "
-													   "of "
-													   "node17"
-													   "\\n\n"
-													   "f "
-													   "proc/"
-													   "driver/"
-													   "nvidia/"
-													   "gpus/"
-													   "0000:"
-													   "02:00."
-													   "0/"
-													   "informa"
-													   "tion = "
-													   "Model: "
-													   "\\x09\\"
-													   "x09 "
-													   "NVIDIA "
-													   "H100\\n"
-													   "GPU "
-													   "UUID: "
-													   "\\x09 "
-													   "GPU-"
-													   "8d1f5d0"
-													   "e-1111-"
-													   "2222-"
-													   "3333-"
-													   "4444555"
-													   "56666\\"
-													   "nDevice"
-													   " Minor:"
-													   " \\x09 "
-													   "0\\n\n";
+	"l sys/bus/pci/devices/0000:00:02.0 -> ../../../devices/pci0000:00/0000:00:02.0\n"
+	"f sys/devices/pci0000:00/0000:00:02.0/class = 0x060400\\n\n"
+	"f sys/devices/pci0000:00/0000:00:02.0/vendor = 0x8086\\n\n"
+	"f sys/devices/pci0000:00/0000:00:02.0/device = 0x352a\\n\n"
+	"f " DEV "/class = 0x020000\\n\n"
+	"f " DEV "/vendor = 0x15b3\\n\n"
+	"f " DEV "/device = 0x1021\\n\n"
+	"f " DEV "/secret_of_no_interest = 1\\n\n"
+	"f " DEV "/net/eth0/address = b8:ce:f6:12:34:56\\n\n"
+	"f " DEV "/net/eth0/type = 1\\n\n"
+	"f " DEV "/net/eth0/carrier = \n"
+	"l " DEV "/net/eth0/device -> ../../../0000:00:01.0\n"
+	"l sys/class/net/eth0 -> ../../devices/pci0000:00/0000:00:01.0/net/eth0\n"
+	"l sys/class/net/docker0 -> ../../devices/virtual/net/docker0\nd sys/devices/virtual/net/docker0\n"
+	"f " DEV "/infiniband/mlx5_0/node_desc = node17 mlx5_0\\n\n"
+	"f " DEV "/infiniband/mlx5_0/node_guid = b8ce:f603:0012:3456\\n\n"
+	"f " DEV "/infiniband/mlx5_0/sys_image_guid = b8ce:f603:0012:3456\\n\n"
+	"f " DEV "/infiniband/mlx5_0/ports/1/state = 4: ACTIVE\\n\n"
+	"f " DEV "/infiniband/mlx5_0/ports/1/gids/0 = fe80:0000:0000:0000:bace:f6ff:fe12:3456\\n\n"
+	"f " DEV "/infiniband/mlx5_0/ports/1/gids/1 = fe80:0000:0000:0000:bace:f6ff:fe12:3456\\n\n"
+	"f " DEV "/infiniband/mlx5_0/ports/1/gids/2 = 0000:0000:0000:0000:0000:ffff:c0a8:0001\\n\n"
+	"f " DEV "/infiniband/mlx5_0/ports/1/gids/3 = 0000:0000:0000:0000:0000:0000:0000:0000\\n\n"
+	"f " DEV "/infiniband/mlx5_0/ports/1/gids/4 = 2001:0db8:0000:0000:0000:0000:0000:0001\\n\n"
+	"f " DEV "/infiniband/mlx5_0/ports/1/gids/20 = fe80:0000:0000:0000:bace:f6ff:fe12:3456\\n\n"
+	"l sys/class/infiniband/rxe0 -> ../../devices/virtual/infiniband/rxe0\n"
+	"f sys/devices/virtual/infiniband/rxe0/parent = eth0\\n\n"
+	"d sys/devices/system/node/node0\n"
+	"f proc/cpuinfo = processor\\x09: 0\\nflags\\x09\\x09: fpu hypervisor\\nserial: 1234\\n\n"
+	"f proc/net/route = Iface\\x09Destination\\x09Gateway\\neth0\\x0900000000\\x090100000A\\x090003\\x090\\x090\\x090\\x0900000000\\n"
+	"eth0\\x0900A8C0C0\\x0900000000\\x090001\\x090\\x090\\x090\\x0900FFFFFF\\n\n"
+	"f proc/sys/kernel/hostname = node17\\n\n"
+	"f sys/class/dmi/id/product_name = Box of node17\\n\n"
+	"f proc/driver/nvidia/gpus/0000:02:00.0/information = Model: \\x09\\x09 NVIDIA H100\\n"
+	"GPU UUID: \\x09 GPU-8d1f5d0e-1111-2222-3333-444455556666\\nDevice Minor: \\x09 0\\n\n";
 
 static void captures_what_discovery_reads_and_nothing_else(void **state)
 {
@@ -319,8 +180,7 @@ static void captures_no_more_of_a_file_than_the_line_it_needs(void **state)
 		"l sys/bus/pci/devices/0000:3a:00.0 -> ../../../devices/pci0000:3a/0000:3a:00.0\n"
 		"f " RATE_PF "/class = 0x020000\\n\n"
 		"f " RATE_PF
-		"/sriov/0/config = VF         : 0\\nMAC        : b8:ce:f6:12:34:56\\nMaxTxRate  "
-		": 500\\nVGT+  : OFF\\n\n"
+		"/sriov/0/config = VF         : 0\\nMAC        : b8:ce:f6:12:34:56\\nMaxTxRate  : 500\\nVGT+  : OFF\\n\n"
 		"f " RATE_PF "/sriov/1/max_tx_rate = 700\\n\n"
 		"f " RATE_PF "/sriov/1/mac = b8:ce:f6:12:34:57\\n\n"
 		"f " RATE_PF "/infiniband/mlx5_0/ports/1/state = 4: ACTIVE\\n\n"
@@ -427,10 +287,8 @@ static void scrubs_the_serial_number_in_config_space(void **state)
 	strbuf_puts(&text, "x sys/devices/pci0000:00/0000:00:02.0/config = ");
 	for (int i = 0; i < 0x100; i++)
 		strbuf_puts(&text, "11");
-	strbuf_puts(&text, "03000110"
-			   "deadbeefcafef00d"
-			   "22222222"
-			   "000000000000\n"); /* next: 0x100, a ring */
+	strbuf_puts(&text,
+		    "03000110deadbeefcafef00d22222222000000000000\n"); /* next: 0x100, a ring */
 	root = fixture_text(strbuf_str(&text));
 	out = capture(root, false);
 	assert_non_null(strstr(
@@ -457,9 +315,10 @@ static void captures_an_excerpt_of_a_device(void **state)
 	(void)state;
 	strbuf_puts(
 		&text,
-		"l sys/bus/pci/devices/0000:00:03.0 -> ../../../devices/pci0000:00/0000:00:03.0\n" VALUE(
-			GPU_DEV "/class", "0x030200") VALUE(GPU_DEV "/vendor", "0x10de")
-			VALUE(GPU_DEV "/device", "0x2330"));
+		"l sys/bus/pci/devices/0000:00:03.0 -> ../../../devices/pci0000:00/0000:00:03.0\n"
+		"f " GPU_DEV "/class = 0x030200\\n\n"
+		"f " GPU_DEV "/vendor = 0x10de\\n\n"
+		"f " GPU_DEV "/device = 0x2330\\n\n");
 	memset(bytes, 0xee, sizeof(bytes));
 	memcpy(bytes, "\xde\x10\x30\x23\x00\x00\x10", 8);
 	bytes[0x34] = 0x40;
@@ -512,7 +371,7 @@ static void an_excerpt_says_the_same_and_no_more(void **state)
 		struct sysroot *root;
 		struct pci_conf got;
 
-		pci_conf_excerpt(&cases[i], 0x10de, 0x2330, &bytes);
+		discover_pci_conf_excerpt(&cases[i], 0x10de, 0x2330, &bytes);
 		strbuf_puts(&line, "x config = ");
 		for (size_t k = 0; k < bytes.len; k++)
 			strbuf_printf(&line, "%02x", (unsigned char)bytes.s[k]);
@@ -532,20 +391,23 @@ static void an_excerpt_says_the_same_and_no_more(void **state)
 		assert_int_equal(got.ats_ctrl, cases[i].ats_ctrl);
 		fixture_close(root);
 	}
-	pci_conf_excerpt(&unknown, 0x10de, 0x2330, &none);
+	discover_pci_conf_excerpt(&unknown, 0x10de, 0x2330, &none);
 	assert_int_equal(none.len, 0);
 }
 
 static void of_the_command_line_only_what_matters_is_told(void **state)
 {
 	struct sysroot *root = fixture_text(
-		VALUE("proc/cmdline",
-		      "root=UUID=5d3c pci=realloc ip=10.0.0.7 iommu=pt password=secret nopci=1"));
+
+		"f proc/cmdline = root=UUID=5d3c pci=realloc ip=10.0.0.7 iommu=pt password=secret nopci=1\\n\n"
+		"f proc/driver/nvidia/params = EnableMSI: 1\\nExcludedGpus: \"GPU-5d3c\"\\nNvLinkDisable: 0\\n\n");
 	_cleanup_free_ char *plain = capture(root, false), *scrubbed = capture(root, true);
 
 	(void)state;
 	assert_non_null(strstr(plain, "root=UUID=5d3c"));
 	assert_non_null(strstr(scrubbed, "f proc/cmdline = pci=realloc iommu=pt\\n\n"));
+	assert_non_null(strstr(plain, "GPU-5d3c"));
+	assert_non_null(strstr(scrubbed, "params = EnableMSI: 1\\nNvLinkDisable: 0\\n\n"));
 	fixture_close(root);
 }
 

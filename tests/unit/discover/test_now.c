@@ -19,8 +19,7 @@
 #include "discover/sysroot.h"
 #include "support/fixture.h"
 
-#define VF		   "sys/bus/pci/devices/0000:3b:00.1"
-#define VALUE(path, value) "f " path " = " value "\\n\n"
+#define VF "sys/bus/pci/devices/0000:3b:00.1"
 static const struct bdf vf = { 0, 0x3b, 0, 1 };
 
 static struct function_now look_at(const char *text)
@@ -36,10 +35,11 @@ static struct function_now look_at(const char *text)
 
 static void reads_driver_rdma_and_uverbs_of_a_function(void **state)
 {
-	struct function_now now = look_at(
-		"l " VF "/driver -> ../../drivers/mlx5_core\nl " VF "/physfn -> ../0000:3b:00.0\n"
-		"d " VF "/infiniband/mlx5_4\n" VALUE(VF "/infiniband_verbs/uverbs4/ibdev", "mlx5_4")
-			VALUE(VF "/infiniband_verbs/uverbs4/dev", "231:196"));
+	struct function_now now = look_at("l " VF "/driver -> ../../drivers/mlx5_core\nl " VF
+					  "/physfn -> ../0000:3b:00.0\n"
+					  "d " VF "/infiniband/mlx5_4\n"
+					  "f " VF "/infiniband_verbs/uverbs4/ibdev = mlx5_4\\n\n"
+					  "f " VF "/infiniband_verbs/uverbs4/dev = 231:196\\n\n");
 
 	(void)state;
 	assert_string_equal(now.driver, "mlx5_core");
@@ -61,29 +61,30 @@ static void leaves_empty_what_a_function_does_not_have(void **state)
 
 static void does_not_take_another_devices_uverbs(void **state)
 {
-	struct function_now now = look_at(
-		"d " VF "/infiniband/mlx5_4\n" VALUE(VF "/infiniband_verbs/uverbs4/ibdev", "mlx5_5")
-			VALUE(VF "/infiniband_verbs/uverbs4/dev", "231:196"));
+	struct function_now now = look_at("d " VF "/infiniband/mlx5_4\n"
+					  "f " VF "/infiniband_verbs/uverbs4/ibdev = mlx5_5\\n\n"
+					  "f " VF "/infiniband_verbs/uverbs4/dev = 231:196\\n\n");
 
 	(void)state;
 	assert_string_equal(now.rdma, "mlx5_4");
 	assert_string_equal(now.uverbs, "");
-	now = look_at("d " VF
-		      "/infiniband/mlx5_4\n" VALUE(VF "/infiniband_verbs/uverbs9/dev", "231:201"));
+	now = look_at("d " VF "/infiniband/mlx5_4\n"
+		      "f " VF "/infiniband_verbs/uverbs9/dev = 231:201\\n\n");
 	assert_string_equal(now.uverbs, "uverbs9"); /* the only one, and it names nobody */
-	now = look_at("d " VF "/infiniband/mlx5_4\n" VALUE(
-		"sys/class/infiniband_verbs/uverbs2/ibdev", "mlx5_4")
-			      VALUE("sys/class/infiniband_verbs/uverbs2/dev", "bad"));
+	now = look_at("d " VF "/infiniband/mlx5_4\n"
+		      "f sys/class/infiniband_verbs/uverbs2/ibdev = mlx5_4\\n\n"
+		      "f sys/class/infiniband_verbs/uverbs2/dev = bad\\n\n");
 	assert_string_equal(now.uverbs, "uverbs2");
 }
 
 static void finds_soft_rdma_through_the_netdev(void **state)
 {
-	struct function_now now = look_at(
-		"d " VF "/net/eth7\n" VALUE("sys/class/infiniband/rxe3/parent", "eth7")
-			VALUE("sys/class/infiniband/rxe2/parent", "eth6")
-				VALUE("sys/class/infiniband_verbs/uverbs1/ibdev", "rxe3")
-					VALUE("sys/class/infiniband_verbs/uverbs1/dev", "231:193"));
+	struct function_now now =
+		look_at("d " VF "/net/eth7\n"
+			"f sys/class/infiniband/rxe3/parent = eth7\\n\n"
+			"f sys/class/infiniband/rxe2/parent = eth6\\n\n"
+			"f sys/class/infiniband_verbs/uverbs1/ibdev = rxe3\\n\n"
+			"f sys/class/infiniband_verbs/uverbs1/dev = 231:193\\n\n");
 
 	(void)state;
 	assert_string_equal(now.rdma, "rxe3");
@@ -106,15 +107,15 @@ static void says_that_a_function_is_gone(void **state)
 static void reads_the_gids_that_are_set(void **state)
 {
 	struct sysroot *root = fixture_text(
-		VALUE(PORT "/gids/0", "fe80:0000:0000:0000:bace:f6ff:fe12:3456") VALUE(
-			PORT "/gid_attrs/types/0", "IB/RoCE v1") VALUE(PORT "/gid_attrs/ndevs/0",
-								       "eth0")
-			VALUE(PORT "/gids/1", "0000:0000:0000:0000:0000:0000:0000:0000") VALUE(
-				PORT "/gids/10", "0000:0000:0000:0000:0000:FFFF:0a00:0001")
-				VALUE(PORT "/gids/2", "nonsense") "f " PORT "/gids/3 = \n" VALUE(
-					PORT "/gids/4", "fe80:0000:0000:0000:bace:f6ff:fe12:34567")
-					VALUE(PORT "/gid_attrs/types/10",
-					      "a type that is longer than any we know"));
+		"f " PORT "/gids/0 = fe80:0000:0000:0000:bace:f6ff:fe12:3456\\n\n"
+		"f " PORT "/gid_attrs/types/0 = IB/RoCE v1\\n\n"
+		"f " PORT "/gid_attrs/ndevs/0 = eth0\\n\n"
+		"f " PORT "/gids/1 = 0000:0000:0000:0000:0000:0000:0000:0000\\n\n"
+		"f " PORT "/gids/10 = 0000:0000:0000:0000:0000:FFFF:0a00:0001\\n\n"
+		"f " PORT "/gids/2 = nonsense\\n\n"
+		"f " PORT "/gids/3 = \n"
+		"f " PORT "/gids/4 = fe80:0000:0000:0000:bace:f6ff:fe12:34567\\n\n"
+		"f " PORT "/gid_attrs/types/10 = a type that is longer than any we know\\n\n");
 	static struct gid_entry gids[GID_TABLE_MAX];
 	size_t n = 0;
 
@@ -157,10 +158,11 @@ static void refuses_ports_and_devices_that_are_not_there(void **state)
 
 static void reads_the_pkeys_that_are_set(void **state)
 {
-	struct sysroot *root = fixture_text(
-		VALUE(PORT "/pkeys/0", "0xffff") VALUE(PORT "/pkeys/1", "0x0000")
-			VALUE(PORT "/pkeys/2", "0x8001") VALUE(PORT "/pkeys/3", "0x12345")
-				VALUE(PORT "/pkeys/11", "0x8002"));
+	struct sysroot *root = fixture_text("f " PORT "/pkeys/0 = 0xffff\\n\n"
+					    "f " PORT "/pkeys/1 = 0x0000\\n\n"
+					    "f " PORT "/pkeys/2 = 0x8001\\n\n"
+					    "f " PORT "/pkeys/3 = 0x12345\\n\n"
+					    "f " PORT "/pkeys/11 = 0x8002\\n\n");
 	uint16_t keys[3] = { 0, 0, 77 };
 
 	(void)state;
@@ -175,9 +177,8 @@ static void reads_the_pkeys_that_are_set(void **state)
 
 static void names_devices_from_the_roots_own_list_only(void **state)
 {
-	struct sysroot *root =
-		fixture_text("f usr/share/misc/pci.ids = 10de  NVIDIA Corporation\\n\\x092330 "
-			     " GH100 [H100 SXM5 80GB]\\n\n");
+	struct sysroot *root = fixture_text(
+		"f usr/share/misc/pci.ids = 10de  NVIDIA Corporation\\n\\x092330  GH100 [H100 SXM5 80GB]\\n\n");
 	struct sysroot *none = fixture_text(""),
 		       *broken = fixture_text(
 			       "f usr/share/misc/pci.ids = garbage\\nmore\\x09of it\\n\n"),

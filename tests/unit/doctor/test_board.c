@@ -315,8 +315,9 @@ static void the_manifest_has_all_masks_in_one_argument(void **state)
 	gpu_port_redirects_completions(&m);
 	expect_manifest(&m, "- 'pci=\"config_acs=xx110x1@0000:02:00.0;xx101x1@0000:04:00.0\"'\n");
 	m.f.host.cmdline = "pci=realloc,config_acs=xx111x0@0000:00:00.0;0x@pci:1000:c030";
-	expect_manifest(&m, "'pci=\"config_acs=xx111x0@0000:00:00.0;0x@pci:1000:c030;"
-			    "xx110x1@0000:02:00.0;xx101x1@0000:04:00.0\"'\n");
+	expect_manifest(
+		&m,
+		"'pci=\"config_acs=xx111x0@0000:00:00.0;0x@pci:1000:c030;xx110x1@0000:02:00.0;xx101x1@0000:04:00.0\"'\n");
 	m.f.host.cmdline = "pci=config_acs=xx000x0@0000:02:00.0";
 	expect_manifest(&m, "- 'pci=\"config_acs=xx110x1@0000:02:00.0;xx101x1@0000:04:00.0\"'\n");
 	m.f.host.cmdline = "pci=config_acs=$(reboot)";

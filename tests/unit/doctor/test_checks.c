@@ -17,17 +17,19 @@
 #include "doctor/doctor-internal.h"
 #include "hw/inventory.h"
 #include "support/synth.h"
+#include "topo/rails.h"
 #include "topo/topo.h"
 
 #define SOUND "numa:2 switch:1 gpu:1 pf:1 vf:2"
-#define MINE                                                                                              \
-	"driver,vfs,path,numa,link,iommu,acs,relaxed-ordering,payload,gpudirect,gpudirect-amd,rccl-host," \
-	"storage,boot-args,numa-clusters,numa-nodes,bar,ari,modules,peermem,gdrcopy"
+#define MINE                                                                                       \
+	"driver,vfs,path,numa,link,iommu,acs,relaxed-ordering,payload,gpudirect,gpudirect-amd,rccl-host,storage,boot-args,rails,numa-clusters,numa-nodes,bar,ari,modules,peermem,gdrcopy,gpu-options"
 #define DEVCTL 0x583f /* relaxed ordering, 256 bytes, read requests of 4096 */
 
 struct machine {
 	struct hw_inventory *inv;
 	struct topo *topo;
+	bool names_rails;
+	struct topo_rails *rails;
 	struct doctor_facts f;
 };
 
@@ -77,6 +79,8 @@ static void machine_of(struct machine *m, const char *line)
 {
 	m->inv = synth_inventory(line);
 	m->topo = topo_new(m->inv);
+	m->names_rails = false;
+	m->rails = NULL;
 	m->f = (struct doctor_facts) { .arena = arena_new(4096), .inv = m->inv, .topo = m->topo };
 	m->f.pci = arena_array(m->f.arena, m->inv->n_pci, sizeof(*m->f.pci));
 	m->f.host = (struct doctor_host) {
@@ -106,6 +110,7 @@ static void machine_of(struct machine *m, const char *line)
 static void machine_done(struct machine *m)
 {
 	arena_free(m->f.arena);
+	topo_rails_free(m->rails);
 	topo_free(m->topo);
 	hw_inventory_free(m->inv);
 }
@@ -195,6 +200,21 @@ CHANGE(acs_ats_blocked, acs_ats(m); port(m)->acs_ctrl |= 0x0002;)
 CHANGE(acs_ats_without_dt, acs_ats(m); port(m)->acs_ctrl = 0x001d;)
 CHANGE(acs_common, int up = m->inv->pci[m->inv->pci[gpu(m)].parent].parent;
        m->f.pci[up].port_type = -1; m->f.pci[up].has_acs = true; m->f.pci[up].acs_ctrl = 0x001d;)
+static void connect_to(struct machine *m, const char *first, const char *second)
+{
+	struct hw_neighbor *leaf = arena_array(m->f.arena, 2, sizeof(*leaf));
+
+	leaf[0] = (struct hw_neighbor) { synth_pf(m->inv, 0), first, "swp1" };
+	leaf[1] = (struct hw_neighbor) { synth_pf(m->inv, 1), second, "swp1" };
+	m->inv->neighbor = leaf;
+	m->inv->n_neighbor = 2;
+}
+
+CHANGE(leaves_in_order, connect_to(m, "leaf-9", "leaf-10");)
+CHANGE(leaves_swapped, connect_to(m, "leaf-10", "leaf-9");)
+CHANGE(one_leaf, connect_to(m, "leaf-1", "leaf-1");)
+CHANGE(one_leaf_known, connect_to(m, "leaf-1", "leaf-2"); m->inv->n_neighbor = 1;)
+CHANGE(rails_named, leaves_swapped(m); m->names_rails = true;)
 CHANGE(guest, m->inv->hypervisor = true;)
 CHANGE(guest_acs, guest(m); acs_usual(m);)
 CHANGE(guest_acs_ats, guest(m); acs_ats(m);)
@@ -284,6 +304,19 @@ CHANGE(other_driver, rdma_module_missing(m);
 CHANGE(no_cm, m->inv->has_rdma_cm = false;)
 CHANGE(with_cm, m->inv->has_rdma_cm = true;)
 CHANGE(peer_older, m->f.host.peermem_version = "535.54.03";)
+#define PARAMS(ordering, override)                                                                 \
+	"EnableMSI: 1\nEnablePCIERelaxedOrderingMode: " ordering                                   \
+	"\nGrdmaPciTopoCheckOverride: " override "\nCoherentGPUMemoryMode: \"\""
+CHANGE(options_usual, m->f.host.nvidia_params = PARAMS("0", "0");)
+CHANGE(options_ordering, m->f.host.nvidia_params = PARAMS("1", "0");)
+CHANGE(options_known, m->f.host.nvidia_params = PARAMS("1", "0");
+       m->f.host.cmdline = "iommu=pt nvidia.NVreg_EnablePCIERelaxedOrderingMode=1 nvidia.NVreg_";)
+CHANGE(options_misspelt, m->f.host.nvidia_params = PARAMS("0", "0");
+       m->f.host.cmdline = "iommu=pt nvidia.NVreg_EnablePCIeRelaxedOrderingMode=1";)
+CHANGE(options_part, m->f.host.nvidia_params = PARAMS("0", "0");
+       m->f.host.cmdline = "nvidia.NVreg_Enable=1";)
+CHANGE(options_override, m->f.host.nvidia_params = PARAMS("0", "1");)
+CHANGE(options_of_amd, amd(m); m->f.host.nvidia_params = PARAMS("0", "1");)
 CHANGE(peer_twice, m->f.host.old_peermem = true;)
 CHANGE(peer_unlisted, m->f.host.peermem_registered = DOCTOR_NO;)
 CHANGE(peer_not_loaded, gdr_closed(m); m->f.host.peermem_version = NULL;)
@@ -295,12 +328,17 @@ CHANGE(gdrdrv_hidden, m->f.host.gdrdrv = DOCTOR_DONT_KNOW;)
 /* Ways are measured again: the change may have moved a device. */
 static void change(struct machine *m, void (*how)(struct machine *m))
 {
+	static const struct topo_rail_name names[] = { { "eth0", 0, false, 0 },
+						       { "eth1", 1, false, 0 } };
+
 	how(m);
 	topo_free(m->topo);
 	m->f.topo = m->topo = topo_new(m->inv);
+	if (m->names_rails)
+		m->f.rails = m->rails = topo_rails_new(m->topo, names, ARRAY_LEN(names));
 }
 
-/* verdict SILENT: the check has nothing to say. words: part of a sentence. */
+/* verdict SILENT: the check does not apply. words: part of a sentence. */
 #define SILENT (-1)
 static const struct {
 	const char *check, *machine;
@@ -426,6 +464,16 @@ static const struct {
 	{ "boot-args", SOUND, boot_noats, DOCTOR_WARN, "pci=noats" },
 	{ "boot-args", SOUND, boot_in_pci, DOCTOR_WARN, "pci=pcie_acs_override" },
 	{ "boot-args", SOUND, boot_hidden, DOCTOR_UNKNOWN, "not visible" },
+	{ "rails", SOUND, nothing, SILENT, NULL },
+	{ "rails", SOUND, leaves_in_order, DOCTOR_PASS, "switches of 2 NICs" },
+	{ "rails", SOUND, one_leaf, DOCTOR_PASS, "switches of 2 NICs" },
+	{ "rails", SOUND, leaves_swapped, DOCTOR_WARN,
+	  "on rail 1 by the order of the GPUs, and its switch leaf-9 comes before leaf-10" },
+	{ "rails", SOUND, one_leaf_known, SILENT, NULL },
+	{ "rails", SOUND, rails_named, SILENT, NULL },
+	/* Storage: near no GPU, its rail is of its switch. */
+	{ "rails", "numa:1 root:1 pf:1;numa:1 switch:1 gpu:1 pf:1", leaves_in_order, SILENT, NULL },
+	{ "rails", "numa:1 root:1 pf:1;numa:1 switch:1 gpu:1 pf:1", leaves_swapped, SILENT, NULL },
 	{ "numa-clusters", SOUND, two_sockets, SILENT, NULL },
 	{ "numa-clusters", SOUND, nothing, SILENT, NULL },
 	{ "numa-clusters", SOUND, clusters, DOCTOR_PASS, "sockets 1, nodes 2" },
@@ -465,6 +513,15 @@ static const struct {
 	{ "gdrcopy", SOUND, no_gdrdrv, DOCTOR_PASS, "not loaded" },
 	{ "gdrcopy", SOUND, gdrdrv_hidden, DOCTOR_UNKNOWN, "not visible" },
 	{ "gdrcopy", SOUND, amd, SILENT, NULL },
+	{ "gpu-options", SOUND, nothing, SILENT, NULL },
+	{ "gpu-options", SOUND, options_usual, DOCTOR_PASS, "GPUs is as they have it" },
+	{ "gpu-options", SOUND, options_ordering, DOCTOR_PASS, "GPUs is forced on" },
+	{ "gpu-options", SOUND, options_known, DOCTOR_PASS, "knows its options" },
+	{ "gpu-options", SOUND, options_misspelt, DOCTOR_WARN,
+	  "booted with nvidia.NVreg_EnablePCIeRelaxedOrderingMode, which is no option" },
+	{ "gpu-options", SOUND, options_part, DOCTOR_WARN, "nvidia.NVreg_Enable, which" },
+	{ "gpu-options", SOUND, options_override, DOCTOR_WARN, "GrdmaPciTopoCheckOverride=1" },
+	{ "gpu-options", SOUND, options_of_amd, SILENT, NULL },
 };
 
 static struct doctor_report *run(const struct machine *m, const char *only)

@@ -17,9 +17,8 @@
 #include "support/fixture.h"
 #include "topo/topo.h"
 
-#define ROOT		   "sys/devices/pci0000:10/"
-#define GPU		   "0000:11:00.0"
-#define VALUE(path, value) "f " path " = " value "\\n\n"
+#define ROOT "sys/devices/pci0000:10/"
+#define GPU  "0000:11:00.0"
 
 struct machine {
 	struct sysroot *root;
@@ -33,7 +32,7 @@ static void machine_of(struct machine *m, const char *text)
 	m->root = fixture_text(text);
 	m->inv = fixture_discover(m->root);
 	m->topo = topo_new(m->inv);
-	m->f = doctor_gather(m->root, m->inv, m->topo);
+	m->f = doctor_gather(m->root, m->inv, m->topo, DOCTOR_OF_HERE);
 }
 
 static void machine_done(struct machine *m)
@@ -48,13 +47,13 @@ static void machine_done(struct machine *m)
 /* A GPU below a root port; more lines after it. */
 static const char lone_gpu[] =
 	"l sys/bus/pci/devices/0000:10:01.0 -> ../../../devices/pci0000:10/0000:10:01.0\n"
-	"l sys/bus/pci/devices/" GPU " -> ../../../devices/pci0000:10/0000:10:01.0/" GPU
-	"\n" VALUE(ROOT "0000:10:01.0/class", "0x060400")
-		VALUE(ROOT "0000:10:01.0/vendor", "0x8086")
-			VALUE(ROOT "0000:10:01.0/device", "0x352a")
-				VALUE(ROOT "0000:10:01.0/" GPU "/class", "0x030200")
-					VALUE(ROOT "0000:10:01.0/" GPU "/vendor", "0x10de")
-						VALUE(ROOT "0000:10:01.0/" GPU "/device", "0x2330");
+	"l sys/bus/pci/devices/" GPU " -> ../../../devices/pci0000:10/0000:10:01.0/" GPU "\n"
+	"f " ROOT "0000:10:01.0/class = 0x060400\\n\n"
+	"f " ROOT "0000:10:01.0/vendor = 0x8086\\n\n"
+	"f " ROOT "0000:10:01.0/device = 0x352a\\n\n"
+	"f " ROOT "0000:10:01.0/" GPU "/class = 0x030200\\n\n"
+	"f " ROOT "0000:10:01.0/" GPU "/vendor = 0x10de\\n\n"
+	"f " ROOT "0000:10:01.0/" GPU "/device = 0x2330\\n\n";
 
 static void machine_with(struct machine *m, const char *more)
 {
@@ -237,7 +236,9 @@ static enum doctor_iommu group_of(const char *lines)
 
 #define GROUP_LINK                                                                                 \
 	"l " ROOT "0000:10:01.0/" GPU "/iommu_group -> ../../../../kernel/iommu_groups/7\n"
-#define TYPE(t) GROUP_LINK VALUE("sys/kernel/iommu_groups/7/type", t)
+#define TYPE(t)                                                                                    \
+	GROUP_LINK                                                                                 \
+	"f sys/kernel/iommu_groups/7/type = " t "\\n\n"
 
 static void reads_the_type_of_the_group(void **state)
 {
@@ -302,12 +303,39 @@ static void an_empty_root_is_all_unknown(void **state)
 	assert_int_equal(m.f->n_nic, 0);
 }
 
+/* Its VFs are no program's, its limits no job's: what is judged there is the node. */
+static void the_container_of_railmate_itself_is_not_judged(void **state)
+{
+	static const struct {
+		const char *first;
+		enum doctor_of of;
+		enum doctor_answer container;
+	} rows[] = {
+		{ "python3", DOCTOR_OF_HERE, DOCTOR_DONT_KNOW },
+		{ "railmated", DOCTOR_OF_HERE, DOCTOR_NO },
+		{ "railmatectl", DOCTOR_OF_HERE, DOCTOR_NO },
+		{ "python3", DOCTOR_OF_NODE, DOCTOR_NO },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_free_ char *text = xasprintf("f proc/1/comm = %s\\n\n", rows[i].first);
+		_cleanup_machine_ struct machine m;
+
+		machine_of(&m, text);
+		doctor_facts_free(m.f);
+		m.f = doctor_gather(m.root, m.inv, m.topo, rows[i].of);
+		assert_int_equal(m.f->container, rows[i].container);
+		assert_int_equal(m.f->confined, DOCTOR_DONT_KNOW);
+	}
+}
+
 static void an_absent_module_means_something_where_modules_are_seen(void **state)
 {
 	_cleanup_machine_ struct machine m;
 
 	(void)state;
-	machine_with(&m, VALUE("sys/module/nvidia/version", "550.1"));
+	machine_with(&m, "f sys/module/nvidia/version = 550.1\\n\n");
 	assert_int_equal(m.f->host.peermem, DOCTOR_NO);
 	assert_int_equal(m.f->host.nvidia_fs, DOCTOR_NO);
 }
@@ -354,20 +382,22 @@ static void reads_versions_of_the_driver_and_of_peer_memory(void **state)
 	_cleanup_machine_ struct machine m, bare;
 
 	(void)state;
-	machine_with(&m,
-		     VALUE("proc/driver/nvidia/version",
-			   "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19")
-			     VALUE("sys/module/nvidia_peermem/version", "535.54.03")
-				     VALUE("sys/module/gdrdrv/version",
-					   "2.4.1") "d sys/module/nv_peer_mem\n"
-						    "d sys/kernel/mm/memory_peers\n");
+	machine_with(
+		&m,
+		"f proc/driver/nvidia/version = NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19\\n\n"
+		"f proc/driver/nvidia/params = EnableMSI: 1\\nNvLinkDisable: 0\\n\n"
+		"f sys/module/nvidia_peermem/version = 535.54.03\\n\n"
+		"f sys/module/gdrdrv/version = 2.4.1\\n\n"
+		"d sys/module/nv_peer_mem\n"
+		"d sys/kernel/mm/memory_peers\n");
 	assert_string_equal(m.f->host.nvidia_version, "535.129.03");
+	assert_string_equal(m.f->host.nvidia_params, "EnableMSI: 1\nNvLinkDisable: 0");
 	assert_string_equal(m.f->host.peermem_version, "535.54.03");
 	assert_int_equal(m.f->host.gdrdrv, DOCTOR_YES);
 	assert_true(m.f->host.old_peermem);
 	assert_int_equal(m.f->host.peermem_registered, DOCTOR_NO);
-	machine_with(&bare, VALUE("sys/module/nvidia/version", "1")
-				    VALUE("proc/kallsyms", "0 T ib_register_client"));
+	machine_with(&bare, "f sys/module/nvidia/version = 1\\n\n"
+			    "f proc/kallsyms = 0 T ib_register_client\\n\n");
 	assert_null(bare.f->host.nvidia_version);
 	assert_int_equal(bare.f->host.rdma_peers, DOCTOR_NO);
 	assert_int_equal(bare.f->host.gdrdrv, DOCTOR_NO);
@@ -382,17 +412,14 @@ static void reads_what_the_host_tells(void **state)
 	(void)state;
 	machine_with(
 		&m,
-		VALUE("proc/cmdline", "ro iommu=pt") VALUE("proc/sys/kernel/osrelease", "6.8.0-31-"
-											"generic")
-			VALUE("proc/sys/kernel/numa_balancing",
-			      "1") "d sys/class/iommu/dmar0\n"
-				   "d sys/class/iommu/dmar1\n" VALUE(
-					   "sys/kernel/mm/memory_peers/nv_mem/version",
-					   "1") "d proc/driver/nvidia-fs\n" VALUE("proc/driver/nvidia/"
-										  "version",
-										  "NVRM version: NVIDIA UNIX "
-										  "Open Kernel Module for "
-										  "x86_64  550.1"));
+		"f proc/cmdline = ro iommu=pt\\n\n"
+		"f proc/sys/kernel/osrelease = 6.8.0-31-generic\\n\n"
+		"f proc/sys/kernel/numa_balancing = 1\\n\n"
+		"d sys/class/iommu/dmar0\n"
+		"d sys/class/iommu/dmar1\n"
+		"f sys/kernel/mm/memory_peers/nv_mem/version = 1\\n\n"
+		"d proc/driver/nvidia-fs\n"
+		"f proc/driver/nvidia/version = NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.1\\n\n");
 	h = &m.f->host;
 	assert_string_equal(h->cmdline, "ro iommu=pt");
 	assert_int_equal(h->kernel_major, 6);
@@ -413,10 +440,10 @@ static void nonsense_is_unknown(void **state)
 	(void)state;
 	machine_with(
 		&m,
-		VALUE("proc/sys/kernel/osrelease", "six point eight")
-			VALUE("proc/sys/kernel/numa_balancing", "-1") "d sys/class/iommu/odd0\n" VALUE(
-				"proc/driver/nvidia/version",
-				"NVRM version: NVIDIA UNIX x86_64 Kernel Module"));
+		"f proc/sys/kernel/osrelease = six point eight\\n\n"
+		"f proc/sys/kernel/numa_balancing = -1\\n\n"
+		"d sys/class/iommu/odd0\n"
+		"f proc/driver/nvidia/version = NVRM version: NVIDIA UNIX x86_64 Kernel Module\\n\n");
 	h = &m.f->host;
 	assert_int_equal(h->kernel_major, -1);
 	assert_int_equal(h->kernel_minor, -1);
@@ -426,13 +453,12 @@ static void nonsense_is_unknown(void **state)
 }
 
 /* A GPU that is AMD's. */
-#define AMD                                                                                        \
-	VALUE(ROOT "0000:10:01.0/0000:12:00.0/class", "0x120000")                                  \
-	VALUE(ROOT "0000:10:01.0/0000:12:00.0/vendor", "0x1002")                                   \
-	VALUE(ROOT "0000:10:01.0/0000:12:00.0/device", "0x74a1")                                   \
-	"l sys/bus/pci/devices/0000:12:00.0 -> "                                                   \
-	"../../../devices/pci0000:10/0000:10:01.0/0000:12:00.0\n" VALUE(                           \
-		"proc/sys/kernel/osrelease", "6.8.0")
+#define AMD                                                                                             \
+	"f " ROOT "0000:10:01.0/0000:12:00.0/class = 0x120000\\n\n"                                     \
+	"f " ROOT "0000:10:01.0/0000:12:00.0/vendor = 0x1002\\n\n"                                      \
+	"f " ROOT "0000:10:01.0/0000:12:00.0/device = 0x74a1\\n\n"                                      \
+	"l sys/bus/pci/devices/0000:12:00.0 -> ../../../devices/pci0000:10/0000:10:01.0/0000:12:00.0\n" \
+	"f proc/sys/kernel/osrelease = 6.8.0\\n\n"
 
 static void expect_amd(const char *lines, enum doctor_answer peer, enum doctor_answer dmabuf)
 {
@@ -447,21 +473,22 @@ static void looks_for_amd_where_rccl_looks(void **state)
 {
 	(void)state;
 	expect_amd(AMD, DOCTOR_DONT_KNOW, DOCTOR_DONT_KNOW);
-	expect_amd(AMD VALUE("sys/kernel/mm/memory_peers/amdkfd/version", "1"), DOCTOR_YES,
+	expect_amd(AMD "f sys/kernel/mm/memory_peers/amdkfd/version = 1\\n\n", DOCTOR_YES,
 		   DOCTOR_DONT_KNOW);
-	expect_amd(AMD VALUE("proc/kallsyms",
-			     "0000000000000000 T ib_register_peer_memory_client\\x09[ib_core]"),
-		   DOCTOR_YES, DOCTOR_DONT_KNOW);
 	expect_amd(
-		AMD VALUE("proc/kallsyms", "0000000000000000 T ib_register_client\\x09[ib_core]"),
-		DOCTOR_NO, DOCTOR_DONT_KNOW);
+		AMD
+		"f proc/kallsyms = 0000000000000000 T ib_register_peer_memory_client\\x09[ib_core]\\n\n",
+		DOCTOR_YES, DOCTOR_DONT_KNOW);
+	expect_amd(AMD "f proc/kallsyms = 0000000000000000 T ib_register_client\\x09[ib_core]\\n\n",
+		   DOCTOR_NO, DOCTOR_DONT_KNOW);
+	expect_amd(AMD
+		   "f boot/config-6.8.0 = CONFIG_DMABUF_MOVE_NOTIFY=y\\nCONFIG_PCI_P2PDMA=y\\n\n",
+		   DOCTOR_DONT_KNOW, DOCTOR_YES);
 	expect_amd(
-		AMD VALUE("boot/config-6.8.0", "CONFIG_DMABUF_MOVE_NOTIFY=y\\nCONFIG_PCI_P2PDMA=y"),
-		DOCTOR_DONT_KNOW, DOCTOR_YES);
-	expect_amd(AMD VALUE("boot/config-6.8.0",
-			     "CONFIG_DMABUF_MOVE_NOTIFY=y\\n# CONFIG_PCI_P2PDMA is not set"),
-		   DOCTOR_DONT_KNOW, DOCTOR_NO);
-	expect_amd(AMD VALUE("boot/config-6.8.0", "CONFIG_PCI_P2PDMA=y"), DOCTOR_DONT_KNOW,
+		AMD
+		"f boot/config-6.8.0 = CONFIG_DMABUF_MOVE_NOTIFY=y\\n# CONFIG_PCI_P2PDMA is not set\\n\n",
+		DOCTOR_DONT_KNOW, DOCTOR_NO);
+	expect_amd(AMD "f boot/config-6.8.0 = CONFIG_PCI_P2PDMA=y\\n\n", DOCTOR_DONT_KNOW,
 		   DOCTOR_NO);
 }
 
@@ -507,6 +534,7 @@ int main(void)
 		cmocka_unit_test(reads_the_number_of_the_group),
 		cmocka_unit_test(no_group_is_no_iommu_only_where_groups_would_be_seen),
 		cmocka_unit_test(an_empty_root_is_all_unknown),
+		cmocka_unit_test(the_container_of_railmate_itself_is_not_judged),
 		cmocka_unit_test(an_absent_module_means_something_where_modules_are_seen),
 		cmocka_unit_test(reads_windows_in_memory),
 		cmocka_unit_test(reads_versions_of_the_driver_and_of_peer_memory),

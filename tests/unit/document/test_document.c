@@ -69,9 +69,9 @@ static void is_text(const struct item *top, const char *key, const char *text)
 static void every_value_has_the_text_that_it_was(void **state)
 {
 	_cleanup_arena_ struct arena *a = arena_new(0);
-	const struct item *top =
-		parse(a, " {\"n\" : 1.50 , \"s\":\"a\\u00e9\\\"\", \"l\": [ 1,\n{} ] "
-			 ",\"o\":{ \"x\" :null},\"t\":true}\n");
+	const struct item *top = parse(
+		a,
+		" {\"n\" : 1.50 , \"s\":\"a\\u00e9\\\"\", \"l\": [ 1,\n{} ] ,\"o\":{ \"x\" :null},\"t\":true}\n");
 
 	(void)state;
 	is_text(top, "n", "1.50");

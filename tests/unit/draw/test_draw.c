@@ -16,15 +16,15 @@
 
 #define NAMES_MAX 64
 
-struct scene {
+struct drawing {
 	struct hw_inventory *inv;
 	const char *names[NAMES_MAX];
 	struct draw_in in;
 };
 
-static struct scene machine(const char *line)
+static struct drawing machine(const char *line)
 {
-	struct scene s = { .inv = synth_inventory(line) };
+	struct drawing s = { .inv = synth_inventory(line) };
 
 	assert_true(s.inv->n_gpu <= NAMES_MAX);
 	for (size_t i = 0; i < s.inv->n_gpu; i++)
@@ -32,11 +32,11 @@ static struct scene machine(const char *line)
 	return s;
 }
 
-static void scene_done(struct scene *s)
+static void drawing_done(struct drawing *s)
 {
 	hw_inventory_free(s->inv);
 }
-#define _cleanup_scene_ __attribute__((cleanup(scene_done)))
+#define _cleanup_drawing_ __attribute__((cleanup(drawing_done)))
 
 /* Everything that is drawn lies on the page. */
 static void check_rects(const char *svg)
@@ -55,7 +55,7 @@ static void check_rects(const char *svg)
 	}
 }
 
-static char *draw(struct scene *s)
+static char *draw(struct drawing *s)
 {
 	struct topo *topo = topo_new(s->inv);
 	struct strbuf out = STRBUF_INIT, again = STRBUF_INIT;
@@ -93,7 +93,7 @@ static const char *address(const struct hw_inventory *inv, int pci, char buf[BDF
 
 static void shows_every_gpu_nic_and_vf(void **state)
 {
-	_cleanup_scene_ struct scene s = machine("numa:2 switch:4 gpu:1 pf:1 vf:16");
+	_cleanup_drawing_ struct drawing s = machine("numa:2 switch:4 gpu:1 pf:1 vf:16");
 	_cleanup_free_ char *svg = draw(&s);
 	char text[64], buf[BDF_STRLEN];
 
@@ -113,8 +113,8 @@ static void shows_every_gpu_nic_and_vf(void **state)
 
 static void a_sub_switch_that_counts_as_one_is_drawn_as_one(void **state)
 {
-	_cleanup_scene_ struct scene one = machine("switch:1 sub:2 gpu:1 pf:1 vf:1 bcm4");
-	_cleanup_scene_ struct scene two = machine("switch:1 sub:2 gpu:1 pf:1 vf:1");
+	_cleanup_drawing_ struct drawing one = machine("switch:1 sub:2 gpu:1 pf:1 vf:1 bcm4");
+	_cleanup_drawing_ struct drawing two = machine("switch:1 sub:2 gpu:1 pf:1 vf:1");
 	_cleanup_free_ char *flat = draw(&one), *deep = draw(&two);
 
 	(void)state;
@@ -125,8 +125,8 @@ static void a_sub_switch_that_counts_as_one_is_drawn_as_one(void **state)
 
 static void root_ports_of_one_host_bridge_share_a_frame(void **state)
 {
-	_cleanup_scene_ struct scene s = machine("switch:0 gpu:2 pf:1 vf:1");
-	_cleanup_scene_ struct scene apart = machine("root:2 switch:1 gpu:1 pf:1 vf:1");
+	_cleanup_drawing_ struct drawing s = machine("switch:0 gpu:2 pf:1 vf:1");
+	_cleanup_drawing_ struct drawing apart = machine("root:2 switch:1 gpu:1 pf:1 vf:1");
 	_cleanup_free_ char *svg = draw(&s), *other = draw(&apart);
 
 	(void)state;
@@ -137,7 +137,7 @@ static void root_ports_of_one_host_bridge_share_a_frame(void **state)
 
 static void a_vf_without_pf_is_a_nic(void **state)
 {
-	_cleanup_scene_ struct scene s = machine("gpu:1 pf:2 vf:3 flat hyper nopf");
+	_cleanup_drawing_ struct drawing s = machine("gpu:1 pf:2 vf:3 flat hyper nopf");
 	_cleanup_free_ char *svg = draw(&s);
 
 	(void)state;
@@ -147,7 +147,7 @@ static void a_vf_without_pf_is_a_nic(void **state)
 
 static void names_pods_that_hold_vfs(void **state)
 {
-	_cleanup_scene_ struct scene s = machine("switch:2 gpu:1 pf:1 vf:4");
+	_cleanup_drawing_ struct drawing s = machine("switch:2 gpu:1 pf:1 vf:4");
 	char vfs[4][BDF_STRLEN], gpu[BDF_STRLEN];
 	const char *const gpus[] = { address(s.inv, synth_gpu(s.inv, 0), gpu), "nonsense" };
 	const struct draw_hold holds[] = {
@@ -187,7 +187,7 @@ static void names_pods_that_hold_vfs(void **state)
 
 static void without_knowledge_no_vf_is_called_free(void **state)
 {
-	_cleanup_scene_ struct scene s = machine("switch:1 gpu:1 pf:1 vf:4");
+	_cleanup_drawing_ struct drawing s = machine("switch:1 gpu:1 pf:1 vf:4");
 	_cleanup_free_ char *svg = draw(&s);
 
 	(void)state;
@@ -198,7 +198,7 @@ static void without_knowledge_no_vf_is_called_free(void **state)
 
 static void counts_pods_that_it_has_no_room_for(void **state)
 {
-	_cleanup_scene_ struct scene s = machine("switch:1 gpu:1 pf:1 vf:60");
+	_cleanup_drawing_ struct drawing s = machine("switch:1 gpu:1 pf:1 vf:60");
 	struct draw_hold holds[60];
 	char vfs[60][BDF_STRLEN], pods[60][8];
 	_cleanup_free_ char *svg = NULL;
@@ -219,7 +219,7 @@ static void counts_pods_that_it_has_no_room_for(void **state)
 
 static void hostile_names_stay_text(void **state)
 {
-	_cleanup_scene_ struct scene s = machine("switch:1 gpu:1 pf:1 vf:1");
+	_cleanup_drawing_ struct drawing s = machine("switch:1 gpu:1 pf:1 vf:1");
 	char vf[BDF_STRLEN];
 	const struct draw_hold hold = {
 		.vf = address(s.inv, synth_vf(s.inv, 0), vf),
@@ -243,7 +243,7 @@ static void hostile_names_stay_text(void **state)
 
 static void long_names_are_cut(void **state)
 {
-	_cleanup_scene_ struct scene s = machine("switch:1 gpu:1 pf:1 vf:1");
+	_cleanup_drawing_ struct drawing s = machine("switch:1 gpu:1 pf:1 vf:1");
 	_cleanup_free_ char *svg = NULL;
 	char name[4000];
 
@@ -260,7 +260,7 @@ static void long_names_are_cut(void **state)
 
 static void odd_chains_of_bridges_end(void **state)
 {
-	_cleanup_scene_ struct scene s = machine("switch:2 sub:1 gpu:1 pf:1 vf:2");
+	_cleanup_drawing_ struct drawing s = machine("switch:2 sub:1 gpu:1 pf:1 vf:2");
 	int gpu = synth_gpu(s.inv, 0), above = s.inv->pci[gpu].parent;
 	_cleanup_free_ char *svg = NULL;
 
@@ -275,7 +275,7 @@ static void odd_chains_of_bridges_end(void **state)
 
 static void an_empty_machine_is_a_picture(void **state)
 {
-	_cleanup_scene_ struct scene s = machine("");
+	_cleanup_drawing_ struct drawing s = machine("");
 	_cleanup_free_ char *svg = draw(&s);
 
 	(void)state;

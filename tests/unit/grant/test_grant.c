@@ -1,56 +1,9 @@
-#include "support/machine.h"
+#include "support/vfpool.h"
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "grant/grant.h"
-
-/* Two sockets, each with two switches; below each switch two GPUs and a PF with four VFs. */
-#define MACHINE "numa:2 switch:2 gpu:2 pf:1 vf:4"
-
-static struct pool_config pool_cfg;
-static const struct config cfg = { .pools = &pool_cfg, .n_pools = 1 };
-static struct machine m;
-static struct arena *a;
-
-static int setup(void **state)
-{
-	(void)state;
-	pool_cfg = (struct pool_config) { .resource = "rdma/vf",
-					  .prefix = "rdma",
-					  .name = "vf",
-					  .is_rdma = true,
-					  .profiles = PROFILE_NCCL };
-	m = machine_open(MACHINE, &cfg);
-	a = arena_new(0);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_free(a);
-	machine_close(&m);
-	return 0;
-}
-
-static const char *id(size_t i)
-{
-	assert_true(i < m.pool->n_devs);
-	return m.pool->devs[i].id;
-}
-
-static struct ids ids_of(size_t n, ...)
-{
-	struct ids ids = { arena_array(a, n, sizeof(*ids.v)), n };
-	va_list ap;
-
-	va_start(ap, n);
-	for (size_t i = 0; i < n; i++)
-		ids.v[i] = va_arg(ap, const char *);
-	va_end(ap);
-	return ids;
-}
 
 static int allocate_of(const struct pool *pool, struct ids ids, const int *gpus, size_t n_gpus,
 		       struct edits *ret, struct err *err)
@@ -59,7 +12,8 @@ static int allocate_of(const struct pool *pool, struct ids ids, const int *gpus,
 	int r;
 
 	*err = (struct err) { 0 };
-	r = grant_of_ids(m.node, pool, &ids, m.root, gpus, n_gpus, a, &grant, err);
+	r = grant_of_ids(m.node, pool, &ids, m.root, (struct gpu_set) { gpus, n_gpus }, a, &grant,
+			 err);
 	return r < 0 ? r : render_grant(&grant, a, ret, err);
 }
 
@@ -153,8 +107,7 @@ static void unknown_id_is_refused(void **state)
 	(void)state;
 	assert_refused(
 		ids_of(2, id(0), "0000:ff:00.1"), ENOENT,
-		"device '0000:ff:00.1' is not in the pool rdma/vf of this node: was the configuration "
-		"changed?");
+		"device '0000:ff:00.1' is not in the pool rdma/vf of this node: was the configuration changed?");
 }
 
 static void strange_id_is_shown_short_and_printable(void **state)
@@ -168,9 +121,7 @@ static void strange_id_is_shown_short_and_printable(void **state)
 		ids_of(1,
 		       "012345678901234567890123456789012345678901234567890123456789abc\xc3\xa9xyz"),
 		ENOENT,
-		"device '012345678901234567890123456789012345678901234567890123456789abc...' is not in the "
-		"pool "
-		"rdma/vf of this node: was the configuration changed?");
+		"device '012345678901234567890123456789012345678901234567890123456789abc...' is not in the pool rdma/vf of this node: was the configuration changed?");
 }
 
 static void empty_request_is_refused(void **state)
@@ -192,13 +143,10 @@ static void vf_bound_to_vfio_tells_what_to_do(void **state)
 	machine_link(&m, "../drivers/vfio-pci", DEV "/driver", id(1));
 	assert_refused(
 		ids_of(2, id(0), id(1)), EIO,
-		arena_printf(a,
-			     "VF %s is bound to vfio-pci, which has no RDMA device: bind it to "
-			     "mlx5_core (echo %s > "
-			     "/sys/bus/pci/devices/%s/driver/unbind; echo %s > "
-			     "/sys/bus/pci/drivers_probe) or select "
-			     "drivers in the pool",
-			     id(1), id(1), id(1), id(1)));
+		arena_printf(
+			a,
+			"VF %s is bound to vfio-pci, which has no RDMA device: bind it to mlx5_core (echo %s > /sys/bus/pci/devices/%s/driver/unbind; echo %s > /sys/bus/pci/drivers_probe) or select drivers in the pool",
+			id(1), id(1), id(1), id(1)));
 }
 
 static void vf_without_driver_tells_what_to_do(void **state)
@@ -227,9 +175,7 @@ static void vf_whose_driver_differs_from_its_pf_is_told_so(void **state)
 		ids_of(1, id(1)), EIO,
 		arena_printf(
 			a,
-			"VF %s is bound to igbvf but has no RDMA device: load the driver's RDMA module "
-			"(mlx5_ib for mlx5_core), or see whether a container's network namespace holds it "
-			"(rdma system show)",
+			"VF %s is bound to igbvf but has no RDMA device: load the driver's RDMA module (mlx5_ib for mlx5_core), or see whether a container's network namespace holds it (rdma system show)",
 			id(1)));
 	machine_remove(&m, DEV "/driver", id(1));
 	assert_refused(
@@ -248,10 +194,7 @@ static void vf_whose_rdma_device_is_away_tells_where_to_look(void **state)
 		ids_of(1, id(1)), EIO,
 		arena_printf(
 			a,
-			"VF %s is bound to mlx5_core but has no RDMA device: load the driver's "
-			"RDMA module (mlx5_ib "
-			"for mlx5_core), or see whether a container's network namespace holds it "
-			"(rdma system show)",
+			"VF %s is bound to mlx5_core but has no RDMA device: load the driver's RDMA module (mlx5_ib for mlx5_core), or see whether a container's network namespace holds it (rdma system show)",
 			id(1)));
 }
 

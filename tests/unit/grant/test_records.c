@@ -6,16 +6,16 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "grant/records.h"
-#include "grant/rundir.h"
+#include "grant/grant-internal.h"
 #include "kubemsg/messages.h"
 #include "tracker/tracker-internal.h"
 
 #define MACHINE	 "numa:1 switch:1 gpu:1 pf:1 vf:4"
 #define RESOURCE "rdma/vf"
-#define MAP(pod, more)                                                                             \
-	"{\"pod\": \"" pod                                                                         \
-	"\", \"uid\": \"u1\", \"container\": \"main\", \"gpus\": [{\"vf\": \"%s\", "               \
-	"\"resource\": \"rdma/vf\"" more "}]}"
+#define MAP(pod, more)                                                                                             \
+	"{\"pod\": \"" pod                                                                                         \
+	"\", \"uid\": \"u1\", \"container\": \"main\", \"gpus\": [{\"vf\": \"%s\", \"resource\": \"rdma/vf\"" more \
+	"}]}"
 
 static struct pool_config pool_cfg = {
 	.resource = RESOURCE, .prefix = "rdma", .name = "vf", .is_rdma = true
@@ -24,7 +24,7 @@ static const struct config cfg = { .pools = &pool_cfg, .n_pools = 1 };
 static struct machine m;
 static struct arena *a;
 static struct tracker *k;
-static struct rundir *rundir;
+static const char *rundir;
 static struct records *s;
 
 static const char *vf(size_t i)
@@ -41,22 +41,22 @@ static void put_map(size_t i, const char *text)
 {
 	const struct rundir_file f = { .name = "map.json", .text = text };
 
-	assert_int_equal(rundir_write(rundir, vf(i), &f, 1, NULL), 0);
+	assert_int_equal(grant_rundir_write(rundir, vf(i), &f, 1, NULL), 0);
 }
 
 static void begin(void *arg)
 {
-	k = tracker_new(rpc, holds_new(arg, &holds_default_pace, tracker_now()), NULL, m.root, NULL,
-			NULL);
+	k = tracker_new(
+		&(struct tracker_env) { .rpc = rpc,
+					.holds = holds_new(arg, &holds_default_pace, tracker_now()),
+					.root = m.root });
 	tracker_update(k, m.node);
-	s = records_new(&(struct records_env) {
-		.rpc = rpc, .rundir = rundir, .tracker = k, .retry_ms = 5 });
 }
 
 static void end(void *arg)
 {
 	(void)arg;
-	records_free(STEAL(s));
+	grant_records_close(STEAL(s));
 	tracker_free(STEAL(k));
 }
 
@@ -64,8 +64,8 @@ static int set_up(void **state)
 {
 	(void)state;
 	a = arena_new(0);
-	m = machine_open(MACHINE, &cfg);
-	rundir = rundir_new(arena_printf(a, "%s/run", m.dir));
+	m = fake_machine_open(MACHINE, &cfg);
+	rundir = arena_printf(a, "%s/run", m.dir);
 	on_rpc(begin, NULL);
 	return 0;
 }
@@ -74,8 +74,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	on_rpc(end, NULL);
-	rundir_free(rundir);
-	machine_close(&m);
+	fake_machine_close(&m);
 	arena_free(a);
 	return 0;
 }
@@ -83,13 +82,15 @@ static int tear_down(void **state)
 static void read_fn(void *arg)
 {
 	(void)arg;
-	records_read(s);
+	grant_records_close(STEAL(s));
+	s = grant_records_open(&(struct records_env) {
+		.rpc = rpc, .rundir = rundir, .tracker = k, .retry_ms = 5 });
 }
 
 static void sweep_fn(void *arg)
 {
 	(void)arg;
-	records_sweep(s);
+	grant_records_sweep(s);
 }
 
 /* A List that shows nothing. */
@@ -153,8 +154,6 @@ static void nothing_goes_before_the_kubelet_has_shown_its_pods(void **state)
 {
 	(void)state;
 	put_map(0, "{}");
-	on_rpc(sweep_fn, NULL);
-	assert_true(there(0));
 	on_rpc(read_fn, NULL);
 	on_rpc(sweep_fn, NULL);
 	assert_true(there(0));
@@ -168,21 +167,26 @@ static bool is_held(void)
 	return hold_of(0) != NULL;
 }
 
+/* On the thread that reads: it never sees that there is none. */
+static void bring_back_fn(void *away)
+{
+	assert_int_equal(unlink(rundir), 0);
+	assert_int_equal(rename(away, rundir), 0);
+}
+
 static void a_directory_that_cannot_be_read_is_read_again(void **state)
 {
-	const char *run = arena_printf(a, "%s/run", m.dir),
-		   *away = arena_printf(a, "%s/away", m.dir);
+	char *away = arena_printf(a, "%s/away", m.dir);
 
 	(void)state;
 	put_map(0, arena_printf(a, MAP("default/web-0", ""), vf(0)));
-	assert_int_equal(rename(run, away), 0);
-	assert_int_equal(symlink(run, run), 0); /* ELOOP */
+	assert_int_equal(rename(rundir, away), 0);
+	assert_int_equal(symlink(rundir, rundir), 0); /* ELOOP */
 	on_rpc(read_fn, NULL);
 	on_rpc(list_fn, NULL);
 	usleep(20000);
-	assert_false(holds_is_settled(tracker_holds(k)));
-	unlink(run);
-	assert_int_equal(rename(away, run), 0);
+	assert_false(holds_status(tracker_holds(k)).settled);
+	on_rpc(bring_back_fn, away);
 	wait_until(is_held);
 	assert_string_equal(hold_of(0)->owner.pod, "web-0");
 }

@@ -19,15 +19,16 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/mem.h"
-#include "grant/rundir.h"
+#include "grant/grant-internal.h"
 #include "support/fixture.h"
 
 #define ONE "0000:3b:00.1"
 #define TWO "0000:3b:00.2"
 
 static char *top;
-static struct rundir *r;
+static const char *r;
 static struct arena *a;
 static struct err err;
 static const char *needed[2]; /* the VFs whose directories are needed */
@@ -39,14 +40,13 @@ static int set_up(void **state)
 	a = arena_new(0);
 	err = (struct err) { 0 };
 	needed[0] = needed[1] = NULL;
-	r = rundir_new(arena_printf(a, "%s/run", top));
+	r = arena_printf(a, "%s/run", top);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	rundir_free(r);
 	arena_free(a);
 	fixture_remove_tree(top);
 	free(top);
@@ -110,7 +110,7 @@ static int write_one(const char *vf, const char *name, const char *text)
 {
 	const struct rundir_file file = { .name = name, .text = text };
 
-	return rundir_write(r, vf, &file, 1, &err);
+	return grant_rundir_write(r, vf, &file, 1, &err);
 }
 
 /* --- */
@@ -120,13 +120,13 @@ static void makes_a_directory_once_and_below_a_run_directory_of_its_own(void **s
 	struct stat before, after;
 
 	(void)state;
-	assert_int_equal(rundir_make(r, ONE, &err), 0);
+	assert_int_equal(grant_rundir_make(r, ONE, &err), 0);
 	assert_int_equal(stat(path("vf-" ONE), &before), 0);
-	assert_int_equal(rundir_make(r, ONE, &err), 0);
+	assert_int_equal(grant_rundir_make(r, ONE, &err), 0);
 	assert_int_equal(stat(path("vf-" ONE), &after), 0);
 	assert_int_equal(after.st_ino, before.st_ino); /* it may be mounted */
-	assert_int_equal(rundir_make(r, TWO, &err), 0);
-	assert_string_equal(rundir_path(r, ONE, a), path("vf-" ONE));
+	assert_int_equal(grant_rundir_make(r, TWO, &err), 0);
+	assert_string_equal(grant_rundir_path(r, ONE, a), path("vf-" ONE));
 }
 
 static void what_is_there_can_be_read_by_anybody(void **state)
@@ -134,7 +134,7 @@ static void what_is_there_can_be_read_by_anybody(void **state)
 	mode_t before = umask(0077);
 
 	(void)state;
-	assert_int_equal(rundir_make(r, ONE, &err), 0);
+	assert_int_equal(grant_rundir_make(r, ONE, &err), 0);
 	assert_int_equal(write_one(ONE, "map.json", "{}"), 0);
 	umask(before);
 	assert_int_equal(mode_of("vf-" ONE), 0755);
@@ -152,7 +152,7 @@ static void files_are_replaced_whole_and_removed(void **state)
 	assert_int_equal(write_one(ONE, "nccl.conf", "OLD=1 and more\n"), 0);
 	assert_int_equal(write_one(ONE, "cufile.json", "{}"), 0);
 	assert_int_equal(stat(path("vf-" ONE "/nccl.conf"), &before), 0);
-	assert_int_equal(rundir_write(r, ONE, files, ARRAY_LEN(files), &err), 0);
+	assert_int_equal(grant_rundir_write(r, ONE, files, ARRAY_LEN(files), &err), 0);
 	assert_string_equal(text_of("vf-" ONE "/nccl.conf"), "NEW=1\n");
 	assert_int_equal(stat(path("vf-" ONE "/nccl.conf"), &after), 0);
 	assert_true(before.st_ino !=
@@ -167,12 +167,12 @@ static void a_file_of_the_node_is_linked_and_follows_when_it_is_replaced(void **
 	struct stat ours, theirs;
 
 	(void)state;
-	assert_int_equal(rundir_make(r, ONE, &err), 0);
-	assert_false(rundir_has(r, "topology.xml"));
+	assert_int_equal(grant_rundir_make(r, ONE, &err), 0);
+	assert_false(grant_rundir_has(r, "topology.xml"));
 	put("topology.xml", "<system/>");
-	assert_true(rundir_has(r, "topology.xml"));
-	assert_int_equal(rundir_write(r, ONE, &file, 1, &err), 0);
-	assert_int_equal(rundir_write(r, ONE, &file, 1, &err), 0);
+	assert_true(grant_rundir_has(r, "topology.xml"));
+	assert_int_equal(grant_rundir_write(r, ONE, &file, 1, &err), 0);
+	assert_int_equal(grant_rundir_write(r, ONE, &file, 1, &err), 0);
 	assert_int_equal(stat(path("topology.xml"), &theirs), 0);
 	assert_int_equal(stat(path("vf-" ONE "/topology.xml"), &ours), 0);
 	assert_int_equal(ours.st_ino, theirs.st_ino);
@@ -180,7 +180,7 @@ static void a_file_of_the_node_is_linked_and_follows_when_it_is_replaced(void **
 	unlink(path("topology.xml"));
 	put("topology.xml", "<system version=\"1\"/>");
 	assert_string_equal(text_of("vf-" ONE "/topology.xml"), "<system/>");
-	assert_int_equal(rundir_write(r, ONE, &file, 1, &err), 0);
+	assert_int_equal(grant_rundir_write(r, ONE, &file, 1, &err), 0);
 	assert_string_equal(text_of("vf-" ONE "/topology.xml"), "<system version=\"1\"/>");
 }
 
@@ -190,7 +190,7 @@ static void a_file_of_the_node_that_is_gone_is_an_error_and_the_others_are_writt
 					     { .name = "topology.xml", .same = "topology.xml" } };
 
 	(void)state;
-	assert_int_equal(rundir_write(r, ONE, files, 2, &err), -ENOENT);
+	assert_int_equal(grant_rundir_write(r, ONE, files, 2, &err), -ENOENT);
 	assert_non_null(strstr(err.msg, "topology.xml: No such file"));
 	assert_string_equal(text_of("vf-" ONE "/map.json"), "{}");
 }
@@ -200,10 +200,10 @@ static void a_link_among_the_nodes_files_is_not_followed(void **state)
 	const struct rundir_file file = { .name = "topology.xml", .same = "topology.xml" };
 
 	(void)state;
-	assert_int_equal(rundir_make(r, ONE, &err), 0);
+	assert_int_equal(grant_rundir_make(r, ONE, &err), 0);
 	assert_int_equal(symlink("/etc/passwd", path("topology.xml")), 0);
-	assert_false(rundir_has(r, "topology.xml"));
-	assert_true(rundir_write(r, ONE, &file, 1, &err) < 0);
+	assert_false(grant_rundir_has(r, "topology.xml"));
+	assert_true(grant_rundir_write(r, ONE, &file, 1, &err) < 0);
 	assert_false(exists("vf-" ONE "/topology.xml"));
 }
 
@@ -212,10 +212,10 @@ static void a_link_among_the_nodes_files_is_not_followed(void **state)
 static void a_link_in_the_place_of_the_directory_is_refused(void **state)
 {
 	(void)state;
-	assert_int_equal(rundir_make(r, TWO, &err), 0);
+	assert_int_equal(grant_rundir_make(r, TWO, &err), 0);
 	assert_int_equal(mkdir(path("elsewhere"), 0755), 0);
 	assert_int_equal(symlink("elsewhere", path("vf-" ONE)), 0);
-	assert_int_equal(rundir_make(r, ONE, &err), -ENOTDIR);
+	assert_int_equal(grant_rundir_make(r, ONE, &err), -ENOTDIR);
 	assert_non_null(strstr(err.msg, "something that is no directory is in its place"));
 	assert_int_equal(write_one(ONE, "map.json", "{}"), -ENOTDIR);
 	assert_false(exists("elsewhere/map.json"));
@@ -224,7 +224,7 @@ static void a_link_in_the_place_of_the_directory_is_refused(void **state)
 static void a_link_in_the_place_of_a_file_is_replaced(void **state)
 {
 	(void)state;
-	assert_int_equal(rundir_make(r, ONE, &err), 0);
+	assert_int_equal(grant_rundir_make(r, ONE, &err), 0);
 	put("victim", "stays");
 	assert_int_equal(symlink("../victim", path("vf-" ONE "/map.json")), 0);
 	assert_int_equal(symlink("../victim", path("vf-" ONE "/.map.json.new")), 0);
@@ -236,7 +236,7 @@ static void a_link_in_the_place_of_a_file_is_replaced(void **state)
 static void a_folder_in_the_place_of_a_file_is_told(void **state)
 {
 	(void)state;
-	assert_int_equal(rundir_make(r, ONE, &err), 0);
+	assert_int_equal(grant_rundir_make(r, ONE, &err), 0);
 	assert_int_equal(mkdir(path("vf-" ONE "/map.json"), 0755), 0);
 	assert_true(write_one(ONE, "map.json", "{}") < 0);
 	assert_non_null(strstr(err.msg, "vf-" ONE "/map.json"));
@@ -246,16 +246,14 @@ static void a_folder_in_the_place_of_a_file_is_told(void **state)
 static void a_run_directory_that_is_none_is_told(void **state)
 {
 	(void)state;
-	rundir_free(r);
-	r = rundir_new("/proc/self/fdinfo");
-	assert_true(rundir_make(r, ONE, &err) < 0);
+	r = "/proc/self/fdinfo";
+	assert_true(grant_rundir_make(r, ONE, &err) < 0);
 	assert_non_null(strstr(err.msg, "/proc/self/fdinfo/vf-" ONE));
-	rundir_free(r);
-	r = rundir_new("/dev/null");
-	assert_int_equal(rundir_make(r, ONE, &err), -ENOTDIR);
+	r = "/dev/null";
+	assert_int_equal(grant_rundir_make(r, ONE, &err), -ENOTDIR);
 	assert_non_null(strstr(err.msg, "/dev/null"));
 	assert_true(write_one(ONE, "map.json", "{}") < 0);
-	rundir_sweep(r, needs, NULL);
+	grant_rundir_sweep(r, needs, NULL);
 }
 
 static void a_file_that_does_not_fit_leaves_the_old_one(void **state)
@@ -290,7 +288,7 @@ static void a_read_only_run_directory_is_told(void **state)
 	(void)state;
 	assert_int_equal(mkdir(IN("%s/run", top), 0755), 0);
 	mount_read_only(IN("%s/run", top));
-	assert_int_equal(rundir_make(r, ONE, &err), -EROFS);
+	assert_int_equal(grant_rundir_make(r, ONE, &err), -EROFS);
 	assert_non_null(strstr(err.msg, "Read-only"));
 	umount2(IN("%s/run", top), MNT_DETACH);
 }
@@ -304,10 +302,10 @@ static void directories_go_when_their_vf_is_not_needed(void **state)
 	assert_int_equal(write_one(TWO, "map.json", "{}"), 0);
 	needed[0] = ONE;
 	needed[1] = TWO;
-	rundir_sweep(r, needs, NULL);
+	grant_rundir_sweep(r, needs, NULL);
 	assert_true(exists("vf-" ONE));
 	needed[0] = NULL;
-	rundir_sweep(r, needs, NULL);
+	grant_rundir_sweep(r, needs, NULL);
 	assert_false(exists("vf-" ONE));
 	assert_string_equal(text_of("vf-" TWO "/map.json"), "{}");
 }
@@ -320,14 +318,14 @@ static void what_is_not_ours_stays(void **state)
 	};
 
 	(void)state;
-	assert_int_equal(rundir_make(r, ONE, &err), 0);
+	assert_int_equal(grant_rundir_make(r, ONE, &err), 0);
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		put(others[i], "x");
 	assert_int_equal(mkdir(path("folder"), 0755), 0);
 	assert_int_equal(symlink("folder", path("vf-" TWO)),
 			 0); /* our name, and not what we make */
 	put("folder/file", "x");
-	rundir_sweep(r, needs, NULL);
+	grant_rundir_sweep(r, needs, NULL);
 	assert_false(exists("vf-" ONE));
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		assert_true(exists(others[i]));
@@ -337,7 +335,7 @@ static void what_is_not_ours_stays(void **state)
 static void a_run_directory_that_is_not_there_is_nothing_to_sweep(void **state)
 {
 	(void)state;
-	rundir_sweep(r, needs, NULL);
+	grant_rundir_sweep(r, needs, NULL);
 	assert_false(exists(""));
 }
 
@@ -357,7 +355,7 @@ static void on_found(void *ctx, const char *where, const char *text)
 static bool each_map(void)
 {
 	n_found = 0;
-	return rundir_each(r, "map.json", on_found, NULL);
+	return grant_rundir_each(r, "map.json", on_found, NULL);
 }
 
 static void every_file_of_a_name_is_read(void **state)
@@ -376,10 +374,10 @@ static void every_file_of_a_name_is_read(void **state)
 static void links_and_folders_are_no_records(void **state)
 {
 	(void)state;
-	assert_int_equal(rundir_make(r, ONE, &err), 0);
+	assert_int_equal(grant_rundir_make(r, ONE, &err), 0);
 	put("victim", "stays");
 	assert_int_equal(symlink("../victim", path("vf-" ONE "/map.json")), 0);
-	assert_int_equal(rundir_make(r, TWO, &err), 0);
+	assert_int_equal(grant_rundir_make(r, TWO, &err), 0);
 	assert_int_equal(mkdir(path("vf-" TWO "/map.json"), 0755), 0);
 	assert_true(each_map());
 	assert_int_equal(n_found, 0);
@@ -398,8 +396,7 @@ static void a_link_in_the_place_of_a_directory_is_not_followed(void **state)
 static void a_run_directory_that_is_none_has_no_records(void **state)
 {
 	(void)state;
-	rundir_free(r);
-	r = rundir_new("/dev/null");
+	r = "/dev/null";
 	assert_true(each_map());
 	assert_int_equal(n_found, 0);
 }
@@ -444,11 +441,11 @@ static void a_run_directory_in_the_image_is_known(void **state)
 {
 	(void)state;
 	mount_image();
-	assert_true(rundir_is_in_image(IN("%s/image", top), IN("%s/image/run/railmate", top)));
+	assert_true(file_is_in_image(IN("%s/image", top), IN("%s/image/run/railmate", top)));
 	assert_int_equal(mkdir(IN("%s/image/run", top), 0755), 0);
 	assert_int_equal(mount("host", IN("%s/image/run", top), "tmpfs", 0, NULL), 0);
-	assert_false(rundir_is_in_image(IN("%s/image", top), IN("%s/image/run/railmate", top)));
-	assert_false(rundir_is_in_image(IN("%s/mem", top), IN("%s/mem/up", top))); /* no overlay */
+	assert_false(file_is_in_image(IN("%s/image", top), IN("%s/image/run/railmate", top)));
+	assert_false(file_is_in_image(IN("%s/mem", top), IN("%s/mem/up", top))); /* no overlay */
 	umount2(IN("%s/image/run", top), MNT_DETACH);
 	umount2(IN("%s/image", top), MNT_DETACH);
 	umount2(IN("%s/mem", top), MNT_DETACH);

@@ -19,7 +19,7 @@ static struct vfprobe_env env;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static unsigned waiting, most_waiting, looked,
+static unsigned waiting, most_waiting, probed,
 	passes; /* how many may go through the gate; guarded by lock */
 static bool on_rpc_thread;
 static pthread_t rpc_thread;
@@ -35,7 +35,7 @@ static void gate(void)
 		pthread_cond_wait(&changed, &lock);
 	passes--;
 	waiting--;
-	looked++;
+	probed++;
 	on_rpc_thread |= pthread_equal(pthread_self(), rpc_thread) != 0;
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
@@ -97,13 +97,13 @@ static void begin(void *arg)
 {
 	(void)arg;
 	rpc_thread = pthread_self();
-	t = vfprobe_new(&env);
+	t = grant_probe_new(&env);
 }
 
 static void end(void *arg)
 {
 	(void)arg;
-	vfprobe_free(STEAL(t));
+	grant_probe_free(STEAL(t));
 }
 
 struct asking {
@@ -118,7 +118,7 @@ static void ask(void *arg)
 	struct asking *q = arg;
 	struct bdf bdfs[2] = { { .bus = q->bus[0] }, { .bus = q->bus[1] } };
 
-	vfprobe_look(t, bdfs, q->n, on_states, q->answer);
+	grant_probe_start(t, bdfs, q->n, on_states, q->answer);
 	q->before_return = q->answer->times > 0;
 }
 
@@ -152,8 +152,8 @@ static int set_up(void **state)
 				     .root = "/",
 				     .netns_dir = "/run/netns",
 				     .timeout_ms = 60000,
-				     .look = fake_look };
-	waiting = most_waiting = looked = passes = 0;
+				     .probe = fake_look };
+	waiting = most_waiting = probed = passes = 0;
 	on_rpc_thread = false;
 	memset(answers, 0, sizeof(answers));
 	return 0;
@@ -216,7 +216,7 @@ static void a_look_that_takes_too_long_is_answered_all_the_same(void **state)
 	assert_false(answers[0].known);
 	assert_string_equal(answers[0].why, "the kernel did not answer within 20 ms");
 	let_pass(1);
-	wait_for(&looked, 1);
+	wait_for(&probed, 1);
 	on_rpc(end, NULL);
 	assert_int_equal(answers[0].times, 1);
 }
@@ -248,7 +248,7 @@ static void those_that_wait_for_a_thread_wait_no_longer_than_others(void **state
 	for (size_t i = 0; i < ARRAY_LEN(answers); i++)
 		assert_false(answers[i].known);
 	let_pass(1);
-	wait_for(&looked, 1);
+	wait_for(&probed, 1);
 	assert_int_equal(most_waiting, 1);
 }
 
@@ -266,7 +266,7 @@ static void who_asks_is_answered_when_all_ends_and_the_thread_goes_on_alone(void
 	assert_false(answers[0].known);
 	assert_string_equal(answers[1].why, "railmated is stopping");
 	let_pass(1);
-	wait_for(&looked, 1);
+	wait_for(&probed, 1);
 }
 
 static void post_then_end(void *arg)
@@ -274,8 +274,8 @@ static void post_then_end(void *arg)
 	(void)arg;
 	/* The thread's letter may be in the box already, or come while we are here. */
 	let_pass(1);
-	wait_for(&looked, 1);
-	vfprobe_free(STEAL(t));
+	wait_for(&probed, 1);
+	grant_probe_free(STEAL(t));
 }
 
 static void an_answer_on_its_way_does_not_outlive_the_end(void **state)
@@ -294,7 +294,7 @@ static void ask_and_ask_again(void *arg, const struct vf_state *states, size_t n
 	struct bdf bdf = { .bus = 9 };
 
 	on_states(arg, states, n, why);
-	vfprobe_look(t, &bdf, 1, on_states, &answers[1]);
+	grant_probe_start(t, &bdf, 1, on_states, &answers[1]);
 }
 
 static void ask_twice(void *arg)
@@ -302,7 +302,7 @@ static void ask_twice(void *arg)
 	struct bdf bdf = { .bus = 8 };
 
 	(void)arg;
-	vfprobe_look(t, &bdf, 1, ask_and_ask_again, &answers[0]);
+	grant_probe_start(t, &bdf, 1, ask_and_ask_again, &answers[0]);
 }
 
 static bool second_is_told(void)

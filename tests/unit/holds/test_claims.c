@@ -91,8 +91,8 @@ static void a_ledger_that_knows_more_ends_what_a_record_says(void **state)
 	claim("web-0#u1", S0, V0, number);
 	records_read();
 	assert_null(hold_of(V0)); /* it has ended since */
-	assert_false(holds_needs_spec(w.h, S0));
-	assert_false(holds_needs_dir(w.h, V0));
+	assert_false(holds_needs_record(w.h, NULL, S0));
+	assert_false(holds_needs_record(w.h, V0, NULL));
 }
 
 static void a_record_that_is_newer_than_the_ledger_makes_it_an_old_one(void **state)
@@ -107,11 +107,11 @@ static void a_record_that_is_newer_than_the_ledger_makes_it_an_old_one(void **st
 	assert_true(is_held_by(V1, "web-1#u2"));
 	assert_true(is_held_by(V0, "web-0#u1"));
 	assert_int_equal(w.bad, 1);
-	assert_false(
-		holds_is_settled(w.h)); /* what else it does not know only the kubelet can say */
+	assert_false(holds_status(w.h)
+			     .settled); /* what else it does not know only the kubelet can say */
 	assert_false(may_give(V2));
 	kubelet_lists({ "web-1", S1 });
-	assert_true(holds_is_settled(w.h));
+	assert_true(holds_status(w.h).settled);
 	assert_true(may_give(V2));
 }
 
@@ -141,7 +141,7 @@ static void a_record_of_the_ledgers_own_decision_changes_nothing(void **state)
 	records_read();
 	assert_int_equal(ledger_generation(holds_ledger(w.h)), before);
 	assert_int_equal(w.bad, 0);
-	assert_true(holds_is_settled(w.h));
+	assert_true(holds_status(w.h).settled);
 }
 
 /* The ledger was stored when Allocate had answered, and the daemon ended before it was stored
@@ -169,15 +169,16 @@ static void an_incomplete_reading_decides_nothing(void **state)
 	(void)state;
 	restart(NULL);
 	claim("web-0#u1", S0, V0, 7);
-	holds_claims_read(w.h, false, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CLAIMS_READ, .complete = false },
+		    w.now);
 	settle();
 	kubelet_lists({ "web-1", NULL });
-	assert_false(holds_is_settled(w.h));
+	assert_false(holds_status(w.h).settled);
 	assert_false(may_give(V1));
 	assert_non_null(strstr(w.why, "were not read yet"));
-	assert_true(holds_needs_spec(w.h, S0));
-	assert_true(holds_needs_dir(w.h, V0));
-	assert_false(holds_wants_store(w.h));
+	assert_true(holds_needs_record(w.h, NULL, S0));
+	assert_true(holds_needs_record(w.h, V0, NULL));
+	assert_false(holds_status(w.h).wants_store);
 	claim("web-0#u1", S0, V0, 7); /* all of it is read again */
 	claim("web-1#u2", NULL, V1, 8);
 	records_read();
@@ -189,7 +190,8 @@ static void what_was_unknown_is_known_when_its_record_is_read_later(void **state
 {
 	(void)state;
 	restart(NULL);
-	holds_claims_read(w.h, false, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CLAIMS_READ, .complete = false },
+		    w.now);
 	kubelet_lists({ "web-0", S0 });
 	run_pod("web-0#u1");
 	claim("web-0#u1", S0, V0, 7);
@@ -237,7 +239,8 @@ static void a_record_of_a_container_counts_more_than_what_was_given_before_it_wa
 {
 	(void)state;
 	restart(NULL);
-	holds_claims_read(w.h, false, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CLAIMS_READ, .complete = false },
+		    w.now);
 	allocate("web-0#u2", V0);
 	run_pod("web-0#u1");
 	claim("web-0#u1", NULL, V0, 1);
@@ -262,10 +265,10 @@ static void what_is_needed_is_what_is_held(void **state)
 	uint64_t number = begin_late("web-0#u1", S0, V0);
 
 	(void)state;
-	assert_true(holds_needs_spec(w.h, S0));
-	assert_true(holds_needs_dir(w.h, V0));
-	assert_false(holds_needs_spec(w.h, S1));
-	assert_false(holds_needs_dir(w.h, V1));
+	assert_true(holds_needs_record(w.h, NULL, S0));
+	assert_true(holds_needs_record(w.h, V0, NULL));
+	assert_false(holds_needs_record(w.h, NULL, S1));
+	assert_false(holds_needs_record(w.h, V1, NULL));
 	assert_true(holds_is_of(w.h, V0, number));
 	assert_false(holds_is_of(w.h, V0, number + 1));
 	assert_false(holds_is_of(w.h, V0, 0));
@@ -280,8 +283,8 @@ static void what_drains_keeps_its_records(void **state)
 	kubelet_lists({ "web-1", NULL });
 	kubelet_lists({ "web-1", NULL });
 	assert_true(is_draining(V0));
-	assert_true(holds_needs_spec(w.h, S0));
-	assert_true(holds_needs_dir(w.h, V0));
+	assert_true(holds_needs_record(w.h, NULL, S0));
+	assert_true(holds_needs_record(w.h, V0, NULL));
 }
 
 static void an_adopted_pod_whose_cgroup_is_empty_is_gone(void **state)

@@ -33,7 +33,7 @@ static void b1b_a_hold_follows_the_cgroup_of_its_own_pod(void **state)
 	kubelet_lists({ "other", NULL });
 	begin_pod("web-0#u2", V0);
 	kubelet_lists({ "web-0", V0 });
-	assert_string_equal(holds_uid_of(w.h, V0), "u2");
+	assert_string_equal(hold_of(V0)->owner.uid, "u2");
 	allocate("web-1#u3", V0);
 	kubelet_lists({ "web-1", V0 });
 	assert_false(starts("web-1#u3", V0));
@@ -54,7 +54,8 @@ static void b1c_a_pod_that_is_deleted_at_once_and_lives_on_keeps_its_vf(void **s
 	assert_true(starts_by("web-0#u1", V0, number, false));
 	pass(260);
 	answer(NULL, w.now.mono_ms, w.epoch, NULL, 0);
-	holds_offered(w.h, offered, 1, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_OFFERED, .vfs = offered, .n = 1 },
+		    w.now);
 	settle();
 	number = allocate("web-1#u2", V0);
 	assert_false(starts_by("web-1#u2", V0, number, false));
@@ -81,9 +82,9 @@ static void b2_an_old_ledger_does_not_beat_a_newer_spec(void **state)
 	claim("web-1#u2", S1, V0, number);
 	records_read();
 	assert_true(is_held_by(V0, "web-1#u2"));
-	assert_string_equal(holds_slot_vf(w.h, S1), V0);
-	assert_true(holds_needs_spec(w.h, S1));
-	assert_true(holds_needs_dir(w.h, V0));
+	assert_string_equal(holds_slot(w.h, S1).vf, V0);
+	assert_true(holds_needs_record(w.h, NULL, S1));
+	assert_true(holds_needs_record(w.h, V0, NULL));
 	kubelet_lists({ "web-1", S1 });
 	assert_false(may_give(V0));
 }
@@ -106,8 +107,8 @@ static void b3_a_kubelet_that_has_just_started_ends_nothing(void **state)
 	assert_false(is_draining(V1));
 	assert_true(is_held_by(V0, "web-0#u1"));
 	assert_true(is_held_by(V1, "web-1#u2"));
-	assert_true(holds_needs_spec(w.h, S0));
-	assert_string_equal(holds_slot_vf(w.h, S0), V1);
+	assert_true(holds_needs_record(w.h, NULL, S0));
+	assert_string_equal(holds_slot(w.h, S0).vf, V1);
 	assert_int_equal(w.relists, 0); /* nothing is told Unhealthy */
 	assert_int_equal(w.said, 0);
 }
@@ -122,7 +123,7 @@ static void b4_with_ledger_and_specs_lost_map_json_says_who_holds_a_vf(void **st
 	restart(NULL);
 	claim("web-0#u1", NULL, V0, number);
 	records_read();
-	assert_true(holds_needs_dir(w.h, V0));
+	assert_true(holds_needs_record(w.h, V0, NULL));
 	kubelet_lists({ "web-0", S0 });
 	assert_true(is_held_by(V0, "web-0#u1"));
 	assert_false(may_give(V0));
@@ -174,13 +175,14 @@ static void m1_an_incomplete_picture_gives_nothing_away(void **state)
 	(void)state;
 	begin_late("web-0#u1", S0, V0);
 	restart(NULL);
-	holds_claims_read(w.h, false, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CLAIMS_READ, .complete = false },
+		    w.now);
 	w.unreadable = V0; /* sysfs */
 	kubelet_lists({ "web-0", S0 });
 	assert_false(may_give(V0));
 	assert_false(may_give(V1));
-	assert_true(holds_needs_spec(w.h, S0));
-	assert_true(holds_needs_dir(w.h, V0));
+	assert_true(holds_needs_record(w.h, NULL, S0));
+	assert_true(holds_needs_record(w.h, V0, NULL));
 	claim("web-0#u1", S0, V0, 1);
 	records_read();
 	w.unreadable = NULL;

@@ -29,9 +29,8 @@ static void one_sentence_says_what_the_end_of_a_container_frees(void **state)
 	assert_null(hold_of(V0));
 	assert_null(hold_of(V1));
 	assert_int_equal(w.said, 1);
-	assert_true(
-		says("VFs are free: their holder is gone pod=default/web-0 uid=u1 container=main "
-		     "resource=rdma/vf reason=\"nothing uses what it held\" vf="));
+	assert_true(says(
+		"VFs are free: their holder is gone pod=default/web-0 uid=u1 container=main resource=rdma/vf reason=\"nothing uses what it held\" vf="));
 	assert_true(says(V0) && says(V1));
 }
 
@@ -112,7 +111,7 @@ static void an_answer_that_was_overtaken_says_nothing(void **state)
 	w.cgroups_unreadable = true;
 	answer(NULL, first, w.epoch, SAYS({ "web-1", V1 }));
 	assert_true(is_held_by(V0, "web-0#u1"));
-	assert_false(holds_misses_some(w.h));
+	assert_false(holds_status(w.h).misses_some);
 }
 
 static void an_overtaken_answer_that_shows_a_pod_does_not_bring_it_back(void **state)
@@ -173,9 +172,9 @@ static void a_lost_ledger_is_not_settled_by_an_overtaken_answer(void **state)
 	kubelet_gets_nothing("web-0");
 	assert_null(hold_of(V0));
 	answer(NULL, first, w.epoch, SAYS({ "web-0", V0 }, { "web-1", V1 }));
-	assert_false(holds_is_settled(w.h));
+	assert_false(holds_status(w.h).settled);
 	kubelet_lists({ "web-1", V1 });
-	assert_true(holds_is_settled(w.h));
+	assert_true(holds_status(w.h).settled);
 	assert_true(is_held_by(V1, "web-1"));
 	assert_null(hold_of(V0));
 }
@@ -203,7 +202,7 @@ static void what_drains_is_withheld_when_all_records_were_read(void **state)
 	assert_true(is_held_by(V0, "web-2#u2"));
 	w.relists = 0;
 	kubelet_lists({ "web-2", V0 });
-	assert_true(holds_is_settled(w.h) && w.relists > 0);
+	assert_true(holds_status(w.h).settled && w.relists > 0);
 	assert_false(holds_withholds(w.h, V0));
 }
 
@@ -275,7 +274,7 @@ static void what_another_kubelet_has_shown_says_nothing(void **state)
 		kubelet_lists_nothing();
 	assert_true(is_held_by(V0, "web-0#u1"));
 	assert_false(is_draining(V0));
-	assert_false(holds_misses_some(w.h));
+	assert_false(holds_status(w.h).misses_some);
 	kubelet_lists({ "web-0", V0 });
 	end_pod("web-0#u1");
 	kubelet_lists_nothing();
@@ -293,7 +292,7 @@ static void an_answer_of_the_kubelet_before_is_ignored(void **state)
 	pass(2000);
 	answer(NULL, w.now.mono_ms, w.epoch - 1, NULL, 0);
 	assert_true(is_held_by(V0, "web-0#u1"));
-	assert_false(holds_misses_some(w.h));
+	assert_false(holds_status(w.h).misses_some);
 }
 
 /* --- (b): its cgroup --- */
@@ -380,7 +379,8 @@ static void a_look_at_the_cgroup_of_another_pod_says_nothing(void **state)
 	begin_pod("web-0#u1", V0);
 	kubelet_lists({ "web-0", V0 });
 	kubelet_lists({ "web-1", NULL });
-	holds_looked(w.h, V0, &other, w.now); /* begun before the hold */
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_PROBED, .vf = V0, .facts = &other },
+		    w.now); /* begun before the hold */
 	assert_true(is_held_by(V0, "web-0#u1"));
 }
 
@@ -406,14 +406,16 @@ static void an_operator_frees_a_vf_whoever_holds_it(void **state)
 	begin_pod("web-0#u1", V0);
 	w.open = V0;
 	w.relists = 0;
-	assert_true(holds_release(w.h, V0, w.now));
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_RELEASED, .vf = V0 }, w.now);
 	settle();
 	assert_null(hold_of(V0));
 	assert_int_equal(w.relists, 1);
 	assert_int_equal(w.bad, 1);
 	assert_true(says("an operator has released the VF vf=" V0
 			 " resource=rdma/vf pod=default/web-0 uid=u1 container=main"));
-	assert_false(holds_release(w.h, V0, w.now));
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_RELEASED, .vf = V0 }, w.now);
+	settle();
+	assert_int_equal(w.relists, 1); /* nothing holds it any more */
 }
 
 /* --- (d): nothing is known but the name --- */
@@ -494,10 +496,10 @@ static void a_pod_that_still_runs_drains_when_it_is_missed_twice(void **state)
 	w.relists = w.said = 0;
 	kubelet_lists({ "web-1", V1 });
 	assert_false(is_draining(V0)); /* it may be about to end */
-	assert_true(holds_misses_some(w.h));
+	assert_true(holds_status(w.h).misses_some);
 	kubelet_lists({ "web-1", V1 });
 	assert_true(is_draining(V0));
-	assert_false(holds_misses_some(w.h));
+	assert_false(holds_status(w.h).misses_some);
 	assert_true(says("containers of its pod still run"));
 	end_pod("web-0#u1");
 	tick();
@@ -690,7 +692,7 @@ static void without_cgroups_a_kubelet_that_has_not_shown_a_pod_for_ten_minutes_e
 static void where_no_kubelet_answers_an_idle_vf_is_free_when_it_is_given(void **state)
 {
 	(void)state;
-	holds_set_blind(w.h, true);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_BLIND, .blind = true }, w.now);
 	begin_pod("", V0);
 	w.open = V0;
 	allocate("web-1#u2", V0);

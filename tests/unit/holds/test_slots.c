@@ -29,13 +29,13 @@ static void a_slot_is_promised_until_a_vf_is_bound_to_it(void **state)
 {
 	(void)state;
 	promise(S0);
-	assert_true(holds_is_promised(w.h, S0));
+	assert_true(holds_slot(w.h, S0).promised);
 	assert_string_equal(vf_told_for(S0), "none yet");
-	assert_null(holds_slot_vf(w.h, S0));
+	assert_null(holds_slot(w.h, S0).vf);
 	bind_slot("web-0#u1", S0, V0);
-	assert_false(holds_is_promised(w.h, S0));
+	assert_false(holds_slot(w.h, S0).promised);
 	assert_string_equal(vf_told_for(S0), V0);
-	assert_string_equal(holds_slot_vf(w.h, S0), V0);
+	assert_string_equal(holds_slot(w.h, S0).vf, V0);
 	assert_string_equal(vf_told_for(S1), "free");
 }
 
@@ -45,11 +45,11 @@ static void a_promise_is_forgotten_when_a_list_that_was_asked_for_later_lacks_it
 	promise(S0);
 	pass(500);
 	answer(NULL, w.now.mono_ms, w.epoch, NULL, 0);
-	assert_true(holds_is_promised(w.h, S0)); /* the kubelet notes it a moment later */
+	assert_true(holds_slot(w.h, S0).promised); /* the kubelet notes it a moment later */
 	kubelet_lists({ "web-0", S0 });
 	assert_string_equal(vf_told_for(S0), "none yet");
 	kubelet_lists({ "web-0", NULL });
-	assert_false(holds_is_promised(w.h, S0));
+	assert_false(holds_slot(w.h, S0).promised);
 	assert_string_equal(vf_told_for(S0), "free");
 }
 
@@ -66,12 +66,13 @@ static void a_binding_that_came_to_nothing_is_taken_back(void **state)
 	(void)state;
 	promise(S0);
 	bind_slot("web-0#u1", S0, V0);
-	holds_unbind(w.h, S0, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_UNBOUND, .slot = S0 }, w.now);
 	assert_null(hold_of(V0));
-	assert_true(holds_is_promised(w.h, S0));
+	assert_true(holds_slot(w.h, S0).promised);
 	bind_slot("web-0#u1", S0, V1);
-	holds_confirm(w.h, S0, w.now);
-	holds_unbind(w.h, S0, w.now); /* a container, or a CNI plugin, has it by now */
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CONFIRMED, .slot = S0 }, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_UNBOUND, .slot = S0 },
+		    w.now); /* a container, or a CNI plugin, has it by now */
 	assert_true(is_held_by(V1, "web-0#u1"));
 }
 
@@ -95,10 +96,12 @@ static void a_decision_that_came_to_nothing_is_forgotten(void **state)
 	(void)state;
 	promise(S0);
 	number = bind_slot("web-0#u1", S0, V0);
-	holds_undecide(w.h, number);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_UNDECIDED, .number = number },
+		    w.now);
 	assert_non_null(ledger_decision(holds_ledger(w.h), number)); /* a VF is held by it */
-	holds_unbind(w.h, S0, w.now);
-	holds_undecide(w.h, number);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_UNBOUND, .slot = S0 }, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_UNDECIDED, .number = number },
+		    w.now);
 	assert_null(ledger_decision(holds_ledger(w.h), number));
 	assert_true(bind_slot("web-0#u1", S0, V0) > number); /* numbers only grow */
 }
@@ -110,11 +113,15 @@ static void a_vf_that_is_bound_again_keeps_its_number_and_its_owner(void **state
 	const struct ledger_owner o = { "default", "web-0", "", NULL };
 
 	(void)state;
-	holds_bind(w.h, S0, &v, &o, 0, w.now);
+	holds_event(
+		w.h,
+		&(struct holds_event) {
+			.kind = HOLDS_BOUND, .slot = S0, .given = &v, .owner = &o, .number = 0 },
+		w.now);
 	assert_int_equal(hold_of(V0)->decision, number);
 	assert_true(is_held_by(V0, "web-0#u1"));
 	assert_string_equal(hold_of(V0)->owner.container, "main");
-	holds_unbind(w.h, S0, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_UNBOUND, .slot = S0 }, w.now);
 	assert_true(is_held_by(V0, "web-0#u1"));
 }
 
@@ -127,7 +134,7 @@ static void a_vf_that_is_not_usable_is_left_for_another_one(void **state)
 	assert_true(is_draining(V0));
 	assert_true(is_told_lost(V0));
 	bind_slot("web-0#u1", S0, V1);
-	holds_confirm(w.h, S0, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CONFIRMED, .slot = S0 }, w.now);
 	assert_string_equal(vf_told_for(S0), V1);
 	w.away = NULL;
 	tick();
@@ -153,6 +160,28 @@ static void a_slot_that_was_given_away_leaves_its_vf_with_the_first_container(vo
 	end_pod("web-0#u1");
 	tick();
 	assert_null(hold_of(V0));
+}
+
+static void a_slot_is_the_first_containers_again_when_the_second_one_is_gone(void **state)
+{
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	kubelet_lists({ "web-0", S0 });
+	promise(S0);
+	assert_null(slot_starts("web-1#u2", S0, true));
+	bind_slot("web-1#u2", S0, V1);
+	assert_string_equal(vf_told_for(S0), V1);
+	end_pod("web-1#u2");
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_RELEASED, .vf = V1 }, w.now);
+	settle();
+	assert_string_equal(vf_told_for(S0), V0);
+	assert_false(is_told_lost(V0));
+	kubelet_lists({ "web-0", S0 });
+	assert_string_equal(vf_told_for(S0), V0);
+	assert_false(holds_slot(w.h, S0).promised);
+	promise(S0); /* a third one */
+	assert_string_equal(vf_told_for(S0), "none yet");
+	assert_true(is_told_lost(V0));
 }
 
 static void a_pod_of_the_same_name_and_another_uid_gets_another_vf(void **state)
@@ -230,11 +259,13 @@ static void a_container_does_not_wait_for_one_that_was_refused_after_it_was_told
 	begin_late("web-0#u1", S0, V0);
 	f = facts_of(V0);
 	assert_non_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
-	holds_not_created(w.h, &second, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_NOT_CREATED, .owner = &second },
+		    w.now);
 	assert_non_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
-	holds_not_created(w.h, &first, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_NOT_CREATED, .owner = &first },
+		    w.now);
 	assert_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
-	holds_confirm(w.h, S0, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CONFIRMED, .slot = S0 }, w.now);
 	assert_non_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
 }
 
@@ -278,8 +309,13 @@ static void a_container_whose_slot_was_given_away_keeps_its_vf_with_another_slot
 	assert_null(holds_kept(w.h, RES, &second, 0));
 	assert_null(holds_kept(w.h, "rdma/other", &first, 0));
 	kept.vf = holds_kept(w.h, RES, &first, 0);
-	holds_bind(w.h, S1, &kept, &first, 0,
-		   w.now); /* by a name that the ledger drops meanwhile */
+	holds_event(w.h,
+		    &(struct holds_event) { .kind = HOLDS_BOUND,
+					    .slot = S1,
+					    .given = &kept,
+					    .owner = &first,
+					    .number = 0 },
+		    w.now); /* by a name that the ledger drops meanwhile */
 	assert_string_equal(hold_of(V0)->slot, S1);
 	settle();
 }
@@ -347,7 +383,7 @@ static void a_promise_is_not_forgotten_by_a_list_that_is_older(void **state)
 	promise(S0);
 	pass(90000);
 	answer(NULL, asked, w.epoch, NULL, 0);
-	assert_true(holds_is_promised(w.h, S0));
+	assert_true(holds_slot(w.h, S0).promised);
 }
 
 /* --- which VFs may be given --- */
@@ -391,15 +427,15 @@ static void nothing_is_given_before_the_kubelet_has_shown_its_pods(void **state)
 {
 	(void)state;
 	lose_everything();
-	assert_false(holds_is_settled(w.h));
+	assert_false(holds_status(w.h).settled);
 	assert_false(may_give(V1));
 	assert_non_null(strstr(w.why, "the kubelet has not shown its pods yet"));
-	assert_true(holds_needs_spec(w.h, S1));
-	assert_true(holds_needs_dir(w.h, V3));
+	assert_true(holds_needs_record(w.h, NULL, S1));
+	assert_true(holds_needs_record(w.h, V3, NULL));
 	kubelet_gets("web-9", { "web-9", NULL });
 	assert_false(may_give(V1));
 	kubelet_lists({ "web-9", NULL });
-	assert_true(holds_is_settled(w.h));
+	assert_true(holds_status(w.h).settled);
 	assert_true(may_give(V1));
 }
 
@@ -418,9 +454,9 @@ static void while_the_vf_of_a_slot_is_unknown_none_of_its_resource_is_given(void
 	assert_false(may_give(V0));
 	assert_false(may_give(V1));
 	assert_non_null(strstr(w.why, "may be that of slot " S0));
-	assert_true(holds_needs_spec(w.h, S1));
-	assert_true(holds_needs_dir(w.h, V0));
-	assert_false(holds_wants_store(w.h)); /* the next start has to look for it again */
+	assert_true(holds_needs_record(w.h, NULL, S1));
+	assert_true(holds_needs_record(w.h, V0, NULL));
+	assert_false(holds_status(w.h).wants_store); /* the next start has to look for it again */
 }
 
 static void a_slot_is_known_again_when_its_container_starts_again(void **state)
@@ -462,7 +498,7 @@ static void the_slots_of_a_pod_are_known_when_its_init_container_starts(void **s
 	checkpoint("u1", S1);
 	assert_false(may_give(V1));
 	run_pod("web-0#u1"); /* its sandbox */
-	holds_know_pod(w.h, "u1");
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_POD_STARTS, .uid = "u1" }, w.now);
 	assert_null(holds_unknown(w.h, 0, NULL));
 	assert_true(may_give(V1));
 }
@@ -479,9 +515,12 @@ static void a_slot_that_two_pods_have_on_record_is_that_of_the_pod_of_its_name(v
 	lose_everything();
 	end_pod("web-0#u1");
 	kubelet_lists({ "web-0", S0 }, { "web-0", S1 });
-	holds_checkpoint(w.h, v, ARRAY_LEN(v), w.now);
+	holds_event(
+		w.h,
+		&(struct holds_event) { .kind = HOLDS_CHECKPOINT, .entries = v, .n = ARRAY_LEN(v) },
+		w.now);
 	run_pod("web-0#u1"); /* its sandbox */
-	holds_know_pod(w.h, "u1");
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_POD_STARTS, .uid = "u1" }, w.now);
 	assert_null(holds_unknown(w.h, 0, NULL));
 }
 
@@ -495,7 +534,10 @@ an_unknown_slot_of_two_pods_is_known_when_one_starts_and_the_other_does_not_run(
 	(void)state;
 	lose_everything();
 	kubelet_lists({ "web-0", S0 }, { "web-2", S0 });
-	holds_checkpoint(w.h, two, ARRAY_LEN(two), w.now);
+	holds_event(w.h,
+		    &(struct holds_event) {
+			    .kind = HOLDS_CHECKPOINT, .entries = two, .n = ARRAY_LEN(two) },
+		    w.now);
 	run_pod("web-2#u2"); /* its sandbox */
 	assert_null(slot_starts("#u2", S0, true));
 	tick();
@@ -512,7 +554,10 @@ static void an_unknown_slot_of_two_pods_is_known_when_its_own_container_starts(v
 	(void)state;
 	lose_everything();
 	kubelet_lists({ "web-0", S0 }, { "web-2", S0 });
-	holds_checkpoint(w.h, two, ARRAY_LEN(two), w.now);
+	holds_event(w.h,
+		    &(struct holds_event) {
+			    .kind = HOLDS_CHECKPOINT, .entries = two, .n = ARRAY_LEN(two) },
+		    w.now);
 	run_pod("web-2#u2");
 	assert_null(slot_starts("web-0#u1", S0, true));
 	assert_null(holds_unknown(w.h, 0, NULL));
@@ -605,6 +650,7 @@ int main(void)
 		TEST(a_vf_that_is_bound_again_keeps_its_number_and_its_owner),
 		TEST(a_vf_that_is_not_usable_is_left_for_another_one),
 		TEST(a_slot_that_was_given_away_leaves_its_vf_with_the_first_container),
+		TEST(a_slot_is_the_first_containers_again_when_the_second_one_is_gone),
 		TEST(a_pod_of_the_same_name_and_another_uid_gets_another_vf),
 		TEST(a_container_waits_while_another_of_its_slot_may_not_be_created_yet),
 		TEST(no_container_keeps_the_vf_of_its_slot_before_all_records_were_read),

@@ -23,7 +23,13 @@ static void vfs_that_pass_to_another_container_look_the_same_to_the_kubelet(void
 	allocate("", V0);
 	allocate("", V1);
 	w.relists = w.said = 0;
-	holds_allocated(w.h, vfs, 2, &nobody, decide("", V0), w.now);
+	holds_event(w.h,
+		    &(struct holds_event) { .kind = HOLDS_ALLOCATED,
+					    .given = vfs,
+					    .n = 2,
+					    .owner = &nobody,
+					    .number = decide("", V0) },
+		    w.now);
 	settle();
 	assert_int_equal(w.relists, 0);
 	assert_int_equal(w.said, 1);
@@ -92,9 +98,10 @@ static void a_vf_of_another_pod_is_not_given_while_that_one_is_shown(void **stat
 	assert_true(is_held_by(V0, "web-0#u1"));
 	assert_true(says("the kubelet has given the VF to another container"));
 	assert_false(starts("web-1#u2", V0));
-	assert_non_null(strstr(w.why,
-			       "VF " V0 " is held by container main of pod default/web-0 (UID u1): "
-			       "containers of its pod still run"));
+	assert_non_null(strstr(
+		w.why,
+		"VF " V0
+		" is held by container main of pod default/web-0 (UID u1): containers of its pod still run"));
 	end_pod("web-0#u1");
 	assert_true(starts("web-1#u2", V0));
 	assert_true(is_held_by(V0, "web-1#u2"));
@@ -208,8 +215,8 @@ static void the_checkpoint_names_the_pod_of_a_hold(void **state)
 	assert_true(is_held_by(V0, "web-0#u1"));
 	checkpoint("u2", V0); /* the id was given away: the hold is whose it was */
 	assert_true(is_held_by(V0, "web-0#u1"));
-	assert_string_equal(holds_uid_of(w.h, V0), "u1");
-	assert_string_equal(holds_uid_of(w.h, V1), "");
+	assert_string_equal(hold_of(V0)->owner.uid, "u1");
+	assert_null(hold_of(V1));
 }
 
 static void the_checkpoint_does_not_name_the_pod_that_came_after_a_started_hold(void **state)
@@ -323,7 +330,8 @@ static void of_two_pods_with_one_id_the_one_that_starts_tells_who_the_other_is(v
 	assert_true(is_held_by(V0, "job-1"));
 	run_pod("web-2#u2");
 	run_pod("job-1#u1");
-	holds_checkpoint(w.h, two, 2, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CHECKPOINT, .entries = two, .n = 2 },
+		    w.now);
 	assert_false(starts("web-2#u2", V0)); /* it may run */
 	assert_true(is_held_by(V0, "job-1#u1"));
 	assert_false(starts("web-2#u2", V0));
@@ -337,12 +345,13 @@ static void an_id_of_two_pods_has_no_uid(void **state)
 {
 	const struct holds_entry two[] = { { "u1", "main", RES, V0 }, { "u2", "main", RES, V0 } };
 	const struct holds_entry same[] = { { "u1", "a", RES, V0 }, { "u1", "b", RES, V0 } };
+	const char *const id = V0;
 
 	(void)state;
-	assert_string_equal(holds_checkpoint_uid(two, 2, RES, V0), "");
-	assert_string_equal(holds_checkpoint_uid(same, 2, RES, V0), "u1");
-	assert_string_equal(holds_checkpoint_uid(same, 2, "rdma/other", V0), "");
-	assert_string_equal(holds_checkpoint_uid(NULL, 0, RES, V0), "");
+	assert_string_equal(holds_checkpoint_uid(two, 2, RES, &id, 1), "");
+	assert_string_equal(holds_checkpoint_uid(same, 2, RES, &id, 1), "u1");
+	assert_string_equal(holds_checkpoint_uid(same, 2, "rdma/other", &id, 1), "");
+	assert_string_equal(holds_checkpoint_uid(NULL, 0, RES, &id, 1), "");
 }
 
 static void an_init_container_and_the_main_one_share_a_vf(void **state)
@@ -365,7 +374,8 @@ static void what_the_kubelet_offers_is_looked_at_and_freed_if_its_pod_has_ended(
 	begin_pod("web-0#u1", V0);
 	begin_pod("web-1#u2", V1);
 	end_pod("web-0#u1");
-	holds_offered(w.h, offered, 2, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_OFFERED, .vfs = offered, .n = 2 },
+		    w.now);
 	settle();
 	assert_null(hold_of(V0));
 	assert_true(is_held_by(V1, "web-1#u2"));
@@ -379,7 +389,8 @@ static void an_offer_says_nothing_of_a_pod_that_the_kubelet_shows(void **state)
 	begin_pod("web-0#u1", V0);
 	kubelet_lists({ "web-0", V0 });
 	end_pod("web-0#u1");
-	holds_offered(w.h, offered, 1, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_OFFERED, .vfs = offered, .n = 1 },
+		    w.now);
 	settle();
 	assert_non_null(hold_of(V0));
 }
@@ -395,7 +406,8 @@ static void no_container_starts_before_the_records_were_read(void **state)
 	number = allocate("web-0#u1", V0);
 	assert_false(starts_by("web-0#u1", V0, number, false));
 	assert_non_null(strstr(w.why, "were not read yet"));
-	holds_claims_read(w.h, false, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CLAIMS_READ, .complete = false },
+		    w.now);
 	assert_false(starts_by("web-0#u1", V0, number, false));
 	records_read();
 	assert_true(starts_by("web-0#u1", V0, number, false));

@@ -52,7 +52,8 @@ static enum holds_cgroup cgroup_of(const char *uid)
 
 struct holds_facts facts_of(const char *vf)
 {
-	struct holds_facts f = { .uid = arena_strdup(w.a, holds_uid_of(w.h, vf)) };
+	struct holds_facts f = { .uid = arena_strdup(w.a,
+						     hold_of(vf) ? hold_of(vf)->owner.uid : "") };
 
 	f.unreadable =
 		w.unreadable && !strcmp(w.unreadable, vf) ? "the PCI bus could not be read" : NULL;
@@ -64,11 +65,12 @@ struct holds_facts facts_of(const char *vf)
 	return f;
 }
 
-static void look_at(const char *vf)
+static void probe_vf(const char *vf)
 {
 	struct holds_facts f = facts_of(vf);
 
-	holds_looked(w.h, vf, &f, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_PROBED, .vf = vf, .facts = &f },
+		    w.now);
 }
 
 static void hear(const char *event)
@@ -84,8 +86,8 @@ void settle(void)
 	struct holds_action action;
 
 	while (holds_next(w.h, &action)) {
-		if (action.kind == HOLDS_LOOK) {
-			look_at(action.text);
+		if (action.kind == HOLDS_PROBE) {
+			probe_vf(action.text);
 		} else if (action.kind == HOLDS_SAY) {
 			w.said++;
 			w.bad += action.bad;
@@ -102,14 +104,18 @@ static void look_at_unknown(void)
 	const char *slot;
 
 	for (size_t i = 0; (slot = holds_unknown(w.h, i, &owner)); i++)
-		holds_unknown_looked(w.h, slot, cgroup_of(owner->uid));
+		holds_event(w.h,
+			    &(struct holds_event) { .kind = HOLDS_SLOT_PROBED,
+						    .slot = slot,
+						    .cgroup = cgroup_of(owner->uid) },
+			    w.now);
 }
 
 void tick(void)
 {
 	for (size_t i = ledger_holds(holds_ledger(w.h)); i-- > 0;) {
-		if (holds_wants_look(w.h, i, w.now))
-			look_at(arena_strdup(w.a, ledger_hold_at(holds_ledger(w.h), i)->vf));
+		if (holds_wants_probe(w.h, i, w.now))
+			probe_vf(arena_strdup(w.a, ledger_hold_at(holds_ledger(w.h), i)->vf));
 	}
 	look_at_unknown();
 	settle();
@@ -135,7 +141,7 @@ void end_pod(const char *pod)
 static void start_daemon(struct ledger *ledger)
 {
 	w.h = holds_new(ledger, &holds_default_pace, w.now);
-	holds_kubelet(w.h, w.epoch, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_KUBELET, .epoch = w.epoch }, w.now);
 }
 
 static void begin_world(struct ledger *ledger)
@@ -167,7 +173,8 @@ void restart(struct ledger *on_disk)
 
 void records_read(void)
 {
-	holds_claims_read(w.h, true, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CLAIMS_READ, .complete = true },
+		    w.now);
 	settle();
 }
 
@@ -196,7 +203,7 @@ void claim(const char *pod, const char *slot, const char *vf, uint64_t number)
 				       .number = number,
 				       .source = slot ? "CDI spec" : "map.json" };
 
-	holds_claimed(w.h, &c, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CLAIMED, .claim = &c }, w.now);
 }
 
 /* --- what the kubelet says --- */
@@ -238,14 +245,14 @@ void answer(const char *get, int64_t asked_ms, uint64_t epoch, const struct says
 				(struct holds_seen) { RES,   says[i].id,  o.ns,
 						      o.pod, o.container, is_slot(says[i].id) };
 	}
-	holds_answered(w.h, &said, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_ANSWERED, .answer = &said }, w.now);
 	settle();
 }
 
 void new_kubelet(void)
 {
 	w.epoch++;
-	holds_kubelet(w.h, w.epoch, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_KUBELET, .epoch = w.epoch }, w.now);
 	settle();
 }
 
@@ -253,7 +260,8 @@ void checkpoint(const char *uid, const char *id)
 {
 	const struct holds_entry e = { uid, "main", RES, id };
 
-	holds_checkpoint(w.h, &e, 1, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CHECKPOINT, .entries = &e, .n = 1 },
+		    w.now);
 	settle();
 }
 
@@ -285,7 +293,13 @@ uint64_t allocate(const char *pod, const char *vf)
 	struct holds_vf v = vf_of(vf);
 	uint64_t number = decide(pod, vf);
 
-	holds_allocated(w.h, &v, 1, &o, number, w.now);
+	holds_event(w.h,
+		    &(struct holds_event) { .kind = HOLDS_ALLOCATED,
+					    .given = &v,
+					    .n = 1,
+					    .owner = &o,
+					    .number = number },
+		    w.now);
 	settle();
 	return number;
 }
@@ -320,7 +334,8 @@ void begin_pod(const char *pod, const char *vf)
 
 void promise(const char *slot)
 {
-	holds_promised(w.h, &slot, 1, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_PROMISED, .slots = &slot, .n = 1 },
+		    w.now);
 	settle();
 }
 
@@ -343,7 +358,13 @@ uint64_t bind_slot(const char *pod, const char *slot, const char *vf)
 
 	assert_true(may_give(vf));
 	v = vf_of(vf);
-	holds_bind(w.h, slot, &v, &o, number, w.now);
+	holds_event(w.h,
+		    &(struct holds_event) { .kind = HOLDS_BOUND,
+					    .slot = slot,
+					    .given = &v,
+					    .owner = &o,
+					    .number = number },
+		    w.now);
 	settle();
 	return number;
 }
@@ -355,7 +376,7 @@ uint64_t begin_late(const char *pod, const char *slot, const char *vf)
 	promise(slot);
 	run_pod(pod);
 	number = bind_slot(pod, slot, vf);
-	holds_confirm(w.h, slot, w.now);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CONFIRMED, .slot = slot }, w.now);
 	tick();
 	return number;
 }

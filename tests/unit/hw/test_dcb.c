@@ -47,30 +47,23 @@ static void a_policy_is_held_against_the_port(void **state)
 	static const struct row rows[] = {
 		{ 8, HW_DCB_TRUST_DSCP, 106, -1, "" },
 		{ 16, HW_DCB_TRUST_DSCP, 106, -1,
-		  "NCCL_IB_TC 106 is DSCP 26, which it puts on priority 3, but PFC is enabled on priority 4 "
-		  "only" },
+		  "NCCL_IB_TC 106 is DSCP 26, which it puts on priority 3, but PFC is enabled on priority 4 only" },
 		{ 0, HW_DCB_TRUST_DSCP, 106, -1,
-		  "NCCL_IB_TC 106 is DSCP 26, which it puts on priority 3, but PFC is enabled on no "
-		  "priority" },
+		  "NCCL_IB_TC 106 is DSCP 26, which it puts on priority 3, but PFC is enabled on no priority" },
 		{ 24, HW_DCB_TRUST_DSCP, 64, -1,
-		  "NCCL_IB_TC 64 is DSCP 16, which it puts on priority 0, but PFC is enabled on priority 3, "
-		  "4 "
-		  "only" },
+		  "NCCL_IB_TC 64 is DSCP 16, which it puts on priority 0, but PFC is enabled on priority 3, 4 only" },
 		{ 8, HW_DCB_TRUST_PCP, 106, -1,
-		  "NCCL_IB_TC 106 is DSCP 26, which it does not look at (it trusts the VLAN priority), so "
-		  "untagged packets have priority 0, but PFC is enabled on priority 3 only" },
+		  "NCCL_IB_TC 106 is DSCP 26, which it does not look at (it trusts the VLAN priority), so untagged packets have priority 0, but PFC is enabled on priority 3 only" },
 		{ 1, HW_DCB_TRUST_PCP, 106, -1, "" },
 		{ 8, HW_DCB_TRUST_DSCP, 0, -1,
-		  "NCCL_IB_TC 0 is DSCP 0, which it puts on priority 0, but PFC is enabled on priority 3 "
-		  "only" },
+		  "NCCL_IB_TC 0 is DSCP 0, which it puts on priority 0, but PFC is enabled on priority 3 only" },
 		{ 0, HW_DCB_TRUST_DSCP, 0, -1, "" },
 		{ 0, HW_DCB_TRUST_DSCP, 2, -1, "" },
 		{ -1, HW_DCB_TRUST_DSCP, 106, -1, "" },
 		{ 8, HW_DCB_TRUST_UNKNOWN, 106, -1, "" },
 		{ 8, HW_DCB_TRUST_DSCP, -1, -1, "" },
 		{ 8, HW_DCB_TRUST_DSCP, -1, 3,
-		  "NCCL_IB_SL 3 is a VLAN priority, which it does not look at: it trusts DSCP, which "
-		  "NCCL_IB_TC sets" },
+		  "NCCL_IB_SL 3 is a VLAN priority, which it does not look at: it trusts DSCP, which NCCL_IB_TC sets" },
 		{ 8, HW_DCB_TRUST_DSCP, -1, 0, "" },
 		{ 8, HW_DCB_TRUST_PCP, -1, 3, "" },
 		{ 8, HW_DCB_TRUST_PCP, -1, 11, "" },

@@ -21,32 +21,34 @@ static int set_up(void **state)
 	(void)state;
 	a = arena_new(0);
 	err = (struct err) { 0 };
-	draclaims_init(&c, a);
+	kubeapi_draclaims_init(&c, a);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	draclaims_done(&c);
+	kubeapi_draclaims_done(&c);
 	arena_free(a);
 	return 0;
 }
 
 static void add(const char *text)
 {
-	if (draclaims_add(&c, text, strlen(text), &err) < 0)
+	if (kubeapi_draclaims_add(&c, text, strlen(text), &err) < 0)
 		fail_msg("%s", err.msg);
 }
 
 static void the_devices_of_an_allocation_are_read(void **state)
 {
 	(void)state;
-	add("{\"metadata\":{\"name\":\"c\"},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"x\"}]}},"
-	    "\"status\":{"
-	    "\"allocation\":{\"devices\":{\"config\":[],\"results\":[{\"device\":\"gpu-0\",\"driver\":"
-	    "\"gpu.nvidia.com\",\"pool\":\"n1\",\"request\":\"a\",\"adminAccess\":null},{\"request\":\"b/c\","
-	    "\"driver\":\"d\",\"pool\":\"p\",\"device\":\"e\"}]},\"nodeSelector\":{}},\"reservedFor\":[]}}");
+	add("{\"metadata\":{\"name\":\"c\"},\n"
+	    "\"spec\":{\"devices\":{\"requests\":[{\"name\":\"x\"}]}},\n"
+	    "\"status\":{\"allocation\":{\"devices\":{\"config\":[],\n"
+	    "\"results\":[{\"device\":\"gpu-0\",\"driver\":\"gpu.nvidia.com\",\n"
+	    "\"pool\":\"n1\",\"request\":\"a\",\"adminAccess\":null},{\"request\":\"b/c\",\n"
+	    "\"driver\":\"d\",\"pool\":\"p\",\"device\":\"e\"}]},\"nodeSelector\":{}},\n"
+	    "\"reservedFor\":[]}}");
 	assert_int_equal(c.n_claims, 1);
 	assert_int_equal(c.n, 2);
 	assert_string_equal(c.v[0].request, "a");
@@ -78,9 +80,7 @@ static void what_is_no_claim_is_refused(void **state)
 	} cases[] = {
 		{ "{\"status\":{\"allocation\":{\"devices\":{\"results\":7}}}}", "no list" },
 		{ "{\"status\":{\"allocation\":{\"devices\":{\"results\":[7]}}}}", "lacks" },
-		{ "{\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"a\",\"driver\":"
-		  "\"b\","
-		  "\"pool\":\"c\"}]}}}}",
+		{ "{\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"a\",\"driver\":\"b\",\"pool\":\"c\"}]}}}}",
 		  "lacks" },
 		{ "{\"status\":", "the claim" },
 	};
@@ -88,7 +88,8 @@ static void what_is_no_claim_is_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		err = (struct err) { 0 };
-		assert_true(draclaims_add(&c, cases[i].text, strlen(cases[i].text), &err) < 0);
+		assert_true(kubeapi_draclaims_add(&c, cases[i].text, strlen(cases[i].text), &err) <
+			    0);
 		if (!strstr(err.msg, cases[i].why))
 			fail_msg("'%s' does not say '%s'", err.msg, cases[i].why);
 	}
@@ -102,7 +103,7 @@ static void what_a_list_leaves_behind_is_bounded(void **state)
 		"\"driver\":\"b\",\"pool\":\"c\",\"device\":\"d\"}]}}}}";
 
 	(void)state;
-	while (draclaims_add(&c, one, strlen(one), &err) == 0)
+	while (kubeapi_draclaims_add(&c, one, strlen(one), &err) == 0)
 		assert_true(c.n < DRACLAIMS_KEPT_MAX);
 	assert_int_equal(err.code, EFBIG);
 }

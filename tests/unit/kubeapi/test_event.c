@@ -27,16 +27,37 @@ static void an_event_has_what_the_api_server_asks_for(void **state)
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 
 	(void)state;
-	event_write(&simple, &text);
+	kubeapi_event_write(&simple, &text);
 	assert_string_equal(
 		strbuf_str(&text),
-		"{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\","
-		"\"metadata\":{\"name\":\"railmate-9e0a53b8d8aa8adf\"},"
-		"\"eventTime\":\"2026-01-02T03:04:05.067000Z\",\"type\":\"Warning\","
-		"\"action\":\"Discover\",\"reason\":\"PoolEmpty\",\"note\":\"rdma/vf has no device\","
-		"\"regarding\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"worker-1.example\","
-		"\"uid\":\"worker-1.example\"},\"reportingController\":\"railmated\","
-		"\"reportingInstance\":\"railmated-worker-1.example\"}");
+		"{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":\"railmate-9e0a53b8d8aa8adf\"},\"eventTime\":\"2026-01-02T03:04:05.067000Z\",\"type\":\"Warning\",\"action\":\"Discover\",\"reason\":\"PoolEmpty\",\"note\":\"rdma/vf has no device\",\"regarding\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"worker-1.example\",\"uid\":\"worker-1.example\"},\"reportingController\":\"railmated\",\"reportingInstance\":\"railmated-worker-1.example\"}");
+}
+
+static void an_event_about_a_pod_is_in_its_namespace(void **state)
+{
+	struct event e = simple;
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	char *path;
+
+	(void)state;
+	e.ns = "team-a";
+	e.pod = "web-0";
+	e.uid = "0c1d";
+	e.normal = true;
+	kubeapi_event_write(&e, &text);
+	assert_non_null(strstr(strbuf_str(&text), "\"type\":\"Normal\""));
+	assert_non_null(strstr(
+		strbuf_str(&text),
+		"\"regarding\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"namespace\":\"team-a\",\"name\":\"web-0\",\"uid\":\"0c1d\"}"));
+	path = kubeapi_event_path(&e);
+	assert_string_equal(path, "/apis/events.k8s.io/v1/namespaces/team-a/events");
+	free(path);
+	e.ns = "../kube-system";
+	assert_null(kubeapi_event_path(&e));
+	e.pod = NULL;
+	path = kubeapi_event_path(&e);
+	assert_string_equal(path, EVENT_PATH);
+	free(path);
 }
 
 /* Of the event with this note on this node. */
@@ -52,7 +73,7 @@ static char *value(const char *node, const char *note, int64_t wall_ms, const ch
 	e.node = node;
 	e.note = note;
 	e.wall_ms = wall_ms;
-	event_write(&e, &text);
+	kubeapi_event_write(&e, &text);
 	assert_int_equal(document_parse(text.s, text.len, "event", arena, &top, &err), 0);
 	return strdup(item_string(object ? item_get(top, object) : top, key));
 }
@@ -111,6 +132,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_event_has_what_the_api_server_asks_for),
+		cmocka_unit_test(an_event_about_a_pod_is_in_its_namespace),
 		cmocka_unit_test(the_same_said_later_has_the_same_name),
 		cmocka_unit_test(what_is_too_long_is_cut_between_characters),
 		cmocka_unit_test(an_interface_cannot_write_to_a_terminal),

@@ -18,7 +18,7 @@ static void a_library_that_is_not_there_is_one_sentence(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(libcurl_load(sonames, 2, &c, &err), -ELIBACC);
+	assert_int_equal(kubeapi_libcurl_load(sonames, 2, &c, &err), -ELIBACC);
 	assert_non_null(strstr(err.msg, "libcurl cannot be loaded: libnor-this.so.2"));
 	assert_null(c.global_init);
 }
@@ -30,7 +30,7 @@ static void a_library_that_is_another_one_is_refused_by_name(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(libcurl_load(sonames, 1, &c, &err), -ELIBBAD);
+	assert_int_equal(kubeapi_libcurl_load(sonames, 1, &c, &err), -ELIBBAD);
 	assert_string_equal(err.msg, "libjansson.so.4: there is no curl_global_init in it");
 	assert_null(c.global_init);
 }
@@ -42,7 +42,7 @@ static void the_second_name_is_tried_when_the_first_is_not_there(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	if (libcurl_load(sonames, 2, &c, &err) < 0)
+	if (kubeapi_libcurl_load(sonames, 2, &c, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_non_null(c.multi_poll);
 }
@@ -52,8 +52,8 @@ static void the_one_of_the_process_is_loaded_once(void **state)
 	const struct libcurl *first, *second;
 
 	(void)state;
-	assert_int_equal(libcurl_get(&first, NULL), 0);
-	assert_int_equal(libcurl_get(&second, NULL), 0);
+	assert_int_equal(kubeapi_libcurl_get(&first, NULL), 0);
+	assert_int_equal(kubeapi_libcurl_get(&second, NULL), 0);
 	assert_ptr_equal(first, second);
 }
 

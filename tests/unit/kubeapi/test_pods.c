@@ -25,7 +25,7 @@ static int setup(void **state)
 	struct fixture *f = xcalloc(1, sizeof(*f));
 
 	f->arena = arena_new(1024);
-	pods_init(&f->pods, f->arena);
+	kubeapi_pods_init(&f->pods, f->arena);
 	*state = f;
 	return 0;
 }
@@ -34,7 +34,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	pods_done(&f->pods);
+	kubeapi_pods_done(&f->pods);
 	arena_free(f->arena);
 	free(f);
 	return 0;
@@ -42,7 +42,7 @@ static int teardown(void **state)
 
 static const struct spec_pod *read_pod(struct fixture *f, const char *text)
 {
-	if (pods_add(&f->pods, text, strlen(text), &f->err) < 0)
+	if (kubeapi_pods_add(&f->pods, text, strlen(text), &f->err) < 0)
 		fail_msg("%s", f->err.msg);
 	return &f->pods.v[f->pods.n - 1];
 }
@@ -50,7 +50,7 @@ static const struct spec_pod *read_pod(struct fixture *f, const char *text)
 static void assert_refused(struct fixture *f, const char *text, const char *why)
 {
 	f->err = (struct err) { 0 };
-	assert_true(pods_add(&f->pods, text, strlen(text), &f->err) < 0);
+	assert_true(kubeapi_pods_add(&f->pods, text, strlen(text), &f->err) < 0);
 	if (!strstr(f->err.msg, why))
 		fail_msg("%s: '%s' does not say '%s'", text, f->err.msg, why);
 	assert_int_equal(f->pods.n, 0);
@@ -62,16 +62,14 @@ static void a_pod_is_read_with_its_containers_in_the_order_of_the_kubelet(void *
 {
 	const struct spec_pod *p = read_pod(
 		*state,
-		"{\"metadata\":{\"name\":\"trainer\",\"namespace\":\"ml\",\"uid\":\"5-6\","
-		"\"creationTimestamp\":"
-		"\"2026-01-02T03:04:05Z\"},\"spec\":{\"containers\":[{\"name\":\"main\",\"resources\":{"
-		"\"limits\":{"
-		"\"cpu\":\"4\",\"memory\":\"1Gi\",\"hugepages-2Mi\":\"1Gi\",\"nvidia.com/gpu\":\"8\",\"rdma/"
-		"vf\":\"4\"}}},"
-		"{\"name\":\"logger\"}],\"initContainers\":[{\"name\":\"prepare\",\"resources\":{\"limits\":{"
-		"\"rdma/"
-		"vf\":\"1\"}}},{\"name\":\"agent\",\"restartPolicy\":\"Always\"}]},\"status\":{\"phase\":"
-		"\"Pending\"}}");
+		"{\"metadata\":{\"name\":\"trainer\",\"namespace\":\"ml\",\"uid\":\"5-6\",\n"
+		"\"creationTimestamp\":\"2026-01-02T03:04:05Z\"},\n"
+		"\"spec\":{\"containers\":[{\"name\":\"main\",\n"
+		"\"resources\":{\"limits\":{\"cpu\":\"4\",\"memory\":\"1Gi\",\n"
+		"\"hugepages-2Mi\":\"1Gi\",\"nvidia.com/gpu\":\"8\",\"rdma/vf\":\"4\"}}},\n"
+		"{\"name\":\"logger\"}],\"initContainers\":[{\"name\":\"prepare\",\n"
+		"\"resources\":{\"limits\":{\"rdma/vf\":\"1\"}}},{\"name\":\"agent\",\n"
+		"\"restartPolicy\":\"Always\"}]},\"status\":{\"phase\":\"Pending\"}}");
 
 	assert_string_equal(p->ns, "ml");
 	assert_string_equal(p->name, "trainer");
@@ -112,17 +110,16 @@ static void a_container_names_its_parts_of_resource_claims(void **state)
 	const struct spec_pod *p = read_pod(
 		*state,
 		"{" META
-		",\"spec\":{\"resourceClaims\":[{\"name\":\"a\",\"resourceClaimName\":\"shared\"},"
-		"{\"name\":\"b\",\"resourceClaimTemplateName\":\"t\"},{\"name\":\"c\"}],\"containers\":["
-		"{\"name\":\"m\",\"resources\":{\"claims\":[{\"name\":\"a\",\"request\":\"gpu-0\"},{\"name\":"
-		"\"b\"},{\"name\":\"c\"},{\"name\":\"d\"},7]}},{\"name\":\"l\",\"resources\":{\"limits\":{"
-		"\"nvidia.com/gpu\":\"2\",\"rdma/vf\":\"1\"}}}]},\"status\":{"
-		"\"resourceClaimStatuses\":[{\"name\":\"b\",\"resourceClaimName\":\"p-b-x7\"}],"
-		"\"extendedResourceClaimStatus\":{\"resourceClaimName\":\"p-extended\",\"requestMappings\":["
-		"{\"containerName\":\"l\",\"resourceName\":\"nvidia.com/"
-		"gpu\",\"requestName\":\"container-1-request-0\"},"
-		"{\"containerName\":\"m\",\"resourceName\":\"rdma/"
-		"vf\",\"requestName\":\"container-0-request-0\"}]}}}");
+		",\"spec\":{\"resourceClaims\":[{\"name\":\"a\",\"resourceClaimName\":\"shared\"},\n"
+		"{\"name\":\"b\",\"resourceClaimTemplateName\":\"t\"},{\"name\":\"c\"}],\n"
+		"\"containers\":[\n"
+		"{\"name\":\"m\",\"resources\":{\"claims\":[{\"name\":\"a\",\"request\":\"gpu-0\"},{\"name\":\"b\"},{\"name\":\"c\"},{\"name\":\"d\"},7]}},\n"
+		"{\"name\":\"l\",\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"2\",\"rdma/vf\":\"1\"}}}]},\n"
+		"\"status\":{\n"
+		"\"resourceClaimStatuses\":[{\"name\":\"b\",\"resourceClaimName\":\"p-b-x7\"}],\n"
+		"\"extendedResourceClaimStatus\":{\"resourceClaimName\":\"p-extended\",\"requestMappings\":[\n"
+		"{\"containerName\":\"l\",\"resourceName\":\"nvidia.com/gpu\",\"requestName\":\"container-1-request-0\"},\n"
+		"{\"containerName\":\"m\",\"resourceName\":\"rdma/vf\",\"requestName\":\"container-0-request-0\"}]}}}");
 
 	assert_int_equal(p->containers[0].n_claims, 3);
 	assert_claim(&p->containers[0].claims[0], "shared", "gpu-0");
@@ -144,15 +141,14 @@ static void a_pod_that_ended_or_is_being_deleted_says_so(void **state)
 	assert_false(read_pod(*state, "{" META ",\"spec\":{},\"status\":{\"phase\":\"Running\"}}")
 			     ->over);
 	assert_true(
-		read_pod(*state,
-			 "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"deletionTimestamp\":"
-			 "\"2026-01-02T03:04:05Z\"},\"spec\":{}}")
+		read_pod(
+			*state,
+			"{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"deletionTimestamp\":\"2026-01-02T03:04:05Z\"},\"spec\":{}}")
 			->deleted);
 	assert_false(
 		read_pod(
 			*state,
-			"{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"deletionTimestamp\":null},"
-			"\"spec\":{}}")
+			"{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"deletionTimestamp\":null},\"spec\":{}}")
 			->deleted);
 }
 
@@ -161,14 +157,13 @@ static void a_static_pod_has_no_time_of_creation(void **state)
 	assert_int_equal(
 		read_pod(
 			*state,
-			"{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"creationTimestamp\":null},"
-			"\"spec\":{\"containers\":null}}")
+			"{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"creationTimestamp\":null},\"spec\":{\"containers\":null}}")
 			->created,
 		0);
 	assert_int_equal(
-		read_pod(*state,
-			 "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"creationTimestamp\":"
-			 "\"yesterday\"},\"spec\":{}}")
+		read_pod(
+			*state,
+			"{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"creationTimestamp\":\"yesterday\"},\"spec\":{}}")
 			->created,
 		0);
 }
@@ -176,8 +171,9 @@ static void a_static_pod_has_no_time_of_creation(void **state)
 static void a_limit_of_zero_asks_for_nothing(void **state)
 {
 	const struct spec_pod *p = read_pod(
-		*state, "{" META ",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{"
-			"\"limits\":{\"a/b\":\"0\",\"c/d\":2}}}]}}");
+		*state,
+		"{" META
+		",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"a/b\":\"0\",\"c/d\":2}}}]}}");
 
 	assert_int_equal(p->containers[0].n_limits, 1);
 	assert_string_equal(p->containers[0].limits[0].resource, "c/d");
@@ -209,8 +205,7 @@ static void what_is_no_pod_is_refused_by_the_name_of_the_place(void **state)
 		{ "{" META ",\"spec\":{\"containers\":[1]}}",
 		  "spec.containers[0].name is not a string" },
 		{ "{" META
-		  ",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"a/"
-		  "b\":\"1.5\"}}}]}}",
+		  ",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"a/b\":\"1.5\"}}}]}}",
 		  "items[0]: spec.containers[0].resources.limits.a/b is not a whole number" },
 		{ "{" META
 		  ",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"a/b\":-1}}}]}}",
@@ -232,7 +227,7 @@ static void what_pods_leave_behind_is_bounded(void **state)
 		strbuf_putc(&text, 'x');
 	strbuf_puts(&text, "\"},\"spec\":{}}");
 	for (int i = 0; i < 10 && r == 0; i++)
-		r = pods_add(&f->pods, text.s, text.len, &f->err);
+		r = kubeapi_pods_add(&f->pods, text.s, text.len, &f->err);
 	assert_int_equal(r, -EFBIG);
 	assert_non_null(strstr(f->err.msg, "take more than"));
 	assert_in_range(f->pods.n, 4, 9);

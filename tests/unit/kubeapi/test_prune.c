@@ -39,7 +39,7 @@ static void only_what_is_named_stays(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 
-		if (!prune(cases[i].text, strlen(cases[i].text), keep, &out))
+		if (!kubeapi_prune(cases[i].text, strlen(cases[i].text), keep, &out))
 			fail_msg("%s", cases[i].text);
 		assert_string_equal(strbuf_str(&out), cases[i].left);
 	}
@@ -57,7 +57,7 @@ static void a_text_that_ends_anywhere_is_noticed(void **state)
 			xcalloc(1, len + 1); /* of its exact size: reading on would be seen */
 
 		memcpy(copy, text, len);
-		assert_false(prune(copy, len, keep, &out));
+		assert_false(kubeapi_prune(copy, len, keep, &out));
 	}
 }
 
@@ -72,7 +72,7 @@ static void brackets_that_do_not_fit_are_noticed(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 
-		if (prune(texts[i], strlen(texts[i]), keep, &out))
+		if (kubeapi_prune(texts[i], strlen(texts[i]), keep, &out))
 			fail_msg("%s passes as %s", texts[i], strbuf_str(&out));
 	}
 }

@@ -31,12 +31,12 @@ static int split_in_pieces(const char *text, size_t len, size_t piece, struct st
 	struct split s;
 	int r = 0;
 
-	split_init(&s, 64, note, out);
+	kubeapi_split_init(&s, 64, note, out);
 	for (size_t at = 0; at < len && r == 0; at += piece)
-		r = split_push(&s, text + at, len - at < piece ? len - at : piece, err);
+		r = kubeapi_split_push(&s, text + at, len - at < piece ? len - at : piece, err);
 	if (r == 0)
-		r = split_end(&s, err);
-	split_done(&s);
+		r = kubeapi_split_end(&s, err);
+	kubeapi_split_done(&s);
 	return r;
 }
 
@@ -75,8 +75,7 @@ static void elements_come_one_by_one_however_the_text_is_cut(void **state)
 	(void)state;
 	assert_split("{\"items\":[{\"a\":1},{\"b\":[2,{}]}]}", "{\"a\":1}|{\"b\":[2,{}]}|");
 	assert_split(
-		" {\n\t\"kind\" : \"PodList\" , \"items\" : [ {} , [ ] , 12 , \"x\" , null ] , \"z\":0 "
-		"} \r\n",
+		" {\n\t\"kind\" : \"PodList\" , \"items\" : [ {} , [ ] , 12 , \"x\" , null ] , \"z\":0 } \r\n",
 		"{}|[ ]|12|\"x\"|null|");
 }
 

@@ -21,8 +21,8 @@ static void open_and_close(const char *token)
 	struct transfer *t;
 	struct err err = { 0 };
 
-	assert_int_equal(transfer_open(&opt, TRANSFER_PODS, NULL, NULL, &t, &err), 0);
-	transfer_close(t);
+	assert_int_equal(kubeapi_transfer_open(&opt, TRANSFER_PODS, NULL, NULL, NULL, &t, &err), 0);
+	kubeapi_transfer_close(t);
 }
 
 static void no_core_holds_a_token(void **state)

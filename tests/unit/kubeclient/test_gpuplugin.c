@@ -1,6 +1,7 @@
 #include "support/onrpc.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -48,7 +49,8 @@ static void on_options(void *ctx, struct rpc_call *call, struct bytes request)
 
 	(void)request;
 	f->options++;
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_options(&options, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL,
+		  kubemsg_encode(&kubemsg_options, &options, rpc_call_arena(call)));
 }
 
 static void answer_ids(struct rpc_call *call, const char **v, size_t n)
@@ -56,7 +58,8 @@ static void answer_ids(struct rpc_call *call, const char **v, size_t n)
 	struct ids ids = { v, n };
 	struct id_lists lists = { &ids, 1 };
 
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_preferred_reply(&lists, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL,
+		  kubemsg_encode(&kubemsg_preferred_reply, &lists, rpc_call_arena(call)));
 }
 
 static void on_preferred(void *ctx, struct rpc_call *call, struct bytes request)
@@ -68,7 +71,8 @@ static void on_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 	enum manners manners = f->manners;
 
 	f->asked++;
-	assert_int_equal(kubemsg_decode_preferred(request, rpc_call_arena(call), &r, NULL), 0);
+	assert_int_equal(
+		kubemsg_decode(&kubemsg_preferred, request, rpc_call_arena(call), &r, NULL), 0);
 	assert_int_equal(r.v[0].must.n, 0);
 	offered = &r.v[0].available;
 	twice[0] = twice[1] = offered->v[0];
@@ -160,13 +164,13 @@ static void serve(int i, const char *file, enum manners manners)
 static void close_fn(void *arg)
 {
 	(void)arg;
-	gpuplugin_close(STEAL(g));
+	kubeclient_gpuplugin_close(STEAL(g));
 }
 
 static void open_with(const char *socket)
 {
 	dirs[0] = dir;
-	g = gpuplugin_open(rpc, dirs, 1, socket);
+	g = kubeclient_gpuplugin_open(rpc, dirs, 1, socket);
 }
 
 static int setup(void **state)
@@ -242,7 +246,7 @@ static void prefer_fn(void *arg)
 
 	(void)arg;
 	asking = true;
-	gpuplugin_prefer(g, RES, &available, 2, timeout_ms, on_done, &asking);
+	kubeclient_gpuplugin_prefer(g, RES, &available, 2, timeout_ms, on_done, &asking);
 	asking = false;
 }
 
@@ -356,13 +360,15 @@ static void what_is_wrong_is_told(void **state)
 static void plugin_that_hangs_costs_a_moment_once(void **state)
 {
 	(void)state;
-	serve(0, "nvidia-gpu.sock", HANGS);
+	serve(0, "nvidia-gpu.sock", PREFERS_LAST);
+	prefer();
+	fakes[0].manners = HANGS;
 	timeout_ms = 60;
 	prefer();
 	assert_unknown("no answer in time");
 	prefer();
 	assert_unknown("failed a moment ago");
-	assert_int_equal(fakes[0].asked, 1);
+	assert_in_range(fakes[0].asked, 1, 2); /* 1: the question had not come when time was up */
 }
 
 static void time_that_is_over_is_over(void **state)
@@ -458,7 +464,7 @@ static void closing_ends_every_question(void **state)
 	on_rpc(close_fn, NULL);
 	assert_int_equal(got.times, 1);
 	assert_unknown("stopping");
-	gpuplugin_close(NULL);
+	kubeclient_gpuplugin_close(NULL);
 }
 
 static void prefer_and_close_fn(void *arg)

@@ -1,8 +1,10 @@
 #include "support/onrpc.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -153,7 +155,7 @@ static void stop_fn(void *arg)
 static void close_fn(void *arg)
 {
 	(void)arg;
-	podres_close(STEAL(p));
+	kubeclient_podres_close(STEAL(p));
 }
 
 static int setup(void **state)
@@ -165,7 +167,7 @@ static int setup(void **state)
 	strcpy(dir + strlen(dir) - 6, "XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	socket_path = arena_printf(a, "%s/p.sock", dir);
-	p = podres_open(rpc, socket_path);
+	p = kubeclient_podres_open(rpc, socket_path);
 	on_rpc(serve_fn, NULL);
 	return 0;
 }
@@ -207,14 +209,21 @@ static void list_fn(void *arg)
 {
 	(void)arg;
 	asking = true;
-	podres_list(p, timeout_ms, on_done, &asking);
+	kubeclient_podres_ask(
+		p, &(struct podres_question) { .kind = PODRES_ASK_LIST, .timeout_ms = timeout_ms },
+		on_done, &asking);
 	asking = false;
 }
 
 static void get_fn(void *arg)
 {
 	asking = true;
-	podres_get(p, "default", arg, timeout_ms, on_done, &asking);
+	kubeclient_podres_ask(p,
+			      &(struct podres_question) { .kind = PODRES_ASK_GET,
+							  .ns = "default",
+							  .name = arg,
+							  .timeout_ms = timeout_ms },
+			      on_done, &asking);
 	asking = false;
 }
 
@@ -222,7 +231,10 @@ static void allocatable_fn(void *arg)
 {
 	(void)arg;
 	asking = true;
-	podres_allocatable(p, timeout_ms, on_done, &asking);
+	kubeclient_podres_ask(p,
+			      &(struct podres_question) { .kind = PODRES_ASK_ALLOCATABLE,
+							  .timeout_ms = timeout_ms },
+			      on_done, &asking);
 	asking = false;
 }
 
@@ -266,7 +278,7 @@ static void hear(void *ctx, const struct pods_said *said)
 	assert_ptr_equal(ctx, heard);
 	assert_int_equal(got.times, 0); /* before whoever asked */
 	assert_true(said->asked_ms && said->asked_ms <= clock_mono_ms());
-	assert_int_equal(said->kubelet, podres_kubelet(p));
+	assert_int_equal(said->kubelet, kubeclient_podres_state(p).kubelet);
 	snprintf(heard + len, sizeof(heard) - len, "%s %zu;", said->all ? "all" : said->name,
 		 said->pods->n);
 }
@@ -274,13 +286,13 @@ static void hear(void *ctx, const struct pods_said *said)
 static void subscribe_fn(void *arg)
 {
 	(void)arg;
-	podres_subscribe(p, hear, heard);
+	kubeclient_podres_subscribe(p, hear, heard);
 }
 
 static void unsubscribe_fn(void *arg)
 {
 	(void)arg;
-	podres_unsubscribe(p, heard);
+	kubeclient_podres_subscribe(p, NULL, heard);
 }
 
 static void subscribers_are_told_what_the_kubelet_said(void **state)
@@ -302,12 +314,12 @@ static void subscribers_are_told_what_the_kubelet_said(void **state)
 static void kubelet_is_probed_once_before_the_first_list(void **state)
 {
 	(void)state;
-	assert_int_equal(podres_support(p), PODRES_UNKNOWN);
+	assert_int_equal(kubeclient_podres_state(p).support, PODRES_UNKNOWN);
 	ask(list_fn, NULL);
 	ask(list_fn, NULL);
 	assert_int_equal(k.probes, 1);
 	assert_int_equal(k.lists, 2);
-	assert_int_equal(podres_support(p), PODRES_GET);
+	assert_int_equal(kubeclient_podres_state(p).support, PODRES_GET);
 }
 
 static void kubelet_before_1_27_is_never_asked_for_a_list(void **state)
@@ -318,7 +330,7 @@ static void kubelet_before_1_27_is_never_asked_for_a_list(void **state)
 	assert_int_equal(got.result, PODRES_FAILED);
 	assert_why("older than 1.27");
 	ask(list_fn, NULL);
-	assert_int_equal(podres_support(p), PODRES_NOTHING);
+	assert_int_equal(kubeclient_podres_state(p).support, PODRES_NOTHING);
 	assert_int_equal(k.probes, 1);
 	assert_int_equal(k.lists, 0);
 }
@@ -331,7 +343,7 @@ static void get_tells_of_one_pod_without_a_probe(void **state)
 	assert_int_equal(got.n_pods, 1);
 	assert_string_equal(got.container, "main");
 	assert_int_equal(k.probes, 0);
-	assert_int_equal(podres_support(p), PODRES_GET);
+	assert_int_equal(kubeclient_podres_state(p).support, PODRES_GET);
 }
 
 static void pod_that_is_not_there_is_gone(void **state)
@@ -339,7 +351,7 @@ static void pod_that_is_not_there_is_gone(void **state)
 	(void)state;
 	ask(get_fn, "other");
 	assert_int_equal(got.result, PODRES_GONE);
-	assert_int_equal(podres_support(p), PODRES_GET);
+	assert_int_equal(kubeclient_podres_state(p).support, PODRES_GET);
 }
 
 static void get_that_is_switched_off_leaves_list(void **state)
@@ -349,7 +361,7 @@ static void get_that_is_switched_off_leaves_list(void **state)
 	ask(get_fn, "p0");
 	assert_int_equal(got.result, PODRES_FAILED);
 	assert_why("disabled");
-	assert_int_equal(podres_support(p), PODRES_LIST);
+	assert_int_equal(kubeclient_podres_state(p).support, PODRES_LIST);
 	ask(list_fn, NULL);
 	assert_int_equal(got.result, PODRES_OK);
 	assert_int_equal(k.probes, 0);
@@ -404,8 +416,11 @@ static void list_quietly_fn(void *arg)
 {
 	(void)arg;
 	quiet_since_ms = clock_mono_ms();
-	podres_note_admission(p, 60000);
-	podres_list_quietly(p, TIMEOUT_MS, on_quiet_done, NULL);
+	kubeclient_podres_note_admission(p, 60000);
+	kubeclient_podres_ask(p,
+			      &(struct podres_question) { .kind = PODRES_ASK_LIST_QUIETLY,
+							  .timeout_ms = TIMEOUT_MS },
+			      on_quiet_done, NULL);
 }
 
 static void a_list_that_nobody_waits_for_lets_an_admission_pass_for_a_while(void **state)
@@ -498,13 +513,13 @@ static void absent_kubelet_is_a_failure_and_nothing_learnt(void **state)
 	assert_int_equal(got.result, PODRES_FAILED);
 	ask(get_fn, "p0");
 	assert_int_equal(got.result, PODRES_FAILED);
-	assert_int_equal(podres_support(p), PODRES_UNKNOWN);
+	assert_int_equal(kubeclient_podres_state(p).support, PODRES_UNKNOWN);
 }
 
 static void reset_fn(void *arg)
 {
 	(void)arg;
-	podres_reset(p);
+	kubeclient_podres_reset(p);
 }
 
 static void another_kubelet_is_probed_anew(void **state)
@@ -543,15 +558,15 @@ static void another_kubelet_is_noticed_by_its_socket(void **state)
 
 	(void)state;
 	ask(list_fn, NULL);
-	assert_int_equal(podres_support(p), PODRES_GET);
-	epoch = podres_epoch(p);
+	assert_int_equal(kubeclient_podres_state(p).support, PODRES_GET);
+	epoch = kubeclient_podres_state(p).epoch;
 	ask(list_fn, NULL);
-	assert_int_equal(podres_epoch(p), epoch);
+	assert_int_equal(kubeclient_podres_state(p).epoch, epoch);
 	k.kubelet = OLD;
 	on_rpc(serve_anew_fn, NULL);
 	ask(list_fn, NULL);
-	assert_int_equal(podres_epoch(p), epoch + 1);
-	assert_int_not_equal(podres_support(p), PODRES_GET);
+	assert_int_equal(kubeclient_podres_state(p).epoch, epoch + 1);
+	assert_int_not_equal(kubeclient_podres_state(p).support, PODRES_GET);
 	assert_int_equal(k.lists, 2);
 }
 
@@ -564,7 +579,7 @@ static void answer_of_the_kubelet_before_says_nothing_of_this_one(void **state)
 	on_rpc(reset_then_answer_fn, NULL);
 	wait_until(is_done);
 	assert_int_equal(got.result, PODRES_FAILED);
-	assert_int_equal(podres_support(p), PODRES_UNKNOWN);
+	assert_int_equal(kubeclient_podres_state(p).support, PODRES_UNKNOWN);
 }
 
 static void closing_ends_every_question(void **state)
@@ -596,7 +611,7 @@ static void closing_ends_a_question_that_waits_its_turn(void **state)
 	on_rpc(list_and_close_fn, NULL);
 	assert_int_equal(got.times, 1);
 	assert_int_equal(got.result, PODRES_FAILED);
-	podres_close(NULL);
+	kubeclient_podres_close(NULL);
 }
 
 int main(void)

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -30,7 +32,7 @@ static struct {
 
 static char dir[] = "/tmp/rm-podsapi.XXXXXX";
 static char *socket_path;
-static struct podsapi *p;
+static struct podspec_source *p;
 
 static struct {
 	unsigned times, good;
@@ -112,7 +114,7 @@ struct asking {
 
 static void ask(void *arg)
 {
-	const struct podspec_source *s = podsapi_source(p);
+	const struct podspec_source *s = p;
 	const struct asking *asking = arg;
 
 	for (unsigned i = 0; i < asking->n; i++)
@@ -138,14 +140,14 @@ static void fetch(unsigned n, unsigned timeout_ms)
 static void free_client(void *arg)
 {
 	(void)arg;
-	podsapi_free(STEAL(p));
+	kubeclient_podsapi_close(STEAL(p));
 }
 
 static int setup(void **state)
 {
 	(void)state;
 	memset(&k, 0, sizeof(k));
-	p = podsapi_new(rpc, socket_path);
+	p = kubeclient_podsapi_open(rpc, socket_path);
 	return 0;
 }
 
@@ -190,7 +192,9 @@ static void both_directions_of_the_message_agree(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_pod_specs(peer_encode_pod_specs(&both, a), a, &l, &err), 0);
+	assert_int_equal(
+		kubemsg_decode(&kubemsg_pod_specs, peer_encode_pod_specs(&both, a), a, &l, &err),
+		0);
 	assert_int_equal(l.n, 2);
 	for (size_t i = 0; i < l.n; i++) {
 		assert_string_equal(l.v[i].ns, pods[i].ns);
@@ -240,8 +244,8 @@ static void claims_that_the_status_names_are_the_containers(void **state)
 	strbuf_putc(&b, '\x0a');
 	strbuf_putc(&b, (char)(sizeof(pod) - 1));
 	strbuf_add(&b, pod, sizeof(pod) - 1);
-	if (kubemsg_decode_pod_specs((struct bytes) { (const uint8_t *)b.s, b.len }, a, &l, &err) <
-	    0)
+	if (kubemsg_decode(&kubemsg_pod_specs, (struct bytes) { (const uint8_t *)b.s, b.len }, a,
+			   &l, &err) < 0)
 		fail_msg("%s", err.msg);
 	strbuf_done(&b);
 	c = &l.v[0].containers[0];
@@ -285,7 +289,7 @@ static void bytes_that_are_no_pods_are_refused(void **state)
 		struct spec_list l = { NULL, 77 };
 		struct err err = { 0 };
 
-		assert_true(kubemsg_decode_pod_specs(in, a, &l, &err) < 0);
+		assert_true(kubemsg_decode(&kubemsg_pod_specs, in, a, &l, &err) < 0);
 		if (!strstr(err.msg, cases[i].why))
 			fail_msg("case %zu: '%s' does not say '%s'", i, err.msg, cases[i].why);
 		assert_int_equal(l.n, 77);

@@ -3,13 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "kubeclient/runtime.h"
+#include "kubeclient/kubeclient-internal.h"
 #include "kubemsg/messages.h"
 #include "kubepeer/kubepeer.h"
 
@@ -121,7 +123,7 @@ static void ask(void *arg)
 {
 	const unsigned *timeout_ms = arg;
 
-	runtime_ask(r, *timeout_ms, on_done, NULL);
+	kubeclient_runtime_ask(r, *timeout_ms, on_done, NULL);
 	assert_int_equal(got.times, 0); /* never before the return */
 }
 
@@ -139,13 +141,13 @@ static void ask_within(unsigned timeout_ms)
 
 static void open_it(void *arg)
 {
-	r = runtime_open(rpc, dir, arg);
+	r = kubeclient_runtime_open(rpc, dir, arg);
 }
 
 static void close_it(void *arg)
 {
 	(void)arg;
-	runtime_close(STEAL(r));
+	kubeclient_runtime_close(STEAL(r));
 }
 
 static int setup(void **state)
@@ -258,8 +260,8 @@ static void runtimes_are_judged_by_version_and_configuration(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		_cleanup_arena_ struct arena *a = arena_new(1024);
 		const char *sentence;
-		enum runtime_cdi answer = runtime_judge(cases[i].name, cases[i].version,
-							cases[i].config, a, &sentence);
+		enum runtime_cdi answer = kubeclient_runtime_judge(cases[i].name, cases[i].version,
+								   cases[i].config, a, &sentence);
 
 		if (answer != cases[i].answer)
 			fail_msg("%s %s: %d", cases[i].name, cases[i].version, (int)answer);
@@ -307,7 +309,8 @@ static void its_cni_plugins_are_judged_by_type(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		_cleanup_arena_ struct arena *a = arena_new(1024);
 		const char *sentence;
-		enum runtime_cni answer = runtime_judge_cni("it", cases[i].cni, a, &sentence);
+		enum runtime_cni answer =
+			kubeclient_runtime_judge_cni("it", cases[i].cni, a, &sentence);
 
 		if (answer != cases[i].answer)
 			fail_msg("%s: %d", cases[i].cni, (int)answer);

@@ -6,30 +6,13 @@
 
 #include <cmocka.h>
 
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "kubemsg/messages.h"
 #include "kubepeer/kubepeer.h"
+#include "support/testarena.h"
 
 #include <errno.h>
-
-static struct arena *a;
-
-static int setup(void **state)
-{
-	(void)state;
-	a = arena_new(0);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_free(a);
-	a = NULL;
-	return 0;
-}
 
 #define BYTES(literal) ((struct bytes) { (const uint8_t *)(literal), sizeof(literal) - 1 })
 #define IDS(...)                                                                                   \
@@ -57,11 +40,14 @@ static void options_are_the_kubelets_bytes(void **state)
 	struct plugin_options o = { false, true }, back = { true, false };
 
 	(void)state;
-	assert_bytes(kubemsg_encode_options(&o, a), BYTES("\x10\x01"));
-	assert_int_equal(kubemsg_decode_options(BYTES("\x10\x01"), a, &back, NULL), 0);
+	assert_bytes(kubemsg_encode(&kubemsg_options, &o, arena), BYTES("\x10\x01"));
+	assert_int_equal(kubemsg_decode(&kubemsg_options, BYTES("\x10\x01"), arena, &back, NULL),
+			 0);
 	assert_true(back.preferred_allocation);
 	assert_false(back.pre_start_required);
-	assert_int_equal(kubemsg_decode_options((struct bytes) { NULL, 0 }, a, &back, NULL), 0);
+	assert_int_equal(
+		kubemsg_decode(&kubemsg_options, (struct bytes) { NULL, 0 }, arena, &back, NULL),
+		0);
 	assert_false(back.preferred_allocation);
 }
 
@@ -72,13 +58,13 @@ static void register_request_is_the_kubelets_bytes(void **state)
 	struct register_request r = { "v1beta1", "x.sock", "rdma/vf", { true, true } }, back;
 
 	(void)state;
-	assert_bytes(kubemsg_encode_register(&r, a), BYTES(wire));
-	assert_int_equal(peer_decode_register(BYTES(wire), a, &back, NULL), 0);
+	assert_bytes(kubemsg_encode(&kubemsg_register, &r, arena), BYTES(wire));
+	assert_int_equal(peer_decode_register(BYTES(wire), arena, &back, NULL), 0);
 	assert_string_equal(back.version, "v1beta1");
 	assert_string_equal(back.endpoint, "x.sock");
 	assert_string_equal(back.resource, "rdma/vf");
 	assert_true(back.options.pre_start_required && back.options.preferred_allocation);
-	assert_int_equal(peer_decode_register(BYTES("\x1a\x07rdma/vf"), a, &back, NULL), 0);
+	assert_int_equal(peer_decode_register(BYTES("\x1a\x07rdma/vf"), arena, &back, NULL), 0);
 	assert_false(back.options.preferred_allocation);
 	assert_string_equal(back.endpoint, "");
 }
@@ -88,12 +74,12 @@ static void node_zero_is_sent_as_an_empty_node(void **state)
 	static const int64_t zero = 0;
 	struct device d = { "a", true, &zero, 1 };
 	struct device_list list = { &d, 1 }, back;
-	struct bytes wire = kubemsg_encode_device_list(&list, a);
+	struct bytes wire = kubemsg_encode(&kubemsg_device_list, &list, arena);
 
 	(void)state;
 	assert_bytes(wire, BYTES("\x0a\x10\x0a\x01"
 				 "a\x12\x07Healthy\x1a\x02\x0a\x00"));
-	assert_int_equal(peer_decode_device_list(wire, a, &back, NULL), 0);
+	assert_int_equal(peer_decode_device_list(wire, arena, &back, NULL), 0);
 	assert_int_equal(back.n, 1);
 	assert_true(back.v[0].healthy);
 	assert_int_equal(back.v[0].n_nodes, 1);
@@ -104,12 +90,12 @@ static void device_without_node_has_no_topology(void **state)
 {
 	struct device d = { "a", false, NULL, 0 };
 	struct device_list list = { &d, 1 }, back;
-	struct bytes wire = kubemsg_encode_device_list(&list, a);
+	struct bytes wire = kubemsg_encode(&kubemsg_device_list, &list, arena);
 
 	(void)state;
 	assert_bytes(wire, BYTES("\x0a\x0e\x0a\x01"
 				 "a\x12\x09Unhealthy"));
-	assert_int_equal(peer_decode_device_list(wire, a, &back, NULL), 0);
+	assert_int_equal(peer_decode_device_list(wire, arena, &back, NULL), 0);
 	assert_false(back.v[0].healthy);
 	assert_int_equal(back.v[0].n_nodes, 0);
 }
@@ -119,8 +105,9 @@ static void empty_list_is_no_bytes(void **state)
 	struct device_list list = { NULL, 0 }, back = { NULL, 7 };
 
 	(void)state;
-	assert_int_equal(kubemsg_encode_device_list(&list, a).len, 0);
-	assert_int_equal(peer_decode_device_list((struct bytes) { NULL, 0 }, a, &back, NULL), 0);
+	assert_int_equal(kubemsg_encode(&kubemsg_device_list, &list, arena).len, 0);
+	assert_int_equal(peer_decode_device_list((struct bytes) { NULL, 0 }, arena, &back, NULL),
+			 0);
 	assert_int_equal(back.n, 0);
 }
 
@@ -129,7 +116,7 @@ static void preferred_request_round_trips(void **state)
 	struct preferred_container c[] = { { IDS("b", "a"), IDS("a"), 2 },
 					   { IDS("c"), { NULL, 0 }, -1 } };
 	struct preferred_request r = { c, 2 }, back;
-	struct bytes wire = kubemsg_encode_preferred(&r, a);
+	struct bytes wire = kubemsg_encode(&kubemsg_preferred, &r, arena);
 
 	(void)state;
 	assert_bytes(wire, BYTES("\x0a\x0b\x0a\x01"
@@ -138,7 +125,7 @@ static void preferred_request_round_trips(void **state)
 				 "a\x18\x02"
 				 "\x0a\x0e\x0a\x01"
 				 "c\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"));
-	assert_int_equal(kubemsg_decode_preferred(wire, a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode(&kubemsg_preferred, wire, arena, &back, NULL), 0);
 	assert_int_equal(back.n, 2);
 	assert_ids(back.v[0].available, IDS("b", "a"));
 	assert_ids(back.v[0].must, IDS("a"));
@@ -153,13 +140,16 @@ static void id_lists_round_trip(void **state)
 	struct id_lists l = { lists, 2 }, back;
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_preferred_reply(kubemsg_encode_preferred_reply(&l, a), a,
-							&back, NULL),
+	assert_int_equal(kubemsg_decode(&kubemsg_preferred_reply,
+					kubemsg_encode(&kubemsg_preferred_reply, &l, arena), arena,
+					&back, NULL),
 			 0);
 	assert_int_equal(back.n, 2);
 	assert_ids(back.v[0], lists[0]);
 	assert_int_equal(back.v[1].n, 0);
-	assert_int_equal(kubemsg_decode_allocate(peer_encode_allocate(&l, a), a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode(&kubemsg_allocate, peer_encode_allocate(&l, arena), arena,
+					&back, NULL),
+			 0);
 	assert_int_equal(back.n, 2);
 	assert_ids(back.v[0], lists[0]);
 }
@@ -169,7 +159,8 @@ static void pre_start_round_trips(void **state)
 	struct ids ids = IDS("x", "y"), back;
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_pre_start(peer_encode_pre_start(&ids, a), a, &back, NULL),
+	assert_int_equal(kubemsg_decode(&kubemsg_pre_start, peer_encode_pre_start(&ids, arena),
+					arena, &back, NULL),
 			 0);
 	assert_ids(back, ids);
 }
@@ -184,9 +175,11 @@ static void allocate_reply_round_trips(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(peer_decode_allocate_reply(kubemsg_encode_allocate_reply(e, 2, a), a,
-						    &back, &n, NULL),
-			 0);
+	assert_int_equal(
+		peer_decode_allocate_reply(kubemsg_encode(&kubemsg_allocate_reply,
+							  &(struct edits_list) { e, 2 }, arena),
+					   arena, &back, &n, NULL),
+		0);
 	assert_int_equal(n, 2);
 	assert_int_equal(back[0].n_envs, 2);
 	assert_string_equal(back[0].envs[0].key, "A");
@@ -222,7 +215,7 @@ static void last_of_two_equal_map_keys_wins(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(peer_decode_allocate_reply(BYTES(wire), a, &e, &n, NULL), 0);
+	assert_int_equal(peer_decode_allocate_reply(BYTES(wire), arena, &e, &n, NULL), 0);
 	assert_int_equal(e[0].n_envs, 3);
 	assert_string_equal(e[0].envs[0].key, "");
 	assert_string_equal(e[0].envs[1].key, "A");
@@ -261,14 +254,14 @@ static void assert_two_pods(const struct pod_list *l)
 static void pod_list_round_trips_in_both_encodings(void **state)
 {
 	struct pod_list l = two_pods(), back;
-	struct bytes merged = peer_encode_pod_list(&l, false, a),
-		     single = peer_encode_pod_list(&l, true, a);
+	struct bytes merged = peer_encode_pod_list(&l, false, arena),
+		     single = peer_encode_pod_list(&l, true, arena);
 
 	(void)state;
 	assert_true(single.len > merged.len); /* the name of nvidia.com/gpu twice */
-	assert_int_equal(kubemsg_decode_pod_list(merged, a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode(&kubemsg_pod_list, merged, arena, &back, NULL), 0);
 	assert_two_pods(&back);
-	assert_int_equal(kubemsg_decode_pod_list(single, a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode(&kubemsg_pod_list, single, arena, &back, NULL), 0);
 	assert_two_pods(&back);
 }
 
@@ -285,7 +278,7 @@ static void entries_of_one_resource_are_merged_across_others(void **state)
 	struct pod_list l;
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_pod_list(BYTES(wire), a, &l, NULL), 0);
+	assert_int_equal(kubemsg_decode(&kubemsg_pod_list, BYTES(wire), arena, &l, NULL), 0);
 	assert_int_equal(l.v[0].containers[0].n_held, 3); /* "" sorts first */
 	assert_string_equal(l.v[0].containers[0].held[0].resource, "");
 	assert_string_equal(l.v[0].containers[0].held[1].resource, "x");
@@ -304,7 +297,8 @@ static void devices_of_dra_drivers_round_trip(void **state)
 	struct pod_list l = { &pod, 1 };
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_pod_list(peer_encode_pod_list(&l, true, a), a, &l, NULL),
+	assert_int_equal(kubemsg_decode(&kubemsg_pod_list, peer_encode_pod_list(&l, true, arena),
+					arena, &l, NULL),
 			 0);
 	assert_int_equal(l.v[0].containers[0].n_dynamic, 2);
 	assert_string_equal(l.v[0].containers[0].dynamic[0].driver, "gpu.nvidia.com");
@@ -332,7 +326,8 @@ static void a_dra_device_has_its_own_cdi_names_only(void **state)
 	struct pod_list l = { &pod, 1 };
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_pod_list(peer_encode_pod_list(&l, true, a), a, &l, NULL),
+	assert_int_equal(kubemsg_decode(&kubemsg_pod_list, peer_encode_pod_list(&l, true, arena),
+					arena, &l, NULL),
 			 0);
 	c = l.v[0].containers[0];
 	assert_int_equal(c.n_dynamic, 6);
@@ -352,13 +347,17 @@ static void pod_get_round_trips(void **state)
 	struct pod p;
 
 	(void)state;
-	assert_bytes(kubemsg_encode_pod_get_request("n", "p", a), BYTES("\x0a\x01p\x12\x01n"));
+	assert_bytes(
+		kubemsg_encode(&kubemsg_pod_get_request, &(struct pod_name) { "n", "p" }, arena),
+		BYTES("\x0a\x01p\x12\x01n"));
 	assert_int_equal(
-		peer_decode_pod_get_request(BYTES("\x0a\x01p\x12\x01n"), a, &ns, &name, NULL), 0);
+		peer_decode_pod_get_request(BYTES("\x0a\x01p\x12\x01n"), arena, &ns, &name, NULL),
+		0);
 	assert_string_equal(ns, "n");
 	assert_string_equal(name, "p");
-	assert_int_equal(kubemsg_decode_pod_get_reply(peer_encode_pod_get_reply(&l.v[0], true, a),
-						      a, &p, NULL),
+	assert_int_equal(kubemsg_decode(&kubemsg_pod_get_reply,
+					peer_encode_pod_get_reply(&l.v[0], true, arena), arena, &p,
+					NULL),
 			 0);
 	assert_string_equal(p.name, "p0");
 	assert_ids(p.containers[0].held[0].ids, IDS("GPU-1", "GPU-2"));
@@ -370,8 +369,9 @@ static void pod_get_reply_without_a_pod_is_refused(void **state)
 	struct pod p;
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_pod_get_reply((struct bytes) { NULL, 0 }, a, &p, &err),
-			 -EBADMSG);
+	assert_int_equal(
+		kubemsg_decode(&kubemsg_pod_get_reply, (struct bytes) { NULL, 0 }, arena, &p, &err),
+		-EBADMSG);
 	assert_string_equal(err.msg, "GetPodResourcesResponse: there is no pod in it");
 }
 
@@ -381,9 +381,10 @@ static void allocatable_round_trips(void **state)
 	struct pod_container c = { .name = "", .held = held, .n_held = 1 }, back;
 
 	(void)state;
-	assert_int_equal(
-		kubemsg_decode_allocatable(peer_encode_allocatable(&c, true, a), a, &back, NULL),
-		0);
+	assert_int_equal(kubemsg_decode(&kubemsg_allocatable,
+					peer_encode_allocatable(&c, true, arena), arena, &back,
+					NULL),
+			 0);
 	assert_string_equal(back.name, "");
 	assert_int_equal(back.n_held, 1);
 	assert_ids(back.held[0].ids, IDS("GPU-1", "GPU-2"));
@@ -396,10 +397,11 @@ static void plugin_info_round_trips(void **state)
 	struct plugin_info i = { "DevicePlugin", "rdma/vf", "", IDS("v1beta1") }, back;
 
 	(void)state;
-	assert_bytes(kubemsg_encode_plugin_info(&i, a),
+	assert_bytes(kubemsg_encode(&kubemsg_plugin_info, &i, arena),
 		     BYTES("\x0a\x0c"
 			   "DevicePlugin\x12\x07rdma/vf\x22\x07v1beta1"));
-	assert_int_equal(peer_decode_plugin_info(kubemsg_encode_plugin_info(&i, a), a, &back, NULL),
+	assert_int_equal(peer_decode_plugin_info(kubemsg_encode(&kubemsg_plugin_info, &i, arena),
+						 arena, &back, NULL),
 			 0);
 	assert_string_equal(back.name, "rdma/vf");
 	assert_string_equal(back.endpoint, "");
@@ -411,8 +413,10 @@ static void registration_status_round_trips(void **state)
 	struct registration_status s = { false, "no" }, back;
 
 	(void)state;
-	assert_bytes(peer_encode_registration_status(&s, a), BYTES("\x12\x02no"));
-	assert_int_equal(kubemsg_decode_registration_status(BYTES("\x08\x01"), a, &back, NULL), 0);
+	assert_bytes(peer_encode_registration_status(&s, arena), BYTES("\x12\x02no"));
+	assert_int_equal(
+		kubemsg_decode(&kubemsg_registration_status, BYTES("\x08\x01"), arena, &back, NULL),
+		0);
 	assert_true(back.registered);
 	assert_string_equal(back.error, "");
 }
@@ -462,7 +466,7 @@ static void bad_bytes_are_refused_with_a_sentence(void **state)
 		struct id_lists l = { NULL, 77 };
 		struct err err = { 0 };
 
-		assert_int_equal(kubemsg_decode_allocate(in, a, &l, &err), -EBADMSG);
+		assert_int_equal(kubemsg_decode(&kubemsg_allocate, in, arena, &l, &err), -EBADMSG);
 		assert_string_equal(err.msg, table[i].sentence);
 		assert_int_equal(l.n, 77); /* untouched */
 	}
@@ -480,12 +484,13 @@ static void preferred_takes_ids_that_are_no_text_for_ids_nobody_has(void **state
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_preferred(BYTES(wire), a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode(&kubemsg_preferred, BYTES(wire), arena, &back, NULL), 0);
 	assert_int_equal(back.n, 1);
 	assert_ids(back.v[0].available, IDS("a?b", "\xc3\xa4", "ok"));
 	assert_ids(back.v[0].must, IDS("c?"));
 	assert_int_equal(back.v[0].size, 2);
-	assert_int_equal(kubemsg_decode_preferred(BYTES(cut), a, &back, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode(&kubemsg_preferred, BYTES(cut), arena, &back, &err),
+			 -EBADMSG);
 	assert_non_null(strstr(err.msg, "are not protobuf"));
 	assert_int_equal(err.code, EBADMSG);
 }
@@ -498,7 +503,7 @@ static void unknown_fields_are_skipped(void **state)
 	struct id_lists l;
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_allocate(BYTES(wire), a, &l, NULL), 0);
+	assert_int_equal(kubemsg_decode(&kubemsg_allocate, BYTES(wire), arena, &l, NULL), 0);
 	assert_int_equal(l.n, 1);
 	assert_ids(l.v[0], IDS("a"));
 }
@@ -525,25 +530,30 @@ static void every_decoder_refuses_garbage(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_options(in, a, &out.options, &err), -EBADMSG);
-	assert_int_equal(peer_decode_register(in, a, &out.reg, &err), -EBADMSG);
-	assert_int_equal(peer_decode_device_list(in, a, &out.devices, &err), -EBADMSG);
-	assert_int_equal(kubemsg_decode_preferred(in, a, &out.preferred, &err), -EBADMSG);
-	assert_int_equal(kubemsg_decode_preferred_reply(in, a, &out.lists, &err), -EBADMSG);
-	assert_int_equal(kubemsg_decode_allocate(in, a, &out.lists, &err), -EBADMSG);
-	assert_int_equal(peer_decode_allocate_reply(in, a, &e, &n, &err), -EBADMSG);
-	assert_int_equal(kubemsg_decode_pre_start(in, a, &out.ids, &err), -EBADMSG);
-	assert_int_equal(kubemsg_decode_pod_list(in, a, &out.pods, &err), -EBADMSG);
-	assert_int_equal(peer_decode_pod_get_request(in, a, &ns, &name, &err), -EBADMSG);
-	assert_int_equal(kubemsg_decode_pod_get_reply(in, a, &out.pod, &err), -EBADMSG);
-	assert_int_equal(kubemsg_decode_allocatable(in, a, &out.container, &err), -EBADMSG);
-	assert_int_equal(peer_decode_plugin_info(in, a, &out.info, &err), -EBADMSG);
-	assert_int_equal(kubemsg_decode_registration_status(in, a, &out.status, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode(&kubemsg_options, in, arena, &out.options, &err), -EBADMSG);
+	assert_int_equal(peer_decode_register(in, arena, &out.reg, &err), -EBADMSG);
+	assert_int_equal(peer_decode_device_list(in, arena, &out.devices, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode(&kubemsg_preferred, in, arena, &out.preferred, &err),
+			 -EBADMSG);
+	assert_int_equal(kubemsg_decode(&kubemsg_preferred_reply, in, arena, &out.lists, &err),
+			 -EBADMSG);
+	assert_int_equal(kubemsg_decode(&kubemsg_allocate, in, arena, &out.lists, &err), -EBADMSG);
+	assert_int_equal(peer_decode_allocate_reply(in, arena, &e, &n, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode(&kubemsg_pre_start, in, arena, &out.ids, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode(&kubemsg_pod_list, in, arena, &out.pods, &err), -EBADMSG);
+	assert_int_equal(peer_decode_pod_get_request(in, arena, &ns, &name, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode(&kubemsg_pod_get_reply, in, arena, &out.pod, &err),
+			 -EBADMSG);
+	assert_int_equal(kubemsg_decode(&kubemsg_allocatable, in, arena, &out.container, &err),
+			 -EBADMSG);
+	assert_int_equal(peer_decode_plugin_info(in, arena, &out.info, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode(&kubemsg_registration_status, in, arena, &out.status, &err),
+			 -EBADMSG);
 }
 
 static struct ids ids_of(size_t n)
 {
-	const char **v = arena_array(a, n, sizeof(*v));
+	const char **v = arena_array(arena, n, sizeof(*v));
 
 	for (size_t i = 0; i < n; i++)
 		v[i] = "x";
@@ -554,14 +564,14 @@ static struct bytes many_ids(size_t n)
 {
 	struct ids ids = ids_of(n);
 
-	return peer_encode_pre_start(&ids, a);
+	return peer_encode_pre_start(&ids, arena);
 }
 
 static struct bytes many_preferred(size_t n)
 {
 	struct ids ids = ids_of(n);
 
-	return kubemsg_encode_preferred_reply(&(struct id_lists) { &ids, 1 }, a);
+	return kubemsg_encode(&kubemsg_preferred_reply, &(struct id_lists) { &ids, 1 }, arena);
 }
 
 static void number_of_ids_is_bounded(void **state)
@@ -570,12 +580,12 @@ static void number_of_ids_is_bounded(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(
-		kubemsg_decode_preferred_reply(many_preferred(MESSAGE_IDS_MAX), a, &lists, &err),
-		0);
+	assert_int_equal(kubemsg_decode(&kubemsg_preferred_reply, many_preferred(MESSAGE_IDS_MAX),
+					arena, &lists, &err),
+			 0);
 	assert_int_equal(lists.v[0].n, MESSAGE_IDS_MAX);
-	assert_int_equal(kubemsg_decode_preferred_reply(many_preferred(MESSAGE_IDS_MAX + 1), a,
-							&lists, &err),
+	assert_int_equal(kubemsg_decode(&kubemsg_preferred_reply,
+					many_preferred(MESSAGE_IDS_MAX + 1), arena, &lists, &err),
 			 -EBADMSG);
 	assert_string_equal(
 		err.msg,
@@ -587,25 +597,28 @@ static void memory_of_one_request_is_bounded(void **state)
 {
 	static const uint8_t empty[] = { 0x0a, 0x00 };
 	size_t n = 1024;
-	uint8_t *wire = arena_alloc(a, sizeof(empty) * (n + 1));
+	uint8_t *wire = arena_alloc(arena, sizeof(empty) * (n + 1));
 	struct id_lists lists;
 	struct err err = { 0 };
 	struct ids ids;
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_pre_start(many_ids(8128), a, &ids, &err), 0);
+	assert_int_equal(kubemsg_decode(&kubemsg_pre_start, many_ids(8128), arena, &ids, &err), 0);
 	assert_int_equal(ids.n, 8128);
-	assert_int_equal(kubemsg_decode_pre_start(many_ids(MESSAGE_IDS_MAX), a, &ids, &err),
-			 -EBADMSG);
+	assert_int_equal(
+		kubemsg_decode(&kubemsg_pre_start, many_ids(MESSAGE_IDS_MAX), arena, &ids, &err),
+		-EBADMSG);
 	assert_non_null(strstr(err.msg, "that take more than 4 MiB to decode"));
 	for (size_t i = 0; i <= n; i++)
 		memcpy(&wire[sizeof(empty) * i], empty, sizeof(empty));
-	assert_int_equal(kubemsg_decode_allocate((struct bytes) { wire, sizeof(empty) * n }, a,
-						 &lists, &err),
+	assert_int_equal(kubemsg_decode(&kubemsg_allocate,
+					(struct bytes) { wire, sizeof(empty) * n }, arena, &lists,
+					&err),
 			 0);
 	assert_int_equal(lists.n, n);
-	assert_int_equal(kubemsg_decode_allocate((struct bytes) { wire, sizeof(empty) * (n + 1) },
-						 a, &lists, &err),
+	assert_int_equal(kubemsg_decode(&kubemsg_allocate,
+					(struct bytes) { wire, sizeof(empty) * (n + 1) }, arena,
+					&lists, &err),
 			 -EBADMSG);
 	assert_string_equal(err.msg, "AllocateRequest: too many values of container_requests");
 }
@@ -613,15 +626,16 @@ static void memory_of_one_request_is_bounded(void **state)
 static void memory_of_one_message_is_bounded(void **state)
 {
 	size_t n = 1u << 20;
-	uint8_t *wire = arena_alloc(a, 2 * n);
+	uint8_t *wire = arena_alloc(arena, 2 * n);
 	struct pod_list l;
 	struct err err = { 0 };
 
 	(void)state;
 	for (size_t i = 0; i < n; i++)
 		wire[2 * i] = 0x0a; /* an empty pod */
-	assert_int_equal(kubemsg_decode_pod_list((struct bytes) { wire, 2 * n }, a, &l, &err),
-			 -EBADMSG);
+	assert_int_equal(
+		kubemsg_decode(&kubemsg_pod_list, (struct bytes) { wire, 2 * n }, arena, &l, &err),
+		-EBADMSG);
 	assert_string_equal(
 		err.msg,
 		"ListPodResourcesResponse: 2097152 bytes that take more than 64 MiB to decode");
@@ -630,14 +644,14 @@ static void memory_of_one_message_is_bounded(void **state)
 static void number_of_devices_is_bounded(void **state)
 {
 	size_t n = MESSAGE_IDS_MAX + 1;
-	uint8_t *wire = arena_alloc(a, 2 * n);
+	uint8_t *wire = arena_alloc(arena, 2 * n);
 	struct device_list l;
 	struct err err = { 0 };
 
 	(void)state;
 	for (size_t i = 0; i < n; i++)
 		wire[2 * i] = 0x0a;
-	assert_int_equal(peer_decode_device_list((struct bytes) { wire, 2 * n }, a, &l, &err),
+	assert_int_equal(peer_decode_device_list((struct bytes) { wire, 2 * n }, arena, &l, &err),
 			 -EBADMSG);
 	assert_string_equal(err.msg, "ListAndWatchResponse: more than 65536 devices");
 }
@@ -645,7 +659,7 @@ static void number_of_devices_is_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, arena_set_up, arena_tear_down)
 		T(options_are_the_kubelets_bytes),
 		T(register_request_is_the_kubelets_bytes),
 		T(node_zero_is_sent_as_an_empty_node),

@@ -2,6 +2,11 @@
 #include "kubepeer/kubepeer.h"
 #include "unit/latebind/binding.h"
 
+static bool is_draining(const char *vf)
+{
+	return hold_of(vf) && hold_of(vf)->draining;
+}
+
 /* --- again --- */
 
 static void a_restarted_container_keeps_its_vfs(void **state)
@@ -10,15 +15,15 @@ static void a_restarted_container_keeps_its_vfs(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	first = got.vf[0];
-	open_device =
-		m.node->inv->rdma[dev_of(first)->rdma].name; /* the old process is going still */
-	unlink(spec_path_of("rdma_vf-n0-0"));		     /* a reboot */
-	bind(slots(0, 0, 0));
+	open_device = machine.node->inv->rdma[dev_of(first)->rdma]
+			      .name;	      /* the old process is going still */
+	unlink(spec_path_of("rdma_vf-n0-0")); /* a reboot */
+	bind_slots(slots(0, 0, 0));
 	assert_string_equal(got.vf[0], first);
 	assert_non_null(spec("rdma_vf-n0-0"));
-	assert_int_equal(ledger_decisions(tracker_ledger(k)), 1);
+	assert_int_equal(ledger_decisions(tracker_ledger(tracker)), 1);
 }
 
 static void a_restart_is_known_by_the_ledger_and_needs_no_list(void **state)
@@ -27,15 +32,15 @@ static void a_restart_is_known_by_the_ledger_and_needs_no_list(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 1), slots(0, 0, 1)));
-	bind(slots(0, 0, 1));
+	bind_slots(slots(0, 0, 1));
 	before = lists;
-	bind(slots(0, 0, 1));
+	bind_slots(slots(0, 0, 1));
 	assert_int_equal(lists, before);
 	assert_int_equal(gets, 2); /* with the question what this kubelet can */
 	/* the slots are another pod's now, and nobody told us */
 	remove_pod("p");
 	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(6, 7), slots(0, 0, 1)));
-	bind(slots(0, 0, 1));
+	bind_slots(slots(0, 0, 1));
 	assert_int_equal(lists, before + 1);
 	assert_int_equal(count_of_pf(3), 2);
 }
@@ -46,11 +51,11 @@ static void a_dead_vf_is_replaced_when_the_container_restarts(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 1), slots(0, 0, 1)));
-	bind(slots(0, 0, 1));
+	bind_slots(slots(0, 0, 1));
 	dead = got.vf[0];
 	kept = got.vf[1];
 	on_rpc(unbind_driver, (void *)dead);
-	bind(slots(0, 0, 1));
+	bind_slots(slots(0, 0, 1));
 	assert_string_not_equal(got.vf[0], dead);
 	assert_string_equal(got.vf[1], kept);
 	assert_int_equal(count_of_pf(0), 2);
@@ -80,16 +85,16 @@ static void a_vf_that_was_seen_half_moved_is_not_dead(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	vf = got.vf[0];
 	on_rpc(see_half_moved, (void *)vf);
 	assert_false(dev_of(vf)->healthy);
-	bind(slots(0, 0, 0)); /* what there is now: it has its RDMA device */
+	bind_slots(slots(0, 0, 0)); /* what there is now: it has its RDMA device */
 	assert_string_equal(got.vf[0], vf);
-	machine_remove(&m, DEV "/infiniband", vf);
-	machine_remove(&m, DEV "/infiniband_verbs", vf);
-	machine_dir(&m, DEV "/net/net1", vf);
-	bind(slots(0, 0, 0)); /* it has a netdev, and no RDMA device: it is */
+	machine_remove(&machine, DEV "/infiniband", vf);
+	machine_remove(&machine, DEV "/infiniband_verbs", vf);
+	machine_dir(&machine, DEV "/net/net1", vf);
+	bind_slots(slots(0, 0, 0)); /* it has a netdev, and no RDMA device: it is */
 	assert_string_not_equal(got.vf[0], vf);
 }
 
@@ -125,7 +130,7 @@ static void the_cni_plugin_and_the_kubelet_agree(void **state)
 	vf = got.vf[0];
 	assert_int_equal(pf_of(vf), 2);
 	assert_string_equal(hold_of(vf)->owner.uid, "1234");
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_string_equal(got.vf[0], vf);
 	assert_string_equal(hold_of(vf)->owner.uid, "1234");
 	bind_pod(slots(0, 1, 1), &who);
@@ -146,8 +151,8 @@ static void the_cni_plugin_gets_its_second_vf_when_the_first_is_away(void **stat
 	assert_int_equal(got.n, 2);
 	first = got.vf[0];
 	second = got.vf[1];
-	machine_remove(&m, DEV "/infiniband", first);
-	machine_remove(&m, DEV "/infiniband_verbs", first);
+	machine_remove(&machine, DEV "/infiniband", first);
+	machine_remove(&machine, DEV "/infiniband_verbs", first);
 	bind_pod(slots(0, 1, 1), &who);
 	assert_string_equal(got.why, "");
 	assert_int_equal(got.code, 0);
@@ -165,7 +170,7 @@ static void a_pod_that_is_known_is_asked_for_alone(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(4, 4), slots(0, 0, 0)));
-	bind(slots(0, 0, 0)); /* what this kubelet can, is known now */
+	bind_slots(slots(0, 0, 0)); /* what this kubelet can, is known now */
 	before = lists;
 	bind_pod(slots(0, 0, 0), &who);
 	assert_int_equal(got.code, 0);
@@ -178,7 +183,7 @@ static void a_pod_that_came_back_under_its_name_is_chosen_for_anew(void **state)
 {
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(count_of_pf(0), 1);
 	list_pods();
 	remove_pod("p");
@@ -187,7 +192,7 @@ static void a_pod_that_came_back_under_its_name_is_chosen_for_anew(void **state)
 	assert_null(spec("rdma_vf-n0-0"));
 	allocated(slots(0, 0, 0));
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(6, 6), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(count_of_pf(3), 1);
 	assert_int_equal(n_holds(), 1);
 }
@@ -216,14 +221,14 @@ static void vfs_of_a_pod_that_is_gone_are_free_at_once(void **state)
 {
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 3)));
-	bind(slots(0, 0, 3));
+	bind_slots(slots(0, 0, 3));
 	list_pods();
 	remove_pod("p");
 	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 4, 7)));
-	bind(slots(0, 4, 7));
+	bind_slots(slots(0, 4, 7));
 	assert_int_equal(count_of_pf(0), 4);
 	assert_null(spec("rdma_vf-n0-0"));
-	assert_null(ledger_find_slot(tracker_ledger(k), "rdma_vf-n0-0"));
+	assert_null(ledger_find_slot(tracker_ledger(tracker), "rdma_vf-n0-0"));
 }
 
 static bool is_closed;
@@ -250,7 +255,7 @@ static void start_kubelet(void *arg)
 {
 	(void)arg;
 	open_server();
-	podres_reset(podres);
+	kubeclient_podres_reset(podres);
 }
 
 /* A kubelet that has just started does not show all its pods yet. */
@@ -260,20 +265,20 @@ static void unless_it_is_another_kubelet_that_does_not_show_it(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	vf = got.vf[0];
 	remove_pod("p");
 	on_rpc(end_kubelet, NULL);
 	wait_until(is_kubelet_gone);
 	on_rpc(start_kubelet, NULL);
 	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 1, 1)));
-	bind(slots(0, 1, 1));
+	bind_slots(slots(0, 1, 1));
 	assert_string_not_equal(got.vf[0], vf);
 	assert_string_equal(hold_of(vf)->owner.pod, "p");
 	assert_false(is_draining(vf));
 	assert_non_null(spec("rdma_vf-n0-0"));
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_string_equal(got.vf[0], vf);
 }
 
@@ -283,9 +288,9 @@ static void but_not_while_somebody_still_has_one_open(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	vf = got.vf[0];
-	open_device = m.node->inv->rdma[dev_of(vf)->rdma].name;
+	open_device = machine.node->inv->rdma[dev_of(vf)->rdma].name;
 	list_pods();
 	remove_pod("p");
 	list_pods();
@@ -293,7 +298,7 @@ static void but_not_while_somebody_still_has_one_open(void **state)
 	assert_true(is_draining(vf));
 	allocated(slots(0, 0, 0));
 	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_string_not_equal(got.vf[0], vf);
 	assert_true(is_draining(vf));
 }
@@ -304,11 +309,11 @@ static void a_slot_given_away_twice_gets_two_vfs(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	first = got.vf[0];
 	allocated(slots(0, 0, 0));
 	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(1, 1), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	second = got.vf[0];
 	assert_string_not_equal(first, second);
 	assert_string_equal(hold_of(first)->owner.pod, "p");
@@ -326,18 +331,18 @@ static void which_of_two_restarts_is_told_by_who_is_at_work(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	first = got.vf[0];
 	allocated(slots(0, 0, 0));
 	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(1, 1), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	second = got.vf[0];
 	bind_fails(slots(0, 0, 0), EAGAIN, "delete one of them");
-	open_device = m.node->inv->rdma[dev_of(first)->rdma].name;
-	bind(slots(0, 0, 0));
+	open_device = machine.node->inv->rdma[dev_of(first)->rdma].name;
+	bind_slots(slots(0, 0, 0));
 	assert_string_equal(got.vf[0], second);
-	open_device = m.node->inv->rdma[dev_of(second)->rdma].name;
-	bind(slots(0, 0, 0));
+	open_device = machine.node->inv->rdma[dev_of(second)->rdma].name;
+	bind_slots(slots(0, 0, 0));
 	assert_string_equal(got.vf[0], first);
 	assert_string_equal(hold_of(first)->owner.pod, "p");
 	assert_string_equal(hold_of(second)->owner.pod, "q");
@@ -378,14 +383,14 @@ static void of_two_new_pods_the_newest_is_taken(void **state)
 	(void)state;
 	source.list = (struct spec_list) { v, 2 };
 	source.fetches = 0;
-	b->env.specs = &specs;
+	latebind->env.specs = &specs;
 	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(6, 6), slots(0, 0, 0)));
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(source.fetches, 1);
 	assert_int_equal(count_of_pf(0), 1);
 	assert_string_equal(hold_of(got.vf[0])->owner.pod, "p");
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(source.fetches, 1);
 	assert_int_equal(count_of_pf(3), 1);
 	assert_string_equal(hold_of(got.vf[0])->owner.pod, "q");
@@ -397,10 +402,10 @@ static void and_one_of_them_where_nobody_knows(void **state)
 
 	(void)state;
 	source.list = (struct spec_list) { NULL, 0 };
-	b->env.specs = &specs;
+	latebind->env.specs = &specs;
 	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(6, 6), slots(0, 0, 0)));
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(got.n, 1);
 }
 
@@ -411,10 +416,10 @@ static void an_init_container_leaves_its_vf_to_the_next(void **state)
 	(void)state;
 	/* the list shows the app container only; the init container had one slot more */
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 1), slots(0, 0, 0)));
-	bind(slots(0, 0, 1));
+	bind_slots(slots(0, 0, 1));
 	assert_int_equal(got.n, 2);
 	vf = got.vf[0];
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(got.n, 1);
 	assert_string_equal(got.vf[0], vf);
 	assert_string_equal(hold_of(vf)->owner.container, "main");
@@ -429,7 +434,7 @@ static void an_init_container_leaves_its_vf_to_the_next(void **state)
 
 static void write_checkpoint(const char *text)
 {
-	machine_file(&m, text, "checkpoint");
+	machine_file(&machine, text, "checkpoint");
 }
 
 static void an_init_container_is_found_in_the_checkpoint(void **state)
@@ -445,7 +450,7 @@ static void an_init_container_is_found_in_the_checkpoint(void **state)
 			    "{\"0\": [\"rdma_vf-n0-0\"], \"1\": [\"rdma_vf-n1-0\"]}"),
 		      HOLDS(ENTRY("u-2", "setup", GPU, "{\"-1\": [\"%s\"]}"), gpus(2, 2))));
 	pod("p", "");
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(got.n, 2);
 	assert_int_equal(count_of_pf(1), 2);
 	vf = got.vf[0];
@@ -456,7 +461,7 @@ static void an_init_container_is_found_in_the_checkpoint(void **state)
 	on_rpc(show_cgroups, NULL);
 	running = "u-2";
 	list_pods();
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_string_equal(got.vf[0], vf);
 	running = NULL;
 	list_pods();
@@ -490,7 +495,7 @@ static void a_checkpoint_that_is_not_understood_tells_nothing(void **state)
 		bind_fails(slots(0, 0, 0), EAGAIN, "no container that holds slot rdma_vf-n0-0");
 	}
 	write_checkpoint(CHECKPOINT(ENTRY("u", "c", "rdma/vf", "[\"rdma_vf-n0-0\"]"))); /* of old */
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 }
 
 /* --- what cannot be done --- */
@@ -523,8 +528,8 @@ static void too_few_vfs_are_named(void **state)
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 7)));
 	pod("q", HOLDS("rdma/vf=%s", slots(1, 0, 7)));
 	pod("r", HOLDS("rdma/vf=%s", slots(1, 8, 8)));
-	bind(slots(0, 0, 7));
-	bind(slots(1, 0, 7));
+	bind_slots(slots(0, 0, 7));
+	bind_slots(slots(1, 0, 7));
 	bind_fails(slots(1, 8, 8), EAGAIN, "rdma/vf: 1 more VFs are needed and 0 are free");
 }
 
@@ -536,7 +541,7 @@ static bool is_asked(void)
 static void answer_hung(void *arg)
 {
 	(void)arg;
-	rpc_reply(STEAL(hung), RPC_OK, NULL, peer_encode_pod_list(&all_pods, true, a));
+	rpc_reply(STEAL(hung), RPC_OK, NULL, peer_encode_pod_list(&all_pods, true, arena));
 }
 
 /* The answer shows the pods of the moment when it was asked for, and comes when another container
@@ -553,7 +558,7 @@ static void a_list_that_is_older_than_a_binding_does_not_free_its_vf(void **stat
 	on_rpc(bind_fn, &w);
 	wait_until(is_asked);
 	hangs = false;
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	vf = got.vf[0];
 	remove_pod("p");
 	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 1, 1)));

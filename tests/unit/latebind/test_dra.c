@@ -3,7 +3,7 @@
 
 static const char *gpu_device(int i)
 {
-	return arena_printf(a, "gpu-%s", m.node->inv->gpu[i].uuid + strlen("GPU-"));
+	return arena_printf(arena, "gpu-%s", machine.node->inv->gpu[i].uuid + strlen("GPU-"));
 }
 
 /* What the kubelet shows of a claim with these GPUs. */
@@ -11,7 +11,7 @@ static void show_claim(struct pod_container *c, const char *claim, int first, in
 {
 	const int gpu[] = { first, second };
 
-	c->dynamic = arena_array(a, 2, sizeof(*c->dynamic));
+	c->dynamic = arena_array(arena, 2, sizeof(*c->dynamic));
 	for (; c->n_dynamic < 2; c->n_dynamic++)
 		c->dynamic[c->n_dynamic] = (struct dynamic) {
 			"gpu.nvidia.com", "node", gpu_device(gpu[c->n_dynamic]), { NULL, 0 }, claim
@@ -89,8 +89,8 @@ static int set_up_sharing(void **state)
 	source.claim = (struct draclaim) { given, 3 };
 	source.parts[0] = (struct spec_claim) { "c", "gpu-a" };
 	source.parts[1] = (struct spec_claim) { "c", "gpu-b" };
-	b->env.specs = &specs;
-	b->env.claims = &claims;
+	latebind->env.specs = &specs;
+	latebind->env.claims = &claims;
 	pod_with("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)), HOLDS("rdma/vf=%s", slots(0, 1, 1)));
 	show_claim(&pods[0].containers[0], "c", 6, 0);
 	show_claim(&pods[0].containers[1], "c", 6, 0);
@@ -99,7 +99,7 @@ static int set_up_sharing(void **state)
 
 static const struct ledger_decision *last_decision(void)
 {
-	const struct ledger *l = tracker_ledger(k);
+	const struct ledger *l = tracker_ledger(tracker);
 
 	return ledger_decision_at(l, ledger_decisions(l) - 1);
 }
@@ -107,10 +107,10 @@ static const struct ledger_decision *last_decision(void)
 static void each_container_gets_the_vf_of_its_own_request(void **state)
 {
 	(void)state;
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(pf_of(got.vf[0]), 3);
 	assert_string_equal(source.asked, "default/c");
-	bind(slots(0, 1, 1));
+	bind_slots(slots(0, 1, 1));
 	assert_int_equal(pf_of(got.vf[0]), 0);
 	assert_int_equal(last_decision()->known, LEDGER_GPUS_KNOWN);
 	assert_int_equal(last_decision()->n_gpus, 1);
@@ -119,18 +119,18 @@ static void each_container_gets_the_vf_of_its_own_request(void **state)
 static void whichever_starts_first(void **state)
 {
 	(void)state;
-	bind(slots(0, 1, 1));
+	bind_slots(slots(0, 1, 1));
 	assert_int_equal(pf_of(got.vf[0]), 0);
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(pf_of(got.vf[0]), 3);
 }
 
 static void a_container_that_starts_again_asks_nobody(void **state)
 {
 	(void)state;
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	source.claim_why = "the API server is away";
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(pf_of(got.vf[0]), 3);
 	assert_int_equal(source.claim_fetches, 1);
 	assert_int_equal(source.spec_fetches, 1);
@@ -140,7 +140,7 @@ static void a_part_without_a_request_is_all_of_it(void **state)
 {
 	(void)state;
 	source.parts[0].request = NULL;
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(last_decision()->n_gpus, 2);
 	assert_int_equal(last_decision()->known, LEDGER_GPUS_KNOWN);
 	assert_int_equal(source.claim_fetches, 0);
@@ -152,11 +152,11 @@ static void no_claim_is_asked_for_that_is_not_shared(void **state)
 	pods[0].containers[1].n_dynamic = 0;
 	show_claim(&pods[0].containers[1], "d", 1, 2);
 	source.parts[1].claim = "d";
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(last_decision()->n_gpus, 2);
 	assert_int_equal(source.claim_fetches, 0);
 	source.specs_why = "HTTP 500"; /* it does not matter */
-	bind(slots(0, 1, 1));
+	bind_slots(slots(0, 1, 1));
 	assert_int_equal(last_decision()->n_gpus, 2);
 	assert_int_equal(last_decision()->known, LEDGER_GPUS_KNOWN);
 }
@@ -166,7 +166,7 @@ static void an_init_container_may_have_the_other_part(void **state)
 {
 	(void)state;
 	pods[0].n_containers = 1;
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(pf_of(got.vf[0]), 3);
 	assert_int_equal(last_decision()->n_gpus, 1);
 }
@@ -176,14 +176,14 @@ static void nobody_is_asked_about_one_gpu_that_both_have(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++)
 		pods[0].containers[i].n_dynamic = 1;
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(pf_of(got.vf[0]), 3);
 	assert_int_equal(source.spec_fetches, 0);
 }
 
 static void doubted(const char *why)
 {
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(last_decision()->n_gpus, 2);
 	assert_int_equal(last_decision()->known, LEDGER_GPUS_PREDICTED);
 	assert_string_equal(last_decision()->source,
@@ -208,14 +208,14 @@ static void pod_specs_that_cannot_be_read_are_said_so(void **state)
 static void without_an_api_server_it_is_said_so(void **state)
 {
 	(void)state;
-	b->env.claims = NULL;
+	latebind->env.claims = NULL;
 	doubted("there is no API server to ask");
 }
 
 static void without_pod_specs_it_is_said_so(void **state)
 {
 	(void)state;
-	b->env.specs = NULL;
+	latebind->env.specs = NULL;
 	doubted("the pod specs do not say");
 }
 

@@ -2,8 +2,21 @@
  * told of slots. */
 #include "unit/latebind/binding.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+
+static void put(const char *path, const char *text)
+{
+	FILE *f;
+
+	mkdir(cdi_dir, 0755);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
 
 /* The spec with this device alone, as an older version wrote it. */
 static const char *one_device(const char *text, const char *slot)
@@ -13,8 +26,7 @@ static const char *one_device(const char *text, const char *slot)
 	while (!strchr(" \t\n", end[-1])) /* not one within a string */
 		end = strchr(end + 1, ']');
 	return HOLDS(
-		"{\"cdiVersion\": \"0.5.0\", \"kind\": \"railmate.io/vf\", \"devices\": [{\"name\": \"%s\", "
-		"\"containerEdits\": {%.*s}}]}",
+		"{\"cdiVersion\": \"0.5.0\", \"kind\": \"railmate.io/vf\", \"devices\": [{\"name\": \"%s\", \"containerEdits\": {%.*s}}]}",
 		slot, (int)(end + 1 - env), env);
 }
 
@@ -28,10 +40,10 @@ static void a_spec_gives_what_early_binding_gives(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 1), slots(0, 0, 1)));
-	bind(slots(0, 0, 1));
+	bind_slots(slots(0, 0, 1));
 	first = dev_of(got.vf[0]);
 	second = dev_of(got.vf[1]);
-	r = m.node->inv->rdma;
+	r = machine.node->inv->rdma;
 	text = spec(got.slot[0]);
 	assert_string_equal(text, spec(got.slot[1]));
 	assert_non_null(strstr(text, "\"kind\": \"railmate.io/vf\""));
@@ -69,7 +81,7 @@ static void a_container_has_one_spec_and_nothing_else_is_left_in_the_directory(v
 
 	(void)state;
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 3)));
-	bind(slots(0, 0, 3));
+	bind_slots(slots(0, 0, 3));
 	assert_int_equal(count_files(), 1); /* all devices of a container appear by one rename */
 	assert_int_equal(stat(spec_path_of("rdma_vf-n0-0"), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0644);
@@ -83,12 +95,12 @@ static void the_node_is_that_of_now_also_in_another_namespace(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
-	rdma = m.node->inv->rdma[dev_of(got.vf[0])->rdma].name;
-	machine_remove(&m, DEV "/infiniband", got.vf[0]);
-	machine_remove(&m, DEV "/infiniband_verbs", got.vf[0]);
-	machine_file(&m, HOLDS("%s\n", rdma), "sys/class/infiniband_verbs/uverbs77/ibdev");
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
+	rdma = machine.node->inv->rdma[dev_of(got.vf[0])->rdma].name;
+	machine_remove(&machine, DEV "/infiniband", got.vf[0]);
+	machine_remove(&machine, DEV "/infiniband_verbs", got.vf[0]);
+	machine_file(&machine, HOLDS("%s\n", rdma), "sys/class/infiniband_verbs/uverbs77/ibdev");
+	bind_slots(slots(0, 0, 0));
 	assert_non_null(strstr(spec("rdma_vf-n0-0"), "/dev/infiniband/uverbs77\""));
 	assert_non_null(strstr(spec("rdma_vf-n0-0"), HOLDS("NCCL_IB_HCA==%s:1", rdma)));
 }
@@ -97,12 +109,12 @@ static void a_vf_that_lost_its_rdma_device_is_a_reason_to_wait(void **state)
 {
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	machine_remove(&m, DEV "/infiniband", m.pool->devs[0].id);
-	machine_remove(&m, DEV "/infiniband_verbs", m.pool->devs[0].id);
+	machine_remove(&machine, DEV "/infiniband", machine.pool->devs[0].id);
+	machine_remove(&machine, DEV "/infiniband_verbs", machine.pool->devs[0].id);
 	bind_fails(slots(0, 0, 0), EAGAIN, "has no RDMA device");
 	assert_null(spec("rdma_vf-n0-0"));
 	assert_int_equal(n_holds(), 0);
-	assert_int_equal(ledger_decisions(tracker_ledger(k)), 0);
+	assert_int_equal(ledger_decisions(tracker_ledger(tracker)), 0);
 }
 
 /* --- the CDI directory --- */
@@ -110,14 +122,14 @@ static void a_vf_that_lost_its_rdma_device_is_a_reason_to_wait(void **state)
 static void a_directory_that_cannot_be_written_is_a_reason_to_wait(void **state)
 {
 	(void)state;
-	put(HOLDS("%s/file", m.dir), "");
+	put(HOLDS("%s/file", machine.dir), "");
 	rmdir(cdi_dir);
-	assert_int_equal(symlink(HOLDS("%s/file", m.dir), cdi_dir), 0);
+	assert_int_equal(symlink(HOLDS("%s/file", machine.dir), cdi_dir), 0);
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
 	bind_fails(slots(0, 0, 0), EAGAIN, cdi_dir);
 	assert_int_equal(n_holds(), 0);
 	unlink(cdi_dir);
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 }
 
 static void a_full_disk_is_a_reason_to_wait(void **state)
@@ -136,7 +148,7 @@ static void a_full_disk_is_a_reason_to_wait(void **state)
 	assert_non_null(strstr(got.why, "write CDI spec"));
 	assert_int_equal(count_files(), 0);
 	assert_int_equal(n_holds(), 0);
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 }
 
 static void specs_of_others_are_left_alone(void **state)
@@ -150,9 +162,9 @@ static void specs_of_others_are_left_alone(void **state)
 	bind_fails(slots(0, 0, 0), EAGAIN,
 		   "a file of that name exists that railmated did not write");
 	allocated(slots(0, 0, 0));
-	assert_string_equal(read_text(mine), "{\"kind\": \"example.com/nic\"}");
+	assert_string_equal(text_of_file(mine), "{\"kind\": \"example.com/nic\"}");
 	unlink(mine);
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(access(nvidia, F_OK), 0);
 }
 
@@ -172,10 +184,10 @@ static void a_spec_edited_by_hand_is_told_and_written_anew(void **state)
 
 	(void)state;
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
-	text = arena_strdup(a, spec("rdma_vf-n0-0"));
+	bind_slots(slots(0, 0, 0));
+	text = arena_strdup(arena, spec("rdma_vf-n0-0"));
 	put(spec_path_of("rdma_vf-n0-0"), "{\"kind\": \"railmate.io/vf\", \"devices\": []}");
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(notes, 1);
 	assert_non_null(
 		strstr(last_note, "was changed by another program; it is written again path="));
@@ -187,7 +199,7 @@ static struct ledger *copy_of_ledger(void)
 	struct strbuf text = STRBUF_INIT;
 	struct ledger *copy;
 
-	ledger_write(tracker_ledger(k), &text);
+	ledger_write(tracker_ledger(tracker), &text);
 	assert_int_equal(ledger_read(text.s, text.len, "ledger", &copy, NULL), 0);
 	strbuf_done(&text);
 	return copy;
@@ -196,7 +208,7 @@ static struct ledger *copy_of_ledger(void)
 static void restart_with(struct ledger *ledger)
 {
 	end_latebind();
-	tracker_free(k);
+	tracker_free(tracker);
 	make_tracker(ledger);
 	make_latebind();
 }
@@ -224,7 +236,7 @@ static void a_spec_that_is_deleted_is_written_again_while_its_container_lives(vo
 
 	(void)state;
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 1)));
-	bind(slots(0, 0, 1));
+	bind_slots(slots(0, 0, 1));
 	text = spec("rdma_vf-n0-0");
 	restore_ms = 20;
 	on_rpc(restart_with_ledger, NULL);
@@ -241,7 +253,7 @@ static void a_spec_goes_with_its_container(void **state)
 	restore_ms = 20;
 	on_rpc(restart_with_ledger, NULL);
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 1)));
-	bind(slots(0, 0, 1));
+	bind_slots(slots(0, 0, 1));
 	list_pods();
 	remove_pod("p");
 	list_pods();
@@ -269,14 +281,15 @@ static void a_lost_ledger_is_rebuilt_from_the_specs(void **state)
 	assert_string_equal(hold_of(vf)->owner.pod, "p");
 	assert_string_equal(hold_of(vf)->owner.uid, "1234");
 	assert_int_equal(hold_of(vf)->decision, 1);
-	bind(slots(0, 0, 1));
+	bind_slots(slots(0, 0, 1));
 	assert_string_equal(got.vf[1], vf);
 }
 
 static void release(void *arg)
 {
-	holds_release(tracker_holds(k), arg, tracker_now());
-	tracker_save(k, NULL, NULL);
+	holds_event(tracker_holds(tracker),
+		    &(struct holds_event) { .kind = HOLDS_RELEASED, .vf = arg }, tracker_now());
+	tracker_save(tracker, NULL, NULL);
 }
 
 static void specs_of_the_past_go(void **state)
@@ -285,12 +298,12 @@ static void specs_of_the_past_go(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	text = spec("rdma_vf-n0-0");
 	on_rpc(release, (void *)got.vf[0]);
 	remove_pod("p");
 	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 1, 1)));
-	bind(slots(0, 1, 1));
+	bind_slots(slots(0, 1, 1));
 	put(spec_path_of("rdma_vf-n0-0"), text);
 	on_rpc(restart_with_ledger, NULL);
 	on_rpc(sweep_fn, NULL);
@@ -303,7 +316,7 @@ static void what_is_no_spec_of_ours_is_left_alone_at_the_start(void **state)
 {
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	put(HOLDS("%s/.railmate.io-vf_rdma_vf-n0-6.json.tmp", cdi_dir), "{");
 	put(spec_path_of("rdma_vf-n0-7"), "{");
 	mkdir(HOLDS("%s/folder", cdi_dir), 0755);
@@ -324,7 +337,7 @@ static void specs_of_the_version_before_are_replaced_by_one(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 1)));
-	bind(slots(0, 0, 1));
+	bind_slots(slots(0, 0, 1));
 	vf = got.vf[1];
 	text = spec("rdma_vf-n0-0");
 	second = strstr(text, "\"name\": \"rdma_vf-n0-1\"");
@@ -333,15 +346,17 @@ static void specs_of_the_version_before_are_replaced_by_one(void **state)
 	put(spec_path_of("rdma_vf-n0-1"), one_device(text, "rdma_vf-n0-1"));
 	on_rpc(restart_without_ledger, NULL);
 	assert_int_equal(n_holds(), 2);
-	bind(slots(0, 0, 1));
+	bind_slots(slots(0, 0, 1));
 	assert_string_equal(got.vf[1], vf);
 	assert_int_equal(count_files(), 1);
 	assert_non_null(spec("rdma_vf-n0-1"));
 }
 
+/* On the rpc thread: a scan in between would find no directory, and no directory has no spec. */
 static void let_directory(void *arg)
 {
 	(void)arg;
+	unlink(cdi_dir);
 	rename(HOLDS("%s.away", cdi_dir), cdi_dir);
 }
 
@@ -358,18 +373,17 @@ while_the_directory_cannot_be_read_no_container_starts_and_nothing_is_removed(vo
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
 	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 1, 1)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	vf = got.vf[0];
 	assert_int_equal(rename(cdi_dir, HOLDS("%s.away", cdi_dir)), 0);
 	assert_int_equal(symlink(cdi_dir, cdi_dir), 0); /* ELOOP */
 	on_rpc(restart_without_ledger, NULL);
 	bind_fails(slots(0, 1, 1), EAGAIN, "were not read yet");
 	assert_int_equal(n_holds(), 0);
-	unlink(cdi_dir);
 	on_rpc(let_directory, NULL);
 	wait_until(is_something_held);
 	assert_string_equal(hold_of(vf)->owner.pod, "p");
-	bind(slots(0, 1, 1));
+	bind_slots(slots(0, 1, 1));
 	assert_string_not_equal(got.vf[0], vf);
 }
 
@@ -383,7 +397,7 @@ static struct {
 static void view_fn(void *arg)
 {
 	struct arena *scratch = arena_new(0);
-	struct slot_list l = latebind_slots(b, &m.node->pools[0], scratch);
+	struct slot_list l = latebind_slots(latebind, &machine.node->pools[0], scratch);
 
 	(void)arg;
 	memset(&view, 0, sizeof(view));
@@ -419,7 +433,7 @@ static void slots_follow_what_is_bound_and_promised(void **state)
 	on_rpc(view_fn, NULL);
 	assert_int_equal(view.held, 2);
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 1)));
-	bind(slots(0, 0, 1));
+	bind_slots(slots(0, 0, 1));
 	wait_until(was_change_told);
 	on_rpc(unbind_driver, (void *)got.vf[0]);
 	on_rpc(view_fn, NULL);
@@ -432,26 +446,25 @@ static void slots_follow_what_is_bound_and_promised(void **state)
 
 /* --- the truth at the start --- */
 
-#define FIXED_GID                                                                                      \
-	"{\"resourceList\": [{\"resourcePrefix\": \"rdma\", \"resourceName\": \"vf\", \"selectors\": " \
-	"{\"isRdma\": true}, \"railmate\": {\"binding\": \"late\", \"gid\": \"fixed:3\"}}]}"
+#define FIXED_GID                                                                                  \
+	"{\"resourceList\": [{\"resourcePrefix\": \"rdma\", \"resourceName\": \"vf\", \"selectors\": {\"isRdma\": true}, \"railmate\": {\"binding\": \"late\", \"gid\": \"fixed:3\"}}]}"
 
 static void look_first(void *arg)
 {
-	const struct vfprobe_env env = { .rpc = rpc, .root = m.dir, .look = fake_look };
+	const struct vfprobe_env env = { .rpc = rpc, .root = machine.dir, .probe = fake_vfs_probe };
 
 	(void)arg;
-	vfprobe = vfprobe_new(&env);
-	rundir = rundir_new(HOLDS("%s/run", m.dir));
+	vfprobe = grant_probe_new(&env);
+	rundir = HOLDS("%s/run", machine.dir);
 	end_latebind();
 	make_latebind();
 }
 
 static int set_up_truth_with(const char *text)
 {
-	sight.held = sight.at_gate = sight.fails = false;
-	sight.looks = 0;
-	sight.gid = 3;
+	fake_vfs.held = fake_vfs.at_gate = fake_vfs.fails = false;
+	fake_vfs.probes = 0;
+	fake_vfs.gid = 3;
 	set_up_with(text);
 	on_rpc(look_first, NULL);
 	return 0;
@@ -471,8 +484,8 @@ static int set_up_fixed_gid(void **state)
 
 static const char *file_of(const char *vf, const char *name)
 {
-	char *text = arena_alloc(a, 8192);
-	FILE *f = fopen(HOLDS("%s/run/vf-%s/%s", m.dir, vf, name), "re");
+	char *text = arena_alloc(arena, 8192);
+	FILE *f = fopen(HOLDS("%s/run/vf-%s/%s", machine.dir, vf, name), "re");
 
 	if (!f)
 		return NULL;
@@ -487,16 +500,17 @@ static void a_spec_tells_what_the_vf_is_when_its_container_starts(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	text = spec("rdma_vf-n0-0");
 	assert_non_null(strstr(text, "\"NCCL_IB_HCA==moved_"));
 	assert_non_null(strstr(text, "/dev/infiniband/uverbs9"));
 	assert_non_null(strstr(text, "NCCL_IB_GID_INDEX=3"));
-	assert_non_null(strstr(text, HOLDS("\"hostPath\": \"%s/run/vf-%s\"", m.dir, got.vf[0])));
+	assert_non_null(
+		strstr(text, HOLDS("\"hostPath\": \"%s/run/vf-%s\"", machine.dir, got.vf[0])));
 	assert_non_null(strstr(text, "\"containerPath\": \"/run/railmate\""));
 	assert_non_null(strstr(file_of(got.vf[0], "nccl.conf"), "NCCL_IB_GID_INDEX=3"));
 	assert_non_null(strstr(file_of(got.vf[0], "map.json"), "\"pod\": \"default/p\""));
-	assert_int_equal(sight.looks, 1);
+	assert_int_equal(fake_vfs.probes, 1);
 	assert_int_equal(notes, 0);
 }
 
@@ -506,13 +520,13 @@ static void all_slots_of_a_container_see_one_directory(void **state)
 
 	(void)state;
 	pod("p", HOLDS("rdma/vf=%s,%s", slots(0, 0, 1), slots(1, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(got.n, 3);
 	for (size_t i = 1; i < got.n; i++) {
 		if (ledger_vf_cmp(got.vf[i], got.vf[0]) < 0)
 			got.vf[0] = got.vf[i];
 	}
-	mount = HOLDS("%s/run/vf-%s\"", m.dir, got.vf[0]);
+	mount = HOLDS("%s/run/vf-%s\"", machine.dir, got.vf[0]);
 	assert_non_null(strstr(spec("rdma_vf-n0-0"), mount));
 	assert_non_null(strstr(spec("rdma_vf-n0-1"), mount));
 	assert_non_null(strstr(spec("rdma_vf-n1-0"), mount));
@@ -526,39 +540,39 @@ static void a_cni_plugin_asks_before_there_is_anything_to_see(void **state)
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
 	bind_pod(slots(0, 0, 0), &who);
 	assert_int_equal(got.code, 0);
-	assert_int_equal(sight.looks, 0);
+	assert_int_equal(fake_vfs.probes, 0);
 	assert_null(strstr(spec("rdma_vf-n0-0"), "moved_"));
-	bind(slots(0, 0, 0)); /* the kubelet: the truth at the start wins */
-	assert_int_equal(sight.looks, 1);
+	bind_slots(slots(0, 0, 0)); /* the kubelet: the truth at the start wins */
+	assert_int_equal(fake_vfs.probes, 1);
 	assert_non_null(strstr(spec("rdma_vf-n0-0"), "moved_"));
 }
 
 static void what_cannot_be_known_stops_nobody_and_is_told_once(void **state)
 {
 	(void)state;
-	sight.fails = true;
+	fake_vfs.fails = true;
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
 	pod("q", HOLDS("rdma/vf=%s", slots(0, 1, 1)));
-	bind(slots(0, 0, 0));
-	bind(slots(0, 1, 1));
+	bind_slots(slots(0, 0, 0));
+	bind_slots(slots(0, 1, 1));
 	assert_int_equal(notes, 1);
 	assert_non_null(strstr(last_note, "the kernel is silent"));
 	assert_non_null(strstr(
 		spec("rdma_vf-n0-1"),
-		HOLDS("NCCL_IB_HCA==%s:1", m.node->inv->rdma[dev_of(got.vf[0])->rdma].name)));
+		HOLDS("NCCL_IB_HCA==%s:1", machine.node->inv->rdma[dev_of(got.vf[0])->rdma].name)));
 	assert_non_null(strstr(file_of(got.vf[0], "map.json"), "the kernel is silent"));
 }
 
 static void a_fixed_gid_that_is_not_there_is_a_reason_to_wait(void **state)
 {
 	(void)state;
-	sight.gid = 5;
+	fake_vfs.gid = 5;
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
 	bind_fails(slots(0, 0, 0), EAGAIN, "3");
 	assert_null(spec("rdma_vf-n0-0"));
 	assert_int_equal(n_holds(), 0);
-	sight.gid = 3;
-	bind(slots(0, 0, 0));
+	fake_vfs.gid = 3;
+	bind_slots(slots(0, 0, 0));
 	assert_non_null(strstr(spec("rdma_vf-n0-0"), "NCCL_IB_GID_INDEX=3"));
 }
 
@@ -566,11 +580,11 @@ static void hold_the_look(const char *list)
 {
 	static struct wish w;
 
-	sight.held = true;
+	fake_vfs.held = true;
 	w = (struct wish) { ids_of(list), NULL, &got };
 	got = (struct outcome) { 0 };
 	on_rpc(bind_fn, &w);
-	wait_for_look();
+	fake_vfs_wait();
 }
 
 static void a_pod_that_goes_while_its_vf_is_looked_at_is_not_bound(void **state)
@@ -584,12 +598,12 @@ static void a_pod_that_goes_while_its_vf_is_looked_at_is_not_bound(void **state)
 	pod("q", HOLDS("rdma/vf=%s", slots(0, 1, 1)));
 	list_pods();
 	assert_int_equal(n_holds(), 0);
-	let_look();
+	fake_vfs_let();
 	wait_until(is_done);
 	assert_int_equal(got.code, EAGAIN);
-	assert_non_null(strstr(got.why,
-			       "slot rdma_vf-n0-0 was given to another container while container "
-			       "main of pod default/p started"));
+	assert_non_null(strstr(
+		got.why,
+		"slot rdma_vf-n0-0 was given to another container while container main of pod default/p started"));
 	assert_null(spec("rdma_vf-n0-0"));
 }
 
@@ -599,17 +613,18 @@ static void what_another_asker_was_told_is_not_undone(void **state)
 	struct wish w = { ids_of(slots(0, 0, 0)), &who, &other };
 
 	(void)state;
-	sight.gid = 5;
+	fake_vfs.gid = 5;
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
 	hold_the_look(slots(0, 0, 0));
 	other = (struct outcome) { 0 };
 	on_rpc(bind_fn, &w);
 	wait_until(other_is_done);
 	assert_int_equal(other.code, 0);
-	let_look();
+	fake_vfs_let();
 	wait_until(is_done);
 	assert_int_equal(got.code, EAGAIN);
-	assert_string_equal(ledger_find_slot(tracker_ledger(k), "rdma_vf-n0-0")->vf, other.vf[0]);
+	assert_string_equal(ledger_find_slot(tracker_ledger(tracker), "rdma_vf-n0-0")->vf,
+			    other.vf[0]);
 }
 
 static void a_binder_that_ends_while_it_looks_has_answered(void **state)
@@ -620,18 +635,18 @@ static void a_binder_that_ends_while_it_looks_has_answered(void **state)
 	on_rpc(free_latebind, NULL);
 	assert_true(got.done);
 	assert_int_equal(got.code, EAGAIN);
-	let_look();
-	on_rpc(end, NULL);
+	fake_vfs_let();
+	on_rpc(end_all, NULL);
 	assert_int_equal(got.times, 1);
-	on_rpc(begin, NULL); /* for the end of the test */
+	on_rpc(begin_all, NULL); /* for the end of the test */
 }
 
 static void a_run_directory_that_cannot_be_had_stops_nobody(void **state)
 {
 	(void)state;
-	put(HOLDS("%s/run", m.dir), "");
+	put(HOLDS("%s/run", machine.dir), "");
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
-	bind(slots(0, 0, 0));
+	bind_slots(slots(0, 0, 0));
 	assert_int_equal(notes, 1);
 	assert_non_null(strstr(last_note, "starts without /run/railmate"));
 	assert_null(strstr(spec("rdma_vf-n0-0"), "/run/railmate"));

@@ -9,10 +9,12 @@
 
 #include <cmocka.h>
 
+#include "base/arena.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "ledger/ledger-internal.h"
-#include "sample.h"
+#include "unit/ledger/sample.h"
 
 static void put(struct ledger *l, const char *vf, const char *slot, uint64_t decision)
 {
@@ -71,6 +73,49 @@ static void a_slot_that_gets_another_vf_leaves_the_first_one_draining(void **sta
 	assert_true(ledger_find(l, "0000:18:00.2")->draining);
 	assert_false(ledger_find(l, "0000:29:00.2")->draining);
 	ledger_free(l);
+}
+
+static void a_copy_says_the_same_and_stays_as_it_was(void **state)
+{
+	struct ledger *l = sample_ledger();
+	struct ledger *copy = ledger_copy(l);
+	_cleanup_strbuf_ struct strbuf before = STRBUF_INIT, after = STRBUF_INIT;
+
+	(void)state;
+	ledger_write(l, &before);
+	assert_int_equal(ledger_generation(copy), ledger_generation(l));
+	while (ledger_holds(l))
+		ledger_drop(l, ledger_hold_at(l, 0)->vf);
+	ledger_free(l);
+	ledger_write(copy, &after);
+	assert_string_equal(after.s, before.s);
+	ledger_free(copy);
+}
+
+static void a_copy_of_nothing_is_nothing(void **state)
+{
+	struct ledger *l = ledger_new(), *copy = ledger_copy(l);
+
+	(void)state;
+	assert_int_equal(ledger_holds(copy) + ledger_decisions(copy), 0);
+	ledger_free(copy);
+	ledger_free(l);
+}
+
+static void a_decision_is_read_into_the_arena_of_whoever_asks(void **state)
+{
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	struct ledger *l = sample_ledger();
+	const struct ledger_decision *d, *first = ledger_decision_at(l, 0);
+
+	(void)state;
+	d = ledger_decision_read(l, first->number, a);
+	assert_ptr_not_equal(d, first);
+	assert_string_equal(d->source, first->source);
+	assert_int_equal(d->n_pairs, first->n_pairs);
+	assert_null(ledger_decision_read(l, ledger_next(l), a));
+	ledger_free(l);
+	assert_int_equal(d->n_chosen, d->asked);
 }
 
 static void a_hold_may_be_changed_through_what_the_ledger_returned(void **state)
@@ -299,7 +344,7 @@ static int read_body(const char *body, struct err *err)
 	int r;
 
 	strbuf_printf(&text, LEDGER_HEAD "%016llx" LEDGER_HEAD_END "%s",
-		      (unsigned long long)ledger_checksum(body, strlen(body)), body);
+		      (unsigned long long)str_checksum(body, strlen(body)), body);
 	r = read_text(text.s, text.len, &l, err);
 	ledger_free(l);
 	return r;
@@ -362,6 +407,9 @@ int main(void)
 			holds_are_found_by_vf_and_by_slot_and_stand_in_the_order_of_addresses),
 		cmocka_unit_test(a_vf_has_one_hold_and_the_last_one_counts),
 		cmocka_unit_test(a_slot_that_gets_another_vf_leaves_the_first_one_draining),
+		cmocka_unit_test(a_copy_says_the_same_and_stays_as_it_was),
+		cmocka_unit_test(a_copy_of_nothing_is_nothing),
+		cmocka_unit_test(a_decision_is_read_into_the_arena_of_whoever_asks),
 		cmocka_unit_test(a_hold_may_be_changed_through_what_the_ledger_returned),
 		cmocka_unit_test(every_change_counts_and_what_changes_nothing_does_not),
 		cmocka_unit_test(decisions_are_numbered_from_one_and_amended_in_place),

@@ -14,29 +14,13 @@
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "netlink/netlink-internal.h"
+#include "support/testarena.h"
 
 static _Alignas(struct nlmsghdr) char buf[64 << 10];
-static struct arena *arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = arena_new(4096);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_free(arena);
-	return 0;
-}
-
 static struct nlmsghdr *begin(void)
 {
 	struct nlmsghdr *m;
@@ -226,5 +210,5 @@ int main(void)
 		cmocka_unit_test(the_kernel_answers),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, arena_set_up, arena_tear_down);
 }

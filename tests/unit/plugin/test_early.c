@@ -3,7 +3,6 @@
 #include "support/machine.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -21,9 +20,9 @@
 #include "ledger/ledger.h"
 #include "plugin/plugin.h"
 #include "pods/holders.h"
-#include "support/onrpc.h"
-#include "support/vfsight.h"
-#include "tracker/tracker.h"
+#include "support/fakevfs.h"
+#include "tracker/tracker-internal.h"
+#include "unit/plugin/caller.h"
 
 /* Four switches, two on each NUMA node, each with two GPUs and a PF with four VFs. */
 #define MACHINE	 "numa:2 switch:2 gpu:2 pf:1 vf:4"
@@ -31,6 +30,7 @@
 #define RESOURCE "rdma/vf"
 #define GPU	 "nvidia.com/gpu"
 #define NOTHING	 ((struct bytes) { NULL, 0 })
+#define BRIEF_MS 2000 /* for PodResources, where somebody hangs; else the machine may be busy */
 
 enum manners { ANSWERS, FAILS, HANGS, OLD };
 enum gpu_manners { PREFERS_LAST, MUTE, GPU_HANGS, NONSENSE, FOREIGN };
@@ -268,7 +268,7 @@ static void on_gpu_options(void *ctx, struct rpc_call *call, struct bytes reques
 
 	(void)ctx;
 	(void)request;
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_options(&o, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode(&kubemsg_options, &o, rpc_call_arena(call)));
 }
 
 static void on_gpu_preferred(void *ctx, struct rpc_call *call, struct bytes request)
@@ -280,7 +280,8 @@ static void on_gpu_preferred(void *ctx, struct rpc_call *call, struct bytes requ
 
 	(void)ctx;
 	gpu.asked++;
-	assert_int_equal(kubemsg_decode_preferred(request, rpc_call_arena(call), &r, NULL), 0);
+	assert_int_equal(
+		kubemsg_decode(&kubemsg_preferred, request, rpc_call_arena(call), &r, NULL), 0);
 	gpu.offered = r.v[0].available.n;
 	gpu.first = arena_strdup(a, r.v[0].available.v[0]);
 	ids = (struct ids) { r.v[0].available.v + r.v[0].available.n - (size_t)r.v[0].size,
@@ -293,7 +294,8 @@ static void on_gpu_preferred(void *ctx, struct rpc_call *call, struct bytes requ
 		ids.n--;
 	if (gpu.manners == FOREIGN)
 		ids = (struct ids) { nonsense, 1 };
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_preferred_reply(&l, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL,
+		  kubemsg_encode(&kubemsg_preferred_reply, &l, rpc_call_arena(call)));
 }
 
 /* --- everything up and down, on the rpc thread --- */
@@ -322,16 +324,18 @@ static void start_fn(void *arg)
 	(void)arg;
 	assert_int_equal(rpc_server_open(rpc, pods_path, pods, 3, NULL, &k.server, NULL), 0);
 	assert_int_equal(rpc_server_open(rpc, gpu_path, gpus, 2, NULL, &gpu.server, NULL), 0);
-	env.podres = podres_open(rpc, pods_path);
-	env.holders = holders_new();
-	podres_subscribe(env.podres, holders_hear, env.holders);
+	env.podres = kubeclient_podres_open(rpc, pods_path);
+	env.holders = pods_holders_new();
+	kubeclient_podres_subscribe(env.podres, pods_holders_hear, env.holders);
 	ledger = ledger_new();
 	holds = holds_new(ledger, &holds_default_pace, tracker_now());
-	holds_claims_read(holds, true, tracker_now());
-	env.tracker = tracker_new(rpc, holds, NULL, m.root, count_users, NULL);
+	holds_event(holds, &(struct holds_event) { .kind = HOLDS_CLAIMS_READ, .complete = true },
+		    tracker_now());
+	env.tracker = tracker_new(&(struct tracker_env) {
+		.rpc = rpc, .holds = holds, .root = m.root, .users = count_users });
 	tracker_update(env.tracker, m.node);
-	podres_subscribe(env.podres, tracker_hear, env.tracker);
-	env.gpus = gpuplugin_open(rpc, NULL, 0, gpu_path);
+	kubeclient_podres_subscribe(env.podres, tracker_hear, env.tracker);
+	env.gpus = kubeclient_gpuplugin_open(rpc, NULL, 0, gpu_path);
 	p = plugin_new(&env, RESOURCE);
 	plugin_update(p, m.node);
 }
@@ -353,13 +357,13 @@ static void free_plugin_fn(void *arg)
 static void stop_fn(void *arg)
 {
 	free_plugin_fn(arg);
-	gpuplugin_close(STEAL(env.gpus));
-	podres_unsubscribe(env.podres, env.tracker);
+	kubeclient_gpuplugin_close(STEAL(env.gpus));
+	kubeclient_podres_subscribe(env.podres, NULL, env.tracker);
 	tracker_free(STEAL(env.tracker));
-	podres_close(STEAL(env.podres));
-	holders_free(STEAL(env.holders));
-	vfprobe_free(STEAL(env.vfprobe));
-	rundir_free(STEAL(env.rundir));
+	kubeclient_podres_close(STEAL(env.podres));
+	pods_holders_free(STEAL(env.holders));
+	grant_probe_free(STEAL(env.vfprobe));
+	env.rundir = NULL;
 	drop(&k.hung);
 	drop(&gpu.hung);
 	rpc_server_close(STEAL(k.server), NULL, NULL);
@@ -387,7 +391,7 @@ static int setup(void **state)
 					  .gid = GID_OFF,
 					  .network = NETWORK_HOST };
 	a = arena_new(0);
-	m = machine_open(MACHINE, &cfg);
+	m = fake_machine_open(MACHINE, &cfg);
 	plugin_dir = arena_printf(a, "%s/k", m.dir);
 	pods_path = arena_printf(a, "%s/p.sock", m.dir);
 	gpu_path = arena_printf(a, "%s/g.sock", m.dir);
@@ -398,7 +402,7 @@ static int setup(void **state)
 				    .plugin_dir = plugin_dir,
 				    .registry_dir = plugin_dir,
 				    .specs = &source,
-				    .pod_resources_timeout_ms = 2000 };
+				    .pod_resources_timeout_ms = 10000 };
 	on_rpc(start_fn, NULL);
 	return 0;
 }
@@ -407,66 +411,24 @@ static int teardown(void **state)
 {
 	(void)state;
 	on_rpc(stop_fn, NULL);
-	machine_close(&m);
+	fake_machine_close(&m);
 	arena_free(a);
 	return 0;
 }
 
 /* --- the kubelet's calls --- */
 
-struct reply {
-	enum rpc_status status;
-	const char *message;
-	struct bytes body;
-};
-
-struct client_call {
-	const char *path;
-	struct bytes request;
-	struct rpc_channel *channel;
-	struct reply reply;
-	sem_t done;
-};
-
-static void replied(void *arg, enum rpc_status status, const char *message, struct bytes body)
+static struct client_call to_plugin(const char *path, struct bytes request)
 {
-	struct client_call *c = arg;
-
-	c->reply.status = status;
-	c->reply.message = arena_strdup(a, message ? message : "");
-	c->reply.body = (struct bytes) { arena_copy(a, body.data, body.len), body.len };
-	rpc_channel_close(c->channel);
-	sem_post(&c->done);
-}
-
-static void call_fn(void *arg)
-{
-	struct client_call *c = arg;
-
-	c->channel = rpc_channel_open(rpc, arena_printf(a, "%s/rdma_vf.sock", plugin_dir), 4 << 20);
-	rpc_call_unary(c->channel, c->path, c->request, 10000, replied, c);
-}
-
-static void call_begin(struct client_call *c)
-{
-	sem_init(&c->done, 0, 0);
-	on_rpc(call_fn, c);
-}
-
-static struct reply call_end(struct client_call *c)
-{
-	while (sem_wait(&c->done) < 0)
-		;
-	sem_destroy(&c->done);
-	return c->reply;
+	return (struct client_call) { .socket = arena_printf(a, "%s/rdma_vf.sock", plugin_dir),
+				      .path = path,
+				      .request = request,
+				      .arena = a };
 }
 
 static struct reply call(const char *path, struct bytes request)
 {
-	struct client_call c = { .path = path, .request = request };
-
-	call_begin(&c);
-	return call_end(&c);
+	return call_whole(to_plugin(path, request));
 }
 
 /* "3,4" or "0-15" */
@@ -491,7 +453,7 @@ static struct bytes preferred_request(const char *available, const char *must, i
 	struct preferred_container c = { ids_of(available), ids_of(must), size };
 	const struct preferred_request r = { &c, 1 };
 
-	return kubemsg_encode_preferred(&r, a);
+	return kubemsg_encode(&kubemsg_preferred, &r, a);
 }
 
 static size_t index_of(const char *id)
@@ -513,7 +475,7 @@ static const char *preferred_in(struct reply r)
 	const char *copy;
 
 	assert_int_equal(r.status, RPC_OK);
-	assert_int_equal(kubemsg_decode_preferred_reply(r.body, a, &l, NULL), 0);
+	assert_int_equal(kubemsg_decode(&kubemsg_preferred_reply, r.body, a, &l, NULL), 0);
 	for (size_t i = 0; i < l.v[0].n; i++)
 		chosen[index_of(l.v[0].v[i])] = true;
 	for (size_t i = 0; i < VFS; i++) {
@@ -676,6 +638,7 @@ static void slow_specs_are_not_waited_for(void **state)
 {
 	(void)state;
 	k.specs_manners = HANGS;
+	env.pod_resources_timeout_ms = BRIEF_MS;
 	k.held = "p: g5";
 	assert_string_equal(prefer(1), "8");
 	assert_int_equal(stats()->preferred_with_gpus, 1);
@@ -745,7 +708,7 @@ static void prediction_that_fails_leaves_the_best_zone(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
 		gpu.manners = all[i];
 		if (all[i] == GPU_HANGS)
-			env.pod_resources_timeout_ms = 1000;
+			env.pod_resources_timeout_ms = BRIEF_MS;
 		assert_string_equal(prefer(1), blind(1));
 		assert_int_equal(gpu.asked, 1);
 		assert_int_equal(stats()->preferred_predicted, 0);
@@ -776,7 +739,7 @@ static void gpus_that_the_kubelet_draws_are_counted(void **state)
 {
 	const struct identified drawn = { .n_drawn = 2 };
 	struct preferred_container c = { ids_of("0-15"), { NULL, 0 }, 1 };
-	struct ids expected = choice_preferred(m.node, m.pool, &c, &drawn, a);
+	struct ids expected = choice_decide(m.node, m.pool, &c, &drawn, NULL, a, NULL);
 
 	(void)state;
 	k.specs = "p: g2 v1";
@@ -1173,8 +1136,7 @@ static bool list_hangs(void)
 static void plugin_can_go_while_a_container_starts(void **state)
 {
 	struct ids ids = ids_of("8");
-	struct client_call c = { .path = PATH_PRE_START,
-				 .request = peer_encode_pre_start(&ids, a) };
+	struct client_call c = to_plugin(PATH_PRE_START, peer_encode_pre_start(&ids, a));
 
 	(void)state;
 	admit("p", "g5", "8");
@@ -1188,11 +1150,11 @@ static void plugin_can_go_while_a_container_starts(void **state)
 static void plugin_can_go_while_a_start_waits_for_a_quiet_moment(void **state)
 {
 	struct ids ids = ids_of("8");
-	struct client_call c = { .path = PATH_PRE_START,
-				 .request = peer_encode_pre_start(&ids, a) };
+	struct client_call c = to_plugin(PATH_PRE_START, peer_encode_pre_start(&ids, a));
 
 	(void)state;
 	allocate("8");
+	k.manners = HANGS; /* should the moment be over before the plugin goes */
 	call_begin(&c);
 	while (stats()->starts == 0)
 		;
@@ -1207,8 +1169,7 @@ static bool gpu_plugin_hangs(void)
 
 static void plugin_can_go_while_the_gpu_plugin_thinks(void **state)
 {
-	struct client_call c = { .path = PATH_PREFERRED,
-				 .request = preferred_request("0-15", "", 1) };
+	struct client_call c = to_plugin(PATH_PREFERRED, preferred_request("0-15", "", 1));
 
 	(void)state;
 	k.specs = "p: g1 v1";
@@ -1227,11 +1188,11 @@ static bool specs_hang(void)
 
 static void plugin_can_go_while_specs_are_fetched(void **state)
 {
-	struct client_call c = { .path = PATH_PREFERRED,
-				 .request = preferred_request("0-15", "", 1) };
+	struct client_call c = to_plugin(PATH_PREFERRED, preferred_request("0-15", "", 1));
 
 	(void)state;
 	k.specs_manners = HANGS;
+	env.pod_resources_timeout_ms = BRIEF_MS;
 	call_begin(&c);
 	wait_until(specs_hang);
 	on_rpc(free_plugin_fn, NULL);
@@ -1263,10 +1224,8 @@ static bool is_listed_once_more(void)
 static void an_older_list_that_comes_later_does_not_hide_the_gpus(void **state)
 {
 	struct ids eight = ids_of("8");
-	struct client_call starts = { .path = PATH_PRE_START,
-				      .request = peer_encode_pre_start(&eight, a) };
-	struct client_call prefers = { .path = PATH_PREFERRED,
-				       .request = preferred_request("0-15", "", 1) };
+	struct client_call starts = to_plugin(PATH_PRE_START, peer_encode_pre_start(&eight, a));
+	struct client_call prefers = to_plugin(PATH_PREFERRED, preferred_request("0-15", "", 1));
 
 	(void)state;
 	prefer(1);
@@ -1276,6 +1235,7 @@ static void an_older_list_that_comes_later_does_not_hide_the_gpus(void **state)
 	wait_until(list_hangs);
 	k.manners = ANSWERS;
 	k.specs_manners = HANGS;
+	env.pod_resources_timeout_ms = BRIEF_MS;
 	k.held = "q: v8; p: g5";
 	lists_before = k.lists;
 	call_begin(&prefers);
@@ -1289,11 +1249,11 @@ static void an_older_list_that_comes_later_does_not_hide_the_gpus(void **state)
 
 static void look_first(void *arg)
 {
-	const struct vfprobe_env with = { .rpc = rpc, .root = m.dir, .look = fake_look };
+	const struct vfprobe_env with = { .rpc = rpc, .root = m.dir, .probe = fake_vfs_probe };
 
 	(void)arg;
-	env.vfprobe = vfprobe_new(&with);
-	env.rundir = rundir_new(arena_printf(a, "%s/run", m.dir));
+	env.vfprobe = grant_probe_new(&with);
+	env.rundir = arena_printf(a, "%s/run", m.dir);
 }
 
 static int setup_truth(void **state)
@@ -1301,8 +1261,8 @@ static int setup_truth(void **state)
 	setup(state);
 	pool_cfg.profiles = PROFILE_NCCL;
 	pool_cfg.network = NETWORK_POD;
-	sight.held = sight.at_gate = sight.fails = false;
-	sight.gid = 3;
+	fake_vfs.held = fake_vfs.at_gate = fake_vfs.fails = false;
+	fake_vfs.gid = 3;
 	on_rpc(look_first, NULL);
 	return 0;
 }
@@ -1372,7 +1332,7 @@ static void files_are_written_at_once_when_the_plugin_goes(void **state)
 static void what_cannot_be_known_stops_nobody_and_is_told_once(void **state)
 {
 	(void)state;
-	sight.fails = true;
+	fake_vfs.fails = true;
 	allocate("4");
 	allocate("5");
 	k.held = "p: v4; q: v5";
@@ -1393,12 +1353,12 @@ static void a_fixed_gid_that_is_not_there_is_refused_until_it_is(void **state)
 	pool_cfg.gid_index = 3;
 	allocate("4");
 	k.held = "p: v4";
-	sight.gid = 5;
+	fake_vfs.gid = 5;
 	r = start("4");
 	assert_int_equal(r.status, RPC_UNAVAILABLE); /* the kubelet asks again */
 	assert_non_null(strstr(r.message, vf(4)));
 	assert_int_equal(stats()->starts_refused, 1);
-	sight.gid = 3;
+	fake_vfs.gid = 3;
 	assert_int_equal(start("4").status, RPC_OK);
 	assert_non_null(strstr(file_of(4, "nccl.conf"), "NCCL_IB_GID_INDEX=3"));
 }
@@ -1422,20 +1382,19 @@ static void the_files_of_a_container_that_still_has_them_are_left_alone(void **s
 static void a_start_that_looks_while_the_plugin_goes_is_answered(void **state)
 {
 	struct ids ids = ids_of("4");
-	struct client_call c = { .path = PATH_PRE_START,
-				 .request = peer_encode_pre_start(&ids, a) };
+	struct client_call c = to_plugin(PATH_PRE_START, peer_encode_pre_start(&ids, a));
 	struct reply r;
 
 	(void)state;
 	allocate("4");
 	k.held = "p: v4";
-	sight.held = true;
+	fake_vfs.held = true;
 	call_begin(&c);
-	wait_for_look();
+	fake_vfs_wait();
 	on_rpc(free_plugin_fn, NULL);
 	r = call_end(&c);
 	assert_int_equal(r.status, RPC_UNAVAILABLE);
-	let_look();
+	fake_vfs_let();
 }
 
 int main(void)

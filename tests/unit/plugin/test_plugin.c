@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <semaphore.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -20,6 +19,7 @@
 #include "plugin/plugin.h"
 #include "pods/holders.h"
 #include "rpc/rpc.h"
+#include "unit/plugin/caller.h"
 
 #define MACHINE	 "numa:2 switch:2 gpu:2 pf:1 vf:4"
 #define RESOURCE "rdma/vf"
@@ -60,69 +60,10 @@ static struct pool_config pool_cfg;
 static const struct config cfg = { .pools = &pool_cfg, .n_pools = 1 };
 static struct machine m;
 static struct arena *a;
-static struct rpc *rpc;
 static struct plugin_env env;
 static struct plugin *p;
 static char *plugin_dir, *registry_dir, *pods_path, *devinfo_dir, *kubelet_sock;
 static unsigned warnings;
-
-/* --- the rpc thread, from the thread of the test --- */
-
-struct errand {
-	void (*fn)(void *arg);
-	void *arg;
-	sem_t done;
-};
-
-static void run_errand(void *arg)
-{
-	struct errand *e = arg;
-
-	e->fn(e->arg);
-	sem_post(&e->done);
-}
-
-static void on_rpc(void (*fn)(void *arg), void *arg)
-{
-	struct errand e = { fn, arg, { { 0 } } };
-
-	sem_init(&e.done, 0, 0);
-	assert_true(rpc_post(rpc, run_errand, &e));
-	while (sem_wait(&e.done) < 0)
-		;
-	sem_destroy(&e.done);
-}
-
-struct question {
-	bool (*is)(void);
-	bool yes;
-};
-
-static void ask(void *arg)
-{
-	struct question *q = arg;
-
-	q->yes = q->is();
-}
-
-static bool holds(bool (*is)(void))
-{
-	struct question q = { is, false };
-
-	on_rpc(ask, &q);
-	return q.yes;
-}
-
-static void wait_until_named(bool (*is)(void), const char *what)
-{
-	for (int i = 0; i < 20000; i++) {
-		if (holds(is))
-			return;
-		usleep(500);
-	}
-	fail_msg("never: %s", what);
-}
-#define wait_until(is) wait_until_named(is, #is)
 
 /* --- the kubelet's side, on the rpc thread --- */
 
@@ -166,7 +107,7 @@ static void got_options(void *arg, enum rpc_status status, const char *message, 
 	struct rpc_call *call = arg;
 	struct plugin_options o = { 0 };
 
-	if (status != RPC_OK || kubemsg_decode_options(body, tmp, &o, NULL) < 0 ||
+	if (status != RPC_OK || kubemsg_decode(&kubemsg_options, body, tmp, &o, NULL) < 0 ||
 	    !o.preferred_allocation) {
 		rpc_reply(call, RPC_UNKNOWN, message, NOTHING);
 		return;
@@ -337,8 +278,8 @@ static void pods_stop_fn(void *arg)
 static void podres_close_fn(void *arg)
 {
 	(void)arg;
-	podres_close(STEAL(env.podres));
-	holders_free(STEAL(env.holders));
+	kubeclient_podres_close(STEAL(env.podres));
+	pods_holders_free(STEAL(env.holders));
 }
 
 /* --- the plugin --- */
@@ -419,7 +360,7 @@ static int setup(void **state)
 					  .is_rdma = true,
 					  .profiles = PROFILE_NCCL };
 	a = arena_new(0);
-	m = machine_open(MACHINE, &cfg);
+	m = fake_machine_open(MACHINE, &cfg);
 	plugin_dir = arena_printf(a, "%s/k", m.dir);
 	registry_dir = arena_printf(a, "%s/r", m.dir);
 	devinfo_dir = arena_printf(a, "%s/run/devinfo/dp", m.dir);
@@ -446,74 +387,24 @@ static int teardown(void **state)
 	kubelet_stop();
 	on_rpc(pods_stop_fn, NULL);
 	on_rpc(podres_close_fn, NULL);
-	machine_close(&m);
+	fake_machine_close(&m);
 	arena_free(a);
-	return 0;
-}
-
-static int setup_all(void **state)
-{
-	(void)state;
-	return rpc_start(&rpc, NULL);
-}
-
-static int teardown_all(void **state)
-{
-	(void)state;
-	rpc_stop(rpc);
 	return 0;
 }
 
 /* --- calling the plugin --- */
 
-struct reply {
-	enum rpc_status status;
-	const char *message;
-	struct bytes body;
-};
-
-struct client_call {
-	const char *socket, *path;
-	struct bytes request;
-	struct rpc_channel *channel;
-	struct reply reply;
-	sem_t done;
-};
-
-static void replied(void *arg, enum rpc_status status, const char *message, struct bytes body)
+static struct client_call to_plugin(const char *path, struct bytes request)
 {
-	struct client_call *c = arg;
-
-	c->reply.status = status;
-	c->reply.message = arena_strdup(a, message ? message : "");
-	c->reply.body = (struct bytes) { arena_copy(a, body.data, body.len), body.len };
-	rpc_channel_close(c->channel);
-	sem_post(&c->done);
-}
-
-static void call_fn(void *arg)
-{
-	struct client_call *c = arg;
-
-	c->channel = rpc_channel_open(rpc, c->socket, 4 << 20);
-	rpc_call_unary(c->channel, c->path, c->request, 10000, replied, c);
-}
-
-static struct reply call_at(const char *socket, const char *path, struct bytes request)
-{
-	struct client_call c = { .socket = socket, .path = path, .request = request };
-
-	sem_init(&c.done, 0, 0);
-	assert_true(rpc_post(rpc, call_fn, &c));
-	while (sem_wait(&c.done) < 0)
-		;
-	sem_destroy(&c.done);
-	return c.reply;
+	return (struct client_call) { .socket = arena_printf(a, "%s/rdma_vf.sock", plugin_dir),
+				      .path = path,
+				      .request = request,
+				      .arena = a };
 }
 
 static struct reply call(const char *path, struct bytes request)
 {
-	return call_at(arena_printf(a, "%s/rdma_vf.sock", plugin_dir), path, request);
+	return call_whole(to_plugin(path, request));
 }
 
 static const char *id(size_t i)
@@ -532,7 +423,7 @@ static struct bytes preferred_request(size_t n_must, int size)
 		c.available.v[i] = id(i);
 	for (size_t i = 0; i < n_must; i++)
 		c.must.v[i] = id(i);
-	return kubemsg_encode_preferred(&r, a);
+	return kubemsg_encode(&kubemsg_preferred, &r, a);
 }
 
 static struct ids preferred(size_t n_must, int size)
@@ -541,7 +432,7 @@ static struct ids preferred(size_t n_must, int size)
 	struct id_lists l;
 
 	assert_int_equal(r.status, RPC_OK);
-	assert_int_equal(kubemsg_decode_preferred_reply(r.body, a, &l, NULL), 0);
+	assert_int_equal(kubemsg_decode(&kubemsg_preferred_reply, r.body, a, &l, NULL), 0);
 	assert_int_equal(l.n, 1);
 	return l.v[0];
 }
@@ -578,14 +469,14 @@ static bool copy_stats(void)
 
 static const struct plugin_stats *stats(void)
 {
-	holds(copy_stats);
+	is_on_rpc(copy_stats);
 	return &stats_copy;
 }
 
 static void expect_registered(void)
 {
 	wait_until(kubelet_has_list);
-	assert_true(holds(registered));
+	assert_true(is_on_rpc(registered));
 	assert_int_equal(k.devices, 16);
 }
 
@@ -616,7 +507,7 @@ static void waits_for_a_kubelet_that_comes_later(void **state)
 {
 	(void)state;
 	start_plugin();
-	assert_false(holds(registered));
+	assert_false(is_on_rpc(registered));
 	assert_int_equal(warnings, 1);
 	kubelet_start();
 	kick();
@@ -931,8 +822,8 @@ static void allocate_grants_or_tells_why_not(void **state)
 	r = call(PATH_ALLOCATE, allocate_request(bad, 1));
 	assert_int_equal(r.status, RPC_NOT_FOUND);
 	assert_string_equal(
-		r.message, "device '0000:ff:00.0' is not in the pool rdma/vf of this node: was the "
-			   "configuration changed?");
+		r.message,
+		"device '0000:ff:00.0' is not in the pool rdma/vf of this node: was the configuration changed?");
 	assert_int_equal(stats()->allocates, 2);
 	assert_int_equal(stats()->allocate_errors, 1);
 }
@@ -969,9 +860,9 @@ static void use_pods(enum pods_manners manners)
 	}
 	pods.manners = manners;
 	pods.pods = (struct pod_list) { list, 1 };
-	env.podres = podres_open(rpc, pods_path);
-	env.holders = holders_new();
-	podres_subscribe(env.podres, holders_hear, env.holders);
+	env.podres = kubeclient_podres_open(rpc, pods_path);
+	env.holders = pods_holders_new();
+	kubeclient_podres_subscribe(env.podres, pods_holders_hear, env.holders);
 	on_rpc(pods_start_fn, NULL);
 	start_all();
 }
@@ -1088,22 +979,16 @@ static bool list_hangs(void)
 
 static void plugin_can_go_while_a_list_is_under_way(void **state)
 {
-	struct client_call c = { .path = PATH_PREFERRED };
+	struct client_call c = to_plugin(PATH_PREFERRED, preferred_request(0, 1));
 
 	(void)state;
 	use_pods(PODS_ANSWER);
 	wait_until(primed);
 	pods.manners = PODS_HANG;
-	c.socket = arena_printf(a, "%s/rdma_vf.sock", plugin_dir);
-	c.request = preferred_request(0, 1);
-	sem_init(&c.done, 0, 0);
-	assert_true(rpc_post(rpc, call_fn, &c));
+	call_begin(&c);
 	wait_until(list_hangs);
 	on_rpc(free_fn, NULL);
-	while (sem_wait(&c.done) < 0)
-		;
-	sem_destroy(&c.done);
-	assert_int_equal(c.reply.status, RPC_UNAVAILABLE);
+	assert_int_equal(call_end(&c).status, RPC_UNAVAILABLE);
 }
 
 /* --- device-info files --- */
@@ -1199,7 +1084,10 @@ static bool created_again(void)
 
 static struct reply call_registry(const char *path, struct bytes request)
 {
-	return call_at(arena_printf(a, "%s/rdma_vf.sock", registry_dir), path, request);
+	struct client_call c = to_plugin(path, request);
+
+	c.socket = arena_printf(a, "%s/rdma_vf.sock", registry_dir);
+	return call_whole(c);
 }
 
 static void plugin_watcher_registers_it(void **state)
@@ -1224,7 +1112,7 @@ static void plugin_watcher_registers_it(void **state)
 		call_registry(PATH_NOTIFY_STATUS, peer_encode_registration_status(&yes, a)).status,
 		RPC_OK);
 	assert_int_equal(stats()->registrations, 1);
-	assert_true(holds(registered));
+	assert_true(is_on_rpc(registered));
 	/* the kubelet lets go: only a new socket file makes it look again */
 	born_before = registry_born();
 	on_rpc(drop_stream_fn, NULL);
@@ -1331,5 +1219,5 @@ int main(void)
 		T(without_a_registry_the_kubelet_is_called),
 	};
 
-	return cmocka_run_group_tests(tests, setup_all, teardown_all);
+	return cmocka_run_group_tests(tests, start_rpc, stop_rpc);
 }

@@ -27,13 +27,10 @@ static int gpu[2]; /* PCI indices */
 
 static struct choice choice_for(const int *gpus, size_t n)
 {
-	return (struct choice) { .node = node,
+	return (struct choice) { .in = { .node = node, .gpus = { gpus, n }, .want = 2 },
 				 .owner = { "default", "p", "u", "c" },
 				 .known = LEDGER_GPUS_KNOWN,
-				 .source = "a test",
-				 .gpus = gpus,
-				 .n_gpus = n,
-				 .want = 2 };
+				 .source = "a test" };
 }
 
 static void add(int64_t now_ms, const struct ids *ids, const int *gpus, size_t n)
@@ -44,13 +41,15 @@ static void add(int64_t now_ms, const struct ids *ids, const int *gpus, size_t n
 }
 
 /* How many GPUs an answer was for; 0 when it is none. */
-static size_t take(int64_t now_ms, const struct ids *ids, const struct hw_inventory *inv, int **ret)
+static size_t take(int64_t now_ms, const struct ids *ids, const struct hw_inventory *inv,
+		   const int **ret)
 {
 	struct choice *c = plugin_recent_take(r, now_ms, ids);
-	size_t n = choice_known_gpus(c, inv, a, ret);
+	struct gpu_set known = choice_known_gpus(c, inv, a);
 
 	choice_free(c);
-	return n;
+	*ret = known.v;
+	return known.n;
 }
 
 static int setup(void **state)
@@ -77,7 +76,7 @@ static int teardown(void **state)
 
 static void same_ids_in_any_order_are_the_same_container(void **state)
 {
-	int *gpus;
+	const int *gpus;
 
 	(void)state;
 	assert_int_equal(take(1001, &ids_ba, node->inv, &gpus), 2);
@@ -93,7 +92,7 @@ static void other_ids_are_not(void **state)
 
 static void answer_counts_once(void **state)
 {
-	int *gpus;
+	const int *gpus;
 
 	(void)state;
 	assert_int_equal(take(1001, &ids_ab, node->inv, &gpus), 2);
@@ -108,7 +107,7 @@ static void old_answer_does_not_count(void **state)
 
 static void newest_answer_for_the_same_ids_counts(void **state)
 {
-	int *gpus;
+	const int *gpus;
 
 	(void)state;
 	add(1000, &ids_ba, &gpu[1], 1);
@@ -118,7 +117,7 @@ static void newest_answer_for_the_same_ids_counts(void **state)
 
 static void gpus_are_found_again_after_a_rescan(void **state)
 {
-	int *gpus;
+	const int *gpus;
 
 	(void)state;
 	assert_int_equal(take(1001, &ids_ab, &rescanned, &gpus), 1); /* the first one is gone */
@@ -128,16 +127,15 @@ static void gpus_are_found_again_after_a_rescan(void **state)
 static void predicted_gpus_are_not_known_for_sure(void **state)
 {
 	struct choice c = choice_for(gpu, 2), *back;
-	int *gpus;
 
 	(void)state;
 	c.known = LEDGER_GPUS_PREDICTED;
 	plugin_recent_add(r, 1000, &ids_a, &c);
 	back = plugin_recent_take(r, 1001, &ids_a);
 	assert_non_null(back);
-	assert_int_equal(choice_known_gpus(back, node->inv, a, &gpus), 0);
+	assert_int_equal(choice_known_gpus(back, node->inv, a).n, 0);
 	choice_free(back);
-	assert_int_equal(choice_known_gpus(NULL, node->inv, a, &gpus), 0);
+	assert_int_equal(choice_known_gpus(NULL, node->inv, a).n, 0);
 }
 
 static void choice_comes_back_as_it_was(void **state)
@@ -146,17 +144,17 @@ static void choice_comes_back_as_it_was(void **state)
 	struct choice c = choice_for(gpu, 1), *back;
 
 	(void)state;
-	c.available = available;
-	c.n_available = 2;
+	c.in.available = available;
+	c.in.n_available = 2;
 	plugin_recent_add(r, 1000, &ids_a, &c);
 	back = plugin_recent_take(r, 1001, &ids_a);
 	assert_string_equal(back->owner.pod, "p");
 	assert_string_equal(back->owner.uid, "u");
 	assert_string_equal(back->source, "a test");
-	assert_int_equal(back->n_available, 2);
-	assert_int_equal(back->available[1], 5);
-	assert_int_equal(back->want, 2);
-	assert_ptr_equal(back->node, node);
+	assert_int_equal(back->in.n_available, 2);
+	assert_int_equal(back->in.available[1], 5);
+	assert_int_equal(back->in.want, 2);
+	assert_ptr_equal(back->in.node, node);
 	choice_free(back);
 }
 

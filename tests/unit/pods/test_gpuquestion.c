@@ -6,15 +6,15 @@
 
 #include <cmocka.h>
 
-#include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/inventory.h"
 #include "pods/gpuquestion.h"
+#include "pods/gpus.h"
+#include "pool/node.h"
+#include "support/testarena.h"
 
 #define RES "nvidia.com/gpu"
-
-static struct arena *a;
 
 static struct hw_pci pci[8];
 static struct hw_gpu gpus[8];
@@ -35,10 +35,10 @@ static void make_machine(void)
 
 static struct ids ids_of(const char *text)
 {
-	struct ids ids = { arena_array(a, 16, sizeof(*ids.v)), 0 };
+	struct ids ids = { arena_array(arena, 16, sizeof(*ids.v)), 0 };
 	char *save;
 
-	for (char *id = strtok_r(arena_strdup(a, text), " ", &save); id;
+	for (char *id = strtok_r(arena_strdup(arena, text), " ", &save); id;
 	     id = strtok_r(NULL, " ", &save))
 		ids.v[ids.n++] = id;
 	return ids;
@@ -64,8 +64,8 @@ static bool ask_question(const struct question_case *c, struct gpu_question *q, 
 	struct pod pod = { "default", "p", &holder, 1 };
 	struct pod_list pods = { &pod, 1 };
 
-	return gpu_question_ask(&all, &pods, c->resource, "rdma/vf", c->want, &c->node,
-				c->node >= 0, &inv, a, q, why);
+	return pods_gpu_question(&all, &pods, c->resource, "rdma/vf", c->want, &c->node,
+				 c->node >= 0, &inv, arena, q, why);
 }
 
 static void question_offers_what_nobody_holds(void **state)
@@ -124,40 +124,37 @@ static void question_offers_what_nobody_holds(void **state)
 	}
 }
 
+/* Of how many of the ids that a GPU plugin prefers are the GPUs known? */
+static struct pods_gpus gpus_of(const char *ids)
+{
+	static const struct node node = { .inv = &inv };
+	struct held held = { RES, ids_of(ids) };
+	const struct pod_container c = { .held = &held, .n_held = 1 };
+
+	return pods_gpus(&node, &c, "", arena);
+}
+
 static void answer_names_gpus_of_the_machine(void **state)
 {
-	struct gpu_question q = { .resource = RES };
-	struct ids good = ids_of("GPU-5 GPU-2"), foreign = ids_of("GPU-5 GPU-x"),
-		   same = ids_of("GPU-1 1");
-	int *v;
+	struct pods_gpus good, foreign;
 
 	(void)state;
 	make_machine();
-	assert_int_equal(gpu_question_gpus(&q, &good, &inv, a, &v), 2);
-	assert_int_equal(v[0], 2);
-	assert_int_equal(v[1], 5);
-	assert_int_equal(gpu_question_gpus(&q, &foreign, &inv, a, &v), 0);
-	assert_int_equal(gpu_question_gpus(&q, &same, &inv, a, &v), 0);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	a = arena_new(4096);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_free(a);
-	return 0;
+	good = gpus_of("GPU-5 GPU-2");
+	assert_int_equal(good.n, 2);
+	assert_int_equal(good.v[0], 2);
+	assert_int_equal(good.v[1], 5);
+	assert_null(good.unknown);
+	foreign = gpus_of("GPU-5 GPU-x");
+	assert_int_equal(foreign.n, 1);
+	assert_string_equal(foreign.unknown, "GPU-x of " RES " does not name a GPU of this node");
+	assert_int_equal(gpus_of("GPU-1 1").n, 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, arena_set_up, arena_tear_down)
 		T(question_offers_what_nobody_holds),
 		T(answer_names_gpus_of_the_machine),
 	};

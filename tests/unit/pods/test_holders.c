@@ -7,7 +7,7 @@
 
 #include "kubemsg/podspec.h"
 #include "pods/holders.h"
-#include "pods/identify.h"
+#include "pods/pods-internal.h"
 
 #define RES "rdma/vf"
 #define GPU "nvidia.com/gpu"
@@ -18,24 +18,24 @@ static int64_t now_ms = 1;
 static int setup(void **state)
 {
 	(void)state;
-	h = holders_new();
+	h = pods_holders_new();
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	holders_free(h);
+	pods_holders_free(h);
 	return 0;
 }
 
 static void hear(bool all, const char *name, struct pod_list pods)
 {
-	holders_hear(h, &(struct pods_said) { .all = all,
-					      .ns = "default",
-					      .name = name,
-					      .pods = &pods,
-					      .asked_ms = now_ms });
+	pods_holders_hear(h, &(struct pods_said) { .all = all,
+						   .ns = "default",
+						   .name = name,
+						   .pods = &pods,
+						   .asked_ms = now_ms });
 }
 
 /* A pod with one container c; NULL: it holds none of it. */
@@ -63,9 +63,9 @@ static struct spec_pod spec_of(const char *name, const struct spec_container *c)
 
 static const struct ids *held_by(const char *pod, const char *resource)
 {
-	const struct pod *p = identify_sorted_pod(holders_view(h), "default", pod);
+	const struct pod *p = kubemsg_pods_find(pods_holders_view(h, NULL), "default", pod);
 
-	return p ? identify_held(identify_named(p, "c"), resource) : NULL;
+	return p ? kubemsg_held(pods_find_container(p, "c"), resource) : NULL;
 }
 
 static void list_replaces_everything(void **state)
@@ -73,7 +73,7 @@ static void list_replaces_everything(void **state)
 	(void)state;
 	pod_holds("a", "GPU-0", "x", true);
 	pod_holds("b", "GPU-1", NULL, true);
-	assert_int_equal(holders_view(h)->n, 1);
+	assert_int_equal(pods_holders_view(h, NULL)->n, 1);
 	assert_null(held_by("a", GPU));
 	assert_string_equal(held_by("b", GPU)->v[0], "GPU-1");
 }
@@ -84,12 +84,12 @@ static void get_replaces_one_pod(void **state)
 	pod_holds("a", "GPU-0", NULL, true);
 	pod_holds("b", "GPU-1", NULL, false);
 	pod_holds("a", "GPU-0", "x", false);
-	assert_int_equal(holders_view(h)->n, 2);
+	assert_int_equal(pods_holders_view(h, NULL)->n, 2);
 	assert_string_equal(held_by("a", RES)->v[0], "x");
 	assert_string_equal(held_by("b", GPU)->v[0], "GPU-1");
 	hear(false, "a", (struct pod_list) { NULL, 0 });
 	hear(false, "nobody", (struct pod_list) { NULL, 0 });
-	assert_int_equal(holders_view(h)->n, 1);
+	assert_int_equal(pods_holders_view(h, NULL)->n, 1);
 }
 
 static void what_was_asked_for_before_the_last_list_is_no_news(void **state)
@@ -101,10 +101,10 @@ static void what_was_asked_for_before_the_last_list_is_no_news(void **state)
 	pod_holds("b", "GPU-1", NULL, true);
 	pod_holds("c", "GPU-2", NULL, false);
 	now_ms = 5;
-	assert_int_equal(holders_view(h)->n, 1);
+	assert_int_equal(pods_holders_view(h, NULL)->n, 1);
 	assert_non_null(held_by("a", GPU));
 	pod_holds("c", "GPU-2", NULL, false);
-	assert_int_equal(holders_view(h)->n, 2);
+	assert_int_equal(pods_holders_view(h, NULL)->n, 2);
 }
 
 static void picture_stays_over_hundreds_of_gets(void **state)
@@ -113,11 +113,11 @@ static void picture_stays_over_hundreds_of_gets(void **state)
 	pod_holds("a", "GPU-0", "x", true);
 	for (int i = 0; i < 700; i++)
 		pod_holds(i % 2 ? "b" : "c", "GPU-1", i % 3 ? "y" : NULL, false);
-	assert_int_equal(holders_view(h)->n, 3);
+	assert_int_equal(pods_holders_view(h, NULL)->n, 3);
 	assert_string_equal(held_by("a", RES)->v[0], "x");
 	assert_string_equal(held_by("c", RES)->v[0], "y");
 	assert_null(held_by("b", RES));
-	assert_null(identify_sorted_pod(holders_view(h), "other", "a"));
+	assert_null(kubemsg_pods_find(pods_holders_view(h, NULL), "other", "a"));
 }
 
 static void pods_that_are_over_hold_nothing(void **state)
@@ -130,8 +130,8 @@ static void pods_that_are_over_hold_nothing(void **state)
 	pod_holds("a", "GPU-0", "x", true);
 	pod_holds("b", "GPU-1", "y", false);
 	pod_holds("c", "GPU-2", "z", false);
-	holders_keep(h, &(struct spec_list) { specs, 2 });
-	assert_int_equal(holders_view(h)->n, 1);
+	assert_int_equal(pods_holders_view(h, &(struct spec_list) { specs, 2 })->n, 1);
+	assert_int_equal(pods_holders_view(h, NULL)->n, 1);
 	assert_non_null(held_by("a", RES));
 }
 
@@ -147,18 +147,18 @@ static void picture_is_complete_when_everybody_has_what_he_asks_for(void **state
 	struct spec_candidates nobody = { NULL, 0 }, a_is_next = { &next, 1 };
 
 	(void)state;
-	assert_false(holders_complete(h, &list, &nobody)); /* nobody ever told */
+	assert_false(pods_holders_complete(h, &list, &nobody)); /* nobody ever told */
 	pod_holds("a", "GPU-0", "x", true);
-	assert_false(holders_complete(h, &list, &nobody)); /* b has come since */
+	assert_false(pods_holders_complete(h, &list, &nobody)); /* b has come since */
 	pod_holds("b", "GPU-1", NULL, false);
-	assert_true(holders_complete(h, &list, &nobody));
+	assert_true(pods_holders_complete(h, &list, &nobody));
 	pod_holds("a", NULL, "x", false); /* got its VF first, and has its GPU by now */
-	assert_false(holders_complete(h, &list, &nobody));
-	assert_true(holders_complete(h, &list, &a_is_next));
+	assert_false(pods_holders_complete(h, &list, &nobody));
+	assert_true(pods_holders_complete(h, &list, &a_is_next));
 	next.stale = true;
-	assert_false(holders_complete(h, &list, &a_is_next));
+	assert_false(pods_holders_complete(h, &list, &a_is_next));
 	specs[0].over = true;
-	assert_true(holders_complete(h, &list, &nobody));
+	assert_true(pods_holders_complete(h, &list, &nobody));
 }
 
 int main(void)

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "hw/inventory.h"
 #include "kubemsg/podspec.h"
-#include "pods/identify.h"
+#include "pods/pods-internal.h"
 
 #define RES "rdma/vf"
 
@@ -25,7 +25,7 @@ static const struct hw_inventory inv = { .pci = pci, .n_pci = 10, .gpu = gpus, .
 
 static struct arena *a;
 static struct seen_pods *seen;
-static struct seen_specs *seen_specs;
+static const struct pods_question nobody_asks = { .resource = RES };
 
 static int setup(void **state)
 {
@@ -49,16 +49,14 @@ static int setup(void **state)
 					    .card = i == 9 ? 3 : -1 };
 	}
 	a = arena_new(0);
-	seen = seen_pods_new();
-	seen_specs = seen_specs_new();
+	seen = NULL;
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	seen_pods_free(seen);
-	seen_specs_free(seen_specs);
+	pods_seen_free(seen);
 	arena_free(a);
 	return 0;
 }
@@ -121,12 +119,17 @@ static struct pod_list parse(const char *text)
 	return l;
 }
 
-static struct identified look(const char *text, size_t want)
+static struct identified look_in_doubt(const char *text, size_t want, bool doubted)
 {
 	struct pod_list l = parse(text);
-	struct ids must = { NULL, 0 };
+	const struct pods_question q = { .resource = RES, .want = want, .doubted = doubted };
 
-	return identify_container(&l, RES, want, &must, &inv, seen, a);
+	return pods_identify(&l, &q, &inv, &seen, a);
+}
+
+static struct identified look(const char *text, size_t want)
+{
+	return look_in_doubt(text, want, false);
 }
 
 static void assert_found(const struct identified *who, const char *pod, const char *container,
@@ -136,12 +139,12 @@ static void assert_found(const struct identified *who, const char *pod, const ch
 
 	if (!who->found)
 		fail_msg("not found: %s", who->why);
-	for (size_t i = 0; i < who->n_gpus; i++)
+	for (size_t i = 0; i < who->gpus.n; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%d", i ? "," : "",
-			 who->gpus[i]);
-	assert_string_equal(who->ns, "default");
-	assert_string_equal(who->pod, pod);
-	assert_string_equal(who->container, container);
+			 who->gpus.v[i]);
+	assert_string_equal(who->owner.ns, "default");
+	assert_string_equal(who->owner.pod, pod);
+	assert_string_equal(who->owner.container, container);
 	assert_string_equal(text, gpus_text);
 }
 
@@ -149,9 +152,9 @@ static void assert_busy(const struct identified *who, const char *want)
 {
 	char text[64] = "";
 
-	for (size_t i = 0; i < who->n_busy_gpus; i++)
+	for (size_t i = 0; i < who->busy_gpus.n; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%d", i ? "," : "",
-			 who->busy_gpus[i]);
+			 who->busy_gpus.v[i]);
 	assert_string_equal(text, want);
 }
 
@@ -173,8 +176,7 @@ static void finds_nothing_when_the_vf_comes_first(void **state)
 	assert_false(who.found);
 	assert_string_equal(
 		who.why,
-		"none of the 0 containers with GPUs is new and without rdma/vf: the container that "
-		"asks has no GPUs, or gets them later");
+		"none of the 0 containers with GPUs is new and without rdma/vf: the container that asks has no GPUs, or gets them later");
 }
 
 static void complete_pods_are_no_candidates_and_their_gpus_are_busy(void **state)
@@ -202,7 +204,7 @@ static void pods_noted_at_start_are_old(void **state)
 	struct identified who;
 
 	(void)state;
-	seen_pods_note(seen, &l, RES, &inv);
+	pods_identify(&l, &nobody_asks, &inv, &seen, a);
 	who = look("older/main: g=GPU-5; p1/main: g=GPU-2; old/main: g=GPU-0", 1);
 	assert_found(&who, "p1", "main", "2");
 }
@@ -213,16 +215,14 @@ static void who_was_there_at_a_doubtful_start_is_old_only_beside_somebody_new(vo
 	struct identified who;
 
 	(void)state;
-	seen_pods_note(seen, &l, RES, &inv);
-	seen_pods_doubt(seen);
-	who = look("old/main: g=GPU-0; p1/main: g=GPU-2,GPU-3", 2);
+	pods_identify(&l, &nobody_asks, &inv, &seen, a);
+	who = look_in_doubt("old/main: g=GPU-0; p1/main: g=GPU-2,GPU-3", 2, true);
 	assert_found(&who, "p1", "main", "2,3");
 	/* the doubt was about one call */
 	who = look("old/main: g=GPU-0; p1/main: g=GPU-2,GPU-3 v=x,y; p2/main: ", 2);
 	assert_false(who.found);
-	seen_pods_note(seen, &l, RES, &inv);
-	seen_pods_doubt(seen);
-	who = look("old/main: g=GPU-0; p1/main: g=GPU-2,GPU-3; p2/main: g=GPU-1", 2);
+	pods_identify(&l, &nobody_asks, &inv, &seen, a);
+	who = look_in_doubt("old/main: g=GPU-0; p1/main: g=GPU-2,GPU-3; p2/main: g=GPU-1", 2, true);
 	assert_found(&who, "p2", "main", "1");
 }
 
@@ -273,12 +273,11 @@ static void two_equal_candidates_are_not_guessed_at(void **state)
 
 	(void)state;
 	assert_false(who.found);
-	assert_int_equal(who.n_gpus, 0);
+	assert_int_equal(who.gpus.n, 0);
 	assert_busy(&who, "0,1");
 	assert_string_equal(
 		who.why,
-		"2 containers, default/a among them, hold GPUs and no rdma/vf, and it is not known "
-		"which one asks");
+		"2 containers, default/a among them, hold GPUs and no rdma/vf, and it is not known which one asks");
 	/* and neither is one of them later */
 	who = look("a/main: g=GPU-0; b/main: g=GPU-1 v=x; c/main: g=GPU-2", 1);
 	assert_found(&who, "c", "main", "2");
@@ -318,8 +317,8 @@ static void devices_set_aside_tell_the_pod(void **state)
 {
 	struct pod_list l = parse("a/main: g=GPU-0; b/side: v=x; b/main: g=GPU-1");
 	const char *x[] = { "x" };
-	struct ids must = { x, 1 };
-	struct identified who = identify_container(&l, RES, 1, &must, &inv, seen, a);
+	const struct pods_question q = { .resource = RES, .want = 1, .must = { x, 1 } };
+	struct identified who = pods_identify(&l, &q, &inv, &seen, a);
 
 	(void)state;
 	assert_found(&who, "b", "main", "1");
@@ -350,12 +349,12 @@ static void gpus_that_nobody_knows_do_not_count(void **state)
 static void empty_list_is_fine(void **state)
 {
 	struct pod_list none = { NULL, 0 };
-	struct ids must = { NULL, 0 };
-	struct identified who = identify_container(&none, RES, 1, &must, &inv, seen, a);
+	const struct pods_question q = { .resource = RES, .want = 1 };
+	struct identified who = pods_identify(&none, &q, &inv, &seen, a);
 
 	(void)state;
 	assert_false(who.found);
-	assert_int_equal(who.n_busy_gpus, 0);
+	assert_int_equal(who.busy_gpus.n, 0);
 }
 
 /* The kubelet lists them in another order each time (docs/design/kubelet.md §2). */
@@ -369,11 +368,10 @@ static void a_pod_is_found_in_whatever_order_they_are_listed(void **state)
 	for (size_t i = 0; i < list.n; i++)
 		pods[i] = (struct pod) { .ns = "default", .name = names[i] };
 	for (size_t i = 0; i < list.n; i++)
-		identify_sort(pods, list.n);
+		kubemsg_pods_sort(pods, list.n);
 	for (size_t i = 0; i < list.n; i++)
-		assert_string_equal(identify_sorted_pod(&list, "default", names[i])->name,
-				    names[i]);
-	assert_null(identify_sorted_pod(&list, "default", "p2"));
+		assert_string_equal(kubemsg_pods_find(&list, "default", names[i])->name, names[i]);
+	assert_null(kubemsg_pods_find(&list, "default", "p2"));
 }
 
 /* --- with pod specs --- */
@@ -445,12 +443,17 @@ static struct identified look_with_specs(const struct spec_case *c)
 {
 	struct spec_list specs = parse_specs(c->specs);
 	struct pod_list held = parse(c->held);
-	struct spec_candidates found;
+	const char *set_aside = "of an earlier container";
+	struct pods_question q = {
+		.resource = RES, .want = c->want, .must = { &set_aside, c->reused }, .listed = true
+	};
 
-	identify_sort(held.v, held.n);
-	found = identify_candidates(&specs, &held, true, RES, c->want, c->reused, seen_specs, a);
-
-	return identify_by_specs(&found, &held, RES, &inv, seen_specs, a);
+	kubemsg_pods_sort(held.v, held.n);
+	q.candidates = pods_candidates(&specs, &held, &q, seen, a);
+	q.listed = false; /* by the specs alone */
+	if (!q.candidates.n)
+		return (struct identified) { .found = false };
+	return pods_identify(&held, &q, &inv, &seen, a);
 }
 
 static void assert_is(const struct identified *who, const char *expected)
@@ -460,7 +463,8 @@ static void assert_is(const struct identified *who, const char *expected)
 		return;
 	}
 	assert_true(who->found);
-	assert_string_equal(arena_printf(a, "%s/%s", who->pod, who->container), expected);
+	assert_string_equal(arena_printf(a, "%s/%s", who->owner.pod, who->owner.container),
+			    expected);
 }
 
 static void spec_tells_whose_turn_it_is(void **state)
@@ -500,11 +504,11 @@ static void spec_tells_whose_turn_it_is(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct identified who;
 
-		seen_specs_free(seen_specs);
-		seen_specs = seen_specs_new();
+		pods_seen_free(seen);
+		seen = NULL;
 		who = look_with_specs(&cases[i]);
 		assert_is(&who, cases[i].expected);
-		assert_int_equal(who.n_gpus, cases[i].gpus);
+		assert_int_equal(who.gpus.n, cases[i].gpus);
 	}
 }
 
@@ -535,8 +539,8 @@ static void pod_that_is_not_looked_at_yet_is_a_candidate_of_an_incomplete_pictur
 {
 	struct spec_list specs = parse_specs("p/c: v=1; q/c: v=1");
 	struct pod_list held = parse("p/c: v=x");
-	struct spec_candidates c =
-		identify_candidates(&specs, &held, false, RES, 1, false, seen_specs, a);
+	const struct pods_question q = { .resource = RES, .want = 1 };
+	struct spec_candidates c = pods_candidates(&specs, &held, &q, seen, a);
 
 	(void)state;
 	assert_int_equal(c.n, 1);
@@ -555,13 +559,13 @@ static void gpus_of_everybody_else_are_busy_with_specs_too(void **state)
 
 	(void)state;
 	assert_is(&who, "p/b");
-	assert_string_equal(who.uid, "p");
-	assert_int_equal(identify_asked(who.spec, "nvidia.com/gpu"), 1);
-	assert_int_equal(who.n_gpus, 1);
-	assert_int_equal(who.gpus[0], 2);
-	assert_int_equal(who.n_busy_gpus, 3);
-	assert_int_equal(who.busy_gpus[0], 1);
-	assert_int_equal(who.busy_gpus[2], 5);
+	assert_string_equal(who.owner.uid, "p");
+	assert_int_equal(pods_wants(who.spec, "nvidia.com/gpu"), 1);
+	assert_int_equal(who.gpus.n, 1);
+	assert_int_equal(who.gpus.v[0], 2);
+	assert_int_equal(who.busy_gpus.n, 3);
+	assert_int_equal(who.busy_gpus.v[0], 1);
+	assert_int_equal(who.busy_gpus.v[2], 5);
 }
 
 int main(void)

@@ -16,30 +16,27 @@ static void assert_says(struct hw_inventory *inv, struct config *cfg, const char
 static void names_that_are_not_here_are_said_beside_those_that_are(void **state)
 {
 	_cleanup_config_ struct config *cfg = machine_config(
-		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": [{\"pfNames\": [\"rail0\", "
-		"\"rail1#0-3\"], \"isRdma\": true}, {\"rootDevices\": [\"0000:c0:00.0\", "
-		"\"0000:af:00.0\"]}]}]}");
+		"{\"resourceList\": [{\"resourceName\": \"a\",\n"
+		"\"selectors\": [{\"pfNames\": [\"rail0\", \"rail1#0-3\"], \"isRdma\": true},\n"
+		"{\"rootDevices\": [\"0000:c0:00.0\", \"0000:af:00.0\"]}]}]}");
 
 	(void)state;
 	assert_says(
 		machine(), cfg,
-		"rdma/a has no device on this node, so pods that ask for it cannot run here. Not here: "
-		"rail0, rail1, 0000:c0:00.0. Network cards here: ens1f0 (3 VFs), ens2f0 (2 VFs), eno1 "
-		"(no VFs).");
+		"rdma/a has no device on this node, so pods that ask for it cannot run here. Not here: rail0, rail1, 0000:c0:00.0. Network cards here: ens1f0 (3 VFs), ens2f0 (2 VFs), eno1 (no VFs).");
 }
 
 static void names_that_are_here_are_not_blamed(void **state)
 {
 	_cleanup_config_ struct config *cfg = machine_config(
-		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"vendors\": [\"8086\"], "
-		"\"pfNames\": [\"ENS1F0\"], \"rootDevices\": [\"0000:5e:00.0\"]}}]}");
+		"{\"resourceList\": [{\"resourceName\": \"a\",\n"
+		"\"selectors\": {\"vendors\": [\"8086\"], \"pfNames\": [\"ENS1F0\"],\n"
+		"\"rootDevices\": [\"0000:5e:00.0\"]}}]}");
 
 	(void)state;
 	assert_says(
 		machine(), cfg,
-		"rdma/a has no device on this node, so pods that ask for it cannot run here. Network "
-		"cards here: "
-		"ens1f0 (3 VFs), ens2f0 (2 VFs), eno1 (no VFs).");
+		"rdma/a has no device on this node, so pods that ask for it cannot run here. Network cards here: ens1f0 (3 VFs), ens2f0 (2 VFs), eno1 (no VFs).");
 }
 
 static void vfs_without_their_pf_and_cards_without_an_interface_are_listed(void **state)
@@ -55,9 +52,7 @@ static void vfs_without_their_pf_and_cards_without_an_interface_are_listed(void 
 	machine_fn(inv, "0000:5e:00.0")->sriov_num = 0;
 	assert_says(
 		inv, cfg,
-		"rdma/a has no device on this node, so pods that ask for it cannot run here. Network cards "
-		"here: "
-		"0000:3b:00.0 (3 VFs), ens2f0 (no VFs), eno1 (no VFs), 2 VFs whose PF is not to be seen.");
+		"rdma/a has no device on this node, so pods that ask for it cannot run here. Network cards here: 0000:3b:00.0 (3 VFs), ens2f0 (no VFs), eno1 (no VFs), 2 VFs whose PF is not to be seen.");
 }
 
 static void take_all_rdma(struct hw_inventory *inv, bool vfs_only)

@@ -64,8 +64,8 @@ static bool is_rdma(const struct node *node, const char *id)
 static void the_item_that_selected_it_says_if_it_is_rdma(void **state)
 {
 	_cleanup_config_ struct config *cfg = machine_config(
-		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": ["
-		"{\"pfNames\": [\"ens1f0#0\"]}, {\"pfNames\": [\"ens1f0\"], \"isRdma\": true},"
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": [\n"
+		"{\"pfNames\": [\"ens1f0#0\"]}, {\"pfNames\": [\"ens1f0\"], \"isRdma\": true},\n"
 		"{\"pfNames\": [\"ens2f0\"]}]}]}");
 	struct hw_inventory *inv = machine();
 	_cleanup_node_ struct node *first = NULL, *second = NULL;
@@ -97,8 +97,7 @@ static void a_node_without_vhost_net_is_noted(void **state)
 	(void)state;
 	assert_note(
 		without,
-		"rdma/a: needVhostNet is true and this node has no /dev/vhost-net or no /dev/net/tun "
-		"(modprobe vhost_net tun): containers get neither");
+		"rdma/a: needVhostNet is true and this node has no /dev/vhost-net or no /dev/net/tun (modprobe vhost_net tun): containers get neither");
 	inv->has_vhost_net = true;
 	with = node_new(inv, cfg, NULL);
 	assert_int_equal(with->n_notes, without->n_notes - 1);
@@ -122,9 +121,8 @@ static void a_pkey_is_remembered_while_the_rdma_device_is_away(void **state)
 
 static void shared_hcas_are_those_that_no_container_holds(void **state)
 {
-	_cleanup_config_ struct config *cfg =
-		machine_config("{\"resourceList\": [{\"resourceName\": \"a\", "
-			       "\"selectors\": {\"pfNames\": [\"ens1f0\"]}}]}");
+	_cleanup_config_ struct config *cfg = machine_config(
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"pfNames\": [\"ens1f0\"]}}]}");
 	static const uint16_t vendors[] = { 0x15b3 };
 	const struct selector all = { .vendors = vendors, .n_vendors = 1, .is_rdma = true };
 	const char *const names[] = { "ens2f0", "eno1" };
@@ -204,8 +202,8 @@ static void a_function_without_driver_does_not_enter_a_pool(void **state)
 static void selectors_that_do_nothing_are_noted(void **state)
 {
 	_cleanup_config_ struct config *cfg = machine_config(
-		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"pfNames\": [\"ens1f0#0-1\","
-		"\"ens1f0#2\", \"ens2f0#8-15\", \"eno1\", \"ens9\"]}}, {\"resourceName\": \"b\","
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"pfNames\": [\"ens1f0#0-1\",\n"
+		"\"ens1f0#2\", \"ens2f0#8-15\", \"eno1\", \"ens9\"]}}, {\"resourceName\": \"b\",\n"
 		"\"selectors\": {\"rootDevices\": [\"0000:01:00.0\"]}}]}");
 	_cleanup_node_ struct node *node = node_new(machine(), cfg, NULL);
 
@@ -223,8 +221,7 @@ static void selectors_that_do_nothing_are_noted(void **state)
 static void two_pfs_of_one_name_both_match_with_a_note(void **state)
 {
 	_cleanup_config_ struct config *cfg = machine_config(
-		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"pfNames\": "
-		"[\"ens1f0#1\"]}}]}");
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"pfNames\": [\"ens1f0#1\"]}}]}");
 	struct hw_inventory *inv = machine();
 	_cleanup_node_ struct node *node = NULL;
 
@@ -451,9 +448,10 @@ static void what_is_held_comes_to_light_later(void **state)
 static void a_device_that_is_not_selected_any_more_stays_listed(void **state)
 {
 	_cleanup_config_ struct config *cfg = machine_config(
-		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": [{\"pfNames\": "
-		"[\"ens1f0\"]}, {\"pciAddresses\": [\"0000:af:00.0\"]}]},"
-		"{\"resourceName\": \"b\", \"selectors\": {\"pfNames\": [\"ens9\"]}}]}");
+		"{\"resourceList\": [{\"resourceName\": \"a\",\n"
+		"\"selectors\": [{\"pfNames\": [\"ens1f0\"]},\n"
+		"{\"pciAddresses\": [\"0000:af:00.0\"]}]},{\"resourceName\": \"b\",\n"
+		"\"selectors\": {\"pfNames\": [\"ens9\"]}}]}");
 	_cleanup_node_ struct node *first = node_new(machine(), cfg, NULL), *second = NULL;
 	struct hw_inventory *inv = machine();
 
@@ -473,9 +471,7 @@ static void a_new_configuration_keeps_pools_of_the_same_name(void **state)
 {
 	_cleanup_config_ struct config *before = machine_config(two_pools);
 	_cleanup_config_ struct config *after = machine_config(
-		"{\"resourceList\": [{\"resourceName\": \"new\", \"selectors\": {\"pfNames\": "
-		"[\"ens1f0\", \"ens2f0\"]}},"
-		"{\"resourceName\": \"all\"}]}");
+		"{\"resourceList\": [{\"resourceName\": \"new\", \"selectors\": {\"pfNames\": [\"ens1f0\", \"ens2f0\"]}},{\"resourceName\": \"all\"}]}");
 	_cleanup_node_ struct node *first = node_new(machine(), before, NULL);
 	_cleanup_node_ struct node *second = node_new(machine(), after, first);
 
@@ -501,6 +497,32 @@ static void a_pf_without_carrier_takes_its_vfs_down(void **state)
 	assert_string_equal(
 		reason(node, "rdma/vf", "0000:3b:00.1"),
 		"0000:3b:00.1: the link of its PF 0000:3b:00.0 (ens1f0) is down, its RDMA port is DOWN");
+}
+
+static void a_degraded_link_is_unhealthy_only_where_the_pool_says_so(void **state)
+{
+	static const struct node_link links[] = {
+		{ "rdma/vf", "0000:3b:00.0", "goes down too often", false },
+		{ "rdma/vf", "0000:5e:00.0", "counts too many errors", true },
+		{ "rdma/other", "0000:3b:00.0", "is slower than it was", true },
+	};
+	_cleanup_config_ struct config *cfg = config_default();
+	struct node_parts parts = { .cfg = cfg, .links = links, .n_links = 3 };
+	_cleanup_node_ struct node *node = node_make(machine(), &parts), *next = NULL;
+	const struct pool_dev *dev = pool_find(node_pool(node, "rdma/vf"), "0000:3b:00.1");
+
+	(void)state;
+	assert_pool(node, "rdma/vf", "3b:00.1 3b:00.2 3b:00.3 5e:00.1! 5e:00.2!");
+	assert_string_equal(dev->degraded, "goes down too often");
+	assert_string_equal(
+		reason(node, "rdma/vf", "0000:5e:00.1"),
+		"0000:5e:00.1: the link of its PF 0000:5e:00.0 (ens2f0) counts too many errors");
+	parts = (struct node_parts) {
+		.cfg = cfg, .previous = node, .links = &links[1], .n_links = 1
+	};
+	next = node_make(machine(), &parts);
+	assert_int_equal(next->generation, node->generation + 1); /* for whoever shows it */
+	assert_true(pool_same_list(&node->pools[0], &next->pools[0]));
 }
 
 static void an_active_port_is_a_link_though_ipoib_is_off(void **state)
@@ -552,8 +574,7 @@ static void a_nic_without_vfs_is_judged_by_its_own_carrier(void **state)
 static void a_pool_without_rdma_takes_any_driver(void **state)
 {
 	_cleanup_config_ struct config *cfg = machine_config(
-		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"drivers\": "
-		"[\"vfio-pci\"]}}]}");
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"drivers\": [\"vfio-pci\"]}}]}");
 	struct hw_inventory *inv = machine();
 	_cleanup_node_ struct node *node = NULL;
 
@@ -706,6 +727,7 @@ int main(void)
 		cmocka_unit_test(a_device_that_is_not_selected_any_more_stays_listed),
 		cmocka_unit_test(a_new_configuration_keeps_pools_of_the_same_name),
 		cmocka_unit_test(a_pf_without_carrier_takes_its_vfs_down),
+		cmocka_unit_test(a_degraded_link_is_unhealthy_only_where_the_pool_says_so),
 		cmocka_unit_test(an_active_port_is_a_link_though_ipoib_is_off),
 		cmocka_unit_test(a_vf_is_not_judged_by_its_own_netdev_or_port),
 		cmocka_unit_test(a_nic_without_vfs_is_judged_by_its_own_carrier),

@@ -41,7 +41,7 @@ static struct slot_list list(const struct slot_use *uses, size_t n_uses, const c
 
 	view.lost = &lost;
 	view.n_lost = lost ? 1 : 0;
-	return slots_of(&view, a);
+	return pool_slots(&view, a);
 }
 
 static const struct slot *find(struct slot_list l, const char *id)
@@ -68,9 +68,9 @@ static size_t healthy(struct slot_list l)
 static void ids_say_pool_node_and_number(void **state)
 {
 	(void)state;
-	assert_string_equal(slot_id("rdma/vf", 0, 3, a), "rdma_vf-n0-3");
-	assert_string_equal(slot_id("rdma/vf", SLOT_ANY, 12, a), "rdma_vf-any-12");
-	assert_string_equal(slot_id("a.b-c.d/e_f.g", 1, 0, a), "a.b-c.d_e_f.g-n1-0");
+	assert_string_equal(pool_slot_id("rdma/vf", 0, 3, a), "rdma_vf-n0-3");
+	assert_string_equal(pool_slot_id("rdma/vf", SLOT_ANY, 12, a), "rdma_vf-any-12");
+	assert_string_equal(pool_slot_id("a.b-c.d/e_f.g", 1, 0, a), "a.b-c.d_e_f.g-n1-0");
 }
 
 static void ids_are_read_back(void **state)
@@ -83,8 +83,8 @@ static void ids_are_read_back(void **state)
 			unsigned number = 99;
 			int got = 99;
 
-			assert_true(slot_parse(names[i], slot_id(names[i], numa, 17, a), &got,
-					       &number));
+			assert_true(pool_slot_parse(names[i], pool_slot_id(names[i], numa, 17, a),
+						    &got, &number));
 			assert_int_equal(got, numa);
 			assert_int_equal(number, 17);
 		}
@@ -120,7 +120,7 @@ static void what_is_not_written_so_is_no_id(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-		assert_false(slot_parse("rdma/vf", wrong[i], &numa, &number));
+		assert_false(pool_slot_parse("rdma/vf", wrong[i], &numa, &number));
 }
 
 static void no_two_resources_share_an_id(void **state)
@@ -134,9 +134,9 @@ static void no_two_resources_share_an_id(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		for (size_t k = 0; k < ARRAY_LEN(names); k++) {
-			const char *id = slot_id(names[i], 0, 1, a);
+			const char *id = pool_slot_id(names[i], 0, 1, a);
 
-			assert_int_equal(slot_parse(names[k], id, &numa, &number), i == k);
+			assert_int_equal(pool_slot_parse(names[k], id, &numa, &number), i == k);
 		}
 	}
 }
@@ -153,17 +153,17 @@ static void long_names_are_cut_and_still_differ(void **state)
 	strcpy(one + 250, "/vf1");
 	memcpy(two, one, sizeof(two));
 	two[253] = '2';
-	id = slot_id(one, 1023, SLOT_NUMBER_MAX, a);
-	other = slot_id(two, 1023, SLOT_NUMBER_MAX, a);
+	id = pool_slot_id(one, 1023, SLOT_NUMBER_MAX, a);
+	other = pool_slot_id(two, 1023, SLOT_NUMBER_MAX, a);
 	assert_true(strlen(id) <= SLOT_ID_MAX);
 	assert_string_not_equal(id, other);
-	assert_true(slot_parse(one, id, &numa, &number));
+	assert_true(pool_slot_parse(one, id, &numa, &number));
 	assert_int_equal(numa, 1023);
-	assert_false(slot_parse(two, id, &numa, &number));
+	assert_false(pool_slot_parse(two, id, &numa, &number));
 	strcpy(one, "short/");
 	memset(one + 6, 'y', 60);
 	one[66] = '\0';
-	assert_null(strchr(slot_id(one, 0, 0, a), '/'));
+	assert_null(strchr(pool_slot_id(one, 0, 0, a), '/'));
 }
 
 /* --- the list --- */
@@ -175,7 +175,7 @@ static void as_many_slots_as_vfs_in_each_class(void **state)
 	(void)state;
 	assert_int_equal(l.n, N_DEVS);
 	for (size_t i = 0; i < l.n; i++) {
-		assert_string_equal(l.v[i].id, slot_id("rdma/vf", i / 8, i % 8, a));
+		assert_string_equal(l.v[i].id, pool_slot_id("rdma/vf", i / 8, i % 8, a));
 		assert_int_equal(l.v[i].numa, i / 8);
 		assert_int_equal(l.v[i].dev, -1);
 		assert_true(l.v[i].healthy && !l.v[i].held);
@@ -307,9 +307,9 @@ static void a_slot_names_its_late_pool(void **state)
 	struct node node = { .pools = pools, .n_pools = 2 };
 
 	(void)state;
-	assert_ptr_equal(slot_pool(&node, "rdma_vf-n0-3"), &pools[1]);
-	assert_null(slot_pool(&node, "rdma_early-n0-3"));
-	assert_null(slot_pool(&node, "0000:1a:00.2"));
+	assert_ptr_equal(pool_of_slot(&node, "rdma_vf-n0-3"), &pools[1]);
+	assert_null(pool_of_slot(&node, "rdma_early-n0-3"));
+	assert_null(pool_of_slot(&node, "0000:1a:00.2"));
 }
 
 int main(void)

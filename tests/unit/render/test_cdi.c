@@ -6,25 +6,9 @@
 
 #include <cmocka.h>
 
-#include "base/arena.h"
 #include "base/mem.h"
 #include "render/cdi.h"
-
-static struct arena *a;
-
-static int setup(void **state)
-{
-	(void)state;
-	a = arena_new(0);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_free(a);
-	return 0;
-}
+#include "support/testarena.h"
 
 static const char *env(const struct edits *e, const char *key)
 {
@@ -38,9 +22,10 @@ static const char *env(const struct edits *e, const char *key)
 static void a_slot_names_its_device_and_file(void **state)
 {
 	(void)state;
-	assert_string_equal(cdi_device("rdma_vf-n0-3", a), "railmate.io/vf=rdma_vf-n0-3");
-	assert_string_equal(cdi_file_name("rdma_vf-n0-3", a), "railmate.io-vf_rdma_vf-n0-3.json");
-	assert_string_equal(cdi_slot_of_file("railmate.io-vf_rdma_vf-n0-3.json", a),
+	assert_string_equal(cdi_device("rdma_vf-n0-3", arena), "railmate.io/vf=rdma_vf-n0-3");
+	assert_string_equal(cdi_file_name("rdma_vf-n0-3", arena),
+			    "railmate.io-vf_rdma_vf-n0-3.json");
+	assert_string_equal(cdi_slot_of_file("railmate.io-vf_rdma_vf-n0-3.json", arena),
 			    "rdma_vf-n0-3");
 }
 
@@ -57,7 +42,7 @@ static void files_of_others_name_no_slot(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
-		assert_null(cdi_slot_of_file(others[i], a));
+		assert_null(cdi_slot_of_file(others[i], arena));
 }
 
 static void a_spec_holds_variables_and_mounts_once_and_a_device_a_slot(void **state)
@@ -72,18 +57,15 @@ static void a_spec_holds_variables_and_mounts_once_and_a_device_a_slot(void **st
 
 	(void)state;
 	assert_string_equal(
-		render_cdi(&common, v, 2, a),
+		render_cdi(&common, v, 2, arena),
 		"{\n \"cdiVersion\": \"0.5.0\",\n \"kind\": \"railmate.io/vf\",\n"
 		" \"containerEdits\": {\n"
 		"  \"env\": [\n   \"A=1\",\n   \"B=\\\"quoted\\\"\"\n  ],\n"
-		"  \"mounts\": [\n   {\n    \"hostPath\": \"/run/a\",\n    \"containerPath\": "
-		"\"/run/railmate\",\n"
-		"    \"options\": [\n     \"ro\",\n     \"nosuid\",\n     \"nodev\",\n     \"bind\"\n    ]\n "
-		"  }\n  ]\n },\n"
+		"  \"mounts\": [\n   {\n    \"hostPath\": \"/run/a\",\n    \"containerPath\": \"/run/railmate\",\n"
+		"    \"options\": [\n     \"ro\",\n     \"nosuid\",\n     \"nodev\",\n     \"bind\"\n    ]\n   }\n  ]\n },\n"
 		" \"devices\": [\n"
 		"  {\n   \"name\": \"rdma_vf-n0-3\",\n   \"containerEdits\": {\n    \"deviceNodes\": [\n"
-		"     {\n      \"path\": \"/dev/infiniband/uverbs4\",\n      \"permissions\": \"rw\"\n     "
-		"}\n    ]\n   }\n  },\n"
+		"     {\n      \"path\": \"/dev/infiniband/uverbs4\",\n      \"permissions\": \"rw\"\n     }\n    ]\n   }\n  },\n"
 		"  {\n   \"name\": \"rdma_vf-n0-4\",\n   \"containerEdits\": {\n    \"deviceNodes\": [\n"
 		"     {\n      \"path\": \"/dev/y\",\n      \"hostPath\": \"/dev/x\",\n"
 		"      \"permissions\": \"r\"\n     }\n    ]\n   }\n  }\n ]\n}\n");
@@ -94,7 +76,7 @@ static void a_device_without_nodes_repeats_the_variables(void **state)
 {
 	struct kv envs[] = { { "A", "1" } };
 	const struct edits common = { .envs = envs, .n_envs = 1 };
-	const char *text = render_cdi(&common, &(struct cdi_entry) { .slot = "x" }, 1, a);
+	const char *text = render_cdi(&common, &(struct cdi_entry) { .slot = "x" }, 1, arena);
 
 	(void)state;
 	assert_null(strstr(text, "deviceNodes"));
@@ -107,7 +89,7 @@ static void variables_are_joined_in_order_and_the_first_value_stays(void **state
 	struct kv one[] = { { "NCCL_IB_HCA", "=mlx5_1:1" }, { "Z", "" } };
 	struct kv two[] = { { "A", "a" }, { "NCCL_IB_HCA", "=mlx5_2:1" } };
 	struct edits v[] = { { .envs = one, .n_envs = 2 }, { .envs = two, .n_envs = 2 }, { 0 } };
-	struct edits out = cdi_join(v, 3, a);
+	struct edits out = cdi_join(v, 3, arena);
 
 	(void)state;
 	assert_int_equal(out.n_envs, 3);
@@ -118,7 +100,7 @@ static void variables_are_joined_in_order_and_the_first_value_stays(void **state
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, arena_set_up, arena_tear_down)
 	const struct CMUnitTest tests[] = {
 		T(a_slot_names_its_device_and_file),
 		T(files_of_others_name_no_slot),

@@ -423,12 +423,10 @@ static void notes_of_one_cause_are_one_note(void **state)
 	assert_int_equal(b->n_notes, 2);
 	assert_string_equal(
 		b->notes[0],
-		"port 1 of mlx5_2 (VF 0000:18:00.2) is DOWN, port 1 of mlx5_3 (VF 0000:18:00.3) is DOWN "
-		"and port 1 of mlx5_6 (VF 0000:3b:00.2) is DOWN: NCCL leaves them out");
+		"port 1 of mlx5_2 (VF 0000:18:00.2) is DOWN, port 1 of mlx5_3 (VF 0000:18:00.3) is DOWN and port 1 of mlx5_6 (VF 0000:3b:00.2) is DOWN: NCCL leaves them out");
 	assert_string_equal(
 		b->notes[1],
-		"VFs 0000:18:00.2 and 0000:18:00.3; 0000:3b:00.2 and 0000:3b:00.3 share one "
-		"port of their PF each time: NCCL takes each VF for a link of the full rate");
+		"VFs 0000:18:00.2 and 0000:18:00.3; 0000:3b:00.2 and 0000:3b:00.3 share one port of their PF each time: NCCL takes each VF for a link of the full rate");
 	for (int i = 0; i < VFS; i++) {
 		b->states[i].port_state = "ACTIVE";
 		b->states[i].seen = VF_SEEN_NOTHING;
@@ -443,8 +441,7 @@ static void notes_of_one_cause_are_one_note(void **state)
 	value(b, "NCCL_IB_HCA");
 	assert_note(
 		b,
-		"the network interfaces of VFs 0000:18:00.2, 0000:18:00.3, 0000:3b:00.2 and 0000:3b:00.3 are "
-		"still the host's");
+		"the network interfaces of VFs 0000:18:00.2, 0000:18:00.3, 0000:3b:00.2 and 0000:3b:00.3 are still the host's");
 }
 
 static void first_addresses_of_different_networks_are_noted(void **state)
@@ -849,8 +846,7 @@ static void a_map_tells_who_uses_what(void **state)
 		" \"binding\": \"late\",\n \"gpus\": [\n"
 		"  {\n   \"gpu\": \"0000:19:00.0\",\n   \"vf\": \"0000:3b:00.3\",\n   \"hca\": \"mlx5_7\",\n"
 		"   \"port\": 1,\n   \"netdev\": null,\n   \"path\": \"PIX\",\n"
-		"   \"gid\": {\n    \"index\": 3,\n    \"address\": \"10.0.0.7\",\n    \"type\": \"RoCE "
-		"v2\"\n   },\n"
+		"   \"gid\": {\n    \"index\": 3,\n    \"address\": \"10.0.0.7\",\n    \"type\": \"RoCE v2\"\n   },\n"
 		"   \"numa\": null,\n   \"rail\": null,\n   \"plane\": null,\n   \"mbps\": 200000,\n   \"resource\": \"rdma/b\"\n  },\n"
 		"  {\n   \"gpu\": null,\n   \"vf\": \"0000:18:00.2\",\n   \"hca\": \"mlx5_2\",\n"
 		"   \"port\": 1,\n   \"netdev\": \"net1\",\n   \"path\": null,\n   \"gid\": null,\n"

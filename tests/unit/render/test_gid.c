@@ -14,30 +14,14 @@
 #include <arpa/inet.h>
 #include <cmocka.h>
 
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "render/render-internal.h"
+#include "support/testarena.h"
 
 #define VFS_MAX 4
 #define SLOTS	12
-
-static struct arena *a;
-
-static int setup(void **state)
-{
-	(void)state;
-	a = arena_new(0);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_free(a);
-	return 0;
-}
 
 /* --- NCCL, by its source (src/transport/net_ib/connect.cc, 2.30) --- */
 
@@ -170,7 +154,7 @@ static int nccl_index(const struct gid_vf *vf, const struct nccl_env *env, int l
 static struct nccl_env told(const struct gid_env *env)
 {
 	struct gid_decision decision = { .set = true, .env = *env };
-	struct env_set set = { .arena = a };
+	struct env_set set = { .arena = arena };
 
 	put_gid_env(&decision, &set);
 	return (struct nccl_env) { env_get(&set, "NCCL_IB_GID_INDEX"),
@@ -440,7 +424,7 @@ static enum outcome check(const struct tables *t)
 	struct gid_env env;
 	const char *why = NULL;
 
-	if (!gid_auto(t->vfs, t->n, a, &env, &why)) {
+	if (!gid_auto(t->vfs, t->n, arena, &env, &why)) {
 		check_nothing(t, why);
 		return OUT_NOTHING;
 	}
@@ -468,8 +452,8 @@ static void whatever_is_told_is_right_on_every_vf(void **state)
 		draw_tables(&t);
 		seen[check(&t)]++;
 		if (i % 500 == 499) {
-			arena_free(a);
-			a = arena_new(0);
+			arena_free(arena);
+			arena = arena_new(0);
 		}
 	}
 	for (size_t i = 0; i < OUT_MAX; i++)
@@ -515,8 +499,8 @@ static void small_tables_are_all_right(void **state)
 		}
 		check(&t);
 		if (pair % 500 == 499) {
-			arena_free(a);
-			a = arena_new(0);
+			arena_free(arena);
+			arena = arena_new(0);
 		}
 	}
 }
@@ -532,7 +516,7 @@ static void the_length_of_the_table_is_without_influence(void **state)
 		const char *why;
 
 		draw_tables(&t);
-		if (!gid_auto(t.vfs, t.n, a, &env, &why))
+		if (!gid_auto(t.vfs, t.n, arena, &env, &why))
 			continue;
 		text = told(&env);
 		for (size_t v = 0; v < t.n; v++)
@@ -562,8 +546,8 @@ static void the_scan_is_that_of_nccl(void **state)
 		assert_int_equal(gid_nccl_picks(&t.vfs[0], &env),
 				 nccl_index(&t.vfs[0], &text, SLOTS));
 		if (i % 500 == 499) {
-			arena_free(a);
-			a = arena_new(0);
+			arena_free(arena);
+			arena = arena_new(0);
 		}
 	}
 }
@@ -615,7 +599,7 @@ static void assert_told(const struct gid_vf *vfs, size_t n, const char *index, c
 	struct nccl_env text;
 	const char *why = NULL;
 
-	assert_true(gid_auto(vfs, n, a, &env, &why));
+	assert_true(gid_auto(vfs, n, arena, &env, &why));
 	text = told(&env);
 	assert_true(str_eq(text.index, index));
 	assert_true(str_eq(text.family, family));
@@ -627,7 +611,7 @@ static const char *why_nothing(const struct gid_vf *vfs, size_t n)
 	struct gid_env env;
 	const char *why = NULL;
 
-	assert_false(gid_auto(vfs, n, a, &env, &why));
+	assert_false(gid_auto(vfs, n, arena, &env, &why));
 	return why;
 }
 
@@ -742,7 +726,7 @@ static void version_1_is_asked_for_by_its_variable(void **state)
 
 	(void)state;
 	vfs[0].want.roce_version = vfs[1].want.roce_version = 1;
-	assert_true(gid_auto(vfs, 2, a, &env, &why));
+	assert_true(gid_auto(vfs, 2, arena, &env, &why));
 	assert_string_equal(told(&env).version, "1");
 	assert_null(told(&env).index);
 }
@@ -800,16 +784,16 @@ static void addresses_and_ranges_read_as_nccl_reads_them(void **state)
 			     v6[16] = { 0xfd, [15] = 1 };
 
 	(void)state;
-	assert_string_equal(gid_format(v4, a), "10.1.2.3");
-	assert_string_equal(gid_format(v6, a), "fd00::1");
-	assert_string_equal(gid_format_range(v4, 128, a), "10.1.2.3/32");
-	assert_string_equal(gid_format_range(v6, 64, a), "fd00::1/64");
-	assert_string_equal(gid_format_range(v6, 128, a), "fd00::1/128");
+	assert_string_equal(gid_format(v4, arena), "10.1.2.3");
+	assert_string_equal(gid_format(v6, arena), "fd00::1");
+	assert_string_equal(gid_format_range(v4, 128, arena), "10.1.2.3/32");
+	assert_string_equal(gid_format_range(v6, 64, arena), "fd00::1/64");
+	assert_string_equal(gid_format_range(v6, 128, arena), "fd00::1/128");
 }
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, arena_set_up, arena_tear_down)
 	const struct CMUnitTest tests[] = {
 		T(the_scan_is_that_of_nccl),
 		T(whatever_is_told_is_right_on_every_vf),

@@ -422,7 +422,7 @@ static void rdma_cm_goes_to_pools_that_name_no_profile_or_one_that_connects_by_i
 		struct pool_config cfg = { .profiles = cases[i].profiles,
 					   .profiles_named = cases[i].named };
 
-		assert_int_equal(pool_wants_rdma_cm(&cfg), cases[i].wants);
+		assert_int_equal(render_wants_rdma_cm(&cfg), cases[i].wants);
 	}
 }
 

@@ -113,12 +113,7 @@ static void sets_the_peers_variables_bit_for_bit(void **state)
 	assert_string_equal(env(&e, "PCIDEVICE_MY_ORG_RAIL-0"), "0000:1a:00.2,0000:1a:00.3");
 	assert_string_equal(
 		env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"),
-		"{\"0000:1a:00.2\":{\"generic\":{\"deviceID\":\"0000:1a:00.2\"},"
-		"\"rdma\":{\"rdma_cm\":\"/dev/infiniband/rdma_cm\",\"rdma_dev\":\"mlx5_4\","
-		"\"uverbs\":\"/dev/infiniband/uverbs4\"}},"
-		"\"0000:1a:00.3\":{\"generic\":{\"deviceID\":\"0000:1a:00.3\"},"
-		"\"rdma\":{\"rdma_cm\":\"/dev/infiniband/rdma_cm\",\"rdma_dev\":\"mlx5_9\","
-		"\"uverbs\":\"/dev/infiniband/uverbs9\"}}}");
+		"{\"0000:1a:00.2\":{\"generic\":{\"deviceID\":\"0000:1a:00.2\"},\"rdma\":{\"rdma_cm\":\"/dev/infiniband/rdma_cm\",\"rdma_dev\":\"mlx5_4\",\"uverbs\":\"/dev/infiniband/uverbs4\"}},\"0000:1a:00.3\":{\"generic\":{\"deviceID\":\"0000:1a:00.3\"},\"rdma\":{\"rdma_cm\":\"/dev/infiniband/rdma_cm\",\"rdma_dev\":\"mlx5_9\",\"uverbs\":\"/dev/infiniband/uverbs9\"}}}");
 }
 
 static void additional_info_of_the_device_overrides_the_star(void **state)
@@ -207,8 +202,7 @@ static void maps_gpus_to_vfs_when_they_are_known(void **state)
 	e = rendered(b);
 	assert_string_equal(
 		env(&e, "RAILMATE_MY_ORG_RAIL_0_MAP"),
-		"[{\"gpu\":\"0000:1a:00.0\",\"vf\":\"0000:1a:00.2\",\"class\":\"PIX\"},"
-		"{\"gpu\":\"0000:1a:00.0\",\"vf\":\"0000:1a:00.3\",\"class\":\"PIX\"}]");
+		"[{\"gpu\":\"0000:1a:00.0\",\"vf\":\"0000:1a:00.2\",\"class\":\"PIX\"},{\"gpu\":\"0000:1a:00.0\",\"vf\":\"0000:1a:00.3\",\"class\":\"PIX\"}]");
 }
 
 static void environment_is_sorted(void **state)
@@ -413,8 +407,7 @@ static void device_info_is_the_peers_file(void **state)
 			    "my.org-rail-0-0000:1a:00.2-device.json");
 	assert_string_equal(
 		render_devinfo(&b->node, &b->pool, &b->devs[0], b->arena),
-		"{\"type\":\"pci\",\"version\":\"1.1.0\",\"pci\":{\"pci-address\":\"0000:1a:00.2\","
-		"\"pf-pci-address\":\"0000:1a:00.1\",\"rdma-device\":\"mlx5_4\"}}");
+		"{\"type\":\"pci\",\"version\":\"1.1.0\",\"pci\":{\"pci-address\":\"0000:1a:00.2\",\"pf-pci-address\":\"0000:1a:00.1\",\"rdma-device\":\"mlx5_4\"}}");
 	b->cfg.is_rdma = false;
 	b->devs[1].pci = -1;
 	assert_string_equal(

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -19,26 +18,11 @@
 #include "pool/node.h"
 #include "render/topofile.h"
 #include "support/synth.h"
+#include "support/testarena.h"
 #include "topo/hints.h"
 #include "topo/topo.h"
 
 #define CORPUS TEST_DATA "/fuzz/corpus/topofile"
-
-static struct arena *a;
-
-static int setup(void **state)
-{
-	(void)state;
-	a = arena_new(0);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_free(a);
-	return 0;
-}
 
 /* --- the check --- */
 
@@ -168,7 +152,7 @@ static struct topofile_out render(const struct machine *m, int version)
 	struct topofile_out out = { 0 };
 	struct err err = { 0 };
 
-	if (topofile_render(&in, a, &out, &err) < 0)
+	if (topofile_render(&in, arena, &out, &err) < 0)
 		fail_msg("%s", err.msg);
 	return out;
 }
@@ -222,10 +206,10 @@ static void groups_get_switches_of_invented_addresses(void **state)
 	const char *text = render(&m, 1).text;
 
 	(void)state;
-	assert_int_equal(count(text,
-			       "busid=\"ffff:ff:01.0\" class=\"0x060400\" link_speed=\"32.0 GT/s "
-			       "PCIe\" link_width=\"16\""),
-			 1);
+	assert_int_equal(
+		count(text,
+		      "busid=\"ffff:ff:01.0\" class=\"0x060400\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\""),
+		1);
 	assert_int_equal(count(text, "busid=\"ffff:ff:02.0\""), 1);
 	assert_int_equal(count(text, "<cpu "), 2);
 }
@@ -243,8 +227,7 @@ static void a_rate_limit_is_told_by_name(void **state)
 	assert_non_null(strstr(text, "<net name=\"mlx5_2\" speed=\"25000\"/>"));
 	assert_non_null(strstr(
 		text,
-		"<cpu numaid=\"0\" affinity=\"00ff\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" "
-		"modelid=\"143\">"));
+		"<cpu numaid=\"0\" affinity=\"00ff\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"143\">"));
 }
 
 static struct hw_inventory *passed_through(bool away)
@@ -269,16 +252,16 @@ static void a_device_that_is_in_a_container_stays_in_the_file(void **state)
 	struct topofile_out here, away;
 
 	(void)state;
-	assert_int_equal(topofile_render(&in, a, &here, NULL), 0);
+	assert_int_equal(topofile_render(&in, arena, &here, NULL), 0);
 	assert_int_equal(count(here.text, "<net name="), 1);
 	in = topofile_in(now, 1);
-	assert_int_equal(topofile_render(&in, a, &away, NULL), 0);
+	assert_int_equal(topofile_render(&in, arena, &away, NULL), 0);
 	assert_string_equal(here.text, away.text);
 	node_unref(before);
 	later = node_new(passed_through(true), cfg, now);
 	node_unref(now);
 	in = topofile_in(later, 1);
-	assert_int_equal(topofile_render(&in, a, &away, NULL), 0);
+	assert_int_equal(topofile_render(&in, arena, &away, NULL), 0);
 	assert_string_equal(here.text, away.text);
 	node_unref(later);
 	config_free(cfg);
@@ -306,7 +289,8 @@ static void without_the_processor_there_is_no_file(void **state)
 		struct err err = { 0 };
 
 		m.inv->cpu = rows[i].cpu;
-		assert_int_equal(topofile_render(&in, a, &out, &err), rows[i].known ? 0 : -ENODATA);
+		assert_int_equal(topofile_render(&in, arena, &out, &err),
+				 rows[i].known ? 0 : -ENODATA);
 		if (!rows[i].known)
 			assert_non_null(
 				strstr(err.msg, "/proc/cpuinfo does not name the processor"));
@@ -321,7 +305,7 @@ static const char *repeated(size_t n, const char *word)
 
 	for (size_t i = 0; i < n; i++)
 		strbuf_printf(&text, "%s%s", i ? "," : "", word);
-	ret = arena_strdup(a, strbuf_str(&text));
+	ret = arena_strdup(arena, strbuf_str(&text));
 	strbuf_done(&text);
 	return ret;
 }
@@ -338,9 +322,10 @@ static void every_node_has_its_cpus(void **state)
 		{ "0000", "0000" },
 		{ "0f,ffffffff", "0f,ffffffff" },
 		{ zeros, zeros },
-		{ arena_printf(a, "%s,%s", zeros, ones),
-		  arena_printf(a, "%s,%s", repeated(8, "00000000"), ones) },
-		{ arena_printf(a, "%s,%s", ones, zeros), "" }, /* NCCL would cut it, and be wrong */
+		{ arena_printf(arena, "%s,%s", zeros, ones),
+		  arena_printf(arena, "%s,%s", repeated(8, "00000000"), ones) },
+		{ arena_printf(arena, "%s,%s", ones, zeros),
+		  "" }, /* NCCL would cut it, and be wrong */
 	};
 
 	(void)state;
@@ -406,7 +391,7 @@ static void a_name_that_is_too_long_is_no_file(void **state)
 	name[sizeof(name) - 1] = '\0';
 	m.inv->pci[vf].rate_mbps = 1000;
 	m.inv->rdma[hw_find_rdma(m.inv, vf)].name = name;
-	assert_int_equal(topofile_render(&in, a, &out, &err), -EINVAL);
+	assert_int_equal(topofile_render(&in, arena, &out, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "more than 253 characters"));
 }
 
@@ -419,7 +404,7 @@ static void a_machine_that_is_too_large_is_no_file(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(topofile_render(&in, a, &out, &err), -E2BIG);
+	assert_int_equal(topofile_render(&in, arena, &out, &err), -E2BIG);
 	assert_non_null(strstr(err.msg, "199 elements"));
 }
 
@@ -433,7 +418,7 @@ static void many_vfs_with_limits_are_too_large_too(void **state)
 	(void)state;
 	for (size_t i = 0; i < synth_count_vfs(m.inv); i++)
 		m.inv->pci[synth_vf(m.inv, i)].rate_mbps = 1000;
-	assert_int_equal(topofile_render(&in, a, &out, &err), -E2BIG);
+	assert_int_equal(topofile_render(&in, arena, &out, &err), -E2BIG);
 }
 
 static void a_nic_has_no_more_nets_than_older_releases_take(void **state)
@@ -446,9 +431,9 @@ static void a_nic_has_no_more_nets_than_older_releases_take(void **state)
 	(void)state;
 	for (size_t i = 0; i < 128; i++)
 		m.inv->pci[synth_vf(m.inv, i)].rate_mbps = 1000;
-	assert_int_equal(topofile_render(&in, a, &out, &err), 0);
+	assert_int_equal(topofile_render(&in, arena, &out, &err), 0);
 	m.inv->pci[synth_vf(m.inv, 128)].rate_mbps = 1000;
-	assert_int_equal(topofile_render(&in, a, &out, &err), -EINVAL);
+	assert_int_equal(topofile_render(&in, arena, &out, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "more than 128 elements in a <nic>"));
 }
 
@@ -460,7 +445,7 @@ static void a_machine_of_nothing_is_no_file(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(topofile_render(&in, a, &out, &err), -ENODATA);
+	assert_int_equal(topofile_render(&in, arena, &out, &err), -ENODATA);
 }
 
 /* --- when --- */
@@ -472,7 +457,7 @@ static const char *why(const struct machine *m, bool needed)
 	const char *ret;
 
 	assert_int_equal(topofile_needed(&in, &text), needed);
-	ret = arena_strdup(a, strbuf_str(&text));
+	ret = arena_strdup(arena, strbuf_str(&text));
 	strbuf_done(&text);
 	return ret;
 }
@@ -644,5 +629,5 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_made_has_no_name),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, arena_set_up, arena_tear_down);
 }

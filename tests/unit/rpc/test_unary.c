@@ -296,6 +296,63 @@ static void stop_closes_connections_given_up_half_way(void **state)
 	close(listener);
 }
 
+/* --- counting --- */
+
+static struct {
+	unsigned n;
+	enum rpc_status status;
+	int64_t ns;
+	void *ctx;
+} counted;
+
+static void slow(void *ctx, struct rpc_call *call, struct bytes request)
+{
+	(void)ctx;
+	usleep(3000);
+	rpc_reply(call, request.len ? RPC_OK : RPC_NOT_FOUND, NULL, request);
+}
+
+static void count(void *ctx, const struct rpc_method *method, enum rpc_status status, int64_t ns)
+{
+	assert_string_equal(method->path, "/t.T/Slow");
+	counted.n++;
+	counted.status = status;
+	counted.ns = ns;
+	counted.ctx = ctx;
+}
+
+static const struct rpc_method counted_methods[] = {
+	{ .path = "/t.T/Slow", .unary = slow, .answered = count },
+};
+
+static void open_counted(void *arg)
+{
+	struct peer *p = arg;
+
+	assert_int_equal(rpc_server_open(p->rpc, p->path, counted_methods, 1, p, &p->server, NULL),
+			 0);
+	p->channel = rpc_channel_open(p->rpc, p->path, 4096);
+}
+
+static void each_answer_is_counted_with_its_status_and_time(void **state)
+{
+	struct peer *p = *state;
+	struct answer a;
+
+	counted.n = 0;
+	rpc_run(p->rpc, open_counted, p);
+	assert_int_equal(call(&a, p, "/t.T/Slow", text("x")), RPC_OK);
+	free(a.body);
+	assert_int_equal(counted.n, 1);
+	assert_int_equal(counted.status, RPC_OK);
+	assert_in_range(counted.ns, 3000000, INT64_C(30000000000));
+	assert_ptr_equal(counted.ctx, p);
+	assert_int_equal(call(&a, p, "/t.T/Slow", text("")), RPC_NOT_FOUND);
+	free(a.body);
+	assert_int_equal(counted.n, 2);
+	assert_int_equal(counted.status, RPC_NOT_FOUND);
+}
+
 static void errno_maps_to_status(void **state)
 {
 	static const struct {
@@ -340,6 +397,8 @@ int main(void)
 		SERVED(missing_socket_is_unavailable_at_once),
 		SERVED(socket_that_came_back_is_reached_at_once),
 		cmocka_unit_test_setup_teardown(answer_above_the_clients_limit_is_refused,
+						peer_setup, peer_teardown),
+		cmocka_unit_test_setup_teardown(each_answer_is_counted_with_its_status_and_time,
 						peer_setup, peer_teardown),
 		SERVED(connections_given_up_half_way_are_closed),
 		cmocka_unit_test_setup_teardown(stop_closes_connections_given_up_half_way,

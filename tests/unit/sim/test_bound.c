@@ -76,7 +76,8 @@ static void equals_brute_force(void **state)
 		int gpus[16], positions[16], free_vfs[64], free_gpus[16],
 			n_gpus = gpu_list(&lab, gpus), sets;
 		int n_free_gpus, n_free, v, k, n_vfs = (int)lab.pool->n_devs;
-		struct bound *b = bound_new(lab.node, lab.pool, gpus, (size_t)n_gpus, lab.arena);
+		struct bound *b =
+			sim_bound_new(lab.node, lab.pool, gpus, (size_t)n_gpus, lab.arena);
 		struct bound_in in = { .free_gpus = positions,
 				       .free_vfs = free_vfs,
 				       .chosen = free_vfs };
@@ -86,19 +87,19 @@ static void equals_brute_force(void **state)
 			positions[g] = g;
 		for (int f = 0; f < n_vfs; f++)
 			free_vfs[f] = f;
-		random_shuffle(&random, positions, (size_t)n_gpus, sizeof(*positions));
-		random_shuffle(&random, free_vfs, (size_t)n_vfs, sizeof(*free_vfs));
-		n_free_gpus = 2 + (int)random_below(&random, 3);
+		sim_random_shuffle(&random, positions, (size_t)n_gpus, sizeof(*positions));
+		sim_random_shuffle(&random, free_vfs, (size_t)n_vfs, sizeof(*free_vfs));
+		n_free_gpus = 2 + (int)sim_random_below(&random, 3);
 		n_free = n_vfs < 6 ? n_vfs : 6;
-		v = 1 + (int)random_below(&random, 2);
-		k = 1 + (int)random_below(&random, 2);
+		v = 1 + (int)sim_random_below(&random, 2);
+		k = 1 + (int)sim_random_below(&random, 2);
 		for (int g = 0; g < n_free_gpus; g++)
 			free_gpus[g] = gpus[positions[g]];
 		in.n_free_gpus = (size_t)n_free_gpus;
 		in.n_free_vfs = (size_t)n_free;
 		in.n_chosen = (size_t)v;
 		in.gpus = (size_t)k;
-		assert_true(bound_judge(b, &in, &expected, &bound));
+		assert_true(sim_bound_judge(b, &in, &expected, &bound));
 		assert_float_equal(expected,
 				   (double)over_draws(&lab, free_gpus, n_free_gpus, k, free_vfs,
 						      n_free, free_vfs, v, &sets) /
@@ -127,15 +128,15 @@ static void one_of_two_gpus_is_guessed_every_second_time(void **state)
 
 	(void)state;
 	gpu_list(&lab, gpus);
-	b = bound_new(lab.node, lab.pool, gpus, 2, lab.arena);
-	assert_true(bound_judge(b, &in, &expected, &bound));
+	b = sim_bound_new(lab.node, lab.pool, gpus, 2, lab.arena);
+	assert_true(sim_bound_judge(b, &in, &expected, &bound));
 	assert_float_equal(expected, 0.5, 1e-9);
 	assert_float_equal(bound, 0.5, 1e-9);
 	in.n_free_gpus = 1; /* only one can come: it is known */
-	assert_true(bound_judge(b, &in, &expected, &bound));
+	assert_true(sim_bound_judge(b, &in, &expected, &bound));
 	assert_float_equal(expected, 1, 1e-9);
 	in.chosen = vfs + 1;
-	assert_true(bound_judge(b, &in, &expected, &bound));
+	assert_true(sim_bound_judge(b, &in, &expected, &bound));
 	assert_float_equal(expected, 0, 1e-9);
 	assert_float_equal(bound, 1, 1e-9);
 }
@@ -151,18 +152,18 @@ static void what_is_too_much_to_enumerate_is_said(void **state)
 	double expected, bound;
 
 	(void)state;
-	assert_false(bound_judge(
-		bound_new(many.node, many.pool, gpus, (size_t)gpu_list(&many, gpus), many.arena),
-		&in, &expected, &bound));
+	assert_false(sim_bound_judge(sim_bound_new(many.node, many.pool, gpus,
+						   (size_t)gpu_list(&many, gpus), many.arena),
+				     &in, &expected, &bound));
 	in.n_chosen = 8;
 	in.gpus = 8;
-	assert_false(bound_judge(
-		bound_new(wide.node, wide.pool, gpus, (size_t)gpu_list(&wide, gpus), wide.arena),
-		&in, &expected, &bound));
+	assert_false(sim_bound_judge(sim_bound_new(wide.node, wide.pool, gpus,
+						   (size_t)gpu_list(&wide, gpus), wide.arena),
+				     &in, &expected, &bound));
 	in.n_chosen = 9;
-	assert_false(bound_judge(
-		bound_new(wide.node, wide.pool, gpus, (size_t)gpu_list(&wide, gpus), wide.arena),
-		&in, &expected, &bound));
+	assert_false(sim_bound_judge(sim_bound_new(wide.node, wide.pool, gpus,
+						   (size_t)gpu_list(&wide, gpus), wide.arena),
+				     &in, &expected, &bound));
 }
 
 int main(void)

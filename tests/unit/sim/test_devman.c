@@ -41,8 +41,8 @@ static struct stockroom stockroom(size_t n_with_node)
 
 static void stockroom_done(struct stockroom *s)
 {
-	idset_done(&s->taken);
-	idset_done(&s->reusable);
+	sim_idset_done(&s->taken);
+	sim_idset_done(&s->reusable);
 	arena_free(s->arena);
 }
 #define _cleanup_stockroom_ __attribute__((cleanup(stockroom_done)))
@@ -54,15 +54,15 @@ static enum devman_step begin(struct stockroom *s, size_t count, int affinity)
 				      .reusable = &s->reusable };
 	uint64_t mask = (uint64_t)affinity;
 
-	return devman_begin(&s->pick, &stock, &s->taken, count, affinity ? &mask : NULL, &s->random,
-			    s->arena);
+	return sim_devman_begin(&s->pick, &stock, &s->taken, count, affinity ? &mask : NULL,
+				&s->random, s->arena);
 }
 
 static void finish(struct stockroom *s, const char *a, const char *b)
 {
 	const char *v[] = { a, b };
 
-	devman_finish(&s->pick, &(struct ids) { .v = v, .n = 2 });
+	sim_devman_finish(&s->pick, &(struct ids) { .v = v, .n = 2 });
 }
 
 static bool has(const struct ids *ids, const char *id)
@@ -79,7 +79,7 @@ static void the_plugin_is_asked_about_all_that_is_free(void **state)
 	_cleanup_stockroom_ struct stockroom s = stockroom(DEVICES);
 
 	(void)state;
-	idset_add(&s.taken, "d0");
+	sim_idset_add(&s.taken, "d0");
 	s.list.v[7].healthy = false;
 	assert_int_equal(begin(&s, 2, 0), DEVMAN_ASK);
 	assert_int_equal(s.pick.ask.available.n, 6);
@@ -100,7 +100,7 @@ static void what_is_picked_is_taken_at_once(void **state)
 	assert_int_equal(begin(&s, 2, 0), DEVMAN_ASK);
 	finish(&s, "d5", "d2");
 	assert_int_equal(s.taken.n, 2);
-	assert_true(idset_has(&s.taken, "d5") && idset_has(&s.taken, "d2"));
+	assert_true(sim_idset_has(&s.taken, "d5") && sim_idset_has(&s.taken, "d2"));
 }
 
 static void a_preference_is_only_a_wish(void **state)
@@ -108,7 +108,7 @@ static void a_preference_is_only_a_wish(void **state)
 	_cleanup_stockroom_ struct stockroom s = stockroom(DEVICES);
 
 	(void)state;
-	idset_add(&s.taken, "d5");
+	sim_idset_add(&s.taken, "d5");
 	assert_int_equal(begin(&s, 2, 0), DEVMAN_ASK);
 	finish(&s, "d5", "nonsense");
 	assert_int_equal(s.pick.picked.n, 2);
@@ -127,7 +127,7 @@ static void without_a_preference_the_draw_is_even(void **state)
 
 		s.random = random;
 		assert_int_equal(begin(&s, 1, 0), DEVMAN_ASK);
-		devman_finish(&s.pick, NULL);
+		sim_devman_finish(&s.pick, NULL);
 		assert_int_equal(s.pick.picked.n, 1);
 		drawn[s.pick.picked.v[0][1] - '0']++;
 		random = s.random;
@@ -179,7 +179,7 @@ static void devices_without_a_node_come_last(void **state)
 
 	(void)state;
 	assert_int_equal(begin(&s, 5, 1 << 1), DEVMAN_ASK);
-	devman_finish(&s.pick, NULL);
+	sim_devman_finish(&s.pick, NULL);
 	assert_true(has(&s.pick.picked, "d4") && has(&s.pick.picked, "d5"));
 	assert_false(has(&s.pick.picked, "d6") || has(&s.pick.picked, "d7"));
 }
@@ -189,8 +189,8 @@ static void an_init_containers_devices_are_taken_first(void **state)
 	_cleanup_stockroom_ struct stockroom s = stockroom(DEVICES);
 
 	(void)state;
-	idset_add(&s.reusable, "d3");
-	idset_add(&s.taken, "d3");
+	sim_idset_add(&s.reusable, "d3");
+	sim_idset_add(&s.taken, "d3");
 	assert_int_equal(begin(&s, 1, 0), DEVMAN_DONE);
 	assert_string_equal(s.pick.picked.v[0], "d3");
 	assert_int_equal(begin(&s, 2, 0), DEVMAN_ASK);
@@ -217,15 +217,15 @@ static void hints_tell_nodes_of_all_and_of_what_is_free(void **state)
 	struct numa_ask ask;
 
 	(void)state;
-	idset_add(&s.taken, "d0");
-	idset_add(&s.reusable, "d5");
-	ask = devman_hint(&stock, 2, s.arena);
+	sim_idset_add(&s.taken, "d0");
+	sim_idset_add(&s.reusable, "d5");
+	ask = sim_devman_hint(&stock, 2, s.arena);
 	assert_int_equal(ask.n_all, 8);
 	assert_int_equal(ask.n_available, 7);
 	assert_int_equal(ask.n_reusable, 1);
 	assert_int_equal(ask.reusable[0], 1 << 1);
 	assert_int_equal(ask.all[7], 0);
-	assert_int_equal(devman_nodes(&s.list), 3);
+	assert_int_equal(sim_devman_nodes(&s.list), 3);
 }
 
 int main(void)

@@ -28,7 +28,7 @@ static struct numa_ask ask(const uint64_t *all, size_t n, size_t first_free, siz
 static void policy_none_admits_without_affinity(void **state)
 {
 	struct numa_ask a = ask(eight, 8, 0, 0, 4);
-	struct numa_verdict v = numa_judge(NUMA_NONE, BOTH, &a, 1);
+	struct numa_verdict v = sim_numa_judge(NUMA_NONE, BOTH, &a, 1);
 
 	(void)state;
 	assert_true(v.admit);
@@ -38,7 +38,7 @@ static void policy_none_admits_without_affinity(void **state)
 static void two_resources_meet_on_one_node(void **state)
 {
 	struct numa_ask asks[] = { ask(eight, 8, 2, 6, 3), ask(eight, 8, 0, 8, 3) };
-	struct numa_verdict v = numa_judge(NUMA_SINGLE_NODE, BOTH, asks, 2);
+	struct numa_verdict v = sim_numa_judge(NUMA_SINGLE_NODE, BOTH, asks, 2);
 
 	(void)state;
 	assert_true(v.admit);
@@ -51,8 +51,8 @@ static void single_node_rejects_what_needs_two(void **state)
 	struct numa_ask a = ask(eight, 8, 0, 8, 6);
 
 	(void)state;
-	assert_false(numa_judge(NUMA_SINGLE_NODE, BOTH, &a, 1).admit);
-	assert_true(numa_judge(NUMA_RESTRICTED, BOTH, &a, 1).admit);
+	assert_false(sim_numa_judge(NUMA_SINGLE_NODE, BOTH, &a, 1).admit);
+	assert_true(sim_numa_judge(NUMA_RESTRICTED, BOTH, &a, 1).admit);
 }
 
 static void restricted_rejects_a_spread_that_one_node_could_avoid(void **state)
@@ -61,8 +61,8 @@ static void restricted_rejects_a_spread_that_one_node_could_avoid(void **state)
 	struct numa_verdict v;
 
 	(void)state;
-	assert_false(numa_judge(NUMA_RESTRICTED, BOTH, &a, 1).admit);
-	v = numa_judge(NUMA_BEST_EFFORT, BOTH, &a, 1);
+	assert_false(sim_numa_judge(NUMA_RESTRICTED, BOTH, &a, 1).admit);
+	v = sim_numa_judge(NUMA_BEST_EFFORT, BOTH, &a, 1);
 	assert_true(v.admit);
 	assert_int_equal(v.affinity, BOTH);
 }
@@ -70,7 +70,7 @@ static void restricted_rejects_a_spread_that_one_node_could_avoid(void **state)
 static void resources_without_topology_do_not_care(void **state)
 {
 	struct numa_ask asks[] = { ask(nowhere, 4, 0, 4, 2), ask(eight, 8, 0, 4, 4) };
-	struct numa_verdict v = numa_judge(NUMA_RESTRICTED, BOTH, asks, 2);
+	struct numa_verdict v = sim_numa_judge(NUMA_RESTRICTED, BOTH, asks, 2);
 
 	(void)state;
 	assert_true(v.admit);
@@ -80,7 +80,7 @@ static void resources_without_topology_do_not_care(void **state)
 static void single_node_machine_gives_no_affinity(void **state)
 {
 	struct numa_ask a = ask(eight, 4, 0, 4, 2);
-	struct numa_verdict v = numa_judge(NUMA_SINGLE_NODE, 1, &a, 1);
+	struct numa_verdict v = sim_numa_judge(NUMA_SINGLE_NODE, 1, &a, 1);
 
 	(void)state;
 	assert_true(v.admit);
@@ -92,8 +92,8 @@ static void too_few_devices_reject(void **state)
 	struct numa_ask a = ask(eight, 8, 0, 2, 3);
 
 	(void)state;
-	assert_false(numa_judge(NUMA_RESTRICTED, BOTH, &a, 1).admit);
-	assert_true(numa_judge(NUMA_BEST_EFFORT, BOTH, &a, 1).admit);
+	assert_false(sim_numa_judge(NUMA_RESTRICTED, BOTH, &a, 1).admit);
+	assert_true(sim_numa_judge(NUMA_BEST_EFFORT, BOTH, &a, 1).admit);
 }
 
 static void reusable_devices_pin_the_node(void **state)
@@ -105,7 +105,7 @@ static void reusable_devices_pin_the_node(void **state)
 	(void)state;
 	a.reusable = reused;
 	a.n_reusable = 2;
-	v = numa_judge(NUMA_SINGLE_NODE, BOTH, &a, 1);
+	v = sim_numa_judge(NUMA_SINGLE_NODE, BOTH, &a, 1);
 	assert_true(v.admit);
 	assert_int_equal(v.affinity, 2);
 }
@@ -114,12 +114,12 @@ static void unpreferred_merge_stays_as_narrow_as_the_widest_minimum(void **state
 {
 	struct numa_ask asks[] = { ask(eight, 8, 0, 4, 2), ask(eight, 8, 4, 4, 2),
 				   ask(eight, 8, 0, 8, 6) };
-	struct numa_verdict v = numa_judge(NUMA_BEST_EFFORT, BOTH, asks, 3);
+	struct numa_verdict v = sim_numa_judge(NUMA_BEST_EFFORT, BOTH, asks, 3);
 
 	(void)state;
 	assert_true(v.admit);
 	assert_true(v.affinity != 0);
-	assert_false(numa_judge(NUMA_RESTRICTED, BOTH, asks, 3).admit);
+	assert_false(sim_numa_judge(NUMA_RESTRICTED, BOTH, asks, 3).admit);
 }
 
 static void policy_names_are_the_kubelets(void **state)
@@ -127,9 +127,9 @@ static void policy_names_are_the_kubelets(void **state)
 	enum numa_policy p;
 
 	(void)state;
-	assert_int_equal(numa_policy_parse("single-numa-node", &p), 0);
+	assert_int_equal(sim_numa_policy_parse("single-numa-node", &p), 0);
 	assert_int_equal(p, NUMA_SINGLE_NODE);
-	assert_true(numa_policy_parse("strict", &p) < 0);
+	assert_true(sim_numa_policy_parse("strict", &p) < 0);
 }
 
 int main(void)

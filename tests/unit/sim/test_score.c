@@ -19,7 +19,7 @@ struct question {
 
 static int draw_some(uint64_t *random, int *from, int n_from, int n, int *ret)
 {
-	random_shuffle(random, from, (size_t)n_from, sizeof(*from));
+	sim_random_shuffle(random, from, (size_t)n_from, sizeof(*from));
 	memcpy(ret, from, (size_t)n * sizeof(*ret));
 	return n;
 }
@@ -34,14 +34,14 @@ static struct question draw(const struct lab *lab, uint64_t *random)
 		gpus[i] = inv->gpu[i].pci;
 	for (int i = 0; i < n_vfs; i++)
 		vfs[i] = i;
-	q.n_gpus =
-		draw_some(random, gpus, (int)inv->n_gpu, 1 + (int)random_below(random, 4), q.gpus);
+	q.n_gpus = draw_some(random, gpus, (int)inv->n_gpu, 1 + (int)sim_random_below(random, 4),
+			     q.gpus);
 	most = n_vfs < 7 ? n_vfs : 7;
-	q.n_free = draw_some(random, vfs, n_vfs, 1 + (int)random_below(random, (uint64_t)most),
+	q.n_free = draw_some(random, vfs, n_vfs, 1 + (int)sim_random_below(random, (uint64_t)most),
 			     q.free_vfs);
 	most = q.n_free < 4 ? q.n_free : 4;
 	q.n_vfs = draw_some(random, q.free_vfs, q.n_free,
-			    1 + (int)random_below(random, (uint64_t)most), q.vfs);
+			    1 + (int)sim_random_below(random, (uint64_t)most), q.vfs);
 	return q;
 }
 
@@ -49,17 +49,17 @@ static void check(const struct lab *lab, const struct question *q)
 {
 	struct score_in in = { .node = lab->node,
 			       .pool = lab->pool,
-			       .gpus = q->gpus,
-			       .n_gpus = (size_t)q->n_gpus,
+			       .gpus.v = q->gpus,
+			       .gpus.n = (size_t)q->n_gpus,
 			       .free_vfs = q->free_vfs,
 			       .n_free = (size_t)q->n_free };
-	struct score s = score_container(&in, q->vfs, (size_t)q->n_vfs, lab->arena);
+	struct score s = sim_score_container(&in, q->vfs, (size_t)q->n_vfs, lab->arena);
 	struct brute got = brute_assign(lab, q->gpus, q->n_gpus, q->vfs, q->n_vfs);
 	struct brute best = brute_choose(lab, q->gpus, q->n_gpus, q->free_vfs, q->n_free, q->n_vfs);
 
 	assert_int_equal(s.pairs, q->n_gpus > q->n_vfs ? q->n_gpus : q->n_vfs);
-	assert_int_equal(score_rank(&s.got), got.best);
-	assert_int_equal(score_rank(&s.optimum), best.best);
+	assert_int_equal(sim_score_rank(&s.got), got.best);
+	assert_int_equal(sim_score_rank(&s.optimum), best.best);
 	assert_true(brute_has(&got, &s.got));
 	assert_true(brute_has(&best, &s.optimum));
 	if (got.n_codes == 1 && best.n_codes == 1)
@@ -101,7 +101,7 @@ static void a_pair_counts_once_for_each_of_the_optimum(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
-		assert_int_equal(score_best(&table[i].got, &table[i].optimum), table[i].best);
+		assert_int_equal(sim_score_best(&table[i].got, &table[i].optimum), table[i].best);
 }
 
 int main(void)

@@ -92,7 +92,7 @@ static void every_policy_places_every_pod(void **state)
 			assert_int_equal(total(&r->got), r->pairs);
 			assert_int_equal(total(&r->optimum), r->pairs);
 			assert_true(r->best <= r->pairs);
-			assert_true(score_rank(&r->got) >= score_rank(&r->optimum));
+			assert_true(sim_score_rank(&r->got) >= sim_score_rank(&r->optimum));
 		}
 	}
 }
@@ -110,7 +110,7 @@ static void known_gpus_get_the_best_that_is_free(void **state)
 			const struct sim_result *r = result(&days[m], right[i]);
 
 			assert_int_equal(r->best, r->pairs);
-			assert_int_equal(score_rank(&r->got), score_rank(&r->optimum));
+			assert_int_equal(sim_score_rank(&r->got), sim_score_rank(&r->optimum));
 			assert_true(sim_bar(r).met);
 		}
 		assert_true(kubelet->best < kubelet->pairs);

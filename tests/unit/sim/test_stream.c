@@ -158,7 +158,7 @@ static void a_walk_is_a_rotation(void **state)
 	for (int i = 0; i < 800; i++) {
 		int items[] = { 0, 1, 2, 3 };
 
-		gomap_walk(&random, items, 4, 0);
+		sim_gomap_walk(&random, items, 4, 0);
 		for (int k = 1; k < 4; k++)
 			assert_int_equal(items[k], (items[0] + k) % 4);
 		turned += items[0] != 0;

@@ -17,7 +17,7 @@ static void prefers(unsigned free, unsigned must, int size, unsigned want)
 {
 	_cleanup_lab_ struct lab lab = lab_new(MACHINE);
 	const struct vendor *v =
-		vendor_new(lab.node->inv, lab.node->topo, "nvidia.com/gpu", lab.arena);
+		sim_vendor_new(lab.node->inv, lab.node->topo, "nvidia.com/gpu", lab.arena);
 	const char *available[8], *musts[8], *nonsense = "GPU-of-another-node";
 	struct preferred_container ask = { .available = { .v = available },
 					   .must = { .v = musts },
@@ -34,7 +34,7 @@ static void prefers(unsigned free, unsigned must, int size, unsigned want)
 	}
 	if (ask.available.n < 8)
 		available[ask.available.n++] = nonsense;
-	out = vendor_prefer(v, &ask, lab.arena);
+	out = sim_vendor_prefer(v, &ask, lab.arena);
 	for (size_t i = 0; i < out.n; i++) {
 		for (size_t k = 0; k < 8; k++)
 			got |= (unsigned)!strcmp(out.v[i], v->list.v[k].id) << k;
@@ -78,12 +78,12 @@ static void a_vendors_resource_lists_its_gpus_only(void **state)
 	_cleanup_lab_ struct lab lab = lab_new(MACHINE), nothing = lab_new("pf:1");
 
 	(void)state;
-	assert_string_equal(vendor_resource(lab.node->inv), "nvidia.com/gpu");
-	assert_string_equal(vendor_resource(nothing.node->inv), "gpu");
+	assert_string_equal(sim_vendor_resource(lab.node->inv), "nvidia.com/gpu");
+	assert_string_equal(sim_vendor_resource(nothing.node->inv), "gpu");
 	assert_int_equal(
-		vendor_new(lab.node->inv, lab.node->topo, "amd.com/gpu", lab.arena)->list.n, 0);
-	assert_int_equal(vendor_new(lab.node->inv, lab.node->topo, "some/gpu", lab.arena)->list.n,
-			 8);
+		sim_vendor_new(lab.node->inv, lab.node->topo, "amd.com/gpu", lab.arena)->list.n, 0);
+	assert_int_equal(
+		sim_vendor_new(lab.node->inv, lab.node->topo, "some/gpu", lab.arena)->list.n, 8);
 }
 
 static void gpus_tell_their_numa_node(void **state)
@@ -91,12 +91,12 @@ static void gpus_tell_their_numa_node(void **state)
 	_cleanup_lab_ struct lab lab = lab_new(MACHINE),
 				 nowhere = lab_new("numa:0 root:1 gpu:1 pf:1 vf:1");
 	const struct vendor *v =
-		vendor_new(lab.node->inv, lab.node->topo, "nvidia.com/gpu", lab.arena);
+		sim_vendor_new(lab.node->inv, lab.node->topo, "nvidia.com/gpu", lab.arena);
 
 	(void)state;
 	assert_int_equal(v->list.v[7].n_nodes, 1);
 	assert_int_equal(v->list.v[7].nodes[0], 1);
-	v = vendor_new(nowhere.node->inv, nowhere.node->topo, "nvidia.com/gpu", nowhere.arena);
+	v = sim_vendor_new(nowhere.node->inv, nowhere.node->topo, "nvidia.com/gpu", nowhere.arena);
 	assert_int_equal(v->list.v[0].n_nodes, 0);
 }
 

@@ -125,15 +125,130 @@ static void the_operators_numbers_count_alone(void **state)
 	struct hw_inventory *inv = synth_inventory(machine);
 	char bdf[BDF_STRLEN];
 	const struct topo_rail_name names[] = {
-		{ inv->pci[synth_pf(inv, 3)].netdev, 0 },
-		{ inv->rdma[hw_find_rdma(inv, synth_pf(inv, 1))].name, 7 },
-		{ bdf_format(inv->pci[synth_pf(inv, 0)].bdf, bdf), 7 },
-		{ "eth99", 2 },
+		{ inv->pci[synth_pf(inv, 3)].netdev, 0, false, 0 },
+		{ inv->rdma[hw_find_rdma(inv, synth_pf(inv, 1))].name, 7, false, 0 },
+		{ bdf_format(inv->pci[synth_pf(inv, 0)].bdf, bdf), 7, false, 0 },
+		{ "eth99", 2, false, 0 },
 	};
 
 	(void)state;
 	expect_named(inv, names, ARRAY_LEN(names), "7/0 7/1 - 0",
 		     "rails: eth99 is no NIC of this node");
+}
+
+/* Of four NICs: those that are named keep their plane, the others get what is left. */
+static void the_operators_planes_stay(void **state)
+{
+	static const struct {
+		struct topo_rail_name names[4];
+		const char *wanted;
+	} rows[] = {
+		{ { { NULL, 3, true, 1 },
+		    { NULL, 3, true, 0 },
+		    { NULL, 4, true, 1 },
+		    { NULL, 4, true, 0 } },
+		  "3/1 3/0 4/1 4/0" },
+		{ { { NULL, 3, false, 0 },
+		    { NULL, 3, true, 0 },
+		    { NULL, 3, false, 0 },
+		    { NULL, 3, true, 2 } },
+		  "3/1 3/0 3/3 3/2" },
+		/* One NIC of its rail here; two of one plane. */
+		{ { { NULL, 0, true, 1 },
+		    { NULL, 1, false, 0 },
+		    { NULL, 2, true, 5 },
+		    { NULL, 2, true, 5 } },
+		  "0/1 1 2/5 2/5" },
+		{ { { NULL, 0, true, TOPO_PLANE_MAX },
+		    { NULL, 0, false, 0 },
+		    { NULL, 1, false, 0 },
+		    { NULL, 1, false, 0 } },
+		  "0/1023 0/0 1/0 1/1" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct hw_inventory *inv = synth_inventory("root:4 switch:1 gpu:1 pf:1 vf:1");
+		struct topo_rail_name names[4];
+
+		for (size_t n = 0; n < 4; n++) {
+			names[n] = rows[i].names[n];
+			names[n].nic = inv->pci[synth_pf(inv, n)].netdev;
+		}
+		expect_named(inv, names, 4, rows[i].wanted, NULL);
+	}
+}
+
+/* A line for each PF, by address: "SWITCH PORT", NULL: not known. */
+static struct hw_inventory *connected(struct hw_inventory *inv, const char *const *leaves)
+{
+	static struct hw_neighbor table[16];
+
+	inv->neighbor = table;
+	inv->n_neighbor = 0;
+	for (size_t i = 0; leaves[i]; i++) {
+		static char names[ARRAY_LEN(table)][32];
+		char *space;
+
+		assert_true(inv->n_neighbor < ARRAY_LEN(table));
+		if (!*leaves[i])
+			continue;
+		snprintf(names[i], sizeof(names[i]), "%s", leaves[i]);
+		space = strchr(names[i], ' ');
+		*space = '\0';
+		table[inv->n_neighbor++] =
+			(struct hw_neighbor) { synth_pf(inv, i), names[i], space + 1 };
+	}
+	return inv;
+}
+
+static void expect_connected(const char *machine, const char *const *leaves, const char *wanted)
+{
+	expect_named(connected(synth_inventory(machine), leaves), NULL, 0, wanted, NULL);
+}
+
+/* leaves: NULL-terminated, "" where none is known. */
+#define LEAVES(...) ((const char *const[]) { __VA_ARGS__, NULL })
+
+static void switches_order_what_the_gpus_do_not(void **state)
+{
+	(void)state;
+	/* Two cards as near to one GPU. */
+	expect_connected("root:2 switch:1 gpu:1 pf:2", LEAVES("l2 p", "l1 p", "l4 p", "l3 p"),
+			 "1 0 3 2");
+	/* None is nearer to any GPU than another. */
+	expect_connected("numa:1 gpu:4 pf:4 flat hyper",
+			 LEAVES("leaf-10 e1", "leaf-9 e1", "leaf-9 e10", "leaf-9 e9"), "3 0 2 1");
+	/* Some are not known. */
+	expect_connected("switch:1 gpu:1 pf:4", LEAVES("", "l2 p", "", "l1 p"), "2 1 3 0");
+	/* What the GPUs say stays. */
+	expect_connected("root:3 switch:1 gpu:1 pf:1", LEAVES("l3 p", "l2 p", "l1 p"), "0 1 2");
+}
+
+static void nics_far_from_gpus_follow_in_the_order_of_their_switches(void **state)
+{
+	(void)state;
+	expect_connected("root:2 switch:1 pf:1", LEAVES("l2 p", "l1 p"), "1 0");
+	expect_connected("root:3 switch:1 pf:1", LEAVES("l2 p", "", "l1 p"), "1 - 0");
+	expect_connected("root:2 pf:1;root:2 switch:1 gpu:1 pf:1",
+			 LEAVES("a2 p", "a1 p", "z p", "y p"), "3 2 0 1");
+}
+
+static void planes_are_in_the_order_of_their_switches(void **state)
+{
+	struct hw_inventory *inv = with_dual_port_cards("numa:2 switch:1 gpu:1 pf:2");
+	struct topo_rail_name names[4];
+
+	(void)state;
+	expect_named(connected(inv, LEAVES("b p", "a p", "a p", "b p")), NULL, 0, "0/1 0/0 1/0 1/1",
+		     NULL);
+	inv = connected(synth_inventory("root:4 switch:1 gpu:1 pf:1"),
+			LEAVES("b p", "a p", "d p", "c p"));
+	for (size_t i = 0; i < 4; i++)
+		names[i] = (struct topo_rail_name) { .nic = inv->pci[synth_pf(inv, i)].netdev,
+						     .rail = 7,
+						     .has_plane = i == 3 };
+	expect_named(inv, names, 4, "7/2 7/1 7/3 7/0", NULL);
 }
 
 static void what_is_nowhere_is_on_no_rail(void **state)
@@ -160,6 +275,10 @@ int main(void)
 		cmocka_unit_test(nics_without_an_rdma_device_are_on_no_rail),
 		cmocka_unit_test(the_order_is_that_of_the_gpus),
 		cmocka_unit_test(the_operators_numbers_count_alone),
+		cmocka_unit_test(the_operators_planes_stay),
+		cmocka_unit_test(switches_order_what_the_gpus_do_not),
+		cmocka_unit_test(nics_far_from_gpus_follow_in_the_order_of_their_switches),
+		cmocka_unit_test(planes_are_in_the_order_of_their_switches),
 		cmocka_unit_test(what_is_nowhere_is_on_no_rail),
 	};
 

@@ -136,6 +136,8 @@ static void a_nic_with_data_direct_is_where_that_function_is(void **state)
 	assert_false(topo_between(m.topo, synth_gpu(inv, 1), nic).direct);
 	assert_int_equal(topo_direct(m.topo, synth_vf(inv, 1)), direct);
 	assert_int_equal(topo_direct(m.topo, synth_pf(inv, 1)), -1);
+	assert_int_equal(topo_between_functions(m.topo, synth_gpu(inv, 0), nic).class, TOPO_SYS);
+	assert_int_equal(topo_between_functions(m.topo, synth_gpu(inv, 0), direct).class, TOPO_PXB);
 	assert_false(topo_flattened_vm(m.topo));
 }
 

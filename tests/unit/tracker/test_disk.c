@@ -1,6 +1,7 @@
 /* The ledger on its way to the disk: who waits for it, disks that fail, hang or come back. */
 #include "unit/tracker/tracking.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -29,7 +30,7 @@ static void begin_on_disk(void *arg)
 	char *note = NULL;
 
 	(void)arg;
-	end(NULL);
+	end_tracker(NULL);
 	memset(&saved, 0, sizeof(saved));
 	assert_int_equal(ledger_file_open(folder, 0, &file, NULL), 0);
 	assert_int_equal(ledger_file_load(file, &ledger, &note, NULL), 0);
@@ -41,7 +42,7 @@ static void save_one(void *arg)
 {
 	(void)arg;
 	give(0, "p1", NULL);
-	tracker_save(k, on_saved, NULL);
+	tracker_save(tracker, on_saved, NULL);
 	assert_int_equal(saved.times, 0); /* never before the return */
 }
 
@@ -72,9 +73,9 @@ static void save_many(void *arg)
 	(void)arg;
 	for (size_t i = 0; i < N_VFS; i++) {
 		give(i, "p1", NULL);
-		tracker_save(k, on_saved, NULL);
+		tracker_save(tracker, on_saved, NULL);
 	}
-	end(NULL);
+	end_tracker(NULL);
 	assert_int_equal(saved.times, N_VFS);
 	assert_int_equal(saved.on_disk, N_VFS);
 }
@@ -98,7 +99,7 @@ static void limit_files(rlim_t bytes)
 
 static bool is_stored(void)
 {
-	return !k->failing && holds_is_stored(k->holds);
+	return !tracker->failing && holds_status(tracker->holds).stored;
 }
 
 static void a_full_disk_is_told_once_and_tried_again(void **state)
@@ -114,7 +115,7 @@ static void a_full_disk_is_told_once_and_tried_again(void **state)
 	wait_until(is_stored);
 	assert_int_equal(bad_notes, 1);
 	assert_string_equal(last_note, "the ledger is on disk again");
-	on_rpc(end, NULL);
+	on_rpc(end_tracker, NULL);
 	on_rpc(begin_on_disk, NULL);
 	assert_non_null(hold_of(0));
 }
@@ -136,16 +137,15 @@ static void hang(void *arg)
 {
 	(void)arg;
 	give(0, "p1", NULL);
-	holds_storing(k->holds, 1, tracker_now());
-	k->store = (struct store *)(void *)k; /* as if one were under way */
-	tracker_save(k, on_saved, NULL);
+	tracker->store = (struct store *)(void *)tracker; /* as if one were under way */
+	tracker_save(tracker, on_saved, NULL);
 }
 
 static void unhang(void *arg)
 {
 	(void)arg;
-	k->store = NULL;
-	tracker_save(k, NULL, NULL);
+	tracker->store = NULL;
+	tracker_save(tracker, NULL, NULL);
 }
 
 static void a_disk_that_hangs_stops_no_container(void **state)
@@ -170,7 +170,7 @@ static void a_disk_that_hangs_stops_no_container(void **state)
 
 static const char *state_dir(void)
 {
-	return arena_printf(a, "%s/state", folder);
+	return arena_printf(arena, "%s/state", folder);
 }
 
 static void begin_without_directory(void *arg)
@@ -180,16 +180,17 @@ static void begin_without_directory(void *arg)
 	(void)arg;
 	assert_non_null(f);
 	fclose(f);
-	end(NULL);
+	end_tracker(NULL);
 	make_tracker(NULL, NULL);
 	told(SAYS({ "p9", "mlx5_0" }));
-	tracker_reopen(k, state_dir());
+	tracker->env.away_dir = state_dir();
+	tracker_reopen_later(tracker);
 	give(1, "p2", "u2");
 }
 
 static bool is_reopened(void)
 {
-	return k->file && holds_is_stored(k->holds);
+	return tracker->file && holds_status(tracker->holds).stored;
 }
 
 static void a_state_directory_is_opened_when_it_can_be(void **state)
@@ -199,7 +200,7 @@ static void a_state_directory_is_opened_when_it_can_be(void **state)
 	(void)state;
 	on_rpc(begin_without_directory, NULL);
 	usleep(60000);
-	assert_null(k->file);
+	assert_null(tracker->file);
 	unlink(state_dir());
 	wait_until(is_reopened);
 	assert_int_equal(ledger_file_peek(state_dir(), &l, NULL), 0);
@@ -207,7 +208,7 @@ static void a_state_directory_is_opened_when_it_can_be(void **state)
 	ledger_free(l);
 }
 
-/* All at once: it is looked for meanwhile. */
+/* All at once: the thread that looks for it meanwhile would make one where none is. */
 static void put_old_ledger(void)
 {
 	char elsewhere[PATH_MAX];
@@ -227,8 +228,7 @@ static void put_old_ledger(void)
 	assert_int_equal(ledger_file_open(elsewhere, 0, &file, NULL), 0);
 	assert_int_equal(ledger_file_store(file, text.s, text.len, NULL), 0);
 	ledger_file_close(file);
-	assert_int_equal(unlink(state_dir()), 0);
-	assert_int_equal(rename(elsewhere, state_dir()), 0);
+	assert_int_equal(renameat2(AT_FDCWD, elsewhere, AT_FDCWD, state_dir(), RENAME_EXCHANGE), 0);
 	strbuf_done(&text);
 	ledger_free(l);
 }
@@ -252,12 +252,53 @@ static void what_a_ledger_says_that_comes_back_is_older_than_what_was_decided_si
 	on_rpc(expect_what_came_back, NULL);
 }
 
-static void the_end_does_not_wait_for_a_state_directory(void **state)
+/* What we hold has been stored by then, in memory. */
+static void a_ledger_that_comes_back_later_says_the_same(void **state)
 {
 	(void)state;
 	on_rpc(begin_without_directory, NULL);
-	on_rpc(end, NULL);
-	usleep(50000);
+	usleep(60000);
+	put_old_ledger();
+	wait_until(is_reopened);
+	on_rpc(expect_what_came_back, NULL);
+}
+
+/* One that takes its time to be read. */
+static void put_slow_ledger(void)
+{
+	FILE *f;
+
+	assert_int_equal(mkdir(state_dir(), 0700), 0);
+	f = fopen(arena_printf(arena, "%s/ledger.json", state_dir()), "we");
+	assert_non_null(f);
+	fputs("{\"version\": 1, \"holds\": [0", f);
+	for (size_t i = 0; i < 500000; i++)
+		fputs(", 0", f);
+	fputs("]}", f);
+	fclose(f);
+}
+
+static void begin_to_open(void *arg)
+{
+	(void)arg;
+	end_tracker(NULL);
+	make_tracker(NULL, NULL);
+	tracker->pace.retry_ms = 0;
+	tracker->env.away_dir = state_dir();
+	tracker_reopen_later(tracker);
+}
+
+/* Nor does the thread that opens it use anything of those that are gone. */
+static void the_end_does_not_wait_for_a_state_directory(void **state)
+{
+	(void)state;
+	put_slow_ledger();
+	on_rpc(begin_to_open, NULL);
+	usleep(2000);
+	on_rpc(end_tracker, NULL);
+	rpc_stop(rpc);
+	usleep(500000); /* it ends meanwhile */
+	assert_int_equal(rpc_start(&rpc, NULL), 0);
 }
 
 int main(void)
@@ -271,6 +312,7 @@ int main(void)
 		TEST(a_disk_that_hangs_stops_no_container),
 		TEST(a_state_directory_is_opened_when_it_can_be),
 		TEST(what_a_ledger_says_that_comes_back_is_older_than_what_was_decided_since),
+		TEST(a_ledger_that_comes_back_later_says_the_same),
 		TEST(the_end_does_not_wait_for_a_state_directory),
 	};
 

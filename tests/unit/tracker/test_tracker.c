@@ -22,10 +22,8 @@ static void of_the_machine(void *arg)
 	assert_string_equal(facts_of(0).away,
 			    "its RDMA device is in a container's network namespace");
 	assert_non_null(strstr(facts_of(1).open, "is open (2 contexts)"));
-	assert_true(tracker_is_open(k, vf[1]));
 	assert_null(facts_of(2).away);
 	assert_null(facts_of(2).open);
-	assert_false(tracker_is_open(k, vf[2]));
 }
 
 static void a_vf_that_is_away_or_open_is_in_use(void **state)
@@ -45,7 +43,7 @@ static void hosts_users(void *arg)
 	/* the host's daemons end: at once nothing that is open is theirs */
 	host_users = 0;
 	open_users = 2;
-	k->host_users_until_ms = 0;
+	tracker->host_users_until_ms = 0;
 	assert_non_null(facts_of(1).open);
 }
 
@@ -63,7 +61,7 @@ static void all_held(void *arg)
 	assert_null(facts_of(0).open);
 	for (size_t i = 0; i < N_VFS; i++)
 		give(i, "p1", NULL);
-	k->host_users_until_ms = 0;
+	tracker->host_users_until_ms = 0;
 	open_device = rdma_of(0);
 	open_users = 1;
 	assert_non_null(facts_of(0).open);
@@ -82,7 +80,7 @@ static void netdev_away(void *arg)
 
 	(void)arg;
 	give(0, "p1", NULL);
-	tracker_complete(k);
+	tracker_complete(tracker);
 	assert_string_equal(hold_of(0)->netdev, "vf0");
 	assert_string_equal(hold_of(0)->rdma, rdma_of(0));
 	fn_of(inv, 0)->netdev = NULL;
@@ -107,7 +105,7 @@ static void other_driver(void *arg)
 	(void)arg;
 	for (size_t i = 0; i < 3; i++)
 		give(i, "p1", NULL);
-	tracker_complete(k);
+	tracker_complete(tracker);
 	fn_of(inv, 0)->netdev = NULL;
 	fn_of(inv, 0)->driver = "vfio-pci";
 	fn_of(inv, 1)->netdev = NULL;
@@ -140,7 +138,7 @@ static void make_bus(void)
 {
 	for (const char *below = "sys\0sys/bus\0sys/bus/pci\0sys/bus/pci/devices\0"; *below;
 	     below += strlen(below) + 1)
-		assert_int_equal(mkdir(arena_printf(a, "%s/%s", folder, below), 0755), 0);
+		assert_int_equal(mkdir(arena_printf(arena, "%s/%s", folder, below), 0755), 0);
 }
 
 static void a_vf_that_left_the_bus_is_used_by_nobody(void **state)
@@ -167,12 +165,47 @@ static void a_vf_that_a_scan_missed_is_not_gone(void **state)
 	on_rpc(out_of_sight, NULL);
 }
 
+static unsigned walks; /* through the cgroup tree, within rounds of looks */
+
+static int walk_once(void *ctx, const char *uid)
+{
+	(void)ctx;
+	for (size_t i = 0; i < tracker->n_round; i++)
+		assert_string_not_equal(tracker->round[i].uid, uid);
+	walks += tracker->round != NULL;
+	return str_eq(uid, running);
+}
+
+static void hold_three_of_two_pods(void *arg)
+{
+	(void)arg;
+	walks = 0;
+	running = "uid-2";
+	tracker_follow(tracker, NULL, NULL, walk_once, NULL);
+	give(0, "p1", "uid-1");
+	give(1, "p2", "uid-2");
+	give(2, "p1", "uid-1");
+}
+
+static bool was_walked_often(void)
+{
+	return walks > 6 && hold_of(1)->seen_cgroup && !hold_of(0)->seen_cgroup;
+}
+
+static void one_walk_through_the_cgroups_does_for_all_vfs_of_a_pod(void **state)
+{
+	(void)state;
+	on_rpc(hold_three_of_two_pods, NULL);
+	wait_until(was_walked_often);
+	assert_null(tracker->round);
+}
+
 static void of_cgroups(void *arg)
 {
 	(void)arg;
 	assert_int_equal(facts_of(0).cgroup, HOLDS_CGROUP_OFF);
 	give(0, "p1", "u1");
-	tracker_follow(k, NULL, runs, NULL);
+	tracker_follow(tracker, NULL, NULL, runs, NULL);
 	running = "u1";
 	assert_int_equal(facts_of(0).cgroup, HOLDS_CGROUP_RUNS);
 	assert_string_equal(facts_of(0).uid, "u1");
@@ -193,13 +226,16 @@ static void the_cgroup_is_that_of_the_holders_uid(void **state)
 static void before_a_scan(void *arg)
 {
 	(void)arg;
-	end(NULL);
-	k = tracker_new(rpc, holds_new(ledger_new(), &holds_default_pace, tracker_now()), NULL,
-			root, users, NULL);
+	end_tracker(NULL);
+	tracker = tracker_new(&(struct tracker_env) {
+		.rpc = rpc,
+		.holds = holds_new(ledger_new(), &holds_default_pace, tracker_now()),
+		.root = root,
+		.users = users });
 	assert_string_equal(facts_of(0).unreadable, "the node has not been scanned yet");
-	assert_false(tracker_is_open(k, vf[0]));
+	assert_null(facts_of(0).open);
 	told(SAYS({ "p1", vf[0] }));
-	assert_int_equal(ledger_holds(tracker_ledger(k)), 0);
+	assert_int_equal(ledger_holds(tracker_ledger(tracker)), 0);
 }
 
 static void before_the_first_scan_nothing_is_known(void **state)
@@ -253,10 +289,10 @@ static void rebuild(void *arg)
 {
 	(void)arg;
 	told(SAYS({ "p1", vf[0] }, { "p2", vf[3] }, { "p3", "mlx5_0" }));
-	assert_int_equal(ledger_holds(tracker_ledger(k)), 2);
+	assert_int_equal(ledger_holds(tracker_ledger(tracker)), 2);
 	assert_string_equal(hold_of(3)->owner.pod, "p2");
 	assert_string_equal(hold_of(3)->owner.container, "main");
-	tracker_complete(k);
+	tracker_complete(tracker);
 	assert_string_equal(hold_of(3)->rdma, rdma_of(3));
 	assert_string_equal(hold_of(3)->netdev, "vf3");
 }
@@ -275,10 +311,10 @@ static void slots_and_others(void *arg)
 	(void)arg;
 	list.v[1].containers[0].held[0].resource = "nvidia.com/gpu";
 	told(list);
-	slots = holds_slots(k->holds, a);
+	slots = holds_slots(tracker->holds, arena);
 	assert_int_equal(slots.n_uses, 1);
 	assert_string_equal(slots.uses[0].slot, "rdma_vf-n0-3");
-	assert_int_equal(ledger_holds(tracker_ledger(k)), 0);
+	assert_int_equal(ledger_holds(tracker_ledger(tracker)), 0);
 }
 
 static void ids_are_vfs_or_slots_and_other_resources_are_not_ours(void **state)
@@ -296,7 +332,7 @@ static void foreign(void *arg)
 	const char *why;
 
 	(void)arg;
-	assert_true(holds_start(k->holds, &v, 1, &o, 0, false, tracker_now(), a, &why));
+	assert_true(holds_start(tracker->holds, &v, 1, &o, 0, false, tracker_now(), arena, &why));
 	list.v[0].containers[0].held[0].resource = "rdma/renamed";
 	told(list);
 	assert_non_null(hold_of(0));
@@ -313,10 +349,10 @@ static void holds_of_a_resource_that_is_configured_no_more_live_as_long_as_their
 /* A Get. */
 static void told_of(const char *pod, struct pod_list list)
 {
-	tracker_hear(k, &(struct pods_said) { .ns = "default",
-					      .name = pod,
-					      .pods = &list,
-					      .asked_ms = clock_mono_ms() });
+	tracker_hear(tracker, &(struct pods_said) { .ns = "default",
+						    .name = pod,
+						    .pods = &list,
+						    .asked_ms = clock_mono_ms() });
 }
 
 static void one_pod(void *arg)
@@ -349,8 +385,8 @@ static void on_unlisted(void *ctx, const struct node_seed *seed)
 	(void)ctx;
 	n_unlisted++;
 	assert_string_equal(seed->resource, "rdma/vf");
-	unlisted_vf = arena_strdup(a, seed->vf);
-	unlisted_driver = arena_strdup(a, seed->driver);
+	unlisted_vf = arena_strdup(arena, seed->vf);
+	unlisted_driver = arena_strdup(arena, seed->driver);
 }
 
 static void start_with_away(size_t n)
@@ -362,7 +398,7 @@ static void start_with_away(size_t n)
 	node = node_unref(node);
 	set_node(inv);
 	n_unlisted = 0;
-	tracker_listen_unlisted(k, on_unlisted, NULL);
+	tracker->env.unlisted = on_unlisted;
 }
 
 static void see_unlisted(const struct node_seed *seeds, size_t n)
@@ -373,7 +409,7 @@ static void see_unlisted(const struct node_seed *seeds, size_t n)
 	take_rdma_away(inv, 0);
 	node = node_new_seeded(inv, cfg, before, seeds, n);
 	node_unref(before);
-	tracker_update(k, node);
+	tracker_update(tracker, node);
 }
 
 static void held_out_of_sight(void *arg)
@@ -384,12 +420,12 @@ static void held_out_of_sight(void *arg)
 	start_with_away(1);
 	assert_null(pool_find(&node->pools[0], vf[0]));
 	told(SAYS({ "p1", vf[0] }, { "p2", vf[1] }));
-	tracker_complete(k);
+	tracker_complete(tracker);
 	assert_int_equal(n_unlisted, 1);
 	assert_string_equal(unlisted_vf, vf[0]);
 	assert_string_equal(hold_of(0)->owner.pod, "p1");
 	told(SAYS({ "p1", vf[0] }, { "p2", vf[1] }));
-	tracker_complete(k);
+	tracker_complete(tracker);
 	assert_int_equal(n_unlisted, 1); /* once is enough */
 
 	see_unlisted(&(struct node_seed) { "rdma/vf", unlisted_vf, NULL, unlisted_driver }, 1);
@@ -422,9 +458,9 @@ static void no_vf_of_ours(void *arg)
 	set_node(inv);
 	n_unlisted = 0;
 	told(SAYS({ "p1", vf[0] })); /* nobody listens */
-	tracker_listen_unlisted(k, on_unlisted, NULL);
+	tracker->env.unlisted = on_unlisted;
 	told(SAYS({ "p1", vf[0] }, { "p2", "0000:77:00.1" }, { "p3", "mlx5_0" }, { "p4", pf }));
-	tracker_complete(k);
+	tracker_complete(tracker);
 	assert_int_equal(n_unlisted, 0);
 }
 
@@ -440,14 +476,13 @@ static void what_is_no_vf_with_a_driver_is_not_looked_for(void **state)
 static void put_entry(FILE *f, const char *uid)
 {
 	fprintf(f,
-		"{\"PodUID\": \"%s\", \"ContainerName\": \"main\", \"ResourceName\": \"rdma/vf\", "
-		"\"DeviceIDs\": {\"0\": [\"%s\"]}}",
+		"{\"PodUID\": \"%s\", \"ContainerName\": \"main\", \"ResourceName\": \"rdma/vf\", \"DeviceIDs\": {\"0\": [\"%s\"]}}",
 		uid, vf[0]);
 }
 
 static void follow(const char *first_uid, const char *second_uid)
 {
-	const char *path = arena_printf(a, "%s/checkpoint", folder);
+	const char *path = arena_printf(arena, "%s/checkpoint", folder);
 	FILE *f = fopen(path, "we");
 
 	assert_non_null(f);
@@ -459,7 +494,7 @@ static void follow(const char *first_uid, const char *second_uid)
 	}
 	fputs("]}}", f);
 	fclose(f);
-	tracker_follow(k, path, runs, NULL);
+	tracker_follow(tracker, NULL, path, runs, NULL);
 }
 
 static void hold_and_follow(void *arg)
@@ -505,11 +540,11 @@ static void a_device_of_two_pods_has_no_pods_uid(void **state)
 static void hold_and_go_on_holding(void *arg)
 {
 	(void)arg;
-	k->pace.uids_ms = 5;
-	k->pace.uids_latest_ms = 20;
+	tracker->pace.uids_ms = 5;
+	tracker->pace.uids_latest_ms = 20;
 	follow("uid-1", NULL);
 	give(0, "p1", NULL);
-	k->busy_ms = INT64_MAX; /* a pod comes at every moment */
+	tracker->busy_ms = INT64_MAX; /* a pod comes at every moment */
 }
 
 static void pods_that_come_without_a_pause_do_not_hide_the_uid(void **state)
@@ -525,13 +560,13 @@ static void read_checkpoint(void *arg)
 	const struct holds_entry *v;
 
 	(void)arg;
-	assert_int_equal(tracker_checkpoint(k, &v), 0);
+	assert_int_equal(tracker_checkpoint(tracker, &v), 0);
 	follow("uid-1", NULL);
-	assert_int_equal(tracker_checkpoint(k, &v), 1);
+	assert_int_equal(tracker_checkpoint(tracker, &v), 1);
 	assert_string_equal(v[0].uid, "uid-1");
 	assert_string_equal(v[0].id, vf[0]);
 	follow("uid-1", "uid-2"); /* written again */
-	assert_int_equal(tracker_checkpoint(k, &v), 2);
+	assert_int_equal(tracker_checkpoint(tracker, &v), 2);
 }
 
 static void the_checkpoint_is_read_as_it_is_now(void **state)
@@ -551,6 +586,7 @@ int main(void)
 		TEST(a_vf_that_left_the_bus_is_used_by_nobody),
 		TEST(a_vf_that_a_scan_missed_is_not_gone),
 		TEST(the_cgroup_is_that_of_the_holders_uid),
+		TEST(one_walk_through_the_cgroups_does_for_all_vfs_of_a_pod),
 		TEST(before_the_first_scan_nothing_is_known),
 		TEST(a_vf_that_drains_is_looked_at_until_it_is_closed),
 		TEST(a_lost_ledger_is_rebuilt_from_what_containers_hold),

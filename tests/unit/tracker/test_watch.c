@@ -23,7 +23,7 @@ static struct pod living_pod(void)
 	struct pod_list list = SAYS({ world.alive, vf[0] });
 	struct ids *ids = &list.v[0].containers[0].held[0].ids;
 
-	ids->v = arena_array(a, 2, sizeof(*ids->v));
+	ids->v = arena_array(arena, 2, sizeof(*ids->v));
 	ids->v[0] = vf[0];
 	ids->v[1] = vf[2];
 	ids->n = 2;
@@ -69,22 +69,22 @@ static void begin_world(void *arg)
 	static const struct rpc_method methods[] = { { .path = PATH_POD_GET, .unary = on_get },
 						     { .path = PATH_POD_LIST, .unary = on_list } };
 	const enum kubelet *kubelet = arg;
-	char *path = arena_printf(a, "%s/kubelet.sock", folder);
+	char *path = arena_printf(arena, "%s/kubelet.sock", folder);
 
 	memset(&world, 0, sizeof(world));
 	world.kubelet = *kubelet;
 	world.alive = "p1";
 	assert_int_equal(rpc_server_open(rpc, path, methods, 2, NULL, &world.server, NULL), 0);
-	world.podres = podres_open(rpc, path);
-	tracker_watch(k, world.podres);
+	world.podres = kubeclient_podres_open(rpc, path);
+	tracker_watch(tracker, world.podres);
 }
 
 static void end_world(void *arg)
 {
-	end(arg);
+	end_tracker(arg);
 	if (world.hung)
 		rpc_reply(world.hung, RPC_UNKNOWN, world_says_no, (struct bytes) { NULL, 0 });
-	podres_close(world.podres);
+	kubeclient_podres_close(world.podres);
 	rpc_server_close(world.server, NULL, NULL);
 }
 
@@ -102,9 +102,10 @@ static void hold_second(void *arg)
 
 static bool is_kubelet_known(void)
 {
-	enum podres_support support = podres_support(world.podres);
+	enum podres_support support = kubeclient_podres_state(world.podres).support;
 
-	return !k->asked && support != PODRES_UNKNOWN && (support != PODRES_LIST || world.lists);
+	return !tracker->asked && support != PODRES_UNKNOWN &&
+	       (support != PODRES_LIST || world.lists);
 }
 
 /* p1 is there, and p2 is not: it has been when this kubelet started its container. */
@@ -149,7 +150,7 @@ static bool are_four_gone(void)
 static void set_slow_pace(void *arg)
 {
 	(void)arg;
-	k->pace.look_ms = 1600;
+	tracker->pace.round_ms = 1600;
 	give(0, "p1", NULL);
 }
 
@@ -173,8 +174,8 @@ static void pods_that_came_since_the_last_round_make_it_no_longer(void **state)
 static void hold_slowly(void *arg)
 {
 	(void)arg;
-	k->pace.look_ms = 3000;
-	k->pace.apart_ms = 60;
+	tracker->pace.round_ms = 3000;
+	tracker->pace.apart_ms = 60;
 	give(1, "q1", NULL);
 	open_device = rdma_of(1);
 	open_users = 1;
@@ -228,6 +229,28 @@ static void a_hold_without_a_name_takes_a_list(void **state)
 	on_rpc(end_world, NULL);
 }
 
+static void hear_and_give(void *arg)
+{
+	(void)arg;
+	give(0, "p1", NULL);
+	assert_true(tracker->busy_ms > 0);
+	tracker->busy_ms = 0;
+	open_device = rdma_of(0);
+	open_users = 1;
+	told(SAYS({ "p2", vf[1] }));
+	told(SAYS({ "p2", vf[1] }));
+	assert_true(is_draining(0));
+	set_node(inventory());
+	assert_int_equal(tracker->busy_ms, 0);
+}
+
+/* Pods are asked for several times a second: a List that waits for a pause of these never comes. */
+static void answers_and_rescans_do_not_put_off_a_list(void **state)
+{
+	(void)state;
+	on_rpc(hear_and_give, NULL);
+}
+
 static void a_kubelet_without_get_is_asked_for_a_list(void **state)
 {
 	enum kubelet kubelet = GET_IS_OFF;
@@ -242,7 +265,7 @@ static void a_kubelet_without_get_is_asked_for_a_list(void **state)
 
 static bool is_old_known(void)
 {
-	return podres_support(world.podres) == PODRES_NOTHING;
+	return kubeclient_podres_state(world.podres).support == PODRES_NOTHING;
 }
 
 static void an_old_kubelet_is_left_alone(void **state)
@@ -274,7 +297,7 @@ static void begin_asking(void *arg)
 
 static bool is_asking(void)
 {
-	return k->asked && world.hung;
+	return tracker->asked && world.hung;
 }
 
 static void an_answer_that_comes_after_the_end_is_for_nobody(void **state)
@@ -292,6 +315,7 @@ int main(void)
 		TEST(pods_that_came_since_the_last_round_make_it_no_longer),
 		TEST(a_pod_that_was_missed_once_is_asked_for_again_soon),
 		TEST(a_hold_without_a_name_takes_a_list),
+		TEST(answers_and_rescans_do_not_put_off_a_list),
 		TEST(a_kubelet_without_get_is_asked_for_a_list),
 		TEST(an_old_kubelet_is_left_alone),
 		TEST(an_answer_that_comes_after_the_end_is_for_nobody),

@@ -26,9 +26,8 @@
 #define SEND	  P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n"
 #define RECV	  P "Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA\n"
 #define MAP(list) "{\"version\": 1, \"new\": [], \"gpus\": [" list "]}"
-#define OWN                                                                                                  \
-	"{\"gpu\": \"0000:1b:00.0\", \"vf\": \"0000:3b:00.2\", \"hca\": \"mlx5_4\", \"port\": 1, \"path\": " \
-	"\"PIX\", \"x\": 1}"
+#define OWN                                                                                        \
+	"{\"gpu\": \"0000:1b:00.0\", \"vf\": \"0000:3b:00.2\", \"hca\": \"mlx5_4\", \"port\": 1, \"path\": \"PIX\", \"x\": 1}"
 #define OWN5 "{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_5\"}"
 
 static void add_map(struct verify *v, const char *host, const char *map)
@@ -68,7 +67,7 @@ static void assert_verdict(const char *map, const char *log, enum verdict verdic
 	if (map)
 		add_map(v, NULL, map);
 	feed(v, log, strlen(log));
-	assert_string_equal(verdict_name(verify_judge(v)), verdict_name(verdict));
+	assert_string_equal(verify_verdict_name(verify_judge(v)), verify_verdict_name(verdict));
 	assert_says(v, words);
 }
 
@@ -102,8 +101,7 @@ static const struct sample {
 	  "FAIL socket|FAIL no-device|log:5: Using network Socket" },
 	{ "nccl-2.21-completion", VERDICT_FAIL, "FAIL completion-retry-exceeded" },
 	{ "nccl-2.22-far", VERDICT_NOGDR,
-	  "w-0 GPU 1 rank 1 0000:9d:00.0  mlx5_0:1  no GDR: too far: distance 8, limit 5|no GDR gdr-too-far|"
-	  "why      log:6: GPU Direct RDMA Disabled|w-0 GPU 0 rank 0  mlx5_0:1  GDRDMA" },
+	  "w-0 GPU 1 rank 1 0000:9d:00.0  mlx5_0:1  no GDR: too far: distance 8, limit 5|no GDR gdr-too-far|why      log:6: GPU Direct RDMA Disabled|w-0 GPU 0 rank 0  mlx5_0:1  GDRDMA" },
 	{ "nccl-2.23-merged", VERDICT_WARN, "mlx5_0:1+mlx5_1:1  GDRDMA|WARN fused" },
 	{ "nccl-2.24-etimedout", VERDICT_FAIL,
 	  "FAIL modify-qp-etimedout\n|log:9: Call to ibv_modify_qp" },
@@ -115,8 +113,7 @@ static const struct sample {
 	{ "nccl-2.27-onenode", VERDICT_INCONCLUSIVE, "INCONCLUSIVE one-node" },
 	{ "nccl-2.28-fused", VERDICT_WARN, "mlx5_3+mlx5_5  GDRDMA  (2 of 2|WARN fused|ndevs=2" },
 	{ "nccl-2.29-far", VERDICT_NOGDR,
-	  "w-0 GPU 1 rank 3 0000:9d:00.0  mlx5_7:1  no GDR: too far: distance 9, limit 6  (0 of 2|why      "
-	  "log:8" },
+	  "w-0 GPU 1 rank 3 0000:9d:00.0  mlx5_7:1  no GDR: too far: distance 9, limit 6  (0 of 2|why      log:8" },
 	{ "nccl-2.30-etimedout", VERDICT_FAIL,
 	  "FAIL modify-qp-etimedout\n|log:7: Call to ibv_modify_qp" },
 	{ "nccl-2.30-completion", VERDICT_FAIL,
@@ -154,8 +151,8 @@ static void every_log_of_the_corpus_has_its_verdict(void **state)
 		print_message("%s\n", samples[i].name);
 		read_log(samples[i].name, &log);
 		feed(v, strbuf_str(&log), log.len);
-		assert_string_equal(verdict_name(verify_judge(v)),
-				    verdict_name(samples[i].verdict));
+		assert_string_equal(verify_verdict_name(verify_judge(v)),
+				    verify_verdict_name(samples[i].verdict));
 		assert_says(v, samples[i].words);
 	}
 }
@@ -254,11 +251,11 @@ static void two_records_in_one_line_are_two(void **state)
 {
 	(void)state;
 	assert_verdict(NULL, TWO P "Using network IB " SEND, VERDICT_PASS, "p-0 GPU 0 rank 0");
-	assert_verdict(NULL,
-		       NET P
-		       "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA q:1:1 [0] NCCL INFO "
-		       "Channel 01/0 : 1[0] -> 0[0] [send] via NET/IB/0\n",
-		       VERDICT_NOGDR, "p-0 GPU 0 rank 0  #0  GDRDMA|q GPU 0 rank 1  #0  no GDR");
+	assert_verdict(
+		NULL,
+		NET P
+		"Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA q:1:1 [0] NCCL INFO Channel 01/0 : 1[0] -> 0[0] [send] via NET/IB/0\n",
+		VERDICT_NOGDR, "p-0 GPU 0 rank 0  #0  GDRDMA|q GPU 0 rank 1  #0  no GDR");
 }
 
 /* Two processes write into one line; colours, CR LF, and the end of the file in the middle of a
@@ -273,8 +270,7 @@ static void what_is_glued_or_cut_is_left_out(void **state)
 		  "Channel 01/0 : 2[1] -> 1[1] [receive] via NET/IB/0/GDRDMA\n" P
 		  "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0",
 		VERDICT_PASS,
-		"network IB,|2 channels between nodes, 2 with GDRDMA|(1 of 1 channels, log:2)|note "
-		"damaged-lines");
+		"network IB,|2 channels between nodes, 2 with GDRDMA|(1 of 1 channels, log:2)|note damaged-lines");
 }
 
 static const struct failure {
@@ -292,20 +288,18 @@ static const struct failure {
 	  "FAIL modify-qp-enodev" },
 	{ W "Call to ibv_modify_qp failed with 5 Input/output error, on dev mlx5_4:1",
 	  "FAIL modify-qp\n" },
-	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=IBV_WC_RETRY_EXC_ERR(12) "
-	    "opcode=IBV_WC_SEND(0) vendor_err=129 hca mlx5_4",
+	{ W
+	  "NET/IB: Got completion from peer 10.0.0.2<1> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129 hca mlx5_4",
 	  "FAIL completion-retry-exceeded" },
 	{ W
-	  "NET/IB: Got completion from peer 10.0.0.2<1> with status=5 opcode=129 len=0 vendor err 244 "
-	  "(Send) hca mlx5_0",
+	  "NET/IB: Got completion from peer 10.0.0.2<1> with status=5 opcode=129 len=0 vendor err 244 (Send) hca mlx5_0",
 	  "FAIL completion-flushed" },
 	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=13 opcode=0",
 	  "FAIL completion-rnr" },
 	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=4 opcode=0",
 	  "FAIL completion-error" },
 	{ W
-	  "NET/IB : Got completion from peer 10.0.0.2<1> with error 12, opcode 0, len 0, vendor err 129 "
-	  "(Recv)",
+	  "NET/IB : Got completion from peer 10.0.0.2<1> with error 12, opcode 0, len 0, vendor err 129 (Recv)",
 	  "FAIL completion-retry-exceeded" },
 	{ W
 	  "NET/IB : Got completion from peer 10.0.0.2<1> with error 13, opcode 1, len 0, vendor err 135",
@@ -343,8 +337,7 @@ static const struct failure warnings[] = {
 	{ W "NET/IB : mlx5_4:1 Got non-fatal async event: port error(10)", "WARN async-event" },
 	{ W "Could not find real path of /sys/class/infiniband/mlx5_4/device", "WARN no-pci-path" },
 	{ P
-	  "Topology detection: network path /sys/devices/pci0000:15/0000:1c:00.0 is not a PCI device "
-	  "(0000:1c:00.0). Attaching to first CPU",
+	  "Topology detection: network path /sys/devices/pci0000:15/0000:1c:00.0 is not a PCI device (0000:1c:00.0). Attaching to first CPU",
 	  "WARN not-a-pci-device" },
 	{ P "Could not open XML topology file /etc/t.xml : No such file or directory",
 	  "WARN no-topology-file" },
@@ -412,8 +405,8 @@ static void what_else_a_log_tells_is_said(void **state)
 		  VERDICT_PASS },
 		{ P "Channel 00/0 : 0[0] -> 2[2] via P2P/CUMEM", "inside   log:5: Channel 00/0",
 		  VERDICT_PASS },
-		{ P " Pattern 4, crossNic 0, nChannels 16, bw 45.000000/45.000000, type NVL/PIX, "
-		    "sameChannels 1",
+		{ P
+		  " Pattern 4, crossNic 0, nChannels 16, bw 45.000000/45.000000, type NVL/PIX, sameChannels 1",
 		  "inside   log:5:  Pattern 4", VERDICT_PASS },
 		{ P "Channel 00 : 0[0] -> 2[2] via SHM/direct/direct",
 		  "note shared-memory|log:5: Channel", VERDICT_PASS },
@@ -464,18 +457,17 @@ static void every_warning_of_nccl_has_a_line(void **state)
 		strbuf_printf(&log, W "something odd number %d\n", i % 20);
 	assert_verdict(
 		NULL, strbuf_str(&log), VERDICT_WARN,
-		"nccl-warn: NCCL wrote warnings that are not in this catalogue (40 times)|"
-		"log:5: something odd number 0|log:6: something odd number 1 (2 times)|number 7 (2 times)");
+		"nccl-warn: NCCL wrote warnings that are not in this catalogue (40 times)|log:5: something odd number 0|log:6: something odd number 1 (2 times)|number 7 (2 times)");
 }
 
 static void a_retry_that_succeeds_is_no_failure(void **state)
 {
 	(void)state;
-	assert_verdict(NULL,
-		       NET TWO P
-		       "Call to ibv_modify_qp failed with 110 Connection timed out, on dev "
-		       "mlx5_4:1, retrying 1/34 after 100 msec of sleep\n" SEND,
-		       VERDICT_PASS, "verdict: PASS");
+	assert_verdict(
+		NULL,
+		NET TWO P
+		"Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_4:1, retrying 1/34 after 100 msec of sleep\n" SEND,
+		VERDICT_PASS, "verdict: PASS");
 }
 
 static void one_node_counts_only_when_it_has_to_loop(void **state)
@@ -640,8 +632,8 @@ static void ranks_that_are_not_in_the_log_may_use_the_rest(void **state)
 
 static void a_gpu_that_uses_another_ones_hca_is_a_warning(void **state)
 {
-	static const char map[] = MAP("{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_5\"},{\"gpu\": "
-				      "\"0000:9d:00.0\", \"hca\": \"mlx5_4\"}");
+	static const char map[] = MAP(
+		"{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_5\"},{\"gpu\": \"0000:9d:00.0\", \"hca\": \"mlx5_4\"}");
 
 	(void)state;
 	assert_verdict(map, NET USE BUS TWO SEND, VERDICT_WARN,
@@ -721,8 +713,8 @@ static void an_hca_beside_its_data_direct_function_is_one(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_free_ char *log = xasprintf(
 			NET P
-			"NET/IB : Using [0]mlx5_4:1/IB [1]mlx5_4_dma:1/IB [2]mlx5_5:1/IB [3]mlx5_5_dma:1/IB "
-			"[RO]; OOB eth0:10.1.0.4<0>\n" BUS TWO "%s",
+			"NET/IB : Using [0]mlx5_4:1/IB [1]mlx5_4_dma:1/IB [2]mlx5_5:1/IB [3]mlx5_5_dma:1/IB [RO]; OOB eth0:10.1.0.4<0>\n" BUS
+				TWO "%s",
 			rows[i].channels);
 
 		assert_verdict(MAP(OWN "," OWN5), log, rows[i].verdict, rows[i].words);
@@ -880,19 +872,16 @@ static void two_maps_of_one_host_are_refused(void **state)
 
 /* Two VFs of 200 Gb/s: 50 GB/s. */
 #define RATES                                                                                      \
-	MAP("{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_4\", \"mbps\": 200000}, "                 \
-	    "{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_5\", \"mbps\": 200000}, "                 \
+	MAP("{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_4\", \"mbps\": 200000},\n"                \
+	    "{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_5\", \"mbps\": 200000},\n"                \
 	    "{\"gpu\": \"0000:2b:00.0\", \"hca\": \"mlx5_5\", \"mbps\": 200000}")
 #define BOTH SEND P "Channel 01/0 : 0[0] -> 1[0] [send] via NET/IB/1/GDRDMA\n"
-#define HEADINGS                                                                                           \
-	"#       size         count      type   redop    root     time   algbw   busbw #wrong     time   " \
-	"algbw   busbw #wrong\n"                                                                           \
-	"#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  "  \
-	"(GB/s)  (GB/s)       \n"
-#define ROW(bus)                                                                                           \
-	"   536870912     134217728     float     sum      -1    23580   22.77   21.10      0    23611   " \
-	"22.74   21.01      0\n"                                                                           \
-	"  1073741824     268435456     float     sum      -1    44893   23.92   " bus                     \
+#define HEADINGS                                                                                                                 \
+	"#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n" \
+	"#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       \n"
+#define ROW(bus)                                                                                                                 \
+	"   536870912     134217728     float     sum      -1    23580   22.77   21.10      0    23611   22.74   21.01      0\n" \
+	"  1073741824     268435456     float     sum      -1    44893   23.92   " bus                                           \
 	"      0    45021   23.85   44.71    N/A\n"
 
 static void a_benchmark_is_held_against_the_vfs(void **state)
@@ -921,11 +910,8 @@ static void a_benchmark_is_held_against_the_vfs(void **state)
 		{ "| payload |    busbw   |    algbw   |\n| ------: | ---------: | ---------: |\n"
 		  "|    32KB |   0.92GBps |   0.48GBps |\n|     4GB |  47.50GBps |  25.33GBps |\n",
 		  "note bandwidth:|95 % of 50.00", VERDICT_PASS },
-		{ "COMMS-RES-all_reduce-float32  size (B)  num-elements  Latency(us):p50  p75  p95  Min  Max "
-		  " "
-		  "AlgBW(GB/s)  BusBW(GB/s)\n"
-		  "COMMS-RES-all_reduce-float32  268435456  67108864  5000.1  5010.0  5020.0  4990.0  5050.0 "
-		  " 20.1  40.20\n",
+		{ "COMMS-RES-all_reduce-float32  size (B)  num-elements  Latency(us):p50  p75  p95  Min  Max  AlgBW(GB/s)  BusBW(GB/s)\n"
+		  "COMMS-RES-all_reduce-float32  268435456  67108864  5000.1  5010.0  5020.0  4990.0  5050.0  20.1  40.20\n",
 		  "WARN bandwidth-low|80 % of 50.00", VERDICT_WARN },
 		/* Each rank to each: two ranks of a node share its VFs. */
 		{ P "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 2 localRank 0 MNNVL 0\n"
@@ -965,9 +951,8 @@ static void a_low_bandwidth_has_its_likely_cause(void **state)
 
 static void without_a_map_nccl_tells_the_rate(void **state)
 {
-	static const char speed[] =
-		P "NET/IB: [0] mlx5_4:uverbs4:1/RoCE provider=Mlx5 speed=400000 "
-		  "context=0x7f0 pciPath=/sys/devices ar=0\n";
+	static const char speed[] = P
+		"NET/IB: [0] mlx5_4:uverbs4:1/RoCE provider=Mlx5 speed=400000 context=0x7f0 pciPath=/sys/devices ar=0\n";
 	_cleanup_free_ char *told =
 		xasprintf("%s%s%s", speed, NET USE TWO SEND, HEADINGS ROW("24.10"));
 	_cleanup_free_ char *untold = xasprintf("%s%s", NET USE TWO SEND, HEADINGS ROW("24.10"));

@@ -42,6 +42,14 @@ static void touch(const struct folder *f, const char *name)
 	close(fd);
 }
 
+static void write_to(const struct folder *f, const char *name)
+{
+	int fd = open(path_of(f, name), O_WRONLY | O_CLOEXEC);
+
+	assert_int_equal(write(fd, "{}", 2), 2);
+	close(fd);
+}
+
 static void make_socket(const struct folder *f, const char *name)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -329,6 +337,23 @@ static void close_of_nothing_is_fine(void **state)
 #define EXISTING(test) cmocka_unit_test_setup_teardown(test, setup_existing, teardown)
 #define MISSING(test)  cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+static void a_file_that_was_written_in_place_is_seen_where_files_are_read(void **state)
+{
+	struct folder *f = *state;
+	struct watch_dir *kubelet = f->w;
+
+	assert_int_equal(watch_dir_open_files(f->dir, &f->w, NULL), 0);
+	touch(f, "config.json");
+	assert_true(changed(f));
+	assert_true(watch_dir_drain(kubelet));
+	write_to(f, "config.json");
+	assert_true(changed(f));
+	assert_false(watch_dir_drain(kubelet));
+	touch(f, ".123");
+	assert_true(changed(f));
+	watch_dir_close(kubelet);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +369,7 @@ int main(void)
 		EXISTING(whole_tree_may_vanish),
 		EXISTING(more_events_than_the_queue_holds_are_a_change),
 		EXISTING(a_file_in_place_of_the_folder_is_an_error),
+		EXISTING(a_file_that_was_written_in_place_is_seen_where_files_are_read),
 		EXISTING(trailing_slash_and_relative_path_are_fine),
 		cmocka_unit_test(close_of_nothing_is_fine),
 	};

@@ -39,9 +39,7 @@ static void uevents_are_judged_by_subsystem(void **state)
 		size_t len;
 		bool matters;
 	} table[] = {
-		UEVENT("add@/devices/pci0000:3a/0000:3b:00.2\0ACTION=add\0DEVPATH=/devices/pci0000:3a/"
-		       "0000:3b:00.2\0"
-		       "SUBSYSTEM=pci\0PCI_ID=15B3:101E\0SEQNUM=4711",
+		UEVENT("add@/devices/pci0000:3a/0000:3b:00.2\0ACTION=add\0DEVPATH=/devices/pci0000:3a/0000:3b:00.2\0SUBSYSTEM=pci\0PCI_ID=15B3:101E\0SEQNUM=4711",
 		       true),
 		UEVENT("move@/devices/x/net/eth1\0SUBSYSTEM=net\0INTERFACE=eth1", true),
 		UEVENT("add@/devices/x/infiniband/mlx5_2\0SUBSYSTEM=infiniband\0NAME=mlx5_2", true),
@@ -79,7 +77,7 @@ static bool changed(struct watch_hw *w, int which)
 	struct pollfd fd = { .fd = watch_hw_fd(w, which), .events = POLLIN };
 
 	while (poll(&fd, 1, 5000) == 1)
-		if (watch_hw_drain(w, which))
+		if (watch_hw_drain(w, which, NULL, NULL))
 			return true;
 	return false;
 }
@@ -111,10 +109,10 @@ static void link_that_goes_up_is_seen(void **state)
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	(void)state;
-	assert_false(watch_hw_drain(w, 1));
+	assert_false(watch_hw_drain(w, 1, NULL, NULL));
 	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &request), 0);
 	assert_true(changed(w, 1));
-	assert_false(watch_hw_drain(w, 1));
+	assert_false(watch_hw_drain(w, 1, NULL, NULL));
 	close(fd);
 	watch_hw_close(w);
 }
@@ -188,11 +186,11 @@ static void overrun_counts_as_a_change(void **state)
 	setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &addresses, sizeof(addresses));
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &smallest, sizeof(smallest));
 	set_address(1);
-	assert_false(watch_hw_drain(w, 1));
+	assert_false(watch_hw_drain(w, 1, NULL, NULL));
 	for (unsigned i = 0; i < 200; i++)
 		set_address(2 + i % 2);
-	assert_true(watch_hw_drain(w, 1));
-	assert_false(watch_hw_drain(w, 1));
+	assert_true(watch_hw_drain(w, 1, NULL, NULL));
+	assert_false(watch_hw_drain(w, 1, NULL, NULL));
 	watch_hw_close(w);
 }
 

@@ -1,0 +1,51 @@
+/* What doctor found on many nodes: findings of one kind together, the worst first. */
+#ifndef RAILMATE_CMD_CLUSTER_DOCTOR_H
+#define RAILMATE_CMD_CLUSTER_DOCTOR_H
+
+#include <stddef.h>
+
+#include "doctor/doctor.h"
+
+struct arena;
+struct cluster;
+struct cluster_pod;
+struct strbuf;
+
+/* Of one node. Strings are the ward's, equal ones are one. */
+struct ward_finding {
+	enum doctor_verdict verdict;
+	const char *check, *title, *sentence, *meaning, *fix[DOCTOR_PLATFORM_MAX];
+	const char *node;
+	size_t order; /* of the check, as doctor prints them; unknown ones last */
+};
+
+struct ward_silent {
+	const char *node, *why;
+};
+
+struct ward {
+	struct arena *arena;
+	struct ward_finding *findings; /* but for PASS */
+	size_t n, cap;
+	const char **nodes; /* that answered */
+	size_t n_nodes, cap_nodes;
+	struct ward_silent *silent;
+	size_t n_silent, cap_silent;
+	void *strings; /* tsearch(3): each of them once */
+};
+
+/* text: what `doctor --json` printed on that node; NULL: why there is none. */
+void ward_add(struct ward *w, const char *node, const char *text, size_t len, const char *why);
+void ward_done(struct ward *w);
+void ward_sort(struct ward *w);
+enum doctor_verdict ward_verdict(const struct ward *w); /* a silent node is UNKNOWN */
+/* Sorted. advice: what to do where something is unknown; NULL. */
+void ward_text(const struct ward *w, const char *advice, struct strbuf *out);
+void ward_json(const struct ward *w, struct strbuf *out);
+
+/* doctor in a pod of its own on each node, with the capability that PCI configuration space takes.
+ * The pods are deleted at the end, whatever happens. An exit code; a sentence was printed. */
+int ward_privileged(const struct cluster *c, const struct cluster_pod *pods, size_t n,
+		    const char *const *args, struct ward *w);
+
+#endif

@@ -1,0 +1,71 @@
+/* railmatectl status: one node in short. What it found, as text and as JSON. */
+#ifndef RAILMATE_CMD_STATUS_H
+#define RAILMATE_CMD_STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena;
+struct doctor_report;
+struct item;
+struct ledger;
+struct machine;
+struct strbuf;
+
+/* What railmated says of its VFs ("pools" of its answer), counted. */
+enum status_vf { VF_FREE, VF_HELD, VF_ALLOCATED, VF_DRAINING, VF_IN_USE, VF_UNHEALTHY, VF_STATES };
+extern const char *const status_vf_names[VF_STATES]; /* "free" … "in use", as railmated says */
+extern const char *const status_verdicts[];	     /* "PASS" … */
+
+struct status_pool {
+	const char *resource, *binding;
+	size_t vfs, by_state[VF_STATES];
+	const char *why; /* of the first VF that is unhealthy; NULL */
+};
+
+/* A port of a NIC with VFs: a PF, or a VF whose PF this machine does not see. */
+struct status_link {
+	int pci, rdma, port; /* indices of the inventory, and of hw_rdma.ports; -1: none */
+	bool down;
+	const char *wrong; /* a sentence without a full stop; NULL: nothing */
+};
+
+#define STATUS_RANKS 5
+extern const char *const status_ranks[STATUS_RANKS]; /* "PIX" … "SYS" */
+struct status_placement {
+	bool known;		    /* there is a ledger */
+	size_t pairs[STATUS_RANKS]; /* GPU and VF of containers that hold VFs now: PIX … SYS */
+	size_t unknown;		    /* VFs that are held, for GPUs that are not known */
+	size_t checked, best; /* recorded choices whose GPUs are known; those that were the best */
+};
+
+enum status_verdict { STATUS_PASS, STATUS_WARN, STATUS_FAIL, STATUS_VERDICTS };
+
+struct status {
+	struct arena *arena;
+	const struct machine *machine;
+	const char *node;
+	const char *version; /* of railmated; NULL: not known */
+	const char *silent;  /* why railmated did not answer; NULL: it did */
+	struct status_pool *pools;
+	size_t n_pools, n_unknown_slots;
+	struct status_link *links;
+	size_t n_links, n_down;
+	struct status_placement placement;
+	const struct doctor_report *doctor; /* NULL: was not asked for */
+	enum status_verdict verdict;
+	const char **trouble; /* what the verdict comes from, sentences without a full stop */
+	size_t n_trouble;
+};
+
+/* Each fills in its part. */
+void status_read_pools(struct status *s, const struct item *answer);
+void status_read_links(struct status *s, const struct item *answer); /* NULL: of every PF */
+void status_read_placement(struct status *s, const struct ledger *ledger);
+/* Last: the verdict of it all. */
+void status_judge(struct status *s);
+
+void status_text(const struct status *s, struct strbuf *out);
+void status_json(const struct status *s, struct strbuf *out);
+
+#endif

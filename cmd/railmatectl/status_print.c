@@ -1,0 +1,313 @@
+/* railmatectl status: the verdict, and how it is printed. */
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "doctor/doctor.h"
+#include "hw/inventory.h"
+#include "pool/node.h"
+#include "railmatectl.h"
+#include "status.h"
+
+#define BEST_PERCENT 95 /* fewer of the choices: it is said */
+
+const char *const status_verdicts[] = { "PASS", "WARN", "FAIL" };
+
+static const struct hw_inventory *inventory(const struct status *s)
+{
+	return s->machine->node->inv;
+}
+
+/* --- verdict --- */
+
+static void trouble(struct status *s, enum status_verdict v, const char *sentence)
+{
+	s->trouble[s->n_trouble++] = sentence;
+	if (v > s->verdict)
+		s->verdict = v;
+}
+
+/* "0000:18:00.0 mlx5_0 port 1 (ens1f0)", without what is not there */
+static const char *link_name(const struct status *s, const struct status_link *l)
+{
+	const struct hw_inventory *inv = inventory(s);
+	const struct hw_rdma *rdma = l->rdma < 0 ? NULL : &inv->rdma[l->rdma];
+	const char *netdev = inv->pci[l->pci].netdev;
+	char pci[BDF_STRLEN];
+	const char *port = rdma && rdma->n_ports > 1 && l->port >= 0
+				   ? arena_printf(s->arena, " port %d", rdma->ports[l->port].number)
+				   : "";
+
+	return arena_printf(s->arena, "%s%s%s%s%s%s%s", bdf_format(inv->pci[l->pci].bdf, pci),
+			    rdma ? " " : "", rdma ? rdma->name : "", port, netdev ? " (" : "",
+			    netdev ? netdev : "", netdev ? ")" : "");
+}
+
+void status_judge(struct status *s)
+{
+	const struct status_placement *p = &s->placement;
+
+	s->trouble = arena_array(s->arena, 2 * s->n_pools + s->n_links + 8, sizeof(*s->trouble));
+	if (s->silent)
+		trouble(s, STATUS_FAIL, s->silent);
+	for (size_t i = 0; i < s->n_links; i++) {
+		if (s->links[i].wrong)
+			trouble(s, STATUS_WARN,
+				arena_printf(s->arena, "link %s %s", link_name(s, &s->links[i]),
+					     s->links[i].wrong));
+	}
+	for (size_t i = 0; i < s->n_pools; i++) {
+		const struct status_pool *pool = &s->pools[i];
+		size_t n = pool->by_state[VF_UNHEALTHY];
+
+		if (!pool->vfs)
+			trouble(s, STATUS_WARN,
+				arena_printf(s->arena, "pool %s has no VF", pool->resource));
+		if (n)
+			trouble(s, n == pool->vfs ? STATUS_FAIL : STATUS_WARN,
+				arena_printf(s->arena, "%zu of %zu VFs of %s are unhealthy: %s", n,
+					     pool->vfs, pool->resource,
+					     pool->why ? pool->why : "no reason given"));
+	}
+	if (s->n_unknown_slots)
+		trouble(s, STATUS_WARN,
+			arena_printf(s->arena, "the VF of %zu slots is not known",
+				     s->n_unknown_slots));
+	if (p->best * 100 < p->checked * BEST_PERCENT)
+		trouble(s, STATUS_WARN,
+			arena_printf(s->arena,
+				     "%zu of %zu choices of VFs were not the best that was free",
+				     p->checked - p->best, p->checked));
+	if (s->doctor) {
+		static const enum status_verdict verdicts[DOCTOR_VERDICT_MAX] = {
+			[DOCTOR_WARN] = STATUS_WARN,
+			[DOCTOR_FAIL] = STATUS_FAIL,
+		};
+		enum status_verdict v = verdicts[doctor_report_verdict(s->doctor)];
+
+		/* Its own line says which checks. */
+		s->verdict = v > s->verdict ? v : s->verdict;
+	}
+}
+
+/* --- text --- */
+
+/* "links: 8, 7 at 400 Gb/s, 1 down" */
+static void put_links(const struct status *s, struct strbuf *out)
+{
+	const struct hw_inventory *inv = inventory(s);
+	size_t at_rate = 0;
+	int most = 0;
+
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < s->n_links; i++) {
+			const struct status_link *l = &s->links[i];
+			int rate = l->port < 0 || l->down
+					   ? 0
+					   : inv->rdma[l->rdma].ports[l->port].rate_mbps;
+
+			if (pass)
+				at_rate += rate && rate == most;
+			else if (rate > most)
+				most = rate;
+		}
+	}
+	strbuf_printf(out, "links: %zu", s->n_links);
+	if (at_rate) {
+		strbuf_printf(out, ", %zu at ", at_rate);
+		hw_put_rate(most, out);
+	}
+	if (s->n_down)
+		strbuf_printf(out, ", %zu down", s->n_down);
+	strbuf_putc(out, '\n');
+}
+
+static void put_doctor(const struct status *s, struct strbuf *out)
+{
+	static const enum doctor_verdict order[] = { DOCTOR_FAIL, DOCTOR_WARN, DOCTOR_UNKNOWN };
+
+	bool first = true;
+
+	strbuf_puts(out, "doctor: ");
+	for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+		const struct doctor_check *last = NULL;
+
+		for (size_t k = 0; k < doctor_report_n(s->doctor); k++) {
+			const struct doctor_finding *f = doctor_report_at(s->doctor, k);
+
+			if (f->verdict != order[i] || f->check == last)
+				continue;
+			if (last)
+				strbuf_printf(out, ", %s", f->check->id);
+			else
+				strbuf_printf(out, "%s%s: %s", first ? "" : "; ",
+					      doctor_verdict_name(order[i]), f->check->id);
+			last = f->check;
+			first = false;
+		}
+	}
+	strbuf_puts(out, first ? "PASS\n" : "\n");
+}
+
+void status_text(const struct status *s, struct strbuf *out)
+{
+	strbuf_printf(out, "%s: node %s, railmated %s\n", status_verdicts[s->verdict], s->node,
+		      s->version ? s->version : "of an unknown version");
+	for (size_t i = 0; i < s->n_trouble; i++)
+		strbuf_printf(out, "  %s\n", s->trouble[i]);
+	for (size_t i = 0; i < s->n_pools; i++) {
+		const struct status_pool *p = &s->pools[i];
+		bool first = true;
+
+		strbuf_printf(out, "%s (binding %s): %zu VFs", p->resource, p->binding, p->vfs);
+		for (int k = 0; k < VF_STATES; k++) {
+			if (!p->by_state[k])
+				continue;
+			strbuf_printf(out, "%s %zu %s", first ? ":" : ",", p->by_state[k],
+				      status_vf_names[k]);
+			first = false;
+		}
+		strbuf_putc(out, '\n');
+	}
+	put_links(s, out);
+	if (s->placement.known) {
+		const struct status_placement *p = &s->placement;
+		size_t pairs = 0;
+		bool first = true;
+
+		for (int i = 0; i < STATUS_RANKS; i++)
+			pairs += p->pairs[i];
+		strbuf_printf(out, "placement: %zu pairs of GPU and VF", pairs);
+		for (int i = 0; i < STATUS_RANKS; i++) {
+			if (!p->pairs[i])
+				continue;
+			strbuf_printf(out, "%s %zu %s", first ? ":" : ",", p->pairs[i],
+				      status_ranks[i]);
+			first = false;
+		}
+		if (p->unknown)
+			strbuf_printf(out, "; %zu VFs for GPUs that are not known", p->unknown);
+		if (p->checked)
+			strbuf_printf(out,
+				      "; %zu of %zu recorded choices were the best that was free",
+				      p->best, p->checked);
+		strbuf_putc(out, '\n');
+	}
+	if (s->doctor)
+		put_doctor(s, out);
+}
+
+/* --- JSON --- */
+
+static void json_pools(const struct status *s, struct json *j)
+{
+	json_key(j, "pools");
+	if (s->silent) {
+		json_put_null(j);
+		return;
+	}
+	json_begin_array(j);
+	for (size_t i = 0; i < s->n_pools; i++) {
+		const struct status_pool *p = &s->pools[i];
+
+		json_begin_object(j);
+		json_kv_string(j, "resource", p->resource);
+		json_kv_string(j, "binding", p->binding);
+		json_kv_int(j, "vfs", (int64_t)p->vfs);
+		for (int k = 0; k < VF_STATES; k++)
+			json_kv_int(j, k == VF_IN_USE ? "in_use" : status_vf_names[k],
+				    (int64_t)p->by_state[k]);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void json_placement(const struct status_placement *p, struct json *j)
+{
+	json_key(j, "placement");
+	if (!p->known) {
+		json_put_null(j);
+		return;
+	}
+	json_begin_object(j);
+	json_key(j, "pairs");
+	json_begin_object(j);
+	for (int i = 0; i < STATUS_RANKS; i++)
+		json_kv_int(j, status_ranks[i], (int64_t)p->pairs[i]);
+	json_end_object(j);
+	json_kv_int(j, "unknown_vfs", (int64_t)p->unknown);
+	json_kv_int(j, "checked", (int64_t)p->checked);
+	json_kv_int(j, "best", (int64_t)p->best);
+	json_end_object(j);
+}
+
+static void json_checks(const struct status *s, enum doctor_verdict v, const char *key,
+			struct json *j)
+{
+	const struct doctor_check *last = NULL;
+
+	json_key(j, key);
+	json_begin_array(j);
+	for (size_t i = 0; i < doctor_report_n(s->doctor); i++) {
+		const struct doctor_finding *f = doctor_report_at(s->doctor, i);
+
+		if (f->verdict == v && f->check != last)
+			json_put_string(j, f->check->id);
+		last = f->verdict == v ? f->check : last;
+	}
+	json_end_array(j);
+}
+
+void status_json(const struct status *s, struct strbuf *out)
+{
+	struct json j;
+
+	json_init(&j, out, 2);
+	json_begin_object(&j);
+	json_kv_string(&j, "node", s->node);
+	json_kv_string(&j, "verdict", status_verdicts[s->verdict]);
+	json_key(&j, "trouble");
+	json_begin_array(&j);
+	for (size_t i = 0; i < s->n_trouble; i++)
+		json_put_string(&j, s->trouble[i]);
+	json_end_array(&j);
+	json_kv_string(&j, "railmated", s->version);
+	json_pools(s, &j);
+	json_key(&j, "links");
+	json_begin_array(&j);
+	for (size_t i = 0; i < s->n_links; i++) {
+		const struct status_link *l = &s->links[i];
+		const struct hw_inventory *inv = inventory(s);
+		const struct hw_rdma *rdma = l->rdma < 0 ? NULL : &inv->rdma[l->rdma];
+		const struct hw_port *port = l->port < 0 ? NULL : &rdma->ports[l->port];
+		char pci[BDF_STRLEN];
+
+		json_begin_object(&j);
+		json_kv_string(&j, "pf", bdf_format(inv->pci[l->pci].bdf, pci));
+		json_kv_string(&j, "rdma", rdma ? rdma->name : NULL);
+		json_kv_int_if(&j, "port", port ? port->number : 0, port);
+		json_kv_string(&j, "netdev", inv->pci[l->pci].netdev);
+		json_kv_string(&j, "state", port ? port->state : NULL);
+		json_kv_int_if(&j, "rate_mbps", port ? port->rate_mbps : 0,
+			       port && port->rate_mbps);
+		json_kv_bool(&j, "down", l->down);
+		json_kv_string(&j, "wrong", l->wrong);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_placement(&s->placement, &j);
+	json_key(&j, "doctor");
+	if (!s->doctor) {
+		json_put_null(&j);
+	} else {
+		json_begin_object(&j);
+		json_kv_string(&j, "verdict",
+			       doctor_verdict_name(doctor_report_verdict(s->doctor)));
+		json_checks(s, DOCTOR_FAIL, "fail", &j);
+		json_checks(s, DOCTOR_WARN, "warn", &j);
+		json_checks(s, DOCTOR_UNKNOWN, "unknown", &j);
+		json_end_object(&j);
+	}
+	json_end_object(&j);
+	strbuf_putc(out, '\n');
+}

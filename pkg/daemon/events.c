@@ -1,0 +1,442 @@
+#include "daemon/events.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "daemon/apiserver.h"
+#include "daemon/specs.h"
+#include "kubeapi/condition.h"
+#include "kubeapi/transfer.h"
+
+#define ANSWER_MS      10000
+#define PAUSE_FIRST_MS 2000 /* of an API server that is away; doubled each time */
+#define PAUSE_MOST_MS  600000
+#define QUEUE_MAX      64
+#define SAME_MS	       600000 /* the same Event is not sent again for so long */
+#define RECENT_MAX     128
+#define HEARTBEAT_MS   300000 /* of the condition, as node-problem-detector's */
+/* As the clients of Kubernetes: a burst of 25 about one object, then one in 5 minutes; here for
+ * the whole node, one in 10 s. */
+#define BURST	  25
+#define REFILL_MS 10000
+
+#define HTTP_FORBIDDEN	   403
+#define HTTP_CONFLICT	   409
+#define HTTP_TOO_MANY	   429
+#define HTTP_SERVER_FAILED 500
+
+struct item {
+	STAILQ_ENTRY(item) next;
+	struct event event; /* its strings are the item's */
+	bool condition;	    /* of the node: its note is the message, and normal is healthy */
+	int64_t since_ms;   /* of a condition */
+};
+
+/* What this node may not be told to the API server. */
+enum { OFF_NODE = 1 << 0, OFF_PODS = 1 << 1, OFF_CONDITION = 1 << 2 };
+
+struct events {
+	const struct specs_options *who;
+	uv_timer_t timer; /* for an answer, or until the next try */
+	uv_timer_t heartbeat;
+	uv_async_t wake;
+
+	pthread_mutex_t lock;
+	STAILQ_HEAD(, item) queue; /* under the lock, as all up to here */
+	size_t n_queued;
+	struct {
+		uint64_t hash;
+		int64_t at_ms;
+	} recent[RECENT_MAX];
+	size_t next_recent;
+	unsigned tokens;
+	int64_t refilled_ms;
+	unsigned off; /* OFF_*: not wanted, or the right is missing */
+	struct {
+		char *message; /* NULL: not known yet */
+		bool healthy, due;
+		int64_t since_ms;
+	} condition;
+
+	/* main thread */
+	struct item *sending;
+	struct transfer *transfer;
+	_Atomic(struct answer *) answer; /* from the transfer's thread */
+	uint64_t pause_ms;
+	unsigned complained; /* OFF_* */
+};
+
+/* --- any thread --- */
+
+static void end_item(struct item *item)
+{
+	struct event *e = &item->event;
+
+	free((char *)e->ns);
+	free((char *)e->pod);
+	free((char *)e->uid);
+	free((char *)e->action);
+	free((char *)e->reason);
+	free((char *)e->note);
+	free(item);
+}
+
+static char *copy(const char *s)
+{
+	return s ? xstrdup(s) : NULL;
+}
+
+static struct item *new_item(const struct event *e)
+{
+	struct item *item = xcalloc(1, sizeof(*item));
+
+	item->event = (struct event) { .ns = copy(e->ns),
+				       .pod = copy(e->pod),
+				       .uid = copy(e->uid),
+				       .normal = e->normal,
+				       .action = copy(e->action),
+				       .reason = copy(e->reason),
+				       .note = copy(e->note),
+				       .wall_ms = clock_wall_ms() };
+	return item;
+}
+
+static unsigned kind_of(const struct item *item)
+{
+	return item->condition ? OFF_CONDITION : item->event.pod ? OFF_PODS : OFF_NODE;
+}
+
+static uint64_t hash_of(const struct event *e)
+{
+	_cleanup_free_ char *all =
+		xasprintf("%s\n%s\n%s\n%s\n%s", e->pod ? e->ns : "", e->pod ? e->pod : "",
+			  e->uid ? e->uid : "", e->reason, e->note);
+
+	return str_hash(all);
+}
+
+static bool was_sent(struct events *e, uint64_t hash, int64_t now)
+{
+	for (size_t i = 0; i < RECENT_MAX; i++) {
+		if (e->recent[i].hash == hash && e->recent[i].at_ms &&
+		    now - e->recent[i].at_ms < SAME_MS)
+			return true;
+	}
+	e->recent[e->next_recent].hash = hash;
+	e->recent[e->next_recent].at_ms = now;
+	e->next_recent = (e->next_recent + 1) % RECENT_MAX;
+	return false;
+}
+
+static bool take_token(struct events *e, int64_t now)
+{
+	int64_t n = (now - e->refilled_ms) / REFILL_MS;
+
+	if (n > 0) {
+		e->tokens = e->tokens + (uint64_t)n > BURST ? BURST : e->tokens + (unsigned)n;
+		e->refilled_ms += n * REFILL_MS;
+	}
+	if (!e->tokens)
+		return false;
+	e->tokens--;
+	return true;
+}
+
+static bool is_wanted(struct events *e, const struct event *event)
+{
+	int64_t now = clock_mono_ms();
+
+	if (e->off & (event->pod ? OFF_PODS : OFF_NODE) || (event->pod && !*event->pod))
+		return false;
+	return e->n_queued < QUEUE_MAX && !was_sent(e, hash_of(event), now) && take_token(e, now);
+}
+
+void events_condition(struct events *e, bool healthy, const char *message)
+{
+	bool changed;
+
+	if (!e)
+		return;
+	pthread_mutex_lock(&e->lock);
+	changed = !(e->off & OFF_CONDITION) &&
+		  (!str_eq(e->condition.message, message) || e->condition.healthy != healthy);
+	if (changed) {
+		if (!e->condition.message || e->condition.healthy != healthy)
+			e->condition.since_ms = clock_wall_ms();
+		free(e->condition.message);
+		e->condition.message = xstrdup(message);
+		e->condition.healthy = healthy;
+		e->condition.due = true;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (changed)
+		uv_async_send(&e->wake);
+}
+
+void events_send(struct events *e, const struct event *event)
+{
+	struct item *item;
+	bool wanted;
+
+	if (!e)
+		return;
+	pthread_mutex_lock(&e->lock);
+	wanted = is_wanted(e, event);
+	if (wanted) {
+		item = new_item(event);
+		STAILQ_INSERT_TAIL(&e->queue, item, next);
+		e->n_queued++;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (wanted)
+		uv_async_send(&e->wake);
+}
+
+/* --- on the main thread --- */
+
+static void on_answer(void *arg, struct answer *answer)
+{
+	struct events *e = arg;
+
+	atomic_store(&e->answer, answer);
+	uv_async_send(&e->wake);
+}
+
+static int compose(struct item *item, const char *node_name, char **ret_path, struct strbuf *body,
+		   struct err *err)
+{
+	struct event *event = &item->event;
+	struct condition condition;
+	int r = apiserver_node(node_name, &event->node, err);
+
+	if (r < 0)
+		return r;
+	if (!item->condition) {
+		*ret_path = kubeapi_event_path(event);
+		kubeapi_event_write(event, body);
+		return *ret_path ? 0
+				 : err_set(err, EINVAL, "'%s' is not the name of a namespace",
+					   event->ns);
+	}
+	condition = (struct condition) { event->node, event->normal, event->note, item->since_ms,
+					 event->wall_ms };
+	*ret_path = kubeapi_condition_path(event->node);
+	kubeapi_condition_write(&condition, body);
+	return *ret_path ? 0 : err_set(err, EINVAL, "'%s' is not the name of a node", event->node);
+}
+
+static int begin(struct events *e, struct err *err)
+{
+	_cleanup_free_ char *server = NULL, *path = NULL, *url = NULL,
+			    *token = xasprintf("%s/token", e->who->service_account),
+			    *ca = xasprintf("%s/ca.crt", e->who->service_account);
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct kubeapi_options opt = { .name = "API server",
+				       .token_file = token,
+				       .ca_file = ca,
+				       .patch = e->sending->condition };
+	int r = access(token, R_OK) < 0 ? err_sys(err, "open the token %s", token)
+					: apiserver_url(&server, err);
+
+	if (r == 0)
+		r = compose(e->sending, e->who->node_name, &path, &text, err);
+	if (r < 0)
+		return r;
+	url = xasprintf("%s%s", server, path);
+	opt.url = url;
+	opt.post = strbuf_str(&text);
+	r = kubeapi_transfer_open(&opt, TRANSFER_PODS, NULL, on_answer, e, &e->transfer, err);
+	if (r == 0)
+		kubeapi_transfer_begin(e->transfer, NULL);
+	return r;
+}
+
+static struct item *condition_item(struct events *e)
+{
+	struct item *item = new_item(&(struct event) {
+		.reason = CONDITION_TYPE,
+		.note = e->condition.message,
+		.normal = e->condition.healthy,
+	});
+
+	item->condition = true;
+	item->since_ms = e->condition.since_ms;
+	e->condition.due = false;
+	return item;
+}
+
+/* The next that may be sent. */
+static struct item *take_item(struct events *e)
+{
+	struct item *item;
+
+	pthread_mutex_lock(&e->lock);
+	if (e->condition.due && !(e->off & OFF_CONDITION)) {
+		item = condition_item(e);
+		pthread_mutex_unlock(&e->lock);
+		return item;
+	}
+	while ((item = STAILQ_FIRST(&e->queue))) {
+		STAILQ_REMOVE_HEAD(&e->queue, next);
+		e->n_queued--;
+		if (!(e->off & kind_of(item)))
+			break;
+		end_item(item);
+	}
+	pthread_mutex_unlock(&e->lock);
+	return item;
+}
+
+static void give_up(struct events *e, unsigned kinds)
+{
+	pthread_mutex_lock(&e->lock);
+	e->off |= kinds;
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* One line of a kind, until one of it was sent again. */
+static void complain(struct events *e, const struct err *err)
+{
+	unsigned kind = kind_of(e->sending);
+
+	if (kind == OFF_CONDITION && !(e->complained & kind))
+		log_warn("event", "the node condition RDMALinksHealthy cannot be set error=%s",
+			 err->msg);
+	else if (!(e->complained & kind))
+		log_warn("event", "an Event cannot be sent event=%s error=%s",
+			 e->sending->event.reason, err->msg);
+	e->complained |= kind;
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static void send_next(struct events *e)
+{
+	struct err err = { 0 };
+
+	while (!e->transfer && !uv_is_active((uv_handle_t *)&e->timer)) {
+		if (!e->sending)
+			e->sending = take_item(e);
+		if (!e->sending)
+			return;
+		if (begin(e, &err) == 0) {
+			uv_timer_start(&e->timer, on_timer, ANSWER_MS, 0);
+			return;
+		}
+		complain(e, &err);
+		give_up(e, OFF_NODE | OFF_PODS | OFF_CONDITION);
+		end_item(STEAL(e->sending));
+	}
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct events *e = timer->data;
+
+	if (e->transfer)
+		kubeapi_transfer_cancel(e->transfer); /* its callback follows */
+	else
+		send_next(e);
+}
+
+static void judge(struct events *e, const struct answer *answer)
+{
+	if (!answer->err.code || answer->status == HTTP_CONFLICT) {
+		e->pause_ms = PAUSE_FIRST_MS;
+		e->complained &= ~kind_of(e->sending);
+		end_item(STEAL(e->sending));
+		return;
+	}
+	complain(e, &answer->err);
+	/* Another time it may be another answer. */
+	if (!answer->status || answer->status == HTTP_TOO_MANY ||
+	    answer->status >= HTTP_SERVER_FAILED) {
+		uv_timer_start(&e->timer, on_timer, e->pause_ms, 0);
+		e->pause_ms = e->pause_ms * 2 < PAUSE_MOST_MS ? e->pause_ms * 2 : PAUSE_MOST_MS;
+		return;
+	}
+	if (answer->status == HTTP_FORBIDDEN)
+		give_up(e, kind_of(e->sending));
+	end_item(STEAL(e->sending));
+}
+
+static void on_wake(uv_async_t *async)
+{
+	struct events *e = async->data;
+	struct answer *answer = atomic_exchange(&e->answer, NULL);
+
+	if (answer) {
+		uv_timer_stop(&e->timer);
+		kubeapi_transfer_close(STEAL(e->transfer));
+		judge(e, answer);
+		kubeapi_answer_free(answer);
+	}
+	send_next(e);
+}
+
+static void on_heartbeat(uv_timer_t *timer)
+{
+	struct events *e = timer->data;
+
+	pthread_mutex_lock(&e->lock);
+	e->condition.due = e->condition.message != NULL;
+	pthread_mutex_unlock(&e->lock);
+	send_next(e);
+}
+
+struct events *events_start(struct uv_loop_s *loop, const struct specs_options *who,
+			    enum events_about about, bool condition)
+{
+	struct events *e;
+
+	if (about == EVENTS_OFF && !condition)
+		return NULL;
+	e = xcalloc(1, sizeof(*e));
+	e->who = who;
+	e->off = (about == EVENTS_OFF ? OFF_NODE : 0) | (about == EVENTS_PODS ? 0 : OFF_PODS) |
+		 (condition ? 0 : OFF_CONDITION);
+	e->tokens = BURST;
+	e->refilled_ms = clock_mono_ms();
+	e->pause_ms = PAUSE_FIRST_MS;
+	pthread_mutex_init(&e->lock, NULL);
+	STAILQ_INIT(&e->queue);
+	uv_timer_init(loop, &e->timer);
+	uv_timer_init(loop, &e->heartbeat);
+	uv_async_init(loop, &e->wake, on_wake);
+	e->timer.data = e->wake.data = e->heartbeat.data = e;
+	if (condition)
+		uv_timer_start(&e->heartbeat, on_heartbeat, HEARTBEAT_MS, HEARTBEAT_MS);
+	return e;
+}
+
+void events_stop(struct events *e)
+{
+	if (e && e->transfer)
+		kubeapi_transfer_close(STEAL(e->transfer));
+}
+
+void events_free(struct events *e)
+{
+	struct item *item;
+
+	if (!e)
+		return;
+	while ((item = take_item(e)))
+		end_item(item);
+	if (e->sending)
+		end_item(e->sending);
+	kubeapi_answer_free(e->answer);
+	free(e->condition.message);
+	pthread_mutex_destroy(&e->lock);
+	free(e);
+}

@@ -1,0 +1,46 @@
+/*
+ * What the API server is told of this node and its pods: Events, and the condition
+ * RDMALinksHealthy of the node, one after the other. Nothing waits for them; the same Event is not
+ * sent twice within ten minutes, their number is limited, and where the right or the server is
+ * missing, one line of log says so.
+ */
+#ifndef RAILMATE_DAEMON_EVENTS_H
+#define RAILMATE_DAEMON_EVENTS_H
+
+#include "kubeapi/event.h"
+
+struct events;
+struct ledger;
+struct node;
+struct specs_options;
+struct stats_placement;
+struct uv_loop_s;
+
+enum events_about { EVENTS_OFF, EVENTS_NODE, EVENTS_PODS }; /* PODS: the node's as well */
+
+/* who: borrowed. condition: is it kept? NULL: there is nothing to send. [main thread] */
+struct events *events_start(struct uv_loop_s *loop, const struct specs_options *who,
+			    enum events_about about, bool condition);
+/* Copied; node and wall_ms are filled in here. What is not wanted is dropped. NULL is fine. [any
+ * thread] */
+void events_send(struct events *e, const struct event *event);
+/* The node condition as it is now, and again every five minutes; message is copied. NULL is fine.
+ * [any thread] */
+void events_condition(struct events *e, bool healthy, const char *message);
+void events_stop(struct events *e); /* before the loop is closed; NULL is fine */
+void events_free(struct events *e); /* when it is, and no thread sends; NULL is fine */
+
+/* --- what there is to say --- */
+
+/* Links of PFs that went down, came back, or are degraded since the node before; with the pods that
+ * hold VFs of them. before may be NULL. */
+void events_of_links(struct events *e, const struct ledger *ledger, const struct node *before,
+		     const struct node *now);
+/* All links of the PFs of pools, as the node condition; nothing where there is no such PF. */
+void events_condition_of_links(struct events *e, const struct node *node);
+/* Pools without a device, on a node that pools are meant for (pool/empty.h). */
+void events_of_empty_pools(struct events *e, const struct node *node);
+/* A container starts with its VFs. */
+void events_of_placement(struct events *e, const struct stats_placement *p);
+
+#endif

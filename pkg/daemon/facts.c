@@ -1,0 +1,136 @@
+#include "daemon/facts.h"
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "daemon/served.h"
+#include "holds/holds.h"
+#include "kubeclient/podres.h"
+#include "ledger/ledger.h"
+#include "plugin/plugin.h"
+#include "pods/gpus.h"
+#include "pods/holders.h"
+#include "pool/node.h"
+#include "stats/stats.h"
+#include "tracker/tracker.h"
+
+static const struct status_pool *pools_of(const struct served *served, struct arena *a,
+					  size_t *ret_n)
+{
+	const struct plugin *p;
+	struct status_pool *v;
+	const char *resource;
+	size_t n = 0;
+
+	while (served_at(served, n, &resource))
+		n++;
+	v = arena_array(a, n, sizeof(*v));
+	for (size_t i = 0; (p = served_at(served, i, &resource)); i++) {
+		const struct plugin_stats *s = plugin_stats(p);
+
+		v[i] = (struct status_pool) { .resource = arena_strdup(a, resource),
+					      .served = plugin_is_served(p),
+					      .registered = plugin_is_registered(p),
+					      .registrations = s->registrations,
+					      .register_failures = s->register_failures,
+					      .pod_resources_failures = s->pod_list_failures };
+	}
+	*ret_n = n;
+	return v;
+}
+
+/* Without our own resources: hundreds of VFs need not be looked at to find that they are no GPUs.
+ */
+static struct pod_container without_ours(const struct node *node, const struct pod_container *c,
+					 struct arena *a)
+{
+	struct pod_container others = *c;
+
+	others.held = arena_array(a, c->n_held, sizeof(*others.held));
+	others.n_held = 0;
+	for (size_t i = 0; i < c->n_held; i++) {
+		if (!node_pool(node, c->held[i].resource) &&
+		    !node_shared(node, c->held[i].resource))
+			others.held[others.n_held++] = c->held[i];
+	}
+	return others;
+}
+
+static size_t count_gpus(const struct node *node, const struct pod_list *pods, struct arena *a,
+			 int *ret)
+{
+	size_t n = 0;
+
+	for (size_t p = 0; p < pods->n; p++) {
+		for (size_t c = 0; c < pods->v[p].n_containers; c++) {
+			struct pod_container others =
+				without_ours(node, &pods->v[p].containers[c], a);
+			struct pods_gpus held = pods_gpus(node, &others, "", a);
+
+			for (size_t i = 0; ret && i < held.n; i++)
+				ret[n + i] = held.v[i];
+			n += held.n;
+		}
+	}
+	return n;
+}
+
+static void find_gpus(const struct plugin_env *env, struct status_service *s, struct arena *a)
+{
+	_cleanup_arena_ struct arena *scratch = arena_new(16 * 1024);
+	const struct node *node = tracker_node(env->tracker);
+	const struct pod_list *pods;
+	int *v;
+
+	s->gpus_known =
+		env->podres && node && kubeclient_podres_state(env->podres).support >= PODRES_LIST;
+	if (!s->gpus_known)
+		return;
+	pods = pods_holders_view(env->holders, NULL);
+	v = arena_array(a, count_gpus(node, pods, scratch, NULL), sizeof(*v));
+	s->n_busy_gpus = count_gpus(node, pods, scratch, v);
+	s->busy_gpus = v;
+}
+
+static const struct status_service *service_of(const struct plugin_env *env,
+					       const struct served *served, struct arena *a)
+{
+	struct tracker_disk disk = tracker_disk(env->tracker);
+	struct status_service *s = arena_alloc(a, sizeof(*s));
+
+	s->pools = pools_of(served, a, &s->n_pools);
+	s->stats = stats_copy(env->stats, a, &s->n_stats);
+	find_gpus(env, s, a);
+	s->settled = holds_status(tracker_holds(env->tracker)).settled;
+	s->ledger_has_file = disk.has_file;
+	s->ledger_stored = disk.stored;
+	s->ledger_failing = disk.failing;
+	return s;
+}
+
+struct daemon_facts *daemon_facts_new(const struct plugin_env *env, const struct served *served,
+				      uint64_t known)
+{
+	struct arena *a = arena_new(8 * 1024);
+	struct daemon_facts *f = arena_alloc(a, sizeof(*f));
+	const struct ledger *ledger;
+
+	f->arena = a;
+	if (!served || !env->tracker || !tracker_node(env->tracker))
+		return f;
+	ledger = tracker_ledger(env->tracker);
+	f->node = node_ref((struct node *)tracker_node(env->tracker));
+	f->ledger_generation = ledger_generation(ledger);
+	if (f->ledger_generation != known)
+		f->ledger = ledger_copy(ledger);
+	f->service = service_of(env, served, a);
+	return f;
+}
+
+void daemon_facts_free(struct daemon_facts *f)
+{
+	if (!f)
+		return;
+	node_unref(f->node);
+	ledger_free(f->ledger);
+	arena_free(f->arena);
+}

@@ -1,0 +1,28 @@
+/*
+ * The links of the PFs of all pools, over time: what the machine shows of them goes to
+ * link_judge(), and what is degraded into the next node. Read with each scan, and every half
+ * minute; nothing is read where no pool has devices. Main thread.
+ */
+#ifndef RAILMATE_DAEMON_LINKS_H
+#define RAILMATE_DAEMON_LINKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct links;
+struct node;
+struct node_link;
+struct sysroot;
+
+#define LINKS_EVERY_MS 30000
+
+struct links *links_new(const struct sysroot *root); /* borrowed */
+/* Looks at the PFs of this node, the newest. True: which links are degraded has changed (it is
+ * logged), and the node has to be made anew. */
+bool links_check(struct links *l, const struct node *node, int64_t now_ms);
+/* Until the next links_check(). */
+const struct node_link *links_degraded(const struct links *l, size_t *ret_n);
+void links_free(struct links *l); /* NULL is fine */
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * What does not change about this node, as a feature file of node-feature-discovery: it becomes
+ * labels (feature.node.kubernetes.io/railmate.rails=8), by which pods can select nodes that are
+ * alike. Main thread.
+ */
+#ifndef RAILMATE_DAEMON_NFDFILE_H
+#define RAILMATE_DAEMON_NFDFILE_H
+
+#include "status/status.h"
+
+struct node;
+struct strbuf;
+
+/* Lines of NAME=VALUE, in a fixed order; nothing where no pool has a device. A link that is down
+ * changes nothing in it. verdict: doctor's. */
+void nfdfile_write(const struct node *node, enum status_found verdict, struct strbuf *out);
+/* Makes the file that, whole at any moment; without a line it is removed. path NULL: nothing. Says
+ * in the log what fails. It stays when we stop: labels shall not come and go with an update. */
+void nfdfile_keep(const char *path, const struct node *node, enum status_found verdict);
+
+#endif

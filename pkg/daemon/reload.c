@@ -1,0 +1,270 @@
+#include "daemon/reload.h"
+
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "daemon/configfiles.h"
+#include "watch/watch.h"
+
+/* The events of one change come together; who changes files all the time is followed at this pace.
+ */
+#define SETTLE_MS      100
+#define SETTLE_MOST_MS 400
+#define DIRS_MAX       3
+
+struct dir {
+	struct reload *reload;
+	char *path;
+	struct watch_dir *watch;
+	uv_poll_t poll;
+};
+
+struct reload {
+	const struct config_files *files;
+	struct config_text good, bad; /* handed on last; refused last, if that was since */
+	void (*adopt)(void *ctx, struct config *cfg);
+	void (*changed)(void *ctx); /* may be NULL */
+	void *ctx;
+	struct reload_state state;
+	char *error; /* of the state */
+	struct dir dirs[DIRS_MAX];
+	size_t n_dirs;
+	uv_timer_t settle;
+	int64_t changed_ms; /* the first event of those that are settling */
+};
+
+/* --- what the files say --- */
+
+static void say_changed(struct reload *r)
+{
+	if (r->changed)
+		r->changed(r->ctx);
+}
+
+static void forget_error(struct reload *r)
+{
+	if (!r->error)
+		return;
+	free(STEAL(r->error));
+	r->state.error = NULL;
+	say_changed(r);
+}
+
+/* all: what is wrong, one a line; the first is the reason. Once for each text, however often it is
+ * read. */
+static void refuse(struct reload *r, const char *all)
+{
+	_cleanup_free_ char *lines = xstrdup(all);
+	char *rest = lines, *first = strsep(&rest, "\n"), *line;
+
+	if (str_eq(r->error, all))
+		return;
+	forget_error(r);
+	r->state.error = r->error = xstrdup(all);
+	r->state.refused++;
+	say_changed(r);
+	log_error(
+		"config",
+		"the new configuration is refused, and the one before stays in use config=%s reason=%s",
+		r->bad.path ? r->bad.path : r->good.path, first);
+	while ((line = strsep(&rest, "\n")))
+		log_error("config", "%s", line);
+}
+
+static void refuse_text(struct reload *r, const struct strbuf *all)
+{
+	_cleanup_free_ char *text = xstrdup(strbuf_str(all));
+
+	refuse(r, str_trim(text));
+}
+
+static void judge(struct reload *r)
+{
+	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT, all = STRBUF_INIT;
+	struct config *cfg = NULL;
+	struct err err = { 0 };
+
+	if (configfiles_parse(r->files, &r->bad, &cfg, &also, &err) < 0) {
+		strbuf_printf(&all, "%s\n%s", err.msg, strbuf_str(&also));
+		refuse_text(r, &all);
+		return;
+	}
+	if (cfg->n_errors) {
+		for (size_t i = 0; i < cfg->n_errors; i++)
+			strbuf_printf(&all, "%s\n", cfg->errors[i]);
+		refuse_text(r, &all);
+		config_free(cfg);
+		return;
+	}
+	configfiles_done(&r->good);
+	r->good = r->bad;
+	r->bad = (struct config_text) { 0 };
+	forget_error(r);
+	for (size_t i = 0; i < cfg->n_warnings; i++)
+		log_warn("config", "%s", cfg->warnings[i]);
+	r->adopt(r->ctx, cfg);
+}
+
+/* A file that was there is not any more: that is no wish for the built-in pool, which takes every
+ * VF. */
+static bool is_known(struct reload *r, const struct config_text *now)
+{
+	if (configfiles_same(now, &r->good)) {
+		if (r->error)
+			log_info("config",
+				 "the configuration is again the one that is in use config=%s",
+				 now->path ? now->path : "none");
+		forget_error(r);
+		configfiles_done(&r->bad);
+		return true;
+	}
+	return r->error && r->bad.path && configfiles_same(now, &r->bad);
+}
+
+void reload_check(struct reload *r)
+{
+	struct config_text now = { 0 };
+	struct err err = { 0 };
+
+	if (configfiles_read(r->files, &now, &err) < 0) {
+		configfiles_done(&r->bad);
+		refuse(r, err.msg);
+	} else if (is_known(r, &now)) {
+		configfiles_done(&now);
+	} else if (!now.path && r->good.path) {
+		configfiles_done(&now);
+		refuse(r, "there is no file of the configuration any more");
+	} else {
+		configfiles_done(&r->bad);
+		r->bad = now;
+		judge(r);
+	}
+}
+
+void reload_adopted(struct reload *r)
+{
+	r->state.generation++;
+	say_changed(r);
+}
+
+void reload_listen(struct reload *r, void (*changed)(void *ctx))
+{
+	r->changed = changed;
+}
+
+const struct reload_state *reload_state(const struct reload *r)
+{
+	return &r->state;
+}
+
+/* --- when --- */
+
+static void on_settled(uv_timer_t *timer)
+{
+	struct reload *r = timer->data;
+
+	r->changed_ms = 0;
+	reload_check(r);
+}
+
+static void check_soon(struct reload *r)
+{
+	int64_t now = clock_mono_ms();
+
+	if (!r->changed_ms)
+		r->changed_ms = now;
+	if (now - r->changed_ms < SETTLE_MOST_MS - SETTLE_MS)
+		uv_timer_start(&r->settle, on_settled, SETTLE_MS, 0);
+}
+
+static void on_dir(uv_poll_t *poll, int status, int events)
+{
+	struct dir *dir = poll->data;
+
+	(void)status;
+	(void)events;
+	if (watch_dir_drain(dir->watch))
+		check_soon(dir->reload);
+}
+
+static bool is_watched(const struct reload *r, const char *path)
+{
+	for (size_t i = 0; i < r->n_dirs; i++) {
+		if (!strcmp(r->dirs[i].path, path))
+			return true;
+	}
+	return false;
+}
+
+static void watch_path(struct reload *r, uv_loop_t *loop, const char *path)
+{
+	struct dir *dir = &r->dirs[r->n_dirs];
+	struct err err = { 0 };
+
+	if (is_watched(r, path))
+		return;
+	if (watch_dir_open_files(path, &dir->watch, &err) < 0) {
+		log_warn("config", "changes of the configuration are found at SIGHUP error=%s",
+			 err.msg);
+		return;
+	}
+	r->n_dirs++;
+	dir->reload = r;
+	dir->path = xstrdup(path);
+	uv_poll_init(loop, &dir->poll, watch_dir_fd(dir->watch));
+	dir->poll.data = dir;
+	uv_poll_start(&dir->poll, UV_READABLE, on_dir);
+}
+
+static void watch_file(struct reload *r, uv_loop_t *loop, const char *file)
+{
+	_cleanup_free_ char *path = file ? xstrdup(file) : NULL;
+
+	if (path)
+		watch_path(r, loop, dirname(path));
+}
+
+struct reload *reload_new(struct uv_loop_s *loop, const struct config_files *files,
+			  struct config_text *text, void (*adopt)(void *ctx, struct config *cfg),
+			  void *ctx)
+{
+	struct reload *r = xcalloc(1, sizeof(*r));
+
+	r->files = files;
+	r->good = *text;
+	*text = (struct config_text) { 0 };
+	r->adopt = adopt;
+	r->ctx = ctx;
+	r->state.generation = 1;
+	uv_timer_init(loop, &r->settle);
+	r->settle.data = r;
+	if (files->config)
+		watch_file(r, loop, files->config);
+	else
+		watch_path(r, loop, files->dir);
+	watch_file(r, loop, files->shared);
+	watch_file(r, loop, files->hints);
+	return r;
+}
+
+void reload_free(struct reload *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->n_dirs; i++) {
+		watch_dir_close(r->dirs[i].watch);
+		free(r->dirs[i].path);
+	}
+	configfiles_done(&r->good);
+	configfiles_done(&r->bad);
+	free(r->error);
+	free(r);
+}

@@ -1,0 +1,518 @@
+#include "daemon/web.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/facts.h"
+#include "daemon/findings.h"
+#include "daemon/watchdog.h"
+#include "discover/discover.h"
+#include "hw/inventory.h"
+#include "hw/portstats.h"
+#include "ledger/ledger.h"
+#include "pool/node.h"
+#include "rpc/rpc.h"
+#include "status/status.h"
+#include "web/web.h"
+
+#define RETRY_MS    2000
+#define FRESH_NS    INT64_C(1000000000)
+#define PATIENCE_MS 250
+/* /healthz: the watchdog asks every 2.5 s. */
+#define SILENCE_MS 10000
+#define TEXT	   "text/plain; charset=utf-8"
+#define HTML	   "text/html; charset=utf-8"
+
+struct daemon_web {
+	struct daemon_web_env env;
+	/* main thread */
+	uv_timer_t retry;
+	uv_poll_t first; /* for the first connection */
+	int fd;		 /* that listens for it; -1: none does */
+	bool closed;
+	bool complained;
+	struct web *web; /* NULL: not now */
+	int64_t began_ms;
+	char node_name[256];
+
+	pthread_mutex_t lock; /* for all up to the next gap */
+	pthread_cond_t came;
+	bool asked; /* the rpc thread will answer */
+	uint64_t known;
+	struct daemon_facts *fresh; /* its answer; NULL: none that was not taken */
+	struct status_machine machine;
+	char *config_error;
+	struct findings_report *new_report; /* NULL: none that was not taken */
+
+	/* the server's thread */
+	struct daemon_facts *facts;	/* NULL: none yet */
+	int64_t facts_ns;		/* when they were asked for */
+	struct findings_report *report; /* NULL: none yet */
+	struct ledger *ledger;		/* NULL: none yet */
+	uint64_t ledger_generation;	/* UINT64_MAX: none */
+	struct arena *ports_arena;
+	struct hw_port_stats *ports;
+	size_t n_ports;
+	struct hw_vf_stats *vf_stats;
+	size_t n_vf_stats;
+	struct arena *names_arena;
+	const char **gpu_names;
+	uint64_t names_generation; /* of the node that they are of; 0: none */
+	char policy[512];	   /* of the page that is being answered */
+};
+
+/* --- on the rpc thread --- */
+
+static void answer_on_rpc(void *arg)
+{
+	struct daemon_web *w = arg;
+	struct daemon_facts *f;
+	uint64_t known;
+
+	pthread_mutex_lock(&w->lock);
+	known = w->known;
+	pthread_mutex_unlock(&w->lock);
+	f = w->env.facts(w->env.ctx, known);
+	pthread_mutex_lock(&w->lock);
+	w->fresh = f;
+	w->asked = false;
+	pthread_cond_signal(&w->came);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void report_free(struct findings_report *r)
+{
+	if (r)
+		arena_free(r->arena);
+}
+
+/* --- on the server's thread --- */
+
+static void take(struct daemon_web *w, struct daemon_facts *f)
+{
+	if (!f)
+		return;
+	if (f->ledger) {
+		ledger_free(w->ledger);
+		w->ledger = STEAL(f->ledger);
+		w->ledger_generation = f->ledger_generation;
+	}
+	daemon_facts_free(w->facts);
+	w->facts = f;
+}
+
+static struct timespec patience_ends(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_nsec += PATIENCE_MS * 1000000;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	return t;
+}
+
+/* What came too late for the last question is taken first: it may have the ledger. */
+static void ask(struct daemon_web *w)
+{
+	struct timespec end = patience_ends();
+	struct daemon_facts *late;
+	int r = 0;
+
+	pthread_mutex_lock(&w->lock);
+	late = STEAL(w->fresh);
+	pthread_mutex_unlock(&w->lock);
+	take(w, late);
+
+	pthread_mutex_lock(&w->lock);
+	if (!w->asked) {
+		w->known = w->ledger_generation;
+		w->asked = rpc_post(w->env.rpc, answer_on_rpc, w);
+	}
+	while (w->asked && r == 0)
+		r = pthread_cond_timedwait(&w->came, &w->lock, &end);
+	late = STEAL(w->fresh);
+	pthread_mutex_unlock(&w->lock);
+	if (late)
+		w->facts_ns = clock_mono_ns();
+	take(w, late);
+}
+
+/* Not of HCAs that containers share: their counters are those of all these containers together. */
+static void read_vfs(struct daemon_web *w, const struct hw_inventory *inv)
+{
+	size_t n = ledger_holds(w->ledger);
+	int *vfs = arena_array(w->ports_arena, n, sizeof(*vfs));
+
+	for (size_t i = 0; i < n; i++) {
+		struct bdf bdf;
+		int pci = bdf_parse(ledger_hold_at(w->ledger, i)->vf, &bdf) < 0
+				  ? -1
+				  : hw_find_pci(inv, bdf);
+
+		if (pci >= 0 && hw_is_nic_vf(inv, pci))
+			vfs[w->n_vf_stats++] = pci;
+	}
+	w->vf_stats = discover_vf_stats(w->env.root, inv, vfs, w->n_vf_stats, w->ports_arena);
+}
+
+static void read_ports(struct daemon_web *w)
+{
+	arena_free(STEAL(w->ports_arena));
+	w->n_ports = w->n_vf_stats = 0;
+	if (!w->facts || !w->facts->node)
+		return;
+	w->ports_arena = arena_new(16 * 1024);
+	w->ports =
+		discover_port_stats(w->env.root, w->facts->node->inv, w->ports_arena, &w->n_ports);
+	if (w->facts->service && w->ledger)
+		read_vfs(w, w->facts->node->inv);
+}
+
+static void refresh(struct daemon_web *w)
+{
+	if (w->facts_ns && clock_mono_ns() - w->facts_ns < FRESH_NS)
+		return;
+	ask(w);
+	read_ports(w);
+}
+
+static int64_t ns_of(struct timeval t)
+{
+	return (int64_t)t.tv_sec * 1000000000 + (int64_t)t.tv_usec * 1000;
+}
+
+static struct status_process process_now(const struct daemon_web *w)
+{
+	_cleanup_close_ int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	struct status_process p = { .started_ns = w->began_ms * 1000000 };
+	unsigned long resident = 0;
+	struct rusage usage;
+	char text[128];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (getrusage(RUSAGE_SELF, &usage) == 0)
+		p.cpu_ns = ns_of(usage.ru_utime) + ns_of(usage.ru_stime);
+	if (n > 0) {
+		text[n] = '\0';
+		if (sscanf(text, "%*u %lu", &resident) == 1)
+			p.resident_bytes = resident * (uint64_t)sysconf(_SC_PAGESIZE);
+	}
+	return p;
+}
+
+/* The strings are in the arena. */
+static struct status_facts facts_now(struct daemon_web *w, struct arena *a)
+{
+	struct status_facts f = { .process = process_now(w), .now_ms = clock_wall_ms() };
+
+	pthread_mutex_lock(&w->lock);
+	f.machine = w->machine;
+	f.machine.config_error = arena_strdup(a, w->config_error);
+	if (w->new_report) {
+		report_free(w->report);
+		w->report = STEAL(w->new_report);
+	}
+	pthread_mutex_unlock(&w->lock);
+	f.doctor = w->report ? &w->report->doctor : NULL;
+	if (!w->facts)
+		return f;
+	f.age_ns = clock_mono_ns() - w->facts_ns;
+	f.node = w->facts->node;
+	f.service = w->facts->service;
+	if (f.service)
+		f.ledger = w->ledger;
+	f.ports = w->ports;
+	f.n_ports = w->n_ports;
+	f.vf_stats = w->vf_stats;
+	f.n_vf_stats = w->n_vf_stats;
+	return f;
+}
+
+static void tell_metrics(struct daemon_web *w, const struct web_request *q, struct web_reply *r)
+{
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	enum status_format format = status_accepted(q->accept);
+	struct status_facts f;
+
+	refresh(w);
+	f = facts_now(w, a);
+	r->type = status_content_types[format];
+	status_write_metrics(&f, format, &r->body);
+}
+
+static void tell_health(struct daemon_web *w, const struct web_request *q, struct web_reply *r)
+{
+	const char *silent = watchdog_silent(w->env.watchdog, SILENCE_MS);
+
+	(void)q;
+	r->status = silent ? 503 : 200;
+	if (silent)
+		strbuf_printf(&r->body, "the %s thread has not answered for %d s\n", silent,
+			      SILENCE_MS / 1000);
+	else
+		strbuf_puts(&r->body, "ok\n");
+}
+
+static void tell_ready(struct daemon_web *w, const struct web_request *q, struct web_reply *r)
+{
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	struct status_facts f;
+
+	(void)q;
+	refresh(w);
+	f = facts_now(w, a);
+	r->status = status_write_ready(&f, &r->body) ? 200 : 503;
+}
+
+/* Some are looked up in a file: once for a node. */
+static void find_gpu_names(struct daemon_web *w, const struct node *node)
+{
+	const struct hw_inventory *inv = node->inv;
+
+	if (w->names_generation == node->generation)
+		return;
+	arena_free(w->names_arena);
+	w->names_arena = arena_new(1024);
+	w->names_generation = node->generation;
+	w->gpu_names = arena_array(w->names_arena, inv->n_gpu, sizeof(*w->gpu_names));
+	for (size_t i = 0; i < inv->n_gpu; i++) {
+		const struct hw_gpu *gpu = &inv->gpu[i];
+		const struct hw_pci *pci = &inv->pci[gpu->pci];
+		_cleanup_free_ char *listed =
+			gpu->model ? NULL
+				   : discover_pci_name(w->env.root, pci->vendor, pci->device);
+		const char *name = gpu->model ? gpu->model : listed ? listed : gpu->vendor;
+
+		w->gpu_names[i] = arena_strdup(w->names_arena, name);
+	}
+}
+
+/* A random number in the page and its Content-Security-Policy: the browser runs only scripts that
+ * carry it. */
+static const char *new_nonce(struct arena *a)
+{
+	uint64_t random[2] = { 0 };
+
+	if (getrandom(random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		return "";
+	return arena_printf(a, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+}
+
+static void tell_page(struct daemon_web *w, const struct web_request *q, struct web_reply *r)
+{
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	const char *nonce = new_nonce(a);
+	struct status_facts f;
+
+	(void)q;
+	refresh(w);
+	f = facts_now(w, a);
+	if (f.node)
+		find_gpu_names(w, f.node);
+	f.gpu_names = w->gpu_names;
+	f.node_name = w->node_name;
+	r->type = HTML;
+	snprintf(w->policy, sizeof(w->policy), "%s", status_page_policy(nonce, a));
+	r->policy = w->policy;
+	status_write_page(&f, nonce, &r->body);
+}
+
+static void answer(void *ctx, const struct web_request *q, struct web_reply *r)
+{
+	static const struct {
+		const char *path;
+		void (*tell)(struct daemon_web *w, const struct web_request *q,
+			     struct web_reply *r);
+	} pages[] = {
+		{ "/", tell_page },
+		{ "/metrics", tell_metrics },
+		{ "/healthz", tell_health },
+		{ "/readyz", tell_ready },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
+		if (strcmp(q->path, pages[i].path))
+			continue;
+		r->status = 200;
+		r->type = TEXT;
+		pages[i].tell(ctx, q, r);
+	}
+}
+
+/* --- on the main thread --- */
+
+static void serve(struct daemon_web *w);
+
+static void on_retry(uv_timer_t *timer)
+{
+	serve(timer->data);
+}
+
+static void retry(struct daemon_web *w, const struct err *err)
+{
+	if (!w->complained)
+		log_warn("web", "metrics are not served for now; that is tried again error=%s",
+			 err->msg);
+	w->complained = true;
+	uv_timer_start(&w->retry, on_retry, RETRY_MS, 0);
+}
+
+static void on_first_closed(uv_handle_t *first)
+{
+	struct daemon_web *w = first->data;
+	struct err err = { 0 };
+	int fd = w->fd;
+
+	w->fd = -1;
+	if (w->closed)
+		close(fd);
+	else if (web_start(fd, answer, w, &w->web, &err) < 0)
+		retry(w, &err);
+}
+
+static void on_first(uv_poll_t *first, int status, int events)
+{
+	(void)status;
+	(void)events;
+	uv_close((uv_handle_t *)first, on_first_closed);
+}
+
+/* libmicrohttpd is loaded, and its thread started, at the first connection: without one neither
+ * takes memory. */
+static void serve(struct daemon_web *w)
+{
+	struct err err = { 0 };
+
+	if (web_listen(w->env.address, &w->fd, &err) < 0) {
+		retry(w, &err);
+		return;
+	}
+	log_info("web", "metrics are served address=%s", w->env.address);
+	uv_poll_init(w->env.loop, &w->first, w->fd);
+	w->first.data = w;
+	uv_poll_start(&w->first, UV_READABLE, on_first);
+}
+
+static void on_begin(uv_timer_t *timer)
+{
+	serve(timer->data);
+}
+
+static void name_node(struct daemon_web *w)
+{
+	const char *name = getenv("NODE_NAME");
+
+	if (name && *name)
+		snprintf(w->node_name, sizeof(w->node_name), "%s", name);
+	else if (gethostname(w->node_name, sizeof(w->node_name) - 1) < 0)
+		w->node_name[0] = '\0';
+}
+
+struct daemon_web *daemon_web_open(const struct daemon_web_env *env)
+{
+	struct daemon_web *w = xcalloc(1, sizeof(*w));
+	pthread_condattr_t monotonic;
+
+	w->env = *env;
+	w->fd = -1;
+	w->ledger_generation = UINT64_MAX;
+	w->began_ms = clock_wall_ms();
+	name_node(w);
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->came, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	uv_timer_init(env->loop, &w->retry);
+	w->retry.data = w;
+	uv_timer_start(&w->retry, on_begin, 0, 0); /* after the sockets of the plugins */
+	return w;
+}
+
+void daemon_web_note_scan(struct daemon_web *w, int64_t ns, bool ok)
+{
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->machine.scans++;
+	w->machine.scan_failures += !ok;
+	w->machine.scan_ns = ns;
+	pthread_mutex_unlock(&w->lock);
+}
+
+static size_t count_lines(const char *text)
+{
+	size_t n = 0;
+
+	for (; text && *text; text = str_next_line(text))
+		n++;
+	return n;
+}
+
+void daemon_web_note_config(struct daemon_web *w, uint64_t generation, size_t errors,
+			    const char *refused)
+{
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->machine.config_generation = generation;
+	w->machine.config_errors = refused ? count_lines(refused) : errors;
+	free(w->config_error);
+	w->config_error = refused ? xasprintf("%.*s", (int)strcspn(refused, "\n"), refused) : NULL;
+	pthread_mutex_unlock(&w->lock);
+}
+
+void daemon_web_note_doctor(struct daemon_web *w, struct findings_report *report)
+{
+	if (!w) {
+		report_free(report);
+		return;
+	}
+	pthread_mutex_lock(&w->lock);
+	report_free(w->new_report);
+	w->new_report = report;
+	pthread_mutex_unlock(&w->lock);
+}
+
+void daemon_web_close(struct daemon_web *w)
+{
+	if (!w)
+		return;
+	w->closed = true;
+	web_stop(STEAL(w->web));
+	if (w->fd >= 0 && !uv_is_closing((uv_handle_t *)&w->first))
+		uv_close((uv_handle_t *)&w->first, on_first_closed);
+	uv_close((uv_handle_t *)&w->retry, NULL);
+}
+
+void daemon_web_free(struct daemon_web *w)
+{
+	if (!w)
+		return;
+	daemon_facts_free(w->fresh);
+	daemon_facts_free(w->facts);
+	ledger_free(w->ledger);
+	report_free(w->new_report);
+	report_free(w->report);
+	arena_free(w->ports_arena);
+	arena_free(w->names_arena);
+	free(w->config_error);
+	pthread_cond_destroy(&w->came);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}

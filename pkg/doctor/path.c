@@ -1,0 +1,164 @@
+/* Paths through PCIe, and the names by which findings call their devices. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "doctor/doctor-internal.h"
+#include "hw/inventory.h"
+
+static size_t ancestors(const struct hw_inventory *inv, int pci, int ret[PATH_FUNCTIONS_MAX])
+{
+	size_t n = 0;
+
+	for (int up = inv->pci[pci].parent; up >= 0 && n < PATH_FUNCTIONS_MAX;
+	     up = inv->pci[up].parent)
+		ret[n++] = up;
+	return n;
+}
+
+size_t doctor_path(const struct hw_inventory *inv, int a, int b, int ret[PATH_FUNCTIONS_MAX],
+		   int *ret_common)
+{
+	int of_a[PATH_FUNCTIONS_MAX], of_b[PATH_FUNCTIONS_MAX];
+	size_t n_a = ancestors(inv, a, of_a), n_b = ancestors(inv, b, of_b), n = 0;
+
+	*ret_common = -1;
+	for (size_t i = 0; i < n_a && *ret_common < 0; i++) {
+		if (list_has_int(of_b, n_b, of_a[i]))
+			*ret_common = (int)n;
+		ret[n++] = of_a[i];
+	}
+	for (size_t i = 0; i < n_b && n < PATH_FUNCTIONS_MAX && !list_has_int(ret, n, of_b[i]); i++)
+		ret[n++] = of_b[i];
+	return n;
+}
+
+size_t doctor_nearest(const struct doctor_facts *f, int pci, int *ret, size_t max,
+		      enum topo_class *ret_class)
+{
+	enum topo_class best = TOPO_CLASS_MAX;
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n_nic; i++) {
+		enum topo_class c = topo_between(f->topo, pci, f->nic[i]).class;
+
+		if (c < best) {
+			best = c;
+			n = 0;
+		}
+		if (c == best && n < max)
+			ret[n++] = f->nic[i];
+	}
+	*ret_class = best;
+	return n;
+}
+
+/* --- names --- */
+
+const char *doctor_address(const struct doctor_facts *f, int pci)
+{
+	return hw_pci_address(f->inv, pci, f->arena);
+}
+
+const char *doctor_gpu_name(const struct doctor_facts *f, size_t gpu)
+{
+	return arena_printf(f->arena, "GPU %s", doctor_address(f, f->inv->gpu[gpu].pci));
+}
+
+const char *doctor_nic_name(const struct doctor_facts *f, int pci)
+{
+	int rdma = hw_find_rdma(f->inv, pci);
+	const char *name = rdma >= 0 ? f->inv->rdma[rdma].name : f->inv->pci[pci].netdev;
+
+	if (!name)
+		return arena_printf(f->arena, "NIC %s", doctor_address(f, pci));
+	return arena_printf(f->arena, "NIC %s (%s)", doctor_address(f, pci), name);
+}
+
+bool doctor_has_vendor(const struct doctor_facts *f, const char *vendor)
+{
+	for (size_t i = 0; i < f->inv->n_gpu; i++) {
+		if (str_eq(f->inv->gpu[i].vendor, vendor))
+			return true;
+	}
+	return false;
+}
+
+size_t doctor_n_memory_nodes(const struct hw_inventory *inv)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < inv->n_numa; i++) {
+		const char *map = inv->numa[i].cpumap;
+
+		n += map && !map[strspn(map, "0,")];
+	}
+	return n;
+}
+
+/* --- the kernel's command line --- */
+
+/* The next word from *at on; its length, 0 at the end. A quoted blank belongs to its word, as in
+ * the kernel.
+ */
+static size_t next_word(const char **at)
+{
+	bool quoted = false;
+	size_t len = 0;
+
+	*at += strspn(*at, " \t\n");
+	for (; (*at)[len] && (quoted || !strchr(" \t\n", (*at)[len])); len++)
+		quoted ^= (*at)[len] == '"';
+	return len;
+}
+
+enum doctor_answer doctor_boot_word(const struct doctor_host *h, const char *word)
+{
+	size_t len;
+
+	if (!h->cmdline)
+		return DOCTOR_DONT_KNOW;
+	for (const char *at = h->cmdline; (len = next_word(&at)) > 0; at += len) {
+		if (len == strlen(word) && !strncmp(at, word, len))
+			return DOCTOR_YES;
+	}
+	return DOCTOR_NO;
+}
+
+/* Quotes around a word or a value are not the value's. */
+const char *doctor_boot_value(const struct doctor_facts *f, const char *key)
+{
+	_cleanup_strbuf_ struct strbuf all = STRBUF_INIT;
+	size_t len, skip = strlen(key);
+	bool found = false;
+
+	if (!f->host.cmdline)
+		return NULL;
+	for (const char *at = f->host.cmdline; (len = next_word(&at)) > 0; at += len) {
+		const char *word = at + (*at == '"');
+
+		if (!str_starts(word, key) || word + skip > at + len)
+			continue;
+		found = true;
+		if (all.len)
+			strbuf_putc(&all, ',');
+		for (const char *c = word + skip; c < at + len; c++) {
+			if (*c != '"')
+				strbuf_putc(&all, *c);
+		}
+	}
+	return found ? arena_strdup(f->arena, strbuf_str(&all)) : NULL;
+}
+
+bool doctor_boot_list_has(const struct doctor_facts *f, const char *key, const char *element)
+{
+	const char *list = doctor_boot_value(f, key);
+	size_t len = strlen(element);
+
+	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		if (!strncmp(at, element, len) && strchr(",=:\"", at[len]))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,29 @@
+/*
+ * The node condition RDMALinksHealthy: True while every PF of a pool has its link up and well.
+ * Sent as a strategic merge patch of the node's status, which leaves all other conditions as they
+ * are (https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1: patchMergeKey
+ * "type").
+ */
+#ifndef RAILMATE_KUBEAPI_CONDITION_H
+#define RAILMATE_KUBEAPI_CONDITION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct strbuf;
+
+#define CONDITION_TYPE "RDMALinksHealthy"
+
+struct condition {
+	const char *node;
+	bool healthy;
+	const char *message;
+	int64_t since_ms, now_ms; /* wall clock; since: healthy is what it is */
+};
+
+/* Where the patch is sent, behind the API server's address. Heap; NULL: that is no name of a node.
+ */
+char *kubeapi_condition_path(const char *node);
+void kubeapi_condition_write(const struct condition *c, struct strbuf *out);
+
+#endif

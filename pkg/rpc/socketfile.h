@@ -1,0 +1,25 @@
+/* Unix socket files of others: which one is it, and does somebody accept there? */
+#ifndef RAILMATE_RPC_SOCKETFILE_H
+#define RAILMATE_RPC_SOCKETFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct rpc_peer;
+
+/* Which socket file this is. An inode number alone may come back at once. */
+struct socket_id {
+	dev_t dev;
+	ino_t ino;
+	int64_t born_ns; /* creation, or the last change where the file system does not know it */
+};
+
+bool rpc_socket_id(const char *path, struct socket_id *ret); /* false: no socket there */
+bool rpc_socket_same(const struct socket_id *a, const struct socket_id *b);
+/* A plain connect() tells in microseconds what a gRPC channel would find out slowly. What cannot be
+ * told is true: let the call itself fail, with a sentence. ret_peer: who listens; set where the
+ * connection was made. */
+bool rpc_socket_accepts(const char *path, struct rpc_peer *ret_peer);
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * What was done since the start, counted per resource, for those who look from outside. Pure: a
+ * value in memory. Owned by one thread (rpc); copies may go anywhere.
+ */
+#ifndef RAILMATE_STATS_STATS_H
+#define RAILMATE_STATS_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ledger/ledger.h"
+#include "topo/topo.h"
+
+struct arena;
+struct choose_in;
+struct choose_out;
+struct stats;
+
+/* The calls of the kubelet that have one answer each. */
+enum stats_call { STATS_OPTIONS, STATS_PREFERRED, STATS_ALLOCATE, STATS_PRE_START, STATS_CALL_MAX };
+#define STATS_CODES   17 /* of gRPC: 0 OK … 16 UNAUTHENTICATED */
+#define STATS_BUCKETS 15
+
+/*
+ * n[i]: not cumulated; of i < STATS_BUCKETS those up to stats_bounds_ns[i], the last one the rest.
+ * native: the same once more as Prometheus' native histograms have it
+ * (https://prometheus.io/docs/specs/native_histograms/): bucket k holds what is above 2^((k-1)/8) s
+ * and up to 2^(k/8) s; native[i] is bucket STATS_NATIVE_FIRST + i, from 1 µs up to 1,024 s.
+ */
+#define STATS_NATIVE_SCHEMA  3
+#define STATS_NATIVE_FIRST   (-20 * 8 + 1)
+#define STATS_NATIVE_BUCKETS (30 * 8)
+struct stats_histogram {
+	uint64_t n[STATS_BUCKETS + 1];
+	int64_t sum_ns;
+	uint64_t native_zero; /* up to stats_native_zero seconds */
+	uint64_t native[STATS_NATIVE_BUCKETS];
+};
+extern const int64_t stats_bounds_ns[STATS_BUCKETS];
+extern const double stats_native_zero; /* 2^-20 s */
+
+/* GPU-VF pairs of containers that started, by path class. */
+struct stats_classes {
+	size_t n[TOPO_CLASS_MAX];
+};
+
+/* A container that starts with its VFs, for who wants to say so. */
+struct stats_placement {
+	const struct ledger_owner *owner;
+	const char *resource;
+	size_t n_vfs;
+	struct stats_classes got, best; /* of its GPU-VF pairs; none: it has no GPU, or they are not
+					   known */
+	int cost, best_cost;		/* of these choices, as the ledger has it */
+	bool farther;			/* than the best that was free */
+	const char *nearer_holders;	/* pods that hold nearer ones, "ns/a, ns/b"; NULL: none */
+	bool strict;			/* the pool is */
+};
+
+/* What the VFs devs, in->want of them, are for the container beside the best of in->available: got,
+ * best, costs, farther; and who holds nearer ones, three pods at most. */
+void stats_place(struct stats_placement *p, const struct choose_in *in, const int *devs,
+		 const struct ledger *l, struct arena *a);
+
+struct stats_pool {
+	char *resource;
+	uint64_t calls[STATS_CALL_MAX][STATS_CODES];
+	struct stats_histogram latency[STATS_CALL_MAX];
+	uint64_t choices[LEDGER_GPUS_MAX]; /* of VFs, by how the GPUs were known */
+	uint64_t pairs[TOPO_CLASS_MAX];	   /* of containers that started */
+	uint64_t pairs_best;		   /* of those: at the best class that was free */
+	uint64_t kubelets;		   /* that took the place of another one */
+};
+
+struct stats *stats_new(void);
+void stats_free(struct stats *s); /* NULL is fine */
+/* That of this resource, made with the first question; stays where it is. NULL of NULL: whoever
+ * counts need not know whether somebody reads. */
+struct stats_pool *stats_of(struct stats *s, const char *resource);
+/* All of them by name, copied into the arena. */
+const struct stats_pool *const *stats_copy(const struct stats *s, struct arena *a, size_t *ret_n);
+
+/* p NULL: nothing is counted. code: of gRPC. */
+void stats_count_call(struct stats_pool *p, enum stats_call call, unsigned code, int64_t ns);
+void stats_count_choice(struct stats_pool *p, enum ledger_gpus known);
+/*
+ * A container started with these pairs; best: those of the best choice that was free when its VFs
+ * were chosen, for topo_pairs_at_best().
+ */
+void stats_count_pairs(struct stats_pool *p, const struct stats_classes *got,
+		       const struct stats_classes *best);
+void stats_count_kubelet(struct stats_pool *p);
+void stats_observe(struct stats_histogram *h, int64_t ns);
+
+#endif

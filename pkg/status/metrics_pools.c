@@ -1,0 +1,318 @@
+/* Metrics of resources. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "align/choose.h"
+#include "base/arena.h"
+#include "base/mem.h"
+#include "config/config.h"
+#include "hw/inventory.h"
+#include "ledger/ledger.h"
+#include "pool/node.h"
+#include "stats/stats.h"
+#include "status/status-internal.h"
+#include "topo/topo.h"
+
+#define SECOND_NS 1e9
+
+static const char *const call_names[STATS_CALL_MAX] = {
+	[STATS_OPTIONS] = "GetDevicePluginOptions",
+	[STATS_PREFERRED] = "GetPreferredAllocation",
+	[STATS_ALLOCATE] = "Allocate",
+	[STATS_PRE_START] = "PreStartContainer",
+};
+
+/* https://grpc.io/docs/guides/status-codes/ */
+static const char *const code_names[STATS_CODES] = { "OK",
+						     "CANCELLED",
+						     "UNKNOWN",
+						     "INVALID_ARGUMENT",
+						     "DEADLINE_EXCEEDED",
+						     "NOT_FOUND",
+						     "ALREADY_EXISTS",
+						     "PERMISSION_DENIED",
+						     "RESOURCE_EXHAUSTED",
+						     "FAILED_PRECONDITION",
+						     "ABORTED",
+						     "OUT_OF_RANGE",
+						     "UNIMPLEMENTED",
+						     "INTERNAL",
+						     "UNAVAILABLE",
+						     "DATA_LOSS",
+						     "UNAUTHENTICATED" };
+
+static const char *const known_names[LEDGER_GPUS_MAX] = {
+	[LEDGER_GPUS_UNKNOWN] = "unknown",
+	[LEDGER_GPUS_PREDICTED] = "predicted",
+	[LEDGER_GPUS_KNOWN] = "known",
+};
+
+/* --- what the node has --- */
+
+static void begin(struct writer *w, const char *resource, const char *part)
+{
+	status_sample(&w->e, part);
+	status_label(&w->e, "resource", resource);
+}
+
+/* Pools of VFs, then those of shared HCAs. */
+static const struct pool *pool_at(const struct writer *w, size_t i)
+{
+	const struct node *node = w->f->node;
+
+	if (!node || i >= node->n_pools + node->n_shared)
+		return NULL;
+	return i < node->n_pools ? &node->pools[i] : &node->shared[i - node->n_pools];
+}
+
+void status_put_pool_info(struct writer *w, const struct metric *m)
+{
+	const struct pool *pool;
+
+	(void)m;
+	for (size_t i = 0; (pool = pool_at(w, i)); i++) {
+		begin(w, pool->cfg->resource, "");
+		status_label(&w->e, "binding",
+			     pool->cfg->shares			  ? "shared"
+			     : pool->cfg->binding == BINDING_LATE ? "late"
+								  : "early");
+		status_count(&w->e, 1);
+	}
+}
+
+void status_put_devices(struct writer *w, const struct metric *m)
+{
+	const struct pool *pool;
+
+	(void)m;
+	for (size_t i = 0; (pool = pool_at(w, i)); i++) {
+		uint64_t n[DEVICE_STATE_MAX] = { 0 };
+
+		for (size_t k = 0; k < pool->n_devs; k++)
+			n[status_device_state(w->f, &pool->devs[k])]++;
+		for (int s = 0; s < DEVICE_STATE_MAX; s++) {
+			begin(w, pool->cfg->resource, "");
+			status_label(&w->e, "state", status_device_state_names[s]);
+			status_count(&w->e, n[s]);
+		}
+	}
+}
+
+void status_put_unhealthy(struct writer *w, const struct metric *m)
+{
+	const struct pool *pool;
+
+	(void)m;
+	for (size_t i = 0; (pool = pool_at(w, i)); i++) {
+		uint64_t n[POOL_FAULT_MAX] = { 0 };
+
+		for (size_t k = 0; k < pool->n_devs; k++)
+			n[pool->devs[k].fault]++;
+		for (int s = POOL_FAULT_NONE + 1; s < POOL_FAULT_MAX; s++) {
+			begin(w, pool->cfg->resource, "");
+			status_label(&w->e, "reason", status_fault_names[s]);
+			status_count(&w->e, n[s]);
+		}
+	}
+}
+
+void status_put_degraded(struct writer *w, const struct metric *m)
+{
+	const struct pool *pool;
+
+	(void)m;
+	for (size_t i = 0; (pool = pool_at(w, i)); i++) {
+		uint64_t n = 0;
+
+		for (size_t k = 0; k < pool->n_devs; k++)
+			n += pool->devs[k].degraded != NULL;
+		begin(w, pool->cfg->resource, "");
+		status_count(&w->e, n);
+	}
+}
+
+/* --- what the service counts --- */
+
+void status_put_registered(struct writer *w, const struct metric *m)
+{
+	const struct status_service *s = w->f->service;
+
+	(void)m;
+	for (size_t i = 0; s && i < s->n_pools; i++) {
+		if (!s->pools[i].served)
+			continue;
+		begin(w, s->pools[i].resource, "");
+		status_count(&w->e, s->pools[i].registered);
+	}
+}
+
+void status_put_pool_count(struct writer *w, const struct metric *m)
+{
+	const struct status_service *s = w->f->service;
+
+	for (size_t i = 0; s && i < s->n_pools; i++) {
+		begin(w, s->pools[i].resource, "");
+		status_count(&w->e, *(const uint64_t *)((const char *)&s->pools[i] + m->field));
+	}
+}
+
+static const struct stats_pool *stats_at(const struct writer *w, size_t i)
+{
+	const struct status_service *s = w->f->service;
+
+	return s && i < s->n_stats ? s->stats[i] : NULL;
+}
+
+void status_put_stats_count(struct writer *w, const struct metric *m)
+{
+	const struct stats_pool *p;
+
+	for (size_t i = 0; (p = stats_at(w, i)); i++) {
+		begin(w, p->resource, "");
+		status_count(&w->e, *(const uint64_t *)((const char *)p + m->field));
+	}
+}
+
+/* A code that a call never had would be a series without use; OK is there from the start. */
+void status_put_calls(struct writer *w, const struct metric *m)
+{
+	const struct stats_pool *p;
+
+	(void)m;
+	for (size_t i = 0; (p = stats_at(w, i)); i++) {
+		for (int c = 0; c < STATS_CALL_MAX; c++) {
+			for (int code = 0; code < STATS_CODES; code++) {
+				if (code && !p->calls[c][code])
+					continue;
+				begin(w, p->resource, "");
+				status_label(&w->e, "method", call_names[c]);
+				status_label(&w->e, "code", code_names[code]);
+				status_count(&w->e, p->calls[c][code]);
+			}
+		}
+	}
+}
+
+static void put_histogram(struct writer *w, const struct stats_pool *p, const char *call,
+			  const struct stats_histogram *h)
+{
+	uint64_t sum = 0;
+
+	if (w->e.format == STATUS_PROTOBUF) {
+		begin(w, p->resource, "");
+		status_label(&w->e, "method", call);
+		status_histogram(&w->e, h);
+		return;
+	}
+	for (size_t i = 0; i <= STATS_BUCKETS; i++) {
+		char le[32] = "+Inf";
+
+		/* "0.0001", "1.0": floats that OpenMetrics takes for canonical. */
+		if (i < STATS_BUCKETS)
+			snprintf(le, sizeof(le), "%.6f", (double)stats_bounds_ns[i] / SECOND_NS);
+		for (size_t n = strlen(le); le[n - 1] == '0' && le[n - 2] != '.'; n--)
+			le[n - 1] = '\0';
+		sum += h->n[i];
+		begin(w, p->resource, "_bucket");
+		status_label(&w->e, "method", call);
+		status_label(&w->e, "le", le);
+		status_count(&w->e, sum);
+	}
+	begin(w, p->resource, "_sum");
+	status_label(&w->e, "method", call);
+	status_seconds(&w->e, h->sum_ns);
+	begin(w, p->resource, "_count");
+	status_label(&w->e, "method", call);
+	status_count(&w->e, sum);
+}
+
+void status_put_durations(struct writer *w, const struct metric *m)
+{
+	const struct stats_pool *p;
+
+	(void)m;
+	for (size_t i = 0; (p = stats_at(w, i)); i++) {
+		for (int c = 0; c < STATS_CALL_MAX; c++)
+			put_histogram(w, p, call_names[c], &p->latency[c]);
+	}
+}
+
+void status_put_choices(struct writer *w, const struct metric *m)
+{
+	const struct stats_pool *p;
+
+	(void)m;
+	for (size_t i = 0; (p = stats_at(w, i)); i++) {
+		for (int k = 0; k < LEDGER_GPUS_MAX; k++) {
+			begin(w, p->resource, "");
+			status_label(&w->e, "gpus", known_names[k]);
+			status_count(&w->e, p->choices[k]);
+		}
+	}
+}
+
+void status_put_pairs(struct writer *w, const struct metric *m)
+{
+	const struct stats_pool *p;
+
+	(void)m;
+	for (size_t i = 0; (p = stats_at(w, i)); i++) {
+		for (int c = TOPO_PIX; c < TOPO_CLASS_MAX; c++) {
+			begin(w, p->resource, "");
+			status_label(&w->e, "class", topo_class_name((enum topo_class)c));
+			status_count(&w->e, p->pairs[c]);
+		}
+	}
+}
+
+/* --- what could be given --- */
+
+/* What the next container could have if it took all that is free. */
+static void count_free_pairs(struct writer *w, const struct pool *pool, uint64_t n[TOPO_CLASS_MAX])
+{
+	const struct hw_inventory *inv = w->f->node->inv;
+	int *gpus = arena_array(w->a, inv->n_gpu, sizeof(*gpus));
+	int *free_vfs = arena_array(w->a, pool->n_devs, sizeof(*free_vfs));
+	struct choose_in in = {
+		.node = w->f->node, .pool = pool, .available = free_vfs, .gpus.v = gpus
+	};
+	struct choose_out out;
+
+	for (size_t i = 0; i < inv->n_gpu; i++) {
+		bool busy = false;
+
+		for (size_t k = 0; k < w->f->service->n_busy_gpus; k++)
+			busy |= w->f->service->busy_gpus[k] == inv->gpu[i].pci;
+		if (!busy)
+			gpus[in.gpus.n++] = inv->gpu[i].pci;
+	}
+	for (size_t i = 0; i < pool->n_devs; i++) {
+		if (status_device_state(w->f, &pool->devs[i]) == DEVICE_FREE)
+			free_vfs[in.n_available++] = (int)i;
+	}
+	in.want = in.gpus.n < in.n_available ? in.gpus.n : in.n_available;
+	if (!in.want)
+		return;
+	out = align_choose(&in, false, w->a);
+	for (size_t i = 0; i < out.n_pairs && i < in.want; i++)
+		n[out.pairs[i].path.class]++;
+}
+
+void status_put_free_pairs(struct writer *w, const struct metric *m)
+{
+	(void)m;
+	if (!w->f->node || !w->f->service || !w->f->service->gpus_known)
+		return;
+	for (size_t i = 0; i < w->f->node->n_pools; i++) {
+		const struct pool *pool = &w->f->node->pools[i];
+		uint64_t n[TOPO_CLASS_MAX] = { 0 };
+
+		count_free_pairs(w, pool, n);
+		for (int c = TOPO_PIX; c < TOPO_CLASS_MAX; c++) {
+			begin(w, pool->cfg->resource, "");
+			status_label(&w->e, "class", topo_class_name((enum topo_class)c));
+			status_count(&w->e, n[c]);
+		}
+	}
+}

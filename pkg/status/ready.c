@@ -1,0 +1,40 @@
+/* What has to be so that the daemon may be relied on, in the form of the API server's
+ * /readyz?verbose. */
+#include <stddef.h>
+
+#include "base/str.h"
+#include "status/status-internal.h"
+
+static bool put(struct strbuf *out, const char *what, const char *problem)
+{
+	if (problem)
+		strbuf_printf(out, "[-]%s failed: %s\n", what, problem);
+	else
+		strbuf_printf(out, "[+]%s ok\n", what);
+	return !problem;
+}
+
+bool status_write_ready(const struct status_facts *f, struct strbuf *out)
+{
+	const struct status_service *s = f->service;
+	bool ok = put(out, "config", f->machine.config_error);
+
+	if (!s)
+		return put(
+			out, "service",
+			"nothing is served yet: the hardware is being scanned, or another railmated has not ended");
+	for (size_t i = 0; i < s->n_pools; i++) {
+		const struct status_pool *p = &s->pools[i];
+
+		if (!p->served)
+			continue;
+		strbuf_printf(
+			out, "%sregistered %s %s\n", p->registered ? "[+]" : "[-]", p->resource,
+			p->registered ? "ok" : "failed: the kubelet does not watch its devices");
+		ok &= p->registered;
+	}
+	ok &= put(out, "records",
+		  s->settled ? NULL : "not all records of earlier starts were read yet");
+	ok &= put(out, "ledger", s->ledger_failing ? "it cannot be written to disk" : NULL);
+	return ok;
+}

@@ -1,0 +1,84 @@
+/* What the files of status share. */
+#ifndef RAILMATE_STATUS_STATUS_INTERNAL_H
+#define RAILMATE_STATUS_STATUS_INTERNAL_H
+
+#include "hw/bdf.h"
+#include "ledger/ledger.h"
+#include "pool/node.h"
+#include "status/exposition-internal.h"
+#include "status/status.h"
+
+struct arena;
+struct pool;
+struct pool_dev;
+
+/* One text under way. */
+struct writer {
+	struct exposition e;
+	const struct status_facts *f;
+	struct arena *a;
+};
+
+struct metric {
+	const char *name; /* without _total and _info */
+	enum exposition_type type;
+	void (*put)(struct writer *w, const struct metric *m);
+	size_t field; /* for those put() that know only a type */
+	const char *help;
+};
+
+/* metrics_pools.c */
+void status_put_pool_info(struct writer *w, const struct metric *m);
+void status_put_devices(struct writer *w, const struct metric *m);
+void status_put_unhealthy(struct writer *w, const struct metric *m);
+void status_put_degraded(struct writer *w, const struct metric *m);
+void status_put_registered(struct writer *w, const struct metric *m);
+void status_put_pool_count(struct writer *w, const struct metric *m);  /* of struct status_pool */
+void status_put_stats_count(struct writer *w, const struct metric *m); /* of struct stats_pool */
+void status_put_calls(struct writer *w, const struct metric *m);
+void status_put_durations(struct writer *w, const struct metric *m);
+void status_put_choices(struct writer *w, const struct metric *m);
+void status_put_pairs(struct writer *w, const struct metric *m);
+void status_put_free_pairs(struct writer *w, const struct metric *m);
+
+/* metrics_vfs.c */
+void status_put_vfs(struct writer *w, const struct metric *m);
+void status_put_vf_traffic(struct writer *w, const struct metric *m);
+void status_put_vf_counters(struct writer *w, const struct metric *m);
+
+/* metrics_ports.c */
+void status_put_port_info(struct writer *w, const struct metric *m);
+void status_put_port_up(struct writer *w, const struct metric *m);
+void status_put_port_rate(struct writer *w, const struct metric *m);
+void status_put_port_carrier(struct writer *w, const struct metric *m);
+void status_put_port_counter(struct writer *w, const struct metric *m);
+void status_put_port_errors(struct writer *w, const struct metric *m);
+void status_put_port_driver(struct writer *w, const struct metric *m);
+#define PAUSES_SENT 1
+#define PAUSES_TIME 2 /* rather than frames */
+void status_put_port_pauses(struct writer *w, const struct metric *m);
+
+/* devices.c */
+
+/* What a device of a pool is to the next pod. */
+enum device_state { DEVICE_FREE, DEVICE_HELD, DEVICE_DRAINING, DEVICE_UNHEALTHY, DEVICE_STATE_MAX };
+extern const char *const status_device_state_names[DEVICE_STATE_MAX];
+enum device_state status_device_state(const struct status_facts *f, const struct pool_dev *dev);
+/* Why it is not healthy: one of few words, so that series stay few; dev->reason is the sentence. */
+extern const char *const status_fault_names[POOL_FAULT_MAX];
+/* The PCI address of a function, of a device's PF; "" where it is not known. */
+const char *status_device_address(const struct status_facts *f, int pci, char buf[BDF_STRLEN]);
+
+/* holders.c */
+
+/* A VF that a container has, with the GPUs of that container that it serves. */
+struct holder {
+	const struct ledger_hold *hold;
+	const struct pool_dev *dev; /* NULL: no pool lists it any more */
+	const char *gpus;	    /* PCI addresses with commas between; "": not known, or none */
+	const char *class;	    /* of the farthest; "" */
+};
+/* All of them, in the order of the VFs' addresses. */
+size_t status_holders(const struct status_facts *f, struct arena *a, struct holder **ret);
+
+#endif

@@ -1,0 +1,131 @@
+/*
+ * The running daemon as others see it. Pure: facts in, text out, for metrics, for the probes and
+ * for people. The facts are values of one owner; who makes them is daemon/facts.h.
+ */
+#ifndef RAILMATE_STATUS_STATUS_H
+#define RAILMATE_STATUS_STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct draw_hold;
+struct hw_port_stats;
+struct hw_vf_stats;
+struct ledger;
+struct node;
+struct stats_pool;
+struct strbuf;
+
+/* One resource as the kubelet knows it. */
+struct status_pool {
+	const char *resource;
+	bool served;	 /* it has devices, or had: it has to be registered */
+	bool registered; /* and its list was sent */
+	uint64_t registrations, register_failures, pod_resources_failures;
+};
+
+/* What the rpc thread knows. */
+struct status_service {
+	const struct status_pool *pools;
+	size_t n_pools;
+	const struct stats_pool *const *stats;
+	size_t n_stats;
+	bool gpus_known; /* the kubelet has said who has which GPUs */
+	const int *busy_gpus;
+	size_t n_busy_gpus;   /* PCI indices of those that containers have */
+	bool settled;	      /* holds_is_settled() */
+	bool ledger_has_file; /* false: --state-dir=none */
+	bool ledger_stored;   /* the disk has what the ledger has */
+	bool ledger_failing;  /* the disk does not take it */
+};
+
+/* What the main thread knows. */
+struct status_machine {
+	uint64_t scans, scan_failures;
+	int64_t scan_ns; /* how long the last one took */
+	uint64_t config_generation;
+	uint64_t config_errors;	  /* of the file as it is now: what is left out of it, or refused */
+	const char *config_error; /* why it is refused; NULL: it is in use */
+};
+
+struct status_process {
+	int64_t cpu_ns, started_ns; /* started: since 1970 */
+	uint64_t resident_bytes;
+};
+
+/* Doctor's verdicts (doctor/doctor.h), from good to bad. */
+enum status_found {
+	STATUS_FOUND_PASS,
+	STATUS_FOUND_UNKNOWN,
+	STATUS_FOUND_WARN,
+	STATUS_FOUND_FAIL,
+	STATUS_FOUND_MAX
+};
+extern const char *const status_found_names[STATUS_FOUND_MAX]; /* "pass", for labels */
+
+struct status_fix {
+	const char *where; /* the kind of host; NULL: everywhere */
+	const char *what;
+};
+
+/* Findings of one check that are shown together. */
+struct status_finding {
+	enum status_found verdict;
+	const char *check, *title;
+	size_t n;
+	const char *const *shown; /* the sentences of the first */
+	size_t n_shown;
+	const char *meaning; /* for NCCL */
+	const struct status_fix *fixes;
+	size_t n_fixes;
+};
+
+struct status_doctor {
+	enum status_found verdict; /* the worst */
+	uint64_t n_by_verdict[STATUS_FOUND_MAX];
+	bool confined;			/* seen from within a container */
+	const struct status_finding *v; /* the worst first */
+	size_t n;
+};
+
+struct status_facts {
+	const char *node_name;
+	const struct node *node;	      /* NULL: not scanned yet */
+	const struct ledger *ledger;	      /* NULL: not read yet, or another daemon has it */
+	const struct status_service *service; /* NULL likewise */
+	struct status_machine machine;
+	struct status_process process;
+	const struct hw_port_stats *ports;
+	size_t n_ports;
+	const struct hw_vf_stats *vf_stats; /* of VFs that containers have */
+	size_t n_vf_stats;
+	int64_t age_ns;			    /* of node, ledger and service */
+	const struct status_doctor *doctor; /* NULL: it has not looked yet */
+	const char *const *gpu_names;	    /* one for each of the node's GPUs */
+	int64_t now_ms;			    /* since 1970 */
+};
+
+/* In the order of preference where a client has none: the last one that it names. */
+enum status_format { STATUS_TEXT, STATUS_OPENMETRICS, STATUS_PROTOBUF, STATUS_FORMATS };
+extern const char *const status_content_types[STATUS_FORMATS];
+/* By an Accept header (RFC 9110 §12.5.1); plain text unless another one is named. */
+enum status_format status_accepted(const char *accept);
+void status_write_metrics(const struct status_facts *f, enum status_format format,
+			  struct strbuf *out);
+/* May it be relied on? A line for each thing that has to be; false: one of them is not so. */
+bool status_write_ready(const struct status_facts *f, struct strbuf *out);
+
+/* One HTML page for people, without any other resource; it reads itself again every few seconds.
+ * nonce: of its script, for the policy below. */
+void status_write_page(const struct status_facts *f, const char *nonce, struct strbuf *out);
+/* For Content-Security-Policy: nothing but what the page itself has. In the arena. */
+const char *status_page_policy(const char *nonce, struct arena *a);
+/* Who holds what, for a picture: the GPUs that the container really has, once that is known;
+ * before, those that its VFs were chosen for. In the arena, with strings of the ledger, which stays
+ * as it is.
+ */
+size_t status_draw_holds(const struct ledger *l, struct arena *a, const struct draw_hold **ret);
+
+#endif

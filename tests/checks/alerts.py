@@ -1,0 +1,177 @@
+#!/usr/bin/python3
+"""deploy/monitoring: alerts and the dashboard ask for metrics that there are; each alert has a test
+and a place in the runbook.
+With promtool (Debian: prometheus) the rules are checked, and tested, by it."""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import yaml
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+RULES = yaml.safe_load((TOP / "deploy/monitoring/prometheusrule.yaml").read_text())
+TESTS = yaml.safe_load((HERE / "alerts_test.yaml").read_text())
+DASHBOARD = json.loads((TOP / "deploy/monitoring/dashboard.json").read_text())
+
+
+def known():
+    """As a scrape has them."""
+    text = (TOP / "pkg/status/metrics.c").read_text()
+    suffix = {
+        "COUNTER": ("_total", ), "INFO": ("_info", ), "HISTOGRAM": ("", "_bucket", "_sum", "_count"),
+        "GAUGE": ("", )
+    }
+    return {
+        name + end
+        for name, kind in re.findall(r'{ "(\w+)",\s+EXPOSITION_(\w+),', text)
+        for end in suffix[kind]
+    }
+
+
+def named(expr):
+    return set(re.findall(r"\b(?:railmate|process)_\w+", expr))
+
+
+class Alerts(unittest.TestCase):
+    def setUp(self):
+        self.rules = {
+            rule["alert"]: rule
+            for group in RULES["spec"]["groups"]
+            for rule in group["rules"]
+        }
+
+    def test_they_ask_for_metrics_that_there_are(self):
+        self.assertTrue(self.rules)
+        for name, rule in self.rules.items():
+            self.assertTrue(named(rule["expr"]), name)
+            self.assertLessEqual(named(rule["expr"]), known(), name)
+
+    def test_the_chart_has_the_same(self):
+        chart = TOP / "deploy/helm/railmate/files/alerts.yaml"
+        self.assertEqual(yaml.safe_load(chart.read_text()), RULES["spec"])
+
+    def test_each_has_a_section_of_the_runbook(self):
+        page = (TOP / "docs/troubleshooting.md"
+                ).read_text().partition("\n## Alerts\n")[2].partition("\n## ")[0]
+        self.assertEqual(set(re.findall(r"^\| `(Railmate\w+)` \|", page, re.M)), set(self.rules))
+
+    def test_each_is_tested_to_fire(self):
+        fires = {
+            t["alertname"]
+            for test in TESTS["tests"]
+            for t in test["alert_rule_test"]
+            if t.get("exp_alerts")
+        }
+        self.assertEqual(fires, set(self.rules))
+
+    @unittest.skipUnless(shutil.which("promtool"), "no promtool")
+    def test_promtool_tests_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            (folder / "rules.yaml").write_text(yaml.safe_dump(RULES["spec"]))
+            (folder / "alerts_test.yaml").write_text((HERE / "alerts_test.yaml").read_text())
+            for words in (("check", "rules", "rules.yaml"), ("test", "rules", "alerts_test.yaml")):
+                run = subprocess.run(["promtool", *words], cwd=folder, capture_output=True,
+                                     text=True, timeout=120)
+                self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+
+SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+KINDS = {"row", "stat", "table", "timeseries", "state-timeline"}  # each is part of Grafana
+UNITS = {"short", "percentunit", "Bps", "bytes", "s"}  # ids of getValueFormats() in @grafana/data
+VARIABLES = {"__rate_interval", "__range", "__all", "__url_time_range"}
+VARIABLES |= {variable["name"] for variable in DASHBOARD["templating"]["list"]}
+
+
+class Documents(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("promtool"), "no promtool")
+    def test_promtool_reads_the_scrape_configuration(self):
+        text, = re.findall(r"```yaml\n(.*?)```", (TOP / "docs/metrics.md").read_text(), re.S)
+        config = yaml.safe_load(text)
+        del config["scrape_configs"][0]["kubernetes_sd_configs"]  # Debian's is built without
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            yaml.safe_dump(config, file)
+            file.flush()
+            run = subprocess.run(["promtool", "check", "config", "--syntax-only", file.name],
+                                 capture_output=True, text=True, timeout=60)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+
+class Dashboard(unittest.TestCase):
+    """By the rules of Grafana's schema; integration/dashboard asks its queries."""
+    def setUp(self):
+        self.panels = DASHBOARD["panels"]
+        self.asking = [panel for panel in self.panels if panel["type"] != "row"]
+        self.exprs = [target["expr"] for panel in self.asking for target in panel["targets"]]
+        self.exprs += [note["expr"] for note in DASHBOARD["annotations"]["list"]]
+
+    def test_it_asks_for_metrics_that_there_are(self):
+        self.assertGreater(len(self.exprs), 40)
+        for expr in self.exprs:
+            self.assertTrue(named(expr) or expr.startswith("ALERTS{"), expr)
+            self.assertLessEqual(named(expr), known(), expr)
+
+    @unittest.skipUnless(shutil.which("promtool"), "no promtool")
+    def test_promtool_reads_its_queries(self):
+        rules = [{"record": f"x{n}",
+                  "expr": re.sub(r"\$__\w+", "5m", expr)} for n, expr in enumerate(self.exprs)]
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}, file)
+            file.flush()
+            run = subprocess.run(["promtool", "check", "rules", file.name], capture_output=True,
+                                 text=True, timeout=60)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+    def test_it_is_of_no_grafana_in_particular(self):
+        self.assertNotIn("id", DASHBOARD)
+        self.assertTrue(DASHBOARD["uid"])
+        owners = self.asking + DASHBOARD["annotations"]["list"]
+        owners += [v for v in DASHBOARD["templating"]["list"] if v["type"] == "query"]
+        for owner in owners:
+            self.assertEqual(owner["datasource"], SOURCE, owner)
+        self.assertEqual(DASHBOARD["templating"]["list"][0]["name"], "datasource")
+
+    def test_its_panels_are_what_grafana_knows(self):
+        for panel in self.panels:
+            self.assertIn(panel["type"], KINDS)
+        for panel in self.asking:
+            text = json.dumps(panel)
+            units = re.findall(r'"unit": "(\w+)"', text)
+            units += re.findall(r'"id": "unit", "value": "(\w+)"', text)
+            self.assertLessEqual(set(units), UNITS, panel["title"])
+            if panel["type"] in ("stat", "timeseries"):
+                self.assertTrue(units, panel["title"])
+            refs = [target["refId"] for target in panel["targets"]]
+            self.assertEqual(len(set(refs)), len(refs), panel["title"])
+
+    def test_its_variables_are_there_and_used(self):
+        text = json.dumps(DASHBOARD)
+        self.assertEqual({a or b for a, b in re.findall(r"\$(?:(\w+)|\{(\w+)\})", text)}, VARIABLES)
+        for expr in self.exprs:
+            self.assertIn('instance=~"$instance"', expr)
+            self.assertNotRegex(expr, r"rate\([^\[]*\[(?!\$__rate_interval\])")
+
+    def test_its_panels_have_their_own_place(self):
+        self.assertEqual(len({panel["id"] for panel in self.panels}), len(self.panels))
+        titles = [panel["title"] for panel in self.panels]
+        self.assertEqual(len(set(titles)), len(titles))
+        taken = set()
+        for panel in self.panels:
+            at = panel["gridPos"]
+            self.assertLessEqual(at["x"] + at["w"], 24)
+            cells = {(x, y)
+                     for x in range(at["x"], at["x"] + at["w"])
+                     for y in range(at["y"], at["y"] + at["h"])}
+            self.assertFalse(cells & taken, panel["title"])
+            taken |= cells
+        bottom = max(y for _, y in taken) + 1
+        self.assertEqual(len(taken), 24 * bottom, "there is a hole")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,760 @@
+"""railmatectl cluster and kubectl railmate, with a stand-in for kubectl (tests/support/kubectl.py):
+every sentence and exit status."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from program import CTL, TOP, ProgramTest, machine, run
+
+LABELS = {"app.kubernetes.io/name": "railmate"}
+PASS, WARN, FAIL, UNKNOWN = 0, 5, 6, 7
+SILENT = "no answer"
+# What kubectl is asked for of railmate's pods, as cmd/railmatectl/cluster_pods.c has it.
+PODS = "jsonpath={range .items[*]}" + '{"\\t"}'.join(
+    ("{.metadata.name}", "{.spec.nodeName}", "{.status.phase}", "{.metadata.deletionTimestamp}",
+     '{.status.containerStatuses[?(@.name=="railmated")].state.waiting.reason}',
+     '{.status.containerStatuses[?(@.name=="railmated")].ready}',
+     '{.spec.containers[?(@.name=="railmated")].image}')) + '{"\\n"}{end}'
+HOSTILE = "\x1b]0;EVIL\x07\u202eEVIL\nEVIL"
+
+
+def pod(name, node, phase="Running", labels=None, waiting=None, ready=True, **metadata):
+    container = {
+        "name": "railmated", "ready": ready,
+        "state": {"waiting": {"reason": waiting}} if waiting else {"running": {}}
+    }
+    return {
+        "metadata": {
+            "name": name, "namespace": "kube-system", "labels": labels or LABELS, **metadata
+        }, "spec": {
+            "nodeName": node, "containers": [{"name": "railmated", "image": "registry/railmate:7"}]
+        }, "status": {"phase": phase, "containerStatuses": [container]}
+    }
+
+
+def status(node, verdict="PASS", *trouble, unhealthy=0, down=0, checked=10, best=10, **more):
+    return {
+        "node": node, "verdict": verdict, "trouble": list(trouble), "railmated": "0.1.0",
+        "pools": [{
+            "resource": "rdma/vf", "binding": "early", "vfs": 64, "free": 59 - unhealthy, "held": 3,
+            "allocated": 1, "draining": 1, "in_use": 0, "unhealthy": unhealthy
+        }], "links": [{"down": i < down} for i in range(8)],
+        "placement": {"pairs": {}, "unknown_vfs": 0, "checked": checked,
+                      "best": best}, "doctor": {"verdict": "UNKNOWN"}, **more
+    }
+
+
+def said(value, code=0):
+    return {"out": json.dumps(value), "code": code}
+
+
+class ClusterTest(ProgramTest):
+    def setUp(self):
+        top = tempfile.TemporaryDirectory(prefix="railmate-cli-")
+        self.addCleanup(top.cleanup)
+        self.top = pathlib.Path(top.name)
+        shutil.copy(TOP / "tests/support/kubectl.py", self.top / "kubectl")
+        self.env = {**os.environ, "PATH": f"{self.top}:{os.environ['PATH']}"}
+        self.cluster = {"pods": {"kube-system": []}, "exec": {}, "logs": {}}
+
+    def add(self, node, answers, **more):
+        self.cluster["pods"]["kube-system"].append(pod(f"railmate-{node}", node, **more))
+        self.cluster["exec"][f"railmate-{node}"] = answers
+
+    def store(self):
+        (self.top / "cluster.json").write_text(json.dumps(self.cluster))
+
+    def ask(self, *argv, **kw):
+        self.store()
+        return run(CTL, "cluster", *argv, env=self.env, **kw)
+
+    def value(self, code, *argv):
+        done = self.ask(*argv, "--json")
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+    def calls(self):
+        return [json.loads(line) for line in (self.top / "calls.jsonl").read_text().splitlines()]
+
+
+def children(pid):
+    tasks = pathlib.Path(f"/proc/{pid}/task")
+    return [c for task in tasks.iterdir() for c in (task / "children").read_text().split()]
+
+
+class Status(ClusterTest):
+    def three(self):
+        self.add("gpu-10", {"status": said(status("gpu-10"))})
+        self.add("gpu-9", {"status": said(status("gpu-9", "FAIL", "railmated does not run"), FAIL)})
+        self.add(
+            "gpu-1", {
+                "status": said(
+                    status("gpu-1", "WARN", "link A is down", "more", unhealthy=8, down=1, best=9),
+                    WARN)
+            })
+
+    def test_a_line_a_node_and_the_worst_first(self):
+        self.three()
+        done = self.ask("status")
+        self.assertEqual((done.returncode, done.stderr), (FAIL, ""))
+        self.assertEqual(done.stdout.splitlines(), [
+            "NODE    VERDICT  VERSION  FREE  HELD  SICK  LINKS   BEST  DOCTOR",
+            "gpu-9   FAIL     0.1.0      59     4     1    8/8  100 %  UNKNOWN  railmated does not run",
+            "gpu-1   WARN     0.1.0      51     4     9    7/8   90 %  UNKNOWN  link A is down (and 1 more)",
+            "gpu-10  PASS     0.1.0      59     4     1    8/8  100 %  UNKNOWN",
+            "3 nodes: 1 FAIL, 1 WARN, 1 PASS; 192 VFs: 169 free, 12 held, 11 sick; 23 of 24 links up; "
+            "29 of 30 recorded choices were the best that was free"
+        ])
+
+    def test_json_has_what_the_nodes_said(self):
+        self.three()
+        value = self.value(FAIL, "status")
+        self.assertEqual([(n["node"], n["error"]) for n in value["nodes"]], [("gpu-9", None),
+                                                                             ("gpu-1", None),
+                                                                             ("gpu-10", None)])
+        self.assertEqual(value["nodes"][2]["status"], status("gpu-10"))
+        self.assertEqual(
+            value["sum"], {
+                "nodes": 3, "pass": 1, "warn": 1, "fail": 1, "no_answer": 0, "vfs": 192,
+                "free": 169, "held": 12, "sick": 11, "links": 24, "down": 1, "checked": 30,
+                "best": 29
+            })
+
+    def test_exit_status_is_that_of_the_worst(self):
+        self.add("a", {"status": said(status("a"))})
+        self.assertEqual(self.ask("status").returncode, PASS)
+        self.add("b", {"status": said(status("b", "WARN", "x"), WARN)})
+        self.assertEqual(self.ask("status").returncode, WARN)
+        self.add("c", {"status": {"code": 1}})
+        self.assertEqual(self.ask("status").returncode, FAIL)
+
+    def test_a_node_without_an_answer_is_a_row_that_says_why(self):
+        expected = {}
+        old = "railmatectl: unknown command 'status'; see railmatectl --help\ncommand terminated with exit code 2\n"
+        for node, answers, why, more in (("a-good", {
+                "status": said(status("a-good"))
+        }, None, {}), ("b-pending", {}, "its pod railmate-b-pending is Pending: ImagePullBackOff", {
+                "phase": "Pending", "waiting": "ImagePullBackOff"
+        }), ("c-crash", {}, "its pod railmate-c-crash does not run: CrashLoopBackOff", {
+                "waiting": "CrashLoopBackOff"
+        }), ("d-slow", {"status": {"sleep": 30}}, "did not end within 10 s",
+             {}), ("e-old", {"status": {"err": old, "code": 2}
+                             }, "unknown command 'status'; see railmatectl --help",
+                   {}), ("f-gone", {},
+                         'Error from server (NotFound): pods "railmate-f-gone" not found',
+                         {}), ("g-mute", {"status": {"code": 3}}, "exit status 3",
+                               {}), ("h-empty", {"status": {}}, "exit status 0",
+                                     {}), ("i-garbage", {"status": {"out": "Segmentation fault"}},
+                                           "its answer:1:", {}), ("j-other", {
+                                               "status": {"out": "[1]"}
+                                           }, "its answer is not that of railmatectl status", {}),
+                                         ("k-odd", {"status": {"out": '{"verdict": "GREAT"}'}},
+                                          "its answer is not that of railmatectl status", {}),
+                                         ("l-long", {"status": {"out": "x" * 100000, "repeat": 20}},
+                                          "its output is longer than 1 MiB", {}), ("m-half", {
+                                              "status": {"out": json.dumps(status("m"))[:-20]}
+                                          }, "its answer:1:", {})):
+            self.add(node, answers, **more)
+            expected[node] = why
+        text = self.ask("status", "--timeout", "10", "--parallel", "4", "--record",
+                        self.top / "rec").stdout
+        value = self.value(FAIL, "status", "--from", self.top / "rec")
+        errors = {n["node"]: n["error"] for n in value["nodes"]}
+        self.assertEqual(errors.keys(), expected.keys())
+        self.assertIsNone(errors.pop("a-good"))
+        self.assertIn("13 nodes: 12 no answer, 1 PASS;", text)
+        for node, error in errors.items():
+            self.assertIn(expected[node], error)
+            self.assertRegex(text, rf"(?m)^{node} +no answer: ")
+
+    def test_numbers_that_make_no_sense_count_as_none(self):
+        odd = status("a", pools=[{"vfs": -5, "free": "many", "held": 1e30}, 7,
+                                 None], links=[None, {"down": "yes"}], placement=[], doctor=7,
+                     railmated={"x": 1}, trouble=[1, None, "real"])
+        self.add("a", {"status": said(odd)})
+        done = self.ask("status")
+        self.assertEqual(done.returncode, PASS, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^a +PASS +- +0 +0 +0 +2/2 +- +- +real$")
+
+    def test_of_two_pods_on_a_node_the_one_that_stays_is_asked(self):
+        self.cluster["pods"]["kube-system"] = [
+            pod("railmate-old", "a", deletionTimestamp="2026-01-01T00:00:00Z"),
+            pod("railmate-new", "a"),
+            pod("railmate-next", "a", phase="Pending")
+        ]
+        self.cluster["exec"]["railmate-new"] = {"status": said(status("a"))}
+        self.assertEqual(self.ask("status").returncode, PASS)
+
+    def test_kubectl_is_called_with_what_was_asked_for(self):
+        self.add("a", {"status": said(status("a"))})
+        self.cluster["pods"]["gpu-system"] = self.cluster["pods"].pop("kube-system")
+        self.assertEqual(
+            self.ask("status", "--context", "prod", "--kubeconfig", "/k", "--railmate-namespace",
+                     "gpu-system", "--no-doctor").returncode, PASS)
+        listed, asked = self.calls()
+        self.assertEqual(
+            listed[:8],
+            ["--context", "prod", "--kubeconfig", "/k", "get", "pods", "-n", "gpu-system"])
+        self.assertEqual(asked, [
+            "--context", "prod", "--kubeconfig", "/k", "exec", "-n", "gpu-system", "railmate-a",
+            "-c", "railmated", "--", "railmatectl", "status", "--json", "--no-doctor"
+        ])
+
+    def test_names_are_harmless_on_a_terminal(self):
+        (self.top / "said").mkdir()
+        (self.top / "said/a.json").write_text(
+            json.dumps({"node": HOSTILE, "error": None, "status": status("a", "WARN", HOSTILE)}))
+        (self.top / "said/b.json").write_text(
+            json.dumps({"node": "b", "error": HOSTILE, "status": None}))
+        self.add("c", {"status": {"err": f"error: {HOSTILE}", "code": 1}})
+        for argv, lines in ((("status", "--from", self.top / "said"), 4), (("status",), 3)):
+            done = self.ask(*argv)
+            self.assertEqual([c for c in done.stdout if c in "\x1b\x07\u202e"], [])
+            self.assertIn("EVIL", done.stdout)
+            self.assertEqual(len(done.stdout.splitlines()), lines, done.stdout)
+        self.assertEqual(
+            self.value(FAIL, "status", "--from",
+                       self.top / "said")["nodes"][1]["node"].count("EVIL"), 3)
+
+    def test_recorded_answers_say_the_same(self):
+        self.three()
+        self.add("gpu-11", {"status": {"sleep": 30}})
+        live = self.ask("status", "--timeout", "8", "--record", self.top / "rec")
+        self.assertEqual({p.name
+                          for p in (self.top / "rec").iterdir()},
+                         {f"gpu-{i}.json"
+                          for i in (1, 9, 10, 11)})
+        again = self.ask("status", "--from", self.top / "rec")
+        self.assertEqual((again.returncode, again.stdout), (live.returncode, live.stdout))
+        (self.top / "rec/plain.json").write_text(json.dumps(
+            status("x")))  # as `railmatectl status --json` printed it there
+        self.assertRegex(
+            self.ask("status", "--from", self.top / "rec").stdout, r"(?m)^plain +PASS ")
+        (self.top / "rec/torn.json").write_text("{")
+        self.assertRegex(
+            self.ask("status", "--from", self.top / "rec").stdout,
+            r"(?m)^torn +no answer: its answer:1:")
+
+    def test_what_makes_no_sense_is_refused(self):
+        self.add("a", {"status": said(status("a"))})
+        (self.top / "none").mkdir()
+        for argv, code, words in ((["status",
+                                    "here"], 2, "cluster status takes no argument 'here'"), ([
+                                        "status", "--parallel", "0"
+                                    ], 2, "--parallel: '0' is not a number from 1 to 256"), ([
+                                        "status", "--timeout", "soon"
+                                    ], 2, "--timeout: 'soon' is not a number from 1 to"), ([
+                                        "status", "--from", "x", "--record", "y"
+                                    ], 2, "--from takes neither --record nor --node"), ([
+                                        "status", "--from", "/no/such"
+                                    ], 1, "--from: /no/such: No such file"),
+                                  (["status", "--from", self.top / "none"], 3, "ends with .json"),
+                                  (["status", "--record",
+                                    "/no/such/dir"], 1, "--record: /no/such/dir"), ([
+                                        "status", "--railmate-namespace", "other"
+                                    ], 3, "is in namespace other"), (["status", "--node",
+                                                                      ","], 2, "no name is given"),
+                                  (["nonsense"], 2, "unknown command 'nonsense': status, topo"),
+                                  ([], 2, "name a command: status, topo")):
+            with self.subTest(argv):
+                self.refused(self.ask(*argv), code, words)
+
+    def test_a_cluster_that_does_not_answer_is_one_sentence(self):
+        self.cluster["fail"] = {
+            "get": {
+                "err": "E1123 07:06:11.1 12 memcache.go:265] couldn't\nThe connection was refused\n",
+                "code": 1
+            }
+        }
+        self.refused(self.ask("status"), 1,
+                     "railmatectl: kubectl get pods: The connection was refused")
+        self.cluster["fail"] = {"get": {"sleep": 30}}
+        self.refused(self.ask("status", "--timeout", "1"), 1,
+                     "kubectl get pods: did not end within 1 s")
+        self.env["PATH"] = "/nowhere"
+        self.refused(self.ask("status"), 1, "cannot run kubectl: No such file or directory")
+
+    def test_ctrl_c_says_what_has_come_so_far(self):
+        self.add("a", {"status": said(status("a"))})
+        for i in range(3):
+            self.add(f"slow-{i}", {"status": {"sleep": 60}})
+        self.store()
+        with subprocess.Popen([CTL, "cluster", "status", "--parallel", "2"], env=self.env,
+                              stdout=subprocess.PIPE, text=True) as proc:
+            deadline = time.monotonic() + 30
+            while not (self.top / "calls.jsonl").exists() or len(self.calls()) < 4:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.02)
+            proc.send_signal(signal.SIGINT)
+            text = proc.communicate(timeout=30)[0]
+        self.assertEqual(proc.returncode, FAIL)
+        self.assertRegex(text, r"(?m)^a +PASS ")
+        self.assertEqual(text.count("no answer: interrupted"), 3, text)
+
+    def test_a_thousand_nodes_are_all_there(self):
+        (self.top / "many").mkdir()
+        for i in range(1000):
+            verdict = ("PASS", "WARN", "FAIL")[i % 3]
+            text = json.dumps({
+                "node": f"gpu-{i:04}", "error": None, "status": status(f"gpu-{i:04}", verdict)
+            }) if i % 10 else "{"
+            (self.top / "many" / f"gpu-{i:04}.json").write_text(text)
+        done = self.ask("status", "--from", self.top / "many")
+        rows = done.stdout.splitlines()[1:-1]
+        self.assertEqual({row.split()[0] for row in rows}, {f"gpu-{i:04}" for i in range(1000)})
+        order = ["no answer" if row.split()[1] == "no" else row.split()[1] for row in rows]
+        self.assertEqual(order, sorted(order, key=["no answer", "FAIL", "WARN", "PASS"].index))
+        self.assertIn("1000 nodes: 100 no answer, 300 FAIL, 300 WARN, 300 PASS; 57600 VFs",
+                      done.stdout)
+
+
+class Plugin(ClusterTest):
+    def test_as_kubectls_plugin_it_is_the_same(self):
+        (self.top / "kubectl-railmate").symlink_to(CTL)
+        self.add("a", {"status": said(status("a"))})
+        plain = self.ask("status")
+        plugin = run(self.top / "kubectl-railmate", "status", env=self.env)
+        self.assertEqual((plugin.returncode, plugin.stdout), (PASS, plain.stdout))
+        self.assertIn("cluster status", run(self.top / "kubectl-railmate", "--help").stdout)
+        self.refused(run(self.top / "kubectl-railmate", "plan"), 2, "unknown command 'plan'")
+        self.assertEqual(run(self.top / "kubectl-railmate").returncode, 2)
+
+
+class OneNode(ClusterTest):
+    def test_topo_is_that_of_the_node(self):
+        self.add("gpu-1", {"topo": {"out": "picture\n", "err": "a note\n"}})
+        done = self.ask("topo", "gpu-1", "--svg", "--wide")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "picture\n", "a note\n"))
+        self.assertEqual(self.calls()[-1][7:], ["railmatectl", "topo", "--svg", "--wide"])
+        self.refused(self.ask("topo", "gpu-2"), 1, "node gpu-2: no railmate pod is on it")
+        self.refused(self.ask("topo"), 2, "cluster topo: name the node")
+        self.cluster["exec"]["railmate-gpu-1"] = {
+            "topo": {"err": "railmatectl: no\ncommand terminated with exit code 3\n", "code": 3}
+        }
+        self.refused(self.ask("topo", "gpu-1"), 3, "railmatectl: no")
+
+    def test_a_node_that_cannot_be_asked_is_named(self):
+        """kubectl's own failure is not that of the program on the node."""
+        why = "error: unable to upgrade connection: error dialing backend: connection refused"
+        self.add("gpu-1", {"topo": {"err": f"{why}\n", "code": 1},
+                           "explain": {"err": "word " * 2000 + "\n", "code": 3}})
+        self.refused(self.ask("topo", "gpu-1"), 1, f"node gpu-1: {why}")
+        self.cluster["pods"]["ml"] = [pod("train-0", "gpu-1", namespace="ml")]
+        done = self.ask("explain", "ml/train-0")  # what it says is cut, and with it kubectl's last line
+        self.assertEqual((done.returncode, done.stderr[:10]), (3, "word word "))
+
+    def test_explain_finds_the_node_by_the_pod(self):
+        self.cluster["pods"]["ml"] = [pod("train-0", "gpu-1"), pod("waits", "")]
+        for each in self.cluster["pods"]["ml"]:
+            each["metadata"]["namespace"] = "ml"
+        self.add("gpu-1", {"explain": {"out": "why\n"}})
+        for argv in (["train-0", "-n", "ml"], ["ml/train-0"], ["train-0", "--namespace", "ml"]):
+            done = self.ask("explain", *argv)
+            self.assertEqual((done.returncode, done.stdout), (0, "why\n"), done.stderr)
+            self.assertEqual(self.calls()[-1][7:], ["railmatectl", "explain", "pod", "ml/train-0"])
+        self.ask("explain", "ml/train-0", "--json")
+        self.assertEqual(self.calls()[-1][-1], "--json")
+        self.refused(self.ask("explain", "ml/gone"), 3, 'pods "gone" not found', "--node all")
+        self.refused(self.ask("explain", "ml/waits"), 3, "pod ml/waits is on no node yet")
+        for name in ("ml/", "/x", "a/b/c"):
+            self.refused(self.ask("explain", name), 2, f"'{name}' is not POD or NAMESPACE/POD")
+        self.refused(self.ask("explain"), 2, "cluster explain: name the pod")
+
+
+def report(*findings, verdict=None):
+    """What doctor --json prints: (verdict, check, sentence, meaning, fix of grub)"""
+    checks = []
+    for worst, check, sentence, meaning, fix in findings:
+        checks.append({
+            "id": check, "title": f"about {check}", "verdict": worst, "findings": [{
+                "verdict": worst, "subject": "x", "finding": sentence, "meaning": meaning,
+                "fix": fix and {"grub": fix, "openshift": fix, "talos": fix}, "kernel_arg": None,
+                "module": None
+            }]
+        })
+    order = ["PASS", "UNKNOWN", "WARN", "FAIL"]
+    return {
+        "verdict": verdict or max((f[0] for f in findings), key=order.index, default="PASS"),
+        "live": True, "container": True, "checks": checks
+    }
+
+
+CODES = {"PASS": PASS, "WARN": WARN, "FAIL": FAIL, "UNKNOWN": UNKNOWN}
+LINK = ("FAIL", "port", "mlx5_0 port 1 is DOWN.", "No traffic.", "ip link set up")
+IOMMU = ("WARN", "iommu", "The IOMMU translates.", "Slow.", "iommu=pt")
+ACS = ("UNKNOWN", "acs", "It cannot be read.", "Perhaps slow.", "look as root")
+
+
+class Doctor(ClusterTest):
+    def answer(self, *findings, **more):
+        value = report(*findings, **more)
+        return {"doctor": said(value, CODES[value["verdict"]])}
+
+    def test_findings_of_many_nodes_are_said_once(self):
+        for i in (1, 2, 3, 10):
+            self.add(f"gpu-{i:03}", self.answer(IOMMU, ACS))
+        self.add(
+            "gpu-011",
+            self.answer(LINK, IOMMU, ("WARN", "iommu", "Another sentence.", "Slow.", "iommu=pt")))
+        self.add("login", self.answer(("PASS", "iommu", "Right.", None, None)))
+        self.add("dead", {"doctor": {"err": "error: no\n", "code": 1}})
+        done = self.ask("doctor")
+        self.assertEqual((done.returncode, done.stderr), (FAIL, ""))
+        text = done.stdout
+        self.assertTrue(
+            text.startswith(
+                "verdict: FAIL, 7 nodes, 1 of them without an answer\n\ndead: error: no\n\nFAIL port: about port\n"
+                "  1 node: gpu-011\n  mlx5_0 port 1 is DOWN.\n  NCCL: No traffic.\n  fix:  ip link set up\n\n"
+                "WARN iommu: about iommu\n  5 nodes: gpu-[001-003,010-011]\n  The IOMMU translates.\n"
+                "  Another sentence. (gpu-011)\n  NCCL: Slow.\n  fix:  iommu=pt\n\nUNKNOWN acs: about acs\n"
+                "  4 nodes: gpu-[001-003,010]\n"), text)
+        self.assertIn("\nPASS, 1 node: login\n", text)
+        self.assertIn("--privileged", text.splitlines()[-1] + text.splitlines()[-2])
+        value = self.value(FAIL, "doctor")
+        self.assertEqual([(g["check"], len(g["nodes"])) for g in value["groups"]], [("port", 1),
+                                                                                    ("iommu", 5),
+                                                                                    ("acs", 4)])
+        self.assertEqual(value["groups"][1]["findings"][1],
+                         {"finding": "Another sentence.", "nodes": ["gpu-011"]})
+        self.assertEqual(
+            value["groups"][0]["fix"],
+            {"grub": "ip link set up", "openshift": "ip link set up", "talos": "ip link set up"})
+        self.assertEqual((value["no_answer"], len(value["nodes"])),
+                         ([{"node": "dead", "error": "error: no"}], 6))
+
+    def test_names_of_nodes_are_ranges_where_they_are(self):
+        for names, shown in ((["n8", "n9", "n10"], "n[8-10]"), ([
+                "n08", "n09", "n10"
+        ], "n[08-10]"), (["n1", "n01"], "n01, n1"), ([
+                "ip-10-0-1-23.ec2.internal", "ip-10-0-1-24.ec2.internal"
+        ], "ip-10-0-1-[23-24].ec2.internal"), (["a1x", "a2y", "b"], "a1x, a2y, b"), ([
+                "n1.z3", "n2.z3", "n2.z4"
+        ], "n[1-2].z3, n2.z4"), (["n1" + "0" * 12,
+                                  "n1" + "0" * 11 + "1"], "n1000000000000, n1000000000001"),
+                             (list("abcdefghij"), "a, b, c, d, e, f, g, h and 2 more")):
+            self.cluster["pods"]["kube-system"] = []
+            for name in names:
+                self.add(name, self.answer(IOMMU))
+            with self.subTest(shown):
+                self.assertIn(f"  {len(names)} nodes: {shown}\n", self.ask("doctor").stdout)
+
+    def test_exit_status_is_that_of_the_worst_finding(self):
+        for code, findings in ((PASS, []), (UNKNOWN, [ACS]), (WARN, [ACS, IOMMU]),
+                               (FAIL, [ACS, IOMMU, LINK])):
+            self.cluster["pods"]["kube-system"] = []
+            self.add("a", self.answer(*findings))
+            self.assertEqual(self.ask("doctor").returncode, code)
+        self.cluster["pods"]["kube-system"] = []
+        self.add("a", {"doctor": {"out": "{}"}})
+        done = self.ask("doctor")
+        self.assertEqual(done.returncode, UNKNOWN)
+        self.assertIn("a: its answer is not that of railmatectl doctor", done.stdout)
+
+    def test_only_is_handed_on(self):
+        self.add("a", self.answer())
+        self.ask("doctor", "--only", "acs,iommu")
+        self.assertEqual(self.calls()[-1][7:],
+                         ["railmatectl", "doctor", "--json", "--only", "acs,iommu"])
+        self.cluster["exec"]["railmate-a"] = {
+            "doctor": {"err": "railmatectl: there is no check 'magic'\n", "code": 2}
+        }
+        self.assertIn("a: there is no check 'magic'", self.ask("doctor", "--only", "magic").stdout)
+
+    def test_a_real_report_is_understood(self):
+        for node in ("n1", "n2"):
+            done = run(CTL, "doctor", "--json", "--root", machine("odd-unwell"))
+            self.add(node, {"doctor": {"out": done.stdout, "code": done.returncode}})
+        real = {
+            c["id"]
+            for c in json.loads(done.stdout)["checks"]
+            if c["verdict"] not in (None, "PASS")
+        }
+        value = self.value(done.returncode, "doctor")
+        self.assertEqual({g["check"] for g in value["groups"]}, real)
+        self.assertEqual({tuple(g["nodes"]) for g in value["groups"]}, {("n1", "n2")})
+        levels = [g["verdict"] for g in value["groups"]]
+        self.assertEqual(levels, sorted(levels, key=["FAIL", "WARN", "UNKNOWN"].index))
+
+    def test_names_are_harmless_on_a_terminal(self):
+        self.add("a", self.answer(("WARN", HOSTILE, HOSTILE, HOSTILE, HOSTILE)))
+        text = self.ask("doctor").stdout
+        self.assertEqual([c for c in text if c in "\x1b\x07\u202e"], [])
+        self.assertIn("EVIL", text)
+
+    def test_a_thousand_nodes_are_one_report(self):
+        for i in range(1000):
+            self.add(f"gpu-{i}",
+                     self.answer(IOMMU, ("WARN", "slot", f"Card {i} is slow.", "Slow.", "seat it")))
+        self.store()
+        fast = self.top / "kubectl"  # the stand-in takes a tenth of a second a call
+        listed = subprocess.run([
+            fast, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/name=railmate", "-o",
+            PODS
+        ], env=self.env, capture_output=True, check=True).stdout
+        (self.top / "listed").write_bytes(listed)
+        (self.top / "said").write_text(json.dumps(report(IOMMU)))
+        fast.write_text(
+            f"#!/bin/sh\nif [ $1 = get ]; then exec cat {self.top}/listed; fi\nexec cat {self.top}/said\n"
+        )
+        done = run(CTL, "cluster", "doctor", env=self.env, timeout=240)
+        self.assertEqual(done.returncode, WARN, done.stderr)
+        self.assertIn("verdict: WARN, 1000 nodes\n", done.stdout)
+        self.assertIn("  1000 nodes: gpu-[0-999]\n", done.stdout)
+
+
+class Privileged(ClusterTest):
+    def node(self, node, *findings, **answer):
+        self.add(node, {})
+        self.cluster["logs"][node] = {
+            "out": json.dumps(report(*findings), indent=2) + "\n", **answer
+        }
+
+    def left(self):
+        return json.loads(
+            (self.top / "state.json").read_text()) if (self.top / "state.json").exists() else []
+
+    def test_doctor_runs_in_a_pod_of_its_own_that_is_gone_afterwards(self):
+        self.node("a", IOMMU, code=5)
+        self.node("b", out="railmatectl: a note\n" + json.dumps(report(), indent=2) + "\n")
+        value = self.value(WARN, "doctor", "--privileged", "--only", "iommu")
+        self.assertEqual((value["nodes"], value["no_answer"]), (["a", "b"], []))
+        made = json.loads((self.top / "created.json").read_text())
+        self.assertEqual([p["spec"]["nodeName"] for p in made], ["a", "b"])
+        for each in made:
+            (container,) = each["spec"]["containers"]
+            self.assertEqual((container["image"], container["command"]),
+                             ("registry/railmate:7", ["/usr/bin/railmatectl"]))
+            self.assertEqual(container["args"], ["doctor", "--json", "--only", "iommu"])
+            self.assertEqual(container["securityContext"]["capabilities"],
+                             {"drop": ["ALL"], "add": ["SYS_ADMIN"]})
+            self.assertEqual((each["spec"]["restartPolicy"], each["spec"]["hostNetwork"]),
+                             ("Never", True))
+            self.assertGreater(each["spec"]["activeDeadlineSeconds"], 30)
+            self.assertNotIn(LABELS.items(), each["metadata"]["labels"].items())
+        self.assertEqual(self.left(), [])
+        self.assertEqual(self.calls()[-1][:4], ["delete", "pods", "-n", "kube-system"])
+        self.assertNotIn("--privileged", self.ask("doctor", "--privileged").stdout)
+
+    def test_a_node_whose_pod_does_not_run_is_said(self):
+        self.node("a", IOMMU)
+        self.node(
+            "pending", phase="Pending", status={
+                "containerStatuses": [{
+                    "name": "railmated", "state": {"waiting": {"reason": "ErrImagePull"}}
+                }]
+            })
+        self.node("evicted", out="", phase="Failed",
+                  status={"reason": "OutOfpods", "message": "Node is full"})
+        self.node("refused", out="")
+        self.cluster["create"] = {"refuse": {"refused": "violates PodSecurity"}}
+        value = self.value(WARN, "doctor", "--privileged", "--timeout", "6")
+        errors = {n["node"]: n["error"] for n in value["no_answer"]}
+        self.assertEqual(value["nodes"], ["a"])
+        self.assertIn("is Pending: ErrImagePull", errors["pending"])
+        self.assertIn("is Failed: OutOfpods: Node is full", errors["evicted"])
+        self.assertIn("no pod could be made: Error from server (Forbidden)", errors["refused"])
+        self.assertIn("violates PodSecurity", errors["refused"])
+        self.assertEqual(self.left(), [])
+
+    def test_without_the_right_to_make_pods_it_is_one_sentence(self):
+        self.node("a")
+        self.cluster["fail"] = {
+            "create": {"err": "Error from server (Forbidden): pods is forbidden\n", "code": 1}
+        }
+        self.refused(self.ask("doctor", "--privileged"), 1,
+                     "kubectl create: Error from server (Forbidden): pods is forbidden")
+
+    def test_pods_that_cannot_be_deleted_are_said(self):
+        self.node("a", IOMMU)
+        self.cluster["fail"] = {"delete": {"err": "Error: no\n", "code": 1}}
+        done = self.ask("doctor", "--privileged")
+        self.assertEqual(done.returncode, WARN)
+        self.assertRegex(
+            done.stderr,
+            r"could not be deleted: Error: no; do it by: kubectl delete pods -n kube-system -l railmate.io/run=\S+\n$"
+        )
+
+    def test_an_interrupt_leaves_no_pod(self):
+        for sig, where in ((signal.SIGINT, "create"), (signal.SIGTERM, "get"), (signal.SIGHUP,
+                                                                                "get")):
+            with self.subTest(f"{sig} at {where}"):
+                for name in ("calls.jsonl", "created.json", "state.json"):
+                    (self.top / name).unlink(missing_ok=True)
+                self.cluster["pods"]["kube-system"] = []
+                self.node("a", phase="Pending")
+                self.cluster["create"] = {"sleep": 3 if where == "create" else 0}
+                self.store()
+                with subprocess.Popen(
+                    [CTL, "cluster", "doctor", "--privileged", "--timeout", "120"], env=self.env,
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as proc:
+                    deadline = time.monotonic() + 60
+                    while not self.left() or (where == "get" and self.calls()[-1][0] != "get"):
+                        self.assertLess(time.monotonic(), deadline)
+                        time.sleep(0.02)
+                    proc.send_signal(sig)
+                    text, err = proc.communicate(timeout=60)
+                self.assertEqual((proc.returncode, err), (UNKNOWN, ""), text)
+                self.assertIn("1 of them without an answer", text)
+                self.assertEqual(self.left(), [])
+
+
+P = "p-0:1:20 [0] NCCL INFO "
+LOG = (P + "NET/IB : Using [0]mlx5_4:1/RoCE [RO]; OOB eth0:10.1.0.4<0>\n" + P +
+       "Using network IB\n" + P +
+       "comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init START\n" + P +
+       "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0 " +
+       P.replace("p-0", "q-0") +
+       "comm 0x1 rank 1 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0\n" + P +
+       "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n")
+
+
+def map_of(hca):
+    return json.dumps({
+        "version": 1, "gpus": [{"gpu": "0000:1b:00.0", "vf": "0000:3b:00.2", "hca": hca, "port": 1}]
+    })
+
+
+class Verify(ClusterTest):
+    LABEL = {"batch.kubernetes.io/job-name": "train"}
+
+    def setUp(self):
+        super().setUp()
+        self.cluster["pods"]["ml"] = []
+        (self.top / "tmp").mkdir()
+        self.env["TMPDIR"] = str(self.top / "tmp")
+
+    def tearDown(self):
+        self.assertEqual(list((self.top / "tmp").iterdir()), [], "nothing is left of it")
+
+    def member(self, name, log="", hca="mlx5_4", labels=None, phase="Running", spec=(), **answers):
+        each = pod(name, "gpu-1", phase, labels or self.LABEL)
+        each["spec"].update(dict(spec))
+        self.cluster["pods"]["ml"].append(each)
+        self.cluster["logs"][name] = {"out": log}
+        self.cluster["exec"][name] = {"cat": {"out": map_of(hca)}, **answers}
+
+    def ids(self, done):
+        return [f["id"] for f in json.loads(done.stdout)["findings"]][:2]
+
+    def test_the_pods_of_a_job_are_found_by_their_labels(self):
+        for label in ("batch.kubernetes.io/job-name", "job-name", "jobset.sigs.k8s.io/jobset-name",
+                      "training.kubeflow.org/job-name", "leaderworkerset.sigs.k8s.io/name"):
+            self.cluster["pods"]["ml"] = []
+            self.member("p-0", LOG, labels={label: "train"})
+            self.member("q-0", labels={label: "train"})
+            self.member("r-0", "NCCL WARN no", labels={label: "other"})
+            with self.subTest(label):
+                done = self.ask("verify", "train", "-n", "ml")
+                self.assertEqual((done.returncode, done.stdout.splitlines()[0]),
+                                 (PASS, "verdict: PASS"), done.stderr)
+                self.assertEqual(done.stderr,
+                                 "railmatectl: pod q-0: it has no log: the log is empty\n")
+
+    def test_what_the_pods_were_given_is_compared_with_their_logs(self):
+        self.member("p-0", LOG, hca="mlx5_9")
+        self.member("q-0", P.replace("p-0", "q-0") + "Using network IB\n", hca="mlx5_4")
+        done = self.ask("verify", "-l", "batch.kubernetes.io/job-name=train", "--namespace", "ml",
+                        "--json")
+        self.assertEqual(self.ids(done), ["hca-missing", "hca-foreign"])
+        self.assertEqual((done.returncode, done.stderr),
+                         (FAIL if json.loads(done.stdout)["verdict"] == "FAIL" else WARN, ""))
+        self.assertIn("p-0.log", done.stdout)
+        self.assertNotIn("tmp", done.stdout)
+
+    def test_a_host_is_called_as_its_processes_call_it(self):
+        for name, spec in (("other", {"hostname": "p-0"}), ("p-0.example", {}),
+                           ("third", {"hostNetwork": True, "nodeName": "p-0.example.org"})):
+            self.cluster["pods"]["ml"] = []
+            self.member(name, LOG, hca="mlx5_9", spec=spec)
+            self.member("q-0")
+            with self.subTest(name):
+                self.assertEqual(self.ids(self.ask("verify", "train", "-n", "ml", "--json")),
+                                 ["hca-missing", "hca-foreign"])
+
+    def test_what_cannot_be_had_is_said_and_the_rest_is_judged(self):
+        self.member("p-0", LOG, phase="Succeeded")
+        self.member("q-0", "x\n",
+                    cat={"err": "cat: /run/railmate/map.json: No such file\n", "code": 1})
+        self.member("r-pending", phase="Pending")
+        self.member("s-garbage", "x\n", cat={"out": "{}"})
+        self.member("t-empty", "x\n", cat={})
+        self.member("u-twice", "x\n", spec={"hostname": "q-1"})
+        self.member("v-twice", "x\n", spec={"hostname": "q-1"})
+        self.member("w-cut")
+        self.cluster["logs"]["w-cut"] = {"out": "a line\n", "sleep": 60}
+        done = self.ask("verify", "train", "-n", "ml", "--timeout", "8", "--parallel", "4")
+        self.assertEqual((done.returncode, done.stdout.splitlines()[0]), (PASS, "verdict: PASS"),
+                         done.stderr)
+        for sentence in (
+                "pod q-0: what it was given (map.json) is not known: cat: /run/railmate/map.json: No such file\n",
+                "pod r-pending: it has no log: it is Pending\n",
+                "pod s-garbage: its map.json is left out: s-garbage.map.json: not a map",
+                "pod t-empty: what it was given (map.json) is not known: the file is empty\n",
+                "pod v-twice: its map.json is left out: ",
+                "pod w-cut: its log is not complete: did not end within 8 s\n",
+                "1 of 8 pods have ended: what they were given (map.json) is gone with them"):
+            self.assertIn(sentence, done.stderr)
+
+    def test_many_complaints_are_few_lines(self):
+        self.member("p-0", LOG)
+        for i in range(30):
+            self.member(f"q-{i}", phase="Pending")
+        done = self.ask("verify", "train", "-n", "ml")
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (PASS, 9), done.stderr)
+        self.assertIn("and 22 more of that kind", done.stderr)
+
+    def test_a_container_may_be_named(self):
+        self.member("p-0", LOG)
+        self.member("q-0")
+        self.ask("verify", "train", "-n", "ml", "-c", "nccl")
+        asked = {call[0]: call for call in self.calls() if "p-0" in call}
+        self.assertEqual(asked["logs"], ["logs", "-n", "ml", "p-0", "-c", "nccl"])
+        self.assertEqual(
+            asked["exec"],
+            ["exec", "-n", "ml", "p-0", "-c", "nccl", "--", "cat", "/run/railmate/map.json"])
+
+    def test_what_makes_no_sense_is_refused(self):
+        self.refused(self.ask("verify", "train", "-n", "ml"), 3,
+                     "no pod of a job train is in namespace ml")
+        self.member("p-0", phase="Pending")
+        done = self.ask("verify", "train", "-n", "ml")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("no log of the 1 pods could be read", done.stderr)
+        for argv, words in (([], "name the job, or its pods by -l"), ([
+                "a", "-l", "b=c"
+        ], "name the job, or its pods by -l"), (["a=b,c"], "'a=b,c' is not the name of a job"),
+                            (["a", "b"], "takes no argument 'b'")):
+            self.refused(self.ask("verify", *argv), 2, words)
+        self.cluster["fail"] = {"get": {"err": "error: no cluster\n", "code": 1}}
+        self.refused(self.ask("verify", "train"), 1, "kubectl get pods: error: no cluster")
+
+    def test_an_interrupt_ends_the_logs_and_gives_the_verdict(self):
+        self.member("p-0", LOG)
+        self.member("q-0")
+        self.cluster["logs"]["q-0"]["sleep"] = 60
+        self.store()
+        with subprocess.Popen([CTL, "cluster", "verify", "train", "-n", "ml", "--parallel", "3"],
+                              env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as proc:
+            deadline = time.monotonic() + 60
+            while not (self.top / "calls.jsonl").exists() or len(self.calls()) < 5 + 4:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.02)
+            while len(children(proc.pid)) > 1:  # q-0's log is the last
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.02)
+            proc.send_signal(signal.SIGINT)
+            text, err = proc.communicate(timeout=60)
+        self.assertEqual(proc.returncode, PASS, err)
+        self.assertIn("verdict: PASS", text)
+        self.assertIn("q-0: it has no log: interrupted", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

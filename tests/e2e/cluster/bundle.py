@@ -1,0 +1,30 @@
+"""
+What runc is about to create or to run in a container: railmated and railmatectl are shown the
+machine of a fixture, as if it were the node's.
+
+    bundle.py MACHINE ARGUMENTS-OF-RUNC…
+"""
+import json
+import os
+import sys
+
+ROOT = "--root=/machine"
+LOOK = {"doctor", "status", "topo"}  # commands of railmatectl that look at the machine
+
+machine, args = sys.argv[1], sys.argv[2:]
+creates = "--bundle" in args
+path = (os.path.join(args[args.index("--bundle") + 1], "config.json")
+        if creates else args[args.index("--process") + 1])
+with open(path, encoding="utf-8") as file:
+    spec = json.load(file)
+words = (spec["process"] if creates else spec)["args"]
+program = os.path.basename(words[0])
+if program == "railmated" or (program == "railmatectl" and LOOK & set(words[1:2])):
+    words.append(ROOT)
+    if creates:
+        spec["mounts"].append({
+            "destination": "/machine", "type": "bind", "source": os.path.realpath(machine),
+            "options": ["rbind", "ro"]
+        })
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(spec, file)

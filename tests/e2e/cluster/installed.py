@@ -1,0 +1,202 @@
+"""railmate as it is installed: by Kustomize and by Helm, on nodes of two kinds, with its rights and
+without."""
+import json
+import re
+import shutil
+import time
+
+from scenarios import SLOWNESS, VF, check, container, equal, until
+from shared import HELM, KUSTOMIZE, check_nothing_is_stuck, check_unharmed, line_of, live_containers, one_pod, pool, scenario, unscheduled
+
+SERVED_S = 30  # from the command to devices that the scheduler knows, on both nodes
+LIST_PODS = {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]}
+OF_KUBELET, OF_SERVER, OF_SOCKET = "source=\"kubelet's /pods\"", 'source="API server"', "source=\"kubelet's Pods API\""
+
+
+@scenario()
+def it_is_installed_by_helm_and_by_kustomize(c):
+    took = {}
+    for how in (HELM, KUSTOMIZE):
+        c.uninstall()
+        began = time.monotonic()
+        c.install(how)
+        took[how[0]] = time.monotonic() - began
+        equal({name: c.offered(name)
+               for name in c.views}, {name: len(view.vf)
+                                      for name, view in c.views.items()},
+              f"VFs that the scheduler knows, installed by {how[0]}")
+        c.end(one_pod(c, 1, 1)[0])
+    check(
+        max(took.values()) < SERVED_S * SLOWNESS,
+        f"{SERVED_S} s until VFs are on offer are allowed, it took {took}")
+    return "VFs on offer after " + ", ".join(f"{seconds:.1f} s ({how})"
+                                             for how, seconds in took.items())
+
+
+@scenario()
+def pods_come_to_both_nodes_by_the_scheduler(c):
+    """More than one node has GPUs for."""
+    pods = [one_pod(c, gpus, vfs) for gpus, vfs in ((4, 4), (4, 4), (2, 1), (2, 2), (1, 1), (1, 2))]
+    places = {c.node_of(name) for name, _ in pods}
+    equal(places, set(c.views), "nodes with pods")
+    waits = c.new(container("main", 8, 8))
+    said = until(lambda: unscheduled(c, waits), "the scheduler to say why a pod waits")
+    check("nvidia.com/gpu" in said, f"the pod waits for something else: {said}")
+    c.end(*(name for name, _ in pods))
+    c.wait_running(waits)
+    return f"{sum(first for _, first in pods)} of {len(pods)} GPU-first, all of those optimal"
+
+
+def without_rdma(c, view):
+    """A copy of the node's machine whose VFs have no RDMA device."""
+    machine = c.work / "machines/without-rdma"
+    shutil.copytree(view.backend.machine.resolve(), machine, symlinks=True)
+    for vf in view.vf:
+        for part in ("infiniband", "infiniband_verbs"):
+            shutil.rmtree((machine / "sys/bus/pci/devices" / vf).resolve() / part,
+                          ignore_errors=True)
+    return machine
+
+
+@scenario()
+def a_node_without_vfs(c):
+    """node2 becomes one, with all its GPUs: railmated runs there and offers nothing, and pods go
+    where VFs are."""
+    view = c.views["node2"]
+    had = view.backend.machine.resolve()
+    c.wait_unheld()
+    try:
+        view.backend.set_machine(without_rdma(c, view))
+        c.another_railmate("node2")
+        until(lambda: c.offered("node2") == 0, "the scheduler to know that node2 has no VFs")
+        line = line_of(c, "node2", "the VFs of the pool were counted")
+        check("devices=0" in line, f"railmated found VFs on a node without: {line}")
+        for _ in range(3):
+            equal(c.node_of(one_pod(c, 1, 1)[0]), "node1", "the node of a pod with a VF")
+    finally:
+        view.backend.set_machine(had)
+        c.another_railmate("node2")
+    c.wait_served()
+    c.end(one_pod(c, 1, 1, on="node2")[0])
+
+
+@scenario()
+def rights_are_taken_narrowed_and_given_back(c):
+    """To read pod specs from the kubelet, whose webhook asks the API server; VFs are given in any
+    case."""
+    def now(words, node="node1"):
+        c.another_railmate(node)
+        c.wait_served()
+        name, _ = one_pod(c, 1, 1, on=node)
+        line = line_of(c, node, words)
+        c.end(name)
+        return line
+
+    now(f"pod specs are read {OF_SOCKET}", "node2")
+    now(f"pod specs are read {OF_KUBELET}")
+    c.kubectl("delete", "clusterrolebinding", "railmate")
+    line = now(f"cannot read pod specs {OF_KUBELET}")
+    check("403" in line, f"the warning does not say that it is a matter of rights: {line}")
+    c.kubectl("apply", "-k", c.DEPLOY)
+    c.kubectl("patch", "clusterrole", "railmate", "--type=merge", "-p", json.dumps(LIST_PODS))
+    now(f"pod specs are read {OF_SERVER}")
+    c.kubectl("apply", "-k", c.DEPLOY)
+    now(f"pod specs are read {OF_KUBELET}")
+
+
+@scenario(HELM)
+def the_chart_asks_the_api_server(c):
+    """podSpecs=api-server, and rights for nothing else."""
+    c.helm("upgrade", "railmate", c.CHART, "--set", "podSpecs=api-server")
+    c.rolled_out()
+    c.wait_served()
+    one_pod(c, 2, 2, on="node1")
+    line_of(c, "node1", f"pod specs are read {OF_SERVER}")
+    account = "system:serviceaccount:kube-system:railmate"
+    for what, allowed in (("list pods", "yes"), ("get nodes/pods", "no"),
+                          ("create events.events.k8s.io", "yes")):
+        said = c.tool(c.program("kubectl"), "--kubeconfig",
+                      "/etc/kubernetes/admin.conf", "-n", "kube-system", "auth", "can-i",
+                      *what.split(), "--as", account, fails=True).strip()
+        equal(said, allowed, f"may railmate {what}")
+    c.helm("upgrade", "railmate", c.CHART, "--reset-values")
+    c.rolled_out()
+    c.wait_served()
+    check_nothing_is_stuck(c)
+
+
+@scenario(HELM)
+def a_change_of_pools_rolls_the_daemon_set(c):
+    """A pod of the old pool runs on, and none of the new one gets its VFs."""
+    name, _ = one_pod(c, 2, 4)
+    node = c.node_of(name)
+    view = c.views[node]
+    before, held = live_containers(c, [name]), set(view.held()[name]["main"][VF])
+    c.helm("upgrade", "railmate", c.CHART, "--set", pool("fast"))
+    for other in c.views:
+        until(lambda n=other: c.offered(n, "rdma/fast"), f"rdma/fast on {other}")
+        until(lambda n=other: not c.offered(n), f"rdma/vf to be gone on {other}")
+    c.rolled_out()
+    rest = container("main")
+    rest["resources"] = {"limits": {"rdma/fast": str(len(view.vf) - len(held))}}
+    other = c.run(rest, on=node)
+    got = set(view.report(other, "main").env["PCIDEVICE_RDMA_FAST"].split(","))
+    equal(got, set(view.vf) - held, "VFs of a pod that wants all that the other one has not")
+    check_unharmed(c, before)
+    c.end(other)
+    c.helm("upgrade", "railmate", c.CHART, "--reset-values")
+    c.rolled_out()
+    c.wait_served()
+    check_unharmed(c, before)
+    check_nothing_is_stuck(c)
+
+
+@scenario(
+    ("helm", "--set",
+     f"{pool('vf')},pools[0].selectors.pfNames={{absent0}},extraArgs={{--empty-pool-event=1}}"),
+    served=False)
+def an_empty_pool_is_an_event_on_its_node(c):
+    """By the right to create Events, and no other."""
+    def noted():
+        events = c.api("GET", "/apis/events.k8s.io/v1/namespaces/kube-system/events")["items"]
+        return {
+            event["regarding"]["name"]: event["note"]
+            for event in events
+            if event["reason"] == "PoolEmpty"
+        }
+    until(lambda: set(noted()) == set(c.views), "an Event on each node")
+    return noted()["node1"]
+
+
+DEMO_S = 60  # from the command to the end of the Job
+
+
+@scenario()
+def the_demo_needs_no_privilege(c):
+    """deploy/overlays/demo in a namespace where pods have to be restricted: its log is there until
+    the end, and says that all went well."""
+    name = "demo"
+    c.api("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {
+        "name": name, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
+    began = time.monotonic()
+    c.kubectl("apply", "-n", name, "-k", c.DEPLOY / "overlays/demo")
+
+    def status():
+        return c.api("GET",
+                     f"/apis/batch/v1/namespaces/{name}/jobs/railmate-demo").get("status", {})
+
+    until(status, "the Job's pod")
+    said = c.kubectl("logs", "-n", name, "-f", "job/railmate-demo", "--pod-running-timeout=60s")
+    ends = until(
+        lambda: {one["type"]
+                 for one in status().get("conditions", [])} & {"Complete", "Failed"},
+        "the end of the Job")
+    took = time.monotonic() - began
+    equal((ends, status().get("succeeded")), ({"Complete"}, 1),
+          f"how the Job ended, whose log is {said}")
+    pairs = re.search(r"(\d+) GPU-first pods, (\d+) pairs: every one the best that was free", said)
+    check(pairs, f"the log does not say that every pair is the best: {said[-300:]}")
+    c.kubectl("delete", "-n", name, "-k", c.DEPLOY / "overlays/demo")
+    c.kubectl("delete", "namespace", name, "--wait=false")
+    check(took < DEMO_S * SLOWNESS, f"{DEMO_S} s are allowed, it took {took:.1f}")
+    return f"{pairs[0]}, after {took:.1f} s"

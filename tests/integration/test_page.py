@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""The page for people, of a daemon that serves, in a browser. Without Chromium (hack/install-deps
+browser) only its text."""
+
+import http.client
+import http.server
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import xml.etree.ElementTree
+
+from exposition import Exposition
+from harness import GPU, PATIENCE, VF, Case, main, until
+from test_metrics import HOST, free_port, get
+
+CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome")
+                 if (path := shutil.which(name))), None)
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync", "--no-first-run", "--hide-scrollbars",
+         "--enable-logging=stderr")
+REFRESH_MS = 5000
+
+
+class Between(http.server.ThreadingHTTPServer):
+    """Between the browser and railmated: what it passes on is counted, and may be shown in a frame
+    at /frame."""
+
+    def __init__(self, port, before=lambda hits: None, frame=None):
+        self.port, self.before, self.frame, self.hits = port, before, frame, 0
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.serve_forever, daemon=True)
+        self.thread.start()
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+        self.thread.join()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/frame":
+            self.say(200, {"Content-Type": "text/html"}, self.server.frame.encode())
+            return
+        if self.path == "/":
+            self.server.before(self.server.hits)
+            self.server.hits += 1
+        connection = http.client.HTTPConnection(HOST, self.server.port, timeout=PATIENCE)
+        connection.request("GET", self.path)
+        answer = connection.getresponse()
+        names = ["Content-Type"
+                 ] + ["Content-Security-Policy"] * (not self.server.frame)  # which forbids frames
+        self.say(answer.status,
+                 {name: answer.headers[name]
+                  for name in names
+                  if answer.headers[name]}, answer.read())
+        connection.close()
+
+    def say(self, status, headers, body):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Page(Case):
+    def serve(self):
+        node, port = self.node(), free_port()
+        kubelet, self.daemon = node.start(daemon=(f"--metrics-address={HOST}:{port}",))
+        until(lambda: (get(port, "/readyz") or [0])[0] == 200, "it is ready")
+        return node, kubelet, port
+
+    def test_the_picture_is_that_of_the_machine(self):
+        node, kubelet, port = self.serve()
+        kubelet.admit("train", f"main:{GPU}=2,{VF}=2", order="gpu-first")
+        kubelet.ask("prestart train")
+        text = until(
+            lambda: next((t for t in [get(port, "/")[1]] if ">default/train</text>" in t), None),
+            "the pod is drawn")
+        svg = xml.etree.ElementTree.fromstring(text[text.index("<svg "):text.index("</svg>") + 6])
+        shown = {element.text for element in svg.iter("{http://www.w3.org/2000/svg}text")}
+        machine = node.topo().topo
+        self.assertLessEqual({g["pci"] for g in machine["gpus"]}, shown)
+        self.assertEqual(text.count("<td>default/train</td><td>main</td><td>held</td>"), 2)
+
+    def test_doctors_findings_are_those_of_railmatectl_and_follow_the_hardware(self):
+        node, _, port = self.serve()
+        self.assert_found(node, port, "UNKNOWN")
+        vf = next(v["pci"] for v in node.topo().topo["vfs"] if v["rdma"])
+        node.unbind(vf, "vfio-pci")
+        self.daemon.child.send_signal(signal.SIGHUP)
+        self.assert_found(node, port, "FAIL")
+        text = get(port, "/")[1]
+        self.assertIn(f"<p>VF {vf} is bound to vfio-pci.</p>", text)
+        self.assertLess(text.index(">FAIL</b> <b>driver</b>"), text.index(">UNKNOWN</b> <b>"))
+
+    def assert_found(self, node, port, verdict):
+        until(lambda: f">{verdict}</b></h2>" in get(port, "/")[1], f"doctor says {verdict}")
+        found = [f["verdict"].lower() for c in node.doctor()["checks"] for f in c["findings"]]
+        metrics = Exposition(get(port, "/metrics")[1], False)
+        self.assertEqual({v: metrics.value("railmate_doctor_findings", verdict=v)
+                          for v in ("pass", "unknown", "warn", "fail")},
+                         {v: found.count(v) for v in ("pass", "unknown", "warn", "fail")})
+
+    def browse(self, server, *flags, path="/"):
+        with tempfile.TemporaryDirectory() as profile:
+            run = subprocess.run([
+                CHROMIUM, *FLAGS, f"--user-data-dir={profile}", *flags,
+                f"http://127.0.0.1:{server.server_address[1]}{path}"
+            ], capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": profile})
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual([line for line in run.stderr.splitlines() if "CONSOLE" in line], [])
+        return run.stdout
+
+    @unittest.skipUnless(CHROMIUM, "no Chromium")
+    def test_it_shows_what_happens_without_being_loaded_again(self):
+        _, kubelet, port = self.serve()
+
+        def admit(hits):
+            if hits == 1:
+                kubelet.admit("newcomer", f"main:{GPU}=1,{VF}=1", order="gpu-first")
+                kubelet.ask("prestart newcomer")
+                time.sleep(
+                    1.1
+                )  # what is shown is up to a second old; the browser's clock stands still meanwhile
+
+        with Between(port, admit) as server:
+            dom = self.browse(server, "--dump-dom", f"--virtual-time-budget={4 * REFRESH_MS}")
+        self.assertGreaterEqual(server.hits, 2)
+        self.assertTrue("default/newcomer" in dom)
+        self.assertNotIn("no answer for 1", dom)
+
+    @unittest.skipUnless(CHROMIUM, "no Chromium")
+    def test_it_fits_a_narrow_screen(self):
+        """A headless window has at least 500; a frame may be narrower."""
+        _, kubelet, port = self.serve()
+        kubelet.admit("train", f"main:{GPU}=8,{VF}=8", order="gpu-first")
+        kubelet.ask("prestart train")
+        for width in (400, 1280):
+            frame = (
+                f'<iframe src="/" width="{width}" height="800" onload="document.title=\'width \'+'
+                'this.contentDocument.documentElement.scrollWidth"></iframe>')
+            with Between(port, frame=frame) as server:
+                dom = self.browse(server, "--dump-dom", "--window-size=1400,900", path="/frame")
+            wide = int(re.search(r"<title>width (\d+)</title>", dom).group(1))
+            self.assertLessEqual(wide, width)
+            self.assertGreater(wide, width - 30)  # it is the page that was measured
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,8 @@
+#include "support/emulated.h"
+
+#include <stdlib.h>
+
+bool is_emulated(void)
+{
+	return getenv("RAILMATE_EMULATED") != NULL;
+}

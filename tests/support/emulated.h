@@ -1,0 +1,11 @@
+/* Whether an emulator of another processor runs this test (tests/CMakeLists.txt says so): it shows
+ * its sysroot as "/", so the machine itself is out of reach.
+ */
+#ifndef RAILMATE_TESTS_SUPPORT_EMULATED_H
+#define RAILMATE_TESTS_SUPPORT_EMULATED_H
+
+#include <stdbool.h>
+
+bool is_emulated(void);
+
+#endif

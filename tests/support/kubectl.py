@@ -1,0 +1,164 @@
+#!/usr/bin/python3 -SE
+"""
+A kubectl for tests: answers as kubectl does, from cluster.json beside it, and notes how it was
+called in calls.jsonl.
+
+    {"pods": {namespace: [pod, …]},                       # as objects of the API, with what is read
+    of them
+     "exec": {pod: {command: {"out", "err", "code", "sleep", "repeat"}}},  # command: of
+     railmatectl, or a program "logs": {pod, or node of a pod that was created: {…}},
+     "fail": {verb: {…}},                                   # what every call of that verb says
+     "create": {"refuse": {node: why}, "sleep": seconds}}
+"""
+import fcntl
+import json
+import os
+import pathlib
+import re
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+STATE = HERE / "state.json"  # pods that were created
+
+
+def value_of(thing, path):
+    """One jsonpath of those that we use: .a.b[?(@.name=="x")].c; what is not there is empty."""
+    for key, name in re.findall(r'\.(\w+)|\[\?\(@\.name=="(\w+)"\)\]', path):
+        if key:
+            thing = thing.get(key) if isinstance(thing, dict) else None
+        else:
+            thing = next((x for x in thing or [] if x.get("name") == name), None)
+    return "" if thing is None else "true" if thing is True else "false" if thing is False else str(
+        thing)
+
+
+def line(template, pod):
+    out = ""
+    for literal, path in re.findall(r'\{"((?:[^"\\]|\\.)*)"\}|\{(\.[^}]*)\}', template):
+        out += literal.replace("\\t", "\t").replace("\\n", "\n") if not path else value_of(
+            pod, path)
+    return out
+
+
+def printed(template, pods):
+    inner = re.fullmatch(r"jsonpath=\{range \.items\[\*\]\}(.*)\{end\}", template, re.S)
+    if inner:
+        return "".join(line(inner.group(1), pod) for pod in pods)
+    return line(template.removeprefix("jsonpath="), pods[0])
+
+
+def matches(selector, pod):
+    labels = pod["metadata"].get("labels", {})
+    return all(labels.get(k) == v for k, v in (part.split("=", 1) for part in selector.split(",")))
+
+
+def say(answer):
+    """{"out", "err", "code", "sleep", "repeat"} as a process."""
+    sys.stderr.write(answer.get("err", ""))
+    sys.stderr.flush()
+    data = answer.get("out", "").encode("utf-8", "surrogateescape")
+    for _ in range(answer.get("repeat", 1)):
+        sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+    time.sleep(answer.get("sleep", 0))
+    sys.exit(answer.get("code", 0))
+
+
+def locked(change):
+    """change(list of created pods) -> the new list"""
+    with open(HERE / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        pods = json.loads(STATE.read_text()) if STATE.exists() else []
+        pods = change(pods)
+        STATE.write_text(json.dumps(pods))
+    return pods
+
+
+def option(args, name, short=None):
+    for i, word in enumerate(args):
+        if word in (name, short):
+            return args[i + 1]
+    return None
+
+
+def get(cluster, args):
+    ns = option(args, "--namespace", "-n") or "default"
+    pods = list(cluster.get("pods", {}).get(ns, [])) + locked(lambda pods: pods)
+    selector, template = option(args, "--selector", "-l"), option(args, "--output", "-o")
+    if selector:
+        pods = [pod for pod in pods if matches(selector, pod)]
+    else:
+        name = next(word for word in args[2:] if not word.startswith("-"))
+        pods = [pod for pod in pods if pod["metadata"]["name"] == name]
+        if not pods:
+            say({"err": f'Error from server (NotFound): pods "{name}" not found\n', "code": 1})
+    sys.stdout.write(printed(template, pods))
+
+
+def create(cluster, args):
+    del args
+    made = json.load(sys.stdin)["items"]
+    refused = cluster.get("create", {}).get("refuse", {})  # by node
+    for pod in made:
+        if pod["spec"]["nodeName"] in refused:
+            sys.stderr.write(
+                f'Error from server (Forbidden): error when creating "STDIN": pods "{pod["metadata"]["name"]}" is '
+                f'forbidden: {refused[pod["spec"]["nodeName"]]}\n')
+    kept = [pod for pod in made if pod["spec"]["nodeName"] not in refused]
+    for pod in kept:
+        answer = cluster["logs"].get(pod["spec"]["nodeName"], {})
+        pod["status"] = {
+            "phase": answer.get("phase", "Failed" if answer.get("code") else "Succeeded"),
+            **answer.get("status", {})
+        }
+    locked(lambda pods: pods + kept)
+    (HERE / "created.json").write_text(json.dumps(made))
+    time.sleep(cluster.get("create", {}).get("sleep", 0))
+    sys.exit(1 if refused else 0)
+
+
+def delete(_, args):
+    selector = option(args, "--selector", "-l")
+    locked(lambda pods: [pod for pod in pods if not matches(selector, pod)])
+
+
+def logs(cluster, args):
+    name = next(word for i, word in enumerate(args)
+                if i and not word.startswith("-") and args[i - 1] not in ("-n", "-c"))
+    made = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in locked(lambda pods: pods)}
+    say({
+        **cluster.get("logs", {}).get(made.get(name, name), {
+                                          "err": f'pods "{name}" not found\n', "code": 1
+                                      }), "code": 0
+    })
+
+
+def execute(cluster, args):
+    words = args[1:args.index("--")]
+    pod = [
+        word for i, word in enumerate(words)
+        if not word.startswith("-") and (not i or words[i - 1] not in ("-n", "-c"))
+    ][0]
+    command = args[args.index("--") + 1:]
+    word = command[1] if command[0] == "railmatectl" else command[0]
+    answers = cluster.get("exec", {}).get(pod, {})
+    say(answers[word] if word in
+        answers else {"err": f'Error from server (NotFound): pods "{pod}" not found\n', "code": 1})
+
+
+def main():
+    args = sys.argv[1:]
+    with open(HERE / "calls.jsonl", "a", encoding="utf-8") as calls:
+        calls.write(json.dumps(args) + "\n")
+    cluster = json.loads((HERE / "cluster.json").read_text())
+    while args[0] in ("--context", "--kubeconfig"):
+        args = args[2:]
+    if args[0] in cluster.get("fail", {}):
+        say(cluster["fail"][args[0]])
+    {"get": get, "exec": execute, "logs": logs, "create": create,
+     "delete": delete}[args[0]](cluster, args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+#include "facts.h"
+
+#include "hw/bdf.h"
+#include "support/synth.h"
+
+int world_set_up(void **state)
+{
+	struct world *w = xcalloc(1, sizeof(*w));
+	size_t n;
+
+	w->cfg = config_default();
+	w->node = node_new(synth_inventory("numa:2 switch:2 gpu:1 pf:1 vf:2"), w->cfg, NULL);
+	w->pool = &w->node->pools[0];
+	w->ledger = ledger_new();
+	w->stats = stats_new();
+	w->arena = arena_new(4096);
+	stats_of(w->stats, RESOURCE);
+	w->pools[0] = (struct status_pool) {
+		.resource = RESOURCE, .served = true, .registered = true, .registrations = 1
+	};
+	w->service = (struct status_service) { .pools = w->pools,
+					       .n_pools = 1,
+					       .gpus_known = true,
+					       .settled = true,
+					       .ledger_has_file = true,
+					       .ledger_stored = true };
+	w->service.stats = stats_copy(w->stats, w->arena, &n);
+	w->service.n_stats = n;
+	w->facts = (struct status_facts) { .node = w->node,
+					   .ledger = w->ledger,
+					   .service = &w->service,
+					   .machine = { .scans = 7, .config_generation = 1 } };
+	*state = w;
+	return 0;
+}
+
+int world_tear_down(void **state)
+{
+	struct world *w = *state;
+
+	ledger_free(w->ledger);
+	stats_free(w->stats);
+	arena_free(w->arena);
+	node_unref(w->node);
+	config_free(w->cfg);
+	free(w);
+	return 0;
+}
+
+struct ledger_hold world_hold(struct world *w, size_t vf, const char *pod)
+{
+	struct ledger_hold hold = { .vf = w->pool->devs[vf].id,
+				    .resource = RESOURCE,
+				    .owner = { "default", pod, "uid", "main" },
+				    .rdma = w->pool->devs[vf].rdma_name };
+
+	ledger_put(w->ledger, &hold);
+	return hold;
+}
+
+const char *world_gpu(struct world *w, size_t nth)
+{
+	char bdf[BDF_STRLEN];
+
+	return arena_strdup(w->arena,
+			    bdf_format(w->node->inv->pci[synth_gpu(w->node->inv, nth)].bdf, bdf));
+}
+
+char *world_metrics(struct world *w, bool openmetrics)
+{
+	struct strbuf out = STRBUF_INIT;
+
+	status_write_metrics(&w->facts, openmetrics ? STATUS_OPENMETRICS : STATUS_TEXT, &out);
+	return strbuf_steal(&out);
+}

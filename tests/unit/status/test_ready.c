@@ -1,0 +1,63 @@
+#include "facts.h"
+
+static void assert_ready(struct world *w, bool ready, const char *text)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+
+	assert_int_equal(status_write_ready(&w->facts, &out), ready);
+	assert_string_equal(out.s, text);
+}
+
+static void all_that_has_to_be_is_named(void **state)
+{
+	assert_ready(*state, true,
+		     "[+]config ok\n[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n");
+}
+
+static void what_is_not_so_is_named_with_its_reason(void **state)
+{
+	struct world *w = *state;
+
+	w->pools[0].registered = false;
+	w->service.settled = false;
+	w->service.ledger_failing = true;
+	w->facts.machine.config_error = "config.json:3: no";
+	assert_ready(w, false,
+		     "[-]config failed: config.json:3: no\n"
+		     "[-]registered rdma/vf failed: the kubelet does not watch its devices\n"
+		     "[-]records failed: not all records of earlier starts were read yet\n"
+		     "[-]ledger failed: it cannot be written to disk\n");
+}
+
+/* One that never had a device is not offered; without a state directory none is wanted. */
+static void what_is_as_configured_is_no_failure(void **state)
+{
+	struct world *w = *state;
+
+	w->pools[0].served = w->pools[0].registered = false;
+	w->service.ledger_has_file = w->service.ledger_stored = false;
+	assert_ready(w, true, "[+]config ok\n[+]records ok\n[+]ledger ok\n");
+}
+
+static void while_nothing_is_served_it_is_not_ready(void **state)
+{
+	struct world *w = *state;
+
+	w->facts.service = NULL;
+	assert_ready(
+		w, false,
+		"[+]config ok\n[-]service failed: nothing is served yet: the hardware is being scanned, or another railmated has not ended\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define WORLD(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
+		WORLD(all_that_has_to_be_is_named),
+		WORLD(what_is_not_so_is_named_with_its_reason),
+		WORLD(what_is_as_configured_is_no_failure),
+		WORLD(while_nothing_is_served_it_is_not_ready),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
