@@ -53,10 +53,14 @@ endif()
 if(RAILMATE_SANITIZE)
 	# -O1 compiles in half of -O2's time, but a fuzzer runs for longer than it compiles. gcc warns of
 	# strings as too long at -O1 that are not.
+	set(sanitizers address,undefined)
+	if(RAILMATE_SANITIZE STREQUAL thread)
+		set(sanitizers thread)
+	endif()
 	add_compile_options($<IF:$<BOOL:${RAILMATE_FUZZERS}>,-O2,-O1>
-		$<$<C_COMPILER_ID:GNU>:-Wno-format-truncation> -fsanitize=address,undefined
+		$<$<C_COMPILER_ID:GNU>:-Wno-format-truncation> -fsanitize=${sanitizers}
 		-fno-sanitize-recover=all -fno-omit-frame-pointer)
-	add_link_options(-fsanitize=address,undefined)
+	add_link_options(-fsanitize=${sanitizers})
 endif()
 
 # Without it libFuzzer sees only fuzz_<name>.c, and searches blindly.

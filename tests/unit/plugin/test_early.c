@@ -67,6 +67,8 @@ static struct plugin_env env;
 static struct plugin *p;
 static struct holds *holds;   /* the tracker's */
 static struct ledger *ledger; /* of holds */
+static struct ledger *copies[32];
+static size_t n_copies;
 static unsigned users;	      /* of the RDMA devices of VFs 8 to 10 */
 static unsigned warnings;
 static char *plugin_dir, *pods_path, *gpu_path;
@@ -411,6 +413,8 @@ static int teardown(void **state)
 {
 	(void)state;
 	on_rpc(stop_fn, NULL);
+	while (n_copies > 0)
+		ledger_free(copies[--n_copies]);
 	fake_machine_close(&m);
 	arena_free(a);
 	return 0;
@@ -525,18 +529,30 @@ static const struct plugin_stats *stats(void)
 	return &stats_copy;
 }
 
-/* What the ledger says; the rpc thread is idle meanwhile. */
+static void copy_ledger_fn(void *arg)
+{
+	*(struct ledger **)arg = ledger_copy(ledger);
+}
+
+/* The ledger is the rpc thread's: a copy, until the test ends. */
+static const struct ledger *ledger_now(void)
+{
+	assert_true(n_copies < sizeof(copies) / sizeof(copies[0]));
+	on_rpc(copy_ledger_fn, &copies[n_copies]);
+	return copies[n_copies++];
+}
+
 static const struct ledger_hold *hold(size_t i)
 {
-	stats();
-	return ledger_find(ledger, vf(i));
+	return ledger_find(ledger_now(), vf(i));
 }
 
 static const struct ledger_decision *last_decision(void)
 {
-	stats();
-	assert_true(ledger_decisions(ledger) > 0);
-	return ledger_decision_at(ledger, ledger_decisions(ledger) - 1);
+	const struct ledger *l = ledger_now();
+
+	assert_true(ledger_decisions(l) > 0);
+	return ledger_decision_at(l, ledger_decisions(l) - 1);
 }
 
 static const char *gpu_address(size_t i)
