@@ -26,6 +26,7 @@ struct status_pool {
 /* A port of a NIC with VFs: a PF, or a VF whose PF this machine does not see. */
 struct status_link {
 	int pci, rdma, port; /* indices of the inventory, and of hw_rdma.ports; -1: none */
+	int rail, plane;     /* -1: not known */
 	bool down;
 	const char *wrong; /* a sentence without a full stop; NULL: nothing */
 };

@@ -280,6 +280,7 @@ void status_json(const struct status *s, struct strbuf *out)
 		const struct hw_inventory *inv = inventory(s);
 		const struct hw_rdma *rdma = l->rdma < 0 ? NULL : &inv->rdma[l->rdma];
 		const struct hw_port *port = l->port < 0 ? NULL : &rdma->ports[l->port];
+		const struct hw_neighbor *leaf = hw_find_neighbor(inv, l->pci);
 		char pci[BDF_STRLEN];
 
 		json_begin_object(&j);
@@ -292,6 +293,10 @@ void status_json(const struct status *s, struct strbuf *out)
 			       port && port->rate_mbps);
 		json_kv_bool(&j, "down", l->down);
 		json_kv_string(&j, "wrong", l->wrong);
+		json_kv_int_if(&j, "rail", l->rail, l->rail >= 0);
+		json_kv_int_if(&j, "plane", l->plane, l->plane >= 0);
+		json_kv_string(&j, "switch", leaf ? leaf->name : NULL);
+		json_kv_string(&j, "switch_port", leaf ? leaf->port : NULL);
 		json_end_object(&j);
 	}
 	json_end_array(&j);

@@ -11,6 +11,7 @@
 #include "pool/node.h"
 #include "railmatectl.h"
 #include "status.h"
+#include "topo/rails.h"
 #include "topo/topo.h"
 
 const char *const status_vf_names[VF_STATES] = { "free",     "held",   "allocated",
@@ -78,6 +79,29 @@ static bool is_wanted(const struct hw_inventory *inv, int pci, const struct item
 	return !answer && hw_is_nic_vf(inv, pci);
 }
 
+/* As railmated says, which knows the names of the configuration; else as they are counted. */
+static void find_rail(const struct status *s, struct status_link *l, const struct item *answer)
+{
+	const struct item *rails = answer ? item_get(answer, "rails") : NULL;
+	char name[BDF_STRLEN];
+
+	if (!rails) {
+		struct topo_rail at = topo_rails_of(s->machine->node->rails, l->pci);
+
+		l->rail = at.rail;
+		l->plane = at.plane;
+		return;
+	}
+	bdf_format(s->machine->node->inv->pci[l->pci].bdf, name);
+	rails = list_of(answer, "rails");
+	for (size_t i = 0; i < rails->n_kids; i++) {
+		if (!str_eq(item_string(&rails->kids[i], "pf"), name))
+			continue;
+		l->rail = (int)item_number(&rails->kids[i], "rail", -1);
+		l->plane = (int)item_number(&rails->kids[i], "plane", -1);
+	}
+}
+
 static const struct hw_port *port_of(const struct hw_inventory *inv, const struct status_link *l)
 {
 	return l->port < 0 ? NULL : &inv->rdma[l->rdma].ports[l->port];
@@ -131,11 +155,13 @@ void status_read_links(struct status *s, const struct item *answer)
 		most += inv->rdma[i].n_ports;
 	s->links = arena_array(s->arena, most, sizeof(*s->links));
 	for (size_t i = 0; i < inv->n_pci; i++) {
-		struct status_link link = { (int)i, hw_find_rdma(inv, (int)i), -1, false, NULL };
+		struct status_link link = { (int)i, hw_find_rdma(inv, (int)i), -1, -1, -1, false,
+					    NULL };
 		size_t n = link.rdma < 0 ? 0 : inv->rdma[link.rdma].n_ports;
 
 		if (!is_wanted(inv, (int)i, answer))
 			continue;
+		find_rail(s, &link, answer);
 		for (size_t k = 0; k < (n ? n : 1); k++) {
 			link.port = n ? (int)k : -1;
 			s->links[s->n_links++] = link;

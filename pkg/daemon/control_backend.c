@@ -163,6 +163,27 @@ static void put_unknown(struct json *j, struct tracker *k)
 	json_end_array(j);
 }
 
+/* As the configuration has them, which whoever asks need not know. */
+static void put_rails(struct json *j, const struct node *node)
+{
+	char pf[BDF_STRLEN];
+
+	json_key(j, "rails");
+	json_begin_array(j);
+	for (size_t i = 0; i < node->inv->n_pci; i++) {
+		struct topo_rail at = topo_rails_of(node->rails, (int)i);
+
+		if (at.rail < 0 || !hw_is_own_nic(node->inv, (int)i))
+			continue;
+		json_begin_object(j);
+		json_kv_string(j, "pf", bdf_format(node->inv->pci[i].bdf, pf));
+		json_kv_int(j, "rail", at.rail);
+		json_kv_int_if(j, "plane", at.plane, at.plane >= 0);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
 static const char *node_name(char *buf, size_t size)
 {
 	const char *name = getenv("NODE_NAME");
@@ -191,6 +212,7 @@ static int tell_pools(void *ctx, struct strbuf *out, struct err *err)
 		put_pool(&j, k, &tracker_node(k)->pools[i]);
 	json_end_array(&j);
 	put_unknown(&j, k);
+	put_rails(&j, tracker_node(k));
 	json_end_object(&j);
 	return 0;
 }

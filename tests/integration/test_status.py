@@ -136,6 +136,27 @@ class Status(Case):
             trouble,
             r"^link 0000:18:00.0 mlx5_0 \(\S+\) runs at 100 Gb/s, others of its kind at 400 Gb/s$")
 
+    def test_rails_are_those_of_the_configuration_and_switches_those_of_lldp(self):
+        node = self.node()
+        entry = {"via": "LLDP", "chassis": [{"name": [{"value": "leaf-8"}]}],
+                 "port": [{"id": [{"type": "ifname", "value": "swp1"}]}]}
+        counted = self.value(node, FAIL, "--no-doctor")["links"]
+        self.assertEqual([link["rail"] for link in counted], list(range(8)))
+        entry["name"] = counted[0]["netdev"]
+        os.makedirs(os.path.join(node.root, "run/railmate"))
+        self.write(node, "run/railmate/lldp.json",
+                   json.dumps({"lldp": [{"interface": [entry]}]}))
+        config = node.path("config.json")
+        pathlib.Path(config).write_text(json.dumps({
+            "resourceList": [{"resourcePrefix": VFS.split("/")[0], "resourceName": VFS.split("/")[1],
+                              "selectors": {"isRdma": True}}],
+            "railmate": {"rails": {"mlx5_0": {"rail": 7, "plane": 1}, "mlx5_3": 0}}}))
+        node.start(daemon=("--config-file", config))
+        links = self.value(node, WARN, "--no-doctor")["links"]  # the storage NICs are in the pool
+        self.assertEqual([(link["rdma"], link["rail"], link["plane"], link["switch"],
+                           link["switch_port"]) for link in links if link["rail"] is not None],
+                         [("mlx5_0", 7, 1, "leaf-8", "swp1"), ("mlx5_3", 0, None, None, None)])
+
     def test_what_makes_no_sense_is_refused(self):
         node = self.node()
         for argv, code, words in ((["here"], 2, "status takes no argument 'here'"),
