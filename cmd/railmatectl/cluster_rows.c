@@ -11,6 +11,7 @@
 #include "cluster.h"
 #include "cluster_status.h"
 #include "document/document.h"
+#include "topo/rails.h"
 
 static const char *const level_names[FLEET_LEVELS] = { "PASS", "WARN", "FAIL", "no answer" };
 
@@ -56,6 +57,18 @@ void fleet_add_error(struct fleet *f, const char *node, const char *why)
 	row->error = own(f, why);
 }
 
+static void add_link(struct fleet *f, struct fleet_row *row, const struct item *link)
+{
+	const struct item *down = item_get(link, "down");
+	int64_t rail = item_number(link, "rail", -1), plane = item_number(link, "plane", -1);
+
+	row->links++;
+	row->down += down && down->type == ITEM_BOOL && down->boolean;
+	if (rail >= 0 && rail <= TOPO_RAIL_MAX && plane <= TOPO_PLANE_MAX)
+		fabric_add(&f->fabric, row->node, (int)rail, plane < 0 ? -1 : (int)plane,
+			   own(f, item_string(link, "switch")));
+}
+
 static void add_status(struct fleet *f, const char *node, const struct item *top)
 {
 	const struct item *placement = item_get(top, "placement");
@@ -75,10 +88,9 @@ static void add_status(struct fleet *f, const char *node, const struct item *top
 	row->text = arena_copy(f->arena, top->text, top->text_len);
 	row->len = top->text_len;
 	row->version = own(f, item_string(top, "railmated"));
-	row->doctor =
-		item_get(top, "doctor")
-			? arena_strdup(f->arena, item_string(item_get(top, "doctor"), "verdict"))
-			: NULL;
+	row->doctor = item_get(top, "doctor")
+			      ? own(f, item_string(item_get(top, "doctor"), "verdict"))
+			      : NULL;
 	row->checked = count_of(placement, "checked");
 	row->best = count_of(placement, "best");
 	if (row->best > row->checked)
@@ -92,12 +104,8 @@ static void add_status(struct fleet *f, const char *node, const struct item *top
 		row->sick +=
 			count_of(p, "draining") + count_of(p, "in_use") + count_of(p, "unhealthy");
 	}
-	for (size_t i = 0; links && i < links->n_kids; i++) {
-		const struct item *down = item_get(&links->kids[i], "down");
-
-		row->links++;
-		row->down += down && down->type == ITEM_BOOL && down->boolean;
-	}
+	for (size_t i = 0; links && i < links->n_kids; i++)
+		add_link(f, row, &links->kids[i]);
 	for (size_t i = 0; trouble && i < trouble->n_kids; i++) {
 		const char *sentence = trouble->kids[i].string;
 
@@ -147,12 +155,22 @@ static int worst_first(const void *a, const void *b)
 	return cluster_node_cmp(x->node, y->node);
 }
 
-void fleet_sort(struct fleet *f)
+void fleet_judge(struct fleet *f)
 {
+	f->n_findings = fabric_judge(&f->fabric, f->arena, &f->findings);
 	qsort(f->rows, f->n, sizeof(*f->rows), worst_first);
 }
 
+enum fleet_level fleet_level(const struct fleet *f)
+{
+	enum fleet_level level = f->rows[0].level;
+
+	return f->n_findings && level < FLEET_WARN ? FLEET_WARN : level;
+}
+
 /* --- text --- */
+
+#define FINDINGS 8 /* about cables, in the text */
 
 enum column { NODE, VERDICT, VERSION, FREE, HELD, SICK, LINKS, BEST, DOCTOR, COLUMNS };
 
@@ -257,6 +275,15 @@ static struct sum add_up(const struct fleet *f)
 	return s;
 }
 
+static void put_findings(const struct fleet *f, struct strbuf *out)
+{
+	for (size_t i = 0; i < f->n_findings && i < FINDINGS; i++)
+		strbuf_printf(out, "WARN: %s\n", f->findings[i].sentence);
+	if (f->n_findings > FINDINGS)
+		strbuf_printf(out, "and %zu more of that kind (--json has all)\n",
+			      f->n_findings - FINDINGS);
+}
+
 void fleet_text(const struct fleet *f, struct strbuf *out)
 {
 	struct widths w = measure(f);
@@ -284,6 +311,7 @@ void fleet_text(const struct fleet *f, struct strbuf *out)
 			end_line(out);
 		}
 	}
+	put_findings(f, out);
 	s = add_up(f);
 	strbuf_printf(out, "%zu nodes", f->n);
 	for (int i = FLEET_LEVELS - 1; i >= 0; i--) {
@@ -326,6 +354,23 @@ void fleet_row_json(const struct fleet_row *row, struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
+static void json_findings(const struct fleet *f, struct json *j)
+{
+	json_key(j, "findings");
+	json_begin_array(j);
+	for (size_t i = 0; i < f->n_findings; i++) {
+		json_begin_object(j);
+		json_kv_string(j, "finding", f->findings[i].sentence);
+		json_key(j, "nodes");
+		json_begin_array(j);
+		for (size_t k = 0; k < f->findings[i].n; k++)
+			json_put_string(j, f->findings[i].nodes[k]);
+		json_end_array(j);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
 void fleet_json(const struct fleet *f, struct strbuf *out)
 {
 	struct json j;
@@ -354,6 +399,7 @@ void fleet_json(const struct fleet *f, struct strbuf *out)
 	json_kv_int(&j, "checked", s.of.checked);
 	json_kv_int(&j, "best", s.of.best);
 	json_end_object(&j);
+	json_findings(f, &j);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');
 }

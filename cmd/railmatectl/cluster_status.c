@@ -110,10 +110,10 @@ static int run(const struct request *req, struct fleet *f)
 		r = record_all(req->record, f);
 	if (r != EXIT_DONE)
 		return r;
-	fleet_sort(f);
+	fleet_judge(f);
 	(req->cluster.json ? fleet_json : fleet_text)(f, &out);
 	r = print_out(&out);
-	return r == EXIT_DONE ? codes[f->rows[0].level] : r;
+	return r == EXIT_DONE ? codes[fleet_level(f)] : r;
 }
 
 int cluster_status(int argc, char **argv)
@@ -135,5 +135,6 @@ int cluster_status(int argc, char **argv)
 	if (r == EXIT_DONE)
 		r = run(&req, &f);
 	free(f.rows);
+	free(f.fabric.v);
 	return r;
 }

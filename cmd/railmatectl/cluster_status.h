@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct arena;
+#include "cluster_switches.h"
+
 struct strbuf;
 
 enum fleet_level { FLEET_PASS, FLEET_WARN, FLEET_FAIL, FLEET_SILENT, FLEET_LEVELS };
@@ -29,12 +30,17 @@ struct fleet {
 	struct arena *arena;
 	struct fleet_row *rows; /* heap */
 	size_t n, cap;
+	struct fabric fabric;
+	struct fabric_finding *findings; /* of the fabric: a WARN */
+	size_t n_findings;
 };
 
 /* text: what a node answered, or what --record has written of it. */
 void fleet_add(struct fleet *f, const char *node, const char *text, size_t len);
 void fleet_add_error(struct fleet *f, const char *node, const char *why);
-void fleet_sort(struct fleet *f); /* the worst first */
+/* Compares the nodes; the worst first. */
+void fleet_judge(struct fleet *f);
+enum fleet_level fleet_level(const struct fleet *f); /* of the worst */
 void fleet_text(const struct fleet *f, struct strbuf *out);
 void fleet_json(const struct fleet *f, struct strbuf *out);
 /* One row: {"node", "error", "status"}, with a line feed. */

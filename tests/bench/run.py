@@ -681,13 +681,16 @@ def fleet_answer(i, real):
     """What a node with 64 VFs says; every tenth says nothing."""
     if i % 10 == 0:
         return {"node": f"gpu-{i:04}", "error": "did not end within 30 s", "status": None}
+    links = [{**link, "rail": rail, "switch": f"unit-{i // 32}-leaf-{rail}"}
+             for rail, link in enumerate(real["links"])]
     pool = {
         "resource": "rdma/vf", "binding": "early", "vfs": 64, "free": i % 64, "held": 64 - i % 64,
         "allocated": 0, "draining": 0, "in_use": 0, "unhealthy": 0
     }
     return {
         "node": f"gpu-{i:04}", "error": None, "status": {
-            **real, "node": f"gpu-{i:04}", "verdict": ("PASS", "WARN")[i % 2], "pools": [pool]
+            **real, "node": f"gpu-{i:04}", "verdict": ("PASS", "WARN")[i % 2], "pools": [pool],
+            "links": links
         }
     }
 

@@ -206,6 +206,10 @@ class Status(ClusterTest):
             "-c", "railmated", "--", "railmatectl", "status", "--json", "--no-doctor"
         ])
 
+    def test_a_word_of_a_node_is_one_line(self):
+        self.add("a", {"status": said(status("a", doctor={"verdict": "A\nB PASS"}, railmated="1\n2"))})
+        self.assertEqual(len(self.ask("status").stdout.splitlines()), 3)
+
     def test_names_are_harmless_on_a_terminal(self):
         (self.top / "said").mkdir()
         (self.top / "said/a.json").write_text(
@@ -312,6 +316,138 @@ class Status(ClusterTest):
         self.assertEqual(order, sorted(order, key=["no answer", "FAIL", "WARN", "PASS"].index))
         self.assertIn("1000 nodes: 100 no answer, 300 FAIL, 300 WARN, 300 PASS; 57600 VFs",
                       done.stdout)
+
+
+def cabled(node, leaves, planes=None, **more):
+    """leaves[n]: the switch of rail n; None: not known there."""
+    links = [{
+        "down": False, "rail": rail, "plane": planes and planes[rail], "switch": leaf,
+        "switch_port": leaf and "swp1"
+    } for rail, leaf in enumerate(leaves)]
+    return status(node, links=links, **more)
+
+
+class Switches(ClusterTest):
+    """Rail n of each node has to lead to the switch of rail n of the others."""
+    LEAVES = [f"leaf-{i + 1}" for i in range(8)]
+
+    def nodes(self, count, leaves=None, first=1, name="gpu-{:02}"):
+        for i in range(first, first + count):
+            node = name.format(i)
+            self.write(node, cabled(node, leaves or self.LEAVES))
+
+    def write(self, node, said_there):
+        (self.top / "said").mkdir(exist_ok=True)
+        (self.top / "said" / f"{node}.json").write_text(json.dumps(said_there))
+
+    def findings(self, *argv):
+        done = run(CTL, "cluster", "status", "--from", self.top / "said", *argv)
+        lines = done.stdout.splitlines()
+        found = [line.removeprefix("WARN: ") for line in lines if line.startswith("WARN: ")]
+        self.assertEqual(done.returncode, WARN if found else PASS, done.stdout + done.stderr)
+        self.assertEqual(lines[-1].split()[1], "nodes:")
+        return found
+
+    def swapped(self, *rails):
+        leaves = list(self.LEAVES)
+        for a, b in zip(rails[::2], rails[1::2]):
+            leaves[a], leaves[b] = leaves[b], leaves[a]
+        return leaves
+
+    def test_a_cable_that_is_not_where_the_others_are_is_said(self):
+        self.nodes(30)
+        self.nodes(1, self.swapped(3, 4), first=31)
+        self.nodes(2, self.LEAVES[:7] + ["core-1"], first=40)
+        self.assertEqual(self.findings(), [
+            "rail 7 is at leaf-8 on 31 nodes, at core-1 on gpu-[40-41]",
+            "rail 3 is at leaf-4 on 32 nodes, at leaf-5 on gpu-31",
+            "rail 4 is at leaf-5 on 32 nodes, at leaf-4 on gpu-31",
+        ])
+        done = run(CTL, "cluster", "status", "--from", self.top / "said", "--json")
+        self.assertEqual((done.returncode, json.loads(done.stdout)["findings"][0]), (WARN, {
+            "finding": "rail 7 is at leaf-8 on 31 nodes, at core-1 on gpu-[40-41]",
+            "nodes": ["gpu-40", "gpu-41"]
+        }))
+
+    def test_of_two_nodes_both_are_named(self):
+        self.nodes(1)
+        self.nodes(1, self.swapped(3, 4), first=2)
+        self.assertEqual(self.findings(), ["rail 3 is at leaf-4 on gpu-01, at leaf-5 on gpu-02",
+                                           "rail 4 is at leaf-4 on gpu-02, at leaf-5 on gpu-01"])
+
+    def test_nodes_that_count_otherwise_are_said_by_the_switch(self):
+        self.nodes(5)
+        self.nodes(3, self.LEAVES[::-1], first=11)
+        found = self.findings()
+        self.assertEqual(len(found), 8)
+        self.assertIn("leaf-1 has rail 0 of 5 nodes, rail 7 of gpu-[11-13]", found)
+        for leaf in ("a", "b"):  # so do two nodes of two rails
+            self.write(f"x-{leaf}", cabled(f"x-{leaf}", ["a", "b"] if leaf == "a" else ["b", "a"]))
+        self.assertIn("a has rail 0 of x-a, rail 1 of x-b", json.dumps(json.loads(
+            run(CTL, "cluster", "status", "--from", self.top / "said", "--json").stdout)["findings"]))
+
+    def test_units_of_a_fabric_have_switches_of_their_own(self):
+        """A cable from one unit into another is the only thing wrong here."""
+        for unit in "abc":
+            self.nodes(16, [f"{unit}-{leaf}" for leaf in self.LEAVES], name=unit + "-{:02}")
+        self.assertEqual(self.findings(), [])
+        self.write("a-99", cabled("a-99", [f"{'b' if i == 2 else 'a'}-{leaf}"
+                                           for i, leaf in enumerate(self.LEAVES)]))
+        self.assertEqual(self.findings(), ["rail 2 is at a-leaf-3 on 16 nodes, at b-leaf-3 on a-99"])
+
+    def test_what_is_no_mistake_is_not_said(self):
+        known = lambda *rails: [leaf if i in rails else None for i, leaf in enumerate(self.LEAVES)]
+        for what, nodes in (
+                ("a switch a rack", [["rack-1"] * 8] * 4 + [["rack-2"] * 8] * 4),
+                ("two switches a rack, and one link that is not known",
+                 [["a", "b"] * 4] * 4 + [["a", "b"] * 3 + ["a", None]] + [["a", None] * 4]),
+                ("nobody writes down what LLDP says", [[None] * 8] * 4),
+                ("one does", [[None] * 8, self.LEAVES]),
+                ("some cables are known", [self.LEAVES, known(0, 1), known(6, 7), known(3)]),
+                ("one rail", [["leaf-1"]] * 3 + [["leaf-2"]] * 2),
+                ("nodes of fewer rails", [self.LEAVES] * 3 + [self.LEAVES[:4]] * 3)):
+            with self.subTest(what):
+                shutil.rmtree(self.top / "said", ignore_errors=True)
+                for i, leaves in enumerate(nodes):
+                    self.write(f"n{i}", cabled(f"n{i}", leaves))
+                self.assertEqual(self.findings(), [])
+
+    def test_planes_are_networks_of_their_own(self):
+        for i in range(4):
+            links = [{"down": False, "rail": rail, "plane": plane, "switch": f"leaf-{rail}-{plane}"}
+                     for rail in range(4) for plane in range(2)]
+            if i == 3:
+                links[2]["switch"], links[3]["switch"] = links[3]["switch"], links[2]["switch"]
+            self.write(f"n{i}", status(f"n{i}", links=links))
+        self.assertEqual(self.findings(), [
+            "rail 1, plane 0, is at leaf-1-0 on 3 nodes, at leaf-1-1 on n3",
+            "rail 1, plane 1, is at leaf-1-1 on 3 nodes, at leaf-1-0 on n3",
+        ])
+
+    def test_what_makes_no_sense_counts_as_not_known(self):
+        self.nodes(3)
+        odd = [-1, 1024, 1e30, "3", None, [], 3]
+        links = [{"down": False, "rail": rail, "plane": 0, "switch": "x"} for rail in odd[:-1]]
+        links += [{"down": False, "rail": 3, "switch": leaf} for leaf in ("", "x" * 256, 7, None)]
+        links += [{"down": False, "rail": i, "plane": 1e9, "switch": "x"} for i in range(8)]
+        self.write("odd", status("odd", links=links))
+        self.assertEqual(self.findings(), [])
+
+    def test_names_are_harmless_on_a_terminal(self):
+        self.nodes(3)
+        self.write("odd", cabled("odd", self.LEAVES[:7] + [HOSTILE]))
+        (found,) = self.findings()
+        self.assertEqual([c for c in found if c in "\x1b\x07\u202e"], [])
+        self.assertIn("rail 7 is at leaf-8 on 3 nodes, at ", found)
+
+    def test_many_are_few_lines(self):
+        for unit in range(11):
+            leaves = [f"unit-{unit}-{leaf}" for leaf in self.LEAVES]
+            self.nodes(3, leaves, name=f"u{unit}n{{}}")
+            self.nodes(1, [*leaves[:7], "core"], first=4, name=f"u{unit}n{{}}")
+        lines = run(CTL, "cluster", "status", "--from", self.top / "said").stdout.splitlines()
+        self.assertEqual((len(lines), lines[-2]),
+                         (1 + 44 + 9 + 1, "and 3 more of that kind (--json has all)"))
 
 
 class Plugin(ClusterTest):
