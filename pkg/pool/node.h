@@ -9,11 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "topo/rails.h"
+
 struct config;
 struct hw_inventory;
 struct pool_config;
 struct topo;
-struct topo_rails;
 
 enum pool_fault {
 	POOL_FAULT_NONE,
@@ -130,6 +131,13 @@ bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev);
 /* Do its containers use Data Direct? Not with NCCL_IB_DATA_DIRECT=0 in "env": their paths are those
  * of the NICs' own functions. */
 bool pool_uses_direct(const struct pool *p);
+/*
+ * What NCCL is told of the rail of a VF of the pool; rail -1: nothing (docs/design/nccl.md §1.1).
+ * Every release reads it behind the port of NCCL_IB_HCA, or passes over it; since 2.30.7 NCCL
+ * connects no two planes, so what is only counted, and may be wrong for the fabric, is said where a
+ * pool asks for it.
+ */
+struct topo_rail pool_nccl_rail(const struct pool *p, const struct topo_rails *rails, int pci);
 /* Would the kubelet be told the same (ids, health, NUMA unless excludeTopology)? */
 bool pool_same_list(const struct pool *a, const struct pool *b);
 

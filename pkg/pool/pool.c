@@ -67,6 +67,14 @@ bool pool_uses_direct(const struct pool *p)
 	return true;
 }
 
+struct topo_rail pool_nccl_rail(const struct pool *p, const struct topo_rails *rails, int pci)
+{
+	bool said = p->cfg->nccl_rails == NCCL_RAILS_ALWAYS ||
+		    (p->cfg->nccl_rails == NCCL_RAILS_AUTO && topo_rails_are_named(rails));
+
+	return said ? topo_rails_of(rails, pci) : (struct topo_rail) { -1, -1 };
+}
+
 bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev)
 {
 	return p->cfg->is_rdma && !dev->plain;

@@ -11,25 +11,12 @@
 #include "hw/vfstate.h"
 #include "pool/node.h"
 #include "render/render-internal.h"
+#include "topo/rails.h"
 #include "topo/topo.h"
 
 static const struct pool_config *cfg_of(const struct rail *rail)
 {
 	return rail->grant->pool->cfg;
-}
-
-/*
- * Every release reads what follows the port, or passes over it; since 2.30.7 NCCL connects no two
- * planes, so what is only counted, and may be wrong for the fabric, is said where a pool asks for
- * it.
- */
-struct topo_rail rail_for_nccl(const struct topo_rails *rails, const struct pool_config *cfg,
-			       int pci)
-{
-	bool said = cfg->nccl_rails == NCCL_RAILS_ALWAYS ||
-		    (cfg->nccl_rails == NCCL_RAILS_AUTO && topo_rails_are_named(rails));
-
-	return said ? topo_rails_of(rails, pci) : (struct topo_rail) { -1, -1 };
 }
 
 /*
@@ -41,11 +28,12 @@ static void put_hcas(const struct rail *rails, size_t n, struct env_set *set, st
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 
 	for (size_t i = 0; i < n && i < HCAS_MAX; i++) {
-		struct topo_rail at = rail_for_nccl(rails[i].grant->node->rails, cfg_of(&rails[i]),
-						    rails[i].dev->dev->pci);
+		const struct grant *grant = rails[i].grant;
+		struct topo_rail at =
+			pool_nccl_rail(grant->pool, grant->node->rails, rails[i].dev->dev->pci);
 
 		strbuf_putc(&b, i ? ',' : '=');
-		put_hca(&b, rails[i].grant, rails[i].dev);
+		put_hca(&b, grant, rails[i].dev);
 		/* As far as they are known. */
 		if (at.rail >= 0)
 			strbuf_printf(&b, ":%d", at.rail);

@@ -5,7 +5,6 @@
 #include "hw/bdf.h"
 #include "render/gid.h"
 #include "render/render.h"
-#include "topo/rails.h"
 
 struct pool_config;
 struct strbuf;
@@ -85,9 +84,6 @@ struct grant *grants_now(const struct grant *grants, size_t n, struct arena *are
 int grant_port(const struct grant *grant, const struct grant_dev *dev);
 /* "mlx5_4:1" */
 void put_hca(struct strbuf *b, const struct grant *grant, const struct grant_dev *dev);
-/* What NCCL is to know of the rail of a pool's VF; rail -1: nothing (docs/design/nccl.md §1.1). */
-struct topo_rail rail_for_nccl(const struct topo_rails *rails, const struct pool_config *cfg,
-			       int pci);
 /* "/dev/infiniband/uverbs4" */
 const char *verbs_node(const struct grant_dev *dev, struct arena *arena);
 const char *umad_node(const char *umad, struct arena *arena);

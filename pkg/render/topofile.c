@@ -19,7 +19,6 @@
 #include "base/str.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
-#include "render/render-internal.h"
 #include "render/topofile-internal.h"
 #include "topo/hints.h"
 #include "topo/topo.h"
@@ -289,7 +288,7 @@ static void add_net(struct topofile_build *b, int pci, int element, const char *
 		return;
 	}
 	if (find_dev(b->in, pci, &pool))
-		rail = rail_for_nccl(b->in->rails, pool->cfg, pci);
+		rail = pool_nccl_rail(pool, b->in->rails, pci);
 	b->nets[b->n_nets++] = (struct net) { element, name, b->in->inv->pci[pci].rate_mbps, rail };
 }
 
