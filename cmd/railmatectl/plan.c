@@ -17,7 +17,7 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "railmatectl.h"
-#include "render/topofile.h"
+#include "topofile/topofile.h"
 
 struct request {
 	const char *gpus, *pool, *free, *must, *vfs;

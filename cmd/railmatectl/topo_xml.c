@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "pool/node.h"
 #include "railmatectl.h"
-#include "render/topofile.h"
+#include "topofile/topofile.h"
 
 int topo_xml(const struct machine *m, bool rccl, struct strbuf *out)
 {

@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "daemon/load.h"
 #include "pool/node.h"
-#include "render/topofile.h"
+#include "topofile/topofile.h"
 
 #define BYTES_MAX (1u << 20) /* of a file of ours: far above what its elements can hold */
 

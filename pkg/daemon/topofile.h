@@ -1,6 +1,6 @@
 /*
- * The topology files below the run directory, which containers are shown (render/topofile.h): there
- * while some pool of the node wants them, whole at any moment.
+ * The topology files below the run directory, which containers are shown (topofile/topofile.h):
+ * there while some pool of the node wants them, whole at any moment.
  */
 #ifndef RAILMATE_DAEMON_TOPOFILE_H
 #define RAILMATE_DAEMON_TOPOFILE_H

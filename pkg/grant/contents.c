@@ -12,7 +12,7 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "render/render.h"
-#include "render/topofile.h"
+#include "topofile/topofile.h"
 
 #define VERBS_DIR "sys/class/infiniband_verbs"
 

@@ -15,7 +15,7 @@
 #include "grant/contents.h"
 #include "plugin/record.h"
 #include "pool/node.h"
-#include "render/topofile.h"
+#include "topofile/topofile.h"
 #include "tracker/tracker.h"
 
 /* Long before the container starts, and not between an answer and the next call. */

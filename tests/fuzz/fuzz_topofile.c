@@ -1,4 +1,4 @@
-/* room: render */
+/* room: topofile */
 /* Any bytes as a topology file: taken, or one sentence; and what is taken has none of what NCCL's
  * parser cannot take. */
 #include <assert.h>
@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "render/topofile.h"
+#include "topofile/topofile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /*
- * Rails in NCCL_IB_HCA, the topology file and device-info: what is written, and what each release
- * of NCCL and its relatives makes of it.
+ * Rails in NCCL_IB_HCA and device-info: what is written, and what each release of NCCL and its
+ * relatives makes of it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,6 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "render/render.h"
-#include "render/topofile.h"
 #include "support/synth.h"
 #include "topo/rails.h"
 #include "topo/topo.h"
@@ -245,39 +244,7 @@ static void every_release_takes_the_same_ports_and_2_30_7_the_rails(void **state
 	}
 }
 
-/* --- files --- */
-
-static const char *file_of(struct bench *b)
-{
-	struct topofile_in in = topofile_in(&b->node, 1);
-	struct topofile_out out = { 0 };
-	struct err err = { 0 };
-
-	for (size_t i = 0; i < b->inv->n_pci; i++) {
-		if (b->inv->pci[i].is_vf)
-			b->inv->pci[i].rate_mbps = 25000; /* so that the file names it */
-	}
-	b->inv->cpu = (struct hw_cpu) { "x86_64", "GenuineIntel", 6, 143 };
-	assert_int_equal(topofile_render(&in, b->arena, &out, &err), 0);
-	return out.text;
-}
-
-static void the_topology_file_says_the_same(void **state)
-{
-	_cleanup_bench_ struct bench *named = bench_new(MACHINE, NCCL_RAILS_AUTO, two_planes, 2);
-	_cleanup_bench_ struct bench *alone = bench_new(MACHINE, NCCL_RAILS_AUTO, two_rails, 2);
-	_cleanup_bench_ struct bench *never = bench_new(MACHINE, NCCL_RAILS_NEVER, two_planes, 2);
-	_cleanup_bench_ struct bench *other = bench_new(MACHINE, NCCL_RAILS_AUTO, other_planes, 2);
-
-	(void)state;
-	assert_non_null(strstr(file_of(named),
-			       "<net name=\"mlx5_3\" speed=\"25000\" rail=\"7\" plane=\"1\"/>"));
-	assert_non_null(
-		strstr(file_of(alone), "<net name=\"mlx5_1\" speed=\"25000\" rail=\"5\"/>"));
-	assert_null(strstr(file_of(never), "rail="));
-	assert_non_null(strstr(file_of(other),
-			       "<net name=\"mlx5_3\" speed=\"25000\" rail=\"7\" plane=\"0\"/>"));
-}
+/* --- device-info --- */
 
 static void device_info_has_the_rail_in_an_object_of_its_own(void **state)
 {
@@ -299,7 +266,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rails_are_said_where_they_are_named_or_asked_for),
 		cmocka_unit_test(every_release_takes_the_same_ports_and_2_30_7_the_rails),
-		cmocka_unit_test(the_topology_file_says_the_same),
 		cmocka_unit_test(device_info_has_the_rail_in_an_object_of_its_own),
 	};
 

@@ -16,10 +16,11 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
-#include "render/topofile.h"
+#include "topofile/topofile.h"
 #include "support/synth.h"
 #include "support/testarena.h"
 #include "topo/hints.h"
+#include "topo/rails.h"
 #include "topo/topo.h"
 
 #define CORPUS TEST_DATA "/fuzz/corpus/topofile"
@@ -295,6 +296,52 @@ static void without_the_processor_there_is_no_file(void **state)
 			assert_non_null(
 				strstr(err.msg, "/proc/cpuinfo does not name the processor"));
 	}
+}
+
+/* The PFs' names and rails, two of them. */
+static const char *with_rails(enum nccl_rails said, const struct topo_rail_name *names)
+{
+	_cleanup_machine_ struct machine m =
+		machine_of(synth_inventory("numa:1 root:2 switch:1 gpu:1 pf:1 vf:1"), NULL);
+	const struct pool_config cfg = { .resource = "rdma/vf", .nccl_rails = said };
+	struct topo_rails *rails = topo_rails_new(m.topo, names, 2);
+	struct pool_dev devs[2];
+	const struct pool pool = { &cfg, devs, 2 };
+	const struct node node = {
+		.inv = m.inv, .topo = m.topo, .rails = rails, .pools = &pool, .n_pools = 1
+	};
+	const struct topofile_in in = topofile_in(&node, 1);
+	struct topofile_out out = { 0 };
+
+	for (size_t i = 0; i < 2; i++) {
+		int pci = synth_vf(m.inv, i);
+
+		devs[i] = (struct pool_dev) { .pci = pci, .rdma = hw_find_rdma(m.inv, pci) };
+		m.inv->pci[pci].rate_mbps = 25000; /* so that the file names it */
+	}
+	assert_int_equal(topofile_render(&in, arena, &out, NULL), 0);
+	topo_rails_free(rails);
+	return out.text;
+}
+
+/* As in NCCL_IB_HCA: unit/render/nccl_rails. */
+static void rails_are_told_where_the_pool_says_so(void **state)
+{
+	static const struct topo_rail_name rails[] = { { "mlx5_0", 5, false, 0 },
+						       { "mlx5_2", 2, false, 0 } };
+	static const struct topo_rail_name counted[] = { { "mlx5_0", 7, false, 0 },
+							 { "mlx5_2", 7, false, 0 } };
+	static const struct topo_rail_name named[] = { { "mlx5_0", 7, true, 1 },
+						       { "mlx5_2", 7, true, 0 } };
+
+	(void)state;
+	assert_non_null(strstr(with_rails(NCCL_RAILS_AUTO, rails),
+			       "<net name=\"mlx5_1\" speed=\"25000\" rail=\"5\"/>"));
+	assert_non_null(strstr(with_rails(NCCL_RAILS_AUTO, counted),
+			       "<net name=\"mlx5_3\" speed=\"25000\" rail=\"7\" plane=\"1\"/>"));
+	assert_non_null(strstr(with_rails(NCCL_RAILS_AUTO, named),
+			       "<net name=\"mlx5_3\" speed=\"25000\" rail=\"7\" plane=\"0\"/>"));
+	assert_null(strstr(with_rails(NCCL_RAILS_NEVER, counted), "rail="));
 }
 
 /* "word,word,…" */
@@ -611,6 +658,7 @@ int main(void)
 		cmocka_unit_test(groups_get_switches_of_invented_addresses),
 		cmocka_unit_test(a_rate_limit_is_told_by_name),
 		cmocka_unit_test(a_device_that_is_in_a_container_stays_in_the_file),
+		cmocka_unit_test(rails_are_told_where_the_pool_says_so),
 		cmocka_unit_test(without_the_processor_there_is_no_file),
 		cmocka_unit_test(every_node_has_its_cpus),
 		cmocka_unit_test(a_switch_leaves_no_id_to_nccl),

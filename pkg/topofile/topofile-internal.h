@@ -1,6 +1,6 @@
 /* What the files that make, check and want the topology file share. */
-#ifndef RAILMATE_RENDER_TOPOFILE_INTERNAL_H
-#define RAILMATE_RENDER_TOPOFILE_INTERNAL_H
+#ifndef RAILMATE_TOPOFILE_TOPOFILE_INTERNAL_H
+#define RAILMATE_TOPOFILE_TOPOFILE_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

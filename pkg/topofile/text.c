@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/inventory.h"
-#include "render/topofile-internal.h"
-#include "render/topofile.h"
+#include "topofile/topofile-internal.h"
+#include "topofile/topofile.h"
 
 /* What NCCL takes of a link of which sysfs tells nothing. */
 #define MTS_UNKNOWN   8000

@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/bdf.h"
-#include "render/topofile-internal.h"
-#include "render/topofile.h"
+#include "topofile/topofile-internal.h"
+#include "topofile/topofile.h"
 
 #define DEPTH_MAX 64
 #define KIDS_MAX  128 /* of older releases; 640 since */
