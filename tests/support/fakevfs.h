@@ -14,10 +14,13 @@ extern struct fake_vfs {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool held, at_gate, fails;
-	unsigned probes;
+	unsigned probes, under_way;
 	int gid; /* at this index of every VF */
 } fake_vfs;
 
+/* At the start of a test: nothing held, nothing failing, GID 3. Waits for probes of the test
+ * before, which nobody else does. */
+void fake_vfs_reset(void);
 void fake_vfs_wait(void); /* until a probe is at the gate */
 void fake_vfs_let(void);  /* the gate opens */
 int fake_vfs_probe(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs,

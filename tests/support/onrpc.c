@@ -1,20 +1,66 @@
 #include "support/onrpc.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+#include "base/mem.h"
+#include "ledger/ledger.h"
 
 struct rpc *rpc;
 
+static pthread_t rpc_thread;
+static struct ledger **copies;
+static size_t n_copies, cap_copies;
+
+static void note_thread_fn(void *arg)
+{
+	(void)arg;
+	rpc_thread = pthread_self();
+}
+
 int start_rpc(void **state)
 {
+	int r = rpc_start(&rpc, NULL);
+
 	(void)state;
-	return rpc_start(&rpc, NULL);
+	if (!r)
+		on_rpc(note_thread_fn, NULL);
+	return r;
 }
 
 int stop_rpc(void **state)
 {
 	(void)state;
 	rpc_stop(rpc);
+	while (n_copies > 0)
+		ledger_free(copies[--n_copies]);
+	free(STEAL(copies));
+	cap_copies = 0;
 	return 0;
+}
+
+struct copying {
+	const struct ledger *from;
+	struct ledger *copy;
+};
+
+static void copy_ledger_fn(void *arg)
+{
+	struct copying *c = arg;
+
+	c->copy = ledger_copy(c->from);
+}
+
+const struct ledger *ledger_now(const struct ledger *l)
+{
+	struct copying c = { l, NULL };
+
+	if (pthread_equal(pthread_self(), rpc_thread))
+		return l;
+	on_rpc(copy_ledger_fn, &c);
+	copies = xgrow(copies, &cap_copies, n_copies + 1, sizeof(*copies));
+	return copies[n_copies++] = c.copy;
 }
 
 void on_rpc(void (*fn)(void *arg), void *arg)

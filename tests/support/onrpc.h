@@ -13,6 +13,8 @@
 
 #include "rpc/rpc.h"
 
+struct ledger;
+
 extern struct rpc *rpc;
 
 /* Of a group of tests: rpc. */
@@ -20,6 +22,9 @@ int start_rpc(void **state);
 int stop_rpc(void **state);
 
 void on_rpc(void (*fn)(void *arg), void *arg);
+/* A ledger that the rpc thread may change at any time: there itself, elsewhere a copy as it is now,
+ * which lives until stop_rpc(). */
+const struct ledger *ledger_now(const struct ledger *l);
 
 bool is_on_rpc(bool (*is)(void));
 /* Ten seconds at most; then the test fails and names what. */

@@ -1,5 +1,6 @@
 /* The main loop is the test's own; the rpc thread is a real one that may be kept busy. */
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,7 +19,7 @@
 static uv_loop_t loop;
 static struct rpc *rpc;
 static volatile unsigned hangs;
-static volatile bool over; /* the watch is */
+static atomic_bool over;   /* the watch is */
 static const char *silent; /* at the end of the loop */
 static struct watchdog *watched;
 static unsigned silence_ms;

@@ -105,7 +105,7 @@ static void list_fn(void *arg)
 
 static const struct ledger_hold *hold_of(size_t i)
 {
-	return ledger_find(tracker_ledger(k), vf(i));
+	return ledger_find(ledger_now(tracker_ledger(k)), vf(i));
 }
 
 static void a_map_says_who_holds_a_vf_when_the_ledger_is_lost(void **state)
@@ -167,6 +167,11 @@ static bool is_held(void)
 	return hold_of(0) != NULL;
 }
 
+static bool is_settled(void)
+{
+	return holds_status(tracker_holds(k)).settled;
+}
+
 /* On the thread that reads: it never sees that there is none. */
 static void bring_back_fn(void *away)
 {
@@ -185,7 +190,7 @@ static void a_directory_that_cannot_be_read_is_read_again(void **state)
 	on_rpc(read_fn, NULL);
 	on_rpc(list_fn, NULL);
 	usleep(20000);
-	assert_false(holds_status(tracker_holds(k)).settled);
+	assert_false(is_on_rpc(is_settled));
 	on_rpc(bring_back_fn, away);
 	wait_until(is_held);
 	assert_string_equal(hold_of(0)->owner.pod, "web-0");

@@ -480,12 +480,12 @@ void sweep_fn(void *arg)
 
 const struct ledger_hold *hold_of(const char *vf)
 {
-	return ledger_find(tracker_ledger(tracker), vf);
+	return ledger_find(ledger_now(tracker_ledger(tracker)), vf);
 }
 
 size_t n_holds(void)
 {
-	return ledger_holds(tracker_ledger(tracker));
+	return ledger_holds(ledger_now(tracker_ledger(tracker)));
 }
 
 void move_to(struct hw_inventory *inv)

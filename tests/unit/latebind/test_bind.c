@@ -23,7 +23,7 @@ static void a_restarted_container_keeps_its_vfs(void **state)
 	bind_slots(slots(0, 0, 0));
 	assert_string_equal(got.vf[0], first);
 	assert_non_null(spec("rdma_vf-n0-0"));
-	assert_int_equal(ledger_decisions(tracker_ledger(tracker)), 1);
+	assert_int_equal(ledger_decisions(ledger_now(tracker_ledger(tracker))), 1);
 }
 
 static void a_restart_is_known_by_the_ledger_and_needs_no_list(void **state)
@@ -228,7 +228,7 @@ static void vfs_of_a_pod_that_is_gone_are_free_at_once(void **state)
 	bind_slots(slots(0, 4, 7));
 	assert_int_equal(count_of_pf(0), 4);
 	assert_null(spec("rdma_vf-n0-0"));
-	assert_null(ledger_find_slot(tracker_ledger(tracker), "rdma_vf-n0-0"));
+	assert_null(ledger_find_slot(ledger_now(tracker_ledger(tracker)), "rdma_vf-n0-0"));
 }
 
 static bool is_closed;

@@ -73,7 +73,7 @@ static void replicas_and_indexes_name_gpus_too(void **state)
 
 static const struct ledger_decision *last_decision(void)
 {
-	const struct ledger *l = tracker_ledger(tracker);
+	const struct ledger *l = ledger_now(tracker_ledger(tracker));
 
 	return ledger_decision_at(l, ledger_decisions(l) - 1);
 }

@@ -99,7 +99,7 @@ static int set_up_sharing(void **state)
 
 static const struct ledger_decision *last_decision(void)
 {
-	const struct ledger *l = tracker_ledger(tracker);
+	const struct ledger *l = ledger_now(tracker_ledger(tracker));
 
 	return ledger_decision_at(l, ledger_decisions(l) - 1);
 }

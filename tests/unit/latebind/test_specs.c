@@ -114,7 +114,7 @@ static void a_vf_that_lost_its_rdma_device_is_a_reason_to_wait(void **state)
 	bind_fails(slots(0, 0, 0), EAGAIN, "has no RDMA device");
 	assert_null(spec("rdma_vf-n0-0"));
 	assert_int_equal(n_holds(), 0);
-	assert_int_equal(ledger_decisions(tracker_ledger(tracker)), 0);
+	assert_int_equal(ledger_decisions(ledger_now(tracker_ledger(tracker))), 0);
 }
 
 /* --- the CDI directory --- */
@@ -199,7 +199,7 @@ static struct ledger *copy_of_ledger(void)
 	struct strbuf text = STRBUF_INIT;
 	struct ledger *copy;
 
-	ledger_write(tracker_ledger(tracker), &text);
+	ledger_write(ledger_now(tracker_ledger(tracker)), &text);
 	assert_int_equal(ledger_read(text.s, text.len, "ledger", &copy, NULL), 0);
 	strbuf_done(&text);
 	return copy;
@@ -462,9 +462,7 @@ static void look_first(void *arg)
 
 static int set_up_truth_with(const char *text)
 {
-	fake_vfs.held = fake_vfs.at_gate = fake_vfs.fails = false;
-	fake_vfs.probes = 0;
-	fake_vfs.gid = 3;
+	fake_vfs_reset();
 	set_up_with(text);
 	on_rpc(look_first, NULL);
 	return 0;
@@ -623,8 +621,9 @@ static void what_another_asker_was_told_is_not_undone(void **state)
 	fake_vfs_let();
 	wait_until(is_done);
 	assert_int_equal(got.code, EAGAIN);
-	assert_string_equal(ledger_find_slot(tracker_ledger(tracker), "rdma_vf-n0-0")->vf,
-			    other.vf[0]);
+	assert_string_equal(
+		ledger_find_slot(ledger_now(tracker_ledger(tracker)), "rdma_vf-n0-0")->vf,
+		other.vf[0]);
 }
 
 static void a_binder_that_ends_while_it_looks_has_answered(void **state)

@@ -67,8 +67,6 @@ static struct plugin_env env;
 static struct plugin *p;
 static struct holds *holds;   /* the tracker's */
 static struct ledger *ledger; /* of holds */
-static struct ledger *copies[32];
-static size_t n_copies;
 static unsigned users;	      /* of the RDMA devices of VFs 8 to 10 */
 static unsigned warnings;
 static char *plugin_dir, *pods_path, *gpu_path;
@@ -413,8 +411,6 @@ static int teardown(void **state)
 {
 	(void)state;
 	on_rpc(stop_fn, NULL);
-	while (n_copies > 0)
-		ledger_free(copies[--n_copies]);
 	fake_machine_close(&m);
 	arena_free(a);
 	return 0;
@@ -529,27 +525,14 @@ static const struct plugin_stats *stats(void)
 	return &stats_copy;
 }
 
-static void copy_ledger_fn(void *arg)
-{
-	*(struct ledger **)arg = ledger_copy(ledger);
-}
-
-/* The ledger is the rpc thread's: a copy, until the test ends. */
-static const struct ledger *ledger_now(void)
-{
-	assert_true(n_copies < sizeof(copies) / sizeof(copies[0]));
-	on_rpc(copy_ledger_fn, &copies[n_copies]);
-	return copies[n_copies++];
-}
-
 static const struct ledger_hold *hold(size_t i)
 {
-	return ledger_find(ledger_now(), vf(i));
+	return ledger_find(ledger_now(ledger), vf(i));
 }
 
 static const struct ledger_decision *last_decision(void)
 {
-	const struct ledger *l = ledger_now();
+	const struct ledger *l = ledger_now(ledger);
 
 	assert_true(ledger_decisions(l) > 0);
 	return ledger_decision_at(l, ledger_decisions(l) - 1);
@@ -1202,6 +1185,11 @@ static bool specs_hang(void)
 	return k.specs_done;
 }
 
+static bool specs_are_told(void)
+{
+	return !k.specs_done;
+}
+
 static void plugin_can_go_while_specs_are_fetched(void **state)
 {
 	struct client_call c = to_plugin(PATH_PREFERRED, preferred_request("0-15", "", 1));
@@ -1213,8 +1201,7 @@ static void plugin_can_go_while_specs_are_fetched(void **state)
 	wait_until(specs_hang);
 	on_rpc(free_plugin_fn, NULL);
 	assert_int_equal(call_end(&c).status, RPC_UNAVAILABLE);
-	for (int i = 0; i < 1000 && k.specs_done; i++)
-		usleep(1000);
+	wait_until(specs_are_told);
 }
 
 /* --- answers that come in another order than the questions --- */
@@ -1277,8 +1264,7 @@ static int setup_truth(void **state)
 	setup(state);
 	pool_cfg.profiles = PROFILE_NCCL;
 	pool_cfg.network = NETWORK_POD;
-	fake_vfs.held = fake_vfs.at_gate = fake_vfs.fails = false;
-	fake_vfs.gid = 3;
+	fake_vfs_reset();
 	on_rpc(look_first, NULL);
 	return 0;
 }

@@ -6,7 +6,7 @@ struct reader {
 	struct rpc_subscription *handle;
 	sem_t message, done;
 	size_t n;
-	char last[16];
+	char last[16]; /* the rpc thread's, as n is: read_so_far() */
 	enum rpc_status status;
 	char text[128];
 };
@@ -70,6 +70,28 @@ static void pause_reader(void *arg)
 	struct reader *r = arg;
 
 	rpc_subscription_pause(r->handle, true);
+}
+
+struct so_far {
+	const struct reader *reader;
+	size_t n;
+	char last[16];
+};
+
+static void copy_so_far(void *arg)
+{
+	struct so_far *s = arg;
+
+	s->n = s->reader->n;
+	memcpy(s->last, s->reader->last, sizeof(s->last));
+}
+
+static struct so_far read_so_far(const struct reader *r)
+{
+	struct so_far s = { .reader = r };
+
+	rpc_run(r->p->rpc, copy_so_far, &s);
+	return s;
 }
 
 static void resume_reader(void *arg)
@@ -153,12 +175,12 @@ static void paused_reader_skips_states_and_gets_the_last(void **state)
 		s.body[n] = '\0';
 		rpc_run(p->rpc, send_body, &s);
 	}
-	assert_true(r.n <= 2); /* the read that was under way when we paused */
+	assert_true(read_so_far(&r).n <= 2); /* the read that was under way when we paused */
 	rpc_run(p->rpc, resume_reader, &r);
 	do
 		wait_for(&r.message);
-	while (strcmp(r.last, "999") != 0);
-	assert_true(r.n < 100);
+	while (strcmp(read_so_far(&r).last, "999") != 0);
+	assert_true(read_so_far(&r).n < 100);
 	rpc_run(p->rpc, cancel, &r);
 	reader_end(&r);
 }

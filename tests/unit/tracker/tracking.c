@@ -193,7 +193,7 @@ void told(struct pod_list list)
 
 const struct ledger_hold *hold_of(size_t i)
 {
-	return ledger_find(tracker_ledger(tracker), vf[i]);
+	return ledger_find(ledger_now(tracker_ledger(tracker)), vf[i]);
 }
 
 bool is_draining(size_t i)
