@@ -103,8 +103,16 @@ class Layers(Tree):
 
     def test_finds_a_library_with_two_rooms(self):
         self.write("pkg/CMakeLists.txt",
+                   ROOMS.replace("PkgConfig::libmnl", "PkgConfig::libmnl PkgConfig::numa"))
+        self.expect("PkgConfig::numa has 2 user rooms")
+
+    def test_lets_the_main_loop_be_in_each_room_that_names_it(self):
+        self.write("pkg/CMakeLists.txt",
                    ROOMS.replace("PkgConfig::libmnl", "PkgConfig::libmnl PkgConfig::libuv"))
-        self.expect("PkgConfig::libuv has 2 user rooms")
+        self.write("pkg/watch/x.c", "#include <uv.h>\n")
+        self.assertEqual(self.run_check("check-layers"), (0, ""))
+        self.write("pkg/web/x.c", "#include <uv.h>\n")
+        self.expect("pkg/web/x.c: includes uv.h, which belongs to")
 
 
 class Files(Tree):
