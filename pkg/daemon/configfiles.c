@@ -9,8 +9,8 @@
 #include "config/config.h"
 #include "config/hints.h"
 #include "config/shared.h"
-#include "daemon/apiserver.h"
 #include "daemon/load.h"
+#include "kubeapi/apiserver.h"
 
 static char *file_in(const char *dir, const char *name)
 {

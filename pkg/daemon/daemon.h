@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "daemon/events.h"
-#include "daemon/specs.h"
+#include "kubeapi/specs.h"
 #include "plugin/plugin.h"
 
 #define CDI_DIR_DEFAULT "/var/run/cdi" /* where runtimes look */

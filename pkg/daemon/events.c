@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "daemon/apiserver.h"
-#include "daemon/specs.h"
+#include "kubeapi/apiserver.h"
 #include "kubeapi/condition.h"
+#include "kubeapi/specs.h"
 #include "kubeapi/transfer.h"
 
 #define ANSWER_MS      10000

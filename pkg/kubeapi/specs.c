@@ -1,4 +1,4 @@
-#include "daemon/specs.h"
+#include "kubeapi/specs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "daemon/apiserver.h"
+#include "kubeapi/apiserver.h"
 #include "kubeapi/kubeapi.h"
 #include "kubeapi/kubeclaims.h"
 #include "kubeclient/podsapi.h"

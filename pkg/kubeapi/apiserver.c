@@ -1,4 +1,4 @@
-#include "daemon/apiserver.h"
+#include "kubeapi/apiserver.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * them. With "auto" it asks the best one first and the next when that fails; one that failed is
  * left alone for a while, so that an admission does not wait for what is known to fail.
  */
-#ifndef RAILMATE_DAEMON_SPECS_H
-#define RAILMATE_DAEMON_SPECS_H
+#ifndef RAILMATE_KUBEAPI_SPECS_H
+#define RAILMATE_KUBEAPI_SPECS_H
 
 #include <stdbool.h>
 

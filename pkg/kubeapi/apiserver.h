@@ -1,7 +1,7 @@
 /* Where the API server is, and as whom we ask, as a pod finds it: addresses in the environment, a
  * folder with token and ca.crt. */
-#ifndef RAILMATE_DAEMON_APISERVER_H
-#define RAILMATE_DAEMON_APISERVER_H
+#ifndef RAILMATE_KUBEAPI_APISERVER_H
+#define RAILMATE_KUBEAPI_APISERVER_H
 
 struct err;
 
