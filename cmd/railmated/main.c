@@ -18,6 +18,7 @@
 #include "daemon/configfiles.h"
 #include "daemon/daemon.h"
 #include "grant/rundir.h"
+#include "kubeapi/apiserver.h"
 #include "web/web.h"
 
 /* Exit codes; railmated(8) lists them. */
@@ -441,7 +442,8 @@ static int parse_command_line(int argc, char **argv, struct command_line *cl)
 			argv[optind]);
 		return EXIT_USAGE;
 	}
-	cl->files.node = cl->daemon.specs.node_name;
+	if (apiserver_node(cl->daemon.specs.node_name, &cl->files.node, NULL) < 0)
+		cl->files.node = NULL;
 	return EXIT_DONE;
 }
 

@@ -10,7 +10,6 @@
 #include "config/hints.h"
 #include "config/shared.h"
 #include "daemon/load.h"
-#include "kubeapi/apiserver.h"
 
 static char *file_in(const char *dir, const char *name)
 {
@@ -25,13 +24,12 @@ static char *file_in(const char *dir, const char *name)
 /* The files may come and go, so it is looked each time. Heap; NULL: there is none. */
 static char *find_config(const struct config_files *files)
 {
-	const char *node = NULL;
 	char *path = NULL;
 
 	if (files->config)
 		return xstrdup(files->config);
-	if (apiserver_node(files->node, &node, NULL) == 0)
-		path = file_in(files->dir, node);
+	if (files->node)
+		path = file_in(files->dir, files->node);
 	return path ? path : file_in(files->dir, CONFIG_NAME_DEFAULT);
 }
 

@@ -20,7 +20,7 @@ struct config_files {
 	const char *config; /* NULL: dir/NODE, as sriov-network-operator names it, else
 			       dir/config.json, else the built-in pool */
 	const char *dir;    /* CONFIG_DIR */
-	const char *node;   /* its name; NULL: $NODE_NAME */
+	const char *node;   /* its name, a legal one; NULL: not known */
 	const char *shared; /* config/shared.h; NULL: none */
 	const char *hints;  /* config/hints.h; NULL: none */
 	const char *prefix; /* of pools that name none */

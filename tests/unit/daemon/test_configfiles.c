@@ -66,21 +66,6 @@ static void the_nodes_own_file_comes_first(void **state)
 	unlink(path_of("config.json"));
 }
 
-static void a_name_that_is_no_nodes_is_no_path(void **state)
-{
-	struct config_files files = { .dir = dir, .node = "../etc/passwd" };
-
-	(void)state;
-	assert_string_equal(name_read(&files), "none");
-	files.node = NULL;
-	setenv("NODE_NAME", "node-9", 1);
-	put("node-9", pool);
-	assert_string_equal(name_read(&files), "node-9");
-	unsetenv("NODE_NAME");
-	assert_string_equal(name_read(&files), "none");
-	unlink(path_of("node-9"));
-}
-
 static void a_file_that_is_named_must_be_there(void **state)
 {
 	struct config_files files = { .dir = dir, .config = "/no/such/file" };
@@ -156,7 +141,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_nodes_own_file_comes_first),
-		cmocka_unit_test(a_name_that_is_no_nodes_is_no_path),
 		cmocka_unit_test(a_file_that_is_named_must_be_there),
 		cmocka_unit_test(texts_are_compared_whole),
 		cmocka_unit_test(what_is_wrong_with_one_file_comes_with_the_errors_of_the_other),
