@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "cluster.h"
 #include "cluster_status.h"
-#include "daemon/load.h"
+#include "load/load.h"
 
 #define ANSWER_MAX (1u << 20) /* bytes; a node with 1,024 VFs on 16 PFs says some 6 KB */
 

@@ -10,9 +10,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "daemon/load.h"
 #include "discover/discover.h"
 #include "discover/sysroot.h"
+#include "load/load.h"
 #include "pool/node.h"
 #include "railmatectl.h"
 

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "daemon/load.h"
+#include "load/load.h"
 #include "railmatectl.h"
 
 #define BYTES_MAX 64

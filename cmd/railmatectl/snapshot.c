@@ -14,9 +14,9 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "daemon/load.h"
 #include "discover/hosttree.h"
 #include "discover/sysroot.h"
+#include "load/load.h"
 #include "railmatectl.h"
 
 #define TREE_BYTES_MAX (64u << 20)

@@ -15,10 +15,10 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "control/control.h"
-#include "daemon/configfiles.h"
 #include "daemon/daemon.h"
 #include "grant/rundir.h"
 #include "kubeapi/apiserver.h"
+#include "load/configfiles.h"
 #include "web/web.h"
 
 /* Exit codes; railmated(8) lists them. */

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "daemon/load.h"
+#include "load/load.h"
 #include "pool/node.h"
 #include "topofile/topofile.h"
 

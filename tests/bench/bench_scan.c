@@ -24,7 +24,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "discover/sysroot.h"
-#include "daemon/load.h"
+#include "load/load.h"
 #include "pool/node.h"
 #include "support/bigtree.h"
 

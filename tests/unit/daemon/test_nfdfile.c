@@ -14,8 +14,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "daemon/load.h"
 #include "daemon/nfdfile.h"
+#include "load/load.h"
 #include "pool/node.h"
 #include "support/fixture.h"
 

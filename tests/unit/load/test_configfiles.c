@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "daemon/configfiles.h"
+#include "load/configfiles.h"
 
 static char dir[] = "/tmp/railmate-config-XXXXXX";
 

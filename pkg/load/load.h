@@ -1,7 +1,7 @@
 /* From a root and a configuration file to a node: what the daemon and railmatectl both begin with.
  */
-#ifndef RAILMATE_DAEMON_LOAD_H
-#define RAILMATE_DAEMON_LOAD_H
+#ifndef RAILMATE_LOAD_LOAD_H
+#define RAILMATE_LOAD_LOAD_H
 
 #include <stddef.h>
 

@@ -3,8 +3,8 @@
  * once at the start and again whenever they changed (reload.h); nothing else of the command line
  * changes while we run.
  */
-#ifndef RAILMATE_DAEMON_CONFIGFILES_H
-#define RAILMATE_DAEMON_CONFIGFILES_H
+#ifndef RAILMATE_LOAD_CONFIGFILES_H
+#define RAILMATE_LOAD_CONFIGFILES_H
 
 #include <stdbool.h>
 #include <stddef.h>

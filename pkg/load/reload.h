@@ -3,8 +3,8 @@
  * replaced or written in place), read again, and what is valid is handed on. What is not is refused
  * whole, with one line of log, and what was in use stays. Everything on the main thread.
  */
-#ifndef RAILMATE_DAEMON_RELOAD_H
-#define RAILMATE_DAEMON_RELOAD_H
+#ifndef RAILMATE_LOAD_RELOAD_H
+#define RAILMATE_LOAD_RELOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "config/config.h"
-#include "daemon/load.h"
+#include "load/load.h"
 #include "pool/node.h"
 #include "support/fixture.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/reload.h"
+#include "load/reload.h"
 
 #include <libgen.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "daemon/configfiles.h"
+#include "load/configfiles.h"
 #include "watch/watch.h"
 
 /* The events of one change come together; who changes files all the time is followed at this pace.

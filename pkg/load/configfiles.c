@@ -1,4 +1,4 @@
-#include "daemon/configfiles.h"
+#include "load/configfiles.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "config/hints.h"
 #include "config/shared.h"
-#include "daemon/load.h"
+#include "load/load.h"
 
 static char *file_in(const char *dir, const char *name)
 {

@@ -1,4 +1,4 @@
-#include "daemon/load.h"
+#include "load/load.h"
 
 #include <errno.h>
 #include <fcntl.h>
