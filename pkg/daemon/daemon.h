@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/events.h"
+#include "events/events.h"
 #include "kubeapi/specs.h"
 #include "plugin/plugin.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/events.h"
+#include "events/events.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

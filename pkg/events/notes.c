@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "daemon/events.h"
+#include "events/events.h"
 #include "hw/inventory.h"
 #include "ledger/ledger.h"
 #include "pool/empty.h"

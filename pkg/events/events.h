@@ -4,8 +4,8 @@
  * sent twice within ten minutes, their number is limited, and where the right or the server is
  * missing, one line of log says so.
  */
-#ifndef RAILMATE_DAEMON_EVENTS_H
-#define RAILMATE_DAEMON_EVENTS_H
+#ifndef RAILMATE_EVENTS_EVENTS_H
+#define RAILMATE_EVENTS_EVENTS_H
 
 #include "kubeapi/event.h"
 
