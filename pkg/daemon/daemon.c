@@ -19,18 +19,14 @@
 #include "daemon/control.h"
 #include "daemon/evidence.h"
 #include "daemon/facts.h"
-#include "daemon/findings.h"
 #include "daemon/holdings.h"
 #include "daemon/links.h"
-#include "daemon/nfdfile.h"
 #include "daemon/qos.h"
-#include "daemon/ready.h"
 #include "daemon/served.h"
 #include "daemon/state.h"
 #include "daemon/topofile.h"
 #include "daemon/unlisted.h"
 #include "daemon/watchdog.h"
-#include "daemon/web.h"
 #include "discover/cgroup.h"
 #include "discover/sysroot.h"
 #include "events/events.h"
@@ -51,6 +47,10 @@
 #include "pods/holders.h"
 #include "pool/empty.h"
 #include "pool/node.h"
+#include "report/findings.h"
+#include "report/http.h"
+#include "report/nfdfile.h"
+#include "report/ready.h"
 #include "rpc/rpc.h"
 #include "stats/stats.h"
 #include "tracker/tracker.h"
@@ -106,7 +106,7 @@ struct daemon {
 	unsigned n_hurried; /* scans were made for a lost link */
 	struct qos *qos;    /* NULL: not this machine's */
 	struct watchdog *watchdog;
-	struct daemon_web *web;	   /* NULL: --metrics-address=none */
+	struct report_http *web;   /* NULL: --metrics-address=none */
 	struct findings *findings; /* NULL: neither HTTP nor a feature file is served */
 	bool has_verdict;
 	enum status_found verdict; /* doctor's */
@@ -304,7 +304,7 @@ static void close_on_rpc(void *arg)
 	specs_close(STEAL(d->specs));
 }
 
-static struct daemon_facts *facts_on_rpc(void *arg, uint64_t known)
+static struct report_facts *facts_on_rpc(void *arg, uint64_t known)
 {
 	const struct daemon *d = arg;
 
@@ -389,7 +389,7 @@ static void on_findings(void *arg, struct findings_report *report)
 	d->has_verdict = true;
 	d->verdict = found->verdict;
 	keep_nfdfile(d);
-	daemon_web_note_doctor(d->web, report);
+	report_http_note_doctor(d->web, report);
 }
 
 static void show_node(struct daemon *d)
@@ -443,7 +443,7 @@ static int scan(struct daemon *d, struct err *err)
 	parts.n_seeds = d->state.n_seeds;
 	parts.seeds = d->node ? unlisted_seeds(d->unlisted, &parts.n_seeds) : d->state.seeds;
 	r = load_parts(d, &parts, &node, err);
-	daemon_web_note_scan(d->web, clock_mono_ns() - began_ns, r == 0);
+	report_http_note_scan(d->web, clock_mono_ns() - began_ns, r == 0);
 	if (r < 0)
 		return r;
 	take_scanned(d, node);
@@ -944,22 +944,29 @@ static void show_config(void *arg)
 	if (s->error)
 		events_send(d->events, &refused);
 	if (d->web)
-		daemon_web_note_config(d->web, s->generation, d->cfg->n_errors, s->error);
+		report_http_note_config(d->web, s->generation, d->cfg->n_errors, s->error);
+}
+
+static const char *silent_thread(void *arg, unsigned ms)
+{
+	const struct daemon *d = arg;
+
+	return watchdog_silent(d->watchdog, ms);
 }
 
 static void open_web(struct daemon *d)
 {
-	const struct daemon_web_env env = { .loop = &d->loop,
-					    .rpc = d->rpc,
-					    .root = d->root,
-					    .watchdog = d->watchdog,
-					    .address = d->opt->metrics_address,
-					    .facts = facts_on_rpc,
-					    .ctx = d };
+	const struct report_http_env env = { .loop = &d->loop,
+					     .rpc = d->rpc,
+					     .root = d->root,
+					     .address = d->opt->metrics_address,
+					     .silent = silent_thread,
+					     .facts = facts_on_rpc,
+					     .ctx = d };
 
 	if (!d->opt->metrics_address)
 		return;
-	d->web = daemon_web_open(&env);
+	d->web = report_http_open(&env);
 	show_config(d);
 }
 
@@ -1018,7 +1025,7 @@ static int run(struct daemon *d, struct config_text *text, struct err *err)
 		uv_run(&d->loop, UV_RUN_DEFAULT);
 		r = -err->code;
 	}
-	daemon_web_close(d->web);
+	report_http_close(d->web);
 	rpc_post(d->rpc, close_on_rpc, d);
 	rpc_stop(d->rpc);
 	daemon_control_close(d->control);
@@ -1031,7 +1038,7 @@ static int run(struct daemon *d, struct config_text *text, struct err *err)
 	watch_hw_close(d->hw);
 	events_free(d->events);
 	daemon_control_free(d->control);
-	daemon_web_free(d->web);
+	report_http_free(d->web);
 	watchdog_free(d->watchdog);
 	unlisted_free(d->unlisted);
 	reload_free(d->reload);

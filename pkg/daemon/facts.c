@@ -10,7 +10,9 @@
 #include "pods/gpus.h"
 #include "pods/holders.h"
 #include "pool/node.h"
+#include "report/facts.h"
 #include "stats/stats.h"
+#include "status/status.h"
 #include "tracker/tracker.h"
 
 static const struct status_pool *pools_of(const struct served *served, struct arena *a,
@@ -107,11 +109,11 @@ static const struct status_service *service_of(const struct plugin_env *env,
 	return s;
 }
 
-struct daemon_facts *daemon_facts_new(const struct plugin_env *env, const struct served *served,
+struct report_facts *daemon_facts_new(const struct plugin_env *env, const struct served *served,
 				      uint64_t known)
 {
 	struct arena *a = arena_new(8 * 1024);
-	struct daemon_facts *f = arena_alloc(a, sizeof(*f));
+	struct report_facts *f = arena_alloc(a, sizeof(*f));
 	const struct ledger *ledger;
 
 	f->arena = a;
@@ -124,13 +126,4 @@ struct daemon_facts *daemon_facts_new(const struct plugin_env *env, const struct
 		f->ledger = ledger_copy(ledger);
 	f->service = service_of(env, served, a);
 	return f;
-}
-
-void daemon_facts_free(struct daemon_facts *f)
-{
-	if (!f)
-		return;
-	node_unref(f->node);
-	ledger_free(f->ledger);
-	arena_free(f->arena);
 }

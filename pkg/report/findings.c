@@ -1,4 +1,4 @@
-#include "daemon/findings.h"
+#include "report/findings.h"
 
 #include <malloc.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "daemon/web.h"
+#include "report/http.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,14 +17,13 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/facts.h"
-#include "daemon/findings.h"
-#include "daemon/watchdog.h"
 #include "discover/discover.h"
 #include "hw/inventory.h"
 #include "hw/portstats.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"
+#include "report/facts.h"
+#include "report/findings.h"
 #include "rpc/rpc.h"
 #include "status/status.h"
 #include "web/web.h"
@@ -37,8 +36,8 @@
 #define TEXT	   "text/plain; charset=utf-8"
 #define HTML	   "text/html; charset=utf-8"
 
-struct daemon_web {
-	struct daemon_web_env env;
+struct report_http {
+	struct report_http_env env;
 	/* main thread */
 	uv_timer_t retry;
 	uv_poll_t first; /* for the first connection */
@@ -53,13 +52,13 @@ struct daemon_web {
 	pthread_cond_t came;
 	bool asked; /* the rpc thread will answer */
 	uint64_t known;
-	struct daemon_facts *fresh; /* its answer; NULL: none that was not taken */
+	struct report_facts *fresh; /* its answer; NULL: none that was not taken */
 	struct status_machine machine;
 	char *config_error;
 	struct findings_report *new_report; /* NULL: none that was not taken */
 
 	/* the server's thread */
-	struct daemon_facts *facts;	/* NULL: none yet */
+	struct report_facts *facts;	/* NULL: none yet */
 	int64_t facts_ns;		/* when they were asked for */
 	struct findings_report *report; /* NULL: none yet */
 	struct ledger *ledger;		/* NULL: none yet */
@@ -79,8 +78,8 @@ struct daemon_web {
 
 static void answer_on_rpc(void *arg)
 {
-	struct daemon_web *w = arg;
-	struct daemon_facts *f;
+	struct report_http *w = arg;
+	struct report_facts *f;
 	uint64_t known;
 
 	pthread_mutex_lock(&w->lock);
@@ -102,7 +101,7 @@ static void report_free(struct findings_report *r)
 
 /* --- on the server's thread --- */
 
-static void take(struct daemon_web *w, struct daemon_facts *f)
+static void take(struct report_http *w, struct report_facts *f)
 {
 	if (!f)
 		return;
@@ -111,7 +110,7 @@ static void take(struct daemon_web *w, struct daemon_facts *f)
 		w->ledger = STEAL(f->ledger);
 		w->ledger_generation = f->ledger_generation;
 	}
-	daemon_facts_free(w->facts);
+	report_facts_free(w->facts);
 	w->facts = f;
 }
 
@@ -127,10 +126,10 @@ static struct timespec patience_ends(void)
 }
 
 /* What came too late for the last question is taken first: it may have the ledger. */
-static void ask(struct daemon_web *w)
+static void ask(struct report_http *w)
 {
 	struct timespec end = patience_ends();
-	struct daemon_facts *late;
+	struct report_facts *late;
 	int r = 0;
 
 	pthread_mutex_lock(&w->lock);
@@ -153,7 +152,7 @@ static void ask(struct daemon_web *w)
 }
 
 /* Not of HCAs that containers share: their counters are those of all these containers together. */
-static void read_vfs(struct daemon_web *w, const struct hw_inventory *inv)
+static void read_vfs(struct report_http *w, const struct hw_inventory *inv)
 {
 	size_t n = ledger_holds(w->ledger);
 	int *vfs = arena_array(w->ports_arena, n, sizeof(*vfs));
@@ -170,7 +169,7 @@ static void read_vfs(struct daemon_web *w, const struct hw_inventory *inv)
 	w->vf_stats = discover_vf_stats(w->env.root, inv, vfs, w->n_vf_stats, w->ports_arena);
 }
 
-static void read_ports(struct daemon_web *w)
+static void read_ports(struct report_http *w)
 {
 	arena_free(STEAL(w->ports_arena));
 	w->n_ports = w->n_vf_stats = 0;
@@ -183,7 +182,7 @@ static void read_ports(struct daemon_web *w)
 		read_vfs(w, w->facts->node->inv);
 }
 
-static void refresh(struct daemon_web *w)
+static void refresh(struct report_http *w)
 {
 	if (w->facts_ns && clock_mono_ns() - w->facts_ns < FRESH_NS)
 		return;
@@ -196,7 +195,7 @@ static int64_t ns_of(struct timeval t)
 	return (int64_t)t.tv_sec * 1000000000 + (int64_t)t.tv_usec * 1000;
 }
 
-static struct status_process process_now(const struct daemon_web *w)
+static struct status_process process_now(const struct report_http *w)
 {
 	_cleanup_close_ int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	struct status_process p = { .started_ns = w->began_ms * 1000000 };
@@ -216,7 +215,7 @@ static struct status_process process_now(const struct daemon_web *w)
 }
 
 /* The strings are in the arena. */
-static struct status_facts facts_now(struct daemon_web *w, struct arena *a)
+static struct status_facts facts_now(struct report_http *w, struct arena *a)
 {
 	struct status_facts f = { .process = process_now(w), .now_ms = clock_wall_ms() };
 
@@ -243,7 +242,7 @@ static struct status_facts facts_now(struct daemon_web *w, struct arena *a)
 	return f;
 }
 
-static void tell_metrics(struct daemon_web *w, const struct web_request *q, struct web_reply *r)
+static void tell_metrics(struct report_http *w, const struct web_request *q, struct web_reply *r)
 {
 	_cleanup_arena_ struct arena *a = arena_new(1024);
 	enum status_format format = status_accepted(q->accept);
@@ -255,9 +254,9 @@ static void tell_metrics(struct daemon_web *w, const struct web_request *q, stru
 	status_write_metrics(&f, format, &r->body);
 }
 
-static void tell_health(struct daemon_web *w, const struct web_request *q, struct web_reply *r)
+static void tell_health(struct report_http *w, const struct web_request *q, struct web_reply *r)
 {
-	const char *silent = watchdog_silent(w->env.watchdog, SILENCE_MS);
+	const char *silent = w->env.silent(w->env.ctx, SILENCE_MS);
 
 	(void)q;
 	r->status = silent ? 503 : 200;
@@ -268,7 +267,7 @@ static void tell_health(struct daemon_web *w, const struct web_request *q, struc
 		strbuf_puts(&r->body, "ok\n");
 }
 
-static void tell_ready(struct daemon_web *w, const struct web_request *q, struct web_reply *r)
+static void tell_ready(struct report_http *w, const struct web_request *q, struct web_reply *r)
 {
 	_cleanup_arena_ struct arena *a = arena_new(1024);
 	struct status_facts f;
@@ -280,7 +279,7 @@ static void tell_ready(struct daemon_web *w, const struct web_request *q, struct
 }
 
 /* Some are looked up in a file: once for a node. */
-static void find_gpu_names(struct daemon_web *w, const struct node *node)
+static void find_gpu_names(struct report_http *w, const struct node *node)
 {
 	const struct hw_inventory *inv = node->inv;
 
@@ -313,7 +312,7 @@ static const char *new_nonce(struct arena *a)
 	return arena_printf(a, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
 }
 
-static void tell_page(struct daemon_web *w, const struct web_request *q, struct web_reply *r)
+static void tell_page(struct report_http *w, const struct web_request *q, struct web_reply *r)
 {
 	_cleanup_arena_ struct arena *a = arena_new(1024);
 	const char *nonce = new_nonce(a);
@@ -336,7 +335,7 @@ static void answer(void *ctx, const struct web_request *q, struct web_reply *r)
 {
 	static const struct {
 		const char *path;
-		void (*tell)(struct daemon_web *w, const struct web_request *q,
+		void (*tell)(struct report_http *w, const struct web_request *q,
 			     struct web_reply *r);
 	} pages[] = {
 		{ "/", tell_page },
@@ -356,14 +355,14 @@ static void answer(void *ctx, const struct web_request *q, struct web_reply *r)
 
 /* --- on the main thread --- */
 
-static void serve(struct daemon_web *w);
+static void serve(struct report_http *w);
 
 static void on_retry(uv_timer_t *timer)
 {
 	serve(timer->data);
 }
 
-static void retry(struct daemon_web *w, const struct err *err)
+static void retry(struct report_http *w, const struct err *err)
 {
 	if (!w->complained)
 		log_warn("web", "metrics are not served for now; that is tried again error=%s",
@@ -374,7 +373,7 @@ static void retry(struct daemon_web *w, const struct err *err)
 
 static void on_first_closed(uv_handle_t *first)
 {
-	struct daemon_web *w = first->data;
+	struct report_http *w = first->data;
 	struct err err = { 0 };
 	int fd = w->fd;
 
@@ -394,7 +393,7 @@ static void on_first(uv_poll_t *first, int status, int events)
 
 /* libmicrohttpd is loaded, and its thread started, at the first connection: without one neither
  * takes memory. */
-static void serve(struct daemon_web *w)
+static void serve(struct report_http *w)
 {
 	struct err err = { 0 };
 
@@ -413,7 +412,7 @@ static void on_begin(uv_timer_t *timer)
 	serve(timer->data);
 }
 
-static void name_node(struct daemon_web *w)
+static void name_node(struct report_http *w)
 {
 	const char *name = getenv("NODE_NAME");
 
@@ -423,9 +422,9 @@ static void name_node(struct daemon_web *w)
 		w->node_name[0] = '\0';
 }
 
-struct daemon_web *daemon_web_open(const struct daemon_web_env *env)
+struct report_http *report_http_open(const struct report_http_env *env)
 {
-	struct daemon_web *w = xcalloc(1, sizeof(*w));
+	struct report_http *w = xcalloc(1, sizeof(*w));
 	pthread_condattr_t monotonic;
 
 	w->env = *env;
@@ -444,7 +443,7 @@ struct daemon_web *daemon_web_open(const struct daemon_web_env *env)
 	return w;
 }
 
-void daemon_web_note_scan(struct daemon_web *w, int64_t ns, bool ok)
+void report_http_note_scan(struct report_http *w, int64_t ns, bool ok)
 {
 	if (!w)
 		return;
@@ -464,8 +463,8 @@ static size_t count_lines(const char *text)
 	return n;
 }
 
-void daemon_web_note_config(struct daemon_web *w, uint64_t generation, size_t errors,
-			    const char *refused)
+void report_http_note_config(struct report_http *w, uint64_t generation, size_t errors,
+			     const char *refused)
 {
 	if (!w)
 		return;
@@ -477,7 +476,7 @@ void daemon_web_note_config(struct daemon_web *w, uint64_t generation, size_t er
 	pthread_mutex_unlock(&w->lock);
 }
 
-void daemon_web_note_doctor(struct daemon_web *w, struct findings_report *report)
+void report_http_note_doctor(struct report_http *w, struct findings_report *report)
 {
 	if (!w) {
 		report_free(report);
@@ -489,7 +488,7 @@ void daemon_web_note_doctor(struct daemon_web *w, struct findings_report *report
 	pthread_mutex_unlock(&w->lock);
 }
 
-void daemon_web_close(struct daemon_web *w)
+void report_http_close(struct report_http *w)
 {
 	if (!w)
 		return;
@@ -500,12 +499,12 @@ void daemon_web_close(struct daemon_web *w)
 	uv_close((uv_handle_t *)&w->retry, NULL);
 }
 
-void daemon_web_free(struct daemon_web *w)
+void report_http_free(struct report_http *w)
 {
 	if (!w)
 		return;
-	daemon_facts_free(w->fresh);
-	daemon_facts_free(w->facts);
+	report_facts_free(w->fresh);
+	report_facts_free(w->facts);
 	ledger_free(w->ledger);
 	report_free(w->new_report);
 	report_free(w->report);

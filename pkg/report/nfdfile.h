@@ -3,8 +3,8 @@
  * labels (feature.node.kubernetes.io/railmate.rails=8), by which pods can select nodes that are
  * alike. Main thread.
  */
-#ifndef RAILMATE_DAEMON_NFDFILE_H
-#define RAILMATE_DAEMON_NFDFILE_H
+#ifndef RAILMATE_REPORT_NFDFILE_H
+#define RAILMATE_REPORT_NFDFILE_H
 
 #include "status/status.h"
 

@@ -3,8 +3,8 @@
  * another railmated has ended or a kubelet asks. For those who order starts: a file, for the probe
  * of a pod (railmatectl ready), and a word to systemd (sd_notify(3)).
  */
-#ifndef RAILMATE_DAEMON_READY_H
-#define RAILMATE_DAEMON_READY_H
+#ifndef RAILMATE_REPORT_READY_H
+#define RAILMATE_REPORT_READY_H
 
 struct ready {
 	const char *file; /* borrowed; NULL: none */

@@ -1,6 +1,6 @@
 /* The format: https://kubernetes-sigs.github.io/node-feature-discovery, customization guide, "Local
  * feature source"; files whose names begin with a dot are not read. */
-#include "daemon/nfdfile.h"
+#include "report/nfdfile.h"
 
 #include <ctype.h>
 #include <errno.h>

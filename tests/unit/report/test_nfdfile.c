@@ -14,9 +14,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "daemon/nfdfile.h"
 #include "load/load.h"
 #include "pool/node.h"
+#include "report/nfdfile.h"
 #include "support/fixture.h"
 
 static struct node *node_of(const char *machine, const char *text)

@@ -3,8 +3,8 @@
  * to 150 ms of a processor, so it is done on a thread that ends afterwards ("doctor"), some seconds
  * after the node began to be served, and again when its hardware is another one. Main thread.
  */
-#ifndef RAILMATE_DAEMON_FINDINGS_H
-#define RAILMATE_DAEMON_FINDINGS_H
+#ifndef RAILMATE_REPORT_FINDINGS_H
+#define RAILMATE_REPORT_FINDINGS_H
 
 #include "status/status.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/ready.h"
+#include "report/ready.h"
 
 #include <errno.h>
 #include <fcntl.h>
