@@ -16,7 +16,6 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "daemon/binding.h"
-#include "daemon/control.h"
 #include "daemon/evidence.h"
 #include "daemon/facts.h"
 #include "daemon/holdings.h"
@@ -42,6 +41,7 @@
 #include "load/configfiles.h"
 #include "load/load.h"
 #include "load/reload.h"
+#include "localsocket/localsocket.h"
 #include "netlink/netlink.h"
 #include "plugin/plugin.h"
 #include "pods/holders.h"
@@ -99,7 +99,7 @@ struct daemon {
 	uv_signal_t sigterm, sigint, sighup;
 	uv_timer_t settle, rescan, lock;
 	uv_poll_t dir_poll, hw_poll[2];
-	struct control *control;
+	struct localsocket *localsocket;
 	struct unlisted *unlisted;
 	bool link_lost;	    /* by the events that are being read */
 	int64_t hurried_ms; /* since when */
@@ -784,10 +784,10 @@ static int serve(struct daemon *d, struct err *err)
 	else if (scan(d, err) < 0)
 		return -err->code;
 	if (d->opt->control_socket) {
-		const struct control_backend backend = daemon_control_backend_of(&d->env);
+		const struct localsocket_backend backend = localsocket_backend_of(&d->env);
 
-		d->control =
-			daemon_control_open(&d->loop, d->opt->control_socket, d->rpc, &backend);
+		d->localsocket =
+			localsocket_open(&d->loop, d->opt->control_socket, d->rpc, &backend);
 	}
 	rpc_run(d->rpc, nothing, NULL); /* now the sockets of the plugins are there */
 	ready_say(&d->ready, "serving");
@@ -1028,7 +1028,7 @@ static int run(struct daemon *d, struct config_text *text, struct err *err)
 	report_http_close(d->web);
 	rpc_post(d->rpc, close_on_rpc, d);
 	rpc_stop(d->rpc);
-	daemon_control_close(d->control);
+	localsocket_close(d->localsocket);
 	events_stop(d->events);
 	findings_close(d->findings);
 	uv_walk(&d->loop, close_handle, NULL);
@@ -1037,7 +1037,7 @@ static int run(struct daemon *d, struct config_text *text, struct err *err)
 	watch_dir_close(d->dir);
 	watch_hw_close(d->hw);
 	events_free(d->events);
-	daemon_control_free(d->control);
+	localsocket_free(d->localsocket);
 	report_http_free(d->web);
 	watchdog_free(d->watchdog);
 	unlisted_free(d->unlisted);

@@ -1,4 +1,4 @@
-#include "daemon/control.h"
+#include "localsocket/localsocket.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -33,11 +33,11 @@
 	      */
 #define CHECK_SERVED_MS 5000
 
-struct control {
+struct localsocket {
 	uv_loop_t *loop;
 	const char *path;
 	struct rpc *rpc;
-	struct control_backend backend;
+	struct localsocket_backend backend;
 
 	struct listen_socket listening; /* fd -1: not now */
 	uv_poll_t *poll;		/* NULL: not now */
@@ -54,7 +54,7 @@ struct control {
 };
 
 struct client {
-	struct control *c;
+	struct localsocket *c;
 	LIST_ENTRY(client) link;
 	uv_pipe_t pipe;
 	uv_timer_t deadline;
@@ -68,7 +68,7 @@ struct client {
 
 /* One request on its way: main, rpc, main. */
 struct job {
-	struct control *c;
+	struct localsocket *c;
 	struct client *client; /* main thread; NULL: it went away */
 	LIST_ENTRY(job) link;
 	STAILQ_ENTRY(job) next;
@@ -81,7 +81,7 @@ struct job {
 
 static void finish(struct job *job)
 {
-	struct control *c = job->c;
+	struct localsocket *c = job->c;
 
 	pthread_mutex_lock(&c->lock);
 	STAILQ_INSERT_TAIL(&c->done, job, next);
@@ -92,7 +92,7 @@ static void finish(struct job *job)
 static void finish_bind(void *arg, const struct err *err, const struct bound *bound, size_t n)
 {
 	struct job *job = arg;
-	const struct control_backend *b = &job->c->backend;
+	const struct localsocket_backend *b = &job->c->backend;
 	struct control_bound *out = arena_array(job->arena, n + 1, sizeof(*out));
 
 	for (size_t i = 0; !err && i < n; i++) {
@@ -116,7 +116,7 @@ static void finish_bind(void *arg, const struct err *err, const struct bound *bo
 
 static void tell_ledger(struct job *job)
 {
-	const struct control_backend *b = &job->c->backend;
+	const struct localsocket_backend *b = &job->c->backend;
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct err err = { 0 };
 
@@ -130,7 +130,7 @@ static void tell_ledger(struct job *job)
 
 static void tell_pools(struct job *job)
 {
-	const struct control_backend *b = &job->c->backend;
+	const struct localsocket_backend *b = &job->c->backend;
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct err err = { 0 };
 
@@ -144,7 +144,7 @@ static void tell_pools(struct job *job)
 
 static void release(struct job *job)
 {
-	const struct control_backend *b = &job->c->backend;
+	const struct localsocket_backend *b = &job->c->backend;
 	struct err err = { 0 };
 
 	if (b->release(b->ctx, job->request.vf, &err) < 0)
@@ -157,7 +157,7 @@ static void release(struct job *job)
 static void run_job(void *arg)
 {
 	struct job *job = arg;
-	const struct control_backend *b = &job->c->backend;
+	const struct localsocket_backend *b = &job->c->backend;
 
 	switch (job->request.op) {
 	case CONTROL_BIND:
@@ -181,7 +181,7 @@ static void run_job(void *arg)
 
 /* --- on the main thread --- */
 
-static void listen_again(struct control *c);
+static void listen_again(struct localsocket *c);
 
 static void free_job(struct job *job)
 {
@@ -194,7 +194,7 @@ static void free_job(struct job *job)
 static void on_closed(uv_handle_t *handle)
 {
 	struct client *cl = handle->data;
-	struct control *c = cl->c;
+	struct localsocket *c = cl->c;
 
 	if (--cl->handles)
 		return;
@@ -265,7 +265,7 @@ static void on_late_answer(uv_timer_t *timer)
 
 static void start_job(struct client *cl, size_t len)
 {
-	struct control *c = cl->c;
+	struct localsocket *c = cl->c;
 	struct job *job = xcalloc(1, sizeof(*job));
 	struct err err = { 0 };
 
@@ -314,7 +314,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 static void on_wake(uv_async_t *wake)
 {
-	struct control *c = wake->data;
+	struct localsocket *c = wake->data;
 	struct job *job;
 
 	for (;;) {
@@ -344,7 +344,7 @@ static bool may_ask(int fd)
 	return peer.uid == 0 || peer.uid == geteuid();
 }
 
-static void admit(struct control *c, int fd)
+static void admit(struct localsocket *c, int fd)
 {
 	struct client *cl = xcalloc(1, sizeof(*cl));
 	bool welcome = may_ask(fd);
@@ -369,7 +369,7 @@ static void admit(struct control *c, int fd)
 
 static void on_connection(uv_poll_t *poll, int status, int events)
 {
-	struct control *c = poll->data;
+	struct localsocket *c = poll->data;
 	int fd;
 
 	(void)status;
@@ -391,7 +391,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 		poll); /* they wait in the backlog until a client has gone, or check_served() */
 }
 
-static void listen_again(struct control *c)
+static void listen_again(struct localsocket *c)
 {
 	if (c->poll && c->n_clients < CLIENTS_MAX)
 		uv_poll_start(c->poll, UV_READABLE, on_connection);
@@ -402,7 +402,7 @@ static void free_handle(uv_handle_t *handle)
 	free(handle);
 }
 
-static void stop_listening(struct control *c)
+static void stop_listening(struct localsocket *c)
 {
 	if (!c->poll)
 		return;
@@ -422,7 +422,7 @@ static void make_directory(const char *path)
 	}
 }
 
-static int start_listening(struct control *c, struct err *err)
+static int start_listening(struct localsocket *c, struct err *err)
 {
 	int r;
 
@@ -437,7 +437,7 @@ static int start_listening(struct control *c, struct err *err)
 	return 0;
 }
 
-static void check_served(struct control *c)
+static void check_served(struct localsocket *c)
 {
 	struct err err = { 0 };
 
@@ -463,7 +463,7 @@ static void check_served(struct control *c)
 
 static void on_check(uv_timer_t *timer)
 {
-	struct control *c = timer->data;
+	struct localsocket *c = timer->data;
 	bool served;
 
 	check_served(c);
@@ -471,12 +471,12 @@ static void on_check(uv_timer_t *timer)
 	uv_timer_start(timer, on_check, served ? CHECK_SERVED_MS : CHECK_MS, 0);
 }
 
-struct control *daemon_control_open(uv_loop_t *loop, const char *path, struct rpc *rpc,
-				    const struct control_backend *backend)
+struct localsocket *localsocket_open(uv_loop_t *loop, const char *path, struct rpc *rpc,
+				     const struct localsocket_backend *backend)
 {
-	struct control *c = xcalloc(1, sizeof(*c));
+	struct localsocket *c = xcalloc(1, sizeof(*c));
 
-	*c = (struct control) {
+	*c = (struct localsocket) {
 		.loop = loop, .path = path, .rpc = rpc, .backend = *backend, .listening.fd = -1
 	};
 	LIST_INIT(&c->clients);
@@ -491,7 +491,7 @@ struct control *daemon_control_open(uv_loop_t *loop, const char *path, struct rp
 	return c;
 }
 
-void daemon_control_close(struct control *c)
+void localsocket_close(struct localsocket *c)
 {
 	struct client *cl;
 
@@ -504,7 +504,7 @@ void daemon_control_close(struct control *c)
 		end_client(cl);
 }
 
-void daemon_control_free(struct control *c)
+void localsocket_free(struct localsocket *c)
 {
 	struct job *job, *next;
 

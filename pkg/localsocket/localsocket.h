@@ -3,15 +3,15 @@
  * is asked is done on the rpc thread. Clients are bounded in number, bytes and time; a slow or
  * silent one holds up nobody.
  */
-#ifndef RAILMATE_DAEMON_CONTROL_H
-#define RAILMATE_DAEMON_CONTROL_H
+#ifndef RAILMATE_LOCALSOCKET_LOCALSOCKET_H
+#define RAILMATE_LOCALSOCKET_LOCALSOCKET_H
 
 #include "control/control.h"
 #include "latebind/latebind.h"
 #include "topo/rails.h"
 
 struct arena;
-struct control;
+struct localsocket;
 struct err;
 struct plugin_env;
 struct rpc;
@@ -19,7 +19,7 @@ struct strbuf;
 struct uv_loop_s;
 
 /* Who answers; all on the rpc thread. */
-struct control_backend {
+struct localsocket_backend {
 	void *ctx;
 	/* done exactly once, now or later, on the rpc thread. */
 	void (*bind)(void *ctx, const struct control_request *r, unsigned timeout_ms,
@@ -37,18 +37,18 @@ struct control_backend {
 };
 
 /* Ledger and late binding of the plugins, as they are when they are asked; env outlives it. */
-struct control_backend daemon_control_backend_of(const struct plugin_env *env);
+struct localsocket_backend localsocket_backend_of(const struct plugin_env *env);
 
 /*
  * Listens at path (mode 0600; its directory is made). When that fails, for instance because an
  * older daemon has not ended yet, it is said in the log and tried again and again: a device plugin
  * works without. path and what the backend points to outlive it.
  */
-struct control *daemon_control_open(struct uv_loop_s *loop, const char *path, struct rpc *rpc,
-				    const struct control_backend *backend);
+struct localsocket *localsocket_open(struct uv_loop_s *loop, const char *path, struct rpc *rpc,
+				     const struct localsocket_backend *backend);
 /* Ends everything on the loop, which has to run once more afterwards. When the rpc thread has
  * ended. NULL is fine. */
-void daemon_control_close(struct control *c);
-void daemon_control_free(struct control *c); /* when the loop has run */
+void localsocket_close(struct localsocket *c);
+void localsocket_free(struct localsocket *c); /* when the loop has run */
 
 #endif

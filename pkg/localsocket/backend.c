@@ -1,4 +1,4 @@
-#include "daemon/control.h"
+#include "localsocket/localsocket.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -238,8 +238,8 @@ static int release(void *ctx, const char *vf, struct err *err)
 	return 0;
 }
 
-struct control_backend daemon_control_backend_of(const struct plugin_env *env)
+struct localsocket_backend localsocket_backend_of(const struct plugin_env *env)
 {
-	return (struct control_backend) { (void *)env, bind_slot,   rdma_of,	pf_of,
-					  rail_of,     tell_ledger, tell_pools, release };
+	return (struct localsocket_backend) { (void *)env, bind_slot,	rdma_of,    pf_of,
+					      rail_of,	   tell_ledger, tell_pools, release };
 }

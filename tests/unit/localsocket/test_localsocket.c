@@ -23,7 +23,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "daemon/control.h"
+#include "localsocket/localsocket.h"
 #include "rpc/rpc.h"
 
 #define PATIENCE_MS 20000
@@ -38,7 +38,7 @@ struct room {
 	uv_loop_t loop;
 	uv_async_t over;
 	struct rpc *rpc;
-	struct control *control;
+	struct localsocket *control;
 	void (*act)(struct room *room); /* in the thread of the clients */
 	/* The backend. */
 	struct err refusal;
@@ -154,11 +154,11 @@ static void *clients(void *arg)
 
 static void open_control(struct room *room)
 {
-	const struct control_backend backend = { room,		backend_bind,	backend_rdma,
-						 backend_pf,	backend_rail,	backend_ledger,
-						 backend_pools, backend_release };
+	const struct localsocket_backend backend = { room,	    backend_bind,   backend_rdma,
+						     backend_pf,    backend_rail,   backend_ledger,
+						     backend_pools, backend_release };
 
-	room->control = daemon_control_open(&room->loop, room->path, room->rpc, &backend);
+	room->control = localsocket_open(&room->loop, room->path, room->rpc, &backend);
 }
 
 static void open_room(struct room *room)
@@ -185,11 +185,11 @@ static void close_room(struct room *room)
 	char run[56];
 
 	rpc_stop(room->rpc);
-	daemon_control_close(room->control);
+	localsocket_close(room->control);
 	uv_walk(&room->loop, close_any, NULL);
 	uv_run(&room->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&room->loop), 0);
-	daemon_control_free(room->control);
+	localsocket_free(room->control);
 	snprintf(run, sizeof(run), "%s/run", room->dir);
 	unlink(room->path);
 	rmdir(run);
@@ -515,11 +515,11 @@ static void the_new_daemon_takes_the_place_when_the_old_one_has_left(void **stat
 	run(&old, must_serve);
 	assert_int_equal(mkdir(new.dir, 0700), 0);
 	rpc_stop(old.rpc);
-	daemon_control_close(old.control);
+	localsocket_close(old.control);
 	uv_walk(&old.loop, close_any, NULL);
 	uv_run(&old.loop, UV_RUN_DEFAULT);
 	uv_loop_close(&old.loop);
-	daemon_control_free(old.control);
+	localsocket_free(old.control);
 	assert_int_equal(access(new.path, F_OK), -1);
 	while (access(new.path, F_OK) < 0)
 		uv_run(&new.loop, UV_RUN_ONCE);
