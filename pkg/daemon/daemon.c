@@ -15,36 +15,25 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "daemon/binding.h"
-#include "daemon/evidence.h"
-#include "daemon/facts.h"
+#include "daemon/autobind.h"
 #include "daemon/holdings.h"
 #include "daemon/links.h"
 #include "daemon/qos.h"
-#include "daemon/served.h"
+#include "daemon/service.h"
 #include "daemon/state.h"
 #include "daemon/topofile.h"
 #include "daemon/unlisted.h"
 #include "daemon/watchdog.h"
-#include "discover/cgroup.h"
 #include "discover/sysroot.h"
 #include "events/events.h"
-#include "grant/records.h"
-#include "grant/vfprobe.h"
 #include "hw/inventory.h"
 #include "kubeapi/specs.h"
-#include "kubeclient/checkpoint.h"
-#include "kubeclient/gpuplugin.h"
-#include "kubeclient/podres.h"
-#include "kubeclient/runtime.h"
-#include "latebind/latebind.h"
 #include "load/configfiles.h"
 #include "load/load.h"
 #include "load/reload.h"
 #include "localsocket/localsocket.h"
 #include "netlink/netlink.h"
 #include "plugin/plugin.h"
-#include "pods/holders.h"
 #include "pool/empty.h"
 #include "pool/node.h"
 #include "report/findings.h"
@@ -52,8 +41,6 @@
 #include "report/nfdfile.h"
 #include "report/ready.h"
 #include "rpc/rpc.h"
-#include "stats/stats.h"
-#include "tracker/tracker.h"
 #include "watch/watch.h"
 
 /* A burst of events (64 VFs appearing) is one scan: the first event arms the timer. */
@@ -61,8 +48,6 @@
 /* Scans that a lost link starts at once: so many within such a time. */
 #define HURRY_MAX      8
 #define HURRY_EVERY_MS 10000
-/* A runtime reads a spec that changed within some milliseconds (docs/design/kubelet.md §4). */
-#define CDI_SETTLE_MS 20
 /* While another railmated has the ledger: the pods that come between its end and our registration
  * are refused for good. */
 #define LOCK_TICK_MS	  5
@@ -79,19 +64,13 @@ struct daemon {
 	struct node *node; /* the newest one; main thread */
 	bool has_ledger;   /* false: another railmated has it */
 	bool serving;
-	struct evidence *evidence; /* NULL: every pool has its binding */
+	struct autobind *autobind;
 	int64_t waits_since_ms;
 	struct ready ready;
 	struct err *failure; /* of what the loop does; main thread */
 
-	struct plugin_env env;
-	char *registry_dir, *pod_resources, *checkpoint;
-	const char *plugin_dirs[2]; /* of all device plugins */
-	struct specs *specs;
+	struct service *service; /* on the rpc thread */
 	bool specs_loaded;	 /* not before there is something to allocate */
-	struct served *served;	 /* with the first node; rpc thread */
-	struct records *records; /* with the first node; rpc thread */
-	struct stats *stats;	 /* rpc thread; NULL: not counted */
 
 	struct watch_dir *dir;
 	struct watch_hw *hw;
@@ -119,203 +98,26 @@ struct daemon {
 
 /* --- on the rpc thread --- */
 
-struct publication {
-	struct daemon *d;
-	struct node *node;
-};
-
-/* VFs drain, or drain no more, or are free; slots are bound. */
-static void relist(void *arg)
-{
-	struct daemon *d = arg;
-
-	if (d->records)
-		grant_records_sweep(d->records);
-	served_relist(d->served);
-}
-
-static void note_unlisted(void *arg, const struct node_seed *seed)
-{
-	struct daemon *d = arg;
-
-	unlisted_add(d->unlisted, seed);
-}
-
-static void note_of_latebind(void *arg, const char *event)
-{
-	(void)arg;
-	log_event(LOG_LEVEL_WARN, "binding", event);
-}
-
-static void note_placed(void *arg, const struct stats_placement *placement)
-{
-	const struct daemon *d = arg;
-
-	events_of_placement(d->events, placement);
-}
-
-/* Late pools need PodResources: nobody else tells which container starts. */
-static struct latebind *open_latebind(struct daemon *d)
-{
-	const struct latebind_env env = { .rpc = d->rpc,
-					  .root = d->root,
-					  .podres = d->env.podres,
-					  .tracker = d->env.tracker,
-					  .specs = specs_source(d->specs),
-					  .claims = specs_claims(d->specs),
-					  .cdi_dir = d->opt->cdi_dir,
-					  .checkpoint = d->checkpoint,
-					  .rundir = d->env.rundir,
-					  .vfprobe = d->env.vfprobe,
-					  .settle_ms = CDI_SETTLE_MS,
-					  .stats = d->stats,
-					  .placed = d->env.placed,
-					  .placed_ctx = d->env.placed_ctx,
-					  .note = note_of_latebind,
-					  .ctx = d };
-
-	return d->env.podres ? latebind_new(&env) : NULL;
-}
-
-static int pod_runs(void *arg, const char *uid)
-{
-	const struct daemon *d = arg;
-
-	return cgroup_pod_runs(d->opt->cgroup_dir, uid);
-}
-
-/* With the first question: what the kubelet can do is asked before there is a node. */
 static struct podres *open_podres(void *arg)
 {
 	struct daemon *d = arg;
 
-	if (d->env.podres || !d->opt->pod_resources)
-		return d->env.podres;
-	d->env.podres = kubeclient_podres_open(d->rpc, d->pod_resources);
-	d->env.holders = pods_holders_new();
-	kubeclient_podres_subscribe(d->env.podres, pods_holders_hear, d->env.holders);
-	return d->env.podres;
-}
-
-/* With the first node: what all plugins share. */
-static void open_on_rpc(struct daemon *d)
-{
-	const struct tracker_env env = { .rpc = d->rpc,
-					 .root = d->root,
-					 .changed = relist,
-					 .unlisted = note_unlisted,
-					 .ctx = d };
-	const struct vfprobe_env probe = { .rpc = d->rpc,
-					   .root = d->opt->root,
-					   .netns_dir = d->opt->netns_dir };
-
-	open_podres(d);
-	d->env.tracker = state_make_tracker(&d->state, &env);
-	holdings_follow(d->holdings, d->env.tracker);
-	holds_event(tracker_holds(d->env.tracker),
-		    &(struct holds_event) { .kind = HOLDS_BLIND, .blind = !d->env.podres },
-		    tracker_now());
-	tracker_follow(d->env.tracker, d->env.podres, d->checkpoint,
-		       d->opt->cgroup_dir ? pod_runs : NULL, d);
-	d->env.vfprobe = grant_probe_new(&probe); /* what containers are given when they start */
-	d->env.rundir = d->opt->run_dir;
-	d->env.latebind = open_latebind(d);
-	if (d->opt->ask_runtime)
-		d->env.runtime =
-			kubeclient_runtime_open(d->rpc, d->opt->root, d->opt->runtime_socket);
-	if (d->env.podres && d->opt->predict_gpus)
-		d->env.gpus = kubeclient_gpuplugin_open(
-			d->rpc, d->plugin_dirs, ARRAY_LEN(d->plugin_dirs), d->opt->gpu_plugin);
-}
-
-static bool claim_specs(void *latebind)
-{
-	return latebind_claim(latebind);
-}
-
-static void tidy_specs(void *latebind)
-{
-	latebind_tidy(latebind);
-}
-
-static void take_node(struct daemon *d, struct node *node)
-{
-	events_of_links(d->events, tracker_ledger(d->env.tracker), tracker_node(d->env.tracker),
-			node);
-	events_condition_of_links(d->events, node);
-	tracker_update(d->env.tracker, node);
-	if (d->env.latebind)
-		latebind_update(d->env.latebind, node);
-	if (!d->records) { /* before anything is given */
-		struct latebind *b = d->env.latebind;
-		const struct records_env env = { .rpc = d->rpc,
-						 .tracker = d->env.tracker,
-						 .claim = b ? claim_specs : NULL,
-						 .tidy = b ? tidy_specs : NULL,
-						 .specs = b,
-						 .rundir = d->env.rundir };
-
-		d->records = grant_records_open(&env);
-	}
-	grant_records_sweep(d->records);
-	if (!d->served)
-		d->served = served_new(&d->env);
-	served_update(d->served, node);
-	holdings_published(d->holdings, node);
-}
-
-static void publish_on_rpc(void *arg)
-{
-	struct publication *p = arg;
-	struct daemon *d = p->d;
-
-	if (!d->env.tracker)
-		open_on_rpc(d);
-	if (holdings_permits(d->holdings, p->node))
-		take_node(d, p->node);
-	node_unref(p->node);
-	free(p);
-}
-
-static void kick_on_rpc(void *arg)
-{
-	struct daemon *d = arg;
-
-	if (!d->env.specs && specs_are_there(d->specs)) /* a kubelet came that has the Pods API */
-		d->env.specs = specs_source(d->specs);
-	served_kick(d->served);
-}
-
-static void close_on_rpc(void *arg)
-{
-	struct daemon *d = arg;
-
-	served_free(STEAL(d->served));
-	holdings_follow(d->holdings, NULL);
-	kubeclient_gpuplugin_close(STEAL(d->env.gpus));
-	kubeclient_runtime_close(STEAL(d->env.runtime));
-	evidence_close(d->evidence);
-	grant_records_close(STEAL(d->records));
-	latebind_free(STEAL(d->env.latebind));
-	tracker_free(STEAL(d->env.tracker));
-	grant_probe_free(STEAL(d->env.vfprobe));
-	kubeclient_podres_close(STEAL(d->env.podres));
-	pods_holders_free(STEAL(d->env.holders));
-	specs_close(STEAL(d->specs));
+	return service_podres(d->service);
 }
 
 static struct report_facts *facts_on_rpc(void *arg, uint64_t known)
 {
 	const struct daemon *d = arg;
 
-	return daemon_facts_new(&d->env, d->served, known);
+	return service_facts(d->service, known);
 }
 
-static void warm_up_on_rpc(void *arg)
+static void close_on_rpc(void *arg)
 {
 	struct daemon *d = arg;
 
-	specs_warm_up(d->specs);
+	autobind_close(d->autobind);
+	service_close(d->service);
 }
 
 /* --- on the main thread --- */
@@ -394,16 +196,10 @@ static void on_findings(void *arg, struct findings_report *report)
 
 static void show_node(struct daemon *d)
 {
-	struct publication *p = xcalloc(1, sizeof(*p));
-
 	topofile_keep(d->opt->run_dir, d->node);
 	keep_nfdfile(d);
 	findings_update(d->findings, d->node);
-	*p = (struct publication) { d, node_ref(d->node) };
-	if (!rpc_post(d->rpc, publish_on_rpc, p)) {
-		node_unref(p->node);
-		free(p);
-	}
+	service_publish(d->service, d->node);
 }
 
 /* node is taken. */
@@ -423,8 +219,7 @@ static void take_scanned(struct daemon *d, struct node *node)
 	 * asked for. */
 	if (!d->specs_loaded && !pool_is_idle(node)) {
 		d->specs_loaded = true;
-		specs_load(d->specs);
-		rpc_post(d->rpc, warm_up_on_rpc, d);
+		service_load_specs(d->service);
 	}
 	if (d->serving)
 		show_node(d);
@@ -448,21 +243,6 @@ static int scan(struct daemon *d, struct err *err)
 		return r;
 	take_scanned(d, node);
 	return 0;
-}
-
-/* Multus may be installed after pools were bound, on a new node within seconds. */
-static void read_cni(struct daemon *d)
-{
-	bool concerned = false;
-
-	for (size_t i = 0; d->serving && d->evidence && i < d->cfg->n_pools; i++) {
-		const struct pool_config *pool = &d->cfg->pools[i];
-
-		concerned |= pool->binding_auto && pool->binding == BINDING_LATE &&
-			     pool->network != NETWORK_HOST;
-	}
-	if (concerned)
-		evidence_ask_again(d->evidence);
 }
 
 /* What is degraded becomes part of the node. */
@@ -491,7 +271,8 @@ static void scan_again(struct daemon *d)
 		log_error("discover",
 			  "rescan failed; the previous inventory of the node stays in use error=%s",
 			  err.msg);
-	read_cni(d);
+	if (d->serving)
+		autobind_check(d->autobind, d->cfg);
 	check_links(d);
 	if (d->serving && d->next) /* whose scan failed, too */
 		holdings_ask(d->holdings);
@@ -539,7 +320,7 @@ static void on_dir(uv_poll_t *poll, int status, int events)
 	(void)status;
 	(void)events;
 	if (watch_dir_drain(d->dir))
-		rpc_post(d->rpc, kick_on_rpc, d);
+		service_kick(d->service);
 }
 
 /* The interface of a PF whose link was up, as far as we know? Those of containers come and go all
@@ -638,35 +419,7 @@ static void close_handle(uv_handle_t *handle, void *arg)
 		uv_close(handle, NULL);
 }
 
-static void fill_env(struct daemon *d)
-{
-	const struct daemon_options *opt = d->opt;
-
-	d->registry_dir = xasprintf("%s/plugins_registry", opt->kubelet_root);
-	d->plugin_dirs[0] = opt->kubelet_dir;
-	d->plugin_dirs[1] = d->registry_dir;
-	d->checkpoint = xasprintf("%s/kubelet_internal_checkpoint", opt->kubelet_dir);
-	d->pod_resources = xasprintf("%s/pod-resources/kubelet.sock", opt->kubelet_root);
-	d->env = (struct plugin_env) {
-		.rpc = d->rpc,
-		.root = d->root,
-		.plugin_dir = opt->kubelet_dir,
-		.registry_dir = d->registry_dir,
-		.devinfo_dir = opt->devinfo_dir,
-		.registration = opt->registration,
-		.cdi = opt->cdi,
-		.cdi_dir_missing = opt->cdi_dir_missing,
-		.pod_resources_timeout_ms = opt->pod_resources_timeout_ms,
-		.stats = d->stats,
-	};
-}
-
 /* --- one at a time --- */
-
-static void nothing(void *arg)
-{
-	(void)arg;
-}
 
 /* Held VFs may be out of sight (in a pod's network); the picture has to know all of them. */
 static bool knows_all_held(const struct daemon *d)
@@ -697,84 +450,12 @@ static void watch_empty_pools(struct daemon *d)
 			       (uint64_t)d->opt->empty_pool_seconds * 1000, 0);
 }
 
-/* --- pools that leave their binding open --- */
-
-/* What containers have of the pools, by the ledger (NULL: there is none) and by the kubelet. */
-struct held_view {
-	const struct ledger *ledger;
-	struct pod_list checkpoint;
-};
-
-static enum binding_held held_of(const struct held_view *held, const struct pool_config *pool)
-{
-	return binding_held(held->ledger, &held->checkpoint, pool->resource);
-}
-
-static void bind_pool(struct daemon *d, struct config *cfg, size_t i, enum binding_held held)
-{
-	const struct pool_config *pool = &cfg->pools[i];
-	const char *why;
-	enum pool_binding binding =
-		binding_decide(evidence_facts(d->evidence), held, pool->network, &why);
-
-	config_bind(cfg, i, binding, why);
-	log_info("binding", "binding auto was decided resource=%s binding=%s reason=%s",
-		 pool->resource, binding == BINDING_LATE ? "late" : "early", why);
-}
-
-/* The kubelet takes a pod out of its checkpoint only when the next one asks for devices. */
-static struct pod_list pods_of_checkpoint(struct daemon *d, struct arena *a)
-{
-	struct pod_list all = kubeclient_checkpoint(d->checkpoint, a), pods = { all.v, 0 };
-
-	for (size_t i = 0; i < all.n; i++) {
-		if (!d->opt->cgroup_dir || pod_runs(d, all.v[i].name) != 0)
-			pods.v[pods.n++] = all.v[i];
-	}
-	return pods;
-}
-
-static const struct pool_config *find_pool(const struct config *cfg, const char *resource)
-{
-	for (size_t i = 0; i < cfg->n_pools; i++) {
-		if (!strcmp(cfg->pools[i].resource, resource))
-			return &cfg->pools[i];
-	}
-	return NULL;
-}
-
-static bool is_open(const struct pool_config *pool)
-{
-	return pool->binding_auto && !pool->binding_why;
-}
-
-/* With the ledger, before any pool of cfg is offered. False: what it depends on is not known yet.
- */
-static bool bind_pools(struct daemon *d, struct config *cfg, const struct ledger *ledger)
-{
-	_cleanup_arena_ struct arena *a = arena_new(1024);
-	struct held_view held = { .ledger = ledger };
-
-	if (!d->evidence)
-		return true;
-	held.checkpoint = pods_of_checkpoint(d, a);
-	for (size_t i = 0; i < cfg->n_pools && !evidence_facts(d->evidence); i++) {
-		if (is_open(&cfg->pools[i]) && !held_of(&held, &cfg->pools[i]))
-			return false;
-	}
-	for (size_t i = 0; i < cfg->n_pools; i++) {
-		if (is_open(&cfg->pools[i]))
-			bind_pool(d, cfg, i, held_of(&held, &cfg->pools[i]));
-	}
-	return true;
-}
-
 /* With the ledger. A picture that was made while we waited is served at once. */
 static int serve(struct daemon *d, struct err *err)
 {
 	d->has_ledger = true;
-	if (!bind_pools(d, d->cfg, d->state.ledger)) /* on_evidence() comes back; meanwhile the
-							machine can be looked at */
+	if (!autobind_pools(d->autobind, d->cfg, d->state.ledger)) /* on_bindings() comes back;
+							meanwhile the machine can be looked at */
 		return d->node ? 0 : scan(d, err);
 	d->serving = true;
 	if (d->node && !knows_all_held(d))
@@ -784,18 +465,19 @@ static int serve(struct daemon *d, struct err *err)
 	else if (scan(d, err) < 0)
 		return -err->code;
 	if (d->opt->control_socket) {
-		const struct localsocket_backend backend = localsocket_backend_of(&d->env);
+		const struct localsocket_backend backend =
+			localsocket_backend_of(service_shared(d->service));
 
 		d->localsocket =
 			localsocket_open(&d->loop, d->opt->control_socket, d->rpc, &backend);
 	}
-	rpc_run(d->rpc, nothing, NULL); /* now the sockets of the plugins are there */
+	service_wait(d->service); /* now the sockets of the plugins are there */
 	ready_say(&d->ready, "serving");
 	watch_empty_pools(d);
 	return 0;
 }
 
-static void on_evidence(void *arg)
+static void on_bindings(void *arg)
 {
 	struct daemon *d = arg;
 
@@ -805,29 +487,15 @@ static void on_evidence(void *arg)
 		holdings_ask(d->holdings);
 }
 
-static void ask_for_evidence(struct daemon *d, const struct config *cfg)
-{
-	for (size_t i = 0; i < cfg->n_pools && !d->evidence; i++) {
-		if (is_open(&cfg->pools[i]))
-			d->evidence =
-				evidence_new(&d->loop, d->rpc, d->opt, open_podres, on_evidence, d);
-	}
-}
-
 /* --- another configuration --- */
 
-/* A pool that is the same as before keeps its binding: the kubelet knows its devices by these ids.
- */
-static void inherit_bindings(const struct config *before, struct config *next)
+static const struct pool_config *find_pool(const struct config *cfg, const char *resource)
 {
-	for (size_t i = 0; i < next->n_pools; i++) {
-		const struct pool_config *pool = &next->pools[i];
-		const struct pool_config *same = find_pool(before, pool->resource);
-
-		if (is_open(pool) && same && same->binding_auto && same->binding_why &&
-		    same->network == pool->network)
-			config_bind(next, i, same->binding, same->binding_why);
+	for (size_t i = 0; i < cfg->n_pools; i++) {
+		if (!strcmp(cfg->pools[i].resource, resource))
+			return &cfg->pools[i];
 	}
+	return NULL;
 }
 
 static void put_names(struct strbuf *out, const struct config *of, const struct config *without)
@@ -865,8 +533,8 @@ static void on_holdings(void *arg, const struct ledger *copy)
 	struct err err = { 0 };
 	struct node *node;
 
-	if (d->next && !bind_pools(d, d->next, copy))
-		return; /* on_evidence() asks again */
+	if (d->next && !autobind_pools(d->autobind, d->next, copy))
+		return; /* on_bindings() asks again */
 	retired = holdings_retired(copy, d->cfg, wanted);
 	held = holdings_seeds(copy, &parts.n_seeds);
 	cfg = config_retire(wanted, d->cfg, retired);
@@ -895,8 +563,8 @@ static void on_config(void *arg, struct config *cfg)
 	struct daemon *d = arg;
 	struct err err = { 0 };
 
-	inherit_bindings(d->cfg, cfg);
-	ask_for_evidence(d, cfg);
+	autobind_inherit(d->cfg, cfg);
+	autobind_ask(d->autobind, cfg);
 	if (!d->serving) { /* nothing is offered yet */
 		config_free(d->cfg);
 		d->cfg = cfg;
@@ -987,13 +655,41 @@ static int begin(struct daemon *d, struct err *err)
 	return 0;
 }
 
+static int open_service(struct daemon *d, struct err *err)
+{
+	struct service_env env = { .opt = d->opt,
+				   .rpc = d->rpc,
+				   .root = d->root,
+				   .state = &d->state,
+				   .holdings = d->holdings,
+				   .unlisted = d->unlisted,
+				   .events = d->events };
+	int r = specs_open(d->rpc, &d->opt->specs, d->opt->kubelet_root, &env.specs, err);
+
+	if (r == 0)
+		d->service = service_new(&env);
+	return r;
+}
+
+static void open_autobind(struct daemon *d)
+{
+	const struct autobind_env env = { .loop = &d->loop,
+					  .rpc = d->rpc,
+					  .opt = d->opt,
+					  .checkpoint = service_checkpoint(d->service),
+					  .open_podres = open_podres,
+					  .known = on_bindings,
+					  .ctx = d };
+
+	d->autobind = autobind_new(&env);
+	autobind_ask(d->autobind, d->cfg);
+}
+
 static int run(struct daemon *d, struct config_text *text, struct err *err)
 {
 	int r;
 
 	rpc_set_user_agent(d->rpc, "railmated/" RAILMATE_VERSION);
-	d->stats = d->opt->metrics_address ? stats_new() : NULL;
-	fill_env(d);
 	if (uv_loop_init(&d->loop) < 0)
 		return err_set(err, EIO, "cannot make the event loop");
 	d->unlisted = unlisted_new(&d->loop, on_unlisted, d);
@@ -1001,21 +697,16 @@ static int run(struct daemon *d, struct config_text *text, struct err *err)
 	if (d->opt->metrics_address || d->opt->nfd_file)
 		d->findings = findings_new(&d->loop, d->root, on_findings, d);
 	d->events = events_start(&d->loop, &d->opt->specs, d->opt->events, d->opt->node_condition);
-	if (d->opt->events == EVENTS_PODS) {
-		d->env.placed = note_placed;
-		d->env.placed_ctx = d;
-	}
 	d->holdings = holdings_new(&d->loop, d->rpc, on_holdings, d);
 	d->reload = reload_new(&d->loop, d->opt->config_files, text, on_config, d);
 	reload_listen(d->reload, show_config);
 	if (sysroot_is_live(d->root))
 		d->qos = qos_new(netlink_dcb);
-	r = specs_open(d->rpc, &d->opt->specs, d->opt->kubelet_root, &d->specs, err);
-	d->env.specs = specs_are_there(d->specs) ? specs_source(d->specs) : NULL;
+	r = open_service(d, err);
 	if (r == 0)
 		r = watch_all(d, err);
 	if (r == 0)
-		ask_for_evidence(d, d->cfg);
+		open_autobind(d);
 	if (r == 0) {
 		d->watchdog = watchdog_start(&d->loop, d->rpc, 0, NULL, NULL);
 		open_web(d);
@@ -1046,7 +737,7 @@ static int run(struct daemon *d, struct config_text *text, struct err *err)
 	links_free(d->links);
 	findings_free(d->findings);
 	config_free(d->next);
-	evidence_free(d->evidence);
+	autobind_free(d->autobind);
 	qos_free(d->qos);
 	return r;
 }
@@ -1079,10 +770,7 @@ int daemon_run(const struct daemon_options *opt, struct config *cfg, struct conf
 	state_close(&d.state);
 	node_unref(d.node);
 	config_free(d.cfg);
-	stats_free(d.stats);
-	free(d.registry_dir);
-	free(d.pod_resources);
-	free(d.checkpoint);
+	service_free(d.service);
 	sysroot_close(d.root);
 	return r;
 }

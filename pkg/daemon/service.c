@@ -1,0 +1,327 @@
+#include "daemon/service.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/daemon.h"
+#include "daemon/facts.h"
+#include "daemon/holdings.h"
+#include "daemon/served.h"
+#include "daemon/state.h"
+#include "daemon/unlisted.h"
+#include "discover/cgroup.h"
+#include "events/events.h"
+#include "grant/records.h"
+#include "grant/vfprobe.h"
+#include "kubeapi/specs.h"
+#include "kubeclient/gpuplugin.h"
+#include "kubeclient/podres.h"
+#include "kubeclient/runtime.h"
+#include "latebind/latebind.h"
+#include "plugin/plugin.h"
+#include "pods/holders.h"
+#include "pool/node.h"
+#include "rpc/rpc.h"
+#include "stats/stats.h"
+#include "tracker/tracker.h"
+
+/* A runtime reads a spec that changed within some milliseconds (docs/design/kubelet.md §4). */
+#define CDI_SETTLE_MS 20
+
+struct service {
+	struct service_env env;
+	char *registry_dir, *pod_resources, *checkpoint;
+	const char *plugin_dirs[2]; /* of all device plugins */
+	struct stats *stats;	    /* rpc thread; NULL: not counted */
+
+	/* rpc thread */
+	struct plugin_env shared; /* by all plugins */
+	struct served *served;	  /* with the first node */
+	struct records *records;  /* with the first node */
+};
+
+/* --- on the rpc thread --- */
+
+struct publication {
+	struct service *s;
+	struct node *node;
+};
+
+/* VFs drain, or drain no more, or are free; slots are bound. */
+static void relist(void *arg)
+{
+	struct service *s = arg;
+
+	if (s->records)
+		grant_records_sweep(s->records);
+	served_relist(s->served);
+}
+
+static void note_unlisted(void *arg, const struct node_seed *seed)
+{
+	struct service *s = arg;
+
+	unlisted_add(s->env.unlisted, seed);
+}
+
+static void note_of_latebind(void *arg, const char *event)
+{
+	(void)arg;
+	log_event(LOG_LEVEL_WARN, "binding", event);
+}
+
+static void note_placed(void *arg, const struct stats_placement *placement)
+{
+	const struct service *s = arg;
+
+	events_of_placement(s->env.events, placement);
+}
+
+/* Late pools need PodResources: nobody else tells which container starts. */
+static struct latebind *open_latebind(struct service *s)
+{
+	const struct latebind_env env = { .rpc = s->env.rpc,
+					  .root = s->env.root,
+					  .podres = s->shared.podres,
+					  .tracker = s->shared.tracker,
+					  .specs = specs_source(s->env.specs),
+					  .claims = specs_claims(s->env.specs),
+					  .cdi_dir = s->env.opt->cdi_dir,
+					  .checkpoint = s->checkpoint,
+					  .rundir = s->shared.rundir,
+					  .vfprobe = s->shared.vfprobe,
+					  .settle_ms = CDI_SETTLE_MS,
+					  .stats = s->stats,
+					  .placed = s->shared.placed,
+					  .placed_ctx = s->shared.placed_ctx,
+					  .note = note_of_latebind,
+					  .ctx = s };
+
+	return s->shared.podres ? latebind_new(&env) : NULL;
+}
+
+static int pod_runs(void *arg, const char *uid)
+{
+	const struct service *s = arg;
+
+	return cgroup_pod_runs(s->env.opt->cgroup_dir, uid);
+}
+
+/* With the first question: what the kubelet can do is asked before there is a node. */
+struct podres *service_podres(struct service *s)
+{
+	if (s->shared.podres || !s->env.opt->pod_resources)
+		return s->shared.podres;
+	s->shared.podres = kubeclient_podres_open(s->env.rpc, s->pod_resources);
+	s->shared.holders = pods_holders_new();
+	kubeclient_podres_subscribe(s->shared.podres, pods_holders_hear, s->shared.holders);
+	return s->shared.podres;
+}
+
+/* With the first node: what all plugins share. */
+static void open_on_rpc(struct service *s)
+{
+	const struct tracker_env env = { .rpc = s->env.rpc,
+					 .root = s->env.root,
+					 .changed = relist,
+					 .unlisted = note_unlisted,
+					 .ctx = s };
+	const struct vfprobe_env probe = { .rpc = s->env.rpc,
+					   .root = s->env.opt->root,
+					   .netns_dir = s->env.opt->netns_dir };
+
+	service_podres(s);
+	s->shared.tracker = state_make_tracker(s->env.state, &env);
+	holdings_follow(s->env.holdings, s->shared.tracker);
+	holds_event(tracker_holds(s->shared.tracker),
+		    &(struct holds_event) { .kind = HOLDS_BLIND, .blind = !s->shared.podres },
+		    tracker_now());
+	tracker_follow(s->shared.tracker, s->shared.podres, s->checkpoint,
+		       s->env.opt->cgroup_dir ? pod_runs : NULL, s);
+	s->shared.vfprobe = grant_probe_new(&probe); /* what containers are given when they start */
+	s->shared.rundir = s->env.opt->run_dir;
+	s->shared.latebind = open_latebind(s);
+	if (s->env.opt->ask_runtime)
+		s->shared.runtime = kubeclient_runtime_open(s->env.rpc, s->env.opt->root,
+							    s->env.opt->runtime_socket);
+	if (s->shared.podres && s->env.opt->predict_gpus)
+		s->shared.gpus = kubeclient_gpuplugin_open(s->env.rpc, s->plugin_dirs,
+							   ARRAY_LEN(s->plugin_dirs),
+							   s->env.opt->gpu_plugin);
+}
+
+static bool claim_specs(void *latebind)
+{
+	return latebind_claim(latebind);
+}
+
+static void tidy_specs(void *latebind)
+{
+	latebind_tidy(latebind);
+}
+
+static void take_node(struct service *s, struct node *node)
+{
+	events_of_links(s->env.events, tracker_ledger(s->shared.tracker),
+			tracker_node(s->shared.tracker), node);
+	events_condition_of_links(s->env.events, node);
+	tracker_update(s->shared.tracker, node);
+	if (s->shared.latebind)
+		latebind_update(s->shared.latebind, node);
+	if (!s->records) { /* before anything is given */
+		struct latebind *b = s->shared.latebind;
+		const struct records_env env = { .rpc = s->env.rpc,
+						 .tracker = s->shared.tracker,
+						 .claim = b ? claim_specs : NULL,
+						 .tidy = b ? tidy_specs : NULL,
+						 .specs = b,
+						 .rundir = s->shared.rundir };
+
+		s->records = grant_records_open(&env);
+	}
+	grant_records_sweep(s->records);
+	if (!s->served)
+		s->served = served_new(&s->shared);
+	served_update(s->served, node);
+	holdings_published(s->env.holdings, node);
+}
+
+static void publish_on_rpc(void *arg)
+{
+	struct publication *p = arg;
+	struct service *s = p->s;
+
+	if (!s->shared.tracker)
+		open_on_rpc(s);
+	if (holdings_permits(s->env.holdings, p->node))
+		take_node(s, p->node);
+	node_unref(p->node);
+	free(p);
+}
+
+static void kick_on_rpc(void *arg)
+{
+	struct service *s = arg;
+
+	if (!s->shared.specs &&
+	    specs_are_there(s->env.specs)) /* a kubelet came that has the Pods API */
+		s->shared.specs = specs_source(s->env.specs);
+	served_kick(s->served);
+}
+
+void service_close(struct service *s)
+{
+	if (!s)
+		return;
+	served_free(STEAL(s->served));
+	holdings_follow(s->env.holdings, NULL);
+	kubeclient_gpuplugin_close(STEAL(s->shared.gpus));
+	kubeclient_runtime_close(STEAL(s->shared.runtime));
+	grant_records_close(STEAL(s->records));
+	latebind_free(STEAL(s->shared.latebind));
+	tracker_free(STEAL(s->shared.tracker));
+	grant_probe_free(STEAL(s->shared.vfprobe));
+	kubeclient_podres_close(STEAL(s->shared.podres));
+	pods_holders_free(STEAL(s->shared.holders));
+	specs_close(STEAL(s->env.specs));
+}
+
+struct report_facts *service_facts(const struct service *s, uint64_t known)
+{
+	return daemon_facts_new(&s->shared, s->served, known);
+}
+
+static void warm_up_on_rpc(void *arg)
+{
+	struct service *s = arg;
+
+	specs_warm_up(s->env.specs);
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* --- on the main thread --- */
+
+struct service *service_new(const struct service_env *env)
+{
+	const struct daemon_options *opt = env->opt;
+	struct service *s = xcalloc(1, sizeof(*s));
+
+	s->env = *env;
+	s->stats = opt->metrics_address ? stats_new() : NULL;
+	s->registry_dir = xasprintf("%s/plugins_registry", opt->kubelet_root);
+	s->plugin_dirs[0] = opt->kubelet_dir;
+	s->plugin_dirs[1] = s->registry_dir;
+	s->checkpoint = xasprintf("%s/kubelet_internal_checkpoint", opt->kubelet_dir);
+	s->pod_resources = xasprintf("%s/pod-resources/kubelet.sock", opt->kubelet_root);
+	s->shared = (struct plugin_env) {
+		.rpc = env->rpc,
+		.root = env->root,
+		.plugin_dir = opt->kubelet_dir,
+		.registry_dir = s->registry_dir,
+		.devinfo_dir = opt->devinfo_dir,
+		.registration = opt->registration,
+		.cdi = opt->cdi,
+		.cdi_dir_missing = opt->cdi_dir_missing,
+		.pod_resources_timeout_ms = opt->pod_resources_timeout_ms,
+		.stats = s->stats,
+		.specs = specs_are_there(env->specs) ? specs_source(env->specs) : NULL,
+	};
+	if (opt->events == EVENTS_PODS) {
+		s->shared.placed = note_placed;
+		s->shared.placed_ctx = s;
+	}
+	return s;
+}
+
+void service_publish(struct service *s, struct node *node)
+{
+	struct publication *p = xcalloc(1, sizeof(*p));
+
+	*p = (struct publication) { s, node_ref(node) };
+	if (!rpc_post(s->env.rpc, publish_on_rpc, p)) {
+		node_unref(p->node);
+		free(p);
+	}
+}
+
+void service_wait(struct service *s)
+{
+	rpc_run(s->env.rpc, nothing, NULL);
+}
+
+void service_kick(struct service *s)
+{
+	rpc_post(s->env.rpc, kick_on_rpc, s);
+}
+
+void service_load_specs(struct service *s)
+{
+	specs_load(s->env.specs);
+	rpc_post(s->env.rpc, warm_up_on_rpc, s);
+}
+
+const char *service_checkpoint(const struct service *s)
+{
+	return s->checkpoint;
+}
+
+const struct plugin_env *service_shared(const struct service *s)
+{
+	return &s->shared;
+}
+
+void service_free(struct service *s)
+{
+	if (!s)
+		return;
+	stats_free(s->stats);
+	free(s->registry_dir);
+	free(s->pod_resources);
+	free(s->checkpoint);
+	free(s);
+}
