@@ -7,18 +7,15 @@
 #include <string.h>
 #include <uv.h>
 
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "daemon/autobind.h"
 #include "daemon/holdings.h"
-#include "daemon/links.h"
-#include "daemon/qos.h"
+#include "daemon/scanner.h"
 #include "daemon/service.h"
 #include "daemon/state.h"
 #include "daemon/topofile.h"
@@ -26,13 +23,10 @@
 #include "daemon/watchdog.h"
 #include "discover/sysroot.h"
 #include "events/events.h"
-#include "hw/inventory.h"
 #include "kubeapi/specs.h"
 #include "load/configfiles.h"
-#include "load/load.h"
 #include "load/reload.h"
 #include "localsocket/localsocket.h"
-#include "netlink/netlink.h"
 #include "plugin/plugin.h"
 #include "pool/empty.h"
 #include "pool/node.h"
@@ -43,11 +37,6 @@
 #include "rpc/rpc.h"
 #include "watch/watch.h"
 
-/* A burst of events (64 VFs appearing) is one scan: the first event arms the timer. */
-#define SETTLE_MS 200
-/* Scans that a lost link starts at once: so many within such a time. */
-#define HURRY_MAX      8
-#define HURRY_EVERY_MS 10000
 /* While another railmated has the ledger: the pods that come between its end and our registration
  * are refused for good. */
 #define LOCK_TICK_MS	  5
@@ -56,44 +45,38 @@
 
 struct daemon {
 	const struct daemon_options *opt;
-	struct config *cfg;  /* of the newest node; main thread */
-	struct config *next; /* that shall follow it; NULL: none */
+	struct err *failure; /* of what the loop does */
 	struct sysroot *root;
 	struct rpc *rpc;
+	uv_loop_t loop;
+	uv_signal_t sigterm, sigint, sighup;
+	uv_timer_t rescan, lock, empty_timer;
+	struct watch_dir *dir; /* the kubelet's */
+	uv_poll_t dir_poll;
+	struct watchdog *watchdog;
+
 	struct state state;
-	struct node *node; /* the newest one; main thread */
-	bool has_ledger;   /* false: another railmated has it */
-	bool serving;
-	struct autobind *autobind;
+	bool has_ledger; /* false: another railmated has it */
 	int64_t waits_since_ms;
-	struct ready ready;
-	struct err *failure; /* of what the loop does; main thread */
+	bool serving;
+
+	struct scanner *scanner; /* the newest node, and its configuration */
+	struct unlisted *unlisted;
+	struct reload *reload;
+	struct config *next; /* shall follow that of the scanner; NULL: none */
+	struct holdings *holdings;
+	struct autobind *autobind;
 
 	struct service *service; /* on the rpc thread */
 	bool specs_loaded;	 /* not before there is something to allocate */
 
-	struct watch_dir *dir;
-	struct watch_hw *hw;
-	uv_loop_t loop;
-	uv_signal_t sigterm, sigint, sighup;
-	uv_timer_t settle, rescan, lock;
-	uv_poll_t dir_poll, hw_poll[2];
+	struct ready ready;
+	struct events *events; /* NULL: not wanted */
 	struct localsocket *localsocket;
-	struct unlisted *unlisted;
-	bool link_lost;	    /* by the events that are being read */
-	int64_t hurried_ms; /* since when */
-	unsigned n_hurried; /* scans were made for a lost link */
-	struct qos *qos;    /* NULL: not this machine's */
-	struct watchdog *watchdog;
 	struct report_http *web;   /* NULL: --metrics-address=none */
 	struct findings *findings; /* NULL: neither HTTP nor a feature file is served */
 	bool has_verdict;
 	enum status_found verdict; /* doctor's */
-	struct reload *reload;
-	struct holdings *holdings;
-	struct links *links;
-	struct events *events; /* NULL: not wanted */
-	uv_timer_t links_timer, empty_timer;
 };
 
 /* --- on the rpc thread --- */
@@ -122,60 +105,14 @@ static void close_on_rpc(void *arg)
 
 /* --- on the main thread --- */
 
-/* A sentence is logged when it is new, not at every scan. What a pool misses on a node that is not
- * meant for it is no warning. */
-static void log_notes(const struct node *before, const struct node *now)
-{
-	void (*say)(const char *, const char *, ...) = pool_is_idle(now) ? log_info : log_warn;
-
-	for (size_t i = 0; i < now->inv->n_notes; i++) {
-		if (!before ||
-		    !list_has(before->inv->notes, before->inv->n_notes, now->inv->notes[i]))
-			log_warn("discover", "the node shows what was not expected reason=%s",
-				 now->inv->notes[i]);
-	}
-	for (size_t i = 0; i < now->n_notes; i++) {
-		if (!before || !list_has(before->notes, before->n_notes, now->notes[i]))
-			say("pool", "the node is not as the configuration expects it reason=%s",
-			    now->notes[i]);
-	}
-}
-
-static void log_pools(const struct node *node)
-{
-	if (pool_is_idle(node))
-		log_info("pool",
-			 "this node has no VF with RDMA: nothing is offered until there is one");
-	for (size_t i = 0; i < node->n_pools; i++) {
-		size_t healthy = 0;
-
-		for (size_t k = 0; k < node->pools[i].n_devs; k++)
-			healthy += node->pools[i].devs[k].healthy;
-		log_info("pool",
-			 "the VFs of the pool were counted resource=%s devices=%zu healthy=%zu",
-			 node->pools[i].cfg->resource, node->pools[i].n_devs, healthy);
-	}
-	for (size_t i = 0; i < node->n_shared; i++)
-		log_info("pool",
-			 "the HCAs of the pool were counted resource=%s devices=%zu shares=%u",
-			 node->shared[i].cfg->resource, node->shared[i].n_devs,
-			 node->shared[i].cfg->shares);
-}
-
-static int load_parts(struct daemon *d, struct node_parts *parts, struct node **ret,
-		      struct err *err)
-{
-	parts->previous = d->node;
-	parts->links = links_degraded(d->links, &parts->n_links);
-	return load_node_of(d->root, parts, ret, err);
-}
-
 /* Not before doctor has looked: the label of its verdict, which an earlier start made, shall not go
  * and come back. What is empty needs none. */
 static void keep_nfdfile(const struct daemon *d)
 {
-	if (d->has_verdict || pool_is_idle(d->node))
-		nfdfile_keep(d->opt->nfd_file, d->node, d->verdict);
+	const struct node *node = scanner_node(d->scanner);
+
+	if (d->has_verdict || pool_is_idle(node))
+		nfdfile_keep(d->opt->nfd_file, node, d->verdict);
 }
 
 static void on_findings(void *arg, struct findings_report *report)
@@ -196,28 +133,28 @@ static void on_findings(void *arg, struct findings_report *report)
 
 static void show_node(struct daemon *d)
 {
-	topofile_keep(d->opt->run_dir, d->node);
+	struct node *node = scanner_node(d->scanner);
+
+	topofile_keep(d->opt->run_dir, node);
 	keep_nfdfile(d);
-	findings_update(d->findings, d->node);
-	service_publish(d->service, d->node);
+	findings_update(d->findings, node);
+	service_publish(d->service, node);
 }
 
-/* node is taken. */
-static void take_scanned(struct daemon *d, struct node *node)
+static void on_scanned(void *arg, int64_t ns, bool ok)
 {
-	log_notes(d->node, node);
-	if (d->qos)
-		qos_check(d->qos, node);
-	if (d->node && d->node->generation == node->generation) {
-		node_unref(node);
-		return;
-	}
-	node_unref(d->node);
-	d->node = node;
-	log_pools(node);
+	const struct daemon *d = arg;
+
+	report_http_note_scan(d->web, ns, ok);
+}
+
+static void on_node(void *arg)
+{
+	struct daemon *d = arg;
+
 	/* With the first devices: on a node without any, libcurl is not loaded and no pod specs are
 	 * asked for. */
-	if (!d->specs_loaded && !pool_is_idle(node)) {
+	if (!d->specs_loaded && !pool_is_idle(scanner_node(d->scanner))) {
 		d->specs_loaded = true;
 		service_load_specs(d->service);
 	}
@@ -225,79 +162,30 @@ static void take_scanned(struct daemon *d, struct node *node)
 		show_node(d);
 }
 
-/* A failed scan keeps the last good picture: the kubelet must not lose devices to a passing error.
- */
-static int scan(struct daemon *d, struct err *err)
+static void on_looked(void *arg)
 {
-	int64_t began_ns = clock_mono_ns();
-	struct node_parts parts = { .cfg = d->cfg };
-	struct node *node;
-	int r;
+	struct daemon *d = arg;
 
-	/* The ledger, whose strings its seeds are, goes to the rpc thread with the first node. */
-	parts.n_seeds = d->state.n_seeds;
-	parts.seeds = d->node ? unlisted_seeds(d->unlisted, &parts.n_seeds) : d->state.seeds;
-	r = load_parts(d, &parts, &node, err);
-	report_http_note_scan(d->web, clock_mono_ns() - began_ns, r == 0);
-	if (r < 0)
-		return r;
-	take_scanned(d, node);
-	return 0;
-}
-
-/* What is degraded becomes part of the node. */
-static void check_links(struct daemon *d)
-{
-	struct err err = { 0 };
-
-	if (!d->node || !links_check(d->links, d->node, clock_mono_ms()))
+	if (!d->serving)
 		return;
-	if (scan(d, &err) < 0)
-		log_error("discover",
-			  "rescan failed; the previous inventory of the node stays in use error=%s",
-			  err.msg);
-}
-
-static void on_links(uv_timer_t *timer)
-{
-	check_links(timer->data);
-}
-
-static void scan_again(struct daemon *d)
-{
-	struct err err = { 0 };
-
-	if (scan(d, &err) < 0)
-		log_error("discover",
-			  "rescan failed; the previous inventory of the node stays in use error=%s",
-			  err.msg);
-	if (d->serving)
-		autobind_check(d->autobind, d->cfg);
-	check_links(d);
-	if (d->serving && d->next) /* whose scan failed, too */
+	autobind_check(d->autobind, scanner_config(d->scanner));
+	if (d->next) /* whose scan failed, too */
 		holdings_ask(d->holdings);
 }
 
 static void on_unlisted(void *arg)
 {
-	scan_again(arg);
+	const struct daemon *d = arg;
+
+	scanner_again(d->scanner);
 }
 
-static void on_settled(uv_timer_t *timer)
-{
-	scan_again(timer->data);
-}
-
-/* The safety net is for nodes with something to lose: the first VF of another one comes with an
- * event. */
 static void on_rescan(uv_timer_t *timer)
 {
 	struct daemon *d = timer->data;
-	bool hears = d->hw && watch_hw_fd(d->hw, 0) >= 0 && watch_hw_fd(d->hw, 1) >= 0;
 
 	reload_check(d->reload);
-	if (!d->node || !pool_is_idle(d->node) || !hears)
-		scan_again(d);
+	scanner_tick(d->scanner);
 }
 
 static void on_signal(uv_signal_t *handle, int signo)
@@ -306,7 +194,7 @@ static void on_signal(uv_signal_t *handle, int signo)
 
 	if (signo == SIGHUP) {
 		reload_check(d->reload);
-		scan_again(d);
+		scanner_again(d->scanner);
 		return;
 	}
 	log_info("daemon", "stopping signal=%s", strsignal(signo));
@@ -323,44 +211,6 @@ static void on_dir(uv_poll_t *poll, int status, int events)
 		service_kick(d->service);
 }
 
-/* The interface of a PF whose link was up, as far as we know? Those of containers come and go all
- * the time. */
-static void on_down(void *arg, const char *netdev)
-{
-	struct daemon *d = arg;
-
-	for (size_t i = 0; d->node && i < d->node->inv->n_pci; i++) {
-		const struct hw_pci *fn = &d->node->inv->pci[i];
-
-		d->link_lost |= !fn->is_vf && fn->carrier == 1 && str_eq(fn->netdev, netdev);
-	}
-}
-
-/* A lost link is reported to the kubelet at once; bursts of new devices wait until they end. After
- * a loss it is scanned once more: an RDMA port may say so later than its interface. */
-static void on_hw(uv_poll_t *poll, int status, int events)
-{
-	struct daemon *d = poll->data;
-	int64_t now = clock_mono_ms();
-
-	(void)status;
-	(void)events;
-	d->link_lost = false;
-	if (!watch_hw_drain(d->hw, (int)(poll - d->hw_poll), on_down, d))
-		return;
-	if (!uv_is_active((uv_handle_t *)&d->settle))
-		uv_timer_start(&d->settle, on_settled, SETTLE_MS, 0);
-	if (!d->link_lost)
-		return;
-	/* A link that flaps is followed at the pace of what settles. */
-	if (now - d->hurried_ms >= HURRY_EVERY_MS) {
-		d->hurried_ms = now;
-		d->n_hurried = 0;
-	}
-	if (d->n_hurried++ < HURRY_MAX)
-		scan_again(d);
-}
-
 static void watch_signal(struct daemon *d, uv_signal_t *handle, int signo)
 {
 	uv_signal_init(&d->loop, handle);
@@ -368,21 +218,10 @@ static void watch_signal(struct daemon *d, uv_signal_t *handle, int signo)
 	uv_signal_start(handle, on_signal, signo);
 }
 
-static void watch_fd(struct daemon *d, uv_poll_t *poll, int fd, uv_poll_cb cb)
-{
-	if (fd < 0)
-		return;
-	uv_poll_init(&d->loop, poll, fd);
-	poll->data = d;
-	uv_poll_start(poll, UV_READABLE, cb);
-}
-
 static int watch_all(struct daemon *d, struct err *err)
 {
-	uv_timer_t *const timers[] = { &d->settle, &d->rescan, &d->lock, &d->links_timer,
-				       &d->empty_timer };
+	uv_timer_t *const timers[] = { &d->rescan, &d->lock, &d->empty_timer };
 	uint64_t ms = (uint64_t)d->opt->rescan_seconds * 1000;
-	struct err no_events = { 0 };
 	int r;
 
 	watch_signal(d, &d->sigterm, SIGTERM);
@@ -393,22 +232,15 @@ static int watch_all(struct daemon *d, struct err *err)
 		uv_timer_init(&d->loop, timers[i]);
 		timers[i]->data = d;
 	}
-	uv_timer_start(&d->links_timer, on_links, 0, LINKS_EVERY_MS);
 	if (ms)
 		uv_timer_start(&d->rescan, on_rescan, ms, ms);
 	r = watch_dir_open(d->opt->kubelet_dir, &d->dir, err);
 	if (r < 0)
 		return r;
-	watch_fd(d, &d->dir_poll, watch_dir_fd(d->dir), on_dir);
-	/* Events of this machine say nothing about a tree below another root: there, only SIGHUP
-	 * and the timer do. */
-	if (!sysroot_is_live(d->root))
-		return 0;
-	if (watch_hw_open(&d->hw, &no_events) < 0 || no_events.code)
-		log_warn("watch", "changes are found by the scan seconds=%u error=%s",
-			 d->opt->rescan_seconds, no_events.msg);
-	for (int i = 0; d->hw && i < 2; i++)
-		watch_fd(d, &d->hw_poll[i], watch_hw_fd(d->hw, i), on_hw);
+	uv_poll_init(&d->loop, &d->dir_poll, watch_dir_fd(d->dir));
+	d->dir_poll.data = d;
+	uv_poll_start(&d->dir_poll, UV_READABLE, on_dir);
+	scanner_watch(d->scanner, d->opt->rescan_seconds);
 	return 0;
 }
 
@@ -421,25 +253,13 @@ static void close_handle(uv_handle_t *handle, void *arg)
 
 /* --- one at a time --- */
 
-/* Held VFs may be out of sight (in a pod's network); the picture has to know all of them. */
-static bool knows_all_held(const struct daemon *d)
-{
-	for (size_t i = 0; i < d->state.n_seeds; i++) {
-		const struct node_seed *seed = &d->state.seeds[i];
-		const struct pool *pool = node_pool(d->node, seed->resource);
-
-		if (pool && !pool_find(pool, seed->vf))
-			return false;
-	}
-	return true;
-}
-
 static void on_empty_timer(uv_timer_t *timer)
 {
 	const struct daemon *d = timer->data;
+	const struct node *node = scanner_node(d->scanner);
 
-	if (d->node)
-		events_of_empty_pools(d->events, d->node);
+	if (node)
+		events_of_empty_pools(d->events, node);
 }
 
 /* After the start, and after another configuration: devices may still come. */
@@ -454,15 +274,15 @@ static void watch_empty_pools(struct daemon *d)
 static int serve(struct daemon *d, struct err *err)
 {
 	d->has_ledger = true;
-	if (!autobind_pools(d->autobind, d->cfg, d->state.ledger)) /* on_bindings() comes back;
-							meanwhile the machine can be looked at */
-		return d->node ? 0 : scan(d, err);
+	/* Or on_bindings() comes back; meanwhile the machine can be looked at. */
+	if (!autobind_pools(d->autobind, scanner_config(d->scanner), d->state.ledger))
+		return scanner_node(d->scanner) ? 0 : scanner_scan(d->scanner, err);
 	d->serving = true;
-	if (d->node && !knows_all_held(d))
-		node_unref(STEAL(d->node));
-	if (d->node)
+	if (scanner_node(d->scanner) && !state_is_in(&d->state, scanner_node(d->scanner)))
+		scanner_forget(d->scanner);
+	if (scanner_node(d->scanner))
 		show_node(d);
-	else if (scan(d, err) < 0)
+	else if (scanner_scan(d->scanner, err) < 0)
 		return -err->code;
 	if (d->opt->control_socket) {
 		const struct localsocket_backend backend =
@@ -510,14 +330,15 @@ static void put_names(struct strbuf *out, const struct config *of, const struct 
 
 static void tell_change(struct daemon *d, const struct config *before)
 {
+	const struct config *cfg = scanner_config(d->scanner);
 	_cleanup_strbuf_ struct strbuf added = STRBUF_INIT, removed = STRBUF_INIT;
 
-	put_names(&added, d->cfg, before);
-	put_names(&removed, before, d->cfg);
+	put_names(&added, cfg, before);
+	put_names(&removed, before, cfg);
 	log_info("config",
 		 "the new configuration is in use generation=%" PRIu64
 		 " pools=%zu added=%s removed=%s",
-		 reload_state(d->reload)->generation, d->cfg->n_pools, added.len ? added.s : "none",
+		 reload_state(d->reload)->generation, cfg->n_pools, added.len ? added.s : "none",
 		 removed.len ? removed.s : "none");
 }
 
@@ -525,30 +346,23 @@ static void tell_change(struct daemon *d, const struct config *before)
 static void on_holdings(void *arg, const struct ledger *copy)
 {
 	struct daemon *d = arg;
-	const struct config *wanted = d->next ? d->next : d->cfg;
+	struct config *current = scanner_config(d->scanner);
+	const struct config *wanted = d->next ? d->next : current;
 	_cleanup_free_ bool *retired = NULL;
 	_cleanup_free_ struct node_seed *held = NULL;
-	struct node_parts parts = { .held_only = true };
-	struct config *cfg, *before;
+	struct config *before;
 	struct err err = { 0 };
-	struct node *node;
+	size_t n_held;
 
 	if (d->next && !autobind_pools(d->autobind, d->next, copy))
 		return; /* on_bindings() asks again */
-	retired = holdings_retired(copy, d->cfg, wanted);
-	held = holdings_seeds(copy, &parts.n_seeds);
-	cfg = config_retire(wanted, d->cfg, retired);
-	parts.cfg = cfg;
-	parts.seeds = held;
-	if (load_parts(d, &parts, &node, &err) < 0) {
-		config_free(cfg);
+	retired = holdings_retired(copy, current, wanted);
+	held = holdings_seeds(copy, &n_held);
+	before = config_ref(current);
+	if (scanner_adopt(d->scanner, config_retire(wanted, current, retired), held, n_held, &err) <
+	    0) {
 		log_error("config", "the new configuration waits for a scan error=%s", err.msg);
-		return;
-	}
-	before = d->cfg;
-	d->cfg = cfg;
-	take_scanned(d, node);
-	if (d->next) {
+	} else if (d->next) {
 		config_free(STEAL(d->next));
 		reload_adopted(d->reload);
 		tell_change(d, before);
@@ -563,14 +377,12 @@ static void on_config(void *arg, struct config *cfg)
 	struct daemon *d = arg;
 	struct err err = { 0 };
 
-	autobind_inherit(d->cfg, cfg);
+	autobind_inherit(scanner_config(d->scanner), cfg);
 	autobind_ask(d->autobind, cfg);
 	if (!d->serving) { /* nothing is offered yet */
-		config_free(d->cfg);
-		d->cfg = cfg;
-		d->node = node_unref(d->node);
+		scanner_replace(d->scanner, cfg);
 		reload_adopted(d->reload);
-		if (scan(d, &err) < 0)
+		if (scanner_scan(d->scanner, &err) < 0)
 			log_error("discover", "the node cannot be scanned error=%s", err.msg);
 		return;
 	}
@@ -612,7 +424,8 @@ static void show_config(void *arg)
 	if (s->error)
 		events_send(d->events, &refused);
 	if (d->web)
-		report_http_note_config(d->web, s->generation, d->cfg->n_errors, s->error);
+		report_http_note_config(d->web, s->generation, scanner_config(d->scanner)->n_errors,
+					s->error);
 }
 
 static const char *silent_thread(void *arg, unsigned ms)
@@ -622,37 +435,20 @@ static const char *silent_thread(void *arg, unsigned ms)
 	return watchdog_silent(d->watchdog, ms);
 }
 
-static void open_web(struct daemon *d)
+/* --- the start, in order, and the end --- */
+
+static void open_scanner(struct daemon *d, struct config *cfg)
 {
-	const struct report_http_env env = { .loop = &d->loop,
-					     .rpc = d->rpc,
-					     .root = d->root,
-					     .address = d->opt->metrics_address,
-					     .silent = silent_thread,
-					     .facts = facts_on_rpc,
-					     .ctx = d };
+	const struct scanner_env env = { .loop = &d->loop,
+					 .root = d->root,
+					 .state = &d->state,
+					 .unlisted = d->unlisted,
+					 .scanned = on_scanned,
+					 .came = on_node,
+					 .looked = on_looked,
+					 .ctx = d };
 
-	if (!d->opt->metrics_address)
-		return;
-	d->web = report_http_open(&env);
-	show_config(d);
-}
-
-static int begin(struct daemon *d, struct err *err)
-{
-	struct err busy = { 0 };
-
-	if (state_open(&d->state, d->opt->state_dir, d->root, &busy) == 0)
-		return serve(d, err);
-	log_info("ledger", "waiting for the end of another railmated reason=%s", busy.msg);
-	/* All that can be done before the other one ends is done now. */
-	state_peek(&d->state, d->opt->state_dir);
-	d->waits_since_ms = clock_mono_ms();
-	uv_timer_start(&d->lock, on_lock, LOCK_TICK_MS, LOCK_TICK_MS);
-	if (scan(d, err) < 0)
-		return -err->code;
-	ready_say(&d->ready, "waiting");
-	return 0;
+	d->scanner = scanner_new(&env, cfg);
 }
 
 static int open_service(struct daemon *d, struct err *err)
@@ -682,40 +478,73 @@ static void open_autobind(struct daemon *d)
 					  .ctx = d };
 
 	d->autobind = autobind_new(&env);
-	autobind_ask(d->autobind, d->cfg);
+	autobind_ask(d->autobind, scanner_config(d->scanner));
 }
 
-static int run(struct daemon *d, struct config_text *text, struct err *err)
+static void open_web(struct daemon *d)
 {
+	const struct report_http_env env = { .loop = &d->loop,
+					     .rpc = d->rpc,
+					     .root = d->root,
+					     .address = d->opt->metrics_address,
+					     .silent = silent_thread,
+					     .facts = facts_on_rpc,
+					     .ctx = d };
+
+	if (!d->opt->metrics_address)
+		return;
+	d->web = report_http_open(&env);
+	show_config(d);
+}
+
+static int open_all(struct daemon *d, struct config *cfg, struct config_text *text, struct err *err)
+{
+	const struct daemon_options *opt = d->opt;
 	int r;
 
-	rpc_set_user_agent(d->rpc, "railmated/" RAILMATE_VERSION);
-	if (uv_loop_init(&d->loop) < 0)
-		return err_set(err, EIO, "cannot make the event loop");
+	/* What the main thread hears of from others. */
 	d->unlisted = unlisted_new(&d->loop, on_unlisted, d);
-	d->links = links_new(d->root);
-	if (d->opt->metrics_address || d->opt->nfd_file)
-		d->findings = findings_new(&d->loop, d->root, on_findings, d);
-	d->events = events_start(&d->loop, &d->opt->specs, d->opt->events, d->opt->node_condition);
 	d->holdings = holdings_new(&d->loop, d->rpc, on_holdings, d);
-	d->reload = reload_new(&d->loop, d->opt->config_files, text, on_config, d);
+	d->reload = reload_new(&d->loop, opt->config_files, text, on_config, d);
 	reload_listen(d->reload, show_config);
-	if (sysroot_is_live(d->root))
-		d->qos = qos_new(netlink_dcb);
+	/* Who is told. */
+	d->events = events_start(&d->loop, &opt->specs, opt->events, opt->node_condition);
+	if (opt->metrics_address || opt->nfd_file)
+		d->findings = findings_new(&d->loop, d->root, on_findings, d);
+	/* The node, and what the kubelet is served with. */
+	open_scanner(d, cfg);
 	r = open_service(d, err);
-	if (r == 0)
-		r = watch_all(d, err);
-	if (r == 0)
-		open_autobind(d);
-	if (r == 0) {
-		d->watchdog = watchdog_start(&d->loop, d->rpc, 0, NULL, NULL);
-		open_web(d);
-		r = begin(d, err);
-	}
-	if (r == 0) {
-		uv_run(&d->loop, UV_RUN_DEFAULT);
-		r = -err->code;
-	}
+	if (r < 0)
+		return r;
+	r = watch_all(d, err);
+	if (r < 0)
+		return r;
+	open_autobind(d);
+	d->watchdog = watchdog_start(&d->loop, d->rpc, 0, NULL, NULL);
+	open_web(d);
+	return 0;
+}
+
+static int begin(struct daemon *d, struct err *err)
+{
+	struct err busy = { 0 };
+
+	if (state_open(&d->state, d->opt->state_dir, d->root, &busy) == 0)
+		return serve(d, err);
+	log_info("ledger", "waiting for the end of another railmated reason=%s", busy.msg);
+	/* All that can be done before the other one ends is done now. */
+	state_peek(&d->state, d->opt->state_dir);
+	d->waits_since_ms = clock_mono_ms();
+	uv_timer_start(&d->lock, on_lock, LOCK_TICK_MS, LOCK_TICK_MS);
+	if (scanner_scan(d->scanner, err) < 0)
+		return -err->code;
+	ready_say(&d->ready, "waiting");
+	return 0;
+}
+
+/* First who asks the rpc thread, then that thread, then all that is on the loop. */
+static void close_all(struct daemon *d)
+{
 	report_http_close(d->web);
 	rpc_post(d->rpc, close_on_rpc, d);
 	rpc_stop(d->rpc);
@@ -726,7 +555,6 @@ static int run(struct daemon *d, struct config_text *text, struct err *err)
 	uv_run(&d->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&d->loop);
 	watch_dir_close(d->dir);
-	watch_hw_close(d->hw);
 	events_free(d->events);
 	localsocket_free(d->localsocket);
 	report_http_free(d->web);
@@ -734,11 +562,26 @@ static int run(struct daemon *d, struct config_text *text, struct err *err)
 	unlisted_free(d->unlisted);
 	reload_free(d->reload);
 	holdings_free(d->holdings);
-	links_free(d->links);
 	findings_free(d->findings);
 	config_free(d->next);
 	autobind_free(d->autobind);
-	qos_free(d->qos);
+}
+
+static int run(struct daemon *d, struct config *cfg, struct config_text *text, struct err *err)
+{
+	int r;
+
+	rpc_set_user_agent(d->rpc, "railmated/" RAILMATE_VERSION);
+	if (uv_loop_init(&d->loop) < 0)
+		return err_set(err, EIO, "cannot make the event loop");
+	r = open_all(d, cfg, text, err);
+	if (r == 0)
+		r = begin(d, err);
+	if (r == 0) {
+		uv_run(&d->loop, UV_RUN_DEFAULT);
+		r = -err->code;
+	}
+	close_all(d);
 	return r;
 }
 
@@ -756,7 +599,7 @@ void daemon_hold_signals(bool hold)
 int daemon_run(const struct daemon_options *opt, struct config *cfg, struct config_text *text,
 	       struct err *err)
 {
-	struct daemon d = { .opt = opt, .cfg = config_ref(cfg), .failure = err };
+	struct daemon d = { .opt = opt, .failure = err };
 	int r;
 
 	r = sysroot_open(opt->root, &d.root, err);
@@ -765,11 +608,10 @@ int daemon_run(const struct daemon_options *opt, struct config *cfg, struct conf
 	ready_begin(&d.ready, opt->ready_file);
 	r = rpc_start(&d.rpc, err);
 	if (r == 0)
-		r = run(&d, text, err);
+		r = run(&d, cfg, text, err);
 	ready_end(&d.ready);
 	state_close(&d.state);
-	node_unref(d.node);
-	config_free(d.cfg);
+	scanner_free(d.scanner);
 	service_free(d.service);
 	sysroot_close(d.root);
 	return r;

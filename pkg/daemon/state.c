@@ -100,6 +100,18 @@ void state_peek(struct state *ret, const char *dir)
 		note_seeds(ret);
 }
 
+bool state_is_in(const struct state *s, const struct node *node)
+{
+	for (size_t i = 0; i < s->n_seeds; i++) {
+		const struct node_seed *seed = &s->seeds[i];
+		const struct pool *pool = node_pool(node, seed->resource);
+
+		if (pool && !pool_find(pool, seed->vf))
+			return false;
+	}
+	return true;
+}
+
 static int count_users(void *ctx, const char *rdma, unsigned *ret_users)
 {
 	struct rdma_users *users = ctx;

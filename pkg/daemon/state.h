@@ -5,6 +5,7 @@
 #ifndef RAILMATE_DAEMON_STATE_H
 #define RAILMATE_DAEMON_STATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "pool/node.h"
@@ -34,6 +35,8 @@ int state_open(struct state *ret, const char *dir, const struct sysroot *root, s
 /* Another daemon has the ledger of dir: what it holds by now becomes the seeds. A ledger that
  * cannot be read is an empty one. */
 void state_peek(struct state *ret, const char *dir);
+/* Does the node list all that was held? VFs may be out of sight (in a pod's network). */
+bool state_is_in(const struct state *s, const struct node *node);
 /* The ledger and its file go to the tracker, which says in the log what it has to say. users stays
  * here. env: what the daemon knows of it. On the rpc thread. */
 struct tracker *state_make_tracker(struct state *s, const struct tracker_env *env);
