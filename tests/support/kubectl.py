@@ -71,7 +71,9 @@ def locked(change):
         fcntl.flock(lock, fcntl.LOCK_EX)
         pods = json.loads(STATE.read_text()) if STATE.exists() else []
         pods = change(pods)
-        STATE.write_text(json.dumps(pods))
+        new = STATE.with_suffix(".new")  # the test reads it meanwhile
+        new.write_text(json.dumps(pods))
+        new.rename(STATE)
     return pods
 
 
