@@ -19,6 +19,7 @@
 #define ARGS_MAX   64
 #define STDERR_MAX 4096
 #define CHUNK	   65536
+#define BLANK	   ". \t\r" /* of it a line that says nothing is made */
 #define CHUNKS_MAX 64 /* read at once from one process: the others and the time have their turn */
 
 extern char **environ;
@@ -425,8 +426,9 @@ static bool is_noise(const char *line, size_t len)
 			return true;
 	}
 	/* "E1123 07:00:00.000000    1234 memcache.go:265] …": the log of kubectl's libraries */
-	return len == 0 || (len > 5 && strchr("EFIW", line[0]) &&
-			    strspn(line + 1, "0123456789") == 4 && line[5] == ' ');
+	return strspn(line, BLANK) >= len ||
+	       (len > 5 && strchr("EFIW", line[0]) && strspn(line + 1, "0123456789") == 4 &&
+		line[5] == ' ');
 }
 
 /* Of an exit status that is not 0, kubectl says so last: not kept where the program said much. */
@@ -468,11 +470,11 @@ void kubectl_put_why(const struct kubectl_call *call, struct strbuf *out)
 		strbuf_printf(out, "exit status %d", call->status);
 		return;
 	}
+	while (len && strchr(BLANK, line[len - 1]))
+		len--;
 	if (len > strlen(ours) && !strncmp(line, ours, strlen(ours))) {
 		line += strlen(ours);
 		len -= strlen(ours);
 	}
-	while (len && strchr(". \r", line[len - 1]))
-		len--;
 	strbuf_add(out, line, len);
 }

@@ -159,7 +159,11 @@ class Status(ClusterTest):
                                          ("l-long", {"status": {"out": "x" * 100000, "repeat": 20}},
                                           "its output is longer than 1 MiB", {}), ("m-half", {
                                               "status": {"out": json.dumps(status("m"))[:-20]}
-                                          }, "its answer:1:", {})):
+                                          }, "its answer:1:", {}), ("n-dots", {
+                                              "status": {"err": " \n.\nrailmatectl: odd. \n", "code": 3}
+                                          }, "odd", {}), ("o-blank", {
+                                              "status": {"err": "E1123 x\n \r\n ..\n", "code": 4}
+                                          }, "exit status 4", {})):
             self.add(node, answers, **more)
             expected[node] = why
         text = self.ask("status", "--timeout", "10", "--parallel", "4", "--record",
@@ -168,7 +172,7 @@ class Status(ClusterTest):
         errors = {n["node"]: n["error"] for n in value["nodes"]}
         self.assertEqual(errors.keys(), expected.keys())
         self.assertIsNone(errors.pop("a-good"))
-        self.assertIn("13 nodes: 12 no answer, 1 PASS;", text)
+        self.assertIn("15 nodes: 14 no answer, 1 PASS;", text)
         for node, error in errors.items():
             self.assertIn(expected[node], error)
             self.assertRegex(text, rf"(?m)^{node} +no answer: ")
