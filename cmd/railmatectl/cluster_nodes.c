@@ -1,4 +1,4 @@
-/* Names of nodes in short: gpu-[001-016]. */
+/* Names of nodes: their order, and many in short: gpu-[001-016]. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,13 @@
 #include "cluster.h"
 
 #define DIGITS_MAX 9
+
+int cluster_node_cmp(const char *a, const char *b)
+{
+	int r = strverscmp(a, b);
+
+	return r ? r : strcmp(a, b);
+}
 
 /* A name as a number in its middle; of its first label, as "ip-10-0-1-23.ec2.internal" has its
  * number there. */

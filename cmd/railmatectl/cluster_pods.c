@@ -36,13 +36,6 @@ struct ranked {
 	int rank;
 };
 
-int cluster_node_cmp(const char *a, const char *b)
-{
-	int r = strverscmp(a, b);
-
-	return r ? r : strcmp(a, b);
-}
-
 static int by_node(const void *a, const void *b)
 {
 	const struct ranked *x = a, *y = b;
