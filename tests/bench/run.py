@@ -25,6 +25,7 @@ import sys
 import tempfile
 import threading
 import time
+import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = {"RAILMATED": "cmd/railmated", "RAILMATECTL": "cmd/railmatectl",
@@ -440,6 +441,23 @@ def bench_restart(b):
               floor_is="fake GPU plugin, 8 devices")
 
 
+def bench_attacks(b):
+    """Allocate, as tests/integration/test_attacks.py attacks the socket in every way it knows."""
+    import test_attacks
+
+    every = unittest.TestLoader().getTestCaseNames(test_attacks.Attacks)
+    attacks = unittest.TestSuite(
+        map(test_attacks.Attacks, b.rounds(every, ["test_rapid_resets"])))
+    with contextlib.redirect_stdout(sys.stderr):
+        result = unittest.TextTestRunner().run(attacks)
+    if not result.wasSuccessful():
+        sys.exit("an attack succeeds")
+    took = {name: [pick(ms, 0.99) for ms in both] for name, both in test_attacks.Attacks.took.items()}
+    worst = max(took, key=lambda name: took[name][1])
+    b.add("attacked-p99", f"Allocate under the worst of {len(took)} attacks ({worst}), p99",
+          took[worst][1], "ms", bar=20, floor=took[worst][0], floor_is="in calm times before it")
+
+
 # --- the scan ---
 
 def bench_scan(b):
@@ -845,8 +863,8 @@ BENCHES = {
     "metrics": bench_metrics, "watch": bench_watch, "idle": bench_idle, "allocate": bench_allocate,
     "choice": bench_choice, "preferred": bench_preferred, "bind": bench_bind,
     "prediction": bench_prediction, "start": bench_start, "restart": bench_restart,
-    "scan": bench_scan, "syscalls": bench_syscalls, "ledger": bench_ledger, "verify": bench_verify,
-    "doctor": bench_doctor, "fleet": bench_fleet
+    "attacks": bench_attacks, "scan": bench_scan, "syscalls": bench_syscalls,
+    "ledger": bench_ledger, "verify": bench_verify, "doctor": bench_doctor, "fleet": bench_fleet
 }
 
 
@@ -907,6 +925,7 @@ def main():
     args = parse()
     for variable, path in PROGRAMS.items():
         os.environ.setdefault(variable, os.path.join(args.build, path))
+    os.environ.setdefault("FIXTURES", os.path.join(args.build, "tests/fixtures"))
     sys.path.insert(0, os.path.join(HERE, "../integration"))
     sys.dont_write_bytecode = True
     machine, began, bench = machine_in_words(), time.monotonic(), Bench(args)
