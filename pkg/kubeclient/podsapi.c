@@ -16,6 +16,7 @@
  * answer that is too large. */
 #define RATE_PAUSE_MS 15
 #define RATE_TRIES    5
+#define GRACE_MS      20 /* who waits is told by the queue, before the call ends */
 
 struct podsapi {
 	struct rpc *rpc;
@@ -65,11 +66,14 @@ static void listed(void *arg, enum rpc_status status, const char *message, struc
 		p->again = rpc_after(p->rpc, RATE_PAUSE_MS, call, p);
 		return;
 	}
-	if (status != RPC_OK)
-		err_set(&err, EIO, "%s", message);
-	else
+	if (status == RPC_OK)
 		kubemsg_decode(&kubemsg_pod_specs, body, a, &list, &err);
-	if (err.code)
+	else
+		err_set(&err, EIO, "%s", message);
+	if (status == RPC_DEADLINE_EXCEEDED) /* we were held up: both times are over by now */
+		err_set(&err, ETIMEDOUT, "%s took longer than %u ms", p->socket,
+			p->timeout_ms - GRACE_MS);
+	else if (err.code)
 		err_wrap(&err, "%s", p->socket);
 	kubeclient_queue_answer(&p->queue, err.code ? NULL : &list, err.code ? err.msg : NULL);
 }
@@ -78,7 +82,7 @@ static void begin(void *ctx, unsigned timeout_ms)
 {
 	struct podsapi *p = ctx;
 
-	p->timeout_ms = timeout_ms + 20; /* who waits is told by the queue */
+	p->timeout_ms = timeout_ms + GRACE_MS;
 	p->tries = 0;
 	call(p);
 }

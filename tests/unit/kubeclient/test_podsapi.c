@@ -16,11 +16,11 @@
 #include "kubepeer/kubepeer.h"
 
 #define NOTHING	   ((struct bytes) { NULL, 0 })
-#define TIMEOUT_MS 5000
+#define TIMEOUT_MS 30000 /* a busy machine takes its time */
 
 /* --- a kubelet's Pods API --- */
 
-enum manners { ANSWER, RATE_LIMIT, HANG, GARBAGE, FAIL };
+enum manners { ANSWER, RATE_LIMIT, HANG, GARBAGE, LATE, FAIL };
 
 static struct {
 	enum manners manners;
@@ -73,6 +73,8 @@ static void on_list(void *ctx, struct rpc_call *call, struct bytes request)
 		k.hung = call;
 	} else if (k.manners == GARBAGE) {
 		rpc_reply(call, RPC_OK, NULL, (struct bytes) { (const uint8_t *)"\xff", 1 });
+	} else if (k.manners == LATE) {
+		rpc_reply(call, RPC_DEADLINE_EXCEEDED, "Deadline Exceeded", NOTHING);
 	} else {
 		rpc_reply(call, RPC_INTERNAL, "out of order", NOTHING);
 	}
@@ -344,7 +346,9 @@ static void failures_name_the_socket(void **state)
 	static const struct {
 		enum manners manners;
 		const char *why;
-	} cases[] = { { FAIL, "out of order" }, { GARBAGE, "not protobuf" } };
+	} cases[] = { { FAIL, "out of order" },
+		      { GARBAGE, "not protobuf" },
+		      { LATE, "took longer than" } };
 
 	(void)state;
 	fetch(1, TIMEOUT_MS);
