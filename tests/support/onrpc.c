@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "ledger/ledger.h"
+
+#define PATIENCE_MS 60000 /* nothing here takes a second, unless the machine is very busy */
 
 struct rpc *rpc;
 
@@ -90,10 +93,11 @@ bool is_on_rpc(bool (*is)(void))
 
 void wait_until_named(bool (*is)(void), const char *what)
 {
-	for (int i = 0; i < 20000; i++) {
-		if (is_on_rpc(is))
-			return;
+	int64_t until_ms = clock_mono_ms() + PATIENCE_MS;
+
+	while (!is_on_rpc(is)) {
+		if (clock_mono_ms() > until_ms)
+			fail_msg("not within %d s: %s", PATIENCE_MS / 1000, what);
 		usleep(500);
 	}
-	fail_msg("never: %s", what);
 }

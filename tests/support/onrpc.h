@@ -27,7 +27,7 @@ void on_rpc(void (*fn)(void *arg), void *arg);
 const struct ledger *ledger_now(const struct ledger *l);
 
 bool is_on_rpc(bool (*is)(void));
-/* Ten seconds at most; then the test fails and names what. */
+/* A minute at most; then the test fails and names what. */
 void wait_until_named(bool (*is)(void), const char *what);
 #define wait_until(is) wait_until_named(is, #is)
 

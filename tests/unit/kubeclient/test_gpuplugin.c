@@ -182,7 +182,7 @@ static int setup(void **state)
 	a = arena_new(0);
 	strcpy(dir + strlen(dir) - 6, "XXXXXX");
 	assert_non_null(mkdtemp(dir));
-	timeout_ms = 2000;
+	timeout_ms = 30000;
 	open_with(NULL);
 	return 0;
 }
@@ -193,7 +193,7 @@ static int teardown(void **state)
 	on_rpc(close_fn, NULL);
 	for (int i = 0; i < FAKES; i++)
 		give_order(i, NULL);
-	for (int i = 0; i < 2000 && rmdir(dir) < 0; i++) /* sockets go a moment later */
+	for (int i = 0; i < 60000 && rmdir(dir) < 0; i++) /* sockets go a moment later */
 		usleep(1000);
 	arena_free(a);
 	return 0;

@@ -16,7 +16,7 @@
 #include "kubepeer/kubepeer.h"
 
 #define NOTHING	   ((struct bytes) { NULL, 0 })
-#define TIMEOUT_MS 5000
+#define TIMEOUT_MS 30000 /* a busy machine takes its time */
 #define SOON_MS	   50
 
 /* --- a runtime --- */

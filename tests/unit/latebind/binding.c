@@ -14,7 +14,7 @@
 #define MIXED_POOLS                                                                                \
 	"{\"resourceList\": [" POOL_OF("a", "0-1") ", " POOL_BOUND("e", "2-3", "early") "]}"
 
-#define TIMEOUT_MS 2000
+#define TIMEOUT_MS 30000 /* a busy machine takes its time */
 #define NOTHING	   ((struct bytes) { NULL, 0 })
 
 struct machine machine;
