@@ -81,8 +81,9 @@ class Server:
                     if not line:
                         return
                     headers = dict(http.client.parse_headers(reader))
-                    self.bodies.append(reader.read(int(headers.get("Content-Length", 0))))
+                    body = reader.read(int(headers.get("Content-Length", 0)))
                     self.requests.append((line.strip(), headers))
+                    self.bodies.append(body)  # who waits for it looks at the request, too
                     if not self.answer(connection):
                         return
 

@@ -10,22 +10,28 @@ import threading
 import time
 
 import https
-from harness import VF, Case, Daemon, main, replace, until, vfs_of
+from harness import GPU, VF, Case, Daemon, main, replace, until, vfs_of
 from https import reply
 
 WRONG = {"resourceName": "storage", "resourcePrefix": "rdma", "selectors": {"pfNames": ["rail0", "rail1"], "isRdma": True}}
 WRONG_TOO = {"resourceName": "other", "resourcePrefix": "rdma", "selectors": {"pfNames": ["rail7"]}}
 RIGHT = {"resourceName": "vf", "resourcePrefix": "rdma", "selectors": {"isRdma": True}}
+ONE_PF = {**RIGHT, "selectors": {"isRdma": True, "pfNames": ["ibp24s0"]}}
+LATER = {"resourceName": "later", "resourcePrefix": "rdma", "selectors": {"pfNames": ["rail99"]}}
 
 
 class Events(https.Case, Case):
+    """
+    Requests are sent one after the other. So that nothing more is sent is seen by another one, which
+    the test causes and which has to come: it is the next.
+    """
+
     def start(self, *pools, fixture="hgx-h100", port=None, account=True, options=()):
         """With the pools; the API server at that port. Returns the daemon."""
         here = self.here = self.node(fixture)
         if account:
             self.account(here.path("account"))
-        with open(here.path("config.json"), "w", encoding="utf-8") as f:
-            json.dump({"resourceList": pools}, f)
+        self.configure(*pools)
         self.kubelet = here.start_kubelet()
         argv = here.daemon_argv("--config-file", here.path("config.json"), "--service-account", here.path("account"),
                                 "--pod-specs=off", "--empty-pool-event=1", *options)
@@ -34,10 +40,38 @@ class Events(https.Case, Case):
         here.processes.append(daemon)
         return daemon
 
+    def start_with_gpus(self, *pools, vfs=64, **options):
+        daemon = self.start(*pools, **options)
+        self.here.start_gpu_plugin()
+        self.kubelet.wait(GPU, 8)
+        self.kubelet.wait(VF, vfs)
+        return daemon
+
+    def configure(self, *pools):
+        replace(self.here.path("config.json"), json.dumps({"resourceList": pools}))
+
     def api_server(self, status=201):
+        """Answers Events with that status; conditions of the node are welcome."""
         server = self.server()
-        server.answer = reply(status, b"{}")
+        events, conditions = reply(status, b"{}"), reply(200, b"{}")
+        server.answer = lambda c: (conditions if server.requests[-1][0].startswith("PATCH ") else events)(c)
         return server, server.url.split(":")[2].removesuffix("/pods")
+
+    def posts(self, server):
+        return [line for line, _ in server.requests if line.startswith("POST ")]
+
+    def refuse(self, daemon, n=1):
+        """So many configurations that are wrong, each in its own way."""
+        for wrong in ("[", "{", "]")[:n]:
+            told = daemon.stderr().count("the new configuration is refused")
+            replace(self.here.path("config.json"), wrong)
+            until(lambda: daemon.stderr().count("the new configuration is refused") > told, "the refusal")
+
+    def await_refused(self, server, daemon):
+        """An Event after all that have been caused; returns those before it."""
+        self.refuse(daemon)
+        self.await_event(server, "ConfigRefused")
+        return [e for e in map(json.loads, server.bodies) if e["reason"] != "ConfigRefused"]
 
     def says(self, daemon, text):
         until(lambda: text in daemon.stderr(), f"the daemon says '{text}'")
@@ -64,46 +98,57 @@ class Events(https.Case, Case):
         self.assertIn("Not here: rail0, rail1. Network cards here: ibp24s0 (8 VFs),", first["note"])
         self.assertIn("rdma/other", second["note"])
         self.assertNotEqual(first["metadata"]["name"], second["metadata"]["name"])
-        time.sleep(1.5)
-        self.assertEqual(len(server.bodies), 2)
+        self.configure(WRONG, RIGHT, WRONG_TOO, LATER)
+        until(lambda: len(server.bodies) > 2, "the Event of a pool that came later")
+        self.assertIn("rdma/later", json.loads(server.bodies[2])["note"])
         self.assertEqual(self.complaints(daemon), [])
 
     def test_one_that_is_there_already_is_told(self):
         server, port = self.api_server(409)
         daemon = self.start(WRONG, WRONG_TOO, RIGHT, port=port)
         until(lambda: len(server.bodies) == 2, "two Events")
-        time.sleep(1.5)
-        self.assertEqual((self.complaints(daemon), len(server.bodies)), ([], 2))
+        self.assertEqual(len(self.await_refused(server, daemon)), 2)
+        self.assertEqual(self.complaints(daemon), [])
 
-    def test_nothing_is_said_where_all_is_well_or_the_node_is_not_meant(self):
-        for name, pools, fixture in (("all pools have VFs", [RIGHT], "hgx-h100"), ("no RDMA", [WRONG], "odd-empty")):
-            with self.subTest(name):
-                server, port = self.api_server()
-                daemon = self.start(*pools, fixture=fixture, port=port)
-                time.sleep(2)
-                self.assertEqual(server.connections, 0)
-                self.assertFalse(self.has_libcurl(daemon))
-                self.assertEqual(self.complaints(daemon), [])
+    def test_nothing_is_said_where_all_is_well(self):
+        server, port = self.api_server()
+        daemon = self.start(RIGHT, port=port)
+        self.kubelet.wait(VF, 64)
+        self.assertFalse(self.has_libcurl(daemon))
+        self.configure(RIGHT, LATER)
+        self.assertIn("rdma/later", self.await_event(server, "PoolEmpty")["note"])
+        self.assertEqual(len(server.bodies), 1)
+        self.assertEqual(self.complaints(daemon), [])
+
+    def test_nothing_is_said_of_a_node_that_is_not_meant(self):
+        server, port = self.api_server()
+        daemon = self.start(WRONG, fixture="odd-empty", port=port)
+        self.says(daemon, "nothing is offered until there is one")
+        time.sleep(1.2)  # the pools are looked at
+        self.assertFalse(self.has_libcurl(daemon))
+        self.assertEqual(self.await_refused(server, daemon), [])
+        self.assertEqual(self.complaints(daemon), [])
 
     def test_zero_is_never(self):
         server, port = self.api_server()
-        self.start(WRONG, RIGHT, port=port, options=["--empty-pool-event=0"])
-        time.sleep(2)
-        self.assertEqual(server.connections, 0)
+        daemon = self.start(WRONG, RIGHT, port=port, options=["--empty-pool-event=0"])
+        self.kubelet.wait(VF, 64)
+        self.assertEqual(self.await_refused(server, daemon), [])
 
     def test_without_the_right_it_is_one_line(self):
         server, port = self.api_server(403)
-        daemon = self.start(WRONG, WRONG_TOO, RIGHT, port=port)
+        daemon = self.start(WRONG, WRONG_TOO, ONE_PF, port=port, options=["--node-condition"])
         self.says(daemon, "an Event cannot be sent event=PoolEmpty")
-        time.sleep(2.5)  # it would be asked again by then
+        self.cut(daemon)
+        until(lambda: self.conditions(server)[1:], "the condition of a link that is down")
         (line,) = self.complaints(daemon)
         self.assertIn("does not allow us to write this: HTTP 403", line)
-        self.assertEqual(len(server.requests), 1)
+        self.assertEqual(len(self.posts(server)), 1)
 
     def test_without_a_token_it_is_one_line(self):
         daemon = self.start(WRONG, WRONG_TOO, RIGHT, account=False)
         self.says(daemon, "an Event cannot be sent event=PoolEmpty")
-        time.sleep(2)
+        self.refuse(daemon, 2)  # of which an Event would tell
         (line,) = self.complaints(daemon)
         self.assertIn("account/token", line)
         self.assertFalse(self.has_libcurl(daemon))
@@ -134,8 +179,7 @@ class Events(https.Case, Case):
 
     def test_a_link_that_goes_down_names_the_pods_that_it_hurts(self):
         server, port = self.api_server()
-        one = {**RIGHT, "selectors": {"isRdma": True, "pfNames": ["ibp24s0"]}}
-        daemon = self.start(one, port=port)
+        daemon = self.start(ONE_PF, port=port)
         self.kubelet.wait(VF, 8)
         self.kubelet.admit("p", f"main:{VF}=2")
         self.kubelet.ask("prestart p")
@@ -146,11 +190,13 @@ class Events(https.Case, Case):
         self.assertEqual(event["note"], f"the link of PF {pf} (ibp24s0) is down: 8 VFs of rdma/vf; pods that have one: default/p")
         self.cut(daemon, up=True)
         self.assertEqual(self.await_event(server, "LinkUp")["type"], "Normal")
-        self.cut(daemon)  # the same again, within ten minutes
-        self.cut(daemon, up=True)
-        time.sleep(1)
-        self.assertEqual((len(self.events(server, "LinkDown")), len(self.events(server, "LinkUp"))), (1, 1))
-        self.assertEqual({e["regarding"]["kind"] for e in map(json.loads, server.bodies)}, {"Node"})
+        self.kubelet.wait(VF, "=8")
+        for up, healthy in ((False, 0), (True, 8)):  # the same again, within ten minutes
+            self.cut(daemon, up)
+            self.kubelet.wait(VF, f"={healthy}")
+        sent = self.await_refused(server, daemon)
+        self.assertEqual([e["reason"] for e in sent], ["LinkDown", "LinkUp"])
+        self.assertEqual({e["regarding"]["kind"] for e in sent}, {"Node"})
 
     def ledger(self):
         try:
@@ -162,28 +208,21 @@ class Events(https.Case, Case):
     def test_pods_have_events_of_their_own_where_they_are_asked_for(self):
         server, port = self.api_server()
         strict = {**RIGHT, "railmate": {"binding": "early", "strict": True}}
-        daemon = self.start(strict, port=port, options=["--events=pods"])
-        self.here.start_gpu_plugin()
-        self.kubelet.wait("nvidia.com/gpu", 8)
-        self.kubelet.wait(VF, 64)
-        self.kubelet.admit("p", f"main:nvidia.com/gpu=2,{VF}=2", order="gpu-first")
+        daemon = self.start_with_gpus(strict, port=port, options=["--events=pods"])
+        self.kubelet.admit("p", f"main:{GPU}=2,{VF}=2", order="gpu-first")
         self.kubelet.ask("prestart p")
         event = self.await_event(server, "VFsBound")
         self.assertEqual((event["regarding"]["kind"], event["regarding"]["namespace"], event["regarding"]["name"]), ("Pod", "default", "p"))
         self.assertEqual(event["note"], "container main: 2 VFs of rdma/vf; its GPU-VF pairs: 2 PIX")
         self.assertIn("POST /apis/events.k8s.io/v1/namespaces/default/events HTTP/1.1", [line for line, _ in server.requests])
         self.kubelet.ask("prestart p")  # starts again, with what it had
-        time.sleep(0.5)
-        self.assertEqual(len(self.events(server, "VFsBound")), 1)
+        self.assertEqual([e["reason"] for e in self.await_refused(server, daemon)], ["VFsBound"])
         self.assertEqual(daemon.stderr().count("cannot be sent"), 0)
 
     def test_a_late_pool_tells_its_pairs_also_where_no_metrics_are_served(self):
         server, port = self.api_server()
-        self.start({**RIGHT, "railmate": {"binding": "late"}}, port=port, options=["--events=pods", "--cdi=on"])
-        self.here.start_gpu_plugin()
-        self.kubelet.wait("nvidia.com/gpu", 8)
-        self.kubelet.wait(VF, 64)
-        self.kubelet.admit("p", f"main:nvidia.com/gpu=2,{VF}=2", order="gpu-first")
+        self.start_with_gpus({**RIGHT, "railmate": {"binding": "late"}}, port=port, options=["--events=pods", "--cdi=on"])
+        self.kubelet.admit("p", f"main:{GPU}=2,{VF}=2", order="gpu-first")
         self.kubelet.ask("prestart p")
         event = self.await_event(server, "VFsBound")
         self.assertEqual(event["note"], "container main: 2 VFs of rdma/vf; its GPU-VF pairs: 2 PIX")
@@ -201,23 +240,22 @@ class Events(https.Case, Case):
 
     def test_the_node_condition_follows_the_links(self):
         server, port = self.api_server()
-        server.answer = reply(200, b"{}")
-        one = {**RIGHT, "selectors": {"isRdma": True, "pfNames": ["ibp24s0"]}}
-        daemon = self.start(one, port=port, options=["--events=off", "--node-condition"])
+        daemon = self.start(ONE_PF, port=port, options=["--events=off", "--node-condition"])
         well = until(lambda: self.conditions(server), "the condition")[0]
         self.assertEqual((well["type"], well["status"], well["message"]), ("RDMALinksHealthy", "True", "the link of every PF of a pool is up"))
         self.kubelet.wait(VF, 8)
-        time.sleep(1.1)  # its times are in seconds
+        until(lambda: time.strftime("%FT%TZ", time.gmtime()) > well["lastTransitionTime"], "the next second")
         pf = self.cut(daemon)
         down = until(lambda: self.conditions(server)[1:], "the condition of a link that is down")[0]
         self.assertEqual((down["status"], down["message"]), ("False", f"the link of PF {pf} (ibp24s0) is down"))
         self.assertGreater(down["lastTransitionTime"], well["lastTransitionTime"])
         self.cut(daemon, up=True)
         self.assertEqual(until(lambda: self.conditions(server)[2:], "it is well again")[0]["status"], "True")
-        self.assertEqual([line for line, _ in server.requests if line.startswith("POST")], [])
+        self.assertEqual(self.posts(server), [])
 
     def test_a_condition_that_may_not_be_set_stops_no_event(self):
-        server, port = self.api_server(403)
+        server, port = self.api_server()
+        server.answer = reply(403, b"{}")
         daemon = self.start(WRONG, RIGHT, port=port, options=["--node-condition"])
         self.says(daemon, "the node condition RDMALinksHealthy cannot be set")
         server.answer = reply(201, b"{}")
@@ -227,11 +265,8 @@ class Events(https.Case, Case):
     def test_who_holds_nearer_vfs_is_named(self):
         server, port = self.api_server()
         one_each = {**RIGHT, "selectors": {"isRdma": True, "pfNames": ["ibp24s0#0-0", "ibp64s0#0-0"]}, "railmate": {"binding": "early"}}
-        self.start(one_each, port=port, options=["--events=pods"])
-        self.here.start_gpu_plugin()
-        self.kubelet.wait("nvidia.com/gpu", 8)
-        self.kubelet.wait(VF, 2)
-        for pod, containers in (("p", f"main:{VF}=1"), ("q", f"main:nvidia.com/gpu=1,{VF}=1")):
+        self.start_with_gpus(one_each, vfs=2, port=port, options=["--events=pods"])
+        for pod, containers in (("p", f"main:{VF}=1"), ("q", f"main:{GPU}=1,{VF}=1")):
             self.kubelet.admit(pod, containers, order="gpu-first")
             self.kubelet.ask(f"prestart {pod}")
         self.await_event(server, "VFsBound", 2)
@@ -253,15 +288,14 @@ class Events(https.Case, Case):
         for options, status, lines, asked in ((["--events=off"], 201, 0, 0), ([], 403, 1, 1)):
             with self.subTest(options=options):
                 server, port = self.api_server(status)
-                daemon = self.start(RIGHT, port=port, options=options)
-                self.kubelet.wait(VF, 1)
-                for n, wrong in enumerate(("[", "{", "]"), 1):
-                    replace(self.here.path("config.json"), wrong)
-                    until(lambda: daemon.stderr().count("the new configuration is refused") == n, f"refusal {n}")
+                daemon = self.start(ONE_PF, port=port, options=["--node-condition", *options])
+                self.kubelet.wait(VF, 8)
+                self.refuse(daemon, 3)
                 until(lambda: len(self.complaints(daemon)) >= lines, "the line")
-                time.sleep(0.7)  # another one would come by then
+                self.cut(daemon)
+                until(lambda: self.conditions(server)[1:], "the condition of a link that is down")
                 self.assertEqual(len(self.complaints(daemon)), lines)
-                self.assertEqual(len(server.requests), asked)
+                self.assertEqual(len(self.posts(server)), asked)
 
     def test_nobody_waits_for_an_api_server_that_hangs(self):
         server, port = self.api_server()
