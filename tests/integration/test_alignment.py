@@ -2,9 +2,8 @@
 """Every container gets the VFs that are closest to its GPUs, judged by optimum.py."""
 
 import random
-import time
 
-from harness import GPU, VF, Case, Node, container, gpus_of, main, vfs_of
+from harness import GPU, PATIENCE, VF, Case, Node, container, gpus_of, main, vfs_of
 from optimum import assignment, best_total
 
 
@@ -125,10 +124,8 @@ class Alignment(Case):
         node.kubelet.ask("podlist-fail on")
         ward.take("failing", vfs_of(ward.admit("failing", 1, 1)))
         node.kubelet.ask("podlist-fail off")
-        node.kubelet.ask("podlist-delay 20000")
-        began = time.monotonic()
+        node.kubelet.ask(f"podlist-delay {2 * PATIENCE * 1000}")  # longer than anybody waits here
         ward.take("stalled", vfs_of(ward.admit("stalled", 1, 1)))
-        self.assertLess(time.monotonic() - began, 15, "the admission waited for PodResources")
         node.kubelet.ask("podlist-delay 0")
         ward.admit_aligned("well", 2, 2)
 

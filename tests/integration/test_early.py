@@ -5,9 +5,8 @@ choice."""
 import json
 import os
 import random
-import time
 
-from harness import GPU, VF, Case, gpus_of, main, until, vfs_of
+from harness import GPU, PATIENCE, VF, Case, gpus_of, main, until, vfs_of
 from optimum import assignment, best_total
 
 
@@ -110,9 +109,7 @@ class VfFirst(Case):
                 node = self.node()
                 _, daemon = node.start("--pods-api", gpu=options,
                                        daemon=("--pod-resources-timeout", "200"))
-                began = time.monotonic()
                 vfs = vfs_of(node.kubelet.admit("p", f"main:{GPU}=2,{VF}=2", order="vf-first"))
-                self.assertLess(time.monotonic() - began, 15)
                 self.assertEqual(len(vfs), 2)
                 self.assertEqual(decision(node, vfs)["known"], "unknown")
 
@@ -179,10 +176,8 @@ class Start(Case):
         self.assertEqual(started(kubelet, "p"), [("OK", "")])
         self.assertEqual(len(vfs_of(kubelet.admit("q", f"main:{GPU}=1,{VF}=1"))), 1)
         kubelet.ask("podlist-garbage off")
-        kubelet.ask("podlist-delay 20000")
-        began = time.monotonic()
+        kubelet.ask(f"podlist-delay {2 * PATIENCE * 1000}")  # longer than anybody waits here
         self.assertEqual(started(kubelet, "p"), [("OK", "")])
-        self.assertLess(time.monotonic() - began, 15)
         kubelet.ask("podlist-delay 0")
         self.assertEqual(started(kubelet, "p"), [("OK", "")])
         decision(node, vfs, checked=True, pod="p")

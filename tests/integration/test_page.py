@@ -11,7 +11,6 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
 import unittest
 import xml.etree.ElementTree
 
@@ -131,9 +130,8 @@ class Page(Case):
             if hits == 1:
                 kubelet.admit("newcomer", f"main:{GPU}=1,{VF}=1", order="gpu-first")
                 kubelet.ask("prestart newcomer")
-                time.sleep(
-                    1.1
-                )  # what is shown is up to a second old; the browser's clock stands still meanwhile
+                # What is shown is a second old at least; the browser's clock stands still meanwhile.
+                until(lambda: "default/newcomer" in get(port, "/")[1], "the pod is shown")
 
         with Between(port, admit) as server:
             dom = self.browse(server, "--dump-dom", f"--virtual-time-budget={4 * REFRESH_MS}")
