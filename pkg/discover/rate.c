@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "discover/scan-internal.h"
 #include "hw/driver.h"
+#include "hw/vfadmin.h"
 #include "netlink/netlink.h"
 
 #define DEVICES "sys/bus/pci/devices"
@@ -92,7 +93,7 @@ static bool take_files(struct scan *s, int pf)
 static void take_answer(struct scan *s, int pf)
 {
 	_cleanup_arena_ struct arena *arena = arena_new(16 * 1024);
-	const struct netlink_vf *vfs = NULL;
+	const struct hw_vf_admin *vfs = NULL;
 	struct err err = { 0 };
 	size_t n = 0;
 	int r = netlink_vfs(s->pci[pf].netdev, arena, &vfs, &n, &err);

@@ -9,7 +9,7 @@
 #include "discover/discover.h"
 #include "doctor/doctor.h"
 #include "hw/dcb.h"
-#include "netlink/netlink.h"
+#include "hw/vfadmin.h"
 
 /* An RDMA device, as far as hw_rdma does not have it; the tables are those of its first ACTIVE
  * port, else its first. */
@@ -43,7 +43,7 @@ struct doctor_netdev {
 	const struct doctor_representor *reps;
 	size_t n_reps;
 	/* Of PFs with VFs, from the running kernel. NULL why_…: known. */
-	const struct netlink_vf *vfs;
+	const struct hw_vf_admin *vfs;
 	size_t n_vfs;
 	const char *why_no_vfs; /* what kept us from knowing: a clause */
 	struct hw_dcb dcb;

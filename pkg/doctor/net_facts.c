@@ -15,6 +15,7 @@
 #include "discover/sysroot.h"
 #include "doctor/net.h"
 #include "hw/inventory.h"
+#include "netlink/netlink.h"
 
 #define RDMA_DIR     "sys/class/infiniband"
 #define NET_DIR	     "sys/class/net"

@@ -56,7 +56,7 @@ static const struct net_kind identity_kinds[] = {
 };
 
 /* What the administrator of its PF set for a VF; NULL: not known. */
-static const struct netlink_vf *admin_of(const struct doctor_facts *f, int pci)
+static const struct hw_vf_admin *admin_of(const struct doctor_facts *f, int pci)
 {
 	const struct hw_pci *vf = &f->inv->pci[pci];
 	const struct doctor_netdev *pf = vf->physfn < 0 ? NULL : &f->net->netdev[vf->physfn];
@@ -72,7 +72,7 @@ static int judge_infiniband(const struct doctor_facts *f, size_t rdma)
 {
 	static const uint8_t zero[8];
 	const struct doctor_rdma *d = &f->net->rdma[rdma];
-	const struct netlink_vf *admin = admin_of(f, f->inv->rdma[rdma].pci);
+	const struct hw_vf_admin *admin = admin_of(f, f->inv->rdma[rdma].pci);
 
 	if (net_is_zero(d->node_guid))
 		return IDENTITY_GUID;
@@ -162,12 +162,12 @@ static void judge_admin(const struct doctor_facts *f, struct doctor_report *r, i
 	size_t disabled = 0, trusted = 0, checked = 0, forced_up = 0;
 
 	for (size_t i = 0; i < n->n_vfs; i++) {
-		const struct netlink_vf *vf = &n->vfs[i];
+		const struct hw_vf_admin *vf = &n->vfs[i];
 
 		trusted += vf->trust == 1;
 		checked += vf->spoofchk == 1;
-		forced_up += vf->link == NETLINK_VF_LINK_ENABLE;
-		if (vf->link == NETLINK_VF_LINK_DISABLE && disabled++ < NET_SHOWN)
+		forced_up += vf->link == HW_VF_LINK_ENABLE;
+		if (vf->link == HW_VF_LINK_DISABLE && disabled++ < NET_SHOWN)
 			strbuf_printf(&list, "%s%d", list.len ? " " : "", vf->index);
 	}
 	if (n->why_no_vfs)

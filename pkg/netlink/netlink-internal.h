@@ -54,7 +54,7 @@ int rdma_message_exclusive(const struct nlmsghdr *message, bool *ret);
 const struct nlattr *link_message_vf_list(const struct nlmsghdr *message);
 /* The VFs in RTM_NEWLINK; how many. */
 size_t link_message_vfs(const struct nlmsghdr *message, struct arena *arena,
-			const struct netlink_vf **ret);
+			const struct hw_vf_admin **ret);
 /* What is counted of them; how many. */
 size_t link_message_vf_traffic(const struct nlmsghdr *message, struct arena *arena,
 			       const struct netlink_vf_traffic **ret);

@@ -16,6 +16,7 @@
 struct arena;
 struct err;
 struct hw_dcb;
+struct hw_vf_admin;
 
 #define NETLINK_PATIENCE_MS 1000
 
@@ -23,29 +24,9 @@ struct hw_dcb;
  * Linux 5.2 and later. */
 int netlink_rdma_exclusive(bool *ret, struct err *err);
 
-enum netlink_vf_link {
-	NETLINK_VF_LINK_UNKNOWN,
-	NETLINK_VF_LINK_AUTO,
-	NETLINK_VF_LINK_ENABLE,
-	NETLINK_VF_LINK_DISABLE
-};
-
-/* What the administrator of the PF set for a VF ("ip link show PF"). */
-struct netlink_vf {
-	int index;
-	bool has_mac;
-	uint8_t mac[6];	     /* all zero: not set, the VF's driver chooses */
-	int vlan, vlan_qos;  /* vlan 0: none; -1 unknown */
-	int spoofchk, trust; /* 0, 1; -1: the driver does not say */
-	enum netlink_vf_link link;
-	int min_mbps, max_mbps;	       /* 0: no limit; -1 unknown */
-	bool has_guids;		       /* InfiniBand */
-	uint64_t node_guid, port_guid; /* 0: not set */
-};
-
 /* The VFs of a PF's netdev in the order of the kernel (by index), in the arena. None: it has none,
  * or not reported by the driver. */
-int netlink_vfs(const char *netdev, struct arena *arena, const struct netlink_vf **ret,
+int netlink_vfs(const char *netdev, struct arena *arena, const struct hw_vf_admin **ret,
 		size_t *ret_n, struct err *err);
 
 /*

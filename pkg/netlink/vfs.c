@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "hw/vfadmin.h"
 #include "netlink/netlink-internal.h"
 
 /* --- what the message says --- */
@@ -39,59 +40,59 @@ static int megabits(uint32_t value)
 	return value > INT_MAX ? INT_MAX : (int)value;
 }
 
-static void take_mac(struct netlink_vf *vf, const union vf_attr *v)
+static void take_mac(struct hw_vf_admin *vf, const union vf_attr *v)
 {
 	vf->has_mac = true;
 	memcpy(vf->mac, v->mac.mac, sizeof(vf->mac));
 }
 
-static void take_vlan(struct netlink_vf *vf, const union vf_attr *v)
+static void take_vlan(struct hw_vf_admin *vf, const union vf_attr *v)
 {
 	vf->vlan = (int)(v->vlan.vlan & 0xfff);
 	vf->vlan_qos = (int)(v->vlan.qos & 7);
 }
 
 /* The older of the two attributes about rates: the newer one comes after it and counts. */
-static void take_tx_rate(struct netlink_vf *vf, const union vf_attr *v)
+static void take_tx_rate(struct hw_vf_admin *vf, const union vf_attr *v)
 {
 	vf->max_mbps = megabits(v->tx_rate.rate);
 }
 
-static void take_rate(struct netlink_vf *vf, const union vf_attr *v)
+static void take_rate(struct hw_vf_admin *vf, const union vf_attr *v)
 {
 	vf->min_mbps = megabits(v->rate.min_tx_rate);
 	vf->max_mbps = megabits(v->rate.max_tx_rate);
 }
 
-static void take_spoofchk(struct netlink_vf *vf, const union vf_attr *v)
+static void take_spoofchk(struct hw_vf_admin *vf, const union vf_attr *v)
 {
 	vf->spoofchk = setting(v->spoofchk.setting);
 }
 
-static void take_trust(struct netlink_vf *vf, const union vf_attr *v)
+static void take_trust(struct hw_vf_admin *vf, const union vf_attr *v)
 {
 	vf->trust = setting(v->trust.setting);
 }
 
-static void take_link(struct netlink_vf *vf, const union vf_attr *v)
+static void take_link(struct hw_vf_admin *vf, const union vf_attr *v)
 {
-	static const enum netlink_vf_link links[] = {
-		[IFLA_VF_LINK_STATE_AUTO] = NETLINK_VF_LINK_AUTO,
-		[IFLA_VF_LINK_STATE_ENABLE] = NETLINK_VF_LINK_ENABLE,
-		[IFLA_VF_LINK_STATE_DISABLE] = NETLINK_VF_LINK_DISABLE,
+	static const enum hw_vf_link links[] = {
+		[IFLA_VF_LINK_STATE_AUTO] = HW_VF_LINK_AUTO,
+		[IFLA_VF_LINK_STATE_ENABLE] = HW_VF_LINK_ENABLE,
+		[IFLA_VF_LINK_STATE_DISABLE] = HW_VF_LINK_DISABLE,
 	};
 
 	vf->link = v->link.link_state < ARRAY_LEN(links) ? links[v->link.link_state]
-							 : NETLINK_VF_LINK_UNKNOWN;
+							 : HW_VF_LINK_UNKNOWN;
 }
 
-static void take_node_guid(struct netlink_vf *vf, const union vf_attr *v)
+static void take_node_guid(struct hw_vf_admin *vf, const union vf_attr *v)
 {
 	vf->has_guids = true;
 	vf->node_guid = v->guid.guid;
 }
 
-static void take_port_guid(struct netlink_vf *vf, const union vf_attr *v)
+static void take_port_guid(struct hw_vf_admin *vf, const union vf_attr *v)
 {
 	vf->has_guids = true;
 	vf->port_guid = v->guid.guid;
@@ -99,7 +100,7 @@ static void take_port_guid(struct netlink_vf *vf, const union vf_attr *v)
 
 static const struct vf_row {
 	size_t size;
-	void (*take)(struct netlink_vf *vf, const union vf_attr *v);
+	void (*take)(struct hw_vf_admin *vf, const union vf_attr *v);
 } vf_rows[] = {
 	[IFLA_VF_MAC] = { sizeof(struct ifla_vf_mac), take_mac },
 	[IFLA_VF_VLAN] = { sizeof(struct ifla_vf_vlan), take_vlan },
@@ -113,12 +114,12 @@ static const struct vf_row {
 };
 
 /* False: nothing in it that says which VF it is about. */
-static bool read_vf(const struct nlattr *info, struct netlink_vf *ret)
+static bool read_vf(const struct nlattr *info, struct hw_vf_admin *ret)
 {
 	const struct nlattr *attr;
 	union vf_attr value;
 
-	*ret = (struct netlink_vf) {
+	*ret = (struct hw_vf_admin) {
 		.index = -1,
 		.vlan = -1,
 		.vlan_qos = -1,
@@ -158,10 +159,10 @@ const struct nlattr *link_message_vf_list(const struct nlmsghdr *message)
 }
 
 size_t link_message_vfs(const struct nlmsghdr *message, struct arena *arena,
-			const struct netlink_vf **ret)
+			const struct hw_vf_admin **ret)
 {
 	const struct nlattr *list = link_message_vf_list(message), *info;
-	struct netlink_vf *vfs;
+	struct hw_vf_admin *vfs;
 	size_t n = 0;
 
 	if (!list)
@@ -182,7 +183,7 @@ size_t link_message_vfs(const struct nlmsghdr *message, struct arena *arena,
 
 struct found {
 	struct arena *arena;
-	const struct netlink_vf *vfs;
+	const struct hw_vf_admin *vfs;
 	size_t n;
 };
 
@@ -213,7 +214,7 @@ int netlink_ask_link(const char *netdev, uint32_t mask, const char *about, netli
 	return netlink_ask(NETLINK_ROUTE, request, each, arg, what, err);
 }
 
-int netlink_vfs(const char *netdev, struct arena *arena, const struct netlink_vf **ret,
+int netlink_vfs(const char *netdev, struct arena *arena, const struct hw_vf_admin **ret,
 		size_t *ret_n, struct err *err)
 {
 	struct found found = { .arena = arena };

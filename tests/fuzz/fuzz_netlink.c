@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/dcb.h"
+#include "hw/vfadmin.h"
 #include "netlink/feed.h"
 #include "netlink/netlink-internal.h"
 
@@ -17,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void read_vfs(const struct nlmsghdr *message, struct arena *arena)
 {
-	const struct netlink_vf *vfs = NULL;
+	const struct hw_vf_admin *vfs = NULL;
 	size_t n = link_message_vfs(message, arena, &vfs);
 
 	for (size_t i = 0; i < n; i++) {

@@ -196,7 +196,7 @@ static void an_infiniband_vf_needs_its_guids(void **state)
 /* Where the VF itself does not show, what the administrator set counts. */
 static void guids_that_nobody_set_are_seen_at_the_pf(void **state)
 {
-	static const struct netlink_vf vfs[] = {
+	static const struct hw_vf_admin vfs[] = {
 		{ .index = 0, .has_guids = true, .node_guid = 1, .port_guid = 2 },
 		{ .index = 1, .has_guids = true }
 	};
@@ -231,14 +231,12 @@ static void a_vf_on_ethernet_needs_an_address(void **state)
 
 static void what_the_administrator_set_is_told(void **state)
 {
-	static const struct netlink_vf vfs[] = {
-		{ .index = 0, .link = NETLINK_VF_LINK_AUTO, .trust = 1, .spoofchk = -1 },
-		{ .index = 1, .link = NETLINK_VF_LINK_ENABLE, .trust = 0, .spoofchk = 1 },
+	static const struct hw_vf_admin vfs[] = {
+		{ .index = 0, .link = HW_VF_LINK_AUTO, .trust = 1, .spoofchk = -1 },
+		{ .index = 1, .link = HW_VF_LINK_ENABLE, .trust = 0, .spoofchk = 1 },
 	};
-	static const struct netlink_vf disabled[] = {
-		{ .index = 0, .link = NETLINK_VF_LINK_DISABLE },
-		{ .index = 1, .link = NETLINK_VF_LINK_AUTO }
-	};
+	static const struct hw_vf_admin disabled[] = { { .index = 0, .link = HW_VF_LINK_DISABLE },
+						       { .index = 1, .link = HW_VF_LINK_AUTO } };
 	struct visit v;
 
 	(void)state;

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "hw/vfadmin.h"
 #include "netlink/netlink-internal.h"
 #include "support/testarena.h"
 
@@ -61,7 +62,7 @@ static void what_the_administrator_set_is_read(void **state)
 {
 	struct nlmsghdr *m = begin();
 	struct nlattr *list = mnl_attr_nest_start(m, IFLA_VFINFO_LIST);
-	const struct netlink_vf *vfs = NULL;
+	const struct hw_vf_admin *vfs = NULL;
 
 	(void)state;
 	put_whole_vf(m, 0, 0);
@@ -79,7 +80,7 @@ static void what_the_administrator_set_is_read(void **state)
 	assert_int_equal(vfs[1].max_mbps, 25000);
 	assert_int_equal(vfs[1].spoofchk, 1);
 	assert_int_equal(vfs[1].trust, 0);
-	assert_int_equal(vfs[1].link, NETLINK_VF_LINK_DISABLE);
+	assert_int_equal(vfs[1].link, HW_VF_LINK_DISABLE);
 	assert_true(vfs[1].has_guids);
 	assert_true(vfs[1].node_guid == 0x1122334455667788);
 	assert_true(vfs[1].port_guid == 0);
@@ -91,7 +92,7 @@ static void what_the_driver_does_not_say_is_unknown(void **state)
 	struct nlmsghdr *m = begin();
 	struct nlattr *list = mnl_attr_nest_start(m, IFLA_VFINFO_LIST),
 		      *info = mnl_attr_nest_start(m, IFLA_VF_INFO);
-	const struct netlink_vf *vfs = NULL;
+	const struct hw_vf_admin *vfs = NULL;
 
 	(void)state;
 	PUT(m, IFLA_VF_SPOOFCHK, ifla_vf_spoofchk, .vf = 3, .setting = UINT32_MAX);
@@ -105,7 +106,7 @@ static void what_the_driver_does_not_say_is_unknown(void **state)
 	assert_int_equal(vfs->vlan, -1);
 	assert_int_equal(vfs->spoofchk, -1);
 	assert_int_equal(vfs->trust, -1);
-	assert_int_equal(vfs->link, NETLINK_VF_LINK_UNKNOWN);
+	assert_int_equal(vfs->link, HW_VF_LINK_UNKNOWN);
 	assert_int_equal(vfs->min_mbps, -1);
 	assert_int_equal(vfs->max_mbps, -1);
 }
@@ -115,7 +116,7 @@ static void the_older_rate_counts_where_there_is_no_newer(void **state)
 	struct nlmsghdr *m = begin();
 	struct nlattr *list = mnl_attr_nest_start(m, IFLA_VFINFO_LIST),
 		      *info = mnl_attr_nest_start(m, IFLA_VF_INFO);
-	const struct netlink_vf *vfs = NULL;
+	const struct hw_vf_admin *vfs = NULL;
 
 	(void)state;
 	PUT(m, IFLA_VF_TX_RATE, ifla_vf_tx_rate, .vf = 0, .rate = 700);
@@ -130,7 +131,7 @@ static void attributes_that_are_too_short_do_not_count(void **state)
 	struct nlmsghdr *m = begin();
 	struct nlattr *list = mnl_attr_nest_start(m, IFLA_VFINFO_LIST),
 		      *info = mnl_attr_nest_start(m, IFLA_VF_INFO);
-	const struct netlink_vf *vfs = NULL;
+	const struct hw_vf_admin *vfs = NULL;
 
 	(void)state;
 	mnl_attr_put_u32(m, IFLA_VF_MAC, 0);
@@ -147,7 +148,7 @@ static void attributes_that_are_too_short_do_not_count(void **state)
 
 static void other_messages_have_no_vfs(void **state)
 {
-	const struct netlink_vf *vfs = NULL;
+	const struct hw_vf_admin *vfs = NULL;
 	struct nlmsghdr *m = begin();
 
 	(void)state;
@@ -165,7 +166,7 @@ static void a_large_message_is_read_and_a_cut_one_is_not(void **state)
 {
 	struct nlmsghdr *m = begin();
 	struct nlattr *list = mnl_attr_nest_start(m, IFLA_VFINFO_LIST);
-	const struct netlink_vf *vfs = NULL;
+	const struct hw_vf_admin *vfs = NULL;
 
 	(void)state;
 	for (uint32_t i = 0; i < 127; i++)
@@ -185,7 +186,7 @@ static void a_large_message_is_read_and_a_cut_one_is_not(void **state)
 
 static void the_kernel_answers(void **state)
 {
-	const struct netlink_vf *vfs = NULL;
+	const struct hw_vf_admin *vfs = NULL;
 	struct err err = { 0 };
 	size_t n = 99;
 
