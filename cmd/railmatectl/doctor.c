@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "doctor/doctor.h"
+#include "facts/facts.h"
+#include "facts/gather.h"
 #include "pool/node.h"
 #include "railmatectl.h"
 
@@ -26,14 +28,14 @@ struct request {
 
 struct patient {
 	struct machine machine;
-	struct doctor_facts *facts;
+	struct facts *facts;
 	struct doctor_report *report;
 };
 
 static void patient_done(struct patient *p)
 {
 	doctor_report_free(p->report);
-	doctor_facts_free(p->facts);
+	facts_free(p->facts);
 	machine_close(&p->machine);
 }
 
@@ -180,8 +182,8 @@ int cmd_doctor(int argc, char **argv)
 	r = machine_open(&p.machine);
 	if (r != EXIT_DONE)
 		return r;
-	p.facts = doctor_gather(p.machine.root, p.machine.node->inv, p.machine.node->topo,
-				DOCTOR_OF_HERE);
+	p.facts = facts_gather(p.machine.root, p.machine.node->inv, p.machine.node->topo,
+			       FACTS_OF_HERE);
 	p.facts->rails = p.machine.node->rails;
 	if (doctor_run(p.facts, req.only, &p.report, &err) < 0)
 		return fail(EXIT_USAGE, "%s", err.msg);

@@ -13,6 +13,8 @@
 #include "control/control.h"
 #include "doctor/doctor.h"
 #include "document/document.h"
+#include "facts/facts.h"
+#include "facts/gather.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"
 #include "pools.h"
@@ -52,7 +54,7 @@ static int examine(const struct request *req, struct status *s)
 {
 	const struct node *node = req->machine.node;
 	_cleanup_doctor_report_ struct doctor_report *report_of_doctor = NULL;
-	struct doctor_facts *facts = NULL;
+	struct facts *facts = NULL;
 	struct err err = { 0 };
 	int r;
 	static const int codes[STATUS_VERDICTS] = { EXIT_DONE, 5, 6 };
@@ -66,7 +68,7 @@ static int examine(const struct request *req, struct status *s)
 		ledger_free(answer.ledger);
 	}
 	if (!req->no_doctor) {
-		facts = doctor_gather(req->machine.root, node->inv, node->topo, DOCTOR_OF_NODE);
+		facts = facts_gather(req->machine.root, node->inv, node->topo, FACTS_OF_NODE);
 		facts->rails = node->rails;
 		if (doctor_run(facts, NULL, &report_of_doctor, &err) == 0)
 			s->doctor = report_of_doctor;
@@ -74,7 +76,7 @@ static int examine(const struct request *req, struct status *s)
 	status_judge(s);
 	(req->json ? status_json : status_text)(s, &out);
 	r = print_out(&out) == EXIT_DONE ? codes[s->verdict] : EXIT_FAILED;
-	doctor_facts_free(facts);
+	facts_free(facts);
 	return r;
 }
 

@@ -52,10 +52,10 @@ static const struct doctor_advice acs_fine = {
 	{ NULL },
 };
 
-static void say_redirects(const struct doctor_facts *f, struct doctor_report *r, int bridge,
-			  int gpu, int nic, enum topo_class class)
+static void say_redirects(const struct facts *f, struct doctor_report *r, int bridge, int gpu,
+			  int nic, enum topo_class class)
 {
-	const char *who = doctor_address(f, bridge), *value = doctor_boot_value(f, "pci=");
+	const char *who = facts_address(f, bridge), *value = facts_boot_value(f, "pci=");
 	const struct doctor_advice *advice = &acs_on;
 	struct doctor_finding *found;
 
@@ -67,8 +67,8 @@ static void say_redirects(const struct doctor_facts *f, struct doctor_report *r,
 		advice = &acs_on_despite;
 	found = doctor_find(r, advice == &acs_far ? DOCTOR_PASS : DOCTOR_WARN, advice, who,
 			    "%s redirects (ACS %s) between GPU %s and NIC %s (%s).", who,
-			    doctor_acs_words(f, f->pci[bridge].acs_ctrl), doctor_address(f, gpu),
-			    doctor_address(f, nic), topo_class_name(class));
+			    doctor_acs_words(f, f->pci[bridge].acs_ctrl), facts_address(f, gpu),
+			    facts_address(f, nic), topo_class_name(class));
 	if (advice == &acs_on)
 		found->kernel_arg =
 			arena_printf(doctor_report_arena(r), "pci=disable_acs_redir=%s", who);
@@ -81,15 +81,15 @@ struct acs_walk {
 	enum topo_class class; /* of the pair */
 };
 
-static void judge_acs_bridge(const struct doctor_facts *f, struct doctor_report *r,
-			     struct acs_walk *w, int bridge, int gpu, int nic)
+static void judge_acs_bridge(const struct facts *f, struct doctor_report *r, struct acs_walk *w,
+			     int bridge, int gpu, int nic)
 {
-	const struct doctor_pci *p = &f->pci[bridge];
-	const char *who = doctor_address(f, bridge);
-	bool known = p->has_acs || p->config_ext == DOCTOR_CONFIG_READ;
+	const struct facts_pci *p = &f->pci[bridge];
+	const char *who = facts_address(f, bridge);
+	bool known = p->has_acs || p->config_ext == FACTS_CONFIG_READ;
 	/* What this port redirects is only what GPU and NIC do not send. */
 	bool direct = p->acs_ctrl & PCI_ACS_DT && !(p->acs_ctrl & (PCI_ACS_TB | PCI_ACS_EC)) &&
-		      doctor_ats_is_on(&f->pci[gpu]) && doctor_ats_is_on(&f->pci[nic]);
+		      facts_ats_is_on(&f->pci[gpu]) && facts_ats_is_on(&f->pci[nic]);
 
 	if (!known && w->class > TOPO_PHB)
 		return; /* where it does not matter, nobody has to look */
@@ -97,8 +97,8 @@ static void judge_acs_bridge(const struct doctor_facts *f, struct doctor_report 
 	if (!known)
 		doctor_find(r, DOCTOR_UNKNOWN, &acs_unknown, who,
 			    "%s, between GPU %s and NIC %s: its configuration space %s.", who,
-			    doctor_address(f, gpu), doctor_address(f, nic),
-			    doctor_why_unread(p->config_ext));
+			    facts_address(f, gpu), facts_address(f, nic),
+			    facts_why_unread(p->config_ext));
 	else if (!p->has_acs || !(p->acs_ctrl & ACS_BAD))
 		return;
 	else if (direct)
@@ -109,25 +109,25 @@ static void judge_acs_bridge(const struct doctor_facts *f, struct doctor_report 
 
 /* Redirecting is what ports do where requests come in from below: those of switches, and root ports
  * where the path goes over the root complex. An unknown type counts. */
-static void judge_acs_pair(const struct doctor_facts *f, struct doctor_report *r,
-			   struct acs_walk *w, int gpu, int nic)
+static void judge_acs_pair(const struct facts *f, struct doctor_report *r, struct acs_walk *w,
+			   int gpu, int nic)
 {
-	int path[PATH_FUNCTIONS_MAX], common;
-	size_t n = doctor_path(f->inv, gpu, nic, path, &common);
+	int path[FACTS_PATH_MAX], common;
+	size_t n = facts_path(f->inv, gpu, nic, path, &common);
 
 	w->pairs++;
 	for (size_t i = 0; i < n; i++) {
 		int type = f->pci[path[i]].port_type;
 
 		if (w->seen[path[i]] || (int)i == common ||
-		    (type >= 0 && type != PORT_DOWNSTREAM && type != PORT_ROOT))
+		    (type >= 0 && type != FACTS_PORT_DOWNSTREAM && type != FACTS_PORT_ROOT))
 			continue;
 		w->seen[path[i]] = true;
 		judge_acs_bridge(f, r, w, path[i], gpu, nic);
 	}
 }
 
-static void run_acs(const struct doctor_facts *f, struct doctor_report *r)
+static void run_acs(const struct facts *f, struct doctor_report *r)
 {
 	_cleanup_free_ bool *seen = xcalloc(f->inv->n_pci + 1, sizeof(*seen));
 	struct acs_walk w = { .seen = seen };
@@ -146,7 +146,7 @@ static void run_acs(const struct doctor_facts *f, struct doctor_report *r)
 	for (enum topo_class c = TOPO_PIX; c < TOPO_CLASS_MAX; c++) {
 		for (size_t i = 0; i < f->inv->n_gpu; i++) {
 			int gpu = f->inv->gpu[i].pci;
-			size_t n = doctor_nearest(f, gpu, nearest, MAX_NEAREST, &w.class);
+			size_t n = facts_nearest(f, gpu, nearest, MAX_NEAREST, &w.class);
 
 			for (size_t k = 0; k < n && w.class == c; k++)
 				judge_acs_pair(f, r, &w, gpu, nearest[k]);

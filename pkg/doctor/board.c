@@ -35,17 +35,6 @@ static enum port_kind kind_of(const struct hw_pci *p)
 	return PORT_ORDINARY;
 }
 
-bool doctor_is_board_nic(const struct hw_pci *p)
-{
-	static const uint16_t devices[] = { 0x1021, 0x1023, 0x1025, 0xa2dc };
-
-	for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
-		if (p->vendor == 0x15b3 && p->device == devices[i] && !p->is_vf)
-			return true;
-	}
-	return false;
-}
-
 static bool is_nvidia_gpu(const struct hw_inventory *inv, int pci)
 {
 	return inv->pci[pci].vendor == 0x10de && hw_find_gpu(inv, pci) >= 0;
@@ -98,7 +87,7 @@ static bool find_complex(const struct hw_inventory *inv, int upstream, bool dire
 		while (port >= 0 && inv->pci[port].parent != upstream)
 			port = inv->pci[port].parent;
 		if (port < 0 || (!gpu && !(direct ? hw_is_data_direct(&inv->pci[i])
-						  : doctor_is_board_nic(&inv->pci[i]))))
+						  : facts_is_board_nic(&inv->pci[i]))))
 			continue;
 		if (gpu && (c.gpu >= 0 || switch_above(inv, (int)i, 4) != upstream))
 			return false;
@@ -116,14 +105,14 @@ static bool find_complex(const struct hw_inventory *inv, int upstream, bool dire
 	return c.gpu >= 0 && c.nic >= 0 && c.gpu_port != c.nic_port;
 }
 
-static enum doctor_answer has_ats(const struct doctor_pci *p)
+static enum facts_answer has_ats(const struct facts_pci *p)
 {
 	if (p->has_ats)
-		return DOCTOR_YES;
-	return p->config_ext == DOCTOR_CONFIG_READ ? DOCTOR_NO : DOCTOR_DONT_KNOW;
+		return FACTS_YES;
+	return p->config_ext == FACTS_CONFIG_READ ? FACTS_NO : FACTS_UNKNOWN;
 }
 
-static void find_inline(const struct doctor_facts *f, struct doctor_board *b)
+static void find_inline(const struct facts *f, struct doctor_board *b)
 {
 	const struct hw_inventory *inv = f->inv;
 
@@ -138,15 +127,15 @@ static void find_inline(const struct doctor_facts *f, struct doctor_board *b)
 		if (!b->n_complex++)
 			b->ats = has_ats(&f->pci[c->nic]);
 		else if (b->ats != has_ats(&f->pci[c->nic]))
-			b->ats = DOCTOR_DONT_KNOW;
+			b->ats = FACTS_UNKNOWN;
 	}
 }
 
 /* A virtual machine shows the switches that its host has made for it. */
-struct doctor_board doctor_board_of(const struct doctor_facts *f)
+struct doctor_board doctor_board_of(const struct facts *f)
 {
 	const struct hw_inventory *inv = f->inv;
-	struct doctor_board b = { .ats = DOCTOR_DONT_KNOW };
+	struct doctor_board b = { .ats = FACTS_UNKNOWN };
 
 	if (inv->hypervisor)
 		return b;
@@ -198,10 +187,10 @@ static const char *const inline_masks[ROLE_MAX] = { "xx000x0", "xx000x0", "xx000
 static const char *const inline_ats_masks[ROLE_MAX] = { "1x111x1", "xx111x1", "xx111x1" };
 
 /* NULL: it has none, and the rule for everybody's switches counts. */
-static const char *mask_of(const struct doctor_facts *f, const struct doctor_board *b, int port)
+static const char *mask_of(const struct facts *f, const struct doctor_board *b, int port)
 {
 	const char *const *masks = b->type == DOCTOR_BOARD_DMA ? dma_masks
-				   : b->ats == DOCTOR_YES      ? inline_ats_masks
+				   : b->ats == FACTS_YES       ? inline_ats_masks
 							       : inline_masks;
 	enum port_kind kind = kind_of(&f->inv->pci[port]);
 
@@ -216,7 +205,7 @@ static const char *mask_of(const struct doctor_facts *f, const struct doctor_boa
 	}
 	if (b->type == DOCTOR_BOARD_OTHER || kind == PORT_ORDINARY)
 		return NULL;
-	if (b->type == DOCTOR_BOARD_INLINE && b->ats == DOCTOR_NO)
+	if (b->type == DOCTOR_BOARD_INLINE && b->ats == FACTS_NO)
 		return inline_masks[ROLE_NIC_PORT];
 	/* What the kernel sets by itself; Vera's ports cannot redirect completions. */
 	return kind == PORT_VERA ? "xx101x1" : "xx111x1";
@@ -275,7 +264,7 @@ static const struct doctor_advice shape_unknown = {
 	  NULL, NULL },
 };
 
-const char *doctor_acs_words(const struct doctor_facts *f, uint16_t ctrl)
+const char *doctor_acs_words(const struct facts *f, uint16_t ctrl)
 {
 	static const char *const bits[] = { "SV", "TB", "RR", "CR", "UF", "EC", "DT" };
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
@@ -287,13 +276,13 @@ const char *doctor_acs_words(const struct doctor_facts *f, uint16_t ctrl)
 	return text.len ? arena_strdup(f->arena, strbuf_str(&text)) : "none";
 }
 
-static void say_mask(const struct doctor_facts *f, struct doctor_report *r,
-		     const struct doctor_board *b, int port, const char *mask)
+static void say_mask(const struct facts *f, struct doctor_report *r, const struct doctor_board *b,
+		     int port, const char *mask)
 {
 	uint16_t now = f->pci[port].acs_ctrl, right = with_mask(now, mask);
-	const char *who = doctor_address(f, port), *value = doctor_boot_value(f, "pci="),
+	const char *who = facts_address(f, port), *value = facts_boot_value(f, "pci="),
 		   *element = arena_printf(doctor_report_arena(r), "%s@%s", mask, who);
-	const struct doctor_host *h = &f->host;
+	const struct facts_host *h = &f->host;
 	const struct doctor_advice *advice = &mask_wrong_old_kernel;
 	struct doctor_finding *found;
 
@@ -316,20 +305,20 @@ static void say_mask(const struct doctor_facts *f, struct doctor_report *r,
 }
 
 /* True: it is as it should be. */
-static bool judge_mask(const struct doctor_facts *f, struct doctor_report *r,
-		       const struct doctor_board *b, int port, const char *mask)
+static bool judge_mask(const struct facts *f, struct doctor_report *r, const struct doctor_board *b,
+		       int port, const char *mask)
 {
-	const struct doctor_pci *p = &f->pci[port];
-	const char *who = doctor_address(f, port);
+	const struct facts_pci *p = &f->pci[port];
+	const char *who = facts_address(f, port);
 
 	if (p->has_acs && with_mask(p->acs_ctrl, mask) == p->acs_ctrl)
 		return true;
 	if (p->has_acs)
 		say_mask(f, r, b, port, mask);
-	else if (p->config_ext != DOCTOR_CONFIG_READ)
+	else if (p->config_ext != FACTS_CONFIG_READ)
 		doctor_find(r, DOCTOR_UNKNOWN, &mask_unknown, who,
 			    "%s: its configuration space %s.", who,
-			    doctor_why_unread(p->config_ext));
+			    facts_why_unread(p->config_ext));
 	else if (strchr(mask, '1'))
 		doctor_find(r, DOCTOR_WARN, &mask_missing, who,
 			    "%s has no ACS, and on a board of type %s it needs mask %s.", who,
@@ -338,7 +327,7 @@ static bool judge_mask(const struct doctor_facts *f, struct doctor_report *r,
 }
 
 /* Has this port to have ACS, whatever its kind? Upstream ports have none by design. */
-static bool is_judged(const struct doctor_facts *f, const struct doctor_board *b, int port)
+static bool is_judged(const struct facts *f, const struct doctor_board *b, int port)
 {
 	if (f->pci[port].has_acs)
 		return true;
@@ -347,22 +336,22 @@ static bool is_judged(const struct doctor_facts *f, const struct doctor_board *b
 		    port == b->complex[i].root)
 			return true;
 	}
-	return f->pci[port].config_ext == DOCTOR_CONFIG_SHORT ||
-	       f->pci[port].config_ext == DOCTOR_CONFIG_BROKEN;
+	return f->pci[port].config_ext == FACTS_CONFIG_SHORT ||
+	       f->pci[port].config_ext == FACTS_CONFIG_BROKEN;
 }
 
-size_t doctor_judge_masks(const struct doctor_facts *f, struct doctor_report *r,
+size_t doctor_judge_masks(const struct facts *f, struct doctor_report *r,
 			  const struct doctor_board *b, bool *seen)
 {
 	size_t right = 0;
 
 	for (size_t i = 0; i < b->n_unclear; i++) {
-		const char *who = doctor_address(f, b->unclear[i]);
+		const char *who = facts_address(f, b->unclear[i]);
 
 		doctor_find(r, DOCTOR_UNKNOWN, &shape_unknown, who,
 			    "Data direct function %s is not on a switch with one GPU.", who);
 	}
-	if (b->type == DOCTOR_BOARD_INLINE && b->ats == DOCTOR_DONT_KNOW)
+	if (b->type == DOCTOR_BOARD_INLINE && b->ats == FACTS_UNKNOWN)
 		doctor_find(
 			r, DOCTOR_UNKNOWN, &ats_differ_unknown, "host",
 			"Whether the NICs of this board have ATS is not visible, or they differ.");
@@ -373,7 +362,7 @@ size_t doctor_judge_masks(const struct doctor_facts *f, struct doctor_report *r,
 			continue;
 		seen[i] = true;
 		if (is_judged(f, b, (int)i) &&
-		    (b->type != DOCTOR_BOARD_INLINE || b->ats != DOCTOR_DONT_KNOW))
+		    (b->type != DOCTOR_BOARD_INLINE || b->ats != FACTS_UNKNOWN))
 			right += judge_mask(f, r, b, (int)i, mask);
 	}
 	return right;
@@ -406,27 +395,27 @@ static const struct doctor_advice group_fine = {
 	{ NULL },
 };
 
-static const char *group_words(const struct doctor_facts *f, int pci)
+static const char *group_words(const struct facts *f, int pci)
 {
 	int group = f->pci[pci].iommu_group;
 
-	return group == DOCTOR_GROUP_NONE ? "no group" : arena_printf(f->arena, "group %d", group);
+	return group == FACTS_GROUP_NONE ? "no group" : arena_printf(f->arena, "group %d", group);
 }
 
-static void judge_pair_groups(const struct doctor_facts *f, struct doctor_report *r,
+static void judge_pair_groups(const struct facts *f, struct doctor_report *r,
 			      const struct doctor_board *b, const struct doctor_complex *c)
 {
 	int nic = f->pci[c->nic].iommu_group, gpu = f->pci[c->gpu].iommu_group;
 	bool dma = b->type == DOCTOR_BOARD_DMA, right = nic == gpu;
-	const char *who = doctor_address(f, c->gpu), *other = doctor_address(f, c->nic),
+	const char *who = facts_address(f, c->gpu), *other = facts_address(f, c->nic),
 		   *kind = dma ? "data direct function" : "NIC";
 
 	/* One group, one or none, or two. */
 	if (dma)
 		right = nic == gpu && nic >= 0;
-	else if (b->ats == DOCTOR_YES)
+	else if (b->ats == FACTS_YES)
 		right = nic >= 0 && gpu >= 0 && nic != gpu;
-	if (nic == DOCTOR_GROUP_UNKNOWN || gpu == DOCTOR_GROUP_UNKNOWN)
+	if (nic == FACTS_GROUP_UNKNOWN || gpu == FACTS_GROUP_UNKNOWN)
 		doctor_find(r, DOCTOR_UNKNOWN, &group_unknown, who,
 			    "The IOMMU groups of GPU %s and %s %s are not visible.", who, kind,
 			    other);
@@ -436,32 +425,32 @@ static void judge_pair_groups(const struct doctor_facts *f, struct doctor_report
 			    kind, other, group_words(f, c->nic));
 }
 
-static bool is_in_numa(const struct doctor_facts *f, size_t pci)
+static bool is_in_numa(const struct facts *f, size_t pci)
 {
-	return is_nvidia_gpu(f->inv, (int)pci) || doctor_is_board_nic(&f->inv->pci[pci]);
+	return is_nvidia_gpu(f->inv, (int)pci) || facts_is_board_nic(&f->inv->pci[pci]);
 }
 
-static void judge_own_group(const struct doctor_facts *f, struct doctor_report *r, size_t pci)
+static void judge_own_group(const struct facts *f, struct doctor_report *r, size_t pci)
 {
 	int group = f->pci[pci].iommu_group;
-	const char *who = doctor_address(f, (int)pci);
+	const char *who = facts_address(f, (int)pci);
 
-	if (group == DOCTOR_GROUP_UNKNOWN)
+	if (group == FACTS_GROUP_UNKNOWN)
 		doctor_find(r, DOCTOR_UNKNOWN, &group_unknown, who,
 			    "The IOMMU group of %s is not visible.", who);
-	else if (group == DOCTOR_GROUP_NONE)
+	else if (group == FACTS_GROUP_NONE)
 		doctor_find(r, DOCTOR_WARN, &group_numa, who, "%s is in no IOMMU group.", who);
 	for (size_t i = 0; group >= 0 && i < pci; i++) {
 		if (is_in_numa(f, i) && f->pci[i].iommu_group == group)
 			doctor_find(r, DOCTOR_WARN, &group_numa, who, "%s shares group %d with %s.",
-				    who, group, doctor_address(f, (int)i));
+				    who, group, facts_address(f, (int)i));
 	}
 }
 
-static void run_groups(const struct doctor_facts *f, struct doctor_report *r)
+static void run_groups(const struct facts *f, struct doctor_report *r)
 {
 	struct doctor_board b = doctor_board_of(f);
-	bool known = b.type != DOCTOR_BOARD_INLINE || b.ats != DOCTOR_DONT_KNOW;
+	bool known = b.type != DOCTOR_BOARD_INLINE || b.ats != FACTS_UNKNOWN;
 	size_t n = 0;
 
 	for (size_t i = 0; known && i < b.n_complex; i++, n++)
@@ -501,51 +490,51 @@ static const struct doctor_advice ats_fine = {
 };
 
 /* Where all NICs are alike, what they are says what the machine is for. */
-static void judge_inline_ats(const struct doctor_facts *f, struct doctor_report *r,
+static void judge_inline_ats(const struct facts *f, struct doctor_report *r,
 			     const struct doctor_board *b)
 {
-	size_t n[DOCTOR_DONT_KNOW + 1] = { 0 };
+	size_t n[FACTS_UNKNOWN + 1] = { 0 };
 
 	for (size_t i = 0; i < b->n_complex; i++)
 		n[has_ats(&f->pci[b->complex[i].nic])]++;
-	if (n[DOCTOR_YES] && n[DOCTOR_NO])
+	if (n[FACTS_YES] && n[FACTS_NO])
 		doctor_find(
 			r, DOCTOR_WARN, &ats_mixed, "host",
 			"Of the NICs with a GPU behind their switch %zu have ATS and %zu have not.",
-			n[DOCTOR_YES], n[DOCTOR_NO]);
-	else if (n[DOCTOR_DONT_KNOW])
+			n[FACTS_YES], n[FACTS_NO]);
+	else if (n[FACTS_UNKNOWN])
 		doctor_find(r, DOCTOR_UNKNOWN, &ats_unknown, "host",
-			    "Whether NICs have ATS is not visible of %zu.", n[DOCTOR_DONT_KNOW]);
+			    "Whether NICs have ATS is not visible of %zu.", n[FACTS_UNKNOWN]);
 	else
 		doctor_find(r, DOCTOR_PASS, &ats_fine, "host",
-			    n[DOCTOR_YES]
+			    n[FACTS_YES]
 				    ? "All %zu NICs have ATS: judged as a host of virtual machines."
 				    : "None of the %zu NICs has ATS: judged as bare metal.",
 			    b->n_complex);
 }
 
-static void judge_numa_ats(const struct doctor_facts *f, struct doctor_report *r)
+static void judge_numa_ats(const struct facts *f, struct doctor_report *r)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < f->inv->n_pci; i++) {
-		const char *who = doctor_address(f, (int)i);
+		const char *who = facts_address(f, (int)i);
 
-		if (!doctor_is_board_nic(&f->inv->pci[i]))
+		if (!facts_is_board_nic(&f->inv->pci[i]))
 			continue;
 		n++;
-		if (has_ats(&f->pci[i]) == DOCTOR_YES)
+		if (has_ats(&f->pci[i]) == FACTS_YES)
 			doctor_find(r, DOCTOR_WARN, &ats_on, who, "NIC %s has ATS.", who);
-		else if (has_ats(&f->pci[i]) == DOCTOR_DONT_KNOW)
+		else if (has_ats(&f->pci[i]) == FACTS_UNKNOWN)
 			doctor_find(r, DOCTOR_UNKNOWN, &ats_unknown, who,
 				    "NIC %s: its configuration space %s.", who,
-				    doctor_why_unread(f->pci[i].config_ext));
+				    facts_why_unread(f->pci[i].config_ext));
 	}
 	if (n && doctor_worst_so_far(r) == DOCTOR_PASS)
 		doctor_find(r, DOCTOR_PASS, &ats_fine, "host", "None of the %zu NICs has ATS.", n);
 }
 
-static void run_ats(const struct doctor_facts *f, struct doctor_report *r)
+static void run_ats(const struct facts *f, struct doctor_report *r)
 {
 	struct doctor_board b = doctor_board_of(f);
 

@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "doctor/doctor-internal.h"
-#include "doctor/net.h"
 
 /* In the order of printing: what must be there, where it is, how it is wired, what the host adds.
  */
@@ -241,8 +240,7 @@ static int mark(const char *only, bool *marked, struct err *err)
 	return 0;
 }
 
-int doctor_run(const struct doctor_facts *f, const char *only, struct doctor_report **ret,
-	       struct err *err)
+int doctor_run(const struct facts *f, const char *only, struct doctor_report **ret, struct err *err)
 {
 	_cleanup_free_ bool *marked = xcalloc(doctor_n_checks(), sizeof(*marked));
 	struct doctor_report *r;

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 #include "base/mem.h"
-#include "doctor/direct.h"
 #include "doctor/doctor-internal.h"
+#include "facts/direct.h"
 #include "hw/inventory.h"
 
 static const struct doctor_advice other_function = {
@@ -27,30 +27,30 @@ static const struct doctor_advice agreed = {
 	{ NULL },
 };
 
-static void judge_nic(const struct doctor_facts *f, struct doctor_report *r,
-		      const struct doctor_direct_nic *nic)
+static void judge_nic(const struct facts *f, struct doctor_report *r,
+		      const struct facts_direct_nic *nic)
 {
 	int direct = hw_data_direct(f->inv, nic->pci);
-	bool found = nic->answer == DOCTOR_DIRECT_FOUND;
+	bool found = nic->answer == FACTS_DIRECT_FOUND;
 	char buf[BDF_STRLEN];
 
 	if (found && (direct < 0 || bdf_cmp(f->inv->pci[direct].bdf, nic->bdf)))
-		doctor_find(r, DOCTOR_WARN, &other_function, doctor_address(f, nic->pci),
+		doctor_find(r, DOCTOR_WARN, &other_function, facts_address(f, nic->pci),
 			    "%s: libmlx5 names the data direct function %s, its VPD %s.",
-			    doctor_nic_name(f, nic->pci), bdf_format(nic->bdf, buf),
-			    direct >= 0 ? doctor_address(f, direct) : "none");
-	else if (nic->answer == DOCTOR_DIRECT_NONE && direct >= 0)
-		doctor_find(r, DOCTOR_WARN, &not_bound, doctor_address(f, nic->pci),
+			    facts_nic_name(f, nic->pci), bdf_format(nic->bdf, buf),
+			    direct >= 0 ? facts_address(f, direct) : "none");
+	else if (nic->answer == FACTS_DIRECT_NONE && direct >= 0)
+		doctor_find(r, DOCTOR_WARN, &not_bound, facts_address(f, nic->pci),
 			    "%s: its VPD names the data direct function %s, libmlx5 none.",
-			    doctor_nic_name(f, nic->pci), doctor_address(f, direct));
-	else if (nic->answer == DOCTOR_DIRECT_UNKNOWN)
-		doctor_find(r, DOCTOR_UNKNOWN, &not_asked, doctor_address(f, nic->pci), "%s: %s.",
-			    doctor_nic_name(f, nic->pci), nic->why);
+			    facts_nic_name(f, nic->pci), facts_address(f, direct));
+	else if (nic->answer == FACTS_DIRECT_UNKNOWN)
+		doctor_find(r, DOCTOR_UNKNOWN, &not_asked, facts_address(f, nic->pci), "%s: %s.",
+			    facts_nic_name(f, nic->pci), nic->why);
 }
 
-static void run_direct(const struct doctor_facts *f, struct doctor_report *r)
+static void run_direct(const struct facts *f, struct doctor_report *r)
 {
-	const struct doctor_direct *d = f->direct;
+	const struct facts_direct *d = f->direct;
 
 	if (!d || !d->n)
 		return;

@@ -3,9 +3,7 @@
 #define RAILMATE_DOCTOR_DOCTOR_INTERNAL_H
 
 #include "doctor/doctor.h"
-#include "topo/topo.h"
-
-struct hw_pci;
+#include "facts/facts.h"
 
 #define TABLE(name)                                                                                \
 	extern const struct doctor_check name[];                                                   \
@@ -22,6 +20,14 @@ TABLE(doctor_rail_checks);
 TABLE(doctor_slot_checks);
 TABLE(doctor_module_checks);
 TABLE(doctor_gpu_option_checks);
+TABLE(doctor_vf_checks);
+TABLE(doctor_port_checks);
+TABLE(doctor_roce_checks);
+TABLE(doctor_ecn_checks);
+TABLE(doctor_firmware_checks);
+TABLE(doctor_switchdev_checks);
+TABLE(doctor_table_checks);
+TABLE(doctor_limit_checks);
 
 struct doctor_report {
 	struct arena *arena;
@@ -37,37 +43,9 @@ int doctor_verdict_of(const struct doctor_report *r, const struct doctor_check *
 /* The sentence for a platform. */
 const char *doctor_fix_on(const struct doctor_advice *a, enum doctor_platform p);
 
-/* config.c: fills the configuration part of one function. */
-void doctor_read_config(const struct sysroot *root, const struct doctor_facts *f, int pci);
-/* Address translation services: what the IOMMU has answered once needs no way up to it. */
-bool doctor_ats_is_on(const struct doctor_pci *p);
-/* "cannot be read": behind "its configuration space". */
-const char *doctor_why_unread(enum doctor_config config);
 /* The fix for what only root sees. */
 #define DOCTOR_NEED_PRIVILEGE                                                                      \
 	"Run it as root with CAP_SYS_ADMIN on the node itself, or in a privileged pod."
-
-enum { /* PCI Express base specification; linux/pci_regs.h */
-       PORT_ENDPOINT = 0,
-       PORT_ROOT = 4,
-       PORT_UPSTREAM = 5,
-       PORT_DOWNSTREAM = 6,
-       PORT_INTEGRATED = 9,
-};
-int doctor_mps(int devctl);  /* bytes of the largest payload */
-int doctor_mrrs(int devctl); /* bytes of the largest read request */
-
-/*
- * The bridges between two functions, from a's side to b's: all up to the bridge that both are
- * below, that one included; without one, all up to the root buses. *ret_common: the common one's
- * index in ret, or -1.
- */
-#define PATH_FUNCTIONS_MAX 64 /* more than any real tree has */
-size_t doctor_path(const struct hw_inventory *inv, int a, int b, int ret[PATH_FUNCTIONS_MAX],
-		   int *ret_common);
-/* Of f->nic the nearest to a function, all of the same class; returns their number, at most max. */
-size_t doctor_nearest(const struct doctor_facts *f, int pci, int *ret, size_t max,
-		      enum topo_class *ret_class);
 
 /*
  * board.c: where NVIDIA joins GPU and NIC on one board, ACS, ATS and IOMMU groups follow the
@@ -94,33 +72,15 @@ struct doctor_board {
 	size_t n_complex;
 	int *unclear; /* data direct functions whose surroundings are of no known shape */
 	size_t n_unclear;
-	enum doctor_answer ats; /* of the inline type: have its NICs the capability? all or none */
+	enum facts_answer ats; /* of the inline type: have its NICs the capability? all or none */
 };
-struct doctor_board doctor_board_of(const struct doctor_facts *f);
-/* A NIC that such boards have: ConnectX-7 and later, BlueField-3; no VF. */
-bool doctor_is_board_nic(const struct hw_pci *p);
+struct doctor_board doctor_board_of(const struct facts *f);
 /* Is the root port above it one of a CPU that GPUs are joined to by NVLink-C2C? */
 bool doctor_is_below_c2c_cpu(const struct hw_inventory *inv, int pci);
 /* "SV RR CR UF": an arena string. */
-const char *doctor_acs_words(const struct doctor_facts *f, uint16_t ctrl);
+const char *doctor_acs_words(const struct facts *f, uint16_t ctrl);
 /* Judges the ports that have a mask, and marks them in seen; returns how many are right. */
-size_t doctor_judge_masks(const struct doctor_facts *f, struct doctor_report *r,
+size_t doctor_judge_masks(const struct facts *f, struct doctor_report *r,
 			  const struct doctor_board *b, bool *seen);
-
-/* "GPU 0000:1b:00.0 [H100]": an arena string. */
-const char *doctor_gpu_name(const struct doctor_facts *f, size_t gpu);
-/* "0000:18:00.0 (mlx5_0)" */
-const char *doctor_nic_name(const struct doctor_facts *f, int pci);
-const char *doctor_address(const struct doctor_facts *f, int pci);
-/* NUMA nodes without a CPU: memory of GPUs, or of CXL. */
-size_t doctor_n_memory_nodes(const struct hw_inventory *inv);
-bool doctor_has_vendor(const struct doctor_facts *f, const char *vendor);
-/* Is this one of the words of the kernel's command line? Neither when that is unknown. */
-enum doctor_answer doctor_boot_word(const struct doctor_host *h, const char *word);
-/* The values of all words that start with key ("pci="), joined by commas: an arena string; NULL:
- * none. */
-const char *doctor_boot_value(const struct doctor_facts *f, const char *key);
-/* Is one of those values this one, alone or with a value of its own? */
-bool doctor_boot_list_has(const struct doctor_facts *f, const char *key, const char *element);
 
 #endif

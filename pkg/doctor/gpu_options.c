@@ -47,7 +47,7 @@ static bool is_set(const char *params, const char *key)
 	return value && strtol(value, NULL, 0) != 0;
 }
 
-static void judge_words(const struct doctor_facts *f, struct doctor_report *r)
+static void judge_words(const struct facts *f, struct doctor_report *r)
 {
 	const char *word = f->host.cmdline ? f->host.cmdline : "";
 
@@ -66,11 +66,11 @@ static void judge_words(const struct doctor_facts *f, struct doctor_report *r)
 	}
 }
 
-static void run_gpu_options(const struct doctor_facts *f, struct doctor_report *r)
+static void run_gpu_options(const struct facts *f, struct doctor_report *r)
 {
 	const char *params = f->host.nvidia_params;
 
-	if (!doctor_has_vendor(f, "NVIDIA") || !params)
+	if (!facts_has_vendor(f, "NVIDIA") || !params)
 		return;
 	judge_words(f, r);
 	if (is_set(params, "GrdmaPciTopoCheckOverride"))

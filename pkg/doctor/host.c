@@ -26,44 +26,44 @@ static const struct doctor_advice gdr_fine = {
 };
 
 /* dmabuf came to the verbs with 5.12. */
-static enum doctor_answer has_dmabuf(const struct doctor_host *h)
+static enum facts_answer has_dmabuf(const struct facts_host *h)
 {
 	bool old = h->kernel_major < 5 || (h->kernel_major == 5 && h->kernel_minor < 12);
 
-	if (h->nvidia_open == DOCTOR_NO || (h->kernel_major >= 0 && old))
-		return DOCTOR_NO;
-	return h->nvidia_open == DOCTOR_YES && !old ? DOCTOR_YES : DOCTOR_DONT_KNOW;
+	if (h->nvidia_open == FACTS_NO || (h->kernel_major >= 0 && old))
+		return FACTS_NO;
+	return h->nvidia_open == FACTS_YES && !old ? FACTS_YES : FACTS_UNKNOWN;
 }
 
-static void run_gpudirect(const struct doctor_facts *f, struct doctor_report *r)
+static void run_gpudirect(const struct facts *f, struct doctor_report *r)
 {
-	const struct doctor_host *h = &f->host;
-	enum doctor_answer dmabuf = has_dmabuf(h);
+	const struct facts_host *h = &f->host;
+	enum facts_answer dmabuf = has_dmabuf(h);
 
-	if (!doctor_has_vendor(f, "NVIDIA"))
+	if (!facts_has_vendor(f, "NVIDIA"))
 		return;
-	if (h->peermem == DOCTOR_YES)
+	if (h->peermem == FACTS_YES)
 		doctor_find(r, DOCTOR_PASS, &gdr_fine, "host",
 			    "Peer memory (nvidia_peermem) is loaded%s.",
-			    dmabuf == DOCTOR_YES ? ", and dmabuf is possible" : "");
-	else if (dmabuf == DOCTOR_YES)
+			    dmabuf == FACTS_YES ? ", and dmabuf is possible" : "");
+	else if (dmabuf == FACTS_YES)
 		doctor_find(
 			r, DOCTOR_PASS, &gdr_fine, "host",
 			"The open kernel modules on kernel %s have dmabuf; nvidia_peermem is not needed.",
 			h->kernel);
-	else if (h->peermem == DOCTOR_NO && dmabuf == DOCTOR_NO)
-		doctor_find(
-			r, DOCTOR_WARN, &gdr_none, "host", "nvidia_peermem is not loaded, and %s.",
-			h->nvidia_open == DOCTOR_NO ? "the driver is not the open kernel modules"
-						    : "the kernel is older than 5.12");
+	else if (h->peermem == FACTS_NO && dmabuf == FACTS_NO)
+		doctor_find(r, DOCTOR_WARN, &gdr_none, "host",
+			    "nvidia_peermem is not loaded, and %s.",
+			    h->nvidia_open == FACTS_NO ? "the driver is not the open kernel modules"
+						       : "the kernel is older than 5.12");
 	else
-		doctor_find(
-			r, DOCTOR_UNKNOWN, &gdr_unknown, "host", "%s, and %s.",
-			h->peermem == DOCTOR_NO ? "nvidia_peermem is not loaded"
-						: "Whether nvidia_peermem is loaded is not visible",
-			h->nvidia_open == DOCTOR_DONT_KNOW ? "the driver's flavour is not visible"
-			: dmabuf == DOCTOR_NO		   ? "dmabuf is not possible"
-							   : "the kernel's version is not visible");
+		doctor_find(r, DOCTOR_UNKNOWN, &gdr_unknown, "host", "%s, and %s.",
+			    h->peermem == FACTS_NO
+				    ? "nvidia_peermem is not loaded"
+				    : "Whether nvidia_peermem is loaded is not visible",
+			    h->nvidia_open == FACTS_UNKNOWN ? "the driver's flavour is not visible"
+			    : dmabuf == FACTS_NO	    ? "dmabuf is not possible"
+						 : "the kernel's version is not visible");
 }
 
 /* --- gpudirect-amd --- */
@@ -84,25 +84,25 @@ static const struct doctor_advice amd_fine = {
 	{ NULL },
 };
 
-static void run_gpudirect_amd(const struct doctor_facts *f, struct doctor_report *r)
+static void run_gpudirect_amd(const struct facts *f, struct doctor_report *r)
 {
-	const struct doctor_host *h = &f->host;
+	const struct facts_host *h = &f->host;
 
-	if (!doctor_has_vendor(f, "AMD"))
+	if (!facts_has_vendor(f, "AMD"))
 		return;
-	if (h->amd_peer == DOCTOR_YES)
+	if (h->amd_peer == FACTS_YES)
 		doctor_find(r, DOCTOR_PASS, &amd_fine, "host", "Peer memory of amdkfd is there.");
-	else if (h->amd_dmabuf == DOCTOR_YES)
+	else if (h->amd_dmabuf == FACTS_YES)
 		doctor_find(
 			r, DOCTOR_PASS, &amd_fine, "host",
 			"The kernel is built for dmabuf; older RCCL (2024) needs NCCL_DMABUF_ENABLE=1 for it.");
-	else if (h->amd_peer == DOCTOR_NO && h->amd_dmabuf == DOCTOR_NO)
+	else if (h->amd_peer == FACTS_NO && h->amd_dmabuf == FACTS_NO)
 		doctor_find(r, DOCTOR_WARN, &amd_none, "host",
 			    "Neither amdkfd's peer memory nor a kernel built for dmabuf.");
 	else
 		doctor_find(r, DOCTOR_UNKNOWN, &amd_unknown, "host",
 			    "Whether NICs reach GPU memory is not visible: %s.",
-			    h->amd_peer == DOCTOR_NO
+			    h->amd_peer == FACTS_NO
 				    ? "no peer memory, and the kernel's build is unknown"
 				    : "the kernel's symbols cannot be read");
 }
@@ -130,17 +130,17 @@ static const struct doctor_advice rccl_fine = {
 	{ NULL },
 };
 
-static void run_rccl_host(const struct doctor_facts *f, struct doctor_report *r)
+static void run_rccl_host(const struct facts *f, struct doctor_report *r)
 {
-	const struct doctor_host *h = &f->host;
+	const struct facts_host *h = &f->host;
 	bool no_iommu = h->iommu_groups == 0 || (h->iommu_groups < 0 && h->iommu_units == 0);
 
-	if (!doctor_has_vendor(f, "AMD") || f->inv->hypervisor)
+	if (!facts_has_vendor(f, "AMD") || f->inv->hypervisor)
 		return;
-	if (doctor_boot_word(h, "iommu=pt") == DOCTOR_DONT_KNOW)
+	if (facts_boot_word(h, "iommu=pt") == FACTS_UNKNOWN)
 		doctor_find(r, DOCTOR_UNKNOWN, &rccl_unknown, "host",
 			    "The kernel's command line is not visible.");
-	else if (doctor_boot_word(h, "iommu=pt") == DOCTOR_NO && !no_iommu)
+	else if (facts_boot_word(h, "iommu=pt") == FACTS_NO && !no_iommu)
 		doctor_find(r, DOCTOR_WARN, &rccl_iommu, "host",
 			    "The kernel's command line has no iommu=pt.")
 			->kernel_arg = "iommu=pt";
@@ -172,21 +172,21 @@ static const struct doctor_advice storage_unknown = {
 	{ "Look on the host for /proc/driver/nvidia-fs.", NULL, NULL },
 };
 
-static void run_storage(const struct doctor_facts *f, struct doctor_report *r)
+static void run_storage(const struct facts *f, struct doctor_report *r)
 {
 	static const struct {
 		enum doctor_verdict verdict;
 		const struct doctor_advice *advice;
 		const char *sentence;
 	} answers[] = {
-		[DOCTOR_NO] = { DOCTOR_PASS, &storage_none, "nvidia_fs is not loaded." },
-		[DOCTOR_YES] = { DOCTOR_PASS, &storage_fine, "nvidia_fs is loaded." },
-		[DOCTOR_DONT_KNOW] = { DOCTOR_UNKNOWN, &storage_unknown,
-				       "Whether nvidia_fs is loaded is not visible." },
+		[FACTS_NO] = { DOCTOR_PASS, &storage_none, "nvidia_fs is not loaded." },
+		[FACTS_YES] = { DOCTOR_PASS, &storage_fine, "nvidia_fs is loaded." },
+		[FACTS_UNKNOWN] = { DOCTOR_UNKNOWN, &storage_unknown,
+				    "Whether nvidia_fs is loaded is not visible." },
 	};
-	enum doctor_answer a = f->host.nvidia_fs;
+	enum facts_answer a = f->host.nvidia_fs;
 
-	if (doctor_has_vendor(f, "NVIDIA"))
+	if (facts_has_vendor(f, "NVIDIA"))
 		doctor_find(r, answers[a].verdict, answers[a].advice, "host", "%s",
 			    answers[a].sentence);
 }
@@ -239,7 +239,7 @@ static const struct {
 	{ "pci=", "pcie_acs_override", &boot_override },
 };
 
-static void run_boot_args(const struct doctor_facts *f, struct doctor_report *r)
+static void run_boot_args(const struct facts *f, struct doctor_report *r)
 {
 	if (!f->host.cmdline) {
 		doctor_find(r, DOCTOR_UNKNOWN, &boot_unknown, "host",
@@ -247,10 +247,10 @@ static void run_boot_args(const struct doctor_facts *f, struct doctor_report *r)
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(mistakes); i++) {
-		const char *list = doctor_boot_value(f, mistakes[i].key),
+		const char *list = facts_boot_value(f, mistakes[i].key),
 			   *element = mistakes[i].element;
 
-		if (list && (!element || doctor_boot_list_has(f, mistakes[i].key, element)))
+		if (list && (!element || facts_boot_list_has(f, mistakes[i].key, element)))
 			doctor_find(r, DOCTOR_WARN, mistakes[i].advice, "host",
 				    "The kernel was booted with %s%s.", mistakes[i].key,
 				    element ? element : list);

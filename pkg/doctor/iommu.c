@@ -36,53 +36,53 @@ static const struct doctor_advice iommu_fine = {
 	{ NULL },
 };
 
-static const char *iommu_name(enum doctor_iommu type)
+static const char *iommu_name(enum facts_iommu type)
 {
 	static const char *const names[] = {
-		[DOCTOR_IOMMU_UNKNOWN] = "unknown",
-		[DOCTOR_IOMMU_NONE] = "none",
-		[DOCTOR_IOMMU_IDENTITY] = "identity",
-		[DOCTOR_IOMMU_DMA] = "DMA (translated, strict)",
-		[DOCTOR_IOMMU_DMA_FQ] = "DMA-FQ (translated, lazy)",
-		[DOCTOR_IOMMU_BLOCKED] = "blocked",
-		[DOCTOR_IOMMU_OTHER] = "neither identity nor DMA",
+		[FACTS_IOMMU_UNKNOWN] = "unknown",
+		[FACTS_IOMMU_NONE] = "none",
+		[FACTS_IOMMU_IDENTITY] = "identity",
+		[FACTS_IOMMU_DMA] = "DMA (translated, strict)",
+		[FACTS_IOMMU_DMA_FQ] = "DMA-FQ (translated, lazy)",
+		[FACTS_IOMMU_BLOCKED] = "blocked",
+		[FACTS_IOMMU_OTHER] = "neither identity nor DMA",
 	};
 
 	return names[type];
 }
 
-static const char *ats_words(const struct doctor_pci *p)
+static const char *ats_words(const struct facts_pci *p)
 {
 	if (p->has_ats)
 		return ", without ATS";
-	return p->config_ext == DOCTOR_CONFIG_READ ? ", and it has no ATS"
-						   : "; whether with ATS is not visible";
+	return p->config_ext == FACTS_CONFIG_READ ? ", and it has no ATS"
+						  : "; whether with ATS is not visible";
 }
 
-static bool asks_for_passthrough(const struct doctor_host *h)
+static bool asks_for_passthrough(const struct facts_host *h)
 {
-	return doctor_boot_word(h, "iommu=pt") == DOCTOR_YES ||
-	       doctor_boot_word(h, "iommu.passthrough=1") == DOCTOR_YES;
+	return facts_boot_word(h, "iommu=pt") == FACTS_YES ||
+	       facts_boot_word(h, "iommu.passthrough=1") == FACTS_YES;
 }
 
 struct tally {
 	size_t fine, ats; /* devices that need no line of their own */
 };
 
-static void judge_iommu(const struct doctor_facts *f, struct doctor_report *r, int pci,
-			const char *name, struct tally *t)
+static void judge_iommu(const struct facts *f, struct doctor_report *r, int pci, const char *name,
+			struct tally *t)
 {
-	const struct doctor_pci *p = &f->pci[pci];
-	const char *who = doctor_address(f, pci), *words = iommu_name(p->iommu);
+	const struct facts_pci *p = &f->pci[pci];
+	const char *who = facts_address(f, pci), *words = iommu_name(p->iommu);
 
 	switch (p->iommu) {
-	case DOCTOR_IOMMU_NONE:
-	case DOCTOR_IOMMU_IDENTITY:
+	case FACTS_IOMMU_NONE:
+	case FACTS_IOMMU_IDENTITY:
 		t->fine++;
 		break;
-	case DOCTOR_IOMMU_DMA:
-	case DOCTOR_IOMMU_DMA_FQ:
-		if (doctor_ats_is_on(p)) {
+	case FACTS_IOMMU_DMA:
+	case FACTS_IOMMU_DMA_FQ:
+		if (facts_ats_is_on(p)) {
 			t->ats++;
 		} else if (asks_for_passthrough(&f->host)) {
 			doctor_find(
@@ -98,7 +98,7 @@ static void judge_iommu(const struct doctor_facts *f, struct doctor_report *r, i
 						       : "iommu=pt";
 		}
 		break;
-	case DOCTOR_IOMMU_BLOCKED:
+	case FACTS_IOMMU_BLOCKED:
 		doctor_find(r, DOCTOR_FAIL, &iommu_blocked, who,
 			    "%s is in a group of type blocked.", name);
 		break;
@@ -113,8 +113,8 @@ static void judge_iommu(const struct doctor_facts *f, struct doctor_report *r, i
 }
 
 /* VFs of a card in groups of one type, where that is not the card's own: one line. */
-static void judge_iommu_vfs_of(const struct doctor_facts *f, struct doctor_report *r, int pf,
-			       enum doctor_iommu type, struct tally *t)
+static void judge_iommu_vfs_of(const struct facts *f, struct doctor_report *r, int pf,
+			       enum facts_iommu type, struct tally *t)
 {
 	const struct hw_inventory *inv = f->inv;
 	size_t n = 0;
@@ -124,31 +124,31 @@ static void judge_iommu_vfs_of(const struct doctor_facts *f, struct doctor_repor
 		if (inv->pci[i].physfn != pf || f->pci[i].iommu != type)
 			continue;
 		n++;
-		if (first < 0 || !doctor_ats_is_on(&f->pci[i]))
+		if (first < 0 || !facts_ats_is_on(&f->pci[i]))
 			first = (int)i;
 	}
 	if (!n)
 		return;
 	if (type == f->pci[pf].iommu &&
-	    doctor_ats_is_on(&f->pci[first]) == doctor_ats_is_on(&f->pci[pf]))
-		t->fine += type == DOCTOR_IOMMU_NONE || type == DOCTOR_IOMMU_IDENTITY ? n : 0;
+	    facts_ats_is_on(&f->pci[first]) == facts_ats_is_on(&f->pci[pf]))
+		t->fine += type == FACTS_IOMMU_NONE || type == FACTS_IOMMU_IDENTITY ? n : 0;
 	else
 		judge_iommu(f, r, first,
 			    arena_printf(f->arena, "VF %s, one of %zu of %s,",
-					 doctor_address(f, first), n, doctor_nic_name(f, pf)),
+					 facts_address(f, first), n, facts_nic_name(f, pf)),
 			    t);
 }
 
-static void run_iommu(const struct doctor_facts *f, struct doctor_report *r)
+static void run_iommu(const struct facts *f, struct doctor_report *r)
 {
 	struct tally t = { 0 };
 
 	for (size_t i = 0; i < f->inv->n_gpu; i++)
-		judge_iommu(f, r, f->inv->gpu[i].pci, doctor_gpu_name(f, i), &t);
+		judge_iommu(f, r, f->inv->gpu[i].pci, facts_gpu_name(f, i), &t);
 	for (size_t i = 0; i < f->n_nic; i++) {
-		judge_iommu(f, r, f->nic[i], doctor_nic_name(f, f->nic[i]), &t);
-		for (int type = 0; type <= DOCTOR_IOMMU_OTHER; type++)
-			judge_iommu_vfs_of(f, r, f->nic[i], (enum doctor_iommu)type, &t);
+		judge_iommu(f, r, f->nic[i], facts_nic_name(f, f->nic[i]), &t);
+		for (int type = 0; type <= FACTS_IOMMU_OTHER; type++)
+			judge_iommu_vfs_of(f, r, f->nic[i], (enum facts_iommu)type, &t);
 	}
 	if (t.ats)
 		doctor_find(r, DOCTOR_PASS, &iommu_ats, "host",

@@ -42,16 +42,16 @@ static void put_check(const struct doctor_report *r, const struct doctor_check *
 	json_end_object(j);
 }
 
-void doctor_json(const struct doctor_facts *f, const struct doctor_report *r, struct json *j)
+void doctor_json(const struct facts *f, const struct doctor_report *r, struct json *j)
 {
 	json_begin_object(j);
 	json_kv_string(j, "verdict", doctor_verdict_name(doctor_report_verdict(r)));
 	json_kv_bool(j, "live", f->live);
 	json_key(j, "container");
-	if (f->confined == DOCTOR_DONT_KNOW)
+	if (f->confined == FACTS_UNKNOWN)
 		json_put_null(j);
 	else
-		json_put_bool(j, f->confined == DOCTOR_YES);
+		json_put_bool(j, f->confined == FACTS_YES);
 	json_key(j, "checks");
 	json_begin_array(j);
 	for (size_t i = 0; i < r->n_ran; i++)

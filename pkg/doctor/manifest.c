@@ -88,10 +88,10 @@ static bool is_replaced(const struct doctor_report *r, const struct list_option 
 
 /* The option counts once, the last one: what the command line has already goes along, if it is what
  * it should be. */
-static void add_present(const struct doctor_facts *f, const struct doctor_report *r,
+static void add_present(const struct facts *f, const struct doctor_report *r,
 			const struct list_option *o, struct strbuf *list)
 {
-	const char *options = doctor_boot_value(f, "pci="),
+	const char *options = facts_boot_value(f, "pci="),
 		   *at = options ? strstr(options, o->name) : NULL;
 	_cleanup_free_ char *devices = at ? xstrdup(at + strlen(o->name)) : NULL;
 	char *save, *device;
@@ -108,7 +108,7 @@ static void add_present(const struct doctor_facts *f, const struct doctor_report
 }
 
 /* All that findings ask of one option; NULL: nothing. */
-static char *list_arg(const struct doctor_facts *f, const struct doctor_report *r,
+static char *list_arg(const struct facts *f, const struct doctor_report *r,
 		      const struct list_option *o)
 {
 	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
@@ -140,7 +140,7 @@ bool doctor_is_for_manifest(const struct doctor_check *check)
 	return list_has(ids, ARRAY_LEN(ids), check->id);
 }
 
-static void collect(const struct doctor_facts *f, const struct doctor_report *r, struct wants *ret)
+static void collect(const struct facts *f, const struct doctor_report *r, struct wants *ret)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		const char *arg = r->findings[i].kernel_arg, *module = r->findings[i].module;
@@ -253,8 +253,8 @@ static void put_talos(const struct wants *w, struct strbuf *out)
 	put_list(&w->modules, "      ", "name: ", out);
 }
 
-bool doctor_manifest(const struct doctor_facts *f, const struct doctor_report *r,
-		     enum doctor_platform p, const char *role, struct strbuf *out)
+bool doctor_manifest(const struct facts *f, const struct doctor_report *r, enum doctor_platform p,
+		     const char *role, struct strbuf *out)
 {
 	static void (*const put[])(const struct wants *w, struct strbuf *out) = {
 		[DOCTOR_GRUB] = put_grub,

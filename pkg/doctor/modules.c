@@ -45,7 +45,7 @@ static bool was_said(const struct doctor_report *r, const char *module)
 	return false;
 }
 
-static void run_modules(const struct doctor_facts *f, struct doctor_report *r)
+static void run_modules(const struct facts *f, struct doctor_report *r)
 {
 	const struct hw_inventory *inv = f->inv;
 
@@ -57,9 +57,9 @@ static void run_modules(const struct doctor_facts *f, struct doctor_report *r)
 		if (!module || is_served(inv, inv->pci[i].driver) || was_said(r, module))
 			continue;
 		doctor_find(
-			r, DOCTOR_WARN, &module_rdma, doctor_address(f, (int)i),
+			r, DOCTOR_WARN, &module_rdma, facts_address(f, (int)i),
 			"%s has the driver %s, and no card of it has an RDMA device: %s is not loaded.",
-			doctor_nic_name(f, (int)i), inv->pci[i].driver, module)
+			facts_nic_name(f, (int)i), inv->pci[i].driver, module)
 			->module = module;
 	}
 	if (inv->n_rdma && !inv->has_rdma_cm)
@@ -100,11 +100,11 @@ static const struct doctor_advice peer_fine = {
 	{ NULL },
 };
 
-static void run_peermem(const struct doctor_facts *f, struct doctor_report *r)
+static void run_peermem(const struct facts *f, struct doctor_report *r)
 {
-	const struct doctor_host *h = &f->host;
+	const struct facts_host *h = &f->host;
 
-	if (!doctor_has_vendor(f, "NVIDIA"))
+	if (!facts_has_vendor(f, "NVIDIA"))
 		return;
 	if (h->peermem_version && h->nvidia_version &&
 	    strcmp(h->peermem_version, h->nvidia_version) != 0)
@@ -114,10 +114,10 @@ static void run_peermem(const struct doctor_facts *f, struct doctor_report *r)
 	if (h->peermem_version && h->old_peermem)
 		doctor_find(r, DOCTOR_WARN, &peer_two, "host",
 			    "Both nvidia_peermem and nv_peer_mem are loaded.");
-	if (h->peermem_version && h->peermem_registered == DOCTOR_NO)
+	if (h->peermem_version && h->peermem_registered == FACTS_NO)
 		doctor_find(r, DOCTOR_WARN, &peer_silent, "host",
 			    "nvidia_peermem is loaded, and the RDMA core does not list it.");
-	if (h->peermem == DOCTOR_NO && h->rdma_peers == DOCTOR_NO && h->nvidia_open == DOCTOR_NO)
+	if (h->peermem == FACTS_NO && h->rdma_peers == FACTS_NO && h->nvidia_open == FACTS_NO)
 		doctor_find(
 			r, DOCTOR_WARN, &peer_impossible, "host",
 			"The RDMA core of this kernel has no interface for peer memory, and the driver is not the open kernel modules.");
@@ -142,18 +142,18 @@ static const struct doctor_advice copy_unknown = {
 	{ "Look on the host for /dev/gdrdrv.", NULL, NULL },
 };
 
-static void run_gdrcopy(const struct doctor_facts *f, struct doctor_report *r)
+static void run_gdrcopy(const struct facts *f, struct doctor_report *r)
 {
-	enum doctor_answer a = f->host.gdrdrv;
+	enum facts_answer a = f->host.gdrdrv;
 
-	if (!doctor_has_vendor(f, "NVIDIA"))
+	if (!facts_has_vendor(f, "NVIDIA"))
 		return;
-	if (a == DOCTOR_DONT_KNOW)
+	if (a == FACTS_UNKNOWN)
 		doctor_find(r, DOCTOR_UNKNOWN, &copy_unknown, "host",
 			    "Whether gdrdrv is loaded is not visible.");
 	else
-		doctor_find(r, DOCTOR_PASS, a == DOCTOR_YES ? &copy_fine : &copy_none, "host",
-			    a == DOCTOR_YES ? "gdrdrv is loaded." : "gdrdrv is not loaded.");
+		doctor_find(r, DOCTOR_PASS, a == FACTS_YES ? &copy_fine : &copy_none, "host",
+			    a == FACTS_YES ? "gdrdrv is loaded." : "gdrdrv is not loaded.");
 }
 
 const struct doctor_check doctor_module_checks[] = {

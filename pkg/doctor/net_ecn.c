@@ -29,17 +29,17 @@ static bool is_on(int mask, int pfc)
 	return pfc > 0 ? (mask & pfc) == pfc : mask != 0;
 }
 
-static void judge_ecn(const struct doctor_facts *f, struct doctor_report *r, int pci)
+static void judge_ecn(const struct facts *f, struct doctor_report *r, int pci)
 {
-	const struct doctor_netdev *n = &f->net->netdev[pci];
+	const struct facts_netdev *n = &f->net->netdev[pci];
 	_cleanup_strbuf_ struct strbuf on = STRBUF_INIT;
 
 	if (n->ecn_notify < 0 || n->ecn_react < 0) {
-		doctor_find(r, DOCTOR_UNKNOWN, &ecn_unknown, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_UNKNOWN, &ecn_unknown, facts_address(f, pci),
 			    "ECN of %s is not known: its driver does not report it.",
 			    net_name(f, pci));
 	} else if (!is_on(n->ecn_notify, n->dcb.pfc) || !is_on(n->ecn_react, n->dcb.pfc)) {
-		doctor_find(r, DOCTOR_WARN, &ecn_off, doctor_address(f, pci), "%s %s on %s.",
+		doctor_find(r, DOCTOR_WARN, &ecn_off, facts_address(f, pci), "%s %s on %s.",
 			    net_name(f, pci),
 			    !is_on(n->ecn_notify, n->dcb.pfc) ? "does not report ECN marks"
 							      : "does not slow down for ECN marks",
@@ -47,13 +47,13 @@ static void judge_ecn(const struct doctor_facts *f, struct doctor_report *r, int
 					   : "any priority");
 	} else {
 		hw_dcb_put_priorities(n->ecn_react & n->ecn_notify, &on);
-		doctor_find(r, DOCTOR_PASS, &ecn_fine, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_PASS, &ecn_fine, facts_address(f, pci),
 			    "%s has ECN on priority %s.", net_name(f, pci), strbuf_str(&on));
 	}
 }
 
 /* Only of cards whose driver has such files somewhere. */
-static void run_ecn(const struct doctor_facts *f, struct doctor_report *r)
+static void run_ecn(const struct facts *f, struct doctor_report *r)
 {
 	for (size_t i = 0; i < f->n_nic; i++) {
 		const struct hw_driver *d = hw_driver_find(f->inv->pci[f->nic[i]].driver);

@@ -16,20 +16,20 @@ static const struct doctor_advice firmware_boards = {
 };
 static const struct doctor_advice firmware_fine = { "The rails behave alike.", { NULL } };
 
-typedef const char *text_of(const struct doctor_rdma *d);
+typedef const char *text_of(const struct facts_rdma *d);
 
-static const char *firmware_of(const struct doctor_rdma *d)
+static const char *firmware_of(const struct facts_rdma *d)
 {
 	return d->fw_ver;
 }
 
-static const char *board_of(const struct doctor_rdma *d)
+static const char *board_of(const struct facts_rdma *d)
 {
 	return d->board_id;
 }
 
 /* Lists "28.39.1002 (0000:17:00.0), …" of a model, if there are different ones. */
-static bool compare_model(const struct doctor_facts *f, struct doctor_report *r,
+static bool compare_model(const struct facts *f, struct doctor_report *r,
 			  const struct hw_pci *model, text_of *text,
 			  const struct doctor_advice *advice, const char *what)
 {
@@ -46,7 +46,7 @@ static bool compare_model(const struct doctor_facts *f, struct doctor_report *r,
 		differ |= first && strcmp(first, value) != 0;
 		first = first ? first : value;
 		net_add(&list, value);
-		strbuf_printf(&list, " (%s)", doctor_address(f, pci));
+		strbuf_printf(&list, " (%s)", facts_address(f, pci));
 	}
 	if (differ)
 		doctor_find(r, DOCTOR_WARN, advice, "host", "PFs %04x:%04x have different %s: %s.",
@@ -54,7 +54,7 @@ static bool compare_model(const struct doctor_facts *f, struct doctor_report *r,
 	return differ;
 }
 
-static void run_firmware(const struct doctor_facts *f, struct doctor_report *r)
+static void run_firmware(const struct facts *f, struct doctor_report *r)
 {
 	bool differ = false;
 	size_t known = 0;

@@ -5,16 +5,16 @@
 #include "base/str.h"
 #include "doctor/net-internal.h"
 
-bool net_is_our_vf(const struct doctor_facts *f, size_t rdma)
+bool net_is_our_vf(const struct facts *f, size_t rdma)
 {
 	int pci = f->inv->rdma[rdma].pci;
 
 	if (pci < 0 || !hw_is_nic_vf(f->inv, pci))
 		return false;
-	return f->container != DOCTOR_YES || f->net->rdma[rdma].node != DOCTOR_NO;
+	return f->container != FACTS_YES || f->net->rdma[rdma].node != FACTS_NO;
 }
 
-const struct hw_port *net_port(const struct doctor_facts *f, size_t rdma)
+const struct hw_port *net_port(const struct facts *f, size_t rdma)
 {
 	const struct hw_rdma *device = &f->inv->rdma[rdma];
 
@@ -25,19 +25,19 @@ const struct hw_port *net_port(const struct doctor_facts *f, size_t rdma)
 	return NULL;
 }
 
-enum hw_link net_link(const struct doctor_facts *f, size_t rdma)
+enum hw_link net_link(const struct facts *f, size_t rdma)
 {
 	const struct hw_port *port = net_port(f, rdma);
 
 	return port ? port->link : HW_LINK_UNKNOWN;
 }
 
-int net_pf_rdma(const struct doctor_facts *f, int pci)
+int net_pf_rdma(const struct facts *f, int pci)
 {
 	return hw_is_nic_vf(f->inv, pci) ? -1 : hw_find_rdma(f->inv, pci);
 }
 
-const char *net_name(const struct doctor_facts *f, int pci)
+const char *net_name(const struct facts *f, int pci)
 {
 	const struct hw_pci *p = &f->inv->pci[pci];
 	int rdma = hw_find_rdma(f->inv, pci);
@@ -67,8 +67,8 @@ void net_add(struct strbuf *list, const char *element)
 /* --- groups --- */
 
 /* Those of one kind and PF, with their first member. */
-static void say_group(const struct doctor_facts *f, struct doctor_report *r, const int *kind_of,
-		      size_t at, const struct net_kind *kind)
+static void say_group(const struct facts *f, struct doctor_report *r, const int *kind_of, size_t at,
+		      const struct net_kind *kind)
 {
 	_cleanup_strbuf_ struct strbuf named = STRBUF_INIT;
 	const struct hw_inventory *inv = f->inv;
@@ -85,23 +85,23 @@ static void say_group(const struct doctor_facts *f, struct doctor_report *r, con
 		if (i < at)
 			return;
 		if (n++ < NET_SHOWN)
-			net_add(&named, doctor_address(f, inv->rdma[i].pci));
+			net_add(&named, facts_address(f, inv->rdma[i].pci));
 	}
 	if (n > NET_SHOWN)
 		strbuf_printf(&named, " and %zu more", n - NET_SHOWN);
 	if (n == 1)
-		doctor_find(r, kind->verdict, kind->advice, doctor_address(f, only), "VF %s %s.",
+		doctor_find(r, kind->verdict, kind->advice, facts_address(f, only), "VF %s %s.",
 			    net_name(f, only), kind->one);
 	else if (pf < 0)
 		doctor_find(r, kind->verdict, kind->advice, "host", "%zu of %zu VFs %s: %s.", n, of,
 			    kind->many, strbuf_str(&named));
 	else
-		doctor_find(r, kind->verdict, kind->advice, doctor_address(f, pf),
+		doctor_find(r, kind->verdict, kind->advice, facts_address(f, pf),
 			    "%zu of the %zu VFs of %s %s: %s.", n, of, net_name(f, pf), kind->many,
 			    strbuf_str(&named));
 }
 
-void net_judge_vfs(const struct doctor_facts *f, struct doctor_report *r, net_judge *judge,
+void net_judge_vfs(const struct facts *f, struct doctor_report *r, net_judge *judge,
 		   const struct net_kind *kinds)
 {
 	_cleanup_free_ int *kind_of = xcalloc(f->inv->n_rdma, sizeof(*kind_of));

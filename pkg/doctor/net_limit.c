@@ -23,21 +23,21 @@ static const struct doctor_advice memlock_elsewhere = {
 static const struct doctor_advice memlock_fine = { "Buffers of any size can be registered.",
 						   { NULL } };
 
-static void run_memlock(const struct doctor_facts *f, struct doctor_report *r)
+static void run_memlock(const struct facts *f, struct doctor_report *r)
 {
 	int64_t limit = f->net->memlock;
 
-	if (!f->live || f->container == DOCTOR_NO)
+	if (!f->live || f->container == FACTS_NO)
 		return;
-	if (f->container != DOCTOR_YES)
+	if (f->container != FACTS_YES)
 		doctor_find(
 			r, DOCTOR_UNKNOWN, &memlock_elsewhere, "here",
 			"Whether this is a container is not known, nor what it may lock in memory.");
-	else if (limit == -1 || f->net->ipc_lock == DOCTOR_YES)
+	else if (limit == -1 || f->net->ipc_lock == FACTS_YES)
 		doctor_find(r, DOCTOR_PASS, &memlock_fine, "container",
 			    "This container may lock any amount of memory%s.",
 			    limit == -1 ? "" : " (it has IPC_LOCK)");
-	else if (limit < 0 || f->net->ipc_lock == DOCTOR_DONT_KNOW)
+	else if (limit < 0 || f->net->ipc_lock == FACTS_UNKNOWN)
 		doctor_find(r, DOCTOR_UNKNOWN, &memlock_small, "container",
 			    "How much memory this container may lock is not known.");
 	else
@@ -59,13 +59,13 @@ static const struct doctor_advice shm_elsewhere = {
 };
 static const struct doctor_advice shm_fine = { "Enough for NCCL.", { NULL } };
 
-static void run_shm(const struct doctor_facts *f, struct doctor_report *r)
+static void run_shm(const struct facts *f, struct doctor_report *r)
 {
 	int64_t size = f->net->shm;
 
-	if (!f->live || f->container == DOCTOR_NO)
+	if (!f->live || f->container == FACTS_NO)
 		return;
-	if (f->container != DOCTOR_YES)
+	if (f->container != FACTS_YES)
 		doctor_find(r, DOCTOR_UNKNOWN, &shm_elsewhere, "here",
 			    "Whether this is a container, and has its own /dev/shm, is not known.");
 	else if (size < 0)

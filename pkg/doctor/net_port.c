@@ -63,14 +63,14 @@ static bool is_active(const struct hw_port *port)
 	return port && str_eq(port->state, "ACTIVE");
 }
 
-static bool is_down(const struct doctor_facts *f, int rdma)
+static bool is_down(const struct facts *f, int rdma)
 {
 	const struct hw_port *port = rdma < 0 ? NULL : net_port(f, (size_t)rdma);
 
 	return port && port->state && !is_active(port);
 }
 
-static int judge_port(const struct doctor_facts *f, size_t rdma)
+static int judge_port(const struct facts *f, size_t rdma)
 {
 	const struct hw_port *port = net_port(f, rdma);
 	int pci = f->inv->rdma[rdma].pci, pf = f->inv->pci[pci].physfn;
@@ -85,12 +85,12 @@ static int judge_port(const struct doctor_facts *f, size_t rdma)
 		return PORT_HIDDEN;
 	if (port->link == HW_LINK_IB)
 		return str_eq(port->state, "DOWN") ? PORT_DOWN : PORT_NO_SM;
-	if (f->net->netdev[pci].up != DOCTOR_NO)
+	if (f->net->netdev[pci].up != FACTS_NO)
 		return PORT_DOWN;
-	return f->container == DOCTOR_YES ? PORT_HERE_DOWN : PORT_IDLE;
+	return f->container == FACTS_YES ? PORT_HERE_DOWN : PORT_IDLE;
 }
 
-static int rate_of(const struct doctor_facts *f, int pci)
+static int rate_of(const struct facts *f, int pci)
 {
 	int rdma = net_pf_rdma(f, pci);
 	const struct hw_port *port = rdma < 0 ? NULL : net_port(f, (size_t)rdma);
@@ -98,7 +98,7 @@ static int rate_of(const struct doctor_facts *f, int pci)
 	return is_active(port) ? port->rate_mbps : 0;
 }
 
-static void judge_pf(const struct doctor_facts *f, struct doctor_report *r, int pci, int rdma)
+static void judge_pf(const struct facts *f, struct doctor_report *r, int pci, int rdma)
 {
 	const struct hw_port *port = net_port(f, (size_t)rdma);
 	int rate = rate_of(f, pci), best = 0;
@@ -109,17 +109,17 @@ static void judge_pf(const struct doctor_facts *f, struct doctor_report *r, int 
 			best = rate_of(f, f->nic[i]);
 	}
 	if (is_down(f, rdma))
-		doctor_find(r, DOCTOR_FAIL, &port_pf_down, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_FAIL, &port_pf_down, facts_address(f, pci),
 			    "Port %d of %s is %s (%s).", port->number, net_name(f, pci),
 			    port->state,
 			    port->phys_state ? port->phys_state : "physical state unknown");
 	else if (rate && rate < best)
-		doctor_find(r, DOCTOR_WARN, &port_slow, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_WARN, &port_slow, facts_address(f, pci),
 			    "Port %d of %s runs at %d Gb/s, others of its model at %d.",
 			    port->number, net_name(f, pci), rate / 1000, best / 1000);
 }
 
-static void run_port(const struct doctor_facts *f, struct doctor_report *r)
+static void run_port(const struct facts *f, struct doctor_report *r)
 {
 	for (size_t i = 0; i < f->n_nic; i++) {
 		int rdma = net_pf_rdma(f, f->nic[i]);

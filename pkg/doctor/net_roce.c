@@ -55,7 +55,7 @@ static const struct net_kind mtu_kinds[] = {
 			"have an MTU too small for full RoCE packets" },
 };
 
-static int judge_vf_mtu(const struct doctor_facts *f, size_t rdma)
+static int judge_vf_mtu(const struct facts *f, size_t rdma)
 {
 	int pci = f->inv->rdma[rdma].pci, pf = f->inv->pci[pci].physfn,
 	    mtu = f->net->netdev[pci].mtu;
@@ -68,24 +68,23 @@ static int judge_vf_mtu(const struct doctor_facts *f, size_t rdma)
 	return !above && path_mtu(mtu) < FULL_MTU ? MTU_SMALL : MTU_FINE;
 }
 
-static void judge_pf_mtu(const struct doctor_facts *f, struct doctor_report *r, int pci, int mtu)
+static void judge_pf_mtu(const struct facts *f, struct doctor_report *r, int pci, int mtu)
 {
 	if (!mtu)
-		doctor_find(r, DOCTOR_UNKNOWN, &mtu_unknown, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_UNKNOWN, &mtu_unknown, facts_address(f, pci),
 			    "The MTU of %s is not known.", net_name(f, pci));
 	else if (path_mtu(mtu) < FULL_MTU)
-		doctor_find(r, DOCTOR_WARN, &mtu_small, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_WARN, &mtu_small, facts_address(f, pci),
 			    "%s has the MTU %d, so RoCE packets carry %d bytes.", net_name(f, pci),
 			    mtu, path_mtu(mtu));
 	else
-		doctor_find(r, DOCTOR_PASS, &mtu_fine, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_PASS, &mtu_fine, facts_address(f, pci),
 			    "%s has the MTU %d: RoCE packets carry %d bytes.", net_name(f, pci),
 			    mtu, FULL_MTU);
 }
 
 /* Of those PFs whose MTU is known. */
-static void compare_mtus(const struct doctor_facts *f, struct doctor_report *r, const int *pfs,
-			 size_t n)
+static void compare_mtus(const struct facts *f, struct doctor_report *r, const int *pfs, size_t n)
 {
 	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
 	bool differ = false;
@@ -98,7 +97,7 @@ static void compare_mtus(const struct doctor_facts *f, struct doctor_report *r, 
 			continue;
 		differ |= first && mtu != first;
 		first = first ? first : mtu;
-		net_add(&list, doctor_address(f, pfs[i]));
+		net_add(&list, facts_address(f, pfs[i]));
 		strbuf_printf(&list, " %d", mtu);
 	}
 	if (differ)
@@ -107,7 +106,7 @@ static void compare_mtus(const struct doctor_facts *f, struct doctor_report *r, 
 }
 
 /* The PFs of f->nic that speak RoCE. */
-static size_t roce_pfs(const struct doctor_facts *f, int *ret)
+static size_t roce_pfs(const struct facts *f, int *ret)
 {
 	size_t n = 0;
 
@@ -120,7 +119,7 @@ static size_t roce_pfs(const struct doctor_facts *f, int *ret)
 	return n;
 }
 
-static void run_mtu(const struct doctor_facts *f, struct doctor_report *r)
+static void run_mtu(const struct facts *f, struct doctor_report *r)
 {
 	_cleanup_free_ int *pfs = xcalloc(f->n_nic, sizeof(*pfs));
 	size_t n = roce_pfs(f, pfs);
@@ -187,7 +186,7 @@ static void put_lossless_dscps(const struct hw_dcb *dcb, struct strbuf *out)
 }
 
 /* The DSCPs that a port knows and where they go, for a person who wants one of them. */
-static void say_map(const struct doctor_facts *f, struct doctor_report *r, int pci,
+static void say_map(const struct facts *f, struct doctor_report *r, int pci,
 		    const struct hw_dcb *dcb)
 {
 	_cleanup_strbuf_ struct strbuf dscps = STRBUF_INIT, priorities = STRBUF_INIT;
@@ -195,7 +194,7 @@ static void say_map(const struct doctor_facts *f, struct doctor_report *r, int p
 	put_lossless_dscps(dcb, &dscps);
 	hw_dcb_put_priorities(dcb->pfc, &priorities);
 	if (!dscps.len)
-		doctor_find(r, DOCTOR_WARN, &qos_pcp, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_WARN, &qos_pcp, facts_address(f, pci),
 			    "%s has PFC on priority %s, but %s.", net_name(f, pci),
 			    strbuf_str(&priorities),
 			    dcb->trust == HW_DCB_TRUST_PCP
@@ -203,35 +202,34 @@ static void say_map(const struct doctor_facts *f, struct doctor_report *r, int p
 				    : "its map leads no DSCP there");
 	else
 		doctor_find(
-			r, DOCTOR_PASS, &qos_fine, doctor_address(f, pci),
+			r, DOCTOR_PASS, &qos_fine, facts_address(f, pci),
 			"%s has PFC on priority %s, which DSCP %s leads to (NCCL_IB_TC is the DSCP times 4).",
 			net_name(f, pci), strbuf_str(&priorities), strbuf_str(&dscps));
 }
 
-static void judge_qos(const struct doctor_facts *f, struct doctor_report *r, int pci)
+static void judge_qos(const struct facts *f, struct doctor_report *r, int pci)
 {
 	_cleanup_strbuf_ struct strbuf how = STRBUF_INIT;
-	const struct doctor_netdev *n = &f->net->netdev[pci];
+	const struct facts_netdev *n = &f->net->netdev[pci];
 	int tc = f->net->rdma[net_pf_rdma(f, pci)].traffic_class;
 
 	if (n->why_no_dcb || n->dcb.pfc < 0 || n->dcb.trust == HW_DCB_TRUST_UNKNOWN)
-		doctor_find(r, DOCTOR_UNKNOWN, &qos_unknown, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_UNKNOWN, &qos_unknown, facts_address(f, pci),
 			    "PFC and trust of %s are not known: %s.", net_name(f, pci),
 			    n->why_no_dcb ? n->why_no_dcb : "not reported by the driver");
 	else if (!n->dcb.pfc)
-		doctor_find(r, DOCTOR_WARN, &qos_no_pfc, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_WARN, &qos_no_pfc, facts_address(f, pci),
 			    "%s has PFC on no priority: its port is lossy.", net_name(f, pci));
 	else if (tc >= 0 && hw_dcb_contradicts(&n->dcb, tc, -1, &how))
 		doctor_find(
-			r, DOCTOR_WARN, &qos_contradiction, doctor_address(f, pci),
+			r, DOCTOR_WARN, &qos_contradiction, facts_address(f, pci),
 			"%s: the host marks all packets with the traffic class %d, whatever NCCL asks for; %s.",
 			net_name(f, pci), tc, strbuf_str(&how));
 	else
 		say_map(f, r, pci, &n->dcb);
 }
 
-static void compare_pfc(const struct doctor_facts *f, struct doctor_report *r, const int *pfs,
-			size_t n)
+static void compare_pfc(const struct facts *f, struct doctor_report *r, const int *pfs, size_t n)
 {
 	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
 	bool differ = false;
@@ -244,7 +242,7 @@ static void compare_pfc(const struct doctor_facts *f, struct doctor_report *r, c
 			continue;
 		differ |= first >= 0 && pfc != first;
 		first = first < 0 ? pfc : first;
-		net_add(&list, doctor_address(f, pfs[i]));
+		net_add(&list, facts_address(f, pfs[i]));
 		strbuf_puts(&list, " on ");
 		hw_dcb_put_priorities(pfc, &list);
 	}
@@ -253,7 +251,7 @@ static void compare_pfc(const struct doctor_facts *f, struct doctor_report *r, c
 			    "PFs have PFC on different priorities: %s.", strbuf_str(&list));
 }
 
-static void run_qos(const struct doctor_facts *f, struct doctor_report *r)
+static void run_qos(const struct facts *f, struct doctor_report *r)
 {
 	_cleanup_free_ int *pfs = xcalloc(f->n_nic, sizeof(*pfs));
 	size_t n = roce_pfs(f, pfs);

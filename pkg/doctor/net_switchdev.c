@@ -16,24 +16,23 @@ static const struct doctor_advice switchdev_unknown = {
 static const struct doctor_advice switchdev_fine = { "VFs reach the wire through them.", { NULL } };
 
 /* What keeps VFs from the wire, as far as is known. */
-static size_t list_loose(const struct doctor_facts *f, int pci, struct strbuf *list,
-			 bool *ret_unknown)
+static size_t list_loose(const struct facts *f, int pci, struct strbuf *list, bool *ret_unknown)
 {
-	const struct doctor_netdev *d = &f->net->netdev[pci];
+	const struct facts_netdev *d = &f->net->netdev[pci];
 	size_t n = 0;
 
 	for (int vf = 0; vf < f->inv->pci[pci].sriov_num; vf++) {
-		const struct doctor_representor *rep = d->reps, *end = d->reps + d->n_reps;
+		const struct facts_representor *rep = d->reps, *end = d->reps + d->n_reps;
 		const char *why;
 
 		while (rep < end && rep->vf != vf)
 			rep++;
-		why = rep == end		   ? "is missing"
-		      : rep->up == DOCTOR_NO	   ? "is switched off"
-		      : rep->attached == DOCTOR_NO ? "is attached to nothing"
-						   : NULL;
-		*ret_unknown |= rep < end &&
-				(rep->up == DOCTOR_DONT_KNOW || rep->attached == DOCTOR_DONT_KNOW);
+		why = rep == end		  ? "is missing"
+		      : rep->up == FACTS_NO	  ? "is switched off"
+		      : rep->attached == FACTS_NO ? "is attached to nothing"
+						  : NULL;
+		*ret_unknown |=
+			rep < end && (rep->up == FACTS_UNKNOWN || rep->attached == FACTS_UNKNOWN);
 		if (why && n++ < NET_SHOWN)
 			strbuf_printf(list, "%sthat of VF %d %s", list->len ? ", " : "", vf, why);
 	}
@@ -42,9 +41,9 @@ static size_t list_loose(const struct doctor_facts *f, int pci, struct strbuf *l
 	return n;
 }
 
-static void judge_switchdev(const struct doctor_facts *f, struct doctor_report *r, int pci)
+static void judge_switchdev(const struct facts *f, struct doctor_report *r, int pci)
 {
-	const char *who = doctor_address(f, pci), *name = net_name(f, pci);
+	const char *who = facts_address(f, pci), *name = net_name(f, pci);
 	_cleanup_strbuf_ struct strbuf loose = STRBUF_INIT;
 	bool unknown = false;
 
@@ -63,7 +62,7 @@ static void judge_switchdev(const struct doctor_facts *f, struct doctor_report *
 			name);
 }
 
-static void run_switchdev(const struct doctor_facts *f, struct doctor_report *r)
+static void run_switchdev(const struct facts *f, struct doctor_report *r)
 {
 	for (size_t i = 0; i < f->n_nic; i++) {
 		if (f->net->netdev[f->nic[i]].n_reps)

@@ -64,7 +64,7 @@ struct gid_tally {
 	bool hole, types_known;
 };
 
-static struct gid_tally count_gids(const struct doctor_rdma *d)
+static struct gid_tally count_gids(const struct facts_rdma *d)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, 0xff }; /* of IPv4 */
 	struct gid_tally t = { 0 };
@@ -87,9 +87,9 @@ static struct gid_tally count_gids(const struct doctor_rdma *d)
 }
 
 /* The worst that can be said comes first. */
-static int judge_gids(const struct doctor_facts *f, size_t rdma)
+static int judge_gids(const struct facts *f, size_t rdma)
 {
-	const struct doctor_rdma *d = &f->net->rdma[rdma];
+	const struct facts_rdma *d = &f->net->rdma[rdma];
 	struct gid_tally t = count_gids(d);
 
 	if (net_link(f, rdma) != HW_LINK_ETHERNET)
@@ -99,13 +99,13 @@ static int judge_gids(const struct doctor_facts *f, size_t rdma)
 	if (d->n_gids && !t.v2)
 		return GID_V1;
 	if (!t.routable)
-		return f->container == DOCTOR_YES ? GID_NONE_HERE : GID_NONE_YET;
+		return f->container == FACTS_YES ? GID_NONE_HERE : GID_NONE_YET;
 	if (t.routable_v4 > 1)
 		return GID_SEVERAL;
 	return t.hole ? GID_HOLES : GID_FINE;
 }
 
-static void run_gid(const struct doctor_facts *f, struct doctor_report *r)
+static void run_gid(const struct facts *f, struct doctor_report *r)
 {
 	net_judge_vfs(f, r, judge_gids, gid_kinds);
 }
@@ -144,9 +144,9 @@ static const struct net_kind pkey_kinds[] = {
 			   "do not show their partition keys" },
 };
 
-static int judge_pkeys(const struct doctor_facts *f, size_t rdma)
+static int judge_pkeys(const struct facts *f, size_t rdma)
 {
-	const struct doctor_rdma *d = &f->net->rdma[rdma];
+	const struct facts_rdma *d = &f->net->rdma[rdma];
 
 	if (net_link(f, rdma) != HW_LINK_IB)
 		return NET_NOT_ABOUT;
@@ -159,7 +159,7 @@ static int judge_pkeys(const struct doctor_facts *f, size_t rdma)
 	return d->pkey0 & 0x8000 ? PKEY_FINE : PKEY_INDEX;
 }
 
-static void run_pkey(const struct doctor_facts *f, struct doctor_report *r)
+static void run_pkey(const struct facts *f, struct doctor_report *r)
 {
 	net_judge_vfs(f, r, judge_pkeys, pkey_kinds);
 }
@@ -181,7 +181,7 @@ static const struct doctor_advice netns_unknown = {
 	{ "Look on the host: rdma system show.", NULL, NULL },
 };
 
-static void run_netns(const struct doctor_facts *f, struct doctor_report *r)
+static void run_netns(const struct facts *f, struct doctor_report *r)
 {
 	if (!f->inv->n_rdma)
 		return;
@@ -190,7 +190,7 @@ static void run_netns(const struct doctor_facts *f, struct doctor_report *r)
 			r, DOCTOR_UNKNOWN, &netns_unknown, "host",
 			"Whether RDMA devices are shared by all network namespaces is not known.");
 	else if (f->net->exclusive)
-		doctor_find(r, f->container == DOCTOR_YES ? DOCTOR_PASS : DOCTOR_WARN,
+		doctor_find(r, f->container == FACTS_YES ? DOCTOR_PASS : DOCTOR_WARN,
 			    &netns_exclusive, "host",
 			    "RDMA devices are in one network namespace each (mode exclusive).");
 	else

@@ -56,10 +56,10 @@ static const struct net_kind identity_kinds[] = {
 };
 
 /* What the administrator of its PF set for a VF; NULL: not known. */
-static const struct hw_vf_admin *admin_of(const struct doctor_facts *f, int pci)
+static const struct hw_vf_admin *admin_of(const struct facts *f, int pci)
 {
 	const struct hw_pci *vf = &f->inv->pci[pci];
-	const struct doctor_netdev *pf = vf->physfn < 0 ? NULL : &f->net->netdev[vf->physfn];
+	const struct facts_netdev *pf = vf->physfn < 0 ? NULL : &f->net->netdev[vf->physfn];
 
 	for (size_t i = 0; pf && i < pf->n_vfs; i++) {
 		if (pf->vfs[i].index == vf->vf_index)
@@ -68,10 +68,10 @@ static const struct hw_vf_admin *admin_of(const struct doctor_facts *f, int pci)
 	return NULL;
 }
 
-static int judge_infiniband(const struct doctor_facts *f, size_t rdma)
+static int judge_infiniband(const struct facts *f, size_t rdma)
 {
 	static const uint8_t zero[8];
-	const struct doctor_rdma *d = &f->net->rdma[rdma];
+	const struct facts_rdma *d = &f->net->rdma[rdma];
 	const struct hw_vf_admin *admin = admin_of(f, f->inv->rdma[rdma].pci);
 
 	if (net_is_zero(d->node_guid))
@@ -88,9 +88,9 @@ static int judge_infiniband(const struct doctor_facts *f, size_t rdma)
 				   : IDENTITY_FINE;
 }
 
-static int judge_identity(const struct doctor_facts *f, size_t rdma)
+static int judge_identity(const struct facts *f, size_t rdma)
 {
-	const struct doctor_rdma *d = &f->net->rdma[rdma];
+	const struct facts_rdma *d = &f->net->rdma[rdma];
 	const char *mac = f->net->netdev[f->inv->rdma[rdma].pci].mac;
 
 	if (net_link(f, rdma) == HW_LINK_IB)
@@ -102,7 +102,7 @@ static int judge_identity(const struct doctor_facts *f, size_t rdma)
 	return mac || d->node_guid ? IDENTITY_FINE : IDENTITY_UNKNOWN;
 }
 
-static void run_identity(const struct doctor_facts *f, struct doctor_report *r)
+static void run_identity(const struct facts *f, struct doctor_report *r)
 {
 	net_judge_vfs(f, r, judge_identity, identity_kinds);
 }
@@ -129,7 +129,7 @@ static const struct doctor_advice admin_fine = {
 };
 
 /* Limits may be known from files where the kernel was not asked. */
-static void say_limits(const struct doctor_facts *f, struct doctor_report *r, int pf)
+static void say_limits(const struct facts *f, struct doctor_report *r, int pf)
 {
 	int lowest = 0, highest = 0;
 	size_t n = 0, of = 0;
@@ -146,18 +146,18 @@ static void say_limits(const struct doctor_facts *f, struct doctor_report *r, in
 		highest = vf->rate_mbps > highest ? vf->rate_mbps : highest;
 	}
 	if (n && lowest == highest)
-		doctor_find(r, DOCTOR_PASS, &admin_limited, doctor_address(f, pf),
+		doctor_find(r, DOCTOR_PASS, &admin_limited, facts_address(f, pf),
 			    "%zu of the %zu VFs of %s may send %d Mb/s at most.", n, of,
 			    net_name(f, pf), lowest);
 	else if (n)
-		doctor_find(r, DOCTOR_PASS, &admin_limited, doctor_address(f, pf),
+		doctor_find(r, DOCTOR_PASS, &admin_limited, facts_address(f, pf),
 			    "%zu of the %zu VFs of %s may send %d to %d Mb/s at most.", n, of,
 			    net_name(f, pf), lowest, highest);
 }
 
-static void judge_admin(const struct doctor_facts *f, struct doctor_report *r, int pf)
+static void judge_admin(const struct facts *f, struct doctor_report *r, int pf)
 {
-	const struct doctor_netdev *n = &f->net->netdev[pf];
+	const struct facts_netdev *n = &f->net->netdev[pf];
 	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
 	size_t disabled = 0, trusted = 0, checked = 0, forced_up = 0;
 
@@ -171,23 +171,23 @@ static void judge_admin(const struct doctor_facts *f, struct doctor_report *r, i
 			strbuf_printf(&list, "%s%d", list.len ? " " : "", vf->index);
 	}
 	if (n->why_no_vfs)
-		doctor_find(r, DOCTOR_UNKNOWN, &admin_unknown, doctor_address(f, pf),
+		doctor_find(r, DOCTOR_UNKNOWN, &admin_unknown, facts_address(f, pf),
 			    "What the administrator set for the VFs of %s is not known: %s.",
 			    net_name(f, pf), n->why_no_vfs);
 	else if (disabled)
 		doctor_find(
-			r, DOCTOR_FAIL, &admin_disabled, doctor_address(f, pf),
+			r, DOCTOR_FAIL, &admin_disabled, facts_address(f, pf),
 			"%zu of the %zu VFs of %s have their link state set to disable: VF %s%s.",
 			disabled, n->n_vfs, net_name(f, pf), strbuf_str(&list),
 			disabled > NET_SHOWN ? " and more" : "");
 	else
 		doctor_find(
-			r, DOCTOR_PASS, &admin_fine, doctor_address(f, pf),
+			r, DOCTOR_PASS, &admin_fine, facts_address(f, pf),
 			"No link of the %zu VFs of %s is disabled (%zu always up, the others follow the port); %zu are trusted, %zu have spoof checking.",
 			n->n_vfs, net_name(f, pf), forced_up, trusted, checked);
 }
 
-static void run_admin(const struct doctor_facts *f, struct doctor_report *r)
+static void run_admin(const struct facts *f, struct doctor_report *r)
 {
 	for (size_t i = 0; i < f->n_nic; i++) {
 		if (hw_is_nic_vf(f->inv, f->nic[i]) || !f->inv->pci[f->nic[i]].sriov_num)
@@ -230,15 +230,15 @@ static const struct net_kind verbs_kinds[] = {
 			    "have verbs devices, but no nodes of them in /dev/infiniband" },
 };
 
-static int judge_verbs(const struct doctor_facts *f, size_t rdma)
+static int judge_verbs(const struct facts *f, size_t rdma)
 {
 	if (!f->inv->rdma[rdma].uverbs)
 		return VERBS_MISSING;
-	return f->net->rdma[rdma].node == DOCTOR_NO ? VERBS_NO_NODE : VERBS_FINE;
+	return f->net->rdma[rdma].node == FACTS_NO ? VERBS_NO_NODE : VERBS_FINE;
 }
 
 /* In a container every VF that has no node here is somebody else's. */
-static void run_verbs(const struct doctor_facts *f, struct doctor_report *r)
+static void run_verbs(const struct facts *f, struct doctor_report *r)
 {
 	size_t ours = 0, all = 0;
 

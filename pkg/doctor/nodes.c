@@ -48,7 +48,7 @@ static size_t parts_of(const struct hw_inventory *inv, size_t node, size_t *ret_
 	return n;
 }
 
-static size_t gpus_on(const struct doctor_facts *f, size_t node, bool whole_socket)
+static size_t gpus_on(const struct facts *f, size_t node, bool whole_socket)
 {
 	size_t n = 0;
 
@@ -62,7 +62,7 @@ static size_t gpus_on(const struct doctor_facts *f, size_t node, bool whole_sock
 	return n;
 }
 
-static void run_clusters(const struct doctor_facts *f, struct doctor_report *r)
+static void run_clusters(const struct facts *f, struct doctor_report *r)
 {
 	const struct hw_inventory *inv = f->inv;
 	size_t nodes = 0, sockets = 0, split = 0;
@@ -103,9 +103,9 @@ static const struct doctor_advice nodes_fine = {
 	{ NULL },
 };
 
-static void run_nodes(const struct doctor_facts *f, struct doctor_report *r)
+static void run_nodes(const struct facts *f, struct doctor_report *r)
 {
-	size_t memory = doctor_n_memory_nodes(f->inv), n = f->inv->n_numa;
+	size_t memory = facts_n_memory_nodes(f->inv), n = f->inv->n_numa;
 
 	if (n > KUBELET_NODES)
 		doctor_find(r, DOCTOR_WARN, &nodes_many, "host",

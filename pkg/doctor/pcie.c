@@ -30,18 +30,18 @@ static const struct doctor_advice ordering_fine = {
 };
 
 /* A function that its machine sees without its PF: the bits are not its own. */
-static bool is_lone_vf(const struct doctor_facts *f, int pci)
+static bool is_lone_vf(const struct facts *f, int pci)
 {
 	const struct hw_pci *p = &f->inv->pci[pci];
 
 	return f->inv->hypervisor && hw_is_nic_vf(f->inv, pci) && p->physfn < 0;
 }
 
-static void judge_ordering(const struct doctor_facts *f, struct doctor_report *r, int pci,
+static void judge_ordering(const struct facts *f, struct doctor_report *r, int pci,
 			   const char *name, size_t *on)
 {
-	const struct doctor_pci *p = &f->pci[pci];
-	const char *who = doctor_address(f, pci);
+	const struct facts_pci *p = &f->pci[pci];
+	const char *who = facts_address(f, pci);
 
 	if (is_lone_vf(f, pci))
 		doctor_find(r, DOCTOR_UNKNOWN, &ordering_of_pf, who,
@@ -50,8 +50,8 @@ static void judge_ordering(const struct doctor_facts *f, struct doctor_report *r
 		doctor_find(r, DOCTOR_UNKNOWN, &ordering_unknown, who,
 			    "%s: relaxed ordering is unknown, for its configuration space %s.",
 			    name,
-			    p->config == DOCTOR_CONFIG_READ ? "has no PCIe capability"
-							    : doctor_why_unread(p->config));
+			    p->config == FACTS_CONFIG_READ ? "has no PCIe capability"
+							   : facts_why_unread(p->config));
 	else if (!(p->devctl & PCI_EXP_DEVCTL_RELAX_EN))
 		doctor_find(r, DOCTOR_WARN, &ordering_off, who, "%s has relaxed ordering off.",
 			    name);
@@ -59,14 +59,14 @@ static void judge_ordering(const struct doctor_facts *f, struct doctor_report *r
 		*on += 1;
 }
 
-static void run_ordering(const struct doctor_facts *f, struct doctor_report *r)
+static void run_ordering(const struct facts *f, struct doctor_report *r)
 {
 	size_t on = 0;
 
 	for (size_t i = 0; i < f->inv->n_gpu; i++)
-		judge_ordering(f, r, f->inv->gpu[i].pci, doctor_gpu_name(f, i), &on);
+		judge_ordering(f, r, f->inv->gpu[i].pci, facts_gpu_name(f, i), &on);
 	for (size_t i = 0; i < f->n_nic; i++)
-		judge_ordering(f, r, f->nic[i], doctor_nic_name(f, f->nic[i]), &on);
+		judge_ordering(f, r, f->nic[i], facts_nic_name(f, f->nic[i]), &on);
 	if (on && doctor_worst_so_far(r) == DOCTOR_PASS)
 		doctor_find(r, DOCTOR_PASS, &ordering_fine, "host",
 			    "GPUs and NICs with relaxed ordering on: %zu.", on);
@@ -96,18 +96,18 @@ static const struct doctor_advice payload_fine = {
 
 /* GPU, bridges, NIC; a lone VF's bits are not its own. Returns how many of them could not be read.
  */
-static size_t payload_of_path(const struct doctor_facts *f, int gpu, int nic, int *ret_min,
-			      int *ret_max, int *ret_at)
+static size_t payload_of_path(const struct facts *f, int gpu, int nic, int *ret_min, int *ret_max,
+			      int *ret_at)
 {
-	int path[PATH_FUNCTIONS_MAX + 2], common;
-	size_t n = doctor_path(f->inv, gpu, nic, path, &common), unread = 0;
+	int path[FACTS_PATH_MAX + 2], common;
+	size_t n = facts_path(f->inv, gpu, nic, path, &common), unread = 0;
 
 	path[n++] = gpu;
 	path[n++] = nic;
 	*ret_min = *ret_max = 0;
 	for (size_t i = 0; i < n; i++) {
 		int devctl = is_lone_vf(f, path[i]) ? -1 : f->pci[path[i]].devctl;
-		int size = devctl < 0 ? 0 : doctor_mps(devctl);
+		int size = devctl < 0 ? 0 : facts_mps(devctl);
 
 		unread += devctl < 0;
 		if (size && (!*ret_min || size < *ret_min)) {
@@ -120,45 +120,44 @@ static size_t payload_of_path(const struct doctor_facts *f, int gpu, int nic, in
 	return unread;
 }
 
-static void judge_payload(const struct doctor_facts *f, struct doctor_report *r, size_t gpu,
-			  size_t *fine)
+static void judge_payload(const struct facts *f, struct doctor_report *r, size_t gpu, size_t *fine)
 {
 	int nearest[MAX_NEAREST], pci = f->inv->gpu[gpu].pci, min, max, at = -1;
 	enum topo_class class;
-	size_t n = doctor_nearest(f, pci, nearest, MAX_NEAREST, &class), unread = 0;
+	size_t n = facts_nearest(f, pci, nearest, MAX_NEAREST, &class), unread = 0;
 
 	for (size_t i = 0; i < n && class <= TOPO_PHB; i++) {
 		unread += payload_of_path(f, pci, nearest[i], &min, &max, &at);
 		if (min != max) {
 			doctor_find(
-				r, DOCTOR_WARN, &payload_unequal, doctor_address(f, at),
+				r, DOCTOR_WARN, &payload_unequal, facts_address(f, at),
 				"Between %s and %s packets of %d bytes are let in, but %s takes %d.",
-				doctor_gpu_name(f, gpu), doctor_nic_name(f, nearest[i]), max,
-				doctor_address(f, at), min);
+				facts_gpu_name(f, gpu), facts_nic_name(f, nearest[i]), max,
+				facts_address(f, at), min);
 			return;
 		}
 	}
 	if (unread)
-		doctor_find(r, DOCTOR_UNKNOWN, &payload_unknown, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_UNKNOWN, &payload_unknown, facts_address(f, pci),
 			    "Between %s and its NICs %zu functions do not show their payload size.",
-			    doctor_gpu_name(f, gpu), unread);
+			    facts_gpu_name(f, gpu), unread);
 	else if (n && class <= TOPO_PHB)
 		*fine += 1;
 }
 
-static void judge_requests(const struct doctor_facts *f, struct doctor_report *r, int nic)
+static void judge_requests(const struct facts *f, struct doctor_report *r, int nic)
 {
 	int devctl = f->pci[nic].devctl, rdma = hw_find_rdma(f->inv, nic), rate = 0;
 
 	if (rdma >= 0 && f->inv->rdma[rdma].n_ports)
 		rate = f->inv->rdma[rdma].ports[0].rate_mbps;
-	if (devctl >= 0 && !is_lone_vf(f, nic) && rate >= FAST_NIC && doctor_mrrs(devctl) < 512)
-		doctor_find(r, DOCTOR_WARN, &requests_small, doctor_address(f, nic),
+	if (devctl >= 0 && !is_lone_vf(f, nic) && rate >= FAST_NIC && facts_mrrs(devctl) < 512)
+		doctor_find(r, DOCTOR_WARN, &requests_small, facts_address(f, nic),
 			    "%s of %d Gb/s reads at most %d bytes at a time.",
-			    doctor_nic_name(f, nic), rate / 1000, doctor_mrrs(devctl));
+			    facts_nic_name(f, nic), rate / 1000, facts_mrrs(devctl));
 }
 
-static void run_payload(const struct doctor_facts *f, struct doctor_report *r)
+static void run_payload(const struct facts *f, struct doctor_report *r)
 {
 	size_t fine = 0;
 

@@ -38,11 +38,10 @@ static const struct doctor_advice drivers_fine = {
 	{ NULL },
 };
 
-static void judge_driver(const struct doctor_facts *f, struct doctor_report *r, int pci,
-			 bool is_gpu)
+static void judge_driver(const struct facts *f, struct doctor_report *r, int pci, bool is_gpu)
 {
 	const struct hw_pci *p = &f->inv->pci[pci];
-	const char *who = doctor_address(f, pci), *kind = is_gpu ? "GPU" : "VF";
+	const char *who = facts_address(f, pci), *kind = is_gpu ? "GPU" : "VF";
 
 	if (hw_driver_is_user_space(p->driver))
 		doctor_find(r, is_gpu ? DOCTOR_WARN : DOCTOR_FAIL,
@@ -55,7 +54,7 @@ static void judge_driver(const struct doctor_facts *f, struct doctor_report *r, 
 /* A VF counts when its PF is one of those that containers' VFs are of, or is itself what the
  * machine shows.
  */
-static bool is_our_vf(const struct doctor_facts *f, int pci)
+static bool is_our_vf(const struct facts *f, int pci)
 {
 	int place = f->inv->pci[pci].physfn >= 0 ? f->inv->pci[pci].physfn : pci;
 
@@ -64,7 +63,7 @@ static bool is_our_vf(const struct doctor_facts *f, int pci)
 	return list_has_int(f->nic, f->n_nic, place);
 }
 
-static void run_driver(const struct doctor_facts *f, struct doctor_report *r)
+static void run_driver(const struct facts *f, struct doctor_report *r)
 {
 	size_t vfs = 0;
 
@@ -102,7 +101,7 @@ static const struct doctor_advice vfs_fine = {
 };
 
 /* A card that is nobody's nearest is not missed: storage and management have no VFs on purpose. */
-static bool is_nearer(const struct doctor_facts *f, int pf)
+static bool is_nearer(const struct facts *f, int pf)
 {
 	int nearest[MAX_NEAREST];
 	enum topo_class best;
@@ -110,20 +109,20 @@ static bool is_nearer(const struct doctor_facts *f, int pf)
 	for (size_t i = 0; i < f->inv->n_gpu; i++) {
 		int gpu = f->inv->gpu[i].pci;
 
-		doctor_nearest(f, gpu, nearest, MAX_NEAREST, &best);
+		facts_nearest(f, gpu, nearest, MAX_NEAREST, &best);
 		if (topo_between(f->topo, gpu, pf).class < best)
 			return true;
 	}
 	return false;
 }
 
-static void run_vfs(const struct doctor_facts *f, struct doctor_report *r)
+static void run_vfs(const struct facts *f, struct doctor_report *r)
 {
 	const struct hw_inventory *inv = f->inv;
 	size_t vfs = 0;
 
 	for (size_t i = 0; i < inv->n_pci; i++) {
-		const char *who = doctor_address(f, (int)i);
+		const char *who = facts_address(f, (int)i);
 		size_t of_pf = 0;
 
 		vfs += is_our_vf(f, (int)i);
@@ -135,13 +134,13 @@ static void run_vfs(const struct doctor_facts *f, struct doctor_report *r)
 			if (f->nic[k] != (int)i)
 				continue;
 			doctor_find(r, DOCTOR_WARN, &no_vfs, who, "%s has none of its %d VFs.",
-				    doctor_nic_name(f, (int)i), inv->pci[i].sriov_total);
+				    facts_nic_name(f, (int)i), inv->pci[i].sriov_total);
 		}
 		if (is_nearer(f, (int)i))
 			doctor_find(
 				r, DOCTOR_WARN, &no_vfs, who,
 				"%s has none of its %d VFs, and is nearer to a GPU than those that have.",
-				doctor_nic_name(f, (int)i), inv->pci[i].sriov_total);
+				facts_nic_name(f, (int)i), inv->pci[i].sriov_total);
 	}
 	if (!inv->n_rdma)
 		doctor_find(r, DOCTOR_FAIL, &no_nic, "host", "No RDMA device is here.");
@@ -175,7 +174,7 @@ static bool is_on_c2c(const struct hw_inventory *inv, const struct hw_gpu *gpu)
 {
 	static const char *const models[] = { "GH200", "GB200", "GB300" };
 
-	if (doctor_is_below_c2c_cpu(inv, gpu->pci) && doctor_n_memory_nodes(inv))
+	if (doctor_is_below_c2c_cpu(inv, gpu->pci) && facts_n_memory_nodes(inv))
 		return true;
 	for (size_t i = 0; gpu->model && i < ARRAY_LEN(models); i++) {
 		if (strstr(gpu->model, models[i]))
@@ -184,31 +183,31 @@ static bool is_on_c2c(const struct hw_inventory *inv, const struct hw_gpu *gpu)
 	return false;
 }
 
-static void judge_path(const struct doctor_facts *f, struct doctor_report *r, size_t gpu)
+static void judge_path(const struct facts *f, struct doctor_report *r, size_t gpu)
 {
 	int nearest[MAX_NEAREST], pci = f->inv->gpu[gpu].pci;
 	enum topo_class class;
-	size_t n = doctor_nearest(f, pci, nearest, MAX_NEAREST, &class);
-	const char *who = doctor_address(f, pci), *nic;
+	size_t n = facts_nearest(f, pci, nearest, MAX_NEAREST, &class);
+	const char *who = facts_address(f, pci), *nic;
 
 	if (!n)
 		return;
-	nic = doctor_nic_name(f, nearest[0]);
+	nic = facts_nic_name(f, nearest[0]);
 	if (class <= TOPO_PXB)
 		doctor_find(r, DOCTOR_PASS, &path_near, who, "%s reaches %s by %s.",
-			    doctor_gpu_name(f, gpu), nic, topo_class_name(class));
+			    facts_gpu_name(f, gpu), nic, topo_class_name(class));
 	else if (topo_flattened_vm(f->topo))
 		doctor_find(r, DOCTOR_UNKNOWN, &path_hidden, who,
-			    "%s: how far its NICs are is not visible.", doctor_gpu_name(f, gpu));
+			    "%s: how far its NICs are is not visible.", facts_gpu_name(f, gpu));
 	else if (class <= TOPO_NODE && is_on_c2c(f->inv, &f->inv->gpu[gpu]))
 		doctor_find(r, DOCTOR_PASS, &path_c2c, who, "%s reaches %s by its CPU.",
-			    doctor_gpu_name(f, gpu), nic);
+			    facts_gpu_name(f, gpu), nic);
 	else
 		doctor_find(r, DOCTOR_WARN, &path_far, who, "The nearest NIC of %s is %s, by %s.",
-			    doctor_gpu_name(f, gpu), nic, topo_class_name(class));
+			    facts_gpu_name(f, gpu), nic, topo_class_name(class));
 }
 
-static void run_path(const struct doctor_facts *f, struct doctor_report *r)
+static void run_path(const struct facts *f, struct doctor_report *r)
 {
 	for (size_t i = 0; i < f->inv->n_gpu; i++)
 		judge_path(f, r, i);
@@ -231,20 +230,20 @@ static const struct doctor_advice numa_fine = {
 	{ NULL },
 };
 
-static void judge_numa_known(const struct doctor_facts *f, struct doctor_report *r, int pci,
+static void judge_numa_known(const struct facts *f, struct doctor_report *r, int pci,
 			     const char *name)
 {
 	if (topo_numa(f->topo, pci) < 0)
-		doctor_find(r, DOCTOR_WARN, &numa_unknown, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_WARN, &numa_unknown, facts_address(f, pci),
 			    "%s is on no NUMA node, and this machine has %zu.", name,
 			    f->inv->n_numa);
 }
 
-static void judge_numa_near(const struct doctor_facts *f, struct doctor_report *r, size_t gpu)
+static void judge_numa_near(const struct facts *f, struct doctor_report *r, size_t gpu)
 {
 	int nearest[MAX_NEAREST], pci = f->inv->gpu[gpu].pci, numa = topo_numa(f->topo, pci);
 	enum topo_class class;
-	size_t n = doctor_nearest(f, pci, nearest, MAX_NEAREST, &class);
+	size_t n = facts_nearest(f, pci, nearest, MAX_NEAREST, &class);
 
 	for (size_t i = 0; i < n; i++) {
 		int other = topo_numa(f->topo, nearest[i]);
@@ -253,13 +252,13 @@ static void judge_numa_near(const struct doctor_facts *f, struct doctor_report *
 			return;
 	}
 	if (n)
-		doctor_find(r, DOCTOR_WARN, &numa_apart, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_WARN, &numa_apart, facts_address(f, pci),
 			    "%s is on NUMA node %d, and the nearest to it, %s, on node %d.",
-			    doctor_gpu_name(f, gpu), numa, doctor_nic_name(f, nearest[0]),
+			    facts_gpu_name(f, gpu), numa, facts_nic_name(f, nearest[0]),
 			    topo_numa(f->topo, nearest[0]));
 }
 
-static void run_numa(const struct doctor_facts *f, struct doctor_report *r)
+static void run_numa(const struct facts *f, struct doctor_report *r)
 {
 	if (f->inv->n_numa < 2) {
 		if (f->inv->n_numa)
@@ -267,11 +266,11 @@ static void run_numa(const struct doctor_facts *f, struct doctor_report *r)
 		return;
 	}
 	for (size_t i = 0; i < f->inv->n_gpu; i++) {
-		judge_numa_known(f, r, f->inv->gpu[i].pci, doctor_gpu_name(f, i));
+		judge_numa_known(f, r, f->inv->gpu[i].pci, facts_gpu_name(f, i));
 		judge_numa_near(f, r, i);
 	}
 	for (size_t i = 0; i < f->n_nic; i++)
-		judge_numa_known(f, r, f->nic[i], doctor_nic_name(f, f->nic[i]));
+		judge_numa_known(f, r, f->nic[i], facts_nic_name(f, f->nic[i]));
 	if (f->inv->n_gpu + f->n_nic && doctor_worst_so_far(r) == DOCTOR_PASS)
 		doctor_find(r, DOCTOR_PASS, &numa_fine, "host",
 			    "Each GPU is on one NUMA node with its nearest NIC; there are %zu.",
@@ -303,8 +302,8 @@ static const struct doctor_advice link_fine = {
 	{ NULL },
 };
 
-static void judge_link(const struct doctor_facts *f, struct doctor_report *r, int pci,
-		       const char *name, size_t *slow)
+static void judge_link(const struct facts *f, struct doctor_report *r, int pci, const char *name,
+		       size_t *slow)
 {
 	const struct hw_pci *p = &f->inv->pci[pci];
 	int max = p->link_width_max, now = p->link_mts, best = p->link_mts_max,
@@ -313,22 +312,21 @@ static void judge_link(const struct doctor_facts *f, struct doctor_report *r, in
 	/* What both ends of the link can; 0: not reported by the device. */
 	best = above && above < best ? above : best;
 	if (!p->link_width || !max)
-		doctor_find(r, DOCTOR_UNKNOWN, &link_unknown, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_UNKNOWN, &link_unknown, facts_address(f, pci),
 			    "The PCIe link of %s is not known.", name);
 	else if (p->link_width < max)
-		doctor_find(r, DOCTOR_WARN, &link_narrow, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_WARN, &link_narrow, facts_address(f, pci),
 			    "%s runs x%d of x%d.", name, p->link_width, max);
 	else if (now && now < best && hw_find_gpu(f->inv, pci) >= 0)
 		*slow += 1;
 	else if (now && now < best)
-		doctor_find(r, DOCTOR_WARN, &link_slow_nic, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_WARN, &link_slow_nic, facts_address(f, pci),
 			    "%s runs at %g GT/s, and %g would go.", name, now / 1000.0,
 			    best / 1000.0);
 }
 
 /* The ports above it, where a narrow link is everybody's. */
-static void judge_uplinks(const struct doctor_facts *f, struct doctor_report *r, int pci,
-			  bool *seen)
+static void judge_uplinks(const struct facts *f, struct doctor_report *r, int pci, bool *seen)
 {
 	const struct hw_inventory *inv = f->inv;
 
@@ -338,27 +336,27 @@ static void judge_uplinks(const struct doctor_facts *f, struct doctor_report *r,
 		    max = p->link_width_max;
 
 		seen[up] = true;
-		if (f->pci[up].port_type != PORT_UPSTREAM || !p->link_width || !above || !max)
+		if (f->pci[up].port_type != FACTS_PORT_UPSTREAM || !p->link_width || !above || !max)
 			continue;
 		if (p->link_width < max && p->link_width < above)
-			doctor_find(r, DOCTOR_WARN, &link_narrow, doctor_address(f, up),
+			doctor_find(r, DOCTOR_WARN, &link_narrow, facts_address(f, up),
 				    "The switch at %s, above %s, runs x%d of x%d.",
-				    doctor_address(f, up), doctor_address(f, pci), p->link_width,
+				    facts_address(f, up), facts_address(f, pci), p->link_width,
 				    max < above ? max : above);
 	}
 }
 
-static void run_link(const struct doctor_facts *f, struct doctor_report *r)
+static void run_link(const struct facts *f, struct doctor_report *r)
 {
 	_cleanup_free_ bool *seen = xcalloc(f->inv->n_pci + 1, sizeof(*seen));
 	size_t slow = 0;
 
 	for (size_t i = 0; i < f->inv->n_gpu; i++) {
-		judge_link(f, r, f->inv->gpu[i].pci, doctor_gpu_name(f, i), &slow);
+		judge_link(f, r, f->inv->gpu[i].pci, facts_gpu_name(f, i), &slow);
 		judge_uplinks(f, r, f->inv->gpu[i].pci, seen);
 	}
 	for (size_t i = 0; i < f->n_nic; i++) {
-		judge_link(f, r, f->nic[i], doctor_nic_name(f, f->nic[i]), &slow);
+		judge_link(f, r, f->nic[i], facts_nic_name(f, f->nic[i]), &slow);
 		judge_uplinks(f, r, f->nic[i], seen);
 	}
 	if (slow)

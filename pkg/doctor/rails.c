@@ -34,8 +34,7 @@ static int by_plane_and_rail(const void *a, const void *b)
 	return x->at.rail != y->at.rail ? x->at.rail - y->at.rail : x->pci - y->pci;
 }
 
-static size_t find_ends(const struct doctor_facts *f, const struct topo_rails *rails,
-			struct end *ret)
+static size_t find_ends(const struct facts *f, const struct topo_rails *rails, struct end *ret)
 {
 	size_t n = 0;
 
@@ -51,8 +50,7 @@ static size_t find_ends(const struct doctor_facts *f, const struct topo_rails *r
 	return n;
 }
 
-static void compare(const struct doctor_facts *f, const struct topo_rails *rails,
-		    struct doctor_report *r)
+static void compare(const struct facts *f, const struct topo_rails *rails, struct doctor_report *r)
 {
 	_cleanup_free_ struct end *ends = xcalloc(f->inv->n_neighbor + 1, sizeof(*ends));
 	size_t n = find_ends(f, rails, ends);
@@ -63,9 +61,9 @@ static void compare(const struct doctor_facts *f, const struct topo_rails *rails
 		if (low->at.plane == high->at.plane &&
 		    strverscmp(low->leaf->name, high->leaf->name) > 0)
 			doctor_find(
-				r, DOCTOR_WARN, &swapped, doctor_address(f, high->pci),
+				r, DOCTOR_WARN, &swapped, facts_address(f, high->pci),
 				"%s is on rail %d by the order of the GPUs, and its switch %s comes before %s, that of rail %d.",
-				doctor_nic_name(f, high->pci), high->at.rail, high->leaf->name,
+				facts_nic_name(f, high->pci), high->at.rail, high->leaf->name,
 				low->leaf->name, low->at.rail);
 	}
 	if (n > 1 && doctor_worst_so_far(r) == DOCTOR_PASS)
@@ -73,7 +71,7 @@ static void compare(const struct doctor_facts *f, const struct topo_rails *rails
 			    "The switches of %zu NICs are in the order of their rails.", n);
 }
 
-static void run_rails(const struct doctor_facts *f, struct doctor_report *r)
+static void run_rails(const struct facts *f, struct doctor_report *r)
 {
 	struct topo_rails *counted = f->rails ? NULL : topo_rails_new(f->topo, NULL, 0);
 

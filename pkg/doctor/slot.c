@@ -34,46 +34,46 @@ static const struct doctor_advice bar_fine = {
 	{ NULL },
 };
 
-static void say_unset(const struct doctor_facts *f, struct doctor_report *r, int pci,
-		      const char *name, const char *what)
+static void say_unset(const struct facts *f, struct doctor_report *r, int pci, const char *name,
+		      const char *what)
 {
-	bool despite = doctor_boot_list_has(f, "pci=", "realloc");
+	bool despite = facts_boot_list_has(f, "pci=", "realloc");
 	struct doctor_finding *found = doctor_find(
-		r, DOCTOR_WARN, despite ? &bar_unset_despite : &bar_unset, doctor_address(f, pci),
+		r, DOCTOR_WARN, despite ? &bar_unset_despite : &bar_unset, facts_address(f, pci),
 		"%s: the kernel found no place in memory for %s.", name, what);
 
 	if (!despite)
 		found->kernel_arg = "pci=realloc";
 }
 
-static void judge_bars(const struct doctor_facts *f, struct doctor_report *r, int pci,
-		       const char *name, size_t *unseen)
+static void judge_bars(const struct facts *f, struct doctor_report *r, int pci, const char *name,
+		       size_t *unseen)
 {
-	const struct doctor_bars *b = &f->pci[pci].bars;
+	const struct facts_bars *b = &f->pci[pci].bars;
 
-	if (b->known != DOCTOR_YES)
+	if (b->known != FACTS_YES)
 		*unseen += 1;
 	else if (b->unset)
 		say_unset(f, r, pci, name, "one of its BARs");
 	else if (b->vf_unset)
 		say_unset(f, r, pci, name, "the BARs of its VFs");
 	else if (hw_find_gpu(f->inv, pci) >= 0 && b->largest <= SMALL_BAR)
-		doctor_find(r, DOCTOR_WARN, &bar_small, doctor_address(f, pci),
+		doctor_find(r, DOCTOR_WARN, &bar_small, facts_address(f, pci),
 			    "%s shows %llu MiB of its memory at most.", name,
 			    (unsigned long long)b->largest >> 20);
 }
 
 /* In a virtual machine the windows are the hypervisor's. */
-static void run_bar(const struct doctor_facts *f, struct doctor_report *r)
+static void run_bar(const struct facts *f, struct doctor_report *r)
 {
 	size_t unseen = 0, n = f->inv->n_gpu + f->n_nic;
 
 	if (f->inv->hypervisor || !n)
 		return;
 	for (size_t i = 0; i < f->inv->n_gpu; i++)
-		judge_bars(f, r, f->inv->gpu[i].pci, doctor_gpu_name(f, i), &unseen);
+		judge_bars(f, r, f->inv->gpu[i].pci, facts_gpu_name(f, i), &unseen);
 	for (size_t i = 0; i < f->n_nic; i++)
-		judge_bars(f, r, f->nic[i], doctor_nic_name(f, f->nic[i]), &unseen);
+		judge_bars(f, r, f->nic[i], facts_nic_name(f, f->nic[i]), &unseen);
 	if (unseen)
 		doctor_find(r, DOCTOR_UNKNOWN, &bar_unknown, "host",
 			    "%zu of %zu GPUs and NICs do not show their BARs.", unseen, n);
@@ -100,10 +100,10 @@ static const struct doctor_advice ari_fine = {
 
 #define PLAIN_VFS 7
 
-static void judge_ari(const struct doctor_facts *f, struct doctor_report *r, int pf, size_t *on)
+static void judge_ari(const struct facts *f, struct doctor_report *r, int pf, size_t *on)
 {
 	const struct hw_pci *p = &f->inv->pci[pf];
-	const struct doctor_pci *port = p->parent < 0 ? NULL : &f->pci[p->parent];
+	const struct facts_pci *port = p->parent < 0 ? NULL : &f->pci[p->parent];
 
 	bool proven = false;
 
@@ -119,20 +119,20 @@ static void judge_ari(const struct doctor_facts *f, struct doctor_report *r, int
 	if (proven || (port->devctl2 >= 0 && port->devctl2 & PCI_EXP_DEVCTL2_ARI))
 		*on += 1;
 	else if (port->devctl2 < 0)
-		doctor_find(r, DOCTOR_UNKNOWN, &ari_unknown, doctor_address(f, pf),
+		doctor_find(r, DOCTOR_UNKNOWN, &ari_unknown, facts_address(f, pf),
 			    "%s: the configuration space of the port above it %s.",
-			    doctor_nic_name(f, pf),
-			    port->config == DOCTOR_CONFIG_READ ? "does not show ARI"
-							       : doctor_why_unread(port->config));
+			    facts_nic_name(f, pf),
+			    port->config == FACTS_CONFIG_READ ? "does not show ARI"
+							      : facts_why_unread(port->config));
 	else
-		doctor_find(r, DOCTOR_WARN, &ari_off, doctor_address(f, pf),
+		doctor_find(r, DOCTOR_WARN, &ari_off, facts_address(f, pf),
 			    "%s can have %d VFs, and the port above it, %s, %s.",
-			    doctor_nic_name(f, pf), p->sriov_total, doctor_address(f, p->parent),
+			    facts_nic_name(f, pf), p->sriov_total, facts_address(f, p->parent),
 			    port->devcap2 & PCI_EXP_DEVCAP2_ARI ? "has ARI forwarding off"
 								: "cannot forward ARI");
 }
 
-static void run_ari(const struct doctor_facts *f, struct doctor_report *r)
+static void run_ari(const struct facts *f, struct doctor_report *r)
 {
 	size_t on = 0;
 

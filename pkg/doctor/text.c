@@ -67,7 +67,7 @@ static void put_checks_of(const struct doctor_report *r, int verdict, const char
 		put_wrapped(out, label, strbuf_str(&names));
 }
 
-void doctor_text(const struct doctor_facts *f, const struct doctor_report *r, struct strbuf *out)
+void doctor_text(const struct facts *f, const struct doctor_report *r, struct strbuf *out)
 {
 	const struct doctor_kind *kinds;
 	size_t n = doctor_report_kinds(r, &kinds), i = 0;
@@ -78,7 +78,7 @@ void doctor_text(const struct doctor_facts *f, const struct doctor_report *r, st
 	put_checks_of(r, DOCTOR_UNKNOWN, "  UNKNOWN: ", out);
 	put_checks_of(r, DOCTOR_PASS, "  PASS:    ", out);
 	put_checks_of(r, -1, "  not applicable: ", out);
-	if (f->confined == DOCTOR_YES)
+	if (f->confined == FACTS_YES)
 		put_wrapped(
 			out, "  ",
 			"This is the view from inside a container: what it does not show is UNKNOWN.");

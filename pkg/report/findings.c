@@ -13,6 +13,8 @@
 #include "base/thread.h"
 #include "discover/sysroot.h"
 #include "doctor/doctor.h"
+#include "facts/facts.h"
+#include "facts/gather.h"
 #include "hw/inventory.h"
 #include "pool/empty.h"
 #include "pool/node.h"
@@ -61,7 +63,7 @@ static const struct status_fix *fixes_of(const struct doctor_advice *advice, str
 }
 
 /* What doctor's checks say of themselves is static; what they found goes with the report. */
-static struct findings_report *report_of(const struct doctor_facts *facts,
+static struct findings_report *report_of(const struct facts *facts,
 					 const struct doctor_report *from)
 {
 	struct arena *a = arena_new(4096);
@@ -91,7 +93,7 @@ static struct findings_report *report_of(const struct doctor_facts *facts,
 		r->doctor.n_by_verdict[v[i].verdict] += kinds[i].n;
 	}
 	r->doctor.verdict = (enum status_found)doctor_report_verdict(from);
-	r->doctor.confined = facts->confined == DOCTOR_YES;
+	r->doctor.confined = facts->confined == FACTS_YES;
 	r->doctor.v = v;
 	r->doctor.n = n;
 	return r;
@@ -100,15 +102,14 @@ static struct findings_report *report_of(const struct doctor_facts *facts,
 static void *run_doctor(void *arg)
 {
 	struct findings *f = arg;
-	struct doctor_facts *facts =
-		doctor_gather(f->root, f->node->inv, f->node->topo, DOCTOR_OF_NODE);
+	struct facts *facts = facts_gather(f->root, f->node->inv, f->node->topo, FACTS_OF_NODE);
 	struct doctor_report *report = NULL;
 
 	facts->rails = f->node->rails;
 	if (doctor_run(facts, NULL, &report, NULL) == 0)
 		f->report = report_of(facts, report);
 	doctor_report_free(report);
-	doctor_facts_free(facts);
+	facts_free(facts);
 	malloc_trim(0);
 	uv_async_send(&f->wake);
 	return NULL;

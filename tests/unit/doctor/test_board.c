@@ -66,7 +66,7 @@ static const struct part numa[] = {
 struct machine {
 	struct hw_inventory inv;
 	struct topo *topo;
-	struct doctor_facts f;
+	struct facts f;
 };
 
 static void add_function(struct machine *m, const struct part *p, int i)
@@ -82,13 +82,14 @@ static void add_function(struct machine *m, const struct part *p, int i)
 	pci->class_code = bridge ? 0x060400 : nic ? 0x020700 : p->ids == GPU ? 0x030200 : 0x088000;
 	if (p->ids == GPU)
 		m->inv.gpu[m->inv.n_gpu++] = (struct hw_gpu) { .pci = i, .vendor = "NVIDIA" };
-	m->f.pci[i] = (struct doctor_pci) { .config = DOCTOR_CONFIG_READ,
-					    .config_ext = DOCTOR_CONFIG_READ,
-					    .iommu_group = p->group,
-					    .port_type = bridge ? PORT_DOWNSTREAM : PORT_ENDPOINT,
-					    .has_acs = p->acs >= 0,
-					    .acs_ctrl = (uint16_t)(p->acs < 0 ? 0 : p->acs),
-					    .has_ats = p->ats };
+	m->f.pci[i] = (struct facts_pci) { .config = FACTS_CONFIG_READ,
+					   .config_ext = FACTS_CONFIG_READ,
+					   .iommu_group = p->group,
+					   .port_type = bridge ? FACTS_PORT_DOWNSTREAM
+							       : FACTS_PORT_ENDPOINT,
+					   .has_acs = p->acs >= 0,
+					   .acs_ctrl = (uint16_t)(p->acs < 0 ? 0 : p->acs),
+					   .has_ats = p->ats };
 }
 
 static void machine_of(struct machine *m, const struct part *parts, size_t n)
@@ -97,9 +98,9 @@ static void machine_of(struct machine *m, const struct part *parts, size_t n)
 	int *nic = arena_array(arena, n, sizeof(*nic));
 
 	*m = (struct machine) { .inv = { .arena = arena } };
-	m->f = (struct doctor_facts) { .arena = arena, .inv = &m->inv, .nic = nic };
+	m->f = (struct facts) { .arena = arena, .inv = &m->inv, .nic = nic };
 	m->f.host =
-		(struct doctor_host) { .cmdline = "quiet", .kernel_major = 6, .kernel_minor = 11 };
+		(struct facts_host) { .cmdline = "quiet", .kernel_major = 6, .kernel_minor = 11 };
 	m->inv.pci = arena_array(arena, n, sizeof(*m->inv.pci));
 	m->inv.gpu = arena_array(arena, n, sizeof(*m->inv.gpu));
 	m->f.pci = arena_array(arena, n, sizeof(*m->f.pci));
@@ -163,25 +164,25 @@ CHANGE(nic_root_off, m->f.pci[8].acs_ctrl = 0;)
 CHANGE(old_kernel, direct_port_redirects(m); m->f.host.kernel_minor = 10;)
 CHANGE(despite, direct_port_redirects(m);
        m->f.host.cmdline = "pci=config_acs=xx110x1@0000:02:00.0";)
-CHANGE(port_hidden, m->f.pci[2].has_acs = false; m->f.pci[2].config_ext = DOCTOR_CONFIG_SHORT;)
+CHANGE(port_hidden, m->f.pci[2].has_acs = false; m->f.pci[2].config_ext = FACTS_CONFIG_SHORT;)
 CHANGE(port_without, m->f.pci[2].has_acs = false;)
 CHANGE(groups_apart, m->f.pci[7].iommu_group = 9;)
-CHANGE(groups_none, m->f.pci[3].iommu_group = m->f.pci[7].iommu_group = DOCTOR_GROUP_NONE;)
+CHANGE(groups_none, m->f.pci[3].iommu_group = m->f.pci[7].iommu_group = FACTS_GROUP_NONE;)
 CHANGE(groups_one, m->f.pci[3].iommu_group = m->f.pci[7].iommu_group = 5;)
-CHANGE(group_hidden, m->f.pci[7].iommu_group = DOCTOR_GROUP_UNKNOWN;)
+CHANGE(group_hidden, m->f.pci[7].iommu_group = FACTS_GROUP_UNKNOWN;)
 CHANGE(second_gpu, m->inv.pci[9].parent = 6; m->inv.pci[9].vendor = 0x10de;
        m->inv.pci[9].class_code = 0x030200;
        m->inv.gpu[m->inv.n_gpu++] = (struct hw_gpu) { .pci = 9, .vendor = "NVIDIA" };)
 CHANGE(switch_of_another_maker, m->inv.pci[5].vendor = 0x1000;)
 CHANGE(bare_redirects, m->f.pci[4].acs_ctrl = 0x1d;)
 CHANGE(bare_root_validates, m->f.pci[0].acs_ctrl = 1;)
-CHANGE(nic_hidden, m->f.pci[3].config_ext = DOCTOR_CONFIG_SHORT;)
+CHANGE(nic_hidden, m->f.pci[3].config_ext = FACTS_CONFIG_SHORT;)
 CHANGE(virt_without_dt, m->f.pci[2].acs_ctrl = 0x1d;)
 CHANGE(vera_isolated_wrong, m->f.pci[0].acs_ctrl = 0;)
 CHANGE(nic_ats, m->f.pci[3].has_ats = true;)
 CHANGE(numa_shared, m->f.pci[3].iommu_group = 1;)
-CHANGE(numa_none, m->f.pci[1].iommu_group = DOCTOR_GROUP_NONE;)
-CHANGE(numa_hidden, m->f.pci[1].iommu_group = DOCTOR_GROUP_UNKNOWN;)
+CHANGE(numa_none, m->f.pci[1].iommu_group = FACTS_GROUP_NONE;)
+CHANGE(numa_hidden, m->f.pci[1].iommu_group = FACTS_GROUP_UNKNOWN;)
 
 #define SILENT	  (-1)
 #define OF(parts) parts, ARRAY_LEN(parts)

@@ -30,7 +30,7 @@ struct machine {
 	struct topo *topo;
 	bool names_rails;
 	struct topo_rails *rails;
-	struct doctor_facts f;
+	struct facts f;
 };
 
 static void take_ports(struct machine *m)
@@ -38,23 +38,23 @@ static void take_ports(struct machine *m)
 	struct hw_inventory *inv = m->inv;
 
 	for (size_t i = 0; i < inv->n_pci; i++) {
-		struct doctor_pci *p = &m->f.pci[i];
+		struct facts_pci *p = &m->f.pci[i];
 		int depth = 0;
 
-		*p = (struct doctor_pci) { .iommu = DOCTOR_IOMMU_IDENTITY,
-					   .config = DOCTOR_CONFIG_READ,
-					   .config_ext = DOCTOR_CONFIG_READ,
-					   .devctl = DEVCTL,
-					   .devcap2 = 0x20,
-					   .devctl2 = 0x20,
-					   .bars = { .known = DOCTOR_YES, .largest = 1LL << 37 } };
+		*p = (struct facts_pci) { .iommu = FACTS_IOMMU_IDENTITY,
+					  .config = FACTS_CONFIG_READ,
+					  .config_ext = FACTS_CONFIG_READ,
+					  .devctl = DEVCTL,
+					  .devcap2 = 0x20,
+					  .devctl2 = 0x20,
+					  .bars = { .known = FACTS_YES, .largest = 1LL << 37 } };
 		for (int up = inv->pci[i].parent; up >= 0; up = inv->pci[up].parent)
 			depth++;
 		if (inv->pci[i].class_code >> 8 == 0x0604) {
-			p->port_type = !depth	   ? PORT_ROOT
-				       : depth % 2 ? PORT_UPSTREAM
-						   : PORT_DOWNSTREAM;
-			p->has_acs = p->port_type != PORT_UPSTREAM;
+			p->port_type = !depth	   ? FACTS_PORT_ROOT
+				       : depth % 2 ? FACTS_PORT_UPSTREAM
+						   : FACTS_PORT_DOWNSTREAM;
+			p->has_acs = p->port_type != FACTS_PORT_UPSTREAM;
 		}
 		inv->pci[i].link_mts = inv->pci[i].link_mts_max = 32000;
 		inv->pci[i].link_width = inv->pci[i].link_width_max = 16;
@@ -62,7 +62,7 @@ static void take_ports(struct machine *m)
 	}
 }
 
-/* PFs with VFs, as facts.c finds them; the inventory's order is by address. */
+/* PFs with VFs, as facts/gather.c finds them; the inventory's order is by address. */
 static void take_nics(struct machine *m)
 {
 	int *nic = arena_array(m->f.arena, m->inv->n_pci, sizeof(*nic));
@@ -81,9 +81,9 @@ static void machine_of(struct machine *m, const char *line)
 	m->topo = topo_new(m->inv);
 	m->names_rails = false;
 	m->rails = NULL;
-	m->f = (struct doctor_facts) { .arena = arena_new(4096), .inv = m->inv, .topo = m->topo };
+	m->f = (struct facts) { .arena = arena_new(4096), .inv = m->inv, .topo = m->topo };
 	m->f.pci = arena_array(m->f.arena, m->inv->n_pci, sizeof(*m->f.pci));
-	m->f.host = (struct doctor_host) {
+	m->f.host = (struct facts_host) {
 		.cmdline = "root=/dev/sda1 iommu=pt",
 		.kernel = "6.8.0",
 		.kernel_major = 6,
@@ -91,16 +91,16 @@ static void machine_of(struct machine *m, const char *line)
 		.iommu_units = 2,
 		.iommu_kind = "dmar",
 		.iommu_groups = 9,
-		.peermem = DOCTOR_YES,
-		.nvidia_open = DOCTOR_YES,
-		.amd_peer = DOCTOR_YES,
-		.amd_dmabuf = DOCTOR_DONT_KNOW,
-		.nvidia_fs = DOCTOR_YES,
-		.gdrdrv = DOCTOR_YES,
+		.peermem = FACTS_YES,
+		.nvidia_open = FACTS_YES,
+		.amd_peer = FACTS_YES,
+		.amd_dmabuf = FACTS_UNKNOWN,
+		.nvidia_fs = FACTS_YES,
+		.gdrdrv = FACTS_YES,
 		.nvidia_version = "550.90.07",
 		.peermem_version = "550.90.07",
-		.peermem_registered = DOCTOR_YES,
-		.rdma_peers = DOCTOR_DONT_KNOW,
+		.peermem_registered = FACTS_YES,
+		.rdma_peers = FACTS_UNKNOWN,
 		.numa_balancing = 0,
 	};
 	take_ports(m);
@@ -127,7 +127,7 @@ static int pf(const struct machine *m)
 }
 
 /* The port of the switch that the first GPU hangs on. */
-static struct doctor_pci *port(const struct machine *m)
+static struct facts_pci *port(const struct machine *m)
 {
 	return &m->f.pci[m->inv->pci[gpu(m)].parent];
 }
@@ -164,19 +164,19 @@ CHANGE(nic_in_an_older_slot, m->inv->pci[pf(m)].link_mts = 16000;
 CHANGE(nic_no_speed, m->inv->pci[pf(m)].link_mts = 0;)
 CHANGE(gpu_no_link, m->inv->pci[gpu(m)].link_width = 0;)
 CHANGE(switch_narrow, m->inv->pci[m->inv->pci[m->inv->pci[gpu(m)].parent].parent].link_width = 4;)
-CHANGE(gpu_dma, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_DMA; m->f.host.cmdline = "";)
-CHANGE(gpu_dma_fq, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_DMA_FQ; m->f.host.cmdline = NULL;)
-CHANGE(gpu_dma_despite, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_DMA;)
+CHANGE(gpu_dma, m->f.pci[gpu(m)].iommu = FACTS_IOMMU_DMA; m->f.host.cmdline = "";)
+CHANGE(gpu_dma_fq, m->f.pci[gpu(m)].iommu = FACTS_IOMMU_DMA_FQ; m->f.host.cmdline = NULL;)
+CHANGE(gpu_dma_despite, m->f.pci[gpu(m)].iommu = FACTS_IOMMU_DMA;)
 CHANGE(gpu_dma_ats, gpu_dma(m); m->f.pci[gpu(m)].has_ats = true;
        m->f.pci[gpu(m)].ats_ctrl = 0x8000;)
 CHANGE(gpu_dma_ats_off, gpu_dma(m); m->f.pci[gpu(m)].has_ats = true;)
-CHANGE(gpu_dma_ats_hidden, gpu_dma(m); m->f.pci[gpu(m)].config_ext = DOCTOR_CONFIG_SHORT;)
-CHANGE(gpu_group_unknown, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_UNKNOWN;)
-CHANGE(gpu_group_other, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_OTHER; m->f.host.cmdline = NULL;)
-CHANGE(gpu_blocked, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_BLOCKED;)
-CHANGE(no_iommu, for (size_t i = 0; i < m->inv->n_pci; i++) m->f.pci[i].iommu = DOCTOR_IOMMU_NONE;)
-CHANGE(vf_dma, gpu_dma(m); m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_IDENTITY;
-       m->f.pci[synth_vf(m->inv, 1)].iommu = DOCTOR_IOMMU_DMA_FQ;)
+CHANGE(gpu_dma_ats_hidden, gpu_dma(m); m->f.pci[gpu(m)].config_ext = FACTS_CONFIG_SHORT;)
+CHANGE(gpu_group_unknown, m->f.pci[gpu(m)].iommu = FACTS_IOMMU_UNKNOWN;)
+CHANGE(gpu_group_other, m->f.pci[gpu(m)].iommu = FACTS_IOMMU_OTHER; m->f.host.cmdline = NULL;)
+CHANGE(gpu_blocked, m->f.pci[gpu(m)].iommu = FACTS_IOMMU_BLOCKED;)
+CHANGE(no_iommu, for (size_t i = 0; i < m->inv->n_pci; i++) m->f.pci[i].iommu = FACTS_IOMMU_NONE;)
+CHANGE(vf_dma, gpu_dma(m); m->f.pci[gpu(m)].iommu = FACTS_IOMMU_IDENTITY;
+       m->f.pci[synth_vf(m->inv, 1)].iommu = FACTS_IOMMU_DMA_FQ;)
 CHANGE(arm_dma, gpu_dma(m); m->f.host.iommu_kind = "smmu";)
 CHANGE(acs_usual, port(m)->acs_ctrl = 0x001d;)
 CHANGE(acs_sv_uf, port(m)->acs_ctrl = 0x0011;)
@@ -185,9 +185,9 @@ CHANGE(acs_completions, port(m)->acs_ctrl = 0x0008;)
 CHANGE(acs_egress, port(m)->acs_ctrl = 0x0020;)
 CHANGE(acs_despite, acs_usual(m);
        m->f.host.cmdline = "pci=realloc pci=\"disable_acs_redir=0000:ff:00.0;ADDRESS\"";)
-CHANGE(acs_short, port(m)->has_acs = false; port(m)->config_ext = DOCTOR_CONFIG_SHORT;)
-CHANGE(acs_no_file, port(m)->has_acs = false; port(m)->config_ext = DOCTOR_CONFIG_NONE;)
-CHANGE(acs_broken, port(m)->has_acs = false; port(m)->config_ext = DOCTOR_CONFIG_BROKEN;)
+CHANGE(acs_short, port(m)->has_acs = false; port(m)->config_ext = FACTS_CONFIG_SHORT;)
+CHANGE(acs_no_file, port(m)->has_acs = false; port(m)->config_ext = FACTS_CONFIG_NONE;)
+CHANGE(acs_broken, port(m)->has_acs = false; port(m)->config_ext = FACTS_CONFIG_BROKEN;)
 CHANGE(acs_none, port(m)->has_acs = false; port(m)->acs_ctrl = 0x001d;)
 CHANGE(acs_above, m->f.pci[m->inv->pci[m->inv->pci[m->inv->pci[gpu(m)].parent].parent].parent]
 			  .acs_ctrl = 0x1d;)
@@ -219,31 +219,31 @@ CHANGE(guest, m->inv->hypervisor = true;)
 CHANGE(guest_acs, guest(m); acs_usual(m);)
 CHANGE(guest_acs_ats, guest(m); acs_ats(m);)
 CHANGE(ro_off, m->f.pci[pf(m)].devctl &= ~0x10;)
-CHANGE(config_short, m->f.pci[pf(m)].devctl = -1; m->f.pci[pf(m)].config = DOCTOR_CONFIG_SHORT;)
+CHANGE(config_short, m->f.pci[pf(m)].devctl = -1; m->f.pci[pf(m)].config = FACTS_CONFIG_SHORT;)
 CHANGE(config_no_pcie, m->f.pci[pf(m)].devctl = -1;)
 CHANGE(small_payload, port(m)->devctl = 0x581f;)
 CHANGE(small_requests, m->f.pci[pf(m)].devctl = 0x083f;)
-CHANGE(gdr_closed, m->f.host.peermem = DOCTOR_NO; m->f.host.nvidia_open = DOCTOR_NO;)
-CHANGE(gdr_old_kernel, gdr_closed(m); m->f.host.nvidia_open = DOCTOR_YES;
-       m->f.host.kernel_major = 5; m->f.host.kernel_minor = 11;)
-CHANGE(gdr_dmabuf, m->f.host.peermem = DOCTOR_NO; m->f.host.kernel_major = 5;
+CHANGE(gdr_closed, m->f.host.peermem = FACTS_NO; m->f.host.nvidia_open = FACTS_NO;)
+CHANGE(gdr_old_kernel, gdr_closed(m); m->f.host.nvidia_open = FACTS_YES; m->f.host.kernel_major = 5;
+       m->f.host.kernel_minor = 11;)
+CHANGE(gdr_dmabuf, m->f.host.peermem = FACTS_NO; m->f.host.kernel_major = 5;
        m->f.host.kernel_minor = 12;)
-CHANGE(gdr_hidden, m->f.host.peermem = m->f.host.nvidia_open = DOCTOR_DONT_KNOW;)
-CHANGE(gdr_flavour_hidden, m->f.host.peermem = DOCTOR_NO; m->f.host.nvidia_open = DOCTOR_DONT_KNOW;)
-CHANGE(gdr_no_version, m->f.host.peermem = DOCTOR_NO; m->f.host.kernel_major = -1;)
-CHANGE(gdr_peer_hidden, m->f.host.peermem = DOCTOR_DONT_KNOW; m->f.host.nvidia_open = DOCTOR_NO;)
-CHANGE(amd_dmabuf, amd(m); m->f.host.amd_peer = DOCTOR_NO; m->f.host.amd_dmabuf = DOCTOR_YES;)
-CHANGE(amd_neither, amd(m); m->f.host.amd_peer = m->f.host.amd_dmabuf = DOCTOR_NO;)
-CHANGE(amd_hidden, amd(m); m->f.host.amd_peer = m->f.host.amd_dmabuf = DOCTOR_DONT_KNOW;)
-CHANGE(amd_half, amd(m); m->f.host.amd_peer = DOCTOR_NO;)
+CHANGE(gdr_hidden, m->f.host.peermem = m->f.host.nvidia_open = FACTS_UNKNOWN;)
+CHANGE(gdr_flavour_hidden, m->f.host.peermem = FACTS_NO; m->f.host.nvidia_open = FACTS_UNKNOWN;)
+CHANGE(gdr_no_version, m->f.host.peermem = FACTS_NO; m->f.host.kernel_major = -1;)
+CHANGE(gdr_peer_hidden, m->f.host.peermem = FACTS_UNKNOWN; m->f.host.nvidia_open = FACTS_NO;)
+CHANGE(amd_dmabuf, amd(m); m->f.host.amd_peer = FACTS_NO; m->f.host.amd_dmabuf = FACTS_YES;)
+CHANGE(amd_neither, amd(m); m->f.host.amd_peer = m->f.host.amd_dmabuf = FACTS_NO;)
+CHANGE(amd_hidden, amd(m); m->f.host.amd_peer = m->f.host.amd_dmabuf = FACTS_UNKNOWN;)
+CHANGE(amd_half, amd(m); m->f.host.amd_peer = FACTS_NO;)
 CHANGE(amd_no_pt, amd(m); m->f.host.cmdline = "iommu=ptx xiommu=pt";)
 CHANGE(amd_no_iommu, amd_no_pt(m); m->f.host.iommu_groups = 0;)
 CHANGE(amd_no_cmdline, amd(m); m->f.host.cmdline = NULL;)
 CHANGE(amd_balancing, amd(m); m->f.host.numa_balancing = 1;)
 CHANGE(amd_balancing_hidden, amd(m); m->f.host.numa_balancing = -1;)
 CHANGE(amd_guest, amd_no_pt(m); guest(m);)
-CHANGE(no_fs, m->f.host.nvidia_fs = DOCTOR_NO;)
-CHANGE(fs_hidden, m->f.host.nvidia_fs = DOCTOR_DONT_KNOW;)
+CHANGE(no_fs, m->f.host.nvidia_fs = FACTS_NO;)
+CHANGE(fs_hidden, m->f.host.nvidia_fs = FACTS_UNKNOWN;)
 CHANGE(boot_override, m->f.host.cmdline = "pcie_acs_override=downstream";)
 CHANGE(boot_amd_pt, m->f.host.cmdline = "quiet amd_iommu=on,pt";)
 CHANGE(boot_intel_pt, m->f.host.cmdline = "intel_iommu=pt quiet";)
@@ -288,12 +288,12 @@ CHANGE(gpu_bar_unset, m->f.pci[gpu(m)].bars.unset = true;)
 CHANGE(gpu_bar_despite, gpu_bar_unset(m); m->f.host.cmdline = "pci=noaer,realloc=on";)
 CHANGE(vf_bar_unset, m->f.pci[pf(m)].bars.vf_unset = true;)
 CHANGE(gpu_bar_small, m->f.pci[gpu(m)].bars.largest = 256 << 20;)
-CHANGE(bar_hidden, m->f.pci[gpu(m)].bars.known = DOCTOR_NO;)
+CHANGE(bar_hidden, m->f.pci[gpu(m)].bars.known = FACTS_NO;)
 CHANGE(many_vfs, m->inv->pci[pf(m)].sriov_total = 16;)
 CHANGE(no_ari, many_vfs(m); m->f.pci[m->inv->pci[pf(m)].parent].devctl2 = 0;)
 CHANGE(never_ari, no_ari(m); m->f.pci[m->inv->pci[pf(m)].parent].devcap2 = 0;)
 CHANGE(ari_hidden, many_vfs(m); m->f.pci[m->inv->pci[pf(m)].parent].devctl2 = -1;
-       m->f.pci[m->inv->pci[pf(m)].parent].config = DOCTOR_CONFIG_SHORT;)
+       m->f.pci[m->inv->pci[pf(m)].parent].config = FACTS_CONFIG_SHORT;)
 CHANGE(ari_by_vf, ari_hidden(m); struct bdf *vf = &m->inv->pci[synth_vf(m->inv, 0)].bdf;
        *vf = m->inv->pci[pf(m)].bdf; vf->dev = 1;)
 CHANGE(few_vfs, m->inv->pci[pf(m)].sriov_total = m->inv->pci[synth_pf(m->inv, 1)].sriov_total = 7;)
@@ -318,12 +318,12 @@ CHANGE(options_part, m->f.host.nvidia_params = PARAMS("0", "0");
 CHANGE(options_override, m->f.host.nvidia_params = PARAMS("0", "1");)
 CHANGE(options_of_amd, amd(m); m->f.host.nvidia_params = PARAMS("0", "1");)
 CHANGE(peer_twice, m->f.host.old_peermem = true;)
-CHANGE(peer_unlisted, m->f.host.peermem_registered = DOCTOR_NO;)
+CHANGE(peer_unlisted, m->f.host.peermem_registered = FACTS_NO;)
 CHANGE(peer_not_loaded, gdr_closed(m); m->f.host.peermem_version = NULL;)
-CHANGE(peer_impossible, peer_not_loaded(m); m->f.host.rdma_peers = DOCTOR_NO;)
-CHANGE(peer_possible, peer_not_loaded(m); m->f.host.rdma_peers = DOCTOR_YES;)
-CHANGE(no_gdrdrv, m->f.host.gdrdrv = DOCTOR_NO;)
-CHANGE(gdrdrv_hidden, m->f.host.gdrdrv = DOCTOR_DONT_KNOW;)
+CHANGE(peer_impossible, peer_not_loaded(m); m->f.host.rdma_peers = FACTS_NO;)
+CHANGE(peer_possible, peer_not_loaded(m); m->f.host.rdma_peers = FACTS_YES;)
+CHANGE(no_gdrdrv, m->f.host.gdrdrv = FACTS_NO;)
+CHANGE(gdrdrv_hidden, m->f.host.gdrdrv = FACTS_UNKNOWN;)
 
 /* Ways are measured again: the change may have moved a device. */
 static void change(struct machine *m, void (*how)(struct machine *m))
@@ -585,24 +585,24 @@ static void on_a_machine_of_which_nothing_is_known_nothing_passes(void **state)
 	(void)state;
 	machine_of(&m, SOUND);
 	for (size_t i = 0; i < m.inv->n_pci; i++) {
-		m.f.pci[i] = (struct doctor_pci) {
+		m.f.pci[i] = (struct facts_pci) {
 			.port_type = -1, .devctl = -1, .devcap2 = -1, .devctl2 = -1
 		};
 		if (hw_is_pf(&m.inv->pci[i]))
 			m.inv->pci[i].sriov_total = 16;
 		m.inv->pci[i].link_width = m.inv->pci[i].link_mts = 0;
 	}
-	m.f.host = (struct doctor_host) { .kernel_major = -1,
-					  .kernel_minor = -1,
-					  .iommu_units = -1,
-					  .iommu_groups = -1,
-					  .peermem = DOCTOR_DONT_KNOW,
-					  .nvidia_open = DOCTOR_DONT_KNOW,
-					  .amd_peer = DOCTOR_DONT_KNOW,
-					  .amd_dmabuf = DOCTOR_DONT_KNOW,
-					  .nvidia_fs = DOCTOR_DONT_KNOW,
-					  .gdrdrv = DOCTOR_DONT_KNOW,
-					  .numa_balancing = -1 };
+	m.f.host = (struct facts_host) { .kernel_major = -1,
+					 .kernel_minor = -1,
+					 .iommu_units = -1,
+					 .iommu_groups = -1,
+					 .peermem = FACTS_UNKNOWN,
+					 .nvidia_open = FACTS_UNKNOWN,
+					 .amd_peer = FACTS_UNKNOWN,
+					 .amd_dmabuf = FACTS_UNKNOWN,
+					 .nvidia_fs = FACTS_UNKNOWN,
+					 .gdrdrv = FACTS_UNKNOWN,
+					 .numa_balancing = -1 };
 	for (size_t i = 0; i < ARRAY_LEN(about_unknown); i++) {
 		_cleanup_doctor_report_ struct doctor_report *r = run(&m, about_unknown[i]);
 
@@ -624,7 +624,7 @@ static void a_bridge_that_is_named_already_is_not_asked_for_again(void **state)
 	acs_despite(&m);
 	m.f.host.cmdline =
 		arena_printf(m.f.arena, "pci=realloc pci=\"disable_acs_redir=0000:ff:00.0;%s\"",
-			     doctor_address(&m.f, m.inv->pci[gpu(&m)].parent));
+			     facts_address(&m.f, m.inv->pci[gpu(&m)].parent));
 	r = run(&m, "acs");
 	assert_int_equal(doctor_report_n(r), 1);
 	assert_null(doctor_report_at(r, 0)->kernel_arg);
@@ -755,17 +755,17 @@ static void the_manifest_has_each_argument_once(void **state)
 	with_cm(&m);
 	expect_manifest(&m, DOCTOR_GRUB, NULL);
 	gpu_dma(&m);
-	m.f.pci[pf(&m)].iommu = DOCTOR_IOMMU_DMA;
+	m.f.pci[pf(&m)].iommu = FACTS_IOMMU_DMA;
 	expect_manifest(&m, DOCTOR_GRUB, "\"$GRUB_CMDLINE_LINUX iommu=pt\"\n");
 	expect_manifest(&m, DOCTOR_OPENSHIFT, "  kernelArguments:\n    - 'iommu=pt'\n");
 	expect_manifest(&m, DOCTOR_TALOS, "    extraKernelArgs:\n      - 'iommu=pt'\n");
 	arm_dma(&m);
 	expect_manifest(&m, DOCTOR_TALOS, "- 'iommu.passthrough=1'\n");
 	nothing(&m);
-	m.f.pci[gpu(&m)].iommu = m.f.pci[pf(&m)].iommu = DOCTOR_IOMMU_IDENTITY;
+	m.f.pci[gpu(&m)].iommu = m.f.pci[pf(&m)].iommu = FACTS_IOMMU_IDENTITY;
 	acs_usual(&m);
-	one = doctor_address(&m.f, m.inv->pci[gpu(&m)].parent);
-	two = doctor_address(&m.f, m.inv->pci[pf(&m)].parent);
+	one = facts_address(&m.f, m.inv->pci[gpu(&m)].parent);
+	two = facts_address(&m.f, m.inv->pci[pf(&m)].parent);
 	expect_manifest(&m, DOCTOR_TALOS,
 			arena_printf(m.f.arena, "- 'pci=disable_acs_redir=%s'\n", one));
 	m.f.pci[m.inv->pci[pf(&m)].parent].acs_ctrl = 0x001d;
@@ -784,7 +784,7 @@ static void devices_that_are_named_already_go_along(void **state)
 	(void)state;
 	machine_of(&m, SOUND);
 	acs_usual(&m);
-	one = doctor_address(&m.f, m.inv->pci[gpu(&m)].parent);
+	one = facts_address(&m.f, m.inv->pci[gpu(&m)].parent);
 	m.f.host.cmdline = "pci=realloc,disable_acs_redir=pci:1000:c030;pci:1000:c030,noaer";
 	expect_manifest(
 		&m, DOCTOR_TALOS,

@@ -11,8 +11,9 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "doctor/direct.h"
 #include "doctor/doctor.h"
+#include "facts/facts.h"
+#include "facts/gather.h"
 #include "hw/inventory.h"
 #include "support/fixture.h"
 #include "topo/topo.h"
@@ -28,7 +29,7 @@ struct machine {
 	struct sysroot *root;
 	struct hw_inventory *inv;
 	struct topo *topo;
-	struct doctor_facts *facts;
+	struct facts *facts;
 };
 
 static struct machine *machine_new(const char *name)
@@ -39,13 +40,13 @@ static struct machine *machine_new(const char *name)
 	m->root = fixture_open(path);
 	m->inv = fixture_discover(m->root);
 	m->topo = topo_new(m->inv);
-	m->facts = doctor_gather(m->root, m->inv, m->topo, DOCTOR_OF_HERE);
+	m->facts = facts_gather(m->root, m->inv, m->topo, FACTS_OF_HERE);
 	return m;
 }
 
 static void machine_free(struct machine **m)
 {
-	doctor_facts_free((*m)->facts);
+	facts_free((*m)->facts);
 	topo_free((*m)->topo);
 	hw_inventory_free((*m)->inv);
 	fixture_close((*m)->root);
@@ -56,7 +57,7 @@ static void machine_free(struct machine **m)
 static void ask(struct machine *m, const char *answers, const char *library)
 {
 	assert_int_equal(setenv("FAKE_MLX5", answers, 1), 0);
-	m->facts->direct = doctor_ask_libmlx5(m->inv, FAKE_MLX5, library, m->facts->arena);
+	m->facts->direct = facts_ask_libmlx5(m->inv, FAKE_MLX5, library, m->facts->arena);
 }
 
 /* The only finding, if want is one's sentence or begins it; NULL: there is none. */

@@ -15,8 +15,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/sysroot.h"
-#include "doctor/net.h"
-#include "support/emulated.h"
+#include "doctor/doctor.h"
+#include "facts/gather.h"
+#include "facts/net.h"
 #include "support/fixture.h"
 #include "topo/topo.h"
 
@@ -83,11 +84,11 @@ struct visit {
 	struct sysroot *root;
 	struct hw_inventory *inv;
 	struct topo *topo;
-	struct doctor_facts *f;
+	struct facts *f;
 	struct doctor_report *r;
-	struct doctor_net net;	    /* a copy to change */
-	struct doctor_rdma rdma[8]; /* the same */
-	struct doctor_netdev netdev[8];
+	struct facts_net net;	   /* a copy to change */
+	struct facts_rdma rdma[8]; /* the same */
+	struct facts_netdev netdev[8];
 };
 
 static void arrive(struct visit *v, const char *text)
@@ -97,7 +98,7 @@ static void arrive(struct visit *v, const char *text)
 	v->inv = fixture_discover(v->root);
 	assert_int_equal(v->inv->n_notes, 0);
 	v->topo = topo_new(v->inv);
-	v->f = doctor_gather(v->root, v->inv, v->topo, DOCTOR_OF_HERE);
+	v->f = facts_gather(v->root, v->inv, v->topo, FACTS_OF_HERE);
 	v->net = *v->f->net;
 	assert_true(v->inv->n_rdma <= ARRAY_LEN(v->rdma) && v->inv->n_pci <= ARRAY_LEN(v->netdev));
 	memcpy(v->rdma, v->net.rdma, v->inv->n_rdma * sizeof(*v->rdma));
@@ -118,7 +119,7 @@ static void run(struct visit *v, const char *only)
 static void leave(struct visit *v)
 {
 	doctor_report_free(v->r);
-	doctor_facts_free(v->f);
+	facts_free(v->f);
 	topo_free(v->topo);
 	hw_inventory_free(v->inv);
 	fixture_close(v->root);
@@ -276,7 +277,7 @@ static void every_vf_needs_a_verbs_device_and_its_node(void **state)
 	run(&v, "uverbs");
 	assert_found(&v, DOCTOR_PASS, "1 VF has its verbs device.");
 	assert_found(&v, DOCTOR_FAIL, "VF 0000:3b:00.2 (mlx5_2) has no verbs device (uverbsN).");
-	v.rdma[1].node = DOCTOR_NO;
+	v.rdma[1].node = FACTS_NO;
 	run(&v, "uverbs");
 	assert_found(
 		&v, DOCTOR_FAIL,
@@ -291,15 +292,15 @@ static void a_container_is_about_its_own_vfs(void **state)
 
 	(void)state;
 	arrive(&v, MACHINE ALL_VERBS VERBS(VF1, "uverbs2", "mlx5_2"));
-	v.f->container = DOCTOR_YES;
-	v.rdma[1].node = DOCTOR_YES;
-	v.rdma[2].node = DOCTOR_NO;
+	v.f->container = FACTS_YES;
+	v.rdma[1].node = FACTS_YES;
+	v.rdma[2].node = FACTS_NO;
 	assert_only(&v, "uverbs", DOCTOR_PASS, "1 VF has its verbs device.");
-	v.rdma[1].node = DOCTOR_NO;
+	v.rdma[1].node = FACTS_NO;
 	assert_only(&v, "uverbs", DOCTOR_FAIL,
 		    "This container has the node of none of the 2 VFs that it sees in /sys.");
-	v.f->container = DOCTOR_NO; /* railmate's, which judges the node and has no nodes in /dev */
-	v.rdma[1].node = v.rdma[2].node = DOCTOR_DONT_KNOW;
+	v.f->container = FACTS_NO; /* railmate's, which judges the node and has no nodes in /dev */
+	v.rdma[1].node = v.rdma[2].node = FACTS_UNKNOWN;
 	assert_only(&v, "uverbs", DOCTOR_PASS, "2 VFs have their verbs devices.");
 	leave(&v);
 }
@@ -331,8 +332,8 @@ static void an_idle_vf_on_the_host_is_no_failure(void **state)
 		"VF 0000:3b:00.1 (mlx5_1, eth1) is idle: its interface is switched off, so its port is down.");
 	assert_found(&v, DOCTOR_FAIL,
 		     "VF 0000:3b:00.2 (mlx5_2, eth2) has a port that is not ACTIVE.");
-	v.f->container = DOCTOR_YES;
-	v.rdma[1].node = v.rdma[2].node = DOCTOR_YES;
+	v.f->container = FACTS_YES;
+	v.rdma[1].node = v.rdma[2].node = FACTS_YES;
 	run(&v, "port");
 	assert_found(
 		&v, DOCTOR_FAIL,
@@ -619,7 +620,7 @@ static void vfs_of_a_switchdev_pf_need_representors(void **state)
 	static const char text[] =
 		ETH_MACHINE(ACTIVE, ACTIVE, ACTIVE) NET(PF, "eth0", "phys_port_name", "p0")
 			REP("eth0_0", "pf0vf0") REP("eth0_1", "c1pf0vf1") REP("eth0_s", "pf0sf7");
-	struct doctor_representor reps[2];
+	struct facts_representor reps[2];
 	struct visit v;
 
 	(void)state;
@@ -629,13 +630,13 @@ static void vfs_of_a_switchdev_pf_need_representors(void **state)
 		&v, "switchdev", DOCTOR_UNKNOWN,
 		"0000:3b:00.0 (mlx5_0, eth0) is in switchdev mode; what its representors are attached to is not known.");
 	memcpy(reps, v.netdev[0].reps, sizeof(reps));
-	reps[0].attached = reps[1].attached = DOCTOR_YES;
+	reps[0].attached = reps[1].attached = FACTS_YES;
 	v.netdev[0].reps = reps;
 	assert_only(
 		&v, "switchdev", DOCTOR_PASS,
 		"0000:3b:00.0 (mlx5_0, eth0) is in switchdev mode, and every VF has a representor that is attached.");
-	reps[0].up = DOCTOR_NO;
-	reps[1].attached = DOCTOR_NO;
+	reps[0].up = FACTS_NO;
+	reps[1].attached = FACTS_NO;
 	assert_only(
 		&v, "switchdev", DOCTOR_WARN,
 		"Representors of 0000:3b:00.0 (mlx5_0, eth0) (switchdev): that of VF 0 is switched off, that of VF 1 is attached to nothing.");
@@ -686,7 +687,7 @@ static void gid_tables_are_judged_as_nccl_reads_them(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		once(rows[i].text, "gid", rows[i].verdict, rows[i].sentence);
 	arrive(&v, ONE_VF USUAL);
-	v.f->container = DOCTOR_YES;
+	v.f->container = FACTS_YES;
 	assert_only(&v, "gid", DOCTOR_FAIL,
 		    "VF 0000:3b:00.1 (mlx5_1) has no routable RoCE v2 GID.");
 	leave(&v);
@@ -733,7 +734,7 @@ static void the_mode_of_rdma_namespaces_is_told(void **state)
 	once(MODE("?"), "rdma-netns", DOCTOR_UNKNOWN,
 	     "Whether RDMA devices are shared by all network namespaces is not known.");
 	arrive(&v, MODE("N"));
-	v.f->container = DOCTOR_YES;
+	v.f->container = FACTS_YES;
 	assert_only(&v, "rdma-netns", DOCTOR_PASS,
 		    "RDMA devices are in one network namespace each (mode exclusive).");
 	leave(&v);
@@ -748,24 +749,24 @@ static void limits_mean_something_in_a_container(void **state)
 	run(&v, "memlock,shm");
 	assert_int_equal(doctor_report_n(v.r), 0); /* a tree has no limits */
 	v.f->live = true;
-	v.f->container = DOCTOR_NO;
+	v.f->container = FACTS_NO;
 	run(&v, "memlock,shm");
 	assert_int_equal(doctor_report_n(v.r),
 			 0); /* those of a shell on the host are not a container's */
-	v.f->container = DOCTOR_DONT_KNOW;
+	v.f->container = FACTS_UNKNOWN;
 	assert_only(&v, "memlock", DOCTOR_UNKNOWN,
 		    "Whether this is a container is not known, nor what it may lock in memory.");
 	assert_only(&v, "shm", DOCTOR_UNKNOWN,
 		    "Whether this is a container, and has its own /dev/shm, is not known.");
-	v.f->container = DOCTOR_YES;
+	v.f->container = FACTS_YES;
 	v.net.memlock = 65536;
-	v.net.ipc_lock = DOCTOR_NO;
+	v.net.ipc_lock = FACTS_NO;
 	assert_only(&v, "memlock", DOCTOR_WARN,
 		    "This container may lock 64 KiB of memory and has no IPC_LOCK.");
-	v.net.ipc_lock = DOCTOR_YES;
+	v.net.ipc_lock = FACTS_YES;
 	assert_only(&v, "memlock", DOCTOR_PASS,
 		    "This container may lock any amount of memory (it has IPC_LOCK).");
-	v.net.ipc_lock = DOCTOR_DONT_KNOW;
+	v.net.ipc_lock = FACTS_UNKNOWN;
 	assert_only(&v, "memlock", DOCTOR_UNKNOWN,
 		    "How much memory this container may lock is not known.");
 	v.net.memlock = -1;
@@ -777,31 +778,6 @@ static void limits_mean_something_in_a_container(void **state)
 	v.net.shm = -1;
 	assert_only(&v, "shm", DOCTOR_UNKNOWN, "The size of /dev/shm is not known.");
 	leave(&v);
-}
-
-static void this_machine_can_be_looked_at(void **state)
-{
-	struct arena *arena = arena_new(4096);
-	const struct doctor_net *net;
-	struct hw_inventory *inv;
-	struct sysroot *root;
-
-	(void)state;
-	if (is_emulated())
-		skip();
-	assert_int_equal(sysroot_open("/", &root, NULL), 0);
-	inv = fixture_discover(root);
-	net = doctor_net_gather(root, inv, true, arena);
-	assert_true(net->memlock >= -1);
-	assert_int_not_equal(net->ipc_lock, DOCTOR_DONT_KNOW);
-	for (size_t i = 0; i < inv->n_pci; i++) {
-		if (hw_is_nic(&inv->pci[i]) && inv->pci[i].netdev)
-			assert_true(net->netdev[i].mtu > 0 &&
-				    net->netdev[i].up != DOCTOR_DONT_KNOW);
-	}
-	hw_inventory_free(inv);
-	sysroot_close(root);
-	arena_free(arena);
 }
 
 /* Seven VFs of one PF in the same trouble are one sentence. */
@@ -876,7 +852,6 @@ int main(void)
 		cmocka_unit_test(partitions_need_a_full_member),
 		cmocka_unit_test(the_mode_of_rdma_namespaces_is_told),
 		cmocka_unit_test(limits_mean_something_in_a_container),
-		cmocka_unit_test(this_machine_can_be_looked_at),
 		cmocka_unit_test(many_vfs_in_one_trouble_are_one_finding),
 		cmocka_unit_test(a_machine_without_rdma_has_nothing_to_say),
 	};

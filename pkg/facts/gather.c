@@ -12,9 +12,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/sysroot.h"
-#include "doctor/direct.h"
-#include "doctor/doctor-internal.h"
-#include "doctor/net.h"
+#include "facts/facts-internal.h"
+#include "facts/gather.h"
 #include "hw/bdf.h"
 #include "hw/inventory.h"
 
@@ -70,16 +69,16 @@ static bool any_exists(const struct sysroot *root, const char *const *paths, siz
 }
 
 /* An absent entry means something only where the directory of them is. */
-static enum doctor_answer any_of(const struct sysroot *root, const char *where,
-				 const char *const *paths, size_t n)
+static enum facts_answer any_of(const struct sysroot *root, const char *where,
+				const char *const *paths, size_t n)
 {
 	if (any_exists(root, paths, n))
-		return DOCTOR_YES;
-	return sysroot_exists(root, "%s", where) ? DOCTOR_NO : DOCTOR_DONT_KNOW;
+		return FACTS_YES;
+	return sysroot_exists(root, "%s", where) ? FACTS_NO : FACTS_UNKNOWN;
 }
 
 /* Does a line of the file have this in it? */
-static enum doctor_answer has_line(const struct sysroot *root, const char *path, const char *text)
+static enum facts_answer has_line(const struct sysroot *root, const char *path, const char *text)
 {
 	_cleanup_close_ int fd = sysroot_openat(root, O_RDONLY | O_NONBLOCK, "%s", path);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
@@ -87,27 +86,27 @@ static enum doctor_answer has_line(const struct sysroot *root, const char *path,
 	bool found = false;
 
 	if (!file)
-		return DOCTOR_DONT_KNOW;
+		return FACTS_UNKNOWN;
 	fd = -1; /* the stream's */
 	while (!found && fgets(line, sizeof(line), file))
 		found = strstr(line, text) != NULL;
 	fclose(file);
-	return found ? DOCTOR_YES : DOCTOR_NO;
+	return found ? FACTS_YES : FACTS_NO;
 }
 
 /*
  * Where no file tells, RCCL looks for the interface among the kernel's symbols, whose names are not
  * hidden; and for dmabuf at how the kernel was built.
  */
-static void read_amd(const struct sysroot *root, struct doctor_host *h)
+static void read_amd(const struct sysroot *root, struct facts_host *h)
 {
 	_cleanup_free_ char *config = xasprintf("boot/config-%s", h->kernel ? h->kernel : "");
-	enum doctor_answer notify = has_line(root, config, "CONFIG_DMABUF_MOVE_NOTIFY=y");
+	enum facts_answer notify = has_line(root, config, "CONFIG_DMABUF_MOVE_NOTIFY=y");
 
-	if (h->amd_peer != DOCTOR_YES)
+	if (h->amd_peer != FACTS_YES)
 		h->amd_peer = has_line(root, "proc/kallsyms", " ib_register_peer_memory_client");
 	h->amd_dmabuf =
-		notify == DOCTOR_YES ? has_line(root, config, "CONFIG_PCI_P2PDMA=y") : notify;
+		notify == FACTS_YES ? has_line(root, config, "CONFIG_PCI_P2PDMA=y") : notify;
 }
 
 /* "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.90.07  Release Build": the first
@@ -128,7 +127,7 @@ static const char *driver_version(struct arena *arena, const char *text)
 
 /* Peer memory: the same files that NCCL (src/transport/net_ib/gdr.cc) and RCCL (net_ib.cc) look at.
  */
-static void read_modules(const struct sysroot *root, struct arena *arena, struct doctor_host *h)
+static void read_modules(const struct sysroot *root, struct arena *arena, struct facts_host *h)
 {
 	static const char *const nvidia[] = {
 		"sys/module/nvidia_peermem/version",
@@ -148,23 +147,23 @@ static void read_modules(const struct sysroot *root, struct arena *arena, struct
 
 	h->peermem = any_of(root, "sys/module", nvidia, ARRAY_LEN(nvidia));
 	h->amd_peer = any_of(root, "sys/kernel", amd, ARRAY_LEN(amd));
-	h->nvidia_open = !version				 ? DOCTOR_DONT_KNOW
-			 : strstr(version, "Open Kernel Module") ? DOCTOR_YES
-								 : DOCTOR_NO;
+	h->nvidia_open = !version				 ? FACTS_UNKNOWN
+			 : strstr(version, "Open Kernel Module") ? FACTS_YES
+								 : FACTS_NO;
 	h->nvidia_version = version ? driver_version(arena, version) : NULL;
 	h->nvidia_params = read_text(root, arena, "proc/driver/nvidia/params");
 	h->peermem_version = read_text(root, arena, "sys/module/nvidia_peermem/version");
 	h->old_peermem = sysroot_exists(root, "sys/module/nv_peer_mem");
 	h->peermem_registered =
 		any_of(root, "sys/kernel/mm/memory_peers", listed, ARRAY_LEN(listed));
-	h->rdma_peers = DOCTOR_DONT_KNOW;
-	if (h->peermem == DOCTOR_NO)
+	h->rdma_peers = FACTS_UNKNOWN;
+	if (h->peermem == FACTS_NO)
 		h->rdma_peers = has_line(root, "proc/kallsyms", " ib_register_peer_memory_client");
 	h->nvidia_fs = any_of(root, "sys/module", storage, ARRAY_LEN(storage));
 	h->gdrdrv = any_of(root, "sys/module", copy, ARRAY_LEN(copy));
 }
 
-static void read_host(const struct sysroot *root, struct arena *arena, struct doctor_host *h)
+static void read_host(const struct sysroot *root, struct arena *arena, struct facts_host *h)
 {
 	uint64_t balancing;
 
@@ -185,22 +184,22 @@ static void read_host(const struct sysroot *root, struct arena *arena, struct do
 
 /* A container's root is an overlay, as a rule; engines leave a file, or the kubelet an environment.
  */
-static enum doctor_answer in_container(const struct sysroot *root)
+static enum facts_answer in_container(const struct sysroot *root)
 {
 	static const char *const signs[] = { ".dockerenv", "run/.containerenv",
 					     "var/run/secrets/kubernetes.io/serviceaccount" };
 	char line[4096], *at;
 
 	if (!sysroot_is_live(root))
-		return DOCTOR_DONT_KNOW;
+		return FACTS_UNKNOWN;
 	if (getenv("KUBERNETES_SERVICE_HOST") || any_exists(root, signs, ARRAY_LEN(signs)))
-		return DOCTOR_YES;
+		return FACTS_YES;
 	if (sysroot_read(root, line, sizeof(line), "proc/1/comm") >= 0 &&
 	    !strcmp(str_trim(line), "systemd"))
-		return DOCTOR_NO;
+		return FACTS_NO;
 	at = sysroot_read(root, line, sizeof(line), "proc/self/mounts") < 0 ? NULL
 									    : strstr(line, " / ");
-	return !at ? DOCTOR_DONT_KNOW : str_starts(at, " / overlay ") ? DOCTOR_YES : DOCTOR_NO;
+	return !at ? FACTS_UNKNOWN : str_starts(at, " / overlay ") ? FACTS_YES : FACTS_NO;
 }
 
 /* railmated's container, or that of a pod which runs railmatectl for the node. */
@@ -214,16 +213,15 @@ static bool in_own_container(const struct sysroot *root)
 
 /* --- functions --- */
 
-static enum doctor_iommu read_group(const struct sysroot *root, const struct doctor_facts *f,
-				    int pci)
+static enum facts_iommu read_group(const struct sysroot *root, const struct facts *f, int pci)
 {
 	static const struct {
 		const char *name;
-		enum doctor_iommu type;
+		enum facts_iommu type;
 	} types[] = {
-		{ "identity", DOCTOR_IOMMU_IDENTITY }, { "DMA", DOCTOR_IOMMU_DMA },
-		{ "DMA-FQ", DOCTOR_IOMMU_DMA_FQ },     { "blocked", DOCTOR_IOMMU_BLOCKED },
-		{ "unmanaged", DOCTOR_IOMMU_OTHER },   { "auto", DOCTOR_IOMMU_OTHER },
+		{ "identity", FACTS_IOMMU_IDENTITY }, { "DMA", FACTS_IOMMU_DMA },
+		{ "DMA-FQ", FACTS_IOMMU_DMA_FQ },     { "blocked", FACTS_IOMMU_BLOCKED },
+		{ "unmanaged", FACTS_IOMMU_OTHER },   { "auto", FACTS_IOMMU_OTHER },
 	};
 	char addr[BDF_STRLEN], group[32], text[32];
 	int r = sysroot_link_name(root, group, sizeof(group), "sys/bus/pci/devices/%s/iommu_group",
@@ -231,34 +229,34 @@ static enum doctor_iommu read_group(const struct sysroot *root, const struct doc
 	bool none = r == -ENOENT && (f->host.iommu_groups >= 0 || f->host.iommu_units >= 0);
 	uint64_t number;
 
-	f->pci[pci].iommu_group = none ? DOCTOR_GROUP_NONE
+	f->pci[pci].iommu_group = none ? FACTS_GROUP_NONE
 				  : r >= 0 && str_to_u64(group, 10, INT_MAX, &number) >= 0
 					  ? (int)number
-					  : DOCTOR_GROUP_UNKNOWN;
+					  : FACTS_GROUP_UNKNOWN;
 	if (r == -ENOENT)
-		return none ? DOCTOR_IOMMU_NONE : DOCTOR_IOMMU_UNKNOWN;
+		return none ? FACTS_IOMMU_NONE : FACTS_IOMMU_UNKNOWN;
 	if (r < 0 ||
 	    sysroot_read(root, text, sizeof(text), "sys/kernel/iommu_groups/%s/type", group) < 0)
-		return DOCTOR_IOMMU_UNKNOWN;
+		return FACTS_IOMMU_UNKNOWN;
 	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
 		if (!strcmp(str_trim(text), types[i].name))
 			return types[i].type;
 	}
-	return DOCTOR_IOMMU_UNKNOWN;
+	return FACTS_IOMMU_UNKNOWN;
 }
 
-static void read_path(const struct sysroot *root, const struct doctor_facts *f, int pci)
+static void read_path(const struct sysroot *root, const struct facts *f, int pci)
 {
-	for (int depth = 0; pci >= 0 && depth < PATH_FUNCTIONS_MAX;
+	for (int depth = 0; pci >= 0 && depth < FACTS_PATH_MAX;
 	     depth++, pci = f->inv->pci[pci].parent)
-		doctor_read_config(root, f, pci);
+		facts_read_config(root, f, pci);
 }
 
 /* One line for each: start, end, flags. 0 to 5 are the function's, 7 to 12 its VFs'. */
-static struct doctor_bars read_bars(const struct sysroot *root, const struct hw_pci *p)
+static struct facts_bars read_bars(const struct sysroot *root, const struct hw_pci *p)
 {
 	enum { OWN = 6, VF_FIRST = 7, VF_LAST = 12, MEMORY = 0x200, UNSET = 0x20000000 };
-	struct doctor_bars bars = { .known = DOCTOR_NO };
+	struct facts_bars bars = { .known = FACTS_NO };
 	char addr[BDF_STRLEN], text[4096];
 	const char *line = text;
 	bool any_vf = false;
@@ -271,7 +269,7 @@ static struct doctor_bars read_bars(const struct sysroot *root, const struct hw_
 
 		if (sscanf(line, "%" SCNx64 " %" SCNx64 " %" SCNx64, &start, &end, &flags) != 3)
 			break;
-		bars.known = DOCTOR_YES;
+		bars.known = FACTS_YES;
 		if (!(flags & MEMORY))
 			continue;
 		if (i < OWN && end - start + 1 > bars.largest)
@@ -286,34 +284,34 @@ static struct doctor_bars read_bars(const struct sysroot *root, const struct hw_
 
 /* GPUs, NICs and what is above them. Whether a VF has ATS matters where its addresses are
  * translated. */
-static void read_functions(const struct sysroot *root, const struct doctor_facts *f)
+static void read_functions(const struct sysroot *root, const struct facts *f)
 {
 	const struct hw_inventory *inv = f->inv;
 
 	for (size_t i = 0; i < inv->n_pci; i++)
-		f->pci[i] = (struct doctor_pci) { .iommu_group = DOCTOR_GROUP_UNKNOWN,
-						  .port_type = -1,
-						  .devcap2 = -1,
-						  .devctl2 = -1,
-						  .devctl = -1,
-						  .mps_supported = -1 };
+		f->pci[i] = (struct facts_pci) { .iommu_group = FACTS_GROUP_UNKNOWN,
+						 .port_type = -1,
+						 .devcap2 = -1,
+						 .devctl2 = -1,
+						 .devctl = -1,
+						 .mps_supported = -1 };
 	for (size_t i = 0; i < inv->n_gpu; i++)
 		read_path(root, f, inv->gpu[i].pci);
 	for (size_t i = 0; i < f->n_nic; i++)
 		read_path(root, f, f->nic[i]);
 	for (size_t i = 0; i < inv->n_pci; i++) {
 		const struct hw_pci *p = &inv->pci[i];
-		enum doctor_iommu iommu;
+		enum facts_iommu iommu;
 
 		if (hw_find_gpu(inv, (int)i) < 0 && !hw_is_nic(p) && !hw_is_data_direct(p))
 			continue;
-		if (hw_is_data_direct(p) || doctor_is_board_nic(p))
+		if (hw_is_data_direct(p) || facts_is_board_nic(p))
 			read_path(root, f, (int)i);
 		iommu = f->pci[i].iommu = read_group(root, f, (int)i);
 		if (p->physfn < 0)
 			f->pci[i].bars = read_bars(root, p);
-		else if (iommu == DOCTOR_IOMMU_DMA || iommu == DOCTOR_IOMMU_DMA_FQ)
-			doctor_read_config(root, f, (int)i);
+		else if (iommu == FACTS_IOMMU_DMA || iommu == FACTS_IOMMU_DMA_FQ)
+			facts_read_config(root, f, (int)i);
 	}
 }
 
@@ -336,7 +334,7 @@ static int nic_kind(const struct hw_inventory *inv, int pci, const bool *has_vf,
 }
 
 /* A VF that a driver of user space has is one of its PF's all the same. */
-static void find_nics(struct doctor_facts *f)
+static void find_nics(struct facts *f)
 {
 	const struct hw_inventory *inv = f->inv;
 	_cleanup_free_ bool *has_vf = xcalloc(inv->n_pci + 1, sizeof(*has_vf));
@@ -365,32 +363,32 @@ static void find_nics(struct doctor_facts *f)
 	f->nic = nic;
 }
 
-struct doctor_facts *doctor_gather(const struct sysroot *root, const struct hw_inventory *inv,
-				   const struct topo *topo, enum doctor_of of)
+struct facts *facts_gather(const struct sysroot *root, const struct hw_inventory *inv,
+			   const struct topo *topo, enum facts_of of)
 {
-	bool here = of == DOCTOR_OF_HERE && !in_own_container(root);
+	bool here = of == FACTS_OF_HERE && !in_own_container(root);
 	struct arena *arena = arena_new(16384);
-	struct doctor_facts *f = arena_alloc(arena, sizeof(*f));
+	struct facts *f = arena_alloc(arena, sizeof(*f));
 
 	f->arena = arena;
 	f->inv = inv;
 	f->topo = topo;
 	f->live = sysroot_is_live(root);
 	f->confined = in_container(root);
-	f->container = here ? f->confined : DOCTOR_NO;
+	f->container = here ? f->confined : FACTS_NO;
 	f->pci = arena_array(arena, inv->n_pci + 1, sizeof(*f->pci));
 	read_host(root, arena, &f->host);
-	if (doctor_has_vendor(f, "AMD"))
+	if (facts_has_vendor(f, "AMD"))
 		read_amd(root, &f->host);
 	find_nics(f);
 	read_functions(root, f);
-	f->net = doctor_net_gather(root, inv, here, arena);
+	f->net = facts_net_gather(root, inv, here, arena);
 	if (f->live && here)
-		f->direct = doctor_ask_libmlx5(inv, DOCTOR_LIBIBVERBS, DOCTOR_LIBMLX5, arena);
+		f->direct = facts_ask_libmlx5(inv, FACTS_LIBIBVERBS, FACTS_LIBMLX5, arena);
 	return f;
 }
 
-void doctor_facts_free(struct doctor_facts *f)
+void facts_free(struct facts *f)
 {
 	if (f)
 		arena_free(f->arena);

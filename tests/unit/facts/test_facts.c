@@ -12,8 +12,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/sysroot.h"
-#include "doctor/doctor-internal.h"
+#include "facts/facts-internal.h"
+#include "facts/gather.h"
+#include "facts/net.h"
 #include "hw/inventory.h"
+#include "support/emulated.h"
 #include "support/fixture.h"
 #include "topo/topo.h"
 
@@ -24,7 +27,7 @@ struct machine {
 	struct sysroot *root;
 	struct hw_inventory *inv;
 	struct topo *topo;
-	struct doctor_facts *f;
+	struct facts *f;
 };
 
 static void machine_of(struct machine *m, const char *text)
@@ -32,12 +35,12 @@ static void machine_of(struct machine *m, const char *text)
 	m->root = fixture_text(text);
 	m->inv = fixture_discover(m->root);
 	m->topo = topo_new(m->inv);
-	m->f = doctor_gather(m->root, m->inv, m->topo, DOCTOR_OF_HERE);
+	m->f = facts_gather(m->root, m->inv, m->topo, FACTS_OF_HERE);
 }
 
 static void machine_done(struct machine *m)
 {
-	doctor_facts_free(m->f);
+	facts_free(m->f);
 	topo_free(m->topo);
 	hw_inventory_free(m->inv);
 	fixture_close(m->root);
@@ -62,7 +65,7 @@ static void machine_with(struct machine *m, const char *more)
 	machine_of(m, text);
 }
 
-static const struct doctor_pci *gpu(const struct machine *m)
+static const struct facts_pci *gpu(const struct machine *m)
 {
 	assert_int_equal(m->inv->n_gpu, 1);
 	return &m->f->pci[m->inv->gpu[0].pci];
@@ -119,16 +122,16 @@ static void reads_the_capabilities(void **state)
 	(void)state;
 	usual(&s);
 	machine_of_space(&m, &s);
-	assert_int_equal(gpu(&m)->config, DOCTOR_CONFIG_READ);
-	assert_int_equal(gpu(&m)->config_ext, DOCTOR_CONFIG_READ);
-	assert_int_equal(gpu(&m)->port_type, PORT_DOWNSTREAM);
+	assert_int_equal(gpu(&m)->config, FACTS_CONFIG_READ);
+	assert_int_equal(gpu(&m)->config_ext, FACTS_CONFIG_READ);
+	assert_int_equal(gpu(&m)->port_type, FACTS_PORT_DOWNSTREAM);
 	assert_int_equal(gpu(&m)->devctl, 0x583f);
 	assert_int_equal(gpu(&m)->mps_supported, 512);
 	assert_true(gpu(&m)->has_acs && gpu(&m)->has_ats);
 	assert_int_equal(gpu(&m)->acs_ctrl, 0x001d);
 	assert_int_equal(gpu(&m)->ats_ctrl, 0x8000);
-	assert_int_equal(doctor_mps(0x583f), 256);
-	assert_int_equal(doctor_mrrs(0x583f), 4096);
+	assert_int_equal(facts_mps(0x583f), 256);
+	assert_int_equal(facts_mrrs(0x583f), 4096);
 }
 
 /* What an unprivileged reader, a machine without ECAM, and a damaged file give. */
@@ -136,23 +139,23 @@ static void what_is_cut_is_unknown_and_never_off(void **state)
 {
 	static const struct {
 		size_t len;
-		enum doctor_config classic, extended;
+		enum facts_config classic, extended;
 		bool acs;
 	} cases[] = {
-		{ 0, DOCTOR_CONFIG_NONE, DOCTOR_CONFIG_NONE, false },
-		{ 3, DOCTOR_CONFIG_SHORT, DOCTOR_CONFIG_SHORT, false },
-		{ 64, DOCTOR_CONFIG_SHORT, DOCTOR_CONFIG_SHORT, false },
-		{ 65, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN, false },
-		{ 0x69, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN, false },
-		{ 0x6a, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_SHORT, false },
-		{ 256, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_SHORT, false },
-		{ 0x102, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN, false },
-		{ 0x104, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN, false },
-		{ 0x144, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN, false },
-		{ 0x1b0, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN, false },
-		{ 0x1b4, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN, false },
-		{ 0x1b7, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN, false },
-		{ 0x1b8, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_READ, true },
+		{ 0, FACTS_CONFIG_NONE, FACTS_CONFIG_NONE, false },
+		{ 3, FACTS_CONFIG_SHORT, FACTS_CONFIG_SHORT, false },
+		{ 64, FACTS_CONFIG_SHORT, FACTS_CONFIG_SHORT, false },
+		{ 65, FACTS_CONFIG_BROKEN, FACTS_CONFIG_BROKEN, false },
+		{ 0x69, FACTS_CONFIG_BROKEN, FACTS_CONFIG_BROKEN, false },
+		{ 0x6a, FACTS_CONFIG_READ, FACTS_CONFIG_SHORT, false },
+		{ 256, FACTS_CONFIG_READ, FACTS_CONFIG_SHORT, false },
+		{ 0x102, FACTS_CONFIG_READ, FACTS_CONFIG_BROKEN, false },
+		{ 0x104, FACTS_CONFIG_READ, FACTS_CONFIG_BROKEN, false },
+		{ 0x144, FACTS_CONFIG_READ, FACTS_CONFIG_BROKEN, false },
+		{ 0x1b0, FACTS_CONFIG_READ, FACTS_CONFIG_BROKEN, false },
+		{ 0x1b4, FACTS_CONFIG_READ, FACTS_CONFIG_BROKEN, false },
+		{ 0x1b7, FACTS_CONFIG_READ, FACTS_CONFIG_BROKEN, false },
+		{ 0x1b8, FACTS_CONFIG_READ, FACTS_CONFIG_READ, true },
 	};
 
 	(void)state;
@@ -172,30 +175,30 @@ static void what_is_cut_is_unknown_and_never_off(void **state)
 struct damage {
 	unsigned at, size;
 	uint32_t value;
-	enum doctor_config classic, extended;
+	enum facts_config classic, extended;
 };
 
 static void lists_that_lead_nowhere_end(void **state)
 {
 	static const struct damage cases[] = {
-		{ 0x00, 4, 0xffffffff, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_READ }, /* a VF */
-		{ 0x00, 4, 0x00000000, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN },
-		{ 0x04, 4, 0xffffffff, DOCTOR_CONFIG_BROKEN,
-		  DOCTOR_CONFIG_BROKEN }, /* it does not answer */
-		{ 0x41, 1, 0x40, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN }, /* a ring of one */
-		{ 0x61, 1, 0x40, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN }, /* a ring of two */
-		{ 0x34, 1, 0x10, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN }, /* into the header */
-		{ 0x100, 4, 0xffffffff, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN },
-		{ 0x100, 4, 0x10020001, DOCTOR_CONFIG_READ,
-		  DOCTOR_CONFIG_BROKEN }, /* a ring of one */
-		{ 0x1b0, 4, 0x1401000d, DOCTOR_CONFIG_READ,
-		  DOCTOR_CONFIG_BROKEN }, /* a ring of two */
-		{ 0x140, 4, 0x0401000f, DOCTOR_CONFIG_READ,
-		  DOCTOR_CONFIG_BROKEN }, /* into the classic part */
-		{ 0x140, 4, 0xffc1000f, DOCTOR_CONFIG_READ,
-		  DOCTOR_CONFIG_READ }, /* a last one, empty */
-		{ 0x100, 4, 0x00000000, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_READ }, /* no list */
-		{ 0x06, 2, 0x0000, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_READ },	  /* no list */
+		{ 0x00, 4, 0xffffffff, FACTS_CONFIG_READ, FACTS_CONFIG_READ }, /* a VF */
+		{ 0x00, 4, 0x00000000, FACTS_CONFIG_BROKEN, FACTS_CONFIG_BROKEN },
+		{ 0x04, 4, 0xffffffff, FACTS_CONFIG_BROKEN,
+		  FACTS_CONFIG_BROKEN }, /* it does not answer */
+		{ 0x41, 1, 0x40, FACTS_CONFIG_BROKEN, FACTS_CONFIG_BROKEN }, /* a ring of one */
+		{ 0x61, 1, 0x40, FACTS_CONFIG_BROKEN, FACTS_CONFIG_BROKEN }, /* a ring of two */
+		{ 0x34, 1, 0x10, FACTS_CONFIG_BROKEN, FACTS_CONFIG_BROKEN }, /* into the header */
+		{ 0x100, 4, 0xffffffff, FACTS_CONFIG_READ, FACTS_CONFIG_BROKEN },
+		{ 0x100, 4, 0x10020001, FACTS_CONFIG_READ,
+		  FACTS_CONFIG_BROKEN }, /* a ring of one */
+		{ 0x1b0, 4, 0x1401000d, FACTS_CONFIG_READ,
+		  FACTS_CONFIG_BROKEN }, /* a ring of two */
+		{ 0x140, 4, 0x0401000f, FACTS_CONFIG_READ,
+		  FACTS_CONFIG_BROKEN }, /* into the classic part */
+		{ 0x140, 4, 0xffc1000f, FACTS_CONFIG_READ,
+		  FACTS_CONFIG_READ }, /* a last one, empty */
+		{ 0x100, 4, 0x00000000, FACTS_CONFIG_READ, FACTS_CONFIG_READ }, /* no list */
+		{ 0x06, 2, 0x0000, FACTS_CONFIG_READ, FACTS_CONFIG_READ },	/* no list */
 	};
 
 	(void)state;
@@ -226,7 +229,7 @@ static void a_function_without_pcie_has_no_control_word(void **state)
 
 /* --- groups --- */
 
-static enum doctor_iommu group_of(const char *lines)
+static enum facts_iommu group_of(const char *lines)
 {
 	_cleanup_machine_ struct machine m;
 
@@ -243,17 +246,17 @@ static enum doctor_iommu group_of(const char *lines)
 static void reads_the_type_of_the_group(void **state)
 {
 	(void)state;
-	assert_int_equal(group_of(TYPE("identity")), DOCTOR_IOMMU_IDENTITY);
-	assert_int_equal(group_of(TYPE("DMA")), DOCTOR_IOMMU_DMA);
-	assert_int_equal(group_of(TYPE("DMA-FQ")), DOCTOR_IOMMU_DMA_FQ);
-	assert_int_equal(group_of(TYPE("blocked")), DOCTOR_IOMMU_BLOCKED);
-	assert_int_equal(group_of(TYPE("auto")), DOCTOR_IOMMU_OTHER);
-	assert_int_equal(group_of(TYPE("nonsense")), DOCTOR_IOMMU_UNKNOWN);
-	assert_int_equal(group_of(TYPE("")), DOCTOR_IOMMU_UNKNOWN);
+	assert_int_equal(group_of(TYPE("identity")), FACTS_IOMMU_IDENTITY);
+	assert_int_equal(group_of(TYPE("DMA")), FACTS_IOMMU_DMA);
+	assert_int_equal(group_of(TYPE("DMA-FQ")), FACTS_IOMMU_DMA_FQ);
+	assert_int_equal(group_of(TYPE("blocked")), FACTS_IOMMU_BLOCKED);
+	assert_int_equal(group_of(TYPE("auto")), FACTS_IOMMU_OTHER);
+	assert_int_equal(group_of(TYPE("nonsense")), FACTS_IOMMU_UNKNOWN);
+	assert_int_equal(group_of(TYPE("")), FACTS_IOMMU_UNKNOWN);
 	assert_int_equal(
 		group_of(TYPE("a type of an absurd length that no kernel would ever print here")),
-		DOCTOR_IOMMU_UNKNOWN);
-	assert_int_equal(group_of(GROUP_LINK), DOCTOR_IOMMU_UNKNOWN);
+		FACTS_IOMMU_UNKNOWN);
+	assert_int_equal(group_of(GROUP_LINK), FACTS_IOMMU_UNKNOWN);
 }
 
 static void reads_the_number_of_the_group(void **state)
@@ -265,16 +268,16 @@ static void reads_the_number_of_the_group(void **state)
 	machine_with(&none, "d sys/kernel/iommu_groups\n");
 	machine_with(&hidden, "");
 	assert_int_equal(gpu(&in)->iommu_group, 7);
-	assert_int_equal(gpu(&none)->iommu_group, DOCTOR_GROUP_NONE);
-	assert_int_equal(gpu(&hidden)->iommu_group, DOCTOR_GROUP_UNKNOWN);
+	assert_int_equal(gpu(&none)->iommu_group, FACTS_GROUP_NONE);
+	assert_int_equal(gpu(&hidden)->iommu_group, FACTS_GROUP_UNKNOWN);
 }
 
 static void no_group_is_no_iommu_only_where_groups_would_be_seen(void **state)
 {
 	(void)state;
-	assert_int_equal(group_of("d sys/kernel/iommu_groups\n"), DOCTOR_IOMMU_NONE);
-	assert_int_equal(group_of("d sys/class/iommu\n"), DOCTOR_IOMMU_NONE);
-	assert_int_equal(group_of("d sys/kernel\n"), DOCTOR_IOMMU_UNKNOWN);
+	assert_int_equal(group_of("d sys/kernel/iommu_groups\n"), FACTS_IOMMU_NONE);
+	assert_int_equal(group_of("d sys/class/iommu\n"), FACTS_IOMMU_NONE);
+	assert_int_equal(group_of("d sys/kernel\n"), FACTS_IOMMU_UNKNOWN);
 }
 
 /* --- host --- */
@@ -282,7 +285,7 @@ static void no_group_is_no_iommu_only_where_groups_would_be_seen(void **state)
 static void an_empty_root_is_all_unknown(void **state)
 {
 	_cleanup_machine_ struct machine m;
-	const struct doctor_host *h;
+	const struct facts_host *h;
 
 	(void)state;
 	machine_of(&m, "");
@@ -293,12 +296,12 @@ static void an_empty_root_is_all_unknown(void **state)
 	assert_int_equal(h->kernel_major, -1);
 	assert_int_equal(h->iommu_units, -1);
 	assert_int_equal(h->iommu_groups, -1);
-	assert_int_equal(h->peermem, DOCTOR_DONT_KNOW);
-	assert_int_equal(h->nvidia_open, DOCTOR_DONT_KNOW);
-	assert_int_equal(h->nvidia_fs, DOCTOR_DONT_KNOW);
-	assert_int_equal(h->amd_peer, DOCTOR_DONT_KNOW);
+	assert_int_equal(h->peermem, FACTS_UNKNOWN);
+	assert_int_equal(h->nvidia_open, FACTS_UNKNOWN);
+	assert_int_equal(h->nvidia_fs, FACTS_UNKNOWN);
+	assert_int_equal(h->amd_peer, FACTS_UNKNOWN);
 	assert_int_equal(h->numa_balancing, -1);
-	assert_int_equal(m.f->container, DOCTOR_DONT_KNOW);
+	assert_int_equal(m.f->container, FACTS_UNKNOWN);
 	assert_false(m.f->live);
 	assert_int_equal(m.f->n_nic, 0);
 }
@@ -308,13 +311,13 @@ static void the_container_of_railmate_itself_is_not_judged(void **state)
 {
 	static const struct {
 		const char *first;
-		enum doctor_of of;
-		enum doctor_answer container;
+		enum facts_of of;
+		enum facts_answer container;
 	} rows[] = {
-		{ "python3", DOCTOR_OF_HERE, DOCTOR_DONT_KNOW },
-		{ "railmated", DOCTOR_OF_HERE, DOCTOR_NO },
-		{ "railmatectl", DOCTOR_OF_HERE, DOCTOR_NO },
-		{ "python3", DOCTOR_OF_NODE, DOCTOR_NO },
+		{ "python3", FACTS_OF_HERE, FACTS_UNKNOWN },
+		{ "railmated", FACTS_OF_HERE, FACTS_NO },
+		{ "railmatectl", FACTS_OF_HERE, FACTS_NO },
+		{ "python3", FACTS_OF_NODE, FACTS_NO },
 	};
 
 	(void)state;
@@ -323,10 +326,10 @@ static void the_container_of_railmate_itself_is_not_judged(void **state)
 		_cleanup_machine_ struct machine m;
 
 		machine_of(&m, text);
-		doctor_facts_free(m.f);
-		m.f = doctor_gather(m.root, m.inv, m.topo, rows[i].of);
+		facts_free(m.f);
+		m.f = facts_gather(m.root, m.inv, m.topo, rows[i].of);
 		assert_int_equal(m.f->container, rows[i].container);
-		assert_int_equal(m.f->confined, DOCTOR_DONT_KNOW);
+		assert_int_equal(m.f->confined, FACTS_UNKNOWN);
 	}
 }
 
@@ -336,8 +339,8 @@ static void an_absent_module_means_something_where_modules_are_seen(void **state
 
 	(void)state;
 	machine_with(&m, "f sys/module/nvidia/version = 550.1\\n\n");
-	assert_int_equal(m.f->host.peermem, DOCTOR_NO);
-	assert_int_equal(m.f->host.nvidia_fs, DOCTOR_NO);
+	assert_int_equal(m.f->host.peermem, FACTS_NO);
+	assert_int_equal(m.f->host.nvidia_fs, FACTS_NO);
 }
 
 /* --- windows in memory --- */
@@ -345,7 +348,7 @@ static void an_absent_module_means_something_where_modules_are_seen(void **state
 #define BAR(start, end, flags) "0x00000" start " 0x00000" end " 0x00000000" flags "\\n"
 #define NO_BAR		       BAR("00000000000", "00000000000", "00000000")
 
-static struct doctor_bars bars_of(const char *lines)
+static struct facts_bars bars_of(const char *lines)
 {
 	_cleanup_free_ char *text =
 		xasprintf("f " ROOT "0000:10:01.0/" GPU "/resource = %s\n", lines);
@@ -364,17 +367,17 @@ static void reads_windows_in_memory(void **state)
 			    *unset = xasprintf("%s%s", small, lost),
 			    *vf = xasprintf("%s" NO_BAR NO_BAR NO_BAR NO_BAR NO_BAR NO_BAR "%s",
 					    small, lost);
-	struct doctor_bars b = bars_of(three);
+	struct facts_bars b = bars_of(three);
 
 	(void)state;
-	assert_int_equal(b.known, DOCTOR_YES);
+	assert_int_equal(b.known, FACTS_YES);
 	assert_int_equal(b.largest, 0x20000000000);
 	assert_false(b.unset || b.vf_unset);
 	assert_true(bars_of(unset).unset);
 	assert_false(bars_of(vf).unset);
 	assert_true(bars_of(vf).vf_unset);
-	assert_int_equal(bars_of("nonsense").known, DOCTOR_NO);
-	assert_int_equal(bars_of("").known, DOCTOR_NO);
+	assert_int_equal(bars_of("nonsense").known, FACTS_NO);
+	assert_int_equal(bars_of("").known, FACTS_NO);
 }
 
 static void reads_versions_of_the_driver_and_of_peer_memory(void **state)
@@ -393,21 +396,21 @@ static void reads_versions_of_the_driver_and_of_peer_memory(void **state)
 	assert_string_equal(m.f->host.nvidia_version, "535.129.03");
 	assert_string_equal(m.f->host.nvidia_params, "EnableMSI: 1\nNvLinkDisable: 0");
 	assert_string_equal(m.f->host.peermem_version, "535.54.03");
-	assert_int_equal(m.f->host.gdrdrv, DOCTOR_YES);
+	assert_int_equal(m.f->host.gdrdrv, FACTS_YES);
 	assert_true(m.f->host.old_peermem);
-	assert_int_equal(m.f->host.peermem_registered, DOCTOR_NO);
+	assert_int_equal(m.f->host.peermem_registered, FACTS_NO);
 	machine_with(&bare, "f sys/module/nvidia/version = 1\\n\n"
 			    "f proc/kallsyms = 0 T ib_register_client\\n\n");
 	assert_null(bare.f->host.nvidia_version);
-	assert_int_equal(bare.f->host.rdma_peers, DOCTOR_NO);
-	assert_int_equal(bare.f->host.gdrdrv, DOCTOR_NO);
-	assert_int_equal(bare.f->host.peermem_registered, DOCTOR_DONT_KNOW);
+	assert_int_equal(bare.f->host.rdma_peers, FACTS_NO);
+	assert_int_equal(bare.f->host.gdrdrv, FACTS_NO);
+	assert_int_equal(bare.f->host.peermem_registered, FACTS_UNKNOWN);
 }
 
 static void reads_what_the_host_tells(void **state)
 {
 	_cleanup_machine_ struct machine m;
-	const struct doctor_host *h;
+	const struct facts_host *h;
 
 	(void)state;
 	machine_with(
@@ -427,15 +430,15 @@ static void reads_what_the_host_tells(void **state)
 	assert_int_equal(h->numa_balancing, 1);
 	assert_int_equal(h->iommu_units, 2);
 	assert_string_equal(h->iommu_kind, "dmar");
-	assert_int_equal(h->peermem, DOCTOR_YES);
-	assert_int_equal(h->nvidia_fs, DOCTOR_YES);
-	assert_int_equal(h->nvidia_open, DOCTOR_YES);
+	assert_int_equal(h->peermem, FACTS_YES);
+	assert_int_equal(h->nvidia_fs, FACTS_YES);
+	assert_int_equal(h->nvidia_open, FACTS_YES);
 }
 
 static void nonsense_is_unknown(void **state)
 {
 	_cleanup_machine_ struct machine m;
-	const struct doctor_host *h;
+	const struct facts_host *h;
 
 	(void)state;
 	machine_with(
@@ -449,7 +452,7 @@ static void nonsense_is_unknown(void **state)
 	assert_int_equal(h->kernel_minor, -1);
 	assert_int_equal(h->numa_balancing, -1);
 	assert_string_equal(h->iommu_kind, "other");
-	assert_int_equal(h->nvidia_open, DOCTOR_NO);
+	assert_int_equal(h->nvidia_open, FACTS_NO);
 }
 
 /* A GPU that is AMD's. */
@@ -460,7 +463,7 @@ static void nonsense_is_unknown(void **state)
 	"l sys/bus/pci/devices/0000:12:00.0 -> ../../../devices/pci0000:10/0000:10:01.0/0000:12:00.0\n" \
 	"f proc/sys/kernel/osrelease = 6.8.0\\n\n"
 
-static void expect_amd(const char *lines, enum doctor_answer peer, enum doctor_answer dmabuf)
+static void expect_amd(const char *lines, enum facts_answer peer, enum facts_answer dmabuf)
 {
 	_cleanup_machine_ struct machine m;
 
@@ -472,24 +475,23 @@ static void expect_amd(const char *lines, enum doctor_answer peer, enum doctor_a
 static void looks_for_amd_where_rccl_looks(void **state)
 {
 	(void)state;
-	expect_amd(AMD, DOCTOR_DONT_KNOW, DOCTOR_DONT_KNOW);
-	expect_amd(AMD "f sys/kernel/mm/memory_peers/amdkfd/version = 1\\n\n", DOCTOR_YES,
-		   DOCTOR_DONT_KNOW);
+	expect_amd(AMD, FACTS_UNKNOWN, FACTS_UNKNOWN);
+	expect_amd(AMD "f sys/kernel/mm/memory_peers/amdkfd/version = 1\\n\n", FACTS_YES,
+		   FACTS_UNKNOWN);
 	expect_amd(
 		AMD
 		"f proc/kallsyms = 0000000000000000 T ib_register_peer_memory_client\\x09[ib_core]\\n\n",
-		DOCTOR_YES, DOCTOR_DONT_KNOW);
+		FACTS_YES, FACTS_UNKNOWN);
 	expect_amd(AMD "f proc/kallsyms = 0000000000000000 T ib_register_client\\x09[ib_core]\\n\n",
-		   DOCTOR_NO, DOCTOR_DONT_KNOW);
+		   FACTS_NO, FACTS_UNKNOWN);
 	expect_amd(AMD
 		   "f boot/config-6.8.0 = CONFIG_DMABUF_MOVE_NOTIFY=y\\nCONFIG_PCI_P2PDMA=y\\n\n",
-		   DOCTOR_DONT_KNOW, DOCTOR_YES);
+		   FACTS_UNKNOWN, FACTS_YES);
 	expect_amd(
 		AMD
 		"f boot/config-6.8.0 = CONFIG_DMABUF_MOVE_NOTIFY=y\\n# CONFIG_PCI_P2PDMA is not set\\n\n",
-		DOCTOR_DONT_KNOW, DOCTOR_NO);
-	expect_amd(AMD "f boot/config-6.8.0 = CONFIG_PCI_P2PDMA=y\\n\n", DOCTOR_DONT_KNOW,
-		   DOCTOR_NO);
+		FACTS_UNKNOWN, FACTS_NO);
+	expect_amd(AMD "f boot/config-6.8.0 = CONFIG_PCI_P2PDMA=y\\n\n", FACTS_UNKNOWN, FACTS_NO);
 }
 
 /* --- the command line --- */
@@ -497,7 +499,7 @@ static void looks_for_amd_where_rccl_looks(void **state)
 static const char *value_of(const struct machine *m, const char *cmdline, const char *key)
 {
 	m->f->host.cmdline = cmdline;
-	return doctor_boot_value(m->f, key);
+	return facts_boot_value(m->f, key);
 }
 
 static void words_of_the_command_line_are_words(void **state)
@@ -517,10 +519,36 @@ static void words_of_the_command_line_are_words(void **state)
 	assert_string_equal(value_of(&m, "\"pci=b c\" d", "pci="), "b c");
 	assert_string_equal(value_of(&m, "pci=\"never closed", "pci="), "never closed");
 	m.f->host.cmdline = "a iommu=pt";
-	assert_int_equal(doctor_boot_word(&m.f->host, "iommu=pt"), DOCTOR_YES);
-	assert_int_equal(doctor_boot_word(&m.f->host, "iommu="), DOCTOR_NO);
+	assert_int_equal(facts_boot_word(&m.f->host, "iommu=pt"), FACTS_YES);
+	assert_int_equal(facts_boot_word(&m.f->host, "iommu="), FACTS_NO);
 	m.f->host.cmdline = NULL;
-	assert_int_equal(doctor_boot_word(&m.f->host, "iommu=pt"), DOCTOR_DONT_KNOW);
+	assert_int_equal(facts_boot_word(&m.f->host, "iommu=pt"), FACTS_UNKNOWN);
+}
+
+/* --- the running machine --- */
+
+static void this_machine_can_be_looked_at(void **state)
+{
+	struct arena *arena = arena_new(4096);
+	const struct facts_net *net;
+	struct hw_inventory *inv;
+	struct sysroot *root;
+
+	(void)state;
+	if (is_emulated())
+		skip();
+	assert_int_equal(sysroot_open("/", &root, NULL), 0);
+	inv = fixture_discover(root);
+	net = facts_net_gather(root, inv, true, arena);
+	assert_true(net->memlock >= -1);
+	assert_int_not_equal(net->ipc_lock, FACTS_UNKNOWN);
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		if (hw_is_nic(&inv->pci[i]) && inv->pci[i].netdev)
+			assert_true(net->netdev[i].mtu > 0 && net->netdev[i].up != FACTS_UNKNOWN);
+	}
+	hw_inventory_free(inv);
+	sysroot_close(root);
+	arena_free(arena);
 }
 
 int main(void)
@@ -542,6 +570,7 @@ int main(void)
 		cmocka_unit_test(nonsense_is_unknown),
 		cmocka_unit_test(looks_for_amd_where_rccl_looks),
 		cmocka_unit_test(words_of_the_command_line_are_words),
+		cmocka_unit_test(this_machine_can_be_looked_at),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

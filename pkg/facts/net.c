@@ -12,8 +12,10 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "discover/discover.h"
 #include "discover/sysroot.h"
-#include "doctor/net.h"
+#include "facts/facts-internal.h"
+#include "facts/net.h"
 #include "hw/inventory.h"
 #include "netlink/netlink.h"
 
@@ -68,7 +70,7 @@ static int read_traffic_class(const struct gather *g, const char *rdma, int port
 	return str_to_u64(text + sizeof(start) - 1, 10, UINT8_MAX, &tc) < 0 ? -1 : (int)tc;
 }
 
-static void read_pkeys(const struct gather *g, const char *rdma, struct doctor_rdma *ret)
+static void read_pkeys(const struct gather *g, const char *rdma, struct facts_rdma *ret)
 {
 	uint16_t keys[PKEYS_MAX];
 	uint64_t first;
@@ -86,7 +88,7 @@ static void read_pkeys(const struct gather *g, const char *rdma, struct doctor_r
 		ret->n_full += keys[i] & PKEY_FULL ? 1 : 0;
 }
 
-static void read_gids(const struct gather *g, const char *rdma, struct doctor_rdma *ret)
+static void read_gids(const struct gather *g, const char *rdma, struct facts_rdma *ret)
 {
 	struct gid_entry gids[GID_TABLE_MAX];
 	size_t n;
@@ -99,15 +101,15 @@ static void read_gids(const struct gather *g, const char *rdma, struct doctor_rd
 	ret->n_gids = n;
 }
 
-static struct doctor_rdma gather_rdma(const struct gather *g, const struct hw_rdma *rdma)
+static struct facts_rdma gather_rdma(const struct gather *g, const struct hw_rdma *rdma)
 {
 	const struct hw_port *port = first_port(rdma);
-	struct doctor_rdma ret = {
+	struct facts_rdma ret = {
 		.port = port ? port->number : 0,
 		.node_guid = read_rdma(g, rdma->name, "node_guid"),
 		.fw_ver = read_rdma(g, rdma->name, "fw_ver"),
 		.board_id = read_rdma(g, rdma->name, "board_id"),
-		.node = DOCTOR_DONT_KNOW,
+		.node = FACTS_UNKNOWN,
 		.traffic_class = -1,
 		.pkey0 = -1,
 		.n_pkeys = -1,
@@ -116,8 +118,8 @@ static struct doctor_rdma gather_rdma(const struct gather *g, const struct hw_rd
 
 	/* A tree has no devices in its /dev; nor has a machine on which nobody made the folder. */
 	if (g->live && g->own_dev && rdma->uverbs)
-		ret.node = sysroot_exists(g->root, "dev/infiniband/%s", rdma->uverbs) ? DOCTOR_YES
-										      : DOCTOR_NO;
+		ret.node = sysroot_exists(g->root, "dev/infiniband/%s", rdma->uverbs) ? FACTS_YES
+										      : FACTS_NO;
 	if (!ret.port)
 		return ret;
 	ret.traffic_class = read_traffic_class(g, rdma->name, ret.port);
@@ -132,23 +134,23 @@ static struct doctor_rdma gather_rdma(const struct gather *g, const struct hw_rd
 
 /* Without flags: the kernel answers a question for the carrier with EINVAL while the interface is
  * off; a capture of that is empty. */
-static enum doctor_answer read_up(const struct gather *g, const char *netdev)
+static enum facts_answer read_up(const struct gather *g, const char *netdev)
 {
 	uint64_t flags;
 	char carrier[8];
 	int n;
 
 	if (!sysroot_read_u64(g->root, 16, &flags, NET_DIR "/%s/flags", netdev))
-		return flags & IFF_UP ? DOCTOR_YES : DOCTOR_NO;
+		return flags & IFF_UP ? FACTS_YES : FACTS_NO;
 	n = sysroot_read(g->root, carrier, sizeof(carrier), NET_DIR "/%s/carrier", netdev);
 	if (n == -EINVAL || n == 0)
-		return DOCTOR_NO;
-	return n < 0 ? DOCTOR_DONT_KNOW : DOCTOR_YES;
+		return FACTS_NO;
+	return n < 0 ? FACTS_UNKNOWN : FACTS_YES;
 }
 
 struct rep_search {
 	const struct gather *g;
-	struct doctor_representor *v;
+	struct facts_representor *v;
 	size_t n, cap;
 };
 
@@ -169,7 +171,7 @@ static int add_representor(void *arg, const char *netdev)
 {
 	struct rep_search *search = arg;
 	const struct gather *g = search->g;
-	enum doctor_answer attached = g->live ? DOCTOR_NO : DOCTOR_DONT_KNOW;
+	enum facts_answer attached = g->live ? FACTS_NO : FACTS_UNKNOWN;
 	char name[64];
 	int vf;
 
@@ -177,9 +179,9 @@ static int add_representor(void *arg, const char *netdev)
 	    !parse_representor(str_trim(name), &vf))
 		return 0;
 	if (!sysroot_link_name(g->root, name, sizeof(name), NET_DIR "/%s/master", netdev))
-		attached = DOCTOR_YES;
+		attached = FACTS_YES;
 	search->v = xgrow(search->v, &search->cap, search->n + 1, sizeof(*search->v));
-	search->v[search->n++] = (struct doctor_representor) {
+	search->v[search->n++] = (struct facts_representor) {
 		.vf = vf,
 		.netdev = arena_strdup(g->arena, netdev),
 		.attached = attached,
@@ -190,13 +192,13 @@ static int add_representor(void *arg, const char *netdev)
 
 static int by_vf(const void *a, const void *b)
 {
-	const struct doctor_representor *ra = a, *rb = b;
+	const struct facts_representor *ra = a, *rb = b;
 
 	return ra->vf != rb->vf ? ra->vf - rb->vf : strcmp(ra->netdev, rb->netdev);
 }
 
 static void find_representors(const struct gather *g, const struct hw_pci *f,
-			      struct doctor_netdev *ret)
+			      struct facts_netdev *ret)
 {
 	struct rep_search search = { .g = g };
 	char dir[64], addr[BDF_STRLEN];
@@ -215,7 +217,7 @@ static const char *clause(const struct gather *g, const struct err *err)
 	return arena_strdup(g->arena, err->msg);
 }
 
-static void ask_kernel(const struct gather *g, const struct hw_pci *f, struct doctor_netdev *ret)
+static void ask_kernel(const struct gather *g, const struct hw_pci *f, struct facts_netdev *ret)
 {
 	struct err err = { 0 };
 
@@ -247,9 +249,9 @@ static int read_ecn(const struct gather *g, const char *netdev, const char *end)
 	return mask;
 }
 
-static struct doctor_netdev gather_netdev(const struct gather *g, const struct hw_pci *f)
+static struct facts_netdev gather_netdev(const struct gather *g, const struct hw_pci *f)
 {
-	struct doctor_netdev ret = { .up = DOCTOR_DONT_KNOW, .dcb = hw_dcb_unknown() };
+	struct facts_netdev ret = { .up = FACTS_UNKNOWN, .dcb = hw_dcb_unknown() };
 	char text[64];
 	uint64_t mtu;
 
@@ -287,7 +289,7 @@ static int read_exclusive(const struct gather *g)
 	return -1;
 }
 
-static void read_own_limits(const struct gather *g, struct doctor_net *net)
+static void read_own_limits(const struct gather *g, struct facts_net *net)
 {
 	static const char effective[] = "\nCapEff:";
 	char text[4096] = "", *line;
@@ -296,7 +298,7 @@ static void read_own_limits(const struct gather *g, struct doctor_net *net)
 
 	net->memlock = -2;
 	net->shm = -1;
-	net->ipc_lock = DOCTOR_DONT_KNOW;
+	net->ipc_lock = FACTS_UNKNOWN;
 	if (!g->live)
 		return;
 	if (!getrlimit(RLIMIT_MEMLOCK, &limit))
@@ -308,23 +310,22 @@ static void read_own_limits(const struct gather *g, struct doctor_net *net)
 	line = strstr(text, effective);
 	if (line)
 		net->ipc_lock = strtoull(line + strlen(effective), NULL, 16) >> CAP_IPC_LOCK & 1
-					? DOCTOR_YES
-					: DOCTOR_NO;
+					? FACTS_YES
+					: FACTS_NO;
 }
 
-const struct doctor_net *doctor_net_gather(const struct sysroot *root,
-					   const struct hw_inventory *inv, bool own_dev,
-					   struct arena *arena)
+const struct facts_net *facts_net_gather(const struct sysroot *root, const struct hw_inventory *inv,
+					 bool own_dev, struct arena *arena)
 {
 	const struct gather g = { root, inv, arena, sysroot_is_live(root), own_dev };
-	struct doctor_rdma *rdma = arena_array(arena, inv->n_rdma, sizeof(*rdma));
-	struct doctor_netdev *netdev = arena_array(arena, inv->n_pci, sizeof(*netdev));
-	struct doctor_net *net = arena_alloc(arena, sizeof(*net));
+	struct facts_rdma *rdma = arena_array(arena, inv->n_rdma, sizeof(*rdma));
+	struct facts_netdev *netdev = arena_array(arena, inv->n_pci, sizeof(*netdev));
+	struct facts_net *net = arena_alloc(arena, sizeof(*net));
 
 	for (size_t i = 0; i < inv->n_rdma; i++)
 		rdma[i] = gather_rdma(&g, &inv->rdma[i]);
 	for (size_t i = 0; i < inv->n_pci; i++) {
-		netdev[i].up = DOCTOR_DONT_KNOW;
+		netdev[i].up = FACTS_UNKNOWN;
 		if (hw_is_nic(&inv->pci[i]))
 			netdev[i] = gather_netdev(&g, &inv->pci[i]);
 	}

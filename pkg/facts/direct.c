@@ -11,8 +11,8 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "doctor/direct.h"
-#include "doctor/doctor-internal.h"
+#include "facts/direct.h"
+#include "facts/gather.h"
 #include "hw/inventory.h"
 
 struct ibv_device;
@@ -51,7 +51,7 @@ static bool load(const char *libibverbs, const char *libmlx5, struct verbs *v)
 
 /* The path is "/devices/pci0009:00/0009:00:00.0/…/0009:03:00.0". */
 static void ask_device(const struct verbs *v, struct ibv_device *device,
-		       struct doctor_direct_nic *nic, struct arena *arena)
+		       struct facts_direct_nic *nic, struct arena *arena)
 {
 	struct ibv_context *context;
 	char path[PATH_MAX] = "", *last;
@@ -68,12 +68,12 @@ static void ask_device(const struct verbs *v, struct ibv_device *device,
 	v->close_device(context);
 	last = strrchr(path, '/');
 	if (r == ENODEV) {
-		nic->answer = DOCTOR_DIRECT_NONE;
+		nic->answer = FACTS_DIRECT_NONE;
 	} else if (r) {
 		nic->why = arena_printf(arena, "libmlx5 cannot say its data direct function: %s",
 					strerror(r));
 	} else if (bdf_parse(last ? last + 1 : path, &nic->bdf) == 0) {
-		nic->answer = DOCTOR_DIRECT_FOUND;
+		nic->answer = FACTS_DIRECT_FOUND;
 	} else {
 		str_printable(path, strlen(path), "");
 		nic->why =
@@ -81,12 +81,11 @@ static void ask_device(const struct verbs *v, struct ibv_device *device,
 	}
 }
 
-const struct doctor_direct *doctor_ask_libmlx5(const struct hw_inventory *inv,
-					       const char *libibverbs, const char *libmlx5,
-					       struct arena *arena)
+const struct facts_direct *facts_ask_libmlx5(const struct hw_inventory *inv, const char *libibverbs,
+					     const char *libmlx5, struct arena *arena)
 {
-	struct doctor_direct_nic *nics = arena_array(arena, inv->n_card, sizeof(*nics));
-	struct doctor_direct *ret;
+	struct facts_direct_nic *nics = arena_array(arena, inv->n_card, sizeof(*nics));
+	struct facts_direct *ret;
 	struct ibv_device **list;
 	size_t n_nics = 0;
 	struct verbs v;
@@ -94,7 +93,7 @@ const struct doctor_direct *doctor_ask_libmlx5(const struct hw_inventory *inv,
 
 	for (size_t i = 0; i < inv->n_card; i++) {
 		if (!hw_is_data_direct(&inv->pci[inv->card[i].pci]))
-			nics[n_nics++] = (struct doctor_direct_nic) { .pci = inv->card[i].pci };
+			nics[n_nics++] = (struct facts_direct_nic) { .pci = inv->card[i].pci };
 	}
 	if (!n_nics || !load(libibverbs, libmlx5, &v))
 		return NULL;
@@ -111,6 +110,6 @@ const struct doctor_direct *doctor_ask_libmlx5(const struct hw_inventory *inv,
 	if (list)
 		v.free_device_list(list);
 	ret = arena_alloc(arena, sizeof(*ret));
-	*ret = (struct doctor_direct) { nics, n_nics };
+	*ret = (struct facts_direct) { nics, n_nics };
 	return ret;
 }

@@ -1,0 +1,31 @@
+/* Reads the facts of a machine below a root: files, and of the running one netlink, system calls
+ * and libmlx5. */
+#ifndef RAILMATE_FACTS_GATHER_H
+#define RAILMATE_FACTS_GATHER_H
+
+struct arena;
+struct facts;
+struct facts_direct;
+struct hw_inventory;
+struct sysroot;
+struct topo;
+
+/*
+ * HERE: also the container that we run in, if any, as that of a program with VFs; the one of
+ * railmate itself never is, by the name of its first process. NODE: without what is only this
+ * process's (devices, limits, mounts, libraries), for who runs for the whole node.
+ */
+enum facts_of { FACTS_OF_HERE, FACTS_OF_NODE };
+/* What cannot be read is unknown: this cannot fail. inv and topo are borrowed by the facts. */
+struct facts *facts_gather(const struct sysroot *root, const struct hw_inventory *inv,
+			   const struct topo *topo, enum facts_of of);
+void facts_free(struct facts *f); /* NULL is fine */
+
+#define FACTS_LIBIBVERBS "libibverbs.so.1"
+#define FACTS_LIBMLX5	 "libmlx5.so.1"
+
+/* NULL: no NIC may have a data direct function, or these libraries are not there, or too old. */
+const struct facts_direct *facts_ask_libmlx5(const struct hw_inventory *inv, const char *libibverbs,
+					     const char *libmlx5, struct arena *arena);
+
+#endif

@@ -1,0 +1,109 @@
+/* Paths through PCIe, and the names of functions in sentences. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "facts/facts.h"
+#include "hw/inventory.h"
+
+static size_t ancestors(const struct hw_inventory *inv, int pci, int ret[FACTS_PATH_MAX])
+{
+	size_t n = 0;
+
+	for (int up = inv->pci[pci].parent; up >= 0 && n < FACTS_PATH_MAX; up = inv->pci[up].parent)
+		ret[n++] = up;
+	return n;
+}
+
+size_t facts_path(const struct hw_inventory *inv, int a, int b, int ret[FACTS_PATH_MAX],
+		  int *ret_common)
+{
+	int of_a[FACTS_PATH_MAX], of_b[FACTS_PATH_MAX];
+	size_t n_a = ancestors(inv, a, of_a), n_b = ancestors(inv, b, of_b), n = 0;
+
+	*ret_common = -1;
+	for (size_t i = 0; i < n_a && *ret_common < 0; i++) {
+		if (list_has_int(of_b, n_b, of_a[i]))
+			*ret_common = (int)n;
+		ret[n++] = of_a[i];
+	}
+	for (size_t i = 0; i < n_b && n < FACTS_PATH_MAX && !list_has_int(ret, n, of_b[i]); i++)
+		ret[n++] = of_b[i];
+	return n;
+}
+
+size_t facts_nearest(const struct facts *f, int pci, int *ret, size_t max,
+		     enum topo_class *ret_class)
+{
+	enum topo_class best = TOPO_CLASS_MAX;
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n_nic; i++) {
+		enum topo_class c = topo_between(f->topo, pci, f->nic[i]).class;
+
+		if (c < best) {
+			best = c;
+			n = 0;
+		}
+		if (c == best && n < max)
+			ret[n++] = f->nic[i];
+	}
+	*ret_class = best;
+	return n;
+}
+
+bool facts_is_board_nic(const struct hw_pci *p)
+{
+	static const uint16_t devices[] = { 0x1021, 0x1023, 0x1025, 0xa2dc };
+
+	for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
+		if (p->vendor == 0x15b3 && p->device == devices[i] && !p->is_vf)
+			return true;
+	}
+	return false;
+}
+
+/* --- names --- */
+
+const char *facts_address(const struct facts *f, int pci)
+{
+	return hw_pci_address(f->inv, pci, f->arena);
+}
+
+const char *facts_gpu_name(const struct facts *f, size_t gpu)
+{
+	return arena_printf(f->arena, "GPU %s", facts_address(f, f->inv->gpu[gpu].pci));
+}
+
+const char *facts_nic_name(const struct facts *f, int pci)
+{
+	int rdma = hw_find_rdma(f->inv, pci);
+	const char *name = rdma >= 0 ? f->inv->rdma[rdma].name : f->inv->pci[pci].netdev;
+
+	if (!name)
+		return arena_printf(f->arena, "NIC %s", facts_address(f, pci));
+	return arena_printf(f->arena, "NIC %s (%s)", facts_address(f, pci), name);
+}
+
+bool facts_has_vendor(const struct facts *f, const char *vendor)
+{
+	for (size_t i = 0; i < f->inv->n_gpu; i++) {
+		if (str_eq(f->inv->gpu[i].vendor, vendor))
+			return true;
+	}
+	return false;
+}
+
+size_t facts_n_memory_nodes(const struct hw_inventory *inv)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < inv->n_numa; i++) {
+		const char *map = inv->numa[i].cpumap;
+
+		n += map && !map[strspn(map, "0,")];
+	}
+	return n;
+}
