@@ -34,7 +34,7 @@ static int run(const struct cluster *c, const char *only, bool privileged, struc
 		return r;
 	ward_sort(w);
 	for (size_t i = 0; i < w->n; i++)
-		unknown = unknown || w->findings[i].verdict == DOCTOR_UNKNOWN;
+		unknown = unknown || w->findings[i].verdict == DIAGNOSIS_UNKNOWN;
 	if (c->json)
 		ward_json(w, &out);
 	else

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "doctor/doctor.h"
+#include "diagnosis/diagnosis.h"
 
 struct arena;
 struct cluster;
@@ -13,8 +13,8 @@ struct strbuf;
 
 /* Of one node. Strings are the ward's, equal ones are one. */
 struct ward_finding {
-	enum doctor_verdict verdict;
-	const char *check, *title, *sentence, *meaning, *fix[DOCTOR_PLATFORM_MAX];
+	enum diagnosis_verdict verdict;
+	const char *check, *title, *sentence, *meaning, *fix[DIAGNOSIS_PLATFORM_MAX];
 	const char *node;
 	size_t order; /* of the check, as doctor prints them; unknown ones last */
 };
@@ -38,7 +38,7 @@ struct ward {
 void ward_add(struct ward *w, const char *node, const char *text, size_t len, const char *why);
 void ward_done(struct ward *w);
 void ward_sort(struct ward *w);
-enum doctor_verdict ward_verdict(const struct ward *w); /* a silent node is UNKNOWN */
+enum diagnosis_verdict ward_verdict(const struct ward *w); /* a silent node is UNKNOWN */
 /* Sorted. advice: what to do where something is unknown; NULL. */
 void ward_text(const struct ward *w, const char *advice, struct strbuf *out);
 void ward_json(const struct ward *w, struct strbuf *out);

@@ -33,7 +33,7 @@ static int cmp_kind(const struct ward_finding *x, const struct ward_finding *y)
 		return x->order < y->order ? -1 : 1;
 	if ((r = cmp(x->check, y->check)) || (r = cmp(x->meaning, y->meaning)))
 		return r;
-	for (int p = 0; r == 0 && p < DOCTOR_PLATFORM_MAX; p++)
+	for (int p = 0; r == 0 && p < DIAGNOSIS_PLATFORM_MAX; p++)
 		r = cmp(x->fix[p], y->fix[p]);
 	return r;
 }
@@ -163,10 +163,10 @@ static void put_node_list(const struct names *names, struct strbuf *out)
 
 static void put_kind(const struct kind *k, struct strbuf *out)
 {
-	size_t most = k->f->verdict == DOCTOR_UNKNOWN ? 3 : 8; /* as doctor's own text */
+	size_t most = k->f->verdict == DIAGNOSIS_UNKNOWN ? 3 : 8; /* as doctor's own text */
 	const char *const *fix = k->f->fix;
 
-	strbuf_printf(out, "\n%s %s: %s\n  ", doctor_verdict_name(k->f->verdict), k->f->check,
+	strbuf_printf(out, "\n%s %s: %s\n  ", diagnosis_verdict_name(k->f->verdict), k->f->check,
 		      k->f->title ? k->f->title : "");
 	put_node_list(&k->nodes, out);
 	strbuf_putc(out, '\n');
@@ -185,18 +185,19 @@ static void put_kind(const struct kind *k, struct strbuf *out)
 		strbuf_printf(out, "  and %zu more (--json has all)\n", k->n_said - most);
 	if (k->f->meaning)
 		strbuf_put_wrapped(out, "  NCCL: ", k->f->meaning, COLUMNS);
-	if (!fix[DOCTOR_GRUB])
+	if (!fix[DIAGNOSIS_GRUB])
 		return;
-	if (!cmp(fix[DOCTOR_GRUB], fix[DOCTOR_OPENSHIFT]) &&
-	    !cmp(fix[DOCTOR_GRUB], fix[DOCTOR_TALOS])) {
-		strbuf_put_wrapped(out, "  fix:  ", fix[DOCTOR_GRUB], COLUMNS);
+	if (!cmp(fix[DIAGNOSIS_GRUB], fix[DIAGNOSIS_OPENSHIFT]) &&
+	    !cmp(fix[DIAGNOSIS_GRUB], fix[DIAGNOSIS_TALOS])) {
+		strbuf_put_wrapped(out, "  fix:  ", fix[DIAGNOSIS_GRUB], COLUMNS);
 		return;
 	}
-	strbuf_put_wrapped(out, "  fix on Ubuntu, RHEL: ", fix[DOCTOR_GRUB], COLUMNS);
-	if (fix[DOCTOR_OPENSHIFT])
-		strbuf_put_wrapped(out, "         on OpenShift: ", fix[DOCTOR_OPENSHIFT], COLUMNS);
-	if (fix[DOCTOR_TALOS])
-		strbuf_put_wrapped(out, "             on Talos: ", fix[DOCTOR_TALOS], COLUMNS);
+	strbuf_put_wrapped(out, "  fix on Ubuntu, RHEL: ", fix[DIAGNOSIS_GRUB], COLUMNS);
+	if (fix[DIAGNOSIS_OPENSHIFT])
+		strbuf_put_wrapped(out, "         on OpenShift: ", fix[DIAGNOSIS_OPENSHIFT],
+				   COLUMNS);
+	if (fix[DIAGNOSIS_TALOS])
+		strbuf_put_wrapped(out, "             on Talos: ", fix[DIAGNOSIS_TALOS], COLUMNS);
 }
 
 void ward_text(const struct ward *w, const char *advice, struct strbuf *out)
@@ -207,7 +208,7 @@ void ward_text(const struct ward *w, const char *advice, struct strbuf *out)
 	struct names ill = nodes_of(w->findings, w->n, a);
 	struct names well = { arena_array(a, w->n_nodes, sizeof(*well.v)), 0 };
 
-	strbuf_printf(out, "verdict: %s, %zu nodes", doctor_verdict_name(ward_verdict(w)),
+	strbuf_printf(out, "verdict: %s, %zu nodes", diagnosis_verdict_name(ward_verdict(w)),
 		      w->n_nodes + w->n_silent);
 	if (w->n_silent)
 		strbuf_printf(out, ", %zu of them without an answer", w->n_silent);
@@ -230,7 +231,7 @@ void ward_text(const struct ward *w, const char *advice, struct strbuf *out)
 	}
 	if (advice) {
 		strbuf_putc(out, '\n');
-		doctor_put_paragraph(out, advice);
+		diagnosis_put_paragraph(out, advice);
 	}
 }
 
@@ -255,7 +256,7 @@ void ward_json(const struct ward *w, struct strbuf *out)
 
 	json_init(&j, out, 2);
 	json_begin_object(&j);
-	json_kv_string(&j, "verdict", doctor_verdict_name(ward_verdict(w)));
+	json_kv_string(&j, "verdict", diagnosis_verdict_name(ward_verdict(w)));
 	json_names(&answered, &j);
 	json_key(&j, "no_answer");
 	json_begin_array(&j);
@@ -272,7 +273,7 @@ void ward_json(const struct ward *w, struct strbuf *out)
 		const struct kind *k = &kinds[i];
 
 		json_begin_object(&j);
-		json_kv_string(&j, "verdict", doctor_verdict_name(k->f->verdict));
+		json_kv_string(&j, "verdict", diagnosis_verdict_name(k->f->verdict));
 		json_kv_string(&j, "check", k->f->check);
 		json_kv_string(&j, "title", k->f->title);
 		json_names(&k->nodes, &j);
@@ -288,8 +289,8 @@ void ward_json(const struct ward *w, struct strbuf *out)
 		json_kv_string(&j, "meaning", k->f->meaning);
 		json_key(&j, "fix");
 		json_begin_object(&j);
-		for (int p = 0; p < DOCTOR_PLATFORM_MAX; p++)
-			json_kv_string(&j, doctor_platform_name((enum doctor_platform)p),
+		for (int p = 0; p < DIAGNOSIS_PLATFORM_MAX; p++)
+			json_kv_string(&j, diagnosis_platform_name((enum diagnosis_platform)p),
 				       k->f->fix[p]);
 		json_end_object(&j);
 		json_end_object(&j);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cluster_doctor.h"
+#include "doctor/doctor.h"
 #include "document/document.h"
 
 static int by_text(const void *a, const void *b)
@@ -45,11 +46,11 @@ void ward_done(struct ward *w)
 	free(w->silent);
 }
 
-static bool read_verdict(const char *name, enum doctor_verdict *ret)
+static bool read_verdict(const char *name, enum diagnosis_verdict *ret)
 {
-	for (int v = 0; name && v < DOCTOR_VERDICT_MAX; v++) {
-		if (!strcmp(name, doctor_verdict_name((enum doctor_verdict)v))) {
-			*ret = (enum doctor_verdict)v;
+	for (int v = 0; name && v < DIAGNOSIS_VERDICT_MAX; v++) {
+		if (!strcmp(name, diagnosis_verdict_name((enum diagnosis_verdict)v))) {
+			*ret = (enum diagnosis_verdict)v;
 			return true;
 		}
 	}
@@ -64,14 +65,15 @@ static void add_finding(struct ward *w, const char *node, const struct item *che
 	struct ward_finding f = { .node = node };
 
 	if (!id || !sentence || !read_verdict(item_string(finding, "verdict"), &f.verdict) ||
-	    f.verdict == DOCTOR_PASS)
+	    f.verdict == DIAGNOSIS_PASS)
 		return;
 	f.check = own(w, id);
 	f.title = own(w, item_string(check, "title"));
 	f.sentence = own(w, sentence);
 	f.meaning = own(w, item_string(finding, "meaning"));
-	for (int p = 0; p < DOCTOR_PLATFORM_MAX; p++)
-		f.fix[p] = own(w, item_string(fix, doctor_platform_name((enum doctor_platform)p)));
+	for (int p = 0; p < DIAGNOSIS_PLATFORM_MAX; p++)
+		f.fix[p] = own(
+			w, item_string(fix, diagnosis_platform_name((enum diagnosis_platform)p)));
 	/* Those that this railmatectl does not know, of another version, come last. */
 	while (f.order < doctor_n_checks() && strcmp(doctor_check_at(f.order)->id, id) != 0)
 		f.order++;
@@ -90,7 +92,7 @@ static const struct item *list_of(const struct item *object, const char *key)
 void ward_add(struct ward *w, const char *node, const char *text, size_t len, const char *why)
 {
 	_cleanup_arena_ struct arena *a = arena_new(64 * 1024);
-	enum doctor_verdict verdict;
+	enum diagnosis_verdict verdict;
 	const struct item *top, *checks;
 	struct err err = { 0 };
 
@@ -117,9 +119,9 @@ void ward_add(struct ward *w, const char *node, const char *text, size_t len, co
 	}
 }
 
-enum doctor_verdict ward_verdict(const struct ward *w)
+enum diagnosis_verdict ward_verdict(const struct ward *w)
 {
-	enum doctor_verdict worst = w->n_silent ? DOCTOR_UNKNOWN : DOCTOR_PASS;
+	enum diagnosis_verdict worst = w->n_silent ? DIAGNOSIS_UNKNOWN : DIAGNOSIS_PASS;
 
 	for (size_t i = 0; i < w->n; i++) {
 		if (w->findings[i].verdict > worst)

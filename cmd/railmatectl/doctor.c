@@ -12,29 +12,30 @@
 #include "facts/gather.h"
 #include "pool/node.h"
 #include "railmatectl.h"
+#include "diagnosis/diagnosis.h"
 
-const int doctor_codes[DOCTOR_VERDICT_MAX] = {
-	[DOCTOR_PASS] = EXIT_DONE,
-	[DOCTOR_WARN] = 5,
-	[DOCTOR_FAIL] = 6,
-	[DOCTOR_UNKNOWN] = 7,
+const int doctor_codes[DIAGNOSIS_VERDICT_MAX] = {
+	[DIAGNOSIS_PASS] = EXIT_DONE,
+	[DIAGNOSIS_WARN] = 5,
+	[DIAGNOSIS_FAIL] = 6,
+	[DIAGNOSIS_UNKNOWN] = 7,
 };
 
 struct request {
 	const char *only, *explain, *manifest, *role;
 	bool json, list;
-	enum doctor_platform platform; /* of manifest */
+	enum diagnosis_platform platform; /* of manifest */
 };
 
 struct patient {
 	struct machine machine;
 	struct facts *facts;
-	struct doctor_report *report;
+	struct diagnosis *report;
 };
 
 static void patient_done(struct patient *p)
 {
-	doctor_report_free(p->report);
+	diagnosis_free(p->report);
 	facts_free(p->facts);
 	machine_close(&p->machine);
 }
@@ -47,13 +48,13 @@ static int print_report(const struct patient *p, bool as_json)
 
 	if (as_json) {
 		json_init(&j, &out, 2);
-		doctor_json(p->facts, p->report, &j);
+		diagnosis_json(p->facts, p->report, &j);
 		strbuf_putc(&out, '\n');
 	} else {
-		doctor_text(p->facts, p->report, &out);
+		diagnosis_text(p->facts, p->report, &out);
 	}
 	r = print_out(&out);
-	return r == EXIT_DONE ? doctor_codes[doctor_report_verdict(p->report)] : r;
+	return r == EXIT_DONE ? doctor_codes[diagnosis_worst(p->report)] : r;
 }
 
 /* An empty standard output has nothing in it that could be applied by mistake. */
@@ -61,14 +62,14 @@ static int print_manifest(const struct patient *p, const struct request *req)
 {
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 
-	for (size_t i = 0; i < doctor_report_n(p->report); i++) {
-		const struct doctor_finding *f = doctor_report_at(p->report, i);
+	for (size_t i = 0; i < diagnosis_n(p->report); i++) {
+		const struct diagnosis_finding *f = diagnosis_at(p->report, i);
 
-		if (f->verdict == DOCTOR_UNKNOWN && doctor_is_for_manifest(f->check))
+		if (f->verdict == DIAGNOSIS_UNKNOWN && f->check->in_manifest)
 			fail(0, "%s is unknown, so nothing for it is in the manifest: %s",
 			     f->check->id, f->sentence);
 	}
-	if (!doctor_manifest(p->facts, p->report, req->platform, req->role, &out))
+	if (!diagnosis_manifest(p->facts, p->report, req->platform, req->role, &out))
 		fail(0, "no finding can be fixed on the kernel's command line or by a module");
 	return print_out(&out);
 }
@@ -84,7 +85,7 @@ static void put_checks_json(const char *id, struct strbuf *out)
 	json_key(&j, "checks");
 	json_begin_array(&j);
 	for (size_t i = 0; i < doctor_n_checks(); i++) {
-		const struct doctor_check *c = doctor_check_at(i);
+		const struct diagnosis_check *c = doctor_check_at(i);
 
 		if (id && strcmp(c->id, id) != 0)
 			continue;
@@ -102,7 +103,7 @@ static void put_checks_json(const char *id, struct strbuf *out)
 static int explain(const char *id, bool as_json)
 {
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-	const struct doctor_check *c = doctor_check_by_id(id);
+	const struct diagnosis_check *c = doctor_check_by_id(id);
 
 	if (!c)
 		return fail(EXIT_USAGE, "there is no check '%s'; see railmatectl doctor --list",
@@ -111,7 +112,7 @@ static int explain(const char *id, bool as_json)
 		put_checks_json(id, &out);
 	} else {
 		strbuf_printf(&out, "%s: %s\n\n", c->id, c->title);
-		doctor_put_paragraph(&out, c->about);
+		diagnosis_put_paragraph(&out, c->about);
 	}
 	return print_out(&out);
 }
@@ -136,9 +137,9 @@ static int check_request(struct request *req)
 		return EXIT_DONE;
 	if (req->json)
 		return fail(EXIT_USAGE, "--fix-manifest prints a file to apply, not --json");
-	for (int p = 0; p < DOCTOR_PLATFORM_MAX; p++) {
-		req->platform = (enum doctor_platform)p;
-		if (!strcmp(doctor_platform_name(req->platform), req->manifest))
+	for (int p = 0; p < DIAGNOSIS_PLATFORM_MAX; p++) {
+		req->platform = (enum diagnosis_platform)p;
+		if (!strcmp(diagnosis_platform_name(req->platform), req->manifest))
 			return EXIT_DONE;
 	}
 	return fail(EXIT_USAGE, "--fix-manifest: '%s' is none of grub, openshift, talos",

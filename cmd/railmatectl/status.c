@@ -19,6 +19,7 @@
 #include "pool/node.h"
 #include "pools.h"
 #include "railmatectl.h"
+#include "diagnosis/diagnosis.h"
 
 struct request {
 	struct machine machine;
@@ -53,7 +54,7 @@ static void ask_daemon(struct status *s, const struct request *req)
 static int examine(const struct request *req, struct status *s)
 {
 	const struct node *node = req->machine.node;
-	_cleanup_doctor_report_ struct doctor_report *report_of_doctor = NULL;
+	_cleanup_diagnosis_ struct diagnosis *report_of_doctor = NULL;
 	struct facts *facts = NULL;
 	struct err err = { 0 };
 	int r;

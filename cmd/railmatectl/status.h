@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 struct arena;
-struct doctor_report;
+struct diagnosis;
 struct item;
 struct ledger;
 struct machine;
@@ -53,7 +53,7 @@ struct status {
 	struct status_link *links;
 	size_t n_links, n_down;
 	struct status_placement placement;
-	const struct doctor_report *doctor; /* NULL: was not asked for */
+	const struct diagnosis *doctor; /* NULL: was not asked for */
 	enum status_verdict verdict;
 	const char **trouble; /* what the verdict comes from, sentences without a full stop */
 	size_t n_trouble;

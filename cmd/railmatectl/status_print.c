@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "doctor/doctor.h"
+#include "diagnosis/diagnosis.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "railmatectl.h"
@@ -79,11 +79,11 @@ void status_judge(struct status *s)
 				     "%zu of %zu choices of VFs were not the best that was free",
 				     p->checked - p->best, p->checked));
 	if (s->doctor) {
-		static const enum status_verdict verdicts[DOCTOR_VERDICT_MAX] = {
-			[DOCTOR_WARN] = STATUS_WARN,
-			[DOCTOR_FAIL] = STATUS_FAIL,
+		static const enum status_verdict verdicts[DIAGNOSIS_VERDICT_MAX] = {
+			[DIAGNOSIS_WARN] = STATUS_WARN,
+			[DIAGNOSIS_FAIL] = STATUS_FAIL,
 		};
-		enum status_verdict v = verdicts[doctor_report_verdict(s->doctor)];
+		enum status_verdict v = verdicts[diagnosis_worst(s->doctor)];
 
 		/* Its own line says which checks. */
 		s->verdict = v > s->verdict ? v : s->verdict;
@@ -124,16 +124,17 @@ static void put_links(const struct status *s, struct strbuf *out)
 
 static void put_doctor(const struct status *s, struct strbuf *out)
 {
-	static const enum doctor_verdict order[] = { DOCTOR_FAIL, DOCTOR_WARN, DOCTOR_UNKNOWN };
+	static const enum diagnosis_verdict order[] = { DIAGNOSIS_FAIL, DIAGNOSIS_WARN,
+							DIAGNOSIS_UNKNOWN };
 
 	bool first = true;
 
 	strbuf_puts(out, "doctor: ");
 	for (size_t i = 0; i < ARRAY_LEN(order); i++) {
-		const struct doctor_check *last = NULL;
+		const struct diagnosis_check *last = NULL;
 
-		for (size_t k = 0; k < doctor_report_n(s->doctor); k++) {
-			const struct doctor_finding *f = doctor_report_at(s->doctor, k);
+		for (size_t k = 0; k < diagnosis_n(s->doctor); k++) {
+			const struct diagnosis_finding *f = diagnosis_at(s->doctor, k);
 
 			if (f->verdict != order[i] || f->check == last)
 				continue;
@@ -141,7 +142,7 @@ static void put_doctor(const struct status *s, struct strbuf *out)
 				strbuf_printf(out, ", %s", f->check->id);
 			else
 				strbuf_printf(out, "%s%s: %s", first ? "" : "; ",
-					      doctor_verdict_name(order[i]), f->check->id);
+					      diagnosis_verdict_name(order[i]), f->check->id);
 			last = f->check;
 			first = false;
 		}
@@ -241,15 +242,15 @@ static void json_placement(const struct status_placement *p, struct json *j)
 	json_end_object(j);
 }
 
-static void json_checks(const struct status *s, enum doctor_verdict v, const char *key,
+static void json_checks(const struct status *s, enum diagnosis_verdict v, const char *key,
 			struct json *j)
 {
-	const struct doctor_check *last = NULL;
+	const struct diagnosis_check *last = NULL;
 
 	json_key(j, key);
 	json_begin_array(j);
-	for (size_t i = 0; i < doctor_report_n(s->doctor); i++) {
-		const struct doctor_finding *f = doctor_report_at(s->doctor, i);
+	for (size_t i = 0; i < diagnosis_n(s->doctor); i++) {
+		const struct diagnosis_finding *f = diagnosis_at(s->doctor, i);
 
 		if (f->verdict == v && f->check != last)
 			json_put_string(j, f->check->id);
@@ -306,11 +307,10 @@ void status_json(const struct status *s, struct strbuf *out)
 		json_put_null(&j);
 	} else {
 		json_begin_object(&j);
-		json_kv_string(&j, "verdict",
-			       doctor_verdict_name(doctor_report_verdict(s->doctor)));
-		json_checks(s, DOCTOR_FAIL, "fail", &j);
-		json_checks(s, DOCTOR_WARN, "warn", &j);
-		json_checks(s, DOCTOR_UNKNOWN, "unknown", &j);
+		json_kv_string(&j, "verdict", diagnosis_verdict_name(diagnosis_worst(s->doctor)));
+		json_checks(s, DIAGNOSIS_FAIL, "fail", &j);
+		json_checks(s, DIAGNOSIS_WARN, "warn", &j);
+		json_checks(s, DIAGNOSIS_UNKNOWN, "unknown", &j);
 		json_end_object(&j);
 	}
 	json_end_object(&j);

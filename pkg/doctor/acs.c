@@ -11,53 +11,53 @@
 #define MAX_NEAREST 64
 #define ACS_BAD	    (PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_EC)
 
-static const struct doctor_advice acs_on = {
+static const struct diagnosis_advice acs_on = {
 	"What the GPU and the NIC send each other is redirected up to the CPU instead of through the switch: GPUDirect RDMA at half the bandwidth, or none at all.",
 	{ "Boot with pci=disable_acs_redir= of these bridges (--fix-manifest grub), or switch ACS off in the BIOS; devices below them then share IOMMU groups. pcie_acs_override does not clear these bits.",
 	  "Apply a MachineConfig with kernelArguments pci=disable_acs_redir= of these bridges (--fix-manifest openshift).",
 	  "Add pci=disable_acs_redir= of these bridges to machine.install.extraKernelArgs (--fix-manifest talos)." },
 };
-static const struct doctor_advice acs_on_despite = {
+static const struct diagnosis_advice acs_on_despite = {
 	"What the GPU and the NIC send each other is redirected up to the CPU instead of through the switch: GPUDirect RDMA at half the bandwidth, or none at all.",
 	{ "The command line names this bridge already: look into the kernel's log for 'disable_acs_redir', or switch ACS off in the BIOS; config_acs= is for kernels from 6.11.",
 	  NULL, NULL },
 };
-static const struct doctor_advice acs_on_guest = {
+static const struct diagnosis_advice acs_on_guest = {
 	"What the GPU and the NIC send each other is redirected up to the CPU instead of through the switch, for without ATS or direct translated P2P nothing takes the short way.",
 	{ "In a virtual machine that is the host's affair: the switch needs DT (direct translated P2P), GPU and NIC need ATS, which the host's administrator sets (nccl-tests issue 380).",
 	  NULL, NULL },
 };
-static const struct doctor_advice acs_unknown = {
+static const struct diagnosis_advice acs_unknown = {
 	"If a bridge on the path redirects, GPUDirect RDMA is slow, and nothing in NCCL's log says so.",
 	{ DOCTOR_NEED_PRIVILEGE, NULL, NULL },
 };
-static const struct doctor_advice acs_hidden = {
+static const struct diagnosis_advice acs_hidden = {
 	"The switches are the host's: if they redirect, GPUDirect RDMA is slow, which cannot be seen from inside.",
 	{ "Ask who runs the host: good is SV RR CR UF DT with ATS on GPU and NIC.", NULL, NULL },
 };
-static const struct doctor_advice acs_direct = {
+static const struct diagnosis_advice acs_direct = {
 	"Plain requests are redirected, but GPU and NIC have ATS, and what is translated goes straight through (DT).",
 	{ NULL },
 };
-static const struct doctor_advice acs_far = {
+static const struct diagnosis_advice acs_far = {
 	"The path goes over the host bridge anyway, where NCCL leaves GPUDirect RDMA off: it matters when its level is raised.",
 	{ NULL },
 };
-static const struct doctor_advice acs_board = {
+static const struct diagnosis_advice acs_board = {
 	"Ports redirect just what this board needs for GPUDirect RDMA.",
 	{ NULL },
 };
-static const struct doctor_advice acs_fine = {
+static const struct diagnosis_advice acs_fine = {
 	"Switches on these paths let GPU and NIC talk to each other.",
 	{ NULL },
 };
 
-static void say_redirects(const struct facts *f, struct doctor_report *r, int bridge, int gpu,
-			  int nic, enum topo_class class)
+static void say_redirects(const struct facts *f, struct diagnosis *r, int bridge, int gpu, int nic,
+			  enum topo_class class)
 {
 	const char *who = facts_address(f, bridge), *value = facts_boot_value(f, "pci=");
-	const struct doctor_advice *advice = &acs_on;
-	struct doctor_finding *found;
+	const struct diagnosis_advice *advice = &acs_on;
+	struct diagnosis_finding *found;
 
 	if (class > TOPO_PHB)
 		advice = &acs_far;
@@ -65,13 +65,13 @@ static void say_redirects(const struct facts *f, struct doctor_report *r, int br
 		advice = &acs_on_guest;
 	else if (value && strstr(value, "disable_acs_redir=") && strstr(value, who))
 		advice = &acs_on_despite;
-	found = doctor_find(r, advice == &acs_far ? DOCTOR_PASS : DOCTOR_WARN, advice, who,
-			    "%s redirects (ACS %s) between GPU %s and NIC %s (%s).", who,
-			    doctor_acs_words(f, f->pci[bridge].acs_ctrl), facts_address(f, gpu),
-			    facts_address(f, nic), topo_class_name(class));
+	found = diagnosis_add(r, advice == &acs_far ? DIAGNOSIS_PASS : DIAGNOSIS_WARN, advice, who,
+			      "%s redirects (ACS %s) between GPU %s and NIC %s (%s).", who,
+			      doctor_acs_words(f, f->pci[bridge].acs_ctrl), facts_address(f, gpu),
+			      facts_address(f, nic), topo_class_name(class));
 	if (advice == &acs_on)
 		found->kernel_arg =
-			arena_printf(doctor_report_arena(r), "pci=disable_acs_redir=%s", who);
+			arena_printf(diagnosis_arena(r), "pci=disable_acs_redir=%s", who);
 }
 
 /* Each bridge is judged for the first pair that it is between. */
@@ -81,7 +81,7 @@ struct acs_walk {
 	enum topo_class class; /* of the pair */
 };
 
-static void judge_acs_bridge(const struct facts *f, struct doctor_report *r, struct acs_walk *w,
+static void judge_acs_bridge(const struct facts *f, struct diagnosis *r, struct acs_walk *w,
 			     int bridge, int gpu, int nic)
 {
 	const struct facts_pci *p = &f->pci[bridge];
@@ -95,10 +95,10 @@ static void judge_acs_bridge(const struct facts *f, struct doctor_report *r, str
 		return; /* where it does not matter, nobody has to look */
 	w->judged++;
 	if (!known)
-		doctor_find(r, DOCTOR_UNKNOWN, &acs_unknown, who,
-			    "%s, between GPU %s and NIC %s: its configuration space %s.", who,
-			    facts_address(f, gpu), facts_address(f, nic),
-			    facts_why_unread(p->config_ext));
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &acs_unknown, who,
+			      "%s, between GPU %s and NIC %s: its configuration space %s.", who,
+			      facts_address(f, gpu), facts_address(f, nic),
+			      facts_why_unread(p->config_ext));
 	else if (!p->has_acs || !(p->acs_ctrl & ACS_BAD))
 		return;
 	else if (direct)
@@ -109,8 +109,8 @@ static void judge_acs_bridge(const struct facts *f, struct doctor_report *r, str
 
 /* Redirecting is what ports do where requests come in from below: those of switches, and root ports
  * where the path goes over the root complex. An unknown type counts. */
-static void judge_acs_pair(const struct facts *f, struct doctor_report *r, struct acs_walk *w,
-			   int gpu, int nic)
+static void judge_acs_pair(const struct facts *f, struct diagnosis *r, struct acs_walk *w, int gpu,
+			   int nic)
 {
 	int path[FACTS_PATH_MAX], common;
 	size_t n = facts_path(f->inv, gpu, nic, path, &common);
@@ -127,7 +127,7 @@ static void judge_acs_pair(const struct facts *f, struct doctor_report *r, struc
 	}
 }
 
-static void run_acs(const struct facts *f, struct doctor_report *r)
+static void run_acs(const struct facts *f, struct diagnosis *r)
 {
 	_cleanup_free_ bool *seen = xcalloc(f->inv->n_pci + 1, sizeof(*seen));
 	struct acs_walk w = { .seen = seen };
@@ -136,8 +136,8 @@ static void run_acs(const struct facts *f, struct doctor_report *r)
 	size_t right;
 
 	if (topo_flattened_vm(f->topo)) {
-		doctor_find(
-			r, DOCTOR_UNKNOWN, &acs_hidden, "host",
+		diagnosis_add(
+			r, DIAGNOSIS_UNKNOWN, &acs_hidden, "host",
 			"This virtual machine does not show the switches between GPUs and NICs.");
 		return;
 	}
@@ -152,27 +152,27 @@ static void run_acs(const struct facts *f, struct doctor_report *r)
 				judge_acs_pair(f, r, &w, gpu, nearest[k]);
 		}
 	}
-	if (right && doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &acs_board, "host",
-			    "Ports with the ACS mask of their board's type: %zu.", right);
+	if (right && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
+		diagnosis_add(r, DIAGNOSIS_PASS, &acs_board, "host",
+			      "Ports with the ACS mask of their board's type: %zu.", right);
 	if (w.direct)
-		doctor_find(r, DOCTOR_PASS, &acs_direct, "host",
-			    "Bridges that redirect, with DT and ATS: %zu.", w.direct);
-	if (w.judged && r->n == r->first && f->inv->hypervisor)
-		doctor_find(
-			r, DOCTOR_UNKNOWN, &acs_hidden, "host",
+		diagnosis_add(r, DIAGNOSIS_PASS, &acs_direct, "host",
+			      "Bridges that redirect, with DT and ATS: %zu.", w.direct);
+	if (w.judged && diagnosis_n(r) == diagnosis_n_before(r) && f->inv->hypervisor)
+		diagnosis_add(
+			r, DIAGNOSIS_UNKNOWN, &acs_hidden, "host",
 			"The %zu bridges that this virtual machine sees redirect nothing; the host's are hidden.",
 			w.judged);
-	else if (w.judged && r->n == r->first)
-		doctor_find(
-			r, DOCTOR_PASS, &acs_fine, "host",
+	else if (w.judged && diagnosis_n(r) == diagnosis_n_before(r))
+		diagnosis_add(
+			r, DIAGNOSIS_PASS, &acs_fine, "host",
 			"Nothing is redirected by the ports between GPUs and NICs (pairs: %zu, ports: %zu).",
 			w.pairs, w.judged);
 }
 
-const struct doctor_check doctor_acs_checks[] = {
+const struct diagnosis_check doctor_acs_checks[] = {
 	{ "acs", "ACS does not redirect between GPUs and NICs",
 	  "Decodes the ACS control word of every port that requests between a GPU and its nearest NICs come in by: downstream ports of switches, and root ports where the path goes over the host bridge. WARN: RR (request redirect), CR (completion redirect) or EC (egress control). SV and UF alone are harmless. PASS in spite of RR and CR: DT is set and GPU and NIC have ATS on, as virtual machines should have it. On boards on which NVIDIA joins GPU and NIC (types DMA, inline and NUMA of rdma_topo) the ports are compared with the masks of the type instead, some of which redirect; WARN: a port differs. UNKNOWN: the word cannot be read, which takes CAP_SYS_ADMIN; a virtual machine hides the switches; or a data direct function stands where none is known to.",
-	  run_acs },
+	  .run = run_acs, .in_manifest = true },
 };
 const size_t doctor_acs_checks_n = ARRAY_LEN(doctor_acs_checks);

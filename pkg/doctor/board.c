@@ -228,37 +228,37 @@ static uint16_t with_mask(uint16_t ctrl, const char *mask)
 static const char mask_meaning[] =
 	"On this board the path between GPU and NIC needs just these: else transfers take the long way over the CPU, or the GPU's driver refuses GPUDirect RDMA.";
 
-static const struct doctor_advice mask_wrong = {
+static const struct diagnosis_advice mask_wrong = {
 	mask_meaning,
 	{ "Boot with pci=config_acs= of these ports (--fix-manifest grub); devices below them may then share an IOMMU group, as they should.",
 	  "Apply a MachineConfig with kernelArguments pci=config_acs= of these ports (--fix-manifest openshift).",
 	  "Add pci=config_acs= of these ports to machine.install.extraKernelArgs (--fix-manifest talos)." },
 };
-static const struct doctor_advice mask_wrong_old_kernel = {
+static const struct diagnosis_advice mask_wrong_old_kernel = {
 	mask_meaning,
 	{ "pci=config_acs= is for kernels from 6.11 on: update the kernel; until then set the words by setpci at every boot (setpci -s PORT ECAP_ACS+6.w=WORD), and load the GPU's driver with NVreg_GrdmaPciTopoCheckOverride=1, for IOMMU groups do not follow setpci.",
 	  NULL, NULL },
 };
-static const struct doctor_advice mask_wrong_despite = {
+static const struct diagnosis_advice mask_wrong_despite = {
 	mask_meaning,
 	{ "The command line has pci=config_acs= for this port already: look into the kernel's log for 'config_acs', and for what sets ACS after boot (setpci).",
 	  NULL, NULL },
 };
-static const struct doctor_advice mask_missing = {
+static const struct diagnosis_advice mask_missing = {
 	mask_meaning,
 	{ "Update the firmware of the NIC, whose switch this is, or of the board: nothing else gives a port the capability.",
 	  NULL, NULL },
 };
-static const struct doctor_advice mask_unknown = {
+static const struct diagnosis_advice mask_unknown = {
 	"What this port should redirect depends on what cannot be seen.",
 	{ DOCTOR_NEED_PRIVILEGE, NULL, NULL },
 };
-static const struct doctor_advice ats_differ_unknown = {
+static const struct diagnosis_advice ats_differ_unknown = {
 	"With ATS the ports between GPU and NIC need other ACS masks than without it.",
 	{ "Run it as root with CAP_SYS_ADMIN; if only some NICs have ATS, give all of them the same (mlxconfig ATS_ENABLED).",
 	  NULL, NULL },
 };
-static const struct doctor_advice shape_unknown = {
+static const struct diagnosis_advice shape_unknown = {
 	"What the ports around it should redirect is not known for this shape of the tree.",
 	{ "Compare with rdma_topo check (rdma-core), and send a railmatectl snapshot with a report.",
 	  NULL, NULL },
@@ -276,15 +276,15 @@ const char *doctor_acs_words(const struct facts *f, uint16_t ctrl)
 	return text.len ? arena_strdup(f->arena, strbuf_str(&text)) : "none";
 }
 
-static void say_mask(const struct facts *f, struct doctor_report *r, const struct doctor_board *b,
+static void say_mask(const struct facts *f, struct diagnosis *r, const struct doctor_board *b,
 		     int port, const char *mask)
 {
 	uint16_t now = f->pci[port].acs_ctrl, right = with_mask(now, mask);
 	const char *who = facts_address(f, port), *value = facts_boot_value(f, "pci="),
-		   *element = arena_printf(doctor_report_arena(r), "%s@%s", mask, who);
+		   *element = arena_printf(diagnosis_arena(r), "%s@%s", mask, who);
 	const struct facts_host *h = &f->host;
-	const struct doctor_advice *advice = &mask_wrong_old_kernel;
-	struct doctor_finding *found;
+	const struct diagnosis_advice *advice = &mask_wrong_old_kernel;
+	struct diagnosis_finding *found;
 
 	/* Another mask for this port is no mistake of the kernel's: the manifest replaces it. An
 	 * unknown version is no reason to leave the argument out: it does no harm where it is not
@@ -294,18 +294,17 @@ static void say_mask(const struct facts *f, struct doctor_report *r, const struc
 	else if (h->kernel_major < 0 || h->kernel_major > 6 ||
 		 (h->kernel_major == 6 && h->kernel_minor >= 11))
 		advice = &mask_wrong;
-	found = doctor_find(
-		r, DOCTOR_WARN, advice, who,
+	found = diagnosis_add(
+		r, DIAGNOSIS_WARN, advice, who,
 		"%s has ACS %s (0x%04x), and on a board of type %s it needs %s (0x%04x, mask %s).",
 		who, doctor_acs_words(f, now), now, type_name(b->type), doctor_acs_words(f, right),
 		right, mask);
 	if (advice == &mask_wrong)
-		found->kernel_arg =
-			arena_printf(doctor_report_arena(r), "pci=config_acs=%s", element);
+		found->kernel_arg = arena_printf(diagnosis_arena(r), "pci=config_acs=%s", element);
 }
 
 /* True: it is as it should be. */
-static bool judge_mask(const struct facts *f, struct doctor_report *r, const struct doctor_board *b,
+static bool judge_mask(const struct facts *f, struct diagnosis *r, const struct doctor_board *b,
 		       int port, const char *mask)
 {
 	const struct facts_pci *p = &f->pci[port];
@@ -316,13 +315,13 @@ static bool judge_mask(const struct facts *f, struct doctor_report *r, const str
 	if (p->has_acs)
 		say_mask(f, r, b, port, mask);
 	else if (p->config_ext != FACTS_CONFIG_READ)
-		doctor_find(r, DOCTOR_UNKNOWN, &mask_unknown, who,
-			    "%s: its configuration space %s.", who,
-			    facts_why_unread(p->config_ext));
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &mask_unknown, who,
+			      "%s: its configuration space %s.", who,
+			      facts_why_unread(p->config_ext));
 	else if (strchr(mask, '1'))
-		doctor_find(r, DOCTOR_WARN, &mask_missing, who,
-			    "%s has no ACS, and on a board of type %s it needs mask %s.", who,
-			    type_name(b->type), mask);
+		diagnosis_add(r, DIAGNOSIS_WARN, &mask_missing, who,
+			      "%s has no ACS, and on a board of type %s it needs mask %s.", who,
+			      type_name(b->type), mask);
 	return false;
 }
 
@@ -340,20 +339,20 @@ static bool is_judged(const struct facts *f, const struct doctor_board *b, int p
 	       f->pci[port].config_ext == FACTS_CONFIG_BROKEN;
 }
 
-size_t doctor_judge_masks(const struct facts *f, struct doctor_report *r,
-			  const struct doctor_board *b, bool *seen)
+size_t doctor_judge_masks(const struct facts *f, struct diagnosis *r, const struct doctor_board *b,
+			  bool *seen)
 {
 	size_t right = 0;
 
 	for (size_t i = 0; i < b->n_unclear; i++) {
 		const char *who = facts_address(f, b->unclear[i]);
 
-		doctor_find(r, DOCTOR_UNKNOWN, &shape_unknown, who,
-			    "Data direct function %s is not on a switch with one GPU.", who);
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &shape_unknown, who,
+			      "Data direct function %s is not on a switch with one GPU.", who);
 	}
 	if (b->type == DOCTOR_BOARD_INLINE && b->ats == FACTS_UNKNOWN)
-		doctor_find(
-			r, DOCTOR_UNKNOWN, &ats_differ_unknown, "host",
+		diagnosis_add(
+			r, DIAGNOSIS_UNKNOWN, &ats_differ_unknown, "host",
 			"Whether the NICs of this board have ATS is not visible, or they differ.");
 	for (size_t i = 0; i < f->inv->n_pci; i++) {
 		const char *mask = mask_of(f, b, (int)i);
@@ -370,27 +369,27 @@ size_t doctor_judge_masks(const struct facts *f, struct doctor_report *r,
 
 /* --- iommu-groups --- */
 
-static const struct doctor_advice group_apart = {
+static const struct diagnosis_advice group_apart = {
 	"The GPU's driver gives GPU memory to the NIC only within one IOMMU group: without it NCCL has no GPUDirect RDMA.",
 	{ "Groups follow from ACS: set the masks that the check acs names, and reboot; the driver's way around it is NVreg_GrdmaPciTopoCheckOverride=1.",
 	  NULL, NULL },
 };
-static const struct doctor_advice group_inline = {
+static const struct diagnosis_advice group_inline = {
 	"Groups that do not fit the board's type mean that ACS does not either: GPUDirect RDMA takes the long way.",
 	{ "Groups follow from ACS: set the masks that the check acs names, and reboot.", NULL,
 	  NULL },
 };
-static const struct doctor_advice group_numa = {
+static const struct diagnosis_advice group_numa = {
 	"On this board every GPU and NIC is to be translated by itself; a shared or missing group means that ACS or the IOMMU is off, and GPUDirect RDMA over C2C may fail.",
 	{ "Switch the SMMU on in the firmware, and take iommu.passthrough=, arm-smmu-v3.disable_bypass= and pci=disable_acs_redir= out of the kernel's command line where they are the cause.",
 	  NULL, NULL },
 };
-static const struct doctor_advice group_unknown = {
+static const struct diagnosis_advice group_unknown = {
 	"On this board the IOMMU groups of GPU and NIC decide whether GPUDirect RDMA works.",
 	{ "ls -l /sys/bus/pci/devices/*/iommu_group on the host; a container that masks parts of /sys does not have it.",
 	  NULL, NULL },
 };
-static const struct doctor_advice group_fine = {
+static const struct diagnosis_advice group_fine = {
 	"GPUs and NICs are in the IOMMU groups that this board needs.",
 	{ NULL },
 };
@@ -402,7 +401,7 @@ static const char *group_words(const struct facts *f, int pci)
 	return group == FACTS_GROUP_NONE ? "no group" : arena_printf(f->arena, "group %d", group);
 }
 
-static void judge_pair_groups(const struct facts *f, struct doctor_report *r,
+static void judge_pair_groups(const struct facts *f, struct diagnosis *r,
 			      const struct doctor_board *b, const struct doctor_complex *c)
 {
 	int nic = f->pci[c->nic].iommu_group, gpu = f->pci[c->gpu].iommu_group;
@@ -416,13 +415,13 @@ static void judge_pair_groups(const struct facts *f, struct doctor_report *r,
 	else if (b->ats == FACTS_YES)
 		right = nic >= 0 && gpu >= 0 && nic != gpu;
 	if (nic == FACTS_GROUP_UNKNOWN || gpu == FACTS_GROUP_UNKNOWN)
-		doctor_find(r, DOCTOR_UNKNOWN, &group_unknown, who,
-			    "The IOMMU groups of GPU %s and %s %s are not visible.", who, kind,
-			    other);
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &group_unknown, who,
+			      "The IOMMU groups of GPU %s and %s %s are not visible.", who, kind,
+			      other);
 	else if (!right)
-		doctor_find(r, DOCTOR_WARN, dma ? &group_apart : &group_inline, who,
-			    "GPU %s is in %s and its %s %s in %s.", who, group_words(f, c->gpu),
-			    kind, other, group_words(f, c->nic));
+		diagnosis_add(r, DIAGNOSIS_WARN, dma ? &group_apart : &group_inline, who,
+			      "GPU %s is in %s and its %s %s in %s.", who, group_words(f, c->gpu),
+			      kind, other, group_words(f, c->nic));
 }
 
 static bool is_in_numa(const struct facts *f, size_t pci)
@@ -430,24 +429,25 @@ static bool is_in_numa(const struct facts *f, size_t pci)
 	return is_nvidia_gpu(f->inv, (int)pci) || facts_is_board_nic(&f->inv->pci[pci]);
 }
 
-static void judge_own_group(const struct facts *f, struct doctor_report *r, size_t pci)
+static void judge_own_group(const struct facts *f, struct diagnosis *r, size_t pci)
 {
 	int group = f->pci[pci].iommu_group;
 	const char *who = facts_address(f, (int)pci);
 
 	if (group == FACTS_GROUP_UNKNOWN)
-		doctor_find(r, DOCTOR_UNKNOWN, &group_unknown, who,
-			    "The IOMMU group of %s is not visible.", who);
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &group_unknown, who,
+			      "The IOMMU group of %s is not visible.", who);
 	else if (group == FACTS_GROUP_NONE)
-		doctor_find(r, DOCTOR_WARN, &group_numa, who, "%s is in no IOMMU group.", who);
+		diagnosis_add(r, DIAGNOSIS_WARN, &group_numa, who, "%s is in no IOMMU group.", who);
 	for (size_t i = 0; group >= 0 && i < pci; i++) {
 		if (is_in_numa(f, i) && f->pci[i].iommu_group == group)
-			doctor_find(r, DOCTOR_WARN, &group_numa, who, "%s shares group %d with %s.",
-				    who, group, facts_address(f, (int)i));
+			diagnosis_add(r, DIAGNOSIS_WARN, &group_numa, who,
+				      "%s shares group %d with %s.", who, group,
+				      facts_address(f, (int)i));
 	}
 }
 
-static void run_groups(const struct facts *f, struct doctor_report *r)
+static void run_groups(const struct facts *f, struct diagnosis *r)
 {
 	struct doctor_board b = doctor_board_of(f);
 	bool known = b.type != DOCTOR_BOARD_INLINE || b.ats != FACTS_UNKNOWN;
@@ -461,36 +461,36 @@ static void run_groups(const struct facts *f, struct doctor_report *r)
 		judge_own_group(f, r, i);
 		n++;
 	}
-	if (n && doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &group_fine, "host",
-			    b.type == DOCTOR_BOARD_NUMA
-				    ? "GPUs and NICs with an IOMMU group of their own: %zu."
-				    : "Pairs of GPU and NIC in the right IOMMU groups: %zu.",
-			    n);
+	if (n && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
+		diagnosis_add(r, DIAGNOSIS_PASS, &group_fine, "host",
+			      b.type == DOCTOR_BOARD_NUMA
+				      ? "GPUs and NICs with an IOMMU group of their own: %zu."
+				      : "Pairs of GPU and NIC in the right IOMMU groups: %zu.",
+			      n);
 }
 
 /* --- ats --- */
 
-static const struct doctor_advice ats_mixed = {
+static const struct diagnosis_advice ats_mixed = {
 	"With ATS the ports between GPU and NIC need other ACS masks than without it: one half of the NICs is wrong in any case.",
 	{ "mlxconfig -d ADDRESS set ATS_ENABLED=0 (bare metal) or 1 (GPUs for virtual machines), the same on all of them, and reboot.",
 	  NULL, NULL },
 };
-static const struct doctor_advice ats_on = {
+static const struct diagnosis_advice ats_on = {
 	"A NIC that asks the SMMU for translations bypasses what this board expects of it.",
 	{ "mlxconfig -d ADDRESS set ATS_ENABLED=0, and reboot.", NULL, NULL },
 };
-static const struct doctor_advice ats_unknown = {
+static const struct diagnosis_advice ats_unknown = {
 	"On this board NICs have to have ATS, or not to have it.",
 	{ DOCTOR_NEED_PRIVILEGE, NULL, NULL },
 };
-static const struct doctor_advice ats_fine = {
+static const struct diagnosis_advice ats_fine = {
 	"NICs have ATS where this board needs it, and nowhere else.",
 	{ NULL },
 };
 
 /* Where all NICs are alike, what they are says what the machine is for. */
-static void judge_inline_ats(const struct facts *f, struct doctor_report *r,
+static void judge_inline_ats(const struct facts *f, struct diagnosis *r,
 			     const struct doctor_board *b)
 {
 	size_t n[FACTS_UNKNOWN + 1] = { 0 };
@@ -498,22 +498,23 @@ static void judge_inline_ats(const struct facts *f, struct doctor_report *r,
 	for (size_t i = 0; i < b->n_complex; i++)
 		n[has_ats(&f->pci[b->complex[i].nic])]++;
 	if (n[FACTS_YES] && n[FACTS_NO])
-		doctor_find(
-			r, DOCTOR_WARN, &ats_mixed, "host",
+		diagnosis_add(
+			r, DIAGNOSIS_WARN, &ats_mixed, "host",
 			"Of the NICs with a GPU behind their switch %zu have ATS and %zu have not.",
 			n[FACTS_YES], n[FACTS_NO]);
 	else if (n[FACTS_UNKNOWN])
-		doctor_find(r, DOCTOR_UNKNOWN, &ats_unknown, "host",
-			    "Whether NICs have ATS is not visible of %zu.", n[FACTS_UNKNOWN]);
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &ats_unknown, "host",
+			      "Whether NICs have ATS is not visible of %zu.", n[FACTS_UNKNOWN]);
 	else
-		doctor_find(r, DOCTOR_PASS, &ats_fine, "host",
-			    n[FACTS_YES]
-				    ? "All %zu NICs have ATS: judged as a host of virtual machines."
-				    : "None of the %zu NICs has ATS: judged as bare metal.",
-			    b->n_complex);
+		diagnosis_add(
+			r, DIAGNOSIS_PASS, &ats_fine, "host",
+			n[FACTS_YES]
+				? "All %zu NICs have ATS: judged as a host of virtual machines."
+				: "None of the %zu NICs has ATS: judged as bare metal.",
+			b->n_complex);
 }
 
-static void judge_numa_ats(const struct facts *f, struct doctor_report *r)
+static void judge_numa_ats(const struct facts *f, struct diagnosis *r)
 {
 	size_t n = 0;
 
@@ -524,17 +525,18 @@ static void judge_numa_ats(const struct facts *f, struct doctor_report *r)
 			continue;
 		n++;
 		if (has_ats(&f->pci[i]) == FACTS_YES)
-			doctor_find(r, DOCTOR_WARN, &ats_on, who, "NIC %s has ATS.", who);
+			diagnosis_add(r, DIAGNOSIS_WARN, &ats_on, who, "NIC %s has ATS.", who);
 		else if (has_ats(&f->pci[i]) == FACTS_UNKNOWN)
-			doctor_find(r, DOCTOR_UNKNOWN, &ats_unknown, who,
-				    "NIC %s: its configuration space %s.", who,
-				    facts_why_unread(f->pci[i].config_ext));
+			diagnosis_add(r, DIAGNOSIS_UNKNOWN, &ats_unknown, who,
+				      "NIC %s: its configuration space %s.", who,
+				      facts_why_unread(f->pci[i].config_ext));
 	}
-	if (n && doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &ats_fine, "host", "None of the %zu NICs has ATS.", n);
+	if (n && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
+		diagnosis_add(r, DIAGNOSIS_PASS, &ats_fine, "host", "None of the %zu NICs has ATS.",
+			      n);
 }
 
-static void run_ats(const struct facts *f, struct doctor_report *r)
+static void run_ats(const struct facts *f, struct diagnosis *r)
 {
 	struct doctor_board b = doctor_board_of(f);
 
@@ -544,12 +546,12 @@ static void run_ats(const struct facts *f, struct doctor_report *r)
 		judge_numa_ats(f, r);
 }
 
-const struct doctor_check doctor_board_checks[] = {
+const struct diagnosis_check doctor_board_checks[] = {
 	{ "ats", "ATS of NICs on NVIDIA's boards",
 	  "For the board types inline (the NIC's own switch is above the GPU: HGX B300) and NUMA (GPUs directly below root ports of Grace or Vera). PASS: on the first all NICs have the capability, or none; on the second none. WARN: else. UNKNOWN: it takes CAP_SYS_ADMIN to see. Other machines: not applicable.",
-	  run_ats },
+	  .run = run_ats },
 	{ "iommu-groups", "IOMMU groups of GPUs and NICs on NVIDIA's boards",
 	  "Only for boards on which NVIDIA joins GPU and NIC. Type DMA (Data Direct, GB300): WARN unless each data direct function and its GPU are in one group. Type inline: WARN unless NIC and GPU are in one group or in none; with ATS, in two. Type NUMA: WARN unless every GPU and NIC has a group of its own. UNKNOWN: not visible.",
-	  run_groups },
+	  .run = run_groups },
 };
 const size_t doctor_board_checks_n = ARRAY_LEN(doctor_board_checks);

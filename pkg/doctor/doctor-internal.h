@@ -1,12 +1,13 @@
-/* What the files of the room share: the tables of checks, the report, paths through PCIe. */
+/* What the files of the room share: the tables of checks, and what is known of boards. */
 #ifndef RAILMATE_DOCTOR_DOCTOR_INTERNAL_H
 #define RAILMATE_DOCTOR_DOCTOR_INTERNAL_H
 
 #include "doctor/doctor.h"
 #include "facts/facts.h"
+#include "diagnosis/diagnosis.h"
 
 #define TABLE(name)                                                                                \
-	extern const struct doctor_check name[];                                                   \
+	extern const struct diagnosis_check name[];                                                \
 	extern const size_t name##_n
 TABLE(doctor_place_checks);
 TABLE(doctor_iommu_checks);
@@ -28,20 +29,6 @@ TABLE(doctor_firmware_checks);
 TABLE(doctor_switchdev_checks);
 TABLE(doctor_table_checks);
 TABLE(doctor_limit_checks);
-
-struct doctor_report {
-	struct arena *arena;
-	const struct doctor_check *running;
-	const struct doctor_check **ran;
-	size_t n_ran;
-	struct doctor_finding *findings;
-	size_t n, cap;
-	size_t first; /* finding of the running check */
-};
-/* The worst verdict of a check that ran; -1: it does not apply. */
-int doctor_verdict_of(const struct doctor_report *r, const struct doctor_check *c);
-/* The sentence for a platform. */
-const char *doctor_fix_on(const struct doctor_advice *a, enum doctor_platform p);
 
 /* The fix for what only root sees. */
 #define DOCTOR_NEED_PRIVILEGE                                                                      \
@@ -80,7 +67,7 @@ bool doctor_is_below_c2c_cpu(const struct hw_inventory *inv, int pci);
 /* "SV RR CR UF": an arena string. */
 const char *doctor_acs_words(const struct facts *f, uint16_t ctrl);
 /* Judges the ports that have a mask, and marks them in seen; returns how many are right. */
-size_t doctor_judge_masks(const struct facts *f, struct doctor_report *r,
-			  const struct doctor_board *b, bool *seen);
+size_t doctor_judge_masks(const struct facts *f, struct diagnosis *r, const struct doctor_board *b,
+			  bool *seen);
 
 #endif

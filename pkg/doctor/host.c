@@ -9,18 +9,18 @@
 
 /* --- gpudirect: NVIDIA --- */
 
-static const struct doctor_advice gdr_none = {
+static const struct diagnosis_advice gdr_none = {
 	"Neither nvidia_peermem nor dmabuf: NCCL copies everything through the host's memory.",
 	{ "Install the open kernel modules (then dmabuf needs nothing else, from kernel 5.12 on), or modprobe nvidia-peermem and name it in /etc/modules-load.d/.",
 	  "In the GPU operator's ClusterPolicy: driver.kernelModuleType: open, or driver.rdma.enabled: true.",
 	  "Use the system extension nvidia-open-gpu-kernel-modules, or add nvidia_peermem to machine.kernel.modules." },
 };
-static const struct doctor_advice gdr_unknown = {
+static const struct diagnosis_advice gdr_unknown = {
 	"Without nvidia_peermem or dmabuf NCCL copies everything through the host's memory.",
 	{ "Look on the host at /proc/driver/nvidia/version ('Open Kernel Module') and for /sys/module/nvidia_peermem.",
 	  NULL, NULL },
 };
-static const struct doctor_advice gdr_fine = {
+static const struct diagnosis_advice gdr_fine = {
 	"NICs can read and write GPU memory.",
 	{ NULL },
 };
@@ -35,7 +35,7 @@ static enum facts_answer has_dmabuf(const struct facts_host *h)
 	return h->nvidia_open == FACTS_YES && !old ? FACTS_YES : FACTS_UNKNOWN;
 }
 
-static void run_gpudirect(const struct facts *f, struct doctor_report *r)
+static void run_gpudirect(const struct facts *f, struct diagnosis *r)
 {
 	const struct facts_host *h = &f->host;
 	enum facts_answer dmabuf = has_dmabuf(h);
@@ -43,94 +43,96 @@ static void run_gpudirect(const struct facts *f, struct doctor_report *r)
 	if (!facts_has_vendor(f, "NVIDIA"))
 		return;
 	if (h->peermem == FACTS_YES)
-		doctor_find(r, DOCTOR_PASS, &gdr_fine, "host",
-			    "Peer memory (nvidia_peermem) is loaded%s.",
-			    dmabuf == FACTS_YES ? ", and dmabuf is possible" : "");
+		diagnosis_add(r, DIAGNOSIS_PASS, &gdr_fine, "host",
+			      "Peer memory (nvidia_peermem) is loaded%s.",
+			      dmabuf == FACTS_YES ? ", and dmabuf is possible" : "");
 	else if (dmabuf == FACTS_YES)
-		doctor_find(
-			r, DOCTOR_PASS, &gdr_fine, "host",
+		diagnosis_add(
+			r, DIAGNOSIS_PASS, &gdr_fine, "host",
 			"The open kernel modules on kernel %s have dmabuf; nvidia_peermem is not needed.",
 			h->kernel);
 	else if (h->peermem == FACTS_NO && dmabuf == FACTS_NO)
-		doctor_find(r, DOCTOR_WARN, &gdr_none, "host",
-			    "nvidia_peermem is not loaded, and %s.",
-			    h->nvidia_open == FACTS_NO ? "the driver is not the open kernel modules"
-						       : "the kernel is older than 5.12");
+		diagnosis_add(r, DIAGNOSIS_WARN, &gdr_none, "host",
+			      "nvidia_peermem is not loaded, and %s.",
+			      h->nvidia_open == FACTS_NO
+				      ? "the driver is not the open kernel modules"
+				      : "the kernel is older than 5.12");
 	else
-		doctor_find(r, DOCTOR_UNKNOWN, &gdr_unknown, "host", "%s, and %s.",
-			    h->peermem == FACTS_NO
-				    ? "nvidia_peermem is not loaded"
-				    : "Whether nvidia_peermem is loaded is not visible",
-			    h->nvidia_open == FACTS_UNKNOWN ? "the driver's flavour is not visible"
-			    : dmabuf == FACTS_NO	    ? "dmabuf is not possible"
-						 : "the kernel's version is not visible");
+		diagnosis_add(
+			r, DIAGNOSIS_UNKNOWN, &gdr_unknown, "host", "%s, and %s.",
+			h->peermem == FACTS_NO ? "nvidia_peermem is not loaded"
+					       : "Whether nvidia_peermem is loaded is not visible",
+			h->nvidia_open == FACTS_UNKNOWN ? "the driver's flavour is not visible"
+			: dmabuf == FACTS_NO		? "dmabuf is not possible"
+							: "the kernel's version is not visible");
 }
 
 /* --- gpudirect-amd --- */
 
-static const struct doctor_advice amd_none = {
+static const struct diagnosis_advice amd_none = {
 	"RCCL finds no way for NICs into GPU memory and copies through the host's memory.",
 	{ "Install ROCm's amdgpu-dkms with the network driver's peer memory (ib_register_peer_memory_client), or a kernel with CONFIG_DMABUF_MOVE_NOTIFY and CONFIG_PCI_P2PDMA.",
 	  "Use the AMD GPU operator's driver image that is built against the network driver.",
 	  "Use the system extension amdgpu on a kernel with CONFIG_DMABUF_MOVE_NOTIFY and CONFIG_PCI_P2PDMA." },
 };
-static const struct doctor_advice amd_unknown = {
+static const struct diagnosis_advice amd_unknown = {
 	"Without amdkfd's peer memory or dmabuf RCCL copies through the host's memory.",
 	{ "Look on the host at /sys/kernel/mm/memory_peers/amdkfd/version and /boot/config-$(uname -r); a container needs that file mounted for dmabuf.",
 	  NULL, NULL },
 };
-static const struct doctor_advice amd_fine = {
+static const struct diagnosis_advice amd_fine = {
 	"NICs can read and write GPU memory.",
 	{ NULL },
 };
 
-static void run_gpudirect_amd(const struct facts *f, struct doctor_report *r)
+static void run_gpudirect_amd(const struct facts *f, struct diagnosis *r)
 {
 	const struct facts_host *h = &f->host;
 
 	if (!facts_has_vendor(f, "AMD"))
 		return;
 	if (h->amd_peer == FACTS_YES)
-		doctor_find(r, DOCTOR_PASS, &amd_fine, "host", "Peer memory of amdkfd is there.");
+		diagnosis_add(r, DIAGNOSIS_PASS, &amd_fine, "host",
+			      "Peer memory of amdkfd is there.");
 	else if (h->amd_dmabuf == FACTS_YES)
-		doctor_find(
-			r, DOCTOR_PASS, &amd_fine, "host",
+		diagnosis_add(
+			r, DIAGNOSIS_PASS, &amd_fine, "host",
 			"The kernel is built for dmabuf; older RCCL (2024) needs NCCL_DMABUF_ENABLE=1 for it.");
 	else if (h->amd_peer == FACTS_NO && h->amd_dmabuf == FACTS_NO)
-		doctor_find(r, DOCTOR_WARN, &amd_none, "host",
-			    "Neither amdkfd's peer memory nor a kernel built for dmabuf.");
+		diagnosis_add(r, DIAGNOSIS_WARN, &amd_none, "host",
+			      "Neither amdkfd's peer memory nor a kernel built for dmabuf.");
 	else
-		doctor_find(r, DOCTOR_UNKNOWN, &amd_unknown, "host",
-			    "Whether NICs reach GPU memory is not visible: %s.",
-			    h->amd_peer == FACTS_NO
-				    ? "no peer memory, and the kernel's build is unknown"
-				    : "the kernel's symbols cannot be read");
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &amd_unknown, "host",
+			      "Whether NICs reach GPU memory is not visible: %s.",
+			      h->amd_peer == FACTS_NO
+				      ? "no peer memory, and the kernel's build is unknown"
+				      : "the kernel's symbols cannot be read");
 }
 
 /* --- rccl-host --- */
 
-static const struct doctor_advice rccl_iommu = {
+static const struct diagnosis_advice rccl_iommu = {
 	"RCCL warns at every start, and hangs of peer-to-peer copies between GPUs have been seen without it.",
 	{ "Add iommu=pt to GRUB_CMDLINE_LINUX, update-grub (RHEL: grubby --update-kernel=ALL --args=iommu=pt), reboot.",
 	  "Apply a MachineConfig with kernelArguments: [iommu=pt] (--fix-manifest openshift).",
 	  "Add iommu=pt to machine.install.extraKernelArgs (--fix-manifest talos) and upgrade the node to the same image." },
 };
-static const struct doctor_advice rccl_balancing = {
+static const struct diagnosis_advice rccl_balancing = {
 	"The kernel moves pages away under RCCL's buffers and unmaps them to learn who uses them: RCCL warns, and latency jumps.",
 	{ "sysctl -w kernel.numa_balancing=0, and the same line in /etc/sysctl.d/; numa_balancing=disable on the kernel's command line does it too.",
 	  "A Tuned profile with [sysctl] kernel.numa_balancing=0, or the kernel argument (--fix-manifest openshift).",
 	  "machine.sysctls: kernel.numa_balancing: \"0\", or the kernel argument (--fix-manifest talos)." },
 };
-static const struct doctor_advice rccl_unknown = {
+static const struct diagnosis_advice rccl_unknown = {
 	"RCCL looks at both when it starts, and warns.",
 	{ "Look on the host at /proc/cmdline and /proc/sys/kernel/numa_balancing.", NULL, NULL },
 };
-static const struct doctor_advice rccl_fine = {
+static const struct diagnosis_advice rccl_fine = {
 	"RCCL starts without a warning about the host.",
 	{ NULL },
 };
 
-static void run_rccl_host(const struct facts *f, struct doctor_report *r)
+static void run_rccl_host(const struct facts *f, struct diagnosis *r)
 {
 	const struct facts_host *h = &f->host;
 	bool no_iommu = h->iommu_groups == 0 || (h->iommu_groups < 0 && h->iommu_units == 0);
@@ -138,90 +140,90 @@ static void run_rccl_host(const struct facts *f, struct doctor_report *r)
 	if (!facts_has_vendor(f, "AMD") || f->inv->hypervisor)
 		return;
 	if (facts_boot_word(h, "iommu=pt") == FACTS_UNKNOWN)
-		doctor_find(r, DOCTOR_UNKNOWN, &rccl_unknown, "host",
-			    "The kernel's command line is not visible.");
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &rccl_unknown, "host",
+			      "The kernel's command line is not visible.");
 	else if (facts_boot_word(h, "iommu=pt") == FACTS_NO && !no_iommu)
-		doctor_find(r, DOCTOR_WARN, &rccl_iommu, "host",
-			    "The kernel's command line has no iommu=pt.")
+		diagnosis_add(r, DIAGNOSIS_WARN, &rccl_iommu, "host",
+			      "The kernel's command line has no iommu=pt.")
 			->kernel_arg = "iommu=pt";
 	if (h->numa_balancing > 0)
-		doctor_find(r, DOCTOR_WARN, &rccl_balancing, "host",
-			    "NUMA balancing is on (kernel.numa_balancing=%d).", h->numa_balancing)
+		diagnosis_add(r, DIAGNOSIS_WARN, &rccl_balancing, "host",
+			      "NUMA balancing is on (kernel.numa_balancing=%d).", h->numa_balancing)
 			->kernel_arg = "numa_balancing=disable";
 	else if (h->numa_balancing < 0 && f->inv->n_numa > 1)
-		doctor_find(r, DOCTOR_UNKNOWN, &rccl_unknown, "host",
-			    "Whether NUMA balancing is on is not visible.");
-	if (doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &rccl_fine, "host",
-			    "%s, and NUMA balancing is off or has one node.",
-			    no_iommu ? "There is no IOMMU" : "iommu=pt is on the command line");
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &rccl_unknown, "host",
+			      "Whether NUMA balancing is on is not visible.");
+	if (diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
+		diagnosis_add(r, DIAGNOSIS_PASS, &rccl_fine, "host",
+			      "%s, and NUMA balancing is off or has one node.",
+			      no_iommu ? "There is no IOMMU" : "iommu=pt is on the command line");
 }
 
 /* --- storage --- */
 
-static const struct doctor_advice storage_none = {
+static const struct diagnosis_advice storage_none = {
 	"Nothing for NCCL; programs with cuFile (GPUDirect Storage) read by way of the host's memory.",
 	{ NULL },
 };
-static const struct doctor_advice storage_fine = {
+static const struct diagnosis_advice storage_fine = {
 	"Nothing for NCCL; programs with cuFile (GPUDirect Storage) read straight into GPU memory.",
 	{ NULL },
 };
-static const struct doctor_advice storage_unknown = {
+static const struct diagnosis_advice storage_unknown = {
 	"Nothing for NCCL; without nvidia_fs programs with cuFile (GPUDirect Storage) read by way of the host's memory.",
 	{ "Look on the host for /proc/driver/nvidia-fs.", NULL, NULL },
 };
 
-static void run_storage(const struct facts *f, struct doctor_report *r)
+static void run_storage(const struct facts *f, struct diagnosis *r)
 {
 	static const struct {
-		enum doctor_verdict verdict;
-		const struct doctor_advice *advice;
+		enum diagnosis_verdict verdict;
+		const struct diagnosis_advice *advice;
 		const char *sentence;
 	} answers[] = {
-		[FACTS_NO] = { DOCTOR_PASS, &storage_none, "nvidia_fs is not loaded." },
-		[FACTS_YES] = { DOCTOR_PASS, &storage_fine, "nvidia_fs is loaded." },
-		[FACTS_UNKNOWN] = { DOCTOR_UNKNOWN, &storage_unknown,
+		[FACTS_NO] = { DIAGNOSIS_PASS, &storage_none, "nvidia_fs is not loaded." },
+		[FACTS_YES] = { DIAGNOSIS_PASS, &storage_fine, "nvidia_fs is loaded." },
+		[FACTS_UNKNOWN] = { DIAGNOSIS_UNKNOWN, &storage_unknown,
 				    "Whether nvidia_fs is loaded is not visible." },
 	};
 	enum facts_answer a = f->host.nvidia_fs;
 
 	if (facts_has_vendor(f, "NVIDIA"))
-		doctor_find(r, answers[a].verdict, answers[a].advice, "host", "%s",
-			    answers[a].sentence);
+		diagnosis_add(r, answers[a].verdict, answers[a].advice, "host", "%s",
+			      answers[a].sentence);
 }
 
 /* --- boot-args --- */
 
-static const struct doctor_advice boot_override = {
+static const struct diagnosis_advice boot_override = {
 	"It makes the kernel pretend that ACS is there to split IOMMU groups; the redirect bits that cost NCCL its bandwidth stay.",
 	{ "Take it out of GRUB_CMDLINE_LINUX; what clears the bits is the BIOS or pci=disable_acs_redir= (see the check acs).",
 	  "Take it out of the MachineConfig's kernelArguments.",
 	  "Take it out of machine.install.extraKernelArgs." },
 };
-static const struct doctor_advice boot_no_such_value = {
+static const struct diagnosis_advice boot_no_such_value = {
 	"The kernel does not know this value and goes on without it; the IOMMU may translate all the same (see the check iommu).",
 	{ "Write iommu=pt in GRUB_CMDLINE_LINUX in its place.",
 	  "Write iommu=pt in the MachineConfig's kernelArguments in its place.",
 	  "Write iommu=pt in machine.install.extraKernelArgs in its place." },
 };
-static const struct doctor_advice boot_buses = {
+static const struct diagnosis_advice boot_buses = {
 	"Buses get new numbers against the firmware's will: addresses in topology files and udev rules change, and devices may be lost.",
 	{ "Take pci=assign-busses out of GRUB_CMDLINE_LINUX unless the firmware's numbers are broken; SR-IOV needs it on no sound machine.",
 	  "Take it out of the MachineConfig's kernelArguments.",
 	  "Take it out of machine.install.extraKernelArgs." },
 };
-static const struct doctor_advice boot_no_ats = {
+static const struct diagnosis_advice boot_no_ats = {
 	"Without ATS everything that the IOMMU translates or that ACS redirects takes the long way.",
 	{ "Take pci=noats out of GRUB_CMDLINE_LINUX.",
 	  "Take it out of the MachineConfig's kernelArguments.",
 	  "Take it out of machine.install.extraKernelArgs." },
 };
-static const struct doctor_advice boot_unknown = {
+static const struct diagnosis_advice boot_unknown = {
 	"Some arguments of the kernel make PCIe slow or move devices.",
 	{ "cat /proc/cmdline on the host.", NULL, NULL },
 };
-static const struct doctor_advice boot_fine = {
+static const struct diagnosis_advice boot_fine = {
 	"No argument of the kernel is known to work against NCCL.",
 	{ NULL },
 };
@@ -229,7 +231,7 @@ static const struct doctor_advice boot_fine = {
 /* `key`: of arguments with a list behind it, one element of which is meant. */
 static const struct {
 	const char *key, *element;
-	const struct doctor_advice *advice;
+	const struct diagnosis_advice *advice;
 } mistakes[] = {
 	{ "pcie_acs_override=", NULL, &boot_override },
 	{ "amd_iommu=", "pt", &boot_no_such_value },
@@ -239,11 +241,11 @@ static const struct {
 	{ "pci=", "pcie_acs_override", &boot_override },
 };
 
-static void run_boot_args(const struct facts *f, struct doctor_report *r)
+static void run_boot_args(const struct facts *f, struct diagnosis *r)
 {
 	if (!f->host.cmdline) {
-		doctor_find(r, DOCTOR_UNKNOWN, &boot_unknown, "host",
-			    "The kernel's command line is not visible.");
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &boot_unknown, "host",
+			      "The kernel's command line is not visible.");
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(mistakes); i++) {
@@ -251,30 +253,30 @@ static void run_boot_args(const struct facts *f, struct doctor_report *r)
 			   *element = mistakes[i].element;
 
 		if (list && (!element || facts_boot_list_has(f, mistakes[i].key, element)))
-			doctor_find(r, DOCTOR_WARN, mistakes[i].advice, "host",
-				    "The kernel was booted with %s%s.", mistakes[i].key,
-				    element ? element : list);
+			diagnosis_add(r, DIAGNOSIS_WARN, mistakes[i].advice, "host",
+				      "The kernel was booted with %s%s.", mistakes[i].key,
+				      element ? element : list);
 	}
-	if (doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &boot_fine, "host",
-			    "The kernel's command line has none of them.");
+	if (diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
+		diagnosis_add(r, DIAGNOSIS_PASS, &boot_fine, "host",
+			      "The kernel's command line has none of them.");
 }
 
-const struct doctor_check doctor_host_checks[] = {
+const struct diagnosis_check doctor_host_checks[] = {
 	{ "gpudirect", "NICs reach NVIDIA GPU memory",
 	  "PASS: nvidia_peermem (or nv_mem) is loaded, or the driver is the open kernel modules on kernel 5.12 or later (dmabuf): one of the two is enough. WARN: neither. UNKNOWN: not visible, as in a container without the driver's files. Other machines: not applicable.",
-	  run_gpudirect },
+	  .run = run_gpudirect },
 	{ "gpudirect-amd", "NICs reach AMD GPU memory",
 	  "PASS: amdkfd's peer memory is there, or the kernel is built with CONFIG_DMABUF_MOVE_NOTIFY and CONFIG_PCI_P2PDMA. WARN: neither. UNKNOWN: not visible. Machines without AMD GPUs: not applicable.",
-	  run_gpudirect_amd },
+	  .run = run_gpudirect_amd },
 	{ "rccl-host", "what RCCL looks at on the host",
 	  "For machines with AMD GPUs that are no virtual machines. WARN: no iommu=pt on the command line where there is an IOMMU, or NUMA balancing is on. UNKNOWN: not visible.",
-	  run_rccl_host },
+	  .run = run_rccl_host, .in_manifest = true },
 	{ "storage", "GPUDirect Storage",
 	  "Whether nvidia_fs is loaded, for programs that read by cuFile. It is no condition of NCCL, so its absence is a PASS.",
-	  run_storage },
+	  .run = run_storage },
 	{ "boot-args", "kernel arguments that work against NCCL",
 	  "WARN: pcie_acs_override (it clears no redirect bit), amd_iommu=pt or intel_iommu=pt (no such value: iommu=pt is meant), pci=assign-busses, pci=noats. UNKNOWN: /proc/cmdline is not readable.",
-	  run_boot_args },
+	  .run = run_boot_args },
 };
 const size_t doctor_host_checks_n = ARRAY_LEN(doctor_host_checks);

@@ -7,31 +7,31 @@
 #include "doctor/doctor-internal.h"
 #include "hw/inventory.h"
 
-static const struct doctor_advice iommu_translated = {
+static const struct diagnosis_advice iommu_translated = {
 	"Every transfer between NIC and GPU goes up to the IOMMU and back instead of straight through the switch: GPUDirect RDMA is slower, or does not work at all.",
 	{ "Add iommu=pt to GRUB_CMDLINE_LINUX, update-grub (RHEL: grubby --update-kernel=ALL --args=iommu=pt), reboot; containers' VFs stay with the host's driver and lose no isolation by it.",
 	  "Apply a MachineConfig with kernelArguments: [iommu=pt] (--fix-manifest openshift); the nodes reboot one by one.",
 	  "Add iommu=pt to machine.install.extraKernelArgs (--fix-manifest talos) and upgrade the node to the same image." },
 };
-static const struct doctor_advice iommu_translated_despite = {
+static const struct diagnosis_advice iommu_translated_despite = {
 	"Every transfer between NIC and GPU goes up to the IOMMU and back instead of straight through the switch: GPUDirect RDMA is slower, or does not work at all.",
 	{ "The command line asks for passthrough already: look for what overrules it (a type written to the group in sysfs, a device that the firmware calls untrusted, an IOMMU of the hypervisor).",
 	  NULL, NULL },
 };
-static const struct doctor_advice iommu_blocked = {
+static const struct diagnosis_advice iommu_blocked = {
 	"The device may not reach memory at all until a driver of user space has it.",
 	{ "Bind it to the kernel's driver (driverctl unset-override ADDRESS).", NULL, NULL },
 };
-static const struct doctor_advice iommu_unknown = {
+static const struct diagnosis_advice iommu_unknown = {
 	"If the IOMMU translates, NIC and GPU do not talk straight through the switch.",
 	{ "cat /sys/bus/pci/devices/ADDRESS/iommu_group/type on the host: identity is right; a container that masks parts of /sys does not have it.",
 	  NULL, NULL },
 };
-static const struct doctor_advice iommu_ats = {
+static const struct diagnosis_advice iommu_ats = {
 	"Translated, but with ATS the devices ask once and then talk straight through the switch.",
 	{ NULL },
 };
-static const struct doctor_advice iommu_fine = {
+static const struct diagnosis_advice iommu_fine = {
 	"The IOMMU is not between NIC and GPU.",
 	{ NULL },
 };
@@ -69,7 +69,7 @@ struct tally {
 	size_t fine, ats; /* devices that need no line of their own */
 };
 
-static void judge_iommu(const struct facts *f, struct doctor_report *r, int pci, const char *name,
+static void judge_iommu(const struct facts *f, struct diagnosis *r, int pci, const char *name,
 			struct tally *t)
 {
 	const struct facts_pci *p = &f->pci[pci];
@@ -85,26 +85,26 @@ static void judge_iommu(const struct facts *f, struct doctor_report *r, int pci,
 		if (facts_ats_is_on(p)) {
 			t->ats++;
 		} else if (asks_for_passthrough(&f->host)) {
-			doctor_find(
-				r, DOCTOR_WARN, &iommu_translated_despite, who,
+			diagnosis_add(
+				r, DIAGNOSIS_WARN, &iommu_translated_despite, who,
 				"%s is in a group of type %s%s, although the command line asks for passthrough.",
 				name, words, ats_words(p));
 		} else {
 			/* Arm's kernels know the long name only; RCCL looks for the short one. */
-			doctor_find(r, DOCTOR_WARN, &iommu_translated, who,
-				    "%s is in a group of type %s%s.", name, words, ats_words(p))
+			diagnosis_add(r, DIAGNOSIS_WARN, &iommu_translated, who,
+				      "%s is in a group of type %s%s.", name, words, ats_words(p))
 				->kernel_arg = str_eq(f->host.iommu_kind, "smmu")
 						       ? "iommu.passthrough=1"
 						       : "iommu=pt";
 		}
 		break;
 	case FACTS_IOMMU_BLOCKED:
-		doctor_find(r, DOCTOR_FAIL, &iommu_blocked, who,
-			    "%s is in a group of type blocked.", name);
+		diagnosis_add(r, DIAGNOSIS_FAIL, &iommu_blocked, who,
+			      "%s is in a group of type blocked.", name);
 		break;
 	default:
-		doctor_find(
-			r, DOCTOR_UNKNOWN, &iommu_unknown, who,
+		diagnosis_add(
+			r, DIAGNOSIS_UNKNOWN, &iommu_unknown, who,
 			"%s: the type of its IOMMU group is %s%s.", name, words,
 			asks_for_passthrough(&f->host)
 				? "; the command line asks for passthrough, which is a hint only"
@@ -113,7 +113,7 @@ static void judge_iommu(const struct facts *f, struct doctor_report *r, int pci,
 }
 
 /* VFs of a card in groups of one type, where that is not the card's own: one line. */
-static void judge_iommu_vfs_of(const struct facts *f, struct doctor_report *r, int pf,
+static void judge_iommu_vfs_of(const struct facts *f, struct diagnosis *r, int pf,
 			       enum facts_iommu type, struct tally *t)
 {
 	const struct hw_inventory *inv = f->inv;
@@ -139,7 +139,7 @@ static void judge_iommu_vfs_of(const struct facts *f, struct doctor_report *r, i
 			    t);
 }
 
-static void run_iommu(const struct facts *f, struct doctor_report *r)
+static void run_iommu(const struct facts *f, struct diagnosis *r)
 {
 	struct tally t = { 0 };
 
@@ -151,17 +151,17 @@ static void run_iommu(const struct facts *f, struct doctor_report *r)
 			judge_iommu_vfs_of(f, r, f->nic[i], (enum facts_iommu)type, &t);
 	}
 	if (t.ats)
-		doctor_find(r, DOCTOR_PASS, &iommu_ats, "host",
-			    "GPUs and NICs that are translated, with ATS: %zu.", t.ats);
-	if (t.fine && doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &iommu_fine, "host",
-			    "%zu GPUs, NICs and VFs are in groups of type identity or in none.",
-			    t.fine);
+		diagnosis_add(r, DIAGNOSIS_PASS, &iommu_ats, "host",
+			      "GPUs and NICs that are translated, with ATS: %zu.", t.ats);
+	if (t.fine && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
+		diagnosis_add(r, DIAGNOSIS_PASS, &iommu_fine, "host",
+			      "%zu GPUs, NICs and VFs are in groups of type identity or in none.",
+			      t.fine);
 }
 
-const struct doctor_check doctor_iommu_checks[] = {
+const struct diagnosis_check doctor_iommu_checks[] = {
 	{ "iommu", "IOMMU leaves GPUs and NICs alone",
 	  "Reads the type of each device's IOMMU group, which decides; the command line is a hint only. PASS: identity (passthrough), no IOMMU, or translated with ATS on. WARN: DMA or DMA-FQ, that is translated, without ATS. FAIL: blocked. UNKNOWN: the type cannot be read. Sharing a group is no condition of peer-to-peer: groups describe isolation.",
-	  run_iommu },
+	  .run = run_iommu, .in_manifest = true },
 };
 const size_t doctor_iommu_checks_n = ARRAY_LEN(doctor_iommu_checks);

@@ -12,8 +12,8 @@ struct strbuf;
 /* What can be said of a VF: "VF 0000:17:00.2 (mlx5_4) <one>.", "3 of the 16 VFs of 0000:17:00.0
  * (mlx5_0) <many>: ...". */
 struct net_kind {
-	enum doctor_verdict verdict;
-	const struct doctor_advice *advice;
+	enum diagnosis_verdict verdict;
+	const struct diagnosis_advice *advice;
 	const char *one, *many;
 };
 #define NET_NOT_ABOUT (-1)
@@ -21,7 +21,7 @@ struct net_kind {
 /* The row of kinds that an RDMA device (index of inv->rdma) is, or NET_NOT_ABOUT. */
 typedef int net_judge(const struct facts *f, size_t rdma);
 /* Row 0 is how it should be, and said once for all. Says nothing when it is about no VF. */
-void net_judge_vfs(const struct facts *f, struct doctor_report *r, net_judge *judge,
+void net_judge_vfs(const struct facts *f, struct diagnosis *r, net_judge *judge,
 		   const struct net_kind *kinds);
 
 /* VFs that are for containers; seen from within one: for this one. */

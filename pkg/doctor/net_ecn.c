@@ -7,18 +7,18 @@
 #include "doctor/net-internal.h"
 #include "hw/driver.h"
 
-static const struct doctor_advice ecn_off = {
+static const struct diagnosis_advice ecn_off = {
 	"PFC alone stops whole ports when many send to one, and the stop spreads through the fabric; ECN makes senders slow down before that.",
 	{ "echo 1 > /sys/class/net/PF/ecn/roce_np/enable/PRIORITY and .../roce_rp/enable/PRIORITY on every node, kept by a systemd unit, and ECN marking on the switches; fine where the fabric has another congestion control.",
 	  "Set it with the vendor's network operator, or a MachineConfig with a systemd unit.",
 	  "Run a privileged DaemonSet that sets it after each boot." },
 };
-static const struct doctor_advice ecn_unknown = {
+static const struct diagnosis_advice ecn_unknown = {
 	"Whether senders slow down before PFC stops them is not known.",
 	{ "With MLNX_OFED or DOCA: /sys/class/net/PF/ecn; else ask mlxconfig (ROCE_CC_PRIO_MASK_P1).",
 	  NULL, NULL },
 };
-static const struct doctor_advice ecn_fine = {
+static const struct diagnosis_advice ecn_fine = {
 	"Senders slow down when a switch marks packets (the switch has to).",
 	{ NULL },
 };
@@ -29,31 +29,31 @@ static bool is_on(int mask, int pfc)
 	return pfc > 0 ? (mask & pfc) == pfc : mask != 0;
 }
 
-static void judge_ecn(const struct facts *f, struct doctor_report *r, int pci)
+static void judge_ecn(const struct facts *f, struct diagnosis *r, int pci)
 {
 	const struct facts_netdev *n = &f->net->netdev[pci];
 	_cleanup_strbuf_ struct strbuf on = STRBUF_INIT;
 
 	if (n->ecn_notify < 0 || n->ecn_react < 0) {
-		doctor_find(r, DOCTOR_UNKNOWN, &ecn_unknown, facts_address(f, pci),
-			    "ECN of %s is not known: its driver does not report it.",
-			    net_name(f, pci));
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &ecn_unknown, facts_address(f, pci),
+			      "ECN of %s is not known: its driver does not report it.",
+			      net_name(f, pci));
 	} else if (!is_on(n->ecn_notify, n->dcb.pfc) || !is_on(n->ecn_react, n->dcb.pfc)) {
-		doctor_find(r, DOCTOR_WARN, &ecn_off, facts_address(f, pci), "%s %s on %s.",
-			    net_name(f, pci),
-			    !is_on(n->ecn_notify, n->dcb.pfc) ? "does not report ECN marks"
-							      : "does not slow down for ECN marks",
-			    n->dcb.pfc > 0 ? "the priority that PFC makes lossless"
-					   : "any priority");
+		diagnosis_add(
+			r, DIAGNOSIS_WARN, &ecn_off, facts_address(f, pci), "%s %s on %s.",
+			net_name(f, pci),
+			!is_on(n->ecn_notify, n->dcb.pfc) ? "does not report ECN marks"
+							  : "does not slow down for ECN marks",
+			n->dcb.pfc > 0 ? "the priority that PFC makes lossless" : "any priority");
 	} else {
 		hw_dcb_put_priorities(n->ecn_react & n->ecn_notify, &on);
-		doctor_find(r, DOCTOR_PASS, &ecn_fine, facts_address(f, pci),
-			    "%s has ECN on priority %s.", net_name(f, pci), strbuf_str(&on));
+		diagnosis_add(r, DIAGNOSIS_PASS, &ecn_fine, facts_address(f, pci),
+			      "%s has ECN on priority %s.", net_name(f, pci), strbuf_str(&on));
 	}
 }
 
 /* Only of cards whose driver has such files somewhere. */
-static void run_ecn(const struct facts *f, struct doctor_report *r)
+static void run_ecn(const struct facts *f, struct diagnosis *r)
 {
 	for (size_t i = 0; i < f->n_nic; i++) {
 		const struct hw_driver *d = hw_driver_find(f->inv->pci[f->nic[i]].driver);
@@ -65,9 +65,9 @@ static void run_ecn(const struct facts *f, struct doctor_report *r)
 	}
 }
 
-const struct doctor_check doctor_ecn_checks[] = {
+const struct diagnosis_check doctor_ecn_checks[] = {
 	{ "ecn", "ECN (DCQCN) beside PFC",
 	  "For RoCE PFs of mlx5_core: reads which priorities report ECN marks to senders and which slow down for them. PASS: both, on those with PFC. WARN: one of them is off there. UNKNOWN: the kernel's own driver does not report it. The switches are not asked.",
-	  run_ecn },
+	  .run = run_ecn },
 };
 const size_t doctor_ecn_checks_n = ARRAY_LEN(doctor_ecn_checks);

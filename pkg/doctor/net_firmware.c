@@ -5,16 +5,16 @@
 #include "base/str.h"
 #include "doctor/net-internal.h"
 
-static const struct doctor_advice firmware_mixed = {
+static const struct diagnosis_advice firmware_mixed = {
 	"Cards of one model with different firmware differ in GID tables, congestion control and limits: what works on one rail may not on another.",
 	{ "Bring them to the same release (mlxfwmanager, mstflint, or the vendor's tool).", NULL,
 	  NULL },
 };
-static const struct doctor_advice firmware_boards = {
+static const struct diagnosis_advice firmware_boards = {
 	"Cards of one model on different boards may differ in ports, speed and firmware settings.",
 	{ "Nothing if it is meant; else use boards of one part number.", NULL, NULL },
 };
-static const struct doctor_advice firmware_fine = { "The rails behave alike.", { NULL } };
+static const struct diagnosis_advice firmware_fine = { "The rails behave alike.", { NULL } };
 
 typedef const char *text_of(const struct facts_rdma *d);
 
@@ -29,9 +29,8 @@ static const char *board_of(const struct facts_rdma *d)
 }
 
 /* Lists "28.39.1002 (0000:17:00.0), …" of a model, if there are different ones. */
-static bool compare_model(const struct facts *f, struct doctor_report *r,
-			  const struct hw_pci *model, text_of *text,
-			  const struct doctor_advice *advice, const char *what)
+static bool compare_model(const struct facts *f, struct diagnosis *r, const struct hw_pci *model,
+			  text_of *text, const struct diagnosis_advice *advice, const char *what)
 {
 	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
 	const char *first = NULL;
@@ -49,12 +48,13 @@ static bool compare_model(const struct facts *f, struct doctor_report *r,
 		strbuf_printf(&list, " (%s)", facts_address(f, pci));
 	}
 	if (differ)
-		doctor_find(r, DOCTOR_WARN, advice, "host", "PFs %04x:%04x have different %s: %s.",
-			    model->vendor, model->device, what, strbuf_str(&list));
+		diagnosis_add(r, DIAGNOSIS_WARN, advice, "host",
+			      "PFs %04x:%04x have different %s: %s.", model->vendor, model->device,
+			      what, strbuf_str(&list));
 	return differ;
 }
 
-static void run_firmware(const struct facts *f, struct doctor_report *r)
+static void run_firmware(const struct facts *f, struct diagnosis *r)
 {
 	bool differ = false;
 	size_t known = 0;
@@ -73,13 +73,13 @@ static void run_firmware(const struct facts *f, struct doctor_report *r)
 		differ |= compare_model(f, r, model, board_of, &firmware_boards, "boards");
 	}
 	if (known > 1 && !differ)
-		doctor_find(r, DOCTOR_PASS, &firmware_fine, "host",
-			    "PFs of one model have the same firmware and board.");
+		diagnosis_add(r, DIAGNOSIS_PASS, &firmware_fine, "host",
+			      "PFs of one model have the same firmware and board.");
 }
 
-const struct doctor_check doctor_firmware_checks[] = {
+const struct diagnosis_check doctor_firmware_checks[] = {
 	{ "firmware", "firmware and boards of PFs",
 	  "WARN: PFs of one model with different firmware, or boards of different part numbers.",
-	  run_firmware },
+	  .run = run_firmware },
 };
 const size_t doctor_firmware_checks_n = ARRAY_LEN(doctor_firmware_checks);

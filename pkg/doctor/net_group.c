@@ -67,7 +67,7 @@ void net_add(struct strbuf *list, const char *element)
 /* --- groups --- */
 
 /* Those of one kind and PF, with their first member. */
-static void say_group(const struct facts *f, struct doctor_report *r, const int *kind_of, size_t at,
+static void say_group(const struct facts *f, struct diagnosis *r, const int *kind_of, size_t at,
 		      const struct net_kind *kind)
 {
 	_cleanup_strbuf_ struct strbuf named = STRBUF_INIT;
@@ -90,18 +90,18 @@ static void say_group(const struct facts *f, struct doctor_report *r, const int 
 	if (n > NET_SHOWN)
 		strbuf_printf(&named, " and %zu more", n - NET_SHOWN);
 	if (n == 1)
-		doctor_find(r, kind->verdict, kind->advice, facts_address(f, only), "VF %s %s.",
-			    net_name(f, only), kind->one);
+		diagnosis_add(r, kind->verdict, kind->advice, facts_address(f, only), "VF %s %s.",
+			      net_name(f, only), kind->one);
 	else if (pf < 0)
-		doctor_find(r, kind->verdict, kind->advice, "host", "%zu of %zu VFs %s: %s.", n, of,
-			    kind->many, strbuf_str(&named));
+		diagnosis_add(r, kind->verdict, kind->advice, "host", "%zu of %zu VFs %s: %s.", n,
+			      of, kind->many, strbuf_str(&named));
 	else
-		doctor_find(r, kind->verdict, kind->advice, facts_address(f, pf),
-			    "%zu of the %zu VFs of %s %s: %s.", n, of, net_name(f, pf), kind->many,
-			    strbuf_str(&named));
+		diagnosis_add(r, kind->verdict, kind->advice, facts_address(f, pf),
+			      "%zu of the %zu VFs of %s %s: %s.", n, of, net_name(f, pf),
+			      kind->many, strbuf_str(&named));
 }
 
-void net_judge_vfs(const struct facts *f, struct doctor_report *r, net_judge *judge,
+void net_judge_vfs(const struct facts *f, struct diagnosis *r, net_judge *judge,
 		   const struct net_kind *kinds)
 {
 	_cleanup_free_ int *kind_of = xcalloc(f->inv->n_rdma, sizeof(*kind_of));
@@ -116,8 +116,8 @@ void net_judge_vfs(const struct facts *f, struct doctor_report *r, net_judge *ju
 			say_group(f, r, kind_of, i, &kinds[kind_of[i]]);
 	}
 	if (fine)
-		doctor_find(r, kinds->verdict, kinds->advice, "host", "%zu VF%s %s.", fine,
-			    fine == 1 ? "" : "s", fine == 1 ? kinds->one : kinds->many);
+		diagnosis_add(r, kinds->verdict, kinds->advice, "host", "%zu VF%s %s.", fine,
+			      fine == 1 ? "" : "s", fine == 1 ? kinds->one : kinds->many);
 }
 
 bool net_same_model(const struct hw_pci *a, const struct hw_pci *b)

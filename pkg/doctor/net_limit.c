@@ -10,79 +10,80 @@ static const char only_inside[] = "Run it in the container: railmatectl doctor -
 
 /* --- memlock --- */
 
-static const struct doctor_advice memlock_small = {
+static const struct diagnosis_advice memlock_small = {
 	"RDMA locks every buffer in memory; at the limit registrations fail: \"ibv_reg_mr failed with error Cannot allocate memory\".",
 	{ "Let the runtime give no limit: LimitMEMLOCK=infinity in a drop-in of containerd.service or crio.service, restart it; or add capabilities: add: [IPC_LOCK] to the container's securityContext.",
 	  "Set default_ulimits = [\"memlock=-1:-1\"] in a drop-in of CRI-O (MachineConfig, /etc/crio/crio.conf.d); or add IPC_LOCK to the container's securityContext.",
 	  "Add IPC_LOCK to the container's securityContext." },
 };
-static const struct doctor_advice memlock_elsewhere = {
+static const struct diagnosis_advice memlock_elsewhere = {
 	"RDMA locks every buffer in memory; what a container may lock is the runtime's decision, not this process's.",
 	{ only_inside, NULL, NULL },
 };
-static const struct doctor_advice memlock_fine = { "Buffers of any size can be registered.",
-						   { NULL } };
+static const struct diagnosis_advice memlock_fine = { "Buffers of any size can be registered.",
+						      { NULL } };
 
-static void run_memlock(const struct facts *f, struct doctor_report *r)
+static void run_memlock(const struct facts *f, struct diagnosis *r)
 {
 	int64_t limit = f->net->memlock;
 
 	if (!f->live || f->container == FACTS_NO)
 		return;
 	if (f->container != FACTS_YES)
-		doctor_find(
-			r, DOCTOR_UNKNOWN, &memlock_elsewhere, "here",
+		diagnosis_add(
+			r, DIAGNOSIS_UNKNOWN, &memlock_elsewhere, "here",
 			"Whether this is a container is not known, nor what it may lock in memory.");
 	else if (limit == -1 || f->net->ipc_lock == FACTS_YES)
-		doctor_find(r, DOCTOR_PASS, &memlock_fine, "container",
-			    "This container may lock any amount of memory%s.",
-			    limit == -1 ? "" : " (it has IPC_LOCK)");
+		diagnosis_add(r, DIAGNOSIS_PASS, &memlock_fine, "container",
+			      "This container may lock any amount of memory%s.",
+			      limit == -1 ? "" : " (it has IPC_LOCK)");
 	else if (limit < 0 || f->net->ipc_lock == FACTS_UNKNOWN)
-		doctor_find(r, DOCTOR_UNKNOWN, &memlock_small, "container",
-			    "How much memory this container may lock is not known.");
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &memlock_small, "container",
+			      "How much memory this container may lock is not known.");
 	else
-		doctor_find(r, DOCTOR_WARN, &memlock_small, "container",
-			    "This container may lock %lld KiB of memory and has no IPC_LOCK.",
-			    (long long)limit / 1024);
+		diagnosis_add(r, DIAGNOSIS_WARN, &memlock_small, "container",
+			      "This container may lock %lld KiB of memory and has no IPC_LOCK.",
+			      (long long)limit / 1024);
 }
 
 /* --- shm --- */
 
-static const struct doctor_advice shm_small = {
+static const struct diagnosis_advice shm_small = {
 	"NCCL keeps tens of MB for each pair of ranks on a node there, data loaders more: \"Error while creating shared memory segment\", or a bus error.",
 	{ "Mount an emptyDir with medium: Memory (sizeLimit: 1Gi or more) at /dev/shm.", NULL,
 	  NULL },
 };
-static const struct doctor_advice shm_elsewhere = {
+static const struct diagnosis_advice shm_elsewhere = {
 	"A container's /dev/shm has 64 MiB unless the pod says more, which is little for NCCL.",
 	{ only_inside, NULL, NULL },
 };
-static const struct doctor_advice shm_fine = { "Enough for NCCL.", { NULL } };
+static const struct diagnosis_advice shm_fine = { "Enough for NCCL.", { NULL } };
 
-static void run_shm(const struct facts *f, struct doctor_report *r)
+static void run_shm(const struct facts *f, struct diagnosis *r)
 {
 	int64_t size = f->net->shm;
 
 	if (!f->live || f->container == FACTS_NO)
 		return;
 	if (f->container != FACTS_YES)
-		doctor_find(r, DOCTOR_UNKNOWN, &shm_elsewhere, "here",
-			    "Whether this is a container, and has its own /dev/shm, is not known.");
+		diagnosis_add(
+			r, DIAGNOSIS_UNKNOWN, &shm_elsewhere, "here",
+			"Whether this is a container, and has its own /dev/shm, is not known.");
 	else if (size < 0)
-		doctor_find(r, DOCTOR_UNKNOWN, &shm_small, "container",
-			    "The size of /dev/shm is not known.");
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &shm_small, "container",
+			      "The size of /dev/shm is not known.");
 	else
-		doctor_find(r, size > 64 * MIB ? DOCTOR_PASS : DOCTOR_WARN,
-			    size > 64 * MIB ? &shm_fine : &shm_small, "container",
-			    "/dev/shm has %lld MiB.", (long long)(size / MIB));
+		diagnosis_add(r, size > 64 * MIB ? DIAGNOSIS_PASS : DIAGNOSIS_WARN,
+			      size > 64 * MIB ? &shm_fine : &shm_small, "container",
+			      "/dev/shm has %lld MiB.", (long long)(size / MIB));
 }
 
-const struct doctor_check doctor_limit_checks[] = {
+const struct diagnosis_check doctor_limit_checks[] = {
 	{ "memlock", "memory that a container may lock",
 	  "In a container: WARN where RLIMIT_MEMLOCK is limited and CAP_IPC_LOCK is missing. On the host and in railmate's own containers it does not apply: the container runtime decides.",
-	  run_memlock },
+	  .run = run_memlock },
 	{ "shm", "size of /dev/shm",
 	  "In a container: WARN at 64 MiB or less, which is what it has unless the pod says more. On the host and in railmate's own containers it does not apply.",
-	  run_shm },
+	  .run = run_shm },
 };
 const size_t doctor_limit_checks_n = ARRAY_LEN(doctor_limit_checks);

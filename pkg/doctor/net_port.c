@@ -3,59 +3,59 @@
 #include "base/str.h"
 #include "doctor/net-internal.h"
 
-static const struct doctor_advice port_pf_down = {
+static const struct diagnosis_advice port_pf_down = {
 	"No VF of this port is ACTIVE either: NCCL uses none of them.",
 	{ "Look at the cable, the transceiver and the switch port (ethtool PF, mlxlink -d ADDRESS); on Ethernet ip link set PF up; on InfiniBand INIT means that no subnet manager has seen it.",
 	  NULL, NULL },
 };
-static const struct doctor_advice port_no_sm = {
+static const struct diagnosis_advice port_no_sm = {
 	"NCCL skips a port that is not ACTIVE; INIT and ARMED end when the subnet manager has configured it.",
 	{ "Enable virtualization in the subnet manager (opensm: virt_enabled 2; UFM: on by default) and look whether it runs (sminfo).",
 	  NULL, NULL },
 };
-static const struct doctor_advice port_vf_down = {
+static const struct diagnosis_advice port_vf_down = {
 	"NCCL skips a port that is not ACTIVE.",
 	{ "On InfiniBand give the VF its GUIDs (check vf-identity) and policy Follow; on Ethernet look at its link state (check vf-admin) and at ip link show of its interface, which may be in a pod.",
 	  NULL, NULL },
 };
-static const struct doctor_advice port_here_down = {
+static const struct diagnosis_advice port_here_down = {
 	"NCCL skips a port that is not ACTIVE, and a port of Ethernet is as long as its interface is switched on.",
 	{ "With sriov-cni the interface is switched on when it moves into the pod: look at the pod's networks (k8s.v1.cni.cncf.io/networks); with hostNetwork: ip link set INTERFACE up.",
 	  NULL, NULL },
 };
-static const struct doctor_advice port_idle = {
+static const struct diagnosis_advice port_idle = {
 	"A port of Ethernet is ACTIVE when its interface is switched on, which sriov-cni does when it moves it into a pod; for pods with hostNetwork it has to be done by hand (ip link set INTERFACE up).",
 	{ NULL },
 };
-static const struct doctor_advice port_unknown = {
+static const struct diagnosis_advice port_unknown = {
 	"NCCL skips a port that is not ACTIVE.",
 	{ "Look on the host: rdma link, ibstat.", NULL, NULL },
 };
-static const struct doctor_advice port_slow = {
+static const struct diagnosis_advice port_slow = {
 	"NCCL splits its data evenly over the rails: the slowest one decides.",
 	{ "Look at the cable, the transceiver and the speed that the switch port offers (ethtool PF, mlxlink -d ADDRESS).",
 	  NULL, NULL },
 };
-static const struct doctor_advice port_fine = { "NCCL can use them.", { NULL } };
+static const struct diagnosis_advice port_fine = { "NCCL can use them.", { NULL } };
 
 enum { PORT_FINE, PORT_NO_SM, PORT_DOWN, PORT_HERE_DOWN, PORT_IDLE, PORT_HIDDEN, PORT_NONE };
 
 static const struct net_kind port_kinds[] = {
-	[PORT_FINE] = { DOCTOR_PASS, &port_fine, "has an ACTIVE port", "have ACTIVE ports" },
-	[PORT_NO_SM] = { DOCTOR_FAIL, &port_no_sm,
+	[PORT_FINE] = { DIAGNOSIS_PASS, &port_fine, "has an ACTIVE port", "have ACTIVE ports" },
+	[PORT_NO_SM] = { DIAGNOSIS_FAIL, &port_no_sm,
 			 "has a port that the subnet manager has not made ACTIVE",
 			 "have ports that the subnet manager has not made ACTIVE" },
-	[PORT_DOWN] = { DOCTOR_FAIL, &port_vf_down, "has a port that is not ACTIVE",
+	[PORT_DOWN] = { DIAGNOSIS_FAIL, &port_vf_down, "has a port that is not ACTIVE",
 			"have ports that are not ACTIVE" },
-	[PORT_HERE_DOWN] = { DOCTOR_FAIL, &port_here_down,
+	[PORT_HERE_DOWN] = { DIAGNOSIS_FAIL, &port_here_down,
 			     "has a port that is not ACTIVE: its interface is switched off",
 			     "have ports that are not ACTIVE: their interfaces are switched off" },
-	[PORT_IDLE] = { DOCTOR_PASS, &port_idle,
+	[PORT_IDLE] = { DIAGNOSIS_PASS, &port_idle,
 			"is idle: its interface is switched off, so its port is down",
 			"are idle: their interfaces are switched off, so their ports are down" },
-	[PORT_HIDDEN] = { DOCTOR_UNKNOWN, &port_unknown, "does not show the state of its port",
+	[PORT_HIDDEN] = { DIAGNOSIS_UNKNOWN, &port_unknown, "does not show the state of its port",
 			  "do not show the state of their ports" },
-	[PORT_NONE] = { DOCTOR_FAIL, &port_vf_down, "has no port", "have no port" },
+	[PORT_NONE] = { DIAGNOSIS_FAIL, &port_vf_down, "has no port", "have no port" },
 };
 
 static bool is_active(const struct hw_port *port)
@@ -98,7 +98,7 @@ static int rate_of(const struct facts *f, int pci)
 	return is_active(port) ? port->rate_mbps : 0;
 }
 
-static void judge_pf(const struct facts *f, struct doctor_report *r, int pci, int rdma)
+static void judge_pf(const struct facts *f, struct diagnosis *r, int pci, int rdma)
 {
 	const struct hw_port *port = net_port(f, (size_t)rdma);
 	int rate = rate_of(f, pci), best = 0;
@@ -109,17 +109,17 @@ static void judge_pf(const struct facts *f, struct doctor_report *r, int pci, in
 			best = rate_of(f, f->nic[i]);
 	}
 	if (is_down(f, rdma))
-		doctor_find(r, DOCTOR_FAIL, &port_pf_down, facts_address(f, pci),
-			    "Port %d of %s is %s (%s).", port->number, net_name(f, pci),
-			    port->state,
-			    port->phys_state ? port->phys_state : "physical state unknown");
+		diagnosis_add(r, DIAGNOSIS_FAIL, &port_pf_down, facts_address(f, pci),
+			      "Port %d of %s is %s (%s).", port->number, net_name(f, pci),
+			      port->state,
+			      port->phys_state ? port->phys_state : "physical state unknown");
 	else if (rate && rate < best)
-		doctor_find(r, DOCTOR_WARN, &port_slow, facts_address(f, pci),
-			    "Port %d of %s runs at %d Gb/s, others of its model at %d.",
-			    port->number, net_name(f, pci), rate / 1000, best / 1000);
+		diagnosis_add(r, DIAGNOSIS_WARN, &port_slow, facts_address(f, pci),
+			      "Port %d of %s runs at %d Gb/s, others of its model at %d.",
+			      port->number, net_name(f, pci), rate / 1000, best / 1000);
 }
 
-static void run_port(const struct facts *f, struct doctor_report *r)
+static void run_port(const struct facts *f, struct diagnosis *r)
 {
 	for (size_t i = 0; i < f->n_nic; i++) {
 		int rdma = net_pf_rdma(f, f->nic[i]);
@@ -130,9 +130,9 @@ static void run_port(const struct facts *f, struct doctor_report *r)
 	net_judge_vfs(f, r, judge_port, port_kinds);
 }
 
-const struct doctor_check doctor_port_checks[] = {
+const struct diagnosis_check doctor_port_checks[] = {
 	{ "port", "ports of PFs and VFs are ACTIVE",
 	  "FAIL: a port of a PF or VF is not ACTIVE. A VF on Ethernet whose interface is on the host and switched off is idle: its port comes up with the interface, in the pod. WARN: a PF runs slower than others of its model. What a VF says of rate and physical state is its PF's.",
-	  run_port },
+	  .run = run_port },
 };
 const size_t doctor_port_checks_n = ARRAY_LEN(doctor_port_checks);

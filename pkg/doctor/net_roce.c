@@ -8,29 +8,29 @@
 
 /* --- mtu --- */
 
-static const struct doctor_advice mtu_small = {
+static const struct diagnosis_advice mtu_small = {
 	"RoCE sends packets of the largest of 256, 512, 1024, 2048 and 4096 bytes that fit: smaller ones cost message rate, and at 400 Gb/s bandwidth.",
 	{ "Set 9000 (at least 4200) on the PF, on its VFs, and on every switch on the way: ip link set PF mtu 9000, kept by netplan or NetworkManager.",
 	  "Set mtu: 9000 in the SriovNetworkNodePolicy.",
 	  "Set mtu: 9000 for the interface in the machine's network configuration." },
 };
-static const struct doctor_advice mtu_mixed = {
+static const struct diagnosis_advice mtu_mixed = {
 	"Two ends agree on the smaller MTU; between rails whose switches differ, connections fail or packets are lost.",
 	{ "Set the same MTU on all PFs: ip link set PF mtu 9000, kept by netplan or NetworkManager.",
 	  "Set mtu: 9000 in every SriovNetworkNodePolicy.",
 	  "Set mtu: 9000 for each of the interfaces in the machine's network configuration." },
 };
-static const struct doctor_advice mtu_vf = {
+static const struct diagnosis_advice mtu_vf = {
 	"A VF's own MTU decides the size of its RoCE packets, whatever its PF has.",
 	{ "ip link set INTERFACE mtu 9000 on the VF, or the tuning CNI plugin (mtu) in the pod's network.",
 	  "Set mtu: 9000 in the SriovNetworkNodePolicy: the operator sets it on PF and VFs.",
 	  NULL },
 };
-static const struct doctor_advice mtu_unknown = {
+static const struct diagnosis_advice mtu_unknown = {
 	"A small MTU costs bandwidth.",
 	{ "Look on the host: ip link show.", NULL, NULL },
 };
-static const struct doctor_advice mtu_fine = { "RoCE packets have the full size.", { NULL } };
+static const struct diagnosis_advice mtu_fine = { "RoCE packets have the full size.", { NULL } };
 
 #define ROCE_HEADERS 96 /* what the kernel takes off (iboe_get_mtu()) */
 #define FULL_MTU     4096
@@ -47,11 +47,11 @@ static int path_mtu(int mtu)
 enum { MTU_FINE, MTU_BELOW_PF, MTU_SMALL };
 
 static const struct net_kind mtu_kinds[] = {
-	[MTU_FINE] = { DOCTOR_PASS, &mtu_fine, "has an MTU for full RoCE packets, or its PF's",
+	[MTU_FINE] = { DIAGNOSIS_PASS, &mtu_fine, "has an MTU for full RoCE packets, or its PF's",
 		       "have an MTU for full RoCE packets, or their PF's" },
-	[MTU_BELOW_PF] = { DOCTOR_WARN, &mtu_vf, "has a smaller MTU than its PF",
+	[MTU_BELOW_PF] = { DIAGNOSIS_WARN, &mtu_vf, "has a smaller MTU than its PF",
 			   "have a smaller MTU than their PF" },
-	[MTU_SMALL] = { DOCTOR_WARN, &mtu_small, "has an MTU too small for full RoCE packets",
+	[MTU_SMALL] = { DIAGNOSIS_WARN, &mtu_small, "has an MTU too small for full RoCE packets",
 			"have an MTU too small for full RoCE packets" },
 };
 
@@ -68,23 +68,23 @@ static int judge_vf_mtu(const struct facts *f, size_t rdma)
 	return !above && path_mtu(mtu) < FULL_MTU ? MTU_SMALL : MTU_FINE;
 }
 
-static void judge_pf_mtu(const struct facts *f, struct doctor_report *r, int pci, int mtu)
+static void judge_pf_mtu(const struct facts *f, struct diagnosis *r, int pci, int mtu)
 {
 	if (!mtu)
-		doctor_find(r, DOCTOR_UNKNOWN, &mtu_unknown, facts_address(f, pci),
-			    "The MTU of %s is not known.", net_name(f, pci));
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &mtu_unknown, facts_address(f, pci),
+			      "The MTU of %s is not known.", net_name(f, pci));
 	else if (path_mtu(mtu) < FULL_MTU)
-		doctor_find(r, DOCTOR_WARN, &mtu_small, facts_address(f, pci),
-			    "%s has the MTU %d, so RoCE packets carry %d bytes.", net_name(f, pci),
-			    mtu, path_mtu(mtu));
+		diagnosis_add(r, DIAGNOSIS_WARN, &mtu_small, facts_address(f, pci),
+			      "%s has the MTU %d, so RoCE packets carry %d bytes.",
+			      net_name(f, pci), mtu, path_mtu(mtu));
 	else
-		doctor_find(r, DOCTOR_PASS, &mtu_fine, facts_address(f, pci),
-			    "%s has the MTU %d: RoCE packets carry %d bytes.", net_name(f, pci),
-			    mtu, FULL_MTU);
+		diagnosis_add(r, DIAGNOSIS_PASS, &mtu_fine, facts_address(f, pci),
+			      "%s has the MTU %d: RoCE packets carry %d bytes.", net_name(f, pci),
+			      mtu, FULL_MTU);
 }
 
 /* Of those PFs whose MTU is known. */
-static void compare_mtus(const struct facts *f, struct doctor_report *r, const int *pfs, size_t n)
+static void compare_mtus(const struct facts *f, struct diagnosis *r, const int *pfs, size_t n)
 {
 	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
 	bool differ = false;
@@ -101,8 +101,8 @@ static void compare_mtus(const struct facts *f, struct doctor_report *r, const i
 		strbuf_printf(&list, " %d", mtu);
 	}
 	if (differ)
-		doctor_find(r, DOCTOR_WARN, &mtu_mixed, "host", "PFs have different MTUs: %s.",
-			    strbuf_str(&list));
+		diagnosis_add(r, DIAGNOSIS_WARN, &mtu_mixed, "host", "PFs have different MTUs: %s.",
+			      strbuf_str(&list));
 }
 
 /* The PFs of f->nic that speak RoCE. */
@@ -119,7 +119,7 @@ static size_t roce_pfs(const struct facts *f, int *ret)
 	return n;
 }
 
-static void run_mtu(const struct facts *f, struct doctor_report *r)
+static void run_mtu(const struct facts *f, struct diagnosis *r)
 {
 	_cleanup_free_ int *pfs = xcalloc(f->n_nic, sizeof(*pfs));
 	size_t n = roce_pfs(f, pfs);
@@ -132,33 +132,33 @@ static void run_mtu(const struct facts *f, struct doctor_report *r)
 
 /* --- qos --- */
 
-static const struct doctor_advice qos_no_pfc = {
+static const struct diagnosis_advice qos_no_pfc = {
 	"RoCE is fast where packets are not dropped: without PFC a full switch drops, and each drop costs a retransmission. Fine where the fabric is run lossy on purpose.",
 	{ "Agree with the switches on one lossless priority: mlnx_qos -i PF --pfc 0,0,0,1,0,0,0,0 --trust dscp, or dcb pfc set dev PF prio-pfc 3:on; kept by a systemd unit. Then NCCL_IB_TC in the pool's env (106 is DSCP 26).",
 	  "Set it with the vendor's network operator, or a MachineConfig with a systemd unit that runs mlnx_qos or dcb.",
 	  "Run a privileged DaemonSet that sets it (mlnx_qos or dcb) after each boot." },
 };
-static const struct doctor_advice qos_pcp = {
+static const struct diagnosis_advice qos_pcp = {
 	"Pods send untagged packets, which have priority 0 on this port whatever NCCL_IB_TC says.",
 	{ "mlnx_qos -i PF --trust dscp, or entries for DSCPs: dcb app add dev PF dscp-prio 26:3; kept by a systemd unit.",
 	  "Set it with the vendor's network operator, or a MachineConfig with a systemd unit that runs mlnx_qos or dcb.",
 	  "Run a privileged DaemonSet that sets it (mlnx_qos or dcb) after each boot." },
 };
-static const struct doctor_advice qos_contradiction = {
+static const struct diagnosis_advice qos_contradiction = {
 	"What every RDMA packet of this host is marked with goes where packets are dropped.",
 	{ "Make /sys/class/infiniband/DEVICE/tc/1/traffic_class, the port's DSCP map and its PFC agree (mlnx_qos -i PF shows the last two).",
 	  NULL, NULL },
 };
-static const struct doctor_advice qos_mixed = {
+static const struct diagnosis_advice qos_mixed = {
 	"One rail drops packets where another waits: the slowest rail decides.",
 	{ "Set the same on all PFs (mlnx_qos -i PF, dcb pfc show dev PF).", NULL, NULL },
 };
-static const struct doctor_advice qos_unknown = {
+static const struct diagnosis_advice qos_unknown = {
 	"Whether NCCL's packets are lossless is not known; only the PF's own interface shows it, in the host's network namespace.",
 	{ "Run it on the host; or look: mlnx_qos -i PF, dcb pfc show dev PF, dcb app show dev PF.",
 	  NULL, NULL },
 };
-static const struct doctor_advice qos_fine = {
+static const struct diagnosis_advice qos_fine = {
 	"With NCCL_IB_TC in this range (pool's env) NCCL's packets are lossless up to here; with its default 0 they have priority 0.",
 	{ NULL },
 };
@@ -186,50 +186,49 @@ static void put_lossless_dscps(const struct hw_dcb *dcb, struct strbuf *out)
 }
 
 /* The DSCPs that a port knows and where they go, for a person who wants one of them. */
-static void say_map(const struct facts *f, struct doctor_report *r, int pci,
-		    const struct hw_dcb *dcb)
+static void say_map(const struct facts *f, struct diagnosis *r, int pci, const struct hw_dcb *dcb)
 {
 	_cleanup_strbuf_ struct strbuf dscps = STRBUF_INIT, priorities = STRBUF_INIT;
 
 	put_lossless_dscps(dcb, &dscps);
 	hw_dcb_put_priorities(dcb->pfc, &priorities);
 	if (!dscps.len)
-		doctor_find(r, DOCTOR_WARN, &qos_pcp, facts_address(f, pci),
-			    "%s has PFC on priority %s, but %s.", net_name(f, pci),
-			    strbuf_str(&priorities),
-			    dcb->trust == HW_DCB_TRUST_PCP
-				    ? "trusts the VLAN priority and looks at no DSCP"
-				    : "its map leads no DSCP there");
+		diagnosis_add(r, DIAGNOSIS_WARN, &qos_pcp, facts_address(f, pci),
+			      "%s has PFC on priority %s, but %s.", net_name(f, pci),
+			      strbuf_str(&priorities),
+			      dcb->trust == HW_DCB_TRUST_PCP
+				      ? "trusts the VLAN priority and looks at no DSCP"
+				      : "its map leads no DSCP there");
 	else
-		doctor_find(
-			r, DOCTOR_PASS, &qos_fine, facts_address(f, pci),
+		diagnosis_add(
+			r, DIAGNOSIS_PASS, &qos_fine, facts_address(f, pci),
 			"%s has PFC on priority %s, which DSCP %s leads to (NCCL_IB_TC is the DSCP times 4).",
 			net_name(f, pci), strbuf_str(&priorities), strbuf_str(&dscps));
 }
 
-static void judge_qos(const struct facts *f, struct doctor_report *r, int pci)
+static void judge_qos(const struct facts *f, struct diagnosis *r, int pci)
 {
 	_cleanup_strbuf_ struct strbuf how = STRBUF_INIT;
 	const struct facts_netdev *n = &f->net->netdev[pci];
 	int tc = f->net->rdma[net_pf_rdma(f, pci)].traffic_class;
 
 	if (n->why_no_dcb || n->dcb.pfc < 0 || n->dcb.trust == HW_DCB_TRUST_UNKNOWN)
-		doctor_find(r, DOCTOR_UNKNOWN, &qos_unknown, facts_address(f, pci),
-			    "PFC and trust of %s are not known: %s.", net_name(f, pci),
-			    n->why_no_dcb ? n->why_no_dcb : "not reported by the driver");
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &qos_unknown, facts_address(f, pci),
+			      "PFC and trust of %s are not known: %s.", net_name(f, pci),
+			      n->why_no_dcb ? n->why_no_dcb : "not reported by the driver");
 	else if (!n->dcb.pfc)
-		doctor_find(r, DOCTOR_WARN, &qos_no_pfc, facts_address(f, pci),
-			    "%s has PFC on no priority: its port is lossy.", net_name(f, pci));
+		diagnosis_add(r, DIAGNOSIS_WARN, &qos_no_pfc, facts_address(f, pci),
+			      "%s has PFC on no priority: its port is lossy.", net_name(f, pci));
 	else if (tc >= 0 && hw_dcb_contradicts(&n->dcb, tc, -1, &how))
-		doctor_find(
-			r, DOCTOR_WARN, &qos_contradiction, facts_address(f, pci),
+		diagnosis_add(
+			r, DIAGNOSIS_WARN, &qos_contradiction, facts_address(f, pci),
 			"%s: the host marks all packets with the traffic class %d, whatever NCCL asks for; %s.",
 			net_name(f, pci), tc, strbuf_str(&how));
 	else
 		say_map(f, r, pci, &n->dcb);
 }
 
-static void compare_pfc(const struct facts *f, struct doctor_report *r, const int *pfs, size_t n)
+static void compare_pfc(const struct facts *f, struct diagnosis *r, const int *pfs, size_t n)
 {
 	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
 	bool differ = false;
@@ -247,11 +246,11 @@ static void compare_pfc(const struct facts *f, struct doctor_report *r, const in
 		hw_dcb_put_priorities(pfc, &list);
 	}
 	if (differ)
-		doctor_find(r, DOCTOR_WARN, &qos_mixed, "host",
-			    "PFs have PFC on different priorities: %s.", strbuf_str(&list));
+		diagnosis_add(r, DIAGNOSIS_WARN, &qos_mixed, "host",
+			      "PFs have PFC on different priorities: %s.", strbuf_str(&list));
 }
 
-static void run_qos(const struct facts *f, struct doctor_report *r)
+static void run_qos(const struct facts *f, struct diagnosis *r)
 {
 	_cleanup_free_ int *pfs = xcalloc(f->n_nic, sizeof(*pfs));
 	size_t n = roce_pfs(f, pfs);
@@ -261,12 +260,12 @@ static void run_qos(const struct facts *f, struct doctor_report *r)
 	compare_pfc(f, r, pfs, n);
 }
 
-const struct doctor_check doctor_roce_checks[] = {
+const struct diagnosis_check doctor_roce_checks[] = {
 	{ "mtu", "MTU for full RoCE packets",
 	  "From the MTU of PFs and, where they are on the host, of VFs: RoCE packets carry the largest of 256 to 4096 bytes that is 96 smaller. WARN: less than 4096 (1500 gives 1024), a VF below its PF, PFs that differ. InfiniBand has an MTU of its own.",
-	  run_mtu },
+	  .run = run_mtu },
 	{ "qos", "PFC and DSCP of PFs",
 	  "Asks the PF's interface for PFC, the map from DSCP to priority and what it trusts (DCB), and reads what MLNX_OFED marks all packets with. WARN: no lossless priority, none that a DSCP leads to, a mark that goes elsewhere, PFs that differ. UNKNOWN: not the running machine, a driver without DCB, or another network namespace. The switches are not asked.",
-	  run_qos },
+	  .run = run_qos },
 };
 const size_t doctor_roce_checks_n = ARRAY_LEN(doctor_roce_checks);

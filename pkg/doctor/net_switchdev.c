@@ -3,17 +3,18 @@
 #include "base/str.h"
 #include "doctor/net-internal.h"
 
-static const struct doctor_advice switchdev_loose = {
+static const struct diagnosis_advice switchdev_loose = {
 	"In switchdev mode a VF reaches the wire through the netdev that stands for it: one that is missing, switched off or attached to nothing leaves the VF without a network.",
 	{ "Add it to the bridge that the uplink is in (ovs-vsctl add-port, ip link set REPRESENTOR master BRIDGE) and switch it on; or use legacy mode: devlink dev eswitch set pci/ADDRESS mode legacy.",
 	  "Set eSwitchMode: legacy in the SriovNetworkNodePolicy, or let OVS hardware offload manage the representors.",
 	  NULL },
 };
-static const struct doctor_advice switchdev_unknown = {
+static const struct diagnosis_advice switchdev_unknown = {
 	"In switchdev mode a VF whose representor is attached to nothing has no network.",
 	{ "Look on the host: ip -d link, ovs-vsctl show.", NULL, NULL },
 };
-static const struct doctor_advice switchdev_fine = { "VFs reach the wire through them.", { NULL } };
+static const struct diagnosis_advice switchdev_fine = { "VFs reach the wire through them.",
+							{ NULL } };
 
 /* What keeps VFs from the wire, as far as is known. */
 static size_t list_loose(const struct facts *f, int pci, struct strbuf *list, bool *ret_unknown)
@@ -41,28 +42,28 @@ static size_t list_loose(const struct facts *f, int pci, struct strbuf *list, bo
 	return n;
 }
 
-static void judge_switchdev(const struct facts *f, struct doctor_report *r, int pci)
+static void judge_switchdev(const struct facts *f, struct diagnosis *r, int pci)
 {
 	const char *who = facts_address(f, pci), *name = net_name(f, pci);
 	_cleanup_strbuf_ struct strbuf loose = STRBUF_INIT;
 	bool unknown = false;
 
 	if (list_loose(f, pci, &loose, &unknown))
-		doctor_find(r, DOCTOR_WARN, &switchdev_loose, who,
-			    "Representors of %s (switchdev): %s.", name, strbuf_str(&loose));
+		diagnosis_add(r, DIAGNOSIS_WARN, &switchdev_loose, who,
+			      "Representors of %s (switchdev): %s.", name, strbuf_str(&loose));
 	else if (unknown)
-		doctor_find(
-			r, DOCTOR_UNKNOWN, &switchdev_unknown, who,
+		diagnosis_add(
+			r, DIAGNOSIS_UNKNOWN, &switchdev_unknown, who,
 			"%s is in switchdev mode; what its representors are attached to is not known.",
 			name);
 	else
-		doctor_find(
-			r, DOCTOR_PASS, &switchdev_fine, who,
+		diagnosis_add(
+			r, DIAGNOSIS_PASS, &switchdev_fine, who,
 			"%s is in switchdev mode, and every VF has a representor that is attached.",
 			name);
 }
 
-static void run_switchdev(const struct facts *f, struct doctor_report *r)
+static void run_switchdev(const struct facts *f, struct diagnosis *r)
 {
 	for (size_t i = 0; i < f->n_nic; i++) {
 		if (f->net->netdev[f->nic[i]].n_reps)
@@ -70,9 +71,9 @@ static void run_switchdev(const struct facts *f, struct doctor_report *r)
 	}
 }
 
-const struct doctor_check doctor_switchdev_checks[] = {
+const struct diagnosis_check doctor_switchdev_checks[] = {
 	{ "switchdev", "representors of VFs",
 	  "Where a PF is in switchdev mode (it has netdevs that stand for its VFs). WARN: a VF without one, or one that is switched off or attached to no bridge.",
-	  run_switchdev },
+	  .run = run_switchdev },
 };
 const size_t doctor_switchdev_checks_n = ARRAY_LEN(doctor_switchdev_checks);

@@ -7,55 +7,55 @@
 
 /* --- gid --- */
 
-static const struct doctor_advice gid_none_here = {
+static const struct diagnosis_advice gid_none_here = {
 	"Without a routable RoCE v2 GID NCCL takes index 0, a link-local one of RoCE v1, and connections fail or time out.",
 	{ "Give the VF's interface in this pod an IP address: an ipam in its network (whereabouts, static), or a network of a CNI plugin that moves the VF into the pod.",
 	  NULL, NULL },
 };
-static const struct doctor_advice gid_none_yet = {
+static const struct diagnosis_advice gid_none_yet = {
 	"NCCL needs a routable RoCE v2 GID, which comes with an IP address: the CNI plugin gives one when it moves the VF into a pod. For pods with hostNetwork the interface needs one here.",
 	{ "Run it in a pod that has the VF; for hostNetwork give the interface an address here.",
 	  NULL, NULL },
 };
-static const struct doctor_advice gid_v1 = {
+static const struct diagnosis_advice gid_v1 = {
 	"RoCE v1 packets do not pass a router, and NCCL looks for RoCE v2 GIDs.",
 	{ "Let the card use RoCE v2: cma_roce_mode -d DEVICE -p 1 -m 2, or the firmware setting of the vendor's tool; older drivers need an update.",
 	  NULL, NULL },
 };
-static const struct doctor_advice gid_holes = {
+static const struct diagnosis_advice gid_holes = {
 	"NCCL 2.21.5 to 2.26.1 stops with \"read failed in ncclIbRoceGetVersionNum: Invalid argument\" at a slot that is empty or of another network namespace.",
 	{ "Use NCCL 2.26.2 or later; or gid: fixed:N in the pool, which makes NCCL not search.",
 	  NULL, NULL },
 };
-static const struct doctor_advice gid_several = {
+static const struct diagnosis_advice gid_several = {
 	"NCCL takes the one with the lowest index, which need not be that of the fabric.",
 	{ "Name the fabric's prefix in the pool (gidRange), or give the interface one address.",
 	  NULL, NULL },
 };
-static const struct doctor_advice gid_unknown = {
+static const struct diagnosis_advice gid_unknown = {
 	"Without a routable RoCE v2 GID NCCL's connections fail.",
 	{ "Look on the host or in the pod: show_gids, or /sys/class/infiniband/DEVICE/ports/1/gids.",
 	  NULL, NULL },
 };
-static const struct doctor_advice gid_fine = { "NCCL finds it by itself.", { NULL } };
+static const struct diagnosis_advice gid_fine = { "NCCL finds it by itself.", { NULL } };
 
 enum { GID_FINE, GID_NONE_HERE, GID_NONE_YET, GID_V1, GID_HOLES, GID_SEVERAL, GID_UNKNOWN };
 
 static const struct net_kind gid_kinds[] = {
-	[GID_FINE] = { DOCTOR_PASS, &gid_fine, "has a routable RoCE v2 GID",
+	[GID_FINE] = { DIAGNOSIS_PASS, &gid_fine, "has a routable RoCE v2 GID",
 		       "have routable RoCE v2 GIDs" },
-	[GID_NONE_HERE] = { DOCTOR_FAIL, &gid_none_here, "has no routable RoCE v2 GID",
+	[GID_NONE_HERE] = { DIAGNOSIS_FAIL, &gid_none_here, "has no routable RoCE v2 GID",
 			    "have no routable RoCE v2 GID" },
-	[GID_NONE_YET] = { DOCTOR_UNKNOWN, &gid_none_yet,
+	[GID_NONE_YET] = { DIAGNOSIS_UNKNOWN, &gid_none_yet,
 			   "has no IP address yet, so no routable RoCE v2 GID",
 			   "have no IP addresses yet, so no routable RoCE v2 GIDs" },
-	[GID_V1] = { DOCTOR_WARN, &gid_v1, "has GIDs of RoCE v1 only",
+	[GID_V1] = { DIAGNOSIS_WARN, &gid_v1, "has GIDs of RoCE v1 only",
 		     "have GIDs of RoCE v1 only" },
-	[GID_HOLES] = { DOCTOR_WARN, &gid_holes, "has holes in its GID table",
+	[GID_HOLES] = { DIAGNOSIS_WARN, &gid_holes, "has holes in its GID table",
 			"have holes in their GID tables" },
-	[GID_SEVERAL] = { DOCTOR_WARN, &gid_several, "has several routable RoCE v2 GIDs of IPv4",
+	[GID_SEVERAL] = { DIAGNOSIS_WARN, &gid_several, "has several routable RoCE v2 GIDs of IPv4",
 			  "have several routable RoCE v2 GIDs of IPv4" },
-	[GID_UNKNOWN] = { DOCTOR_UNKNOWN, &gid_unknown, "does not show its GID table",
+	[GID_UNKNOWN] = { DIAGNOSIS_UNKNOWN, &gid_unknown, "does not show its GID table",
 			  "do not show their GID tables" },
 };
 
@@ -105,42 +105,43 @@ static int judge_gids(const struct facts *f, size_t rdma)
 	return t.hole ? GID_HOLES : GID_FINE;
 }
 
-static void run_gid(const struct facts *f, struct doctor_report *r)
+static void run_gid(const struct facts *f, struct diagnosis *r)
 {
 	net_judge_vfs(f, r, judge_gids, gid_kinds);
 }
 
 /* --- pkey --- */
 
-static const struct doctor_advice pkey_limited = {
+static const struct diagnosis_advice pkey_limited = {
 	"Two limited members of a partition may not talk to each other: containers on these VFs cannot connect.",
 	{ "Make the VFs' GUIDs full members in the subnet manager (opensm partitions.conf: =full; UFM: membership full).",
 	  NULL, NULL },
 };
-static const struct doctor_advice pkey_index = {
+static const struct diagnosis_advice pkey_index = {
 	"NCCL takes the key at index 0 unless NCCL_IB_PKEY says otherwise, and as a limited member it cannot connect to another.",
 	{ "Name the partition in the pool (pkey: \"0x8001\"): railmate sets the index; or make the first key that of a full member in the subnet manager.",
 	  NULL, NULL },
 };
-static const struct doctor_advice pkey_unknown = {
+static const struct diagnosis_advice pkey_unknown = {
 	"Without the key of a full member containers on these VFs cannot connect.",
 	{ "Look on the host: /sys/class/infiniband/DEVICE/ports/1/pkeys.", NULL, NULL },
 };
-static const struct doctor_advice pkey_fine = { "They can talk to each other.", { NULL } };
+static const struct diagnosis_advice pkey_fine = { "They can talk to each other.", { NULL } };
 
 enum { PKEY_FINE, PKEY_LIMITED, PKEY_NONE, PKEY_INDEX, PKEY_UNKNOWN };
 
 static const struct net_kind pkey_kinds[] = {
-	[PKEY_FINE] = { DOCTOR_PASS, &pkey_fine, "has the key of a full member at index 0",
+	[PKEY_FINE] = { DIAGNOSIS_PASS, &pkey_fine, "has the key of a full member at index 0",
 			"have keys of full members at index 0" },
-	[PKEY_LIMITED] = { DOCTOR_FAIL, &pkey_limited, "is a limited member of all its partitions",
+	[PKEY_LIMITED] = { DIAGNOSIS_FAIL, &pkey_limited,
+			   "is a limited member of all its partitions",
 			   "are limited members of all their partitions" },
-	[PKEY_NONE] = { DOCTOR_FAIL, &pkey_limited, "has no partition key",
+	[PKEY_NONE] = { DIAGNOSIS_FAIL, &pkey_limited, "has no partition key",
 			"have no partition keys" },
-	[PKEY_INDEX] = { DOCTOR_WARN, &pkey_index,
+	[PKEY_INDEX] = { DIAGNOSIS_WARN, &pkey_index,
 			 "has no key of a full member at index 0, but a later one",
 			 "have no keys of full members at index 0, but later ones" },
-	[PKEY_UNKNOWN] = { DOCTOR_UNKNOWN, &pkey_unknown, "does not show its partition keys",
+	[PKEY_UNKNOWN] = { DIAGNOSIS_UNKNOWN, &pkey_unknown, "does not show its partition keys",
 			   "do not show their partition keys" },
 };
 
@@ -159,54 +160,54 @@ static int judge_pkeys(const struct facts *f, size_t rdma)
 	return d->pkey0 & 0x8000 ? PKEY_FINE : PKEY_INDEX;
 }
 
-static void run_pkey(const struct facts *f, struct doctor_report *r)
+static void run_pkey(const struct facts *f, struct diagnosis *r)
 {
 	net_judge_vfs(f, r, judge_pkeys, pkey_kinds);
 }
 
 /* --- rdma-netns --- */
 
-static const struct doctor_advice netns_shared = {
+static const struct diagnosis_advice netns_shared = {
 	"Every container sees all RDMA devices in /sys and opens those whose nodes it got; nothing has to be moved.",
 	{ NULL },
 };
-static const struct doctor_advice netns_exclusive = {
+static const struct diagnosis_advice netns_exclusive = {
 	"A container sees a VF's RDMA device only if it was moved into the pod's network namespace, which gives it another uverbs number: NCCL finds no device otherwise.",
 	{ "Chain rdma-cni behind sriov-cni in the pods' networks (railmate asks for PreStartContainer and looks then); or go back to shared: rdma system set netns shared, and options ib_core netns_mode=1 in /etc/modprobe.d.",
 	  "Put \"rdma\" into metaPlugins of the SriovNetwork (rdmaMode: exclusive in the SriovNetworkPoolConfig); or set rdmaMode: shared.",
 	  "Chain rdma-cni behind sriov-cni in the pods' networks; or machine.kernel.modules: ib_core with netns_mode=1." },
 };
-static const struct doctor_advice netns_unknown = {
+static const struct diagnosis_advice netns_unknown = {
 	"In exclusive mode a container sees a VF's RDMA device only if rdma-cni moved it there.",
 	{ "Look on the host: rdma system show.", NULL, NULL },
 };
 
-static void run_netns(const struct facts *f, struct doctor_report *r)
+static void run_netns(const struct facts *f, struct diagnosis *r)
 {
 	if (!f->inv->n_rdma)
 		return;
 	if (f->net->exclusive < 0)
-		doctor_find(
-			r, DOCTOR_UNKNOWN, &netns_unknown, "host",
+		diagnosis_add(
+			r, DIAGNOSIS_UNKNOWN, &netns_unknown, "host",
 			"Whether RDMA devices are shared by all network namespaces is not known.");
 	else if (f->net->exclusive)
-		doctor_find(r, f->container == FACTS_YES ? DOCTOR_PASS : DOCTOR_WARN,
-			    &netns_exclusive, "host",
-			    "RDMA devices are in one network namespace each (mode exclusive).");
+		diagnosis_add(r, f->container == FACTS_YES ? DIAGNOSIS_PASS : DIAGNOSIS_WARN,
+			      &netns_exclusive, "host",
+			      "RDMA devices are in one network namespace each (mode exclusive).");
 	else
-		doctor_find(r, DOCTOR_PASS, &netns_shared, "host",
-			    "RDMA devices are shared by all network namespaces.");
+		diagnosis_add(r, DIAGNOSIS_PASS, &netns_shared, "host",
+			      "RDMA devices are shared by all network namespaces.");
 }
 
-const struct doctor_check doctor_table_checks[] = {
+const struct diagnosis_check doctor_table_checks[] = {
 	{ "gid", "GID tables of VFs on Ethernet",
 	  "Looks for routable GIDs of RoCE v2 (those of IP addresses that are not link-local), holes, several of IPv4, and tables of RoCE v1 only. In a container: FAIL where a VF has none. On the host: UNKNOWN, because the address comes when the VF moves into a pod.",
-	  run_gid },
+	  .run = run_gid },
 	{ "pkey", "partition keys of VFs on InfiniBand",
 	  "FAIL: no key of a full member (0x8000 set). WARN: one, but not at index 0, where NCCL looks.",
-	  run_pkey },
+	  .run = run_pkey },
 	{ "rdma-netns", "RDMA devices and network namespaces",
 	  "Asks for the mode (rdma system show). Shared: PASS. Exclusive: WARN on the host, because every network needs rdma-cni; in a container what it sees was moved there.",
-	  run_netns },
+	  .run = run_netns },
 };
 const size_t doctor_table_checks_n = ARRAY_LEN(doctor_table_checks);

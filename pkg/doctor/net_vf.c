@@ -7,28 +7,29 @@
 
 /* --- vf-identity --- */
 
-static const struct doctor_advice identity_guid = {
+static const struct diagnosis_advice identity_guid = {
 	"Without a GUID the subnet manager never makes the VF's port ACTIVE: NCCL finds no device, or hangs on the first one.",
 	{ "ip link set PF vf N node_guid GUID; ip link set PF vf N port_guid GUID, unbind the VF from its driver and bind it again; keep it over a reboot with a udev rule or a systemd unit. The sriov-network-operator does it where a policy covers the VF, ib-sriov-cni and ib-kubernetes where a pod asks for a GUID.",
 	  "Let a SriovNetworkNodePolicy with linkType: ib cover these VFs: the sriov-network-operator gives them GUIDs.",
 	  "Run the sriov-network-operator, or a privileged DaemonSet that sets node_guid and port_guid (ip link set PF vf N …) after it made the VFs." },
 };
-static const struct doctor_advice identity_mac = {
+static const struct diagnosis_advice identity_mac = {
 	"An interface without an address cannot be switched on, so its port never becomes ACTIVE.",
 	{ "ip link set PF vf N mac ADDRESS, then unbind the VF from its driver and bind it again; sriov-cni sets the address that the pod's network asks for.",
 	  NULL, NULL },
 };
-static const struct doctor_advice identity_node_guid = {
+static const struct diagnosis_advice identity_node_guid = {
 	"NCCL does not care; librdmacm (UCX, oneCCL, storage) distinguishes devices by this GUID and takes the wrong one.",
 	{ "ip link set PF vf N node_guid GUID, then unbind the VF from its driver and bind it again; the sriov-network-operator does it for VFs with isRdma: true.",
 	  NULL, NULL },
 };
-static const struct doctor_advice identity_unknown = {
+static const struct diagnosis_advice identity_unknown = {
 	"A VF without a GUID or address never has an ACTIVE port.",
 	{ "Look on the host: ip link show PF; cat /sys/class/infiniband/DEVICE/node_guid.", NULL,
 	  NULL },
 };
-static const struct doctor_advice identity_fine = { "The fabric can distinguish them.", { NULL } };
+static const struct diagnosis_advice identity_fine = { "The fabric can distinguish them.",
+						       { NULL } };
 
 enum {
 	IDENTITY_FINE,
@@ -40,17 +41,17 @@ enum {
 };
 
 static const struct net_kind identity_kinds[] = {
-	[IDENTITY_FINE] = { DOCTOR_PASS, &identity_fine, "has a GUID or MAC address of its own",
+	[IDENTITY_FINE] = { DIAGNOSIS_PASS, &identity_fine, "has a GUID or MAC address of its own",
 			    "have GUIDs or MAC addresses of their own" },
-	[IDENTITY_GUID] = { DOCTOR_FAIL, &identity_guid, "has no GUID (its node GUID is zero)",
+	[IDENTITY_GUID] = { DIAGNOSIS_FAIL, &identity_guid, "has no GUID (its node GUID is zero)",
 			    "have no GUID (node GUID zero)" },
-	[IDENTITY_PORT_GUID] = { DOCTOR_FAIL, &identity_guid, "has no port GUID (it is zero)",
+	[IDENTITY_PORT_GUID] = { DIAGNOSIS_FAIL, &identity_guid, "has no port GUID (it is zero)",
 				 "have no port GUID (zero)" },
-	[IDENTITY_MAC] = { DOCTOR_FAIL, &identity_mac, "has no MAC address (it is zero)",
+	[IDENTITY_MAC] = { DIAGNOSIS_FAIL, &identity_mac, "has no MAC address (it is zero)",
 			   "have no MAC address (zero)" },
-	[IDENTITY_NODE_GUID] = { DOCTOR_WARN, &identity_node_guid, "has the node GUID zero",
+	[IDENTITY_NODE_GUID] = { DIAGNOSIS_WARN, &identity_node_guid, "has the node GUID zero",
 				 "have the node GUID zero" },
-	[IDENTITY_UNKNOWN] = { DOCTOR_UNKNOWN, &identity_unknown,
+	[IDENTITY_UNKNOWN] = { DIAGNOSIS_UNKNOWN, &identity_unknown,
 			       "does not show its GUID or MAC address here",
 			       "do not show their GUIDs or MAC addresses here" },
 };
@@ -102,34 +103,34 @@ static int judge_identity(const struct facts *f, size_t rdma)
 	return mac || d->node_guid ? IDENTITY_FINE : IDENTITY_UNKNOWN;
 }
 
-static void run_identity(const struct facts *f, struct doctor_report *r)
+static void run_identity(const struct facts *f, struct diagnosis *r)
 {
 	net_judge_vfs(f, r, judge_identity, identity_kinds);
 }
 
 /* --- vf-admin --- */
 
-static const struct doctor_advice admin_disabled = {
+static const struct diagnosis_advice admin_disabled = {
 	"The PF's switch keeps the VF's link down, so its port is never ACTIVE and NCCL does not use it.",
 	{ "ip link set PF vf N state auto",
 	  "Set linkState: auto in the SriovNetwork, and in the SriovNetworkNodePolicy if it has one.",
 	  "Set it where the VFs are made (sriov-network-operator, or a privileged DaemonSet: ip link set PF vf N state auto)." },
 };
-static const struct doctor_advice admin_limited = {
+static const struct diagnosis_advice admin_limited = {
 	"NCCL takes a VF for as fast as its port and gives it as much to do as one without a limit; railmate's topology file (topologyFile: auto) has the limit.",
 	{ NULL },
 };
-static const struct doctor_advice admin_unknown = {
+static const struct diagnosis_advice admin_unknown = {
 	"A VF whose link the administrator disabled is never ACTIVE; a rate limit makes one rail slower than NCCL believes.",
 	{ "Run it on the host, in the network namespace of the PFs: ip link show PF shows the same.",
 	  NULL, NULL },
 };
-static const struct doctor_advice admin_fine = {
+static const struct diagnosis_advice admin_fine = {
 	"Nothing that the administrator set keeps NCCL from the VFs.", { NULL }
 };
 
 /* Limits may be known from files where the kernel was not asked. */
-static void say_limits(const struct facts *f, struct doctor_report *r, int pf)
+static void say_limits(const struct facts *f, struct diagnosis *r, int pf)
 {
 	int lowest = 0, highest = 0;
 	size_t n = 0, of = 0;
@@ -146,16 +147,16 @@ static void say_limits(const struct facts *f, struct doctor_report *r, int pf)
 		highest = vf->rate_mbps > highest ? vf->rate_mbps : highest;
 	}
 	if (n && lowest == highest)
-		doctor_find(r, DOCTOR_PASS, &admin_limited, facts_address(f, pf),
-			    "%zu of the %zu VFs of %s may send %d Mb/s at most.", n, of,
-			    net_name(f, pf), lowest);
+		diagnosis_add(r, DIAGNOSIS_PASS, &admin_limited, facts_address(f, pf),
+			      "%zu of the %zu VFs of %s may send %d Mb/s at most.", n, of,
+			      net_name(f, pf), lowest);
 	else if (n)
-		doctor_find(r, DOCTOR_PASS, &admin_limited, facts_address(f, pf),
-			    "%zu of the %zu VFs of %s may send %d to %d Mb/s at most.", n, of,
-			    net_name(f, pf), lowest, highest);
+		diagnosis_add(r, DIAGNOSIS_PASS, &admin_limited, facts_address(f, pf),
+			      "%zu of the %zu VFs of %s may send %d to %d Mb/s at most.", n, of,
+			      net_name(f, pf), lowest, highest);
 }
 
-static void judge_admin(const struct facts *f, struct doctor_report *r, int pf)
+static void judge_admin(const struct facts *f, struct diagnosis *r, int pf)
 {
 	const struct facts_netdev *n = &f->net->netdev[pf];
 	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
@@ -171,23 +172,23 @@ static void judge_admin(const struct facts *f, struct doctor_report *r, int pf)
 			strbuf_printf(&list, "%s%d", list.len ? " " : "", vf->index);
 	}
 	if (n->why_no_vfs)
-		doctor_find(r, DOCTOR_UNKNOWN, &admin_unknown, facts_address(f, pf),
-			    "What the administrator set for the VFs of %s is not known: %s.",
-			    net_name(f, pf), n->why_no_vfs);
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &admin_unknown, facts_address(f, pf),
+			      "What the administrator set for the VFs of %s is not known: %s.",
+			      net_name(f, pf), n->why_no_vfs);
 	else if (disabled)
-		doctor_find(
-			r, DOCTOR_FAIL, &admin_disabled, facts_address(f, pf),
+		diagnosis_add(
+			r, DIAGNOSIS_FAIL, &admin_disabled, facts_address(f, pf),
 			"%zu of the %zu VFs of %s have their link state set to disable: VF %s%s.",
 			disabled, n->n_vfs, net_name(f, pf), strbuf_str(&list),
 			disabled > NET_SHOWN ? " and more" : "");
 	else
-		doctor_find(
-			r, DOCTOR_PASS, &admin_fine, facts_address(f, pf),
+		diagnosis_add(
+			r, DIAGNOSIS_PASS, &admin_fine, facts_address(f, pf),
 			"No link of the %zu VFs of %s is disabled (%zu always up, the others follow the port); %zu are trusted, %zu have spoof checking.",
 			n->n_vfs, net_name(f, pf), forced_up, trusted, checked);
 }
 
-static void run_admin(const struct facts *f, struct doctor_report *r)
+static void run_admin(const struct facts *f, struct diagnosis *r)
 {
 	for (size_t i = 0; i < f->n_nic; i++) {
 		if (hw_is_nic_vf(f->inv, f->nic[i]) || !f->inv->pci[f->nic[i]].sriov_num)
@@ -199,33 +200,33 @@ static void run_admin(const struct facts *f, struct doctor_report *r)
 
 /* --- uverbs --- */
 
-static const struct doctor_advice verbs_missing = {
+static const struct diagnosis_advice verbs_missing = {
 	"Without a verbs device no program can open the VF: NCCL does not see it and falls back to TCP.",
 	{ "modprobe ib_uverbs, and keep it: echo ib_uverbs > /etc/modules-load.d/rdma.conf; if it is loaded, bind the VF to its driver again and look into the kernel's log.",
 	  "Load ib_uverbs on the nodes with a MachineConfig (a file in /etc/modules-load.d), or with the vendor's network operator.",
 	  "Add ib_uverbs to machine.kernel.modules." },
 };
-static const struct doctor_advice verbs_no_node = {
+static const struct diagnosis_advice verbs_no_node = {
 	"The driver has a verbs device, but without its node in /dev/infiniband it cannot be opened, and a container that gets the VF does not start.",
 	{ "systemctl restart systemd-udevd; udevadm trigger --subsystem-match=infiniband_verbs; look whether /dev is devtmpfs.",
 	  NULL,
 	  "Reboot the node: its /dev is made by the kernel, which always makes these nodes." },
 };
-static const struct doctor_advice verbs_none_here = {
+static const struct diagnosis_advice verbs_none_here = {
 	"NCCL falls back to TCP: this container got no VF, or another part of the pod did.",
 	{ "Ask for the VF resource in this container's limits, and look at railmated's log for its Allocate.",
 	  NULL, NULL },
 };
-static const struct doctor_advice verbs_fine = { "Programs can open the VFs.", { NULL } };
+static const struct diagnosis_advice verbs_fine = { "Programs can open the VFs.", { NULL } };
 
 enum { VERBS_FINE, VERBS_MISSING, VERBS_NO_NODE };
 
 static const struct net_kind verbs_kinds[] = {
-	[VERBS_FINE] = { DOCTOR_PASS, &verbs_fine, "has its verbs device",
+	[VERBS_FINE] = { DIAGNOSIS_PASS, &verbs_fine, "has its verbs device",
 			 "have their verbs devices" },
-	[VERBS_MISSING] = { DOCTOR_FAIL, &verbs_missing, "has no verbs device (uverbsN)",
+	[VERBS_MISSING] = { DIAGNOSIS_FAIL, &verbs_missing, "has no verbs device (uverbsN)",
 			    "have no verbs device (uverbsN)" },
-	[VERBS_NO_NODE] = { DOCTOR_FAIL, &verbs_no_node,
+	[VERBS_NO_NODE] = { DIAGNOSIS_FAIL, &verbs_no_node,
 			    "has a verbs device, but no node of it in /dev/infiniband",
 			    "have verbs devices, but no nodes of them in /dev/infiniband" },
 };
@@ -238,7 +239,7 @@ static int judge_verbs(const struct facts *f, size_t rdma)
 }
 
 /* In a container every VF that has no node here is somebody else's. */
-static void run_verbs(const struct facts *f, struct doctor_report *r)
+static void run_verbs(const struct facts *f, struct diagnosis *r)
 {
 	size_t ours = 0, all = 0;
 
@@ -247,22 +248,22 @@ static void run_verbs(const struct facts *f, struct doctor_report *r)
 		all += f->inv->rdma[i].pci >= 0 && hw_is_nic_vf(f->inv, f->inv->rdma[i].pci);
 	}
 	if (all && !ours)
-		doctor_find(
-			r, DOCTOR_FAIL, &verbs_none_here, "host",
+		diagnosis_add(
+			r, DIAGNOSIS_FAIL, &verbs_none_here, "host",
 			"This container has the node of none of the %zu VFs that it sees in /sys.",
 			all);
 	net_judge_vfs(f, r, judge_verbs, verbs_kinds);
 }
 
-const struct doctor_check doctor_vf_checks[] = {
+const struct diagnosis_check doctor_vf_checks[] = {
 	{ "vf-identity", "GUIDs and MAC addresses of VFs",
 	  "Looks at the node GUID, the first GID and the MAC address of every VF. FAIL: an InfiniBand VF without a GUID, or an interface without an address. WARN: a RoCE VF with the node GUID zero. UNKNOWN: neither shows (the interface is in a pod).",
-	  run_identity },
+	  .run = run_identity },
 	{ "vf-admin", "what the PF's administrator set for VFs",
 	  "Asks the kernel (ip link show PF) for the link state, trust, spoof check and rate limit of the VFs. FAIL: a link state of disable. Rate limits and trust are shown. UNKNOWN: not the running machine, or the PFs are in another network namespace, as in a pod.",
-	  run_admin },
+	  .run = run_admin },
 	{ "uverbs", "verbs devices of VFs",
 	  "Every VF with an RDMA device needs its verbs device and, on the running machine, the node of that in /dev/infiniband. FAIL: one is missing; in a container: it has none at all.",
-	  run_verbs },
+	  .run = run_verbs },
 };
 const size_t doctor_vf_checks_n = ARRAY_LEN(doctor_vf_checks);

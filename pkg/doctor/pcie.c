@@ -11,20 +11,20 @@
 
 /* --- relaxed-ordering --- */
 
-static const struct doctor_advice ordering_off = {
+static const struct diagnosis_advice ordering_off = {
 	"Writes of this device wait for one another: NCCL's bandwidth can halve, above all on AMD hosts.",
 	{ "Enable PCIe relaxed ordering in the BIOS; for a ConnectX card mlxconfig -d ADDRESS set PCI_WR_ORDERING=1 and a power cycle.",
 	  NULL, NULL },
 };
-static const struct doctor_advice ordering_unknown = {
+static const struct diagnosis_advice ordering_unknown = {
 	"Without relaxed ordering the writes of a device wait for one another.",
 	{ DOCTOR_NEED_PRIVILEGE, NULL, NULL },
 };
-static const struct doctor_advice ordering_of_pf = {
+static const struct diagnosis_advice ordering_of_pf = {
 	"A VF's relaxed ordering is its PF's, which only the host sees.",
 	{ "Ask who runs the host: lspci -vv of the PF shows RlxdOrd+ in DevCtl.", NULL, NULL },
 };
-static const struct doctor_advice ordering_fine = {
+static const struct diagnosis_advice ordering_fine = {
 	"The devices may let writes pass one another; NCCL asks for it (NCCL_IB_PCI_RELAXED_ORDERING=2).",
 	{ NULL },
 };
@@ -37,29 +37,29 @@ static bool is_lone_vf(const struct facts *f, int pci)
 	return f->inv->hypervisor && hw_is_nic_vf(f->inv, pci) && p->physfn < 0;
 }
 
-static void judge_ordering(const struct facts *f, struct doctor_report *r, int pci,
-			   const char *name, size_t *on)
+static void judge_ordering(const struct facts *f, struct diagnosis *r, int pci, const char *name,
+			   size_t *on)
 {
 	const struct facts_pci *p = &f->pci[pci];
 	const char *who = facts_address(f, pci);
 
 	if (is_lone_vf(f, pci))
-		doctor_find(r, DOCTOR_UNKNOWN, &ordering_of_pf, who,
-			    "%s is a VF whose PF is not here.", name);
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &ordering_of_pf, who,
+			      "%s is a VF whose PF is not here.", name);
 	else if (p->devctl < 0)
-		doctor_find(r, DOCTOR_UNKNOWN, &ordering_unknown, who,
-			    "%s: relaxed ordering is unknown, for its configuration space %s.",
-			    name,
-			    p->config == FACTS_CONFIG_READ ? "has no PCIe capability"
-							   : facts_why_unread(p->config));
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &ordering_unknown, who,
+			      "%s: relaxed ordering is unknown, for its configuration space %s.",
+			      name,
+			      p->config == FACTS_CONFIG_READ ? "has no PCIe capability"
+							     : facts_why_unread(p->config));
 	else if (!(p->devctl & PCI_EXP_DEVCTL_RELAX_EN))
-		doctor_find(r, DOCTOR_WARN, &ordering_off, who, "%s has relaxed ordering off.",
-			    name);
+		diagnosis_add(r, DIAGNOSIS_WARN, &ordering_off, who, "%s has relaxed ordering off.",
+			      name);
 	else
 		*on += 1;
 }
 
-static void run_ordering(const struct facts *f, struct doctor_report *r)
+static void run_ordering(const struct facts *f, struct diagnosis *r)
 {
 	size_t on = 0;
 
@@ -67,29 +67,29 @@ static void run_ordering(const struct facts *f, struct doctor_report *r)
 		judge_ordering(f, r, f->inv->gpu[i].pci, facts_gpu_name(f, i), &on);
 	for (size_t i = 0; i < f->n_nic; i++)
 		judge_ordering(f, r, f->nic[i], facts_nic_name(f, f->nic[i]), &on);
-	if (on && doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &ordering_fine, "host",
-			    "GPUs and NICs with relaxed ordering on: %zu.", on);
+	if (on && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
+		diagnosis_add(r, DIAGNOSIS_PASS, &ordering_fine, "host",
+			      "GPUs and NICs with relaxed ordering on: %zu.", on);
 }
 
 /* --- payload --- */
 
-static const struct doctor_advice payload_unequal = {
+static const struct diagnosis_advice payload_unequal = {
 	"A packet larger than the next port takes is an error, so all use the smallest: small packets cost bandwidth, and a real mismatch breaks transfers.",
 	{ "Set the maximum payload size to auto or the largest in the BIOS; where the firmware leaves them unequal, try the kernel argument pci=pcie_bus_safe on one node first.",
 	  NULL, NULL },
 };
-static const struct doctor_advice requests_small = {
+static const struct diagnosis_advice requests_small = {
 	"A NIC of 200 Gb/s and more does not reach its rate with small read requests: NCCL's sends from GPU memory are reads.",
 	{ "setpci -s ADDRESS CAP_EXP+8.w=5000:7000 by a systemd unit at boot (4096 bytes), or the BIOS's MaxReadReq.",
 	  "The same setpci in a systemd unit of a MachineConfig.",
 	  "The BIOS's MaxReadReq, or the same setpci from a privileged DaemonSet: Talos has no setpci of its own." },
 };
-static const struct doctor_advice payload_unknown = {
+static const struct diagnosis_advice payload_unknown = {
 	"Unequal payload sizes on a path, or small read requests, cost bandwidth.",
 	{ DOCTOR_NEED_PRIVILEGE, NULL, NULL },
 };
-static const struct doctor_advice payload_fine = {
+static const struct diagnosis_advice payload_fine = {
 	"Packets are of one size all along the path between GPU and NIC.",
 	{ NULL },
 };
@@ -120,7 +120,7 @@ static size_t payload_of_path(const struct facts *f, int gpu, int nic, int *ret_
 	return unread;
 }
 
-static void judge_payload(const struct facts *f, struct doctor_report *r, size_t gpu, size_t *fine)
+static void judge_payload(const struct facts *f, struct diagnosis *r, size_t gpu, size_t *fine)
 {
 	int nearest[MAX_NEAREST], pci = f->inv->gpu[gpu].pci, min, max, at = -1;
 	enum topo_class class;
@@ -129,8 +129,8 @@ static void judge_payload(const struct facts *f, struct doctor_report *r, size_t
 	for (size_t i = 0; i < n && class <= TOPO_PHB; i++) {
 		unread += payload_of_path(f, pci, nearest[i], &min, &max, &at);
 		if (min != max) {
-			doctor_find(
-				r, DOCTOR_WARN, &payload_unequal, facts_address(f, at),
+			diagnosis_add(
+				r, DIAGNOSIS_WARN, &payload_unequal, facts_address(f, at),
 				"Between %s and %s packets of %d bytes are let in, but %s takes %d.",
 				facts_gpu_name(f, gpu), facts_nic_name(f, nearest[i]), max,
 				facts_address(f, at), min);
@@ -138,26 +138,27 @@ static void judge_payload(const struct facts *f, struct doctor_report *r, size_t
 		}
 	}
 	if (unread)
-		doctor_find(r, DOCTOR_UNKNOWN, &payload_unknown, facts_address(f, pci),
-			    "Between %s and its NICs %zu functions do not show their payload size.",
-			    facts_gpu_name(f, gpu), unread);
+		diagnosis_add(
+			r, DIAGNOSIS_UNKNOWN, &payload_unknown, facts_address(f, pci),
+			"Between %s and its NICs %zu functions do not show their payload size.",
+			facts_gpu_name(f, gpu), unread);
 	else if (n && class <= TOPO_PHB)
 		*fine += 1;
 }
 
-static void judge_requests(const struct facts *f, struct doctor_report *r, int nic)
+static void judge_requests(const struct facts *f, struct diagnosis *r, int nic)
 {
 	int devctl = f->pci[nic].devctl, rdma = hw_find_rdma(f->inv, nic), rate = 0;
 
 	if (rdma >= 0 && f->inv->rdma[rdma].n_ports)
 		rate = f->inv->rdma[rdma].ports[0].rate_mbps;
 	if (devctl >= 0 && !is_lone_vf(f, nic) && rate >= FAST_NIC && facts_mrrs(devctl) < 512)
-		doctor_find(r, DOCTOR_WARN, &requests_small, facts_address(f, nic),
-			    "%s of %d Gb/s reads at most %d bytes at a time.",
-			    facts_nic_name(f, nic), rate / 1000, facts_mrrs(devctl));
+		diagnosis_add(r, DIAGNOSIS_WARN, &requests_small, facts_address(f, nic),
+			      "%s of %d Gb/s reads at most %d bytes at a time.",
+			      facts_nic_name(f, nic), rate / 1000, facts_mrrs(devctl));
 }
 
-static void run_payload(const struct facts *f, struct doctor_report *r)
+static void run_payload(const struct facts *f, struct diagnosis *r)
 {
 	size_t fine = 0;
 
@@ -165,17 +166,17 @@ static void run_payload(const struct facts *f, struct doctor_report *r)
 		judge_payload(f, r, i, &fine);
 	for (size_t i = 0; i < f->n_nic; i++)
 		judge_requests(f, r, f->nic[i]);
-	if (fine && doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &payload_fine, "host",
-			    "One payload size from end to end, for GPUs: %zu.", fine);
+	if (fine && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
+		diagnosis_add(r, DIAGNOSIS_PASS, &payload_fine, "host",
+			      "One payload size from end to end, for GPUs: %zu.", fine);
 }
 
-const struct doctor_check doctor_pcie_checks[] = {
+const struct diagnosis_check doctor_pcie_checks[] = {
 	{ "relaxed-ordering", "relaxed ordering of GPUs and NICs",
 	  "Reads DevCtl bit 4 of GPUs and NICs. WARN: off. UNKNOWN: the configuration space is not readable, or the device is a VF whose PF another machine has.",
-	  run_ordering },
+	  .run = run_ordering },
 	{ "payload", "PCIe payload and read request sizes",
 	  "Reads DevCtl of GPU, bridges and NIC. WARN: the maximum payload sizes of a path differ, or a NIC of 200 Gb/s and more has a maximum read request below 512 bytes. UNKNOWN: not readable without CAP_SYS_ADMIN.",
-	  run_payload },
+	  .run = run_payload },
 };
 const size_t doctor_pcie_checks_n = ARRAY_LEN(doctor_pcie_checks);

@@ -15,40 +15,41 @@ static const char no_switch_fix[] =
 
 /* --- driver --- */
 
-static const struct doctor_advice user_space_driver = {
+static const struct diagnosis_advice user_space_driver = {
 	"A VF of vfio-pci or another driver of user space has no verbs device, so NCCL cannot see it.",
 	{ "Bind it back: driverctl unset-override ADDRESS (or echo > /sys/bus/pci/devices/ADDRESS/driver_override, then bind its own driver), and take it out of vfio-pci.ids= and /etc/modprobe.d.",
 	  "Give the SriovNetworkNodePolicy of these VFs deviceType: netdevice and isRdma: true, not vfio-pci.",
 	  "Take the VFs out of vfio-pci.ids= in machine.install.extraKernelArgs and of the vfio-pci entry in machine.kernel.modules." },
 };
-static const struct doctor_advice gpu_user_space = {
+static const struct diagnosis_advice gpu_user_space = {
 	"A GPU of vfio-pci belongs to a virtual machine; containers on this host cannot use it.",
 	{ "Nothing if that is meant; else bind it to its vendor's driver (driverctl unset-override ADDRESS).",
 	  "Nothing if that is meant; else label the node nvidia.com/gpu.workload.config=container.",
 	  "Nothing if that is meant; else take its id out of vfio-pci.ids= in machine.install.extraKernelArgs." },
 };
-static const struct doctor_advice no_driver = {
+static const struct diagnosis_advice no_driver = {
 	"A function without a driver is not there for NCCL.",
 	{ "Load its driver (modprobe mlx5_core, nvidia, amdgpu …) and echo 1 > /sys/bus/pci/devices/PF/sriov_drivers_autoprobe before the VFs are made.",
 	  "Look at the SR-IOV network operator's config daemon and the GPU operator's driver pod of this node.",
 	  "Add the driver's system extension to the image and its modules to machine.kernel.modules." },
 };
-static const struct doctor_advice drivers_fine = {
+static const struct diagnosis_advice drivers_fine = {
 	"Every GPU and VF has a driver of the kernel, so NCCL can open it.",
 	{ NULL },
 };
 
-static void judge_driver(const struct facts *f, struct doctor_report *r, int pci, bool is_gpu)
+static void judge_driver(const struct facts *f, struct diagnosis *r, int pci, bool is_gpu)
 {
 	const struct hw_pci *p = &f->inv->pci[pci];
 	const char *who = facts_address(f, pci), *kind = is_gpu ? "GPU" : "VF";
 
 	if (hw_driver_is_user_space(p->driver))
-		doctor_find(r, is_gpu ? DOCTOR_WARN : DOCTOR_FAIL,
-			    is_gpu ? &gpu_user_space : &user_space_driver, who,
-			    "%s %s is bound to %s.", kind, who, p->driver);
+		diagnosis_add(r, is_gpu ? DIAGNOSIS_WARN : DIAGNOSIS_FAIL,
+			      is_gpu ? &gpu_user_space : &user_space_driver, who,
+			      "%s %s is bound to %s.", kind, who, p->driver);
 	else if (!p->driver)
-		doctor_find(r, DOCTOR_WARN, &no_driver, who, "%s %s has no driver.", kind, who);
+		diagnosis_add(r, DIAGNOSIS_WARN, &no_driver, who, "%s %s has no driver.", kind,
+			      who);
 }
 
 /* A VF counts when its PF is one of those that containers' VFs are of, or is itself what the
@@ -63,7 +64,7 @@ static bool is_our_vf(const struct facts *f, int pci)
 	return list_has_int(f->nic, f->n_nic, place);
 }
 
-static void run_driver(const struct facts *f, struct doctor_report *r)
+static void run_driver(const struct facts *f, struct diagnosis *r)
 {
 	size_t vfs = 0;
 
@@ -75,27 +76,27 @@ static void run_driver(const struct facts *f, struct doctor_report *r)
 		judge_driver(f, r, (int)i, false);
 		vfs++;
 	}
-	if (vfs + f->inv->n_gpu && doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &drivers_fine, "host",
-			    "GPUs: %zu, VFs: %zu, all with a driver of the kernel.", f->inv->n_gpu,
-			    vfs);
+	if (vfs + f->inv->n_gpu && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
+		diagnosis_add(r, DIAGNOSIS_PASS, &drivers_fine, "host",
+			      "GPUs: %zu, VFs: %zu, all with a driver of the kernel.",
+			      f->inv->n_gpu, vfs);
 }
 
 /* --- vfs --- */
 
-static const struct doctor_advice no_vfs = {
+static const struct diagnosis_advice no_vfs = {
 	"Without VFs there is nothing to hand to a container, and the nearest GPUs go over a farther NIC.",
 	{ "echo N > /sys/bus/pci/devices/ADDRESS/sriov_numvfs, kept over a reboot by a udev rule or a systemd unit; SR-IOV has to be on in the BIOS and in the card's firmware (mlxconfig SRIOV_EN=1 NUM_OF_VFS=N).",
 	  "Write a SriovNetworkNodePolicy with numVfs for this card (deploy/examples).",
 	  "Make the VFs by machine.udev.rules or a DaemonSet at boot; SR-IOV has to be on in the BIOS and the card." },
 };
-static const struct doctor_advice no_nic = {
+static const struct diagnosis_advice no_nic = {
 	"NCCL has no RDMA device here: it falls back to TCP sockets.",
 	{ "Load the card's RDMA driver (modprobe mlx5_ib, irdma, bnxt_re …), and look into the kernel's log for why it has none.",
 	  "Look at the NIC cluster policy or network operator's driver pod of this node.",
 	  "Add the RDMA modules (mlx5_ib, irdma, bnxt_re) to machine.kernel.modules." },
 };
-static const struct doctor_advice vfs_fine = {
+static const struct diagnosis_advice vfs_fine = {
 	"There are VFs to hand to containers.",
 	{ NULL },
 };
@@ -116,7 +117,7 @@ static bool is_nearer(const struct facts *f, int pf)
 	return false;
 }
 
-static void run_vfs(const struct facts *f, struct doctor_report *r)
+static void run_vfs(const struct facts *f, struct diagnosis *r)
 {
 	const struct hw_inventory *inv = f->inv;
 	size_t vfs = 0;
@@ -133,38 +134,38 @@ static void run_vfs(const struct facts *f, struct doctor_report *r)
 		for (size_t k = 0; k < f->n_nic; k++) {
 			if (f->nic[k] != (int)i)
 				continue;
-			doctor_find(r, DOCTOR_WARN, &no_vfs, who, "%s has none of its %d VFs.",
-				    facts_nic_name(f, (int)i), inv->pci[i].sriov_total);
+			diagnosis_add(r, DIAGNOSIS_WARN, &no_vfs, who, "%s has none of its %d VFs.",
+				      facts_nic_name(f, (int)i), inv->pci[i].sriov_total);
 		}
 		if (is_nearer(f, (int)i))
-			doctor_find(
-				r, DOCTOR_WARN, &no_vfs, who,
+			diagnosis_add(
+				r, DIAGNOSIS_WARN, &no_vfs, who,
 				"%s has none of its %d VFs, and is nearer to a GPU than those that have.",
 				facts_nic_name(f, (int)i), inv->pci[i].sriov_total);
 	}
 	if (!inv->n_rdma)
-		doctor_find(r, DOCTOR_FAIL, &no_nic, "host", "No RDMA device is here.");
+		diagnosis_add(r, DIAGNOSIS_FAIL, &no_nic, "host", "No RDMA device is here.");
 	else if (vfs)
-		doctor_find(r, DOCTOR_PASS, &vfs_fine, "host", "VFs: %zu, cards: %zu.", vfs,
-			    f->n_nic);
+		diagnosis_add(r, DIAGNOSIS_PASS, &vfs_fine, "host", "VFs: %zu, cards: %zu.", vfs,
+			      f->n_nic);
 }
 
 /* --- path --- */
 
-static const struct doctor_advice path_near = {
+static const struct diagnosis_advice path_near = {
 	"NCCL uses GPUDirect RDMA over these by default: the data stay below PCIe switches.",
 	{ NULL },
 };
-static const struct doctor_advice path_far = {
+static const struct diagnosis_advice path_far = {
 	"NCCL leaves GPUDirect RDMA off when the path crosses the host bridge (its default level is PXB): data go through the host's memory.",
 	{ no_switch_fix, NULL, NULL },
 };
-static const struct doctor_advice path_hidden = {
+static const struct diagnosis_advice path_hidden = {
 	"The hypervisor hides the PCIe switches, so neither NCCL nor this program knows which NIC is near.",
 	{ "Describe to railmated, and to this program, which GPUs and NICs share a switch (--topology-hints FILE): NCCL then reads the real tree from NCCL_TOPO_FILE.",
 	  NULL, NULL },
 };
-static const struct doctor_advice path_c2c = {
+static const struct diagnosis_advice path_c2c = {
 	"The GPU hangs on its CPU by NVLink-C2C: NCCL 2.27 and later use GPUDirect RDMA over this way (P2C), earlier ones not.",
 	{ NULL },
 };
@@ -183,7 +184,7 @@ static bool is_on_c2c(const struct hw_inventory *inv, const struct hw_gpu *gpu)
 	return false;
 }
 
-static void judge_path(const struct facts *f, struct doctor_report *r, size_t gpu)
+static void judge_path(const struct facts *f, struct diagnosis *r, size_t gpu)
 {
 	int nearest[MAX_NEAREST], pci = f->inv->gpu[gpu].pci;
 	enum topo_class class;
@@ -194,20 +195,21 @@ static void judge_path(const struct facts *f, struct doctor_report *r, size_t gp
 		return;
 	nic = facts_nic_name(f, nearest[0]);
 	if (class <= TOPO_PXB)
-		doctor_find(r, DOCTOR_PASS, &path_near, who, "%s reaches %s by %s.",
-			    facts_gpu_name(f, gpu), nic, topo_class_name(class));
+		diagnosis_add(r, DIAGNOSIS_PASS, &path_near, who, "%s reaches %s by %s.",
+			      facts_gpu_name(f, gpu), nic, topo_class_name(class));
 	else if (topo_flattened_vm(f->topo))
-		doctor_find(r, DOCTOR_UNKNOWN, &path_hidden, who,
-			    "%s: how far its NICs are is not visible.", facts_gpu_name(f, gpu));
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &path_hidden, who,
+			      "%s: how far its NICs are is not visible.", facts_gpu_name(f, gpu));
 	else if (class <= TOPO_NODE && is_on_c2c(f->inv, &f->inv->gpu[gpu]))
-		doctor_find(r, DOCTOR_PASS, &path_c2c, who, "%s reaches %s by its CPU.",
-			    facts_gpu_name(f, gpu), nic);
+		diagnosis_add(r, DIAGNOSIS_PASS, &path_c2c, who, "%s reaches %s by its CPU.",
+			      facts_gpu_name(f, gpu), nic);
 	else
-		doctor_find(r, DOCTOR_WARN, &path_far, who, "The nearest NIC of %s is %s, by %s.",
-			    facts_gpu_name(f, gpu), nic, topo_class_name(class));
+		diagnosis_add(r, DIAGNOSIS_WARN, &path_far, who,
+			      "The nearest NIC of %s is %s, by %s.", facts_gpu_name(f, gpu), nic,
+			      topo_class_name(class));
 }
 
-static void run_path(const struct facts *f, struct doctor_report *r)
+static void run_path(const struct facts *f, struct diagnosis *r)
 {
 	for (size_t i = 0; i < f->inv->n_gpu; i++)
 		judge_path(f, r, i);
@@ -215,31 +217,30 @@ static void run_path(const struct facts *f, struct doctor_report *r)
 
 /* --- numa --- */
 
-static const struct doctor_advice numa_unknown = {
+static const struct diagnosis_advice numa_unknown = {
 	"NCCL puts a device without a node on the first CPU, and its threads and buffers with it.",
 	{ "Set the NUMA or SLIT options of the BIOS so that the firmware reports the node (_PXM) of each host bridge, or update the firmware; in a virtual machine let the host give the guest a node for each device.",
 	  NULL, NULL },
 };
-static const struct doctor_advice numa_apart = {
+static const struct diagnosis_advice numa_apart = {
 	"Every byte between this GPU and its nearest NIC crosses the link between NUMA nodes.",
 	{ "Move the card to a slot of the GPU's node, or take NPS/SNC back to one node for each socket if both are on one socket.",
 	  NULL, NULL },
 };
-static const struct doctor_advice numa_fine = {
+static const struct diagnosis_advice numa_fine = {
 	"NCCL's threads and buffers are on the node of their GPU and NIC.",
 	{ NULL },
 };
 
-static void judge_numa_known(const struct facts *f, struct doctor_report *r, int pci,
-			     const char *name)
+static void judge_numa_known(const struct facts *f, struct diagnosis *r, int pci, const char *name)
 {
 	if (topo_numa(f->topo, pci) < 0)
-		doctor_find(r, DOCTOR_WARN, &numa_unknown, facts_address(f, pci),
-			    "%s is on no NUMA node, and this machine has %zu.", name,
-			    f->inv->n_numa);
+		diagnosis_add(r, DIAGNOSIS_WARN, &numa_unknown, facts_address(f, pci),
+			      "%s is on no NUMA node, and this machine has %zu.", name,
+			      f->inv->n_numa);
 }
 
-static void judge_numa_near(const struct facts *f, struct doctor_report *r, size_t gpu)
+static void judge_numa_near(const struct facts *f, struct diagnosis *r, size_t gpu)
 {
 	int nearest[MAX_NEAREST], pci = f->inv->gpu[gpu].pci, numa = topo_numa(f->topo, pci);
 	enum topo_class class;
@@ -252,17 +253,17 @@ static void judge_numa_near(const struct facts *f, struct doctor_report *r, size
 			return;
 	}
 	if (n)
-		doctor_find(r, DOCTOR_WARN, &numa_apart, facts_address(f, pci),
-			    "%s is on NUMA node %d, and the nearest to it, %s, on node %d.",
-			    facts_gpu_name(f, gpu), numa, facts_nic_name(f, nearest[0]),
-			    topo_numa(f->topo, nearest[0]));
+		diagnosis_add(r, DIAGNOSIS_WARN, &numa_apart, facts_address(f, pci),
+			      "%s is on NUMA node %d, and the nearest to it, %s, on node %d.",
+			      facts_gpu_name(f, gpu), numa, facts_nic_name(f, nearest[0]),
+			      topo_numa(f->topo, nearest[0]));
 }
 
-static void run_numa(const struct facts *f, struct doctor_report *r)
+static void run_numa(const struct facts *f, struct diagnosis *r)
 {
 	if (f->inv->n_numa < 2) {
 		if (f->inv->n_numa)
-			doctor_find(r, DOCTOR_PASS, &numa_fine, "host", "One NUMA node.");
+			diagnosis_add(r, DIAGNOSIS_PASS, &numa_fine, "host", "One NUMA node.");
 		return;
 	}
 	for (size_t i = 0; i < f->inv->n_gpu; i++) {
@@ -271,38 +272,38 @@ static void run_numa(const struct facts *f, struct doctor_report *r)
 	}
 	for (size_t i = 0; i < f->n_nic; i++)
 		judge_numa_known(f, r, f->nic[i], facts_nic_name(f, f->nic[i]));
-	if (f->inv->n_gpu + f->n_nic && doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &numa_fine, "host",
-			    "Each GPU is on one NUMA node with its nearest NIC; there are %zu.",
-			    f->inv->n_numa);
+	if (f->inv->n_gpu + f->n_nic && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
+		diagnosis_add(r, DIAGNOSIS_PASS, &numa_fine, "host",
+			      "Each GPU is on one NUMA node with its nearest NIC; there are %zu.",
+			      f->inv->n_numa);
 }
 
 /* --- link --- */
 
-static const struct doctor_advice link_narrow = {
+static const struct diagnosis_advice link_narrow = {
 	"With fewer lanes than the device has, the GPU or NIC moves proportionally fewer bytes, whatever NCCL does.",
 	{ "Reseat the card or riser, look for AER errors in the kernel's log, and check the slot's bifurcation in the BIOS; a slot with fewer lanes stays what it is.",
 	  NULL, NULL },
 };
-static const struct doctor_advice link_slow = {
+static const struct diagnosis_advice link_slow = {
 	"An idle GPU may save power at a low speed, so this is a hint: look again while NCCL runs.",
 	{ NULL },
 };
-static const struct doctor_advice link_slow_nic = {
+static const struct diagnosis_advice link_slow_nic = {
 	"NICs do not slow their links down to save power: this one moves proportionally fewer bytes, whatever NCCL does.",
 	{ "Reseat the card or riser, look for AER errors in the kernel's log, and set the slot's speed to auto in the BIOS.",
 	  NULL, NULL },
 };
-static const struct doctor_advice link_unknown = {
+static const struct diagnosis_advice link_unknown = {
 	"A link with fewer lanes than it should have would halve the bandwidth unseen.",
 	{ "Look on the host: lspci -vv -s ADDRESS shows LnkSta beside LnkCap.", NULL, NULL },
 };
-static const struct doctor_advice link_fine = {
+static const struct diagnosis_advice link_fine = {
 	"PCIe gives GPUs and NICs all the lanes they have.",
 	{ NULL },
 };
 
-static void judge_link(const struct facts *f, struct doctor_report *r, int pci, const char *name,
+static void judge_link(const struct facts *f, struct diagnosis *r, int pci, const char *name,
 		       size_t *slow)
 {
 	const struct hw_pci *p = &f->inv->pci[pci];
@@ -312,21 +313,21 @@ static void judge_link(const struct facts *f, struct doctor_report *r, int pci, 
 	/* What both ends of the link can; 0: not reported by the device. */
 	best = above && above < best ? above : best;
 	if (!p->link_width || !max)
-		doctor_find(r, DOCTOR_UNKNOWN, &link_unknown, facts_address(f, pci),
-			    "The PCIe link of %s is not known.", name);
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &link_unknown, facts_address(f, pci),
+			      "The PCIe link of %s is not known.", name);
 	else if (p->link_width < max)
-		doctor_find(r, DOCTOR_WARN, &link_narrow, facts_address(f, pci),
-			    "%s runs x%d of x%d.", name, p->link_width, max);
+		diagnosis_add(r, DIAGNOSIS_WARN, &link_narrow, facts_address(f, pci),
+			      "%s runs x%d of x%d.", name, p->link_width, max);
 	else if (now && now < best && hw_find_gpu(f->inv, pci) >= 0)
 		*slow += 1;
 	else if (now && now < best)
-		doctor_find(r, DOCTOR_WARN, &link_slow_nic, facts_address(f, pci),
-			    "%s runs at %g GT/s, and %g would go.", name, now / 1000.0,
-			    best / 1000.0);
+		diagnosis_add(r, DIAGNOSIS_WARN, &link_slow_nic, facts_address(f, pci),
+			      "%s runs at %g GT/s, and %g would go.", name, now / 1000.0,
+			      best / 1000.0);
 }
 
 /* The ports above it, where a narrow link is everybody's. */
-static void judge_uplinks(const struct facts *f, struct doctor_report *r, int pci, bool *seen)
+static void judge_uplinks(const struct facts *f, struct diagnosis *r, int pci, bool *seen)
 {
 	const struct hw_inventory *inv = f->inv;
 
@@ -339,14 +340,14 @@ static void judge_uplinks(const struct facts *f, struct doctor_report *r, int pc
 		if (f->pci[up].port_type != FACTS_PORT_UPSTREAM || !p->link_width || !above || !max)
 			continue;
 		if (p->link_width < max && p->link_width < above)
-			doctor_find(r, DOCTOR_WARN, &link_narrow, facts_address(f, up),
-				    "The switch at %s, above %s, runs x%d of x%d.",
-				    facts_address(f, up), facts_address(f, pci), p->link_width,
-				    max < above ? max : above);
+			diagnosis_add(r, DIAGNOSIS_WARN, &link_narrow, facts_address(f, up),
+				      "The switch at %s, above %s, runs x%d of x%d.",
+				      facts_address(f, up), facts_address(f, pci), p->link_width,
+				      max < above ? max : above);
 	}
 }
 
-static void run_link(const struct facts *f, struct doctor_report *r)
+static void run_link(const struct facts *f, struct diagnosis *r)
 {
 	_cleanup_free_ bool *seen = xcalloc(f->inv->n_pci + 1, sizeof(*seen));
 	size_t slow = 0;
@@ -360,28 +361,28 @@ static void run_link(const struct facts *f, struct doctor_report *r)
 		judge_uplinks(f, r, f->nic[i], seen);
 	}
 	if (slow)
-		doctor_find(r, DOCTOR_PASS, &link_slow, "host",
-			    "GPUs' links below their speed just now: %zu.", slow);
-	else if (f->inv->n_gpu + f->n_nic && doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &link_fine, "host",
-			    "Links at full width and speed: %zu.", f->inv->n_gpu + f->n_nic);
+		diagnosis_add(r, DIAGNOSIS_PASS, &link_slow, "host",
+			      "GPUs' links below their speed just now: %zu.", slow);
+	else if (f->inv->n_gpu + f->n_nic && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
+		diagnosis_add(r, DIAGNOSIS_PASS, &link_fine, "host",
+			      "Links at full width and speed: %zu.", f->inv->n_gpu + f->n_nic);
 }
 
-const struct doctor_check doctor_place_checks[] = {
+const struct diagnosis_check doctor_place_checks[] = {
 	{ "driver", "drivers of GPUs and VFs",
 	  "Looks at the driver of every GPU and VF. FAIL: a VF is bound to vfio-pci or another driver of user space, which has no verbs. WARN: no driver at all, or a GPU that belongs to a virtual machine.",
-	  run_driver },
+	  .run = run_driver },
 	{ "vfs", "VFs are there",
 	  "FAIL: no RDMA device at all. WARN: a card that could have VFs has none, if no card has any or if it is nearer to a GPU than those that have. Cards for storage and management without VFs are nearest to no GPU and are left alone.",
-	  run_vfs },
+	  .run = run_vfs },
 	{ "path", "PCIe path from each GPU to its nearest NIC",
 	  "PASS: the best class is PIX or PXB, which is where NCCL's GPUDirect RDMA is on by default; or the GPU hangs on its CPU by C2C. WARN: PHB, NODE or SYS. UNKNOWN: a virtual machine that does not show its switches.",
-	  run_path },
+	  .run = run_path },
 	{ "numa", "NUMA nodes of GPUs and NICs",
 	  "WARN: a GPU or NIC on no node of a machine that has several, or a GPU whose nearest NICs are all on other nodes.",
-	  run_numa },
+	  .run = run_numa },
 	{ "link", "PCIe links at full width and speed",
 	  "Compares the lanes in use with what the device has, of GPUs, NICs and the switches above them, and the speed with what both ends can. WARN: fewer lanes, or a slow NIC. A slow GPU is a hint only: idle ones save power. UNKNOWN: the link is not shown, as for VFs in a virtual machine.",
-	  run_link },
+	  .run = run_link },
 };
 const size_t doctor_place_checks_n = ARRAY_LEN(doctor_place_checks);

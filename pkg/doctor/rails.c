@@ -8,12 +8,12 @@
 #include "hw/inventory.h"
 #include "topo/rails.h"
 
-static const struct doctor_advice swapped = {
+static const struct diagnosis_advice swapped = {
 	"NCCL connects rail n of a node with rail n of the others: where the cables of one node are swapped, that traffic goes over the spine, and on a fabric without one it fails.",
 	{ "Compare with railmatectl topo of a node that works: put the cables right where this node alone says it; where all nodes say it, the fabric counts otherwise: name the rails in the configuration ('rails').",
 	  NULL, NULL },
 };
-static const struct doctor_advice in_order = {
+static const struct diagnosis_advice in_order = {
 	"Rail n of this node is rail n of every node whose cables lead to switches in this order.",
 	{ NULL },
 };
@@ -50,7 +50,7 @@ static size_t find_ends(const struct facts *f, const struct topo_rails *rails, s
 	return n;
 }
 
-static void compare(const struct facts *f, const struct topo_rails *rails, struct doctor_report *r)
+static void compare(const struct facts *f, const struct topo_rails *rails, struct diagnosis *r)
 {
 	_cleanup_free_ struct end *ends = xcalloc(f->inv->n_neighbor + 1, sizeof(*ends));
 	size_t n = find_ends(f, rails, ends);
@@ -60,18 +60,18 @@ static void compare(const struct facts *f, const struct topo_rails *rails, struc
 
 		if (low->at.plane == high->at.plane &&
 		    strverscmp(low->leaf->name, high->leaf->name) > 0)
-			doctor_find(
-				r, DOCTOR_WARN, &swapped, facts_address(f, high->pci),
+			diagnosis_add(
+				r, DIAGNOSIS_WARN, &swapped, facts_address(f, high->pci),
 				"%s is on rail %d by the order of the GPUs, and its switch %s comes before %s, that of rail %d.",
 				facts_nic_name(f, high->pci), high->at.rail, high->leaf->name,
 				low->leaf->name, low->at.rail);
 	}
-	if (n > 1 && doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &in_order, "host",
-			    "The switches of %zu NICs are in the order of their rails.", n);
+	if (n > 1 && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
+		diagnosis_add(r, DIAGNOSIS_PASS, &in_order, "host",
+			      "The switches of %zu NICs are in the order of their rails.", n);
 }
 
-static void run_rails(const struct facts *f, struct doctor_report *r)
+static void run_rails(const struct facts *f, struct diagnosis *r)
 {
 	struct topo_rails *counted = f->rails ? NULL : topo_rails_new(f->topo, NULL, 0);
 
@@ -79,9 +79,9 @@ static void run_rails(const struct facts *f, struct doctor_report *r)
 	topo_rails_free(counted);
 }
 
-const struct doctor_check doctor_rail_checks[] = {
+const struct diagnosis_check doctor_rail_checks[] = {
 	{ "rails", "rails by GPUs and by switches",
 	  "Where the node writes down what LLDP says (/run/railmate/lldp.json): are the names of the switches, in their natural order, in the order of the rails that the GPUs give? WARN: a higher rail is on a switch whose name comes first. Not applicable where fewer than two switches are known, or where the configuration names the rails.",
-	  run_rails },
+	  .run = run_rails },
 };
 const size_t doctor_rail_checks_n = ARRAY_LEN(doctor_rail_checks);

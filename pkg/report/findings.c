@@ -18,6 +18,7 @@
 #include "hw/inventory.h"
 #include "pool/empty.h"
 #include "pool/node.h"
+#include "diagnosis/diagnosis.h"
 
 /* The kubelet's first questions come first, and drivers bring up their devices one by one. */
 #define SETTLE_MS   2000
@@ -41,18 +42,18 @@ struct findings {
 
 /* --- on a thread of its own --- */
 
-static const struct status_fix *fixes_of(const struct doctor_advice *advice, struct arena *a,
+static const struct status_fix *fixes_of(const struct diagnosis_advice *advice, struct arena *a,
 					 size_t *ret_n)
 {
-	static const char *const where[DOCTOR_PLATFORM_MAX] = {
-		[DOCTOR_GRUB] = "Ubuntu, RHEL",
-		[DOCTOR_OPENSHIFT] = "OpenShift",
-		[DOCTOR_TALOS] = "Talos",
+	static const char *const where[DIAGNOSIS_PLATFORM_MAX] = {
+		[DIAGNOSIS_GRUB] = "Ubuntu, RHEL",
+		[DIAGNOSIS_OPENSHIFT] = "OpenShift",
+		[DIAGNOSIS_TALOS] = "Talos",
 	};
-	struct status_fix *v = arena_array(a, DOCTOR_PLATFORM_MAX, sizeof(*v));
+	struct status_fix *v = arena_array(a, DIAGNOSIS_PLATFORM_MAX, sizeof(*v));
 	size_t n = 0;
 
-	for (int p = 0; p < DOCTOR_PLATFORM_MAX; p++) {
+	for (int p = 0; p < DIAGNOSIS_PLATFORM_MAX; p++) {
 		if (advice->fix[p])
 			v[n++] = (struct status_fix) { where[p], advice->fix[p] };
 	}
@@ -63,21 +64,20 @@ static const struct status_fix *fixes_of(const struct doctor_advice *advice, str
 }
 
 /* What doctor's checks say of themselves is static; what they found goes with the report. */
-static struct findings_report *report_of(const struct facts *facts,
-					 const struct doctor_report *from)
+static struct findings_report *report_of(const struct facts *facts, const struct diagnosis *from)
 {
 	struct arena *a = arena_new(4096);
 	struct findings_report *r = arena_alloc(a, sizeof(*r));
-	const struct doctor_kind *kinds;
-	size_t n = doctor_report_kinds(from, &kinds);
+	const struct diagnosis_kind *kinds;
+	size_t n = diagnosis_kinds(from, &kinds);
 	struct status_finding *v = arena_array(a, n, sizeof(*v));
 
-	_Static_assert((int)STATUS_FOUND_FAIL == (int)DOCTOR_FAIL &&
-			       (int)STATUS_FOUND_MAX == (int)DOCTOR_VERDICT_MAX,
+	_Static_assert((int)STATUS_FOUND_FAIL == (int)DIAGNOSIS_FAIL &&
+			       (int)STATUS_FOUND_MAX == (int)DIAGNOSIS_VERDICT_MAX,
 		       "the verdicts are doctor's");
 	*r = (struct findings_report) { .arena = a };
 	for (size_t i = 0; i < n; i++) {
-		const struct doctor_finding *first = kinds[i].first;
+		const struct diagnosis_finding *first = kinds[i].first;
 		const char **shown = arena_array(a, kinds[i].n_shown, sizeof(*shown));
 
 		for (size_t k = 0; k < kinds[i].n_shown; k++)
@@ -92,7 +92,7 @@ static struct findings_report *report_of(const struct facts *facts,
 		v[i].fixes = fixes_of(first->advice, a, &v[i].n_fixes);
 		r->doctor.n_by_verdict[v[i].verdict] += kinds[i].n;
 	}
-	r->doctor.verdict = (enum status_found)doctor_report_verdict(from);
+	r->doctor.verdict = (enum status_found)diagnosis_worst(from);
 	r->doctor.confined = facts->confined == FACTS_YES;
 	r->doctor.v = v;
 	r->doctor.n = n;
@@ -103,12 +103,12 @@ static void *run_doctor(void *arg)
 {
 	struct findings *f = arg;
 	struct facts *facts = facts_gather(f->root, f->node->inv, f->node->topo, FACTS_OF_NODE);
-	struct doctor_report *report = NULL;
+	struct diagnosis *report = NULL;
 
 	facts->rails = f->node->rails;
 	if (doctor_run(facts, NULL, &report, NULL) == 0)
 		f->report = report_of(facts, report);
-	doctor_report_free(report);
+	diagnosis_free(report);
 	facts_free(facts);
 	malloc_trim(0);
 	uv_async_send(&f->wake);

@@ -69,11 +69,14 @@ class Layers(Tree):
 
     def test_finds_an_edge_in_a_pure_room(self):
         self.write("pkg/config/x.c",
-                   '#include "base/base.h"\n#include <string.h>\n#include <sys/queue.h>\n')
+                   '#include "base/base.h"\n#include <string.h>\n#include <sys/queue.h>\n'
+                   '#include <linux/pci_regs.h>\n')
         self.assertEqual(self.run_check("check-layers"), (0, ""))
-        self.write("pkg/config/y.c", '#include "base/clock.h"\n#include <unistd.h>\n')
+        self.write("pkg/config/y.c", '#include "base/clock.h"\n#include <unistd.h>\n'
+                   '#include <linux/netlink.h>\n')
         self.expect("pkg/config/y.c: includes base/clock.h, but config is pure")
         self.expect("pkg/config/y.c: includes unistd.h, but config is pure")
+        self.expect("pkg/config/y.c: includes linux/netlink.h, but config is pure")
 
     def test_finds_a_pure_room_that_uses_an_edge(self):
         self.write("pkg/CMakeLists.txt",

@@ -194,67 +194,68 @@ static const struct {
 	int verdict;
 	const char *words, *arg; /* arg: kernel_arg of the finding; NULL: none */
 } cases[] = {
-	{ "acs", OF(dma), nothing, DOCTOR_PASS, "mask of their board's type: 5", NULL },
-	{ "acs", OF(dma), direct_port_redirects, DOCTOR_WARN,
+	{ "acs", OF(dma), nothing, DIAGNOSIS_PASS, "mask of their board's type: 5", NULL },
+	{ "acs", OF(dma), direct_port_redirects, DIAGNOSIS_WARN,
 	  "has ACS SV RR CR UF (0x001d), and on a board of type DMA it needs SV CR UF (0x0019, mask xx110x1)",
 	  "pci=config_acs=xx110x1@0000:02:00.0" },
-	{ "acs", OF(dma), gpu_port_redirects_completions, DOCTOR_WARN, "needs SV RR UF",
+	{ "acs", OF(dma), gpu_port_redirects_completions, DIAGNOSIS_WARN, "needs SV RR UF",
 	  "pci=config_acs=xx101x1@0000:04:00.0" },
-	{ "acs", OF(dma), root_validates, DOCTOR_WARN, "needs RR CR UF",
+	{ "acs", OF(dma), root_validates, DIAGNOSIS_WARN, "needs RR CR UF",
 	  "pci=config_acs=xx111x0@0000:00:00.0" },
-	{ "acs", OF(dma), nic_root_off, DOCTOR_WARN, "has ACS none",
+	{ "acs", OF(dma), nic_root_off, DIAGNOSIS_WARN, "has ACS none",
 	  "pci=config_acs=xx111x1@0000:08:00.0" },
-	{ "acs", OF(dma), old_kernel, DOCTOR_WARN, "needs SV CR UF", NULL },
-	{ "acs", OF(dma), despite, DOCTOR_WARN, "needs SV CR UF", NULL },
-	{ "acs", OF(dma), port_hidden, DOCTOR_UNKNOWN, "CAP_SYS_ADMIN", NULL },
-	{ "acs", OF(dma), port_without, DOCTOR_WARN, "has no ACS", NULL },
-	{ "acs", OF(dma), second_gpu, DOCTOR_WARN, "type DMA it needs SV RR CR UF",
+	{ "acs", OF(dma), old_kernel, DIAGNOSIS_WARN, "needs SV CR UF", NULL },
+	{ "acs", OF(dma), despite, DIAGNOSIS_WARN, "needs SV CR UF", NULL },
+	{ "acs", OF(dma), port_hidden, DIAGNOSIS_UNKNOWN, "CAP_SYS_ADMIN", NULL },
+	{ "acs", OF(dma), port_without, DIAGNOSIS_WARN, "has no ACS", NULL },
+	{ "acs", OF(dma), second_gpu, DIAGNOSIS_WARN, "type DMA it needs SV RR CR UF",
 	  "pci=config_acs=xx111x1@0000:00:00.0" },
-	{ "acs", OF(dma), switch_of_another_maker, DOCTOR_WARN, NULL,
+	{ "acs", OF(dma), switch_of_another_maker, DIAGNOSIS_WARN, NULL,
 	  "pci=config_acs=xx111x1@0000:00:00.0" },
-	{ "iommu-groups", OF(dma), nothing, DOCTOR_PASS, "right IOMMU groups: 1", NULL },
-	{ "iommu-groups", OF(dma), groups_apart, DOCTOR_WARN,
+	{ "iommu-groups", OF(dma), nothing, DIAGNOSIS_PASS, "right IOMMU groups: 1", NULL },
+	{ "iommu-groups", OF(dma), groups_apart, DIAGNOSIS_WARN,
 	  "is in group 9 and its data direct function 0000:03:00.0 in group 7", NULL },
-	{ "iommu-groups", OF(dma), groups_none, DOCTOR_WARN, "in no group", NULL },
-	{ "iommu-groups", OF(dma), group_hidden, DOCTOR_UNKNOWN, "not visible", NULL },
+	{ "iommu-groups", OF(dma), groups_none, DIAGNOSIS_WARN, "in no group", NULL },
+	{ "iommu-groups", OF(dma), group_hidden, DIAGNOSIS_UNKNOWN, "not visible", NULL },
 	{ "ats", OF(dma), nothing, SILENT, NULL, NULL },
-	{ "acs", OF(bare), nothing, DOCTOR_PASS, "mask of their board's type: 4", NULL },
-	{ "acs", OF(bare), bare_redirects, DOCTOR_WARN, "type inline it needs none",
+	{ "acs", OF(bare), nothing, DIAGNOSIS_PASS, "mask of their board's type: 4", NULL },
+	{ "acs", OF(bare), bare_redirects, DIAGNOSIS_WARN, "type inline it needs none",
 	  "pci=config_acs=xx000x0@0000:04:00.0" },
-	{ "acs", OF(bare), bare_root_validates, DOCTOR_WARN, "has ACS SV",
+	{ "acs", OF(bare), bare_root_validates, DIAGNOSIS_WARN, "has ACS SV",
 	  "pci=config_acs=xx000x0@0000:00:00.0" },
-	{ "acs", OF(bare), nic_hidden, DOCTOR_UNKNOWN, "have ATS is not visible", NULL },
-	{ "acs", OF(bare), port_without, DOCTOR_PASS, "board's type: 3", NULL },
-	{ "iommu-groups", OF(bare), nothing, DOCTOR_PASS, "groups: 1", NULL },
-	{ "iommu-groups", OF(bare), groups_none, DOCTOR_PASS, "groups: 1", NULL },
-	{ "iommu-groups", OF(bare), groups_apart, DOCTOR_WARN, "its NIC 0000:03:00.0", NULL },
+	{ "acs", OF(bare), nic_hidden, DIAGNOSIS_UNKNOWN, "have ATS is not visible", NULL },
+	{ "acs", OF(bare), port_without, DIAGNOSIS_PASS, "board's type: 3", NULL },
+	{ "iommu-groups", OF(bare), nothing, DIAGNOSIS_PASS, "groups: 1", NULL },
+	{ "iommu-groups", OF(bare), groups_none, DIAGNOSIS_PASS, "groups: 1", NULL },
+	{ "iommu-groups", OF(bare), groups_apart, DIAGNOSIS_WARN, "its NIC 0000:03:00.0", NULL },
 	{ "iommu-groups", OF(bare), nic_hidden, SILENT, NULL, NULL },
-	{ "ats", OF(bare), nothing, DOCTOR_PASS, "bare metal", NULL },
-	{ "ats", OF(bare), nic_hidden, DOCTOR_UNKNOWN, "not visible of 1", NULL },
-	{ "acs", OF(virt), nothing, DOCTOR_PASS, "mask of their board's type: 4", NULL },
-	{ "acs", OF(virt), virt_without_dt, DOCTOR_WARN, "mask 1x111x1",
+	{ "ats", OF(bare), nothing, DIAGNOSIS_PASS, "bare metal", NULL },
+	{ "ats", OF(bare), nic_hidden, DIAGNOSIS_UNKNOWN, "not visible of 1", NULL },
+	{ "acs", OF(virt), nothing, DIAGNOSIS_PASS, "mask of their board's type: 4", NULL },
+	{ "acs", OF(virt), virt_without_dt, DIAGNOSIS_WARN, "mask 1x111x1",
 	  "pci=config_acs=1x111x1@0000:02:00.0" },
-	{ "iommu-groups", OF(virt), nothing, DOCTOR_PASS, "groups: 1", NULL },
-	{ "iommu-groups", OF(virt), groups_one, DOCTOR_WARN, "is in group 5", NULL },
-	{ "iommu-groups", OF(virt), groups_none, DOCTOR_WARN, "no group", NULL },
-	{ "ats", OF(virt), nothing, DOCTOR_PASS, "virtual machines", NULL },
-	{ "acs", OF(numa), nothing, DOCTOR_PASS, "mask of their board's type: 3", NULL },
-	{ "acs", OF(numa), vera_isolated_wrong, DOCTOR_WARN, "mask xx101x1",
+	{ "iommu-groups", OF(virt), nothing, DIAGNOSIS_PASS, "groups: 1", NULL },
+	{ "iommu-groups", OF(virt), groups_one, DIAGNOSIS_WARN, "is in group 5", NULL },
+	{ "iommu-groups", OF(virt), groups_none, DIAGNOSIS_WARN, "no group", NULL },
+	{ "ats", OF(virt), nothing, DIAGNOSIS_PASS, "virtual machines", NULL },
+	{ "acs", OF(numa), nothing, DIAGNOSIS_PASS, "mask of their board's type: 3", NULL },
+	{ "acs", OF(numa), vera_isolated_wrong, DIAGNOSIS_WARN, "mask xx101x1",
 	  "pci=config_acs=xx101x1@0000:00:00.0" },
-	{ "iommu-groups", OF(numa), nothing, DOCTOR_PASS, "of their own: 3", NULL },
-	{ "iommu-groups", OF(numa), numa_shared, DOCTOR_WARN, "0000:03:00.0 shares group 1", NULL },
-	{ "iommu-groups", OF(numa), numa_none, DOCTOR_WARN, "no IOMMU group", NULL },
-	{ "iommu-groups", OF(numa), numa_hidden, DOCTOR_UNKNOWN, "not visible", NULL },
-	{ "ats", OF(numa), nothing, DOCTOR_PASS, "None of the 1", NULL },
-	{ "ats", OF(numa), nic_ats, DOCTOR_WARN, "has ATS", NULL },
-	{ "ats", OF(numa), nic_hidden, DOCTOR_UNKNOWN, "CAP_SYS_ADMIN", NULL },
+	{ "iommu-groups", OF(numa), nothing, DIAGNOSIS_PASS, "of their own: 3", NULL },
+	{ "iommu-groups", OF(numa), numa_shared, DIAGNOSIS_WARN, "0000:03:00.0 shares group 1",
+	  NULL },
+	{ "iommu-groups", OF(numa), numa_none, DIAGNOSIS_WARN, "no IOMMU group", NULL },
+	{ "iommu-groups", OF(numa), numa_hidden, DIAGNOSIS_UNKNOWN, "not visible", NULL },
+	{ "ats", OF(numa), nothing, DIAGNOSIS_PASS, "None of the 1", NULL },
+	{ "ats", OF(numa), nic_ats, DIAGNOSIS_WARN, "has ATS", NULL },
+	{ "ats", OF(numa), nic_hidden, DIAGNOSIS_UNKNOWN, "CAP_SYS_ADMIN", NULL },
 };
 
-static const struct doctor_finding *find(const struct doctor_report *r, int verdict,
-					 const char *words)
+static const struct diagnosis_finding *find(const struct diagnosis *r, int verdict,
+					    const char *words)
 {
-	for (size_t i = 0; i < doctor_report_n(r); i++) {
-		const struct doctor_finding *f = doctor_report_at(r, i);
+	for (size_t i = 0; i < diagnosis_n(r); i++) {
+		const struct diagnosis_finding *f = diagnosis_at(r, i);
 
 		if ((int)f->verdict == verdict && (!words || strstr(f->sentence, words)))
 			return f;
@@ -267,24 +268,23 @@ static void every_type_has_its_own_rules(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		_cleanup_machine_ struct machine m;
-		_cleanup_doctor_report_ struct doctor_report *r = NULL;
-		const struct doctor_finding *found;
+		_cleanup_diagnosis_ struct diagnosis *r = NULL;
+		const struct diagnosis_finding *found;
 		struct err err = { 0 };
 		int verdict;
 
 		machine_of(&m, cases[i].parts, cases[i].n);
 		cases[i].change(&m);
 		assert_int_equal(doctor_run(&m.f, cases[i].check, &r, &err), 0);
-		verdict = doctor_verdict_of(r, doctor_check_by_id(cases[i].check));
+		verdict = diagnosis_verdict_of(r, doctor_check_by_id(cases[i].check));
 		found = find(r, cases[i].verdict, cases[i].words);
 		if (verdict == cases[i].verdict && (verdict < 0 || found) &&
 		    (!found || str_eq(found->kernel_arg, cases[i].arg)))
 			continue;
-		for (size_t k = 0; k < doctor_report_n(r); k++)
+		for (size_t k = 0; k < diagnosis_n(r); k++)
 			print_error("  %s %s %s\n",
-				    doctor_verdict_name(doctor_report_at(r, k)->verdict),
-				    doctor_report_at(r, k)->sentence,
-				    doctor_report_at(r, k)->kernel_arg);
+				    diagnosis_verdict_name(diagnosis_at(r, k)->verdict),
+				    diagnosis_at(r, k)->sentence, diagnosis_at(r, k)->kernel_arg);
 		fail_msg("case %zu: %s is not '%s'", i, cases[i].check,
 			 cases[i].words ? cases[i].words : "");
 	}
@@ -294,12 +294,12 @@ static void every_type_has_its_own_rules(void **state)
 
 static void expect_manifest(const struct machine *m, const char *words)
 {
-	_cleanup_doctor_report_ struct doctor_report *r = NULL;
+	_cleanup_diagnosis_ struct diagnosis *r = NULL;
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 	struct err err = { 0 };
 
 	assert_int_equal(doctor_run(&m->f, "acs,iommu-groups,ats", &r, &err), 0);
-	assert_int_equal(doctor_manifest(&m->f, r, DOCTOR_TALOS, NULL, &out), words != NULL);
+	assert_int_equal(diagnosis_manifest(&m->f, r, DIAGNOSIS_TALOS, NULL, &out), words != NULL);
 	if (words && !strstr(strbuf_str(&out), words))
 		fail_msg("no '%s' in:\n%s", words, strbuf_str(&out));
 }

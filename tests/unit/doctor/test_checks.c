@@ -346,128 +346,132 @@ static const struct {
 	int verdict;
 	const char *words;
 } cases[] = {
-	{ "driver", SOUND, nothing, DOCTOR_PASS, "GPUs: 2, VFs: 4" },
-	{ "driver", SOUND, vf_vfio, DOCTOR_FAIL, "is bound to vfio-pci" },
-	{ "driver", SOUND, vf_without_driver, DOCTOR_WARN, "has no driver" },
-	{ "driver", SOUND, gpu_vfio, DOCTOR_WARN, "is bound to vfio-pci" },
+	{ "driver", SOUND, nothing, DIAGNOSIS_PASS, "GPUs: 2, VFs: 4" },
+	{ "driver", SOUND, vf_vfio, DIAGNOSIS_FAIL, "is bound to vfio-pci" },
+	{ "driver", SOUND, vf_without_driver, DIAGNOSIS_WARN, "has no driver" },
+	{ "driver", SOUND, gpu_vfio, DIAGNOSIS_WARN, "is bound to vfio-pci" },
 	{ "driver", "numa:1 root:1", nothing, SILENT, NULL },
-	{ "vfs", SOUND, nothing, DOCTOR_PASS, "VFs: 4, cards: 2" },
-	{ "vfs", SOUND, no_rdma, DOCTOR_FAIL, "No RDMA device" },
-	{ "vfs", "numa:1 switch:1 gpu:1 pf:1", nothing, DOCTOR_WARN, "has none of its" },
-	{ "path", SOUND, nothing, DOCTOR_PASS, "by PIX" },
-	{ "path", "switch:1 sub:2 gpu:1 upf:1 vf:1", nothing, DOCTOR_PASS, "by PXB" },
-	{ "path", "switch:0 gpu:1 pf:1 vf:1", nothing, DOCTOR_WARN, "by PHB" },
-	{ "path", "numa:1 switch:1 gpu:1; numa:1 switch:1 pf:1 vf:1", nothing, DOCTOR_WARN,
+	{ "vfs", SOUND, nothing, DIAGNOSIS_PASS, "VFs: 4, cards: 2" },
+	{ "vfs", SOUND, no_rdma, DIAGNOSIS_FAIL, "No RDMA device" },
+	{ "vfs", "numa:1 switch:1 gpu:1 pf:1", nothing, DIAGNOSIS_WARN, "has none of its" },
+	{ "path", SOUND, nothing, DIAGNOSIS_PASS, "by PIX" },
+	{ "path", "switch:1 sub:2 gpu:1 upf:1 vf:1", nothing, DIAGNOSIS_PASS, "by PXB" },
+	{ "path", "switch:0 gpu:1 pf:1 vf:1", nothing, DIAGNOSIS_WARN, "by PHB" },
+	{ "path", "numa:1 switch:1 gpu:1; numa:1 switch:1 pf:1 vf:1", nothing, DIAGNOSIS_WARN,
 	  "by SYS" },
-	{ "path", "numa:1 root:1 switch:0 gpu:1 pf:1 vf:1", c2c, DOCTOR_PASS, "by its CPU" },
-	{ "path", "numa:1 switch:1 gpu:1; numa:1 switch:1 pf:1 vf:1", c2c, DOCTOR_WARN, "by SYS" },
-	{ "path", "flat hyper nopf gpu:2 pf:2 vf:1", nothing, DOCTOR_UNKNOWN, "not visible" },
+	{ "path", "numa:1 root:1 switch:0 gpu:1 pf:1 vf:1", c2c, DIAGNOSIS_PASS, "by its CPU" },
+	{ "path", "numa:1 switch:1 gpu:1; numa:1 switch:1 pf:1 vf:1", c2c, DIAGNOSIS_WARN,
+	  "by SYS" },
+	{ "path", "flat hyper nopf gpu:2 pf:2 vf:1", nothing, DIAGNOSIS_UNKNOWN, "not visible" },
 	{ "path", "gpu:1", nothing, SILENT, NULL },
-	{ "numa", SOUND, nothing, DOCTOR_PASS, "there are 2" },
-	{ "numa", "numa:1 switch:1 gpu:1 pf:1 vf:1", nothing, DOCTOR_PASS, "One NUMA node" },
-	{ "numa", SOUND, gpu_without_node, DOCTOR_WARN, "is on no NUMA node" },
-	{ "numa", SOUND, nic_without_node, DOCTOR_WARN, "is on no NUMA node" },
-	{ "numa", SOUND, nic_elsewhere, DOCTOR_WARN, "on node 1" },
+	{ "numa", SOUND, nothing, DIAGNOSIS_PASS, "there are 2" },
+	{ "numa", "numa:1 switch:1 gpu:1 pf:1 vf:1", nothing, DIAGNOSIS_PASS, "One NUMA node" },
+	{ "numa", SOUND, gpu_without_node, DIAGNOSIS_WARN, "is on no NUMA node" },
+	{ "numa", SOUND, nic_without_node, DIAGNOSIS_WARN, "is on no NUMA node" },
+	{ "numa", SOUND, nic_elsewhere, DIAGNOSIS_WARN, "on node 1" },
 	{ "numa", "numa:0 switch:1 gpu:1 pf:1 vf:1", nothing, SILENT, NULL },
-	{ "link", SOUND, nothing, DOCTOR_PASS, "Links at full width and speed: 4." },
-	{ "link", SOUND, gpu_narrow, DOCTOR_WARN, "runs x8 of x16" },
-	{ "link", SOUND, switch_narrow, DOCTOR_WARN, "runs x4 of x16" },
-	{ "link", SOUND, gpu_slow, DOCTOR_PASS, "below their speed just now: 1." },
-	{ "link", SOUND, nic_slow, DOCTOR_WARN, "runs at 8 GT/s, and 32 would go." },
-	{ "link", SOUND, nic_slow_narrow, DOCTOR_WARN, "runs x8 of x16" },
-	{ "link", SOUND, nic_in_an_older_slot, DOCTOR_PASS, "Links at full width and speed: 4." },
-	{ "link", SOUND, nic_no_speed, DOCTOR_PASS, "Links at full width and speed: 4." },
-	{ "link", SOUND, gpu_no_link, DOCTOR_UNKNOWN, "is not known" },
-	{ "iommu", SOUND, nothing, DOCTOR_PASS, "8 GPUs, NICs and VFs" },
-	{ "iommu", SOUND, no_iommu, DOCTOR_PASS, "8 GPUs, NICs and VFs" },
-	{ "iommu", SOUND, gpu_dma, DOCTOR_WARN, "DMA (translated, strict), and it has no ATS" },
-	{ "iommu", SOUND, gpu_dma_fq, DOCTOR_WARN, "DMA-FQ (translated, lazy)" },
-	{ "iommu", SOUND, gpu_dma_ats_off, DOCTOR_WARN, "without ATS" },
-	{ "iommu", SOUND, gpu_dma_ats_hidden, DOCTOR_WARN, "whether with ATS is not visible" },
-	{ "iommu", SOUND, gpu_dma_despite, DOCTOR_WARN, "although the command line asks" },
-	{ "iommu", SOUND, vf_dma, DOCTOR_WARN, "one of 1 of NIC" },
-	{ "iommu", SOUND, gpu_dma_ats, DOCTOR_PASS, "with ATS: 1." },
-	{ "iommu", SOUND, gpu_group_unknown, DOCTOR_UNKNOWN, "is unknown; the command line asks" },
-	{ "iommu", SOUND, gpu_group_other, DOCTOR_UNKNOWN, "neither identity nor DMA." },
-	{ "iommu", SOUND, gpu_blocked, DOCTOR_FAIL, "blocked" },
-	{ "acs", SOUND, nothing, DOCTOR_PASS, "pairs: 2, ports: 4" },
-	{ "acs", SOUND, acs_usual, DOCTOR_WARN, "(ACS SV RR CR UF)" },
-	{ "acs", SOUND, acs_requests, DOCTOR_WARN, "(ACS RR)" },
-	{ "acs", SOUND, acs_completions, DOCTOR_WARN, "(ACS CR)" },
-	{ "acs", SOUND, acs_egress, DOCTOR_WARN, "(ACS EC)" },
-	{ "acs", SOUND, acs_sv_uf, DOCTOR_PASS, "Nothing is redirected" },
-	{ "acs", SOUND, acs_none, DOCTOR_PASS, "Nothing is redirected" },
-	{ "acs", SOUND, acs_above, DOCTOR_PASS, "Nothing is redirected" },
-	{ "acs", SOUND, acs_of_type_unknown, DOCTOR_WARN, "redirects" },
-	{ "acs", SOUND, acs_short, DOCTOR_UNKNOWN, "CAP_SYS_ADMIN" },
-	{ "acs", SOUND, acs_no_file, DOCTOR_UNKNOWN, "cannot be read" },
-	{ "acs", SOUND, acs_broken, DOCTOR_UNKNOWN, "makes no sense" },
-	{ "acs", SOUND, acs_ats, DOCTOR_PASS, "with DT and ATS: 1." },
-	{ "acs", SOUND, acs_ats_of_one, DOCTOR_WARN, "redirects" },
-	{ "acs", SOUND, acs_ats_without_dt, DOCTOR_WARN, "redirects" },
-	{ "acs", SOUND, acs_common, DOCTOR_PASS, "Nothing is redirected" },
-	{ "acs", SOUND, acs_ats_blocked, DOCTOR_WARN, "TB" },
-	{ "acs", SOUND, guest, DOCTOR_UNKNOWN, "the host's are hidden" },
-	{ "acs", SOUND, guest_acs, DOCTOR_WARN, "redirects" },
-	{ "acs", SOUND, guest_acs_ats, DOCTOR_PASS, "with DT and ATS" },
-	{ "acs", "flat hyper nopf gpu:2 pf:2 vf:1", nothing, DOCTOR_UNKNOWN,
+	{ "link", SOUND, nothing, DIAGNOSIS_PASS, "Links at full width and speed: 4." },
+	{ "link", SOUND, gpu_narrow, DIAGNOSIS_WARN, "runs x8 of x16" },
+	{ "link", SOUND, switch_narrow, DIAGNOSIS_WARN, "runs x4 of x16" },
+	{ "link", SOUND, gpu_slow, DIAGNOSIS_PASS, "below their speed just now: 1." },
+	{ "link", SOUND, nic_slow, DIAGNOSIS_WARN, "runs at 8 GT/s, and 32 would go." },
+	{ "link", SOUND, nic_slow_narrow, DIAGNOSIS_WARN, "runs x8 of x16" },
+	{ "link", SOUND, nic_in_an_older_slot, DIAGNOSIS_PASS,
+	  "Links at full width and speed: 4." },
+	{ "link", SOUND, nic_no_speed, DIAGNOSIS_PASS, "Links at full width and speed: 4." },
+	{ "link", SOUND, gpu_no_link, DIAGNOSIS_UNKNOWN, "is not known" },
+	{ "iommu", SOUND, nothing, DIAGNOSIS_PASS, "8 GPUs, NICs and VFs" },
+	{ "iommu", SOUND, no_iommu, DIAGNOSIS_PASS, "8 GPUs, NICs and VFs" },
+	{ "iommu", SOUND, gpu_dma, DIAGNOSIS_WARN, "DMA (translated, strict), and it has no ATS" },
+	{ "iommu", SOUND, gpu_dma_fq, DIAGNOSIS_WARN, "DMA-FQ (translated, lazy)" },
+	{ "iommu", SOUND, gpu_dma_ats_off, DIAGNOSIS_WARN, "without ATS" },
+	{ "iommu", SOUND, gpu_dma_ats_hidden, DIAGNOSIS_WARN, "whether with ATS is not visible" },
+	{ "iommu", SOUND, gpu_dma_despite, DIAGNOSIS_WARN, "although the command line asks" },
+	{ "iommu", SOUND, vf_dma, DIAGNOSIS_WARN, "one of 1 of NIC" },
+	{ "iommu", SOUND, gpu_dma_ats, DIAGNOSIS_PASS, "with ATS: 1." },
+	{ "iommu", SOUND, gpu_group_unknown, DIAGNOSIS_UNKNOWN,
+	  "is unknown; the command line asks" },
+	{ "iommu", SOUND, gpu_group_other, DIAGNOSIS_UNKNOWN, "neither identity nor DMA." },
+	{ "iommu", SOUND, gpu_blocked, DIAGNOSIS_FAIL, "blocked" },
+	{ "acs", SOUND, nothing, DIAGNOSIS_PASS, "pairs: 2, ports: 4" },
+	{ "acs", SOUND, acs_usual, DIAGNOSIS_WARN, "(ACS SV RR CR UF)" },
+	{ "acs", SOUND, acs_requests, DIAGNOSIS_WARN, "(ACS RR)" },
+	{ "acs", SOUND, acs_completions, DIAGNOSIS_WARN, "(ACS CR)" },
+	{ "acs", SOUND, acs_egress, DIAGNOSIS_WARN, "(ACS EC)" },
+	{ "acs", SOUND, acs_sv_uf, DIAGNOSIS_PASS, "Nothing is redirected" },
+	{ "acs", SOUND, acs_none, DIAGNOSIS_PASS, "Nothing is redirected" },
+	{ "acs", SOUND, acs_above, DIAGNOSIS_PASS, "Nothing is redirected" },
+	{ "acs", SOUND, acs_of_type_unknown, DIAGNOSIS_WARN, "redirects" },
+	{ "acs", SOUND, acs_short, DIAGNOSIS_UNKNOWN, "CAP_SYS_ADMIN" },
+	{ "acs", SOUND, acs_no_file, DIAGNOSIS_UNKNOWN, "cannot be read" },
+	{ "acs", SOUND, acs_broken, DIAGNOSIS_UNKNOWN, "makes no sense" },
+	{ "acs", SOUND, acs_ats, DIAGNOSIS_PASS, "with DT and ATS: 1." },
+	{ "acs", SOUND, acs_ats_of_one, DIAGNOSIS_WARN, "redirects" },
+	{ "acs", SOUND, acs_ats_without_dt, DIAGNOSIS_WARN, "redirects" },
+	{ "acs", SOUND, acs_common, DIAGNOSIS_PASS, "Nothing is redirected" },
+	{ "acs", SOUND, acs_ats_blocked, DIAGNOSIS_WARN, "TB" },
+	{ "acs", SOUND, guest, DIAGNOSIS_UNKNOWN, "the host's are hidden" },
+	{ "acs", SOUND, guest_acs, DIAGNOSIS_WARN, "redirects" },
+	{ "acs", SOUND, guest_acs_ats, DIAGNOSIS_PASS, "with DT and ATS" },
+	{ "acs", "flat hyper nopf gpu:2 pf:2 vf:1", nothing, DIAGNOSIS_UNKNOWN,
 	  "does not show the switches" },
-	{ "acs", "switch:0 gpu:1 pf:1 vf:1", acs_usual, DOCTOR_WARN, "(PHB)" },
+	{ "acs", "switch:0 gpu:1 pf:1 vf:1", acs_usual, DIAGNOSIS_WARN, "(PHB)" },
 	{ "acs", "numa:1 root:2 switch:0 gpu:0; numa:1 gpu:1; numa:1 pf:1 vf:1", acs_usual,
-	  DOCTOR_PASS, "(SYS)" },
+	  DIAGNOSIS_PASS, "(SYS)" },
 	{ "acs", "gpu:1", nothing, SILENT, NULL },
-	{ "relaxed-ordering", SOUND, nothing, DOCTOR_PASS, "on: 4." },
-	{ "relaxed-ordering", SOUND, ro_off, DOCTOR_WARN, "ordering off" },
-	{ "relaxed-ordering", SOUND, config_short, DOCTOR_UNKNOWN, "CAP_SYS_ADMIN" },
-	{ "relaxed-ordering", SOUND, config_no_pcie, DOCTOR_UNKNOWN, "no PCIe capability" },
-	{ "relaxed-ordering", "flat hyper nopf gpu:2 pf:2 vf:1", nothing, DOCTOR_UNKNOWN,
+	{ "relaxed-ordering", SOUND, nothing, DIAGNOSIS_PASS, "on: 4." },
+	{ "relaxed-ordering", SOUND, ro_off, DIAGNOSIS_WARN, "ordering off" },
+	{ "relaxed-ordering", SOUND, config_short, DIAGNOSIS_UNKNOWN, "CAP_SYS_ADMIN" },
+	{ "relaxed-ordering", SOUND, config_no_pcie, DIAGNOSIS_UNKNOWN, "no PCIe capability" },
+	{ "relaxed-ordering", "flat hyper nopf gpu:2 pf:2 vf:1", nothing, DIAGNOSIS_UNKNOWN,
 	  "whose PF is not here" },
-	{ "payload", SOUND, nothing, DOCTOR_PASS, "for GPUs: 2." },
-	{ "payload", SOUND, small_payload, DOCTOR_WARN, "packets of 256 bytes are let in" },
-	{ "payload", SOUND, small_requests, DOCTOR_WARN, "reads at most 128 bytes" },
-	{ "payload", SOUND, config_short, DOCTOR_UNKNOWN, "1 functions do not show" },
+	{ "payload", SOUND, nothing, DIAGNOSIS_PASS, "for GPUs: 2." },
+	{ "payload", SOUND, small_payload, DIAGNOSIS_WARN, "packets of 256 bytes are let in" },
+	{ "payload", SOUND, small_requests, DIAGNOSIS_WARN, "reads at most 128 bytes" },
+	{ "payload", SOUND, config_short, DIAGNOSIS_UNKNOWN, "1 functions do not show" },
 	{ "payload", "numa:1 gpu:1; numa:1 pf:1 vf:1", nothing, SILENT, NULL },
-	{ "gpudirect", SOUND, nothing, DOCTOR_PASS, "nvidia_peermem) is loaded, and dmabuf" },
-	{ "gpudirect", SOUND, gdr_dmabuf, DOCTOR_PASS, "nvidia_peermem is not needed" },
-	{ "gpudirect", SOUND, gdr_closed, DOCTOR_WARN, "not the open kernel modules" },
-	{ "gpudirect", SOUND, gdr_old_kernel, DOCTOR_WARN, "older than 5.12" },
-	{ "gpudirect", SOUND, gdr_hidden, DOCTOR_UNKNOWN, "flavour is not visible" },
-	{ "gpudirect", SOUND, gdr_flavour_hidden, DOCTOR_UNKNOWN, "nvidia_peermem is not loaded" },
-	{ "gpudirect", SOUND, gdr_no_version, DOCTOR_UNKNOWN, "version is not visible" },
-	{ "gpudirect", SOUND, gdr_peer_hidden, DOCTOR_UNKNOWN, "dmabuf is not possible" },
+	{ "gpudirect", SOUND, nothing, DIAGNOSIS_PASS, "nvidia_peermem) is loaded, and dmabuf" },
+	{ "gpudirect", SOUND, gdr_dmabuf, DIAGNOSIS_PASS, "nvidia_peermem is not needed" },
+	{ "gpudirect", SOUND, gdr_closed, DIAGNOSIS_WARN, "not the open kernel modules" },
+	{ "gpudirect", SOUND, gdr_old_kernel, DIAGNOSIS_WARN, "older than 5.12" },
+	{ "gpudirect", SOUND, gdr_hidden, DIAGNOSIS_UNKNOWN, "flavour is not visible" },
+	{ "gpudirect", SOUND, gdr_flavour_hidden, DIAGNOSIS_UNKNOWN,
+	  "nvidia_peermem is not loaded" },
+	{ "gpudirect", SOUND, gdr_no_version, DIAGNOSIS_UNKNOWN, "version is not visible" },
+	{ "gpudirect", SOUND, gdr_peer_hidden, DIAGNOSIS_UNKNOWN, "dmabuf is not possible" },
 	{ "gpudirect", SOUND, amd, SILENT, NULL },
 	{ "gpudirect-amd", SOUND, nothing, SILENT, NULL },
-	{ "gpudirect-amd", SOUND, amd, DOCTOR_PASS, "Peer memory" },
-	{ "gpudirect-amd", SOUND, amd_dmabuf, DOCTOR_PASS, "dmabuf" },
-	{ "gpudirect-amd", SOUND, amd_neither, DOCTOR_WARN, "Neither" },
-	{ "gpudirect-amd", SOUND, amd_hidden, DOCTOR_UNKNOWN, "symbols" },
-	{ "gpudirect-amd", SOUND, amd_half, DOCTOR_UNKNOWN, "build is unknown" },
+	{ "gpudirect-amd", SOUND, amd, DIAGNOSIS_PASS, "Peer memory" },
+	{ "gpudirect-amd", SOUND, amd_dmabuf, DIAGNOSIS_PASS, "dmabuf" },
+	{ "gpudirect-amd", SOUND, amd_neither, DIAGNOSIS_WARN, "Neither" },
+	{ "gpudirect-amd", SOUND, amd_hidden, DIAGNOSIS_UNKNOWN, "symbols" },
+	{ "gpudirect-amd", SOUND, amd_half, DIAGNOSIS_UNKNOWN, "build is unknown" },
 	{ "rccl-host", SOUND, nothing, SILENT, NULL },
-	{ "rccl-host", SOUND, amd, DOCTOR_PASS, "iommu=pt is on" },
-	{ "rccl-host", SOUND, amd_no_pt, DOCTOR_WARN, "no iommu=pt" },
-	{ "rccl-host", SOUND, amd_no_iommu, DOCTOR_PASS, "no IOMMU" },
-	{ "rccl-host", SOUND, amd_no_cmdline, DOCTOR_UNKNOWN, "command line is not visible" },
-	{ "rccl-host", SOUND, amd_balancing, DOCTOR_WARN, "balancing is on" },
-	{ "rccl-host", SOUND, amd_balancing_hidden, DOCTOR_UNKNOWN,
+	{ "rccl-host", SOUND, amd, DIAGNOSIS_PASS, "iommu=pt is on" },
+	{ "rccl-host", SOUND, amd_no_pt, DIAGNOSIS_WARN, "no iommu=pt" },
+	{ "rccl-host", SOUND, amd_no_iommu, DIAGNOSIS_PASS, "no IOMMU" },
+	{ "rccl-host", SOUND, amd_no_cmdline, DIAGNOSIS_UNKNOWN, "command line is not visible" },
+	{ "rccl-host", SOUND, amd_balancing, DIAGNOSIS_WARN, "balancing is on" },
+	{ "rccl-host", SOUND, amd_balancing_hidden, DIAGNOSIS_UNKNOWN,
 	  "balancing is on is not visible" },
 	{ "rccl-host", SOUND, amd_guest, SILENT, NULL },
-	{ "storage", SOUND, nothing, DOCTOR_PASS, "is loaded" },
-	{ "storage", SOUND, no_fs, DOCTOR_PASS, "not loaded" },
-	{ "storage", SOUND, fs_hidden, DOCTOR_UNKNOWN, "not visible" },
+	{ "storage", SOUND, nothing, DIAGNOSIS_PASS, "is loaded" },
+	{ "storage", SOUND, no_fs, DIAGNOSIS_PASS, "not loaded" },
+	{ "storage", SOUND, fs_hidden, DIAGNOSIS_UNKNOWN, "not visible" },
 	{ "storage", SOUND, amd, SILENT, NULL },
-	{ "boot-args", SOUND, nothing, DOCTOR_PASS, "none of them" },
-	{ "boot-args", SOUND, boot_like, DOCTOR_PASS, "none of them" },
-	{ "boot-args", SOUND, boot_override, DOCTOR_WARN, "pcie_acs_override=downstream" },
-	{ "boot-args", SOUND, boot_amd_pt, DOCTOR_WARN, "amd_iommu=pt" },
-	{ "boot-args", SOUND, boot_intel_pt, DOCTOR_WARN, "intel_iommu=pt" },
-	{ "boot-args", SOUND, boot_buses, DOCTOR_WARN, "pci=assign-busses" },
-	{ "boot-args", SOUND, boot_noats, DOCTOR_WARN, "pci=noats" },
-	{ "boot-args", SOUND, boot_in_pci, DOCTOR_WARN, "pci=pcie_acs_override" },
-	{ "boot-args", SOUND, boot_hidden, DOCTOR_UNKNOWN, "not visible" },
+	{ "boot-args", SOUND, nothing, DIAGNOSIS_PASS, "none of them" },
+	{ "boot-args", SOUND, boot_like, DIAGNOSIS_PASS, "none of them" },
+	{ "boot-args", SOUND, boot_override, DIAGNOSIS_WARN, "pcie_acs_override=downstream" },
+	{ "boot-args", SOUND, boot_amd_pt, DIAGNOSIS_WARN, "amd_iommu=pt" },
+	{ "boot-args", SOUND, boot_intel_pt, DIAGNOSIS_WARN, "intel_iommu=pt" },
+	{ "boot-args", SOUND, boot_buses, DIAGNOSIS_WARN, "pci=assign-busses" },
+	{ "boot-args", SOUND, boot_noats, DIAGNOSIS_WARN, "pci=noats" },
+	{ "boot-args", SOUND, boot_in_pci, DIAGNOSIS_WARN, "pci=pcie_acs_override" },
+	{ "boot-args", SOUND, boot_hidden, DIAGNOSIS_UNKNOWN, "not visible" },
 	{ "rails", SOUND, nothing, SILENT, NULL },
-	{ "rails", SOUND, leaves_in_order, DOCTOR_PASS, "switches of 2 NICs" },
-	{ "rails", SOUND, one_leaf, DOCTOR_PASS, "switches of 2 NICs" },
-	{ "rails", SOUND, leaves_swapped, DOCTOR_WARN,
+	{ "rails", SOUND, leaves_in_order, DIAGNOSIS_PASS, "switches of 2 NICs" },
+	{ "rails", SOUND, one_leaf, DIAGNOSIS_PASS, "switches of 2 NICs" },
+	{ "rails", SOUND, leaves_swapped, DIAGNOSIS_WARN,
 	  "on rail 1 by the order of the GPUs, and its switch leaf-9 comes before leaf-10" },
 	{ "rails", SOUND, one_leaf_known, SILENT, NULL },
 	{ "rails", SOUND, rails_named, SILENT, NULL },
@@ -476,68 +480,68 @@ static const struct {
 	{ "rails", "numa:1 root:1 pf:1;numa:1 switch:1 gpu:1 pf:1", leaves_swapped, SILENT, NULL },
 	{ "numa-clusters", SOUND, two_sockets, SILENT, NULL },
 	{ "numa-clusters", SOUND, nothing, SILENT, NULL },
-	{ "numa-clusters", SOUND, clusters, DOCTOR_PASS, "sockets 1, nodes 2" },
-	{ "numa-clusters", SOUND, cluster_without_gpu, DOCTOR_WARN, "NUMA node 1 is a part" },
+	{ "numa-clusters", SOUND, clusters, DIAGNOSIS_PASS, "sockets 1, nodes 2" },
+	{ "numa-clusters", SOUND, cluster_without_gpu, DIAGNOSIS_WARN, "NUMA node 1 is a part" },
 	{ "numa-clusters", SOUND, socket_without_gpu, SILENT, NULL },
 	{ "numa-nodes", SOUND, two_sockets, SILENT, NULL },
-	{ "numa-nodes", SOUND, memory_nodes, DOCTOR_PASS,
+	{ "numa-nodes", SOUND, memory_nodes, DIAGNOSIS_PASS,
 	  "nodes: 6, of them memory without CPUs: 4" },
-	{ "numa-nodes", SOUND, mig_nodes, DOCTOR_WARN, "34 NUMA nodes, 32 of them" },
-	{ "bar", SOUND, nothing, DOCTOR_PASS, "all their BARs: 4" },
-	{ "bar", SOUND, gpu_bar_unset, DOCTOR_WARN, "no place in memory for one of its BARs" },
-	{ "bar", SOUND, gpu_bar_despite, DOCTOR_WARN, "no place in memory" },
-	{ "bar", SOUND, vf_bar_unset, DOCTOR_WARN, "the BARs of its VFs" },
-	{ "bar", SOUND, gpu_bar_small, DOCTOR_WARN, "256 MiB" },
-	{ "bar", SOUND, bar_hidden, DOCTOR_UNKNOWN, "1 of 4" },
+	{ "numa-nodes", SOUND, mig_nodes, DIAGNOSIS_WARN, "34 NUMA nodes, 32 of them" },
+	{ "bar", SOUND, nothing, DIAGNOSIS_PASS, "all their BARs: 4" },
+	{ "bar", SOUND, gpu_bar_unset, DIAGNOSIS_WARN, "no place in memory for one of its BARs" },
+	{ "bar", SOUND, gpu_bar_despite, DIAGNOSIS_WARN, "no place in memory" },
+	{ "bar", SOUND, vf_bar_unset, DIAGNOSIS_WARN, "the BARs of its VFs" },
+	{ "bar", SOUND, gpu_bar_small, DIAGNOSIS_WARN, "256 MiB" },
+	{ "bar", SOUND, bar_hidden, DIAGNOSIS_UNKNOWN, "1 of 4" },
 	{ "bar", SOUND, guest_bars, SILENT, NULL },
-	{ "ari", SOUND, many_vfs, DOCTOR_PASS, "with ARI: " },
+	{ "ari", SOUND, many_vfs, DIAGNOSIS_PASS, "with ARI: " },
 	{ "ari", SOUND, few_vfs, SILENT, NULL },
-	{ "ari", SOUND, no_ari, DOCTOR_WARN, "has ARI forwarding off" },
-	{ "ari", SOUND, never_ari, DOCTOR_WARN, "cannot forward ARI" },
-	{ "ari", SOUND, ari_hidden, DOCTOR_UNKNOWN, "CAP_SYS_ADMIN" },
-	{ "ari", SOUND, ari_by_vf, DOCTOR_PASS, "with ARI: " },
+	{ "ari", SOUND, no_ari, DIAGNOSIS_WARN, "has ARI forwarding off" },
+	{ "ari", SOUND, never_ari, DIAGNOSIS_WARN, "cannot forward ARI" },
+	{ "ari", SOUND, ari_hidden, DIAGNOSIS_UNKNOWN, "CAP_SYS_ADMIN" },
+	{ "ari", SOUND, ari_by_vf, DIAGNOSIS_PASS, "with ARI: " },
 	{ "ari", SOUND, guest_bars, SILENT, NULL },
-	{ "modules", SOUND, with_cm, DOCTOR_PASS, "No RDMA module" },
-	{ "modules", SOUND, rdma_module_missing, DOCTOR_WARN, "mlx5_ib is not loaded" },
+	{ "modules", SOUND, with_cm, DIAGNOSIS_PASS, "No RDMA module" },
+	{ "modules", SOUND, rdma_module_missing, DIAGNOSIS_WARN, "mlx5_ib is not loaded" },
 	{ "modules", SOUND, other_driver, SILENT, NULL },
-	{ "modules", SOUND, no_cm, DOCTOR_WARN, "rdma_ucm is not loaded" },
-	{ "peermem", SOUND, nothing, DOCTOR_PASS, "550.90.07 is loaded once" },
-	{ "peermem", SOUND, peer_older, DOCTOR_WARN, "535.54.03, the driver of version 550.90.07" },
-	{ "peermem", SOUND, peer_twice, DOCTOR_WARN, "nv_peer_mem" },
-	{ "peermem", SOUND, peer_unlisted, DOCTOR_WARN, "does not list it" },
+	{ "modules", SOUND, no_cm, DIAGNOSIS_WARN, "rdma_ucm is not loaded" },
+	{ "peermem", SOUND, nothing, DIAGNOSIS_PASS, "550.90.07 is loaded once" },
+	{ "peermem", SOUND, peer_older, DIAGNOSIS_WARN,
+	  "535.54.03, the driver of version 550.90.07" },
+	{ "peermem", SOUND, peer_twice, DIAGNOSIS_WARN, "nv_peer_mem" },
+	{ "peermem", SOUND, peer_unlisted, DIAGNOSIS_WARN, "does not list it" },
 	{ "peermem", SOUND, peer_not_loaded, SILENT, NULL },
 	{ "peermem", SOUND, peer_possible, SILENT, NULL },
-	{ "peermem", SOUND, peer_impossible, DOCTOR_WARN, "no interface for peer memory" },
+	{ "peermem", SOUND, peer_impossible, DIAGNOSIS_WARN, "no interface for peer memory" },
 	{ "peermem", SOUND, amd, SILENT, NULL },
-	{ "gdrcopy", SOUND, nothing, DOCTOR_PASS, "gdrdrv is loaded" },
-	{ "gdrcopy", SOUND, no_gdrdrv, DOCTOR_PASS, "not loaded" },
-	{ "gdrcopy", SOUND, gdrdrv_hidden, DOCTOR_UNKNOWN, "not visible" },
+	{ "gdrcopy", SOUND, nothing, DIAGNOSIS_PASS, "gdrdrv is loaded" },
+	{ "gdrcopy", SOUND, no_gdrdrv, DIAGNOSIS_PASS, "not loaded" },
+	{ "gdrcopy", SOUND, gdrdrv_hidden, DIAGNOSIS_UNKNOWN, "not visible" },
 	{ "gdrcopy", SOUND, amd, SILENT, NULL },
 	{ "gpu-options", SOUND, nothing, SILENT, NULL },
-	{ "gpu-options", SOUND, options_usual, DOCTOR_PASS, "GPUs is as they have it" },
-	{ "gpu-options", SOUND, options_ordering, DOCTOR_PASS, "GPUs is forced on" },
-	{ "gpu-options", SOUND, options_known, DOCTOR_PASS, "knows its options" },
-	{ "gpu-options", SOUND, options_misspelt, DOCTOR_WARN,
+	{ "gpu-options", SOUND, options_usual, DIAGNOSIS_PASS, "GPUs is as they have it" },
+	{ "gpu-options", SOUND, options_ordering, DIAGNOSIS_PASS, "GPUs is forced on" },
+	{ "gpu-options", SOUND, options_known, DIAGNOSIS_PASS, "knows its options" },
+	{ "gpu-options", SOUND, options_misspelt, DIAGNOSIS_WARN,
 	  "booted with nvidia.NVreg_EnablePCIeRelaxedOrderingMode, which is no option" },
-	{ "gpu-options", SOUND, options_part, DOCTOR_WARN, "nvidia.NVreg_Enable, which" },
-	{ "gpu-options", SOUND, options_override, DOCTOR_WARN, "GrdmaPciTopoCheckOverride=1" },
+	{ "gpu-options", SOUND, options_part, DIAGNOSIS_WARN, "nvidia.NVreg_Enable, which" },
+	{ "gpu-options", SOUND, options_override, DIAGNOSIS_WARN, "GrdmaPciTopoCheckOverride=1" },
 	{ "gpu-options", SOUND, options_of_amd, SILENT, NULL },
 };
 
-static struct doctor_report *run(const struct machine *m, const char *only)
+static struct diagnosis *run(const struct machine *m, const char *only)
 {
-	struct doctor_report *r = NULL;
+	struct diagnosis *r = NULL;
 	struct err err = { 0 };
 
 	assert_int_equal(doctor_run(&m->f, only, &r, &err), 0);
 	return r;
 }
 
-static bool says(const struct doctor_report *r, enum doctor_verdict v, const char *words)
+static bool says(const struct diagnosis *r, enum diagnosis_verdict v, const char *words)
 {
-	for (size_t i = 0; i < doctor_report_n(r); i++) {
-		if (doctor_report_at(r, i)->verdict == v &&
-		    strstr(doctor_report_at(r, i)->sentence, words))
+	for (size_t i = 0; i < diagnosis_n(r); i++) {
+		if (diagnosis_at(r, i)->verdict == v && strstr(diagnosis_at(r, i)->sentence, words))
 			return true;
 	}
 	return false;
@@ -548,26 +552,26 @@ static void every_check_finds_what_is_wrong(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		_cleanup_machine_ struct machine m;
-		_cleanup_doctor_report_ struct doctor_report *r = NULL;
+		_cleanup_diagnosis_ struct diagnosis *r = NULL;
 		bool right;
 
 		machine_of(&m, cases[i].machine);
 		change(&m, cases[i].change);
 		r = run(&m, cases[i].check);
-		right = doctor_verdict_of(r, doctor_check_by_id(cases[i].check)) ==
+		right = diagnosis_verdict_of(r, doctor_check_by_id(cases[i].check)) ==
 				cases[i].verdict &&
 			(!cases[i].words ||
-			 says(r, (enum doctor_verdict)cases[i].verdict, cases[i].words));
+			 says(r, (enum diagnosis_verdict)cases[i].verdict, cases[i].words));
 		if (right)
 			continue;
-		for (size_t k = 0; k < doctor_report_n(r); k++)
+		for (size_t k = 0; k < diagnosis_n(r); k++)
 			print_error("  %s %s\n",
-				    doctor_verdict_name(doctor_report_at(r, k)->verdict),
-				    doctor_report_at(r, k)->sentence);
+				    diagnosis_verdict_name(diagnosis_at(r, k)->verdict),
+				    diagnosis_at(r, k)->sentence);
 		fail_msg("case %zu: %s on '%s' is not %s '%s'", i, cases[i].check, cases[i].machine,
 			 cases[i].verdict < 0
 				 ? "silent"
-				 : doctor_verdict_name((enum doctor_verdict)cases[i].verdict),
+				 : diagnosis_verdict_name((enum diagnosis_verdict)cases[i].verdict),
 			 cases[i].words ? cases[i].words : "");
 	}
 }
@@ -604,11 +608,11 @@ static void on_a_machine_of_which_nothing_is_known_nothing_passes(void **state)
 					 .gdrdrv = FACTS_UNKNOWN,
 					 .numa_balancing = -1 };
 	for (size_t i = 0; i < ARRAY_LEN(about_unknown); i++) {
-		_cleanup_doctor_report_ struct doctor_report *r = run(&m, about_unknown[i]);
+		_cleanup_diagnosis_ struct diagnosis *r = run(&m, about_unknown[i]);
 
-		for (size_t k = 0; k < doctor_report_n(r); k++)
-			assert_int_equal(doctor_report_at(r, k)->verdict, DOCTOR_UNKNOWN);
-		assert_true(doctor_report_n(r) > 0);
+		for (size_t k = 0; k < diagnosis_n(r); k++)
+			assert_int_equal(diagnosis_at(r, k)->verdict, DIAGNOSIS_UNKNOWN);
+		assert_true(diagnosis_n(r) > 0);
 	}
 }
 
@@ -616,7 +620,7 @@ static void on_a_machine_of_which_nothing_is_known_nothing_passes(void **state)
 static void a_bridge_that_is_named_already_is_not_asked_for_again(void **state)
 {
 	_cleanup_machine_ struct machine m;
-	_cleanup_doctor_report_ struct doctor_report *r = NULL;
+	_cleanup_diagnosis_ struct diagnosis *r = NULL;
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 
 	(void)state;
@@ -626,10 +630,10 @@ static void a_bridge_that_is_named_already_is_not_asked_for_again(void **state)
 		arena_printf(m.f.arena, "pci=realloc pci=\"disable_acs_redir=0000:ff:00.0;%s\"",
 			     facts_address(&m.f, m.inv->pci[gpu(&m)].parent));
 	r = run(&m, "acs");
-	assert_int_equal(doctor_report_n(r), 1);
-	assert_null(doctor_report_at(r, 0)->kernel_arg);
-	assert_non_null(strstr(doctor_report_at(r, 0)->advice->fix[DOCTOR_GRUB], "already"));
-	assert_false(doctor_manifest(&m.f, r, DOCTOR_GRUB, NULL, &out));
+	assert_int_equal(diagnosis_n(r), 1);
+	assert_null(diagnosis_at(r, 0)->kernel_arg);
+	assert_non_null(strstr(diagnosis_at(r, 0)->advice->fix[DIAGNOSIS_GRUB], "already"));
+	assert_false(diagnosis_manifest(&m.f, r, DIAGNOSIS_GRUB, NULL, &out));
 }
 
 /* --- the report --- */
@@ -638,18 +642,18 @@ static void the_worst_verdict_counts(void **state)
 {
 	static void (*const changes[])(struct machine * m) = { nothing, fs_hidden, ro_off,
 							       vf_vfio };
-	static const enum doctor_verdict worst[] = { DOCTOR_PASS, DOCTOR_UNKNOWN, DOCTOR_WARN,
-						     DOCTOR_FAIL };
+	static const enum diagnosis_verdict worst[] = { DIAGNOSIS_PASS, DIAGNOSIS_UNKNOWN,
+							DIAGNOSIS_WARN, DIAGNOSIS_FAIL };
 	_cleanup_machine_ struct machine m;
 
 	(void)state;
 	machine_of(&m, SOUND);
 	for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
-		_cleanup_doctor_report_ struct doctor_report *r = NULL;
+		_cleanup_diagnosis_ struct diagnosis *r = NULL;
 
 		changes[i](&m);
 		r = run(&m, "driver,relaxed-ordering,storage");
-		assert_int_equal(doctor_report_verdict(r), worst[i]);
+		assert_int_equal(diagnosis_worst(r), worst[i]);
 	}
 }
 
@@ -658,7 +662,7 @@ static void names_that_no_check_has_are_refused(void **state)
 	static const char *const bad[] = { "",		 "nothing", "acs,", ",acs",
 					   "acs,,iommu", "ACS",	    "acs " };
 	_cleanup_machine_ struct machine m;
-	struct doctor_report *r = NULL;
+	struct diagnosis *r = NULL;
 
 	(void)state;
 	machine_of(&m, SOUND);
@@ -674,14 +678,14 @@ static void names_that_no_check_has_are_refused(void **state)
 static void only_runs_what_is_named_in_the_order_of_the_table(void **state)
 {
 	_cleanup_machine_ struct machine m;
-	_cleanup_doctor_report_ struct doctor_report *r = NULL;
+	_cleanup_diagnosis_ struct diagnosis *r = NULL;
 
 	(void)state;
 	machine_of(&m, SOUND);
 	r = run(&m, "storage,driver,driver");
-	assert_int_equal(r->n_ran, 2);
-	assert_string_equal(r->ran[0]->id, "driver");
-	assert_string_equal(r->ran[1]->id, "storage");
+	assert_int_equal(diagnosis_n(r), 2);
+	assert_string_equal(diagnosis_at(r, 0)->check->id, "driver");
+	assert_string_equal(diagnosis_at(r, 1)->check->id, "storage");
 }
 
 static bool is_sentence(const char *text)
@@ -698,20 +702,21 @@ static void every_finding_has_a_meaning_and_a_fix(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		_cleanup_machine_ struct machine m;
-		_cleanup_doctor_report_ struct doctor_report *r = NULL;
+		_cleanup_diagnosis_ struct diagnosis *r = NULL;
 
 		machine_of(&m, cases[i].machine);
 		change(&m, cases[i].change);
 		r = run(&m, MINE);
-		for (size_t k = 0; k < doctor_report_n(r); k++) {
-			const struct doctor_finding *f = doctor_report_at(r, k);
+		for (size_t k = 0; k < diagnosis_n(r); k++) {
+			const struct diagnosis_finding *f = diagnosis_at(r, k);
 
 			assert_true(is_sentence(f->sentence));
 			assert_true(is_sentence(f->advice->meaning));
-			for (int p = 0; f->verdict != DOCTOR_PASS && p < DOCTOR_PLATFORM_MAX; p++)
+			for (int p = 0; f->verdict != DIAGNOSIS_PASS && p < DIAGNOSIS_PLATFORM_MAX;
+			     p++)
 				assert_true(is_sentence(
-					doctor_fix_on(f->advice, (enum doctor_platform)p)));
-			assert_true(f->verdict != DOCTOR_PASS || !f->kernel_arg);
+					diagnosis_fix_on(f->advice, (enum diagnosis_platform)p)));
+			assert_true(f->verdict != DIAGNOSIS_PASS || !f->kernel_arg);
 		}
 	}
 }
@@ -720,7 +725,7 @@ static void every_check_explains_itself(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < doctor_n_checks(); i++) {
-		const struct doctor_check *c = doctor_check_at(i);
+		const struct diagnosis_check *c = doctor_check_at(i);
 
 		assert_true(*c->id && strspn(c->id, "abcdefghijklmnopqrstuvwxyz0123456789-") ==
 					      strlen(c->id));
@@ -734,12 +739,12 @@ static void every_check_explains_itself(void **state)
 
 /* --- the manifest --- */
 
-static void expect_manifest(const struct machine *m, enum doctor_platform p, const char *words)
+static void expect_manifest(const struct machine *m, enum diagnosis_platform p, const char *words)
 {
-	_cleanup_doctor_report_ struct doctor_report *r = run(m, MINE);
+	_cleanup_diagnosis_ struct diagnosis *r = run(m, MINE);
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 
-	assert_int_equal(doctor_manifest(&m->f, r, p, NULL, &out), words != NULL);
+	assert_int_equal(diagnosis_manifest(&m->f, r, p, NULL, &out), words != NULL);
 	if (words && !strstr(strbuf_str(&out), words))
 		fail_msg("no '%s' in:\n%s", words, strbuf_str(&out));
 	assert_true(words || !out.len);
@@ -753,26 +758,26 @@ static void the_manifest_has_each_argument_once(void **state)
 	(void)state;
 	machine_of(&m, SOUND);
 	with_cm(&m);
-	expect_manifest(&m, DOCTOR_GRUB, NULL);
+	expect_manifest(&m, DIAGNOSIS_GRUB, NULL);
 	gpu_dma(&m);
 	m.f.pci[pf(&m)].iommu = FACTS_IOMMU_DMA;
-	expect_manifest(&m, DOCTOR_GRUB, "\"$GRUB_CMDLINE_LINUX iommu=pt\"\n");
-	expect_manifest(&m, DOCTOR_OPENSHIFT, "  kernelArguments:\n    - 'iommu=pt'\n");
-	expect_manifest(&m, DOCTOR_TALOS, "    extraKernelArgs:\n      - 'iommu=pt'\n");
+	expect_manifest(&m, DIAGNOSIS_GRUB, "\"$GRUB_CMDLINE_LINUX iommu=pt\"\n");
+	expect_manifest(&m, DIAGNOSIS_OPENSHIFT, "  kernelArguments:\n    - 'iommu=pt'\n");
+	expect_manifest(&m, DIAGNOSIS_TALOS, "    extraKernelArgs:\n      - 'iommu=pt'\n");
 	arm_dma(&m);
-	expect_manifest(&m, DOCTOR_TALOS, "- 'iommu.passthrough=1'\n");
+	expect_manifest(&m, DIAGNOSIS_TALOS, "- 'iommu.passthrough=1'\n");
 	nothing(&m);
 	m.f.pci[gpu(&m)].iommu = m.f.pci[pf(&m)].iommu = FACTS_IOMMU_IDENTITY;
 	acs_usual(&m);
 	one = facts_address(&m.f, m.inv->pci[gpu(&m)].parent);
 	two = facts_address(&m.f, m.inv->pci[pf(&m)].parent);
-	expect_manifest(&m, DOCTOR_TALOS,
+	expect_manifest(&m, DIAGNOSIS_TALOS,
 			arena_printf(m.f.arena, "- 'pci=disable_acs_redir=%s'\n", one));
 	m.f.pci[m.inv->pci[pf(&m)].parent].acs_ctrl = 0x001d;
-	expect_manifest(&m, DOCTOR_TALOS,
+	expect_manifest(&m, DIAGNOSIS_TALOS,
 			arena_printf(m.f.arena, "- 'pci=\"disable_acs_redir=%s;%s\"'\n", one, two));
 	expect_manifest(
-		&m, DOCTOR_GRUB,
+		&m, DIAGNOSIS_GRUB,
 		arena_printf(m.f.arena, " pci=\\\"disable_acs_redir=%s;%s\\\"\"\n", one, two));
 }
 
@@ -787,10 +792,10 @@ static void devices_that_are_named_already_go_along(void **state)
 	one = facts_address(&m.f, m.inv->pci[gpu(&m)].parent);
 	m.f.host.cmdline = "pci=realloc,disable_acs_redir=pci:1000:c030;pci:1000:c030,noaer";
 	expect_manifest(
-		&m, DOCTOR_TALOS,
+		&m, DIAGNOSIS_TALOS,
 		arena_printf(m.f.arena, "'pci=\"disable_acs_redir=pci:1000:c030;%s\"'\n", one));
 	m.f.host.cmdline = "pci=disable_acs_redir=$(reboot)";
-	expect_manifest(&m, DOCTOR_TALOS,
+	expect_manifest(&m, DIAGNOSIS_TALOS,
 			arena_printf(m.f.arena, "'pci=disable_acs_redir=%s'\n", one));
 }
 
@@ -802,7 +807,8 @@ static void numa_balancing_becomes_an_argument(void **state)
 	machine_of(&m, SOUND);
 	amd_balancing(&m);
 	m.f.host.cmdline = "quiet";
-	expect_manifest(&m, DOCTOR_OPENSHIFT, "    - 'iommu=pt'\n    - 'numa_balancing=disable'\n");
+	expect_manifest(&m, DIAGNOSIS_OPENSHIFT,
+			"    - 'iommu=pt'\n    - 'numa_balancing=disable'\n");
 }
 
 static void modules_and_realloc_are_in_the_manifest(void **state)
@@ -812,14 +818,15 @@ static void modules_and_realloc_are_in_the_manifest(void **state)
 	(void)state;
 	machine_of(&m, SOUND);
 	no_cm(&m);
-	expect_manifest(&m, DOCTOR_TALOS,
+	expect_manifest(&m, DIAGNOSIS_TALOS,
 			"machine:\n  kernel:\n    modules:\n      - name: 'rdma_ucm'\n");
-	expect_manifest(&m, DOCTOR_OPENSHIFT, "source: 'data:,rdma_ucm%0A'\n");
-	expect_manifest(&m, DOCTOR_GRUB, "'%s\\n' rdma_ucm > /etc/modules-load.d/railmate.conf\n");
+	expect_manifest(&m, DIAGNOSIS_OPENSHIFT, "source: 'data:,rdma_ucm%0A'\n");
+	expect_manifest(&m, DIAGNOSIS_GRUB,
+			"'%s\\n' rdma_ucm > /etc/modules-load.d/railmate.conf\n");
 	vf_bar_unset(&m);
 	gpu_bar_unset(&m);
 	rdma_module_missing(&m);
-	expect_manifest(&m, DOCTOR_TALOS,
+	expect_manifest(&m, DIAGNOSIS_TALOS,
 			"    extraKernelArgs:\n      - 'pci=realloc'\n  kernel:\n    modules:\n"
 			"      - name: 'mlx5_ib'\n");
 }
@@ -827,14 +834,14 @@ static void modules_and_realloc_are_in_the_manifest(void **state)
 static void the_role_is_openshifts(void **state)
 {
 	_cleanup_machine_ struct machine m;
-	_cleanup_doctor_report_ struct doctor_report *r = NULL;
+	_cleanup_diagnosis_ struct diagnosis *r = NULL;
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 
 	(void)state;
 	machine_of(&m, SOUND);
 	gpu_dma(&m);
 	r = run(&m, "iommu");
-	assert_true(doctor_manifest(&m.f, r, DOCTOR_OPENSHIFT, "gpu-h100", &out));
+	assert_true(diagnosis_manifest(&m.f, r, DIAGNOSIS_OPENSHIFT, "gpu-h100", &out));
 	assert_non_null(strstr(strbuf_str(&out), "name: 99-gpu-h100-railmate\n"));
 	assert_non_null(strstr(strbuf_str(&out), "openshift.io/role: gpu-h100\n"));
 	assert_null(strstr(strbuf_str(&out), "worker"));

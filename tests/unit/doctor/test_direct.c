@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "doctor/doctor.h"
+#include "diagnosis/diagnosis.h"
 #include "facts/facts.h"
 #include "facts/gather.h"
 #include "hw/inventory.h"
@@ -61,43 +62,43 @@ static void ask(struct machine *m, const char *answers, const char *library)
 }
 
 /* The only finding, if want is one's sentence or begins it; NULL: there is none. */
-static void expect(struct machine *m, enum doctor_verdict verdict, const char *want)
+static void expect(struct machine *m, enum diagnosis_verdict verdict, const char *want)
 {
-	_cleanup_doctor_report_ struct doctor_report *r = NULL;
-	const struct doctor_finding *f;
+	_cleanup_diagnosis_ struct diagnosis *r = NULL;
+	const struct diagnosis_finding *f;
 
 	assert_int_equal(doctor_run(m->facts, "data-direct", &r, NULL), 0);
 	if (!want) {
-		assert_int_equal(doctor_report_n(r), 0);
+		assert_int_equal(diagnosis_n(r), 0);
 		return;
 	}
-	assert_int_equal(doctor_report_n(r), 1);
-	f = doctor_report_at(r, 0);
+	assert_int_equal(diagnosis_n(r), 1);
+	f = diagnosis_at(r, 0);
 	assert_int_equal(f->verdict, verdict);
 	assert_string_equal(f->sentence, want);
-	assert_string_equal(f->subject, verdict == DOCTOR_PASS ? "host" : NIC_1);
+	assert_string_equal(f->subject, verdict == DIAGNOSIS_PASS ? "host" : NIC_1);
 }
 
 static void libmlx5_and_vpd_are_compared(void **state)
 {
 	static const struct {
 		const char *answers;
-		enum doctor_verdict verdict;
+		enum diagnosis_verdict verdict;
 		const char *sentence;
 	} rows[] = {
-		{ OF_0 OF_1 OF_2 OF_3, DOCTOR_PASS,
+		{ OF_0 OF_1 OF_2 OF_3, DIAGNOSIS_PASS,
 		  "libmlx5 and the VPD pair 4 NICs with the same data direct functions." },
-		{ OF_0 OF_2 OF_3 "mlx5_1=/devices/pci0009:00/0009:03:00.0", DOCTOR_WARN,
+		{ OF_0 OF_2 OF_3 "mlx5_1=/devices/pci0009:00/0009:03:00.0", DIAGNOSIS_WARN,
 		  "NIC 0002:03:00.0 (mlx5_1): libmlx5 names the data direct function 0009:03:00.0, its VPD 0008:03:00.0." },
-		{ OF_0 OF_2 OF_3 "mlx5_1=none", DOCTOR_WARN,
+		{ OF_0 OF_2 OF_3 "mlx5_1=none", DIAGNOSIS_WARN,
 		  "NIC 0002:03:00.0 (mlx5_1): its VPD names the data direct function 0008:03:00.0, libmlx5 none." },
-		{ OF_0 OF_2 OF_3 "mlx5_1=closed", DOCTOR_UNKNOWN,
+		{ OF_0 OF_2 OF_3 "mlx5_1=closed", DIAGNOSIS_UNKNOWN,
 		  "NIC 0002:03:00.0 (mlx5_1): its RDMA device cannot be opened: Permission denied." },
-		{ OF_0 OF_2 OF_3 "mlx5_1=broken", DOCTOR_UNKNOWN,
+		{ OF_0 OF_2 OF_3 "mlx5_1=broken", DIAGNOSIS_UNKNOWN,
 		  "NIC 0002:03:00.0 (mlx5_1): libmlx5 cannot say its data direct function: Input/output error." },
-		{ OF_0 OF_2 OF_3 "mlx5_1=/devices/no\x1bsense", DOCTOR_UNKNOWN,
+		{ OF_0 OF_2 OF_3 "mlx5_1=/devices/no\x1bsense", DIAGNOSIS_UNKNOWN,
 		  "NIC 0002:03:00.0 (mlx5_1): libmlx5 names '/devices/no?sense', which is no PCI function." },
-		{ OF_0 OF_2 OF_3, DOCTOR_UNKNOWN,
+		{ OF_0 OF_2 OF_3, DIAGNOSIS_UNKNOWN,
 		  "NIC 0002:03:00.0 (mlx5_1): it has no RDMA device here." },
 	};
 	_cleanup_machine_ struct machine *m = machine_new("gb300-like");
@@ -120,10 +121,10 @@ static void what_only_libmlx5_knows_is_said(void **state)
 			m->inv->card[i].direct = -1;
 	}
 	ask(m, OF_0 OF_1 OF_2 OF_3, FAKE_MLX5);
-	expect(m, DOCTOR_WARN,
+	expect(m, DIAGNOSIS_WARN,
 	       "NIC 0002:03:00.0 (mlx5_1): libmlx5 names the data direct function 0008:03:00.0, its VPD none.");
 	ask(m, OF_0 OF_2 OF_3 "mlx5_1=none", FAKE_MLX5); /* both know of none */
-	expect(m, DOCTOR_PASS,
+	expect(m, DIAGNOSIS_PASS,
 	       "libmlx5 and the VPD pair 4 NICs with the same data direct functions.");
 }
 
@@ -133,13 +134,13 @@ static void without_the_libraries_there_is_nothing_to_say(void **state)
 	_cleanup_machine_ struct machine *other = machine_new("hgx-b300");
 
 	(void)state;
-	expect(m, DOCTOR_PASS, NULL); /* a captured machine is not asked */
+	expect(m, DIAGNOSIS_PASS, NULL); /* a captured machine is not asked */
 	ask(m, OF_0, "/nowhere/libmlx5.so.1");
-	expect(m, DOCTOR_PASS, NULL);
+	expect(m, DIAGNOSIS_PASS, NULL);
 	ask(m, OF_0, FAKE_MLX5_OLD);
-	expect(m, DOCTOR_PASS, NULL);
+	expect(m, DIAGNOSIS_PASS, NULL);
 	ask(other, OF_0, FAKE_MLX5); /* no Data Direct: nothing is loaded */
-	expect(other, DOCTOR_PASS, NULL);
+	expect(other, DIAGNOSIS_PASS, NULL);
 }
 
 int main(void)

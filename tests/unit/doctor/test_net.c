@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "discover/sysroot.h"
 #include "doctor/doctor.h"
+#include "diagnosis/diagnosis.h"
 #include "facts/gather.h"
 #include "facts/net.h"
 #include "support/fixture.h"
@@ -85,7 +86,7 @@ struct visit {
 	struct hw_inventory *inv;
 	struct topo *topo;
 	struct facts *f;
-	struct doctor_report *r;
+	struct diagnosis *r;
 	struct facts_net net;	   /* a copy to change */
 	struct facts_rdma rdma[8]; /* the same */
 	struct facts_netdev netdev[8];
@@ -112,13 +113,13 @@ static void run(struct visit *v, const char *only)
 {
 	struct err err = { 0 };
 
-	doctor_report_free(STEAL(v->r));
+	diagnosis_free(STEAL(v->r));
 	assert_int_equal(doctor_run(v->f, only, &v->r, &err), 0);
 }
 
 static void leave(struct visit *v)
 {
-	doctor_report_free(v->r);
+	diagnosis_free(v->r);
 	facts_free(v->f);
 	topo_free(v->topo);
 	hw_inventory_free(v->inv);
@@ -126,38 +127,39 @@ static void leave(struct visit *v)
 }
 
 /* Exactly one finding of this verdict, with these words; and it says what it means. */
-static void assert_found(const struct visit *v, enum doctor_verdict verdict, const char *sentence)
+static void assert_found(const struct visit *v, enum diagnosis_verdict verdict,
+			 const char *sentence)
 {
-	const struct doctor_finding *found = NULL;
+	const struct diagnosis_finding *found = NULL;
 
-	for (size_t i = 0; i < doctor_report_n(v->r); i++) {
-		const struct doctor_finding *one = doctor_report_at(v->r, i);
+	for (size_t i = 0; i < diagnosis_n(v->r); i++) {
+		const struct diagnosis_finding *one = diagnosis_at(v->r, i);
 
 		if (one->verdict == verdict && str_eq(one->sentence, sentence))
 			found = one;
 	}
 	if (!found) {
-		for (size_t i = 0; i < doctor_report_n(v->r); i++)
+		for (size_t i = 0; i < diagnosis_n(v->r); i++)
 			print_message("%s %s\n",
-				      doctor_verdict_name(doctor_report_at(v->r, i)->verdict),
-				      doctor_report_at(v->r, i)->sentence);
-		fail_msg("not said: %s %s", doctor_verdict_name(verdict), sentence);
+				      diagnosis_verdict_name(diagnosis_at(v->r, i)->verdict),
+				      diagnosis_at(v->r, i)->sentence);
+		fail_msg("not said: %s %s", diagnosis_verdict_name(verdict), sentence);
 	}
 	assert_non_null(found->advice->meaning);
-	if (verdict != DOCTOR_PASS)
-		assert_non_null(found->advice->fix[DOCTOR_GRUB]);
+	if (verdict != DIAGNOSIS_PASS)
+		assert_non_null(found->advice->fix[DIAGNOSIS_GRUB]);
 }
 
 /* One finding, this one. */
-static void assert_only(struct visit *v, const char *check, enum doctor_verdict verdict,
+static void assert_only(struct visit *v, const char *check, enum diagnosis_verdict verdict,
 			const char *sentence)
 {
 	run(v, check);
 	assert_found(v, verdict, sentence);
-	assert_int_equal(doctor_report_n(v->r), 1);
+	assert_int_equal(diagnosis_n(v->r), 1);
 }
 
-static void once(const char *text, const char *check, enum doctor_verdict verdict,
+static void once(const char *text, const char *check, enum diagnosis_verdict verdict,
 		 const char *sentence)
 {
 	struct visit v;
@@ -179,17 +181,17 @@ static void an_infiniband_vf_needs_its_guids(void **state)
 	(void)state;
 	once(IB_MACHINE(ACTIVE, ACTIVE) GUID(VF0, "mlx5_1", "0011:2233:4455:6677")
 		     GUID(VF1, "mlx5_2", "0011:2233:4455:6678"),
-	     "vf-identity", DOCTOR_PASS, "2 VFs have GUIDs or MAC addresses of their own.");
+	     "vf-identity", DIAGNOSIS_PASS, "2 VFs have GUIDs or MAC addresses of their own.");
 	once(IB_MACHINE(DOWN, DOWN) GUID(VF0, "mlx5_1", "0000:0000:0000:0000")
 		     GUID(VF1, "mlx5_2", "0000:0000:0000:0000"),
-	     "vf-identity", DOCTOR_FAIL,
+	     "vf-identity", DIAGNOSIS_FAIL,
 	     "2 of the 2 VFs of 0000:3b:00.0 (mlx5_0) have no GUID (node GUID zero): 0000:3b:00.1, 0000:3b:00.2.");
 	arrive(&v, IB_MACHINE(DOWN, ACTIVE) GUID(VF0, "mlx5_1", "0011:2233:4455:6677")
 			   GID(VF0, "mlx5_1", "0", "fe80:0000:0000:0000:0000:0000:0000:0000",
 			       "IB/RoCE v1"));
 	run(&v, "vf-identity");
-	assert_found(&v, DOCTOR_FAIL, "VF 0000:3b:00.1 (mlx5_1) has no port GUID (it is zero).");
-	assert_found(&v, DOCTOR_UNKNOWN,
+	assert_found(&v, DIAGNOSIS_FAIL, "VF 0000:3b:00.1 (mlx5_1) has no port GUID (it is zero).");
+	assert_found(&v, DIAGNOSIS_UNKNOWN,
 		     "VF 0000:3b:00.2 (mlx5_2) does not show its GUID or MAC address here.");
 	leave(&v);
 }
@@ -208,9 +210,9 @@ static void guids_that_nobody_set_are_seen_at_the_pf(void **state)
 	v.netdev[0].vfs = vfs;
 	v.netdev[0].n_vfs = 2;
 	run(&v, "vf-identity");
-	assert_found(&v, DOCTOR_FAIL,
+	assert_found(&v, DIAGNOSIS_FAIL,
 		     "VF 0000:3b:00.2 (mlx5_2) has no GUID (its node GUID is zero).");
-	assert_found(&v, DOCTOR_PASS, "1 VF has a GUID or MAC address of its own.");
+	assert_found(&v, DIAGNOSIS_PASS, "1 VF has a GUID or MAC address of its own.");
 	leave(&v);
 }
 
@@ -224,9 +226,9 @@ static void a_vf_on_ethernet_needs_an_address(void **state)
 		       NET(VF1, "eth2", "address", "02:00:00:00:00:01")
 			       GUID(VF1, "mlx5_2", "0000:0000:0000:0000"));
 	run(&v, "vf-identity");
-	assert_found(&v, DOCTOR_FAIL,
+	assert_found(&v, DIAGNOSIS_FAIL,
 		     "VF 0000:3b:00.1 (mlx5_1, eth1) has no MAC address (it is zero).");
-	assert_found(&v, DOCTOR_WARN, "VF 0000:3b:00.2 (mlx5_2, eth2) has the node GUID zero.");
+	assert_found(&v, DIAGNOSIS_WARN, "VF 0000:3b:00.2 (mlx5_2, eth2) has the node GUID zero.");
 	leave(&v);
 }
 
@@ -243,27 +245,27 @@ static void what_the_administrator_set_is_told(void **state)
 	(void)state;
 	arrive(&v, IB_MACHINE(ACTIVE, ACTIVE));
 	assert_only(
-		&v, "vf-admin", DOCTOR_UNKNOWN,
+		&v, "vf-admin", DIAGNOSIS_UNKNOWN,
 		"What the administrator set for the VFs of 0000:3b:00.0 (mlx5_0) is not known: this is not the running machine.");
 	v.netdev[0].why_no_vfs = NULL;
 	v.netdev[0].vfs = vfs;
 	v.netdev[0].n_vfs = 2;
 	assert_only(
-		&v, "vf-admin", DOCTOR_PASS,
+		&v, "vf-admin", DIAGNOSIS_PASS,
 		"No link of the 2 VFs of 0000:3b:00.0 (mlx5_0) is disabled (1 always up, the others follow the port); 1 are trusted, 1 have spoof checking.");
 	v.inv->pci[1].rate_mbps = 10000;
 	run(&v, "vf-admin");
-	assert_found(&v, DOCTOR_PASS,
+	assert_found(&v, DIAGNOSIS_PASS,
 		     "1 of the 2 VFs of 0000:3b:00.0 (mlx5_0) may send 10000 Mb/s at most.");
 	v.inv->pci[2].rate_mbps = 25000;
 	run(&v, "vf-admin");
 	assert_found(
-		&v, DOCTOR_PASS,
+		&v, DIAGNOSIS_PASS,
 		"2 of the 2 VFs of 0000:3b:00.0 (mlx5_0) may send 10000 to 25000 Mb/s at most.");
 	v.inv->pci[1].rate_mbps = v.inv->pci[2].rate_mbps = 0;
 	v.netdev[0].vfs = disabled;
 	assert_only(
-		&v, "vf-admin", DOCTOR_FAIL,
+		&v, "vf-admin", DIAGNOSIS_FAIL,
 		"1 of the 2 VFs of 0000:3b:00.0 (mlx5_0) have their link state set to disable: VF 0.");
 	leave(&v);
 }
@@ -275,12 +277,12 @@ static void every_vf_needs_a_verbs_device_and_its_node(void **state)
 	(void)state;
 	arrive(&v, MACHINE ALL_VERBS);
 	run(&v, "uverbs");
-	assert_found(&v, DOCTOR_PASS, "1 VF has its verbs device.");
-	assert_found(&v, DOCTOR_FAIL, "VF 0000:3b:00.2 (mlx5_2) has no verbs device (uverbsN).");
+	assert_found(&v, DIAGNOSIS_PASS, "1 VF has its verbs device.");
+	assert_found(&v, DIAGNOSIS_FAIL, "VF 0000:3b:00.2 (mlx5_2) has no verbs device (uverbsN).");
 	v.rdma[1].node = FACTS_NO;
 	run(&v, "uverbs");
 	assert_found(
-		&v, DOCTOR_FAIL,
+		&v, DIAGNOSIS_FAIL,
 		"VF 0000:3b:00.1 (mlx5_1) has a verbs device, but no node of it in /dev/infiniband.");
 	leave(&v);
 }
@@ -295,26 +297,26 @@ static void a_container_is_about_its_own_vfs(void **state)
 	v.f->container = FACTS_YES;
 	v.rdma[1].node = FACTS_YES;
 	v.rdma[2].node = FACTS_NO;
-	assert_only(&v, "uverbs", DOCTOR_PASS, "1 VF has its verbs device.");
+	assert_only(&v, "uverbs", DIAGNOSIS_PASS, "1 VF has its verbs device.");
 	v.rdma[1].node = FACTS_NO;
-	assert_only(&v, "uverbs", DOCTOR_FAIL,
+	assert_only(&v, "uverbs", DIAGNOSIS_FAIL,
 		    "This container has the node of none of the 2 VFs that it sees in /sys.");
 	v.f->container = FACTS_NO; /* railmate's, which judges the node and has no nodes in /dev */
 	v.rdma[1].node = v.rdma[2].node = FACTS_UNKNOWN;
-	assert_only(&v, "uverbs", DOCTOR_PASS, "2 VFs have their verbs devices.");
+	assert_only(&v, "uverbs", DIAGNOSIS_PASS, "2 VFs have their verbs devices.");
 	leave(&v);
 }
 
 static void ports_have_to_be_active(void **state)
 {
 	(void)state;
-	once(IB_MACHINE(ACTIVE, ACTIVE), "port", DOCTOR_PASS, "2 VFs have ACTIVE ports.");
-	once(IB_MACHINE(DOWN, DOWN), "port", DOCTOR_FAIL,
+	once(IB_MACHINE(ACTIVE, ACTIVE), "port", DIAGNOSIS_PASS, "2 VFs have ACTIVE ports.");
+	once(IB_MACHINE(DOWN, DOWN), "port", DIAGNOSIS_FAIL,
 	     "2 of the 2 VFs of 0000:3b:00.0 (mlx5_0) have ports that are not ACTIVE: 0000:3b:00.1, 0000:3b:00.2.");
-	once(IB_MACHINE("2: INIT", "3: ARMED"), "port", DOCTOR_FAIL,
+	once(IB_MACHINE("2: INIT", "3: ARMED"), "port", DIAGNOSIS_FAIL,
 	     "2 of the 2 VFs of 0000:3b:00.0 (mlx5_0) have ports that the subnet manager has not made ACTIVE: 0000:3b:00.1, 0000:3b:00.2.");
 	/* The PF's port is the reason, and it is said once. */
-	once(ETH_MACHINE(DOWN, DOWN, DOWN), "port", DOCTOR_FAIL,
+	once(ETH_MACHINE(DOWN, DOWN, DOWN), "port", DIAGNOSIS_FAIL,
 	     "Port 1 of 0000:3b:00.0 (mlx5_0) is DOWN (LinkUp).");
 }
 
@@ -328,15 +330,15 @@ static void an_idle_vf_on_the_host_is_no_failure(void **state)
 	arrive(&v, text);
 	run(&v, "port");
 	assert_found(
-		&v, DOCTOR_PASS,
+		&v, DIAGNOSIS_PASS,
 		"VF 0000:3b:00.1 (mlx5_1, eth1) is idle: its interface is switched off, so its port is down.");
-	assert_found(&v, DOCTOR_FAIL,
+	assert_found(&v, DIAGNOSIS_FAIL,
 		     "VF 0000:3b:00.2 (mlx5_2, eth2) has a port that is not ACTIVE.");
 	v.f->container = FACTS_YES;
 	v.rdma[1].node = v.rdma[2].node = FACTS_YES;
 	run(&v, "port");
 	assert_found(
-		&v, DOCTOR_FAIL,
+		&v, DIAGNOSIS_FAIL,
 		"VF 0000:3b:00.1 (mlx5_1, eth1) has a port that is not ACTIVE: its interface is switched off.");
 	leave(&v);
 }
@@ -352,9 +354,9 @@ static void an_interface_without_flags_is_off_when_it_has_no_carrier_to_tell(voi
 						   "/net/eth1\n" NET(VF1, "eth2", "carrier", "0"));
 	run(&v, "port");
 	assert_found(
-		&v, DOCTOR_PASS,
+		&v, DIAGNOSIS_PASS,
 		"VF 0000:3b:00.1 (mlx5_1, eth1) is idle: its interface is switched off, so its port is down.");
-	assert_found(&v, DOCTOR_FAIL,
+	assert_found(&v, DIAGNOSIS_FAIL,
 		     "VF 0000:3b:00.2 (mlx5_2, eth2) has a port that is not ACTIVE.");
 	leave(&v);
 }
@@ -368,11 +370,11 @@ static void a_port_without_a_state_is_unknown(void **state)
 			   VF0, "mlx5_1", IB,
 			   ACTIVE) "f " VF1 "/infiniband/mlx5_2/ports/1/link_layer = " IB "\\n\n");
 	run(&v, "port");
-	assert_found(&v, DOCTOR_UNKNOWN,
+	assert_found(&v, DIAGNOSIS_UNKNOWN,
 		     "VF 0000:3b:00.2 (mlx5_2) does not show the state of its port.");
 	leave(&v);
 	once(MACHINE RDMA(PF, "mlx5_0", IB, ACTIVE) "d " VF0 "/infiniband/mlx5_1\n", "port",
-	     DOCTOR_FAIL, "VF 0000:3b:00.1 (mlx5_1) has no port.");
+	     DIAGNOSIS_FAIL, "VF 0000:3b:00.1 (mlx5_1) has no port.");
 }
 
 static void a_pf_slower_than_its_like_is_told(void **state)
@@ -385,7 +387,7 @@ static void a_pf_slower_than_its_like_is_told(void **state)
 				   RATE(PF2, "mlx5_3", "100 Gb/sec (4X EDR)"));
 	run(&v, "port");
 	assert_found(
-		&v, DOCTOR_WARN,
+		&v, DIAGNOSIS_WARN,
 		"Port 1 of 0000:3c:00.0 (mlx5_3) runs at 100 Gb/s, others of its model at 400.");
 	leave(&v);
 }
@@ -394,21 +396,21 @@ static void roce_needs_large_frames(void **state)
 {
 	static const struct {
 		const char *text;
-		enum doctor_verdict verdict;
+		enum diagnosis_verdict verdict;
 		const char *sentence;
 	} rows[] = {
 #define PF_MTU(mtu) ETH_MACHINE(ACTIVE, ACTIVE, ACTIVE) NET(PF, "eth0", "mtu", mtu)
-		{ PF_MTU("9000"), DOCTOR_PASS,
+		{ PF_MTU("9000"), DIAGNOSIS_PASS,
 		  "0000:3b:00.0 (mlx5_0, eth0) has the MTU 9000: RoCE packets carry 4096 bytes." },
-		{ PF_MTU("4192"), DOCTOR_PASS,
+		{ PF_MTU("4192"), DIAGNOSIS_PASS,
 		  "0000:3b:00.0 (mlx5_0, eth0) has the MTU 4192: RoCE packets carry 4096 bytes." },
-		{ PF_MTU("4191"), DOCTOR_WARN,
+		{ PF_MTU("4191"), DIAGNOSIS_WARN,
 		  "0000:3b:00.0 (mlx5_0, eth0) has the MTU 4191, so RoCE packets carry 2048 bytes." },
-		{ PF_MTU("1500"), DOCTOR_WARN,
+		{ PF_MTU("1500"), DIAGNOSIS_WARN,
 		  "0000:3b:00.0 (mlx5_0, eth0) has the MTU 1500, so RoCE packets carry 1024 bytes." },
-		{ PF_MTU("68"), DOCTOR_WARN,
+		{ PF_MTU("68"), DIAGNOSIS_WARN,
 		  "0000:3b:00.0 (mlx5_0, eth0) has the MTU 68, so RoCE packets carry 256 bytes." },
-		{ ETH_MACHINE(ACTIVE, ACTIVE, ACTIVE), DOCTOR_UNKNOWN,
+		{ ETH_MACHINE(ACTIVE, ACTIVE, ACTIVE), DIAGNOSIS_UNKNOWN,
 		  "The MTU of 0000:3b:00.0 (mlx5_0) is not known." },
 	};
 	struct visit v;
@@ -418,13 +420,13 @@ static void roce_needs_large_frames(void **state)
 		once(rows[i].text, "mtu", rows[i].verdict, rows[i].sentence);
 	arrive(&v, PF_MTU("9000") NET(VF0, "eth1", "mtu", "1500") NET(VF1, "eth2", "mtu", "9000"));
 	run(&v, "mtu");
-	assert_found(&v, DOCTOR_WARN,
+	assert_found(&v, DIAGNOSIS_WARN,
 		     "VF 0000:3b:00.1 (mlx5_1, eth1) has a smaller MTU than its PF.");
-	assert_found(&v, DOCTOR_PASS, "1 VF has an MTU for full RoCE packets, or its PF's.");
+	assert_found(&v, DIAGNOSIS_PASS, "1 VF has an MTU for full RoCE packets, or its PF's.");
 	leave(&v);
 	arrive(&v, IB_MACHINE(ACTIVE, ACTIVE) NET(PF, "ib0", "mtu", "2044"));
 	run(&v, "mtu");
-	assert_int_equal(doctor_report_n(v.r), 0); /* InfiniBand's own is not in sysfs */
+	assert_int_equal(diagnosis_n(v.r), 0); /* InfiniBand's own is not in sysfs */
 	leave(&v);
 }
 
@@ -436,7 +438,7 @@ static void pfs_with_different_mtus_are_told(void **state)
 	arrive(&v, PF_MTU("9000") OTHER_PF RDMA(PF2, "mlx5_3", ETH, ACTIVE)
 			   NET(PF2, "eth9", "mtu", "4500"));
 	run(&v, "mtu");
-	assert_found(&v, DOCTOR_WARN,
+	assert_found(&v, DIAGNOSIS_WARN,
 		     "PFs have different MTUs: 0000:3b:00.0 9000, 0000:3c:00.0 4500.");
 	leave(&v);
 }
@@ -458,24 +460,24 @@ static void qos_of_the_pf_is_told(void **state)
 		int pfc;
 		enum hw_dcb_trust trust;
 		int mark;
-		enum doctor_verdict verdict;
+		enum diagnosis_verdict verdict;
 		const char *sentence;
 	} rows[] = {
-		{ 8, HW_DCB_TRUST_DSCP, -1, DOCTOR_PASS,
+		{ 8, HW_DCB_TRUST_DSCP, -1, DIAGNOSIS_PASS,
 		  "0000:3b:00.0 (mlx5_0) has PFC on priority 3, which DSCP 24-31 leads to (NCCL_IB_TC is the DSCP times 4)." },
-		{ 8, HW_DCB_TRUST_DSCP, 106, DOCTOR_PASS,
+		{ 8, HW_DCB_TRUST_DSCP, 106, DIAGNOSIS_PASS,
 		  "0000:3b:00.0 (mlx5_0) has PFC on priority 3, which DSCP 24-31 leads to (NCCL_IB_TC is the DSCP times 4)." },
-		{ 9, HW_DCB_TRUST_DSCP, -1, DOCTOR_PASS,
+		{ 9, HW_DCB_TRUST_DSCP, -1, DIAGNOSIS_PASS,
 		  "0000:3b:00.0 (mlx5_0) has PFC on priority 0, 3, which DSCP 0-63 leads to (NCCL_IB_TC is the DSCP times 4)." },
-		{ 0, HW_DCB_TRUST_DSCP, -1, DOCTOR_WARN,
+		{ 0, HW_DCB_TRUST_DSCP, -1, DIAGNOSIS_WARN,
 		  "0000:3b:00.0 (mlx5_0) has PFC on no priority: its port is lossy." },
-		{ 8, HW_DCB_TRUST_PCP, -1, DOCTOR_WARN,
+		{ 8, HW_DCB_TRUST_PCP, -1, DIAGNOSIS_WARN,
 		  "0000:3b:00.0 (mlx5_0) has PFC on priority 3, but trusts the VLAN priority and looks at no DSCP." },
-		{ 16, HW_DCB_TRUST_DSCP, -1, DOCTOR_WARN,
+		{ 16, HW_DCB_TRUST_DSCP, -1, DIAGNOSIS_WARN,
 		  "0000:3b:00.0 (mlx5_0) has PFC on priority 4, but its map leads no DSCP there." },
-		{ 16, HW_DCB_TRUST_DSCP, 106, DOCTOR_WARN,
+		{ 16, HW_DCB_TRUST_DSCP, 106, DIAGNOSIS_WARN,
 		  "0000:3b:00.0 (mlx5_0): the host marks all packets with the traffic class 106, whatever NCCL asks for; NCCL_IB_TC 106 is DSCP 26, which it puts on priority 3, but PFC is enabled on priority 4 only." },
-		{ -1, HW_DCB_TRUST_DSCP, -1, DOCTOR_UNKNOWN,
+		{ -1, HW_DCB_TRUST_DSCP, -1, DIAGNOSIS_UNKNOWN,
 		  "PFC and trust of 0000:3b:00.0 (mlx5_0) are not known: not reported by the driver." },
 	};
 	struct visit v;
@@ -483,7 +485,7 @@ static void qos_of_the_pf_is_told(void **state)
 	(void)state;
 	arrive(&v, ETH_MACHINE(ACTIVE, ACTIVE, ACTIVE));
 	assert_only(
-		&v, "qos", DOCTOR_UNKNOWN,
+		&v, "qos", DIAGNOSIS_UNKNOWN,
 		"PFC and trust of 0000:3b:00.0 (mlx5_0) are not known: this is not the running machine.");
 	v.netdev[0].why_no_dcb = NULL;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -498,18 +500,18 @@ static void congestion_control_is_held_against_pfc(void **state)
 {
 	static const struct {
 		int notify, react, pfc;
-		enum doctor_verdict verdict;
+		enum diagnosis_verdict verdict;
 		const char *sentence;
 	} rows[] = {
-		{ 8, 8, 8, DOCTOR_PASS, "0000:3b:00.0 (mlx5_0) has ECN on priority 3." },
-		{ 255, 8, -1, DOCTOR_PASS, "0000:3b:00.0 (mlx5_0) has ECN on priority 3." },
-		{ 1, 8, 8, DOCTOR_WARN,
+		{ 8, 8, 8, DIAGNOSIS_PASS, "0000:3b:00.0 (mlx5_0) has ECN on priority 3." },
+		{ 255, 8, -1, DIAGNOSIS_PASS, "0000:3b:00.0 (mlx5_0) has ECN on priority 3." },
+		{ 1, 8, 8, DIAGNOSIS_WARN,
 		  "0000:3b:00.0 (mlx5_0) does not report ECN marks on the priority that PFC makes lossless." },
-		{ 8, 0, 8, DOCTOR_WARN,
+		{ 8, 0, 8, DIAGNOSIS_WARN,
 		  "0000:3b:00.0 (mlx5_0) does not slow down for ECN marks on the priority that PFC makes lossless." },
-		{ 0, 0, 0, DOCTOR_WARN,
+		{ 0, 0, 0, DIAGNOSIS_WARN,
 		  "0000:3b:00.0 (mlx5_0) does not report ECN marks on any priority." },
-		{ -1, -1, 8, DOCTOR_UNKNOWN,
+		{ -1, -1, 8, DIAGNOSIS_UNKNOWN,
 		  "ECN of 0000:3b:00.0 (mlx5_0) is not known: its driver does not report it." },
 	};
 	struct visit v;
@@ -525,7 +527,7 @@ static void congestion_control_is_held_against_pfc(void **state)
 	}
 	v.inv->pci[0].driver = "ice";
 	run(&v, "ecn");
-	assert_int_equal(doctor_report_n(v.r), 0);
+	assert_int_equal(diagnosis_n(v.r), 0);
 	leave(&v);
 }
 
@@ -558,7 +560,7 @@ static void pfs_with_different_pfc_are_told(void **state)
 	v.netdev[3].dcb = lossless(0, HW_DCB_TRUST_DSCP);
 	run(&v, "qos");
 	assert_found(
-		&v, DOCTOR_WARN,
+		&v, DIAGNOSIS_WARN,
 		"PFs have PFC on different priorities: 0000:3b:00.0 on 3, 0000:3c:00.0 on no priority.");
 	leave(&v);
 }
@@ -599,16 +601,16 @@ static void cards_of_one_model_have_one_firmware(void **state)
 				   FW(PF2, "mlx5_3", "28.36.1010", "MT_02"));
 	run(&v, "firmware");
 	assert_found(
-		&v, DOCTOR_WARN,
+		&v, DIAGNOSIS_WARN,
 		"PFs 15b3:1021 have different firmware: 28.39.1002 (0000:3b:00.0), 28.36.1010 (0000:3c:00.0).");
 	assert_found(
-		&v, DOCTOR_WARN,
+		&v, DIAGNOSIS_WARN,
 		"PFs 15b3:1021 have different boards: MT_01 (0000:3b:00.0), MT_02 (0000:3c:00.0).");
 	leave(&v);
 	once(IB_MACHINE(ACTIVE, ACTIVE) OTHER_PF RDMA(PF2, "mlx5_3", IB, ACTIVE)
 		     FW(PF, "mlx5_0", "28.39.1002", "MT_01")
 			     FW(PF2, "mlx5_3", "28.39.1002", "MT_01"),
-	     "firmware", DOCTOR_PASS, "PFs of one model have the same firmware and board.");
+	     "firmware", DIAGNOSIS_PASS, "PFs of one model have the same firmware and board.");
 }
 
 #define REP(name, port)                                                                            \
@@ -627,23 +629,23 @@ static void vfs_of_a_switchdev_pf_need_representors(void **state)
 	arrive(&v, text);
 	assert_int_equal(v.netdev[0].n_reps, 2);
 	assert_only(
-		&v, "switchdev", DOCTOR_UNKNOWN,
+		&v, "switchdev", DIAGNOSIS_UNKNOWN,
 		"0000:3b:00.0 (mlx5_0, eth0) is in switchdev mode; what its representors are attached to is not known.");
 	memcpy(reps, v.netdev[0].reps, sizeof(reps));
 	reps[0].attached = reps[1].attached = FACTS_YES;
 	v.netdev[0].reps = reps;
 	assert_only(
-		&v, "switchdev", DOCTOR_PASS,
+		&v, "switchdev", DIAGNOSIS_PASS,
 		"0000:3b:00.0 (mlx5_0, eth0) is in switchdev mode, and every VF has a representor that is attached.");
 	reps[0].up = FACTS_NO;
 	reps[1].attached = FACTS_NO;
 	assert_only(
-		&v, "switchdev", DOCTOR_WARN,
+		&v, "switchdev", DIAGNOSIS_WARN,
 		"Representors of 0000:3b:00.0 (mlx5_0, eth0) (switchdev): that of VF 0 is switched off, that of VF 1 is attached to nothing.");
 	v.netdev[0].n_reps = 1;
 	run(&v, "switchdev");
 	assert_found(
-		&v, DOCTOR_WARN,
+		&v, DIAGNOSIS_WARN,
 		"Representors of 0000:3b:00.0 (mlx5_0, eth0) (switchdev): that of VF 0 is switched off, that of VF 1 is missing.");
 	leave(&v);
 }
@@ -658,28 +660,30 @@ static void gid_tables_are_judged_as_nccl_reads_them(void **state)
 {
 	static const struct {
 		const char *text;
-		enum doctor_verdict verdict;
+		enum diagnosis_verdict verdict;
 		const char *sentence;
 	} rows[] = {
 #define SLOT(n, gid, type) GID(VF0, "mlx5_1", n, gid, type)
 #define USUAL		   SLOT("0", LOCAL("1"), V1) SLOT("1", LOCAL("1"), V2) SLOT("2", IPV4("1"), V1)
-		{ ONE_VF USUAL SLOT("3", IPV4("1"), V2), DOCTOR_PASS,
+		{ ONE_VF USUAL SLOT("3", IPV4("1"), V2), DIAGNOSIS_PASS,
 		  "1 VF has a routable RoCE v2 GID." },
-		{ ONE_VF SLOT("0", "2001:0db8:0000:0000:0000:0000:0000:0001", V2), DOCTOR_PASS,
+		{ ONE_VF SLOT("0", "2001:0db8:0000:0000:0000:0000:0000:0001", V2), DIAGNOSIS_PASS,
 		  "1 VF has a routable RoCE v2 GID." },
-		{ ONE_VF USUAL, DOCTOR_UNKNOWN,
+		{ ONE_VF USUAL, DIAGNOSIS_UNKNOWN,
 		  "VF 0000:3b:00.1 (mlx5_1) has no IP address yet, so no routable RoCE v2 GID." },
-		{ ONE_VF SLOT("0", "0000:0000:0000:0000:0000:ffff:a9fe:0101", V2), DOCTOR_UNKNOWN,
+		{ ONE_VF SLOT("0", "0000:0000:0000:0000:0000:ffff:a9fe:0101", V2),
+		  DIAGNOSIS_UNKNOWN,
 		  "VF 0000:3b:00.1 (mlx5_1) has no IP address yet, so no routable RoCE v2 GID." },
-		{ ONE_VF SLOT("0", IPV4("1"), V1), DOCTOR_WARN,
+		{ ONE_VF SLOT("0", IPV4("1"), V1), DIAGNOSIS_WARN,
 		  "VF 0000:3b:00.1 (mlx5_1) has GIDs of RoCE v1 only." },
-		{ ONE_VF USUAL SLOT("5", IPV4("1"), V2), DOCTOR_WARN,
+		{ ONE_VF USUAL SLOT("5", IPV4("1"), V2), DIAGNOSIS_WARN,
 		  "VF 0000:3b:00.1 (mlx5_1) has holes in its GID table." },
-		{ ONE_VF USUAL SLOT("3", IPV4("1"), V2) SLOT("4", IPV4("2"), ""), DOCTOR_WARN,
+		{ ONE_VF USUAL SLOT("3", IPV4("1"), V2) SLOT("4", IPV4("2"), ""), DIAGNOSIS_WARN,
 		  "VF 0000:3b:00.1 (mlx5_1) has holes in its GID table." },
-		{ ONE_VF USUAL SLOT("3", IPV4("1"), V2) SLOT("4", IPV4("2"), V2), DOCTOR_WARN,
+		{ ONE_VF USUAL SLOT("3", IPV4("1"), V2) SLOT("4", IPV4("2"), V2), DIAGNOSIS_WARN,
 		  "VF 0000:3b:00.1 (mlx5_1) has several routable RoCE v2 GIDs of IPv4." },
-		{ ONE_VF, DOCTOR_UNKNOWN, "VF 0000:3b:00.1 (mlx5_1) does not show its GID table." },
+		{ ONE_VF, DIAGNOSIS_UNKNOWN,
+		  "VF 0000:3b:00.1 (mlx5_1) does not show its GID table." },
 	};
 	struct visit v;
 
@@ -688,7 +692,7 @@ static void gid_tables_are_judged_as_nccl_reads_them(void **state)
 		once(rows[i].text, "gid", rows[i].verdict, rows[i].sentence);
 	arrive(&v, ONE_VF USUAL);
 	v.f->container = FACTS_YES;
-	assert_only(&v, "gid", DOCTOR_FAIL,
+	assert_only(&v, "gid", DIAGNOSIS_FAIL,
 		    "VF 0000:3b:00.1 (mlx5_1) has no routable RoCE v2 GID.");
 	leave(&v);
 }
@@ -697,20 +701,20 @@ static void partitions_need_a_full_member(void **state)
 {
 	static const struct {
 		const char *text;
-		enum doctor_verdict verdict;
+		enum diagnosis_verdict verdict;
 		const char *sentence;
 	} rows[] = {
 #define IB_VF	    A_PF A_VF(VF0, "0000:3b:00.1", "0") RDMA(VF0, "mlx5_1", IB, ACTIVE)
 #define KEY(n, key) PKEY(VF0, "mlx5_1", n, key)
-		{ IB_VF KEY("0", "0xffff") KEY("1", "0x0000"), DOCTOR_PASS,
+		{ IB_VF KEY("0", "0xffff") KEY("1", "0x0000"), DIAGNOSIS_PASS,
 		  "1 VF has the key of a full member at index 0." },
-		{ IB_VF KEY("0", "0x7fff") KEY("1", "0x0001"), DOCTOR_FAIL,
+		{ IB_VF KEY("0", "0x7fff") KEY("1", "0x0001"), DIAGNOSIS_FAIL,
 		  "VF 0000:3b:00.1 (mlx5_1) is a limited member of all its partitions." },
-		{ IB_VF KEY("0", "0x0000") KEY("1", "0x0000"), DOCTOR_FAIL,
+		{ IB_VF KEY("0", "0x0000") KEY("1", "0x0000"), DIAGNOSIS_FAIL,
 		  "VF 0000:3b:00.1 (mlx5_1) has no partition key." },
-		{ IB_VF KEY("0", "0x7fff") KEY("1", "0x8001"), DOCTOR_WARN,
+		{ IB_VF KEY("0", "0x7fff") KEY("1", "0x8001"), DIAGNOSIS_WARN,
 		  "VF 0000:3b:00.1 (mlx5_1) has no key of a full member at index 0, but a later one." },
-		{ IB_VF, DOCTOR_UNKNOWN,
+		{ IB_VF, DIAGNOSIS_UNKNOWN,
 		  "VF 0000:3b:00.1 (mlx5_1) does not show its partition keys." },
 	};
 
@@ -727,15 +731,15 @@ static void the_mode_of_rdma_namespaces_is_told(void **state)
 	struct visit v;
 
 	(void)state;
-	once(MODE("Y"), "rdma-netns", DOCTOR_PASS,
+	once(MODE("Y"), "rdma-netns", DIAGNOSIS_PASS,
 	     "RDMA devices are shared by all network namespaces.");
-	once(MODE("N"), "rdma-netns", DOCTOR_WARN,
+	once(MODE("N"), "rdma-netns", DIAGNOSIS_WARN,
 	     "RDMA devices are in one network namespace each (mode exclusive).");
-	once(MODE("?"), "rdma-netns", DOCTOR_UNKNOWN,
+	once(MODE("?"), "rdma-netns", DIAGNOSIS_UNKNOWN,
 	     "Whether RDMA devices are shared by all network namespaces is not known.");
 	arrive(&v, MODE("N"));
 	v.f->container = FACTS_YES;
-	assert_only(&v, "rdma-netns", DOCTOR_PASS,
+	assert_only(&v, "rdma-netns", DIAGNOSIS_PASS,
 		    "RDMA devices are in one network namespace each (mode exclusive).");
 	leave(&v);
 }
@@ -747,36 +751,36 @@ static void limits_mean_something_in_a_container(void **state)
 	(void)state;
 	arrive(&v, ONE_VF);
 	run(&v, "memlock,shm");
-	assert_int_equal(doctor_report_n(v.r), 0); /* a tree has no limits */
+	assert_int_equal(diagnosis_n(v.r), 0); /* a tree has no limits */
 	v.f->live = true;
 	v.f->container = FACTS_NO;
 	run(&v, "memlock,shm");
-	assert_int_equal(doctor_report_n(v.r),
+	assert_int_equal(diagnosis_n(v.r),
 			 0); /* those of a shell on the host are not a container's */
 	v.f->container = FACTS_UNKNOWN;
-	assert_only(&v, "memlock", DOCTOR_UNKNOWN,
+	assert_only(&v, "memlock", DIAGNOSIS_UNKNOWN,
 		    "Whether this is a container is not known, nor what it may lock in memory.");
-	assert_only(&v, "shm", DOCTOR_UNKNOWN,
+	assert_only(&v, "shm", DIAGNOSIS_UNKNOWN,
 		    "Whether this is a container, and has its own /dev/shm, is not known.");
 	v.f->container = FACTS_YES;
 	v.net.memlock = 65536;
 	v.net.ipc_lock = FACTS_NO;
-	assert_only(&v, "memlock", DOCTOR_WARN,
+	assert_only(&v, "memlock", DIAGNOSIS_WARN,
 		    "This container may lock 64 KiB of memory and has no IPC_LOCK.");
 	v.net.ipc_lock = FACTS_YES;
-	assert_only(&v, "memlock", DOCTOR_PASS,
+	assert_only(&v, "memlock", DIAGNOSIS_PASS,
 		    "This container may lock any amount of memory (it has IPC_LOCK).");
 	v.net.ipc_lock = FACTS_UNKNOWN;
-	assert_only(&v, "memlock", DOCTOR_UNKNOWN,
+	assert_only(&v, "memlock", DIAGNOSIS_UNKNOWN,
 		    "How much memory this container may lock is not known.");
 	v.net.memlock = -1;
-	assert_only(&v, "memlock", DOCTOR_PASS, "This container may lock any amount of memory.");
+	assert_only(&v, "memlock", DIAGNOSIS_PASS, "This container may lock any amount of memory.");
 	v.net.shm = (int64_t)64 << 20;
-	assert_only(&v, "shm", DOCTOR_WARN, "/dev/shm has 64 MiB.");
+	assert_only(&v, "shm", DIAGNOSIS_WARN, "/dev/shm has 64 MiB.");
 	v.net.shm = (int64_t)8 << 30;
-	assert_only(&v, "shm", DOCTOR_PASS, "/dev/shm has 8192 MiB.");
+	assert_only(&v, "shm", DIAGNOSIS_PASS, "/dev/shm has 8192 MiB.");
 	v.net.shm = -1;
-	assert_only(&v, "shm", DOCTOR_UNKNOWN, "The size of /dev/shm is not known.");
+	assert_only(&v, "shm", DIAGNOSIS_UNKNOWN, "The size of /dev/shm is not known.");
 	leave(&v);
 }
 
@@ -808,7 +812,7 @@ static void many_vfs_in_one_trouble_are_one_finding(void **state)
 	}
 	arrive(&v, strbuf_str(&text));
 	assert_only(
-		&v, "port", DOCTOR_FAIL,
+		&v, "port", DIAGNOSIS_FAIL,
 		"7 of the 7 VFs of 0000:3b:00.0 (mlx5_0) have ports that are not ACTIVE: 0000:3b:00.1, 0000:3b:00.2, 0000:3b:00.3, 0000:3b:00.4 and 3 more.");
 	leave(&v);
 }
@@ -821,7 +825,7 @@ static void a_machine_without_rdma_has_nothing_to_say(void **state)
 	arrive(&v, "");
 	run(&v,
 	    "vf-identity,vf-admin,uverbs,port,mtu,qos,firmware,switchdev,gid,pkey,rdma-netns,memlock,shm");
-	assert_int_equal(doctor_report_n(v.r), 0);
+	assert_int_equal(diagnosis_n(v.r), 0);
 	leave(&v);
 }
 

@@ -1,19 +1,21 @@
 /* The report as JSON: every check that ran, every finding, nothing cut. */
 #include "base/json.h"
-#include "doctor/doctor-internal.h"
+#include "facts/facts.h"
+#include "diagnosis/diagnosis-internal.h"
 
-static void put_finding(const struct doctor_finding *f, struct json *j)
+static void put_finding(const struct diagnosis_finding *f, struct json *j)
 {
 	json_begin_object(j);
-	json_kv_string(j, "verdict", doctor_verdict_name(f->verdict));
+	json_kv_string(j, "verdict", diagnosis_verdict_name(f->verdict));
 	json_kv_string(j, "subject", f->subject);
 	json_kv_string(j, "finding", f->sentence);
 	json_kv_string(j, "meaning", f->advice->meaning);
 	json_key(j, "fix");
-	if (f->advice->fix[DOCTOR_GRUB]) {
+	if (f->advice->fix[DIAGNOSIS_GRUB]) {
 		json_begin_object(j);
-		for (enum doctor_platform p = 0; p < DOCTOR_PLATFORM_MAX; p++)
-			json_kv_string(j, doctor_platform_name(p), doctor_fix_on(f->advice, p));
+		for (enum diagnosis_platform p = 0; p < DIAGNOSIS_PLATFORM_MAX; p++)
+			json_kv_string(j, diagnosis_platform_name(p),
+				       diagnosis_fix_on(f->advice, p));
 		json_end_object(j);
 	} else {
 		json_put_null(j);
@@ -23,15 +25,16 @@ static void put_finding(const struct doctor_finding *f, struct json *j)
 	json_end_object(j);
 }
 
-static void put_check(const struct doctor_report *r, const struct doctor_check *c, struct json *j)
+static void put_check(const struct diagnosis *r, const struct diagnosis_check *c, struct json *j)
 {
-	int verdict = doctor_verdict_of(r, c);
+	int verdict = diagnosis_verdict_of(r, c);
 
 	json_begin_object(j);
 	json_kv_string(j, "id", c->id);
 	json_kv_string(j, "title", c->title);
 	json_kv_string(j, "verdict",
-		       verdict < 0 ? NULL : doctor_verdict_name((enum doctor_verdict)verdict));
+		       verdict < 0 ? NULL
+				   : diagnosis_verdict_name((enum diagnosis_verdict)verdict));
 	json_key(j, "findings");
 	json_begin_array(j);
 	for (size_t i = 0; i < r->n; i++) {
@@ -42,10 +45,10 @@ static void put_check(const struct doctor_report *r, const struct doctor_check *
 	json_end_object(j);
 }
 
-void doctor_json(const struct facts *f, const struct doctor_report *r, struct json *j)
+void diagnosis_json(const struct facts *f, const struct diagnosis *r, struct json *j)
 {
 	json_begin_object(j);
-	json_kv_string(j, "verdict", doctor_verdict_name(doctor_report_verdict(r)));
+	json_kv_string(j, "verdict", diagnosis_verdict_name(diagnosis_worst(r)));
 	json_kv_bool(j, "live", f->live);
 	json_key(j, "container");
 	if (f->confined == FACTS_UNKNOWN)

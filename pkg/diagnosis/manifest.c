@@ -10,7 +10,8 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "doctor/doctor-internal.h"
+#include "facts/facts.h"
+#include "diagnosis/diagnosis-internal.h"
 
 /* Options of pci= that have a list of devices; `may`: the characters of such a list. */
 static const struct list_option {
@@ -72,8 +73,7 @@ static const char *value_of(const char *arg, const struct list_option *o)
 }
 
 /* Does a finding ask for something else at the same place ("MASK@PORT")? */
-static bool is_replaced(const struct doctor_report *r, const struct list_option *o,
-			const char *device)
+static bool is_replaced(const struct diagnosis *r, const struct list_option *o, const char *device)
 {
 	const char *place = strchr(device, '@');
 
@@ -88,7 +88,7 @@ static bool is_replaced(const struct doctor_report *r, const struct list_option 
 
 /* The option counts once, the last one: what the command line has already goes along, if it is what
  * it should be. */
-static void add_present(const struct facts *f, const struct doctor_report *r,
+static void add_present(const struct facts *f, const struct diagnosis *r,
 			const struct list_option *o, struct strbuf *list)
 {
 	const char *options = facts_boot_value(f, "pci="),
@@ -108,8 +108,7 @@ static void add_present(const struct facts *f, const struct doctor_report *r,
 }
 
 /* All that findings ask of one option; NULL: nothing. */
-static char *list_arg(const struct facts *f, const struct doctor_report *r,
-		      const struct list_option *o)
+static char *list_arg(const struct facts *f, const struct diagnosis *r, const struct list_option *o)
 {
 	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
 	bool any = false;
@@ -133,14 +132,7 @@ static bool has(const struct args *a, const char *arg)
 	return list_has((const char *const *)a->v, a->n, arg);
 }
 
-bool doctor_is_for_manifest(const struct doctor_check *check)
-{
-	static const char *const ids[] = { "iommu", "acs", "rccl-host", "bar", "modules" };
-
-	return list_has(ids, ARRAY_LEN(ids), check->id);
-}
-
-static void collect(const struct facts *f, const struct doctor_report *r, struct wants *ret)
+static void collect(const struct facts *f, const struct diagnosis *r, struct wants *ret)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		const char *arg = r->findings[i].kernel_arg, *module = r->findings[i].module;
@@ -148,7 +140,7 @@ static void collect(const struct facts *f, const struct doctor_report *r, struct
 
 		for (size_t k = 0; k < ARRAY_LEN(list_options); k++)
 			listed = listed || value_of(arg, &list_options[k]);
-		assert((!arg && !module) || doctor_is_for_manifest(r->findings[i].check));
+		assert((!arg && !module) || r->findings[i].check->in_manifest);
 		if (arg && !listed && !has(&ret->kernel, arg))
 			add(&ret->kernel, xstrdup(arg));
 		if (module && !has(&ret->modules, module))
@@ -253,13 +245,13 @@ static void put_talos(const struct wants *w, struct strbuf *out)
 	put_list(&w->modules, "      ", "name: ", out);
 }
 
-bool doctor_manifest(const struct facts *f, const struct doctor_report *r, enum doctor_platform p,
-		     const char *role, struct strbuf *out)
+bool diagnosis_manifest(const struct facts *f, const struct diagnosis *r, enum diagnosis_platform p,
+			const char *role, struct strbuf *out)
 {
 	static void (*const put[])(const struct wants *w, struct strbuf *out) = {
-		[DOCTOR_GRUB] = put_grub,
-		[DOCTOR_OPENSHIFT] = put_openshift,
-		[DOCTOR_TALOS] = put_talos,
+		[DIAGNOSIS_GRUB] = put_grub,
+		[DIAGNOSIS_OPENSHIFT] = put_openshift,
+		[DIAGNOSIS_TALOS] = put_talos,
 	};
 	_cleanup_(wants_done) struct wants w = { .role = role ? role : "worker" };
 

@@ -1,0 +1,131 @@
+/*
+ * What checks found: findings with a verdict, a sentence and a fix, as text, as JSON, and as the
+ * change of the host that they ask for.
+ *
+ * A check is a row { id, title, about, run }: a pure function of the facts that says
+ * diagnosis_add(), as many findings as there are things to say: one for each device in trouble, or
+ * a single PASS for all; none at all when there is nothing here that it is about (AMD's on a
+ * machine without AMD GPUs). What cannot be read is DIAGNOSIS_UNKNOWN, never "off" and never a
+ * PASS.
+ *
+ * Strings live in the diagnosis's arena, or are static. One thread.
+ */
+#ifndef RAILMATE_DIAGNOSIS_DIAGNOSIS_H
+#define RAILMATE_DIAGNOSIS_DIAGNOSIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena;
+struct facts;
+struct json;
+struct strbuf;
+
+/* From good to bad; a check's verdict is that of its worst finding, the doctor's that of its worst
+ * check. */
+enum diagnosis_verdict {
+	DIAGNOSIS_PASS,
+	DIAGNOSIS_UNKNOWN,
+	DIAGNOSIS_WARN,
+	DIAGNOSIS_FAIL,
+	DIAGNOSIS_VERDICT_MAX
+};
+const char *diagnosis_verdict_name(enum diagnosis_verdict v); /* "PASS" */
+
+enum diagnosis_platform {
+	DIAGNOSIS_GRUB,
+	DIAGNOSIS_OPENSHIFT,
+	DIAGNOSIS_TALOS,
+	DIAGNOSIS_PLATFORM_MAX
+};
+const char *diagnosis_platform_name(enum diagnosis_platform p); /* "grub", as in --fix-manifest */
+
+/*
+ * Static and shared by findings of one kind: those are printed together. One sentence each.
+ * fix[DIAGNOSIS_GRUB] is Ubuntu's and RHEL's; NULL there: nothing to do (PASS only). NULL for
+ * another platform: the same as GRUB's.
+ */
+struct diagnosis_advice {
+	const char *meaning; /* for NCCL */
+	const char *fix[DIAGNOSIS_PLATFORM_MAX];
+};
+
+/* The fix for a platform. */
+const char *diagnosis_fix_on(const struct diagnosis_advice *a, enum diagnosis_platform p);
+
+struct diagnosis;
+struct diagnosis_check {
+	const char *id;	   /* "acs": lower case, digits, '-' */
+	const char *title; /* "ACS redirect between GPUs and NICs" */
+	const char *about; /* --explain: what is looked at, what each verdict means, what it needs;
+			      some sentences */
+	void (*run)(const struct facts *f, struct diagnosis *r);
+	bool in_manifest; /* its findings may have kernel_arg or module */
+};
+
+struct diagnosis_finding {
+	const struct diagnosis_check *check;
+	enum diagnosis_verdict verdict;
+	const char *subject;  /* "0000:17:00.0", "mlx5_4 port 1", "host" */
+	const char *sentence; /* what was found; names the subject, ends with a full stop */
+	const struct diagnosis_advice *advice;
+	const char *kernel_arg; /* what the fix adds to the kernel's command line, for the manifest;
+				   NULL */
+	const char *module;	/* what the fix loads at boot, likewise; NULL */
+};
+
+/* --- making one --- */
+
+struct diagnosis *diagnosis_new(void);
+/* Runs one check, which says its findings. Each check once at most. */
+void diagnosis_run(struct diagnosis *r, const struct diagnosis_check *check, const struct facts *f);
+
+/* For run(): says a finding. The result is good until the next call; its kernel_arg may be set. */
+struct diagnosis_finding *diagnosis_add(struct diagnosis *r, enum diagnosis_verdict v,
+					const struct diagnosis_advice *a, const char *subject,
+					const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+struct arena *diagnosis_arena(const struct diagnosis *r);
+/* The worst that the running check has said so far; DIAGNOSIS_PASS when nothing. */
+enum diagnosis_verdict diagnosis_worst_so_far(const struct diagnosis *r);
+/* How many findings there were before the running check: its own begin here. */
+size_t diagnosis_n_before(const struct diagnosis *r);
+
+void diagnosis_free(struct diagnosis *r);
+void diagnosis_freep(struct diagnosis **r);
+#define _cleanup_diagnosis_ __attribute__((cleanup(diagnosis_freep)))
+
+/* --- reading it --- */
+
+enum diagnosis_verdict diagnosis_worst(const struct diagnosis *r);
+/* The worst verdict of a check that ran; -1: it does not apply. */
+int diagnosis_verdict_of(const struct diagnosis *r, const struct diagnosis_check *c);
+size_t diagnosis_n(const struct diagnosis *r);
+/* In the order of the checks. */
+const struct diagnosis_finding *diagnosis_at(const struct diagnosis *r, size_t i);
+
+/*
+ * Findings of one check with the same verdict and advice, which are shown together, the worst
+ * first. shown: their first sentences, few of those that are UNKNOWN.
+ */
+struct diagnosis_kind {
+	const struct diagnosis_finding *first;
+	size_t n;
+	const char *const *shown;
+	size_t n_shown;
+};
+/* In the diagnosis's arena. */
+size_t diagnosis_kinds(const struct diagnosis *r, const struct diagnosis_kind **ret);
+
+/* --- printing it --- */
+
+void diagnosis_put_paragraph(struct strbuf *out,
+			     const char *text); /* wrapped as diagnosis_text() does */
+void diagnosis_text(const struct facts *f, const struct diagnosis *r, struct strbuf *out);
+void diagnosis_json(const struct facts *f, const struct diagnosis *r,
+		    struct json *j); /* a whole object */
+/* The host change that the findings ask for, ready to apply; false: they ask for none, and nothing
+ * was written. role: the pool of nodes that OpenShift's is for; NULL: worker. */
+bool diagnosis_manifest(const struct facts *f, const struct diagnosis *r, enum diagnosis_platform p,
+			const char *role, struct strbuf *out);
+
+#endif
