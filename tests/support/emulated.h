@@ -8,4 +8,7 @@
 
 bool is_emulated(void);
 
+/* How many of n rounds by chance: an emulator has time for a tenth. */
+int emulated_rounds(int n);
+
 #endif
