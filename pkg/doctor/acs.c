@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "doctor/doctor-internal.h"
+#include "doctor/board-internal.h"
 #include "hw/inventory.h"
 
 #define MAX_NEAREST 64

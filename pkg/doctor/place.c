@@ -4,7 +4,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "doctor/doctor-internal.h"
+#include "doctor/board-internal.h"
 #include "hw/driver.h"
 #include "hw/inventory.h"
 

@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "doctor/doctor-internal.h"
+#include "doctor/board-internal.h"
 #include "hw/inventory.h"
 #include "topo/topo.h"
 
