@@ -58,30 +58,23 @@ static bool goes_before(const struct pick *s, int place, int best)
 	return s->left[place] > s->left[best];
 }
 
-/* One place of the group for this round; the round ends where the next one has more VFs already. */
-static bool add_place(struct pick *s, int group, int *round)
-{
-	int best = -1;
-
-	for (int i = 0; i < s->p->n_places; i++)
-		if (s->p->group_of[i] == group && goes_before(s, i, best))
-			best = i;
-	if (best < 0 || (*round >= 0 && s->taken[best] > *round))
-		return false;
-	*round = s->taken[best];
-	s->needs[best] = true;
-	return true;
-}
-
+/* Of each group that owes VFs, the places for this round: it ends where the next one has more VFs
+ * already. False: none. */
 static bool begin_round(struct pick *s)
 {
 	bool any = false;
 
 	for (int g = 0; g < s->p->n_groups; g++) {
-		int round = -1;
+		for (int round = -1; s->owed[g] > 0; s->owed[g]--) {
+			int best = -1;
 
-		while (s->owed[g] > 0 && add_place(s, g, &round)) {
-			s->owed[g]--;
+			for (int i = 0; i < s->p->n_places; i++)
+				if (s->p->group_of[i] == g && goes_before(s, i, best))
+					best = i;
+			if (best < 0 || (round >= 0 && s->taken[best] > round))
+				break;
+			round = s->taken[best];
+			s->needs[best] = true;
 			any = true;
 		}
 	}
