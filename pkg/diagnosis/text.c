@@ -46,14 +46,6 @@ static void put_trouble(const struct diagnosis_kind *k, struct strbuf *out)
 	put_fix(f->advice, out);
 }
 
-static void put_pass(const struct diagnosis_kind *k, struct strbuf *out)
-{
-	strbuf_printf(out, "PASS %-17s %s", k->first->check->id, k->first->sentence);
-	if (k->n > 1)
-		strbuf_printf(out, " (and %zu more)", k->n - 1);
-	strbuf_putc(out, '\n');
-}
-
 /* "WARN: acs, iommu" */
 static void put_checks_of(const struct diagnosis *r, int verdict, const char *label,
 			  struct strbuf *out)
@@ -87,6 +79,11 @@ void diagnosis_text(const struct facts *f, const struct diagnosis *r, struct str
 		put_trouble(&kinds[i], out);
 	if (n)
 		strbuf_putc(out, '\n');
-	for (; i < n; i++)
-		put_pass(&kinds[i], out);
+	for (; i < n; i++) {
+		strbuf_printf(out, "PASS %-17s %s", kinds[i].first->check->id,
+			      kinds[i].first->sentence);
+		if (kinds[i].n > 1)
+			strbuf_printf(out, " (and %zu more)", kinds[i].n - 1);
+		strbuf_putc(out, '\n');
+	}
 }
