@@ -21,6 +21,13 @@
 
 #define VERBS_NODE "/dev/infiniband/"
 
+/* A VF that the kubelet had set aside for an earlier container of the pod was taken when nobody
+ * knew the GPUs of this one. */
+static enum ledger_gpus known_in_time(const struct choice *c)
+{
+	return c && !c->in.n_must ? c->known : LEDGER_GPUS_UNKNOWN;
+}
+
 static uint64_t decide(struct plugin *p, const struct record *r, struct arena *a)
 {
 	const struct choice *c = r->choice;
@@ -33,7 +40,7 @@ static uint64_t decide(struct plugin *p, const struct record *r, struct arena *a
 
 	for (size_t i = 0; i < r->n_devs; i++)
 		chosen[i] = r->devs[i]->id;
-	stats_count_choice(p->counts, c ? c->known : LEDGER_GPUS_UNKNOWN);
+	stats_count_choice(p->counts, known_in_time(c));
 	d.chosen = chosen;
 	d.nodes = r->nodes;
 	d.n_nodes = r->nodes ? r->n_devs : 0;

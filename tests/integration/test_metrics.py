@@ -109,6 +109,16 @@ class Metrics(Served):
                        "held")
         self.assertEqual(m.value("railmate_pool_choices_total", resource=VF, gpus="unknown"), 1)
 
+    def test_a_vf_that_was_taken_before_the_gpus_is_not_of_a_choice_with_known_ones(self):
+        _, kubelet, _, port = self.serve("--pods-api")
+        choices = lambda m: {gpus: m.value("railmate_pool_choices_total", resource=VF, gpus=gpus)
+                             for gpus in ("known", "predicted", "unknown")}
+        kubelet.admit("plain", f"main:{GPU}=1,{VF}=2", order="gpu-first")
+        self.fresh(port, lambda m: choices(m) == {"known": 1, "predicted": 0, "unknown": 0}, "plain")
+        # main gets the VF of setup, and one more beside its GPU.
+        kubelet.admit("reuses", f"init:setup:{VF}=1", f"main:{GPU}=1,{VF}=2", order="gpu-first")
+        self.fresh(port, lambda m: choices(m) == {"known": 1, "predicted": 0, "unknown": 2}, "reuses")
+
     def test_a_late_binding_is_counted_when_the_container_starts(self):
         node = self.node()
         config, port = node.path("late.json"), free_port()
