@@ -35,6 +35,7 @@ static const char *const job_labels[] = {
 struct member {
 	const char *name, *phase,
 		*host;	       /* host: as its processes call theirs, up to the first dot */
+	const char *container; /* the one that kubectl takes for exec */
 	const char *log, *map; /* names of files */
 	bool has_log, has_map;
 };
@@ -52,9 +53,9 @@ struct job {
 /* --- its pods --- */
 
 #define LINES                                                                                      \
-	"jsonpath={range .items[*]}{.metadata.name}{\"\\t\"}{.status.phase}{\"\\t\"}{.spec.hostname}{\"\\t\"}{.spec.hostNetwork}{\"\\t\"}{.spec.nodeName}{\"\\n\"}{end}"
+	"jsonpath={range .items[*]}{.metadata.name}{\"\\t\"}{.status.phase}{\"\\t\"}{.spec.hostname}{\"\\t\"}{.spec.hostNetwork}{\"\\t\"}{.spec.nodeName}{\"\\t\"}{.spec.containers[0].name}{\"\\t\"}{.metadata.annotations.kubectl\\.kubernetes\\.io/default-container}{\"\\n\"}{end}"
 
-enum column { POD, PHASE, HOSTNAME, HOST_NETWORK, NODE, COLUMNS };
+enum column { POD, PHASE, HOSTNAME, HOST_NETWORK, NODE, FIRST, DEFAULT, COLUMNS };
 
 static void add_member(struct job *job, char *line)
 {
@@ -76,6 +77,9 @@ static void add_member(struct job *job, char *line)
 	m = &job->v[job->n++];
 	m->name = arena_strdup(job->arena, cells[POD]);
 	m->phase = arena_strdup(job->arena, cells[PHASE]);
+	m->container = job->container ? job->container
+				      : arena_strdup(job->arena, *cells[DEFAULT] ? cells[DEFAULT]
+										 : cells[FIRST]);
 	/* A pod is called as itself, unless its spec says otherwise; 63 characters at most. */
 	name = !strcmp(cells[HOST_NETWORK], "true") ? cells[NODE]
 	       : *cells[HOSTNAME]		    ? cells[HOSTNAME]
@@ -171,13 +175,25 @@ struct fetch {
 	} * of; /* each call */
 };
 
+/* As the runtimes say it, or the exit status that stands for it: cat itself has neither. */
+static bool has_no_cat(const struct kubectl_call *call)
+{
+	return call->status == 126 || call->status == 127 ||
+	       (call->status > 0 && strstr(strbuf_str(&call->err), "executable file not found"));
+}
+
 static void take(void *arg, struct kubectl_call *call, size_t i)
 {
 	const struct fetch *f = arg;
 	struct member *m = f->of[i].m;
 	_cleanup_strbuf_ struct strbuf why = STRBUF_INIT;
 
-	if (call->status != 0)
+	if (f->of[i].map && has_no_cat(call))
+		strbuf_printf(
+			&why,
+			"its container %s has no program 'cat', which reads it; -c names another container",
+			m->container);
+	else if (call->status != 0)
 		kubectl_put_why(call, &why);
 	if (f->of[i].map) {
 		m->has_map = call->status == 0 && call->bytes;

@@ -841,6 +841,27 @@ class Verify(ClusterTest):
                 "1 of 8 pods have ended: what they were given (map.json) is gone with them"):
             self.assertIn(sentence, done.stderr)
 
+    def test_a_container_without_cat_is_said_in_one_sentence(self):
+        runc = {"err": 'error: Internal error occurred: error executing command in container: failed to exec in '
+                       'container: OCI runtime exec failed: exec failed: unable to start container process: exec: '
+                       '"cat": executable file not found in $PATH: unknown\n', "code": 1}
+        crun = {"err": "command terminated with exit code 127\n", "code": 127}
+        containers = {"containers": [{"name": "nccl"}, {"name": "agent"}]}
+        default = {"kubectl.kubernetes.io/default-container": "agent"}
+        for said_there, annotations, argv, name in ((runc, {}, [], "nccl"), (crun, {}, [], "nccl"),
+                                                    (runc, default, [], "agent"),
+                                                    (runc, default, ["-c", "nccl"], "nccl")):
+            self.cluster["pods"]["ml"] = []
+            self.member("p-0", LOG, spec=containers, cat=said_there)
+            self.member("q-0")
+            self.cluster["pods"]["ml"][0]["metadata"]["annotations"] = annotations
+            with self.subTest(name, argv=argv):
+                done = self.ask("verify", "train", "-n", "ml", *argv)
+                self.assertEqual(done.stdout.splitlines()[0], "verdict: PASS")
+                self.assertIn(
+                    "railmatectl: pod p-0: what it was given (map.json) is not known: its container "
+                    f"{name} has no program 'cat', which reads it; -c names another container\n", done.stderr)
+
     def test_many_complaints_are_few_lines(self):
         self.member("p-0", LOG)
         for i in range(30):
