@@ -131,7 +131,7 @@ static void check_doctor(const struct answers *answers)
 	}
 	assert(w.n_nodes + w.n_silent == answers->n);
 	ward_sort(&w);
-	assert(ward_verdict(&w) < DOCTOR_VERDICT_MAX);
+	assert(ward_verdict(&w) < DIAGNOSIS_VERDICT_MAX);
 	ward_text(&w, NULL, &text);
 	ward_json(&w, &json);
 	lines_of(&text);
