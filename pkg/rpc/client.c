@@ -3,6 +3,9 @@
  * connect, refuses calls meanwhile and goes on trying on its own; the kubelet is back in
  * milliseconds and tells us by inotify. So a channel that failed is thrown away, and the next call
  * makes its own attempt.
+ *
+ * Time limits are timers of ours, which end calls by cancelling them: each that gRPC has makes its
+ * threads wake up, afterwards as well (docs/design/grpc.md §2).
  */
 #include "rpc/rpc-internal.h"
 
@@ -41,6 +44,7 @@ struct rpc_subscription {
 	struct rpc_channel *channel;
 	grpc_call *call;
 	struct tag begun, received, ended;
+	struct rpc_timer *limit; /* NULL: none, or it is over */
 	unsigned batches;
 	grpc_byte_buffer *request, *answer;
 	grpc_metadata_array headers, trailers;
@@ -50,7 +54,8 @@ struct rpc_subscription {
 	rpc_done_fn done;
 	void *arg;
 	bool paused, reading, cancelled;
-	bool dry; /* the last message was read */
+	bool late; /* cancelled, for its time was over */
+	bool dry;  /* the last message was read */
 };
 
 /* --- channel --- */
@@ -89,13 +94,6 @@ struct rpc_channel *channel_next(struct rpc_channel *ch)
 bool channel_busy(const struct rpc_channel *ch)
 {
 	return !LIST_EMPTY(&ch->calls);
-}
-
-static gpr_timespec deadline_in(unsigned ms)
-{
-	if (!ms)
-		return gpr_inf_future(GPR_CLOCK_MONOTONIC);
-	return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(ms, GPR_TIMESPAN));
 }
 
 /*
@@ -145,8 +143,11 @@ static void disconnect(struct rpc_channel *ch)
 	f = xcalloc(1, sizeof(*f));
 	*f = (struct rpc_farewell) { .decided = { farewell_decided, f }, .channel = channel };
 	LIST_INSERT_HEAD(&rpc->farewells, f, link);
-	grpc_channel_watch_connectivity_state(channel, GRPC_CHANNEL_CONNECTING,
-					      deadline_in(FAREWELL_MS), rpc->queue, &f->decided);
+	grpc_channel_watch_connectivity_state(
+		channel, GRPC_CHANNEL_CONNECTING,
+		gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+			     gpr_time_from_millis(FAREWELL_MS, GPR_TIMESPAN)),
+		rpc->queue, &f->decided);
 }
 
 static void disconnect_if_failed(struct rpc_channel *ch)
@@ -175,6 +176,12 @@ static grpc_channel *create(const struct rpc_channel *ch)
 		{ .type = GRPC_ARG_INTEGER,
 		  .key = (char *)GRPC_ARG_ENABLE_CHANNELZ,
 		  .value.integer = 0 },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = (char *)GRPC_ARG_HTTP2_BDP_PROBE,
+		  .value.integer = 0 },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = (char *)GRPC_ARG_KEEPALIVE_TIME_MS,
+		  .value.integer = INT_MAX },
 		{ .type = GRPC_ARG_STRING,
 		  .key = (char *)GRPC_ARG_PRIMARY_USER_AGENT_STRING,
 		  .value.string = (char *)ch->rpc->user_agent },
@@ -230,11 +237,16 @@ static void conclude(struct rpc_subscription *s)
 	char *details;
 
 	LIST_REMOVE(s, link);
+	rpc_timer_cancel(STEAL(s->limit));
 	if (s->status == GRPC_STATUS_UNAVAILABLE)
 		disconnect_if_failed(ch);
 	if (ch->closed && !channel_busy(ch))
 		channel_free(ch);
 	message = details = grpc_slice_to_c_string(s->details);
+	if (s->late && status == RPC_CANCELLED) {
+		status = RPC_DEADLINE_EXCEEDED;
+		message = "Deadline Exceeded";
+	}
 	if (!s->message && status == RPC_OK &&
 	    (!s->answer || !buffer_read(s->answer, &slice, &body))) {
 		status = RPC_INTERNAL;
@@ -305,9 +317,17 @@ static void received(void *owner, bool ok)
 	end_batch(s);
 }
 
+static void took_too_long(void *arg)
+{
+	struct rpc_subscription *s = arg;
+
+	s->limit = NULL;
+	s->late = true;
+	rpc_subscription_cancel(s);
+}
+
 static struct rpc_subscription *new_call(struct rpc_channel *ch, const char *path,
-					 struct bytes request, unsigned timeout_ms,
-					 rpc_done_fn done, void *arg)
+					 struct bytes request, rpc_done_fn done, void *arg)
 {
 	struct rpc_subscription *s = xcalloc(1, sizeof(*s));
 	grpc_slice method = grpc_slice_from_copied_string(path);
@@ -328,7 +348,7 @@ static struct rpc_subscription *new_call(struct rpc_channel *ch, const char *pat
 		ch->channel = create(ch);
 	s->call =
 		grpc_channel_create_call(ch->channel, NULL, GRPC_PROPAGATE_DEFAULTS, ch->rpc->queue,
-					 method, NULL, deadline_in(timeout_ms), NULL);
+					 method, NULL, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
 	grpc_slice_unref(method);
 	LIST_INSERT_HEAD(&ch->calls, s, link);
 	return s;
@@ -356,7 +376,7 @@ static grpc_op receive_status(struct rpc_subscription *s)
 void rpc_call_unary(struct rpc_channel *ch, const char *path, struct bytes request,
 		    unsigned timeout_ms, rpc_done_fn done, void *arg)
 {
-	struct rpc_subscription *s = new_call(ch, path, request, timeout_ms, done, arg);
+	struct rpc_subscription *s = new_call(ch, path, request, done, arg);
 	grpc_op ops[6];
 	size_t n = add_request(s, ops);
 
@@ -364,6 +384,8 @@ void rpc_call_unary(struct rpc_channel *ch, const char *path, struct bytes reque
 			       .data.recv_message.recv_message = &s->answer };
 	ops[n++] = receive_status(s);
 	begin_batch(s, ops, n, &s->ended);
+	if (timeout_ms)
+		s->limit = rpc_after(ch->rpc, timeout_ms, took_too_long, s);
 	if (ch->rpc->stopping)
 		rpc_subscription_cancel(s);
 }
@@ -373,7 +395,7 @@ struct rpc_subscription *rpc_call_stream(struct rpc_channel *ch, const char *pat
 					 void (*message)(void *arg, struct bytes body),
 					 rpc_done_fn done, void *arg)
 {
-	struct rpc_subscription *s = new_call(ch, path, request, 0, done, arg);
+	struct rpc_subscription *s = new_call(ch, path, request, done, arg);
 	grpc_op ops[4], status = receive_status(s);
 
 	s->message = message;

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -211,7 +212,8 @@ static grpc_arg integer(const char *key, int value)
 /*
  * The buffer that reads go into keeps its size: a flood of frames is then worked off in small
  * pieces, between which calls of others come. Without the probe the window of a connection does not
- * grow.
+ * grow. A kubelet that has died is seen by the end of its connection: nothing has to be sent for
+ * it.
  */
 static void start(struct connection *c, int fd)
 {
@@ -221,6 +223,7 @@ static void start(struct connection *c, int fd)
 		integer(GRPC_ARG_MAX_CONCURRENT_STREAMS, CALLS_MAX),
 		integer(GRPC_ARG_ENABLE_CHANNELZ, 0),
 		integer(GRPC_ARG_HTTP2_BDP_PROBE, 0),
+		integer(GRPC_ARG_KEEPALIVE_TIME_MS, INT_MAX),
 		integer(GRPC_ARG_TCP_READ_CHUNK_SIZE, 4096),
 		integer(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 8192),
 		{ .type = GRPC_ARG_POINTER,

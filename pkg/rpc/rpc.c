@@ -237,7 +237,8 @@ static void *rpc_thread(void *arg)
 /*
  * A GRPC_POLL_STRATEGY that gRPC does not know aborts the process, and GRPC_TRACE floods standard
  * error: nobody sets them for us on purpose. NONE, because gRPC's own lines about broken peers have
- * another format than ours and say nothing that a status does not.
+ * another format than ours and say nothing that a status does not. Its backup poller looks every 5
+ * s at the descriptors of clients whose programs do not poll; our thread always does.
  */
 static void clean_environment(void)
 {
@@ -256,6 +257,7 @@ static void clean_environment(void)
 		e = environ;
 	}
 	setenv("GRPC_VERBOSITY", "NONE", 1);
+	setenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "0", 1);
 }
 
 /*

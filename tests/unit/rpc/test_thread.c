@@ -278,6 +278,7 @@ static void hostile_environment_is_cleaned(void **state)
 	/* Set by main() before the first rpc_start(): gRPC aborts on such a strategy. */
 	assert_null(getenv("GRPC_POLL_STRATEGY"));
 	assert_null(getenv("GRPC_TRACE"));
+	assert_string_equal(getenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS"), "0");
 	assert_non_null(getenv("PATH"));
 	serve(p);
 }
@@ -460,6 +461,7 @@ int main(void)
 
 	setenv("GRPC_POLL_STRATEGY", "no such strategy", 1);
 	setenv("GRPC_TRACE", "all", 1);
+	setenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "1", 1);
 	setenv("GRPC_VERBOSITY", "DEBUG", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
