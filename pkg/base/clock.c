@@ -24,3 +24,10 @@ int64_t clock_wall_ms(void)
 {
 	return read_ns(CLOCK_REALTIME) / 1000000;
 }
+
+unsigned clock_coarse_ms(int64_t now_ms, unsigned every_ms)
+{
+	unsigned left = every_ms - (unsigned)(now_ms % every_ms);
+
+	return 2 * left < every_ms ? left + every_ms : left;
+}

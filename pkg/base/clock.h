@@ -8,5 +8,8 @@
 int64_t clock_mono_ns(void);
 int64_t clock_mono_ms(void);
 int64_t clock_wall_ms(void);
+/* From now to the next multiple of every_ms that is half of it away at least: what waits for the
+ * same ones wakes the process up together. */
+unsigned clock_coarse_ms(int64_t now_ms, unsigned every_ms);
 
 #endif

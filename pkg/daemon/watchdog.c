@@ -10,11 +10,12 @@
 #include "rpc/rpc.h"
 
 /* Each is a wake-up of two threads. */
-#define TICK_MS	  2500
-#define TICKS_MAX 4
+#define TICK_MS	  5000
+#define TICKS_MAX 2
 
 struct watchdog {
 	uv_timer_t timer;
+	unsigned tick_ms;
 	struct rpc *rpc;
 	void (*hung)(void *ctx);
 	void *ctx;
@@ -46,10 +47,22 @@ static void give_up(struct watchdog *w)
 	abort();
 }
 
+static void on_tick(uv_timer_t *timer);
+
+/* Not sooner than half a tick: when the whole process was stopped, the rpc thread gets that long.
+ */
+static void tick_later(struct watchdog *w)
+{
+	int64_t now = (int64_t)uv_now(w->timer.loop);
+
+	uv_timer_start(&w->timer, on_tick, clock_coarse_ms(now, w->tick_ms), 0);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct watchdog *w = timer->data;
 
+	tick_later(w);
 	atomic_store(&w->main_ms, clock_mono_ms());
 	if (w->asked && !atomic_load(&w->answered)) {
 		if (++w->missed >= TICKS_MAX)
@@ -65,8 +78,8 @@ struct watchdog *watchdog_start(struct uv_loop_s *loop, struct rpc *rpc, unsigne
 				void (*hung)(void *ctx), void *ctx)
 {
 	struct watchdog *w = xcalloc(1, sizeof(*w));
-	uint64_t ms = tick_ms ? tick_ms : TICK_MS;
 
+	w->tick_ms = tick_ms ? tick_ms : TICK_MS;
 	w->rpc = rpc;
 	w->hung = hung;
 	w->ctx = ctx;
@@ -74,7 +87,7 @@ struct watchdog *watchdog_start(struct uv_loop_s *loop, struct rpc *rpc, unsigne
 	atomic_store(&w->rpc_ms, clock_mono_ms());
 	uv_timer_init(loop, &w->timer);
 	w->timer.data = w;
-	uv_timer_start(&w->timer, on_tick, ms, ms);
+	tick_later(w);
 	return w;
 }
 

@@ -1,7 +1,7 @@
 /*
  * Does the rpc thread still answer? The kubelet has no time limit on Allocate and
  * GetPreferredAllocation, so a thread that hangs stops every admission of the node. Asked every
- * 2.5 s on the main loop; after 10 s without an answer the process is aborted, and the DaemonSet
+ * 5 s on the main loop; after 10 s without an answer the process is aborted, and the DaemonSet
  * starts another one: running pods keep their VFs. Time in which the whole process was stopped does
  * not count.
  */

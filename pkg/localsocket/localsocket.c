@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -28,9 +29,7 @@
 #define WAIT_MS	   12000
 #define REPLY_MS   5000
 /* Has somebody removed our socket, has the older daemon left its place? */
-#define CHECK_MS                                                                                   \
-	1000 /* while it is not served; a wake-up costs as much as one of gRPC's timers            \
-	      */
+#define CHECK_MS	1000
 #define CHECK_SERVED_MS 5000
 
 struct localsocket {
@@ -393,7 +392,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 
 static void listen_again(struct localsocket *c)
 {
-	if (c->poll && c->n_clients < CLIENTS_MAX)
+	if (c->poll && c->n_clients < CLIENTS_MAX && !uv_is_active((uv_handle_t *)c->poll))
 		uv_poll_start(c->poll, UV_READABLE, on_connection);
 }
 
@@ -468,7 +467,9 @@ static void on_check(uv_timer_t *timer)
 
 	check_served(c);
 	served = c->poll && uv_is_active((uv_handle_t *)c->poll);
-	uv_timer_start(timer, on_check, served ? CHECK_SERVED_MS : CHECK_MS, 0);
+	uv_timer_start(
+		timer, on_check,
+		clock_coarse_ms((int64_t)uv_now(c->loop), served ? CHECK_SERVED_MS : CHECK_MS), 0);
 }
 
 struct localsocket *localsocket_open(uv_loop_t *loop, const char *path, struct rpc *rpc,

@@ -31,7 +31,7 @@
 #define RETRY_MS    2000
 #define FRESH_NS    INT64_C(1000000000)
 #define PATIENCE_MS 250
-/* /healthz: the watchdog asks every 2.5 s. */
+/* /healthz: the watchdog asks every 5 s. */
 #define SILENCE_MS 10000
 #define TEXT	   "text/plain; charset=utf-8"
 #define HTML	   "text/html; charset=utf-8"
