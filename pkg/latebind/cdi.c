@@ -78,6 +78,7 @@ static void remember(struct latebind *b, const char *file, const struct ids *slo
 		at = &b->specs[b->n_specs++];
 	}
 	*at = s;
+	latebind_restore_later(b);
 }
 
 void latebind_specs_done(struct latebind *b)

@@ -33,7 +33,7 @@ struct latebind {
 	int64_t doubted_ms; /* when it was last told that not all is known of a VF; 0 never */
 	bool doubles;	    /* the last List showed a slot with two containers */
 	int64_t began_ms;   /* Unix time */
-	struct rpc_timer *restore; /* are the specs still there? */
+	struct rpc_timer *restore; /* are the specs still there? NULL: there are none */
 };
 
 /* What a ResourceClaim of the pod was given. */
@@ -148,6 +148,7 @@ bool latebind_spec_scan(struct latebind *b,
 void latebind_specs_tidy(struct latebind *b); /* removes those that holds does not need */
 void latebind_specs_restore(
 	struct latebind *b); /* writes those again that it needs, and that are gone */
+void latebind_restore_later(struct latebind *b); /* does so once they have been there for a while */
 void latebind_specs_done(struct latebind *b);
 /* --- what the container gets: grant.c --- */
 

@@ -465,9 +465,18 @@ static void restore(void *arg)
 {
 	struct latebind *b = arg;
 
+	b->restore = NULL;
 	latebind_specs_restore(b);
-	b->restore = rpc_after(b->env.rpc, b->env.restore_ms ? b->env.restore_ms : RESTORE_MS,
-			       restore, b);
+	latebind_restore_later(b);
+}
+
+void latebind_restore_later(struct latebind *b)
+{
+	unsigned every = b->env.restore_ms ? b->env.restore_ms : RESTORE_MS;
+
+	if (!b->restore && b->n_specs)
+		b->restore =
+			rpc_after(b->env.rpc, clock_coarse_ms(clock_mono_ms(), every), restore, b);
 }
 
 void latebind_update(struct latebind *b, struct node *node)
