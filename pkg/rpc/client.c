@@ -103,6 +103,7 @@ bool channel_busy(const struct rpc_channel *ch)
  */
 struct rpc_farewell {
 	LIST_ENTRY(rpc_farewell) link;
+	struct rpc *rpc;
 	struct tag decided;
 	grpc_channel *channel;
 };
@@ -113,6 +114,7 @@ static void farewell_decided(void *owner, bool ok)
 
 	(void)ok; /* false: out of time, or we stop */
 	LIST_REMOVE(f, link);
+	ticks_expect(f->rpc);
 	if (f->channel)
 		grpc_channel_destroy(f->channel);
 	free(f);
@@ -141,8 +143,11 @@ static void disconnect(struct rpc_channel *ch)
 		return;
 	}
 	f = xcalloc(1, sizeof(*f));
-	*f = (struct rpc_farewell) { .decided = { farewell_decided, f }, .channel = channel };
+	*f = (struct rpc_farewell) { .rpc = rpc,
+				     .decided = { farewell_decided, f },
+				     .channel = channel };
 	LIST_INSERT_HEAD(&rpc->farewells, f, link);
+	ticks_expect(rpc);
 	grpc_channel_watch_connectivity_state(
 		channel, GRPC_CHANNEL_CONNECTING,
 		gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
@@ -238,6 +243,7 @@ static void conclude(struct rpc_subscription *s)
 
 	LIST_REMOVE(s, link);
 	rpc_timer_cancel(STEAL(s->limit));
+	ticks_expect(ch->rpc);
 	if (s->status == GRPC_STATUS_UNAVAILABLE)
 		disconnect_if_failed(ch);
 	if (ch->closed && !channel_busy(ch))
@@ -351,6 +357,7 @@ static struct rpc_subscription *new_call(struct rpc_channel *ch, const char *pat
 					 method, NULL, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
 	grpc_slice_unref(method);
 	LIST_INSERT_HEAD(&ch->calls, s, link);
+	ticks_expect(ch->rpc);
 	return s;
 }
 

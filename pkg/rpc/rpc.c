@@ -224,6 +224,7 @@ static void *rpc_thread(void *arg)
 		if (event.type == GRPC_OP_COMPLETE)
 			tag->fn(tag->owner, event.success);
 		timers_run(&rpc->timers);
+		ticks_run(rpc);
 		if (rpc->stopping)
 			release_gone(rpc);
 	}
@@ -268,6 +269,7 @@ static void start_grpc(void)
 {
 	clean_environment();
 	grpc_init();
+	ticks_take_over();
 }
 
 static int start_threads(struct rpc *rpc, struct err *err)
