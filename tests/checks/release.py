@@ -3,6 +3,7 @@
 test of its own."""
 import hashlib
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -18,9 +19,20 @@ VERSION = re.search(r"project\(railmate VERSION (\S+)",
                     (TOP / "CMakeLists.txt").read_text()).group(1)
 
 
-def release(*args, top=TOP):
+def release(*args, top=TOP, **kw):
     return subprocess.run([top / "hack/release", *args], capture_output=True, text=True,
-                          timeout=250)
+                          timeout=250, check=False, **kw)
+
+
+def copy_to(top):
+    """What hack/release reads, without git."""
+    for name in ("CMakeLists.txt", "NEWS.md", "README.md"):
+        shutil.copy(TOP / name, top)
+    for name in ("deploy", "docs"):
+        shutil.copytree(TOP / name, top / name)
+    (top / "hack").mkdir()
+    for name in ("release", "releasenotes.py", "oci.py", "repofiles.py", "image", "sysroot.lock"):
+        shutil.copy(TOP / "hack" / name, top / "hack")
 
 
 @unittest.skipUnless(shutil.which("kubectl"), "no kubectl")
@@ -105,12 +117,32 @@ class Release(unittest.TestCase):
                    for path in (TOP / "deploy").glob("*/kustomization.yaml")
                    } - {"base", "components"}
         paths = [self.file(".yaml"), *(self.file(f"-{name}.yaml") for name in folders)]
-        self.assertEqual(set(self.out.glob("*.yaml")), set(paths))
+        self.assertEqual(set(self.out.glob("*.yaml")), {*paths, self.file("-demo.yaml")})
         for path in paths:
             kinds = {document["kind"] for document in yaml.safe_load_all(path.read_text())}
             self.assertLessEqual({"DaemonSet", "ServiceAccount"}, kinds, path)
             images = set(re.findall(r"image: (\S+)", path.read_text()))
             self.assertEqual(images, {f"registry.example/x/railmate:{VERSION}"}, path)
+
+    def test_the_notes_are_the_section_of_the_news(self):
+        notes = self.file(".notes.md").read_text()
+        section = (TOP / "NEWS.md").read_text().partition(f"\n## {VERSION} ")[2]
+        section = section.partition("\n")[2].partition("\n## ")[0].strip()
+        self.assertTrue(notes.startswith(f"# railmate {VERSION}\n\n{section}\n\n## "))
+        self.assertNotIn("## Images", notes)
+
+    def test_from_another_folder_all_of_it_is_the_same_but_the_commit(self):
+        with tempfile.TemporaryDirectory(prefix="railmate-copy-") as folder:
+            with tarfile.open(self.file(".tar.gz")) as tar:
+                tar.extractall(folder)
+            top = pathlib.Path(folder, f"railmate-{VERSION}")
+            done = release("-o", top / "out", "--image", "registry.example/x/railmate",
+                           "--no-image", top=top, umask=0o077,
+                           env={**os.environ, "TZ": "XYZ-9:30", "LC_ALL": "C"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            lines = lambda text: {line for line in text.splitlines() if "provenance" not in line}
+            self.assertEqual(lines((top / "out/SHA256SUMS").read_text()),
+                             lines((self.out / "SHA256SUMS").read_text()))
 
     def test_a_folder_with_files_is_left_alone(self):
         done = release("-o", self.out, "--no-image")
@@ -125,13 +157,7 @@ class Version(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="railmate-bump-")
         self.addCleanup(folder.cleanup)
         self.top = pathlib.Path(folder.name)
-        for name in ("CMakeLists.txt", "NEWS.md", "README.md"):
-            shutil.copy(TOP / name, self.top)
-        for name in ("deploy", "docs"):
-            shutil.copytree(TOP / name, self.top / name)
-        (self.top / "hack").mkdir()
-        for name in ("release", "repofiles.py", "image", "sysroot.lock"):
-            shutil.copy(TOP / "hack" / name, self.top / "hack")
+        copy_to(self.top)
 
     def test_the_image_is_made_of_locked_packages(self):
         done = subprocess.run([TOP / "hack/sysroot", "--check"], capture_output=True, text=True,
@@ -173,23 +199,161 @@ class Version(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("'v1.2' is not a version", done.stderr)
 
-    @unittest.skipUnless(shutil.which("kubectl"), "no kubectl")
-    def test_the_image_is_made_under_the_name_of_the_manifests(self):
-        (self.top /
-         "hack/image").write_text('#!/bin/sh\necho "$@" >made.oci.tar\nmv made.oci.tar "$7"\n')
-        (self.top / "hack/deb").write_text('#!/bin/sh\necho "$@" >"$4/$2.deb"\n')
-        (self.top / "hack/deb").chmod(0o755)
-        done = release("-o", self.top / "out", "--image", "registry.example/x", top=self.top)
+
+# Instead of hack/image, hack/demo-image and hack/deb; what they were told is noted.
+FAKE_IMAGE = """#!/usr/bin/python3
+import io, pathlib, sys, tarfile
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import oci
+tag, _, out = sys.argv[-3:]
+layout, manifests = oci.Layout(), []
+for arch in ("amd64", "arm64"):
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as layer:
+        info = tarfile.TarInfo("etc/marker")
+        info.size = len(tag + arch) + 1
+        layer.addfile(info, io.BytesIO(f"{tag} {arch}".encode()))
+    layer, _ = layout.add_layer(tar.getvalue())
+    manifests.append(layout.add_image(oci.Image({"architecture": arch, "os": "linux"}, {}, [layer])))
+layout.finish(manifests, tag)
+layout.write(out)
+pathlib.Path(f"{__file__}.for-{pathlib.Path(out).parent.name}").write_text(" ".join(sys.argv[1:]))
+"""
+FAKE_DEB = '#!/bin/sh\necho "$@" >"$4/$2.deb"\n'
+FAKE_GRYPE = """#!/bin/sh
+case $1 in
+version) echo "Application: grype"; echo "Version:    1.2.3" ;;
+--quiet) echo "NAME VULNERABILITY of $(cat "${2#dir:}/etc/marker") in ${2#dir:}/etc" ;;
+esac
+"""
+
+
+def program(path, text):
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+@unittest.skipUnless(shutil.which("kubectl"), "no kubectl")
+class Images(unittest.TestCase):
+    """What a release has to do with them, without making them."""
+    IMAGE = "registry.example/x"
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="railmate-images-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.top = pathlib.Path(folder.name)
+        copy_to(cls.top)
+        for name, text in (("image", FAKE_IMAGE), ("demo-image", FAKE_IMAGE), ("deb", FAKE_DEB)):
+            program(cls.top / "hack" / name, text)
+        # No scanner but one of ours.
+        cls.bin = cls.top / "bin"
+        cls.bin.mkdir()
+        for name in ("kubectl", "gcc", "python3", "sh", "cat"):
+            (cls.bin / name).symlink_to(shutil.which(name, path="/usr/local/bin:/usr/bin:/bin"))
+        cls.out = cls.top / "out"
+        cls.done = cls.release("out")
+
+    @classmethod
+    def release(cls, out):
+        return release("-o", cls.top / out, "--image", cls.IMAGE, top=cls.top,
+                       env={**os.environ, "PATH": str(cls.bin)})
+
+    def setUp(self):
+        self.assertEqual(self.done.returncode, 0, self.done.stderr)
+
+    def file(self, suffix):
+        return self.out / f"railmate-{VERSION}{suffix}"
+
+    def notes(self):
+        return self.file(".notes.md").read_text()
+
+    def notes_with(self, scanner, text):
+        program(self.bin / scanner, text)
+        self.addCleanup((self.bin / scanner).unlink)
+        done = self.release(scanner)
         self.assertEqual(done.returncode, 0, done.stderr)
-        image = self.top / f"out/railmate-{VERSION}.oci.tar"
-        self.assertEqual(image.read_text().split(), [
-            "--arch", "amd64,arm64", "--locked", "--tag", f"registry.example/x:{VERSION}", "-o",
+        return (self.top / scanner / f"railmate-{VERSION}.notes.md").read_text()
+
+    def digest(self, suffix):
+        with tarfile.open(self.file(suffix)) as tar:
+            return json.load(tar.extractfile("index.json"))["manifests"][0]["digest"]
+
+    def test_all_are_made_under_the_name_of_the_manifests(self):
+        image, demo = self.file(".oci.tar"), self.file("-demo.oci.tar")
+        self.assertEqual((self.top / "hack/image.for-out").read_text().split(), [
+            "--arch", "amd64,arm64", "--locked", "--tag", f"{self.IMAGE}:{VERSION}", "-o",
             str(image)
         ])
-        self.assertIn(image.name, (self.top / "out/SHA256SUMS").read_text())
+        self.assertEqual((self.top / "hack/demo-image.for-out").read_text().split(), [
+            "--image", str(image), "--tag", f"{self.IMAGE}-demo:{VERSION}", "-o", str(demo)
+        ])
         for arch in ("amd64", "arm64"):
-            self.assertEqual((self.top / f"out/{arch}.deb").read_text().split(),
-                             ["--arch", arch, "-o", str(self.top / "out")])
+            self.assertEqual((self.out / f"{arch}.deb").read_text().split(),
+                             ["--arch", arch, "-o", str(self.out)])
+
+    def test_nothing_else_is_made_and_all_has_a_checksum(self):
+        manifests = {
+            f"-{path.parent.name}"
+            for path in (TOP / "deploy").glob("*/kustomization.yaml")
+        } - {"-base", "-components"}
+        wanted = {
+            f"railmate-{VERSION}{suffix}"
+            for suffix in (".tar.gz", "-completion.tar.gz", "-chart.tgz", ".oci.tar",
+                           "-demo.oci.tar", ".notes.md", ".provenance.json",
+                           *(f"{name}.yaml" for name in ("", "-demo", *manifests)))
+        } | {"amd64.deb", "arm64.deb"}
+        sums = [line.split()[1] for line in (self.out / "SHA256SUMS").read_text().splitlines()]
+        self.assertEqual(set(sums), wanted)
+        self.assertEqual({path.name for path in self.out.iterdir()}, wanted | {"SHA256SUMS"})
+
+    def test_manifests_and_chart_have_the_digest(self):
+        image, demo = self.digest(".oci.tar"), self.digest("-demo.oci.tar")
+        self.assertNotEqual(image, demo)
+        for path in self.out.glob("*.yaml"):
+            expected = (f"{self.IMAGE}-demo:{VERSION}@{demo}" if path == self.file("-demo.yaml") else
+                        f"{self.IMAGE}:{VERSION}@{image}")
+            self.assertEqual(set(re.findall(r"image: (\S+)", path.read_text())), {expected}, path)
+        with tarfile.open(self.file("-chart.tgz")) as tar:
+            values = yaml.safe_load(tar.extractfile("railmate/values.yaml"))
+        self.assertEqual((values["image"]["repository"], values["image"]["digest"]),
+                         (self.IMAGE, image))
+
+    def test_what_the_machine_lacks_is_said_before_anything_is_made(self):
+        kubectl = self.bin / "kubectl"
+        target = kubectl.readlink()
+        self.addCleanup(kubectl.symlink_to, target)
+        kubectl.unlink()
+        done = self.release("lacking")
+        self.assertEqual((done.returncode, done.stderr), (1, "release: this machine lacks kubectl\n"))
+        self.assertFalse((self.top / "lacking").exists())
+
+    def test_a_build_that_fails_is_said_in_a_sentence(self):
+        program(self.top / "hack/deb", "#!/bin/sh\nexit 3\n")
+        self.addCleanup(program, self.top / "hack/deb", FAKE_DEB)
+        done = self.release("failing")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^release: .*hack/deb.* exit status 3\.\n$")
+
+    def test_the_notes_have_the_digests(self):
+        for name, suffix in ((self.IMAGE, ".oci.tar"), (self.IMAGE + "-demo", "-demo.oci.tar")):
+            self.assertIn(f"| `{name}:{VERSION}` | | `{self.digest(suffix)}` |", self.notes())
+
+    def test_the_notes_say_that_there_was_no_scanner(self):
+        self.assertIn("## Known vulnerabilities\n\nNo scanner was run: grype and trivy were not",
+                      self.notes())
+
+    def test_the_notes_have_what_a_scanner_says_of_each_architecture(self):
+        notes = self.notes_with("grype", FAKE_GRYPE)
+        self.assertRegex(notes, r"(?m)^grype 1\.2\.3, \d{4}-\d\d-\d\d\.$")
+        for arch in ("amd64", "arm64"):
+            self.assertIn(f"{arch}:\n\n```\nNAME VULNERABILITY of {self.IMAGE}:{VERSION} {arch} "
+                          "in /etc\n```", notes)
+        self.assertNotIn("No scanner", notes)
+
+    def test_the_notes_say_that_a_scan_failed(self):
+        notes = self.notes_with("trivy", "#!/bin/sh\necho 'no database' >&2\nexit 1\n")
+        self.assertIn("amd64: **the scan failed**:\n\n```\nno database\n```", notes)
 
 
 if __name__ == "__main__":
