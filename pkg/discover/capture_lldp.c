@@ -1,4 +1,5 @@
 /* What a capture has of the neighbours: of NICs, and what discovery reads of them. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -6,26 +7,50 @@
 #include "base/str.h"
 #include "discover/capture-internal.h"
 
+/* Of switches or of ports, each once, in their order. */
+struct known {
+	const char **v;
+	size_t n;
+};
+
+static int by_version(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+
+	return strverscmp(*x, *y);
+}
+
 static const char *of_entry(const struct lldp_entry *entry, bool port)
 {
 	return port ? entry->port : entry->name;
 }
 
-/* A made-up name, by its place in their order: the rails stay what they are. */
-static const char *made_up(const struct lldp_entry *entries, size_t n, const char *text, bool port,
-			   struct arena *arena)
+static struct known known_of(const struct lldp_entry *entries, size_t n, bool port,
+			     struct arena *arena)
 {
-	int before = 0;
+	struct known known = { arena_array(arena, n, sizeof(*known.v)), 0 };
+	size_t all = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		const char *other = of_entry(&entries[i], port);
-		bool is_first = true;
-
-		for (size_t k = 0; other && k < i; k++)
-			is_first &= !str_eq(other, of_entry(&entries[k], port));
-		before += other && is_first && strverscmp(other, text) < 0;
+		if (of_entry(&entries[i], port))
+			known.v[all++] = of_entry(&entries[i], port);
 	}
-	return arena_printf(arena, "%s-%d", port ? "port" : "switch", before + 1);
+	if (all)
+		qsort(known.v, all, sizeof(*known.v), by_version);
+	for (size_t i = 0; i < all; i++) {
+		if (!i || !str_eq(known.v[i], known.v[known.n - 1]))
+			known.v[known.n++] = known.v[i];
+	}
+	return known;
+}
+
+/* A made-up name, by its place in their order: the rails stay what they are. */
+static const char *made_up(const struct known *known, const char *text, const char *what,
+			   struct arena *arena)
+{
+	const char **at = bsearch(&text, known->v, known->n, sizeof(*known->v), by_version);
+
+	return arena_printf(arena, "%s-%zd", what, at - known->v + 1);
 }
 
 /* As lldpcli: "key":[{"name":[{"value":"…"}]}] */
@@ -71,6 +96,7 @@ void capture_neighbors(struct capture *c)
 	_cleanup_arena_ struct arena *arena = arena_new(8 * 1024);
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct lldp_entry *entries, *kept;
+	struct known switches, ports;
 	struct json j;
 	size_t n = 0, n_kept = 0;
 
@@ -83,11 +109,13 @@ void capture_neighbors(struct capture *c)
 			kept[n_kept++] = entries[i];
 	}
 	memcpy(entries, kept, n_kept * sizeof(*kept));
+	switches = known_of(kept, n_kept, false, arena);
+	ports = known_of(kept, n_kept, true, arena);
 	for (size_t i = 0; c->scrubber && i < n_kept; i++) {
 		if (kept[i].name)
-			entries[i].name = made_up(kept, n_kept, kept[i].name, false, arena);
+			entries[i].name = made_up(&switches, kept[i].name, "switch", arena);
 		if (kept[i].port)
-			entries[i].port = made_up(kept, n_kept, kept[i].port, true, arena);
+			entries[i].port = made_up(&ports, kept[i].port, "port", arena);
 	}
 	json_init(&j, &text, 0);
 	put_entries(&j, entries, n_kept);

@@ -327,9 +327,32 @@ static void a_capture_has_the_neighbours_of_nics(void **state)
 	fixture_close(root);
 }
 
+/* As many as are read, of one interface: each gets its number, not the square of them in steps. */
+static void a_crowd_is_captured(void **state)
+{
+	_cleanup_strbuf_ struct strbuf entries = STRBUF_INIT;
+	_cleanup_free_ char *all = NULL, *text = NULL;
+	struct sysroot *root;
+
+	(void)state;
+	for (int i = 0; i < 4000; i++)
+		strbuf_printf(&entries,
+			      "%s{\"name\":\"eth0\",\"via\":\"LLDP\",\"chassis\":[{" NAME(
+				      "fab-%d") "}],\"port\":[{" PORT("swp%d") "}]}",
+			      i ? "," : "", i % 2000 * 7, i);
+	all = xasprintf(ALL("%s"), strbuf_str(&entries));
+	root = machine(all);
+	text = captured(root, true);
+	assert_non_null(strstr(text, "switch-2000"));
+	assert_null(strstr(text, "switch-2001"));
+	assert_non_null(strstr(text, "port-4000"));
+	fixture_close(root);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_crowd_is_captured),
 		cmocka_unit_test(a_nic_has_the_neighbour_that_its_interface_heard),
 		cmocka_unit_test(hostile_text_is_a_note),
 		cmocka_unit_test(long_names_and_crowds_are_not_taken),
