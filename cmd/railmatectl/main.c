@@ -11,10 +11,10 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "discover/discover.h"
-#include "discover/sysroot.h"
 #include "load/load.h"
 #include "pool/node.h"
 #include "railmatectl.h"
+#include "sysroot/sysroot.h"
 
 static const char usage_text[] =
 	"usage: railmatectl COMMAND [OPTION…]\n"

@@ -15,9 +15,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/hosttree.h"
-#include "discover/sysroot.h"
 #include "load/load.h"
 #include "railmatectl.h"
+#include "sysroot/sysroot.h"
 
 #define TREE_BYTES_MAX (64u << 20)
 

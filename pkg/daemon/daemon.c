@@ -21,7 +21,6 @@
 #include "daemon/topofile.h"
 #include "daemon/unlisted.h"
 #include "daemon/watchdog.h"
-#include "discover/sysroot.h"
 #include "events/events.h"
 #include "kubeapi/specs.h"
 #include "load/configfiles.h"
@@ -35,6 +34,7 @@
 #include "report/nfdfile.h"
 #include "report/ready.h"
 #include "rpc/rpc.h"
+#include "sysroot/sysroot.h"
 #include "watch/watch.h"
 
 /* While another railmated has the ledger: the pods that come between its end and our registration

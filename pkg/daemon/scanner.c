@@ -14,12 +14,12 @@
 #include "daemon/qos.h"
 #include "daemon/state.h"
 #include "daemon/unlisted.h"
-#include "discover/sysroot.h"
 #include "hw/inventory.h"
 #include "load/load.h"
 #include "netlink/netlink.h"
 #include "pool/empty.h"
 #include "pool/node.h"
+#include "sysroot/sysroot.h"
 #include "watch/watch.h"
 
 /* A burst of events (64 VFs appearing) is one scan: the first event arms the timer. */

@@ -6,10 +6,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "discover/sysroot.h"
 #include "ledger/file.h"
 #include "ledger/ledger.h"
 #include "netlink/rdma_users.h"
+#include "sysroot/sysroot.h"
 #include "tracker/tracker.h"
 
 static void drop_ledger(struct state *s)

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/scan-internal.h"
-#include "discover/sysroot.h"
+#include "sysroot/sysroot.h"
 
 /* The line's value if it is "key <tabs>: value", else NULL. */
 static const char *value_of(const char *line, const char *key)

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
-#include "discover/sysroot.h"
+#include "sysroot/sysroot.h"
 
 #define NVIDIA	  0x10de
 #define KFD_XGMI  11

@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 #include "discover/discover.h"
-#include "discover/sysroot.h"
+#include "sysroot/sysroot.h"
 
 void discover_check_numa(const struct sysroot *root, const struct hw_inventory *inv,
 			 struct strbuf *out)

@@ -5,7 +5,7 @@
  */
 #include "base/mem.h"
 #include "discover/discover.h"
-#include "discover/sysroot.h"
+#include "sysroot/sysroot.h"
 
 static const char *const error_files[] = {
 	"counters/symbol_error",

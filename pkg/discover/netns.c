@@ -21,8 +21,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "discover/sysroot.h"
 #include "netlink/netlink.h"
+#include "sysroot/sysroot.h"
 
 #define OWN "/proc/thread-self/ns/net"
 #define SYS "/sys"

@@ -158,7 +158,7 @@ static int *numbers_below(const struct dir *up, const char *sub, size_t *ret_n)
 static int open_port(const struct sysroot *root, const char *rdma, int port, char path[PATH_MAX],
 		     struct dir *ret)
 {
-	if (!is_file_name(rdma) || strlen(rdma) > NAME_MAX)
+	if (!dir_is_name(rdma) || strlen(rdma) > NAME_MAX)
 		return -EINVAL;
 	snprintf(path, PATH_MAX, RDMA_DIR "/%s/ports/%d", rdma, port);
 	return dir_open_path(root, path, ret);

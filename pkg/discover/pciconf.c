@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/pciconf.h"
-#include "discover/sysroot.h"
+#include "sysroot/sysroot.h"
 
 #define CLASSIC	      256
 #define OPEN_TO_ALL   64

@@ -7,10 +7,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
-#include "discover/sysroot.h"
 #include "hw/inventory.h"
 #include "hw/portstats.h"
 #include "netlink/netlink.h"
+#include "sysroot/sysroot.h"
 
 #define COUNTERS_MAX 128 /* of a folder; drivers have some 60 */
 #define NAME_SIZE    64

@@ -109,7 +109,7 @@ void rdma_read_ports(const struct sysroot *root, const char *rdma, struct arena 
 
 	*ret = (struct hw_rdma) { .name = rdma, .pci = -1 };
 	snprintf(path, sizeof(path), RDMA_DIR "/%s", rdma);
-	if (!is_file_name(rdma) || dir_open_path(root, path, &ib) < 0)
+	if (!dir_is_name(rdma) || dir_open_path(root, path, &ib) < 0)
 		return;
 	read_ports(&s, &(struct port_source) { .dir = &ib, .prefix = "" }, ret);
 	free(s.notes);
@@ -201,7 +201,7 @@ int rdma_soft_netdev(const struct sysroot *root, const char *rdma, char *buf, si
 
 	if (n <= 0)
 		n = sysroot_read(root, buf, size, RDMA_DIR "/%s/ports/1/gid_attrs/ndevs/0", rdma);
-	return n > 0 && is_file_name(buf) ? 0 : -ENOENT;
+	return n > 0 && dir_is_name(buf) ? 0 : -ENOENT;
 }
 
 /* A netdev of this name, if it is in our network namespace: a foreign one may only share the name.

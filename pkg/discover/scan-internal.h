@@ -10,7 +10,8 @@
 
 #include "base/err.h"
 #include "discover/discover.h"
-#include "discover/sysroot-internal.h"
+#include "sysroot/dir.h"
+#include "sysroot/sysroot.h"
 
 struct hw_rate_file;
 
@@ -22,16 +23,6 @@ struct place {
 	struct bdf pf;	    /* what physfn names, when is_vf */
 	int offset, stride; /* sriov_offset, sriov_stride of a PF; -1 unknown */
 };
-
-/* Entries of a directory in name order. */
-struct names {
-	char **v;
-	size_t n, cap;
-};
-#define NAMES_EMPTY                                                                                \
-	{                                                                                          \
-		NULL, 0, 0                                                                         \
-	}
 
 /* "<name> of this class belongs to function bdf", from the text of the class directory's link. */
 struct class_link {
@@ -85,13 +76,6 @@ struct scan {
 };
 
 void scan_note(struct scan *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-void names_done(struct names *names);
-#define _cleanup_names_ __attribute__((cleanup(names_done)))
-void names_add(struct names *names, const char *name);
-void names_sort(struct names *names);
-int names_of(const struct dir *d, struct names *ret);
-int names_below(const struct dir *up, const char *sub, struct names *ret);
 
 /*
  * A number in a file. -ENOENT: no such file, without a sentence; any other failure has one that
@@ -189,7 +173,6 @@ void rdma_read_tables(const struct sysroot *root, const char *rdma, int port, st
 		      struct port_tables *ret);
 /* The verbs device that serves ret->rdma, by the class of all of them. */
 void find_class_uverbs(const struct sysroot *root, struct function_now *ret);
-bool is_file_name(const char *name); /* one path component, not . or .. */
 
 void scan_function_gpu(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci);
 int acs_control(const struct dir *dev); /* of a bridge; -1 unknown */

@@ -5,10 +5,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
-#include "discover/sysroot-internal.h"
 #include "hw/inventory.h"
 #include "hw/portstats.h"
 #include "netlink/netlink.h"
+#include "sysroot/dir.h"
+#include "sysroot/sysroot.h"
 
 /*
  * Of some 60 counters of a driver those that say whom a bad link or a full network hurts. Most

@@ -11,11 +11,11 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/sysroot.h"
 #include "facts/facts-internal.h"
 #include "facts/gather.h"
 #include "hw/bdf.h"
 #include "hw/inventory.h"
+#include "sysroot/sysroot.h"
 
 #define BIG_FILE 16384
 

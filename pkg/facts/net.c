@@ -13,11 +13,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
-#include "discover/sysroot.h"
 #include "facts/facts-internal.h"
 #include "facts/net.h"
 #include "hw/inventory.h"
 #include "netlink/netlink.h"
+#include "sysroot/sysroot.h"
 
 #define RDMA_DIR     "sys/class/infiniband"
 #define NET_DIR	     "sys/class/net"

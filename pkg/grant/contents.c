@@ -8,10 +8,10 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "discover/discover.h"
-#include "discover/sysroot.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "render/render.h"
+#include "sysroot/sysroot.h"
 #include "topofile/topofile.h"
 
 #define VERBS_DIR "sys/class/infiniband_verbs"

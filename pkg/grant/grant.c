@@ -10,11 +10,11 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "discover/discover.h"
-#include "discover/sysroot.h"
 #include "hw/driver.h"
 #include "hw/inventory.h"
 #include "pods/identify.h"
 #include "pool/node.h"
+#include "sysroot/sysroot.h"
 
 #define ECHO_MAX 64
 

@@ -11,8 +11,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "discover/sysroot.h"
 #include "rpc/rpc.h"
+#include "sysroot/sysroot.h"
 
 #define TIMEOUT_MS  2000
 #define MAX_THREADS 8

@@ -4,9 +4,9 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "discover/discover.h"
-#include "discover/sysroot.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
+#include "sysroot/sysroot.h"
 
 static int is_any(void *arg, const char *name)
 {

@@ -8,10 +8,10 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "discover/discover.h"
-#include "discover/sysroot.h"
 #include "hw/inventory.h"
 #include "plugin/record.h"
 #include "pool/node.h"
+#include "sysroot/sysroot.h"
 #include "tracker/tracker.h"
 
 /* --- is its node still the one that was given? --- */

@@ -11,14 +11,14 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/thread.h"
-#include "discover/sysroot.h"
+#include "diagnosis/diagnosis.h"
 #include "doctor/doctor.h"
 #include "facts/facts.h"
 #include "facts/gather.h"
 #include "hw/inventory.h"
 #include "pool/empty.h"
 #include "pool/node.h"
-#include "diagnosis/diagnosis.h"
+#include "sysroot/sysroot.h"
 
 /* The kubelet's first questions come first, and drivers bring up their devices one by one. */
 #define SETTLE_MS   2000

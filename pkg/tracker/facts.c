@@ -10,11 +10,11 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/sysroot.h"
 #include "hw/bdf.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "rpc/rpc.h"
+#include "sysroot/sysroot.h"
 
 /* A VF in the picture of the node. */
 struct view {

@@ -23,10 +23,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "discover/sysroot.h"
 #include "load/load.h"
 #include "pool/node.h"
 #include "support/bigtree.h"
+#include "sysroot/sysroot.h"
 
 struct bench {
 	const char *dir;

@@ -17,10 +17,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
-#include "discover/sysroot.h"
 #include "kubemsg/messages.h"
 #include "rpc/rpc.h"
 #include "sim/vendor.h"
+#include "sysroot/sysroot.h"
 #include "topo/topo.h"
 
 #define TICK_MS		    20 /* --poll: a slow machine can do without so many */

@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/hosttree.h"
-#include "discover/sysroot.h"
 #include "support/fixture.h"
+#include "sysroot/sysroot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "discover/discover.h"
 #include "discover/hosttree.h"
-#include "discover/sysroot.h"
+#include "sysroot/sysroot.h"
 
 #define ROOM_BYTES (128u << 20)
 

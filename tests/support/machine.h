@@ -18,11 +18,11 @@
 
 #include "base/mem.h"
 #include "config/config.h"
-#include "discover/sysroot.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "support/fixture.h"
 #include "support/synth.h"
+#include "sysroot/sysroot.h"
 
 #define DEV "sys/bus/pci/devices/%s"
 

@@ -16,8 +16,8 @@
 #include "base/str.h"
 #include "discover/discover.h"
 #include "discover/hosttree.h"
-#include "discover/sysroot.h"
 #include "support/fixture.h"
+#include "sysroot/sysroot.h"
 
 #define DEVICES "sys/bus/pci/devices"
 #define NIC	"0000:03:00.0"

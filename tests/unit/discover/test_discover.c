@@ -18,8 +18,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
-#include "discover/sysroot-internal.h"
 #include "support/fixture.h"
+#include "sysroot/sysroot-internal.h"
 
 static bool fallback;
 

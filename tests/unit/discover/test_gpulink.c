@@ -9,8 +9,8 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "discover/discover.h"
-#include "discover/sysroot.h"
 #include "support/fixture.h"
+#include "sysroot/sysroot.h"
 
 #define NODE(n, text)	 "f " KFD_NODES "/" n "/properties = " text "\n"
 #define LINK(n, k, text) "f " KFD_NODES "/" n "/io_links/" k "/properties = " text "\n"

@@ -17,9 +17,9 @@
 #include "discover/discover.h"
 #include "discover/hosttree.h"
 #include "discover/pciconf.h"
-#include "discover/sysroot.h"
 #include "support/bigtree.h"
 #include "support/fixture.h"
+#include "sysroot/sysroot.h"
 
 static void unpacks_every_kind_of_line(void **state)
 {

@@ -18,8 +18,8 @@
 #include "base/str.h"
 #include "discover/discover.h"
 #include "discover/hosttree.h"
-#include "discover/sysroot-internal.h"
 #include "support/fixture.h"
+#include "sysroot/sysroot-internal.h"
 
 #define DEVICES "sys/bus/pci/devices"
 #define FILE_AT "run/railmate/lldp.json"

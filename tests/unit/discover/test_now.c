@@ -16,8 +16,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "discover/discover.h"
-#include "discover/sysroot.h"
 #include "support/fixture.h"
+#include "sysroot/sysroot.h"
 
 #define VF "sys/bus/pci/devices/0000:3b:00.1"
 static const struct bdf vf = { 0, 0x3b, 0, 1 };

@@ -26,10 +26,10 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "discover/sysroot.h"
 #include "discover/vfstate-internal.h"
 #include "support/emulated.h"
 #include "support/fixture.h"
+#include "sysroot/sysroot.h"
 
 #define VF     "sys/bus/pci/devices/0000:3b:00.1"
 #define IB     "sys/class/infiniband/mlx5_4"

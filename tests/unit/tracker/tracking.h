@@ -17,7 +17,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "discover/sysroot.h"
 #include "holds/holds.h"
 #include "hw/inventory.h"
 #include "kubemsg/messages.h"
@@ -26,6 +25,7 @@
 #include "support/fixture.h"
 #include "support/synth.h"
 #include "support/testarena.h"
+#include "sysroot/sysroot.h"
 #include "tracker/tracker-internal.h"
 
 #define N_VFS 6

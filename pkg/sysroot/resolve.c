@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "discover/sysroot-internal.h"
+#include "sysroot/sysroot-internal.h"
 
 #define MAX_DEPTH 64
 #define MAX_LINKS 40 /* as in the kernel */

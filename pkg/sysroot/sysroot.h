@@ -3,8 +3,8 @@
  * are resolved within it (openat2 RESOLVE_IN_ROOT, with a fallback for kernels and seccomp profiles
  * without openat2). Paths are relative ("sys/bus/pci/devices"), printf-style. Any thread.
  */
-#ifndef RAILMATE_DISCOVER_SYSROOT_H
-#define RAILMATE_DISCOVER_SYSROOT_H
+#ifndef RAILMATE_SYSROOT_SYSROOT_H
+#define RAILMATE_SYSROOT_SYSROOT_H
 
 #include <stdbool.h>
 #include <stddef.h>

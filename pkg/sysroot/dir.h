@@ -4,17 +4,13 @@
  * below a held directory are opened without following links (O_NOFOLLOW), which keeps them inside
  * the root at no cost; only where that finds a link does the path go through the root again.
  */
-#ifndef RAILMATE_DISCOVER_SYSROOT_INTERNAL_H
-#define RAILMATE_DISCOVER_SYSROOT_INTERNAL_H
+#ifndef RAILMATE_SYSROOT_DIR_H
+#define RAILMATE_SYSROOT_DIR_H
 
-#include "discover/sysroot.h"
+#include <stdbool.h>
+#include <stddef.h>
 
-struct sysroot {
-	int fd;
-	char *path;
-	bool live;
-	bool has_openat2; /* tests clear it to take the fallback */
-};
+struct sysroot;
 
 struct dir {
 	const struct sysroot *root;
@@ -45,8 +41,24 @@ int dir_link_name(const struct dir *d, const char *name, char *buf, size_t size)
 /* Once: another listing of the same open directory would go on where this one ended. */
 int dir_each(const struct dir *d, int (*fn)(void *arg, const char *name), void *arg);
 
-/* Opens path below root->fd by walking it component by component: what RESOLVE_IN_ROOT does in the
- * kernel. */
-int resolve_in_root(int root_fd, const char *path, int flags);
+/* One path component, not . or .. */
+bool dir_is_name(const char *name);
+
+/* Entries of a directory in name order. */
+struct names {
+	char **v;
+	size_t n, cap;
+};
+#define NAMES_EMPTY                                                                                \
+	{                                                                                          \
+		NULL, 0, 0                                                                         \
+	}
+
+void names_done(struct names *names);
+#define _cleanup_names_ __attribute__((cleanup(names_done)))
+void names_add(struct names *names, const char *name);
+void names_sort(struct names *names);
+int names_of(const struct dir *d, struct names *ret);
+int names_below(const struct dir *up, const char *sub, struct names *ret);
 
 #endif

@@ -15,9 +15,10 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "discover/sysroot-internal.h"
 #include "support/emulated.h"
 #include "support/fixture.h"
+#include "sysroot/dir.h"
+#include "sysroot/sysroot-internal.h"
 
 static bool fallback;
 

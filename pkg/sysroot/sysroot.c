@@ -1,4 +1,4 @@
-#include "discover/sysroot.h"
+#include "sysroot/sysroot.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/sysroot-internal.h"
+#include "sysroot/dir.h"
+#include "sysroot/sysroot-internal.h"
 
 /* A FIFO in a file's place must not block the daemon, a terminal must not become ours. */
 #define READ_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY)

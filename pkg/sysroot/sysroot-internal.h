@@ -1,0 +1,18 @@
+/* What a root is, for the files of this room and tests. */
+#ifndef RAILMATE_SYSROOT_SYSROOT_INTERNAL_H
+#define RAILMATE_SYSROOT_SYSROOT_INTERNAL_H
+
+#include "sysroot/sysroot.h"
+
+struct sysroot {
+	int fd;
+	char *path;
+	bool live;
+	bool has_openat2; /* tests clear it to take the fallback */
+};
+
+/* Opens path below root->fd by walking it component by component: what RESOLVE_IN_ROOT does in the
+ * kernel. */
+int resolve_in_root(int root_fd, const char *path, int flags);
+
+#endif
