@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/hosttree.h"
+#include "hosttree/hosttree.h"
 #include "load/load.h"
 #include "railmatectl.h"
 #include "sysroot/sysroot.h"

@@ -17,7 +17,7 @@
 
 static const uint16_t nics_with_data_direct[] = { 0x1023, 0x1025 }; /* ConnectX-8, ConnectX-9 */
 
-bool card_is_read(const struct hw_pci *f)
+bool discover_reads_vpd(const struct hw_pci *f)
 {
 	if (hw_is_data_direct(f))
 		return true;
@@ -150,7 +150,7 @@ void scan_cards(struct scan *s, const struct hw_inventory *before)
 	for (size_t i = 0; i < s->n_pci && !any; i++)
 		any = hw_is_data_direct(&s->pci[i]);
 	for (size_t i = 0; any && i < s->n_pci; i++) {
-		if (card_is_read(&s->pci[i]))
+		if (discover_reads_vpd(&s->pci[i]))
 			add_card(s, (int)i, before);
 	}
 	for (size_t i = 0; i < s->n_card; i++) {

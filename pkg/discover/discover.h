@@ -19,6 +19,9 @@ struct hw_vf_stats;
 struct strbuf;
 struct sysroot;
 
+/* Is the VPD of this function read, on a machine with Data Direct? */
+bool discover_reads_vpd(const struct hw_pci *f);
+
 /* GPUs, when the configuration names none. */
 extern const struct gpu_match gpu_match_default[];
 extern const size_t gpu_match_default_n;

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "discover/lldp.h"
 #include "discover/scan-internal.h"
 #include "document/document.h"
 

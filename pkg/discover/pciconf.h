@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct strbuf;
 struct sysroot;
 
 enum pci_conf_state {
@@ -32,9 +31,5 @@ struct pci_conf {
 
 /* path: of the file, below the root. Any thread. */
 struct pci_conf discover_pci_conf(const struct sysroot *root, const char *path);
-/* A configuration space that says the same and nothing else, for a snapshot; nothing when there is
- * nothing to say. */
-void discover_pci_conf_excerpt(const struct pci_conf *conf, uint16_t vendor, uint16_t device,
-			       struct strbuf *out);
 
 #endif

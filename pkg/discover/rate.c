@@ -18,17 +18,6 @@
 
 #define DEVICES "sys/bus/pci/devices"
 
-/* "MaxTxRate  : 25000", among other lines. */
-const char *rate_line(const struct hw_rate_file *file, const char *text)
-{
-	size_t n = strlen(file->line);
-	const char *at = text;
-
-	while (at && strncmp(at, file->line, n) != 0)
-		at = str_next_line(at);
-	return at;
-}
-
 /* -ENOENT: it does not say. */
 static int read_file(struct scan *s, const struct dir *sriov, int index,
 		     const struct hw_rate_file *file, int *ret)
@@ -39,7 +28,7 @@ static int read_file(struct scan *s, const struct dir *sriov, int index,
 	if (dir_read(sriov, path, text, sizeof(text)) < 0)
 		return -ENOENT;
 	if (file->line) {
-		const char *line = rate_line(file, text);
+		const char *line = hw_rate_line(file, text);
 
 		value = line ? strchr(line, ':') : NULL;
 		if (!value)

@@ -13,8 +13,6 @@
 #include "sysroot/dir.h"
 #include "sysroot/sysroot.h"
 
-struct hw_rate_file;
-
 /* What placing a function needs beyond its record; same index as the record. */
 struct place {
 	const char *path;   /* text of its link in sys/bus/pci/devices; NULL: a plain directory */
@@ -125,25 +123,12 @@ void scan_missing_bridges(struct scan *s);
 void scan_place(struct scan *s);
 /* VPD, and which data direct function is whose: after scan_place(). What `before` knows of the same
  * functions is not read. */
-bool card_is_read(
-	const struct hw_pci *f); /* is this function's VPD read, where there is Data Direct? */
 void scan_cards(struct scan *s, const struct hw_inventory *before);
-/* What lldpcli wrote into LLDP_FILE, one element for each neighbour that an interface heard by
- * LLDP. A name that no terminal should be shown, or that is none, is NULL. -ENOENT: no such file.
- */
-#define LLDP_FILE "run/railmate/lldp.json"
-struct lldp_entry {
-	const char *interface, *name, *port;
-};
-int lldp_read(const struct sysroot *root, struct arena *arena, struct lldp_entry **ret,
-	      size_t *ret_n, struct err *err);
 /* After scan_missing_bridges(). A NIC without a link keeps what `before` knows of it, and all do
  * while the file cannot be used. */
 void scan_neighbors(struct scan *s, const struct hw_inventory *before);
 /* Rate limits of VFs: after scan_place(). */
 void scan_rates(struct scan *s);
-/* The line of a file with several that has the limit; NULL: none. */
-const char *rate_line(const struct hw_rate_file *file, const char *text);
 
 /*
  * RDMA devices of the function f whose directory is open, as pci[pci]. pf is its PF's index or -1:

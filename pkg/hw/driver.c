@@ -155,3 +155,14 @@ const struct hw_driver *hw_driver_of_id(uint16_t vendor, uint16_t device)
 	}
 	return NULL;
 }
+
+/* "MaxTxRate  : 25000", among other lines. */
+const char *hw_rate_line(const struct hw_rate_file *file, const char *text)
+{
+	size_t n = strlen(file->line);
+	const char *at = text;
+
+	while (at && strncmp(at, file->line, n) != 0)
+		at = str_next_line(at);
+	return at;
+}

@@ -25,6 +25,8 @@ struct hw_rate_file {
 };
 extern const struct hw_rate_file hw_rate_files[];
 extern const size_t hw_rate_files_n;
+/* The line of a file with several that has the limit; NULL: none. */
+const char *hw_rate_line(const struct hw_rate_file *file, const char *text);
 
 #define HW_DEVICE_ANY 0xffff
 struct hw_nic_id {

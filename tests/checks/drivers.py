@@ -10,7 +10,7 @@ TOP = pathlib.Path(__file__).parents[2]
 TABLE = "pkg/hw/driver.c"
 # The same word for another thing.
 OTHER = {
-    "pkg/discover/capture_pci.c": {"uio"},  # the class in sysfs
+    "pkg/hosttree/capture_pci.c": {"uio"},  # the class in sysfs
     "pkg/discover/nodes.c": {"uio"},
     "pkg/render/env.c": {"uio"},  # a key of PCIDEVICE_…_INFO
     "pkg/verify/rules.c": {"efa"},  # a provider of libfabric

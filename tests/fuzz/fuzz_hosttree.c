@@ -1,4 +1,4 @@
-/* room: discover */
+/* room: hosttree */
 /* Any bytes as host.tree text: refused with a sentence, or a folder whose capture succeeds. Nothing
  * appears beside it. */
 #include <assert.h>
@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/hosttree.h"
+#include "hosttree/hosttree.h"
 #include "support/fixture.h"
 #include "sysroot/sysroot.h"
 

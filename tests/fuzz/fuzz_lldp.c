@@ -1,4 +1,4 @@
-/* room: discover */
+/* room: discover hosttree */
 /*
  * Any bytes as what lldpcli wrote: entries, or one sentence; what is read may be shown on a
  * terminal, a NIC has one neighbour at most, and a capture of it says the same. Made up, the names
@@ -16,9 +16,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
-#include "discover/hosttree.h"
-#include "discover/scan-internal.h"
+#include "discover/lldp.h"
+#include "hosttree/hosttree.h"
 #include "support/fixture.h"
+#include "sysroot/sysroot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
-#include "discover/hosttree.h"
+#include "hosttree/hosttree.h"
 #include "sysroot/sysroot.h"
 
 #define ROOM_BYTES (128u << 20)

@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
-#include "discover/hosttree.h"
+#include "hosttree/hosttree.h"
 #include "support/fixture.h"
 #include "sysroot/sysroot-internal.h"
 

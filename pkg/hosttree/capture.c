@@ -9,10 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/capture-internal.h"
-#include "discover/hosttree.h"
+#include "discover/discover.h"
+#include "hosttree/capture-internal.h"
+#include "hosttree/hosttree.h"
 
 int capture_bytes(const struct sysroot *root, const char *path, size_t max, struct strbuf *ret)
 {

@@ -5,7 +5,8 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "discover/capture-internal.h"
+#include "discover/lldp.h"
+#include "hosttree/capture-internal.h"
 
 /* Of switches or of ports, each once, in their order. */
 struct known {

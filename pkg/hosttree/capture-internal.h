@@ -3,13 +3,14 @@
  * capture.c has the machine and the classes, capture_pci.c the PCI functions,
  * capture_lldp.c the neighbours.
  */
-#ifndef RAILMATE_DISCOVER_CAPTURE_INTERNAL_H
-#define RAILMATE_DISCOVER_CAPTURE_INTERNAL_H
+#ifndef RAILMATE_HOSTTREE_CAPTURE_INTERNAL_H
+#define RAILMATE_HOSTTREE_CAPTURE_INTERNAL_H
 
 #include <limits.h>
 
-#include "discover/hosttree-internal.h"
-#include "discover/scan-internal.h"
+#include "hosttree/hosttree-internal.h"
+#include "sysroot/dir.h"
+#include "sysroot/sysroot.h"
 
 #define CAPTURE_FILE_MAX 65536
 #define CAPTURE_TEXT_MAX ((size_t)64 << 20)

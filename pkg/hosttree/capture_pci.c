@@ -5,8 +5,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/capture-internal.h"
+#include "discover/discover.h"
 #include "discover/pciconf.h"
+#include "hosttree/capture-internal.h"
 #include "hw/driver.h"
 #include "hw/vpd.h"
 
@@ -221,7 +222,7 @@ static void take_rates(struct capture *c, const char *dir)
 			if (!file->line)
 				capture_files(c, vf, &whole, 1);
 			else if (capture_bytes(c->root, path, CAPTURE_FILE_MAX, &value) >= 0)
-				line = rate_line(file, strbuf_str(&value));
+				line = hw_rate_line(file, strbuf_str(&value));
 			if (line)
 				put_line(c, path, line);
 		}
@@ -260,7 +261,7 @@ static void take_device_config(struct capture *c, const char *dir, const char *p
 	sysroot_read_u64(c->root, 16, &vendor, "%s/vendor", dir);
 	sysroot_read_u64(c->root, 16, &device, "%s/device", dir);
 	capture_files(c, dir, &windows, 1);
-	discover_pci_conf_excerpt(&conf, (uint16_t)vendor, (uint16_t)device, &value);
+	conf_excerpt(&conf, (uint16_t)vendor, (uint16_t)device, &value);
 	if (value.len)
 		line_bytes(c->out, path, value.s, value.len);
 }
@@ -312,7 +313,7 @@ static void take_vpd(struct capture *c, const char *dir)
 	f.vendor = (uint16_t)vendor;
 	f.device = (uint16_t)device;
 	f.class_code = (uint32_t) class;
-	if (!card_is_read(&f) || capture_bytes(c->root, path, VPD_MAX, &value) < 0)
+	if (!discover_reads_vpd(&f) || capture_bytes(c->root, path, VPD_MAX, &value) < 0)
 		return;
 	if (vpd_parse((const uint8_t *)strbuf_str(&value), value.len, &vpd, NULL) == 0) {
 		scrub_value(c, vpd.board);

@@ -1,10 +1,12 @@
 /* Writing host.tree text: escapes, sorting, and the made-up values of a scrubbed capture. */
-#ifndef RAILMATE_DISCOVER_HOSTTREE_INTERNAL_H
-#define RAILMATE_DISCOVER_HOSTTREE_INTERNAL_H
+#ifndef RAILMATE_HOSTTREE_HOSTTREE_INTERNAL_H
+#define RAILMATE_HOSTTREE_HOSTTREE_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+struct pci_conf;
 struct strbuf;
 
 /* Which made-up value takes the place of a file's text. */
@@ -35,5 +37,10 @@ void line_link(struct strbuf *out, const char *path, const char *target);
 void line_dir(struct strbuf *out, const char *path);
 /* Sorted, once each, without directories that the paths below them make. */
 void lines_sort(struct strbuf *text);
+
+/* A configuration space that says the same and nothing else, for a snapshot; nothing when there is
+ * nothing to say. */
+void conf_excerpt(const struct pci_conf *conf, uint16_t vendor, uint16_t device,
+		  struct strbuf *out);
 
 #endif

@@ -15,7 +15,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
-#include "discover/hosttree.h"
+#include "hosttree/hosttree-internal.h"
+#include "hosttree/hosttree.h"
 #include "discover/pciconf.h"
 #include "support/bigtree.h"
 #include "support/fixture.h"
@@ -371,7 +372,7 @@ static void an_excerpt_says_the_same_and_no_more(void **state)
 		struct sysroot *root;
 		struct pci_conf got;
 
-		discover_pci_conf_excerpt(&cases[i], 0x10de, 0x2330, &bytes);
+		conf_excerpt(&cases[i], 0x10de, 0x2330, &bytes);
 		strbuf_puts(&line, "x config = ");
 		for (size_t k = 0; k < bytes.len; k++)
 			strbuf_printf(&line, "%02x", (unsigned char)bytes.s[k]);
@@ -391,7 +392,7 @@ static void an_excerpt_says_the_same_and_no_more(void **state)
 		assert_int_equal(got.ats_ctrl, cases[i].ats_ctrl);
 		fixture_close(root);
 	}
-	discover_pci_conf_excerpt(&unknown, 0x10de, 0x2330, &none);
+	conf_excerpt(&unknown, 0x10de, 0x2330, &none);
 	assert_int_equal(none.len, 0);
 }
 

@@ -7,8 +7,8 @@
  * Paths are relative to the root ("sys/bus/pci/devices/…"). A file line whose content ends in one
  * newline is written with that newline as \n: the text is exact.
  */
-#ifndef RAILMATE_DISCOVER_HOSTTREE_H
-#define RAILMATE_DISCOVER_HOSTTREE_H
+#ifndef RAILMATE_HOSTTREE_HOSTTREE_H
+#define RAILMATE_HOSTTREE_HOSTTREE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
  * no path is absolute or has "..", no path occurs twice or goes through a link or a file of the
  * same text. As dir is empty at first, and links are made last, nothing can be written outside it.
  */
-#include "discover/hosttree.h"
+#include "hosttree/hosttree.h"
 
 #include <dirent.h>
 #include <errno.h>

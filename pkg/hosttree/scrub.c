@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/hosttree-internal.h"
+#include "hosttree/hosttree-internal.h"
 
 struct replaced {
 	enum scrub_kind kind;

@@ -5,7 +5,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/hosttree-internal.h"
+#include "hosttree/hosttree-internal.h"
 
 static void put_escaped(struct strbuf *out, const char *s, size_t len, bool is_path)
 {
