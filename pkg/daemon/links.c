@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "discover/discover.h"
+#include "devstate/devstate.h"
 #include "hw/inventory.h"
 #include "pool/link.h"
 #include "pool/node.h"
@@ -57,7 +57,7 @@ static struct entry *entry_of(struct links *l, const char *resource, const char 
 static struct link_sample sample_of(const struct links *l, const struct hw_inventory *inv, int pf,
 				    int64_t now_ms)
 {
-	struct link_counts counts = discover_link_counts(l->root, inv, pf);
+	struct link_counts counts = devstate_link_counts(l->root, inv, pf);
 	int rdma = hw_find_rdma(inv, pf);
 	bool up = rdma >= 0 && inv->rdma[rdma].n_ports &&
 		  str_eq(inv->rdma[rdma].ports[0].state, "ACTIVE");

@@ -100,8 +100,8 @@ static void read_ports(struct scan *s, const struct port_source *src, struct hw_
 	rec->ports = arena_copy(s->arena, ports, (size_t)n * sizeof(*ports));
 }
 
-void rdma_read_ports(const struct sysroot *root, const char *rdma, struct arena *arena,
-		     struct hw_rdma *ret)
+void discover_rdma_ports(const struct sysroot *root, const char *rdma, struct arena *arena,
+			 struct hw_rdma *ret)
 {
 	struct scan s = { .root = root, .arena = arena };
 	_cleanup_dir_ struct dir ib = DIR_CLOSED;
@@ -195,7 +195,7 @@ void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_p
 	read_function_uverbs(s, dev, f->bdf, s->rdma + first, s->n_rdma - first);
 }
 
-int rdma_soft_netdev(const struct sysroot *root, const char *rdma, char *buf, size_t size)
+int discover_soft_netdev(const struct sysroot *root, const char *rdma, char *buf, size_t size)
 {
 	int n = sysroot_read(root, buf, size, RDMA_DIR "/%s/parent", rdma);
 
@@ -212,7 +212,7 @@ static void place_soft(struct scan *s, const char *name, struct hw_rdma *rec)
 	struct bdf bdf;
 
 	rec->soft = true;
-	if (rdma_soft_netdev(s->root, name, netdev, sizeof(netdev)) < 0 ||
+	if (discover_soft_netdev(s->root, name, netdev, sizeof(netdev)) < 0 ||
 	    !sysroot_exists(s->root, "sys/class/net/%s", netdev))
 		return;
 	rec->netdev = arena_strdup(s->arena, netdev);

@@ -139,25 +139,6 @@ void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_p
 			int pf, const char *way);
 /* Those that no function owns: soft devices, and whatever only the class directory shows. */
 void scan_class_rdma(struct scan *s);
-/* The netdev on which a soft RDMA device sits; -ENOENT when it names none. */
-int rdma_soft_netdev(const struct sysroot *root, const char *rdma, char *buf, size_t size);
-/* The ports of one device, now; a fact that cannot be read is unknown. */
-void rdma_read_ports(const struct sysroot *root, const char *rdma, struct arena *arena,
-		     struct hw_rdma *ret);
-/* Both tables of a port, now: GIDs without empty slots, P_Keys index by index. Empty where there is
- * no such port. */
-#define PKEY_TABLE_MAX 1024
-struct port_tables {
-	struct gid_entry *gids;
-	size_t n_gids;
-	int gid_table_len; /* slots */
-	uint16_t *pkeys;
-	size_t n_pkeys;
-};
-void rdma_read_tables(const struct sysroot *root, const char *rdma, int port, struct arena *arena,
-		      struct port_tables *ret);
-/* The verbs device that serves ret->rdma, by the class of all of them. */
-void find_class_uverbs(const struct sysroot *root, struct function_now *ret);
 
 void scan_function_gpu(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci);
 int acs_control(const struct dir *dev); /* of a bridge; -1 unknown */

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/discover.h"
+#include "devstate/devstate.h"
 #include "facts/facts-internal.h"
 #include "facts/net.h"
 #include "hw/inventory.h"
@@ -80,7 +80,7 @@ static void read_pkeys(const struct gather *g, const char *rdma, struct facts_rd
 			     ret->port) < 0 ||
 	    first > UINT16_MAX)
 		return;
-	n = discover_pkeys(g->root, rdma, ret->port, keys, ARRAY_LEN(keys));
+	n = devstate_pkeys(g->root, rdma, ret->port, keys, ARRAY_LEN(keys));
 	ret->pkey0 = (int)first;
 	ret->n_pkeys = (int)n;
 	ret->n_full = 0;
@@ -94,7 +94,7 @@ static void read_gids(const struct gather *g, const char *rdma, struct facts_rdm
 	size_t n;
 
 	if (!sysroot_exists(g->root, RDMA_DIR "/%s/ports/%d/gids", rdma, ret->port) ||
-	    discover_gids(g->root, rdma, ret->port, gids, &n, NULL) < 0)
+	    devstate_gids(g->root, rdma, ret->port, gids, &n, NULL) < 0)
 		return;
 	ret->gids_known = true;
 	ret->gids = arena_copy(g->arena, gids, n * sizeof(*gids));

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "discover/discover.h"
+#include "devstate/devstate.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "render/render.h"

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "discover/discover.h"
+#include "devstate/devstate.h"
 #include "hw/driver.h"
 #include "hw/inventory.h"
 #include "pods/identify.h"
@@ -82,7 +82,7 @@ static int probe_again(const struct node *node, const struct pool *pool, const s
 	struct user_io user;
 	int r;
 
-	r = discover_function_now(root, node->inv->pci[dev->pci].bdf, &now, err);
+	r = devstate_function(root, node->inv->pci[dev->pci].bdf, &now, err);
 	if (r == -ENOENT)
 		return refuse_gone(dev, err);
 	if (r < 0)
@@ -91,7 +91,7 @@ static int probe_again(const struct node *node, const struct pool *pool, const s
 		return refuse_unusable(node->inv, dev, &now, err);
 	ret->rdma = now.rdma[0] ? arena_strdup(a, now.rdma) : NULL;
 	ret->uverbs = now.uverbs[0] ? arena_strdup(a, now.uverbs) : NULL;
-	if (discover_user_io(root, node->inv->pci[dev->pci].bdf, now.driver, &user))
+	if (devstate_user_io(root, node->inv->pci[dev->pci].bdf, now.driver, &user))
 		ret->user = arena_copy(a, &user, sizeof(user));
 	return 0;
 }
@@ -105,7 +105,7 @@ void grant_find_umads(const struct node *node, const struct pool *pool, const st
 	if (!pool->cfg->umad || !dev->rdma || dev->dev->pci < 0 ||
 	    !pool_dev_is_rdma(pool, dev->dev))
 		return;
-	dev->n_umads = discover_umads(root, node->inv->pci[dev->dev->pci].bdf, dev->rdma, names);
+	dev->n_umads = devstate_umads(root, node->inv->pci[dev->dev->pci].bdf, dev->rdma, names);
 	v = arena_array(a, dev->n_umads, sizeof(*v));
 	for (size_t i = 0; i < dev->n_umads; i++)
 		v[i] = arena_strdup(a, names[i]);
@@ -146,7 +146,7 @@ int grant_probe_now(const struct node *node, const struct pool *pool, const stru
 		return r;
 	/* A table that cannot be read is an empty one: whether that matters is for the renderer to
 	 * say. */
-	if (discover_gids(root, ret->rdma, 1, gids, &ret->n_gids, NULL) < 0)
+	if (devstate_gids(root, ret->rdma, 1, gids, &ret->n_gids, NULL) < 0)
 		ret->n_gids = 0;
 	ret->gids = arena_copy(a, gids, ret->n_gids * sizeof(*gids));
 	return 0;

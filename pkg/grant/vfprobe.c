@@ -214,7 +214,7 @@ struct vfprobe *grant_probe_new(const struct vfprobe_env *env)
 	if (!t->env.max_threads)
 		t->env.max_threads = MAX_THREADS;
 	if (!t->env.probe)
-		t->env.probe = discover_vf_state;
+		t->env.probe = devstate_vfs;
 	TAILQ_INIT(&t->asked);
 	TAILQ_INIT(&t->jobs);
 	return t;

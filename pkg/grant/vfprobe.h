@@ -1,5 +1,5 @@
 /*
- * VFs as they are when their container starts (discover/vfstate.h), asked for on the rpc thread.
+ * VFs as they are when their container starts (devstate/vfstate.h), asked for on the rpc thread.
  * Each probe has a thread of its own, because it changes the network namespace, and because the
  * kernel may keep it waiting: who asked is answered all the same, in time.
  */
@@ -8,12 +8,12 @@
 
 #include <stddef.h>
 
-#include "discover/vfstate.h"
+#include "devstate/vfstate.h"
 
 struct rpc;
 struct vfprobe;
 
-/* discover_vf_state(), but in tests. */
+/* devstate_vfs(), but in tests. */
 typedef int (*grant_probe_fn)(const struct sysroot *root, const char *netns_dir,
 			      const struct bdf *bdfs, size_t n, struct arena *arena,
 			      struct vf_state *ret, struct err *err);
@@ -24,7 +24,7 @@ struct vfprobe_env {
 	const char *netns_dir; /* NULL: none */
 	unsigned timeout_ms;   /* 0: 2000 */
 	unsigned max_threads;  /* 0: 8; more probes wait for one of them, within their own time */
-	grant_probe_fn probe;  /* NULL: discover_vf_state() */
+	grant_probe_fn probe;  /* NULL: devstate_vfs() */
 };
 
 /* One state for each function that was asked for, in that order; NULL: not known, and why, a

@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
-#include "discover/discover.h"
+#include "devstate/devstate.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "sysroot/sysroot.h"
@@ -21,7 +21,7 @@ bool latebind_is_away_now(const struct latebind *b, const struct pool_dev *dev, 
 	struct bdf bdf;
 
 	if (dev->pci < 0 || dev->rdma >= 0 || !dev->had_rdma || bdf_parse(dev->id, &bdf) < 0 ||
-	    discover_function_now(b->env.root, bdf, &now, NULL) < 0 ||
+	    devstate_function(b->env.root, bdf, &now, NULL) < 0 ||
 	    !str_eq(now.driver, b->node->inv->pci[dev->pci].driver))
 		return false;
 	return now.rdma[0] ||

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "discover/discover.h"
+#include "devstate/devstate.h"
 #include "hw/inventory.h"
 #include "plugin/record.h"
 #include "pool/node.h"
@@ -54,7 +54,7 @@ static bool keeps_node(struct prestart_call *s, const struct pool_dev *dev,
 	if (!given)
 		return true;
 	if (dev->pci >= 0)
-		discover_function_now(p->env->root, p->node->inv->pci[dev->pci].bdf, &now, NULL);
+		devstate_function(p->env->root, p->node->inv->pci[dev->pci].bdf, &now, NULL);
 	if (sysroot_read(p->env->root, owner, sizeof(owner), "sys/class/infiniband_verbs/%s/ibdev",
 			 given) < 0)
 		*owner = '\0'; /* there is no such node */

@@ -47,7 +47,7 @@ struct edits {
 void render_json_devices(const struct edits *edits, struct json *j);
 void render_json_mounts(const struct edits *edits, struct json *j);
 
-/* One VF as it is now (discover_function_now), not as the snapshot remembers it. */
+/* One VF as it is now (devstate_function), not as the snapshot remembers it. */
 struct grant_dev {
 	const struct pool_dev *dev;
 	const char *rdma;	    /* NULL: none */

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "devstate/devstate.h"
 #include "discover/discover.h"
 #include "hw/inventory.h"
 #include "hw/portstats.h"
@@ -166,7 +167,7 @@ static void read_vfs(struct report_http *w, const struct hw_inventory *inv)
 		if (pci >= 0 && hw_is_nic_vf(inv, pci))
 			vfs[w->n_vf_stats++] = pci;
 	}
-	w->vf_stats = discover_vf_stats(w->env.root, inv, vfs, w->n_vf_stats, w->ports_arena);
+	w->vf_stats = devstate_vf_stats(w->env.root, inv, vfs, w->n_vf_stats, w->ports_arena);
 }
 
 static void read_ports(struct report_http *w)
@@ -177,7 +178,7 @@ static void read_ports(struct report_http *w)
 		return;
 	w->ports_arena = arena_new(16 * 1024);
 	w->ports =
-		discover_port_stats(w->env.root, w->facts->node->inv, w->ports_arena, &w->n_ports);
+		devstate_port_stats(w->env.root, w->facts->node->inv, w->ports_arena, &w->n_ports);
 	if (w->facts->service && w->ledger)
 		read_vfs(w, w->facts->node->inv);
 }

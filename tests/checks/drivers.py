@@ -11,7 +11,7 @@ TABLE = "pkg/hw/driver.c"
 # The same word for another thing.
 OTHER = {
     "pkg/hosttree/capture_pci.c": {"uio"},  # the class in sysfs
-    "pkg/discover/nodes.c": {"uio"},
+    "pkg/devstate/nodes.c": {"uio"},
     "pkg/render/env.c": {"uio"},  # a key of PCIDEVICE_…_INFO
     "pkg/verify/rules.c": {"efa"},  # a provider of libfabric
 }

@@ -1,4 +1,4 @@
-/* room: discover */
+/* room: discover devstate */
 /* Any bytes as the value of every file of a small machine: the scan ends, with facts or with notes.
  */
 #include <assert.h>
@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "devstate/devstate.h"
 #include "discover/discover.h"
 #include "support/fixture.h"
 #include "sysroot/sysroot.h"
@@ -147,9 +148,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	put_all(data, size);
 	inv = fixture_discover(kept.root);
 	assert(hw_inventory_same(inv, inv));
-	discover_gids(kept.root, "mlx5_1", 1, gids, &n, NULL);
-	discover_pkeys(kept.root, "mlx5_1", 1, pkeys, ARRAY_LEN(pkeys));
-	assert(!discover_function_now(kept.root, (struct bdf) { 0, 1, 0, 1 }, &now, NULL));
+	devstate_gids(kept.root, "mlx5_1", 1, gids, &n, NULL);
+	devstate_pkeys(kept.root, "mlx5_1", 1, pkeys, ARRAY_LEN(pkeys));
+	assert(!devstate_function(kept.root, (struct bdf) { 0, 1, 0, 1 }, &now, NULL));
 	hw_inventory_free(inv);
 	return 0;
 }

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "discover/vfstate.h"
+#include "devstate/vfstate.h"
 
 extern struct fake_vfs {
 	pthread_mutex_t lock;

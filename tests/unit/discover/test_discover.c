@@ -1196,6 +1196,29 @@ static void looks_at_the_live_machine(void **state)
 	sysroot_close(live);
 }
 
+static void names_devices_from_the_roots_own_list_only(void **state)
+{
+	struct sysroot *root = fixture_text(
+		"f usr/share/misc/pci.ids = 10de  NVIDIA Corporation\\n\\x092330  GH100 [H100 SXM5 80GB]\\n\n");
+	struct sysroot *none = fixture_text(""),
+		       *broken = fixture_text(
+			       "f usr/share/misc/pci.ids = garbage\\nmore\\x09of it\\n\n"),
+		       *out = fixture_text(
+			       "l usr/share/misc/pci.ids -> /../../../../usr/share/misc/pci.ids\n");
+	_cleanup_free_ char *name = discover_pci_name(root, 0x10de, 0x2330);
+
+	(void)state;
+	assert_string_equal(name, "NVIDIA Corporation GH100 [H100 SXM5 80GB]");
+	assert_null(discover_pci_name(root, 0x1234, 0x5678));
+	assert_null(discover_pci_name(none, 0x10de, 0x2330));
+	assert_null(discover_pci_name(broken, 0x10de, 0x2330));
+	assert_null(discover_pci_name(out, 0x10de, 0x2330));
+	fixture_close(root);
+	fixture_close(none);
+	fixture_close(broken);
+	fixture_close(out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1251,6 +1274,7 @@ int main(void)
 		cmocka_unit_test(survives_devices_that_come_and_go),
 		cmocka_unit_test(finds_the_same_machine_twice),
 		cmocka_unit_test(looks_at_the_live_machine),
+		cmocka_unit_test(names_devices_from_the_roots_own_list_only),
 	};
 	int failed = cmocka_run_group_tests_name("with openat2", tests, NULL, NULL);
 

@@ -12,8 +12,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "config/config.h"
-#include "discover/discover.h"
 #include "hw/inventory.h"
+#include "hw/vfstate.h"
 #include "pool/node.h"
 #include "render/render.h"
 

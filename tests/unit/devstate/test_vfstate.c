@@ -26,7 +26,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "discover/vfstate-internal.h"
+#include "devstate/vfstate-internal.h"
 #include "support/emulated.h"
 #include "support/fixture.h"
 #include "sysroot/sysroot.h"
@@ -74,7 +74,7 @@ static int tear_down(void **state)
 static void look_at(const char *text)
 {
 	root = fixture_text(text);
-	assert_int_equal(discover_vf_state(root, NULL, &vf, 1, a, &now, &err), 0);
+	assert_int_equal(devstate_vfs(root, NULL, &vf, 1, a, &now, &err), 0);
 }
 
 static void tells_all_of_a_vf_that_the_host_has(void **state)
@@ -139,7 +139,7 @@ static void a_vf_that_is_gone_is_an_error(void **state)
 {
 	(void)state;
 	root = fixture_text("d sys/bus/pci/devices\n");
-	assert_int_equal(discover_vf_state(root, NULL, &vf, 1, a, &now, &err), -ENOENT);
+	assert_int_equal(devstate_vfs(root, NULL, &vf, 1, a, &now, &err), -ENOENT);
 	assert_non_null(strstr(err.msg, "0000:3b:00.1"));
 }
 
@@ -310,7 +310,7 @@ static int result;
 static void *look(void *arg)
 {
 	(void)arg;
-	result = discover_vf_state_by(&calls, root, where, &vf, 1, a, &now, &err);
+	result = devstate_vfs_by(&calls, root, where, &vf, 1, a, &now, &err);
 	return NULL;
 }
 

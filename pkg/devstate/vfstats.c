@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/discover.h"
+#include "devstate/devstate.h"
 #include "hw/inventory.h"
 #include "hw/portstats.h"
 #include "netlink/netlink.h"
@@ -88,7 +88,7 @@ static void read_traffic(const struct hw_inventory *inv, int pf, struct hw_vf_st
 	}
 }
 
-struct hw_vf_stats *discover_vf_stats(const struct sysroot *root, const struct hw_inventory *inv,
+struct hw_vf_stats *devstate_vf_stats(const struct sysroot *root, const struct hw_inventory *inv,
 				      const int *vfs, size_t n, struct arena *arena)
 {
 	struct hw_vf_stats *v = arena_array(arena, n, sizeof(*v));
@@ -103,7 +103,7 @@ struct hw_vf_stats *discover_vf_stats(const struct sysroot *root, const struct h
 			asked[pf] = true;
 			read_traffic(inv, pf, v, n, arena);
 		}
-		if (rdma >= 0 && inv->rdma[rdma].n_ports && n <= DISCOVER_VF_COUNTERS)
+		if (rdma >= 0 && inv->rdma[rdma].n_ports && n <= DEVSTATE_VF_COUNTERS)
 			read_counters(root, &inv->rdma[rdma], &v[i], arena);
 	}
 	return v;

@@ -1,7 +1,8 @@
-#include "discover/vfstate.h"
+#include "devstate/vfstate.h"
 
 #include <errno.h>
 #include <ifaddrs.h>
+#include <limits.h>
 #include <linux/if_packet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -11,8 +12,11 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "discover/scan-internal.h"
-#include "discover/vfstate-internal.h"
+#include "devstate/now-internal.h"
+#include "devstate/vfstate-internal.h"
+#include "discover/discover.h"
+#include "sysroot/dir.h"
+#include "sysroot/sysroot.h"
 
 #define DEVICES	   "sys/bus/pci/devices"
 #define RDMA_DIR   "sys/class/infiniband"
@@ -95,7 +99,7 @@ static void read_port(struct probe *l, const struct sysroot *root, struct vf_sta
 	struct port_tables tables;
 	struct hw_rdma rdma;
 
-	rdma_read_ports(root, s->rdma, l->arena, &rdma);
+	discover_rdma_ports(root, s->rdma, l->arena, &rdma);
 	if (!rdma.n_ports)
 		return;
 	port = &rdma.ports[0];
@@ -154,7 +158,7 @@ static int probe_here(struct probe *l, struct bdf bdf, int exclusive, struct vf_
 	char path[64], addr[BDF_STRLEN];
 	struct function_now now;
 	uint64_t mtu;
-	int r = discover_function_now(l->root, bdf, &now, err);
+	int r = devstate_function(l->root, bdf, &now, err);
 
 	if (r < 0)
 		return r;
@@ -227,7 +231,8 @@ static int is_soft_of(void *arg, const char *rdma)
 
 	if (strlen(rdma) >= sizeof(s->now.rdma) ||
 	    sysroot_exists(s->root, RDMA_DIR "/%s/device", rdma) ||
-	    rdma_soft_netdev(s->root, rdma, text, sizeof(text)) < 0 || !str_eq(text, s->netdev) ||
+	    discover_soft_netdev(s->root, rdma, text, sizeof(text)) < 0 ||
+	    !str_eq(text, s->netdev) ||
 	    sysroot_read(s->root, text, sizeof(text), RDMA_DIR "/%s/node_guid", rdma) < 0 ||
 	    !str_eq(text, s->guid))
 		return 0;
@@ -265,7 +270,7 @@ static void find_moved(struct finding *f, struct vf_state *s)
 	if (!f->sysfs && !f->err.code)
 		f->l->calls->sysfs_open(&f->sysfs, &f->err);
 	sysfs = f->sysfs;
-	if (sysfs && discover_function_now(sysfs, s->bdf, &now, NULL) == 0)
+	if (sysfs && devstate_function(sysfs, s->bdf, &now, NULL) == 0)
 		set_rdma(f->l, sysfs, &now, s);
 	if (!s->rdma)
 		read_verbs(f->l, s);
@@ -365,9 +370,9 @@ static const char *why_missing(const struct probe *l, const char *dir,
 			    walk->n_entered, dir);
 }
 
-int discover_vf_state_by(const struct netns_calls *calls, const struct sysroot *root,
-			 const char *netns_dir, const struct bdf *bdfs, size_t n,
-			 struct arena *arena, struct vf_state *ret, struct err *err)
+int devstate_vfs_by(const struct netns_calls *calls, const struct sysroot *root,
+		    const char *netns_dir, const struct bdf *bdfs, size_t n, struct arena *arena,
+		    struct vf_state *ret, struct err *err)
 {
 	struct probe l = { calls, root, arena, ret, n, 0, NULL };
 	struct netns_walk walk = { 0 };
@@ -407,11 +412,11 @@ int discover_vf_state_by(const struct netns_calls *calls, const struct sysroot *
 	return 0;
 }
 
-int discover_vf_state(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs,
-		      size_t n, struct arena *arena, struct vf_state *ret, struct err *err)
+int devstate_vfs(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs,
+		 size_t n, struct arena *arena, struct vf_state *ret, struct err *err)
 {
 	const struct netns_calls calls = { sysroot_is_live(root), netns_function_of,
 					   netns_sysfs_open, netns_sysfs_close };
 
-	return discover_vf_state_by(&calls, root, netns_dir, bdfs, n, arena, ret, err);
+	return devstate_vfs_by(&calls, root, netns_dir, bdfs, n, arena, ret, err);
 }

@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "discover/discover.h"
+#include "devstate/devstate.h"
 #include "support/fixture.h"
 #include "sysroot/sysroot.h"
 
@@ -28,7 +28,7 @@ static struct function_now look_at(const char *text)
 	struct function_now now;
 	struct err err = { 0 };
 
-	assert_int_equal(discover_function_now(root, vf, &now, &err), 0);
+	assert_int_equal(devstate_function(root, vf, &now, &err), 0);
 	fixture_close(root);
 	return now;
 }
@@ -98,7 +98,7 @@ static void says_that_a_function_is_gone(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(discover_function_now(root, vf, &now, &err), -ENOENT);
+	assert_int_equal(devstate_function(root, vf, &now, &err), -ENOENT);
 	assert_string_equal(err.msg, "PCI function 0000:3b:00.1 is gone");
 	fixture_close(root);
 }
@@ -120,7 +120,7 @@ static void reads_the_gids_that_are_set(void **state)
 	size_t n = 0;
 
 	(void)state;
-	assert_int_equal(discover_gids(root, "mlx5_0", 1, gids, &n, NULL), 0);
+	assert_int_equal(devstate_gids(root, "mlx5_0", 1, gids, &n, NULL), 0);
 	assert_int_equal(n, 2);
 	assert_int_equal(gids[0].index, 0);
 	assert_int_equal(gids[0].gid[0], 0xfe);
@@ -145,13 +145,13 @@ static void refuses_ports_and_devices_that_are_not_there(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		assert_true(discover_gids(root, names[i], 1, gids, &n, &err) < 0);
+		assert_true(devstate_gids(root, names[i], 1, gids, &n, &err) < 0);
 		assert_non_null(strstr(err.msg, names[i]));
-		assert_int_equal(discover_pkeys(root, names[i], 1, &key, 1), 0);
+		assert_int_equal(devstate_pkeys(root, names[i], 1, &key, 1), 0);
 	}
 	assert_int_equal(n, 7);
-	assert_int_equal(discover_gids(root, "mlx5_0", 2, gids, &n, &err), -ENOENT);
-	assert_int_equal(discover_gids(root, "mlx5_0", 1, gids, &n, &err), 0);
+	assert_int_equal(devstate_gids(root, "mlx5_0", 2, gids, &n, &err), -ENOENT);
+	assert_int_equal(devstate_gids(root, "mlx5_0", 1, gids, &n, &err), 0);
 	assert_int_equal(n, 0);
 	fixture_close(root);
 }
@@ -166,36 +166,13 @@ static void reads_the_pkeys_that_are_set(void **state)
 	uint16_t keys[3] = { 0, 0, 77 };
 
 	(void)state;
-	assert_int_equal(discover_pkeys(root, "mlx5_0", 1, keys, 2), 2);
+	assert_int_equal(devstate_pkeys(root, "mlx5_0", 1, keys, 2), 2);
 	assert_int_equal(keys[0], 0xffff);
 	assert_int_equal(keys[1], 0x8001);
 	assert_int_equal(keys[2], 77);
-	assert_int_equal(discover_pkeys(root, "mlx5_0", 1, keys, 3), 3);
+	assert_int_equal(devstate_pkeys(root, "mlx5_0", 1, keys, 3), 3);
 	assert_int_equal(keys[2], 0x8002);
 	fixture_close(root);
-}
-
-static void names_devices_from_the_roots_own_list_only(void **state)
-{
-	struct sysroot *root = fixture_text(
-		"f usr/share/misc/pci.ids = 10de  NVIDIA Corporation\\n\\x092330  GH100 [H100 SXM5 80GB]\\n\n");
-	struct sysroot *none = fixture_text(""),
-		       *broken = fixture_text(
-			       "f usr/share/misc/pci.ids = garbage\\nmore\\x09of it\\n\n"),
-		       *out = fixture_text(
-			       "l usr/share/misc/pci.ids -> /../../../../usr/share/misc/pci.ids\n");
-	_cleanup_free_ char *name = discover_pci_name(root, 0x10de, 0x2330);
-
-	(void)state;
-	assert_string_equal(name, "NVIDIA Corporation GH100 [H100 SXM5 80GB]");
-	assert_null(discover_pci_name(root, 0x1234, 0x5678));
-	assert_null(discover_pci_name(none, 0x10de, 0x2330));
-	assert_null(discover_pci_name(broken, 0x10de, 0x2330));
-	assert_null(discover_pci_name(out, 0x10de, 0x2330));
-	fixture_close(root);
-	fixture_close(none);
-	fixture_close(broken);
-	fixture_close(out);
 }
 
 int main(void)
@@ -209,7 +186,6 @@ int main(void)
 		cmocka_unit_test(reads_the_gids_that_are_set),
 		cmocka_unit_test(refuses_ports_and_devices_that_are_not_there),
 		cmocka_unit_test(reads_the_pkeys_that_are_set),
-		cmocka_unit_test(names_devices_from_the_roots_own_list_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* Network namespaces that are files of a directory, and what sysfs shows in one. Whoever uses this
  * is in another namespace afterwards. */
-#ifndef RAILMATE_DISCOVER_NETNS_INTERNAL_H
-#define RAILMATE_DISCOVER_NETNS_INTERNAL_H
+#ifndef RAILMATE_DEVSTATE_NETNS_INTERNAL_H
+#define RAILMATE_DEVSTATE_NETNS_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/discover.h"
+#include "devstate/devstate.h"
 #include "hw/inventory.h"
 #include "hw/portstats.h"
 #include "netlink/netlink.h"
@@ -63,7 +63,7 @@ static bool is_counted(const struct hw_inventory *inv, const struct hw_rdma *rdm
 	return rdma->pci >= 0 && hw_is_own_nic(inv, rdma->pci);
 }
 
-struct hw_port_stats *discover_port_stats(const struct sysroot *root,
+struct hw_port_stats *devstate_port_stats(const struct sysroot *root,
 					  const struct hw_inventory *inv, struct arena *arena,
 					  size_t *ret_n)
 {

@@ -1,12 +1,15 @@
 /* Device nodes beside the verbs node: of user-space drivers, and of MAD. Looked at when an answer
  * depends on them. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/scan-internal.h"
+#include "devstate/devstate.h"
 #include "hw/driver.h"
+#include "sysroot/dir.h"
+#include "sysroot/sysroot.h"
 
 #define DEVICES	  "sys/bus/pci/devices"
 #define MAD_CLASS "sys/class/infiniband_mad"
@@ -49,7 +52,7 @@ static void find_uio(const struct sysroot *root, const char *addr, struct user_i
 	snprintf(ret->host, sizeof(ret->host), "%s", ret->node);
 }
 
-bool discover_user_io(const struct sysroot *root, struct bdf bdf, const char *driver,
+bool devstate_user_io(const struct sysroot *root, struct bdf bdf, const char *driver,
 		      struct user_io *ret)
 {
 	const struct hw_driver *known = hw_driver_find(driver);
@@ -81,7 +84,7 @@ static size_t umads_of(const struct dir *mad, const char *rdma, char ret[UMADS_M
 	return n;
 }
 
-size_t discover_umads(const struct sysroot *root, struct bdf bdf, const char *rdma,
+size_t devstate_umads(const struct sysroot *root, struct bdf bdf, const char *rdma,
 		      char ret[UMADS_MAX][UMAD_NAME_MAX])
 {
 	_cleanup_dir_ struct dir own = DIR_CLOSED, class = DIR_CLOSED;

@@ -2,15 +2,20 @@
  * scan. */
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/scan-internal.h"
+#include "devstate/now-internal.h"
+#include "discover/discover.h"
+#include "sysroot/dir.h"
+#include "sysroot/sysroot.h"
 
 #define DEVICES	  "sys/bus/pci/devices"
 #define RDMA_DIR  "sys/class/infiniband"
@@ -38,7 +43,7 @@ static void find_soft(const struct sysroot *root, const struct dir *dev, struct 
 		return;
 	for (size_t i = 0; i < rdmas.n; i++) {
 		if (sysroot_exists(root, RDMA_DIR "/%s/device", rdmas.v[i]) ||
-		    rdma_soft_netdev(root, rdmas.v[i], parent, sizeof(parent)) < 0)
+		    discover_soft_netdev(root, rdmas.v[i], parent, sizeof(parent)) < 0)
 			continue;
 		for (size_t k = 0; k < netdevs.n; k++) {
 			if (str_eq(parent, netdevs.v[k]) &&
@@ -90,8 +95,8 @@ static void read_uverbs(const struct sysroot *root, const struct dir *dev, struc
 		find_class_uverbs(root, ret);
 }
 
-int discover_function_now(const struct sysroot *root, struct bdf bdf, struct function_now *ret,
-			  struct err *err)
+int devstate_function(const struct sysroot *root, struct bdf bdf, struct function_now *ret,
+		      struct err *err)
 {
 	_cleanup_names_ struct names rdmas = NAMES_EMPTY;
 	struct function_now now = { .driver = "" };
@@ -194,7 +199,7 @@ static void read_gids(const struct dir *port, struct gid_entry ret[GID_TABLE_MAX
 	*ret_len = n ? indices[n - 1] + 1 : 0;
 }
 
-int discover_gids(const struct sysroot *root, const char *rdma, int port,
+int devstate_gids(const struct sysroot *root, const char *rdma, int port,
 		  struct gid_entry ret[GID_TABLE_MAX], size_t *ret_n, struct err *err)
 {
 	_cleanup_dir_ struct dir dir = DIR_CLOSED;
@@ -227,7 +232,7 @@ static size_t read_pkeys(const struct dir *port, uint16_t *ret, size_t max)
 	return len;
 }
 
-size_t discover_pkeys(const struct sysroot *root, const char *rdma, int port, uint16_t *ret,
+size_t devstate_pkeys(const struct sysroot *root, const char *rdma, int port, uint16_t *ret,
 		      size_t max)
 {
 	_cleanup_dir_ struct dir dir = DIR_CLOSED;
@@ -243,35 +248,6 @@ size_t discover_pkeys(const struct sysroot *root, const char *rdma, int port, ui
 			ret[found++] = table[i];
 	}
 	return found;
-}
-
-void discover_default_pkeys(const struct sysroot *root, struct hw_inventory *inv)
-{
-	for (size_t i = 0; i < inv->n_rdma; i++) {
-		struct hw_rdma *rdma = &inv->rdma[i];
-		char text[16];
-		uint64_t key;
-
-		if (!rdma->n_ports || rdma->ports[0].link != HW_LINK_IB)
-			continue;
-		if (sysroot_read(root, text, sizeof(text), RDMA_DIR "/%s/ports/%d/pkeys/0",
-				 rdma->name, rdma->ports[0].number) > 0 &&
-		    !str_to_u64(text, 16, UINT16_MAX, &key))
-			rdma->pkey = (uint16_t)key;
-	}
-}
-
-void discover_acpi_indexes(const struct sysroot *root, struct hw_inventory *inv)
-{
-	char text[16], addr[BDF_STRLEN];
-	int index;
-
-	for (size_t i = 0; i < inv->n_pci; i++) {
-		if (sysroot_read(root, text, sizeof(text), DEVICES "/%s/acpi_index",
-				 bdf_format(inv->pci[i].bdf, addr)) > 0 &&
-		    !str_to_int(str_trim(text), &index) && index >= 0)
-			inv->pci[i].acpi_index = index;
-	}
 }
 
 void rdma_read_tables(const struct sysroot *root, const char *rdma, int port, struct arena *arena,

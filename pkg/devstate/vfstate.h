@@ -7,8 +7,8 @@
  * look into one takes CAP_SYS_ADMIN; without it, and where the directory is not there, what the
  * host's own namespace shows is told: with RDMA devices in shared mode that is the GID table too.
  */
-#ifndef RAILMATE_DISCOVER_VFSTATE_H
-#define RAILMATE_DISCOVER_VFSTATE_H
+#ifndef RAILMATE_DEVSTATE_VFSTATE_H
+#define RAILMATE_DEVSTATE_VFSTATE_H
 
 #include <stddef.h>
 
@@ -24,7 +24,7 @@ struct sysroot;
  * must be one that ends afterwards (grant/vfprobe.h). A namespace that goes away meanwhile is as if
  * it had never been. -ENOENT: a function is gone from the bus. Never waits for anybody.
  */
-int discover_vf_state(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs,
-		      size_t n, struct arena *arena, struct vf_state *ret, struct err *err);
+int devstate_vfs(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs,
+		 size_t n, struct arena *arena, struct vf_state *ret, struct err *err);
 
 #endif

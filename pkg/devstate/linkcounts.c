@@ -4,7 +4,7 @@
  * Documentation/ABI/testing/sysfs-class-net, Documentation/ABI/stable/sysfs-class-infiniband.
  */
 #include "base/mem.h"
-#include "discover/discover.h"
+#include "devstate/devstate.h"
 #include "sysroot/sysroot.h"
 
 static const char *const error_files[] = {
@@ -27,7 +27,7 @@ static int64_t read_port(const struct sysroot *root, const struct hw_rdma *rdma,
 	return (int64_t)value;
 }
 
-struct link_counts discover_link_counts(const struct sysroot *root, const struct hw_inventory *inv,
+struct link_counts devstate_link_counts(const struct sysroot *root, const struct hw_inventory *inv,
 					int pci)
 {
 	const struct hw_pci *pf = &inv->pci[pci];

@@ -1,4 +1,4 @@
-#include "discover/netns-internal.h"
+#include "devstate/netns-internal.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,0 +1,78 @@
+/*
+ * What a device is at this moment, when an answer depends on it: nothing here comes from an earlier
+ * scan. Any thread.
+ */
+#ifndef RAILMATE_DEVSTATE_DEVSTATE_H
+#define RAILMATE_DEVSTATE_DEVSTATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hw/bdf.h"
+#include "hw/vfstate.h"
+
+struct arena;
+struct err;
+struct hw_inventory;
+struct hw_port_stats;
+struct hw_vf_stats;
+struct sysroot;
+
+/*
+ * Look at one function again, now: its driver, first RDMA device and uverbs node, never from a
+ * cache. -ENOENT: the function is gone. Strings live in the struct.
+ */
+struct function_now {
+	char driver[64]; /* "" none */
+	char rdma[64];	 /* "" none */
+	char uverbs[64]; /* "" none */
+	int physfn;	 /* 1: has a physfn link */
+};
+int devstate_function(const struct sysroot *root, struct bdf bdf, struct function_now *ret,
+		      struct err *err);
+
+/* How user space reaches a function. false: the driver (NULL: none) is no user-space driver. */
+bool devstate_user_io(const struct sysroot *root, struct bdf bdf, const char *driver,
+		      struct user_io *ret);
+
+/* The MAD nodes of a function's RDMA device, one a port: "umad4". How many. */
+#define UMADS_MAX     8
+#define UMAD_NAME_MAX 16
+size_t devstate_umads(const struct sysroot *root, struct bdf bdf, const char *rdma,
+		      char ret[UMADS_MAX][UMAD_NAME_MAX]);
+
+/* The GID table of a port, without empty slots. Entries whose type cannot be read have type "". */
+int devstate_gids(const struct sysroot *root, const char *rdma, int port,
+		  struct gid_entry ret[GID_TABLE_MAX], size_t *ret_n, struct err *err);
+/* The P_Key table of a port: non-zero entries in index order; returns their number (at most max).
+ */
+size_t devstate_pkeys(const struct sysroot *root, const char *rdma, int port, uint16_t *ret,
+		      size_t max);
+
+/* What the kernel counts of the link of a PF; -1: it does not. */
+struct link_counts {
+	int64_t netdev_downs,
+		port_downs; /* how often its interface, its first RDMA port went down */
+	int64_t errors; /* of the first RDMA port: symbols, packets, buffers, checksums; the sum */
+};
+struct link_counts devstate_link_counts(const struct sysroot *root, const struct hw_inventory *inv,
+					int pci);
+
+/* What the kernel counts of every port of every NIC (of PFs, and of VFs whose PF is not visible),
+ * as it is now; its drivers may ask the firmware, so not part of a scan. In the order of inv->rdma.
+ */
+struct hw_port_stats *devstate_port_stats(const struct sysroot *root,
+					  const struct hw_inventory *inv, struct arena *arena,
+					  size_t *ret_n);
+
+/*
+ * What is counted of these VFs (indices into inv->pci), in their order: their traffic, which the PF
+ * is asked for, on the live machine; and what their own RDMA devices count of errors and
+ * congestion, where they are in sight and there are no more than DEVSTATE_VF_COUNTERS of them.
+ */
+#define DEVSTATE_VF_COUNTERS 128
+struct hw_vf_stats *devstate_vf_stats(const struct sysroot *root, const struct hw_inventory *inv,
+				      const int *vfs, size_t n, struct arena *arena);
+
+#endif
