@@ -10,9 +10,9 @@
 #include "daemon/binding.h"
 #include "daemon/daemon.h"
 #include "daemon/evidence.h"
-#include "discover/cgroup.h"
 #include "kubeclient/checkpoint.h"
 #include "kubemsg/messages.h"
+#include "tracker/cgroup.h"
 
 struct autobind {
 	struct autobind_env env;
@@ -49,7 +49,7 @@ static struct pod_list pods_of_checkpoint(const struct autobind_env *env, struct
 	struct pod_list all = kubeclient_checkpoint(env->checkpoint, a), pods = { all.v, 0 };
 
 	for (size_t i = 0; i < all.n; i++) {
-		if (!dir || cgroup_pod_runs(dir, all.v[i].name) != 0)
+		if (!dir || tracker_pod_runs(dir, all.v[i].name) != 0)
 			pods.v[pods.n++] = all.v[i];
 	}
 	return pods;

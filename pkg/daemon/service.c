@@ -10,7 +10,6 @@
 #include "daemon/served.h"
 #include "daemon/state.h"
 #include "daemon/unlisted.h"
-#include "discover/cgroup.h"
 #include "events/events.h"
 #include "grant/records.h"
 #include "grant/vfprobe.h"
@@ -24,6 +23,7 @@
 #include "pool/node.h"
 #include "rpc/rpc.h"
 #include "stats/stats.h"
+#include "tracker/cgroup.h"
 #include "tracker/tracker.h"
 
 /* A runtime reads a spec that changed within some milliseconds (docs/design/kubelet.md §4). */
@@ -105,7 +105,7 @@ static int pod_runs(void *arg, const char *uid)
 {
 	const struct service *s = arg;
 
-	return cgroup_pod_runs(s->env.opt->cgroup_dir, uid);
+	return tracker_pod_runs(s->env.opt->cgroup_dir, uid);
 }
 
 /* With the first question: what the kubelet can do is asked before there is a node. */

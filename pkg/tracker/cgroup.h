@@ -3,14 +3,14 @@
  * UID: "pod<uid>", or with the systemd driver "…-pod<uid>.slice", each '-' of the UID a '_'
  * (pkg/kubelet/cm/pod_container_manager_linux.go, cgroup_manager_linux.go). Any thread.
  */
-#ifndef RAILMATE_DISCOVER_CGROUP_H
-#define RAILMATE_DISCOVER_CGROUP_H
+#ifndef RAILMATE_TRACKER_CGROUP_H
+#define RAILMATE_TRACKER_CGROUP_H
 
 /*
  * dir: where the cgroup file system is mounted, version 1 or 2. 1: the pod has processes. 0: it has
  * none, or there is no cgroup of that pod. -ENODATA: no kubelet keeps its pods in this tree.
  * -errno: the tree cannot be read. Both say nothing.
  */
-int cgroup_pod_runs(const char *dir, const char *uid);
+int tracker_pod_runs(const char *dir, const char *uid);
 
 #endif

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "discover/cgroup.h"
 #include "support/fixture.h"
+#include "tracker/cgroup.h"
 
 #define UID	    "0f1e2d3c-aaaa-bbbb-cccc-001122334455"
 #define UID_SYSTEMD "0f1e2d3c_aaaa_bbbb_cccc_001122334455"
@@ -58,9 +58,9 @@ static void a_pod_runs_while_its_cgroup_is_populated(void **state)
 	(void)state;
 	put("cgroup.controllers", "pids");
 	put("kubepods/besteffort/pod" UID "/cgroup.events", "populated 1\nfrozen 0\n");
-	assert_int_equal(cgroup_pod_runs(top, UID), 1);
+	assert_int_equal(tracker_pod_runs(top, UID), 1);
 	put("kubepods/besteffort/pod" UID "/cgroup.events", "populated 0\nfrozen 1\n");
-	assert_int_equal(cgroup_pod_runs(top, UID), 0);
+	assert_int_equal(tracker_pod_runs(top, UID), 0);
 }
 
 static void other_pods_do_not_count(void **state)
@@ -72,7 +72,7 @@ static void other_pods_do_not_count(void **state)
 	put("kubepods/pod" UID "0/cgroup.events", "populated 1\n");
 	put("system.slice/x.service/pod" UID "/cgroup.events", "populated 1\n");
 	put("kubepods/pod" UID "/cgroup.events", "populated 0\n");
-	assert_int_equal(cgroup_pod_runs(top, UID), 0);
+	assert_int_equal(tracker_pod_runs(top, UID), 0);
 }
 
 static void systemds_names_are_known_below_a_root_of_the_kubelets_own(void **state)
@@ -82,28 +82,28 @@ static void systemds_names_are_known_below_a_root_of_the_kubelets_own(void **sta
 	put("k8s.slice/k8s-kubepods.slice/k8s-kubepods-burstable.slice/k8s-kubepods-burstable-pod" UID_SYSTEMD
 	    ".slice/cgroup.events",
 	    "populated 1\n");
-	assert_int_equal(cgroup_pod_runs(top, UID), 1);
-	assert_int_equal(cgroup_pod_runs(top, "0f1e2d3c-aaaa-bbbb-cccc-001122334456"), 0);
+	assert_int_equal(tracker_pod_runs(top, UID), 1);
+	assert_int_equal(tracker_pod_runs(top, "0f1e2d3c-aaaa-bbbb-cccc-001122334456"), 0);
 }
 
 static void version_1_counts_processes_in_a_tree_of_its_own(void **state)
 {
 	(void)state;
 	put("pids/kubepods/pod" UID "/pids.current", "12\n");
-	assert_int_equal(cgroup_pod_runs(top, UID), 1);
+	assert_int_equal(tracker_pod_runs(top, UID), 1);
 	put("pids/kubepods/pod" UID "/pids.current", "0\n");
-	assert_int_equal(cgroup_pod_runs(top, UID), 0);
+	assert_int_equal(tracker_pod_runs(top, UID), 0);
 }
 
 static void a_tree_that_cannot_be_read_says_nothing(void **state)
 {
 	(void)state;
-	assert_true(cgroup_pod_runs(top, UID) < 0);
-	assert_int_equal(cgroup_pod_runs("/nonexistent", UID), -ENOENT);
+	assert_true(tracker_pod_runs(top, UID) < 0);
+	assert_int_equal(tracker_pod_runs("/nonexistent", UID), -ENOENT);
 	put("cgroup.controllers", "pids");
-	assert_int_equal(cgroup_pod_runs(top, UID), -ENODATA);
+	assert_int_equal(tracker_pod_runs(top, UID), -ENODATA);
 	put("kubepods.slice/cgroup.events", "populated 0\n");
-	assert_int_equal(cgroup_pod_runs(top, UID), 0);
+	assert_int_equal(tracker_pod_runs(top, UID), 0);
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-#include "discover/cgroup.h"
+#include "tracker/cgroup.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -98,7 +98,7 @@ static int walk(int fd, struct pod_names *p, int depth)
 	return is_absent(r) ? 0 : r;
 }
 
-int cgroup_pod_runs(const char *dir, const char *uid)
+int tracker_pod_runs(const char *dir, const char *uid)
 {
 	_cleanup_free_ char *plain = xasprintf("pod%s", uid),
 			    *systemd = xasprintf("-pod%s.slice", uid);
