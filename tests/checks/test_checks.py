@@ -99,6 +99,13 @@ class Layers(Tree):
         self.write("pkg/attic/x.c", "#include <stdio.h>\n")
         self.expect("room attic is not in pkg/CMakeLists.txt")
 
+    def test_finds_a_room_that_is_too_large(self):
+        self.write("pkg/hw/a.c", "\n" * 4000)
+        self.write("pkg/hw/hw.h", "\n" * 500)
+        self.assertEqual(self.run_check("check-layers"), (0, ""))
+        self.write("pkg/hw/hw.h", "\n" * 501)
+        self.expect("pkg/hw: 4501 lines, more than 4500")
+
     def test_finds_a_table_that_is_no_layering(self):
         self.write("pkg/CMakeLists.txt",
                    ROOMS.replace("railmate_room(base)", "railmate_room(base USES hw)"))
