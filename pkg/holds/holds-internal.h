@@ -15,24 +15,25 @@ struct observation {
 	char *former_slot; /* NULL, or: its slot until the kubelet gave that to another container */
 	int64_t since_ms;  /* with the number, these tell one hold of a VF from the next */
 	uint64_t decision;
-	int64_t noted_ms; /* when it was made; young_ms before the start for those that were there
-			   */
-	int64_t shown_ms; /* asked_ms of the newest answer of this kubelet that showed it; 0: none
-			     has */
-	int64_t told_ms;  /* when a container, or its CNI plugin, was last told of it; the start for
-			     those that were there */
-	int64_t judged_ms; /* asked_ms of the newest answer that said something about it; 0: none
-			      has */
-	bool loaded;	   /* it was in the ledger when we started */
-	bool not_created;  /* after it was told of this one, the container was refused another one:
-			      it does not run */
-	bool tentative;	 /* bound late, and neither the container nor its CNI plugin was told of it
-			  */
-	bool unseen;	 /* the newest answer of this kubelet that could show it did not */
-	bool passed_on;	 /* the kubelet says that another pod has the id */
-	bool given_away; /* the kubelet has given it to another container, since it last showed the
-			    holder */
-	bool gone;	 /* rule (a) */
+	/* When it was made; young_ms before the start for those that were there */
+	int64_t noted_ms;
+	/* asked_ms of the newest answer of this kubelet that showed it; 0: none has */
+	int64_t shown_ms;
+	/* When a container, or its CNI plugin, was last told of it; the start for those that were
+	 * there */
+	int64_t told_ms;
+	/* asked_ms of the newest answer that said something about it; 0: none has */
+	int64_t judged_ms;
+	bool loaded; /* it was in the ledger when we started */
+	/* After it was told of this one, the container was refused another one: it does not run */
+	bool not_created;
+	/* Bound late, and neither the container nor its CNI plugin was told of it */
+	bool tentative;
+	bool unseen;	/* the newest answer of this kubelet that could show it did not */
+	bool passed_on; /* the kubelet says that another pod has the id */
+	/* The kubelet has given it to another container, since it last showed the holder */
+	bool given_away;
+	bool gone;	   /* rule (a) */
 	int64_t missed_ms; /* when it was first missed so; 0 never */
 	bool missed_twice;
 	bool doubly_told;
@@ -79,8 +80,8 @@ struct holds {
 
 	/* the kubelet */
 	int64_t listed_ms; /* when the newest List was asked for */
-	int64_t ended_ms;  /* when a hold last ended: an answer to an older question may show it
-			      still */
+	/* When a hold last ended: an answer to an older question may show it still */
+	int64_t ended_ms;
 	uint64_t epoch;
 	int64_t answering_ms; /* when this kubelet first answered with a List; 0: it has not */
 

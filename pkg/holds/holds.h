@@ -47,9 +47,9 @@ struct holds_now {
 };
 
 struct holds_pace {
-	unsigned young_ms;  /* an answer says nothing about a hold that is younger: 1000 */
-	unsigned apart_ms;  /* a pod that still uses its VF drains when it is missed twice, so far
-			       apart: 2000 */
+	unsigned young_ms; /* an answer says nothing about a hold that is younger: 1000 */
+	/* A pod that still uses its VF drains when it is missed twice, so far apart: 2000 */
+	unsigned apart_ms;
 	unsigned mature_ms; /* rule (d): 600000 */
 	unsigned store_ms;  /* a container waits no longer for the disk: 3000 */
 	/*
@@ -96,8 +96,9 @@ enum holds_cgroup {
 
 struct holds_facts {
 	const char *unreadable; /* a sentence: the machine could not be looked at. NULL: it was */
-	const char *away;	/* a sentence: its netdev or RDMA device is in a container's network
-				   namespace. NULL: it is not */
+	/* A sentence: its netdev or RDMA device is in a container's network namespace. NULL: it is
+	 * not */
+	const char *away;
 	const char *open; /* a sentence: processes have its RDMA device open. NULL: none has */
 	enum holds_cgroup cgroup; /* of the pod with this UID: that of the hold in the ledger */
 	const char *uid;	  /* NULL: none was looked at */
@@ -126,10 +127,10 @@ struct holds_pod {
 	size_t n_containers; /* that are shown; ordinary init containers never are */
 };
 struct holds_answer {
-	uint64_t epoch;	  /* of the kubelet that answered; that of another one is ignored */
-	int64_t asked_ms; /* monotonic: when the question was asked. Answers may overtake each other
-			   */
-	bool all;	  /* a List; false: a Get of the pod ns/pod */
+	uint64_t epoch; /* of the kubelet that answered; that of another one is ignored */
+	/* Monotonic: when the question was asked. Answers may overtake each other */
+	int64_t asked_ms;
+	bool all; /* a List; false: a Get of the pod ns/pod */
 	const char *ns, *pod;
 	bool active_only; /* pods that are over are not shown (kubelet ≥ 1.34) */
 	const struct holds_pod *pods;

@@ -35,32 +35,37 @@ struct ledger_owner ledger_copy_owner(const struct ledger_owner *owner, struct a
 struct ledger_hold {
 	const char *vf; /* PCI address: the key */
 	const char *resource;
-	const char *slot; /* late binding: the device id the kubelet knows; NULL: the id is the PCI
-			     address */
+	/* Late binding: the device id the kubelet knows; NULL: the id is the PCI address */
+	const char *slot;
 	struct ledger_owner owner;
-	bool pending;  /* Allocate gave it, and no container has started with it since */
-	bool draining; /* the kubelet thinks it free; a process or a network namespace still has it
-			*/
-	bool seen_cgroup;   /* the pod's cgroup had processes: that it has none says something */
-	const char *rdma;   /* its RDMA device when it was given: known again while it is away in a
-			       pod; NULL */
-	const char *netdev; /* its network interface, likewise; NULL. The tracker fills this, the
-			       RDMA device and */
-	const char *driver; /* the driver in: with another one neither is away, but gone; NULL */
-	uint64_t kubelet;   /* which one has shown the pod with it (a number that another kubelet
-			       process does not have); 0: none */
-	int64_t since_ms;   /* wall clock, Unix time */
-	uint64_t
-		decision; /* number of the decision that chose it; 0: none (rebuilt, or not ours) */
+	bool pending; /* Allocate gave it, and no container has started with it since */
+	/* The kubelet thinks it free; a process or a network namespace still has it */
+	bool draining;
+	bool seen_cgroup; /* the pod's cgroup had processes: that it has none says something */
+	/* Its RDMA device when it was given: known again while it is away in a pod; NULL */
+	const char *rdma;
+	const char *netdev; /* its network interface, likewise; NULL */
+	/* Its driver when the tracker filled in these two: with another one neither is away, but
+	 * gone; NULL */
+	const char *driver;
+	/* Which one has shown the pod with it (a number that another kubelet process does not
+	 * have); 0: none */
+	uint64_t kubelet;
+	int64_t since_ms; /* wall clock, Unix time */
+	/* The number of the decision that chose it; 0: none (rebuilt, or not ours) */
+	uint64_t decision;
 };
 
 struct ledger_pair {
-	const char *gpu, *vf, *path;
-}; /* PCI addresses; "PIX" … "SYS" */
+	const char *gpu, *vf; /* PCI addresses */
+	const char *path;     /* "PIX" … "SYS" */
+};
+
+/* A PF, or a VF's own place, and how many VFs were free there at that moment. */
 struct ledger_place {
 	const char *pf;
 	int free;
-}; /* free VFs of a PF (or of a VF's own place) at that moment */
+};
 
 /* What `railmatectl explain` tells. */
 struct ledger_decision {
@@ -71,29 +76,32 @@ struct ledger_decision {
 	struct ledger_owner owner; /* filled in at PreStartContainer when it was not known before */
 	int asked;		   /* VFs */
 	enum ledger_gpus known;
-	const char *source; /* how the GPUs were known, a phrase: "PodResources Get",
-			       "nvidia.com/gpu's GetPreferredAllocation" */
+	/* How the GPUs were known, a phrase: "PodResources Get", "nvidia.com/gpu's
+	 * GetPreferredAllocation" */
+	const char *source;
+	/* The GPUs it was chosen for. */
 	const char *const *gpus;
-	size_t n_gpus; /* the GPUs it was chosen for */
+	size_t n_gpus;
 	const struct ledger_place *free;
 	size_t n_free;
 	const char *const *chosen;
 	size_t n_chosen;
+	/* "uverbs5" of each, that Allocate gave for good (early binding); none: not known */
 	const char *const *nodes;
-	size_t n_nodes; /* "uverbs5" of each, that Allocate gave for good (early binding); none: not
-			   known */
+	size_t n_nodes;
 	const struct ledger_pair *pairs;
 	size_t n_pairs;
 	int cost; /* sum of ranks, PIX 0 … SYS 4 */
+	/* The best other choice; 0: there was none. */
 	const char *const *alternative;
-	size_t n_alternative; /* the best other choice; 0: there was none */
+	size_t n_alternative;
 	int alternative_cost;
 	/* At PreStartContainer: what really came. */
 	bool checked;
 	const char *const *real_gpus;
 	size_t n_real_gpus;
-	int real_cost, best_cost; /* of the chosen VFs for these GPUs; of the best choice among what
-				     was free then */
+	/* Of the chosen VFs for these GPUs; of the best choice among what was free then */
+	int real_cost, best_cost;
 };
 
 struct ledger *ledger_new(void);

@@ -35,8 +35,9 @@ struct identified {
 	struct gpu_set gpus;	   /* its own, ascending */
 	struct gpu_set busy_gpus;  /* every one that any other container holds */
 	const char *why;	   /* one sentence: why it was found or not (log, explain) */
-	size_t n_drawn; /* not found: so many GPUs are still to come, and nobody has a preference
-			   which; 0: not known */
+	/* Not found: so many GPUs are still to come, and nobody has a preference which; 0: not
+	 * known */
+	size_t n_drawn;
 	/* With specs: */
 	const struct spec_container *spec; /* what it asks for; NULL: not known */
 };
@@ -44,8 +45,8 @@ struct identified {
 struct spec_candidate {
 	const struct spec_pod *pod;
 	const struct spec_container *container;
-	bool stale; /* it was there and waited already when another one was found: it will not ask
-		       any more */
+	/* It was there and waited already when another one was found: it will not ask any more */
+	bool stale;
 };
 struct spec_candidates {
 	struct spec_candidate *v;
@@ -54,10 +55,11 @@ struct spec_candidates {
 
 struct pods_question {
 	const char *resource;
-	size_t want;	 /* VFs; 0: nobody asks, all that is listed is old */
-	struct ids must; /* what the kubelet has already set aside: a reused init container's, or a
-			    NUMA-aligned part */
-	bool listed;	 /* the pods are a List: one that is not in it is not admitted yet */
+	size_t want; /* VFs; 0: nobody asks, all that is listed is old */
+	/* What the kubelet has already set aside: a reused init container's, or a NUMA-aligned
+	 * part */
+	struct ids must;
+	bool listed; /* the pods are a List: one that is not in it is not admitted yet */
 	/* What was noted before may have been within the admission of this container: when nobody
 	 * else is new, those that it showed are. */
 	bool doubted;

@@ -13,9 +13,9 @@ struct names {
 };
 
 struct seen_specs {
-	struct arena *arena;  /* NULL: nothing was seen yet */
-	const char **waiting; /* that did not get what they wait for when somebody else did, and the
-				 one who did */
+	struct arena *arena; /* NULL: nothing was seen yet */
+	/* That did not get what they wait for when somebody else did, and the one who did */
+	const char **waiting;
 	size_t n;
 };
 

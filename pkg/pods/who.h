@@ -23,8 +23,8 @@ struct target {
 	struct gpu_set gpus;	   /* ascending; its own, or those of its pod when it has none */
 	struct gpu_set busy_gpus;  /* of others */
 	const struct pod_container *container; /* NULL: an init container that no list shows */
-	const char *doubt; /* some of the GPUs may be those of other containers of the pod, a
-			      sentence; NULL: none */
+	/* Some of the GPUs may be those of other containers of the pod, a sentence; NULL: none */
+	const char *doubt;
 };
 
 /* A container of a pod list that has the slots. */

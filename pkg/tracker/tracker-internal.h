@@ -20,14 +20,14 @@ struct waiter;
 /* How long things take; tests are quicker. */
 struct tracker_pace {
 	unsigned settle_ms; /* what nobody waits for goes to the disk together */
-	unsigned retry_ms;  /* a store that failed is tried again, and a state directory that could
-			       not be opened */
-	unsigned drain_ms;  /* VFs of which holds wants to know are probed again */
-	unsigned round_ms;  /* each pod is asked for once in this time */
-	unsigned apart_ms;  /* sooner, when one is missed */
-	unsigned list_ms;   /* between our own Lists */
-	unsigned uids_ms; /* from a hold to the search for its pod's UID, when no other hold follows
-			   */
+	/* A store that failed is tried again, and a state directory that could not be opened */
+	unsigned retry_ms;
+	unsigned drain_ms; /* VFs of which holds wants to know are probed again */
+	unsigned round_ms; /* each pod is asked for once in this time */
+	unsigned apart_ms; /* sooner, when one is missed */
+	unsigned list_ms;  /* between our own Lists */
+	/* From a hold to the search for its pod's UID, when no other hold follows */
+	unsigned uids_ms;
 	unsigned uids_latest_ms; /* when they do */
 	unsigned host_ms;	 /* how long the host's own users are not counted again */
 	unsigned quiet_ms;	 /* no List so soon after an allocation */
@@ -91,12 +91,12 @@ struct tracker {
 	uint64_t counted;
 };
 
-void tracker_note_change(struct tracker *k); /* what was heard or seen: tracker_save() without a
-						container that comes */
+/* What was heard or seen: tracker_save() without a container that comes */
+void tracker_note_change(struct tracker *k);
 void tracker_uids_later(struct tracker *k);  /* if a hold lacks the UID of its pod */
 void tracker_drain_later(struct tracker *k); /* if holds wants to know of a VF */
-void tracker_complete(struct tracker *k); /* fills in what holds do not know of their VFs, as far as
-					   the node shows it */
+/* Fills in what holds do not know of their VFs, as far as the node shows it */
+void tracker_complete(struct tracker *k);
 
 size_t tracker_count_ids(const struct pod_list *pods); /* that all their containers have */
 
