@@ -112,13 +112,15 @@ struct pool_config {
 	const char *resource; /* "prefix/name" */
 	const char *prefix, *name;
 	bool exclude_topology;
-	unsigned shares; /* 0: VFs, each of one container. Else of config.shared: so many containers
-			    share all that is selected */
-	bool vfs_only;	 /* the built-in pool: never a PF, also not one without VFs */
-	bool retired; /* not configured any more: has what containers still hold (config_retire())
-		       */
-	bool is_rdma; /* any selector says isRdma: device nodes and NCCL variables are injected, for
-			 the VFs of that selector */
+	/* 0: VFs, each of one container. Else of config.shared: so many containers share all that
+	 * is selected */
+	unsigned shares;
+	bool vfs_only; /* the built-in pool: never a PF, also not one without VFs */
+	/* Not configured any more: has what containers still hold (config_retire()) */
+	bool retired;
+	/* Any selector says isRdma: device nodes and NCCL variables are injected, for the VFs of
+	 * that selector */
+	bool is_rdma;
 	/* Union; none: everything of the device type (with an RDMA device if is_rdma: the built-in
 	 * pool). */
 	const struct selector *selectors;
@@ -126,39 +128,43 @@ struct pool_config {
 	const struct extra_info *extra;
 	size_t n_extra;
 	/* railmate: {…} */
-	enum gid_mode gid;	    /* "gid": "auto" (default) | "fixed:N" | "off" */
-	int gid_index;		    /* of fixed:N */
-	enum pool_network network;  /* "network": "pod" (default) | "host" */
-	enum gid_family gid_family; /* "gidFamily": "any" (default) | "ipv4" | "ipv6"; with a
-				       gidRange: its family */
-	const char *gid_range; /* "gidRange": "10.0.0.0/8", an IPv4 or IPv6 prefix as written; NULL:
-				  any */
+	enum gid_mode gid;	   /* "gid": "auto" (default) | "fixed:N" | "off" */
+	int gid_index;		   /* of fixed:N */
+	enum pool_network network; /* "network": "pod" (default) | "host" */
+	/* "gidFamily": "any" (default) | "ipv4" | "ipv6"; with a gidRange: its family */
+	enum gid_family gid_family;
+	/* "gidRange": "10.0.0.0/8", an IPv4 or IPv6 prefix as written; NULL: any */
+	const char *gid_range;
 	uint8_t gid_range_addr[16]; /* the same, IPv4 mapped into ::ffff:0:0/96 */
 	int gid_range_bits;	    /* 0 … 128, of gid_range_addr */
 	int roce_version;	    /* "roceVersion": 2 (default) | 1 */
 	unsigned profiles;	    /* "profiles": ["nccl"] (default); [] and ["none"] are 0 */
-	bool profiles_named; /* the key is there; without it rdma_cm is given too, as that plugin
-				gives it */
-	enum topology_file
-		topology_file;	    /* "topologyFile": "auto" (default) | "always" | "never" */
-	enum nccl_rails nccl_rails; /* "ncclRails": "auto" (default: where the file's "rails" names
-				       them) | "always" | "never" */
-	int pkey;  /* "pkey": "0x8001", a P_Key value of InfiniBand partitions; -1 (default): NCCL's
-		      own choice */
-	bool umad; /* "umad": true: the MAD nodes of RDMA devices, too */
+	/* The key is there; without it rdma_cm is given too, as that plugin gives it */
+	bool profiles_named;
+	/* "topologyFile": "auto" (default) | "always" | "never" */
+	enum topology_file topology_file;
+	/* "ncclRails": "auto" (default: where the file's "rails" names them) | "always" |
+	 * "never" */
+	enum nccl_rails nccl_rails;
+	/* "pkey": "0x8001", a P_Key value of InfiniBand partitions; -1 (default): NCCL's own
+	 * choice */
+	int pkey;
+	bool umad;   /* "umad": true: the MAD nodes of RDMA devices, too */
 	bool cufile; /* "cufile": true: a cufile.json fragment for GPUDirect Storage */
 	const struct policy_env *env;
 	size_t n_env; /* "env": {"NCCL_IB_TC": "106", …}; what is known: config/policy.h */
-	const char *ucx_devices; /* "env": {"UCX_NET_DEVICES": "eth0"}: not in env, follows the VFs
-				    there; NULL: none */
-	struct pool_health
-		health; /* "health": {"unhealthy": ["flaps", "errors", "slow"] (none),
-			   "flaps": 3, "window": 600 (seconds), "errorsPerMinute": 100} */
-	bool strict; /* "strict": false (default) | true; early: a container that misses the nearest
-			VFs is warned of */
+	/* "env": {"UCX_NET_DEVICES": "eth0"}: not in env, follows the VFs there; NULL: none */
+	const char *ucx_devices;
+	/* "health": {"unhealthy": ["flaps", "errors", "slow"] (none), "flaps": 3, "window": 600
+	 * (seconds), "errorsPerMinute": 100} */
+	struct pool_health health;
+	/* "strict": false (default) | true; early: a container that misses the nearest VFs is
+	 * warned of */
+	bool strict;
 	enum pool_binding binding; /* "binding": "early" (ids are PCI addresses) | "late" (slots) */
-	bool binding_auto; /* | "auto" (default of the built-in pool and of pools with a railmate
-			      object; else early): early until config_bind() */
+	/* | "auto" (default of the built-in pool and of pools with a railmate object; else early):
+	 * early until config_bind() */
+	bool binding_auto;
 	const char *binding_why; /* of auto: a clause; NULL: not decided yet */
 };
 

@@ -16,9 +16,10 @@ struct strbuf;
 enum hw_dcb_trust { HW_DCB_TRUST_UNKNOWN, HW_DCB_TRUST_PCP, HW_DCB_TRUST_DSCP };
 
 struct hw_dcb {
-	int pfc;		 /* bit n: PFC on priority n; -1 unknown */
-	enum hw_dcb_trust trust; /* what decides the priority; where the driver does not say: DSCP
-				    when it has a table for it */
+	int pfc; /* bit n: PFC on priority n; -1 unknown */
+	/* What decides the priority; where the driver does not say: DSCP when it has a table for
+	 * it */
+	enum hw_dcb_trust trust;
 	int8_t priority_of_dscp[HW_DCB_DSCPS]; /* -1: no entry */
 	bool has_ets;
 	uint8_t tc_of_priority[HW_DCB_PRIORITIES];  /* has_ets */

@@ -27,8 +27,9 @@ struct hw_pci {
 	uint32_t class_code; /* 24 bits: 0x020000 Ethernet, 0x020700 InfiniBand, 0x060400 bridge */
 	uint16_t vendor, device;
 	uint16_t subvendor, subdevice; /* bridges and GPUs only; 0 when unknown */
-	int parent; /* index of the next bridge up (vendor 0: only known from the way of others);
-		     * -1: directly on the root bus */
+	/* Index of the next bridge up (vendor 0: only known from the way of others); -1: directly
+	 * on the root bus */
+	int parent;
 	uint32_t root_domain; /* root complex: pciDDDD:BB of the device path */
 	uint8_t root_bus;
 	bool has_root; /* the path names a root complex */
@@ -39,13 +40,13 @@ struct hw_pci {
 	int vf_index;	 /* N of virtfnN on the PF; -1 when not a VF */
 	int sriov_total, sriov_num; /* sriov_totalvfs, sriov_numvfs; 0 without SR-IOV */
 	const char *driver;	    /* NULL: none bound */
-	const char *
-		netdev; /* first of net/ in name order; NULL: none here (may be in another netns) */
-	int carrier;	/* of netdev: 1 up, 0 down, -1 unknown; not read for VFs */
+	/* First of net/ in name order; NULL: none here (may be in another netns) */
+	const char *netdev;
+	int carrier;  /* of netdev: 1 up, 0 down, -1 unknown; not read for VFs */
 	int net_type; /* ARPHRD of netdev: 1 Ethernet, 32 InfiniBand; 0 unknown; not read for VFs */
 	bool default_route; /* netdev carries the IPv4 default route (proc/net/route) */
-	int acpi_index; /* sysfs acpi_index, where a pool asks for it (discover_acpi_indexes()); -1
-			   unknown */
+	/* Sysfs acpi_index, where a pool asks for it (discover_acpi_indexes()); -1 unknown */
+	int acpi_index;
 	int link_mts, link_width; /* current link: MT/s (16 GT/s = 16000) and lanes; 0 unknown */
 	int link_mts_max, link_width_max; /* what the function could do */
 	int acs_ctrl; /* ACS control word of a bridge; -1 unknown (no capability or not readable) */
@@ -64,13 +65,14 @@ struct hw_port {
 struct hw_rdma {
 	const char *name; /* "mlx5_4" */
 	int pci;	  /* index of its function; -1: none found */
-	const char *dir;  /* its function's directory below sys, "devices/pci0000:00/…", without a
-			     link; NULL: not known */
-	bool soft;	  /* rxe, siw: found through the parent netdev */
+	/* Its function's directory below sys, "devices/pci0000:00/…", without a link; NULL: not
+	 * known */
+	const char *dir;
+	bool soft;	    /* rxe, siw: found through the parent netdev */
 	const char *uverbs; /* "uverbs4"; NULL: no verbs device */
 	const char *netdev; /* of port 1 when known */
-	uint16_t pkey; /* at index 0 of port 1, where a pool asks for it (discover_default_pkeys());
-			  0 unknown */
+	/* At index 0 of port 1, where a pool asks for it (discover_default_pkeys()); 0 unknown */
+	uint16_t pkey;
 	const struct hw_port *ports;
 	size_t n_ports;
 };
@@ -105,10 +107,10 @@ struct hw_gpu {
 
 struct hw_numa {
 	int id;
-	const int *distance; /* SLIT row, n_numa entries in the order of the numa table; NULL
-				unknown */
-	const char *
-		cpumap; /* its CPUs as the kernel writes them ("00000000,0000ffff"); NULL unknown */
+	/* SLIT row, n_numa entries in the order of the numa table; NULL unknown */
+	const int *distance;
+	/* Its CPUs as the kernel writes them ("00000000,0000ffff"); NULL unknown */
+	const char *cpumap;
 };
 
 /* What NCCL asks of a CPU; all of them are alike. */

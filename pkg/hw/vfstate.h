@@ -11,9 +11,9 @@
 
 /* How user space reaches a function that a user-space driver is bound to. */
 struct user_io {
-	bool vfio;     /* needs /dev/vfio/vfio, too; else a uio driver */
-	char node[32]; /* "/dev/vfio/12", "/dev/uio3", as the container sees it; "": the kernel
-			  shows none */
+	bool vfio; /* needs /dev/vfio/vfio, too; else a uio driver */
+	/* "/dev/vfio/12", "/dev/uio3", as the container sees it; "": the kernel shows none */
+	char node[32];
 	char host[32]; /* the same on the host: "/dev/vfio/noiommu-12" without an IOMMU */
 };
 
@@ -33,10 +33,11 @@ struct ip_addr {
 };
 
 enum vf_seen {
-	VF_SEEN_HOST,	 /* its netdev is in our own namespace */
-	VF_SEEN_POD,	 /* in another one, which was looked into */
-	VF_SEEN_OUTSIDE, /* away, and its namespace was not looked into (why): the tables are those
-			    that the host shows */
+	VF_SEEN_HOST, /* its netdev is in our own namespace */
+	VF_SEEN_POD,  /* in another one, which was looked into */
+	/* Away, and its namespace was not looked into (why): the tables are those that the host
+	 * shows */
+	VF_SEEN_OUTSIDE,
 	VF_SEEN_NOTHING, /* away, and nothing is known of it */
 };
 

@@ -19,10 +19,10 @@ struct vpd {
 	char name[VPD_VALUE_MAX];   /* identifier string: the product */
 	char part[VPD_VALUE_MAX];   /* PN */
 	char serial[VPD_VALUE_MAX]; /* SN */
-	char board[VPD_VALUE_MAX];  /* V3; NVIDIA: a UUID that all functions of a board share, those
-				       of Data Direct, too */
-	char vuid[VPD_VALUE_MAX];   /* VU; NVIDIA: of a function, and the same of its data direct
-				       function */
+	/* V3; NVIDIA: a UUID that all functions of a board share, those of Data Direct, too */
+	char board[VPD_VALUE_MAX];
+	/* VU; NVIDIA: of a function, and the same of its data direct function */
+	char vuid[VPD_VALUE_MAX];
 };
 
 /*

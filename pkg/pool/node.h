@@ -32,18 +32,20 @@ struct pool_dev {
 	int pci;	/* index into the inventory; -1: it vanished, but may be in use */
 	int rdma;	/* index of its RDMA device; -1 */
 	bool rdma_away; /* rdma is -1 as a container has it: it was here, the driver is still */
-	bool plain; /* the item of the selectors that took it does not say isRdma, though one of its
-		       pool does */
+	/* The item of the selectors that took it does not say isRdma, though one of its pool
+	 * does */
+	bool plain;
 	bool vhost_net; /* that item says needVhostNet */
 	bool had_rdma;	/* with the driver that it has now it was seen with one, or has one */
-	const char *rdma_name; /* its RDMA device, also while that is out of sight; NULL: none, or
-				  not known */
-	uint16_t pkey;	       /* hw_rdma.pkey, also while it is out of sight; 0 unknown */
-	bool left_over; /* the configuration that is there now does not put it into this pool: it
-			   stays while a container holds it */
-	int numa;	/* its node, also under excludeTopology; -1: none known, no TopologyInfo */
-	const char *degraded; /* what ails the link of its PF, a clause (pool/link.h); NULL: nothing
-				 is known to */
+	/* Its RDMA device, also while that is out of sight; NULL: none, or not known */
+	const char *rdma_name;
+	uint16_t pkey; /* hw_rdma.pkey, also while it is out of sight; 0 unknown */
+	/* The configuration that is there now does not put it into this pool: it stays while a
+	 * container holds it */
+	bool left_over;
+	int numa; /* its node, also under excludeTopology; -1: none known, no TopologyInfo */
+	/* What ails the link of its PF, a clause (pool/link.h); NULL: nothing is known to */
+	const char *degraded;
 	bool healthy;
 	enum pool_fault fault; /* why not */
 	const char *reason;    /* the same as a sentence; NULL when healthy */
@@ -61,13 +63,13 @@ struct node {
 	const struct topo *topo;
 	const struct topo_rails *rails;
 	const struct config *cfg; /* a reference */
-	const struct pool *pools;
-	size_t n_pools; /* as in the configuration; may be empty */
+	const struct pool *pools; /* as in the configuration; may be empty */
+	size_t n_pools;
+	/* The same of HCAs that containers share: not held, and in no other list */
 	const struct pool *shared;
-	size_t n_shared; /* the same of HCAs that containers share: not held, and in no other list
-			  */
-	const char *const *notes;
-	size_t n_notes; /* claimed by two pools, ranges without match, … */
+	size_t n_shared;
+	const char *const *notes; /* claimed by two pools, ranges without match, … */
+	size_t n_notes;
 };
 
 /*
@@ -87,8 +89,8 @@ struct node *node_new(struct hw_inventory *inv, const struct config *cfg,
  */
 struct node_seed {
 	const char *resource, *vf;
-	const char *rdma;   /* the RDMA device it had; NULL not known: it had one if its pool needs
-			       that */
+	/* The RDMA device it had; NULL not known: it had one if its pool needs that */
+	const char *rdma;
 	const char *driver; /* that it was bound to; NULL not known */
 };
 /* The links that are degraded, as link_judge() says. Strings are copied. */

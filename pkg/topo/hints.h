@@ -26,8 +26,8 @@ struct topo_hints {
 	const char *source; /* "hints.json"; "Azure ND H100 v5" */
 	const struct topo_group *groups;
 	size_t n_groups;
-	int link_mts, link_width; /* of the links of each group, as in hw_pci; 0: what the functions
-				     say */
+	/* Of the links of each group, as in hw_pci; 0: what the functions say */
+	int link_mts, link_width;
 };
 
 /* The instance type that this machine looks like: exactly its GPUs and its RDMA NICs, by vendor and

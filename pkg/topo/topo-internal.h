@@ -13,9 +13,9 @@ struct spot {
 	int place;     /* the visible PF of a VF, else the function */
 	int up;	       /* next bridge, -1 on the root bus */
 	int16_t depth; /* bridges above */
-	int16_t fused; /* sub-switches among itself and the bridges above that count with their
-			  parent */
-	int direct;    /* data direct function of a NIC that is its own place; -1: none */
+	/* Sub-switches among itself and the bridges above that count with their parent */
+	int16_t fused;
+	int direct; /* data direct function of a NIC that is its own place; -1: none */
 	int numa;
 	int group; /* of the hints; -1: none. A VF's is its place's */
 	bool is_fused;
