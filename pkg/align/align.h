@@ -68,14 +68,15 @@ struct align_in {
 	size_t n_places;
 	size_t n_gpus;		 /* the container's GPUs; 0: unknown */
 	const uint8_t *gpu_rank; /* n_gpus × n_places */
-	size_t n_free; /* GPUs that no container holds (unknown GPUs of the container count among
-			  them) */
-	const uint8_t *free_rank;  /* n_free × n_places */
-	const uint8_t *place_rank; /* n_places × n_places, 0 on the diagonal; read without GPUs
-				      only, NULL: one zone */
-	size_t want;		   /* how many VFs; clamped to n_vfs, at least the musts */
-	size_t drawn; /* without GPUs: so many of the free ones will be drawn at random; 0: not
-			 known, or not at random */
+	/* GPUs that no container holds (unknown GPUs of the container count among them) */
+	size_t n_free;
+	const uint8_t *free_rank; /* n_free × n_places */
+	/* n_places × n_places, 0 on the diagonal; read without GPUs only, NULL: one zone */
+	const uint8_t *place_rank;
+	size_t want; /* how many VFs; clamped to n_vfs, at least the musts */
+	/* Without GPUs: so many of the free ones will be drawn at random; 0: not known, or not at
+	 * random */
+	size_t drawn;
 };
 
 struct align_pair {

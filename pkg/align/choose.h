@@ -27,14 +27,16 @@ struct choose_in {
 	size_t want;
 	struct gpu_set gpus;	  /* the container's, any order; none: unknown */
 	struct gpu_set busy_gpus; /* held by others, as far as known */
-	size_t drawn; /* GPUs unknown: so many will be drawn from those that are not busy; 0: not
-			 known, or not at random */
+	/* GPUs unknown: so many will be drawn from those that are not busy; 0: not known, or not at
+	 * random */
+	size_t drawn;
 };
 
 struct choose_pair {
-	int gpu, dev;
+	int gpu; /* PCI index */
+	int dev; /* pool index */
 	struct topo_path path;
-}; /* PCI index, pool index */
+};
 
 struct choose_out {
 	int *chosen;

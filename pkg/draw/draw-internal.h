@@ -18,11 +18,12 @@ enum box_kind { BOX_NUMA, BOX_HOST, BOX_PORT, BOX_SWITCH, BOX_HIDDEN, BOX_GPU, B
 
 struct box {
 	enum box_kind kind;
-	int id;	    /* NUMA: node, -1 unknown; HOST, GPU, NIC: a function; PORT, SWITCH: the bridge;
-		       HIDDEN: group of the hints */
-	int number; /* GPU, NIC: as `railmatectl topo` counts them; NIC: with its VFs, if it is a PF
-		     */
-	int turn;   /* NUMA: 0 it has GPUs, 1 VFs and no GPU, 2 neither */
+	/* NUMA: node, -1 unknown; HOST, GPU, NIC: a function; PORT, SWITCH: the bridge; HIDDEN:
+	 * group of the hints */
+	int id;
+	/* GPU, NIC: as `railmatectl topo` counts them; NIC: with its VFs, if it is a PF */
+	int number;
+	int turn; /* NUMA: 0 it has GPUs, 1 VFs and no GPU, 2 neither */
 	struct box *kids, *next;
 	int port; /* SWITCH: the root port that it is below, -1: another switch is between */
 	int cols; /* columns that it wants */
@@ -42,10 +43,10 @@ struct picture {
 	struct box *numa; /* the first one */
 	int grid;	  /* columns of the page */
 	int width;
-	int *nic_number;	 /* by PCI index; -1: no NIC of its own */
-	int *first_vf, *next_vf; /* VFs of a PF, by PCI index; -1 ends. A NIC that is a VF is its
-				    own only one */
-	int *n_vfs;		 /* of a NIC */
+	int *nic_number; /* by PCI index; -1: no NIC of its own */
+	/* VFs of a PF, by PCI index; -1 ends. A NIC that is a VF is its own only one */
+	int *first_vf, *next_vf;
+	int *n_vfs; /* of a NIC */
 	struct pod *pods;
 	size_t n_pods;
 	int *pod_of; /* index of the pod that holds a function; -1 */

@@ -29,26 +29,27 @@ struct sim_policy {
 	enum numa_policy numa; /* the TopologyManager's */
 	bool gpus_at_random;   /* the GPU plugin has no GetPreferredAllocation: the kubelet draws */
 	bool mute;	       /* the GPU plugin does not answer us */
-	bool no_specs; /* nobody tells how many GPUs a container wants: as many as VFs are predicted
-			*/
-	const char *reference; /* the kubelet's own choice with such a GPU plugin, by name; NULL: it
-				  is one itself, or gives other GPUs */
-	unsigned bar;	       /* per cent of the pairs that have to be at their best; 0: none */
+	/* Nobody tells how many GPUs a container wants: as many as VFs are predicted */
+	bool no_specs;
+	/* The kubelet's own choice with such a GPU plugin, by name; NULL: it is one itself, or
+	 * gives other GPUs */
+	const char *reference;
+	unsigned bar; /* per cent of the pairs that have to be at their best; 0: none */
 };
 
 const struct sim_policy *sim_policies(size_t *ret_n);
 
 struct sim_result {
 	const struct sim_policy *policy;
-	size_t pods, refused; /* refused: the kubelet had too few devices; none when the machine
-				 does not change */
+	/* refused: the kubelet had too few devices; none when the machine does not change */
+	size_t pods, refused;
 	size_t gpu_first;
 	double load; /* per cent of the GPUs that were busy when a pod had come, in the mean */
 	size_t predicted, predicted_right; /* pods whose GPUs were predicted, and came so */
 	size_t pairs, best;
 	struct score_classes got; /* of all pods */
-	struct score_classes
-		optimum; /* the best that was there, under this policy: fragmentation shows here */
+	/* The best that was there, under this policy: fragmentation shows here */
+	struct score_classes optimum;
 	/* gpus_at_random, early, VFs first: pairs that our choices may expect to be at their best,
 	 * and that the best ones may (bound.h) */
 	double expected, bound;
@@ -76,9 +77,9 @@ double sim_percent(double part, size_t all);	     /* 100 of nothing */
  * draw.
  */
 struct sim_bar {
-	double percent;
+	double percent; /* 0: the policy has none */
 	bool proven, met;
-}; /* percent 0: the policy has none */
+};
 struct sim_bar sim_bar(const struct sim_result *r);
 /* Was the best that was there as good as under the reference, over all pods? Of two results of one
  * run. */

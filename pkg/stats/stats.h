@@ -50,12 +50,12 @@ struct stats_placement {
 	const struct ledger_owner *owner;
 	const char *resource;
 	size_t n_vfs;
-	struct stats_classes got, best; /* of its GPU-VF pairs; none: it has no GPU, or they are not
-					   known */
-	int cost, best_cost;		/* of these choices, as the ledger has it */
-	bool farther;			/* than the best that was free */
-	const char *nearer_holders;	/* pods that hold nearer ones, "ns/a, ns/b"; NULL: none */
-	bool strict;			/* the pool is */
+	/* Of its GPU-VF pairs; none: it has no GPU, or they are not known */
+	struct stats_classes got, best;
+	int cost, best_cost;	    /* of these choices, as the ledger has it */
+	bool farther;		    /* than the best that was free */
+	const char *nearer_holders; /* pods that hold nearer ones, "ns/a, ns/b"; NULL: none */
+	bool strict;		    /* the pool is */
 };
 
 /* What the VFs devs, in->want of them, are for the container beside the best of in->available: got,
