@@ -12,9 +12,9 @@ struct strbuf;
 #define EVENT_PATH "/apis/events.k8s.io/v1/namespaces/kube-system/events"
 
 struct event {
-	const char *node;	     /* this one; what the Event is about, unless a pod is named */
-	const char *ns, *pod, *uid;  /* uid "" or NULL: not known; `kubectl describe pod` then does
-					not show the Event */
+	const char *node; /* this one; what the Event is about, unless a pod is named */
+	/* uid "" or NULL: not known; `kubectl describe pod` then does not show the Event */
+	const char *ns, *pod, *uid;
 	bool normal;		     /* no warning */
 	const char *action, *reason; /* "Discover", "PoolEmpty" */
 	const char *note; /* for people; what the API server does not take of it is cut off */

@@ -22,11 +22,12 @@ struct rpc;
 #define KUBEAPI_POD_MAX (4u << 20)
 
 struct kubeapi_options {
-	const char *name;	/* of the source, for people: "kubelet /pods" */
-	const char *url;	/* https:// */
-	const char *token_file; /* read anew for each fetch, because tokens rotate; NULL: none is
-				   sent. With one the process leaves no core. */
-	const char *ca_file;	/* who may have signed the server's certificate; only these */
+	const char *name; /* of the source, for people: "kubelet /pods" */
+	const char *url;  /* https:// */
+	/* Read anew for each fetch, because tokens rotate; NULL: none is sent. With one the process
+	 * leaves no core. */
+	const char *token_file;
+	const char *ca_file; /* who may have signed the server's certificate; only these */
 	bool insecure; /* take any certificate, ca_file is not read; the token is not sent then */
 	const char *post; /* for transfer.h: what to send there, JSON; NULL: pods are read */
 	bool patch;	  /* post is a strategic merge patch of what is there */

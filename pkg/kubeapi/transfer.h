@@ -35,8 +35,8 @@ int kubeapi_transfer_open(const struct kubeapi_options *opt, enum transfer_kind 
 void kubeapi_transfer_begin(struct transfer *t, const char *url);
 /* The one under way, if any, ends soon, with an error. */
 void kubeapi_transfer_cancel(struct transfer *t);
-void kubeapi_transfer_close(
-	struct transfer *t); /* cancels and joins: done has run, or never will. On the thread
-				where done runs, or when that is gone. */
+/* Cancels and joins: done has run, or never will. On the thread where done runs, or when that is
+ * gone. */
+void kubeapi_transfer_close(struct transfer *t);
 
 #endif

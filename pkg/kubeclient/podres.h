@@ -65,8 +65,8 @@ enum podres_kind {
 struct podres_question {
 	enum podres_kind kind;
 	const char *ns, *name; /* of PODRES_ASK_GET */
-	unsigned timeout_ms;   /* a question that is rate-limited is asked again, with jitter, as
-				  long */
+	/* A question that is rate-limited is asked again, with jitter, as long */
+	unsigned timeout_ms;
 };
 void kubeclient_podres_ask(struct podres *p, const struct podres_question *q, podres_done_fn done,
 			   void *arg);

@@ -16,8 +16,8 @@ LIST_HEAD(spec_waiters, spec_waiter);
 
 struct spec_queue {
 	struct rpc *rpc;
-	const char *what; /* "https://127.0.0.1:10250/pods": begins the sentence of who waited too
-			     long */
+	/* "https://127.0.0.1:10250/pods": begins the sentence of who waited too long */
+	const char *what;
 	/* Ask; kubeclient_queue_answer() follows, later. timeout_ms: nobody waits longer. */
 	void (*begin)(void *ctx, unsigned timeout_ms);
 	void (*cancel)(
@@ -25,8 +25,8 @@ struct spec_queue {
 	void *ctx;
 	struct spec_waiters asking, waiting;
 	bool busy;
-	bool ended; /* set by the owner: who waits gets the next answer, too, and none begins any
-		       more */
+	/* Set by the owner: who waits gets the next answer, too, and none begins any more */
+	bool ended;
 };
 
 /* A podspec_source's fetch. */

@@ -13,9 +13,9 @@ struct runtime;
 enum runtime_cdi {
 	RUNTIME_CDI, /* it does */
 	RUNTIME_NO_CDI,
-	RUNTIME_CDI_UNKNOWN, /* it cannot be told: no socket, none that speaks CRI, a runtime that
-				we do not know */
-	RUNTIME_SILENT,	     /* a socket is there, and nobody answers (yet) */
+	/* It cannot be told: no socket, none that speaks CRI, a runtime that we do not know */
+	RUNTIME_CDI_UNKNOWN,
+	RUNTIME_SILENT, /* a socket is there, and nobody answers (yet) */
 };
 
 enum runtime_cni {

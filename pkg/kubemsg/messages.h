@@ -55,8 +55,8 @@ struct device {
 	const char *id;
 	bool healthy;
 	const int64_t *nodes;
-	size_t n_nodes;
-}; /* n_nodes 0: no TopologyInfo */
+	size_t n_nodes; /* 0: no TopologyInfo */
+};
 struct device_list {
 	struct device *v;
 	size_t n;
@@ -70,9 +70,9 @@ struct preferred_request {
 	size_t n;
 };
 struct id_lists {
-	struct ids *v;
+	struct ids *v; /* one per container_request */
 	size_t n;
-}; /* one per container_request */
+};
 struct plugin_info {
 	const char *type, *name, *endpoint;
 	struct ids versions;
@@ -141,9 +141,9 @@ const struct pod *kubemsg_pods_find(const struct pod_list *pods, const char *ns,
 const struct ids *kubemsg_held(const struct pod_container *c, const char *resource);
 
 struct edits_list {
-	struct edits *v;
+	struct edits *v; /* one per container_request */
 	size_t n;
-}; /* one per container_request */
+};
 struct pod_name {
 	const char *ns, *name;
 };

@@ -14,14 +14,15 @@ struct arena;
 
 enum spec_kind {
 	SPEC_INIT,
-	SPEC_SIDECAR /* an init container with restartPolicy Always */,
-	SPEC_APP
+	SPEC_SIDECAR, /* an init container with restartPolicy Always */
+	SPEC_APP,
 };
 
+/* Of a device plugin: an extended resource ("vendor/name") that no DRA driver serves. */
 struct spec_limit {
 	const char *resource;
 	int64_t count;
-}; /* of device plugins: extended resources ("vendor/name") that no DRA driver serves */
+};
 /* A part of a ResourceClaim in the pod's namespace, by the name that the claim has there. request
  * NULL: all of it. */
 struct spec_claim {

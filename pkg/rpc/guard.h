@@ -22,8 +22,8 @@ int guard_inner(const struct guard *g);
 /* Forwards what can be. False: it is over, free it. *ret_paused: there is more, and no event will
  * come of it: try again in GUARD_PAUSE_MS. */
 bool guard_pump(struct guard *g, int64_t now_ms, bool *ret_paused);
-void guard_trust(struct guard *g); /* it is the kubelet: as many streams as gRPC allows, and no
-				      other limit */
+/* It is the kubelet: as many streams as gRPC allows, and no other limit */
+void guard_trust(struct guard *g);
 void guard_free(struct guard *g);
 
 #define GUARD_PAUSE_MS 5

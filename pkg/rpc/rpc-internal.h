@@ -65,8 +65,8 @@ struct rpc {
 	struct server_list servers;
 	struct channel_list channels;
 	struct farewell_list farewells;
-	struct incoming_list
-		orphans; /* calls whose handler still owes an answer that nobody waits for */
+	/* Calls whose handler still owes an answer that nobody waits for */
+	struct incoming_list orphans;
 	uint64_t last_server, last_connection;
 	size_t held; /* bytes, by the connections that are not closing, and by orphans */
 	struct rpc_timer *sweep, *tick;
@@ -104,8 +104,8 @@ void acceptor_keep(struct acceptor *a, uint64_t guard); /* it stands in nobody's
 struct rpc_server {
 	LIST_ENTRY(rpc_server) link;
 	struct rpc *rpc;
-	uint64_t id; /* never used twice: a connection accepted for a server that went finds nobody
-		      */
+	/* Never used twice: a connection accepted for a server that went finds nobody */
+	uint64_t id;
 	char *path;
 	struct listen_socket listening;
 	const struct rpc_method *methods;
@@ -178,8 +178,8 @@ struct incoming {
 	grpc_call *call;
 	const struct rpc_method *method; /* NULL: no such path */
 	struct tag received, closed, sent;
-	unsigned batches; /* completions owed to us; the one of `closed` comes last or the call is
-			     over */
+	/* Completions owed to us; the one of `closed` comes last or the call is over */
+	unsigned batches;
 	grpc_byte_buffer *request, *sending;
 	size_t sending_len, charged; /* bytes */
 	int64_t began_ms;
