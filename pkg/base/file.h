@@ -16,10 +16,10 @@ struct file_new {
 	int dir; /* an open directory that the names are relative to; AT_FDCWD: they are paths */
 	const char *dir_name; /* the directory as a sentence calls it; NULL: the names say enough */
 	const char *name;     /* a link in its place is replaced, never followed */
-	const char *temporary; /* in the same directory; what a killed process left there goes, a
-				  directory is an error */
-	mode_t mode;	       /* exactly this, whatever the umask is */
-	bool synced;	       /* on the disk before it has its name */
+	/* In the same directory; what a killed process left there goes, a directory is an error */
+	const char *temporary;
+	mode_t mode;   /* exactly this, whatever the umask is */
+	bool synced;   /* on the disk before it has its name */
 	bool only_new; /* -EEXIST where the name is taken: of two who come at once, one is told */
 };
 

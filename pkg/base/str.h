@@ -37,8 +37,8 @@ int str_to_u64(const char *s, int base, uint64_t max, uint64_t *ret);
 int str_to_int(const char *s, int *ret);
 
 bool str_eq(const char *a, const char *b); /* NULL equals only NULL */
-uint64_t str_hash(const char *s); /* FNV-1a: the same everywhere and for ever; nothing that resists
-				     an attacker */
+/* FNV-1a: the same everywhere and for ever; nothing that resists an attacker */
+uint64_t str_hash(const char *s);
 /* The same eight bytes a step: every step is one to one, so that no change of a single byte goes
  * unseen. */
 uint64_t str_checksum(const void *data, size_t len);

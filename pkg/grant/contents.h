@@ -46,8 +46,8 @@ struct contents_in {
 	const char *why; /* the sentence */
 	const struct grant_dev *probed;
 	size_t n_probed; /* looked at just now, so not again */
-	bool cdi; /* the variables go into CDI specs: what Allocate gave of early pools is left out
-		   */
+	/* The variables go into CDI specs: what Allocate gave of early pools is left out */
+	bool cdi;
 };
 
 struct contents {

@@ -22,8 +22,9 @@ struct err;
 struct rundir_file {
 	const char *name;
 	const char *text; /* NULL: it is removed */
-	const char *same; /* instead of text: a file of the run directory, by name, that becomes a
-			     link to it or a copy */
+	/* Instead of text: a file of the run directory, by name, that becomes a link to it or a
+	 * copy */
+	const char *same;
 };
 
 /* Is there such a file in the run directory itself? */

@@ -51,8 +51,8 @@ struct request {
 	struct ids slots;
 	struct pod_ref pod; /* name NULL: not known */
 	bool by_get;	    /* of that pod alone */
-	struct pod_ref
-		guess; /* a restart: the pod that has the slots by the ledger; name NULL: none */
+	/* A restart: the pod that has the slots by the ledger; name NULL: none */
+	struct pod_ref guess;
 	int64_t asked_ms, until_ms;
 	uint64_t epoch;		/* of the kubelet that was asked */
 	bool knows_specs;	/* asked for once, and only when they decide something */
@@ -106,8 +106,8 @@ const char *latebind_rdma_of(const struct latebind *b, const struct pool_dev *de
  * What it leaves behind is for the caller to tidy, also on failure.
  */
 int latebind_decide(struct request *r, const struct pod_list *pods, struct err *err);
-void latebind_unbind(const struct request *r); /* it came to nothing: what was bound for it and not
-						told yet is free again */
+/* It came to nothing: what was bound for it and not told yet is free again */
+void latebind_unbind(const struct request *r);
 
 /* --- placed.c --- */
 
@@ -129,8 +129,8 @@ void latebind_know_claim(struct request *r, const struct draclaim *claim,
 /* --- specs: cdi.c --- */
 
 struct spec_file {
-	char *file;   /* the slot that names it: the first; a version before this one wrote a spec a
-			 slot */
+	/* The slot that names it: the first; a version before this one wrote a spec a slot */
+	char *file;
 	char **slots; /* of one container */
 	size_t n_slots;
 	char *text; /* what we wrote, or found at the start */

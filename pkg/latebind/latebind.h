@@ -39,11 +39,11 @@ struct latebind_env {
 	struct vfprobe
 		*vfprobe; /* looks at VFs of containers that start; NULL: as the host shows them */
 	struct stats *stats; /* counts for those who look from outside; NULL: nobody does */
-	void (*placed)(void *ctx, const struct stats_placement *placement); /* a container starts
-				    with VFs that were chosen for it; may be NULL */
+	/* A container starts with VFs that were chosen for it; may be NULL */
+	void (*placed)(void *ctx, const struct stats_placement *placement);
 	void *placed_ctx;
-	unsigned settle_ms;  /* after a spec was written: the runtime notices by inotify
-				(docs/design/kubelet.md §4) */
+	/* After a spec was written: the runtime notices by inotify (docs/design/kubelet.md §4) */
+	unsigned settle_ms;
 	unsigned restore_ms; /* between looks whether the specs are still there; 0: 5 s */
 	void (*note)(void *ctx, const char *event); /* for the log; may be NULL */
 	void *ctx;

@@ -46,8 +46,8 @@ struct listener {
 	struct rpc_stream *stream;
 	uint64_t sent; /* a hash of the list that it knows; 0: none */
 	bool ending;   /* we have ended it; the kubelet has not seen that yet */
-	bool stranger; /* not of the kubelet that we are registered with: it says nothing about that
-			*/
+	/* Not of the kubelet that we are registered with: it says nothing about that */
+	bool stranger;
 };
 
 enum warning {
@@ -119,8 +119,8 @@ struct plugin {
 	int64_t admission_ms; /* when the kubelet last asked for a preference or an allocation */
 
 	/* files.c */
-	const char *topology; /* which topology file of the node containers are shown, if it is
-				 there; NULL: none */
+	/* Which topology file of the node containers are shown, if it is there; NULL: none */
+	const char *topology;
 	TAILQ_HEAD(, grants) given; /* their files are not written yet */
 	struct rpc_timer *given_timer;
 
@@ -172,14 +172,14 @@ const struct ledger *plugin_ledger(const struct plugin *p); /* NULL: none */
 void plugin_pods_reset(struct plugin *p); /* a new kubelet: it may be of another version */
 void plugin_pods_prime(struct plugin *p);
 void plugin_pods_done(struct plugin *p);
-void plugin_note_admission(struct plugin *p); /* of a container that wants ours, in a pool that
-						 binds early: Lists of everybody wait */
-void plugin_pods_tell_old(struct plugin *p);  /* once for each kubelet */
+/* Of a container that wants ours, in a pool that binds early: Lists of everybody wait */
+void plugin_note_admission(struct plugin *p);
+void plugin_pods_tell_old(struct plugin *p); /* once for each kubelet */
 
 /* Pools that bind late. The first three may be asked of any plugin. */
 bool plugin_is_late(const struct plugin *p);
-bool plugin_late_is_ready(struct plugin *p); /* can this node bind late? If that is not known yet,
-					 plugin_kick() follows */
+/* Can this node bind late? If that is not known yet, plugin_kick() follows */
+bool plugin_late_is_ready(struct plugin *p);
 int plugin_late_check_kubelet(const struct plugin *p, const char *user_agent, struct err *err);
 struct device_list plugin_late_list(const struct plugin *p, struct arena *a);
 void plugin_late_preferred(struct plugin *p, struct rpc_call *call,

@@ -34,22 +34,21 @@ struct plugin_env {
 	const char *registry_dir;   /* <kubelet-root>/plugins_registry */
 	const char *devinfo_dir;    /* NULL: write no device-info files */
 	enum plugin_registration registration;
-	enum plugin_cdi cdi;  /* what late pools need */
-	bool cdi_dir_missing; /* its directory is not a folder of the host, so the runtime would not
-				 see specs */
+	enum plugin_cdi cdi; /* what late pools need */
+	/* Its directory is not a folder of the host, so the runtime would not see specs */
+	bool cdi_dir_missing;
 	unsigned pod_resources_timeout_ms; /* the kubelet's sync loop waits for us */
-	unsigned overtaking_ms; /* how much later than our first List's answer an earlier call may
-				   arrive; 0: 200 */
-	unsigned registry_patience_ms; /* REGISTER_AUTO: how long to wait for the plugin watcher; 0:
-					  10 s */
+	/* How much later than our first List's answer an earlier call may arrive; 0: 200 */
+	unsigned overtaking_ms;
+	/* REGISTER_AUTO: how long to wait for the plugin watcher; 0: 10 s */
+	unsigned registry_patience_ms;
 	/* Shared by all resources, NULL: absent. Looked at with every call: they may appear while
 	 * plugins run. */
 	struct podres *podres;	 /* who holds what; without it nobody's GPUs are known */
 	struct holders *holders; /* what it last said; with podres */
 	struct tracker *tracker; /* the ledger */
-	void (*placed)(void *ctx,
-		       const struct stats_placement *placement); /* a container of an early pool
-								    starts; may be NULL */
+	/* A container of an early pool starts; may be NULL */
+	void (*placed)(void *ctx, const struct stats_placement *placement);
 	void *placed_ctx;
 	const struct podspec_source *specs;
 	struct latebind *latebind; /* late pools */
