@@ -22,30 +22,31 @@ struct daemon_options {
 	const char *cgroup_dir;	 /* /sys/fs/cgroup; NULL: whether containers run is not looked at */
 	const char *devinfo_dir; /* NULL: no device-info files */
 	const char *control_socket; /* for railmatectl explain and railmate-cni; NULL: none */
-	const char *run_dir; /* /run/railmate: files that are mounted into containers; the same path
-				on the host; NULL: none */
-	const char *netns_dir; /* /run/netns: the network namespaces of pods; NULL: they are not
-				  looked into */
+	/* /run/railmate: files that are mounted into containers; the same path on the host; NULL:
+	 * none */
+	const char *run_dir;
+	/* /run/netns: the network namespaces of pods; NULL: they are not looked into */
+	const char *netns_dir;
 	const char *state_dir; /* /var/lib/railmate: the ledger; NULL: memory only */
 	const char *cdi_dir;   /* the runtime's, for pools that bind late: /var/run/cdi */
 	enum plugin_cdi cdi;
 	bool ask_runtime;	    /* does it do CDI? */
 	const char *runtime_socket; /* NULL: where runtimes usually have it, below root */
 	enum plugin_registration registration;
-	bool pod_resources;		   /* ask the kubelet which GPUs a container got */
-	unsigned pod_resources_timeout_ms; /* the kubelet's sync loop waits meanwhile
-					      (docs/design/kubelet.md §1.1) */
-	bool predict_gpus;		   /* ask the GPU plugin which GPUs will come */
-	const char *gpu_plugin;		   /* its socket; NULL: found by its name */
-	struct specs_options specs;	   /* who tells what pods ask for */
-	const char *metrics_address;	   /* for web/web.h; NULL: nothing is served there */
+	bool pod_resources; /* ask the kubelet which GPUs a container got */
+	/* The kubelet's sync loop waits meanwhile (docs/design/kubelet.md §1.1) */
+	unsigned pod_resources_timeout_ms;
+	bool predict_gpus;	     /* ask the GPU plugin which GPUs will come */
+	const char *gpu_plugin;	     /* its socket; NULL: found by its name */
+	struct specs_options specs;  /* who tells what pods ask for */
+	const char *metrics_address; /* for web/web.h; NULL: nothing is served there */
 	const char *nfd_file; /* a feature file of node-feature-discovery (nfdfile.h); NULL: none */
-	const char *ready_file;	     /* there while this daemon is ready (ready.h); NULL: none */
-	enum events_about events;    /* what Events are about */
-	bool node_condition;	     /* RDMALinksHealthy is kept */
-	unsigned empty_pool_seconds; /* an Event tells of a pool that is empty so long after the
-					start; 0 never */
-	unsigned rescan_seconds;     /* the safety net beside the events; 0 never */
+	const char *ready_file;	  /* there while this daemon is ready (ready.h); NULL: none */
+	enum events_about events; /* what Events are about */
+	bool node_condition;	  /* RDMALinksHealthy is kept */
+	/* An Event tells of a pool that is empty so long after the start; 0 never */
+	unsigned empty_pool_seconds;
+	unsigned rescan_seconds;		 /* the safety net beside the events; 0 never */
 	const struct config_files *config_files; /* where cfg is from */
 	bool cdi_dir_missing; /* cdi_dir is not a folder of the host: late pools are not served */
 };

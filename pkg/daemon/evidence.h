@@ -26,7 +26,7 @@ evidence_facts(const struct evidence *e); /* NULL: not all is known yet [main th
  * once. Cheap. [main thread] */
 void evidence_ask_again(struct evidence *e);
 void evidence_close(struct evidence *e); /* [rpc thread] */
-void evidence_free(struct evidence *e);	 /* when the loop is closed and the rpc thread has ended;
-					    NULL is fine */
+/* When the loop is closed and the rpc thread has ended; NULL is fine */
+void evidence_free(struct evidence *e);
 
 #endif

@@ -17,7 +17,7 @@ struct unlisted *unlisted_new(struct uv_loop_s *loop, void (*came)(void *ctx), v
 void unlisted_add(struct unlisted *u, const struct node_seed *seed); /* copied [rpc thread] */
 /* All that came so far, also before; nobody takes them back. Until the next call [main thread] */
 const struct node_seed *unlisted_seeds(struct unlisted *u, size_t *ret_n);
-void unlisted_free(struct unlisted *u); /* when the loop is closed and the rpc thread has ended;
-					   NULL is fine */
+/* When the loop is closed and the rpc thread has ended; NULL is fine */
+void unlisted_free(struct unlisted *u);
 
 #endif

@@ -19,7 +19,7 @@ struct watchdog *watchdog_start(struct uv_loop_s *loop, struct rpc *rpc, unsigne
  * thread.
  */
 const char *watchdog_silent(const struct watchdog *w, unsigned ms);
-void watchdog_free(struct watchdog *w); /* when the loop has run for the last time, and rpc has
-					   ended; NULL is fine */
+/* When the loop has run for the last time, and rpc has ended; NULL is fine */
+void watchdog_free(struct watchdog *w);
 
 #endif

@@ -57,8 +57,8 @@ struct diagnosis;
 struct diagnosis_check {
 	const char *id;	   /* "acs": lower case, digits, '-' */
 	const char *title; /* "ACS redirect between GPUs and NICs" */
-	const char *about; /* --explain: what is looked at, what each verdict means, what it needs;
-			      some sentences */
+	/* --explain: what is looked at, what each verdict means, what it needs; some sentences */
+	const char *about;
 	void (*run)(const struct facts *f, struct diagnosis *r);
 	bool in_manifest; /* its findings may have kernel_arg or module */
 };
@@ -69,9 +69,9 @@ struct diagnosis_finding {
 	const char *subject;  /* "0000:17:00.0", "mlx5_4 port 1", "host" */
 	const char *sentence; /* what was found; names the subject, ends with a full stop */
 	const struct diagnosis_advice *advice;
-	const char *kernel_arg; /* what the fix adds to the kernel's command line, for the manifest;
-				   NULL */
-	const char *module;	/* what the fix loads at boot, likewise; NULL */
+	/* What the fix adds to the kernel's command line, for the manifest; NULL */
+	const char *kernel_arg;
+	const char *module; /* what the fix loads at boot, likewise; NULL */
 };
 
 /* --- making one --- */

@@ -40,8 +40,8 @@ enum facts_config {
 	FACTS_CONFIG_UNREAD, /* not read: not on a path between a GPU and a NIC */
 	FACTS_CONFIG_NONE,   /* there is no such file, or it cannot be opened */
 	FACTS_CONFIG_SHORT,  /* ends before what was wanted: no privilege, or no ECAM */
-	FACTS_CONFIG_BROKEN, /* all ones, or a list that leads nowhere: the function does not
-				 answer */
+	/* All ones, or a list that leads nowhere: the function does not answer */
+	FACTS_CONFIG_BROKEN,
 	FACTS_CONFIG_READ,
 };
 
@@ -103,9 +103,10 @@ struct facts {
 	enum facts_answer confined; /* we run in a container: what it does not show is unknown */
 	enum facts_answer container; /* likewise, and it is judged: its VFs, limits and mounts */
 	struct facts_pci *pci;
-	const int *nic; /* where containers' VFs are: PFs with VFs, VFs without a visible PF; when
-			   there */
-	size_t n_nic;	/* are none, what could be such a PF. Indices of inv->pci, by address */
+	/* Where containers' VFs are: PFs with VFs, VFs without a visible PF; when there are none,
+	 * what could be such a PF. Indices of inv->pci, by address. */
+	const int *nic;
+	size_t n_nic;
 	struct facts_host host;
 	const struct facts_net *net;
 	const struct facts_direct *direct; /* what libmlx5 says; NULL: it was not asked */

@@ -18,8 +18,8 @@ struct facts_rdma {
 	const char *node_guid;	       /* as the file says; NULL unknown */
 	const char *fw_ver, *board_id; /* NULL unknown */
 	enum facts_answer node;	       /* its uverbs node is in /dev */
-	int traffic_class; /* what the host forces on every packet (MLNX_OFED); -1: nothing, or
-			      unknown */
+	/* What the host forces on every packet (MLNX_OFED); -1: nothing, or unknown */
+	int traffic_class;
 	bool gids_known;
 	const struct gid_entry *gids;
 	size_t n_gids;	     /* of VFs, and of devices that have none */

@@ -17,8 +17,9 @@ struct strbuf;
 #define CONFIG_NAME_DEFAULT "config.json"
 
 struct config_files {
-	const char *config; /* NULL: dir/NODE, as sriov-network-operator names it, else
-			       dir/config.json, else the built-in pool */
+	/* NULL: dir/NODE, as sriov-network-operator names it, else dir/config.json, else the
+	 * built-in pool */
+	const char *config;
 	const char *dir;    /* CONFIG_DIR */
 	const char *node;   /* its name, a legal one; NULL: not known */
 	const char *shared; /* config/shared.h; NULL: none */

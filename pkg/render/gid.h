@@ -31,10 +31,11 @@ struct gid_vf {
 	const char *driver;    /* NULL: not known */
 	struct gid_want want;
 	const struct gid_entry *gids;
-	size_t n_gids;	  /* in index order, no empty slots */
-	const bool *here; /* entry by entry: is its address in the container's namespace? NULL: not
-			     known, all count */
-	int table_len;	  /* slots; 0: not known */
+	size_t n_gids; /* in index order, no empty slots */
+	/* Entry by entry: is its address in the container's namespace? NULL: not known, all
+	 * count */
+	const bool *here;
+	int table_len; /* slots; 0: not known */
 };
 
 /* What NCCL is told. */

@@ -124,8 +124,8 @@ const char *gid_lack(const struct gid_vf *vf);
 struct gid_decision {
 	bool set; /* NCCL is told something: env */
 	struct gid_env env;
-	int index; /* all of them have the GID that is taken there; -1: no such index, or not known
-		    */
+	/* All of them have the GID that is taken there; -1: no such index, or not known */
+	int index;
 };
 
 /* -EINVAL: gid: fixed:N that cannot work. Where tables are not known, the operator's own words are

@@ -56,11 +56,11 @@ struct grant_dev {
 	const char *const *umads;
 	size_t n_umads; /* "umad4"; only looked for when the pool says umad */
 	const struct gid_entry *gids;
-	size_t n_gids;		      /* of port 1; only read when the pool's gid mode needs it */
-	const struct vf_state *state; /* what it is when its container starts; NULL: not looked at
-					 yet (Allocate) */
-	const char *slot;	      /* that the kubelet knows it by; NULL: its address */
-	uint64_t decision;	      /* that chose it; 0: not known */
+	size_t n_gids; /* of port 1; only read when the pool's gid mode needs it */
+	/* What it is when its container starts; NULL: not looked at yet (Allocate) */
+	const struct vf_state *state;
+	const char *slot;  /* that the kubelet knows it by; NULL: its address */
+	uint64_t decision; /* that chose it; 0: not known */
 };
 
 struct grant {
@@ -72,10 +72,10 @@ struct grant {
 	size_t n_pairs;	       /* known GPU pairs; 0: GPUs unknown */
 	const char *topo_file; /* value of NCCL_TOPO_FILE, a path in the container; NULL: none */
 	bool files;	       /* the container gets RENDER_DIR: NCCL_CONF_FILE */
-	bool conf_only;	       /* render_grant() only: what pools have to agree on stays out
-				  (render_needs_conf_only()) */
-	bool joined_only; /* render_container() only: what is this pool's alone came by Allocate
-			     already */
+	/* render_grant() only: what pools have to agree on stays out (render_needs_conf_only()) */
+	bool conf_only;
+	/* render_container() only: what is this pool's alone came by Allocate already */
+	bool joined_only;
 };
 
 /* The directory with the files of a container, as the container sees it, and the files in it. */
@@ -103,9 +103,10 @@ struct container {
 	const char *uid;	     /* of the pod; NULL or "": not known */
 	const struct grant *grants;
 	size_t n; /* one a pool; any order, each pool once */
+	/* Sentences for map.json: what the caller could not find out, and those that
+	 * render_container() returned */
 	const char *const *notes;
-	size_t n_notes; /* sentences for map.json: what the caller could not find out, and
-			 * those that render_container() returned */
+	size_t n_notes;
 };
 
 /*
