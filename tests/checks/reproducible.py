@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+"""The image is made once more, by another folder's hack/image, with a cache of its own: programs are
+compiled again, and on their own architecture the libraries of hack/libraries.py. Time zone, locale,
+umask, home and the order of files differ. What does not: the compiler, and that Debian's packages
+are not fetched again (hack/sysroot.lock has their checksums).
+
+    reproducible.py ARCH FILE.oci.tar FOLDER     FOLDER: for the second cache
+"""
+import gzip
+import io
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "hack"))
+# pylint: disable=wrong-import-position
+from debian import host_arch
+from repofiles import source_date, source_files
+
+ARGS = []
+
+
+def run(*argv, **kw):
+    done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, **kw)
+    assert done.returncode == 0, f"{argv[0]}: {done.stdout[-4000:]}"
+    return done.stdout
+
+
+def copy_sources(to):
+    """The last first: in a tmpfs that is another order, too."""
+    for name in reversed(source_files(TOP)):
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(TOP / name, to / name)
+
+
+def link_or_copy(source, target):
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def copy_sysroot(arch, cache):
+    """Without what hack/libraries.py has built there, but for other architectures: once is enough."""
+    again = ["libraries-*"] if arch == host_arch() else []
+    root = pathlib.Path(run(TOP / "hack/sysroot", arch).splitlines()[-1])
+    shutil.copytree(root, cache / "railmate" / root.name, symlinks=True,
+                    copy_function=link_or_copy, ignore=shutil.ignore_patterns(*again))
+
+
+def files(tar):
+    """name → bytes, of the archive, of what is packed in it, too."""
+    found = {}
+    with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
+        for member in filter(tarfile.TarInfo.isfile, archive):
+            data = archive.extractfile(member).read()
+            found[member.name] = data
+            if data[:2] == b"\x1f\x8b":
+                found |= files(gzip.decompress(data))
+    return found
+
+
+def digest(tar):
+    return json.loads(files(tar)["index.json"])["manifests"][0]["digest"]
+
+
+class SecondBuild(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        arch, tar, folder = ARGS
+        cls.tar = pathlib.Path(tar)
+        cls.sbom = f"{cls.tar.name.removesuffix('.oci.tar')}.{arch}.spdx.json"
+        temporary = tempfile.TemporaryDirectory(prefix="railmate-second-build-")
+        cls.addClassCleanup(temporary.cleanup)
+        cache = pathlib.Path(tempfile.mkdtemp(prefix="cache-", dir=folder))
+        cls.addClassCleanup(shutil.rmtree, cache)
+        cls.top = pathlib.Path(temporary.name, "sources")
+        copy_sources(cls.top)
+        copy_sysroot(arch, cache)
+        other = "C" if os.environ.get("LC_ALL", os.environ.get("LANG")) == "C.UTF-8" else "C.UTF-8"
+        same = {**os.environ, "SOURCE_DATE_EPOCH": str(source_date(TOP) or "")}
+        env = {
+            **same, "XDG_CACHE_HOME": str(cache), "HOME": temporary.name, "LC_ALL": other,
+            "TZ": "XYZ-9:30"
+        }
+        run(cls.top / "hack/image", "--arch", arch, "-o", cls.top / "out" / cls.tar.name, env=env,
+            umask=0o077)
+        run(cls.top / "hack/deb", "--arch", arch, "-o", cls.top / "out", env=env, umask=0o077)
+        run(TOP / "hack/deb", "--arch", arch, "-o", cls.top / "deb", env=same)
+
+    def test_it_has_the_same_digest(self):
+        first, second = self.tar.read_bytes(), (self.top / "out" / self.tar.name).read_bytes()
+        if first != second:
+            one, two = files(first), files(second)
+            differ = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
+            self.fail(f"{digest(first)} {digest(second)}, these differ: {' '.join(differ)}")
+
+    def test_its_sbom_is_the_same(self):
+        self.assertEqual((self.tar.parent / self.sbom).read_text(),
+                         (self.top / "out" / self.sbom).read_text())
+
+    def test_the_package_of_railmatectl_is_the_same(self):
+        (one,), (two,) = (self.top / "deb").glob("*.deb"), (self.top / "out").glob("*.deb")
+        self.assertEqual(one.name, two.name)
+        self.assertEqual(one.read_bytes(), two.read_bytes())
+
+
+if __name__ == "__main__":
+    ARGS, sys.argv[1:] = sys.argv[1:], []
+    unittest.main()
