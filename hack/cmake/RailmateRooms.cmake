@@ -19,11 +19,12 @@ pkg_check_modules(libuv REQUIRED IMPORTED_TARGET ${libuv})
 pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson)
 if(RAILMATE_ARCHIVES)
 	# What gRPC's pkg-config file does not name.
-	foreach(name IN ITEMS upb address_sorting cares z stdc++)
+	foreach(name IN ITEMS upb address_sorting cares stdc++)
 		find_library(archive_${name} ${name} REQUIRED PATHS /usr/lib/gcc/${CMAKE_LIBRARY_ARCHITECTURE}/12)
 		target_link_libraries(PkgConfig::grpc_unsecure INTERFACE ${archive_${name}})
 	endforeach()
-	target_link_libraries(PkgConfig::grpc_unsecure INTERFACE m)
+	# libpci needs zlib, so it is there; from an archive every program with libpci would get it once more.
+	target_link_libraries(PkgConfig::grpc_unsecure INTERFACE z m)
 	# The map says which archives these are: hack/image-root.
 	add_link_options(-static-libgcc -Wl,--gc-sections,-Map,${CMAKE_BINARY_DIR}/cmd/$<TARGET_PROPERTY:NAME>.map)
 	set(CMAKE_FIND_LIBRARY_SUFFIXES ${suffixes})

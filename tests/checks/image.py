@@ -26,7 +26,7 @@ METADATA = "var/lib/dpkg/status.d/"
 # Parts of these are in the programs.
 LINKED = {
     "libabsl-dev", "libc-ares-dev", "libc6-dev", "libgcc-12-dev", "libgrpc-dev", "libjansson-dev",
-    "libprotobuf-c-dev", "libstdc++-12-dev", "libuv1-dev", "zlib1g-dev"
+    "libprotobuf-c-dev", "libstdc++-12-dev", "libuv1-dev"
 }
 
 

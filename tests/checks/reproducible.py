@@ -21,6 +21,7 @@ import unittest
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "hack"))
 # pylint: disable=wrong-import-position
+from deb import unaccepted
 from debian import host_arch
 from repofiles import source_date, source_files
 
@@ -112,6 +113,10 @@ class SecondBuild(unittest.TestCase):
         (one,), (two,) = (self.top / "deb").glob("*.deb"), (self.top / "out").glob("*.deb")
         self.assertEqual(one.name, two.name)
         self.assertEqual(one.read_bytes(), two.read_bytes())
+
+    def test_lintian_finds_nothing_in_the_package_that_is_not_accepted(self):
+        (deb,) = (self.top / "deb").glob("*.deb")
+        self.assertEqual(unaccepted(deb), [])
 
 
 if __name__ == "__main__":
