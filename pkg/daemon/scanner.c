@@ -38,9 +38,10 @@ struct scanner {
 	struct watch_hw *hw; /* NULL: no events are heard */
 	uv_poll_t hw_poll[2];
 	uv_timer_t settle, links_timer;
-	bool link_lost;	    /* by the events that are being read */
+	int *lost; /* PFs that lost their link, by the events that are being read */
+	size_t n_lost, cap_lost;
 	int64_t hurried_ms; /* since when */
-	unsigned n_hurried; /* scans were made for a lost link */
+	unsigned n_hurried; /* looks were for a lost link */
 };
 
 /* --- a scan --- */
@@ -96,17 +97,18 @@ static int load_parts(struct scanner *s, struct node_parts *parts, struct node *
 /* node is taken. */
 static void take_scanned(struct scanner *s, struct node *node)
 {
+	bool is_new = !s->node || s->node->generation != node->generation;
+
 	log_notes(s->node, node);
-	if (s->qos)
-		qos_check(s->qos, node);
-	if (s->node && s->node->generation == node->generation) {
-		node_unref(node);
-		return;
+	if (is_new) {
+		node_unref(s->node);
+		s->node = node_ref(node);
+		s->env.came(s->env.ctx);
+		log_pools(node);
 	}
-	node_unref(s->node);
-	s->node = node;
-	log_pools(node);
-	s->env.came(s->env.ctx);
+	if (s->qos) /* asks the kernel of each PF: behind what the kubelet waits for */
+		qos_check(s->qos, node);
+	node_unref(node);
 }
 
 /* A failed scan keeps the last good picture: the kubelet must not lose devices to a passing error.
@@ -215,8 +217,26 @@ static void on_down(void *arg, const char *netdev)
 	for (size_t i = 0; s->node && i < s->node->inv->n_pci; i++) {
 		const struct hw_pci *fn = &s->node->inv->pci[i];
 
-		s->link_lost |= !fn->is_vf && fn->carrier == 1 && str_eq(fn->netdev, netdev);
+		if (fn->is_vf || fn->carrier != 1 || !str_eq(fn->netdev, netdev))
+			continue;
+		s->lost = xgrow(s->lost, &s->cap_lost, s->n_lost + 1, sizeof(*s->lost));
+		s->lost[s->n_lost++] = (int)i;
 	}
+}
+
+/* Only their PFs are looked at: a scan takes long where there are many VFs. */
+static void look_at_lost(struct scanner *s)
+{
+	struct node_parts parts = { .cfg = s->cfg, .previous = s->node };
+	struct node *node;
+
+	parts.links = links_degraded(s->links, &parts.n_links);
+	parts.seeds = unlisted_seeds(s->env.unlisted, &parts.n_seeds);
+	node = load_node_links(s->env.root, &parts, s->lost, s->n_lost);
+	if (node)
+		take_scanned(s, node);
+	else
+		scanner_again(s);
 }
 
 /* A lost link is reported to the kubelet at once; bursts of new devices wait until they end. After
@@ -228,12 +248,12 @@ static void on_hw(uv_poll_t *poll, int status, int events)
 
 	(void)status;
 	(void)events;
-	s->link_lost = false;
+	s->n_lost = 0;
 	if (!watch_hw_drain(s->hw, (int)(poll - s->hw_poll), on_down, s))
 		return;
 	if (!uv_is_active((uv_handle_t *)&s->settle))
 		uv_timer_start(&s->settle, on_settled, SETTLE_MS, 0);
-	if (!s->link_lost)
+	if (!s->n_lost)
 		return;
 	/* A link that flaps is followed at the pace of what settles. */
 	if (now - s->hurried_ms >= HURRY_EVERY_MS) {
@@ -241,7 +261,7 @@ static void on_hw(uv_poll_t *poll, int status, int events)
 		s->n_hurried = 0;
 	}
 	if (s->n_hurried++ < HURRY_MAX)
-		scanner_again(s);
+		look_at_lost(s);
 }
 
 void scanner_tick(struct scanner *s)
@@ -297,6 +317,7 @@ void scanner_free(struct scanner *s)
 	watch_hw_close(s->hw);
 	links_free(s->links);
 	qos_free(s->qos);
+	free(s->lost);
 	node_unref(s->node);
 	config_free(s->cfg);
 	free(s);

@@ -13,6 +13,7 @@
 #include "config/hints.h"
 #include "config/shared.h"
 #include "discover/discover.h"
+#include "discover/links.h"
 #include "pool/node.h"
 
 static int read_all(int fd, const char *path, size_t max, struct strbuf *out, struct err *err)
@@ -130,4 +131,12 @@ int load_node_of(const struct sysroot *root, const struct node_parts *parts, str
 	read_wanted(root, cfg, inv);
 	*ret = node_make(inv, parts);
 	return 0;
+}
+
+struct node *load_node_links(const struct sysroot *root, const struct node_parts *parts,
+			     const int *pfs, size_t n)
+{
+	struct hw_inventory *inv = discover_links_again(root, parts->previous->inv, pfs, n);
+
+	return inv ? node_make(inv, parts) : NULL;
 }

@@ -5,8 +5,9 @@
  *   bench_scan tree PFS VFS GPUS
  *       prints such a machine as host.tree
  *   bench_scan time DIR COUNT
- *       scans the machine below DIR, in turn with the floor: every file and link below DIR/sys and
- *       DIR/proc read once, nothing understood
+ *       scans the machine below DIR, in turn with what a lost link takes (one PF is looked at
+ * again) and the floor: every file and link below DIR/sys and DIR/proc read once, nothing
+ * understood
  *
  * `time` prints one JSON object on standard output, in milliseconds; the first scan, which warms
  * up, is not counted.
@@ -23,6 +24,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "hw/inventory.h"
 #include "load/load.h"
 #include "pool/node.h"
 #include "support/bigtree.h"
@@ -33,7 +35,7 @@ struct bench {
 	struct sysroot *root;
 	struct config *cfg;
 	size_t rounds, vfs, files;
-	double *scan, *floor;
+	double *scan, *link, *floor;
 };
 
 static double now_ms(void)
@@ -102,7 +104,25 @@ static double time_floor(struct bench *b)
 	return now_ms() - begin;
 }
 
-static int time_scan(struct bench *b, double *ret, struct err *err)
+/* The first PF's link is another one each time: nothing is the same as before. */
+static double time_link(const struct bench *b, struct node *before)
+{
+	const struct node_parts parts = { .cfg = b->cfg, .previous = before };
+	int pf = hw_pf_of(before->inv, before->pools[0].devs[0].pci);
+	struct node *node;
+	double begin;
+
+	before->inv->pci[pf].carrier = -1;
+	begin = now_ms();
+	node = load_node_links(b->root, &parts, &pf, 1);
+	begin = now_ms() - begin;
+	if (!node || node->generation == before->generation)
+		fputs("bench_scan: the link was not looked at\n", stderr);
+	node_unref(node);
+	return begin;
+}
+
+static int time_scan(struct bench *b, size_t round, struct err *err)
 {
 	double begin = now_ms();
 	struct node *node;
@@ -111,19 +131,20 @@ static int time_scan(struct bench *b, double *ret, struct err *err)
 	r = load_node(b->root, b->cfg, NULL, &node, err);
 	if (r < 0)
 		return r;
-	*ret = now_ms() - begin;
+	b->scan[round] = now_ms() - begin;
 	b->vfs = node->pools[0].n_devs;
+	b->link[round] = time_link(b, node);
 	node_unref(node);
 	return 0;
 }
 
 static int measure(struct bench *b, struct err *err)
 {
-	int r = time_scan(b, &b->scan[0], err);
+	int r = time_scan(b, 0, err);
 
 	time_floor(b);
 	for (size_t i = 0; r == 0 && i < b->rounds; i++) {
-		r = time_scan(b, &b->scan[i], err);
+		r = time_scan(b, i, err);
 		b->floor[i] = time_floor(b);
 	}
 	return r;
@@ -155,6 +176,7 @@ static int print_times(struct bench *b)
 	}
 	b->cfg = config_default();
 	b->scan = xcalloc(b->rounds, sizeof(double));
+	b->link = xcalloc(b->rounds, sizeof(double));
 	b->floor = xcalloc(b->rounds, sizeof(double));
 	r = measure(b, &err);
 	if (r < 0) {
@@ -162,11 +184,13 @@ static int print_times(struct bench *b)
 	} else {
 		printf("{");
 		print_series("scan", b->scan, b->rounds);
+		print_series("link", b->link, b->rounds);
 		print_series("floor", b->floor, b->rounds);
 		printf("\"vfs\": %zu, \"files\": %zu, \"scans\": %zu}\n", b->vfs, b->files,
 		       b->rounds);
 	}
 	free(b->scan);
+	free(b->link);
 	free(b->floor);
 	config_free(b->cfg);
 	sysroot_close(b->root);
