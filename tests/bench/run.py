@@ -7,7 +7,7 @@ build's:
     tests/bench/run.py --build DIR [--json] [--quick] [--only NAME,…]
 
 Nothing fails because the machine is slow; the exit status is non-zero only when a figure could not
-be taken, or with --strict, which is for figures that no machine changes: numbers of system calls.
+be taken, or with --strict, which is for figures that no machine changes: numbers of system calls and of wake-ups.
 """
 
 import argparse
@@ -861,8 +861,20 @@ def bench_idle(b):
             b.add(f"idle-cpu-{thread}", f"of it {thread}", ms, "ms")
 
 
+def bench_wakeups(b):
+    """No matter of speed: a busy machine has fewer of them."""
+    seconds = b.rounds(20, 2)
+    with b.running(8, 8, 8) as (_, _kubelet, daemon, _ids):
+        time.sleep(b.rounds(8, 1))
+        first = wakeups(daemon.pid)
+        time.sleep(seconds)
+        b.add("wakeups", "wake-ups of an idle minute, 64 VFs",
+              (wakeups(daemon.pid) - first) * 60 / seconds, "", bar=150)
+
+
 BENCHES = {
-    "metrics": bench_metrics, "watch": bench_watch, "idle": bench_idle, "allocate": bench_allocate,
+    "metrics": bench_metrics, "watch": bench_watch, "idle": bench_idle,
+    "wakeups": bench_wakeups, "allocate": bench_allocate,
     "choice": bench_choice, "preferred": bench_preferred, "bind": bench_bind,
     "prediction": bench_prediction, "start": bench_start, "restart": bench_restart,
     "attacks": bench_attacks, "scan": bench_scan, "syscalls": bench_syscalls,
