@@ -222,9 +222,14 @@ static void run_disconnect(struct command *cmd)
 
 	if (!r)
 		return;
-	if (r->endpoint && r->endpoint->stream)
+	if (!r->endpoint || !r->endpoint->stream) {
+		ok(cmd);
+	} else if (r->endpoint->disconnecting) {
+		answer_error(cmd, "disconnect: the stream of %s is already ending", r->name);
+	} else {
+		r->endpoint->disconnecting = cmd;
 		rpc_subscription_cancel(r->endpoint->stream);
-	ok(cmd);
+	}
 }
 
 static void run_slow(struct command *cmd)

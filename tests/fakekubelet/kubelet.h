@@ -53,6 +53,7 @@ struct client {
 	/* who waits for the connection to be made; NULL when answered */
 	void (*connected)(void *arg, const char *error);
 	void *connected_arg;
+	struct command *disconnecting; /* answered when the stream has ended */
 };
 
 /* What the device manager knows of a resource. */

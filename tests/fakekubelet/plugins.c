@@ -139,6 +139,7 @@ static void on_stream_done(void *arg, enum rpc_status status, const char *messag
 	struct client *c = arg;
 	struct kubelet *k = c->k;
 	const struct client *served_by = c->res->client;
+	struct command *disconnecting = STEAL(c->disconnecting);
 
 	(void)body;
 	c->in_flight--;
@@ -147,6 +148,8 @@ static void on_stream_done(void *arg, enum rpc_status status, const char *messag
 		report_stream_end(c, status, message, !k->opt.old && served_by && served_by != c);
 		stream_ended(c);
 	}
+	if (disconnecting)
+		answer_simple(disconnecting, "ok", NULL, NULL);
 	plugin_sweep(k);
 }
 

@@ -38,6 +38,13 @@ class FakeKubelet(Case):
         kubelet.wait(VF, "=0")
         self.assertEqual(kubelet.resource(VF)["capacity"], 64)
 
+    def test_a_disconnect_is_answered_when_the_stream_has_ended(self):
+        kubelet, _ = self.node().start()
+        for ends in range(1, 6):
+            kubelet.ask(f"disconnect {VF}")
+            self.assertEqual(kubelet.count("stream-end", resource=VF), ends)
+            kubelet.wait(VF, 1)
+
     def test_a_container_waits_while_the_stream_is_down(self):
         """As kubelet 1.36.3: errEndpointStopped, and it is tried again."""
         node = self.node()
