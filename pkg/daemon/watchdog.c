@@ -9,9 +9,9 @@
 #include "base/mem.h"
 #include "rpc/rpc.h"
 
-/* Each is a wake-up of two threads. */
-#define TICK_MS	  5000
-#define TICKS_MAX 2
+#define TICK_MS	       5000 /* each is a wake-up of two threads */
+#define TICKS_MAX      2    /* of silence */
+#define STEPS_PER_TICK 5    /* while an answer is late */
 
 struct watchdog {
 	uv_timer_t timer;
@@ -19,7 +19,8 @@ struct watchdog {
 	struct rpc *rpc;
 	void (*hung)(void *ctx);
 	void *ctx;
-	unsigned missed;		 /* ticks since the last answer */
+	unsigned wait_ms;		 /* until the next tick */
+	unsigned silent_ms;		 /* the part of it that counts, since it was asked */
 	bool asked;			 /* and not known to be answered */
 	atomic_bool answered;		 /* set on the rpc thread */
 	_Atomic int64_t main_ms, rpc_ms; /* when they were last heard of */
@@ -35,7 +36,7 @@ static void answer(void *arg)
 
 static void give_up(struct watchdog *w)
 {
-	w->missed = 0;
+	w->silent_ms = 0;
 	if (w->hung) {
 		w->hung(w->ctx);
 		return;
@@ -43,35 +44,43 @@ static void give_up(struct watchdog *w)
 	log_error(
 		"daemon",
 		"the rpc thread does not answer: aborting, so that the kubelet is served again seconds=%u",
-		TICKS_MAX * TICK_MS / 1000);
+		TICKS_MAX * w->tick_ms / 1000);
 	abort();
 }
 
 static void on_tick(uv_timer_t *timer);
 
-/* Not sooner than half a tick: when the whole process was stopped, the rpc thread gets that long.
- */
-static void tick_later(struct watchdog *w)
+static void tick_after(struct watchdog *w, unsigned ms)
 {
-	int64_t now = (int64_t)uv_now(w->timer.loop);
-
-	uv_timer_start(&w->timer, on_tick, clock_coarse_ms(now, w->tick_ms), 0);
+	w->wait_ms = ms;
+	uv_timer_start(&w->timer, on_tick, ms, 0);
 }
 
+static void ask(struct watchdog *w)
+{
+	w->silent_ms = 0;
+	atomic_store(&w->answered, false);
+	w->asked = rpc_post(w->rpc, answer, w); /* false: it is stopping */
+	tick_after(w, clock_coarse_ms((int64_t)uv_now(w->timer.loop), w->tick_ms));
+}
+
+/* No more counts than was to be waited: when the whole process was stopped, the rpc thread gets the
+ * steps that are left.
+ */
 static void on_tick(uv_timer_t *timer)
 {
 	struct watchdog *w = timer->data;
+	int64_t now = clock_mono_ms();
+	int64_t since_ms = now - atomic_exchange(&w->main_ms, now);
 
-	tick_later(w);
-	atomic_store(&w->main_ms, clock_mono_ms());
-	if (w->asked && !atomic_load(&w->answered)) {
-		if (++w->missed >= TICKS_MAX)
-			give_up(w);
+	if (!w->asked || atomic_load(&w->answered)) {
+		ask(w);
 		return;
 	}
-	w->missed = 0;
-	atomic_store(&w->answered, false);
-	w->asked = rpc_post(w->rpc, answer, w); /* false: it is stopping */
+	w->silent_ms += since_ms < w->wait_ms ? (unsigned)since_ms : w->wait_ms;
+	tick_after(w, w->tick_ms / STEPS_PER_TICK);
+	if (w->silent_ms >= TICKS_MAX * w->tick_ms)
+		give_up(w);
 }
 
 struct watchdog *watchdog_start(struct uv_loop_s *loop, struct rpc *rpc, unsigned tick_ms,
@@ -87,7 +96,7 @@ struct watchdog *watchdog_start(struct uv_loop_s *loop, struct rpc *rpc, unsigne
 	atomic_store(&w->rpc_ms, clock_mono_ms());
 	uv_timer_init(loop, &w->timer);
 	w->timer.data = w;
-	tick_later(w);
+	tick_after(w, clock_coarse_ms((int64_t)uv_now(loop), w->tick_ms));
 	return w;
 }
 

@@ -1,9 +1,9 @@
 /*
  * Does the rpc thread still answer? The kubelet has no time limit on Allocate and
  * GetPreferredAllocation, so a thread that hangs stops every admission of the node. Asked every
- * 5 s on the main loop; after 10 s without an answer the process is aborted, and the DaemonSet
- * starts another one: running pods keep their VFs. Time in which the whole process was stopped does
- * not count.
+ * 5 s on the main loop; a question without an answer after 10 s (looked at every second from the
+ * fifth on) aborts the process, and the DaemonSet starts another one: running pods keep their VFs.
+ * Time in which the whole process was stopped does not count.
  */
 #ifndef RAILMATE_DAEMON_WATCHDOG_H
 #define RAILMATE_DAEMON_WATCHDOG_H

@@ -114,7 +114,7 @@ static void hang(void *arg)
 static void a_thread_that_hangs_is_found(void **state)
 {
 	(void)state;
-	silence_ms = TICK_MS; /* it is found after two, of which none is shorter than a half */
+	silence_ms = 2 * TICK_MS; /* not before */
 	rpc_post(rpc, hang, NULL);
 	watch_for(20000, NULL);
 	assert_true(hangs > 0);
