@@ -20,6 +20,7 @@ RUN = TOP / ".ci/run"
 
 STEPS = {
     "pass": 'echo "built"\necho "3 passed, 0 failed"',
+    "again": 'echo "gcc: passed only when tried again, alone: unit/x"\necho "3 passed, 0 failed"',
     "few": 'echo "2 passed, 0 failed, 1 skipped"',
     "none": 'echo "0 passed, 0 failed"',
     "fail": 'echo "1 passed, 2 failed"\nexit 1',
@@ -82,6 +83,11 @@ class Ci(unittest.TestCase):
         self.assertRegex(verdicts["pass"], r"^passed, 3 tests, \d+ s$")
         self.assertEqual((code, last), (0, "3 passed, 0 failed, 0 skipped"))
         self.assertIn("built\n", self.said)
+
+    def test_what_passed_only_when_tried_again_is_named_at_the_end(self):
+        code, verdicts, last = self.run_steps("test 20 again", "test 20 pass")
+        self.assertEqual((code, last), (0, "6 passed, 0 failed, 0 skipped"))
+        self.assertEqual(verdicts["gcc"], "passed only when tried again, alone: unit/x")
 
     def test_a_bed_counts_scenarios_and_those_it_left_out(self):
         code, verdicts, last = self.run_steps("bed 20 few")
