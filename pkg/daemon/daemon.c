@@ -417,15 +417,19 @@ static void show_config(void *arg)
 {
 	const struct daemon *d = arg;
 	const struct reload_state *s = reload_state(d->reload);
+	const struct config *cfg = scanner_config(d->scanner);
 	const struct event refused = { .action = "Configure",
 				       .reason = "ConfigRefused",
 				       .note = s->error };
+	const struct event incomplete = { .action = "Configure",
+					  .reason = "ConfigIncomplete",
+					  .note = cfg->n_errors ? cfg->errors[0] : NULL };
 
 	if (s->error)
 		events_send(d->events, &refused);
-	if (d->web)
-		report_http_note_config(d->web, s->generation, scanner_config(d->scanner)->n_errors,
-					s->error);
+	else if (cfg->n_errors)
+		events_send(d->events, &incomplete);
+	report_http_note_config(d->web, s->generation, cfg, s->error);
 }
 
 static const char *silent_thread(void *arg, unsigned ms)
@@ -494,7 +498,6 @@ static void open_web(struct daemon *d)
 	if (!d->opt->metrics_address)
 		return;
 	d->web = report_http_open(&env);
-	show_config(d);
 }
 
 static int open_all(struct daemon *d, struct config *cfg, struct config_text *text, struct err *err)
@@ -522,6 +525,7 @@ static int open_all(struct daemon *d, struct config *cfg, struct config_text *te
 	open_autobind(d);
 	d->watchdog = watchdog_start(&d->loop, d->rpc, 0, NULL, NULL);
 	open_web(d);
+	show_config(d);
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "config/config.h"
 #include "devstate/devstate.h"
 #include "discover/discover.h"
 #include "hw/inventory.h"
@@ -55,7 +56,7 @@ struct report_http {
 	uint64_t known;
 	struct report_facts *fresh; /* its answer; NULL: none that was not taken */
 	struct status_machine machine;
-	char *config_error;
+	char *config_error, *config_left_out;
 	struct findings_report *new_report; /* NULL: none that was not taken */
 
 	/* the server's thread */
@@ -223,6 +224,7 @@ static struct status_facts facts_now(struct report_http *w, struct arena *a)
 	pthread_mutex_lock(&w->lock);
 	f.machine = w->machine;
 	f.machine.config_error = arena_strdup(a, w->config_error);
+	f.machine.config_left_out = arena_strdup(a, w->config_left_out);
 	if (w->new_report) {
 		report_free(w->report);
 		w->report = STEAL(w->new_report);
@@ -464,16 +466,18 @@ static size_t count_lines(const char *text)
 	return n;
 }
 
-void report_http_note_config(struct report_http *w, uint64_t generation, size_t errors,
+void report_http_note_config(struct report_http *w, uint64_t generation, const struct config *cfg,
 			     const char *refused)
 {
 	if (!w)
 		return;
 	pthread_mutex_lock(&w->lock);
 	w->machine.config_generation = generation;
-	w->machine.config_errors = refused ? count_lines(refused) : errors;
+	w->machine.config_errors = refused ? count_lines(refused) : cfg->n_errors;
 	free(w->config_error);
 	w->config_error = refused ? xasprintf("%.*s", (int)strcspn(refused, "\n"), refused) : NULL;
+	free(w->config_left_out);
+	w->config_left_out = cfg->n_errors ? xstrdup(cfg->errors[0]) : NULL;
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -512,6 +516,7 @@ void report_http_free(struct report_http *w)
 	arena_free(w->ports_arena);
 	arena_free(w->names_arena);
 	free(w->config_error);
+	free(w->config_left_out);
 	pthread_cond_destroy(&w->came);
 	pthread_mutex_destroy(&w->lock);
 	free(w);

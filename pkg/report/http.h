@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct config;
 struct report_facts;
 struct report_http;
 struct findings_report;
@@ -37,9 +38,9 @@ struct report_http_env {
 struct report_http *report_http_open(const struct report_http_env *env);
 /* NULL is fine for all of these. */
 void report_http_note_scan(struct report_http *w, int64_t ns, bool ok);
-/* What is in use, with so many errors; refused: why the files, as they are now, are not, one error
- * a line; NULL: they are. */
-void report_http_note_config(struct report_http *w, uint64_t generation, size_t errors,
+/* cfg: what is in use; refused: why the files, as they are now, are not, one error a line; NULL:
+ * they are. */
+void report_http_note_config(struct report_http *w, uint64_t generation, const struct config *cfg,
 			     const char *refused);
 /* report is taken. */
 void report_http_note_doctor(struct report_http *w, struct findings_report *report);

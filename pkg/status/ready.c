@@ -17,7 +17,8 @@ static bool put(struct strbuf *out, const char *what, const char *problem)
 bool status_write_ready(const struct status_facts *f, struct strbuf *out)
 {
 	const struct status_service *s = f->service;
-	bool ok = put(out, "config", f->machine.config_error);
+	const struct status_machine *m = &f->machine;
+	bool ok = put(out, "config", m->config_error ? m->config_error : m->config_left_out);
 
 	if (!s)
 		return put(

@@ -48,6 +48,8 @@ struct status_machine {
 	uint64_t config_generation;
 	uint64_t config_errors;	  /* of the file as it is now: what is left out of it, or refused */
 	const char *config_error; /* why it is refused; NULL: it is in use */
+	/* The first thing that is left out of the one in use; NULL: nothing is */
+	const char *config_left_out;
 };
 
 struct status_process {

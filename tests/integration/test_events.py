@@ -284,6 +284,14 @@ class Events(https.Case, Case):
         self.assertEqual(event["regarding"]["kind"], "Node")
         self.assertIn("the new configuration is refused", daemon.stderr())
 
+    def test_what_is_left_out_of_the_configuration_of_the_start_is_an_event(self):
+        server, port = self.api_server()
+        wrong = {**RIGHT, "resourceName": "other", "selectors": {"vendors": 7}}
+        self.start(RIGHT, wrong, port=port, options=["--metrics-address=none"])
+        event = self.await_event(server, "ConfigIncomplete")
+        self.assertRegex(event["note"], r"config.json:\d+: .*vendors")
+        self.assertEqual((event["regarding"]["kind"], event["type"]), ("Node", "Warning"))
+
     def test_off_is_off_and_a_missing_right_is_one_line(self):
         for options, status, lines, asked in ((["--events=off"], 201, 0, 0), ([], 403, 1, 1)):
             with self.subTest(options=options):

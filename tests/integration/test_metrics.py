@@ -346,6 +346,22 @@ class Probes(Served):
                          (0, 0))
         self.assertEqual(m.value("railmate_config_generation"), 2)
 
+    def test_what_is_left_out_of_the_configuration_of_the_start_is_named_until_it_is_mended(self):
+        node, port = self.node(), free_port()
+        config = node.path("config.json")
+        good = {"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True}}
+        bad = {"resourcePrefix": "rdma", "resourceName": "other", "selectors": {"vendors": 7}}
+        replace(config, json.dumps({"resourceList": [good, bad]}))
+        node.start(daemon=(f"--metrics-address={HOST}:{port}", "--config-file", config))
+        self.not_ready(port, "\n[+]registered rdma/vf ok\n")  # it is served, though
+        self.assertRegex(get(port, "/readyz")[1], r"\A\[-\]config failed: .*config.json:1: .*vendors.*\n")
+        m = self.scrape(port)
+        self.assertEqual(
+            (m.value("railmate_config_errors"), m.value("railmate_config_refused")), (1, 0))
+        replace(config, json.dumps({"resourceList": [good]}))
+        until(lambda: get(port, "/readyz")[0] == 200, "it is mended")
+        self.assertEqual(self.scrape(port).value("railmate_config_errors"), 0)
+
     def test_a_daemon_that_waits_for_another_one_says_so_when_it_has_the_port(self):
         node, first, second = self.node(), free_port(), free_port()
         kubelet = node.start_kubelet()

@@ -29,6 +29,21 @@ static void what_is_not_so_is_named_with_its_reason(void **state)
 		     "[-]ledger failed: it cannot be written to disk\n");
 }
 
+/* It serves, but not all that is asked for; the changed file that is refused is the newer news. */
+static void a_configuration_of_which_something_is_left_out_is_named(void **state)
+{
+	struct world *w = *state;
+
+	w->facts.machine.config_left_out = "config.json:7: pool rdma/b is left out";
+	assert_ready(w, false,
+		     "[-]config failed: config.json:7: pool rdma/b is left out\n"
+		     "[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n");
+	w->facts.machine.config_error = "config.json:3: no";
+	assert_ready(w, false,
+		     "[-]config failed: config.json:3: no\n"
+		     "[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n");
+}
+
 /* One that never had a device is not offered; without a state directory none is wanted. */
 static void what_is_as_configured_is_no_failure(void **state)
 {
@@ -55,6 +70,7 @@ int main(void)
 #define WORLD(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
 		WORLD(all_that_has_to_be_is_named),
 		WORLD(what_is_not_so_is_named_with_its_reason),
+		WORLD(a_configuration_of_which_something_is_left_out_is_named),
 		WORLD(what_is_as_configured_is_no_failure),
 		WORLD(while_nothing_is_served_it_is_not_ready),
 	};
