@@ -106,6 +106,7 @@ static const struct status_service *service_of(const struct plugin_env *env,
 	s->ledger_has_file = disk.has_file;
 	s->ledger_stored = disk.stored;
 	s->ledger_failing = disk.failing;
+	s->ledger_late = disk.late;
 	return s;
 }
 

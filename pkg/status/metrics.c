@@ -57,6 +57,16 @@ static void put_service_flag(struct writer *w, const struct metric *m)
 	status_count(&w->e, *(const bool *)((const char *)w->f->service + m->field));
 }
 
+/* A disk that hangs is no better than one that refuses. */
+static void put_failing(struct writer *w, const struct metric *m)
+{
+	(void)m;
+	if (!w->f->service)
+		return;
+	status_sample(&w->e, "");
+	status_count(&w->e, w->f->service->ledger_failing || w->f->service->ledger_late);
+}
+
 #define FACT(field)    offsetof(struct status_facts, field)
 #define SERVICE(field) offsetof(struct status_service, field)
 #define POOL(field)    offsetof(struct status_pool, field)
@@ -91,8 +101,8 @@ static const struct metric metrics[] = {
 	  SERVICE(ledger_has_file), "1: the ledger is kept on disk; 0: in memory only." },
 	{ "railmate_ledger_stored", EXPOSITION_GAUGE, put_service_flag, SERVICE(ledger_stored),
 	  "1: the newest state of the ledger is on disk." },
-	{ "railmate_ledger_failing", EXPOSITION_GAUGE, put_service_flag, SERVICE(ledger_failing),
-	  "1: the ledger cannot be written to disk." },
+	{ "railmate_ledger_failing", EXPOSITION_GAUGE, put_failing, 0,
+	  "1: the ledger cannot be written to disk, or the disk has not stored it for 3 seconds." },
 	{ "railmate_records_settled", EXPOSITION_GAUGE, put_service_flag, SERVICE(settled),
 	  "1: all records of earlier starts were read, and containers may start." },
 	{ "railmate_pool", EXPOSITION_INFO, status_put_pool_info, 0,

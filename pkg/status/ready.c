@@ -36,6 +36,9 @@ bool status_write_ready(const struct status_facts *f, struct strbuf *out)
 	}
 	ok &= put(out, "records",
 		  s->settled ? NULL : "not all records of earlier starts were read yet");
-	ok &= put(out, "ledger", s->ledger_failing ? "it cannot be written to disk" : NULL);
+	ok &= put(out, "ledger",
+		  s->ledger_failing ? "it cannot be written to disk"
+		  : s->ledger_late  ? "the disk does not store it in time"
+				    : NULL);
 	return ok;
 }

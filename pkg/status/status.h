@@ -38,7 +38,8 @@ struct status_service {
 	bool settled;	      /* holds_is_settled() */
 	bool ledger_has_file; /* false: --state-dir=none */
 	bool ledger_stored;   /* the disk has what the ledger has */
-	bool ledger_failing;  /* the disk does not take it */
+	bool ledger_failing;  /* the disk refuses it */
+	bool ledger_late;     /* the disk has not taken it in time */
 };
 
 /* What the main thread knows. */

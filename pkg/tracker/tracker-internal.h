@@ -22,6 +22,7 @@ struct tracker_pace {
 	unsigned settle_ms; /* what nobody waits for goes to the disk together */
 	/* A store that failed is tried again, and a state directory that could not be opened */
 	unsigned retry_ms;
+	unsigned late_ms;  /* one under way for so long is told as one that fails */
 	unsigned drain_ms; /* VFs of which holds wants to know are probed again */
 	unsigned round_ms; /* each pod is asked for once in this time */
 	unsigned apart_ms; /* sooner, when one is missed */
@@ -71,6 +72,7 @@ struct tracker {
 	struct ledger_file *file; /* NULL: memory only */
 	struct ledger_writer *writer;
 	struct store *store; /* under way */
+	int64_t store_since_ms;
 	bool failing;
 	struct waiter *waiters, **last_waiter;
 	struct rpc_timer *soon, *retry, *patience;

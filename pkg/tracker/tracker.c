@@ -51,6 +51,7 @@ struct tracker *tracker_new(const struct tracker_env *env)
 	static const struct tracker_pace pace = {
 		.settle_ms = 50,
 		.retry_ms = 5000,
+		.late_ms = 3000,
 		.drain_ms = 1000,
 		.round_ms = 5000,
 		.apart_ms = 2000,
@@ -261,6 +262,7 @@ static void store_now(struct tracker *k)
 	ledger_write(tracker_ledger(k), &text);
 	len = text.len;
 	k->store = xcalloc(1, sizeof(*k->store));
+	k->store_since_ms = clock_mono_ms();
 	*k->store = (struct store) { .k = k, .rpc = k->env.rpc, .generation = generation };
 	ledger_writer_put(k->writer, strbuf_steal(&text), len, on_stored, k->store);
 }
@@ -434,9 +436,12 @@ static void reopen_done(struct tracker *k)
 
 struct tracker_disk tracker_disk(const struct tracker *k)
 {
+	bool late = k->store && clock_mono_ms() - k->store_since_ms >= k->pace.late_ms;
+
 	return (struct tracker_disk) { .has_file = k->file != NULL,
 				       .stored = k->file && holds_status(k->holds).stored,
-				       .failing = k->failing || k->env.away_dir };
+				       .failing = k->failing || k->env.away_dir,
+				       .late = late };
 }
 
 /* --- the end --- */

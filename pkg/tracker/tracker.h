@@ -91,6 +91,7 @@ struct tracker_disk {
 	bool has_file; /* the ledger is kept in one */
 	bool stored;   /* it has all that the ledger has now */
 	bool failing;  /* it cannot be written, or its directory not be opened */
+	bool late;     /* it is being written for 3 s: the disk hangs, or is very slow */
 };
 struct tracker_disk tracker_disk(const struct tracker *k);
 

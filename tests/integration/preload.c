@@ -2,7 +2,8 @@
  * Preloaded into railmated. Its own threads (not those of libraries) from the one with the number
  * $FAIL_THREAD_FROM, 1 is the first, to $FAIL_THREAD_TO cannot be started, as where a cgroup's
  * limit of pids is reached. Signal number $RAISE_AT_START arrives when main() has hardly begun: at
- * its call of mallopt().
+ * its call of mallopt(). The disk hangs, fsync() does not return, while there is a file
+ * $HANG_FSYNC.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static long number_of(const char *variable)
 {
@@ -41,6 +43,17 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)
 	}
 	*(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
 	return real(thread, attr, start, arg);
+}
+
+int fsync(int fd)
+{
+	const char *hangs = getenv("HANG_FSYNC");
+	int (*real)(int);
+
+	while (hangs && access(hangs, F_OK) == 0)
+		usleep(10000);
+	*(void **)&real = dlsym(RTLD_NEXT, "fsync");
+	return real(fd);
 }
 
 int mallopt(int parameter, int value)

@@ -9,13 +9,14 @@ import subprocess
 import unittest
 
 from harness import PATIENCE, VF, Case, Daemon, main, program, until, vfs_of
+from test_metrics import HOST, free_port, get
 
 
 @unittest.skipIf("SANITIZED" in os.environ,
                  "a sanitizer calls for every library, and has a mallopt() of its own")
 class Limits(Case):
-    def preloaded(self, node, **environment):
-        daemon = Daemon(node.daemon_argv(), node.path(f"railmated{len(node.processes)}.log"),
+    def preloaded(self, node, *options, **environment):
+        daemon = Daemon(node.daemon_argv(*options), node.path(f"railmated{len(node.processes)}.log"),
                         stdin=subprocess.DEVNULL,
                         env={**os.environ, "LD_PRELOAD": program("preload"), **environment})
         node.processes.append(daemon)
@@ -47,6 +48,25 @@ class Limits(Case):
         until(lambda: ledger.exists() and all(vf in ledger.read_text() for vf in held),
               "the ledger is stored later")
         self.assertEqual(daemon.end(), 0, daemon.stderr())
+
+    def test_a_disk_that_hangs_is_told_until_it_does_not(self):
+        node, port = self.node(), free_port()
+        hangs = pathlib.Path(node.path("hangs"))
+        self.addCleanup(hangs.unlink, missing_ok=True)  # or it cannot end
+        kubelet = node.start_kubelet()
+        self.preloaded(node, f"--metrics-address={HOST}:{port}", HANG_FSYNC=str(hangs))
+        shows = lambda path, line: until(
+            lambda: (answer := get(port, path)) and line in answer[1].splitlines(), line)
+        kubelet.wait(VF, 1)
+        shows("/readyz", "[+]ledger ok")
+        shows("/metrics", "railmate_ledger_failing 0")
+        hangs.touch()
+        kubelet.admit("p", f"main:{VF}=2")
+        shows("/readyz", "[-]ledger failed: the disk does not store it in time")
+        shows("/metrics", "railmate_ledger_failing 1")
+        hangs.unlink()
+        shows("/readyz", "[+]ledger ok")
+        shows("/metrics", "railmate_ledger_failing 0")
 
     def test_a_hangup_that_comes_too_early_ends_nothing(self):
         node = self.node()

@@ -326,6 +326,18 @@ static void traffic_and_errors_of_vfs_are_counted(void **state)
 	assert_false(has(w, OF_VF("railmate_vf_received_bytes_total", second, "} 0")));
 }
 
+static void a_disk_that_hangs_is_no_better_than_one_that_refuses(void **state)
+{
+	struct world *w = *state;
+
+	assert_sample(w, "railmate_ledger_failing 0");
+	w->service.ledger_late = true;
+	assert_sample(w, "railmate_ledger_failing 1");
+	w->service.ledger_late = false;
+	w->service.ledger_failing = true;
+	assert_sample(w, "railmate_ledger_failing 1");
+}
+
 static void before_the_first_scan_there_is_what_is_known(void **state)
 {
 	struct world *w = *state;
@@ -405,6 +417,7 @@ int main(void)
 		WORLD(ports_are_counted_in_bytes_and_by_name),
 		WORLD(pause_frames_are_counted_by_priority),
 		WORLD(traffic_and_errors_of_vfs_are_counted),
+		WORLD(a_disk_that_hangs_is_no_better_than_one_that_refuses),
 		WORLD(before_the_first_scan_there_is_what_is_known),
 		WORLD(openmetrics_names_the_family_without_total_and_ends),
 		cmocka_unit_test(a_scraper_gets_the_format_that_it_would_rather_have),

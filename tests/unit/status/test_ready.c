@@ -29,6 +29,16 @@ static void what_is_not_so_is_named_with_its_reason(void **state)
 		     "[-]ledger failed: it cannot be written to disk\n");
 }
 
+static void a_disk_that_hangs_is_named(void **state)
+{
+	struct world *w = *state;
+
+	w->service.ledger_late = true;
+	assert_ready(w, false,
+		     "[+]config ok\n[+]registered rdma/vf ok\n[+]records ok\n"
+		     "[-]ledger failed: the disk does not store it in time\n");
+}
+
 /* It serves, but not all that is asked for; the changed file that is refused is the newer news. */
 static void a_configuration_of_which_something_is_left_out_is_named(void **state)
 {
@@ -71,6 +81,7 @@ int main(void)
 		WORLD(all_that_has_to_be_is_named),
 		WORLD(what_is_not_so_is_named_with_its_reason),
 		WORLD(a_configuration_of_which_something_is_left_out_is_named),
+		WORLD(a_disk_that_hangs_is_named),
 		WORLD(what_is_as_configured_is_no_failure),
 		WORLD(while_nothing_is_served_it_is_not_ready),
 	};

@@ -138,6 +138,7 @@ static void hang(void *arg)
 	(void)arg;
 	give(0, "p1", NULL);
 	tracker->store = (struct store *)(void *)tracker; /* as if one were under way */
+	tracker->store_since_ms = clock_mono_ms();
 	tracker_save(tracker, on_saved, NULL);
 }
 
@@ -146,6 +147,32 @@ static void unhang(void *arg)
 	(void)arg;
 	tracker->store = NULL;
 	tracker_save(tracker, NULL, NULL);
+}
+
+static bool is_late(void)
+{
+	return tracker_disk(tracker).late;
+}
+
+static void hang_unnoticed(void *arg)
+{
+	(void)arg;
+	tracker->store = (struct store *)(void *)tracker;
+	tracker->store_since_ms = clock_mono_ms();
+}
+
+static void a_disk_that_hangs_is_told_whether_or_not_somebody_waits(void **state)
+{
+	struct tracker_disk disk;
+
+	(void)state;
+	on_rpc(begin_on_disk, NULL);
+	on_rpc(hang_unnoticed, NULL);
+	wait_until(is_late);
+	on_rpc(unhang, NULL);
+	wait_until(is_stored);
+	disk = tracker_disk(tracker);
+	assert_true(disk.has_file && disk.stored && !disk.failing && !disk.late);
 }
 
 static void a_disk_that_hangs_stops_no_container(void **state)
@@ -310,6 +337,7 @@ int main(void)
 		TEST(a_full_disk_is_told_once_and_tried_again),
 		TEST(a_restart_knows_what_was_held),
 		TEST(a_disk_that_hangs_stops_no_container),
+		TEST(a_disk_that_hangs_is_told_whether_or_not_somebody_waits),
 		TEST(a_state_directory_is_opened_when_it_can_be),
 		TEST(what_a_ledger_says_that_comes_back_is_older_than_what_was_decided_since),
 		TEST(a_ledger_that_comes_back_later_says_the_same),

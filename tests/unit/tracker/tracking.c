@@ -113,6 +113,7 @@ void make_tracker(struct ledger *ledger, struct ledger_file *file)
 					.changed = on_change });
 	tracker->pace.retry_ms = 20;
 	tracker->pace.drain_ms = 5;
+	tracker->pace.late_ms = 20;
 	tracker->pace.round_ms = 20;
 	tracker->pace.apart_ms = 1;
 	tracker->pace.list_ms = 30;
