@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -13,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "events/queue.h"
 #include "kubeapi/apiserver.h"
 #include "kubeapi/condition.h"
 #include "kubeapi/specs.h"
@@ -21,26 +21,12 @@
 #define ANSWER_MS      10000
 #define PAUSE_FIRST_MS 2000 /* of an API server that is away; doubled each time */
 #define PAUSE_MOST_MS  600000
-#define QUEUE_MAX      64
-#define SAME_MS	       600000 /* the same Event is not sent again for so long */
-#define RECENT_MAX     128
 #define HEARTBEAT_MS   300000 /* of the condition, as node-problem-detector's */
-/* As the clients of Kubernetes: a burst of 25 about one object, then one in 5 minutes; here for
- * the whole node, one in 10 s. */
-#define BURST	  25
-#define REFILL_MS 10000
 
 #define HTTP_FORBIDDEN	   403
 #define HTTP_CONFLICT	   409
 #define HTTP_TOO_MANY	   429
 #define HTTP_SERVER_FAILED 500
-
-struct item {
-	STAILQ_ENTRY(item) next;
-	struct event event; /* its strings are the item's */
-	bool condition;	    /* of the node: its note is the message, and normal is healthy */
-	int64_t since_ms;   /* of a condition */
-};
 
 /* What this node may not be told to the API server. */
 enum { OFF_NODE = 1 << 0, OFF_PODS = 1 << 1, OFF_CONDITION = 1 << 2 };
@@ -49,18 +35,11 @@ struct events {
 	const struct specs_options *who;
 	uv_timer_t timer; /* for an answer, or until the next try */
 	uv_timer_t heartbeat;
+	uv_timer_t refill; /* until the next Event may be sent */
 	uv_async_t wake;
 
-	pthread_mutex_t lock;
-	STAILQ_HEAD(, item) queue; /* under the lock, as all up to here */
-	size_t n_queued;
-	struct {
-		uint64_t hash;
-		int64_t at_ms;
-	} recent[RECENT_MAX];
-	size_t next_recent;
-	unsigned tokens;
-	int64_t refilled_ms;
+	pthread_mutex_t lock; /* for all up to the next gap */
+	struct events_queue queue;
 	unsigned off; /* OFF_*: not wanted, or the right is missing */
 	struct {
 		char *message; /* NULL: not known yet */
@@ -69,7 +48,7 @@ struct events {
 	} condition;
 
 	/* main thread */
-	struct item *sending;
+	struct events_item *sending;
 	struct transfer *transfer;
 	_Atomic(struct answer *) answer; /* from the transfer's thread */
 	uint64_t pause_ms;
@@ -78,87 +57,9 @@ struct events {
 
 /* --- any thread --- */
 
-static void end_item(struct item *item)
-{
-	struct event *e = &item->event;
-
-	free((char *)e->ns);
-	free((char *)e->pod);
-	free((char *)e->uid);
-	free((char *)e->action);
-	free((char *)e->reason);
-	free((char *)e->note);
-	free(item);
-}
-
-static char *copy(const char *s)
-{
-	return s ? xstrdup(s) : NULL;
-}
-
-static struct item *new_item(const struct event *e)
-{
-	struct item *item = xcalloc(1, sizeof(*item));
-
-	item->event = (struct event) { .ns = copy(e->ns),
-				       .pod = copy(e->pod),
-				       .uid = copy(e->uid),
-				       .normal = e->normal,
-				       .action = copy(e->action),
-				       .reason = copy(e->reason),
-				       .note = copy(e->note),
-				       .wall_ms = clock_wall_ms() };
-	return item;
-}
-
-static unsigned kind_of(const struct item *item)
+static unsigned kind_of(const struct events_item *item)
 {
 	return item->condition ? OFF_CONDITION : item->event.pod ? OFF_PODS : OFF_NODE;
-}
-
-static uint64_t hash_of(const struct event *e)
-{
-	_cleanup_free_ char *all =
-		xasprintf("%s\n%s\n%s\n%s\n%s", e->pod ? e->ns : "", e->pod ? e->pod : "",
-			  e->uid ? e->uid : "", e->reason, e->note);
-
-	return str_hash(all);
-}
-
-static bool was_sent(struct events *e, uint64_t hash, int64_t now)
-{
-	for (size_t i = 0; i < RECENT_MAX; i++) {
-		if (e->recent[i].hash == hash && e->recent[i].at_ms &&
-		    now - e->recent[i].at_ms < SAME_MS)
-			return true;
-	}
-	e->recent[e->next_recent].hash = hash;
-	e->recent[e->next_recent].at_ms = now;
-	e->next_recent = (e->next_recent + 1) % RECENT_MAX;
-	return false;
-}
-
-static bool take_token(struct events *e, int64_t now)
-{
-	int64_t n = (now - e->refilled_ms) / REFILL_MS;
-
-	if (n > 0) {
-		e->tokens = e->tokens + (uint64_t)n > BURST ? BURST : e->tokens + (unsigned)n;
-		e->refilled_ms += n * REFILL_MS;
-	}
-	if (!e->tokens)
-		return false;
-	e->tokens--;
-	return true;
-}
-
-static bool is_wanted(struct events *e, const struct event *event)
-{
-	int64_t now = clock_mono_ms();
-
-	if (e->off & (event->pod ? OFF_PODS : OFF_NODE) || (event->pod && !*event->pod))
-		return false;
-	return e->n_queued < QUEUE_MAX && !was_sent(e, hash_of(event), now) && take_token(e, now);
 }
 
 void events_condition(struct events *e, bool healthy, const char *message)
@@ -183,23 +84,33 @@ void events_condition(struct events *e, bool healthy, const char *message)
 		uv_async_send(&e->wake);
 }
 
+static bool is_on(const struct events *e, const struct event *event)
+{
+	return !(e->off & (event->pod ? OFF_PODS : OFF_NODE)) && (!event->pod || *event->pod);
+}
+
 void events_send(struct events *e, const struct event *event)
 {
-	struct item *item;
+	struct event now = *event;
 	bool wanted;
 
 	if (!e)
 		return;
+	now.wall_ms = clock_wall_ms();
 	pthread_mutex_lock(&e->lock);
-	wanted = is_wanted(e, event);
-	if (wanted) {
-		item = new_item(event);
-		STAILQ_INSERT_TAIL(&e->queue, item, next);
-		e->n_queued++;
-	}
+	wanted = is_on(e, event) && events_queue_put(&e->queue, &now, clock_mono_ms());
 	pthread_mutex_unlock(&e->lock);
 	if (wanted)
 		uv_async_send(&e->wake);
+}
+
+void events_forget(struct events *e, const struct event *event)
+{
+	if (!e)
+		return;
+	pthread_mutex_lock(&e->lock);
+	events_queue_forget(&e->queue, event);
+	pthread_mutex_unlock(&e->lock);
 }
 
 /* --- on the main thread --- */
@@ -212,8 +123,8 @@ static void on_answer(void *arg, struct answer *answer)
 	uv_async_send(&e->wake);
 }
 
-static int compose(struct item *item, const char *node_name, char **ret_path, struct strbuf *body,
-		   struct err *err)
+static int compose(struct events_item *item, const char *node_name, char **ret_path,
+		   struct strbuf *body, struct err *err)
 {
 	struct event *event = &item->event;
 	struct condition condition;
@@ -261,12 +172,13 @@ static int begin(struct events *e, struct err *err)
 	return r;
 }
 
-static struct item *condition_item(struct events *e)
+static struct events_item *condition_item(struct events *e)
 {
-	struct item *item = new_item(&(struct event) {
+	struct events_item *item = events_item_new(&(struct event) {
 		.reason = CONDITION_TYPE,
 		.note = e->condition.message,
 		.normal = e->condition.healthy,
+		.wall_ms = clock_wall_ms(),
 	});
 
 	item->condition = true;
@@ -275,25 +187,22 @@ static struct item *condition_item(struct events *e)
 	return item;
 }
 
+static void on_refill(uv_timer_t *timer);
+
 /* The next that may be sent. */
-static struct item *take_item(struct events *e)
+static struct events_item *take_item(struct events *e)
 {
-	struct item *item;
+	struct events_item *item;
+	int64_t wait_ms = 0;
 
 	pthread_mutex_lock(&e->lock);
-	if (e->condition.due && !(e->off & OFF_CONDITION)) {
+	if (e->condition.due && !(e->off & OFF_CONDITION))
 		item = condition_item(e);
-		pthread_mutex_unlock(&e->lock);
-		return item;
-	}
-	while ((item = STAILQ_FIRST(&e->queue))) {
-		STAILQ_REMOVE_HEAD(&e->queue, next);
-		e->n_queued--;
-		if (!(e->off & kind_of(item)))
-			break;
-		end_item(item);
-	}
+	else
+		item = events_queue_take(&e->queue, clock_mono_ms(), &wait_ms);
 	pthread_mutex_unlock(&e->lock);
+	if (wait_ms)
+		uv_timer_start(&e->refill, on_refill, (uint64_t)wait_ms, 0);
 	return item;
 }
 
@@ -301,6 +210,10 @@ static void give_up(struct events *e, unsigned kinds)
 {
 	pthread_mutex_lock(&e->lock);
 	e->off |= kinds;
+	if (kinds & OFF_NODE)
+		events_queue_drop(&e->queue, false);
+	if (kinds & OFF_PODS)
+		events_queue_drop(&e->queue, true);
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -335,7 +248,7 @@ static void send_next(struct events *e)
 		}
 		complain(e, &err);
 		give_up(e, OFF_NODE | OFF_PODS | OFF_CONDITION);
-		end_item(STEAL(e->sending));
+		events_item_free(STEAL(e->sending));
 	}
 }
 
@@ -349,12 +262,17 @@ static void on_timer(uv_timer_t *timer)
 		send_next(e);
 }
 
+static void on_refill(uv_timer_t *timer)
+{
+	send_next(timer->data);
+}
+
 static void judge(struct events *e, const struct answer *answer)
 {
 	if (!answer->err.code || answer->status == HTTP_CONFLICT) {
 		e->pause_ms = PAUSE_FIRST_MS;
 		e->complained &= ~kind_of(e->sending);
-		end_item(STEAL(e->sending));
+		events_item_free(STEAL(e->sending));
 		return;
 	}
 	complain(e, &answer->err);
@@ -367,7 +285,7 @@ static void judge(struct events *e, const struct answer *answer)
 	}
 	if (answer->status == HTTP_FORBIDDEN)
 		give_up(e, kind_of(e->sending));
-	end_item(STEAL(e->sending));
+	events_item_free(STEAL(e->sending));
 }
 
 static void on_wake(uv_async_t *async)
@@ -405,15 +323,14 @@ struct events *events_start(struct uv_loop_s *loop, const struct specs_options *
 	e->who = who;
 	e->off = (about == EVENTS_OFF ? OFF_NODE : 0) | (about == EVENTS_PODS ? 0 : OFF_PODS) |
 		 (condition ? 0 : OFF_CONDITION);
-	e->tokens = BURST;
-	e->refilled_ms = clock_mono_ms();
 	e->pause_ms = PAUSE_FIRST_MS;
 	pthread_mutex_init(&e->lock, NULL);
-	STAILQ_INIT(&e->queue);
+	events_queue_init(&e->queue, clock_mono_ms());
 	uv_timer_init(loop, &e->timer);
 	uv_timer_init(loop, &e->heartbeat);
+	uv_timer_init(loop, &e->refill);
 	uv_async_init(loop, &e->wake, on_wake);
-	e->timer.data = e->wake.data = e->heartbeat.data = e;
+	e->timer.data = e->wake.data = e->heartbeat.data = e->refill.data = e;
 	if (condition)
 		uv_timer_start(&e->heartbeat, on_heartbeat, HEARTBEAT_MS, HEARTBEAT_MS);
 	return e;
@@ -427,14 +344,12 @@ void events_stop(struct events *e)
 
 void events_free(struct events *e)
 {
-	struct item *item;
-
 	if (!e)
 		return;
-	while ((item = take_item(e)))
-		end_item(item);
+	events_queue_drop(&e->queue, false);
+	events_queue_drop(&e->queue, true);
 	if (e->sending)
-		end_item(e->sending);
+		events_item_free(e->sending);
 	kubeapi_answer_free(e->answer);
 	free(e->condition.message);
 	pthread_mutex_destroy(&e->lock);

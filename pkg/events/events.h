@@ -1,8 +1,8 @@
 /*
  * What the API server is told of this node and its pods: Events, and the condition
- * RDMALinksHealthy of the node, one after the other. Nothing waits for them; the same Event is not
- * sent twice within ten minutes, their number is limited, and where the right or the server is
- * missing, one line of log says so.
+ * RDMALinksHealthy of the node, one after the other. Nothing waits for them; what is sent of Events
+ * is decided by events/queue.h, and where the right or the server is missing, one line of log says
+ * so.
  */
 #ifndef RAILMATE_EVENTS_EVENTS_H
 #define RAILMATE_EVENTS_EVENTS_H
@@ -24,6 +24,9 @@ struct events *events_start(struct uv_loop_s *loop, const struct specs_options *
 /* Copied; node and wall_ms are filled in here. What is not wanted is dropped. NULL is fine. [any
  * thread] */
 void events_send(struct events *e, const struct event *event);
+/* What was said of event->about, of its object, is over: the same may be sent again. NULL is fine.
+ * [any thread] */
+void events_forget(struct events *e, const struct event *event);
 /* The node condition as it is now, and again every five minutes; message is copied. NULL is fine.
  * [any thread] */
 void events_condition(struct events *e, bool healthy, const char *message);

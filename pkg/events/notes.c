@@ -49,6 +49,7 @@ struct link_note {
 	const struct ledger *ledger;
 	struct events *events;
 	int pf;
+	const char *about;	   /* of the Event */
 	const char *reason, *what; /* "LinkDown", "is down" */
 	bool normal;
 };
@@ -126,7 +127,9 @@ static void put_pods(const struct link_note *l, struct strbuf *out)
 static void send_to_node(const struct link_note *l)
 {
 	_cleanup_strbuf_ struct strbuf note = STRBUF_INIT;
-	struct event event = { .action = "Watch", .reason = l->reason, .normal = l->normal };
+	struct event event = {
+		.about = l->about, .action = "Watch", .reason = l->reason, .normal = l->normal
+	};
 
 	put_pf(l, &note);
 	put_vfs(l, &note);
@@ -139,8 +142,10 @@ static void send_to_pods(const struct link_note *l)
 {
 	for (size_t i = 0; i < ledger_holds(l->ledger); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(l->ledger, i);
+		_cleanup_free_ char *about = xasprintf("%s %s", l->about, hold->vf);
 		_cleanup_strbuf_ struct strbuf note = STRBUF_INIT;
-		struct event event = { .action = "Watch",
+		struct event event = { .about = about,
+				       .action = "Watch",
 				       .reason = l->reason,
 				       .normal = l->normal,
 				       .ns = hold->owner.ns,
@@ -156,8 +161,15 @@ static void send_to_pods(const struct link_note *l)
 	}
 }
 
-static void say_link(struct link_note *l, const char *reason, bool normal, const char *what)
+/* topic: of which the newest Event is what counts, "link" */
+static void say_link(struct link_note *l, const char *topic, const char *reason, bool normal,
+		     const char *what)
 {
+	char address[BDF_STRLEN];
+	_cleanup_free_ char *about =
+		xasprintf("%s %s", topic, bdf_format(l->node->inv->pci[l->pf].bdf, address));
+
+	l->about = about;
 	l->reason = reason;
 	l->normal = normal;
 	l->what = what;
@@ -184,13 +196,13 @@ static void compare_link(struct link_note *l, const struct node *before)
 	const char *ails = degraded_of(l->node, l->pf);
 
 	if (was == 1 && now == 0)
-		say_link(l, "LinkDown", false, "is down");
+		say_link(l, "link", "LinkDown", false, "is down");
 	else if (was == 0 && now == 1)
-		say_link(l, "LinkUp", true, "is up again");
+		say_link(l, "link", "LinkUp", true, "is up again");
 	if (ails && !str_eq(ails, ailed))
-		say_link(l, "LinkDegraded", false, ails);
+		say_link(l, "health", "LinkDegraded", false, ails);
 	else if (ailed && !ails)
-		say_link(l, "LinkRecovered", true, "is not degraded any more");
+		say_link(l, "health", "LinkRecovered", true, "is not degraded any more");
 }
 
 static bool has_vfs(const struct node *node, int pf)

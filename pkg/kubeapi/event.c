@@ -19,8 +19,9 @@ static void write_metadata(struct json *j, const struct event *e)
 	_cleanup_free_ char *about =
 		e->pod ? xasprintf("%s\n%s\n%s", e->ns, e->pod, e->uid ? e->uid : "")
 		       : xstrdup(e->node);
+	_cleanup_free_ char *at = e->about ? xasprintf("\n%" PRId64, e->wall_ms) : xstrdup("");
 	_cleanup_free_ char *all =
-		xasprintf("%s\n%s\n%s\n%s", about, e->action, e->reason, e->note);
+		xasprintf("%s\n%s\n%s\n%s%s", about, e->action, e->reason, e->note, at);
 	char name[40];
 
 	snprintf(name, sizeof(name), "railmate-%016" PRIx64, str_hash(all));

@@ -15,6 +15,9 @@ struct event {
 	const char *node; /* this one; what the Event is about, unless a pod is named */
 	/* uid "" or NULL: not known; `kubectl describe pod` then does not show the Event */
 	const char *ns, *pod, *uid;
+	/* What of that object it is about, where that changes: "link 0000:18:00.0"; NULL: what is
+	 * said stays so */
+	const char *about;
 	bool normal;		     /* no warning */
 	const char *action, *reason; /* "Discover", "PoolEmpty" */
 	const char *note; /* for people; what the API server does not take of it is cut off */
@@ -26,8 +29,9 @@ struct event {
 char *kubeapi_event_path(const struct event *e);
 
 /*
- * As JSON. Its name follows from everything but the time: the API server keeps an Event
- * for an hour, and who sends the same one again within it is told that it is there (HTTP 409).
+ * As JSON. Its name follows from what it says: the API server keeps an Event for an hour, and who
+ * sends the same one again within it is told that it is there (HTTP 409). That about a thing which
+ * changes is of its time, too: a link that goes down again is another Event.
  */
 void kubeapi_event_write(const struct event *e, struct strbuf *out);
 

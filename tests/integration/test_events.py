@@ -191,11 +191,12 @@ class Events(https.Case, Case):
         self.cut(daemon, up=True)
         self.assertEqual(self.await_event(server, "LinkUp")["type"], "Normal")
         self.kubelet.wait(VF, "=8")
-        for up, healthy in ((False, 0), (True, 8)):  # the same again, within ten minutes
+        for up, reason in ((False, "LinkDown"), (True, "LinkUp")):  # the same again, within ten minutes
             self.cut(daemon, up)
-            self.kubelet.wait(VF, f"={healthy}")
+            self.await_event(server, reason, 2)
         sent = self.await_refused(server, daemon)
-        self.assertEqual([e["reason"] for e in sent], ["LinkDown", "LinkUp"])
+        self.assertEqual([e["reason"] for e in sent], ["LinkDown", "LinkUp", "LinkDown", "LinkUp"])
+        self.assertEqual(len({e["metadata"]["name"] for e in sent}), 4)
         self.assertEqual({e["regarding"]["kind"] for e in sent}, {"Node"})
 
     def ledger(self):
@@ -283,6 +284,11 @@ class Events(https.Case, Case):
         self.assertIn("config.json:1", event["note"])
         self.assertEqual(event["regarding"]["kind"], "Node")
         self.assertIn("the new configuration is refused", daemon.stderr())
+        self.configure(ONE_PF)
+        self.kubelet.wait(VF, "=8")
+        replace(self.here.path("config.json"), "[")  # the same error again
+        again = self.await_event(server, "ConfigRefused", 2)
+        self.assertEqual(again["note"], event["note"])
 
     def test_what_is_left_out_of_the_configuration_of_the_start_is_an_event(self):
         server, port = self.api_server()

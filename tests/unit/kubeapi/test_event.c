@@ -60,22 +60,28 @@ static void an_event_about_a_pod_is_in_its_namespace(void **state)
 	free(path);
 }
 
-/* Of the event with this note on this node. */
-static char *value(const char *node, const char *note, int64_t wall_ms, const char *object,
-		   const char *key)
+static char *value_of(const struct event *e, const char *object, const char *key)
 {
-	struct event e = simple;
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	_cleanup_arena_ struct arena *arena = arena_new(4096);
 	const struct item *top;
 	struct err err = { 0 };
 
+	kubeapi_event_write(e, &text);
+	assert_int_equal(document_parse(text.s, text.len, "event", arena, &top, &err), 0);
+	return strdup(item_string(object ? item_get(top, object) : top, key));
+}
+
+/* Of the event with this note on this node. */
+static char *value(const char *node, const char *note, int64_t wall_ms, const char *object,
+		   const char *key)
+{
+	struct event e = simple;
+
 	e.node = node;
 	e.note = note;
 	e.wall_ms = wall_ms;
-	kubeapi_event_write(&e, &text);
-	assert_int_equal(document_parse(text.s, text.len, "event", arena, &top, &err), 0);
-	return strdup(item_string(object ? item_get(top, object) : top, key));
+	return value_of(&e, object, key);
 }
 
 static void the_same_said_later_has_the_same_name(void **state)
@@ -93,6 +99,25 @@ static void the_same_said_later_has_the_same_name(void **state)
 	free(later);
 	free(other);
 	free(elsewhere);
+}
+
+/* A link that goes down again within the hour is no Event that is there already. */
+static void of_a_thing_that_changes_each_occurrence_has_a_name(void **state)
+{
+	struct event e = simple;
+	char *name, *same, *later;
+
+	(void)state;
+	e.about = "link 0000:18:00.0";
+	name = value_of(&e, "metadata", "name");
+	same = value_of(&e, "metadata", "name");
+	e.wall_ms++;
+	later = value_of(&e, "metadata", "name");
+	assert_string_equal(name, same);
+	assert_string_not_equal(name, later);
+	free(name);
+	free(same);
+	free(later);
 }
 
 static void what_is_too_long_is_cut_between_characters(void **state)
@@ -134,6 +159,7 @@ int main(void)
 		cmocka_unit_test(an_event_has_what_the_api_server_asks_for),
 		cmocka_unit_test(an_event_about_a_pod_is_in_its_namespace),
 		cmocka_unit_test(the_same_said_later_has_the_same_name),
+		cmocka_unit_test(of_a_thing_that_changes_each_occurrence_has_a_name),
 		cmocka_unit_test(what_is_too_long_is_cut_between_characters),
 		cmocka_unit_test(an_interface_cannot_write_to_a_terminal),
 	};
