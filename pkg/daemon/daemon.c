@@ -418,10 +418,12 @@ static void show_config(void *arg)
 	const struct daemon *d = arg;
 	const struct reload_state *s = reload_state(d->reload);
 	const struct config *cfg = scanner_config(d->scanner);
-	const struct event refused = { .action = "Configure",
+	const struct event refused = { .about = "configuration",
+				       .action = "Configure",
 				       .reason = "ConfigRefused",
 				       .note = s->error };
-	const struct event incomplete = { .action = "Configure",
+	const struct event incomplete = { .about = "configuration",
+					  .action = "Configure",
 					  .reason = "ConfigIncomplete",
 					  .note = cfg->n_errors ? cfg->errors[0] : NULL };
 
@@ -429,6 +431,8 @@ static void show_config(void *arg)
 		events_send(d->events, &refused);
 	else if (cfg->n_errors)
 		events_send(d->events, &incomplete);
+	else
+		events_forget(d->events, &refused);
 	report_http_note_config(d->web, s->generation, cfg, s->error);
 }
 
