@@ -14,7 +14,6 @@
 #include "base/str.h"
 #include "events/queue.h"
 #include "kubeapi/apiserver.h"
-#include "kubeapi/condition.h"
 #include "kubeapi/specs.h"
 #include "kubeapi/transfer.h"
 
@@ -43,7 +42,8 @@ struct events {
 	unsigned off; /* OFF_*: not wanted, or the right is missing */
 	struct {
 		char *message; /* NULL: not known yet */
-		bool healthy, due;
+		enum condition_status status;
+		bool due;
 		int64_t since_ms;
 	} condition;
 
@@ -62,7 +62,7 @@ static unsigned kind_of(const struct events_item *item)
 	return item->condition ? OFF_CONDITION : item->event.pod ? OFF_PODS : OFF_NODE;
 }
 
-void events_condition(struct events *e, bool healthy, const char *message)
+void events_condition(struct events *e, enum condition_status status, const char *message)
 {
 	bool changed;
 
@@ -70,13 +70,13 @@ void events_condition(struct events *e, bool healthy, const char *message)
 		return;
 	pthread_mutex_lock(&e->lock);
 	changed = !(e->off & OFF_CONDITION) &&
-		  (!str_eq(e->condition.message, message) || e->condition.healthy != healthy);
+		  (!str_eq(e->condition.message, message) || e->condition.status != status);
 	if (changed) {
-		if (!e->condition.message || e->condition.healthy != healthy)
+		if (!e->condition.message || e->condition.status != status)
 			e->condition.since_ms = clock_wall_ms();
 		free(e->condition.message);
 		e->condition.message = xstrdup(message);
-		e->condition.healthy = healthy;
+		e->condition.status = status;
 		e->condition.due = true;
 	}
 	pthread_mutex_unlock(&e->lock);
@@ -139,7 +139,7 @@ static int compose(struct events_item *item, const char *node_name, char **ret_p
 				 : err_set(err, EINVAL, "'%s' is not the name of a namespace",
 					   event->ns);
 	}
-	condition = (struct condition) { event->node, event->normal, event->note, item->since_ms,
+	condition = (struct condition) { event->node, item->status, event->note, item->since_ms,
 					 event->wall_ms };
 	*ret_path = kubeapi_condition_path(event->node);
 	kubeapi_condition_write(&condition, body);
@@ -177,11 +177,11 @@ static struct events_item *condition_item(struct events *e)
 	struct events_item *item = events_item_new(&(struct event) {
 		.reason = CONDITION_TYPE,
 		.note = e->condition.message,
-		.normal = e->condition.healthy,
 		.wall_ms = clock_wall_ms(),
 	});
 
 	item->condition = true;
+	item->status = e->condition.status;
 	item->since_ms = e->condition.since_ms;
 	e->condition.due = false;
 	return item;

@@ -7,6 +7,7 @@
 #ifndef RAILMATE_EVENTS_EVENTS_H
 #define RAILMATE_EVENTS_EVENTS_H
 
+#include "kubeapi/condition.h"
 #include "kubeapi/event.h"
 
 struct events;
@@ -29,7 +30,7 @@ void events_send(struct events *e, const struct event *event);
 void events_forget(struct events *e, const struct event *event);
 /* The node condition as it is now, and again every five minutes; message is copied. NULL is fine.
  * [any thread] */
-void events_condition(struct events *e, bool healthy, const char *message);
+void events_condition(struct events *e, enum condition_status status, const char *message);
 void events_stop(struct events *e); /* before the loop is closed; NULL is fine */
 void events_free(struct events *e); /* when it is, and no thread sends; NULL is fine */
 
@@ -39,7 +40,7 @@ void events_free(struct events *e); /* when it is, and no thread sends; NULL is 
  * hold VFs of them. before may be NULL. */
 void events_of_links(struct events *e, const struct ledger *ledger, const struct node *before,
 		     const struct node *now);
-/* All links of the PFs of pools, as the node condition; nothing where there is no such PF. */
+/* All links of the PFs of pools, as the node condition. */
 void events_condition_of_links(struct events *e, const struct node *node);
 /* Pools without a device, on a node that pools are meant for (pool/empty.h). */
 void events_of_empty_pools(struct events *e, const struct node *node);

@@ -247,10 +247,14 @@ void events_condition_of_links(struct events *e, const struct node *node)
 			strbuf_puts(&message, "; ");
 		put_pf(&l, &message);
 	}
-	if (n && !bad)
-		strbuf_printf(&message, "the link of every PF of a pool is up");
-	if (n)
-		events_condition(e, !bad, strbuf_str(&message));
+	if (!bad)
+		strbuf_puts(&message, n ? "the link of every PF of a pool is up"
+					: "no pool has a PF on this node");
+	events_condition(e,
+			 bad ? CONDITION_FALSE
+			 : n ? CONDITION_TRUE
+			     : CONDITION_UNKNOWN,
+			 strbuf_str(&message));
 }
 
 /* --- pools --- */

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "kubeapi/condition.h"
 #include "kubeapi/event.h"
 
 #define EVENTS_QUEUE_MAX  64
@@ -27,7 +28,8 @@ struct events_item {
 	struct event event; /* its strings are the item's */
 	uint64_t thing;	    /* what it is about, with its object; 0: nothing that changes */
 	bool condition;	    /* of the node: its note is the message */
-	int64_t since_ms;   /* of a condition */
+	enum condition_status status;
+	int64_t since_ms; /* of a condition */
 };
 
 struct events_item *events_item_new(const struct event *e); /* copied */

@@ -30,6 +30,13 @@ static void write_time(struct json *j, const char *key, int64_t wall_ms)
 
 void kubeapi_condition_write(const struct condition *c, struct strbuf *out)
 {
+	static const struct {
+		const char *status, *reason;
+	} words[] = {
+		[CONDITION_FALSE] = { "False", "LinksAreDownOrDegraded" },
+		[CONDITION_TRUE] = { "True", "LinksAreUp" },
+		[CONDITION_UNKNOWN] = { "Unknown", "NoLinks" },
+	};
 	struct json j;
 
 	json_init(&j, out, 0);
@@ -40,8 +47,8 @@ void kubeapi_condition_write(const struct condition *c, struct strbuf *out)
 	json_begin_array(&j);
 	json_begin_object(&j);
 	json_kv_string(&j, "type", CONDITION_TYPE);
-	json_kv_string(&j, "status", c->healthy ? "True" : "False");
-	json_kv_string(&j, "reason", c->healthy ? "LinksAreUp" : "LinksAreDownOrDegraded");
+	json_kv_string(&j, "status", words[c->status].status);
+	json_kv_string(&j, "reason", words[c->status].reason);
 	json_kv_string(&j, "message", c->message);
 	write_time(&j, "lastHeartbeatTime", c->now_ms);
 	write_time(&j, "lastTransitionTime", c->since_ms);

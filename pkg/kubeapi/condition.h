@@ -1,5 +1,6 @@
 /*
- * The node condition RDMALinksHealthy: True while every PF of a pool has its link up and well.
+ * The node condition RDMALinksHealthy: True while every PF of a pool has its link up and well,
+ * Unknown while no pool has a PF.
  * Sent as a strategic merge patch of the node's status, which leaves all other conditions as they
  * are (https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1: patchMergeKey
  * "type").
@@ -7,18 +8,19 @@
 #ifndef RAILMATE_KUBEAPI_CONDITION_H
 #define RAILMATE_KUBEAPI_CONDITION_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct strbuf;
 
 #define CONDITION_TYPE "RDMALinksHealthy"
 
+enum condition_status { CONDITION_FALSE, CONDITION_TRUE, CONDITION_UNKNOWN };
+
 struct condition {
 	const char *node;
-	bool healthy;
+	enum condition_status status;
 	const char *message;
-	int64_t since_ms, now_ms; /* wall clock; since: healthy is what it is */
+	int64_t since_ms, now_ms; /* wall clock; since: status is what it is */
 };
 
 /* Where the patch is sent, behind the API server's address. Heap; NULL: that is no name of a node.

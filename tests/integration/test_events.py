@@ -254,6 +254,16 @@ class Events(https.Case, Case):
         self.assertEqual(until(lambda: self.conditions(server)[2:], "it is well again")[0]["status"], "True")
         self.assertEqual(self.posts(server), [])
 
+    def test_the_node_condition_says_when_no_link_is_judged(self):
+        server, port = self.api_server()
+        daemon = self.start(ONE_PF, port=port, options=["--events=off", "--node-condition"])
+        self.kubelet.wait(VF, 8)
+        self.cut(daemon)
+        until(lambda: self.conditions(server) and self.conditions(server)[-1]["status"] == "False", "the condition of a link that is down")
+        self.configure(LATER)
+        last = until(lambda: (c := self.conditions(server)[-1])["status"] != "False" and c, "the condition without the link")
+        self.assertEqual((last["status"], last["reason"], last["message"]), ("Unknown", "NoLinks", "no pool has a PF on this node"))
+
     def test_a_condition_that_may_not_be_set_stops_no_event(self):
         server, port = self.api_server()
         server.answer = reply(403, b"{}")

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -29,6 +30,27 @@ static void a_condition_is_a_patch_of_the_status(void **state)
 		"{\"status\":{\"conditions\":[{\"type\":\"RDMALinksHealthy\",\"status\":\"False\",\"reason\":\"LinksAreDownOrDegraded\",\"message\":\"the link of PF 0000:18:00.0 is down\",\"lastHeartbeatTime\":\"2026-01-02T03:05:05Z\",\"lastTransitionTime\":\"2026-01-02T03:04:05Z\"}]}}");
 }
 
+static void each_status_has_its_word_and_reason(void **state)
+{
+	static const struct {
+		enum condition_status status;
+		const char *text;
+	} cases[] = {
+		{ CONDITION_TRUE, "\"status\":\"True\",\"reason\":\"LinksAreUp\"" },
+		{ CONDITION_UNKNOWN, "\"status\":\"Unknown\",\"reason\":\"NoLinks\"" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+		struct condition c = down;
+
+		c.status = cases[i].status;
+		kubeapi_condition_write(&c, &text);
+		assert_non_null(strstr(strbuf_str(&text), cases[i].text));
+	}
+}
+
 static void a_name_that_is_none_of_a_node_has_no_path(void **state)
 {
 	static const char *const wrong[] = { "", ".", "../x", "a/b", "a?b", "Worker", "a b" };
@@ -44,6 +66,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_condition_is_a_patch_of_the_status),
+		cmocka_unit_test(each_status_has_its_word_and_reason),
 		cmocka_unit_test(a_name_that_is_none_of_a_node_has_no_path),
 	};
 
