@@ -7,14 +7,30 @@
 #include "doctor/doctor-internal.h"
 #include "hw/inventory.h"
 
-static const struct diagnosis_advice iommu_translated = {
-	"Every transfer between NIC and GPU goes up to the IOMMU and back instead of straight through the switch: GPUDirect RDMA is slower, or does not work at all.",
-	{ "Add iommu=pt to GRUB_CMDLINE_LINUX, update-grub (RHEL: grubby --update-kernel=ALL --args=iommu=pt), reboot; containers' VFs stay with the host's driver and lose no isolation by it.",
-	  "Apply a MachineConfig with kernelArguments: [iommu=pt] (--fix-manifest openshift); the nodes reboot one by one.",
-	  "Add iommu=pt to machine.install.extraKernelArgs (--fix-manifest talos) and upgrade the node to the same image." },
-};
+#define TRANSLATED                                                                                 \
+	"Every transfer between NIC and GPU goes up to the IOMMU and back instead of straight through the switch: GPUDirect RDMA is slower, or does not work at all."
+#define ADD(arg)                                                                                                                 \
+	{                                                                                                                        \
+		.kernel_arg = (arg), .advice = {                                                                                 \
+			TRANSLATED,                                                                                              \
+			{ "Add " arg                                                                                             \
+			  " to GRUB_CMDLINE_LINUX, update-grub (RHEL: grubby --update-kernel=ALL --args=" arg                    \
+			  "), reboot; containers' VFs stay with the host's driver and lose no isolation by it.",                 \
+			  "Apply a MachineConfig with kernelArguments: [" arg                                                    \
+			  "] (--fix-manifest openshift); the nodes reboot one by one.",                                          \
+			  "Add " arg                                                                                             \
+			  " to machine.install.extraKernelArgs (--fix-manifest talos) and upgrade the node to the same image." } \
+		}                                                                                                                \
+	}
+
+/* Arm's kernels know the long name only; RCCL looks for the short one. */
+static const struct passthrough {
+	const char *kernel_arg;
+	struct diagnosis_advice advice;
+} passthrough = ADD("iommu=pt"), passthrough_arm = ADD("iommu.passthrough=1");
+
 static const struct diagnosis_advice iommu_translated_despite = {
-	"Every transfer between NIC and GPU goes up to the IOMMU and back instead of straight through the switch: GPUDirect RDMA is slower, or does not work at all.",
+	TRANSLATED,
 	{ "The command line asks for passthrough already: look for what overrules it (a type written to the group in sysfs, a device that the firmware calls untrusted, an IOMMU of the hypervisor).",
 	  NULL, NULL },
 };
@@ -90,12 +106,13 @@ static void judge_iommu(const struct facts *f, struct diagnosis *r, int pci, con
 				"%s is in a group of type %s%s, although the command line asks for passthrough.",
 				name, words, ats_words(p));
 		} else {
-			/* Arm's kernels know the long name only; RCCL looks for the short one. */
-			diagnosis_add(r, DIAGNOSIS_WARN, &iommu_translated, who,
+			const struct passthrough *add = str_eq(f->host.iommu_kind, "smmu")
+								? &passthrough_arm
+								: &passthrough;
+
+			diagnosis_add(r, DIAGNOSIS_WARN, &add->advice, who,
 				      "%s is in a group of type %s%s.", name, words, ats_words(p))
-				->kernel_arg = str_eq(f->host.iommu_kind, "smmu")
-						       ? "iommu.passthrough=1"
-						       : "iommu=pt";
+				->kernel_arg = add->kernel_arg;
 		}
 		break;
 	case FACTS_IOMMU_BLOCKED:

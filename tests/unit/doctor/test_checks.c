@@ -781,6 +781,36 @@ static void the_manifest_has_each_argument_once(void **state)
 		arena_printf(m.f.arena, " pci=\\\"disable_acs_redir=%s;%s\\\"\"\n", one, two));
 }
 
+/* A reader of the fix and the one who applies the manifest come to the same command line. */
+static void the_fix_names_the_argument_of_the_manifest(void **state)
+{
+	static const struct {
+		void (*change)(struct machine *m);
+		const char *arg, *other;
+	} rows[] = { { gpu_dma, "iommu=pt", "passthrough" },
+		     { arm_dma, "iommu.passthrough=1", "iommu=pt" } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_machine_ struct machine m;
+		_cleanup_diagnosis_ struct diagnosis *r = NULL;
+		const struct diagnosis_finding *found;
+
+		machine_of(&m, SOUND);
+		rows[i].change(&m);
+		r = run(&m, "iommu");
+		found = diagnosis_at(r, 0);
+		assert_string_equal(found->kernel_arg, rows[i].arg);
+		for (int p = 0; p < DIAGNOSIS_PLATFORM_MAX; p++) {
+			const char *fix =
+				diagnosis_fix_on(found->advice, (enum diagnosis_platform)p);
+
+			assert_non_null(strstr(fix, rows[i].arg));
+			assert_null(strstr(fix, rows[i].other));
+		}
+	}
+}
+
 static void devices_that_are_named_already_go_along(void **state)
 {
 	_cleanup_machine_ struct machine m;
@@ -859,6 +889,7 @@ int main(void)
 		cmocka_unit_test(every_finding_has_a_meaning_and_a_fix),
 		cmocka_unit_test(every_check_explains_itself),
 		cmocka_unit_test(the_manifest_has_each_argument_once),
+		cmocka_unit_test(the_fix_names_the_argument_of_the_manifest),
 		cmocka_unit_test(devices_that_are_named_already_go_along),
 		cmocka_unit_test(numa_balancing_becomes_an_argument),
 		cmocka_unit_test(modules_and_realloc_are_in_the_manifest),
