@@ -17,8 +17,8 @@ static const struct diagnosis_advice group_inline = {
 	  NULL },
 };
 static const struct diagnosis_advice group_numa = {
-	"On this board every GPU and NIC is to be translated by itself; a shared or missing group means that ACS or the IOMMU is off, and GPUDirect RDMA over C2C may fail.",
-	{ "Switch the SMMU on in the firmware, and take iommu.passthrough=, arm-smmu-v3.disable_bypass= and pci=disable_acs_redir= out of the kernel's command line where they are the cause.",
+	"On this board every GPU and NIC is to have an IOMMU group of its own; a shared or missing group means that ACS or the IOMMU is off, and GPUDirect RDMA over C2C may fail.",
+	{ "Switch the SMMU on in the firmware. Groups follow from ACS: take pci=disable_acs_redir= out of the kernel's command line, set the masks that the check acs names, and reboot.",
 	  NULL, NULL },
 };
 static const struct diagnosis_advice group_unknown = {

@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "doctor/doctor-internal.h"
+#include "doctor/board-internal.h"
 #include "hw/inventory.h"
 
 #define TRANSLATED                                                                                 \
@@ -47,6 +47,10 @@ static const struct diagnosis_advice iommu_ats = {
 	"Translated, but with ATS the devices ask once and then talk straight through the switch.",
 	{ NULL },
 };
+static const struct diagnosis_advice iommu_numa = {
+	"Translated; but GPU and NIC meet in the CPU on this board, so there is no switch that transfers would be kept from.",
+	{ NULL },
+};
 static const struct diagnosis_advice iommu_fine = {
 	"The IOMMU is not between NIC and GPU.",
 	{ NULL },
@@ -82,7 +86,8 @@ static bool asks_for_passthrough(const struct facts_host *h)
 }
 
 struct tally {
-	size_t fine, ats; /* devices that need no line of their own */
+	bool on_numa_board;
+	size_t fine, ats, numa; /* devices that need no line of their own */
 };
 
 static void judge_iommu(const struct facts *f, struct diagnosis *r, int pci, const char *name,
@@ -100,6 +105,8 @@ static void judge_iommu(const struct facts *f, struct diagnosis *r, int pci, con
 	case FACTS_IOMMU_DMA_FQ:
 		if (facts_ats_is_on(p)) {
 			t->ats++;
+		} else if (t->on_numa_board) {
+			t->numa++;
 		} else if (asks_for_passthrough(&f->host)) {
 			diagnosis_add(
 				r, DIAGNOSIS_WARN, &iommu_translated_despite, who,
@@ -158,7 +165,7 @@ static void judge_iommu_vfs_of(const struct facts *f, struct diagnosis *r, int p
 
 static void run_iommu(const struct facts *f, struct diagnosis *r)
 {
-	struct tally t = { 0 };
+	struct tally t = { .on_numa_board = doctor_board_of(f).type == DOCTOR_BOARD_NUMA };
 
 	for (size_t i = 0; i < f->inv->n_gpu; i++)
 		judge_iommu(f, r, f->inv->gpu[i].pci, facts_gpu_name(f, i), &t);
@@ -170,6 +177,10 @@ static void run_iommu(const struct facts *f, struct diagnosis *r)
 	if (t.ats)
 		diagnosis_add(r, DIAGNOSIS_PASS, &iommu_ats, "host",
 			      "GPUs and NICs that are translated, with ATS: %zu.", t.ats);
+	if (t.numa)
+		diagnosis_add(r, DIAGNOSIS_PASS, &iommu_numa, "host",
+			      "GPUs and NICs that are translated, on a board of type NUMA: %zu.",
+			      t.numa);
 	if (t.fine && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
 		diagnosis_add(r, DIAGNOSIS_PASS, &iommu_fine, "host",
 			      "%zu GPUs, NICs and VFs are in groups of type identity or in none.",
@@ -178,7 +189,7 @@ static void run_iommu(const struct facts *f, struct diagnosis *r)
 
 const struct diagnosis_check doctor_iommu_checks[] = {
 	{ "iommu", "IOMMU leaves GPUs and NICs alone",
-	  "Reads the type of each device's IOMMU group, which decides; the command line is a hint only. PASS: identity (passthrough), no IOMMU, or translated with ATS on. WARN: DMA or DMA-FQ, that is translated, without ATS. FAIL: blocked. UNKNOWN: the type cannot be read. Sharing a group is no condition of peer-to-peer: groups describe isolation.",
+	  "Reads the type of each device's IOMMU group, which decides; the command line is a hint only. PASS: identity (passthrough), no IOMMU, or translated with ATS on or on a board whose GPUs and NICs meet in the CPU (type NUMA). WARN: DMA or DMA-FQ, that is translated, otherwise. FAIL: blocked. UNKNOWN: the type cannot be read. Sharing a group is no condition of peer-to-peer: groups describe isolation.",
 	  .run = run_iommu, .in_manifest = true },
 };
 const size_t doctor_iommu_checks_n = ARRAY_LEN(doctor_iommu_checks);

@@ -182,6 +182,10 @@ CHANGE(vera_isolated_wrong, m->f.pci[0].acs_ctrl = 0;)
 CHANGE(nic_ats, m->f.pci[3].has_ats = true;)
 CHANGE(numa_shared, m->f.pci[3].iommu_group = 1;)
 CHANGE(numa_none, m->f.pci[1].iommu_group = FACTS_GROUP_NONE;)
+CHANGE(translated,
+       for (size_t i = 0; i < m->inv.n_pci; i++) m->f.pci[i].iommu = FACTS_IOMMU_DMA_FQ;)
+CHANGE(passthrough,
+       for (size_t i = 0; i < m->inv.n_pci; i++) m->f.pci[i].iommu = FACTS_IOMMU_IDENTITY;)
 CHANGE(numa_hidden, m->f.pci[1].iommu_group = FACTS_GROUP_UNKNOWN;)
 
 #define SILENT	  (-1)
@@ -246,6 +250,9 @@ static const struct {
 	  NULL },
 	{ "iommu-groups", OF(numa), numa_none, DIAGNOSIS_WARN, "no IOMMU group", NULL },
 	{ "iommu-groups", OF(numa), numa_hidden, DIAGNOSIS_UNKNOWN, "not visible", NULL },
+	{ "iommu", OF(numa), translated, DIAGNOSIS_PASS, "type NUMA: 3", NULL },
+	{ "iommu", OF(numa), passthrough, DIAGNOSIS_PASS, "identity", NULL },
+	{ "iommu", OF(bare), translated, DIAGNOSIS_WARN, "DMA-FQ", "iommu=pt" },
 	{ "ats", OF(numa), nothing, DIAGNOSIS_PASS, "None of the 1", NULL },
 	{ "ats", OF(numa), nic_ats, DIAGNOSIS_WARN, "has ATS", NULL },
 	{ "ats", OF(numa), nic_hidden, DIAGNOSIS_UNKNOWN, "CAP_SYS_ADMIN", NULL },
