@@ -139,8 +139,7 @@ size_t facts_path(const struct hw_inventory *inv, int a, int b, int ret[FACTS_PA
 /* Of f->nic the nearest to a function, all of the same class; returns their number, at most max. */
 size_t facts_nearest(const struct facts *f, int pci, int *ret, size_t max,
 		     enum topo_class *ret_class);
-/* A NIC of the boards on which NVIDIA joins GPU and NIC: ConnectX-7 and later, BlueField-3; no VF.
- */
+/* A NIC of the boards on which NVIDIA joins GPU and NIC: ConnectX-7 and later; no VF. */
 bool facts_is_board_nic(const struct hw_pci *p);
 
 /* --- names, and the command line --- */

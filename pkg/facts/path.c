@@ -56,7 +56,8 @@ size_t facts_nearest(const struct facts *f, int pci, int *ret, size_t max,
 
 bool facts_is_board_nic(const struct hw_pci *p)
 {
-	static const uint16_t devices[] = { 0x1021, 0x1023, 0x1025, 0xa2dc };
+	/* ConnectX-7, -8, -9; not BlueField-3, which rdma_topo does not judge either. */
+	static const uint16_t devices[] = { 0x1021, 0x1023, 0x1025 };
 
 	for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
 		if (p->vendor == 0x15b3 && p->device == devices[i] && !p->is_vf)

@@ -180,6 +180,8 @@ CHANGE(nic_hidden, m->f.pci[3].config_ext = FACTS_CONFIG_SHORT;)
 CHANGE(virt_without_dt, m->f.pci[2].acs_ctrl = 0x1d;)
 CHANGE(vera_isolated_wrong, m->f.pci[0].acs_ctrl = 0;)
 CHANGE(nic_ats, m->f.pci[3].has_ats = true;)
+CHANGE(bluefield, m->inv.pci[3].device = 0xa2dc; nic_ats(m);
+       m->f.pci[3].iommu_group = m->f.pci[1].iommu_group;)
 CHANGE(numa_shared, m->f.pci[3].iommu_group = 1;)
 CHANGE(numa_none, m->f.pci[1].iommu_group = FACTS_GROUP_NONE;)
 CHANGE(translated,
@@ -255,6 +257,8 @@ static const struct {
 	{ "iommu", OF(bare), translated, DIAGNOSIS_WARN, "DMA-FQ", "iommu=pt" },
 	{ "ats", OF(numa), nothing, DIAGNOSIS_PASS, "None of the 1", NULL },
 	{ "ats", OF(numa), nic_ats, DIAGNOSIS_WARN, "has ATS", NULL },
+	{ "ats", OF(numa), bluefield, SILENT, NULL, NULL },
+	{ "iommu-groups", OF(numa), bluefield, DIAGNOSIS_PASS, "of their own: 2", NULL },
 	{ "ats", OF(numa), nic_hidden, DIAGNOSIS_UNKNOWN, "CAP_SYS_ADMIN", NULL },
 };
 
