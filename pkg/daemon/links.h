@@ -18,9 +18,9 @@ struct sysroot;
 #define LINKS_EVERY_MS 30000
 
 struct links *links_new(const struct sysroot *root); /* borrowed */
-/* Looks at the PFs of this node, the newest. True: which links are degraded has changed (it is
- * logged), and the node has to be made anew. */
-bool links_check(struct links *l, const struct node *node, int64_t now_ms);
+/* Looks at the PFs of this node, the newest; now_ms is monotonic, wall_ms Unix time. True: which
+ * links are degraded has changed (it is logged), and the node has to be made anew. */
+bool links_check(struct links *l, const struct node *node, int64_t now_ms, int64_t wall_ms);
 /* Until the next links_check(). */
 const struct node_link *links_degraded(const struct links *l, size_t *ret_n);
 void links_free(struct links *l); /* NULL is fine */

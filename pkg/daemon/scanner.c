@@ -145,7 +145,7 @@ static void rescan(struct scanner *s)
 /* What is degraded becomes part of the node. */
 static void check_links(struct scanner *s)
 {
-	if (s->node && links_check(s->links, s->node, clock_mono_ms()))
+	if (s->node && links_check(s->links, s->node, clock_mono_ms(), clock_wall_ms()))
 		rescan(s);
 }
 

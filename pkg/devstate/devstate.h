@@ -50,14 +50,15 @@ int devstate_gids(const struct sysroot *root, const char *rdma, int port,
 size_t devstate_pkeys(const struct sysroot *root, const char *rdma, int port, uint16_t *ret,
 		      size_t max);
 
-/* What the kernel counts of the link of a PF; -1: it does not. */
+/* What the kernel counts of a link of a PF; -1: it does not. */
 struct link_counts {
-	int64_t netdev_downs,
-		port_downs; /* how often its interface, its first RDMA port went down */
-	int64_t errors; /* of the first RDMA port: symbols, packets, buffers, checksums; the sum */
+	/* How often it went down: its interface, which is known of the first port; the RDMA port */
+	int64_t netdev_downs, port_downs;
+	int64_t errors; /* of the RDMA port: symbols, packets, buffers, checksums; the sum */
 };
+/* port: index into the ports of its RDMA device; 0 also where it has none. */
 struct link_counts devstate_link_counts(const struct sysroot *root, const struct hw_inventory *inv,
-					int pci);
+					int pci, size_t port);
 
 /* What the kernel counts of every port of every NIC (of PFs, and of VFs whose PF is not visible),
  * as it is now; its drivers may ask the firmware, so not part of a scan. In the order of inv->rdma.

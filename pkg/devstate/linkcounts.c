@@ -16,32 +16,34 @@ static const char *const error_files[] = {
 	"hw_counters/rx_icrc_encapsulated",
 };
 
-static int64_t read_port(const struct sysroot *root, const struct hw_rdma *rdma, const char *file)
+static int64_t read_port(const struct sysroot *root, const struct hw_rdma *rdma, size_t port,
+			 const char *file)
 {
 	uint64_t value;
 
 	if (sysroot_read_u64(root, 10, &value, "sys/class/infiniband/%s/ports/%d/%s", rdma->name,
-			     rdma->ports[0].number, file) < 0 ||
+			     rdma->ports[port].number, file) < 0 ||
 	    value > INT64_MAX)
 		return -1;
 	return (int64_t)value;
 }
 
 struct link_counts devstate_link_counts(const struct sysroot *root, const struct hw_inventory *inv,
-					int pci)
+					int pci, size_t port)
 {
 	const struct hw_pci *pf = &inv->pci[pci];
 	struct link_counts ret = { -1, -1, -1 };
 	int rdma = hw_find_rdma(inv, pci);
 	uint64_t downs;
 
-	if (pf->netdev && sysroot_read_u64(root, 10, &downs, "sys/class/net/%s/carrier_down_count",
-					   pf->netdev) == 0)
+	if (!port && pf->netdev &&
+	    sysroot_read_u64(root, 10, &downs, "sys/class/net/%s/carrier_down_count", pf->netdev) ==
+		    0)
 		ret.netdev_downs = (int64_t)downs;
-	if (rdma >= 0 && inv->rdma[rdma].n_ports) {
-		ret.port_downs = read_port(root, &inv->rdma[rdma], "counters/link_downed");
+	if (rdma >= 0 && port < inv->rdma[rdma].n_ports) {
+		ret.port_downs = read_port(root, &inv->rdma[rdma], port, "counters/link_downed");
 		for (size_t i = 0; i < ARRAY_LEN(error_files); i++) {
-			int64_t value = read_port(root, &inv->rdma[rdma], error_files[i]);
+			int64_t value = read_port(root, &inv->rdma[rdma], port, error_files[i]);
 
 			if (value >= 0)
 				ret.errors = ret.errors < 0		      ? value

@@ -258,10 +258,13 @@ static void add_nic(struct build *b, struct nic *nic, struct pool_dev *ret)
 	};
 	char address[BDF_STRLEN];
 
-	for (size_t i = 0; i < b->n_links && !nic->unwell; i++) {
-		if (str_eq(b->links[i].pf, nic->pf_address) &&
-		    str_eq(b->links[i].resource, cfg->resource))
-			nic->unwell = &b->links[i];
+	/* Of several ports the one that counts. */
+	for (size_t i = 0; i < b->n_links; i++) {
+		const struct node_link *l = &b->links[i];
+
+		if (str_eq(l->pf, nic->pf_address) && str_eq(l->resource, cfg->resource) &&
+		    (!nic->unwell || l->unhealthy > nic->unwell->unhealthy))
+			nic->unwell = l;
 	}
 	if (nic->unwell)
 		ret->degraded = arena_strdup(b->arena, nic->unwell->degraded);
@@ -451,19 +454,38 @@ static void note_all(struct build *b, const char *const *notes, size_t n)
 		note(b, "%s", notes[i]);
 }
 
+static const struct node_link *copy_links(const struct node_parts *parts, struct arena *arena)
+{
+	struct node_link *v =
+		arena_copy(arena, parts->links, parts->n_links * sizeof(*parts->links));
+
+	for (size_t i = 0; i < parts->n_links; i++) {
+		v[i].resource = arena_strdup(arena, v[i].resource);
+		v[i].pf = arena_strdup(arena, v[i].pf);
+		v[i].degraded = arena_strdup(arena, v[i].degraded);
+	}
+	return v;
+}
+
+static bool is_same_link(const struct node_link *a, const struct node_link *b)
+{
+	return str_eq(a->resource, b->resource) && str_eq(a->pf, b->pf) && a->port == b->port &&
+	       a->trouble == b->trouble && a->unhealthy == b->unhealthy &&
+	       str_eq(a->degraded, b->degraded);
+}
+
 static bool is_same(const struct node *a, const struct node *b)
 {
-	if (a->cfg != b->cfg || a->n_pools != b->n_pools || !hw_inventory_same(a->inv, b->inv))
+	if (a->cfg != b->cfg || a->n_pools != b->n_pools || a->n_links != b->n_links ||
+	    !hw_inventory_same(a->inv, b->inv))
 		return false;
 	for (size_t i = 0; i < a->n_pools; i++) {
-		const struct pool *x = &a->pools[i], *y = &b->pools[i];
-
-		if (!pool_same_list(x, y))
+		if (!pool_same_list(&a->pools[i], &b->pools[i]))
 			return false;
-		for (size_t k = 0; k < x->n_devs; k++) {
-			if (!str_eq(x->devs[k].degraded, y->devs[k].degraded))
-				return false;
-		}
+	}
+	for (size_t i = 0; i < a->n_links; i++) {
+		if (!is_same_link(&a->links[i], &b->links[i]))
+			return false;
 	}
 	for (size_t i = 0; i < a->n_shared && i < b->n_shared; i++) {
 		if (!pool_same_list(&a->shared[i], &b->shared[i]))
@@ -554,7 +576,9 @@ struct node *node_make(struct hw_inventory *inv, const struct node_parts *parts)
 				  .pools = b.pools,
 				  .n_pools = cfg->n_pools,
 				  .shared = b.shared,
-				  .n_shared = cfg->n_shared };
+				  .n_shared = cfg->n_shared,
+				  .links = copy_links(parts, arena),
+				  .n_links = parts->n_links };
 	c->node.notes = arena_copy(arena, b.notes, b.n_notes * sizeof(*b.notes));
 	c->node.n_notes = b.n_notes;
 	free(b.notes);

@@ -13,6 +13,7 @@
 
 struct config;
 struct hw_inventory;
+struct node_link;
 struct pool_config;
 struct topo;
 
@@ -68,6 +69,8 @@ struct node {
 	/* The same of HCAs that containers share: not held, and in no other list */
 	const struct pool *shared;
 	size_t n_shared;
+	const struct node_link *links; /* those that are degraded */
+	size_t n_links;
 	const char *const *notes; /* claimed by two pools, ranges without match, … */
 	size_t n_notes;
 };
@@ -93,11 +96,14 @@ struct node_seed {
 	const char *rdma;
 	const char *driver; /* that it was bound to; NULL not known */
 };
-/* The links that are degraded, as link_judge() says. Strings are copied. */
+/* A link that is degraded, as link_judge() says. Strings are copied. */
 struct node_link {
 	const char *resource, *pf; /* a pool, and the PCI address of a PF of its VFs */
-	const char *degraded;
-	bool unhealthy; /* the pool wants its VFs to be told unhealthy for that */
+	const char *degraded;	   /* a clause */
+	bool unhealthy;		   /* the pool wants its VFs to be told unhealthy for that */
+	int port;		   /* of its RDMA device, from 1; 1 also where it has none */
+	unsigned trouble;	   /* enum link_trouble, config/config.h */
+	int64_t since_ms;	   /* Unix time; 0 not known */
 };
 /* All that a node is made of beside the inventory; what is not needed is 0. */
 struct node_parts {

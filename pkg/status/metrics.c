@@ -154,6 +154,8 @@ static const struct metric metrics[] = {
 	  "Errors and congestion that the RDMA device of a VF counts, by the driver's name." },
 	{ "railmate_port", EXPOSITION_INFO, status_put_port_info, 0, "A port of a PF." },
 	{ "railmate_port_up", EXPOSITION_GAUGE, status_put_port_up, 0, "1: the port is ACTIVE." },
+	{ "railmate_port_degraded", EXPOSITION_GAUGE, status_put_port_degraded, 0,
+	  "1: the port of a PF of a pool flaps, counts errors or is slow, by reason." },
 	{ "railmate_port_rate_bytes_per_second", EXPOSITION_GAUGE, status_put_port_rate, 0,
 	  "Rate of the port." },
 	{ "railmate_port_carrier_changes", EXPOSITION_COUNTER, status_put_port_carrier, 0,

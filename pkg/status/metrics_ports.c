@@ -1,6 +1,7 @@
 /* Metrics of the ports of PFs (and of VFs whose PF this machine does not see). */
 #include "base/mem.h"
 #include "base/str.h"
+#include "config/config.h"
 #include "hw/inventory.h"
 #include "hw/portstats.h"
 #include "pool/node.h"
@@ -83,6 +84,54 @@ void status_put_port_up(struct writer *w, const struct metric *m)
 			continue;
 		begin(w, &w->f->ports[i]);
 		status_count(&w->e, str_eq(port->state, "ACTIVE"));
+	}
+}
+
+/* Of any pool: each has limits of its own. */
+static unsigned trouble_of(const struct node *node, const char *pf, int port)
+{
+	unsigned trouble = 0;
+
+	for (size_t i = 0; i < node->n_links; i++) {
+		if (node->links[i].port == port && str_eq(node->links[i].pf, pf))
+			trouble |= node->links[i].trouble;
+	}
+	return trouble;
+}
+
+static bool is_of_a_pool(const struct node *node, int pf)
+{
+	for (size_t i = 0; i < node->n_pools; i++) {
+		for (size_t k = 0; k < node->pools[i].n_devs; k++) {
+			if (hw_pf_of(node->inv, node->pools[i].devs[k].pci) == pf)
+				return true;
+		}
+	}
+	return false;
+}
+
+void status_put_port_degraded(struct writer *w, const struct metric *m)
+{
+	static const struct {
+		unsigned bit;
+		const char *word; /* as in "unhealthy" of a pool */
+	} reasons[] = { { LINK_FLAPS, "flaps" }, { LINK_ERRORS, "errors" }, { LINK_SLOW, "slow" } };
+
+	(void)m;
+	for (size_t i = 0; i < w->f->n_ports; i++) {
+		const struct hw_port_stats *s = &w->f->ports[i];
+		int pf = rdma_of(w, s)->pci;
+		char bdf[BDF_STRLEN];
+		unsigned trouble;
+
+		if (!is_of_a_pool(w->f->node, pf))
+			continue;
+		trouble = trouble_of(w->f->node, status_device_address(w->f, pf, bdf), s->port);
+		for (size_t k = 0; k < ARRAY_LEN(reasons); k++) {
+			begin(w, s);
+			status_label(&w->e, "reason", reasons[k].word);
+			status_count(&w->e, (trouble & reasons[k].bit) != 0);
+		}
 	}
 }
 

@@ -502,9 +502,9 @@ static void a_pf_without_carrier_takes_its_vfs_down(void **state)
 static void a_degraded_link_is_unhealthy_only_where_the_pool_says_so(void **state)
 {
 	static const struct node_link links[] = {
-		{ "rdma/vf", "0000:3b:00.0", "goes down too often", false },
-		{ "rdma/vf", "0000:5e:00.0", "counts too many errors", true },
-		{ "rdma/other", "0000:3b:00.0", "is slower than it was", true },
+		{ "rdma/vf", "0000:3b:00.0", "goes down too often", false, 1, 0, 0 },
+		{ "rdma/vf", "0000:5e:00.0", "counts too many errors", true, 1, 0, 0 },
+		{ "rdma/other", "0000:3b:00.0", "is slower than it was", true, 1, 0, 0 },
 	};
 	_cleanup_config_ struct config *cfg = config_default();
 	struct node_parts parts = { .cfg = cfg, .links = links, .n_links = 3 };

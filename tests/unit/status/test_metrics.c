@@ -74,6 +74,36 @@ static void a_degraded_link_counts_its_devices_healthy_or_not(void **state)
 	node_unref(node);
 }
 
+static void a_degraded_port_is_told_with_its_reason(void **state)
+{
+	struct world *w = *state;
+	struct node_link link = { RESOURCE, NULL,      "goes down too often",
+				  false,    .port = 1, .trouble = LINK_FLAPS };
+	struct hw_inventory *inv = synth_inventory("numa:2 switch:2 gpu:1 pf:1 vf:2");
+	struct hw_port_stats port = { .rdma = hw_find_rdma(inv, synth_pf(inv, 0)),
+				      .port = 1,
+				      .carrier_changes = -1 };
+	struct node_parts parts = { .cfg = w->cfg, .links = &link, .n_links = 1 };
+	char pf[BDF_STRLEN], text[256];
+	struct node *node;
+
+	link.pf = bdf_format(inv->pci[synth_pf(inv, 0)].bdf, pf);
+	node = node_make(inv, &parts);
+	w->facts.node = node;
+	w->facts.ports = &port;
+	w->facts.n_ports = 1;
+#define DEGRADED(reason, value)                                                                    \
+	(snprintf(text, sizeof(text),                                                              \
+		  "\nrailmate_port_degraded{pf=\"%s\",rdma=\"%s\",port=\"1\",reason=\"" reason     \
+		  "\"} " value "\n",                                                               \
+		  pf, inv->rdma[port.rdma].name),                                                  \
+	 text)
+	assert_true(has(w, DEGRADED("flaps", "1")));
+	assert_true(has(w, DEGRADED("errors", "0")));
+	assert_true(has(w, DEGRADED("slow", "0")));
+	node_unref(node);
+}
+
 static void put_decision(struct world *w, struct ledger_hold *hold, const char *chosen_for,
 			 const char *got)
 {
@@ -407,6 +437,7 @@ int main(void)
 #define WORLD(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
 		WORLD(devices_are_in_one_state_each),
 		WORLD(an_unhealthy_device_is_counted_by_its_reason),
+		WORLD(a_degraded_port_is_told_with_its_reason),
 		WORLD(a_degraded_link_counts_its_devices_healthy_or_not),
 		WORLD(a_held_vf_is_shown_with_its_pod_and_gpus),
 		WORLD(two_gpus_of_one_vf_are_shown_with_the_farther_class),
