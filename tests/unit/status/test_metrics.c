@@ -58,7 +58,7 @@ static void an_unhealthy_device_is_counted_by_its_reason(void **state)
 static void a_degraded_link_counts_its_devices_healthy_or_not(void **state)
 {
 	struct world *w = *state;
-	struct node_link link = { RESOURCE, NULL, "goes down too often", true };
+	struct node_link link = { RESOURCE, NULL, "goes down too often", true, 1, LINK_FLAPS, 0 };
 	struct hw_inventory *inv = synth_inventory("numa:2 switch:2 gpu:1 pf:1 vf:2");
 	char pf[BDF_STRLEN];
 	struct node_parts parts = { .cfg = w->cfg, .links = &link, .n_links = 1 };
@@ -77,8 +77,7 @@ static void a_degraded_link_counts_its_devices_healthy_or_not(void **state)
 static void a_degraded_port_is_told_with_its_reason(void **state)
 {
 	struct world *w = *state;
-	struct node_link link = { RESOURCE, NULL,      "goes down too often",
-				  false,    .port = 1, .trouble = LINK_FLAPS };
+	struct node_link link = { RESOURCE, NULL, "goes down too often", false, 1, LINK_FLAPS, 0 };
 	struct hw_inventory *inv = synth_inventory("numa:2 switch:2 gpu:1 pf:1 vf:2");
 	struct hw_port_stats port = { .rdma = hw_find_rdma(inv, synth_pf(inv, 0)),
 				      .port = 1,
