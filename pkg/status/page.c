@@ -294,7 +294,7 @@ static void put_ports(const struct status_facts *f, struct strbuf *out)
 	status_html_end(out);
 }
 
-/* --- holds and decisions --- */
+/* --- links --- */
 
 /* "3 min", "2 h": how long ago. */
 static void put_age(const struct status_facts *f, int64_t ms, struct strbuf *out)
@@ -314,6 +314,78 @@ static void put_age(const struct status_facts *f, int64_t ms, struct strbuf *out
 		strbuf_printf(out, "%" PRId64 " days", s / 86400);
 	strbuf_puts(out, "</td>");
 }
+
+static bool is_of_pf(const struct status_facts *f, const struct ledger_hold *h, const char *pf)
+{
+	char address[BDF_STRLEN];
+	struct bdf vf;
+	int at = bdf_parse(h->vf, &vf) < 0 ? -1
+					   : hw_pf_of(f->node->inv, hw_find_pci(f->node->inv, vf));
+
+	return at >= 0 && str_eq(status_device_address(f, at, address), pf);
+}
+
+static bool is_first_of_pod(const struct status_facts *f, size_t at, const char *pf)
+{
+	const struct ledger_owner *o = &ledger_hold_at(f->ledger, at)->owner;
+
+	for (size_t i = 0; i < at; i++) {
+		const struct ledger_hold *h = ledger_hold_at(f->ledger, i);
+
+		if (str_eq(h->owner.ns, o->ns) && str_eq(h->owner.pod, o->pod) &&
+		    is_of_pf(f, h, pf))
+			return false;
+	}
+	return true;
+}
+
+static void put_pods_of(const struct status_facts *f, const char *pf, struct strbuf *out)
+{
+	const char *separator = "";
+
+	strbuf_puts(out, "<td class=\"sentence\">");
+	for (size_t i = 0; f->ledger && i < ledger_holds(f->ledger); i++) {
+		const struct ledger_hold *h = ledger_hold_at(f->ledger, i);
+
+		if (!h->owner.pod || !*h->owner.pod || !is_of_pf(f, h, pf) ||
+		    !is_first_of_pod(f, i, pf))
+			continue;
+		strbuf_puts(out, separator);
+		status_html_text(out, h->owner.ns);
+		strbuf_putc(out, '/');
+		status_html_text(out, h->owner.pod);
+		separator = ", ";
+	}
+	strbuf_puts(out, "</td>");
+}
+
+static void put_degraded(const struct status_facts *f, struct strbuf *out)
+{
+	static const char *const columns[] = {
+		"PF", "resource", "its link", "VFs healthy", ">for", "pods that hold its VFs"
+	};
+
+	if (!f->node->n_links)
+		return;
+	status_html_table(out, "Degraded links", columns, ARRAY_LEN(columns));
+	for (size_t i = 0; i < f->node->n_links; i++) {
+		const struct node_link *l = &f->node->links[i];
+
+		strbuf_puts(out, "<tr>");
+		status_html_cell(out, l->pf);
+		status_html_cell(out, l->resource);
+		strbuf_puts(out, "<td class=\"sentence wrong\">");
+		status_html_text(out, l->degraded);
+		strbuf_puts(out, "</td>");
+		status_html_cell(out, l->unhealthy ? "no" : "yes");
+		put_age(f, l->since_ms, out);
+		put_pods_of(f, l->pf, out);
+		strbuf_puts(out, "</tr>\n");
+	}
+	status_html_end(out);
+}
+
+/* --- holds and decisions --- */
 
 static void put_pod(const struct ledger_owner *o, struct strbuf *out)
 {
@@ -427,6 +499,7 @@ void status_write_page(const struct status_facts *f, const char *nonce, struct s
 	if (f->node) {
 		put_pools(f, out);
 		put_unhealthy(f, out);
+		put_degraded(f, out);
 		put_picture(f, out);
 		put_ports(f, out);
 	}

@@ -42,6 +42,31 @@ static void a_node_at_rest_has_its_pools_and_its_picture(void **state)
 	assert_lacks(w, "Last decisions");
 }
 
+static void a_degraded_link_is_shown_with_the_pods_that_it_hurts(void **state)
+{
+	struct world *w = *state;
+	struct node_link link = { RESOURCE, NULL,	"goes down too often", false,
+				  1,	    LINK_FLAPS, 1700000000000 - 300000 };
+	struct hw_inventory *inv = synth_inventory("numa:2 switch:2 gpu:1 pf:1 vf:2");
+	struct node_parts parts = { .cfg = w->cfg, .links = &link, .n_links = 1 };
+	char pf[BDF_STRLEN], text[512];
+	struct node *node;
+
+	assert_lacks(w, "Degraded links");
+	link.pf = bdf_format(inv->pci[synth_pf(inv, 0)].bdf, pf);
+	node = node_make(inv, &parts);
+	w->facts.node = node;
+	world_hold(w, 0, "train");
+	world_hold(w, 1, "train");
+	snprintf(
+		text, sizeof(text),
+		"<td>%s</td><td>rdma/vf</td><td class=\"sentence wrong\">goes down too often</td><td>yes</td><td class=\"number\">5 min</td><td class=\"sentence\">default/train</td></tr>",
+		pf);
+	assert_has(w, "Degraded links");
+	assert_has(w, text);
+	node_unref(node);
+}
+
 static void what_is_not_ready_says_why(void **state)
 {
 	struct world *w = *state;
@@ -215,6 +240,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define WORLD(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
 		WORLD(a_node_at_rest_has_its_pools_and_its_picture),
+		WORLD(a_degraded_link_is_shown_with_the_pods_that_it_hurts),
 		WORLD(what_is_not_ready_says_why),
 		WORLD(who_holds_a_vf_and_why_it_was_chosen),
 		WORLD(a_name_cannot_leave_its_place),
