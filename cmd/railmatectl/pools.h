@@ -4,6 +4,7 @@
 #define RAILMATE_CMD_POOLS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct arena;
 struct err;
@@ -14,6 +15,9 @@ struct strbuf;
 int pools_ask(const char *socket, struct arena *a, const struct item **ret, const char **ret_text,
 	      struct err *err);
 const char *pools_node(const struct item *answer); /* its name */
+/* The pods that hold VFs of a PF, "NAMESPACE/NAME", each once; and so many of them in words. */
+size_t pools_pods_of(const struct item *answer, const char *pf, struct arena *a, const char ***ret);
+void pools_put_pods(const char *const *pods, size_t n, struct strbuf *out);
 /* Who holds what, what is free, and what would free the rest. resource NULL: every pool. False:
  * there is no such pool. */
 bool pools_text(const struct item *answer, const char *resource, struct strbuf *out);

@@ -29,6 +29,12 @@ struct status_link {
 	int rail, plane;     /* -1: not known */
 	bool down;
 	const char *wrong; /* a sentence without a full stop; NULL: nothing */
+	/* What railmated says of it: a clause, NULL: it is not degraded; its "reasons"; the pods
+	 * that hold VFs of its PF */
+	const char *degraded;
+	const struct item *reasons;
+	const char **pods;
+	size_t n_pods;
 };
 
 #define STATUS_RANKS 5

@@ -4,8 +4,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "diagnosis/diagnosis.h"
+#include "document/document.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
+#include "pools.h"
 #include "railmatectl.h"
 #include "status.h"
 
@@ -43,11 +45,20 @@ static const char *link_name(const struct status *s, const struct status_link *l
 			    netdev ? netdev : "", netdev ? ")" : "");
 }
 
+static const char *say_degraded(const struct status *s, const struct status_link *l)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+	strbuf_printf(&text, "link %s %s; ", link_name(s, l), l->degraded);
+	pools_put_pods(l->pods, l->n_pods, &text);
+	return arena_strdup(s->arena, text.s);
+}
+
 void status_judge(struct status *s)
 {
 	const struct status_placement *p = &s->placement;
 
-	s->trouble = arena_array(s->arena, 2 * s->n_pools + s->n_links + 8, sizeof(*s->trouble));
+	s->trouble = arena_array(s->arena, 2 * (s->n_pools + s->n_links) + 8, sizeof(*s->trouble));
 	if (s->silent)
 		trouble(s, STATUS_FAIL, s->silent);
 	for (size_t i = 0; i < s->n_links; i++) {
@@ -55,6 +66,8 @@ void status_judge(struct status *s)
 			trouble(s, STATUS_WARN,
 				arena_printf(s->arena, "link %s %s", link_name(s, &s->links[i]),
 					     s->links[i].wrong));
+		if (s->links[i].degraded)
+			trouble(s, STATUS_WARN, say_degraded(s, &s->links[i]));
 	}
 	for (size_t i = 0; i < s->n_pools; i++) {
 		const struct status_pool *pool = &s->pools[i];
@@ -200,6 +213,28 @@ void status_text(const struct status *s, struct strbuf *out)
 
 /* --- JSON --- */
 
+static void json_degraded(const struct status_link *l, struct json *j)
+{
+	json_key(j, "degraded");
+	if (!l->degraded) {
+		json_put_null(j);
+		return;
+	}
+	json_begin_object(j);
+	json_kv_string(j, "why", l->degraded);
+	json_key(j, "reasons");
+	json_begin_array(j);
+	for (size_t i = 0; i < l->reasons->n_kids; i++)
+		json_put_string(j, l->reasons->kids[i].string);
+	json_end_array(j);
+	json_key(j, "pods");
+	json_begin_array(j);
+	for (size_t i = 0; i < l->n_pods; i++)
+		json_put_string(j, l->pods[i]);
+	json_end_array(j);
+	json_end_object(j);
+}
+
 static void json_pools(const struct status *s, struct json *j)
 {
 	json_key(j, "pools");
@@ -294,6 +329,7 @@ void status_json(const struct status *s, struct strbuf *out)
 			       port && port->rate_mbps);
 		json_kv_bool(&j, "down", l->down);
 		json_kv_string(&j, "wrong", l->wrong);
+		json_degraded(l, &j);
 		json_kv_int_if(&j, "rail", l->rail, l->rail >= 0);
 		json_kv_int_if(&j, "plane", l->plane, l->plane >= 0);
 		json_kv_string(&j, "switch", leaf ? leaf->name : NULL);

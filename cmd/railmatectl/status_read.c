@@ -9,6 +9,7 @@
 #include "hw/inventory.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"
+#include "pools.h"
 #include "railmatectl.h"
 #include "status.h"
 #include "topo/rails.h"
@@ -146,6 +147,32 @@ static void judge_link(struct status *s, struct status_link *l)
 				 : "is down";
 }
 
+/* By the limits of the first pool that calls it so. */
+static void find_degraded(const struct status *s, struct status_link *l, const struct item *answer)
+{
+	const struct hw_inventory *inv = s->machine->node->inv;
+	const struct hw_port *port = port_of(inv, l);
+	const struct item *pools = list_of(answer, "pools");
+	char name[BDF_STRLEN];
+
+	bdf_format(inv->pci[l->pci].bdf, name);
+	for (size_t i = 0; i < pools->n_kids; i++) {
+		const struct item *list = list_of(&pools->kids[i], "degraded");
+
+		for (size_t k = 0; k < list->n_kids && !l->degraded; k++) {
+			const struct item *d = &list->kids[k];
+
+			if (!str_eq(item_string(d, "pf"), name) ||
+			    item_number(d, "port", 1) != (port ? port->number : 1))
+				continue;
+			l->degraded = item_string(d, "why");
+			l->reasons = list_of(d, "reasons");
+		}
+	}
+	if (l->degraded)
+		l->n_pods = pools_pods_of(answer, name, s->arena, &l->pods);
+}
+
 void status_read_links(struct status *s, const struct item *answer)
 {
 	const struct hw_inventory *inv = s->machine->node->inv;
@@ -155,8 +182,9 @@ void status_read_links(struct status *s, const struct item *answer)
 		most += inv->rdma[i].n_ports;
 	s->links = arena_array(s->arena, most, sizeof(*s->links));
 	for (size_t i = 0; i < inv->n_pci; i++) {
-		struct status_link link = { (int)i, hw_find_rdma(inv, (int)i), -1, -1, -1, false,
-					    NULL };
+		struct status_link link = {
+			.pci = (int)i, .rdma = hw_find_rdma(inv, (int)i), .rail = -1, .plane = -1
+		};
 		size_t n = link.rdma < 0 ? 0 : inv->rdma[link.rdma].n_ports;
 
 		if (!is_wanted(inv, (int)i, answer))
@@ -169,6 +197,7 @@ void status_read_links(struct status *s, const struct item *answer)
 	}
 	for (size_t i = 0; i < s->n_links; i++) {
 		judge_link(s, &s->links[i]);
+		find_degraded(s, &s->links[i], answer);
 		s->n_down += s->links[i].down;
 	}
 }

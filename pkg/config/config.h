@@ -101,6 +101,10 @@ enum link_trouble {
 	LINK_SLOW = 1 << 2,   /* rate, PCIe speed or width are below what they were */
 };
 
+/* As "unhealthy" of a pool, metrics and JSON call them; [i] is of bit i. */
+#define LINK_TROUBLES 3
+extern const char *const config_link_troubles[LINK_TROUBLES];
+
 struct pool_health {
 	unsigned unhealthy; /* which of them make VFs unhealthy; the others are only logged */
 	unsigned flaps;	    /* so often, within … */

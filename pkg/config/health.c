@@ -11,6 +11,7 @@
 #define WINDOW_MAX 86400
 #define ERRORS_MAX 1000000000
 
+const char *const config_link_troubles[LINK_TROUBLES] = { "flaps", "errors", "slow" };
 const struct pool_health health_defaults = { .flaps = 3,
 					     .window_s = 600,
 					     .errors_per_minute = 100 };
@@ -53,16 +54,14 @@ static int read_errors(struct parse *p, const struct item *value, const struct k
 static int read_unhealthy(struct parse *p, const struct item *value, const struct key *key,
 			  void *out)
 {
-	static const char *const words[] = { "flaps", "errors", "slow" };
-	static const unsigned bits[] = { LINK_FLAPS, LINK_ERRORS, LINK_SLOW };
 	struct pool_health *health = out;
 	int choice, r = want(p, value, ITEM_LIST);
 
 	(void)key;
 	for (size_t i = 0; r == 0 && i < value->n_kids; i++) {
-		r = want_choice(p, &value->kids[i], words, ARRAY_LEN(words), &choice);
+		r = want_choice(p, &value->kids[i], config_link_troubles, LINK_TROUBLES, &choice);
 		if (r == 0)
-			health->unhealthy |= bits[choice];
+			health->unhealthy |= 1u << choice;
 	}
 	return r;
 }

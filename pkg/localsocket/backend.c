@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -133,6 +134,38 @@ static void put_vf(struct json *j, struct tracker *k, const struct pool_dev *dev
 	json_end_object(j);
 }
 
+static void put_reasons(struct json *j, unsigned trouble)
+{
+	json_key(j, "reasons");
+	json_begin_array(j);
+	for (size_t i = 0; i < LINK_TROUBLES; i++) {
+		if (trouble & 1u << i)
+			json_put_string(j, config_link_troubles[i]);
+	}
+	json_end_array(j);
+}
+
+static void put_degraded(struct json *j, const struct node *node, const struct pool *pool)
+{
+	json_key(j, "degraded");
+	json_begin_array(j);
+	for (size_t i = 0; i < node->n_links; i++) {
+		const struct node_link *l = &node->links[i];
+
+		if (strcmp(l->resource, pool->cfg->resource))
+			continue;
+		json_begin_object(j);
+		json_kv_string(j, "pf", l->pf);
+		json_kv_int(j, "port", l->port);
+		put_reasons(j, l->trouble);
+		json_kv_string(j, "why", l->degraded);
+		json_kv_bool(j, "unhealthy", l->unhealthy);
+		json_kv_int_if(j, "since_ms", l->since_ms, l->since_ms > 0);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
 static void put_pool(struct json *j, struct tracker *k, const struct pool *pool)
 {
 	json_begin_object(j);
@@ -144,6 +177,7 @@ static void put_pool(struct json *j, struct tracker *k, const struct pool *pool)
 	for (size_t i = 0; i < pool->n_devs; i++)
 		put_vf(j, k, &pool->devs[i]);
 	json_end_array(j);
+	put_degraded(j, tracker_node(k), pool);
 	json_end_object(j);
 }
 

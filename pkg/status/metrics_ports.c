@@ -112,11 +112,6 @@ static bool is_of_a_pool(const struct node *node, int pf)
 
 void status_put_port_degraded(struct writer *w, const struct metric *m)
 {
-	static const struct {
-		unsigned bit;
-		const char *word; /* as in "unhealthy" of a pool */
-	} reasons[] = { { LINK_FLAPS, "flaps" }, { LINK_ERRORS, "errors" }, { LINK_SLOW, "slow" } };
-
 	(void)m;
 	for (size_t i = 0; i < w->f->n_ports; i++) {
 		const struct hw_port_stats *s = &w->f->ports[i];
@@ -127,10 +122,10 @@ void status_put_port_degraded(struct writer *w, const struct metric *m)
 		if (!is_of_a_pool(w->f->node, pf))
 			continue;
 		trouble = trouble_of(w->f->node, status_device_address(w->f, pf, bdf), s->port);
-		for (size_t k = 0; k < ARRAY_LEN(reasons); k++) {
+		for (size_t k = 0; k < LINK_TROUBLES; k++) {
 			begin(w, s);
-			status_label(&w->e, "reason", reasons[k].word);
-			status_count(&w->e, (trouble & reasons[k].bit) != 0);
+			status_label(&w->e, "reason", config_link_troubles[k]);
+			status_count(&w->e, (trouble & 1u << k) != 0);
 		}
 	}
 }

@@ -3,10 +3,12 @@
 
 import json
 import os
+import re
 import signal
+import subprocess
 import time
 
-from harness import VF, Case, main, pairs, until, vfs_of
+from harness import PATIENCE, VF, Case, main, pairs, program, until, vfs_of
 
 
 class Changes(Case):
@@ -103,6 +105,7 @@ class Changes(Case):
         machine = node.topo()
         place = machine.place[self.some_vfs(node, 1)[0]]
         pf = next(f for f in machine.topo["pfs"] if f["pci"] == place)
+        self.degraded = node, pf
         downs = f"sys/class/net/{pf['netdev']}/carrier_down_count"
         node.write(downs, "7\n")
         kubelet, daemon = node.start(daemon=("--config-file", config))
@@ -123,6 +126,32 @@ class Changes(Case):
         time.sleep(0.3)
         self.assertEqual([d["id"] for d in kubelet.resource(VF)["devices"] if not d["healthy"]], [])
         self.assertEqual(daemon.stderr().count("the link of a PF is degraded"), 1)
+
+    def test_a_degraded_link_is_named_with_the_pods_that_hold_its_vfs(self):
+        kubelet, _, _ = self.degrade({})
+        node, pf = self.degraded
+        kubelet.admit("p", f"main:{VF}={kubelet.resource(VF)['capacity']}")
+        kubelet.ask("prestart p")
+
+        def ctl(*argv):
+            return subprocess.run([program("railmatectl"), *argv, "--control-socket", node.control_socket],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  timeout=PATIENCE, check=False)
+
+        pool, = json.loads(ctl("explain", "pool", "--json").stdout)["pools"]
+        link, = pool["degraded"]
+        self.assertLess(0, link.pop("since_ms"))
+        why = "goes down too often: at least 3 times in 600 s"
+        self.assertEqual(link, {"pf": pf["pci"], "port": 1, "reasons": ["flaps"], "why": why, "unhealthy": False})
+        line = rf"\n  degraded  the link of PF {pf['pci']} {why}; since 2.*; pods that hold its VFs: default/p\n"
+        until(lambda: re.search(line, ctl("explain", "pool").stdout), "its pod is known")
+        done = ctl("status", "--no-doctor", "--json", "--root", node.root, "--state-dir", node.state_dir)
+        status = json.loads(done.stdout)
+        self.assertEqual((done.returncode, status["verdict"]), (5, "WARN"), done.stdout)
+        self.assertEqual(status["trouble"],
+                         [f"link {pf['pci']} {pf['rdma']} ({pf['netdev']}) {why}; pods that hold its VFs: default/p"])
+        self.assertEqual({link["pf"]: link["degraded"] for link in status["links"] if link["degraded"]},
+                         {pf["pci"]: {"why": why, "reasons": ["flaps"], "pods": ["default/p"]}})
 
     def test_vfs_of_a_link_that_flaps_are_unhealthy_where_the_pool_wants_it(self):
         kubelet, _, mine = self.degrade({"unhealthy": ["flaps"]})
