@@ -285,6 +285,29 @@ struct config *config_default(void)
 	return cfg;
 }
 
+struct config *config_none(void)
+{
+	return config_new();
+}
+
+void config_add_errors(struct config *cfg, const char *lines)
+{
+	char *rest = arena_strdup(cfg->arena, lines);
+	size_t n = cfg->n_errors;
+	size_t max = n + 1;
+	const char **all;
+
+	for (const char *s = lines; *s; s++)
+		max += *s == '\n';
+	all = arena_array(cfg->arena, max, sizeof(*all));
+	for (size_t i = 0; i < n; i++)
+		all[i] = cfg->errors[i];
+	while (rest)
+		all[n++] = strsep(&rest, "\n");
+	cfg->errors = all;
+	cfg->n_errors = n;
+}
+
 void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, const char *why)
 {
 	struct pool_config *p = (struct pool_config *)&cfg->pools[pool];

@@ -204,6 +204,10 @@ int config_parse(const char *text, size_t len, const char *name, const char *def
 		 struct config **ret, struct strbuf *also, struct err *err);
 /* What runs without a file: one pool rdma/vf of every VF that has an RDMA device. */
 struct config *config_default(void);
+/* What is left of a file that is refused: no pool. */
+struct config *config_none(void);
+/* Each line is one. Before anybody else has cfg. */
+void config_add_errors(struct config *cfg, const char *lines);
 /* What auto comes to for this pool; why is copied. Before anybody makes a node of cfg, or reads
  * bindings. */
 void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, const char *why);

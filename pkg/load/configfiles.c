@@ -1,9 +1,11 @@
 #include "load/configfiles.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
@@ -33,84 +35,133 @@ static char *find_config(const struct config_files *files)
 	return path ? path : file_in(files->dir, CONFIG_NAME_DEFAULT);
 }
 
-static int read_one(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err)
+static void read_one(const char *path, size_t max, struct config_file *ret)
 {
-	return path ? load_file(path, max, ret, ret_len, err) : 0;
+	struct err err = { 0 };
+
+	if (path && load_file(path, max, &ret->text, &ret->len, &err) < 0)
+		ret->fault = xstrdup(err.msg);
 }
 
-int configfiles_read(const struct config_files *files, struct config_text *ret, struct err *err)
+void configfiles_read(const struct config_files *files, struct config_text *ret)
 {
-	struct config_text text = { .path = find_config(files) };
-	int r;
-
-	r = read_one(text.path, CONFIG_BYTES_MAX, &text.config, &text.config_len, err);
-	if (r == 0)
-		r = read_one(files->shared, CONFIG_BYTES_MAX, &text.shared, &text.shared_len, err);
-	if (r == 0)
-		r = read_one(files->hints, HINTS_BYTES_MAX, &text.hints, &text.hints_len, err);
-	if (r < 0) {
-		configfiles_done(&text);
-		return r;
-	}
 	configfiles_done(ret);
-	*ret = text;
+	ret->path = find_config(files);
+	read_one(ret->path, CONFIG_BYTES_MAX, &ret->config);
+	read_one(files->shared, CONFIG_BYTES_MAX, &ret->shared);
+	read_one(files->hints, HINTS_BYTES_MAX, &ret->hints);
+}
+
+/* also: taken. */
+static void set_fault(struct config_file *file, const struct err *err, struct strbuf *also)
+{
+	free(file->fault);
+	file->fault = xasprintf("%s\n%s", err->msg, strbuf_str(also));
+	str_trim(file->fault);
+	strbuf_done(also);
+}
+
+static struct config *parse_config(const struct config_files *files, struct config_text *text)
+{
+	struct config_file *file = &text->config;
+	struct strbuf also = STRBUF_INIT;
+	struct config *cfg = NULL;
+	struct err err = { 0 };
+
+	if (!text->path)
+		return config_default();
+	if (file->text &&
+	    config_parse(file->text, file->len, text->path, files->prefix, &cfg, &also, &err) < 0)
+		set_fault(file, &err, &also);
+	return cfg ? cfg : config_none();
+}
+
+typedef int (*parse_fn)(const char *text, size_t len, const char *name, struct config *cfg,
+			struct strbuf *also, struct err *err);
+
+static void parse_more(parse_fn parse, struct config_file *file, const char *name,
+		       struct config *cfg)
+{
+	struct strbuf also = STRBUF_INIT;
+	struct err err = { 0 };
+
+	if (file->text && parse(file->text, file->len, name, cfg, &also, &err) < 0)
+		set_fault(file, &err, &also);
+}
+
+/* The reason of the first file, and what else is wrong. */
+static int refuse_all(const char *const *faults, size_t n, struct strbuf *also, struct err *err)
+{
+	size_t first = 0, len;
+
+	while (!faults[first])
+		first++;
+	len = strcspn(faults[first], "\n");
+	if (faults[first][len])
+		strbuf_printf(also, "%s\n", faults[first] + len + 1);
+	for (size_t i = first + 1; i < n; i++) {
+		if (faults[i])
+			strbuf_printf(also, "%s\n", faults[i]);
+	}
+	return err_set(err, EINVAL, "%.*s", (int)len, faults[first]);
+}
+
+static void leave_out(struct config *cfg, const char *fault)
+{
+	int len = (int)strcspn(fault, "\n");
+	_cleanup_free_ char *lines =
+		xasprintf("%.*s; the file is left out%s", len, fault, fault + len);
+
+	config_add_errors(cfg, lines);
+}
+
+int configfiles_parse(const struct config_files *files, struct config_text *text,
+		      struct config **ret, struct strbuf *also, struct err *err)
+{
+	struct config *cfg = parse_config(files, text);
+	const char *faults[3];
+
+	parse_more(config_parse_shared, &text->shared, files->shared, cfg);
+	parse_more(config_parse_hints, &text->hints, files->hints, cfg);
+	faults[0] = text->config.fault;
+	faults[1] = text->shared.fault;
+	faults[2] = text->hints.fault;
+	if (!cfg->n_pools && !cfg->n_shared) {
+		config_free(cfg);
+		return refuse_all(faults, ARRAY_LEN(faults), also, err);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
+		if (faults[i])
+			leave_out(cfg, faults[i]);
+	}
+	*ret = cfg;
 	return 0;
 }
 
-static void put_lines(const char *const *lines, size_t n, struct strbuf *also)
+static bool is_same(const struct config_file *a, const struct config_file *b)
 {
-	for (size_t i = 0; also && i < n; i++)
-		strbuf_printf(also, "%s\n", lines[i]);
-}
-
-int configfiles_parse(const struct config_files *files, const struct config_text *text,
-		      struct config **ret, struct strbuf *also, struct err *err)
-{
-	struct config *cfg = NULL;
-	int r = 0;
-
-	if (text->config)
-		r = config_parse(text->config, text->config_len, text->path, files->prefix, &cfg,
-				 also, err);
-	else
-		cfg = config_default();
-	if (r == 0 && text->shared)
-		r = config_parse_shared(text->shared, text->shared_len, files->shared, cfg, also,
-					err);
-	if (r == 0 && text->hints)
-		r = config_parse_hints(text->hints, text->hints_len, files->hints, cfg, also, err);
-	if (r == 0) {
-		*ret = cfg;
-		return 0;
-	}
-	if (cfg) {
-		put_lines(cfg->errors, cfg->n_errors, also);
-		put_lines(cfg->warnings, cfg->n_warnings, also);
-	}
-	config_free(cfg);
-	return r;
-}
-
-static bool same_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-	if (!a || !b)
-		return a == b;
-	return a_len == b_len && !memcmp(a, b, a_len);
+	if (!a->text || !b->text)
+		return a->text == b->text && str_eq(a->fault, b->fault);
+	return a->len == b->len && !memcmp(a->text, b->text, a->len);
 }
 
 bool configfiles_same(const struct config_text *a, const struct config_text *b)
 {
-	return str_eq(a->path, b->path) &&
-	       same_bytes(a->config, a->config_len, b->config, b->config_len) &&
-	       same_bytes(a->shared, a->shared_len, b->shared, b->shared_len) &&
-	       same_bytes(a->hints, a->hints_len, b->hints, b->hints_len);
+	return str_eq(a->path, b->path) && is_same(&a->config, &b->config) &&
+	       is_same(&a->shared, &b->shared) && is_same(&a->hints, &b->hints);
+}
+
+static void file_done(struct config_file *file)
+{
+	free(file->text);
+	free(file->fault);
 }
 
 void configfiles_done(struct config_text *text)
 {
 	free(text->path);
-	free(text->config);
-	free(text->shared);
-	free(text->hints);
+	file_done(&text->config);
+	file_done(&text->shared);
+	file_done(&text->hints);
 	*text = (struct config_text) { 0 };
 }

@@ -27,17 +27,25 @@ struct config_files {
 	const char *prefix; /* of pools that name none */
 };
 
-/* What they had at one moment. Zero-initialise, end with configfiles_done(). */
-struct config_text {
-	char *path; /* of the file that was read; NULL: the built-in pool */
-	char *config, *shared, *hints;
-	size_t config_len, shared_len, hints_len;
+struct config_file {
+	char *text; /* NULL: there is none, or it cannot be read */
+	size_t len;
+	/* Why nothing of it is used: the reason and what else is wrong, one a line; NULL: it is */
+	char *fault;
 };
 
-/* A sentence that names the file that cannot be read; ret is then as before. [any thread] */
-int configfiles_read(const struct config_files *files, struct config_text *ret, struct err *err);
-/* As config_parse() of all of them together; also: everything else that is wrong, one a line. */
-int configfiles_parse(const struct config_files *files, const struct config_text *text,
+/* What they had at one moment. Zero-initialise, end with configfiles_done(). */
+struct config_text {
+	char *path; /* of the file of pools; NULL: the built-in pool */
+	struct config_file config, shared, hints;
+};
+
+/* A file that cannot be read has a fault. [any thread] */
+void configfiles_read(const struct config_files *files, struct config_text *ret);
+/* As config_parse() of all of them together. A file that is refused gets a fault, which is among
+ * the errors of *ret. -EINVAL with its reason when no file has a pool that can be served; also:
+ * everything else that is wrong, one a line. */
+int configfiles_parse(const struct config_files *files, struct config_text *text,
 		      struct config **ret, struct strbuf *also, struct err *err);
 bool configfiles_same(const struct config_text *a, const struct config_text *b);
 void configfiles_done(struct config_text *text);

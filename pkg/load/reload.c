@@ -97,7 +97,7 @@ static void judge(struct reload *r)
 		refuse_text(r, &all);
 		return;
 	}
-	if (cfg->n_errors) {
+	if (cfg->n_errors) { /* a file that is refused is among them */
 		for (size_t i = 0; i < cfg->n_errors; i++)
 			strbuf_printf(&all, "%s\n", cfg->errors[i]);
 		refuse_text(r, &all);
@@ -132,12 +132,9 @@ static bool is_known(struct reload *r, const struct config_text *now)
 void reload_check(struct reload *r)
 {
 	struct config_text now = { 0 };
-	struct err err = { 0 };
 
-	if (configfiles_read(r->files, &now, &err) < 0) {
-		configfiles_done(&r->bad);
-		refuse(r, err.msg);
-	} else if (is_known(r, &now)) {
+	configfiles_read(r->files, &now);
+	if (is_known(r, &now)) {
 		configfiles_done(&now);
 	} else if (!now.path && r->good.path) {
 		configfiles_done(&now);

@@ -4,6 +4,7 @@
 import json
 import pathlib
 import signal
+import subprocess
 
 from harness import GPU, VF, Case, container, main, until, vfs_of
 
@@ -75,6 +76,44 @@ class Shared(Case):
     def test_one_bad_entry_leaves_the_others(self):
         _, _, d = self.begin({"resourceName": "bad", "selectors": {"ifNames": ["x"]}}, RAILS)
         self.assertIn("configList[0]: has no rdmaHcaMax", d.stderr())
+
+    def test_a_file_that_is_refused_leaves_the_vfs(self):
+        bad = {"configList": [{"resourceName": "bad", "selectors": {"ifNames": ["x"]}}]}
+        for text in json.dumps(bad), "[", None:
+            with self.subTest(text):
+                node = self.node()
+                path = self.put(node, "shared.json", text)
+                _, d = node.start(daemon=("--shared-config", path))
+                self.assertRegex(d.stderr(), f"{path}.*; the file is left out")
+                for option in ("--check-config", "--strict-config"):
+                    self.assertEqual(self.ends(node, option, "--shared-config", path), 3)
+
+    def test_a_file_of_pools_that_is_refused_leaves_the_hcas(self):
+        node = self.node()
+        shared = self.config(node, RAILS)
+        kubelet = node.start_kubelet()
+        accelerator = {"resourceName": "gpu", "deviceType": "accelerator"}
+        path = self.put(node, "config.json", json.dumps({"resourceList": [accelerator]}))
+        d = node.start_daemon("--shared-config", shared, "--config-file", path)
+        kubelet.wait(HCA, 20)
+        self.assertIn("'accelerator' is not served by railmate", d.stderr())
+        self.assertEqual([r["name"] for r in kubelet.ask("list")["resources"]], [HCA])
+        container(kubelet.admit("p", f"main:{HCA}=1"), "main")
+        none = self.put(node, "none.json", "{}")
+        self.assertEqual(self.ends(node, "--shared-config", none, "--config-file", path), 3)
+
+    def put(self, node, name, text):
+        """None: there is no such file."""
+        path = node.path(name)
+        if text is not None:
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+        return path
+
+    def ends(self, node, *options):
+        return subprocess.run(node.daemon_argv(*options), stdin=subprocess.DEVNULL, timeout=60,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              check=False).returncode
 
 
 if __name__ == "__main__":

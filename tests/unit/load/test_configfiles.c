@@ -43,7 +43,8 @@ static const char *name_read(const struct config_files *files)
 	struct config_text text = { 0 };
 	const char *slash;
 
-	assert_int_equal(configfiles_read(files, &text, NULL), 0);
+	configfiles_read(files, &text);
+	assert_null(text.config.fault);
 	slash = text.path ? strrchr(text.path, '/') : NULL;
 	snprintf(name, sizeof(name), "%s", slash ? slash + 1 : "none");
 	configfiles_done(&text);
@@ -69,13 +70,18 @@ static void the_nodes_own_file_comes_first(void **state)
 static void a_file_that_is_named_must_be_there(void **state)
 {
 	struct config_files files = { .dir = dir, .config = "/no/such/file" };
+	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT;
 	struct config_text text = { 0 };
+	struct config *cfg = NULL;
 	struct err err = { 0 };
 
 	(void)state;
-	assert_true(configfiles_read(&files, &text, &err) < 0);
+	configfiles_read(&files, &text);
+	assert_true(configfiles_parse(&files, &text, &cfg, &also, &err) < 0);
 	assert_string_equal(err.msg, "open /no/such/file: No such file or directory");
-	assert_null(text.path);
+	assert_string_equal(strbuf_str(&also), "");
+	assert_null(cfg);
+	configfiles_done(&text);
 }
 
 static void texts_are_compared_whole(void **state)
@@ -87,42 +93,143 @@ static void texts_are_compared_whole(void **state)
 	(void)state;
 	put("config.json", pool);
 	put("shared.json", "{}");
-	assert_int_equal(configfiles_read(&files, &a, NULL), 0);
-	assert_int_equal(configfiles_read(&files, &b, NULL), 0);
+	configfiles_read(&files, &a);
+	configfiles_read(&files, &b);
 	assert_true(configfiles_same(&a, &b));
 	put("shared.json", "{ }");
-	assert_int_equal(configfiles_read(&files, &b, NULL), 0);
+	configfiles_read(&files, &b);
 	assert_false(configfiles_same(&a, &b));
 	unlink(path_of("shared.json"));
 	files.shared = NULL;
-	assert_int_equal(configfiles_read(&files, &b, NULL), 0);
+	configfiles_read(&files, &b);
 	assert_false(configfiles_same(&a, &b));
 	configfiles_done(&a);
 	configfiles_done(&b);
 	unlink(path_of("config.json"));
 }
 
-static void what_is_wrong_with_one_file_comes_with_the_errors_of_the_other(void **state)
+static const char shared[] = "{\"configList\": [{\"resourceName\": \"hca\", \"rdmaHcaMax\": 5,"
+			     " \"selectors\": {\"vendors\": [\"15b3\"]}}]}";
+static const char hints[] = "{\"groups\": [{\"gpus\": [\"0001:00:00.0\"],"
+			    " \"nics\": [\"0101:00:00.0\"]}]}";
+static const char wrong_key[] =
+	"{\"resourceList\": [{\"resourceName\": \"vf\", \"railmate\": {\"gid\": \"often\"}}]}";
+static const char wrong_pool[] = "{\"configList\": [{\"resourceName\": \"hca\"}]}";
+
+struct parsed {
+	struct config *cfg;
+	struct err err;
+	struct strbuf also;
+	struct config_text text;
+};
+
+static struct config_file file_of(const char *text)
 {
-	struct config_files files = { .dir = dir, .shared = "shared.json" };
-	struct config_text text = {
-		.path = xstrdup("config.json"),
-		.config = xstrdup(
-			"{\"resourceList\": [{\"resourceName\": \"vf\", \"railmate\": {\"gid\": \"often\"}}]}"),
-		.shared = xstrdup("[")
+	struct config_file file = { 0 };
+
+	if (!text)
+		file.fault = xstrdup("it cannot be read");
+	else if (*text)
+		file = (struct config_file) { .text = xstrdup(text), .len = strlen(text) };
+	return file;
+}
+
+/* "": there is no such file; NULL: it cannot be read. */
+static int parse(struct parsed *p, const char *config, const char *of_shared, const char *of_hints)
+{
+	static const struct config_files files = { .shared = "shared.json", .hints = "hints.json" };
+
+	*p = (struct parsed) { .also = STRBUF_INIT,
+			       .text = { .path = config && !*config ? NULL : xstrdup("config.json"),
+					 .config = file_of(config),
+					 .shared = file_of(of_shared),
+					 .hints = file_of(of_hints) } };
+	return configfiles_parse(&files, &p->text, &p->cfg, &p->also, &p->err);
+}
+
+static void parsed_done(struct parsed *p)
+{
+	config_free(p->cfg);
+	strbuf_done(&p->also);
+	configfiles_done(&p->text);
+}
+
+static bool has_error(const struct config *cfg, const char *words)
+{
+	for (size_t i = 0; i < cfg->n_errors; i++) {
+		if (strstr(cfg->errors[i], words))
+			return true;
+	}
+	return false;
+}
+
+static void a_file_that_is_refused_leaves_the_pools_of_the_others(void **state)
+{
+	static const struct {
+		const char *config, *shared, *hints;
+		size_t n_pools, n_shared;
+		const char *error;
+	} cases[] = {
+		{ pool, "[", "", 1, 0, "shared.json:1" },
+		{ pool, wrong_pool, "", 1, 0, "the HCAs; the file is left out" },
+		{ pool, NULL, "", 1, 0, "it cannot be read; the file is left out" },
+		{ "", "[", "", 1, 0, "shared.json:1" }, /* the built-in pool */
+		{ "[", shared, "", 0, 1, "config.json:1" },
+		{ "{\"resourceList\": []}", shared, "", 0, 1, "nothing to serve" },
+		{ NULL, shared, "", 0, 1, "it cannot be read; the file is left out" },
+		{ pool, shared, "{}", 1, 1, "hints.json:1" },
+		{ pool, shared, NULL, 1, 1, "it cannot be read" },
 	};
-	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT;
-	struct config *cfg = NULL;
-	struct err err = { 0 };
 
 	(void)state;
-	text.config_len = strlen(text.config);
-	text.shared_len = strlen(text.shared);
-	assert_true(configfiles_parse(&files, &text, &cfg, &also, &err) < 0);
-	assert_null(cfg);
-	assert_non_null(strstr(err.msg, "shared.json"));
-	assert_non_null(strstr(strbuf_str(&also), "gid"));
-	configfiles_done(&text);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct parsed p;
+
+		assert_int_equal(parse(&p, cases[i].config, cases[i].shared, cases[i].hints), 0);
+		assert_int_equal(p.cfg->n_pools, cases[i].n_pools);
+		assert_int_equal(p.cfg->n_shared, cases[i].n_shared);
+		assert_true(has_error(p.cfg, cases[i].error));
+		assert_null(p.cfg->hints);
+		parsed_done(&p);
+	}
+}
+
+static void what_is_refused_has_a_fault_and_the_rest_has_none(void **state)
+{
+	struct parsed p;
+
+	(void)state;
+	assert_int_equal(parse(&p, "[", shared, hints), 0);
+	assert_non_null(p.text.config.fault);
+	assert_null(p.text.shared.fault);
+	assert_null(p.text.hints.fault);
+	assert_non_null(p.cfg->hints);
+	parsed_done(&p);
+}
+
+static void with_no_pool_left_everything_that_is_wrong_is_said(void **state)
+{
+	struct parsed p;
+
+	(void)state;
+	assert_true(parse(&p, "{\"resourceList\": [{}]}", wrong_pool, NULL) < 0);
+	assert_null(p.cfg);
+	assert_non_null(strstr(p.err.msg, "config.json:1: resourceList[0]: has no resourceName"));
+	assert_non_null(strstr(strbuf_str(&p.also), "has no rdmaHcaMax"));
+	assert_non_null(strstr(strbuf_str(&p.also), "it cannot be read"));
+	assert_null(strstr(strbuf_str(&p.also), "left out"));
+	parsed_done(&p);
+}
+
+static void errors_inside_a_file_stand_beside_those_of_a_file_that_is_refused(void **state)
+{
+	struct parsed p;
+
+	(void)state;
+	assert_int_equal(parse(&p, wrong_key, "[", ""), 0);
+	assert_int_equal(p.cfg->n_errors, 2);
+	assert_true(has_error(p.cfg, "gid") && has_error(p.cfg, "shared.json"));
+	parsed_done(&p);
 }
 
 static int setup(void **state)
@@ -143,7 +250,10 @@ int main(void)
 		cmocka_unit_test(the_nodes_own_file_comes_first),
 		cmocka_unit_test(a_file_that_is_named_must_be_there),
 		cmocka_unit_test(texts_are_compared_whole),
-		cmocka_unit_test(what_is_wrong_with_one_file_comes_with_the_errors_of_the_other),
+		cmocka_unit_test(a_file_that_is_refused_leaves_the_pools_of_the_others),
+		cmocka_unit_test(what_is_refused_has_a_fault_and_the_rest_has_none),
+		cmocka_unit_test(with_no_pool_left_everything_that_is_wrong_is_said),
+		cmocka_unit_test(errors_inside_a_file_stand_beside_those_of_a_file_that_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("configfiles", tests, setup, teardown);
