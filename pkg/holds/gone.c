@@ -9,8 +9,7 @@
 /* A pod whose cgroup was not seen by then is on a node that does not show it. */
 #define SEE_CGROUP_MS 60000
 
-/* A look may be older than the hold: then it says nothing. */
-static enum holds_cgroup cgroup_of(const struct ledger_hold *hold, const struct holds_facts *f)
+enum holds_cgroup holds_cgroup_of(const struct ledger_hold *hold, const struct holds_facts *f)
 {
 	if (f->cgroup == HOLDS_CGROUP_OFF || str_eq(f->uid, hold->owner.uid))
 		return f->cgroup;
@@ -27,7 +26,7 @@ const char *holds_in_use(const struct ledger_hold *hold, const struct holds_fact
 		return f->open;
 	if (!hold || !holds_text(hold->owner.uid))
 		return NULL;
-	switch (cgroup_of(hold, f)) {
+	switch (holds_cgroup_of(hold, f)) {
 	case HOLDS_CGROUP_RUNS:
 		return "containers of its pod still run";
 	case HOLDS_CGROUP_UNKNOWN:
@@ -46,7 +45,7 @@ bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold,
 	bool cgroups_show = hold->seen_cgroup || h->cgroups_seen;
 	/* The pod has no process, and we have seen that its cgroup would show one. */
 	bool is_empty = (cgroups_show || !hold->pending) && has_uid &&
-			cgroup_of(hold, f) == HOLDS_CGROUP_EMPTY;
+			holds_cgroup_of(hold, f) == HOLDS_CGROUP_EMPTY;
 	/* Its cgroup will never say whether it runs. */
 	bool has_no_cgroup = !has_uid || f->cgroup == HOLDS_CGROUP_OFF ||
 			     (f->cgroup == HOLDS_CGROUP_EMPTY && !cgroups_show);

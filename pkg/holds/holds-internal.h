@@ -153,6 +153,8 @@ const struct observation *holds_observation_of(const struct holds *h,
 bool holds_was_shown(const struct holds *h, const struct ledger_hold *hold,
 		     const struct observation *s);
 
+/* That of the holder's pod. A look may be older than the hold: then it says nothing of it. */
+enum holds_cgroup holds_cgroup_of(const struct ledger_hold *hold, const struct holds_facts *f);
 /* Why the VF is in use, by the machine; NULL: it is idle. moves: that it is away says nothing. */
 const char *holds_in_use(const struct ledger_hold *hold, const struct holds_facts *f, bool moves);
 /* The holder is gone, by one of the rules, and the VF is idle; given: the kubelet gives it to

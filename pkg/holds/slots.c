@@ -266,12 +266,13 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 {
 	const struct ledger_hold *hold = holds_live_slot(h, slot);
 	const struct observation *s = hold ? holds_observation(h, hold->vf, now) : NULL;
+	enum holds_cgroup cgroup = hold ? holds_cgroup_of(hold, facts) : HOLDS_CGROUP_OFF;
 	char name[HOLDS_NAME_MAX];
 
 	if (!h->claims_read)
 		return HOLDS_UNREAD;
 	if (!hold || s->tentative || s->not_created || is_same_pod(h, hold, owner) ||
-	    facts->cgroup == HOLDS_CGROUP_OFF || facts->cgroup == HOLDS_CGROUP_EMPTY ||
+	    cgroup == HOLDS_CGROUP_OFF || cgroup == HOLDS_CGROUP_EMPTY ||
 	    now.mono_ms - s->told_ms >= (int64_t)h->pace.create_ms)
 		return NULL;
 	return arena_printf(

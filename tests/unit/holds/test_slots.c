@@ -232,6 +232,18 @@ static void a_container_does_not_wait_for_a_pod_that_has_ended(void **state)
 	assert_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
 }
 
+/* It was begun when another pod held the VF. */
+static void a_look_at_the_cgroup_of_a_former_holder_does_not_end_the_wait(void **state)
+{
+	const struct holds_facts former = { .cgroup = HOLDS_CGROUP_EMPTY, .uid = "u0" };
+	struct ledger_owner second = who("web-1#u2");
+
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	promise(S0);
+	assert_non_null(holds_slot_waits(w.h, S0, &second, &former, w.now, w.a));
+}
+
 /* The ledger is older than the other records: it had been stored between a binding and its end. */
 static void no_container_keeps_the_vf_of_its_slot_before_all_records_were_read(void **state)
 {
@@ -653,6 +665,7 @@ int main(void)
 		TEST(a_slot_is_the_first_containers_again_when_the_second_one_is_gone),
 		TEST(a_pod_of_the_same_name_and_another_uid_gets_another_vf),
 		TEST(a_container_waits_while_another_of_its_slot_may_not_be_created_yet),
+		TEST(a_look_at_the_cgroup_of_a_former_holder_does_not_end_the_wait),
 		TEST(no_container_keeps_the_vf_of_its_slot_before_all_records_were_read),
 		TEST(a_container_does_not_wait_for_one_that_was_refused_after_it_was_told),
 		TEST(a_container_that_an_early_pool_refuses_is_not_created),
