@@ -114,7 +114,6 @@ void holds_on_confirmed(struct holds *h, const char *slot, struct holds_now now)
 void holds_on_unbound(struct holds *h, const char *slot, struct holds_now now);
 void holds_on_not_created(struct holds *h, const struct ledger_owner *owner, struct holds_now now);
 void holds_on_slot_probed(struct holds *h, const char *slot, enum holds_cgroup cgroup);
-void holds_on_pod_starts(struct holds *h, const char *uid);
 
 bool holds_is_settled(const struct holds *h);
 /* Which pod has this id by the checkpoint? "": none, or two. */

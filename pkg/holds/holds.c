@@ -409,9 +409,6 @@ void holds_event(struct holds *h, const struct holds_event *e, struct holds_now 
 	case HOLDS_PROMISED:
 		holds_on_promised(h, e, now);
 		break;
-	case HOLDS_POD_STARTS:
-		holds_on_pod_starts(h, e->uid);
-		break;
 	case HOLDS_BOUND:
 		holds_on_bound(h, e, now);
 		break;

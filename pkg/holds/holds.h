@@ -189,7 +189,6 @@ enum holds_event_kind {
 
 	/* Late binding. The kubelet has given slots, n to a container. */
 	HOLDS_PROMISED,
-	HOLDS_POD_STARTS, /* uid: no container of it runs; an ordinary init container starts */
 	/* slot is bound to one VF (given) of owner, and may be taken back until HOLDS_CONFIRMED.
 	 * number: of the decision; 0: the VF keeps the one it has (it was bound before). */
 	HOLDS_BOUND,
@@ -211,7 +210,7 @@ struct holds_event {
 	enum holds_event_kind kind;
 	bool complete, blind, ok;
 	enum holds_cgroup cgroup;
-	const char *vf, *rdma, *netdev, *driver, *slot, *uid;
+	const char *vf, *rdma, *netdev, *driver, *slot;
 	const char *const *vfs, *const *slots;
 	const struct holds_claim *claim;
 	const struct holds_answer *answer;

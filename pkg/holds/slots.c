@@ -147,14 +147,6 @@ static void note_held(struct holds *h, const struct holds_seen *seen, struct hol
 	promise(h, seen->id, now);
 }
 
-void holds_on_pod_starts(struct holds *h, const char *uid)
-{
-	for (size_t i = h->n_unknown; i-- > 0;) {
-		if (holds_text(uid) && str_eq(h->unknown[i].owner.uid, uid))
-			holds_know_slot(h, h->unknown[i].slot);
-	}
-}
-
 static void name_unknown(struct unknown *u, const char *uid)
 {
 	if (holds_text(u->owner.uid) || u->missed || !*uid)
@@ -281,6 +273,22 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 		(now.mono_ms - s->told_ms) / 1000);
 }
 
+/* The container that had these slots has ended and starts again, or an ordinary init container that
+ * comes before it starts. */
+static void know_slots_of(struct holds *h, const struct unknown *one)
+{
+	_cleanup_arena_ struct arena *a = arena_new(256);
+	const struct ledger_owner o = ledger_copy_owner(&one->owner, a);
+
+	for (size_t i = h->n_unknown; i-- > 0;) {
+		const struct ledger_owner *its = &h->unknown[i].owner;
+
+		if (holds_same_name(its, o.ns, o.pod) && str_eq(its->container, o.container) &&
+		    !holds_other_uid(its, &o))
+			holds_know_slot(h, h->unknown[i].slot);
+	}
+}
+
 const char *holds_slot_start(struct holds *h, const char *slot, const struct ledger_owner *owner,
 			     bool usable, struct holds_now now)
 {
@@ -293,8 +301,7 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 
 	if (u && !holds_other_uid(&u->owner, owner) &&
 	    (holds_same_uid(&u->owner, owner) || holds_same_name(&u->owner, owner->ns, owner->pod)))
-		holds_know_slot(h,
-				slot); /* the container that had it has ended, and starts again */
+		know_slots_of(h, u);
 	else if (other)
 		name_unknown(u, other); /* the kubelet has given it to two pods, and this one does
 					   not run */

@@ -193,10 +193,6 @@ static int try_to_bind(struct request *r, const struct target *t, struct err *er
 	result = wait_for_the_other(r, t, err);
 	if (result < 0)
 		return result;
-	if (!t->container)
-		holds_event(latebind_holds(b),
-			    &(struct holds_event) { .kind = HOLDS_POD_STARTS, .uid = t->owner.uid },
-			    tracker_now());
 	choose_from(r, t, &c);
 	for (size_t i = 0; i < c.n_slots; i++)
 		any |= fresh[i] = !c.slots[i].dev;

@@ -447,10 +447,6 @@ static set keep_slots(struct world *w, struct op *op, const struct ledger_owner 
 {
 	set taken = 0;
 
-	if (op->who.container == 1 && op->who.uid >= 0)
-		holds_event(w->u.h,
-			    &(struct holds_event) { .kind = HOLDS_POD_STARTS, .uid = owner->uid },
-			    now_of(w));
 	for (set s = op->ids; s; s &= s - 1) {
 		unsigned slot = (unsigned)lowest(s);
 

@@ -498,9 +498,8 @@ static void an_unknown_slot_is_forgotten_when_its_pod_is_missed_twice_and_runs_n
 	assert_true(may_give(V1));
 }
 
-/* An ordinary init container starts (again): no other container of its pod runs, so nothing uses
- * the VFs of their slots. */
-static void the_slots_of_a_pod_are_known_when_its_init_container_starts(void **state)
+/* No List shows it by its name; the next container of its pod gets the same slots, and more. */
+static void the_slots_of_a_container_are_known_when_its_init_container_starts(void **state)
 {
 	(void)state;
 	lose_everything();
@@ -510,9 +509,29 @@ static void the_slots_of_a_pod_are_known_when_its_init_container_starts(void **s
 	checkpoint("u1", S1);
 	assert_false(may_give(V1));
 	run_pod("web-0#u1"); /* its sandbox */
-	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_POD_STARTS, .uid = "u1" }, w.now);
+	assert_null(slot_starts("#u1", S0, true));
 	assert_null(holds_unknown(w.h, 0, NULL));
 	assert_true(may_give(V1));
+}
+
+/* A restartable init container of the pod runs on meanwhile. */
+static void the_slot_of_another_container_stays_unknown_when_an_init_container_starts(void **state)
+{
+	const struct holds_entry v[] = { { "u1", "sidecar", RES, S0 }, { "u1", "setup", RES, S1 } };
+
+	(void)state;
+	lose_everything();
+	kubelet_lists({ "web-0/sidecar", S0 });
+	holds_event(
+		w.h,
+		&(struct holds_event) { .kind = HOLDS_CHECKPOINT, .entries = v, .n = ARRAY_LEN(v) },
+		w.now);
+	assert_null(slot_starts("#u1", S1, true));
+	tick();
+	assert_string_equal(holds_unknown(w.h, 0, NULL), S0);
+	assert_false(may_give(V0));
+	assert_non_null(
+		strstr(w.why, "slot " S0 ", which container sidecar of pod default/web-0 has"));
 }
 
 /* The checkpoint still has a pod that is gone: of one slot it names two. They have one name in one
@@ -532,7 +551,8 @@ static void a_slot_that_two_pods_have_on_record_is_that_of_the_pod_of_its_name(v
 		&(struct holds_event) { .kind = HOLDS_CHECKPOINT, .entries = v, .n = ARRAY_LEN(v) },
 		w.now);
 	run_pod("web-0#u1"); /* its sandbox */
-	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_POD_STARTS, .uid = "u1" }, w.now);
+	assert_null(slot_starts("#u1", S0, true));
+	assert_null(slot_starts("#u1", S1, true));
 	assert_null(holds_unknown(w.h, 0, NULL));
 }
 
@@ -683,7 +703,8 @@ int main(void)
 		TEST(while_the_vf_of_a_slot_is_unknown_none_of_its_resource_is_given),
 		TEST(a_slot_is_known_again_when_its_container_starts_again),
 		TEST(an_unknown_slot_is_forgotten_when_its_pod_is_missed_twice_and_runs_no_more),
-		TEST(the_slots_of_a_pod_are_known_when_its_init_container_starts),
+		TEST(the_slots_of_a_container_are_known_when_its_init_container_starts),
+		TEST(the_slot_of_another_container_stays_unknown_when_an_init_container_starts),
 		TEST(a_slot_that_two_pods_have_on_record_is_that_of_the_pod_of_its_name),
 		TEST(an_unknown_slot_of_two_pods_is_known_when_one_starts_and_the_other_does_not_run),
 		TEST(an_unknown_slot_of_two_pods_is_known_when_its_own_container_starts),
