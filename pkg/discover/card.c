@@ -44,7 +44,7 @@ static void read_card(struct scan *s, struct hw_card *card)
 			       bdf_format(s->pci[card->pci].bdf, addr));
 	ssize_t got = fd < 0 ? fd : 1;
 	struct err err = { 0 };
-	struct vpd vpd = { .name = "" };
+	struct vpd vpd;
 	size_t n = 0;
 
 	while (got > 0 && n < VPD_MAX) {
@@ -54,15 +54,24 @@ static void read_card(struct scan *s, struct hw_card *card)
 		else
 			n += (size_t)got;
 	}
-	if (got < 0)
+	vpd_parse(bytes, n, &vpd, &err);
+	if (got < 0 && n)
+		card->problem = arena_printf(s->arena, "vpd cannot be read beyond byte %zu: %s", n,
+					     strerror((int)-got));
+	else if (got < 0)
 		card->problem =
 			arena_printf(s->arena, "vpd cannot be read: %s", strerror((int)-got));
-	else if (vpd_parse(bytes, n, &vpd, &err) < 0)
-		card->problem = arena_printf(s->arena, "vpd is not understood: %s", err.msg);
+	else if (err.code)
+		card->problem = arena_printf(s->arena, "vpd is damaged: %s", err.msg);
 	else if (!*vpd.board && !*vpd.vuid)
 		card->problem = "vpd has neither V3 nor VU";
 	card->board = text_or_null(s, vpd.board);
 	card->vuid = text_or_null(s, vpd.vuid);
+}
+
+static bool is_known(const struct hw_card *card)
+{
+	return card->board || card->vuid;
 }
 
 static void add_card(struct scan *s, int pci, const struct hw_inventory *before)
@@ -88,8 +97,11 @@ static void add_card(struct scan *s, int pci, const struct hw_inventory *before)
 		read_card(s, &card);
 	}
 	if (card.problem)
-		scan_note(s, "%s: %s; its part in Data Direct is not known",
-			  bdf_format(s->pci[pci].bdf, addr), card.problem);
+		scan_note(
+			s, "%s: %s; %s", bdf_format(s->pci[pci].bdf, addr), card.problem,
+			is_known(&card)
+				? "what there is of V3 and VU counts"
+				: "its part in Data Direct is not known, and a running railmated does not look again");
 	s->card = xgrow(s->card, &s->cap_card, s->n_card + 1, sizeof(*s->card));
 	s->card[s->n_card++] = card;
 }
@@ -154,7 +166,7 @@ void scan_cards(struct scan *s, const struct hw_inventory *before)
 			add_card(s, (int)i, before);
 	}
 	for (size_t i = 0; i < s->n_card; i++) {
-		if (!s->card[i].problem && !hw_is_data_direct(&s->pci[s->card[i].pci]))
+		if (is_known(&s->card[i]) && !hw_is_data_direct(&s->pci[s->card[i].pci]))
 			find_direct(s, &s->card[i]);
 	}
 }

@@ -27,7 +27,7 @@ int capture_bytes(const struct sysroot *root, const char *path, size_t max, stru
 		return fd;
 	while (len < max && (n = read(fd, buf + len, max - len)) > 0)
 		len += (size_t)n;
-	if (n < 0)
+	if (n < 0 && !len)
 		return -errno;
 	strbuf_add(ret, buf, len);
 	return 0;

@@ -297,8 +297,8 @@ static void scrub_value(struct capture *c, char value[VPD_VALUE_MAX])
 	snprintf(value, VPD_VALUE_MAX, "%s", strbuf_str(&text));
 }
 
-/* The keywords by which a data direct function is matched with its NIC; no serial numbers. What is
- * malformed stays so. */
+/* The keywords by which a data direct function is matched with its NIC, as far as they can be read;
+ * no serial numbers. */
 static void take_vpd(struct capture *c, const char *dir)
 {
 	_cleanup_free_ char *path = xasprintf("%s/vpd", dir);
@@ -315,11 +315,10 @@ static void take_vpd(struct capture *c, const char *dir)
 	f.class_code = (uint32_t) class;
 	if (!discover_reads_vpd(&f) || capture_bytes(c->root, path, VPD_MAX, &value) < 0)
 		return;
-	if (vpd_parse((const uint8_t *)strbuf_str(&value), value.len, &vpd, NULL) == 0) {
-		scrub_value(c, vpd.board);
-		scrub_value(c, vpd.vuid);
-		vpd_excerpt(&vpd, &excerpt);
-	}
+	vpd_parse((const uint8_t *)strbuf_str(&value), value.len, &vpd, NULL);
+	scrub_value(c, vpd.board);
+	scrub_value(c, vpd.vuid);
+	vpd_excerpt(&vpd, &excerpt);
 	line_bytes(c->out, path, strbuf_str(&excerpt), excerpt.len);
 }
 

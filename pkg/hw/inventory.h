@@ -85,7 +85,7 @@ struct hw_rdma {
 struct hw_card {
 	int pci;
 	const char *board, *vuid; /* V3, VU; NULL: not there */
-	const char *problem;	  /* why nothing is known of it; NULL: it was read */
+	const char *problem;	  /* what is wrong with its VPD; NULL: nothing */
 	int direct;		  /* of a NIC: its data direct function; -1: none is known */
 };
 

@@ -34,7 +34,14 @@ static bool is_padding(uint8_t c)
 	return c == ' ' || c == '\0';
 }
 
-static int take_text(const char *what, struct bytes text, char *ret, struct err *err)
+/* The first thing that is wrong is what is said. */
+#define WRONG(err, ...)                                                                            \
+	do {                                                                                       \
+		if ((err) && !(err)->code)                                                         \
+			err_set(err, EINVAL, __VA_ARGS__);                                         \
+	} while (0)
+
+static void take_text(const char *what, struct bytes text, char *ret, struct err *err)
 {
 	while (text.len && is_padding(text.data[text.len - 1]))
 		text.len--;
@@ -43,71 +50,70 @@ static int take_text(const char *what, struct bytes text, char *ret, struct err 
 		text.len--;
 	}
 	for (size_t i = 0; i < text.len; i++) {
-		if (text.data[i] < 0x20 || text.data[i] > 0x7e)
-			return err_set(err, EINVAL, "its %s is no printable ASCII", what);
+		if (text.data[i] < 0x20 || text.data[i] > 0x7e) {
+			WRONG(err, "its %s is no printable ASCII", what);
+			return;
+		}
 	}
-	if (text.len >= VPD_VALUE_MAX)
-		return err_set(err, EINVAL, "its %s has %zu characters", what, text.len);
-	if (!*ret && text.len) {
+	if (text.len >= VPD_VALUE_MAX) {
+		WRONG(err, "its %s has %zu characters", what, text.len);
+	} else if (!*ret && text.len) {
 		memcpy(ret, text.data, text.len);
 		ret[text.len] = '\0';
 	}
-	return 0;
 }
 
-static int take_keywords(struct bytes all, size_t start, struct vpd *vpd, struct err *err)
+static void take_keywords(struct bytes all, size_t start, struct vpd *vpd, struct err *err)
 {
 	for (size_t at = 0, len; at < all.len; at += KEYWORD_HEAD + len) {
-		if (all.len - at < KEYWORD_HEAD)
-			return err_set(err, EINVAL, "the keyword at byte %zu is cut short",
-				       start + at);
+		if (all.len - at < KEYWORD_HEAD) {
+			WRONG(err, "the keyword at byte %zu is cut short", start + at);
+			return;
+		}
 		len = all.data[at + 2];
-		if (len > all.len - at - KEYWORD_HEAD)
-			return err_set(
-				err, EINVAL,
-				"the keyword at byte %zu claims %zu bytes, and %zu are there",
-				start + at, len, all.len - at - KEYWORD_HEAD);
+		if (len > all.len - at - KEYWORD_HEAD) {
+			WRONG(err, "the keyword at byte %zu claims %zu bytes, and %zu are there",
+			      start + at, len, all.len - at - KEYWORD_HEAD);
+			return;
+		}
 		for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {
-			if (!memcmp(keywords[i].keyword, all.data + at, 2) &&
-			    take_text(keywords[i].keyword,
-				      (struct bytes) { all.data + at + KEYWORD_HEAD, len },
-				      (char *)vpd + keywords[i].value, err) < 0)
-				return -EINVAL;
+			if (!memcmp(keywords[i].keyword, all.data + at, 2))
+				take_text(keywords[i].keyword,
+					  (struct bytes) { all.data + at + KEYWORD_HEAD, len },
+					  (char *)vpd + keywords[i].value, err);
 		}
 	}
-	return 0;
 }
 
-int vpd_parse(const uint8_t *data, size_t n, struct vpd *ret, struct err *err)
+void vpd_parse(const uint8_t *data, size_t n, struct vpd *ret, struct err *err)
 {
-	struct vpd vpd = { .name = "" };
-	size_t at = 0, head, len;
-	struct bytes body;
-	int r = 0;
+	size_t head, len, there;
 
-	for (; at < n; at += head + len) {
+	*ret = (struct vpd) { .name = "" };
+	for (size_t at = 0; at < n; at += head + len) {
 		head = data[at] & LARGE ? 3 : 1;
-		if (n - at < head)
-			return err_set(err, EINVAL, "the tag at byte %zu is cut short", at);
-		len = head == 3 ? data[at + 1] | (size_t)data[at + 2] << 8 : data[at] & SMALL_LEN;
-		if (head == 1 && (data[at] & SMALL_KIND) == SMALL_END) {
-			*ret = vpd;
-			return 0;
+		if (n - at < head) {
+			WRONG(err, "the tag at byte %zu is cut short", at);
+			return;
 		}
-		if (len > n - at - head)
-			return err_set(err, EINVAL,
-				       "the tag at byte %zu claims %zu bytes, and %zu are there",
-				       at, len, n - at - head);
-		body = (struct bytes) { data + at + head, len };
-		if (data[at] == LARGE_NAME)
-			r = take_text("identifier string", body, vpd.name, err);
-		else if (data[at] == LARGE_READ_ONLY)
-			r = take_keywords(body, at + head, &vpd, err);
-		if (r < 0)
-			return -EINVAL;
+		len = head == 3 ? data[at + 1] | (size_t)data[at + 2] << 8 : data[at] & SMALL_LEN;
+		if (head == 1 && (data[at] & SMALL_KIND) == SMALL_END)
+			return;
+		there = n - at - head;
+		if (len > there)
+			WRONG(err, "the tag at byte %zu claims %zu bytes, and %zu are there", at,
+			      len, there);
+		else
+			there = len;
+		if (data[at] == LARGE_READ_ONLY)
+			take_keywords((struct bytes) { data + at + head, there }, at + head, ret,
+				      err);
+		else if (data[at] == LARGE_NAME && there == len)
+			take_text("identifier string", (struct bytes) { data + at + head, len },
+				  ret->name, err);
+		if (there < len)
+			return;
 	}
-	*ret = vpd;
-	return 0;
 }
 
 static void put_keyword(struct strbuf *out, const char *keyword, const char *value)

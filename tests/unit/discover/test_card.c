@@ -33,7 +33,7 @@ static void put_function(struct strbuf *out, const char *addr, const char *devic
 	strbuf_printf(out, "f " DEVICES "/%s/class = %s\\n\n", addr, class);
 }
 
-/* "V3=…;VU=…": the keywords of a whole VPD. */
+/* "V3=…;VU=…": the keywords of a whole VPD; '!' in it: one whose part for writing is cut. */
 static void put_vpd(struct strbuf *out, const char *addr, const char *keywords)
 {
 	_cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
@@ -48,7 +48,7 @@ static void put_vpd(struct strbuf *out, const char *addr, const char *keywords)
 	strbuf_printf(out, "x " DEVICES "/%s/vpd = 90%02zx00", addr, body.len);
 	for (size_t i = 0; i < body.len; i++)
 		strbuf_printf(out, "%02x", (unsigned char)body.s[i]);
-	strbuf_puts(out, "78\n");
+	strbuf_puts(out, strchr(keywords, '!') ? "91ff00\n" : "78\n");
 }
 
 struct machine {
@@ -129,7 +129,14 @@ static void a_nic_has_the_data_direct_function_of_its_board(void **state)
 		  NIC ": vpd cannot be read: No such file or directory" },
 		{ "V3=aa", NULL, "V3=bb", "-", DIRECT ": vpd cannot be read" },
 		{ "V3=a\x01", "V3=a\x01", "V3=bb", "-",
-		  NIC ": vpd is not understood: its V3 is no printable ASCII" },
+		  NIC
+		  ": vpd is damaged: its V3 is no printable ASCII; its part in Data Direct is not known, and a running railmated does not look again" },
+		{ "V3=a\x01;VU=y", "V3=aa;VU=x", "V3=bb;VU=y", SECOND,
+		  NIC
+		  ": vpd is damaged: its V3 is no printable ASCII; what there is of V3 and VU counts" },
+		{ "V3=aa;SN=!", "V3=aa;SN=!", "V3=bb", DIRECT,
+		  NIC
+		  ": vpd is damaged: the tag at byte 12 claims 255 bytes, and 0 are there; what there is" },
 	};
 	char buf[BDF_STRLEN];
 
@@ -195,7 +202,7 @@ static void a_function_that_was_not_there_is_read(void **state)
 	change_vpd(&m, DIRECT, "nonsense");
 	again = look_again(&m);
 	assert_string_equal(direct_of(again, NIC, buf), "-");
-	assert_true(is_noted(again, DIRECT ": vpd is not understood"));
+	assert_true(is_noted(again, DIRECT ": vpd is damaged"));
 	assert_false(hw_inventory_same(m.inv, again));
 	hw_inventory_free(again);
 	leave(&m);
