@@ -1,19 +1,15 @@
 /*
  * Data Direct: a NIC whose transfers with GPUs are done by a PCI function elsewhere in the tree.
- * What belongs together is written in their VPD; reading one takes milliseconds to tens of them, so
- * it is done on machines that have such functions, of those and of the NICs that may have one, and
- * once. Facts: rdma-core, kernel-boot/rdma_topo; drivers/infiniband/hw/mlx5/data_direct.c.
+ * What belongs together is written in their VPD; reading one takes long (vpdread.c), so it is done
+ * on machines that have such functions, of those and of the NICs that may have one, and once.
+ * Facts: rdma-core, kernel-boot/rdma_topo; drivers/infiniband/hw/mlx5/data_direct.c.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/scan-internal.h"
-#include "hw/vpd.h"
 
 static const uint16_t nics_with_data_direct[] = { 0x1023, 0x1025 }; /* ConnectX-8, ConnectX-9 */
 
@@ -35,66 +31,43 @@ static const char *text_or_null(struct scan *s, const char *text)
 	return *text ? arena_strdup(s->arena, text) : NULL;
 }
 
-static void read_card(struct scan *s, struct hw_card *card)
-{
-	_cleanup_free_ uint8_t *bytes = xcalloc(VPD_MAX, 1);
-	char addr[BDF_STRLEN];
-	_cleanup_close_ int fd =
-		sysroot_openat(s->root, O_RDONLY | O_NONBLOCK, "sys/bus/pci/devices/%s/vpd",
-			       bdf_format(s->pci[card->pci].bdf, addr));
-	ssize_t got = fd < 0 ? fd : 1;
-	struct err err = { 0 };
-	struct vpd vpd;
-	size_t n = 0;
-
-	while (got > 0 && n < VPD_MAX) {
-		got = read(fd, bytes + n, VPD_MAX - n);
-		if (got < 0)
-			got = -errno;
-		else
-			n += (size_t)got;
-	}
-	vpd_parse(bytes, n, &vpd, &err);
-	if (got < 0 && n)
-		card->problem = arena_printf(s->arena, "vpd cannot be read beyond byte %zu: %s", n,
-					     strerror((int)-got));
-	else if (got < 0)
-		card->problem =
-			arena_printf(s->arena, "vpd cannot be read: %s", strerror((int)-got));
-	else if (err.code)
-		card->problem = arena_printf(s->arena, "vpd is damaged: %s", err.msg);
-	else if (!*vpd.board && !*vpd.vuid)
-		card->problem = "vpd has neither V3 nor VU";
-	card->board = text_or_null(s, vpd.board);
-	card->vuid = text_or_null(s, vpd.vuid);
-}
-
 static bool is_known(const struct hw_card *card)
 {
 	return card->board || card->vuid;
 }
 
-static void add_card(struct scan *s, int pci, const struct hw_inventory *before)
+/* The same function, as far as anybody can tell: at its address, of its kind. */
+static const struct hw_card *find_before(const struct hw_inventory *before, const struct hw_pci *f)
 {
-	const struct hw_pci *f = &s->pci[pci];
-	const struct hw_card *known = NULL;
-	struct hw_card card = { .pci = pci, .direct = -1 };
-	char addr[BDF_STRLEN];
-
-	/* The same function, as far as anybody can tell: at its address, of its kind. */
-	for (size_t i = 0; before && i < before->n_card && !known; i++) {
+	for (size_t i = 0; before && i < before->n_card; i++) {
 		const struct hw_pci *was = &before->pci[before->card[i].pci];
 
 		if (!bdf_cmp(was->bdf, f->bdf) && was->vendor == f->vendor &&
 		    was->device == f->device)
-			known = &before->card[i];
+			return &before->card[i];
 	}
+	return NULL;
+}
+
+static void take_read(struct scan *s, const struct vpd_read *read, struct hw_card *ret)
+{
+	ret->board = text_or_null(s, read->vpd.board);
+	ret->vuid = text_or_null(s, read->vpd.vuid);
+	ret->problem = text_or_null(s, read->err.msg);
+}
+
+static void add_card(struct scan *s, int pci, const struct hw_card *known,
+		     const struct vpd_read *read)
+{
+	struct hw_card card = { .pci = pci, .direct = -1 };
+	char addr[BDF_STRLEN];
+
 	if (known) {
 		card.board = arena_strdup(s->arena, known->board);
 		card.vuid = arena_strdup(s->arena, known->vuid);
 		card.problem = arena_strdup(s->arena, known->problem);
 	} else {
-		read_card(s, &card);
+		take_read(s, read, &card);
 	}
 	if (card.problem)
 		scan_note(
@@ -155,16 +128,39 @@ static void find_direct(struct scan *s, struct hw_card *card)
 			addr);
 }
 
+void scan_cards_begin(struct scan *s, const struct hw_inventory *before)
+{
+	_cleanup_free_ struct bdf *list = xcalloc(s->n_pci + 1, sizeof(*list));
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_pci && !s->any_direct; i++)
+		s->any_direct = hw_is_data_direct(&s->pci[i]);
+	for (size_t i = 0; s->any_direct && i < s->n_pci; i++) {
+		if (discover_reads_vpd(&s->pci[i]) && !find_before(before, &s->pci[i]))
+			list[n++] = s->pci[i].bdf;
+	}
+	if (n)
+		s->vpd = scan_vpd_start(s->root, list, n);
+}
+
 void scan_cards(struct scan *s, const struct hw_inventory *before)
 {
-	bool any = false;
+	size_t n = 0, next = 0;
+	const struct vpd_read *read = s->vpd ? scan_vpd_join(s->vpd, &n) : NULL;
 
-	for (size_t i = 0; i < s->n_pci && !any; i++)
-		any = hw_is_data_direct(&s->pci[i]);
-	for (size_t i = 0; any && i < s->n_pci; i++) {
-		if (discover_reads_vpd(&s->pci[i]))
-			add_card(s, (int)i, before);
+	/* Both are sorted by address, and bridges alone were added since. */
+	for (size_t i = 0; s->any_direct && i < s->n_pci; i++) {
+		const struct hw_card *known;
+
+		if (!discover_reads_vpd(&s->pci[i]))
+			continue;
+		known = find_before(before, &s->pci[i]);
+		if (known)
+			add_card(s, (int)i, known, NULL);
+		else if (next < n && !bdf_cmp(read[next].bdf, s->pci[i].bdf))
+			add_card(s, (int)i, NULL, &read[next++]);
 	}
+	scan_vpd_free(s->vpd);
 	for (size_t i = 0; i < s->n_card; i++) {
 		if (is_known(&s->card[i]) && !hw_is_data_direct(&s->pci[s->card[i].pci]))
 			find_direct(s, &s->card[i]);

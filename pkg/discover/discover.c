@@ -87,13 +87,14 @@ int discover_host_again(const struct sysroot *root, const struct gpu_match *gpus
 	scan_numa(&s);
 	scan_classes(&s);
 	r = scan_pci(&s, err);
+	scan_cards_begin(&s, before);
 	scan_class_rdma(&s);
 	scan_missing_bridges(&s);
 	scan_place(&s);
-	scan_cards(&s, before);
 	scan_neighbors(&s, before);
 	scan_rates(&s);
 	scan_default_route(&s);
+	scan_cards(&s, before);
 	inv = finish(&s);
 	if (r < 0)
 		hw_inventory_free(inv);

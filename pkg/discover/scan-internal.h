@@ -1,7 +1,8 @@
 /*
  * One scan in progress: the tables grow here and move into the inventory's arena at the end. Each
  * phase is a file: machine.c (NUMA, hypervisor, routes), cpu.c, pci.c (functions), virtfn.c (of
- * PFs), place.c (links between functions), card.c (VPD), lldp.c, rate.c (of VFs), rdma.c, gpu.c.
+ * PFs), place.c (links between functions), card.c and vpdread.c (VPD), lldp.c, rate.c (of VFs),
+ * rdma.c, gpu.c.
  */
 #ifndef RAILMATE_DISCOVER_SCAN_INTERNAL_H
 #define RAILMATE_DISCOVER_SCAN_INTERNAL_H
@@ -10,6 +11,7 @@
 
 #include "base/err.h"
 #include "discover/discover.h"
+#include "hw/vpd.h"
 #include "sysroot/dir.h"
 #include "sysroot/sysroot.h"
 
@@ -38,6 +40,17 @@ struct class_map {
 };
 enum class_kind { CLASS_NET, CLASS_RDMA, CLASS_VERBS, CLASS_MAX };
 
+/* The VPD of one function; err: what is wrong with it, unset when nothing is. */
+struct vpd_read {
+	struct bdf bdf;
+	struct vpd vpd;
+	struct err err;
+};
+/* Reads them in threads of its own, which are over when scan_vpd_join() returns; root stays. */
+struct scan_vpd *scan_vpd_start(const struct sysroot *root, const struct bdf *functions, size_t n);
+const struct vpd_read *scan_vpd_join(struct scan_vpd *r, size_t *ret_n); /* in their order */
+void scan_vpd_free(struct scan_vpd *r);
+
 /* virtfn<index> of pci[pf] is vf. */
 struct vf_link {
 	struct bdf vf;
@@ -63,6 +76,8 @@ struct scan {
 	size_t n_gpu, cap_gpu;
 	struct hw_card *card;
 	size_t n_card, cap_card;
+	bool any_direct; /* data direct functions */
+	struct scan_vpd *vpd;
 	struct hw_neighbor *neighbor;
 	size_t n_neighbor, cap_neighbor;
 	struct hw_numa *numa;
@@ -121,8 +136,9 @@ const struct vf_link *scan_vf_link(const struct scan *s, struct bdf vf); /* NULL
  * indices. */
 void scan_missing_bridges(struct scan *s);
 void scan_place(struct scan *s);
-/* VPD, and which data direct function is whose: after scan_place(). What `before` knows of the same
- * functions is not read. */
+/* VPD, and which data direct function is whose. What `before` knows of the same functions is not
+ * read. Begin after scan_pci(); scan_cards() waits for the end: last. */
+void scan_cards_begin(struct scan *s, const struct hw_inventory *before);
 void scan_cards(struct scan *s, const struct hw_inventory *before);
 /* After scan_missing_bridges(). A NIC without a link keeps what `before` knows of it, and all do
  * while the file cannot be used. */

@@ -479,6 +479,11 @@ def bench_scan(b):
                   r["link"]["p50_ms"], "ms", floor=r["scan"]["p50_ms"], floor_is="the whole scan")
     b.add("scan-linear", "scan time of a PF, 16 PFs against 1", per_pf[16], "ms", floor=per_pf[1],
           floor_is="of 1 PF", per_pf={str(k): v for k, v in per_pf.items()})
+    with harness.Node(None) as node:
+        node.unpack(os.path.join(b.build, "tests/fixtures/gb300-two-planes/host.tree"))
+        r = json.loads(ran(b.tool("bench_scan"), "vpd", node.root, "30"))
+    b.add("scan-vpd", f"first scan of a GB300 whose {r['vpds']} VPDs take 30 ms each", r["first_ms"],
+          "ms", floor=30, floor_is="one of them", again_ms=r["again_ms"])
 
 
 # --- system calls, which no other program of the machine makes dearer ---

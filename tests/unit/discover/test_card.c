@@ -1,5 +1,6 @@
 /* Data Direct: which function does the transfers of which NIC, and that VPD is read once. */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,6 +21,69 @@
 #include "hosttree/hosttree.h"
 #include "support/fixture.h"
 #include "sysroot/sysroot.h"
+
+/* --- slow cards --- */
+
+/*
+ * read() of this program. While a test wants it so, those of a VPD wait for each other and for the
+ * scan to have come as far as the routes: what is read one after the other never gets there.
+ */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t moved;
+	int meet, met; /* VPDs; 0: none has to wait */
+	bool routes;
+	bool fail_late; /* a VPD, behind what was read first */
+} slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER };
+
+#define GIVE_UP_S 60
+
+static bool is_read(int fd, const char *end)
+{
+	char link[64], path[512];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n < 0 ? 0 : n] = '\0';
+	return n >= (ssize_t)strlen(end) && !strcmp(path + n - strlen(end), end);
+}
+
+static bool others_came(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += GIVE_UP_S;
+	while (slow.met < slow.meet || !slow.routes) {
+		if (pthread_cond_timedwait(&slow.moved, &slow.lock, &until))
+			return false;
+	}
+	return true;
+}
+
+ssize_t read(int fd, void *buf, size_t n)
+{
+	bool fails = false;
+
+	if (is_read(fd, "/vpd")) {
+		pthread_mutex_lock(&slow.lock);
+		slow.met++;
+		pthread_cond_broadcast(&slow.moved);
+		fails = (slow.fail_late && lseek(fd, 0, SEEK_CUR) > 0) ||
+			(slow.meet && !others_came());
+		pthread_mutex_unlock(&slow.lock);
+	} else if (is_read(fd, "/proc/net/route")) {
+		pthread_mutex_lock(&slow.lock);
+		slow.routes = true;
+		pthread_cond_broadcast(&slow.moved);
+		pthread_mutex_unlock(&slow.lock);
+	}
+	if (!fails)
+		return syscall(SYS_read, fd, buf, n);
+	errno = EIO;
+	return -1;
+}
 
 #define DEVICES "sys/bus/pci/devices"
 #define NIC	"0000:03:00.0"
@@ -68,6 +134,7 @@ static struct machine look_at(const char *nic, const char *direct, const char *s
 	strbuf_puts(&text, "l " DEVICES "/" VF "/physfn -> ../" NIC "\n");
 	strbuf_puts(&text, "l " DEVICES "/" NIC "/virtfn0 -> ../" VF "\n");
 	strbuf_puts(&text, "f " DEVICES "/" NIC "/sriov_totalvfs = 1\\n\n");
+	strbuf_puts(&text, "f proc/net/route = Iface\\n\n");
 	put_function(&text, DIRECT, "0x2100", "0x088000");
 	put_function(&text, SECOND, "0x2100", "0x088000");
 	for (size_t i = 0; i < ARRAY_LEN(addr); i++) {
@@ -243,12 +310,46 @@ static void vpd_of_a_machine_without_data_direct_is_not_read(void **state)
 	leave(&m);
 }
 
+static void vpds_are_read_beside_each_other_and_the_scan(void **state)
+{
+	struct machine m;
+	char buf[BDF_STRLEN];
+
+	(void)state;
+	slow.meet = 3;
+	slow.met = 0;
+	slow.routes = false;
+	m = look_at("V3=aa", "V3=aa", "V3=bb");
+	slow.meet = 0;
+	assert_string_equal(direct_of(m.inv, NIC, buf), DIRECT);
+	assert_int_equal(m.inv->n_notes, 0);
+	leave(&m);
+}
+
+static void what_was_read_before_a_failure_counts(void **state)
+{
+	struct machine m;
+	char buf[BDF_STRLEN];
+
+	(void)state;
+	slow.fail_late = true;
+	m = look_at("V3=aa", "V3=aa", "V3=bb");
+	slow.fail_late = false;
+	assert_string_equal(direct_of(m.inv, NIC, buf), DIRECT);
+	assert_true(
+		is_noted(m.inv, NIC
+			 ": vpd cannot be read beyond byte 9: Input/output error; what there is"));
+	leave(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_nic_has_the_data_direct_function_of_its_board),
 		cmocka_unit_test(what_was_read_is_not_read_again),
 		cmocka_unit_test(a_function_that_was_not_there_is_read),
+		cmocka_unit_test(vpds_are_read_beside_each_other_and_the_scan),
+		cmocka_unit_test(what_was_read_before_a_failure_counts),
 		cmocka_unit_test(a_capture_pairs_without_names),
 		cmocka_unit_test(vpd_of_a_machine_without_data_direct_is_not_read),
 	};
