@@ -201,6 +201,7 @@ static void judge(struct judging *j, const struct ledger_hold *hold, struct obse
 		return;
 	s->judged_ms = answer->asked_ms;
 	s->passed_on = other != NULL;
+	s->id_passed_on |= s->passed_on;
 	hold_is_unseen(j, hold, s);
 }
 
@@ -359,7 +360,8 @@ const char *holds_other_of(const struct two_pods *two, const char *uid)
 /*
  * A hold that has another UID than the checkpoint keeps it: its id was given away. One that has
  * none is not named if a container has started with it and the id may have been given to another
- * pod since: the kubelet tells us of that only while we run.
+ * pod since: the kubelet tells us of that only while we run. No List takes that back: it shows
+ * names, and another kubelet remembers no other pod than the last.
  */
 void holds_on_checkpoint(struct holds *h, const struct holds_entry *v, size_t n,
 			 struct holds_now now)
@@ -377,9 +379,9 @@ void holds_on_checkpoint(struct holds *h, const struct holds_entry *v, size_t n,
 		if (holds_text(hold.owner.uid)) {
 			if (!strcmp(uid, hold.owner.uid))
 				continue;
-			s->given_away = true;
+			holds_give_away(s);
 			holds_want_probe(h, hold.vf);
-		} else if (!s->passed_on && (hold.pending || !s->loaded)) {
+		} else if (hold.pending || (!s->loaded && !s->id_passed_on)) {
 			hold.owner.uid = uid;
 			ledger_put(h->ledger, &hold);
 			h->synced = ledger_generation(h->ledger);

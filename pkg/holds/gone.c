@@ -36,6 +36,11 @@ const char *holds_in_use(const struct ledger_hold *hold, const struct holds_fact
 	}
 }
 
+void holds_give_away(struct observation *s)
+{
+	s->given_away = s->id_passed_on = true;
+}
+
 bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold,
 		   const struct observation *s, const struct holds_facts *f, bool given, bool moves,
 		   struct holds_now now)

@@ -33,6 +33,8 @@ struct observation {
 	bool passed_on; /* the kubelet says that another pod has the id */
 	/* The kubelet has given it to another container, since it last showed the holder */
 	bool given_away;
+	/* Or ever, whatever was shown since: the checkpoint may mean that other one */
+	bool id_passed_on;
 	bool gone;	   /* rule (a) */
 	int64_t missed_ms; /* when it was first missed so; 0 never */
 	bool missed_twice;
@@ -156,6 +158,7 @@ bool holds_was_shown(const struct holds *h, const struct ledger_hold *hold,
 enum holds_cgroup holds_cgroup_of(const struct ledger_hold *hold, const struct holds_facts *f);
 /* Why the VF is in use, by the machine; NULL: it is idle. moves: that it is away says nothing. */
 const char *holds_in_use(const struct ledger_hold *hold, const struct holds_facts *f, bool moves);
+void holds_give_away(struct observation *s); /* the kubelet has, or thinks that it is free */
 /* The holder is gone, by one of the rules, and the VF is idle; given: the kubelet gives it to
  * another container now. */
 bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold,

@@ -62,7 +62,7 @@ void holds_on_promised(struct holds *h, const struct holds_event *e, struct hold
 		promise(h, e->slots[i], now);
 		if (!hold)
 			continue;
-		holds_observation(h, hold->vf, now)->given_away = true;
+		holds_give_away(holds_observation(h, hold->vf, now));
 		holds_want_probe(h, hold->vf);
 		if (!hold->draining)
 			continue;
@@ -327,7 +327,7 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 			"the slot was given to another container: its VF stays with the first one until that is gone" HOLD_KEYS,
 			HOLD_OF(hold));
 		s = holds_observation(h, hold->vf, now);
-		s->given_away = true;
+		holds_give_away(s);
 		free(s->former_slot);
 		s->former_slot = xstrdup(hold->slot);
 	}

@@ -63,7 +63,7 @@ void holds_on_allocated(struct holds *h, const struct holds_event *e, struct hol
 					false, now);
 		if (left[i])
 			continue;
-		holds_observation(h, v->vf, now)->given_away = true;
+		holds_give_away(holds_observation(h, v->vf, now));
 		holds_say(
 			h, false,
 			"the kubelet has given the VF to another container: its holder has it still" HOLD_KEYS,
@@ -93,7 +93,7 @@ void holds_on_offered(struct holds *h, const struct holds_event *e, struct holds
 
 		if (!hold || hold->draining || (s->judged_ms && !s->unseen))
 			continue;
-		s->given_away = true;
+		holds_give_away(s);
 		holds_want_probe(h, hold->vf);
 	}
 }
@@ -222,7 +222,7 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n,
 		if (!may_start(h, &v[i], owner, decision, moves, now, a, ret_why)) {
 			hold = ledger_find(h->ledger, v[i].vf);
 			if (hold && !may_be_own(hold, owner))
-				holds_observation(h, v[i].vf, now)->given_away = true;
+				holds_give_away(holds_observation(h, v[i].vf, now));
 			holds_on_not_created(h, owner, now);
 			return false;
 		}

@@ -231,6 +231,36 @@ static void the_checkpoint_does_not_name_the_pod_that_came_after_a_started_hold(
 	assert_string_equal(hold_of(V0)->owner.uid, "");
 }
 
+/* Its checkpoint has forgotten the first pod, whose containers live on. */
+static void
+nor_does_that_of_another_kubelet_name_the_pod_that_came_after_a_started_hold(void **state)
+{
+	uint64_t number = allocate("web-0", V0);
+
+	(void)state;
+	assert_true(starts_by("web-0", V0, number, false));
+	kubelet_lists({ "web-0", V0 });
+	allocate("web-1", V0);
+	new_kubelet();
+	checkpoint("u2", V0);
+	assert_true(is_held_by(V0, "web-0"));
+	assert_string_equal(hold_of(V0)->owner.uid, "");
+	assert_false(starts("web-1#u2", V0));
+}
+
+/* A List shows the first pod's name, and means the second one. */
+static void nor_the_pod_of_the_same_name_that_came_after_a_started_hold(void **state)
+{
+	uint64_t number = allocate("web-0", V0);
+
+	(void)state;
+	assert_true(starts_by("web-0", V0, number, false));
+	allocate("web-0#u2", V0);
+	kubelet_lists({ "web-0", V0 });
+	checkpoint("u2", V0);
+	assert_string_equal(hold_of(V0)->owner.uid, "");
+}
+
 /* The Allocate of web-1 is forgotten: the newest decision that is known gave the same VF to another
  * pod. */
 static void a_hold_does_not_go_on_as_that_of_another_pod(void **state)
@@ -433,6 +463,8 @@ int main(void)
 		TEST(a_name_and_a_uid_are_not_the_same_pod),
 		TEST(the_checkpoint_names_the_pod_of_a_hold),
 		TEST(the_checkpoint_does_not_name_the_pod_that_came_after_a_started_hold),
+		TEST(nor_does_that_of_another_kubelet_name_the_pod_that_came_after_a_started_hold),
+		TEST(nor_the_pod_of_the_same_name_that_came_after_a_started_hold),
 		TEST(a_hold_does_not_go_on_as_that_of_another_pod),
 		TEST(a_hold_that_was_but_a_record_gets_a_number_when_it_begins),
 		TEST(a_hold_that_begins_later_than_its_decision_has_a_number_of_its_own),
