@@ -65,6 +65,7 @@ static struct link_sample sample_of(const struct links *l, const struct hw_inven
 	size_t at = port ? (size_t)(port - inv->rdma[hw_find_rdma(inv, pf)].ports) : 0;
 	struct link_counts counts = devstate_link_counts(l->root, inv, pf, at);
 	bool up = port && str_eq(port->state, "ACTIVE");
+	struct hw_pcie most = hw_pcie_best(inv, pf);
 
 	return (struct link_sample) { .at_ms = now_ms,
 				      .netdev_downs = counts.netdev_downs,
@@ -72,7 +73,9 @@ static struct link_sample sample_of(const struct links *l, const struct hw_inven
 				      .errors = counts.errors,
 				      .rate_mbps = up ? port->rate_mbps : 0,
 				      .link_mts = inv->pci[pf].link_mts,
-				      .link_width = inv->pci[pf].link_width };
+				      .link_width = inv->pci[pf].link_width,
+				      .most_mts = most.mts,
+				      .most_width = most.width };
 }
 
 /* n_ports: of the PF; a clause names the port where there are several. */

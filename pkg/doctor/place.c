@@ -307,11 +307,10 @@ static void judge_link(const struct facts *f, struct diagnosis *r, int pci, cons
 		       size_t *slow)
 {
 	const struct hw_pci *p = &f->inv->pci[pci];
-	int max = p->link_width_max, now = p->link_mts, best = p->link_mts_max,
-	    above = p->parent < 0 ? 0 : f->inv->pci[p->parent].link_mts_max;
+	int max = p->link_width_max, now = p->link_mts;
+	/* 0: not reported by the device. */
+	int best = p->link_mts_max ? hw_pcie_best(f->inv, pci).mts : 0;
 
-	/* What both ends of the link can; 0: not reported by the device. */
-	best = above && above < best ? above : best;
 	if (!p->link_width || !max)
 		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &link_unknown, facts_address(f, pci),
 			      "The PCIe link of %s is not known.", name);

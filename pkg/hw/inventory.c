@@ -94,6 +94,21 @@ int hw_pf_of(const struct hw_inventory *inv, int pci)
 	return inv->pci[pci].is_vf ? inv->pci[pci].physfn : pci;
 }
 
+static int least_known(int a, int b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	return a < b ? a : b;
+}
+
+struct hw_pcie hw_pcie_best(const struct hw_inventory *inv, int pci)
+{
+	const struct hw_pci *f = &inv->pci[pci], *up = f->parent >= 0 ? &inv->pci[f->parent] : NULL;
+
+	return (struct hw_pcie) { least_known(f->link_mts_max, up ? up->link_mts_max : 0),
+				  least_known(f->link_width_max, up ? up->link_width_max : 0) };
+}
+
 int hw_data_direct(const struct hw_inventory *inv, int pci)
 {
 	int place = pci >= 0 && inv->pci[pci].physfn >= 0 ? inv->pci[pci].physfn : pci;

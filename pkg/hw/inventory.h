@@ -167,6 +167,12 @@ const struct hw_neighbor *hw_find_neighbor(const struct hw_inventory *inv, int p
 bool hw_is_data_direct(const struct hw_pci *f);
 /* The PF of a VF, or the function itself; -1: unknown, as of pci -1. */
 int hw_pf_of(const struct hw_inventory *inv, int pci);
+/* What both ends of the PCIe link of a function can do, it and the port above it: MT/s and lanes; 0
+ * unknown. */
+struct hw_pcie {
+	int mts, width;
+};
+struct hw_pcie hw_pcie_best(const struct hw_inventory *inv, int pci);
 /* The data direct function of a NIC, for a VF that of its PF; -1: none. */
 int hw_data_direct(const struct hw_inventory *inv, int pci);
 /* class 02xxxx. NVMe and friends are no NICs even with SR-IOV. */

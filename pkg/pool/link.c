@@ -69,6 +69,9 @@ static bool is_slow(struct link_history *h, const struct link_sample *s)
 	bool slow;
 
 	keep_best(&h->best_rate_mbps, s->rate_mbps);
+	/* One that was narrow before we looked first is slow as well. */
+	keep_best(&h->best_mts, s->most_mts);
+	keep_best(&h->best_width, s->most_width);
 	keep_best(&h->best_mts, s->link_mts);
 	keep_best(&h->best_width, s->link_width);
 	slow = is_below(s->rate_mbps, h->best_rate_mbps) || is_below(s->link_mts, h->best_mts) ||
@@ -131,12 +134,14 @@ void link_say(const struct link_history *h, const struct pool_health *limits, st
 	}
 	if (!(h->trouble & LINK_SLOW))
 		return;
-	put_clause(out, "is slower than it was");
+	put_clause(out, "is slower than it ");
 	if (is_below(s->rate_mbps, h->best_rate_mbps))
-		strbuf_printf(out, ": %d of %d Gb/s", s->rate_mbps / 1000,
+		strbuf_printf(out, "was: %d of %d Gb/s", s->rate_mbps / 1000,
 			      h->best_rate_mbps / 1000);
 	else if (is_below(s->link_width, h->best_width))
-		strbuf_printf(out, ": PCIe x%d of x%d", s->link_width, h->best_width);
+		strbuf_printf(out, "could be: PCIe x%d of x%d", s->link_width, h->best_width);
 	else if (is_below(s->link_mts, h->best_mts))
-		strbuf_printf(out, ": PCIe %d of %d MT/s", s->link_mts, h->best_mts);
+		strbuf_printf(out, "could be: PCIe %d of %d MT/s", s->link_mts, h->best_mts);
+	else
+		strbuf_puts(out, "was");
 }

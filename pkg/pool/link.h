@@ -25,6 +25,7 @@ struct link_sample {
 	int64_t errors;			  /* counted since boot, of all kinds; -1 unknown */
 	int rate_mbps;			  /* of the port; 0 unknown */
 	int link_mts, link_width;	  /* PCIe: MT/s per lane, and lanes; 0 unknown */
+	int most_mts, most_width;	  /* what both ends of it can do; 0 unknown */
 };
 
 /* Zero-initialised. */

@@ -81,7 +81,7 @@ static void put_cpu(struct strbuf *out, int id, const struct hw_inventory *inv)
 }
 
 /* complete: NCCL will not look into sysfs for what is missing. */
-static void put_link(struct strbuf *out, struct link link, bool complete)
+static void put_link(struct strbuf *out, struct hw_pcie link, bool complete)
 {
 	const char *speed = link_speed(link.mts);
 

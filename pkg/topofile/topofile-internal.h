@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "hw/bdf.h"
+#include "hw/inventory.h"
 #include "topo/rails.h"
 
 struct arena;
@@ -34,14 +35,10 @@ bool topofile_is_link_speed(const char *text); /* one of the words that NCCL kno
  */
 bool *topofile_nics(const struct topofile_in *in);
 
-struct link {
-	int mts, width; /* 0 unknown */
-};
-
 struct element {
 	struct bdf bdf;
 	uint32_t class_code;
-	struct link link;
+	struct hw_pcie link;
 	const struct hw_pci *ids; /* of a switch; NULL: not told */
 	int group;		  /* of the hints, if it is their switch; -1 */
 	int parent;		  /* element; -1: directly at the CPU */

@@ -86,24 +86,6 @@ __attribute__((format(printf, 2, 3))) static void note(struct topofile_build *b,
 	va_end(ap);
 }
 
-/* --- links --- */
-
-static int least(int a, int b)
-{
-	if (!a || !b)
-		return a ? a : b;
-	return a < b ? a : b;
-}
-
-/* What the function and the port above it both can do. */
-static struct link link_of(const struct hw_inventory *inv, int pci)
-{
-	const struct hw_pci *f = &inv->pci[pci], *up = f->parent >= 0 ? &inv->pci[f->parent] : NULL;
-
-	return (struct link) { least(f->link_mts_max, up ? up->link_mts_max : 0),
-			       least(f->link_width_max, up ? up->link_width_max : 0) };
-}
-
 /* --- CPUs --- */
 
 /* `top` is the uppermost function of a way. Where there is one NUMA node only, it is there. */
@@ -164,7 +146,7 @@ static int add_switch(struct topofile_build *b, int pci, int parent, int cpu)
 	const struct hw_pci *f = &b->in->inv->pci[pci];
 	const struct element e = { .bdf = f->bdf,
 				   .class_code = SWITCH,
-				   .link = link_of(b->in->inv, pci),
+				   .link = hw_pcie_best(b->in->inv, pci),
 				   .ids = f->vendor ? f : NULL,
 				   .group = -1,
 				   .parent = parent,
@@ -258,7 +240,7 @@ static int claim(struct topofile_build *b, struct bdf bdf, int place)
 			       : -1;
 	e = (struct element) { .bdf = bdf,
 			       .class_code = b->in->inv->pci[place].class_code,
-			       .link = link_of(b->in->inv, place),
+			       .link = hw_pcie_best(b->in->inv, place),
 			       .group = -1,
 			       .parent = spot.parent,
 			       .cpu = spot.cpu };
