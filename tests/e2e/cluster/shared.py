@@ -2,7 +2,7 @@
 import contextlib
 
 from faults import held_by, one_owner_each
-from scenarios import GPU, VF, check, check_container, check_optimal, container, equal, until
+from scenarios import GPU, VF, check_container, check_optimal, container, equal, until
 
 KUSTOMIZE, HELM = ("kustomize",), ("helm",)
 SCENARIOS = []
@@ -94,7 +94,3 @@ def line_of(c, node, words):
     def line():
         return next((line for line in c.railmate_log(node).splitlines() if words in line), None)
     return until(line, f"railmated on {node} to say '{words}'")
-
-
-def check_few(lost, what):
-    check(len(lost) <= 1, f"{what}: {len(lost)} pods were refused, one for {lost[:1]}")

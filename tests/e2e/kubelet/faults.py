@@ -17,7 +17,7 @@ import types
 
 from failures import DEAF, refused
 from late import all_slots, is_newest
-from scenarios import GAP_MS, LIMIT, SLOWNESS, VF, check, container, equal, pod, scenario, until
+from scenarios import LIMIT, SLOWNESS, VF, check, check_gaps, container, equal, pod, scenario, until
 
 LOOK = 0.1  # seconds between two looks at the processes
 
@@ -394,9 +394,4 @@ def an_update_of_the_daemon_set(c):
             c.end(*names)
         check_unharmed(c, before)
         c.end(*c.live)
-    # The middle one: the machine is shared, and stops for a quarter of a second now and then.
-    check(
-        sorted(took)[1] <= GAP_MS * SLOWNESS,
-        f"the kubelet had no devices for {took} ms, {GAP_MS} are allowed")
-    check(len(lost) <= 1, f"{len(lost)} pods were refused")
-    return f"no devices for {', '.join(f'{ms:.0f}' for ms in took)} ms, {len(lost)} pods refused"
+    return check_gaps(took, lost)
