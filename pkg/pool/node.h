@@ -136,8 +136,9 @@ const struct pool_dev *pool_find(const struct pool *p, const char *id);	    /* N
 /* Does its container get the RDMA nodes and variables of it? By the item of the selectors that took
  * it, as the peer judges. */
 bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev);
-/* Do its containers use Data Direct? Not with NCCL_IB_DATA_DIRECT=0 in "env": their paths are those
- * of the NICs' own functions. */
+/* Do its containers use Data Direct? Not with NCCL_IB_DATA_DIRECT=0 in "env", nor where "profiles"
+ * has libraries alone that cannot (UCX, NVSHMEM, …): their paths are those of the NICs' own
+ * functions. */
 bool pool_uses_direct(const struct pool *p);
 /*
  * What NCCL is told of the rail of a VF of the pool; rail -1: nothing (docs/design/nccl.md §1.1).

@@ -64,7 +64,8 @@ bool pool_uses_direct(const struct pool *p)
 		if (!strcmp(p->cfg->env[i].name, "NCCL_IB_DATA_DIRECT"))
 			return strcmp(p->cfg->env[i].value, "0") != 0;
 	}
-	return true;
+	/* "none" says nothing of what runs: NCCL without our variables finds it by itself. */
+	return !p->cfg || !p->cfg->profiles || (p->cfg->profiles & (PROFILE_NCCL | PROFILE_RCCL));
 }
 
 struct topo_rail pool_nccl_rail(const struct pool *p, const struct topo_rails *rails, int pci)
