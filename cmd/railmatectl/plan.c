@@ -17,6 +17,7 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "railmatectl.h"
+#include "topo/topo.h"
 #include "topofile/topofile.h"
 
 struct request {
@@ -250,6 +251,12 @@ static const char *pci_name(const struct plan *p, int pci, char buf[BDF_STRLEN])
 	return bdf_format(p->m->node->inv->pci[pci].bdf, buf);
 }
 
+/* The data direct function that makes the VF so near; -1: none does. */
+static int pair_direct(const struct plan *p, const struct choose_pair *pair)
+{
+	return pair->path.direct ? topo_direct(p->m->node->topo, p->pool->devs[pair->dev].pci) : -1;
+}
+
 static void json_ids(struct json *j, const char *key, const struct plan *p, const int *devs,
 		     size_t n)
 {
@@ -287,6 +294,8 @@ static void print_json(const struct plan *p, struct strbuf *out)
 		json_kv_string(&j, "gpu", pci_name(p, pair->gpu, buf));
 		json_kv_string(&j, "vf", p->pool->devs[pair->dev].id);
 		json_kv_string(&j, "class", topo_class_name(pair->path.class));
+		if (pair_direct(p, pair) >= 0)
+			json_kv_string(&j, "data_direct", pci_name(p, pair_direct(p, pair), buf));
 		json_end_object(&j);
 	}
 	json_end_array(&j);
@@ -335,8 +344,12 @@ static void print_text(const struct plan *p, struct strbuf *out)
 	for (size_t i = 0; i < p->out.n_pairs; i++) {
 		const struct choose_pair *pair = &p->out.pairs[i];
 
-		strbuf_printf(out, "  GPU %-14s VF %-14s %s\n", pci_name(p, pair->gpu, buf),
+		strbuf_printf(out, "  GPU %-14s VF %-14s %s", pci_name(p, pair->gpu, buf),
 			      p->pool->devs[pair->dev].id, topo_class_name(pair->path.class));
+		if (pair_direct(p, pair) >= 0)
+			strbuf_printf(out, " via data direct %s",
+				      pci_name(p, pair_direct(p, pair), buf));
+		strbuf_putc(out, '\n');
 	}
 	for (size_t i = 0; !p->out.n_pairs && i < p->out.n_chosen; i++)
 		strbuf_printf(out, "  VF %s\n", p->pool->devs[p->out.chosen[i]].id);

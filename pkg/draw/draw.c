@@ -123,15 +123,19 @@ static int put_key(struct strbuf *out, const struct picture *p, int y)
 
 static int put_classes(struct strbuf *out, const struct picture *p, int y)
 {
-	static const char *const meaning[TOPO_CLASS_MAX] = {
+	static const char *const meaning[TOPO_CLASS_MAX + 1] = {
 		[TOPO_PIX] = "one PCIe switch",	     [TOPO_PXB] = "several switches",
 		[TOPO_PHB] = "the same host bridge", [TOPO_NODE] = "the same NUMA node",
-		[TOPO_SYS] = "another NUMA node",
+		[TOPO_SYS] = "another NUMA node",    [TOPO_CLASS_MAX] = "by data direct",
 	};
+	bool direct = false;
 	int x = PAGE_MARGIN;
 
-	for (int c = TOPO_PIX; c < TOPO_CLASS_MAX; c++) {
-		const char *word = topo_class_name((enum topo_class)c);
+	for (size_t i = 0; i < p->in->inv->n_card; i++)
+		direct = direct || p->in->inv->card[i].direct >= 0;
+	/* One more where a GPU's tile has the mark. */
+	for (int c = TOPO_PIX; c < TOPO_CLASS_MAX + direct; c++) {
+		const char *word = c < TOPO_CLASS_MAX ? topo_class_name((enum topo_class)c) : "*";
 		int w = svg_width(STYLE_TEXT, word) + 6,
 		    w2 = svg_width(STYLE_SMALL, meaning[c]) + 12;
 
@@ -139,7 +143,8 @@ static int put_classes(struct strbuf *out, const struct picture *p, int y)
 			x = PAGE_MARGIN;
 			y += LINE_HEIGHT;
 		}
-		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, w, draw_path_class[c], word);
+		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, w,
+			 c < TOPO_CLASS_MAX ? draw_path_class[c] : NULL, word);
 		svg_text(out, x + w, y, STYLE_SMALL, ANCHOR_START, w2, NULL, meaning[c]);
 		x += w + w2;
 	}

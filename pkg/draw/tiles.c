@@ -10,16 +10,18 @@
 #define NAMED_MAX  3 /* NICs that a GPU names */
 #define OWNERS_MAX 3 /* pods that a GPU shows */
 
-/* "PIX to NIC1, NIC2": of the NICs that can be given, those with VFs, or all where there is none.
+/* "PIX to NIC1, NIC2", "PXB* to NIC1" by data direct: of the NICs that can be given, those with
+ * VFs, or all where there is none.
  */
 static void put_nearest(struct strbuf *out, const struct picture *p, const struct box *b, int y,
 			int right)
 {
 	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
 	int nics[NAMED_MAX], x = b->x + TILE_PAD;
-	enum topo_class best = TOPO_CLASS_MAX, class;
+	enum topo_class best = TOPO_CLASS_MAX;
 	size_t n = 0, n_pci = p->in->inv->n_pci;
-	bool any_vfs = false;
+	bool any_vfs = false, direct = false;
+	struct topo_path path;
 	const char *word;
 
 	for (size_t i = 0; i < n_pci; i++)
@@ -27,16 +29,20 @@ static void put_nearest(struct strbuf *out, const struct picture *p, const struc
 	for (size_t i = 0; i < n_pci; i++) {
 		if (p->nic_number[i] < 0 || (any_vfs && !p->n_vfs[i]))
 			continue;
-		class = topo_between(p->in->topo, b->id, (int)i).class;
-		if (class < best)
-			n = 0;
-		best = class < best ? class : best;
-		if (class == best && n++ < NAMED_MAX)
+		path = topo_between(p->in->topo, b->id, (int)i);
+		if (path.class < best)
+			n = direct = 0;
+		best = path.class < best ? path.class : best;
+		if (path.class != best)
+			continue;
+		direct = direct || path.direct;
+		if (n++ < NAMED_MAX)
 			nics[n - 1] = p->nic_number[i];
 	}
 	if (best == TOPO_CLASS_MAX)
 		return;
-	word = topo_class_name(best);
+	word = direct ? arena_printf(p->arena, "%s*", topo_class_name(best))
+		      : topo_class_name(best);
 	svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, b->w, draw_path_class[best], word);
 	x += svg_width(STYLE_HEAD, word);
 	if (n > NAMED_MAX)

@@ -150,6 +150,18 @@ void render_peer_env(const struct grant *grant, struct arena *arena, struct edit
 	add_env(edits, render_env_name("PCIDEVICE", resource, "INFO", arena), info(grant, arena));
 }
 
+void put_data_direct(struct json *j, const struct grant *grant, const struct choose_pair *pair)
+{
+	const struct node *node = grant->node;
+	char buf[BDF_STRLEN];
+	int direct;
+
+	if (!pair || !pair->path.direct)
+		return;
+	direct = topo_direct(node->topo, grant->pool->devs[pair->dev].pci);
+	json_kv_string(j, "data_direct", bdf_format(node->inv->pci[direct].bdf, buf));
+}
+
 /* Which GPU goes with which VF, as compact JSON: the container's GPUs as the kubelet had given them
  * at Allocate. */
 static const char *map(const struct grant *grant, struct arena *arena)
@@ -167,6 +179,7 @@ static const char *map(const struct grant *grant, struct arena *arena)
 		json_kv_string(&j, "gpu", bdf_format(grant->node->inv->pci[p->gpu].bdf, buf));
 		json_kv_string(&j, "vf", grant->pool->devs[p->dev].id);
 		json_kv_string(&j, "class", topo_class_name(p->path.class));
+		put_data_direct(&j, grant, p);
 		json_end_object(&j);
 	}
 	json_end_array(&j);

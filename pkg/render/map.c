@@ -87,6 +87,7 @@ static void put_element(struct json *j, const struct element *e, const struct gi
 	json_kv_int_if(j, "port", dev->rdma ? grant_port(grant, dev) : 0, dev->rdma);
 	json_kv_string(j, "netdev", state ? state->netdev : NULL);
 	json_kv_string(j, "path", e->pair ? topo_class_name(e->pair->path.class) : NULL);
+	put_data_direct(j, grant, e->pair);
 	json_key(j, "gid");
 	if (gid) {
 		json_begin_object(j);

@@ -6,6 +6,8 @@
 #include "render/gid.h"
 #include "render/render.h"
 
+struct choose_pair;
+struct json;
 struct pool_config;
 struct strbuf;
 
@@ -78,6 +80,8 @@ size_t grant_rails(const struct grant *grants, size_t n, unsigned profiles, stru
 
 /* The grants in the order of the configuration, with the names that the VFs have now
  * (grant_dev.state). */
+/* "data_direct": what makes the VF so near to the GPU, if it is that; no pair (NULL): nothing. */
+void put_data_direct(struct json *j, const struct grant *grant, const struct choose_pair *pair);
 struct grant *grants_now(const struct grant *grants, size_t n, struct arena *arena);
 
 /* The port NCCL should use: the first ACTIVE one, else the first. */

@@ -61,6 +61,14 @@ class Picture(ProgramTest):
         self.assertIn("A", picture.texts(picture.tile(top, "0000:43:00.0")))
         self.assertIn("8 VFs, 2 held", picture.texts(picture.tile(top, "0000:dc:00.0")))
 
+    def test_a_class_by_data_direct_has_a_mark(self):
+        for name, gpu, marked in (("gb300-like", "0008:06:00.0", True), (HGX, "0000:43:00.0",
+                                                                         False)):
+            top = picture.check(svg(name), self.topo(name))
+            classes = [t for t in picture.texts(picture.tile(top, gpu)) if t[:2] in ("PI", "PX")]
+            self.assertEqual([t[3:] for t in classes], ["*" if marked else ""], name)
+            self.assertEqual("by data direct" in picture.texts(top), marked, name)
+
     def test_the_ledger_is_named_when_the_daemon_is_not_asked(self):
         done = run(CTL, "topo", "--svg", "--root", machine(HGX), *HELD)
         self.assertIn("railmated was not asked; this is what its ledger in", done.stderr)

@@ -163,15 +163,23 @@ class Plan(ProgramTest):
     def test_without_data_direct_the_choice_is_the_same_and_the_class_the_nics_own(self):
         pool = {"resourceName": "vf", "resourcePrefix": "rdma", "selectors": {"isRdma": True}}
         plans = []
-        for env in ({}, {"NCCL_IB_DATA_DIRECT": "1"}, {"NCCL_IB_DATA_DIRECT": "0"}):
-            config = self.write(json.dumps({"resourceList": [{**pool, "railmate": {"env": env}}]}))
-            plans.append(
-                self.one_object(
-                    run(CTL, "plan", "--root", machine("gb300-like"), "--gpus", "0008:06:00.0",
-                        "--vfs", "1", "--config", config, "--json")))
-        self.assertEqual([p["chosen"] for p in plans], [["0002:03:00.1"]] * 3)
-        self.assertEqual([p["pairs"][0]["class"] for p in plans], ["PXB", "PXB", "NODE"])
-        self.assertIn('"NODE"', plans[2]["env"]["RAILMATE_RDMA_VF_MAP"])
+        for keys in ({}, {"env": {"NCCL_IB_DATA_DIRECT": "1"}}, {"profiles": ["nccl", "ucx"]},
+                     {"profiles": ["none"]}, {"env": {"NCCL_IB_DATA_DIRECT": "0"}},
+                     {"profiles": ["ucx"]}, {"profiles": ["nvshmem", "ofi"]}):
+            config = self.write(json.dumps({"resourceList": [{**pool, "railmate": keys}]}))
+            argv = ("plan", "--root", machine("gb300-like"), "--gpus", "0008:06:00.0", "--vfs",
+                    "1", "--config", config)
+            done = run(CTL, *argv, "--json")
+            self.assertNotIn("left alone", done.stderr)
+            plans.append(self.one_object(done))
+            self.assertEqual("PXB via data direct 0008:03:00.0\n" in run(CTL, *argv).stdout,
+                             len(plans) <= 4, keys)
+        self.assertEqual([p["chosen"] for p in plans], [["0002:03:00.1"]] * 7)
+        pairs = [p["pairs"][0] for p in plans]
+        self.assertEqual([p["class"] for p in pairs], ["PXB"] * 4 + ["NODE"] * 3)
+        self.assertEqual([p.get("data_direct") for p in pairs], ["0008:03:00.0"] * 4 + [None] * 3)
+        for pair, plan in zip(pairs, plans):
+            self.assertEqual(json.loads(plan["env"]["RAILMATE_RDMA_VF_MAP"]), [pair])
 
     def test_gives_each_gpu_the_vf_behind_its_switch(self):
         for gpu in self.gpus():

@@ -18,6 +18,7 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "render/render.h"
+#include "topo/topo.h"
 
 /* Functions in address order: two PFs, two GPUs, VFs; the last one is on a further bus than its PF.
  */
@@ -904,6 +905,23 @@ static void a_map_has_an_element_for_each_pair(void **state)
 	assert_non_null(strstr(second, "0000:18:00.2"));
 }
 
+static void a_map_names_the_data_direct_function_of_a_pair(void **state)
+{
+	struct bench *b = *state;
+	struct hw_card cards[] = { { .pci = PF_18, .direct = PF_3B } };
+	struct topo *topo;
+
+	b->inv.card = cards;
+	b->inv.n_card = 1;
+	b->node.topo = topo = topo_new(&b->inv);
+	pair(b, 0, GPU_5D, A_18_2);
+	assert_null(strstr(render_map(&b->c, b->arena), "data_direct"));
+	b->pairs[0][0].path.direct = true;
+	assert_non_null(strstr(render_map(&b->c, b->arena),
+			       "\"path\": \"PIX\",\n   \"data_direct\": \"0000:3b:00.0\""));
+	topo_free(topo);
+}
+
 static void a_map_shows_the_gid_that_nccl_chooses_itself(void **state)
 {
 	struct bench *b = *state;
@@ -1082,6 +1100,7 @@ int main(void)
 		T(a_map_says_null_where_nothing_is_known),
 		T(a_map_has_the_rate_that_a_vf_can_send),
 		T(a_map_has_an_element_for_each_pair),
+		T(a_map_names_the_data_direct_function_of_a_pair),
 		T(a_map_shows_the_gid_that_nccl_chooses_itself),
 		T(a_cufile_lists_the_ipv4_addresses_of_the_vfs),
 		T(a_range_stays_out_of_the_environment_where_a_file_can_make_it_narrower),
