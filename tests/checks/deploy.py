@@ -140,6 +140,10 @@ class Deploy(unittest.TestCase):
             for file in component.get("resources", []):  # not another folder: a resource twice is an error
                 self.assertTrue((DEPLOY / "components" / name / file).is_file(), file)
 
+    def test_queries_for_logs_name_our_container(self):
+        named = re.findall(r'\{namespace="kube-system", container="([^"]+)"', (DEPLOY.parent / "docs/operations.md").read_text())
+        self.assertEqual(set(named), {self.container["name"]})
+
     def test_what_kustomize_makes_of_all_components_has_one_image(self):
         if not shutil.which("kubectl"):
             self.skipTest("no kubectl here")
