@@ -24,6 +24,11 @@ def release(*args, top=TOP, **kw):
                           timeout=250, check=False, **kw)
 
 
+def snapshot(*args, **kw):
+    """Of this tree, whatever its state."""
+    return release("--snapshot", *args, **kw)
+
+
 def copy_to(top):
     """What hack/release reads, without git."""
     for name in ("CMakeLists.txt", "NEWS.md", "README.md"):
@@ -42,7 +47,7 @@ class Release(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="railmate-release-")
         cls.addClassCleanup(folder.cleanup)
         cls.out = pathlib.Path(folder.name)
-        cls.done = release("-o", cls.out, "--image", "registry.example/x/railmate", "--no-image")
+        cls.done = snapshot("-o", cls.out, "--image", "registry.example/x/railmate", "--no-image")
 
     def setUp(self):
         self.assertEqual(self.done.returncode, 0, self.done.stderr)
@@ -136,7 +141,7 @@ class Release(unittest.TestCase):
             with tarfile.open(self.file(".tar.gz")) as tar:
                 tar.extractall(folder)
             top = pathlib.Path(folder, f"railmate-{VERSION}")
-            done = release("-o", top / "out", "--image", "registry.example/x/railmate",
+            done = snapshot("-o", top / "out", "--image", "registry.example/x/railmate",
                            "--no-image", top=top, umask=0o077,
                            env={**os.environ, "TZ": "XYZ-9:30", "LC_ALL": "C"})
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -145,13 +150,13 @@ class Release(unittest.TestCase):
                              lines((self.out / "SHA256SUMS").read_text()))
 
     def test_a_folder_with_files_is_left_alone(self):
-        done = release("-o", self.out, "--no-image")
+        done = snapshot("-o", self.out, "--no-image")
         self.assertEqual(done.returncode, 1)
         self.assertIn("is not empty", done.stderr)
 
 
 class Version(unittest.TestCase):
-    """On a copy, without git."""
+    """On a copy, without our repository."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="railmate-bump-")
@@ -193,6 +198,29 @@ class Version(unittest.TestCase):
         self.assertEqual(release("--bump", "9.8.7", top=self.top).returncode, 0)
         self.assertEqual(news.read_text(),
                          f"# NEWS\n\n## 9.8.7 (unreleased)\n\n## {VERSION} (2026-11-30)\n\n- a\n")
+
+    def git(self, *args):
+        subprocess.run(["git", "-C", self.top, "-c", "user.name=x", "-c", "user.email=x@example.test", *args],
+                       check=True, capture_output=True)
+
+    def refused(self):
+        done = release("-o", self.top / "out", "--no-image", top=self.top)
+        self.assertEqual((done.returncode, done.stdout.count("sha256")), (1, 0))
+        self.assertFalse((self.top / "out").exists())
+        return done.stderr
+
+    def test_what_is_not_committed_dated_and_tagged_is_no_release(self):
+        news = self.top / "NEWS.md"
+        news.write_text(f"# NEWS\n\n## {VERSION} (unreleased)\n\nNews.\n")
+        self.git("init", "-q")
+        self.assertIn("is not committed, nor are", self.refused())
+        self.git("add", ".")
+        self.git("commit", "-qm", "x")
+        self.assertIn("the newest section of NEWS.md is unreleased", self.refused())
+        news.write_text(news.read_text().replace("unreleased", "2026-11-24"))
+        self.assertIn("NEWS.md is not committed;", self.refused())
+        self.git("commit", "-qam", "x")
+        self.assertIn(f"HEAD has no tag v{VERSION}", self.refused())
 
     def test_what_is_no_version_is_refused(self):
         done = release("--bump", "v1.2", top=self.top)
@@ -256,7 +284,7 @@ class Images(unittest.TestCase):
 
     @classmethod
     def release(cls, out):
-        return release("-o", cls.top / out, "--image", cls.IMAGE, top=cls.top,
+        return snapshot("-o", cls.top / out, "--image", cls.IMAGE, top=cls.top,
                        env={**os.environ, "PATH": str(cls.bin)})
 
     def setUp(self):
