@@ -274,6 +274,7 @@ static void watch_empty_pools(struct daemon *d)
 static int serve(struct daemon *d, struct err *err)
 {
 	d->has_ledger = true;
+	scanner_keep_links(d->scanner);
 	/* Or on_bindings() comes back; meanwhile the machine can be looked at. */
 	if (!autobind_pools(d->autobind, scanner_config(d->scanner), d->state.ledger))
 		return scanner_node(d->scanner) ? 0 : scanner_scan(d->scanner, err);
@@ -449,6 +450,7 @@ static void open_scanner(struct daemon *d, struct config *cfg)
 {
 	const struct scanner_env env = { .loop = &d->loop,
 					 .root = d->root,
+					 .run_dir = d->opt->run_dir,
 					 .state = &d->state,
 					 .unlisted = d->unlisted,
 					 .scanned = on_scanned,

@@ -1,48 +1,41 @@
 #include "daemon/links.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "daemon/links-internal.h"
 #include "devstate/devstate.h"
 #include "hw/inventory.h"
+#include "load/load.h"
 #include "pool/link.h"
 #include "pool/node.h"
+#include "sysroot/sysroot.h"
 
-/* A port of a PF of a pool. Pools may have limits of their own, so each judges for itself. */
-struct entry {
-	char *resource;
-	char pf[BDF_STRLEN];
-	int port; /* from 1; 1 also while the PF has no RDMA device */
-	struct link_history history;
-	char *degraded;	  /* a clause; NULL: it is well */
-	int64_t since_ms; /* Unix time */
-	bool unhealthy;
-	bool seen; /* by the check under way */
-};
+#define BYTES_MAX (1u << 20) /* of the file */
 
 struct links {
 	const struct sysroot *root;
-	struct entry **v;
+	char *path;    /* of the file; NULL: none is kept */
+	char boot[64]; /* "": not known */
+	char *kept;    /* what it has; NULL: not known */
+	bool keeps, complained;
+	struct link_entry **v;
 	size_t n, cap;
 	struct node_link *degraded;
 	size_t n_degraded;
 };
 
-struct links *links_new(const struct sysroot *root)
+static struct link_entry *entry_of(struct links *l, const char *resource, const char *pf, int port)
 {
-	struct links *l = xcalloc(1, sizeof(*l));
-
-	l->root = root;
-	return l;
-}
-
-static struct entry *entry_of(struct links *l, const char *resource, const char *pf, int port)
-{
-	struct entry *e;
+	struct link_entry *e;
 
 	for (size_t i = 0; i < l->n; i++) {
 		if (l->v[i]->port == port && !strcmp(l->v[i]->pf, pf) &&
@@ -79,7 +72,7 @@ static struct link_sample sample_of(const struct links *l, const struct hw_inven
 }
 
 /* n_ports: of the PF; a clause names the port where there are several. */
-static bool judge(struct entry *e, const struct link_sample *sample,
+static bool judge(struct link_entry *e, const struct link_sample *sample,
 		  const struct pool_health *limits, size_t n_ports, int64_t wall_ms)
 {
 	_cleanup_strbuf_ struct strbuf what = STRBUF_INIT, how = STRBUF_INIT;
@@ -119,7 +112,7 @@ static bool check_pf(struct links *l, const struct node *node, const struct pool
 	for (size_t i = 0; i < (n ? n : 1); i++) {
 		const struct hw_port *port = n ? &node->inv->rdma[rdma].ports[i] : NULL;
 		struct link_sample sample = sample_of(l, node->inv, pf, port, now_ms);
-		struct entry *e =
+		struct link_entry *e =
 			entry_of(l, pool->cfg->resource, address, port ? port->number : 1);
 
 		e->seen = true;
@@ -147,7 +140,7 @@ static bool check_pool(struct links *l, const struct node *node, const struct po
 	return changed;
 }
 
-static void end_entry(struct entry *e)
+void links_free_entry(struct link_entry *e)
 {
 	free(e->resource);
 	free(e->degraded);
@@ -166,7 +159,7 @@ static bool forget_unseen(struct links *l)
 			l->v[kept++] = l->v[i];
 		} else {
 			changed |= l->v[i]->degraded != NULL;
-			end_entry(l->v[i]);
+			links_free_entry(l->v[i]);
 		}
 	}
 	l->n = kept;
@@ -179,7 +172,7 @@ static void list_degraded(struct links *l)
 	l->degraded = xcalloc(l->n, sizeof(*l->degraded));
 	l->n_degraded = 0;
 	for (size_t i = 0; i < l->n; i++) {
-		const struct entry *e = l->v[i];
+		const struct link_entry *e = l->v[i];
 
 		if (e->degraded)
 			l->degraded[l->n_degraded++] = (struct node_link) {
@@ -194,6 +187,74 @@ static void list_degraded(struct links *l)
 	}
 }
 
+/* --- what outlives us --- */
+
+static void load(struct links *l, int64_t now_ms)
+{
+	_cleanup_free_ char *text = NULL;
+	struct err err = { 0 };
+	size_t len;
+	int r = load_file(l->path, BYTES_MAX, &text, &len, &err);
+
+	if (r == 0)
+		r = links_read(text, len, l->path, l->boot, now_ms, &l->v, &l->n, &err);
+	if (r < 0 && r != -ENOENT)
+		log_warn(
+			"link",
+			"what was known of links cannot be read; they are judged anew path=%s error=%s",
+			l->path, err.msg);
+	l->cap = l->n;
+	list_degraded(l);
+}
+
+static void store(struct links *l)
+{
+	_cleanup_free_ char *temporary = xasprintf("%s.tmp", l->path);
+	const struct file_new f = {
+		.dir = AT_FDCWD, .name = l->path, .temporary = temporary, .mode = 0600
+	};
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct err err = { 0 };
+
+	if (!l->n && !l->kept)
+		return;
+	links_write((const struct link_entry *const *)l->v, l->n, l->boot, &text);
+	if (str_eq(l->kept, text.s))
+		return;
+	if (file_write(&f, text.s, text.len, &err) == 0) {
+		free(l->kept);
+		l->kept = strbuf_steal(&text);
+		l->complained = false;
+		return;
+	}
+	if (!l->complained)
+		log_warn(
+			"link",
+			"what is known of links cannot be stored; a restart of railmated forgets it error=%s",
+			err.msg);
+	l->complained = true;
+}
+
+struct links *links_new(const struct sysroot *root, const char *dir, int64_t now_ms)
+{
+	struct links *l = xcalloc(1, sizeof(*l));
+
+	l->root = root;
+	if (sysroot_read(root, l->boot, sizeof(l->boot), "proc/sys/kernel/random/boot_id") < 0)
+		l->boot[0] = '\0';
+	l->path = dir ? xasprintf("%s/links.json", dir) : NULL;
+	if (l->path)
+		load(l, now_ms);
+	return l;
+}
+
+void links_keep(struct links *l)
+{
+	l->keeps = l->path != NULL;
+}
+
+/* --- */
+
 bool links_check(struct links *l, const struct node *node, int64_t now_ms, int64_t wall_ms)
 {
 	bool changed = false;
@@ -202,6 +263,8 @@ bool links_check(struct links *l, const struct node *node, int64_t now_ms, int64
 		changed |= check_pool(l, node, &node->pools[i], now_ms, wall_ms);
 	changed |= forget_unseen(l);
 	list_degraded(l);
+	if (l->keeps)
+		store(l);
 	return changed;
 }
 
@@ -216,8 +279,10 @@ void links_free(struct links *l)
 	if (!l)
 		return;
 	for (size_t i = 0; i < l->n; i++)
-		end_entry(l->v[i]);
+		links_free_entry(l->v[i]);
 	free(l->v);
 	free(l->degraded);
+	free(l->path);
+	free(l->kept);
 	free(l);
 }

@@ -17,7 +17,14 @@ struct sysroot;
 
 #define LINKS_EVERY_MS 30000
 
-struct links *links_new(const struct sysroot *root); /* borrowed */
+/*
+ * root is borrowed. dir: where an earlier railmated may have left what it knew (links.json), of
+ * this start of the machine: which links are degraded since when, how often they went down, and how
+ * fast they were; NULL: nowhere. now_ms is monotonic.
+ */
+struct links *links_new(const struct sysroot *root, const char *dir, int64_t now_ms);
+/* From now on it is written there when it changed: no other railmated does any more. */
+void links_keep(struct links *l);
 /* Looks at the PFs of this node, the newest; now_ms is monotonic, wall_ms Unix time. True: which
  * links are degraded has changed (it is logged), and the node has to be made anew. */
 bool links_check(struct links *l, const struct node *node, int64_t now_ms, int64_t wall_ms);

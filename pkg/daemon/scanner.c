@@ -294,13 +294,18 @@ struct scanner *scanner_new(const struct scanner_env *env, struct config *cfg)
 
 	s->env = *env;
 	s->cfg = config_ref(cfg);
-	s->links = links_new(env->root);
+	s->links = links_new(env->root, env->run_dir, clock_mono_ms());
 	if (sysroot_is_live(env->root))
 		s->qos = qos_new(netlink_dcb);
 	uv_timer_init(env->loop, &s->settle);
 	uv_timer_init(env->loop, &s->links_timer);
 	s->settle.data = s->links_timer.data = s;
 	return s;
+}
+
+void scanner_keep_links(struct scanner *s)
+{
+	links_keep(s->links);
 }
 
 void scanner_watch(struct scanner *s, unsigned rescan_seconds)

@@ -24,6 +24,7 @@ struct uv_loop_s;
 struct scanner_env {
 	struct uv_loop_s *loop;
 	const struct sysroot *root;
+	const char *run_dir;				 /* of links_new(); NULL: none */
 	const struct state *state;			 /* its seeds are in the first node */
 	struct unlisted *unlisted;			 /* what is there is in all further ones */
 	void (*scanned)(void *ctx, int64_t ns, bool ok); /* after each scan: how long it took */
@@ -37,6 +38,8 @@ struct scanner *scanner_new(const struct scanner_env *env, struct config *cfg);
 /* Begins to hear of changes. Events of this machine say nothing about a tree below another root:
  * there, only scanner_again() and the timer find them. rescan_seconds is for the log. */
 void scanner_watch(struct scanner *s, unsigned rescan_seconds);
+/* No other railmated serves any more: links_keep(). */
+void scanner_keep_links(struct scanner *s);
 int scanner_scan(struct scanner *s, struct err *err);
 /* Something may have changed. A failure is said in the log. */
 void scanner_again(struct scanner *s);

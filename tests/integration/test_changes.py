@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -159,6 +160,22 @@ class Changes(Case):
         self.assertEqual({d["id"]
                           for d in kubelet.resource(VF)["devices"]
                           if not d["healthy"]}, mine)
+
+    def test_a_restart_does_not_make_a_degraded_link_healthy(self):
+        kubelet, daemon, mine = self.degrade({"unhealthy": ["flaps"]})
+        node, _ = self.degraded
+        whole = kubelet.resource(VF)["capacity"]
+        kubelet.wait(VF, f"={whole - len(mine)}")
+        kept = pathlib.Path(node.run_dir, "links.json")
+        until(lambda: "too often" in kept.read_text(encoding="utf-8"), "the file")
+        self.assertEqual(daemon.end(), 0, daemon.stderr())
+        written, since = kept.stat().st_mtime_ns, kubelet.mark()
+        again = node.start_daemon("--config-file", node.path("config.json"))
+        kubelet.event("list", since, resource=VF)
+        until(lambda: kept.stat().st_mtime_ns != written, "it has looked at the links")
+        self.assertEqual({e["allocatable"] for e in kubelet.events[since:]
+                          if e["event"] == "list" and e["resource"] == VF}, {whole - len(mine)})
+        self.assertNotIn("the link of a PF is", again.stderr())
 
     def test_the_feature_file_has_the_pools_that_there_are_and_outlives_the_daemon(self):
         node = self.node()

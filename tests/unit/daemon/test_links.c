@@ -18,6 +18,7 @@
 #include "config/config.h"
 #include "daemon/links.h"
 #include "hw/inventory.h"
+#include "load/load.h"
 #include "pool/node.h"
 #include "support/fixture.h"
 #include "sysroot/sysroot.h"
@@ -55,6 +56,7 @@
 /* One function with two ports, as ConnectX-3 and some InfiniBand cards are, and a VF. */
 static const char tree[] =
 	FUNCTION(PF) RDMA(PF, "mlx5_0") PORT(PF, "mlx5_0", "1") PORT(PF, "mlx5_0", "2") SLOT
+	"f proc/sys/kernel/random/boot_id = 1f0c9a3e-53a5-4b0f-8b61-0d3f6c7f3b11\\n\n"
 	"f " DIR PF "/sriov_totalvfs = 1\\n\n"
 	"f " DIR PF "/sriov_numvfs = 1\\n\n" FUNCTION("0000:3b:00.1") RDMA("0000:3b:00.1", "mlx5_1")
 		PORT("0000:3b:00.1", "mlx5_1", "1") "l " DIR "0000:3b:00.1/physfn -> ../" PF "\n"
@@ -64,6 +66,7 @@ static struct sysroot *root;
 static struct config *cfg;
 static struct node *node;
 static struct links *links;
+static char *dir;
 
 static void scan(void)
 {
@@ -80,7 +83,9 @@ static int set_up(void **state)
 	cfg = config_default();
 	node = NULL;
 	scan();
-	links = links_new(root);
+	dir = fixture_folder();
+	links = links_new(root, dir, 0);
+	links_keep(links);
 	return 0;
 }
 
@@ -88,6 +93,8 @@ static int tear_down(void **state)
 {
 	(void)state;
 	links_free(links);
+	fixture_remove_tree(dir);
+	free(dir);
 	node_unref(node);
 	config_free(cfg);
 	fixture_close(root);
@@ -168,6 +175,189 @@ static void a_link_as_wide_as_its_slot_is_well(void **state)
 	assert_false(check(31));
 }
 
+#define DOWNED(n) "sys/class/infiniband/mlx5_0/ports/" n "/counters/link_downed"
+#define RATE(n)	  "sys/class/infiniband/mlx5_0/ports/" n "/rate"
+
+static void restart(int at_s)
+{
+	links_free(links);
+	links = links_new(root, dir, at_s * INT64_C(1000));
+	links_keep(links);
+}
+
+static void assert_well(void)
+{
+	size_t n;
+
+	links_degraded(links, &n);
+	assert_int_equal(n, 0);
+}
+
+/* Before anything was looked at: the first node tells the kubelet of unhealthy VFs already. */
+static void a_restart_knows_which_links_are_degraded_and_since_when(void **state)
+{
+	(void)state;
+	check(1);
+	put(DOWNED("2"), "3\n");
+	assert_true(check(31));
+	restart(40);
+	assert_int_equal(only_link()->port, 2);
+	assert_int_equal(only_link()->trouble, LINK_FLAPS);
+	assert_int_equal(only_link()->since_ms, 31007);
+	assert_string_equal(only_link()->degraded,
+			    "at port 2 goes down too often: at least 3 times in 600 s");
+	assert_false(check(40));
+	assert_int_equal(only_link()->since_ms, 31007);
+	assert_false(check(630));
+	assert_true(check(632)); /* as if there had been no restart */
+	assert_well();
+	restart(640);
+	assert_well();
+}
+
+static void what_happened_before_and_during_a_restart_counts(void **state)
+{
+	(void)state;
+	check(1);
+	put(DOWNED("1"), "2\n");
+	assert_false(check(31));
+	restart(40);
+	put(DOWNED("1"), "3\n");
+	assert_true(check(41));
+	assert_int_equal(only_link()->trouble, LINK_FLAPS);
+}
+
+static void a_restart_knows_how_fast_a_link_was(void **state)
+{
+	(void)state;
+	check(1);
+	put(RATE("1"), "100 Gb/sec (4X EDR)\n");
+	scan();
+	restart(10);
+	assert_false(check(11));
+	assert_true(check(41));
+	assert_string_equal(only_link()->degraded,
+			    "at port 1 is slower than it was: 100 of 400 Gb/s");
+}
+
+static void errors_last_for_their_window_after_a_restart(void **state)
+{
+	(void)state;
+	check(1);
+	put("sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error", "900\n");
+	assert_true(check(31));
+	restart(1000);
+	assert_false(check(1000));
+	assert_int_equal(only_link()->trouble, LINK_ERRORS);
+	assert_false(check(1599));
+	assert_true(check(1601));
+	assert_well();
+}
+
+/* Counters and times began anew. */
+static void another_start_of_the_machine_knows_nothing(void **state)
+{
+	(void)state;
+	check(1);
+	put(DOWNED("1"), "3\n");
+	check(31);
+	put("proc/sys/kernel/random/boot_id", "7e1a\n");
+	restart(40);
+	assert_well();
+	assert_false(check(41));
+	assert_well();
+}
+
+static unsigned warnings;
+
+static void count_warnings(void *arg, enum log_level level, const char *line)
+{
+	(void)arg;
+	warnings += level <= LOG_LEVEL_WARN && strstr(line, "links cannot be read") != NULL;
+}
+
+static char *links_file(void)
+{
+	return xasprintf("%s/links.json", dir);
+}
+
+static void write_links(const char *text)
+{
+	_cleanup_free_ char *path = links_file();
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_TRUNC | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+}
+
+static void a_file_that_is_damaged_is_said_once_and_written_anew(void **state)
+{
+	static const char *const wrong[] = {
+		"",
+		"[",
+		"7",
+		"{}",
+		"{\"boot\":\"1f0c9a3e-53a5-4b0f-8b61-0d3f6c7f3b11\"}",
+		"{\"boot\":\"1f0c9a3e-53a5-4b0f-8b61-0d3f6c7f3b11\",\"links\":[7]}",
+		"{\"boot\":\"1f0c9a3e-53a5-4b0f-8b61-0d3f6c7f3b11\",\"links\":[{\"resource\":\"r\"}]}",
+	};
+
+	(void)state;
+	log_setup(LOG_LEVEL_WARN, count_warnings, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		write_links(wrong[i]);
+		warnings = 0;
+		restart(40);
+		assert_int_equal(warnings, 1);
+		assert_well();
+		check(41);
+		warnings = 0;
+		restart(50);
+		assert_int_equal(warnings, 0);
+	}
+}
+
+/* A member that is missing or wrong spoils all of it: half a record is worse than none. */
+static void every_member_of_a_link_has_to_be_right(void **state)
+{
+	static const char *const keys[] = {
+		"resource",  "\"pf\"",	 "\"port\"",   "unhealthy",    "trouble",    "since_ms",
+		"rate_mbps", "pcie_mts", "pcie_width", "netdev_downs", "port_downs", "flaps_ms"
+	};
+	_cleanup_free_ char *path = links_file(), *text = NULL;
+	size_t len;
+
+	(void)state;
+	check(1);
+	assert_int_equal(load_file(path, 1 << 20, &text, &len, NULL), 0);
+	log_setup(LOG_LEVEL_WARN, count_warnings, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		_cleanup_free_ char *spoilt = xstrdup(text);
+		char *at = strstr(spoilt, keys[i]);
+
+		assert_non_null(at);
+		at[1] = 'X';
+		write_links(spoilt);
+		warnings = 0;
+		restart(40);
+		assert_int_equal(warnings, 1);
+	}
+}
+
+static void who_waits_for_another_railmated_writes_nothing(void **state)
+{
+	_cleanup_free_ char *path = links_file();
+
+	(void)state;
+	links_free(links);
+	links = links_new(root, dir, 0);
+	check(1);
+	assert_int_equal(access(path, F_OK), -1);
+	links_keep(links);
+	check(31);
+	assert_int_equal(access(path, F_OK), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +365,14 @@ int main(void)
 		TEST(each_port_of_a_pf_is_judged_and_named),
 		TEST(a_link_that_was_narrow_from_the_start_is_degraded),
 		TEST(a_link_as_wide_as_its_slot_is_well),
+		TEST(a_restart_knows_which_links_are_degraded_and_since_when),
+		TEST(what_happened_before_and_during_a_restart_counts),
+		TEST(a_restart_knows_how_fast_a_link_was),
+		TEST(errors_last_for_their_window_after_a_restart),
+		TEST(another_start_of_the_machine_knows_nothing),
+		TEST(a_file_that_is_damaged_is_said_once_and_written_anew),
+		TEST(every_member_of_a_link_has_to_be_right),
+		TEST(who_waits_for_another_railmated_writes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
