@@ -170,6 +170,8 @@ static const struct metric metrics[] = {
 	  "Packets sent (port_xmit_packets)." },
 	{ "railmate_port_link_down", EXPOSITION_COUNTER, status_put_port_counter, 4,
 	  "Times that the link went down (link_downed)." },
+	{ "railmate_port_transmit_wait_ticks", EXPOSITION_COUNTER, status_put_port_counter, 5,
+	  "Ticks in which the port had something to send and was not allowed to (port_xmit_wait)." },
 	{ "railmate_port_errors", EXPOSITION_COUNTER, status_put_port_errors, 0,
 	  "Other standard counters of the port, by the kernel's name." },
 	{ "railmate_port_hw_counter", EXPOSITION_COUNTER, status_put_port_driver, 0,

@@ -14,7 +14,7 @@ static const struct {
 	uint64_t unit;
 } own_metric[] = {
 	{ "port_rcv_data", 4 },	    { "port_xmit_data", 4 }, { "port_rcv_packets", 1 },
-	{ "port_xmit_packets", 1 }, { "link_downed", 1 },
+	{ "port_xmit_packets", 1 }, { "link_downed", 1 },    { "port_xmit_wait", 1 },
 };
 /* Bytes and packets once more, by kind: no errors. */
 static const char *const no_errors[] = { "unicast_rcv_packets", "unicast_xmit_packets",

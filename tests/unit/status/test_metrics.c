@@ -271,6 +271,7 @@ static void ports_are_counted_in_bytes_and_by_name(void **state)
 	struct world *w = *state;
 	struct hw_counter standard[] = { { "link_downed", 2 },
 					 { "port_rcv_data", 100 },
+					 { "port_xmit_wait", 60 },
 					 { "symbol_error", 9 },
 					 { "unicast_rcv_packets", 5 } };
 	struct hw_counter driver[] = { { "rx_icrc_encapsulated", 4 } };
@@ -293,6 +294,8 @@ static void ports_are_counted_in_bytes_and_by_name(void **state)
 	assert_true(has(w, PORT("railmate_port_received_bytes_total", "} 400\n")));
 	assert_true(has(w, PORT("railmate_port_link_down_total", "} 2\n")));
 	assert_true(has(w, PORT("railmate_port_errors_total", ",counter=\"symbol_error\"} 9\n")));
+	assert_true(has(w, PORT("railmate_port_transmit_wait_ticks_total", "} 60\n")));
+	assert_false(has(w, "counter=\"port_xmit_wait\""));
 	assert_true(has(w, PORT("railmate_port_hw_counter_total",
 				",counter=\"rx_icrc_encapsulated\"} 4\n")));
 	assert_true(has(w, PORT("railmate_port_up", "} 1\n")));
