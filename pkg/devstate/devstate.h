@@ -61,7 +61,8 @@ struct link_counts devstate_link_counts(const struct sysroot *root, const struct
 					int pci, size_t port);
 
 /* What the kernel counts of every port of every NIC (of PFs, and of VFs whose PF is not visible),
- * as it is now; its drivers may ask the firmware, so not part of a scan. In the order of inv->rdma.
+ * as it is now; its drivers may ask the firmware, so not part of a scan. In the order of inv->rdma,
+ * then PFs with VFs and without an RDMA device, in that of inv->pci.
  */
 struct hw_port_stats *devstate_port_stats(const struct sysroot *root,
 					  const struct hw_inventory *inv, struct arena *arena,

@@ -63,6 +63,26 @@ static bool is_counted(const struct hw_inventory *inv, const struct hw_rdma *rdm
 	return rdma->pci >= 0 && hw_is_own_nic(inv, rdma->pci);
 }
 
+/* A PF that has VFs and no RDMA device: its driver has none, or the module of it is not loaded. */
+static bool is_plain(const struct hw_inventory *inv, int pci)
+{
+	const struct hw_pci *f = &inv->pci[pci];
+
+	return hw_is_pf(f) && f->sriov_num > 0 && f->netdev && hw_find_rdma(inv, pci) < 0;
+}
+
+static void read_netdev(const struct sysroot *root, const char *netdev, struct arena *arena,
+			struct hw_port_stats *s)
+{
+	struct hw_pauses pauses;
+	uint64_t changes;
+
+	if (sysroot_read_u64(root, 10, &changes, "sys/class/net/%s/carrier_changes", netdev) == 0)
+		s->carrier_changes = (int64_t)changes;
+	if (sysroot_is_live(root) && netlink_pauses(netdev, &pauses, NULL) == 0)
+		s->pauses = arena_copy(arena, &pauses, sizeof(pauses));
+}
+
 struct hw_port_stats *devstate_port_stats(const struct sysroot *root,
 					  const struct hw_inventory *inv, struct arena *arena,
 					  size_t *ret_n)
@@ -72,6 +92,8 @@ struct hw_port_stats *devstate_port_stats(const struct sysroot *root,
 
 	for (size_t i = 0; i < inv->n_rdma; i++)
 		n += is_counted(inv, &inv->rdma[i]) ? inv->rdma[i].n_ports : 0;
+	for (size_t i = 0; i < inv->n_pci; i++)
+		n += is_plain(inv, (int)i);
 	v = arena_array(arena, n, sizeof(*v));
 	*ret_n = 0;
 	for (size_t i = 0; i < inv->n_rdma; i++) {
@@ -80,10 +102,9 @@ struct hw_port_stats *devstate_port_stats(const struct sysroot *root,
 		for (size_t k = 0; is_counted(inv, rdma) && k < rdma->n_ports; k++) {
 			struct hw_port_stats *s = &v[(*ret_n)++];
 			int port = rdma->ports[k].number;
-			struct hw_pauses pauses;
-			uint64_t changes;
 
-			*s = (struct hw_port_stats) { .rdma = (int)i,
+			*s = (struct hw_port_stats) { .pci = rdma->pci,
+						      .rdma = (int)i,
 						      .port = port,
 						      .carrier_changes = -1 };
 			s->standard = read_folder(root, rdma->name, port, "counters", arena,
@@ -91,15 +112,20 @@ struct hw_port_stats *devstate_port_stats(const struct sysroot *root,
 			s->driver = read_folder(root, rdma->name, port, "hw_counters", arena,
 						&s->n_driver);
 			/* The name of an interface is known of the first port only. */
-			if (!rdma->netdev || port != 1)
-				continue;
-			if (sysroot_read_u64(root, 10, &changes, "sys/class/net/%s/carrier_changes",
-					     rdma->netdev) == 0)
-				s->carrier_changes = (int64_t)changes;
-			if (sysroot_is_live(root) &&
-			    netlink_pauses(rdma->netdev, &pauses, NULL) == 0)
-				s->pauses = arena_copy(arena, &pauses, sizeof(pauses));
+			if (rdma->netdev && port == 1)
+				read_netdev(root, rdma->netdev, arena, s);
 		}
+	}
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		struct hw_port_stats *s;
+
+		if (!is_plain(inv, (int)i))
+			continue;
+		s = &v[(*ret_n)++];
+		*s = (struct hw_port_stats) {
+			.pci = (int)i, .rdma = -1, .port = 1, .carrier_changes = -1
+		};
+		read_netdev(root, inv->pci[i].netdev, arena, s);
 	}
 	return v;
 }

@@ -26,8 +26,9 @@ struct hw_pauses {
 };
 
 struct hw_port_stats {
-	int rdma; /* index into the inventory's table */
-	int port; /* from 1 */
+	int pci;  /* its function, an index into the inventory's table */
+	int rdma; /* index there; -1: the function has no RDMA device */
+	int port; /* from 1; 1 also without one */
 	struct hw_counter *standard;
 	size_t n_standard; /* ports/N/counters, by name */
 	struct hw_counter *driver;

@@ -20,16 +20,17 @@ static const struct {
 static const char *const no_errors[] = { "unicast_rcv_packets", "unicast_xmit_packets",
 					 "multicast_rcv_packets", "multicast_xmit_packets" };
 
+/* NULL: it has none. */
 static const struct hw_rdma *rdma_of(const struct writer *w, const struct hw_port_stats *s)
 {
-	return &w->f->node->inv->rdma[s->rdma];
+	return s->rdma < 0 ? NULL : &w->f->node->inv->rdma[s->rdma];
 }
 
 static const struct hw_port *port_of(const struct writer *w, const struct hw_port_stats *s)
 {
 	const struct hw_rdma *rdma = rdma_of(w, s);
 
-	for (size_t i = 0; i < rdma->n_ports; i++) {
+	for (size_t i = 0; rdma && i < rdma->n_ports; i++) {
 		if (rdma->ports[i].number == s->port)
 			return &rdma->ports[i];
 	}
@@ -38,11 +39,12 @@ static const struct hw_port *port_of(const struct writer *w, const struct hw_por
 
 static void begin(struct writer *w, const struct hw_port_stats *s)
 {
+	const struct hw_rdma *rdma = rdma_of(w, s);
 	char bdf[BDF_STRLEN];
 
 	status_sample(&w->e, "");
-	status_label(&w->e, "pf", status_device_address(w->f, rdma_of(w, s)->pci, bdf));
-	status_label(&w->e, "rdma", rdma_of(w, s)->name);
+	status_label(&w->e, "pf", status_device_address(w->f, s->pci, bdf));
+	status_label(&w->e, "rdma", rdma ? rdma->name : NULL);
 	status_label_int(&w->e, "port", s->port);
 }
 
@@ -61,12 +63,12 @@ void status_put_port_info(struct writer *w, const struct metric *m)
 		const struct hw_port_stats *s = &w->f->ports[i];
 		const struct hw_rdma *rdma = rdma_of(w, s);
 		const struct hw_port *port = port_of(w, s);
-		struct topo_rail rail = topo_rails_of(w->f->node->rails, rdma->pci);
+		const struct hw_pci *fn = &w->f->node->inv->pci[s->pci];
+		struct topo_rail rail = topo_rails_of(w->f->node->rails, s->pci);
 
 		begin(w, s);
-		status_label(&w->e, "netdev", rdma->netdev);
-		status_label(&w->e, "driver",
-			     rdma->pci < 0 ? NULL : w->f->node->inv->pci[rdma->pci].driver);
+		status_label(&w->e, "netdev", rdma ? rdma->netdev : fn->netdev);
+		status_label(&w->e, "driver", fn->driver);
 		status_label(&w->e, "link_layer", port ? hw_link_name(port->link) : NULL);
 		put_number(w, "rail", rail.rail);
 		put_number(w, "plane", rail.plane);
@@ -78,12 +80,28 @@ void status_put_port_up(struct writer *w, const struct metric *m)
 {
 	(void)m;
 	for (size_t i = 0; i < w->f->n_ports; i++) {
+		const struct hw_port_stats *s = &w->f->ports[i];
+		const struct hw_port *port = port_of(w, s);
+		int carrier = w->f->node->inv->pci[s->pci].carrier;
+
+		if (port ? !port->state : s->rdma >= 0 || carrier < 0)
+			continue;
+		begin(w, s);
+		status_count(&w->e, port ? str_eq(port->state, "ACTIVE") : carrier == 1);
+	}
+}
+
+void status_put_port_state(struct writer *w, const struct metric *m)
+{
+	(void)m;
+	for (size_t i = 0; i < w->f->n_ports; i++) {
 		const struct hw_port *port = port_of(w, &w->f->ports[i]);
 
 		if (!port || !port->state)
 			continue;
 		begin(w, &w->f->ports[i]);
-		status_count(&w->e, str_eq(port->state, "ACTIVE"));
+		status_label(&w->e, "state", port->state);
+		status_count(&w->e, 1);
 	}
 }
 
@@ -115,7 +133,7 @@ void status_put_port_degraded(struct writer *w, const struct metric *m)
 	(void)m;
 	for (size_t i = 0; i < w->f->n_ports; i++) {
 		const struct hw_port_stats *s = &w->f->ports[i];
-		int pf = rdma_of(w, s)->pci;
+		int pf = s->pci;
 		char bdf[BDF_STRLEN];
 		unsigned trouble;
 

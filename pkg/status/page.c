@@ -233,11 +233,33 @@ static uint64_t counter(const struct hw_port_stats *s, const char *name)
 
 static const struct hw_port *port_of(const struct hw_rdma *rdma, int number)
 {
-	for (size_t i = 0; i < rdma->n_ports; i++) {
+	for (size_t i = 0; rdma && i < rdma->n_ports; i++) {
 		if (rdma->ports[i].number == number)
 			return &rdma->ports[i];
 	}
 	return NULL;
+}
+
+/* Without an RDMA device its interface says it. */
+static bool is_up(const struct status_facts *f, const struct hw_port_stats *s,
+		  const struct hw_port *port)
+{
+	return port ? str_eq(port->state, "ACTIVE") : f->node->inv->pci[s->pci].carrier == 1;
+}
+
+static const char *state_of(const struct status_facts *f, const struct hw_port_stats *s,
+			    const struct hw_port *port)
+{
+	static const char *const carrier[] = { "unknown", "down", "up" };
+
+	if (port)
+		return port->state ? port->state : "unknown";
+	return carrier[f->node->inv->pci[s->pci].carrier + 1];
+}
+
+static const struct hw_rdma *rdma_of(const struct status_facts *f, const struct hw_port_stats *s)
+{
+	return s->rdma < 0 ? NULL : &f->node->inv->rdma[s->rdma];
 }
 
 static void put_port(const struct status_facts *f, const struct hw_port_stats *s,
@@ -245,23 +267,25 @@ static void put_port(const struct status_facts *f, const struct hw_port_stats *s
 {
 	static const char *const errors[] = { "symbol_error", "port_rcv_errors",
 					      "port_xmit_discards", "link_downed" };
-	const struct hw_rdma *rdma = &f->node->inv->rdma[s->rdma];
+	const struct hw_rdma *rdma = rdma_of(f, s);
 	const struct hw_port *port = port_of(rdma, s->port);
-	bool up = port && str_eq(port->state, "ACTIVE");
-	int rail = topo_rails_of(f->node->rails, rdma->pci).rail;
+	int rail = topo_rails_of(f->node->rails, s->pci).rail;
 	char bdf[BDF_STRLEN];
 
 	strbuf_puts(out, "<tr>");
-	status_html_cell(out, status_device_address(f, rdma->pci, bdf));
+	status_html_cell(out, status_device_address(f, s->pci, bdf));
 	strbuf_puts(out, "<td>");
-	status_html_text(out, rdma->name);
-	strbuf_printf(out, ":%d</td>", s->port);
-	status_html_cell(out, rdma->netdev);
+	if (rdma) {
+		status_html_text(out, rdma->name);
+		strbuf_printf(out, ":%d", s->port);
+	}
+	strbuf_puts(out, "</td>");
+	status_html_cell(out, rdma ? rdma->netdev : f->node->inv->pci[s->pci].netdev);
 	strbuf_puts(out, "<td class=\"number\">");
 	if (rail >= 0)
 		strbuf_put_int(out, rail);
-	strbuf_printf(out, "</td><td class=\"%s\">", up ? "good" : "wrong");
-	status_html_text(out, port && port->state ? port->state : "unknown");
+	strbuf_printf(out, "</td><td class=\"%s\">", is_up(f, s, port) ? "good" : "wrong");
+	status_html_text(out, state_of(f, s, port));
 	strbuf_puts(out, "</td><td class=\"number\">");
 	if (port && port->rate_mbps)
 		hw_put_rate(port->rate_mbps, out);
@@ -285,9 +309,8 @@ static void put_ports(const struct status_facts *f, struct strbuf *out)
 	for (int up = 0; up < 2; up++) {
 		for (size_t i = 0; i < f->n_ports; i++) {
 			const struct hw_port_stats *s = &f->ports[i];
-			const struct hw_port *port = port_of(&f->node->inv->rdma[s->rdma], s->port);
 
-			if ((port && str_eq(port->state, "ACTIVE")) == up)
+			if (is_up(f, s, port_of(rdma_of(f, s), s->port)) == up)
 				put_port(f, s, out);
 		}
 	}

@@ -49,6 +49,7 @@ void status_put_vf_counters(struct writer *w, const struct metric *m);
 /* metrics_ports.c */
 void status_put_port_info(struct writer *w, const struct metric *m);
 void status_put_port_up(struct writer *w, const struct metric *m);
+void status_put_port_state(struct writer *w, const struct metric *m);
 void status_put_port_degraded(struct writer *w, const struct metric *m);
 void status_put_port_rate(struct writer *w, const struct metric *m);
 void status_put_port_carrier(struct writer *w, const struct metric *m);

@@ -79,7 +79,8 @@ static void a_degraded_port_is_told_with_its_reason(void **state)
 	struct world *w = *state;
 	struct node_link link = { RESOURCE, NULL, "goes down too often", false, 1, LINK_FLAPS, 0 };
 	struct hw_inventory *inv = synth_inventory("numa:2 switch:2 gpu:1 pf:1 vf:2");
-	struct hw_port_stats port = { .rdma = hw_find_rdma(inv, synth_pf(inv, 0)),
+	struct hw_port_stats port = { .pci = synth_pf(inv, 0),
+				      .rdma = hw_find_rdma(inv, synth_pf(inv, 0)),
 				      .port = 1,
 				      .carrier_changes = -1 };
 	struct node_parts parts = { .cfg = w->cfg, .links = &link, .n_links = 1 };
@@ -275,7 +276,8 @@ static void ports_are_counted_in_bytes_and_by_name(void **state)
 					 { "symbol_error", 9 },
 					 { "unicast_rcv_packets", 5 } };
 	struct hw_counter driver[] = { { "rx_icrc_encapsulated", 4 } };
-	struct hw_port_stats port = { .rdma = hw_find_rdma(w->node->inv, synth_pf(w->node->inv, 0)),
+	struct hw_port_stats port = { .pci = synth_pf(w->node->inv, 0),
+				      .rdma = hw_find_rdma(w->node->inv, synth_pf(w->node->inv, 0)),
 				      .port = 1,
 				      .standard = standard,
 				      .n_standard = ARRAY_LEN(standard),
@@ -299,6 +301,7 @@ static void ports_are_counted_in_bytes_and_by_name(void **state)
 	assert_true(has(w, PORT("railmate_port_hw_counter_total",
 				",counter=\"rx_icrc_encapsulated\"} 4\n")));
 	assert_true(has(w, PORT("railmate_port_up", "} 1\n")));
+	assert_true(has(w, PORT("railmate_port_state", ",state=\"ACTIVE\"} 1\n")));
 	assert_no(w, "railmate_port_transmitted_bytes_total{");
 	assert_no(w, "railmate_port_carrier_changes_total{");
 	assert_false(has(w, "unicast_rcv_packets"));
@@ -306,11 +309,41 @@ static void ports_are_counted_in_bytes_and_by_name(void **state)
 	assert_true(has(w, PORT("railmate_port_carrier_changes_total", "} 12\n")));
 }
 
+static void a_pf_without_rdma_has_a_port_too(void **state)
+{
+	struct world *w = *state;
+	struct hw_inventory *inv = synth_inventory("numa:2 switch:2 gpu:1 pf:1 vf:2");
+	int pf = synth_pf(inv, 0);
+	struct hw_port_stats port = { .pci = pf, .rdma = -1, .port = 1, .carrier_changes = 3 };
+	char address[BDF_STRLEN], text[256];
+	struct node *node;
+
+	inv->pci[pf].carrier = 1;
+	node = node_new(inv, w->cfg, NULL);
+	w->facts.node = node;
+	w->facts.ports = &port;
+	w->facts.n_ports = 1;
+	bdf_format(inv->pci[pf].bdf, address);
+#define PLAIN(metric, value)                                                                       \
+	(snprintf(text, sizeof(text), "\n" metric "{pf=\"%s\",rdma=\"\",port=\"1\"} " value "\n",  \
+		  address),                                                                        \
+	 text)
+	assert_true(has(w, PLAIN("railmate_port_up", "1")));
+	assert_true(has(w, PLAIN("railmate_port_carrier_changes_total", "3")));
+	assert_no(w, "railmate_port_state{");
+	inv->pci[pf].carrier = 0;
+	assert_true(has(w, PLAIN("railmate_port_up", "0")));
+	inv->pci[pf].carrier = -1;
+	assert_no(w, "railmate_port_up{");
+	node_unref(node);
+}
+
 static void pause_frames_are_counted_by_priority(void **state)
 {
 	struct world *w = *state;
 	struct hw_pauses pauses;
-	struct hw_port_stats port = { .rdma = hw_find_rdma(w->node->inv, synth_pf(w->node->inv, 0)),
+	struct hw_port_stats port = { .pci = synth_pf(w->node->inv, 0),
+				      .rdma = hw_find_rdma(w->node->inv, synth_pf(w->node->inv, 0)),
 				      .port = 1,
 				      .carrier_changes = -1,
 				      .pauses = &pauses };
@@ -448,6 +481,7 @@ int main(void)
 		WORLD(a_free_gpu_and_a_free_vf_are_a_pair),
 		WORLD(calls_are_counted_by_their_code_and_cumulated_by_time),
 		WORLD(ports_are_counted_in_bytes_and_by_name),
+		WORLD(a_pf_without_rdma_has_a_port_too),
 		WORLD(pause_frames_are_counted_by_priority),
 		WORLD(traffic_and_errors_of_vfs_are_counted),
 		WORLD(a_disk_that_hangs_is_no_better_than_one_that_refuses),

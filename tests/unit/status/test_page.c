@@ -142,8 +142,10 @@ static void a_port_that_is_down_comes_first(void **state)
 	struct node *node;
 	_cleanup_free_ char *text = NULL;
 
-	for (size_t i = 0; i < 2; i++)
-		ports[i].rdma = hw_find_rdma(inv, synth_pf(inv, i));
+	for (size_t i = 0; i < 2; i++) {
+		ports[i].pci = synth_pf(inv, i);
+		ports[i].rdma = hw_find_rdma(inv, ports[i].pci);
+	}
 	inv->rdma[ports[1].rdma].ports = &down;
 	node = node_new(inv, w->cfg, NULL);
 	w->facts.node = node;
