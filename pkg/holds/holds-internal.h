@@ -53,7 +53,7 @@ struct unknown {
 	char *slot, *resource;
 	struct ledger_owner owner; /* strings of its own */
 	struct two_pods two;
-	bool missed, runs;
+	bool missed;
 	int64_t missed_ms; /* since when; monotonic */
 };
 

@@ -199,14 +199,31 @@ static void note_missing(struct holds *h, const struct holds_answer *answer)
 	}
 }
 
+/* Those of the same pod and of this container do not run. NULL: none of the pod does. */
+static void know_slots_of(struct holds *h, const struct unknown *one, const char *container)
+{
+	_cleanup_arena_ struct arena *a = arena_new(256);
+	const struct ledger_owner o = ledger_copy_owner(&one->owner, a);
+	const char *of = arena_strdup(a, container);
+
+	for (size_t i = h->n_unknown; i-- > 0;) {
+		const struct ledger_owner *its = &h->unknown[i].owner;
+
+		if (holds_same_name(its, o.ns, o.pod) && !holds_other_uid(its, &o) &&
+		    (!of || str_eq(its->container, of)))
+			holds_know_slot(h, h->unknown[i].slot);
+	}
+}
+
 void holds_on_slot_probed(struct holds *h, const char *slot, enum holds_cgroup cgroup)
 {
 	struct unknown *u = find_unknown(h, slot);
 
-	if (!u)
+	if (!u || cgroup == HOLDS_CGROUP_RUNS || cgroup == HOLDS_CGROUP_UNKNOWN)
 		return;
-	u->runs = cgroup == HOLDS_CGROUP_RUNS || cgroup == HOLDS_CGROUP_UNKNOWN;
-	if (!u->runs && (u->missed || (cgroup == HOLDS_CGROUP_EMPTY && holds_text(u->owner.uid))))
+	if (cgroup == HOLDS_CGROUP_EMPTY && holds_text(u->owner.uid))
+		know_slots_of(h, u, NULL);
+	else if (u->missed)
 		holds_know_slot(h, slot);
 }
 
@@ -273,22 +290,6 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 		(now.mono_ms - s->told_ms) / 1000);
 }
 
-/* The container that had these slots has ended and starts again, or an ordinary init container that
- * comes before it starts. */
-static void know_slots_of(struct holds *h, const struct unknown *one)
-{
-	_cleanup_arena_ struct arena *a = arena_new(256);
-	const struct ledger_owner o = ledger_copy_owner(&one->owner, a);
-
-	for (size_t i = h->n_unknown; i-- > 0;) {
-		const struct ledger_owner *its = &h->unknown[i].owner;
-
-		if (holds_same_name(its, o.ns, o.pod) && str_eq(its->container, o.container) &&
-		    !holds_other_uid(its, &o))
-			holds_know_slot(h, h->unknown[i].slot);
-	}
-}
-
 const char *holds_slot_start(struct holds *h, const char *slot, const struct ledger_owner *owner,
 			     bool usable, struct holds_now now)
 {
@@ -301,7 +302,8 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 
 	if (u && !holds_other_uid(&u->owner, owner) &&
 	    (holds_same_uid(&u->owner, owner) || holds_same_name(&u->owner, owner->ns, owner->pod)))
-		know_slots_of(h, u);
+		/* It has ended and starts again, or an ordinary init container before it starts. */
+		know_slots_of(h, u, u->owner.container);
 	else if (other)
 		name_unknown(u, other); /* the kubelet has given it to two pods, and this one does
 					   not run */

@@ -600,9 +600,12 @@ static void a_pod_that_runs_nothing_does_not_keep_its_slots_unknown(void **state
 	(void)state;
 	lose_everything();
 	end_pod("web-0#u1");
-	kubelet_lists({ "web-0", S0 });
+	kubelet_lists({ "web-0", S0 }, { "web-0/other", S1 });
 	checkpoint("u1", S0);
-	tick();
+	holds_event(w.h,
+		    &(struct holds_event) {
+			    .kind = HOLDS_SLOT_PROBED, .slot = S0, .cgroup = HOLDS_CGROUP_EMPTY },
+		    w.now);
 	assert_null(holds_unknown(w.h, 0, NULL));
 }
 
