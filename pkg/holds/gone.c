@@ -57,13 +57,15 @@ bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold,
 
 	if (!h->claims_read || holds_in_use(hold, f, moves && given))
 		return false;
-	if (hold->draining || s->gone)
+	/* What (a) misses without a UID is but a name, and its processes may live. */
+	if (hold->draining || (s->gone && (has_uid || f->cgroup == HOLDS_CGROUP_OFF)))
 		return true;
 	if (away && (hold->pending || h->blind || is_empty))
 		return true;
 	return s->unseen && has_no_cgroup && h->answering_ms &&
 	       now.mono_ms - h->answering_ms >= (int64_t)h->pace.mature_ms &&
-	       now.mono_ms - s->noted_ms >= (int64_t)h->pace.mature_ms;
+	       now.mono_ms - s->noted_ms >= (int64_t)h->pace.mature_ms &&
+	       now.mono_ms - s->shown_ms >= (int64_t)h->pace.mature_ms;
 }
 
 void holds_note_cgroup(struct holds *h, const char *vf, const struct holds_facts *f)

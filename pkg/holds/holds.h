@@ -16,7 +16,8 @@
  *
  * Gone. A started hold ends only if one of these is true, and nothing on the machine uses the VF:
  *   (a) this kubelet (epoch) has shown the pod and then, in a complete answer that was asked for
- *       later, not any more;
+ *       later, not any more. Of a pod without UID that says only that a name is missing, and its
+ *       cgroup cannot be asked: so not of one, unless cgroups are off;
  *   (b) the cgroup of the pod has no process, on a node where cgroups of pods have been found by
  *       their UIDs, and the kubelet does not show the pod, or gives the VF to another one;
  *   (c) an operator says so (HOLDS_RELEASED);

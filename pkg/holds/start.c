@@ -149,6 +149,8 @@ static bool may_start(struct holds *h, const struct holds_vf *v, const struct le
 	if (holds_is_gone(h, hold, s, v->facts, true, moves, now))
 		return true;
 	why = holds_in_use(hold, v->facts, moves);
+	if (!why && s->gone)
+		why = "its UID is not known, so it may still run";
 	return refuse(hold, v->vf,
 		      why ? why : "the kubelet has not shown yet that this pod is gone", a,
 		      ret_why);

@@ -440,6 +440,40 @@ static void without_uid_a_name_counts_after_ten_minutes(void **state)
 	assert_null(hold_of(V0));
 }
 
+/* Its containers may live, and have not opened their devices yet. */
+static void without_uid_a_name_that_was_shown_and_is_missed_counts_after_ten_minutes(void **state)
+{
+	uint64_t number = allocate("web-0", V0);
+
+	(void)state;
+	assert_true(starts_by("web-0", V0, number, false));
+	for (int64_t ms = 0; ms < 700000; ms += 2000)
+		kubelet_lists({ "web-0", V0 });
+	kubelet_lists({ "web-1", V1 });
+	tick();
+	assert_true(is_held_by(V0, "web-0"));
+	assert_false(starts("web-2#u2", V0));
+	assert_non_null(strstr(w.why, "its UID is not known"));
+	for (int64_t ms = 0; ms < 590000; ms += 2000)
+		kubelet_lists({ "web-1", V1 });
+	assert_true(is_held_by(V0, "web-0"));
+	for (int64_t ms = 0; ms < 20000; ms += 2000)
+		kubelet_lists({ "web-1", V1 });
+	assert_null(hold_of(V0));
+}
+
+static void without_uid_and_cgroups_a_name_that_was_shown_and_is_missed_counts(void **state)
+{
+	uint64_t number = allocate("web-0", V0);
+
+	(void)state;
+	w.cgroups_off = true;
+	assert_true(starts_by("web-0", V0, number, false));
+	kubelet_lists({ "web-0", V0 });
+	kubelet_lists({ "web-1", V1 });
+	assert_null(hold_of(V0));
+}
+
 static void the_ten_minutes_begin_with_the_hold(void **state)
 {
 	uint64_t number;
@@ -735,6 +769,8 @@ int main(void)
 		TEST(a_machine_that_cannot_be_looked_at_decides_nothing),
 		TEST(an_operator_frees_a_vf_whoever_holds_it),
 		TEST(without_uid_a_name_counts_after_ten_minutes),
+		TEST(without_uid_a_name_that_was_shown_and_is_missed_counts_after_ten_minutes),
+		TEST(without_uid_and_cgroups_a_name_that_was_shown_and_is_missed_counts),
 		TEST(the_ten_minutes_are_those_of_one_kubelet),
 		TEST(without_uid_a_vf_in_use_stays_held_after_ten_minutes),
 		TEST(a_pod_that_still_runs_drains_when_it_is_missed_twice),
