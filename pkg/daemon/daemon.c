@@ -270,6 +270,18 @@ static void watch_empty_pools(struct daemon *d)
 			       (uint64_t)d->opt->empty_pool_seconds * 1000, 0);
 }
 
+/* Before the kubelet hears of us: whom it tells of our VFs may ask at once, and waits until the
+ * loop runs. */
+static void open_localsocket(struct daemon *d)
+{
+	const struct localsocket_backend backend =
+		localsocket_backend_of(service_shared(d->service));
+
+	if (d->opt->control_socket)
+		d->localsocket =
+			localsocket_open(&d->loop, d->opt->control_socket, d->rpc, &backend);
+}
+
 /* With the ledger. A picture that was made while we waited is served at once. */
 static int serve(struct daemon *d, struct err *err)
 {
@@ -279,19 +291,13 @@ static int serve(struct daemon *d, struct err *err)
 	if (!autobind_pools(d->autobind, scanner_config(d->scanner), d->state.ledger))
 		return scanner_node(d->scanner) ? 0 : scanner_scan(d->scanner, err);
 	d->serving = true;
+	open_localsocket(d);
 	if (scanner_node(d->scanner) && !state_is_in(&d->state, scanner_node(d->scanner)))
 		scanner_forget(d->scanner);
 	if (scanner_node(d->scanner))
 		show_node(d);
 	else if (scanner_scan(d->scanner, err) < 0)
 		return -err->code;
-	if (d->opt->control_socket) {
-		const struct localsocket_backend backend =
-			localsocket_backend_of(service_shared(d->service));
-
-		d->localsocket =
-			localsocket_open(&d->loop, d->opt->control_socket, d->rpc, &backend);
-	}
 	service_wait(d->service); /* now the sockets of the plugins are there */
 	ready_say(&d->ready, "serving");
 	watch_empty_pools(d);

@@ -3,7 +3,7 @@
  * $FAIL_THREAD_FROM, 1 is the first, to $FAIL_THREAD_TO cannot be started, as where a cgroup's
  * limit of pids is reached. Signal number $RAISE_AT_START arrives when main() has hardly begun: at
  * its call of mallopt(). The disk hangs, fsync() does not return, while there is a file
- * $HANG_FSYNC.
+ * $HANG_FSYNC. listen() on the unix socket $SLOW_LISTEN takes half a second longer.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,6 +13,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static long number_of(const char *variable)
@@ -54,6 +56,20 @@ int fsync(int fd)
 		usleep(10000);
 	*(void **)&real = dlsym(RTLD_NEXT, "fsync");
 	return real(fd);
+}
+
+int listen(int fd, int backlog)
+{
+	const char *slow = getenv("SLOW_LISTEN");
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof(address) - 1;
+	int (*real)(int, int);
+
+	if (slow && getsockname(fd, (struct sockaddr *)&address, &len) == 0 &&
+	    address.sun_family == AF_UNIX && strcmp(address.sun_path, slow) == 0)
+		usleep(500000);
+	*(void **)&real = dlsym(RTLD_NEXT, "listen");
+	return real(fd, backlog);
 }
 
 int mallopt(int parameter, int value)

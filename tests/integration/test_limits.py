@@ -68,6 +68,17 @@ class Limits(Case):
         shows("/readyz", "[+]ledger ok")
         shows("/metrics", "railmate_ledger_failing 0")
 
+    def test_whoever_sees_vfs_can_ask_at_the_local_socket(self):
+        node = self.node()
+        kubelet = node.start_kubelet()
+        self.preloaded(node, SLOW_LISTEN=node.control_socket)
+        kubelet.wait(VF, 1)
+        done = subprocess.run([program("railmatectl"), "explain", "pool", VF, "--control-socket",
+                               node.control_socket], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"{VF} (binding", done.stdout)
+
     def test_a_hangup_that_comes_too_early_ends_nothing(self):
         node = self.node()
         kubelet = node.start_kubelet()
