@@ -25,8 +25,9 @@
 
 #define TICK_MS		    20 /* --poll: a slow machine can do without so many */
 #define REGISTER_TIMEOUT_MS 15000
-/* A Register that was answered and brought no stream is repeated after this. */
-#define STREAM_GRACE_TICKS 25
+/* A Register that was answered and brought no stream is repeated after this: 5 s, for one that
+ * comes while the kubelet still dials ends the stream of the first. */
+#define STREAM_GRACE_TICKS 250
 
 enum parts { WHOLE, MIG, REPLICAS };
 
@@ -268,7 +269,7 @@ static void on_registered(void *arg, enum rpc_status status, const char *message
 	if (status != RPC_OK && status != RPC_UNAVAILABLE && !g->stopping)
 		fprintf(stderr, "fakegpu: Register: %s\n", message);
 	g->registering = false;
-	g->patience = status == RPC_OK ? STREAM_GRACE_TICKS : 0;
+	g->patience = status == RPC_OK && !g->stream ? STREAM_GRACE_TICKS : 0;
 	rpc_channel_close(STEAL(g->kubelet));
 }
 
