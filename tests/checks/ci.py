@@ -61,12 +61,13 @@ class Ci(unittest.TestCase):
             (self.top / name).write_text(f"#!/bin/bash\n{script}\n".replace("AGES", str(AGES)))
             (self.top / name).chmod(0o755)
 
-    def run_steps(self, *steps):
+    def run_steps(self, *steps, grace=2):
         """(exit status, the verdicts by step, the last line); a step is "KIND LIMIT NAME"."""
         lines = [" ".join([*step.split()[:2], str(self.top / step.split()[2])]) for step in steps]
         (self.top / "steps").write_text("\n".join(lines) + "\n")
         done = subprocess.run(
-            [RUN, "--steps", self.top / "steps", "--logs", self.top / "logs", "--grace", "2"],
+            [RUN, "--steps", self.top / "steps", "--logs", self.top / "logs", "--grace",
+             str(grace)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             timeout=60, env={**os.environ, "TMPDIR": str(self.tmp)})
         self.said = done.stdout
@@ -74,8 +75,8 @@ class Ci(unittest.TestCase):
         said = [line.removeprefix(f"{self.top}/").partition(": ") for line in summary[1:-1]]
         return done.returncode, {name: words for name, _, words in said}, summary[-1]
 
-    def one(self, step):
-        code, verdicts, last = self.run_steps(step, "test 20 pass")
+    def one(self, step, **options):
+        code, verdicts, last = self.run_steps(step, "test 20 pass", **options)
         return code, verdicts[step.split()[2]], last
 
     def test_a_test_that_passes_has_its_count_and_time(self):
@@ -146,17 +147,15 @@ class Ci(unittest.TestCase):
         self.assertNotIn("terminal", self.said)
 
     def test_time_that_is_up_is_a_failure_after_a_chance_to_clean_up(self):
-        began = time.monotonic()
-        code, verdict, last = self.one("bed 1 slow")
-        self.assertRegex(verdict, r"^FAILED, stopped at its limit of 1 s, \d+ s$")
+        code, verdict, last = self.one("bed 5 slow", grace=10)
+        self.assertRegex(verdict, r"^FAILED, stopped at its limit of 5 s, \d+ s$")
         self.assertEqual((code, last), (1, "3 passed, 1 failed, 0 skipped"))
         self.assertIn("cleaned up", (self.top / "logs" / self.log_of("slow")).read_text())
-        self.assertLess(time.monotonic() - began, 30)
 
     def test_time_that_is_up_does_not_lose_what_passed(self):
-        code, verdict, last = self.one("bed 1 honest")
+        code, verdict, last = self.one("bed 5 honest", grace=10)
         self.assertRegex(verdict,
-                         r"^FAILED, stopped at its limit of 1 s, 5 scenarios passed, \d+ s$")
+                         r"^FAILED, stopped at its limit of 5 s, 5 scenarios passed, \d+ s$")
         self.assertEqual((code, last), (1, "8 passed, 2 failed, 1 skipped"))
 
     def test_whoever_does_not_listen_is_ended(self):
@@ -190,7 +189,7 @@ class Ci(unittest.TestCase):
         (self.top / "deaf").write_text("#!/bin/bash\nfolder=$(mktemp -dt railmate-e2e-XXXX)\n"
                                        f'mkdir -p "{group}/below"\necho "{group}"\n' +
                                        STEPS["deaf"] + "\n")
-        self.run_steps("bed 1 deaf")
+        self.run_steps("bed 5 deaf")
         made = next(line for line in self.said.splitlines() if line.startswith(mounts[0]))
         self.addCleanup(subprocess.run,
                         ["find", made, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+"],
