@@ -119,7 +119,7 @@ class Alignment(Case):
 
     def test_pod_resources_that_fail_or_stall_only_cost_the_knowledge(self):
         node = self.node()
-        node.start(daemon=("--pod-resources-timeout", "3000"))
+        node.start(daemon=("--pod-resources-timeout", "8000"))
         ward = Ward(self, node)
         node.kubelet.ask("podlist-fail on")
         ward.take("failing", vfs_of(ward.admit("failing", 1, 1)))

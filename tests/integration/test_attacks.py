@@ -416,7 +416,9 @@ class Attacks(Case):
         known = self.kubelet.resource(VF)["devices"][0]["id"].encode()
         c.s.settimeout(PATIENCE)
         while known not in seen:
-            seen += c.s.recv(1 << 16)
+            more = c.s.recv(1 << 16)
+            self.assertTrue(more, "the stream ended")
+            seen += more
         self.kubelet.ask(f"disconnect {VF}")
         until(lambda: self.kubelet.resource(VF)["allocatable"] > 0, "registered again")
         self.assertEqual(len(vfs_of(self.kubelet.admit("pod", f"main:{VF}=1"))), 1)

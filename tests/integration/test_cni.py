@@ -784,17 +784,22 @@ class Status(Cni):
         return self.cni("STATUS", self.conf(deviceID=None, pciBusID=None, **conf),
                         CNI_CONTAINERID=None, CNI_NETNS=None, CNI_IFNAME=None, CNI_ARGS=None)
 
+    def answered(self, **conf):
+        """It waits two seconds for the daemon: a machine that is so busy is asked again."""
+        done = self.status(**conf)
+        return self.status(**conf) if '"code":50' in done.stdout.replace(" ", "") else done
+
     def test_ready_when_daemon_and_delegate_are(self):
         daemon = self.start_daemon()
-        self.assertEqual(self.works(self.status()), "")
-        self.assertEqual((daemon.heard, self.commands()), ([{"op": "status"}], ["STATUS"]))
+        self.assertEqual(self.works(self.answered()), "")
+        self.assertEqual((daemon.heard[-1], self.commands()), ({"op": "status"}, ["STATUS"]))
 
     def test_not_available_without_the_daemon(self):
         self.fails(self.status(), 50, "railmated does not run")
 
     def test_what_the_delegate_says_is_passed_on(self):
         self.start_daemon()
-        self.fails(self.status(fail={"STATUS": "error"}), 121, status=7)
+        self.fails(self.answered(fail={"STATUS": "error"}), 121, status=7)
 
 
 LATE = {
