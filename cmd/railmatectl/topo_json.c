@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "discover/discover.h"
+#include "doctor/doctor.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "railmatectl.h"
@@ -96,6 +97,15 @@ static void put_rail(struct json *j, const struct machine *m, int pci)
 	json_kv_int_if(j, "plane", at.plane, at.plane >= 0);
 }
 
+/* What its VPD says, where that is read. */
+static void put_card(struct json *j, const struct hw_card *card)
+{
+	if (card && card->name)
+		json_kv_string(j, "product", card->name);
+	if (card && card->serial)
+		json_kv_string(j, "serial", card->serial);
+}
+
 static void put_pfs(struct json *j, const struct machine *m)
 {
 	const struct hw_inventory *inv = m->node->inv;
@@ -124,6 +134,7 @@ static void put_pfs(struct json *j, const struct machine *m)
 		json_kv_int(j, "max_width", f->link_width_max);
 		json_end_object(j);
 		kv_bdf(j, "data_direct", inv, topo_direct(m->node->topo, (int)i));
+		put_card(j, hw_find_card(inv, (int)i));
 		put_rail(j, m, (int)i);
 		neighbor = hw_find_neighbor(inv, (int)i);
 		json_kv_string(j, "switch", neighbor ? neighbor->name : NULL);
@@ -223,6 +234,7 @@ void topo_json(const struct machine *m, struct strbuf *out)
 	for (size_t i = 0; i < inv->n_numa; i++)
 		json_put_int(&j, inv->numa[i].id);
 	json_end_array(&j);
+	json_kv_string(&j, "board", doctor_board_of_gpus(inv));
 	json_kv_bool(&j, "flattened_vm", topo_flattened_vm(m->node->topo));
 	json_kv_string(&j, "hints", hints ? hints->source : NULL);
 	json_kv_bool(&j, "rdma_cm", inv->has_rdma_cm);

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "discover/discover.h"
+#include "doctor/doctor.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "railmatectl.h"
@@ -217,6 +218,23 @@ static void put_gpu_links(const struct page *p, struct strbuf *out)
 	put_matrix(&(struct matrix) { p, "GPU", l->n, NULL, gpu_link, false }, out);
 }
 
+static void put_board(const struct page *p, struct strbuf *out)
+{
+	static const struct {
+		const char *type, *sentence;
+	} boards[] = {
+		{ "DMA", "GPUs have data direct functions of NICs beside them" },
+		{ "inline", "each GPU is behind the switch of its NIC" },
+		{ "NUMA", "GPUs and NICs meet in the CPU" },
+	};
+	const char *type = doctor_board_of_gpus(p->inv);
+
+	for (size_t i = 0; i < ARRAY_LEN(boards); i++) {
+		if (str_eq(type, boards[i].type))
+			strbuf_printf(out, "Board of type %s: %s.\n", type, boards[i].sentence);
+	}
+}
+
 /* --- NICs --- */
 
 static void put_link(const struct hw_inventory *inv, int pci, int width, struct strbuf *out)
@@ -317,6 +335,18 @@ static void put_nic(const struct page *p, size_t nic, struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
+/* What its VPD says. */
+static void put_card(const struct hw_card *card, size_t nic, struct strbuf *out)
+{
+	if (!card || !(card->name || card->serial))
+		return;
+	put_name(out, "NIC", nic, NAME_WIDTH);
+	strbuf_printf(out, "is %s", card->name ? card->name : "a card");
+	if (card->serial)
+		strbuf_printf(out, ", serial number %s", card->serial);
+	strbuf_putc(out, '\n');
+}
+
 static void put_nics(const struct page *p, struct strbuf *out)
 {
 	strbuf_printf(out, "%-*s%-*s %-*s %-*s %-6s%-6s%-8s %-*s", NAME_WIDTH, "",
@@ -346,6 +376,8 @@ static void put_nics(const struct page *p, struct strbuf *out)
 		const struct hw_neighbor *at = hw_find_neighbor(p->inv, p->nics.pci[nic]);
 		int direct = topo_direct(p->m->node->topo, p->nics.pci[nic]);
 
+		if (p->wide)
+			put_card(hw_find_card(p->inv, p->nics.pci[nic]), nic, out);
 		if (at) {
 			put_name(out, "NIC", nic, NAME_WIDTH);
 			strbuf_printf(out, "is connected to switch %s, port %s\n", at->name,
@@ -412,6 +444,7 @@ void topo_text(const struct machine *m, bool wide, struct strbuf *out)
 		put_matrix(&(struct matrix) { &p, "NIC", p.nics.n, nic_name, nic_class, p.wide },
 			   out);
 		put_gpu_links(&p, out);
+		put_board(&p, out);
 		strbuf_putc(out, '\n');
 	} else {
 		strbuf_puts(out, "no GPUs\n\n");

@@ -51,6 +51,8 @@ static const struct hw_card *find_before(const struct hw_inventory *before, cons
 
 static void take_read(struct scan *s, const struct vpd_read *read, struct hw_card *ret)
 {
+	ret->name = text_or_null(s, read->vpd.name);
+	ret->serial = text_or_null(s, read->vpd.serial);
 	ret->board = text_or_null(s, read->vpd.board);
 	ret->vuid = text_or_null(s, read->vpd.vuid);
 	ret->problem = text_or_null(s, read->err.msg);
@@ -63,6 +65,8 @@ static void add_card(struct scan *s, int pci, const struct hw_card *known,
 	char addr[BDF_STRLEN];
 
 	if (known) {
+		card.name = arena_strdup(s->arena, known->name);
+		card.serial = arena_strdup(s->arena, known->serial);
 		card.board = arena_strdup(s->arena, known->board);
 		card.vuid = arena_strdup(s->arena, known->vuid);
 		card.problem = arena_strdup(s->arena, known->problem);

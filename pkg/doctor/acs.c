@@ -154,7 +154,8 @@ static void run_acs(const struct facts *f, struct diagnosis *r)
 	}
 	if (right && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
 		diagnosis_add(r, DIAGNOSIS_PASS, &acs_board, "host",
-			      "Ports with the ACS mask of their board's type: %zu.", right);
+			      "Ports with the ACS mask of a board of type %s: %zu.",
+			      doctor_board_name(board.type), right);
 	if (w.direct)
 		diagnosis_add(r, DIAGNOSIS_PASS, &acs_direct, "host",
 			      "Bridges that redirect, with DT and ATS: %zu.", w.direct);

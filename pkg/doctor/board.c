@@ -114,14 +114,16 @@ static void find_inline(const struct facts *f, struct doctor_board *b)
 	for (size_t i = 0; i < inv->n_gpu; i++) {
 		int upstream = switch_above(inv, inv->gpu[i].pci, 4);
 		struct doctor_complex *c = &b->complex[b->n_complex];
+		enum facts_answer ats;
 
 		if (upstream < 0 || !find_complex(inv, upstream, false, c) ||
 		    doctor_port_kind(&inv->pci[c->root]) != DOCTOR_PORT_ORDINARY)
 			continue;
 		b->type = DOCTOR_BOARD_INLINE;
+		ats = f->pci ? doctor_has_ats(&f->pci[c->nic]) : FACTS_UNKNOWN;
 		if (!b->n_complex++)
-			b->ats = doctor_has_ats(&f->pci[c->nic]);
-		else if (b->ats != doctor_has_ats(&f->pci[c->nic]))
+			b->ats = ats;
+		else if (b->ats != ats)
 			b->ats = FACTS_UNKNOWN;
 	}
 }
@@ -171,4 +173,13 @@ const char *doctor_board_name(enum doctor_board_type type)
 	};
 
 	return names[type];
+}
+
+const char *doctor_board_of_gpus(const struct hw_inventory *inv)
+{
+	_cleanup_arena_ struct arena *arena = arena_new(4096);
+	const struct facts f = { .arena = arena, .inv = inv };
+	enum doctor_board_type type = doctor_board_of(&f).type;
+
+	return type == DOCTOR_BOARD_OTHER ? NULL : doctor_board_name(type);
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 struct err;
+struct hw_inventory;
 struct facts;
 struct diagnosis;
 struct diagnosis_check;
@@ -18,6 +19,10 @@ struct diagnosis_check;
 size_t doctor_n_checks(void);
 const struct diagnosis_check *doctor_check_at(size_t i);
 const struct diagnosis_check *doctor_check_by_id(const char *id); /* NULL */
+
+/* How NVIDIA joins GPUs and NICs here, in the words of rdma-core's rdma_topo: "DMA", "inline" or
+ * "NUMA"; NULL: not as it knows. */
+const char *doctor_board_of_gpus(const struct hw_inventory *inv);
 
 /* Runs the checks of only ("acs,iommu"; NULL: all). -EINVAL: a sentence that names the id nobody
  * has. */

@@ -65,6 +65,8 @@ static void copy_nics(struct hw_inventory *inv, const struct hw_inventory *of)
 	for (size_t i = 0; i < inv->n_card; i++) {
 		struct hw_card *c = &inv->card[i];
 
+		c->name = arena_strdup(inv->arena, c->name);
+		c->serial = arena_strdup(inv->arena, c->serial);
 		c->board = arena_strdup(inv->arena, c->board);
 		c->vuid = arena_strdup(inv->arena, c->vuid);
 		c->problem = arena_strdup(inv->arena, c->problem);

@@ -109,15 +109,21 @@ struct hw_pcie hw_pcie_best(const struct hw_inventory *inv, int pci)
 				  least_known(f->link_width_max, up ? up->link_width_max : 0) };
 }
 
+const struct hw_card *hw_find_card(const struct hw_inventory *inv, int pci)
+{
+	for (size_t i = 0; i < inv->n_card; i++) {
+		if (inv->card[i].pci == pci)
+			return &inv->card[i];
+	}
+	return NULL;
+}
+
 int hw_data_direct(const struct hw_inventory *inv, int pci)
 {
 	int place = pci >= 0 && inv->pci[pci].physfn >= 0 ? inv->pci[pci].physfn : pci;
+	const struct hw_card *card = hw_find_card(inv, place);
 
-	for (size_t i = 0; i < inv->n_card; i++) {
-		if (inv->card[i].pci == place)
-			return inv->card[i].direct;
-	}
-	return -1;
+	return card ? card->direct : -1;
 }
 
 const struct hw_neighbor *hw_find_neighbor(const struct hw_inventory *inv, int pci)
@@ -244,8 +250,9 @@ bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *
 	for (size_t i = 0; same && i < a->n_card; i++) {
 		const struct hw_card *c = &a->card[i], *d = &b->card[i];
 
-		same = c->pci == d->pci && str_eq(c->board, d->board) && str_eq(c->vuid, d->vuid) &&
-		       c->direct == d->direct;
+		same = c->pci == d->pci && str_eq(c->name, d->name) &&
+		       str_eq(c->serial, d->serial) && str_eq(c->board, d->board) &&
+		       str_eq(c->vuid, d->vuid) && c->direct == d->direct;
 	}
 	for (size_t i = 0; same && i < a->n_neighbor; i++) {
 		const struct hw_neighbor *n = &a->neighbor[i], *o = &b->neighbor[i];

@@ -84,9 +84,10 @@ struct hw_rdma {
  */
 struct hw_card {
 	int pci;
-	const char *board, *vuid; /* V3, VU; NULL: not there */
-	const char *problem;	  /* what is wrong with its VPD; NULL: nothing */
-	int direct;		  /* of a NIC: its data direct function; -1: none is known */
+	const char *name, *serial; /* the product, SN; NULL: not there */
+	const char *board, *vuid;  /* V3, VU; likewise */
+	const char *problem;	   /* what is wrong with its VPD; NULL: nothing */
+	int direct;		   /* of a NIC: its data direct function; -1: none is known */
 };
 
 /* What the cable of a NIC leads to, by LLDP. */
@@ -173,6 +174,7 @@ struct hw_pcie {
 	int mts, width;
 };
 struct hw_pcie hw_pcie_best(const struct hw_inventory *inv, int pci);
+const struct hw_card *hw_find_card(const struct hw_inventory *inv, int pci); /* NULL */
 /* The data direct function of a NIC, for a VF that of its PF; -1: none. */
 int hw_data_direct(const struct hw_inventory *inv, int pci);
 /* class 02xxxx. NVMe and friends are no NICs even with SR-IOV. */

@@ -129,6 +129,12 @@ void vpd_excerpt(const struct vpd *vpd, struct strbuf *out)
 {
 	_cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
 
+	if (*vpd->name) {
+		strbuf_putc(out, (char)LARGE_NAME);
+		strbuf_putc(out, (char)(strlen(vpd->name) & 0xff));
+		strbuf_putc(out, (char)(strlen(vpd->name) >> 8));
+		strbuf_puts(out, vpd->name);
+	}
 	put_keyword(&body, "V3", vpd->board);
 	put_keyword(&body, "VU", vpd->vuid);
 	strbuf_putc(out, (char)LARGE_READ_ONLY);

@@ -34,7 +34,7 @@ struct vpd {
  * the kernel, whose file then ends before the first byte that is no tag (pci_vpd_size()).
  */
 void vpd_parse(const uint8_t *data, size_t n, struct vpd *ret, struct err *err);
-/* Bytes that vpd_parse() takes, with V3 and VU in them and nothing else. */
+/* Bytes that vpd_parse() takes, with the name, V3 and VU in them and nothing else. */
 void vpd_excerpt(const struct vpd *vpd, struct strbuf *out);
 
 #endif

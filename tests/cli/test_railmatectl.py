@@ -28,6 +28,14 @@ class Topo(ProgramTest):
             self.assertRegex(done.stdout, rf"(?m)^NIC{i} ")
         self.assertIn("pool rdma/vf: 64 VFs, 64 healthy", done.stdout)
 
+    def test_wide_names_the_cards_whose_vpd_is_read(self):
+        line = "NIC0   is NVIDIA ConnectX-8, serial number MT2511X00001\n"
+        for name, argv, there in (("gb300-like", ["--wide"], True), ("gb300-like", [], False),
+                                  (HGX, ["--wide"], False)):
+            done = run(CTL, "topo", "--root", machine(name), *argv)
+            self.assertEqual(line in done.stdout, there, (name, argv))
+            self.assertEqual("serial number" in done.stdout, there, (name, argv))
+
     def test_wide_has_slots_and_the_rdma_devices_of_vfs(self):
         usual, wide = (run(CTL, "topo", "--root", machine(HGX), *args).stdout
                        for args in ((), ("--wide", )))

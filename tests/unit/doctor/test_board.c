@@ -143,8 +143,10 @@ static void types_are_told_apart_by_the_tree(void **state)
 		b = doctor_board_of(&m.f);
 		assert_int_equal(b.type, boards[i].type);
 		assert_int_equal(b.n_complex, boards[i].complexes);
+		assert_string_equal(doctor_board_of_gpus(&m.inv), doctor_board_name(b.type));
 		m.inv.hypervisor = true;
 		assert_int_equal(doctor_board_of(&m.f).type, DOCTOR_BOARD_OTHER);
+		assert_null(doctor_board_of_gpus(&m.inv));
 	}
 }
 
@@ -200,7 +202,7 @@ static const struct {
 	int verdict;
 	const char *words, *arg; /* arg: kernel_arg of the finding; NULL: none */
 } cases[] = {
-	{ "acs", OF(dma), nothing, DIAGNOSIS_PASS, "mask of their board's type: 5", NULL },
+	{ "acs", OF(dma), nothing, DIAGNOSIS_PASS, "of a board of type DMA: 5", NULL },
 	{ "acs", OF(dma), direct_port_redirects, DIAGNOSIS_WARN,
 	  "has ACS SV RR CR UF (0x001d), and on a board of type DMA it needs SV CR UF (0x0019, mask xx110x1)",
 	  "pci=config_acs=xx110x1@0000:02:00.0" },
@@ -224,27 +226,27 @@ static const struct {
 	{ "iommu-groups", OF(dma), groups_none, DIAGNOSIS_WARN, "in no group", NULL },
 	{ "iommu-groups", OF(dma), group_hidden, DIAGNOSIS_UNKNOWN, "not visible", NULL },
 	{ "ats", OF(dma), nothing, SILENT, NULL, NULL },
-	{ "acs", OF(bare), nothing, DIAGNOSIS_PASS, "mask of their board's type: 4", NULL },
+	{ "acs", OF(bare), nothing, DIAGNOSIS_PASS, "of a board of type inline: 4", NULL },
 	{ "acs", OF(bare), bare_redirects, DIAGNOSIS_WARN, "type inline it needs none",
 	  "pci=config_acs=xx000x0@0000:04:00.0" },
 	{ "acs", OF(bare), bare_root_validates, DIAGNOSIS_WARN, "has ACS SV",
 	  "pci=config_acs=xx000x0@0000:00:00.0" },
 	{ "acs", OF(bare), nic_hidden, DIAGNOSIS_UNKNOWN, "have ATS is not visible", NULL },
-	{ "acs", OF(bare), port_without, DIAGNOSIS_PASS, "board's type: 3", NULL },
+	{ "acs", OF(bare), port_without, DIAGNOSIS_PASS, "type inline: 3", NULL },
 	{ "iommu-groups", OF(bare), nothing, DIAGNOSIS_PASS, "groups: 1", NULL },
 	{ "iommu-groups", OF(bare), groups_none, DIAGNOSIS_PASS, "groups: 1", NULL },
 	{ "iommu-groups", OF(bare), groups_apart, DIAGNOSIS_WARN, "its NIC 0000:03:00.0", NULL },
 	{ "iommu-groups", OF(bare), nic_hidden, SILENT, NULL, NULL },
 	{ "ats", OF(bare), nothing, DIAGNOSIS_PASS, "bare metal", NULL },
 	{ "ats", OF(bare), nic_hidden, DIAGNOSIS_UNKNOWN, "not visible of 1", NULL },
-	{ "acs", OF(virt), nothing, DIAGNOSIS_PASS, "mask of their board's type: 4", NULL },
+	{ "acs", OF(virt), nothing, DIAGNOSIS_PASS, "of a board of type inline: 4", NULL },
 	{ "acs", OF(virt), virt_without_dt, DIAGNOSIS_WARN, "mask 1x111x1",
 	  "pci=config_acs=1x111x1@0000:02:00.0" },
 	{ "iommu-groups", OF(virt), nothing, DIAGNOSIS_PASS, "groups: 1", NULL },
 	{ "iommu-groups", OF(virt), groups_one, DIAGNOSIS_WARN, "is in group 5", NULL },
 	{ "iommu-groups", OF(virt), groups_none, DIAGNOSIS_WARN, "no group", NULL },
 	{ "ats", OF(virt), nothing, DIAGNOSIS_PASS, "virtual machines", NULL },
-	{ "acs", OF(numa), nothing, DIAGNOSIS_PASS, "mask of their board's type: 3", NULL },
+	{ "acs", OF(numa), nothing, DIAGNOSIS_PASS, "of a board of type NUMA: 3", NULL },
 	{ "acs", OF(numa), vera_isolated_wrong, DIAGNOSIS_WARN, "mask xx101x1",
 	  "pci=config_acs=xx101x1@0000:00:00.0" },
 	{ "iommu-groups", OF(numa), nothing, DIAGNOSIS_PASS, "of their own: 3", NULL },

@@ -179,7 +179,7 @@ static void an_excerpt_is_read_as_the_card(void **state)
 	assert_string_equal(again.board, "7ec1");
 	assert_string_equal(again.vuid, "MT24");
 	assert_string_equal(again.serial, "");
-	assert_string_equal(again.name, "");
+	assert_string_equal(again.name, "x");
 }
 
 int main(void)
