@@ -41,6 +41,7 @@ struct build {
 	struct nic *nics;
 	size_t n_nics;
 	int *nic_of; /* by PCI index; -1 */
+	struct pfs pfs;
 	struct pool *pools, *shared;
 	struct pool_dev **gone; /* by pool: what vanished */
 	size_t *n_gone;
@@ -272,6 +273,7 @@ static void add_nic(struct build *b, struct nic *nic, struct pool_dev *ret)
 
 	ret->id = arena_strdup(b->arena, bdf_format(nic->fn->bdf, address));
 	ret->pci = nic->pci;
+	ret->pf = pfs_of(&b->pfs, nic->pci);
 	ret->rdma = nic->rdma;
 	ret->rdma_away = nic->rdma_away;
 	ret->plain = nic->plain;
@@ -313,9 +315,11 @@ static void fill_pools(struct build *b)
 			const struct health_view view = { .id = arena_strdup(b->arena, before->id),
 							  .gone = true };
 
-			devs[i][n[i]] = (struct pool_dev) {
-				.id = view.id, .pci = -1, .rdma = -1, .numa = before->numa
-			};
+			devs[i][n[i]] = (struct pool_dev) { .id = view.id,
+							    .pci = -1,
+							    .pf = pfs_still(&b->pfs, before->pf),
+							    .rdma = -1,
+							    .numa = before->numa };
 			health_judge(&view, b->arena, &devs[i][n[i]]);
 		}
 	}
@@ -353,14 +357,19 @@ static void fill_shared(struct build *b)
 						    .carrier = nic->carrier,
 						    .port_state = nic->port_state,
 						    .selected = true };
+			struct node_pf *pf;
 			char address[BDF_STRLEN];
 
 			if (!nic->fn->driver || nic->owner >= 0 || !nic_has_rdma(nic) ||
 			    !match_pool(cfg, nic, &item))
 				continue;
 			view.id = arena_strdup(b->arena, bdf_format(nic->fn->bdf, address));
+			pf = pfs_of(&b->pfs, nic->pci);
+			if (pf)
+				pfs_share(&b->pfs, pf, cfg->resource);
 			*dev = (struct pool_dev) { .id = view.id,
 						   .pci = nic->pci,
+						   .pf = pf,
 						   .rdma = nic->rdma,
 						   .had_rdma = true,
 						   .numa = nic->fn->numa };
@@ -524,8 +533,10 @@ static void build_pools(struct build *b)
 	}
 	if (b->held_only && b->previous)
 		keep_unusable(b);
+	pfs_begin(&b->pfs, b->scratch);
 	fill_pools(b);
 	fill_shared(b);
+	pfs_end(&b->pfs, b->cfg, b->pools);
 	note_idle(b);
 	note_same_names(b);
 	for (size_t i = 0; i < n_pools && !b->inv->has_vhost_net; i++) {
@@ -553,6 +564,7 @@ struct node *node_make(struct hw_inventory *inv, const struct node_parts *parts)
 			   .inv = inv,
 			   .cfg = cfg,
 			   .previous = parts->previous,
+			   .pfs = { .arena = arena, .inv = inv, .previous = parts->previous },
 			   .seeds = parts->seeds,
 			   .n_seeds = parts->n_seeds,
 			   .held_only = parts->held_only,
@@ -578,7 +590,9 @@ struct node *node_make(struct hw_inventory *inv, const struct node_parts *parts)
 				  .shared = b.shared,
 				  .n_shared = cfg->n_shared,
 				  .links = copy_links(parts, arena),
-				  .n_links = parts->n_links };
+				  .n_links = parts->n_links,
+				  .pfs = b.pfs.v,
+				  .n_pfs = b.pfs.n };
 	c->node.notes = arena_copy(arena, b.notes, b.n_notes * sizeof(*b.notes));
 	c->node.n_notes = b.n_notes;
 	free(b.notes);

@@ -28,10 +28,31 @@ enum pool_fault {
 	POOL_FAULT_MAX
 };
 
+/* number: of the RDMA device of a PF; 0: it has none, and this is its interface. */
+struct node_port {
+	int number;
+	int up;	     /* 1, 0; -1: not known, or not used */
+	bool was_up; /* in this node, or in one of those before it */
+};
+
+/* A PF that devices of pools have; or had, and it is missing. */
+struct node_pf {
+	const char *address;
+	const char *netdev, *rdma; /* NULL: none */
+	int pci;		   /* index into the inventory; -1: gone from the bus */
+	const char *missing;	   /* a clause: "is gone from the PCI bus"; NULL: it is here */
+	bool wanted;		   /* by the configuration; what is here always is */
+	const struct node_port *ports;
+	size_t n_ports;		   /* 1 at least */
+	const char *const *shared; /* resources for which containers share it */
+	size_t n_shared;
+};
+
 struct pool_dev {
-	const char *id; /* PCI address; stable, unique on the node */
-	int pci;	/* index into the inventory; -1: it vanished, but may be in use */
-	int rdma;	/* index of its RDMA device; -1 */
+	const char *id;		  /* PCI address; stable, unique on the node */
+	int pci;		  /* index into the inventory; -1: it vanished, but may be in use */
+	const struct node_pf *pf; /* NULL: not known */
+	int rdma;		  /* index of its RDMA device; -1 */
 	bool rdma_away; /* rdma is -1 as a container has it: it was here, the driver is still */
 	/* The item of the selectors that took it does not say isRdma, though one of its pool
 	 * does */
@@ -71,6 +92,8 @@ struct node {
 	size_t n_shared;
 	const struct node_link *links; /* those that are degraded */
 	size_t n_links;
+	const struct node_pf *pfs; /* of both */
+	size_t n_pfs;
 	const char *const *notes; /* claimed by two pools, ranges without match, … */
 	size_t n_notes;
 };
@@ -132,6 +155,7 @@ struct node *node_ref(struct node *n);
 struct node *node_unref(struct node *n); /* returns NULL; NULL is fine */
 const struct pool *node_pool(const struct node *n, const char *resource);   /* NULL unknown */
 const struct pool *node_shared(const struct node *n, const char *resource); /* NULL unknown */
+const struct node_pf *node_pf(const struct node *n, const char *address);   /* NULL unknown */
 const struct pool_dev *pool_find(const struct pool *p, const char *id);	    /* NULL unknown */
 /* Does its container get the RDMA nodes and variables of it? By the item of the selectors that took
  * it, as the peer judges. */

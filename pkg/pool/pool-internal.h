@@ -8,10 +8,14 @@
 #include "hw/bdf.h"
 
 struct arena;
+struct config;
 struct hw_inventory;
 struct hw_pci;
+struct node;
 struct node_link;
+struct node_pf;
 struct pf_selector;
+struct pool;
 struct pool_config;
 struct pool_dev;
 
@@ -72,6 +76,21 @@ struct health_view {
 };
 /* Sets healthy, fault and reason. */
 void health_judge(const struct health_view *v, struct arena *arena, struct pool_dev *dev);
+
+/* node.pfs while it is built. */
+struct pfs {
+	struct arena *arena;
+	const struct hw_inventory *inv;
+	const struct node *previous; /* NULL: none */
+	struct node_pf *v, **of;     /* of: by PCI index */
+	size_t n;
+};
+void pfs_begin(struct pfs *t, struct arena *scratch); /* the members above are filled in */
+struct node_pf *pfs_of(struct pfs *t, int pci);	      /* of a device; NULL: not known */
+struct node_pf *pfs_still(struct pfs *t, const struct node_pf *before); /* NULL of NULL */
+void pfs_share(struct pfs *t, struct node_pf *pf, const char *resource);
+/* When all devices of pools have theirs. */
+void pfs_end(struct pfs *t, const struct config *cfg, const struct pool *pools);
 
 /* Canonical PCI addresses in address order: a longer domain is a greater one. */
 int pool_id_cmp(const char *a, const char *b);

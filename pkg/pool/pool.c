@@ -40,6 +40,15 @@ const struct pool *node_shared(const struct node *n, const char *resource)
 	return find(n->shared, n->n_shared, resource);
 }
 
+const struct node_pf *node_pf(const struct node *n, const char *address)
+{
+	for (size_t i = 0; i < n->n_pfs; i++) {
+		if (str_eq(n->pfs[i].address, address))
+			return &n->pfs[i];
+	}
+	return NULL;
+}
+
 const struct pool_dev *pool_find(const struct pool *p, const char *id)
 {
 	size_t lo = 0, hi = p->n_devs;
