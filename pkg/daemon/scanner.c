@@ -65,6 +65,20 @@ static void log_notes(const struct node *before, const struct node *now)
 	}
 }
 
+static void log_pfs(const struct node *before, const struct node *now)
+{
+	for (size_t i = 0; i < now->n_pfs; i++) {
+		const struct node_pf *pf = &now->pfs[i];
+		const struct node_pf *old = before ? node_pf(before, pf->address) : NULL;
+
+		if (pf->missing && pf->wanted && !(old && old->missing))
+			log_warn("link", "a PF of a pool is missing pf=%s reason=%s", pf->address,
+				 pf->missing);
+		else if (!pf->missing && old && old->missing)
+			log_info("link", "a PF of a pool is there again pf=%s", pf->address);
+	}
+}
+
 static void log_pools(const struct node *node)
 {
 	if (pool_is_idle(node))
@@ -101,6 +115,7 @@ static void take_scanned(struct scanner *s, struct node *node)
 
 	log_notes(s->node, node);
 	if (is_new) {
+		log_pfs(s->node, node);
 		node_unref(s->node);
 		s->node = node_ref(node);
 		s->env.came(s->env.ctx);

@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "events/events.h"
-#include "hw/inventory.h"
 #include "ledger/ledger.h"
 #include "pool/empty.h"
 #include "pool/node.h"
@@ -18,48 +17,25 @@
 
 /* --- links --- */
 
-/* 1 up, 0 down, -1 not known; as the health of its VFs is judged. */
-static int is_up(const struct hw_inventory *inv, int pf)
-{
-	int rdma = hw_find_rdma(inv, pf);
-
-	if (rdma >= 0 && inv->rdma[rdma].n_ports &&
-	    str_eq(inv->rdma[rdma].ports[0].state, "ACTIVE"))
-		return 1;
-	return inv->pci[pf].carrier;
-}
-
-static size_t vfs_of(const struct node *node, const struct pool *pool, int pf,
-		     const struct pool_dev **ret_first)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < pool->n_devs; i++) {
-		if (hw_pf_of(node->inv, pool->devs[i].pci) != pf)
-			continue;
-		if (!n++)
-			*ret_first = &pool->devs[i];
-	}
-	return n;
-}
-
 /* A PF of pools, and what is to be said of it. */
 struct link_note {
 	const struct node *node;
 	const struct ledger *ledger;
 	struct events *events;
-	int pf;
+	const struct node_pf *pf;
+	int port;		   /* the one of several; 0: of the PF */
 	const char *about;	   /* of the Event */
 	const char *reason, *what; /* "LinkDown", "is down" */
+	bool of_link;		   /* rather than of the PF itself */
 	bool normal;
 };
 
 static bool has_pf(const struct link_note *l, const struct ledger_hold *hold)
 {
-	struct bdf bdf;
+	const struct pool *pool = node_pool(l->node, hold->resource);
+	const struct pool_dev *dev = pool ? pool_find(pool, hold->vf) : NULL;
 
-	return bdf_parse(hold->vf, &bdf) == 0 &&
-	       hw_pf_of(l->node->inv, hw_find_pci(l->node->inv, bdf)) == l->pf;
+	return dev && dev->pf == l->pf;
 }
 
 static bool is_first(const struct link_note *l, size_t at)
@@ -78,29 +54,39 @@ static bool is_first(const struct link_note *l, size_t at)
 
 static void put_pf(const struct link_note *l, struct strbuf *out)
 {
-	const struct hw_pci *pf = &l->node->inv->pci[l->pf];
-	char address[BDF_STRLEN];
-
-	strbuf_printf(out, "the link of PF %s", bdf_format(pf->bdf, address));
-	if (pf->netdev)
-		strbuf_printf(out, " (%s)", pf->netdev);
+	if (l->of_link)
+		strbuf_puts(out, "the link of ");
+	if (l->of_link && l->port)
+		strbuf_printf(out, "port %d of ", l->port);
+	strbuf_printf(out, "PF %s", l->pf->address);
+	if (l->pf->netdev)
+		strbuf_printf(out, " (%s)", l->pf->netdev);
 	strbuf_printf(out, " %s", l->what);
 }
 
-static void put_vfs(const struct link_note *l, struct strbuf *out)
+/* True: there are some, which containers may hold. */
+static bool put_vfs(const struct link_note *l, struct strbuf *out)
 {
 	const char *separator = ": ";
+	bool any = false;
 
 	for (size_t i = 0; i < l->node->n_pools; i++) {
-		const struct pool_dev *first;
-		size_t n = vfs_of(l->node, &l->node->pools[i], l->pf, &first);
+		const struct pool *pool = &l->node->pools[i];
+		size_t n = 0;
 
+		for (size_t k = 0; k < pool->n_devs; k++)
+			n += pool->devs[k].pf == l->pf;
 		if (!n)
 			continue;
-		strbuf_printf(out, "%s%zu VFs of %s", separator, n,
-			      l->node->pools[i].cfg->resource);
+		strbuf_printf(out, "%s%zu VFs of %s", separator, n, pool->cfg->resource);
+		separator = ", ";
+		any = true;
+	}
+	for (size_t i = 0; i < l->pf->n_shared; i++) {
+		strbuf_printf(out, "%sHCA of %s", separator, l->pf->shared[i]);
 		separator = ", ";
 	}
+	return any;
 }
 
 static void put_pods(const struct link_note *l, struct strbuf *out)
@@ -124,6 +110,14 @@ static void put_pods(const struct link_note *l, struct strbuf *out)
 		strbuf_puts(out, "; no pod has one");
 }
 
+static void tell(const struct link_note *l, const struct event *event)
+{
+	if (l->reason)
+		events_send(l->events, event);
+	else
+		events_forget(l->events, event);
+}
+
 static void send_to_node(const struct link_note *l)
 {
 	_cleanup_strbuf_ struct strbuf note = STRBUF_INIT;
@@ -132,10 +126,10 @@ static void send_to_node(const struct link_note *l)
 	};
 
 	put_pf(l, &note);
-	put_vfs(l, &note);
-	put_pods(l, &note);
+	if (put_vfs(l, &note))
+		put_pods(l, &note);
 	event.note = strbuf_str(&note);
-	events_send(l->events, &event);
+	tell(l, &event);
 }
 
 static void send_to_pods(const struct link_note *l)
@@ -157,63 +151,92 @@ static void send_to_pods(const struct link_note *l)
 		put_pf(l, &note);
 		strbuf_printf(&note, "; the pod has its VF %s", hold->vf);
 		event.note = strbuf_str(&note);
-		events_send(l->events, &event);
+		tell(l, &event);
 	}
 }
 
-/* topic: of which the newest Event is what counts, "link" */
+/* topic: of which the newest Event is what counts, "link". reason NULL: what was said of it is
+ * over. */
 static void say_link(struct link_note *l, const char *topic, const char *reason, bool normal,
 		     const char *what)
 {
-	char address[BDF_STRLEN];
-	_cleanup_free_ char *about =
-		xasprintf("%s %s", topic, bdf_format(l->node->inv->pci[l->pf].bdf, address));
+	_cleanup_free_ char *about = xasprintf("%s %s %d", topic, l->pf->address, l->port);
 
 	l->about = about;
 	l->reason = reason;
 	l->normal = normal;
 	l->what = what;
+	l->of_link = strcmp(topic, "PF") != 0;
 	send_to_node(l);
 	send_to_pods(l);
 }
 
-static const char *degraded_of(const struct node *node, int pf)
+static const char *degraded_of(const struct node *node, const struct node_pf *pf)
 {
 	for (size_t i = 0; i < node->n_pools; i++) {
-		const struct pool_dev *first = NULL;
+		const struct pool *pool = &node->pools[i];
 
-		if (vfs_of(node, &node->pools[i], pf, &first) && first->degraded)
-			return first->degraded;
+		for (size_t k = 0; k < pool->n_devs; k++) {
+			if (pool->devs[k].pf == pf && pool->devs[k].degraded)
+				return pool->devs[k].degraded;
+		}
 	}
 	return NULL;
 }
 
-static void compare_link(struct link_note *l, const struct node *before)
+static int was_up(const struct node_pf *before, size_t n_ports, int number)
 {
-	int old = hw_find_pci(before->inv, l->node->inv->pci[l->pf].bdf);
-	int was = old < 0 ? -1 : is_up(before->inv, old), now = is_up(l->node->inv, l->pf);
-	const char *ailed = old < 0 ? NULL : degraded_of(before, old);
-	const char *ails = degraded_of(l->node, l->pf);
+	for (size_t i = 0; i < before->n_ports; i++) {
+		if (before->ports[i].number == number || (before->n_ports == 1 && n_ports == 1))
+			return before->ports[i].up;
+	}
+	return -1;
+}
 
-	if (was == 1 && now == 0)
-		say_link(l, "link", "LinkDown", false, "is down");
-	else if (was == 0 && now == 1)
-		say_link(l, "link", "LinkUp", true, "is up again");
+static void say_lost(struct link_note *l)
+{
+	say_link(l, "PF", "PFLost", false, l->pf->missing);
+	for (size_t i = 0; i < l->pf->n_ports; i++) {
+		l->port = l->pf->n_ports > 1 ? l->pf->ports[i].number : 0;
+		say_link(l, "link", NULL, false, "");
+	}
+	l->port = 0;
+	say_link(l, "health", NULL, false, "");
+}
+
+/* A PF that comes back without the link that it had has lost it. */
+static void compare_ports(struct link_note *l, const struct node_pf *before)
+{
+	for (size_t i = 0; i < l->pf->n_ports; i++) {
+		const struct node_port *port = &l->pf->ports[i];
+		int was = before->missing ? port->was_up
+					  : was_up(before, l->pf->n_ports, port->number);
+
+		l->port = l->pf->n_ports > 1 ? port->number : 0;
+		if (was == 1 && port->up == 0)
+			say_link(l, "link", "LinkDown", false, "is down");
+		else if (was == 0 && port->up == 1 && !before->missing)
+			say_link(l, "link", "LinkUp", true, "is up again");
+	}
+	l->port = 0;
+}
+
+static void compare_pf(struct link_note *l, const struct node *from, const struct node_pf *before)
+{
+	const char *ailed = degraded_of(from, before), *ails = degraded_of(l->node, l->pf);
+
+	if (l->pf->missing) {
+		if (!before->missing && l->pf->wanted)
+			say_lost(l);
+		return;
+	}
+	if (before->missing)
+		say_link(l, "PF", "PFFound", true, "is there again");
+	compare_ports(l, before);
 	if (ails && !str_eq(ails, ailed))
 		say_link(l, "health", "LinkDegraded", false, ails);
 	else if (ailed && !ails)
 		say_link(l, "health", "LinkRecovered", true, "is not degraded any more");
-}
-
-static bool has_vfs(const struct node *node, int pf)
-{
-	const struct pool_dev *first;
-
-	for (size_t i = 0; i < node->n_pools; i++) {
-		if (vfs_of(node, &node->pools[i], pf, &first))
-			return true;
-	}
-	return false;
 }
 
 void events_of_links(struct events *e, const struct ledger *ledger, const struct node *before,
@@ -221,40 +244,60 @@ void events_of_links(struct events *e, const struct ledger *ledger, const struct
 {
 	struct link_note l = { .node = now, .ledger = ledger, .events = e };
 
-	for (size_t i = 0; e && before && i < now->inv->n_pci; i++) {
-		l.pf = (int)i;
-		if (!now->inv->pci[i].is_vf && hw_is_nic(&now->inv->pci[i]) && has_vfs(now, l.pf))
-			compare_link(&l, before);
+	for (size_t i = 0; e && before && i < now->n_pfs; i++) {
+		const struct node_pf *old = node_pf(before, now->pfs[i].address);
+
+		l.pf = &now->pfs[i];
+		if (old)
+			compare_pf(&l, before, old);
 	}
+}
+
+static void put_trouble(const struct link_note *l, struct strbuf *out)
+{
+	strbuf_puts(out, out->len ? "; " : "");
+	put_pf(l, out);
+}
+
+/* All that is wrong with it. */
+static void judge_pf(struct link_note *l, struct strbuf *out)
+{
+	bool down = false;
+
+	l->of_link = !l->pf->missing;
+	for (size_t i = 0; !l->pf->missing && i < l->pf->n_ports; i++) {
+		if (l->pf->ports[i].up)
+			continue;
+		l->port = l->pf->n_ports > 1 ? l->pf->ports[i].number : 0;
+		l->what = "is down";
+		put_trouble(l, out);
+		down = true;
+	}
+	l->port = 0;
+	l->what = l->pf->missing ? l->pf->missing : degraded_of(l->node, l->pf);
+	if (l->what && !down)
+		put_trouble(l, out);
 }
 
 void events_condition_of_links(struct events *e, const struct node *node)
 {
 	_cleanup_strbuf_ struct strbuf message = STRBUF_INIT;
-	size_t n = 0, bad = 0;
+	enum condition_status status = CONDITION_FALSE;
+	size_t n = 0;
 
-	for (size_t i = 0; e && i < node->inv->n_pci; i++) {
-		struct link_note l = { .node = node, .pf = (int)i };
+	for (size_t i = 0; e && i < node->n_pfs; i++) {
+		struct link_note l = { .node = node, .pf = &node->pfs[i] };
 
-		if (node->inv->pci[i].is_vf || !hw_is_nic(&node->inv->pci[i]) ||
-		    !has_vfs(node, l.pf))
-			continue;
-		n++;
-		l.what = is_up(node->inv, l.pf) == 0 ? "is down" : degraded_of(node, l.pf);
-		if (!l.what)
-			continue;
-		if (bad++)
-			strbuf_puts(&message, "; ");
-		put_pf(&l, &message);
+		if (l.pf->wanted)
+			judge_pf(&l, &message);
+		n += l.pf->wanted;
 	}
-	if (!bad)
+	if (!message.len) {
+		status = n ? CONDITION_TRUE : CONDITION_UNKNOWN;
 		strbuf_puts(&message, n ? "the link of every PF of a pool is up"
 					: "no pool has a PF on this node");
-	events_condition(e,
-			 bad ? CONDITION_FALSE
-			 : n ? CONDITION_TRUE
-			     : CONDITION_UNKNOWN,
-			 strbuf_str(&message));
+	}
+	events_condition(e, status, strbuf_str(&message));
 }
 
 /* --- pools --- */

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -176,6 +177,76 @@ class Events(https.Case, Case):
         self.here.write(f"sys/class/infiniband/{pf['rdma']}/ports/1/state", "4: ACTIVE\n" if up else "1: DOWN\n")
         daemon.child.send_signal(signal.SIGHUP)
         return pf["pci"]
+
+    def pull(self, daemon):
+        """The first PF falls off the bus, with its VFs. Returns its address, and a call that puts it back."""
+        machine = self.here.topo()
+        pf = next(f["pci"] for f in machine.topo["pfs"] if f["netdev"] == "ibp24s0")
+        pulled = {f: self.here.remove_device(f) for f in [*(v for v in machine.place if machine.place[v] == pf and v != pf), pf]}
+        daemon.child.send_signal(signal.SIGHUP)
+
+        def put_back():
+            for function, removed in pulled.items():
+                self.here.restore_device(function, removed)
+            daemon.child.send_signal(signal.SIGHUP)
+
+        return pf, put_back
+
+    def test_a_pf_that_falls_off_the_bus_is_told_until_it_is_back(self):
+        server, port = self.api_server()
+        daemon = self.start(ONE_PF, port=port, options=["--events=pods", "--node-condition"])
+        self.kubelet.wait(VF, 8)
+        vf, = vfs_of(self.kubelet.admit("p", f"main:{VF}=1"))
+        self.kubelet.ask("prestart p")
+        until(lambda: '"p"' in self.ledger(), "p in the ledger")
+        for n in (1, 2):  # the second time within ten minutes
+            pf, put_back = self.pull(daemon)
+            self.await_event(server, "PFLost", 2 * n)
+            lost = {e["regarding"]["kind"]: e["note"] for e in self.events(server, "PFLost")[-2:]}
+            self.assertEqual(lost, {
+                "Node": f"PF {pf} (ibp24s0) is gone from the PCI bus: 8 VFs of rdma/vf; pods that have one: default/p",
+                "Pod": f"PF {pf} (ibp24s0) is gone from the PCI bus; the pod has its VF {vf}"})
+            self.await_condition(server, "False", f"PF {pf} (ibp24s0) is gone from the PCI bus")
+            until(lambda: daemon.stderr().count("a PF of a pool is missing") == n, "the line of the log")
+            put_back()
+            self.await_event(server, "PFFound", 2 * n)
+            self.await_condition(server, "True", "the link of every PF of a pool is up")
+        self.assertIn("is there again", self.events(server, "PFFound")[0]["note"])
+        self.assertFalse(self.events(server, "LinkUp") + self.events(server, "LinkRecovered"))
+
+    def await_condition(self, server, status, message):
+        until(lambda: (c := self.conditions(server)) and (c[-1]["status"], c[-1]["message"]) == (status, message), f"the condition: {message}")
+
+    def test_a_pf_that_is_gone_is_forgotten_with_its_selectors(self):
+        server, port = self.api_server()
+        two = {**RIGHT, "selectors": {"isRdma": True, "pfNames": ["ibp24s0", "ibp64s0"]}}
+        daemon = self.start(two, port=port, options=["--node-condition"])
+        self.kubelet.wait(VF, 16)
+        pf, _ = self.pull(daemon)
+        self.await_condition(server, "False", f"PF {pf} (ibp24s0) is gone from the PCI bus")
+        self.configure({**RIGHT, "selectors": {"isRdma": True, "pfNames": ["ibp64s0"]}})
+        self.await_condition(server, "True", "the link of every PF of a pool is up")
+        self.assertEqual(len(self.events(server, "PFLost")), 1)
+
+    def test_the_links_of_shared_hcas_are_told(self):
+        server, port = self.api_server()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        shared = os.path.join(folder.name, "shared.json")
+        replace(shared, json.dumps({"configList": [{"resourceName": "hca", "rdmaHcaMax": 4, "selectors": {"ifNames": ["ibp24s0"]}}]}))
+        daemon = self.start(LATER, port=port, options=["--node-condition", "--shared-config", shared])
+        self.kubelet.wait("rdma/hca", 4)
+        pf = self.cut(daemon)
+        self.assertEqual(self.await_event(server, "LinkDown")["note"], f"the link of PF {pf} (ibp24s0) is down: HCA of rdma/hca")
+        self.await_condition(server, "False", f"the link of PF {pf} (ibp24s0) is down")
+        self.cut(daemon, up=True)
+        self.await_event(server, "LinkUp")
+        _, put_back = self.pull(daemon)
+        self.assertEqual(self.await_event(server, "PFLost")["note"], f"PF {pf} (ibp24s0) is gone from the PCI bus: HCA of rdma/hca")
+        self.await_condition(server, "False", f"PF {pf} (ibp24s0) is gone from the PCI bus")
+        put_back()
+        self.await_event(server, "PFFound")
+        self.await_condition(server, "True", "the link of every PF of a pool is up")
 
     def test_a_link_that_goes_down_names_the_pods_that_it_hurts(self):
         server, port = self.api_server()
