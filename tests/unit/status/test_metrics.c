@@ -391,6 +391,87 @@ static void traffic_and_errors_of_vfs_are_counted(void **state)
 	assert_false(has(w, OF_VF("railmate_vf_received_bytes_total", second, "} 0")));
 }
 
+#define MANY_VFS   1024
+#define MANY_PORTS 8
+/* What mlx5_core has of a port: names alone count here. */
+#define STANDARD 24
+#define DRIVER	 40
+
+static size_t count_series(struct world *w)
+{
+	_cleanup_free_ char *text = world_metrics(w, false);
+	size_t n = 0;
+
+	for (const char *line = text; *line; line = str_next_line(line))
+		n += *line != '#';
+	return n;
+}
+
+static struct hw_counter *many_counters(struct world *w, const char *prefix, size_t n)
+{
+	struct hw_counter *v = arena_array(w->arena, n, sizeof(*v));
+
+	for (size_t i = 0; i < n; i++)
+		v[i].name = arena_printf(w->arena, "%s_%zu", prefix, i);
+	return v;
+}
+
+static void put_many_ports(struct world *w, const struct hw_inventory *inv)
+{
+	static struct hw_pauses pauses;
+	struct hw_port_stats *v = arena_array(w->arena, MANY_PORTS, sizeof(*v));
+
+	for (size_t i = 0; i < MANY_PORTS; i++)
+		v[i] = (struct hw_port_stats) {
+			.pci = synth_pf(inv, i),
+			.rdma = hw_find_rdma(inv, synth_pf(inv, i)),
+			.port = 1,
+			.standard = many_counters(w, "standard", STANDARD),
+			.n_standard = STANDARD,
+			.driver = many_counters(w, "driver", DRIVER),
+			.n_driver = DRIVER,
+			.pauses = &pauses,
+		};
+	w->facts.ports = v;
+	w->facts.n_ports = MANY_PORTS;
+}
+
+static void hold_all(struct world *w, const struct node *node, const char *pod)
+{
+	for (size_t i = 0; i < MANY_VFS; i++)
+		ledger_put(w->ledger,
+			   &(struct ledger_hold) {
+				   .vf = node->pools[0].devs[i].id,
+				   .resource = RESOURCE,
+				   .owner = { "default", arena_printf(w->arena, "%s-%zu", pod, i),
+					      "uid", "main" } });
+}
+
+/* docs/metrics.md promises it: some 2,000, and 6,000 more with the traffic of VFs. */
+static void series_are_as_many_as_documented_and_do_not_grow_with_pods(void **state)
+{
+	struct world *w = *state;
+	struct hw_inventory *inv = synth_inventory("switch:8 gpu:1 pf:1 vf:128");
+	struct node *node = node_new(inv, w->cfg, NULL);
+	struct hw_vf_stats *traffic = arena_array(w->arena, MANY_VFS, sizeof(*traffic));
+	size_t n;
+
+	assert_int_equal(node->pools[0].n_devs, MANY_VFS);
+	w->facts.node = node;
+	put_many_ports(w, inv);
+	hold_all(w, node, "first");
+	n = count_series(w);
+	assert_in_range(n, MANY_VFS, 2200);
+	hold_all(w, node, "second");
+	assert_int_equal(count_series(w), n);
+	for (size_t i = 0; i < MANY_VFS; i++)
+		traffic[i] = (struct hw_vf_stats) { .pci = synth_vf(inv, i), .has_traffic = true };
+	w->facts.vf_stats = traffic;
+	w->facts.n_vf_stats = MANY_VFS;
+	assert_int_equal(count_series(w), n + 6 * MANY_VFS);
+	node_unref(node);
+}
+
 static void a_disk_that_hangs_is_no_better_than_one_that_refuses(void **state)
 {
 	struct world *w = *state;
@@ -484,6 +565,7 @@ int main(void)
 		WORLD(a_pf_without_rdma_has_a_port_too),
 		WORLD(pause_frames_are_counted_by_priority),
 		WORLD(traffic_and_errors_of_vfs_are_counted),
+		WORLD(series_are_as_many_as_documented_and_do_not_grow_with_pods),
 		WORLD(a_disk_that_hangs_is_no_better_than_one_that_refuses),
 		WORLD(before_the_first_scan_there_is_what_is_known),
 		WORLD(openmetrics_names_the_family_without_total_and_ends),
