@@ -286,6 +286,7 @@ static void reserve(struct world *w, uint32_t r)
 		return;
 	}
 	if (have) {
+		k->reuse |= c->init ? have : 0;
 		if (keep(w, c, have))
 			next_pool(w);
 		return;
