@@ -51,7 +51,9 @@ static int by_id(const void *x, const void *y)
 
 	if (!order)
 		order = strcmp(a->ns, b->ns);
-	return order ? order : strcmp(a->pod, b->pod);
+	if (!order)
+		order = strcmp(a->pod, b->pod);
+	return order ? order : strcmp(a->container, b->container);
 }
 
 /* Those of one id stand one behind the other; NULL: none. */
@@ -77,6 +79,19 @@ static const struct holds_seen *const *find_seen(const struct judging *j, const 
 
 /* --- a hold that is shown --- */
 
+/* Its container is no ordinary init container: those are never shown. */
+static bool shows_container(const struct judging *j, const struct ledger_owner *owner)
+{
+	for (size_t i = 0; i < j->answer->n_pods; i++) {
+		const struct holds_pod *pod = &j->answer->pods[i];
+
+		if (holds_same_name(owner, pod->ns, pod->pod) &&
+		    list_has(pod->containers, pod->n_containers, owner->container))
+			return true;
+	}
+	return false;
+}
+
 static void hold_is_shown(struct judging *j, const struct ledger_hold *hold, struct observation *s,
 			  const struct holds_seen *seen)
 {
@@ -89,7 +104,8 @@ static void hold_is_shown(struct judging *j, const struct ledger_hold *hold, str
 	s->missed_ms = 0;
 	now.owner.ns = seen->ns;
 	now.owner.pod = seen->pod;
-	now.owner.container = seen->container;
+	if (!s->doubled) /* else it is another one's, too */
+		now.owner.container = seen->container;
 	now.draining = false;
 	now.kubelet = j->h->epoch;
 	if (!holds_text(hold->owner.pod) && hold->decision) {
@@ -166,10 +182,14 @@ static void judge(struct judging *j, const struct ledger_hold *hold, struct obse
 	for (size_t i = 0; i < n; i++) {
 		/* Another pod's slot says that this one has lost it, nothing about its VF. */
 		if (holds_text(hold->owner.pod) &&
-		    !holds_same_name(&hold->owner, seen[i]->ns, seen[i]->pod))
+		    !holds_same_name(&hold->owner, seen[i]->ns, seen[i]->pod)) {
 			other = seen[i];
-		else
-			own = own ? own : seen[i];
+			continue;
+		}
+		own = own ? own : seen[i];
+		s->doubled |= holds_text(hold->owner.container) &&
+			      strcmp(seen[i]->container, hold->owner.container) != 0 &&
+			      shows_container(j, &hold->owner);
 	}
 	if (s->noted_ms >= answer->asked_ms || answer->asked_ms < s->judged_ms)
 		return; /* an answer overtook this one, or it is older than the hold */
@@ -357,6 +377,22 @@ const char *holds_other_of(const struct two_pods *two, const char *uid)
 	return NULL;
 }
 
+static bool is_shared(const struct holds_entry *v, size_t n, const struct ledger_hold *hold,
+		      const char *id)
+{
+	const char *container = NULL;
+	bool shared = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(v[i].id, id) != 0 || strcmp(v[i].resource, hold->resource) != 0 ||
+		    !str_eq(v[i].uid, hold->owner.uid))
+			continue;
+		shared |= container && strcmp(container, v[i].container) != 0;
+		container = v[i].container;
+	}
+	return shared;
+}
+
 /*
  * A hold that has another UID than the checkpoint keeps it: its id was given away. One that has
  * none is not named if a container has started with it and the id may have been given to another
@@ -369,11 +405,12 @@ void holds_on_checkpoint(struct holds *h, const struct holds_entry *v, size_t n,
 	holds_sync(h, now);
 	for (size_t i = 0; i < ledger_holds(h->ledger); i++) {
 		struct ledger_hold hold = *ledger_hold_at(h->ledger, i);
-		const char *uid =
-			holds_uid_of_id(v, n, hold.resource, hold.slot ? hold.slot : hold.vf);
+		const char *id = hold.slot ? hold.slot : hold.vf;
+		const char *uid = holds_uid_of_id(v, n, hold.resource, id);
 		struct observation *s = &h->observations[i];
 
-		holds_note_two(&s->two, v, n, hold.resource, hold.slot ? hold.slot : hold.vf);
+		holds_note_two(&s->two, v, n, hold.resource, id);
+		s->shared = is_shared(v, n, &hold, id);
 		if (!*uid || hold.draining || s->given_away)
 			continue;
 		if (holds_text(hold.owner.uid)) {

@@ -40,6 +40,12 @@ struct observation {
 	bool missed_twice;
 	bool doubly_told;
 	struct two_pods two;
+	/* By the checkpoint two containers of its pod have the id: one of them an ordinary init
+	 * container, as a rule */
+	bool shared;
+	/* The kubelet shows the id with another container of its pod, and shows the holder's, too:
+	 * they run beside each other */
+	bool doubled;
 };
 
 struct promise {
@@ -127,6 +133,16 @@ bool holds_text(const char *s); /* neither NULL nor "" */
 bool holds_same_uid(const struct ledger_owner *a, const struct ledger_owner *b);
 bool holds_other_uid(const struct ledger_owner *a, const struct ledger_owner *b);
 bool holds_same_name(const struct ledger_owner *a, const char *ns, const char *pod);
+/*
+ * Identity: is it the holder that starts, or one that its VF passes to within its pod? An ordinary
+ * init container ends before others start, and they may get what it had. f: as the VF is now; NULL:
+ * only what the kubelet says.
+ */
+bool holds_is_holder(const struct ledger_hold *hold, const struct observation *s,
+		     const struct ledger_owner *owner, const struct holds_facts *f);
+/* Likewise, and both are known to be other containers of one pod. */
+bool holds_is_beside(const struct ledger_hold *hold, const struct observation *s,
+		     const struct ledger_owner *owner);
 /* "container main of pod default/web-0 (UID …)", in a buffer of the caller. */
 const char *holds_name(const struct ledger_owner *o, char *buf, size_t size);
 #define HOLDS_NAME_MAX 400

@@ -117,6 +117,30 @@ bool holds_same_name(const struct ledger_owner *a, const char *ns, const char *p
 	       str_eq(a->ns ? a->ns : "", ns ? ns : "");
 }
 
+static bool is_same_container(const struct ledger_owner *a, const struct ledger_owner *b)
+{
+	return holds_text(a->container) && str_eq(a->container, b->container);
+}
+
+bool holds_is_beside(const struct ledger_hold *hold, const struct observation *s,
+		     const struct ledger_owner *owner)
+{
+	return s->doubled && !hold->pending && holds_same_uid(&hold->owner, owner) &&
+	       !is_same_container(&hold->owner, owner);
+}
+
+bool holds_is_holder(const struct ledger_hold *hold, const struct observation *s,
+		     const struct ledger_owner *owner, const struct holds_facts *f)
+{
+	bool renamed = holds_text(owner->container) && holds_text(hold->owner.container) &&
+		       strcmp(owner->container, hold->owner.container) != 0;
+
+	if (!holds_same_uid(&hold->owner, owner) || holds_is_beside(hold, s, owner))
+		return false;
+	/* What has ended, or restarts, has nothing open: another one of the pod has. */
+	return hold->pending || !f || !f->open || !(renamed || s->shared);
+}
+
 const char *holds_name(const struct ledger_owner *o, char *buf, size_t size)
 {
 	const char *ns = o->ns ? o->ns : "", *container = o->container ? o->container : "";

@@ -261,11 +261,11 @@ struct holds_slot holds_slot(const struct holds *h, const char *slot)
 }
 
 /* Without UIDs the name counts, unless the kubelet has given the slot since. */
-static bool is_same_pod(const struct holds *h, const struct ledger_hold *hold,
-			const struct ledger_owner *owner)
+static bool is_holder(const struct holds *h, const struct ledger_hold *hold,
+		      const struct observation *s, const struct ledger_owner *owner)
 {
 	if (holds_text(hold->owner.uid) && holds_text(owner->uid))
-		return !strcmp(hold->owner.uid, owner->uid);
+		return holds_is_holder(hold, s, owner, NULL);
 	return holds_same_name(&hold->owner, owner->ns, owner->pod) &&
 	       !holds_promise(h, hold->slot);
 }
@@ -277,11 +277,17 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 	const struct observation *s = hold ? holds_observation(h, hold->vf, now) : NULL;
 	enum holds_cgroup cgroup = hold ? holds_cgroup_of(hold, facts) : HOLDS_CGROUP_OFF;
 	char name[HOLDS_NAME_MAX];
+	bool same;
 
 	if (!h->claims_read)
 		return HOLDS_UNREAD;
-	if (!hold || s->tentative || s->not_created || is_same_pod(h, hold, owner) ||
-	    cgroup == HOLDS_CGROUP_OFF || cgroup == HOLDS_CGROUP_EMPTY ||
+	if (!hold || s->tentative || s->not_created)
+		return NULL;
+	same = is_holder(h, hold, s, owner);
+	if (same && holds_same_uid(&hold->owner, owner) && !holds_is_holder(hold, s, owner, facts))
+		return arena_printf(a, "VF %s of slot %s is held by %s: %s", hold->vf, slot,
+				    holds_name(&hold->owner, name, sizeof(name)), facts->open);
+	if (same || cgroup == HOLDS_CGROUP_OFF || cgroup == HOLDS_CGROUP_EMPTY ||
 	    now.mono_ms - s->told_ms >= (int64_t)h->pace.create_ms)
 		return NULL;
 	return arena_printf(
@@ -309,7 +315,8 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 					   not run */
 	if (!hold)
 		return NULL;
-	same = is_same_pod(h, hold, owner);
+	s = holds_observation(h, hold->vf, now);
+	same = is_holder(h, hold, s, owner);
 	if (same && usable)
 		return hold->vf;
 	left = *hold;
@@ -328,7 +335,6 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 			h, false,
 			"the slot was given to another container: its VF stays with the first one until that is gone" HOLD_KEYS,
 			HOLD_OF(hold));
-		s = holds_observation(h, hold->vf, now);
 		holds_give_away(s);
 		free(s->former_slot);
 		s->former_slot = xstrdup(hold->slot);

@@ -8,19 +8,13 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* The same container, as far as can be told: it keeps what it has. */
-static bool is_own(const struct ledger_hold *hold, const struct ledger_owner *owner)
-{
-	return holds_same_uid(&hold->owner, owner);
-}
-
 /* The hold goes on: what is known of the VF beyond this stays. */
 static bool goes_on(const struct ledger_hold *old, const struct ledger_owner *owner,
 		    uint64_t number)
 {
 	if (!old || old->slot || holds_other_uid(&old->owner, owner))
 		return false;
-	return is_own(old, owner) || (number && old->decision == number);
+	return holds_same_uid(&old->owner, owner) || (number && old->decision == number);
 }
 
 static void put(struct holds *h, const struct holds_vf *v, const struct ledger_owner *owner,
@@ -57,13 +51,13 @@ void holds_on_allocated(struct holds *h, const struct holds_event *e, struct hol
 	for (size_t i = 0; i < e->n; i++) {
 		const struct holds_vf *v = &e->given[i];
 		const struct ledger_hold *hold = ledger_find(h->ledger, v->vf);
+		struct observation *s = holds_observation(h, v->vf, now);
 
-		left[i] = !hold || is_own(hold, e->owner) ||
-			  holds_is_gone(h, hold, holds_observation(h, v->vf, now), v->facts, true,
-					false, now);
+		left[i] = !hold || holds_is_holder(hold, s, e->owner, v->facts) ||
+			  holds_is_gone(h, hold, s, v->facts, true, false, now);
 		if (left[i])
 			continue;
-		holds_give_away(holds_observation(h, v->vf, now));
+		holds_give_away(s);
 		holds_say(
 			h, false,
 			"the kubelet has given the VF to another container: its holder has it still" HOLD_KEYS,
@@ -72,7 +66,8 @@ void holds_on_allocated(struct holds *h, const struct holds_event *e, struct hol
 	for (size_t i = 0; i < e->n; i++) {
 		const struct holds_vf *v = &e->given[i];
 		const struct ledger_hold *hold = ledger_find(h->ledger, v->vf);
-		bool own = hold && is_own(hold, e->owner); /* what its init container had */
+		/* What its init container had */
+		bool own = hold && holds_same_uid(&hold->owner, e->owner);
 
 		if (!left[i])
 			continue;
@@ -139,13 +134,18 @@ static bool may_start(struct holds *h, const struct holds_vf *v, const struct le
 	const char *why =
 		holds_in_use(nameless && hold && !hold->pending ? hold : NULL, v->facts, moves);
 
-	if (hold && is_own(hold, owner))
+	if (hold && holds_is_holder(hold, s, owner, v->facts))
 		return true;
 	if (ours && !h->lost)
 		return true; /* it was free when this decision took it */
 	if (!hold || hold->pending ||
 	    (may_be_own(hold, owner) && !hold->draining && !s->given_away))
 		return !why || refuse(hold && !hold->pending ? hold : NULL, v->vf, why, a, ret_why);
+	if (holds_is_beside(hold, s, owner))
+		return refuse(
+			hold, v->vf,
+			"the kubelet has given it to another container of the pod as well: delete the pod",
+			a, ret_why);
 	if (holds_is_gone(h, hold, s, v->facts, true, moves, now))
 		return true;
 	why = holds_in_use(hold, v->facts, moves);
@@ -233,7 +233,8 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_hold *hold = ledger_find(h->ledger, v[i].vf);
 
-		if (hold && !hold->pending && !is_own(hold, owner) && !may_be_own(hold, owner))
+		if (hold && !hold->pending && !holds_same_uid(&hold->owner, owner) &&
+		    !may_be_own(hold, owner))
 			holds_pass_on(h, v[i].vf, "another container starts with what it held",
 				      now);
 		put(h, &v[i], owner, decision, false, now);

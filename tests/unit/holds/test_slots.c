@@ -244,6 +244,54 @@ static void a_look_at_the_cgroup_of_a_former_holder_does_not_end_the_wait(void *
 	assert_non_null(holds_slot_waits(w.h, S0, &second, &former, w.now, w.a));
 }
 
+/* The kubelet has given it to both, and shows both. */
+static void a_second_container_of_the_pod_waits_and_gets_a_vf_of_its_own(void **state)
+{
+	struct ledger_owner a = who("web-0#u1/a"), b = who("web-0#u1/b");
+	struct holds_facts f;
+
+	(void)state;
+	begin_late("web-0#u1/a", S0, V0);
+	kubelet_lists({ "web-0/a", S0 }, { "web-0/b", S0 });
+	f = facts_of(V0);
+	assert_null(holds_slot_waits(w.h, S0, &a, &f, w.now, w.a));
+	assert_non_null(strstr(holds_slot_waits(w.h, S0, &b, &f, w.now, w.a), "container a of"));
+	pass((int64_t)holds_default_pace.create_ms);
+	assert_null(holds_slot_waits(w.h, S0, &b, &f, w.now, w.a));
+	assert_null(slot_starts("web-0#u1/b", S0, true));
+	assert_true(is_held_by(V0, "web-0#u1"));
+	assert_false(may_give(V0));
+	bind_slot("web-0#u1/b", S0, V1);
+	kubelet_lists({ "web-0/a", S0 }, { "web-0/b", S0 });
+	assert_string_equal(hold_of(V0)->owner.container, "a");
+	assert_string_equal(hold_of(V1)->owner.container, "b");
+	assert_string_equal(slot_starts("web-0#u1/b", S0, true), V1);
+	assert_null(slot_starts("web-0#u1/a", S0, true));
+	assert_string_equal(holds_kept(w.h, RES, &a, 0), V0);
+}
+
+/* A restartable init container has it, and perhaps an ordinary one that comes after it. */
+static void a_slot_that_two_containers_have_on_record_waits_while_its_vf_is_open(void **state)
+{
+	const struct holds_entry v[] = { { "u1", "a", RES, S0 }, { "u1", "setup", RES, S0 } };
+	struct ledger_owner a = who("web-0#u1/a");
+	struct holds_facts f;
+
+	(void)state;
+	begin_late("web-0#u1/a", S0, V0);
+	holds_event(
+		w.h,
+		&(struct holds_event) { .kind = HOLDS_CHECKPOINT, .entries = v, .n = ARRAY_LEN(v) },
+		w.now);
+	w.open = V0;
+	f = facts_of(V0);
+	assert_non_null(strstr(holds_slot_waits(w.h, S0, &a, &f, w.now, w.a), "is open"));
+	w.open = NULL;
+	f = facts_of(V0);
+	assert_null(holds_slot_waits(w.h, S0, &a, &f, w.now, w.a));
+	assert_string_equal(slot_starts("web-0#u1/a", S0, true), V0);
+}
+
 /* The ledger is older than the other records: it had been stored between a binding and its end. */
 static void no_container_keeps_the_vf_of_its_slot_before_all_records_were_read(void **state)
 {
@@ -689,6 +737,8 @@ int main(void)
 		TEST(a_pod_of_the_same_name_and_another_uid_gets_another_vf),
 		TEST(a_container_waits_while_another_of_its_slot_may_not_be_created_yet),
 		TEST(a_look_at_the_cgroup_of_a_former_holder_does_not_end_the_wait),
+		TEST(a_second_container_of_the_pod_waits_and_gets_a_vf_of_its_own),
+		TEST(a_slot_that_two_containers_have_on_record_waits_while_its_vf_is_open),
 		TEST(no_container_keeps_the_vf_of_its_slot_before_all_records_were_read),
 		TEST(a_container_does_not_wait_for_one_that_was_refused_after_it_was_told),
 		TEST(a_container_that_an_early_pool_refuses_is_not_created),

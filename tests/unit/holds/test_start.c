@@ -385,6 +385,100 @@ static void an_id_of_two_pods_has_no_uid(void **state)
 	assert_string_equal(holds_checkpoint_uid(NULL, 0, RES, &id, 1), "");
 }
 
+/* --- two containers of one pod --- */
+
+/* The reservation of the first one was lost, and the kubelet gave its id to the second one. */
+static void begin_two(void)
+{
+	uint64_t a = allocate("web-0#u1/a", V0);
+
+	allocate("web-0#u1/b", V0);
+	run_pod("web-0#u1");
+	assert_true(starts_by("web-0#u1/a", V0, a, false));
+	assert_string_equal(hold_of(V0)->owner.container, "a");
+}
+
+static void two_containers_of_one_pod_do_not_start_with_one_vf(void **state)
+{
+	(void)state;
+	begin_two();
+	for (int i = 0; i < 2; i++) {
+		kubelet_lists({ "web-0/b", V0 }, { "web-0/a", V0 });
+		assert_string_equal(hold_of(V0)->owner.container, "a");
+		assert_false(starts("web-0#u1/b", V0)); /* the first one has not opened it yet */
+		assert_non_null(strstr(
+			w.why,
+			"VF " V0
+			" is held by container a of pod default/web-0 (UID u1): the kubelet has given it to another container of the pod as well"));
+		assert_false(starts("#u1", V0));
+		allocate("web-0#u1/b", V0);
+	}
+	assert_true(starts("web-0#u1/a", V0)); /* again */
+	restart(copy_of_ledger());
+	records_read();
+	kubelet_lists({ "web-0/b", V0 }, { "web-0/a", V0 });
+	assert_false(starts("web-0#u1/b", V0));
+	end_pod("web-0#u1");
+	kubelet_lists({ "web-1", NULL });
+	assert_null(hold_of(V0));
+}
+
+/* The kubelet has lost what the first one has, which it shows. */
+static void a_container_does_not_start_with_the_vf_of_one_that_is_shown_without_it(void **state)
+{
+	(void)state;
+	begin_two();
+	kubelet_lists({ "web-0/a", NULL }, { "web-0/b", V0 });
+	assert_false(starts("web-0#u1/b", V0));
+	assert_string_equal(hold_of(V0)->owner.container, "a");
+}
+
+static void a_vf_that_another_container_of_the_pod_has_open_is_not_taken(void **state)
+{
+	(void)state;
+	begin_two();
+	w.open = V0;
+	assert_false(starts("web-0#u1/b", V0));
+	assert_non_null(strstr(w.why, "held by container a of pod default/web-0"));
+	assert_non_null(strstr(w.why, "is open"));
+	assert_true(starts("web-0#u1/a", V0));
+	w.open = NULL;
+	assert_true(starts("web-0#u1/b", V0)); /* the first one was an ordinary init container */
+}
+
+/* Which of them starts is not known: one that restarts has nothing open. */
+static void a_vf_that_two_containers_have_on_record_is_not_taken_while_it_is_open(void **state)
+{
+	const struct holds_entry v[] = { { "u1", "a", RES, V0 }, { "u1", "b", RES, V0 } };
+
+	(void)state;
+	begin_two();
+	holds_event(
+		w.h,
+		&(struct holds_event) { .kind = HOLDS_CHECKPOINT, .entries = v, .n = ARRAY_LEN(v) },
+		w.now);
+	w.open = V0;
+	assert_false(starts("#u1", V0));
+	w.open = NULL;
+	assert_true(starts("#u1", V0));
+}
+
+static void containers_of_one_pod_start_again_each_with_its_own(void **state)
+{
+	(void)state;
+	begin_pod("web-0#u1/sidecar", V0);
+	begin_pod("web-0#u1/setup", V1);
+	begin_pod("web-0#u1", V1);
+	kubelet_lists({ "web-0/sidecar", V0 }, { "web-0", V1 });
+	w.open = V0;
+	assert_true(starts("web-0#u1", V1));
+	assert_true(starts("#u1", V1)); /* the sandbox is made anew */
+	assert_true(starts("web-0#u1", V1));
+	w.open = V1;
+	assert_true(starts("web-0#u1/sidecar", V0));
+	assert_true(starts("web-0#u1", V1));
+}
+
 static void an_init_container_and_the_main_one_share_a_vf(void **state)
 {
 	(void)state;
@@ -473,6 +567,11 @@ int main(void)
 		TEST(after_a_restart_the_container_of_a_hold_without_a_uid_starts_again),
 		TEST(of_two_pods_with_one_id_the_one_that_starts_tells_who_the_other_is),
 		TEST(an_id_of_two_pods_has_no_uid),
+		TEST(two_containers_of_one_pod_do_not_start_with_one_vf),
+		TEST(a_container_does_not_start_with_the_vf_of_one_that_is_shown_without_it),
+		TEST(a_vf_that_another_container_of_the_pod_has_open_is_not_taken),
+		TEST(a_vf_that_two_containers_have_on_record_is_not_taken_while_it_is_open),
+		TEST(containers_of_one_pod_start_again_each_with_its_own),
 		TEST(an_init_container_and_the_main_one_share_a_vf),
 		TEST(what_the_kubelet_offers_is_looked_at_and_freed_if_its_pod_has_ended),
 		TEST(an_offer_says_nothing_of_a_pod_that_the_kubelet_shows),
