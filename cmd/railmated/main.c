@@ -107,7 +107,7 @@ struct command_line {
 	struct config_files files;
 	enum log_level level;
 	enum log_format log_format;
-	bool check, strict, use_cdi;
+	bool check, use_cdi;
 };
 
 /* One option: where its value goes, or what takes it. */
@@ -365,7 +365,7 @@ static const struct flag flags[] = {
 	{ "shared-config", required_argument, set_text, FIELD(files.shared) },
 	{ "resource-prefix", required_argument, set_text, FIELD(files.prefix) },
 	{ "check-config", no_argument, set_true, FIELD(check) },
-	{ "strict-config", no_argument, set_true, FIELD(strict) },
+	{ "strict-config", no_argument, set_true, FIELD(files.strict) },
 	{ "topology-hints", required_argument, set_text, FIELD(files.hints) },
 	{ "kubelet-dir", required_argument, set_text, FIELD(daemon.kubelet_dir) },
 	{ "kubelet-root", required_argument, set_text, FIELD(daemon.kubelet_root) },
@@ -585,7 +585,7 @@ int main(int argc, char **argv)
 		return EXIT_REFUSED;
 	}
 	say_sentences(cfg);
-	if (cfg->n_errors && (cl.check || cl.strict)) {
+	if (cfg->n_errors && (cl.check || cl.files.strict)) {
 		configfiles_done(&text);
 		config_free(cfg);
 		return EXIT_REFUSED;

@@ -19,7 +19,7 @@ struct sentences {
 
 struct parse {
 	const char *name;	    /* of the file, for messages */
-	const char *default_prefix; /* of the command line */
+	const char *default_prefix; /* of pools that name none */
 	struct arena *out;	    /* the config's */
 	struct arena *scratch;	    /* dies with the parse */
 	struct err *err;
@@ -126,18 +126,21 @@ int one_link_type(struct parse *p, const struct item *value, void *ret_element);
 struct pool_entry {
 	struct pool_config pool;
 	const struct item *at, *name, *prefix; /* NULL while the key was not seen */
+	bool misnamed;			       /* the prefix is refused */
 };
 int read_resource_name(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_resource_prefix(struct parse *p, const struct item *value, const struct key *key,
 			 void *out);
 /* Gives it the names that its keys say. */
-int name_pool(struct parse *p, struct pool_entry *e, const char *default_prefix);
+int name_pool(struct parse *p, struct pool_entry *e);
 
 /* The list of pools of a file. */
 struct pool_list {
 	const struct config *other; /* has the pools of the other file; NULL: there is none yet */
 	struct pool_entry *v;
 	size_t n;
+	struct pool_error *faults;
+	size_t n_faults;
 };
 typedef int (*pool_fn)(struct parse *p, const struct item *value, struct pool_entry *ret);
 /* A pool that `one` refuses, or whose name another one has, is left out with an error. */
@@ -146,6 +149,7 @@ int read_pools(struct parse *p, const struct item *value, pool_fn one, size_t ma
 /* No pool is left of the list of this name. */
 int refuse_empty(const struct parse *p, const struct item *document, const char *list);
 const struct pool_config *take_pools(struct parse *p, const struct pool_list *list);
+const struct pool_error *take_faults(struct parse *p, const struct pool_list *list);
 
 /* selectors: one object or a list of them. */
 int read_selectors(struct parse *p, const struct item *value, const struct key *key, void *out);

@@ -1,7 +1,6 @@
 #include "config/config.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -125,7 +124,7 @@ static bool old_key(struct parse *p, const struct item *member)
 /* What follows from several keys of a pool. */
 static int finish_pool(struct parse *p, struct pool_entry *e)
 {
-	int r = name_pool(p, e, p->default_prefix);
+	int r = name_pool(p, e);
 
 	if (r < 0)
 		return r;
@@ -171,7 +170,12 @@ static int read_resource_list(struct parse *p, const struct item *value, const s
 static int read_top_railmate(struct parse *p, const struct item *value, const struct key *key,
 			     void *out)
 {
-	return read_railmate_top(p, value, key, ((struct top *)out)->config);
+	struct config *cfg = ((struct top *)out)->config;
+	size_t n_errors = p->errors.n;
+	int r = read_railmate_top(p, value, key, cfg);
+
+	cfg->top_fault = r < 0 || p->errors.n > n_errors;
+	return r;
 }
 
 static size_t take_sentences(const struct parse *p, struct sentences *s, const char *kind,
@@ -202,33 +206,11 @@ static int read_document(struct parse *p, const struct item *document, struct co
 		return refuse_empty(p, document, "resourceList");
 	cfg->pools = take_pools(p, &top.pools);
 	cfg->n_pools = top.pools.n;
+	cfg->faults = take_faults(p, &top.pools);
+	cfg->n_faults = top.pools.n_faults;
 	cfg->n_warnings = take_sentences(p, &p->warnings, "warnings", &cfg->warnings);
 	cfg->n_errors = take_sentences(p, &p->errors, "errors", &cfg->errors);
 	return 0;
-}
-
-/* A configuration as it is allocated; `config` comes first, so both have one address. One that was
- * read owns all its strings. One that was made of others has an array of pools only: */
-struct counted_config {
-	struct config config;
-	atomic_uint refs;
-	struct config *base;  /* whose everything else it has; NULL: it was read */
-	struct config **home; /* who owns the strings of each pool */
-};
-
-static struct counted_config *counted(const struct config *cfg)
-{
-	return (struct counted_config *)cfg;
-}
-
-static struct config *config_new(void)
-{
-	struct arena *arena = arena_new(4096);
-	struct counted_config *c = arena_alloc(arena, sizeof(*c));
-
-	c->config.arena = arena;
-	atomic_init(&c->refs, 1);
-	return &c->config;
 }
 
 static void config_freep(struct config **cfg)
@@ -240,7 +222,7 @@ int config_parse(const char *text, size_t len, const char *name, const char *def
 		 struct config **ret, struct strbuf *also, struct err *err)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
-	_cleanup_(config_freep) struct config *cfg = config_new();
+	_cleanup_(config_freep) struct config *cfg = config_none();
 	struct err own = { 0 };
 	struct parse p = {
 		.name = name,
@@ -277,98 +259,10 @@ struct config *config_default(void)
 		.vfs_only = true,
 		.binding_auto = true,
 	};
-	struct config *cfg = config_new();
+	struct config *cfg = config_none();
 
 	railmate_pool_defaults(&pool);
 	cfg->pools = arena_copy(cfg->arena, &pool, sizeof(pool));
 	cfg->n_pools = 1;
 	return cfg;
-}
-
-struct config *config_none(void)
-{
-	return config_new();
-}
-
-void config_add_errors(struct config *cfg, const char *lines)
-{
-	char *rest = arena_strdup(cfg->arena, lines);
-	size_t n = cfg->n_errors;
-	size_t max = n + 1;
-	const char **all;
-
-	for (const char *s = lines; *s; s++)
-		max += *s == '\n';
-	all = arena_array(cfg->arena, max, sizeof(*all));
-	for (size_t i = 0; i < n; i++)
-		all[i] = cfg->errors[i];
-	while (rest)
-		all[n++] = strsep(&rest, "\n");
-	cfg->errors = all;
-	cfg->n_errors = n;
-}
-
-void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, const char *why)
-{
-	struct pool_config *p = (struct pool_config *)&cfg->pools[pool];
-
-	p->binding = binding;
-	p->binding_why = arena_strdup(cfg->arena, why);
-}
-
-/* --- configurations that follow each other --- */
-
-/* The home is one that was read: however often configurations are replaced, they form no chain. */
-static void add_pool(struct config *cfg, const struct config *from, size_t i, bool retired)
-{
-	struct pool_config *pool = (struct pool_config *)&cfg->pools[cfg->n_pools];
-
-	*pool = from->pools[i];
-	pool->retired = retired;
-	counted(cfg)->home[cfg->n_pools++] =
-		config_ref(counted(from)->base ? counted(from)->home[i] : (struct config *)from);
-}
-
-struct config *config_retire(const struct config *cfg, const struct config *before,
-			     const bool *marked)
-{
-	size_t max = cfg->n_pools + before->n_pools;
-	struct config *ret = config_new();
-	struct arena *arena = ret->arena;
-
-	*ret = *cfg;
-	ret->arena = arena;
-	ret->pools = arena_array(arena, max, sizeof(*ret->pools));
-	ret->n_pools = 0;
-	counted(ret)->base =
-		config_ref(counted(cfg)->base ? counted(cfg)->base : (struct config *)cfg);
-	counted(ret)->home = arena_array(arena, max, sizeof(*counted(ret)->home));
-	for (size_t i = 0; i < cfg->n_pools; i++) {
-		if (!cfg->pools[i].retired)
-			add_pool(ret, cfg, i, false);
-	}
-	for (size_t i = 0; i < before->n_pools; i++) {
-		if (marked[i])
-			add_pool(ret, before, i, true);
-	}
-	return ret;
-}
-
-struct config *config_ref(const struct config *cfg)
-{
-	if (cfg->arena)
-		atomic_fetch_add_explicit(&counted(cfg)->refs, 1, memory_order_relaxed);
-	return (struct config *)cfg;
-}
-
-void config_free(struct config *cfg)
-{
-	struct counted_config *c = counted(cfg);
-
-	if (!c || !cfg->arena || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
-		return;
-	for (size_t i = 0; c->base && i < cfg->n_pools; i++)
-		config_free(c->home[i]);
-	config_free(c->base);
-	arena_free(cfg->arena);
 }

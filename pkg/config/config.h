@@ -122,6 +122,7 @@ struct pool_config {
 	bool vfs_only; /* the built-in pool: never a PF, also not one without VFs */
 	/* Not configured any more: has what containers still hold (config_retire()) */
 	bool retired;
+	bool kept; /* its entry has an error: as it was before (config_keep()) */
 	/* Any selector says isRdma: device nodes and NCCL variables are injected, for the VFs of
 	 * that selector */
 	bool is_rdma;
@@ -172,6 +173,12 @@ struct pool_config {
 	const char *binding_why; /* of auto: a clause; NULL: not decided yet */
 };
 
+/* An entry of a list of pools that has an error: the pool is left out, or a part of it. */
+struct pool_error {
+	const char *resource; /* NULL: not known, for the error is in its name */
+	size_t at;	      /* so many pools of the list stand before it */
+};
+
 struct config {
 	struct arena *arena; /* owns everything below */
 	const struct pool_config *pools;
@@ -187,6 +194,9 @@ struct config {
 	const char *const *errors;
 	size_t n_errors; /* what is left out, and why: pools, keys of ours, variables */
 	const struct topo_hints *hints; /* config/hints.h; NULL: none */
+	const struct pool_error *faults, *shared_faults;
+	size_t n_faults, n_shared_faults;
+	bool top_fault; /* something of `railmate` beside resourceList is left out */
 };
 
 /* Larger files are refused unread; the API server's limit for a ConfigMap is 1 MiB. */
@@ -204,7 +214,7 @@ int config_parse(const char *text, size_t len, const char *name, const char *def
 		 struct config **ret, struct strbuf *also, struct err *err);
 /* What runs without a file: one pool rdma/vf of every VF that has an RDMA device. */
 struct config *config_default(void);
-/* What is left of a file that is refused: no pool. */
+/* No pool: what is left of a file that is refused. */
 struct config *config_none(void);
 /* Each line is one. Before anybody else has cfg. */
 void config_add_errors(struct config *cfg, const char *lines);
@@ -218,6 +228,11 @@ void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, con
  */
 struct config *config_retire(const struct config *cfg, const struct config *before,
 			     const bool *marked);
+/*
+ * cfg, in which pools, GPUs and rails that have an error are those of `before`: nobody is served
+ * worse for a typo. A pool whose name cannot be read could be any that is missing: they all stay.
+ */
+struct config *config_keep(const struct config *cfg, const struct config *before);
 /* Counted (atomic), and not changed once it is shared: any thread may read. One that a caller made
  * itself (arena NULL) is not counted and not freed. */
 struct config *config_ref(const struct config *cfg);

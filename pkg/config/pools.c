@@ -28,31 +28,40 @@ int read_resource_name(struct parse *p, const struct item *value, const struct k
 int read_resource_prefix(struct parse *p, const struct item *value, const struct key *key,
 			 void *out)
 {
+	struct pool_entry *e = out;
 	const char *fault;
 	int r = want(p, value, ITEM_STRING);
 
 	(void)key;
+	e->misnamed = r < 0;
 	if (r < 0 || !value->string[0])
 		return r;
 	fault = resource_prefix_fault(value->string);
+	e->misnamed = fault;
 	if (fault)
 		return refuse(p, value, "resource prefix '%s' %s", shown(p, value), fault);
-	((struct pool_entry *)out)->prefix = value;
+	e->prefix = value;
 	return 0;
 }
 
-int name_pool(struct parse *p, struct pool_entry *e, const char *default_prefix)
+static const char *resource_of(const struct parse *p, const struct pool_entry *e)
 {
-	const char *fault = e->prefix ? NULL : resource_prefix_fault(default_prefix);
+	return arena_printf(p->out, "%s/%s", e->prefix ? e->prefix->string : p->default_prefix,
+			    e->name->string);
+}
+
+int name_pool(struct parse *p, struct pool_entry *e)
+{
+	const char *fault = e->prefix ? NULL : resource_prefix_fault(p->default_prefix);
 
 	if (!e->name)
 		return refuse(p, e->at, "has no resourceName");
 	if (fault)
 		return refuse(p, e->at, "the default resource prefix '%s' (of the command line) %s",
-			      document_shown(default_prefix, p->scratch), fault);
+			      document_shown(p->default_prefix, p->scratch), fault);
 	e->pool.name = arena_strdup(p->out, e->name->string);
-	e->pool.prefix = arena_strdup(p->out, e->prefix ? e->prefix->string : default_prefix);
-	e->pool.resource = arena_printf(p->out, "%s/%s", e->pool.prefix, e->pool.name);
+	e->pool.prefix = arena_strdup(p->out, e->prefix ? e->prefix->string : p->default_prefix);
+	e->pool.resource = resource_of(p, e);
 	return 0;
 }
 
@@ -93,6 +102,15 @@ static void leave_pool_out(struct parse *p, size_t at)
 	v[at] = last;
 }
 
+/* Behind so many errors an entry is not read to its end. */
+static void note_fault(struct parse *p, struct pool_list *list, const struct pool_entry *e)
+{
+	bool known = e->name && !e->misnamed && p->errors.n < WARNINGS_MAX;
+
+	list->faults[list->n_faults++] =
+		(struct pool_error) { known ? resource_of(p, e) : NULL, list->n };
+}
+
 int read_pools(struct parse *p, const struct item *value, pool_fn one, size_t max,
 	       struct pool_list *ret)
 {
@@ -104,6 +122,7 @@ int read_pools(struct parse *p, const struct item *value, pool_fn one, size_t ma
 		return refuse(p, value, "has %zu pools; at most %zu are served", value->n_kids,
 			      max);
 	ret->v = arena_array(p->scratch, value->n_kids, sizeof(*ret->v));
+	ret->faults = arena_array(p->scratch, value->n_kids, sizeof(*ret->faults));
 	for (size_t i = 0; i < value->n_kids; i++) {
 		struct pool_entry entry = { .at = &value->kids[i] };
 		size_t n_errors = p->errors.n;
@@ -112,6 +131,8 @@ int read_pools(struct parse *p, const struct item *value, pool_fn one, size_t ma
 		r = one(p, &value->kids[i], &entry);
 		if (r == 0)
 			r = check_unique(p, ret, &entry);
+		if (r < 0 || p->errors.n > n_errors)
+			note_fault(p, ret, &entry);
 		if (r == 0)
 			ret->v[ret->n++] = entry;
 		else
@@ -129,6 +150,11 @@ int refuse_empty(const struct parse *p, const struct item *document, const char 
 			       "%s; none of the %zu other pools can be served either", p->refusal,
 			       p->n_refused - 1);
 	return refuse(p, document, "nothing to serve: '%s' must list at least one pool", list);
+}
+
+const struct pool_error *take_faults(struct parse *p, const struct pool_list *list)
+{
+	return arena_copy(p->out, list->faults, list->n_faults * sizeof(*list->faults));
 }
 
 const struct pool_config *take_pools(struct parse *p, const struct pool_list *list)

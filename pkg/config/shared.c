@@ -62,7 +62,7 @@ static int read_devices(struct parse *p, const struct item *value, const struct 
 
 static int finish(struct parse *p, struct pool_entry *e, const struct selector *selector)
 {
-	int r = name_pool(p, e, PREFIX_DEFAULT);
+	int r = name_pool(p, e);
 
 	if (r < 0)
 		return r;
@@ -156,7 +156,11 @@ int config_parse_shared(const char *text, size_t len, const char *name, struct c
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
 	struct err own = { 0 };
-	struct parse p = { .name = name, .out = cfg->arena, .scratch = scratch, .err = &own };
+	struct parse p = { .name = name,
+			   .default_prefix = PREFIX_DEFAULT,
+			   .out = cfg->arena,
+			   .scratch = scratch,
+			   .err = &own };
 	struct pool_list pools = { .other = cfg };
 	const struct item *document;
 	int r;
@@ -176,6 +180,8 @@ int config_parse_shared(const char *text, size_t len, const char *name, struct c
 	}
 	cfg->shared = take_pools(&p, &pools);
 	cfg->n_shared = pools.n;
+	cfg->shared_faults = take_faults(&p, &pools);
+	cfg->n_shared_faults = pools.n_faults;
 	cfg->n_warnings = append(cfg->arena, &p.warnings, &cfg->warnings, cfg->n_warnings);
 	cfg->n_errors = append(cfg->arena, &p.errors, &cfg->errors, cfg->n_errors);
 	return 0;

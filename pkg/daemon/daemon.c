@@ -520,7 +520,7 @@ static int open_all(struct daemon *d, struct config *cfg, struct config_text *te
 	/* What the main thread hears of from others. */
 	d->unlisted = unlisted_new(&d->loop, on_unlisted, d);
 	d->holdings = holdings_new(&d->loop, d->rpc, on_holdings, d);
-	d->reload = reload_new(&d->loop, opt->config_files, text, on_config, d);
+	d->reload = reload_new(&d->loop, opt->config_files, text, cfg, on_config, d);
 	reload_listen(d->reload, show_config);
 	/* Who is told. */
 	d->events = events_start(&d->loop, &opt->specs, opt->events, opt->node_condition);

@@ -68,7 +68,7 @@ static struct config *parse_config(const struct config_files *files, struct conf
 	struct config *cfg = NULL;
 	struct err err = { 0 };
 
-	if (!text->path)
+	if (!text->path && !file->fault)
 		return config_default();
 	if (file->text &&
 	    config_parse(file->text, file->len, text->path, files->prefix, &cfg, &also, &err) < 0)
@@ -138,6 +138,58 @@ int configfiles_parse(const struct config_files *files, struct config_text *text
 	return 0;
 }
 
+static void file_done(struct config_file *file)
+{
+	free(file->text);
+	free(file->fault);
+}
+
+static char *copy_string(const char *s)
+{
+	return s ? xstrdup(s) : NULL;
+}
+
+static struct config_file copy_file(const struct config_file *file)
+{
+	struct config_file ret = { .len = file->len, .fault = copy_string(file->fault) };
+
+	if (file->text) {
+		ret.text = xcalloc(1, file->len + 1);
+		memcpy(ret.text, file->text, file->len);
+	}
+	return ret;
+}
+
+struct config_text configfiles_copy(const struct config_text *text)
+{
+	return (struct config_text) { .path = copy_string(text->path),
+				      .config = copy_file(&text->config),
+				      .shared = copy_file(&text->shared),
+				      .hints = copy_file(&text->hints) };
+}
+
+static bool stand_in(struct config_file *file, const struct config_file *good,
+		     struct strbuf *faults)
+{
+	if (!file->fault || good->fault)
+		return false;
+	strbuf_printf(faults, "%s\n", file->fault);
+	file_done(file);
+	*file = copy_file(good);
+	return true;
+}
+
+void configfiles_stand_in(struct config_text *text, const struct config_text *good,
+			  struct strbuf *faults)
+{
+	if (stand_in(&text->config, &good->config, faults)) {
+		free(text->path);
+		text->path = copy_string(good->path);
+	}
+	stand_in(&text->shared, &good->shared, faults);
+	stand_in(&text->hints, &good->hints, faults);
+}
+
 static bool is_same(const struct config_file *a, const struct config_file *b)
 {
 	if (!a->text || !b->text)
@@ -149,12 +201,6 @@ bool configfiles_same(const struct config_text *a, const struct config_text *b)
 {
 	return str_eq(a->path, b->path) && is_same(&a->config, &b->config) &&
 	       is_same(&a->shared, &b->shared) && is_same(&a->hints, &b->hints);
-}
-
-static void file_done(struct config_file *file)
-{
-	free(file->text);
-	free(file->fault);
 }
 
 void configfiles_done(struct config_text *text)

@@ -25,6 +25,7 @@ struct config_files {
 	const char *shared; /* config/shared.h; NULL: none */
 	const char *hints;  /* config/hints.h; NULL: none */
 	const char *prefix; /* of pools that name none */
+	bool strict;	    /* a change with any error is refused */
 };
 
 struct config_file {
@@ -47,6 +48,11 @@ void configfiles_read(const struct config_files *files, struct config_text *ret)
  * everything else that is wrong, one a line. */
 int configfiles_parse(const struct config_files *files, struct config_text *text,
 		      struct config **ret, struct strbuf *also, struct err *err);
+/* Of a file that has a fault becomes what `good` has of it, if that has none; the faults, one a
+ * line, go to `faults`. */
+void configfiles_stand_in(struct config_text *text, const struct config_text *good,
+			  struct strbuf *faults);
+struct config_text configfiles_copy(const struct config_text *text);
 bool configfiles_same(const struct config_text *a, const struct config_text *b);
 void configfiles_done(struct config_text *text);
 

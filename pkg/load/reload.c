@@ -29,7 +29,9 @@ struct dir {
 
 struct reload {
 	const struct config_files *files;
-	struct config_text good, bad; /* handed on last; refused last, if that was since */
+	/* Handed on last: of a file that was refused since, as it was before; read last */
+	struct config_text good, seen;
+	struct config *last; /* what good came to */
 	void (*adopt)(void *ctx, struct config *cfg);
 	void (*changed)(void *ctx); /* may be NULL */
 	void *ctx;
@@ -74,59 +76,76 @@ static void refuse(struct reload *r, const char *all)
 	log_error(
 		"config",
 		"the new configuration is refused, and the one before stays in use config=%s reason=%s",
-		r->bad.path ? r->bad.path : r->good.path, first);
+		r->seen.path ? r->seen.path : r->good.path, first);
 	while ((line = strsep(&rest, "\n")))
 		log_error("config", "%s", line);
 }
 
-static void refuse_text(struct reload *r, const struct strbuf *all)
+/* What is wrong with pools is said by the log; they stay as they were. */
+static void hand_on(struct reload *r, struct config *cfg, struct config_text *text)
 {
-	_cleanup_free_ char *text = xstrdup(strbuf_str(all));
+	struct config *whole = config_keep(cfg, r->last);
 
-	refuse(r, str_trim(text));
-}
-
-static void judge(struct reload *r)
-{
-	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT, all = STRBUF_INIT;
-	struct config *cfg = NULL;
-	struct err err = { 0 };
-
-	if (configfiles_parse(r->files, &r->bad, &cfg, &also, &err) < 0) {
-		strbuf_printf(&all, "%s\n%s", err.msg, strbuf_str(&also));
-		refuse_text(r, &all);
-		return;
-	}
-	if (cfg->n_errors) { /* a file that is refused is among them */
-		for (size_t i = 0; i < cfg->n_errors; i++)
-			strbuf_printf(&all, "%s\n", cfg->errors[i]);
-		refuse_text(r, &all);
-		config_free(cfg);
-		return;
-	}
-	configfiles_done(&r->good);
-	r->good = r->bad;
-	r->bad = (struct config_text) { 0 };
-	forget_error(r);
 	for (size_t i = 0; i < cfg->n_warnings; i++)
 		log_warn("config", "%s", cfg->warnings[i]);
-	r->adopt(r->ctx, cfg);
+	for (size_t i = 0; i < cfg->n_errors; i++)
+		log_error("config", "%s", cfg->errors[i]);
+	for (size_t i = 0; i < whole->n_pools; i++) {
+		if (whole->pools[i].kept)
+			log_info("config", "a pool with an error stays as it was resource=%s",
+				 whole->pools[i].resource);
+	}
+	for (size_t i = 0; i < whole->n_shared; i++) {
+		if (whole->shared[i].kept)
+			log_info("config", "a pool with an error stays as it was resource=%s",
+				 whole->shared[i].resource);
+	}
+	config_free(cfg);
+	config_free(r->last);
+	r->last = config_ref(whole);
+	configfiles_done(&r->good);
+	r->good = *text;
+	*text = (struct config_text) { 0 };
+	r->adopt(r->ctx, whole);
 }
 
-/* A file that was there is not any more: that is no wish for the built-in pool, which takes every
- * VF. */
-static bool is_known(struct reload *r, const struct config_text *now)
+static void put_errors(const struct config *cfg, struct strbuf *out)
 {
-	if (configfiles_same(now, &r->good)) {
-		if (r->error)
-			log_info("config",
-				 "the configuration is again the one that is in use config=%s",
-				 now->path ? now->path : "none");
-		forget_error(r);
-		configfiles_done(&r->bad);
-		return true;
+	for (size_t i = 0; i < cfg->n_errors; i++)
+		strbuf_printf(out, "%s\n", cfg->errors[i]);
+}
+
+/* Files that are refused are replaced by what they were, and the others are taken. */
+static void judge(struct reload *r)
+{
+	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT, faults = STRBUF_INIT;
+	struct config_text text = configfiles_copy(&r->seen);
+	struct config *cfg = NULL;
+	struct err err = { 0 };
+	int code = configfiles_parse(r->files, &text, &cfg, &also, &err);
+
+	if (code == 0 && r->files->strict && cfg->n_errors) {
+		put_errors(cfg, &faults);
+		config_free(STEAL(cfg));
+	} else {
+		configfiles_stand_in(&text, &r->good, &faults);
+		if (faults.len) {
+			config_free(STEAL(cfg));
+			strbuf_done(&also);
+			code = configfiles_same(&text, &r->good)
+				       ? 0
+				       : configfiles_parse(r->files, &text, &cfg, &also, &err);
+		}
+		if (code < 0)
+			strbuf_printf(&faults, "%s\n%s", err.msg, strbuf_str(&also));
 	}
-	return r->error && r->bad.path && configfiles_same(now, &r->bad);
+	if (faults.len)
+		refuse(r, str_trim(faults.s));
+	else
+		forget_error(r);
+	if (cfg)
+		hand_on(r, cfg, &text);
+	configfiles_done(&text);
 }
 
 void reload_check(struct reload *r)
@@ -134,16 +153,24 @@ void reload_check(struct reload *r)
 	struct config_text now = { 0 };
 
 	configfiles_read(r->files, &now);
-	if (is_known(r, &now)) {
+	/* A file that was there is not any more: that is no wish for the built-in pool, which takes
+	 * every VF. */
+	if (!now.path && r->good.path)
+		now.config.fault = xstrdup("there is no file of the configuration any more");
+	if (configfiles_same(&now, &r->seen)) {
 		configfiles_done(&now);
-	} else if (!now.path && r->good.path) {
-		configfiles_done(&now);
-		refuse(r, "there is no file of the configuration any more");
-	} else {
-		configfiles_done(&r->bad);
-		r->bad = now;
-		judge(r);
+		return;
 	}
+	configfiles_done(&r->seen);
+	r->seen = now;
+	if (!configfiles_same(&now, &r->good)) {
+		judge(r);
+		return;
+	}
+	if (r->error)
+		log_info("config", "the configuration is again the one that is in use config=%s",
+			 now.path ? now.path : "none");
+	forget_error(r);
 }
 
 void reload_adopted(struct reload *r)
@@ -230,14 +257,16 @@ static void watch_file(struct reload *r, uv_loop_t *loop, const char *file)
 }
 
 struct reload *reload_new(struct uv_loop_s *loop, const struct config_files *files,
-			  struct config_text *text, void (*adopt)(void *ctx, struct config *cfg),
-			  void *ctx)
+			  struct config_text *text, const struct config *cfg,
+			  void (*adopt)(void *ctx, struct config *cfg), void *ctx)
 {
 	struct reload *r = xcalloc(1, sizeof(*r));
 
 	r->files = files;
 	r->good = *text;
 	*text = (struct config_text) { 0 };
+	r->seen = configfiles_copy(&r->good);
+	r->last = config_ref(cfg);
 	r->adopt = adopt;
 	r->ctx = ctx;
 	r->state.generation = 1;
@@ -261,7 +290,8 @@ void reload_free(struct reload *r)
 		free(r->dirs[i].path);
 	}
 	configfiles_done(&r->good);
-	configfiles_done(&r->bad);
+	configfiles_done(&r->seen);
+	config_free(r->last);
 	free(r->error);
 	free(r);
 }

@@ -473,7 +473,7 @@ void report_http_note_config(struct report_http *w, uint64_t generation, const s
 		return;
 	pthread_mutex_lock(&w->lock);
 	w->machine.config_generation = generation;
-	w->machine.config_errors = refused ? count_lines(refused) : cfg->n_errors;
+	w->machine.config_errors = count_lines(refused) + cfg->n_errors;
 	free(w->config_error);
 	w->config_error = refused ? xasprintf("%.*s", (int)strcspn(refused, "\n"), refused) : NULL;
 	free(w->config_left_out);

@@ -333,8 +333,8 @@ class Refused(ReloadCase):
         self.map.put(config_json='{"resourceList": [')
         self.check_kept(kubelet, d, "config.json:1")
 
-    def test_one_pool_of_two_that_is_wrong_refuses_both_and_all_errors_are_told(self):
-        _, kubelet, d = self.up(pool("a", PF_A))
+    def test_strict_any_error_refuses_everything_and_all_errors_are_told(self):
+        _, kubelet, d = self.up(pool("a", PF_A), daemon=["--strict-config"])
         self.put(pool("a", PF_A), pool("b", PF_B, gid="often"), pool("not legal", PF_B))
         self.check_kept(kubelet, d, "gid")
         self.assertIn("not legal", d.stderr())
@@ -357,6 +357,68 @@ class Refused(ReloadCase):
         self.await_lines(d, "the configuration is again the one that is in use")
         self.put(pool("a", PF_A), pool("b", PF_B))
         kubelet.wait(B, "=8")
+
+
+class Partial(ReloadCase):
+    """A pool with an error takes nothing away, and stops no other."""
+
+    ACCELERATOR = {"resourcePrefix": "rdma", "resourceName": "x", "deviceType": "accelerator"}
+
+    def test_a_node_with_a_pool_that_is_not_served_follows_its_file(self):
+        node = self.node()
+        self.map = ConfigMap(node.path("pcidp"),
+                             config_json=text(pool("a", PF_A), self.ACCELERATOR))
+        kubelet = node.start_kubelet()
+        d = node.start_daemon("--config-file", self.map.path())
+        kubelet.wait(A, "=8")
+        self.put(pool("a", PF_A), self.ACCELERATOR, pool("b", PF_B))
+        kubelet.wait(B, "=8")
+        self.assertEqual(len(self.await_lines(d, IN_USE)), 1)
+        self.assertEqual(self.lines(d, REFUSED), [])
+
+    def test_a_pool_that_was_served_stays_as_it_was_through_a_typo(self):
+        node, kubelet, d = self.up(pool("a", PF_A, env={"NCCL_IB_TC": "96"}, binding="late"))
+        slots = self.ids(kubelet, A)
+        since = kubelet.mark()
+        # Neither the key nor the binding, which it would have without its object, changes.
+        wrong = pool("a", PF_A, env={"NCCL_IB_TC": "106"}, binding="sometimes")
+        self.put(wrong, pool("b", PF_B))
+        kubelet.wait(B, "=8")
+        kept, = self.await_lines(d, "a pool with an error stays as it was")
+        self.assertEqual(kept["resource"], A)
+        self.put({**wrong, "deviceType": "accelerator"}, pool("c", PF_B))
+        kubelet.wait(C, "=8")
+        self.assertEqual(self.ids(kubelet, A), slots)
+        self.assertEqual(kubelet.count("stream-end", since, resource=A), 0)
+        _, started = self.run_pod(node, "p", f"main:{A}=1")
+        self.assertEqual(started["env"]["NCCL_IB_TC"], "96")
+        self.put(pool("a", PF_A, binding="late", env={"NCCL_IB_TC": "106"}))
+        self.await_lines(d, IN_USE, 3)
+        _, started = self.run_pod(node, "q", f"main:{A}=1")
+        self.assertEqual(started["env"]["NCCL_IB_TC"], "106")
+
+    def test_a_file_that_is_refused_stays_as_it_was_and_the_other_is_taken(self):
+        node = self.node()
+        kubelet = node.start_kubelet()
+        shared = {
+            "configList": [{
+                "resourceName": "s", "rdmaHcaMax": 5, "selectors": {"ifNames": ["ibp41s0f0"]}
+            }]
+        }
+        self.map = ConfigMap(node.path("pcidp"), config_json=text(pool("a", PF_A)),
+                             shared_json=json.dumps(shared))
+        d = node.start_daemon("--config-file", self.map.path(), "--shared-config",
+                              self.map.path("shared.json"))
+        kubelet.wait("rdma/s", "=5")
+        shared["configList"][0]["rdmaHcaMax"] = 7
+        self.map.put(config_json="[", shared_json=json.dumps(shared))
+        kubelet.wait("rdma/s", "=7")
+        self.assertIn("config.json:1", self.await_lines(d, REFUSED)[0]["reason"])
+        self.assertEqual(len(self.ids(kubelet, A)), 8)
+        self.map.put(config_json=text(pool("a", PF_A), pool("b", PF_B)), shared_json="[")
+        kubelet.wait(B, "=8")
+        kubelet.wait("rdma/s", "=7")
+        self.assertIn("shared.json:1", self.await_lines(d, REFUSED, 2)[1]["reason"])
 
 
 if __name__ == "__main__":

@@ -78,10 +78,14 @@ static void await_refusal(void)
 
 static void begin(void)
 {
+	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT;
 	struct config_text text = { 0 };
+	struct config *cfg = NULL;
 
 	configfiles_read(&files, &text);
-	reload = reload_new(&loop, &files, &text, on_config, NULL);
+	assert_int_equal(configfiles_parse(&files, &text, &cfg, &also, NULL), 0);
+	reload = reload_new(&loop, &files, &text, cfg, on_config, NULL);
+	config_free(cfg);
 }
 
 static int set_up(void **state)
