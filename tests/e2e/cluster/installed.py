@@ -6,7 +6,7 @@ import shutil
 import time
 
 from scenarios import SLOWNESS, VF, check, container, equal, until
-from shared import HELM, KUSTOMIZE, check_nothing_is_stuck, check_unharmed, line_of, live_containers, one_pod, pool, scenario, unscheduled
+from shared import HELM, KUSTOMIZE, check_nothing_is_stuck, check_unharmed, line_of, live_containers, one_pod, owners_watched, pool, scenario, unscheduled
 
 SERVED_S = 30  # from the command to devices that the scheduler knows, on both nodes
 LIST_PODS = {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]}
@@ -45,6 +45,56 @@ def pods_come_to_both_nodes_by_the_scheduler(c):
     c.end(*(name for name, _ in pods))
     c.wait_running(waits)
     return f"{sum(first for _, first in pods)} of {len(pods)} GPU-first, all of those optimal"
+
+
+@scenario()
+def it_is_removed_and_comes_back_under_running_pods(c):
+    """By Helm and by Kustomize: the pods live on, and what they hold is theirs afterwards."""
+    names = [one_pod(c, 2, 2, on=node)[0] for node in c.views]
+    before = live_containers(c, names)
+    with owners_watched(c):
+        for how in (HELM, KUSTOMIZE):
+            c.remove()
+            check_unharmed(c, before)
+            c.install(how)
+            for node in c.views:
+                c.end(one_pod(c, 1, 2, on=node)[0])
+            check_unharmed(c, before)
+    check_nothing_is_stuck(c)
+
+
+@scenario()
+def a_config_map_is_followed_without_a_restart(c):
+    """That of users of Kustomize. VFs of a pod stay in the pool that they came from."""
+    instances, (name, _) = set(c.railmates()), one_pod(c, 2, 2)
+    before = live_containers(c, [name])
+    kept = {node: 2 * (node == c.node_of(name)) for node in c.views}
+
+    def serve(method, path, resource):
+        config = {"resourceList": [{"resourcePrefix": "rdma", "resourceName": resource,
+                                    "selectors": {"devices": ["101c", "101e"], "isRdma": True}}]}
+        c.api(method, path, {"apiVersion": "v1", "kind": "ConfigMap",
+                             "metadata": {"name": "railmate-config", "namespace": "kube-system"},
+                             "data": {"config.json": json.dumps(config)}})
+
+    def served(resource, count):
+        for node in c.views:
+            until(lambda n=node: c.offered(n, resource) == count(n), f"{resource} on {node}")
+
+    maps = "/api/v1/namespaces/kube-system/configmaps"
+    serve("POST", maps, "fast")
+    try:
+        served("rdma/fast", lambda node: len(c.views[node].vf) - kept[node])
+        served(VF, kept.get)
+        check_unharmed(c, before)
+        serve("PUT", f"{maps}/railmate-config", "vf")
+        served(VF, lambda node: len(c.views[node].vf))
+        served("rdma/fast", lambda _: 0)
+    finally:
+        c.api("DELETE", f"{maps}/railmate-config")
+    check_unharmed(c, before)
+    equal(set(c.railmates()), instances, "pods of the DaemonSet")
+    check_nothing_is_stuck(c)
 
 
 def without_rdma(c, view):

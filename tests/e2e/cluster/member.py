@@ -70,6 +70,7 @@ def kubelet_config(cgroup, here, gates):
         "resolvConf": "",
         "nodeStatusUpdateFrequency": "2s",
         "nodeStatusReportFrequency": "10s",
+        "syncFrequency": "5s",  # of the volume of a ConfigMap
         "volumePluginDir": str(here / "volume-plugins"),
         "featureGates": gates,
     }

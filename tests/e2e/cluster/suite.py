@@ -8,7 +8,7 @@ import os
 import signal
 
 from scenarios import GPU, VF, check, check_container, container, equal, until
-from shared import check_nothing_is_stuck, one_pod, owners_watched, scenario
+from shared import HELM, check_nothing_is_stuck, one_pod, owners_watched, scenario
 
 NODE = "node1"
 
@@ -59,32 +59,32 @@ def assignments_stay(c, *, pod=False, kubelet=False, plugin=False):
     equal(len(every), len(set(every)), "devices that are assigned, each counted once")
 
 
-@scenario()
+@scenario(HELM)
 def assignments_stay_over_restarts_of_pods(c):
     assignments_stay(c, pod=True)
 
 
-@scenario()
+@scenario(HELM)
 def assignments_stay_over_restarts_of_the_kubelet(c):
     assignments_stay(c, kubelet=True)
 
 
-@scenario()
+@scenario(HELM)
 def assignments_stay_over_restarts_of_pods_and_the_kubelet(c):
     assignments_stay(c, pod=True, kubelet=True)
 
 
-@scenario()
+@scenario(HELM)
 def assignments_stay_over_restarts_of_railmated(c):
     assignments_stay(c, plugin=True)
 
 
-@scenario()
+@scenario(HELM)
 def assignments_stay_over_restarts_of_the_kubelet_and_railmated(c):
     assignments_stay(c, kubelet=True, plugin=True)
 
 
-@scenario()
+@scenario(HELM)
 def pods_deleted_while_the_kubelet_is_down_are_cleaned_up(c):
     view = c.views[NODE]
     name, _ = one_pod(c, 2, 4, on=NODE)
@@ -103,7 +103,7 @@ def pods_deleted_while_the_kubelet_is_down_are_cleaned_up(c):
         check_nothing_is_stuck(c, NODE)
 
 
-@scenario()
+@scenario(HELM)
 def a_restartable_init_container_has_devices_of_its_own(c):
     name = c.run(container("main", 1, 1), init=[container("side", 1, 1, restartPolicy="Always")],
                  on=NODE)

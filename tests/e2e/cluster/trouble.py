@@ -6,7 +6,7 @@ import time
 
 from failures import DEAF
 from scenarios import LIMIT, VF, check, container, equal, until
-from shared import check_nothing_is_stuck, check_unharmed, live_containers, one_pod, owners_watched, refused, scenario
+from shared import HELM, check_nothing_is_stuck, check_unharmed, live_containers, one_pod, owners_watched, refused, scenario
 
 UNIT_LABEL = "railmate.test/unit"
 
@@ -71,7 +71,7 @@ def a_reboot_with_the_systemd_unit_keeps_all_pods(c):
     c.wait_served()
 
 
-@scenario()
+@scenario(HELM)
 def the_api_server_is_away_while_railmated_dies(c):
     """The kubelet starts it again by itself; what runs is not touched."""
     name, _ = one_pod(c, 2, 2, on="node1")
@@ -109,7 +109,7 @@ def stateful_set(name, node, vfs):
     }
 
 
-@scenario()
+@scenario(HELM)
 def a_stateful_sets_pod_is_deleted_by_force(c):
     """It wants most of the node's VFs and ignores SIGTERM; its successor has its name and waits
     until it is gone."""
