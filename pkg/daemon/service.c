@@ -29,6 +29,17 @@
 /* A runtime reads a spec that changed within some milliseconds (docs/design/kubelet.md §4). */
 #define CDI_SETTLE_MS 20
 
+#define PATIENCE_MIN_MS 2000
+#define PATIENCE_MAX_MS 9000
+
+unsigned service_patience_ms(unsigned pod_resources_timeout_ms)
+{
+	if (pod_resources_timeout_ms < PATIENCE_MIN_MS)
+		return PATIENCE_MIN_MS;
+	return pod_resources_timeout_ms < PATIENCE_MAX_MS ? pod_resources_timeout_ms
+							  : PATIENCE_MAX_MS;
+}
+
 struct service {
 	struct service_env env;
 	char *registry_dir, *pod_resources, *checkpoint;
@@ -92,6 +103,7 @@ static struct latebind *open_latebind(struct service *s)
 					  .rundir = s->shared.rundir,
 					  .vfprobe = s->shared.vfprobe,
 					  .settle_ms = CDI_SETTLE_MS,
+					  .ask_ms = s->shared.start_timeout_ms,
 					  .stats = s->stats,
 					  .placed = s->shared.placed,
 					  .placed_ctx = s->shared.placed_ctx,
@@ -129,7 +141,8 @@ static void open_on_rpc(struct service *s)
 					 .ctx = s };
 	const struct vfprobe_env probe = { .rpc = s->env.rpc,
 					   .root = s->env.opt->root,
-					   .netns_dir = s->env.opt->netns_dir };
+					   .netns_dir = s->env.opt->netns_dir,
+					   .timeout_ms = s->shared.start_timeout_ms };
 
 	service_podres(s);
 	s->shared.tracker = state_make_tracker(s->env.state, &env);
@@ -268,6 +281,7 @@ struct service *service_new(const struct service_env *env)
 		.cdi = opt->cdi,
 		.cdi_dir_missing = opt->cdi_dir_missing,
 		.pod_resources_timeout_ms = opt->pod_resources_timeout_ms,
+		.start_timeout_ms = service_patience_ms(opt->pod_resources_timeout_ms),
 		.stats = s->stats,
 		.specs = specs_are_there(env->specs) ? specs_source(env->specs) : NULL,
 	};

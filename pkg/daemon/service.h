@@ -36,6 +36,11 @@ struct service_env {
 
 /* --- on the main thread --- */
 
+/* Of questions when a container starts, and of what decides binding auto: as long as those before a
+ * choice may take, but 2 s at least; and 9 s at most, for three may come one after the other while
+ * the kubelet waits 30 s for PreStartContainer. */
+unsigned service_patience_ms(unsigned pod_resources_timeout_ms);
+
 struct service *service_new(const struct service_env *env);
 /* A reference is taken. It is not served if it was made of an old copy of the ledger
  * (holdings_permits()). */

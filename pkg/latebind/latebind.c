@@ -28,9 +28,8 @@
 #include "rpc/rpc.h"
 #include "tracker/tracker.h"
 
-#define RESTORE_MS	 5000
-#define SPECS_TIMEOUT_MS 1000
-#define CLAIM_TIMEOUT_MS 2000
+#define RESTORE_MS     5000
+#define ASK_TIMEOUT_MS 2000
 
 void latebind_say(const struct latebind *b, const char *fmt, ...)
 {
@@ -388,10 +387,10 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	latebind_specs_tidy(r->b);
 	tracker_save(r->b->env.tracker, NULL, NULL);
 	if (e == -EINPROGRESS && r->wanted_claim)
-		env->claims->fetch(env->claims->ctx, r->wanted_ns, r->wanted_claim,
-				   CLAIM_TIMEOUT_MS, claim_came, pending_new(r, &r->asked));
+		env->claims->fetch(env->claims->ctx, r->wanted_ns, r->wanted_claim, env->ask_ms,
+				   claim_came, pending_new(r, &r->asked));
 	else if (e == -EINPROGRESS)
-		env->specs->fetch(env->specs->ctx, SPECS_TIMEOUT_MS, specs_came,
+		env->specs->fetch(env->specs->ctx, env->ask_ms, specs_came,
 				  pending_new(r, &r->asked));
 	else if (e < 0)
 		finish(r, &err);
@@ -501,6 +500,8 @@ struct latebind *latebind_new(const struct latebind_env *env)
 	struct latebind *b = xcalloc(1, sizeof(*b));
 
 	b->env = *env;
+	if (!b->env.ask_ms)
+		b->env.ask_ms = ASK_TIMEOUT_MS;
 	b->began_ms = clock_wall_ms();
 	LIST_INIT(&b->requests);
 	return b;

@@ -42,6 +42,7 @@ struct latebind_env {
 	/* A container starts with VFs that were chosen for it; may be NULL */
 	void (*placed)(void *ctx, const struct stats_placement *placement);
 	void *placed_ctx;
+	unsigned ask_ms; /* how long specs and claims may take; 0: 2000 */
 	/* After a spec was written: the runtime notices by inotify (docs/design/kubelet.md §4) */
 	unsigned settle_ms;
 	unsigned restore_ms; /* between looks whether the specs are still there; 0: 5 s */

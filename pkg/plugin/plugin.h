@@ -38,6 +38,7 @@ struct plugin_env {
 	/* Its directory is not a folder of the host, so the runtime would not see specs */
 	bool cdi_dir_missing;
 	unsigned pod_resources_timeout_ms; /* the kubelet's sync loop waits for us */
+	unsigned start_timeout_ms;	   /* which container starts; 0: 2000 */
 	/* How much later than our first List's answer an earlier call may arrive; 0: 200 */
 	unsigned overtaking_ms;
 	/* REGISTER_AUTO: how long to wait for the plugin watcher; 0: 10 s */

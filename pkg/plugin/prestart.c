@@ -29,6 +29,11 @@
 
 #define START_TIMEOUT_MS 2000 /* of the kubelet's 30 s; several containers may be in a row */
 
+static unsigned start_timeout_ms(const struct plugin *p)
+{
+	return p->env->start_timeout_ms ? p->env->start_timeout_ms : START_TIMEOUT_MS;
+}
+
 static void start_free(struct prestart_call *s)
 {
 	LIST_REMOVE(s, link);
@@ -350,7 +355,7 @@ static void ask_list(struct prestart_call *s)
 	p->stats.pod_lists++;
 	kubeclient_podres_ask(p->env->podres,
 			      &(struct podres_question) { .kind = PODRES_ASK_LIST_QUIETLY,
-							  .timeout_ms = START_TIMEOUT_MS },
+							  .timeout_ms = start_timeout_ms(p) },
 			      listed, pending_new(s, &s->pods_asked));
 }
 
@@ -411,7 +416,7 @@ static void ask(struct prestart_call *s)
 			      &(struct podres_question) { .kind = PODRES_ASK_GET,
 							  .ns = owner->ns,
 							  .name = owner->pod,
-							  .timeout_ms = START_TIMEOUT_MS },
+							  .timeout_ms = start_timeout_ms(p) },
 			      got_pod, pending_new(s, &s->pods_asked));
 }
 

@@ -237,7 +237,7 @@ class Shared(https.Case, LateCase):
                 self.assertIn(words, self.explained())
 
     def test_an_api_server_that_does_not_answer_costs_two_seconds(self):
-        _, daemon, gpus = self.up()
+        _, daemon, gpus = self.up("--pod-resources-timeout", "200")
         self.admit(gpus)
         self.api.server.answer = lambda connection: True
         self.assertTrue(self.start(self.here, "p", "a")["a"]["started"])

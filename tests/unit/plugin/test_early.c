@@ -402,7 +402,8 @@ static int setup(void **state)
 				    .plugin_dir = plugin_dir,
 				    .registry_dir = plugin_dir,
 				    .specs = &source,
-				    .pod_resources_timeout_ms = 10000 };
+				    .pod_resources_timeout_ms = 10000,
+				    .start_timeout_ms = 10000 };
 	on_rpc(start_fn, NULL);
 	return 0;
 }

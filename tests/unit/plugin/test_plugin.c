@@ -375,8 +375,9 @@ static int setup(void **state)
 				    .plugin_dir = plugin_dir,
 				    .registry_dir = registry_dir,
 				    .devinfo_dir = devinfo_dir,
-				    .pod_resources_timeout_ms =
-					    20000 }; /* a busy machine's answer counts, too */
+				    /* A busy machine's answer counts, too. */
+				    .pod_resources_timeout_ms = 20000,
+				    .start_timeout_ms = 20000 };
 	return 0;
 }
 
