@@ -15,13 +15,13 @@
 #include "base/str.h"
 #include "daemon/binding.h"
 #include "daemon/daemon.h"
+#include "daemon/service.h"
 #include "kubeclient/podres.h"
 #include "kubeclient/runtime.h"
 #include "rpc/rpc.h"
 
 #define ASK_TIMEOUT_MS 1000
 #define ASK_AGAIN_MS   100
-#define PATIENCE_MS    2000 /* of each: one that starts needs a while */
 
 struct evidence {
 	struct rpc *rpc;
@@ -38,7 +38,8 @@ struct evidence {
 	struct runtime *runtime;
 	struct podres *podres; /* the daemon's; NULL: not asked for yet */
 	struct rpc_timer *timer;
-	int64_t since_ms; /* of the question that is asked */
+	int64_t since_ms;     /* of the question that is asked */
+	unsigned patience_ms; /* of each: one that starts needs a while */
 	bool looking, warned, closing;
 };
 
@@ -80,7 +81,7 @@ static void again(struct evidence *e, void (*ask)(void *arg))
 
 static bool is_patient(const struct evidence *e)
 {
-	return clock_mono_ms() - e->since_ms < PATIENCE_MS;
+	return clock_mono_ms() - e->since_ms < e->patience_ms;
 }
 
 static void ask_kubelet(void *arg);
@@ -270,6 +271,7 @@ struct evidence *evidence_new(struct uv_loop_s *loop, struct rpc *rpc,
 
 	*e = (struct evidence) { .rpc = rpc,
 				 .opt = opt,
+				 .patience_ms = service_patience_ms(opt->pod_resources_timeout_ms),
 				 .open_podres = open_podres,
 				 .done = done,
 				 .ctx = ctx,

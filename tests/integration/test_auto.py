@@ -141,7 +141,7 @@ class Choice(AutoCase):
         os.makedirs(os.path.dirname(path))
         with socket.socket(socket.AF_UNIX) as s:
             s.bind(path)  # nobody listens
-            _, d = node.start()
+            _, d = node.start(daemon=("--pod-resources-timeout", "200"))
         self.assertIn("it is not known whether the container runtime reads CDI specs",
                       self.why(d, "early"))
 
@@ -150,7 +150,8 @@ class Choice(AutoCase):
         node = self.node()
         node.start_kubelet()
         self.runtime(node)
-        d = node.start_daemon("--kubelet-root", node.path("nobody"))
+        d = node.start_daemon("--kubelet-root", node.path("nobody"),
+                              "--pod-resources-timeout", "200")
         until(lambda: " binding=early " in d.stderr(), "a decision")
         self.assertIn("PodResources does not answer", self.why(d, "early"))
 
