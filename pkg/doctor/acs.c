@@ -19,7 +19,7 @@ static const struct diagnosis_advice acs_on = {
 };
 static const struct diagnosis_advice acs_on_despite = {
 	"What the GPU and the NIC send each other is redirected up to the CPU instead of through the switch: GPUDirect RDMA at half the bandwidth, or none at all.",
-	{ "The command line names this bridge already: look into the kernel's log for 'disable_acs_redir', or switch ACS off in the BIOS; config_acs= is for kernels from 6.11.",
+	{ "The command line names this bridge already: look into the kernel's log for 'disable_acs_redir', or switch ACS off in the BIOS; config_acs= is for kernels from 6.11, or a vendor's that has it.",
 	  NULL, NULL },
 };
 static const struct diagnosis_advice acs_on_guest = {

@@ -69,7 +69,7 @@ static const struct diagnosis_advice mask_wrong = {
 };
 static const struct diagnosis_advice mask_wrong_old_kernel = {
 	mask_meaning,
-	{ "pci=config_acs= is for kernels from 6.11 on: update the kernel; until then set the words by setpci at every boot (setpci -s PORT ECAP_ACS+6.w=WORD), and load the GPU's driver with NVreg_GrdmaPciTopoCheckOverride=1, for IOMMU groups do not follow setpci.",
+	{ "pci=config_acs= is for kernels from 6.11 on, or a vendor's kernel that has it: update the kernel; until then set the words by setpci at every boot (setpci -s PORT ECAP_ACS+6.w=WORD), and load the GPU's driver with NVreg_GrdmaPciTopoCheckOverride=1, for IOMMU groups do not follow setpci.",
 	  NULL, NULL },
 };
 static const struct diagnosis_advice mask_wrong_despite = {
