@@ -125,8 +125,11 @@ static bool is_same_container(const struct ledger_owner *a, const struct ledger_
 bool holds_is_beside(const struct ledger_hold *hold, const struct observation *s,
 		     const struct ledger_owner *owner)
 {
-	return s->doubled && !hold->pending && holds_same_uid(&hold->owner, owner) &&
-	       !is_same_container(&hold->owner, owner);
+	const struct ledger_owner *holder = &hold->owner;
+
+	return s->doubled && !hold->pending && !holds_other_uid(holder, owner) &&
+	       (holds_same_uid(holder, owner) || holds_same_name(holder, owner->ns, owner->pod)) &&
+	       !is_same_container(holder, owner);
 }
 
 bool holds_is_holder(const struct ledger_hold *hold, const struct observation *s,

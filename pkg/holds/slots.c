@@ -267,7 +267,7 @@ static bool is_holder(const struct holds *h, const struct ledger_hold *hold,
 	if (holds_text(hold->owner.uid) && holds_text(owner->uid))
 		return holds_is_holder(hold, s, owner, NULL);
 	return holds_same_name(&hold->owner, owner->ns, owner->pod) &&
-	       !holds_promise(h, hold->slot);
+	       !holds_promise(h, hold->slot) && !holds_is_beside(hold, s, owner);
 }
 
 const char *holds_slot_waits(struct holds *h, const char *slot, const struct ledger_owner *owner,

@@ -138,14 +138,14 @@ static bool may_start(struct holds *h, const struct holds_vf *v, const struct le
 		return true;
 	if (ours && !h->lost)
 		return true; /* it was free when this decision took it */
-	if (!hold || hold->pending ||
-	    (may_be_own(hold, owner) && !hold->draining && !s->given_away))
-		return !why || refuse(hold && !hold->pending ? hold : NULL, v->vf, why, a, ret_why);
-	if (holds_is_beside(hold, s, owner))
+	if (hold && holds_is_beside(hold, s, owner))
 		return refuse(
 			hold, v->vf,
 			"the kubelet has given it to another container of the pod as well: delete the pod",
 			a, ret_why);
+	if (!hold || hold->pending ||
+	    (may_be_own(hold, owner) && !hold->draining && !s->given_away))
+		return !why || refuse(hold && !hold->pending ? hold : NULL, v->vf, why, a, ret_why);
 	if (holds_is_gone(h, hold, s, v->facts, true, moves, now))
 		return true;
 	why = holds_in_use(hold, v->facts, moves);

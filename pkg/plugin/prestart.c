@@ -270,16 +270,21 @@ static struct starter starter_of(const struct prestart_call *s, const struct pod
 static bool is_likelier(const struct prestart_call *s, const struct starter *me,
 			const struct starter *other)
 {
+	const struct ledger_owner *mine = &me->c.owner;
 	const struct ledger_hold *hold = first_hold(s);
 	const struct ledger_decision *d;
+	bool is_mine;
 
 	if (!other->c.owner.pod)
 		return true;
 	if (!hold)
 		return false;
+	is_mine = plugin_record_same_pod(mine, &hold->owner) &&
+		  (!plugin_record_same_pod(mine, &other->c.owner) ||
+		   str_eq(mine->container, hold->owner.container));
 	/* The hold's owner has started already: then it is the other one that asks. */
 	d = ledger_decision(plugin_ledger(s->plugin), hold->decision);
-	return plugin_record_same_pod(&me->c.owner, &hold->owner) != (d && d->checked);
+	return is_mine != (d && d->checked);
 }
 
 /* The kubelet's checkpoint has every container that was admitted; the same UID for all its ids. */

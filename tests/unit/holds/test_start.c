@@ -423,6 +423,17 @@ static void two_containers_of_one_pod_do_not_start_with_one_vf(void **state)
 	assert_null(hold_of(V0));
 }
 
+static void without_uids_two_containers_of_one_pod_do_not_start_with_one_vf_either(void **state)
+{
+	uint64_t number = allocate("web-0/a", V0);
+
+	(void)state;
+	assert_true(starts_by("web-0/a", V0, number, false));
+	kubelet_lists({ "web-0/a", V0 }, { "web-0/b", V0 });
+	assert_false(starts("web-0/b", V0));
+	assert_true(starts("web-0/a", V0));
+}
+
 /* The kubelet has lost what the first one has, which it shows. */
 static void a_container_does_not_start_with_the_vf_of_one_that_is_shown_without_it(void **state)
 {
@@ -568,6 +579,7 @@ int main(void)
 		TEST(of_two_pods_with_one_id_the_one_that_starts_tells_who_the_other_is),
 		TEST(an_id_of_two_pods_has_no_uid),
 		TEST(two_containers_of_one_pod_do_not_start_with_one_vf),
+		TEST(without_uids_two_containers_of_one_pod_do_not_start_with_one_vf_either),
 		TEST(a_container_does_not_start_with_the_vf_of_one_that_is_shown_without_it),
 		TEST(a_vf_that_another_container_of_the_pod_has_open_is_not_taken),
 		TEST(a_vf_that_two_containers_have_on_record_is_not_taken_while_it_is_open),

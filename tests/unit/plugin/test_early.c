@@ -93,8 +93,8 @@ static void add_held(struct held *h, const char *resource, const char *id)
 	h->ids.v[h->ids.n++] = id;
 }
 
-/* "g0,g1 v3" */
-static struct pod_container parse_held(char *text, struct arena *to)
+/* "g0,g1 v3"; the second container of a pod stands behind a "|" */
+static struct pod_container parse_held(char *text, const char *name, struct arena *to)
 {
 	struct held *held = arena_array(to, 2, sizeof(*held));
 	size_t n = 2;
@@ -114,7 +114,7 @@ static struct pod_container parse_held(char *text, struct arena *to)
 		n--;
 	if (!held[0].resource && n--)
 		held++;
-	return (struct pod_container) { .name = "c", .held = held, .n_held = n };
+	return (struct pod_container) { .name = name, .held = held, .n_held = n };
 }
 
 static struct pod_list held_now(struct arena *to)
@@ -126,11 +126,17 @@ static struct pod_list held_now(struct arena *to)
 	     entry = strtok_r(NULL, ";", &save)) {
 		char *colon = strchr(entry, ':');
 		struct pod *pod = &l.v[l.n++];
+		char *second;
 
 		*colon = '\0';
 		*pod = (struct pod) { "default", entry + strspn(entry, " "),
-				      arena_array(to, 1, sizeof(*pod->containers)), 1 };
-		pod->containers[0] = parse_held(colon + 1, to);
+				      arena_array(to, 2, sizeof(*pod->containers)), 1 };
+		second = strchr(colon + 1, '|');
+		if (second) {
+			*second = '\0';
+			pod->containers[pod->n_containers++] = parse_held(second + 1, "d", to);
+		}
+		pod->containers[0] = parse_held(colon + 1, "c", to);
 	}
 	return l;
 }
@@ -960,6 +966,24 @@ static void vf_that_two_live_containers_have_is_refused_to_the_second(void **sta
 	assert_string_equal(hold(8)->owner.pod, "q");
 }
 
+static void vf_that_two_containers_of_one_pod_have_is_refused_to_the_second(void **state)
+{
+	struct reply r;
+
+	(void)state;
+	k.held = "p: g5";
+	allocate("8");
+	allocate("8"); /* the kubelet has lost its reservation */
+	k.held = "p: g5 v8 | v8";
+	assert_int_equal(start("8").status, RPC_OK);
+	assert_string_equal(hold(8)->owner.container, "c");
+	r = start("8");
+	assert_int_equal(r.status, RPC_UNAVAILABLE);
+	assert_non_null(strstr(r.message, "is held by container c of pod default/p"));
+	assert_non_null(strstr(r.message, "another container of the pod"));
+	assert_string_equal(hold(8)->owner.container, "c");
+}
+
 static void two_sets_that_share_a_vf_are_told_apart(void **state)
 {
 	(void)state;
@@ -1439,6 +1463,7 @@ int main(void)
 		T(owner_that_was_not_known_is_named),
 		T(vf_whose_owner_was_a_wrong_guess_is_not_refused),
 		T(vf_that_two_live_containers_have_is_refused_to_the_second),
+		T(vf_that_two_containers_of_one_pod_have_is_refused_to_the_second),
 		T(two_sets_that_share_a_vf_are_told_apart),
 		T(vf_that_a_gone_pods_container_still_has_open_is_refused),
 		T(vf_that_was_free_when_it_was_given_is_not_refused),
