@@ -33,7 +33,8 @@ IMAGE = "railmate.test/probe:1"
 # something else.
 REFUSED = ("not permitted", "denied")
 TAKE_OVERS = 5
-# RESULTS.md holds 50 ms against quiet machines; a registration that is tried again takes a second or more.
+# tests/bench/RESULTS.md holds 50 ms against quiet machines; a registration that is tried again
+# takes a second or more.
 GAP_MS = 500
 TOO_SOON = 20  # ms: a kubelet that refuses pods so soon after its socket is there leaves no time to register
 NCCL_MAX = 32  # it drops the rest without a word
