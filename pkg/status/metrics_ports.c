@@ -76,15 +76,43 @@ void status_put_port_info(struct writer *w, const struct metric *m)
 	}
 }
 
+/* Of PFs that fell off the bus: what was up goes to 0, it does not end. */
+static void put_missing(struct writer *w)
+{
+	for (size_t i = 0; i < w->f->node->n_pfs; i++) {
+		const struct node_pf *pf = &w->f->node->pfs[i];
+
+		for (size_t k = 0; pf->missing && pf->wanted && k < pf->n_ports; k++) {
+			int number = pf->ports[k].number;
+
+			status_sample(&w->e, "");
+			status_label(&w->e, "pf", pf->address);
+			status_label(&w->e, "rdma", pf->rdma);
+			status_label_int(&w->e, "port", number ? number : 1);
+			status_count(&w->e, 0);
+		}
+	}
+}
+
+static bool is_missing(const struct writer *w, const struct hw_port_stats *s)
+{
+	char bdf[BDF_STRLEN];
+	const struct node_pf *pf = node_pf(w->f->node, status_device_address(w->f, s->pci, bdf));
+
+	return pf && pf->missing;
+}
+
 void status_put_port_up(struct writer *w, const struct metric *m)
 {
 	(void)m;
+	if (w->f->node)
+		put_missing(w);
 	for (size_t i = 0; i < w->f->n_ports; i++) {
 		const struct hw_port_stats *s = &w->f->ports[i];
 		const struct hw_port *port = port_of(w, s);
 		int carrier = w->f->node->inv->pci[s->pci].carrier;
 
-		if (port ? !port->state : s->rdma >= 0 || carrier < 0)
+		if (is_missing(w, s) || (port ? !port->state : s->rdma >= 0 || carrier < 0))
 			continue;
 		begin(w, s);
 		status_count(&w->e, port ? str_eq(port->state, "ACTIVE") : carrier == 1);

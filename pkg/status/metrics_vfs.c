@@ -31,7 +31,9 @@ void status_put_vfs(struct writer *w, const struct metric *m)
 			     hold->draining  ? "draining"
 			     : hold->pending ? "allocated"
 					     : "held");
-		status_label(&w->e, "pf", status_device_address(w->f, pf, bdf));
+		status_label(&w->e, "pf",
+			     pf < 0 && dev && dev->pf ? dev->pf->address
+						      : status_device_address(w->f, pf, bdf));
 		if (rail >= 0)
 			status_label_int(&w->e, "rail", rail);
 		else

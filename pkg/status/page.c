@@ -340,12 +340,10 @@ static void put_age(const struct status_facts *f, int64_t ms, struct strbuf *out
 
 static bool is_of_pf(const struct status_facts *f, const struct ledger_hold *h, const char *pf)
 {
-	char address[BDF_STRLEN];
-	struct bdf vf;
-	int at = bdf_parse(h->vf, &vf) < 0 ? -1
-					   : hw_pf_of(f->node->inv, hw_find_pci(f->node->inv, vf));
+	const struct pool *pool = node_pool(f->node, h->resource);
+	const struct pool_dev *dev = pool ? pool_find(pool, h->vf) : NULL;
 
-	return at >= 0 && str_eq(status_device_address(f, at, address), pf);
+	return dev && dev->pf && str_eq(dev->pf->address, pf);
 }
 
 static bool is_first_of_pod(const struct status_facts *f, size_t at, const char *pf)
@@ -406,6 +404,31 @@ static void put_degraded(const struct status_facts *f, struct strbuf *out)
 		strbuf_puts(out, "</tr>\n");
 	}
 	status_html_end(out);
+}
+
+static void put_missing(const struct status_facts *f, struct strbuf *out)
+{
+	static const char *const columns[] = { "PF", "interface", "it", "pods that hold its VFs" };
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->node->n_pfs; i++) {
+		const struct node_pf *pf = &f->node->pfs[i];
+
+		if (!pf->missing || !pf->wanted)
+			continue;
+		if (!n++)
+			status_html_table(out, "Missing PFs", columns, ARRAY_LEN(columns));
+		strbuf_puts(out, "<tr>");
+		status_html_cell(out, pf->address);
+		status_html_cell(out, pf->netdev);
+		strbuf_puts(out, "<td class=\"sentence wrong\">");
+		status_html_text(out, pf->missing);
+		strbuf_puts(out, "</td>");
+		put_pods_of(f, pf->address, out);
+		strbuf_puts(out, "</tr>\n");
+	}
+	if (n)
+		status_html_end(out);
 }
 
 /* --- holds and decisions --- */
@@ -522,6 +545,7 @@ void status_write_page(const struct status_facts *f, const char *nonce, struct s
 	if (f->node) {
 		put_pools(f, out);
 		put_unhealthy(f, out);
+		put_missing(f, out);
 		put_degraded(f, out);
 		put_picture(f, out);
 		put_ports(f, out);

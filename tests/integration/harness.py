@@ -340,6 +340,14 @@ class Node:
         os.rename(real, self.path(f"removed-{bdf}"))
         return link, target, real
 
+    def remove_pf(self, netdev):
+        """The PF of that name and its VFs. Returns its address, and a call that puts them back."""
+        machine = self.topo()
+        pf = next(f["pci"] for f in machine.topo["pfs"] if f["netdev"] == netdev)
+        vfs = [v for v in machine.place if machine.place[v] == pf and v != pf]
+        removed = {f: self.remove_device(f) for f in (*vfs, pf)}
+        return pf, lambda: [self.restore_device(*item) for item in removed.items()]
+
     def restore_device(self, bdf, removed):
         link, target, real = removed
         os.rename(self.path(f"removed-{bdf}"), real)

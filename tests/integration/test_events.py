@@ -180,14 +180,11 @@ class Events(https.Case, Case):
 
     def pull(self, daemon):
         """The first PF falls off the bus, with its VFs. Returns its address, and a call that puts it back."""
-        machine = self.here.topo()
-        pf = next(f["pci"] for f in machine.topo["pfs"] if f["netdev"] == "ibp24s0")
-        pulled = {f: self.here.remove_device(f) for f in [*(v for v in machine.place if machine.place[v] == pf and v != pf), pf]}
+        pf, restore = self.here.remove_pf("ibp24s0")
         daemon.child.send_signal(signal.SIGHUP)
 
         def put_back():
-            for function, removed in pulled.items():
-                self.here.restore_device(function, removed)
+            restore()
             daemon.child.send_signal(signal.SIGHUP)
 
         return pf, put_back

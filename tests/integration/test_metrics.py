@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -241,6 +242,29 @@ class Metrics(Served):
                 if dict(labels)["rdma"] == pf["rdma"]
             }, {"out_of_sequence": 5})
         self.assertEqual(m.value("railmate_port_up", rdma=pf["rdma"]), 1)
+
+    def test_a_pf_that_fell_off_the_bus_is_a_port_that_is_down(self):
+        node, kubelet, daemon, port = self.serve()
+        first = next(f for f in node.topo().topo["pfs"] if f["netdev"] == "ibp24s0")
+        vfs = {v["pci"] for v in node.topo().topo["vfs"] if node.topo().place[v["pci"]] == first["pci"]}
+        held = vfs_of(kubelet.admit("pod", f"main:{VF}=64"))
+        self.assertLess(vfs, set(held))
+        kubelet.ask("prestart pod")
+        labels = {"pf": first["pci"], "rdma": first["rdma"], "port": "1"}
+        before = self.fresh(port, lambda m: any(dict(l)["pod"] == "pod" for l in m.all("railmate_vf_info")), "the pod is known")
+        self.assertEqual(before.value("railmate_port_up", **labels), 1)
+        _, put_back = node.remove_pf("ibp24s0")
+        daemon.child.send_signal(signal.SIGHUP)
+        lost = self.fresh(port, lambda m: m.value("railmate_port_up", **labels) == 0, "it is down")
+        hurt = {dict(l)["vf"] for l in lost.all("railmate_vf_info") if dict(l)["pf"] == first["pci"]}
+        self.assertEqual(hurt, vfs)
+        _, page = get(port, "/")
+        page = page[page.find("Missing PFs"):]
+        self.assertRegex(page[:page.find("</section>")], rf"{first['pci']}.*ibp24s0.*is gone from the PCI bus.*default/pod")
+        put_back()
+        daemon.child.send_signal(signal.SIGHUP)
+        self.fresh(port, lambda m: m.value("railmate_port_up", **labels) == 1, "it is up again")
+        self.assertNotIn("Missing PFs", get(port, "/")[1])
 
     def test_errors_of_held_vfs_are_those_of_their_own_devices(self):
         node, port = self.node(), free_port()

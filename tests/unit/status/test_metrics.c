@@ -104,6 +104,26 @@ static void a_degraded_port_is_told_with_its_reason(void **state)
 	node_unref(node);
 }
 
+/* Its VFs are there, as where it is reset: whom it hurts is found by the same label. */
+static void a_pf_that_is_missing_is_not_up(void **state)
+{
+	struct world *w = *state;
+	struct hw_inventory *inv = synth_inventory("numa:2 switch:2 gpu:1 pf:1 vf:2");
+	int pf = synth_pf(inv, 0), rdma = hw_find_rdma(inv, pf);
+	char address[BDF_STRLEN], text[256];
+	struct node *node;
+
+	snprintf(text, sizeof(text), "railmate_port_up{pf=\"%s\",rdma=\"%s\",port=\"1\"} 0",
+		 bdf_format(inv->pci[pf].bdf, address), inv->rdma[rdma].name);
+	assert_false(has(w, text));
+	inv->pci[pf].driver = NULL;
+	inv->rdma[rdma].pci = -1;
+	node = node_new(inv, w->cfg, w->node);
+	w->facts.node = node;
+	assert_true(has(w, text));
+	node_unref(node);
+}
+
 static void put_decision(struct world *w, struct ledger_hold *hold, const char *chosen_for,
 			 const char *got)
 {
@@ -554,6 +574,7 @@ int main(void)
 		WORLD(devices_are_in_one_state_each),
 		WORLD(an_unhealthy_device_is_counted_by_its_reason),
 		WORLD(a_degraded_port_is_told_with_its_reason),
+		WORLD(a_pf_that_is_missing_is_not_up),
 		WORLD(a_degraded_link_counts_its_devices_healthy_or_not),
 		WORLD(a_held_vf_is_shown_with_its_pod_and_gpus),
 		WORLD(two_gpus_of_one_vf_are_shown_with_the_farther_class),
