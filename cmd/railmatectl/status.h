@@ -29,6 +29,8 @@ struct status_link {
 	int rail, plane;     /* -1: not known */
 	bool down;
 	const char *wrong; /* a sentence without a full stop; NULL: nothing */
+	/* What railmated says of one whose PF is missing, pci may be -1; NULL: it is here */
+	const struct item *missing;
 	/* What railmated says of it: a clause, NULL: it is not degraded; its "reasons"; the pods
 	 * that hold VFs of its PF */
 	const char *degraded;

@@ -29,27 +29,45 @@ static void trouble(struct status *s, enum status_verdict v, const char *sentenc
 		s->verdict = v;
 }
 
+static const char *own_string(const struct status_link *l, const char *key)
+{
+	return l->missing ? item_string(l->missing, key) : NULL;
+}
+
+static const char *pf_of(const struct status *s, const struct status_link *l)
+{
+	return l->pci < 0 ? own_string(l, "pf") : hw_pci_address(inventory(s), l->pci, s->arena);
+}
+
+static const char *netdev_of(const struct status *s, const struct status_link *l)
+{
+	const char *netdev = l->pci < 0 ? NULL : inventory(s)->pci[l->pci].netdev;
+
+	return netdev ? netdev : own_string(l, "netdev");
+}
+
 /* "0000:18:00.0 mlx5_0 port 1 (ens1f0)", without what is not there */
 static const char *link_name(const struct status *s, const struct status_link *l)
 {
 	const struct hw_inventory *inv = inventory(s);
 	const struct hw_rdma *rdma = l->rdma < 0 ? NULL : &inv->rdma[l->rdma];
-	const char *netdev = inv->pci[l->pci].netdev;
-	char pci[BDF_STRLEN];
+	const char *name = rdma ? rdma->name : own_string(l, "rdma");
+	const char *netdev = netdev_of(s, l);
 	const char *port = rdma && rdma->n_ports > 1 && l->port >= 0
 				   ? arena_printf(s->arena, " port %d", rdma->ports[l->port].number)
 				   : "";
 
-	return arena_printf(s->arena, "%s%s%s%s%s%s%s", bdf_format(inv->pci[l->pci].bdf, pci),
-			    rdma ? " " : "", rdma ? rdma->name : "", port, netdev ? " (" : "",
-			    netdev ? netdev : "", netdev ? ")" : "");
+	return arena_printf(s->arena, "%s%s%s%s%s%s%s", pf_of(s, l), name ? " " : "",
+			    name ? name : "", port, netdev ? " (" : "", netdev ? netdev : "",
+			    netdev ? ")" : "");
 }
 
-static const char *say_degraded(const struct status *s, const struct status_link *l)
+static const char *say_with_pods(const struct status *s, const struct status_link *l,
+				 const char *what)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 
-	strbuf_printf(&text, "link %s %s; ", link_name(s, l), l->degraded);
+	strbuf_printf(&text, "link %s %s; ", link_name(s, l), what);
 	pools_put_pods(l->pods, l->n_pods, &text);
 	return arena_strdup(s->arena, text.s);
 }
@@ -62,12 +80,15 @@ void status_judge(struct status *s)
 	if (s->silent)
 		trouble(s, STATUS_FAIL, s->silent);
 	for (size_t i = 0; i < s->n_links; i++) {
-		if (s->links[i].wrong)
+		if (s->links[i].missing)
+			trouble(s, STATUS_WARN, say_with_pods(s, &s->links[i], s->links[i].wrong));
+		else if (s->links[i].wrong)
 			trouble(s, STATUS_WARN,
 				arena_printf(s->arena, "link %s %s", link_name(s, &s->links[i]),
 					     s->links[i].wrong));
 		if (s->links[i].degraded)
-			trouble(s, STATUS_WARN, say_degraded(s, &s->links[i]));
+			trouble(s, STATUS_WARN,
+				say_with_pods(s, &s->links[i], s->links[i].degraded));
 	}
 	for (size_t i = 0; i < s->n_pools; i++) {
 		const struct status_pool *pool = &s->pools[i];
@@ -317,13 +338,12 @@ void status_json(const struct status *s, struct strbuf *out)
 		const struct hw_rdma *rdma = l->rdma < 0 ? NULL : &inv->rdma[l->rdma];
 		const struct hw_port *port = l->port < 0 ? NULL : &rdma->ports[l->port];
 		const struct hw_neighbor *leaf = hw_find_neighbor(inv, l->pci);
-		char pci[BDF_STRLEN];
 
 		json_begin_object(&j);
-		json_kv_string(&j, "pf", bdf_format(inv->pci[l->pci].bdf, pci));
-		json_kv_string(&j, "rdma", rdma ? rdma->name : NULL);
+		json_kv_string(&j, "pf", pf_of(s, l));
+		json_kv_string(&j, "rdma", rdma ? rdma->name : own_string(l, "rdma"));
 		json_kv_int_if(&j, "port", port ? port->number : 0, port);
-		json_kv_string(&j, "netdev", inv->pci[l->pci].netdev);
+		json_kv_string(&j, "netdev", netdev_of(s, l));
 		json_kv_string(&j, "state", port ? port->state : NULL);
 		json_kv_int_if(&j, "rate_mbps", port ? port->rate_mbps : 0,
 			       port && port->rate_mbps);

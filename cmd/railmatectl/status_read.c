@@ -19,6 +19,13 @@ const char *const status_vf_names[VF_STATES] = { "free",     "held",   "allocate
 						 "draining", "in use", "unhealthy" };
 const char *const status_ranks[STATUS_RANKS] = { "PIX", "PXB", "PHB", "NODE", "SYS" };
 
+static int find(const struct hw_inventory *inv, const char *address)
+{
+	struct bdf bdf;
+
+	return bdf_parse(address, &bdf) < 0 ? -1 : hw_find_pci(inv, bdf);
+}
+
 /* --- pools --- */
 
 static const struct item *list_of(const struct item *object, const char *key)
@@ -173,10 +180,34 @@ static void find_degraded(const struct status *s, struct status_link *l, const s
 		l->n_pods = pools_pods_of(answer, name, s->arena, &l->pods);
 }
 
+/* One that is on the bus has no driver; all others this machine does not show. */
+static void add_missing(struct status *s, const struct item *missing, const struct item *answer)
+{
+	const char *pf = item_string(missing, "pf");
+	int pci = pf ? find(s->machine->node->inv, pf) : -1;
+	struct status_link *l = NULL;
+
+	if (!pf)
+		return;
+	for (size_t i = 0; pci >= 0 && !l && i < s->n_links; i++)
+		l = s->links[i].pci == pci ? &s->links[i] : NULL;
+	if (!l) {
+		l = &s->links[s->n_links++];
+		*l = (struct status_link) {
+			.pci = -1, .rdma = -1, .port = -1, .rail = -1, .plane = -1
+		};
+	}
+	l->missing = missing;
+	l->down = true;
+	l->wrong = item_string(missing, "why");
+	l->n_pods = pools_pods_of(answer, pf, s->arena, &l->pods);
+}
+
 void status_read_links(struct status *s, const struct item *answer)
 {
 	const struct hw_inventory *inv = s->machine->node->inv;
-	size_t most = inv->n_pci;
+	const struct item *missing = list_of(answer, "missing");
+	size_t most = inv->n_pci + missing->n_kids;
 
 	for (size_t i = 0; i < inv->n_rdma; i++)
 		most += inv->rdma[i].n_ports;
@@ -198,8 +229,11 @@ void status_read_links(struct status *s, const struct item *answer)
 	for (size_t i = 0; i < s->n_links; i++) {
 		judge_link(s, &s->links[i]);
 		find_degraded(s, &s->links[i], answer);
-		s->n_down += s->links[i].down;
 	}
+	for (size_t i = 0; i < missing->n_kids; i++)
+		add_missing(s, &missing->kids[i], answer);
+	for (size_t i = 0; i < s->n_links; i++)
+		s->n_down += s->links[i].down;
 }
 
 /* --- placement --- */
@@ -208,13 +242,6 @@ struct gpus {
 	const char *const *v;
 	size_t n;
 };
-
-static int find(const struct hw_inventory *inv, const char *address)
-{
-	struct bdf bdf;
-
-	return bdf_parse(address, &bdf) < 0 ? -1 : hw_find_pci(inv, bdf);
-}
 
 /* The pairs as railmated counts them (align/align.h): each GPU and each VF has one at least. */
 static void count_pairs(struct status *s, struct gpus gpus, const char *const *vfs, size_t n)

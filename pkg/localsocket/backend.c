@@ -120,7 +120,7 @@ static void put_vf(struct json *j, struct tracker *k, const struct pool_dev *dev
 	json_begin_object(j);
 	json_kv_string(j, "vf", dev->id);
 	json_kv_string(j, "pf",
-		       dev->pci < 0 ? NULL
+		       dev->pci < 0 ? (dev->pf ? dev->pf->address : NULL)
 				    : name_of(tracker_node(k),
 					      topo_place(tracker_node(k)->topo, dev->pci), buf));
 	json_kv_string(j, "state", state_of(hold, dev, used));
@@ -197,6 +197,29 @@ static void put_unknown(struct json *j, struct tracker *k)
 	json_end_array(j);
 }
 
+/* The ports of PFs that are not there, and that whoever asks cannot see. */
+static void put_missing(struct json *j, const struct node *node)
+{
+	json_key(j, "missing");
+	json_begin_array(j);
+	for (size_t i = 0; i < node->n_pfs; i++) {
+		const struct node_pf *pf = &node->pfs[i];
+
+		for (size_t k = 0; pf->missing && pf->wanted && k < pf->n_ports; k++) {
+			int number = pf->ports[k].number;
+
+			json_begin_object(j);
+			json_kv_string(j, "pf", pf->address);
+			json_kv_string(j, "netdev", pf->netdev);
+			json_kv_string(j, "rdma", pf->rdma);
+			json_kv_int_if(j, "port", number, number > 0);
+			json_kv_string(j, "why", pf->missing);
+			json_end_object(j);
+		}
+	}
+	json_end_array(j);
+}
+
 /* As the configuration has them, which whoever asks need not know. */
 static void put_rails(struct json *j, const struct node *node)
 {
@@ -246,6 +269,7 @@ static int tell_pools(void *ctx, struct strbuf *out, struct err *err)
 		put_pool(&j, k, &tracker_node(k)->pools[i]);
 	json_end_array(&j);
 	put_unknown(&j, k);
+	put_missing(&j, tracker_node(k));
 	put_rails(&j, tracker_node(k));
 	json_end_object(&j);
 	return 0;

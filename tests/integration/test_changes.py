@@ -160,6 +160,31 @@ class Changes(Case):
         self.assertEqual({link["pf"]: link["degraded"] for link in status["links"] if link["degraded"]},
                          {pf["pci"]: {"why": why, "reasons": ["flaps"], "pods": ["default/p"]}})
 
+    def test_a_pf_that_is_gone_is_a_link_that_status_counts(self):
+        node = self.node()
+        kubelet, daemon = node.start()
+        pf = next(f for f in node.topo().topo["pfs"] if f["netdev"] == "ibp24s0")
+        kubelet.admit("p", f"main:{VF}={kubelet.resource(VF)['capacity']}")
+        kubelet.ask("prestart p")
+
+        def status():
+            done = subprocess.run([program("railmatectl"), "status", "--no-doctor", "--json", "--root", node.root, "--state-dir",
+                                   node.state_dir, "--control-socket", node.control_socket],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False)
+            return json.loads(done.stdout)
+
+        before = status()
+        self.assertEqual(before["trouble"], [])
+        _, put_back = node.remove_pf("ibp24s0")
+        self.rescan(daemon)
+        name = f"link {pf['pci']} {pf['rdma']} (ibp24s0) is gone from the PCI bus; pods that hold its VFs: default/p"
+        now = until(lambda: (s := status())["trouble"][:1] == [name] and s, "the link is named")
+        self.assertEqual([l["pf"] for l in now["links"] if l["down"]], [pf["pci"]])
+        self.assertEqual(len(now["links"]), len(before["links"]))
+        put_back()
+        self.rescan(daemon)
+        until(lambda: status()["trouble"] == [], "it is back")
+
     def test_vfs_of_a_link_that_flaps_are_unhealthy_where_the_pool_wants_it(self):
         kubelet, _, mine = self.degrade({"unhealthy": ["flaps"]})
         kubelet.wait(VF, f"={kubelet.resource(VF)['capacity'] - len(mine)}")
