@@ -5,6 +5,13 @@
  * struct holds_now), and the actions that follow are fetched with holds_next(). What needs an
  * answer at once (may this container start?) is a function of its own. One owner, one thread.
  *
+ * Only what cannot wait is an action: to say, to list anew, to probe. The rest the edge asks, after
+ * each event: is the ledger to be stored, are pods missed (holds_status()), which files are needed
+ * (holds_needs_record()); and every second: what is to be probed (holds_wants_probe(),
+ * holds_unknown()). State changes with holds_event(), and with holds_start(), holds_slot_start()
+ * and holds_may_give(), which give, take and free while they answer; holds_decide() takes a number,
+ * holds_may_answer() may say that the disk is slow.
+ *
  * What a hold goes through (struct ledger_hold, ledger/ledger.h):
  *
  *   Allocate ──▶ pending ──PreStartContainer──▶ started ──gone, in use──▶ draining ──idle──▶ (free)
@@ -12,7 +19,8 @@
  *                   └──gone, VF idle──▶ (free)     └──gone, VF idle──▶ (free)
  *
  * Identity. A pod is its UID as the kubelet knows it (checkpoint, CNI, cgroup names). A name alone
- * neither takes over a started hold nor frees one.
+ * neither takes over a started hold nor frees one. Within a pod the holder is a container: only an
+ * ordinary init container leaves its VFs to the next one.
  *
  * Gone. A started hold ends only if one of these is true, and nothing on the machine uses the VF:
  *   (a) this kubelet (epoch) has shown the pod and then, in a complete answer that was asked for
