@@ -253,6 +253,14 @@ static const struct keep keep_pod[] = { { "metadata", keep_metadata },
 					{ "status", keep_status },
 					{ NULL, NULL } };
 
+/* An array that grows is there twice for a moment. */
+static size_t kept_with_one_more(const struct pods *p)
+{
+	size_t places = p->n < p->cap ? p->cap : 3 * p->cap;
+
+	return arena_used(p->arena) + places * sizeof(*p->v);
+}
+
 int kubeapi_pods_add(struct pods *p, const char *pod_text, size_t len, struct err *err)
 {
 	_cleanup_strbuf_ struct strbuf small = STRBUF_INIT;
@@ -272,7 +280,7 @@ int kubeapi_pods_add(struct pods *p, const char *pod_text, size_t len, struct er
 	e = e < 0 ? e : read_pod(&r, top, &pod, err);
 	if (e < 0)
 		return e;
-	if (arena_used(p->arena) > PODS_KEPT_MAX)
+	if (kept_with_one_more(p) > PODS_KEPT_MAX)
 		return err_set(err, EFBIG,
 			       "%s: the pods' limits and names take more than %zu bytes", name,
 			       PODS_KEPT_MAX);

@@ -9,8 +9,8 @@
 struct arena;
 struct err;
 
-/* A node runs some hundred pods; this is what all of them together may leave behind. */
-#define PODS_KEPT_MAX ((size_t)8 << 20)
+/* A node runs some hundred pods; this is what all of them together may leave behind, in bytes. */
+#define PODS_KEPT_MAX ((size_t)3 << 20)
 
 struct pods {
 	struct arena *arena;

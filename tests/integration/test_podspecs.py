@@ -494,6 +494,27 @@ class Railmated(HttpsCase, Case):
             self.assertEqual(len(vfs_of(kubelet.admit(f"p{i}", f"main:{GPU}=1,{VF}=1"))), 1)
         self.assertEqual(len(self.warnings(daemon)), 1, self.warnings(daemon))
 
+    def test_pods_without_end_cost_no_memory_and_stop_no_pod(self):
+        self.give_token()
+        server, many = self.server(), 1000
+        pod = (b'{"metadata":{"name":"p","namespace":"n","uid":"u"},"spec":{"containers":[{"name":'
+               b'"c","resources":{"limits":{"a/b":"1"}}}]}},')
+
+        def for_ever(connection):
+            connection.sendall(head(200, content_type="application/json") + b'{"items":[')
+            while True:  # until the other side ends it
+                connection.sendall(pod * many)
+        server.answer = for_ever
+        kubelet, daemon = self.start("--pod-specs=kubelet", *self.kubelet_options(server))
+        self.says(daemon, "take more than")
+        for i in range(5):
+            self.assertEqual(len(vfs_of(kubelet.admit(f"p{i}", f"main:{GPU}=1,{VF}=1"))), 1)
+        with open(f"/proc/{daemon.pid}/status", encoding="ascii") as f:
+            peak = next(int(line.split()[1]) for line in f if line.startswith("VmHWM:")) / 1024
+        print(f"pods without end: peak {peak:.1f} MiB")
+        if not SANITIZED:
+            self.assertLessEqual(peak, 32, "MiB at most")
+
     def test_auto_without_anything_is_silent(self):
         kubelet, daemon = self.start()
         self.assertEqual(len(vfs_of(kubelet.admit("p", f"main:{VF}=1"))), 1)

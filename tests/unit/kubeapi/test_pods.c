@@ -223,14 +223,28 @@ static void what_pods_leave_behind_is_bounded(void **state)
 	int r = 0;
 
 	strbuf_puts(&text, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"");
-	for (int i = 0; i < 1 << 20; i++)
+	for (size_t i = 0; i < PODS_KEPT_MAX / 8; i++)
 		strbuf_putc(&text, 'x');
 	strbuf_puts(&text, "\"},\"spec\":{}}");
 	for (int i = 0; i < 10 && r == 0; i++)
 		r = kubeapi_pods_add(&f->pods, text.s, text.len, &f->err);
 	assert_int_equal(r, -EFBIG);
 	assert_non_null(strstr(f->err.msg, "take more than"));
-	assert_in_range(f->pods.n, 4, 9);
+	assert_in_range(f->pods.n, 4, 8);
+}
+
+/* Small ones: their places count. */
+static void many_pods_are_bounded_with_the_array_that_has_them(void **state)
+{
+	static const char text[] = "{" META ",\"spec\":{}}";
+	struct fixture *f = *state;
+	int r = 0;
+
+	while (r == 0 && f->pods.n < PODS_KEPT_MAX / sizeof(*f->pods.v))
+		r = kubeapi_pods_add(&f->pods, text, strlen(text), &f->err);
+	assert_int_equal(r, -EFBIG);
+	assert_true(arena_used(f->arena) + f->pods.cap * sizeof(*f->pods.v) <= PODS_KEPT_MAX);
+	assert_true(f->pods.n > 2000);
 }
 
 int main(void)
@@ -247,6 +261,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(a_limit_of_zero_asks_for_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_pod_is_refused_by_the_name_of_the_place,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(many_pods_are_bounded_with_the_array_that_has_them,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(what_pods_leave_behind_is_bounded, setup, teardown),
 	};
