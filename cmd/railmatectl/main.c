@@ -163,6 +163,16 @@ static int print_text(const char *text)
 	return print_out(&out);
 }
 
+int print_help(void)
+{
+	return print_text(usage_text);
+}
+
+static bool is_help(const char *word)
+{
+	return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
 int machine_open(struct machine *m)
 {
 	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT;
@@ -241,8 +251,8 @@ int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "", *slash = argc ? strrchr(argv[0], '/') : NULL;
 
-	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))
-		return print_text(usage_text);
+	if (is_help(name) || !strcmp(name, "help"))
+		return print_help();
 	if (!strcmp(name, "--version"))
 		return print_text("railmatectl " RAILMATE_VERSION "\n");
 	/* kubectl runs a program of this name for `kubectl railmate …`. */
@@ -250,9 +260,11 @@ int main(int argc, char **argv)
 		return cmd_cluster(argc, argv);
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
 		if (!strcmp(name, commands[i].name)) {
-			/* getopt's own words begin with argv[0] */
+			/* sentences about its options begin with argv[0] */
 			_cleanup_free_ char *shown = xasprintf("railmatectl: %s", name);
 
+			if (argc > 2 && is_help(argv[2]))
+				return print_help();
 			argv[1] = shown;
 			return commands[i].run(argc - 1, argv + 1);
 		}

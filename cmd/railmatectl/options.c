@@ -1,8 +1,10 @@
 /* How the subcommands read their options. */
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "railmatectl.h"
 
 /* The letters of kubectl, for options of that name. */
@@ -23,11 +25,29 @@ static int find_letter(const struct word *words, size_t n, int letter)
 	return 0;
 }
 
+/* What getopt would write itself, but without what a terminal obeys. */
+int refuse_option(char **argv, int found)
+{
+	const char *space = strchr(argv[0], ' '), *word = argv[optind - 1];
+	_cleanup_free_ char *command = space ? xasprintf("%s: ", space + 1) : xstrdup("");
+
+	if (optopt == 'h' || !strcmp(word, "--help"))
+		exit(print_help());
+	if (found == ':')
+		return fail(EXIT_USAGE, "%soption '%s' requires an argument", command, word);
+	if (word[0] != '-' || word[1] != '-')
+		return fail(EXIT_USAGE, "%sinvalid option '-%c'", command, optopt);
+	if (optopt)
+		return fail(EXIT_USAGE, "%soption '%s' takes no argument", command, word);
+	return fail(EXIT_USAGE, "%sunrecognized option '%s'; see railmatectl --help", command,
+		    word);
+}
+
 /* getopt_long returns the place of the option in the table, from 1. */
 int read_options(int argc, char **argv, const struct word *words, size_t n)
 {
 	_cleanup_free_ struct option *options = xcalloc(n + 1, sizeof(*options));
-	char shorts[2 * ARRAY_LEN(letters) + 1] = "", *end = shorts;
+	char shorts[1 + 2 * ARRAY_LEN(letters) + 1] = ":", *end = shorts + 1;
 	int opt;
 
 	for (size_t k = 0; k < ARRAY_LEN(letters); k++) {
@@ -40,9 +60,10 @@ int read_options(int argc, char **argv, const struct word *words, size_t n)
 		options[i] = (struct option) { words[i].name,
 					       words[i].value ? required_argument : no_argument,
 					       NULL, (int)i + 1 };
+	opterr = 0;
 	while ((opt = getopt_long(argc, argv, shorts, options, NULL)) != -1) {
-		if (opt == '?')
-			return EXIT_USAGE;
+		if (opt == '?' || opt == ':')
+			return refuse_option(argv, opt);
 		if (opt > (int)n)
 			opt = find_letter(words, n, opt);
 		if (words[opt - 1].value)

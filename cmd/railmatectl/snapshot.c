@@ -168,7 +168,8 @@ int cmd_snapshot(int argc, char **argv)
 	struct snapshot_options opt = { .root = "/" };
 	int c;
 
-	while ((c = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":o:", options, NULL)) != -1) {
 		if (c == 'r')
 			opt.root = optarg;
 		else if (c == 's')
@@ -180,7 +181,7 @@ int cmd_snapshot(int argc, char **argv)
 		else if (c == 'j')
 			opt.json = true;
 		else
-			return EXIT_USAGE;
+			return refuse_option(argv, c);
 	}
 	/* What is not an option: nothing, or unpack FILE DIR. */
 	argc -= optind;

@@ -2,6 +2,7 @@
 #include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,10 +119,23 @@ struct flag {
 	size_t field; /* of struct command_line, for the setters that know only a type */
 };
 
+/* Without what a terminal obeys: words of the command line are in it. */
+__attribute__((format(printf, 1, 2))) static int refuse(const char *fmt, ...)
+{
+	_cleanup_free_ char *sentence = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	sentence = xvasprintf(fmt, ap);
+	va_end(ap);
+	str_printable(sentence, strlen(sentence), "");
+	fprintf(stderr, "railmated: %s\n", sentence);
+	return EXIT_USAGE;
+}
+
 static int usage_error(const struct flag *flag, const char *value, const char *legal)
 {
-	fprintf(stderr, "railmated: --%s: '%s' is not %s\n", flag->name, value, legal);
-	return EXIT_USAGE;
+	return refuse("--%s: '%s' is not %s", flag->name, value, legal);
 }
 
 static void *field_of(struct command_line *cl, const struct flag *flag)
@@ -412,6 +426,15 @@ static const struct flag flags[] = {
 	{ "alsologtostderr", optional_argument, ignore, 0 },
 };
 
+static int refuse_option(const char *word, int found)
+{
+	if (found == ':')
+		return refuse("option '%s' requires an argument", word);
+	if (optopt)
+		return refuse("option '%s' takes no argument", word);
+	return refuse("unrecognized option '%s'; see railmated --help", word);
+}
+
 static int parse_command_line(int argc, char **argv, struct command_line *cl)
 {
 	enum {
@@ -423,11 +446,12 @@ static int parse_command_line(int argc, char **argv, struct command_line *cl)
 	for (size_t i = 0; i < ARRAY_LEN(flags); i++)
 		options[i] =
 			(struct option) { flags[i].name, flags[i].argument, NULL, FIRST + (int)i };
-	while ((found = getopt_long_only(argc, argv, "", options, NULL)) != -1) {
+	opterr = 0;
+	while ((found = getopt_long_only(argc, argv, ":", options, NULL)) != -1) {
 		const struct flag *flag;
 
-		if (found == '?')
-			return EXIT_USAGE; /* getopt has said why */
+		if (found == '?' || found == ':')
+			return refuse_option(argv[optind - 1], found);
 		flag = &flags[found - FIRST];
 		if (optarg && !*optarg)
 			continue; /* a template's variable that is empty: the default holds, as with
@@ -437,11 +461,8 @@ static int parse_command_line(int argc, char **argv, struct command_line *cl)
 		if (r != EXIT_DONE)
 			return r;
 	}
-	if (optind < argc) {
-		fprintf(stderr, "railmated: unexpected argument '%s'; see railmated --help\n",
-			argv[optind]);
-		return EXIT_USAGE;
-	}
+	if (optind < argc)
+		return refuse("unexpected argument '%s'; see railmated --help", argv[optind]);
 	if (apiserver_node(cl->daemon.specs.node_name, &cl->files.node, NULL) < 0)
 		cl->files.node = NULL;
 	return EXIT_DONE;

@@ -9,7 +9,7 @@ import tempfile
 import unicodedata
 import unittest
 
-from program import CTL, FIXTURES, TOP, ProgramTest, run
+from program import CTL, DAEMON, FIXTURES, TOP, ProgramTest, run
 
 sys.path.insert(0, str(TOP / "tests/support"))
 from ledger import ledger_text
@@ -42,9 +42,9 @@ class Terminal(ProgramTest):
         done = run(CTL, "snapshot", "unpack", cls.top / "host.tree", cls.machine)
         assert done.returncode == 0, done.stderr
 
-    def printed(self, *argv, shows="EVIL", stdin=""):
+    def printed(self, *argv, shows="EVIL", stdin="", program=CTL):
         """What a command prints has the names, and nothing of what a terminal obeys."""
-        done = run(CTL, *argv, **({"stdin": open(stdin, encoding="utf-8")} if stdin else {}))
+        done = run(program, *argv, **({"stdin": open(stdin, encoding="utf-8")} if stdin else {}))
         text = done.stdout + done.stderr
         found = [
             c for c in text
@@ -127,7 +127,15 @@ class Terminal(ProgramTest):
             self.printed("topo", "--root", self.machine, "--config", path)
             self.printed("topo", "--root", f"/nowhere/{name}")
             self.printed("topo", name)
+            self.printed("topo", f"--{name}")
+            self.printed("topo", f"--json={name}")
+            self.printed("topo", f"-{name}", shows="invalid option")
+            self.printed("snapshot", f"--{name}")
+            self.printed("verify", f"--{name}")
+            self.printed("cluster", "status", f"--{name}")
             self.printed(name)
+            for word in f"--{name}", f"-{name}", name, f"--check-config={name}", f"--cdi={name}":
+                self.printed(word, program=DAEMON)
             self.printed("plan", "--root", self.machine, "--vfs", "1", "--gpus", name)
             self.printed("plan", "--root", self.machine, "--vfs", name)
             self.printed("explain", "vf", name)

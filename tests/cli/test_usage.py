@@ -30,6 +30,16 @@ class Usage(ProgramTest):
                 done = run(*argv)
                 self.refused(done, 2, words)
 
+    def test_every_command_has_help(self):
+        commands = ("topo", "plan", "explain", "explain pool", "release", "status", "simulate",
+                    "doctor", "verify", "cluster", "cluster status", "ready", "snapshot",
+                    "snapshot unpack", "topo --json")
+        for command in commands:
+            with self.subTest(command):
+                done = run(CTL, *command.split(), "--help")
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertTrue(done.stdout.startswith("usage: railmatectl "))
+
     def test_a_text_that_is_no_snapshot_is_named(self):
         with tempfile.TemporaryDirectory() as top:
             path = os.path.join(top, "zeros")
