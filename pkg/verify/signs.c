@@ -88,7 +88,7 @@ static const struct sign
 					   "the benchmark's messages are too small to judge bandwidth by",
 					   "Below 32 MB latency decides.",
 					   "Run it up to 1 GB at least (nccl-tests: -e 4G -f 2)." },
-		[SIGN_BANDWIDTH_UNTOLD] = { "bandwidth-not-judged", LEVEL_NOTE,
+		[SIGN_BANDWIDTH_UNTOLD] = { "bandwidth-not-judged", LEVEL_UNKNOWN,
 					    "how fast the VFs are is not known",
 					    "Neither a map with mbps nor the log has it.",
 					    "Give --map map.json." },
