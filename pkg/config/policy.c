@@ -265,8 +265,13 @@ const struct policy_var policy_vars[] = {
 	  "1: do not look for the peer-memory module", "without the module transfers fail" },
 	{ "RCCL_FORCE_ENABLE_DMABUF", RCCL, RISKY, FLAG, "0", NULL, NULL, NULL,
 	  "1: do not look at the kernel's configuration", "without kernel support transfers fail" },
+	{ "RCCL_MSCCL_ENABLE", RCCL, FREE, FLAG, "by the release", NULL, NULL, NULL,
+	  "0: without the algorithms of MSCCL", NULL },
 	{ "HSA_NO_SCRATCH_RECLAIM", RCCL, FREE, FLAG, "0", NULL, NULL, NULL,
 	  "1: the GPU keeps its scratch memory", NULL },
+	{ "HSA_FORCE_FINE_GRAIN_PCIE", RCCL, RISKY, FLAG, "0", NULL, NULL, NULL,
+	  "1: fine-grained GPU memory over PCIe too, which older ROCm needs for peer to peer",
+	  "for all of the container's memory, not RCCL's alone" },
 
 	/* --- UCX (§5) --- */
 	{ "UCX_NET_DEVICES", UCX, FREE, ONE_NAME, "every device", NULL, NULL, NULL,
@@ -346,6 +351,8 @@ const struct policy_var policy_vars[] = {
 	  "oneCCL's transport", NULL },
 	{ "CCL_MNIC_COUNT", ONECCL, FREE, NUMBER(1, 64), "as many as workers", NULL, NULL, NULL,
 	  "most NICs to use", NULL },
+	{ "CCL_WORKER_COUNT", ONECCL, FREE, NUMBER(1, 64), "1", NULL, NULL, NULL,
+	  "threads of a process that communicate", "each takes a core" },
 	{ "CCL_KVS_IFACE", ONECCL, FREE, ONE_NAME, "the first one", NULL, NULL, NULL,
 	  "the interface for the bootstrap", NULL },
 	{ "CCL_LOG_LEVEL", ONECCL, FREE, WORD("error warn info debug trace"), "warn", NULL, NULL,
