@@ -181,12 +181,29 @@ static int read_unsupported(struct parse *p, const struct item *value, const str
 		      key->name);
 }
 
-/* The peer knows it for auxNetDevice only, and ignores it here. */
+/* The pool whose selector has this member: selectors are an object or a list of objects. */
+static bool is_of_aux_pool(const struct item *member)
+{
+	const struct item *pool = member->parent->parent;
+
+	if (pool && pool->type == ITEM_LIST)
+		pool = pool->parent;
+	for (size_t i = 0; pool && i < pool->n_kids; i++) {
+		const struct item *kid = &pool->kids[i];
+
+		if (!strcasecmp(kid->key, "deviceType") && kid->type == ITEM_STRING &&
+		    str_eq(kid->string, "auxNetDevice"))
+			return true;
+	}
+	return false;
+}
+
+/* The peer knows it for auxNetDevice only, which is refused, and ignores it here. */
 static int read_aux_types(struct parse *p, const struct item *value, const struct key *key,
 			  void *out)
 {
 	(void)out;
-	if (!is_idle(value))
+	if (!is_idle(value) && !is_of_aux_pool(value))
 		config_warn(p, value, "'%s' is for auxNetDevice: it does nothing here", key->name);
 	return 0;
 }
@@ -210,9 +227,33 @@ static const struct key keys[] = {
 
 const struct key_set selector_keys = { .keys = keys, .n = ARRAY_LEN(keys) };
 
+static bool selects_all(const struct selector *s)
+{
+	return !(s->n_vendors || s->n_devices || s->n_drivers || s->n_addresses ||
+		 s->n_acpi_indexes || s->n_pf_names || s->n_root_devices || s->n_link_types ||
+		 s->n_pkeys || s->is_rdma);
+}
+
+static const char *unknown_key(const struct item *object)
+{
+	for (size_t i = 0; i < object->n_kids; i++) {
+		if (!key_find(&selector_keys, object->kids[i].key))
+			return object->kids[i].key;
+	}
+	return NULL;
+}
+
 static int one_selector(struct parse *p, const struct item *value, void *ret_element)
 {
-	return read_members(p, value, &selector_keys, ret_element);
+	int r = read_members(p, value, &selector_keys, ret_element);
+	const char *unknown = r < 0 ? NULL : unknown_key(value);
+
+	if (r == 0 && unknown && selects_all(ret_element))
+		return refuse(
+			p, value,
+			"without the unknown key '%s' it selects every device; {} does that, if it is meant",
+			document_shown(unknown, p->scratch));
+	return r;
 }
 
 static const struct key selectors_of_pool = {

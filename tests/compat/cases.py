@@ -245,6 +245,7 @@ ODD = {
     "unknown device type": '{"resourceList": [{"resourceName": "a", "deviceType": "gpu", "selectors": {}}]}',
     "vendor with 0x": '{"resourceList": [{"resourceName": "a", "selectors": {"vendors": ["0x15b3"]}}, {"resourceName": "b", "selectors": {"isRdma": true}}]}',
     "empty vendor": '{"resourceList": [{"resourceName": "a", "selectors": {"vendors": [""]}}, {"resourceName": "b", "selectors": {"isRdma": true}}]}',
+    "unknown key alone": '{"resourceList": [{"resourceName": "a", "selectors": {"isRdmaa": true}}]}',
     "vendor in upper case": '{"resourceList": [{"resourceName": "a", "selectors": {"vendors": ["15B3"]}}]}',
     "link type in upper case": '{"resourceList": [{"resourceName": "a", "selectors": {"linkTypes": ["ETHER"]}}, {"resourceName": "b", "selectors": {"isRdma": true}}]}',
     "short address": '{"resourceList": [{"resourceName": "a", "selectors": {"pciAddresses": ["13:00.2"]}}, {"resourceName": "b", "selectors": {"isRdma": true}}]}',

@@ -376,7 +376,7 @@ static void warns_with_line_and_nearest_key(void **state)
 	static const struct {
 		const char *text, *warning;
 	} rows[] = {
-		{ "{\"resourceList\": [{\"resourceName\": \"a\",\n\"selectors\": {\n\n\"pfName\": [\"x\"]}}]}",
+		{ "{\"resourceList\": [{\"resourceName\": \"a\",\n\"selectors\": {\"isRdma\": true,\n\n\"pfName\": [\"x\"]}}]}",
 		  "config.json:4: resourceList[0].selectors: unknown key 'pfName' is ignored; did you mean 'pfNames'?" },
 		{ "{\"resourceList\": [{\"resourceName\": \"a\"}],\n\"colour\": \"blue\"}",
 		  "config.json:2: unknown key 'colour' is ignored; known keys: resourceList, railmate" },

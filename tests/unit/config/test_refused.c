@@ -280,6 +280,20 @@ static void wrong_types(void **state)
 	all_refused_in_pool(pools, ARRAY_LEN(pools));
 }
 
+static void a_pool_of_aux_devices_is_not_told_that_it_is_none(void **state)
+{
+	static const char text[] =
+		"{\"resourceList\": [{\"resourceName\": \"a\"}, {\"resourceName\": \"sf\","
+		" \"selectors\": [{\"auxTypes\": [\"sf\"]}], \"deviceType\": \"auxNetDevice\"}]}";
+	struct config *cfg = NULL;
+
+	(void)state;
+	assert_int_equal(config_parse(text, strlen(text), "c", NULL, &cfg, NULL, NULL), 0);
+	assert_int_equal(cfg->n_errors, 1);
+	assert_int_equal(cfg->n_warnings, 0);
+	config_free(cfg);
+}
+
 static void bad_values(void **state)
 {
 	static const struct row rows[] = {
@@ -291,6 +305,10 @@ static void bad_values(void **state)
 		  ".deviceType: 'netdevice' is not legal; legal values: netDevice" },
 		{ "\"selectors\": []",
 		  ".selectors: is an empty list, which selects nothing; leave it out to select every device" },
+		{ "\"selectors\": {\"isRdmaa\": true}",
+		  ".selectors: without the unknown key 'isRdmaa' it selects every device; {} does that, if it is meant" },
+		{ "\"selectors\": [{\"isRdma\": true}, {\"pfName\": [\"eth0\"], \"vendors\": [], \"isRdma\": false}]",
+		  ".selectors[1]: without the unknown key 'pfName' it selects every device; {} does that, if it is meant" },
 		{ "\"selectors\": {\"vendors\": [\"15b3\", \"0x15b3\"]}",
 		  ".selectors.vendors[1]: '0x15b3' is no PCI vendor id: four hexadecimal digits without 0x, such as 15b3" },
 		{ "\"selectors\": {\"pKeys\": [\"8001\"]}",
@@ -590,6 +608,7 @@ int main(void)
 		cmocka_unit_test(as_many_values_as_fit),
 		cmocka_unit_test(nothing_to_serve),
 		cmocka_unit_test(wrong_types),
+		cmocka_unit_test(a_pool_of_aux_devices_is_not_told_that_it_is_none),
 		cmocka_unit_test(bad_values),
 		cmocka_unit_test(bad_ranges),
 		cmocka_unit_test(selectors_that_would_change_the_pod),
