@@ -46,7 +46,7 @@ static void bind_pool(struct autobind *a, struct config *cfg, size_t i, enum bin
 static struct pod_list pods_of_checkpoint(const struct autobind_env *env, struct arena *a)
 {
 	const char *dir = env->opt->cgroup_dir;
-	struct pod_list all = kubeclient_checkpoint(env->checkpoint, a), pods = { all.v, 0 };
+	struct pod_list all = kubeclient_checkpoint(env->checkpoint, a, NULL), pods = { all.v, 0 };
 
 	for (size_t i = 0; i < all.n; i++) {
 		if (!dir || tracker_pod_runs(dir, all.v[i].name) != 0)

@@ -1,18 +1,20 @@
 #include "kubeclient/checkpoint.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
 
 #define CHECKPOINT_BYTES_MAX (64 << 20)
 
-static const struct item *read_checkpoint(const char *path, struct arena *a)
+static const struct item *read_checkpoint(const char *path, struct arena *a, struct err *err)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	const struct item *doc;
@@ -21,13 +23,19 @@ static const struct item *read_checkpoint(const char *path, struct arena *a)
 	char *text;
 	ssize_t n;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    st.st_size > CHECKPOINT_BYTES_MAX)
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		err_sys(err, "%s", path);
 		return NULL;
+	}
+	if (!S_ISREG(st.st_mode) || st.st_size > CHECKPOINT_BYTES_MAX) {
+		err_set(err, EINVAL, "%s is no file of at most %d bytes", path,
+			CHECKPOINT_BYTES_MAX);
+		return NULL;
+	}
 	text = arena_alloc(a, (size_t)st.st_size + 1);
 	while (len < (size_t)st.st_size && (n = read(fd, text + len, (size_t)st.st_size - len)) > 0)
 		len += (size_t)n;
-	return document_parse(text, len, path, a, &doc, NULL) < 0 ? NULL : doc;
+	return document_parse(text, len, path, a, &doc, err) < 0 ? NULL : doc;
 }
 
 static void add_ids(const struct item *list, struct ids *ids)
@@ -80,15 +88,17 @@ static struct pod_container *container_of(struct pod *pod, const char *name, siz
 	return &pod->containers[pod->n_containers++];
 }
 
-struct pod_list kubeclient_checkpoint(const char *path, struct arena *a)
+struct pod_list kubeclient_checkpoint(const char *path, struct arena *a, struct err *err)
 {
-	const struct item *doc = path ? read_checkpoint(path, a) : NULL;
+	const struct item *doc = path ? read_checkpoint(path, a, err) : NULL;
 	const struct item *entries =
 		item_get(doc ? item_get(doc, "Data") : NULL, "PodDeviceEntries");
 	struct pod_list pods = { NULL, 0 };
 
+	if (doc && !entries)
+		err_set(err, EBADMSG, "%s has no Data.PodDeviceEntries", path);
 	if (!entries || entries->type != ITEM_LIST)
-		return pods;
+		return pods; /* null: no container has a device */
 	pods.v = arena_array(a, entries->n_kids, sizeof(*pods.v));
 	for (size_t i = 0; i < entries->n_kids; i++) {
 		const struct item *e = &entries->kids[i];

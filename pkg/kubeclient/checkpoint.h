@@ -9,8 +9,10 @@
 #include "kubemsg/messages.h"
 
 struct arena;
+struct err;
 
-/* Pods are named by their UIDs, their namespace is "". path NULL, unreadable or strange: nobody. */
-struct pod_list kubeclient_checkpoint(const char *path, struct arena *a);
+/* Pods are named by their UIDs, their namespace is "". path NULL: nobody. Unreadable or strange:
+ * nobody, and err (may be NULL) says why. */
+struct pod_list kubeclient_checkpoint(const char *path, struct arena *a, struct err *err);
 
 #endif

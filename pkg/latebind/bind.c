@@ -307,7 +307,7 @@ static const struct candidate *the_starting_one(const struct request *r, const s
 static int decide_for_init(struct request *r, struct err *err)
 {
 	struct latebind *b = r->b;
-	struct pod_list pods = kubeclient_checkpoint(b->env.checkpoint, r->arena);
+	struct pod_list pods = kubeclient_checkpoint(b->env.checkpoint, r->arena, NULL);
 	struct candidate *v;
 	struct target t;
 	size_t n = pods_with_slots(b->node, &pods, &r->slots, NULL, r->arena, &v);

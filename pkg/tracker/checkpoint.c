@@ -40,14 +40,48 @@ static void add_pod(struct tracker *k, const struct pod *pod)
 	}
 }
 
+/* A container runs with a VF, and the UID of its pod is not known. */
+static bool lacks_uid(const struct tracker *k)
+{
+	const struct ledger *l = tracker_ledger(k);
+
+	for (size_t i = 0; i < ledger_holds(l); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+
+		if (!hold->pending && !hold->draining && !*hold->owner.uid)
+			return true;
+	}
+	return false;
+}
+
+/* Before the first container of the node there is none. */
+static void tell_unreadable(struct tracker *k)
+{
+	if (!k->entries_err.code)
+		k->told_checkpoint = false;
+	if (!k->entries_err.code || k->told_checkpoint || !lacks_uid(k))
+		return;
+	k->told_checkpoint = true;
+	tracker_say(
+		k, true,
+		"the checkpoint of the kubelet cannot be read: UIDs of pods are not known, and VFs of a pod that has ended are free ten minutes later error=%s",
+		k->entries_err.msg);
+}
+
 size_t tracker_checkpoint(struct tracker *k, const struct holds_entry **ret)
 {
 	struct stat st = { 0 };
 	struct pod_list pods;
 
 	*ret = NULL;
-	if (!k->checkpoint || stat(k->checkpoint, &st) < 0)
+	if (!k->checkpoint)
 		return 0;
+	if (stat(k->checkpoint, &st) < 0) {
+		err_sys(&k->entries_err, "%s", k->checkpoint);
+		tracker_checkpoint_done(k);
+		tell_unreadable(k);
+		return 0;
+	}
 	if (!k->entries_arena || k->entries_ino != st.st_ino ||
 	    k->entries_mtime.tv_sec != st.st_mtim.tv_sec ||
 	    k->entries_mtime.tv_nsec != st.st_mtim.tv_nsec) {
@@ -55,12 +89,14 @@ size_t tracker_checkpoint(struct tracker *k, const struct holds_entry **ret)
 		k->entries_arena = arena_new(ARENA_BYTES);
 		k->entries_ino = st.st_ino;
 		k->entries_mtime = st.st_mtim;
-		pods = kubeclient_checkpoint(k->checkpoint, k->entries_arena);
+		k->entries_err.code = 0;
+		pods = kubeclient_checkpoint(k->checkpoint, k->entries_arena, &k->entries_err);
 		k->entries = arena_array(k->entries_arena, tracker_count_ids(&pods),
 					 sizeof(*k->entries));
 		for (size_t p = 0; p < pods.n; p++)
 			add_pod(k, &pods.v[p]);
 	}
+	tell_unreadable(k);
 	*ret = k->entries;
 	return k->n_entries;
 }

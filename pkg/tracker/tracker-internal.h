@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <time.h>
 
+#include "base/err.h"
 #include "ledger/ledger.h"
 
 struct ledger_writer;
@@ -59,7 +60,9 @@ struct tracker {
 	size_t n_entries;
 	struct timespec entries_mtime;
 	uint64_t entries_ino;
-	tracker_runs_fn runs; /* NULL: cgroups are not seen */
+	struct err entries_err; /* code 0: they were read */
+	bool told_checkpoint;	/* it said that they cannot be */
+	tracker_runs_fn runs;	/* NULL: cgroups are not seen */
 	void *runs_ctx;
 	bool cgroups_found;	/* of some pod, by its UID, now or by the ledger */
 	struct pod_runs *round; /* the answers of one round of probes; NULL: none is under way */

@@ -181,7 +181,7 @@ static void check_checkpoint(struct bytes text, struct arena *a)
 
 	if (!text.len)
 		return;
-	pods = kubeclient_checkpoint(as_file(text), a);
+	pods = kubeclient_checkpoint(as_file(text), a, NULL);
 	for (size_t i = 0; i < pods.n; i++) {
 		const struct pod *pod = &pods.v[i];
 

@@ -575,6 +575,41 @@ static void the_checkpoint_is_read_as_it_is_now(void **state)
 	on_rpc(read_checkpoint, NULL);
 }
 
+static void start_without_checkpoint(void *arg)
+{
+	const char *path = arena_printf(arena, "%s/checkpoint", folder);
+	const struct holds_entry *v;
+	FILE *f = arg ? fopen(path, "we") : NULL;
+
+	if (f) {
+		fputs(arg, f);
+		fclose(f);
+	}
+	tracker_follow(tracker, NULL, path, runs, NULL);
+	assert_int_equal(tracker_checkpoint(tracker, &v), 0);
+	assert_int_equal(bad_notes, 0); /* no container has started */
+	give(0, "p1", NULL);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(tracker_checkpoint(tracker, &v), 0);
+	assert_int_equal(bad_notes, 1);
+	assert_non_null(strstr(last_note, "the checkpoint of the kubelet cannot be read"));
+	follow("uid-9", NULL);
+	assert_int_equal(tracker_checkpoint(tracker, &v), 1);
+	assert_int_equal(bad_notes, 1);
+}
+
+static void a_checkpoint_that_cannot_be_read_is_told_once_when_a_uid_is_missing(void **state)
+{
+	(void)state;
+	on_rpc(start_without_checkpoint, NULL);
+}
+
+static void so_is_one_that_is_of_another_form(void **state)
+{
+	(void)state;
+	on_rpc(start_without_checkpoint, (void *)"{\"Data\": {}}");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -599,6 +634,8 @@ int main(void)
 		TEST(a_device_of_two_pods_has_no_pods_uid),
 		TEST(pods_that_come_without_a_pause_do_not_hide_the_uid),
 		TEST(the_checkpoint_is_read_as_it_is_now),
+		TEST(a_checkpoint_that_cannot_be_read_is_told_once_when_a_uid_is_missing),
+		TEST(so_is_one_that_is_of_another_form),
 	};
 
 	return cmocka_run_group_tests(tests, start_rpc, stop_rpc);
