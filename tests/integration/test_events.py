@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """An Event on the node tells of a pool that has no device: what is sent, and how little it takes when it cannot be."""
 
+import itertools
 import json
 import os
 import re
@@ -266,6 +267,22 @@ class Events(https.Case, Case):
         self.assertEqual([e["reason"] for e in sent], ["LinkDown", "LinkUp", "LinkDown", "LinkUp"])
         self.assertEqual(len({e["metadata"]["name"] for e in sent}), 4)
         self.assertEqual({e["regarding"]["kind"] for e in sent}, {"Node"})
+
+    def test_a_link_that_flaps_is_degraded(self):
+        server, port = self.api_server()
+        self.start({**ONE_PF, "railmate": {"health": {"flaps": 1}}}, port=port, options=["--node-condition", "--rescan=1"])
+        pf = next(f["pci"] for f in self.here.topo().topo["pfs"] if f["netdev"] == "ibp24s0")
+        downs = itertools.count()
+        self.kubelet.wait(VF, 8)
+
+        def told():  # it goes down again and again: how often it did before the first look does not count
+            self.here.write("sys/class/net/ibp24s0/carrier_down_count", f"{next(downs)}\n")
+            return self.events(server, "LinkDegraded")
+
+        event, = until(told, "LinkDegraded")
+        what = f"the link of PF {pf} (ibp24s0) goes down too often: at least 1 times in 600 s"
+        self.assertEqual((event["type"], event["note"]), ("Warning", f"{what}: 8 VFs of rdma/vf; no pod has one"))
+        self.await_condition(server, "False", what)
 
     def ledger(self):
         try:
