@@ -223,27 +223,16 @@ DEMO_S = 60  # from the command to the end of the Job
 
 @scenario()
 def the_demo_needs_no_privilege(c):
-    """deploy/overlays/demo in a namespace where pods have to be restricted: its log is there until
-    the end, and says that all went well."""
+    """The commands of deploy/overlays/demo, in a namespace where pods have to be restricted."""
     name = "demo"
     c.api("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {
         "name": name, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
     began = time.monotonic()
-    c.kubectl("apply", "-n", name, "-k", c.DEPLOY / "overlays/demo")
-
-    def status():
-        return c.api("GET",
-                     f"/apis/batch/v1/namespaces/{name}/jobs/railmate-demo").get("status", {})
-
-    until(status, "the Job's pod")
-    said = c.kubectl("logs", "-n", name, "-f", "job/railmate-demo", "--pod-running-timeout=60s")
-    ends = until(
-        lambda: {one["type"]
-                 for one in status().get("conditions", [])} & {"Complete", "Failed"},
-        "the end of the Job")
+    folder = c.DEPLOY / "overlays/demo"
+    line = re.search(r"^#   (kubectl apply .*)$", (folder / "kustomization.yaml").read_text(), re.M)[1]
+    kubectl = f"{c.program('kubectl')} --kubeconfig /etc/kubernetes/admin.conf -n {name}"
+    said = c.tool("bash", "-c", line.replace("kubectl ", kubectl + " "), cwd=c.DEPLOY.parent)
     took = time.monotonic() - began
-    equal((ends, status().get("succeeded")), ({"Complete"}, 1),
-          f"how the Job ended, whose log is {said}")
     pairs = re.search(r"(\d+) GPU-first pods, (\d+) pairs: every one the best that was free", said)
     check(pairs, f"the log does not say that every pair is the best: {said[-300:]}")
     c.kubectl("delete", "-n", name, "-k", c.DEPLOY / "overlays/demo")

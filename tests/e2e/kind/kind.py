@@ -418,8 +418,7 @@ class KindNode(node.Node):  # pylint: disable=super-init-not-called
 # --- the demo ---
 
 def the_demo_in_a_minute(c):
-    """kubectl apply -k deploy/overlays/demo && kubectl logs -f job/railmate-demo: no GPU, no
-    privilege."""
+    """The commands of deploy/overlays/demo: no GPU, no privilege."""
     began = time.monotonic()
     c.kubectl("apply", "-k", c.work / "deploy/overlays/demo")
     try:
