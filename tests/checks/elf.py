@@ -17,6 +17,7 @@ import unittest
 PROGRAMS = ("railmated", "railmatectl", "railmate-cni")
 LIBRARIES = ("libcurl.so.4", "libmicrohttpd.so.12")  # hack/libraries.py builds them
 WHERE = []
+TOP = pathlib.Path(__file__).resolve().parents[2]
 
 
 def output(*argv):
@@ -75,6 +76,34 @@ def code_faults(path):
     return faults
 
 
+FLAGS = ("-fstack-protector-strong", "-fstack-clash-protection", "-ftrivial-auto-var-init=zero",
+         "-D_FORTIFY_SOURCE=3")
+FLAGS_OF_AMD64 = ("-fcf-protection=full",)
+
+
+def flag_faults(command, amd64):
+    """What leaves no certain trace in a program: the compiler is asked for it, and not asked to undo
+    it."""
+    words = command.split()
+    wanted = FLAGS + (FLAGS_OF_AMD64 if amd64 else ())
+    faults = [f"is compiled without {flag}" for flag in wanted if flag not in words]
+    undone = r"-fno-stack-(protector|clash-protection)|-fcf-protection=none|-U_FORTIFY_SOURCE|" \
+             r"-D_FORTIFY_SOURCE=[012]|-ftrivial-auto-var-init=uninitialized"
+    for flag in wanted:
+        if flag in words:
+            behind = words[len(words) - words[::-1].index(flag):]
+            faults += [f"undoes {flag} by {w}" for w in behind
+                       if re.fullmatch(undone, w) and w.lstrip("-fnoUD").split("=")[0] in flag]
+    return faults
+
+
+def lands_anywhere(path, function="err_set"):
+    """Whether the function begins without the mark of a place where an indirect call may land."""
+    text = output("objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}", path)
+    begin = re.search(rf"<{function}>:\n.*?:\s+(\w+)", text)
+    return not begin or begin.group(1) != "endbr64"
+
+
 def is_static(path):
     return "INTERP" not in output("readelf", "-lW", path)
 
@@ -96,6 +125,18 @@ class Programs(unittest.TestCase):
                 continue
             with self.subTest(name):
                 self.assertEqual(code_faults(path) if is_static(path) else symbol_faults(path), [])
+
+    def test_every_object_is_compiled_with_what_hardens_it(self):
+        if self.stripped:
+            return
+        commands = json.loads((self.folder.parent / "compile_commands.json").read_text())
+        ours = [c for c in commands if c["file"].startswith((f"{TOP}/pkg/", f"{TOP}/cmd/"))]
+        self.assertGreater(len(ours), 200)
+        amd64 = "X86-64" in output("readelf", "-h", self.folder / "railmated")
+        for c in ours:
+            self.assertEqual(flag_faults(c["command"], amd64), [], c["file"])
+        for name in PROGRAMS if amd64 else ():
+            self.assertFalse(lands_anywhere(self.folder / name), name)
 
     def test_libraries_that_we_build_are_hardened(self):
         for path in sorted(self.folder.glob("lib*.so.*")):
@@ -152,6 +193,16 @@ class TheCheckItself(unittest.TestCase):
         ):
             with self.subTest(fault):
                 self.assertIn(fault, header_faults(self.made(*flags)))
+        self.assertTrue(lands_anywhere(self.made("-fcf-protection=none")))
+        self.assertFalse(lands_anywhere(self.made("-fcf-protection=full")))
+        good = " ".join(("cc", "-U_FORTIFY_SOURCE", *FLAGS, *FLAGS_OF_AMD64, "-c", "x.c"))
+        self.assertEqual(flag_faults(good, True), [])
+        for flag in FLAGS + FLAGS_OF_AMD64:
+            self.assertEqual(flag_faults(good.replace(flag, ""), True),
+                             [f"is compiled without {flag}"])
+        for flag in ("-fno-stack-clash-protection", "-fno-stack-protector", "-fcf-protection=none",
+                     "-D_FORTIFY_SOURCE=2", "-ftrivial-auto-var-init=uninitialized"):
+            self.assertEqual(len(flag_faults(f"{good} {flag}", True)), 1, flag)
         self.assertEqual(symbol_faults(self.made("-fno-stack-protector")),
                          ["has no stack protector", "has no fortified call"])
         self.assertEqual(

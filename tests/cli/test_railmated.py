@@ -157,7 +157,8 @@ class CommandLine(ProgramTest):
         for config, extra, told in ((late, "", True), (late, with_mount, False), (GOOD, "", False)):
             with self.subTest(image, config=config,
                               extra=extra), tempfile.TemporaryDirectory() as top:
-                done = run("unshare", "-m", "--pid", "--fork", "bash", "-c", script.replace("$4", extra).replace("$5", image), "-", top,
+                text = script.replace("$4", extra).replace("$5", image)
+                done = run("unshare", "-m", "--pid", "--fork", "bash", "-c", text, "-", top,
                            DAEMON, self.write(json.dumps(config)))
                 if done.returncode == 99:
                     self.skipTest("no such mount over / here: " + done.stderr)
