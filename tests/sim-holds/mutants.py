@@ -51,14 +51,16 @@ def build(compiler, build_dir, source, folder):
 
 
 def attempt(program, folder, *options):
-    """The sentence that says what did not hold; None: everything did."""
+    """The sentence that says what did not hold; None: everything did. A program that ends otherwise has found nothing."""
     done = subprocess.run(
         [program, *options, "--out", os.path.join(folder, "failed")], stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
     if done.returncode == 0:
         return None
-    return next((line[8:] for line in done.stdout.splitlines() if line.startswith("FAILED: ")),
-                f"exit {done.returncode}")
+    for line in done.stdout.splitlines():
+        if done.returncode == 1 and line.startswith("FAILED: "):
+            return line[8:]
+    raise SystemExit(f"{program} {' '.join(options)}: exit {done.returncode}:\n{done.stdout[-2000:]}")
 
 
 def kill(patch, args):
