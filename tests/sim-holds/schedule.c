@@ -180,7 +180,8 @@ static int read_line(struct schedule *s, const char *line)
 		return 0;
 	if (sscanf(line, "pool %63s %u", mode, &a) == 2)
 		return read_pool(&s->cfg, mode, a);
-	if (sscanf(line, "kubelet %63s", mode) == 1) {
+	/* A space of the format matches none as well, and there is "kubelet-kill". */
+	if (!strncmp(line, "kubelet ", 8) && sscanf(line + 8, "%63s", mode) == 1) {
 		s->cfg.active_only = strcmp(mode, "1.34") >= 0;
 		return 0;
 	}
