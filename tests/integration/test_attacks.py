@@ -15,7 +15,7 @@ import subprocess
 import threading
 import time
 
-from harness import GPU, PATIENCE, VF, Case, Daemon, main, until, vfs_of
+from harness import GPU, PATIENCE, VF, Case, Daemon, main, program, until, vfs_of
 
 SERVICE = "/v1beta1.DevicePlugin/"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -438,6 +438,30 @@ class Attacks(Case):
         self.stranger_watches_while_the_kubelets_stream_ends()
 
     # --- files ---
+
+    def test_clients_of_the_control_socket(self):
+        """Some say nothing, some half of a request; who asks afterwards is answered."""
+        clients = []
+
+        def attack(end):
+            for i in range(600):
+                s = socket.socket(socket.AF_UNIX)
+                s.setblocking(False)
+                clients.append(s)
+                with contextlib.suppress(OSError):  # more than wait there
+                    s.connect(self.n.control_socket)
+                    s.send(b"x" * (i % 2 * 1000))
+                if time.monotonic() > end:
+                    return
+        self.under(attack)
+        for s in clients:
+            s.close()
+        vf = self.kubelet.resource(VF)["devices"][0]["id"]
+        argv = [program("railmatectl"), "explain", "vf", vf, "--control-socket",
+                self.n.control_socket]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=PATIENCE, check=False)
+        self.assertIn(vf, done.stdout, done.stderr)
 
     def test_files_that_come_and_go(self):
         def attack(end):
