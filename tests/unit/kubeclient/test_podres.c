@@ -459,12 +459,12 @@ static void rate_limit_that_lasts_ends_with_the_time(void **state)
 	(void)state;
 	ask(list_fn, NULL);
 	k.limited = 1000;
-	timeout_ms = 500; /* the first answer comes within it */
+	timeout_ms = 3000; /* the first answer comes within it */
 	ask(list_fn, NULL);
 	timeout_ms = TIMEOUT_MS;
 	assert_int_equal(got.result, PODRES_FAILED);
 	assert_why("rate limit");
-	assert_true(k.lists < 100);
+	assert_true(k.lists < 400);
 }
 
 static void too_slow_an_answer_is_not_waited_for(void **state)

@@ -1154,15 +1154,20 @@ static void registry_that_nobody_watches_is_given_up(void **state)
 	assert_false(registry_inode());
 }
 
+static bool is_settled(void)
+{
+	return !p->fallback_timer;
+}
+
 static void registry_that_is_watched_is_kept(void **state)
 {
 	(void)state;
 	env.registration = REGISTER_AUTO;
-	env.registry_patience_ms = 4000; /* as long as we may take to ask */
+	env.registry_patience_ms = 8000; /* as long as we may take to ask */
 	kubelet_start();
 	start_plugin();
 	assert_int_equal(call_registry(PATH_GET_INFO, NOTHING).status, RPC_OK);
-	usleep(4100000);
+	wait_until(is_settled);
 	assert_true(registry_inode());
 	assert_int_equal(k.registers, 0);
 }

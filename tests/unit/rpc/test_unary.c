@@ -121,7 +121,7 @@ static void handler_may_reply_later_and_others_go_on_meanwhile(void **state)
 static void call_ends_at_its_deadline_and_the_late_reply_is_dropped(void **state)
 {
 	struct peer *p = *state;
-	struct answer a = { .p = p, .path = "/t.T/Hold", .request = text("x"), .timeout_ms = 1000 };
+	struct answer a = { .p = p, .path = "/t.T/Hold", .request = text("x"), .timeout_ms = 5000 };
 
 	assert_echo(p, "connected: the call arrives long before its deadline");
 	sem_init(&a.done, 0, 0);
@@ -291,7 +291,7 @@ static void stop_closes_connections_given_up_half_way(void **state)
 	free(a.body);
 	began = now_ms();
 	rpc_stop(STEAL(p->rpc));
-	assert_true(now_ms() - began < 5000);
+	assert_true(now_ms() - began < 15000);
 	close(fd);
 	close(listener);
 }
