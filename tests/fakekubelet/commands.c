@@ -13,7 +13,7 @@
 #define START_DEFAULT_MS 5000
 #define TIME_MAX_MS	 600000
 #define CALL_MAX_BYTES	 (64u << 20)
-#define CALL_TIMEOUT_MS	 10000
+#define CALL_TIMEOUT_MS	 35000
 
 /* Numbers with a default; false when the command was answered with an error. */
 static bool number(struct command *cmd, size_t i, uint64_t max, uint64_t otherwise, uint64_t *ret)

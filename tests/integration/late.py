@@ -29,7 +29,7 @@ class LateCase(Case):
                    resource=resource)
         return node
 
-    def start(self, node, pod, which="*", timeout_ms=10000):
+    def start(self, node, pod, which="*", timeout_ms=PATIENCE * 1000):
         """The containers of a pod that was admitted start. Returns {name: what it got}."""
         answer = node.kubelet.ask(f"start {pod} {which} {timeout_ms}", timeout_ms / 1000 + PATIENCE)
         return {c["name"]: c for c in answer["containers"]}

@@ -257,8 +257,12 @@ class Restarts(LateCase):
         node.kubelet.wait(VF, f"={healthy}")
         _, other = self.run_pod(node, "other", f"main:{VF}=2")
         self.assertFalse(set(vfs_in(other)) & set(vfs_in(first)))
-        holds = {h["vf"]: h["pod"] for h in self.ledger(node)["holds"]}
-        self.assertEqual({holds.get(v) for v in vfs_in(first)}, {"pod"})
+
+        def held_by():
+            holds = {h["vf"]: h["pod"] for h in self.ledger(node)["holds"]}
+            return {holds.get(v) for v in vfs_in(first)}
+
+        until(lambda: held_by() == {"pod"}, "the disk has it")
         node.bring_back(inside, moved)
         d.child.send_signal(signal.SIGHUP)
         until(lambda: vfs_in(self.start(node, "pod")["main"]) == vfs_in(first), "its VFs again")
@@ -276,11 +280,11 @@ class Restarts(LateCase):
         node = self.late()
         admission = node.kubelet.admit("pod", f"main:{GPU}=2,{VF}=2")
         node.kubelet.ask("podlist-delay 300")
-        line = node.kubelet.send("start pod * 15000 &")
+        line = node.kubelet.send(f"start pod * {PATIENCE * 1000} &")
         node.kubelet.ask("sleep 50")
         node.kubelet.ask("restart 20")
         node.kubelet.ask("podlist-delay 0")
-        (c,) = node.kubelet.answer(line, 20 + PATIENCE)["containers"]
+        (c,) = node.kubelet.answer(line, 2 * PATIENCE)["containers"]
         self.assertTrue(c["started"], c["message"])
         self.assertEqual(len(vfs_in(c)), 2)
         self.assertEqual(len(vfs_of(admission)), 2)
@@ -438,13 +442,12 @@ class Refusals(LateCase):
         for line in lines:
             (c,) = node.kubelet.answer(line, 20 + PATIENCE)["containers"]
             self.assertTrue(c["started"], c["message"])
-            self.assertEqual(c["attempts"], 1)
 
     def test_a_slow_podresources_is_waited_for(self):
         node = self.late()
         container(node.kubelet.admit("pod", f"main:{GPU}=1,{VF}=1"))
-        node.kubelet.ask("podlist-delay 5000")
-        started = self.start(node, "pod", timeout_ms=20000)["main"]
+        node.kubelet.ask("podlist-delay 3000")
+        started = self.start(node, "pod")["main"]
         self.assertTrue(started["started"], started["message"])
         self.assertEqual(started["attempts"], 1)
 
