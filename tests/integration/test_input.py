@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Bytes that no kubelet would send: an answer or an end, never a crash, and service goes on."""
 
+import contextlib
 import os
 import socket
 
@@ -133,7 +134,8 @@ class Input(Case):
         idle = [self.connect() for _ in range(50)]
         half = [self.connect() for _ in range(50)]
         for s in half:
-            s.sendall(PREFACE[:10])
+            with contextlib.suppress(ConnectionError):  # given up already, on a busy machine
+                s.sendall(PREFACE[:10])
         self.assertEqual(len(vfs_of(self.kubelet.admit("beside", f"main:{VF}=1"))), 1)
         for s in idle + half:
             s.close()

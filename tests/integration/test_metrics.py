@@ -172,7 +172,7 @@ class Metrics(Served):
         config, web = node.path("prometheus.yml"), free_port()
         with open(config, "w", encoding="utf-8") as f:
             f.write(
-                "scrape_configs:\n- job_name: railmate\n  scrape_interval: 1s\n  static_configs:\n"
+                "scrape_configs:\n- job_name: railmate\n  scrape_interval: 5s\n  static_configs:\n"
                 f"  - targets: ['{HOST}:{port}']\n")
         with open(node.path("prometheus.log"), "wb") as log:
             server = subprocess.Popen([
