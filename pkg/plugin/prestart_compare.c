@@ -14,6 +14,7 @@
 #include "plugin/record.h"
 #include "pool/node.h"
 #include "stats/stats.h"
+#include "topo/topo.h"
 #include "tracker/tracker.h"
 
 static size_t devs_of(const struct prestart_call *s, int **ret)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The names that C code has for all of a program: none of ours is there twice, or is also a
-library's.
+library's, and a room calls those of the rooms that it may use.
 
     symbols.py BUILD_DIR
 
@@ -34,6 +34,20 @@ def defined(*argv):
     }
 
 
+def wanted(*argv):
+    """The names that a file, or the members of an archive, leave to others or to each other."""
+    return set(re.findall(r"^ +[Uw] ([^@\s]+)", output("nm", "-g", *argv), re.M))
+
+
+def table():
+    """The rooms as the link order has them → those that each may use."""
+    text = (TOP / "pkg/CMakeLists.txt").read_text()
+    return {
+        m[1]: (m[2] or "").partition(" FOREIGN")[0].split()
+        for m in re.finditer(r"^railmate_room\((\w+)(?: PURE)?(?: USES ([\w ]*\w))?", text, re.M)
+    }
+
+
 def libraries(build):
     """name → its names. ldd has what a program needs and what that needs."""
     paths = set()
@@ -48,8 +62,7 @@ def libraries(build):
 
 def owners(build):
     """The name of an archive, or of a program → its names. Every program has its main()."""
-    rooms = re.findall(r"^railmate_room\((\w+)", (TOP / "pkg/CMakeLists.txt").read_text(), re.M)
-    archives = [build / f"pkg/librm_{room}.a" for room in rooms]
+    archives = [build / f"pkg/librm_{room}.a" for room in table()]
     archives += [build / "librm_protobuf.a",
                  build / "tests/librm_support.a"]  # what protoc-c writes, what tests share
     found = {path.stem[3:]: defined(path) for path in archives}
@@ -79,6 +92,18 @@ def taken(ours, theirs):
     }
 
 
+def leaks(ours, calls, uses):
+    """What rooms call of rooms that they may not use: a struct's member or a header that another
+    one includes hides it from hack/check-layers."""
+    owner = {name: room for room in uses for name in ours[f"rm_{room}"]}
+    return {
+        room: names
+        for room, others in uses.items()
+        if (names := sorted(name for name in calls[room]
+                            if owner.get(name, room) not in [room, *others]))
+    }
+
+
 class Symbols(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -92,6 +117,13 @@ class Symbols(unittest.TestCase):
 
     def test_no_name_is_defined_twice(self):
         self.assertEqual(twice(self.ours), {})
+
+    def test_rooms_call_what_they_may_use(self):
+        uses = table()
+        calls = {room: wanted(self.build / f"pkg/librm_{room}.a") for room in uses}
+        for room, name in (("choice", "topo_place"), ("hw", "str_eq")):
+            self.assertIn(name, calls[room])
+        self.assertEqual(leaks(self.ours, calls, uses), {})
 
     def test_no_name_is_also_a_librarys(self):
         theirs = libraries(self.build)
@@ -118,6 +150,13 @@ class TheCheckItself(unittest.TestCase):
             subprocess.run(
                 ["gcc", "-c", source, "-o", source.with_suffix(".o")], check=True, timeout=60)
             self.assertEqual(defined(source.with_suffix(".o")), {"data", "table", "code"})
+            self.assertEqual(wanted(source.with_suffix(".o")), {"other"})
+
+    def test_a_room_may_call_itself_and_those_that_it_names(self):
+        ours = {"rm_a": {"a"}, "rm_b": {"b"}, "rm_c": {"c", "d"}}
+        uses = {"a": [], "b": ["a"], "c": ["b"]}
+        calls = {"a": {"a", "malloc"}, "b": {"a"}, "c": {"a", "b", "d"}}
+        self.assertEqual(leaks(ours, calls, uses), {"c": ["a"]})
 
     def test_two_programs_may_use_one_name(self):
         ours = {
