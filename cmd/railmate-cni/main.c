@@ -28,8 +28,9 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 static const char usage_text[] =
 	"usage: railmate-cni --install DIR [--config FILE] | --help | --version\n"
 	"\n"
-	"A CNI plugin: the container runtime executes it, with CNI_COMMAND and its sisters in the\n"
-	"environment and a network configuration on standard input. See railmate-cni(8).\n"
+	"A CNI plugin: the container runtime executes it, with CNI_COMMAND, CNI_NETNS and the\n"
+	"other variables of CNI in the environment and a network configuration on standard input.\n"
+	"See railmate-cni(8).\n"
 	"\n"
 	"  --install DIR           copy this program into DIR, e.g. /opt/cni/bin\n"
 	"  --config FILE           and FILE, checked, to /etc/railmate/cni.json: the paths of this node\n"

@@ -1,5 +1,5 @@
-/* railmatectl status: is this node well? Who holds VFs, links, placement, doctor's verdict, in ten
- * lines. */
+/* railmatectl status: the state of this node: who holds VFs, links, placement, doctor's verdict, in
+ * ten lines. */
 #include "status.h"
 
 #include <stdlib.h>

@@ -42,13 +42,13 @@ static const char usage_text[] =
 	"  --topology-hints FILE   which GPUs and NICs share a switch, where a virtual machine hides it\n"
 	"  --kubelet-dir DIR       the kubelet's plugin directory (/var/lib/kubelet/device-plugins)\n"
 	"  --kubelet-root DIR      the kubelet's root directory (/var/lib/kubelet)\n"
-	"  --registration WAY      classic: call the kubelet's Register; watcher: a socket in\n"
+	"  --registration MODE     classic: call the kubelet's Register; watcher: a socket in\n"
 	"                          plugins_registry; auto: watcher if that directory is there (classic)\n"
-	"  --pod-resources WAY     auto: ask the kubelet which GPUs a container got; off: never,\n"
+	"  --pod-resources MODE    auto: ask the kubelet which GPUs a container got; off: never,\n"
 	"                          for kubelets before 1.30 (auto)\n"
 	"  --pod-resources-timeout MS  how long to wait for the kubelet to report the container's GPUs;\n"
 	"                          after that VFs are chosen without them; admissions wait meanwhile (200)\n"
-	"  --pod-specs WAY         where to read the requests of pods: pods-api, kubelet, api-server; off;\n"
+	"  --pod-specs SOURCE      where to read the requests of pods: pods-api, kubelet, api-server; off;\n"
 	"                          auto: the first of these that answers (auto)\n"
 	"  --gpu-plugin-socket PATH  GPU plugin that predicts the GPUs when VFs are requested first; auto:\n"
 	"                          the socket beside ours whose name fits; none: no prediction (auto)\n"
@@ -71,7 +71,7 @@ static const char usage_text[] =
 	"                          (/var/lib/railmate)\n"
 	"  --cdi-dir DIR           where the runtime looks for CDI specs, for pools that bind late\n"
 	"                          (" CDI_DIR_DEFAULT ")\n"
-	"  --cdi WAY               on: kubelet and runtime do CDI; off: they do not, pools that bind late are\n"
+	"  --cdi MODE              on: kubelet and runtime do CDI; off: they do not, pools that bind late are\n"
 	"                          not served; auto: if the kubelet is 1.29 or later and\n"
 	"                          the runtime does not say otherwise (auto)\n"
 	"  --runtime-socket PATH   socket of the container runtime, to learn whether it supports CDI, for\n"
@@ -114,7 +114,7 @@ struct command_line {
 /* One option: where its value goes, or what takes it. */
 struct flag {
 	const char *name;
-	int argument; /* of getopt: no_argument and its sisters */
+	int argument; /* of getopt: no_argument, required_argument, optional_argument */
 	int (*set)(struct command_line *cl, const struct flag *flag, const char *value);
 	size_t field; /* of struct command_line, for the setters that know only a type */
 };

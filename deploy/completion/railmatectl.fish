@@ -6,8 +6,8 @@ complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a pod
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a vf
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a last
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a pool
-complete -c railmatectl -n __fish_use_subcommand -f -a release -d 'give a VF back that its holder will not'
-complete -c railmatectl -n __fish_use_subcommand -f -a status -d 'is this node well'
+complete -c railmatectl -n __fish_use_subcommand -f -a release -d 'free a VF whose container does not give it back'
+complete -c railmatectl -n __fish_use_subcommand -f -a status -d 'the state of this node'
 complete -c railmatectl -n __fish_use_subcommand -f -a simulate -d 'a day of pods on this machine'
 complete -c railmatectl -n __fish_use_subcommand -f -a doctor -d 'what keeps NCCL from being fast or right here'
 complete -c railmatectl -n __fish_use_subcommand -f -a verify -d 'which HCAs did NCCL or RCCL use, with GPUDirect RDMA, and if not, why'

@@ -179,7 +179,7 @@ static void put_grub(const struct wants *w, struct strbuf *out)
 		out,
 		"# /etc/default/grub.d/90-railmate.cfg, from railmatectl doctor.\n"
 		"# Debian, Ubuntu: put it there, run update-grub, reboot.\n"
-		"# RHEL and its kin do not read that folder; there it is this, and a reboot:\n");
+		"# RHEL and its derivatives do not read that folder; there it is this, and a reboot:\n");
 	strbuf_printf(out, "#   grubby --update-kernel=ALL --args='%s'\n", all);
 	strbuf_puts(out, "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX ");
 	for (const char *c = all; *c; c++)
