@@ -8,6 +8,7 @@
 #include "choice/choice.h"
 #include "config/config.h"
 #include "hw/inventory.h"
+#include "pods/identify.h"
 #include "pool/node.h"
 #include "pool/slots.h"
 #include "sim/bound.h"

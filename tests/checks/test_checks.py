@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The checks themselves: each finds what it is there to find, in a small tree made for it."""
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -40,6 +41,17 @@ class Tree(unittest.TestCase):
 
 
 class Layers(Tree):
+    def setUp(self):
+        super().setUp()
+        self.write_table()
+
+    def write_table(self, **uses):
+        """HACKING.md's, of ROOMS but for these."""
+        rows = re.findall(r"^railmate_room\((\w+)(?: PURE)?(?: USES (.*?))?(?: FOREIGN.*)?\)", ROOMS,
+                          re.M)
+        table = "".join(f"| `{room}` | x | {uses.get(room, names)} | |\n" for room, names in rows)
+        self.write("HACKING.md", f"## Rooms\n\n{table}\n## Threads\n")
+
     def expect(self, words):
         code, said = self.run_check("check-layers")
         self.assertEqual(code, 1, said)
@@ -100,7 +112,7 @@ class Layers(Tree):
         self.expect("room attic is not in pkg/CMakeLists.txt")
 
     def test_finds_a_room_that_is_too_large(self):
-        self.write("pkg/hw/a.c", "\n" * 4000)
+        self.write("pkg/hw/a.c", '#include "base/base.h"\n' + "\n" * 3999)
         self.write("pkg/hw/hw.h", "\n" * 500)
         self.assertEqual(self.run_check("check-layers"), (0, ""))
         self.write("pkg/hw/hw.h", "\n" * 501)
@@ -111,6 +123,20 @@ class Layers(Tree):
                    ROOMS.replace("railmate_room(base)", "railmate_room(base USES hw)"))
         self.expect("room base uses hw, which is not above it")
 
+    def test_finds_a_room_that_another_names_in_vain(self):
+        self.write("pkg/base/base.h", "struct err {\n};\nint err_set(void); /* of hw */\n")
+        self.write("pkg/hw/hw.h", "#include <stddef.h> /* err_set(), struct err */\n")
+        self.expect("room hw names base and uses nothing of it")
+        for text in ('#include "base/base.h"\n', "int x(struct err *e);\n", "x = err_set();\n"):
+            self.write("pkg/hw/hw.h", "#include <stddef.h>\n" + text)
+            self.assertEqual(self.run_check("check-layers"), (0, ""), text)
+
+    def test_finds_a_table_in_the_handbook_that_is_another(self):
+        self.write_table(watch="hw base")
+        self.expect("HACKING.md: room watch may use: base\n")
+        self.write("HACKING.md", "## Rooms\n\n| `base` | x | | |\n")
+        self.expect("HACKING.md: the table of rooms is not that of pkg/CMakeLists.txt")
+
     def test_finds_a_library_with_two_rooms(self):
         self.write("pkg/CMakeLists.txt",
                    ROOMS.replace("PkgConfig::libmnl", "PkgConfig::libmnl PkgConfig::numa"))
@@ -119,7 +145,7 @@ class Layers(Tree):
     def test_lets_the_main_loop_be_in_each_room_that_names_it(self):
         self.write("pkg/CMakeLists.txt",
                    ROOMS.replace("PkgConfig::libmnl", "PkgConfig::libmnl PkgConfig::libuv"))
-        self.write("pkg/watch/x.c", "#include <uv.h>\n")
+        self.write("pkg/watch/x.c", '#include "base/base.h"\n#include <uv.h>\n')
         self.assertEqual(self.run_check("check-layers"), (0, ""))
         self.write("pkg/web/x.c", "#include <uv.h>\n")
         self.expect("pkg/web/x.c: includes uv.h, which belongs to")
