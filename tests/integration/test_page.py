@@ -155,6 +155,20 @@ class Page(Case):
             self.assertLessEqual(wide, width)
             self.assertGreater(wide, width - 30)  # it is the page that was measured
 
+    @unittest.skipUnless(CHROMIUM, "no Chromium")
+    def test_it_is_light_or_dark_as_the_reader_likes(self):
+        _, _, port = self.serve()
+        frame = ('<iframe src="/" onload="const w=this.contentWindow,'
+                 "of=n=>w.getComputedStyle(w.document.querySelector(n));"
+                 "document.title=of('body').backgroundColor+' '+of('body').color+' '"
+                 "+of('main svg>rect').fill\"></iframe>")
+        for like, colors in ((1, "rgb(255, 255, 255) rgb(31, 41, 51) rgb(255, 255, 255)"),
+                             (0, "rgb(18, 23, 29) rgb(221, 227, 234) rgb(18, 23, 29)")):
+            with Between(port, frame=frame) as server:
+                dom = self.browse(server, "--dump-dom",
+                                  f"--blink-settings=preferredColorScheme={like}", path="/frame")
+            self.assertIn(f"<title>{colors}</title>", dom)
+
 
 if __name__ == "__main__":
     main()
