@@ -55,6 +55,7 @@ int runs(void *ctx, const char *uid);
 int set_up(void **state);
 int tear_down(void **state);
 
+extern unsigned store_ms; /* how long a container waits for the disk */
 /* The tracker alone; file may be NULL. Both on the rpc thread. */
 void make_tracker(struct ledger *ledger, struct ledger_file *file);
 void end_tracker(void *arg);
