@@ -18,7 +18,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-#define BACK_TIMEOUT_MS 10000
+#define BACK_TIMEOUT_MS 35000 /* less than a test waits for an answer */
 
 static int make_dir(const char *parent, const char *name, struct err *err)
 {
