@@ -149,7 +149,7 @@ class Change(ReloadCase):
         kubelet.admit("q", f"main:{A}=1")  # collects p
         until(lambda: not (self.ids(kubelet, A) | self.ids(kubelet, A, healthy=False)) & mine,
               "p's VFs are off the list")
-        self.assertNotIn("p", self.holders(node).values())
+        until(lambda: "p" not in self.holders(node).values(), "nor in the ledger")
 
     def test_a_removed_pool_lasts_as_long_as_its_pods(self):
         node, kubelet, d = self.up(pool("a", PF_A), pool("b", PF_B))
