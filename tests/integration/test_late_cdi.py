@@ -41,7 +41,7 @@ class Specs(LateCase):
     def test_a_reboot_empties_the_directory(self):
         node = self.late()
         _, first = self.run_pod(node, "pod", f"main:{GPU}=2,{VF}=2")
-        shutil.rmtree(node.cdi)
+        os.rename(node.cdi, node.cdi + ".before")  # at once: the daemon writes into it
         again = self.start(node, "pod")["main"]
         self.assertTrue(again["started"], again["message"])
         self.assertEqual(vfs_in(again), vfs_in(first))
@@ -57,6 +57,7 @@ class Specs(LateCase):
             f.write("{")
         self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
         node.processes[-1].end(signal.SIGTERM)
+        node.kubelet.wait(VF, "=0")
         node.start_daemon("--config-file", node.path("config.json"))
         node.kubelet.wait(VF, 1)
         self.run_pod(node, "next", f"main:{VF}=1")

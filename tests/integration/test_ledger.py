@@ -181,6 +181,7 @@ class Away(LedgerCase):
         self.await_holds(node, p + q)
         node.take_away(p[0])
         self.assertEqual(daemon.end(), 0, daemon.stderr())
+        kubelet.wait(VF, "=0")
         node.start_daemon()
         kubelet.wait(VF, f"={capacity}")
         self.assertEqual(kubelet.resource(VF)["capacity"], capacity)

@@ -58,10 +58,11 @@ class Lifecycle(Case):
         count = kubelet.resource(VF)["allocatable"]
         new = node.start_daemon("--state-dir", "none")
         until(lambda: kubelet.count("list", resource=VF) >= 2, "the second one's list")
+        since = kubelet.mark()
         self.assertEqual(old.end(), 0, old.stderr())
-        time.sleep(0.2)
-        self.assertEqual(len(sockets(node)), 1)
+        kubelet.event("stream-end", since, resource=VF)
         kubelet.wait(VF, f"={count}")
+        self.assertEqual(len(sockets(node)), 1)
         self.assertEqual(len(vfs_of(kubelet.admit("p", f"main:{VF}=2"))), 2)
         self.assertIsNone(new.child.poll())
 

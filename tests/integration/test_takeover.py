@@ -115,8 +115,9 @@ class TakeOver(Case):
                 node.take_away(before[0])  # out of sight when the second one looks
                 second = self.waiting(node, first)
                 meanwhile = vfs_of(kubelet.admit("meanwhile", f"main:{VF}=2"))
+                since = kubelet.mark()
                 first.child.send_signal(sig)
-                until(lambda: "registered with the kubelet" in second.stderr(), "that it registers")
+                kubelet.event("stream-end", since, resource=VF)
                 kubelet.wait(VF, f"={capacity}")
                 rest = vfs_of(kubelet.admit("rest", f"main:{VF}={capacity - 4}"))
                 self.assertFalse(set(rest) & {*before, *meanwhile})
@@ -133,8 +134,9 @@ class TakeOver(Case):
         first.child.send_signal(signal.SIGHUP)
         kubelet.wait(VF, f"={len(vfs)}")
         kubelet.admit("all", f"main:{VF}={len(vfs)}")
+        since = kubelet.mark()
         self.assertEqual(first.end(), 0, first.stderr())
-        until(lambda: "registered with the kubelet" in second.stderr(), "that it registers")
+        kubelet.event("stream-end", since, resource=VF)
         kubelet.wait(VF, f"={len(vfs)}")
 
     def test_it_waits_as_long_as_it_takes_and_can_be_stopped(self):
