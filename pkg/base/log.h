@@ -1,9 +1,8 @@
 /*
  * One line per event, for people and for machines:
  *
- *	log_warn("kubelet", "Allocate refused resource=%s error=%s", resource, err.msg);
- *	2026-11-22T10:00:00.000Z warning kubelet: Allocate refused resource=rdma/vf error="no VF is
- *free"
+ *	log_warn("kubelet", "Allocate refused error=%s", err.msg);
+ *	2026-11-22T10:00:00.000Z warning kubelet: Allocate refused error="no VF is free"
  *
  * base/event.h has the form of the format strings. Only the daemon, the plugin glue and the
  * programs log above debug; everything below returns errors, or events for log_event().

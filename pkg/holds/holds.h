@@ -74,7 +74,7 @@ extern const struct holds_pace holds_default_pace;
  * ledger (taken): what was on disk; NULL: there was none that could be read, and what is held is
  * rebuilt from the other records. A ledger that is merely absent is NULL as well. One may come
  * back, so that decisions then get numbers beyond any that it can have: from the wall clock on, in
- * milliseconds. blind: PodResources will never be asked (it is off, or the kubelet has none).
+ * milliseconds.
  */
 struct holds *holds_new(struct ledger *ledger, const struct holds_pace *pace, struct holds_now now);
 void holds_free(struct holds *h); /* NULL is fine */
@@ -90,7 +90,7 @@ enum holds_action_kind {
 struct holds_action {
 	enum holds_action_kind kind;
 	bool bad;
-	char text[EVENT_SIZE]; /* SAY: the event; LOOK: the PCI address of the VF */
+	char text[EVENT_SIZE]; /* SAY: the event; PROBE: the PCI address of the VF */
 };
 bool holds_next(struct holds *h, struct holds_action *ret); /* false: none is left */
 
@@ -167,7 +167,8 @@ enum holds_event_kind {
 	 * could not be read: the claims are forgotten, and all of it is done again later. Until
 	 * they were complete no container starts and nothing is removed. */
 	HOLDS_CLAIMS_READ,
-	/* blind: PodResources will never be asked, or it is again. */
+	/* blind: PodResources will never be asked (it is off, or the kubelet has none), or it is
+	 * again. */
 	HOLDS_BLIND,
 
 	/* epoch: the kubelet process that answers from now on: a number below 2^53 that no other

@@ -229,8 +229,8 @@ static void guess_pod(struct request *r)
 	const struct ledger *l = tracker_ledger(r->b->env.tracker);
 	bool shared = r->b->doubles;
 
-	/* Slots that the kubelet has given away twice do not tell who restarts: see
-	 * take_slot_from(). */
+	/* Slots that the kubelet has given away twice do not tell who restarts: a hold of a late
+	 * pool has lost its slot (holds_slot_start()). */
 	for (size_t i = 0; !shared && i < ledger_holds(l); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(l, i);
 

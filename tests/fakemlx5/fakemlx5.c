@@ -1,5 +1,5 @@
 /*
- * libibverbs and libmlx5 in one, as far as pkg/doctor/direct_ask.c asks them: the real ones answer
+ * libibverbs and libmlx5 in one, as far as pkg/facts/direct.c asks them: the real ones answer
  * only on a node with a ConnectX-8. What they say stands in FAKE_MLX5, a device a word:
  *
  *   mlx5_0=/devices/…/0009:03:00.0   its data direct function

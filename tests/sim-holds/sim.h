@@ -277,7 +277,7 @@ void disk_tear_ledger(struct world *w);
 void disk_remove_specs(struct world *w);
 void disk_remove_maps(struct world *w);
 
-/* --- railmated (us.c, early.c, late.c) --- */
+/* --- railmated (us.c, calls.c) --- */
 
 void cut(struct world *w); /* one action more: the last, perhaps */
 void us_start(struct world *w);

@@ -22,9 +22,7 @@ void fixture_close(struct sysroot *root); /* closes it and removes the folder */
 /* The machine's inventory with the built-in GPU table; free it with hw_inventory_free(). */
 struct hw_inventory *fixture_discover(const struct sysroot *root);
 
-/* An empty folder ($TMPDIR or /tmp) as a heap string; remove_tree() removes a folder and all in it.
- */
-char *fixture_folder(void);
-void fixture_remove_tree(const char *path);
+char *fixture_folder(void);		    /* an empty one ($TMPDIR or /tmp), as a heap string */
+void fixture_remove_tree(const char *path); /* a folder and all in it */
 
 #endif
