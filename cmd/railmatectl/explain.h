@@ -1,4 +1,4 @@
-/* railmatectl explain: what the ledger tells, as chapters; and how they are printed. */
+/* railmatectl explain: what the ledger says, as chapters; and how they are printed. */
 #ifndef RAILMATE_CMD_EXPLAIN_H
 #define RAILMATE_CMD_EXPLAIN_H
 
@@ -19,7 +19,7 @@ struct chapter {
 
 struct explanation {
 	const char *from; /* "railmated at …", "…/ledger.json" */
-	bool running;	  /* told by the daemon */
+	bool running;	  /* the daemon answered, not the ledger's file */
 	struct chapter *chapters;
 	size_t n_chapters;
 };

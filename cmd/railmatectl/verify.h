@@ -16,7 +16,8 @@ struct verify;
 int verify_read_file(const char *path, struct strbuf *out, struct err *err);
 /* Samples the ports below root into the file: an exit code. */
 int verify_counters_begin(const char *root, const char *path, bool json);
-/* Samples again and compares with the file; tells v which allocated VFs were idle. An exit code. */
+/* Samples again and compares with the file; reports to v which allocated VFs were idle. An exit
+ * code. */
 int verify_counters_end(const char *root, const char *path, struct verify *v, struct arena *arena,
 			struct counters_diff *ret, bool *ret_warn);
 void verify_counters_text(const struct counters_diff *diff, const struct verify *v,

@@ -4,7 +4,7 @@
 
 #include "align/align.h"
 
-/* Places whose VFs nothing but address tells apart: equal ranks to every GPU that counts. */
+/* Places whose VFs differ in nothing but address: equal ranks to every GPU that counts. */
 struct group {
 	int place;  /* the first one */
 	int cap;    /* VFs that may be chosen */

@@ -20,7 +20,7 @@ struct file_new {
 	const char *temporary;
 	mode_t mode;   /* exactly this, whatever the umask is */
 	bool synced;   /* on the disk before it has its name */
-	bool only_new; /* -EEXIST where the name is taken: of two who come at once, one is told */
+	bool only_new; /* -EEXIST where the name is taken: of two writers at once, one gets it */
 };
 
 /*

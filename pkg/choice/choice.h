@@ -27,7 +27,7 @@ struct choice {
 	struct arena *arena; /* of a copy */
 };
 
-/* What the kubelet is told of a pool. */
+/* What is reported to the kubelet of a pool. */
 struct device_list choice_list(const struct pool *pool, struct arena *a);
 /*
  * who may be NULL, or without GPUs: no GPU knowledge. Unknown ids are ignored, fewer available than

@@ -229,7 +229,7 @@ void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, con
 struct config *config_retire(const struct config *cfg, const struct config *before,
 			     const bool *marked);
 /*
- * cfg, in which pools, GPUs and rails that have an error are those of `before`: nobody is served
+ * cfg, in which pools, GPUs and rails that have an error are those of `before`: no pod is served
  * worse for a typo. A pool whose name cannot be read could be any that is missing: they all stay.
  */
 struct config *config_keep(const struct config *cfg, const struct config *before);

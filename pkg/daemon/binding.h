@@ -17,7 +17,7 @@ struct pod_list;
  * that is known. */
 struct binding_facts {
 	const char *cdi;     /* the directory, or a flag of the command line */
-	const char *kubelet; /* it passes CDI devices on, and tells which container starts */
+	const char *kubelet; /* it passes CDI devices on, and shows which container starts */
 	const char *runtime; /* it does CDI */
 	const char *cni;     /* no CNI plugin is handed device ids */
 };

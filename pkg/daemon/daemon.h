@@ -38,13 +38,13 @@ struct daemon_options {
 	unsigned pod_resources_timeout_ms;
 	bool predict_gpus;	     /* ask the GPU plugin which GPUs will come */
 	const char *gpu_plugin;	     /* its socket; NULL: found by its name */
-	struct specs_options specs;  /* who tells what pods ask for */
+	struct specs_options specs;  /* where to read what pods request */
 	const char *metrics_address; /* for web/web.h; NULL: nothing is served there */
 	const char *nfd_file; /* a feature file of node-feature-discovery (nfdfile.h); NULL: none */
 	const char *ready_file;	  /* there while this daemon is ready (ready.h); NULL: none */
 	enum events_about events; /* what Events are about */
 	bool node_condition;	  /* RDMALinksHealthy is kept */
-	/* An Event tells of a pool that is empty so long after the start; 0 never */
+	/* An Event reports a pool that is empty so long after the start; 0 never */
 	unsigned empty_pool_seconds;
 	unsigned rescan_seconds;		 /* the safety net beside the events; 0 never */
 	const struct config_files *config_files; /* where cfg is from */

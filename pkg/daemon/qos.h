@@ -1,6 +1,6 @@
 /*
  * A pool's NCCL_IB_TC or NCCL_IB_SL against DCB of the PFs that its VFs are on: packets that end on
- * a priority where they are dropped are slow in a way that nobody finds. Main thread.
+ * a priority where they are dropped are slow without an error that shows it. Main thread.
  */
 #ifndef RAILMATE_DAEMON_QOS_H
 #define RAILMATE_DAEMON_QOS_H

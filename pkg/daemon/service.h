@@ -28,7 +28,7 @@ struct service_env {
 	struct rpc *rpc;
 	const struct sysroot *root;
 	struct state *state;	   /* its ledger is taken with the first node */
-	struct specs *specs;	   /* taken; NULL: nobody is asked */
+	struct specs *specs;	   /* taken; NULL: there is no source */
 	struct holdings *holdings; /* what is held, for the main thread */
 	struct unlisted *unlisted; /* VFs that no pool lists, for the main thread */
 	struct events *events;	   /* NULL: not wanted */

@@ -7,7 +7,7 @@
 
 struct node;
 
-/* Makes them what the node asks for: written if they differ, removed if nobody wants them. Says in
+/* Makes them what the node asks for: written if they differ, removed if no pool needs them. Says in
  * the log what it did. dir NULL: nothing. */
 void topofile_keep(const char *dir, const struct node *node);
 

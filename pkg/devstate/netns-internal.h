@@ -1,5 +1,5 @@
-/* Network namespaces that are files of a directory, and what sysfs shows in one. Whoever uses this
- * is in another namespace afterwards. */
+/* Network namespaces that are files of a directory, and what sysfs shows in one. The
+ * thread that uses this is in another namespace afterwards. */
 #ifndef RAILMATE_DEVSTATE_NETNS_INTERNAL_H
 #define RAILMATE_DEVSTATE_NETNS_INTERNAL_H
 

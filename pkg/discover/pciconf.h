@@ -1,8 +1,8 @@
 /*
  * What a function's configuration space says about transfers between devices: PCIe control, ACS,
  * ATS. Read at the few offsets that matter: on real hardware each dword is a slow bus access, and
- * some devices take a read of everything badly. sysfs gives 64 bytes to anybody, 256 to
- * CAP_SYS_ADMIN, and 4096 where the firmware has told of the extended space; what ends earlier is
+ * some devices take a read of everything badly. sysfs gives 64 bytes to every user, 256
+ * to CAP_SYS_ADMIN, and 4096 where the firmware describes the extended space; what ends earlier is
  * unknown, not off.
  */
 #ifndef RAILMATE_DISCOVER_PCICONF_H

@@ -101,7 +101,7 @@ int attr_int(const struct dir *d, const char *name, int *ret, struct err *err);
 int scan_int(struct scan *s, const struct dir *d, const char *name, int max, int fallback);
 /* "a: b" → b, a string in the arena, NULL when there is none; -ENOENT: no such file. */
 int scan_word(struct scan *s, const struct dir *d, const char *name, const char **ret);
-/* A sentence about a value nobody understands. */
+/* A sentence about a value that is not understood. */
 void scan_note_value(struct scan *s, const struct dir *d, const char *name, const char *value);
 /* "<number> <unit>…" in thousandths: "2.5 GT/s PCIe" → 2500. 0 and -EINVAL. */
 int parse_thousandths(const char *text, const char *unit, int *ret);

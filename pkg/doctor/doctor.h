@@ -24,8 +24,8 @@ const struct diagnosis_check *doctor_check_by_id(const char *id); /* NULL */
  * "NUMA"; NULL: not as it knows. */
 const char *doctor_board_of_gpus(const struct hw_inventory *inv);
 
-/* Runs the checks of only ("acs,iommu"; NULL: all). -EINVAL: a sentence that names the id nobody
- * has. */
+/* Runs the checks of only ("acs,iommu"; NULL: all). -EINVAL: a sentence that names the unknown
+ * id. */
 int doctor_run(const struct facts *f, const char *only, struct diagnosis **ret, struct err *err);
 
 #endif

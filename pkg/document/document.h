@@ -39,7 +39,7 @@ struct item {
 	size_t n_kids;
 };
 
-/* The tree lives in the arena, which may outlive the text if nobody looks at item.text. Errors:
+/* The tree lives in the arena, which may outlive the text if item.text is not used. Errors:
  * "name:line: …". */
 int document_parse(const char *text, size_t len, const char *name, struct arena *arena,
 		   const struct item **ret, struct err *err);

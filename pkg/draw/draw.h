@@ -16,7 +16,7 @@ struct hw_inventory;
 struct strbuf;
 struct topo;
 
-/* A VF that a container holds. Pods are told apart by ns, pod, uid and draining; NULL or "": not
+/* A VF that a container holds. Pods are distinguished by ns, pod, uid and draining; NULL or "": not
  * known. */
 struct draw_hold {
 	const char *vf; /* PCI address */
@@ -30,7 +30,7 @@ struct draw_in {
 	const struct hw_inventory *inv;
 	const struct topo *topo;      /* with its hints */
 	const char *const *gpu_names; /* one for each of inv->gpu */
-	bool holds_known;	      /* false: nobody could be asked, and no VF is called free */
+	bool holds_known;	      /* false: holds could not be read, and no VF is called free */
 	const struct draw_hold *holds;
 	size_t n_holds;
 };

@@ -4,7 +4,7 @@
  * unreadable are different values.
  *
  * To add facts of one subject: a struct of their own behind a pointer in struct facts, NULL as long
- * as nobody gathered them.
+ * as they are not gathered.
  *
  * Strings live in the facts' arena, or are static. One thread.
  */

@@ -17,7 +17,7 @@ struct sysroot;
  * One container_request: the grant of these ids, for render_grant(); its flags are the caller's.
  * root: where the functions are looked at again, now. gpus: those the preceding
  * GetPreferredAllocation learnt, none when unknown. An id that is unknown, gone, or bound to a
- * driver without RDMA is an error that tells the operator what to do. HCAs that containers share:
+ * driver without RDMA is an error that says what to do. HCAs that containers share:
  * the ids are numbers, and every container gets all HCAs that work.
  */
 int grant_of_ids(const struct node *node, const struct pool *pool, const struct ids *ids,

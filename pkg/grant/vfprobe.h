@@ -39,6 +39,6 @@ struct vfprobe *grant_probe_new(const struct vfprobe_env *env);
  */
 void grant_probe_start(struct vfprobe *t, const struct bdf *bdfs, size_t n,
 		       grant_probe_done_fn done, void *arg);
-void grant_probe_free(struct vfprobe *t); /* waits for nobody; NULL is fine */
+void grant_probe_free(struct vfprobe *t); /* does not block; NULL is fine */
 
 #endif

@@ -136,7 +136,7 @@ struct hw_inventory {
 	struct hw_numa *numa;
 	size_t n_numa; /* sorted by id */
 	struct hw_cpu cpu;
-	bool hypervisor;    /* this machine is a virtual machine, as far as the tree tells */
+	bool hypervisor;    /* this machine is a virtual machine, as far as the tree shows */
 	bool has_rdma_cm;   /* the rdma_cm misc device exists */
 	bool has_vhost_net; /* /dev/vhost-net and /dev/net/tun exist */
 	const char **notes;

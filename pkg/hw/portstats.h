@@ -34,7 +34,7 @@ struct hw_port_stats {
 	struct hw_counter *driver;
 	size_t n_driver;		/* ports/N/hw_counters, by name */
 	int64_t carrier_changes;	/* of its network interface, up and down; -1 unknown */
-	const struct hw_pauses *pauses; /* NULL: not told */
+	const struct hw_pauses *pauses; /* NULL: not reported */
 };
 
 struct hw_traffic {

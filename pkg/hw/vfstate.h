@@ -41,7 +41,7 @@ enum vf_seen {
 	VF_SEEN_NOTHING, /* away, and nothing is known of it */
 };
 
-/* Strings and tables are in the arena of whoever looked. */
+/* Strings and tables are in the arena of the caller that probed. */
 struct vf_state {
 	struct bdf bdf;
 	enum vf_seen seen;

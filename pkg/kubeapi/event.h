@@ -29,8 +29,8 @@ struct event {
 char *kubeapi_event_path(const struct event *e);
 
 /*
- * As JSON. Its name follows from what it says: the API server keeps an Event for an hour, and who
- * sends the same one again within it is told that it is there (HTTP 409). That about a thing which
+ * As JSON. Its name follows from what it says: the API server keeps an Event for an hour, and
+ * answers HTTP 409 when the same one is sent again within it. That about a thing which
  * changes is of its time, too: a link that goes down again is another Event.
  */
 void kubeapi_event_write(const struct event *e, struct strbuf *out);

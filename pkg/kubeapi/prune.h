@@ -1,5 +1,5 @@
 /*
- * Leaves out of a JSON text what nobody will read. Reading a pod as a tree costs thirty times what
+ * Leaves out of a JSON text what is not needed. Reading a pod as a tree costs thirty times what
  * it takes to skip it, most of a pod is of no interest here, and an admission waits for all pods of
  * the node.
  */

@@ -1,5 +1,5 @@
 /*
- * Who tells what pods ask for: builds the sources that the command line names and makes one of
+ * Where to read what pods request: builds the sources that the command line names and makes one of
  * them. With "auto" it asks the best one first and the next when that fails; one that failed is
  * left alone for a while, so that an admission does not wait for what is known to fail.
  */
@@ -33,8 +33,8 @@ struct specs_options {
 int specs_open(struct rpc *rpc, const struct specs_options *opt, const char *kubelet_root,
 	       struct specs **ret, struct err *err);
 const struct podspec_source *specs_source(const struct specs *s); /* NULL gives NULL */
-/* Who tells what ResourceClaims were given: the API server. NULL: there is none to ask; NULL gives
- * NULL. */
+/* Where to read what ResourceClaims were given: the API server. NULL: there is none to ask; NULL
+ * gives NULL. */
 const struct draclaim_source *specs_claims(const struct specs *s);
 /* Is there anybody to ask? With auto and without a token not before a kubelet has the Pods API.
  * Cheap; NULL: no. */
@@ -42,7 +42,7 @@ bool specs_are_there(const struct specs *s);
 /* Load what the first one to be asked needs: not on the rpc thread, which must not be using the
  * source yet. NULL is fine. */
 void specs_load(struct specs *s);
-/* Ask once in advance, so that connections are up and failures are told at the start. On the rpc
+/* Ask once in advance, so that connections are up and failures are logged at the start. On the rpc
  * thread; NULL is fine. */
 void specs_warm_up(struct specs *s);
 /* Fetches under way end as failed first. On the rpc thread; NULL is fine. */

@@ -1,8 +1,8 @@
 /*
- * Cuts the elements out of the list "items" of a JSON object that arrives in pieces, so that nobody
- * ever holds the whole: an answer of 40 MB costs the memory of its largest pod. Knows strings,
- * escapes and brackets; whether an element is proper JSON is found by whoever reads it. What stands
- * beside "items" is skipped.
+ * Cuts the elements out of the list "items" of a JSON object that arrives in pieces, so that
+ * the whole is never in memory: an answer of 40 MB costs the memory of its largest pod. Knows
+ * strings, escapes and brackets; whether an element is proper JSON is found by what reads it. What
+ * stands beside "items" is skipped.
  */
 #ifndef RAILMATE_KUBEAPI_SPLIT_H
 #define RAILMATE_KUBEAPI_SPLIT_H
@@ -15,7 +15,7 @@
 
 struct err;
 
-/* Brackets in brackets, below the top: API objects stay below 20, and whoever reads an element
+/* Brackets in brackets, below the top: API objects stay below 20, and what reads an element
  * recurses. */
 #define SPLIT_DEPTH_MAX 64
 

@@ -11,8 +11,8 @@
 struct arena;
 struct err;
 
-/* Pods are named by their UIDs, their namespace is "". path NULL: nobody. Unreadable or strange:
- * nobody, and err (may be NULL) says why. */
+/* Pods are named by their UIDs, their namespace is "". path NULL: none. Unreadable or strange:
+ * none, and err (may be NULL) says why. */
 struct pod_list kubeclient_checkpoint(const char *path, struct arena *a, struct err *err);
 
 #endif

@@ -8,7 +8,7 @@
  * names hold a word of the resource
  * ("nvidia-gpu.sock", "amd.com_gpu" for nvidia.com/gpu, amd.com/gpu) are asked, the best match
  * first, never one of our own; an answer that holds other ids than were offered, or another number
- * of them, shows that it is not the one. ListAndWatch would tell more, but a second stream harms:
+ * of them, shows that it is not the one. ListAndWatch would show more, but a second stream harms:
  * NVIDIA's plugin hands each health event to one of its streams only, and keeps a stream that was
  * cancelled.
  */

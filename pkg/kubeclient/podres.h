@@ -1,6 +1,6 @@
 /*
- * PodResources: what every container of the node holds. One client for all resources; whoever asks,
- * everybody who subscribed is told what the kubelet said. On the rpc thread.
+ * PodResources: what every container of the node holds. One client for all resources; each
+ * answer goes to all subscribers, whichever of them asked. On the rpc thread.
  *
  * List has a side effect in the kubelet (docs/design/kubelet.md §2.2: it can drop the reservation
  * of an allocation under way), Get has none: Get is preferred wherever the pod's name is known.

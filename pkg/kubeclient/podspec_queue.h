@@ -18,10 +18,10 @@ struct spec_queue {
 	struct rpc *rpc;
 	/* "https://127.0.0.1:10250/pods": begins the sentence of who waited too long */
 	const char *what;
-	/* Ask; kubeclient_queue_answer() follows, later. timeout_ms: nobody waits longer. */
+	/* Ask; kubeclient_queue_answer() follows, later. timeout_ms: no caller waits longer. */
 	void (*begin)(void *ctx, unsigned timeout_ms);
 	void (*cancel)(
-		void *ctx); /* nobody waits for the one under way any more; NULL: let it run */
+		void *ctx); /* no caller waits for the one under way any more; NULL: let it run */
 	void *ctx;
 	struct spec_waiters asking, waiting;
 	bool busy;
@@ -32,7 +32,7 @@ struct spec_queue {
 /* A podspec_source's fetch. */
 void kubeclient_queue_add(struct spec_queue *q, unsigned timeout_ms, podspec_done_fn done,
 			  void *arg);
-/* The one under way has ended: specs, or why not. Begins the next if somebody waits. */
+/* The one under way has ended: specs, or why not. Begins the next if a caller waits. */
 void kubeclient_queue_answer(struct spec_queue *q, const struct spec_list *specs, const char *why);
 
 #endif

@@ -13,9 +13,9 @@ struct runtime;
 enum runtime_cdi {
 	RUNTIME_CDI, /* it does */
 	RUNTIME_NO_CDI,
-	/* It cannot be told: no socket, none that speaks CRI, a runtime that we do not know */
+	/* Not known: no socket, none that speaks CRI, a runtime that we do not know */
 	RUNTIME_CDI_UNKNOWN,
-	RUNTIME_SILENT, /* a socket is there, and nobody answers (yet) */
+	RUNTIME_SILENT, /* a socket is there, without an answer (yet) */
 };
 
 enum runtime_cni {

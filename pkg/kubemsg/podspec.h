@@ -1,5 +1,5 @@
 /*
- * What pods ask for, from whoever knows the pod specs: the kubelet's /pods, the API server
+ * What pods request, from a source of pod specs: the kubelet's /pods, the API server
  * (kubeapi, over HTTP), or the kubelet's Pods API (gRPC, where its gate is on). Data and the
  * interface of a source; sources are handed in by the daemon.
  */
@@ -50,8 +50,8 @@ struct spec_list {
 };
 
 /*
- * What every source has to read the same way. A resource that device plugins or drivers serve, as
- * Kubernetes tells them from its own
+ * What every source has to read the same way. A resource that device plugins or drivers serve,
+ * which Kubernetes distinguishes from its own
  * ("cpu", "hugepages-2Mi", "example.kubernetes.io/…"); a Quantity that is a whole number ("8",
  * "1k"); a phase; a container's restartPolicy.
  */

@@ -14,7 +14,7 @@ struct hold_entry {
 
 /*
  * A decision is kept as its line of text: a quarter of the size of the struct with its strings, and
- * the file is written often. The struct is made when somebody asks for it, and lives until the next
+ * the file is written often. The struct is made when it is asked for, and lives until the next
  * change of the ledger.
  */
 struct decision_entry {
@@ -22,7 +22,7 @@ struct decision_entry {
 	unsigned holds; /* live ones that it chose */
 	char *text;
 	size_t len;
-	struct ledger_decision *view; /* NULL: nobody asked */
+	struct ledger_decision *view; /* NULL: not made yet */
 	struct arena *view_arena;
 	struct decision_entry *next_view;
 };

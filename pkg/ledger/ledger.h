@@ -3,7 +3,7 @@
  * ledger/file.h keeps it on disk. Owned by one thread (rpc). Strings that go in are copied; those
  * that come out live until the next change of the ledger.
  *
- * A VF has at most one hold. Whoever wants to give a VF away looks here first, whatever the kubelet
+ * A VF has at most one hold. What gives a VF to a container looks here first, whatever the kubelet
  * says (docs/design/kubelet.md §2.2, §1.4).
  */
 #ifndef RAILMATE_LEDGER_LEDGER_H
@@ -67,7 +67,7 @@ struct ledger_place {
 	int free;
 };
 
-/* What `railmatectl explain` tells. */
+/* What `railmatectl explain` prints. */
 struct ledger_decision {
 	uint64_t number; /* from 1; given by ledger_decide() */
 	int64_t at_ms;	 /* wall clock */
@@ -125,7 +125,7 @@ void ledger_drop(struct ledger *l, const char *vf); /* nothing to drop is fine *
 uint64_t ledger_decide(struct ledger *l, const struct ledger_decision *d);
 const struct ledger_decision *ledger_decision(const struct ledger *l,
 					      uint64_t number); /* NULL: forgotten */
-/* The same, in this arena: for whoever looks at many. */
+/* The same, in this arena: for reading many. */
 const struct ledger_decision *ledger_decision_read(const struct ledger *l, uint64_t number,
 						   struct arena *a);
 /* The number of the next decision, and: it is greater than this one. */
@@ -136,8 +136,8 @@ void ledger_undecide(struct ledger *l,
 size_t ledger_decisions(const struct ledger *l);
 const struct ledger_decision *ledger_decision_at(const struct ledger *l,
 						 size_t i); /* oldest first */
-/* Does that one mention this VF, GPU or PF anywhere? Much cheaper than the decision itself, for
- * whoever looks for one. */
+/* Does that one mention this VF, GPU or PF anywhere? Much cheaper than the decision itself, to
+ * find one. */
 bool ledger_decision_mentions(const struct ledger *l, size_t i, const char *address);
 /* The same decision with what became known later; its number stays. Unknown numbers are ignored. */
 void ledger_amend(struct ledger *l, uint64_t number, const struct ledger_decision *d);

@@ -1,7 +1,7 @@
 /*
  * The daemon's local socket (control/control.h): a server on the main loop, for root only. What it
  * is asked is done on the rpc thread. Clients are bounded in number, bytes and time; a slow or
- * silent one holds up nobody.
+ * silent one does not hold up the others.
  */
 #ifndef RAILMATE_LOCALSOCKET_LOCALSOCKET_H
 #define RAILMATE_LOCALSOCKET_LOCALSOCKET_H

@@ -1,4 +1,4 @@
-/* Multicast groups of a netlink bus: what the kernel tells whoever listens. One thread at a time.
+/* Multicast groups of a netlink bus: what the kernel sends to subscribers. One thread at a time.
  */
 #ifndef RAILMATE_NETLINK_FEED_H
 #define RAILMATE_NETLINK_FEED_H

@@ -1,7 +1,7 @@
 /*
  * Small questions to the running kernel about what no file of sysfs says. Each opens a socket of
  * its own, asks one thing of one device and waits NETLINK_PATIENCE_MS at most. -ENOTSUP: this
- * kernel, driver or sandbox does not tell; -ENODEV: there is no such device in our network
+ * kernel, driver or sandbox does not report it; -ENODEV: there is no such device in our network
  * namespace; -ETIMEDOUT; each with a sentence. Any thread.
  */
 #ifndef RAILMATE_NETLINK_NETLINK_H

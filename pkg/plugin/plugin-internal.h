@@ -91,7 +91,7 @@ struct plugin {
 
 	/* the plugin watcher: watcher.c */
 	bool watched;	  /* the server is in the registry */
-	bool asked;	  /* somebody called GetInfo */
+	bool asked;	  /* GetInfo was called */
 	int64_t asked_ms; /* when, last */
 	bool fell_back;	  /* REGISTER_AUTO gave the registry up */
 	unsigned watch_failures;
@@ -143,7 +143,7 @@ const struct pool *plugin_pool(const struct plugin *p); /* NULL: the node has no
 void plugin_warn(struct plugin *p, enum warning kind, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void plugin_warn_reset(struct plugin *p,
-		       enum warning kind); /* it works again: tell the next failure at once */
+		       enum warning kind); /* it works again: log the next failure at once */
 
 void plugin_refuse(struct rpc_call *call, struct err *err);
 void plugin_serve(struct plugin *p);		/* open our socket, or check it */

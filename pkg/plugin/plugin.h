@@ -45,7 +45,7 @@ struct plugin_env {
 	unsigned registry_patience_ms;
 	/* Shared by all resources, NULL: absent. Looked at with every call: they may appear while
 	 * plugins run. */
-	struct podres *podres;	 /* who holds what; without it nobody's GPUs are known */
+	struct podres *podres;	 /* who holds what; without it no container's GPUs are known */
 	struct holders *holders; /* what it last said; with podres */
 	struct tracker *tracker; /* the ledger */
 	/* A container of an early pool starts; may be NULL */

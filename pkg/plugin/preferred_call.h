@@ -38,7 +38,7 @@ unsigned plugin_preferred_half_time(
 	const struct preferred_call *pc); /* for what can be done without: as much is left then */
 /* Choose and answer; look is gone. source: how the GPUs are known, or why not. */
 void plugin_preferred_answer(struct preferred_call *pc, enum ledger_gpus known, const char *source);
-/* The GPUs are not there yet: ask the GPU plugin. why: to tell when that is no use. */
+/* The GPUs are not there yet: ask the GPU plugin. why: logged when that is no use. */
 void plugin_preferred_predict(struct preferred_call *pc, const char *why);
 
 #endif

@@ -43,7 +43,7 @@ const struct pool_dev *plugin_start_dev(const struct prestart_call *s,
 /* Why it may not start with them, a sentence: a verbs node that Allocate gave is another VF's by
  * now. NULL: it may. */
 const char *plugin_start_node_refusal(struct prestart_call *s, const struct starter *me);
-/* What came of the decision, counted and told. Once for each: a container that starts again has
+/* What came of the decision, counted and logged. Once for each: a container that starts again has
  * what it had. */
 void plugin_start_compare(struct prestart_call *s, const struct starter *me, uint64_t number);
 

@@ -25,7 +25,7 @@ enum reg_event {
 	REG_EV_SERVING, /* our socket is there */
 	REG_EV_NEW,	/* the kubelet's socket is not the one of our last try */
 	REG_EV_GONE,	/* there is no kubelet socket */
-	REG_EV_REFUSED, /* it is there, but nobody accepts (yet) */
+	REG_EV_REFUSED, /* it is there, but refuses connections (yet) */
 	REG_EV_OK,	/* Register returned */
 	REG_EV_FAILED,
 	REG_EV_OPENED, /* the first stream opened */

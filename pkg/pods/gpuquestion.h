@@ -16,10 +16,10 @@ struct gpu_question {
 };
 
 /*
- * The free ids of a GPU resource: what is allocatable and nobody holds. resource NULL: the one with
- * the most GPUs, ours left out. nodes: only GPUs on these NUMA nodes (n_nodes 0: on all). false: no
- * prediction is possible, why is a sentence: no such GPUs, fewer free than wanted, or ids that
- * stand for a part of a GPU (MIG; time-sliced "…::n", which are handed out in no foreseeable
+ * The free ids of a GPU resource: what is allocatable and no container holds. resource NULL: the
+ * one with the most GPUs, ours left out. nodes: only GPUs on these NUMA nodes (n_nodes 0: on all).
+ * false: no prediction is possible, why is a sentence: no such GPUs, fewer free than wanted, or ids
+ * that stand for a part of a GPU (MIG; time-sliced "…::n", which are handed out in no foreseeable
  * order).
  */
 bool pods_gpu_question(const struct pod_container *allocatable, const struct pod_list *held,

@@ -15,7 +15,7 @@ struct node;
 struct pods_gpus {
 	int *v; /* PCI indices, ascending, each once */
 	size_t n;
-	const char *unknown; /* a sentence: one cannot be told apart (a MIG device); NULL: none */
+	const char *unknown; /* a sentence: one cannot be identified (a MIG device); NULL: none */
 	const char *driver;  /* the DRA driver that gives it GPUs, or parts of them; NULL: none */
 };
 /* v: all but those that come as the resource `except`. */

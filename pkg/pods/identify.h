@@ -23,7 +23,7 @@ struct spec_pod;
 /*
  * What PodResources said when we last looked: which containers held GPUs and none of ours, which
  * held ours, which pods were there. A pod of the same name that came back (StatefulSet, Job) is
- * told from the one before by what it holds. One per resource, owned by the caller.
+ * distinguished from the one before by what it holds. One per resource, owned by the caller.
  */
 struct seen_pods;
 void pods_seen_free(struct seen_pods *s); /* NULL is fine */
@@ -35,7 +35,7 @@ struct identified {
 	struct gpu_set gpus;	   /* its own, ascending */
 	struct gpu_set busy_gpus;  /* every one that any other container holds */
 	const char *why;	   /* one sentence: why it was found or not (log, explain) */
-	/* Not found: so many GPUs are still to come, and nobody has a preference which; 0: not
+	/* Not found: so many GPUs are still to come, and no plugin has a preference which; 0: not
 	 * known */
 	size_t n_drawn;
 	/* With specs: */
@@ -55,13 +55,13 @@ struct spec_candidates {
 
 struct pods_question {
 	const char *resource;
-	size_t want; /* VFs; 0: nobody asks, all that is listed is old */
+	size_t want; /* VFs; 0: no request is under way, all that is listed is old */
 	/* What the kubelet has already set aside: a reused init container's, or a NUMA-aligned
 	 * part */
 	struct ids must;
 	bool listed; /* the pods are a List: one that is not in it is not admitted yet */
-	/* What was noted before may have been within the admission of this container: when nobody
-	 * else is new, those that it showed are. */
+	/* What was noted before may have been within the admission of this container: when no
+	 * other is new, those that it showed are. */
 	bool doubted;
 	struct spec_candidates candidates; /* the first one is it; none: by elimination */
 };
@@ -69,7 +69,7 @@ struct pods_question {
 /*
  * pods is in the order of names, as pods_holders_view() is. Containers, the likeliest first (not
  * stale, then the newest pod), that ask for what is wanted and hold none of it, as far as pods
- * tells; whose pod is neither over nor deleted; and whose pod's earlier containers have theirs: one
+ * shows; whose pod is neither over nor deleted; and whose pod's earlier containers have theirs: one
  * at least, where something must be taken.
  */
 struct spec_candidates pods_candidates(const struct spec_list *specs, const struct pod_list *pods,

@@ -14,7 +14,7 @@ struct names {
 
 struct seen_specs {
 	struct arena *arena; /* NULL: nothing was seen yet */
-	/* That did not get what they wait for when somebody else did, and the one who did */
+	/* That did not get what they wait for when another container did, and that one */
 	const char **waiting;
 	size_t n;
 };

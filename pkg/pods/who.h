@@ -1,5 +1,5 @@
-/* Which container starts? PreStartContainer names only device ids; a list of pods tells who has
- * them. Pure. */
+/* Which container starts? PreStartContainer names only device ids; a list of pods shows which
+ * has them. Pure. */
 #ifndef RAILMATE_PODS_WHO_H
 #define RAILMATE_PODS_WHO_H
 

@@ -123,7 +123,7 @@ struct node_seed {
 struct node_link {
 	const char *resource, *pf; /* a pool, and the PCI address of a PF of its VFs */
 	const char *degraded;	   /* a clause */
-	bool unhealthy;		   /* the pool wants its VFs to be told unhealthy for that */
+	bool unhealthy;		   /* the pool's configuration has its VFs reported unhealthy */
 	int port;		   /* of its RDMA device, from 1; 1 also where it has none */
 	unsigned trouble;	   /* enum link_trouble, config/config.h */
 	int64_t since_ms;	   /* Unix time; 0 not known */
@@ -165,13 +165,13 @@ bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev);
  * functions. */
 bool pool_uses_direct(const struct pool *p);
 /*
- * What NCCL is told of the rail of a VF of the pool; rail -1: nothing (docs/design/nccl.md §1.1).
+ * What NCCL gets of the rail of a VF of the pool; rail -1: nothing (docs/design/nccl.md §1.1).
  * Every release reads it behind the port of NCCL_IB_HCA, or passes over it; since 2.30.7 NCCL
  * connects no two planes, so what is only counted, and may be wrong for the fabric, is said where a
  * pool asks for it.
  */
 struct topo_rail pool_nccl_rail(const struct pool *p, const struct topo_rails *rails, int pci);
-/* Would the kubelet be told the same (ids, health, NUMA unless excludeTopology)? */
+/* Would the same be reported to the kubelet (ids, health, NUMA unless excludeTopology)? */
 bool pool_same_list(const struct pool *a, const struct pool *b);
 
 /*

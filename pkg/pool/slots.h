@@ -1,7 +1,7 @@
 /*
  * Slots: what the kubelet is offered of a pool that binds late. A slot stands for some VF of its
- * class, which is the VFs of one NUMA node (of the whole pool, where no node is told); which VF, is
- * decided when its container starts. Slots of a class are interchangeable. Their ids follow from
+ * class, which is the VFs of one NUMA node (of the whole pool, where no node is known); which VF,
+ * is decided when its container starts. Slots of a class are interchangeable. Their ids follow from
  * the pool's name and numbers alone, so they are the same after every scan and restart. Pure.
  */
 #ifndef RAILMATE_POOL_SLOTS_H
@@ -16,7 +16,7 @@ struct arena;
 
 #define SLOT_ID_MAX	63
 #define SLOT_NUMBER_MAX 65535
-/* The class of VFs without a NUMA node, and of a pool that tells none (excludeTopology). */
+/* The class of VFs without a NUMA node, and of a pool that reports none (excludeTopology). */
 #define SLOT_ANY -1
 
 /* A slot that a container holds. */

@@ -1,5 +1,5 @@
 /*
- * Which GID NCCL takes on a RoCE port, and what it has to be told so that it takes a right one.
+ * Which GID NCCL takes on a RoCE port, and which variables make it take a right one.
  * Pure; the reference is NCCL's ncclIbGetGidIndex() since 2.21.5 (docs/design/nccl.md §1.5): the
  * scan of the table, with its oddities, is followed step by step. Ports with the InfiniBand link
  * layer are not for these functions: NCCL takes no index there.
@@ -38,7 +38,7 @@ struct gid_vf {
 	int table_len; /* slots; 0: not known */
 };
 
-/* What NCCL is told. */
+/* The variables that NCCL gets. */
 struct gid_env {
 	int index;		/* NCCL_IB_GID_INDEX; -1: not set, NCCL's own choice by the rest */
 	enum gid_family family; /* IPv4, NCCL's default, or IPv6 */

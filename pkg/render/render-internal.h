@@ -44,7 +44,7 @@ struct notes {
 
 void add_note(
 	struct notes *notes,
-	const char *sentence); /* notes NULL: nobody asks; one that is there already is left out */
+	const char *sentence); /* notes NULL: not needed; one that is there already is left out */
 
 /* Names that share a cause: "A", "A and B", "A, B, C, D and 36 more". */
 struct few {
@@ -126,7 +126,7 @@ const char *gid_lack(const struct gid_vf *vf);
 
 /* What is decided about the GIDs of some rails. */
 struct gid_decision {
-	bool set; /* NCCL is told something: env */
+	bool set; /* NCCL gets a variable: env */
 	struct gid_env env;
 	/* All of them have the GID that is taken there; -1: no such index, or not known */
 	int index;

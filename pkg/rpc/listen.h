@@ -1,5 +1,5 @@
-/* Unix sockets to listen on that take over only what nobody accepts on, and remove only themselves.
- */
+/* Unix sockets to listen on that take over only what refuses connections, and remove only
+ * themselves. */
 #ifndef RAILMATE_RPC_LISTEN_H
 #define RAILMATE_RPC_LISTEN_H
 

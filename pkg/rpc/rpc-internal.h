@@ -65,7 +65,7 @@ struct rpc {
 	struct server_list servers;
 	struct channel_list channels;
 	struct farewell_list farewells;
-	/* Calls whose handler still owes an answer that nobody waits for */
+	/* Calls whose handler still owes an answer that no client waits for */
 	struct incoming_list orphans;
 	uint64_t last_server, last_connection;
 	size_t held; /* bytes, by the connections that are not closing, and by orphans */
@@ -98,13 +98,13 @@ void acceptor_trust(struct acceptor *a, uint64_t server, const struct rpc_peer *
  * before closing it. */
 void acceptor_watch(struct acceptor *a, uint64_t connection, int fd);
 void acceptor_unwatch(struct acceptor *a, int fd);
-void acceptor_keep(struct acceptor *a, uint64_t guard); /* it stands in nobody's way any more */
+void acceptor_keep(struct acceptor *a, uint64_t guard); /* its guard is trusted from now on */
 
 /* --- server.c --- */
 struct rpc_server {
 	LIST_ENTRY(rpc_server) link;
 	struct rpc *rpc;
-	/* Never used twice: a connection accepted for a server that went finds nobody */
+	/* Never used twice: a connection accepted for a server that went is closed */
 	uint64_t id;
 	char *path;
 	struct listen_socket listening;
@@ -159,7 +159,7 @@ void connection_ended(struct rpc *rpc, uint64_t id); /* there may be none */
 void connection_close(struct connection *c);	     /* when its calls are over */
 void connection_cut(struct connection *c);	     /* at once */
 void connection_settle(
-	struct connection *c); /* after something ended: destroy what nobody needs any more */
+	struct connection *c); /* after something ended: destroy what is not needed any more */
 /* Bytes that are kept for it. Closes what holds most when it is too much; false: this is not to be
  * kept. */
 bool connection_charge(struct connection *c, size_t bytes);
@@ -188,7 +188,7 @@ struct incoming {
 	bool kept;    /* its connection is, for it */
 	bool headers_sent;
 	bool answered; /* the status is on its way */
-	bool over;     /* nobody at the other end */
+	bool over;     /* the other end is closed */
 };
 
 void incoming_begin(struct connection *c, grpc_call *call /* taken */,

@@ -70,8 +70,8 @@ bool rpc_run(struct rpc *rpc, void (*fn)(void *arg), void *arg);
 /* --- peers --- */
 
 /* The process that connected, or that listens. pid is 0 for one outside of our pid namespace (a
- * container sees the node's kubelet so); number then tells processes apart, on Linux 6.9 and later;
- * 0: unknown. */
+ * container sees the node's kubelet so); number then distinguishes processes, on Linux 6.9 and
+ * later; 0: unknown. */
 struct rpc_peer {
 	uid_t uid;
 	pid_t pid;
@@ -92,15 +92,15 @@ struct rpc_method {
 	 * once when it ended, after which the stream is gone. */
 	void (*opened)(void *ctx, struct rpc_stream *stream, struct bytes request);
 	void (*closed)(void *ctx, struct rpc_stream *stream);
-	/* For counters, with each answer to a unary call: how long after its request. NULL: nobody
-	 * counts. */
+	/* For counters, with each answer to a unary call: how long after its request. NULL: not
+	 * counted. */
 	void (*answered)(void *ctx, const struct rpc_method *method, enum rpc_status status,
 			 int64_t ns);
 };
 
 /* Listens on a unix socket (mode 0660: the kubelet is root; path ≤ 107 bytes; a stale *socket* in
- * the way that nobody accepts on is replaced, a live one or another kind of file is an error naming
- * it). methods and ctx must outlive the server. A path not in methods answers UNIMPLEMENTED.
+ * the way that refuses connections is replaced, a live one or another kind of file is an error
+ * naming it). methods and ctx must outlive the server. A path not in methods answers UNIMPLEMENTED.
  * Requests over 512 KiB answer RESOURCE_EXHAUSTED, as do calls beyond what one connection may have
  * open. */
 int rpc_server_open(struct rpc *rpc, const char *socket, const struct rpc_method *methods, size_t n,
@@ -119,7 +119,7 @@ bool rpc_server_socket_intact(const struct rpc_server *s);
 int rpc_server_relisten(struct rpc_server *s, struct err *err);
 /* Streams end, calls get UNAVAILABLE, the socket is unlinked if it is ours; done(arg) when all is
  * gone (may be NULL), some 50 ms later at most. A handler that still owes a reply may give it at
- * any time, also after done(): to nobody. */
+ * any time, also after done(): it is dropped. */
 void rpc_server_close(struct rpc_server *s, void (*done)(void *arg), void *arg);
 
 struct arena *rpc_call_arena(struct rpc_call *call);	/* freed after the reply */

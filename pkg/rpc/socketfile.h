@@ -1,4 +1,4 @@
-/* Unix socket files of others: which one is it, and does somebody accept there? */
+/* Unix socket files of others: which one is it, and does a program accept there? */
 #ifndef RAILMATE_RPC_SOCKETFILE_H
 #define RAILMATE_RPC_SOCKETFILE_H
 
@@ -17,9 +17,9 @@ struct socket_id {
 
 bool rpc_socket_id(const char *path, struct socket_id *ret); /* false: no socket there */
 bool rpc_socket_same(const struct socket_id *a, const struct socket_id *b);
-/* A plain connect() tells in microseconds what a gRPC channel would find out slowly. What cannot be
- * told is true: let the call itself fail, with a sentence. ret_peer: who listens; set where the
- * connection was made. */
+/* A plain connect() shows in microseconds what a gRPC channel would find out slowly. What cannot be
+ * found out is true: let the call itself fail, with a sentence. ret_peer: who listens; set where
+ * the connection was made. */
 bool rpc_socket_accepts(const char *path, struct rpc_peer *ret_peer);
 
 #endif

@@ -6,7 +6,7 @@
  * without randomness of its own, the expected number of pairs at their best class (score.h) is the
  * mean over all sets G of k free GPUs of best(V, G), and no rule can expect more from this decision
  * than the largest such mean over all V that are free. Both are computed here by enumeration. Added
- * up over the decisions of a day they tell what the rule in use may expect, and what nobody can
+ * up over the decisions of a day they show what the rule in use may expect, and what no rule can
  * beat on these decisions.
  */
 #ifndef RAILMATE_SIM_BOUND_H

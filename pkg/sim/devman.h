@@ -1,6 +1,6 @@
 /*
  * The kubelet's device manager: which devices of one resource a container gets
- * (docs/design/kubelet.md §1.2: devicesToAllocate, filterByAffinity), and what it tells the
+ * (docs/design/kubelet.md §1.2: devicesToAllocate, filterByAffinity), and what it reports to the
  * TopologyManager. In two steps, as the plugin is asked between them. Where the real one walks a Go
  * map, the order is random. The fake kubelet of the tests and the simulator both decide here.
  */

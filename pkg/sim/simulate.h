@@ -29,7 +29,7 @@ struct sim_policy {
 	enum numa_policy numa; /* the TopologyManager's */
 	bool gpus_at_random;   /* the GPU plugin has no GetPreferredAllocation: the kubelet draws */
 	bool mute;	       /* the GPU plugin does not answer us */
-	/* Nobody tells how many GPUs a container wants: as many as VFs are predicted */
+	/* It is not known how many GPUs a container wants: as many as VFs are predicted */
 	bool no_specs;
 	/* The kubelet's own choice with such a GPU plugin, by name; NULL: it is one itself, or
 	 * gives other GPUs */
@@ -73,7 +73,7 @@ double sim_percent(double part, size_t all);	     /* 100 of nothing */
 
 /*
  * The policy's bar: per cent of the pairs, or the bound where that is lower. It is met by what was
- * measured, or when nobody could have expected more (expected = bound): the rest is luck of the
+ * measured, or when no rule could have expected more (expected = bound): the rest is luck of the
  * draw.
  */
 struct sim_bar {

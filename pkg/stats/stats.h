@@ -75,8 +75,8 @@ struct stats_pool {
 
 struct stats *stats_new(void);
 void stats_free(struct stats *s); /* NULL is fine */
-/* That of this resource, made with the first question; stays where it is. NULL of NULL: whoever
- * counts need not know whether somebody reads. */
+/* That of this resource, made with the first question; stays where it is. NULL of NULL: what
+ * counts need not know whether the counters are read. */
 struct stats_pool *stats_of(struct stats *s, const char *resource);
 /* All of them by name, copied into the arena. */
 const struct stats_pool *const *stats_copy(const struct stats *s, struct arena *a, size_t *ret_n);

@@ -54,7 +54,7 @@ int topo_place(const struct topo *t, int pci); /* a VF's visible PF, else the fu
 int topo_direct(const struct topo *t,
 		int pci); /* the data direct function of a NIC, for a VF its PF's; -1: none */
 /*
- * GPUs and NICs are there, this looks like a VM (the tree tells of a hypervisor, or every one of
+ * GPUs and NICs are there, this looks like a VM (the tree shows a hypervisor, or every one of
  * them sits on a root bus), and no pair is closer than PHB: the switches are hidden, PHB and NODE
  * mean "unknown".
  */
@@ -64,7 +64,7 @@ bool topo_flattened_vm(const struct topo *t);
 const struct topo_hints *topo_hints_used(const struct topo *t);
 int topo_group_of(const struct topo *t, int pci); /* index into their groups; -1: none */
 int topo_numa(const struct topo *t,
-	      int pci); /* its NUMA node, as the hints or else the inventory tell; -1 */
+	      int pci); /* its NUMA node, as the hints or else the inventory say; -1 */
 bool topo_one_node(
 	const struct topo *t); /* no two NUMA nodes are known: an unknown one is no other */
 /* What is wrong with the operator's hints, as sentences: addresses that are not there, or that they

@@ -39,7 +39,7 @@ struct element {
 	struct bdf bdf;
 	uint32_t class_code;
 	struct hw_pcie link;
-	const struct hw_pci *ids; /* of a switch; NULL: not told */
+	const struct hw_pci *ids; /* of a switch; NULL: not known */
 	int group;		  /* of the hints, if it is their switch; -1 */
 	int parent;		  /* element; -1: directly at the CPU */
 	int cpu;		  /* index, if parent is -1 */
@@ -48,8 +48,8 @@ struct element {
 struct net {
 	int element;
 	const char *name;
-	int speed_mbps;	     /* 0: not told */
-	struct topo_rail at; /* rail -1: not told */
+	int speed_mbps;	     /* 0: not known */
+	struct topo_rail at; /* rail -1: not known */
 };
 
 /* A NUMA node. What no node is known of gets a number below zero, one for each root complex. */

@@ -25,7 +25,7 @@ struct topofile_in {
 	const struct hw_inventory *inv;
 	const struct topo *topo; /* with its hints */
 	int version;		 /* 1: NCCL, 2: RCCL */
-	/* Whose VFs are told of also while their RDMA devices are away in containers: what a file
+	/* Whose VFs are listed also while their RDMA devices are away in containers: what a file
 	 * says does not depend on who runs. */
 	const struct pool *pools;
 	size_t n_pools;
@@ -50,10 +50,10 @@ int topofile_render(const struct topofile_in *in, struct arena *arena, struct to
 int topofile_check(const char *text, size_t len, int version, struct err *err);
 
 /*
- * Does NCCL get this node wrong without a file? True: VMs that hide their switches (and hints tell
+ * Does NCCL get this node wrong without a file? True: VMs that hide their switches (and hints show
  * them), VFs that are not found at their PF's place, rate-limited VFs, NUMA nodes that the firmware
- * does not tell, ways that sysfs does not show. why: sentences, as many as there are reasons; else
- * one that says why not.
+ * does not report, ways that sysfs does not show. why: sentences, as many as there are reasons;
+ * else one that says why not.
  */
 bool topofile_needed(const struct topofile_in *in, struct strbuf *why);
 

@@ -14,7 +14,7 @@
 #define MAX_PROOF   240
 #define MAX_NAME    128 /* of an HCA; fused ones are longer than the kernel's 64 */
 #define MAX_WARNS   8
-#define MAX_RANKS   65536 /* told apart */
+#define MAX_RANKS   65536 /* distinguished */
 #define TABLE_SLOTS (2 * VERIFY_MAX_GPUS)
 
 /* A line that proves something. */
@@ -131,7 +131,7 @@ struct verify {
 	uint64_t bytes, lines, records;
 	char version[64], network[64];
 	uint64_t nodes, ranks; /* the largest of any communicator; 0: unknown */
-	uint64_t least_ranks;  /* that a channel names, where no communicator is told */
+	uint64_t least_ranks;  /* that a channel names, where no communicator is named */
 	uint64_t rank_seen[MAX_RANKS /
 			   64]; /* bits: ranks of the largest communicator that wrote themselves */
 	uint64_t net_channels, net_gdr;
@@ -163,7 +163,7 @@ struct gpu *verify_gpu(struct verify *v, struct proc *proc, unsigned cuda);
 void verify_saw(struct verify *v, enum sign_id id, const char *text);
 void verify_saw_at(struct verify *v, enum sign_id id, const char *source, uint64_t line,
 		   const char *text);
-/* A rank of a communicator of n wrote this itself. n 0: not told, at least `least`. */
+/* A rank of a communicator of n wrote this itself. n 0: not known, at least `least`. */
 void verify_rank(struct verify *v, uint64_t rank, uint64_t n, uint64_t least);
 uint64_t verify_ranks_seen(const struct verify *v);
 uint64_t verify_hosts_seen(const struct verify *v);

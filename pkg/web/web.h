@@ -1,8 +1,8 @@
 /*
  * A small HTTP server (libmicrohttpd): GET and HEAD, nothing else; no TLS, no state. One thread of
- * its own, which sleeps while nobody asks and is the only one to call `answer`. What clients can
- * make it hold is bounded: 32 connections, of which the oldest gives way to a new one, 16 KiB each
- * beside the answer, 10 s of silence; a request with a body is refused.
+ * its own, which sleeps while there is no request and is the only one to call `answer`. What
+ * clients can make it hold is bounded: 32 connections, of which the oldest gives way to a new one,
+ * 16 KiB each beside the answer, 10 s of silence; a request with a body is refused.
  */
 #ifndef RAILMATE_WEB_WEB_H
 #define RAILMATE_WEB_WEB_H
