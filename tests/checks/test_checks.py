@@ -258,6 +258,14 @@ class Citations(Tree):
         self.write("pkg/base/x.c", "/* see notes.md */\n")
         self.expect("pkg/base/x.c: names notes.md, which does not exist")
 
+    def test_finds_a_file_of_ours_that_does_not_exist(self):
+        self.write("tests/x/y.py", "# z/a.py, hack/NAME.txt, linux/uio.h, base/rbac.yaml\n")
+        self.write("tests/x/z/a.py", "# pkg/base/base.c, base/base.h, tests/x/*.py\n")
+        self.assertEqual(self.run_check("check-citations"), (0, ""))
+        for name in ("pkg/base/gone.c", "base/gone.h", "tests/x/gone.py"):
+            self.write("tests/x/y.py", f"# as {name} has it\n")
+            self.expect(f"tests/x/y.py: names {name}, which does not exist")
+
     def test_finds_a_section_that_does_not_exist(self):
         self.write("pkg/base/x.c", "/*\n * See docs/design/a.md\n * §1.3.\n */\n")
         self.expect("pkg/base/x.c: names §1.3 of docs/design/a.md, which has no such section")
