@@ -13,21 +13,21 @@ struct two_pods {
 struct observation {
 	char *vf;
 	char *former_slot; /* NULL, or: its slot until the kubelet gave that to another container */
-	int64_t since_ms;  /* with the number, these tell one hold of a VF from the next */
+	int64_t since_ms;  /* with the number, these distinguish one hold of a VF from the next */
 	uint64_t decision;
 	/* When it was made; young_ms before the start for those that were there */
 	int64_t noted_ms;
 	/* asked_ms of the newest answer of this kubelet that showed it; 0: none has */
 	int64_t shown_ms;
-	/* When a container, or its CNI plugin, was last told of it; the start for those that were
+	/* When a container, or its CNI plugin, last got it; the start for those that were
 	 * there */
 	int64_t told_ms;
 	/* asked_ms of the newest answer that said something about it; 0: none has */
 	int64_t judged_ms;
 	bool loaded; /* it was in the ledger when we started */
-	/* After it was told of this one, the container was refused another one: it does not run */
+	/* After it got this one, the container was refused another one: it does not run */
 	bool not_created;
-	/* Bound late, and neither the container nor its CNI plugin was told of it */
+	/* Bound late, and neither the container nor its CNI plugin got it */
 	bool tentative;
 	bool unseen;	/* the newest answer of this kubelet that could show it did not */
 	bool passed_on; /* the kubelet says that another pod has the id */
@@ -147,7 +147,7 @@ bool holds_is_beside(const struct ledger_hold *hold, const struct observation *s
 const char *holds_name(const struct ledger_owner *o, char *buf, size_t size);
 #define HOLDS_NAME_MAX 400
 
-/* An event (base/event.h); the pairs of a hold in it, and of whoever has it. */
+/* An event (base/event.h); the pairs of a hold in it, and of its owner. */
 #define OWNER_KEYS    " pod=%s%s%s uid=%s container=%s"
 #define OWNER_OF(o)   (o)->ns, holds_text((o)->ns) ? "/" : "", (o)->pod, (o)->uid, (o)->container
 #define HOLD_KEYS     " vf=%s slot=%s resource=%s" OWNER_KEYS

@@ -1,9 +1,10 @@
 /*
  * Who holds which VF. Everything that gives a VF to a container, takes it back, or calls it free,
  * draining or unknown is decided here and nowhere else. A state machine without file, clock, socket
- * or thread: what happens is told as events with the time at which it happened (struct holds_event,
- * struct holds_now), and the actions that follow are fetched with holds_next(). What needs an
- * answer at once (may this container start?) is a function of its own. One owner, one thread.
+ * or thread: what happens is passed in as events with the time at which it happened (struct
+ * holds_event, struct holds_now), and the actions that follow are fetched with holds_next(). What
+ * needs an answer at once (may this container start?) is a function of its own. One owner, one
+ * thread.
  *
  * Only what cannot wait is an action: to say, to list anew, to probe. The rest the edge asks, after
  * each event: is the ledger to be stored, are pods missed (holds_status()), which files are needed
@@ -84,8 +85,8 @@ const struct ledger *holds_ledger(const struct holds *h);
 
 enum holds_action_kind {
 	HOLDS_SAY,    /* an event; bad: an operator should look */
-	HOLDS_RELIST, /* what the kubelet was told about VFs or slots is no longer true */
-	HOLDS_PROBE,  /* look at vf (struct holds_facts) and tell HOLDS_PROBED, now */
+	HOLDS_RELIST, /* what was reported to the kubelet of VFs or slots is no longer true */
+	HOLDS_PROBE,  /* look at vf (struct holds_facts) and pass in HOLDS_PROBED, now */
 };
 struct holds_action {
 	enum holds_action_kind kind;
@@ -183,14 +184,14 @@ enum holds_event_kind {
 	 * again when it is out of sight. NULL: not known here. */
 	HOLDS_DEVICES,
 	/* slot, cgroup: of the pod of an owner of holds_unknown(), now. The slot stays unknown
-	 * while it runs. To be told every second or so. */
+	 * while it runs. To be passed in every second or so. */
 	HOLDS_SLOT_PROBED,
 
 	HOLDS_AMENDED,	 /* number, decision: what has become known of it */
 	HOLDS_UNDECIDED, /* number: it came to nothing; forgotten, unless something is held by it */
 
-	/* Early binding. GetPreferredAllocation: the kubelet offers vfs, n, so they are nobody's by
-	 * its own account. To be told after a List of that moment. */
+	/* Early binding. GetPreferredAllocation: the kubelet offers vfs, n, so no container holds
+	 * them by its own account. To be passed in after a List of that moment. */
 	HOLDS_OFFERED,
 	/* Allocate was answered: the kubelet has given these VFs (given, n) to a container. owner:
 	 * as far as it was inferred; may be all NULL. number: of the decision. A VF whose holder is
@@ -202,13 +203,13 @@ enum holds_event_kind {
 	/* slot is bound to one VF (given) of owner, and may be taken back until HOLDS_CONFIRMED.
 	 * number: of the decision; 0: the VF keeps the one it has (it was bound before). */
 	HOLDS_BOUND,
-	HOLDS_CONFIRMED, /* slot: the container, or its CNI plugin, is told of it */
+	HOLDS_CONFIRMED, /* slot: the container, or its CNI plugin, has got it */
 	HOLDS_UNBOUND,	 /* slot: it came to nothing; unless it was confirmed */
 	/* A PreStartContainer of owner failed (holds_start() knows of its own), and it may have
-	 * been told of VFs of another pool: the kubelet does not create it. */
+	 * got VFs of another pool: the kubelet does not create it. */
 	HOLDS_NOT_CREATED,
 
-	/* An operator: vf is free from now on, whoever held it. */
+	/* An operator: vf is free from now on, held or not. */
 	HOLDS_RELEASED,
 
 	HOLDS_STORED, /* generation of the ledger, ok: it is on the disk, or could not be written */
@@ -253,7 +254,7 @@ bool holds_wants_probe(struct holds *h, size_t i, struct holds_now now);
  * one pod has? "": none, or two. The kubelet may have given some of them twice. */
 const char *holds_checkpoint_uid(const struct holds_entry *v, size_t n, const char *resource,
 				 const char *const *ids, size_t n_ids);
-/* Is the kubelet told that it is unhealthy, since it drains? Not by a ledger alone that other
+/* Is it reported to the kubelet as unhealthy, since it drains? Not by a ledger alone that other
  * records may know to be old. */
 bool holds_withholds(const struct holds *h, const char *vf);
 /* Has the kubelet, in its last answer about it, shown the pod of this hold? Then HOLDS_RELEASED
@@ -302,7 +303,7 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 			     bool usable, struct holds_now now);
 /*
  * Before that: a sentence if this container has to wait. Not all records were read; or another pod
- * was told of the slot's VF less than create_ms ago and may run (facts, of holds_slot()): CDI
+ * got the slot's VF less than create_ms ago and may run (facts, of holds_slot()): CDI
  * would give its container, if that is not created yet, the VF that the slot's spec names by then.
  */
 const char *holds_slot_waits(struct holds *h, const char *slot, const struct ledger_owner *owner,
@@ -319,8 +320,8 @@ bool holds_may_give(struct holds *h, const char *vf, const char *resource,
 		    const struct holds_facts *facts, struct holds_now now, struct arena *a,
 		    const char **ret_why);
 
-/* What the kubelet is told of late pools: slots with a VF (NULL: given, and none bound yet), and
- * VFs that no slot can count on. */
+/* What is reported to the kubelet of late pools: slots with a VF (NULL: given, and none bound yet),
+ * and VFs that no slot can count on. */
 struct holds_slots {
 	struct holds_slot *uses;
 	size_t n_uses;

@@ -30,9 +30,9 @@ struct latebind {
 	struct spec_file *specs; /* what we wrote, by slot; cdi.c */
 	size_t n_specs, cap_specs;
 	LIST_HEAD(, request) requests;
-	int64_t doubted_ms; /* when it was last told that not all is known of a VF; 0 never */
-	bool doubles;	    /* the last List showed a slot with two containers */
-	int64_t began_ms;   /* Unix time */
+	int64_t doubted_ms;	   /* when it last warned that not all is known of a VF; 0 never */
+	bool doubles;		   /* the last List showed a slot with two containers */
+	int64_t began_ms;	   /* Unix time */
 	struct rpc_timer *restore; /* are the specs still there? NULL: there are none */
 };
 
@@ -43,7 +43,7 @@ struct known_claim {
 	const char *why; /* it could not be had; NULL: it could */
 };
 
-/* Somebody who waits for a binding. */
+/* A caller that waits for a binding. */
 struct request {
 	LIST_ENTRY(request) link;
 	struct latebind *b;
@@ -102,11 +102,11 @@ const char *latebind_rdma_of(const struct latebind *b, const struct pool_dev *de
 
 /*
  * Binds the container that r is about; nothing is on disk yet. pods: sorted by kubemsg_pods_sort().
- * -EINPROGRESS: pod specs would tell which container starts, or r->wanted_claim which GPUs it has.
+ * -EINPROGRESS: pod specs would show which container starts, or r->wanted_claim which GPUs it has.
  * What it leaves behind is for the caller to tidy, also on failure.
  */
 int latebind_decide(struct request *r, const struct pod_list *pods, struct err *err);
-/* It came to nothing: what was bound for it and not told yet is free again */
+/* It came to nothing: what was bound for it and not given out yet is free again */
 void latebind_unbind(const struct request *r);
 
 /* --- placed.c --- */
@@ -119,7 +119,7 @@ void latebind_count_placed(const struct request *r);
 
 /*
  * The container with those devices of its claims only that are its own. -EINPROGRESS: as
- * latebind_decide(). ret_doubt: it cannot be told, a sentence why, and all stay; NULL: it could.
+ * latebind_decide(). ret_doubt: not known, a sentence why, and all stay; NULL: known.
  */
 int latebind_narrow(struct request *r, const struct candidate *who, struct pod_container *ret,
 		    const char **ret_doubt);
@@ -154,7 +154,7 @@ void latebind_specs_done(struct latebind *b);
 
 /*
  * What was decided → files and specs. states: its VFs as they are now, NULL: not known, and why
- * (NULL: nobody was asked). On failure the kubelet may try again.
+ * (NULL: not probed). On failure the kubelet may try again.
  */
 int latebind_render(struct request *r, const struct vf_state *states, size_t n, const char *why,
 		    struct err *err);

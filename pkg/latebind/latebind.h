@@ -1,7 +1,7 @@
 /*
  * Late binding: slots → VFs, when the container and all its GPUs are known. One object for all late
- * pools; on the rpc thread. bind is idempotent: whoever comes first, PreStartContainer or the CNI
- * plugin, decides; the other one is told the same.
+ * pools; on the rpc thread. bind is idempotent: the first call, PreStartContainer or the CNI
+ * plugin, decides; the other one gets the same.
  */
 #ifndef RAILMATE_LATEBIND_LATEBIND_H
 #define RAILMATE_LATEBIND_LATEBIND_H
@@ -38,7 +38,7 @@ struct latebind_env {
 	const char *rundir; /* files that are mounted into containers; NULL: none */
 	struct vfprobe
 		*vfprobe; /* looks at VFs of containers that start; NULL: as the host shows them */
-	struct stats *stats; /* counts for those who look from outside; NULL: nobody does */
+	struct stats *stats; /* counters of the metrics; NULL: none */
 	/* A container starts with VFs that were chosen for it; may be NULL */
 	void (*placed)(void *ctx, const struct stats_placement *placement);
 	void *placed_ctx;
@@ -63,10 +63,10 @@ typedef void (*latebind_done_fn)(void *arg, const struct err *err, const struct 
 struct latebind *latebind_new(const struct latebind_env *env);
 void latebind_free(struct latebind *b);
 void latebind_update(struct latebind *b, struct node *node); /* a reference is taken */
-/* At the start, after the first latebind_update(): tells holds what the CDI specs say. False: some
- * could not be read. */
+/* At the start, after the first latebind_update(): passes to holds what the CDI specs say. False:
+ * some could not be read. */
 bool latebind_claim(struct latebind *b);
-/* What the kubelet is to be told of a late pool now. */
+/* What is to be reported to the kubelet of a late pool now. */
 struct slot_list latebind_slots(const struct latebind *b, const struct pool *pool, struct arena *a);
 /* The kubelet gives these to a container: what they were before is over, and a spec that is left of
  * it goes. */

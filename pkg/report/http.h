@@ -1,8 +1,8 @@
 /*
  * What is seen from outside, over HTTP: /metrics, /healthz, /readyz. The text is made on the thread
- * of the server (web/web.h). The rpc thread only copies what it knows, when somebody asks and not
- * more often than once a second; one that does not answer within a quarter of a second holds up
- * nobody: the text then has what was known before, and its age.
+ * of the server (web/web.h). The rpc thread only copies what it knows, on a request and not
+ * more often than once a second; one that does not answer within a quarter of a second does not
+ * hold up the request: the text then has what was known before, and its age.
  */
 #ifndef RAILMATE_REPORT_HTTP_H
 #define RAILMATE_REPORT_HTTP_H

@@ -1,5 +1,5 @@
 /*
- * Do containers of a pod still run? Told by its cgroup, which the kubelet names after the pod's
+ * Do containers of a pod still run? Its cgroup says so, which the kubelet names after the pod's
  * UID: "pod<uid>", or with the systemd driver "…-pod<uid>.slice", each '-' of the UID a '_'
  * (pkg/kubelet/cm/pod_container_manager_linux.go, cgroup_manager_linux.go). Any thread.
  */

@@ -20,10 +20,10 @@ struct waiter;
 
 /* How long things take; tests are quicker. */
 struct tracker_pace {
-	unsigned settle_ms; /* what nobody waits for goes to the disk together */
+	unsigned settle_ms; /* what no reply waits for goes to the disk together */
 	/* A store that failed is tried again, and a state directory that could not be opened */
 	unsigned retry_ms;
-	unsigned late_ms;  /* one under way for so long is told as one that fails */
+	unsigned late_ms;  /* one under way for so long is reported as one that fails */
 	unsigned drain_ms; /* VFs of which holds wants to know are probed again */
 	unsigned round_ms; /* each pod is asked for once in this time */
 	unsigned apart_ms; /* sooner, when one is missed */
@@ -47,7 +47,7 @@ struct tracker {
 	struct node *node; /* NULL: none yet */
 	struct tracker_pace pace;
 	bool running; /* tracker_run_now() is at work: what it does is no reason to begin again */
-	unsigned host_users;	     /* contexts that every RDMA device has, whoever holds it */
+	unsigned host_users;	     /* contexts that every RDMA device has, held or not */
 	int64_t host_users_until_ms; /* monotonic: then they are counted again */
 	char **told_unlisted;	     /* VFs */
 	size_t n_told, cap_told;
@@ -79,7 +79,7 @@ struct tracker {
 	bool failing;
 	struct waiter *waiters, **last_waiter;
 	struct rpc_timer *soon, *retry, *patience;
-	bool hurried;	       /* soon is at once: somebody waits */
+	bool hurried;	       /* soon is at once: a reply waits */
 	struct reopen *reopen; /* under way */
 	struct rpc_timer *reopen_timer;
 

@@ -1,8 +1,8 @@
 /*
  * The room `holds` in the running daemon, on the rpc thread: one for all resources. It decides
- * nothing. It tells holds what happens (what the kubelet, its checkpoint, the machine and the disk
- * say, and when), does what holds asks for, and stores the ledger in the background: a reply of
- * Allocate never waits for the disk, PreStartContainer does, but no longer than holds allows.
+ * nothing. It reports to holds what happens (what the kubelet, its checkpoint, the machine and the
+ * disk say, and when), does what holds asks for, and stores the ledger in the background: a reply
+ * of Allocate never waits for the disk, PreStartContainer does, but no longer than holds allows.
  */
 #ifndef RAILMATE_TRACKER_TRACKER_H
 #define RAILMATE_TRACKER_TRACKER_H
@@ -24,7 +24,7 @@ struct pool_dev;
 struct rpc;
 struct sysroot;
 
-/* Does somebody still use this RDMA device (user contexts)? -errno: cannot be known here. */
+/* Does a process still use this RDMA device (user contexts)? -errno: cannot be known here. */
 typedef int (*tracker_users_fn)(void *ctx, const char *rdma, unsigned *ret_users);
 
 struct tracker_env {
@@ -40,9 +40,9 @@ struct tracker_env {
 	/* An event for the log (base/event.h), once for each thing that happens; bad: an operator
 	 * should look. NULL: none is written. */
 	void (*note)(void *ctx, bool bad, const char *event);
-	/* What the kubelet is told of VFs and slots is no longer true: the lists of all resources
-	 * have to be sent anew. Not from within a function of the tracker that was called. NULL:
-	 * nobody has to know. */
+	/* What was reported to the kubelet of VFs and slots is no longer true: the lists of all
+	 * resources have to be sent anew. Not from within a function of the tracker that was
+	 * called. NULL: no list depends on it. */
 	void (*changed)(void *ctx);
 	/* A container holds this VF, it is on the bus, and no pool lists it, because its RDMA
 	 * device was out of sight before we knew of it: the node has to be made anew with this
@@ -77,7 +77,7 @@ void tracker_follow(struct tracker *k, struct podres *podres, const char *checkp
 		    tracker_runs_fn runs, void *ctx);
 
 /*
- * A container's event was told to holds: what follows from it is done, the ledger is stored soon,
+ * A container's event was passed to holds: what follows from it is done, the ledger is stored soon,
  * and what the tracker would ask by itself waits for a pause. done (may be NULL) runs on the rpc
  * thread, never before the return, once an answer that waits for what the ledger holds now may go
  * out.
