@@ -286,7 +286,7 @@ class Words(Tree):
         self.assertEqual(code, 1, said)
         self.assertIn(words, said)
 
-    def test_is_silent_about_comments_and_code(self):
+    def test_is_silent_about_comments_of_sources_and_code(self):
         self.write(
             "pkg/base/x.c",
             '#include "base/truth.h"\n/* "Nobody" is told. */\nchar q = \'"\'; // told\nchar *s = "stool";\n'
@@ -294,6 +294,16 @@ class Words(Tree):
         self.write("docs/a.md", "# A\n`keeper.c`\n```\nit tells\n```\n")
         self.write("tests/x.c", 'char *s = "told";\n')
         self.assertEqual(self.run_check("check-words"), (0, ""))
+
+    def test_finds_vague_words_in_comments_of_headers(self):
+        self.write("pkg/base/x.h", "/* one\n * keeper */\nint told; // whoever asks\n")
+        self.expect("pkg/base/x.h:3: 'whoever': name who it is")
+        self.write("pkg/base/x.h", "#define X\n/* It is\n * told. */\n")
+        self.expect("pkg/base/x.h:3: 'told'")
+        self.write("pkg/base/x.h", "/* one\n * keeper */\nint told;\n")
+        self.assertEqual(self.run_check("check-words"), (0, ""))
+        self.write("proto/x.proto", "// Nobody.\n")
+        self.expect("proto/x.proto:1: 'Nobody': no pod")
 
     def test_finds_a_string_that_is_broken_over_lines(self):
         self.write("pkg/base/x.c", 'f("one " /* and */\n  "two");\n#define X "a " \\\n\t"b"\n')
