@@ -20,7 +20,7 @@ struct collection {
 	bool failed;
 };
 
-/* The first failure is told; the others do not stop it. */
+/* The first failure is reported; the others do not stop it. */
 static void note_failure(struct collection *c, const struct cni_error *e)
 {
 	if (!c->failed)

@@ -54,7 +54,7 @@ int plugin_find(const char *type, const char *dirs, struct arena *a, const char 
 	return cni_set(e, CNI_DELEGATE, "the plugin %s is not in %s", type, dirs);
 }
 
-/* Both ends are files in memory: nobody waits for a pipe that a grandchild keeps open. */
+/* Both ends are files in memory: there is no pipe to wait for that a grandchild keeps open. */
 static int memory_file(const char *name, const char *data, size_t len, struct cni_error *e)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC);

@@ -117,7 +117,7 @@ static bool holds_word(const char *file, const char *word, size_t len)
 	return false;
 }
 
-/* How many words of the resource that tell something (not the end of a domain) are in the file's
+/* How many words of the resource that are specific (not the end of a domain) are in the file's
  * name. */
 static unsigned likeness(const char *file, const char *resource)
 {
@@ -152,7 +152,7 @@ static int likeliest_first(const void *x, const void *y)
 	return strcmp(a->path, b->path);
 }
 
-/* Somebody else's, and listening. One that has answered us is asked: a connection to no end would
+/* Another program's, and listening. One that has answered us is asked: a connection to no end would
  * only delay its answer. */
 static bool is_alive(const struct gpuplugin *g, const struct found *f)
 {

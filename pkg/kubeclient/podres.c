@@ -214,7 +214,7 @@ static bool is_silence(enum rpc_status status)
 }
 
 /*
- * What an answer to Get tells of its kubelet. Get came with 1.27 (and says so even where it is
+ * What an answer to Get shows of its kubelet. Get came with 1.27 (and says so even where it is
  * switched off). A List at the wrong moment could bring kubelets of that time down (issue #119560):
  * older ones are never asked for one.
  */
@@ -317,7 +317,7 @@ static void ask(struct question *q)
 	struct podres *p = q->p;
 	struct socket_id id;
 
-	/* A kubelet that has just started answers here before its other sockets tell us that it is
+	/* A kubelet that has just started answers here before its other sockets show that it is
 	 * another one. */
 	if (rpc_socket_id(p->socket, &id) && !rpc_socket_same(&id, &p->id)) {
 		if (p->id.ino)
@@ -328,7 +328,7 @@ static void ask(struct question *q)
 		fail(q, "this kubelet is older than 1.27");
 		return;
 	}
-	/* Nobody else's admission is known to us; for our own resources this is the rule. */
+	/* No admission of another plugin is known to us; for our own resources this is the rule. */
 	if (now_ms < q->patient_until_ms && now_ms < p->admission_until_ms) {
 		q->until_ms += QUIET_CHECK_MS;
 		q->timer = rpc_after(p->rpc, QUIET_CHECK_MS, ask_again, q);

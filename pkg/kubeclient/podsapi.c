@@ -16,7 +16,7 @@
  * answer that is too large. */
 #define RATE_PAUSE_MS 15
 #define RATE_TRIES    5
-#define GRACE_MS      20 /* who waits is told by the queue, before the call ends */
+#define GRACE_MS      20 /* the queue answers those that wait, before the call ends */
 
 struct podsapi {
 	struct rpc *rpc;

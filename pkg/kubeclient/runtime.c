@@ -109,7 +109,7 @@ enum runtime_cdi kubeclient_runtime_judge(const char *name, const char *version,
 static const char *const passers[] = { "multus", "multus-shim", "danm" };
 
 struct cni_seen {
-	bool strange; /* one of which no type is told */
+	bool strange; /* one whose type is not reported */
 	size_t n;     /* beside loopback, which every node has */
 	const char *passer;
 };
@@ -185,8 +185,7 @@ struct question {
 	struct rpc_timer *timer;
 	size_t at;			/* the socket that is asked */
 	struct runtime_version version; /* what it said of itself */
-	const char *silent,
-		*mute; /* why the sockets so far are none: nobody is there; not a runtime */
+	const char *silent, *mute; /* why the sockets so far are none: no listener; not a runtime */
 	unsigned timeout_ms;
 	runtime_done_fn done;
 	void *arg;

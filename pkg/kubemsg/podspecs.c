@@ -47,7 +47,7 @@ static int limits_from(const Corepod__Pod *from, const Corepod__ResourceRequirem
 	return 0;
 }
 
-/* The ResourceClaim behind a name of the pod's own: made of a template, the status tells it. NULL:
+/* The ResourceClaim behind a name of the pod's own: made of a template, the status names it. NULL:
  * none. */
 static const char *claim_of(const Corepod__Pod *pod, const char *name)
 {

@@ -64,13 +64,13 @@ static int take_lock(const struct ledger_file *f, unsigned wait_ms, struct err *
 		while (nanosleep(&left, &left) < 0 && errno == EINTR)
 			;
 	}
-	/* "PID HOST": flock() itself tells nobody's name, and a process id means little beyond its
-	 * container. */
+	/* "PID HOST": flock() itself does not say who holds it, and a process id means little
+	 * beyond its container. */
 	gethostname(host, sizeof(host) - 1);
 	n = snprintf(text, sizeof(text), "%d %s\n", (int)getpid(), host);
 	if (ftruncate(f->lock_fd, 0) == 0)
 		n = pwrite(f->lock_fd, text, (size_t)n, 0);
-	(void)n; /* a full disk: whoever waits for us reads no name */
+	(void)n; /* a full disk: the railmated that waits for us reads no name */
 	return 0;
 }
 

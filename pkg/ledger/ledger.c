@@ -344,7 +344,7 @@ struct ledger *ledger_copy(const struct ledger *l)
 	return copy;
 }
 
-/* Copied twice: the first copy tells how large the arena of the second one has to be. */
+/* Copied twice: the first copy shows how large the arena of the second one has to be. */
 static struct hold_entry *hold_new(const struct ledger_hold *hold)
 {
 	_cleanup_arena_ struct arena *trial = arena_new(1024);

@@ -11,7 +11,7 @@
 
 #define STACK_BYTES (128u << 10)
 
-/* Somebody who waits until what the ledger held then is on disk. */
+/* A caller that waits until what the ledger held then is on disk. */
 struct waiter {
 	struct waiter *next;
 	void (*done)(void *arg, const struct err *err);

@@ -138,8 +138,8 @@ struct candidates {
 /*
  * With GPUs, without ours, and not old. Old: had the same GPUs and none of ours before, so it never
  * asked for ours. The one that we took our last answer to be for is old too if that answer went to
- * somebody else (it was a wrong guess); else its pod came back anew. doubted: where all are old,
- * none is.
+ * another container (it was a wrong guess); else its pod came back anew. doubted: where all are
+ * old, none is.
  */
 static struct candidates first_candidates(const struct views *views, const struct seen_pods *seen,
 					  const struct ids *must, bool doubted, struct arena *a)
@@ -157,7 +157,7 @@ static struct candidates first_candidates(const struct views *views, const struc
 				pod = views->v[i].pod;
 		}
 	}
-	/* Somebody holds ours who did not when we last looked: our last answer went to him. */
+	/* A container without ours when we last looked has some now: our last answer went to it. */
 	for (size_t i = 0; seen->answered && i < views->n; i++)
 		wrong_guess |= views->v[i].ours && !has_name(&seen->holders, views->v[i].key);
 	for (int pass = 0; !c.n && pass <= doubted; pass++) {
@@ -197,7 +197,7 @@ static void narrow(struct candidates *c, const struct seen_pods *seen, size_t wa
 		}
 	}
 	c->n = n_new ? n_new : n;
-	/* Most jobs ask for a VF per GPU: when that tells one from the others, it is the best there
+	/* Most jobs ask for a VF per GPU: when that distinguishes one, it is the best there
 	 * is. */
 	for (size_t i = 0; i < c->n; i++) {
 		if (c->v[i]->gpus.n == want) {

@@ -1,4 +1,4 @@
-/* gid: auto. What NCCL has to be told so that it takes a GID that is a candidate, on every VF. */
+/* gid: auto. Which variables make NCCL take a GID that is a candidate, on every VF. */
 #include "render/gid.h"
 
 #include <string.h>

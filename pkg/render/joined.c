@@ -13,7 +13,7 @@
 #include "render/render-internal.h"
 
 #define RDMA_CM "/dev/infiniband/rdma_cm"
-/* Those that are told a GID index. */
+/* Those that get a GID index. */
 #define PROFILES_INDEXED (PROFILE_MSCCLPP | PROFILE_OFI | PROFILE_ONECCL)
 
 /* --- the operator's variables --- */

@@ -1,4 +1,4 @@
-/* What NCCL is told about GIDs: the rule of gid.h for the VFs of a container, as far as their
+/* NCCL's variables about GIDs: the rule of gid.h for the VFs of a container, as far as their
  * tables are known. */
 #include <errno.h>
 #include <string.h>

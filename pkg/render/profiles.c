@@ -1,8 +1,8 @@
 /*
- * How each library is told its devices. Sources, beside docs/design/nccl.md §5.1: NCCL's env.rst
- * (NCCL_IB_PKEY_VALUE), libfabric pull request 12262 (lists in FI_VERBS_DEVICE_NAME since 2026;
- * before, one name or prefix), UCX uct_ib_iface_config_table (PKEY without the membership bit),
- * NVSHMEM nvshmemt_check_hca_prefix().
+ * By which variables each library gets its devices. Sources, beside docs/design/nccl.md §5.1:
+ * NCCL's env.rst (NCCL_IB_PKEY_VALUE), libfabric pull request 12262 (lists in FI_VERBS_DEVICE_NAME
+ * since 2026; before, one name or prefix), UCX uct_ib_iface_config_table (PKEY without the
+ * membership bit), NVSHMEM nvshmemt_check_hca_prefix().
  */
 #include "render/profiles.h"
 

@@ -212,7 +212,7 @@ static void received(void *owner, bool ok)
 
 	in->awaited = false;
 	if (!ok || in->answered || in->over) {
-		; /* gone, refused or closing: nobody waits for a handler */
+		; /* gone, refused or closing: no client waits for the handler */
 	} else if (!in->request) {
 		incoming_finish(in, RPC_INVALID_ARGUMENT, "the call carries no request", NULL);
 	} else if (!buffer_read(in->request, &slice, &request)) {

@@ -1,7 +1,7 @@
 /*
- * Calls to somebody else's unix socket. gRPC makes a channel wait after a failed attempt to
+ * Calls to another program's unix socket. gRPC makes a channel wait after a failed attempt to
  * connect, refuses calls meanwhile and goes on trying on its own; the kubelet is back in
- * milliseconds and tells us by inotify. So a channel that failed is thrown away, and the next call
+ * milliseconds, which inotify shows. So a channel that failed is thrown away, and the next call
  * makes its own attempt.
  *
  * Time limits are timers of ours, which end calls by cancelling them: each that gRPC has makes its
@@ -288,7 +288,7 @@ static void end_batch(struct rpc_subscription *s)
 
 static void batch_done(void *owner, bool ok)
 {
-	(void)ok; /* the status tells */
+	(void)ok; /* the status says */
 	end_batch(owner);
 }
 

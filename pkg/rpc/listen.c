@@ -1,7 +1,7 @@
 /*
  * Listening unix sockets. gRPC's own listener unlinks whatever socket is at its path, when it opens
- * and when it closes, also a live one of another process; ours takes over only what nobody accepts
- * on, and removes only itself.
+ * and when it closes, also a live one of another process; ours takes over only what refuses
+ * connections, and removes only itself.
  */
 #include "rpc/listen.h"
 
@@ -36,9 +36,8 @@ static int open_socket(struct err *err)
 	return fd < 0 ? err_sys(err, "open a unix socket") : fd;
 }
 
-/* Only a refused connection proves that nobody is there: a full backlog or another socket type is
- * somebody.
- */
+/* Only a refused connection proves that no program listens: a full backlog or another socket type
+ * does not. */
 static int probe(const struct sockaddr_un *address, struct err *err)
 {
 	_cleanup_close_ int fd = open_socket(err);
@@ -90,8 +89,8 @@ int listen_open(const char *path, mode_t mode, struct listen_socket *ret, struct
 		return fd;
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return err_sys(err, "bind %s", path);
-	/* The mode is set before listen(), so nobody can connect with the one that the umask gave.
-	 */
+	/* The mode is set before listen(), so no program can connect with the one that the umask
+	 * gave. */
 	if (chmod(path, mode) < 0 || lstat(path, &st) < 0)
 		return err_sys(err, "%s vanished while it was set up", path);
 	if (listen(fd, SOMAXCONN) < 0)

@@ -237,7 +237,7 @@ static void *rpc_thread(void *arg)
 
 /*
  * A GRPC_POLL_STRATEGY that gRPC does not know aborts the process, and GRPC_TRACE floods standard
- * error: nobody sets them for us on purpose. NONE, because gRPC's own lines about broken peers have
+ * error: they are not set for us on purpose. NONE, because gRPC's own lines about broken peers have
  * another format than ours and say nothing that a status does not. Its backup poller looks every 5
  * s at the descriptors of clients whose programs do not poll; our thread always does.
  */

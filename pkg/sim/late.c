@@ -36,7 +36,7 @@ int *sim_late_bind(const struct late_in *in, struct arena *arena)
 			     .ctx = &ctx };
 	int *devs = arena_array(arena, in->slots->n, sizeof(*devs));
 	struct err err = { 0 };
-	struct ledger_decision decision; /* nobody wants to know */
+	struct ledger_decision decision; /* not reported */
 	unsigned number;
 
 	for (size_t i = 0; i < b.n_slots; i++) {

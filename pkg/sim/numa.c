@@ -20,7 +20,7 @@ struct hints {
 struct merge {
 	const struct hints *per_ask;
 	size_t n_asks;
-	int widest_minimum; /* how narrow a merge that nobody prefers can get */
+	int widest_minimum; /* how narrow a merge that is not preferred can get */
 	bool have_best;
 	struct hint best;
 };
@@ -98,8 +98,8 @@ static bool narrower(uint64_t a, uint64_t b)
 	return width(a) != width(b) ? width(a) < width(b) : a < b;
 }
 
-/* Between two merges that nobody prefers: as close to the widest minimum as possible, from below.
- */
+/* Between two merges that are not preferred: as close to the widest minimum as possible, from
+ * below. */
 static bool better_unpreferred(int target, uint64_t now, uint64_t candidate)
 {
 	if (width(now) > target)

@@ -39,7 +39,7 @@ struct world {
 	const struct vendor *gpus;
 	struct device_list listed; /* by our plugin: VFs, or slots */
 	struct bound *bound;	   /* NULL: nothing to compute */
-	/* of its own for each resource: the same GPUs are drawn whoever chooses the VFs */
+	/* of its own for each resource: the same GPUs are drawn whichever policy chooses the VFs */
 	uint64_t gpu_random, listed_random;
 	struct idset gpus_taken, listed_taken;
 	int *gpu_owner;		  /* by position in the GPU plugin's list: a pod, or NOBODY */
@@ -109,7 +109,7 @@ static const struct ids *predict(struct admission *ad)
 	return out;
 }
 
-/* What PodResources and the prediction tell of the container. */
+/* What PodResources and the prediction say of the container. */
 static struct identified know(struct admission *ad)
 {
 	const struct world *w = ad->w;

@@ -42,7 +42,7 @@ static void put_functions(struct strbuf *why, const struct reason *r, const char
 struct reasons {
 	struct reason elsewhere, limited, path;
 	struct reason told, above,
-		untold; /* NUMA nodes: by the function itself, by a bridge above, by nobody */
+		untold; /* NUMA nodes: by the function itself, by a bridge above, by neither */
 };
 
 /* NCCL reads the numa_node of the upstream port of the uppermost switch, else of the function. */
@@ -106,7 +106,7 @@ bool topofile_needed(const struct topofile_in *in, struct strbuf *why)
 		      "are VFs that NCCL does not look for at their PFs");
 	put_functions(why, &r.limited, "has a rate limit, which NCCL does not see",
 		      "have a rate limit, which NCCL does not see");
-	/* Without a second node it is wrong only to tell some functions' node and not others'. */
+	/* Without a second node it is wrong only to give some functions' node and not others'. */
 	if (!topo_one_node(topo) || r.told.n)
 		put_functions(why, r.above.n || !topo_one_node(topo) ? &r.above : &r.untold,
 			      "has no NUMA node by the firmware",

@@ -10,7 +10,7 @@
 #include "topofile/topofile-internal.h"
 #include "topofile/topofile.h"
 
-/* What NCCL takes of a link of which sysfs tells nothing. */
+/* What NCCL takes of a link of which sysfs says nothing. */
 #define MTS_UNKNOWN   8000
 #define WIDTH_UNKNOWN 16
 

@@ -1,7 +1,7 @@
 /*
  * Which elements the file has. Every GPU and every NIC is a leaf at the address by which NCCL looks
  * for it; above it stand the switches as NCCL sees them (each by its upstream port; root ports do
- * not count), or the one that the hints tell of. Facts: docs/design/nccl.md §2.4, §2.5, NCCL's
+ * not count), or the one that the hints name. Facts: docs/design/nccl.md §2.4, §2.5, NCCL's
  * src/graph/xml.cc.
  */
 #include "topofile/topofile.h"
@@ -222,7 +222,7 @@ static bool is_own(const struct topofile_build *b, struct bdf bdf, int place)
 	return !bdf_cmp(of_place, bdf);
 }
 
-/* The leaf at an address with the place's facts; -1: the address is nobody's or somebody else's. */
+/* The leaf at an address with the place's facts; -1: the address is free or another function's. */
 static int claim(struct topofile_build *b, struct bdf bdf, int place)
 {
 	const struct topo_hints *hints = topo_hints_used(b->in->topo);
