@@ -513,10 +513,8 @@ static const struct {
 	{ "quit", 0, 0, run_quit, "quit" },
 };
 
-void command_run(void *arg)
+void command_run(struct command *cmd)
 {
-	struct command *cmd = arg;
-
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
 		if (strcmp(cmd->argv[0], commands[i].name) != 0)
 			continue;

@@ -132,6 +132,7 @@ struct pod_entry {
 /* One line of the script, from main's stdin to its answer. */
 struct command {
 	struct kubelet *k;
+	struct command *next; /* among those whose turn has not come */
 	char *line;
 	char **argv;
 	size_t argc;
@@ -160,6 +161,11 @@ struct kubelet {
 	struct rpc_server *runtime; /* on request, too */
 	char *runtime_says[4]; /* name, version, configuration, CNI's; the last two may be NULL */
 	unsigned closing;      /* servers that have not gone yet */
+	struct rpc_stream *turn_stream; /* to ourselves, from before the first command */
+	struct command *turns;		/* that wait for it, the oldest first */
+	uint64_t turn_last;		/* the newest whose turn comes next */
+	unsigned turn_trips;		/* until then; 0: nobody waits */
+	void (*turns_ready)(void);
 	bool down, leaving;
 	int64_t since_us;	    /* when kubelet.sock began to accept */
 	struct command *going_down; /* answered when everything is closed */
@@ -182,8 +188,12 @@ struct kubelet {
 void command_done(struct command *cmd); /* the answer is out; frees it */
 void kubelet_gone(void);		/* `quit` is complete: main may end */
 
+/* turns.c */
+int turns_open(struct kubelet *k, void (*ready)(void), struct err *err);
+void turns_take(void *cmd); /* runs it, after what has reached our sockets by now */
+
 /* commands.c */
-void command_run(void *cmd);
+void command_run(struct command *cmd);
 
 /* report.c: one line each; begin opens the object and writes "event" and "t" (monotonic µs), end
  * closes and flushes it */

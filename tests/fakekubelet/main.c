@@ -87,7 +87,7 @@ static void run_line(struct kubelet *k, const char *line, uint64_t number)
 	if (!cmd)
 		return;
 	background = cmd->background;
-	rpc_post(k->rpc, command_run, cmd);
+	rpc_post(k->rpc, turns_take, cmd);
 	if (!background)
 		gate_wait(&gate.answered);
 }
@@ -115,12 +115,20 @@ struct starting {
 	int result;
 };
 
+static void begun(void)
+{
+	gate_set(&gate.answered);
+}
+
 static void begin(void *arg)
 {
 	struct starting *s = arg;
 
 	s->result = kubelet_up(s->k, &s->err);
-	gate_set(&gate.answered);
+	if (s->result == 0)
+		s->result = turns_open(s->k, begun, &s->err);
+	if (s->result < 0)
+		begun();
 }
 
 static int usage(void)

@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import socket
 
 from harness import GPU, VF, Case, main, until
@@ -37,6 +38,16 @@ class FakeKubelet(Case):
         daemon.end()
         kubelet.wait(VF, "=0")
         self.assertEqual(kubelet.resource(VF)["capacity"], 64)
+
+    def test_a_command_comes_after_what_had_reached_the_kubelet(self):
+        kubelet, daemon = self.node().start()
+        with kubelet.changed:  # nobody reads its answers: it is stuck in one, with more to give
+            for _ in range(400):
+                kubelet.send("list &")
+            daemon.end(signal.SIGKILL)
+            last = kubelet.send("list")
+        vfs = next(r for r in kubelet.answer(last)["resources"] if r["name"] == VF)
+        self.assertEqual(vfs["allocatable"], 0)
 
     def test_a_disconnect_is_answered_when_the_stream_has_ended(self):
         kubelet, _ = self.node().start()
