@@ -157,8 +157,8 @@ static bool may_start(struct holds *h, const struct holds_vf *v, const struct le
 }
 
 /*
- * A hold that begins now and not with its decision (another container had the VF then, or all that
- * is known of it is a record) needs a number of its own: a ledger that was stored between them
+ * A hold that begins now and not with its decision (another container had the VF then, or
+ * another instance of us decided) needs a number of its own: a ledger that was stored between them
  * knows the decision's, and no hold with it, and one that comes back may know a later decision. 0:
  * every hold is there, and keeps the number that it has.
  */
@@ -174,8 +174,7 @@ static uint64_t number_of_start(struct holds *h, const struct holds_vf *v, size_
 		const struct ledger_hold *old = ledger_find(h->ledger, v[i].vf);
 
 		begins |= !goes_on(old, owner, decision) || (decision && old->decision != decision);
-		begins |= h->lost && old && old->pending &&
-			  holds_observation(h, v[i].vf, now)->loaded;
+		begins |= old && old->pending && old->decision < h->first;
 	}
 	if (!begins)
 		return decision;
