@@ -503,7 +503,7 @@ static int serve(const struct command_line *cl, struct config *cfg, struct confi
  * Another path was chosen by the operator. */
 static void check_run_dir(struct daemon_options *o)
 {
-	if (!str_eq(o->run_dir, RUNDIR_DEFAULT) || !file_is_in_image(o->run_dir))
+	if (!str_eq(o->run_dir, RUNDIR_DEFAULT) || !file_is_in_image("/", o->run_dir))
 		return;
 	log_warn(
 		"daemon",
@@ -525,7 +525,8 @@ static bool binds_late(const struct config *cfg)
  * them later. */
 static void check_cdi_dir(const struct config *cfg, struct daemon_options *o)
 {
-	o->cdi_dir_missing = str_eq(o->cdi_dir, CDI_DIR_DEFAULT) && file_is_in_image(o->cdi_dir);
+	o->cdi_dir_missing =
+		str_eq(o->cdi_dir, CDI_DIR_DEFAULT) && file_is_in_image("/", o->cdi_dir);
 	if (!o->cdi_dir_missing || !binds_late(cfg) || o->cdi == CDI_OFF)
 		return;
 	log_warn(

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -12,7 +11,6 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/str.h"
 
 static int fail(const struct file_new *f, const char *verb, const char *name, int code,
 		struct err *err)
@@ -73,67 +71,25 @@ int file_sync_dir(int dir, const char *name, struct err *err)
 	return fsync(dir) < 0 ? err_sys(err, "write the directory %s", name) : 0;
 }
 
-/* The nearest directory that exists; -ENOENT: none can be opened. */
-static int open_nearest(const char *path)
+static int stat_nearest(const char *path, struct stat *ret)
 {
 	_cleanup_free_ char *at = xstrdup(path);
-	int fd;
+	char *slash;
 
-	while ((fd = open(at, O_PATH | O_CLOEXEC)) < 0) {
-		char *slash = strrchr(at, '/');
-
+	while (stat(at, ret) < 0) {
+		slash = strrchr(at, '/');
 		if (errno != ENOENT || !slash || slash == at)
 			return -ENOENT;
 		*slash = '\0';
 	}
-	return fd;
+	return 0;
 }
 
-/* The number of the mount, as in mountinfo; -1: not known. */
-static long mount_of(int fd)
+bool file_is_in_image(const char *root, const char *path)
 {
-	char path[64], line[128];
-	long id = -1;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	f = fopen(path, "re");
-	while (f && id < 0 && fgets(line, sizeof(line), f)) {
-		if (str_starts(line, "mnt_id:"))
-			id = strtol(line + strlen("mnt_id:"), NULL, 10);
-	}
-	if (f)
-		fclose(f);
-	return id;
-}
-
-bool file_is_same_mount(const char *root, const char *path)
-{
-	_cleanup_close_ int top = open(root, O_PATH | O_CLOEXEC), here = open_nearest(path);
-	long id = top < 0 || here < 0 ? -1 : mount_of(top);
-
-	return id >= 0 && id == mount_of(here);
-}
-
-#define PID_NAMESPACE_OF_BOOT "pid:[4026531836]" /* PROC_PID_INIT_INO of the kernel */
-
-/* Among all processes of the machine, with the mounts of the first one. Who may not look at that
- * one goes by the file system. */
-static bool is_on_host(void)
-{
-	char pids[64] = "", ours[64] = "", first[64] = "";
 	struct statfs fs;
+	struct stat top, here;
 
-	if (readlink("/proc/self/ns/pid", pids, sizeof(pids) - 1) < 0 ||
-	    strcmp(pids, PID_NAMESPACE_OF_BOOT) != 0)
-		return false;
-	if (readlink("/proc/self/ns/mnt", ours, sizeof(ours) - 1) > 0 &&
-	    readlink("/proc/1/ns/mnt", first, sizeof(first) - 1) > 0)
-		return !strcmp(ours, first);
-	return statfs("/", &fs) < 0 || fs.f_type != OVERLAYFS_SUPER_MAGIC;
-}
-
-bool file_is_in_image(const char *path)
-{
-	return file_is_same_mount("/", path) && !is_on_host();
+	return statfs(root, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC &&
+	       stat(root, &top) == 0 && stat_nearest(path, &here) == 0 && here.st_dev == top.st_dev;
 }

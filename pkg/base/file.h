@@ -32,11 +32,10 @@ int file_write(const struct file_new *f, const void *data, size_t len, struct er
 /* What was made, renamed or removed in the directory is on the disk. name: for the sentence. */
 int file_sync_dir(int dir, const char *name, struct err *err);
 /*
- * Does this path lie in the image of the container that we run in, so that no other container is
- * ever shown it: below no mount but that of the root? Decided by the nearest directory that exists.
- * Never on the host itself.
+ * Does this path lie in the image of the container that we run in (an overlay, the same file system
+ * as its root), so that no other container is ever shown it? Decided by the nearest directory that
+ * exists. root: "/", but in tests.
  */
-bool file_is_in_image(const char *path);
-bool file_is_same_mount(const char *root, const char *path);
+bool file_is_in_image(const char *root, const char *path);
 
 #endif

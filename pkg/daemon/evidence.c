@@ -48,7 +48,7 @@ struct evidence {
 /* The path where runtimes look by default; another one was chosen by the operator. */
 static const char *cdi_dir_obstacle(const char *dir, struct arena *a)
 {
-	if (str_eq(dir, CDI_DIR_DEFAULT) && file_is_in_image(dir))
+	if (str_eq(dir, CDI_DIR_DEFAULT) && file_is_in_image("/", dir))
 		return arena_printf(
 			a, "%s is not a folder of the host (deploy/components/late mounts it)",
 			dir);

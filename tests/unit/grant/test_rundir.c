@@ -441,17 +441,11 @@ static void a_run_directory_in_the_image_is_known(void **state)
 {
 	(void)state;
 	mount_image();
-	assert_true(file_is_same_mount(IN("%s/image", top), IN("%s/image/run/railmate", top)));
+	assert_true(file_is_in_image(IN("%s/image", top), IN("%s/image/run/railmate", top)));
 	assert_int_equal(mkdir(IN("%s/image/run", top), 0755), 0);
 	assert_int_equal(mount("host", IN("%s/image/run", top), "tmpfs", 0, NULL), 0);
-	assert_false(file_is_same_mount(IN("%s/image", top), IN("%s/image/run/railmate", top)));
-	/* No overlay, as with btrfs, zfs or devicemapper. A folder of the same file system that is
-	 * mounted is another one. */
-	assert_true(file_is_same_mount(IN("%s/mem", top), IN("%s/mem/low/run/railmate", top)));
-	assert_int_equal(mount(IN("%s/mem/up", top), IN("%s/mem/low", top), NULL, MS_BIND, NULL),
-			 0);
-	assert_false(file_is_same_mount(IN("%s/mem", top), IN("%s/mem/low/run/railmate", top)));
-	umount2(IN("%s/mem/low", top), MNT_DETACH);
+	assert_false(file_is_in_image(IN("%s/image", top), IN("%s/image/run/railmate", top)));
+	assert_false(file_is_in_image(IN("%s/mem", top), IN("%s/mem/up", top))); /* no overlay */
 	umount2(IN("%s/image/run", top), MNT_DETACH);
 	umount2(IN("%s/image", top), MNT_DETACH);
 	umount2(IN("%s/mem", top), MNT_DETACH);
