@@ -116,7 +116,7 @@ class Cells(unittest.TestCase):
         with tempfile.TemporaryDirectory() as top:
             other = pathlib.Path(top, "plugin")
             other.write_text(
-                f'#!/bin/sh\nsed -i "s/isRdma/excludes/" /etc/pcidp/config.json\nexec {BUILD / "cmd/railmated"} "$@"\n'
+                f'#!/bin/sh\nsed -i "s/true/false/" /etc/pcidp/config.json\nexec {BUILD / "cmd/railmated"} "$@"\n'
             )
             other.chmod(other.stat().st_mode | stat.S_IXUSR)
             done = self.compat(other)
