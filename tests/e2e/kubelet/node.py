@@ -475,6 +475,10 @@ class Node:
         return relay.Relay(front, POD_RESOURCES / "kubelet.sock"), "--kubelet-root=/relay"
 
     def relay_plugins(self):
+        """As in the kubelet's own folder the checkpoint is there: it has the UIDs of pods."""
+        checkpoint = self.work / "relay/plugins/kubelet_internal_checkpoint"
+        if not checkpoint.is_symlink():
+            checkpoint.symlink_to(PLUGINS / checkpoint.name)
         return relay.Plugins(self.work / "relay/plugins", PLUGINS), "--kubelet-dir=/relay/plugins"
 
     def pods_api(self, gate):
