@@ -270,8 +270,9 @@ static void watch_empty_pools(struct daemon *d)
 			       (uint64_t)d->opt->empty_pool_seconds * 1000, 0);
 }
 
-/* Before the kubelet hears of us: whom it tells of our VFs may ask at once, and waits until the
- * loop runs. */
+/* Before the kubelet hears of us: a program that sees our VFs there may ask at once, and waits
+ * until the loop runs.
+ */
 static void open_localsocket(struct daemon *d)
 {
 	const struct localsocket_backend backend =

@@ -396,7 +396,7 @@ static bool is_shared(const struct holds_entry *v, size_t n, const struct ledger
 /*
  * A hold that has another UID than the checkpoint keeps it: its id was given away. One that has
  * none is not named if a container has started with it and the id may have been given to another
- * pod since: the kubelet tells us of that only while we run. No List takes that back: it shows
+ * pod since: we hear of that from the kubelet only while we run. No List takes that back: it shows
  * names, and another kubelet remembers no other pod than the last.
  */
 void holds_on_checkpoint(struct holds *h, const struct holds_entry *v, size_t n,

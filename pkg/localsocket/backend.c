@@ -197,7 +197,7 @@ static void put_unknown(struct json *j, struct tracker *k)
 	json_end_array(j);
 }
 
-/* The ports of PFs that are not there, and that whoever asks cannot see. */
+/* The ports of PFs that are not there: the client, which reads sysfs, cannot see them. */
 static void put_missing(struct json *j, const struct node *node)
 {
 	json_key(j, "missing");

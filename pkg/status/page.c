@@ -408,7 +408,8 @@ static void put_degraded(const struct status_facts *f, struct strbuf *out)
 
 static void put_missing(const struct status_facts *f, struct strbuf *out)
 {
-	static const char *const columns[] = { "PF", "interface", "it", "pods that hold its VFs" };
+	static const char *const columns[] = { "PF", "interface", "state",
+					       "pods that hold its VFs" };
 	size_t n = 0;
 
 	for (size_t i = 0; i < f->node->n_pfs; i++) {
