@@ -346,6 +346,7 @@ class Images(unittest.TestCase):
             values = yaml.safe_load(tar.extractfile("railmate/values.yaml"))
         self.assertEqual((values["image"]["repository"], values["image"]["digest"]),
                          (self.IMAGE, image))
+        self.assertEqual(values["demo"]["image"], f"{self.IMAGE}-demo:{VERSION}@{demo}")
 
     def test_what_the_machine_lacks_is_said_before_anything_is_made(self):
         kubectl = self.bin / "kubectl"

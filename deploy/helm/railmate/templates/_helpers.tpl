@@ -78,3 +78,49 @@ seccompProfile:
 {{- define "railmate.volume" -}}
 {{ . | trimPrefix "/var" | trimPrefix "/run/" | trimPrefix "/" | replace "/" "-" | trunc -63 | trimPrefix "-" }}
 {{- end }}
+
+{{- define "railmate.demo" -}}
+backoffLimit: 0
+template:
+  spec:
+    restartPolicy: Never
+    automountServiceAccountToken: false
+    {{- with .Values.image.pullSecrets }}
+    imagePullSecrets:
+    {{- range . }}
+    - name: {{ . }}
+    {{- end }}
+    {{- end }}
+    nodeSelector:
+      kubernetes.io/os: linux
+    securityContext:
+      runAsNonRoot: true
+      runAsUser: 65532
+      runAsGroup: 65532
+      fsGroup: 65532
+      seccompProfile:
+        type: RuntimeDefault
+    containers:
+    - name: demo
+      image: {{ .Values.demo.image | default (printf "%s-demo:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion)) }}
+      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      args: [--machine, hgx-h100]
+      securityContext:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities:
+          drop: [ALL]
+      resources:
+        requests: {cpu: 100m, memory: 128Mi}
+        limits: {memory: 256Mi}
+      volumeMounts:
+      - {name: tmp, mountPath: /tmp}
+    volumes:
+    - name: tmp
+      emptyDir: {medium: Memory, sizeLimit: 128Mi}
+{{- end }}
+
+{{/* With a hash of its spec: a Job cannot be changed, so another image is another Job. */}}
+{{- define "railmate.demo.name" -}}
+{{ .Values.name }}-demo-{{ include "railmate.demo" . | sha256sum | trunc 7 }}
+{{- end }}
