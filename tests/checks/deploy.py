@@ -126,7 +126,7 @@ class Deploy(unittest.TestCase):
 
     def test_every_component_can_be_had_alone_or_with_others(self):
         components = {path.parent.name for path in (DEPLOY / "components").glob("*/kustomization.yaml")}
-        self.assertEqual(components, {"cni", "condition", "events", "features", "late", "metrics", "netns", "nfd", "openshift", "runtime", "watcher"})
+        self.assertEqual(components, {"cni", "condition", "events", "features", "late", "metrics", "netns", "nfd", "openshift", "runtime", "shared", "watcher"})
         text = (DEPLOY / "kustomization.yaml").read_text()
         all_of_them = yaml.safe_load(re.sub(r"^# (components:|- )", r"\1", text, flags=re.M))
         self.assertEqual(all_of_them["components"], [f"components/{name}" for name in sorted(components)])
@@ -163,6 +163,15 @@ class Deploy(unittest.TestCase):
         self.assertEqual(mounts, {v["name"] for v in pod["volumes"]})
         self.assertIn("--registration=watcher", pod["containers"][0]["args"])
         self.assertIn("nodeAffinity", pod["affinity"])
+
+    def test_the_file_of_shared_hcas_is_that_of_the_example(self):
+        (patch,) = yaml.safe_load((DEPLOY / "components/shared/kustomization.yaml").read_text())["patches"]
+        (operation,) = yaml.safe_load(patch["patch"])
+        flag, _, path = operation["value"].partition("=")
+        (mount,) = [m for m in self.container["volumeMounts"] if m["name"] == "config"]
+        self.assertEqual((flag, pathlib.PurePath(path).parent), ("--shared-config", pathlib.PurePath(mount["mountPath"])))
+        example = yaml.safe_load((DEPLOY / "examples/pools-shared.yaml").read_text())
+        self.assertEqual(list(example["data"]), [pathlib.PurePath(path).name])
 
     def test_one_label_of_nfd_is_enough(self):
         (patch,) = yaml.safe_load((DEPLOY / "components/nfd/kustomization.yaml").read_text())["patches"]

@@ -34,6 +34,7 @@ MACHINES = {
     "pools-infiniband.yaml": "hgx-h100", "pools-amd.yaml": "mi300x-baremetal",
     "pools-storage.yaml": "odd-dual-port"
 }
+SHARED = "pools-shared.yaml"  # of HCAs that containers share, not of VFs
 
 # --- what fields there are ---
 #
@@ -257,6 +258,8 @@ def pools(docs):
         for pool in json.loads(doc.get("data", {}).get("config.json",
                                                        "{}")).get("resourceList", []):
             found[pool["resourcePrefix"] + "/" + pool["resourceName"]] = pool
+        for pool in json.loads(doc.get("data", {}).get("shared.json", "{}")).get("configList", []):
+            found[pool["resourcePrefix"] + "/" + pool["resourceName"]] = pool
         if doc.get("kind") == "SriovNetworkNodePolicy":
             found[OPERATOR_PREFIX + "/" + doc["spec"]["resourceName"]] = {}
     return found
@@ -307,7 +310,10 @@ def check_container(container, spec, offered):
     for name, count in vfs.items():
         if name not in offered:
             yield f"{where}: {name} is no pool of what it needs: {', '.join(offered) or 'none'}"
-        if not gpus or (gpus != count and gpus != 2 * count):
+        if "rdmaHcaMax" in offered.get(name, {}):
+            if count != 1:
+                yield f"{where}: {count} shares, and one gives all HCAs"
+        elif not gpus or (gpus != count and gpus != 2 * count):
             yield f"{where}: {count} VFs and {gpus} GPUs: as many VFs as GPUs, or half as many"
     if not (gpus or vfs):
         return
@@ -539,6 +545,7 @@ class Mistakes(unittest.TestCase):
                                                                      'nprocPerNode: "8"',
                                                                      "nprocPerNode: 8",
                                                                      "8 does not look like"),
+            ("shared-hca.yaml", "rdma/hca: 1", "rdma/hca: 8", "8 shares"),
             ("iommu-talos.yaml", "extraKernelArgs", "kernelArgs",
              "extraKernelArgs is missing"), ("iommu-machineconfig.yaml", "kernelArguments",
                                              "kernelArgs", "kernelArguments is missing")):
@@ -587,8 +594,22 @@ class Programs(unittest.TestCase):
                 for resource in offered:
                     self.assertIn(resource, done.stdout)
 
+    def test_railmated_takes_the_shared_hcas_which_a_machine_has(self):
+        (doc,) = load(SHARED).docs
+        path = self.top / "shared.json"
+        path.write_text(doc["data"]["shared.json"])
+        done = subprocess.run([RAILMATED, "--check-config", "--log-level=warning",
+                               "--shared-config", path],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        ((resource, pool),) = pools([doc]).items()
+        self.assertIn(resource, done.stdout)
+        pfs = self.ctl("topo", "--root", self.machine("gb200-like"))["pfs"]
+        self.assertTrue({pf["netdev"] for pf in pfs} & set(pool["selectors"]["ifNames"]), pfs)
+
     def test_every_pool_has_vfs_and_gives_them_to_a_gpu(self):
-        self.assertEqual(set(MACHINES), {name for name in NAMES if name.startswith("pools-")})
+        self.assertEqual(set(MACHINES) | {SHARED},
+                         {name for name in NAMES if name.startswith("pools-")})
         for name, fixture in MACHINES.items():
             with self.subTest(name):
                 path, offered = self.config_of(name)

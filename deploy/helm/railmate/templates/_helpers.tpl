@@ -39,10 +39,20 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- dict "resourceList" $pools | toPrettyJson -}}
 {{- end }}
 
+{{/* Whether the release has a ConfigMap. */}}
+{{- define "railmate.ownConfig" -}}
+{{- with .Values -}}
+{{- if or .pools .sharedPools .configFiles }}true{{ end -}}
+{{- end -}}
+{{- end }}
+
 {{- define "railmate.files" -}}
 {{- $files := deepCopy .Values.configFiles -}}
 {{- if .Values.pools -}}
 {{- $_ := set $files "config.json" (include "railmate.config" .) -}}
+{{- end -}}
+{{- with .Values.sharedPools -}}
+{{- $_ := set $files "shared.json" (dict "configList" . | toPrettyJson) -}}
 {{- end -}}
 {{- toYaml $files -}}
 {{- end }}
