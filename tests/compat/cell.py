@@ -250,12 +250,17 @@ class Kubelet:
                 raise TimeoutError("the private kubelet does not answer")
             return next(filter(wanted, self.events))
 
-    def ask(self, command):
+    def send(self, command):
         self.line += 1
-        line = self.line
         self.child.stdin.write(command + "\n")
         self.child.stdin.flush()
+        return self.line
+
+    def answer(self, line):
         return self.wait(lambda e: e.get("line") == line)
+
+    def ask(self, command):
+        return self.answer(self.send(command))
 
     def resources(self):
         return {

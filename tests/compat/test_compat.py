@@ -123,6 +123,18 @@ class Cells(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("nodes//dev/infiniband/uverbs", done.stdout)
 
+    def test_figures_of_both_are_taken(self):
+        done = subprocess.run([
+            TOP / "hack/compat", "--plugin", BUILD / "cmd/railmated", "--build", BUILD,
+            "--figures", "--vfs", "16", "--rounds", "1", "--idle", "0"
+        ], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        head, _, *rows = done.stdout.splitlines()
+        self.assertIn("16 VFs", head)
+        self.assertEqual(len(rows), 6)
+        for row in rows:
+            self.assertRegex(row, r"^\| .* \| [\d.e+]+ \[.*\] \| [\d.e+]+ \[.*\] \|$")
+
 
 if __name__ == "__main__":
     unittest.main()
