@@ -111,18 +111,22 @@ bool grant_claims_of_spec(const struct item *spec, struct claims *ret, struct ar
 
 /* --- map.json --- */
 
-/* A container that has not started yet has a map without a pod. */
+/* A container that has not started yet has a map without a pod and a UID; one that PodResources
+ * does not show, an ordinary init container, has no more than a UID. */
 bool grant_claims_of_map(const struct item *map, struct claims *ret, struct arena *a)
 {
 	const struct item *list = item_get(map, "gpus");
 	const char *pod = item_string(map, "pod"), *slash = pod ? strchr(pod, '/') : NULL;
 	const char *uid = item_string(map, "uid"), *container = item_string(map, "container");
+	bool is_named = slash && slash[1];
 
 	*ret = (struct claims) { .owner = { "", "", uid ? uid : "", container ? container : "" } };
-	if (!slash || !slash[1] || !list || list->type != ITEM_LIST)
+	if (!(is_named || (uid && *uid)) || !list || list->type != ITEM_LIST)
 		return false;
-	ret->owner.ns = arena_printf(a, "%.*s", (int)(slash - pod), pod);
-	ret->owner.pod = slash + 1;
+	if (is_named) {
+		ret->owner.ns = arena_printf(a, "%.*s", (int)(slash - pod), pod);
+		ret->owner.pod = slash + 1;
+	}
 	ret->v = arena_array(a, list->n_kids, sizeof(*ret->v));
 	for (size_t i = 0; i < list->n_kids; i++) {
 		const struct item *e = &list->kids[i], *number = item_get(e, "decision");

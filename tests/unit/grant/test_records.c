@@ -10,8 +10,9 @@
 #include "kubemsg/messages.h"
 #include "tracker/tracker-internal.h"
 
-#define MACHINE	 "numa:1 switch:1 gpu:1 pf:1 vf:4"
-#define RESOURCE "rdma/vf"
+#define MACHINE	  "numa:1 switch:1 gpu:1 pf:1 vf:4"
+#define RESOURCE  "rdma/vf"
+#define ALLOCATED "{\"pod\": null, \"gpus\": [{\"vf\": \"%s\", \"resource\": \"rdma/vf\"}]}"
 #define MAP(pod, more)                                                                                             \
 	"{\"pod\": \"" pod                                                                                         \
 	"\", \"uid\": \"u1\", \"container\": \"main\", \"gpus\": [{\"vf\": \"%s\", \"resource\": \"rdma/vf\"" more \
@@ -126,6 +127,18 @@ static void a_map_says_who_holds_a_vf_when_the_ledger_is_lost(void **state)
 	assert_true(there(0));
 }
 
+/* PodResources shows no ordinary init container: it is known by its pod's UID alone. */
+static void a_map_without_a_name_says_whose_uid_it_is(void **state)
+{
+	(void)state;
+	put_map(0, arena_printf(a, MAP("", ", \"decision\": 7"), vf(0)));
+	on_rpc(read_fn, NULL);
+	assert_non_null(hold_of(0));
+	assert_string_equal(hold_of(0)->owner.uid, "u1");
+	assert_string_equal(hold_of(0)->owner.pod, "");
+	assert_int_equal(hold_of(0)->decision, 7);
+}
+
 static void a_map_that_is_not_understood_says_nothing(void **state)
 {
 	static const char *const texts[] = {
@@ -144,7 +157,7 @@ static void a_map_that_is_not_understood_says_nothing(void **state)
 		assert_int_equal(ledger_holds(tracker_ledger(k)), 0);
 	}
 	/* one that no container started with; an address that is none */
-	put_map(0, arena_printf(a, MAP("", ""), vf(0)));
+	put_map(0, arena_printf(a, ALLOCATED, vf(0)));
 	put_map(1, arena_printf(a, MAP("default/p", ""), "../../etc"));
 	on_rpc(read_fn, NULL);
 	assert_int_equal(ledger_holds(tracker_ledger(k)), 0);
@@ -202,6 +215,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_map_says_who_holds_a_vf_when_the_ledger_is_lost),
+		TEST(a_map_without_a_name_says_whose_uid_it_is),
 		TEST(a_map_that_is_not_understood_says_nothing),
 		TEST(nothing_goes_before_the_kubelet_has_shown_its_pods),
 		TEST(a_directory_that_cannot_be_read_is_read_again),
