@@ -11,7 +11,8 @@
 #include "pool/node.h"
 #include "topo/rails.h"
 
-/* Beyond this many places nobody packs by distance: one zone, and no table of all with all. */
+/* With more places than this, holders are not packed by distance: all are one zone, and no table of
+ * every distance is made. */
 #define MAX_PACKED_PLACES 256
 
 /* What the numbers of one align_in stand for. */

@@ -19,7 +19,7 @@ static int fail(const struct file_new *f, const char *verb, const char *name, in
 		       f->dir_name ? "/" : "", name, strerror(code));
 }
 
-/* A full disk may take a part; only the write behind it tells why. */
+/* A write to a full disk may be short; only the next one fails with the reason. */
 static int write_all(int fd, const char *data, size_t len)
 {
 	while (len) {

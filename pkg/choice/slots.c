@@ -18,8 +18,8 @@
 #include "pool/node.h"
 #include "pool/slots.h"
 
-#define ROUNDS_MAX 4 /* over the units, until nobody finds a better place beside the others */
-/* Solutions given up because a VF of theirs is not at rest; then every VF is asked about. */
+#define ROUNDS_MAX 4 /* over the units, until none finds a better place */
+/* Solutions dropped because one of their VFs is not idle; after these every VF is probed. */
 #define TRIES_MAX 8
 
 /* VFs that are chosen together: of a pool, or of one class of it. */
@@ -246,7 +246,7 @@ static bool solve_best(const struct search *s, struct solution *ret)
 	return is_strict || is_any;
 }
 
-/* --- VFs that are not at rest --- */
+/* --- VFs that are not idle --- */
 
 /* Asking costs a look at the machine: what will not be chosen is not asked about. */
 static bool solve_with_idle(struct search *s, struct solution *ret, const char **ret_why)

@@ -65,7 +65,7 @@ static void check_links(struct parse *p, const struct item *at, const struct poo
 			    "pkey is for InfiniBand, and linkTypes is ether: it does nothing");
 }
 
-/* MSCCL++ takes index 0, a link-local address, when nobody gives it another. */
+/* Without a configured index MSCCL++ takes GID 0, a link-local address. */
 static void check_mscclpp(struct parse *p, const struct item *at, const struct pool_config *pool)
 {
 	if (pool->gid == GID_OFF && (pool->profiles & PROFILE_MSCCLPP) &&

@@ -216,10 +216,10 @@ int config_parse(const char *text, size_t len, const char *name, const char *def
 struct config *config_default(void);
 /* No pool: what is left of a file that is refused. */
 struct config *config_none(void);
-/* Each line is one. Before anybody else has cfg. */
+/* Each line is one. Before another thread or a node has cfg. */
 void config_add_errors(struct config *cfg, const char *lines);
-/* What auto comes to for this pool; why is copied. Before anybody makes a node of cfg, or reads
- * bindings. */
+/* What auto comes to for this pool; why is copied. Before a node is made of cfg, and before
+ * its bindings are read. */
 void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, const char *why);
 /*
  * cfg without its retired pools, and behind them those of `before` that are marked (an array of

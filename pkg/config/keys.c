@@ -75,7 +75,7 @@ static void read_on(struct parse *p, int r, struct refusal *first)
 	}
 }
 
-/* Nobody reads more errors. */
+/* More errors than these are not reported. */
 static bool is_enough(const struct parse *p, const struct refusal *first)
 {
 	return first->r < 0 && p->errors.n >= WARNINGS_MAX;

@@ -1,7 +1,7 @@
 /*
  * The variables that railmate knows: what an operator may set for a pool ("env") with the legal
- * values and what speaks against them, and those that railmate sets itself, which he may not. Pure
- * data, and the check of one value. docs/nccl-variables.md is compared with this table.
+ * values and what speaks against them, and those that railmate sets itself, which no operator may.
+ * Pure data, and the check of one value. docs/nccl-variables.md is compared with this table.
  */
 #ifndef RAILMATE_CONFIG_POLICY_H
 #define RAILMATE_CONFIG_POLICY_H

@@ -151,8 +151,8 @@ int netns_mtu_of(const char *netdev)
 	return ask(netdev, SIOCGIFMTU, &ifr) < 0 ? 0 : ifr.ifr_mtu;
 }
 
-/* sysfs shows the namespace of whoever mounts it. Nobody else sees the mount, and it ends with the
- * thread. */
+/* sysfs shows the network namespace of the thread that mounts it. The mount is in a mount namespace
+ * of this thread's own, and ends with it. */
 int netns_sysfs_open(struct sysroot **ret, struct err *err)
 {
 	static const unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;

@@ -23,7 +23,7 @@ struct sysroot;
  * Looks at each function, in the host's namespace and, for those that are not there, in the
  * namespaces below netns_dir (newest first; NULL: none). Changes namespaces: the calling thread
  * must be one that ends afterwards (grant/vfprobe.h). A namespace that goes away meanwhile is as if
- * it had never been. -ENOENT: a function is gone from the bus. Never waits for anybody.
+ * it had never been. -ENOENT: a function is gone from the bus. Never waits for another thread.
  */
 int devstate_vfs(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs,
 		 size_t n, struct arena *arena, struct vf_state *ret, struct err *err);

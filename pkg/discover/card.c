@@ -36,7 +36,7 @@ static bool is_known(const struct hw_card *card)
 	return card->board || card->vuid;
 }
 
-/* The same function, as far as anybody can tell: at its address, of its kind. */
+/* Taken to be the same function: at the same address, with the same ids. */
 static const struct hw_card *find_before(const struct hw_inventory *before, const struct hw_pci *f)
 {
 	for (size_t i = 0; before && i < before->n_card; i++) {

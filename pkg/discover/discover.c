@@ -36,8 +36,8 @@ static struct hw_inventory *finish(struct scan *s)
 	inv->cpu = scan_cpu(s);
 	inv->hypervisor = scan_hypervisor(s);
 	/*
-	 * A misc device. A tree that shows none at all (a running kernel always has some) does not
-	 * tell; then it is taken to be there, as the module is wherever RDMA is used.
+	 * A misc device. A tree without any (a running kernel always has some) was captured without
+	 * them; then it is taken to be there, as the module is wherever RDMA is used.
 	 */
 	inv->has_rdma_cm = sysroot_exists(s->root, MISC "/rdma_cm") ||
 			   sysroot_exists(s->root, VIRTUAL_MISC "/rdma_cm") ||

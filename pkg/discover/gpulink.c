@@ -1,5 +1,5 @@
 /*
- * How GPUs reach each other, as far as the kernel tells: amdgpu's topology
+ * How GPUs reach each other, as far as the kernel shows it: amdgpu's topology
  * (drivers/gpu/drm/amd/amdkfd, kfd_topology.c: io_links of type 11 are XGMI), and NVSwitches, which
  * are PCI functions. NVLink without them is known to NVIDIA's library alone.
  */

@@ -1,6 +1,6 @@
 /*
  * The switches that the NICs are connected to, from a file that the node's own lldpcli writes:
- * docs/design/lldp.md. What is in it comes from whoever sends LLDP on the cable.
+ * docs/design/lldp.md. Its content comes from any device that sends LLDP on the cable.
  */
 #include <errno.h>
 #include <fcntl.h>

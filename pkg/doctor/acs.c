@@ -92,7 +92,7 @@ static void judge_acs_bridge(const struct facts *f, struct diagnosis *r, struct 
 		      facts_ats_is_on(&f->pci[gpu]) && facts_ats_is_on(&f->pci[nic]);
 
 	if (!known && w->class > TOPO_PHB)
-		return; /* where it does not matter, nobody has to look */
+		return; /* the pair is further apart than a host bridge: its ACS matters little */
 	w->judged++;
 	if (!known)
 		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &acs_unknown, who,

@@ -238,7 +238,7 @@ static int judge_verbs(const struct facts *f, size_t rdma)
 	return f->net->rdma[rdma].node == FACTS_NO ? VERBS_NO_NODE : VERBS_FINE;
 }
 
-/* In a container every VF that has no node here is somebody else's. */
+/* In a container a VF without a device node is another container's. */
 static void run_verbs(const struct facts *f, struct diagnosis *r)
 {
 	size_t ours = 0, all = 0;

@@ -101,7 +101,8 @@ static const struct diagnosis_advice vfs_fine = {
 	{ NULL },
 };
 
-/* A card that is nobody's nearest is not missed: storage and management have no VFs on purpose. */
+/* A card that is no GPU's nearest needs no VFs: cards for storage and management have none on
+ * purpose. */
 static bool is_nearer(const struct facts *f, int pf)
 {
 	int nearest[MAX_NEAREST];

@@ -95,8 +95,8 @@ static enum facts_answer has_line(const struct sysroot *root, const char *path, 
 }
 
 /*
- * Where no file tells, RCCL looks for the interface among the kernel's symbols, whose names are not
- * hidden; and for dmabuf at how the kernel was built.
+ * Without the file, RCCL looks for the interface among the kernel's symbols, whose names are not
+ * hidden; for dmabuf it looks at the kernel's build configuration.
  */
 static void read_amd(const struct sysroot *root, struct facts_host *h)
 {

@@ -116,7 +116,7 @@ static struct facts_rdma gather_rdma(const struct gather *g, const struct hw_rdm
 		.n_full = -1,
 	};
 
-	/* A tree has no devices in its /dev; nor has a machine on which nobody made the folder. */
+	/* A captured tree has no devices in its /dev. */
 	if (g->live && g->own_dev && rdma->uverbs)
 		ret.node = sysroot_exists(g->root, "dev/infiniband/%s", rdma->uverbs) ? FACTS_YES
 										      : FACTS_NO;

@@ -251,7 +251,7 @@ static void take_machine(struct capture *c)
 		if (sysroot_exists(c->root, "%s", dirs[i]))
 			line_dir(c->out, dirs[i]);
 	}
-	/* Their names tell the kind. */
+	/* The kind of an IOMMU is in its name. */
 	capture_names(c, "sys/class/iommu", &iommus);
 	for (size_t i = 0; i < iommus.n; i++) {
 		_cleanup_free_ char *path = xasprintf("sys/class/iommu/%s", iommus.v[i]);

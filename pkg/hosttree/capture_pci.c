@@ -249,8 +249,8 @@ static void take_bridge_config(struct capture *c, const char *path)
 	line_bytes(c->out, path, value.s, value.len);
 }
 
-/* Of GPUs and NICs, whose spaces hold serial numbers and windows to other things, only what
- * somebody will read. */
+/* The configuration space of GPUs and NICs has serial numbers and windows to other spaces: only the
+ * parts that doctor reads are taken. */
 static void take_device_config(struct capture *c, const char *dir, const char *path)
 {
 	static const struct attribute windows = { "resource", 0 };

@@ -72,7 +72,7 @@ static int number_of(struct scrubber *s, enum scrub_kind kind, const char *origi
 	return key->number;
 }
 
-/* Only zeros and separators: an empty slot, which identifies nobody. */
+/* Only zeros and separators: an empty slot, which identifies no machine. */
 static bool is_blank(const char *text)
 {
 	return !text[strspn(text, "0:. \t\n")];

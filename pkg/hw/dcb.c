@@ -93,7 +93,7 @@ static bool level_contradicts(const struct hw_dcb *dcb, int sl, struct strbuf *o
 
 bool hw_dcb_contradicts(const struct hw_dcb *dcb, int tc, int sl, struct strbuf *out)
 {
-	/* Whoever sets both uses the one that this port looks at. */
+	/* Where both are set, the one that this port trusts counts. */
 	if (tc >= 0 && sl >= 0 && dcb->trust == HW_DCB_TRUST_PCP)
 		return level_contradicts(dcb, sl, out);
 	if (tc >= 0)

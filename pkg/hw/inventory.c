@@ -270,7 +270,7 @@ bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *
 	return same;
 }
 
-/* "cardN-M": M tells shares of one card apart. */
+/* "cardN-M": M is the number of a share of the card. */
 static int gpu_of_card(const struct hw_inventory *inv, const char *number)
 {
 	char digits[12] = "";

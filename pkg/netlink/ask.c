@@ -63,7 +63,7 @@ int netlink_answer(const char *buf, size_t len, unsigned seq, unsigned port, net
 	return r;
 }
 
-/* One datagram of the kernel; 0 where somebody else wrote to us; -ETIMEDOUT, -EMSGSIZE: it did not
+/* One datagram of the kernel; 0: sent by another process; -ETIMEDOUT, -EMSGSIZE: it did not
  * fit. */
 static ssize_t receive(int fd, char *buf, size_t size)
 {

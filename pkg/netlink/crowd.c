@@ -1,4 +1,4 @@
-/* How much there is in a network namespace, before anybody reads all of it. */
+/* The number of links in a network namespace, counted before all of them are read. */
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/rtnetlink.h>

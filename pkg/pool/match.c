@@ -42,7 +42,7 @@ void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci)
 	nic->is_vf = hw_is_nic_vf(inv, pci);
 	nic->usable = pool_candidate(inv, pci) && fn->driver;
 	nic->rdma = hw_find_rdma(inv, pci);
-	/* The type of the PF's netdev; a card without one (no IPoIB) is told by its RDMA port. */
+	/* The type of the PF's netdev, else (no IPoIB) of its RDMA port. */
 	type = fn->net_type ? fn->net_type : nic->pf ? nic->pf->net_type : 0;
 	if (type == NET_ETHER || type == NET_INFINIBAND)
 		nic->link = type == NET_ETHER ? "ether" : "infiniband";

@@ -160,7 +160,7 @@ static void keep_held_of(struct build *b, const struct pool *before, size_t n_li
 	}
 }
 
-/* Nobody's selectors take what has no driver. */
+/* No selector matches a function without a driver. */
 static void keep_unusable(struct build *b)
 {
 	for (size_t i = 0; i < b->previous->n_pools; i++) {
@@ -308,8 +308,8 @@ static void fill_pools(struct build *b)
 	for (size_t i = 0; i < n_pools; i++) {
 		devs[i] = arena_array(b->arena, n[i] + b->n_gone[i], sizeof(**devs));
 		n[i] = 0;
-		/* It keeps its id and its NUMA node: the kubelet is told one change, that it is not
-		 * healthy. */
+		/* It keeps its id and its NUMA node: the only change in the kubelet's list is that
+		 * it is not healthy. */
 		for (; n[i] < b->n_gone[i]; n[i]++) {
 			const struct pool_dev *before = &b->gone[i][n[i]];
 			const struct health_view view = { .id = arena_strdup(b->arena, before->id),
@@ -438,8 +438,7 @@ static int pf_name_cmp(const void *a, const void *b)
 	return order ? order : x->pci - y->pci;
 }
 
-/* The kernel names netdevs once; a tree with one name twice lies, and pfNames cannot tell them
- * apart. */
+/* A kernel's names of netdevs are unique; in a tree with one name twice, pfNames is ambiguous. */
 static void note_same_names(struct build *b)
 {
 	const struct nic **pfs = arena_array(b->scratch, b->n_nics, sizeof(*pfs));

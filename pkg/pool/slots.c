@@ -19,8 +19,8 @@
 /* --- ids --- */
 
 /*
- * A resource's prefix is a DNS name and has no '_': the first one tells where the prefix ended. A
- * name that is too long gives its end to a hash of the whole.
+ * A resource's prefix is a DNS name and has no '_': the first one is where the prefix ends. A name
+ * that is too long ends with a hash of the whole instead.
  */
 static void name_of(const char *resource, char name[PART_MAX + 1])
 {

@@ -16,7 +16,7 @@
 
 #define MAP_VERSION 1
 
-/* The rails that NCCL uses, and what it was told about their GIDs. */
+/* The rails that NCCL uses, and the settings of their GIDs that it got. */
 struct gids {
 	const struct rail *rails;
 	size_t n;

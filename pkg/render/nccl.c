@@ -94,9 +94,9 @@ static bool put_sharers(const struct rail *rails, size_t n, size_t first, struct
 }
 
 /*
- * Two functions on one port of a PF are one wire; NCCL would make a device of them and add up their
- * rates. Since 2.24 the core asks for that, and its first releases gave up when the transport, told
- * so by NCCL_IB_MERGE_NICS, would not: so the core is told as well.
+ * Two functions on one port of a PF share its rate; NCCL would merge them into one device of twice
+ * the rate. Since 2.24 NCCL's core requests the merge, and its first releases failed when the
+ * transport refused it because of NCCL_IB_MERGE_NICS: so the core gets its own variable, too.
  */
 static void put_merge_nics(const struct rail *rails, size_t n, struct env_set *set,
 			   struct notes *notes)

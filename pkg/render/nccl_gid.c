@@ -330,7 +330,7 @@ static int decide_fixed(const struct rail *rails, size_t n, const struct rail *f
 
 /* --- */
 
-/* One that is off, and one that is not, tell each other: all are. */
+/* The setting is one for all rails of a container: with "off" for one of them it is off for all. */
 static bool any_off(const struct rail *rails, size_t n, struct arena *arena, struct notes *notes)
 {
 	const struct pool_config *off = NULL, *on = NULL;

@@ -20,7 +20,7 @@
 #include "sim/vendor.h"
 #include "topo/rails.h"
 
-#define NOBODY (-1)
+#define NO_POD (-1)
 
 /* Of each day; more would not change the score, and costs. */
 #define RAIL_PODS_MAX 1000
@@ -42,7 +42,7 @@ struct world {
 	/* of its own for each resource: the same GPUs are drawn whichever policy chooses the VFs */
 	uint64_t gpu_random, listed_random;
 	struct idset gpus_taken, listed_taken;
-	int *gpu_owner;		  /* by position in the GPU plugin's list: a pod, or NOBODY */
+	int *gpu_owner;		  /* by position in the GPU plugin's list: a pod, or NO_POD */
 	int *vf_owner;		  /* by pool index */
 	struct holding *holdings; /* by pod */
 	size_t n_pods;
@@ -99,7 +99,7 @@ static const struct ids *predict(struct admission *ad)
 		return NULL;
 	ask.available.v = arena_array(ad->arena, g->list.n, sizeof(char *));
 	for (size_t i = 0; i < g->list.n; i++) {
-		if (ad->w->gpu_owner[i] == NOBODY)
+		if (ad->w->gpu_owner[i] == NO_POD)
 			ask.available.v[ask.available.n++] = g->list.v[i].id;
 	}
 	if (ask.available.n < (size_t)ask.size)
@@ -120,7 +120,7 @@ static struct identified know(struct admission *ad)
 	if (!gpus->n)
 		gpus = ad->prediction = predict(ad);
 	for (size_t i = 0; i < w->gpus->list.n; i++) {
-		if (w->gpu_owner[i] != NOBODY && w->gpu_owner[i] != ad->number)
+		if (w->gpu_owner[i] != NO_POD && w->gpu_owner[i] != ad->number)
 			busy[who.busy_gpus.n++] = w->gpus->pci[i];
 	}
 	if (!gpus && w->policy->gpus_at_random)
@@ -281,12 +281,12 @@ static void leave(struct world *w, size_t number)
 
 	for (size_t i = 0; i < h->gpus.n; i++) {
 		sim_idset_remove(&w->gpus_taken, h->gpus.v[i]);
-		w->gpu_owner[gpu_at(w->gpus, h->gpus.v[i])] = NOBODY;
+		w->gpu_owner[gpu_at(w->gpus, h->gpus.v[i])] = NO_POD;
 	}
 	for (size_t i = 0; i < h->listed.n; i++)
 		sim_idset_remove(&w->listed_taken, h->listed.v[i]);
 	for (size_t i = 0; i < h->n_vfs; i++)
-		w->vf_owner[h->vfs[i]] = NOBODY;
+		w->vf_owner[h->vfs[i]] = NO_POD;
 	*h = (struct holding) { 0 };
 }
 
@@ -344,12 +344,12 @@ static void arrive(struct world *w, size_t number, const struct stream_pod *pod)
 
 	ad.free_vfs = arena_array(arena, w->in->pool->n_devs, sizeof(*ad.free_vfs));
 	for (size_t i = 0; i < w->in->pool->n_devs; i++) {
-		if (w->vf_owner[i] == NOBODY && w->in->pool->devs[i].healthy)
+		if (w->vf_owner[i] == NO_POD && w->in->pool->devs[i].healthy)
 			ad.free_vfs[ad.n_free++] = (int)i;
 	}
 	ad.free_gpus = arena_array(arena, w->gpus->list.n, sizeof(*ad.free_gpus));
 	for (size_t i = 0; i < w->gpus->list.n; i++) {
-		if (w->gpu_owner[i] == NOBODY)
+		if (w->gpu_owner[i] == NO_POD)
 			ad.free_gpus[ad.n_free_gpus++] = (int)i;
 	}
 	judge_numa(&ad);
@@ -412,9 +412,9 @@ static void open_world(struct world *w)
 	w->vf_owner = arena_array(w->arena, pool->n_devs, sizeof(*w->vf_owner));
 	w->holdings = arena_array(w->arena, w->n_pods, sizeof(*w->holdings));
 	for (size_t i = 0; i < w->gpus->list.n; i++)
-		w->gpu_owner[i] = NOBODY;
+		w->gpu_owner[i] = NO_POD;
 	for (size_t i = 0; i < pool->n_devs; i++)
-		w->vf_owner[i] = NOBODY;
+		w->vf_owner[i] = NO_POD;
 }
 
 /* What all days of all policies have in common. */

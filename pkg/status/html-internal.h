@@ -8,7 +8,7 @@
 struct strbuf;
 
 void status_html_text(struct strbuf *out, const char *s); /* NULL is "" */
-/* Title and columns are ours, and no text of anybody else. '>' before a column: of numbers. */
+/* Title and columns are constants, written without escapes. '>' before a column: of numbers. */
 void status_html_table(struct strbuf *out, const char *title, const char *const *columns, size_t n);
 void status_html_cell(struct strbuf *out, const char *s);
 void status_html_number(struct strbuf *out, uint64_t n);

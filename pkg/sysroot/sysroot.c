@@ -27,8 +27,8 @@ static int openat2_in_root(int fd, const char *path, int flags, uint64_t resolve
 	struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC), .resolve = resolve };
 	long r;
 
-	/* EAGAIN: a rename elsewhere raced with "..", the kernel could not tell whether we stayed
-	 * inside. */
+	/* EAGAIN: a rename raced with "..", the kernel could not decide whether the path stays
+	 * below the root. */
 	for (int tries = 0; tries < 100; tries++) {
 		r = syscall(SYS_openat2, fd, path, &how, sizeof(how));
 		if (r >= 0 || (errno != EAGAIN && errno != EINTR))

@@ -302,9 +302,9 @@ static bool is_told(struct topofile_build *b, int pci)
 }
 
 /*
- * A NIC is at the address that NCCL makes of its own: with NCCL_IB_MERGE_VFS=0, which the container
- * of a VF that needs it is given, and with the default, should somebody turn it back. Where neither
- * is its own, its name tells, at its PF.
+ * A NIC is at the address that NCCL derives from the NIC's own: with NCCL_IB_MERGE_VFS=0, which the
+ * container of a VF that needs it gets, and with the default, which a container can restore. Where
+ * neither is the NIC's own, it is at its PF, found by its name.
  */
 static void add_nic(struct topofile_build *b, int pci)
 {

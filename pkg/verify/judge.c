@@ -23,7 +23,7 @@ static bool map_says_far(const struct verify *v, const struct gpu *g)
 	return far;
 }
 
-/* host_said: RCCL tells it once, not of each HCA. */
+/* host_said: RCCL logs it once, not for each HCA. */
 static enum sign_id why_plain(const struct verify *v, const struct gpu *g, bool host_said)
 {
 	bool receives_gdr = false, receives_plain = false;
@@ -69,7 +69,7 @@ static void judge_gdr(struct verify *v)
 			verify_saw_at(v, g->why, g->source, g->line, strbuf_str(&text));
 		}
 	}
-	/* Channels of GPUs that are not told apart, or of lines without a process. */
+	/* Channels of GPUs that cannot be distinguished, or of lines without a process. */
 	if (v->net_gdr < v->net_channels) {
 		for (size_t i = SIGN_NOGDR_ENV; i <= SIGN_NOGDR_UNKNOWN; i++) {
 			if (v->signs[i].count)

@@ -130,7 +130,7 @@ static void on_connection(struct verify *v, const struct record *r)
 		return;
 	if (prefix == 0x80fe || prefix == UINT64_C(0xfe80000000000000))
 		verify_saw(v, SIGN_LINK_LOCAL, r->text);
-	/* The container was told of a GID; NCCL may have its own mind. */
+	/* The container got a GID's index, but NCCL may use another one. */
 	map = r->proc ? verify_map_of(v, r->proc->host) : NULL;
 	if (map && number_after(r->text, " IbDev ", 10, &dev)) {
 		const struct hca *hca = hca_numbered(r->proc, dev);
@@ -268,8 +268,8 @@ void verify_record(struct verify *v, const struct record *r)
 		}
 	}
 	id = verify_sign_match(r->text, r->warn);
-	/* "Unable to open device mlx5_4": harmless when it is somebody else's. Without a map there
-	 * is nothing to compare with; without a name the line was cut. */
+	/* "Unable to open device mlx5_4": harmless when it is another container's. Without a map
+	 * there is nothing to compare with; without a name the line was cut. */
 	if (id == SIGN_OPEN_DEVICE) {
 		const char *name = strstr(r->text, "device ");
 		const struct map *map = name && r->proc ? verify_map_of(v, r->proc->host) : NULL;

@@ -1,7 +1,7 @@
 /*
  * A directory that may come and go: inotify on it, or on its nearest ancestor while it does not
- * exist. One watch at a time, moved along as folders appear and vanish; what queued up for an older
- * one is told by its number and ignored.
+ * exist. One watch at a time, moved along as folders appear and vanish; events of an older one have
+ * its number and are ignored.
  */
 #include "watch/watch.h"
 #include "watch/watch-internal.h"
