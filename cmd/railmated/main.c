@@ -154,7 +154,7 @@ static int set_text_or_none(struct command_line *cl, const struct flag *flag, co
 	return set_text(cl, flag, strcmp(value, "none") ? value : NULL);
 }
 
-/* The container runtime is told of it. */
+/* The container runtime gets the path in an answer, and knows no working directory of ours. */
 static int set_absolute_or_none(struct command_line *cl, const struct flag *flag, const char *value)
 {
 	if (*value != '/' && strcmp(value, "none"))

@@ -523,7 +523,6 @@ static int open_all(struct daemon *d, struct config *cfg, struct config_text *te
 	d->holdings = holdings_new(&d->loop, d->rpc, on_holdings, d);
 	d->reload = reload_new(&d->loop, opt->config_files, text, cfg, on_config, d);
 	reload_listen(d->reload, show_config);
-	/* Who is told. */
 	d->events = events_start(&d->loop, &opt->specs, opt->events, opt->node_condition);
 	if (opt->metrics_address || opt->nfd_file)
 		d->findings = findings_new(&d->loop, d->root, on_findings, d);
@@ -559,7 +558,7 @@ static int begin(struct daemon *d, struct err *err)
 	return 0;
 }
 
-/* First who asks the rpc thread, then that thread, then all that is on the loop. */
+/* First the pages, which ask the rpc thread, then that thread, then all that is on the loop. */
 static void close_all(struct daemon *d)
 {
 	report_http_close(d->web);

@@ -86,8 +86,9 @@ static bool is_patient(const struct evidence *e)
 
 static void ask_kubelet(void *arg);
 
-/* Its version is not told before we register. Get is on from 1.34; one that has it by its gate and
- * passes no CDI devices on is found out when it registers us (plugin_late_check_kubelet()). */
+/* The kubelet's version is not known before we register. Get is on from 1.34; a kubelet that has it
+ * by its feature gate and passes no CDI devices on is recognized by what it asks when it registers
+ * us (plugin_late_check_kubelet()). */
 static const char *no_get(const struct evidence *e)
 {
 	if (e->opt->cdi == CDI_ON)

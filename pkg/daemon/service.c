@@ -89,7 +89,7 @@ static void note_placed(void *arg, const struct stats_placement *placement)
 	events_of_placement(s->env.events, placement);
 }
 
-/* Late pools need PodResources: nobody else tells which container starts. */
+/* Late pools need PodResources: only it shows which container starts. */
 static struct latebind *open_latebind(struct service *s)
 {
 	const struct latebind_env env = { .rpc = s->env.rpc,

@@ -42,7 +42,7 @@ static bool is_there(const char *path, const char *text)
 	       !memcmp(old, text, len);
 }
 
-/* Containers read it as anybody. */
+/* Containers read it as any user, hence the mode. */
 static int replace(const char *path, const char *text, struct err *err)
 {
 	_cleanup_free_ char *temporary = xasprintf("%s.tmp", path);
@@ -81,7 +81,7 @@ static void put(const struct node *node, const char *path, const struct topofile
 		 strbuf_str(&why));
 }
 
-/* What cannot be made is not served either: an old one would tell of another node. */
+/* A file that cannot be made is removed: an old one would describe another node. */
 static void keep(const struct node *node, const char *path, int version)
 {
 	_cleanup_arena_ struct arena *arena = arena_new(64 * 1024);

@@ -124,7 +124,7 @@ int grant_probe_now(const struct node *node, const struct pool *pool, const stru
 	if (dev->pci < 0)
 		return refuse_gone(dev, err);
 	/*
-	 * One look-up, through the RDMA device to its neighbour, tells that both of the snapshot's
+	 * One look-up, through the RDMA device to its neighbour, proves that both of the snapshot's
 	 * names still belong to this very function: the numbers of uverbs nodes are handed out anew
 	 * whenever a device moves between network namespaces, and a device can be renamed. Not by
 	 * way of sys/bus/pci/devices: following a link takes the kernel as long as all the rest.

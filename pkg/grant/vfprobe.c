@@ -21,8 +21,9 @@
 struct asked;
 
 /*
- * One probe and its thread. The thread works on what is its own; the way back is under the lock,
- * and closed when the asker is gone. Whoever has it last frees it.
+ * One probe and its thread. The thread has copies of its own; rpc, by which it answers, is under
+ * the lock and NULL once the probes are closed. The thread or the rpc thread frees it, whichever is
+ * the last to use it.
  */
 struct job {
 	grant_probe_fn probe;
@@ -34,7 +35,7 @@ struct job {
 	struct err err;
 
 	pthread_mutex_t lock;
-	struct rpc *rpc; /* NULL: nobody is there */
+	struct rpc *rpc; /* NULL: the probes are closed */
 	bool posted;	 /* ended() will run */
 	bool refused;	 /* it will not: the rpc thread stops */
 
@@ -44,7 +45,7 @@ struct job {
 	struct asked *asked;	 /* NULL: answered already */
 };
 
-/* Somebody who waits. */
+/* A caller that waits for a probe. */
 struct asked {
 	TAILQ_ENTRY(asked) link;
 	struct vfprobe *vfprobe;

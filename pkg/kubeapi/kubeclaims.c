@@ -30,8 +30,8 @@ struct kubeclaims {
 	char *url, *token_file, *ca_file;
 	struct transfer *transfer;  /* NULL before the first question */
 	struct questions questions; /* in their order */
-	struct questions refused;   /* told so later */
-	struct question *asked; /* the one under way; NULL: none, or nobody waits for it any more */
+	struct questions refused;   /* answered by a timer: never from within fetch() */
+	struct question *asked;	    /* the one under way; NULL: none, or its caller has given up */
 	bool busy;
 };
 

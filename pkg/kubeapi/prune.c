@@ -119,7 +119,7 @@ static bool prune_member(struct cursor *c, const struct keep *keep, bool *first)
 	return k->inside ? prune_value(c, k->inside) : copy_value(c);
 }
 
-/* Recurses for lists in lists only; whoever cut the text out has bounded those. */
+/* Recurses for lists in lists only, whose depth the caller has bounded. */
 static bool prune_value(struct cursor *c, const struct keep *keep)
 {
 	bool first = true, is_object;

@@ -231,7 +231,7 @@ static void warmed_up(void *arg, const struct spec_list *specs, const char *why)
 {
 	(void)arg;
 	(void)specs;
-	(void)why; /* told() has logged it */
+	(void)why; /* logged already */
 }
 
 void specs_warm_up(struct specs *s)
@@ -287,7 +287,7 @@ static void add_kubelet(struct specs *s, const struct specs_options *opt)
 	}
 }
 
-/* Without a token it would tell us nothing. */
+/* The API server answers nothing without a token. */
 static void add_claims(struct specs *s, const struct specs_options *opt)
 {
 	_cleanup_free_ char *token = xasprintf("%s/token", opt->service_account),
@@ -418,7 +418,7 @@ void specs_close(struct specs *s)
 	for (ask = LIST_FIRST(&s->asks); ask; ask = next) {
 		next = LIST_NEXT(ask, link);
 		if (!ask->giving_up)
-			continue; /* its source tells it */
+			continue; /* its source ends it, with an answer */
 		rpc_timer_cancel(ask->giving_up);
 		give_up(ask);
 	}

@@ -36,7 +36,7 @@ const struct podspec_source *specs_source(const struct specs *s); /* NULL gives 
 /* Where to read what ResourceClaims were given: the API server. NULL: there is none to ask; NULL
  * gives NULL. */
 const struct draclaim_source *specs_claims(const struct specs *s);
-/* Is there anybody to ask? With auto and without a token not before a kubelet has the Pods API.
+/* Is there a source to ask? With auto and without a token not before a kubelet has the Pods API.
  * Cheap; NULL: no. */
 bool specs_are_there(const struct specs *s);
 /* Load what the first one to be asked needs: not on the rpc thread, which must not be using the

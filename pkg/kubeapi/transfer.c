@@ -35,7 +35,7 @@ struct transfer {
 	char *url, *token_file, *ca_file;
 	char *post;	 /* NULL: GET */
 	bool patch;	 /* PATCH, not POST */
-	bool insecure;	 /* anybody may be at the other end: no token for it */
+	bool insecure;	 /* the other end is not authenticated: it gets no token */
 	bool withheld;	 /* there would have been one */
 	struct rpc *rpc; /* NULL: done runs on our thread */
 	transfer_done_fn done;
@@ -400,8 +400,7 @@ static void set_options(struct transfer *t)
 		set(t->easy, CURLOPT_CUSTOMREQUEST, "PATCH");
 }
 
-/* A core of this process could hold the token, and lie on the host for anybody who collects them.
- */
+/* A core file of this process, on the host's disk, could contain the token. */
 static void keep_out_of_cores(void)
 {
 	const struct rlimit none = { 0, 0 };

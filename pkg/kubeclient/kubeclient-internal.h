@@ -9,7 +9,7 @@
 
 struct arena;
 
-/* Does anybody wait for the one under way? */
+/* Is a caller waiting for the question under way? */
 bool kubeclient_queue_is_awaited(const struct spec_queue *q);
 
 /*

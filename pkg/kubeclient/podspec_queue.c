@@ -87,7 +87,7 @@ void kubeclient_queue_answer(struct spec_queue *q, const struct spec_list *specs
 {
 	struct spec_waiters asking;
 
-	move_all(&q->asking, &asking); /* who asks from within done() waits for the next */
+	move_all(&q->asking, &asking); /* a question from within done() waits for the next answer */
 	q->busy = q->ended;
 	conclude_all(&asking, specs, why);
 	if (q->ended)

@@ -256,8 +256,7 @@ static bool has_hold(const struct latebind *b, const struct candidate *c, bool o
 	return false;
 }
 
-/* Whoever is bound already has started once; the other one is new. Of several new ones nothing
- * tells which starts first. */
+/* When the pod was created; 0 not known. */
 static int64_t age_of(const struct request *r, const struct candidate *c)
 {
 	const struct spec_pod *spec = kubemsg_podspec_find(&r->specs, c->pod->ns, c->pod->name);
@@ -265,8 +264,8 @@ static int64_t age_of(const struct request *r, const struct candidate *c)
 	return spec ? spec->created : 0;
 }
 
-/* Whoever is bound already has started once; the others are new, and the newest of them is taken.
- */
+/* A container with bound slots has started before; the others are new, and that of the newest pod
+ * is taken. */
 static const struct candidate *the_starting_one(const struct request *r, const struct candidate *v,
 						size_t n, struct err *err)
 {
@@ -330,9 +329,8 @@ static int decide_for_init(struct request *r, struct err *err)
 	return bind_target(r, &t, err);
 }
 
-/* By the kubelet's checkpoint, which has every slot of the container by now; else as the CNI plugin
- * was told.
- */
+/* From the kubelet's checkpoint, which has every slot of the container by now; else from the
+ * runtime's call of the CNI plugin. */
 static const char *uid_of(const struct request *r, const struct ids *slots)
 {
 	const struct holds_entry *v;

@@ -76,7 +76,7 @@ static bool was_its_own(const struct request *r, const struct ledger_decision *d
 	return false;
 }
 
-/* How the container's own devices of a claim are told. */
+/* How the container's own devices of a claim are found. */
 struct sieve {
 	const struct ledger_decision *before; /* NULL: not decided before */
 	const struct known_claim *known;
@@ -104,8 +104,8 @@ static const char *not_told(struct request *r, const char *claim, const char *wh
 			    claim, why);
 }
 
-/* 0: done, or it cannot be told and ret_doubt says why; -EINPROGRESS: r says what is to be asked
- * first. */
+/* 0: done, or it cannot be decided and ret_doubt says why; -EINPROGRESS: r has the question to be
+ * asked first. */
 static int narrow(struct request *r, const struct candidate *who, const char *claim,
 		  struct pod_container *c, const char **ret_doubt)
 {

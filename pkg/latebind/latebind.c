@@ -77,7 +77,7 @@ const char *latebind_rdma_of(const struct latebind *b, const struct pool_dev *de
 	return dev->rdma >= 0 ? b->node->inv->rdma[dev->rdma].name : NULL;
 }
 
-/* --- what the kubelet is told --- */
+/* --- what the kubelet's list shows --- */
 
 struct slot_list latebind_slots(const struct latebind *b, const struct pool *pool, struct arena *a)
 {
@@ -158,8 +158,8 @@ void latebind_unbind(const struct request *r)
 	tracker_save(r->b->env.tracker, NULL, NULL);
 }
 
-/* The container is told of the binding: another request that waits for it no longer takes it back
- * when it fails. */
+/* The container has the binding: another request that waits for it no longer takes it back when it
+ * fails. */
 static void confirm(const struct request *r)
 {
 	for (size_t i = 0; i < r->n_bindings; i++)
@@ -219,7 +219,7 @@ static void conclude(struct request *r)
 }
 
 /*
- * A container that restarts is known by its slots: nobody was given them since they were bound.
+ * A container that restarts is known by its slots: no other one got them since they were bound.
  * (Before we started we would not have seen that.) Get is enough for it, and has no side effects in
  * the kubelet.
  */
@@ -229,8 +229,8 @@ static void guess_pod(struct request *r)
 	const struct ledger *l = tracker_ledger(r->b->env.tracker);
 	bool shared = r->b->doubles;
 
-	/* Slots that the kubelet has given away twice do not tell who restarts: a hold of a late
-	 * pool has lost its slot (holds_slot_start()). */
+	/* Slots that the kubelet has given to two containers do not show which one restarts: a hold
+	 * of a late pool has lost its slot (holds_slot_start()). */
 	for (size_t i = 0; !shared && i < ledger_holds(l); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(l, i);
 

@@ -220,7 +220,7 @@ static void put_missing(struct json *j, const struct node *node)
 	json_end_array(j);
 }
 
-/* As the configuration has them, which whoever asks need not know. */
+/* As configured: railmatectl and railmate-cni do not read the daemon's configuration. */
 static void put_rails(struct json *j, const struct node *node)
 {
 	char pf[BDF_STRLEN];

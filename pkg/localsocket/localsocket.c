@@ -28,7 +28,7 @@
 #define BIND_MS	   10000
 #define WAIT_MS	   12000
 #define REPLY_MS   5000
-/* Has somebody removed our socket, has the older daemon left its place? */
+/* How often: is our socket removed, has an older daemon left its place? */
 #define CHECK_MS	1000
 #define CHECK_SERVED_MS 5000
 
@@ -252,7 +252,7 @@ static void on_late_request(uv_timer_t *timer)
 	refuse(timer->data, ETIMEDOUT, "no request came in time");
 }
 
-/* The answer that comes after all finds nobody. */
+/* An answer that comes later has no client and is dropped. */
 static void on_late_answer(uv_timer_t *timer)
 {
 	struct client *cl = timer->data;
@@ -332,7 +332,7 @@ static void on_wake(uv_async_t *wake)
 	}
 }
 
-/* The mode of the socket already says it; this holds also where somebody changed the mode. */
+/* As the mode of the socket has it; checked here, too, because the mode can be changed. */
 static bool may_ask(int fd)
 {
 	struct ucred peer = { .uid = (uid_t)-1 };

@@ -291,7 +291,7 @@ static bool needs_list(const struct preferred_call *pc)
 		return false;
 	if (kubeclient_podres_state(pc->plugin->env->podres).support != PODRES_GET)
 		return true;
-	/* A VF on offer that the ledger says is held: its pod may be gone, only a List tells. */
+	/* A VF on offer is held by the ledger: its pod may be gone, which only a List shows. */
 	for (size_t i = 0; l && ledger_holds(l) && i < offered->n; i++) {
 		if (ledger_find(l, offered->v[i]))
 			return true;

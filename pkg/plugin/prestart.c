@@ -1,8 +1,9 @@
 /*
- * PreStartContainer of a pool that binds early: the VFs were chosen at admission, now it is known
- * for whom. What came of the choice is compared and counted, the holds get their owner. A VF that
- * somebody else still uses is refused, and so is one whose verbs node is not the one that Allocate
- * gave: the kubelet asks again. Not knowing is no reason to refuse.
+ * PreStartContainer of a pool that binds early: the VFs were chosen at admission, now their
+ * container is known. The choice is compared with the container's GPUs and counted, the holds get
+ * their owner. The container is refused when another process still uses a VF, and when a VF's verbs
+ * node is not the one that Allocate gave: the kubelet asks again. Where neither can be found out,
+ * it starts.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -226,7 +227,7 @@ static void settle(struct prestart_call *s, const struct starter *me)
 
 /* --- who is it? --- */
 
-/* Without those of claims that other containers have, too: nobody asks here whose they are. */
+/* Without devices of claims that other containers have, too: whose they are is not asked here. */
 static struct pod_container with_own_devices(const struct prestart_call *s, const struct pod *pod,
 					     const struct pod_container *c)
 {

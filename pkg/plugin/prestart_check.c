@@ -26,7 +26,7 @@ static const char *given_node(const struct ledger_decision *d, const char *vf)
 	return NULL;
 }
 
-/* What this container was given: its own hold tells, else the newest decision for the same VFs. */
+/* What this container was given: by its own hold, else by the newest decision for the same VFs. */
 static const char *node_of(const struct prestart_call *s, const struct pool_dev *dev,
 			   const struct starter *me)
 {

@@ -21,8 +21,8 @@
 
 #define VERBS_NODE "/dev/infiniband/"
 
-/* A VF that the kubelet had set aside for an earlier container of the pod was taken when nobody
- * knew the GPUs of this one. */
+/* A VF that the kubelet had set aside for an earlier container of the pod was taken when the GPUs
+ * of this one were not known. */
 static enum ledger_gpus known_in_time(const struct choice *c)
 {
 	return c && !c->in.n_must ? c->known : LEDGER_GPUS_UNKNOWN;

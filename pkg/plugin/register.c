@@ -36,7 +36,7 @@ static struct attempt *attempt_take(struct plugin *p)
 	return attempt;
 }
 
-/* Its answer will find nobody; the attempt frees itself then. */
+/* The attempt ignores its answer and frees itself then. */
 static void cancel_attempt(struct plugin *p)
 {
 	struct attempt *attempt = attempt_take(p);
@@ -200,9 +200,9 @@ void plugin_register_check(struct plugin *p)
 		plugin_register_event(p, REG_EV_NEW);
 }
 
-/* The process that listens where we register. Where processes cannot be told apart, those that come
- * while we register, or wait for the next try: with a stranger among them we may register once more
- * than needed, and never once too few. */
+/* Is it the process that listens where we register? Where processes cannot be distinguished, every
+ * peer counts that comes while we register or wait for the next try: because of another program we
+ * may register once more than needed, and never once too few. */
 bool plugin_register_is_kubelet(const struct plugin *p, const struct rpc_peer *peer)
 {
 	enum rpc_kin kin = RPC_PEER_UNKNOWN;

@@ -104,7 +104,7 @@ void plugin_watch_closed(struct plugin *p)
 	create_again_later(p);
 }
 
-/* Where processes cannot be told apart: it has asked GetInfo just before. */
+/* Where processes cannot be distinguished: a peer that has just asked GetInfo. */
 bool plugin_watch_is_kubelet(const struct plugin *p, const struct rpc_peer *peer)
 {
 	enum rpc_kin kin = RPC_PEER_UNKNOWN;

@@ -180,8 +180,8 @@ struct spec_candidates pods_candidates(const struct spec_list *specs, const stru
 
 /* --- the one --- */
 
-/* One pod is admitted after the other: whoever is there and waits while it is another one's turn
- * waits for nothing. */
+/* Pods are admitted one after the other: a candidate that was there when another pod had its turn,
+ * and still waits, waits for something else. */
 static void remember(struct seen_specs *seen, const struct spec_candidates *c,
 		     const struct pod_list *held)
 {

@@ -11,7 +11,7 @@
 #include "pool/node.h"
 #include "pool/slots.h"
 
-/* What is being told. */
+/* The answer of the kubelet while it is made into an event of holds. */
 struct telling {
 	const struct tracker *k;
 	struct holds_answer *answer;

@@ -300,7 +300,7 @@ void tracker_save(struct tracker *k, void (*done)(void *arg), void *arg)
 struct reopen {
 	pthread_mutex_t lock;
 	bool refused;	   /* by rpc; under the lock, as rpc and k */
-	struct rpc *rpc;   /* NULL: nobody waits for the answer */
+	struct rpc *rpc;   /* NULL: closed, the answer is dropped */
 	struct tracker *k; /* NULL: gone */
 	char *dir;
 	struct ledger_file *file;

@@ -1,7 +1,7 @@
 /*
- * Who is still there? The kubelet tells nobody that a pod has gone: it is asked, pod by pod, a few
- * times a second at most (its limit is shared by all clients of the node). Get has no side effect;
- * a List has one (docs/design/kubelet.md §2.2), so it is the last resort.
+ * Which holders are still there? The kubelet does not report that a pod has gone: it is asked, pod
+ * by pod, a few times a second at most (its limit is shared by all clients of the node). Get has no
+ * side effect; a List has one (docs/design/kubelet.md §2.2), so it is the last resort.
  */
 #include "tracker/tracker-internal.h"
 
@@ -78,8 +78,8 @@ static int by_owner(const void *a, const void *b)
 	return owner_cmp(x, y->ns, y->pod);
 }
 
-/* Once around in round_ms, however many have come since the last one; sooner when somebody has to
- * be missed once more. */
+/* All holders are asked about within round_ms, however many they are; sooner while one was missing
+ * in the last answer and has to be missing in a second one. */
 static unsigned pause_of(struct tracker *k)
 {
 	size_t n = ledger_holds(tracker_ledger(k));
@@ -105,7 +105,7 @@ static unsigned pause_of(struct tracker *k)
 
 /* --- asking --- */
 
-/* tracker_hear() has been told what the kubelet said. */
+/* tracker_hear() has passed the answer on to holds already. */
 static void answered(void *arg, enum podres_result result, const struct pod_list *pods,
 		     const char *why)
 {
@@ -120,7 +120,7 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	tracker_uids_later(k);
 }
 
-/* Nobody's name is on it: Get cannot help. */
+/* Is there a hold without a pod's name? Get needs one. */
 static bool has_nameless(const struct tracker *k)
 {
 	for (size_t i = 0; i < ledger_holds(tracker_ledger(k)); i++) {
