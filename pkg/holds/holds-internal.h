@@ -61,6 +61,10 @@ struct unknown {
 	struct two_pods two;
 	bool missed;
 	int64_t missed_ms; /* since when; monotonic */
+	/* Since when each look has shown no more than a sandbox; 0: the last one has not */
+	int64_t idle_ms;
+	/* When the kubelet last called for a container of the pod: its sandbox ran; 0: never */
+	int64_t called_ms;
 };
 
 struct holds {
@@ -122,7 +126,8 @@ void holds_on_bound(struct holds *h, const struct holds_event *e, struct holds_n
 void holds_on_confirmed(struct holds *h, const char *slot, struct holds_now now);
 void holds_on_unbound(struct holds *h, const char *slot, struct holds_now now);
 void holds_on_not_created(struct holds *h, const struct ledger_owner *owner, struct holds_now now);
-void holds_on_slot_probed(struct holds *h, const char *slot, enum holds_cgroup cgroup);
+void holds_on_slot_probed(struct holds *h, const char *slot, enum holds_cgroup cgroup,
+			  struct holds_now now);
 
 bool holds_is_settled(const struct holds *h);
 /* Which pod has this id by the checkpoint? "": none, or two. */

@@ -420,7 +420,7 @@ void holds_event(struct holds *h, const struct holds_event *e, struct holds_now 
 		note_devices(h, e);
 		break;
 	case HOLDS_SLOT_PROBED:
-		holds_on_slot_probed(h, e->slot, e->cgroup);
+		holds_on_slot_probed(h, e->slot, e->cgroup, now);
 		break;
 	case HOLDS_AMENDED:
 		ledger_amend(h->ledger, e->number, e->decision);

@@ -102,6 +102,9 @@ enum holds_cgroup {
 	HOLDS_CGROUP_UNKNOWN, /* cannot be read now */
 	HOLDS_CGROUP_EMPTY,   /* absent, or without a process */
 	HOLDS_CGROUP_RUNS,
+	/* Only of a slot (HOLDS_SLOT_PROBED): it runs as a sandbox does that has no container. If
+	 * the sandbox has ended it may be a small container */
+	HOLDS_CGROUP_SANDBOX,
 };
 
 struct holds_facts {
@@ -184,7 +187,7 @@ enum holds_event_kind {
 	 * again when it is out of sight. NULL: not known here. */
 	HOLDS_DEVICES,
 	/* slot, cgroup: of the pod of an owner of holds_unknown(), now. The slot stays unknown
-	 * while it runs. To be passed in every second or so. */
+	 * while a container of it runs. To be passed in every second or so. */
 	HOLDS_SLOT_PROBED,
 
 	HOLDS_AMENDED,	 /* number, decision: what has become known of it */

@@ -215,15 +215,29 @@ static void know_slots_of(struct holds *h, const struct unknown *one, const char
 	}
 }
 
-void holds_on_slot_probed(struct holds *h, const char *slot, enum holds_cgroup cgroup)
+/* The kubelet calls for a container only while the sandbox runs: then what its cgroup shows is no
+ * container. One that a former instance let start is created by then. */
+static bool runs_no_container(const struct holds *h, const struct unknown *u, struct holds_now now)
+{
+	return u->idle_ms && now.mono_ms - u->idle_ms >= (int64_t)h->pace.create_ms &&
+	       u->called_ms && now.mono_ms - u->called_ms < (int64_t)h->pace.create_ms;
+}
+
+void holds_on_slot_probed(struct holds *h, const char *slot, enum holds_cgroup cgroup,
+			  struct holds_now now)
 {
 	struct unknown *u = find_unknown(h, slot);
 
-	if (!u || cgroup == HOLDS_CGROUP_RUNS || cgroup == HOLDS_CGROUP_UNKNOWN)
+	if (!u)
 		return;
-	if (cgroup == HOLDS_CGROUP_EMPTY && holds_text(u->owner.uid))
+	if (cgroup != HOLDS_CGROUP_SANDBOX || !holds_text(u->owner.uid))
+		u->idle_ms = 0;
+	else if (!u->idle_ms)
+		u->idle_ms = now.mono_ms;
+	if ((cgroup == HOLDS_CGROUP_EMPTY && holds_text(u->owner.uid)) ||
+	    runs_no_container(h, u, now))
 		know_slots_of(h, u, NULL);
-	else if (u->missed)
+	else if (u->missed && (cgroup == HOLDS_CGROUP_EMPTY || cgroup == HOLDS_CGROUP_OFF))
 		holds_know_slot(h, slot);
 }
 
@@ -296,6 +310,14 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 		(now.mono_ms - s->told_ms) / 1000);
 }
 
+static void note_call(struct holds *h, const struct ledger_owner *owner, struct holds_now now)
+{
+	for (size_t i = 0; i < h->n_unknown; i++) {
+		if (holds_same_uid(&h->unknown[i].owner, owner))
+			h->unknown[i].called_ms = now.mono_ms;
+	}
+}
+
 const char *holds_slot_start(struct holds *h, const char *slot, const struct ledger_owner *owner,
 			     bool usable, struct holds_now now)
 {
@@ -306,6 +328,7 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 	struct observation *s;
 	bool same;
 
+	note_call(h, owner, now);
 	if (u && !holds_other_uid(&u->owner, owner) &&
 	    (holds_same_uid(&u->owner, owner) || holds_same_name(&u->owner, owner->ns, owner->pod)))
 		/* It has ended and starts again, or an ordinary init container before it starts. */

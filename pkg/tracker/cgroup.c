@@ -41,6 +41,20 @@ static bool is_absent(int r)
 	return r == -ENOENT || r == -ENODEV;
 }
 
+/* CRI-O leaves the process of a sandbox out, so that the one thread may be a container's. */
+static bool is_of_crio(int fd)
+{
+	DIR *dir = fdopendir(dup(fd));
+	struct dirent *e;
+	bool found = !dir;
+
+	while (!found && (e = readdir(dir)))
+		found = !strncmp(e->d_name, "crio-", strlen("crio-"));
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
 static int walk(int fd, struct pod_names *p, int depth);
 
 /* One that is gone by now has no process. */
@@ -67,6 +81,8 @@ static int enter(int fd, const char *name, struct pod_names *p, int depth)
 	 */
 	a = read_text(child, "cgroup.events", events, sizeof(events));
 	b = read_text(child, "pids.current", pids, sizeof(pids));
+	if (strtoul(pids, NULL, 10) == 1 && !is_of_crio(child))
+		return TRACKER_POD_IS_SANDBOX;
 	if (strstr(events, "populated 1") || strtoul(pids, NULL, 10) > 0)
 		return 1;
 	return a == 0 || b == 0 || (is_absent(a) && is_absent(b)) ? 0 : is_absent(a) ? b : a;

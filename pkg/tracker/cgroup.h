@@ -6,10 +6,13 @@
 #ifndef RAILMATE_TRACKER_CGROUP_H
 #define RAILMATE_TRACKER_CGROUP_H
 
+/* One thread, as a sandbox has: while that runs, no container does. */
+#define TRACKER_POD_IS_SANDBOX 2
+
 /*
- * dir: where the cgroup file system is mounted, version 1 or 2. 1: the pod has processes. 0: it has
- * none, or there is no cgroup of that pod. -ENODATA: no kubelet keeps its pods in this tree.
- * -errno: the tree cannot be read. Both say nothing.
+ * dir: where the cgroup file system is mounted, version 1 or 2. 1: the pod has processes; or
+ * TRACKER_POD_IS_SANDBOX. 0: it has none, or there is no cgroup of that pod. -ENODATA: no kubelet
+ * keeps its pods in this tree. -errno: the tree cannot be read. Both say nothing.
  */
 int tracker_pod_runs(const char *dir, const char *uid);
 

@@ -15,6 +15,7 @@
 #include "pool/node.h"
 #include "rpc/rpc.h"
 #include "sysroot/sysroot.h"
+#include "tracker/cgroup.h"
 
 /* A VF in the picture of the node. */
 struct view {
@@ -133,9 +134,11 @@ static enum holds_cgroup cgroup_of(struct tracker *k, const char *uid)
 	if (!k->runs)
 		return HOLDS_CGROUP_OFF;
 	r = pod_runs(k, uid);
-	k->cgroups_found |= r == 1;
+	k->cgroups_found |= r > 0;
 	if (r == -ENODATA || (r == 0 && !k->cgroups_found))
 		return HOLDS_CGROUP_OFF;
+	if (r == TRACKER_POD_IS_SANDBOX)
+		return HOLDS_CGROUP_SANDBOX;
 	return r < 0 ? HOLDS_CGROUP_UNKNOWN : r ? HOLDS_CGROUP_RUNS : HOLDS_CGROUP_EMPTY;
 }
 
@@ -158,6 +161,8 @@ struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena
 	}
 	v = view_of(k->node, vf);
 	f.cgroup = cgroup_of(k, f.uid);
+	if (f.cgroup == HOLDS_CGROUP_SANDBOX)
+		f.cgroup = HOLDS_CGROUP_RUNS;
 	if (!v.fn) { /* Is it off the bus, or could that not be read? */
 		if (k->env.root &&
 		    (sysroot_each(k->env.root, "sys/bus/pci/devices", stop, NULL) < 0 ||

@@ -65,7 +65,8 @@ struct holds_now tracker_now(void);
 
 /* A new picture of the node (a reference is taken). */
 void tracker_update(struct tracker *k, struct node *node);
-/* Do containers of the pod whose cgroup has this UID run? 1, 0, -errno: cannot be known. */
+/* Do containers of the pod whose cgroup has this UID run? As tracker_pod_runs() says it (cgroup.h).
+ */
 typedef int (*tracker_runs_fn)(void *ctx, const char *uid);
 /*
  * What it asks by itself, while something is held. podres: Get of each pod every few seconds; a

@@ -32,6 +32,18 @@ static bool has_processes(const struct pod *p)
 	return p->sandbox || p->c[0].alive || p->c[1].alive;
 }
 
+/* What the cgroup of this pod shows. */
+enum holds_cgroup machine_cgroup(const struct world *w, int uid)
+{
+	const struct pod *p = &w->pods[uid < 0 ? 0 : uid];
+
+	if (uid < 0 || w->cgroups_unreadable || w->scan_incomplete)
+		return HOLDS_CGROUP_UNKNOWN;
+	if (p->c[0].alive || p->c[1].alive)
+		return HOLDS_CGROUP_RUNS;
+	return p->sandbox ? HOLDS_CGROUP_SANDBOX : HOLDS_CGROUP_EMPTY;
+}
+
 void machine_look(const struct world *w, unsigned vf, int uid, struct holds_facts *ret)
 {
 	set bit = 1u << vf;

@@ -238,6 +238,7 @@ bool pod_has_ends(const struct pod *p);	 /* the kubelet ends its containers */
 set used_by_live(const struct world *w); /* VFs of live containers */
 bool is_recorded(const struct world *w, unsigned vf,
 		 int pod); /* map.json says that it is this pod's */
+enum holds_cgroup machine_cgroup(const struct world *w, int uid);
 void machine_look(const struct world *w, unsigned vf, int uid, struct holds_facts *ret);
 void ctr_open(struct world *w, int pod, int c, uint32_t r);
 void ctr_exit(struct world *w, int pod, int c, bool done);

@@ -463,14 +463,12 @@ static void look_for_unknown(struct world *w)
 	const char *slot;
 
 	for (size_t k = 0; (slot = holds_unknown(w->u.h, k, &owner)); k++) {
-		struct holds_facts facts;
+		enum holds_cgroup cgroup = machine_cgroup(w, uid_number(owner->uid));
 
-		machine_look(w, 0, uid_number(owner->uid), &facts);
 		cut(w);
 		holds_event(w->u.h,
-			    &(struct holds_event) { .kind = HOLDS_SLOT_PROBED,
-						    .slot = slot,
-						    .cgroup = facts.cgroup },
+			    &(struct holds_event) {
+				    .kind = HOLDS_SLOT_PROBED, .slot = slot, .cgroup = cgroup },
 			    now_of(w));
 	}
 }

@@ -582,6 +582,67 @@ static void the_slot_of_another_container_stays_unknown_when_an_init_container_s
 		strstr(w.why, "slot " S0 ", which container sidecar of pod default/web-0 has"));
 }
 
+static void the_slot_shows(enum holds_cgroup cgroup)
+{
+	holds_event(
+		w.h,
+		&(struct holds_event) { .kind = HOLDS_SLOT_PROBED, .slot = S0, .cgroup = cgroup },
+		w.now);
+}
+
+#define OTHER "rdma_vf-n0-7"
+
+/* main has a slot that its init container has not: neither has started when all is lost. */
+static void lose_the_slot_of_a_later_container(void)
+{
+	lose_everything();
+	kubelet_lists({ "web-0", S0 });
+	checkpoint("u1", S0);
+	assert_null(slot_starts("web-0#u1/setup", OTHER, true));
+}
+
+static void a_slot_is_known_when_its_pod_is_called_for_and_runs_but_a_sandbox(void **state)
+{
+	(void)state;
+	lose_the_slot_of_a_later_container();
+	the_slot_shows(HOLDS_CGROUP_SANDBOX);
+	pass(34999);
+	assert_null(slot_starts("web-0#u1/setup", OTHER, true));
+	the_slot_shows(HOLDS_CGROUP_SANDBOX);
+	assert_false(may_give(V1)); /* one may be created yet that started before */
+	pass(1);
+	the_slot_shows(HOLDS_CGROUP_SANDBOX);
+	assert_null(holds_unknown(w.h, 0, NULL));
+	assert_true(may_give(V1));
+}
+
+static void a_slot_stays_unknown_when_a_container_ran_meanwhile(void **state)
+{
+	(void)state;
+	lose_the_slot_of_a_later_container();
+	the_slot_shows(HOLDS_CGROUP_SANDBOX);
+	pass(20000);
+	the_slot_shows(HOLDS_CGROUP_RUNS);
+	pass(20000);
+	assert_null(slot_starts("web-0#u1/setup", OTHER, true));
+	the_slot_shows(HOLDS_CGROUP_SANDBOX);
+	assert_false(may_give(V1));
+}
+
+/* What looks like its sandbox is a container, if the sandbox has ended. */
+static void a_slot_stays_unknown_when_no_container_of_its_pod_is_called_for(void **state)
+{
+	(void)state;
+	lose_the_slot_of_a_later_container();
+	the_slot_shows(HOLDS_CGROUP_SANDBOX);
+	pass(40000);
+	the_slot_shows(HOLDS_CGROUP_SANDBOX);
+	assert_false(may_give(V1));
+	assert_null(slot_starts("web-0#u1/setup", OTHER, true));
+	the_slot_shows(HOLDS_CGROUP_SANDBOX);
+	assert_true(may_give(V1));
+}
+
 /* The checkpoint still has a pod that is gone: of one slot it names two. They have one name in one
  * List. */
 static void a_slot_that_two_pods_have_on_record_is_that_of_the_pod_of_its_name(void **state)
@@ -758,6 +819,9 @@ int main(void)
 		TEST(an_unknown_slot_is_forgotten_when_its_pod_is_missed_twice_and_runs_no_more),
 		TEST(the_slots_of_a_container_are_known_when_its_init_container_starts),
 		TEST(the_slot_of_another_container_stays_unknown_when_an_init_container_starts),
+		TEST(a_slot_is_known_when_its_pod_is_called_for_and_runs_but_a_sandbox),
+		TEST(a_slot_stays_unknown_when_a_container_ran_meanwhile),
+		TEST(a_slot_stays_unknown_when_no_container_of_its_pod_is_called_for),
 		TEST(a_slot_that_two_pods_have_on_record_is_that_of_the_pod_of_its_name),
 		TEST(an_unknown_slot_of_two_pods_is_known_when_one_starts_and_the_other_does_not_run),
 		TEST(an_unknown_slot_of_two_pods_is_known_when_its_own_container_starts),

@@ -1,6 +1,7 @@
 /* Cgroup trees as kubelets make them, in a temporary folder: ordinary files. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -8,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -53,6 +56,30 @@ static void put(const char *path, const char *text)
 	fclose(f);
 }
 
+/* A process in this cgroup, which waits to be ended. */
+static pid_t process_in(const char *cgroup)
+{
+	_cleanup_free_ char *procs = xasprintf("%s/cgroup.procs", cgroup);
+	pid_t pid = fork();
+	FILE *f;
+
+	if (pid == 0) {
+		for (;;)
+			pause();
+	}
+	f = fopen(procs, "we");
+	assert_non_null(f);
+	fprintf(f, "%d\n", pid);
+	assert_int_equal(fclose(f), 0);
+	return pid;
+}
+
+static void end_process(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 static void a_pod_runs_while_its_cgroup_is_populated(void **state)
 {
 	(void)state;
@@ -95,6 +122,55 @@ static void version_1_counts_processes_in_a_tree_of_its_own(void **state)
 	assert_int_equal(tracker_pod_runs(top, UID), 0);
 }
 
+static void a_pod_of_one_thread_runs_but_its_sandbox(void **state)
+{
+	(void)state;
+	put("cgroup.controllers", "pids");
+	put("kubepods/pod" UID "/cgroup.events", "populated 1\n");
+	put("kubepods/pod" UID "/pids.current", "1\n");
+	put("kubepods/pod" UID "/cafe/pids.current", "1\n");
+	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_SANDBOX);
+	put("kubepods/pod" UID "/pids.current", "2\n");
+	assert_int_equal(tracker_pod_runs(top, UID), 1);
+}
+
+static void the_one_thread_of_a_pod_of_crio_may_be_a_container(void **state)
+{
+	(void)state;
+	put("cgroup.controllers", "pids");
+	put("kubepods.slice/kubepods-pod" UID_SYSTEMD ".slice/pids.current", "1\n");
+	put("kubepods.slice/kubepods-pod" UID_SYSTEMD ".slice/crio-cafe.scope/pids.current", "1\n");
+	assert_int_equal(tracker_pod_runs(top, UID), 1);
+}
+
+/* Where cgroups can be made: the kernel's own files. */
+static void a_real_cgroup_shows_a_sandbox_and_a_container(void **state)
+{
+	_cleanup_free_ char *pod = xasprintf("/sys/fs/cgroup/pids/pod" UID ".%d", getpid());
+	_cleanup_free_ char *one = xasprintf("%s/cafe", pod), *two = xasprintf("%s/beef", pod);
+	_cleanup_free_ char *link = xasprintf("%s/pids", top);
+	_cleanup_free_ char *uid = xstrdup(strstr(pod, UID));
+	pid_t sandbox, container;
+
+	(void)state;
+	if (mkdir(pod, 0755) < 0)
+		skip();
+	assert_int_equal(mkdir(one, 0755), 0);
+	assert_int_equal(mkdir(two, 0755), 0);
+	assert_int_equal(symlink("/sys/fs/cgroup/pids", link), 0);
+	sandbox = process_in(one);
+	assert_int_equal(tracker_pod_runs(top, uid), TRACKER_POD_IS_SANDBOX);
+	container = process_in(two);
+	assert_int_equal(tracker_pod_runs(top, uid), 1);
+	end_process(container);
+	assert_int_equal(tracker_pod_runs(top, uid), TRACKER_POD_IS_SANDBOX);
+	end_process(sandbox);
+	assert_int_equal(tracker_pod_runs(top, uid), 0);
+	rmdir(one);
+	rmdir(two);
+	rmdir(pod);
+}
+
 static void a_tree_that_cannot_be_read_says_nothing(void **state)
 {
 	(void)state;
@@ -116,6 +192,12 @@ int main(void)
 			systemds_names_are_known_below_a_root_of_the_kubelets_own, set_up,
 			tear_down),
 		cmocka_unit_test_setup_teardown(version_1_counts_processes_in_a_tree_of_its_own,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_pod_of_one_thread_runs_but_its_sandbox, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(the_one_thread_of_a_pod_of_crio_may_be_a_container,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_real_cgroup_shows_a_sandbox_and_a_container,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_tree_that_cannot_be_read_says_nothing, set_up,
 						tear_down),
