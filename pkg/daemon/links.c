@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/file.h"
@@ -23,7 +24,8 @@
 
 struct links {
 	const struct sysroot *root;
-	char *path;    /* of the file; NULL: none is kept */
+	char *dir;     /* NULL: no file is kept */
+	char *path;    /* of the file */
 	char boot[64]; /* "": not known */
 	char *kept;    /* what it has; NULL: not known */
 	bool keeps, complained;
@@ -215,13 +217,17 @@ static void store(struct links *l)
 	};
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct err err = { 0 };
+	int r;
 
 	if (!l->n && !l->kept)
 		return;
 	links_write((const struct link_entry *const *)l->v, l->n, l->boot, &text);
 	if (str_eq(l->kept, text.s))
 		return;
-	if (file_write(&f, text.s, text.len, &err) == 0) {
+	r = file_write(&f, text.s, text.len, &err);
+	if (r == -ENOENT && mkdir(l->dir, 0755) == 0) /* the first file in it */
+		r = file_write(&f, text.s, text.len, &err);
+	if (r == 0) {
 		free(l->kept);
 		l->kept = strbuf_steal(&text);
 		l->complained = false;
@@ -242,15 +248,17 @@ struct links *links_new(const struct sysroot *root, const char *dir, int64_t now
 	l->root = root;
 	if (sysroot_read(root, l->boot, sizeof(l->boot), "proc/sys/kernel/random/boot_id") < 0)
 		l->boot[0] = '\0';
-	l->path = dir ? xasprintf("%s/links.json", dir) : NULL;
-	if (l->path)
+	if (dir) {
+		l->dir = xstrdup(dir);
+		l->path = xasprintf("%s/links.json", dir);
 		load(l, now_ms);
+	}
 	return l;
 }
 
 void links_keep(struct links *l)
 {
-	l->keeps = l->path != NULL;
+	l->keeps = l->dir != NULL;
 }
 
 /* --- */
@@ -282,6 +290,7 @@ void links_free(struct links *l)
 		links_free_entry(l->v[i]);
 	free(l->v);
 	free(l->degraded);
+	free(l->dir);
 	free(l->path);
 	free(l->kept);
 	free(l);

@@ -358,6 +358,17 @@ static void who_waits_for_another_railmated_writes_nothing(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
+/* As at the first start on a node: no container has had a file yet. */
+static void a_directory_that_is_not_there_is_made(void **state)
+{
+	_cleanup_free_ char *path = links_file();
+
+	(void)state;
+	assert_int_equal(rmdir(dir), 0);
+	check(1);
+	assert_int_equal(access(path, F_OK), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +384,7 @@ int main(void)
 		TEST(a_file_that_is_damaged_is_said_once_and_written_anew),
 		TEST(every_member_of_a_link_has_to_be_right),
 		TEST(who_waits_for_another_railmated_writes_nothing),
+		TEST(a_directory_that_is_not_there_is_made),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
