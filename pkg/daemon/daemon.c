@@ -50,7 +50,7 @@ struct daemon {
 	struct rpc *rpc;
 	uv_loop_t loop;
 	uv_signal_t sigterm, sigint, sighup;
-	uv_timer_t rescan, lock, empty_timer;
+	uv_timer_t rescan, again, lock, empty_timer;
 	struct watch_dir *dir; /* the kubelet's */
 	uv_poll_t dir_poll;
 	struct watchdog *watchdog;
@@ -188,13 +188,22 @@ static void on_rescan(uv_timer_t *timer)
 	scanner_tick(d->scanner);
 }
 
+/* In the next turn of the loop: those that came during one look are one more, and others get their
+ * turn between the two. */
+static void on_again(uv_timer_t *timer)
+{
+	struct daemon *d = timer->data;
+
+	reload_check(d->reload);
+	scanner_again(d->scanner);
+}
+
 static void on_signal(uv_signal_t *handle, int signo)
 {
 	struct daemon *d = handle->data;
 
 	if (signo == SIGHUP) {
-		reload_check(d->reload);
-		scanner_again(d->scanner);
+		uv_timer_start(&d->again, on_again, 0, 0);
 		return;
 	}
 	log_info("daemon", "stopping signal=%s", strsignal(signo));
@@ -220,7 +229,7 @@ static void watch_signal(struct daemon *d, uv_signal_t *handle, int signo)
 
 static int watch_all(struct daemon *d, struct err *err)
 {
-	uv_timer_t *const timers[] = { &d->rescan, &d->lock, &d->empty_timer };
+	uv_timer_t *const timers[] = { &d->rescan, &d->again, &d->lock, &d->empty_timer };
 	uint64_t ms = (uint64_t)d->opt->rescan_seconds * 1000;
 	int r;
 

@@ -6,10 +6,12 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 
-from harness import Case, container, main, pairs, until, vfs_of
+from harness import PATIENCE, Case, container, main, pairs, program, until, vfs_of
 from late import LateCase, vfs_in
+from test_metrics import HOST, free_port, get
 
 A, B, C = "rdma/a", "rdma/b", "rdma/c"
 PF_A, PF_B = "ibp24s0", "ibp64s0"  # 8 VFs each
@@ -104,6 +106,36 @@ class ReloadCase(LateCase):
 
 
 class Change(ReloadCase):
+    def test_signals_that_come_faster_than_scans_are_one(self):
+        port = free_port()
+        node, _, d = self.up(pool("a", PF_A), daemon=(f"--metrics-address={HOST}:{port}",))
+
+        def scans():
+            text = get(port, "/metrics")[1]
+            return int(re.search(r"^railmate_scans_total (\d+)$", text, re.M)[1])
+
+        def asked():
+            """The main loop answers, so it has read the signals that were sent before."""
+            argv = [program("railmatectl"), "explain", "pool", A, "--control-socket",
+                    node.control_socket]
+            return subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                  timeout=PATIENCE, check=False).returncode == 0
+
+        def is_pending():
+            """The kernel keeps one of a number only: none is sent before the last one came."""
+            with open(f"/proc/{d.pid}/status", encoding="ascii") as f:
+                pending = re.search(r"^ShdPnd:\t(\w+)$", f.read(), re.M)[1]
+            return int(pending, 16) & 1 << signal.SIGHUP - 1
+
+        sent, before = 200, scans()
+        for _ in range(sent):
+            d.child.send_signal(signal.SIGHUP)
+            while is_pending():
+                pass
+        until(asked, "an answer")
+        until(asked, "an answer")
+        self.assertLess(scans() - before, sent)
+
     def test_a_pool_is_added_and_the_other_keeps_its_stream(self):
         _, kubelet, d = self.up(pool("a", PF_A))
         since = kubelet.mark()
