@@ -573,7 +573,7 @@ struct node *node_make(struct hw_inventory *inv, const struct node_parts *parts)
 	build_pools(&b);
 	c->arena = arena;
 	c->inv = inv;
-	c->topo = topo_new_hinted(inv, cfg->hints);
+	c->topo = topo_new(inv, cfg->hints);
 	c->rails = topo_rails_new(c->topo, cfg->rails, cfg->n_rails);
 	notes = topo_notes(c->topo, &n);
 	note_all(&b, notes, n);

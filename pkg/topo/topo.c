@@ -249,7 +249,7 @@ static bool looks_flattened(const struct topo *t)
 	return any_nic && (inv->hypervisor || all_on_root);
 }
 
-struct topo *topo_new_hinted(const struct hw_inventory *inv, const struct topo_hints *hints)
+struct topo *topo_new(const struct hw_inventory *inv, const struct topo_hints *hints)
 {
 	struct topo *t = xcalloc(1, sizeof(*t));
 	int node = inv->n_numa > 0 ? inv->numa[0].id : -1;
@@ -277,11 +277,6 @@ struct topo *topo_new_hinted(const struct hw_inventory *inv, const struct topo_h
 	t->flattened = looks_flattened(t);
 	apply_hints(t, hints);
 	return t;
-}
-
-struct topo *topo_new(const struct hw_inventory *inv)
-{
-	return topo_new_hinted(inv, NULL);
 }
 
 void topo_free(struct topo *t)

@@ -42,8 +42,7 @@ struct topo_path {
 
 /* hints: the operator's, of hidden switches (topo/hints.h); NULL: none. Borrowed, as the inventory.
  */
-struct topo *topo_new_hinted(const struct hw_inventory *inv, const struct topo_hints *hints);
-struct topo *topo_new(const struct hw_inventory *inv); /* without */
+struct topo *topo_new(const struct hw_inventory *inv, const struct topo_hints *hints);
 void topo_free(struct topo *t);
 struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b);
 /* The same for who cannot use Data Direct: from where the PCI functions themselves are. */

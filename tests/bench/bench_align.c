@@ -237,7 +237,7 @@ static void run(struct bench *b, const struct row *row)
 static void run_machine(struct bench *b)
 {
 	struct hw_inventory *inv = synth_inventory(b->machine->line);
-	struct topo *topo = topo_new(inv);
+	struct topo *topo = topo_new(inv, NULL);
 	size_t rounds = b->rounds;
 
 	b->rounds = rounds / b->machine->fewer + 1;

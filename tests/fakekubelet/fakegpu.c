@@ -344,7 +344,7 @@ static int load(struct fakegpu *g, struct err *err)
 	sysroot_close(root);
 	if (r < 0)
 		return r;
-	g->topo = topo_new(g->inv);
+	g->topo = topo_new(g->inv, NULL);
 	g->gpus = sim_vendor_new(g->inv, g->topo, g->resource, g->arena);
 	make_list(g);
 	return 0;

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void look_with(const struct topo_hints *hints)
 {
 	struct hw_inventory *inv = synth_inventory("hyper flat root:2 gpu:1 nopf pf:1 vf:1");
-	struct topo *topo = topo_new_hinted(inv, hints);
+	struct topo *topo = topo_new(inv, hints);
 
 	topo_check(topo);
 	topo_free(topo);

@@ -41,7 +41,7 @@ static struct machine machine(const char *line)
 {
 	struct machine m = { .arena = arena_new(1 << 14), .inv = synth_inventory(line) };
 
-	m.topo = topo_new(m.inv);
+	m.topo = topo_new(m.inv, NULL);
 	m.node.inv = m.inv;
 	m.node.topo = m.topo;
 	m.pool.n_devs = synth_count_vfs(m.inv);

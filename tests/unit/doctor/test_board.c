@@ -110,7 +110,7 @@ static void machine_of(struct machine *m, const struct part *parts, size_t n)
 		if (hw_is_nic(&m->inv.pci[i]))
 			nic[m->f.n_nic++] = i;
 	}
-	m->f.topo = m->topo = topo_new(&m->inv);
+	m->f.topo = m->topo = topo_new(&m->inv, NULL);
 }
 
 static void machine_done(struct machine *m)

@@ -78,7 +78,7 @@ static void take_nics(struct machine *m)
 static void machine_of(struct machine *m, const char *line)
 {
 	m->inv = synth_inventory(line);
-	m->topo = topo_new(m->inv);
+	m->topo = topo_new(m->inv, NULL);
 	m->names_rails = false;
 	m->rails = NULL;
 	m->f = (struct facts) { .arena = arena_new(4096), .inv = m->inv, .topo = m->topo };
@@ -333,7 +333,7 @@ static void change(struct machine *m, void (*how)(struct machine *m))
 
 	how(m);
 	topo_free(m->topo);
-	m->f.topo = m->topo = topo_new(m->inv);
+	m->f.topo = m->topo = topo_new(m->inv, NULL);
 	if (m->names_rails)
 		m->f.rails = m->rails = topo_rails_new(m->topo, names, ARRAY_LEN(names));
 }

@@ -40,7 +40,7 @@ static struct machine *machine_new(const char *name)
 
 	m->root = fixture_open(path);
 	m->inv = fixture_discover(m->root);
-	m->topo = topo_new(m->inv);
+	m->topo = topo_new(m->inv, NULL);
 	m->facts = facts_gather(m->root, m->inv, m->topo, FACTS_OF_HERE);
 	return m;
 }

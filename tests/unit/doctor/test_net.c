@@ -98,7 +98,7 @@ static void arrive(struct visit *v, const char *text)
 	v->root = fixture_text(text);
 	v->inv = fixture_discover(v->root);
 	assert_int_equal(v->inv->n_notes, 0);
-	v->topo = topo_new(v->inv);
+	v->topo = topo_new(v->inv, NULL);
 	v->f = facts_gather(v->root, v->inv, v->topo, FACTS_OF_HERE);
 	v->net = *v->f->net;
 	assert_true(v->inv->n_rdma <= ARRAY_LEN(v->rdma) && v->inv->n_pci <= ARRAY_LEN(v->netdev));

@@ -57,7 +57,7 @@ static void check_rects(const char *svg)
 
 static char *draw(struct drawing *s)
 {
-	struct topo *topo = topo_new(s->inv);
+	struct topo *topo = topo_new(s->inv, NULL);
 	struct strbuf out = STRBUF_INIT, again = STRBUF_INIT;
 
 	s->in.inv = s->inv;

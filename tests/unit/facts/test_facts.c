@@ -34,7 +34,7 @@ static void machine_of(struct machine *m, const char *text)
 {
 	m->root = fixture_text(text);
 	m->inv = fixture_discover(m->root);
-	m->topo = topo_new(m->inv);
+	m->topo = topo_new(m->inv, NULL);
 	m->f = facts_gather(m->root, m->inv, m->topo, FACTS_OF_HERE);
 }
 

@@ -913,7 +913,7 @@ static void a_map_names_the_data_direct_function_of_a_pair(void **state)
 
 	b->inv.card = cards;
 	b->inv.n_card = 1;
-	b->node.topo = topo = topo_new(&b->inv);
+	b->node.topo = topo = topo_new(&b->inv, NULL);
 	pair(b, 0, GPU_5D, A_18_2);
 	assert_null(strstr(render_map(&b->c, b->arena), "data_direct"));
 	b->pairs[0][0].path.direct = true;

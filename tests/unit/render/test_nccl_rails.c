@@ -45,7 +45,7 @@ static struct bench *bench_new(const char *line, enum nccl_rails said,
 
 	b->arena = arena_new(4096);
 	b->inv = synth_inventory(line);
-	b->topo = topo_new(b->inv);
+	b->topo = topo_new(b->inv, NULL);
 	b->rails = topo_rails_new(b->topo, names, n);
 	b->cfg = (struct pool_config) { .resource = "rdma/vf",
 					.prefix = "rdma",

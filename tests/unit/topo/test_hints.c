@@ -38,7 +38,7 @@ static void a_group_is_one_switch(void **state)
 	int gpu = synth_gpu(inv, 0), nic = synth_vf(inv, 1), other = synth_vf(inv, 0);
 	const struct topo_group group = { &inv->pci[gpu].bdf, 1, &inv->pci[nic].bdf, 1, -1 };
 	const struct topo_hints hints = { .source = "hints", .groups = &group, .n_groups = 1 };
-	struct topo *t = topo_new_hinted(inv, &hints);
+	struct topo *t = topo_new(inv, &hints);
 	size_t n;
 
 	(void)state;
@@ -63,7 +63,7 @@ static void groups_have_the_nodes_that_the_hints_say(void **state)
 		{ &inv->pci[synth_gpu(inv, 1)].bdf, 1, &inv->pci[synth_vf(inv, 1)].bdf, 1, 1 },
 	};
 	const struct topo_hints hints = { .source = "hints", .groups = groups, .n_groups = 2 };
-	struct topo *t = topo_new_hinted(inv, &hints);
+	struct topo *t = topo_new(inv, &hints);
 
 	(void)state;
 	expect(t, synth_gpu(inv, 0), synth_vf(inv, 0), "PIX", 1);
@@ -81,7 +81,7 @@ static void a_vf_is_where_the_pf_of_the_hints_is(void **state)
 	const struct topo_group group = { &inv->pci[synth_gpu(inv, 0)].bdf, 1,
 					  &inv->pci[synth_pf(inv, 0)].bdf, 1, -1 };
 	const struct topo_hints hints = { .source = "hints", .groups = &group, .n_groups = 1 };
-	struct topo *t = topo_new_hinted(inv, &hints);
+	struct topo *t = topo_new(inv, &hints);
 
 	(void)state;
 	expect(t, synth_gpu(inv, 0), synth_vf(inv, 1), "PIX", 1);
@@ -110,7 +110,7 @@ static void what_is_wrong_with_hints_is_a_sentence(void **state)
 		const struct topo_hints hints = { .source = "h.json",
 						  .groups = &rows[i].group,
 						  .n_groups = 1 };
-		struct topo *t = topo_new_hinted(inv, &hints);
+		struct topo *t = topo_new(inv, &hints);
 
 		assert_non_null(strstr(only_note(t), rows[i].note));
 		topo_check(t);
@@ -125,7 +125,7 @@ static void a_machine_that_shows_its_switches_needs_no_hints(void **state)
 	const struct topo_group group = { &inv->pci[synth_gpu(inv, 0)].bdf, 1,
 					  &inv->pci[synth_pf(inv, 1)].bdf, 1, -1 };
 	const struct topo_hints hints = { .source = "h.json", .groups = &group, .n_groups = 1 };
-	struct topo *t = topo_new_hinted(inv, &hints);
+	struct topo *t = topo_new(inv, &hints);
 
 	(void)state;
 	expect(t, synth_gpu(inv, 0), synth_pf(inv, 1), "PHB", -1);
@@ -143,7 +143,7 @@ static void a_vf_and_its_pf_in_two_groups_stay_in_the_first(void **state)
 		{ &inv->pci[synth_gpu(inv, 1)].bdf, 1, &inv->pci[synth_vf(inv, 0)].bdf, 1, -1 },
 	};
 	const struct topo_hints hints = { .source = "h.json", .groups = groups, .n_groups = 2 };
-	struct topo *t = topo_new_hinted(inv, &hints);
+	struct topo *t = topo_new(inv, &hints);
 
 	(void)state;
 	expect(t, synth_gpu(inv, 0), synth_vf(inv, 0), "PIX", 1);
@@ -196,7 +196,7 @@ static struct hw_inventory *azure_a100(struct guest *g)
 static void an_instance_type_is_known_by_its_addresses(void **state)
 {
 	struct guest g;
-	struct topo *t = topo_new(azure_a100(&g));
+	struct topo *t = topo_new(azure_a100(&g), NULL);
 
 	(void)state;
 	assert_string_equal(topo_hints_used(t)->source, "Azure ND A100 v4");
@@ -216,7 +216,7 @@ static void an_ethernet_vf_beside_does_not_disturb(void **state)
 	(void)state;
 	azure_a100(&g);
 	add_function(&g, (struct bdf) { .domain = 0xd3f6, .dev = 2 }, 0x15b3, 0x1018, 0x020000);
-	t = topo_new(&g.inv);
+	t = topo_new(&g.inv, NULL);
 	assert_non_null(topo_hints_used(t));
 	topo_free(t);
 }
@@ -249,7 +249,7 @@ static void the_operators_hints_win(void **state)
 	const struct topo_group group = { &gpu, 1, &nic, 1, -1 };
 	const struct topo_hints hints = { .source = "hints", .groups = &group, .n_groups = 1 };
 	struct guest g;
-	struct topo *t = topo_new_hinted(azure_a100(&g), &hints);
+	struct topo *t = topo_new(azure_a100(&g), &hints);
 
 	(void)state;
 	expect(t, 0, 8 + 7, "PIX", 1);
@@ -278,7 +278,7 @@ static void two_gpus_of_a_p4d_share_a_nic(void **state)
 	add_p4d_switch(&g, 0x20);
 	add_p4d_switch(&g, 0x90);
 	add_p4d_switch(&g, 0xa0);
-	t = topo_new(&g.inv);
+	t = topo_new(&g.inv, NULL);
 	assert_string_equal(topo_hints_used(t)->source, "AWS p4d.24xlarge");
 	expect(t, 1, 2, "PIX", 1);
 	expect(t, 1, 3, "PIX", 1);

@@ -17,7 +17,7 @@
 static void expect_named(struct hw_inventory *inv, const struct topo_rail_name *names, size_t n,
 			 const char *wanted, const char *note)
 {
-	struct topo *t = topo_new(inv);
+	struct topo *t = topo_new(inv, NULL);
 	struct topo_rails *r = topo_rails_new(t, names, n);
 	const char *const *notes;
 	char said[256] = "";
@@ -254,7 +254,7 @@ static void planes_are_in_the_order_of_their_switches(void **state)
 static void what_is_nowhere_is_on_no_rail(void **state)
 {
 	struct hw_inventory *inv = synth_inventory("switch:1 gpu:1 pf:1");
-	struct topo *t = topo_new(inv);
+	struct topo *t = topo_new(inv, NULL);
 	struct topo_rails *r = topo_rails_new(t, NULL, 0);
 
 	(void)state;

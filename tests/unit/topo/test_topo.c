@@ -17,7 +17,7 @@ struct machine {
 
 static struct machine machine_of(struct hw_inventory *inv)
 {
-	struct machine m = { inv, topo_new(inv) };
+	struct machine m = { inv, topo_new(inv, NULL) };
 
 	topo_check(m.topo);
 	return m;

@@ -137,7 +137,7 @@ struct machine {
 
 static struct machine machine_of(struct hw_inventory *inv, const struct topo_hints *hints)
 {
-	return (struct machine) { inv, topo_new_hinted(inv, hints) };
+	return (struct machine) { inv, topo_new(inv, hints) };
 }
 
 static void machine_done(struct machine *m)
@@ -524,7 +524,7 @@ static void hidden_switches_need_a_file_if_they_are_told(void **state)
 	const struct topo_group group = { &inv->pci[synth_gpu(inv, 0)].bdf, 1,
 					  &inv->pci[synth_vf(inv, 0)].bdf, 1, -1 };
 	const struct topo_hints hints = { .source = "hints", .groups = &group, .n_groups = 1 };
-	struct topo *without = topo_new(inv);
+	struct topo *without = topo_new(inv, NULL);
 	const struct machine plain = { inv, without };
 	_cleanup_machine_ struct machine m = machine_of(inv, &hints);
 
@@ -588,7 +588,7 @@ static const char *name_for(const char *vendor, unsigned profiles, enum topology
 {
 	struct hw_inventory *inv = synth_inventory("numa:1 switch:1 gpu:1 pf:1 vf:1");
 	const struct pool_config pool = { .profiles = profiles, .topology_file = want };
-	struct topo *topo = topo_new(inv);
+	struct topo *topo = topo_new(inv, NULL);
 	const struct node node = { .inv = inv, .topo = topo };
 	const char *name;
 
