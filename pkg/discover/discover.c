@@ -67,9 +67,8 @@ static struct hw_inventory *finish(struct scan *s)
 	return inv;
 }
 
-int discover_host_again(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
-			const struct hw_inventory *before, struct hw_inventory **ret,
-			struct err *err)
+int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
+		  const struct hw_inventory *before, struct hw_inventory **ret, struct err *err)
 {
 	_cleanup_close_ int top = sysroot_openat(root, O_RDONLY | O_DIRECTORY, ".");
 	struct scan s = {
@@ -101,10 +100,4 @@ int discover_host_again(const struct sysroot *root, const struct gpu_match *gpus
 	else
 		*ret = inv;
 	return r;
-}
-
-int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
-		  struct hw_inventory **ret, struct err *err)
-{
-	return discover_host_again(root, gpus, n_gpus, NULL, ret, err);
 }

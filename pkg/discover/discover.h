@@ -26,19 +26,13 @@ extern const size_t gpu_match_default_n;
 /*
  * Scan the machine below root. A device that cannot be read, contradicts itself or vanishes is left
  * out (or the one fact is) with a sentence in inv->notes; only an unusable root is an error. A tree
- * without PCI, NUMA or RDMA gives empty tables. gpus may be NULL: the built-in table. Any thread;
- * the result belongs to the caller (hw_inventory_free).
+ * without PCI, NUMA or RDMA gives empty tables. gpus may be NULL: the built-in table. before: of
+ * the scan before, unchanged for the call; what takes long and does not change (VPD) is taken from
+ * it, also that it could not be read; NULL: none. Any thread; the result belongs to the caller
+ * (hw_inventory_free).
  */
 int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
-		  struct hw_inventory **ret, struct err *err);
-/*
- * The same, of a machine that was looked at before: what takes long and does not change (VPD) is
- * taken from that inventory, also that it could not be read. before: NULL, or unchanged for the
- * call.
- */
-int discover_host_again(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
-			const struct hw_inventory *before, struct hw_inventory **ret,
-			struct err *err);
+		  const struct hw_inventory *before, struct hw_inventory **ret, struct err *err);
 
 /* Fills hw_rdma.pkey of all RDMA devices with an InfiniBand port: a question to the firmware each,
  * so not part of a scan. */

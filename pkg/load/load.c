@@ -124,8 +124,8 @@ int load_node_of(const struct sysroot *root, const struct node_parts *parts, str
 	struct hw_inventory *inv;
 	int r;
 
-	r = discover_host_again(root, cfg->gpus, cfg->n_gpus,
-				parts->previous ? parts->previous->inv : NULL, &inv, err);
+	r = discover_host(root, cfg->gpus, cfg->n_gpus,
+			  parts->previous ? parts->previous->inv : NULL, &inv, err);
 	if (r < 0)
 		return r;
 	read_wanted(root, cfg, inv);

@@ -340,7 +340,7 @@ static int load(struct fakegpu *g, struct err *err)
 
 	if (r < 0)
 		return r;
-	r = discover_host(root, NULL, 0, &g->inv, err);
+	r = discover_host(root, NULL, 0, NULL, &g->inv, err);
 	sysroot_close(root);
 	if (r < 0)
 		return r;

@@ -112,7 +112,7 @@ struct hw_inventory *fixture_discover(const struct sysroot *root)
 	struct hw_inventory *inv = NULL;
 	struct err err = { 0 };
 
-	if (discover_host(root, NULL, 0, &inv, &err) < 0)
+	if (discover_host(root, NULL, 0, NULL, &inv, &err) < 0)
 		fail_msg("discover: %s", err.msg);
 	return inv;
 }

@@ -73,7 +73,7 @@ static void a_scan_without_descriptors_fails_and_is_not_taken_for_an_empty_bus(v
 
 		few = (struct rlimit) { (rlim_t)(free_fd + more), before.rlim_max };
 		setrlimit(RLIMIT_NOFILE, &few);
-		r = discover_host(root, NULL, 0, &inv, &err);
+		r = discover_host(root, NULL, 0, NULL, &inv, &err);
 		setrlimit(RLIMIT_NOFILE, &before);
 		failures += r < 0;
 		if (r < 0)

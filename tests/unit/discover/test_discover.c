@@ -963,7 +963,7 @@ static void knows_gpus_by_vendor_and_class(void **state)
 	assert_string_equal(m.inv->gpu[1].vendor, "AMD");
 	assert_int_equal(m.inv->gpu[1].card, -1);
 	assert_string_equal(m.inv->gpu[2].vendor, "Intel");
-	assert_int_equal(discover_host(m.root, own, 1, &inv, NULL), 0);
+	assert_int_equal(discover_host(m.root, own, 1, NULL, &inv, NULL), 0);
 	assert_int_equal(inv->n_gpu, 1);
 	assert_string_equal(inv->gpu[0].vendor, "odd");
 	hw_inventory_free(inv);
