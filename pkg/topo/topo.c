@@ -12,9 +12,6 @@
 /* A chain of more bridges than this is a loop: it is cut, so that nothing below it can hang. */
 #define MAX_CHAIN 64
 
-/* topo_check() looks at all pairs up to this many functions, beyond at a regular sample. */
-#define CHECK_ALL 400
-
 /*
  * Switches that show themselves as two levels although any port reaches any other at full speed.
  * Subsystem ids are compared under 0xf000. Facts: NCCL, src/graph/topo.cc, getBcmGen().
@@ -293,32 +290,4 @@ void topo_free(struct topo *t)
 bool topo_flattened_vm(const struct topo *t)
 {
 	return t->flattened;
-}
-
-void topo_check(const struct topo *t)
-{
-	int n = (int)t->inv->n_pci, step = 1 + n / CHECK_ALL;
-
-	for (int a = 0; a < n; a += step) {
-		int place = topo_place(t, a);
-
-		assert(topo_place(t, place) == place);
-		for (int b = 0; b < n; b += step) {
-			struct topo_path ab = topo_between(t, a, b), ba = topo_between(t, b, a);
-
-			assert(ab.class == ba.class && ab.bridges == ba.bridges &&
-			       ab.direct == ba.direct);
-			assert((ab.class == TOPO_SELF) == (a == b));
-			assert((ab.bridges >= 1) == (ab.class == TOPO_PIX || ab.class == TOPO_PXB));
-			assert(ab.class != TOPO_PIX || ab.bridges == 1);
-			assert(ab.class != TOPO_PXB || ab.bridges > 1);
-
-			/* A VF is where its PF is. */
-			if (place == a || b == a || b == place)
-				continue;
-			ba = topo_between(t, place, b);
-			assert(ab.class == ba.class && ab.bridges == ba.bridges &&
-			       ab.direct == ba.direct);
-		}
-	}
 }

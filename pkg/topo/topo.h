@@ -80,6 +80,5 @@ struct bdf topo_nccl_address(struct bdf bdf, bool merge);
  * NCCL_IB_MERGE_VFS=0: VFs on a further bus than their PF, VFs without one that are no device 0.
  */
 bool topo_vf_merges(const struct hw_inventory *inv, int vf);
-void topo_check(const struct topo *t); /* asserts every invariant; for tests */
 
 #endif

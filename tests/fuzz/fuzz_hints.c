@@ -12,6 +12,7 @@
 #include "config/hints.h"
 #include "hw/inventory.h"
 #include "support/synth.h"
+#include "support/topocheck.h"
 #include "topo/hints.h"
 #include "topo/topo.h"
 
@@ -22,7 +23,7 @@ static void look_with(const struct topo_hints *hints)
 	struct hw_inventory *inv = synth_inventory("hyper flat root:2 gpu:1 nopf pf:1 vf:1");
 	struct topo *topo = topo_new(inv, hints);
 
-	topo_check(topo);
+	topo_check(topo, inv);
 	topo_free(topo);
 	hw_inventory_free(inv);
 }

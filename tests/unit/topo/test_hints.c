@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "hw/inventory.h"
 #include "support/synth.h"
+#include "support/topocheck.h"
 #include "topo/hints.h"
 #include "topo/topo.h"
 
@@ -50,7 +51,7 @@ static void a_group_is_one_switch(void **state)
 	assert_true(topo_flattened_vm(t));
 	topo_notes(t, &n);
 	assert_int_equal(n, 0);
-	topo_check(t);
+	topo_check(t, inv);
 	topo_free(t);
 	hw_inventory_free(inv);
 }
@@ -70,7 +71,7 @@ static void groups_have_the_nodes_that_the_hints_say(void **state)
 	expect(t, synth_gpu(inv, 0), synth_vf(inv, 1), "SYS", -1);
 	expect(t, synth_gpu(inv, 0), synth_gpu(inv, 1), "SYS", -1);
 	assert_int_equal(topo_numa(t, synth_vf(inv, 1)), 1);
-	topo_check(t);
+	topo_check(t, inv);
 	topo_free(t);
 	hw_inventory_free(inv);
 }
@@ -85,7 +86,7 @@ static void a_vf_is_where_the_pf_of_the_hints_is(void **state)
 
 	(void)state;
 	expect(t, synth_gpu(inv, 0), synth_vf(inv, 1), "PIX", 1);
-	topo_check(t);
+	topo_check(t, inv);
 	topo_free(t);
 	hw_inventory_free(inv);
 }
@@ -113,7 +114,7 @@ static void what_is_wrong_with_hints_is_a_sentence(void **state)
 		struct topo *t = topo_new(inv, &hints);
 
 		assert_non_null(strstr(only_note(t), rows[i].note));
-		topo_check(t);
+		topo_check(t, inv);
 		topo_free(t);
 	}
 	hw_inventory_free(inv);
@@ -204,7 +205,7 @@ static void an_instance_type_is_known_by_its_addresses(void **state)
 	expect(t, 2, 8 + 3, "PIX", 1);	/* 0003 and 0104 */
 	expect(t, 2, 8 + 0, "SYS", -1); /* 0101 is in node 1 */
 	expect(t, 6, 8 + 7, "PIX", 1);	/* 000d and 0108 */
-	topo_check(t);
+	topo_check(t, &g.inv);
 	topo_free(t);
 }
 

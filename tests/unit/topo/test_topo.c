@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "hw/inventory.h"
 #include "support/synth.h"
+#include "support/topocheck.h"
 #include "topo/topo.h"
 
 struct machine {
@@ -19,7 +20,7 @@ static struct machine machine_of(struct hw_inventory *inv)
 {
 	struct machine m = { inv, topo_new(inv, NULL) };
 
-	topo_check(m.topo);
+	topo_check(m.topo, inv);
 	return m;
 }
 
