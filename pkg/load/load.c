@@ -88,17 +88,6 @@ int load_node(const struct sysroot *root, const struct config *cfg, const struct
 			    err);
 }
 
-int load_shared(const char *path, struct config *cfg, struct strbuf *also, struct err *err)
-{
-	_cleanup_free_ char *text = NULL;
-	size_t len;
-	int r = path ? load_file(path, CONFIG_BYTES_MAX, &text, &len, err) : 0;
-
-	if (r < 0 || !path)
-		return r;
-	return config_parse_shared(text, len, path, cfg, also, err);
-}
-
 /* What a scan does not read for everybody. */
 static void read_wanted(const struct sysroot *root, const struct config *cfg,
 			struct hw_inventory *inv)

@@ -20,8 +20,6 @@ int load_config(const char *path, const char *default_prefix, struct config **re
 		struct strbuf *also, struct err *err);
 /* The operator's hints (config/hints.h) into cfg; path NULL: none. */
 int load_hints(const char *path, struct config *cfg, struct strbuf *also, struct err *err);
-/* HCAs that containers share (config/shared.h) into cfg; path NULL: none. */
-int load_shared(const char *path, struct config *cfg, struct strbuf *also, struct err *err);
 /* Scan below root and build the node; previous may be NULL. */
 int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous,
 	      struct node **ret, struct err *err);
