@@ -160,15 +160,6 @@ void railmate_pool_defaults(struct pool_config *pool); /* also of a pool without
 int read_railmate_pool(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_railmate_top(struct parse *p, const struct item *value, const struct key *key, void *out);
 
-/* "10.0.0.0/8", "fd00::/8": an IPv4 one is mapped into ::ffff:0:0/96. */
-struct ip_prefix {
-	uint8_t addr[16];
-	int bits;	/* of 128 */
-	bool v6;	/* as written */
-	bool host_bits; /* some bit behind the prefix is set */
-};
-bool prefix_parse(const char *text, struct ip_prefix *ret);
-
 /* gidRange, roceVersion and pkey. */
 int read_gid_range(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_roce_version(struct parse *p, const struct item *value, const struct key *key, void *out);

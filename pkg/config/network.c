@@ -21,7 +21,15 @@ static bool bits_behind(const uint8_t addr[16], int bits)
 	return false;
 }
 
-bool prefix_parse(const char *text, struct ip_prefix *ret)
+/* "10.0.0.0/8", "fd00::/8": an IPv4 one is mapped into ::ffff:0:0/96. */
+struct ip_prefix {
+	uint8_t addr[16];
+	int bits;	/* of 128 */
+	bool v6;	/* as written */
+	bool host_bits; /* some bit behind the prefix is set */
+};
+
+static bool parse_prefix(const char *text, struct ip_prefix *ret)
 {
 	char addr[INET6_ADDRSTRLEN];
 	const char *slash = strchr(text, '/');
@@ -53,7 +61,7 @@ int read_gid_range(struct parse *p, const struct item *value, const struct key *
 	(void)key;
 	if (r < 0)
 		return r;
-	if (!prefix_parse(value->string, &prefix))
+	if (!parse_prefix(value->string, &prefix))
 		return refuse(p, value,
 			      "'%s' is no range of addresses; it looks like 10.0.0.0/8 or fd00::/8",
 			      shown(p, value));

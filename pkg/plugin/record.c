@@ -144,12 +144,6 @@ void plugin_record_commit(struct record *r, struct plugin *p)
 	tracker_save(p->env->tracker, NULL, NULL);
 }
 
-void plugin_record_end(struct record *r)
-{
-	choice_free(r->choice);
-	node_unref(r->node);
-}
-
 struct ids plugin_sorted(const struct ids *ids, struct arena *a)
 {
 	struct ids out = { arena_copy(a, ids->v, ids->n * sizeof(*ids->v)), ids->n };
@@ -170,7 +164,9 @@ struct grants *plugin_grants_new(void)
 
 void plugin_grants_free(struct grants *grants)
 {
-	for (size_t i = 0; i < grants->n; i++)
-		plugin_record_end(&grants->v[i].record);
+	for (size_t i = 0; i < grants->n; i++) {
+		choice_free(grants->v[i].record.choice);
+		node_unref(grants->v[i].record.node);
+	}
 	arena_free(grants->arena);
 }

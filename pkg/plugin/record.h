@@ -27,7 +27,6 @@ void plugin_record_begin(struct record *r, struct plugin *p, struct choice *choi
 void plugin_record_answer(struct record *r, const struct edits *edits,
 			  struct arena *a); /* what the container is given */
 void plugin_record_commit(struct record *r, struct plugin *p);
-void plugin_record_end(struct record *r);
 
 /* What one Allocate gave. */
 struct given {

@@ -11,7 +11,8 @@ static int64_t counted(int64_t before, int64_t now)
 	return before < 0 || now < before ? 0 : now - before;
 }
 
-unsigned link_flaps(const struct link_history *h, const struct pool_health *limits)
+/* Within the window that ends with the last sample. */
+static unsigned flaps_of(const struct link_history *h, const struct pool_health *limits)
 {
 	unsigned n = 0;
 
@@ -100,7 +101,7 @@ unsigned link_judge(struct link_history *h, const struct link_sample *s,
 		begin_counting(h, s);
 	h->begun = true;
 	h->last = *s;
-	flaps = link_flaps(h, limits);
+	flaps = flaps_of(h, limits);
 	if (flaps >= limits->flaps || (flaps && h->trouble & LINK_FLAPS))
 		trouble |= LINK_FLAPS;
 	if (h->errors_per_minute >= limit / 2)

@@ -49,7 +49,5 @@ unsigned link_judge(struct link_history *h, const struct link_sample *s,
 /* What ails it, as clauses with ", " between; nothing: it is well. The same while the trouble
  * lasts. */
 void link_say(const struct link_history *h, const struct pool_health *limits, struct strbuf *out);
-/* Within the window that ends with the last sample. */
-unsigned link_flaps(const struct link_history *h, const struct pool_health *limits);
 
 #endif

@@ -92,6 +92,10 @@ void pfs_share(struct pfs *t, struct node_pf *pf, const char *resource);
 /* When all devices of pools have theirs. */
 void pfs_end(struct pfs *t, const struct config *cfg, const struct pool *pools);
 
+/* "rdma/vf", node 0, 3 → "rdma_vf-n0-3"; SLOT_ANY → "rdma_vf-any-3". At most SLOT_ID_MAX bytes; no
+ * two resources have one in common. */
+const char *pool_slot_id(const char *resource, int numa, unsigned number, struct arena *a);
+
 /* Canonical PCI addresses in address order: a longer domain is a greater one. */
 int pool_id_cmp(const char *a, const char *b);
 

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "pool/pool-internal.h"
 
 /* "-n" and a node, "-" and a number */
 #define SUFFIX_MAX  13

@@ -53,10 +53,7 @@ struct slot_list {
 struct slot_list pool_slots(const struct slot_view *view, struct arena *a);
 int pool_slot_class(const struct pool *pool, const struct pool_dev *dev);
 
-/* "rdma/vf", node 0, 3 → "rdma_vf-n0-3"; SLOT_ANY → "rdma_vf-any-3". At most SLOT_ID_MAX bytes; no
- * two resources have one in common. */
-const char *pool_slot_id(const char *resource, int numa, unsigned number, struct arena *a);
-/* Is it an id of this resource, as pool_slot_id() writes it? */
+/* Is it an id of a slot of this resource? */
 bool pool_slot_parse(const char *resource, const char *id, int *ret_numa, unsigned *ret_number);
 /* The late pool whose slot this is; NULL: none. */
 const struct pool *pool_of_slot(const struct node *node, const char *id);

@@ -165,7 +165,7 @@ static void put_pools(const struct node *node, struct strbuf *out)
 	}
 }
 
-void nfdfile_write(const struct node *node, enum status_found verdict, struct strbuf *out)
+static void write_lines(const struct node *node, enum status_found verdict, struct strbuf *out)
 {
 	struct pfs pfs = pfs_of(node);
 
@@ -215,7 +215,7 @@ void nfdfile_keep(const char *path, const struct node *node, enum status_found v
 
 	if (!path)
 		return;
-	nfdfile_write(node, verdict, &text);
+	write_lines(node, verdict, &text);
 	if (!text.len) {
 		if (unlink(path) < 0 && errno != ENOENT)
 			log_warn("nfd", "cannot remove the feature file path=%s error=%m", path);

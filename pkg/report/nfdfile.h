@@ -9,13 +9,13 @@
 #include "status/status.h"
 
 struct node;
-struct strbuf;
 
-/* Lines of NAME=VALUE, in a fixed order; nothing where no pool has a device. A link that is down
- * changes nothing in it. verdict: doctor's. */
-void nfdfile_write(const struct node *node, enum status_found verdict, struct strbuf *out);
-/* Makes the file that, whole at any moment; without a line it is removed. path NULL: nothing. Says
- * in the log what fails. It stays when we stop: labels shall not come and go with an update. */
+/*
+ * Lines of NAME=VALUE, in a fixed order; none where no pool has a device, and then the file is
+ * removed. A link that is down changes nothing in it. verdict: doctor's. The file is whole at any
+ * moment. path NULL: nothing. Says in the log what fails. It stays when we stop: labels shall not
+ * come and go with an update.
+ */
 void nfdfile_keep(const char *path, const struct node *node, enum status_found verdict);
 
 #endif

@@ -74,7 +74,7 @@ const struct stats_pool *const *stats_copy(const struct stats *s, struct arena *
 	return v;
 }
 
-void stats_observe(struct stats_histogram *h, int64_t ns)
+static void observe(struct stats_histogram *h, int64_t ns)
 {
 	/* 2^(i/8 - 1) */
 	static const double bounds[8] = { 0.5,
@@ -110,7 +110,7 @@ void stats_count_call(struct stats_pool *p, enum stats_call call, unsigned code,
 	if (!p)
 		return;
 	p->calls[call][code < STATS_CODES ? code : 2 /* UNKNOWN */]++;
-	stats_observe(&p->latency[call], ns);
+	observe(&p->latency[call], ns);
 }
 
 void stats_count_choice(struct stats_pool *p, enum ledger_gpus known)

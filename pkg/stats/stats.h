@@ -91,6 +91,5 @@ void stats_count_choice(struct stats_pool *p, enum ledger_gpus known);
 void stats_count_pairs(struct stats_pool *p, const struct stats_classes *got,
 		       const struct stats_classes *best);
 void stats_count_kubelet(struct stats_pool *p);
-void stats_observe(struct stats_histogram *h, int64_t ns);
 
 #endif

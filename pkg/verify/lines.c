@@ -14,8 +14,10 @@ struct verify *verify_new(void)
 	return v;
 }
 
-void verify_free(struct verify *v)
+void verify_freep(struct verify **verify)
 {
+	struct verify *v = *verify;
+
 	if (!v)
 		return;
 	for (size_t i = 0; i < v->n_procs; i++) {
@@ -28,11 +30,6 @@ void verify_free(struct verify *v)
 	freep(&v->partial);
 	arena_free(v->arena);
 	freep(&v);
-}
-
-void verify_freep(struct verify **v)
-{
-	verify_free(*v);
 }
 
 void verify_begin(struct verify *v, const char *name)

@@ -29,8 +29,7 @@ enum verdict {
 };
 
 struct verify *verify_new(void);
-void verify_free(struct verify *v); /* NULL is fine */
-void verify_freep(struct verify **v);
+void verify_freep(struct verify **v); /* of NULL is fine */
 #define _cleanup_verify_ __attribute__((cleanup(verify_freep)))
 
 /* A container's map.json. host NULL: of every host that has no map of its own. Before the first

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "pool/pool-internal.h"
 #include "pool/slots.h"
 
 /* VFs 0 to 7 on node 0, 8 to 11 on node 1. */

@@ -79,11 +79,12 @@ static void a_call_goes_into_the_bucket_of_its_time(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-		struct stats_histogram h = { 0 };
+		struct stats_pool p = { 0 };
+		const struct stats_histogram *h = &p.latency[STATS_ALLOCATE];
 
-		stats_observe(&h, table[i].ns);
-		assert_int_equal(h.n[table[i].bucket], 1);
-		assert_int_equal(h.sum_ns, table[i].ns < 0 ? 0 : table[i].ns);
+		stats_count_call(&p, STATS_ALLOCATE, 0, table[i].ns);
+		assert_int_equal(h->n[table[i].bucket], 1);
+		assert_int_equal(h->sum_ns, table[i].ns < 0 ? 0 : table[i].ns);
 	}
 	for (size_t i = 1; i < STATS_BUCKETS; i++)
 		assert_true(stats_bounds_ns[i - 1] < stats_bounds_ns[i]);
