@@ -1,9 +1,5 @@
 #include "sim/numa.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/mem.h"
 
 /* "don't care" is has_mask false and preferred; an impossible request has no hint at all. */
@@ -24,24 +20,6 @@ struct merge {
 	bool have_best;
 	struct hint best;
 };
-
-static const char *const policy_names[] = {
-	[NUMA_NONE] = "none",
-	[NUMA_BEST_EFFORT] = "best-effort",
-	[NUMA_RESTRICTED] = "restricted",
-	[NUMA_SINGLE_NODE] = "single-numa-node",
-};
-
-int sim_numa_policy_parse(const char *name, enum numa_policy *ret)
-{
-	for (size_t i = 0; i < ARRAY_LEN(policy_names); i++) {
-		if (strcmp(name, policy_names[i]))
-			continue;
-		*ret = (enum numa_policy)i;
-		return 0;
-	}
-	return -EINVAL;
-}
 
 static int width(uint64_t mask)
 {

@@ -27,7 +27,6 @@ struct numa_verdict {
 
 #define NUMA_NODES_MAX 8 /* the kubelet refuses to start with more */
 
-int sim_numa_policy_parse(const char *name, enum numa_policy *ret); /* -EINVAL */
 struct numa_verdict sim_numa_judge(enum numa_policy policy, uint64_t machine,
 				   const struct numa_ask *asks, size_t n);
 

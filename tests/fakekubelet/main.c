@@ -5,6 +5,7 @@
  */
 #include "kubelet.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
@@ -141,6 +142,22 @@ static int usage(void)
 	return 2;
 }
 
+static int set_policy(const char *name, struct kubelet_options *opt)
+{
+	static const char *const names[] = { [NUMA_NONE] = "none",
+					     [NUMA_BEST_EFFORT] = "best-effort",
+					     [NUMA_RESTRICTED] = "restricted",
+					     [NUMA_SINGLE_NODE] = "single-numa-node" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (strcmp(name, names[i]))
+			continue;
+		opt->policy = (enum numa_policy)i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
 static int set_version(const char *version, struct kubelet_options *opt)
 {
 	static const struct {
@@ -184,7 +201,7 @@ static int parse_options(int argc, char **argv, struct kubelet_options *opt)
 		else if (c == 'r')
 			opt->root = optarg;
 		else if (c == 'p')
-			bad |= sim_numa_policy_parse(optarg, &opt->policy);
+			bad |= set_policy(optarg, opt);
 		else if (c == 'v')
 			bad |= set_version(optarg, opt);
 		else if (c == 's')

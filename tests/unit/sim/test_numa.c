@@ -122,16 +122,6 @@ static void unpreferred_merge_stays_as_narrow_as_the_widest_minimum(void **state
 	assert_false(sim_numa_judge(NUMA_RESTRICTED, BOTH, asks, 3).admit);
 }
 
-static void policy_names_are_the_kubelets(void **state)
-{
-	enum numa_policy p;
-
-	(void)state;
-	assert_int_equal(sim_numa_policy_parse("single-numa-node", &p), 0);
-	assert_int_equal(p, NUMA_SINGLE_NODE);
-	assert_true(sim_numa_policy_parse("strict", &p) < 0);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -144,7 +134,6 @@ int main(void)
 		cmocka_unit_test(too_few_devices_reject),
 		cmocka_unit_test(reusable_devices_pin_the_node),
 		cmocka_unit_test(unpreferred_merge_stays_as_narrow_as_the_widest_minimum),
-		cmocka_unit_test(policy_names_are_the_kubelets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
