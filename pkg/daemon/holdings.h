@@ -31,7 +31,7 @@ bool holdings_permits(struct holdings *h, const struct node *node);
 /* It was. While something in it is left over, came follows when that is not held any more. */
 void holdings_published(struct holdings *h, struct node *node);
 
-/* As of node_new_held(); of the copy's strings. Heap. [any thread] */
+/* All that containers hold, for a node (held_only); of the copy's strings. Heap. [any thread] */
 struct node_seed *holdings_seeds(const struct ledger *held, size_t *ret_n);
 /* For config_retire(): pools of `before` that `next` does not have, and that are held. Heap. [any
  * thread] */

@@ -46,8 +46,8 @@ void scanner_again(struct scanner *s);
 /* The safety net is for nodes with something to lose: the first VF of another one comes with an
  * event. */
 void scanner_tick(struct scanner *s);
-/* A node of another configuration, which is in use from then on; held: all that containers hold, as
- * for node_new_held(). cfg is taken, also where that fails. */
+/* A node of another configuration, which is in use from then on; held: all that containers hold.
+ * cfg is taken, also where that fails. */
 int scanner_adopt(struct scanner *s, struct config *cfg, const struct node_seed *held, size_t n,
 		  struct err *err);
 /* Another configuration (taken) while nothing is offered yet; the node is forgotten. */

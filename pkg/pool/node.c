@@ -602,30 +602,6 @@ struct node *node_make(struct hw_inventory *inv, const struct node_parts *parts)
 	return &c->node;
 }
 
-struct node *node_new(struct hw_inventory *inv, const struct config *cfg,
-		      const struct node *previous)
-{
-	return node_make(inv, &(struct node_parts) { .cfg = cfg, .previous = previous });
-}
-
-struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg,
-			     const struct node *previous, const struct node_seed *seeds, size_t n)
-{
-	return node_make(inv,
-			 &(struct node_parts) {
-				 .cfg = cfg, .previous = previous, .seeds = seeds, .n_seeds = n });
-}
-
-struct node *node_new_held(struct hw_inventory *inv, const struct config *cfg,
-			   const struct node *previous, const struct node_seed *held, size_t n)
-{
-	return node_make(inv, &(struct node_parts) { .cfg = cfg,
-						     .previous = previous,
-						     .seeds = held,
-						     .n_seeds = n,
-						     .held_only = true });
-}
-
 bool node_has_left_over(const struct node *n)
 {
 	for (size_t i = 0; i < n->n_pools; i++) {

@@ -99,14 +99,6 @@ struct node {
 };
 
 /*
- * inv is taken, and a reference to cfg. previous (may be NULL) is the node before. What it listed
- * stays in the pool of that name for as long as nodes follow each other, even if another pool
- * matches it now: a container may use it. It is unhealthy while it is gone, or not selected any
- * more.
- */
-struct node *node_new(struct hw_inventory *inv, const struct config *cfg,
-		      const struct node *previous);
-/*
  * What containers hold, as the ledger, the kubelet or a CDI spec says, is listed as if the node
  * before had listed it, also while the VF's RDMA device is out of sight. For the first node after a
  * restart (previous NULL; then a VF that is not on the bus is listed, too), or when a hold comes to
@@ -130,25 +122,28 @@ struct node_link {
 };
 /* All that a node is made of beside the inventory; what is not needed is 0. */
 struct node_parts {
-	const struct config *cfg;
+	const struct config *cfg; /* the node has a reference */
+	/*
+	 * The node before. What it listed stays in the pool of that name for as long as nodes
+	 * follow each other, even if another pool matches it now: a container may use it. It is
+	 * unhealthy while it is gone, or not selected any more.
+	 */
 	const struct node *previous;
 	const struct node_seed *seeds;
 	size_t n_seeds;
-	bool held_only; /* as of node_new_held() */
+	/*
+	 * For another configuration than that of previous, or to look through what is left over of
+	 * one: seeds are all that containers hold now, and only that stays where it is, in whatever
+	 * pool. Everything else goes where cfg puts it; what serves no pool today because of its
+	 * hardware (it is gone, or has no driver) stays, unhealthy, in a pool that is still
+	 * configured.
+	 */
+	bool held_only;
 	const struct node_link *links;
 	size_t n_links;
 };
+/* inv is taken. */
 struct node *node_make(struct hw_inventory *inv, const struct node_parts *parts);
-struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg,
-			     const struct node *previous, const struct node_seed *seeds, size_t n);
-/*
- * For another configuration than that of previous, or to look through what is left over of one:
- * held is all that containers hold now, and only that stays where it is, in whatever pool.
- * Everything else goes where cfg puts it; what serves no pool today because of its hardware (it is
- * gone, or has no driver) stays, unhealthy, in a pool that is still configured.
- */
-struct node *node_new_held(struct hw_inventory *inv, const struct config *cfg,
-			   const struct node *previous, const struct node_seed *held, size_t n);
 /* Has it a retired pool, or a device that is left over? */
 bool node_has_left_over(const struct node *n);
 struct node *node_ref(struct node *n);

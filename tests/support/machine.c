@@ -1,5 +1,7 @@
 #include "support/machine.h"
 
+#include "support/nodes.h"
+
 __attribute__((format(printf, 2, 0))) static char *machine_path(const struct machine *m,
 								const char *fmt, va_list ap)
 {

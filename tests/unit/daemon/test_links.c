@@ -21,6 +21,7 @@
 #include "load/load.h"
 #include "pool/node.h"
 #include "support/fixture.h"
+#include "support/nodes.h"
 #include "sysroot/sysroot.h"
 
 #define PF  "0000:3b:00.0"

@@ -17,6 +17,7 @@
 #include "hw/dcb.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
+#include "support/nodes.h"
 #include "support/synth.h"
 
 static int pfc[2]; /* of the two PFs; -1: cannot be asked */

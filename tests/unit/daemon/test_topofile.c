@@ -19,6 +19,7 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "support/fixture.h"
+#include "support/nodes.h"
 #include "support/synth.h"
 
 static struct strbuf lines;

@@ -16,6 +16,7 @@
 #include "hw/inventory.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"
+#include "support/nodes.h"
 #include "support/synth.h"
 
 static struct strbuf said = STRBUF_INIT;

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "support/nodes.h"
+
 #define POOL_OF(name, range) POOL_BOUND(name, range, "late")
 #define POOL_BOUND(name, range, binding)                                                           \
 	"{\"resourcePrefix\": \"rdma\", \"resourceName\": \"" name                                 \

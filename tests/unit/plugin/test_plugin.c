@@ -19,6 +19,7 @@
 #include "plugin/plugin.h"
 #include "pods/holders.h"
 #include "rpc/rpc.h"
+#include "support/nodes.h"
 #include "unit/plugin/caller.h"
 
 #define MACHINE	 "numa:2 switch:2 gpu:2 pf:1 vf:4"

@@ -12,6 +12,7 @@
 #include "hw/inventory.h"
 #include "plugin/recent_answers.h"
 #include "pool/node.h"
+#include "support/nodes.h"
 #include "support/synth.h"
 
 static const struct config cfg = { .n_pools = 0 };

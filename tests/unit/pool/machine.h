@@ -25,6 +25,7 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
+#include "support/nodes.h"
 
 int machine_find(const struct hw_inventory *inv, const char *address);
 /* To be changed by a test before the node takes the inventory. */

@@ -12,6 +12,7 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "sim/score.h"
+#include "support/nodes.h"
 #include "support/synth.h"
 #include "topo/topo.h"
 

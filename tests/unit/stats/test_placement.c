@@ -12,6 +12,7 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "stats/stats.h"
+#include "support/nodes.h"
 #include "support/synth.h"
 
 #define NEAR 5 /* VFs below the GPU's switch; as many below the other one */

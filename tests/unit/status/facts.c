@@ -1,6 +1,7 @@
 #include "facts.h"
 
 #include "hw/bdf.h"
+#include "support/nodes.h"
 #include "support/synth.h"
 
 int world_set_up(void **state)

@@ -1,6 +1,7 @@
 #include "facts.h"
 
 #include "hw/portstats.h"
+#include "support/nodes.h"
 #include "support/synth.h"
 
 static bool has(struct world *w, const char *text)

@@ -1,6 +1,7 @@
 #include "facts.h"
 
 #include "hw/portstats.h"
+#include "support/nodes.h"
 #include "support/synth.h"
 
 static char *page(struct world *w)

@@ -16,6 +16,7 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
+#include "support/nodes.h"
 #include "topofile/topofile.h"
 #include "support/synth.h"
 #include "support/testarena.h"

@@ -23,6 +23,7 @@
 #include "ledger/file.h"
 #include "pool/node.h"
 #include "support/fixture.h"
+#include "support/nodes.h"
 #include "support/synth.h"
 #include "support/testarena.h"
 #include "sysroot/sysroot.h"
