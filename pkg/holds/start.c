@@ -96,8 +96,8 @@ void holds_on_offered(struct holds *h, const struct holds_event *e, struct holds
 /* --- PreStartContainer --- */
 
 /*
- * Nothing but the name says whose the hold is, or who starts: the machine has to show that nobody
- * uses the VF. A container that starts again has ended before.
+ * Without a UID the name alone identifies the owner of the hold, or the container that starts: no
+ * process may be using the VF. A container that starts again has ended before.
  */
 static bool may_be_own(const struct ledger_hold *hold, const struct ledger_owner *owner)
 {
@@ -188,7 +188,7 @@ static uint64_t number_of_start(struct holds *h, const struct holds_vf *v, size_
 }
 
 /* The kubelet shows the holder, by its name, and gives its id to two pods. One of them is the one
- * that starts: the other one's cgroup tells whether the holder runs. */
+ * that starts: the other one's cgroup shows whether the holder runs. */
 static void know_the_other(struct holds *h, const char *vf, const struct ledger_owner *owner,
 			   struct holds_now now)
 {

@@ -286,16 +286,19 @@ class Words(Tree):
         self.assertEqual(code, 1, said)
         self.assertIn(words, said)
 
-    def test_is_silent_about_comments_of_sources_and_code(self):
+    def test_is_silent_about_names_and_code(self):
         self.write(
             "pkg/base/x.c",
-            '#include "base/truth.h"\n/* "Nobody" is told. */\nchar q = \'"\'; // told\nchar *s = "stool";\n'
+            '#include "base/truth.h"\n/* "A keeper" of told(). */\nchar q = \'"\'; // it\nchar *s = "stool";\n'
         )
         self.write("docs/a.md", "# A\n`keeper.c`\n```\nit tells\n```\n")
-        self.write("tests/x.c", 'char *s = "told";\n')
+        self.write("tests/x.c", '/* Nobody. */\nchar *s = "told";\n')
         self.assertEqual(self.run_check("check-words"), (0, ""))
 
-    def test_finds_vague_words_in_comments_of_headers(self):
+    def test_finds_vague_words_in_comments(self):
+        self.write("pkg/base/x.c", 'char *s = "/*"; // Nobody.\nint nobody;\n')
+        self.expect("pkg/base/x.c:1: 'Nobody': no pod")
+        (self.top / "pkg/base/x.c").unlink()
         self.write("pkg/base/x.h", "/* one\n * keeper */\nint told; // whoever asks\n")
         self.expect("pkg/base/x.h:3: 'whoever': name who it is")
         self.write("pkg/base/x.h", "#define X\n/* It is\n * told. */\n")
