@@ -187,7 +187,8 @@ static void judge(struct judging *j, const struct ledger_hold *hold, struct obse
 			continue;
 		}
 		own = own ? own : seen[i];
-		s->doubled |= holds_text(hold->owner.container) &&
+		/* Of a pending one it is only inferred which container has it. */
+		s->doubled |= !hold->pending && holds_text(hold->owner.container) &&
 			      strcmp(seen[i]->container, hold->owner.container) != 0 &&
 			      shows_container(j, &hold->owner);
 	}

@@ -423,6 +423,20 @@ static void two_containers_of_one_pod_do_not_start_with_one_vf(void **state)
 	assert_null(hold_of(V0));
 }
 
+/* An ordinary init container started with it, and leaves it to the next one. */
+static void a_container_that_was_inferred_wrongly_has_no_other_beside_it(void **state)
+{
+	uint64_t number = allocate("web-0/a", V0);
+
+	(void)state;
+	kubelet_lists({ "web-0/a", NULL }, { "web-0/b", V0 });
+	run_pod("web-0#u1");
+	assert_true(starts_by("web-0#u1/setup", V0, number, false));
+	kubelet_lists({ "web-0/a", NULL }, { "web-0/b", V0 });
+	assert_true(starts("web-0#u1/b", V0));
+	assert_string_equal(hold_of(V0)->owner.container, "b");
+}
+
 static void without_uids_two_containers_of_one_pod_do_not_start_with_one_vf_either(void **state)
 {
 	uint64_t number = allocate("web-0/a", V0);
@@ -579,6 +593,7 @@ int main(void)
 		TEST(of_two_pods_with_one_id_the_one_that_starts_tells_who_the_other_is),
 		TEST(an_id_of_two_pods_has_no_uid),
 		TEST(two_containers_of_one_pod_do_not_start_with_one_vf),
+		TEST(a_container_that_was_inferred_wrongly_has_no_other_beside_it),
 		TEST(without_uids_two_containers_of_one_pod_do_not_start_with_one_vf_either),
 		TEST(a_container_does_not_start_with_the_vf_of_one_that_is_shown_without_it),
 		TEST(a_vf_that_another_container_of_the_pod_has_open_is_not_taken),
