@@ -101,7 +101,7 @@ static void add_status(struct fleet *f, const char *node, const struct item *top
 		row->vfs += count_of(p, "vfs");
 		row->free += count_of(p, "free");
 		row->held += count_of(p, "held") + count_of(p, "allocated");
-		row->sick +=
+		row->unusable +=
 			count_of(p, "draining") + count_of(p, "in_use") + count_of(p, "unhealthy");
 	}
 	for (size_t i = 0; links && i < links->n_kids; i++)
@@ -150,8 +150,8 @@ static int worst_first(const void *a, const void *b)
 		return x->level > y->level ? -1 : 1;
 	if (x->down != y->down)
 		return x->down > y->down ? -1 : 1;
-	if (x->sick != y->sick)
-		return x->sick > y->sick ? -1 : 1;
+	if (x->unusable != y->unusable)
+		return x->unusable > y->unusable ? -1 : 1;
 	return cluster_node_cmp(x->node, y->node);
 }
 
@@ -172,7 +172,7 @@ enum fleet_level fleet_level(const struct fleet *f)
 
 #define FINDINGS 8 /* about cables, in the text */
 
-enum column { NODE, VERDICT, VERSION, FREE, HELD, SICK, LINKS, BEST, DOCTOR, COLUMNS };
+enum column { NODE, VERDICT, VERSION, FREE, HELD, UNUSABLE, LINKS, BEST, DOCTOR, COLUMNS };
 
 static const struct {
 	const char *head;
@@ -180,7 +180,7 @@ static const struct {
 } columns[COLUMNS] = {
 	[NODE] = { "NODE", false },	  [VERDICT] = { "VERDICT", false },
 	[VERSION] = { "VERSION", false }, [FREE] = { "FREE", true },
-	[HELD] = { "HELD", true },	  [SICK] = { "SICK", true },
+	[HELD] = { "HELD", true },	  [UNUSABLE] = { "UNUSABLE", true },
 	[LINKS] = { "LINKS", true },	  [BEST] = { "BEST", true },
 	[DOCTOR] = { "DOCTOR", false },
 };
@@ -196,7 +196,7 @@ static void fill(const struct fleet_row *row, struct cells *c)
 	str_utf8_trim(c->v[VERSION]);
 	snprintf(c->v[FREE], 32, "%lld", (long long)row->free);
 	snprintf(c->v[HELD], 32, "%lld", (long long)row->held);
-	snprintf(c->v[SICK], 32, "%lld", (long long)row->sick);
+	snprintf(c->v[UNUSABLE], 32, "%lld", (long long)row->unusable);
 	snprintf(c->v[LINKS], 32, "%lld/%lld", (long long)(row->links - row->down),
 		 (long long)row->links);
 	if (row->checked)
@@ -266,7 +266,7 @@ static struct sum add_up(const struct fleet *f)
 		s.of.vfs += row->vfs;
 		s.of.free += row->free;
 		s.of.held += row->held;
-		s.of.sick += row->sick;
+		s.of.unusable += row->unusable;
 		s.of.links += row->links;
 		s.of.down += row->down;
 		s.of.checked += row->checked;
@@ -320,9 +320,9 @@ void fleet_text(const struct fleet *f, struct strbuf *out)
 		strbuf_printf(out, "%s %zu %s", first ? ":" : ",", s.nodes[i], level_names[i]);
 		first = false;
 	}
-	strbuf_printf(out, "; %lld VFs: %lld free, %lld held, %lld sick; %lld of %lld links up",
+	strbuf_printf(out, "; %lld VFs: %lld free, %lld held, %lld unusable; %lld of %lld links up",
 		      (long long)s.of.vfs, (long long)s.of.free, (long long)s.of.held,
-		      (long long)s.of.sick, (long long)(s.of.links - s.of.down),
+		      (long long)s.of.unusable, (long long)(s.of.links - s.of.down),
 		      (long long)s.of.links);
 	if (s.of.checked)
 		strbuf_printf(out, "; %lld of %lld recorded choices were the best that was free",
@@ -393,7 +393,7 @@ void fleet_json(const struct fleet *f, struct strbuf *out)
 	json_kv_int(&j, "vfs", s.of.vfs);
 	json_kv_int(&j, "free", s.of.free);
 	json_kv_int(&j, "held", s.of.held);
-	json_kv_int(&j, "sick", s.of.sick);
+	json_kv_int(&j, "unusable", s.of.unusable);
 	json_kv_int(&j, "links", s.of.links);
 	json_kv_int(&j, "down", s.of.down);
 	json_kv_int(&j, "checked", s.of.checked);

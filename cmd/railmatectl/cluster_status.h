@@ -22,7 +22,8 @@ struct fleet_row {
 	const char *version, *doctor; /* NULL: not known */
 	const char *trouble;	      /* the first of them; NULL */
 	size_t n_trouble;
-	int64_t vfs, free, held, sick; /* sick: draining, in use by no container, unhealthy */
+	int64_t vfs, free, held;
+	int64_t unusable; /* draining, in use by no container, unhealthy */
 	int64_t links, down, checked, best;
 };
 

@@ -104,12 +104,12 @@ class Status(ClusterTest):
         done = self.ask("status")
         self.assertEqual((done.returncode, done.stderr), (FAIL, ""))
         self.assertEqual(done.stdout.splitlines(), [
-            "NODE    VERDICT  VERSION  FREE  HELD  SICK  LINKS   BEST  DOCTOR",
-            "gpu-9   FAIL     0.1.0      59     4     1    8/8  100 %  UNKNOWN  railmated does not run",
-            "gpu-1   WARN     0.1.0      51     4     9    7/8   90 %  UNKNOWN  link A is down (and 1 more)",
-            "gpu-10  PASS     0.1.0      59     4     1    8/8  100 %  UNKNOWN",
-            "3 nodes: 1 FAIL, 1 WARN, 1 PASS; 192 VFs: 169 free, 12 held, 11 sick; 23 of 24 links up; "
-            "29 of 30 recorded choices were the best that was free"
+            "NODE    VERDICT  VERSION  FREE  HELD  UNUSABLE  LINKS   BEST  DOCTOR",
+            "gpu-9   FAIL     0.1.0      59     4         1    8/8  100 %  UNKNOWN  railmated does not run",
+            "gpu-1   WARN     0.1.0      51     4         9    7/8   90 %  UNKNOWN  link A is down (and 1 more)",
+            "gpu-10  PASS     0.1.0      59     4         1    8/8  100 %  UNKNOWN",
+            "3 nodes: 1 FAIL, 1 WARN, 1 PASS; 192 VFs: 169 free, 12 held, 11 unusable; "
+            "23 of 24 links up; 29 of 30 recorded choices were the best that was free"
         ])
 
     def test_json_has_what_the_nodes_said(self):
@@ -122,7 +122,7 @@ class Status(ClusterTest):
         self.assertEqual(
             value["sum"], {
                 "nodes": 3, "pass": 1, "warn": 1, "fail": 1, "no_answer": 0, "vfs": 192,
-                "free": 169, "held": 12, "sick": 11, "links": 24, "down": 1, "checked": 30,
+                "free": 169, "held": 12, "unusable": 11, "links": 24, "down": 1, "checked": 30,
                 "best": 29
             })
 

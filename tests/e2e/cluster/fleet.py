@@ -87,8 +87,8 @@ def kubectl_railmate_shows_both_nodes(c):
     name, _ = one_pod(c, 2, 2, on="node1")
     first, second = len(c.views["node1"].vf), len(c.views["node2"].vf)
     text = answer(c, WARN, "status", "--context", "kubernetes-admin@kubernetes")
-    equal([[row[column] for column in ("NODE", "VERDICT", "FREE", "HELD", "SICK", "LINKS", "DOCTOR")]
-           for row in rows(text)],
+    columns = "NODE", "VERDICT", "FREE", "HELD", "UNUSABLE", "LINKS", "DOCTOR"
+    equal([[row[column] for column in columns] for row in rows(text)],
           [["node2", "WARN", str(second), "0", "0", "8/8", "WARN"],
            ["node1", "PASS", str(first - 2), "2", "0", "8/8", "UNKNOWN"]], "the nodes, worst first")
     check(f"2 nodes: 1 WARN, 1 PASS; {first + second} VFs: {first + second - 2} free, 2 held" in text,
