@@ -41,8 +41,16 @@ class Unit(unittest.TestCase):
         self.assertEqual(run.returncode, 0)
 
     def test_it_is_there_before_the_kubelet(self):
-        self.assertIn("kubelet.service", self.words("Before"))
+        self.assertLessEqual({"kubelet.service", "k3s-agent.service", "rke2-agent.service", "k0sworker.service", "k0scontroller.service",
+                              "snap.microk8s.daemon-kubelite.service"}, set(self.words("Before")))
         self.assertEqual(self.words("Type"), ["notify"])
+
+    def test_railmated_takes_the_arguments_of_the_comment(self):
+        (arguments,) = re.findall(r"^#   ExecStart=/usr/bin/railmated (.*)$", self.text, re.M)
+        self.assertIn("--kubelet-root=/var/lib/k0s/kubelet", arguments)
+        self.assertTrue(arguments.startswith(" ".join(self.words("ExecStart")[1:])))
+        run = subprocess.run([RAILMATED, *arguments.split(), "--check-config"], capture_output=True, timeout=60)
+        self.assertEqual(run.returncode, 0)
 
     def test_it_may_write_what_the_daemon_set_may(self):
         pod = document("daemonset.yaml")["spec"]["template"]["spec"]
