@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "align/align-internal.h"
-#include "align/balance.h"
+#include "align/balance-internal.h"
 #include "base/arena.h"
 
 /* The state of an assignment: columns are the VFs' places, those with equal ranks together. */

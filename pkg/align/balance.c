@@ -1,8 +1,8 @@
-#include "align/balance.h"
+#include "align/balance-internal.h"
 
 #include <stddef.h>
 
-#include "align/flow.h"
+#include "align/flow-internal.h"
 #include "base/arena.h"
 
 int64_t align_balance(const struct balance *b, struct arena *arena, int *ret_units)

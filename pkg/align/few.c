@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "align/align-internal.h"
-#include "align/balance.h"
+#include "align/balance-internal.h"
 #include "base/arena.h"
 
 struct few {

@@ -1,4 +1,4 @@
-#include "align/flow.h"
+#include "align/flow-internal.h"
 
 #include <assert.h>
 #include <stdbool.h>

@@ -6,7 +6,7 @@
  *   source ─▶ free GPU ───────────────────────────────────────▶ ┘ └─(lost)───▶ sink
  */
 #include "align/align-internal.h"
-#include "align/flow.h"
+#include "align/flow-internal.h"
 #include "base/arena.h"
 
 enum { SOURCE, SINK, FIRST_ROW };

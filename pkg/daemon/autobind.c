@@ -1,4 +1,4 @@
-#include "daemon/autobind.h"
+#include "daemon/autobind-internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/config.h"
-#include "daemon/binding.h"
+#include "daemon/binding-internal.h"
 #include "daemon/daemon.h"
-#include "daemon/evidence.h"
+#include "daemon/evidence-internal.h"
 #include "kubeclient/checkpoint.h"
 #include "kubemsg/messages.h"
 #include "tracker/cgroup.h"

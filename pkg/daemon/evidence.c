@@ -1,4 +1,4 @@
-#include "daemon/evidence.h"
+#include "daemon/evidence-internal.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "daemon/binding.h"
+#include "daemon/binding-internal.h"
 #include "daemon/daemon.h"
-#include "daemon/service.h"
+#include "daemon/service-internal.h"
 #include "kubeclient/podres.h"
 #include "kubeclient/runtime.h"
 #include "rpc/rpc.h"

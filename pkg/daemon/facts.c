@@ -1,8 +1,8 @@
-#include "daemon/facts.h"
+#include "daemon/facts-internal.h"
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "daemon/served.h"
+#include "daemon/served-internal.h"
 #include "holds/holds.h"
 #include "kubeclient/podres.h"
 #include "ledger/ledger.h"

@@ -1,4 +1,4 @@
-#include "daemon/holdings.h"
+#include "daemon/holdings-internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,4 +1,8 @@
-/* What is known of one link, and the file that keeps it. */
+/*
+ * The links of the PFs of all pools, over time: what the machine shows of them goes to
+ * link_judge(), and what is degraded into the next node. Read with each scan, and every half
+ * minute; nothing is read where no pool has devices. Main thread.
+ */
 #ifndef RAILMATE_DAEMON_LINKS_INTERNAL_H
 #define RAILMATE_DAEMON_LINKS_INTERNAL_H
 
@@ -6,31 +10,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hw/bdf.h"
-#include "pool/link.h"
+struct links;
+struct node;
+struct node_link;
+struct sysroot;
 
-struct err;
-struct strbuf;
+#define LINKS_EVERY_MS 30000
 
-/* A port of a PF of a pool. Pools may have limits of their own, so each judges for itself. */
-struct link_entry {
-	char *resource;
-	char pf[BDF_STRLEN];
-	int port; /* from 1; 1 also while the PF has no RDMA device */
-	struct link_history history;
-	char *degraded;	  /* a clause; NULL: it is well */
-	int64_t since_ms; /* Unix time */
-	bool unhealthy;
-	bool seen; /* by the check under way */
-};
-
-void links_free_entry(struct link_entry *e);
-
-/* boot: an id of this start of the machine, for times are monotonic and counters begin anew. */
-void links_write(const struct link_entry *const *v, size_t n, const char *boot, struct strbuf *out);
-/* What an earlier railmated wrote; of another start of the machine: nothing. Errors for the rate
- * are counted from now_ms on. -errno: it is not such a text, *ret and *ret_n are untouched. */
-int links_read(const char *text, size_t len, const char *path, const char *boot, int64_t now_ms,
-	       struct link_entry ***ret, size_t *ret_n, struct err *err);
+/*
+ * root is borrowed. dir: where an earlier railmated may have left what it knew (links.json), of
+ * this start of the machine: which links are degraded since when, how often they went down, and how
+ * fast they were; NULL: nowhere. now_ms is monotonic.
+ */
+struct links *links_new(const struct sysroot *root, const char *dir, int64_t now_ms);
+/* From now on it is written there when it changed: no other railmated does any more. */
+void links_keep(struct links *l);
+/* Looks at the PFs of this node, the newest; now_ms is monotonic, wall_ms Unix time. True: which
+ * links are degraded has changed (it is logged), and the node has to be made anew. */
+bool links_check(struct links *l, const struct node *node, int64_t now_ms, int64_t wall_ms);
+/* Until the next links_check(). */
+const struct node_link *links_degraded(const struct links *l, size_t *ret_n);
+void links_free(struct links *l); /* NULL is fine */
 
 #endif

@@ -1,4 +1,4 @@
-#include "daemon/links.h"
+#include "daemon/links-internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "daemon/links-internal.h"
+#include "daemon/linksfile-internal.h"
 #include "devstate/devstate.h"
 #include "hw/inventory.h"
 #include "load/load.h"

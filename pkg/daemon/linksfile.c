@@ -1,5 +1,5 @@
 /* The links as JSON: what a restart of railmated would forget. */
-#include "daemon/links-internal.h"
+#include "daemon/linksfile-internal.h"
 
 #include <errno.h>
 #include <limits.h>

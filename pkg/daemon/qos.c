@@ -1,4 +1,4 @@
-#include "daemon/qos.h"
+#include "daemon/qos-internal.h"
 
 #include <stdlib.h>
 

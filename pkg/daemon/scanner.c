@@ -1,4 +1,4 @@
-#include "daemon/scanner.h"
+#include "daemon/scanner-internal.h"
 
 #include <stdlib.h>
 #include <uv.h>
@@ -10,10 +10,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "daemon/links.h"
-#include "daemon/qos.h"
-#include "daemon/state.h"
-#include "daemon/unlisted.h"
+#include "daemon/links-internal.h"
+#include "daemon/qos-internal.h"
+#include "daemon/state-internal.h"
+#include "daemon/unlisted-internal.h"
 #include "hw/inventory.h"
 #include "load/load.h"
 #include "netlink/netlink.h"

@@ -1,4 +1,4 @@
-#include "daemon/served.h"
+#include "daemon/served-internal.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,15 +1,15 @@
-#include "daemon/service.h"
+#include "daemon/service-internal.h"
 
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/daemon.h"
-#include "daemon/facts.h"
-#include "daemon/holdings.h"
-#include "daemon/served.h"
-#include "daemon/state.h"
-#include "daemon/unlisted.h"
+#include "daemon/facts-internal.h"
+#include "daemon/holdings-internal.h"
+#include "daemon/served-internal.h"
+#include "daemon/state-internal.h"
+#include "daemon/unlisted-internal.h"
 #include "events/events.h"
 #include "grant/records.h"
 #include "grant/vfprobe.h"

@@ -1,4 +1,4 @@
-#include "daemon/state.h"
+#include "daemon/state-internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "daemon/topofile.h"
+#include "daemon/topofile-internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

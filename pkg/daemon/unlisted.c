@@ -1,4 +1,4 @@
-#include "daemon/unlisted.h"
+#include "daemon/unlisted-internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "daemon/watchdog.h"
+#include "daemon/watchdog-internal.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

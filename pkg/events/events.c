@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "events/queue.h"
+#include "events/queue-internal.h"
 #include "kubeapi/apiserver.h"
 #include "kubeapi/specs.h"
 #include "kubeapi/transfer.h"

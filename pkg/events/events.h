@@ -1,8 +1,8 @@
 /*
  * What is sent to the API server about this node and its pods: Events, and the condition
  * RDMALinksHealthy of the node, one after the other. Nothing waits for them; what is sent of Events
- * is decided by events/queue.h, and where the right or the server is missing, one line of log says
- * so.
+ * is decided by events/queue-internal.h, and where the right or the server is missing, one line of
+ * log says so.
  */
 #ifndef RAILMATE_EVENTS_EVENTS_H
 #define RAILMATE_EVENTS_EVENTS_H

@@ -1,4 +1,4 @@
-#include "events/queue.h"
+#include "events/queue-internal.h"
 
 #include <stdlib.h>
 

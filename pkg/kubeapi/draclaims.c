@@ -1,4 +1,4 @@
-#include "kubeapi/draclaims.h"
+#include "kubeapi/draclaims-internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
-#include "kubeapi/prune.h"
+#include "kubeapi/prune-internal.h"
 
 void kubeapi_draclaims_init(struct draclaims *c, struct arena *arena)
 {

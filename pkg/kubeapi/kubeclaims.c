@@ -1,4 +1,4 @@
-#include "kubeapi/kubeclaims.h"
+#include "kubeapi/kubeclaims-internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "kubeapi/libcurl.h"
+#include "kubeapi/libcurl-internal.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "kubeapi/pods.h"
+#include "kubeapi/pods-internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
-#include "kubeapi/prune.h"
+#include "kubeapi/prune-internal.h"
 
 /* One pod being read: its tree is in the scratch arena, what stays goes into the other. */
 struct reading {

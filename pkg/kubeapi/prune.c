@@ -1,4 +1,4 @@
-#include "kubeapi/prune.h"
+#include "kubeapi/prune-internal.h"
 
 #include <string.h>
 

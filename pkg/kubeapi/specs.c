@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "kubeapi/apiserver.h"
 #include "kubeapi/kubeapi.h"
-#include "kubeapi/kubeclaims.h"
+#include "kubeapi/kubeclaims-internal.h"
 #include "kubeclient/podsapi.h"
 #include "rpc/rpc.h"
 

@@ -1,4 +1,4 @@
-#include "kubeapi/split.h"
+#include "kubeapi/split-internal.h"
 
 #include <errno.h>
 #include <string.h>

@@ -17,8 +17,8 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "document/document.h"
-#include "kubeapi/libcurl.h"
-#include "kubeapi/split.h"
+#include "kubeapi/libcurl-internal.h"
+#include "kubeapi/split-internal.h"
 #include "rpc/rpc.h"
 
 #define STACK_BYTES	(512 * 1024)

@@ -6,9 +6,9 @@
 #define RAILMATE_KUBEAPI_TRANSFER_H
 
 #include "base/err.h"
-#include "kubeapi/draclaims.h"
+#include "kubeapi/draclaims-internal.h"
 #include "kubeapi/kubeapi.h"
-#include "kubeapi/pods.h"
+#include "kubeapi/pods-internal.h"
 
 struct transfer;
 

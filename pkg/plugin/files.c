@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "grant/contents.h"
-#include "plugin/record.h"
+#include "plugin/record-internal.h"
 #include "pool/node.h"
 #include "topofile/topofile.h"
 #include "tracker/tracker.h"

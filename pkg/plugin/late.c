@@ -21,7 +21,7 @@
 #include "kubeclient/runtime.h"
 #include "kubemsg/messages.h"
 #include "latebind/latebind.h"
-#include "plugin/record.h"
+#include "plugin/record-internal.h"
 #include "pool/node.h"
 #include "pool/slots.h"
 #include "render/cdi.h"

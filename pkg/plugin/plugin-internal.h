@@ -10,7 +10,7 @@
 #include "rpc/socketfile.h"
 #include "kubemsg/messages.h"
 #include "plugin/plugin.h"
-#include "plugin/registration.h"
+#include "plugin/registration-internal.h"
 #include "rpc/rpc.h"
 
 struct ask;

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "hw/inventory.h"
 #include "kubeclient/podres.h"
-#include "plugin/preferred_call.h"
+#include "plugin/preferred_call-internal.h"
 #include "pods/gpus.h"
 #include "pods/holders.h"
 #include "pool/node.h"

@@ -1,5 +1,5 @@
 /* PreStartContainer: may the container have its VFs, and are they what Allocate gave? */
-#include "plugin/prestart_call.h"
+#include "plugin/prestart_call-internal.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "devstate/devstate.h"
 #include "hw/inventory.h"
-#include "plugin/record.h"
+#include "plugin/record-internal.h"
 #include "pool/node.h"
 #include "sysroot/sysroot.h"
 #include "tracker/tracker.h"

@@ -1,5 +1,5 @@
 /* PreStartContainer: what came of the choice, now that the container's GPUs are known. */
-#include "plugin/prestart_call.h"
+#include "plugin/prestart_call-internal.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "hw/inventory.h"
-#include "plugin/record.h"
+#include "plugin/record-internal.h"
 #include "pool/node.h"
 #include "stats/stats.h"
 #include "topo/topo.h"

@@ -1,4 +1,4 @@
-#include "plugin/recent_answers.h"
+#include "plugin/recent_answers-internal.h"
 
 #include <stdlib.h>
 #include <string.h>

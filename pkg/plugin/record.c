@@ -13,7 +13,7 @@
 #include "choice/choice.h"
 #include "hw/inventory.h"
 #include "ledger/ledger.h"
-#include "plugin/record.h"
+#include "plugin/record-internal.h"
 #include "pool/node.h"
 #include "render/render.h"
 #include "stats/stats.h"

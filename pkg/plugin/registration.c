@@ -1,4 +1,4 @@
-#include "plugin/registration.h"
+#include "plugin/registration-internal.h"
 
 #include <assert.h>
 

@@ -8,7 +8,7 @@
 #include "hw/inventory.h"
 #include "hw/vfstate.h"
 #include "pool/node.h"
-#include "render/profiles.h"
+#include "render/profiles-internal.h"
 #include "render/render-internal.h"
 #include "topo/rails.h"
 

@@ -1,4 +1,4 @@
-#include "render/gid.h"
+#include "render/gid-internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

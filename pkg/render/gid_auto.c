@@ -1,5 +1,5 @@
 /* gid: auto. Which variables make NCCL take a GID that is a candidate, on every VF. */
-#include "render/gid.h"
+#include "render/gid-internal.h"
 
 #include <string.h>
 

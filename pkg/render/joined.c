@@ -9,7 +9,7 @@
 #include "hw/inventory.h"
 #include "hw/vfstate.h"
 #include "pool/node.h"
-#include "render/profiles.h"
+#include "render/profiles-internal.h"
 #include "render/render-internal.h"
 
 #define RDMA_CM "/dev/infiniband/rdma_cm"

@@ -4,7 +4,7 @@
  * since 2026; before, one name or prefix), UCX uct_ib_iface_config_table (PKEY without the
  * membership bit), NVSHMEM nvshmemt_check_hca_prefix().
  */
-#include "render/profiles.h"
+#include "render/profiles-internal.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define RAILMATE_RENDER_INTERNAL_H
 
 #include "hw/bdf.h"
-#include "render/gid.h"
+#include "render/gid-internal.h"
 #include "render/render.h"
 
 struct choose_pair;

@@ -22,8 +22,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "rpc/guard.h"
-#include "rpc/limits.h"
+#include "rpc/guard-internal.h"
+#include "rpc/limits-internal.h"
 
 /* How long to leave the sockets alone when the process or the machine is out of descriptors. */
 #define BREATH_MS 100

@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "rpc/limits.h"
+#include "rpc/limits-internal.h"
 
 /* What a handler keeps for a call beside its request, about: the call here and in gRPC, and what it
  * asks of others. */

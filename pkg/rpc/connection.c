@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "rpc/limits.h"
+#include "rpc/limits-internal.h"
 
 #define SWEEP_MS 1000
 

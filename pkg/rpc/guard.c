@@ -1,4 +1,4 @@
-#include "rpc/guard.h"
+#include "rpc/guard-internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "rpc/limits.h"
+#include "rpc/limits-internal.h"
 
 #define FRAME_HEAD 9
 #define FRAME_MAX  16384 /* RFC 9113 §4.2, unless we announced more */

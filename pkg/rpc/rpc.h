@@ -4,10 +4,10 @@
  * unix listener steals and unlinks live sockets of others: docs/design/grpc.md §1). Knows nothing
  * of the kubelet.
  *
- * What peers can make a server hold is bounded, whatever they send and do not send: limits.h has
- * the figures. Only root and our own user are served. A connection that says nothing, or makes no
- * call, for 5 s is closed; when there are too many, the oldest one without a call is closed first,
- * then the one that holds most, never one that rpc_stream_keep() named.
+ * What peers can make a server hold is bounded, whatever they send and do not send:
+ * limits-internal.h has the figures. Only root and our own user are served. A connection that says
+ * nothing, or makes no call, for 5 s is closed; when there are too many, the oldest one without a
+ * call is closed first, then the one that holds most, never one that rpc_stream_keep() named.
  *
  * Threads: functions marked [any] may be called from anywhere, the rest only on the rpc thread,
  * i.e. from a callback or from a function handed to rpc_post().

@@ -1,4 +1,4 @@
-#include "sim/bound.h"
+#include "sim/bound-internal.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "align/choose.h"
 #include "base/arena.h"
 #include "pool/node.h"
-#include "sim/score.h"
+#include "sim/score-internal.h"
 #include "topo/topo.h"
 
 #define SIZES_MAX 8 /* VFs, and GPUs, of a container */

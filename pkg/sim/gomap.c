@@ -1,4 +1,4 @@
-#include "sim/gomap.h"
+#include "sim/gomap-internal.h"
 
 #include <assert.h>
 #include <string.h>

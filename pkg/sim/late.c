@@ -1,4 +1,4 @@
-#include "sim/late.h"
+#include "sim/late-internal.h"
 
 #include "base/arena.h"
 #include "base/err.h"

@@ -1,4 +1,4 @@
-#include "sim/rails.h"
+#include "sim/rails-internal.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "sim/score.h"
+#include "sim/score-internal.h"
 
 #include <string.h>
 

@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 #include "sim/numa.h"
-#include "sim/rails.h"
-#include "sim/score.h"
-#include "sim/stream.h"
+#include "sim/rails-internal.h"
+#include "sim/score-internal.h"
+#include "sim/stream-internal.h"
 
 struct arena;
 struct node;

@@ -1,10 +1,10 @@
-#include "sim/stream.h"
+#include "sim/stream-internal.h"
 
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "sim/gomap.h"
+#include "sim/gomap-internal.h"
 #include "sim/random.h"
 
 /* As many as show the shares of GPU-first pods that a real kubelet 1.36 showed. */

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "verify/signs.h"
+#include "verify/signs-internal.h"
 
 static const struct sign
 	signs[SIGN_MAX] = {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/str.h"
-#include "verify/signs.h"
+#include "verify/signs-internal.h"
 #include "verify/verify.h"
 
 #define MAX_TEXT    4096 /* of a record: 32 HCAs in one "Using" line fit */

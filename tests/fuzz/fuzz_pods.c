@@ -11,9 +11,9 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "kubeapi/draclaims.h"
-#include "kubeapi/pods.h"
-#include "kubeapi/split.h"
+#include "kubeapi/draclaims-internal.h"
+#include "kubeapi/pods-internal.h"
+#include "kubeapi/split-internal.h"
 
 #define POD_MAX 4096
 

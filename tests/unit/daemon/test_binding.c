@@ -1,4 +1,4 @@
-#include "daemon/binding.h"
+#include "daemon/binding-internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

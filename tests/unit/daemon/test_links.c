@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "daemon/links.h"
+#include "daemon/links-internal.h"
 #include "hw/inventory.h"
 #include "load/load.h"
 #include "pool/node.h"

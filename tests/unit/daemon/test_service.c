@@ -1,4 +1,4 @@
-#include "daemon/service.h"
+#include "daemon/service-internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "daemon/topofile.h"
+#include "daemon/topofile-internal.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "support/fixture.h"

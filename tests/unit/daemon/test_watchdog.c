@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "daemon/watchdog.h"
+#include "daemon/watchdog-internal.h"
 #include "rpc/rpc.h"
 
 #define TICK_MS 5

@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "kubeapi/draclaims.h"
+#include "kubeapi/draclaims-internal.h"
 
 static struct arena *a;
 static struct draclaims c;

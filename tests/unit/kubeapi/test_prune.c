@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "kubeapi/prune.h"
+#include "kubeapi/prune-internal.h"
 
 static const struct keep inner[] = { { "x", NULL }, { NULL, NULL } };
 static const struct keep keep[] = { { "a", NULL }, { "in", inner }, { NULL, NULL } };

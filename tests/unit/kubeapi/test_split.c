@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "kubeapi/split.h"
+#include "kubeapi/split-internal.h"
 
 /* The elements, each followed by '|'. */
 static int note(void *arg, const char *text, size_t len, struct err *err)

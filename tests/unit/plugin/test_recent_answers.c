@@ -10,7 +10,7 @@
 #include "choice/choice.h"
 #include "config/config.h"
 #include "hw/inventory.h"
-#include "plugin/recent_answers.h"
+#include "plugin/recent_answers-internal.h"
 #include "pool/node.h"
 #include "support/nodes.h"
 #include "support/synth.h"

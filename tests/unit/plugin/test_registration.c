@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "plugin/registration.h"
+#include "plugin/registration-internal.h"
 
 struct row {
 	enum reg_event event;

@@ -1,8 +1,8 @@
 /* What a guard lets pass, frame by frame. */
 #include "peer.h"
 
-#include "rpc/guard.h"
-#include "rpc/limits.h"
+#include "rpc/guard-internal.h"
+#include "rpc/limits-internal.h"
 
 #define PREFACE	  "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define HEAD	  9

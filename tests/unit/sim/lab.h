@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
-#include "sim/score.h"
+#include "sim/score-internal.h"
 #include "support/nodes.h"
 #include "support/synth.h"
 #include "topo/topo.h"

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "lab.h"
-#include "sim/bound.h"
+#include "sim/bound-internal.h"
 #include "sim/random.h"
 
 #define CASES 60

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "lab.h"
 #include "sim/random.h"
-#include "sim/score.h"
+#include "sim/score-internal.h"
 
 #define CASES 1500
 

@@ -8,8 +8,8 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "sim/gomap.h"
-#include "sim/stream.h"
+#include "sim/gomap-internal.h"
+#include "sim/stream-internal.h"
 
 #define PODS 2000
 

@@ -104,7 +104,8 @@ static void a_code_that_grpc_does_not_have_is_unknown(void **state)
 	stats_free(s);
 }
 
-/* The rule of sim/score.h: min of both in each class, all where the sums of ranks are equal. */
+/* The rule of sim/score-internal.h: min of both in each class, all where the sums of ranks are
+ * equal. */
 static void pairs_at_their_best_class_are_counted(void **state)
 {
 	static const struct {

@@ -1,0 +1,45 @@
+/*
+ * Pools with "binding": "auto" get one: binding-internal.h decides, of what evidence-internal.h
+ * finds out and of what containers have of the pool. Nothing is asked while no such pool is open.
+ * Main thread, where nothing else is said.
+ */
+#ifndef RAILMATE_DAEMON_AUTOBIND_INTERNAL_H
+#define RAILMATE_DAEMON_AUTOBIND_INTERNAL_H
+
+#include <stdbool.h>
+
+struct autobind;
+struct config;
+struct daemon_options;
+struct ledger;
+struct podres;
+struct rpc;
+struct uv_loop_s;
+
+/* All borrowed. */
+struct autobind_env {
+	struct uv_loop_s *loop;
+	struct rpc *rpc;
+	const struct daemon_options *opt;
+	const char *checkpoint; /* the kubelet's, a path */
+	struct podres *(*open_podres)(void *ctx);
+	void (*known)(void *ctx); /* autobind_pools() can decide now */
+	void *ctx;
+};
+
+struct autobind *autobind_new(const struct autobind_env *env);
+/* If a pool of cfg is open: begins to find out, once. */
+void autobind_ask(struct autobind *a, const struct config *cfg);
+/* With the ledger (NULL: there is none), before any pool of cfg is offered. False: what it depends
+ * on is not known yet; env.known() follows. */
+bool autobind_pools(struct autobind *a, struct config *cfg, const struct ledger *ledger);
+/* A pool that is the same as before keeps its binding: the kubelet knows its devices by these ids.
+ */
+void autobind_inherit(const struct config *before, struct config *next);
+/* Is what was decided still right? Multus may be installed after pools were bound, on a new node
+ * within seconds. */
+void autobind_check(struct autobind *a, const struct config *cfg);
+void autobind_close(struct autobind *a); /* [rpc thread]; NULL is fine, here and below */
+void autobind_free(struct autobind *a);	 /* when the loop is closed and the rpc thread has ended */
+
+#endif

@@ -1,0 +1,16 @@
+/* What the rpc thread knows, copied for those who look from outside (report/facts.h). */
+#ifndef RAILMATE_DAEMON_FACTS_INTERNAL_H
+#define RAILMATE_DAEMON_FACTS_INTERNAL_H
+
+#include <stdint.h>
+
+struct plugin_env;
+struct report_facts;
+struct served;
+
+/* served NULL: nothing yet. known: the generation of the ledger that the reader has; UINT64_MAX:
+ * none. Free with report_facts_free(). [rpc thread] */
+struct report_facts *daemon_facts_new(const struct plugin_env *env, const struct served *served,
+				      uint64_t known);
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * What the kubelet is served with, on the rpc thread: the plugins of all pools and what these
+ * share, opened with the first node that is published. The main thread publishes nodes; nothing
+ * here waits for it.
+ */
+#ifndef RAILMATE_DAEMON_SERVICE_INTERNAL_H
+#define RAILMATE_DAEMON_SERVICE_INTERNAL_H
+
+#include <stdint.h>
+
+struct daemon_options;
+struct events;
+struct holdings;
+struct node;
+struct plugin_env;
+struct podres;
+struct report_facts;
+struct rpc;
+struct service;
+struct specs;
+struct state;
+struct sysroot;
+struct unlisted;
+
+/* All borrowed, but for specs. */
+struct service_env {
+	const struct daemon_options *opt;
+	struct rpc *rpc;
+	const struct sysroot *root;
+	struct state *state;	   /* its ledger is taken with the first node */
+	struct specs *specs;	   /* taken; NULL: there is no source */
+	struct holdings *holdings; /* what is held, for the main thread */
+	struct unlisted *unlisted; /* VFs that no pool lists, for the main thread */
+	struct events *events;	   /* NULL: not wanted */
+};
+
+/* --- on the main thread --- */
+
+/* Of questions when a container starts, and of what decides binding auto: as long as those before a
+ * choice may take, but 2 s at least; and 9 s at most, for three may come one after the other while
+ * the kubelet waits 30 s for PreStartContainer. */
+unsigned service_patience_ms(unsigned pod_resources_timeout_ms);
+
+struct service *service_new(const struct service_env *env);
+/* A reference is taken. It is not served if it was made of an old copy of the ledger
+ * (holdings_permits()). */
+void service_publish(struct service *s, struct node *node);
+void service_wait(struct service *s); /* until what was published before is served */
+/* Something happened in the kubelet's directory. */
+void service_kick(struct service *s);
+/* Once, when there is something to allocate: until then libcurl takes no memory. */
+void service_load_specs(struct service *s);
+/* The kubelet's checkpoint, a path. */
+const char *service_checkpoint(const struct service *s);
+/* For localsocket_backend_of(), whose functions look into it on the rpc thread. */
+const struct plugin_env *service_shared(const struct service *s);
+void service_free(struct service *s); /* when the rpc thread has ended; NULL is fine */
+
+/* --- on the rpc thread --- */
+
+/* The client of PodResources, opened with the first question: what the kubelet can do is asked
+ * before there is a node. NULL: it is not to be asked. */
+struct podres *service_podres(struct service *s);
+/* As daemon_facts_new(). */
+struct report_facts *service_facts(const struct service *s, uint64_t known);
+void service_close(struct service *s); /* the last thing; NULL is fine */
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * The topology files below the run directory, which containers are shown (topofile/topofile.h):
+ * there while some pool of the node wants them, whole at any moment.
+ */
+#ifndef RAILMATE_DAEMON_TOPOFILE_INTERNAL_H
+#define RAILMATE_DAEMON_TOPOFILE_INTERNAL_H
+
+struct node;
+
+/* Makes them what the node asks for: written if they differ, removed if no pool needs them. Says in
+ * the log what it did. dir NULL: nothing. */
+void topofile_keep(const char *dir, const struct node *node);
+
+#endif

@@ -1,0 +1,44 @@
+/* A GetPreferredAllocation that is being thought about: whose turn is it, which GPUs has it, or
+ * will it have? */
+#ifndef RAILMATE_PLUGIN_PREFERRED_CALL_INTERNAL_H
+#define RAILMATE_PLUGIN_PREFERRED_CALL_INTERNAL_H
+
+#include "kubeclient/gpuplugin.h"
+#include "kubemsg/podspec.h"
+#include "ledger/ledger.h"
+#include "plugin/plugin-internal.h"
+#include "pods/gpuquestion.h"
+#include "pods/identify.h"
+
+#define PREFERRED_GETS_MAX 4
+
+/* Lives until the call is answered. */
+struct preferred_call {
+	LIST_ENTRY(preferred_call) link;
+	struct plugin *plugin;
+	struct pending *specs_asked, *pods_asked, *gpus_asked;
+	struct rpc_call *call; /* the kubelet's */
+	struct arena *arena;   /* of the call */
+	struct preferred_request request;
+	int64_t until_ms;
+
+	bool listed; /* a List came, and what it said is fresh */
+	bool has_specs;
+	struct spec_list specs;
+	const struct spec_pod *gets[PREFERRED_GETS_MAX]; /* pods that were asked for by Get */
+	bool got[PREFERRED_GETS_MAX];			 /* and were there */
+	size_t n_gets;
+
+	struct identified who;
+	struct gpu_question question;
+	size_t n_wanted; /* GPUs */
+};
+
+unsigned plugin_preferred_half_time(
+	const struct preferred_call *pc); /* for what can be done without: as much is left then */
+/* Choose and answer; look is gone. source: how the GPUs are known, or why not. */
+void plugin_preferred_answer(struct preferred_call *pc, enum ledger_gpus known, const char *source);
+/* The GPUs are not there yet: ask the GPU plugin. why: logged when that is no use. */
+void plugin_preferred_predict(struct preferred_call *pc, const char *why);
+
+#endif

@@ -1,0 +1,46 @@
+/* What the peers of our servers can make the process hold, all of them together. */
+#ifndef RAILMATE_RPC_LIMITS_INTERNAL_H
+#define RAILMATE_RPC_LIMITS_INTERNAL_H
+
+/* The largest request: GetPreferredAllocation names every free device of a pool, and those that
+ * must be in. 2,032 slots of 63 bytes, each named twice, are 258 KiB; 2,032 PCI addresses 55 KiB.
+ */
+#define RECEIVE_LIMIT (512 << 10)
+
+/* Connections that have not sent HTTP/2's first bytes: a descriptor each. All servers. */
+#define SILENT_MAX 64
+#define SILENT_MS  5000
+/* Connections beyond that, beside those that are kept. All servers; some 60 KiB each with what gRPC
+ * has for it. */
+#define CONNECTIONS_MAX 24
+/* Descriptors that connections leave to the rest of the process. */
+#define DESCRIPTORS_KEPT 32
+/* Accepted, and adopted, at a time: other work of the threads comes between. */
+#define ACCEPT_BATCH 16
+#define ADOPT_BATCH  8
+
+/* Open calls of a connection: as many containers as a node has may wait in PreStartContainer at
+ * once, and Allocate must not wait behind them. Peers that are not known to be the kubelet have
+ * fewer. */
+#define CALLS_MAX   64
+#define CALLS_OTHER 16
+/* A connection that has more open than was announced is closed. */
+#define CALLS_ABUSE 80
+
+/* What those other peers may send, in units: a frame is one, and one more for so many bytes; one
+ * that opens a call is more work. So 400 calls a second, 8 MiB a second, or 8,000 frames that do
+ * nothing. */
+#define CREDIT_A_MS 8
+#define CREDIT_MAX  640
+#define COST_BYTES  1024
+#define COST_STREAM 19
+
+/* What gRPC buffers of what it reads: shared out evenly, a share is at least and at most so much.
+ */
+#define BUFFERED_MAX	   (16 << 20)
+#define BUFFERED_SHARE_MIN (320 << 10)
+#define BUFFERED_SHARE_MAX (2 << 20)
+/* Requests that handlers have, and answers that were not read. */
+#define HELD_MAX (6 << 20)
+
+#endif
