@@ -392,11 +392,13 @@ class Names(Tree):
         self.expect("HACKING.md: no public name of pkg/hw begins with vpd_")
 
     def test_finds_a_room_that_offers_too_much(self):
-        self.write("pkg/grant/grant.h", "int grant_a(void);\nint grant_b(void);\n")
-        self.write("pkg/grant/grant.c", "\n" * 198)
+        self.write("pkg/grant/grant.h", "".join(f"int grant_{i}(void);\n" for i in range(8)))
+        self.write("pkg/grant/grant.c", "\n" * 792)
         self.assertEqual(self.run_check("check-names"), (0, ""))
-        self.write("pkg/grant/grant.c", "\n" * 197)
-        self.expect("pkg/grant: 2 public functions in 199 lines, more than 10 per 1,000")
+        self.write("pkg/grant/grant.c", "\n" * 791)
+        self.expect("pkg/grant: 8 public functions in 799 lines, more than 10 per 1,000")
+        self.write("pkg/grant/grant.c", "\n" * 600)
+        self.assertEqual(self.run_check("check-names"), (0, ""))
 
 
 if __name__ == "__main__":
