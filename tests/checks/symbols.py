@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The names that C code has for all of a program: none of ours is there twice, or is also a
-library's, and a room calls those of the rooms that it may use.
+library's, a room calls those of the rooms that it may use, and what it offers is called by more
+than its own file and tests.
 
     symbols.py BUILD_DIR
 
@@ -18,6 +19,14 @@ import unittest
 
 PROGRAMS = ("railmated", "railmatectl", "railmate-cni")
 TOP = pathlib.Path(__file__).parents[2]
+# What no other file of the product calls, and why it is offered all the same.
+FOR_TESTS = {
+    "hw_drivers_n": "the length of a table that is offered",
+    "rpc_call_stream": "the asking side of streams is the state machine of unary calls",
+    "rpc_subscription_cancel": "of rpc_call_stream()",
+    "rpc_subscription_pause": "of rpc_call_stream()",
+    "rpc_server_open": "peers' servers have no guard, and a guard is no part of what tests ask",
+}
 WHERE = []
 
 
@@ -37,6 +46,27 @@ def defined(*argv):
 def wanted(*argv):
     """The names that a file, or the members of an archive, leave to others or to each other."""
     return set(re.findall(r"^ +[Uw] ([^@\s]+)", output("nm", "-g", *argv), re.M))
+
+
+def by_object(*files):
+    """Each file, or member of an archive → the names that it defines, those that it wants."""
+    found = collections.defaultdict(lambda: (set(), set()))
+    for m in re.finditer(r"^(.+): *(?:[0-9a-f]+ +)?([A-Za-z]) ([^@\s]+)$",
+                         output("nm", "-gA", *files), re.M):
+        found[m[1]][m[2] in "Uw"].add(m[3])
+    return found
+
+
+def uncalled(objects):
+    """What is defined in one object and wanted by no other."""
+    users = collections.Counter(name for _, calls in objects.values() for name in calls)
+    return {name for names, _ in objects.values() for name in names if not users[name]}
+
+
+def inside():
+    """The words of headers that are for the files, and the tests, of one room."""
+    return set(re.findall(r"\w+", "".join(
+        path.read_text() for path in TOP.glob("pkg/*/*-internal.h"))))
 
 
 def table():
@@ -125,6 +155,14 @@ class Symbols(unittest.TestCase):
             self.assertIn(name, calls[room])
         self.assertEqual(leaks(self.ours, calls, uses), {})
 
+    def test_what_a_room_offers_is_called_by_another_file_of_the_product(self):
+        objects = by_object(
+            *(self.build / f"pkg/librm_{room}.a" for room in table()),
+            *(path for program in PROGRAMS
+              for path in (self.build / f"cmd/CMakeFiles/{program}.dir/{program}").glob("*.o")))
+        offered = set().union(*(self.ours[f"rm_{room}"] for room in table())) - inside()
+        self.assertEqual(uncalled(objects) & offered, set(FOR_TESTS))
+
     def test_no_name_is_also_a_librarys(self):
         theirs = libraries(self.build)
         for library, name in (("libc.so.6", "strlen"), ("libjansson.so.4", "json_loadb"),
@@ -151,6 +189,16 @@ class TheCheckItself(unittest.TestCase):
                 ["gcc", "-c", source, "-o", source.with_suffix(".o")], check=True, timeout=60)
             self.assertEqual(defined(source.with_suffix(".o")), {"data", "table", "code"})
             self.assertEqual(wanted(source.with_suffix(".o")), {"other"})
+
+    def test_knows_what_no_other_file_calls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            objects = []
+            for name, text in (("a", "int own, a;"), ("b", "extern int a; int *b(void) { return &a; }")):
+                source = pathlib.Path(folder, f"{name}.c")
+                source.write_text(text)
+                objects.append(source.with_suffix(".o"))
+                subprocess.run(["gcc", "-c", source, "-o", objects[-1]], check=True, timeout=60)
+            self.assertEqual(uncalled(by_object(*objects)), {"own", "b"})
 
     def test_a_room_may_call_itself_and_those_that_it_names(self):
         ours = {"rm_a": {"a"}, "rm_b": {"b"}, "rm_c": {"c", "d"}}
