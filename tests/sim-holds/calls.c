@@ -75,7 +75,7 @@ static struct who guess(const struct world *w, int pod, int c, uint32_t r)
 	if (mix(r, 20) % 16 == 15) /* wrong */
 		pod = (int)(mix(r, 21) % w->n_pods);
 	who.name = (int8_t)w->pods[pod].name;
-	who.container = w->pods[pod].c[c].init ? 1 : 2;
+	who.container = (int8_t)ctr_kind(w, pod, c);
 	return who;
 }
 
@@ -168,10 +168,12 @@ void op_answer(struct world *w, struct op *op, bool ok, const char *why)
 	struct op done = *op;
 
 	op->there = false;
+	w->pods[op->pod].c[op->c].unlisted = !op->answer.here;
 	for (set s = ok ? op->ids : 0; s; s &= s - 1) {
 		int id = lowest(s);
 
-		w->pods[op->pod].had |= 1u << (w->cfg.pools[op->pool].late ? op->vf[id] : id);
+		w->pods[op->pod].c[op->c].had |= 1u
+						 << (w->cfg.pools[op->pool].late ? op->vf[id] : id);
 	}
 	if (!done.cancelled)
 		kubelet_called(w, done.pod, done.c, ok, why);
@@ -209,6 +211,16 @@ void us_read_checkpoint(struct world *w)
 	us_settle(w, "checkpoint");
 }
 
+/* Of an init container: the one that List shows with its ids. */
+static int heir(const struct world *w, const struct op *op, set mine)
+{
+	for (int c = op->c + 1; c < CTRS; c++) {
+		if (!w->pods[op->pod].c[c].init && (w->k.devs[op->pod][c] & mine) == op->ids)
+			return c;
+	}
+	return op->c;
+}
+
 /*
  * Whose call is it? Containers with just these ids, by List and by the checkpoint. Two containers
  * of one pod (an init container, and the one after it): one of them. Two pods (the kubelet gave an
@@ -232,14 +244,13 @@ static bool identify(const struct world *w, struct op *op, uint32_t r)
 	op->who = (struct who) { -1, -1, 0 };
 	if (count(shown | filed) > 1 && mix(r, 30) % 2)
 		return false;
-	if (w->pods[op->pod].c[!c].there && (w->k.devs[op->pod][!c] & mine) == op->ids && !c &&
-	    !(mix(r, 31) % 4))
-		c = !c;
-	op->who.container = w->pods[op->pod].c[c].init ? 1 : 2;
+	if (w->pods[op->pod].c[c].init && !(mix(r, 31) % 4))
+		c = heir(w, op, mine);
+	op->who.container = (int8_t)ctr_kind(w, op->pod, c);
 	if (count(shown | filed) > 1) {
 		op->who.name = (int8_t)w->pods[op->pod].name;
 		op->who.uid = (int8_t)op->pod;
-		return true;
+		return op->answer.here || !w->cfg.pools[op->pool].late;
 	}
 	if (shown)
 		op->who.name = (int8_t)w->pods[lowest(shown)].name;
@@ -252,9 +263,10 @@ static bool identify(const struct world *w, struct op *op, uint32_t r)
 				 ? lowest(filed)
 				 : uid_number(holds_uid_of_id(v, entries_of(w, op->entries, v),
 							      resource_name(op->pool), id)));
-	if (!shown && !filed)
-		op->who.container = 0;
-	return true;
+	if ((!shown && !filed) || !op->answer.here)
+		op->who.container = CTR_UNKNOWN;
+	/* Late binding waits for a List. */
+	return op->answer.here || !w->cfg.pools[op->pool].late;
 }
 
 static void ask_who(struct world *w, struct op *op, uint32_t r)
@@ -268,7 +280,7 @@ static void ask_who(struct world *w, struct op *op, uint32_t r)
 		us_take(w, &a);
 	}
 	if (!identify(w, op, r))
-		op_answer(w, op, false, "two pods have these devices");
+		op_answer(w, op, false, "it is not known whose these devices are");
 	else
 		op->step++;
 }

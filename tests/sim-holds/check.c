@@ -189,6 +189,18 @@ void check_live(struct world *w, const char *event)
 	}
 }
 
+/*
+ * Of one pod: an ordinary init container leaves its id to a later one, and the checkpoint says of
+ * no container which kind it is. List shows all kinds but that one. So without a List, and when one
+ * of the two is an init container (then the other one is restartable, and could as well be what the
+ * id was left to), a wait would be one without end for pods that are as they should be. What the
+ * first one has open is not given all the same.
+ */
+static bool are_told_apart(int pod, const struct ctr *a, int other, const struct ctr *b)
+{
+	return pod != other || (!a->unlisted && !b->unlisted && !a->init && !b->init);
+}
+
 void check_created(struct world *w, int pod, int c)
 {
 	const struct ctr *ctr = &w->pods[pod].c[c];
@@ -201,7 +213,8 @@ void check_created(struct world *w, int pod, int c)
 		for (int k = 0; k < CTRS; k++) {
 			const struct ctr *other = &w->pods[p].c[k];
 
-			if (other != ctr && other->alive && (other->vfs & ctr->vfs))
+			if (other != ctr && other->alive && (other->vfs & ctr->vfs) &&
+			    are_told_apart(pod, ctr, p, other))
 				broken(w,
 				       "%s is in two live containers: of pod %d (%s) and of pod %d (%s)",
 				       vf_name((unsigned)lowest(other->vfs & ctr->vfs)), p,
@@ -217,9 +230,7 @@ static set ids_of_live(const struct world *w)
 
 	for (unsigned p = 0; p < w->n_pods; p++) {
 		const struct pod *pod = &w->pods[p];
-		bool lives = pod->c[0].alive || pod->c[1].alive;
-
-		if (!pod_is_active(pod) || pod->deleting || !lives)
+		if (!pod_is_active(pod) || pod->deleting || !pod_lives(pod))
 			continue;
 		for (unsigned c = 0; c < CTRS; c++)
 			s |= pod->c[c].alive || pod->c[c].state == CTR_DONE ? pod->c[c].ids : 0;
@@ -227,14 +238,31 @@ static set ids_of_live(const struct world *w)
 	return s;
 }
 
-/* Fact 4: the kubelet has given this id to two pods. Then slot and spec are of the one that started
- * last. */
+/* Of a pod. What its ordinary init containers have, a later one has as well. */
+static unsigned holders_in(const struct world *w, int pod, unsigned id)
+{
+	unsigned n = 0;
+	bool init = false;
+
+	for (int c = 0; c < CTRS; c++) {
+		if (!(w->k.devs[pod][c] >> id & 1))
+			continue;
+		if (w->pods[pod].c[c].init)
+			init = true;
+		else
+			n++;
+	}
+	return n ? n : init;
+}
+
+/* Fact 4: the kubelet has given this id to two containers. Then slot and spec are of the one that
+ * started last. */
 static bool is_given_twice(const struct world *w, unsigned id)
 {
 	unsigned n = 0;
 
 	for (unsigned p = 0; p < w->n_pods; p++)
-		n += (w->k.devs[p][0] | w->k.devs[p][1]) >> id & 1;
+		n += holders_in(w, (int)p, id);
 	return n > 1;
 }
 

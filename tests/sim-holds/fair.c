@@ -105,32 +105,55 @@ static bool has_room(const struct world *w, unsigned pool, set ids, unsigned wan
 	return w->cfg.pools[pool].late ? count(pool_set(w, pool) & ~taken) >= want : !(ids & taken);
 }
 
+/* Other containers of the pod: what an app or restartable one was given stays its own, and a slot
+ * that an init container had and this one has not stays allocated, with its VF. */
+static set kept_by_others(const struct world *w, int pod, int c)
+{
+	set s = 0, slots = 0;
+
+	for (int i = 0; i < CTRS; i++) {
+		const struct ctr *other = &w->pods[pod].c[i];
+
+		if (i == c || !other->there)
+			continue;
+		s |= other->init ? 0 : other->had;
+		slots |= w->k.devs[pod][i];
+	}
+	for (slots &= ~w->k.devs[pod][c]; slots; slots &= slots - 1) {
+		const struct record *spec = &w->s.spec[lowest(slots)];
+
+		if (spec->there && w->cfg.pools[spec->pool].late)
+			s |= 1u << spec->vf;
+	}
+	return s;
+}
+
+/* Another container of the pod, and none that hands over what it has. */
+static bool is_beside(const struct world *w, int pod, int c, int8_t container)
+{
+	return container != CTR_UNKNOWN && container != CTR_INIT &&
+	       container != (int8_t)ctr_kind(w, pod, c);
+}
+
 /*
- * VFs that this pod cannot have: in live containers, in other pods' namespaces, and those that are
- * on record as another pod's which still has processes (a pause container, at least): that its
- * container was created after all cannot be ruled out.
+ * VFs that this container cannot have: in live containers, in other pods' namespaces, and those
+ * that are on record as another one's whose pod still has processes (a pause container, at least):
+ * that it was created after all cannot be ruled out.
  */
 static set taken_from(const struct world *w, int pod, int c)
 {
 	set s = used_by_live(w);
 
 	for (int p = 0; p < (int)w->n_pods; p++)
-		s |= p == pod ? 0 : w->pods[p].away | w->pods[p].had;
+		s |= p == pod ? 0 : w->pods[p].away | pod_had(&w->pods[p]);
 	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
 		const struct record *map = &w->s.map[vf];
 
-		if (map->there && map->who.uid >= 0 && map->who.uid != pod &&
-		    w->pods[map->who.uid].sandbox)
+		if (map->there && map->who.uid >= 0 && w->pods[map->who.uid].sandbox &&
+		    (map->who.uid != pod || is_beside(w, pod, c, map->who.container)))
 			s |= 1u << vf;
 	}
-	/* A slot that its other container had and this one has not stays allocated, with its VF. */
-	for (set rest = w->k.devs[pod][!c] & ~w->k.devs[pod][c]; rest; rest &= rest - 1) {
-		const struct record *spec = &w->s.spec[lowest(rest)];
-
-		if (spec->there && w->cfg.pools[spec->pool].late)
-			s |= 1u << spec->vf;
-	}
-	return s;
+	return s | kept_by_others(w, pod, c);
 }
 
 /*
@@ -147,7 +170,25 @@ static bool is_uncertain(const struct world *w, unsigned pool, int pod)
 			recorded += w->s.map[vf].there && w->s.map[vf].pool == pool &&
 				    w->s.map[vf].who.uid == p;
 		if (p != pod && w->pods[p].sandbox &&
-		    recorded < count(w->pods[p].had & pool_set(w, pool)))
+		    recorded < count(pod_had(&w->pods[p]) & pool_set(w, pool)))
+			return true;
+	}
+	return false;
+}
+
+/* Another container of its pod has a slot of the pool, one of the pod's lives, and with all records
+ * lost nothing says which: the cgroup of a pod is that of all its containers. */
+static bool is_uncertain_within(const struct world *w, unsigned pool, int pod, int c)
+{
+	const struct ledger_owner *owner;
+	const char *slot;
+
+	for (size_t k = 0; (slot = holds_unknown(w->u.h, k, &owner)); k++) {
+		struct who who = who_of(owner);
+
+		if (pool_of(w, (unsigned)slot_number(slot)) == pool &&
+		    who.name == w->pods[pod].name && (who.uid < 0 || who.uid == pod) &&
+		    who.container != (int8_t)ctr_kind(w, pod, c) && pod_lives(&w->pods[pod]))
 			return true;
 	}
 	return false;
@@ -163,26 +204,34 @@ static const char *is_refused(const struct world *w, int pod, int c)
 		return NULL;
 	if (!p->admitted)
 		return "is not admitted";
-	if (c == 1 && p->c[0].init && p->c[0].state != CTR_DONE)
-		return NULL; /* the other one is what counts */
+	if (!kubelet_is_next(p, c))
+		return NULL; /* the one before it is what counts */
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
-		set ids = (w->k.devs[pod][c] | (p->sandbox ? 0 : w->k.devs[pod][!c])) &
+		set ids = (p->sandbox ? w->k.devs[pod][c] : pod_devs(w->k.devs, pod)) &
 			  pool_set(w, i);
 
 		if (!has_room(w, i, ids, ctr->want[i], taken_from(w, pod, c)) ||
-		    (ctr->want[i] && is_uncertain(w, i, pod)))
+		    (ctr->want[i] &&
+		     (is_uncertain(w, i, pod) || is_uncertain_within(w, i, pod, c))))
 			return NULL;
 	}
 	return "does not start";
 }
 
+static const char *why_refused(const struct world *w, int pod)
+{
+	const char *why = NULL;
+
+	for (int c = 0; c < CTRS && !why; c++)
+		why = is_refused(w, pod, c);
+	return why;
+}
+
 static int find_refused(const struct world *w)
 {
 	for (int p = 0; p < (int)w->n_pods; p++) {
-		for (int c = 0; c < CTRS; c++) {
-			if (is_refused(w, p, c))
-				return p;
-		}
+		if (why_refused(w, p))
+			return p;
 	}
 	return -1;
 }
@@ -231,8 +280,7 @@ static void wait_for_service(struct world *w, bool ends, const char *when)
 	}
 	if (pod >= 0)
 		broken(w, "%s: pod %d (%s) %s after a minute of fair weather, and could be served",
-		       when, pod, pod_name(w, pod),
-		       is_refused(w, pod, 0) ? is_refused(w, pod, 0) : is_refused(w, pod, 1));
+		       when, pod, pod_name(w, pod), why_refused(w, pod));
 }
 
 static void delete_all(struct world *w)

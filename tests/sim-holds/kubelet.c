@@ -32,7 +32,7 @@ static bool is_taken(const struct world *w, uint8_t name)
 	return false;
 }
 
-static void want(struct world *w, struct ctr *c, uint32_t r)
+static void want(const struct world *w, struct ctr *c, uint32_t r)
 {
 	unsigned pool = mix(r, 1) % w->cfg.n_pools, other = 1 - pool;
 
@@ -41,27 +41,37 @@ static void want(struct world *w, struct ctr *c, uint32_t r)
 		c->want[other] = 1;
 }
 
+/*
+ * One container; an ordinary init container before it, of the same size or another; a restartable
+ * one before both, after the first, or before the other alone; two.
+ */
+static unsigned containers(const struct world *w, struct ctr *c, uint32_t shape)
+{
+	static const char *const shapes[] = { "sia", "isa", "sa", "aa" };
+	const char *v = mix(shape, 5) % 3 ? "a" : "ia";
+	unsigned n;
+
+	if (mix(shape, 11) % 3 == 1)
+		v = shapes[mix(shape, 9) % (sizeof(shapes) / sizeof(shapes[0]))];
+	for (n = 0; v[n]; n++) {
+		c[n].init = v[n] == 'i';
+		c[n].side = v[n] == 's';
+		want(w, &c[n], v[n + 1] && mix(shape, 6) % 2 ? shape ^ 0x5555u * (n + 1) : shape);
+	}
+	return n;
+}
+
 int pod_create(struct world *w, uint32_t shape)
 {
 	struct ctr c[CTRS] = { { 0 } };
 	uint8_t name = (uint8_t)(mix(shape, 0) % 2); /* a StatefulSet's, for choice */
-	unsigned n = 1;
+	unsigned n;
 
 	if (is_taken(w, name) || !(mix(shape, 10) % 3))
 		name = (uint8_t)(2 + w->n_pods % (PODS_MAX - 2));
 	if (w->n_pods == PODS_MAX || is_taken(w, name))
 		return -1;
-	want(w, &c[0], shape);
-	if (!(mix(shape, 5) %
-	      3)) { /* an ordinary init container before it, of the same size or another */
-		c[1] = c[0];
-		c[0].init = true;
-		n = 2;
-		if (mix(shape, 6) % 2) {
-			memset(c[0].want, 0, sizeof(c[0].want));
-			want(w, &c[0], shape ^ 0x5555);
-		}
-	}
+	n = containers(w, c, shape);
 	return pod_create_as(w, name, !(mix(shape, 7) % 4), c, n);
 }
 
@@ -69,7 +79,7 @@ static void let_go(struct world *w, int pod)
 {
 	struct pod *p = &w->pods[pod];
 
-	if (p->known && (p->sandbox || p->c[0].alive || p->c[1].alive))
+	if (p->known && (p->sandbox || pod_lives(p)))
 		p->dying = true;
 	p->known = false;
 	for (int c = 0; c < CTRS; c++) {
@@ -128,7 +138,7 @@ static set all_devs(const struct world *w)
 	set s = 0;
 
 	for (unsigned p = 0; p < w->n_pods; p++)
-		s |= w->k.devs[p][0] | w->k.devs[p][1];
+		s |= pod_devs(w->k.devs, (int)p);
 	return s;
 }
 
@@ -156,7 +166,7 @@ void kubelet_sync(struct world *w)
 
 		if (pod->in_api)
 			pod->known = true;
-		else if (!pod->known && (pod->sandbox || pod->c[0].alive || pod->c[1].alive))
+		else if (!pod->known && (pod->sandbox || pod_lives(pod)))
 			pod->dying = true;
 	}
 }
@@ -172,9 +182,9 @@ void kubelet_gc(struct world *w)
 	if (!w->k.sources)
 		return;
 	for (unsigned p = 0; p < w->n_pods; p++) {
-		if (pod_is_active(&w->pods[p]) || !(w->k.devs[p][0] | w->k.devs[p][1]))
+		if (pod_is_active(&w->pods[p]) || !pod_devs(w->k.devs, (int)p))
 			continue;
-		w->k.devs[p][0] = w->k.devs[p][1] = 0;
+		memset(w->k.devs[p], 0, sizeof(w->k.devs[p]));
 		went = true;
 	}
 	if (went)
@@ -286,7 +296,7 @@ static void reserve(struct world *w, uint32_t r)
 		return;
 	}
 	if (have) {
-		k->reuse |= c->init ? have : 0;
+		k->reuse = c->init ? k->reuse | have : k->reuse & ~have;
 		if (keep(w, c, have))
 			next_pool(w);
 		return;
@@ -373,10 +383,15 @@ void kubelet_answer(const struct world *w, struct answer *ret)
 
 /* --- the pod worker --- */
 
-/* The containers before it are done, or run. */
-static bool is_next(const struct pod *p, int c)
+/* Ordinary init containers before it are done, and restartable ones have started. */
+bool kubelet_is_next(const struct pod *p, int c)
 {
-	return c == 0 || !p->c[0].init || p->c[0].state == CTR_DONE;
+	for (int i = 0; i < c; i++) {
+		if ((p->c[i].init && p->c[i].state != CTR_DONE) ||
+		    (p->c[i].side && !p->c[i].started))
+			return false;
+	}
+	return true;
 }
 
 bool can_call(const struct world *w, int pod, int c)
@@ -384,7 +399,7 @@ bool can_call(const struct world *w, int pod, int c)
 	const struct pod *p = &w->pods[pod];
 
 	return w->k.up && w->k.pluggedin && pod_is_active(p) && p->admitted && !p->deleting &&
-	       p->sandbox && p->c[c].there && p->c[c].state == CTR_WAITS && is_next(p, c);
+	       p->sandbox && p->c[c].there && p->c[c].state == CTR_WAITS && kubelet_is_next(p, c);
 }
 
 static void next_call(struct world *w, int pod, int c)

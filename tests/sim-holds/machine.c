@@ -16,6 +16,33 @@ bool pod_has_ends(const struct pod *p)
 	return p->there && (p->dying || (p->known && (p->deleting || p->rejected)));
 }
 
+bool pod_lives(const struct pod *p)
+{
+	bool lives = false;
+
+	for (unsigned c = 0; c < CTRS; c++)
+		lives |= p->c[c].alive;
+	return lives;
+}
+
+set pod_devs(const set (*devs)[CTRS], int pod)
+{
+	set s = 0;
+
+	for (unsigned c = 0; c < CTRS; c++)
+		s |= devs[pod][c];
+	return s;
+}
+
+set pod_had(const struct pod *p)
+{
+	set s = p->had;
+
+	for (unsigned c = 0; c < CTRS; c++)
+		s |= p->c[c].had;
+	return s;
+}
+
 set used_by_live(const struct world *w)
 {
 	set s = 0;
@@ -29,7 +56,7 @@ set used_by_live(const struct world *w)
 
 static bool has_processes(const struct pod *p)
 {
-	return p->sandbox || p->c[0].alive || p->c[1].alive;
+	return p->sandbox || pod_lives(p);
 }
 
 /* What the cgroup of this pod shows. */
@@ -39,7 +66,7 @@ enum holds_cgroup machine_cgroup(const struct world *w, int uid)
 
 	if (uid < 0 || w->cgroups_unreadable || w->scan_incomplete)
 		return HOLDS_CGROUP_UNKNOWN;
-	if (p->c[0].alive || p->c[1].alive)
+	if (pod_lives(p))
 		return HOLDS_CGROUP_RUNS;
 	return p->sandbox ? HOLDS_CGROUP_SANDBOX : HOLDS_CGROUP_EMPTY;
 }
@@ -102,13 +129,22 @@ void pod_stop(struct world *w, int pod)
 	}
 }
 
+static void sandbox_ends(struct pod *p)
+{
+	p->sandbox = false;
+	p->away = p->had = 0;
+	for (unsigned c = 0; c < CTRS; c++) {
+		p->c[c].started = false;
+		p->c[c].had = 0;
+	}
+}
+
 void pod_teardown(struct world *w, int pod)
 {
 	struct pod *p = &w->pods[pod];
 
 	pod_stop(w, pod);
-	p->sandbox = false;
-	p->away = p->had = 0;
+	sandbox_ends(p);
 	p->dying = false;
 	if (!p->known)
 		return;
@@ -124,7 +160,7 @@ static set moved_by(const struct world *w, int pod)
 
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
 		if (w->cfg.pools[i].moves)
-			s |= (w->k.devs[pod][0] | w->k.devs[pod][1]) & pool_set(w, i);
+			s |= pod_devs(w->k.devs, pod) & pool_set(w, i);
 	}
 	return s;
 }
@@ -151,7 +187,7 @@ void pod_sandbox(struct world *w, int pod)
 
 	p->sandbox = true;
 	p->away = moved_by(w, pod);
-	p->had = w->k.devs[pod][0] | w->k.devs[pod][1]; /* for slots it is but a number of VFs */
+	p->had = pod_devs(w->k.devs, pod); /* for slots it is but a number of VFs */
 }
 
 /*
@@ -211,7 +247,8 @@ void ctr_create(struct world *w, int pod, int c)
 	ctr->state = CTR_RUNS;
 	ctr->alive = true;
 	ctr->vfs = got;
-	w->pods[pod].had |= got;
+	ctr->had |= got;
+	ctr->started = true;
 	ctr->open = 0;
 	say(w, "pod %d (%s) container %d runs with VFs %#x", pod, pod_name(w, pod), c, got);
 	check_created(w, pod, c);
@@ -232,8 +269,8 @@ void node_reboot(struct world *w)
 			pod->c[c].state = CTR_WAITS;
 			pod->c[c].pool = 0;
 		}
-		pod->sandbox = pod->dying = false;
-		pod->away = pod->had = 0;
+		sandbox_ends(pod);
+		pod->dying = false;
 	}
 	memset(w->s.spec, 0, sizeof(w->s.spec));
 	memset(w->s.map, 0, sizeof(w->s.map));

@@ -49,9 +49,21 @@ const char *uid_name(int pod)
 	return uids[pod];
 }
 
+static const char *const containers[CTR_KINDS] = { "", "init", "main", "side", "other" };
+
+/* Of two app containers the first is "main". */
+enum ctr_kind ctr_kind(const struct world *w, int pod, int c)
+{
+	const struct ctr *v = w->pods[pod].c;
+
+	if (v[c].init || v[c].side)
+		return v[c].init ? CTR_INIT : CTR_SIDE;
+	return c && !v[c - 1].init && !v[c - 1].side ? CTR_OTHER : CTR_MAIN;
+}
+
 const char *ctr_name(const struct world *w, int pod, int c)
 {
-	return w->pods[pod].c[c].init ? "init" : "main";
+	return containers[ctr_kind(w, pod, c)];
 }
 
 static int number_of(const char *name, const char *const *table, int n)
@@ -83,15 +95,13 @@ struct who who_of(const struct ledger_owner *o)
 	struct who who = { (int8_t)number_of(o->pod, pods, PODS_MAX), (int8_t)uid_number(o->uid),
 			   0 };
 
-	if (o->container && *o->container)
-		who.container = !strcmp(o->container, "init") ? 1 : 2;
+	if (o->container)
+		who.container = (int8_t)number_of(o->container, containers, CTR_KINDS);
 	return who;
 }
 
 struct ledger_owner owner_of(struct who who)
 {
-	static const char *const containers[] = { "", "init", "main" };
-
 	return (struct ledger_owner) { who.name < 0 ? NULL : "default",
 				       who.name < 0 ? NULL : pods[who.name],
 				       who.uid < 0 ? "" : uids[who.uid],

@@ -23,7 +23,7 @@ enum {
 			pool */
 	POOLS_MAX = 2,
 	PODS_MAX = 16, /* ever, in one world: a pod's index is its UID */
-	CTRS = 2,      /* containers of a pod: an ordinary init container, if any, is the first */
+	CTRS = 3,      /* containers of a pod, in the order of its spec: init containers first */
 	OPS_MAX = 6,   /* PreStartContainer calls that railmated works at */
 	ASKED_MAX = 3, /* Lists on their way */
 	ALL = (1 << VFS_MAX) - 1,
@@ -57,7 +57,10 @@ enum ctr_state {
 	CTR_DONE
 };
 struct ctr {
-	bool there, init;
+	bool there, init; /* init: an ordinary one */
+	bool side;	  /* a restartable init container */
+	bool started;	  /* once, in this sandbox */
+	bool unlisted;	  /* PodResources was silent at its PreStartContainer */
 	uint8_t want[POOLS_MAX];
 	enum ctr_state state;
 	uint8_t pool;  /* that PreStartContainer is called for next */
@@ -66,6 +69,7 @@ struct ctr {
 	set ids;       /* with which it is started */
 	bool alive;    /* processes exist: all that counts */
 	set vfs, open; /* theirs; that they have opened */
+	set had;       /* VFs that it was given, while the pod exists */
 };
 struct pod {
 	bool there;	       /* this entry was ever used */
@@ -78,7 +82,7 @@ struct pod {
 	bool lingers; /* in fair weather it ends only when it has to */
 	bool sandbox; /* its cgroup and network namespace exist */
 	set away;     /* VFs whose devices are in that namespace */
-	set had;      /* VFs that its containers were given, while it exists */
+	set had;      /* VFs that CNI plugins were given for it, while it exists */
 	struct ctr c[CTRS];
 };
 enum admit_step { ADMIT_RESERVE, ADMIT_ALLOCATE, ADMIT_WRITE };
@@ -97,8 +101,9 @@ struct kubelet {
 
 /* --- records on disk --- */
 
-/* An owner as far as it is known: its name (struct pod), its UID, its container (0 unknown, 1 init,
- * 2 main); -1: not known. */
+/* An owner as far as it is known: its name (struct pod), its UID, its container (enum ctr_kind);
+ * -1: not known. */
+enum ctr_kind { CTR_UNKNOWN, CTR_INIT, CTR_MAIN, CTR_SIDE, CTR_OTHER, CTR_KINDS };
 struct who {
 	int8_t name, uid, container;
 };
@@ -201,6 +206,7 @@ const char *rdma_name(unsigned vf);
 const char *resource_name(unsigned pool);
 const char *pod_name(const struct world *w, int pod);
 const char *uid_name(int pod);
+enum ctr_kind ctr_kind(const struct world *w, int pod, int c);
 const char *ctr_name(const struct world *w, int pod, int c);
 int vf_number(const char *vf); /* -1: none of ours */
 int slot_number(const char *slot);
@@ -234,8 +240,11 @@ void check_fair(struct world *w);
 /* --- the machine (machine.c) --- */
 
 bool pod_is_active(const struct pod *p);
-bool pod_has_ends(const struct pod *p);	 /* the kubelet ends its containers */
-set used_by_live(const struct world *w); /* VFs of live containers */
+bool pod_has_ends(const struct pod *p);		/* the kubelet ends its containers */
+bool pod_lives(const struct pod *p);		/* a container of it does */
+set pod_devs(const set (*devs)[CTRS], int pod); /* of all its containers */
+set pod_had(const struct pod *p);		/* VFs that it was given, while it exists */
+set used_by_live(const struct world *w);	/* VFs of live containers */
 bool is_recorded(const struct world *w, unsigned vf,
 		 int pod); /* map.json says that it is this pod's */
 enum holds_cgroup machine_cgroup(const struct world *w, int uid);
@@ -266,6 +275,7 @@ void kubelet_gc(struct world *w);
 void kubelet_list(struct world *w, set healthy);
 void kubelet_unplug(struct world *w); /* our stream ended */
 void kubelet_answer(const struct world *w, struct answer *ret);
+bool kubelet_is_next(const struct pod *p, int c); /* containers before it let it start */
 bool can_call(const struct world *w, int pod, int c);
 void kubelet_call(struct world *w, int pod, int c); /* PreStartContainer */
 void kubelet_called(struct world *w, int pod, int c, bool ok, const char *why);

@@ -95,9 +95,12 @@ static bool can_lose_records(const struct world *w)
 	for (unsigned p = 0; p < w->n_pods; p++) {
 		const struct pod *pod = &w->pods[p];
 
-		bool runs = pod->sandbox || pod->c[0].alive || pod->c[1].alive;
+		bool runs = pod->sandbox || pod_lives(pod), init = false;
 
-		if (runs && (!pod_is_active(pod) || !pod->admitted || pod->c[0].init))
+		for (unsigned c = 0; c < CTRS; c++)
+			init |= pod->c[c].init &&
+				(pod->c[c].alive || pod->c[c].state == CTR_CREATES);
+		if (runs && (!pod_is_active(pod) || !pod->admitted || init))
 			return false;
 	}
 	return w->u.up && !w->fuse && !is_lone_witness(w) && w->k.up && w->k.sources && w->podres &&
@@ -122,6 +125,15 @@ static void lose_records(struct world *w)
 
 /* --- can it be done? a: a pod; pod × CTRS + container; an op; a question; a number --- */
 
+static bool all_alive(const struct pod *p)
+{
+	for (unsigned c = 0; c < CTRS; c++) {
+		if (p->c[c].there && !p->c[c].alive)
+			return false;
+	}
+	return true;
+}
+
 static bool can_pod_step(const struct world *w, const struct step *s)
 {
 	unsigned pod = s->a, c = s->a % CTRS;
@@ -144,7 +156,7 @@ static bool can_pod_step(const struct world *w, const struct step *s)
 		return w->u.up && can_call(w, (int)pod, (int)c);
 	case STEP_START:
 		return w->u.up && pod_is_active(p) && p->admitted && w->k.pluggedin &&
-		       !p->deleting && !(p->c[0].alive && (!p->c[1].there || p->c[1].alive));
+		       !p->deleting && !all_alive(p);
 	case STEP_CREATE:
 	case STEP_CREATE_FAILS:
 		return can_create(w, (int)pod, (int)c);
@@ -153,11 +165,9 @@ static bool can_pod_step(const struct world *w, const struct step *s)
 	case STEP_CRASH:
 		return p->c[c].alive && !p->dying;
 	case STEP_STOP:
-		return pod_has_ends(p) && !p->over &&
-		       (p->c[0].alive || p->c[1].alive || p->sandbox);
+		return pod_has_ends(p) && !p->over && (pod_lives(p) || p->sandbox);
 	default: /* STEP_TEARDOWN */
-		return pod_has_ends(p) && !p->c[0].alive && !p->c[1].alive &&
-		       (!p->over || (p->deleting && p->known));
+		return pod_has_ends(p) && !pod_lives(p) && (!p->over || (p->deleting && p->known));
 	}
 }
 
@@ -627,6 +637,9 @@ struct step step_random(const struct world *w, uint64_t *rng, bool faults)
 			 at = of ? (unsigned)(next_random(rng) >> 24) % of : 0;
 
 		s.r = (uint32_t)(next_random(rng) >> 16);
+		/* What a List makes forget is what an admission has reserved. */
+		if (faults && w->k.pod >= 0 && s.r % 8 == 0)
+			s.kind = STEP_LISTED, of = 1, at = 0;
 		for (unsigned i = 0; i < of; i++) {
 			s.a = (uint8_t)((at + i) % of);
 			if (step_can(w, &s))

@@ -416,9 +416,20 @@ static bool is_any_nameless(const struct world *w)
 	return holds_unknown(w->u.h, 0, NULL);
 }
 
+static size_t shown_containers(const struct world *w, int pod, const char **ret)
+{
+	size_t n = 0;
+
+	for (int c = 0; c < CTRS; c++) {
+		if (w->pods[pod].c[c].there && !w->pods[pod].c[c].init)
+			ret[n++] = ctr_name(w, pod, c);
+	}
+	return n;
+}
+
 void us_take(struct world *w, struct answer *a)
 {
-	static const char *const shown[] = { "main" };
+	const char *shown[PODS_MAX][CTRS];
 	struct holds_seen seen[PODS_MAX * CTRS * VFS_MAX];
 	struct holds_pod pods[PODS_MAX];
 	struct holds_answer ans = { .epoch = a->epoch,
@@ -431,8 +442,8 @@ void us_take(struct world *w, struct answer *a)
 	for (unsigned p = 0; p < w->n_pods; p++) {
 		if (!(a->pods >> p & 1))
 			continue;
-		pods[ans.n_pods++] =
-			(struct holds_pod) { "default", pod_name(w, (int)p), shown, 1 };
+		pods[ans.n_pods++] = (struct holds_pod) { "default", pod_name(w, (int)p), shown[p],
+							  shown_containers(w, (int)p, shown[p]) };
 		for (int c = 0; c < CTRS; c++) {
 			for (set s = a->devs[p][c]; s; s &= s - 1) {
 				unsigned id = (unsigned)lowest(s), pool = pool_of(w, id);
