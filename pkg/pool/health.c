@@ -2,8 +2,9 @@
  * The health rule. A VF is judged by its PF, never by its own netdev or port: those may be in a
  * container, and look down or absent from here. What is unknown is healthy. An ACTIVE RDMA port is
  * a link whatever the netdev says: on InfiniBand fabrics that use no IPoIB the interface is simply
- * off. A port that is DOWN while its carrier is up, or unknown, is no verdict either: it may be
- * administratively closed, or wait for its subnet manager, while its VFs serve.
+ * off, and of a function's two ports one is enough. A port that is DOWN while its carrier is up, or
+ * unknown, is no verdict either: it may be administratively closed, or wait for its subnet manager,
+ * while its VFs serve.
  */
 #include "pool/pool-internal.h"
 

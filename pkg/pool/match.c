@@ -28,6 +28,16 @@ static const char *link_of_port(const struct hw_inventory *inv, int rdma)
 	}
 }
 
+/* Of the port that serves: containers are given the first that is ACTIVE. */
+static const char *state_of(const struct hw_rdma *rdma)
+{
+	for (size_t i = 0; i < rdma->n_ports; i++) {
+		if (str_eq(rdma->ports[i].state, "ACTIVE"))
+			return rdma->ports[i].state;
+	}
+	return rdma->n_ports ? rdma->ports[0].state : NULL;
+}
+
 void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci)
 {
 	const struct hw_pci *fn = &inv->pci[pci];
@@ -54,8 +64,7 @@ void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci)
 	/* A VF that was passed through to this machine has no PF here: its own link is the pod's
 	 * business. */
 	nic->carrier = nic->pf && (nic->pf != fn || !nic->is_vf) ? nic->pf->carrier : -1;
-	if (pf_rdma >= 0 && inv->rdma[pf_rdma].n_ports)
-		nic->port_state = inv->rdma[pf_rdma].ports[0].state;
+	nic->port_state = pf_rdma >= 0 ? state_of(&inv->rdma[pf_rdma]) : NULL;
 }
 
 bool nic_has_rdma(const struct nic *nic)

@@ -200,11 +200,12 @@ static void each_port_has_a_link_and_one_that_never_was_up_is_none(void **state)
 	static const struct {
 		const char *first, *second;
 		int up[2];
+		bool healthy; /* its VFs */
 	} steps[] = {
-		{ "ACTIVE", "ACTIVE", { 1, 1 } },
-		{ "ACTIVE", "DOWN", { 1, 0 } },
-		{ "DOWN", "DOWN", { 0, 0 } },
-		{ "DOWN", "ACTIVE", { 0, 1 } },
+		{ "ACTIVE", "ACTIVE", { 1, 1 }, true },
+		{ "ACTIVE", "DOWN", { 1, 0 }, true },
+		{ "DOWN", "DOWN", { 0, 0 }, false },
+		{ "DOWN", "ACTIVE", { 0, 1 }, true },
 	};
 
 	(void)state;
@@ -215,6 +216,8 @@ static void each_port_has_a_link_and_one_that_never_was_up_is_none(void **state)
 		assert_int_equal(node_pf(node, PF)->n_ports, 2);
 		assert_int_equal(node_pf(node, PF)->ports[0].up, steps[i].up[0]);
 		assert_int_equal(node_pf(node, PF)->ports[1].up, steps[i].up[1]);
+		for (size_t k = 0; k < node->pools[0].n_devs; k++)
+			assert_int_equal(node->pools[0].devs[k].healthy, steps[i].healthy);
 	}
 	node_unref(node);
 	node = node_new(two_ports("DOWN", "ACTIVE"), cfg, NULL);
