@@ -177,14 +177,34 @@ struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena
 
 /* --- VFs of which something is to be learnt --- */
 
+/* From the end: one that is known by now leaves the list, and the others keep their places. */
+void tracker_probe_slots(struct tracker *k)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	size_t n = 0;
+
+	while (holds_unknown(k->holds, n, NULL))
+		n++;
+	while (n-- > 0) {
+		const struct ledger_owner *owner;
+		const char *slot = holds_unknown(k->holds, n, &owner);
+
+		if (slot) /* a slot of the same pod may have taken it along */
+			holds_event(k->holds,
+				    &(struct holds_event) {
+					    .kind = HOLDS_SLOT_PROBED,
+					    .slot = arena_strdup(a, slot),
+					    .cgroup = cgroup_of(k, arena_strdup(a, owner->uid)) },
+				    tracker_now());
+	}
+}
+
 static void probe_all(void *arg)
 {
 	_cleanup_arena_ struct arena *a = arena_new(4096);
 	struct tracker *k = arg;
 	const struct ledger *l = tracker_ledger(k);
-	const struct ledger_owner *owner;
 	size_t n_unknown = 0;
-	const char *slot;
 
 	k->drain = NULL;
 	while (holds_unknown(k->holds, n_unknown, NULL))
@@ -202,13 +222,7 @@ static void probe_all(void *arg)
 						    .facts = &facts },
 			    tracker_now());
 	}
-	for (size_t i = 0; (slot = holds_unknown(k->holds, i, &owner)); i++)
-		holds_event(k->holds,
-			    &(struct holds_event) {
-				    .kind = HOLDS_SLOT_PROBED,
-				    .slot = slot,
-				    .cgroup = cgroup_of(k, arena_strdup(a, owner->uid)) },
-			    tracker_now());
+	tracker_probe_slots(k);
 	k->round = NULL;
 	k->n_round = 0;
 	tracker_note_change(k);

@@ -99,6 +99,7 @@ struct tracker {
 /* What was heard or seen: tracker_save() without a container that comes */
 void tracker_note_change(struct tracker *k);
 void tracker_uids_later(struct tracker *k);  /* if a hold lacks the UID of its pod */
+void tracker_probe_slots(struct tracker *k); /* those whose VF is not known */
 void tracker_drain_later(struct tracker *k); /* if holds wants to know of a VF */
 /* Fills in what holds do not know of their VFs, as far as the node shows it */
 void tracker_complete(struct tracker *k);

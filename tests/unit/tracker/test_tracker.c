@@ -317,6 +317,24 @@ static void slots_and_others(void *arg)
 	assert_int_equal(ledger_holds(tracker_ledger(tracker)), 0);
 }
 
+static void two_unknown(void *arg)
+{
+	(void)arg;
+	end_tracker(NULL);
+	make_tracker(NULL, NULL); /* the ledger is lost */
+	told(SAYS({ "p1", "rdma_vf-n0-3" }, { "p2", "rdma_vf-n0-4" }));
+	told(SAYS({ "p3", vf[0] }));
+	assert_non_null(holds_unknown(tracker->holds, 1, NULL));
+	tracker_probe_slots(tracker);
+	assert_null(holds_unknown(tracker->holds, 0, NULL));
+}
+
+static void one_look_is_enough_for_the_slots_of_all_pods_that_are_gone(void **state)
+{
+	(void)state;
+	on_rpc(two_unknown, NULL);
+}
+
 static void ids_are_vfs_or_slots_and_other_resources_are_not_ours(void **state)
 {
 	(void)state;
@@ -625,6 +643,7 @@ int main(void)
 		TEST(before_the_first_scan_nothing_is_known),
 		TEST(a_vf_that_drains_is_looked_at_until_it_is_closed),
 		TEST(a_lost_ledger_is_rebuilt_from_what_containers_hold),
+		TEST(one_look_is_enough_for_the_slots_of_all_pods_that_are_gone),
 		TEST(ids_are_vfs_or_slots_and_other_resources_are_not_ours),
 		TEST(holds_of_a_resource_that_is_configured_no_more_live_as_long_as_their_pods),
 		TEST(a_get_is_about_one_pod),
