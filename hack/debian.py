@@ -1,5 +1,6 @@
 """Debian's packages of one architecture: those of this machine, or those that hack/sysroot unpacked
 beside it."""
+import hashlib
 import os
 import pathlib
 import re
@@ -113,6 +114,19 @@ class Packages:
                     for md5, file in (line.split(None, 1) for line in path.read_text().splitlines())
                 }
         return {}
+
+    def md5sums(self, package, files):
+        """The list of the package's files in an image. files: name there → path here; each has to be
+        as the package installed it."""
+        said, lines = self.checksums(package), []
+        for name, path in sorted(files.items()):
+            real = str(self.real(path)).removeprefix(str(self.root.resolve()).rstrip("/"))
+            md5 = hashlib.md5(self.real(path).read_bytes()).hexdigest()
+            if md5 not in (said.get(real), said.get(real.removeprefix("/usr")),
+                           said.get("/usr" + real)):
+                raise Failed(f"{self.real(path)} is not the file that {package} installed")
+            lines.append(f"{md5}  {name}\n")
+        return lines
 
     def downloaded(self):
         """package → (version, SHA-256 of its file): of a sysroot."""

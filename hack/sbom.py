@@ -60,9 +60,9 @@ def relation(one, kind, other):
     return {"spdxElementId": one, "relationshipType": kind, "relatedSpdxElement": other}
 
 
-def document(root, packages, version, digest, date):
+def document(root, packages, version, digest, date, name="railmate", programs_in="/usr/bin"):
     """root: of the image; packages: where its libraries are from; digest: of the image's manifest;
-    date: seconds or None."""
+    date: seconds or None; programs_in: where ours are."""
     system = dict(
         re.findall(r'^(\w+)="?([^"\n]*)"?$', (root / "usr/lib/os-release").read_text(), re.M))
     distribution = f"{system['ID']}-{system['VERSION_ID']}"
@@ -77,7 +77,7 @@ def document(root, packages, version, digest, date):
     static = [package for path, package in said.items() if not has_files(path)]
     image = {
         "SPDXID": "SPDXRef-image",
-        "name": "railmate-image",
+        "name": f"{name}-image",
         "versionInfo": version,
         "primaryPackagePurpose": "CONTAINER",
         "checksums": [{"algorithm": "SHA256", "checksumValue": digest}],
@@ -89,7 +89,7 @@ def document(root, packages, version, digest, date):
         "copyrightText": NO,
         "externalRefs": [{
             "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
-            "referenceLocator": f"pkg:oci/railmate@sha256%3A{digest}?arch={packages.arch}"
+            "referenceLocator": f"pkg:oci/{name}@sha256%3A{digest}?arch={packages.arch}"
         }],
     }
     programs = {
@@ -103,7 +103,7 @@ def document(root, packages, version, digest, date):
         "licenseConcluded": "Apache-2.0",
         "licenseDeclared": "Apache-2.0",
         "copyrightText": NO,
-        "comment": "/usr/bin of the image",
+        "comment": f"{programs_in} of the image",
     }
     relations = [
         relation("SPDXRef-DOCUMENT", "DESCRIBES",
@@ -115,8 +115,8 @@ def document(root, packages, version, digest, date):
         "spdxVersion": "SPDX-2.3",
         "dataLicense": "CC0-1.0",
         "SPDXID": "SPDXRef-DOCUMENT",
-        "name": f"railmate-{version}-{packages.arch}",
-        "documentNamespace": f"https://spdx.org/spdxdocs/railmate-{version}-{packages.arch}-{digest}",
+        "name": f"{name}-{version}-{packages.arch}",
+        "documentNamespace": f"https://spdx.org/spdxdocs/{name}-{version}-{packages.arch}-{digest}",
         "creationInfo": {
             "created": timestamp(date), "creators": [f"Tool: railmate-hack-image-{version}"]
         },

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Images of hack/image: what scanners find in them, what their SBOMs say, and that they hold nothing
+"""Images of hack/image and hack/demo-image: what scanners find in them, what their SBOMs say, and that they hold nothing
 else.
 
     image.py FILE.oci.tar…      with FILE.ARCH.spdx.json beside each
@@ -57,14 +57,16 @@ class Image:
         self.platform = descriptor["platform"]
         self.config = json.loads(blob(manifest["config"]))
         self.packed = blob(manifest["layers"][0])
-        plain = gzip.decompress(self.packed)
-        self.diff_id = "sha256:" + hashlib.sha256(plain).hexdigest()
-        self.members, self.files = {}, {}
-        with tarfile.open(fileobj=io.BytesIO(plain)) as layer:
-            for member in layer:
-                self.members[member.name] = member
-                if member.isfile():
-                    self.files[member.name] = layer.extractfile(member).read()
+        self.diff_ids, self.layers, self.members, self.files = [], [], {}, {}
+        for descriptor in manifest["layers"]:
+            plain = gzip.decompress(blob(descriptor))
+            self.diff_ids.append("sha256:" + hashlib.sha256(plain).hexdigest())
+            with tarfile.open(fileobj=io.BytesIO(plain)) as layer:
+                self.layers.append(layer.getmembers())
+                for member in self.layers[-1]:
+                    self.members[member.name] = member
+                    if member.isfile():
+                        self.files[member.name] = layer.extractfile(member).read()
         self.sbom_path = pathlib.Path(
             f"{file.removesuffix('.oci.tar')}.{self.platform['architecture']}.spdx.json")
         self.sbom = json.loads(self.sbom_path.read_text())
@@ -112,7 +114,7 @@ class Contents(unittest.TestCase):
     def test_config_and_layer_belong_together(self):
         for image, arch in self.each():
             self.assertEqual((image.config["architecture"], image.config["os"]), (arch, "linux"))
-            self.assertEqual(image.config["rootfs"]["diff_ids"], [image.diff_id])
+            self.assertEqual(image.config["rootfs"]["diff_ids"], image.diff_ids)
 
     def test_every_program_and_library_is_of_the_architecture(self):
         for image, arch in self.each():
@@ -128,7 +130,7 @@ class Contents(unittest.TestCase):
         for image, _ in self.each():
             claimed = image.claimed()
             for name, data in image.files.items():
-                if name in OURS or name.startswith((METADATA, "usr/share/doc/")):
+                if name in OURS or name.startswith((METADATA, "usr/share/doc/", "demo/")):
                     continue
                 self.assertIn(name, claimed)
                 self.assertEqual(claimed[name][1], hashlib.md5(data).hexdigest(), name)
@@ -148,6 +150,15 @@ class Contents(unittest.TestCase):
                 self.assertNotIn("Status", said)
                 self.assertTrue(image.files[f"usr/share/doc/{name}/copyright"], name)
 
+    def test_the_packages_of_the_demo_are_there(self):
+        demos = [image for image, _ in self.each() if len(image.layers) > 1]
+        self.assertEqual(len(demos), sum("-demo" in file for file in FILES))
+        for image in demos:
+            packages = {"python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib"}
+            self.assertLessEqual(packages, image.packages().keys())
+            self.assertEqual(image.claimed()["usr/bin/python3"][0], "python3.11-minimal")
+            self.assertIn("/railmate-demo@", json.dumps(image.sbom))
+
     def test_libgcc_is_there_if_something_asks_for_it_by_name(self):
         """libc loads it for these, and aborts without it."""
         for image, _ in self.each():
@@ -164,7 +175,9 @@ class Contents(unittest.TestCase):
 
     def test_nothing_of_the_machine_that_built_it(self):
         for image, _ in self.each():
-            self.assertEqual(list(image.members), sorted(image.members))
+            for layer in image.layers:
+                names = [member.name for member in layer]
+                self.assertEqual(names, sorted(names))
             self.assertEqual(
                 {(m.uid, m.gid, m.uname, m.gname, m.mtime)
                  for m in image.members.values()}, {(0, 0, "", "", 0)})
