@@ -507,7 +507,7 @@ static void check_run_dir(struct daemon_options *o)
 		return;
 	log_warn(
 		"daemon",
-		"the run directory is not a folder of the host: containers are given no files; mount it from the host, or say --run-dir=none path=%s",
+		"the run directory is not a folder of the host: containers are given no files path=%s",
 		o->run_dir);
 	o->run_dir = NULL;
 }
@@ -531,7 +531,7 @@ static void check_cdi_dir(const struct config *cfg, struct daemon_options *o)
 		return;
 	log_warn(
 		"daemon",
-		"the CDI directory is not a folder of the host: pools that bind late are not served; mount it from the host (deploy/components/late) path=%s",
+		"the CDI directory is not a folder of the host: pools that bind late are not served path=%s",
 		o->cdi_dir);
 }
 
@@ -614,7 +614,7 @@ int main(int argc, char **argv)
 	if (cl.use_cdi)
 		log_info(
 			"daemon",
-			"--use-cdi is accepted: containers get the same device nodes in the Allocate answer, without a CDI spec");
+			"--use-cdi is accepted: containers get the same device nodes without a CDI spec");
 	check_run_dir(&cl.daemon);
 	if (!cl.check)
 		check_cdi_dir(cfg, &cl.daemon);

@@ -229,7 +229,7 @@ static void answered(void *arg, const struct runtime_answer *answer)
 	e->warned = true;
 	log_warn(
 		"binding",
-		"a CNI plugin that hands device ids on to others came after binding auto chose late: pods with networks of such a resource do not start; set binding to early, or use railmate-cni and set it to late, and restart railmated when no container of this node holds VFs reason=%s",
+		"a CNI plugin that hands device ids on came after binding auto had chosen late reason=%s",
 		answer->cni_sentence);
 }
 

@@ -369,7 +369,7 @@ bool holds_may_answer(struct holds *h, uint64_t generation, int64_t since_mono_m
 	if (!h->slow)
 		holds_say(
 			h, true,
-			"the disk has not stored the ledger in time: containers start without waiting for it, and CDI specs and map.json are the record ms=%u",
+			"the disk has not stored the ledger in time: containers start without waiting for it ms=%u",
 			h->pace.store_ms);
 	h->slow = true;
 	return true;

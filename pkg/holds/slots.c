@@ -141,7 +141,7 @@ static void note_held(struct holds *h, const struct holds_seen *seen, struct hol
 						      xstrdup(""), xstrdup(seen->container) } };
 		holds_say(
 			h, true,
-			"the VF of a slot is not known, because the ledger, CDI specs and map.json are lost: no VF of the resource is given to a new container until this one ends slot=%s resource=%s pod=%s/%s container=%s",
+			"the VF of a slot is not known: until its container ends, no new one gets a VF of the resource slot=%s resource=%s pod=%s/%s container=%s",
 			seen->id, seen->resource, seen->ns, seen->pod, seen->container);
 	}
 	promise(h, seen->id, now);

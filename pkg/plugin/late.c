@@ -78,7 +78,7 @@ static void refuse_runtime(struct late *l, const char *what)
 	if (!l->refused)
 		log_error(
 			"kubelet",
-			"not registered: the pool binds late and needs CDI, which this runtime does not do; set binding to early in the configuration, or --cdi=on if that is not the runtime resource=%s reason=%s",
+			"not registered: the pool binds late and needs CDI, which this runtime does not support resource=%s reason=%s",
 			l->plugin->resource, what);
 	l->refused = true;
 	l->timer = rpc_after(l->plugin->env->rpc, REFUSED_AGAIN_MS, ask_runtime_again, l);
@@ -100,7 +100,7 @@ static void runtime_told(void *arg, const struct runtime_answer *answer)
 	} else {
 		log_warn(
 			"kubelet",
-			"the pool binds late, and whether the container runtime does CDI is not known; if it does not, containers start without VFs (--runtime-socket says where it is, --cdi=on that it does, --cdi=off that it does not) resource=%s reason=%s",
+			"the pool binds late, and it is not known whether the container runtime supports CDI resource=%s reason=%s",
 			l->plugin->resource, answer->sentence);
 		ready(l);
 	}
@@ -145,13 +145,13 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 	if (kubeclient_podres_state(p->env->podres).support == PODRES_NOTHING) {
 		log_error(
 			"kubelet",
-			"not registered: the pool binds late, which this kubelet cannot, it is older than 1.27; set binding to early in the configuration resource=%s",
+			"not registered: the pool binds late, which needs kubelet 1.27 or later resource=%s",
 			p->resource);
 	} else if (kubeclient_podres_state(p->env->podres).support == PODRES_UNKNOWN) {
 		if (clock_mono_ms() - l->since_ms >= PROBES_QUIET_MS)
 			plugin_warn(
 				p, WARN_LATE,
-				"not registered yet: the pool binds late, and PodResources, which identifies the starting container, does not answer reason=%s",
+				"not registered yet: the pool binds late, and PodResources does not answer reason=%s",
 				why);
 		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, probe_again, l);
 	} else {

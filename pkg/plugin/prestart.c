@@ -193,7 +193,7 @@ static void tell_dra(struct plugin *p, const struct starter *me)
 	p->told_dra = true;
 	log_warn(
 		"kubelet",
-		"the pod has GPUs by DRA, and a pool that binds early cannot see them: they are given after its VFs; \"binding\": \"late\" sees them resource=%s pod=%s/%s driver=%s",
+		"the pod has GPUs by DRA, which are not known when a pool that binds early chooses VFs resource=%s pod=%s/%s driver=%s",
 		p->resource, me->c.owner.ns, me->c.owner.pod, me->dra_driver);
 }
 

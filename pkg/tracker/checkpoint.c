@@ -64,7 +64,7 @@ static void tell_unreadable(struct tracker *k)
 	k->told_checkpoint = true;
 	tracker_say(
 		k, true,
-		"the checkpoint of the kubelet cannot be read: UIDs of pods are not known, and VFs of a pod that has ended are free ten minutes later error=%s",
+		"the checkpoint of the kubelet cannot be read: UIDs of pods are not known error=%s",
 		k->entries_err.msg);
 }
 

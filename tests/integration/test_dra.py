@@ -267,8 +267,8 @@ class Early(Case):
             self.assertEqual([c["status"] for c in kubelet.ask(f"prestart p{i}")["calls"]], ["OK"])
         (line,) = self.warnings(daemon)
         self.assertIn(
-            'warning kubelet: the pod has GPUs by DRA, and a pool that binds early cannot see them: they are given after its VFs; '
-            f'"binding": "late" sees them resource={VF} pod=default/p0 driver={DRIVER}', line)
+            "warning kubelet: the pod has GPUs by DRA, which are not known when a pool that binds early "
+            f"chooses VFs resource={VF} pod=default/p0 driver={DRIVER}", line)
         out = self.explained(node, "p2")
         self.assertIn(
             f'GPUs      unknown ({DRIVER} gives them by DRA, after an early pool has chosen; "binding": "late" '

@@ -334,7 +334,7 @@ class Refusals(LateCase):
         self.refused(daemon=("--pod-resources", "off"), says="needs PodResources")
 
     def test_an_ancient_kubelet(self):
-        self.refused("--version", "1.20", says="older than 1.27")
+        self.refused("--version", "1.20", says="needs kubelet 1.27 or later")
 
     def test_a_kubelet_that_does_not_pass_cdi_devices_on(self):
         self.refused("--version", "1.28", says="needs CDI, which kubelets pass on from 1.29")
@@ -352,7 +352,7 @@ class Refusals(LateCase):
         socket = self.runtime(node, *words)
         d = node.start_daemon("--config-file", self.config(node), *daemon)
         until(
-            lambda: any("needs CDI, which this runtime does not do;" in line and f"{socket}: {says}"
+            lambda: any("needs CDI, which this runtime does not support" in line and f"{socket}: {says}"
                         in line for line in d.stderr().splitlines()), "a line about CDI")
         self.assertIsNone(node.kubelet.resource(VF))
         return node
@@ -372,7 +372,7 @@ class Refusals(LateCase):
         self.runtime(node, "docker", "25.0.3")
         d = node.start_daemon("--config-file", self.config(node))
         node.kubelet.wait(VF, 1)
-        until(lambda: "whether the container runtime does CDI is not known" in d.stderr(),
+        until(lambda: "whether the container runtime supports CDI" in d.stderr(),
               "a line about it")
         until(lambda: "docker 25.0.3 is not known here" in d.stderr(), "a line about it")
 
@@ -408,7 +408,7 @@ class Refusals(LateCase):
         d = node.start_daemon("--config-file", self.config(node))
         until(
             lambda:
-            "the pool binds late, and PodResources, which identifies the starting container, does not answer"
+            "the pool binds late, and PodResources does not answer"
             in d.stderr(), "a line about PodResources")
         self.assertIsNone(node.kubelet.resource(VF))
         node.kubelet.ask("podlist-fail off")

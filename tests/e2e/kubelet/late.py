@@ -106,7 +106,7 @@ def slots_become_vfs_in_either_order(c):
         taken |= set(check_in_order(c, {name: (gpus, vfs)}, everything - taken)[name])
         orders.append(c.order(name)[0])
     check_cdi(c)
-    check("does CDI is not known" not in c.railmate_log(c.newest_railmate()),
+    check("whether the container runtime supports CDI" not in c.railmate_log(c.newest_railmate()),
           "the runtime does not tell that it does CDI")
     c.end(*c.live)
     if c.kubelet_version >= (1, 34):  # those without Get are asked for a List, twice a minute
