@@ -54,6 +54,7 @@ def measure(program, request):
         if back < 0:
             raise TimeoutError("it did not come back after a restart of the kubelet")
         seen["kubelet restart to the list of VFs, ms"] = back / 1000
+        time.sleep(min(5, request["idle"]))  # railmated has a second look at the node after two
         used = cpu_ms(pid)
         time.sleep(request["idle"])
         seen[f"CPU time of {request['idle']:g} idle seconds, ms"] = cpu_ms(pid) - used

@@ -133,7 +133,7 @@ class Cells(unittest.TestCase):
         self.assertIn("16 VFs", head)
         self.assertEqual(len(rows), 6)
         for row in rows:
-            self.assertRegex(row, r"^\| .* \| [\d.e+]+ \[.*\] \| [\d.e+]+ \[.*\] \|$")
+            self.assertRegex(row, r"^\| .* \| [\d.,e-]+ \[.*\] \| [\d.,e-]+ \[.*\] \|$")
 
 
 if __name__ == "__main__":
