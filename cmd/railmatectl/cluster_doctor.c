@@ -14,33 +14,33 @@
 
 static void take(void *arg, const char *node, const char *text, size_t len, const char *why)
 {
-	ward_add(arg, node, text, len, why);
+	reports_add(arg, node, text, len, why);
 }
 
-static int run(const struct cluster *c, const char *only, bool privileged, struct ward *w)
+static int run(const struct cluster *c, const char *only, bool privileged, struct reports *reports)
 {
 	const char *const args[] = { "doctor", "--json", only ? "--only" : NULL, only, NULL };
 	struct cluster_pod *pods;
 	bool unknown = false;
 	size_t n;
-	int r = cluster_find(c, w->arena, &pods, &n);
+	int r = cluster_find(c, reports->arena, &pods, &n);
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 
 	if (r == EXIT_DONE && privileged)
-		r = ward_privileged(c, pods, n, args, w);
+		r = reports_of_privileged(c, pods, n, args, reports);
 	else if (r == EXIT_DONE)
-		cluster_ask(c, pods, n, args, ANSWER_MAX, take, w);
+		cluster_ask(c, pods, n, args, ANSWER_MAX, take, reports);
 	if (r != EXIT_DONE)
 		return r;
-	ward_sort(w);
-	for (size_t i = 0; i < w->n; i++)
-		unknown = unknown || w->findings[i].verdict == DIAGNOSIS_UNKNOWN;
+	reports_sort(reports);
+	for (size_t i = 0; i < reports->n; i++)
+		unknown = unknown || reports->findings[i].verdict == DIAGNOSIS_UNKNOWN;
 	if (c->json)
-		ward_json(w, &out);
+		reports_json(reports, &out);
 	else
-		ward_text(w, unknown && !privileged ? HOW_TO_KNOW : NULL, &out);
+		reports_text(reports, unknown && !privileged ? HOW_TO_KNOW : NULL, &out);
 	r = print_out(&out);
-	return r == EXIT_DONE ? doctor_codes[ward_verdict(w)] : r;
+	return r == EXIT_DONE ? doctor_codes[reports_verdict(reports)] : r;
 }
 
 int cluster_doctor(int argc, char **argv)
@@ -55,8 +55,8 @@ int cluster_doctor(int argc, char **argv)
 		{ "privileged", .flag = &privileged },
 	};
 	_cleanup_arena_ struct arena *a = arena_new(64 * 1024);
-	_cleanup_(ward_done) struct ward w = { .arena = a };
+	_cleanup_(reports_done) struct reports reports = { .arena = a };
 	int r = cluster_read(&c, argc, argv, words, ARRAY_LEN(words), 0, 0);
 
-	return r == EXIT_DONE ? run(&c, only, privileged, &w) : r;
+	return r == EXIT_DONE ? run(&c, only, privileged, &reports) : r;
 }

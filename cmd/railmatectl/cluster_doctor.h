@@ -11,41 +11,43 @@ struct cluster;
 struct cluster_pod;
 struct strbuf;
 
-/* Of one node. Strings are the ward's, equal ones are one. */
-struct ward_finding {
+/* Of one node. Strings are of the reports, equal ones are one. */
+struct report_finding {
 	enum diagnosis_verdict verdict;
 	const char *check, *title, *sentence, *meaning, *fix[DIAGNOSIS_PLATFORM_MAX];
 	const char *node;
 	size_t order; /* of the check, as doctor prints them; unknown ones last */
 };
 
-struct ward_silent {
+struct report_silent {
 	const char *node, *why;
 };
 
-struct ward {
+struct reports {
 	struct arena *arena;
-	struct ward_finding *findings; /* but for PASS */
+	struct report_finding *findings; /* but for PASS */
 	size_t n, cap;
 	const char **nodes; /* that answered */
 	size_t n_nodes, cap_nodes;
-	struct ward_silent *silent;
+	struct report_silent *silent;
 	size_t n_silent, cap_silent;
 	void *strings; /* tsearch(3): each of them once */
 };
 
 /* text: what `doctor --json` printed on that node; NULL: why there is none. */
-void ward_add(struct ward *w, const char *node, const char *text, size_t len, const char *why);
-void ward_done(struct ward *w);
-void ward_sort(struct ward *w);
-enum diagnosis_verdict ward_verdict(const struct ward *w); /* a silent node is UNKNOWN */
+void reports_add(struct reports *reports, const char *node, const char *text, size_t len,
+		 const char *why);
+void reports_done(struct reports *reports);
+void reports_sort(struct reports *reports);
+enum diagnosis_verdict
+reports_verdict(const struct reports *reports); /* a silent node is UNKNOWN */
 /* Sorted. advice: what to do where something is unknown; NULL. */
-void ward_text(const struct ward *w, const char *advice, struct strbuf *out);
-void ward_json(const struct ward *w, struct strbuf *out);
+void reports_text(const struct reports *reports, const char *advice, struct strbuf *out);
+void reports_json(const struct reports *reports, struct strbuf *out);
 
 /* doctor in a pod of its own on each node, with the capability that PCI configuration space takes.
  * The pods are deleted at the end, whatever happens. An exit code; a sentence was printed. */
-int ward_privileged(const struct cluster *c, const struct cluster_pod *pods, size_t n,
-		    const char *const *args, struct ward *w);
+int reports_of_privileged(const struct cluster *c, const struct cluster_pod *pods, size_t n,
+			  const char *const *args, struct reports *reports);
 
 #endif

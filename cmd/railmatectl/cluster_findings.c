@@ -15,7 +15,7 @@
 
 /* --- order --- */
 
-/* NULL comes first. Equal strings of a ward are one, which is most often seen at once. */
+/* NULL comes first. Equal strings of the reports are one, which is most often seen at once. */
 static int cmp(const char *a, const char *b)
 {
 	if (a == b)
@@ -23,7 +23,7 @@ static int cmp(const char *a, const char *b)
 	return !a ? -1 : !b ? 1 : strcmp(a, b);
 }
 
-static int cmp_kind(const struct ward_finding *x, const struct ward_finding *y)
+static int cmp_kind(const struct report_finding *x, const struct report_finding *y)
 {
 	int r = 0;
 
@@ -40,7 +40,7 @@ static int cmp_kind(const struct ward_finding *x, const struct ward_finding *y)
 
 static int by_kind(const void *a, const void *b)
 {
-	const struct ward_finding *x = a, *y = b;
+	const struct report_finding *x = a, *y = b;
 	int r = cmp_kind(x, y);
 
 	if (r == 0)
@@ -55,7 +55,7 @@ static int by_name(const void *a, const void *b)
 
 static int silent_by_name(const void *a, const void *b)
 {
-	const struct ward_silent *x = a, *y = b;
+	const struct report_silent *x = a, *y = b;
 
 	return cluster_node_cmp(x->node, y->node);
 }
@@ -67,11 +67,11 @@ static void sort(void *v, size_t n, size_t size, int (*order)(const void *, cons
 		qsort(v, n, size, order);
 }
 
-void ward_sort(struct ward *w)
+void reports_sort(struct reports *reports)
 {
-	sort(w->findings, w->n, sizeof(*w->findings), by_kind);
-	sort(w->nodes, w->n_nodes, sizeof(*w->nodes), by_name);
-	sort(w->silent, w->n_silent, sizeof(*w->silent), silent_by_name);
+	sort(reports->findings, reports->n, sizeof(*reports->findings), by_kind);
+	sort(reports->nodes, reports->n_nodes, sizeof(*reports->nodes), by_name);
+	sort(reports->silent, reports->n_silent, sizeof(*reports->silent), silent_by_name);
 }
 
 /* --- kinds --- */
@@ -87,13 +87,13 @@ struct said {
 };
 
 struct kind {
-	const struct ward_finding *f; /* the first */
+	const struct report_finding *f; /* the first */
 	struct said *said;
 	size_t n_said;
 	struct names nodes;
 };
 
-static struct names nodes_of(const struct ward_finding *f, size_t n, struct arena *a)
+static struct names nodes_of(const struct report_finding *f, size_t n, struct arena *a)
 {
 	struct names names = { arena_array(a, n, sizeof(*names.v)), 0 };
 
@@ -126,16 +126,16 @@ static int worst_first(const void *a, const void *b)
 	return cmp_kind(x->f, y->f);
 }
 
-static struct kind *read_kinds(const struct ward *w, struct arena *a, size_t *ret)
+static struct kind *read_kinds(const struct reports *reports, struct arena *a, size_t *ret)
 {
-	struct kind *kinds = arena_array(a, w->n, sizeof(*kinds));
+	struct kind *kinds = arena_array(a, reports->n, sizeof(*kinds));
 	size_t n = 0;
 
-	for (size_t i = 0, end, next; i < w->n; i = end) {
-		const struct ward_finding *f = w->findings;
+	for (size_t i = 0, end, next; i < reports->n; i = end) {
+		const struct report_finding *f = reports->findings;
 		struct kind *k = &kinds[n++];
 
-		for (end = i + 1; end < w->n && !cmp_kind(&f[i], &f[end]); end++)
+		for (end = i + 1; end < reports->n && !cmp_kind(&f[i], &f[end]); end++)
 			;
 		*k = (struct kind) { &f[i], arena_array(a, end - i, sizeof(*k->said)), 0,
 				     nodes_of(&f[i], end - i, a) };
@@ -200,29 +200,30 @@ static void put_kind(const struct kind *k, struct strbuf *out)
 		strbuf_put_wrapped(out, "             on Talos: ", fix[DIAGNOSIS_TALOS], COLUMNS);
 }
 
-void ward_text(const struct ward *w, const char *advice, struct strbuf *out)
+void reports_text(const struct reports *reports, const char *advice, struct strbuf *out)
 {
 	_cleanup_arena_ struct arena *a = arena_new(64 * 1024);
 	size_t n;
-	const struct kind *kinds = read_kinds(w, a, &n);
-	struct names ill = nodes_of(w->findings, w->n, a);
-	struct names well = { arena_array(a, w->n_nodes, sizeof(*well.v)), 0 };
+	const struct kind *kinds = read_kinds(reports, a, &n);
+	struct names ill = nodes_of(reports->findings, reports->n, a);
+	struct names well = { arena_array(a, reports->n_nodes, sizeof(*well.v)), 0 };
 
-	strbuf_printf(out, "verdict: %s, %zu nodes", diagnosis_verdict_name(ward_verdict(w)),
-		      w->n_nodes + w->n_silent);
-	if (w->n_silent)
-		strbuf_printf(out, ", %zu of them without an answer", w->n_silent);
+	strbuf_printf(out, "verdict: %s, %zu nodes",
+		      diagnosis_verdict_name(reports_verdict(reports)),
+		      reports->n_nodes + reports->n_silent);
+	if (reports->n_silent)
+		strbuf_printf(out, ", %zu of them without an answer", reports->n_silent);
 	strbuf_putc(out, '\n');
-	for (size_t i = 0; i < w->n_silent; i++)
-		strbuf_printf(out, "%s%s: %s\n", i ? "" : "\n", w->silent[i].node,
-			      w->silent[i].why);
+	for (size_t i = 0; i < reports->n_silent; i++)
+		strbuf_printf(out, "%s%s: %s\n", i ? "" : "\n", reports->silent[i].node,
+			      reports->silent[i].why);
 	for (size_t i = 0; i < n; i++)
 		put_kind(&kinds[i], out);
-	for (size_t i = 0, k = 0; i < w->n_nodes; i++) {
-		while (k < ill.n && cluster_node_cmp(ill.v[k], w->nodes[i]) < 0)
+	for (size_t i = 0, k = 0; i < reports->n_nodes; i++) {
+		while (k < ill.n && cluster_node_cmp(ill.v[k], reports->nodes[i]) < 0)
 			k++;
-		if (k == ill.n || strcmp(ill.v[k], w->nodes[i]) != 0)
-			well.v[well.n++] = w->nodes[i];
+		if (k == ill.n || strcmp(ill.v[k], reports->nodes[i]) != 0)
+			well.v[well.n++] = reports->nodes[i];
 	}
 	if (well.n) {
 		strbuf_puts(out, "\nPASS, ");
@@ -246,24 +247,24 @@ static void json_names(const struct names *names, struct json *j)
 	json_end_array(j);
 }
 
-void ward_json(const struct ward *w, struct strbuf *out)
+void reports_json(const struct reports *reports, struct strbuf *out)
 {
 	_cleanup_arena_ struct arena *a = arena_new(64 * 1024);
-	const struct names answered = { w->nodes, w->n_nodes };
+	const struct names answered = { reports->nodes, reports->n_nodes };
 	size_t n;
-	const struct kind *kinds = read_kinds(w, a, &n);
+	const struct kind *kinds = read_kinds(reports, a, &n);
 	struct json j;
 
 	json_init(&j, out, 2);
 	json_begin_object(&j);
-	json_kv_string(&j, "verdict", diagnosis_verdict_name(ward_verdict(w)));
+	json_kv_string(&j, "verdict", diagnosis_verdict_name(reports_verdict(reports)));
 	json_names(&answered, &j);
 	json_key(&j, "no_answer");
 	json_begin_array(&j);
-	for (size_t i = 0; i < w->n_silent; i++) {
+	for (size_t i = 0; i < reports->n_silent; i++) {
 		json_begin_object(&j);
-		json_kv_string(&j, "node", w->silent[i].node);
-		json_kv_string(&j, "error", w->silent[i].why);
+		json_kv_string(&j, "node", reports->silent[i].node);
+		json_kv_string(&j, "error", reports->silent[i].why);
 		json_end_object(&j);
 	}
 	json_end_array(&j);

@@ -26,18 +26,18 @@
 
 enum state { NOT_MADE, WAITS, ENDED };
 
-struct bed {
+struct doctor_pod {
 	const struct cluster_pod *pod;
 	const char *name; /* of our pod; NULL: none is made there */
 	enum state state;
 	const char *why; /* what its status says; NULL */
 };
 
-struct beds {
+struct doctor_pods {
 	const struct cluster *c;
 	struct arena *arena;
-	struct ward *ward;
-	struct bed *v;
+	struct reports *reports;
+	struct doctor_pod *v;
 	size_t n;
 	const char *run, *selector;
 	bool interrupted;
@@ -73,7 +73,7 @@ static void give_back_signals(const struct sigaction before[])
 		sigaction(caught[i], &before[i], NULL);
 }
 
-static bool is_over(struct beds *b)
+static bool is_over(struct doctor_pods *b)
 {
 	b->interrupted |= interrupted;
 	return b->interrupted;
@@ -90,12 +90,12 @@ static void put_list(struct json *j, const char *key, const char *const *v)
 	json_end_array(j);
 }
 
-static void put_spec(const struct beds *b, const struct bed *bed, const char *const *args,
-		     struct json *j)
+static void put_spec(const struct doctor_pods *b, const struct doctor_pod *doctor_pod,
+		     const char *const *args, struct json *j)
 {
 	json_key(j, "spec");
 	json_begin_object(j);
-	json_kv_string(j, "nodeName", bed->pod->node);
+	json_kv_string(j, "nodeName", doctor_pod->pod->node);
 	json_kv_string(j, "restartPolicy", "Never");
 	json_kv_bool(j, "hostNetwork", true);
 	json_kv_bool(j, "automountServiceAccountToken", false);
@@ -114,7 +114,7 @@ static void put_spec(const struct beds *b, const struct bed *bed, const char *co
 	 * is full takes it, too. */
 	json_begin_object(j);
 	json_kv_string(j, "name", CLUSTER_CONTAINER);
-	json_kv_string(j, "image", bed->pod->image);
+	json_kv_string(j, "image", doctor_pod->pod->image);
 	json_kv_string(j, "imagePullPolicy", "IfNotPresent");
 	put_list(j, "command", (const char *[]) { "/usr/bin/railmatectl", NULL });
 	put_list(j, "args", args);
@@ -134,7 +134,7 @@ static void put_spec(const struct beds *b, const struct bed *bed, const char *co
 	json_end_object(j);
 }
 
-static void put_manifest(const struct beds *b, const char *const *args, struct strbuf *out)
+static void put_manifest(const struct doctor_pods *b, const char *const *args, struct strbuf *out)
 {
 	struct json j;
 
@@ -169,7 +169,8 @@ static void put_manifest(const struct beds *b, const char *const *args, struct s
 /* --- making them --- */
 
 /* The line of kubectl's complaints that names the pod. */
-static const char *complaint_about(const struct beds *b, const char *complaints, const char *name)
+static const char *complaint_about(const struct doctor_pods *b, const char *complaints,
+				   const char *name)
 {
 	const char *quoted = arena_printf(b->arena, "\"%s\"", name);
 
@@ -185,7 +186,7 @@ static const char *complaint_about(const struct beds *b, const char *complaints,
 
 /* kubectl makes the others when one is refused. Those that it does not complain of are looked for.
  */
-static int make(struct beds *b, const char *const *args)
+static int make(struct doctor_pods *b, const char *const *args)
 {
 	const char *const create[] = { "create", "-n", b->c->ns, "-f", "-", NULL };
 	_cleanup_strbuf_ struct strbuf manifest = STRBUF_INIT, why = STRBUF_INIT;
@@ -218,10 +219,10 @@ static int make(struct beds *b, const char *const *args)
 
 enum column { POD, PHASE, WAITING, REASON, MESSAGE, COLUMNS };
 
-static void take_line(struct beds *b, char *line)
+static void take_line(struct doctor_pods *b, char *line)
 {
 	char *cells[COLUMNS], *dash;
-	struct bed *bed;
+	struct doctor_pod *doctor_pod;
 	uint64_t i;
 
 	if (!cluster_split(&line, cells, COLUMNS))
@@ -230,18 +231,19 @@ static void take_line(struct beds *b, char *line)
 	if (!dash || str_to_u64(dash + 1, 10, b->n - 1, &i) < 0 ||
 	    !str_eq(b->v[i].name, cells[POD]))
 		return;
-	bed = &b->v[i];
-	bed->state = !strcmp(cells[PHASE], "Succeeded") || !strcmp(cells[PHASE], "Failed") ? ENDED
-											   : WAITS;
-	bed->why = arena_printf(b->arena, "its pod %s is %s%s%s%s%s%s%s", bed->name,
-				*cells[PHASE] ? cells[PHASE] : "of no phase",
-				*cells[WAITING] ? ": " : "", cells[WAITING],
-				*cells[REASON] ? ": " : "", cells[REASON],
-				*cells[MESSAGE] ? ": " : "", cells[MESSAGE]);
+	doctor_pod = &b->v[i];
+	doctor_pod->state = !strcmp(cells[PHASE], "Succeeded") || !strcmp(cells[PHASE], "Failed")
+				    ? ENDED
+				    : WAITS;
+	doctor_pod->why = arena_printf(b->arena, "its pod %s is %s%s%s%s%s%s%s", doctor_pod->name,
+				       *cells[PHASE] ? cells[PHASE] : "of no phase",
+				       *cells[WAITING] ? ": " : "", cells[WAITING],
+				       *cells[REASON] ? ": " : "", cells[REASON],
+				       *cells[MESSAGE] ? ": " : "", cells[MESSAGE]);
 }
 
 /* True: each one that is there has ended. */
-static bool look(struct beds *b)
+static bool look(struct doctor_pods *b)
 {
 	const char *const get[] = { "get",	 "pods", "-n",	b->c->ns, "-l",
 				    b->selector, "-o",	 LINES, NULL };
@@ -264,14 +266,14 @@ static bool look(struct beds *b)
 /* --- what they said --- */
 
 struct reading {
-	struct beds *beds;
-	struct bed **of; /* each call */
+	struct doctor_pods *doctor_pods;
+	struct doctor_pod **of; /* each call */
 };
 
 static void take_log(void *arg, struct kubectl_call *call, size_t i)
 {
 	const struct reading *r = arg;
-	const struct bed *bed = r->of[i];
+	const struct doctor_pod *doctor_pod = r->of[i];
 	const char *report = NULL, *end = NULL;
 	size_t len;
 
@@ -285,29 +287,29 @@ static void take_log(void *arg, struct kubectl_call *call, size_t i)
 	}
 	len = report && end > report ? (size_t)(end - report) : 0;
 	if (call->status == 0 && len)
-		ward_add(r->beds->ward, bed->pod->node, report, len, NULL);
+		reports_add(r->doctor_pods->reports, doctor_pod->pod->node, report, len, NULL);
 	else
-		ward_add(r->beds->ward, bed->pod->node, NULL, 0,
-			 call->status < 0 ? call->why : bed->why);
+		reports_add(r->doctor_pods->reports, doctor_pod->pod->node, NULL, 0,
+			    call->status < 0 ? call->why : doctor_pod->why);
 }
 
-static void read_answers(struct beds *b)
+static void read_answers(struct doctor_pods *b)
 {
 	struct kubectl_call *calls = arena_array(b->arena, b->n, sizeof(*calls));
 	struct reading reading = { b, arena_array(b->arena, b->n, sizeof(*reading.of)) };
 	size_t n = 0;
 
 	for (size_t i = 0; i < b->n; i++) {
-		const struct bed *bed = &b->v[i];
-		const char *why = bed->why, **args;
+		const struct doctor_pod *doctor_pod = &b->v[i];
+		const char *why = doctor_pod->why, **args;
 
-		if (!bed->name)
-			why = bed->pod->trouble ? bed->pod->trouble
-						: "the image of its pod is not known";
+		if (!doctor_pod->name)
+			why = doctor_pod->pod->trouble ? doctor_pod->pod->trouble
+						       : "the image of its pod is not known";
 		else if (!why)
 			why = b->interrupted ? "interrupted" : "its pod was not made";
-		if (bed->state != ENDED) {
-			ward_add(b->ward, bed->pod->node, NULL, 0, why);
+		if (doctor_pod->state != ENDED) {
+			reports_add(b->reports, doctor_pod->pod->node, NULL, 0, why);
 			continue;
 		}
 		args = arena_array(b->arena, 5, sizeof(*args));
@@ -323,7 +325,7 @@ static void read_answers(struct beds *b)
 }
 
 /* Of our own run only, by its label. */
-static void clean_up(const struct beds *b)
+static void clean_up(const struct doctor_pods *b)
 {
 	const char *const del[] = {
 		"delete",	"pods", "-n", b->c->ns, "-l", b->selector, "--ignore-not-found",
@@ -344,11 +346,11 @@ static void clean_up(const struct beds *b)
 	     strbuf_str(&why), b->c->ns, b->selector);
 }
 
-int ward_privileged(const struct cluster *c, const struct cluster_pod *pods, size_t n,
-		    const char *const *args, struct ward *w)
+int reports_of_privileged(const struct cluster *c, const struct cluster_pod *pods, size_t n,
+			  const char *const *args, struct reports *reports)
 {
 	_cleanup_arena_ struct arena *a = arena_new(64 * 1024);
-	struct beds b = { .c = c, .arena = a, .ward = w };
+	struct doctor_pods b = { .c = c, .arena = a, .reports = reports };
 	struct sigaction before[ARRAY_LEN(caught)];
 	int r;
 

@@ -28,7 +28,7 @@ struct request {
 	const char *node, *namespace; /* another node; NULL: this one */
 };
 
-struct telling {
+struct question {
 	const struct request *req;
 	struct arena *arena;
 	struct ledger *ledger;
@@ -37,74 +37,74 @@ struct telling {
 
 /* --- which decisions, which VFs --- */
 
-static bool is_pod(const struct telling *t, const struct ledger_owner *o)
+static bool is_pod(const struct question *q, const struct ledger_owner *o)
 {
-	return str_eq(o->ns, t->req->ns) && str_eq(o->pod, t->req->pod);
+	return str_eq(o->ns, q->req->ns) && str_eq(o->pod, q->req->pod);
 }
 
-static struct chapter *add_chapter(struct telling *t, const struct ledger_decision *d)
+static struct chapter *add_chapter(struct question *q, const struct ledger_decision *d)
 {
-	struct chapter *c = &t->explanation.chapters[t->explanation.n_chapters++];
+	struct chapter *c = &q->explanation.chapters[q->explanation.n_chapters++];
 
 	*c = (struct chapter) { .d = d };
-	c->holds = arena_array(t->arena, ledger_holds(t->ledger), sizeof(struct ledger_hold *));
+	c->holds = arena_array(q->arena, ledger_holds(q->ledger), sizeof(struct ledger_hold *));
 	return c;
 }
 
 /* A decision with what is held by it now. */
-static void tell_decision(struct telling *t, const struct ledger_decision *d)
+static void add_decision(struct question *q, const struct ledger_decision *d)
 {
-	struct chapter *c = add_chapter(t, d);
+	struct chapter *c = add_chapter(q, d);
 
-	for (size_t i = 0; i < ledger_holds(t->ledger); i++) {
-		const struct ledger_hold *h = ledger_hold_at(t->ledger, i);
+	for (size_t i = 0; i < ledger_holds(q->ledger); i++) {
+		const struct ledger_hold *h = ledger_hold_at(q->ledger, i);
 
 		if (h->decision == d->number)
 			c->holds[c->n_holds++] = h;
 	}
 }
 
-static void tell_hold(struct telling *t, const struct ledger_hold *h)
+static void add_hold(struct question *q, const struct ledger_hold *h)
 {
-	struct chapter *c = add_chapter(t, NULL);
+	struct chapter *c = add_chapter(q, NULL);
 
 	c->holds[c->n_holds++] = h;
 }
 
-static int tell_vf(struct telling *t)
+static int explain_vf(struct question *q)
 {
-	const struct ledger_hold *h = ledger_find(t->ledger, t->req->vf);
-	const struct ledger_decision *d = h ? ledger_decision(t->ledger, h->decision) : NULL;
+	const struct ledger_hold *h = ledger_find(q->ledger, q->req->vf);
+	const struct ledger_decision *d = h ? ledger_decision(q->ledger, h->decision) : NULL;
 
-	for (size_t i = ledger_decisions(t->ledger); !h && !d && i-- > 0;) {
-		const struct ledger_decision *made = ledger_decision_at(t->ledger, i);
+	for (size_t i = ledger_decisions(q->ledger); !h && !d && i-- > 0;) {
+		const struct ledger_decision *made = ledger_decision_at(q->ledger, i);
 
-		if (list_has(made->chosen, made->n_chosen, t->req->vf))
+		if (list_has(made->chosen, made->n_chosen, q->req->vf))
 			d = made;
 	}
 	if (d)
-		tell_decision(t, d);
+		add_decision(q, d);
 	else if (h)
-		tell_hold(t, h);
+		add_hold(q, h);
 	else
 		return fail(EXIT_REFUSED,
 			    "%s: no container holds it, and none of the %zu newest choices took it",
-			    t->req->vf, ledger_decisions(t->ledger));
+			    q->req->vf, ledger_decisions(q->ledger));
 	return EXIT_DONE;
 }
 
 /* A pod that this node knows nothing of: it was refused, waits for VFs, or runs elsewhere. Who has
  * them? */
-static int tell_pools(struct telling *t, const char *resource, int code)
+static int explain_pools(struct question *q, const char *resource, int code)
 {
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 	const struct item *answer;
 	struct err err = { 0 };
 	const char *text;
 
-	if (pools_ask(t->req->source.socket, t->arena, &answer, &text, &err) < 0)
+	if (pools_ask(q->req->source.socket, q->arena, &answer, &text, &err) < 0)
 		return code == EXIT_DONE ? fail(EXIT_FAILED, "%s", err.msg) : code;
-	if (t->req->json)
+	if (q->req->json)
 		strbuf_printf(&out, "%s\n", text);
 	else if (!pools_text(answer, resource, &out))
 		return fail(EXIT_REFUSED, "node %s has no pool %s", pools_node(answer), resource);
@@ -112,61 +112,61 @@ static int tell_pools(struct telling *t, const char *resource, int code)
 	return code;
 }
 
-static int tell_pod(struct telling *t)
+static int explain_pod(struct question *q)
 {
-	for (size_t i = 0; i < ledger_decisions(t->ledger); i++) {
-		const struct ledger_decision *d = ledger_decision_at(t->ledger, i);
+	for (size_t i = 0; i < ledger_decisions(q->ledger); i++) {
+		const struct ledger_decision *d = ledger_decision_at(q->ledger, i);
 		bool held = false;
 
-		for (size_t k = 0; !held && k < ledger_holds(t->ledger); k++) {
-			const struct ledger_hold *h = ledger_hold_at(t->ledger, k);
+		for (size_t k = 0; !held && k < ledger_holds(q->ledger); k++) {
+			const struct ledger_hold *h = ledger_hold_at(q->ledger, k);
 
 			held = h->decision == d->number &&
-			       (is_pod(t, &h->owner) || is_pod(t, &d->owner));
+			       (is_pod(q, &h->owner) || is_pod(q, &d->owner));
 		}
 		if (held)
-			tell_decision(t, d);
+			add_decision(q, d);
 	}
-	for (size_t i = 0; i < ledger_holds(t->ledger); i++) {
-		const struct ledger_hold *h = ledger_hold_at(t->ledger, i);
+	for (size_t i = 0; i < ledger_holds(q->ledger); i++) {
+		const struct ledger_hold *h = ledger_hold_at(q->ledger, i);
 
-		if (is_pod(t, &h->owner) && !ledger_decision(t->ledger, h->decision))
-			tell_hold(t, h);
+		if (is_pod(q, &h->owner) && !ledger_decision(q->ledger, h->decision))
+			add_hold(q, h);
 	}
-	if (!t->explanation.n_chapters) {
+	if (!q->explanation.n_chapters) {
 		const struct ledger_decision *d, *newest = NULL;
 
 		/* It holds nothing any more: the choices for the newest pod of that name. */
-		for (size_t i = ledger_decisions(t->ledger); !newest && i-- > 0;) {
-			d = ledger_decision_at(t->ledger, i);
-			newest = is_pod(t, &d->owner) ? d : NULL;
+		for (size_t i = ledger_decisions(q->ledger); !newest && i-- > 0;) {
+			d = ledger_decision_at(q->ledger, i);
+			newest = is_pod(q, &d->owner) ? d : NULL;
 		}
-		for (size_t i = 0; newest && i < ledger_decisions(t->ledger); i++) {
-			d = ledger_decision_at(t->ledger, i);
-			if (is_pod(t, &d->owner) && str_eq(d->owner.uid, newest->owner.uid))
-				tell_decision(t, d);
+		for (size_t i = 0; newest && i < ledger_decisions(q->ledger); i++) {
+			d = ledger_decision_at(q->ledger, i);
+			if (is_pod(q, &d->owner) && str_eq(d->owner.uid, newest->owner.uid))
+				add_decision(q, d);
 		}
 	}
-	if (t->explanation.n_chapters)
+	if (q->explanation.n_chapters)
 		return EXIT_DONE;
 	fail(0,
 	     "pod %s/%s holds no VF on this node, and none of the %zu newest choices was for it: it was refused here, or it runs on another node (--node all asks every one)",
-	     t->req->ns, t->req->pod, ledger_decisions(t->ledger));
-	return tell_pools(t, NULL, EXIT_REFUSED);
+	     q->req->ns, q->req->pod, ledger_decisions(q->ledger));
+	return explain_pools(q, NULL, EXIT_REFUSED);
 }
 
-static int tell(struct telling *t)
+static int explain(struct question *q)
 {
-	size_t n = ledger_decisions(t->ledger), most = n + ledger_holds(t->ledger);
+	size_t n = ledger_decisions(q->ledger), most = n + ledger_holds(q->ledger);
 
-	t->explanation.chapters = arena_array(t->arena, most, sizeof(struct chapter));
-	if (str_eq(t->req->what, "pod"))
-		return tell_pod(t);
-	if (str_eq(t->req->what, "vf"))
-		return tell_vf(t);
+	q->explanation.chapters = arena_array(q->arena, most, sizeof(struct chapter));
+	if (str_eq(q->req->what, "pod"))
+		return explain_pod(q);
+	if (str_eq(q->req->what, "vf"))
+		return explain_vf(q);
 	if (!n)
 		return fail(EXIT_REFUSED, "no VF was given to a container yet");
-	tell_decision(t, ledger_decision_at(t->ledger, n - 1));
+	add_decision(q, ledger_decision_at(q->ledger, n - 1));
 	return EXIT_DONE;
 }
 
@@ -174,24 +174,24 @@ static int run(const struct request *req)
 {
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 	_cleanup_arena_ struct arena *arena = arena_new(16384);
-	struct telling t = { .req = req, .arena = arena };
+	struct question q = { .req = req, .arena = arena };
 	struct ledger_answer answer = { 0 };
 	struct err err = { 0 };
 	int r;
 
 	if (str_eq(req->what, "pool"))
-		return tell_pools(&t, req->resource, EXIT_DONE);
+		return explain_pools(&q, req->resource, EXIT_DONE);
 	if (ask_ledger(&req->source, arena, &answer, &err) < 0)
 		return fail(EXIT_FAILED, "%s", err.msg);
-	t.ledger = answer.ledger;
-	t.explanation.from = answer.from;
-	t.explanation.running = answer.running;
-	r = tell(&t);
+	q.ledger = answer.ledger;
+	q.explanation.from = answer.from;
+	q.explanation.running = answer.running;
+	r = explain(&q);
 	if (r == EXIT_DONE) {
-		(req->json ? explain_json : explain_text)(&t.explanation, &out);
+		(req->json ? explain_json : explain_text)(&q.explanation, &out);
 		r = print_out(&out);
 	}
-	ledger_free(t.ledger);
+	ledger_free(q.ledger);
 	return r;
 }
 

@@ -30,7 +30,7 @@ struct request {
 	int n_logs;
 };
 
-struct telling {
+struct verification {
 	const struct request *req;
 	struct arena *arena;
 	struct verify *v;
@@ -96,7 +96,7 @@ static int feed_file(struct verify *v, const char *path)
 /* --- maps --- */
 
 /* "FILE" or "HOST=FILE"; a host name has no slash. */
-static int add_map(struct telling *t, const char *word)
+static int add_map(struct verification *t, const char *word)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	size_t host_len = strcspn(word, "=/");
@@ -116,7 +116,7 @@ static int add_map(struct telling *t, const char *word)
 
 /* --- the answer --- */
 
-static void put_text(const struct telling *t, struct strbuf *out)
+static void put_text(const struct verification *t, struct strbuf *out)
 {
 	if (t->has_log)
 		verify_text(t->v, out);
@@ -126,7 +126,7 @@ static void put_text(const struct telling *t, struct strbuf *out)
 		verify_counters_text(&t->diff, t->v, out);
 }
 
-static void put_json(const struct telling *t, struct strbuf *out)
+static void put_json(const struct verification *t, struct strbuf *out)
 {
 	struct json j;
 
@@ -140,7 +140,7 @@ static void put_json(const struct telling *t, struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
-static int answer(const struct telling *t, enum verdict verdict)
+static int answer(const struct verification *t, enum verdict verdict)
 {
 	static const int codes[VERDICT_MAX] = {
 		[VERDICT_PASS] = EXIT_DONE, [VERDICT_NOGDR] = 4,	[VERDICT_WARN] = 5,
@@ -154,7 +154,7 @@ static int answer(const struct telling *t, enum verdict verdict)
 	return r == EXIT_DONE ? codes[verdict] : r;
 }
 
-static int run(struct telling *t)
+static int run(struct verification *t)
 {
 	const struct request *req = t->req;
 	const struct sigaction action = { .sa_handler = on_signal };
@@ -215,7 +215,7 @@ int cmd_verify(int argc, char **argv)
 	};
 	_cleanup_arena_ struct arena *arena = arena_new(4096);
 	_cleanup_verify_ struct verify *v = verify_new();
-	struct telling t = { .req = &req, .arena = arena, .v = v };
+	struct verification t = { .req = &req, .arena = arena, .v = v };
 	int r = read_options(argc, argv, words, ARRAY_LEN(words));
 
 	req.logs = argv + optind;

@@ -121,22 +121,22 @@ static void check_doctor(const struct answers *answers)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT, json = STRBUF_INIT;
 	_cleanup_arena_ struct arena *a = arena_new(16384);
-	struct ward w = { .arena = a };
+	struct reports w = { .arena = a };
 
 	for (size_t i = 0; i < answers->n; i++) {
 		char name[8];
 
 		name_of(i, name);
-		ward_add(&w, name, answers->text[i], answers->len[i], NULL);
+		reports_add(&w, name, answers->text[i], answers->len[i], NULL);
 	}
 	assert(w.n_nodes + w.n_silent == answers->n);
-	ward_sort(&w);
-	assert(ward_verdict(&w) < DIAGNOSIS_VERDICT_MAX);
-	ward_text(&w, NULL, &text);
-	ward_json(&w, &json);
+	reports_sort(&w);
+	assert(reports_verdict(&w) < DIAGNOSIS_VERDICT_MAX);
+	reports_text(&w, NULL, &text);
+	reports_json(&w, &json);
 	lines_of(&text);
 	assert(nodes_in(&json) == w.n_nodes);
-	ward_done(&w);
+	reports_done(&w);
 }
 
 static void check_why(const char *data, size_t size)

@@ -22,7 +22,7 @@ static void keep_text(void *text)
 }
 
 /* Each string is kept once, a thousand nodes say the same; and is one line. */
-static const char *own(struct ward *w, const char *text)
+static const char *own(struct reports *reports, const char *text)
 {
 	_cleanup_free_ char *line = xstrdup(text ? text : "");
 	void *found;
@@ -30,20 +30,20 @@ static const char *own(struct ward *w, const char *text)
 	if (!text)
 		return NULL;
 	str_printable(line, strlen(line), "");
-	found = tfind(line, &w->strings, by_text);
+	found = tfind(line, &reports->strings, by_text);
 	if (!found)
-		found = tsearch(arena_strdup(w->arena, line), &w->strings, by_text);
+		found = tsearch(arena_strdup(reports->arena, line), &reports->strings, by_text);
 	if (!found)
 		abort();
 	return *(const char *const *)found;
 }
 
-void ward_done(struct ward *w)
+void reports_done(struct reports *reports)
 {
-	tdestroy(w->strings, keep_text);
-	free(w->findings);
-	free(w->nodes);
-	free(w->silent);
+	tdestroy(reports->strings, keep_text);
+	free(reports->findings);
+	free(reports->nodes);
+	free(reports->silent);
 }
 
 static bool read_verdict(const char *name, enum diagnosis_verdict *ret)
@@ -57,28 +57,30 @@ static bool read_verdict(const char *name, enum diagnosis_verdict *ret)
 	return false;
 }
 
-static void add_finding(struct ward *w, const char *node, const struct item *check,
+static void add_finding(struct reports *reports, const char *node, const struct item *check,
 			const struct item *finding)
 {
 	const char *id = item_string(check, "id"), *sentence = item_string(finding, "finding");
 	const struct item *fix = item_get(finding, "fix");
-	struct ward_finding f = { .node = node };
+	struct report_finding f = { .node = node };
 
 	if (!id || !sentence || !read_verdict(item_string(finding, "verdict"), &f.verdict) ||
 	    f.verdict == DIAGNOSIS_PASS)
 		return;
-	f.check = own(w, id);
-	f.title = own(w, item_string(check, "title"));
-	f.sentence = own(w, sentence);
-	f.meaning = own(w, item_string(finding, "meaning"));
+	f.check = own(reports, id);
+	f.title = own(reports, item_string(check, "title"));
+	f.sentence = own(reports, sentence);
+	f.meaning = own(reports, item_string(finding, "meaning"));
 	for (int p = 0; p < DIAGNOSIS_PLATFORM_MAX; p++)
-		f.fix[p] = own(
-			w, item_string(fix, diagnosis_platform_name((enum diagnosis_platform)p)));
+		f.fix[p] =
+			own(reports,
+			    item_string(fix, diagnosis_platform_name((enum diagnosis_platform)p)));
 	/* Those that this railmatectl does not know, of another version, come last. */
 	while (f.order < doctor_n_checks() && strcmp(doctor_check_at(f.order)->id, id) != 0)
 		f.order++;
-	w->findings = xgrow(w->findings, &w->cap, w->n + 1, sizeof(*w->findings));
-	w->findings[w->n++] = f;
+	reports->findings =
+		xgrow(reports->findings, &reports->cap, reports->n + 1, sizeof(*reports->findings));
+	reports->findings[reports->n++] = f;
 }
 
 static const struct item *list_of(const struct item *object, const char *key)
@@ -89,7 +91,8 @@ static const struct item *list_of(const struct item *object, const char *key)
 	return list && list->type == ITEM_LIST ? list : &none;
 }
 
-void ward_add(struct ward *w, const char *node, const char *text, size_t len, const char *why)
+void reports_add(struct reports *reports, const char *node, const char *text, size_t len,
+		 const char *why)
 {
 	_cleanup_arena_ struct arena *a = arena_new(64 * 1024);
 	enum diagnosis_verdict verdict;
@@ -102,30 +105,33 @@ void ward_add(struct ward *w, const char *node, const char *text, size_t len, co
 		why = "its answer is not that of railmatectl doctor";
 	else if (text)
 		why = NULL;
-	node = own(w, node);
+	node = own(reports, node);
 	if (!text || why) {
-		w->silent = xgrow(w->silent, &w->cap_silent, w->n_silent + 1, sizeof(*w->silent));
-		w->silent[w->n_silent++] = (struct ward_silent) { node, own(w, why) };
+		reports->silent = xgrow(reports->silent, &reports->cap_silent,
+					reports->n_silent + 1, sizeof(*reports->silent));
+		reports->silent[reports->n_silent++] =
+			(struct report_silent) { node, own(reports, why) };
 		return;
 	}
-	w->nodes = xgrow(w->nodes, &w->cap_nodes, w->n_nodes + 1, sizeof(*w->nodes));
-	w->nodes[w->n_nodes++] = node;
+	reports->nodes = xgrow(reports->nodes, &reports->cap_nodes, reports->n_nodes + 1,
+			       sizeof(*reports->nodes));
+	reports->nodes[reports->n_nodes++] = node;
 	checks = list_of(top, "checks");
 	for (size_t i = 0; i < checks->n_kids; i++) {
 		const struct item *findings = list_of(&checks->kids[i], "findings");
 
 		for (size_t k = 0; k < findings->n_kids; k++)
-			add_finding(w, node, &checks->kids[i], &findings->kids[k]);
+			add_finding(reports, node, &checks->kids[i], &findings->kids[k]);
 	}
 }
 
-enum diagnosis_verdict ward_verdict(const struct ward *w)
+enum diagnosis_verdict reports_verdict(const struct reports *reports)
 {
-	enum diagnosis_verdict worst = w->n_silent ? DIAGNOSIS_UNKNOWN : DIAGNOSIS_PASS;
+	enum diagnosis_verdict worst = reports->n_silent ? DIAGNOSIS_UNKNOWN : DIAGNOSIS_PASS;
 
-	for (size_t i = 0; i < w->n; i++) {
-		if (w->findings[i].verdict > worst)
-			worst = w->findings[i].verdict;
+	for (size_t i = 0; i < reports->n; i++) {
+		if (reports->findings[i].verdict > worst)
+			worst = reports->findings[i].verdict;
 	}
 	return worst;
 }
