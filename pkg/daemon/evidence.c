@@ -96,8 +96,8 @@ static const char *no_get(const struct evidence *e)
 	return "it is not known whether this kubelet passes CDI devices on: its PodResources has no Get, so it is older than 1.34";
 }
 
-static void kubelet_told(void *arg, enum podres_result result, const struct pod_list *pods,
-			 const char *why)
+static void kubelet_answered(void *arg, enum podres_result result, const struct pod_list *pods,
+			     const char *why)
 {
 	struct evidence *e = arg;
 	enum podres_support support = kubeclient_podres_state(e->podres).support;
@@ -130,7 +130,7 @@ static void ask_kubelet(void *arg)
 							  .ns = "",
 							  .name = "",
 							  .timeout_ms = ASK_TIMEOUT_MS },
-			      kubelet_told, e);
+			      kubelet_answered, e);
 }
 
 /* Late binding is out of the question already, or the kubelet is asked as well. */
@@ -170,7 +170,7 @@ static const char *passes_ids(struct evidence *e, const struct runtime_answer *a
 			    answer->cni_sentence);
 }
 
-static void runtime_told(void *arg, const struct runtime_answer *answer)
+static void runtime_answered(void *arg, const struct runtime_answer *answer)
 {
 	struct evidence *e = arg;
 
@@ -196,7 +196,7 @@ static void ask_runtime(void *arg)
 	struct evidence *e = arg;
 
 	e->timer = NULL;
-	kubeclient_runtime_ask(e->runtime, ASK_TIMEOUT_MS, runtime_told, e);
+	kubeclient_runtime_ask(e->runtime, ASK_TIMEOUT_MS, runtime_answered, e);
 }
 
 static void begin(void *arg)
@@ -213,7 +213,7 @@ static void begin(void *arg)
 		open_runtime(e);
 		ask_runtime(e);
 	} else {
-		runtime_told(e, &nobody);
+		runtime_answered(e, &nobody);
 	}
 }
 

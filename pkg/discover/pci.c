@@ -23,10 +23,10 @@ struct function {
 	struct dir dir;
 	struct hw_pci rec;
 	struct place place;
-	int index;   /* where the record will be */
-	int pf;	     /* of a VF: its PF's record, if that came before; -1 */
-	bool beside; /* its directory is beside its PF's */
-	bool told;   /* by modalias, which has the next two */
+	int index;    /* where the record will be */
+	int pf;	      /* of a VF: its PF's record, if that came before; -1 */
+	bool beside;  /* its directory is beside its PF's */
+	bool has_ids; /* of its subsystem, by modalias */
 	uint16_t subvendor, subdevice;
 };
 
@@ -86,8 +86,8 @@ static int read_kind(struct function *fn, struct err *err)
 	uint32_t device = 0;
 	int r;
 
-	fn->told = read_modalias(fn);
-	if (fn->told)
+	fn->has_ids = read_modalias(fn);
+	if (fn->has_ids)
 		return 0;
 	r = read_id(fn, "class", 0xffffff, &fn->rec.class_code, err);
 	if (r >= 0)
@@ -109,8 +109,8 @@ static uint16_t read_sub_id(struct function *fn, const char *name)
 
 static void read_subsystem(struct function *fn)
 {
-	fn->rec.subvendor = fn->told ? fn->subvendor : read_sub_id(fn, "subsystem_vendor");
-	fn->rec.subdevice = fn->told ? fn->subdevice : read_sub_id(fn, "subsystem_device");
+	fn->rec.subvendor = fn->has_ids ? fn->subvendor : read_sub_id(fn, "subsystem_vendor");
+	fn->rec.subdevice = fn->has_ids ? fn->subdevice : read_sub_id(fn, "subsystem_device");
 }
 
 /* A VF has its PF's place; its own file counts where the PF does not know. */
@@ -270,7 +270,7 @@ static int read_function(struct function *fn, struct err *err)
 		scan_function_rdma(fn->s, &fn->dir, &fn->rec, fn->index, fn->pf, fn->place.path);
 	}
 	r = named ? read_kind(fn, err) : 0;
-	if (r < 0 || (named && fn->told))
+	if (r < 0 || (named && fn->has_ids))
 		return r;
 	r = read_id(fn, "vendor", UINT16_MAX, &vendor, err);
 	fn->rec.vendor = (uint16_t)vendor;

@@ -60,7 +60,7 @@ static bool take_files(struct scan *s, int pf)
 	_cleanup_dir_ struct dir sriov = DIR_CLOSED;
 	const struct hw_driver *driver = hw_driver_find(s->pci[pf].driver);
 	char path[sizeof(DEVICES) + BDF_STRLEN + 16], addr[BDF_STRLEN];
-	bool told = false;
+	bool found = false;
 
 	snprintf(path, sizeof(path), DEVICES "/%s/sriov", bdf_format(s->pci[pf].bdf, addr));
 	if (dir_open_path(s->root, path, &sriov) < 0)
@@ -74,9 +74,9 @@ static bool take_files(struct scan *s, int pf)
 		}
 		if (r == 0)
 			vf->rate_mbps = rate;
-		told |= r != -ENOENT;
+		found |= r != -ENOENT;
 	}
-	return told;
+	return found;
 }
 
 static void take_answer(struct scan *s, int pf)

@@ -154,7 +154,7 @@ static void give_up(void *arg)
 
 static void try_next(struct ask *ask);
 
-static void told(void *arg, const struct spec_list *specs, const char *why)
+static void answered(void *arg, const struct spec_list *specs, const char *why)
 {
 	struct ask *ask = arg;
 
@@ -209,7 +209,7 @@ static void try_next(struct ask *ask)
 		if (!is_ready(ask, c))
 			continue;
 		ask->asked = c;
-		c->source->fetch(c->source->ctx, (unsigned)left, told, ask);
+		c->source->fetch(c->source->ctx, (unsigned)left, answered, ask);
 		return;
 	}
 	ask->giving_up = rpc_after(s->rpc, 0, give_up, ask); /* never before fetch() returned */

@@ -84,7 +84,7 @@ static void refuse_runtime(struct late *l, const char *what)
 	l->timer = rpc_after(l->plugin->env->rpc, REFUSED_AGAIN_MS, ask_runtime_again, l);
 }
 
-static void runtime_told(void *arg, const struct runtime_answer *answer)
+static void runtime_answered(void *arg, const struct runtime_answer *answer)
 {
 	struct late *l = pending_end(arg);
 
@@ -117,7 +117,7 @@ static void ask_runtime(struct late *l)
 	}
 	if (!l->runtime_since_ms)
 		l->runtime_since_ms = clock_mono_ms();
-	kubeclient_runtime_ask(env->runtime, PROBE_TIMEOUT_MS, runtime_told,
+	kubeclient_runtime_ask(env->runtime, PROBE_TIMEOUT_MS, runtime_answered,
 			       pending_new(l, &l->asked));
 }
 

@@ -41,8 +41,8 @@ static void put_functions(struct strbuf *why, const struct reason *r, const char
 
 struct reasons {
 	struct reason elsewhere, limited, path;
-	struct reason told, above,
-		untold; /* NUMA nodes: by the function itself, by a bridge above, by neither */
+	struct reason known, above,
+		unknown; /* NUMA nodes: by the function itself, by a bridge above, by neither */
 };
 
 /* NCCL reads the numa_node of the upstream port of the uppermost switch, else of the function. */
@@ -61,7 +61,7 @@ static void judge_node(const struct hw_inventory *inv, const struct topo *topo, 
 	if (top->numa_above)
 		count(&r->above, &inv->pci[pci]);
 	else
-		count(top->numa < 0 ? &r->untold : &r->told, &inv->pci[pci]);
+		count(top->numa < 0 ? &r->unknown : &r->known, &inv->pci[pci]);
 }
 
 static void judge(const struct hw_inventory *inv, const struct topo *topo, int pci,
@@ -107,8 +107,8 @@ bool topofile_needed(const struct topofile_in *in, struct strbuf *why)
 	put_functions(why, &r.limited, "has a rate limit, which NCCL does not see",
 		      "have a rate limit, which NCCL does not see");
 	/* Without a second node it is wrong only to give some functions' node and not others'. */
-	if (!topo_one_node(topo) || r.told.n)
-		put_functions(why, r.above.n || !topo_one_node(topo) ? &r.above : &r.untold,
+	if (!topo_one_node(topo) || r.known.n)
+		put_functions(why, r.above.n || !topo_one_node(topo) ? &r.above : &r.unknown,
 			      "has no NUMA node by the firmware",
 			      "have no NUMA node by the firmware");
 	put_functions(why, &r.path, "has no way to a root complex in sysfs",

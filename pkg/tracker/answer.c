@@ -12,7 +12,7 @@
 #include "pool/slots.h"
 
 /* The answer of the kubelet while it is made into an event of holds. */
-struct telling {
+struct conversion {
 	const struct tracker *k;
 	struct holds_answer *answer;
 	struct holds_seen *seen;
@@ -33,7 +33,8 @@ static bool is_ours(const struct tracker *k, const char *resource)
 }
 
 /* An id of a pool that bound otherwise before is a VF, or a slot, all the same. */
-static void tell_container(struct telling *t, const struct pod *pod, const struct pod_container *c)
+static void add_container(struct conversion *t, const struct pod *pod,
+			  const struct pod_container *c)
 {
 	struct bdf bdf;
 	unsigned number;
@@ -91,7 +92,7 @@ void tracker_hear(void *tracker, const struct pods_said *said)
 	struct holds_answer answer = {
 		.asked_ms = said->asked_ms, .all = said->all, .ns = said->ns, .pod = said->name
 	};
-	struct telling t = { .k = k, .answer = &answer };
+	struct conversion t = { .k = k, .answer = &answer };
 	const struct holds_entry *entries;
 	size_t n_holds, n;
 
@@ -101,7 +102,7 @@ void tracker_hear(void *tracker, const struct pods_said *said)
 	for (size_t p = 0; p < pods->n; p++) {
 		v[p] = pod_of(&pods->v[p], a);
 		for (size_t c = 0; c < pods->v[p].n_containers; c++)
-			tell_container(&t, &pods->v[p], &pods->v[p].containers[c]);
+			add_container(&t, &pods->v[p], &pods->v[p].containers[c]);
 	}
 	answer.pods = v;
 	answer.n_pods = pods->n;

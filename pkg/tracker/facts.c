@@ -17,7 +17,7 @@
 #include "sysroot/sysroot.h"
 #include "tracker/cgroup.h"
 
-/* A VF in the picture of the node. */
+/* A VF of the node. */
 struct view {
 	const struct hw_pci *fn; /* NULL: it is not on the bus */
 	const char *rdma;	 /* NULL: none here */
@@ -249,13 +249,13 @@ void tracker_drain_later(struct tracker *k)
 
 static bool is_told(struct tracker *k, const char *vf)
 {
-	for (size_t i = 0; i < k->n_told; i++) {
-		if (!strcmp(k->told_unlisted[i], vf))
+	for (size_t i = 0; i < k->n_reported; i++) {
+		if (!strcmp(k->reported_unlisted[i], vf))
 			return true;
 	}
-	k->told_unlisted =
-		xgrow(k->told_unlisted, &k->cap_told, k->n_told + 1, sizeof(*k->told_unlisted));
-	k->told_unlisted[k->n_told++] = xstrdup(vf);
+	k->reported_unlisted = xgrow(k->reported_unlisted, &k->cap_reported, k->n_reported + 1,
+				     sizeof(*k->reported_unlisted));
+	k->reported_unlisted[k->n_reported++] = xstrdup(vf);
 	return false;
 }
 
@@ -280,7 +280,7 @@ static void tell_unlisted(struct tracker *k)
 	}
 }
 
-/* --- a new picture of the node --- */
+/* --- a new node --- */
 
 void tracker_complete(struct tracker *k)
 {

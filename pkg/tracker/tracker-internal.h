@@ -49,8 +49,8 @@ struct tracker {
 	bool running; /* tracker_run_now() is at work: what it does is no reason to begin again */
 	unsigned host_users;	     /* contexts that every RDMA device has, held or not */
 	int64_t host_users_until_ms; /* monotonic: then they are counted again */
-	char **told_unlisted;	     /* VFs */
-	size_t n_told, cap_told;
+	char **reported_unlisted;    /* VFs */
+	size_t n_reported, cap_reported;
 	uint64_t completed; /* the generation whose holds know their devices */
 
 	/* checkpoint.c */

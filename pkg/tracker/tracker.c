@@ -495,8 +495,8 @@ void tracker_free(struct tracker *k)
 	holds_free(k->holds);
 	ledger_file_close(k->file);
 	node_unref(k->node);
-	for (size_t i = 0; i < k->n_told; i++)
-		free(k->told_unlisted[i]);
-	free(k->told_unlisted);
+	for (size_t i = 0; i < k->n_reported; i++)
+		free(k->reported_unlisted[i]);
+	free(k->reported_unlisted);
 	free(k);
 }
