@@ -292,7 +292,7 @@ static void open_localsocket(struct daemon *d)
 			localsocket_open(&d->loop, d->opt->control_socket, d->rpc, &backend);
 }
 
-/* With the ledger. A picture that was made while we waited is served at once. */
+/* With the ledger. A node that was made while we waited is served at once. */
 static int serve(struct daemon *d, struct err *err)
 {
 	d->has_ledger = true;

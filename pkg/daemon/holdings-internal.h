@@ -1,6 +1,6 @@
 /*
  * What containers hold, for the main thread: a copy of the ledger, when the main thread asks or the
- * rpc thread finds that the node's picture keeps something that no container holds any more.
+ * rpc thread finds that the node lists something that no container holds any more.
  */
 #ifndef RAILMATE_DAEMON_HOLDINGS_INTERNAL_H
 #define RAILMATE_DAEMON_HOLDINGS_INTERNAL_H

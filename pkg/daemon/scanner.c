@@ -126,7 +126,8 @@ static void take_scanned(struct scanner *s, struct node *node)
 	node_unref(node);
 }
 
-/* A failed scan keeps the last good picture: the kubelet must not lose devices to a passing error.
+/* A failed scan leaves the last good node in use: the kubelet must not lose devices to a passing
+ * error.
  */
 int scanner_scan(struct scanner *s, struct err *err)
 {

@@ -88,7 +88,7 @@ void latebind_say(const struct latebind *b, const char *fmt, ...)
  * them. */
 bool latebind_probes_first(const struct request *r);
 
-/* The picture of the node says that it has no RDMA device, and may be of the moment in which a CNI
+/* The node says that it has no RDMA device, and may have been made in the moment in which a CNI
  * plugin moved its devices, its netdev still here: is it away, or really back? */
 bool latebind_is_away_now(const struct latebind *b, const struct pool_dev *dev, struct arena *a);
 

@@ -1,4 +1,4 @@
-/* A VF as it is on the machine now, where the picture of the node may be older. */
+/* A VF as it is on the machine now, where the node may be older. */
 #include "latebind/latebind-internal.h"
 
 #include "base/arena.h"

@@ -65,7 +65,7 @@ struct plugin *plugin_new(const struct plugin_env *env, const char *resource);
 /* The same of a pool of node.shared: it lists shares, gives all HCAs to each container, and has no
  * part in what is held. */
 struct plugin *plugin_new_shared(const struct plugin_env *env, const char *resource);
-/* A new picture of the node (a reference is taken). The first one opens the socket and registers;
+/* A new node (a reference is taken). The first one opens the socket and registers;
  * later ones send the list if it changed. A pool that has never had a device is not served at all
  * (as the peer); one that had keeps its socket and lists 0. */
 void plugin_update(struct plugin *p, struct node *node);

@@ -63,7 +63,7 @@ const struct ledger *tracker_ledger(const struct tracker *k);
 const struct node *tracker_node(const struct tracker *k); /* NULL: none yet */
 struct holds_now tracker_now(void);
 
-/* A new picture of the node (a reference is taken). */
+/* A new node (a reference is taken). */
 void tracker_update(struct tracker *k, struct node *node);
 /* Do containers of the pod whose cgroup has this UID run? As tracker_pod_runs() says it (cgroup.h).
  */
