@@ -308,6 +308,13 @@ class Words(Tree):
         self.write("proto/x.proto", "// Nobody.\n")
         self.expect("proto/x.proto:1: 'Nobody': no pod")
 
+    def test_counts_the_terms_of_the_glossary(self):
+        rows = "".join(f"| a{i}, b{i} | {i}, of two |\n" for i in range(10))
+        self.write("HACKING.md", f"# H\n\n| term | meaning |\n|---|---|\n{rows}\n| c | d |\n")
+        self.assertEqual(self.run_check("check-words"), (0, ""))
+        self.write("HACKING.md", f"\n| term | meaning |\n|---|---|\n{rows}| a0 | again |\n\n")
+        self.expect("HACKING.md: 21 terms; 20 at most\nHACKING.md: 'a0' is two terms")
+
     def test_finds_a_string_that_is_broken_over_lines(self):
         self.write("pkg/base/x.c", 'f("one " /* and */\n  "two");\n#define X "a " \\\n\t"b"\n')
         self.expect("pkg/base/x.c:1: a string is broken over lines")
