@@ -326,13 +326,21 @@ static void reserve(struct world *w, uint32_t r)
 static void allocate(struct world *w, uint32_t r)
 {
 	struct kubelet *k = &w->k;
-	int pod = k->pod;
 
 	if (!k->pluggedin) {
 		kubelet_failed(w);
 		return;
 	}
-	us_allocate(w, k->pool, k->ids, pod, (int)k->c, r);
+	us_allocate(w, k->pool, k->ids, k->pod, (int)k->c, r);
+	k->step = ADMIT_INSERT;
+}
+
+/* A moment after the answer: a List between them does not show it. */
+static void insert(struct world *w)
+{
+	struct kubelet *k = &w->k;
+	int pod = k->pod;
+
 	k->devs[pod][k->c] |= k->ids;
 	if (w->pods[pod].c[k->c].init)
 		k->reuse |= k->ids;
@@ -351,6 +359,8 @@ void kubelet_admit(struct world *w, uint32_t r)
 		reserve(w, r);
 	} else if (k->step == ADMIT_ALLOCATE) {
 		allocate(w, r);
+	} else if (k->step == ADMIT_INSERT) {
+		insert(w);
 	} else {
 		write_checkpoint(w);
 		k->step = ADMIT_RESERVE;

@@ -85,7 +85,7 @@ struct pod {
 	set had;      /* VFs that CNI plugins were given for it, while it exists */
 	struct ctr c[CTRS];
 };
-enum admit_step { ADMIT_RESERVE, ADMIT_ALLOCATE, ADMIT_WRITE };
+enum admit_step { ADMIT_RESERVE, ADMIT_ALLOCATE, ADMIT_INSERT, ADMIT_WRITE };
 struct kubelet {
 	bool up, sources, pluggedin; /* runs; sources ready; our stream is there */
 	bool registered;	     /* a device list ever came */
