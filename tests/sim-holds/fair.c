@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { TICK_MS = 250, POLL_MS = 1000, MINUTE_MS = 60000, LONG_MS = 660000 };
+enum { TICK_MS = 250, POLL_MS = 1000, KNOWN_MS = 10000, MINUTE_MS = 60000, LONG_MS = 660000 };
 
 static void clear_up(struct world *w)
 {
@@ -94,8 +94,6 @@ static void tick(struct world *w, bool ends, int64_t ms)
 		return;
 	us_timer(w);
 	poll(w);
-	if (w->k.pod < 0)
-		us_list(w);
 }
 
 /* --- what could be served --- */
@@ -308,6 +306,58 @@ static void wait_for_freedom(struct world *w)
 		tick(w, true, POLL_MS * 5);
 }
 
+/* A pod of one container. */
+static int run_pod(struct world *w, uint8_t name, const struct ctr *c, bool ends)
+{
+	int pod = pod_create_as(w, name, false, c, 1);
+
+	for (int64_t until = w->now_ms + MINUTE_MS; !w->broken[0] && !w->pods[pod].c[0].alive &&
+						    !w->pods[pod].rejected && w->now_ms < until;)
+		tick(w, ends, TICK_MS);
+	return pod;
+}
+
+/* VFs of this pool that neither a pod uses nor the kubelet counts on: of slots, each has one. */
+static unsigned idle(const struct world *w, unsigned pool)
+{
+	set mine = pool_set(w, pool), taken = taken_from(w, (int)w->n_pods, 0) & mine,
+	    given = w->k.allocated & mine, its = 0;
+	unsigned busy;
+
+	for (set s = taken & ~given; s; s &= s - 1) {
+		if (!us_hold(w, (unsigned)lowest(s)))
+			return 0; /* its last record is lost: nothing keeps it from the kubelet */
+	}
+	if (!w->cfg.pools[pool].late)
+		return count(mine & ~taken & ~given);
+	for (set s = given; s; s &= s - 1)
+		its |= w->s.spec[lowest(s)].there ? 1u << w->s.spec[lowest(s)].vf : 0;
+	busy = count(given) + count(taken & ~its);
+	return busy < count(mine) ? count(mine) - busy : 0;
+}
+
+/* While containers that the kubelet has forgotten live on: a pod that wants all that is idle. */
+static void probe_idle(struct world *w)
+{
+	struct ctr c = { .there = true };
+	unsigned sum = 0;
+	int pod;
+
+	/* By then the kubelet has been told what is not. */
+	for (int64_t until = w->now_ms + KNOWN_MS; !w->broken[0] && w->now_ms < until;)
+		tick(w, false, POLL_MS);
+	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
+		c.want[i] = is_uncertain(w, i, -1) ? 0 : (uint8_t)idle(w, i);
+		sum += c.want[i];
+	}
+	if (!sum || has_nameless(w))
+		return;
+	pod = run_pod(w, PODS_MAX - 2, &c, false);
+	if (!w->pods[pod].c[0].alive)
+		broken(w, "a pod that wants %u + %u VFs, which are idle, %s", c.want[0], c.want[1],
+		       w->pods[pod].rejected ? "is rejected" : "does not start");
+}
+
 /* A pod that wants all there is. */
 static void probe(struct world *w)
 {
@@ -316,10 +366,7 @@ static void probe(struct world *w)
 
 	for (unsigned i = 0; i < w->cfg.n_pools; i++)
 		c.want[i] = (uint8_t)w->cfg.pools[i].n;
-	pod = pod_create_as(w, PODS_MAX - 1, false, &c, 1);
-	for (int64_t until = w->now_ms + MINUTE_MS; !w->broken[0] && !w->pods[pod].c[0].alive &&
-						    !w->pods[pod].rejected && w->now_ms < until;)
-		tick(w, true, TICK_MS);
+	pod = run_pod(w, PODS_MAX - 1, &c, true);
 	if (w->pods[pod].c[0].alive)
 		return;
 	for (size_t i = 0; i < ledger_holds(holds_ledger(w->u.h)); i++) {
@@ -336,6 +383,8 @@ void check_fair(struct world *w)
 {
 	clear_up(w);
 	wait_for_service(w, false, "while forgotten containers live on");
+	if (!w->broken[0])
+		probe_idle(w);
 	if (!w->broken[0])
 		wait_for_service(w, true, "forgotten containers have ended");
 	if (w->broken[0])
