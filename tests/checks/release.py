@@ -117,6 +117,16 @@ class Release(unittest.TestCase):
                               if each.get("uri", "").startswith("pkg:deb/")
                           })
 
+    def test_the_provenance_names_the_tools(self):
+        said = json.loads(self.file(".provenance.json").read_text())
+        definition = said["predicate"]["buildDefinition"]
+        tools = definition["internalParameters"]["tools"]
+        gcc = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True)
+        self.assertEqual(tools["gcc"], gcc.stdout.splitlines()[0])
+        self.assertRegex(tools["kubectl"], r"v1\.\d+")
+        self.assertEqual(definition["externalParameters"]["arguments"],
+                         {"image": "registry.example/x/railmate", "no-image": True, "snapshot": True})
+
     def test_the_manifests_have_one_image_of_this_version(self):
         folders = {path.parent.name
                    for path in (TOP / "deploy").glob("*/kustomization.yaml")
