@@ -12,8 +12,10 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
+import unittest
 
 from harness import GPU, PATIENCE, VF, Case, Daemon, main, program, until, vfs_of
 
@@ -22,6 +24,20 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 RSS_MAX_MIB = 32
+NETLINK_ROUTE, NETLINK_UEVENT = 0, 15
+PF = "ibp24s0"
+# An interface of that name comes, goes up and down, and goes, until it is ended: each is a link
+# message, the first and the last a uevent too.
+LINK_STORM = f"""
+import fcntl, os, socket, struct
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while True:
+    tap = os.open("/dev/net/tun", os.O_RDWR)
+    fcntl.ioctl(tap, 0x400454CA, struct.pack("16sH22x", b"{PF}", 0x1002))
+    for flags in (1, 0) * 8:
+        fcntl.ioctl(s, 0x8914, struct.pack("16sh22x", b"{PF}", flags))
+    os.close(tap)
+"""
 
 
 def frame(kind, flags, stream, payload=b""):
@@ -63,6 +79,9 @@ class Client:
                 return
             except BlockingIOError:  # more wait than the kernel keeps
                 time.sleep(0.001)
+            except OSError:
+                self.s.close()
+                raise
 
     def send(self, data):
         """Whether all of it went."""
@@ -129,6 +148,12 @@ class Kubelet(threading.Thread):
         """When the pod that is being admitted is."""
         self.stop.set()
         self.join()
+
+
+def can_make_links():
+    return os.geteuid() == 0 and os.path.exists("/dev/net/tun") and subprocess.run(
+        ["unshare", "--mount", "--net", "mount", "--bind", "/sys", "/sys"], check=False,
+        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
 def p99(values):
@@ -437,6 +462,41 @@ class Attacks(Case):
         self.kubelet.wait(VF, 1)
         self.stranger_watches_while_the_kubelets_stream_ends()
 
+    # --- the kernel ---
+
+    def hears(self):
+        """The families of the kernel's sockets that it listens at, in its own namespace."""
+        with open(f"/proc/{self.daemon.pid}/net/netlink", encoding="ascii") as f:
+            rows = [line.split() for line in f][1:]
+        return {int(row[1]) for row in rows if int(row[3], 16)}
+
+    @unittest.skipUnless(can_make_links(), "needs root, unshare and /dev/net/tun")
+    def test_links_that_come_and_go(self):
+        """That of a PF, in a namespace of its own."""
+        self.assertEqual(self.daemon.end(), 0)
+        self.kubelet.wait(VF, "=0")
+        argv = self.n.daemon_argv()
+        argv[argv.index("--root") + 1] = "/"
+        live = 'mount --bind "$0" /sys && exec "$@"'
+        self.daemon = Daemon(["unshare", "--mount", "--net", "sh", "-c", live,
+                              os.path.join(self.n.root, "sys"), *argv],
+                             self.n.path("links.log"), stdin=subprocess.DEVNULL)
+        self.addCleanup(self.daemon.end, signal.SIGKILL)
+        self.kubelet.wait(VF, 1)
+        self.assertLessEqual({NETLINK_ROUTE, NETLINK_UEVENT}, self.hears())
+
+        def attack(end):
+            with subprocess.Popen(["nsenter", f"--net=/proc/{self.daemon.pid}/ns/net",
+                                   sys.executable, "-c", LINK_STORM],
+                                  stdin=subprocess.DEVNULL) as storm:
+                try:
+                    time.sleep(max(0, end - time.monotonic()))
+                    self.assertIsNone(storm.poll(), "it blew until it was ended")
+                finally:
+                    storm.kill()
+
+        self.under(attack, 3)
+
     # --- files ---
 
     def test_clients_of_the_control_socket(self):
@@ -486,6 +546,45 @@ class Attacks(Case):
             for s in impostors:
                 s.close()
         self.under(attack)
+
+    def put_in_the_way(self, thing):
+        """Instead of our socket, in one step."""
+        os.rename(thing, self.path)
+        answer = self.kubelet.admit("meanwhile", f"main:{VF}=1")
+        self.assertEqual(len(vfs_of(answer)), 1)  # by the connection that is open
+
+    def until_ours_again(self):
+        def answers():
+            with contextlib.suppress(OSError):
+                c = self.connect()
+                c.send(hello() + call(1, "ListAndWatch") + frame(DATA, END_STREAM, 1, message(b"")))
+                c.s.settimeout(PATIENCE)
+                return c.s.recv(1)
+            return b""
+
+        until(answers, "our socket is there again")
+        self.kubelet.ask(f"disconnect {VF}")
+        until(lambda: self.kubelet.resource(VF)["allocatable"] > 0, "registered again")
+        self.assertEqual(len(vfs_of(self.kubelet.admit("later", f"main:{VF}=1"))), 1)
+
+    def test_a_file_in_place_of_our_socket(self):
+        path = self.n.path("dp", "file")
+        with open(path, "w", encoding="ascii"):
+            pass
+        self.put_in_the_way(path)
+        until(lambda: "is in the way and is not a socket" in self.daemon.stderr(), "it is said")
+        os.unlink(self.path)
+        self.until_ours_again()
+
+    def test_a_socket_of_another_in_place_of_ours(self):
+        thief = socket.socket(socket.AF_UNIX)
+        self.addCleanup(thief.close)
+        thief.bind(self.n.path("dp", "thief"))
+        thief.listen(64)
+        self.put_in_the_way(self.n.path("dp", "thief"))
+        self.assertIsNone(self.daemon.child.poll())
+        thief.close()  # the file of it stays
+        self.until_ours_again()
 
 
 if __name__ == "__main__":
