@@ -263,13 +263,13 @@ static void run_boot_args(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_host_checks[] = {
-	{ "gpudirect", "NICs reach NVIDIA GPU memory",
+	{ "gpudirect", "GPUDirect RDMA with NVIDIA GPUs",
 	  "PASS: nvidia_peermem (or nv_mem) is loaded, or the driver is the open kernel modules on kernel 5.12 or later (dmabuf): one of the two is enough. WARN: neither. UNKNOWN: not visible, as in a container without the driver's files. Other machines: not applicable.",
 	  .run = run_gpudirect },
-	{ "gpudirect-amd", "NICs reach AMD GPU memory",
+	{ "gpudirect-amd", "GPUDirect RDMA with AMD GPUs",
 	  "PASS: amdkfd's peer memory is there, or the kernel is built with CONFIG_DMABUF_MOVE_NOTIFY and CONFIG_PCI_P2PDMA. WARN: neither. UNKNOWN: not visible. Machines without AMD GPUs: not applicable.",
 	  .run = run_gpudirect_amd },
-	{ "rccl-host", "what RCCL looks at on the host",
+	{ "rccl-host", "host settings that RCCL reads",
 	  "For machines with AMD GPUs that are no virtual machines. WARN: no iommu=pt on the command line where there is an IOMMU, or NUMA balancing is on. UNKNOWN: not visible.",
 	  .run = run_rccl_host, .in_manifest = true },
 	{ "storage", "GPUDirect Storage",

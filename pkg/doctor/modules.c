@@ -158,10 +158,10 @@ static void run_gdrcopy(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_module_checks[] = {
-	{ "modules", "RDMA modules are loaded",
+	{ "modules", "RDMA modules of the kernel",
 	  "WARN: a network driver whose cards could have VFs has an RDMA module, and no card of it an RDMA device; or there is no rdma_cm. --fix-manifest has the modules to load at boot.",
 	  .run = run_modules, .in_manifest = true },
-	{ "peermem", "NVIDIA's peer memory fits its driver",
+	{ "peermem", "nvidia_peermem beside its driver",
 	  "WARN: nvidia_peermem is of another version than the driver, is loaded beside nv_peer_mem, or is not known to the RDMA core; or it is not loaded and cannot be, where dmabuf is no way out either. Not loaded and not needed: not applicable; see gpudirect.",
 	  .run = run_peermem },
 	{ "gdrcopy", "GDRCopy for small messages",

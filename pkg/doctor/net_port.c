@@ -131,7 +131,7 @@ static void run_port(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_port_checks[] = {
-	{ "port", "ports of PFs and VFs are ACTIVE",
+	{ "port", "state and rate of ports",
 	  "FAIL: a port of a PF or VF is not ACTIVE. A VF on Ethernet whose interface is on the host and switched off is idle: its port comes up with the interface, in the pod. WARN: a PF runs slower than others of its model. What a VF says of rate and physical state is its PF's.",
 	  .run = run_port },
 };

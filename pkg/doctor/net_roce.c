@@ -261,7 +261,7 @@ static void run_qos(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_roce_checks[] = {
-	{ "mtu", "MTU for full RoCE packets",
+	{ "mtu", "MTU of RoCE ports",
 	  "From the MTU of PFs and, where they are on the host, of VFs: RoCE packets carry the largest of 256 to 4096 bytes that is 96 smaller. WARN: less than 4096 (1500 gives 1024), a VF below its PF, PFs that differ. InfiniBand has an MTU of its own.",
 	  .run = run_mtu },
 	{ "qos", "PFC and DSCP of PFs",

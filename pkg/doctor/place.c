@@ -372,7 +372,7 @@ const struct diagnosis_check doctor_place_checks[] = {
 	{ "driver", "drivers of GPUs and VFs",
 	  "Looks at the driver of every GPU and VF. FAIL: a VF is bound to vfio-pci or another driver of user space, which has no verbs. WARN: no driver at all, or a GPU that belongs to a virtual machine.",
 	  .run = run_driver },
-	{ "vfs", "VFs are there",
+	{ "vfs", "VFs of the NICs",
 	  "FAIL: no RDMA device at all. WARN: a card that could have VFs has none, if no card has any or if it is nearer to a GPU than those that have. Cards for storage and management without VFs are nearest to no GPU and are left alone.",
 	  .run = run_vfs },
 	{ "path", "PCIe path from each GPU to its nearest NIC",
@@ -381,7 +381,7 @@ const struct diagnosis_check doctor_place_checks[] = {
 	{ "numa", "NUMA nodes of GPUs and NICs",
 	  "WARN: a GPU or NIC on no node of a machine that has several, or a GPU whose nearest NICs are all on other nodes.",
 	  .run = run_numa },
-	{ "link", "PCIe links at full width and speed",
+	{ "link", "width and speed of PCIe links",
 	  "Compares the lanes in use with what the device has, of GPUs, NICs and the switches above them, and the speed with what both ends can. WARN: fewer lanes, or a slow NIC. A slow GPU is a hint only: idle ones save power. UNKNOWN: the link is not shown, as for VFs in a virtual machine.",
 	  .run = run_link },
 };
