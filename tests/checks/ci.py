@@ -214,7 +214,8 @@ class Beds(unittest.TestCase):
         self.top = pathlib.Path(folder.name)
         self.script("hack/install-deps", "")
         shutil.copy(TOP / "hack/e2e", self.top / "hack/e2e")
-        for name in ("charts/build-helm", "charts/build-kube-score", "cluster/build-released"):
+        for name in ("charts/build-helm", "charts/build-kube-score", "cluster/get-crds",
+                     "cluster/build-released"):
             self.script(f"tests/e2e/{name}", "echo built")
         (self.top / "tests/e2e/peers"
          ).write_text("# three\npair 1.9.2 forky\npair 1.6.4 forky\npair 1.9.2 bookworm\n")

@@ -22,12 +22,14 @@ runc bookworm
 helm 3.2.0
 kube-score 1.2.0
 kind 0.9.0
+crds example.test/operator 0.2.0 crds/one.yaml crds/two.yaml
 """
 GO = """case "$*" in
 "list -m -versions k8s.io/kubernetes") echo "k8s.io/kubernetes v1.6.4 v1.6.10 v1.7.0 v1.9.3 v1.9.4 v1.9.5 v1.9.6-rc.1 v1.10.0" ;;
 "list -m -versions helm.sh/helm/v3") echo "helm.sh/helm/v3 v3.2.0 v3.10.0 v3.9.0" ;;
 "list -m -versions github.com/zegl/kube-score") echo "github.com/zegl/kube-score v1.2.0 v1.2.1" ;;
 "list -m -versions sigs.k8s.io/kind") echo "sigs.k8s.io/kind v0.8.1 v0.9.0 v0.11.0-alpha v0.10.0" ;;
+"list -m -versions example.test/operator") echo "example.test/operator v0.2.0 v0.3.1" ;;
 "mod download k8s.io/kubernetes@v1.9.5") exit 1 ;;
 "mod download "*) ;;
 *) exit 9 ;;
@@ -64,7 +66,9 @@ class Peers(unittest.TestCase):
             "cluster 1.9.3: now 1.9.4", "pair 1.9.3 forky: now 1.9.4 forky",
             "pair 1.6.4 forky: now 1.6.10 forky", "pair 1.9.3 bookworm: now 1.9.4 bookworm",
             "runtime forky 2.1-1 1.3-1: now forky 2.2-1 1.3-1", "helm 3.2.0: now 3.10.0",
-            "kube-score 1.2.0: now 1.2.1", "kind 0.9.0: now 0.10.0", "Kubernetes 1.10 is in no pair"
+            "kube-score 1.2.0: now 1.2.1", "kind 0.9.0: now 0.10.0",
+            "crds example.test/operator 0.2.0 crds/one.yaml crds/two.yaml: now "
+            "example.test/operator 0.3.1 crds/one.yaml crds/two.yaml", "Kubernetes 1.10 is in no pair"
         ]))
         self.assertEqual(self.peers.read_text(), PEERS)
         self.assertFalse((self.top / "beds").exists())
@@ -75,7 +79,7 @@ class Peers(unittest.TestCase):
         self.assertEqual(lines[-2], "not run: hack/kind-e2e, which meets what is new as well")
         wanted = PEERS.replace("1.9.3", "1.9.4").replace("1.6.4", "1.6.10").replace(
             "2.1-1", "2.2-1").replace("3.2.0", "3.10.0").replace("1.2.0", "1.2.1").replace(
-                "0.9.0", "0.10.0")
+                "0.9.0", "0.10.0").replace("0.2.0", "0.3.1")
         self.assertEqual(self.peers.read_text(), wanted)
         self.assertEqual((self.top / "beds").read_text().split(),
                          ["prepare", "kubelet", "charts", "cluster", "vm"])
@@ -111,7 +115,7 @@ class Peers(unittest.TestCase):
             of.setdefault(kind, []).append(words)
         self.assertEqual(set(of),
                          {"cluster", "pair", "runtime", "runc", "helm", "kube-score", "kind",
-                          "released"})
+                          "crds", "released"})
         version = re.compile(r"\d+\.\d+\.\d+")
         for kind in ("cluster", "pair", "helm", "kube-score", "kind"):
             for words in of[kind]:

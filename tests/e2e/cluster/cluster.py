@@ -188,8 +188,8 @@ class Cluster:
                          "kube-system", env={**os.environ, "HOME": str(self.work)})
 
     def define(self, *kinds):
-        """The kinds of objects of operators: these, or all that the examples have."""
-        for one in crds.definitions(*kinds):
+        """The kinds of objects of operators: these, or all that are known."""
+        for one in crds.definitions(self.args.crds, *kinds):
             path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
             name = one["metadata"]["name"]
             if not self.api("GET", f"{path}/{name}"):
@@ -463,7 +463,8 @@ class Cluster:
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("kubelet", "containerd", "runc", "busybox", "helm", "build", "logs", "work"):
+    for name in ("kubelet", "containerd", "runc", "busybox", "helm", "crds", "build", "logs",
+                 "work"):
         parser.add_argument("--" + name, type=pathlib.Path, required=True)
     parser.add_argument("--cgroup", required=True)
     parser.add_argument("--released", type=pathlib.Path, help="what build-released made")

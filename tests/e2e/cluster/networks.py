@@ -2,13 +2,15 @@
 as the API server sees them."""
 import json
 import os
+import re
+import textwrap
 
-import crds  # noqa: F401 (by which examples are found)
+import crds
 import examples
 from late import check_late
 from node import KUBELET_ROOT, SOCKET
 from scenarios import GPU, VF, check, check_optimal, container, equal, until
-from shared import owners_watched, pool, scenario
+from shared import HELM, owners_watched, pool, scenario
 
 LATE = ("helm", "--set",
         f"{pool('vf')},binding=late,cni.enabled=true,runtime.enabled=true,runtime.socket={SOCKET}")
@@ -118,7 +120,7 @@ def check_nothing_is_stuck_late(c):
         c.end(late_pod(c, 0, len(view.vf), on=name)[0])
 
 
-@scenario()
+@scenario(HELM)
 def the_api_server_takes_every_example(c):
     """kubectl apply --dry-run=server, with the kinds of operators defined; the pods that operators
     would make are asked for by themselves."""
@@ -142,3 +144,44 @@ def the_api_server_takes_every_example(c):
                     })
                 pods += 1
     return f"{len(files)} files, {pods} kinds of pods"
+
+
+def of_operators(c):
+    """{name: text} of what is applied where operators are, and is no example."""
+    files = {file.name: file.read_text() for file in sorted(c.DEPLOY.glob("monitoring/*.yaml"))}
+    files["openshift.yaml"] = c.kubectl("kustomize", c.DEPLOY / "openshift")
+    files["chart.yaml"] = c.helm(
+        "template", "other", c.CHART, "--kube-version", c.version, "--set", "name=other,"
+        "openshift.enabled=true,metrics.enabled=true,metrics.serviceMonitor=true,"
+        "metrics.prometheusRule=true")
+    for path in sorted((c.DEPLOY.parent / "docs").glob("*.md")):
+        blocks = re.findall(r"^ *```yaml\n(.*?)^ *```", path.read_text(), re.M | re.S)
+        for number, block in enumerate(block for block in blocks if "\nkind: " in block):
+            files[f"{path.stem}-{number}.yaml"] = textwrap.dedent(block)
+    return files
+
+
+@scenario()
+def the_api_server_takes_what_is_for_operators(c):
+    """Of the chart, of Kustomize, for monitoring and in docs/; every kind that is defined is in
+    that, or in an example."""
+    c.define()
+    folder = c.work / "of-operators"
+    folder.mkdir()
+    files = of_operators(c)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+        c.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", folder / name)
+    said = "\n".join([*files.values(), *(examples.load(name).text for name in examples.NAMES)])
+    met = set(re.findall(r"^kind: (\w+)", said, re.M))
+    equal(crds.kinds() - met, set(), "kinds that are defined for nothing")
+    for name, right, wrong in (("servicemonitor.yaml", "honorLabels: true", "honorLabel: true"),
+                               ("prometheusrule.yaml", "for: 1m", "for: a minute"),
+                               ("openshift.yaml", "allowHostIPC: false", "allowHostIPC: maybe")):
+        check(right in files[name], f"{name} has no {right}")
+        (folder / "wrong.yaml").write_text(files[name].replace(right, wrong))
+        took = c.tool(c.program("kubectl"), "--kubeconfig", "/etc/kubernetes/admin.conf", "apply",
+                      "--dry-run=server", "--validate=strict", "-f", folder / "wrong.yaml", "-o",
+                      "name", fails=True)
+        check(took.count("\n") < files[name].count("\nkind: "), f"{wrong} is taken in {name}")
+    return f"{len(files)} files"
