@@ -165,15 +165,17 @@ void us_cancel(struct world *w, int pod, int c)
 
 void op_answer(struct world *w, struct op *op, bool ok, const char *why)
 {
+	struct ctr *c = &w->pods[op->pod].c[op->c];
 	struct op done = *op;
 
 	op->there = false;
-	w->pods[op->pod].c[op->c].unlisted = !op->answer.here;
+	c->unlisted = !op->answer.here;
+	c->opened &= ~pool_set(w, op->pool);
 	for (set s = ok ? op->ids : 0; s; s &= s - 1) {
-		int id = lowest(s);
+		int id = lowest(s), vf = w->cfg.pools[op->pool].late ? op->vf[id] : id;
 
-		w->pods[op->pod].c[op->c].had |= 1u
-						 << (w->cfg.pools[op->pool].late ? op->vf[id] : id);
+		c->had |= 1u << vf;
+		c->opened |= op->facts[vf].open ? 1u << vf : 0;
 	}
 	if (!done.cancelled)
 		kubelet_called(w, done.pod, done.c, ok, why);

@@ -198,7 +198,8 @@ void check_live(struct world *w, const char *event)
  */
 static bool are_told_apart(int pod, const struct ctr *a, int other, const struct ctr *b)
 {
-	return pod != other || (!a->unlisted && !b->unlisted && !a->init && !b->init);
+	return pod != other || (a->opened & b->vfs) ||
+	       (!a->unlisted && !b->unlisted && !a->init && !b->init);
 }
 
 void check_created(struct world *w, int pod, int c)

@@ -260,15 +260,33 @@ static bool has_nameless(const struct world *w)
 	return false;
 }
 
+/* Since when what this pod waits for is there: the kubelet may have given its slot to several
+ * containers, which then start one after the other. */
+static int64_t waits_since(const struct world *w, int pod, int64_t fair_ms)
+{
+	set ids = pod_devs(w->k.devs, pod);
+
+	for (unsigned p = 0; p < w->n_pods; p++) {
+		for (unsigned c = 0; c < CTRS; c++) {
+			const struct ctr *ctr = &w->pods[p].c[c];
+
+			if (ctr->alive && (ctr->ids & ids) && ctr->ok_ms > fair_ms)
+				fair_ms = ctr->ok_ms;
+		}
+	}
+	return fair_ms;
+}
+
 /* Until all is served, and a minute at most. */
 static void wait_for_service(struct world *w, bool ends, const char *when)
 {
-	int64_t until = w->now_ms + MINUTE_MS;
+	int64_t fair_ms = w->now_ms, until;
 	int pod = 0;
 
 	do {
 		tick(w, ends, TICK_MS);
 		pod = find_refused(w);
+		until = (pod < 0 ? fair_ms : waits_since(w, pod, fair_ms)) + MINUTE_MS;
 	} while (!w->broken[0] && (pod >= 0 || (ends && anything_ends(w))) && w->now_ms < until);
 	if (pod >= 0 && has_nameless(w)) {
 		for (until = w->now_ms + LONG_MS; pod >= 0 && !w->broken[0] && w->now_ms < until;) {
@@ -330,8 +348,13 @@ static unsigned idle(const struct world *w, unsigned pool)
 	}
 	if (!w->cfg.pools[pool].late)
 		return count(mine & ~taken & ~given);
-	for (set s = given; s; s &= s - 1)
-		its |= w->s.spec[lowest(s)].there ? 1u << w->s.spec[lowest(s)].vf : 0;
+	for (set s = given; s; s &= s - 1) {
+		const struct record *spec = &w->s.spec[lowest(s)];
+
+		if (spec->there && spec->who.uid >= 0 &&
+		    (pod_devs(w->k.devs, spec->who.uid) >> lowest(s) & 1))
+			its |= 1u << spec->vf;
+	}
 	busy = count(given) + count(taken & ~its);
 	return busy < count(mine) ? count(mine) - busy : 0;
 }

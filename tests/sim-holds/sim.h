@@ -68,6 +68,7 @@ struct ctr {
 	int64_t ok_ms; /* CREATES: since then */
 	set ids;       /* with which it is started */
 	bool alive;    /* processes exist: all that counts */
+	set opened;    /* VFs that it got though they were open when railmated looked */
 	set vfs, open; /* theirs; that they have opened */
 	set had;       /* VFs that it was given, while the pod exists */
 };
