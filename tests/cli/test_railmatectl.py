@@ -180,8 +180,10 @@ class Plan(ProgramTest):
             done = run(CTL, *argv, "--json")
             self.assertNotIn("left alone", done.stderr)
             plans.append(self.one_object(done))
-            self.assertEqual("PXB via data direct 0008:03:00.0\n" in run(CTL, *argv).stdout,
-                             len(plans) <= 4, keys)
+            text = run(CTL, *argv).stdout
+            self.assertEqual("PXB via data direct 0008:03:00.0\n" in text, len(plans) <= 4, keys)
+            self.assertIn("\ncost 1 (", text)
+            self.assertEqual(", by data direct functions" in text, len(plans) > 4, keys)
         self.assertEqual([p["chosen"] for p in plans], [["0002:03:00.1"]] * 7)
         pairs = [p["pairs"][0] for p in plans]
         self.assertEqual([p["class"] for p in pairs], ["PXB"] * 4 + ["NODE"] * 3)
