@@ -58,7 +58,8 @@ bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold,
 	if (!h->claims_read || holds_in_use(hold, f, moves && given))
 		return false;
 	/* What (a) misses without a UID is but a name, and its processes may live. */
-	if (hold->draining || (s->gone && (has_uid || f->cgroup == HOLDS_CGROUP_OFF)))
+	if ((hold->draining || s->gone) &&
+	    (has_uid || f->cgroup == HOLDS_CGROUP_OFF || !(s->gone || s->loaded)))
 		return true;
 	if (away && (hold->pending || h->blind || is_empty))
 		return true;

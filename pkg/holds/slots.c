@@ -284,6 +284,15 @@ static bool is_holder(const struct holds *h, const struct ledger_hold *hold,
 	       !holds_promise(h, hold->slot) && !holds_is_beside(hold, s, owner);
 }
 
+/* Of one the UID is known and of the other the name: they may be one. */
+static bool may_be_holder(const struct ledger_owner *holder, const struct ledger_owner *owner)
+{
+	bool named = holds_text(holder->pod), has_uid = holds_text(holder->uid);
+
+	return (has_uid && !named && !holds_text(owner->uid) && holds_text(owner->pod)) ||
+	       (named && !has_uid && !holds_text(owner->pod) && holds_text(owner->uid));
+}
+
 const char *holds_slot_waits(struct holds *h, const char *slot, const struct ledger_owner *owner,
 			     const struct holds_facts *facts, struct holds_now now, struct arena *a)
 {
@@ -297,6 +306,11 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 		return HOLDS_UNREAD;
 	if (!hold || s->tentative || s->not_created)
 		return NULL;
+	if (may_be_holder(&hold->owner, owner))
+		return arena_printf(
+			a,
+			"slot %s is held by %s, and whether that starts again is not known: neither PodResources nor the checkpoint says both name and UID",
+			slot, holds_name(&hold->owner, name, sizeof(name)));
 	same = is_holder(h, hold, s, owner);
 	if (same && holds_same_uid(&hold->owner, owner) && !holds_is_holder(hold, s, owner, facts))
 		return arena_printf(a, "VF %s of slot %s is held by %s: %s", hold->vf, slot,
@@ -384,7 +398,7 @@ const char *holds_kept(const struct holds *h, const char *resource,
 		const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);
 
 		if (hold->slot || hold->draining || strcmp(hold->resource, resource) != 0 ||
-		    !is_of_container(hold, owner))
+		    !holds_same_uid(&hold->owner, owner) || !is_of_container(hold, owner))
 			continue;
 		if (k-- == 0)
 			return hold->vf;

@@ -601,6 +601,31 @@ static void a_pod_that_is_shown_again_has_its_vf_again(void **state)
 	assert_int_equal(w.relists, 1);
 }
 
+/* Its processes may live and have it open again, or open it late. */
+static void what_drains_without_a_uid_is_not_free_when_nothing_has_it_open(void **state)
+{
+	(void)state;
+	begin_pod("web-0", V0);
+	kubelet_lists({ "web-0", V0 });
+	w.open = V0;
+	kubelet_lists_nothing();
+	kubelet_lists_nothing();
+	settle();
+	assert_true(is_draining(V0));
+	w.open = NULL;
+	tick();
+	assert_true(is_draining(V0));
+	restart(copy_of_ledger());
+	records_read();
+	kubelet_lists_nothing();
+	tick();
+	assert_true(is_draining(V0));
+	pass(600000);
+	kubelet_lists_nothing();
+	tick();
+	assert_null(hold_of(V0));
+}
+
 static void what_drains_drains_on_after_a_restart(void **state)
 {
 	(void)state;
@@ -778,6 +803,7 @@ int main(void)
 		TEST(two_answers_of_one_moment_are_one_miss),
 		TEST(a_vf_drains_until_no_process_has_it_open_and_it_is_back),
 		TEST(a_pod_that_is_shown_again_has_its_vf_again),
+		TEST(what_drains_without_a_uid_is_not_free_when_nothing_has_it_open),
 		TEST(what_drains_drains_on_after_a_restart),
 		TEST(a_vf_that_only_an_init_container_had_stays_quiet),
 		TEST(an_active_pod_keeps_what_the_kubelet_has_no_record_of),

@@ -380,6 +380,35 @@ static void a_container_whose_slot_was_given_away_keeps_its_vf_with_another_slot
 	settle();
 }
 
+/* By its name alone it may be another pod, while the first one lives. */
+static void a_container_without_a_uid_does_not_keep_what_has_lost_its_slot(void **state)
+{
+	struct ledger_owner again = who("web-0"), other = who("web-0#u2");
+
+	(void)state;
+	begin_late("web-0", S0, V0);
+	promise(S0);
+	assert_null(slot_starts("web-0", S0, true));
+	assert_null(holds_kept(w.h, RES, &again, 0));
+	assert_null(holds_kept(w.h, RES, &other, 0));
+}
+
+/* The checkpoint could not be read before, or now. */
+static void a_slot_waits_while_its_holder_has_but_a_uid_and_the_container_but_a_name(void **state)
+{
+	struct ledger_owner named = who("web-0"), known = who("web-0#u1"), uid = who("#u1");
+	struct holds_facts f;
+
+	(void)state;
+	begin_late("#u1", S0, V0);
+	pass(60000);
+	f = facts_of(V0);
+	assert_non_null(holds_slot_waits(w.h, S0, &named, &f, w.now, w.a));
+	assert_null(holds_slot_waits(w.h, S0, &known, &f, w.now, w.a));
+	assert_null(holds_slot_waits(w.h, S0, &uid, &f, w.now, w.a));
+	assert_string_equal(slot_starts("web-0#u1", S0, true), V0);
+}
+
 static void what_drains_loses_its_slot_to_the_next_container(void **state)
 {
 	(void)state;
@@ -806,6 +835,8 @@ int main(void)
 		TEST(a_container_does_not_wait_for_a_pod_that_has_ended),
 		TEST(without_uids_a_name_keeps_its_vf_unless_the_slot_was_given_since),
 		TEST(a_container_whose_slot_was_given_away_keeps_its_vf_with_another_slot),
+		TEST(a_container_without_a_uid_does_not_keep_what_has_lost_its_slot),
+		TEST(a_slot_waits_while_its_holder_has_but_a_uid_and_the_container_but_a_name),
 		TEST(what_drains_loses_its_slot_to_the_next_container),
 		TEST(a_slot_of_another_pod_is_no_sign_of_life_and_none_of_death),
 		TEST(a_vf_that_only_an_init_container_had_stays_quiet_late_too),
