@@ -34,7 +34,6 @@ static void adopt(struct holds *h, const struct holds_claim *c, struct holds_now
 				    .owner = c->owner,
 				    /* its sandbox ran when the record was written */
 				    .seen_cgroup = has_uid,
-				    .pending = c->number && !has_uid, /* of an Allocate */
 				    .since_ms = now.wall_ms,
 				    .decision = c->number };
 	struct observation *s;
@@ -62,10 +61,9 @@ static void weigh(struct holds *h, const struct holds_claim *c, struct holds_now
 	bool over = !h->lost && c->number < h->next_loaded;
 	struct ledger_hold with;
 
-	/* A record with a UID is of a container that started. The ledger was stored before that, or
-	 * is younger than the records. */
-	if (hold && hold->pending && holds_text(c->owner.uid) &&
-	    (h->lost || c->number == hold->decision)) {
+	/* A record is of a container that started. The ledger was stored before that, or is younger
+	 * than the records. */
+	if (hold && hold->pending && (h->lost || c->number == hold->decision)) {
 		adopt(h, c, now);
 	} else if (hold ? c->number > hold->decision : !over) {
 		adopt(h, c, now);

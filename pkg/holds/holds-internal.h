@@ -84,7 +84,6 @@ struct holds {
 	/* records */
 	bool lost; /* the ledger is missing, or older than another record */
 	bool claims_read;
-	uint64_t first;	      /* number that we decide: those below are former instances' */
 	uint64_t next_loaded; /* the next number by the ledger that was on disk; 0: none was read */
 	struct holds_claim *claims; /* not weighed yet; their strings are in the arena */
 	size_t n_claims, cap_claims;

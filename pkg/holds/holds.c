@@ -29,7 +29,6 @@ struct holds *holds_new(struct ledger *ledger, const struct holds_pace *pace, st
 		ledger_skip(h->ledger, (uint64_t)now.wall_ms);
 	h->pace = *pace;
 	h->stored = ledger_generation(h->ledger);
-	h->first = ledger_next(h->ledger);
 	h->next_loaded = ledger ? ledger_next(h->ledger) : 0;
 	h->synced = UINT64_MAX;
 	holds_sync(h, now);

@@ -144,7 +144,8 @@ static bool may_start(struct holds *h, const struct holds_vf *v, const struct le
 			"the kubelet has given it to another container of the pod as well: delete the pod",
 			a, ret_why);
 	if (!hold || hold->pending ||
-	    (may_be_own(hold, owner) && !hold->draining && !s->given_away))
+	    (may_be_own(hold, owner) && !hold->draining && !s->given_away &&
+	     !(holds_text(hold->owner.uid) && s->id_passed_on)))
 		return !why || refuse(hold && !hold->pending ? hold : NULL, v->vf, why, a, ret_why);
 	if (holds_is_gone(h, hold, s, v->facts, true, moves, now))
 		return true;
@@ -157,10 +158,10 @@ static bool may_start(struct holds *h, const struct holds_vf *v, const struct le
 }
 
 /*
- * A hold that begins now and not with its decision (another container had the VF then, or
- * another instance of us decided) needs a number of its own: a ledger that was stored between them
- * knows the decision's, and no hold with it, and one that comes back may know a later decision. 0:
- * every hold is there, and keeps the number that it has.
+ * A hold that begins now and not with its decision (another container had the VF then) needs a
+ * number of its own: a ledger that was stored between them knows the decision's, and no hold with
+ * it, and one that comes back may know a later decision. 0: every hold is there, and keeps the
+ * number that it has.
  */
 static uint64_t number_of_start(struct holds *h, const struct holds_vf *v, size_t n,
 				const struct ledger_owner *owner, uint64_t decision,
@@ -174,7 +175,6 @@ static uint64_t number_of_start(struct holds *h, const struct holds_vf *v, size_
 		const struct ledger_hold *old = ledger_find(h->ledger, v[i].vf);
 
 		begins |= !goes_on(old, owner, decision) || (decision && old->decision != decision);
-		begins |= old && old->pending && old->decision < h->first;
 	}
 	if (!begins)
 		return decision;

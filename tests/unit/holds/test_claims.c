@@ -220,41 +220,33 @@ static void a_ledger_that_comes_back_is_weighed_like_any_record(void **state)
 	assert_int_equal(hold_of(V1)->decision, mine);
 }
 
-/* The state directory of the instance before is not there; an empty one is, until the other one
- * comes back. */
-static void a_start_by_a_former_instances_decision_is_a_decision_of_its_own(void **state)
-{
-	(void)state;
-	restart(NULL);
-	claim("web-1", NULL, V0, 40);
-	records_read();
-	kubelet_lists({ "web-1", V0 });
-	checkpoint("u1", V0);
-	holds_event(w.h,
-		    &(struct holds_event) { .kind = HOLDS_STORED,
-					    .generation = ledger_generation(holds_ledger(w.h)),
-					    .ok = true },
-		    w.now);
-	run_pod("web-1#u1");
-	assert_true(starts_by("web-1#u1", V0, 40, false));
-	claim("web-0#u0", NULL, V0, 41);
-	settle();
-	assert_true(is_held_by(V0, "web-1#u1"));
-	assert_true(hold_of(V0)->decision > 1000000);
-}
-
-/* Its map.json was written at Allocate: no container has started with it. */
-static void a_record_without_a_uid_is_of_a_container_that_has_not_started(void **state)
+/* The checkpoint could not be read when it started. That of Allocate names nobody, and is no claim.
+ */
+static void a_record_without_a_uid_is_of_a_container_that_started(void **state)
 {
 	(void)state;
 	restart(NULL);
 	claim("web-0", NULL, V0, 7);
 	records_read();
-	assert_true(hold_of(V0)->pending);
-	checkpoint("u1", V0);
-	run_pod("web-0#u1");
-	assert_true(starts_by("web-0#u1", V0, 7, false));
-	assert_true(is_held_by(V0, "web-0#u1"));
+	assert_false(hold_of(V0)->pending);
+	kubelet_lists({ "web-1", V0 });
+	run_pod("web-1#u2");
+	assert_false(starts_by("web-1#u2", V0, 8, false));
+	assert_true(is_held_by(V0, "web-0"));
+}
+
+static void a_record_without_a_uid_makes_its_pending_hold_a_started_one(void **state)
+{
+	uint64_t number;
+
+	(void)state;
+	number = allocate("web-0", V0);
+	restart(copy_of_ledger());
+	claim("web-0", NULL, V0, number);
+	records_read();
+	assert_false(hold_of(V0)->pending);
+	kubelet_lists({ "web-1", V0 });
+	assert_true(is_held_by(V0, "web-0"));
 }
 
 /* Numbers began anew, and a record of before says one that has been given since. */
@@ -342,8 +334,8 @@ int main(void)
 		TEST(an_incomplete_reading_decides_nothing),
 		TEST(what_was_unknown_is_known_when_its_record_is_read_later),
 		TEST(a_ledger_that_comes_back_is_weighed_like_any_record),
-		TEST(a_start_by_a_former_instances_decision_is_a_decision_of_its_own),
-		TEST(a_record_without_a_uid_is_of_a_container_that_has_not_started),
+		TEST(a_record_without_a_uid_is_of_a_container_that_started),
+		TEST(a_record_without_a_uid_makes_its_pending_hold_a_started_one),
 		TEST(a_record_of_a_container_counts_more_than_what_was_given_before_it_was_read),
 		TEST(without_a_ledger_numbers_are_beyond_any_that_one_can_have),
 		TEST(what_is_needed_is_what_is_held),

@@ -278,18 +278,6 @@ static void a_hold_does_not_go_on_as_that_of_another_pod(void **state)
 	assert_true(hold_of(V0)->decision > number);
 }
 
-static void a_hold_that_was_but_a_record_gets_a_number_when_it_begins(void **state)
-{
-	(void)state;
-	restart(NULL);
-	claim("web-0", NULL, V0, 4);
-	records_read();
-	run_pod("web-0#u1");
-	assert_true(starts_by("web-0#u1", V0, 4, false));
-	claim("web-9#u9", NULL, V0, 6); /* of a ledger that comes back */
-	assert_true(is_held_by(V0, "web-0#u1"));
-}
-
 /* Allocate was answered while another pod had the VF still: a ledger of that moment knows the
  * number, and no hold with it. */
 static void a_hold_that_begins_later_than_its_decision_has_a_number_of_its_own(void **state)
@@ -346,6 +334,21 @@ static void after_a_restart_the_container_of_a_hold_without_a_uid_starts_again(v
 	w.open = NULL;
 	assert_true(starts("web-0#u1", V0));
 	assert_true(is_held_by(V0, "web-0#u1"));
+}
+
+/* A pod of the same name came after it was deleted by force, and the checkpoint cannot be read. */
+static void once_its_id_was_given_again_a_name_alone_does_not_take_a_vf_from_a_uid(void **state)
+{
+	uint64_t number;
+
+	(void)state;
+	begin_pod("web-0#u1", V0);
+	number = allocate("web-0", V0);
+	kubelet_lists({ "web-0", V0 });
+	assert_false(starts_by("web-0", V0, number, false));
+	assert_true(is_held_by(V0, "web-0#u1"));
+	end_pod("web-0#u1");
+	assert_true(starts_by("web-0#u2", V0, number, false));
 }
 
 /* All records are lost, and the kubelet gives one id to two pods: neither may wait for the other
@@ -586,10 +589,10 @@ int main(void)
 		TEST(nor_does_that_of_another_kubelet_name_the_pod_that_came_after_a_started_hold),
 		TEST(nor_the_pod_of_the_same_name_that_came_after_a_started_hold),
 		TEST(a_hold_does_not_go_on_as_that_of_another_pod),
-		TEST(a_hold_that_was_but_a_record_gets_a_number_when_it_begins),
 		TEST(a_hold_that_begins_later_than_its_decision_has_a_number_of_its_own),
 		TEST(after_a_restart_the_checkpoint_names_no_started_hold),
 		TEST(after_a_restart_the_container_of_a_hold_without_a_uid_starts_again),
+		TEST(once_its_id_was_given_again_a_name_alone_does_not_take_a_vf_from_a_uid),
 		TEST(of_two_pods_with_one_id_the_one_that_starts_tells_who_the_other_is),
 		TEST(an_id_of_two_pods_has_no_uid),
 		TEST(two_containers_of_one_pod_do_not_start_with_one_vf),
