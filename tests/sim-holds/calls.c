@@ -108,7 +108,7 @@ static void allocate_early(struct world *w, unsigned pool, set ids, int pod, int
 		unsigned vf = (unsigned)lowest(s);
 
 		if (holds_is_of(w->u.h, vf_name(vf), number))
-			record_write(w, &w->s.map[vf], us_hold(w, vf));
+			record_write_allocated(w, &w->s.map[vf], us_hold(w, vf));
 	}
 }
 
@@ -206,9 +206,10 @@ void us_read_checkpoint(struct world *w)
 
 	cut(w);
 	holds_event(w->u.h,
-		    &(struct holds_event) { .kind = HOLDS_CHECKPOINT,
-					    .entries = v,
-					    .n = entries_of(w, w->k.file, v) },
+		    &(struct holds_event) {
+			    .kind = HOLDS_CHECKPOINT,
+			    .entries = v,
+			    .n = w->checkpoint_unreadable ? 0 : entries_of(w, w->k.file, v) },
 		    now_of(w));
 	us_settle(w, "checkpoint");
 }
@@ -283,6 +284,8 @@ static void ask_who(struct world *w, struct op *op, uint32_t r)
 	}
 	if (!identify(w, op, r))
 		op_answer(w, op, false, "it is not known whose these devices are");
+	else if (w->checkpoint_unreadable && op->who.name < 0 && op->who.uid < 0)
+		op_answer(w, op, false, "nothing says whose it is"); /* README.md: not in it */
 	else
 		op->step++;
 }
@@ -351,7 +354,9 @@ void us_op(struct world *w, struct op *op, uint32_t r)
 	}
 	switch (op->step) {
 	case 0:
-		memcpy(op->entries, w->k.file, sizeof(op->entries));
+		memset(op->entries, 0, sizeof(op->entries));
+		if (!w->checkpoint_unreadable)
+			memcpy(op->entries, w->k.file, sizeof(op->entries));
 		us_read_checkpoint(w);
 		op->answer = (struct answer) { .epoch = w->k.epoch, .asked_ms = now_of(w).mono_ms };
 		op->step++;

@@ -40,19 +40,21 @@ void disk_remove_maps(struct world *w)
 
 bool is_recorded(const struct world *w, unsigned vf, int pod)
 {
-	return w->s.map[vf].there && w->s.map[vf].who.uid == pod;
+	const struct record *map = &w->s.map[vf];
+
+	return map->there &&
+	       (map->who.uid >= 0 ? map->who.uid == pod : map->who.name == w->pods[pod].name);
 }
 
-bool record_says(const struct record *r, const struct ledger_hold *hold)
+/* One that was written at Allocate names nobody: no container has started with it. */
+bool record_names(const struct record *r)
 {
-	struct who who = who_of(&hold->owner);
-
-	return r->there && r->number == hold->decision && r->slot == slot_number(hold->slot) &&
-	       r->who.uid == who.uid && r->who.name == who.name;
+	return r->there && (r->who.name >= 0 || r->who.uid >= 0);
 }
 
-/* What the hold says by then, with the number of its decision. */
-bool record_write(struct world *w, struct record *to, const struct ledger_hold *hold)
+/* The number of its decision, and whose it is. */
+static bool write_as(struct world *w, struct record *to, const struct ledger_hold *hold,
+		     struct who who)
 {
 	cut(w);
 	if (w->s.run_full)
@@ -63,8 +65,18 @@ bool record_write(struct world *w, struct record *to, const struct ledger_hold *
 				.vf = (uint8_t)vf_number(hold->vf),
 				.pool = !strcmp(hold->resource, resource_name(1)),
 				.slot = (int8_t)slot_number(hold->slot),
-				.who = who_of(&hold->owner),
+				.who = who,
 				.number = hold->decision };
 	cut(w);
 	return true;
+}
+
+bool record_write(struct world *w, struct record *to, const struct ledger_hold *hold)
+{
+	return write_as(w, to, hold, who_of(&hold->owner));
+}
+
+void record_write_allocated(struct world *w, struct record *to, const struct ledger_hold *hold)
+{
+	write_as(w, to, hold, (struct who) { -1, -1, 0 });
 }

@@ -10,7 +10,7 @@ static void clear_up(struct world *w)
 	w->fuse = 0;
 	w->forgetful = false;
 	w->api = w->podres = true;
-	w->cgroups_unreadable = w->scan_incomplete = false;
+	w->cgroups_unreadable = w->scan_incomplete = w->checkpoint_unreadable = false;
 	w->s.disk = DISK_WELL;
 	w->s.away = w->s.run_full = w->s.cdi_unreadable = false;
 	if (!w->k.up)
@@ -192,6 +192,17 @@ static bool is_uncertain_within(const struct world *w, unsigned pool, int pod, i
 	return false;
 }
 
+/* An ordinary init container and a sidecar that runs have one id, which is one of them's: no List
+ * shows that the other has it, too. */
+static bool shares_ids(const struct world *w, int pod, int c)
+{
+	set beside = 0;
+
+	for (int i = 0; i < CTRS; i++)
+		beside |= i != c && w->pods[pod].c[i].alive ? w->k.devs[pod][i] : 0;
+	return w->pods[pod].c[c].init && (beside & w->k.devs[pod][c]);
+}
+
 /* NULL: the container runs, or cannot run yet. */
 static const char *is_refused(const struct world *w, int pod, int c)
 {
@@ -204,6 +215,8 @@ static const char *is_refused(const struct world *w, int pod, int c)
 		return "is not admitted";
 	if (!kubelet_is_next(p, c))
 		return NULL; /* the one before it is what counts */
+	if (shares_ids(w, pod, c))
+		return NULL;
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
 		set ids = (p->sandbox ? w->k.devs[pod][c] : pod_devs(w->k.devs, pod)) &
 			  pool_set(w, i);

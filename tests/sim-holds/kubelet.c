@@ -67,7 +67,7 @@ int pod_create(struct world *w, uint32_t shape)
 	uint8_t name = (uint8_t)(mix(shape, 0) % 2); /* a StatefulSet's, for choice */
 	unsigned n;
 
-	if (is_taken(w, name) || !(mix(shape, 10) % 3))
+	if (w->cfg.names_once || is_taken(w, name) || !(mix(shape, 10) % 3))
 		name = (uint8_t)(2 + w->n_pods % (PODS_MAX - 2));
 	if (w->n_pods == PODS_MAX || is_taken(w, name))
 		return -1;

@@ -61,6 +61,7 @@ void schedule_random(struct schedule *ret, uint64_t seed, unsigned n, char *brok
 		next_random(&rng);
 	ret->cfg = config_random(&rng);
 	ret->n = 0;
+	ret->cfg.names_once = (next_random(&rng) >> 20) % 4 == 0;
 	faults = (next_random(&rng) >> 20) % 8 != 0;
 	heap_on();
 	world_begin(&world, &ret->cfg, false);
@@ -151,6 +152,8 @@ int schedule_write(const struct schedule *s, const char *path, const char *broke
 			p->n);
 	}
 	fprintf(f, "kubelet %s\n", s->cfg.active_only ? "1.34" : "1.33");
+	if (s->cfg.names_once)
+		fputs("names once\n", f);
 	for (unsigned i = 0; i < s->n; i++)
 		fprintf(f, "%s %u %#x\n", step_names[s->steps[i].kind], s->steps[i].a,
 			s->steps[i].r);
@@ -180,6 +183,10 @@ static int read_line(struct schedule *s, const char *line)
 		return 0;
 	if (sscanf(line, "pool %63s %u", mode, &a) == 2)
 		return read_pool(&s->cfg, mode, a);
+	if (!strcmp(line, "names once\n")) {
+		s->cfg.names_once = true;
+		return 0;
+	}
 	/* A space of the format matches none as well, and there is "kubelet-kill". */
 	if (!strncmp(line, "kubelet ", 8) && sscanf(line + 8, "%63s", mode) == 1) {
 		s->cfg.active_only = strcmp(mode, "1.34") >= 0;

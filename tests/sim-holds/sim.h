@@ -41,6 +41,7 @@ struct config {
 	unsigned n_pools;
 	struct pool pools[POOLS_MAX];
 	bool active_only; /* kubelet ≥ 1.34 */
+	bool names_once;  /* no name comes back; then the checkpoint may be unreadable */
 };
 struct step {
 	uint8_t kind, a;
@@ -182,7 +183,7 @@ struct world {
 	struct config cfg;
 	unsigned n_vfs;
 	int64_t now_ms, boot_ms;
-	bool api, podres, cgroups_unreadable, scan_incomplete;
+	bool api, podres, cgroups_unreadable, scan_incomplete, checkpoint_unreadable;
 	unsigned n_pods;
 	struct pod pods[PODS_MAX];
 	struct kubelet k;
@@ -316,9 +317,11 @@ const struct ledger_hold *us_hold(const struct world *w, unsigned vf);
 bool us_works_at(const struct world *w, unsigned slot); /* a call is about to write its files */
 void op_answer(struct world *w, struct op *op, bool ok, const char *why);
 void op_facts(const struct world *w, const struct op *op, unsigned vf, struct holds_facts *ret);
-bool record_says(const struct record *r, const struct ledger_hold *hold);
+bool record_names(const struct record *r);
 bool record_write(struct world *w, struct record *to,
 		  const struct ledger_hold *hold); /* false: it cannot be */
+/* Whose it is was guessed, and is not written. */
+void record_write_allocated(struct world *w, struct record *to, const struct ledger_hold *hold);
 void early_start(struct world *w, struct op *op);
 void sim_late_bind(struct world *w, struct op *op);
 void late_write(struct world *w, struct op *op);
@@ -376,6 +379,7 @@ enum step_kind {
 	STEP_RUN_FULL,
 	STEP_CGROUPS,
 	STEP_SCAN,
+	STEP_CHECKPOINT,
 	STEP_REBOOT,
 	STEPS,
 };

@@ -53,6 +53,7 @@ const char *const step_names[STEPS] = {
 	[STEP_RUN_FULL] = "run-full",
 	[STEP_CGROUPS] = "cgroups-unreadable",
 	[STEP_SCAN] = "scan-incomplete",
+	[STEP_CHECKPOINT] = "checkpoint-unreadable",
 	[STEP_REBOOT] = "reboot",
 };
 
@@ -105,7 +106,7 @@ static bool can_lose_records(const struct world *w)
 	}
 	return w->u.up && !w->fuse && !is_lone_witness(w) && w->k.up && w->k.sources && w->podres &&
 	       w->k.pod < 0 && !w->s.away && !w->s.cdi_unreadable && !w->cgroups_unreadable &&
-	       !w->scan_incomplete;
+	       !w->scan_incomplete && !w->checkpoint_unreadable;
 }
 
 static void lose_records(struct world *w)
@@ -232,6 +233,8 @@ bool step_can(const struct world *w, const struct step *s)
 		return w->s.ledger.s;
 	case STEP_LEDGER_OLD:
 		return w->s.older.s;
+	case STEP_CHECKPOINT:
+		return w->cfg.names_once;
 	case STEP_OP:
 	case STEP_TIMER:
 	case STEP_ASK:
@@ -383,6 +386,9 @@ static void do_fault(struct world *w, const struct step *s)
 		break;
 	case STEP_SCAN:
 		w->scan_incomplete = !w->scan_incomplete;
+		break;
+	case STEP_CHECKPOINT:
+		w->checkpoint_unreadable = !w->checkpoint_unreadable;
 		break;
 	default:
 		node_reboot(w);
@@ -580,6 +586,7 @@ static const uint8_t fault_weights[STEPS] = {
 	[STEP_DISK] = 6,       [STEP_TEAR] = 3,	   [STEP_LEDGER_GONE] = 2, [STEP_LEDGER_OLD] = 3,
 	[STEP_SPECS_GONE] = 4, [STEP_RECORDS] = 3, [STEP_CDI] = 4,	   [STEP_STATE] = 4,
 	[STEP_RUN_FULL] = 2,   [STEP_CGROUPS] = 3, [STEP_SCAN] = 3,	   [STEP_REBOOT] = 2,
+	[STEP_CHECKPOINT] = 3,
 };
 
 static uint8_t pick_kind(const uint8_t *table, uint64_t *rng)

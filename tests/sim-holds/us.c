@@ -60,20 +60,16 @@ static void tidy_spec(struct world *w, unsigned slot)
 	}
 }
 
+/* It is written when its container starts, and not again. */
 static void tidy_map(struct world *w, unsigned vf)
 {
 	bool needed = holds_needs_record(w->u.h, vf_name(vf), NULL);
 	struct record *map = &w->s.map[vf];
-	const struct ledger_hold *hold;
 
 	if (map->there && !needed) {
 		cut(w);
 		check_map_removed(w, vf);
 		map->there = false;
-	} else if (w->u.claims_read && needed) {
-		hold = us_hold(w, vf);
-		if (hold && !hold->pending && !record_says(map, hold))
-			record_write(w, map, hold);
 	}
 }
 
@@ -221,7 +217,7 @@ static void read_claims(struct world *w)
 			claim(w, &w->s.spec[i], "a CDI spec");
 	}
 	for (unsigned i = 0; i < w->n_vfs; i++) {
-		if (w->s.map[i].there)
+		if (record_names(&w->s.map[i]))
 			claim(w, &w->s.map[i], "map.json");
 	}
 	cut(w);
@@ -301,6 +297,8 @@ void us_claims_again(struct world *w)
 
 		for (size_t i = 0; old && i < ledger_holds(old); i++) {
 			const struct ledger_hold *hold = ledger_hold_at(old, i);
+			if (hold->pending)
+				continue;
 			struct holds_claim c = { hold->vf,    hold->resource, hold->slot,
 						 hold->owner, hold->decision, "ledger.json" };
 
