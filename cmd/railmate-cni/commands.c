@@ -6,7 +6,6 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "control/control.h"
 #include "document/document.h"

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "document/document.h"

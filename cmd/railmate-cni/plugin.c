@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/list.h"
 #include "base/mem.h"
 
 static const struct {

@@ -2,7 +2,6 @@
 #include "cluster_doctor.h"
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "cluster.h"

@@ -5,7 +5,6 @@
 
 #include "base/arena.h"
 #include "base/json.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "cluster.h"
 #include "cluster_doctor.h"

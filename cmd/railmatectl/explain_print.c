@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include "base/json.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "explain.h"
 #include "ledger/ledger.h"

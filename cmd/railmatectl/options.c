@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/str.h"
 #include "railmatectl.h"
 
 /* The letters of kubectl, for options of that name. */

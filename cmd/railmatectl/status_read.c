@@ -3,7 +3,6 @@
 
 #include "align/align.h"
 #include "base/arena.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
 #include "hw/inventory.h"

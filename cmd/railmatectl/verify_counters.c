@@ -7,7 +7,6 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "railmatectl.h"
 #include "sysroot/sysroot.h"

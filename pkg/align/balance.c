@@ -3,7 +3,6 @@
 #include <stddef.h>
 
 #include "align/flow-internal.h"
-#include "base/arena.h"
 
 int64_t align_balance(const struct balance *b, struct arena *arena, int *ret_units)
 {

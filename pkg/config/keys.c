@@ -9,7 +9,6 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/mem.h"
 #include "base/str.h"
 
 __attribute__((format(printf, 3, 0))) static const char *

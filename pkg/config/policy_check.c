@@ -4,7 +4,6 @@
 #include <strings.h>
 
 #include "base/arena.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "config/config-internal.h"
 #include "config/policy.h"

@@ -5,7 +5,6 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "config/config-internal.h"
 

@@ -1,7 +1,6 @@
 #include "daemon/facts-internal.h"
 
 #include "base/arena.h"
-#include "base/mem.h"
 #include "daemon/served-internal.h"
 #include "holds/holds.h"
 #include "kubeclient/podres.h"

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"

@@ -16,7 +16,6 @@ struct tracker_env;
 struct ledger;
 struct ledger_file;
 struct rdma_users;
-struct rpc;
 struct sysroot;
 
 struct state {

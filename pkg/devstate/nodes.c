@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/str.h"
 #include "devstate/devstate.h"
 #include "hw/driver.h"

@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/mem.h"
-#include "base/str.h"
 #include "devstate/devstate.h"
 #include "hw/inventory.h"
 #include "hw/portstats.h"

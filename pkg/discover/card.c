@@ -8,7 +8,6 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "discover/scan-internal.h"
 
 static const uint16_t nics_with_data_direct[] = { 0x1023, 0x1025 }; /* ConnectX-8, ConnectX-9 */

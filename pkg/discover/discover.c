@@ -8,7 +8,6 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "discover/scan-internal.h"
 
 #define MISC	     "sys/class/misc"

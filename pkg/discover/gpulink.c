@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
 #include "sysroot/sysroot.h"

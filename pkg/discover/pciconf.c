@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/str.h"
 #include "discover/pciconf.h"
 #include "sysroot/sysroot.h"
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "discover/scan-internal.h"
 #include "hw/driver.h"

@@ -4,7 +4,6 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "doctor/board-internal.h"
 #include "hw/inventory.h"
 

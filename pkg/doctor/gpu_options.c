@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "doctor/doctor-internal.h"

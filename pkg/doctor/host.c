@@ -1,9 +1,7 @@
 /* What the host's kernel adds: modules for GPUDirect, the command line, NUMA balancing. */
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "doctor/doctor-internal.h"
 #include "hw/inventory.h"
 

@@ -1,7 +1,6 @@
 /* Limits of this process that a container's programs have too: they mean something inside one only.
  */
 #include "base/mem.h"
-#include "base/str.h"
 #include "doctor/net-internal.h"
 
 #define MIB ((int64_t)1 << 20)

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/str.h"
 #include "doctor/doctor-internal.h"
 #include "hw/inventory.h"
 

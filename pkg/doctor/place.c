@@ -3,7 +3,6 @@
 
 #include "base/list.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "doctor/board-internal.h"
 #include "hw/driver.h"
 #include "hw/inventory.h"

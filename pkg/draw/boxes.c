@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/str.h"
 #include "draw/draw-internal.h"
 #include "hw/inventory.h"
 #include "topo/topo.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "facts/direct.h"
 #include "facts/gather.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
 #include "hw/bdf.h"

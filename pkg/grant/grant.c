@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "devstate/devstate.h"

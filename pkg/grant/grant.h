@@ -10,7 +10,6 @@ struct arena;
 struct err;
 struct node;
 struct pool;
-struct pool_dev;
 struct sysroot;
 
 /*

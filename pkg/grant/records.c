@@ -5,7 +5,6 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "document/document.h"
 #include "grant/grant-internal.h"
 #include "render/render.h"

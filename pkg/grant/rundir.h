@@ -16,9 +16,6 @@
 
 #define RUNDIR_DEFAULT "/run/railmate"
 
-struct arena;
-struct err;
-
 struct rundir_file {
 	const char *name;
 	const char *text; /* NULL: it is removed */

@@ -6,7 +6,6 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "base/str.h"
 
 /* The hold goes on: what is known of the VF beyond this stays. */
 static bool goes_on(const struct ledger_hold *old, const struct ledger_owner *owner,

@@ -7,7 +7,6 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "kubeapi/transfer.h"
 #include "rpc/rpc.h"
 

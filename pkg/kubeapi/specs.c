@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "kubeapi/apiserver.h"
 #include "kubeapi/kubeapi.h"
 #include "kubeapi/kubeclaims-internal.h"

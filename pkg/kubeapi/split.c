@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/mem.h"
 
 #define LIST_KEY "items"
 

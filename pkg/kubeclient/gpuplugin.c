@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "rpc/socketfile.h"
 #include "rpc/rpc.h"
 

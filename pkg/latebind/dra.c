@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "base/str.h"
 #include "hw/inventory.h"
 #include "kubemsg/draclaim.h"

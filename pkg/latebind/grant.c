@@ -9,7 +9,6 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/str.h"
 #include "choice/slots.h"
 #include "config/config.h"
 #include "grant/contents.h"

@@ -13,7 +13,6 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/pending.h"
-#include "base/str.h"
 #include "choice/slots.h"
 #include "config/config.h"
 #include "grant/contents.h"

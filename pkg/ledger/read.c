@@ -10,7 +10,6 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
 

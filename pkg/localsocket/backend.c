@@ -8,7 +8,6 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json.h"
-#include "base/mem.h"
 #include "config/config.h"
 #include "hw/bdf.h"
 #include "hw/inventory.h"

@@ -11,7 +11,6 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "grant/contents.h"
 #include "plugin/record-internal.h"
 #include "pool/node.h"

@@ -13,9 +13,7 @@
 #include "plugin/registration-internal.h"
 #include "rpc/rpc.h"
 
-struct ask;
 struct attempt;
-struct choice;
 struct contents_in;
 struct device_list;
 struct devinfo;
@@ -28,14 +26,10 @@ struct preferred_request;
 struct holders;
 struct ids;
 struct ledger;
-struct ledger_owner;
 struct preferred_call;
-struct pod;
-struct pod_list;
 struct pool;
 struct pool_dev;
 struct recent_answers;
-struct record;
 struct seen_pods;
 struct stats_pool;
 struct prestart_call;

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 struct latebind;
-struct err;
 struct gpuplugin;
 struct holders;
 struct tracker;

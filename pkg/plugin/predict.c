@@ -7,7 +7,6 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/list.h"
-#include "base/log.h"
 #include "base/pending.h"
 #include "base/str.h"
 #include "hw/inventory.h"

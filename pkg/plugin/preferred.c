@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pending.h"
-#include "base/str.h"
 #include "choice/choice.h"
 #include "kubeclient/podres.h"
 #include "plugin/preferred_call-internal.h"

@@ -10,10 +10,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "base/list.h"
 #include "base/mem.h"
 #include "base/pending.h"
 #include "base/str.h"

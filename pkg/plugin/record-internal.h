@@ -9,7 +9,7 @@
 
 struct edits;
 struct holds_vf;
-struct hw_inventory;
+struct ledger_owner;
 struct pool_dev;
 
 struct record {

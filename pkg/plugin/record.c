@@ -8,7 +8,6 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/list.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "choice/choice.h"
 #include "hw/inventory.h"

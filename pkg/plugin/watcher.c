@@ -7,7 +7,6 @@
 
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"

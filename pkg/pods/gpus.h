@@ -9,7 +9,6 @@
 #include "kubemsg/messages.h"
 
 struct arena;
-struct hw_inventory;
 struct node;
 
 struct pods_gpus {

@@ -5,7 +5,6 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "kubemsg/podspec.h"
 #include "pods/pods-internal.h"
 

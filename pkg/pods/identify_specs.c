@@ -4,7 +4,6 @@
 
 #include "base/arena.h"
 #include "base/list.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "hw/inventory.h"
 #include "kubemsg/podspec.h"

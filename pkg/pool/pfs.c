@@ -4,7 +4,6 @@
 
 #include "base/arena.h"
 #include "base/list.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "hw/inventory.h"

@@ -4,7 +4,6 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/str.h"
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "hw/vfstate.h"

@@ -204,7 +204,6 @@ bool incoming_sweep(const struct incoming_list *calls, int64_t limit_ms);
 void orphans_free(struct rpc *rpc);
 
 /* --- stream.c --- */
-struct rpc_stream;
 struct incoming *stream_new(void);
 void stream_open(struct incoming *in, struct bytes request);
 void stream_sent(struct incoming *in);	 /* the message in flight has left */

@@ -4,7 +4,6 @@
 
 #include "base/arena.h"
 #include "base/list.h"
-#include "base/mem.h"
 #include "sim/idset.h"
 #include "sim/random.h"
 

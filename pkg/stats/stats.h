@@ -14,7 +14,6 @@
 
 struct arena;
 struct choose_in;
-struct choose_out;
 struct stats;
 
 /* The calls of the kubelet that have one answer each. */

@@ -2,10 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
 #include "status/status.h"
-
-#define TYPE_SIZE 64
 
 /* Of one range of an Accept header, "text/plain;version=0.0.4;q=0.5": thousandths of its q, which
  * is "0.5" and the like; anything else is 1000. */

@@ -5,7 +5,6 @@
 
 #include "align/choose.h"
 #include "base/arena.h"
-#include "base/mem.h"
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "ledger/ledger.h"

@@ -1,6 +1,4 @@
 /* Metrics of the VFs that containers have. */
-#include "base/arena.h"
-#include "base/str.h"
 #include "hw/inventory.h"
 #include "hw/portstats.h"
 #include "pool/node.h"

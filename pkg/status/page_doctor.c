@@ -1,5 +1,4 @@
 /* What doctor found, on the page for people: the worst first, with what to do. */
-#include "base/mem.h"
 #include "base/str.h"
 #include "status/html-internal.h"
 #include "status/status.h"

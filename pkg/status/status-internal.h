@@ -9,7 +9,6 @@
 #include "status/status.h"
 
 struct arena;
-struct pool;
 struct pool_dev;
 
 /* One text under way. */

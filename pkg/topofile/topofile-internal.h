@@ -12,10 +12,8 @@
 
 struct arena;
 struct hw_cpu;
-struct hw_inventory;
 struct hw_pci;
 struct strbuf;
-struct topo;
 struct topofile_in;
 
 /* NCCL reads up to 256 elements per process, and adds its own; 16 attributes, and adds its own

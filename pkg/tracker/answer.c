@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/str.h"
 #include "hw/bdf.h"
 #include "kubeclient/podres.h"
 #include "kubemsg/messages.h"

@@ -3,12 +3,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/str.h"
 
 /* The kubelet's own root, its "kubepods", a QoS class, the pod; with room for a deeper root. */
 #define DEPTH_MAX 8

@@ -13,6 +13,7 @@
 struct ledger_writer;
 struct pending;
 struct pod_list;
+struct pods_said;
 struct reopen;
 struct rpc_timer;
 struct store;

@@ -13,14 +13,11 @@
 #include "holds/holds.h"
 
 struct arena;
-struct err;
 struct tracker;
 struct ledger_file;
 struct node;
 struct node_seed;
 struct podres;
-struct pods_said;
-struct pool_dev;
 struct rpc;
 struct sysroot;
 

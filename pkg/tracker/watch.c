@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/pending.h"
-#include "base/str.h"
 #include "kubeclient/podres.h"
 #include "kubemsg/messages.h"
 #include "pool/node.h"

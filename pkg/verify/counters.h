@@ -11,7 +11,6 @@
 
 struct arena;
 struct err;
-struct json;
 struct strbuf;
 
 /* Bytes first, then what goes wrong on the wire. The kernel's names, and what a unit is worth. */

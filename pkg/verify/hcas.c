@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "verify/verify-internal.h"
 
 static bool takes(const struct proc *p, const char *name, size_t len, uint64_t port)

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "verify/verify-internal.h"
 
 /* The best class that the map has for this GPU is one over which NCCL uses no GDR. */
