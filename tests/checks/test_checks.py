@@ -71,6 +71,16 @@ class Layers(Tree):
         self.write("pkg/config/side.c", '#include "hw/hw.h"\n')
         self.expect("pkg/config/side.c: includes hw/hw.h, but config may use only: base")
 
+    def test_finds_a_header_of_base_and_a_struct_ahead_without_a_use(self):
+        self.write("pkg/base/str.h", "struct other;\nint str_len(struct other *s);\n#define STR 1\n")
+        for name, code in (("called", "str_len(0)"), ("macro", "STR"), ("idle", "stray")):
+            self.write(f"pkg/hw/{name}.c", f'#include "base/str.h"\nint x = {code};\n')
+        self.write("pkg/hw/hw.h", "struct a;\nstruct b;\nint hw(struct b *b);\n")
+        code, said = self.run_check("check-layers")
+        self.assertEqual(code, 1, said)
+        self.assertEqual(said, "pkg/hw/hw.h: declares a and does not name it again\n"
+                         "pkg/hw/idle.c: includes base/str.h and uses nothing of it\n")
+
     def test_finds_an_internal_header_of_another_room(self):
         self.write("pkg/hw/hw.c", '#include "hw/hw-internal.h"\n#include "base/base-internal.h"\n')
         self.write("cmd/x/main.c", '#include "base/base-internal.h"\n')
@@ -127,7 +137,7 @@ class Layers(Tree):
         self.write("pkg/base/base.h", "struct err {\n};\nint err_set(void); /* of hw */\n")
         self.write("pkg/hw/hw.h", "#include <stddef.h> /* err_set(), struct err */\n")
         self.expect("room hw names base and uses nothing of it")
-        for text in ('#include "base/base.h"\n', "int x(struct err *e);\n", "x = err_set();\n"):
+        for text in ('#include "base/base.h"\nint x(struct err *e);\n', "int x(struct err *e);\n", "x = err_set();\n"):
             self.write("pkg/hw/hw.h", "#include <stddef.h>\n" + text)
             self.assertEqual(self.run_check("check-layers"), (0, ""), text)
 
