@@ -192,15 +192,23 @@ static bool is_uncertain_within(const struct world *w, unsigned pool, int pod, i
 	return false;
 }
 
-/* An ordinary init container and a sidecar that runs have one id, which is one of them's: no List
- * shows that the other has it, too. */
+/* Two containers that run beside each other have one id: of an ordinary init container and a
+ * sidecar no List shows that, and an early id is one VF. Such a pod has to be deleted. */
 static bool shares_ids(const struct world *w, int pod, int c)
 {
-	set beside = 0;
+	const struct pod *p = &w->pods[pod];
 
-	for (int i = 0; i < CTRS; i++)
-		beside |= i != c && w->pods[pod].c[i].alive ? w->k.devs[pod][i] : 0;
-	return w->pods[pod].c[c].init && (beside & w->k.devs[pod][c]);
+	for (int i = 0; i < CTRS; i++) {
+		set both = i == c ? 0 : w->k.devs[pod][i] & w->k.devs[pod][c];
+
+		if (both && p->c[i].alive && p->c[c].init)
+			return true;
+		for (; both && !p->c[i].init && !p->c[c].init; both &= both - 1) {
+			if (!w->cfg.pools[pool_of(w, (unsigned)lowest(both))].late)
+				return true;
+		}
+	}
+	return false;
 }
 
 /* NULL: the container runs, or cannot run yet. */
