@@ -35,8 +35,8 @@ def either(function=None, *, api=False, bindings=("early", "late")):
 # --- what has to be true ---
 
 @contextlib.contextmanager
-def one_owner_each(c):
-    """No VF is in two live containers, at any moment of the body."""
+def owners_watched(c):
+    """Gives the VFs that were in two live containers at any moment of the body: VF → containers."""
     doubly, done = {}, threading.Event()
 
     def look():
@@ -53,11 +53,21 @@ def one_owner_each(c):
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
-        yield
+        yield doubly
     finally:
         done.set()
         thread.join()
         look()
+
+
+@contextlib.contextmanager
+def one_owner_each(c):
+    """No VF is in two live containers, at any moment of the body."""
+    doubly = {}
+    try:
+        with owners_watched(c) as doubly:
+            yield
+    finally:
         check(not doubly,
               f"{len(doubly)} VFs were in two live containers, one is {min(doubly, default=None)}")
 

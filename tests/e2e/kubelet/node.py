@@ -30,6 +30,7 @@ import faults  # noqa: F401
 import late  # noqa: F401
 import relay
 import scenarios
+import storm  # noqa: F401
 from containerd import containerd_config
 from scenarios import until
 
@@ -714,8 +715,16 @@ class Node:
         for file in CDI.glob("*.json"):
             file.unlink()
 
+    def lose_sockets(self):
+        for file in PLUGINS.glob("rdma_*.sock"):
+            file.unlink()
+
+    @staticmethod
+    def ledger():
+        return STATE / "ledger.json"
+
     def lose_ledger(self):
-        (STATE / "ledger.json").unlink(missing_ok=True)
+        self.ledger().unlink(missing_ok=True)
 
     # --- the unit of deploy/systemd ---
 
