@@ -42,8 +42,8 @@ int cni_from(struct cni_error *e, enum cni_code code, const struct err *err);
 /* --- trusted.c: what only root can have written --- */
 
 /*
- * -EPERM: the owner is neither root nor who runs this, others may write, or the file is a symbolic
- * link; -EBADMSG: no directory, no regular file, or too large; else open()'s own.
+ * -EPERM: the owner is neither root nor the user of this process, others may write, or the file is
+ * a symbolic link; -EBADMSG: no directory, no regular file, or too large; else open()'s own.
  */
 int trusted_open_dir(const char *path, struct err *err);
 /* name below dir, path for sentences. The text ends with a NUL and lives in the arena. */

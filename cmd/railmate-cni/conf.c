@@ -176,7 +176,7 @@ static bool is_one_of(const char *key, const char *const *names)
 	return false;
 }
 
-/* What the runtime adds to a configuration: it goes to the one who does the work. */
+/* What the runtime adds to a configuration: it goes to the plugin of "delegate". */
 static bool is_of_runtime(const char *key)
 {
 	return str_eq(key, "runtimeConfig") || str_eq(key, "prevResult") || str_eq(key, "args") ||

@@ -191,7 +191,7 @@ static void find_wanted(const struct maps *m, struct cable *c)
 		c->wanted = best;
 }
 
-/* Of two nodes each wants the other's: that is said once. */
+/* Two nodes with each other's switch are one swap: reported once. */
 static void drop_one_of_two(const struct maps *m)
 {
 	for (size_t i = 0; i < m->n; i++) {

@@ -23,7 +23,7 @@
 #define MAP_PATH  "/run/railmate/map.json"
 #define NAMES_SET "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
 
-/* What the pods of a job are labelled with, by who made it. */
+/* The label that a job's controller puts on its pods. */
 static const char *const job_labels[] = {
 	"batch.kubernetes.io/job-name",	    /* Job, JobSet; Kubernetes 1.27 and later */
 	"job-name",			    /* the same before */

@@ -487,7 +487,7 @@ static int serve(const struct command_line *cl, struct config *cfg, struct confi
 {
 	struct err err = { 0 };
 
-	signal(SIGPIPE, SIG_IGN); /* who reads the log may be gone */
+	signal(SIGPIPE, SIG_IGN); /* the reader of the log may be gone */
 	log_info("daemon",
 		 "railmated starts version=" RAILMATE_VERSION " config=%s root=%s kubelet_dir=%s",
 		 text->path ? text->path : "built-in pool rdma/vf", cl->daemon.root,

@@ -1,5 +1,5 @@
 /*
- * Memory that dies together: one arena per snapshot, one per RPC. Nothing inside is freed on
+ * Memory that is freed together: one arena per snapshot, one per RPC. Nothing inside is freed on
  * its own. Not thread-safe; an arena belongs to one owner at a time.
  */
 #ifndef RAILMATE_BASE_ARENA_H

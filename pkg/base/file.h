@@ -1,6 +1,6 @@
 /*
- * Files that are written whole: under a temporary name beside their own, then renamed. Who reads
- * one sees the old text or the new one, never a part of it, and on failure the old one stays and
+ * Files that are written whole: under a temporary name beside their own, then renamed. A reader
+ * sees the old text or the new one, never a part of it, and on failure the old one stays and
  * nothing is left beside it.
  */
 #ifndef RAILMATE_BASE_FILE_H
@@ -25,7 +25,7 @@ struct file_new {
 
 /*
  * Writes the file, and is one sentence with the file's name where it cannot (a full disk, no such
- * directory). The directory itself is not synced: who needs the name to outlive a power cut calls
+ * directory). The directory itself is not synced: for a name that has to outlive a power cut call
  * file_sync_dir().
  */
 int file_write(const struct file_new *f, const void *data, size_t len, struct err *err);

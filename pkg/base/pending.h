@@ -1,8 +1,8 @@
 /*
  * A callback that will come exactly once, and its owner, who may not wait for it so long. What asks
  * hands pending_new() over as the callback's argument; the callback's first line is pending_end().
- * An owner that goes, or has lost interest, says pending_cancel(): the callback then returns at
- * once. All of it on one thread.
+ * An owner that ends, or does not need the result, calls pending_cancel(): the callback then
+ * returns at once. All of it on one thread.
  */
 #ifndef RAILMATE_BASE_PENDING_H
 #define RAILMATE_BASE_PENDING_H

@@ -31,7 +31,7 @@ struct choice {
 struct device_list choice_list(const struct pool *pool, struct arena *a);
 /*
  * who may be NULL, or without GPUs: no GPU knowledge. Unknown ids are ignored, fewer available than
- * asked gives what there is; never fails. VFs that the ledger (may be NULL) says are held are not
+ * asked gives what there is; never fails. VFs that are held by the ledger (may be NULL) are not
  * taken while there are others. ret (may be NULL): by what it was chosen, all but owner, known and
  * source; in the arena.
  */

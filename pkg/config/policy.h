@@ -32,7 +32,7 @@ struct policy_legal {
 	int64_t min, max;
 	const char *words;   /* with blanks between them; NULL: none */
 	const char *pattern; /* POSIX extended regular expression */
-	const char *shape;   /* what the pattern wants, in words */
+	const char *shape;   /* the pattern in words */
 };
 
 struct policy_var {

@@ -98,7 +98,7 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 	int r;
 
 	(void)key;
-	pool->binding_auto = true; /* who writes this object writes for railmate */
+	pool->binding_auto = true; /* a pool with this object is written for railmate */
 	r = read_members(p, value, &set, out);
 	if (r == 0)
 		finish_gid(p, value, out);

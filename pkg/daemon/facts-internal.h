@@ -1,4 +1,4 @@
-/* What the rpc thread knows, copied for those who look from outside (report/facts.h). */
+/* What the rpc thread knows, copied for metrics, the page and the probes (report/facts.h). */
 #ifndef RAILMATE_DAEMON_FACTS_INTERNAL_H
 #define RAILMATE_DAEMON_FACTS_INTERNAL_H
 

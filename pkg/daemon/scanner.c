@@ -35,7 +35,7 @@ struct scanner {
 	struct links *links;
 	struct qos *qos; /* NULL: not this machine's */
 
-	struct watch_hw *hw; /* NULL: no events are heard */
+	struct watch_hw *hw; /* NULL: the kernel's events cannot be received */
 	uv_poll_t hw_poll[2];
 	uv_timer_t settle, links_timer;
 	int *lost; /* PFs that lost their link, by the events that are being read */

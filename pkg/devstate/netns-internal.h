@@ -25,7 +25,8 @@ struct netns_walk {
 int netns_each(const char *dir, bool (*fn)(void *arg, const char *name), void *arg,
 	       struct netns_walk *ret);
 
-/* Who runs in a namespace says how much there is to read; more of anything is of no use to NCCL. */
+/* The processes in a namespace decide how much there is to read; NCCL uses no more than this of
+ * anything. */
 #define NETNS_CROWD_MAX 4096
 struct ifaddrs;
 /* The interfaces and addresses of the namespace we are in, for freeifaddrs(). -E2BIG: there are

@@ -12,9 +12,9 @@
 #include "sysroot/sysroot.h"
 
 /*
- * Of some 60 counters of a driver those that say whom a bad link or a full network hurts. Most
- * drivers read all of them at once (lifespan), but each is a file. Names of: drivers/infiniband/hw
- * (mlx5/counters.c, bnxt_re/hw_counters.c, irdma/verbs.c).
+ * Of some 60 counters of a driver those that show which containers a bad link or a congested
+ * network affects. Most drivers read all of them at once (lifespan), but each is a file. Names of:
+ * drivers/infiniband/hw (mlx5/counters.c, bnxt_re/hw_counters.c, irdma/verbs.c).
  */
 static const char *const names[] = {
 	"RetransSegs",

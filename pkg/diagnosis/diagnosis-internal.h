@@ -1,4 +1,4 @@
-/* What those who print a diagnosis see of it. */
+/* What text.c, json.c and manifest.c read of a diagnosis. */
 #ifndef RAILMATE_DIAGNOSIS_DIAGNOSIS_INTERNAL_H
 #define RAILMATE_DIAGNOSIS_DIAGNOSIS_INTERNAL_H
 

@@ -208,7 +208,7 @@ static int read_speed(struct function *fn, const char *name)
 	return mts;
 }
 
-/* Lanes. 63 and 255 are what a dead link reads as. */
+/* Lanes. 63 and 255 are read from a link that does not answer. */
 static int read_width(struct function *fn, const char *name)
 {
 	int width = scan_int(fn->s, &fn->dir, name, 255, 0);

@@ -185,7 +185,7 @@ static void put_lossless_dscps(const struct hw_dcb *dcb, struct strbuf *out)
 	}
 }
 
-/* The DSCPs that a port knows and where they go, for a person who wants one of them. */
+/* The DSCPs of a port and their priorities, for the remedy. */
 static void say_map(const struct facts *f, struct diagnosis *r, int pci, const struct hw_dcb *dcb)
 {
 	_cleanup_strbuf_ struct strbuf dscps = STRBUF_INIT, priorities = STRBUF_INIT;

@@ -8,7 +8,7 @@ struct sysroot;
 
 /* config.c: fills the configuration part of one function. */
 void facts_read_config(const struct sysroot *root, const struct facts *f, int pci);
-/* In the arena. inv must outlive it. own_dev: /dev is that of who uses the VFs. */
+/* In the arena. inv must outlive it. own_dev: /dev is that of the program that uses the VFs. */
 const struct facts_net *facts_net_gather(const struct sysroot *root, const struct hw_inventory *inv,
 					 bool own_dev, struct arena *arena);
 

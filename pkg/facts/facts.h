@@ -1,7 +1,7 @@
 /*
- * What a machine is set to, as far as GPUs and RDMA care: IOMMU, configuration space, modules, the
- * kernel's command line, ports, limits. Plain records; facts/gather.h reads them. Absent and
- * unreadable are different values.
+ * What a machine is set to, as far as it matters to GPUs and RDMA: IOMMU, configuration space,
+ * modules, the kernel's command line, ports, limits. Plain records; facts/gather.h reads them.
+ * Absent and unreadable are different values.
  *
  * To add facts of one subject: a struct of their own behind a pointer in struct facts, NULL as long
  * as they are not gathered.
@@ -80,7 +80,7 @@ struct facts_host { /* NULL and UNKNOWN: could not be read */
 	enum facts_answer peermem;	/* nvidia_peermem, or what NCCL takes for it */
 	enum facts_answer nvidia_open;	/* the open kernel modules */
 	enum facts_answer amd_peer; /* peer memory of amdkfd, or a kernel that has its interface */
-	enum facts_answer amd_dmabuf; /* the kernel is built with what RCCL wants for dmabuf */
+	enum facts_answer amd_dmabuf; /* the kernel has the options of RCCL's dmabuf */
 	enum facts_answer nvidia_fs;  /* GPUDirect Storage */
 	enum facts_answer gdrdrv;     /* GDRCopy */
 	const char *nvidia_version, *peermem_version; /* "550.90.07"; NULL unknown */

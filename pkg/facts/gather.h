@@ -13,7 +13,7 @@ struct topo;
 /*
  * HERE: also the container that we run in, if any, as that of a program with VFs; the one of
  * railmate itself never is, by the name of its first process. NODE: without what is only this
- * process's (devices, limits, mounts, libraries), for who runs for the whole node.
+ * process's (devices, limits, mounts, libraries), for a program that runs for the whole node.
  */
 enum facts_of { FACTS_OF_HERE, FACTS_OF_NODE };
 /* What cannot be read is unknown: this cannot fail. inv and topo are borrowed by the facts. */

@@ -134,7 +134,7 @@ static int link_or_copy(int top, const char *from, int dir, const char *name, co
 
 	if (fstatat(top, from, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	unlinkat(dir, temporary, 0); /* of one of us who was killed */
+	unlinkat(dir, temporary, 0); /* of a railmated that was killed */
 	if (!S_ISREG(st.st_mode) || linkat(top, from, dir, temporary, 0) < 0) {
 		fd = openat(top, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 		r = read_whole(fd, &text, &len);

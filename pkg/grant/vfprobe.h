@@ -1,7 +1,7 @@
 /*
  * VFs as they are when their container starts (devstate/vfstate.h), asked for on the rpc thread.
  * Each probe has a thread of its own, because it changes the network namespace, and because the
- * kernel may keep it waiting: who asked is answered all the same, in time.
+ * kernel may keep it waiting: the caller has an answer in time nevertheless.
  */
 #ifndef RAILMATE_GRANT_VFPROBE_H
 #define RAILMATE_GRANT_VFPROBE_H

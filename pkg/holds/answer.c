@@ -110,7 +110,7 @@ static void hold_is_shown(struct judging *j, const struct ledger_hold *hold, str
 	now.kubelet = j->h->epoch;
 	if (!holds_text(hold->owner.pod) && hold->decision) {
 		d = ledger_decision(j->h->ledger, hold->decision);
-		if (d && !holds_text(d->owner.pod)) { /* it did not know for whom it was */
+		if (d && !holds_text(d->owner.pod)) { /* it did not know its container */
 			named = *d;
 			named.owner = now.owner;
 			ledger_amend(j->h->ledger, hold->decision, &named);

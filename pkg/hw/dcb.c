@@ -53,7 +53,7 @@ static bool lossy(const struct hw_dcb *dcb, int priority)
 	return dcb->pfc >= 0 && priority >= 0 && !(dcb->pfc & 1 << priority);
 }
 
-/* Traffic class 0 where nothing is lossless is what everybody has who wants nothing of QoS. */
+/* Traffic class 0 where nothing is lossless is the default, without any configuration of QoS. */
 bool hw_dcb_class_contradicts(const struct hw_dcb *dcb, const char *name, int tc,
 			      struct strbuf *out)
 {

@@ -1,7 +1,7 @@
 /*
  * The kubelet's checkpoint: the only place that shows what regular init containers hold, and the
- * UIDs of pods (docs/design/kubelet.md §1.6). A private format without promise: a hint, where
- * PodResources has nothing to say.
+ * UIDs of pods (docs/design/kubelet.md §1.6). A private format without promise: a hint, for what
+ * PodResources does not show.
  */
 #ifndef RAILMATE_KUBECLIENT_CHECKPOINT_H
 #define RAILMATE_KUBECLIENT_CHECKPOINT_H

@@ -12,8 +12,8 @@
 
 /* Pods are a few kilobytes each, and a node runs some hundred. */
 #define LIST_BYTES_MAX (16u << 20)
-/* The kubelet takes 100 questions a second, of all who ask, and refuses the others. So it does an
- * answer that is too large. */
+/* The kubelet answers 100 questions a second, of all clients together, and refuses the others, and
+ * those with too large an answer. */
 #define RATE_PAUSE_MS 15
 #define RATE_TRIES    5
 #define GRACE_MS      20 /* the queue answers those that wait, before the call ends */

@@ -1,6 +1,7 @@
 /*
- * Who waits for pod specs, for a source that asks one question at a time. Those that come while one
- * is under way share the next: the one under way may not know their pods yet. On the rpc thread.
+ * Callers that wait for pod specs, for a source that asks one question at a time. Callers that come
+ * while a question is under way share the next one: the one under way may not know their pods yet.
+ * On the rpc thread.
  */
 #ifndef RAILMATE_KUBECLIENT_PODSPEC_QUEUE_H
 #define RAILMATE_KUBECLIENT_PODSPEC_QUEUE_H
@@ -16,7 +17,7 @@ LIST_HEAD(spec_waiters, spec_waiter);
 
 struct spec_queue {
 	struct rpc *rpc;
-	/* "https://127.0.0.1:10250/pods": begins the sentence of who waited too long */
+	/* "https://127.0.0.1:10250/pods": begins the sentence for a caller that waited too long */
 	const char *what;
 	/* Ask; kubeclient_queue_answer() follows, later. timeout_ms: no caller waits longer. */
 	void (*begin)(void *ctx, unsigned timeout_ms);
@@ -25,7 +26,8 @@ struct spec_queue {
 	void *ctx;
 	struct spec_waiters asking, waiting;
 	bool busy;
-	/* Set by the owner: who waits gets the next answer, too, and none begins any more */
+	/* Set by the owner: the next answer goes to the waiting callers, too, and no further
+	 * question begins */
 	bool ended;
 };
 

@@ -1,4 +1,4 @@
-/* CRI: who the runtime is, and containerd's configuration, CNI's with it. */
+/* CRI: the runtime's name and version, and containerd's configuration with that of CNI. */
 #include <string.h>
 
 #include "cri.pb-c.h"

@@ -73,9 +73,9 @@ struct slot_list latebind_slots(const struct latebind *b, const struct pool *poo
 void latebind_allocated(struct latebind *b, const struct ids *slots);
 /*
  * Bind the container that holds these slots: all its slots of all late pools at once. When done is
- * called the CDI spec is written, and the ledger is durable or holds does not want to wait for it
- * any longer. pod NULL: called for PreStartContainer, so the container is about to start, and the
- * spec says what its VFs are now. Errors are retryable (EAGAIN) unless a slot is unknown (ENOENT).
+ * called the CDI spec is written, and the ledger is durable or holds no longer waits for it. pod
+ * NULL: called for PreStartContainer, so the container is about to start, and the spec says what
+ * its VFs are now. Errors are retryable (EAGAIN) unless a slot is unknown (ENOENT).
  */
 void latebind_bind(struct latebind *b, const struct ids *slots, const struct pod_ref *pod,
 		   unsigned timeout_ms, latebind_done_fn done, void *arg);

@@ -1,5 +1,4 @@
-/* How near the chosen VFs are, beside the nearest ones that were free: for those who look from
- * outside. */
+/* How near the chosen VFs are, beside the nearest ones that were free: for metrics and Events. */
 #include "latebind/latebind-internal.h"
 
 #include "align/choose.h"

@@ -39,8 +39,8 @@ void ledger_free(struct ledger *l)
 	free(l);
 }
 
-/* What was handed out dies now: after the caller's own values, which may point into it, were
- * copied. */
+/* Strings that were returned are freed now: after the caller's own values, which may point into it,
+ * were copied. */
 static void change(struct ledger *l)
 {
 	struct decision_entry *e;

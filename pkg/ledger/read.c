@@ -227,7 +227,7 @@ struct ledger_decision *ledger_decision_parse(const char *text, size_t len, stru
 	return d;
 }
 
-/* Decisions before holds: these count who still needs them. */
+/* Decisions first: a hold that is read counts as a user of its decision. */
 static int read_body(struct reader *r, const struct item *top, struct ledger *l)
 {
 	const struct item *holds = list(r, top, "holds"), *decisions = list(r, top, "decisions");

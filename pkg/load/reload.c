@@ -14,8 +14,7 @@
 #include "load/configfiles.h"
 #include "watch/watch.h"
 
-/* The events of one change come together; who changes files all the time is followed at this pace.
- */
+/* The events of one change come together; files that change all the time are read this often. */
 #define SETTLE_MS      100
 #define SETTLE_MOST_MS 400
 #define DIRS_MAX       3

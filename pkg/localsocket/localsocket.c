@@ -22,8 +22,8 @@
 
 #define SOCKET_MODE 0600
 #define CLIENTS_MAX 32
-/* A client says what it wants at once; one bind may have to wait for the kubelet; ours is the last
- * word. */
+/* A client sends its request at once; one bind may have to wait for the kubelet. The client's own
+ * timeouts are longer than ours. */
 #define REQUEST_MS 5000
 #define BIND_MS	   10000
 #define WAIT_MS	   12000

@@ -18,7 +18,7 @@ struct rpc;
 struct strbuf;
 struct uv_loop_s;
 
-/* Who answers; all on the rpc thread. */
+/* What requests are answered from; all on the rpc thread. */
 struct localsocket_backend {
 	void *ctx;
 	/* done exactly once, now or later, on the rpc thread. */

@@ -1,7 +1,7 @@
 /*
- * Who has an RDMA device open? RDMA netlink counts the user contexts of a device, whichever process
- * or container they belong to, as far as this network namespace sees the device. Linux 5.2 and
- * later. One thread at a time.
+ * How many contexts has an RDMA device? RDMA netlink counts the user contexts of a device,
+ * whichever process or container they belong to, as far as this network namespace sees the device.
+ * Linux 5.2 and later. One thread at a time.
  */
 #ifndef RAILMATE_NETLINK_RDMA_USERS_H
 #define RAILMATE_NETLINK_RDMA_USERS_H

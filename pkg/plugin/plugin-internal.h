@@ -166,7 +166,8 @@ const struct ledger *plugin_ledger(const struct plugin *p); /* NULL: none */
 void plugin_pods_reset(struct plugin *p); /* a new kubelet: it may be of another version */
 void plugin_pods_prime(struct plugin *p);
 void plugin_pods_done(struct plugin *p);
-/* Of a container that wants ours, in a pool that binds early: Lists of everybody wait */
+/* Of a container that wants ours, in a pool that binds early: until it is over no plugin asks for a
+ * List */
 void plugin_note_admission(struct plugin *p);
 void plugin_pods_tell_old(struct plugin *p); /* once for each kubelet */
 

@@ -55,7 +55,7 @@ struct plugin_env {
 	const char *rundir;	   /* files that are mounted into containers */
 	struct vfprobe *vfprobe;   /* what VFs are when containers start */
 	struct runtime *runtime;   /* asked whether it does CDI; NULL: not asked */
-	struct stats *stats;	   /* counts for those who look from outside */
+	struct stats *stats;	   /* counts for metrics */
 	struct gpuplugin *gpus;	   /* which GPUs come when VFs are asked for first; needs podres */
 };
 

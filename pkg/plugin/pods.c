@@ -74,8 +74,7 @@ void plugin_pods_reset(struct plugin *p)
 		kubeclient_podres_reset(p->env->podres);
 }
 
-/* Find out in advance what kubelet this is, and, once, who has GPUs without ever asking for ours.
- */
+/* Finds out in advance what kubelet this is, and, once, which containers have GPUs and no VFs. */
 void plugin_pods_prime(struct plugin *p)
 {
 	struct podres *pods = p->env->podres;

@@ -92,7 +92,7 @@ unsigned plugin_preferred_half_time(const struct preferred_call *pc)
 	return (time_left(pc) + 1) / 2;
 }
 
-/* --- who it is --- */
+/* --- which container it is --- */
 
 static void know(struct preferred_call *pc, const char *source)
 {

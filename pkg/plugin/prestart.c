@@ -136,7 +136,7 @@ static void saved(void *arg)
 		let_start(s);
 }
 
-/* Who starts is decided; now its sandbox and its network are done: what are its VFs there? */
+/* The container is identified, and its sandbox and network exist: what are its VFs there? */
 static void probe(struct prestart_call *s, const struct starter *me)
 {
 	struct plugin *p = s->plugin;
@@ -223,7 +223,7 @@ static void settle(struct prestart_call *s, const struct starter *me)
 	tracker_save(p->env->tracker, saved, pending_new(s, &s->saving));
 }
 
-/* --- who is it? --- */
+/* --- which container is it? --- */
 
 /* Without devices of claims that other containers have, too: whose they are is not asked here. */
 static struct pod_container with_own_devices(const struct prestart_call *s, const struct pod *pod,

@@ -1,7 +1,7 @@
 /*
  * Ready: the machine was looked at, and what is left is done within milliseconds, as soon as
- * another railmated has ended or a kubelet asks. For those who order starts: a file, for the probe
- * of a pod (railmatectl ready), and a word to systemd (sd_notify(3)).
+ * another railmated has ended or a kubelet asks. Reported in a file, for the probe of a pod
+ * (railmatectl ready), and to systemd (sd_notify(3)).
  */
 #ifndef RAILMATE_REPORT_READY_H
 #define RAILMATE_REPORT_READY_H

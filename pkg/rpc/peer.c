@@ -1,4 +1,4 @@
-/* Who is at the other end of a unix socket. */
+/* The process at the other end of a unix socket. */
 #include "rpc/rpc.h"
 
 #include <sys/socket.h>

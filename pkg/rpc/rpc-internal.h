@@ -94,8 +94,8 @@ void acceptor_stop(struct acceptor *a); /* joins; frees; not from the rpc thread
  * old descriptor after the return, so that it may be closed. */
 void acceptor_set(struct acceptor *a, uint64_t server, int fd, bool guarded);
 void acceptor_trust(struct acceptor *a, uint64_t server, const struct rpc_peer *peer);
-/* connection_ended() follows when the socket is closed. fd stays the caller's, who ends the watch
- * before closing it. */
+/* connection_ended() follows when the socket is closed. fd stays the caller's: it ends the watch
+ * before it closes fd. */
 void acceptor_watch(struct acceptor *a, uint64_t connection, int fd);
 void acceptor_unwatch(struct acceptor *a, int fd);
 void acceptor_keep(struct acceptor *a, uint64_t guard); /* its guard is trusted from now on */

@@ -1,6 +1,6 @@
 /*
- * What was done since the start, counted per resource, for those who look from outside. Pure: a
- * value in memory. Owned by one thread (rpc); copies may go anywhere.
+ * What was done since the start, counted per resource, for metrics. Pure: a value in memory. Owned
+ * by one thread (rpc); copies may go anywhere.
  */
 #ifndef RAILMATE_STATS_STATS_H
 #define RAILMATE_STATS_STATS_H
@@ -44,7 +44,7 @@ struct stats_classes {
 	size_t n[TOPO_CLASS_MAX];
 };
 
-/* A container that starts with its VFs, for who wants to say so. */
+/* A container that starts with its VFs, for an Event. */
 struct stats_placement {
 	const struct ledger_owner *owner;
 	const char *resource;

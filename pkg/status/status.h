@@ -1,6 +1,6 @@
 /*
  * The running daemon as others see it. Pure: facts in, text out, for metrics, for the probes and
- * for people. The facts are values of one owner; who makes them is report/facts.h.
+ * for people. The facts are values of one owner; report/facts.h makes them.
  */
 #ifndef RAILMATE_STATUS_STATUS_H
 #define RAILMATE_STATUS_STATUS_H

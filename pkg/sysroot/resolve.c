@@ -64,8 +64,7 @@ static int follow(struct walk *w, int link_fd)
 	return 0;
 }
 
-/* One component that is neither "." nor "..". 1: it was the last, and *ret is what the caller
- * wants. */
+/* One component that is neither "." nor "..". 1: it was the last, and *ret is the result. */
 static int step(struct walk *w, const char *name, int flags, int *ret)
 {
 	_cleanup_close_ int fd = openat(current(w), name, O_PATH | O_NOFOLLOW | O_CLOEXEC);

@@ -45,7 +45,8 @@ struct topo_path {
 struct topo *topo_new(const struct hw_inventory *inv, const struct topo_hints *hints);
 void topo_free(struct topo *t);
 struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b);
-/* The same for who cannot use Data Direct: from where the PCI functions themselves are. */
+/* The same for a library that does not use Data Direct: by the places of the PCI functions
+ * themselves. */
 struct topo_path topo_between_functions(const struct topo *t, int pci_a, int pci_b);
 /* A bridge that begins a sub-switch which counts as one with the switch above it. */
 bool topo_is_fused(const struct topo *t, int pci);

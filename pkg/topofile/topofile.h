@@ -25,8 +25,8 @@ struct topofile_in {
 	const struct hw_inventory *inv;
 	const struct topo *topo; /* with its hints */
 	int version;		 /* 1: NCCL, 2: RCCL */
-	/* Whose VFs are listed also while their RDMA devices are away in containers: what a file
-	 * says does not depend on who runs. */
+	/* Whose VFs are listed also while their RDMA devices are away in containers: a file does
+	 * not depend on the containers that run. */
 	const struct pool *pools;
 	size_t n_pools;
 	const struct topo_rails *rails; /* NULL: none are known */

@@ -1,5 +1,5 @@
-/* The ledger on the rpc thread: what holds asks for is done, what it decides is stored, and who
- * waits for that is answered. */
+/* The ledger on the rpc thread: what holds asks for is done, what it decides is stored, and callers
+ * that wait for that are answered. */
 #include "tracker/tracker-internal.h"
 #include "tracker/tracker.h"
 
