@@ -5,6 +5,7 @@ import re
 import shutil
 import time
 
+from node import TOP
 from scenarios import SLOWNESS, VF, check, container, equal, until
 from shared import HELM, KUSTOMIZE, check_nothing_is_stuck, check_unharmed, line_of, live_containers, one_pod, owners_watched, pool, scenario, unscheduled
 
@@ -199,6 +200,80 @@ def a_change_of_pools_rolls_the_daemon_set(c):
     c.wait_served()
     check_unharmed(c, before)
     check_nothing_is_stuck(c)
+
+
+OPERATOR = ("helm", "-f", str(TOP / "deploy/operators/sriov-network-operator.yaml"))
+OF_OPERATOR = {"sriovnetwork.openshift.io/device-plugin": "Enabled",
+               "railmate.io/device-plugin": "true"}
+
+
+def of_policy(resource, *pfs):
+    """A policy's part of what sriov-network-operator writes for a node."""
+    return {"resourceName": resource, "SelectorObj": None, "selectors": {
+        "vendors": ["15b3"], "rootDevices": pfs, "IsRdma": True, "NeedVhostNet": False}}
+
+
+def is_ready(pod):
+    return all(one["ready"] for one in pod["status"].get("containerStatuses") or [{"ready": False}])
+
+
+@scenario(OPERATOR, served=False)
+def nodes_have_what_an_operator_writes_for_each(c):
+    """docs/operators.md: one ConfigMap with a file for each node; a new one is followed without a
+    restart, and by the operator's restart of what has the label of its plugin."""
+    path = "/api/v1/namespaces/kube-system/configmaps"
+    first, second = sorted({vf["pf"] for vf in c.views["node1"].vf.values()})[:2]
+    of_node2 = [of_policy("vf", *sorted({vf["pf"] for vf in c.views["node2"].vf.values()}))]
+
+    def write(method, where, *of_node1):
+        c.api(method, where, {
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "device-plugin-config", "namespace": "kube-system"},
+            "data": {node: json.dumps({"resourceList": policies})
+                     for node, policies in (("node1", of_node1), ("node2", of_node2))}})
+
+    def offered(**vfs):
+        for resource, count in vfs.items():
+            until(lambda r=resource, n=count: c.offered("node1", f"openshift.io/{r}") == n,
+                  f"{count} VFs of openshift.io/{resource} on node1")
+
+    def of_pf(pf):
+        return {pci for pci, vf in c.views["node1"].vf.items() if vf["pf"] == pf}
+
+    equal(c.railmates(), {}, "pods of railmate on nodes without the labels")
+    write("POST", path, of_policy("vf", first, second))
+    for key, value in OF_OPERATOR.items():
+        c.kubectl("label", "node", *c.views, f"{key}={value}")
+    try:
+        offered(vf=len(of_pf(first) | of_pf(second)))
+        until(lambda: c.offered("node2", "openshift.io/vf") == len(c.views["node2"].vf),
+              "all VFs of node2")
+        limits = container("main")
+        limits["resources"] = {"limits": {"openshift.io/vf": "2"}}
+        names = [c.run(limits, on=node) for node in c.views]
+        before, instances = live_containers(c, names), set(c.railmates())
+        held = {name: set(c.view_of(name).held()[name]["main"]["openshift.io/vf"]) for name in names}
+        for name, vfs in held.items():
+            told = c.view_of(name).report(name, "main").env["PCIDEVICE_OPENSHIFT_IO_VF"]
+            equal(set(told.split(",")), vfs, "VFs that the container was told")
+        check(held[names[0]] <= of_pf(first) | of_pf(second), "a VF of a PF that no policy is for")
+        write("PUT", f"{path}/device-plugin-config", of_policy("vf", first),
+              of_policy("storage", second))
+        offered(storage=len(of_pf(second) - held[names[0]]), vf=len(of_pf(first)))
+        equal(set(c.railmates()), instances, "pods of the DaemonSet")
+        c.kubectl("-n", "kube-system", "delete", "pod", "-l", "app=sriov-device-plugin",
+                  "--field-selector", "spec.nodeName=node1")
+        equal(len(instances & set(c.railmates())), 1, "instances that the operator left")
+        until(lambda: sum(is_ready(pod) for pod in c.railmates().values()) == len(c.views),
+              "another instance")
+        line_of(c, "node1", "the VFs of the pool were counted")
+        offered(storage=len(of_pf(second) - held[names[0]]), vf=len(of_pf(first)))
+        check_unharmed(c, before)
+        c.end(*names)
+        c.wait_unheld()
+    finally:
+        c.kubectl("label", "node", *c.views, *(f"{key}-" for key in OF_OPERATOR))
+        c.api("DELETE", f"{path}/device-plugin-config")
 
 
 @scenario(
