@@ -17,7 +17,7 @@ enum status_vf { VF_FREE, VF_HELD, VF_ALLOCATED, VF_DRAINING, VF_IN_USE, VF_UNHE
 extern const char *const status_vf_names[VF_STATES]; /* "free" … "in use", as railmated says */
 extern const char *const status_verdicts[];	     /* "PASS" … */
 
-struct status_pool {
+struct pool_status {
 	const char *resource, *binding;
 	size_t vfs, by_state[VF_STATES];
 	const char *why; /* of the first VF that is unhealthy; NULL */
@@ -56,7 +56,7 @@ struct status {
 	const char *node;
 	const char *version; /* of railmated; NULL: not known */
 	const char *silent;  /* why railmated did not answer; NULL: it did */
-	struct status_pool *pools;
+	struct pool_status *pools;
 	size_t n_pools, n_unknown_slots;
 	struct status_link *links;
 	size_t n_links, n_down;

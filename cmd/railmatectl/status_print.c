@@ -91,7 +91,7 @@ void status_judge(struct status *s)
 				say_with_pods(s, &s->links[i], s->links[i].degraded));
 	}
 	for (size_t i = 0; i < s->n_pools; i++) {
-		const struct status_pool *pool = &s->pools[i];
+		const struct pool_status *pool = &s->pools[i];
 		size_t n = pool->by_state[VF_UNHEALTHY];
 
 		if (!pool->vfs)
@@ -191,7 +191,7 @@ void status_text(const struct status *s, struct strbuf *out)
 	for (size_t i = 0; i < s->n_trouble; i++)
 		strbuf_printf(out, "  %s\n", s->trouble[i]);
 	for (size_t i = 0; i < s->n_pools; i++) {
-		const struct status_pool *p = &s->pools[i];
+		const struct pool_status *p = &s->pools[i];
 		bool first = true;
 
 		strbuf_printf(out, "%s (binding %s): %zu VFs", p->resource, p->binding, p->vfs);
@@ -265,7 +265,7 @@ static void json_pools(const struct status *s, struct json *j)
 	}
 	json_begin_array(j);
 	for (size_t i = 0; i < s->n_pools; i++) {
-		const struct status_pool *p = &s->pools[i];
+		const struct pool_status *p = &s->pools[i];
 
 		json_begin_object(j);
 		json_kv_string(j, "resource", p->resource);

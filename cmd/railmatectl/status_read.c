@@ -44,7 +44,7 @@ void status_read_pools(struct status *s, const struct item *answer)
 	s->n_unknown_slots = list_of(answer, "unknown_slots")->n_kids;
 	for (size_t i = 0; i < pools->n_kids; i++) {
 		const struct item *vfs = list_of(&pools->kids[i], "vfs");
-		struct status_pool *pool = &s->pools[i];
+		struct pool_status *pool = &s->pools[i];
 
 		pool->resource = item_string(&pools->kids[i], "resource");
 		pool->binding = item_string(&pools->kids[i], "binding");

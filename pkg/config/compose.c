@@ -238,6 +238,15 @@ struct config *config_keep(const struct config *cfg, const struct config *before
 
 /* --- counting --- */
 
+const struct pool_config *config_pool(const struct config *cfg, const char *resource)
+{
+	for (size_t i = 0; i < cfg->n_pools; i++) {
+		if (!strcmp(cfg->pools[i].resource, resource))
+			return &cfg->pools[i];
+	}
+	return NULL;
+}
+
 struct config *config_ref(const struct config *cfg)
 {
 	if (cfg->arena)

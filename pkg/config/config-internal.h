@@ -97,6 +97,9 @@ void config_warn(struct parse *p, const struct item *at, const char *fmt, ...)
 void leave_out(struct parse *p, const char *what);
 /* What a configuration that is refused has beside that: errors and warnings, one a line. */
 void put_sentences(const struct parse *p, struct strbuf *also);
+/* Behind the n of the list, as many as are kept of one file; how many there are then. */
+size_t append_sentences(struct arena *arena, const struct sentences *more, const char *const **list,
+			size_t n);
 const char *shown(const struct parse *p, const struct item *string);
 
 int want(const struct parse *p, const struct item *value, enum item_type type);

@@ -190,6 +190,20 @@ static size_t take_sentences(const struct parse *p, struct sentences *s, const c
 	return n;
 }
 
+size_t append_sentences(struct arena *arena, const struct sentences *more, const char *const **list,
+			size_t n)
+{
+	size_t n_more = more->n < WARNINGS_MAX ? more->n : WARNINGS_MAX;
+	const char **all = arena_array(arena, n + n_more, sizeof(*all));
+
+	for (size_t i = 0; i < n; i++)
+		all[i] = (*list)[i];
+	for (size_t i = 0; i < n_more; i++)
+		all[n + i] = more->v[i];
+	*list = all;
+	return n + n_more;
+}
+
 static int read_document(struct parse *p, const struct item *document, struct config *cfg)
 {
 	static const struct key keys[] = {

@@ -235,6 +235,8 @@ struct config *config_retire(const struct config *cfg, const struct config *befo
 struct config *config_keep(const struct config *cfg, const struct config *before);
 /* Counted (atomic), and not changed once it is shared: any thread may read. One that a caller made
  * itself (arena NULL) is not counted and not freed. */
+const struct pool_config *config_pool(const struct config *cfg,
+				      const char *resource); /* NULL: none */
 struct config *config_ref(const struct config *cfg);
 void config_free(struct config *cfg); /* gives one reference back; NULL is fine */
 

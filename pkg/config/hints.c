@@ -136,19 +136,6 @@ static int read_hints(struct parse *p, const struct item *document, struct topo_
 	return r;
 }
 
-static void add_warnings(const struct parse *p, struct config *cfg)
-{
-	size_t n = p->warnings.n < WARNINGS_MAX ? p->warnings.n : WARNINGS_MAX;
-	const char **all = arena_array(cfg->arena, cfg->n_warnings + n, sizeof(*all));
-
-	for (size_t i = 0; i < cfg->n_warnings; i++)
-		all[i] = cfg->warnings[i];
-	for (size_t i = 0; i < n; i++)
-		all[cfg->n_warnings + i] = p->warnings.v[i];
-	cfg->warnings = all;
-	cfg->n_warnings += n;
-}
-
 int config_parse_hints(const char *text, size_t len, const char *name, struct config *cfg,
 		       struct strbuf *also, struct err *err)
 {
@@ -176,7 +163,8 @@ int config_parse_hints(const char *text, size_t len, const char *name, struct co
 		return r;
 	}
 	hints->source = arena_strdup(cfg->arena, name);
-	add_warnings(&h.p, cfg);
+	cfg->n_warnings =
+		append_sentences(cfg->arena, &h.p.warnings, &cfg->warnings, cfg->n_warnings);
 	cfg->hints = hints;
 	return 0;
 }

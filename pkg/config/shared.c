@@ -137,20 +137,6 @@ static int read_document(struct parse *p, const struct item *document, struct po
 	return r;
 }
 
-static size_t append(struct arena *arena, const struct sentences *more, const char *const **list,
-		     size_t n)
-{
-	size_t n_more = more->n < WARNINGS_MAX ? more->n : WARNINGS_MAX;
-	const char **all = arena_array(arena, n + n_more, sizeof(*all));
-
-	for (size_t i = 0; i < n; i++)
-		all[i] = (*list)[i];
-	for (size_t i = 0; i < n_more; i++)
-		all[n + i] = more->v[i];
-	*list = all;
-	return n + n_more;
-}
-
 int config_parse_shared(const char *text, size_t len, const char *name, struct config *cfg,
 			struct strbuf *also, struct err *err)
 {
@@ -182,7 +168,8 @@ int config_parse_shared(const char *text, size_t len, const char *name, struct c
 	cfg->n_shared = pools.n;
 	cfg->shared_faults = take_faults(&p, &pools);
 	cfg->n_shared_faults = pools.n_faults;
-	cfg->n_warnings = append(cfg->arena, &p.warnings, &cfg->warnings, cfg->n_warnings);
-	cfg->n_errors = append(cfg->arena, &p.errors, &cfg->errors, cfg->n_errors);
+	cfg->n_warnings =
+		append_sentences(cfg->arena, &p.warnings, &cfg->warnings, cfg->n_warnings);
+	cfg->n_errors = append_sentences(cfg->arena, &p.errors, &cfg->errors, cfg->n_errors);
 	return 0;
 }

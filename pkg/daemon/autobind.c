@@ -55,15 +55,6 @@ static struct pod_list pods_of_checkpoint(const struct autobind_env *env, struct
 	return pods;
 }
 
-static const struct pool_config *find_pool(const struct config *cfg, const char *resource)
-{
-	for (size_t i = 0; i < cfg->n_pools; i++) {
-		if (!strcmp(cfg->pools[i].resource, resource))
-			return &cfg->pools[i];
-	}
-	return NULL;
-}
-
 static bool is_open(const struct pool_config *pool)
 {
 	return pool->binding_auto && !pool->binding_why;
@@ -92,7 +83,7 @@ void autobind_inherit(const struct config *before, struct config *next)
 {
 	for (size_t i = 0; i < next->n_pools; i++) {
 		const struct pool_config *pool = &next->pools[i];
-		const struct pool_config *same = find_pool(before, pool->resource);
+		const struct pool_config *same = config_pool(before, pool->resource);
 
 		if (is_open(pool) && same && same->binding_auto && same->binding_why &&
 		    same->network == pool->network)

@@ -326,19 +326,10 @@ static void on_bindings(void *arg)
 
 /* --- another configuration --- */
 
-static const struct pool_config *find_pool(const struct config *cfg, const char *resource)
-{
-	for (size_t i = 0; i < cfg->n_pools; i++) {
-		if (!strcmp(cfg->pools[i].resource, resource))
-			return &cfg->pools[i];
-	}
-	return NULL;
-}
-
 static void put_names(struct strbuf *out, const struct config *of, const struct config *without)
 {
 	for (size_t i = 0; i < of->n_pools; i++) {
-		const struct pool_config *other = find_pool(without, of->pools[i].resource);
+		const struct pool_config *other = config_pool(without, of->pools[i].resource);
 
 		if (!of->pools[i].retired && (!other || other->retired))
 			strbuf_printf(out, "%s%s", out->len ? "," : "", of->pools[i].resource);

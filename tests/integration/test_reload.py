@@ -74,6 +74,22 @@ class ReloadCase(LateCase):
             kubelet.wait(f"rdma/{p['resourceName']}", "=8")
         return node, kubelet, d
 
+    def up_with_shared(self):
+        """Pool a and five of one shared HCA; the latter's file goes with them, to be changed."""
+        node = self.node()
+        kubelet = node.start_kubelet()
+        shared = {
+            "configList": [{
+                "resourceName": "s", "rdmaHcaMax": 5, "selectors": {"ifNames": ["ibp41s0f0"]}
+            }]
+        }
+        self.map = ConfigMap(node.path("pcidp"), config_json=text(pool("a", PF_A)),
+                             shared_json=json.dumps(shared))
+        d = node.start_daemon("--config-file", self.map.path(), "--shared-config",
+                              self.map.path("shared.json"))
+        kubelet.wait("rdma/s", "=5")
+        return kubelet, d, shared
+
     def put(self, *pools):
         self.map.put(config_json=text(*pools))
 
@@ -312,18 +328,7 @@ class Files(ReloadCase):
         kubelet.wait(B, "=8")
 
     def test_the_file_of_shared_hcas_is_followed_too(self):
-        node = self.node()
-        kubelet = node.start_kubelet()
-        shared = {
-            "configList": [{
-                "resourceName": "s", "rdmaHcaMax": 5, "selectors": {"ifNames": ["ibp41s0f0"]}
-            }]
-        }
-        self.map = ConfigMap(node.path("pcidp"), config_json=text(pool("a", PF_A)),
-                             shared_json=json.dumps(shared))
-        d = node.start_daemon("--config-file", self.map.path(), "--shared-config",
-                              self.map.path("shared.json"))
-        kubelet.wait("rdma/s", "=5")
+        kubelet, d, shared = self.up_with_shared()
         shared["configList"][0]["rdmaHcaMax"] = 7
         self.map.put(config_json=text(pool("a", PF_A)), shared_json=json.dumps(shared))
         kubelet.wait("rdma/s", "=7")
@@ -430,18 +435,7 @@ class Partial(ReloadCase):
         self.assertEqual(started["env"]["NCCL_IB_TC"], "106")
 
     def test_a_file_that_is_refused_stays_as_it_was_and_the_other_is_taken(self):
-        node = self.node()
-        kubelet = node.start_kubelet()
-        shared = {
-            "configList": [{
-                "resourceName": "s", "rdmaHcaMax": 5, "selectors": {"ifNames": ["ibp41s0f0"]}
-            }]
-        }
-        self.map = ConfigMap(node.path("pcidp"), config_json=text(pool("a", PF_A)),
-                             shared_json=json.dumps(shared))
-        d = node.start_daemon("--config-file", self.map.path(), "--shared-config",
-                              self.map.path("shared.json"))
-        kubelet.wait("rdma/s", "=5")
+        kubelet, d, shared = self.up_with_shared()
         shared["configList"][0]["rdmaHcaMax"] = 7
         self.map.put(config_json="[", shared_json=json.dumps(shared))
         kubelet.wait("rdma/s", "=7")
