@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 /* Takes the slot from a VF with an older number; false: that of the other is higher, and it keeps
  * it. */
@@ -54,6 +55,17 @@ static void adopt(struct holds *h, const struct holds_claim *c, struct holds_now
 		  c->vf, c->slot, c->resource, OWNER_OF(&c->owner), c->source);
 }
 
+/* Its container has started again since, with another VF for that slot: what it had before has
+ * ended. */
+static bool is_former(const struct holds *h, const struct holds_claim *c)
+{
+	const struct ledger_hold *next = c->slot ? ledger_find_slot(h->ledger, c->slot) : NULL;
+
+	return next && !next->pending && next->decision > c->number &&
+	       strcmp(next->vf, c->vf) != 0 && holds_same_uid(&next->owner, &c->owner) &&
+	       str_eq(next->owner.container, c->owner.container);
+}
+
 static void weigh(struct holds *h, const struct holds_claim *c, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, c->vf);
@@ -63,6 +75,8 @@ static void weigh(struct holds *h, const struct holds_claim *c, struct holds_now
 
 	/* A record is of a container that started. The ledger was stored before that, or is younger
 	 * than the records. */
+	if (is_former(h, c))
+		return;
 	if (hold && hold->pending && (h->lost || c->number == hold->decision)) {
 		adopt(h, c, now);
 	} else if (hold ? c->number > hold->decision : !over) {

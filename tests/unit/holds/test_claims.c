@@ -45,6 +45,22 @@ static void of_two_records_of_one_slot_the_higher_number_has_it(void **state)
 	assert_true(is_held_by(V0, "web-0#u1")); /* it may run all the same */
 }
 
+static void an_older_record_of_a_slot_whose_container_started_again_is_of_its_end(void **state)
+{
+	(void)state;
+	restart(NULL);
+	claim("web-0#u1", S0, V0, 7);
+	claim("web-0#u1", S0, V1, 8);
+	claim("web-0#u1/init", S1, V2, 3);
+	claim("web-0#u1", S1, V3, 9);
+	records_read();
+	assert_string_equal(hold_of(V1)->slot, S0);
+	assert_null(hold_of(V0));
+	assert_true(is_held_by(V2, "web-0#u1/init")); /* another container: a sidecar */
+	claim("web-0#u1", S0, V0, 7);			/* a ledger that comes back */
+	assert_null(hold_of(V0));
+}
+
 static void a_record_without_a_number_counts_where_nothing_else_is_known(void **state)
 {
 	(void)state;
@@ -324,6 +340,7 @@ int main(void)
 		TEST(without_a_ledger_the_other_records_say_what_is_held),
 		TEST(of_two_records_of_one_vf_the_higher_number_counts),
 		TEST(of_two_records_of_one_slot_the_higher_number_has_it),
+		TEST(an_older_record_of_a_slot_whose_container_started_again_is_of_its_end),
 		TEST(a_record_without_a_number_counts_where_nothing_else_is_known),
 		TEST(a_spec_and_a_map_of_one_decision_are_one_hold_with_its_slot),
 		TEST(a_ledger_that_knows_more_ends_what_a_record_says),
