@@ -272,6 +272,16 @@ static bool identify(const struct world *w, struct op *op, uint32_t r)
 	return op->answer.here || !w->cfg.pools[op->pool].late;
 }
 
+/* While the checkpoint cannot be read, and by what the kubelet has another pod may be meant. */
+static bool is_ambiguous(const struct world *w, const struct op *op)
+{
+	bool ambiguous = op->who.name < 0 && op->who.uid < 0;
+
+	for (int p = 0; p < (int)w->n_pods; p++)
+		ambiguous |= p != op->pod && (pod_devs(w->k.devs, p) & op->ids);
+	return w->checkpoint_unreadable && ambiguous;
+}
+
 static void ask_who(struct world *w, struct op *op, uint32_t r)
 {
 	if (w->k.up && w->podres && op->answer.epoch == w->k.epoch) {
@@ -284,7 +294,7 @@ static void ask_who(struct world *w, struct op *op, uint32_t r)
 	}
 	if (!identify(w, op, r))
 		op_answer(w, op, false, "it is not known whose these devices are");
-	else if (w->checkpoint_unreadable && op->who.name < 0 && op->who.uid < 0)
+	else if (is_ambiguous(w, op))
 		op_answer(w, op, false, "nothing says whose it is"); /* README.md: not in it */
 	else
 		op->step++;

@@ -57,7 +57,7 @@ static void an_older_record_of_a_slot_whose_container_started_again_is_of_its_en
 	assert_string_equal(hold_of(V1)->slot, S0);
 	assert_null(hold_of(V0));
 	assert_true(is_held_by(V2, "web-0#u1/init")); /* another container: a sidecar */
-	claim("web-0#u1", S0, V0, 7);			/* a ledger that comes back */
+	claim("web-0#u1", S0, V0, 7);		      /* a ledger that comes back */
 	assert_null(hold_of(V0));
 }
 
