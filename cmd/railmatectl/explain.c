@@ -93,7 +93,7 @@ static int explain_vf(struct question *q)
 	return EXIT_DONE;
 }
 
-/* A pod that this node knows nothing of: it was refused, waits for VFs, or runs elsewhere. Who has
+/* A pod without a record here: it was refused, waits for VFs, or runs elsewhere. Which pods have
  * them? */
 static int explain_pools(struct question *q, const char *resource, int code)
 {

@@ -19,7 +19,7 @@
 #define ARGS_MAX   64
 #define STDERR_MAX 4096
 #define CHUNK	   65536
-#define BLANK	   ". \t\r" /* of it a line that says nothing is made */
+#define BLANK	   ". \t\r" /* a line of these only is as good as empty */
 #define CHUNKS_MAX 64 /* read at once from one process: the others and the time have their turn */
 
 extern char **environ;

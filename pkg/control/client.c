@@ -120,7 +120,7 @@ int control_ask(const char *socket, const struct control_request *r, unsigned ti
 			rc = failed(&q, err);
 		sent += n > 0 ? (size_t)n : 0;
 	}
-	/* One that is turned away hears why although it could not say all. */
+	/* A refused request has its reason in the answer, although not all of it could be sent. */
 	if (rc == 0 || rc == -ECONNRESET)
 		rc = receive_line(&q, &line, err);
 	closep(&q.fd);

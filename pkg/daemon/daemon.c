@@ -518,7 +518,7 @@ static int open_all(struct daemon *d, struct config *cfg, struct config_text *te
 	const struct daemon_options *opt = d->opt;
 	int r;
 
-	/* What the main thread hears of from others. */
+	/* What other threads and files report to the main thread. */
 	d->unlisted = unlisted_new(&d->loop, on_unlisted, d);
 	d->holdings = holdings_new(&d->loop, d->rpc, on_holdings, d);
 	d->reload = reload_new(&d->loop, opt->config_files, text, cfg, on_config, d);

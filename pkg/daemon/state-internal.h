@@ -36,7 +36,7 @@ int state_open(struct state *ret, const char *dir, const struct sysroot *root, s
 void state_peek(struct state *ret, const char *dir);
 /* Does the node list all that was held? VFs may be out of sight (in a pod's network). */
 bool state_is_in(const struct state *s, const struct node *node);
-/* The ledger and its file go to the tracker, which says in the log what it has to say. users stays
+/* The ledger and its file go to the tracker, whose notes are logged. users stays
  * here. env: what the daemon knows of it. On the rpc thread. */
 struct tracker *state_make_tracker(struct state *s, const struct tracker_env *env);
 void state_close(struct state *s); /* when the rpc thread has ended */

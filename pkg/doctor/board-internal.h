@@ -1,7 +1,7 @@
 /*
  * Where NVIDIA joins GPU and NIC on one board, ACS, ATS and IOMMU groups follow the board's type,
- * not the rule for everybody's switches. Types and masks are those of rdma-core's
- * kernel-boot/rdma_topo; another type is one that it does not know.
+ * not the rule for other switches. Types and masks are those of rdma-core's kernel-boot/rdma_topo;
+ * another type is one that it does not know.
  */
 #ifndef RAILMATE_DOCTOR_BOARD_INTERNAL_H
 #define RAILMATE_DOCTOR_BOARD_INTERNAL_H

@@ -19,7 +19,7 @@ static const char *const dma_masks[ROLE_MAX] = { "xx110x1", "xx101x1", "xx111x0"
 static const char *const inline_masks[ROLE_MAX] = { "xx000x0", "xx000x0", "xx000x0" };
 static const char *const inline_ats_masks[ROLE_MAX] = { "1x111x1", "xx111x1", "xx111x1" };
 
-/* NULL: it has none, and the rule for everybody's switches counts. */
+/* NULL: it has none, and the rule for other switches counts. */
 static const char *mask_of(const struct facts *f, const struct doctor_board *b, int port)
 {
 	const char *const *masks = b->type == DOCTOR_BOARD_DMA ? dma_masks

@@ -325,7 +325,7 @@ static void judge_link(const struct facts *f, struct diagnosis *r, int pci, cons
 			      best / 1000.0);
 }
 
-/* The ports above it, where a narrow link is everybody's. */
+/* The ports above it, where a narrow link slows every device below. */
 static void judge_uplinks(const struct facts *f, struct diagnosis *r, int pci, bool *seen)
 {
 	const struct hw_inventory *inv = f->inv;

@@ -1,6 +1,6 @@
 /*
- * The thread that talks: one request at a time over one connection, from the token's file to the
- * objects; or to the server's word that it took what was sent.
+ * The thread of HTTPS: one request at a time over one connection, from the token's file to the
+ * objects that were read, or to the confirmation of what was sent.
  */
 #ifndef RAILMATE_KUBEAPI_TRANSFER_H
 #define RAILMATE_KUBEAPI_TRANSFER_H

@@ -230,7 +230,8 @@ static struct runtime_answer nothing_known(enum runtime_cdi cdi, const char *sen
 
 static void ask_next(struct question *q);
 
-/* This one is not it. What a socket says of itself is worth more than one that says nothing. */
+/* Not this socket. An answer that explains why is a better reason than a socket without any answer.
+ */
 static void pass(struct question *q, bool silent, const char *message)
 {
 	const char **why = silent ? &q->silent : &q->mute;

@@ -30,7 +30,7 @@
 #define DIR_MODE       0755
 #define FILE_MODE      0644
 
-/* --- what we remember --- */
+/* --- the specs that are known --- */
 
 static void forget(struct spec_file *s)
 {

@@ -88,7 +88,7 @@ int load_node(const struct sysroot *root, const struct config *cfg, const struct
 			    err);
 }
 
-/* What a scan does not read for everybody. */
+/* What a scan reads only for configurations that need it. */
 static void read_wanted(const struct sysroot *root, const struct config *cfg,
 			struct hw_inventory *inv)
 {

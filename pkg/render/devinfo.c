@@ -2,7 +2,8 @@
  * NPWG device-info files, spec 1.1.0, as sriov-network-device-plugin writes them; `pf-pci-address`
  * is the spec's own field. `railmate` is not: the spec has no place for more than it names, and
  * forbids none. Multus reads the file into a structure of the spec's fields
- * (network-attachment-definition-client, pkg/utils), so it is for who reads the file itself.
+ * (network-attachment-definition-client, pkg/utils), so it is for programs that read the file
+ * itself.
  */
 #include "base/arena.h"
 #include "base/json.h"

@@ -447,7 +447,7 @@ static void run_day(const struct sim_in *in, const struct machine *m, const stru
 	sim_idset_done(&w.listed_taken);
 }
 
-/* The rails that the pods of a day get when those who choose take `known` for the rails. */
+/* The rails that the pods of a day get when choices are made with the rails `known`. */
 static struct rail_day rails_of_day(const struct sim_in *in, const struct machine *m,
 				    const struct stream *pods, const struct sim_policy *policy,
 				    const struct topo_rails *known)
