@@ -73,10 +73,10 @@ static void weigh(struct holds *h, const struct holds_claim *c, struct holds_now
 	bool over = !h->lost && c->number < h->next_loaded;
 	struct ledger_hold with;
 
-	/* A record is of a container that started. The ledger was stored before that, or is younger
-	 * than the records. */
 	if (is_former(h, c))
 		return;
+	/* A record is of a container that started. The ledger was stored before that, or is younger
+	 * than the records. */
 	if (hold && hold->pending && (h->lost || c->number == hold->decision)) {
 		adopt(h, c, now);
 	} else if (hold ? c->number > hold->decision : !over) {

@@ -258,7 +258,7 @@ static unsigned holders_in(const struct world *w, int pod, unsigned id)
 
 /* Fact 4: the kubelet has given this id to two containers. Then slot and spec are of the one that
  * started last. */
-static bool is_given_twice(const struct world *w, unsigned id)
+bool is_given_twice(const struct world *w, unsigned id)
 {
 	unsigned n = 0;
 

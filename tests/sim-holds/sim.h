@@ -231,6 +231,7 @@ void say(struct world *w, const char *fmt, ...)
 /* After every event that railmated took in. event: for sentences. */
 void check_explained(struct world *w, const char *event);
 void check_live(struct world *w, const char *event);
+bool is_given_twice(const struct world *w, unsigned id); /* to two containers */
 void check_created(struct world *w, int pod, int c);
 void check_healthy(struct world *w, set healthy);
 void check_why(struct world *w, const char *why, set vfs, set slots);

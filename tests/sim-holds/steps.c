@@ -104,6 +104,10 @@ static bool can_lose_records(const struct world *w)
 		if (runs && (!pod_is_active(pod) || !pod->admitted || init))
 			return false;
 	}
+	for (unsigned id = 0; id < w->n_vfs; id++) {
+		if (!w->cfg.pools[pool_of(w, id)].late && is_given_twice(w, id))
+			return false;
+	}
 	return w->u.up && !w->fuse && !is_lone_witness(w) && w->k.up && w->k.sources && w->podres &&
 	       w->k.pod < 0 && !w->s.away && !w->s.cdi_unreadable && !w->cgroups_unreadable &&
 	       !w->scan_incomplete && !w->checkpoint_unreadable;
@@ -248,7 +252,9 @@ bool step_can(const struct world *w, const struct step *s)
 	case STEP_LEDGER_OLD:
 		return w->s.older.s;
 	case STEP_CHECKPOINT:
-		return w->cfg.names_once;
+		return w->cfg.names_once && !w->s.away;
+	case STEP_STATE:
+		return !w->checkpoint_unreadable;
 	case STEP_OP:
 	case STEP_TIMER:
 	case STEP_ASK:
