@@ -398,7 +398,8 @@ static bool is_shared(const struct holds_entry *v, size_t n, const struct ledger
  * A hold that has another UID than the checkpoint keeps it: its id was given away. One that has
  * none is not named if a container has started with it and the id may have been given to another
  * pod since: we hear of that from the kubelet only while we run. No List takes that back: it shows
- * names, and another kubelet remembers no other pod than the last.
+ * names, and another kubelet remembers no other pod than the last. In the moment of Allocate the
+ * checkpoint may still have the pod before.
  */
 void holds_on_checkpoint(struct holds *h, const struct holds_entry *v, size_t n,
 			 struct holds_now now)
@@ -419,7 +420,8 @@ void holds_on_checkpoint(struct holds *h, const struct holds_entry *v, size_t n,
 				continue;
 			holds_give_away(s);
 			holds_want_probe(h, hold.vf);
-		} else if (hold.pending || (!s->loaded && !s->id_passed_on)) {
+		} else if (hold.pending ? now.mono_ms - s->noted_ms >= (int64_t)h->pace.young_ms
+					: !s->loaded && !s->id_passed_on) {
 			hold.owner.uid = uid;
 			ledger_put(h->ledger, &hold);
 			h->synced = ledger_generation(h->ledger);

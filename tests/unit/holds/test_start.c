@@ -220,6 +220,29 @@ static void the_checkpoint_names_the_pod_of_a_hold(void **state)
 	assert_null(hold_of(V1));
 }
 
+/* Of an id that was just given it has the pod before, for a moment; and the start cannot read it.
+ */
+static void the_checkpoint_of_the_moment_of_allocate_names_no_pod(void **state)
+{
+	uint64_t number;
+
+	(void)state;
+	number = allocate("web-0", V0);
+	checkpoint("u9", V0);
+	assert_string_equal(hold_of(V0)->owner.uid, "");
+	assert_true(starts_by("web-0", V0, number, false));
+	assert_string_equal(hold_of(V0)->owner.uid, "");
+}
+
+static void the_checkpoint_names_a_hold_whose_container_does_not_start_yet(void **state)
+{
+	(void)state;
+	allocate("web-0", V0);
+	pass(2000);
+	checkpoint("u1", V0);
+	assert_string_equal(hold_of(V0)->owner.uid, "u1");
+}
+
 static void the_checkpoint_does_not_name_the_pod_that_came_after_a_started_hold(void **state)
 {
 	uint64_t number = allocate("web-0", V0);
@@ -585,6 +608,8 @@ int main(void)
 		TEST(a_container_without_name_starts_with_an_idle_vf_that_keeps_its_owner),
 		TEST(a_name_and_a_uid_are_not_the_same_pod),
 		TEST(the_checkpoint_names_the_pod_of_a_hold),
+		TEST(the_checkpoint_of_the_moment_of_allocate_names_no_pod),
+		TEST(the_checkpoint_names_a_hold_whose_container_does_not_start_yet),
 		TEST(the_checkpoint_does_not_name_the_pod_that_came_after_a_started_hold),
 		TEST(nor_does_that_of_another_kubelet_name_the_pod_that_came_after_a_started_hold),
 		TEST(nor_the_pod_of_the_same_name_that_came_after_a_started_hold),
