@@ -411,7 +411,7 @@ void holds_on_checkpoint(struct holds *h, const struct holds_entry *v, size_t n,
 		const char *uid = holds_uid_of_id(v, n, hold.resource, id);
 		struct observation *s = &h->observations[i];
 
-		holds_note_two(&s->two, v, n, hold.resource, id);
+		holds_note_two(&s->two, v, n, hold.resource, s->former_slot ? s->former_slot : id);
 		s->shared = is_shared(v, n, &hold, id);
 		if (!*uid || hold.draining || s->given_away)
 			continue;

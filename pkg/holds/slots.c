@@ -391,6 +391,17 @@ static bool is_of_container(const struct ledger_hold *hold, const struct ledger_
 	return same && str_eq(hold->owner.container, owner->container ? owner->container : "");
 }
 
+/* Without a UID of the container a name counts only where the checkpoint can be read, and shows two
+ * pods with the slot: then it is one of them. */
+static bool keeps(const struct holds *h, const struct ledger_hold *hold,
+		  const struct ledger_owner *owner)
+{
+	const struct observation *s = holds_observation_of(h, hold);
+
+	return is_of_container(hold, owner) &&
+	       (holds_same_uid(&hold->owner, owner) || (s && *s->two.uids[0]));
+}
+
 const char *holds_kept(const struct holds *h, const char *resource,
 		       const struct ledger_owner *owner, size_t k)
 {
@@ -398,7 +409,7 @@ const char *holds_kept(const struct holds *h, const char *resource,
 		const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);
 
 		if (hold->slot || hold->draining || strcmp(hold->resource, resource) != 0 ||
-		    !holds_same_uid(&hold->owner, owner) || !is_of_container(hold, owner))
+		    !keeps(h, hold, owner))
 			continue;
 		if (k-- == 0)
 			return hold->vf;

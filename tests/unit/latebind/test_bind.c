@@ -325,16 +325,30 @@ static void a_slot_given_away_twice_gets_two_vfs(void **state)
 	assert_false(is_draining(first));
 }
 
+#define CHECKPOINT(entries) "{\"Data\": {\"PodDeviceEntries\": [" entries "]}}"
+#define ENTRY(uid, container, resource, ids)                                                       \
+	"{\"PodUID\": \"" uid "\", \"ContainerName\": \"" container                                \
+	"\", \"ResourceName\": \"" resource "\", \"DeviceIDs\": " ids "}"
+
+static void write_checkpoint(const char *text)
+{
+	machine_file(&machine, text, "checkpoint");
+}
+
 static void which_of_two_restarts_is_told_by_who_is_at_work(void **state)
 {
 	const char *first, *second;
 
 	(void)state;
+	write_checkpoint(CHECKPOINT(ENTRY("u-p", "main", "rdma/vf", "[\"rdma_vf-n0-0\"]")));
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
 	bind_slots(slots(0, 0, 0));
 	first = got.vf[0];
 	allocated(slots(0, 0, 0));
 	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(1, 1), slots(0, 0, 0)));
+	write_checkpoint(
+		CHECKPOINT(ENTRY("u-p", "main", "rdma/vf", "[\"rdma_vf-n0-0\"]") ", " ENTRY(
+			"u-q", "main", "rdma/vf", "[\"rdma_vf-n0-0\"]")));
 	bind_slots(slots(0, 0, 0));
 	second = got.vf[0];
 	bind_fails(slots(0, 0, 0), EAGAIN, "delete one of them");
@@ -426,16 +440,6 @@ static void an_init_container_leaves_its_vf_to_the_next(void **state)
 }
 
 /* --- init containers that no list shows --- */
-
-#define CHECKPOINT(entries) "{\"Data\": {\"PodDeviceEntries\": [" entries "]}}"
-#define ENTRY(uid, container, resource, ids)                                                       \
-	"{\"PodUID\": \"" uid "\", \"ContainerName\": \"" container                                \
-	"\", \"ResourceName\": \"" resource "\", \"DeviceIDs\": " ids "}"
-
-static void write_checkpoint(const char *text)
-{
-	machine_file(&machine, text, "checkpoint");
-}
 
 static void an_init_container_is_found_in_the_checkpoint(void **state)
 {
