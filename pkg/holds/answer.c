@@ -180,9 +180,11 @@ static void judge(struct judging *j, const struct ledger_hold *hold, struct obse
 	/* An answer about one pod also names a hold that had no name. */
 	seen = find_seen(j, hold->resource, hold->slot ? hold->slot : hold->vf, &n);
 	for (size_t i = 0; i < n; i++) {
-		/* Another pod's slot says that this one has lost it, nothing about its VF. */
-		if (holds_text(hold->owner.pod) &&
-		    !holds_same_name(&hold->owner, seen[i]->ns, seen[i]->pod)) {
+		/* Another pod's slot says that this one has lost it, nothing about its VF. One
+		 * without a name is not that of the pod that was given its id since. */
+		if (holds_text(hold->owner.pod)
+			    ? !holds_same_name(&hold->owner, seen[i]->ns, seen[i]->pod)
+			    : s->given_away) {
 			other = seen[i];
 			continue;
 		}

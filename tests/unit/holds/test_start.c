@@ -234,6 +234,23 @@ static void the_checkpoint_of_the_moment_of_allocate_names_no_pod(void **state)
 	assert_string_equal(hold_of(V0)->owner.uid, "");
 }
 
+/* PodResources was silent when its container started: only its UID is known. */
+static void a_hold_without_a_name_does_not_get_that_of_the_next_pod(void **state)
+{
+	uint64_t number = allocate("", V0);
+
+	(void)state;
+	run_pod("#u1");
+	assert_true(starts_by("#u1", V0, number, false));
+	allocate("web-1", V0);
+	kubelet_lists({ "web-1", V0 });
+	assert_string_equal(hold_of(V0)->owner.uid, "u1");
+	assert_string_equal(hold_of(V0)->owner.pod, "");
+	assert_false(starts("web-1#u2", V0));
+	end_pod("#u1");
+	assert_true(starts("web-1#u2", V0));
+}
+
 static void the_checkpoint_names_a_hold_whose_container_does_not_start_yet(void **state)
 {
 	(void)state;
@@ -608,6 +625,7 @@ int main(void)
 		TEST(a_container_without_name_starts_with_an_idle_vf_that_keeps_its_owner),
 		TEST(a_name_and_a_uid_are_not_the_same_pod),
 		TEST(the_checkpoint_names_the_pod_of_a_hold),
+		TEST(a_hold_without_a_name_does_not_get_that_of_the_next_pod),
 		TEST(the_checkpoint_of_the_moment_of_allocate_names_no_pod),
 		TEST(the_checkpoint_names_a_hold_whose_container_does_not_start_yet),
 		TEST(the_checkpoint_does_not_name_the_pod_that_came_after_a_started_hold),
