@@ -344,12 +344,12 @@ def a_late_pool_where_there_is_no_cdi(c):
     c.set_pool("late")
     c.start_railmate()
     said = refusal(c)
-    check(f"containerd {c.backend.runtime}" in said and "early" in said,
+    check(f"containerd {c.backend.runtime}" in said and "needs CDI" in said,
           f"the sentence does not help: {said}")
     c.stop_railmate(c.newest_railmate())
     c.start_railmate("--cdi=off")
     told = refusal(c)
-    check("--cdi=off" in told and "early" in told, f"the sentence does not help: {told}")
+    check("--cdi=off" in told and "needs CDI" in told, f"the sentence does not help: {told}")
     with railmated_with(c, "--cdi=on"):
         name = c.run(container("main", 1, 1))
         report = c.report(name, "main")
