@@ -358,6 +358,10 @@ void us_op(struct world *w, struct op *op, uint32_t r)
 {
 	bool late = w->cfg.pools[op->pool].late;
 
+	if (arena_used(w->u.a) > 16384) { /* its sentences were answered */
+		arena_free(w->u.a);
+		w->u.a = arena_new(1024);
+	}
 	if (op->cancelled) {
 		undo(w, op, "cancelled");
 		return;

@@ -95,7 +95,8 @@ static void tidy(struct world *w)
 void us_list(struct world *w)
 {
 	set healthy = (1u << w->n_vfs) - 1, used = 0, lost[POOLS_MAX] = { 0 };
-	struct holds_slots slots = holds_slots(w->u.h, w->u.a);
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	struct holds_slots slots = holds_slots(w->u.h, a);
 
 	for (size_t i = 0; i < slots.n_uses; i++)
 		used |= 1u << slot_number(slots.uses[i].slot);
@@ -173,10 +174,6 @@ void us_settle(struct world *w, const char *event)
 	tidy(w);
 	if (list)
 		us_list(w);
-	if (arena_used(w->u.a) > 16384) {
-		arena_free(w->u.a);
-		w->u.a = arena_new(1024);
-	}
 	check_explained(w, event);
 	check_live(w, event);
 }
