@@ -1,5 +1,6 @@
 /* Cgroup trees as kubelets make them, in a temporary folder: ordinary files. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,17 +58,29 @@ static void put(const char *path, const char *text)
 	fclose(f);
 }
 
-/* A process in this cgroup, which waits to be ended. */
+/*
+ * A process of one thread in this cgroup, which ends with us at the latest: a program of its own, for what
+ * we are run by (an emulator, a sanitizer) has threads.
+ */
 static pid_t process_in(const char *cgroup)
 {
 	_cleanup_free_ char *procs = xasprintf("%s/cgroup.procs", cgroup);
-	pid_t pid = fork();
+	int is_started[2];
+	pid_t pid;
 	FILE *f;
+	char byte;
 
+	assert_int_equal(pipe2(is_started, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
 	if (pid == 0) {
-		for (;;)
-			pause();
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execlp("sleep", "sleep", "600", NULL);
+		_exit(1);
 	}
+	close(is_started[1]);
+	assert_int_equal(read(is_started[0], &byte, 1), 0);
+	close(is_started[0]);
 	f = fopen(procs, "we");
 	assert_non_null(f);
 	fprintf(f, "%d\n", pid);
