@@ -41,6 +41,7 @@ sleep 600 & wait $!""",
 trap 'echo "5 passed, 2 failed, 1 skipped"; exit 1' TERM
 sleep 600 & wait $!""",
     "deaf": "trap '' TERM\nwhile :; do sleep 0.1; done",
+    "late": 'sleep 4\necho "1 passed, 0 failed"',
     "leaver": 'setsid sleep AGES &\ntouch "$TMPDIR/left"\necho "$TMPDIR" >"$0.left"\necho "1 passed, 0 failed"',
 }
 
@@ -162,6 +163,12 @@ class Ci(unittest.TestCase):
         code, verdict, last = self.one("bed 1 deaf")
         self.assertRegex(verdict, "^FAILED, stopped at its limit of 1 s")
         self.assertEqual((code, last), (1, "3 passed, 1 failed, 0 skipped"))
+
+    def test_time_that_others_left_is_lent_up_to_as_much_again(self):
+        code, verdicts, _ = self.run_steps("test 20 pass", "bed 3 late", "bed 1 deaf")
+        self.assertRegex(verdicts["late"], r"^passed, 1 scenarios, \d+ s$")
+        self.assertRegex(verdicts["deaf"], "^FAILED, stopped at its limit of 2 s")
+        self.assertEqual(code, 1)
 
     def log_of(self, name):
         return "".join(c if c.isalnum() else "-" for c in str(self.top / name)) + ".log"
