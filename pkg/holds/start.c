@@ -27,9 +27,11 @@ static void put(struct holds *h, const struct holds_vf *v, const struct ledger_o
 	if (goes_on(old, owner, number))
 		hold = *old;
 	hold.owner = *owner;
+	/* Nothing is known: it stays whose it was. Of a pending one that was inferred, for the
+	 * container of its own decision. */
 	if (old && !holds_text(owner->pod) && !holds_text(owner->uid) &&
-	    (!pending || old->decision == number))
-		hold.owner = old->owner; /* nothing is known: it stays whose it was */
+	    (old->decision == number || (!pending && !old->pending)))
+		hold.owner = old->owner;
 	else if (old && !holds_text(owner->uid) && old->decision == number)
 		hold.owner.uid = old->owner.uid;
 	if (number)

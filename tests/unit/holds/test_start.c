@@ -251,6 +251,23 @@ static void a_hold_without_a_name_does_not_get_that_of_the_next_pod(void **state
 	assert_true(starts("web-1#u2", V0));
 }
 
+/* That its first pod was web-0 was inferred; before it started the kubelet gave its VF again. */
+static void a_vf_that_was_given_again_does_not_start_as_that_of_the_pod_before(void **state)
+{
+	uint64_t number;
+
+	(void)state;
+	allocate("web-0", V0);
+	restart(copy_of_ledger());
+	number = allocate("web-1", V0); /* not taken over: records may know better */
+	records_read();
+	assert_true(is_held_by(V0, "web-0"));
+	assert_true(starts_by("", V0, number, false));
+	assert_string_equal(hold_of(V0)->owner.pod, "");
+	kubelet_lists({ "web-1", V0 });
+	assert_true(is_held_by(V0, "web-1"));
+}
+
 static void the_checkpoint_names_a_hold_whose_container_does_not_start_yet(void **state)
 {
 	(void)state;
@@ -627,6 +644,7 @@ int main(void)
 		TEST(the_checkpoint_names_the_pod_of_a_hold),
 		TEST(a_hold_without_a_name_does_not_get_that_of_the_next_pod),
 		TEST(the_checkpoint_of_the_moment_of_allocate_names_no_pod),
+		TEST(a_vf_that_was_given_again_does_not_start_as_that_of_the_pod_before),
 		TEST(the_checkpoint_names_a_hold_whose_container_does_not_start_yet),
 		TEST(the_checkpoint_does_not_name_the_pod_that_came_after_a_started_hold),
 		TEST(nor_does_that_of_another_kubelet_name_the_pod_that_came_after_a_started_hold),
