@@ -352,30 +352,30 @@ const char *holds_checkpoint_uid(const struct holds_entry *v, size_t n, const ch
 	return uid;
 }
 
-void holds_note_two(struct two_pods *two, const struct holds_entry *v, size_t n,
-		    const char *resource, const char *id)
+void holds_note_pods(struct id_pods *pods, const struct holds_entry *v, size_t n,
+		     const char *resource, const char *id)
 {
 	const char *uids[2] = { "", "" };
-	size_t pods = 0;
+	size_t count = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(v[i].id, id) != 0 || strcmp(v[i].resource, resource) != 0 ||
-		    (pods && !strcmp(v[i].uid, uids[0])) ||
-		    (pods > 1 && !strcmp(v[i].uid, uids[1])))
+		    (count && !strcmp(v[i].uid, uids[0])) ||
+		    (count > 1 && !strcmp(v[i].uid, uids[1])))
 			continue;
-		if (pods < 2)
-			uids[pods] = v[i].uid;
-		pods++;
+		if (count < 2)
+			uids[count] = v[i].uid;
+		count++;
 	}
 	for (size_t i = 0; i < 2; i++)
-		snprintf(two->uids[i], sizeof(two->uids[i]), "%s", pods == 2 ? uids[i] : "");
+		snprintf(pods->uids[i], sizeof(pods->uids[i]), "%s", count > 2 ? "" : uids[i]);
 }
 
-const char *holds_other_of(const struct two_pods *two, const char *uid)
+const char *holds_other_of(const struct id_pods *pods, const char *uid)
 {
-	for (size_t i = 0; holds_text(uid) && i < 2; i++) {
-		if (!strcmp(two->uids[i], uid))
-			return two->uids[!i];
+	for (size_t i = 0; holds_text(uid) && *pods->uids[1] && i < 2; i++) {
+		if (!strcmp(pods->uids[i], uid))
+			return pods->uids[!i];
 	}
 	return NULL;
 }
@@ -413,7 +413,8 @@ void holds_on_checkpoint(struct holds *h, const struct holds_entry *v, size_t n,
 		const char *uid = holds_uid_of_id(v, n, hold.resource, id);
 		struct observation *s = &h->observations[i];
 
-		holds_note_two(&s->two, v, n, hold.resource, s->former_slot ? s->former_slot : id);
+		holds_note_pods(&s->pods, v, n, hold.resource,
+				s->former_slot ? s->former_slot : id);
 		s->shared = is_shared(v, n, &hold, id);
 		if (!*uid || hold.draining || s->given_away)
 			continue;

@@ -4,8 +4,8 @@
 
 #include "holds/holds.h"
 
-/* The UIDs of two pods with one id, by the checkpoint; "" unless there are just two. */
-struct two_pods {
+/* The UIDs of the pods with one id, by the checkpoint; "" where there is none, or more than two. */
+struct id_pods {
 	char uids[2][48];
 };
 
@@ -39,7 +39,7 @@ struct observation {
 	int64_t missed_ms; /* when it was first missed so; 0 never */
 	bool missed_twice;
 	bool doubly_told;
-	struct two_pods two;
+	struct id_pods pods;
 	/* By the checkpoint two containers of its pod have the id: one of them an ordinary init
 	 * container, as a rule */
 	bool shared;
@@ -58,7 +58,7 @@ struct promise {
 struct unknown {
 	char *slot, *resource;
 	struct ledger_owner owner; /* strings of its own */
-	struct two_pods two;
+	struct id_pods pods;
 	bool missed;
 	int64_t missed_ms; /* since when; monotonic */
 	/* Since when each look has shown no more than a sandbox; 0: the last one has not */
@@ -148,6 +148,13 @@ bool holds_is_holder(const struct ledger_hold *hold, const struct observation *s
 /* Likewise, and both are known to be other containers of one pod. */
 bool holds_is_beside(const struct ledger_hold *hold, const struct observation *s,
 		     const struct ledger_owner *owner);
+/*
+ * Of the container that starts only the UID is known, as of an ordinary init container, which is
+ * never shown, and of the holder only the name: by the kubelet's account they are of one pod, which
+ * it shows with the id, and no other pod has that.
+ */
+bool holds_is_shown_as(const struct ledger_hold *hold, const struct observation *s,
+		       const struct ledger_owner *owner);
 /* "container main of pod default/web-0 (UID …)", in a buffer of the caller. */
 const char *holds_name(const struct ledger_owner *o, char *buf, size_t size);
 #define HOLDS_NAME_MAX 400
@@ -190,10 +197,10 @@ void holds_drop(struct holds *h, const char *vf, const char *because, struct hol
 /* Likewise, and another hold of the VF, without a slot, takes its place in the same call. */
 void holds_pass_on(struct holds *h, const char *vf, const char *because, struct holds_now now);
 
-void holds_note_two(struct two_pods *two, const struct holds_entry *v, size_t n,
-		    const char *resource, const char *id);
-/* The UID of the other one; NULL: uid is of neither. */
-const char *holds_other_of(const struct two_pods *two, const char *uid);
+void holds_note_pods(struct id_pods *pods, const struct holds_entry *v, size_t n,
+		     const char *resource, const char *id);
+/* Of two: the UID of the other one; NULL: uid is of neither, or they are not two. */
+const char *holds_other_of(const struct id_pods *pods, const char *uid);
 
 struct promise *holds_promise(const struct holds *h, const char *slot); /* NULL: none */
 void holds_forget_promise(struct holds *h, const char *slot);

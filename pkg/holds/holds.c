@@ -132,6 +132,14 @@ bool holds_is_beside(const struct ledger_hold *hold, const struct observation *s
 	       !is_same_container(holder, owner);
 }
 
+bool holds_is_shown_as(const struct ledger_hold *hold, const struct observation *s,
+		       const struct ledger_owner *owner)
+{
+	return holds_text(hold->owner.pod) && !holds_text(hold->owner.uid) &&
+	       !holds_text(owner->pod) && holds_text(owner->uid) && s->shown_ms && !s->unseen &&
+	       !s->passed_on && !*s->pods.uids[1] && !strcmp(s->pods.uids[0], owner->uid);
+}
+
 bool holds_is_holder(const struct ledger_hold *hold, const struct observation *s,
 		     const struct ledger_owner *owner, const struct holds_facts *f)
 {

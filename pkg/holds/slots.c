@@ -160,7 +160,7 @@ void holds_name_unknown(struct holds *h, const struct holds_entry *v, size_t n)
 	for (size_t i = 0; i < h->n_unknown; i++) {
 		struct unknown *u = &h->unknown[i];
 
-		holds_note_two(&u->two, v, n, u->resource, u->slot);
+		holds_note_pods(&u->pods, v, n, u->resource, u->slot);
 		name_unknown(u, holds_uid_of_id(v, n, u->resource, u->slot));
 	}
 	/* The newest List shows both, and pods of one List have names of their own. */
@@ -280,7 +280,8 @@ static bool is_holder(const struct holds *h, const struct ledger_hold *hold,
 {
 	if (holds_text(hold->owner.uid) && holds_text(owner->uid))
 		return holds_is_holder(hold, s, owner, NULL);
-	return holds_same_name(&hold->owner, owner->ns, owner->pod) &&
+	return (holds_same_name(&hold->owner, owner->ns, owner->pod) ||
+		holds_is_shown_as(hold, s, owner)) &&
 	       !holds_promise(h, hold->slot) && !holds_is_beside(hold, s, owner);
 }
 
@@ -306,7 +307,7 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 		return HOLDS_UNREAD;
 	if (!hold || s->tentative || s->not_created)
 		return NULL;
-	if (may_be_holder(&hold->owner, owner))
+	if (may_be_holder(&hold->owner, owner) && !holds_is_shown_as(hold, s, owner))
 		return arena_printf(
 			a,
 			"slot %s is held by %s, and whether that starts again is not known: neither PodResources nor the checkpoint says both name and UID",
@@ -337,7 +338,7 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 {
 	const struct ledger_hold *hold = holds_live_slot(h, slot);
 	struct unknown *u = find_unknown(h, slot);
-	const char *other = u ? holds_other_of(&u->two, owner->uid) : NULL;
+	const char *other = u ? holds_other_of(&u->pods, owner->uid) : NULL;
 	struct ledger_hold left;
 	struct observation *s;
 	bool same;
@@ -399,7 +400,7 @@ static bool keeps(const struct holds *h, const struct ledger_hold *hold,
 	const struct observation *s = holds_observation_of(h, hold);
 
 	return is_of_container(hold, owner) &&
-	       (holds_same_uid(&hold->owner, owner) || (s && *s->two.uids[0]));
+	       (holds_same_uid(&hold->owner, owner) || (s && *s->pods.uids[1]));
 }
 
 const char *holds_kept(const struct holds *h, const char *resource,

@@ -100,14 +100,16 @@ void holds_on_offered(struct holds *h, const struct holds_event *e, struct holds
  * Without a UID the name alone identifies the owner of the hold, or the container that starts: no
  * process may be using the VF. A container that starts again has ended before.
  */
-static bool may_be_own(const struct ledger_hold *hold, const struct ledger_owner *owner)
+static bool may_be_own(const struct ledger_hold *hold, const struct observation *s,
+		       const struct ledger_owner *owner)
 {
 	if (holds_text(hold->owner.uid) && holds_text(owner->uid))
 		return false;
 	if (!holds_text(owner->pod) && !holds_text(owner->uid))
 		return true;
 	return (!holds_text(hold->owner.pod) && !holds_text(hold->owner.uid)) ||
-	       holds_same_name(&hold->owner, owner->ns, owner->pod);
+	       holds_same_name(&hold->owner, owner->ns, owner->pod) ||
+	       holds_is_shown_as(hold, s, owner);
 }
 
 static bool refuse(const struct ledger_hold *hold, const char *vf, const char *because,
@@ -145,7 +147,7 @@ static bool may_start(struct holds *h, const struct holds_vf *v, const struct le
 			"the kubelet has given it to another container of the pod as well: delete the pod",
 			a, ret_why);
 	if (!hold || hold->pending ||
-	    (may_be_own(hold, owner) && !hold->draining && !s->given_away &&
+	    (may_be_own(hold, s, owner) && !hold->draining && !s->given_away &&
 	     !(holds_text(hold->owner.uid) && s->id_passed_on)))
 		return !why || refuse(hold && !hold->pending ? hold : NULL, v->vf, why, a, ret_why);
 	if (holds_is_gone(h, hold, s, v->facts, true, moves, now))
@@ -196,7 +198,7 @@ static void know_the_other(struct holds *h, const char *vf, const struct ledger_
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
 	const struct observation *s = holds_observation(h, vf, now);
-	const char *other = s ? holds_other_of(&s->two, owner->uid) : NULL;
+	const char *other = s ? holds_other_of(&s->pods, owner->uid) : NULL;
 	struct ledger_hold known;
 
 	if (!other || !hold || holds_text(hold->owner.uid) || !holds_text(hold->owner.pod) ||
@@ -219,13 +221,15 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n,
 	}
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_hold *hold;
+		struct observation *s;
 
 		know_the_other(h, v[i].vf, owner, now);
 		holds_note_cgroup(h, v[i].vf, v[i].facts);
 		if (!may_start(h, &v[i], owner, decision, moves, now, a, ret_why)) {
 			hold = ledger_find(h->ledger, v[i].vf);
-			if (hold && !may_be_own(hold, owner))
-				holds_give_away(holds_observation(h, v[i].vf, now));
+			s = holds_observation(h, v[i].vf, now);
+			if (hold && !may_be_own(hold, s, owner))
+				holds_give_away(s);
 			holds_on_not_created(h, owner, now);
 			return false;
 		}
@@ -233,9 +237,10 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n,
 	decision = number_of_start(h, v, n, owner, decision, now);
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_hold *hold = ledger_find(h->ledger, v[i].vf);
+		const struct observation *s = holds_observation(h, v[i].vf, now);
 
 		if (hold && !hold->pending && !holds_same_uid(&hold->owner, owner) &&
-		    !may_be_own(hold, owner))
+		    !may_be_own(hold, s, owner))
 			holds_pass_on(h, v[i].vf, "another container starts with what it held",
 				      now);
 		put(h, &v[i], owner, decision, false, now);

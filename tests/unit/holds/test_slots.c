@@ -409,6 +409,26 @@ static void a_slot_waits_while_its_holder_has_but_a_uid_and_the_container_but_a_
 	assert_string_equal(slot_starts("web-0#u1", S0, true), V0);
 }
 
+/* The kubelet shows the name with the slot, and by its checkpoint that UID has it. */
+static void a_slot_is_kept_by_a_uid_alone_if_the_kubelet_says_that_it_is_the_holder(void **state)
+{
+	struct ledger_owner uid = who("#u1"), other = who("#u2");
+	struct holds_facts f;
+
+	(void)state;
+	begin_late("web-0", S0, V0);
+	restart(copy_of_ledger());
+	records_read();
+	pass(60000);
+	f = facts_of(V0);
+	checkpoint("u1", S0);
+	assert_non_null(holds_slot_waits(w.h, S0, &uid, &f, w.now, w.a));
+	kubelet_lists({ "web-0", S0 });
+	assert_non_null(holds_slot_waits(w.h, S0, &other, &f, w.now, w.a));
+	assert_null(holds_slot_waits(w.h, S0, &uid, &f, w.now, w.a));
+	assert_string_equal(slot_starts("#u1", S0, true), V0);
+}
+
 static void what_drains_loses_its_slot_to_the_next_container(void **state)
 {
 	(void)state;
@@ -837,6 +857,7 @@ int main(void)
 		TEST(a_container_whose_slot_was_given_away_keeps_its_vf_with_another_slot),
 		TEST(a_container_without_a_uid_does_not_keep_what_has_lost_its_slot),
 		TEST(a_slot_waits_while_its_holder_has_but_a_uid_and_the_container_but_a_name),
+		TEST(a_slot_is_kept_by_a_uid_alone_if_the_kubelet_says_that_it_is_the_holder),
 		TEST(what_drains_loses_its_slot_to_the_next_container),
 		TEST(a_slot_of_another_pod_is_no_sign_of_life_and_none_of_death),
 		TEST(a_vf_that_only_an_init_container_had_stays_quiet_late_too),

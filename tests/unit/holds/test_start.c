@@ -393,6 +393,33 @@ static void after_a_restart_the_container_of_a_hold_without_a_uid_starts_again(v
 	assert_true(is_held_by(V0, "web-0#u1"));
 }
 
+/* Its pod starts anew, as after a reboot, with an init container, which no List shows. */
+static void a_uid_alone_is_the_pod_that_the_kubelet_shows_if_no_other_one_has_the_id(void **state)
+{
+	const struct holds_entry two[] = { { "u1", "main", RES, V0 }, { "u2", "main", RES, V0 } };
+	uint64_t number = allocate("web-0", V0);
+
+	(void)state;
+	assert_true(starts_by("web-0", V0, number, false));
+	restart(copy_of_ledger());
+	records_read();
+	checkpoint("u1", V0);
+	assert_false(starts("#u1", V0)); /* the kubelet has not shown web-0 yet */
+	kubelet_lists({ "web-0", V0 });
+	assert_false(starts("#u2", V0));
+	kubelet_lists({ "web-0", V0 });
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CHECKPOINT, .entries = two, .n = 2 },
+		    w.now);
+	assert_false(starts("#u1", V0));
+	kubelet_lists({ "web-0", V0 });
+	checkpoint("u1", V0);
+	w.open = V0;
+	assert_false(starts("#u1", V0));
+	w.open = NULL;
+	assert_true(starts("#u1", V0));
+	assert_string_equal(hold_of(V0)->owner.uid, "u1");
+}
+
 /* A pod of the same name came after it was deleted by force, and the checkpoint cannot be read. */
 static void once_its_id_was_given_again_a_name_alone_does_not_take_a_vf_from_a_uid(void **state)
 {
@@ -653,6 +680,7 @@ int main(void)
 		TEST(a_hold_that_begins_later_than_its_decision_has_a_number_of_its_own),
 		TEST(after_a_restart_the_checkpoint_names_no_started_hold),
 		TEST(after_a_restart_the_container_of_a_hold_without_a_uid_starts_again),
+		TEST(a_uid_alone_is_the_pod_that_the_kubelet_shows_if_no_other_one_has_the_id),
 		TEST(once_its_id_was_given_again_a_name_alone_does_not_take_a_vf_from_a_uid),
 		TEST(of_two_pods_with_one_id_the_one_that_starts_tells_who_the_other_is),
 		TEST(an_id_of_two_pods_has_no_uid),
