@@ -52,6 +52,8 @@ struct promise {
 	char *slot;
 	int64_t since_ms;
 	bool held; /* as far as is known, a container has it */
+	/* While we run; else a List has shown it */
+	bool given;
 };
 
 /* A slot that a container has, and whose VF no record names. */

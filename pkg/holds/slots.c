@@ -21,7 +21,7 @@ struct promise *holds_promise(const struct holds *h, const char *slot)
 	return NULL;
 }
 
-static void promise(struct holds *h, const char *slot, struct holds_now now)
+static void promise(struct holds *h, const char *slot, bool given, struct holds_now now)
 {
 	struct promise *p = holds_promise(h, slot);
 
@@ -33,6 +33,7 @@ static void promise(struct holds *h, const char *slot, struct holds_now now)
 	}
 	p->since_ms = now.mono_ms;
 	p->held = true;
+	p->given |= given;
 }
 
 void holds_forget_promise(struct holds *h, const char *slot)
@@ -59,7 +60,7 @@ void holds_on_promised(struct holds *h, const struct holds_event *e, struct hold
 		const struct ledger_hold *hold = ledger_find_slot(h->ledger, e->slots[i]);
 		struct ledger_hold loose;
 
-		promise(h, e->slots[i], now);
+		promise(h, e->slots[i], true, now);
 		if (!hold)
 			continue;
 		holds_give_away(holds_observation(h, hold->vf, now));
@@ -144,7 +145,7 @@ static void note_held(struct holds *h, const struct holds_seen *seen, struct hol
 			"the VF of a slot is not known: until its container ends, no new one gets a VF of the resource slot=%s resource=%s pod=%s/%s container=%s",
 			seen->id, seen->resource, seen->ns, seen->pod, seen->container);
 	}
-	promise(h, seen->id, now);
+	promise(h, seen->id, false, now);
 }
 
 static void name_unknown(struct unknown *u, const char *uid)
@@ -278,11 +279,13 @@ struct holds_slot holds_slot(const struct holds *h, const char *slot)
 static bool is_holder(const struct holds *h, const struct ledger_hold *hold,
 		      const struct observation *s, const struct ledger_owner *owner)
 {
+	const struct promise *p = holds_promise(h, hold->slot);
+
 	if (holds_text(hold->owner.uid) && holds_text(owner->uid))
 		return holds_is_holder(hold, s, owner, NULL);
 	return (holds_same_name(&hold->owner, owner->ns, owner->pod) ||
 		holds_is_shown_as(hold, s, owner)) &&
-	       !holds_promise(h, hold->slot) && !holds_is_beside(hold, s, owner);
+	       !(p && p->given) && !holds_is_beside(hold, s, owner);
 }
 
 /* Of one the UID is known and of the other the name: they may be one. */
@@ -544,7 +547,7 @@ void holds_on_unbound(struct holds *h, const char *slot, struct holds_now now)
 	if (!hold || !holds_observation(h, hold->vf, now)->tentative)
 		return;
 	ledger_drop(h->ledger, hold->vf);
-	promise(h, slot, now);
+	promise(h, slot, true, now);
 	holds_relist(h);
 }
 

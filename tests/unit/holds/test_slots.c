@@ -429,6 +429,21 @@ static void a_slot_is_kept_by_a_uid_alone_if_the_kubelet_says_that_it_is_the_hol
 	assert_string_equal(slot_starts("#u1", S0, true), V0);
 }
 
+/* The state directory was away at the start: the ledger, which has no UID, is found later. */
+static void a_slot_that_was_unknown_was_not_given_to_another_container(void **state)
+{
+	(void)state;
+	restart(NULL);
+	records_read();
+	kubelet_lists({ "web-0", S0 });
+	assert_non_null(holds_unknown(w.h, 0, NULL));
+	claim("web-0", S0, V0, 7);
+	assert_null(holds_unknown(w.h, 0, NULL));
+	assert_string_equal(slot_starts("web-0#u1", S0, true), V0);
+	promise(S0); /* and now it was */
+	assert_null(slot_starts("web-0#u2", S0, true));
+}
+
 static void what_drains_loses_its_slot_to_the_next_container(void **state)
 {
 	(void)state;
@@ -858,6 +873,7 @@ int main(void)
 		TEST(a_container_without_a_uid_does_not_keep_what_has_lost_its_slot),
 		TEST(a_slot_waits_while_its_holder_has_but_a_uid_and_the_container_but_a_name),
 		TEST(a_slot_is_kept_by_a_uid_alone_if_the_kubelet_says_that_it_is_the_holder),
+		TEST(a_slot_that_was_unknown_was_not_given_to_another_container),
 		TEST(what_drains_loses_its_slot_to_the_next_container),
 		TEST(a_slot_of_another_pod_is_no_sign_of_life_and_none_of_death),
 		TEST(a_vf_that_only_an_init_container_had_stays_quiet_late_too),
