@@ -66,12 +66,25 @@ static bool is_former(const struct holds *h, const struct holds_claim *c)
 	       str_eq(next->owner.container, c->owner.container);
 }
 
+/* Of one decision: one of the two may be older, and know less. */
+static void complete(struct holds *h, const struct holds_claim *c, const struct ledger_hold *hold)
+{
+	struct ledger_hold with = *hold;
+
+	if (c->slot && !hold->slot && take_slot(h, c))
+		with.slot = c->slot;
+	if (c->number && !holds_text(hold->owner.uid) && holds_text(c->owner.uid)) {
+		with.owner.uid = c->owner.uid;
+		with.seen_cgroup = true; /* as in adopt() */
+	}
+	ledger_put(h->ledger, &with);
+}
+
 static void weigh(struct holds *h, const struct holds_claim *c, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, c->vf);
 	/* Of a decision that the ledger knows, and that has ended since. */
 	bool over = !h->lost && c->number < h->next_loaded;
-	struct ledger_hold with;
 
 	if (is_former(h, c))
 		return;
@@ -81,11 +94,8 @@ static void weigh(struct holds *h, const struct holds_claim *c, struct holds_now
 		adopt(h, c, now);
 	} else if (hold ? c->number > hold->decision : !over) {
 		adopt(h, c, now);
-	} else if (hold && c->number == hold->decision && c->slot && !hold->slot &&
-		   !hold->draining && take_slot(h, c)) {
-		with = *hold;
-		with.slot = c->slot;
-		ledger_put(h->ledger, &with);
+	} else if (hold && c->number == hold->decision && !hold->draining) {
+		complete(h, c, hold);
 	}
 }
 

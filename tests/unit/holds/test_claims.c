@@ -111,6 +111,27 @@ static void a_ledger_that_knows_more_ends_what_a_record_says(void **state)
 	assert_false(holds_needs_record(w.h, V0, NULL));
 }
 
+/* The checkpoint could be read after that ledger was stored: the record was written anew, the
+ * ledger is an old copy. */
+static void a_record_of_one_decision_with_the_ledgers_knows_the_uid(void **state)
+{
+	uint64_t number;
+
+	(void)state;
+	number = begin_late("web-0", S0, V0);
+	run_pod("web-0#u1");
+	restart(copy_of_ledger());
+	claim("web-0#u1", S0, V0, number);
+	records_read();
+	assert_true(is_held_by(V0, "web-0#u1"));
+	assert_string_equal(hold_of(V0)->owner.uid, "u1");
+	kubelet_lists({ "web-0", S0 });
+	kubelet_lists_nothing();
+	pass(700000);
+	kubelet_lists_nothing();
+	assert_true(is_held_by(V0, "web-0#u1")); /* its cgroup shows that it runs */
+}
+
 static void a_record_that_is_newer_than_the_ledger_makes_it_an_old_one(void **state)
 {
 	struct ledger *old;
@@ -344,6 +365,7 @@ int main(void)
 		TEST(a_record_without_a_number_counts_where_nothing_else_is_known),
 		TEST(a_spec_and_a_map_of_one_decision_are_one_hold_with_its_slot),
 		TEST(a_ledger_that_knows_more_ends_what_a_record_says),
+		TEST(a_record_of_one_decision_with_the_ledgers_knows_the_uid),
 		TEST(a_record_that_is_newer_than_the_ledger_makes_it_an_old_one),
 		TEST(a_newer_record_of_a_vf_ends_the_ledgers_hold_of_it),
 		TEST(a_record_of_the_ledgers_own_decision_changes_nothing),
