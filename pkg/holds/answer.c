@@ -175,6 +175,7 @@ static void judge(struct judging *j, const struct ledger_hold *hold, struct obse
 	const struct holds_seen *own = NULL, *other = NULL;
 	const struct holds_seen *const *seen;
 	struct ledger_hold renamed;
+	bool two = false;
 	size_t n;
 
 	/* An answer about one pod also names a hold that had no name. */
@@ -188,12 +189,15 @@ static void judge(struct judging *j, const struct ledger_hold *hold, struct obse
 			other = seen[i];
 			continue;
 		}
+		two |= own && (strcmp(own->ns, seen[i]->ns) || strcmp(own->pod, seen[i]->pod));
 		own = own ? own : seen[i];
 		/* Of a pending one it is only inferred which container has it. */
 		s->doubled |= !hold->pending && holds_text(hold->owner.container) &&
 			      strcmp(seen[i]->container, hold->owner.container) != 0 &&
 			      shows_container(j, &hold->owner);
 	}
+	if (two)
+		return; /* it has no name, and may be either's */
 	if (s->noted_ms >= answer->asked_ms || answer->asked_ms < s->judged_ms)
 		return; /* an answer overtook this one, or it is older than the hold */
 	if (own && other && !s->doubly_told) {

@@ -268,6 +268,22 @@ static void a_vf_that_was_given_again_does_not_start_as_that_of_the_pod_before(v
 	assert_true(is_held_by(V0, "web-1"));
 }
 
+/* As above, and the kubelet has given the id to a pod before that, too. */
+static void a_hold_without_a_name_does_not_get_that_of_one_of_two_pods(void **state)
+{
+	uint64_t number = allocate("", V0);
+
+	(void)state;
+	run_pod("#u1");
+	assert_true(starts_by("#u1", V0, number, false));
+	kubelet_lists({ "web-0", V0 }, { "web-1", V0 });
+	assert_string_equal(hold_of(V0)->owner.pod, "");
+	kubelet_lists({ "web-1", V0 });
+	assert_true(is_held_by(V0, "web-1#u1"));
+	kubelet_lists({ "web-1", V0 });
+	assert_false(is_draining(V0));
+}
+
 static void the_checkpoint_names_a_hold_whose_container_does_not_start_yet(void **state)
 {
 	(void)state;
@@ -671,6 +687,7 @@ int main(void)
 		TEST(the_checkpoint_names_the_pod_of_a_hold),
 		TEST(a_hold_without_a_name_does_not_get_that_of_the_next_pod),
 		TEST(the_checkpoint_of_the_moment_of_allocate_names_no_pod),
+		TEST(a_hold_without_a_name_does_not_get_that_of_one_of_two_pods),
 		TEST(a_vf_that_was_given_again_does_not_start_as_that_of_the_pod_before),
 		TEST(the_checkpoint_names_a_hold_whose_container_does_not_start_yet),
 		TEST(the_checkpoint_does_not_name_the_pod_that_came_after_a_started_hold),
