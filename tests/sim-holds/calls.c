@@ -272,14 +272,15 @@ static bool identify(const struct world *w, struct op *op, uint32_t r)
 	return op->answer.here || !w->cfg.pools[op->pool].late;
 }
 
-/* While the checkpoint cannot be read, and by what the kubelet has another pod may be meant. */
+/* The checkpoint cannot be read, or could not for this call, and by what the kubelet has another
+ * pod may be meant. */
 static bool is_ambiguous(const struct world *w, const struct op *op)
 {
 	bool ambiguous = op->who.name < 0 && op->who.uid < 0;
 
 	for (int p = 0; p < (int)w->n_pods; p++)
 		ambiguous |= p != op->pod && (pod_devs(w->k.devs, p) & op->ids);
-	return w->checkpoint_unreadable && ambiguous;
+	return (op->unfiled || w->checkpoint_unreadable) && ambiguous;
 }
 
 static void ask_who(struct world *w, struct op *op, uint32_t r)
@@ -369,7 +370,8 @@ void us_op(struct world *w, struct op *op, uint32_t r)
 	switch (op->step) {
 	case 0:
 		memset(op->entries, 0, sizeof(op->entries));
-		if (!w->checkpoint_unreadable)
+		op->unfiled = w->checkpoint_unreadable;
+		if (!op->unfiled)
 			memcpy(op->entries, w->k.file, sizeof(op->entries));
 		us_read_checkpoint(w);
 		op->answer = (struct answer) { .epoch = w->k.epoch, .asked_ms = now_of(w).mono_ms };

@@ -142,6 +142,7 @@ struct answer {
 };
 struct op { /* one PreStartContainer */
 	bool there, cancelled;
+	bool unfiled; /* the checkpoint could not be read for it */
 	uint8_t step, pool, c;
 	int pod; /* whose call it is: the kubelet knows, railmated does not */
 	set ids;
