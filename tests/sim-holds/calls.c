@@ -460,7 +460,7 @@ static const char *choose(struct world *w, const struct op *op, set taken, const
 {
 	const char *resource = resource_name(op->pool);
 
-	for (set s = pool_set(w, op->pool) & ~taken; s; s &= s - 1) {
+	for (set s = pool_set(w, op->pool) & ~taken & ~w->sick; s; s &= s - 1) {
 		unsigned vf = (unsigned)lowest(s);
 		struct holds_facts facts;
 
@@ -482,10 +482,12 @@ static set keep_slots(struct world *w, struct op *op, const struct ledger_owner 
 
 	for (set s = op->ids; s; s &= s - 1) {
 		unsigned slot = (unsigned)lowest(s);
+		const char *has = holds_slot(w->u.h, slot_name(slot)).vf;
+		bool usable = has && !(w->sick >> vf_number(has) & 1);
 
 		cut(w);
 		op->vf[slot] = (int8_t)vf_number(
-			holds_slot_start(w->u.h, slot_name(slot), owner, true, now_of(w)));
+			holds_slot_start(w->u.h, slot_name(slot), owner, usable, now_of(w)));
 		taken |= op->vf[slot] < 0 ? 0 : 1u << op->vf[slot];
 	}
 	return taken;
@@ -521,7 +523,7 @@ static bool bind_slot(struct world *w, struct op *op, unsigned slot, set *taken,
 
 	do {
 		vf = holds_kept(w->u.h, resource_name(op->pool), &owner, (*kept)++);
-	} while (vf && (*taken >> vf_number(vf) & 1));
+	} while (vf && ((*taken | w->sick) >> vf_number(vf) & 1));
 	if (!vf) {
 		vf = choose(w, op, *taken, why);
 		if (!vf)
