@@ -166,7 +166,7 @@ static uint64_t number_of_start(struct holds *h, const struct holds_vf *v, size_
 				const struct ledger_owner *owner, uint64_t decision,
 				struct holds_now now)
 {
-	const struct ledger_decision *d = decision ? ledger_decision(h->ledger, decision) : NULL;
+	const struct ledger_decision *d;
 	bool begins = false;
 	uint64_t number;
 
@@ -177,6 +177,7 @@ static uint64_t number_of_start(struct holds *h, const struct holds_vf *v, size_
 	}
 	if (!begins)
 		return decision;
+	d = decision ? ledger_decision(h->ledger, decision) : NULL;
 	if (d)
 		return ledger_decide(h->ledger, d);
 	if (h->lost)

@@ -511,72 +511,87 @@ static const char *waits_for_another(struct world *w, struct op *op,
 	return why;
 }
 
-/* What the container has, or a free one. False: there is none. */
-static bool bind_slot(struct world *w, struct op *op, unsigned slot, set *taken, size_t *kept,
-		      const char **why)
+/* One that this container had by a slot that is another one's by now. NULL: none that is left. */
+static const char *choose_kept(const struct world *w, const struct op *op,
+			       const struct ledger_owner *owner, set taken)
 {
-	struct ledger_owner owner = owner_of(op->who);
-	struct holds_facts facts;
-	struct holds_vf v;
-	uint64_t number = 0;
 	const char *vf;
 
-	do {
-		vf = holds_kept(w->u.h, resource_name(op->pool), &owner, (*kept)++);
-	} while (vf && ((*taken | w->sick) >> vf_number(vf) & 1));
-	if (!vf) {
-		vf = choose(w, op, *taken, why);
+	for (size_t k = 0; (vf = holds_kept(w->u.h, resource_name(op->pool), owner, k)); k++) {
+		if (!((taken | w->sick) >> vf_number(vf) & 1))
+			return vf;
+	}
+	return NULL;
+}
+
+/* For the slots that have none. False: there is none for one of them. */
+static bool choose_all(struct world *w, struct op *op, const struct ledger_owner *owner,
+		       set *ret_fresh, const char **why)
+{
+	set taken = keep_slots(w, op, owner);
+
+	*ret_fresh = 0;
+	for (set s = op->ids; s; s &= s - 1) {
+		int slot = lowest(s);
+		const char *vf;
+
+		if (op->vf[slot] >= 0)
+			continue;
+		vf = choose_kept(w, op, owner, taken);
+		if (!vf) {
+			vf = choose(w, op, taken, why);
+			*ret_fresh |= 1u << slot;
+		}
 		if (!vf)
 			return false;
-		if (!op->number)
-			op->number = decide(w, op->pool, 1u << vf_number(vf), &owner);
-		number = op->number;
+		op->vf[slot] = (int8_t)vf_number(vf);
+		taken |= 1u << op->vf[slot];
 	}
-	op->vf[slot] = (int8_t)vf_number(vf);
-	*taken |= 1u << op->vf[slot];
-	op_facts(w, op, (unsigned)op->vf[slot], &facts);
-	v = (struct holds_vf) { vf, resource_name(op->pool), rdma_name((unsigned)op->vf[slot]),
-				&facts };
-	cut(w);
-	holds_event(w->u.h,
-		    &(struct holds_event) { .kind = HOLDS_BOUND,
-					    .slot = slot_name(slot),
-					    .given = &v,
-					    .owner = &owner,
-					    .number = number },
-		    now_of(w));
-	op->bound |= 1u << slot;
 	return true;
+}
+
+/* Those that were chosen now get the decision's number. */
+static void bind_all(struct world *w, struct op *op, const struct ledger_owner *owner, set fresh)
+{
+	set chosen = 0;
+
+	for (set s = fresh; s; s &= s - 1)
+		chosen |= 1u << op->vf[lowest(s)];
+	if (chosen)
+		op->number = decide(w, op->pool, chosen, owner);
+	for (set s = op->ids; s; s &= s - 1) {
+		unsigned slot = (unsigned)lowest(s), vf = (unsigned)op->vf[slot];
+		struct holds_facts facts;
+		struct holds_vf v = { vf_name(vf), resource_name(op->pool), rdma_name(vf), &facts };
+
+		op_facts(w, op, vf, &facts);
+		cut(w);
+		holds_event(w->u.h,
+			    &(struct holds_event) { .kind = HOLDS_BOUND,
+						    .slot = slot_name(slot),
+						    .given = &v,
+						    .owner = owner,
+						    .number = fresh >> slot & 1 ? op->number : 0 },
+			    now_of(w));
+		op->bound |= 1u << slot;
+	}
 }
 
 void sim_late_bind(struct world *w, struct op *op)
 {
 	struct ledger_owner owner = owner_of(op->who);
-	set taken;
 	const char *why = waits_for_another(w, op, &owner);
-	size_t kept = 0;
+	set fresh;
 
-	if (why) {
+	if (why || !choose_all(w, op, &owner, &fresh, &why)) {
 		cut(w);
 		holds_event(w->u.h,
 			    &(struct holds_event) { .kind = HOLDS_NOT_CREATED, .owner = &owner },
 			    now_of(w));
-		undo(w, op, why);
+		undo(w, op, why ? why : "all VFs are held");
 		return;
 	}
-	taken = keep_slots(w, op, &owner);
-	for (set s = op->ids; s; s &= s - 1) {
-		if (op->vf[lowest(s)] < 0 &&
-		    !bind_slot(w, op, (unsigned)lowest(s), &taken, &kept, &why)) {
-			cut(w);
-			holds_event(w->u.h,
-				    &(struct holds_event) { .kind = HOLDS_NOT_CREATED,
-							    .owner = &owner },
-				    now_of(w));
-			undo(w, op, why ? why : "all VFs are held");
-			return;
-		}
-	}
+	bind_all(w, op, &owner, fresh);
 	us_settle(w, "bind");
 	op->step++;
 }
