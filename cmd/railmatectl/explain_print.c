@@ -198,7 +198,9 @@ void explain_text(const struct explanation *s, struct strbuf *out)
 			if (h->slot && *h->slot)
 				strbuf_printf(out, ", slot %s", h->slot);
 			if (h->draining)
-				strbuf_puts(out, "; its pod is gone, but it is still in use");
+				strbuf_printf(out, "; %s, but it is still in use",
+					      h->replaced ? "its container has another VF by now"
+							  : "its pod is gone");
 			strbuf_putc(out, '\n');
 		}
 		if (!c->n_holds) {
@@ -326,6 +328,7 @@ void explain_json(const struct explanation *s, struct strbuf *out)
 			json_owner(&j, &h->owner);
 			json_kv_int(&j, "since_ms", h->since_ms);
 			json_kv_bool(&j, "draining", h->draining);
+			json_kv_bool(&j, "replaced", h->replaced);
 			json_end_object(&j);
 		}
 		json_end_array(&j);

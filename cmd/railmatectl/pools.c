@@ -76,8 +76,12 @@ static void put_holder(const struct item *vf, struct strbuf *out)
 	} else if (is_in_state(vf, "allocated")) {
 		strbuf_puts(out, "; the container has not started yet");
 	} else if (is_in_state(vf, "draining")) {
-		strbuf_puts(out, "; the pod is gone, free when nothing uses the VF any more");
-		if (*uid)
+		const struct item *item = item_get(vf, "replaced");
+		bool replaced = item && item->boolean;
+
+		strbuf_printf(out, "; %s, free when nothing uses the VF any more",
+			      replaced ? "the container has another VF by now" : "the pod is gone");
+		if (*uid && !replaced)
 			strbuf_printf(out, " (processes: cgroup pod%s)", uid);
 		strbuf_printf(out, ", or by: railmatectl release %s", text_of(vf, "vf"));
 	}

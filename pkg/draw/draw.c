@@ -176,7 +176,7 @@ static int put_pods(struct strbuf *out, const struct picture *p, int y)
 				separator = ", ";
 			}
 		}
-		strbuf_puts(&text, pod->first->draining ? "; draining: the pod is gone" : "");
+		strbuf_puts(&text, pod->first->draining ? "; draining" : "");
 		draw_badge(out, p, i, PAGE_MARGIN, y - 12);
 		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, w, NULL, picture_pod_name(p, i));
 		svg_text(out, x + w + 12, y, STYLE_SMALL, ANCHOR_START, right - x - w - 12, NULL,

@@ -21,7 +21,8 @@ struct topo;
 struct draw_hold {
 	const char *vf; /* PCI address */
 	const char *ns, *pod, *uid;
-	bool draining; /* the pod is gone, and something of it still uses the VF */
+	bool draining; /* its container does not need the VF any more, and something still uses it
+			*/
 	const char *const *gpus;
 	size_t n_gpus; /* PCI addresses of the container's GPUs, as far as they are known */
 };

@@ -106,7 +106,7 @@ static void hold_is_shown(struct judging *j, const struct ledger_hold *hold, str
 	now.owner.pod = seen->pod;
 	if (!s->doubled) /* else it is another one's, too */
 		now.owner.container = seen->container;
-	now.draining = false;
+	now.draining = now.replaced = false;
 	now.kubelet = j->h->epoch;
 	if (!holds_text(hold->owner.pod) && hold->decision) {
 		d = ledger_decision(j->h->ledger, hold->decision);

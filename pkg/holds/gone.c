@@ -24,7 +24,7 @@ const char *holds_in_use(const struct ledger_hold *hold, const struct holds_fact
 		return f->away;
 	if (f->open)
 		return f->open;
-	if (!hold || !holds_text(hold->owner.uid))
+	if (!hold || hold->replaced || !holds_text(hold->owner.uid))
 		return NULL;
 	switch (holds_cgroup_of(hold, f)) {
 	case HOLDS_CGROUP_RUNS:
@@ -57,9 +57,10 @@ bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold,
 
 	if (!h->claims_read || holds_in_use(hold, f, moves && given))
 		return false;
+	if (hold->replaced)
+		return true;
 	/* What (a) misses without a UID is but a name, and its processes may live. */
-	if ((hold->draining || s->gone) &&
-	    (has_uid || f->cgroup == HOLDS_CGROUP_OFF || !(s->gone || s->loaded)))
+	if ((hold->draining || s->gone) && (has_uid || f->cgroup == HOLDS_CGROUP_OFF))
 		return true;
 	if (away && (hold->pending || h->blind || is_empty))
 		return true;

@@ -363,13 +363,9 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 	left = *hold;
 	left.slot = NULL;
 	if (same) {
-		/* It starts again and gets another VF: that its pod runs says nothing about this
-		 * one. */
 		holds_say(h, false, "the VF is not usable: its slot gets another one" HOLD_KEYS,
 			  HOLD_OF(hold));
-		left.draining = true;
-		left.seen_cgroup = false;
-		left.owner.uid = "";
+		left.draining = left.replaced = true;
 	} else {
 		/* The one before keeps its VF until it is gone. */
 		holds_say(
@@ -496,7 +492,7 @@ void holds_on_bound(struct holds *h, const struct holds_event *e, struct holds_n
 		hold = *before;
 	hold.resource = e->given->resource;
 	hold.slot = e->slot;
-	hold.draining = false;
+	hold.draining = hold.replaced = false;
 	hold.kubelet = h->epoch;
 	hold.owner = *e->owner;
 	if (before && !e->number && !holds_text(e->owner->uid))

@@ -37,7 +37,7 @@ static void put(struct holds *h, const struct holds_vf *v, const struct ledger_o
 	if (number)
 		hold.decision = number;
 	hold.pending = pending;
-	hold.draining = false;
+	hold.draining = hold.replaced = false;
 	hold.kubelet = pending ? 0 : h->epoch;
 	ledger_put(h->ledger, &hold);
 	holds_note_cgroup(h, v->vf, v->facts);

@@ -359,10 +359,10 @@ static bool same_hold(const struct ledger_hold *a, const struct ledger_hold *b)
 	       !strcmp(a->owner.ns, b->owner.ns) && !strcmp(a->owner.pod, b->owner.pod) &&
 	       !strcmp(a->owner.uid, b->owner.uid) &&
 	       !strcmp(a->owner.container, b->owner.container) && a->draining == b->draining &&
-	       str_eq(a->rdma, b->rdma) && str_eq(a->netdev, b->netdev) &&
-	       str_eq(a->driver, b->driver) && a->pending == b->pending &&
-	       a->seen_cgroup == b->seen_cgroup && a->kubelet == b->kubelet &&
-	       a->since_ms == b->since_ms && a->decision == b->decision;
+	       a->replaced == b->replaced && str_eq(a->rdma, b->rdma) &&
+	       str_eq(a->netdev, b->netdev) && str_eq(a->driver, b->driver) &&
+	       a->pending == b->pending && a->seen_cgroup == b->seen_cgroup &&
+	       a->kubelet == b->kubelet && a->since_ms == b->since_ms && a->decision == b->decision;
 }
 
 static void count_hold(struct ledger *l, const struct ledger_hold *hold, bool more)

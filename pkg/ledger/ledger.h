@@ -41,6 +41,9 @@ struct ledger_hold {
 	bool pending; /* Allocate gave it, and no container has started with it since */
 	/* The kubelet thinks it free; a process or a network namespace still has it */
 	bool draining;
+	/* It drains, and its container has started again with another VF: that the pod runs says
+	 * nothing of this one */
+	bool replaced;
 	bool seen_cgroup; /* the pod's cgroup had processes: that it has none says something */
 	/* Its RDMA device when it was given: known again while it is away in a pod; NULL */
 	const char *rdma;

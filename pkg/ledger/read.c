@@ -150,6 +150,7 @@ static void read_hold(struct reader *r, const struct item *o, struct ledger *l)
 		.owner = owner(r, o),
 		.pending = boolean(r, o, "pending"),
 		.draining = boolean(r, o, "draining"),
+		.replaced = boolean(r, o, "replaced"),
 		.rdma = text(r, o, "rdma"),
 		.netdev = text(r, o, "netdev"),
 		.driver = text(r, o, "driver"),

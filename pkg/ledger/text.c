@@ -49,6 +49,7 @@ static void put_hold(struct json *j, const struct ledger_hold *h)
 	put_owner(j, &h->owner);
 	put_true(j, "pending", h->pending);
 	put_true(j, "draining", h->draining);
+	put_true(j, "replaced", h->replaced);
 	put_some(j, "rdma", h->rdma);
 	put_some(j, "netdev", h->netdev);
 	put_some(j, "driver", h->driver);

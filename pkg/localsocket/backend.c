@@ -114,7 +114,7 @@ static void put_vf(struct json *j, struct tracker *k, const struct pool_dev *dev
 	const char *used = f.unreadable ? f.unreadable : f.away ? f.away : f.open;
 	char buf[BDF_STRLEN];
 
-	if (!used && hold && f.cgroup == HOLDS_CGROUP_RUNS)
+	if (!used && hold && !hold->replaced && f.cgroup == HOLDS_CGROUP_RUNS)
 		used = "containers of its pod still run";
 	json_begin_object(j);
 	json_kv_string(j, "vf", dev->id);
@@ -129,6 +129,7 @@ static void put_vf(struct json *j, struct tracker *k, const struct pool_dev *dev
 		json_kv_string(j, "slot", hold->slot);
 		json_kv_int(j, "since_ms", hold->since_ms);
 		json_kv_int(j, "decision", (int64_t)hold->decision);
+		json_kv_bool(j, "replaced", hold->replaced);
 	}
 	json_end_object(j);
 }

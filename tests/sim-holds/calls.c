@@ -462,7 +462,7 @@ static const char *choose(struct world *w, const struct op *op, set taken, const
 {
 	const char *resource = resource_name(op->pool);
 
-	for (set s = pool_set(w, op->pool) & ~taken; s; s &= s - 1) {
+	for (set s = pool_set(w, op->pool) & ~taken & ~w->sick; s; s &= s - 1) {
 		unsigned vf = (unsigned)lowest(s);
 		struct holds_facts facts;
 
@@ -484,10 +484,12 @@ static set keep_slots(struct world *w, struct op *op, const struct ledger_owner 
 
 	for (set s = op->ids; s; s &= s - 1) {
 		unsigned slot = (unsigned)lowest(s);
+		const char *has = holds_slot(w->u.h, slot_name(slot)).vf;
+		bool usable = has && !(w->sick >> vf_number(has) & 1);
 
 		cut(w);
 		op->vf[slot] = (int8_t)vf_number(
-			holds_slot_start(w->u.h, slot_name(slot), owner, true, now_of(w)));
+			holds_slot_start(w->u.h, slot_name(slot), owner, usable, now_of(w)));
 		taken |= op->vf[slot] < 0 ? 0 : 1u << op->vf[slot];
 	}
 	return taken;
@@ -518,7 +520,7 @@ static const char *choose_kept(const struct world *w, const struct op *op,
 	const char *vf;
 
 	for (size_t k = 0; (vf = holds_kept(w->u.h, resource_name(op->pool), owner, k)); k++) {
-		if (!(taken >> vf_number(vf) & 1))
+		if (!((taken | w->sick) >> vf_number(vf) & 1))
 			return vf;
 	}
 	return NULL;

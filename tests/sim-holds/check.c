@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
+
 void broken(struct world *w, const char *fmt, ...)
 {
 	va_list ap;
@@ -267,13 +269,27 @@ bool is_given_twice(const struct world *w, unsigned id)
 	return n > 1;
 }
 
+/* A slot without a VF, or of which it is not known, may be told unhealthy for each VF that is. */
+static bool are_for_sick(const struct world *w, set told)
+{
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	struct holds_slots slots = holds_slots(w->u.h, a);
+	bool all = true;
+
+	for (size_t i = 0; i < slots.n_uses; i++)
+		all &= !slots.uses[i].vf || !(told >> slot_number(slots.uses[i].slot) & 1);
+	for (unsigned i = 0; i < w->cfg.n_pools; i++)
+		all &= count(told & pool_set(w, i)) <= count(w->sick & pool_set(w, i));
+	return all;
+}
+
 void check_healthy(struct world *w, set healthy)
 {
 	set told = ids_of_live(w) & ~healthy;
 
 	for (unsigned id = 0; id < w->n_vfs; id++)
 		told &= is_given_twice(w, id) ? ~(1u << id) : ~0u;
-	if (told)
+	if (told && !are_for_sick(w, told))
 		broken(w,
 		       "the kubelet is told that %s or %s is unhealthy, which a live container has",
 		       vf_name((unsigned)lowest(told)), slot_name((unsigned)lowest(told)));

@@ -11,6 +11,7 @@ static void clear_up(struct world *w)
 	w->forgetful = false;
 	w->api = w->podres = true;
 	w->cgroups_unreadable = w->scan_incomplete = w->checkpoint_unreadable = false;
+	w->sick = 0;
 	w->s.disk = DISK_WELL;
 	w->s.away = w->s.run_full = w->s.cdi_unreadable = false;
 	if (!w->k.up)
@@ -18,6 +19,7 @@ static void clear_up(struct world *w)
 	if (!w->u.up)
 		us_start(w);
 	us_register(w);
+	us_list(w);
 	if (!w->k.sources)
 		kubelet_sync(w);
 	w->u.next_probe_ms = w->now_ms;

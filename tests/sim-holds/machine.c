@@ -247,7 +247,8 @@ void ctr_create(struct world *w, int pod, int c)
 	ctr->state = CTR_RUNS;
 	ctr->alive = true;
 	ctr->vfs = got;
-	ctr->had |= got;
+	ctr->had = (ctr->had & ~w->sick) |
+		   got; /* what was sick when it restarted has no more to do with it */
 	ctr->started = true;
 	ctr->open = 0;
 	say(w, "pod %d (%s) container %d runs with VFs %#x", pod, pod_name(w, pod), c, got);

@@ -63,6 +63,7 @@ void schedule_random(struct schedule *ret, uint64_t seed, unsigned n, char *brok
 	ret->n = 0;
 	ret->cfg.names_once = (next_random(&rng) >> 20) % 4 == 0;
 	faults = (next_random(&rng) >> 20) % 8 != 0;
+	ret->cfg.sickens = (next_random(&rng) >> 20) % 4 == 0;
 	heap_on();
 	world_begin(&world, &ret->cfg, false);
 	while (ret->n < n && !world.broken[0]) {
@@ -154,6 +155,8 @@ int schedule_write(const struct schedule *s, const char *path, const char *broke
 	fprintf(f, "kubelet %s\n", s->cfg.active_only ? "1.34" : "1.33");
 	if (s->cfg.names_once)
 		fputs("names once\n", f);
+	if (s->cfg.sickens)
+		fputs("vfs sicken\n", f);
 	for (unsigned i = 0; i < s->n; i++)
 		fprintf(f, "%s %u %#x\n", step_names[s->steps[i].kind], s->steps[i].a,
 			s->steps[i].r);
@@ -185,6 +188,10 @@ static int read_line(struct schedule *s, const char *line)
 		return read_pool(&s->cfg, mode, a);
 	if (!strcmp(line, "names once\n")) {
 		s->cfg.names_once = true;
+		return 0;
+	}
+	if (!strcmp(line, "vfs sicken\n")) {
+		s->cfg.sickens = true;
 		return 0;
 	}
 	/* A space of the format matches none as well, and there is "kubelet-kill". */

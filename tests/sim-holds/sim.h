@@ -42,6 +42,7 @@ struct config {
 	struct pool pools[POOLS_MAX];
 	bool active_only; /* kubelet ≥ 1.34 */
 	bool names_once;  /* no name comes back; then the checkpoint may be unreadable */
+	bool sickens;	  /* VFs of late pools may; then the state directory stays */
 };
 struct step {
 	uint8_t kind, a;
@@ -184,6 +185,7 @@ struct world {
 	struct config cfg;
 	unsigned n_vfs;
 	int64_t now_ms, boot_ms;
+	set sick; /* VFs of late pools that lost their driver, or their link */
 	bool api, podres, cgroups_unreadable, scan_incomplete, checkpoint_unreadable;
 	unsigned n_pods;
 	struct pod pods[PODS_MAX];
@@ -382,6 +384,7 @@ enum step_kind {
 	STEP_CGROUPS,
 	STEP_SCAN,
 	STEP_CHECKPOINT,
+	STEP_SICK,
 	STEP_REBOOT,
 	STEPS,
 };

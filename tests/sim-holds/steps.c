@@ -54,6 +54,7 @@ const char *const step_names[STEPS] = {
 	[STEP_CGROUPS] = "cgroups-unreadable",
 	[STEP_SCAN] = "scan-incomplete",
 	[STEP_CHECKPOINT] = "checkpoint-unreadable",
+	[STEP_SICK] = "sick",
 	[STEP_REBOOT] = "reboot",
 };
 
@@ -254,7 +255,9 @@ bool step_can(const struct world *w, const struct step *s)
 	case STEP_CHECKPOINT:
 		return w->cfg.names_once && !w->s.away;
 	case STEP_STATE:
-		return !w->checkpoint_unreadable;
+		return !w->checkpoint_unreadable && !w->cfg.sickens;
+	case STEP_SICK:
+		return w->cfg.sickens && s->a < w->n_vfs && w->cfg.pools[pool_of(w, s->a)].late;
 	case STEP_OP:
 	case STEP_TIMER:
 	case STEP_ASK:
@@ -409,6 +412,11 @@ static void do_fault(struct world *w, const struct step *s)
 		break;
 	case STEP_CHECKPOINT:
 		w->checkpoint_unreadable = !w->checkpoint_unreadable;
+		break;
+	case STEP_SICK:
+		w->sick ^= 1u << s->a;
+		if (w->u.up)
+			us_list(w);
 		break;
 	default:
 		node_reboot(w);
@@ -606,7 +614,7 @@ static const uint8_t fault_weights[STEPS] = {
 	[STEP_DISK] = 6,       [STEP_TEAR] = 3,	   [STEP_LEDGER_GONE] = 2, [STEP_LEDGER_OLD] = 3,
 	[STEP_SPECS_GONE] = 4, [STEP_RECORDS] = 3, [STEP_CDI] = 4,	   [STEP_STATE] = 4,
 	[STEP_RUN_FULL] = 2,   [STEP_CGROUPS] = 3, [STEP_SCAN] = 3,	   [STEP_REBOOT] = 2,
-	[STEP_CHECKPOINT] = 3,
+	[STEP_CHECKPOINT] = 3, [STEP_SICK] = 5,
 };
 
 static uint8_t pick_kind(const uint8_t *table, uint64_t *rng)
@@ -648,6 +656,8 @@ static unsigned choices(const struct world *w, uint8_t kind)
 		return ASKED_MAX;
 	case STEP_DISK:
 		return DISK_HANGS + 1;
+	case STEP_SICK:
+		return w->n_vfs;
 	case STEP_WAIT:
 		return sizeof(waits_ms) / sizeof(waits_ms[0]);
 	default:

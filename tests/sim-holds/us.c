@@ -90,16 +90,20 @@ static void tidy(struct world *w)
 /* --- what the kubelet is told --- */
 
 /* A VF that drains is Unhealthy; of late pools as many free slots as there are VFs that no slot can
- * count on.
+ * count on: those that are held without one, and sick ones that no slot has.
  */
 void us_list(struct world *w)
 {
-	set healthy = (1u << w->n_vfs) - 1, used = 0, lost[POOLS_MAX] = { 0 };
+	set healthy = (1u << w->n_vfs) - 1, used = 0, lost = w->sick;
 	_cleanup_arena_ struct arena *a = arena_new(1024);
 	struct holds_slots slots = holds_slots(w->u.h, a);
 
-	for (size_t i = 0; i < slots.n_uses; i++)
+	for (size_t i = 0; i < slots.n_uses; i++) {
 		used |= 1u << slot_number(slots.uses[i].slot);
+		lost &= slots.uses[i].vf ? ~(1u << vf_number(slots.uses[i].vf)) : ~0u;
+	}
+	for (size_t k = 0; k < slots.n_lost; k++)
+		lost |= 1u << vf_number(slots.lost[k]);
 	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
 		if (holds_withholds(w->u.h, vf_name(vf)))
 			healthy &= ~(1u << vf);
@@ -109,10 +113,8 @@ void us_list(struct world *w)
 
 		if (!w->cfg.pools[i].late)
 			continue;
-		for (size_t k = 0; k < slots.n_lost; k++)
-			lost[i] += mine >> vf_number(slots.lost[k]) & 1;
 		healthy |= mine;
-		for (; lost[i] && free; lost[i]--) {
+		for (unsigned n = count(lost & mine); n && free; n--) {
 			set last = 1u << (31 - __builtin_clz(free));
 
 			healthy &= ~last;

@@ -142,6 +142,46 @@ static void a_vf_that_is_not_usable_is_left_for_another_one(void **state)
 	assert_true(is_held_by(V1, "web-0#u1"));
 }
 
+static void leave_vf_that_stays_away(void)
+{
+	begin_late("web-0#u1", S0, V0);
+	kubelet_lists({ "web-0", S0 });
+	w.away = V0;
+	assert_null(slot_starts("web-0#u1", S0, false));
+	bind_slot("web-0#u1", S0, V1);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CONFIRMED, .slot = S0 }, w.now);
+	tick();
+	assert_true(is_draining(V0));
+}
+
+static void a_vf_that_was_left_for_another_one_is_free_after_a_restart(void **state)
+{
+	(void)state;
+	leave_vf_that_stays_away();
+	restart(copy_of_ledger());
+	records_read();
+	kubelet_lists({ "web-0", S0 });
+	tick();
+	assert_true(is_draining(V0));
+	w.away = NULL;
+	tick();
+	assert_null(hold_of(V0));
+	assert_true(is_held_by(V1, "web-0#u1"));
+}
+
+static void a_vf_that_was_left_for_another_one_is_free_when_the_pod_has_ended(void **state)
+{
+	(void)state;
+	leave_vf_that_stays_away();
+	end_pod("web-0#u1");
+	kubelet_lists_nothing();
+	tick();
+	assert_true(is_draining(V0));
+	w.away = NULL;
+	tick();
+	assert_null(hold_of(V0));
+}
+
 /* --- the slot is another container's --- */
 
 static void a_slot_that_was_given_away_leaves_its_vf_with_the_first_container(void **state)
@@ -857,6 +897,8 @@ int main(void)
 		TEST(a_decision_that_came_to_nothing_is_forgotten),
 		TEST(a_vf_that_is_bound_again_keeps_its_number_and_its_owner),
 		TEST(a_vf_that_is_not_usable_is_left_for_another_one),
+		TEST(a_vf_that_was_left_for_another_one_is_free_after_a_restart),
+		TEST(a_vf_that_was_left_for_another_one_is_free_when_the_pod_has_ended),
 		TEST(a_slot_that_was_given_away_leaves_its_vf_with_the_first_container),
 		TEST(a_slot_is_the_first_containers_again_when_the_second_one_is_gone),
 		TEST(a_pod_of_the_same_name_and_another_uid_gets_another_vf),

@@ -25,6 +25,19 @@
 
 static char *top;
 
+/* Of the kernel, below a root of our own, so that it is the first kubelet's of this machine as
+ * well. */
+static const char *const real_cgroups[] = { "", "/kubepods", "/kubepods/pod" UID,
+					    "/kubepods/pod" UID "/cafe",
+					    "/kubepods/pod" UID "/beef" };
+static char *real_root; /* NULL: it was not made */
+static pid_t real_processes[2];
+
+static char *real_path(size_t i)
+{
+	return xasprintf("%s%s", real_root, real_cgroups[i]);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -32,9 +45,26 @@ static int set_up(void **state)
 	return 0;
 }
 
+static void end_process(pid_t *pid)
+{
+	if (*pid > 0) {
+		kill(*pid, SIGKILL);
+		waitpid(*pid, NULL, 0);
+	}
+	*pid = 0;
+}
+
 static int tear_down(void **state)
 {
 	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(real_processes); i++)
+		end_process(&real_processes[i]);
+	for (size_t i = ARRAY_LEN(real_cgroups); real_root && i-- > 0;) {
+		_cleanup_free_ char *path = real_path(i);
+
+		rmdir(path);
+	}
+	free(STEAL(real_root));
 	fixture_remove_tree(top);
 	free(top);
 	return 0;
@@ -59,8 +89,8 @@ static void put(const char *path, const char *text)
 }
 
 /*
- * A process of one thread in this cgroup, which ends with us at the latest: a program of its own, for what
- * we are run by (an emulator, a sanitizer) has threads.
+ * A process of one thread in this cgroup, which ends with us at the latest: a program of its own,
+ * for what we are run by (an emulator, a sanitizer) has threads.
  */
 static pid_t process_in(const char *cgroup)
 {
@@ -86,12 +116,6 @@ static pid_t process_in(const char *cgroup)
 	fprintf(f, "%d\n", pid);
 	assert_int_equal(fclose(f), 0);
 	return pid;
-}
-
-static void end_process(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 static void a_pod_runs_while_its_cgroup_is_populated(void **state)
@@ -160,29 +184,29 @@ static void the_one_thread_of_a_pod_of_crio_may_be_a_container(void **state)
 /* Where cgroups can be made: the kernel's own files. */
 static void a_real_cgroup_shows_a_sandbox_and_a_container(void **state)
 {
-	_cleanup_free_ char *pod = xasprintf("/sys/fs/cgroup/pids/pod" UID ".%d", getpid());
-	_cleanup_free_ char *one = xasprintf("%s/cafe", pod), *two = xasprintf("%s/beef", pod);
-	_cleanup_free_ char *link = xasprintf("%s/pids", top);
-	_cleanup_free_ char *uid = xstrdup(strstr(pod, UID));
-	pid_t sandbox, container;
+	_cleanup_free_ char *link = xasprintf("%s/pids", top), *one = NULL, *two = NULL;
 
 	(void)state;
-	if (mkdir(pod, 0755) < 0)
+	real_root = xasprintf("/sys/fs/cgroup/pids/railmate-test.%d", getpid());
+	if (mkdir(real_root, 0755) < 0)
 		skip();
-	assert_int_equal(mkdir(one, 0755), 0);
-	assert_int_equal(mkdir(two, 0755), 0);
-	assert_int_equal(symlink("/sys/fs/cgroup/pids", link), 0);
-	sandbox = process_in(one);
-	assert_int_equal(tracker_pod_runs(top, uid), TRACKER_POD_IS_SANDBOX);
-	container = process_in(two);
-	assert_int_equal(tracker_pod_runs(top, uid), 1);
-	end_process(container);
-	assert_int_equal(tracker_pod_runs(top, uid), TRACKER_POD_IS_SANDBOX);
-	end_process(sandbox);
-	assert_int_equal(tracker_pod_runs(top, uid), 0);
-	rmdir(one);
-	rmdir(two);
-	rmdir(pod);
+	for (size_t i = 1; i < ARRAY_LEN(real_cgroups); i++) {
+		_cleanup_free_ char *path = real_path(i);
+
+		assert_int_equal(mkdir(path, 0755), 0);
+	}
+	one = real_path(3);
+	two = real_path(4);
+	assert_int_equal(symlink(real_root, link), 0);
+	assert_int_equal(tracker_pod_runs(top, UID), 0);
+	real_processes[0] = process_in(one);
+	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_SANDBOX);
+	real_processes[1] = process_in(two);
+	assert_int_equal(tracker_pod_runs(top, UID), 1);
+	end_process(&real_processes[1]);
+	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_SANDBOX);
+	end_process(&real_processes[0]);
+	assert_int_equal(tracker_pod_runs(top, UID), 0);
 }
 
 static void a_tree_that_cannot_be_read_says_nothing(void **state)
