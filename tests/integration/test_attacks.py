@@ -491,6 +491,31 @@ class Attacks(Case):
         self.kubelet.wait(VF, 1)
         self.stranger_watches_while_the_kubelets_stream_ends()
 
+    def test_what_a_stranger_says_of_the_registration(self):
+        """By the plugin watcher, it is another process than the kubelet."""
+        self.assertEqual(self.daemon.end(), 0)
+        self.kubelet.wait(VF, "=0")
+        self.daemon = self.n.start_daemon("--registration", "watcher")
+        self.kubelet.wait(VF, 1)
+        (socket_of_ours,) = os.listdir(os.path.join(self.n.kubelet_root, "plugins_registry"))
+        self.path = os.path.join(self.n.kubelet_root, "plugins_registry", socket_of_ours)
+        service = "/pluginregistration.Registration/"
+        c = self.connect()
+        c.send(hello() + b"".join(
+            call(1 + 2 * i, service + method) +
+            frame(DATA, END_STREAM, 1 + 2 * i, message(body)) for i, (method, body) in enumerate(
+                (("NotifyRegistrationStatus", b"\x12\x02no"),
+                 ("NotifyRegistrationStatus", b"\x08\x01"),
+                 ("NotifyRegistrationStatus", b"\x12\x02no"), ("GetInfo", b"")))))
+        seen = b""
+        c.s.settimeout(PATIENCE)
+        while b"DevicePlugin" not in seen:  # the last one is answered
+            more = c.s.recv(1 << 16)
+            self.assertTrue(more, "it was closed")
+            seen += more
+        self.assertNotIn("the kubelet did not register it", self.daemon.stderr())
+        self.assertEqual(len(vfs_of(self.kubelet.admit("pod", f"main:{VF}=1"))), 1)
+
     # --- the kernel ---
 
     def hears(self):
