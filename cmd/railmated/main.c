@@ -27,6 +27,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3 };
 
 #define DEFAULT_CONFIG	CONFIG_DIR "/" CONFIG_NAME_DEFAULT
 #define METRICS_ADDRESS "127.0.0.1:9835"
+#define LINES_A_MINUTE	250 /* of one message of the log: as many as a node has pods */
 
 static const char usage_text[] =
 	"usage: railmated [OPTION…]\n"
@@ -616,8 +617,11 @@ int main(int argc, char **argv)
 			"daemon",
 			"--use-cdi is accepted: containers get the same device nodes without a CDI spec");
 	check_run_dir(&cl.daemon);
-	if (!cl.check)
+	if (!cl.check) {
 		check_cdi_dir(cfg, &cl.daemon);
+		if (cl.level < LOG_LEVEL_DEBUG)
+			log_limit(LINES_A_MINUTE);
+	}
 	r = cl.check ? print_pools(cfg, !text.path) : serve(&cl, cfg, &text);
 	configfiles_done(&text);
 	config_free(cfg);

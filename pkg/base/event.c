@@ -166,6 +166,11 @@ static bool next_pair(const char **at, struct pair *ret)
 	return true;
 }
 
+size_t event_sentence(const char *event)
+{
+	return piece_length(event);
+}
+
 void event_text(struct strbuf *out, const char *event)
 {
 	const char *at = event + piece_length(event);

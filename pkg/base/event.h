@@ -26,6 +26,7 @@ void event_compose(char *ret, size_t size, const char *fmt, va_list ap)
 /* More pairs for it: " resource=%s". */
 void event_extend(char *event, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+size_t event_sentence(const char *event);		/* its length, without the pairs */
 void event_text(struct strbuf *out, const char *event); /* values quoted where needed */
 void event_json(struct json *out, const char *event); /* "message", and its keys, into an object */
 

@@ -1,8 +1,12 @@
 #include "base/log.h"
 
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/event.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -11,6 +15,16 @@ static enum log_level max_level = LOG_LEVEL_INFO;
 static enum log_format line_format = LOG_FORMAT_TEXT;
 static log_sink_fn sink;
 static void *sink_arg;
+static unsigned limit;
+
+/* Of messages, by their hash. Those that share a place share its lines, too. */
+#define PLACES	  1024
+#define MINUTE_MS 60000
+static struct {
+	int64_t since_ms;
+	unsigned lines;
+} places[PLACES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *const level_names[] = { "error", "warning", "info", "debug" };
 
@@ -24,6 +38,29 @@ void log_setup(enum log_level max, log_sink_fn fn, void *arg)
 void log_set_format(enum log_format format)
 {
 	line_format = format;
+}
+
+void log_limit(unsigned a_minute)
+{
+	limit = a_minute;
+}
+
+/* *ret_last: as many as may be. */
+static bool may_say(const char *event, size_t len, bool *ret_last)
+{
+	size_t at = str_checksum(event, len) % PLACES;
+	int64_t now_ms = clock_mono_ms();
+	unsigned n;
+
+	pthread_mutex_lock(&lock);
+	if (!places[at].lines || now_ms - places[at].since_ms >= MINUTE_MS) {
+		places[at].since_ms = now_ms;
+		places[at].lines = 0;
+	}
+	n = places[at].lines < limit ? ++places[at].lines : limit + 1;
+	pthread_mutex_unlock(&lock);
+	*ret_last = n == limit;
+	return n <= limit;
 }
 
 /* --- a line --- */
@@ -57,12 +94,10 @@ static void to_stderr(enum log_level level, const char *subsystem, const char *e
 	fputs(line.s, stderr);
 }
 
-void log_event(enum log_level level, const char *subsystem, const char *event)
+static void put_line(enum log_level level, const char *subsystem, const char *event)
 {
 	_cleanup_strbuf_ struct strbuf line = { 0 };
 
-	if (level > max_level)
-		return;
 	if (!sink) {
 		to_stderr(level, subsystem, event);
 		return;
@@ -70,6 +105,21 @@ void log_event(enum log_level level, const char *subsystem, const char *event)
 	strbuf_printf(&line, "%s: ", subsystem);
 	event_text(&line, event);
 	sink(sink_arg, level, line.s);
+}
+
+void log_event(enum log_level level, const char *subsystem, const char *event)
+{
+	size_t len = event_sentence(event);
+	bool last = false;
+
+	if (level > max_level || (limit && level != LOG_LEVEL_DEBUG && !may_say(event, len, &last)))
+		return;
+	put_line(level, subsystem, event);
+	if (last)
+		log_warn(
+			"log",
+			"lines of one message come too often; the next ones are left out for up to a minute text=%.*s",
+			(int)len, event);
 }
 
 __attribute__((format(printf, 3, 0))) static void emit(enum log_level level, const char *subsystem,

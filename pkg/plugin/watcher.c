@@ -103,14 +103,19 @@ void plugin_watch_closed(struct plugin *p)
 	create_again_later(p);
 }
 
+/* Is it the kubelet? */
+static enum rpc_kin kin_of(const struct plugin *p, const struct rpc_peer *peer)
+{
+	struct rpc_peer kubelet;
+
+	return find_kubelet(p, &kubelet) ? rpc_peer_compare(&kubelet, peer) : RPC_PEER_UNKNOWN;
+}
+
 /* Where processes cannot be distinguished: a peer that has just asked GetInfo. */
 bool plugin_watch_is_kubelet(const struct plugin *p, const struct rpc_peer *peer)
 {
-	enum rpc_kin kin = RPC_PEER_UNKNOWN;
-	struct rpc_peer kubelet;
+	enum rpc_kin kin = kin_of(p, peer);
 
-	if (find_kubelet(p, &kubelet))
-		kin = rpc_peer_compare(&kubelet, peer);
 	return kin == RPC_PEER_SAME ||
 	       (kin == RPC_PEER_UNKNOWN && clock_mono_ms() - p->asked_ms < ASKED_MS);
 }
@@ -121,7 +126,8 @@ void plugin_watch_done(struct plugin *p)
 	rpc_timer_cancel(STEAL(p->fallback_timer));
 }
 
-/* Endpoint "" is the socket that was asked. */
+/* Endpoint "" is the socket that was asked. Each client is answered; what another one than the
+ * kubelet asks, or reports to the next call, counts for nothing. */
 void plugin_get_info(void *ctx, struct rpc_call *call, struct bytes request)
 {
 	static const char *versions[] = { "v1beta1" };
@@ -131,8 +137,10 @@ void plugin_get_info(void *ctx, struct rpc_call *call, struct bytes request)
 	};
 
 	(void)request;
-	p->asked = true;
-	p->asked_ms = clock_mono_ms();
+	if (kin_of(p, rpc_call_peer(call)) != RPC_PEER_OTHER) {
+		p->asked = true;
+		p->asked_ms = clock_mono_ms();
+	}
 	rpc_reply(call, RPC_OK, NULL,
 		  kubemsg_encode(&kubemsg_plugin_info, &info, rpc_call_arena(call)));
 }
@@ -146,6 +154,10 @@ void plugin_notify_status(void *ctx, struct rpc_call *call, struct bytes request
 	if (kubemsg_decode(&kubemsg_registration_status, request, rpc_call_arena(call), &status,
 			   &err) < 0) {
 		rpc_reply(call, rpc_status_of(err.code), err.msg, (struct bytes) { NULL, 0 });
+		return;
+	}
+	if (kin_of(p, rpc_call_peer(call)) == RPC_PEER_OTHER) {
+		rpc_reply(call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
 		return;
 	}
 	if (status.registered) {

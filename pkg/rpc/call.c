@@ -342,6 +342,11 @@ const char *rpc_call_user_agent(struct rpc_call *call)
 	return call->user_agent ? call->user_agent : "";
 }
 
+const struct rpc_peer *rpc_call_peer(const struct rpc_call *call)
+{
+	return &call->in.conn->peer;
+}
+
 void rpc_reply(struct rpc_call *call, enum rpc_status status, const char *message,
 	       struct bytes body)
 {

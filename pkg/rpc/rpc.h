@@ -122,8 +122,9 @@ int rpc_server_relisten(struct rpc_server *s, struct err *err);
  * any time, also after done(): it is dropped. */
 void rpc_server_close(struct rpc_server *s, void (*done)(void *arg), void *arg);
 
-struct arena *rpc_call_arena(struct rpc_call *call);	/* freed after the reply */
-const char *rpc_call_user_agent(struct rpc_call *call); /* "" unknown */
+struct arena *rpc_call_arena(struct rpc_call *call);		   /* freed after the reply */
+const char *rpc_call_user_agent(struct rpc_call *call);		   /* "" unknown */
+const struct rpc_peer *rpc_call_peer(const struct rpc_call *call); /* until its handler returns */
 /* body is copied. message (UTF-8) goes with a non-OK status. */
 void rpc_reply(struct rpc_call *call, enum rpc_status status, const char *message,
 	       struct bytes body);

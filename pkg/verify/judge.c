@@ -54,6 +54,7 @@ static enum sign_id why_plain(const struct verify *v, const struct gpu *g, bool 
 static void judge_gdr(struct verify *v)
 {
 	const struct proof *plain = &v->grounds[GROUND_PLAIN];
+	enum sign_id bare = v->bare_plain & v->bare_disabled ? SIGN_NOGDR_HOST : SIGN_NOGDR_UNKNOWN;
 	bool host_said = v->signs[SIGN_NOGDR_HOST].count;
 
 	for (size_t i = 0; i < v->n_gpus; i++) {
@@ -74,7 +75,7 @@ static void judge_gdr(struct verify *v)
 			if (v->signs[i].count)
 				return;
 		}
-		verify_saw_at(v, SIGN_NOGDR_UNKNOWN, plain->source, plain->line, plain->text);
+		verify_saw_at(v, bare, plain->source, plain->line, plain->text);
 	}
 }
 

@@ -87,6 +87,8 @@ void rule_channel(struct verify *v, const struct record *r)
 	verify_ground(v, c.gdr ? GROUND_GDR : GROUND_PLAIN, r->text);
 	if (!v->network[0])
 		memcpy(v->network, c.network, sizeof(v->network));
+	if (!r->proc && !c.gdr && c.dev < VERIFY_MAX_DEVS)
+		v->bare_plain |= UINT64_C(1) << c.dev;
 	g = record_gpu(v, r);
 	if (g && c.dev < VERIFY_MAX_DEVS) {
 		struct traffic *t = &g->by_dev[c.dev];

@@ -128,10 +128,10 @@ void rule_gdr_of_hca(struct verify *v, const struct record *r)
 {
 	uint64_t dev;
 
-	if (!r->proc || !strstr(r->text, "RDMA Disabled") ||
-	    !number_after(r->text, "for HCA ", 10, &dev) || dev >= 64)
+	if (!strstr(r->text, "RDMA Disabled") || !number_after(r->text, "for HCA ", 10, &dev) ||
+	    dev >= VERIFY_MAX_DEVS)
 		return;
-	r->proc->gdr_disabled |= UINT64_C(1) << dev;
+	*(r->proc ? &r->proc->gdr_disabled : &v->bare_disabled) |= UINT64_C(1) << dev;
 	verify_ground(v, GROUND_WHY, r->text);
 }
 

@@ -135,6 +135,8 @@ struct verify {
 	uint64_t rank_seen[MAX_RANKS /
 			   64]; /* bits: ranks of the largest communicator that wrote themselves */
 	uint64_t net_channels, net_gdr;
+	/* Of lines without a process, bits by HCA: it has no GDR; a channel does without. */
+	uint64_t bare_disabled, bare_plain;
 	bool rdma_provider; /* a plugin named a libfabric provider that is RDMA */
 	char env[ENV_MAX][32];
 	struct proof grounds[GROUND_MAX];

@@ -24,6 +24,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 RSS_MAX_MIB = 32
+LINES_MAX = 250  # of a message, in a minute
 NETLINK_ROUTE, NETLINK_UEVENT = 0, 15
 PF = "ibp24s0"
 # An interface of that name comes, goes up and down, and goes, until it is ended: each is a link
@@ -433,6 +434,34 @@ class Attacks(Case):
         self.under(attack)
         self.assertLess(self.daemon.stderr().count("Allocate refused"), 11, "lines of log")
 
+    def until_left_out(self, line, method, body):
+        """Calls until the log leaves out more lines like this one."""
+        told = f'come too often; the next ones are left out for up to a minute text="{line}"'
+
+        def some_more():
+            c = Client(self.path)
+            c.send(hello() + b"".join(
+                call(2 * i + 1, method) + frame(DATA, END_STREAM, 2 * i + 1, message(body))
+                for i in range(16)))
+            c.is_closed()
+            c.close()
+            return told in self.daemon.stderr()
+
+        until(some_more, f"as many lines as may be: {line}", 3 * PATIENCE)
+        some_more()
+        self.assertLessEqual(self.daemon.stderr().count(line), LINES_MAX + 1)
+
+    def test_lines_of_log_that_calls_cause(self):
+        def field(body):
+            return b"\x0a" + bytes([len(body)]) + body
+
+        ids = {d["id"] for d in self.kubelet.resource(VF)["devices"]}
+        (mine,) = vfs_of(self.kubelet.admit("pod", f"main:{GPU}=1,{VF}=1"))
+        self.kubelet.ask("prestart pod")
+        free = max(ids - {mine}).encode()
+        self.until_left_out("the container starts", "PreStartContainer", field(mine.encode()))
+        self.until_left_out("VFs are free: their holder is gone", "Allocate", field(field(free)))
+
     def stranger_watches_while_the_kubelets_stream_ends(self):
         """It is registered again although another stream is open."""
         c = self.connect()
@@ -461,6 +490,31 @@ class Attacks(Case):
         self.addCleanup(self.daemon.end, signal.SIGKILL)
         self.kubelet.wait(VF, 1)
         self.stranger_watches_while_the_kubelets_stream_ends()
+
+    def test_what_a_stranger_says_of_the_registration(self):
+        """By the plugin watcher, it is another process than the kubelet."""
+        self.assertEqual(self.daemon.end(), 0)
+        self.kubelet.wait(VF, "=0")
+        self.daemon = self.n.start_daemon("--registration", "watcher")
+        self.kubelet.wait(VF, 1)
+        (socket_of_ours,) = os.listdir(os.path.join(self.n.kubelet_root, "plugins_registry"))
+        self.path = os.path.join(self.n.kubelet_root, "plugins_registry", socket_of_ours)
+        service = "/pluginregistration.Registration/"
+        c = self.connect()
+        c.send(hello() + b"".join(
+            call(1 + 2 * i, service + method) +
+            frame(DATA, END_STREAM, 1 + 2 * i, message(body)) for i, (method, body) in enumerate(
+                (("NotifyRegistrationStatus", b"\x12\x02no"),
+                 ("NotifyRegistrationStatus", b"\x08\x01"),
+                 ("NotifyRegistrationStatus", b"\x12\x02no"), ("GetInfo", b"")))))
+        seen = b""
+        c.s.settimeout(PATIENCE)
+        while b"DevicePlugin" not in seen:  # the last one is answered
+            more = c.s.recv(1 << 16)
+            self.assertTrue(more, "it was closed")
+            seen += more
+        self.assertNotIn("the kubelet did not register it", self.daemon.stderr())
+        self.assertEqual(len(vfs_of(self.kubelet.admit("pod", f"main:{VF}=1"))), 1)
 
     # --- the kernel ---
 

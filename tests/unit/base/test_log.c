@@ -62,6 +62,28 @@ static void lines_above_the_level_are_dropped(void **state)
 	assert_int_equal(got.calls, 2);
 }
 
+static void a_message_that_comes_all_the_time_is_left_out_for_a_while(void **state)
+{
+	(void)state;
+	log_limit(3);
+	for (int i = 0; i < 100; i++)
+		log_info("a", "the container starts pod=%d", i);
+	assert_int_equal(got.calls, 4);
+	assert_int_equal(got.level, LOG_LEVEL_WARN);
+	assert_string_equal(
+		got.line,
+		"log: lines of one message come too often; the next ones are left out for up to a minute text=\"the container starts\"");
+	log_info("a", "another message pod=%d", 1);
+	assert_int_equal(got.calls, 5);
+	for (int i = 0; i < 10; i++)
+		log_debug("a", "of debug pod=%d", i);
+	assert_int_equal(got.calls, 15);
+	log_limit(0);
+	for (int i = 0; i < 10; i++)
+		log_info("a", "the container starts pod=%d", i);
+	assert_int_equal(got.calls, 25);
+}
+
 static void an_event_is_one_line(void **state)
 {
 	(void)state;
@@ -218,6 +240,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_line_names_its_subsystem, forget),
 		cmocka_unit_test_setup(lines_above_the_level_are_dropped, forget),
+		cmocka_unit_test_setup(a_message_that_comes_all_the_time_is_left_out_for_a_while,
+				       forget),
 		cmocka_unit_test_setup(an_event_is_one_line, forget),
 		cmocka_unit_test_setup(a_long_line_is_cut, forget),
 		cmocka_unit_test_setup(what_varies_follows_as_pairs, forget),

@@ -734,6 +734,10 @@ static void lines_of_a_tutorial_are_read(void **state)
 		"NCCL INFO NET/IB : Using [0]mlx5_0:1/IB\n"
 		"NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 : mlx5_0\n"
 		"NCCL INFO Channel 00 : 0[0] -> 1[1] via NET/IB/0\n";
+	/* of another HCA */
+	static const char unsaid[] =
+		"NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 1 : mlx5_1\n"
+		"NCCL INFO Channel 00 : 0[0] -> 1[1] via NET/IB/0\n";
 	static const char inside[] = "NCCL INFO Channel 00 : 0[0] -> 1[1] via P2P/IPC/read\n"
 				     "NCCL INFO Channel 01 : 0[0] -> 1[1] via SHM\n";
 	static const struct {
@@ -743,7 +747,10 @@ static void lines_of_a_tutorial_are_read(void **state)
 		{ rdma, "HCAs     log:1: NET/IB : Using|2 channels between nodes, 2 with GDRDMA",
 		  VERDICT_INCONCLUSIVE },
 		{ tcp, "FAIL socket|log:2: Channel 00", VERDICT_FAIL },
-		{ plain, "1 channels between nodes, 0 with GDRDMA|no GDR gdr-off",
+		{ plain,
+		  "1 channels between nodes, 0 with GDRDMA|no GDR gdr-unsupported|why      log:2: NET/IB : GPU Direct RDMA Disabled",
+		  VERDICT_INCONCLUSIVE },
+		{ unsaid, "1 channels between nodes, 0 with GDRDMA|no GDR gdr-off",
 		  VERDICT_INCONCLUSIVE },
 		{ inside, "INCONCLUSIVE no-channels", VERDICT_INCONCLUSIVE },
 	};
