@@ -36,7 +36,7 @@ static int one_address(struct parse *p, const struct item *value, void *ret_elem
 	if (r < 0)
 		return r;
 	if (bdf_parse(value->string, &bdf) < 0)
-		return refuse(p, value, "'%s' is no PCI address such as 0001:00:00.0",
+		return refuse(p, value, "'%s' is not a PCI address such as 0001:00:00.0",
 			      shown(p, value));
 	for (size_t i = 0; i < h->n_seen; i++) {
 		if (!bdf_cmp(h->seen[i].bdf, bdf))

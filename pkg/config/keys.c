@@ -172,7 +172,7 @@ int want_hex4(const struct parse *p, const struct item *value, const char *what,
 	if (strspn(value->string, "0123456789abcdefABCDEF") != 4 || value->string[4] ||
 	    str_to_u64(value->string, 16, UINT16_MAX, &v) < 0)
 		return refuse(p, value,
-			      "'%s' is no %s: four hexadecimal digits without 0x, such as 15b3",
+			      "'%s' is not a %s: four hexadecimal digits without 0x, such as 15b3",
 			      shown(p, value), what);
 	*ret = (uint16_t)v;
 	return 0;

@@ -47,7 +47,7 @@ struct scanner {
 /* --- a scan --- */
 
 /* A sentence is logged when it is new, not at every scan. What a pool misses on a node that is not
- * meant for it is no warning. */
+ * meant for it is not a warning. */
 static void log_notes(const struct node *before, const struct node *now)
 {
 	void (*say)(const char *, const char *, ...) = pool_is_idle(now) ? log_info : log_warn;

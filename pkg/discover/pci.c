@@ -243,7 +243,8 @@ static void read_physical(struct function *fn)
 
 /*
  * What it is comes last, or at least its vendor: a device that was pulled out while its other files
- * were read has none any more. What a PF names as its VF is no bridge, so that its kind can wait.
+ * were read has none any more. What a PF names as its VF is not a bridge, so that its kind can
+ * wait.
  */
 static int read_function(struct function *fn, struct err *err)
 {

@@ -354,7 +354,7 @@ static int check_slots(const struct plugin *p, const struct ids *ids, struct err
 		if (!pool_slot_parse(p->resource, ids->v[i], &numa, &number))
 			return err_set(
 				err, ENOENT,
-				"device '%.64s' is no slot of %s, which binds late: was the configuration changed?",
+				"device '%.64s' is not a slot of %s, which binds late: was the configuration changed?",
 				ids->v[i], p->resource);
 	}
 	return 0;

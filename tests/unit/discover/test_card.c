@@ -197,10 +197,10 @@ static void a_nic_has_the_data_direct_function_of_its_board(void **state)
 		{ "V3=aa", NULL, "V3=bb", "-", DIRECT ": vpd cannot be read" },
 		{ "V3=a\x01", "V3=a\x01", "V3=bb", "-",
 		  NIC
-		  ": vpd is damaged: its V3 is no printable ASCII; its part in Data Direct is not known, and a running railmated does not look again" },
+		  ": vpd is damaged: its V3 is not printable ASCII; its part in Data Direct is not known, and a running railmated does not look again" },
 		{ "V3=a\x01;VU=y", "V3=aa;VU=x", "V3=bb;VU=y", SECOND,
 		  NIC
-		  ": vpd is damaged: its V3 is no printable ASCII; what there is of V3 and VU counts" },
+		  ": vpd is damaged: its V3 is not printable ASCII; what there is of V3 and VU counts" },
 		{ "V3=aa;SN=!", "V3=aa;SN=!", "V3=bb", DIRECT,
 		  NIC
 		  ": vpd is damaged: the tag at byte 12 claims 255 bytes, and 0 are there; what there is" },
