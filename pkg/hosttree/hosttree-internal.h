@@ -38,8 +38,8 @@ void line_dir(struct strbuf *out, const char *path);
 /* Sorted, once each, without directories that the paths below them make. */
 void lines_sort(struct strbuf *text);
 
-/* A configuration space that says the same and nothing else, for a snapshot; nothing when there is
- * nothing to say. */
+/* The parts of a configuration space that railmate reads, for a snapshot; empty when there are
+ * none. */
 void conf_excerpt(const struct pci_conf *conf, uint16_t vendor, uint16_t device,
 		  struct strbuf *out);
 
