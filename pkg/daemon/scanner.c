@@ -55,12 +55,12 @@ static void log_notes(const struct node *before, const struct node *now)
 	for (size_t i = 0; i < now->inv->n_notes; i++) {
 		if (!before ||
 		    !list_has(before->inv->notes, before->inv->n_notes, now->inv->notes[i]))
-			log_warn("discover", "the node shows what was not expected reason=%s",
+			log_warn("discover", "the node reports unexpected data reason=%s",
 				 now->inv->notes[i]);
 	}
 	for (size_t i = 0; i < now->n_notes; i++) {
 		if (!before || !list_has(before->notes, before->n_notes, now->notes[i]))
-			say("pool", "the node is not as the configuration expects it reason=%s",
+			say("pool", "the node does not match the configuration reason=%s",
 			    now->notes[i]);
 	}
 }

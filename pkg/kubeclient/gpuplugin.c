@@ -408,7 +408,7 @@ static void abandon(struct question *q)
 {
 	LIST_REMOVE(q, link);
 	q->g = NULL;
-	q->done(q->arg, NULL, false, "we are stopping");
+	q->done(q->arg, NULL, false, "railmated is stopping");
 	if (!q->timer)
 		return;
 	rpc_timer_cancel(q->timer);

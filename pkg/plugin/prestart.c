@@ -89,7 +89,7 @@ static void refuse(struct prestart_call *s, const char *why)
 	struct plugin *p = s->plugin;
 
 	p->stats.starts_refused++;
-	plugin_warn(p, WARN_START, "container not started yet reason=%s", why);
+	plugin_warn(p, WARN_START, "the container is not started yet reason=%s", why);
 	rpc_reply(s->call, RPC_UNAVAILABLE, why, (struct bytes) { NULL, 0 });
 	start_free(s);
 }

@@ -66,8 +66,9 @@ static void register_answered(void *arg, enum rpc_status status, const char *mes
 		return;
 	}
 	p->stats.register_failures++;
-	plugin_warn(p, WARN_REGISTER, "the kubelet did not register it status=%d error=%s",
-		    (int)status, message);
+	plugin_warn(p, WARN_REGISTER,
+		    "the kubelet did not register the resource status=%d error=%s", (int)status,
+		    message);
 	plugin_register_event(p, REG_EV_FAILED);
 }
 
@@ -153,8 +154,8 @@ static void tell(struct plugin *p, enum reg_state before)
 
 	if (p->reg.state == before)
 		return;
-	log_debug("kubelet", "registration goes on resource=%s before=%s state=%s", p->resource,
-		  plugin_registration_state_name(before),
+	log_debug("kubelet", "the registration has another state resource=%s before=%s state=%s",
+		  p->resource, plugin_registration_state_name(before),
 		  plugin_registration_state_name(p->reg.state));
 	if (p->reg.state == REG_REGISTERED) {
 		/* Only here: the socket of a kubelet that starts may look like two, until its owner

@@ -368,8 +368,7 @@ static void on_retry(uv_timer_t *timer)
 static void retry(struct report_http *w, const struct err *err)
 {
 	if (!w->complained)
-		log_warn("web", "metrics are not served for now; that is tried again error=%s",
-			 err->msg);
+		log_warn("web", "metrics cannot be served; tried again error=%s", err->msg);
 	w->complained = true;
 	uv_timer_start(&w->retry, on_retry, RETRY_MS, 0);
 }
