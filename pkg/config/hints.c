@@ -119,7 +119,7 @@ static int read_link_width(struct parse *p, const struct item *value, const stru
 	return read_whole(p, value, 1, 32, &((struct topo_hints *)out)->link_width);
 }
 
-static int read_hints(struct parse *p, const struct item *document, struct topo_hints *hints)
+static int read_hints(struct parse *p, const struct item *document, void *ret_hints)
 {
 	static const struct key keys[] = {
 		{ .name = "groups",
@@ -129,6 +129,7 @@ static int read_hints(struct parse *p, const struct item *document, struct topo_
 		{ .name = "linkWidth", .read = read_link_width },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
+	struct topo_hints *hints = ret_hints;
 	int r = read_members(p, document, &set, hints);
 
 	if (r == 0 && !hints->n_groups)
@@ -141,27 +142,12 @@ int config_parse_hints(const char *text, size_t len, const char *name, struct co
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
 	struct topo_hints *hints = arena_alloc(cfg->arena, sizeof(*hints));
-	struct err own = { 0 };
-	struct hints_parse h = {
-		.p = { .name = name, .out = cfg->arena, .scratch = scratch, .err = &own },
-		.seen = arena_array(scratch, ADDRESSES_MAX, sizeof(struct seen))
-	};
-	const struct item *document;
-	int r;
+	struct hints_parse h = { .p = { .name = name, .out = cfg->arena, .scratch = scratch },
+				 .seen = arena_array(scratch, ADDRESSES_MAX, sizeof(struct seen)) };
+	int r = read_file_text(&h.p, text, len, HINTS_BYTES_MAX, read_hints, hints, also, err);
 
-	if (len > HINTS_BYTES_MAX)
-		return err_set(err, EINVAL, "%s: has %zu bytes; hints have at most %u", name, len,
-			       HINTS_BYTES_MAX);
-	r = document_parse(text, len, name, scratch, &document, &own);
-	if (r == 0)
-		r = read_hints(&h.p, document, hints);
-	if (r < 0) {
-		if (also)
-			put_sentences(&h.p, also);
-		if (err)
-			*err = own;
+	if (r < 0)
 		return r;
-	}
 	hints->source = arena_strdup(cfg->arena, name);
 	cfg->n_warnings =
 		append_sentences(cfg->arena, &h.p.warnings, &cfg->warnings, cfg->n_warnings);

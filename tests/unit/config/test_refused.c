@@ -196,8 +196,7 @@ static void ten_megabytes_unread(void **state)
 	_cleanup_free_ char *text = xcalloc(len, 1);
 
 	(void)state;
-	refused_bytes(text, len, "x",
-		      "config.json: has 10485760 bytes; a configuration has at most 4194304");
+	refused_bytes(text, len, "x", "config.json: has 10485760 bytes; 4194304 are read at most");
 }
 
 static void as_many_values_as_fit(void **state)
