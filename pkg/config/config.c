@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config-internal.h"

@@ -10,6 +10,7 @@
 #include "base/pending.h"
 #include "base/str.h"
 #include "hw/inventory.h"
+#include "kubeclient/gpuplugin.h"
 #include "kubeclient/podres.h"
 #include "plugin/preferred_call-internal.h"
 #include "pods/gpus.h"

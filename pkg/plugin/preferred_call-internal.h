@@ -2,7 +2,6 @@
 #ifndef RAILMATE_PLUGIN_PREFERRED_CALL_INTERNAL_H
 #define RAILMATE_PLUGIN_PREFERRED_CALL_INTERNAL_H
 
-#include "kubeclient/gpuplugin.h"
 #include "kubemsg/podspec.h"
 #include "ledger/ledger.h"
 #include "plugin/plugin-internal.h"

@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "grant/contents.h"
+#include "grant/vfprobe.h"
 #include "kubeclient/podres.h"
 #include "kubemsg/messages.h"
 #include "plugin/prestart_call-internal.h"
