@@ -336,7 +336,7 @@ static void put_names(struct strbuf *out, const struct config *of, const struct 
 	}
 }
 
-static void tell_change(struct daemon *d, const struct config *before)
+static void log_change(struct daemon *d, const struct config *before)
 {
 	const struct config *cfg = scanner_config(d->scanner);
 	_cleanup_strbuf_ struct strbuf added = STRBUF_INIT, removed = STRBUF_INIT;
@@ -376,7 +376,7 @@ static void on_holdings(void *arg, const struct ledger *copy)
 	} else if (d->next) {
 		config_free(STEAL(d->next));
 		reload_adopted(d->reload);
-		tell_change(d, before);
+		log_change(d, before);
 		watch_empty_pools(d);
 	}
 	config_free(before);

@@ -201,7 +201,7 @@ static void ask_runtime(void *arg)
 
 static void begin(void *arg)
 {
-	static const struct runtime_answer nobody = {
+	static const struct runtime_answer not_asked = {
 		.sentence = "--runtime-socket=none forbids asking it",
 		.cni_sentence = "--runtime-socket=none forbids asking the container runtime",
 		.cdi = RUNTIME_CDI_UNKNOWN
@@ -213,7 +213,7 @@ static void begin(void *arg)
 		open_runtime(e);
 		ask_runtime(e);
 	} else {
-		runtime_answered(e, &nobody);
+		runtime_answered(e, &not_asked);
 	}
 }
 

@@ -125,13 +125,14 @@ static unsigned likeness(const char *file, const char *resource)
 	size_t len;
 
 	for (const char *word = resource; *word; word += len + (word[len] != '\0')) {
-		bool tells;
+		bool distinguishes;
 
 		len = strcspn(word, "./-_");
-		tells = len > 1;
+		distinguishes = len > 1;
 		for (size_t i = 0; i < ARRAY_LEN(domains); i++)
-			tells &= strlen(domains[i]) != len || strncmp(word, domains[i], len) != 0;
-		n += tells && holds_word(file, word, len);
+			distinguishes &=
+				strlen(domains[i]) != len || strncmp(word, domains[i], len) != 0;
+		n += distinguishes && holds_word(file, word, len);
 	}
 	return n;
 }

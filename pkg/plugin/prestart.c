@@ -185,11 +185,11 @@ static const struct ledger_hold *first_hold(const struct prestart_call *s)
 }
 
 /* Once: the pool stays as it is configured. */
-static void tell_dra(struct plugin *p, const struct starter *me)
+static void warn_of_dra(struct plugin *p, const struct starter *me)
 {
-	if (!me->dra_driver || p->told_dra)
+	if (!me->dra_driver || p->warned_dra)
 		return;
-	p->told_dra = true;
+	p->warned_dra = true;
 	log_warn(
 		"kubelet",
 		"the pod has GPUs by DRA, which are not known when a pool that binds early chooses VFs resource=%s pod=%s/%s driver=%s",
@@ -218,7 +218,7 @@ static void settle(struct prestart_call *s, const struct starter *me)
 			p->resource, me->c.owner.ns, me->c.owner.pod, me->c.owner.uid,
 			me->c.owner.container, s->ids.n, (unsigned long long)number);
 		plugin_start_compare(s, me, number);
-		tell_dra(s->plugin, me);
+		warn_of_dra(s->plugin, me);
 	}
 	probe(s, me);
 	tracker_save(p->env->tracker, saved, pending_new(s, &s->saving));

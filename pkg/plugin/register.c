@@ -148,7 +148,7 @@ static void end_streams(struct plugin *p)
 	}
 }
 
-static void tell(struct plugin *p, enum reg_state before)
+static void log_state(struct plugin *p, enum reg_state before)
 {
 	const struct pool *pool = plugin_pool(p);
 
@@ -180,7 +180,7 @@ void plugin_register_event(struct plugin *p, enum reg_event event)
 	int timer_ms;
 	unsigned actions = plugin_registration_step(&p->reg, event, &timer_ms);
 
-	tell(p, before);
+	log_state(p, before);
 	set_timer(p, timer_ms);
 	if (actions & REG_CANCEL)
 		cancel_attempt(p);
