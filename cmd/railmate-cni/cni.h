@@ -111,14 +111,14 @@ struct plugin_result {
 	const struct item *json; /* of out; NULL: it is none, or empty */
 };
 
-/* May it be the name of a program? It is no path and does not begin with a dot. */
+/* May it be the name of a program? It is not a path and does not begin with a dot. */
 bool plugin_is_name(const char *type);
 /* The program in CNI_PATH. */
 int plugin_find(const char *type, const char *dirs, struct arena *a, const char **ret,
 		struct cni_error *e);
 /*
  * What a plugin printed, path for sentences. One that fails says why in an error object; what fails
- * otherwise is no plugin, or broken: -1. The text ends with a NUL and is borrowed.
+ * otherwise is not a plugin, or broken: -1. The text ends with a NUL and is borrowed.
  */
 int plugin_judge(const char *path, int status, const char *text, size_t len, struct arena *a,
 		 struct plugin_result *ret, struct cni_error *e);

@@ -99,7 +99,7 @@ struct made {
 
 /* The file is for Multus' status annotation; the network works without it. NULL: it was not made.
  */
-static const char *tell_device(const struct invocation *in, const struct control_bound *bound)
+static const char *write_device(const struct invocation *in, const struct control_bound *bound)
 {
 	const char *dir = in->settings.devinfo_dir, *path = in->conf.devinfo, *owner;
 	struct err err = { 0 };
@@ -194,7 +194,7 @@ static int add_slot(const struct invocation *in, struct cni_error *e)
 	    bind_slot(in, &bound, e) < 0)
 		return -1;
 	/* The file first: the state then says whether it was made, and not that it would be. */
-	made = (struct made) { bound.vf, tell_device(in, &bound) };
+	made = (struct made) { bound.vf, write_device(in, &bound) };
 	if (claim(in, &made, e) < 0) {
 		remove_devinfo(in, made.devinfo);
 		return -1;

@@ -93,10 +93,10 @@ static int check_environment(const struct cni_env *env, int needs, struct cni_er
 			return cni_set(e, CNI_ENVIRONMENT, "%s is not set", rows[i].name);
 	}
 	if (needs & CONTAINER && (!conf_is_name(id) || strlen(id) > ID_MAX))
-		return cni_set(e, CNI_ENVIRONMENT, "CNI_CONTAINERID is no container id");
+		return cni_set(e, CNI_ENVIRONMENT, "CNI_CONTAINERID is not a container id");
 	if (needs & IFNAME && (strlen(ifname) > IFNAME_MAX || !strcmp(ifname, ".") ||
 			       !strcmp(ifname, "..") || ifname[strcspn(ifname, "/: \t\n\v\f\r")]))
-		return cni_set(e, CNI_ENVIRONMENT, "CNI_IFNAME is no name of an interface");
+		return cni_set(e, CNI_ENVIRONMENT, "CNI_IFNAME is not the name of an interface");
 	return 0;
 }
 

@@ -38,7 +38,7 @@ int plugin_find(const char *type, const char *dirs, struct arena *a, const char 
 	char *rest = arena_strdup(a, dirs), *dir;
 
 	if (!plugin_is_name(type))
-		return cni_set(e, CNI_DELEGATE, "'%s' is no name of a plugin",
+		return cni_set(e, CNI_DELEGATE, "'%s' is not the name of a plugin",
 			       document_shown(type, a));
 	while ((dir = strsep(&rest, ":"))) {
 		const char *path = arena_printf(a, "%s/%s", dir, type);

@@ -55,8 +55,8 @@ struct cluster {
 	{                                                                                          \
 		"json", .flag = &(c)->json                                                         \
 	}
-/* read_options(), and numbers that make sense. n_args: how many words that are no option there may
- * be, at least and at most. An exit code. */
+/* read_options(), and numbers that make sense. n_args: how many words that are not options there
+ * may be, at least and at most. An exit code. */
 int cluster_read(struct cluster *c, int argc, char **argv, const struct word *words, size_t n,
 		 int least, int most);
 

@@ -30,7 +30,7 @@ static int record(const char *dir, const struct fleet_row *row, struct arena *a,
 	struct file_new file = { .dir = AT_FDCWD, .mode = 0644 };
 
 	if (!*row->node || *row->node == '.' || strchr(row->node, '/') || strlen(row->node) >= 250)
-		return err_set(err, EINVAL, "--record: '%s' is no name for a file", row->node);
+		return err_set(err, EINVAL, "--record: '%s' is not a name for a file", row->node);
 	fleet_row_json(row, &text);
 	file.name = arena_printf(a, "%s/%s.json", dir, row->node);
 	file.temporary = arena_printf(a, "%s.new", file.name);

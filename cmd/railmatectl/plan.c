@@ -85,7 +85,7 @@ static int add_gpu(struct plan *p, const char *item, int **v, size_t *n, struct 
 	else
 		return err_set(
 			err, EINVAL,
-			"--gpus: '%s' is no PCI address (dddd:bb:dd.f), UUID (GPU-…) or number",
+			"--gpus: '%s' is not a PCI address (dddd:bb:dd.f), UUID (GPU-…) or number",
 			item);
 	if (pci < 0)
 		return err_set(err, EINVAL, "--gpus: there is no GPU %s", item);
@@ -102,7 +102,7 @@ static int add_device(struct plan *p, const char *item, int **v, size_t *n, stru
 		item = bdf_format(bdf, buf); /* upper case, too many zeros */
 	dev = pool_find(p->pool, item);
 	if (!dev)
-		return err_set(err, EINVAL, "%s is no device of the pool %s", item,
+		return err_set(err, EINVAL, "%s is not a device of the pool %s", item,
 			       p->pool->cfg->resource);
 	return add_once((int)(dev - p->pool->devs), item, v, n, err);
 }

@@ -46,7 +46,7 @@ int print_help(void); /* an exit code */
 /* getopt (opterr 0) found '?' or ':': says what is wrong and returns an exit code, or --help:
  * prints that and exits. */
 int refuse_option(char **argv, int found);
-/* An exit code; what is no option stands at argv[optind] (getopt.h) then. */
+/* An exit code; what is not an option stands at argv[optind] (getopt.h) then. */
 int read_options(int argc, char **argv, const struct word *words, size_t n);
 /* The same for a command that takes nothing else. */
 int read_only_options(int argc, char **argv, const struct word *words, size_t n);

@@ -55,7 +55,8 @@ static int read_load(const char *text, unsigned *ret_min, unsigned *ret_max, str
 	if (r == 0 && dash)
 		r = str_to_u64(dash + 1, 10, 100, &max);
 	if (r < 0 || !min || min > max)
-		return err_set(err, EINVAL, "--load: '%s' is no range of per cent (60-95)", text);
+		return err_set(err, EINVAL, "--load: '%s' is not a range of per cent (60-95)",
+			       text);
 	*ret_min = (unsigned)min;
 	*ret_max = (unsigned)max;
 	return 0;

@@ -440,7 +440,7 @@ static int parse_command_line(int argc, char **argv, struct command_line *cl)
 {
 	enum {
 		FIRST = 256
-	}; /* what getopt returns is no character; each its own, or abbreviations mix */
+	}; /* what getopt returns is not a character; each its own, or abbreviations mix */
 	struct option options[ARRAY_LEN(flags) + 1] = { 0 };
 	int found, r;
 

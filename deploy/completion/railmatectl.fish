@@ -1,23 +1,23 @@
 # Made by hack/completion from what railmatectl --help says.
 complete -c railmatectl -n __fish_use_subcommand -f -a topo -d 'GPUs, NICs, VFs and the PCIe path class of every pair'
-complete -c railmatectl -n __fish_use_subcommand -f -a plan -d 'the VFs a container would get, and everything it would be given'
+complete -c railmatectl -n __fish_use_subcommand -f -a plan -d 'the VFs, variables and files that a container would get'
 complete -c railmatectl -n __fish_use_subcommand -f -a explain -d 'why a container has its VFs'
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a pod
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a vf
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a last
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a pool
-complete -c railmatectl -n __fish_use_subcommand -f -a release -d 'free a VF whose container does not give it back'
-complete -c railmatectl -n __fish_use_subcommand -f -a status -d 'the state of this node'
+complete -c railmatectl -n __fish_use_subcommand -f -a release -d 'free a VF by hand'
+complete -c railmatectl -n __fish_use_subcommand -f -a status -d 'the state of this node in ten lines'
 complete -c railmatectl -n __fish_use_subcommand -f -a simulate -d 'a day of pods on this machine'
 complete -c railmatectl -n __fish_use_subcommand -f -a doctor -d 'what keeps NCCL from being fast or right here'
 complete -c railmatectl -n __fish_use_subcommand -f -a verify -d 'which HCAs did NCCL or RCCL use, with GPUDirect RDMA, and if not, why'
-complete -c railmatectl -n __fish_use_subcommand -f -a cluster -d 'of every node'
+complete -c railmatectl -n __fish_use_subcommand -f -a cluster -d 'status of every node'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a status
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a topo
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a explain
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a doctor
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a verify
-complete -c railmatectl -n __fish_use_subcommand -f -a ready -d 'is the railmated ready that writes this file? The probe of deploy/base'
+complete -c railmatectl -n __fish_use_subcommand -f -a ready -d 'is the railmated ready that writes FILE? The probe of deploy/base'
 complete -c railmatectl -n __fish_use_subcommand -f -a snapshot -d 'capture this machine as host.tree text'
 complete -c railmatectl -n '__fish_seen_subcommand_from snapshot' -f -a unpack
 complete -c railmatectl -l help
@@ -47,15 +47,15 @@ complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l topology-hi
 complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l json -d 'one JSON object on standard output'
 complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l pods -x -d 'how many pods come (1000)'
 complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l seed -x -d 'random seed (1)'
-complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l load -x -d 'how many per cent of the GPUs are busy when a pod comes (60-95)'
-complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l policy -x -d 'some of the policies only'
+complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l load -x -d 'per cent of the GPUs that are in use when a pod arrives (60-95)'
+complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l policy -x -d 'these policies only'
 complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l pool -x -d 'the pool, when the configuration has several'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l root -x -a '(__fish_complete_directories)' -d 'the machine below DIR instead of / (nothing outside DIR is read)'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l config -r -F -d 'the daemon’s config.json; default: one pool, rdma/vf'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l topology-hints -r -F -d 'which GPUs and NICs share a switch, where a virtual machine hides it'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l json -d 'one JSON object on standard output'
-complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l only -x -d 'some of the checks only'
-complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l list -d 'the checks'
+complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l only -x -d 'these checks only'
+complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l list -d 'list the checks'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l explain -x -d 'what a check looks at, and what its verdicts mean'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l fix-manifest -x
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l role -x -d 'of --fix-manifest openshift: the pool of nodes; default: worker'
@@ -71,7 +71,7 @@ complete -c railmatectl -n '__fish_seen_subcommand_from status' -l state-dir -x 
 complete -c railmatectl -n '__fish_seen_subcommand_from status' -l no-doctor -d 'without doctor’s checks'
 complete -c railmatectl -n '__fish_seen_subcommand_from status' -l json -d 'one JSON object on standard output'
 complete -c railmatectl -n '__fish_seen_subcommand_from release' -l control-socket -r -F -d 'railmated’s (/run/railmate/railmate.sock)'
-complete -c railmatectl -n '__fish_seen_subcommand_from release' -l yes -d 'do it: a process that still uses the VF will share it with another container'
+complete -c railmatectl -n '__fish_seen_subcommand_from release' -l yes -d 'confirm: a process that still uses the VF will share it with another container'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l context -x
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l kubeconfig -r -F
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l railmate-namespace -x
@@ -79,13 +79,13 @@ complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l namespace -s
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l selector -s l -x -d 'verify: of the pods with these labels, in place of a job'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l container -s c -x -d 'verify: this container’s; default: the logs of all, map.json of the first'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l node -x -d 'status, doctor: these nodes only'
-complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l parallel -x -d 'so many nodes at once (16)'
-complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l timeout -x -d 'how long one may take (30)'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l parallel -x -d 'how many nodes at once (16)'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l timeout -x -d 'time limit for each node (30)'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l no-doctor -d 'status: without doctor’s checks'
-complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l record -x -a '(__fish_complete_directories)' -d 'status: keep what each node said, a file each'
-complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l from -x -a '(__fish_complete_directories)' -d 'status: of such files, without a cluster'
-complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l only -x -d 'doctor: some of the checks only'
-complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l privileged -d 'doctor: in a pod of its own on each node, with CAP_SYS_ADMIN, for ACS'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l record -x -a '(__fish_complete_directories)' -d 'status: store the answer of each node, a file each'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l from -x -a '(__fish_complete_directories)' -d 'status: read the files of --record, without a cluster'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l only -x -d 'doctor: these checks only'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l privileged -d 'doctor: in a separate pod on each node, with CAP_SYS_ADMIN, for ACS'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l svg
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l nccl-xml
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l rccl

@@ -147,8 +147,8 @@ static size_t piece_length(const char *s)
 	return strcspn(s, (const char[]) { SEPARATOR, '\0' });
 }
 
-/* *at: behind the sentence, or behind a pair. False: none is left. The last of an event that was
- * cut may be no pair, or have no value. */
+/* *at: behind the sentence, or behind a pair. False: none is left. The last part of an event that
+ * was cut need not be a pair, or has no value. */
 static bool next_pair(const char **at, struct pair *ret)
 {
 	const char *key = *at + 1, *equals;

@@ -3,7 +3,7 @@
  * order of the calls; balanced begin/end calls are the caller's duty (asserted). Strings that
  * are not UTF-8 come out with U+FFFD in place of each bad byte, so the text is always valid;
  * what a terminal may not be shown is escaped.
- * Reading JSON is the config room's business (jansson).
+ * Reading JSON is the business of pkg/document (jansson).
  */
 #ifndef RAILMATE_BASE_JSON_H
 #define RAILMATE_BASE_JSON_H

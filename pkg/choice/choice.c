@@ -154,7 +154,7 @@ struct ids choice_decide(const struct node *node, const struct pool *pool,
 
 /* --- for the ledger --- */
 
-static void tell_free(const struct choose_in *in, struct arena *a, struct ledger_decision *ret)
+static void note_free(const struct choose_in *in, struct arena *a, struct ledger_decision *ret)
 {
 	size_t *place_at = arena_array(a, in->node->inv->n_pci, sizeof(*place_at)); /* from 1 */
 	struct ledger_place *v = arena_array(a, in->n_available, sizeof(*v));
@@ -193,7 +193,7 @@ void choice_explain(const struct choose_in *in, const struct choose_out *out, st
 		alternative[i] = in->pool->devs[out->runner_up[i]].id;
 	ret->gpus = hw_gpu_addresses(in->node->inv, in->gpus, a);
 	ret->n_gpus = in->gpus.n;
-	tell_free(in, a, ret);
+	note_free(in, a, ret);
 	ret->pairs = pairs;
 	ret->n_pairs = out->n_pairs;
 	ret->cost = out->cost;

@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "hw/inventory.h"
-#include "kubemsg/messages.h"
 #include "ledger/ledger.h"
 
 struct arena;

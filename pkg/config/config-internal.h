@@ -95,12 +95,17 @@ void config_warn(struct parse *p, const struct item *at, const char *fmt, ...)
 /* What was refused becomes an error of the configuration, and the rest is read on. what: "the key".
  */
 void leave_out(struct parse *p, const char *what);
-/* What a configuration that is refused has beside that: errors and warnings, one a line. */
-void put_sentences(const struct parse *p, struct strbuf *also);
 /* Behind the n of the list, as many as are kept of one file; how many there are then. */
 size_t append_sentences(struct arena *arena, const struct sentences *more, const char *const **list,
 			size_t n);
 const char *shown(const struct parse *p, const struct item *string);
+
+/*
+ * A file: its JSON goes through read() into out. p has all but err. Where it is refused, what else
+ * is wrong with it goes into also (may be NULL): errors and warnings, one a line.
+ */
+int read_file_text(struct parse *p, const char *text, size_t len, size_t max, element_fn read,
+		   void *out, struct strbuf *also, struct err *err);
 
 int want(const struct parse *p, const struct item *value, enum item_type type);
 /* A string that is one of these; the index goes to *ret. */

@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config-internal.h"
@@ -204,13 +203,14 @@ size_t append_sentences(struct arena *arena, const struct sentences *more, const
 	return n + n_more;
 }
 
-static int read_document(struct parse *p, const struct item *document, struct config *cfg)
+static int read_document(struct parse *p, const struct item *document, void *ret_config)
 {
 	static const struct key keys[] = {
 		{ .name = "resourceList", .read = read_resource_list, .vital = true },
 		{ .name = "railmate", .read = read_top_railmate },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .lenient = true };
+	struct config *cfg = ret_config;
 	struct top top = { .config = cfg };
 	int r = read_members(p, document, &set, &top);
 
@@ -237,29 +237,16 @@ int config_parse(const char *text, size_t len, const char *name, const char *def
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
 	_cleanup_(config_freep) struct config *cfg = config_none();
-	struct err own = { 0 };
 	struct parse p = {
 		.name = name,
 		.default_prefix = default_prefix ? default_prefix : PREFIX_DEFAULT,
 		.out = cfg->arena,
 		.scratch = scratch,
-		.err = &own,
 	};
-	const struct item *document;
-	int r;
+	int r = read_file_text(&p, text, len, CONFIG_BYTES_MAX, read_document, cfg, also, err);
 
-	if (len > CONFIG_BYTES_MAX)
-		return err_set(err, EINVAL, "%s: has %zu bytes; a configuration has at most %u",
-			       name, len, CONFIG_BYTES_MAX);
-	r = document_parse(text, len, name, scratch, &document, &own);
-	if (r == 0)
-		r = read_document(&p, document, cfg);
 	if (r == 0)
 		*ret = STEAL(cfg);
-	else if (err)
-		*err = own;
-	if (r < 0 && also)
-		put_sentences(&p, also);
 	return r;
 }
 

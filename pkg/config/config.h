@@ -207,8 +207,8 @@ struct config {
  * (--resource-prefix), NULL for that plugin's (intel.com). A pool that cannot be served is left
  * out, so is a key of ours or a variable that cannot be understood: errors say so, with file, line,
  * key and legal values, and the rest is served. -EINVAL with such a sentence when nothing is left
- * to serve, or the file is no configuration; what else is wrong with it, and its warnings, are then
- * added to `also` (may be NULL), one a line.
+ * to serve, or the file is not a configuration; what else is wrong with it, and its warnings, are
+ * then added to `also` (may be NULL), one a line.
  */
 int config_parse(const char *text, size_t len, const char *name, const char *default_prefix,
 		 struct config **ret, struct strbuf *also, struct err *err);

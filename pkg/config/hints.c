@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config-internal.h"
@@ -36,7 +35,7 @@ static int one_address(struct parse *p, const struct item *value, void *ret_elem
 	if (r < 0)
 		return r;
 	if (bdf_parse(value->string, &bdf) < 0)
-		return refuse(p, value, "'%s' is no PCI address such as 0001:00:00.0",
+		return refuse(p, value, "'%s' is not a PCI address such as 0001:00:00.0",
 			      shown(p, value));
 	for (size_t i = 0; i < h->n_seen; i++) {
 		if (!bdf_cmp(h->seen[i].bdf, bdf))
@@ -119,7 +118,7 @@ static int read_link_width(struct parse *p, const struct item *value, const stru
 	return read_whole(p, value, 1, 32, &((struct topo_hints *)out)->link_width);
 }
 
-static int read_hints(struct parse *p, const struct item *document, struct topo_hints *hints)
+static int read_hints(struct parse *p, const struct item *document, void *ret_hints)
 {
 	static const struct key keys[] = {
 		{ .name = "groups",
@@ -129,6 +128,7 @@ static int read_hints(struct parse *p, const struct item *document, struct topo_
 		{ .name = "linkWidth", .read = read_link_width },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
+	struct topo_hints *hints = ret_hints;
 	int r = read_members(p, document, &set, hints);
 
 	if (r == 0 && !hints->n_groups)
@@ -141,27 +141,12 @@ int config_parse_hints(const char *text, size_t len, const char *name, struct co
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
 	struct topo_hints *hints = arena_alloc(cfg->arena, sizeof(*hints));
-	struct err own = { 0 };
-	struct hints_parse h = {
-		.p = { .name = name, .out = cfg->arena, .scratch = scratch, .err = &own },
-		.seen = arena_array(scratch, ADDRESSES_MAX, sizeof(struct seen))
-	};
-	const struct item *document;
-	int r;
+	struct hints_parse h = { .p = { .name = name, .out = cfg->arena, .scratch = scratch },
+				 .seen = arena_array(scratch, ADDRESSES_MAX, sizeof(struct seen)) };
+	int r = read_file_text(&h.p, text, len, HINTS_BYTES_MAX, read_hints, hints, also, err);
 
-	if (len > HINTS_BYTES_MAX)
-		return err_set(err, EINVAL, "%s: has %zu bytes; hints have at most %u", name, len,
-			       HINTS_BYTES_MAX);
-	r = document_parse(text, len, name, scratch, &document, &own);
-	if (r == 0)
-		r = read_hints(&h.p, document, hints);
-	if (r < 0) {
-		if (also)
-			put_sentences(&h.p, also);
-		if (err)
-			*err = own;
+	if (r < 0)
 		return r;
-	}
 	hints->source = arena_strdup(cfg->arena, name);
 	cfg->n_warnings =
 		append_sentences(cfg->arena, &h.p.warnings, &cfg->warnings, cfg->n_warnings);

@@ -99,10 +99,32 @@ static void put_list(const struct parse *p, const struct sentences *s, size_t sk
 			      kind);
 }
 
-void put_sentences(const struct parse *p, struct strbuf *also)
+static void put_sentences(const struct parse *p, struct strbuf *also)
 {
 	put_list(p, &p->errors, p->n_refused ? p->refused_at : SIZE_MAX, "errors", also);
 	put_list(p, &p->warnings, SIZE_MAX, "warnings", also);
+}
+
+int read_file_text(struct parse *p, const char *text, size_t len, size_t max, element_fn read,
+		   void *out, struct strbuf *also, struct err *err)
+{
+	const struct item *document;
+	struct err own = { 0 };
+	int r;
+
+	if (len > max)
+		return err_set(err, EINVAL, "%s: has %zu bytes; %zu are read at most", p->name, len,
+			       max);
+	p->err = &own;
+	r = document_parse(text, len, p->name, p->scratch, &document, &own);
+	if (r == 0)
+		r = read(p, document, out);
+	if (r < 0 && also)
+		put_sentences(p, also);
+	if (r < 0 && err)
+		*err = own;
+	p->err = NULL;
+	return r;
 }
 
 const char *shown(const struct parse *p, const struct item *string)
@@ -172,7 +194,7 @@ int want_hex4(const struct parse *p, const struct item *value, const char *what,
 	if (strspn(value->string, "0123456789abcdefABCDEF") != 4 || value->string[4] ||
 	    str_to_u64(value->string, 16, UINT16_MAX, &v) < 0)
 		return refuse(p, value,
-			      "'%s' is no %s: four hexadecimal digits without 0x, such as 15b3",
+			      "'%s' is not a %s: four hexadecimal digits without 0x, such as 15b3",
 			      shown(p, value), what);
 	*ret = (uint16_t)v;
 	return 0;

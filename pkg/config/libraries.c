@@ -68,7 +68,8 @@ static int check_unknown(struct parse *p, const struct item *at)
 	int r;
 
 	if (!is_foreign_name(at->key))
-		return refuse(p, at, "'%s' is no name of a variable that a pool can set", name);
+		return refuse(p, at, "'%s' is not the name of a variable that a pool can set",
+			      name);
 	r = want(p, at, ITEM_STRING);
 	if (r < 0)
 		return r;

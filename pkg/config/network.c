@@ -61,9 +61,10 @@ int read_gid_range(struct parse *p, const struct item *value, const struct key *
 	if (r < 0)
 		return r;
 	if (!parse_prefix(value->string, &prefix))
-		return refuse(p, value,
-			      "'%s' is no range of addresses; it looks like 10.0.0.0/8 or fd00::/8",
-			      shown(p, value));
+		return refuse(
+			p, value,
+			"'%s' is not a range of addresses; it looks like 10.0.0.0/8 or fd00::/8",
+			shown(p, value));
 	if (prefix.host_bits)
 		return refuse(p, value,
 			      "'%s' is the address of a host: all bits behind the prefix must be 0",
@@ -106,7 +107,7 @@ int read_pkey(struct parse *p, const struct item *value, const struct key *key, 
 	    str_to_u64(value->string, 16, UINT16_MAX, &pkey) < 0 || !(pkey & ~(uint64_t)PKEY_FULL))
 		return refuse(
 			p, value,
-			"'%s' is no P_Key; legal values: \"0x0001\" to \"0x7fff\", and with full membership \"0x8001\" to \"0xffff\"",
+			"'%s' is not a P_Key; legal values: \"0x0001\" to \"0x7fff\", and with full membership \"0x8001\" to \"0xffff\"",
 			shown(p, value));
 	((struct pool_config *)out)->pkey = (int)pkey;
 	return 0;

@@ -172,7 +172,7 @@ const struct policy_var policy_vars[] = {
 	  "fatal events of the port end the job", NULL },
 	{ "NCCL_CROSS_NIC", NCCL, FREE, NUMBER(0, 2), "2", NULL, NULL, NULL,
 	  "may a ring change rails between nodes: 0 for rails without a spine, 1 for one fabric, 2 tries not to",
-	  "0 on a fabric that is no rail fabric, and 1 on one that is, are slow" },
+	  "0 on a fabric that is not a rail fabric, and 1 on one that is, are slow" },
 
 	/* --- GPUDirect, PCIe, memory (§4.3) --- */
 	{ "NCCL_PXN_DISABLE", NCCL, FREE, FLAG, "0", NULL, NULL, NULL,

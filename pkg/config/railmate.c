@@ -173,7 +173,8 @@ static int read_rail(struct parse *p, const struct item *value, const struct key
 	(void)key;
 	if (value->type != ITEM_NUMBER || !value->whole || value->number < 0 ||
 	    value->number > TOPO_RAIL_MAX)
-		return refuse(p, value, "is no rail: a whole number from 0 to %d", TOPO_RAIL_MAX);
+		return refuse(p, value, "is not a rail: a whole number from 0 to %d",
+			      TOPO_RAIL_MAX);
 	name->rail = (int)value->number;
 	return 0;
 }
@@ -185,7 +186,8 @@ static int read_plane(struct parse *p, const struct item *value, const struct ke
 	(void)key;
 	if (value->type != ITEM_NUMBER || !value->whole || value->number < 0 ||
 	    value->number > TOPO_PLANE_MAX)
-		return refuse(p, value, "is no plane: a whole number from 0 to %d", TOPO_PLANE_MAX);
+		return refuse(p, value, "is not a plane: a whole number from 0 to %d",
+			      TOPO_PLANE_MAX);
 	name->has_plane = true;
 	name->plane = (int)value->number;
 	return 0;

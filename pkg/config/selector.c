@@ -27,7 +27,7 @@ static int one_address(struct parse *p, const struct item *value, void *ret_elem
 	if (r < 0)
 		return r;
 	if (bdf_parse(value->string, ret_element) < 0)
-		return refuse(p, value, "'%s' is no PCI address; it looks like 0000:3b:00.2",
+		return refuse(p, value, "'%s' is not a PCI address; it looks like 0000:3b:00.2",
 			      shown(p, value));
 	return 0;
 }
@@ -42,7 +42,7 @@ static int one_acpi_index(struct parse *p, const struct item *value, void *ret_e
 	if (str_to_u64(value->string, 10, INT_MAX, &v) < 0)
 		return refuse(
 			p, value,
-			"'%s' is no acpi_index; it is a decimal number in a string, such as \"101\"",
+			"'%s' is not an acpi_index; it is a decimal number in a string, such as \"101\"",
 			shown(p, value));
 	*(int *)ret_element = (int)v;
 	return 0;
@@ -133,7 +133,7 @@ static int one_root_device(struct parse *p, const struct item *value, void *ret_
 	if (bdf_parse(pf->name, &bdf) < 0)
 		return refuse(
 			p, value,
-			"'%s' is no PCI address of a PF; it looks like 0000:3b:00.0 or 0000:3b:00.0#0-7",
+			"'%s' is not a PCI address of a PF; it looks like 0000:3b:00.0 or 0000:3b:00.0#0-7",
 			shown(p, value));
 	pf->name = arena_strdup(p->out, bdf_format(bdf, text));
 	return 0;
@@ -148,7 +148,8 @@ static int one_pkey(struct parse *p, const struct item *value, void *ret_element
 		return r;
 	if (strncasecmp(value->string, "0x", 2) || strlen(value->string) != 6 ||
 	    str_to_u64(value->string + 2, 16, UINT16_MAX, &v) < 0)
-		return refuse(p, value, "'%s' is no P_Key; it looks like 0x8001", shown(p, value));
+		return refuse(p, value, "'%s' is not a P_Key; it looks like 0x8001",
+			      shown(p, value));
 	*(uint16_t *)ret_element = (uint16_t)v;
 	return 0;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config-internal.h"
@@ -123,13 +122,14 @@ static int read_interval(struct parse *p, const struct item *value, const struct
 	return want(p, value, ITEM_NUMBER);
 }
 
-static int read_document(struct parse *p, const struct item *document, struct pool_list *pools)
+static int read_document(struct parse *p, const struct item *document, void *ret_pools)
 {
 	static const struct key keys[] = {
 		{ .name = "configList", .read = read_config_list, .vital = true },
 		{ .name = "periodicUpdateInterval", .read = read_interval },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .lenient = true };
+	struct pool_list *pools = ret_pools;
 	int r = read_members(p, document, &set, pools);
 
 	if (r == 0 && !pools->n)
@@ -141,29 +141,15 @@ int config_parse_shared(const char *text, size_t len, const char *name, struct c
 			struct strbuf *also, struct err *err)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
-	struct err own = { 0 };
 	struct parse p = { .name = name,
 			   .default_prefix = PREFIX_DEFAULT,
 			   .out = cfg->arena,
-			   .scratch = scratch,
-			   .err = &own };
+			   .scratch = scratch };
 	struct pool_list pools = { .other = cfg };
-	const struct item *document;
-	int r;
+	int r = read_file_text(&p, text, len, CONFIG_BYTES_MAX, read_document, &pools, also, err);
 
-	if (len > CONFIG_BYTES_MAX)
-		return err_set(err, EINVAL, "%s: has %zu bytes; a configuration has at most %u",
-			       name, len, CONFIG_BYTES_MAX);
-	r = document_parse(text, len, name, scratch, &document, &own);
-	if (r == 0)
-		r = read_document(&p, document, &pools);
-	if (r < 0) {
-		if (also)
-			put_sentences(&p, also);
-		if (err)
-			*err = own;
+	if (r < 0)
 		return r;
-	}
 	cfg->shared = take_pools(&p, &pools);
 	cfg->n_shared = pools.n;
 	cfg->shared_faults = take_faults(&p, &pools);

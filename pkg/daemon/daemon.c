@@ -121,7 +121,7 @@ static void on_findings(void *arg, struct findings_report *report)
 	struct daemon *d = arg;
 
 	log_info("doctor",
-		 "doctor has looked at the node verdict=%s fail=%" PRIu64 " warn=%" PRIu64
+		 "doctor has checked the node verdict=%s fail=%" PRIu64 " warn=%" PRIu64
 		 " unknown=%" PRIu64,
 		 status_found_names[found->verdict], found->n_by_verdict[STATUS_FOUND_FAIL],
 		 found->n_by_verdict[STATUS_FOUND_WARN], found->n_by_verdict[STATUS_FOUND_UNKNOWN]);
@@ -279,8 +279,8 @@ static void watch_empty_pools(struct daemon *d)
 			       (uint64_t)d->opt->empty_pool_seconds * 1000, 0);
 }
 
-/* Before the kubelet hears of us: a program that sees our VFs there may ask at once, and waits
- * until the loop runs.
+/* Before the registration with the kubelet: a program that sees our VFs there may ask at once, and
+ * waits until the loop runs.
  */
 static void open_localsocket(struct daemon *d)
 {
@@ -336,7 +336,7 @@ static void put_names(struct strbuf *out, const struct config *of, const struct 
 	}
 }
 
-static void tell_change(struct daemon *d, const struct config *before)
+static void log_change(struct daemon *d, const struct config *before)
 {
 	const struct config *cfg = scanner_config(d->scanner);
 	_cleanup_strbuf_ struct strbuf added = STRBUF_INIT, removed = STRBUF_INIT;
@@ -369,11 +369,14 @@ static void on_holdings(void *arg, const struct ledger *copy)
 	before = config_ref(current);
 	if (scanner_adopt(d->scanner, config_retire(wanted, current, retired), held, n_held, &err) <
 	    0) {
-		log_error("config", "the new configuration waits for a scan error=%s", err.msg);
+		log_error(
+			"config",
+			"the new configuration is not in use yet: the node cannot be scanned error=%s",
+			err.msg);
 	} else if (d->next) {
 		config_free(STEAL(d->next));
 		reload_adopted(d->reload);
-		tell_change(d, before);
+		log_change(d, before);
 		watch_empty_pools(d);
 	}
 	config_free(before);
@@ -410,7 +413,7 @@ static void on_lock(uv_timer_t *timer)
 		    clock_mono_ms() - d->waits_since_ms > LOCK_LONG_WAIT_MS) {
 			log_warn(
 				"ledger",
-				"another railmated still serves; are there two DaemonSets of railmate? reason=%s",
+				"another railmated still serves; the node may have two DaemonSets of railmate reason=%s",
 				err.msg);
 			uv_timer_set_repeat(timer, LOCK_SLOW_MS);
 		}

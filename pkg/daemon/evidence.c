@@ -68,7 +68,7 @@ static const char *cdi_obstacle(const struct daemon_options *opt, struct arena *
 	if (opt->cdi == CDI_OFF)
 		return "--cdi=off says that this node has no CDI";
 	if (!opt->pod_resources)
-		return "--pod-resources=off forbids to ask which container starts";
+		return "--pod-resources=off forbids asking which container starts";
 	return NULL;
 }
 
@@ -201,9 +201,9 @@ static void ask_runtime(void *arg)
 
 static void begin(void *arg)
 {
-	static const struct runtime_answer nobody = {
-		.sentence = "--runtime-socket=none forbids to ask it",
-		.cni_sentence = "--runtime-socket=none forbids to ask the container runtime",
+	static const struct runtime_answer not_asked = {
+		.sentence = "--runtime-socket=none forbids asking it",
+		.cni_sentence = "--runtime-socket=none forbids asking the container runtime",
 		.cdi = RUNTIME_CDI_UNKNOWN
 	};
 	struct evidence *e = arg;
@@ -213,7 +213,7 @@ static void begin(void *arg)
 		open_runtime(e);
 		ask_runtime(e);
 	} else {
-		runtime_answered(e, &nobody);
+		runtime_answered(e, &not_asked);
 	}
 }
 

@@ -39,7 +39,7 @@ static const struct status_pool *pools_of(const struct served *served, struct ar
 	return v;
 }
 
-/* Without our own resources: hundreds of VFs need not be looked at to find that they are no GPUs.
+/* Without our own resources: hundreds of VFs need not be looked at to find that they are not GPUs.
  */
 static struct pod_container without_ours(const struct node *node, const struct pod_container *c,
 					 struct arena *a)

@@ -203,7 +203,7 @@ static void load(struct links *l, int64_t now_ms)
 	if (r < 0 && r != -ENOENT)
 		log_warn(
 			"link",
-			"what was known of links cannot be read; they are judged anew path=%s error=%s",
+			"the state of links cannot be read; links are judged anew path=%s error=%s",
 			l->path, err.msg);
 	l->cap = l->n;
 	list_degraded(l);
@@ -236,7 +236,7 @@ static void store(struct links *l)
 	if (!l->complained)
 		log_warn(
 			"link",
-			"what is known of links cannot be stored; a restart of railmated forgets it error=%s",
+			"the state of links cannot be stored; a restart of railmated loses it error=%s",
 			err.msg);
 	l->complained = true;
 }

@@ -162,7 +162,7 @@ int links_read(const char *text, size_t len, const char *path, const char *boot,
 		while (--n)
 			links_free_entry(v[n - 1]);
 		free(v);
-		return err_set(err, EBADMSG, "%s:%d: this is no link", path, list->kids[i].line);
+		return err_set(err, EBADMSG, "%s:%d: this is not a link", path, list->kids[i].line);
 	}
 	*ret = v;
 	*ret_n = n;

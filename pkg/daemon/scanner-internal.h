@@ -35,8 +35,8 @@ struct scanner_env {
 
 /* A reference to cfg is taken. */
 struct scanner *scanner_new(const struct scanner_env *env, struct config *cfg);
-/* Begins to hear of changes. Events of this machine say nothing about a tree below another root:
- * there, only scanner_again() and the timer find them. rescan_seconds is for the log. */
+/* Watches for changes from now on. Events of this machine say nothing about a tree below another
+ * root: there, only scanner_again() and the timer find them. rescan_seconds is for the log. */
 void scanner_watch(struct scanner *s, unsigned rescan_seconds);
 /* No other railmated serves any more: links_keep(). */
 void scanner_keep_links(struct scanner *s);

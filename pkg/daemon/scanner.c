@@ -47,7 +47,7 @@ struct scanner {
 /* --- a scan --- */
 
 /* A sentence is logged when it is new, not at every scan. What a pool misses on a node that is not
- * meant for it is no warning. */
+ * meant for it is not a warning. */
 static void log_notes(const struct node *before, const struct node *now)
 {
 	void (*say)(const char *, const char *, ...) = pool_is_idle(now) ? log_info : log_warn;
@@ -55,12 +55,12 @@ static void log_notes(const struct node *before, const struct node *now)
 	for (size_t i = 0; i < now->inv->n_notes; i++) {
 		if (!before ||
 		    !list_has(before->inv->notes, before->inv->n_notes, now->inv->notes[i]))
-			log_warn("discover", "the node shows what was not expected reason=%s",
+			log_warn("discover", "the node reports unexpected data reason=%s",
 				 now->inv->notes[i]);
 	}
 	for (size_t i = 0; i < now->n_notes; i++) {
 		if (!before || !list_has(before->notes, before->n_notes, now->notes[i]))
-			say("pool", "the node is not as the configuration expects it reason=%s",
+			say("pool", "the node does not match the configuration reason=%s",
 			    now->notes[i]);
 	}
 }

@@ -76,7 +76,7 @@ static void open_users(struct state *s, const struct sysroot *root)
 	struct err err = { 0 };
 
 	if (sysroot_is_live(root) && rdma_users_open(&s->users, &err) < 0)
-		log_info("ledger", "which RDMA devices are open is not known error=%s", err.msg);
+		log_info("ledger", "open RDMA devices cannot be read error=%s", err.msg);
 }
 
 int state_open(struct state *ret, const char *dir, const struct sysroot *root, struct err *err)

@@ -1,7 +1,7 @@
 /*
  * VFs that a container holds and no pool lists, because their RDMA device is out of sight in its
- * network namespace and the ledger was lost: on their way from the rpc thread, which hears of them,
- * to the main thread, which makes the node.
+ * network namespace and the ledger was lost: handed by the rpc thread, which gets them from the
+ * kubelet, to the main thread, which makes the node.
  */
 #ifndef RAILMATE_DAEMON_UNLISTED_INTERNAL_H
 #define RAILMATE_DAEMON_UNLISTED_INTERNAL_H

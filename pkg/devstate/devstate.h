@@ -32,7 +32,7 @@ struct function_now {
 int devstate_function(const struct sysroot *root, struct bdf bdf, struct function_now *ret,
 		      struct err *err);
 
-/* How user space reaches a function. false: the driver (NULL: none) is no user-space driver. */
+/* How user space reaches a function. false: the driver (NULL: none) is not a user-space driver. */
 bool devstate_user_io(const struct sysroot *root, struct bdf bdf, const char *driver,
 		      struct user_io *ret);
 

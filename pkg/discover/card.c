@@ -76,8 +76,8 @@ static void add_card(struct scan *s, int pci, const struct hw_card *known,
 		scan_note(
 			s, "%s: %s; %s", bdf_format(s->pci[pci].bdf, addr), card.problem,
 			is_known(&card)
-				? "what there is of V3 and VU counts"
-				: "its part in Data Direct is not known, and a running railmated does not look again");
+				? "what can be read of V3 and VU is used"
+				: "its part in Data Direct is not known until railmated is restarted");
 	s->card = xgrow(s->card, &s->cap_card, s->n_card + 1, sizeof(*s->card));
 	s->card[s->n_card++] = card;
 }

@@ -23,7 +23,7 @@
 static int check_file(const struct sysroot *root, const struct stat *st, struct err *err)
 {
 	if (!S_ISREG(st->st_mode))
-		return err_set(err, EINVAL, "is no regular file");
+		return err_set(err, EINVAL, "is not a regular file");
 	if (sysroot_is_live(root) && (st->st_uid != 0 || st->st_mode & (S_IWGRP | S_IWOTH)))
 		return err_set(
 			err, EPERM,

@@ -78,7 +78,8 @@ static const char *read_cpumap(struct scan *s, int node)
 		return NULL;
 	if (n > 0 && !text[strspn(text, "0123456789abcdef,")])
 		return arena_strdup(s->arena, text);
-	scan_note(s, "NUMA node %d: its cpumap is no list of hexadecimal numbers; taken as unknown",
+	scan_note(s,
+		  "NUMA node %d: its cpumap is not a list of hexadecimal numbers; taken as unknown",
 		  node);
 	return NULL;
 }

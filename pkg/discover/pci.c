@@ -35,8 +35,8 @@ static bool is_bridge(const struct hw_pci *f)
 	return f->class_code >> 16 == CLASS_BRIDGE;
 }
 
-/* 0x020000 and friends: without it there is no device. The sentence is complete, also for a missing
- * file. */
+/* 0x020000 and the like: without it there is no device. The sentence is complete, also for a
+ * missing file. */
 static int read_id(const struct function *fn, const char *name, uint64_t max, uint32_t *ret,
 		   struct err *err)
 {
@@ -243,7 +243,8 @@ static void read_physical(struct function *fn)
 
 /*
  * What it is comes last, or at least its vendor: a device that was pulled out while its other files
- * were read has none any more. What a PF names as its VF is no bridge, so that its kind can wait.
+ * were read has none any more. What a PF names as its VF is not a bridge, so that its kind can
+ * wait.
  */
 static int read_function(struct function *fn, struct err *err)
 {

@@ -118,7 +118,7 @@ struct pci_conf discover_pci_conf(const struct sysroot *root, const char *path)
 	c.classic = c.extended = read_classic(&c, fd);
 	if (c.classic == PCI_CONF_READ)
 		c.extended = read_extended(&c, fd);
-	/* A list that leads nowhere was no list before that either. */
+	/* A list that leads nowhere was not a list before that either. */
 	if (c.classic == PCI_CONF_BROKEN)
 		c.flags = c.devctl = c.devcap2 = c.devctl2 = -1;
 	if (c.extended == PCI_CONF_BROKEN)

@@ -253,9 +253,10 @@ static void add_class_device(struct scan *s, const struct dir *class, const char
 	if (rec->pci >= 0)
 		rec->netdev = s->pci[rec->pci].netdev;
 	else
-		scan_note(s,
-			  "RDMA device %s: its device '%.40s' is no PCI function of this machine",
-			  rec->name, target);
+		scan_note(
+			s,
+			"RDMA device %s: its device '%.40s' is not a PCI function of this machine",
+			rec->name, target);
 }
 
 /* Sorted list of what the records have under `uverbs` or `name`. */

@@ -60,7 +60,7 @@ static void judge_words(const struct facts *f, struct diagnosis *r)
 			continue;
 		diagnosis_add(
 			r, DIAGNOSIS_WARN, &unknown_option, "host",
-			"The kernel was booted with %.*s, which is no option of this GPU driver.",
+			"The kernel was booted with %.*s, which is not an option of this GPU driver.",
 			(int)name, word);
 	}
 }

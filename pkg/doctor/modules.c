@@ -165,7 +165,7 @@ const struct diagnosis_check doctor_module_checks[] = {
 	  "WARN: nvidia_peermem is of another version than the driver, is loaded beside nv_peer_mem, or is not known to the RDMA core; or it is not loaded and cannot be, where dmabuf is no way out either. Not loaded and not needed: not applicable; see gpudirect.",
 	  .run = run_peermem },
 	{ "gdrcopy", "GDRCopy for small messages",
-	  "Whether gdrdrv is loaded, for programs with GDRCopy. It is no condition of NCCL, so its absence is a PASS.",
+	  "Whether gdrdrv is loaded, for programs with GDRCopy. NCCL does not need it, so its absence is a PASS.",
 	  .run = run_gdrcopy },
 };
 const size_t doctor_module_checks_n = ARRAY_LEN(doctor_module_checks);

@@ -100,7 +100,7 @@ static const struct diagnosis_advice vfs_fine = {
 	{ NULL },
 };
 
-/* A card that is no GPU's nearest needs no VFs: cards for storage and management have none on
+/* A card that is not a GPU's nearest needs no VFs: cards for storage and management have none on
  * purpose. */
 static bool is_nearer(const struct facts *f, int pf)
 {

@@ -99,7 +99,7 @@ static int put_key(struct strbuf *out, const struct picture *p, int y)
 	const struct key keys[] = {
 		{ "gpu", "GPU" },
 		{ "nic", "NIC with VFs" },
-		{ "idle", "NIC without" },
+		{ "idle", "NIC without VFs" },
 		{ "free", p->in->holds_known ? "free VF" : "VF" },
 		{ "none", "VF without RDMA device" },
 		{ p->n_pods ? "p0" : NULL, "VF that a pod holds, and GPU of that pod" },

@@ -109,7 +109,7 @@ static void put_pods(const struct link_note *l, struct strbuf *out)
 		strbuf_puts(out, "; no pod has one");
 }
 
-static void tell(const struct link_note *l, const struct event *event)
+static void send_about_link(const struct link_note *l, const struct event *event)
 {
 	if (l->reason)
 		events_send(l->events, event);
@@ -128,7 +128,7 @@ static void send_to_node(const struct link_note *l)
 	if (put_vfs(l, &note))
 		put_pods(l, &note);
 	event.note = strbuf_str(&note);
-	tell(l, &event);
+	send_about_link(l, &event);
 }
 
 static void send_to_pods(const struct link_note *l)
@@ -150,7 +150,7 @@ static void send_to_pods(const struct link_note *l)
 		put_pf(l, &note);
 		strbuf_printf(&note, "; the pod has its VF %s", hold->vf);
 		event.note = strbuf_str(&note);
-		tell(l, &event);
+		send_about_link(l, &event);
 	}
 }
 

@@ -75,8 +75,8 @@ static void ask_device(const struct verbs *v, struct ibv_device *device,
 		nic->answer = FACTS_DIRECT_FOUND;
 	} else {
 		str_printable(path, strlen(path), "");
-		nic->why =
-			arena_printf(arena, "libmlx5 names '%s', which is no PCI function", path);
+		nic->why = arena_printf(arena, "libmlx5 names '%s', which is not a PCI function",
+					path);
 	}
 }
 

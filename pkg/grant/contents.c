@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "devstate/devstate.h"

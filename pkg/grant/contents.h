@@ -11,7 +11,6 @@
 
 #include "hw/inventory.h"
 #include "grant/rundir.h"
-#include "grant/vfprobe.h"
 #include "kubemsg/messages.h"
 #include "ledger/ledger.h"
 

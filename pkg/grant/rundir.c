@@ -41,9 +41,8 @@ bool grant_rundir_has(const char *rundir, const char *name)
 static int refuse(const char *rundir, const char *what, const char *vf, int code, struct err *err)
 {
 	return err_set(err, code, "%s %s/" PREFIX "%s: %s", what, rundir, vf,
-		       code == ENOTDIR || code == ELOOP
-			       ? "something that is no directory is in its place"
-			       : strerror(code));
+		       code == ENOTDIR || code == ELOOP ? "exists and is not a directory"
+							: strerror(code));
 }
 
 /* Allocate waits for this: two system calls, and a link in its place is not followed. */

@@ -30,7 +30,7 @@ struct attribute {
 int capture_bytes(const struct sysroot *root, const char *path, size_t max, struct strbuf *ret);
 /* Files in the directory `dir`. */
 void capture_files(struct capture *c, const char *dir, const struct attribute *files, size_t n);
-/* False: it is no link. */
+/* False: it is not a link. */
 bool capture_link(struct capture *c, const char *path, char target[PATH_MAX]);
 /* The link or directory entry; its real path as a heap string, or NULL: it leads out. */
 char *capture_entry(struct capture *c, const char *dir, const char *name);
@@ -39,7 +39,7 @@ void capture_names(const struct capture *c, const char *path, struct names *ret)
 
 void capture_functions(struct capture *c);
 void capture_neighbors(struct capture *c);
-/* Of devices that are no PCI function's, too. */
+/* Of devices that are not a PCI function's, too. */
 void capture_rdma(struct capture *c, const char *dir);
 void capture_verbs(struct capture *c, const char *dir);
 

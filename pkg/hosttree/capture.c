@@ -70,7 +70,7 @@ void capture_names(const struct capture *c, const char *path, struct names *ret)
 
 /*
  * A link's text is resolved by hand, so that the files are written below the path that the link
- * names. An entry that is no link is where it is.
+ * names. An entry that is not a link is where it is.
  */
 char *capture_entry(struct capture *c, const char *dir, const char *name)
 {
@@ -100,7 +100,7 @@ char *capture_entry(struct capture *c, const char *dir, const char *name)
 	return NULL;
 }
 
-/* Devices of a class: their links, and for those that are no PCI function's what is behind the
+/* Devices of a class: their links, and for those that are not a PCI function's what is behind the
  * link. */
 static void take_class(struct capture *c, const char *class,
 		       void (*take)(struct capture *c, const char *dir))

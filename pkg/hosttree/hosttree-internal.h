@@ -30,7 +30,7 @@ struct scrubber *scrubber_new(const char *host_name);
 void scrubber_free(struct scrubber *s);
 void scrubber_apply(struct scrubber *s, enum scrub_kind kind, struct strbuf *value);
 
-/* One entry as a line, with its newline. A file that is no text is written as bytes. */
+/* One entry as a line, with its newline. A file that is not text is written as bytes. */
 void line_file(struct strbuf *out, const char *path, const char *value, size_t len);
 void line_bytes(struct strbuf *out, const char *path, const char *bytes, size_t len);
 void line_link(struct strbuf *out, const char *path, const char *target);
@@ -38,8 +38,8 @@ void line_dir(struct strbuf *out, const char *path);
 /* Sorted, once each, without directories that the paths below them make. */
 void lines_sort(struct strbuf *text);
 
-/* A configuration space that says the same and nothing else, for a snapshot; nothing when there is
- * nothing to say. */
+/* The parts of a configuration space that railmate reads, for a snapshot; empty when there are
+ * none. */
 void conf_excerpt(const struct pci_conf *conf, uint16_t vendor, uint16_t device,
 		  struct strbuf *out);
 

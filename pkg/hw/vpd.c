@@ -51,7 +51,7 @@ static void take_text(const char *what, struct bytes text, char *ret, struct err
 	}
 	for (size_t i = 0; i < text.len; i++) {
 		if (text.data[i] < 0x20 || text.data[i] > 0x7e) {
-			WRONG(err, "its %s is no printable ASCII", what);
+			WRONG(err, "its %s is not printable ASCII", what);
 			return;
 		}
 	}

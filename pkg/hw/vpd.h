@@ -28,10 +28,10 @@ struct vpd {
 /*
  * What can be read of any bytes. err->msg stays empty where they are whole; else it is the first
  * thing that is wrong and where: a tag or a keyword that is cut short or claims more than there is,
- * a value above that is no printable ASCII. What stands before a cut is read all the same, as by
+ * a value above that is not printable ASCII. What stands before a cut is read all the same, as by
  * the kernel (drivers/pci/vpd.c, pci_vpd_find_tag()) and by rdma_topo. Of a keyword that is there
  * twice the first counts, and what follows the end tag does not. The end tag may be missing, as for
- * the kernel, whose file then ends before the first byte that is no tag (pci_vpd_size()).
+ * the kernel, whose file then ends before the first byte that is not a tag (pci_vpd_size()).
  */
 void vpd_parse(const uint8_t *data, size_t n, struct vpd *ret, struct err *err);
 /* Bytes that vpd_parse() takes, with the name, V3 and VU in them and nothing else. */

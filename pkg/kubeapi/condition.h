@@ -23,7 +23,8 @@ struct condition {
 	int64_t since_ms, now_ms; /* wall clock; since: status is what it is */
 };
 
-/* Where the patch is sent, behind the API server's address. Heap; NULL: that is no name of a node.
+/* Where the patch is sent, behind the API server's address. Heap; NULL: that is not a name of a
+ * node.
  */
 char *kubeapi_condition_path(const char *node);
 void kubeapi_condition_write(const struct condition *c, struct strbuf *out);

@@ -62,7 +62,7 @@ int kubeapi_draclaims_add(struct draclaims *c, const char *text, size_t len, str
 	results = item_get(item_get(item_get(item_get(top, "status"), "allocation"), "devices"),
 			   "results");
 	if (results && results->type != ITEM_LIST && results->type != ITEM_NULL)
-		return err_set(err, EBADMSG, "the results of the claim are no list");
+		return err_set(err, EBADMSG, "the results of the claim are not a list");
 	for (size_t i = 0; r == 0 && results && i < results->n_kids; i++)
 		r = add_device(c, &results->kids[i], err);
 	c->n_claims += r == 0;

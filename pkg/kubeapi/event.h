@@ -24,7 +24,8 @@ struct event {
 	int64_t wall_ms;  /* now */
 };
 
-/* Where it is sent, as EVENT_PATH: a pod's into its namespace. Heap; NULL: that is no name of one.
+/* Where it is sent, as EVENT_PATH: a pod's into its namespace. Heap; NULL: that is not a name of
+ * one.
  */
 char *kubeapi_event_path(const struct event *e);
 

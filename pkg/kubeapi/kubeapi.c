@@ -92,7 +92,7 @@ void kubeapi_close(struct kubeapi *k)
 	if (!k)
 		return;
 	k->queue.ended = true;
-	kubeclient_queue_answer(&k->queue, NULL, "we are stopping");
+	kubeclient_queue_answer(&k->queue, NULL, "railmated is stopping");
 	kubeapi_transfer_close(k->transfer);
 	kubeapi_free(k);
 }

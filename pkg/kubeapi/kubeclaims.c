@@ -145,7 +145,7 @@ const struct draclaim_source *kubeapi_claims_source(const struct kubeclaims *k)
 static void conclude_all(struct questions *list)
 {
 	while (!TAILQ_EMPTY(list))
-		conclude(TAILQ_FIRST(list), NULL, "we are stopping");
+		conclude(TAILQ_FIRST(list), NULL, "railmated is stopping");
 }
 
 void kubeapi_claims_free(struct kubeclaims *k)

@@ -18,7 +18,7 @@ struct keep {
 };
 
 /*
- * Appends the text without the rest. What stays is copied as it is and may still be no JSON; false
+ * Appends the text without the rest. What stays is copied as it is and may still not be JSON; false
  * when even strings and brackets do not fit, then what was appended is worth nothing. A key is
  * compared as it is written: one with an escape is none of ours.
  */

@@ -42,7 +42,7 @@ struct split {
 	split_item_fn item;
 	void *arg;
 	enum split_where where;
-	struct strbuf text; /* of the key, of an element, of an "items" that is no list */
+	struct strbuf text; /* of the key, of an element, of an "items" that is not a list */
 	bool in_string, escaped;
 	unsigned depth;
 	uint64_t lists; /* a bit per depth: a '[' opened it */

@@ -103,7 +103,7 @@ static int value(struct split *s, const char *data, size_t len, size_t *ret, str
 	if (item)
 		return s->item(s->arg, strbuf_str(&s->text), s->text.len, err);
 	if (s->is_items && strcmp(strbuf_str(&s->text), "null") != 0)
-		return err_set(err, EBADMSG, "holds %s that are no list", LIST_KEY);
+		return err_set(err, EBADMSG, "holds %s that are not a list", LIST_KEY);
 	return 0;
 }
 
@@ -233,6 +233,6 @@ int kubeapi_split_end(struct split *s, struct err *err)
 	if (s->where != SPLIT_AFTER)
 		return err_set(err, EBADMSG, "ends in the middle");
 	if (!s->found)
-		return err_set(err, EBADMSG, "holds no %s: it is no list of pods", LIST_KEY);
+		return err_set(err, EBADMSG, "holds no %s: it is not a list of pods", LIST_KEY);
 	return 0;
 }

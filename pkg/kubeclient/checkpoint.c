@@ -28,7 +28,7 @@ static const struct item *read_checkpoint(const char *path, struct arena *a, str
 		return NULL;
 	}
 	if (!S_ISREG(st.st_mode) || st.st_size > CHECKPOINT_BYTES_MAX) {
-		err_set(err, EINVAL, "%s is no file of at most %d bytes", path,
+		err_set(err, EINVAL, "%s is not a file of at most %d bytes", path,
 			CHECKPOINT_BYTES_MAX);
 		return NULL;
 	}

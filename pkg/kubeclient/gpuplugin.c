@@ -125,13 +125,14 @@ static unsigned likeness(const char *file, const char *resource)
 	size_t len;
 
 	for (const char *word = resource; *word; word += len + (word[len] != '\0')) {
-		bool tells;
+		bool distinguishes;
 
 		len = strcspn(word, "./-_");
-		tells = len > 1;
+		distinguishes = len > 1;
 		for (size_t i = 0; i < ARRAY_LEN(domains); i++)
-			tells &= strlen(domains[i]) != len || strncmp(word, domains[i], len) != 0;
-		n += tells && holds_word(file, word, len);
+			distinguishes &=
+				strlen(domains[i]) != len || strncmp(word, domains[i], len) != 0;
+		n += distinguishes && holds_word(file, word, len);
 	}
 	return n;
 }
@@ -408,7 +409,7 @@ static void abandon(struct question *q)
 {
 	LIST_REMOVE(q, link);
 	q->g = NULL;
-	q->done(q->arg, NULL, false, "we are stopping");
+	q->done(q->arg, NULL, false, "railmated is stopping");
 	if (!q->timer)
 		return;
 	rpc_timer_cancel(q->timer);

@@ -162,7 +162,8 @@ static void fail_late(struct question *q)
 	char message[64];
 
 	snprintf(message, sizeof(message), "%s within %u ms",
-		 q->limited ? "nothing but rejections by rate limit" : "no answer", q->timeout_ms);
+		 q->limited ? "every answer was a rejection by the rate limit" : "no answer",
+		 q->timeout_ms);
 	fail(q, message);
 }
 
@@ -380,7 +381,8 @@ void kubeclient_podres_note_admission(struct podres *p, unsigned ms)
  */
 static void abandon(struct question *q)
 {
-	_cleanup_free_ char *why = xasprintf("%s: %s: we are stopping", q->p->socket, method_of(q));
+	_cleanup_free_ char *why =
+		xasprintf("%s: %s: railmated is stopping", q->p->socket, method_of(q));
 
 	LIST_REMOVE(q, link);
 	q->p = NULL;

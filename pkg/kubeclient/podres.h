@@ -50,7 +50,7 @@ struct podres_state kubeclient_podres_state(const struct podres *p);
 /* What the kubelet says of pods, one answer after the other, each before the done of its question;
  * said lives until the return. */
 typedef void (*podres_hear_fn)(void *ctx, const struct pods_said *said);
-/* hear NULL: ctx hears no more. */
+/* hear NULL: ends the subscription of ctx. */
 void kubeclient_podres_subscribe(struct podres *p, podres_hear_fn hear, void *ctx);
 enum podres_kind {
 	PODRES_ASK_LIST,

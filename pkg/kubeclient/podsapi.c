@@ -112,7 +112,7 @@ void kubeclient_podsapi_close(struct podspec_source *source)
 	if (!p)
 		return;
 	p->queue.ended = true;
-	kubeclient_queue_answer(&p->queue, NULL, "we are stopping");
+	kubeclient_queue_answer(&p->queue, NULL, "railmated is stopping");
 	rpc_timer_cancel(p->again);
 	p->freed = true;
 	rpc_channel_close(p->channel);

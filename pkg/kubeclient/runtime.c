@@ -361,7 +361,7 @@ void kubeclient_runtime_ask(struct runtime *r, unsigned timeout_ms, runtime_done
 /* One whose call is under way is freed when that comes back. */
 static void abandon(struct question *q)
 {
-	const struct runtime_answer answer = nothing_known(RUNTIME_SILENT, "we are stopping");
+	const struct runtime_answer answer = nothing_known(RUNTIME_SILENT, "railmated is stopping");
 
 	LIST_REMOVE(q, link);
 	q->r = NULL;

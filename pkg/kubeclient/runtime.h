@@ -1,7 +1,7 @@
 /*
- * What the container runtime says of itself over CRI: will it give a container the CDI devices that
- * we name? Asked before a pool that binds late is registered, for a runtime that cannot ignores the
- * names without a word. And: does one of its CNI plugins hand the device ids of containers on to
+ * What the container runtime reports over CRI: does it give a container the CDI devices that we
+ * name? Asked before a pool that binds late is registered, because a runtime without CDI ignores
+ * the names silently. And: does one of its CNI plugins hand the device ids of containers on to
  * other plugins, which cannot read slots? On the rpc thread.
  */
 #ifndef RAILMATE_KUBECLIENT_RUNTIME_H

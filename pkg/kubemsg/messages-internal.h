@@ -11,7 +11,7 @@
 struct kubemsg_type {
 	const ProtobufCMessageDescriptor *desc;
 	bool is_request; /* any client of our socket can send it: it gets less memory */
-	bool as_text;	 /* a string that is no text is taken for text, with '?' */
+	bool as_text;	 /* a string that is not text is taken for text, with '?' */
 	bool is_copied;	 /* from copies what it keeps: the message need not stay */
 	/* NULL: it is only written. -EBADMSG with a sentence. */
 	int (*from)(const void *message, void *ret, struct arena *a, struct err *err);

@@ -4,7 +4,7 @@
  * The only user of protobuf-c. Decoders return -EBADMSG with a sentence for bytes that do not
  * parse, hold invalid UTF-8 or NUL in an id (err->code is EILSEQ for these two), or exceed
  * MESSAGE_IDS_MAX; results live in the arena. A preference must not fail:
- * kubemsg_preferred takes an id that is no text for an unknown one ('?' for each bad
+ * kubemsg_preferred takes an id that is not text for an unknown one ('?' for each bad
  * byte). Encoders cannot fail: strings that are not UTF-8 are an assertion (render and node
  * guarantee it). What only the kubelet or a runtime sends is in tests/kubepeer.
  */

@@ -72,7 +72,7 @@ static void preferred_to(const void *from, void *message, struct arena *a)
 	}
 }
 
-/* An error would be the end of the pod: an id that is no text becomes an unknown one. */
+/* An error would be the end of the pod: an id that is not text becomes an unknown one. */
 const struct kubemsg_type kubemsg_preferred = {
 	.desc = &v1beta1__preferred_allocation_request__descriptor,
 	.is_request = true,

@@ -201,13 +201,10 @@ int latebind_spec_write(struct latebind *b, const struct ids *slots, const char 
 	before = find_spec(b, slots->v[0]);
 	ours = before ? before->text : NULL;
 	if (r == -EISDIR)
-		return err_set(err, EISDIR,
-			       "CDI spec %s: something that is no file is in its place", path);
+		return err_set(err, EISDIR, "CDI spec %s: exists and is not a regular file", path);
 	if (old && is_foreign(ours, old, path, a))
-		return err_set(
-			err, EEXIST,
-			"CDI spec %s: a file of that name exists that railmated did not write",
-			path);
+		return err_set(err, EEXIST, "CDI spec %s: exists and was not written by railmated",
+			       path);
 	if (old && ours && strcmp(ours, old) != 0)
 		latebind_say(
 			b, "a CDI spec was changed by another program; it is written again path=%s",

@@ -97,7 +97,7 @@ static void sift(const struct request *r, const struct sieve *s, const char *cla
 	c->n_dynamic = n;
 }
 
-static const char *not_told(struct request *r, const char *claim, const char *why)
+static const char *unknown_part(struct request *r, const char *claim, const char *why)
 {
 	return arena_printf(r->arena, "which GPUs of its claim %.253s it has is not known: %s",
 			    claim, why);
@@ -135,8 +135,8 @@ static int narrow(struct request *r, const struct candidate *who, const char *cl
 		}
 	}
 	if (!s.spec && shared)
-		*ret_doubt = not_told(r, claim,
-				      r->specs_why ? r->specs_why : "the pod specs do not say");
+		*ret_doubt = unknown_part(r, claim,
+					  r->specs_why ? r->specs_why : "the pod specs do not say");
 	if (!s.spec || has_all || (!shared && !others_have_part))
 		return 0;
 	for (size_t i = 0; i < r->n_claims; i++) {
@@ -149,8 +149,8 @@ static int narrow(struct request *r, const struct candidate *who, const char *cl
 		return -EINPROGRESS;
 	}
 	if (!s.known || s.known->why)
-		*ret_doubt = not_told(r, claim,
-				      s.known ? s.known->why : "there is no API server to ask");
+		*ret_doubt = unknown_part(r, claim,
+					  s.known ? s.known->why : "there is no API server to ask");
 	else
 		sift(r, &s, claim, c);
 	return 0;

@@ -20,7 +20,7 @@ struct ledger_writer;
 int ledger_file_open(const char *dir, unsigned wait_ms, struct ledger_file **ret, struct err *err);
 void ledger_file_close(struct ledger_file *f); /* NULL is fine */
 /*
- * A missing file is no ledger (ret NULL). A torn, foreign or later one is renamed to
+ * A missing file is not a ledger (ret NULL). A torn, foreign or later one is renamed to
  * ledger.json.<bad|later>-<unix time> and a sentence goes to ret_note (malloc'ed; NULL when all is
  * well): there is none then, either, and it has to be rebuilt. Of the files set aside the newest
  * four are kept. Negative: the disk failed.

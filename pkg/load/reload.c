@@ -152,8 +152,8 @@ void reload_check(struct reload *r)
 	struct config_text now = { 0 };
 
 	configfiles_read(r->files, &now);
-	/* A file that was there is not any more: that is no wish for the built-in pool, which takes
-	 * every VF. */
+	/* A file that was there is not any more: that is not a wish for the built-in pool, which
+	 * takes every VF. */
 	if (!now.path && r->good.path)
 		now.config.fault = xstrdup("there is no file of the configuration any more");
 	if (configfiles_same(&now, &r->seen)) {

@@ -1,7 +1,7 @@
 /*
  * The configuration while we run: its files are watched (a ConfigMap's `..data`, a file that is
  * replaced or written in place), read again, and what is valid is handed on. A pool with an error
- * stays as it was, and so does a file that cannot be read, is no JSON or has no pool left: it is
+ * stays as it was, and so does a file that cannot be read, is not JSON or has no pool left: it is
  * refused, with one line of log; strict (configfiles.h): everything, for any error. Everything on
  * the main thread.
  */

@@ -71,7 +71,7 @@ static struct topo_rail rail_of(void *ctx, const char *vf)
 	return topo_rails_of(known ? node->rails : NULL, known ? hw_find_pci(node->inv, bdf) : -1);
 }
 
-static int tell_ledger(void *ctx, struct strbuf *out, struct err *err)
+static int write_ledger(void *ctx, struct strbuf *out, struct err *err)
 {
 	const struct plugin_env *env = ctx;
 
@@ -250,7 +250,7 @@ static const char *node_name(char *buf, size_t size)
 	return gethostname(buf, size) == 0 ? buf : "";
 }
 
-static int tell_pools(void *ctx, struct strbuf *out, struct err *err)
+static int write_pools(void *ctx, struct strbuf *out, struct err *err)
 {
 	const struct plugin_env *env = ctx;
 	struct tracker *k = env->tracker;
@@ -298,6 +298,6 @@ static int release(void *ctx, const char *vf, struct err *err)
 
 struct localsocket_backend localsocket_backend_of(const struct plugin_env *env)
 {
-	return (struct localsocket_backend) { (void *)env, bind_slot,	rdma_of,    pf_of,
-					      rail_of,	   tell_ledger, tell_pools, release };
+	return (struct localsocket_backend) { (void *)env, bind_slot,	 rdma_of,     pf_of,
+					      rail_of,	   write_ledger, write_pools, release };
 }

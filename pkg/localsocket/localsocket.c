@@ -113,7 +113,7 @@ static void finish_bind(void *arg, const struct err *err, const struct bound *bo
 	finish(job);
 }
 
-static void tell_ledger(struct job *job)
+static void answer_ledger(struct job *job)
 {
 	const struct localsocket_backend *b = &job->c->backend;
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
@@ -127,7 +127,7 @@ static void tell_ledger(struct job *job)
 	finish(job);
 }
 
-static void tell_pools(struct job *job)
+static void answer_pools(struct job *job)
 {
 	const struct localsocket_backend *b = &job->c->backend;
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
@@ -163,10 +163,10 @@ static void run_job(void *arg)
 		b->bind(b->ctx, &job->request, BIND_MS, finish_bind, job);
 		return;
 	case CONTROL_LEDGER:
-		tell_ledger(job);
+		answer_ledger(job);
 		return;
 	case CONTROL_POOLS:
-		tell_pools(job);
+		answer_pools(job);
 		return;
 	case CONTROL_RELEASE:
 		release(job);

@@ -3,7 +3,6 @@
 #include <libmnl/libmnl.h>
 #include <linux/rtnetlink.h>
 
-#include "base/err.h"
 #include "netlink/netlink-internal.h"
 
 struct crowd {

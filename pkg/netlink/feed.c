@@ -80,7 +80,7 @@ static const char *name_of_down(const struct nlmsghdr *message)
 	return name;
 }
 
-bool netlink_tells_link(const char *buf, size_t len, netlink_down_fn *down, void *ctx)
+bool netlink_reports_link(const char *buf, size_t len, netlink_down_fn *down, void *ctx)
 {
 	const struct nlmsghdr *message;
 	bool any = false;

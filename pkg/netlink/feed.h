@@ -22,6 +22,6 @@ void netlink_feed_close(struct netlink_feed *feed); /* NULL is fine */
 /* One datagram of rtnetlink, aligned as a header is: does a link come, go or change in it? down
  * (may be NULL): for each interface in it that is gone, switched off or without carrier. */
 typedef void netlink_down_fn(void *ctx, const char *netdev);
-bool netlink_tells_link(const char *buf, size_t len, netlink_down_fn *down, void *ctx);
+bool netlink_reports_link(const char *buf, size_t len, netlink_down_fn *down, void *ctx);
 
 #endif

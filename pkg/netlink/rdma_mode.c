@@ -3,7 +3,6 @@
 #include <linux/netlink.h>
 #include <rdma/rdma_netlink.h>
 
-#include "base/err.h"
 #include "netlink/netlink-internal.h"
 
 int rdma_message_exclusive(const struct nlmsghdr *message, bool *ret)

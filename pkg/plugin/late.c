@@ -78,7 +78,7 @@ static void refuse_runtime(struct late *l, const char *what)
 	if (!l->refused)
 		log_error(
 			"kubelet",
-			"not registered: the pool binds late and needs CDI, which this runtime does not support resource=%s reason=%s",
+			"the resource is not registered: the pool binds late and needs CDI, which this runtime lacks resource=%s reason=%s",
 			l->plugin->resource, what);
 	l->refused = true;
 	l->timer = rpc_after(l->plugin->env->rpc, REFUSED_AGAIN_MS, ask_runtime_again, l);
@@ -145,13 +145,13 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 	if (kubeclient_podres_state(p->env->podres).support == PODRES_NOTHING) {
 		log_error(
 			"kubelet",
-			"not registered: the pool binds late, which needs kubelet 1.27 or later resource=%s",
+			"the resource is not registered: the pool binds late, which needs kubelet 1.27 or later resource=%s",
 			p->resource);
 	} else if (kubeclient_podres_state(p->env->podres).support == PODRES_UNKNOWN) {
 		if (clock_mono_ms() - l->since_ms >= PROBES_QUIET_MS)
 			plugin_warn(
 				p, WARN_LATE,
-				"not registered yet: the pool binds late, and PodResources does not answer reason=%s",
+				"the resource is not registered yet: the pool binds late, and PodResources does not answer reason=%s",
 				why);
 		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, probe_again, l);
 	} else {
@@ -189,7 +189,8 @@ bool plugin_late_is_ready(struct plugin *p)
 		return true;
 	why = obstacle(p);
 	if (why) {
-		plugin_warn(p, WARN_LATE, "not registered: the pool binds late reason=%s", why);
+		plugin_warn(p, WARN_LATE,
+			    "the resource is not registered: the pool binds late reason=%s", why);
 		return false;
 	}
 	if (p->late)
@@ -354,7 +355,7 @@ static int check_slots(const struct plugin *p, const struct ids *ids, struct err
 		if (!pool_slot_parse(p->resource, ids->v[i], &numa, &number))
 			return err_set(
 				err, ENOENT,
-				"device '%.64s' is no slot of %s, which binds late: was the configuration changed?",
+				"device '%.64s' is not a slot of %s, which binds late: was the configuration changed?",
 				ids->v[i], p->resource);
 	}
 	return 0;

@@ -95,8 +95,8 @@ struct plugin {
 	/* PodResources: pods.c */
 	bool primed;
 	int64_t primed_ms; /* when */
-	bool told_old;	   /* that this kubelet is */
-	bool told_dra;	   /* that GPUs come by DRA */
+	bool warned_old;   /* that this kubelet is */
+	bool warned_dra;   /* that GPUs come by DRA */
 	struct pending *priming, *probing;
 	uint64_t preferred_before; /* calls that had come when the List was asked for */
 
@@ -169,7 +169,7 @@ void plugin_pods_done(struct plugin *p);
 /* Of a container that wants ours, in a pool that binds early: until it is over no plugin asks for a
  * List */
 void plugin_note_admission(struct plugin *p);
-void plugin_pods_tell_old(struct plugin *p); /* once for each kubelet */
+void plugin_pods_warn_old(struct plugin *p); /* once for each kubelet */
 
 /* Pools that bind late. The first three may be asked of any plugin. */
 bool plugin_is_late(const struct plugin *p);

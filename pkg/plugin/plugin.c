@@ -376,7 +376,7 @@ static void serve_again(void *arg)
 
 static void serve_later(struct plugin *p, const struct err *err)
 {
-	plugin_warn(p, WARN_SERVE, "not served error=%s", err->msg);
+	plugin_warn(p, WARN_SERVE, "the resource is not served error=%s", err->msg);
 	if (!p->serve_timer)
 		p->serve_timer = rpc_after(p->env->rpc, SERVE_RETRY_MS, serve_again, p);
 }

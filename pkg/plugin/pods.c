@@ -17,21 +17,21 @@ void plugin_note_admission(struct plugin *p)
 		kubeclient_podres_note_admission(p->env->podres, ADMISSION_MS);
 }
 
-void plugin_pods_tell_old(struct plugin *p)
+void plugin_pods_warn_old(struct plugin *p)
 {
-	if (p->told_old)
+	if (p->warned_old)
 		return;
-	p->told_old = true;
+	p->warned_old = true;
 	log_info(
 		"kubelet",
 		"this kubelet is older than 1.27: VFs are chosen without knowing the GPUs resource=%s",
 		p->resource);
 }
 
-static void tell_if_old(struct plugin *p)
+static void warn_if_old(struct plugin *p)
 {
 	if (kubeclient_podres_state(p->env->podres).support == PODRES_NOTHING)
-		plugin_pods_tell_old(p);
+		plugin_pods_warn_old(p);
 }
 
 static void primed(void *arg, enum podres_result result, const struct pod_list *pods,
@@ -50,7 +50,7 @@ static void primed(void *arg, enum podres_result result, const struct pod_list *
 		p->primed = true;
 		p->primed_ms = clock_mono_ms();
 	} else if (p) {
-		tell_if_old(p);
+		warn_if_old(p);
 	}
 }
 
@@ -63,12 +63,12 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 	(void)pods;
 	(void)why;
 	if (p)
-		tell_if_old(p);
+		warn_if_old(p);
 }
 
 void plugin_pods_reset(struct plugin *p)
 {
-	p->told_old = false;
+	p->warned_old = false;
 	p->allocatable_ms = 0;
 	if (p->env->podres)
 		kubeclient_podres_reset(p->env->podres);

@@ -10,6 +10,7 @@
 #include "base/pending.h"
 #include "base/str.h"
 #include "hw/inventory.h"
+#include "kubeclient/gpuplugin.h"
 #include "kubeclient/podres.h"
 #include "plugin/preferred_call-internal.h"
 #include "pods/gpus.h"
@@ -42,7 +43,7 @@ static void got_preference(void *arg, const struct ids *ids, bool random, const 
 			 &(struct pod_container) { .held = &preferred, .n_held = 1 }, "",
 			 pc->arena);
 	if (!gpus.n || gpus.n != ids->n) {
-		unknown(pc, "the GPU plugin prefers devices that are no GPUs of this node");
+		unknown(pc, "the GPU plugin prefers devices that are not GPUs of this node");
 		return;
 	}
 	pc->who.gpus.v = gpus.v;

@@ -100,7 +100,8 @@ static void know(struct preferred_call *pc, const char *source)
 
 	/* The names live in what PodResources said; the call goes on. */
 	who->owner = ledger_copy_owner(&who->owner, pc->arena);
-	log_debug("kubelet", "the container that asks was looked for resource=%s reason=%s",
+	log_debug("kubelet",
+		  "the container of a GetPreferredAllocation was looked for resource=%s reason=%s",
 		  pc->plugin->resource, who->why);
 	if (who->found && who->gpus.n)
 		plugin_preferred_answer(pc, LEDGER_GPUS_KNOWN, source);
@@ -218,7 +219,7 @@ static void give_up(struct preferred_call *pc, const char *why)
 	struct plugin *p = pc->plugin;
 
 	if (kubeclient_podres_state(p->env->podres).support == PODRES_NOTHING) {
-		plugin_pods_tell_old(p);
+		plugin_pods_warn_old(p);
 	} else {
 		p->stats.pod_list_failures++;
 		plugin_warn(p, WARN_PODS, "GPUs of the container are not known reason=%s", why);

@@ -1,9 +1,7 @@
-/* A GetPreferredAllocation that is being thought about: whose turn is it, which GPUs has it, or
- * will it have? */
+/* A GetPreferredAllocation under way: which container asks, and which GPUs it has or will have. */
 #ifndef RAILMATE_PLUGIN_PREFERRED_CALL_INTERNAL_H
 #define RAILMATE_PLUGIN_PREFERRED_CALL_INTERNAL_H
 
-#include "kubeclient/gpuplugin.h"
 #include "kubemsg/podspec.h"
 #include "ledger/ledger.h"
 #include "plugin/plugin-internal.h"
@@ -36,7 +34,7 @@ struct preferred_call {
 
 unsigned plugin_preferred_half_time(
 	const struct preferred_call *pc); /* for what can be done without: as much is left then */
-/* Choose and answer; look is gone. source: how the GPUs are known, or why not. */
+/* Choose and answer; pc is freed. source: how the GPUs are known, or why not. */
 void plugin_preferred_answer(struct preferred_call *pc, enum ledger_gpus known, const char *source);
 /* The GPUs are not there yet: ask the GPU plugin. why: logged when that is no use. */
 void plugin_preferred_predict(struct preferred_call *pc, const char *why);

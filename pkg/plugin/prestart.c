@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "grant/contents.h"
+#include "grant/vfprobe.h"
 #include "kubeclient/podres.h"
 #include "kubemsg/messages.h"
 #include "plugin/prestart_call-internal.h"
@@ -89,7 +90,7 @@ static void refuse(struct prestart_call *s, const char *why)
 	struct plugin *p = s->plugin;
 
 	p->stats.starts_refused++;
-	plugin_warn(p, WARN_START, "container not started yet reason=%s", why);
+	plugin_warn(p, WARN_START, "the container is not started yet reason=%s", why);
 	rpc_reply(s->call, RPC_UNAVAILABLE, why, (struct bytes) { NULL, 0 });
 	start_free(s);
 }
@@ -184,11 +185,11 @@ static const struct ledger_hold *first_hold(const struct prestart_call *s)
 }
 
 /* Once: the pool stays as it is configured. */
-static void tell_dra(struct plugin *p, const struct starter *me)
+static void warn_of_dra(struct plugin *p, const struct starter *me)
 {
-	if (!me->dra_driver || p->told_dra)
+	if (!me->dra_driver || p->warned_dra)
 		return;
-	p->told_dra = true;
+	p->warned_dra = true;
 	log_warn(
 		"kubelet",
 		"the pod has GPUs by DRA, which are not known when a pool that binds early chooses VFs resource=%s pod=%s/%s driver=%s",
@@ -217,7 +218,7 @@ static void settle(struct prestart_call *s, const struct starter *me)
 			p->resource, me->c.owner.ns, me->c.owner.pod, me->c.owner.uid,
 			me->c.owner.container, s->ids.n, (unsigned long long)number);
 		plugin_start_compare(s, me, number);
-		tell_dra(s->plugin, me);
+		warn_of_dra(s->plugin, me);
 	}
 	probe(s, me);
 	tracker_save(p->env->tracker, saved, pending_new(s, &s->saving));

@@ -12,7 +12,6 @@
 #include "base/err.h"
 #include "grant/contents.h"
 #include "ledger/ledger.h"
-#include "pods/identify.h"
 
 /* One PreStartContainer under way. */
 struct prestart_call {

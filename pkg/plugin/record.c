@@ -126,8 +126,8 @@ void plugin_record_answer(struct record *r, const struct edits *edits, struct ar
 void plugin_record_commit(struct record *r, struct plugin *p)
 {
 	_cleanup_arena_ struct arena *a = arena_new(8192);
-	static const struct ledger_owner nobody;
-	const struct ledger_owner *owner = r->choice ? &r->choice->owner : &nobody;
+	static const struct ledger_owner unknown;
+	const struct ledger_owner *owner = r->choice ? &r->choice->owner : &unknown;
 
 	plugin_note_admission(p);
 	if (!p->env->tracker)

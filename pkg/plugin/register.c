@@ -66,8 +66,9 @@ static void register_answered(void *arg, enum rpc_status status, const char *mes
 		return;
 	}
 	p->stats.register_failures++;
-	plugin_warn(p, WARN_REGISTER, "the kubelet did not register it status=%d error=%s",
-		    (int)status, message);
+	plugin_warn(p, WARN_REGISTER,
+		    "the kubelet did not register the resource status=%d error=%s", (int)status,
+		    message);
 	plugin_register_event(p, REG_EV_FAILED);
 }
 
@@ -147,14 +148,14 @@ static void end_streams(struct plugin *p)
 	}
 }
 
-static void tell(struct plugin *p, enum reg_state before)
+static void log_state(struct plugin *p, enum reg_state before)
 {
 	const struct pool *pool = plugin_pool(p);
 
 	if (p->reg.state == before)
 		return;
-	log_debug("kubelet", "registration goes on resource=%s before=%s state=%s", p->resource,
-		  plugin_registration_state_name(before),
+	log_debug("kubelet", "the registration has another state resource=%s before=%s state=%s",
+		  p->resource, plugin_registration_state_name(before),
 		  plugin_registration_state_name(p->reg.state));
 	if (p->reg.state == REG_REGISTERED) {
 		/* Only here: the socket of a kubelet that starts may look like two, until its owner
@@ -179,7 +180,7 @@ void plugin_register_event(struct plugin *p, enum reg_event event)
 	int timer_ms;
 	unsigned actions = plugin_registration_step(&p->reg, event, &timer_ms);
 
-	tell(p, before);
+	log_state(p, before);
 	set_timer(p, timer_ms);
 	if (actions & REG_CANCEL)
 		cancel_attempt(p);

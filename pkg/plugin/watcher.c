@@ -165,7 +165,7 @@ void plugin_notify_status(void *ctx, struct rpc_call *call, struct bytes request
 		plugin_warn_reset(p, WARN_REGISTER);
 	} else {
 		p->stats.register_failures++;
-		plugin_warn(p, WARN_REGISTER, "the kubelet did not register it error=%s",
+		plugin_warn(p, WARN_REGISTER, "the kubelet did not register the resource error=%s",
 			    status.error);
 		if (!p->dying)
 			create_again_later(p);

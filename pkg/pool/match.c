@@ -61,8 +61,8 @@ void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci)
 	if (!nic->link)
 		nic->link = link_of_port(inv, pf_rdma);
 	nic->pkey = nic->rdma >= 0 ? inv->rdma[nic->rdma].pkey : 0;
-	/* A VF that was passed through to this machine has no PF here: its own link is the pod's
-	 * business. */
+	/* A VF that was passed through to this machine has no PF here, and its own link follows
+	 * what is done to it in a pod. */
 	nic->carrier = nic->pf && (nic->pf != fn || !nic->is_vf) ? nic->pf->carrier : -1;
 	nic->port_state = pf_rdma >= 0 ? state_of(&inv->rdma[pf_rdma]) : NULL;
 }

@@ -35,7 +35,7 @@ struct nic {
 	const char *away_name;		/* of that device; NULL: not known */
 	uint16_t pkey;			/* of rdma, or what it had when it was seen; 0 unknown */
 	const char *link;		/* "ether", "infiniband"; NULL unknown */
-	int carrier;			/* of the PF: 1, 0, -1 unknown or none of our business */
+	int carrier;			/* of the PF: 1, 0, -1 unknown or not looked at */
 	const char *port_state;		/* of the PF's first RDMA port; NULL */
 	const struct node_link *unwell; /* of its PF, in its pool; NULL */
 	const struct pool_dev *before;	/* what the node before said of it; NULL */

@@ -90,7 +90,7 @@ bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev)
 	return p->cfg->is_rdma && !dev->plain;
 }
 
-static int told_numa(const struct pool *p, const struct pool_dev *d)
+static int reported_numa(const struct pool *p, const struct pool_dev *d)
 {
 	return p->cfg->exclude_topology ? -1 : d->numa;
 }
@@ -103,7 +103,7 @@ bool pool_same_list(const struct pool *a, const struct pool *b)
 		const struct pool_dev *x = &a->devs[i], *y = &b->devs[i];
 
 		if (!str_eq(x->id, y->id) || x->healthy != y->healthy ||
-		    told_numa(a, x) != told_numa(b, y))
+		    reported_numa(a, x) != reported_numa(b, y))
 			return false;
 	}
 	return true;

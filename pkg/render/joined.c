@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "hw/vfstate.h"

@@ -49,7 +49,7 @@ static void put_hcas(const struct rail *rails, size_t n, struct env_set *set, st
 				      HCAS_MAX, n - HCAS_MAX, n));
 }
 
-/* It skips them without a word. */
+/* It skips them silently. */
 static void note_ports(const struct rail *rails, size_t n, struct env_set *set, struct notes *notes)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;

@@ -2,7 +2,7 @@
  * nccl.conf in the words of NCCL's own reader (src/misc/param.cc): "NAME=value" up to the end of
  * the line, no quotes, no blanks around
  * '=', '#' in the first column begins a comment (of old versions: a line without '='), and 1023
- * characters of a value are read, the rest is dropped without a word. What is in the environment
+ * characters of a value are read, the rest is dropped silently. What is in the environment
  * already stays.
  */
 #include <string.h>

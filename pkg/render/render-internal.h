@@ -11,7 +11,7 @@ struct json;
 struct pool_config;
 struct strbuf;
 
-/* NCCL takes that many devices since 2.18.5; later ones are dropped without a word
+/* NCCL takes that many devices since 2.18.5; later ones are dropped silently
  * (docs/design/nccl.md §1.1).
  */
 #define HCAS_MAX      32

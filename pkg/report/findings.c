@@ -151,7 +151,7 @@ static void on_settled(uv_timer_t *timer)
 	f->hardware = 0;
 	log_warn(
 		"doctor",
-		"no thread can be started for doctor; that is tried again with the next change of the hardware error=%s",
+		"a thread for doctor cannot be started; tried again when the hardware changes error=%s",
 		strerror(-r));
 }
 

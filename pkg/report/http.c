@@ -245,7 +245,7 @@ static struct status_facts facts_now(struct report_http *w, struct arena *a)
 	return f;
 }
 
-static void tell_metrics(struct report_http *w, const struct web_request *q, struct web_reply *r)
+static void answer_metrics(struct report_http *w, const struct web_request *q, struct web_reply *r)
 {
 	_cleanup_arena_ struct arena *a = arena_new(1024);
 	enum status_format format = status_accepted(q->accept);
@@ -257,7 +257,7 @@ static void tell_metrics(struct report_http *w, const struct web_request *q, str
 	status_write_metrics(&f, format, &r->body);
 }
 
-static void tell_health(struct report_http *w, const struct web_request *q, struct web_reply *r)
+static void answer_health(struct report_http *w, const struct web_request *q, struct web_reply *r)
 {
 	const char *silent = w->env.silent(w->env.ctx, SILENCE_MS);
 
@@ -270,7 +270,7 @@ static void tell_health(struct report_http *w, const struct web_request *q, stru
 		strbuf_puts(&r->body, "ok\n");
 }
 
-static void tell_ready(struct report_http *w, const struct web_request *q, struct web_reply *r)
+static void answer_ready(struct report_http *w, const struct web_request *q, struct web_reply *r)
 {
 	_cleanup_arena_ struct arena *a = arena_new(1024);
 	struct status_facts f;
@@ -315,7 +315,7 @@ static const char *new_nonce(struct arena *a)
 	return arena_printf(a, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
 }
 
-static void tell_page(struct report_http *w, const struct web_request *q, struct web_reply *r)
+static void answer_page(struct report_http *w, const struct web_request *q, struct web_reply *r)
 {
 	_cleanup_arena_ struct arena *a = arena_new(1024);
 	const char *nonce = new_nonce(a);
@@ -338,13 +338,13 @@ static void answer(void *ctx, const struct web_request *q, struct web_reply *r)
 {
 	static const struct {
 		const char *path;
-		void (*tell)(struct report_http *w, const struct web_request *q,
-			     struct web_reply *r);
+		void (*answer)(struct report_http *w, const struct web_request *q,
+			       struct web_reply *r);
 	} pages[] = {
-		{ "/", tell_page },
-		{ "/metrics", tell_metrics },
-		{ "/healthz", tell_health },
-		{ "/readyz", tell_ready },
+		{ "/", answer_page },
+		{ "/metrics", answer_metrics },
+		{ "/healthz", answer_health },
+		{ "/readyz", answer_ready },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
@@ -352,7 +352,7 @@ static void answer(void *ctx, const struct web_request *q, struct web_reply *r)
 			continue;
 		r->status = 200;
 		r->type = TEXT;
-		pages[i].tell(ctx, q, r);
+		pages[i].answer(ctx, q, r);
 	}
 }
 
@@ -368,8 +368,7 @@ static void on_retry(uv_timer_t *timer)
 static void retry(struct report_http *w, const struct err *err)
 {
 	if (!w->complained)
-		log_warn("web", "metrics are not served for now; that is tried again error=%s",
-			 err->msg);
+		log_warn("web", "metrics cannot be served; tried again error=%s", err->msg);
 	w->complained = true;
 	uv_timer_start(&w->retry, on_retry, RETRY_MS, 0);
 }

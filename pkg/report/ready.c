@@ -64,9 +64,10 @@ static void write_word(const char *file, const char *how)
 	struct err err = { 0 };
 
 	if (file_write(&f, text, strlen(text), &err) < 0)
-		log_warn("daemon",
-			 "railmatectl ready will say that this railmated is not ready error=%s",
-			 err.msg);
+		log_warn(
+			"daemon",
+			"the file of --ready-file cannot be written: railmatectl ready reports not ready error=%s",
+			err.msg);
 }
 
 void ready_begin(struct ready *ret, const char *file)

@@ -78,7 +78,7 @@ struct rpc_peer {
 	uint64_t number;
 };
 enum rpc_kin { RPC_PEER_OTHER, RPC_PEER_SAME, RPC_PEER_UNKNOWN };
-bool rpc_peer_of(int fd, struct rpc_peer *ret); /* false: fd is no connected socket. [any] */
+bool rpc_peer_of(int fd, struct rpc_peer *ret); /* false: fd is not a connected socket. [any] */
 enum rpc_kin rpc_peer_compare(const struct rpc_peer *a, const struct rpc_peer *b); /* [any] */
 
 /* --- serving --- */

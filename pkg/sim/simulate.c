@@ -16,7 +16,6 @@
 #include "sim/idset.h"
 #include "sim/late-internal.h"
 #include "sim/rails-internal.h"
-#include "sim/random.h"
 #include "sim/vendor.h"
 #include "topo/rails.h"
 

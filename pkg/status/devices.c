@@ -4,7 +4,6 @@
 #include "ledger/ledger.h"
 #include "pool/node.h"
 #include "status/status-internal.h"
-#include "topo/topo.h"
 
 const char *const status_device_state_names[DEVICE_STATE_MAX] = {
 	[DEVICE_FREE] = "free",

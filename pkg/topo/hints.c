@@ -35,7 +35,7 @@ static void place_in_group(struct topo *t, struct bdf bdf, int group, bool gpu)
 		return;
 	}
 	if (gpu ? hw_find_gpu(t->inv, pci) < 0 : !hw_is_nic(&t->inv->pci[pci])) {
-		note(t, "%s: %s is no %s", h->source, address, gpu ? "GPU" : "NIC");
+		note(t, "%s: %s is not a %s", h->source, address, gpu ? "GPU" : "NIC");
 		return;
 	}
 	spot = &t->spots[t->spots[pci].place];

@@ -252,7 +252,7 @@ struct topo_rails *topo_rails_new(const struct topo *t, const struct topo_rail_n
 						     names[i].has_plane ? names[i].plane : -1 };
 		else
 			r->notes[r->n_notes++] =
-				xasprintf("rails: %s is no NIC of this node", names[i].nic);
+				xasprintf("rails: %s is not a NIC of this node", names[i].nic);
 	}
 	set_planes(r);
 	return r;

@@ -55,7 +55,7 @@ struct topo_rail topo_rails_of(const struct topo_rails *r, int pci);
 bool topo_rails_are_named(const struct topo_rails *r);
 /* How many rails the order of the GPUs gives: those below this number. */
 int topo_rails_by_gpus(const struct topo_rails *r);
-/* A sentence for each name that is no NIC of this node. */
+/* A sentence for each name that is not a NIC of this node. */
 const char *const *topo_rails_notes(const struct topo_rails *r, size_t *ret_n);
 
 #endif

@@ -78,7 +78,7 @@ const char *const *topo_notes(const struct topo *t, size_t *ret_n);
 struct bdf topo_nccl_address(struct bdf bdf, bool merge);
 /*
  * Does NCCL find a VF at its PF's place with its default? If not, the container needs
- * NCCL_IB_MERGE_VFS=0: VFs on a further bus than their PF, VFs without one that are no device 0.
+ * NCCL_IB_MERGE_VFS=0: VFs on a further bus than their PF, VFs without one that are not device 0.
  */
 bool topo_vf_merges(const struct hw_inventory *inv, int vf);
 

@@ -296,7 +296,8 @@ static int read_attribute(struct parser *p, int element, unsigned *seen)
 			return refuse(p, "the attribute %s twice in one element", a->name);
 		*seen |= 1u << i;
 		if (!a->is(p, value))
-			return refuse(p, "'%.*s' is no %s", (int)value.len, value.s, a->name);
+			return refuse(p, "'%.*s' is not a legal %s", (int)value.len, value.s,
+				      a->name);
 		if (a->is == is_arch)
 			p->x86 = is(value, "x86_64");
 		return a->kind == KEY ? add_key(p, a, value) : 0;

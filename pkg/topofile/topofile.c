@@ -290,7 +290,7 @@ static void add_nets(struct topofile_build *b, int pci, int element, const char 
 		add_net(b, pci, element, arena_printf(b->arena, "%s%s", away->rdma_name, suffix));
 }
 
-static bool is_told(struct topofile_build *b, int pci)
+static bool is_described(struct topofile_build *b, int pci)
 {
 	char address[BDF_STRLEN];
 
@@ -325,7 +325,7 @@ static void add_nic(struct topofile_build *b, int pci)
 		looked = claim(b, b->in->inv->pci[place].bdf, place);
 	add_nets(b, pci, looked, "");
 	/* With Data Direct it has a second name and place, which NCCL takes from 2.27 on. */
-	if (direct >= 0 && is_told(b, direct))
+	if (direct >= 0 && is_described(b, direct))
 		add_nets(b, pci, claim(b, b->in->inv->pci[direct].bdf, direct), "_dma");
 }
 
@@ -337,11 +337,11 @@ static void add_all(struct topofile_build *b)
 	for (size_t i = 0; i < inv->n_gpu; i++) {
 		int pci = inv->gpu[i].pci;
 
-		if (is_told(b, pci))
+		if (is_described(b, pci))
 			claim(b, inv->pci[pci].bdf, pci);
 	}
 	for (int i = 0; i < (int)inv->n_pci && !b->full; i++) {
-		if (nics[i] && is_told(b, i))
+		if (nics[i] && is_described(b, i))
 			add_nic(b, i);
 	}
 }

@@ -29,8 +29,8 @@ static bool is_rate_unit(const char *word)
 	return list_has(units, ARRAY_LEN(units), word);
 }
 
-/* Beside a heading or a number a unit is no column. A column may be called "ms". False: too long,
- * or too many. */
+/* Beside a heading or a number a unit is not a column. A column may be called "ms". False: too
+ * long, or too many. */
 static bool split(const char *line, size_t len, bool heading, struct words *w)
 {
 	static const char *const units[] = { "B",   "KB",  "MB", "GB", "KiB",

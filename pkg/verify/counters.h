@@ -1,6 +1,6 @@
 /*
  * Port counters of RDMA devices and bytes of network interfaces, before and after: as records, as a
- * file between the two, and what really left. Pure; reading them is the program's business.
+ * file between the two, and what really left. Pure; the program reads them.
  */
 #ifndef RAILMATE_VERIFY_COUNTERS_H
 #define RAILMATE_VERIFY_COUNTERS_H

@@ -85,8 +85,8 @@ static void judge_gdr(struct verify *v)
 static void judge_evidence(struct verify *v)
 {
 	char *minor;
-	bool tells_nodes = strtol(v->version, &minor, 10) != 2 || *minor != '.' ||
-			   strtol(minor + 1, NULL, 10) >= 21;
+	bool logs_nodes = strtol(v->version, &minor, 10) != 2 || *minor != '.' ||
+			  strtol(minor + 1, NULL, 10) >= 21;
 
 	for (enum sign_id id = 0; id < SIGN_MAX; id++) {
 		if (v->signs[id].count && verify_sign_of(id)->level == LEVEL_FAIL)
@@ -101,7 +101,7 @@ static void judge_evidence(struct verify *v)
 		verify_saw(v, SIGN_ONE_NODE, "");
 	else if (!v->net_channels)
 		verify_saw(v, SIGN_NO_CHANNELS, "");
-	else if (!v->nodes && tells_nodes && verify_hosts_seen(v) < 2)
+	else if (!v->nodes && logs_nodes && verify_hosts_seen(v) < 2)
 		verify_saw(v, SIGN_NODES_UNTOLD, "");
 }
 

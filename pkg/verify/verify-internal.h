@@ -180,7 +180,7 @@ const struct map *verify_map_of(const struct verify *v, const char *host);
 const struct map_entry *map_entry_of(const struct map *map, const char *hca, size_t len,
 				     uint64_t port);
 
-/* bench.c: a line that is no record, and what its rows come to. */
+/* bench.c: a line that is not a record, and what its rows come to. */
 void verify_bench_line(struct verify *v, const char *line, size_t len);
 void verify_judge_bench(struct verify *v);
 

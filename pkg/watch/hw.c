@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "netlink/feed.h"
@@ -54,7 +53,7 @@ static const struct source {
 	bool (*matters)(const char *buf, size_t len, watch_down_fn *down, void *ctx);
 } sources[] = {
 	{ "kernel uevents", NETLINK_KOBJECT_UEVENT, UEVENT_GROUP_KERNEL, matters },
-	{ "link changes", NETLINK_ROUTE, RTMGRP_LINK, netlink_tells_link },
+	{ "link changes", NETLINK_ROUTE, RTMGRP_LINK, netlink_reports_link },
 };
 
 struct watch_hw {

@@ -24,8 +24,9 @@ bool watch_dir_drain(struct watch_dir *w);
 void watch_dir_close(struct watch_dir *w); /* NULL is fine */
 
 /* Uevents of the subsystems pci, net, infiniband, infiniband_verbs; and RTM_NEWLINK/DELLINK. An
- * overrun counts as a change. A source that cannot be opened (sandbox, no netlink) is no failure: 0
- * is returned, its descriptor is -1, and err, which the caller has zeroed, holds the sentence. */
+ * overrun counts as a change. A source that cannot be opened (sandbox, no netlink) is not a
+ * failure: 0 is returned, its descriptor is -1, and err, which the caller has zeroed, holds the
+ * sentence. */
 struct watch_hw;
 int watch_hw_open(struct watch_hw **ret, struct err *err);
 int watch_hw_fd(const struct watch_hw *w,

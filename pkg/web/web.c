@@ -44,7 +44,7 @@ static const char *header(const struct web *w, struct MHD_Connection *c, const c
 static struct MHD_Response *response_of(const struct web *w, struct web_reply *reply)
 {
 	size_t len = reply->body.len;
-	/* An empty body is no memory. */
+	/* An empty body has no memory to steal. */
 	char *body = len ? strbuf_steal(&reply->body) : NULL;
 	struct MHD_Response *r = w->lib.create_response_from_buffer(
 		len, body, body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);

@@ -214,6 +214,11 @@ def bench_choice(b):
         p50=large["choose"]["p50_us"] / 1000)
 
 
+def preferred_us(pod):
+    """How long each GetPreferredAllocation of our resource took."""
+    return [r["preferred_us"] for c in pod["containers"] for r in c["rpcs"] if r["resource"] == VF]
+
+
 def bench_preferred(b):
     pods, rounds = 100, b.rounds(1000, 20)
     with b.running(8, 29, 8) as (node, kubelet, _, ids):
@@ -222,12 +227,7 @@ def bench_preferred(b):
         took = []
         for i in range(rounds):
             pod = kubelet.admit("pod", f"main:{GPU}=8,{VF}=8", order="gpu-first")
-            took += [
-                r["preferred_us"]
-                for c in pod["containers"]
-                for r in c["rpcs"]
-                if r["resource"] == VF
-            ]
+            took += preferred_us(pod)
             kubelet.ask("remove pod")
         held = {
             i
@@ -279,12 +279,7 @@ def bench_prediction(b):
             took = []
             for _ in range(rounds):
                 pod = kubelet.admit("pod", f"main:{GPU}=4,{VF}=4", order="vf-first")
-                took += [
-                    r["preferred_us"]
-                    for c in pod["containers"]
-                    for r in c["rpcs"]
-                    if r["resource"] == VF
-                ]
+                took += preferred_us(pod)
                 kubelet.ask("remove pod")
             how = "Pods API" if specs else "no pod specs"
             b.add(f"prediction-{'specs' if specs else 'blind'}-p99",

@@ -309,7 +309,7 @@ def check_container(container, spec, offered):
     vfs = {name: count for name, count in limits.items() if "/" in name and not GPU.fullmatch(name)}
     for name, count in vfs.items():
         if name not in offered:
-            yield f"{where}: {name} is no pool of what it needs: {', '.join(offered) or 'none'}"
+            yield f"{where}: {name} is not a pool of what it needs: {', '.join(offered) or 'none'}"
         if "rdmaHcaMax" in offered.get(name, {}):
             if count != 1:
                 yield f"{where}: {count} shares, and one gives all HCAs"
@@ -333,7 +333,7 @@ def check_container(container, spec, offered):
         if volume.get("emptyDir", {}).get("medium") == "Memory"
     ]
     if not shm or shm[0] not in memory:
-        yield f"{where}: /dev/shm is no volume in memory"
+        yield f"{where}: /dev/shm is not a volume in memory"
 
 
 def check_pod(meta, spec, env):
@@ -377,7 +377,7 @@ def check_networks(attached, known, wanted):
 def check_network(doc, offered):
     resource = doc["metadata"].get("annotations", {}).get("k8s.v1.cni.cncf.io/resourceName")
     if resource not in offered:
-        yield f"network of resource {resource}, which is no pool of what it needs"
+        yield f"network of resource {resource}, which is not a pool of what it needs"
         return
     config = json.loads(doc["spec"]["config"])
     if config.get("name") != doc["metadata"]["name"]:
@@ -511,12 +511,12 @@ class Mistakes(unittest.TestCase):
             ("single-pod.yaml", "        nvidia.com/gpu: 4\n", "",
              "4 VFs and 0 GPUs"), ("single-pod.yaml", "        rdma/vf: 4\n", "",
                                    "GPUs without VFs"), ("single-pod.yaml", "rdma/vf: 4",
-                                                         "rdma/vfs: 4", "rdma/vfs is no pool"),
+                                                         "rdma/vfs: 4", "rdma/vfs is not a pool"),
             ("single-pod.yaml", "add: [IPC_LOCK]", "add: [NET_RAW]",
              "no IPC_LOCK"), ("single-pod.yaml", "capabilities:\n        add: [IPC_LOCK]",
                               "privileged: true", "no field privileged"),
             ("single-pod.yaml", "mountPath: /dev/shm", "mountPath: /shm",
-             "/dev/shm is no volume in memory"), ("single-pod.yaml", "medium: Memory, ", "",
+             "/dev/shm is not a volume in memory"), ("single-pod.yaml", "medium: Memory, ", "",
                                                   "medium is missing"),
             ("single-pod.yaml", "  restartPolicy", "  hostNetwork: true\n  restartPolicy",
              "go together"), ("hostnetwork.yaml", "  hostNetwork: true\n", "", "go together"),
@@ -538,7 +538,7 @@ class Mistakes(unittest.TestCase):
              "numVfs is missing"), ("sriov-operator.yaml", "numVfs: 8", "numVfs: '8'",
                                     "has to be int"), ("sriov-operator.yaml", "resourceName: vf",
                                                        "resourceName: vfs",
-                                                       "openshift.io/vf is no pool"),
+                                                       "openshift.io/vf is not a pool"),
             ("leaderworkerset.yaml", "    workerTemplate:", "    template:",
              "workerTemplate is missing"), ("mpijob.yaml", "    Launcher:", "    Master:",
                                             "Launcher is missing"), ("pytorchjob.yaml",

@@ -25,7 +25,7 @@ FOR_TESTS = {
     "rpc_call_stream": "the asking side of streams is the state machine of unary calls",
     "rpc_subscription_cancel": "of rpc_call_stream()",
     "rpc_subscription_pause": "of rpc_call_stream()",
-    "rpc_server_open": "peers' servers have no guard, and a guard is no part of what tests ask",
+    "rpc_server_open": "peers' servers have no guard, and a guard is not a part of what tests ask",
 }
 WHERE = []
 

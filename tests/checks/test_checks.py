@@ -318,6 +318,14 @@ class Words(Tree):
         self.write("proto/x.proto", "// Nobody.\n")
         self.expect("proto/x.proto:1: 'Nobody': no pod")
 
+    def test_finds_an_idiom_in_what_users_read(self):
+        self.write("pkg/base/x.c", '/* It is no name. */\nf("there is no %s");\nf("it is no longer there");\n')
+        self.assertEqual(self.run_check("check-words"), (0, ""))
+        self.write("pkg/base/x.c", 'f("\'%s\' is no %s");\n')
+        self.expect("pkg/base/x.c:1: 'is no %s': is not, is not a")
+        self.write("docs/a.md", "Files that are no files.\n")
+        self.expect("docs/a.md:1: 'are no files'")
+
     def test_counts_the_terms_of_the_glossary(self):
         rows = "".join(f"| a{i}, b{i} | {i}, of two |\n" for i in range(10))
         self.write("HACKING.md", f"# H\n\n| term | meaning |\n|---|---|\n{rows}\n| c | d |\n")

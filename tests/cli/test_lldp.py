@@ -67,7 +67,7 @@ class RealLldpd(ProgramTest):
             done = run(CTL, "topo", "--root", root, "--json")
         pfs = {pf["netdev"]: (pf["switch"], pf["switch_port"]) for pf in json.loads(done.stdout)["pfs"]}
         self.assertEqual(pfs["enp49s0f0np0"], ("fab1-leaf10", "swp1"), done.stderr)
-        # Letters that are no ASCII, and bytes that are no letters.
+        # Letters that are not ASCII, and bytes that are not letters.
         for nic in ("enp35s0f1np1", "enp49s0f1np1"):
             self.assertEqual(pfs[nic], (None, None))
             self.assertIn(f"the neighbour of {nic} has no name or port of plain text", done.stderr)

@@ -309,7 +309,7 @@ class Plan(ProgramTest):
             (["--gpus", "0000:00:00.0", "--vfs", "1"], "no GPU 0000:00:00.0"),
             (["--gpus", "99", "--vfs", "1"], "no GPU 99"),
             (["--gpus", "GPU-none", "--vfs", "1"], "no GPU GPU-none"),
-            (["--gpus", "one", "--vfs", "1"], "'one' is no PCI address"),
+            (["--gpus", "one", "--vfs", "1"], "'one' is not a PCI address"),
             (["--gpus", f"{gpu},{gpu}", "--vfs", "1"], "twice"),
             (["--gpus", f"{gpu},", "--vfs", "1"], "empty item"),
             (["--gpus", gpu, "--vfs", "0"], "--vfs"),

@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	assert(uevent_matters(buf, size) == expected(buf, size));
 	check_names(buf, size);
-	netlink_tells_link(buf, size, read_name, &length);
+	netlink_reports_link(buf, size, read_name, &length);
 	assert(length <= size);
 	return 0;
 }

@@ -68,6 +68,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size)
 		memcpy(copy, data, size);
 	netlink_answer(copy, size, 1, 7, read_message, arena);
-	netlink_tells_link(copy, size, NULL, NULL);
+	netlink_reports_link(copy, size, NULL, NULL);
 	return 0;
 }

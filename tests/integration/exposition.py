@@ -67,7 +67,7 @@ class Exposition:
 
     def meta(self, what, name, rest):
         if not NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name")
+            raise ValueError(f"{name!r} is not a name")
         if name != self.current:
             if name in self.closed:
                 raise ValueError(f"{name}: its lines do not stand together")
@@ -87,7 +87,7 @@ class Exposition:
         if self.openmetrics and kind == "counter":
             suffixes = ("_total",)
         if not family or name not in [family + s for s in suffixes]:
-            raise ValueError(f"{name} is no sample of {family} ({kind})")
+            raise ValueError(f"{name} is not a sample of {family} ({kind})")
         if kind == "counter" and value < 0:
             raise ValueError(f"{name}: a counter below zero")
         key = name, tuple(sorted(labels.items()))

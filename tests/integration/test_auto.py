@@ -103,11 +103,11 @@ class Choice(AutoCase):
              "it is not known whether a CNI plugin would be handed a slot: containerd 2.1.9 has no CNI "
              "network yet"),
             (("--runtime-socket", "none"), {},
-             "reads CDI specs: --runtime-socket=none forbids to ask it"),
+             "reads CDI specs: --runtime-socket=none forbids asking it"),
             (("--runtime-socket", "/no/such.sock"), {}, "no socket of it is here"),
             (("--cdi", "off"), {}, "--cdi=off says that this node has no CDI"),
             (("--pod-resources", "off"), {},
-             "--pod-resources=off forbids to ask which container starts"),
+             "--pod-resources=off forbids asking which container starts"),
             (("--cdi-dir", blocked), {},
              f"CDI specs cannot be written to {blocked}: No such file or directory"),
         ]

@@ -333,7 +333,7 @@ class Trouble(FilesCase):
                 for v in node.topo().topo["vfs"]:
                     with open(os.path.join(node.run_dir, f"vf-{v['pci']}"), "w", encoding="utf-8"):
                         pass
-                self.starts_without(node, "something that is no directory is in its place")
+                self.starts_without(node, "exists and is not a directory")
 
     def test_a_link_in_the_place_of_the_directory_is_not_followed(self):
         node = self.up()
@@ -341,7 +341,7 @@ class Trouble(FilesCase):
         os.mkdir(target)
         for v in node.topo().topo["vfs"]:
             os.symlink(target, os.path.join(node.run_dir, f"vf-{v['pci']}"))
-        self.starts_without(node, "something that is no directory is in its place")
+        self.starts_without(node, "exists and is not a directory")
         self.assertEqual(os.listdir(target), [])
 
     def test_a_full_run_directory_fails_no_container(self):

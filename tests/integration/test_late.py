@@ -352,7 +352,7 @@ class Refusals(LateCase):
         socket = self.runtime(node, *words)
         d = node.start_daemon("--config-file", self.config(node), *daemon)
         until(
-            lambda: any("needs CDI, which this runtime does not support" in line and f"{socket}: {says}"
+            lambda: any("needs CDI, which this runtime lacks" in line and f"{socket}: {says}"
                         in line for line in d.stderr().splitlines()), "a line about CDI")
         self.assertIsNone(node.kubelet.resource(VF))
         return node

@@ -410,7 +410,7 @@ class Address(Served):
         until(lambda: get(port, "/healthz"), "the old one listens")
         kubelet.wait(VF, 1)
         new = node.start_daemon(f"--metrics-address={HOST}:{port}")
-        until(lambda: "metrics are not served" in new.stderr(), "the warning")
+        until(lambda: "metrics cannot be served" in new.stderr(), "the warning")
         time.sleep(2.5)  # it tries again
         self.assertEqual(len(re.findall(" warning web: ", new.stderr())), 1, new.stderr())
         old.end()

@@ -79,7 +79,7 @@ static void what_is_wrong_is_refused_with_its_line(void **state)
 		{ "{\"groups\": [\n{\"gpus\": [\"0001:00:00.0\"], \"nics\": []}]}", "h.json:2",
 		  "one in 'nics'" },
 		{ "{\"groups\": [\n{\"gpus\": [\n\"0001:00\"]}]}", "h.json:3",
-		  "'0001:00' is no PCI address" },
+		  "'0001:00' is not a PCI address" },
 		{ "{\"groups\": [\n{\"gpus\": [\n7]}]}", "h.json:3",
 		  "must be a string, not a number" },
 		{ "{\"groups\": [\n{\"gpus\": [\"0001:00:00.0\",\n\"0001:00:00.0\"]}]}", "h.json:3",
@@ -94,7 +94,7 @@ static void what_is_wrong_is_refused_with_its_line(void **state)
 		{ "{\"groups\": [" GROUP "],\n\"linkWidth\": 0}", "h.json:2", "from 1 to 32" },
 		{ "{\"groups\": [" GROUP "],\n\"groups\": [" GROUP "]}", "h.json:2", "groups" },
 		{ "{\"groups\": [{\"gpus\": [\"<&\\u0007\\\">\"]}]}", "h.json:1",
-		  "is no PCI address" },
+		  "is not a PCI address" },
 	};
 
 	(void)state;

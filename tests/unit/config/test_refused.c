@@ -127,7 +127,7 @@ static void everything_that_is_wrong_is_told_at_once(void **state)
 	     "c:2: resourceList[0].excludeTopology: must be true or false, not a number\n"
 	     "c:3: resourceList[0].selectors.vendors[2]: must be a string, not a number\n"
 	     "c:4: resourceList[0].selectors.isRdma: must be true or false, not a number\n"
-	     "c:3: resourceList[0].selectors.vendors[0]: '0x15b3' is no PCI vendor id: four hexadecimal digits without 0x, such as 15b3\n");
+	     "c:3: resourceList[0].selectors.vendors[0]: '0x15b3' is not a PCI vendor id: four hexadecimal digits without 0x, such as 15b3\n");
 	also("{\"resourceList\": [{\"resourceName\": \"-\"},\n{\"resourceName\": \"-b\"}],\n"
 	     "\"x\": 1}",
 	     "c:1: resourceList[0].resourceName: resource name '-' must begin and end with a letter or digit, or the kubelet refuses it; none of the 1 other pools can be served either",
@@ -196,8 +196,7 @@ static void ten_megabytes_unread(void **state)
 	_cleanup_free_ char *text = xcalloc(len, 1);
 
 	(void)state;
-	refused_bytes(text, len, "x",
-		      "config.json: has 10485760 bytes; a configuration has at most 4194304");
+	refused_bytes(text, len, "x", "config.json: has 10485760 bytes; 4194304 are read at most");
 }
 
 static void as_many_values_as_fit(void **state)
@@ -310,23 +309,23 @@ static void bad_values(void **state)
 		{ "\"selectors\": [{\"isRdma\": true}, {\"pfName\": [\"eth0\"], \"vendors\": [], \"isRdma\": false}]",
 		  ".selectors[1]: without the unknown key 'pfName' it selects every device; {} does that, if it is meant" },
 		{ "\"selectors\": {\"vendors\": [\"15b3\", \"0x15b3\"]}",
-		  ".selectors.vendors[1]: '0x15b3' is no PCI vendor id: four hexadecimal digits without 0x, such as 15b3" },
+		  ".selectors.vendors[1]: '0x15b3' is not a PCI vendor id: four hexadecimal digits without 0x, such as 15b3" },
 		{ "\"selectors\": {\"pKeys\": [\"8001\"]}",
-		  ".selectors.pKeys[0]: '8001' is no P_Key; it looks like 0x8001" },
+		  ".selectors.pKeys[0]: '8001' is not a P_Key; it looks like 0x8001" },
 		{ "\"selectors\": {\"devices\": [\"101\"]}",
-		  ".selectors.devices[0]: '101' is no PCI device id: four hexadecimal digits without 0x, such as 15b3" },
+		  ".selectors.devices[0]: '101' is not a PCI device id: four hexadecimal digits without 0x, such as 15b3" },
 		{ "\"selectors\": {\"devices\": [\"0x1e\"]}",
-		  ".selectors.devices[0]: '0x1e' is no PCI device id: four hexadecimal digits without 0x, such as 15b3" },
+		  ".selectors.devices[0]: '0x1e' is not a PCI device id: four hexadecimal digits without 0x, such as 15b3" },
 		{ "\"selectors\": {\"drivers\": [\"\"]}",
 		  ".selectors.drivers[0]: is an empty string" },
 		{ "\"selectors\": {\"pciAddresses\": [\"3b:00.2\"]}",
-		  ".selectors.pciAddresses[0]: '3b:00.2' is no PCI address; it looks like 0000:3b:00.2" },
+		  ".selectors.pciAddresses[0]: '3b:00.2' is not a PCI address; it looks like 0000:3b:00.2" },
 		{ "\"selectors\": {\"acpiIndexes\": [\"-1\"]}",
-		  ".selectors.acpiIndexes[0]: '-1' is no acpi_index; it is a decimal number in a string, such as \"101\"" },
+		  ".selectors.acpiIndexes[0]: '-1' is not an acpi_index; it is a decimal number in a string, such as \"101\"" },
 		{ "\"selectors\": {\"pfNames\": [\"#0-7\"]}",
 		  ".selectors.pfNames[0]: '#0-7' names no PF" },
 		{ "\"selectors\": {\"rootDevices\": [\"ens1f0\"]}",
-		  ".selectors.rootDevices[0]: 'ens1f0' is no PCI address of a PF; it looks like 0000:3b:00.0 or 0000:3b:00.0#0-7" },
+		  ".selectors.rootDevices[0]: 'ens1f0' is not a PCI address of a PF; it looks like 0000:3b:00.0 or 0000:3b:00.0#0-7" },
 		{ "\"selectors\": {\"linkTypes\": [\"ether\", \"roce\"]}",
 		  ".selectors.linkTypes[1]: 'roce' is not legal; legal values: ether, infiniband" },
 	};
@@ -473,7 +472,7 @@ static void a_pool_that_cannot_be_served_leaves_the_others(void **state)
 		{ "{\"resourceName\": \"x\", \"selectors\": {\"vdpaType\": \"vhost\"}}",
 		  ".selectors.vdpaType: vdpaType is not supported: railmate serves RDMA VFs of network cards (netDevice)" },
 		{ "{\"resourceName\": \"x\", \"selectors\": {\"vendors\": [\"0x15b3\"]}}",
-		  ".selectors.vendors[0]: '0x15b3' is no PCI vendor id: four hexadecimal digits without 0x, such as 15b3" },
+		  ".selectors.vendors[0]: '0x15b3' is not a PCI vendor id: four hexadecimal digits without 0x, such as 15b3" },
 		{ "{\"resourceName\": \"x y\"}",
 		  ".resourceName: resource name 'x y' must be 1 to 63 of a-z, A-Z, 0-9, '-' and '_'" },
 		{ "{\"resourceName\": \"a\"}",
@@ -533,28 +532,28 @@ static void wrong_keys_of_ours(void **state)
 		  ".gpus: is an empty list; leave it out for the built-in table" },
 		{ "{\"rails\": []}", ".rails: must be an object, not a list" },
 		{ "{\"rails\": {\"ens1f0\": -1}}",
-		  ".rails.ens1f0: is no rail: a whole number from 0 to 1023" },
+		  ".rails.ens1f0: is not a rail: a whole number from 0 to 1023" },
 		{ "{\"rails\": {\"ens1f0\": 1024}}",
-		  ".rails.ens1f0: is no rail: a whole number from 0 to 1023" },
+		  ".rails.ens1f0: is not a rail: a whole number from 0 to 1023" },
 		{ "{\"rails\": {\"ens1f0\": \"0\"}}",
-		  ".rails.ens1f0: is no rail: a whole number from 0 to 1023" },
+		  ".rails.ens1f0: is not a rail: a whole number from 0 to 1023" },
 		{ "{\"rails\": {\"ens1f0\": {\"rail\": 1024, \"plane\": 0}}}",
-		  ".rails.ens1f0.rail: is no rail: a whole number from 0 to 1023" },
+		  ".rails.ens1f0.rail: is not a rail: a whole number from 0 to 1023" },
 		{ "{\"rails\": {\"ens1f0\": {\"rail\": 3, \"plane\": 1024}}}",
-		  ".rails.ens1f0.plane: is no plane: a whole number from 0 to 1023" },
+		  ".rails.ens1f0.plane: is not a plane: a whole number from 0 to 1023" },
 		{ "{\"rails\": {\"ens1f0\": {\"rail\": 3, \"plane\": 0.5}}}",
-		  ".rails.ens1f0.plane: is no plane: a whole number from 0 to 1023" },
+		  ".rails.ens1f0.plane: is not a plane: a whole number from 0 to 1023" },
 		{ "{\"rails\": {\"ens1f0\": {\"plane\": 1}}}",
 		  ".rails.ens1f0: names no rail: {\"rail\": 3, \"plane\": 1}" },
 		{ "{\"rails\": {\"ens1f0\": [3, 1]}}",
-		  ".rails.ens1f0: is no rail: a whole number from 0 to 1023" },
+		  ".rails.ens1f0: is not a rail: a whole number from 0 to 1023" },
 		{ "{\"gpus\": {}}", ".gpus: must be a list, not an object" },
 		{ "{\"gpus\": [{\"vendor\": \"10de\"}]}",
 		  ".gpus[0]: needs vendor (\"10de\"), classes ([\"0300\", \"0302\"]) and name (\"NVIDIA\")" },
 		{ "{\"gpus\": [{\"vendor\": \"NVIDIA\"}]}",
-		  ".gpus[0].vendor: 'NVIDIA' is no PCI vendor: four hexadecimal digits without 0x, such as 15b3" },
+		  ".gpus[0].vendor: 'NVIDIA' is not a PCI vendor: four hexadecimal digits without 0x, such as 15b3" },
 		{ "{\"gpus\": [{\"classes\": [\"030000\"]}]}",
-		  ".gpus[0].classes[0]: '030000' is no PCI class: four hexadecimal digits without 0x, such as 15b3" },
+		  ".gpus[0].classes[0]: '030000' is not a PCI class: four hexadecimal digits without 0x, such as 15b3" },
 	};
 
 	(void)state;

@@ -197,13 +197,13 @@ static void a_nic_has_the_data_direct_function_of_its_board(void **state)
 		{ "V3=aa", NULL, "V3=bb", "-", DIRECT ": vpd cannot be read" },
 		{ "V3=a\x01", "V3=a\x01", "V3=bb", "-",
 		  NIC
-		  ": vpd is damaged: its V3 is no printable ASCII; its part in Data Direct is not known, and a running railmated does not look again" },
+		  ": vpd is damaged: its V3 is not printable ASCII; its part in Data Direct is not known until railmated is restarted" },
 		{ "V3=a\x01;VU=y", "V3=aa;VU=x", "V3=bb;VU=y", SECOND,
 		  NIC
-		  ": vpd is damaged: its V3 is no printable ASCII; what there is of V3 and VU counts" },
+		  ": vpd is damaged: its V3 is not printable ASCII; what can be read of V3 and VU is used" },
 		{ "V3=aa;SN=!", "V3=aa;SN=!", "V3=bb", DIRECT,
 		  NIC
-		  ": vpd is damaged: the tag at byte 12 claims 255 bytes, and 0 are there; what there is" },
+		  ": vpd is damaged: the tag at byte 12 claims 255 bytes, and 0 are there; what can be read" },
 	};
 	char buf[BDF_STRLEN];
 
@@ -336,9 +336,9 @@ static void what_was_read_before_a_failure_counts(void **state)
 	m = look_at("V3=aa", "V3=aa", "V3=bb");
 	slow.fail_late = false;
 	assert_string_equal(direct_of(m.inv, NIC, buf), DIRECT);
-	assert_true(
-		is_noted(m.inv, NIC
-			 ": vpd cannot be read beyond byte 9: Input/output error; what there is"));
+	assert_true(is_noted(
+		m.inv, NIC
+		": vpd cannot be read beyond byte 9: Input/output error; what can be read of V3 and VU is used"));
 	leave(&m);
 }
 

@@ -249,7 +249,7 @@ static void a_file_of_others_is_not_used(void **state)
 	root->live = false;
 	assert_int_equal(unlinkat(root->fd, FILE_AT, 0), 0);
 	assert_int_equal(mkfifoat(root->fd, FILE_AT, 0644), 0);
-	expect_refused(root, FILE_AT " is not used: is no regular file");
+	expect_refused(root, FILE_AT " is not used: is not a regular file");
 	fixture_close(root);
 }
 

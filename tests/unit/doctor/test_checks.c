@@ -523,7 +523,7 @@ static const struct {
 	{ "gpu-options", SOUND, options_ordering, DIAGNOSIS_PASS, "GPUs is forced on" },
 	{ "gpu-options", SOUND, options_known, DIAGNOSIS_PASS, "knows its options" },
 	{ "gpu-options", SOUND, options_misspelt, DIAGNOSIS_WARN,
-	  "booted with nvidia.NVreg_EnablePCIeRelaxedOrderingMode, which is no option" },
+	  "booted with nvidia.NVreg_EnablePCIeRelaxedOrderingMode, which is not an option" },
 	{ "gpu-options", SOUND, options_part, DIAGNOSIS_WARN, "nvidia.NVreg_Enable, which" },
 	{ "gpu-options", SOUND, options_override, DIAGNOSIS_WARN, "GrdmaPciTopoCheckOverride=1" },
 	{ "gpu-options", SOUND, options_of_amd, SILENT, NULL },

@@ -97,7 +97,7 @@ static void libmlx5_and_vpd_are_compared(void **state)
 		{ OF_0 OF_2 OF_3 "mlx5_1=broken", DIAGNOSIS_UNKNOWN,
 		  "NIC 0002:03:00.0 (mlx5_1): libmlx5 cannot say its data direct function: Input/output error." },
 		{ OF_0 OF_2 OF_3 "mlx5_1=/devices/no\x1bsense", DIAGNOSIS_UNKNOWN,
-		  "NIC 0002:03:00.0 (mlx5_1): libmlx5 names '/devices/no?sense', which is no PCI function." },
+		  "NIC 0002:03:00.0 (mlx5_1): libmlx5 names '/devices/no?sense', which is not a PCI function." },
 		{ OF_0 OF_2 OF_3, DIAGNOSIS_UNKNOWN,
 		  "NIC 0002:03:00.0 (mlx5_1): it has no RDMA device here." },
 	};

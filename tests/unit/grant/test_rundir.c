@@ -216,7 +216,7 @@ static void a_link_in_the_place_of_the_directory_is_refused(void **state)
 	assert_int_equal(mkdir(path("elsewhere"), 0755), 0);
 	assert_int_equal(symlink("elsewhere", path("vf-" ONE)), 0);
 	assert_int_equal(grant_rundir_make(r, ONE, &err), -ENOTDIR);
-	assert_non_null(strstr(err.msg, "something that is no directory is in its place"));
+	assert_non_null(strstr(err.msg, "exists and is not a directory"));
 	assert_int_equal(write_one(ONE, "map.json", "{}"), -ENOTDIR);
 	assert_false(exists("elsewhere/map.json"));
 }

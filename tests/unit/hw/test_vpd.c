@@ -110,7 +110,7 @@ static void what_is_wrong_is_said_and_the_rest_read(void **state)
 		  "" },
 		{ { BYTES("\x82\x01\x00\xc3\x90\x04\x00V3\x01"
 			  "a\x78") },
-		  "its identifier string is no printable ASCII",
+		  "its identifier string is not printable ASCII",
 		  "a",
 		  "" },
 		{ { BYTES("\x90\x04\x00V3\x01"
@@ -137,7 +137,7 @@ static void what_is_wrong_is_said_and_the_rest_read(void **state)
 		{ { BYTES("\x90\x08\x00V3\x01"
 			  "\x1bVU\x01"
 			  "x\x78") },
-		  "its V3 is no printable ASCII",
+		  "its V3 is not printable ASCII",
 		  "",
 		  "x" },
 	};

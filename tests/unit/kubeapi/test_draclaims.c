@@ -78,7 +78,7 @@ static void what_is_no_claim_is_refused(void **state)
 	static const struct {
 		const char *text, *why;
 	} cases[] = {
-		{ "{\"status\":{\"allocation\":{\"devices\":{\"results\":7}}}}", "no list" },
+		{ "{\"status\":{\"allocation\":{\"devices\":{\"results\":7}}}}", "not a list" },
 		{ "{\"status\":{\"allocation\":{\"devices\":{\"results\":[7]}}}}", "lacks" },
 		{ "{\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"a\",\"driver\":\"b\",\"pool\":\"c\"}]}}}}",
 		  "lacks" },

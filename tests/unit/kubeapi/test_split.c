@@ -109,8 +109,8 @@ static void a_list_of_something_else_is_refused(void **state)
 	(void)state;
 	assert_refused("{}", "holds no items");
 	assert_refused("{\"kind\":\"Status\",\"Items\":[1]}", "holds no items");
-	assert_refused("{\"items\":{}}", "holds items that are no list");
-	assert_refused("{\"items\":7}", "holds items that are no list");
+	assert_refused("{\"items\":{}}", "holds items that are not a list");
+	assert_refused("{\"items\":7}", "holds items that are not a list");
 	assert_refused("{\"items\":[],\"items\":[]}", "holds items twice");
 }
 

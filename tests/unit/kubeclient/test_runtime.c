@@ -468,7 +468,7 @@ static void what_is_asked_ends_with_us(void **state)
 	memset(&got, 0, sizeof(got));
 	on_rpc(ask_and_close, &timeout_ms); /* before the call */
 	assert_int_equal(got.times, 1);
-	expect(RUNTIME_SILENT, "we are stopping");
+	expect(RUNTIME_SILENT, "railmated is stopping");
 	on_rpc(open_it, NULL);
 	k.manners = HANG;
 	on_rpc(serve, usual_path);

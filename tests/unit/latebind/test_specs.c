@@ -159,8 +159,7 @@ static void specs_of_others_are_left_alone(void **state)
 	put(nvidia, "{\"kind\": \"nvidia.com/gpu\"}");
 	put(mine, "{\"kind\": \"example.com/nic\"}");
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
-	bind_fails(slots(0, 0, 0), EAGAIN,
-		   "a file of that name exists that railmated did not write");
+	bind_fails(slots(0, 0, 0), EAGAIN, "exists and was not written by railmated");
 	allocated(slots(0, 0, 0));
 	assert_string_equal(text_of_file(mine), "{\"kind\": \"example.com/nic\"}");
 	unlink(mine);
@@ -174,7 +173,7 @@ static void a_folder_in_the_place_of_a_spec_is_named(void **state)
 	mkdir(cdi_dir, 0755);
 	mkdir(spec_path_of("rdma_vf-n0-0"), 0755);
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
-	bind_fails(slots(0, 0, 0), EAGAIN, "something that is no file is in its place");
+	bind_fails(slots(0, 0, 0), EAGAIN, "exists and is not a regular file");
 	rmdir(spec_path_of("rdma_vf-n0-0"));
 }
 

@@ -135,7 +135,7 @@ static void a_message_longer_than_its_datagram_ends_it(void **state)
 		used = 36;
 		assert_int_equal(read_all(&seen), 0);
 		assert_int_equal(seen, 1);
-		assert_false(netlink_tells_link(buf, used, NULL, NULL));
+		assert_false(netlink_reports_link(buf, used, NULL, NULL));
 	}
 }
 

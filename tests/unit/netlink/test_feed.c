@@ -29,16 +29,16 @@ static void link_messages_are_judged_by_type(void **state)
 
 	(void)state;
 	len = put_message(buf, RTM_NEWLINK);
-	assert_true(netlink_tells_link(buf, len, NULL, NULL));
+	assert_true(netlink_reports_link(buf, len, NULL, NULL));
 	len = put_message(buf, RTM_DELLINK);
-	assert_true(netlink_tells_link(buf, len, NULL, NULL));
+	assert_true(netlink_reports_link(buf, len, NULL, NULL));
 	len = put_message(buf, RTM_NEWADDR);
-	assert_false(netlink_tells_link(buf, len, NULL, NULL));
+	assert_false(netlink_reports_link(buf, len, NULL, NULL));
 	both = len + put_message(buf + len, RTM_NEWLINK);
-	assert_true(netlink_tells_link(buf, both, NULL, NULL));
-	assert_false(netlink_tells_link(buf, both - 1, NULL, NULL)); /* the second one is cut */
-	assert_false(netlink_tells_link(buf, 3, NULL, NULL));
-	assert_false(netlink_tells_link(buf, 0, NULL, NULL));
+	assert_true(netlink_reports_link(buf, both, NULL, NULL));
+	assert_false(netlink_reports_link(buf, both - 1, NULL, NULL)); /* the second one is cut */
+	assert_false(netlink_reports_link(buf, 3, NULL, NULL));
+	assert_false(netlink_reports_link(buf, 0, NULL, NULL));
 }
 
 static size_t put_link(char *buf, uint16_t type, unsigned flags, const char *name)
@@ -72,7 +72,7 @@ static void links_without_carrier_are_named(void **state)
 	len += put_link(buf + len, RTM_NEWLINK, 0, "off");
 	len += put_link(buf + len, RTM_DELLINK, IFF_UP | IFF_LOWER_UP, "gone");
 	len += put_link(buf + len, RTM_NEWLINK, 0, NULL);
-	assert_true(netlink_tells_link(buf, len, note_down, &down));
+	assert_true(netlink_reports_link(buf, len, note_down, &down));
 	assert_string_equal(strbuf_str(&down), "cut off gone ");
 }
 

@@ -469,7 +469,7 @@ static size_t index_of(const char *id)
 		if (str_eq(vf(i), id))
 			return i;
 	}
-	fail_msg("%s is no VF", id);
+	fail_msg("%s is not a VF", id);
 	return 0;
 }
 

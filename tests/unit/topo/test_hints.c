@@ -102,8 +102,8 @@ static void what_is_wrong_with_hints_is_a_sentence(void **state)
 	} rows[] = {
 		{ { &nowhere, 1, &nic, 1, -1 }, "h.json: 0077:01:02.3 is not on this machine" },
 		{ { &gpu, 1, &nowhere, 1, -1 }, "h.json: 0077:01:02.3 is not on this machine" },
-		{ { &nic, 1, &nic, 1, -1 }, "is no GPU" },
-		{ { &gpu, 1, &gpu, 1, -1 }, "is no NIC" },
+		{ { &nic, 1, &nic, 1, -1 }, "is not a GPU" },
+		{ { &gpu, 1, &gpu, 1, -1 }, "is not a NIC" },
 	};
 
 	(void)state;

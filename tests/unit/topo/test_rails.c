@@ -133,7 +133,7 @@ static void the_operators_numbers_count_alone(void **state)
 
 	(void)state;
 	expect_named(inv, names, ARRAY_LEN(names), "7/0 7/1 - 0",
-		     "rails: eth99 is no NIC of this node");
+		     "rails: eth99 is not a NIC of this node");
 }
 
 /* Of four NICs: those that are named keep their plane, the others get what is left. */

@@ -81,7 +81,7 @@ static void a_refusal_names_the_line_and_the_thing(void **state)
 	} rows[] = {
 		{ "", "line 1: there is no <system>" },
 		{ "<system version=\"1\">\n", "line 2: <system> is not closed" },
-		{ "<system version=\"2\"/>", "line 1: '2' is no version" },
+		{ "<system version=\"2\"/>", "line 1: '2' is not a legal version" },
 		{ "<system/>", "line 1: <system> without version" },
 		{ "<system version=\"1\">\n<pci/></system>", "line 2: <pci> has no place here" },
 		{ "<system version=\"1\"/>\n<system version=\"1\"/>",
@@ -94,7 +94,7 @@ static void a_refusal_names_the_line_and_the_thing(void **state)
 		{ "<system version=\"1\">\n<cpu numaid=\"0\" arch=\"arm64\"/></system>",
 		  "line 2: <cpu> without affinity" },
 		{ "<system version=\"1\">\n<cpu numaid=\"0\" affinity=\"0-3\"/></system>",
-		  "line 2: '0-3' is no affinity" },
+		  "line 2: '0-3' is not a legal affinity" },
 		{ "<system version=\"1\">\n<cpu numaid=\"0\" affinity=\"f\"/></system>",
 		  "line 2: <cpu> without arch" },
 		{ "<system version=\"1\">\n<cpu numaid=\"0\" affinity=\"f\" arch=\"x86_64\"/></system>",
