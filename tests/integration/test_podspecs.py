@@ -258,7 +258,7 @@ class Malformed(HttpsCase):
     def test_what_is_no_list_of_pods_is_refused(self):
         for body, words in ((b"hello", ["is not JSON"]), (b"", ["is empty"]), (b"[]", [
                 "is not JSON"
-        ]), (b"{}", ["holds no items"]), (b'{"items":{}}', ["no list"]), (b'{"items":[1]}', [
+        ]), (b"{}", ["holds no items"]), (b'{"items":{}}', ["not a list"]), (b'{"items":[1]}', [
                 "items[0]", "is not JSON"
         ]), (b'{"items":[{}]}', ["items[0]",
                                  "metadata is not"]), (b'{"items":[' + b"[" * 100, ["nested"])):
