@@ -505,7 +505,7 @@ class Attacks(Case):
             more = c.s.recv(1 << 16)
             self.assertTrue(more, "it was closed")
             seen += more
-        self.assertNotIn("the kubelet did not register it", self.daemon.stderr())
+        self.assertNotIn("the kubelet did not register the resource", self.daemon.stderr())
         self.assertEqual(len(vfs_of(self.kubelet.admit("pod", f"main:{VF}=1"))), 1)
 
     # --- the kernel ---
