@@ -9,6 +9,12 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+static bool is_same_container(const struct ledger_hold *hold, const struct holds_claim *c)
+{
+	return !hold->pending && holds_same_uid(&hold->owner, &c->owner) &&
+	       str_eq(hold->owner.container, c->owner.container);
+}
+
 /* Takes the slot from a VF with an older number; false: that of the other is higher, and it keeps
  * it. */
 static bool take_slot(struct holds *h, const struct holds_claim *c)
@@ -22,6 +28,13 @@ static bool take_slot(struct holds *h, const struct holds_claim *c)
 		return false;
 	loose = *other;
 	loose.slot = NULL;
+	if (is_same_container(other, c)) {
+		holds_say(
+			h, false,
+			"the container of a slot has started again with another VF: it drains" HOLD_KEYS,
+			HOLD_OF(other));
+		loose.draining = loose.replaced = true;
+	}
 	ledger_put(h->ledger, &loose);
 	return true;
 }
@@ -61,9 +74,8 @@ static bool is_former(const struct holds *h, const struct holds_claim *c)
 {
 	const struct ledger_hold *next = c->slot ? ledger_find_slot(h->ledger, c->slot) : NULL;
 
-	return next && !next->pending && next->decision > c->number &&
-	       strcmp(next->vf, c->vf) != 0 && holds_same_uid(&next->owner, &c->owner) &&
-	       str_eq(next->owner.container, c->owner.container);
+	return next && next->decision > c->number && strcmp(next->vf, c->vf) != 0 &&
+	       is_same_container(next, c);
 }
 
 /* Of one decision: one of the two may be older, and know less. */

@@ -153,6 +153,11 @@ static bool is_nameless(const struct world *w, int pod)
 	return false;
 }
 
+static bool may_be_forgotten(const struct world *w, int pod)
+{
+	return !w->checkpoint_unreadable && !(w->cfg.names_once && is_nameless(w, pod));
+}
+
 static bool can_pod_step(const struct world *w, const struct step *s)
 {
 	unsigned pod = s->a, c = s->a % CTRS;
@@ -166,10 +171,10 @@ static bool can_pod_step(const struct world *w, const struct step *s)
 	p = &w->pods[pod];
 	switch (s->kind) {
 	case STEP_DELETE:
-		return can_delete(w, (int)pod) && !p->deleting;
+		return can_delete(w, (int)pod) && !p->deleting &&
+		       (!p->fixed || may_be_forgotten(w, (int)pod));
 	case STEP_FORCE:
-		return can_delete(w, (int)pod) && !w->checkpoint_unreadable &&
-		       !(w->cfg.names_once && is_nameless(w, (int)pod));
+		return can_delete(w, (int)pod) && may_be_forgotten(w, (int)pod);
 	case STEP_SANDBOX:
 		return can_sandbox(w, (int)pod);
 	case STEP_CALL:

@@ -132,6 +132,29 @@ static void a_record_of_one_decision_with_the_ledgers_knows_the_uid(void **state
 	assert_true(is_held_by(V0, "web-0#u1")); /* its cgroup shows that it runs */
 }
 
+/* The ledger is an old copy, from before that. */
+static void a_newer_record_of_a_slot_whose_container_started_again_ends_what_it_had(void **state)
+{
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	begin_late("web-0#u1", S1, V2);
+	run_pod("web-0#u1");
+	restart(copy_of_ledger());
+	claim("web-0#u1", S0, V1, 99);
+	claim("web-1#u2", S1, V3, 98); /* another container's: web-0 may have it still */
+	records_read();
+	assert_true(is_held_by(V1, "web-0#u1"));
+	assert_true(is_draining(V0));
+	assert_false(is_draining(V2));
+	w.open = V0;
+	tick();
+	assert_true(is_draining(V0));
+	w.open = NULL;
+	tick();
+	assert_null(hold_of(V0));
+	assert_true(is_held_by(V2, "web-0#u1"));
+}
+
 static void a_record_that_is_newer_than_the_ledger_makes_it_an_old_one(void **state)
 {
 	struct ledger *old;
@@ -366,6 +389,7 @@ int main(void)
 		TEST(a_spec_and_a_map_of_one_decision_are_one_hold_with_its_slot),
 		TEST(a_ledger_that_knows_more_ends_what_a_record_says),
 		TEST(a_record_of_one_decision_with_the_ledgers_knows_the_uid),
+		TEST(a_newer_record_of_a_slot_whose_container_started_again_ends_what_it_had),
 		TEST(a_record_that_is_newer_than_the_ledger_makes_it_an_old_one),
 		TEST(a_newer_record_of_a_vf_ends_the_ledgers_hold_of_it),
 		TEST(a_record_of_the_ledgers_own_decision_changes_nothing),
