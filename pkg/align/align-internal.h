@@ -26,7 +26,7 @@ struct problem {
 	int n_rows;
 	const uint8_t *rank; /* n_rows × n_places */
 	bool optional;
-	int drawn; /* so many of the rows will be the container's; 0: all of them are */
+	int drawn; /* how many of the rows will be the container's; 0: all of them are */
 	/* Free GPUs that could lose their nearest VFs: n_keep × n_places, true where it is nearest
 	 */
 	int n_keep;

@@ -74,7 +74,7 @@ struct align_in {
 	/* n_places × n_places, 0 on the diagonal; read without GPUs only, NULL: one zone */
 	const uint8_t *place_rank;
 	size_t want; /* how many VFs; clamped to n_vfs, at least the musts */
-	/* Without GPUs: so many of the free ones will be drawn at random; 0: not known, or not at
+	/* Without GPUs: how many of the free ones will be drawn at random; 0: not known, or not at
 	 * random */
 	size_t drawn;
 };

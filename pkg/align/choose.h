@@ -27,8 +27,8 @@ struct choose_in {
 	size_t want;
 	struct gpu_set gpus;	  /* the container's, any order; none: unknown */
 	struct gpu_set busy_gpus; /* held by others, as far as known */
-	/* GPUs unknown: so many will be drawn from those that are not busy; 0: not known, or not at
-	 * random */
+	/* GPUs unknown: how many will be drawn from those that are not busy; 0: not known, or not
+	 * at random */
 	size_t drawn;
 };
 

@@ -17,7 +17,7 @@ struct device_list choice_list(const struct pool *pool, struct arena *a)
 
 	for (size_t i = 0; i < pool->n_devs; i++)
 		healthy |= pool->devs[i].healthy;
-	/* Of HCAs that containers share: so many numbers. */
+	/* Of HCAs that containers share: as many numbers as there are shares. */
 	for (size_t i = 0; i < shares; i++)
 		list.v[i] = (struct device) { .id = arena_printf(a, "%zu", i), .healthy = healthy };
 	for (size_t i = 0; !shares && i < pool->n_devs; i++) {

@@ -116,7 +116,7 @@ struct pool_config {
 	const char *resource; /* "prefix/name" */
 	const char *prefix, *name;
 	bool exclude_topology;
-	/* 0: VFs, each of one container. Else of config.shared: so many containers share all that
+	/* 0: VFs, each of one container. Else of config.shared: how many containers share all that
 	 * is selected */
 	unsigned shares;
 	bool vfs_only; /* the built-in pool: never a PF, also not one without VFs */
@@ -176,7 +176,7 @@ struct pool_config {
 /* An entry of a list of pools that has an error: the pool is left out, or a part of it. */
 struct pool_error {
 	const char *resource; /* NULL: not known, for the error is in its name */
-	size_t at;	      /* so many pools of the list stand before it */
+	size_t at;	      /* how many pools of the list stand before it */
 };
 
 struct config {

@@ -24,7 +24,7 @@
 
 /* A burst of events (64 VFs appearing) is one scan: the first event arms the timer. */
 #define SETTLE_MS 200
-/* Scans that a lost link starts at once: so many within such a time. */
+/* Scans that a lost link starts at once: at most this many within this time. */
 #define HURRY_MAX      8
 #define HURRY_EVERY_MS 10000
 

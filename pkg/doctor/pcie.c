@@ -131,7 +131,7 @@ static void judge_payload(const struct facts *f, struct diagnosis *r, size_t gpu
 		if (min != max) {
 			diagnosis_add(
 				r, DIAGNOSIS_WARN, &payload_unequal, facts_address(f, at),
-				"Between %s and %s packets of %d bytes are let in, but %s takes %d.",
+				"Between %s and %s packets of %d bytes are accepted, but %s takes %d at most.",
 				facts_gpu_name(f, gpu), facts_nic_name(f, nearest[i]), max,
 				facts_address(f, at), min);
 			return;

@@ -23,7 +23,7 @@ static char *file_in(const char *dir, const char *name)
 	return NULL;
 }
 
-/* The files may come and go, so it is looked each time. Heap; NULL: there is none. */
+/* The files may come and go, so this is checked each time. Heap; NULL: there is none. */
 static char *find_config(const struct config_files *files)
 {
 	char *path = NULL;

@@ -1,7 +1,7 @@
 /*
  * Device-info files of the Network Plumbing Working Group, one per device, for Multus and CNI
  * plugins. Written in slices beside the kubelet's calls; soon after Allocate's reply, and long
- * before a CNI plugin comes, it is looked whether they are there. They stay when we stop: pods that
+ * before a CNI plugin comes, their presence is checked. They stay when we stop: pods that
  * run use them.
  */
 #include "plugin/plugin-internal.h"

@@ -35,7 +35,7 @@ struct identified {
 	struct gpu_set gpus;	   /* its own, ascending */
 	struct gpu_set busy_gpus;  /* every one that any other container holds */
 	const char *why;	   /* one sentence: why it was found or not (log, explain) */
-	/* Not found: so many GPUs are still to come, and no plugin has a preference which; 0: not
+	/* Not found: how many GPUs are still to come, and no plugin has a preference which; 0: not
 	 * known */
 	size_t n_drawn;
 	/* With specs: */

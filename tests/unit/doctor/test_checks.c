@@ -426,7 +426,7 @@ static const struct {
 	{ "relaxed-ordering", "flat hyper nopf gpu:2 pf:2 vf:1", nothing, DIAGNOSIS_UNKNOWN,
 	  "whose PF is not here" },
 	{ "payload", SOUND, nothing, DIAGNOSIS_PASS, "for GPUs: 2." },
-	{ "payload", SOUND, small_payload, DIAGNOSIS_WARN, "packets of 256 bytes are let in" },
+	{ "payload", SOUND, small_payload, DIAGNOSIS_WARN, "packets of 256 bytes are accepted" },
 	{ "payload", SOUND, small_requests, DIAGNOSIS_WARN, "reads at most 128 bytes" },
 	{ "payload", SOUND, config_short, DIAGNOSIS_UNKNOWN, "1 functions do not show" },
 	{ "payload", "numa:1 gpu:1; numa:1 pf:1 vf:1", nothing, SILENT, NULL },
