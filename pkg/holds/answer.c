@@ -169,6 +169,14 @@ static void hold_is_unseen(struct judging *j, const struct ledger_hold *hold, st
 	holds_want_probe(j->h, hold->vf);
 }
 
+/* Only the UID is known of a hold that was there when we started: is this pod with its id the one
+ * that the kubelet has given that to since? Not by a checkpoint that has no other pod with it. */
+static bool may_be_next(const struct ledger_hold *hold, const struct observation *s)
+{
+	return s->loaded && !hold->pending && !holds_text(hold->owner.pod) &&
+	       holds_text(hold->owner.uid) && !holds_is_only_pod(&s->pods, hold->owner.uid);
+}
+
 static void judge(struct judging *j, const struct ledger_hold *hold, struct observation *s)
 {
 	const struct holds_answer *answer = j->answer;
@@ -185,7 +193,7 @@ static void judge(struct judging *j, const struct ledger_hold *hold, struct obse
 		 * without a name is not that of the pod that was given its id since. */
 		if (holds_text(hold->owner.pod)
 			    ? !holds_same_name(&hold->owner, seen[i]->ns, seen[i]->pod)
-			    : s->given_away) {
+			    : s->id_passed_on) {
 			other = seen[i];
 			continue;
 		}
@@ -196,8 +204,8 @@ static void judge(struct judging *j, const struct ledger_hold *hold, struct obse
 			      strcmp(seen[i]->container, hold->owner.container) != 0 &&
 			      shows_container(j, &hold->owner);
 	}
-	if (two)
-		return; /* it has no name, and may be either's */
+	if (two || (own && may_be_next(hold, s)))
+		return; /* it has no name, and may be another's */
 	if (s->noted_ms >= answer->asked_ms || answer->asked_ms < s->judged_ms)
 		return; /* an answer overtook this one, or it is older than the hold */
 	if (own && other && !s->doubly_told) {
@@ -373,6 +381,11 @@ void holds_note_pods(struct id_pods *pods, const struct holds_entry *v, size_t n
 	}
 	for (size_t i = 0; i < 2; i++)
 		snprintf(pods->uids[i], sizeof(pods->uids[i]), "%s", count > 2 ? "" : uids[i]);
+}
+
+bool holds_is_only_pod(const struct id_pods *pods, const char *uid)
+{
+	return !*pods->uids[1] && !strcmp(pods->uids[0], uid);
 }
 
 const char *holds_other_of(const struct id_pods *pods, const char *uid)

@@ -201,6 +201,7 @@ void holds_pass_on(struct holds *h, const char *vf, const char *because, struct 
 
 void holds_note_pods(struct id_pods *pods, const struct holds_entry *v, size_t n,
 		     const char *resource, const char *id);
+bool holds_is_only_pod(const struct id_pods *pods, const char *uid);
 /* Of two: the UID of the other one; NULL: uid is of neither, or they are not two. */
 const char *holds_other_of(const struct id_pods *pods, const char *uid);
 

@@ -137,7 +137,7 @@ bool holds_is_shown_as(const struct ledger_hold *hold, const struct observation 
 {
 	return holds_text(hold->owner.pod) && !holds_text(hold->owner.uid) &&
 	       !holds_text(owner->pod) && holds_text(owner->uid) && s->shown_ms && !s->unseen &&
-	       !s->passed_on && !*s->pods.uids[1] && !strcmp(s->pods.uids[0], owner->uid);
+	       !s->passed_on && holds_is_only_pod(&s->pods, owner->uid);
 }
 
 bool holds_is_holder(const struct ledger_hold *hold, const struct observation *s,

@@ -284,6 +284,38 @@ static void a_hold_without_a_name_does_not_get_that_of_one_of_two_pods(void **st
 	assert_false(is_draining(V0));
 }
 
+static void a_hold_without_a_name_does_not_get_that_of_the_next_pod_after_a_restart(void **state)
+{
+	uint64_t number = allocate("", V0);
+
+	(void)state;
+	run_pod("#u1");
+	assert_true(starts_by("#u1", V0, number, false));
+	allocate("web-1", V0);
+	restart(copy_of_ledger());
+	records_read();
+	end_pod("#u1");
+	kubelet_lists({ "web-1", V0 });
+	assert_string_equal(hold_of(V0)->owner.pod, "");
+	assert_true(starts("web-1", V0)); /* while the checkpoint cannot be read */
+	assert_string_equal(hold_of(V0)->owner.pod, "web-1");
+	assert_string_equal(hold_of(V0)->owner.uid, "");
+}
+
+static void a_hold_without_a_name_gets_that_of_the_only_pod_after_a_restart(void **state)
+{
+	uint64_t number = allocate("", V0);
+
+	(void)state;
+	run_pod("#u1");
+	assert_true(starts_by("#u1", V0, number, false));
+	restart(copy_of_ledger());
+	records_read();
+	checkpoint("u1", V0);
+	kubelet_lists({ "web-0", V0 });
+	assert_true(is_held_by(V0, "web-0#u1"));
+}
+
 static void the_checkpoint_names_a_hold_whose_container_does_not_start_yet(void **state)
 {
 	(void)state;
@@ -686,6 +718,8 @@ int main(void)
 		TEST(a_name_and_a_uid_are_not_the_same_pod),
 		TEST(the_checkpoint_names_the_pod_of_a_hold),
 		TEST(a_hold_without_a_name_does_not_get_that_of_the_next_pod),
+		TEST(a_hold_without_a_name_does_not_get_that_of_the_next_pod_after_a_restart),
+		TEST(a_hold_without_a_name_gets_that_of_the_only_pod_after_a_restart),
 		TEST(the_checkpoint_of_the_moment_of_allocate_names_no_pod),
 		TEST(a_hold_without_a_name_does_not_get_that_of_one_of_two_pods),
 		TEST(a_vf_that_was_given_again_does_not_start_as_that_of_the_pod_before),
