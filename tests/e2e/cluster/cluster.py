@@ -351,6 +351,17 @@ class Cluster:
         for name in names:
             self.views[name].wait_registered()
             until(lambda n=name: self.offered(n), f"the API server to know the VFs of {name}")
+            until(lambda n=name: self.has_its_pods(n), f"the kubelet of {name} to know its pods")
+
+    def has_its_pods(self, name):
+        """Before, a kubelet that starts counts the devices of pods that have ended as given, and
+        refuses the first pod that needs one of them."""
+        path = f"/api/v1/pods?fieldSelector=spec.nodeName%3D{name}"
+        pods = {pod["metadata"]["uid"] for pod in self.api("GET", path)["items"]}
+        with contextlib.suppress(AssertionError):  # it does not serve yet
+            known = self.api("GET", f"/api/v1/nodes/{name}/proxy/pods")["items"] or []
+            return pods <= {pod["metadata"]["uid"] for pod in known}
+        return False
 
     def offered(self, name, resource=VF):
         """What the scheduler sees of a node."""
