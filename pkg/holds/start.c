@@ -122,7 +122,8 @@ static bool refuse(const struct ledger_hold *hold, const char *vf, const char *b
 	else
 		*ret_why = arena_printf(a, "VF %s is held by %s%s: %s", vf,
 					holds_name(&hold->owner, name, sizeof(name)),
-					hold->draining ? ", which is gone" : "", because);
+					hold->draining && !hold->replaced ? ", which is gone" : "",
+					because);
 	return false;
 }
 
