@@ -11,7 +11,8 @@
 #include "base/event.h"
 #include "base/str.h"
 
-enum { PROBE_MS = 1000 };
+/* A start takes longer than decisions are made in, so numbers from the clock are new. */
+enum { PROBE_MS = 1000, START_MS = 10 };
 
 void cut(struct world *w)
 {
@@ -252,6 +253,7 @@ void us_start(struct world *w)
 	struct us *u = &w->u;
 
 	memset(u, 0, sizeof(*u));
+	w->now_ms += START_MS;
 	u->state_open = !w->s.away;
 	u->a = arena_new(1024);
 	u->h = holds_new(u->state_open ? read_ledger(w) : NULL, &holds_default_pace, now_of(w));
