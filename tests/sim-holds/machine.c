@@ -59,6 +59,15 @@ static bool has_processes(const struct pod *p)
 	return p->sandbox || pod_lives(p);
 }
 
+set had_by_running(const struct world *w)
+{
+	set s = 0;
+
+	for (unsigned p = 0; p < w->n_pods; p++)
+		s |= has_processes(&w->pods[p]) ? pod_had(&w->pods[p]) | w->pods[p].away : 0;
+	return s;
+}
+
 /* What the cgroup of this pod shows. */
 enum holds_cgroup machine_cgroup(const struct world *w, int uid)
 {

@@ -251,6 +251,7 @@ bool pod_lives(const struct pod *p);		/* a container of it does */
 set pod_devs(const set (*devs)[CTRS], int pod); /* of all its containers */
 set pod_had(const struct pod *p);		/* VFs that it was given, while it exists */
 set used_by_live(const struct world *w);	/* VFs of live containers */
+set had_by_running(const struct world *w);	/* VFs that pods were given that have processes */
 bool is_recorded(const struct world *w, unsigned vf,
 		 int pod); /* map.json says that it is this pod's */
 enum holds_cgroup machine_cgroup(const struct world *w, int uid);
@@ -305,6 +306,7 @@ void us_register(struct world *w);
 void us_ask(struct world *w);
 void us_take(struct world *w, struct answer *a);
 void us_timer(struct world *w);
+void us_release(struct world *w, unsigned vf); /* railmatectl release */
 bool can_store(const struct world *w);
 void us_store(struct world *w);
 void us_stored(struct world *w);
@@ -385,6 +387,7 @@ enum step_kind {
 	STEP_SCAN,
 	STEP_CHECKPOINT,
 	STEP_SICK,
+	STEP_RELEASE,
 	STEP_REBOOT,
 	STEPS,
 };

@@ -55,6 +55,7 @@ const char *const step_names[STEPS] = {
 	[STEP_SCAN] = "scan-incomplete",
 	[STEP_CHECKPOINT] = "checkpoint-unreadable",
 	[STEP_SICK] = "sick",
+	[STEP_RELEASE] = "release",
 	[STEP_REBOOT] = "reboot",
 };
 
@@ -263,6 +264,9 @@ bool step_can(const struct world *w, const struct step *s)
 		return !w->checkpoint_unreadable && !w->cfg.sickens;
 	case STEP_SICK:
 		return w->cfg.sickens && s->a < w->n_vfs && w->cfg.pools[pool_of(w, s->a)].late;
+	case STEP_RELEASE: /* by who has seen that nothing of its pod runs */
+		return w->u.up && s->a < w->n_vfs && us_hold(w, s->a) &&
+		       !((used_by_live(w) | had_by_running(w)) >> s->a & 1);
 	case STEP_OP:
 	case STEP_TIMER:
 	case STEP_ASK:
@@ -422,6 +426,9 @@ static void do_fault(struct world *w, const struct step *s)
 		w->sick ^= 1u << s->a;
 		if (w->u.up)
 			us_list(w);
+		break;
+	case STEP_RELEASE:
+		us_release(w, s->a);
 		break;
 	default:
 		node_reboot(w);
@@ -619,7 +626,7 @@ static const uint8_t fault_weights[STEPS] = {
 	[STEP_DISK] = 6,       [STEP_TEAR] = 3,	   [STEP_LEDGER_GONE] = 2, [STEP_LEDGER_OLD] = 3,
 	[STEP_SPECS_GONE] = 4, [STEP_RECORDS] = 3, [STEP_CDI] = 4,	   [STEP_STATE] = 4,
 	[STEP_RUN_FULL] = 2,   [STEP_CGROUPS] = 3, [STEP_SCAN] = 3,	   [STEP_REBOOT] = 2,
-	[STEP_CHECKPOINT] = 3, [STEP_SICK] = 5,
+	[STEP_CHECKPOINT] = 3, [STEP_SICK] = 5,	   [STEP_RELEASE] = 4,
 };
 
 static uint8_t pick_kind(const uint8_t *table, uint64_t *rng)
@@ -662,6 +669,7 @@ static unsigned choices(const struct world *w, uint8_t kind)
 	case STEP_DISK:
 		return DISK_HANGS + 1;
 	case STEP_SICK:
+	case STEP_RELEASE:
 		return w->n_vfs;
 	case STEP_WAIT:
 		return sizeof(waits_ms) / sizeof(waits_ms[0]);

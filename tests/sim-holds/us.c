@@ -498,3 +498,15 @@ void us_timer(struct world *w)
 	us_claims_again(w);
 	us_settle(w, "timer");
 }
+
+void us_release(struct world *w, unsigned vf)
+{
+	if (holds_is_shown(w->u.h, vf_name(vf)))
+		return; /* refused: the kubelet's next answer would undo it */
+	cut(w);
+	holds_event(w->u.h, &(struct holds_event) { .kind = HOLDS_RELEASED, .vf = vf_name(vf) },
+		    now_of(w));
+	us_settle(w, "release");
+	if (can_store(w))
+		us_store(w);
+}
