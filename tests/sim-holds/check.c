@@ -226,6 +226,17 @@ void check_created(struct world *w, int pod, int c)
 	}
 }
 
+/* Slots that nothing shows once all records are lost: of an init container that has ended, which
+ * no List shows. */
+static set unrecorded(const struct world *w)
+{
+	set s = 0;
+
+	for (unsigned id = 0; w->lost && id < w->n_vfs; id++)
+		s |= w->cfg.pools[pool_of(w, id)].late && !w->s.spec[id].there ? 1u << id : 0;
+	return s;
+}
+
 /* Ids of containers that live, and of init containers before them, of pods that the kubelet has. */
 static set ids_of_live(const struct world *w)
 {
@@ -235,8 +246,12 @@ static set ids_of_live(const struct world *w)
 		const struct pod *pod = &w->pods[p];
 		if (!pod_is_active(pod) || pod->deleting || !pod_lives(pod))
 			continue;
-		for (unsigned c = 0; c < CTRS; c++)
-			s |= pod->c[c].alive || pod->c[c].state == CTR_DONE ? pod->c[c].ids : 0;
+		for (unsigned c = 0; c < CTRS; c++) {
+			if (pod->c[c].alive)
+				s |= pod->c[c].ids;
+			else if (pod->c[c].state == CTR_DONE)
+				s |= pod->c[c].ids & ~unrecorded(w);
+		}
 	}
 	return s;
 }

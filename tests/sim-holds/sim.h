@@ -198,7 +198,9 @@ struct world {
 	/* The death of railmated: at the n-th of its next actions; 0: not. */
 	unsigned fuse, actions;
 	jmp_buf *dead;
-	bool forgetful; /* every record is lost, and the kubelet has not been asked yet */
+	bool forgetful;	  /* every record is lost, and the kubelet has not been asked yet */
+	bool lost;	  /* every record was, once */
+	bool found_later; /* a ledger was, after the start */
 	bool trace;
 	char broken[512]; /* the first invariant that did not hold; "" */
 };

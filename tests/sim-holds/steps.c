@@ -123,7 +123,7 @@ static void lose_records(struct world *w)
 	free(w->s.ledger.s);
 	free(w->s.older.s);
 	w->s.ledger = w->s.older = (struct text) { NULL, 0 };
-	w->forgetful = true;
+	w->forgetful = w->lost = true;
 	us_start(w);
 	us_register(w);
 	poll(w);
