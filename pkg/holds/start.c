@@ -203,8 +203,7 @@ static void know_the_other(struct holds *h, const char *vf, const struct ledger_
 	struct ledger_hold known;
 
 	if (!other || !hold || holds_text(hold->owner.uid) || !holds_text(hold->owner.pod) ||
-	    !holds_text(owner->pod) || holds_same_name(&hold->owner, owner->ns, owner->pod) ||
-	    !s->shown_ms || s->unseen)
+	    holds_same_name(&hold->owner, owner->ns, owner->pod) || !s->shown_ms || s->unseen)
 		return;
 	known = *hold;
 	known.owner.uid = other;

@@ -507,6 +507,27 @@ static void of_two_pods_with_one_id_the_one_that_starts_tells_who_the_other_is(v
 	assert_true(is_held_by(V0, "web-2#u2"));
 }
 
+/* As above; List does not show that it is the init container of the pod that it shows. */
+static void of_two_pods_with_one_id_an_init_container_waits_for_the_other_one_only(void **state)
+{
+	const struct holds_entry two[] = { { "u1", "main", RES, V0 }, { "u2", "init", RES, V0 } };
+
+	(void)state;
+	restart(NULL);
+	records_read();
+	kubelet_lists({ "web-2", V0 });
+	run_pod("#u1");
+	run_pod("web-2#u2");
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CHECKPOINT, .entries = two, .n = 2 },
+		    w.now);
+	assert_false(starts("#u2", V0)); /* web-2 may be u1 */
+	assert_false(starts("#u2", V0));
+	end_pod("#u1");
+	tick();
+	assert_true(starts("#u2", V0));
+	assert_string_equal(hold_of(V0)->owner.uid, "u2");
+}
+
 static void an_id_of_two_pods_has_no_uid(void **state)
 {
 	const struct holds_entry two[] = { { "u1", "main", RES, V0 }, { "u2", "main", RES, V0 } };
@@ -734,6 +755,7 @@ int main(void)
 		TEST(a_uid_alone_is_the_pod_that_the_kubelet_shows_if_no_other_one_has_the_id),
 		TEST(once_its_id_was_given_again_a_name_alone_does_not_take_a_vf_from_a_uid),
 		TEST(of_two_pods_with_one_id_the_one_that_starts_tells_who_the_other_is),
+		TEST(of_two_pods_with_one_id_an_init_container_waits_for_the_other_one_only),
 		TEST(an_id_of_two_pods_has_no_uid),
 		TEST(two_containers_of_one_pod_do_not_start_with_one_vf),
 		TEST(a_container_that_was_inferred_wrongly_has_no_other_beside_it),
