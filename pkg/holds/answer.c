@@ -240,6 +240,44 @@ static void judge(struct judging *j, const struct ledger_hold *hold, struct obse
 	hold_is_unseen(j, hold, s);
 }
 
+/*
+ * A record, older than what the slot has now, named the VF for another container of the same pod.
+ * One hands its slot to the next only when it has ended, unless the kubelet gave the slot to both.
+ */
+static bool is_former(const struct judging *j, const struct ledger_hold *hold,
+		      const struct observation *s)
+{
+	const struct ledger_hold *next =
+		s->loaded && s->former_slot && !hold->slot && !hold->draining
+			? ledger_find_slot(j->h->ledger, s->former_slot)
+			: NULL;
+	const struct observation *its = next ? holds_observation_of(j->h, next) : NULL;
+
+	return its && its->judged_ms == j->answer->asked_ms && !its->doubled && !its->tentative &&
+	       !next->pending && next->decision > hold->decision &&
+	       holds_same_uid(&next->owner, &hold->owner);
+}
+
+static void end_former(struct judging *j)
+{
+	struct ledger *l = j->h->ledger;
+
+	for (size_t i = 0; i < ledger_holds(l); i++) {
+		struct ledger_hold hold = *ledger_hold_at(l, i);
+
+		if (!is_former(j, &hold, &j->h->observations[i]))
+			continue;
+		holds_say(
+			j->h, false,
+			"its pod has started again with another VF for the slot: it drains" HOLD_KEYS,
+			HOLD_OF(&hold));
+		hold.draining = hold.replaced = true;
+		ledger_put(l, &hold);
+		j->h->synced = ledger_generation(l);
+		holds_want_probe(j->h, hold.vf);
+	}
+}
+
 /* --- ids that no hold has --- */
 
 /* A container has it: the ledger was lost. Late ids are slots: see slots.c. */
@@ -298,6 +336,7 @@ void holds_on_answered(struct holds *h, const struct holds_answer *answer, struc
 		judge(&j, ledger_hold_at(h->ledger, i), &h->observations[i]);
 		h->synced = ledger_generation(h->ledger); /* owners change, holds do not */
 	}
+	end_former(&j);
 	for (size_t i = 0; !overtaken && i < answer->n_seen; i++)
 		adopt(&j, j.seen[i]);
 	if (answer->all) {

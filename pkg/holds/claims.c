@@ -9,15 +9,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-static bool is_same_container(const struct ledger_hold *hold, const struct holds_claim *c)
-{
-	return !hold->pending && holds_same_uid(&hold->owner, &c->owner) &&
-	       str_eq(hold->owner.container, c->owner.container);
-}
-
 /* Takes the slot from a VF with an older number; false: that of the other is higher, and it keeps
  * it. */
-static bool take_slot(struct holds *h, const struct holds_claim *c)
+static bool take_slot(struct holds *h, const struct holds_claim *c, struct holds_now now)
 {
 	const struct ledger_hold *other = c->slot ? ledger_find_slot(h->ledger, c->slot) : NULL;
 	struct ledger_hold loose;
@@ -28,13 +22,7 @@ static bool take_slot(struct holds *h, const struct holds_claim *c)
 		return false;
 	loose = *other;
 	loose.slot = NULL;
-	if (is_same_container(other, c)) {
-		holds_say(
-			h, false,
-			"the container of a slot has started again with another VF: it drains" HOLD_KEYS,
-			HOLD_OF(other));
-		loose.draining = loose.replaced = true;
-	}
+	holds_lose_slot(holds_observation(h, other->vf, now), c->slot);
 	ledger_put(h->ledger, &loose);
 	return true;
 }
@@ -52,13 +40,15 @@ static void adopt(struct holds *h, const struct holds_claim *c, struct holds_now
 				    .decision = c->number };
 	struct observation *s;
 
-	if (!take_slot(h, c))
+	if (!take_slot(h, c, now))
 		hold.slot = NULL;
 	ledger_put(h->ledger, &hold);
 	ledger_skip(h->ledger, c->number);
+	s = holds_observation(h, c->vf, now);
 	if (hold.slot)
 		holds_know_slot(h, hold.slot);
-	s = holds_observation(h, c->vf, now);
+	else if (c->slot)
+		holds_lose_slot(s, c->slot);
 	s->loaded = true;
 	s->told_ms = now.mono_ms;
 	s->noted_ms = now.mono_ms - (int64_t)h->pace.young_ms - 1;
@@ -68,22 +58,13 @@ static void adopt(struct holds *h, const struct holds_claim *c, struct holds_now
 		  c->vf, c->slot, c->resource, OWNER_OF(&c->owner), c->source);
 }
 
-/* Its container has started again since, with another VF for that slot: what it had before has
- * ended. */
-static bool is_former(const struct holds *h, const struct holds_claim *c)
-{
-	const struct ledger_hold *next = c->slot ? ledger_find_slot(h->ledger, c->slot) : NULL;
-
-	return next && next->decision > c->number && strcmp(next->vf, c->vf) != 0 &&
-	       is_same_container(next, c);
-}
-
 /* Of one decision: one of the two may be older, and know less. */
-static void complete(struct holds *h, const struct holds_claim *c, const struct ledger_hold *hold)
+static void complete(struct holds *h, const struct holds_claim *c, const struct ledger_hold *hold,
+		     struct holds_now now)
 {
 	struct ledger_hold with = *hold;
 
-	if (c->slot && !hold->slot && take_slot(h, c))
+	if (c->slot && !hold->slot && take_slot(h, c, now))
 		with.slot = c->slot;
 	if (c->number && !holds_text(hold->owner.uid) && holds_text(c->owner.uid)) {
 		with.owner.uid = c->owner.uid;
@@ -98,8 +79,6 @@ static void weigh(struct holds *h, const struct holds_claim *c, struct holds_now
 	/* Of a decision that the ledger knows, and that has ended since. */
 	bool over = !h->lost && c->number < h->next_loaded;
 
-	if (is_former(h, c))
-		return;
 	/* A record is of a container that started. The ledger was stored before that, or is younger
 	 * than the records. */
 	if (hold && hold->pending && (h->lost || c->number == hold->decision)) {
@@ -107,7 +86,7 @@ static void weigh(struct holds *h, const struct holds_claim *c, struct holds_now
 	} else if (hold ? c->number > hold->decision : !over) {
 		adopt(h, c, now);
 	} else if (hold && c->number == hold->decision && !hold->draining) {
-		complete(h, c, hold);
+		complete(h, c, hold, now);
 	}
 }
 

@@ -12,7 +12,7 @@ struct id_pods {
 /* What is known of a hold since we started. In the order of the holds. */
 struct observation {
 	char *vf;
-	char *former_slot; /* NULL, or: its slot until the kubelet gave that to another container */
+	char *former_slot; /* NULL, or: its slot until another container had that */
 	int64_t since_ms;  /* with the number, these distinguish one hold of a VF from the next */
 	uint64_t decision;
 	/* When it was made; young_ms before the start for those that were there */
@@ -207,7 +207,8 @@ const char *holds_other_of(const struct id_pods *pods, const char *uid);
 
 struct promise *holds_promise(const struct holds *h, const char *slot); /* NULL: none */
 void holds_forget_promise(struct holds *h, const char *slot);
-void holds_know_slot(struct holds *h, const char *slot); /* it is no longer unknown */
+void holds_lose_slot(struct observation *s, const char *slot); /* to another container */
+void holds_know_slot(struct holds *h, const char *slot);       /* it is no longer unknown */
 void holds_name_unknown(struct holds *h, const struct holds_entry *v, size_t n);
 void holds_note_slots(struct holds *h, const struct holds_answer *answer, struct holds_now now);
 const struct ledger_hold *holds_live_slot(const struct holds *h,

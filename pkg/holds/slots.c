@@ -53,6 +53,21 @@ const struct ledger_hold *holds_live_slot(const struct holds *h, const char *slo
 	return hold && !hold->draining ? hold : NULL;
 }
 
+void holds_lose_slot(struct observation *s, const char *slot)
+{
+	free(s->former_slot);
+	s->former_slot = xstrdup(slot);
+}
+
+static struct unknown *find_unknown(struct holds *h, const char *slot)
+{
+	for (size_t i = 0; i < h->n_unknown; i++) {
+		if (!strcmp(h->unknown[i].slot, slot))
+			return &h->unknown[i];
+	}
+	return NULL;
+}
+
 /* What drains no longer counts on its slot: it is another container's. */
 void holds_on_promised(struct holds *h, const struct holds_event *e, struct holds_now now)
 {
@@ -75,15 +90,6 @@ void holds_on_promised(struct holds *h, const struct holds_event *e, struct hold
 }
 
 /* --- slots whose VF is not known --- */
-
-static struct unknown *find_unknown(struct holds *h, const char *slot)
-{
-	for (size_t i = 0; i < h->n_unknown; i++) {
-		if (!strcmp(h->unknown[i].slot, slot))
-			return &h->unknown[i];
-	}
-	return NULL;
-}
 
 const char *holds_unknown(const struct holds *h, size_t k, const struct ledger_owner **ret_owner)
 {
@@ -373,8 +379,7 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 			"the slot was given to another container: its VF stays with the first one until that is gone" HOLD_KEYS,
 			HOLD_OF(hold));
 		holds_give_away(s);
-		free(s->former_slot);
-		s->former_slot = xstrdup(hold->slot);
+		holds_lose_slot(s, hold->slot);
 	}
 	holds_want_probe(h, hold->vf);
 	holds_relist(h);

@@ -128,19 +128,6 @@ static set kept_by_others(const struct world *w, int pod, int c)
 	return s;
 }
 
-/* A ledger that was found later has it for an init container whose pod goes on with another VF: an
- * old one, perhaps, but nothing says that this container is no other's neighbour. */
-static bool is_found_of_init(const struct world *w, unsigned vf)
-{
-	const struct ledger_hold *hold = w->found_later ? us_hold(w, vf) : NULL;
-	struct who who;
-
-	if (!hold || hold->slot)
-		return false;
-	who = who_of(&hold->owner);
-	return who.container == CTR_INIT && who.uid >= 0 && w->pods[who.uid].sandbox;
-}
-
 /* Another container of the pod, and none that hands over what it has. */
 static bool is_beside(const struct world *w, int pod, int c, int8_t container)
 {
@@ -165,7 +152,6 @@ static set taken_from(const struct world *w, int pod, int c)
 		if (map->there && map->who.uid >= 0 && w->pods[map->who.uid].sandbox &&
 		    (map->who.uid != pod || is_beside(w, pod, c, map->who.container)))
 			s |= 1u << vf;
-		s |= is_found_of_init(w, vf) ? 1u << vf : 0;
 	}
 	return s | kept_by_others(w, pod, c);
 }

@@ -200,7 +200,6 @@ struct world {
 	jmp_buf *dead;
 	bool forgetful;	  /* every record is lost, and the kubelet has not been asked yet */
 	bool lost;	  /* every record was, once */
-	bool found_later; /* a ledger was, after the start */
 	bool trace;
 	char broken[512]; /* the first invariant that did not hold; "" */
 };

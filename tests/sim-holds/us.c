@@ -296,7 +296,6 @@ void us_claims_again(struct world *w)
 	if (!w->u.state_open && !w->s.away) {
 		struct ledger *old = read_ledger(w);
 
-		w->found_later |= old && ledger_holds(old) > 0;
 		for (size_t i = 0; old && i < ledger_holds(old); i++) {
 			const struct ledger_hold *hold = ledger_hold_at(old, i);
 			if (hold->pending)

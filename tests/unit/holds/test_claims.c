@@ -51,13 +51,17 @@ static void an_older_record_of_a_slot_whose_container_started_again_is_of_its_en
 	restart(NULL);
 	claim("web-0#u1", S0, V0, 7);
 	claim("web-0#u1", S0, V1, 8);
-	claim("web-0#u1/init", S1, V2, 3);
+	claim("web-0#u1/side", S1, V2, 3);
 	claim("web-0#u1", S1, V3, 9);
+	run_pod("web-0#u1");
 	records_read();
 	assert_string_equal(hold_of(V1)->slot, S0);
+	assert_true(is_held_by(V0, "web-0#u1")); /* until the kubelet shows who has the slots */
+	kubelet_lists({ "web-0", S0 }, { "web-0", S1 }, { "web-0/side", S1 });
 	assert_null(hold_of(V0));
-	assert_true(is_held_by(V2, "web-0#u1/init")); /* another container: a sidecar */
+	assert_true(is_held_by(V2, "web-0#u1/side")); /* the kubelet has given S1 to both */
 	claim("web-0#u1", S0, V0, 7);		      /* a ledger that comes back */
+	kubelet_lists({ "web-0", S0 }, { "web-0", S1 }, { "web-0/side", S1 });
 	assert_null(hold_of(V0));
 }
 
@@ -144,11 +148,10 @@ static void a_newer_record_of_a_slot_whose_container_started_again_ends_what_it_
 	claim("web-1#u2", S1, V3, 98); /* another container's: web-0 may have it still */
 	records_read();
 	assert_true(is_held_by(V1, "web-0#u1"));
+	w.open = V0;
+	kubelet_lists({ "web-0", S0 }, { "web-1", S1 });
 	assert_true(is_draining(V0));
 	assert_false(is_draining(V2));
-	w.open = V0;
-	tick();
-	assert_true(is_draining(V0));
 	w.open = NULL;
 	tick();
 	assert_null(hold_of(V0));
@@ -280,6 +283,46 @@ static void a_ledger_that_comes_back_is_weighed_like_any_record(void **state)
 	assert_int_equal(hold_of(V1)->decision, mine);
 }
 
+static void start_without_a_ledger(void)
+{
+	restart(NULL);
+	records_read();
+	run_pod("web-0#u1");
+	kubelet_lists({ "web-0", NULL });
+}
+
+/* The node has started anew, the pod's init container has a VF of the slot by now, and that of the
+ * container before was another one. */
+static void a_ledger_that_comes_back_holds_no_vf_for_a_pod_that_has_started_again(void **state)
+{
+	(void)state;
+	start_without_a_ledger();
+	begin_late("web-0#u1/init", S0, V1);
+	claim("web-0#u1", S0, V0, 40);
+	settle();
+	assert_true(is_held_by(V0, "web-0#u1"));
+	w.open = V0;
+	kubelet_lists({ "web-0", S0 });
+	assert_true(is_draining(V0));
+	w.open = NULL;
+	tick();
+	assert_null(hold_of(V0)); /* that the pod runs says nothing about it */
+	assert_true(is_held_by(V1, "web-0#u1"));
+}
+
+/* The kubelet has given the slot to two containers of the pod: each has a VF. */
+static void a_ledger_that_comes_back_holds_the_vf_of_the_other_container_of_the_pod(void **state)
+{
+	(void)state;
+	start_without_a_ledger();
+	begin_late("web-0#u1", S0, V1);
+	claim("web-0#u1/side", S0, V0, 40);
+	settle();
+	kubelet_lists({ "web-0", S0 }, { "web-0/side", S0 });
+	assert_false(is_draining(V0));
+	assert_true(is_held_by(V0, "web-0#u1"));
+}
+
 /* The checkpoint could not be read when it started. That of Allocate names nobody, and is no claim.
  */
 static void a_record_without_a_uid_is_of_a_container_that_started(void **state)
@@ -397,6 +440,8 @@ int main(void)
 		TEST(an_incomplete_reading_decides_nothing),
 		TEST(what_was_unknown_is_known_when_its_record_is_read_later),
 		TEST(a_ledger_that_comes_back_is_weighed_like_any_record),
+		TEST(a_ledger_that_comes_back_holds_no_vf_for_a_pod_that_has_started_again),
+		TEST(a_ledger_that_comes_back_holds_the_vf_of_the_other_container_of_the_pod),
 		TEST(a_record_without_a_uid_is_of_a_container_that_started),
 		TEST(a_record_without_a_uid_makes_its_pending_hold_a_started_one),
 		TEST(a_record_of_a_container_counts_more_than_what_was_given_before_it_was_read),
