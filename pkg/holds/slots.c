@@ -372,6 +372,7 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 		holds_say(h, false, "the VF is not usable: its slot gets another one" HOLD_KEYS,
 			  HOLD_OF(hold));
 		left.draining = left.replaced = true;
+		promise(h, slot, false, now); /* the container has it still */
 	} else {
 		/* The one before keeps its VF until it is gone. */
 		holds_say(

@@ -133,6 +133,7 @@ static void a_vf_that_is_not_usable_is_left_for_another_one(void **state)
 	assert_null(slot_starts("web-0#u1", S0, false));
 	assert_true(is_draining(V0));
 	assert_true(is_told_lost(V0));
+	assert_string_equal(vf_told_for(S0), "none yet"); /* and not free: its container has it */
 	bind_slot("web-0#u1", S0, V1);
 	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CONFIRMED, .slot = S0 }, w.now);
 	assert_string_equal(vf_told_for(S0), V1);
