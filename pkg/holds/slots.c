@@ -73,9 +73,12 @@ void holds_on_promised(struct holds *h, const struct holds_event *e, struct hold
 {
 	for (size_t i = 0; i < e->n; i++) {
 		const struct ledger_hold *hold = ledger_find_slot(h->ledger, e->slots[i]);
+		struct unknown *u = find_unknown(h, e->slots[i]);
 		struct ledger_hold loose;
 
 		promise(h, e->slots[i], true, now);
+		if (u)
+			u->given_away = true;
 		if (!hold)
 			continue;
 		holds_give_away(holds_observation(h, hold->vf, now));
@@ -168,7 +171,8 @@ void holds_name_unknown(struct holds *h, const struct holds_entry *v, size_t n)
 		struct unknown *u = &h->unknown[i];
 
 		holds_note_pods(&u->pods, v, n, u->resource, u->slot);
-		name_unknown(u, holds_uid_of_id(v, n, u->resource, u->slot));
+		if (!u->given_away)
+			name_unknown(u, holds_uid_of_id(v, n, u->resource, u->slot));
 	}
 	/* The newest List shows both, and pods of one List have names of their own. */
 	for (size_t i = 0; i < h->n_unknown; i++) {

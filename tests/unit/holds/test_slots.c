@@ -651,6 +651,21 @@ static void an_unknown_slot_is_forgotten_when_its_pod_is_missed_twice_and_runs_n
 	assert_true(may_give(V1));
 }
 
+/* The kubelet has given the slot since, and the checkpoint names the pod that has got it. */
+static void an_unknown_slot_does_not_get_the_uid_of_the_next_pod(void **state)
+{
+	(void)state;
+	restart(NULL);
+	records_read();
+	kubelet_lists({ "web-0", S0 });
+	run_pod("web-0#u1");
+	promise(S0);
+	checkpoint("u2", S0);
+	assert_null(slot_starts("web-1#u2", S0, true));
+	assert_string_equal(holds_unknown(w.h, 0, NULL), S0);
+	assert_false(may_give(V0));
+}
+
 /* No List shows it by its name; the next container of its pod gets the same slots, and more. */
 static void the_slots_of_a_container_are_known_when_its_init_container_starts(void **state)
 {
@@ -928,6 +943,7 @@ int main(void)
 		TEST(while_the_vf_of_a_slot_is_unknown_none_of_its_resource_is_given),
 		TEST(a_slot_is_known_again_when_its_container_starts_again),
 		TEST(an_unknown_slot_is_forgotten_when_its_pod_is_missed_twice_and_runs_no_more),
+		TEST(an_unknown_slot_does_not_get_the_uid_of_the_next_pod),
 		TEST(the_slots_of_a_container_are_known_when_its_init_container_starts),
 		TEST(the_slot_of_another_container_stays_unknown_when_an_init_container_starts),
 		TEST(a_slot_is_known_when_its_pod_is_called_for_and_runs_but_a_sandbox),
