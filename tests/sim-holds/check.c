@@ -226,13 +226,13 @@ void check_created(struct world *w, int pod, int c)
 	}
 }
 
-/* Slots that nothing shows once all records are lost: of an init container that has ended, which
- * no List shows. */
+/* Slots of which nothing says that a container has them: no spec, and no List. None shows that of
+ * an init container that has ended, which counts once all records are lost. */
 static set unrecorded(const struct world *w)
 {
 	set s = 0;
 
-	for (unsigned id = 0; w->lost && id < w->n_vfs; id++)
+	for (unsigned id = 0; (w->lost || !w->u.listed) && id < w->n_vfs; id++)
 		s |= w->cfg.pools[pool_of(w, id)].late && !w->s.spec[id].there ? 1u << id : 0;
 	return s;
 }
