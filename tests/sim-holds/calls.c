@@ -179,6 +179,8 @@ void op_answer(struct world *w, struct op *op, bool ok, const char *why)
 	}
 	if (!done.cancelled)
 		kubelet_called(w, done.pod, done.c, ok, why);
+	else if (!ok)
+		say(w, "nobody waits for pod %d container %d: %s", done.pod, done.c, why);
 }
 
 static size_t entries_of(const struct world *w, set (*file)[CTRS], struct holds_entry *v)
@@ -663,4 +665,96 @@ void late_answer(struct world *w, struct op *op)
 	}
 	us_settle(w, "confirm");
 	op_answer(w, op, true, NULL);
+}
+
+/* --- railmate-cni --- */
+
+/* The plugin waits for the disk as a container does. */
+static void wait_for_disk(struct world *w, const struct op *op)
+{
+	for (unsigned n = 0; n < 4; n++) { /* one that is on its way, and its own */
+		if (holds_may_answer(w->u.h, op->generation, op->since_ms, now_of(w)))
+			return;
+		if (can_store(w))
+			us_store(w);
+		if (w->u.storing && w->s.disk != DISK_HANGS)
+			us_stored(w);
+		else
+			w->now_ms += holds_default_pace.store_ms + 1;
+	}
+	broken(w, "a CNI plugin waits for the disk for more than %u ms",
+	       holds_default_pace.store_ms);
+}
+
+static void cni_confirm(struct world *w, const struct op *op)
+{
+	for (set s = op->ids; s; s &= s - 1) {
+		cut(w);
+		holds_event(w->u.h,
+			    &(struct holds_event) { .kind = HOLDS_CONFIRMED,
+						    .slot = slot_name((unsigned)lowest(s)) },
+			    now_of(w));
+	}
+	us_settle(w, "confirm");
+	wait_for_disk(w, op);
+	us_settle(w, "may answer");
+}
+
+/* The slots of one container. The runtime says whose sandbox it is. */
+static bool cni_bind(struct world *w, struct op *op, set *ret_moved)
+{
+	struct holds_entry v[PODS_MAX * CTRS * VFS_MAX];
+	struct answer a;
+	int uid;
+
+	us_read_checkpoint(w);
+	kubelet_gc(w);
+	op->answer = (struct answer) { .epoch = w->k.epoch, .asked_ms = now_of(w).mono_ms };
+	kubelet_answer(w, &op->answer);
+	a = op->answer;
+	us_take(w, &a);
+	uid = w->checkpoint_unreadable
+		      ? -1
+		      : uid_number(holds_uid_of_id(v, entries_of(w, w->k.file, v),
+						   resource_name(op->pool),
+						   slot_name((unsigned)lowest(op->ids))));
+	op->who = (struct who) { (int8_t)w->pods[op->pod].name, (int8_t)(uid < 0 ? op->pod : uid),
+				 (int8_t)ctr_kind(w, op->pod, op->c) };
+	look_around(w, op);
+	sim_late_bind(w, op);
+	if (op->there)
+		late_write(w, op);
+	if (!op->there)
+		return false;
+	cni_confirm(w, op);
+	for (set s = op->ids; s; s &= s - 1)
+		*ret_moved |= 1u << op->vf[lowest(s)];
+	w->pods[op->pod].c[op->c].had |= *ret_moved;
+	op->there = false;
+	return true;
+}
+
+/*
+ * CNI ADD for the slots that PodResources shows of the pod, which is how Multus knows them: those
+ * of ordinary init containers are not among them. False: the sandbox fails, and is tried again.
+ */
+bool us_cni_add(struct world *w, int pod, set *ret_moved)
+{
+	for (unsigned c = 0; c < CTRS; c++) {
+		for (unsigned i = 0; i < w->cfg.n_pools; i++) {
+			struct op op = { .there = true,
+					 .cancelled = true, /* no call of the kubelet's */
+					 .pod = pod,
+					 .c = (uint8_t)c,
+					 .pool = (uint8_t)i,
+					 .ids = w->k.devs[pod][c] & pool_set(w, i) };
+
+			if (!w->cfg.pools[i].late || !w->cfg.pools[i].moves ||
+			    w->pods[pod].c[c].init || !op.ids)
+				continue;
+			if (!w->u.up || !w->podres || !cni_bind(w, &op, ret_moved))
+				return false;
+		}
+	}
+	return true;
 }

@@ -100,8 +100,11 @@ static void tick(struct world *w, bool ends, int64_t ms)
 
 /* --- what could be served --- */
 
-static bool has_room(const struct world *w, unsigned pool, set ids, unsigned want, set taken)
+static bool has_room(const struct world *w, int pod, unsigned pool, set ids, unsigned want,
+		     set taken)
 {
+	if (w->cfg.pools[pool].late && w->cfg.pools[pool].moves && !w->pods[pod].sandbox)
+		want = count(ids); /* CNI ADD binds those of all containers */
 	return w->cfg.pools[pool].late ? count(pool_set(w, pool) & ~taken) >= want : !(ids & taken);
 }
 
@@ -231,7 +234,7 @@ static const char *is_refused(const struct world *w, int pod, int c)
 		set ids = (p->sandbox ? w->k.devs[pod][c] : pod_devs(w->k.devs, pod)) &
 			  pool_set(w, i);
 
-		if (!has_room(w, i, ids, ctr->want[i], taken_from(w, pod, c)) ||
+		if (!has_room(w, pod, i, ids, ctr->want[i], taken_from(w, pod, c)) ||
 		    (ctr->want[i] &&
 		     (is_uncertain(w, i, pod) || is_uncertain_within(w, i, pod, c))))
 			return NULL;
@@ -365,6 +368,8 @@ static unsigned idle(const struct world *w, unsigned pool)
 	    given = w->k.allocated & mine, its = 0;
 	unsigned busy;
 
+	for (unsigned p = 0; p < w->n_pods; p++) /* whose reservation may be lost */
+		given |= pod_is_active(&w->pods[p]) ? pod_devs(w->k.devs, (int)p) & mine : 0;
 	for (set s = taken & ~given; s; s &= s - 1) {
 		if (!us_hold(w, (unsigned)lowest(s)))
 			return 0; /* its last record is lost: nothing keeps it from the kubelet */

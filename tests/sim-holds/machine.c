@@ -162,14 +162,18 @@ void pod_teardown(struct world *w, int pod)
 		p->in_api = false;
 }
 
-/* Devices of all its containers, as PodResources has them: what CNI plugins move. */
-static set moved_by(const struct world *w, int pod)
+/* Devices of all its containers, as the checkpoint has them: what CNI plugins move. Of late pools
+ * the slots that PodResources shows, for whose VFs they ask. */
+static set moved_by(const struct world *w, int pod, bool late)
 {
 	set s = 0;
 
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
-		if (w->cfg.pools[i].moves)
-			s |= pod_devs(w->k.devs, pod) & pool_set(w, i);
+		for (unsigned c = 0; c < CTRS; c++) {
+			if (w->cfg.pools[i].moves && w->cfg.pools[i].late == late &&
+			    !(late && w->pods[pod].c[c].init))
+				s |= w->k.devs[pod][c] & pool_set(w, i);
+		}
 	}
 	return s;
 }
@@ -182,7 +186,7 @@ bool can_sandbox(const struct world *w, int pod)
 
 	if (!w->k.up || !pod_is_active(p) || !p->admitted || p->deleting || p->dying || p->sandbox)
 		return false;
-	moved = moved_by(w, pod);
+	moved = moved_by(w, pod, false);
 	for (unsigned i = 0; i < w->n_pods; i++) {
 		if (w->pods[i].away & moved)
 			return false;
@@ -193,10 +197,20 @@ bool can_sandbox(const struct world *w, int pod)
 void pod_sandbox(struct world *w, int pod)
 {
 	struct pod *p = &w->pods[pod];
+	set moved = moved_by(w, pod, false);
 
+	if (!us_cni_add(w, pod, &moved))
+		return;
 	p->sandbox = true;
-	p->away = moved_by(w, pod);
-	p->had = pod_devs(w->k.devs, pod); /* for slots it is but a number of VFs */
+	p->away = moved;
+	/* For slots it is but a number of VFs, other ones than those that are away. */
+	p->had = pod_devs(w->k.devs, pod) & ~moved_by(w, pod, true);
+	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
+		set mine = pool_set(w, i);
+
+		if (w->cfg.pools[i].late && w->cfg.pools[i].moves)
+			p->had = (p->had & ~mine) | some_of(mine & ~moved, count(p->had & mine), 0);
+	}
 }
 
 /*

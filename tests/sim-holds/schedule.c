@@ -44,7 +44,7 @@ static struct config config_random(uint64_t *rng)
 		struct pool *pool = &cfg.pools[i];
 
 		pool->late = next_random(rng) >> 20 & 1;
-		pool->moves = !pool->late && (next_random(rng) >> 20 & 1);
+		pool->moves = next_random(rng) >> 20 & 1;
 		pool->first = first;
 		pool->n = 1 + (unsigned)(next_random(rng) >> 20) % (cfg.n_pools > 1 ? 2 : 4);
 		first += pool->n;
@@ -64,6 +64,8 @@ void schedule_random(struct schedule *ret, uint64_t seed, unsigned n, char *brok
 	ret->cfg.names_once = (next_random(&rng) >> 20) % 4 == 0;
 	faults = (next_random(&rng) >> 20) % 8 != 0;
 	ret->cfg.sickens = (next_random(&rng) >> 20) % 4 == 0;
+	for (unsigned i = 0; i < POOLS_MAX; i++) /* what is away cannot be seen to be sick */
+		ret->cfg.pools[i].moves &= !(ret->cfg.sickens && ret->cfg.pools[i].late);
 	heap_on();
 	world_begin(&world, &ret->cfg, false);
 	while (ret->n < n && !world.broken[0]) {
@@ -147,7 +149,7 @@ int schedule_write(const struct schedule *s, const char *path, const char *broke
 		const struct pool *p = &s->cfg.pools[i];
 
 		fprintf(f, "pool %s %u\n",
-			p->late	   ? "late"
+			p->late	   ? p->moves ? "late-moves" : "late"
 			: p->moves ? "early-moves"
 				   : "early",
 			p->n);
@@ -169,8 +171,8 @@ static int read_pool(struct config *cfg, const char *mode, unsigned n)
 
 	if (cfg->n_pools == POOLS_MAX || !n || n > VFS_MAX / 2)
 		return -EINVAL;
-	*p = (struct pool) { .late = !strcmp(mode, "late"),
-			     .moves = !strcmp(mode, "early-moves"),
+	*p = (struct pool) { .late = !strncmp(mode, "late", 4),
+			     .moves = strstr(mode, "-moves"),
 			     .n = n };
 	p->first = cfg->n_pools ? cfg->pools[0].n : 0;
 	cfg->n_pools++;

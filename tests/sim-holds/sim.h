@@ -36,7 +36,8 @@ typedef uint32_t set; /* of VFs or slots: bit n */
 struct pool {
 	bool late, moves;
 	unsigned first, n;
-}; /* moves: a CNI plugin moves netdev and RDMA device into the pod (early only) */
+}; /* moves: a CNI plugin moves netdev and RDMA device into the pod; late: railmate-cni, which asks
+    which VF a slot has */
 struct config {
 	unsigned n_pools;
 	struct pool pools[POOLS_MAX];
@@ -199,8 +200,8 @@ struct world {
 	/* The death of railmated: at the n-th of its next actions; 0: not. */
 	unsigned fuse, actions;
 	jmp_buf *dead;
-	bool forgetful;	  /* every record is lost, and the kubelet has not been asked yet */
-	bool lost;	  /* every record was, once */
+	bool forgetful; /* every record is lost, and the kubelet has not been asked yet */
+	bool lost;	/* every record was, once */
 	bool trace;
 	char broken[512]; /* the first invariant that did not hold; "" */
 };
@@ -334,6 +335,7 @@ void early_start(struct world *w, struct op *op);
 void sim_late_bind(struct world *w, struct op *op);
 void late_write(struct world *w, struct op *op);
 void late_answer(struct world *w, struct op *op);
+bool us_cni_add(struct world *w, int pod, set *ret_moved); /* VFs */
 
 /* --- steps (steps.c) --- */
 

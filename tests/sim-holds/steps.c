@@ -100,6 +100,10 @@ static bool can_lose_records(const struct world *w)
 
 		bool runs = pod->sandbox || pod_lives(pod), init = false;
 
+		for (set s = pod->away; s; s &= s - 1) {
+			if (w->cfg.pools[pool_of(w, (unsigned)lowest(s))].late)
+				return false; /* whose VF that is, nothing else says */
+		}
 		for (unsigned c = 0; c < CTRS; c++)
 			init |= pod->c[c].init &&
 				(pod->c[c].alive || pod->c[c].state == CTR_CREATES);
