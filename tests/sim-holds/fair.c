@@ -55,14 +55,15 @@ static void work(struct world *w)
 	}
 }
 
-/* What the kubelet does with a pod. ends: also those that it has forgotten end. */
+/* What the kubelet does with a pod. ends: also those that it has forgotten end. One without a UID
+ * does not live on for ten minutes after that: README.md. */
 static void drive(struct world *w, int pod, bool ends)
 {
 	struct pod *p = &w->pods[pod];
 
 	if (p->known && p->rejected && p->in_api)
 		pod_delete(w, pod, false);
-	if (pod_has_ends(p) && !p->over && (ends || p->known)) {
+	if (pod_has_ends(p) && !p->over && (ends || p->known || pod_is_nameless(w, pod))) {
 		pod_stop(w, pod);
 		pod_teardown(w, pod);
 	}

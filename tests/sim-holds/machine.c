@@ -25,6 +25,19 @@ bool pod_lives(const struct pod *p)
 	return lives;
 }
 
+/* Its container started while the checkpoint could not be read: when the kubelet has forgotten it,
+ * nothing shows that it lives but what it opens. README.md: not in this world. */
+bool pod_is_nameless(const struct world *w, int pod)
+{
+	for (unsigned vf = 0; w->cfg.names_once && vf < w->n_vfs; vf++) {
+		const struct record *map = &w->s.map[vf];
+
+		if (map->there && map->who.uid < 0 && map->who.name == w->pods[pod].name)
+			return true;
+	}
+	return false;
+}
+
 set pod_devs(const set (*devs)[CTRS], int pod)
 {
 	set s = 0;

@@ -145,22 +145,9 @@ static bool all_alive(const struct pod *p)
 	return true;
 }
 
-/* Its container started while the checkpoint could not be read: when the kubelet has forgotten it,
- * nothing shows that it lives but what it opens. README.md: not in this world. */
-static bool is_nameless(const struct world *w, int pod)
-{
-	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
-		const struct record *map = &w->s.map[vf];
-
-		if (map->there && map->who.uid < 0 && map->who.name == w->pods[pod].name)
-			return true;
-	}
-	return false;
-}
-
 static bool may_be_forgotten(const struct world *w, int pod)
 {
-	return !w->checkpoint_unreadable && !(w->cfg.names_once && is_nameless(w, pod));
+	return !w->checkpoint_unreadable && !pod_is_nameless(w, pod);
 }
 
 static bool can_pod_step(const struct world *w, const struct step *s)
