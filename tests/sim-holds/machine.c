@@ -67,7 +67,7 @@ set used_by_live(const struct world *w)
 	return s;
 }
 
-static bool has_processes(const struct pod *p)
+bool has_processes(const struct pod *p)
 {
 	return p->sandbox || pod_lives(p);
 }

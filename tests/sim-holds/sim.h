@@ -251,11 +251,12 @@ void check_fair(struct world *w);
 bool pod_is_active(const struct pod *p);
 bool pod_has_ends(const struct pod *p);		      /* the kubelet ends its containers */
 bool pod_is_nameless(const struct world *w, int pod); /* nothing has given it a UID */
-bool pod_lives(const struct pod *p);		      /* a container of it does */
-set pod_devs(const set (*devs)[CTRS], int pod);	      /* of all its containers */
-set pod_had(const struct pod *p);		      /* VFs that it was given, while it exists */
-set used_by_live(const struct world *w);	      /* VFs of live containers */
-set had_by_running(const struct world *w); /* VFs that pods were given that have processes */
+bool has_processes(const struct pod *p);
+bool pod_lives(const struct pod *p);		/* a container of it does */
+set pod_devs(const set (*devs)[CTRS], int pod); /* of all its containers */
+set pod_had(const struct pod *p);		/* VFs that it was given, while it exists */
+set used_by_live(const struct world *w);	/* VFs of live containers */
+set had_by_running(const struct world *w);	/* VFs that pods were given that have processes */
 bool is_recorded(const struct world *w, unsigned vf,
 		 int pod); /* map.json says that it is this pod's */
 enum holds_cgroup machine_cgroup(const struct world *w, int uid);

@@ -220,6 +220,20 @@ static bool can_us_step(const struct world *w, const struct step *s)
 	}
 }
 
+/* The operator has seen that nothing runs of the pod that has it. */
+static bool can_release(const struct world *w, unsigned vf)
+{
+	const struct ledger_hold *hold = us_hold(w, vf);
+	struct who who = hold ? who_of(&hold->owner) : (struct who) { .name = -1 };
+
+	for (int p = 0; p < (int)w->n_pods; p++) {
+		if (has_processes(&w->pods[p]) &&
+		    (who.uid >= 0 ? who.uid == p : who.name < 0 || who.name == w->pods[p].name))
+			return false;
+	}
+	return hold && !((used_by_live(w) | had_by_running(w)) >> vf & 1);
+}
+
 bool step_can(const struct world *w, const struct step *s)
 {
 	switch (s->kind) {
@@ -255,9 +269,8 @@ bool step_can(const struct world *w, const struct step *s)
 		return !w->checkpoint_unreadable && !w->cfg.sickens;
 	case STEP_SICK:
 		return w->cfg.sickens && s->a < w->n_vfs && w->cfg.pools[pool_of(w, s->a)].late;
-	case STEP_RELEASE: /* by who has seen that nothing of its pod runs */
-		return w->u.up && s->a < w->n_vfs && us_hold(w, s->a) &&
-		       !((used_by_live(w) | had_by_running(w)) >> s->a & 1);
+	case STEP_RELEASE:
+		return w->u.up && s->a < w->n_vfs && can_release(w, s->a);
 	case STEP_OP:
 	case STEP_TIMER:
 	case STEP_ASK:
