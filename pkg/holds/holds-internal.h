@@ -62,6 +62,7 @@ struct unknown {
 	struct ledger_owner owner; /* strings of its own */
 	struct id_pods pods;
 	bool given_away; /* since: the checkpoint may mean the other one */
+	bool doubled;	 /* another container of the pod is shown with it, too */
 	bool missed;
 	int64_t missed_ms; /* since when; monotonic */
 	/* Since when each look has shown no more than a sandbox; 0: the last one has not */

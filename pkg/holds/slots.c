@@ -128,7 +128,10 @@ static const char *slot_again(const struct holds *h, const struct ledger_hold *h
 static void note_held(struct holds *h, const struct holds_seen *seen, struct holds_now now)
 {
 	struct promise *p = holds_promise(h, seen->id);
+	struct unknown *u = find_unknown(h, seen->id);
 
+	if (u && holds_same_name(&u->owner, seen->ns, seen->pod))
+		u->doubled |= strcmp(seen->container, u->owner.container) != 0;
 	if (p)
 		p->held = true;
 	if (p || holds_live_slot(h, seen->id))
@@ -141,7 +144,7 @@ static void note_held(struct holds *h, const struct holds_seen *seen, struct hol
 	}
 	if (!h->claims_read)
 		return; /* a record may name its VF */
-	if (h->lost && !find_unknown(h, seen->id)) {
+	if (h->lost && !u) {
 		h->unknown =
 			xgrow(h->unknown, &h->cap_unknown, h->n_unknown + 1, sizeof(*h->unknown));
 		h->unknown[h->n_unknown++] =
@@ -358,6 +361,7 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 
 	note_call(h, owner, now);
 	if (u && !holds_other_uid(&u->owner, owner) &&
+	    !(u->doubled && !str_eq(u->owner.container, owner->container)) &&
 	    (holds_same_uid(&u->owner, owner) || holds_same_name(&u->owner, owner->ns, owner->pod)))
 		/* It has ended and starts again, or an ordinary init container before it starts. */
 		know_slots_of(h, u, u->owner.container);

@@ -666,6 +666,24 @@ static void an_unknown_slot_does_not_get_the_uid_of_the_next_pod(void **state)
 	assert_false(may_give(V0));
 }
 
+/* The kubelet has given it to two containers of the pod: that one starts says nothing of the other.
+ */
+static void an_unknown_slot_of_two_containers_is_not_known_when_the_other_one_starts(void **state)
+{
+	(void)state;
+	restart(NULL);
+	records_read();
+	kubelet_lists({ "web-0/side", S0 }, { "web-0", S0 });
+	run_pod("web-0#u1");
+	checkpoint("u1", S0);
+	assert_null(slot_starts("web-0#u1/init", S0, true));
+	assert_false(may_give(V0));
+	assert_null(slot_starts("web-0#u1/main", S0, true));
+	assert_false(may_give(V0));
+	assert_null(slot_starts("web-0#u1/side", S0, true)); /* it restarts */
+	assert_true(may_give(V0));
+}
+
 /* No List shows it by its name; the next container of its pod gets the same slots, and more. */
 static void the_slots_of_a_container_are_known_when_its_init_container_starts(void **state)
 {
@@ -944,6 +962,7 @@ int main(void)
 		TEST(a_slot_is_known_again_when_its_container_starts_again),
 		TEST(an_unknown_slot_is_forgotten_when_its_pod_is_missed_twice_and_runs_no_more),
 		TEST(an_unknown_slot_does_not_get_the_uid_of_the_next_pod),
+		TEST(an_unknown_slot_of_two_containers_is_not_known_when_the_other_one_starts),
 		TEST(the_slots_of_a_container_are_known_when_its_init_container_starts),
 		TEST(the_slot_of_another_container_stays_unknown_when_an_init_container_starts),
 		TEST(a_slot_is_known_when_its_pod_is_called_for_and_runs_but_a_sandbox),
