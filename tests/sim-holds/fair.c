@@ -160,6 +160,24 @@ static set taken_from(const struct world *w, int pod, int c)
 	return s | kept_by_others(w, pod, c);
 }
 
+/* The ledger is lost, and the checkpoint has a slot of this pool with two pods, one of which is
+ * gone: its UID is not known before the kubelet writes the file again. */
+static bool is_filed_twice(const struct world *w, unsigned pool)
+{
+	const struct ledger_owner *owner;
+	const char *slot;
+
+	for (size_t k = 0; (slot = holds_unknown(w->u.h, k, &owner)); k++) {
+		unsigned id = (unsigned)slot_number(slot), n = 0;
+
+		for (unsigned p = 0; p < w->n_pods; p++)
+			n += pod_devs(w->k.file, (int)p) >> id & 1;
+		if (pool_of(w, id) == pool && n > 1 && !owner->uid[0])
+			return true;
+	}
+	return false;
+}
+
 /*
  * A pod has slots of this pool and processes, and records name fewer VFs of it: with the ledger
  * lost it cannot be told from one whose records are lost as well, and nothing of the pool is given
@@ -236,8 +254,8 @@ static const char *is_refused(const struct world *w, int pod, int c)
 			  pool_set(w, i);
 
 		if (!has_room(w, pod, i, ids, ctr->want[i], taken_from(w, pod, c)) ||
-		    (ctr->want[i] &&
-		     (is_uncertain(w, i, pod) || is_uncertain_within(w, i, pod, c))))
+		    (ctr->want[i] && (is_uncertain(w, i, pod) || is_filed_twice(w, i) ||
+				      is_uncertain_within(w, i, pod, c))))
 			return NULL;
 	}
 	return "does not start";
