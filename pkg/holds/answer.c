@@ -271,10 +271,10 @@ static void end_former(struct judging *j)
 			j->h, false,
 			"its pod has started again with another VF for the slot: it drains" HOLD_KEYS,
 			HOLD_OF(&hold));
-		hold.draining = hold.replaced = true;
-		ledger_put(l, &hold);
-		j->h->synced = ledger_generation(l);
 		holds_want_probe(j->h, hold.vf);
+		hold.draining = hold.replaced = true;
+		ledger_put(l, &hold); /* its strings are new */
+		j->h->synced = ledger_generation(l);
 	}
 }
 

@@ -7,7 +7,6 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "base/str.h"
 
 /* Takes the slot from a VF with an older number; false: that of the other is higher, and it keeps
  * it. */
