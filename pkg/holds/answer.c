@@ -169,12 +169,15 @@ static void hold_is_unseen(struct judging *j, const struct ledger_hold *hold, st
 	holds_want_probe(j->h, hold->vf);
 }
 
-/* Only the UID is known of a hold that was there when we started: is this pod with its id the one
- * that the kubelet has given that to since? Not by a checkpoint that has no other pod with it. */
+/*
+ * Only the UID is known of a hold: is this pod with its id another one, to which the kubelet has
+ * given that as well? By the checkpoint; where that says nothing of the id, not unless the hold was
+ * there when we started.
+ */
 static bool may_be_next(const struct ledger_hold *hold, const struct observation *s)
 {
-	return s->loaded && !hold->pending && !holds_text(hold->owner.pod) &&
-	       holds_text(hold->owner.uid) && !holds_is_only_pod(&s->pods, hold->owner.uid);
+	return !hold->pending && !holds_text(hold->owner.pod) && holds_text(hold->owner.uid) &&
+	       (s->loaded || *s->pods.uids[0]) && !holds_is_only_pod(&s->pods, hold->owner.uid);
 }
 
 static void judge(struct judging *j, const struct ledger_hold *hold, struct observation *s)

@@ -237,15 +237,18 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n,
 	decision = number_of_start(h, v, n, owner, decision, now);
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_hold *hold = ledger_find(h->ledger, v[i].vf);
-		const struct observation *s = holds_observation(h, v[i].vf, now);
+		struct observation *s = holds_observation(h, v[i].vf, now);
+		struct id_pods pods = s ? s->pods : (struct id_pods) { 0 };
 
 		if (hold && !hold->pending && !holds_same_uid(&hold->owner, owner) &&
 		    !may_be_own(hold, s, owner))
 			holds_pass_on(h, v[i].vf, "another container starts with what it held",
 				      now);
 		put(h, &v[i], owner, decision, false, now);
+		s = holds_observation(h, v[i].vf, now);
+		s->pods = pods;		    /* of the id, whoever holds it */
 		if (holds_text(owner->pod)) /* the kubelet has just named the container */
-			holds_observation(h, v[i].vf, now)->shown_ms = now.mono_ms;
+			s->shown_ms = now.mono_ms;
 		holds_want_probe(
 			h, v[i].vf); /* its sandbox runs: does the cgroup of its pod show that? */
 	}

@@ -284,6 +284,24 @@ static void a_hold_without_a_name_does_not_get_that_of_one_of_two_pods(void **st
 	assert_false(is_draining(V0));
 }
 
+/* Its init container, which List does not show, starts after the id was given to another pod. */
+static void a_hold_without_a_name_does_not_get_that_of_the_other_pod_in_the_checkpoint(void **state)
+{
+	const struct holds_entry two[] = { { "u1", "init", RES, V0 }, { "u2", "main", RES, V0 } };
+	uint64_t number;
+
+	(void)state;
+	allocate("web-1", V0);
+	number = allocate("web-2", V0);
+	run_pod("#u1");
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_CHECKPOINT, .entries = two, .n = 2 },
+		    w.now);
+	assert_true(starts_by("#u1", V0, number, false));
+	kubelet_lists({ "web-1", NULL }, { "web-2", V0 });
+	assert_string_equal(hold_of(V0)->owner.pod, "");
+	assert_string_equal(hold_of(V0)->owner.uid, "u1");
+}
+
 static void a_hold_without_a_name_does_not_get_that_of_the_next_pod_after_a_restart(void **state)
 {
 	uint64_t number = allocate("", V0);
@@ -739,6 +757,7 @@ int main(void)
 		TEST(a_name_and_a_uid_are_not_the_same_pod),
 		TEST(the_checkpoint_names_the_pod_of_a_hold),
 		TEST(a_hold_without_a_name_does_not_get_that_of_the_next_pod),
+		TEST(a_hold_without_a_name_does_not_get_that_of_the_other_pod_in_the_checkpoint),
 		TEST(a_hold_without_a_name_does_not_get_that_of_the_next_pod_after_a_restart),
 		TEST(a_hold_without_a_name_gets_that_of_the_only_pod_after_a_restart),
 		TEST(the_checkpoint_of_the_moment_of_allocate_names_no_pod),
