@@ -161,6 +161,14 @@ static bool may_start(struct holds *h, const struct holds_vf *v, const struct le
 		      ret_why);
 }
 
+/* A container starts that it is not of. */
+static bool passes_on(const struct ledger_hold *hold, const struct observation *s,
+		      const struct ledger_owner *owner)
+{
+	return hold && !hold->pending && !holds_same_uid(&hold->owner, owner) &&
+	       !may_be_own(hold, s, owner);
+}
+
 /*
  * A hold that begins now and not with its decision (another container had the VF then) needs a
  * number of its own: a ledger that was stored between them knows the decision's, and no hold with
@@ -178,7 +186,9 @@ static uint64_t number_of_start(struct holds *h, const struct holds_vf *v, size_
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_hold *old = ledger_find(h->ledger, v[i].vf);
 
-		begins |= !goes_on(old, owner, decision) || (decision && old->decision != decision);
+		begins |= !goes_on(old, owner, decision) ||
+			  (decision && old->decision != decision) ||
+			  passes_on(old, holds_observation(h, v[i].vf, now), owner);
 	}
 	if (!begins)
 		return decision;
@@ -240,8 +250,7 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n,
 		struct observation *s = holds_observation(h, v[i].vf, now);
 		struct id_pods pods = s ? s->pods : (struct id_pods) { 0 };
 
-		if (hold && !hold->pending && !holds_same_uid(&hold->owner, owner) &&
-		    !may_be_own(hold, s, owner))
+		if (passes_on(hold, s, owner))
 			holds_pass_on(h, v[i].vf, "another container starts with what it held",
 				      now);
 		put(h, &v[i], owner, decision, false, now);

@@ -427,6 +427,29 @@ static void a_hold_that_begins_later_than_its_decision_has_a_number_of_its_own(v
 	assert_true(is_held_by(V0, "web-1#u2"));
 }
 
+/* The disk hangs, so the newest decision by which its VF was given is that of the pod before. */
+static void a_container_without_a_uid_does_not_go_on_with_the_number_of_the_one_before(void **state)
+{
+	uint64_t number = allocate("web-0#u1", V0);
+	struct ledger *old;
+
+	(void)state;
+	run_pod("web-0#u1");
+	assert_true(starts_by("web-0#u1", V0, number, false));
+	old = copy_of_ledger();
+	allocate("web-1", V0);
+	restart(copy_of_ledger());
+	records_read();
+	end_pod("web-0#u1");
+	assert_true(starts_by("web-1", V0, number, false));
+	assert_true(hold_of(V0)->decision > number);
+	number = hold_of(V0)->decision;
+	restart(old);
+	claim("web-1", NULL, V0, number);
+	records_read();
+	assert_true(is_held_by(V0, "web-1"));
+}
+
 static void after_a_restart_the_checkpoint_names_no_started_hold(void **state)
 {
 	uint64_t number = allocate("web-0", V0);
@@ -769,6 +792,7 @@ int main(void)
 		TEST(nor_the_pod_of_the_same_name_that_came_after_a_started_hold),
 		TEST(a_hold_does_not_go_on_as_that_of_another_pod),
 		TEST(a_hold_that_begins_later_than_its_decision_has_a_number_of_its_own),
+		TEST(a_container_without_a_uid_does_not_go_on_with_the_number_of_the_one_before),
 		TEST(after_a_restart_the_checkpoint_names_no_started_hold),
 		TEST(after_a_restart_the_container_of_a_hold_without_a_uid_starts_again),
 		TEST(a_uid_alone_is_the_pod_that_the_kubelet_shows_if_no_other_one_has_the_id),
