@@ -167,7 +167,7 @@ struct us {
 	struct arena *a;
 	uint64_t epoch, number_of[VFS_MAX]; /* early: the newest decision of each VF */
 	bool claims_read, state_open;
-	bool listed; /* a List came since the start */
+	bool listed; /* a List came since the records were read */
 	bool storing;
 	uint64_t generation;
 	struct text text;

@@ -459,7 +459,7 @@ void us_take(struct world *w, struct answer *a)
 		}
 	}
 	a->asked = a->here = false;
-	w->u.listed = true;
+	w->u.listed |= w->u.claims_read;
 	cut(w);
 	holds_event(w->u.h, &(struct holds_event) { .kind = HOLDS_ANSWERED, .answer = &ans },
 		    now_of(w));
