@@ -255,7 +255,7 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n,
 				      now);
 		put(h, &v[i], owner, decision, false, now);
 		s = holds_observation(h, v[i].vf, now);
-		s->pods = pods;		    /* of the id, whoever holds it */
+		s->pods = pods;		    /* of the id, and not of its holder */
 		if (holds_text(owner->pod)) /* the kubelet has just named the container */
 			s->shown_ms = now.mono_ms;
 		holds_want_probe(
