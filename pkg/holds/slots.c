@@ -168,6 +168,17 @@ static void name_unknown(struct unknown *u, const char *uid)
 	u->owner.uid = xstrdup(uid);
 }
 
+/* The kubelet has given it to two pods, and one of them starts: the other one may run with it. */
+static void leave_unknown(struct unknown *u, const char *uid)
+{
+	free((char *)u->owner.ns);
+	free((char *)u->owner.pod);
+	free((char *)u->owner.uid);
+	free((char *)u->owner.container);
+	u->owner = (struct ledger_owner) { xstrdup(""), xstrdup(""), xstrdup(uid), xstrdup("") };
+	u->idle_ms = u->called_ms = 0;
+}
+
 void holds_name_unknown(struct holds *h, const struct holds_entry *v, size_t n)
 {
 	for (size_t i = 0; i < h->n_unknown; i++) {
@@ -218,13 +229,14 @@ static void know_slots_of(struct holds *h, const struct unknown *one, const char
 {
 	_cleanup_arena_ struct arena *a = arena_new(256);
 	const struct ledger_owner o = ledger_copy_owner(&one->owner, a);
-	const char *of = arena_strdup(a, container);
+	const char *of = arena_strdup(a, container), *slot = arena_strdup(a, one->slot);
 
 	for (size_t i = h->n_unknown; i-- > 0;) {
 		const struct ledger_owner *its = &h->unknown[i].owner;
 
-		if (holds_same_name(its, o.ns, o.pod) && !holds_other_uid(its, &o) &&
-		    (!of || str_eq(its->container, of)))
+		if (!strcmp(h->unknown[i].slot, slot) ||
+		    (holds_same_name(its, o.ns, o.pod) && !holds_other_uid(its, &o) &&
+		     (!of || str_eq(its->container, of))))
 			holds_know_slot(h, h->unknown[i].slot);
 	}
 }
@@ -360,14 +372,15 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 	bool same;
 
 	note_call(h, owner, now);
-	if (u && !holds_other_uid(&u->owner, owner) &&
-	    !(u->doubled && !str_eq(u->owner.container, owner->container)) &&
-	    (holds_same_uid(&u->owner, owner) || holds_same_name(&u->owner, owner->ns, owner->pod)))
+	if (other && (!holds_text(u->owner.uid) || holds_same_uid(&u->owner, owner)) &&
+	    holds_text(u->owner.pod))
+		leave_unknown(u, other);
+	else if (u && !holds_other_uid(&u->owner, owner) &&
+		 !(u->doubled && !str_eq(u->owner.container, owner->container)) &&
+		 (holds_same_uid(&u->owner, owner) ||
+		  holds_same_name(&u->owner, owner->ns, owner->pod)))
 		/* It has ended and starts again, or an ordinary init container before it starts. */
 		know_slots_of(h, u, u->owner.container);
-	else if (other)
-		name_unknown(u, other); /* the kubelet has given it to two pods, and this one does
-					   not run */
 	if (!hold)
 		return NULL;
 	s = holds_observation(h, hold->vf, now);
@@ -453,6 +466,10 @@ static bool refuse(const struct holds *h, const char *vf, const char *resource, 
 	else if (!holds_is_settled(h))
 		*ret_why = arena_printf(
 			a, "the ledger was lost, and the kubelet has not shown its pods yet");
+	else if (!holds_text(u->owner.pod))
+		*ret_why = arena_printf(
+			a, "%s may be that of slot %s, which a pod with the UID %s has", vf,
+			u->slot, u->owner.uid);
 	else
 		*ret_why = arena_printf(
 			a, "%s may be that of slot %s, which container %s of pod %s/%s has", vf,

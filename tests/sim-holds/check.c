@@ -153,7 +153,7 @@ static bool is_unknown(const struct world *w, int pod, unsigned vf)
 
 	for (size_t k = 0; (slot = holds_unknown(w->u.h, k, &owner)); k++) {
 		if (pool_of(w, (unsigned)slot_number(slot)) == pool_of(w, vf) &&
-		    who_of(owner).name == w->pods[pod].name)
+		    (who_of(owner).name == w->pods[pod].name || who_of(owner).uid == pod))
 			return true;
 	}
 	return false;

@@ -826,7 +826,8 @@ an_unknown_slot_of_two_pods_is_known_when_one_starts_and_the_other_does_not_run(
 	assert_true(may_give(V1));
 }
 
-static void an_unknown_slot_of_two_pods_is_known_when_its_own_container_starts(void **state)
+static void
+an_unknown_slot_of_two_pods_is_the_other_ones_when_its_own_container_starts(void **state)
 {
 	const struct holds_entry two[] = { { "u1", "main", RES, S0 }, { "u2", "main", RES, S0 } };
 
@@ -839,7 +840,17 @@ static void an_unknown_slot_of_two_pods_is_known_when_its_own_container_starts(v
 		    w.now);
 	run_pod("web-2#u2");
 	assert_null(slot_starts("web-0#u1", S0, true));
-	assert_null(holds_unknown(w.h, 0, NULL));
+	assert_string_equal(holds_unknown(w.h, 0, NULL), S0);
+	assert_false(may_give(V1)); /* web-2 may have it */
+	assert_non_null(strstr(w.why, "a pod with the UID u2 has"));
+	assert_null(slot_starts("web-0#u1", S0, true));
+	assert_false(may_give(V1));
+	end_pod("web-2#u2");
+	holds_event(w.h,
+		    &(struct holds_event) {
+			    .kind = HOLDS_SLOT_PROBED, .slot = S0, .cgroup = HOLDS_CGROUP_EMPTY },
+		    w.now);
+	assert_true(may_give(V1));
 }
 
 static void a_pod_that_runs_nothing_does_not_keep_its_slots_unknown(void **state)
@@ -970,7 +981,7 @@ int main(void)
 		TEST(a_slot_stays_unknown_when_no_container_of_its_pod_is_called_for),
 		TEST(a_slot_that_two_pods_have_on_record_is_that_of_the_pod_of_its_name),
 		TEST(an_unknown_slot_of_two_pods_is_known_when_one_starts_and_the_other_does_not_run),
-		TEST(an_unknown_slot_of_two_pods_is_known_when_its_own_container_starts),
+		TEST(an_unknown_slot_of_two_pods_is_the_other_ones_when_its_own_container_starts),
 		TEST(a_pod_that_runs_nothing_does_not_keep_its_slots_unknown),
 		TEST(two_answers_of_one_moment_do_not_end_an_unknown_slot),
 		TEST(an_unknown_slot_stays_so_while_cgroups_cannot_be_read),
