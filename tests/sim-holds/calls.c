@@ -636,6 +636,18 @@ void late_write(struct world *w, struct op *op)
 	op->step++;
 }
 
+static void confirm(struct world *w, const struct op *op)
+{
+	for (set s = op->ids; s; s &= s - 1) {
+		cut(w);
+		holds_event(w->u.h,
+			    &(struct holds_event) { .kind = HOLDS_CONFIRMED,
+						    .slot = slot_name((unsigned)lowest(s)) },
+			    now_of(w));
+	}
+	us_settle(w, "confirm");
+}
+
 void late_answer(struct world *w, struct op *op)
 {
 	int64_t waited = now_of(w).mono_ms - op->since_ms;
@@ -656,14 +668,7 @@ void late_answer(struct world *w, struct op *op)
 		return;
 	}
 	us_settle(w, "may answer");
-	for (set s = op->ids; s; s &= s - 1) {
-		cut(w);
-		holds_event(w->u.h,
-			    &(struct holds_event) { .kind = HOLDS_CONFIRMED,
-						    .slot = slot_name((unsigned)lowest(s)) },
-			    now_of(w));
-	}
-	us_settle(w, "confirm");
+	confirm(w, op);
 	op_answer(w, op, true, NULL);
 }
 
@@ -688,14 +693,7 @@ static void wait_for_disk(struct world *w, const struct op *op)
 
 static void cni_confirm(struct world *w, const struct op *op)
 {
-	for (set s = op->ids; s; s &= s - 1) {
-		cut(w);
-		holds_event(w->u.h,
-			    &(struct holds_event) { .kind = HOLDS_CONFIRMED,
-						    .slot = slot_name((unsigned)lowest(s)) },
-			    now_of(w));
-	}
-	us_settle(w, "confirm");
+	confirm(w, op);
 	wait_for_disk(w, op);
 	us_settle(w, "may answer");
 }
