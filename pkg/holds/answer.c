@@ -272,7 +272,7 @@ static void end_former(struct judging *j)
 			continue;
 		holds_say(
 			j->h, false,
-			"its pod has started again with another VF for the slot: it drains" HOLD_KEYS,
+			"the VF drains: its pod has started again with another VF for the slot" HOLD_KEYS,
 			HOLD_OF(&hold));
 		holds_want_probe(j->h, hold.vf);
 		hold.draining = hold.replaced = true;

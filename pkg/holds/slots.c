@@ -168,14 +168,21 @@ static void name_unknown(struct unknown *u, const char *uid)
 	u->owner.uid = xstrdup(uid);
 }
 
-/* The kubelet has given it to two pods, and one of them starts: the other one may run with it. */
-static void leave_unknown(struct unknown *u, const char *uid)
+/* The kubelet has given it to two pods, and one of them starts: the other one, of this UID, may run
+ * with it. Its name is known only where that is not the name of the pod that starts. */
+static void leave_unknown(struct unknown *u, const struct ledger_owner *starts, const char *uid)
 {
-	free((char *)u->owner.ns);
-	free((char *)u->owner.pod);
+	if (!holds_text(starts->pod) || holds_same_name(&u->owner, starts->ns, starts->pod)) {
+		free((char *)u->owner.ns);
+		free((char *)u->owner.pod);
+		free((char *)u->owner.container);
+		u->owner.ns = xstrdup("");
+		u->owner.pod = xstrdup("");
+		u->owner.container = xstrdup("");
+		u->doubled = false; /* that was of the pod that starts */
+	}
 	free((char *)u->owner.uid);
-	free((char *)u->owner.container);
-	u->owner = (struct ledger_owner) { xstrdup(""), xstrdup(""), xstrdup(uid), xstrdup("") };
+	u->owner.uid = xstrdup(uid);
 	u->idle_ms = u->called_ms = 0;
 }
 
@@ -372,9 +379,8 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 	bool same;
 
 	note_call(h, owner, now);
-	if (other && (!holds_text(u->owner.uid) || holds_same_uid(&u->owner, owner)) &&
-	    holds_text(u->owner.pod))
-		leave_unknown(u, other);
+	if (other && holds_text(u->owner.pod) && !holds_other_uid(&u->owner, owner))
+		leave_unknown(u, owner, other);
 	else if (u && !holds_other_uid(&u->owner, owner) &&
 		 !(u->doubled && !str_eq(u->owner.container, owner->container)) &&
 		 (holds_same_uid(&u->owner, owner) ||

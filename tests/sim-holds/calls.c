@@ -180,7 +180,8 @@ void op_answer(struct world *w, struct op *op, bool ok, const char *why)
 	if (!done.cancelled)
 		kubelet_called(w, done.pod, done.c, ok, why);
 	else if (!ok)
-		say(w, "nobody waits for pod %d container %d: %s", done.pod, done.c, why);
+		say(w, "pod %d (%s) container %d, CNI ADD or a cancelled call: %s", done.pod,
+		    pod_name(w, done.pod), done.c, why);
 }
 
 static size_t entries_of(const struct world *w, set (*file)[CTRS], struct holds_entry *v)
