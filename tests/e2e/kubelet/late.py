@@ -117,7 +117,7 @@ def slots_become_vfs_in_either_order(c):
 @late
 def a_late_container_that_crashes_keeps_its_vfs(c):
     name = c.new(container("main", 2, 2, then=CRASH_ONCE + STAY))
-    second, first = c.report(name, "main", 1), c.report(name, "main", 0)
+    first, second = c.report(name, "main", 0), c.report(name, "main", 1)
     check_late(c, name, "main", 2, 2, instance=1)
     for key in ("NCCL_IB_HCA", "PCIDEVICE_RDMA_VF", "RAILMATE_BINDING", GPU_ENV):
         equal(second.env[key], first.env[key], f"{key} after the restart")

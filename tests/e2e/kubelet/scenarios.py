@@ -359,8 +359,9 @@ def a_sidecar_keeps_its_vf(c):
 @scenario
 def a_container_that_crashes_keeps_its_vfs(c):
     name = c.new(container("main", 2, 2, then=CRASH_ONCE + STAY))
-    second = c.report(name, "main", 1)
+    # In this order: of a container that has ended and one that is only created, the kubelet removes the former.
     first = c.report(name, "main", 0)
+    second = c.report(name, "main", 1)
     check_container(c, name, "main", 2, 2, instance=1)
     equal(second.devices, first.devices, "device nodes after the restart")
     for key in ("NCCL_IB_HCA", "PCIDEVICE_RDMA_VF", GPU_ENV):
