@@ -359,7 +359,8 @@ def a_sidecar_keeps_its_vf(c):
 @scenario
 def a_container_that_crashes_keeps_its_vfs(c):
     name = c.new(container("main", 2, 2, then=CRASH_ONCE + STAY))
-    # In this order: of a container that has ended and one that is only created, the kubelet removes the former.
+    # In this order: while the second one is created and does not run yet, the kubelet removes the
+    # first one with its log.
     first = c.report(name, "main", 0)
     second = c.report(name, "main", 1)
     check_container(c, name, "main", 2, 2, instance=1)
