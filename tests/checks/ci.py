@@ -164,10 +164,11 @@ class Ci(unittest.TestCase):
         self.assertRegex(verdict, "^FAILED, stopped at its limit of 1 s")
         self.assertEqual((code, last), (1, "3 passed, 1 failed, 0 skipped"))
 
-    def test_time_that_others_left_is_lent_up_to_as_much_again(self):
-        code, verdicts, _ = self.run_steps("test 20 pass", "bed 3 late", "bed 1 deaf")
+    def test_time_that_others_left_is_lent_and_no_more(self):
+        code, verdicts, _ = self.run_steps("test 9 pass", "bed 1 late", "bed 1 deaf", "bed 1 deaf")
         self.assertRegex(verdicts["late"], r"^passed, 1 scenarios, \d+ s$")
-        self.assertRegex(verdicts["deaf"], "^FAILED, stopped at its limit of 2 s")
+        self.assertRegex(self.said, r"(?m)deaf: FAILED, stopped at its limit of [5-7] s")
+        self.assertRegex(verdicts["deaf"], "^FAILED, stopped at its limit of 1 s")
         self.assertEqual(code, 1)
 
     def log_of(self, name):
