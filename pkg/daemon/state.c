@@ -31,7 +31,7 @@ static int load(struct state *s, struct err *err)
 	if (note)
 		log_warn(
 			"ledger",
-			"what is held is rebuilt from CDI specs, map.json and the kubelet reason=%s",
+			"the ledger cannot be read: allocations are rebuilt from CDI specs, map.json and the kubelet reason=%s",
 			note);
 	return 0;
 }

@@ -129,7 +129,7 @@ void holds_on_claims_read(struct holds *h, bool complete, struct holds_now now)
 			h->lost = true;
 			holds_say(
 				h, true,
-				"the ledger is older than another record: what is held is rebuilt from the others source=%s vf=%s decision=%llu",
+				"the ledger is older than another record: allocations are rebuilt from the others source=%s vf=%s decision=%llu",
 				newest->source, newest->vf, (unsigned long long)newest->number);
 		}
 		for (size_t i = 0; i < h->n_claims; i++)

@@ -137,7 +137,7 @@ static int write_all(struct request *r, const struct contents_in *in, struct err
 	b->doubted_ms = now;
 	latebind_say(
 		b,
-		"the container starts, and not all is known of its VFs pod=%s/%s container=%s reason=%s",
+		"the container starts, but some details of its VFs could not be read pod=%s/%s container=%s reason=%s",
 		r->c.owner.ns, r->c.owner.pod, r->c.owner.container, c.doubt);
 	return 0;
 }

@@ -196,7 +196,7 @@ int plugin_files_start(struct plugin *p, const struct contents_in *in, struct ar
 	if (c.doubt)
 		plugin_warn(
 			p, WARN_PROBE,
-			"the container starts, and not all is known of its VFs pod=%s reason=%s",
+			"the container starts, but some details of its VFs could not be read pod=%s reason=%s",
 			pod, c.doubt);
 	else
 		plugin_warn_reset(p, WARN_PROBE);

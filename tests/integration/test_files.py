@@ -380,7 +380,7 @@ class Trouble(FilesCase):
             self.assertTrue(started["started"], started["message"])
         lines = [
             line for line in node.processes[-1].stderr().splitlines()
-            if "not all is known of its VFs" in line
+            if "some details of its VFs could not be read" in line
         ]
         self.assertEqual(len(lines), 1, node.processes[-1].stderr())
         self.assertIn(vf, lines[0])

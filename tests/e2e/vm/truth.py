@@ -19,7 +19,7 @@ from events import mend
 from traffic import address_of, begin_container
 
 SLOTS = 8  # of a GID table that are looked at: nothing here has more
-UNSURE = "not all is known of its VFs"  # railmated's words when a busy kernel answers it too late; a start is not refused for that
+UNSURE = "some details of its VFs could not be read"  # railmated's words when a busy kernel answers it too late; a start is not refused for that
 
 
 def pool(name, devices, **railmate):
