@@ -167,7 +167,7 @@ class Ci(unittest.TestCase):
     def test_time_that_others_left_is_lent_and_no_more(self):
         code, verdicts, _ = self.run_steps("test 9 pass", "bed 1 late", "bed 1 deaf", "bed 1 deaf")
         self.assertRegex(verdicts["late"], r"^passed, 1 scenarios, \d+ s$")
-        self.assertRegex(self.said, r"(?m)deaf: FAILED, stopped at its limit of [5-7] s")
+        self.assertRegex(self.said, r"(?m)deaf: FAILED, stopped at its limit of [3-7] s")
         self.assertRegex(verdicts["deaf"], "^FAILED, stopped at its limit of 1 s")
         self.assertEqual(code, 1)
 
