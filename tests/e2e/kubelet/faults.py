@@ -18,6 +18,7 @@ import types
 from failures import DEAF, refused
 from late import all_slots, is_newest
 from scenarios import LIMIT, SLOWNESS, VF, check, check_gaps, container, equal, pod, scenario, until
+from tries import Harm
 
 LOOK = 0.1  # seconds between two looks at the processes
 
@@ -69,7 +70,7 @@ def one_owner_each(c):
             yield
     finally:
         check(not doubly,
-              f"{len(doubly)} VFs were in two live containers, one is {min(doubly, default=None)}")
+              f"{len(doubly)} VFs were in two live containers, one is {min(doubly, default=None)}", Harm)
 
 
 def held_by(c, *names):
@@ -94,7 +95,7 @@ def check_unharmed(c, before):
     would start them again."""
     equal(held_by(c, *{name
                        for name, _ in before}), before,
-          "process, VFs and files of containers that live on")
+          "process, VFs and files of containers that live on", Harm)
     if c.backend.binding == "late":
         until(lambda: set(all_slots(c)) <= set(c.cdi_slots()),
               "a CDI spec for each slot of a live container", 2 * LIMIT)

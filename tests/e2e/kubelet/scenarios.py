@@ -23,6 +23,7 @@ import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../integration"))
 from optimum import Machine, assignment, best_total  # noqa: E402 (the path comes first)
+from tries import AGAIN, Harm, Tries  # noqa: E402
 
 GPU, VF = os.environ.get("E2E_GPU", "nvidia.com/gpu"), "rdma/vf"
 GPU_ENV = "NVIDIA_VISIBLE_DEVICES" if GPU.startswith("nvidia") else "GPU_DEVICES"
@@ -79,13 +80,13 @@ def until(true, what, limit=LIMIT):
         time.sleep(0.05 * SLOWNESS)
 
 
-def check(condition, sentence):
+def check(condition, sentence, failure=AssertionError):
     if not condition:
-        raise AssertionError(sentence)
+        raise failure(sentence)
 
 
-def equal(found, expected, what):
-    check(found == expected, f"{what}: {found!r}, not {expected!r}")
+def equal(found, expected, what, failure=AssertionError):
+    check(found == expected, f"{what}: {found!r}, not {expected!r}", failure)
 
 
 def devices_of(pod):
@@ -429,7 +430,7 @@ def restarts(c):
     _, vfs = check_container(c, name, "main", 1, 1)
     check(not set(vfs) & {vf
                           for p in busy
-                          for vf in held[p]["main"][VF]}, "a VF was given away twice")
+                          for vf in held[p]["main"][VF]}, "a VF was given away twice", Harm)
     told = "registered again " + ", ".join(
         f"{ms:.0f}" for ms in took) + " ms after kubelet.sock appeared" + lost
     return told, too_late
@@ -442,11 +443,11 @@ def survives(c, stop, since="the start of the new one"):
     began = stop()
     c.wait_registered()
     took = time.monotonic() - began
-    equal(c.running(name), ids, "containers after railmated's restart")
-    equal(c.held()[name], held, "devices after railmated's restart")
+    equal(c.running(name), ids, "containers after railmated's restart", Harm)
+    equal(c.held()[name], held, "devices after railmated's restart", Harm)
     other = c.run(container("main", 2, 2))
     _, vfs = check_container(c, other, "main", 2, 2)
-    check(not set(vfs) & set(held["main"][VF]), "a VF was given away twice")
+    check(not set(vfs) & set(held["main"][VF]), "a VF was given away twice", Harm)
     return f"allocatable again {took * 1000:.0f} ms after {since}"
 
 
@@ -666,13 +667,13 @@ def prepare(c, function):
         raise Unsupported("this node's pool binds early")
 
 
-def run_one(c, function):
+def run_one(c, function, tries):
     """(verdict, a remark)."""
     try:
         prepare(c, function)
         remark = function(c)
         clean(c)
-        return "ok", remark
+        return "ok", tries.remark(function, remark)
     except Unsupported as e:
         clean(c)
         return "skip", str(e)
@@ -685,7 +686,8 @@ def run_one(c, function):
         with contextlib.suppress(AssertionError):
             clean(c)
         c.live.clear()
-        return "FAIL", f"{os.path.basename(where.filename)}:{where.lineno}: {what}"
+        verdict = tries.verdict(function, e) or "FAIL"
+        return verdict, f"{os.path.basename(where.filename)}:{where.lineno}: {what}"
 
 
 def chosen(c, words):
@@ -695,19 +697,21 @@ def chosen(c, words):
 
 def run_in_time(c, functions, counts):
     """Those that time leaves no room for have failed."""
-    left = list(functions)
+    left, tries = list(functions), Tries()
     try:
         while left:
             start = time.monotonic()
-            verdict, remark = run_one(c, left[0])
-            counts[verdict] += 1
+            verdict, remark = run_one(c, left[0], tries)
             print(
-                f"{verdict:4} {time.monotonic() - start:5.1f} s  {title(left.pop(0))}" +
+                f"{verdict:5} {time.monotonic() - start:5.1f} s  {title(left[0])}" +
                 (f": {remark}" if remark else ""), flush=True)
+            if verdict != AGAIN:
+                counts[verdict] += 1
+                left.pop(0)
     except TimeIsUp:
         counts["FAIL"] += len(left)
         print(
-            f"FAIL {time.monotonic() - start:5.1f} s  {title(left[0])}: time is up; {len(left) - 1} more were not begun"
+            f"FAIL  {time.monotonic() - start:5.1f} s  {title(left[0])}: time is up; {len(left) - 1} more were not begun"
         )
 
 

@@ -14,6 +14,7 @@ import traceback
 import harness
 from harness import Node, Process
 from optimum import Machine, assignment, best_total
+from tries import AGAIN, Harm, Tries
 
 SHARE = "/share"
 AMD, NVIDIA, VF = "amd.com/gpu", "nvidia.com/gpu", "rdma/vf"
@@ -22,9 +23,9 @@ PCI = "/sys/bus/pci/devices"
 LIMIT = 90  # seconds a scenario may take
 
 
-def check(true, sentence):
+def check(true, sentence, failure=AssertionError):
     if not true:
-        raise AssertionError(sentence)
+        raise failure(sentence)
 
 
 def equal(a, b, sentence):
@@ -153,7 +154,7 @@ class LiveNode(Node):
         mine = harness.gpus_of(machine, admission, resource=self.gpu)
         chosen = harness.vfs_of(admission)
         equal((len(mine), len(chosen)), (gpus, vfs), f"{pod}: GPUs and VFs")
-        check(set(chosen) <= free, f"{pod}: got {chosen}, of which some are not free")
+        check(set(chosen) <= free, f"{pod}: got {chosen}, of which some are not free", Harm)
         total, pairs = assignment(machine, mine, chosen)
         best = best_total(machine, mine, free, vfs)
         equal(total, best, f"{pod}: {pairs}: total, best total")
@@ -181,7 +182,7 @@ class LiveNode(Node):
     def refused(self, vf, *words):
         """The sentence with which Allocate of this VF is refused."""
         answer = self.allocate(vf)
-        check(answer["status"] != "OK", f"Allocate of {vf} was answered, it had to be refused")
+        check(answer["status"] != "OK", f"Allocate of {vf} was answered, it had to be refused", Harm)
         for word in (vf, *words):
             check(word in answer["message"],
                   f"the refusal of {vf} does not say '{word}': {answer['message']}")
@@ -251,14 +252,15 @@ def on_alarm(_signo, _frame):
     raise TooLong(f"not done within {LIMIT} s")
 
 
-def run_one(function):
+def run_one(function, tries):
     began = time.monotonic()
     signal.alarm(LIMIT)
     try:
-        verdict, words = "ok", function() or ""
+        verdict, words = "ok", tries.remark(function, function()) or ""
     except Exception as e:  # whatever it is, the next scenario is run
         traceback.print_exc()
-        verdict, words = "FAILED", " ".join(str(e).split()) or type(e).__name__
+        verdict = tries.verdict(function, e) or "FAILED"
+        words = " ".join(str(e).split()) or type(e).__name__
     finally:
         signal.alarm(0)
     return {"scenario": function.__doc__.strip().split("\n")[0], "verdict": verdict,
@@ -268,13 +270,14 @@ def run_one(function):
 def run_all(words):
     """One JSON object a line into the share."""
     signal.signal(signal.SIGALRM, on_alarm)
-    failed = 0
+    failed, tries = False, Tries()
+    left = [f for f in SCENARIOS if not words or any(w in f.__name__ for w in words)]
     with open(f"{SHARE}/results", "w", encoding="utf-8") as results:
-        for function in SCENARIOS:
-            if words and not any(w in function.__name__ for w in words):
-                continue
-            print(f"--- {function.__name__}", file=sys.stderr, flush=True)
-            line = run_one(function)
-            failed += line["verdict"] != "ok"
+        while left:
+            print(f"--- {left[0].__name__}", file=sys.stderr, flush=True)
+            line = run_one(left[0], tries)
             print(json.dumps(line), file=results, flush=True)
+            if line["verdict"] != AGAIN:
+                failed |= line["verdict"] != "ok"
+                left.pop(0)
     return 1 if failed else 0

@@ -12,6 +12,7 @@ import struct
 import time
 
 from harness import until
+from tries import Harm
 from bed import (LIMIT, PCI, VF, LiveNode, and_see, check, check_answer, equal, monitor, output,
                  read, scenario, shell, verbs_nodes, vf_address, write)
 
@@ -62,7 +63,7 @@ def never_given(node, vfs):
     refused = node.admit("greedy", 0, free + 1)
     equal(refused["event"], "rejected", "a pod that wants one more than is free")
     admission = node.admit("all", 0, free)
-    check(not set(admission["containers"][0]["devices"][VF]) & set(vfs), "a vanished VF was given")
+    check(not set(admission["containers"][0]["devices"][VF]) & set(vfs), "a vanished VF was given", Harm)
     node.kubelet.ask("remove all")
     for vf in vfs:
         node.refused(vf)
