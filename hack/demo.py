@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """
 The main job at a glance; hack/demo builds and calls this. Starts the fake kubelet, the fake GPU
 plugin and railmated as real processes on real unix sockets, admits pods, and judges every GPU-first

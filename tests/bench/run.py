@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """
 Every figure that railmate promises, measured on this machine beside a floor or a rival in the same
 run. Builds nothing; a program that the environment names (RAILMATED) is taken rather than the

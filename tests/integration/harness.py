@@ -102,7 +102,8 @@ class FakeKubelet(Process):
         super().__init__(
             [program("fakekubelet"), "--kubelet-dir", directory, "--kubelet-root", root, *options],
             log, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.events, self.changed, self.line = [], threading.Condition(), 0
+        self.events, self.changed = [], threading.Condition()
+        self.sent = []  # for every line sent, where its answer can begin
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
         self.event("up")
@@ -116,20 +117,25 @@ class FakeKubelet(Process):
             self.events.append({"event": "gone"})
             self.changed.notify_all()
 
-    def find(self, wanted, since):
-        for e in self.events[since:]:
-            if wanted(e):
-                return e
-            if e["event"] == "gone":
-                raise AssertionError(f"the fake kubelet ended:\n{self.stderr()}")
-        return None
-
     def await_event(self, wanted, what, since=0, timeout=PATIENCE):
+        looked_at = since  # each event once: there are thousands
+
+        def found():
+            nonlocal looked_at
+            for e in self.events[looked_at:]:
+                if wanted(e):
+                    return e
+                if e["event"] == "gone":
+                    raise AssertionError(f"the fake kubelet ended:\n{self.stderr()}")
+            looked_at = len(self.events)
+            return None
+
         with self.changed:
-            if not self.changed.wait_for(lambda: self.find(wanted, since), timeout):
+            event = self.changed.wait_for(found, timeout)
+            if not event:
                 raise AssertionError(
                     f"{what}: not within {timeout} s; last events: {self.events[-5:]}")
-            return self.find(wanted, since)
+            return event
 
     def event(self, name, since=0, timeout=PATIENCE, **fields):
         return self.await_event(
@@ -149,14 +155,14 @@ class FakeKubelet(Process):
     def send(self, command):
         """Returns the line number; with "&" at its end the fake kubelet goes on reading before it
         is answered."""
-        self.line += 1
+        self.sent.append(self.mark())
         self.child.stdin.write(command + "\n")
         self.child.stdin.flush()
-        return self.line
+        return len(self.sent)
 
     def answer(self, line, timeout=PATIENCE):
-        return self.await_event(lambda e: e.get("line") == line, f"answer to command {line}", 0,
-                                timeout)
+        return self.await_event(lambda e: e.get("line") == line, f"answer to command {line}",
+                                self.sent[line - 1], timeout)
 
     def ask(self, command, timeout=PATIENCE):
         answer = self.answer(self.send(command), timeout)

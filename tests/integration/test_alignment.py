@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Every container gets the VFs that are closest to its GPUs, judged by optimum.py."""
 
 import random

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """What a container gets with its VFs, and what the pod's status says when it cannot get them."""
 
 import json

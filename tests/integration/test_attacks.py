@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """
 A client at the plugin's socket that means harm, while a kubelet admits pods: the daemon's memory
 stays bounded, and no pod is refused. Every attack is bounded in number and time. How long Allocate

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """`binding: auto`: late where kubelet, runtime and CDI directory allow it and no CNI plugin is
 handed a slot; else early, and why."""
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The hardware changes while everything runs."""
 
 import itertools

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """
 railmate-cni as the container runtime executes it: against a railmated of the test's own (its
 socket's protocol), with the delegate cni/movedev, which moves real network interfaces between

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """deploy/monitoring with a real Prometheus: every query of the dashboard, and every alert, finds
 something in the history of two nodes on which much goes wrong.
 

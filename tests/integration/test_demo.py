@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """hack/demo.py: what it prints for programs, and that it leaves nothing behind."""
 
 import json

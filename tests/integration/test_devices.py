@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Who holds what: never two live pods one VF; removal, init containers, sidecars, NUMA policies."""
 
 import random

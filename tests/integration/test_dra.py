@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """GPUs that DRA drivers give: which are a container's, and whom the VFs are near, late and
 early."""
 

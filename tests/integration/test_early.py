@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Early binding when the kubelet asks for VFs first, and what PreStartContainer makes of the
 choice."""
 

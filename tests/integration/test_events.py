@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """An Event on the node tells of a pool that has no device: what is sent, and how little it takes when it cannot be."""
 
 import itertools

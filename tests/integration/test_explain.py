@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """
 railmatectl explain: what it prints for a ledger, byte for byte (explain/*; UPDATE_GOLDEN=1 writes
 them), from a running daemon and from the file, and how it fails.

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The fake kubelet has the real ones' traits, good and bad: what the other tests lean on."""
 
 import json

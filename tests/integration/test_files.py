@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """What a container sees in /run/railmate, from Allocate to its end, in both bindings; and run
 directories that do not work."""
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Late binding: slots for the kubelet, the right VFs when the container starts, in every order."""
 
 import json

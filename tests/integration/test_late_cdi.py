@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Late binding and the runtime's CDI directory: specs come, go, are lost, foreign, edited, and
 cannot be written."""
 

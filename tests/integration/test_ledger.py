@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Who holds which VF: over restarts, over kill -9, with a bad file, with two daemons, with a full
 disk."""
 

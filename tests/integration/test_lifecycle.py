@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """railmated as a process: starts, deaths, two of them, and configurations it refuses."""
 
 import os

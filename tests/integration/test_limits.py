@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """railmated where the machine grants less than usual: threads that cannot start, signals that come
 too early."""
 

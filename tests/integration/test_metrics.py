@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """What is seen from outside: /metrics, /healthz and /readyz of a daemon that serves."""
 
 import concurrent.futures

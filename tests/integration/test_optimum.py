@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The judge of the other tests is judged itself: against every possibility, on small random
 machines."""
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The page for people, of a daemon that serves, in a browser. Without Chromium (hack/install-deps
 browser) only its text."""
 

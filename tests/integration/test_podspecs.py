@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Pod specs over HTTPS and over the Pods API: real TLS servers and the fake kubelet, good ones and
 bad ones."""
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The whole circle: what railmated gives a container, what NCCL would log with it, and what verify
 says of the two."""
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Finding the kubelet, being found by it, and staying registered, whatever the kubelet does."""
 
 import os

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The configuration changes while everything runs: what is new is served, what is held stays, what
 is wrong is refused."""
 

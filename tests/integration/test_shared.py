@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """HCAs that containers share (--shared-config), beside the VFs that each container has alone."""
 
 import json

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """railmatectl status: what it says of a running daemon, of one that is away, of links, and its exit
 status."""
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """A second railmated beside the first, as in a rolling update: it prepares, waits for the first
 one's end, and takes over."""
 

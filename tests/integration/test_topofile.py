@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The topology file of a node: there when it is needed, the same for every container, following
 hints and hardware."""
 

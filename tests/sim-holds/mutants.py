@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Every fault in mutants/*.patch, put back into pkg, is found by the simulation: the patched file is compiled, and linked with the build's
 sim-holds. What found it once (schedules/NAME.txt) is tried first, then chance.
 
