@@ -10,7 +10,7 @@
 #include "align/align.h"
 #include "base/arena.h"
 #include "base/mem.h"
-#include "support/emulated.h"
+#include "support/slow.h"
 
 #define CASES	   24000
 #define MAX_GPUS   6
@@ -381,7 +381,7 @@ static void equals_brute_force_on_nested_machines(void **state)
 
 	(void)state;
 	seed = 1;
-	for (int i = 0; i < emulated_rounds(CASES / 2); i++) {
+	for (int i = 0; i < chance_rounds(CASES / 2); i++) {
 		random_tables(&t, true);
 		check_against_brute_force(&t.in);
 	}
@@ -393,7 +393,7 @@ static void equals_brute_force_on_any_ranks(void **state)
 
 	(void)state;
 	seed = 2;
-	for (int i = 0; i < emulated_rounds(CASES / 2); i++) {
+	for (int i = 0; i < chance_rounds(CASES / 2); i++) {
 		random_tables(&t, false);
 		check_against_brute_force(&t.in);
 	}
@@ -405,7 +405,7 @@ static void assigns_given_vfs_at_the_lowest_rank(void **state)
 
 	(void)state;
 	seed = 3;
-	for (int i = 0; i < emulated_rounds(4000); i++) {
+	for (int i = 0; i < chance_rounds(4000); i++) {
 		_cleanup_arena_ struct arena *arena = arena_new(1 << 12);
 		int vfs[MAX_VFS], counts[MAX_PLACES] = { 0 };
 		struct align_out out;
@@ -430,7 +430,7 @@ static void without_gpus_the_choice_is_valid(void **state)
 
 	(void)state;
 	seed = 4;
-	for (int i = 0; i < emulated_rounds(4000); i++) {
+	for (int i = 0; i < chance_rounds(4000); i++) {
 		_cleanup_arena_ struct arena *arena = arena_new(1 << 12);
 		struct align_out out, second;
 
@@ -495,7 +495,7 @@ static void gpus_that_are_drawn_are_expected_at_the_lowest_rank(void **state)
 
 	(void)state;
 	seed = 5;
-	for (int i = 0; i < emulated_rounds(6000); i++) {
+	for (int i = 0; i < chance_rounds(6000); i++) {
 		_cleanup_arena_ struct arena *arena = arena_new(1 << 12);
 		int counts[MAX_PLACES];
 		struct align_out out;
@@ -520,7 +520,7 @@ static void gpus_that_are_drawn_are_expected_at_the_lowest_rank(void **state)
 		assert_int_equal(worth_of(&t.in, counts).excess, best.excess);
 		decided++;
 	}
-	assert_in_range(decided, emulated_rounds(1000), emulated_rounds(6000));
+	assert_in_range(decided, chance_rounds(1000), chance_rounds(6000));
 }
 
 static void drawn_gpus_take_from_the_fullest_place(void **state)

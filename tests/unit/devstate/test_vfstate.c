@@ -27,7 +27,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "devstate/vfstate-internal.h"
-#include "support/emulated.h"
+#include "support/slow.h"
 #include "support/fixture.h"
 #include "sysroot/sysroot.h"
 

@@ -15,7 +15,7 @@
 #include "facts/gather.h"
 #include "facts/net.h"
 #include "hw/inventory.h"
-#include "support/emulated.h"
+#include "support/slow.h"
 #include "support/fixture.h"
 #include "sysroot/sysroot.h"
 #include "topo/topo.h"

@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "render/render-internal.h"
-#include "support/emulated.h"
+#include "support/slow.h"
 #include "support/testarena.h"
 
 #define VFS_MAX 4
@@ -447,7 +447,7 @@ static void whatever_is_told_is_right_on_every_vf(void **state)
 
 	(void)state;
 	seed = 20261121;
-	for (int i = 0; i < emulated_rounds(20000); i++) {
+	for (int i = 0; i < chance_rounds(20000); i++) {
 		struct tables t;
 
 		draw_tables(&t);
@@ -458,7 +458,7 @@ static void whatever_is_told_is_right_on_every_vf(void **state)
 		}
 	}
 	for (size_t i = 0; i < OUT_MAX; i++)
-		assert_true(seen[i] > (size_t)emulated_rounds(100));
+		assert_true(seen[i] > (size_t)chance_rounds(100));
 }
 
 /* Every pair of tables of three slots. */
@@ -530,7 +530,7 @@ static void the_scan_is_that_of_nccl(void **state)
 {
 	(void)state;
 	seed = 4711;
-	for (int i = 0; i < emulated_rounds(20000); i++) {
+	for (int i = 0; i < chance_rounds(20000); i++) {
 		struct gid_env env = { .index = -1, .roce_version = draw(3) ? 2 : 1 };
 		struct nccl_env text;
 		struct tables t;

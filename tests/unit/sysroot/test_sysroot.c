@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "support/emulated.h"
+#include "support/slow.h"
 #include "support/fixture.h"
 #include "sysroot/dir.h"
 #include "sysroot/sysroot-internal.h"
