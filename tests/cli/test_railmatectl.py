@@ -130,11 +130,12 @@ class Simulate(ProgramTest):
         self.assertEqual(alone["best"], day["policies"][0]["best"])
 
     def test_the_seed_makes_the_day(self):
-        first = self.simulate()
+        two = "--policy", "kubelet,late-vf-first"
+        first = self.simulate(*two)
         self.assertEqual(first.returncode, 0, first.stderr)
-        self.assertEqual(self.simulate("--seed", "1").stdout, first.stdout)
-        self.assertNotEqual(self.simulate("--seed", "2").stdout, first.stdout)
-        self.assertNotEqual(self.simulate("--load", "30").stdout, first.stdout)
+        self.assertEqual(self.simulate(*two, "--seed", "1").stdout, first.stdout)
+        self.assertNotEqual(self.simulate(*two, "--seed", "2").stdout, first.stdout)
+        self.assertNotEqual(self.simulate(*two, "--load", "30").stdout, first.stdout)
 
     def test_every_policy_is_in_the_manual(self):
         page = (TOP / "deploy/man/railmatectl.1").read_text(encoding="utf-8")
