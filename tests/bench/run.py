@@ -179,7 +179,7 @@ def bench_allocate(b):
               floor=series(lambda r: r["floor"][f"{p}_us"]), floor_is=OPTIONS,
               ratio=series(lambda r: r[f"{p}_ratio"]), ratio_bar=1.25 if p == "p99" else None,
               ratios=[r[f"{p}_ratio"] for r in runs])
-    b.add("allocate-fresh-p50", "Allocate of 8 VFs that nobody has had, p50 of 16",
+    b.add("allocate-fresh-p50", "first Allocate of 8 VFs, p50 of 16",
           fresh["call"]["p50_us"], "µs", floor=fresh["floor"]["p50_us"], floor_is=OPTIONS)
     total = warm_up + rounds * (paced + calls)
     b.add("rss", f"RSS, idle, 128 VFs, after {total:,} Allocates", memory[-1]["Rss"] / 1000 * 1.024,
