@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Second tries of the beds (tests/e2e/kubelet/tries.py), with small scenarios in the kubelet's bed and in the guest's."""
+"""Second tries of the beds (tests/integration/tries.py), with small scenarios in the kubelet's bed and in the guest's."""
 import json
 import os
 import pathlib
@@ -13,18 +13,18 @@ HERE = pathlib.Path(__file__).resolve()
 TESTS = HERE.parents[1]
 # What a scenario does at its first try, its second one, and so on.
 SCENARIOS = {
-    "passes": ["ok"], "late": ["late", "ok"], "harms": ["harm", "ok"], "broken": ["late", "late", "ok"], "slow": ["late", "ok"],
+    "passes": ["ok"], "late": ["late", "ok"], "wrong": ["wrong", "ok"], "broken": ["late", "late", "ok"], "slow": ["late", "ok"],
 }
 LEFT = {name: list(tries) for name, tries in SCENARIOS.items()}
 
 
 def scenario(name):
-    from tries import Harm
+    from tries import Late
 
     def play(*_):
         now = LEFT[name].pop(0)
         if now != "ok":
-            raise {"late": AssertionError, "harm": Harm}[now](now)
+            raise {"late": Late, "wrong": AssertionError}[now](now)
         return "done"
     play.__name__ = play.__doc__ = name
     return play
@@ -94,8 +94,8 @@ class SecondTries(unittest.TestCase):
     def test_one_that_fails_twice_has_failed(self):
         self.check(["broken", "passes"], [("again", "broken"), ("FAIL", "broken"), ("ok", "passes")])
 
-    def test_harm_is_not_tried_again(self):
-        self.check(["harms", "passes"], [("FAIL", "harms"), ("ok", "passes")])
+    def test_what_is_wrong_is_not_tried_again(self):
+        self.check(["wrong", "passes"], [("FAIL", "wrong"), ("ok", "passes")])
 
     def test_the_third_of_a_run_is_not_tried_again(self):
         self.check(["late", "slow", "broken"],

@@ -19,6 +19,7 @@ import unittest
 import weakref
 
 from optimum import Machine
+from tries import Late
 
 GPU, VF = "nvidia.com/gpu", "rdma/vf"
 PATIENCE = 40  # seconds; nothing here takes one unless the machine is very busy
@@ -39,7 +40,7 @@ def until(true, what, timeout=PATIENCE):
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what}: not within {timeout} s")
+            raise Late(f"{what}: not within {timeout} s")
         time.sleep(0.005)
 
 
@@ -133,8 +134,7 @@ class FakeKubelet(Process):
         with self.changed:
             event = self.changed.wait_for(found, timeout)
             if not event:
-                raise AssertionError(
-                    f"{what}: not within {timeout} s; last events: {self.events[-5:]}")
+                raise Late(f"{what}: not within {timeout} s; last events: {self.events[-5:]}")
             return event
 
     def event(self, name, since=0, timeout=PATIENCE, **fields):

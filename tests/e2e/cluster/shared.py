@@ -3,7 +3,6 @@ import contextlib
 
 from faults import held_by, one_owner_each
 from scenarios import GPU, VF, check_container, check_optimal, container, equal, until
-from tries import Harm
 
 KUSTOMIZE, HELM = ("kustomize",), ("helm",)
 SCENARIOS = []
@@ -55,7 +54,7 @@ def live_containers(c, names):
 
 
 def check_unharmed(c, before):
-    equal(live_containers(c, before), before, "process, VFs and files of containers that live on", Harm)
+    equal(live_containers(c, before), before, "process, VFs and files of containers that live on")
 
 
 def check_nothing_is_stuck(c, *nodes):

@@ -9,7 +9,6 @@ import time
 
 from late import all_slots, check_cdi, check_in_order, check_late, is_newest, late
 from scenarios import LIMIT, VF, check, check_container, container, equal, scenario, until
-from tries import Harm
 
 DEAF = "trap '' TERM; while :; do sleep 1; done\n"
 DEADLINES = (
@@ -148,7 +147,7 @@ def gets_others(c, grace):
         until(lambda: old not in c.held(), "the kubelet to forget the pod")
         new = c.run(container("main", 1, 4))
         in_time = c.runs(process)
-        check(not in_time or not taken & vfs_of(c, new), "a VF is in two live containers", Harm)
+        check(not in_time or not taken & vfs_of(c, new), "a VF is in two live containers")
         until(lambda: not c.runs(process), "the old container to end", LIMIT + grace)
     finally:
         bring_back()
@@ -212,7 +211,7 @@ def given_twice(c, look):
                 break
             c.end(first, second)
         check(provoked, "not provoked: the kubelet did not offer the VF again")
-        check(not vfs_of(c, first) & vfs_of(c, second), "a VF is in two live containers", Harm)
+        check(not vfs_of(c, first) & vfs_of(c, second), "a VF is in two live containers")
         check(lost not in c.held()[second]["main"][VF],
               "the second pod has the device of the first one")
         for name in (first, second):

@@ -18,7 +18,7 @@ import types
 from failures import DEAF, refused
 from late import all_slots, is_newest
 from scenarios import LIMIT, SLOWNESS, VF, check, check_gaps, container, equal, pod, scenario, until
-from tries import Harm
+from tries import Late
 
 LOOK = 0.1  # seconds between two looks at the processes
 
@@ -70,7 +70,7 @@ def one_owner_each(c):
             yield
     finally:
         check(not doubly,
-              f"{len(doubly)} VFs were in two live containers, one is {min(doubly, default=None)}", Harm)
+              f"{len(doubly)} VFs were in two live containers, one is {min(doubly, default=None)}")
 
 
 def held_by(c, *names):
@@ -95,7 +95,7 @@ def check_unharmed(c, before):
     would start them again."""
     equal(held_by(c, *{name
                        for name, _ in before}), before,
-          "process, VFs and files of containers that live on", Harm)
+          "process, VFs and files of containers that live on")
     if c.backend.binding == "late":
         until(lambda: set(all_slots(c)) <= set(c.cdi_slots()),
               "a CDI spec for each slot of a live container", 2 * LIMIT)
@@ -150,7 +150,7 @@ def the_same_name_comes_again_by_force(c):
         c.backend.create(pod(name, container("main", 0, many)))
         began = time.monotonic()
         while old in c.processes():
-            check(time.monotonic() - began < LIMIT, "the old process does not end")
+            check(time.monotonic() - began < LIMIT, "the old process does not end", Late)
             if (c.api_status(name) or {}).get("phase") == "Failed":  # as its controller does
                 c.delete_by_force(name)
                 c.backend.create(pod(name, container("main", 0, many)))
@@ -253,7 +253,7 @@ def the_disk_hangs_while_a_pod_starts(c):
             began = time.monotonic()
             c.run(container("main", 0, 2))
             took = time.monotonic() - began
-            check(took < 10 * SLOWNESS, f"it runs after {took:.1f} s")
+            check(took < 10 * SLOWNESS, f"it runs after {took:.1f} s", Late)
         check_unharmed(c, before)
         check_nothing_is_stuck(c)
     return f"runs after {took:.1f} s"

@@ -23,7 +23,7 @@ import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../integration"))
 from optimum import Machine, assignment, best_total  # noqa: E402 (the path comes first)
-from tries import AGAIN, Harm, Tries  # noqa: E402
+from tries import AGAIN, Late, Tries  # noqa: E402
 
 GPU, VF = os.environ.get("E2E_GPU", "nvidia.com/gpu"), "rdma/vf"
 GPU_ENV = "NVIDIA_VISIBLE_DEVICES" if GPU.startswith("nvidia") else "GPU_DEVICES"
@@ -76,7 +76,7 @@ def until(true, what, limit=LIMIT):
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what}: not within {limit} s")
+            raise Late(f"{what}: not within {limit} s")
         time.sleep(0.05 * SLOWNESS)
 
 
@@ -85,8 +85,8 @@ def check(condition, sentence, failure=AssertionError):
         raise failure(sentence)
 
 
-def equal(found, expected, what, failure=AssertionError):
-    check(found == expected, f"{what}: {found!r}, not {expected!r}", failure)
+def equal(found, expected, what):
+    check(found == expected, f"{what}: {found!r}, not {expected!r}")
 
 
 def devices_of(pod):
@@ -399,7 +399,7 @@ def the_kubelet_restarts_under_running_pods(c):
         if not too_late:
             return told
         c.end(*c.live)
-    raise AssertionError(f"railmate is too late each time: {told}")
+    raise Late(f"railmate is too late each time: {told}")
 
 
 def restarts(c):
@@ -430,7 +430,7 @@ def restarts(c):
     _, vfs = check_container(c, name, "main", 1, 1)
     check(not set(vfs) & {vf
                           for p in busy
-                          for vf in held[p]["main"][VF]}, "a VF was given away twice", Harm)
+                          for vf in held[p]["main"][VF]}, "a VF was given away twice")
     told = "registered again " + ", ".join(
         f"{ms:.0f}" for ms in took) + " ms after kubelet.sock appeared" + lost
     return told, too_late
@@ -443,11 +443,11 @@ def survives(c, stop, since="the start of the new one"):
     began = stop()
     c.wait_registered()
     took = time.monotonic() - began
-    equal(c.running(name), ids, "containers after railmated's restart", Harm)
-    equal(c.held()[name], held, "devices after railmated's restart", Harm)
+    equal(c.running(name), ids, "containers after railmated's restart")
+    equal(c.held()[name], held, "devices after railmated's restart")
     other = c.run(container("main", 2, 2))
     _, vfs = check_container(c, other, "main", 2, 2)
-    check(not set(vfs) & set(held["main"][VF]), "a VF was given away twice", Harm)
+    check(not set(vfs) & set(held["main"][VF]), "a VF was given away twice")
     return f"allocatable again {took * 1000:.0f} ms after {since}"
 
 
@@ -491,7 +491,7 @@ def check_gaps(took, lost=()):
     """Of updates: the kubelet refuses a pod that comes while it has no devices, and pods come one
     after the other."""
     words = f"no devices for {', '.join(f'{ms:.0f}' for ms in took)} ms"
-    check(statistics.median(took) <= GAP_MS * SLOWNESS, f"{words}, {GAP_MS} are allowed")
+    check(statistics.median(took) <= GAP_MS * SLOWNESS, f"{words}, {GAP_MS} are allowed", Late)
     check(len(lost) <= len(took), f"{words}: {len(lost)} pods were refused: {lost}")
     return f"{words}, {len(lost)} pods refused"
 

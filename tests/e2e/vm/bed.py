@@ -14,7 +14,7 @@ import traceback
 import harness
 from harness import Node, Process
 from optimum import Machine, assignment, best_total
-from tries import AGAIN, Harm, Tries
+from tries import AGAIN, Late, Tries
 
 SHARE = "/share"
 AMD, NVIDIA, VF = "amd.com/gpu", "nvidia.com/gpu", "rdma/vf"
@@ -154,7 +154,7 @@ class LiveNode(Node):
         mine = harness.gpus_of(machine, admission, resource=self.gpu)
         chosen = harness.vfs_of(admission)
         equal((len(mine), len(chosen)), (gpus, vfs), f"{pod}: GPUs and VFs")
-        check(set(chosen) <= free, f"{pod}: got {chosen}, of which some are not free", Harm)
+        check(set(chosen) <= free, f"{pod}: got {chosen}, of which some are not free")
         total, pairs = assignment(machine, mine, chosen)
         best = best_total(machine, mine, free, vfs)
         equal(total, best, f"{pod}: {pairs}: total, best total")
@@ -182,7 +182,7 @@ class LiveNode(Node):
     def refused(self, vf, *words):
         """The sentence with which Allocate of this VF is refused."""
         answer = self.allocate(vf)
-        check(answer["status"] != "OK", f"Allocate of {vf} was answered, it had to be refused", Harm)
+        check(answer["status"] != "OK", f"Allocate of {vf} was answered, it had to be refused")
         for word in (vf, *words):
             check(word in answer["message"],
                   f"the refusal of {vf} does not say '{word}': {answer['message']}")
@@ -244,7 +244,7 @@ def scenario(function):
     return function
 
 
-class TooLong(Exception):
+class TooLong(Late):
     pass
 
 

@@ -12,7 +12,7 @@ import struct
 import time
 
 from harness import until
-from tries import Harm
+from tries import Late
 from bed import (LIMIT, PCI, VF, LiveNode, and_see, check, check_answer, equal, monitor, output,
                  read, scenario, shell, verbs_nodes, vf_address, write)
 
@@ -63,7 +63,7 @@ def never_given(node, vfs):
     refused = node.admit("greedy", 0, free + 1)
     equal(refused["event"], "rejected", "a pod that wants one more than is free")
     admission = node.admit("all", 0, free)
-    check(not set(admission["containers"][0]["devices"][VF]) & set(vfs), "a vanished VF was given", Harm)
+    check(not set(admission["containers"][0]["devices"][VF]) & set(vfs), "a vanished VF was given")
     node.kubelet.ask("remove all")
     for vf in vfs:
         node.refused(vf)
@@ -175,7 +175,7 @@ class LinkMessages:
             (kind,), (about, flags) = struct.unpack_from("=H", data, 4), struct.unpack_from("=iI", data, 20)
             if (kind, about) == (self.RTM_NEWLINK, index) and not flags & self.LOWER_UP:
                 return at
-        raise AssertionError(f"the kernel does not say that {netdev} has no carrier")
+        raise Late(f"the kernel does not say that {netdev} has no carrier")
 
 
 SETTLE_MS = 200  # that railmated waits before it looks for devices that appear
@@ -213,7 +213,7 @@ def a_lost_carrier_is_told_at_once():
     words = [f"{what} {statistics.median(ms):.0f} ms, at most {max(ms):.0f}"
              for what, ms in (("the kernel says so after", heard), ("the kubelet is told after", lost),
                               ("of a link that is back after", found))]
-    check(min(lost) < SETTLE_MS and statistics.median(lost) < LOST_MS, f"a lost link is not told at once: {words}")
+    check(min(lost) < SETTLE_MS and statistics.median(lost) < LOST_MS, f"a lost link is not told at once: {words}", Late)
     return f"{len(lost)} losses: {'; '.join(words)}"
 
 

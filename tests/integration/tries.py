@@ -1,16 +1,17 @@
 """
 Second tries, for all beds that start pods: on a machine that others keep busy a scenario may be late once. With
-E2E_SECOND_TRY (hack/e2e … --second-try) a few that failed are run again at once, and the report says so. Standard
-library only.
+E2E_SECOND_TRY (hack/e2e --second-try) a few that waited in vain are run again at once, and the report says so. Whatever
+else is wrong, a VF in two containers above all, is wrong for good. Standard library only.
 """
 import os
+import subprocess
 
-MOST = 2  # scenarios of a run: where more fail, it is not by chance
+MOST = 2  # scenarios of a run: where more are late, it is not by chance
 AGAIN = "again"  # the verdict of a try that has another one
 
 
-class Harm(AssertionError):
-    """A VF in two live containers, or a live container that was touched. Once is too often: it is not tried again."""
+class Late(AssertionError):
+    """Something did not happen in time."""
 
 
 class Tries:
@@ -19,7 +20,8 @@ class Tries:
 
     def verdict(self, scenario, failure):
         """Of a scenario that ended with this exception: AGAIN, or None."""
-        if isinstance(failure, Harm) or scenario in self.second or len(self.second) == self.most:
+        late = isinstance(failure, (Late, TimeoutError, subprocess.TimeoutExpired))
+        if not late or scenario in self.second or len(self.second) == self.most:
             return None
         self.second.add(scenario)
         return AGAIN
