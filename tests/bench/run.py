@@ -517,8 +517,9 @@ WAITS = ("recvmsg", "epoll_wait", "epoll_pwait")
 def handled(log):
     """
     Of everything that railmated sent: the system calls since it last received or waited, and those
-    until it does again, as lists of names. A thread's lines begin with its id; a call that another
-    thread interrupts has two.
+    until it does again, as lists of names. Not futex: whether another thread holds a lock at that
+    moment is a matter of the machine's load. A thread's lines begin with its id; a call that
+    another thread interrupts has two.
     """
     current, sent = {}, []
     with open(log, encoding="utf-8", errors="replace") as f:
@@ -532,7 +533,7 @@ def handled(log):
                 current[thread] = sent[-1][1]
             elif call in WAITS:
                 current[thread] = []
-            else:
+            elif call != "futex":
                 calls.append(call)
     return sent
 
