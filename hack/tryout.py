@@ -21,6 +21,7 @@ def start(root, arch, *command, env=None):
     argv = [*starter(root, arch), command[0] if inside else f"{root}{command[0]}", *command[1:]]
     run = subprocess.run(argv, capture_output=True, text=True, timeout=60,
                          env=env or {"PATH": "/usr/bin"}, stdin=subprocess.DEVNULL, check=False)
-    print("image: %s: %s: %s" %
-          (arch, " ".join(command), (run.stdout + run.stderr).strip().splitlines()[:1]))
+    said = (run.stdout + run.stderr).strip().splitlines()
+    # The first line of who ran says what it is, the last ones of who failed say why.
+    print("image: %s: %s: %s" % (arch, " ".join(command), said[-3:] if run.returncode else said[:1]))
     return run.returncode == 0
