@@ -63,7 +63,7 @@ def check_nothing_is_stuck(c, *nodes):
     for name in nodes or c.views:
         view = c.views[name]
         until(lambda v=view: len(v.allocatable().get(VF, [])) == len(v.vf),
-              f"all VFs of {name} to be free")
+              f"all VFs of {name} to be free", failure=AssertionError)
         until(lambda n=name, v=view: c.offered(n) == len(v.vf),
               f"the scheduler to know that all VFs of {name} are free")
         c.end(one_pod(c, 0, len(view.vf), on=name)[0])

@@ -36,8 +36,8 @@ def either(function=None, *, api=False, bindings=("early", "late")):
 # --- what has to be true ---
 
 @contextlib.contextmanager
-def owners_watched(c):
-    """Gives the VFs that were in two live containers at any moment of the body: VF → containers."""
+def one_owner_each(c):
+    """No VF is in two live containers, at any moment of the body; also where that fails."""
     doubly, done = {}, threading.Event()
 
     def look():
@@ -54,21 +54,11 @@ def owners_watched(c):
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
-        yield doubly
+        yield
     finally:
         done.set()
         thread.join()
         look()
-
-
-@contextlib.contextmanager
-def one_owner_each(c):
-    """No VF is in two live containers, at any moment of the body."""
-    doubly = {}
-    try:
-        with owners_watched(c) as doubly:
-            yield
-    finally:
         check(not doubly,
               f"{len(doubly)} VFs were in two live containers, one is {min(doubly, default=None)}")
 
@@ -90,15 +80,19 @@ def held_by(c, *names):
     return found
 
 
+def check_specs(c):
+    """By which the runtime would start live containers again, in pools that bind late."""
+    if c.backend.binding == "late":
+        until(lambda: set(all_slots(c)) <= set(c.cdi_slots()),
+              "a CDI spec for each slot of a live container", 2 * LIMIT, AssertionError)
+
+
 def check_unharmed(c, before):
-    """The same processes with the same VFs and files; late: with the CDI specs by which the runtime
-    would start them again."""
+    """The same processes with the same VFs and files, and their CDI specs."""
     equal(held_by(c, *{name
                        for name, _ in before}), before,
           "process, VFs and files of containers that live on")
-    if c.backend.binding == "late":
-        until(lambda: set(all_slots(c)) <= set(c.cdi_slots()),
-              "a CDI spec for each slot of a live container", 2 * LIMIT)
+    check_specs(c)
 
 
 def run_in_the_end(c, *containers):
@@ -114,14 +108,14 @@ def run_in_the_end(c, *containers):
             c.end(name)
             return None
         return name
-    return until(attempt, "a pod that is not refused", 3 * LIMIT)
+    return until(attempt, "a pod that is not refused", 3 * LIMIT, AssertionError)
 
 
 def check_nothing_is_stuck(c):
     """A pod with all VFs of the node runs when the others are gone."""
     c.end(*c.live)
     until(lambda: not c.processes(), "the processes of the scenario to end")
-    until(lambda: len(c.allocatable()[VF]) == len(c.vf), "all VFs to be free")
+    until(lambda: len(c.allocatable()[VF]) == len(c.vf), "all VFs to be free", failure=AssertionError)
     c.end(run_in_the_end(c, container("main", 0, len(c.vf))))
 
 
@@ -331,9 +325,7 @@ def the_api_server_is_away_while_the_kubelet_restarts(c):
         found = {key: found for key, found in held_by(c, crashes, runs).items() if key in before}
         equal(found, before, "process, VFs and files of containers that live on")
         run_in_the_end(c, container("main", 0, len(c.vf) - 5))
-        if c.backend.binding == "late":
-            until(lambda: set(all_slots(c)) <= set(c.cdi_slots()),
-                  "a CDI spec for each slot of a live container", 2 * LIMIT)
+        check_specs(c)
     check_nothing_is_stuck(c)
 
 

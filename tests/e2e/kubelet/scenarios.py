@@ -68,15 +68,15 @@ class Unsupported(Exception):
     """This kind of cluster cannot do that."""
 
 
-def until(true, what, limit=LIMIT):
-    """Polls; returns what `true` returned."""
+def until(true, what, limit=LIMIT, failure=Late):
+    """Polls; returns what `true` returned. failure: Late, or what is wrong however late it is."""
     deadline = time.monotonic() + limit
     while True:
         value = true()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise Late(f"{what}: not within {limit} s")
+            raise failure(f"{what}: not within {limit} s")
         time.sleep(0.05 * SLOWNESS)
 
 
@@ -418,7 +418,7 @@ def restarts(c):
             too_late = TOO_SOON < denied < registered
         same = busy if lost else [*busy, anew]
         until(lambda: all(c.running(p) == ids[p] for p in same),
-              "the pods to run as before the restart")
+              "the pods to run as before the restart", failure=AssertionError)
         equal({p: c.held().get(p)
                for p in same}, {p: held[p]
                                 for p in same}, "devices after the restart")

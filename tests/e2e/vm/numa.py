@@ -113,7 +113,8 @@ def the_kubelet_restarts():
         for sig in ("SIGTERM", "SIGKILL"):
             c.note_shown(name)
             took.append(c.kubelet_restart(sig))
-            scenarios.until(lambda: c.running(name) == ids, "the pod to run as before the restart")
+            scenarios.until(lambda: c.running(name) == ids, "the pod to run as before the restart",
+                            failure=AssertionError)
             equal(c.held(), held, "devices after the restart")
         c.wait_until_shown(name)
         on_one_switch(c, 2, 2)
