@@ -17,7 +17,7 @@
 #include "choice/choice.h"
 #include "grant/grant.h"
 #include "holds/holds.h"
-#include "plugin/recent_answers-internal.h"
+#include "choice/recent.h"
 #include "plugin/record-internal.h"
 #include "pods/holders.h"
 #include "pool/node.h"
@@ -179,7 +179,7 @@ static void list_closed(void *ctx, struct rpc_stream *stream)
 static int allocate_one(struct plugin *p, const struct pool *pool, const struct ids *ids,
 			struct arena *a, struct grants *grants, struct edits *ret, struct err *err)
 {
-	struct choice *choice = plugin_recent_take(p->recent, clock_mono_ms(), ids);
+	struct choice *choice = choice_recent_take(p->recent, clock_mono_ms(), ids);
 	struct given *given = &grants->v[grants->n++];
 	int r;
 
@@ -422,7 +422,7 @@ static void destroy(struct plugin *p)
 	node_unref(p->node);
 	pods_holders_free(p->allocatable);
 	pods_seen_free(p->seen);
-	plugin_recent_free(p->recent);
+	choice_recent_free(p->recent);
 	free(p->socket);
 	free(p->resource);
 	free(p);
@@ -455,7 +455,7 @@ static struct plugin *new (const struct plugin_env *env, const char *resource)
 	p->counts = stats_of(env->stats, resource);
 	p->random = (uint32_t)clock_mono_ns() ^ (uint32_t)getpid();
 	p->allocatable = pods_holders_new();
-	p->recent = plugin_recent_new();
+	p->recent = choice_recent_new();
 	LIST_INIT(&p->listeners);
 	LIST_INIT(&p->looks);
 	LIST_INIT(&p->starts);

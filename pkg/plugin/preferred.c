@@ -14,7 +14,7 @@
 #include "choice/choice.h"
 #include "kubeclient/podres.h"
 #include "plugin/preferred_call-internal.h"
-#include "plugin/recent_answers-internal.h"
+#include "choice/recent.h"
 #include "pods/holders.h"
 #include "pool/node.h"
 #include "tracker/tracker.h"
@@ -48,7 +48,7 @@ static void reply(struct plugin *p, struct rpc_call *call, const struct preferre
 		choice.source = source;
 		if (who)
 			choice.owner = who->owner;
-		plugin_recent_add(p->recent, clock_mono_ms(), &lists.v[i], &choice);
+		choice_recent_add(p->recent, clock_mono_ms(), &lists.v[i], &choice);
 	}
 	if (known == LEDGER_GPUS_KNOWN)
 		p->stats.preferred_with_gpus++;

@@ -4,7 +4,7 @@
 
 #include "hw/inventory.h"
 #include "plugin/plugin-internal.h"
-#include "plugin/recent_answers-internal.h"
+#include "choice/recent.h"
 #include "render/render.h"
 
 struct edits;

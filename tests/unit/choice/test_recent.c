@@ -10,7 +10,7 @@
 #include "choice/choice.h"
 #include "config/config.h"
 #include "hw/inventory.h"
-#include "plugin/recent_answers-internal.h"
+#include "choice/recent.h"
 #include "pool/node.h"
 #include "support/nodes.h"
 #include "support/synth.h"
@@ -38,14 +38,14 @@ static void add(int64_t now_ms, const struct ids *ids, const int *gpus, size_t n
 {
 	struct choice c = choice_for(gpus, n);
 
-	plugin_recent_add(r, now_ms, ids, &c);
+	choice_recent_add(r, now_ms, ids, &c);
 }
 
 /* How many GPUs an answer was for; 0 when it is none. */
 static size_t take(int64_t now_ms, const struct ids *ids, const struct hw_inventory *inv,
 		   const int **ret)
 {
-	struct choice *c = plugin_recent_take(r, now_ms, ids);
+	struct choice *c = choice_recent_take(r, now_ms, ids);
 	struct gpu_set known = choice_known_gpus(c, inv, a);
 
 	choice_free(c);
@@ -58,7 +58,7 @@ static int setup(void **state)
 	(void)state;
 	a = arena_new(0);
 	node = node_new(synth_inventory("switch:1 gpu:2"), &cfg, NULL);
-	r = plugin_recent_new();
+	r = choice_recent_new();
 	for (int i = 0; i < 2; i++)
 		gpu[i] = node->inv->gpu[i].pci;
 	rescanned_pci[0] = node->inv->pci[gpu[1]];
@@ -69,7 +69,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	plugin_recent_free(r);
+	choice_recent_free(r);
 	node_unref(node);
 	arena_free(a);
 	return 0;
@@ -88,7 +88,7 @@ static void same_ids_in_any_order_are_the_same_container(void **state)
 static void other_ids_are_not(void **state)
 {
 	(void)state;
-	assert_null(plugin_recent_take(r, 1001, &ids_a));
+	assert_null(choice_recent_take(r, 1001, &ids_a));
 }
 
 static void answer_counts_once(void **state)
@@ -97,13 +97,13 @@ static void answer_counts_once(void **state)
 
 	(void)state;
 	assert_int_equal(take(1001, &ids_ab, node->inv, &gpus), 2);
-	assert_null(plugin_recent_take(r, 1002, &ids_ab));
+	assert_null(choice_recent_take(r, 1002, &ids_ab));
 }
 
 static void old_answer_does_not_count(void **state)
 {
 	(void)state;
-	assert_null(plugin_recent_take(r, 11001, &ids_ab));
+	assert_null(choice_recent_take(r, 11001, &ids_ab));
 }
 
 static void newest_answer_for_the_same_ids_counts(void **state)
@@ -131,8 +131,8 @@ static void predicted_gpus_are_not_known_for_sure(void **state)
 
 	(void)state;
 	c.known = LEDGER_GPUS_PREDICTED;
-	plugin_recent_add(r, 1000, &ids_a, &c);
-	back = plugin_recent_take(r, 1001, &ids_a);
+	choice_recent_add(r, 1000, &ids_a, &c);
+	back = choice_recent_take(r, 1001, &ids_a);
 	assert_non_null(back);
 	assert_int_equal(choice_known_gpus(back, node->inv, a).n, 0);
 	choice_free(back);
@@ -147,8 +147,8 @@ static void choice_comes_back_as_it_was(void **state)
 	(void)state;
 	c.in.available = available;
 	c.in.n_available = 2;
-	plugin_recent_add(r, 1000, &ids_a, &c);
-	back = plugin_recent_take(r, 1001, &ids_a);
+	choice_recent_add(r, 1000, &ids_a, &c);
+	back = choice_recent_take(r, 1001, &ids_a);
 	assert_string_equal(back->owner.pod, "p");
 	assert_string_equal(back->owner.uid, "u");
 	assert_string_equal(back->source, "a test");
@@ -167,7 +167,7 @@ static void oldest_answers_make_room(void **state)
 
 		add(1000, &(struct ids) { id, 1 }, gpu, 1);
 	}
-	assert_null(plugin_recent_take(r, 1001, &ids_ab));
+	assert_null(choice_recent_take(r, 1001, &ids_ab));
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-#include "plugin/recent_answers-internal.h"
+#include "choice/recent.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct recent_answers {
 	size_t next;
 };
 
-struct recent_answers *plugin_recent_new(void)
+struct recent_answers *choice_recent_new(void)
 {
 	return xcalloc(1, sizeof(struct recent_answers));
 }
@@ -34,7 +34,7 @@ static void answer_clear(struct answer *answer)
 	*answer = (struct answer) { .key = NULL };
 }
 
-void plugin_recent_free(struct recent_answers *r)
+void choice_recent_free(struct recent_answers *r)
 {
 	for (size_t i = 0; r && i < RECENT_MAX; i++)
 		answer_clear(&r->answers[i]);
@@ -55,7 +55,7 @@ static char *key_of(const struct ids *ids)
 	return strbuf_steal(&b);
 }
 
-void plugin_recent_add(struct recent_answers *r, int64_t now_ms, const struct ids *ids,
+void choice_recent_add(struct recent_answers *r, int64_t now_ms, const struct ids *ids,
 		       const struct choice *c)
 {
 	struct answer *answer = &r->answers[r->next++ % RECENT_MAX];
@@ -64,7 +64,7 @@ void plugin_recent_add(struct recent_answers *r, int64_t now_ms, const struct id
 	*answer = (struct answer) { key_of(ids), choice_copy(c), now_ms };
 }
 
-struct choice *plugin_recent_take(struct recent_answers *r, int64_t now_ms, const struct ids *ids)
+struct choice *choice_recent_take(struct recent_answers *r, int64_t now_ms, const struct ids *ids)
 {
 	_cleanup_free_ char *key = NULL;
 	struct answer *newest = NULL;
