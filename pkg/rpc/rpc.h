@@ -117,6 +117,9 @@ bool rpc_server_socket_intact(const struct rpc_server *s);
 /* Listen again at the same path, after a wipe; calls and streams go on. Does nothing while the
  * socket is intact; on failure all stays as it was. */
 int rpc_server_relisten(struct rpc_server *s, struct err *err);
+/* Listen at path from now on, and unlink the former socket if it is ours; calls and streams go on.
+ * On failure all stays as it was. path: not the one it has. */
+int rpc_server_move(struct rpc_server *s, const char *path, struct err *err);
 /* Streams end, calls get UNAVAILABLE, the socket is unlinked if it is ours; done(arg) when all is
  * gone (may be NULL), some 50 ms later at most. A handler that still owes a reply may give it at
  * any time, also after done(): it is dropped. */

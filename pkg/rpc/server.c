@@ -67,7 +67,8 @@ bool rpc_server_socket_intact(const struct rpc_server *s)
 	return listen_intact(&s->listening, s->path);
 }
 
-int rpc_server_relisten(struct rpc_server *s, struct err *err)
+/* Connections stay; a client that the former socket had queued is refused. */
+static int listen_at(struct rpc_server *s, const char *path, struct err *err)
 {
 	struct listen_socket fresh;
 	int r;
@@ -75,14 +76,28 @@ int rpc_server_relisten(struct rpc_server *s, struct err *err)
 	assert(rpc_on_thread(s->rpc));
 	if (s->closing)
 		return err_set(err, ESHUTDOWN, "%s is not served any more", s->path);
-	if (listen_intact(&s->listening, s->path))
-		return 0;
-	r = listen_open(s->path, SOCKET_MODE, &fresh, err);
+	r = listen_open(path, SOCKET_MODE, &fresh, err);
 	if (r < 0)
 		return r;
 	acceptor_set(s->rpc->acceptor, s->id, fresh.fd, s->guarded);
-	closep(&s->listening.fd);
+	listen_close(&s->listening, s->path);
 	s->listening = fresh;
+	return 0;
+}
+
+int rpc_server_relisten(struct rpc_server *s, struct err *err)
+{
+	return rpc_server_socket_intact(s) ? 0 : listen_at(s, s->path, err);
+}
+
+int rpc_server_move(struct rpc_server *s, const char *path, struct err *err)
+{
+	int r = listen_at(s, path, err);
+
+	if (r < 0)
+		return r;
+	free(s->path);
+	s->path = xstrdup(path);
 	return 0;
 }
 

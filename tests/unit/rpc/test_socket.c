@@ -158,6 +158,7 @@ static void close_leaves_the_socket_of_a_successor(void **state)
 
 struct relisten {
 	struct peer *p;
+	char *path; /* to move to */
 	bool intact;
 	int r;
 	struct err err;
@@ -265,6 +266,48 @@ static void relisten_does_not_steal_either(void **state)
 	assert_echo(p, "and new ones come");
 }
 
+static void move_to(void *arg)
+{
+	struct relisten *l = arg;
+
+	l->r = rpc_server_move(l->p->server, l->path, &l->err);
+}
+
+static void server_that_moves_keeps_its_calls_and_leaves_no_socket_behind(void **state)
+{
+	struct peer *p = *state;
+	_cleanup_free_ char *former = xstrdup(p->path);
+	struct relisten l = { .p = p, .path = xasprintf("%s.2", p->path) };
+	struct answer old;
+
+	call_begin(&old, p, "/t.T/Hold", text("x"));
+	wait_for(&p->event);
+	rpc_run(p->rpc, move_to, &l);
+	assert_int_equal(l.r, 0);
+	assert_int_equal(access(former, F_OK), -1);
+	assert_echo(p, "over the old connection");
+	assert_int_equal(old.times, 0);
+	snprintf(p->path, sizeof(p->path), "%s", l.path);
+	free(l.path);
+	assert_true(intact(p));
+	fresh_channel(p);
+	assert_int_equal(call_end(&old), RPC_CANCELLED);
+	free(old.body);
+	assert_echo(p, "over a new connection");
+}
+
+static void server_that_cannot_move_stays(void **state)
+{
+	struct peer *p = *state;
+	struct relisten l = { .p = p, .path = (char *)"/nowhere/at/all.sock" };
+
+	rpc_run(p->rpc, move_to, &l);
+	assert_int_equal(l.r, -ENOENT);
+	assert_true(intact(p));
+	fresh_channel(p);
+	assert_echo(p, "alive");
+}
+
 #define ALONE(test)  cmocka_unit_test_setup_teardown(test, peer_setup, peer_teardown)
 #define SERVED(test) cmocka_unit_test_setup_teardown(test, peer_setup_serving, peer_teardown)
 
@@ -285,6 +328,8 @@ int main(void)
 		SERVED(relisten_after_a_wipe_serves_new_clients_and_keeps_old_calls),
 		SERVED(relisten_is_nothing_to_do_while_the_socket_is_intact),
 		SERVED(relisten_does_not_steal_either),
+		SERVED(server_that_moves_keeps_its_calls_and_leaves_no_socket_behind),
+		SERVED(server_that_cannot_move_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
