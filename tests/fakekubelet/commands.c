@@ -430,6 +430,31 @@ static void run_bug(struct command *cmd)
 	ok(cmd);
 }
 
+/* The end of each stream waits, as on a busy node: before the connection is looked up, or between
+ * that and its being closed. */
+static void run_hold_ends(struct command *cmd)
+{
+	if (!strcmp(cmd->argv[1], "off")) {
+		plugin_release_ends(cmd->k);
+	} else if (!strcmp(cmd->argv[1], "before") || !strcmp(cmd->argv[1], "between")) {
+		cmd->k->hold_ends = !strcmp(cmd->argv[1], "before") ? HOLD_BEFORE : HOLD_BETWEEN;
+	} else {
+		answer_error(cmd, "hold-ends: before, between or off, not '%s'", cmd->argv[1]);
+		return;
+	}
+	ok(cmd);
+}
+
+static void run_lose_lists(struct command *cmd)
+{
+	uint64_t n;
+
+	if (!number(cmd, 1, 1000, 0, &n))
+		return;
+	cmd->k->lose_lists = (unsigned)n;
+	ok(cmd);
+}
+
 /* The reservations of a pod that goes on running: its devices are on offer again, and it is listed
  * with them.
  */
@@ -504,6 +529,8 @@ static const struct {
 	{ "podlist-garbage", 1, 1, run_podlist_garbage, "podlist-garbage on|off" },
 	{ "podlist-delay", 1, 1, run_podlist_delay, "podlist-delay MS" },
 	{ "kubelet-bug", 1, 1, run_bug, "kubelet-bug double|off" },
+	{ "hold-ends", 1, 1, run_hold_ends, "hold-ends before|between|off" },
+	{ "lose-lists", 1, 1, run_lose_lists, "lose-lists COUNT" },
 	{ "forget", 1, 1, run_forget, "forget POD" },
 	{ "runtime", 3, 5, run_runtime, "runtime SOCKET NAME VERSION [CONFIG [CNI]]" },
 	{ "call", 2, 3, run_call, "call RESOURCE METHOD [HEX]" },

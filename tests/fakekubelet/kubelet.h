@@ -33,11 +33,15 @@ struct kubelet_options {
 	enum numa_policy policy;
 	const char *user_agent; /* what its calls say of it, before the library's own */
 	bool old;		/* behaves as 1.20, else as 1.36 */
+	bool by_path;		/* keeps clients by name and path, as 1.37 does */
 	bool no_get;		/* the gate of PodResources' Get is off */
 	bool rate_limit;
 	bool pods_api;
 	uint64_t seed;
 };
+
+/* Where the end of a stream waits: before its connection is looked up, or before that is closed. */
+enum hold_ends { HOLD_NOTHING, HOLD_BEFORE, HOLD_BETWEEN };
 
 /* One connection to a plugin: from its Register to the end of its ListAndWatch stream. */
 struct client {
@@ -48,8 +52,12 @@ struct client {
 	struct rpc_channel *channel; /* NULL once closed */
 	struct rpc_subscription *stream;
 	struct plugin_options options;
-	unsigned in_flight; /* calls and streams that still owe us a callback */
-	bool forgotten;	    /* of a kubelet that died: its end means nothing any more */
+	unsigned in_flight;   /* calls and streams that still owe us a callback */
+	bool forgotten;	      /* of a kubelet that died: its end means nothing any more */
+	bool listed;	      /* the plugin server knows it */
+	bool stored;	      /* the device manager's endpointStore has its path, since 1.37 */
+	enum hold_ends held;  /* how far its end has come */
+	struct client *found; /* what its end closes */
 	/* who waits for the connection to be made; NULL when answered */
 	void (*connected)(void *arg, const char *error);
 	void *connected_arg;
@@ -63,8 +71,7 @@ struct resource {
 	struct arena *arena; /* owns devices */
 	struct device_list devices;
 	bool known;		 /* a list came once (or the checkpoint says so) */
-	struct client *client;	 /* the plugin server's idea of who serves it */
-	struct client *endpoint; /* the device manager's */
+	struct client *endpoint; /* the device manager's idea of who serves it */
 	bool stopped;		 /* the endpoint's stream has ended */
 	struct idset allocated;	 /* devices that the manager regards as taken */
 	bool awaited;		 /* a `restart` waits for its list */
@@ -175,7 +182,8 @@ struct kubelet {
 
 	/* misbehaviour on request */
 	bool refuse, hang, die_in_register, pod_list_fail, pod_list_garbage, drop_reservations;
-	unsigned pod_list_delay_ms;
+	unsigned pod_list_delay_ms, lose_lists;
+	enum hold_ends hold_ends;
 	struct rpc_call **held_calls; /* Register calls that never get an answer */
 	size_t n_held_calls, cap_held_calls;
 	struct delayed_reply *delayed; /* PodResources answers on their way */
@@ -235,8 +243,9 @@ void registration_release_calls(struct kubelet *k);
 void plugin_connect(struct kubelet *k, const char *resource, const char *socket,
 		    const struct plugin_options *options,
 		    void (*connected)(void *arg, const char *error), void *arg);
-void plugin_disconnect(struct kubelet *k, struct resource *r);
-void plugin_forget_all(struct kubelet *k); /* the kubelet process dies */
+void plugin_disconnect(struct kubelet *k, struct resource *r, const char *path);
+void plugin_release_ends(struct kubelet *k); /* those that are held, and none from now on */
+void plugin_forget_all(struct kubelet *k);   /* the kubelet process dies */
 void plugin_sweep(struct kubelet *k);
 
 /* registry.c: the plugin watcher */

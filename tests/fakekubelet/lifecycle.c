@@ -222,6 +222,7 @@ void kubelet_down(struct kubelet *k, struct command *cmd)
 	registry_stop(k);
 	forget_devices(k);
 	plugin_forget_all(k);
+	plugin_release_ends(k);
 	rebuild_allocated(k);
 	close_servers(k);
 	registration_release_calls(k);

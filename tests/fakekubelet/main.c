@@ -134,7 +134,7 @@ static void begin(void *arg)
 
 static int usage(void)
 {
-	fputs("usage: fakekubelet --kubelet-dir DIR --kubelet-root DIR [--version 1.20|1.28|1.36] [--seed N]\n"
+	fputs("usage: fakekubelet --kubelet-dir DIR --kubelet-root DIR [--version 1.20|1.28|1.36|1.37] [--seed N]\n"
 	      "                   [--policy none|best-effort|restricted|single-numa-node] [--rate-limit]\n"
 	      "                   [--pods-api] [--cdi-dir DIR]\n"
 	      "Reads commands on standard input, writes one JSON object a line.\n",
@@ -167,10 +167,12 @@ static int set_version(const char *version, struct kubelet_options *opt)
 		{ "1.28", "grpc-go/1.54.0" }, /* passes no CDI devices on, has Get switched off; in
 						 all else as 1.36 */
 		{ "1.36", "grpc-go/1.79.3" },
+		{ "1.37", "grpc-go/1.82.1" },
 	};
 
 	opt->old = !strcmp(version, "1.20");
 	opt->no_get = !strcmp(version, "1.28");
+	opt->by_path = !strcmp(version, "1.37");
 	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
 		if (strcmp(version, known[i].version) != 0)
 			continue;

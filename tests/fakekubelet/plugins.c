@@ -1,7 +1,9 @@
 /*
  * The plugin server and the device manager's side of it: Register, the dial-back, ListAndWatch
- * streams and what their end does. 1.36 looks the connection up by resource name when a stream ends
- * and closes whatever it finds there (docs/design/kubelet.md §5.2); 1.20 touches only its own.
+ * streams and what their end does, in the steps of the real ones (docs/design/kubelet.md §5.2).
+ * When a stream ends, 1.36 looks a connection up by resource name, and 1.37 by name and path, and
+ * closes whatever it finds there; 1.20 touches only its own. The steps of an end can be held, for
+ * what comes in between.
  */
 #include "kubelet.h"
 
@@ -39,7 +41,7 @@ static void report_connection(const char *event, const char *resource, const cha
 
 static bool is_used(const struct client *c)
 {
-	return c->in_flight || c->res->client == c || c->res->endpoint == c;
+	return c->in_flight || c->listed || c->stored || c->res->endpoint == c;
 }
 
 void plugin_sweep(struct kubelet *k)
@@ -73,7 +75,6 @@ static void tell_connected(struct client *c, const char *error)
 		connected(c->connected_arg, error);
 }
 
-/* PluginDisconnected: the resource keeps its capacity, all of it unhealthy. */
 static void endpoint_stopped(struct kubelet *k, struct resource *r)
 {
 	r->stopped = true;
@@ -81,25 +82,96 @@ static void endpoint_stopped(struct kubelet *k, struct resource *r)
 	wait_check(k);
 }
 
-void plugin_disconnect(struct kubelet *k, struct resource *r)
+static bool is_at(const struct kubelet *k, const struct client *c, const struct resource *r,
+		  const char *path)
 {
-	struct client *c = STEAL(r->client);
+	return c->res == r && (!k->opt.by_path || !strcmp(c->socket, path));
+}
 
+/* getClient(): the oldest of them. */
+static struct client *get_client(struct kubelet *k, const struct resource *r, const char *path)
+{
+	struct client *found = NULL;
+
+	for (struct client *c = k->clients; c; c = c->next) {
+		if (c->listed && is_at(k, c, r, path))
+			found = c;
+	}
+	return found;
+}
+
+/* deregisterClient(): all of them. */
+static void deregister(struct kubelet *k, const struct resource *r, const char *path)
+{
+	for (struct client *c = k->clients; c; c = c->next)
+		c->listed &= !is_at(k, c, r, path);
+}
+
+/* registerClient(): 1.36 has one for each name. */
+static void enlist(struct client *c)
+{
+	if (!c->k->opt.by_path)
+		deregister(c->k, c->res, c->socket);
+	c->listed = true;
+}
+
+static struct client *stored_at(struct kubelet *k, const struct resource *r, const char *path)
+{
+	struct client *c = k->clients;
+
+	while (c && !(c->stored && c->res == r && (!path || !strcmp(c->socket, path))))
+		c = c->next;
+	return c;
+}
+
+/* PluginDisconnected(): the resource keeps its capacity, all of it unhealthy; where 1.37 has
+ * another endpoint, that one is called from now on. */
+static void endpoint_disconnected(struct kubelet *k, struct resource *r, const char *path)
+{
+	struct client *c = stored_at(k, r, path);
+
+	if (!k->opt.by_path) {
+		if (r->endpoint)
+			endpoint_stopped(k, r);
+		return;
+	}
 	if (!c)
 		return;
-	close_connection(c);
-	if (r->endpoint)
+	c->stored = false;
+	c = stored_at(k, r, NULL);
+	if (c) {
+		r->endpoint = c;
+		r->stopped = false;
+	} else {
 		endpoint_stopped(k, r);
+	}
+}
+
+/* disconnectClient() */
+static void disconnect_client(struct kubelet *k, struct resource *r, struct client *c)
+{
+	deregister(k, r, c->socket);
+	close_connection(c);
+	endpoint_disconnected(k, r, c->socket);
+}
+
+void plugin_disconnect(struct kubelet *k, struct resource *r, const char *path)
+{
+	struct client *c = get_client(k, r, path);
+
+	if (c)
+		disconnect_client(k, r, c);
 }
 
 void plugin_forget_all(struct kubelet *k)
 {
 	for (struct resource *r = k->resources; r; r = r->next) {
-		r->client = r->endpoint = NULL;
+		r->endpoint = NULL;
 		r->stopped = false;
 	}
 	for (struct client *c = k->clients; c; c = c->next) {
 		c->forgotten = true;
+		c->listed = c->stored = false;
 		close_connection(c);
 	}
 }
@@ -117,20 +189,68 @@ static void report_stream_end(const struct client *c, enum rpc_status status, co
 	report_end(&r);
 }
 
-static void stream_ended(struct client *c)
+/* runClient() after the stream, in two steps. */
+static void end_first(struct client *c)
 {
-	struct kubelet *k = c->k;
+	c->found = get_client(c->k, c->res, c->socket);
+	if (c->found)
+		c->found->in_flight++;
+}
+
+static void end_second(struct client *c)
+{
+	struct client *found = STEAL(c->found);
+
+	if (!found)
+		return;
+	found->in_flight--;
+	if (!found->forgotten)
+		disconnect_client(c->k, c->res, found);
+}
+
+static void end_own(struct client *c)
+{
 	struct resource *r = c->res;
 
-	if (!k->opt.old) {
-		plugin_disconnect(k, r);
+	close_connection(c);
+	c->listed = false;
+	if (r->endpoint == c)
+		endpoint_stopped(c->k, r);
+}
+
+static void stream_ended(struct client *c, enum rpc_status status, const char *message)
+{
+	struct kubelet *k = c->k;
+	const struct client *newer = get_client(k, c->res, c->socket);
+
+	report_stream_end(c, status, message, !k->opt.old && newer && newer != c);
+	if (k->opt.old) {
+		end_own(c);
 		return;
 	}
-	close_connection(c);
-	if (r->client == c)
-		r->client = NULL;
-	if (r->endpoint == c)
-		endpoint_stopped(k, r);
+	if (k->hold_ends != HOLD_BEFORE)
+		end_first(c);
+	if (k->hold_ends == HOLD_NOTHING) {
+		end_second(c);
+		return;
+	}
+	c->held = k->hold_ends;
+	c->in_flight++;
+}
+
+void plugin_release_ends(struct kubelet *k)
+{
+	k->hold_ends = HOLD_NOTHING;
+	for (struct client *c = k->clients; c; c = c->next) {
+		if (!c->held)
+			continue;
+		if (c->held == HOLD_BEFORE && !c->forgotten)
+			end_first(c);
+		c->held = HOLD_NOTHING;
+		c->in_flight--;
+		end_second(c);
+	}
+	plugin_sweep(k);
 }
 
 static void on_stream_done(void *arg, enum rpc_status status, const char *message,
@@ -138,16 +258,13 @@ static void on_stream_done(void *arg, enum rpc_status status, const char *messag
 {
 	struct client *c = arg;
 	struct kubelet *k = c->k;
-	const struct client *served_by = c->res->client;
 	struct command *disconnecting = STEAL(c->disconnecting);
 
 	(void)body;
 	c->in_flight--;
 	c->stream = NULL;
-	if (!c->forgotten) {
-		report_stream_end(c, status, message, !k->opt.old && served_by && served_by != c);
-		stream_ended(c);
-	}
+	if (!c->forgotten)
+		stream_ended(c, status, message);
 	if (disconnecting)
 		answer_simple(disconnecting, "ok", NULL, NULL);
 	plugin_sweep(k);
@@ -171,6 +288,12 @@ static void on_list(void *arg, struct bytes body)
 	struct device_list list;
 	struct err err = { 0 };
 
+	if (c->k->lose_lists) {
+		c->k->lose_lists--;
+		report_connection("lost-list", c->res->name, NULL);
+		arena_free(arena);
+		return;
+	}
 	if (peer_decode_device_list(body, arena, &list, &err) < 0) {
 		report_connection("bad-list", c->res->name, err.msg);
 		arena_free(arena);
@@ -191,6 +314,7 @@ static void on_list(void *arg, struct bytes body)
 static void start_stream(struct client *c)
 {
 	c->res->endpoint = c;
+	c->stored = c->k->opt.by_path;
 	c->res->stopped = false;
 	c->in_flight++;
 	c->stream = rpc_call_stream(c->channel, PATH_LIST_AND_WATCH, (struct bytes) { 0 }, on_list,
@@ -199,8 +323,7 @@ static void start_stream(struct client *c)
 
 static void connection_failed(struct client *c, const char *why)
 {
-	if (c->res->client == c)
-		c->res->client = NULL;
+	deregister(c->k, c->res, c->socket);
 	close_connection(c);
 	tell_connected(c, why);
 }
@@ -224,6 +347,9 @@ static void on_options(void *arg, enum rpc_status status, const char *message, s
 		connection_failed(c, err.msg);
 	else if (!c->channel)
 		connection_failed(c, "the connection was closed");
+	else if (k->opt.by_path && stored_at(k, c->res, c->socket))
+		connection_failed(
+			c, arena_printf(arena, "device plugin already connected: %s", c->socket));
 	else if (sim_random_below(&k->random,
 				  2)) { /* ListAndWatch races with the answer to Register */
 		start_stream(c);
@@ -251,7 +377,7 @@ void plugin_connect(struct kubelet *k, const char *resource, const char *socket,
 		.connected_arg = arg,
 	};
 	k->clients = c;
-	c->res->client = c;
+	enlist(c);
 	if (options) {
 		c->options = *options;
 		tell_connected(c, NULL);

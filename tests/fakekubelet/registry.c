@@ -193,7 +193,7 @@ static void drop_unseen(struct kubelet *k)
 		w->gone = true;
 		report_watched(w, "watcher-gone", NULL);
 		if (r)
-			plugin_disconnect(k, r);
+			plugin_disconnect(k, r, w->path);
 		release(w);
 	}
 }
