@@ -28,12 +28,15 @@ static const struct status_pool *pools_of(const struct served *served, struct ar
 	for (size_t i = 0; (p = served_at(served, i, &resource)); i++) {
 		const struct plugin_stats *s = plugin_stats(p);
 
-		v[i] = (struct status_pool) { .resource = arena_strdup(a, resource),
-					      .served = plugin_is_served(p),
-					      .registered = plugin_is_registered(p),
-					      .registrations = s->registrations,
-					      .register_failures = s->register_failures,
-					      .pod_resources_failures = s->pod_list_failures };
+		v[i] = (struct status_pool) {
+			.resource = arena_strdup(a, resource),
+			.served = plugin_is_served(p),
+			.registered = plugin_is_registered(p),
+			.problem = plugin_problem(p) ? arena_strdup(a, plugin_problem(p)) : NULL,
+			.registrations = s->registrations,
+			.register_failures = s->register_failures,
+			.pod_resources_failures = s->pod_list_failures
+		};
 	}
 	*ret_n = n;
 	return v;

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "daemon/daemon.h"
 #include "daemon/facts-internal.h"
 #include "daemon/holdings-internal.h"
@@ -15,6 +16,7 @@
 #include "grant/vfprobe.h"
 #include "kubeapi/specs.h"
 #include "kubeclient/gpuplugin.h"
+#include "kubeclient/offer.h"
 #include "kubeclient/podres.h"
 #include "kubeclient/runtime.h"
 #include "latebind/latebind.h"
@@ -82,6 +84,27 @@ static void note_of_latebind(void *arg, const char *event)
 	log_event(LOG_LEVEL_WARN, "binding", event);
 }
 
+static const char *trouble_of(const void *arg, const char *resource)
+{
+	const struct service *s = arg;
+	const struct plugin *p;
+	const char *name;
+
+	for (size_t i = 0; s->served && (p = served_at(s->served, i, &name)); i++) {
+		if (str_eq(name, resource) && plugin_is_served(p))
+			return plugin_is_registered(p) ? plugin_problem(p)
+						       : "the kubelet does not watch its devices";
+	}
+	return NULL;
+}
+
+static void note_differs(void *arg, const char *resource, const char *problem)
+{
+	const struct service *s = arg;
+
+	events_of_offer(s->env.events, resource, problem);
+}
+
 static void note_placed(void *arg, const struct stats_placement *placement)
 {
 	const struct service *s = arg;
@@ -128,6 +151,7 @@ struct podres *service_podres(struct service *s)
 	s->shared.podres = kubeclient_podres_open(s->env.rpc, s->pod_resources);
 	s->shared.holders = pods_holders_new();
 	kubeclient_podres_subscribe(s->shared.podres, pods_holders_hear, s->shared.holders);
+	s->shared.offer = kubeclient_offer_open(s->env.rpc, s->shared.podres);
 	return s->shared.podres;
 }
 
@@ -235,6 +259,7 @@ void service_close(struct service *s)
 	latebind_free(STEAL(s->shared.latebind));
 	tracker_free(STEAL(s->shared.tracker));
 	grant_probe_free(STEAL(s->shared.vfprobe));
+	kubeclient_offer_close(STEAL(s->shared.offer));
 	kubeclient_podres_close(STEAL(s->shared.podres));
 	pods_holders_free(STEAL(s->shared.holders));
 	specs_close(STEAL(s->env.specs));
@@ -285,6 +310,10 @@ struct service *service_new(const struct service_env *env)
 		.stats = s->stats,
 		.specs = specs_are_there(env->specs) ? specs_source(env->specs) : NULL,
 	};
+	s->shared.differs = note_differs;
+	s->shared.differs_ctx = s;
+	s->shared.trouble = trouble_of;
+	s->shared.trouble_ctx = s;
 	if (opt->events == EVENTS_PODS) {
 		s->shared.placed = note_placed;
 		s->shared.placed_ctx = s;

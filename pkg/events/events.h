@@ -44,6 +44,9 @@ void events_of_links(struct events *e, const struct ledger *ledger, const struct
 void events_condition_of_links(struct events *e, const struct node *node);
 /* Pools without a device, on a node that pools are meant for (pool/empty.h). */
 void events_of_empty_pools(struct events *e, const struct node *node);
+/* The kubelet offers other devices of the resource than its list has; problem NULL: not any more.
+ */
+void events_of_offer(struct events *e, const char *resource, const char *problem);
 /* A container starts with its VFs. */
 void events_of_placement(struct events *e, const struct stats_placement *p);
 

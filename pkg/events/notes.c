@@ -324,6 +324,20 @@ void events_of_empty_pools(struct events *e, const struct node *node)
 	send_empty(e, node, node->shared, node->n_shared);
 }
 
+void events_of_offer(struct events *e, const char *resource, const char *problem)
+{
+	_cleanup_free_ char *about = xasprintf("offer %s", resource);
+	_cleanup_free_ char *note = xasprintf("%s: %s", resource, problem ? problem : "");
+	const struct event event = {
+		.about = about, .action = "Register", .reason = "OfferDiffers", .note = note
+	};
+
+	if (problem)
+		events_send(e, &event);
+	else
+		events_forget(e, &event);
+}
+
 /* --- containers --- */
 
 static void put_classes(const struct stats_classes *classes, struct strbuf *out)

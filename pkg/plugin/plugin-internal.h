@@ -14,6 +14,7 @@
 #include "rpc/rpc.h"
 
 struct attempt;
+struct offered;
 struct contents_in;
 struct device_list;
 struct devinfo;
@@ -33,6 +34,15 @@ struct recent_answers;
 struct seen_pods;
 struct stats_pool;
 struct prestart_call;
+
+/* Where a registration is served. Each has a path of its own: a kubelet (1.37) keeps clients by
+ * their path, and confuses two of one path (docs/design/kubelet.md §5.2). */
+struct endpoint {
+	char *dir, *name; /* name: what the paths of all instances and registrations begin with */
+	uint32_t instance, number;
+	char *path;
+	bool known; /* a kubelet has heard of it */
+};
 
 /* One open ListAndWatch. */
 struct listener {
@@ -54,6 +64,7 @@ enum warning {
 	WARN_FILES,
 	WARN_PROBE,
 	WARN_REFUSED,
+	WARN_OFFER,
 	WARN_MAX
 };
 
@@ -69,8 +80,8 @@ struct plugin {
 
 	/* serving: plugin.c */
 	struct rpc_server *server;
-	char *socket;	  /* its path */
-	unsigned servers; /* open, or closing */
+	struct endpoint endpoint; /* its path */
+	unsigned servers;	  /* open, or closing */
 	LIST_HEAD(, listener) listeners;
 	struct rpc_timer *serve_timer;
 
@@ -79,9 +90,12 @@ struct plugin {
 	struct rpc_timer *reg_timer;
 	struct attempt *attempt;
 	struct socket_id kubelet;	  /* that of the last try */
+	bool kubelet_is_new;		  /* it came while we ran, and Register was not called */
 	struct socket_id registered_with; /* ino 0: none yet */
 	struct rpc_peer kubelet_peer;	  /* who listens there; uid -1: not known */
 	int64_t try_began_ns;
+
+	struct offered *offered; /* offered.c; NULL: the kubelet cannot be asked */
 
 	/* the plugin watcher: watcher.c */
 	bool watched;	  /* the server is in the registry */
@@ -140,11 +154,21 @@ void plugin_warn_reset(struct plugin *p,
 		       enum warning kind); /* it works again: log the next failure at once */
 
 void plugin_refuse(struct rpc_call *call, struct err *err);
-void plugin_serve(struct plugin *p);		/* open our socket, or check it */
-void plugin_stop_serving(struct plugin *p);	/* streams end by themselves */
-bool plugin_has_stream(const struct plugin *p); /* of the kubelet, also one that is ending */
+/* endpoint.c: the socket of a registration. plugin_endpoint_next(): one that no kubelet knows. */
+void plugin_endpoint_init(struct endpoint *e, const char *dir, const char *resource);
+void plugin_endpoint_next(struct endpoint *e);
+void plugin_endpoint_sweep(const struct endpoint *e); /* those that killed instances left */
+void plugin_endpoint_done(struct endpoint *e);
+
+void plugin_serve(struct plugin *p);		    /* open our socket, or check it */
+int plugin_move(struct plugin *p, struct err *err); /* to a path that no kubelet knows */
+void plugin_list_again(struct plugin *p);	    /* also if it is the same */
+void plugin_end_streams(struct plugin *p);	    /* of the kubelet */
+void plugin_stop_serving(struct plugin *p);	    /* streams end by themselves */
+bool plugin_has_stream(const struct plugin *p);	    /* of the kubelet, also one that is ending */
 
 void plugin_register_event(struct plugin *p, enum reg_event event);
+void plugin_register_anew(struct plugin *p);  /* the kubelet has lost us */
 void plugin_register_check(struct plugin *p); /* has the kubelet's socket changed? */
 bool plugin_register_is_kubelet(const struct plugin *p,
 				const struct rpc_peer *peer); /* who opens a stream */
@@ -157,6 +181,19 @@ bool plugin_watch_is_kubelet(const struct plugin *p, const struct rpc_peer *peer
 void plugin_watch_done(struct plugin *p);
 void plugin_get_info(void *ctx, struct rpc_call *call, struct bytes request);
 void plugin_notify_status(void *ctx, struct rpc_call *call, struct bytes request);
+
+/* offered.c. NULL: nothing can be asked */
+struct offered *plugin_offered_new(struct plugin *p);
+/* This list is on its way to the kubelet. NULL is fine, as in all but plugin_offered_await_end().
+ */
+void plugin_offered_listed(struct offered *o, const struct device_list *list);
+/* Calls ended, never before the return, when the kubelet offers no device of the resource any
+ * more, or cannot be asked, or does not let go of them. */
+void plugin_offered_await_end(struct offered *o, void (*ended)(struct plugin *p));
+void plugin_offered_await_nothing(struct offered *o);
+const char *
+plugin_offered_problem(const struct offered *o); /* a difference that lasts; NULL: none */
+void plugin_offered_free(struct offered *o);
 
 void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request);
 void plugin_preferred_done(struct plugin *p);

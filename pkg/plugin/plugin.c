@@ -24,9 +24,8 @@
 #include "stats/stats.h"
 #include "tracker/tracker.h"
 
-#define SOCKET_PATH_MAX 107
-#define SERVE_RETRY_MS	1000
-#define WARN_EVERY_MS	60000
+#define SERVE_RETRY_MS 1000
+#define WARN_EVERY_MS  60000
 /* Each is a pod that failed, unless a client other than the kubelet calls. */
 #define REFUSALS_A_MINUTE 10
 
@@ -122,7 +121,7 @@ static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 		return;
 	l->sent = hash;
 	rpc_stream_send(l->stream, body);
-	p->stats.lists_sent++;
+	plugin_offered_listed(p->offered, &list);
 }
 
 /* Every client that asks for the list gets it. Only the kubelet's stream says that we are
@@ -138,7 +137,6 @@ static void list_opened(void *ctx, struct rpc_stream *stream, struct bytes reque
 	l->stream = stream;
 	rpc_stream_set_data(stream, l);
 	LIST_INSERT_HEAD(&p->listeners, l, link);
-	p->stats.streams++;
 	if (p->dying)
 		return;
 	send_list(p, l, a);
@@ -250,7 +248,6 @@ static void allocate(void *ctx, struct rpc_call *call, struct bytes request)
 	struct err err = { 0 };
 	struct bytes body;
 
-	p->stats.allocates++;
 	if (allocate_all(p, request, rpc_call_arena(call), grants, &body, &err) == 0) {
 		rpc_reply(call, RPC_OK, NULL, body);
 		/* The kubelet does not wait for what follows. */
@@ -263,7 +260,6 @@ static void allocate(void *ctx, struct rpc_call *call, struct bytes request)
 		}
 		plugin_files_later(p, grants);
 	} else {
-		p->stats.allocate_errors++;
 		plugin_warn(p, WARN_REFUSED, "Allocate refused error=%s", err.msg);
 		plugin_refuse(call, &err);
 		plugin_grants_free(grants);
@@ -327,43 +323,36 @@ static const struct rpc_method methods[] = {
 };
 #define METHODS_CLASSIC (ARRAY_LEN(methods) - 2)
 
-/* sriov-network-device-plugin's name; with our process id beside another live process that has it
- * already. A name that the address cannot hold gives way to its hash. */
-static char *socket_path(const struct plugin *p, const char *dir, bool unique)
-{
-	char *path = unique ? xasprintf("%s/%s.%d.sock", dir, p->resource, (int)getpid())
-			    : xasprintf("%s/%s.sock", dir, p->resource);
-	uint32_t hash = 2166136261u;
-
-	for (char *c = path + strlen(dir) + 1; *c; c++) {
-		if (*c == '/')
-			*c = '_';
-	}
-	if (strlen(path) <= SOCKET_PATH_MAX)
-		return path;
-	for (const char *c = path; *c; c++)
-		hash = (hash ^ (uint8_t)*c) * 16777619u;
-	free(path);
-	return xasprintf("%s/%08x.sock", dir, hash);
-}
-
-static int open_server(struct plugin *p, bool registry, bool unique, struct err *err)
+/* A path that another process has taken gives way to the next one. */
+static int open_server(struct plugin *p, bool registry, struct err *err)
 {
 	const char *dir = registry ? p->env->registry_dir : p->env->plugin_dir;
 	size_t n = registry ? ARRAY_LEN(methods) : METHODS_CLASSIC;
-	char *path = socket_path(p, dir, unique);
 	int r;
 
-	r = rpc_server_open_guarded(p->env->rpc, path, methods, n, p, &p->server, err);
-	if (r < 0) {
-		free(path);
+	plugin_endpoint_done(&p->endpoint);
+	plugin_endpoint_init(&p->endpoint, dir, p->resource);
+	plugin_endpoint_sweep(&p->endpoint);
+	do {
+		plugin_endpoint_next(&p->endpoint);
+		r = rpc_server_open_guarded(p->env->rpc, p->endpoint.path, methods, n, p,
+					    &p->server, err);
+	} while (r == -EADDRINUSE);
+	if (r < 0)
 		return r;
-	}
-	free(p->socket);
-	p->socket = path;
 	p->servers++;
 	p->watched = registry;
 	return 0;
+}
+
+int plugin_move(struct plugin *p, struct err *err)
+{
+	int r;
+
+	plugin_endpoint_next(&p->endpoint);
+	r = rpc_server_move(p->server, p->endpoint.path, err);
+	p->endpoint.known = r < 0; /* the next try has another one */
+	return r;
 }
 
 static void serve_again(void *arg)
@@ -385,14 +374,10 @@ static void serve_first(struct plugin *p)
 {
 	bool registry = p->env->registration == REGISTER_WATCHER;
 	struct err err = { 0 };
-	int r;
 
 	if (p->env->registration == REGISTER_AUTO)
 		registry = !p->fell_back && access(p->env->registry_dir, F_OK) == 0;
-	r = open_server(p, registry, false, &err);
-	if (r == -EADDRINUSE)
-		r = open_server(p, registry, true, &err);
-	if (r < 0) {
+	if (open_server(p, registry, &err) < 0) {
 		serve_later(p, &err);
 		return;
 	}
@@ -423,7 +408,7 @@ static void destroy(struct plugin *p)
 	pods_holders_free(p->allocatable);
 	pods_seen_free(p->seen);
 	choice_recent_free(p->recent);
-	free(p->socket);
+	plugin_endpoint_done(&p->endpoint);
 	free(p->resource);
 	free(p);
 }
@@ -460,6 +445,7 @@ static struct plugin *new (const struct plugin_env *env, const char *resource)
 	LIST_INIT(&p->looks);
 	LIST_INIT(&p->starts);
 	TAILQ_INIT(&p->given);
+	p->offered = plugin_offered_new(p);
 	return p;
 }
 
@@ -487,6 +473,27 @@ void plugin_relist(struct plugin *p)
 
 	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link))
 		send_list(p, l, a);
+}
+
+void plugin_list_again(struct plugin *p)
+{
+	struct listener *l;
+
+	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link))
+		l->sent = 0;
+	plugin_relist(p);
+}
+
+void plugin_end_streams(struct plugin *p)
+{
+	struct listener *l;
+
+	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link)) {
+		if (l->stranger)
+			continue;
+		l->ending = true;
+		rpc_stream_end(l->stream, RPC_UNAVAILABLE, "railmated registers anew");
+	}
 }
 
 void plugin_update(struct plugin *p, struct node *node)
@@ -530,6 +537,11 @@ bool plugin_is_registered(const struct plugin *p)
 	return false;
 }
 
+const char *plugin_problem(const struct plugin *p)
+{
+	return plugin_offered_problem(p->offered);
+}
+
 bool plugin_has_stream(const struct plugin *p)
 {
 	const struct listener *l;
@@ -566,6 +578,7 @@ void plugin_free(struct plugin *p)
 	plugin_files_done(p);
 	plugin_late_done(p);
 	plugin_devinfo_free(STEAL(p->devinfo));
+	plugin_offered_free(STEAL(p->offered));
 	if (p->servers)
 		plugin_stop_serving(p);
 	else

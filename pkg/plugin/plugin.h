@@ -10,6 +10,7 @@
 
 struct latebind;
 struct gpuplugin;
+struct offer;
 struct holders;
 struct tracker;
 struct node;
@@ -45,12 +46,21 @@ struct plugin_env {
 	/* Shared by all resources, NULL: absent. Looked at with every call: they may appear while
 	 * plugins run. */
 	struct podres *podres;	 /* who holds what; without it no container's GPUs are known */
+	struct offer *offer;	 /* what the kubelet has of our lists; with podres */
 	struct holders *holders; /* what it last said; with podres */
 	struct tracker *tracker; /* the ledger */
 	/* A container of an early pool starts; may be NULL */
 	void (*placed)(void *ctx, const struct stats_placement *placement);
 	void *placed_ctx;
+	/* The kubelet offers other devices of the resource than its list has; problem NULL: not any
+	 * more. May be NULL */
+	void (*differs)(void *ctx, const char *resource, const char *problem);
+	void *differs_ctx;
 	const struct podspec_source *specs;
+	/* Why the kubelet does not have the list of a resource, for people; NULL: it has it, or has
+	 * none to have. The plugins of all resources are behind it. May be NULL */
+	const char *(*trouble)(const void *ctx, const char *resource);
+	const void *trouble_ctx;
 	struct latebind *latebind; /* late pools */
 	const char *rundir;	   /* files that are mounted into containers */
 	struct vfprobe *vfprobe;   /* what VFs are when containers start */
@@ -77,14 +87,16 @@ void plugin_relist(struct plugin *p);
 bool plugin_is_served(const struct plugin *p);
 /* Registered and the list was sent on a live stream? */
 bool plugin_is_registered(const struct plugin *p);
+/* Why the kubelet does not have that list though it is registered, for some time; NULL: it has, as
+ * far as is known. Until the next event. */
+const char *plugin_problem(const struct plugin *p);
 void plugin_free(struct plugin *p); /* ends the stream, closes the socket; before rpc_stop() */
 
 /* Counters since start, for logs, tests and benches. */
 struct plugin_stats {
-	uint64_t registrations, register_failures, streams, lists_sent, allocates, allocate_errors,
-		preferred, preferred_with_gpus, preferred_without_gpus,
-		preferred_predicted /* of those without */, pod_lists, pod_list_failures, starts,
-		starts_refused, aligned,
+	uint64_t registrations, register_failures, preferred, preferred_with_gpus,
+		preferred_without_gpus, preferred_predicted /* of those without */, pod_lists,
+		pod_list_failures, starts, starts_refused, aligned,
 		misaligned /* containers with GPUs, at PreStartContainer */;
 };
 const struct plugin_stats *plugin_stats(const struct plugin *p);

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kubemsg/messages.h"
@@ -41,6 +42,7 @@ static void cancel_attempt(struct plugin *p)
 {
 	struct attempt *attempt = attempt_take(p);
 
+	plugin_offered_await_nothing(p->offered);
 	if (attempt)
 		rpc_channel_close(attempt->channel);
 }
@@ -66,6 +68,10 @@ static void register_answered(void *arg, enum rpc_status status, const char *mes
 		return;
 	}
 	p->stats.register_failures++;
+	if (strstr(message, "already connected")) {
+		plugin_register_event(p, REG_EV_TAKEN);
+		return;
+	}
 	plugin_warn(p, WARN_REGISTER,
 		    "the kubelet did not register the resource status=%d error=%s", (int)status,
 		    message);
@@ -75,19 +81,40 @@ static void register_answered(void *arg, enum rpc_status status, const char *mes
 static void call_register(struct plugin *p, const char *path)
 {
 	_cleanup_arena_ struct arena *a = arena_new(512);
-	const struct register_request request = { "v1beta1", strrchr(p->socket, '/') + 1,
+	const struct register_request request = { "v1beta1", strrchr(p->endpoint.path, '/') + 1,
 						  p->resource, plugin_options(p) };
 	struct attempt *attempt = xcalloc(1, sizeof(*attempt));
 
 	attempt->plugin = p;
 	attempt->channel = rpc_channel_open(p->env->rpc, path, REPLY_MAX);
 	p->attempt = attempt;
+	p->endpoint.known = true;
+	p->kubelet_is_new = false;
 	rpc_call_unary(attempt->channel, PATH_REGISTER,
 		       kubemsg_encode(&kubemsg_register, &request, a), REGISTER_TIMEOUT_MS,
 		       register_answered, attempt);
 }
 
-/* Asynchronous whatever happens: the kubelet dials us before it answers. */
+/* A kubelet that starts wipes its directory before it accepts: from here on our socket stays. */
+static void register_now(struct plugin *p)
+{
+	_cleanup_free_ char *path = kubelet_path(p);
+	struct err err = { 0 };
+
+	plugin_serve(p);
+	if (!p->server)
+		return;
+	if (p->endpoint.known && plugin_move(p, &err) < 0) {
+		plugin_warn(p, WARN_SERVE, "the resource is not served error=%s", err.msg);
+		plugin_register_event(p, REG_EV_FAILED);
+		return;
+	}
+	rpc_server_trust(p->server, &p->kubelet_peer);
+	call_register(p, path);
+}
+
+/* Asynchronous whatever happens: the kubelet dials us before it answers. One that was there before
+ * us may still be at the end of a former stream; one that came while we run has none. */
 static void try_to_register(struct plugin *p)
 {
 	_cleanup_free_ char *path = kubelet_path(p);
@@ -97,23 +124,22 @@ static void try_to_register(struct plugin *p)
 	if (!rpc_socket_id(path, &now)) {
 		plugin_warn(p, WARN_REGISTER,
 			    "waiting for the kubelet: its socket is not there socket=%s", path);
+		p->kubelet_is_new = true;
 		plugin_register_event(p, REG_EV_GONE);
 		return;
 	}
-	if (!rpc_socket_same(&now, &p->kubelet))
+	if (!rpc_socket_same(&now, &p->kubelet)) {
+		p->kubelet_is_new |= p->kubelet.ino != 0;
 		plugin_pods_reset(p);
+	}
 	p->kubelet = now;
 	p->kubelet_peer = (struct rpc_peer) { .uid = (uid_t)-1 };
-	if (!rpc_socket_accepts(path, &p->kubelet_peer)) {
+	if (!rpc_socket_accepts(path, &p->kubelet_peer))
 		plugin_register_event(p, REG_EV_REFUSED);
-		return;
-	}
-	/* A kubelet that starts wipes its directory before it accepts: from here on our socket
-	 * stays. */
-	plugin_serve(p);
-	if (p->server)
-		rpc_server_trust(p->server, &p->kubelet_peer);
-	call_register(p, path);
+	else if (p->offered && !p->kubelet_is_new)
+		plugin_offered_await_end(p->offered, register_now);
+	else
+		register_now(p);
 }
 
 static void timer_rang(void *arg)
@@ -134,18 +160,6 @@ static void set_timer(struct plugin *p, int ms)
 	if (p->reg.state == REG_WAITING)
 		ms = (int)plugin_jitter(p, (unsigned)ms);
 	p->reg_timer = rpc_after(p->env->rpc, (unsigned)ms, timer_rang, p);
-}
-
-static void end_streams(struct plugin *p)
-{
-	struct listener *l;
-
-	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link)) {
-		if (l->stranger)
-			continue;
-		l->ending = true;
-		rpc_stream_end(l->stream, RPC_UNAVAILABLE, "the kubelet's socket was replaced");
-	}
 }
 
 static void log_state(struct plugin *p, enum reg_state before)
@@ -185,9 +199,17 @@ void plugin_register_event(struct plugin *p, enum reg_event event)
 	if (actions & REG_CANCEL)
 		cancel_attempt(p);
 	if (actions & REG_END)
-		end_streams(p);
+		plugin_end_streams(p);
 	if (actions & REG_CALL)
 		try_to_register(p);
+}
+
+void plugin_register_anew(struct plugin *p)
+{
+	if (p->watched)
+		plugin_end_streams(p);
+	else
+		plugin_register_event(p, REG_EV_LOST);
 }
 
 void plugin_register_check(struct plugin *p)

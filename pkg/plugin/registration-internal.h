@@ -28,6 +28,8 @@ enum reg_event {
 	REG_EV_REFUSED, /* it is there, but refuses connections (yet) */
 	REG_EV_OK,	/* Register returned */
 	REG_EV_FAILED,
+	REG_EV_TAKEN,  /* Register failed: the kubelet knows the path of our socket already */
+	REG_EV_LOST,   /* the kubelet offers other devices than those of our list */
 	REG_EV_OPENED, /* the first stream opened */
 	REG_EV_CLOSED, /* the last stream is gone */
 	REG_EV_TIMER,

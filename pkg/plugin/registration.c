@@ -43,6 +43,7 @@ static const struct transition table[REG_STATE_MAX][REG_EV_MAX] = {
 		[REG_EV_REFUSED] = GO(REG_WAITING, 0, REFUSED, false),
 		[REG_EV_OK] = GO(REG_AWAIT, 0, AWAIT, false),
 		[REG_EV_FAILED] = GO(REG_WAITING, 0, BACKOFF, false),
+		[REG_EV_TAKEN] = GO(REG_WAITING, 0, FIRST_AT_ONCE, false),
 		[REG_EV_OPENED] = GO(REG_DIALLED, 0, KEEP, false),
 	},
 	[REG_DIALLED] = {
@@ -60,6 +61,7 @@ static const struct transition table[REG_STATE_MAX][REG_EV_MAX] = {
 	},
 	[REG_REGISTERED] = {
 		[REG_EV_NEW] = GO(REG_DRAINING, REG_END, DRAIN, true),
+		[REG_EV_LOST] = GO(REG_DRAINING, REG_END, DRAIN, false),
 		[REG_EV_CLOSED] = GO(REG_WAITING, 0, FIRST_AT_ONCE, false),
 		[REG_EV_TIMER] = GO(REG_REGISTERED, 0, OFF, true),
 	},

@@ -5,8 +5,6 @@
  */
 #include "plugin/plugin-internal.h"
 
-#include <unistd.h>
-
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -58,16 +56,27 @@ void plugin_watch_started(struct plugin *p)
 		p->fallback_timer = rpc_after(p->env->rpc, ms, give_up, p);
 }
 
+static void create_again_later(struct plugin *p);
+
+static void create_now(struct plugin *p)
+{
+	struct err err = { 0 };
+
+	if (plugin_has_stream(p) || !p->server || plugin_move(p, &err) == 0)
+		return;
+	plugin_warn(p, WARN_SERVE, "the resource is not served error=%s", err.msg);
+	create_again_later(p);
+}
+
 static void create_again(void *arg)
 {
 	struct plugin *p = arg;
 
 	p->watch_timer = NULL;
-	if (plugin_has_stream(p))
-		return;
-	if (rpc_server_socket_intact(p->server))
-		unlink(p->socket);
-	plugin_serve(p);
+	if (p->offered)
+		plugin_offered_await_end(p->offered, create_now);
+	else
+		create_now(p);
 }
 
 static void create_again_later(struct plugin *p)
@@ -124,6 +133,7 @@ void plugin_watch_done(struct plugin *p)
 {
 	rpc_timer_cancel(STEAL(p->watch_timer));
 	rpc_timer_cancel(STEAL(p->fallback_timer));
+	plugin_offered_await_nothing(p->offered);
 }
 
 /* Endpoint "" is the socket that was asked. Each client is answered; what another one than the

@@ -1,5 +1,8 @@
 #include "unit/plugin/caller.h"
 
+#include <dirent.h>
+#include <string.h>
+
 static void replied(void *arg, enum rpc_status status, const char *message, struct bytes body)
 {
 	struct client_call *c = arg;
@@ -37,4 +40,19 @@ struct reply call_whole(struct client_call c)
 {
 	call_begin(&c);
 	return call_end(&c);
+}
+
+const char *caller_socket_in(const char *dir, struct arena *a)
+{
+	const char *found = arena_printf(a, "%s/none", dir);
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		if (!strncmp(e->d_name, "rdma_vf.", 8))
+			found = arena_printf(a, "%s/%s", dir, e->d_name);
+	}
+	if (d)
+		closedir(d);
+	return found;
 }

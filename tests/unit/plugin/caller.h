@@ -24,6 +24,9 @@ struct client_call {
 	sem_t done;
 };
 
+/* The socket of the plugin of rdma/vf in this directory; a path that is not there. */
+const char *caller_socket_in(const char *dir, struct arena *a);
+
 void call_begin(struct client_call *c);
 struct reply call_end(struct client_call *c);
 /* Both. */

@@ -427,7 +427,7 @@ static int teardown(void **state)
 
 static struct client_call to_plugin(const char *path, struct bytes request)
 {
-	return (struct client_call) { .socket = arena_printf(a, "%s/rdma_vf.sock", plugin_dir),
+	return (struct client_call) { .socket = caller_socket_in(plugin_dir, a),
 				      .path = path,
 				      .request = request,
 				      .arena = a };

@@ -75,6 +75,26 @@ static void first_lost_stream_is_answered_at_once_then_with_back_off(void **stat
 	    { REG_EV_OK, REG_REGISTERED, 0, 5000 }, { REG_EV_CLOSED, REG_WAITING, 0, 20 });
 }
 
+static void path_that_the_kubelet_knows_is_answered_at_once_by_another_one(void **state)
+{
+	struct registration r = { REG_CALLING, 0, 0 };
+
+	(void)state;
+	RUN(&r, { REG_EV_TAKEN, REG_WAITING, 0, 0 },
+	    { REG_EV_TIMER, REG_CALLING, REG_CALL, REG_TIMER_OFF },
+	    { REG_EV_TAKEN, REG_WAITING, 0, 10 });
+}
+
+static void registration_that_was_lost_ends_its_stream_first(void **state)
+{
+	struct registration r = { REG_REGISTERED, 0, 0 };
+
+	(void)state;
+	RUN(&r, { REG_EV_LOST, REG_DRAINING, REG_END, 1000 },
+	    { REG_EV_CLOSED, REG_CALLING, REG_CALL, REG_TIMER_OFF },
+	    { REG_EV_LOST, REG_CALLING, 0, REG_TIMER_KEEP });
+}
+
 static void stream_that_lasted_forgives(void **state)
 {
 	struct registration r = { REG_REGISTERED, 7, 0 };
@@ -232,6 +252,8 @@ int main(void)
 		cmocka_unit_test(kubelet_answers_before_it_dials),
 		cmocka_unit_test(registers_again_when_no_stream_comes),
 		cmocka_unit_test(first_lost_stream_is_answered_at_once_then_with_back_off),
+		cmocka_unit_test(path_that_the_kubelet_knows_is_answered_at_once_by_another_one),
+		cmocka_unit_test(registration_that_was_lost_ends_its_stream_first),
 		cmocka_unit_test(stream_that_lasted_forgives),
 		cmocka_unit_test(back_off_doubles_up_to_five_seconds),
 		cmocka_unit_test(socket_that_does_not_listen_yet_is_tried_fast_for_two_seconds),
