@@ -20,7 +20,8 @@ extern const char *const status_verdicts[];	     /* "PASS" … */
 struct pool_status {
 	const char *resource, *binding;
 	size_t vfs, by_state[VF_STATES];
-	const char *why; /* of the first VF that is unhealthy; NULL */
+	const char *why;     /* of the first VF that is unhealthy; NULL */
+	const char *trouble; /* why the kubelet does not have its list; NULL: it has */
 };
 
 /* A port of a NIC with VFs: a PF, or a VF whose PF this machine does not see. */

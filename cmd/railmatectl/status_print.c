@@ -76,7 +76,7 @@ void status_judge(struct status *s)
 {
 	const struct status_placement *p = &s->placement;
 
-	s->trouble = arena_array(s->arena, 2 * (s->n_pools + s->n_links) + 8, sizeof(*s->trouble));
+	s->trouble = arena_array(s->arena, 3 * (s->n_pools + s->n_links) + 8, sizeof(*s->trouble));
 	if (s->silent)
 		trouble(s, STATUS_FAIL, s->silent);
 	for (size_t i = 0; i < s->n_links; i++) {
@@ -94,6 +94,9 @@ void status_judge(struct status *s)
 		const struct pool_status *pool = &s->pools[i];
 		size_t n = pool->by_state[VF_UNHEALTHY];
 
+		if (pool->trouble)
+			trouble(s, STATUS_FAIL,
+				arena_printf(s->arena, "%s: %s", pool->resource, pool->trouble));
 		if (!pool->vfs)
 			trouble(s, STATUS_WARN,
 				arena_printf(s->arena, "pool %s has no VF", pool->resource));

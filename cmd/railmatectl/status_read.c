@@ -48,6 +48,7 @@ void status_read_pools(struct status *s, const struct item *answer)
 
 		pool->resource = item_string(&pools->kids[i], "resource");
 		pool->binding = item_string(&pools->kids[i], "binding");
+		pool->trouble = item_string(&pools->kids[i], "trouble");
 		pool->vfs = vfs->n_kids;
 		for (size_t k = 0; k < vfs->n_kids; k++) {
 			const char *state = item_string(&vfs->kids[k], "state");

@@ -166,10 +166,14 @@ static void put_degraded(struct json *j, const struct node *node, const struct p
 	json_end_array(j);
 }
 
-static void put_pool(struct json *j, struct tracker *k, const struct pool *pool)
+static void put_pool(struct json *j, const struct plugin_env *env, const struct pool *pool)
 {
+	struct tracker *k = env->tracker;
+
 	json_begin_object(j);
 	json_kv_string(j, "resource", pool->cfg->resource);
+	json_kv_string(j, "trouble",
+		       env->trouble ? env->trouble(env->trouble_ctx, pool->cfg->resource) : NULL);
 	json_kv_string(j, "binding", pool->cfg->binding == BINDING_LATE ? "late" : "early");
 	json_kv_string(j, "binding_why", pool->cfg->binding_why);
 	json_key(j, "vfs");
@@ -266,7 +270,7 @@ static int write_pools(void *ctx, struct strbuf *out, struct err *err)
 	json_key(&j, "pools");
 	json_begin_array(&j);
 	for (size_t i = 0; i < tracker_node(k)->n_pools; i++)
-		put_pool(&j, k, &tracker_node(k)->pools[i]);
+		put_pool(&j, env, &tracker_node(k)->pools[i]);
 	json_end_array(&j);
 	put_unknown(&j, k);
 	put_missing(&j, tracker_node(k));

@@ -115,6 +115,8 @@ static const struct metric metrics[] = {
 	  "Devices of a resource whose PF's link flaps, counts errors or is slower than it was, healthy or not." },
 	{ "railmate_pool_registered", EXPOSITION_GAUGE, status_put_registered, 0,
 	  "1: the kubelet has registered the resource and watches its devices." },
+	{ "railmate_pool_offer_differs", EXPOSITION_GAUGE, status_put_offer_differs, 0,
+	  "1: the kubelet offers other devices of the resource than those that are healthy." },
 	{ "railmate_pool_registrations", EXPOSITION_COUNTER, status_put_pool_count,
 	  POOL(registrations), "Registrations with the kubelet." },
 	{ "railmate_pool_registration_failures", EXPOSITION_COUNTER, status_put_pool_count,

@@ -146,6 +146,19 @@ void status_put_registered(struct writer *w, const struct metric *m)
 	}
 }
 
+void status_put_offer_differs(struct writer *w, const struct metric *m)
+{
+	const struct status_service *s = w->f->service;
+
+	(void)m;
+	for (size_t i = 0; s && i < s->n_pools; i++) {
+		if (!s->pools[i].served)
+			continue;
+		begin(w, s->pools[i].resource, "");
+		status_count(&w->e, s->pools[i].problem != NULL);
+	}
+}
+
 void status_put_pool_count(struct writer *w, const struct metric *m)
 {
 	const struct status_service *s = w->f->service;

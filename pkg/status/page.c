@@ -152,11 +152,16 @@ static void put_best(const struct status_facts *f, const char *resource, struct 
 static void put_pool(const struct status_facts *f, const struct pool *pool, struct strbuf *out)
 {
 	uint64_t n[DEVICE_STATE_MAX] = { 0 };
+	const char *problem = NULL;
 	bool registered = false;
 
-	for (size_t i = 0; f->service && i < f->service->n_pools; i++)
-		registered |= f->service->pools[i].registered &&
-			      str_eq(f->service->pools[i].resource, pool->cfg->resource);
+	for (size_t i = 0; f->service && i < f->service->n_pools; i++) {
+		if (!f->service->pools[i].registered ||
+		    !str_eq(f->service->pools[i].resource, pool->cfg->resource))
+			continue;
+		registered = true;
+		problem = f->service->pools[i].problem;
+	}
 
 	for (size_t i = 0; i < pool->n_devs; i++)
 		n[status_device_state(f, &pool->devs[i])]++;
@@ -165,8 +170,9 @@ static void put_pool(const struct status_facts *f, const struct pool *pool, stru
 	status_html_cell(out, pool->cfg->shares			   ? "shared"
 			      : pool->cfg->binding == BINDING_LATE ? "late"
 								   : "early");
-	strbuf_printf(out, "<td class=\"%s\">%s</td>", registered ? "good" : "wrong",
-		      registered ? "yes" : "no");
+	strbuf_printf(out, "<td class=\"%s\">", registered && !problem ? "good" : "wrong");
+	status_html_text(out, problem ? problem : registered ? "yes" : "no");
+	strbuf_puts(out, "</td>");
 	for (int s = 0; s < DEVICE_STATE_MAX; s++)
 		status_html_number(out, n[s]);
 	put_best(f, pool->cfg->resource, out);

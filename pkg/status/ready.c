@@ -2,6 +2,7 @@
  * /readyz?verbose. */
 #include <stddef.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "status/status-internal.h"
 
@@ -26,13 +27,12 @@ bool status_write_ready(const struct status_facts *f, struct strbuf *out)
 			"nothing is served yet: the hardware is being scanned, or another railmated has not ended");
 	for (size_t i = 0; i < s->n_pools; i++) {
 		const struct status_pool *p = &s->pools[i];
+		_cleanup_free_ char *what = xasprintf("registered %s", p->resource);
 
-		if (!p->served)
-			continue;
-		strbuf_printf(
-			out, "%sregistered %s %s\n", p->registered ? "[+]" : "[-]", p->resource,
-			p->registered ? "ok" : "failed: the kubelet does not watch its devices");
-		ok &= p->registered;
+		if (p->served)
+			ok &= put(out, what,
+				  p->registered ? p->problem
+						: "the kubelet does not watch its devices");
 	}
 	ok &= put(out, "records",
 		  s->settled ? NULL : "not all records of earlier starts were read yet");

@@ -32,6 +32,7 @@ void status_put_devices(struct writer *w, const struct metric *m);
 void status_put_unhealthy(struct writer *w, const struct metric *m);
 void status_put_degraded(struct writer *w, const struct metric *m);
 void status_put_registered(struct writer *w, const struct metric *m);
+void status_put_offer_differs(struct writer *w, const struct metric *m);
 void status_put_pool_count(struct writer *w, const struct metric *m);  /* of struct status_pool */
 void status_put_stats_count(struct writer *w, const struct metric *m); /* of struct stats_pool */
 void status_put_calls(struct writer *w, const struct metric *m);

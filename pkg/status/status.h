@@ -21,8 +21,9 @@ struct strbuf;
 /* One resource as the kubelet knows it. */
 struct status_pool {
 	const char *resource;
-	bool served;	 /* it has devices, or had: it has to be registered */
-	bool registered; /* and its list was sent */
+	bool served;	     /* it has devices, or had: it has to be registered */
+	bool registered;     /* and its list was sent */
+	const char *problem; /* why the kubelet does not have that list; NULL: it has */
 	uint64_t registrations, register_failures, pod_resources_failures;
 };
 
