@@ -112,8 +112,6 @@ int rpc_server_open_guarded(struct rpc *rpc, const char *socket, const struct rp
 			    size_t n, void *ctx, struct rpc_server **ret, struct err *err);
 void rpc_server_trust(struct rpc_server *s,
 		      const struct rpc_peer *peer); /* of connections from now on */
-/* Is the socket at our path still the one we listen on (inode)? */
-bool rpc_server_socket_intact(const struct rpc_server *s);
 /* Listen again at the same path, after a wipe; calls and streams go on. Does nothing while the
  * socket is intact; on failure all stays as it was. */
 int rpc_server_relisten(struct rpc_server *s, struct err *err);

@@ -61,12 +61,6 @@ void rpc_server_trust(struct rpc_server *s, const struct rpc_peer *peer)
 	acceptor_trust(s->rpc->acceptor, s->id, peer);
 }
 
-bool rpc_server_socket_intact(const struct rpc_server *s)
-{
-	assert(rpc_on_thread(s->rpc));
-	return listen_intact(&s->listening, s->path);
-}
-
 /* Connections stay; a client that the former socket had queued is refused. */
 static int listen_at(struct rpc_server *s, const char *path, struct err *err)
 {
@@ -87,7 +81,7 @@ static int listen_at(struct rpc_server *s, const char *path, struct err *err)
 
 int rpc_server_relisten(struct rpc_server *s, struct err *err)
 {
-	return rpc_server_socket_intact(s) ? 0 : listen_at(s, s->path, err);
+	return listen_intact(&s->listening, s->path) ? 0 : listen_at(s, s->path, err);
 }
 
 int rpc_server_move(struct rpc_server *s, const char *path, struct err *err)

@@ -296,7 +296,7 @@ static void on_tick(void *arg)
 	if (g->stopping)
 		return;
 	rpc_after(g->rpc, g->tick_ms, on_tick, g);
-	if (!rpc_server_socket_intact(g->server) && rpc_server_relisten(g->server, &err) < 0)
+	if (rpc_server_relisten(g->server, &err) < 0)
 		return; /* the directory may be away */
 	if (g->stream || g->registering)
 		return;

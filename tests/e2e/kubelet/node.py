@@ -27,6 +27,7 @@ import urllib.request
 import churn  # noqa: F401 (its scenarios come behind those of scenarios.py)
 import failures  # noqa: F401
 import faults  # noqa: F401
+import handovers  # noqa: F401
 import late  # noqa: F401
 import relay
 import scenarios
@@ -457,6 +458,12 @@ class Node:
             return None
         gap = ms_of_day(lists[-1].split()[1]) - ms_of_day(ends[-1].split()[1])
         return gap if gap > 0 else None
+
+    def freeze_kubelet(self, after, seconds):
+        time.sleep(after)
+        self.kubelet.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.kubelet.send_signal(signal.SIGCONT)
 
     def kubelet_dies(self):
         self.kubelet.kill()

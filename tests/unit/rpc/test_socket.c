@@ -159,31 +159,15 @@ static void close_leaves_the_socket_of_a_successor(void **state)
 struct relisten {
 	struct peer *p;
 	char *path; /* to move to */
-	bool intact;
 	int r;
 	struct err err;
 };
-
-static void check_intact(void *arg)
-{
-	struct relisten *l = arg;
-
-	l->intact = rpc_server_socket_intact(l->p->server);
-}
 
 static void listen_again(void *arg)
 {
 	struct relisten *l = arg;
 
 	l->r = rpc_server_relisten(l->p->server, &l->err);
-}
-
-static bool intact(struct peer *p)
-{
-	struct relisten l = { .p = p };
-
-	rpc_run(p->rpc, check_intact, &l);
-	return l.intact;
 }
 
 static struct relisten relisten(struct peer *p)
@@ -200,19 +184,6 @@ static void fresh_channel(struct peer *p)
 	rpc_run(p->rpc, open_channel, p);
 }
 
-static void knows_when_its_socket_was_wiped_or_replaced(void **state)
-{
-	struct peer *p = *state;
-	int fd;
-
-	assert_true(intact(p));
-	unlink(p->path);
-	assert_false(intact(p));
-	fd = foreign_socket(p->path, true);
-	assert_false(intact(p));
-	close(fd);
-}
-
 static void relisten_after_a_wipe_serves_new_clients_and_keeps_old_calls(void **state)
 {
 	struct peer *p = *state;
@@ -223,7 +194,6 @@ static void relisten_after_a_wipe_serves_new_clients_and_keeps_old_calls(void **
 		wait_for(&p->event);
 		unlink(p->path);
 		assert_int_equal(relisten(p).r, 0);
-		assert_true(intact(p));
 		assert_echo(p, "over the old connection");
 		assert_int_equal(old.times, 0);
 		fresh_channel(p); /* cancels the old call from the client's side */
@@ -289,7 +259,6 @@ static void server_that_moves_keeps_its_calls_and_leaves_no_socket_behind(void *
 	assert_int_equal(old.times, 0);
 	snprintf(p->path, sizeof(p->path), "%s", l.path);
 	free(l.path);
-	assert_true(intact(p));
 	fresh_channel(p);
 	assert_int_equal(call_end(&old), RPC_CANCELLED);
 	free(old.body);
@@ -303,7 +272,6 @@ static void server_that_cannot_move_stays(void **state)
 
 	rpc_run(p->rpc, move_to, &l);
 	assert_int_equal(l.r, -ENOENT);
-	assert_true(intact(p));
 	fresh_channel(p);
 	assert_echo(p, "alive");
 }
@@ -324,7 +292,6 @@ int main(void)
 		ALONE(missing_folder_and_empty_path_are_errors),
 		ALONE(close_unlinks_the_socket),
 		ALONE(close_leaves_the_socket_of_a_successor),
-		SERVED(knows_when_its_socket_was_wiped_or_replaced),
 		SERVED(relisten_after_a_wipe_serves_new_clients_and_keeps_old_calls),
 		SERVED(relisten_is_nothing_to_do_while_the_socket_is_intact),
 		SERVED(relisten_does_not_steal_either),
