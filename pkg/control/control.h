@@ -11,6 +11,8 @@
  *       {"pools": "JSON: what every VF of this node is now"}
  *   {"op": "release", "vf": "…"}
  *       {}
+ *   {"op": "whose", "vf": "…", "namespace": "…", "pod": "…", "uid": "…"}
+ *       {}: that pod holds it; ENOENT: no container does; EPERM: another pod does
  *   {"op": "status"}
  *       {}
  *   anything that goes wrong
@@ -35,14 +37,15 @@ enum control_op {
 	CONTROL_BIND,
 	CONTROL_POOLS,
 	CONTROL_RELEASE,
+	CONTROL_WHOSE,
 	CONTROL_OP_MAX
 };
 
 /* ns, pod and uid: "" where it is not known. */
 struct control_request {
 	enum control_op op;
-	const char *slot, *ns, *pod, *uid;
-	const char *vf; /* release */
+	const char *slot, *ns, *pod, *uid; /* slot: of bind, also the PCI address of a VF */
+	const char *vf;			   /* release, whose */
 };
 
 struct control_bound {

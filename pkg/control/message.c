@@ -14,7 +14,7 @@
 
 static const char *const op_names[CONTROL_OP_MAX] = {
 	[CONTROL_STATUS] = "status", [CONTROL_LEDGER] = "ledger",   [CONTROL_BIND] = "bind",
-	[CONTROL_POOLS] = "pools",   [CONTROL_RELEASE] = "release",
+	[CONTROL_POOLS] = "pools",   [CONTROL_RELEASE] = "release", [CONTROL_WHOSE] = "whose",
 };
 
 /* Numbers of errno differ between machines, names do not. What is not in the table travels as EIO.
@@ -27,6 +27,7 @@ static const struct {
 	{ "EBUSY", EBUSY },   { "EINVAL", EINVAL },	{ "ENOENT", ENOENT },
 	{ "ENOSPC", ENOSPC }, { "ENOSYS", ENOSYS },	{ "ENODEV", ENODEV },
 	{ "EROFS", EROFS },   { "EMSGSIZE", EMSGSIZE }, { "ETIMEDOUT", ETIMEDOUT },
+	{ "EPERM", EPERM },
 };
 
 void control_write_request(const struct control_request *r, struct strbuf *out)
@@ -36,13 +37,14 @@ void control_write_request(const struct control_request *r, struct strbuf *out)
 	json_init(&j, out, 0);
 	json_begin_object(&j);
 	json_kv_string(&j, "op", op_names[r->op]);
-	if (r->op == CONTROL_BIND) {
+	if (r->op == CONTROL_BIND)
 		json_kv_string(&j, "slot", r->slot);
+	if (r->op == CONTROL_BIND || r->op == CONTROL_WHOSE) {
 		json_kv_string(&j, "namespace", r->ns);
 		json_kv_string(&j, "pod", r->pod);
 		json_kv_string(&j, "uid", r->uid);
 	}
-	if (r->op == CONTROL_RELEASE)
+	if (r->op == CONTROL_RELEASE || r->op == CONTROL_WHOSE)
 		json_kv_string(&j, "vf", r->vf);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');
@@ -84,7 +86,7 @@ int control_read_request(const char *text, size_t len, struct arena *a, struct c
 	r.vf = string_or_empty(top, "vf");
 	if (r.op == CONTROL_BIND && !*r.slot)
 		return err_set(err, EINVAL, "the request \"%s\" names no \"slot\"", op_names[r.op]);
-	if (r.op == CONTROL_RELEASE && !*r.vf)
+	if ((r.op == CONTROL_RELEASE || r.op == CONTROL_WHOSE) && !*r.vf)
 		return err_set(err, EINVAL, "the request \"%s\" names no \"vf\"", op_names[r.op]);
 	*ret = r;
 	return 0;

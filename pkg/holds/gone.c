@@ -176,6 +176,21 @@ bool holds_is_shown(const struct holds *h, const char *vf)
 	return s && s->shown_ms && !s->unseen && !s->passed_on;
 }
 
+enum holds_whose holds_whose(const struct holds *h, const char *vf, const struct ledger_owner *pod)
+{
+	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
+	bool same;
+
+	if (!hold)
+		return HOLDS_OF_NOBODY;
+	if (hold->pending && !holds_text(hold->owner.uid) && !holds_text(hold->owner.pod))
+		return HOLDS_OF_UNKNOWN;
+	same = holds_same_uid(&hold->owner, pod) ||
+	       (!holds_other_uid(&hold->owner, pod) &&
+		holds_same_name(&hold->owner, pod->ns, pod->pod));
+	return same ? HOLDS_OF_POD : HOLDS_OF_ANOTHER;
+}
+
 bool holds_wants_probe(struct holds *h, size_t i, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);

@@ -263,6 +263,12 @@ bool holds_withholds(const struct holds *h, const char *vf);
 /* Has the kubelet, in its last answer about it, shown the pod of this hold? Then HOLDS_RELEASED
  * would be undone by the next answer: the pod has to be deleted. */
 bool holds_is_shown(const struct holds *h, const char *vf);
+/*
+ * Whose is this VF, to who knows a pod (a CNI plugin)? UIDs decide where both are known, else the
+ * names. Unknown: it was given a moment ago, and not yet seen to whom.
+ */
+enum holds_whose { HOLDS_OF_NOBODY, HOLDS_OF_UNKNOWN, HOLDS_OF_POD, HOLDS_OF_ANOTHER };
+enum holds_whose holds_whose(const struct holds *h, const char *vf, const struct ledger_owner *pod);
 /* A number and a record for a choice. */
 uint64_t holds_decide(struct holds *h, const struct ledger_decision *d);
 /* Is the record of a VF (its directory) or of a slot (its spec) still needed? The other one is

@@ -300,8 +300,36 @@ static int release(void *ctx, const char *vf, struct err *err)
 	return 0;
 }
 
+static int whose(void *ctx, const struct control_request *r, struct err *err)
+{
+	const struct plugin_env *env = ctx;
+	const struct ledger_owner pod = { r->ns, r->pod, r->uid, NULL };
+	const struct ledger_hold *hold;
+	char vf[BDF_STRLEN];
+	struct bdf bdf;
+
+	if (!env->tracker)
+		return err_set(err, EAGAIN, "railmated has not scanned the node yet");
+	if (bdf_parse(r->vf, &bdf) < 0)
+		return err_set(err, EINVAL, "'%s' is not a PCI address", r->vf);
+	bdf_format(bdf, vf);
+	hold = ledger_find(tracker_ledger(env->tracker), vf);
+	switch (holds_whose(tracker_holds(env->tracker), vf, &pod)) {
+	case HOLDS_OF_POD:
+		return 0;
+	case HOLDS_OF_NOBODY:
+		return err_set(err, ENOENT, "VF %s: no container holds it", vf);
+	case HOLDS_OF_UNKNOWN:
+		return err_set(err, EPERM, "VF %s was given to a container of another pod", vf);
+	case HOLDS_OF_ANOTHER:
+		break;
+	}
+	return err_set(err, EPERM, "VF %s is held by pod %s/%s, not by pod %s/%s", vf,
+		       hold->owner.ns, hold->owner.pod, r->ns, r->pod);
+}
+
 struct localsocket_backend localsocket_backend_of(const struct plugin_env *env)
 {
-	return (struct localsocket_backend) { (void *)env, bind_slot,	 rdma_of,     pf_of,
-					      rail_of,	   write_ledger, write_pools, release };
+	return (struct localsocket_backend) { (void *)env,  bind_slot,	 rdma_of, pf_of, rail_of,
+					      write_ledger, write_pools, release, whose };
 }

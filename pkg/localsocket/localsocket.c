@@ -141,12 +141,15 @@ static void answer_pools(struct job *job)
 	finish(job);
 }
 
-static void release(struct job *job)
+/* Done, or a sentence why not. */
+static void answer_plainly(struct job *job)
 {
 	const struct localsocket_backend *b = &job->c->backend;
 	struct err err = { 0 };
+	int r = job->request.op == CONTROL_RELEASE ? b->release(b->ctx, job->request.vf, &err)
+						   : b->whose(b->ctx, &job->request, &err);
 
-	if (b->release(b->ctx, job->request.vf, &err) < 0)
+	if (r < 0)
 		control_write_error(&err, &job->reply);
 	else
 		control_write_reply(&(struct control_reply) { 0 }, &job->reply);
@@ -169,7 +172,8 @@ static void run_job(void *arg)
 		answer_pools(job);
 		return;
 	case CONTROL_RELEASE:
-		release(job);
+	case CONTROL_WHOSE:
+		answer_plainly(job);
 		return;
 	case CONTROL_STATUS:
 	case CONTROL_OP_MAX:

@@ -34,6 +34,8 @@ struct localsocket_backend {
 	int (*pools)(void *ctx, struct strbuf *out, struct err *err);
 	int (*release)(void *ctx, const char *vf,
 		       struct err *err); /* -ENOENT: no container holds it */
+	/* 0: the pod of the request holds its VF; -ENOENT: no container; -EPERM: another pod. */
+	int (*whose)(void *ctx, const struct control_request *r, struct err *err);
 };
 
 /* Ledger and late binding of the plugins, as they are when they are asked; env outlives it. */

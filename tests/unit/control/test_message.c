@@ -40,6 +40,23 @@ static void a_request_arrives_as_it_was_sent(void **state)
 	assert_string_equal(got.uid, "u-1");
 }
 
+static void whose_a_vf_is_is_asked_with_the_vf_and_the_pod(void **state)
+{
+	const struct control_request sent = {
+		CONTROL_WHOSE, NULL, "team", "p", "", "0000:18:00.1"
+	};
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	_cleanup_arena_ struct arena *a = arena_new(0);
+	struct control_request got;
+
+	(void)state;
+	control_write_request(&sent, &text);
+	assert_int_equal(control_read_request(text.s, text.len - 1, a, &got, NULL), 0);
+	assert_int_equal(got.op, CONTROL_WHOSE);
+	assert_string_equal(got.vf, sent.vf);
+	assert_string_equal(got.pod, "p");
+}
+
 static void a_pod_that_is_not_known_is_empty(void **state)
 {
 	_cleanup_arena_ struct arena *a = arena_new(0);
@@ -69,6 +86,7 @@ static void what_is_no_request_is_refused_with_a_sentence(void **state)
 		{ "{\"op\": \"dance\"}", -ENOSYS, "dance" },
 		{ "{\"op\": \"bind\"}", -EINVAL, "\"slot\"" },
 		{ "{\"op\": \"bind\", \"slot\": \"\"}", -EINVAL, "\"slot\"" },
+		{ "{\"op\": \"whose\", \"pod\": \"p\"}", -EINVAL, "\"vf\"" },
 		{ "{\"op\": \"bind\", \"slot\": \"a\\u0000b\"}", -EINVAL, "NUL" },
 	};
 	_cleanup_arena_ struct arena *a = arena_new(0);
@@ -204,6 +222,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_arrives_as_it_was_sent),
+		cmocka_unit_test(whose_a_vf_is_is_asked_with_the_vf_and_the_pod),
 		cmocka_unit_test(a_pod_that_is_not_known_is_empty),
 		cmocka_unit_test(what_is_no_request_is_refused_with_a_sentence),
 		cmocka_unit_test(bindings_arrive_as_they_were_told),

@@ -14,6 +14,34 @@ static void what_allocate_gave_is_pending_until_its_container_starts(void **stat
 	assert_int_equal(hold_of(V0)->decision, number);
 }
 
+static enum holds_whose whose(const char *vf, const char *pod)
+{
+	const struct ledger_owner asks = who(pod);
+
+	return holds_whose(w.h, vf, &asks);
+}
+
+static void whose_a_vf_is_is_told_by_the_uid_and_else_by_the_name(void **state)
+{
+	(void)state;
+	assert_int_equal(whose(V0, "web-0#u1"), HOLDS_OF_NOBODY);
+	allocate("", V0);
+	assert_int_equal(whose(V0, "web-0#u1"), HOLDS_OF_UNKNOWN);
+	allocate("web-0", V1); /* its UID is not known yet */
+	assert_int_equal(whose(V1, "web-0#u1"), HOLDS_OF_POD);
+	assert_int_equal(whose(V1, "web-1#u1"), HOLDS_OF_ANOTHER);
+	begin_pod("web-0#u1", V2);
+	assert_int_equal(whose(V2, "web-0#u1"), HOLDS_OF_POD);
+	assert_int_equal(whose(V2, "web-0"), HOLDS_OF_POD);
+	assert_int_equal(whose(V2, "#u1"), HOLDS_OF_POD);
+	assert_int_equal(whose(V2, "web-0#u2"), HOLDS_OF_ANOTHER); /* it came back */
+	assert_int_equal(whose(V2, "#u2"), HOLDS_OF_ANOTHER);
+	assert_int_equal(whose(V2, ""), HOLDS_OF_ANOTHER);
+	begin_pod("#u3", V3); /* an init container */
+	assert_int_equal(whose(V3, "web-0#u3"), HOLDS_OF_POD);
+	assert_int_equal(whose(V3, "web-0"), HOLDS_OF_ANOTHER);
+}
+
 static void vfs_that_pass_to_another_container_look_the_same_to_the_kubelet(void **state)
 {
 	const struct ledger_owner nobody = { .pod = NULL };
@@ -764,6 +792,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_allocate_gave_is_pending_until_its_container_starts),
+		TEST(whose_a_vf_is_is_told_by_the_uid_and_else_by_the_name),
 		TEST(vfs_that_pass_to_another_container_look_the_same_to_the_kubelet),
 		TEST(a_container_starts_with_what_its_own_decision_took_even_if_its_pod_uses_it),
 		TEST(a_container_of_the_same_pod_starts_again),

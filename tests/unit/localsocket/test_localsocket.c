@@ -112,6 +112,12 @@ static int backend_release(void *ctx, const char *vf, struct err *err)
 					  : 0;
 }
 
+static int backend_whose(void *ctx, const struct control_request *r, struct err *err)
+{
+	(void)ctx;
+	return strcmp(r->pod, "trainer") ? err_set(err, EPERM, "VF %s is another pod's", r->vf) : 0;
+}
+
 static const char *backend_pf(void *ctx, const char *vf, struct arena *a)
 {
 	(void)ctx;
@@ -154,9 +160,10 @@ static void *clients(void *arg)
 
 static void open_control(struct room *room)
 {
-	const struct localsocket_backend backend = { room,	    backend_bind,   backend_rdma,
-						     backend_pf,    backend_rail,   backend_ledger,
-						     backend_pools, backend_release };
+	const struct localsocket_backend backend = {
+		room,		backend_bind,  backend_rdma,	backend_pf,   backend_rail,
+		backend_ledger, backend_pools, backend_release, backend_whose
+	};
 
 	room->control = localsocket_open(&room->loop, room->path, room->rpc, &backend);
 }
@@ -283,6 +290,7 @@ static void ask_everything(struct room *room)
 	must(ask(room, CONTROL_POOLS, a, &reply, NULL) == 0);
 	must(reply.pools && !strcmp(reply.pools, "{}"));
 	must(ask(room, CONTROL_RELEASE, a, &reply, NULL) == 0);
+	must(ask(room, CONTROL_WHOSE, a, &reply, NULL) == 0);
 	must(ask(room, CONTROL_BIND, a, &reply, NULL) == 0);
 	must(reply.n_bound == 2 && str_eq(reply.bound[1].vf, "0000:40:00.1"));
 	must(str_eq(reply.bound[0].rdma, "mlx5_4") && !reply.bound[1].rdma);
