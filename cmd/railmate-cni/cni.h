@@ -26,6 +26,7 @@ enum cni_code {
 	CNI_NO_SLOT = 100,
 	CNI_DELEGATE = 101,
 	CNI_TWICE = 102,
+	CNI_NOT_THIS_PODS = 103,
 };
 
 /* --- error.c: what went wrong, as the container runtime reads it --- */
@@ -179,6 +180,9 @@ int command_gc(const struct invocation *in, struct cni_error *e); /* gc.c */
 /* The delegate has taken it down: the device-info file (NULL: none of ours) and the state go. */
 int forget(const struct invocation *in, const char *container, const char *ifname,
 	   const char *devinfo, struct err *err);
+/* Does railmated say that another pod holds this VF now? Not while it cannot be asked. args:
+ * CNI_ARGS of the attachment. */
+bool is_anothers(const struct invocation *in, const char *vf, const char *args);
 /* The delegate's words are ours. */
 int print_result(const struct plugin_result *r, struct cni_error *e);
 

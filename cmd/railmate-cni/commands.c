@@ -13,6 +13,7 @@
 /* More than railmated takes at most; less than the container runtime waits. */
 #define BIND_TIMEOUT_MS	  15000
 #define STATUS_TIMEOUT_MS 2000
+#define WHOSE_TIMEOUT_MS  2000
 
 int print_result(const struct plugin_result *r, struct cni_error *e)
 {
@@ -42,12 +43,10 @@ static int forward(const struct invocation *in, const char *vf, struct cni_error
 	return print_result(&result, e);
 }
 
-/* --- ADD --- */
-
 /* A value of CNI_ARGS: "IgnoreUnknown=1;K8S_POD_NAMESPACE=team;K8S_POD_NAME=trainer". */
-static const char *arg(const struct invocation *in, const char *name)
+static const char *arg(const char *args, const char *name, struct arena *a)
 {
-	char *rest = arena_strdup(in->arena, in->env.args ? in->env.args : ""), *pair;
+	char *rest = arena_strdup(a, args ? args : ""), *pair;
 	size_t len = strlen(name);
 
 	while ((pair = strsep(&rest, ";"))) {
@@ -57,29 +56,49 @@ static const char *arg(const struct invocation *in, const char *name)
 	return "";
 }
 
+/* The pod is that of CNI_ARGS. */
+static int ask_for(const struct invocation *in, struct control_request request, const char *args,
+		   unsigned timeout_ms, struct control_reply *ret, struct err *err)
+{
+	request.ns = arg(args, "K8S_POD_NAMESPACE", in->arena);
+	request.pod = arg(args, "K8S_POD_NAME", in->arena);
+	request.uid = arg(args, "K8S_POD_UID", in->arena);
+	return control_ask(in->settings.control_socket, &request, timeout_ms, in->arena, ret, err);
+}
+
+static int refused(int r, const struct err *err, struct cni_error *e)
+{
+	bool again = r == -ECONNREFUSED || r == -ECONNRESET || r == -ETIMEDOUT || r == -EAGAIN ||
+		     r == -EBUSY;
+
+	return cni_from(e,
+			again	       ? CNI_TRY_AGAIN
+			: r == -ENOENT ? CNI_NO_SLOT
+			: r == -EPERM  ? CNI_NOT_THIS_PODS
+				       : CNI_IO,
+			err);
+}
+
+static int ask_whose(const struct invocation *in, const char *vf, const char *args, struct err *err)
+{
+	struct control_reply reply;
+
+	return ask_for(in, (struct control_request) { .op = CONTROL_WHOSE, .vf = vf }, args,
+		       WHOSE_TIMEOUT_MS, &reply, err);
+}
+
+/* --- ADD --- */
+
 static int bind_slot(const struct invocation *in, struct control_bound *ret, struct cni_error *e)
 {
-	const struct control_request request = { CONTROL_BIND,
-						 in->conf.id,
-						 arg(in, "K8S_POD_NAMESPACE"),
-						 arg(in, "K8S_POD_NAME"),
-						 arg(in, "K8S_POD_UID"),
-						 NULL };
+	const struct control_request request = { .op = CONTROL_BIND, .slot = in->conf.id };
 	struct control_reply reply;
 	struct err err = { 0 };
-	bool again;
 	int r;
 
-	r = control_ask(in->settings.control_socket, &request, BIND_TIMEOUT_MS, in->arena, &reply,
-			&err);
-	again = r == -ECONNREFUSED || r == -ECONNRESET || r == -ETIMEDOUT || r == -EAGAIN ||
-		r == -EBUSY;
+	r = ask_for(in, request, in->env.args, BIND_TIMEOUT_MS, &reply, &err);
 	if (r < 0)
-		return cni_from(e,
-				again	       ? CNI_TRY_AGAIN
-				: r == -ENOENT ? CNI_NO_SLOT
-					       : CNI_IO,
-				&err);
+		return refused(r, &err, e);
 	for (size_t i = 0; i < reply.n_bound; i++) {
 		if (str_eq(reply.bound[i].slot, in->conf.id) &&
 		    conf_is_pci_address(reply.bound[i].vf)) {
@@ -183,7 +202,7 @@ static void undo(const struct invocation *in, const struct made *made)
 		forget_ours(in, made);
 }
 
-static int add_slot(const struct invocation *in, struct cni_error *e)
+static int attach(const struct invocation *in, struct cni_error *e)
 {
 	struct control_bound bound;
 	struct plugin_result result;
@@ -193,8 +212,11 @@ static int add_slot(const struct invocation *in, struct cni_error *e)
 	if (plugin_find(in->conf.type, in->env.path, in->arena, &program, e) < 0 ||
 	    bind_slot(in, &bound, e) < 0)
 		return -1;
-	/* The file first: the state then says whether it was made, and not that it would be. */
-	made = (struct made) { bound.vf, write_device(in, &bound) };
+	/* The file first: the state then says whether it was made, and not that it would be. Of a
+	 * VF that the kubelet knows Multus has made it. */
+	made = (struct made) { bound.vf, NULL };
+	if (!conf_is_pci_address(in->conf.id))
+		made.devinfo = write_device(in, &bound);
 	if (claim(in, &made, e) < 0) {
 		remove_devinfo(in, made.devinfo);
 		return -1;
@@ -220,17 +242,19 @@ int command_add(const struct invocation *in, struct cni_error *e)
 			e, CNI_CONFIG,
 			"network %s: no \"deviceID\" came; its NetworkAttachmentDefinition needs the annotation k8s.v1.cni.cncf.io/resourceName, and the pod the resource",
 			in->conf.name);
-	if (conf_is_pci_address(in->conf.id))
-		return forward(in, in->conf.id, e);
-	return add_slot(in, e);
+	return attach(in, e);
 }
 
 /* --- DEL, CHECK, STATUS --- */
 
-/* The VF that this attachment got is NULL: ADD never came to an end here, or everything is undone.
+/*
+ * The VF that this attachment got is NULL: ADD never came to an end here, or everything is undone.
+ * A version before this one kept no file of a network that names a VF: *ret_named has it.
  */
-static int find_made(const struct invocation *in, struct made *ret, struct cni_error *e)
+static int find_made(const struct invocation *in, struct made *ret, const char **ret_named,
+		     struct cni_error *e)
 {
+	const char *id = in->conf.id;
 	struct err err = { 0 };
 	struct state s;
 	int r;
@@ -239,21 +263,36 @@ static int find_made(const struct invocation *in, struct made *ret, struct cni_e
 		       &err);
 	if (r < 0 && r != -ENOENT)
 		return cni_from(e, CNI_IO, &err);
-	*ret = (struct made) { 0 };
-	if (r == 0)
-		*ret = (struct made) { s.vf, s.devinfo };
-	else if (in->conf.id && conf_is_pci_address(in->conf.id))
-		ret->vf = in->conf.id;
+	*ret = r == 0 ? (struct made) { s.vf, s.devinfo } : (struct made) { 0 };
+	*ret_named = r < 0 && id && conf_is_pci_address(id) ? id : NULL;
 	return 0;
+}
+
+bool is_anothers(const struct invocation *in, const char *vf, const char *args)
+{
+	struct err err = { 0 };
+
+	if (ask_whose(in, vf, args, &err) != -EPERM)
+		return false;
+	fprintf(stderr, "railmate-cni: %s: it is left alone\n", err.msg);
+	return true;
 }
 
 int command_del(const struct invocation *in, struct cni_error *e)
 {
 	struct plugin_result result;
+	const char *named;
 	struct made made;
+	struct err err = { 0 };
 
-	if (find_made(in, &made, e) < 0)
+	if (find_made(in, &made, &named, e) < 0)
 		return -1;
+	if (made.vf && is_anothers(in, made.vf, in->env.args)) {
+		forget_ours(in, &made);
+		return 0;
+	}
+	if (named && ask_whose(in, named, in->env.args, &err) == 0)
+		made.vf = named;
 	if (!made.vf)
 		return 0;
 	if (run_delegate(in, made.vf, &result, e) < 0)
@@ -265,10 +304,19 @@ int command_del(const struct invocation *in, struct cni_error *e)
 
 int command_check(const struct invocation *in, struct cni_error *e)
 {
+	struct err err = { 0 };
+	const char *named;
 	struct made made;
+	int r;
 
-	if (find_made(in, &made, e) < 0)
+	if (find_made(in, &made, &named, e) < 0)
 		return -1;
+	if (named) {
+		r = ask_whose(in, named, in->env.args, &err);
+		if (r < 0)
+			return refused(r, &err, e);
+		made.vf = named;
+	}
 	if (!made.vf)
 		return cni_set(e, CNI_NO_CONTAINER, "container %s has no %s of network %s",
 			       in->env.container, in->env.ifname, in->conf.name);

@@ -36,6 +36,10 @@ static int take_down(struct collection *c, const char *container, const char *if
 	struct err err = { 0 };
 	const char *program;
 
+	if (is_anothers(c->in, s->vf, s->args))
+		return forget(c->in, container, ifname, s->devinfo, &err) < 0
+			       ? cni_from(e, CNI_IO, &err)
+			       : 0;
 	if (plugin_find(s->type, env.path, a, &program, e) < 0 ||
 	    plugin_run(program, &env, s->conf, s->conf_len, a, &result, e) < 0)
 		return -1;

@@ -311,9 +311,8 @@ static int decide_for_init(struct request *r, struct err *err)
 	struct target t;
 	size_t n = pods_with_slots(b->node, &pods, &r->slots, NULL, r->arena, &v);
 	/* The checkpoint knows pods by their uid only. A request for the slot of another pod does
-	 * not get its VF. */
-	bool other = n == 1 && r->pod.name && r->pod.uid && *r->pod.uid &&
-		     !str_eq(r->pod.uid, v->pod->name);
+	 * not get its VF, nor does one without a uid. */
+	bool other = n == 1 && r->pod.name && !str_eq(r->pod.uid, v->pod->name);
 
 	if (n != 1 || other)
 		return err_set(err, EAGAIN,
@@ -383,5 +382,9 @@ int latebind_decide(struct request *r, const struct pod_list *pods, struct err *
 	t = pods_target(b->node, pods, &narrowed, &r->slots, r->arena);
 	t.doubt = doubt;
 	t.owner.uid = uid_of(r, &t.slots);
+	if (r->pod.name && *r->pod.uid && !str_eq(t.owner.uid, r->pod.uid))
+		return err_set(err, EAGAIN,
+			       "the kubelet gave slot %s to another pod %s/%s (UID %s, not %s)",
+			       r->slots.v[0], t.owner.ns, t.owner.pod, t.owner.uid, r->pod.uid);
 	return bind_target(r, &t, err);
 }

@@ -106,6 +106,12 @@ const char *latebind_rdma_of(const struct latebind *b, const struct pool_dev *de
  * What it leaves behind is for the caller to tidy, also on failure.
  */
 int latebind_decide(struct request *r, const struct pod_list *pods, struct err *err);
+/*
+ * A CNI plugin names a VF, by its PCI address, in the place of a slot: r->bound has it if it is
+ * that of r->pod. -EPERM: it is not; -EAGAIN: not yet, or it is not known. attach.c
+ */
+bool latebind_names_vf(const struct request *r);
+int latebind_decide_vf(struct request *r, const struct pod_list *pods, struct err *err);
 /* It came to nothing: what was bound for it and not given out yet is free again */
 void latebind_unbind(const struct request *r);
 

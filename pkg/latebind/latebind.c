@@ -380,6 +380,11 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 		    &(struct holds_event) {
 			    .kind = HOLDS_CHECKPOINT, .entries = entries, .n = n_entries },
 		    tracker_now());
+	if (latebind_names_vf(r)) {
+		e = latebind_decide_vf(r, &by_name, &err);
+		finish(r, e < 0 ? &err : NULL);
+		return;
+	}
 	if (!r->by_get)
 		r->b->doubles = shows_doubles(r->b, &by_name, r->arena);
 	e = latebind_decide(r, &by_name, &err);
@@ -420,7 +425,7 @@ void latebind_bind(struct latebind *b, const struct ids *slots, const struct pod
 		r->slots.v[i] = arena_strdup(a, slots->v[i]);
 	if (pod)
 		r->pod = (struct pod_ref) { arena_strdup(a, pod->ns), arena_strdup(a, pod->name),
-					    arena_strdup(a, pod->uid) };
+					    arena_strdup(a, pod->uid ? pod->uid : "") };
 	LIST_INSERT_HEAD(&b->requests, r, link);
 	if (!b->node || !slots->n) {
 		r->timer = rpc_after(b->env.rpc, 0, refuse, r);

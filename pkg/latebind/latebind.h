@@ -50,7 +50,7 @@ struct latebind_env {
 	void *ctx;
 };
 
-/* One slot of the container and its VF now. */
+/* One slot of the container and its VF now; slot: as it was asked for, also a VF's address. */
 struct bound {
 	const char *slot, *resource, *vf;
 };
@@ -76,6 +76,9 @@ void latebind_allocated(struct latebind *b, const struct ids *slots);
  * called the CDI spec is written, and the ledger is durable or holds no longer waits for it. pod
  * NULL: called for PreStartContainer, so the container is about to start, and the spec says what
  * its VFs are now. Errors are retryable (EAGAIN) unless a slot is unknown (ENOENT).
+ *
+ * With a pod the slot may be the PCI address of a VF, also of a pool that binds early: nothing is
+ * bound, and the answer is that VF if the pod has it. EPERM: it has not.
  */
 void latebind_bind(struct latebind *b, const struct ids *slots, const struct pod_ref *pod,
 		   unsigned timeout_ms, latebind_done_fn done, void *arg);

@@ -27,6 +27,13 @@ static void bind_slot(void *ctx, const struct control_request *r, unsigned timeo
 	const char *slot = r->slot;
 	struct err err = { 0 };
 
+	if (!*r->ns || !*r->pod) {
+		err_set(&err, EPERM,
+			"the container runtime names no pod (K8S_POD_NAMESPACE and K8S_POD_NAME of CNI_ARGS): whether %s is its cannot be known",
+			r->slot);
+		done(arg, &err, NULL, 0);
+		return;
+	}
 	if (!env->latebind) {
 		err_set(&err, ENOSYS,
 			"this railmated does not ask the kubelet for pod resources, so it cannot bind %s",
@@ -34,8 +41,7 @@ static void bind_slot(void *ctx, const struct control_request *r, unsigned timeo
 		done(arg, &err, NULL, 0);
 		return;
 	}
-	latebind_bind(env->latebind, &(struct ids) { &slot, 1 }, *r->ns && *r->pod ? &pod : NULL,
-		      timeout_ms, done, arg);
+	latebind_bind(env->latebind, &(struct ids) { &slot, 1 }, &pod, timeout_ms, done, arg);
 }
 
 static const char *rdma_of(void *ctx, const char *vf)

@@ -32,7 +32,8 @@ class Railmated:
 
     def __init__(self, path):
         self.heard, self.error, self.unheard, self.more = [], None, False, {"pf": PF}
-        self.slots = {SLOT: VF, "rvf-vf-n1-0": OTHER}
+        self.whose = None
+        self.slots = {SLOT: VF, "rvf-vf-n1-0": OTHER, VF: VF, VF.upper(): VF}
         self.server = socket.socket(socket.AF_UNIX)
         self.server.bind(str(path))
         self.server.listen(16)
@@ -40,12 +41,10 @@ class Railmated:
         self.thread.start()
 
     def answer(self, request):
-        if self.error:
-            return {
-                "error": {
-                    "code": self.error, "message": f"{request.get('slot')}: {self.error} it is"
-                }
-            }
+        error = self.whose if request["op"] == "whose" else self.error
+        if error:
+            id = request.get("slot") or request.get("vf")
+            return {"error": {"code": error, "message": f"{id}: {error} it is"}}
         if request["op"] != "bind":
             return {}
         if request["slot"] not in self.slots:
@@ -180,7 +179,7 @@ class Add(Cni):
             daemon.heard,
             [{"op": "bind", "slot": SLOT, "namespace": "team", "pod": "trainer", "uid": "u-1"}])
 
-    def test_a_runtime_that_names_no_pod_is_served(self):
+    def test_a_runtime_that_names_no_pod_is_no_secret(self):
         daemon = self.start_daemon()
         self.works(self.cni("ADD", CNI_ARGS=None))
         self.assertEqual((daemon.heard[0]["pod"], daemon.heard[0]["uid"]), ("", ""))
@@ -266,16 +265,31 @@ class Add(Cni):
         self.assertIn(keep.replace('"odd": ', '"odd":'),
                       self.works(self.cni("ADD", text.replace("movedev", "echo"))))
 
-    def test_a_pci_address_goes_straight_through(self):
+    def test_the_daemon_is_asked_about_a_pci_address_as_about_a_slot(self):
+        daemon = self.start_daemon()
         for key in ("deviceID", "runtimeConfig"):
             conf = self.conf(deviceID=VF if key == "deviceID" else None,
                              runtimeConfig={"deviceID": VF})
             self.works(self.cni("ADD", conf))
+            self.assertEqual(daemon.heard[-1], {"op": "bind", "slot": VF, "namespace": "team",
+                                                "pod": "trainer", "uid": "u-1"})
             self.assertEqual(self.calls()[-1]["conf"]["deviceID"], VF)
             self.works(self.cni("CHECK", conf))
             self.works(self.cni("DEL", conf))
         self.assertEqual(self.commands(), ["ADD", "CHECK", "DEL"] * 2)
         self.assertEqual(self.states(), [])
+
+    def test_the_delegate_gets_the_address_as_the_daemon_writes_it(self):
+        self.start_daemon()
+        self.works(self.cni("ADD", self.conf(deviceID=VF.upper())))
+        self.assertEqual(self.calls()[-1]["conf"]["deviceID"], VF)
+
+    def test_an_address_that_is_not_this_pods_reaches_no_delegate(self):
+        self.fails(self.cni("ADD", self.conf(deviceID=VF)), 11, "railmated does not run")
+        daemon = self.start_daemon()
+        for daemon.error, code in (("EPERM", 103), ("EAGAIN", 11), ("ENOENT", 100)):
+            self.fails(self.cni("ADD", self.conf(deviceID=VF)), code, f"{VF}: {daemon.error} it is")
+        self.assertEqual((self.calls(), self.states()), ([], []))
 
     def test_without_the_daemon_one_shall_try_again_later(self):
         self.fails(self.cni("ADD"), 11, "railmated does not run", str(self.socket))
@@ -666,6 +680,35 @@ class Del(Cni):
             self.fails(self.cni("DEL"), 5, str(path))
         self.assertEqual(self.commands(), ["ADD"])
 
+    def test_a_vf_that_another_pod_holds_by_now_is_left_alone(self):
+        daemon = self.start_daemon()
+        self.works(self.cni("ADD"))
+        daemon.whose = "EPERM"
+        done = self.cni("DEL")
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        self.assertIn(f"{VF}: EPERM it is", done.stderr)
+        self.assertEqual((self.commands(), self.states()), (["ADD"], []))
+        self.assertEqual(daemon.heard[-1], {"op": "whose", "vf": VF, "namespace": "team",
+                                            "pod": "trainer", "uid": "u-1"})
+
+    def test_any_other_answer_does_not_hold_it_up(self):
+        daemon = self.start_daemon()
+        for daemon.whose in ("ENOENT", "EAGAIN", "ENOSYS", "EIO"):
+            self.works(self.cni("ADD"))
+            self.works(self.cni("DEL"))
+        self.assertEqual(self.commands(), ["ADD", "DEL"] * 4)
+
+    def test_an_address_without_an_add_is_taken_down_for_its_own_pod_only(self):
+        conf = self.conf(deviceID=VF)
+        self.works(self.cni("DEL", conf))
+        daemon = self.start_daemon()
+        for daemon.whose in ("EPERM", "ENOENT", "EAGAIN", "ENOSYS"):
+            self.assertEqual(self.works(self.cni("DEL", conf)), "")
+        self.assertEqual(self.calls(), [])
+        daemon.whose = None
+        self.works(self.cni("DEL", conf))
+        self.assertEqual(self.commands(), ["DEL"])
+
 
 class Check(Cni):
     def test_an_attachment_is_checked_by_the_delegate(self):
@@ -679,6 +722,17 @@ class Check(Cni):
     def test_one_that_is_not_there_is_said_to_be_unknown(self):
         self.fails(self.cni("CHECK"), 3, CONTAINER, "net1")
         self.assertEqual(self.calls(), [])
+
+    def test_an_address_without_an_add_is_checked_for_its_own_pod_only(self):
+        conf = self.conf(deviceID=VF)
+        self.fails(self.cni("CHECK", conf), 11, "railmated does not run")
+        daemon = self.start_daemon()
+        for daemon.whose, code in (("EPERM", 103), ("ENOENT", 100)):
+            self.fails(self.cni("CHECK", conf), code, VF)
+        self.assertEqual(self.calls(), [])
+        daemon.whose = None
+        self.works(self.cni("CHECK", conf))
+        self.assertEqual(self.commands(), ["CHECK"])
 
 
 class Gc(Cni):
@@ -723,6 +777,12 @@ class Gc(Cni):
             self.fails(self.gc(**{"cni.dev/valid-attachments": value}), 7,
                        "cni.dev/valid-attachments")
         self.assertEqual((len(self.states()), self.calls()), (4, []))
+
+    def test_a_vf_that_another_pod_holds_by_now_is_left_alone(self):
+        self.start_daemon().whose = "EPERM"
+        done = self.gc(("live", "net1"), ("live", "net2"))
+        self.assertEqual((done.returncode, self.commands()), (0, ["GC"]), done)
+        self.assertEqual(self.states(), ["live@net1", "live@net2", "other@net1"])
 
     def test_one_that_cannot_be_taken_down_stays_and_the_others_go(self):
         path = self.state / "dead@net1"
@@ -802,40 +862,42 @@ class Status(Cni):
         self.fails(self.answered(fail={"STATUS": "error"}), 121, status=7)
 
 
-LATE = {
-    "resourceList": [{
-        "resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
-        "railmate": {"binding": "late"}
-    }]
-}
-
-
-class Together(Case):
-    """With railmated itself, the fake kubelet and a pool that binds late."""
+class Node(Case):
+    """With railmated itself, the fake kubelet and a pool."""
+    binding, kubelet_options = "late", ()
 
     def setUp(self):
-        self.n = self.node()
+        self.n, self.uids = self.node(), {}
         self.cdi, self.log = pathlib.Path(self.n.path("cdi")), pathlib.Path(self.n.path("log"))
         self.cdi.mkdir()
-        pathlib.Path(self.n.path("config.json")).write_text(json.dumps(LATE))
+        pathlib.Path(self.n.path("config.json")).write_text(json.dumps({
+            "resourceList": [{
+                "resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
+                "railmate": {"binding": self.binding}}]}))
         pathlib.Path(self.n.path("cni.json")).write_text(json.dumps({
             "controlSocket": self.n.control_socket, "stateDir": self.n.path("cni"),
             "deviceInfoDir": self.n.path("devinfo-cni")}))
         self.options = ("--config-file", self.n.path("config.json"), "--cdi-dir", str(self.cdi),
                         "--cdi", "on")
-        self.kubelet, self.daemon = self.n.start(daemon=self.options)
+        self.kubelet, self.daemon = self.n.start(*self.kubelet_options, daemon=self.options)
 
-    def admit(self, pod, n):
-        return sorted(vfs_of(self.kubelet.admit(pod, f"main:{GPU}={n},{RESOURCE}={n}")))
+    def admit(self, pod, n, container="main"):
+        admission = self.kubelet.admit(pod, f"{container}:{GPU}={n},{RESOURCE}={n}")
+        self.uids[pod] = admission["uid"]
+        return sorted(vfs_of(admission))
 
-    def start_cni(self, command, pod, slot, number=0, fail=None, **more):
+    def args(self, pod, uid=True, ns="default"):
+        more = f";K8S_POD_UID={self.uids.get(pod, 'u-none') if uid is True else uid}" if uid else ""
+        return f"IgnoreUnknown=1;K8S_POD_NAMESPACE={ns};K8S_POD_NAME={pod}{more}"
+
+    def start_cni(self, command, pod, slot, number=0, fail=None, args=None, **more):
         conf = {"cniVersion": "1.0.0", "name": "rail-net", "type": "railmate-cni", "deviceID": slot,
                 "delegate": {"type": "movedev", "log": str(self.log), "fail": fail or {}}, **more}
         env = {
             "PATH": os.environ["PATH"], "CNI_COMMAND": command, "CNI_CONTAINERID": f"c-{pod}",
             "CNI_NETNS": "/proc/self/ns/net", "CNI_IFNAME": f"net{number}",
             "CNI_PATH": str(HERE / "cni"), "RAILMATE_CNI_CONFIG": self.n.path("cni.json"),
-            "CNI_ARGS": f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID=u-{pod}"
+            "CNI_ARGS": self.args(pod) if args is None else args
         }
         child = subprocess.Popen([program("railmate_cni")], stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE, text=True, env=env)
@@ -873,6 +935,11 @@ class Together(Case):
     def prestart(self, pod):
         for call in self.kubelet.ask(f"prestart {pod}")["calls"]:
             self.assertEqual((call["status"], call["message"]), ("OK", ""))
+
+
+
+class Together(Node):
+    """Pods whose network comes by slots."""
 
     def test_the_network_comes_first_and_the_container_gets_the_same_vfs(self):
         slots = self.admit("p", 2)
@@ -942,6 +1009,26 @@ class Together(Case):
         self.assertIn(slot, error["msg"])
         self.assertFalse(self.log.exists())
 
+    def test_a_slot_without_a_pod_or_of_another_uid_is_nobodys(self):
+        (slot,) = self.admit("p", 1)
+        self.admit("thief", 1)
+        for args, code in (("", 103), ("K8S_POD_UID=" + self.uids["p"], 103),
+                           (self.args("p", None, "other"), 11), (self.args("thief", None), 11),
+                           (self.args("p", self.uids["thief"]), 11)):
+            got, error = self.cni("ADD", "thief", slot, args=args)
+            self.assertEqual((got, error.get("code")), (1, code), args)
+            self.assertIn(slot, error["msg"])
+        self.assertFalse(self.log.exists())
+        self.assertEqual(self.cni("ADD", "p", slot, args=self.args("p", None))[0], 0)
+
+    def test_the_slot_of_an_init_container_is_its_pods_by_uid_only(self):
+        (slot,) = self.admit("p", 1, "init:main")
+        self.admit("thief", 1)
+        for args in (self.args("thief"), self.args("thief", None), self.args("p", None)):
+            self.assertEqual(self.cni("ADD", "thief", slot, args=args)[1]["code"], 11, args)
+        self.assertFalse(self.log.exists())
+        self.assertEqual(self.cni("ADD", "p", slot)[0], 0)
+
     def test_slots_that_are_none_are_named(self):
         for slot in ("other_pool-n0-1", "mlx5_core.sf.4", "x" * 300):
             code, error = self.cni("ADD", "p", slot)
@@ -958,6 +1045,90 @@ class Together(Case):
         for text in (*slots, *self.attached("p").values(), "late binding",
                      "Each GPU has a VF behind its own PCIe switch."):
             self.assertIn(text, told)
+
+
+class Named(Node):
+    """Pods of a pool that binds early, whose networks name a PCI address."""
+    binding = "early"
+
+    def refused(self, pod, vf, code, *words, **kw):
+        got, error = self.cni("ADD", pod, vf, **kw)
+        self.assertEqual((got, error["code"]), (1, code), error)
+        for word in words:
+            self.assertIn(word, error["msg"])
+        self.assertFalse(self.log.exists())
+
+    def test_a_pod_gets_its_own_vfs_however_they_are_written(self):
+        vfs = self.admit("p", 2)
+        self.assertEqual(self.cni("ADD", "p", vfs[0].upper(), 0)[0], 0)
+        self.assertEqual(self.cni("ADD", "p", vfs[1], 1, args=self.args("p", None))[0], 0)
+        self.assertEqual(self.attached("p"), {"net0": vfs[0], "net1": vfs[1]})
+        self.prestart("p")
+        self.assertEqual(self.cni("CHECK", "p", vfs[0], 0)[0], 0)
+        self.assertEqual(self.cni("DEL", "p", vfs[0], 0)[0], 0)
+        self.assertEqual(self.cni("ADD", "p", vfs[0], 0)[0], 0)
+
+    def test_another_pods_vf_is_refused(self):
+        (vf,) = self.admit("p", 1)
+        self.admit("thief", 1)
+        for start in (False, True):
+            for spelled in (vf, vf.upper()):
+                self.refused("thief", spelled, 103, vf, "thief")
+            self.refused("thief", vf, 103, vf, args=self.args("thief", None))
+            self.refused("thief", vf, 103, vf, args=self.args("p", None, "other"))
+            self.refused("thief", vf, 103, vf, args=self.args("p", self.uids["thief"]))
+            self.refused("thief", vf, 103, "names no pod", args="")
+            if not start:
+                self.prestart("p")
+
+    def test_an_address_in_runtime_config_is_refused_as_well(self):
+        (vf,) = self.admit("p", 1)
+        self.admit("thief", 1)
+        self.refused("thief", None, 103, vf, runtimeConfig={"deviceID": vf})
+
+    def test_what_no_pod_was_given_is_refused(self):
+        (vf,) = self.admit("p", 1)
+        free = next(d["id"] for d in self.kubelet.resource(RESOURCE)["devices"]
+                    if d["id"] != vf and not d["id"].endswith(".0"))
+        self.refused("p", free, 103, free, "is given to no container")
+        self.refused("p", "ffff:00:00.0", 103, "ffff:00:00.0", "in no pool of railmate")
+
+    def test_a_pf_is_refused(self):
+        (vf,) = self.admit("p", 1)
+        self.refused("p", vf[:-1] + "0", 103, vf[:-1] + "0", "PF")
+
+    def test_an_init_container_gets_its_vf_by_the_uid_of_its_pod(self):
+        (vf,) = self.admit("p", 1, "init:main")
+        self.admit("thief", 1)
+        self.refused("thief", vf, 103, vf)
+        self.refused("p", vf, 103, vf, args=self.args("p", None))
+        self.assertEqual(self.cni("ADD", "p", vf)[0], 0)
+
+    def test_a_pod_of_the_same_name_is_another_one(self):
+        (vf,) = self.admit("p", 1)
+        self.prestart("p")
+        self.refused("p", vf, 103, vf, args=self.args("p", "5ff2-of-the-pod-before"))
+
+    def test_without_the_daemon_one_shall_try_again_and_del_works(self):
+        first, second = self.admit("p", 2)
+        self.assertEqual(self.cni("ADD", "p", first)[0], 0)
+        self.daemon.end(signal.SIGTERM)
+        self.assertEqual(self.cni("ADD", "p", second, 1)[1]["code"], 11)
+        self.assertEqual(self.cni("DEL", "p", first)[0], 0)
+        self.assertEqual(self.cni("DEL", "p", second, 1)[0], 0)
+        calls = [json.loads(line)["conf"]["deviceID"] for line in self.log.read_text().splitlines()]
+        self.assertEqual(calls, [first, first])
+
+    def test_a_daemon_that_restarted_knows_whose_it_is(self):
+        (vf,) = self.admit("p", 1)
+        self.admit("thief", 1)
+        self.prestart("p")
+        self.daemon.end(signal.SIGKILL)
+        self.kubelet.wait(RESOURCE, "=0")
+        self.n.start_daemon(*self.options)
+        self.kubelet.wait(RESOURCE, 1)
+        self.refused("thief", vf, 103, vf)
+        self.assertEqual(self.cni("ADD", "p", vf)[0], 0)
 
 
 class Paths(Cni):
