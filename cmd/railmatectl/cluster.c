@@ -151,7 +151,7 @@ static int find_pod(const struct cluster *c, const char *pod, const char *ns, st
 	text = arena_strdup(a, strbuf_str(&call.out));
 	*ret_ns = strsep(&text, "\t");
 	*ret_node = text;
-	if (!text || !**ret_ns)
+	if (!text || !cluster_is_name(*ret_ns) || (*text && !cluster_is_name(text)))
 		return fail(EXIT_FAILED, "kubectl get pod %s: its answer names no node", pod);
 	if (!*text)
 		return fail(EXIT_REFUSED, "pod %s/%s is on no node yet", *ret_ns, pod);

@@ -28,9 +28,23 @@ int cluster_pods(const struct kubectl *k, const char *ns, struct arena *a, struc
 /* "exec … -- railmatectl" with args (NULL at the end), for kubectl_call.args; in the arena. */
 const char *const *cluster_exec(const struct cluster_pod *pod, const char *ns,
 				const char *const *args, struct arena *a);
-/* The first n cells of a line of kubectl's jsonpath, in place; false: it has fewer. What is left of
- * the line stays in *line, NULL: nothing. */
-bool cluster_split(char **line, char **cells, int n);
+/*
+ * What kubectl prints of each pod: a line of cells. A text that others wrote can hold tabs and line
+ * feeds, so such columns come last, and every line begins with a word that is new each time.
+ */
+struct cluster_lines {
+	const char *args; /* jsonpath, for kubectl's -o */
+	const char *mark;
+	int n;
+};
+/* columns: paths, in jsonpath's own syntax; in the arena. */
+struct cluster_lines cluster_lines(const char *const *columns, int n, struct arena *a);
+/* A line into its cells, in place; false: it is none. */
+bool cluster_split(const struct cluster_lines *lines, char *line, char **cells);
+/* A name of Kubernetes, which begins with a letter or digit: what kubectl takes for an option is
+ * none.
+ */
+bool cluster_is_name(const char *s);
 /* gpu-9 comes before gpu-10. */
 int cluster_node_cmp(const char *a, const char *b);
 

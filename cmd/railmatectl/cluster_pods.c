@@ -1,34 +1,68 @@
 /* The pods of railmate in a cluster, one a node. */
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/arena.h"
 #include "base/mem.h"
 #include "cluster.h"
 #include "railmatectl.h"
 
+#define NAME_MAX_BYTES 253
+
 /*
  * A line a pod, as the whole objects of 1,000 pods would be 10 MB. What an object does not have is
- * empty (kubectl's jsonpath). The columns are enum column.
+ * empty (kubectl's jsonpath).
  */
 #define CONTAINER_STATUS "{.status.containerStatuses[?(@.name==\"" CLUSTER_CONTAINER "\")]"
-#define LINES                                                                                                                                                         \
-	"jsonpath={range .items[*]}{.metadata.name}{\"\\t\"}{.spec.nodeName}{\"\\t\"}{.status.phase}{\"\\t\"}{.metadata.deletionTimestamp}{\"\\t\"}" CONTAINER_STATUS \
-	".state.waiting.reason}{\"\\t\"}" CONTAINER_STATUS                                                                                                            \
-	".ready}{\"\\t\"}{.spec.containers[?(@.name==\"" CLUSTER_CONTAINER                                                                                            \
-	"\")].image}{\"\\n\"}{end}"
 
-enum column { POD, NODE, PHASE, DELETED, WAITING, READY, IMAGE, COLUMNS };
+enum column { POD, NODE, PHASE, DELETED, READY, IMAGE, WAITING, COLUMNS };
 
-bool cluster_split(char **line, char **cells, int n)
+static const char *const columns[COLUMNS] = {
+	[POD] = "{.metadata.name}",
+	[NODE] = "{.spec.nodeName}",
+	[PHASE] = "{.status.phase}",
+	[DELETED] = "{.metadata.deletionTimestamp}",
+	[READY] = CONTAINER_STATUS ".ready}",
+	[IMAGE] = "{.spec.containers[?(@.name==\"" CLUSTER_CONTAINER "\")].image}",
+	[WAITING] = CONTAINER_STATUS ".state.waiting.reason}",
+};
+
+struct cluster_lines cluster_lines(const char *const *paths, int n, struct arena *a)
 {
-	for (int i = 0; i < n; i++) {
-		cells[i] = *line ? strsep(line, "\t") : NULL;
+	_cleanup_strbuf_ struct strbuf args = STRBUF_INIT;
+	struct cluster_lines lines = { .n = n };
+	uint64_t random = 0;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		abort();
+	lines.mark = arena_printf(a, "%016" PRIx64, random);
+	strbuf_printf(&args, "jsonpath={range .items[*]}{\"%s\"}", lines.mark);
+	for (int i = 0; i < n; i++)
+		strbuf_printf(&args, "{\"\\t\"}%s", paths[i]);
+	strbuf_puts(&args, "{\"\\n\"}{end}");
+	lines.args = arena_strdup(a, strbuf_str(&args));
+	return lines;
+}
+
+bool cluster_split(const struct cluster_lines *lines, char *line, char **cells)
+{
+	if (!str_eq(strsep(&line, "\t"), lines->mark))
+		return false;
+	for (int i = 0; i < lines->n; i++) {
+		cells[i] = strsep(&line, "\t");
 		if (!cells[i])
 			return false;
 	}
 	return true;
+}
+
+bool cluster_is_name(const char *s)
+{
+	return isalnum((unsigned char)*s) && strlen(s) <= NAME_MAX_BYTES &&
+	       !s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._")];
 }
 
 struct ranked {
@@ -47,7 +81,8 @@ static int by_node(const void *a, const void *b)
 }
 
 /* Those that are none of ours are left out; room is for one a line. */
-static size_t read_lines(char *text, struct arena *a, struct ranked **ret)
+static size_t read_lines(const struct cluster_lines *lines, char *text, struct arena *a,
+			 struct ranked **ret)
 {
 	char *cells[COLUMNS], *line;
 	const char *trouble;
@@ -59,7 +94,8 @@ static size_t read_lines(char *text, struct arena *a, struct ranked **ret)
 	*ret = pods = xcalloc(n, sizeof(*pods));
 	n = 0;
 	while ((line = strsep(&text, "\n"))) {
-		if (!cluster_split(&line, cells, COLUMNS) || line || !*cells[POD] || !*cells[NODE])
+		if (!cluster_split(lines, line, cells) || !cluster_is_name(cells[POD]) ||
+		    !cluster_is_name(cells[NODE]))
 			continue;
 		trouble = NULL;
 		if (strcmp(cells[PHASE], "Running") != 0)
@@ -83,9 +119,9 @@ static size_t read_lines(char *text, struct arena *a, struct ranked **ret)
 int cluster_pods(const struct kubectl *k, const char *ns, struct arena *a, struct cluster_pod **ret,
 		 size_t *ret_n)
 {
-	const char *const args[] = {
-		"get", "pods", "-n", ns, "-l", CLUSTER_LABEL, "-o", LINES, NULL
-	};
+	const struct cluster_lines lines = cluster_lines(columns, COLUMNS, a);
+	const char *const args[] = { "get",	    "pods", "-n",	ns,  "-l",
+				     CLUSTER_LABEL, "-o",   lines.args, NULL };
 	struct ranked *pods = NULL;
 	size_t n, kept = 0;
 	_cleanup_(kubectl_call_done) struct kubectl_call call = { .args = args };
@@ -96,7 +132,7 @@ int cluster_pods(const struct kubectl *k, const char *ns, struct arena *a, struc
 		kubectl_put_why(&call, &why);
 		return fail(EXIT_FAILED, "kubectl get pods: %s", strbuf_str(&why));
 	}
-	n = call.out.len ? read_lines(call.out.s, a, &pods) : 0;
+	n = call.out.len ? read_lines(&lines, call.out.s, a, &pods) : 0;
 	if (n)
 		qsort(pods, n, sizeof(*pods), by_node);
 	*ret = arena_array(a, n, sizeof(**ret));

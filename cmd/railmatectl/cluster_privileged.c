@@ -213,19 +213,24 @@ static int make(struct doctor_pods *b, const char *const *args)
 
 /* --- waiting for them --- */
 
-#define LINES                                                                                                                                  \
-	"jsonpath={range .items[*]}{.metadata.name}{\"\\t\"}{.status.phase}{\"\\t\"}{.status.containerStatuses[?(@.name==\"" CLUSTER_CONTAINER \
-	"\")].state.waiting.reason}{\"\\t\"}{.status.reason}{\"\\t\"}{.status.message}{\"\\n\"}{end}"
-
 enum column { POD, PHASE, WAITING, REASON, MESSAGE, COLUMNS };
 
-static void take_line(struct doctor_pods *b, char *line)
+static const char *const columns[COLUMNS] = {
+	[POD] = "{.metadata.name}",
+	[PHASE] = "{.status.phase}",
+	[WAITING] = "{.status.containerStatuses[?(@.name==\"" CLUSTER_CONTAINER
+		    "\")].state.waiting.reason}",
+	[REASON] = "{.status.reason}",
+	[MESSAGE] = "{.status.message}",
+};
+
+static void take_line(struct doctor_pods *b, const struct cluster_lines *lines, char *line)
 {
 	char *cells[COLUMNS], *dash;
 	struct doctor_pod *doctor_pod;
 	uint64_t i;
 
-	if (!cluster_split(&line, cells, COLUMNS))
+	if (!cluster_split(lines, line, cells))
 		return;
 	dash = strrchr(cells[POD], '-');
 	if (!dash || str_to_u64(dash + 1, 10, b->n - 1, &i) < 0 ||
@@ -245,8 +250,9 @@ static void take_line(struct doctor_pods *b, char *line)
 /* True: each one that is there has ended. */
 static bool look(struct doctor_pods *b)
 {
-	const char *const get[] = { "get",	 "pods", "-n",	b->c->ns, "-l",
-				    b->selector, "-o",	 LINES, NULL };
+	const struct cluster_lines lines = cluster_lines(columns, COLUMNS, b->arena);
+	const char *const get[] = { "get",	 "pods", "-n",	     b->c->ns, "-l",
+				    b->selector, "-o",	 lines.args, NULL };
 	_cleanup_(kubectl_call_done) struct kubectl_call call = { .args = get };
 	char *text, *line;
 
@@ -255,7 +261,7 @@ static bool look(struct doctor_pods *b)
 		return false; /* the next one may */
 	text = call.out.len ? call.out.s : NULL;
 	while ((line = strsep(&text, "\n")))
-		take_line(b, line);
+		take_line(b, &lines, line);
 	for (size_t i = 0; i < b->n; i++) {
 		if (b->v[i].state == WAITS)
 			return false;

@@ -17,11 +17,10 @@
 #include "verify.h"
 #include "verify/verify.h"
 
-#define LOG_MAX	  (512u << 20) /* bytes of a log; NCCL says what counts at its start */
-#define MAP_MAX	  (4u << 20)
-#define SAID_MAX  8 /* complaints of one kind */
-#define MAP_PATH  "/run/railmate/map.json"
-#define NAMES_SET "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
+#define LOG_MAX	 (512u << 20) /* bytes of a log; NCCL says what counts at its start */
+#define MAP_MAX	 (4u << 20)
+#define SAID_MAX 8 /* complaints of one kind */
+#define MAP_PATH "/run/railmate/map.json"
 
 /* The label that a job's controller puts on its pods. */
 static const char *const job_labels[] = {
@@ -52,23 +51,27 @@ struct job {
 
 /* --- its pods --- */
 
-#define LINES                                                                                      \
-	"jsonpath={range .items[*]}{.metadata.name}{\"\\t\"}{.status.phase}{\"\\t\"}{.spec.hostname}{\"\\t\"}{.spec.hostNetwork}{\"\\t\"}{.spec.nodeName}{\"\\t\"}{.spec.containers[0].name}{\"\\t\"}{.metadata.annotations.kubectl\\.kubernetes\\.io/default-container}{\"\\n\"}{end}"
-
 enum column { POD, PHASE, HOSTNAME, HOST_NETWORK, NODE, FIRST, DEFAULT, COLUMNS };
 
-static void add_member(struct job *job, char *line)
+static const char *const columns[COLUMNS] = {
+	[POD] = "{.metadata.name}",
+	[PHASE] = "{.status.phase}",
+	[HOSTNAME] = "{.spec.hostname}",
+	[HOST_NETWORK] = "{.spec.hostNetwork}",
+	[NODE] = "{.spec.nodeName}",
+	[FIRST] = "{.spec.containers[0].name}",
+	[DEFAULT] = "{.metadata.annotations.kubectl\\.kubernetes\\.io/default-container}",
+};
+
+static void add_member(struct job *job, const struct cluster_lines *lines, char *line)
 {
 	char *cells[COLUMNS];
 	struct member *m;
 	const char *name;
 	size_t len;
 
-	if (!cluster_split(&line, cells, COLUMNS))
-		return;
-	/* It becomes the name of a file. */
-	if (!*cells[POD] || *cells[POD] == '.' || *cells[POD] == '-' ||
-	    cells[POD][strspn(cells[POD], NAMES_SET)])
+	/* It becomes the name of a file, too. */
+	if (!cluster_split(lines, line, cells) || !cluster_is_name(cells[POD]))
 		return;
 	for (size_t i = 0; i < job->n; i++) {
 		if (!strcmp(job->v[i].name, cells[POD]))
@@ -84,6 +87,8 @@ static void add_member(struct job *job, char *line)
 	name = !strcmp(cells[HOST_NETWORK], "true") ? cells[NODE]
 	       : *cells[HOSTNAME]		    ? cells[HOSTNAME]
 						    : cells[POD];
+	/* It becomes a part of an argument. */
+	name = cluster_is_name(name) ? name : cells[POD];
 	len = strcspn(name, ".");
 	len = len > 63 ? 63 : len;
 	while (len && name[len - 1] == '-')
@@ -100,25 +105,26 @@ static int by_name(const void *a, const void *b)
 	return cluster_node_cmp(x->name, y->name);
 }
 
-static int read_members(struct job *job, struct kubectl_call *calls, size_t n)
+static int read_members(struct job *job, const struct cluster_lines *lines,
+			struct kubectl_call *calls, size_t n)
 {
 	_cleanup_strbuf_ struct strbuf why = STRBUF_INIT;
 	const struct kubectl_call *failed = NULL;
-	size_t lines = 1;
+	size_t most = 1;
 	char *line;
 
 	for (size_t i = 0; i < n; i++) {
 		for (const char *p = strbuf_str(&calls[i].out); *p; p++)
-			lines += *p == '\n';
+			most += *p == '\n';
 	}
-	job->v = arena_array(job->arena, lines, sizeof(*job->v));
+	job->v = arena_array(job->arena, most, sizeof(*job->v));
 	for (size_t i = 0; i < n; i++) {
 		char *text = calls[i].out.len ? calls[i].out.s : NULL;
 
 		if (calls[i].status != 0)
 			failed = failed ? failed : &calls[i];
 		while ((line = strsep(&text, "\n")))
-			add_member(job, line);
+			add_member(job, lines, line);
 	}
 	qsort(job->v, job->n, sizeof(*job->v), by_name);
 	if (job->n)
@@ -136,6 +142,7 @@ static int find_members(struct job *job)
 {
 	struct kubectl_call calls[ARRAY_LEN(job_labels)] = { 0 },
 			    kept[ARRAY_LEN(job_labels)] = { 0 };
+	const struct cluster_lines lines = cluster_lines(columns, COLUMNS, job->arena);
 	size_t n = job->selector ? 1 : ARRAY_LEN(job_labels);
 	int r;
 
@@ -144,14 +151,14 @@ static int find_members(struct job *job)
 			job->selector ? job->selector
 				      : arena_printf(job->arena, "%s=%s", job_labels[i], job->name);
 		const char *const args[] = {
-			"get",	 "pods", "-l", selector, "-o", LINES, job->ns ? "-n" : NULL,
+			"get",	 "pods", "-l", selector, "-o", lines.args, job->ns ? "-n" : NULL,
 			job->ns, NULL
 		};
 
 		calls[i].args = arena_copy(job->arena, args, sizeof(args));
 	}
 	kubectl_run(&job->cluster.k, calls, n, kubectl_keep, kept);
-	r = read_members(job, kept, n);
+	r = read_members(job, &lines, kept, n);
 	for (size_t i = 0; i < n; i++)
 		kubectl_call_done(&kept[i]);
 	return r;
@@ -161,8 +168,11 @@ static int find_members(struct job *job)
 
 static void complain(struct job *job, const struct member *m, const char *what, const char *why)
 {
+	_cleanup_free_ char *line = xasprintf("pod %s: %s: %s", m->name, what, why);
+
+	str_printable(line, strlen(line), "");
 	if (job->n_said++ < SAID_MAX)
-		fail(0, "pod %s: %s: %s", m->name, what, why);
+		fail(0, "%s", line);
 	else
 		job->n_unsaid++;
 }
@@ -385,7 +395,7 @@ int cluster_verify(int argc, char **argv)
 	job.name = argv[optind];
 	if (!job.name == !job.selector)
 		return fail(EXIT_USAGE, "cluster verify: name the job, or its pods by -l");
-	if (job.name && (!*job.name || job.name[strspn(job.name, NAMES_SET)]))
+	if (job.name && !cluster_is_name(job.name))
 		return fail(EXIT_USAGE, "cluster verify: '%s' is not the name of a job", job.name);
 	return run(&job);
 }

@@ -15,12 +15,6 @@ from program import CTL, TOP, ProgramTest, machine, run
 LABELS = {"app.kubernetes.io/name": "railmate"}
 PASS, WARN, FAIL, UNKNOWN = 0, 5, 6, 7
 SILENT = "no answer"
-# What kubectl is asked for of railmate's pods, as cmd/railmatectl/cluster_pods.c has it.
-PODS = "jsonpath={range .items[*]}" + '{"\\t"}'.join(
-    ("{.metadata.name}", "{.spec.nodeName}", "{.status.phase}", "{.metadata.deletionTimestamp}",
-     '{.status.containerStatuses[?(@.name=="railmated")].state.waiting.reason}',
-     '{.status.containerStatuses[?(@.name=="railmated")].ready}',
-     '{.spec.containers[?(@.name=="railmated")].image}')) + '{"\\n"}{end}'
 HOSTILE = "\x1b]0;EVIL\x07\u202eEVIL\nEVIL"
 
 
@@ -229,6 +223,25 @@ class Status(ClusterTest):
         self.assertEqual(
             self.value(FAIL, "status", "--from",
                        self.top / "said")["nodes"][1]["node"].count("EVIL"), 3)
+
+    def test_what_a_pod_says_of_itself_makes_no_row(self):
+        self.three()
+        row = "evil\tevil\tRunning\t\ttrue\timage\t"
+        for waiting in (f"x\n{row}", f"x\n0000000000000000\t{row}", f"x\t\t\t\t\n\t{row}\n"):
+            pods = self.cluster["pods"]["kube-system"]
+            pods[0]["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": waiting}}
+            nodes = [row["node"] for row in self.value(FAIL, "status")["nodes"]]
+            self.assertEqual(sorted(nodes), ["gpu-1", "gpu-10", "gpu-9"])
+
+    def test_a_pod_whose_name_is_an_option_is_not_asked(self):
+        self.three()
+        for name in ("--kubeconfig=/evil", "-v9", "a b", "../a", "a/b", "", "\u0661"):
+            self.cluster["pods"]["kube-system"].append(pod(name, "gpu-2"))
+            self.cluster["pods"]["kube-system"].append(pod("railmate-x", name))
+        nodes = [row["node"] for row in self.value(FAIL, "status")["nodes"]]
+        self.assertEqual(sorted(nodes), ["gpu-1", "gpu-10", "gpu-9"])
+        words = {word for call in self.calls() for word in call}
+        self.assertEqual(words & {"--kubeconfig=/evil", "-v9", "a b", "../a", "a/b"}, set())
 
     def test_recorded_answers_say_the_same(self):
         self.three()
@@ -633,15 +646,12 @@ class Doctor(ClusterTest):
                      self.answer(IOMMU, ("WARN", "slot", f"Card {i} is slow.", "Slow.", "seat it")))
         self.store()
         fast = self.top / "kubectl"  # the stand-in takes a tenth of a second a call
-        listed = subprocess.run([
-            fast, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/name=railmate", "-o",
-            PODS
-        ], env=self.env, capture_output=True, check=True).stdout
-        (self.top / "listed").write_bytes(listed)
+        fast.rename(self.top / "slow")
         (self.top / "said").write_text(json.dumps(report(IOMMU)))
         fast.write_text(
-            f"#!/bin/sh\nif [ $1 = get ]; then exec cat {self.top}/listed; fi\nexec cat {self.top}/said\n"
+            f"#!/bin/sh\nif [ $1 = get ]; then exec {self.top}/slow \"$@\"; fi\nexec cat {self.top}/said\n"
         )
+        fast.chmod(0o755)
         done = run(CTL, "cluster", "doctor", env=self.env, timeout=240)
         self.assertEqual(done.returncode, WARN, done.stderr)
         self.assertIn("verdict: WARN, 1000 nodes\n", done.stdout)
@@ -861,6 +871,29 @@ class Verify(ClusterTest):
                 self.assertIn(
                     "railmatectl: pod p-0: what it was given (map.json) is not known: its container "
                     f"{name} has no program 'cat', which reads it; -c names another container\n", done.stderr)
+
+    def test_what_a_pod_says_of_itself_makes_no_row(self):
+        runc = {"err": "executable file not found\n", "code": 126}
+        for evil in ("main\npod evil: it has no log: \x1b]0;x", "main\nevil\tRunning\t\t\tgpu-1\tmain\t",
+                     "\n0000000000000000\tevil\tRunning\t\t\tgpu-1\tmain\t\n", "main\tevil"):
+            self.cluster["pods"]["ml"] = []
+            self.member("p-0", LOG, cat=runc)
+            self.cluster["pods"]["ml"][0]["metadata"]["annotations"] = {
+                "kubectl.kubernetes.io/default-container": evil}
+            self.member("q-0", LOG)
+            done = self.ask("verify", "train", "-n", "ml")
+            lines = done.stderr.splitlines()
+            self.assertEqual((done.returncode, len(lines)), (PASS, 1), done.stderr)
+            self.assertTrue(lines[0].startswith("railmatectl: pod p-0: "), done.stderr)
+
+    def test_a_pod_whose_name_is_an_option_is_not_asked(self):
+        self.member("p-0", LOG)
+        for name in ("--previous", "-v9", "--as=admin", ".p", "_p"):
+            self.member(name, LOG)
+        done = self.ask("verify", "train", "-n", "ml")
+        self.assertEqual(done.returncode, PASS, done.stderr)
+        self.assertEqual({word for call in self.calls() for word in call}
+                         & {"--previous", "-v9", "--as=admin", ".p", "_p"}, set())
 
     def test_many_complaints_are_few_lines(self):
         self.member("p-0", LOG)
