@@ -6,8 +6,6 @@
 #include "base/str.h"
 #include "cluster.h"
 
-#define ANSWER_MAX (4u << 20)
-
 #define HOW_TO_KNOW                                                                                \
 	"ACS, relaxed ordering and payload sizes are in the PCI configuration space, which takes CAP_SYS_ADMIN. The DaemonSet does not have it: --privileged looks in a pod of its own on each node, which is deleted afterwards."
 
@@ -28,7 +26,7 @@ static int run(const struct cluster *c, const char *only, bool privileged, struc
 	if (r == EXIT_DONE && privileged)
 		r = reports_of_privileged(c, pods, n, args, reports);
 	else if (r == EXIT_DONE)
-		cluster_ask(c, pods, n, args, ANSWER_MAX, take, reports);
+		cluster_ask(c, pods, n, args, CLUSTER_ANSWER_MAX, take, reports);
 	if (r != EXIT_DONE)
 		return r;
 	reports_sort(reports);

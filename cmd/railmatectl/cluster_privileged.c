@@ -19,10 +19,9 @@
 #include "cluster.h"
 #include "cluster_doctor.h"
 
-#define NAME	   "railmate-doctor"
-#define RUN_LABEL  "railmate.io/run"
-#define SPARE_S	   60 /* of a pod's life, beyond the time that we wait for it */
-#define ANSWER_MAX (4u << 20)
+#define NAME	  "railmate-doctor"
+#define RUN_LABEL "railmate.io/run"
+#define SPARE_S	  60 /* of a pod's life, beyond the time that we wait for it */
 
 enum state { NOT_MADE, WAITS, ENDED };
 
@@ -324,7 +323,7 @@ static void read_answers(struct doctor_pods *b)
 		args[2] = b->c->ns;
 		args[3] = b->v[i].name;
 		reading.of[n] = &b->v[i];
-		calls[n].most = ANSWER_MAX;
+		calls[n].most = CLUSTER_ANSWER_MAX;
 		calls[n++].args = args;
 	}
 	kubectl_run(&b->c->k, calls, n, take_log, &reading);

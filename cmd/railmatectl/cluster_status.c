@@ -14,8 +14,6 @@
 #include "cluster_status.h"
 #include "load/load.h"
 
-#define ANSWER_MAX (1u << 20) /* bytes; a node with 1,024 VFs on 16 PFs says some 6 KB */
-
 struct request {
 	struct cluster cluster;
 	const char *from, *record;
@@ -73,7 +71,7 @@ static int read_all(struct fleet *f, const char *dir)
 		size_t len;
 
 		/* A file that cannot be read is a row that says so. */
-		if (load_file(path, ANSWER_MAX, &text, &len, &err) < 0)
+		if (load_file(path, CLUSTER_ANSWER_MAX, &text, &len, &err) < 0)
 			fleet_add_error(f, node, err.msg);
 		else
 			fleet_add(f, node, text, len);
@@ -105,7 +103,7 @@ static int run(const struct request *req, struct fleet *f)
 			  : cluster_find(&req->cluster, f->arena, &pods, &n);
 
 	if (r == EXIT_DONE && !req->from)
-		cluster_ask(&req->cluster, pods, n, args, ANSWER_MAX, take, f);
+		cluster_ask(&req->cluster, pods, n, args, CLUSTER_ANSWER_MAX, take, f);
 	if (r == EXIT_DONE && req->record)
 		r = record_all(req->record, f);
 	if (r != EXIT_DONE)

@@ -619,6 +619,26 @@ class Doctor(ClusterTest):
         }
         self.assertIn("a: there is no check 'magic'", self.ask("doctor", "--only", "magic").stdout)
 
+    def test_many_things_that_say_nothing_take_little_memory(self):
+        for i in range(9):
+            self.add(f"gpu-{i}", {})
+        self.store()
+        kubectl = self.top / "kubectl"
+        kubectl.rename(self.top / "listing")
+        kubectl.write_text(f"#!/bin/sh\n[ $1 = get ] && exec {self.top}/listing \"$@\"\n"
+                           f"exec cat {self.top}/said\n")
+        kubectl.chmod(0o755)
+        for size, word in ((4 << 20, "its output is longer than 1 MiB"), (1 << 20, "PASS")):
+            (self.top / "said").write_text('{"verdict": "PASS", "checks": [' + "{}," *
+                                           ((size - 40) // 3) + "{}]}")
+            taken = subprocess.run([
+                "/usr/bin/python3", "-c", "import os, sys\n"
+                "pid = os.spawnv(os.P_NOWAIT, sys.argv[1], sys.argv[1:])\n"
+                "print(os.wait4(pid, 0)[2].ru_maxrss)", CTL, "cluster", "doctor"],
+                env=self.env, capture_output=True, text=True, check=True).stdout.splitlines()
+            self.assertIn(word, "".join(taken[:-1]))
+            self.assertLess(int(taken[-1]), 128 << 10)
+
     def test_a_real_report_is_understood(self):
         for node in ("n1", "n2"):
             done = run(CTL, "doctor", "--json", "--root", machine("odd-unwell"))
