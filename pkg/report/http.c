@@ -48,7 +48,7 @@ struct report_http {
 	bool complained;
 	struct web *web; /* NULL: not now */
 	int64_t began_ms;
-	char node_name[256];
+	char node_name[256], host_name[256];
 
 	pthread_mutex_t lock; /* for all up to the next gap */
 	pthread_cond_t came;
@@ -317,11 +317,19 @@ static const char *new_nonce(struct arena *a)
 
 static void answer_page(struct report_http *w, const struct web_request *q, struct web_reply *r)
 {
+	const char *const names[] = { w->node_name, w->host_name };
 	_cleanup_arena_ struct arena *a = arena_new(1024);
-	const char *nonce = new_nonce(a);
 	struct status_facts f;
+	const char *nonce = new_nonce(a);
 
-	(void)q;
+	/* A page of a foreign name that resolves to this node (DNS rebinding) could read ours. */
+	if (*q->host && !web_is_host(q->host, names, ARRAY_LEN(names))) {
+		r->status = 403;
+		strbuf_puts(
+			&r->body,
+			"this page is not shown under that name: open it by an IP address, localhost or the name of the node\n");
+		return;
+	}
 	refresh(w);
 	f = facts_now(w, a);
 	if (f.node)
@@ -418,10 +426,9 @@ static void name_node(struct report_http *w)
 {
 	const char *name = getenv("NODE_NAME");
 
-	if (name && *name)
-		snprintf(w->node_name, sizeof(w->node_name), "%s", name);
-	else if (gethostname(w->node_name, sizeof(w->node_name) - 1) < 0)
-		w->node_name[0] = '\0';
+	if (gethostname(w->host_name, sizeof(w->host_name) - 1) < 0)
+		w->host_name[0] = '\0';
+	snprintf(w->node_name, sizeof(w->node_name), "%s", name && *name ? name : w->host_name);
 }
 
 struct report_http *report_http_open(const struct report_http_env *env)

@@ -25,6 +25,7 @@ static const struct {
 	SYMBOL(queue_response),
 	SYMBOL(destroy_response),
 	SYMBOL(lookup_connection_value),
+	SYMBOL(get_connection_values),
 	SYMBOL(get_connection_info),
 };
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,8 +12,9 @@
 #include "base/str.h"
 #include "web/web.h"
 
-#define BACKLOG	  64
-#define HOST_SIZE 64
+#define BACKLOG	       64
+#define HOST_SIZE      64
+#define HOST_NAME_SIZE 256
 
 union address {
 	struct sockaddr any;
@@ -57,6 +59,43 @@ static int parse(const char *text, union address *ret, socklen_t *ret_len, struc
 	ret->ip6.sin6_port = htons((uint16_t)port);
 	*ret_len = sizeof(ret->ip6);
 	return 0;
+}
+
+/* The port ends it, and a dot where it is a name that is whole. */
+static bool cut_host(const char *host, char *ret)
+{
+	size_t len = *host == '[' ? strcspn(host, "]") : strcspn(host, ":");
+	bool brackets = *host == '[' && host[len] == ']';
+	const char *port = host + len + brackets;
+
+	if (*host == '[' && !brackets)
+		return false;
+	if (*port && (*port != ':' || port[1 + strspn(port + 1, "0123456789")]))
+		return false;
+	host += brackets;
+	len -= brackets;
+	len -= !brackets && len > 1 && host[len - 1] == '.';
+	if (!len || len >= HOST_NAME_SIZE)
+		return false;
+	memcpy(ret, host, len);
+	ret[len] = '\0';
+	return true;
+}
+
+bool web_is_host(const char *host, const char *const *names, size_t n)
+{
+	char name[HOST_NAME_SIZE];
+	struct in6_addr any;
+
+	if (!cut_host(host, name))
+		return false;
+	if (*host == '[')
+		return inet_pton(AF_INET6, name, &any) == 1;
+	for (size_t i = 0; i < n; i++) {
+		if (names[i] && *names[i] && !strcasecmp(name, names[i]))
+			return true;
+	}
+	return !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, &any) == 1;
 }
 
 int web_check_address(const char *address, struct err *err)

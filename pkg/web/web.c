@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -84,11 +85,44 @@ static enum MHD_Result refuse(const struct web *w, struct MHD_Connection *c, uns
 	return send_reply(w, c, &reply);
 }
 
-static bool has_body(const struct web *w, struct MHD_Connection *c)
-{
-	const char *length = header(w, c, "Content-Length");
+struct framing {
+	unsigned hosts;
+	bool body;
+};
 
-	return *header(w, c, "Transfer-Encoding") || (*length && strcmp(length, "0"));
+static enum MHD_Result look_at(void *arg, enum MHD_ValueKind kind, const char *name,
+			       const char *value)
+{
+	struct framing *f = arg;
+
+	(void)kind;
+	(void)value;
+	f->hosts += !strcasecmp(name, "Host");
+	f->body |= !strcasecmp(name, "Content-Length") || !strcasecmp(name, "Transfer-Encoding");
+	return MHD_YES;
+}
+
+/*
+ * Of headers that come twice the library takes the first, and a proxy before it perhaps the last:
+ * where a request ends, and for whom it is, has to be clear. GET and HEAD need no length at all.
+ */
+static const char *why_bad(const struct web *w, struct MHD_Connection *c)
+{
+	struct framing f = { 0 };
+
+	w->lib.get_connection_values(c, MHD_HEADER_KIND, look_at, &f);
+	return f.body	     ? "a request has no body here\n"
+	       : f.hosts > 1 ? "a request has one Host\n"
+			     : NULL;
+}
+
+/* A path is compared as it was sent: its escapes would only be other spellings, and a NUL among
+ * them would end it. */
+static size_t keep_escapes(void *ctx, struct MHD_Connection *c, char *text)
+{
+	(void)ctx;
+	(void)c;
+	return strlen(text);
 }
 
 /* Called twice for each request: with its head, and when it is complete. */
@@ -98,18 +132,24 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 {
 	struct web_reply reply = { .status = MHD_HTTP_NOT_FOUND, .type = TEXT };
 	struct web *w = ctx;
+	const char *bad;
 
 	(void)version;
 	(void)data;
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
 		return refuse(w, c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
-	if (has_body(w, c) || *len)
-		return refuse(w, c, MHD_HTTP_BAD_REQUEST, "a request has no body here\n");
+	bad = why_bad(w, c);
+	if (bad || *len)
+		return refuse(w, c, MHD_HTTP_BAD_REQUEST,
+			      bad ? bad : "a request has no body here\n");
 	if (!*seen) {
 		*seen = w;
 		return MHD_YES;
 	}
-	w->answer(w->ctx, &(struct web_request) { .path = url, .accept = header(w, c, "Accept") },
+	w->answer(w->ctx,
+		  &(struct web_request) { .path = url,
+					  .host = header(w, c, "Host"),
+					  .accept = header(w, c, "Accept") },
 		  &reply);
 	if (reply.status == MHD_HTTP_NOT_FOUND && !reply.body.len)
 		strbuf_puts(&reply.body, "not found\n");
@@ -143,11 +183,12 @@ static struct MHD_Daemon *start(struct web *w, int fd)
 {
 	const unsigned flags = MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD;
 
-	return w->lib.start_daemon(flags, 0, NULL, NULL, on_request, w, MHD_OPTION_LISTEN_SOCKET,
-				   fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-				   MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-				   MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_S,
-				   MHD_OPTION_NOTIFY_CONNECTION, on_connection, w, MHD_OPTION_END);
+	return w->lib.start_daemon(
+		flags, 0, NULL, NULL, on_request, w, MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_S,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, w, MHD_OPTION_UNESCAPE_CALLBACK,
+		keep_escapes, NULL, MHD_OPTION_END);
 }
 
 int web_start(int fd, web_answer_fn answer, void *ctx, struct web **ret, struct err *err)

@@ -2,10 +2,14 @@
  * A small HTTP server (libmicrohttpd): GET and HEAD, nothing else; no TLS, no state. One thread of
  * its own, which sleeps while there is no request and is the only one to call `answer`. What
  * clients can make it hold is bounded: 32 connections, of which the oldest gives way to a new one,
- * 16 KiB each beside the answer, 10 s of silence; a request with a body is refused.
+ * 16 KiB each beside the answer, 10 s of silence; a request that has a length, or two Hosts, is
+ * refused.
  */
 #ifndef RAILMATE_WEB_WEB_H
 #define RAILMATE_WEB_WEB_H
+
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "base/str.h"
 
@@ -13,7 +17,8 @@ struct err;
 struct web;
 
 struct web_request {
-	const char *path;   /* "/metrics", without its query */
+	const char *path;   /* "/metrics", without its query; escapes are as they were sent */
+	const char *host;   /* the header, with its port; "" if there is none */
 	const char *accept; /* the header; "" if there is none */
 };
 
@@ -28,6 +33,8 @@ struct web_reply {
 typedef void (*web_answer_fn)(void *ctx, const struct web_request *request,
 			      struct web_reply *reply);
 
+/* Is this Host an IP address or localhost, or one of these (NULL: none), with or without a port? */
+bool web_is_host(const char *host, const char *const *names, size_t n);
 /* Is it an address: "127.0.0.1:9835", "[::1]:9835", also without the brackets? -EINVAL with a
  * sentence. */
 int web_check_address(const char *address, struct err *err);

@@ -449,6 +449,10 @@ class Hostile(Served):
         self.assertEqual(get(port, "/metrics", "POST")[0], 405)
         self.assertEqual(get(port, "/etc/passwd")[0], 404)
         self.assertEqual(get(port, "/metrics/")[0], 404)
+        for path in ("/metrics%00", "/metrics%00/x", "/%00", "/%6detrics"):
+            self.assertEqual(get(port, path)[0], 404, path)
+        for header in ({"Content-Length": "0"}, {"Transfer-Encoding": "chunked"}):
+            self.assertEqual(get(port, "/metrics", **header)[0], 400, header)
         self.assertEqual(get(port, "/metrics", "HEAD"), (200, ""))
 
 

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -92,6 +93,18 @@ class Page(Case):
         machine = node.topo().topo
         self.assertLessEqual({g["pci"] for g in machine["gpus"]}, shown)
         self.assertEqual(text.count("<td>default/train</td><td>main</td><td>held</td>"), 2)
+
+    def test_a_page_of_a_foreign_name_cannot_read_it(self):
+        """DNS rebinding: the browser sends the name that it thinks it talks to."""
+        _, _, port = self.serve()
+        for host in ("evil.example", f"evil.example:{port}", "localhost.evil.example",
+                     f"{HOST}.evil.example:{port}", f"{socket.gethostname()}.evil.example"):
+            status, text = get(port, "/", Host=host)
+            self.assertEqual((status, "name of the node" in text, "<" in text), (403, True, False))
+            for path in ("/metrics", "/healthz", "/readyz"):  # scrapes and probes use many names
+                self.assertEqual(get(port, path, Host=host)[0], 200, path)
+        for host in (f"{HOST}:{port}", "[::1]", "localhost:1", socket.gethostname().upper()):
+            self.assertEqual(get(port, "/", Host=host)[0], 200, host)
 
     def test_doctors_findings_are_those_of_railmatectl_and_follow_the_hardware(self):
         node, _, port = self.serve()

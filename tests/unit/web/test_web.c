@@ -31,6 +31,9 @@ static void answer(void *ctx, const struct web_request *q, struct web_reply *r)
 	if (!strcmp(q->path, "/accept")) {
 		r->status = 200;
 		strbuf_puts(&r->body, q->accept);
+	} else if (!strcmp(q->path, "/host")) {
+		r->status = 200;
+		strbuf_puts(&r->body, q->host);
 	} else if (!strcmp(q->path, "/big")) {
 		r->status = 200;
 		r->type = "text/html";
@@ -135,6 +138,93 @@ static void nothing_else_is_done(void **state)
 		      "a request has no body here\n");
 	assert_answer("GET /accept HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" CLOSING, "400",
 		      "a request has no body here\n");
+}
+
+static void a_length_is_refused_however_often_it_comes(void **state)
+{
+	static const char *const bad[] = {
+		"Content-Length: 0\r\n",
+		"content-length: 0\r\nContent-Length: 0\r\n",
+		"Content-Length: 0\r\nContent-Length: 40\r\n",
+		"Content-Length: 0\r\nTransfer-Encoding: chunked\r\n",
+		"Transfer-Encoding: identity\r\n",
+		"Transfer-Encoding:\r\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		for (int head = 0; head < 2; head++) {
+			_cleanup_free_ char *request = xasprintf(
+				"%s /accept HTTP/1.1\r\n%s" CLOSING, head ? "HEAD" : "GET", bad[i]);
+
+			assert_answer(request, "400", head ? "" : "a request has no body here\n");
+		}
+	}
+}
+
+static void two_hosts_are_refused_and_one_is_handed_on(void **state)
+{
+	(void)state;
+	assert_answer("GET /host HTTP/1.1\r\n" CLOSING, "200", "x");
+	assert_answer("GET /host HTTP/1.0\r\n\r\n", "200", "");
+	assert_answer("GET /host HTTP/1.1\r\nhost: localhost\r\n" CLOSING, "400",
+		      "a request has one Host\n");
+}
+
+static void a_path_does_not_end_at_a_nul(void **state)
+{
+	static const char *const bad[] = { "/accept%00",   "/accept%00/x", "/%61ccept",
+					   "/accept%2500", "/accept%",	   "/accept%0" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		_cleanup_free_ char *request = xasprintf("GET %s HTTP/1.1\r\n" CLOSING, bad[i]);
+
+		assert_answer(request, "404", "not found\n");
+	}
+}
+
+static void a_host_is_an_address_localhost_or_one_of_ours(void **state)
+{
+	static const struct {
+		const char *host;
+		bool ours;
+	} hosts[] = {
+		{ "127.0.0.1:9835", true },
+		{ "10.1.2.3", true },
+		{ "[::1]:9835", true },
+		{ "[fe80::1]", true },
+		{ "localhost", true },
+		{ "LocalHost.:80", true },
+		{ "gpu-1.example", true },
+		{ "GPU-1.Example.:9835", true },
+		{ "evil.example", false },
+		{ "gpu-1.example.evil.example", false },
+		{ "localhost.evil.example", false },
+		{ "127.0.0.1.evil.example", false },
+		{ "1.2.3", false },
+		{ "0x7f000001", false },
+		{ "2130706433", false },
+		{ "[evil.example]", false },
+		{ "[::1", false },
+		{ "[::1].evil.example", false },
+		{ "::1", false },
+		{ "localhost:80.evil.example", false },
+		{ "localhost:80@evil.example", false },
+		{ "user@localhost", false },
+		{ ":9835", false },
+		{ ".", false },
+		{ "", false },
+	};
+	static const char *const names[] = { NULL, "", "gpu-1.example" };
+	_cleanup_free_ char *lengthy = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(hosts); i++)
+		assert_int_equal(web_is_host(hosts[i].host, names, ARRAY_LEN(names)),
+				 hosts[i].ours);
+	lengthy = xasprintf("localhost%0300d", 0);
+	assert_false(web_is_host(lengthy, names, ARRAY_LEN(names)));
 }
 
 static void what_is_no_http_is_not_answered_with_a_page(void **state)
@@ -246,11 +336,15 @@ int main(void)
 		SERVED(get_is_answered_with_what_was_asked_for),
 		SERVED(head_has_the_length_and_no_body),
 		SERVED(nothing_else_is_done),
+		SERVED(a_length_is_refused_however_often_it_comes),
+		SERVED(two_hosts_are_refused_and_one_is_handed_on),
+		SERVED(a_path_does_not_end_at_a_nul),
 		SERVED(what_is_no_http_is_not_answered_with_a_page),
 		SERVED(headers_that_are_too_long_are_refused),
 		SERVED(silent_clients_keep_nobody_out),
 		SERVED(a_connection_may_ask_again),
 		SERVED(a_port_that_is_taken_is_said_and_free_again_when_its_server_stops),
+		cmocka_unit_test(a_host_is_an_address_localhost_or_one_of_ours),
 		cmocka_unit_test(addresses_are_numbers_with_a_port),
 	};
 
