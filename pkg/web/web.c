@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -125,6 +127,23 @@ static size_t keep_escapes(void *ctx, struct MHD_Connection *c, char *text)
 	return strlen(text);
 }
 
+/* Before the path is split: the end of what it is as a string. */
+static void *note_end(void *ctx, const char *target, struct MHD_Connection *c)
+{
+	(void)ctx;
+	(void)c;
+	return (void *)(target + strlen(target) + 1);
+}
+
+/* A NUL in the path, as it is: the library keeps the version behind the path, in the one buffer of
+ * the connection. */
+static bool hides_something(const void *end, const char *version)
+{
+	uintptr_t hidden = (uintptr_t)version - (uintptr_t)end;
+
+	return hidden && hidden < CONNECTION_BYTES;
+}
+
 /* Called twice for each request: with its head, and when it is complete. */
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *url,
 				  const char *method, const char *version, const char *data,
@@ -134,7 +153,6 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	struct web *w = ctx;
 	const char *bad;
 
-	(void)version;
 	(void)data;
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
 		return refuse(w, c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
@@ -142,7 +160,9 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	if (bad || *len)
 		return refuse(w, c, MHD_HTTP_BAD_REQUEST,
 			      bad ? bad : "a request has no body here\n");
-	if (!*seen) {
+	if (*seen != w) {
+		if (hides_something(*seen, version))
+			return refuse(w, c, MHD_HTTP_BAD_REQUEST, "a path has no NUL\n");
 		*seen = w;
 		return MHD_YES;
 	}
@@ -188,7 +208,7 @@ static struct MHD_Daemon *start(struct web *w, int fd)
 		MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 		(size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_S,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, w, MHD_OPTION_UNESCAPE_CALLBACK,
-		keep_escapes, NULL, MHD_OPTION_END);
+		keep_escapes, NULL, MHD_OPTION_URI_LOG_CALLBACK, note_end, NULL, MHD_OPTION_END);
 }
 
 int web_start(int fd, web_answer_fn answer, void *ctx, struct web **ret, struct err *err)

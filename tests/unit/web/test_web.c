@@ -184,6 +184,38 @@ static void a_path_does_not_end_at_a_nul(void **state)
 	}
 }
 
+static void a_bare_nul_ends_no_path_either(void **state)
+{
+#define BARE(target)                                                                               \
+	{                                                                                          \
+		"GET " target " HTTP/1.1\r\n" CLOSING,                                             \
+			sizeof("GET " target " HTTP/1.1\r\n" CLOSING) - 1                          \
+	}
+	static const struct {
+		const char *text;
+		size_t len;
+	} bad[] = { BARE("/accept\0/x"), BARE("/accept\0"), BARE("/accept\0?a=b"),
+		    BARE("/accept?a=b\0&c=d"), BARE("\0/accept") };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		char got[512];
+		size_t have = 0;
+		int fd = dial();
+		ssize_t n;
+
+		assert_int_equal(send(fd, bad[i].text, bad[i].len, MSG_NOSIGNAL), bad[i].len);
+		while (have < sizeof(got) - 1 &&
+		       (n = recv(fd, got + have, sizeof(got) - 1 - have, 0)) > 0)
+			have += (size_t)n;
+		got[have] = '\0';
+		close(fd);
+		assert_non_null(strstr(got, " 400 "));
+	}
+	assert_answer("GET /accept?a=b&c=d&e HTTP/1.1\r\n" CLOSING, "200", "");
+	assert_answer("GET /accept HTTP/1.0\r\n\r\n", "200", "");
+}
+
 static void a_host_is_an_address_localhost_or_one_of_ours(void **state)
 {
 	static const struct {
@@ -339,6 +371,7 @@ int main(void)
 		SERVED(a_length_is_refused_however_often_it_comes),
 		SERVED(two_hosts_are_refused_and_one_is_handed_on),
 		SERVED(a_path_does_not_end_at_a_nul),
+		SERVED(a_bare_nul_ends_no_path_either),
 		SERVED(what_is_no_http_is_not_answered_with_a_page),
 		SERVED(headers_that_are_too_long_are_refused),
 		SERVED(silent_clients_keep_nobody_out),
