@@ -58,6 +58,7 @@ struct report_http {
 	struct status_machine machine;
 	char *config_error, *config_left_out;
 	struct findings_report *new_report; /* NULL: none that was not taken */
+	uint64_t notes;			    /* changes of the four above */
 
 	/* the server's thread */
 	struct report_facts *facts;	/* NULL: none yet */
@@ -73,7 +74,13 @@ struct report_http {
 	struct arena *names_arena;
 	const char **gpu_names;
 	uint64_t names_generation; /* of the node that they are of; 0: none */
+	uint64_t taken_notes;	   /* notes as they were before a page was made */
 	char policy[512];	   /* of the page that is being answered */
+	struct made {
+		int64_t facts_ns; /* of what it was made; 0: it was not */
+		uint64_t notes;
+		struct web_reply reply;
+	} page, metrics[STATUS_FORMATS];
 };
 
 /* --- on the rpc thread --- */
@@ -184,12 +191,39 @@ static void read_ports(struct report_http *w)
 		read_vfs(w, w->facts->node->inv);
 }
 
+static bool is_fresh(const struct report_http *w)
+{
+	return w->facts_ns && clock_mono_ns() - w->facts_ns < FRESH_NS;
+}
+
 static void refresh(struct report_http *w)
 {
-	if (w->facts_ns && clock_mono_ns() - w->facts_ns < FRESH_NS)
+	if (is_fresh(w))
 		return;
 	ask(w);
 	read_ports(w);
+}
+
+/* Many who ask get what was made for the first, while what it was made of is fresh. */
+static bool was_made(struct report_http *w, const struct made *made, struct web_reply *ret)
+{
+	pthread_mutex_lock(&w->lock);
+	w->taken_notes = w->notes;
+	pthread_mutex_unlock(&w->lock);
+	if (!is_fresh(w) || made->facts_ns != w->facts_ns || made->notes != w->taken_notes)
+		return false;
+	*ret = made->reply;
+	ret->body = (struct strbuf)STRBUF_INIT;
+	strbuf_add(&ret->body, made->reply.body.s, made->reply.body.len);
+	return true;
+}
+
+static void keep_made(const struct report_http *w, struct made *made, const struct web_reply *reply)
+{
+	strbuf_done(&made->reply.body);
+	*made = (struct made) { w->facts_ns, w->taken_notes, *reply };
+	made->reply.body = (struct strbuf)STRBUF_INIT;
+	strbuf_add(&made->reply.body, reply->body.s, reply->body.len);
 }
 
 static int64_t ns_of(struct timeval t)
@@ -252,9 +286,12 @@ static void answer_metrics(struct report_http *w, const struct web_request *q, s
 	struct status_facts f;
 
 	refresh(w);
+	if (was_made(w, &w->metrics[format], r))
+		return;
 	f = facts_now(w, a);
 	r->type = status_content_types[format];
 	status_write_metrics(&f, format, &r->body);
+	keep_made(w, &w->metrics[format], r);
 }
 
 static void answer_health(struct report_http *w, const struct web_request *q, struct web_reply *r)
@@ -320,7 +357,7 @@ static void answer_page(struct report_http *w, const struct web_request *q, stru
 	const char *const names[] = { w->node_name, w->host_name };
 	_cleanup_arena_ struct arena *a = arena_new(1024);
 	struct status_facts f;
-	const char *nonce = new_nonce(a);
+	const char *nonce;
 
 	/* A page of a foreign name that resolves to this node (DNS rebinding) could read ours. */
 	if (*q->host && !web_is_host(q->host, names, ARRAY_LEN(names))) {
@@ -331,6 +368,9 @@ static void answer_page(struct report_http *w, const struct web_request *q, stru
 		return;
 	}
 	refresh(w);
+	if (was_made(w, &w->page, r))
+		return;
+	nonce = new_nonce(a);
 	f = facts_now(w, a);
 	if (f.node)
 		find_gpu_names(w, f.node);
@@ -340,6 +380,7 @@ static void answer_page(struct report_http *w, const struct web_request *q, stru
 	snprintf(w->policy, sizeof(w->policy), "%s", status_page_policy(nonce, a));
 	r->policy = w->policy;
 	status_write_page(&f, nonce, &r->body);
+	keep_made(w, &w->page, r);
 }
 
 static void answer(void *ctx, const struct web_request *q, struct web_reply *r)
@@ -457,6 +498,7 @@ void report_http_note_scan(struct report_http *w, int64_t ns, bool ok)
 	if (!w)
 		return;
 	pthread_mutex_lock(&w->lock);
+	w->notes++;
 	w->machine.scans++;
 	w->machine.scan_failures += !ok;
 	w->machine.scan_ns = ns;
@@ -478,6 +520,7 @@ void report_http_note_config(struct report_http *w, uint64_t generation, const s
 	if (!w)
 		return;
 	pthread_mutex_lock(&w->lock);
+	w->notes++;
 	w->machine.config_generation = generation;
 	w->machine.config_errors = count_lines(refused) + cfg->n_errors;
 	free(w->config_error);
@@ -494,6 +537,7 @@ void report_http_note_doctor(struct report_http *w, struct findings_report *repo
 		return;
 	}
 	pthread_mutex_lock(&w->lock);
+	w->notes++;
 	report_free(w->new_report);
 	w->new_report = report;
 	pthread_mutex_unlock(&w->lock);
@@ -523,6 +567,9 @@ void report_http_free(struct report_http *w)
 	arena_free(w->names_arena);
 	free(w->config_error);
 	free(w->config_left_out);
+	strbuf_done(&w->page.reply.body);
+	for (size_t i = 0; i < ARRAY_LEN(w->metrics); i++)
+		strbuf_done(&w->metrics[i].reply.body);
 	pthread_cond_destroy(&w->came);
 	pthread_mutex_destroy(&w->lock);
 	free(w);

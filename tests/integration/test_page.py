@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 import xml.etree.ElementTree
 
@@ -105,6 +106,14 @@ class Page(Case):
                 self.assertEqual(get(port, path, Host=host)[0], 200, path)
         for host in (f"{HOST}:{port}", "[::1]", "localhost:1", socket.gethostname().upper()):
             self.assertEqual(get(port, "/", Host=host)[0], 200, host)
+
+    def test_many_who_look_at_once_get_what_was_made_once(self):
+        _, _, port = self.serve()
+        began = time.monotonic()
+        pages = [get(port, "/")[1] for _ in range(100)]
+        most = 2 + (time.monotonic() - began)
+        self.assertLessEqual(len({re.search(r'nonce="([^"]+)"', page)[1] for page in pages}), most)
+        self.assertEqual({page.endswith("</html>\n") for page in pages}, {True})
 
     def test_doctors_findings_are_those_of_railmatectl_and_follow_the_hardware(self):
         node, _, port = self.serve()
