@@ -25,6 +25,67 @@ def document(name):
     return documents(name)[0]
 
 
+class Security(unittest.TestCase):
+    """docs/security.md tells the whole truth about rights and parts."""
+
+    RULE = re.compile(r"apiGroups: \[([^\]]*)\],?\s*resources: \[([^\]]*)\],?\s*"
+                      r"(?:resourceNames: \[[^\]]*\],?\s*)?verbs: \[([^\]]*)\]")
+    RULE_OF_A_TEMPLATE = re.compile(r'"apiGroups" \(list ([^)]*)\) "resources" \(list ([^)]*)\) "verbs" \(list ([^)]*)\)')
+
+    def setUp(self):
+        self.text = (DEPLOY.parent / "docs/security.md").read_text()
+
+    def rows(self, head):
+        (table,) = re.findall(rf"^\| {re.escape(head)} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", self.text, re.M)
+        return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()]
+
+    @staticmethod
+    def words(text):
+        return [word.strip("\"' ") for word in re.split(r"[ ,]+", text) if word.strip()]
+
+    def rights(self, text):
+        """{(verb, resource, group)} of all rules, also of those that are commented out."""
+        plain = re.sub(r"^\s*#\s?", "", text, flags=re.M)
+        found = self.RULE.findall(plain) + self.RULE_OF_A_TEMPLATE.findall(plain)
+        self.assertEqual(len(found), len(re.findall(r"\bapiGroups\b", plain)), "a rule is written otherwise")
+        return {(verb, resource, group) for groups, resources, verbs in found for group in self.words(groups)
+                for resource in self.words(resources) for verb in self.words(verbs)}
+
+    def test_every_right_of_the_token_is_listed_and_no_other(self):
+        given = set()
+        for path in DEPLOY.rglob("*.yaml"):
+            given |= self.rights(path.read_text())
+        told = set()
+        for cell, *_ in self.rows("right"):
+            verb, resource, group = re.fullmatch(r"(\w+) `([\w/]+)`(?: of `([\w.]+)`)?", cell).groups()
+            told.add((verb, resource, group or ""))
+        self.assertEqual(told, given)
+        self.assertIn(("get", "nodes/pods", ""), given)
+
+    def test_a_rule_that_is_written_in_any_way_is_seen(self):
+        new = 'rules:\n- apiGroups: [""]\n  resources: [secrets, pods]\n  verbs: [get, list]\n'
+        self.assertEqual(len(self.rights(new)), 4)
+        self.assertEqual(self.rights('(dict "apiGroups" (list "") "resources" (list "nodes") "verbs" (list "get"))'), {("get", "nodes", "")})
+        with self.assertRaises(AssertionError):
+            self.rights('- apiGroups:\n  - ""\n  resources: [secrets]\n  verbs: [get]\n')
+
+    def test_every_component_is_listed_and_equals_root_where_it_has_to(self):
+        told = {re.match(r"`?(\w+)`?", part)[1]: root for part, root, _ in self.rows("part")}
+        self.assertEqual(set(told), {path.name for path in (DEPLOY / "components").iterdir()} | {"base"})
+        self.assertEqual(set(told.values()), {"yes", "no"})
+        for path in (DEPLOY / "components").iterdir():
+            text = "".join(file.read_text() for file in path.glob("*.yaml"))
+            strong = re.search(r"^[^#]*(hostPath: \{|add: \[|spc_t|privileged: true|allowHost\w+: true)", text, re.M)
+            if path.name != "features":  # writes labels below one prefix
+                self.assertEqual(told[path.name], "yes" if strong else "no", path.name)
+
+    def test_the_switches_of_the_chart_are_named(self):
+        values = yaml.safe_load((DEPLOY / "helm/railmate/values.yaml").read_text())
+        switches = {f"{name}.enabled" for name, value in values.items() if isinstance(value, dict) and "enabled" in value}
+        named = {word for part, *_ in self.rows("part") for word in re.findall(r"`([\w.]+)`", part)}
+        self.assertLessEqual(switches - {"events.enabled", "demo.enabled"}, named)
+
+
 class Unit(unittest.TestCase):
     """deploy/systemd/railmated.service: what the DaemonSet may, and before the kubelet."""
 
