@@ -13,7 +13,7 @@
 /* More than railmated takes at most; less than the container runtime waits. */
 #define BIND_TIMEOUT_MS	  15000
 #define STATUS_TIMEOUT_MS 2000
-#define WHOSE_TIMEOUT_MS  2000
+#define WHOSE_TIMEOUT_MS  5000
 
 int print_result(const struct plugin_result *r, struct cni_error *e)
 {
