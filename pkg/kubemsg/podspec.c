@@ -27,55 +27,132 @@ enum spec_kind kubemsg_podspec_kind(bool init, const char *restart_policy)
 	return str_eq(restart_policy, "Always") ? SPEC_SIDECAR : SPEC_INIT;
 }
 
-static int scale(int64_t *v, int64_t base, uint64_t exponent)
+/* --- quantities --- */
+
+/* v·base^exponent, exactly. v is not 0: so many steps are not exact, or do not fit, soon. */
+static int scale(uint64_t *v, uint64_t base, int64_t exponent)
 {
-	while (exponent--) {
+	for (; exponent > 0; exponent--) {
 		if (__builtin_mul_overflow(*v, base, v))
 			return -EINVAL;
+	}
+	for (; exponent < 0; exponent++) {
+		if (*v % base)
+			return -EINVAL;
+		*v /= base;
 	}
 	return 0;
 }
 
-/* What may follow the digits; "e3" and "E3" are powers of ten, "E" alone is one of the names. */
-static int apply_suffix(const char *suffix, int64_t *v)
+/* A number is v·5^fives·2^twos. */
+struct number {
+	uint64_t v;
+	int64_t fives, twos;
+};
+
+static void shift(struct number *n, int64_t tens)
+{
+	n->fives += tens;
+	n->twos += tens;
+}
+
+/* Zeros that end the digits are no digits, so "1000000000000000000000e-21" fits. */
+static int add_digits(struct number *n, const char *digits, size_t len, size_t *zeros)
+{
+	for (size_t i = 0; i < len; i++) {
+		uint64_t digit = (uint64_t)(digits[i] - '0');
+
+		++*zeros;
+		if (!digit)
+			continue;
+		if (n->v && scale(&n->v, 10, (int64_t)*zeros) < 0)
+			return -EINVAL;
+		if (__builtin_add_overflow(n->v, digit, &n->v))
+			return -EINVAL;
+		*zeros = 0;
+	}
+	return 0;
+}
+
+/* "12", "1.", ".5"; *at: behind it. */
+static int read_digits(const char **at, struct number *n)
+{
+	const char *whole = *at, *part;
+	size_t n_whole = strspn(whole, "0123456789"), n_part = 0, zeros = 0;
+	int r;
+
+	part = whole + n_whole;
+	if (*part == '.')
+		n_part = strspn(++part, "0123456789");
+	if (!n_whole && !n_part)
+		return -EINVAL;
+	*at = part + n_part;
+	r = add_digits(n, whole, n_whole, &zeros);
+	r = r < 0 ? r : add_digits(n, part, n_part, &zeros);
+	if (n->v)
+		shift(n, (int64_t)zeros - (int64_t)n_part);
+	return r;
+}
+
+/* The power of ten behind "e" or "E". No larger one fits, whatever the digits; *ret of a larger one
+ * is as large as that. */
+static int read_exponent(const char *text, int64_t *ret)
+{
+	bool minus = *text == '-';
+	const char *digits = text + (*text == '-' || *text == '+');
+	size_t n = strspn(digits, "0123456789");
+	int64_t v = 0;
+
+	if (!n || digits[n])
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++)
+		v = v < 1000000 ? 10 * v + (digits[i] - '0') : v;
+	*ret = minus ? -v : v;
+	return 0;
+}
+
+/* "E" alone is a name, not an exponent. */
+static int read_suffix(const char *suffix, struct number *n)
 {
 	static const struct {
 		const char *name;
-		int64_t base;
-		unsigned exponent;
-	} suffixes[] = {
-		{ "", 1, 0 },	   { "k", 1000, 1 },  { "M", 1000, 2 },	 { "G", 1000, 3 },
-		{ "T", 1000, 4 },  { "P", 1000, 5 },  { "E", 1000, 6 },	 { "Ki", 1024, 1 },
-		{ "Mi", 1024, 2 }, { "Gi", 1024, 3 }, { "Ti", 1024, 4 }, { "Pi", 1024, 5 },
-		{ "Ei", 1024, 6 },
+		int tens, twos;
+	} names[] = {
+		{ "", 0, 0 },	 { "n", -9, 0 },  { "u", -6, 0 },  { "m", -3, 0 },
+		{ "k", 3, 0 },	 { "M", 6, 0 },	  { "G", 9, 0 },   { "T", 12, 0 },
+		{ "P", 15, 0 },	 { "E", 18, 0 },  { "Ki", 0, 10 }, { "Mi", 0, 20 },
+		{ "Gi", 0, 30 }, { "Ti", 0, 40 }, { "Pi", 0, 50 }, { "Ei", 0, 60 },
 	};
-	uint64_t exponent;
+	int64_t tens;
 
-	for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {
-		if (!strcmp(suffix, suffixes[i].name))
-			return scale(v, suffixes[i].base, suffixes[i].exponent);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (!strcmp(suffix, names[i].name)) {
+			shift(n, names[i].tens);
+			n->twos += names[i].twos;
+			return 0;
+		}
 	}
-	if ((*suffix == 'e' || *suffix == 'E') && str_to_u64(suffix + 1, 10, 18, &exponent) == 0)
-		return scale(v, 10, exponent);
-	return -EINVAL;
+	if ((*suffix != 'e' && *suffix != 'E') || read_exponent(suffix + 1, &tens) < 0)
+		return -EINVAL;
+	shift(n, tens);
+	return 0;
 }
 
 int kubemsg_podspec_count(const char *quantity, int64_t *ret)
 {
-	char digits[20] = "";
-	size_t n = strspn(quantity, "0123456789");
-	uint64_t u;
-	int64_t v;
+	const char *at = quantity + (*quantity == '+' || *quantity == '-');
+	struct number n = { 0 };
+	int r = read_digits(&at, &n);
 
-	if (!n || n >= sizeof(digits))
+	r = r < 0 ? r : read_suffix(at, &n);
+	/* Divisions are exact in any order, and before multiplications nothing overflows early. */
+	if (r == 0 && n.v)
+		r = scale(&n.v, 5, n.fives);
+	if (r == 0 && n.v)
+		r = scale(&n.v, 2, n.twos);
+	if (r < 0 || n.v > INT64_MAX || (n.v && *quantity == '-'))
 		return -EINVAL;
-	memcpy(digits, quantity, n);
-	if (str_to_u64(digits, 10, INT64_MAX, &u) < 0)
-		return -EINVAL;
-	v = (int64_t)u;
-	if (apply_suffix(quantity + n, &v) < 0)
-		return -EINVAL;
-	*ret = v;
+	*ret = (int64_t)n.v;
 	return 0;
 }
 

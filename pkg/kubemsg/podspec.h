@@ -53,11 +53,11 @@ struct spec_list {
  * What every source has to read the same way. A resource that device plugins or drivers serve,
  * which Kubernetes distinguishes from its own
  * ("cpu", "hugepages-2Mi", "example.kubernetes.io/…"); a Quantity that is a whole number ("8",
- * "1k"); a phase; a container's restartPolicy.
+ * "+1.5k", "20e-1"); a phase; a container's restartPolicy.
  */
 bool kubemsg_podspec_is_extended(const char *resource);
-int kubemsg_podspec_count(const char *quantity,
-			  int64_t *ret); /* -EINVAL: no whole number, or none that fits */
+/* -EINVAL: no Quantity, negative, no whole number, or none that fits. */
+int kubemsg_podspec_count(const char *quantity, int64_t *ret);
 bool kubemsg_podspec_is_over(const char *phase);
 enum spec_kind kubemsg_podspec_kind(bool init, const char *restart_policy);
 
