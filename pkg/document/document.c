@@ -166,6 +166,26 @@ static int refuse_text(const char *name, const json_error_t *e, struct arena *ar
 		       clean(e->text, sizeof(e->text), arena));
 }
 
+/* jansson's value and ours, each with its key: most of all for an object of one member. */
+#define VALUE_BYTES 304
+
+/* How many values the text holds at most. It need not be JSON. */
+static size_t count_values(const char *text, size_t len)
+{
+	bool in_string = false;
+	size_t n = 1;
+
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '"')
+			in_string = !in_string;
+		else if (in_string)
+			i += text[i] == '\\';
+		else
+			n += text[i] == ',' || text[i] == '[' || text[i] == '{';
+	}
+	return n;
+}
+
 int document_parse(const char *text, size_t len, const char *name, struct arena *arena,
 		   const struct item **ret, struct err *err)
 {
@@ -176,6 +196,9 @@ int document_parse(const char *text, size_t len, const char *name, struct arena 
 
 	if (!len)
 		return err_set(err, EINVAL, "%s:1: is empty", name);
+	if (count_values(text, len) > DOCUMENT_TREE_MAX / VALUE_BYTES)
+		return err_set(err, EINVAL, "%s:1: holds more than %zu values", name,
+			       DOCUMENT_TREE_MAX / VALUE_BYTES);
 	json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
 	if (!json)
 		return refuse_text(name, &e, arena, err);

@@ -39,6 +39,10 @@ struct item {
 	size_t n_kids;
 };
 
+/* What the trees of a document may take while it is read, the bytes of its strings aside: any
+ * tenant may have written it. */
+#define DOCUMENT_TREE_MAX ((size_t)16 << 20)
+
 /* The tree lives in the arena, which may outlive the text if item.text is not used. Errors:
  * "name:line: …". */
 int document_parse(const char *text, size_t len, const char *name, struct arena *arena,

@@ -169,7 +169,7 @@ static void no_more_errors_are_read_than_are_told(void **state)
 	strbuf_puts(
 		&text,
 		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"vendors\": [1");
-	for (size_t i = 0; i < 100000; i++)
+	for (size_t i = 0; i < 50000; i++)
 		strbuf_puts(&text, ",1");
 	strbuf_puts(&text, "]}}]}");
 	assert_int_equal(config_parse(strbuf_str(&text), text.len, "c", "rdma", &cfg, &told, &err),
@@ -181,7 +181,7 @@ static void no_more_errors_are_read_than_are_told(void **state)
 
 static void deep_nesting(void **state)
 {
-	static char text[100000];
+	static char text[50000];
 
 	(void)state;
 	memset(text, '[', sizeof(text));
@@ -211,8 +211,20 @@ static void as_many_values_as_fit(void **state)
 	memcpy(text + len - 2, "]}", 2);
 	text[17] = '0';
 	text[18] = ',';
-	refused_bytes(text, len, "x",
-		      "config.json:1: resourceList: has 2097143 pools; at most 1024 are served");
+	refused_bytes(text, len, "x", "config.json:1: holds more than 55188 values");
+}
+
+static void too_many_pools(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+	(void)state;
+	strbuf_puts(&text, "{\"resourceList\":[0");
+	for (int i = 1; i < 2000; i++)
+		strbuf_puts(&text, ",0");
+	strbuf_puts(&text, "]}");
+	refused_bytes(text.s, text.len, "x",
+		      "config.json:1: resourceList: has 2000 pools; at most 1024 are served");
 }
 
 static void nothing_to_serve(void **state)
@@ -605,6 +617,7 @@ int main(void)
 		cmocka_unit_test(deep_nesting),
 		cmocka_unit_test(ten_megabytes_unread),
 		cmocka_unit_test(as_many_values_as_fit),
+		cmocka_unit_test(too_many_pools),
 		cmocka_unit_test(nothing_to_serve),
 		cmocka_unit_test(wrong_types),
 		cmocka_unit_test(a_pool_of_aux_devices_is_not_told_that_it_is_none),

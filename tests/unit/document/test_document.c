@@ -1,5 +1,6 @@
 /* document_parse() itself is tested through the rooms that use it (config: lines, paths, bad text).
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,8 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
 #include "document/document.h"
 
 static const struct item *parse(struct arena *a, const char *text)
@@ -83,12 +86,55 @@ static void every_value_has_the_text_that_it_was(void **state)
 	assert_int_equal(top->text_len, strlen(top->text) - 1);
 }
 
+/* Values, whatever they are, and however short. */
+static void a_tree_of_unreasonable_size_is_refused(void **state)
+{
+	static const char *const kinds[] = {
+		"[]", "{}", "1", "\"x\"", "{\"n\":\"a1\"}", "[[[1]]]"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		_cleanup_arena_ struct arena *a = arena_new(0);
+		_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+		const struct item *item = NULL;
+		struct err err = { 0 };
+
+		strbuf_puts(&text, "[0");
+		for (size_t n = 0; n < DOCUMENT_TREE_MAX / 256; n++)
+			strbuf_printf(&text, ",%s", kinds[i]);
+		strbuf_puts(&text, "]");
+		assert_int_equal(document_parse(text.s, text.len, "x", a, &item, &err), -EINVAL);
+		assert_non_null(strstr(err.msg, "x:1: holds more than"));
+		assert_null(item);
+		assert_true(arena_used(a) == 0);
+	}
+}
+
+/* What stands in a string is no value. */
+static void a_long_text_of_few_values_is_read(void **state)
+{
+	_cleanup_arena_ struct arena *a = arena_new(0);
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	const struct item *top;
+
+	(void)state;
+	strbuf_puts(&text, "[\"\\\"");
+	for (size_t n = 0; n < DOCUMENT_TREE_MAX / 64; n++)
+		strbuf_puts(&text, ",[{");
+	strbuf_puts(&text, "\"]");
+	top = parse(a, text.s);
+	assert_int_equal(top->n_kids, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_member_is_found_by_its_exact_name),
 		cmocka_unit_test(a_member_of_another_type_is_no_string_and_no_number),
 		cmocka_unit_test(whole_numbers_keep_every_digit_and_fractions_are_none),
+		cmocka_unit_test(a_tree_of_unreasonable_size_is_refused),
+		cmocka_unit_test(a_long_text_of_few_values_is_read),
 		cmocka_unit_test(every_value_has_the_text_that_it_was),
 	};
 
