@@ -4,25 +4,26 @@
 
 #include <stddef.h>
 
+#include "kubeapi/sieve-internal.h"
 #include "kubemsg/draclaim.h"
 
 struct arena;
-struct err;
 
 /* A claim has 32 results at most; one is asked for at a time. */
-#define DRACLAIMS_KEPT_MAX ((size_t)1 << 20)
+#define DRACLAIMS_MEMBER_MAX 65536
+#define DRACLAIMS_KEPT_MAX   ((size_t)1 << 20)
 
 struct draclaims {
 	struct arena *arena;
-	struct draclaim_device *v; /* of all that were added */
+	struct draclaim_device *v; /* of all that were read */
 	size_t n, cap;
 	size_t n_claims;
+	struct sieve_reader reader; /* what to read a list with */
 };
 
-/* Everything kept lives in the arena but v, which kubeapi_draclaims_done() frees. */
+/* c must not move. Everything kept lives in the arena but v, which kubeapi_draclaims_done() frees.
+ * A claim without an allocation has no devices. */
 void kubeapi_draclaims_init(struct draclaims *c, struct arena *arena);
-/* One claim; one without an allocation has no devices. */
-int kubeapi_draclaims_add(struct draclaims *c, const char *text, size_t len, struct err *err);
 void kubeapi_draclaims_done(struct draclaims *c);
 
 #endif

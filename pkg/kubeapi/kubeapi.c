@@ -27,7 +27,7 @@ static void kubeapi_free(struct kubeapi *k)
 static void on_answer(void *arg, struct answer *a)
 {
 	struct kubeapi *k = arg;
-	struct spec_list list = { a->pods.v, a->pods.n };
+	struct spec_list list = { a->pods.list.v, a->pods.list.n };
 
 	kubeclient_queue_answer(&k->queue, a->err.code ? NULL : &list,
 				a->err.code ? a->err.msg : NULL);

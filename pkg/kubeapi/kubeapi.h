@@ -18,9 +18,6 @@ struct err;
 struct kubeapi;
 struct rpc;
 
-/* One pod as JSON text; larger ones do not exist (etcd takes 1.5 MiB). */
-#define KUBEAPI_POD_MAX (4u << 20)
-
 struct kubeapi_options {
 	const char *name; /* of the source, for people: "kubelet /pods" */
 	const char *url;  /* https:// */

@@ -4,25 +4,30 @@
 
 #include <stddef.h>
 
+#include "kubeapi/sieve-internal.h"
 #include "kubemsg/podspec.h"
 
 struct arena;
-struct err;
+struct item;
 
-/* A node runs some hundred pods; this is what all of them together may leave behind, in bytes. */
-#define PODS_KEPT_MAX ((size_t)3 << 20)
+/* Of a pod's spec, without all that is not read: the tree of it takes fifty times as much. */
+#define PODS_MEMBER_MAX 32768
 
 struct pods {
-	struct arena *arena;
-	struct spec_pod *v;
-	size_t n, cap;
+	struct spec_pods list;
+	struct sieve_reader reader; /* what to read a list with */
+	size_t n_read;
+	/* Of the pod under way: its trees are in the scratch arena. */
+	struct arena *scratch;
+	const struct item *metadata, *spec, *status;
+	const char *unread; /* as in struct spec_pod */
 };
 
-/* Everything kept lives in the arena but v, which kubeapi_pods_done() frees. */
+/*
+ * p must not move. What of a pod's spec or status is not as it has to be, or is too large, makes
+ * that pod one whose containers are not known. A pod without a name is an error: "items[3]: …".
+ */
 void kubeapi_pods_init(struct pods *p, struct arena *arena);
-/* One pod. What is read of it and is not as it has to be is an error that names it: "items[3]: …";
- * then none was added. */
-int kubeapi_pods_add(struct pods *p, const char *text, size_t len, struct err *err);
 void kubeapi_pods_done(struct pods *p);
 
 #endif

@@ -6,8 +6,10 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kubeapi/apiserver.h"
@@ -61,6 +63,9 @@ struct specs {
 	size_t n;
 	LIST_HEAD(, ask) asks;
 	struct kubeclaims *claims; /* NULL: no API server is known */
+	struct arena *warned;	   /* owns the names of pods that were warned of and are there */
+	const char **warned_pods;
+	size_t n_warned;
 	bool closing;
 };
 
@@ -125,6 +130,31 @@ static void worked(struct candidate *c, size_t n_pods)
 	c->avoid_until_ms = 0;
 }
 
+/* Once for each pod, as long as it is there. */
+static void warn_of_unread(struct specs *s, const struct spec_list *specs)
+{
+	struct arena *a = arena_new(0);
+	const char **pods = arena_array(a, specs->n, sizeof(*pods));
+	size_t n = 0;
+
+	for (size_t i = 0; i < specs->n; i++) {
+		const struct spec_pod *p = &specs->v[i];
+
+		if (!p->unread)
+			continue;
+		pods[n] = arena_printf(a, "%s %s/%s", p->uid ? p->uid : "", p->ns, p->name);
+		if (!list_has(s->warned_pods, s->n_warned, pods[n++]))
+			log_warn(
+				"specs",
+				"the spec of a pod is not read: its containers are found by what they hold pod=%s/%s uid=%s reason=%s",
+				p->ns, p->name, p->uid, p->unread);
+	}
+	arena_free(s->warned);
+	s->warned = a;
+	s->warned_pods = pods;
+	s->n_warned = n;
+}
+
 /* --- one fetch --- */
 
 static void note(struct ask *ask, const char *why)
@@ -163,6 +193,7 @@ static void answered(void *arg, const struct spec_list *specs, const char *why)
 	}
 	if (specs) {
 		worked(ask->asked, specs->n);
+		warn_of_unread(ask->specs, specs);
 		conclude(ask, specs, NULL);
 		return;
 	}
@@ -313,7 +344,10 @@ static int add_api_server(struct specs *s, const struct specs_options *opt, stru
 		return r;
 	c = add(s, "API server");
 	add_account(c, opt);
-	c->url = xasprintf("%s/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", server, node);
+	/* Pods that ended are kept by the thousand. */
+	c->url = xasprintf(
+		"%s/api/v1/pods?fieldSelector=spec.nodeName%%3D%s%%2Cstatus.phase%%21%%3DSucceeded%%2Cstatus.phase%%21%%3DFailed",
+		server, node);
 	return 0;
 }
 
@@ -350,6 +384,7 @@ static void specs_free(struct specs *s)
 	for (size_t i = 0; i < s->n; i++)
 		close_candidate(&s->v[i]);
 	kubeapi_claims_free(s->claims);
+	arena_free(s->warned);
 	free(s);
 }
 

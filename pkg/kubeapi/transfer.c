@@ -18,7 +18,7 @@
 #include "base/thread.h"
 #include "document/document.h"
 #include "kubeapi/libcurl-internal.h"
-#include "kubeapi/split-internal.h"
+#include "kubeapi/sieve-internal.h"
 #include "rpc/rpc.h"
 
 #define STACK_BYTES	(512 * 1024)
@@ -53,7 +53,7 @@ struct transfer {
 	/* of the one under way */
 	struct curl_slist *headers;
 	struct answer *answer;
-	struct split split;
+	struct sieve sieve;
 	struct strbuf refusal;
 	size_t received;
 };
@@ -146,27 +146,10 @@ static bool is_taken(const struct transfer *t, long status)
 	return status == 200 || (t->post && status == 201);
 }
 
-static int on_pod(void *arg, const char *text, size_t len, struct err *err)
+static const struct sieve_reader *reader_of(const struct transfer *t, const struct answer *a)
 {
-	struct answer *a = arg;
-
-	return kubeapi_pods_add(&a->pods, text, len, err);
+	return t->kind == TRANSFER_PODS ? &a->pods.reader : &a->claims.reader;
 }
-
-static int on_claim(void *arg, const char *text, size_t len, struct err *err)
-{
-	struct answer *a = arg;
-
-	return kubeapi_draclaims_add(&a->claims, text, len, err);
-}
-
-static const struct {
-	const char *what;
-	split_item_fn add;
-} kinds[] = {
-	[TRANSFER_PODS] = { "pods", on_pod },
-	[TRANSFER_CLAIMS] = { "ResourceClaims", on_claim },
-};
 
 /* A return value other than n makes libcurl drop the connection. */
 static size_t on_body(char *data, size_t size, size_t n, void *arg)
@@ -178,7 +161,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 		return CURL_WRITEFUNC_ERROR;
 	t->received += n;
 	if (!t->post && is_taken(t, http_status(t)))
-		return kubeapi_split_push(&t->split, data, n, &t->answer->err) == 0
+		return kubeapi_sieve_push(&t->sieve, data, n, &t->answer->err) == 0
 			       ? n
 			       : CURL_WRITEFUNC_ERROR;
 	if (t->refusal.len < REFUSAL_BYTES_MAX)
@@ -224,7 +207,7 @@ static int refused(struct transfer *t, long status, struct err *err)
 			meaning = meanings[i].meaning;
 	}
 	if (status == 403)
-		what = kinds[t->kind].what;
+		what = t->kind == TRANSFER_PODS ? "pods" : "ResourceClaims";
 	if (t->withheld && (status == 401 || status == 403)) {
 		what = "";
 		meaning =
@@ -260,7 +243,7 @@ static int conclude(struct transfer *t, CURLcode code, struct err *err)
 	if (code != CURLE_OK)
 		return err_set(err, EIO, "%s: %s", t->url,
 			       *t->curl_error ? t->curl_error : t->curl->easy_strerror(code));
-	if (!t->post && kubeapi_split_end(&t->split, err) < 0)
+	if (!t->post && kubeapi_sieve_end(&t->sieve, err) < 0)
 		return err_wrap(err, "%s: the answer", t->url);
 	return 0;
 }
@@ -300,11 +283,11 @@ static struct answer *transfer_run(struct transfer *t)
 	kubeapi_pods_init(&a->pods, a->arena);
 	kubeapi_draclaims_init(&a->claims, a->arena);
 
-	kubeapi_split_init(&t->split, KUBEAPI_POD_MAX, kinds[t->kind].add, a);
+	kubeapi_sieve_init(&t->sieve, reader_of(t, a));
 	t->received = 0;
 	get(t, &a->err);
 	t->curl->slist_free_all(STEAL(t->headers));
-	kubeapi_split_done(&t->split);
+	kubeapi_sieve_done(&t->sieve);
 	strbuf_done(&t->refusal);
 	if (t->received >= LARGE_BYTES)
 		malloc_trim(0);

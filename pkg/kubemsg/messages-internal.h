@@ -13,6 +13,8 @@ struct kubemsg_type {
 	bool is_request; /* any client of our socket can send it: it gets less memory */
 	bool as_text;	 /* a string that is not text is taken for text, with '?' */
 	bool is_copied;	 /* from copies what it keeps: the message need not stay */
+	/* Instead of from: it is not unpacked as a whole. */
+	int (*read)(struct bytes in, void *ret, struct arena *a, struct err *err);
 	/* NULL: it is only written. -EBADMSG with a sentence. */
 	int (*from)(const void *message, void *ret, struct arena *a, struct err *err);
 	/* NULL: it is only read. message is a fresh one. */
@@ -26,6 +28,15 @@ struct kubemsg_type {
  */
 void *kubemsg_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a,
 		     struct err *err);
+/*
+ * Likewise, without the fields that the schema does not know, which protobuf-c would keep. Any
+ * tenant may have written it: max are the bytes that may be left of it.
+ */
+void *kubemsg_unpack_known(const ProtobufCMessageDescriptor *desc, struct bytes in, size_t max,
+			   struct arena *a, struct err *err);
+/* The next field of a message that has this tag and a length; false: there is none, or *in is no
+ * protobuf, and then it is not empty. */
+bool kubemsg_next(struct bytes *in, uint32_t tag, struct bytes *ret);
 struct bytes kubemsg_pack(const void *message, struct arena *a);
 
 /* n pointers to n fresh messages of this kind, as repeated fields want them. */

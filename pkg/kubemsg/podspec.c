@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "kubemsg/messages.h"
@@ -186,9 +187,63 @@ static struct spec_pod copy_pod(const struct spec_pod *from, struct arena *a)
 		containers[i] = copy_container(&from->containers[i], a);
 	pod.ns = arena_strdup(a, from->ns);
 	pod.name = arena_strdup(a, from->name);
-	pod.uid = from->uid ? arena_strdup(a, from->uid) : NULL;
+	pod.uid = arena_strdup(a, from->uid);
+	pod.unread = arena_strdup(a, from->unread);
 	pod.containers = containers;
 	return pod;
+}
+
+static size_t size_of(const char *s)
+{
+	return s ? strlen(s) + 1 : 0;
+}
+
+/* What the containers take in a list, alignment aside. */
+static size_t size_of_containers(const struct spec_pod *pod)
+{
+	size_t size = pod->n_containers * sizeof(*pod->containers);
+
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		const struct spec_container *c = &pod->containers[i];
+
+		size += size_of(c->name) + c->n_limits * sizeof(*c->limits) +
+			c->n_claims * sizeof(*c->claims);
+		for (size_t k = 0; k < c->n_limits; k++)
+			size += size_of(c->limits[k].resource);
+		for (size_t k = 0; k < c->n_claims; k++)
+			size += size_of(c->claims[k].claim) + size_of(c->claims[k].request);
+	}
+	return size;
+}
+
+/* An array that grows is there twice for a moment. */
+static size_t size_with_one_more(const struct spec_pods *p)
+{
+	size_t places = p->n < p->cap ? p->cap : 3 * p->cap;
+
+	return arena_used(p->arena) + places * sizeof(*p->v);
+}
+
+int kubemsg_podspec_add(struct spec_pods *to, const struct spec_pod *pod, struct err *err)
+{
+	struct spec_pod kept = *pod;
+
+	if (!kept.unread && size_of_containers(pod) > SPEC_POD_BYTES_MAX)
+		kept.unread = "its containers ask for more than is kept of one pod";
+	if (kept.unread)
+		kept.n_containers = 0;
+	if (size_with_one_more(to) > SPEC_LIST_BYTES_MAX)
+		return err_set(err, EFBIG, "the pods' limits and names take more than %zu bytes",
+			       SPEC_LIST_BYTES_MAX);
+	to->v = xgrow(to->v, &to->cap, to->n + 1, sizeof(*to->v));
+	to->v[to->n++] = copy_pod(&kept, to->arena);
+	return 0;
+}
+
+void kubemsg_podspec_done(struct spec_pods *pods)
+{
+	free(pods->v);
+	*pods = (struct spec_pods) { 0 };
 }
 
 static int by_spec_name(const void *x, const void *y)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct arena;
+struct err;
 
 enum spec_kind {
 	SPEC_INIT,
@@ -36,11 +37,14 @@ struct spec_container {
 	const struct spec_claim *claims;
 	size_t n_claims; /* also what the scheduler made of limits (DRAExtendedResource) */
 };
+/* One that has not ended: Succeeded and Failed pods are in no list. */
 struct spec_pod {
 	const char *ns, *name, *uid;
-	bool over;	 /* phase Succeeded or Failed */
 	bool deleted;	 /* has a deletionTimestamp */
 	int64_t created; /* creationTimestamp, Unix seconds; 0 unknown (static pods) */
+	/* Why its containers are not known, the end of a sentence: then the list has none of them;
+	 * NULL: they are */
+	const char *unread;
 	const struct spec_container *containers;
 	size_t n_containers; /* init containers first, in spec order */
 };
@@ -48,6 +52,27 @@ struct spec_list {
 	const struct spec_pod *v;
 	size_t n;
 };
+
+/*
+ * A list under construction. What a pod's author writes is bounded for each pod, so that it costs
+ * no other pod anything: SPEC_POD_BYTES_MAX are 25 containers with five resources each. As many
+ * pods as a node can run fit into SPEC_LIST_BYTES_MAX, whatever their authors wrote.
+ */
+#define SPEC_POD_BYTES_MAX  8192
+#define SPEC_LIST_BYTES_MAX ((size_t)6 << 20)
+#define SPEC_PARTS_MAX	    512 /* containers, or limits and parts of claims, that are looked at */
+#define SPEC_CLAIMS_MAX	    128 /* ResourceClaims of a pod: names are searched one by one */
+
+struct spec_pods {
+	struct arena *arena; /* borrowed: what the pods point to lives there */
+	struct spec_pod *v;  /* heap */
+	size_t n, cap;
+};
+
+/* Adds a copy, without the containers where they are too many or pod->unread says why. -EFBIG:
+ * there are more pods than a node can run. */
+int kubemsg_podspec_add(struct spec_pods *to, const struct spec_pod *pod, struct err *err);
+void kubemsg_podspec_done(struct spec_pods *pods);
 
 /*
  * What every source has to read the same way. A resource that device plugins or drivers serve,

@@ -7,6 +7,9 @@
 #include "kubemsg/messages-internal.h"
 #include "podsapi.pb-c.h"
 
+/* Of a pod, without all that is not read. */
+#define POD_BYTES_MAX 32768
+
 /* The scheduler has made a claim of the container's limit: no device plugin is asked for it. */
 static bool is_by_dra(const Corepod__Pod *pod, const char *container, const char *resource)
 {
@@ -22,25 +25,33 @@ static bool is_by_dra(const Corepod__Pod *pod, const char *container, const char
 	return false;
 }
 
+static int too_many(const char *what, struct err *err)
+{
+	return err_set(err, EFBIG, "it has more %s than are read of one pod", what);
+}
+
 static int limits_from(const Corepod__Pod *from, const Corepod__ResourceRequirements *m,
-		       struct spec_container *c, const char *pod, struct arena *a, struct err *err)
+		       struct spec_container *c, size_t *parts, struct arena *a, struct err *err)
 {
 	struct spec_limit *v = arena_array(a, m->n_limits, sizeof(*v));
 	size_t n = 0;
 
 	for (size_t i = 0; i < m->n_limits; i++) {
 		const Corepod__ResourceRequirements__LimitsEntry *e = m->limits[i];
-		const char *quantity = e->value ? e->value->string : "";
+		int64_t count;
 
-		if (!kubemsg_podspec_is_extended(e->key) || is_by_dra(from, c->name, e->key))
+		if (!kubemsg_podspec_is_extended(e->key))
 			continue;
-		if (kubemsg_podspec_count(quantity, &v[n].count) < 0)
-			return err_set(
-				err, EBADMSG,
-				"%s, container %s: the limit of %s is '%s', not a whole number",
-				pod, c->name, e->key, quantity);
-		v[n].resource = arena_strdup(a, e->key);
-		n += v[n].count > 0;
+		if (kubemsg_podspec_count(e->value ? e->value->string : "", &count) < 0)
+			return err_set(err, EBADMSG,
+				       "container %s: the limit of %s is not a whole number",
+				       c->name, e->key);
+		if (!count)
+			continue;
+		if (++*parts > SPEC_PARTS_MAX)
+			return too_many("limits and claims", err);
+		if (!is_by_dra(from, c->name, e->key))
+			v[n++] = (struct spec_limit) { e->key, count };
 	}
 	c->limits = v;
 	c->n_limits = n;
@@ -66,106 +77,137 @@ static const char *claim_of(const Corepod__Pod *pod, const char *name)
 	return NULL;
 }
 
-static struct spec_claim spec_claim_of(const char *claim, const char *request, struct arena *a)
+static struct spec_claim spec_claim_of(const char *claim, const char *request)
 {
-	return (struct spec_claim) { arena_strdup(a, claim),
-				     *request ? arena_strdup(a, request) : NULL };
+	return (struct spec_claim) { claim, *request ? request : NULL };
 }
 
-static void claims_from(const Corepod__Pod *pod, const Corepod__Container *m,
-			struct spec_container *c, struct arena *a)
+static int claims_from(const Corepod__Pod *pod, const Corepod__Container *m,
+		       struct spec_container *c, size_t *parts, struct arena *a, struct err *err)
 {
 	const Corepod__PodExtendedResourceClaimStatus *extended =
 		pod->status ? pod->status->extended_resource_claim_status : NULL;
 	size_t n_claims = m->resources ? m->resources->n_claims : 0;
-	struct spec_claim *v = arena_array(
-		a, n_claims + (extended ? extended->n_request_mappings : 0), sizeof(*v));
+	struct spec_claim *v;
 
+	if (n_claims > SPEC_PARTS_MAX || (*parts += n_claims) > SPEC_PARTS_MAX)
+		return too_many("limits and claims", err);
+	v = arena_array(a, n_claims + (extended ? extended->n_request_mappings : 0), sizeof(*v));
 	c->claims = v;
 	for (size_t i = 0; i < n_claims; i++) {
 		const Corepod__ResourceClaim *part = m->resources->claims[i];
 		const char *claim = claim_of(pod, part->name);
 
 		if (claim)
-			v[c->n_claims++] = spec_claim_of(claim, part->request, a);
+			v[c->n_claims++] = spec_claim_of(claim, part->request);
 	}
 	for (size_t i = 0; extended && i < extended->n_request_mappings; i++) {
 		const Corepod__ContainerExtendedResourceRequest *r = extended->request_mappings[i];
 
 		if (!strcmp(r->container_name, m->name))
 			v[c->n_claims++] =
-				spec_claim_of(extended->resource_claim_name, r->request_name, a);
+				spec_claim_of(extended->resource_claim_name, r->request_name);
 	}
+	return 0;
 }
 
 static int container_from(const Corepod__Pod *pod, const Corepod__Container *m, bool init,
-			  struct spec_container *c, const char *name, struct arena *a,
-			  struct err *err)
+			  struct spec_container *c, size_t *parts, struct arena *a, struct err *err)
 {
+	int r;
+
 	if (!*m->name)
-		return err_set(err, EBADMSG, "%s: a container has no name", name);
-	c->name = arena_strdup(a, m->name);
+		return err_set(err, EBADMSG, "a container has no name");
+	c->name = m->name;
 	c->kind = kubemsg_podspec_kind(init, m->restart_policy);
-	claims_from(pod, m, c, a);
-	return m->resources ? limits_from(pod, m->resources, c, name, a, err) : 0;
+	r = claims_from(pod, m, c, parts, a, err);
+	return r < 0 || !m->resources ? r : limits_from(pod, m->resources, c, parts, a, err);
 }
 
-static int containers_from(const Corepod__Pod *pod, struct spec_pod *p, const char *name,
-			   struct arena *a, struct err *err)
+/* Names are searched one by one. */
+static int check_claims(const Corepod__Pod *pod, struct err *err)
 {
-	const Corepod__PodSpec *m = pod->spec;
-	size_t n_init = m->n_init_containers, n = n_init + m->n_containers;
-	struct spec_container *v = arena_array(a, n, sizeof(*v));
+	const Corepod__PodStatus *status = pod->status;
 
-	for (size_t i = 0; i < n; i++) {
-		bool init = i < n_init;
-		const Corepod__Container *c =
-			init ? m->init_containers[i] : m->containers[i - n_init];
-		int r = container_from(pod, c, init, &v[i], name, a, err);
+	if (pod->spec->n_resource_claims > SPEC_CLAIMS_MAX ||
+	    (status &&
+	     (status->n_resource_claim_statuses > SPEC_CLAIMS_MAX ||
+	      (status->extended_resource_claim_status &&
+	       status->extended_resource_claim_status->n_request_mappings > SPEC_CLAIMS_MAX))))
+		return too_many("ResourceClaims", err);
+	return 0;
+}
 
-		if (r < 0)
-			return r;
-	}
+static int containers_from(struct bytes in, struct spec_pod *p, struct arena *a, struct err *err)
+{
+	const Corepod__Pod *pod =
+		kubemsg_unpack_known(&corepod__pod__descriptor, in, POD_BYTES_MAX, a, err);
+	const Corepod__PodSpec *m = pod ? pod->spec : NULL;
+	size_t n_init = m ? m->n_init_containers : 0, n = m ? n_init + m->n_containers : 0;
+	struct spec_container *v;
+	size_t parts = 0;
+	int r = 0;
+
+	if (!m)
+		return pod ? err_set(err, EBADMSG, "it has no spec") : -EBADMSG;
+	if (n > SPEC_PARTS_MAX)
+		return too_many("containers", err);
+	v = arena_array(a, n, sizeof(*v));
+	r = check_claims(pod, err);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = container_from(pod,
+				   i < n_init ? m->init_containers[i] : m->containers[i - n_init],
+				   i < n_init, &v[i], &parts, a, err);
+	if (r < 0)
+		return r;
 	p->containers = v;
 	p->n_containers = n;
 	return 0;
 }
 
-static int pod_from(struct bytes in, struct spec_pod *p, struct arena *a, struct err *err)
+static int add_pod(struct spec_pods *pods, struct bytes in, struct err *err)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(16384);
-	Corepod__Pod *m = kubemsg_unpack(&corepod__pod__descriptor, in, scratch, err);
-	const char *name;
+	const Corepod__NamedPod *m = kubemsg_unpack_known(&corepod__named_pod__descriptor, in,
+							  POD_BYTES_MAX, scratch, err);
+	struct spec_pod p = { 0 };
+	struct err why = { 0 };
 
 	if (!m)
 		return -EBADMSG;
-	if (!m->metadata || !*m->metadata->name || !*m->metadata->namespace_ || !m->spec)
-		return err_set(err, EBADMSG, "a pod has no name or no spec");
-	p->ns = arena_strdup(a, m->metadata->namespace_);
-	p->name = arena_strdup(a, m->metadata->name);
-	p->uid = arena_strdup(a, m->metadata->uid);
-	p->over = m->status && kubemsg_podspec_is_over(m->status->phase);
-	p->deleted = m->metadata->deletion_timestamp != NULL;
-	p->created = m->metadata->creation_timestamp ? m->metadata->creation_timestamp->seconds : 0;
-	name = arena_printf(scratch, "pod %s/%s", p->ns, p->name);
-	return containers_from(m, p, name, a, err);
+	if (!m->metadata || !*m->metadata->name || !*m->metadata->namespace_)
+		return err_set(err, EBADMSG, "a pod has no name");
+	if (m->status && kubemsg_podspec_is_over(m->status->phase))
+		return 0;
+	p.ns = m->metadata->namespace_;
+	p.name = m->metadata->name;
+	p.uid = m->metadata->uid;
+	p.deleted = m->metadata->deletion_timestamp != NULL;
+	p.created = m->metadata->creation_timestamp ? m->metadata->creation_timestamp->seconds : 0;
+	if (containers_from(in, &p, scratch, &why) < 0)
+		p.unread = why.msg;
+	return kubemsg_podspec_add(pods, &p, err);
 }
 
-static int pod_specs_from(const void *message, void *ret, struct arena *a, struct err *err)
+/* ListPodsResponse: field 1 is a pod. The answer is all pods of the node, so it is not copied. */
+static int pod_specs_read(struct bytes in, void *ret, struct arena *a, struct err *err)
 {
-	const V1alpha1__ListPodsResponse *m = message;
-	struct spec_pod *v = arena_array(a, m->n_pods, sizeof(*v));
+	struct spec_pods pods = { .arena = a };
+	struct bytes pod;
+	int r = 0;
 
-	for (size_t i = 0; i < m->n_pods; i++) {
-		int r = pod_from((struct bytes) { m->pods[i].data, m->pods[i].len }, &v[i], a, err);
-
-		if (r < 0)
-			return r;
-	}
-	*(struct spec_list *)ret = (struct spec_list) { v, m->n_pods };
-	return 0;
+	while (r == 0 && kubemsg_next(&in, 1, &pod))
+		r = add_pod(&pods, pod, err);
+	if (r == 0 && in.len)
+		r = err_set(err, EBADMSG,
+			    "the list of pods ends in the middle of one or is not protobuf");
+	if (r == 0)
+		*(struct spec_list *)ret =
+			(struct spec_list) { arena_copy(a, pods.v, pods.n * sizeof(*pods.v)),
+					     pods.n };
+	kubemsg_podspec_done(&pods);
+	return r;
 }
 
 const struct kubemsg_type kubemsg_pod_specs = { .desc = &v1alpha1__list_pods_response__descriptor,
-						.is_copied = true,
-						.from = pod_specs_from };
+						.read = pod_specs_read };

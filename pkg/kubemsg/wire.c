@@ -172,6 +172,99 @@ void *kubemsg_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, st
 	return unpack(desc, in, &answer_limits, a, err);
 }
 
+/* --- what the schema knows --- */
+
+#define LENGTH_BYTES 5
+
+/* With as many bytes as the largest length has, so that it can be written before it is known. */
+static void put_length(char *at, size_t len)
+{
+	for (int i = 0; i < LENGTH_BYTES; i++, len >>= 7)
+		at[i] = (char)((len & 0x7f) | (i + 1 < LENGTH_BYTES ? 0x80 : 0));
+}
+
+static size_t tag_bytes(const uint8_t *at)
+{
+	size_t n = 1;
+
+	while (*at++ & 0x80)
+		n++;
+	return n;
+}
+
+static int add_known(struct strbuf *out, const uint8_t *data, size_t len, size_t max,
+		     const ProtobufCMessageDescriptor *desc, struct err *err)
+{
+	if (out->len + len > max)
+		return err_set(err, EFBIG, "%s takes more than %zu bytes", desc->short_name, max);
+	strbuf_add(out, (const char *)data, len);
+	return 0;
+}
+
+/* As deep as the schema, like check_message(). */
+static int copy_known(const ProtobufCMessageDescriptor *desc, struct bytes in, size_t max,
+		      struct strbuf *out, struct err *err)
+{
+	static const uint8_t no_length[LENGTH_BYTES];
+	int r = 0;
+
+	while (in.len && r == 0) {
+		const uint8_t *begin = in.data;
+		const ProtobufCFieldDescriptor *field;
+		struct bytes body;
+		uint32_t tag;
+		size_t at;
+
+		if (!take_field(&in, &tag, &body))
+			return err_set(
+				err, EBADMSG,
+				"%s: the bytes end in the middle of a field or are not protobuf",
+				desc->short_name);
+		field = protobuf_c_message_descriptor_get_field(desc, tag);
+		if (!field)
+			continue;
+		if (!body.data || field->type != PROTOBUF_C_TYPE_MESSAGE) {
+			r = add_known(out, begin, (size_t)(in.data - begin), max, desc, err);
+			continue;
+		}
+		r = add_known(out, begin, tag_bytes(begin), max, desc, err);
+		r = r < 0 ? r : add_known(out, no_length, sizeof(no_length), max, desc, err);
+		at = out->len;
+		r = r < 0 ? r : copy_known(field->descriptor, body, max, out, err);
+		if (r == 0)
+			put_length(out->s + at - LENGTH_BYTES, out->len - at);
+	}
+	return r;
+}
+
+void *kubemsg_unpack_known(const ProtobufCMessageDescriptor *desc, struct bytes in, size_t max,
+			   struct arena *a, struct err *err)
+{
+	_cleanup_strbuf_ struct strbuf known = STRBUF_INIT;
+
+	if (copy_known(desc, in, max, &known, err) < 0)
+		return NULL;
+	return unpack(desc, (struct bytes) { (const uint8_t *)strbuf_str(&known), known.len },
+		      &answer_limits, a, err);
+}
+
+bool kubemsg_next(struct bytes *in, uint32_t tag, struct bytes *ret)
+{
+	struct bytes rest = *in, body;
+	uint32_t found;
+
+	while (rest.len && take_field(&rest, &found, &body)) {
+		*in = rest;
+		if (found == tag && body.data) {
+			*ret = body;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* --- messages --- */
+
 static void string_as_text(uint8_t *s, size_t len)
 {
 	bool utf8 = str_utf8_valid((const char *)s, len);
@@ -215,8 +308,11 @@ static int decode(const struct kubemsg_type *type, struct bytes in, struct arena
 {
 	const struct limits *limits = type->is_request ? &request_limits : &answer_limits;
 	struct err why = { 0 };
-	void *m = unpack(type->desc, in, limits, message_arena, &why);
+	void *m;
 
+	if (type->read)
+		return type->read(in, ret, a, err);
+	m = unpack(type->desc, in, limits, message_arena, &why);
 	if (!m && type->as_text && why.code == EILSEQ)
 		m = unpack(type->desc, as_text(type->desc, in, message_arena), limits,
 			   message_arena, &why);

@@ -136,8 +136,11 @@ bool pods_holders_complete(const struct holders *h, const struct spec_list *spec
 	for (size_t i = 0; h->listed && i < specs->n; i++) {
 		const struct spec_pod *spec = &specs->v[i];
 		const struct pod *pod = kubemsg_pods_find(&h->view, spec->ns, spec->name);
-		bool excused = spec->over;
+		bool excused = false;
 
+		/* What it asks for is not known, so it may hold more by now. */
+		if (spec->unread)
+			return false;
 		for (size_t k = 0; !excused && k < next->n; k++)
 			excused = next->v[k].pod == spec && !next->v[k].stale;
 		if (!excused && !has_all(pod, spec))
@@ -150,9 +153,8 @@ const struct pod_list *pods_holders_view(struct holders *h, const struct spec_li
 {
 	for (size_t i = h->view.n; exist && i-- > 0;) {
 		const struct pod *pod = &h->view.v[i];
-		const struct spec_pod *spec = kubemsg_podspec_find(exist, pod->ns, pod->name);
 
-		if (!spec || spec->over)
+		if (!kubemsg_podspec_find(exist, pod->ns, pod->name))
 			drop(h, i);
 	}
 	return &h->view;

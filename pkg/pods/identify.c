@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/inventory.h"
+#include "kubemsg/podspec.h"
 
 /* A container of the list as this resource sees it. */
 struct view {
@@ -266,8 +267,17 @@ struct identified pods_identify(const struct pod_list *pods, const struct pods_q
 
 	if (!*seen)
 		*seen = xcalloc(1, sizeof(**seen));
-	if (!q->candidates.n)
-		return eliminate(pods, q, inv, *seen, a);
+	if (!q->candidates.n) {
+		r = eliminate(pods, q, inv, *seen, a);
+		if (q->candidates.n_unread) {
+			const struct spec_pod *unread = q->candidates.unread[0];
+
+			pods_note_candidates(&(*seen)->specs, &q->candidates, pods);
+			r.why = arena_printf(a, "what pod %s/%s asks for is not known: %s",
+					     unread->ns, unread->name, r.why);
+		}
+		return r;
+	}
 	r = pods_first_candidate(pods, q, inv, *seen, a);
 	if (q->listed)
 		eliminate(pods, &(struct pods_question) { .resource = q->resource }, inv, *seen, a);

@@ -51,6 +51,10 @@ struct spec_candidate {
 struct spec_candidates {
 	struct spec_candidate *v;
 	size_t n;
+	/* Pods whose containers are not known. One of them that is new may be the one that asks:
+	 * then n is 0, and n_hidden are the candidates in v. */
+	const struct spec_pod **unread;
+	size_t n_unread, n_hidden;
 };
 
 struct pods_question {
@@ -63,14 +67,14 @@ struct pods_question {
 	/* What was noted before may have been within the admission of this container: when no
 	 * other is new, those that it showed are. */
 	bool doubted;
-	struct spec_candidates candidates; /* the first one is it; none: by elimination */
+	struct spec_candidates candidates; /* the first one is it; n is 0: by elimination */
 };
 
 /*
  * pods is in the order of names, as pods_holders_view() is. Containers, the likeliest first (not
  * stale, then the newest pod), that ask for what is wanted and hold none of it, as far as pods
- * shows; whose pod is neither over nor deleted; and whose pod's earlier containers have theirs: one
- * at least, where something must be taken.
+ * shows; whose pod is not deleted; and whose pod's earlier containers have theirs: one at least,
+ * where something must be taken.
  */
 struct spec_candidates pods_candidates(const struct spec_list *specs, const struct pod_list *pods,
 				       const struct pods_question *q, const struct seen_pods *seen,

@@ -88,10 +88,11 @@ struct gpu_set pods_busy_gpus(const struct pod_list *pods, const struct pod_cont
 
 /* --- candidates --- */
 
-static const char *key_of(const struct spec_candidate *c, struct arena *a)
+/* container "": of a pod whose containers are not known. */
+static const char *key_of(const struct spec_pod *pod, const char *container, struct arena *a)
 {
-	return arena_printf(a, "%s %s/%s/%s", c->pod->uid ? c->pod->uid : "", c->pod->ns,
-			    c->pod->name, c->container->name);
+	return arena_printf(a, "%s %s/%s/%s", pod->uid ? pod->uid : "", pod->ns, pod->name,
+			    container);
 }
 
 static bool has_theirs(const struct pod *pod, const struct spec_container *c, const char *resource)
@@ -105,8 +106,14 @@ struct search {
 	const struct pods_question *q;
 	const struct seen_specs *seen;
 	struct spec_candidates found;
+	bool doubtful; /* a pod whose containers are not known may be the one */
 	struct arena *arena;
 };
+
+static bool is_waiting(const struct search *s, const struct spec_pod *pod, const char *container)
+{
+	return list_has(s->seen->waiting, s->seen->n, key_of(pod, container, s->arena));
+}
 
 /* The kubelet goes through a pod in spec order, one container after the other. */
 static void search_pod(struct search *s, const struct spec_pod *spec, const struct pod *pod)
@@ -128,8 +135,7 @@ static void search_pod(struct search *s, const struct spec_pod *spec, const stru
 		 * holds some. */
 		for (size_t k = i + 1; c->kind == SPEC_INIT && fits && k < spec->n_containers; k++)
 			fits = !has_theirs(pod, &spec->containers[k], s->q->resource);
-		found.stale =
-			fits && list_has(s->seen->waiting, s->seen->n, key_of(&found, s->arena));
+		found.stale = fits && is_waiting(s, spec, c->name);
 		if (fits)
 			s->found.v[s->found.n++] = found;
 		if (c->kind != SPEC_INIT)
@@ -165,34 +171,52 @@ struct spec_candidates pods_candidates(const struct spec_list *specs, const stru
 	for (size_t i = 0; i < specs->n; i++)
 		room += specs->v[i].n_containers;
 	s.found.v = arena_array(a, room, sizeof(*s.found.v));
+	s.found.unread = arena_array(a, specs->n, sizeof(*s.found.unread));
 	for (size_t i = 0; i < specs->n; i++) {
 		const struct spec_pod *spec = &specs->v[i];
 		const struct pod *pod = kubemsg_pods_find(pods, spec->ns, spec->name);
 
-		if (!spec->over && !spec->deleted && (pod || !q->listed))
+		if (spec->deleted || (!pod && q->listed))
+			continue;
+		if (spec->unread) {
+			s.found.unread[s.found.n_unread++] = spec;
+			s.doubtful |= !is_waiting(&s, spec, "");
+		} else {
 			search_pod(&s, spec, pod);
+		}
 	}
 	if (s.found.n)
 		qsort(s.found.v, s.found.n, sizeof(*s.found.v), likeliest_first);
+	if (s.doubtful) {
+		s.found.n_hidden = s.found.n;
+		s.found.n = 0;
+	}
 	return s.found;
 }
 
 /* --- the one --- */
 
-/* Pods are admitted one after the other: a candidate that was there when another pod had its turn,
- * and still waits, waits for something else. */
-static void remember(struct seen_specs *seen, const struct spec_candidates *c,
-		     const struct pod_list *held)
+/*
+ * Pods are admitted one after the other: a candidate that was there when another pod had its turn,
+ * and still waits, waits for something else. A pod whose containers are not known has had its turn
+ * then, too, or asks for nothing: it casts doubt on one admission, not on all.
+ */
+void pods_note_candidates(struct seen_specs *seen, const struct spec_candidates *c,
+			  const struct pod_list *held)
 {
 	struct arena *a = arena_new(0);
-	const char **waiting = arena_array(a, c->n, sizeof(*waiting));
+	const char **waiting = arena_array(a, c->n + c->n_hidden + c->n_unread, sizeof(*waiting));
 	size_t n = 0;
 
-	for (size_t i = 0; i < c->n; i++) {
-		if (i == 0 || c->v[i].stale ||
-		    kubemsg_pods_find(held, c->v[i].pod->ns, c->v[i].pod->name))
-			waiting[n++] = key_of(&c->v[i], a);
+	for (size_t i = 0; i < c->n + c->n_hidden; i++) {
+		const struct spec_candidate *one = &c->v[i];
+
+		if (one->stale ||
+		    (c->n && (!i || kubemsg_pods_find(held, one->pod->ns, one->pod->name))))
+			waiting[n++] = key_of(one->pod, one->container->name, a);
 	}
+	for (size_t i = 0; i < c->n_unread; i++)
+		waiting[n++] = key_of(c->unread[i], "", a);
 	arena_free(seen->arena);
 	*seen = (struct seen_specs) { a, waiting, n };
 }
@@ -215,6 +239,6 @@ struct identified pods_first_candidate(const struct pod_list *pods, const struct
 	r.why = arena_printf(a, "%s/%s container %s asks for it and holds %zu GPUs", r.owner.ns,
 			     r.owner.pod, r.owner.container, r.gpus.n);
 	r.busy_gpus = pods_busy_gpus(pods, now, inv, a);
-	remember(&seen->specs, &q->candidates, pods);
+	pods_note_candidates(&seen->specs, &q->candidates, pods);
 	return r;
 }

@@ -14,7 +14,8 @@ struct names {
 
 struct seen_specs {
 	struct arena *arena; /* NULL: nothing was seen yet */
-	/* That did not get what they wait for when another container did, and that one */
+	/* That did not get what they wait for when another container did, and that one; and pods
+	 * whose containers are not known */
 	const char **waiting;
 	size_t n;
 };
@@ -28,6 +29,9 @@ struct seen_pods {
 	struct seen_specs specs;
 };
 
+/* When one of them was answered, or a pod whose containers are not known. */
+void pods_note_candidates(struct seen_specs *seen, const struct spec_candidates *c,
+			  const struct pod_list *held);
 /* The one by pod specs: q has a candidate. */
 struct identified pods_first_candidate(const struct pod_list *pods, const struct pods_question *q,
 				       const struct hw_inventory *inv, struct seen_pods *seen,

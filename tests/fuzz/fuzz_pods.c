@@ -13,52 +13,37 @@
 #include "base/str.h"
 #include "kubeapi/draclaims-internal.h"
 #include "kubeapi/pods-internal.h"
-#include "kubeapi/split-internal.h"
-
-#define POD_MAX 4096
+#include "kubeapi/sieve-internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int on_pod(void *arg, const char *text, size_t len, struct err *err)
-{
-	return kubeapi_pods_add(arg, text, len, err);
-}
-
 static int read_in_pieces(const char *text, size_t len, size_t first, size_t second,
-			  struct pods *pods, struct err *err)
+			  const struct sieve_reader *reader, struct err *err)
 {
 	const size_t ends[] = { 0, first, second, len };
-	struct split s;
+	struct sieve s;
 	int r = 0;
 
-	kubeapi_split_init(&s, POD_MAX, on_pod, pods);
+	kubeapi_sieve_init(&s, reader);
 	for (size_t i = 0; i < 3 && r == 0; i++)
-		r = kubeapi_split_push(&s, text + ends[i], ends[i + 1] - ends[i], err);
+		r = kubeapi_sieve_push(&s, text + ends[i], ends[i + 1] - ends[i], err);
 	if (r == 0)
-		r = kubeapi_split_end(&s, err);
-	kubeapi_split_done(&s);
+		r = kubeapi_sieve_end(&s, err);
+	kubeapi_sieve_done(&s);
 	return r;
-}
-
-static int on_claim(void *arg, const char *text, size_t len, struct err *err)
-{
-	return kubeapi_draclaims_add(arg, text, len, err);
 }
 
 static void read_claims(const char *text, size_t len, struct arena *a)
 {
 	struct err err = { 0 };
 	struct draclaims claims;
-	struct split s;
 
 	kubeapi_draclaims_init(&claims, a);
-	kubeapi_split_init(&s, POD_MAX, on_claim, &claims);
-	if (kubeapi_split_push(&s, text, len, &err) < 0 || kubeapi_split_end(&s, &err) < 0)
+	if (read_in_pieces(text, len, len, len, &claims.reader, &err) < 0)
 		assert(err.code && str_utf8_valid(err.msg, strlen(err.msg)));
 	for (size_t i = 0; i < claims.n; i++)
 		assert(claims.v[i].request && claims.v[i].driver && claims.v[i].pool &&
 		       claims.v[i].device);
-	kubeapi_split_done(&s);
 	kubeapi_draclaims_done(&claims);
 }
 
@@ -66,6 +51,8 @@ static void check_pod(const struct spec_pod *p)
 {
 	assert(*p->name && *p->ns && p->uid);
 	assert(str_utf8_valid(p->name, strlen(p->name)));
+	assert(!p->unread || (*p->unread && !p->n_containers && !strchr(p->unread, '\n') &&
+			      str_utf8_valid(p->unread, strlen(p->unread))));
 	for (size_t i = 0; i < p->n_containers; i++) {
 		const struct spec_container *c = &p->containers[i];
 
@@ -87,13 +74,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	kubeapi_pods_init(&whole, a);
 	kubeapi_pods_init(&pieces, a);
-	r = read_in_pieces(text, size, size, size, &whole, &err);
-	r2 = read_in_pieces(text, size, size / 3, size / 2, &pieces, &err2);
-	assert(r == r2 && whole.n == pieces.n && !strcmp(err.msg, err2.msg));
+	r = read_in_pieces(text, size, size, size, &whole.reader, &err);
+	r2 = read_in_pieces(text, size, size / 3, size / 2, &pieces.reader, &err2);
+	assert(r == r2 && whole.list.n == pieces.list.n && !strcmp(err.msg, err2.msg));
 	assert((r < 0) == (err.code != 0));
 	assert(!strchr(err.msg, '\n') && str_utf8_valid(err.msg, strlen(err.msg)));
-	for (size_t i = 0; i < whole.n; i++)
-		check_pod(&whole.v[i]);
+	for (size_t i = 0; i < whole.list.n; i++)
+		check_pod(&whole.list.v[i]);
 	kubeapi_pods_done(&whole);
 	kubeapi_pods_done(&pieces);
 	read_claims(text, size, a);

@@ -131,7 +131,7 @@ static void check_specs(const struct spec_list *list, const struct pod_list *pod
 
 		for (size_t i = 0; i < c.n; i++)
 			assert(pods_wants(c.v[i].container, RESOURCE) == (int64_t)want &&
-			       !c.v[i].pod->over && !c.v[i].pod->deleted);
+			       !c.v[i].pod->unread && !c.v[i].pod->deleted);
 		if (!c.n)
 			continue;
 		q.candidates = c;

@@ -67,7 +67,7 @@ static void write_pod(struct json *j, const struct spec_pod *p)
 	json_kv_string(j, "namespace", p->ns);
 	json_kv_string(j, "name", p->name);
 	json_kv_string(j, "uid", p->uid);
-	json_kv_bool(j, "over", p->over);
+	json_kv_string(j, "unread", p->unread);
 	json_kv_bool(j, "deleted", p->deleted);
 	json_kv_int(j, "created", p->created);
 	json_key(j, "containers");

@@ -88,7 +88,7 @@ static struct bytes pod_to(const struct spec_pod *p, struct arena *a)
 	m.metadata->deletion_timestamp = p->deleted ? time_to(p->created, a) : NULL;
 	m.spec = spec_to(p, a);
 	m.status = kubemsg_new(&corepod__pod_status__descriptor, a);
-	m.status->phase = (char *)(p->over ? "Failed" : "Pending");
+	m.status->phase = (char *)"Pending";
 	return kubemsg_pack(&m, a);
 }
 

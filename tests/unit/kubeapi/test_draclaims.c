@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "kubeapi/draclaims-internal.h"
 
 static struct arena *a;
@@ -33,9 +34,21 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static int read_claims(const char *text)
+{
+	_cleanup_free_ char *list = xasprintf("{\"items\":[%s]}", text);
+	struct sieve s;
+	int r;
+
+	kubeapi_sieve_init(&s, &c.reader);
+	r = kubeapi_sieve_push(&s, list, strlen(list), &err);
+	kubeapi_sieve_done(&s);
+	return r;
+}
+
 static void add(const char *text)
 {
-	if (kubeapi_draclaims_add(&c, text, strlen(text), &err) < 0)
+	if (read_claims(text) < 0)
 		fail_msg("%s", err.msg);
 }
 
@@ -82,14 +95,14 @@ static void what_is_no_claim_is_refused(void **state)
 		{ "{\"status\":{\"allocation\":{\"devices\":{\"results\":[7]}}}}", "lacks" },
 		{ "{\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"a\",\"driver\":\"b\",\"pool\":\"c\"}]}}}}",
 		  "lacks" },
-		{ "{\"status\":", "the claim" },
+		{ "{\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"\\u0000\"}]}}}}",
+		  "the claim:1: holds a NUL" },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		err = (struct err) { 0 };
-		assert_true(kubeapi_draclaims_add(&c, cases[i].text, strlen(cases[i].text), &err) <
-			    0);
+		assert_true(read_claims(cases[i].text) < 0);
 		if (!strstr(err.msg, cases[i].why))
 			fail_msg("'%s' does not say '%s'", err.msg, cases[i].why);
 	}
@@ -103,9 +116,27 @@ static void what_a_list_leaves_behind_is_bounded(void **state)
 		"\"driver\":\"b\",\"pool\":\"c\",\"device\":\"d\"}]}}}}";
 
 	(void)state;
-	while (kubeapi_draclaims_add(&c, one, strlen(one), &err) == 0)
+	while (read_claims(one) == 0)
 		assert_true(c.n < DRACLAIMS_KEPT_MAX);
 	assert_int_equal(err.code, EFBIG);
+}
+
+/* The configuration of devices, and what drivers write of them, is of any size. */
+static void a_claim_of_unreasonable_size_is_refused(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+	(void)state;
+	strbuf_puts(&text, "{\"status\":{\"devices\":[");
+	for (int i = 0; i < 10000; i++)
+		strbuf_puts(&text, i ? ",{\"data\":{}}" : "{}");
+	strbuf_puts(&text, "],\"allocation\":{\"devices\":{\"results\":[");
+	for (int i = 0; i < 10000; i++)
+		strbuf_puts(&text, i ? ",{\"pool\":\"\"}" : "{}");
+	strbuf_puts(&text, "]}}}}");
+	assert_true(read_claims(text.s) < 0);
+	assert_int_equal(err.code, EFBIG);
+	assert_non_null(strstr(err.msg, "the claim's status takes more than"));
 }
 
 int main(void)
@@ -117,6 +148,8 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_claim_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_list_leaves_behind_is_bounded, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_claim_of_unreasonable_size_is_refused, set_up,
 						tear_down),
 	};
 

@@ -40,20 +40,54 @@ static int teardown(void **state)
 	return 0;
 }
 
+static int add(struct fixture *f, const char *text)
+{
+	_cleanup_free_ char *list = xasprintf("{\"items\":[%s]}", text);
+	struct sieve s;
+	int r;
+
+	kubeapi_sieve_init(&s, &f->pods.reader);
+	r = kubeapi_sieve_push(&s, list, strlen(list), &f->err);
+	kubeapi_sieve_done(&s);
+	return r;
+}
+
 static const struct spec_pod *read_pod(struct fixture *f, const char *text)
 {
-	if (kubeapi_pods_add(&f->pods, text, strlen(text), &f->err) < 0)
+	if (add(f, text) < 0)
 		fail_msg("%s", f->err.msg);
-	return &f->pods.v[f->pods.n - 1];
+	return &f->pods.list.v[f->pods.list.n - 1];
 }
 
 static void assert_refused(struct fixture *f, const char *text, const char *why)
 {
 	f->err = (struct err) { 0 };
-	assert_true(kubeapi_pods_add(&f->pods, text, strlen(text), &f->err) < 0);
+	kubeapi_pods_done(&f->pods);
+	kubeapi_pods_init(&f->pods, f->arena);
+	assert_true(add(f, text) < 0);
 	if (!strstr(f->err.msg, why))
 		fail_msg("%s: '%s' does not say '%s'", text, f->err.msg, why);
-	assert_int_equal(f->pods.n, 0);
+	assert_int_equal(f->pods.list.n, 0);
+}
+
+/* It is known by name, and none of its containers is. The pod behind it is known. */
+static void assert_unread(struct fixture *f, const char *text, const char *why)
+{
+	_cleanup_free_ char *both = xasprintf(
+		"%s,{\"metadata\":{\"name\":\"q\",\"namespace\":\"m\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"rdma/vf\":\"1\"}}}]}}",
+		text);
+	const struct spec_pod *next = read_pod(f, both), *p = next - 1;
+
+	assert_string_equal(p->ns, "n");
+	assert_string_equal(p->name, "p");
+	assert_string_equal(p->uid, "u");
+	assert_int_equal(p->n_containers, 0);
+	if (!p->unread || !strstr(p->unread, why))
+		fail_msg("%.300s: '%s' does not say '%s'", text, p->unread, why);
+	assert_null(next->unread);
+	assert_string_equal(next->name, "q");
+	assert_int_equal(next->n_containers, 1);
+	assert_int_equal(next->containers[0].limits[0].count, 1);
 }
 
 #define META "\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"uid\":\"u\"}"
@@ -75,7 +109,6 @@ static void a_pod_is_read_with_its_containers_in_the_order_of_the_kubelet(void *
 	assert_string_equal(p->name, "trainer");
 	assert_string_equal(p->uid, "5-6");
 	assert_int_equal(p->created, 1767323045);
-	assert_false(p->over);
 	assert_false(p->deleted);
 	assert_int_equal(p->n_containers, 4);
 	assert_string_equal(p->containers[0].name, "prepare");
@@ -132,14 +165,22 @@ static void a_container_names_its_parts_of_resource_claims(void **state)
 	assert_string_equal(p->containers[1].limits[0].resource, "rdma/vf");
 }
 
-static void a_pod_that_ended_or_is_being_deleted_says_so(void **state)
+/* A tenant's by the thousand: they hold nothing, and whatever they asked for is past. */
+static void a_pod_that_ended_is_no_pod_of_the_list(void **state)
 {
-	assert_true(
-		read_pod(*state, "{" META ",\"spec\":{},\"status\":{\"phase\":\"Failed\"}}")->over);
-	assert_true(read_pod(*state, "{" META ",\"spec\":{},\"status\":{\"phase\":\"Succeeded\"}}")
-			    ->over);
-	assert_false(read_pod(*state, "{" META ",\"spec\":{},\"status\":{\"phase\":\"Running\"}}")
-			     ->over);
+	static const char ended[] =
+		"{" META ",\"spec\":{},\"status\":{\"phase\":\"Failed\"}},{" META
+		",\"spec\":7,\"status\":{\"phase\":\"Succeeded\"}}";
+	struct fixture *f = *state;
+
+	assert_int_equal(add(f, ended), 0);
+	assert_int_equal(f->pods.list.n, 0);
+	read_pod(f, "{" META ",\"spec\":{},\"status\":{\"phase\":\"Running\"}}");
+	assert_int_equal(f->pods.list.n, 1);
+}
+
+static void a_pod_that_is_being_deleted_says_so(void **state)
+{
 	assert_true(
 		read_pod(
 			*state,
@@ -180,91 +221,231 @@ static void a_limit_of_zero_asks_for_nothing(void **state)
 	assert_int_equal(p->containers[0].limits[0].count, 2);
 }
 
-static void what_is_no_pod_is_refused_by_the_name_of_the_place(void **state)
+static void a_pod_without_a_name_is_refused_by_its_place(void **state)
 {
 	static const struct {
 		const char *text, *why;
 	} cases[] = {
-		{ "{", "items[0]:1: is not JSON" },
-		{ "{\"metadata\":{},\"metadata\":{}}", "items[0]:1: a key stands twice" },
-		{ "{\"metadata\":{\"name\":\"a\\u0000b\"}}", "items[0]:1: holds a NUL" },
-		{ "{\"metadata\":{\"name\":\"\xff\"}}", "items[0]:1: is not UTF-8" },
-		{ "[]", "items[0]: metadata is not an object" },
+		{ "{}", "items[0]: metadata is not an object" },
+		{ "{\"metadata\":{\"name\":\"a\",\"name\":\"b\"}}",
+		  "items[0]: metadata:1: a key stands twice" },
+		{ "{\"metadata\":{\"name\":\"a\\u0000b\"}}", "items[0]: metadata:1: holds a NUL" },
+		{ "{\"metadata\":{\"name\":\"\xff\"}}", "items[0]: metadata:1: is not UTF-8" },
 		{ "{\"metadata\":7,\"spec\":{}}", "items[0]: metadata is not an object" },
-		{ "{" META "}", "items[0]: spec is not an object" },
 		{ "{\"metadata\":{\"namespace\":\"n\"},\"spec\":{}}",
 		  "items[0]: metadata.name is not a string" },
 		{ "{\"metadata\":{\"name\":\"\",\"namespace\":\"n\"},\"spec\":{}}",
 		  "metadata.name is not a string" },
-		{ "{\"metadata\":{\"name\":\"p\"},\"spec\":{}}",
-		  "items[0]: metadata.namespace is not a string" },
-		{ "{" META ",\"spec\":{\"containers\":{}}}",
-		  "items[0]: spec.containers is not a list" },
-		{ "{" META ",\"spec\":{\"initContainers\":1}}",
-		  "items[0]: spec.initContainers is not a list" },
-		{ "{" META ",\"spec\":{\"containers\":[1]}}",
-		  "spec.containers[0].name is not a string" },
 		{ "{" META
-		  ",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"a/b\":\"1.5\"}}}]}}",
-		  "items[0]: spec.containers[0].resources.limits.a/b is not a whole number" },
-		{ "{" META
-		  ",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"a/b\":-1}}}]}}",
-		  "limits.a/b is not a whole number" },
+		  ",\"spec\":{},\"status\":{\"phase\":\"Failed\"}},{\"metadata\":{\"name\":\"p\"}}",
+		  "items[1]: metadata.namespace is not a string" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
 		assert_refused(*state, cases[i].text, cases[i].why);
 }
 
-static void what_pods_leave_behind_is_bounded(void **state)
+#define LIMIT(text)                                                                                \
+	"{" META                                                                                   \
+	",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"a/b\":" text      \
+	"}}}]}}"
+
+static void what_is_wrong_with_one_pod_is_that_pods_affair(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} cases[] = {
+		{ "{" META "}", "spec is not an object" },
+		{ "{" META ",\"spec\":null}", "spec is not an object" },
+		{ "{" META ",\"spec\":{},\"spec\":{}}", "spec is there twice" },
+		{ "{" META ",\"spec\":{\"containers\":[{\"name\":\"\\u0000\"}]}}",
+		  "spec:1: holds a NUL" },
+		{ "{" META ",\"spec\":{\"containers\":[{\"name\":\"\xff\"}]}}",
+		  "spec:1: is not UTF-8" },
+		{ "{" META ",\"spec\":{},\"status\":{\"phase\":\"\\u0000\"}}",
+		  "status:1: holds a NUL" },
+		{ "{" META ",\"spec\":{\"containers\":{}}}", "spec.containers is not a list" },
+		{ "{" META ",\"spec\":{\"initContainers\":1}}",
+		  "spec.initContainers is not a list" },
+		{ "{" META ",\"spec\":{\"containers\":[1]}}",
+		  "spec.containers[0].name is not a string" },
+		{ LIMIT("\"1.5\""),
+		  "spec.containers[0].resources.limits.a/b is not a whole number" },
+		{ LIMIT("\"some\""), "limits.a/b is not a whole number" },
+		{ LIMIT("\"1500m\""), "limits.a/b is not a whole number" },
+		{ LIMIT("-1"), "limits.a/b is not a whole number" },
+		{ LIMIT("{}"), "limits.a/b is not a whole number" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		assert_unread(*state, cases[i].text, cases[i].why);
+}
+
+static void counts_are_read_however_the_api_server_keeps_them(void **state)
+{
+	static const char *const limits[] = { LIMIT("\"+1\""), LIMIT("\"1.\""), LIMIT("\"10e-1\""),
+					      LIMIT("\"1000m\""), LIMIT("1") };
+
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++)
+		assert_int_equal(read_pod(*state, limits[i])->containers[0].limits[0].count, 1);
+	assert_int_equal(read_pod(*state, LIMIT("\"5e-0\""))->containers[0].limits[0].count, 5);
+	assert_int_equal(read_pod(*state, LIMIT("\"1.500k\""))->containers[0].limits[0].count,
+			 1500);
+}
+
+/* Each '#' is the number of the copy. */
+static void put_numbered(struct strbuf *text, const char *what, size_t i)
+{
+	for (; *what; what++) {
+		if (*what == '#')
+			strbuf_put_int(text, (int64_t)i);
+		else
+			strbuf_putc(text, *what);
+	}
+}
+
+static void repeat(struct strbuf *text, const char *what, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		strbuf_puts(text, i ? "," : "");
+		put_numbered(text, what, i);
+	}
+}
+
+/* m containers, each with n of `what` between begin and end. */
+static char *large(const char *begin, const char *what, const char *end, size_t m, size_t n)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	strbuf_puts(&text, "{" META ",\"spec\":{\"containers\":[");
+	for (size_t i = 0; i < m; i++) {
+		strbuf_puts(&text, i ? "," : "");
+		put_numbered(&text, begin, i);
+		repeat(&text, what, n);
+		strbuf_puts(&text, end);
+	}
+	strbuf_puts(&text, "]}}");
+	return strbuf_steal(&text);
+}
+
+#define CLAIMS "{\"name\":\"c#\",\"resources\":{\"claims\":["
+#define LIMITS "{\"name\":\"c#\",\"resources\":{\"limits\":{"
+
+static void a_pod_that_asks_for_too_much_is_left_out_by_name(void **state)
+{
+	static const struct {
+		const char *begin, *what, *end;
+		size_t m, n;
+		const char *why;
+	} cases[] = {
+		{ CLAIMS, "{\"name\":\"a#\"}", "]}}", 1000, 100,
+		  "spec takes more than 32768 bytes" },
+		{ CLAIMS, "{\"name\":\"a#\"}", "]}}", 10, 60,
+		  "more limits and claims than are read" },
+		{ CLAIMS, "{\"name\":\"a#\"}", "]}}", 1, 600,
+		  "more limits and claims than are read" },
+		{ LIMITS, "\"x.example/r#\":\"0\"", "}}}", 1, 8500,
+		  "spec takes more than 32768 bytes" },
+		{ LIMITS, "\"x.example/r#\":\"1\"", "}}}", 2, 400,
+		  "more limits and claims than are read" },
+		{ LIMITS, "\"x.example/a-name-of-some-length-#\":\"1\"", "}}}", 4, 60,
+		  "ask for more than is kept of one pod" },
+		{ CLAIMS, "{}", "]}}", 600, 0, "more containers than are read" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_free_ char *text =
+			large(cases[i].begin, cases[i].what, cases[i].end, cases[i].m, cases[i].n);
+
+		assert_unread(*state, text, cases[i].why);
+	}
+}
+
+static void claims_of_a_pod_without_end_are_left_out_by_name(void **state)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-	struct fixture *f = *state;
-	int r = 0;
 
-	strbuf_puts(&text, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"");
-	for (size_t i = 0; i < PODS_KEPT_MAX / 8; i++)
-		strbuf_putc(&text, 'x');
-	strbuf_puts(&text, "\"},\"spec\":{}}");
-	for (int i = 0; i < 10 && r == 0; i++)
-		r = kubeapi_pods_add(&f->pods, text.s, text.len, &f->err);
-	assert_int_equal(r, -EFBIG);
-	assert_non_null(strstr(f->err.msg, "take more than"));
-	assert_in_range(f->pods.n, 4, 8);
+	strbuf_puts(&text, "{" META ",\"spec\":{\"containers\":[],\"resourceClaims\":[");
+	repeat(&text, "{\"name\":\"a#\"}", SPEC_CLAIMS_MAX + 1);
+	strbuf_puts(&text, "]}}");
+	assert_unread(*state, text.s, "more ResourceClaims than are read");
+}
+
+/* Of any size, and the pod is known. */
+static void what_does_not_matter_costs_a_pod_nothing(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	const struct spec_pod *p;
+
+	strbuf_puts(&text, "{\"metadata\":{\"annotations\":{");
+	repeat(&text, "\"a#\":\"v\"", 20000);
+	strbuf_puts(&text, "},\"labels\":{");
+	repeat(&text, "\"a#\":\"v\"", 20000);
+	strbuf_puts(&text, "},\"name\":\"p\",\"namespace\":\"n\",\"managedFields\":");
+	for (int i = 0; i < 5000; i++)
+		strbuf_puts(&text, "[{\"f:x\":");
+	strbuf_puts(&text, "0");
+	for (int i = 0; i < 5000; i++)
+		strbuf_puts(&text, "}]");
+	strbuf_puts(&text, "},\"spec\":{\"ephemeralContainers\":[");
+	repeat(&text, "{\"name\":\"e#\"}", 5000);
+	strbuf_puts(&text, "],\"volumes\":[");
+	repeat(&text, "{\"name\":\"v#\",\"emptyDir\":{}}", 20000);
+	strbuf_puts(&text, "],\"containers\":[{\"name\":\"c\",\"env\":[");
+	repeat(&text, "{\"name\":\"E#\",\"value\":\"\\\\u003c\"}", 20000);
+	strbuf_puts(
+		&text,
+		"],\"resources\":{\"requests\":{\"a/b\":\"bad\"},\"limits\":{\"a/b\":\"2\"}}}]}}");
+	assert_true(text.len > 1500000);
+	p = read_pod(*state, text.s);
+	assert_null(p->unread);
+	assert_int_equal(p->containers[0].limits[0].count, 2);
+}
+
+static void a_node_full_of_the_largest_pods_is_known(void **state)
+{
+	_cleanup_free_ char *text = large(LIMITS, "\"x.example/resource-#\":\"1\"", "}}}", 20, 5);
+	struct fixture *f = *state;
+
+	for (int i = 0; i < 300; i++)
+		assert_null(read_pod(f, text)->unread);
+	assert_true(arena_used(f->arena) < SPEC_LIST_BYTES_MAX);
 }
 
 /* Small ones: their places count. */
-static void many_pods_are_bounded_with_the_array_that_has_them(void **state)
+static void pods_without_end_are_bounded_with_the_array_that_has_them(void **state)
 {
 	static const char text[] = "{" META ",\"spec\":{}}";
 	struct fixture *f = *state;
 	int r = 0;
 
-	while (r == 0 && f->pods.n < PODS_KEPT_MAX / sizeof(*f->pods.v))
-		r = kubeapi_pods_add(&f->pods, text, strlen(text), &f->err);
+	while (r == 0 && f->pods.list.n < SPEC_LIST_BYTES_MAX / sizeof(*f->pods.list.v))
+		r = add(f, text);
 	assert_int_equal(r, -EFBIG);
-	assert_true(arena_used(f->arena) + f->pods.cap * sizeof(*f->pods.v) <= PODS_KEPT_MAX);
-	assert_true(f->pods.n > 2000);
+	assert_non_null(strstr(f->err.msg, "take more than"));
+	assert_true(arena_used(f->arena) + f->pods.list.cap * sizeof(*f->pods.list.v) <=
+		    SPEC_LIST_BYTES_MAX);
+	assert_true(f->pods.list.n > 5000);
 }
 
 int main(void)
 {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_pod_is_read_with_its_containers_in_the_order_of_the_kubelet, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(a_container_names_its_parts_of_resource_claims,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(a_pod_that_ended_or_is_being_deleted_says_so, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_static_pod_has_no_time_of_creation, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_limit_of_zero_asks_for_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_no_pod_is_refused_by_the_name_of_the_place,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(many_pods_are_bounded_with_the_array_that_has_them,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(what_pods_leave_behind_is_bounded, setup, teardown),
+		T(a_pod_is_read_with_its_containers_in_the_order_of_the_kubelet),
+		T(a_container_names_its_parts_of_resource_claims),
+		T(a_pod_that_ended_is_no_pod_of_the_list),
+		T(a_pod_that_is_being_deleted_says_so),
+		T(a_static_pod_has_no_time_of_creation),
+		T(a_limit_of_zero_asks_for_nothing),
+		T(a_pod_without_a_name_is_refused_by_its_place),
+		T(what_is_wrong_with_one_pod_is_that_pods_affair),
+		T(counts_are_read_however_the_api_server_keeps_them),
+		T(a_pod_that_asks_for_too_much_is_left_out_by_name),
+		T(claims_of_a_pod_without_end_are_left_out_by_name),
+		T(what_does_not_matter_costs_a_pod_nothing),
+		T(a_node_full_of_the_largest_pods_is_known),
+		T(pods_without_end_are_bounded_with_the_array_that_has_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

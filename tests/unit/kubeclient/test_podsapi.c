@@ -46,8 +46,8 @@ static const struct spec_container containers[] = { { "prepare", SPEC_INIT, limi
 						    { "agent", SPEC_SIDECAR, NULL, 0, claims, 1 },
 						    { "main", SPEC_APP, limits, 2, claims, 2 } };
 static const struct spec_pod pods[] = {
-	{ "ml", "trainer", "u-1", false, false, 1767323045, containers, 3 },
-	{ "default", "old", "u-2", true, true, 7, containers, 0 },
+	{ "ml", "trainer", "u-1", false, 1767323045, NULL, containers, 3 },
+	{ "default", "old", "u-2", true, 7, NULL, containers, 0 },
 };
 static const struct spec_list both = { pods, 2 };
 
@@ -202,7 +202,6 @@ static void both_directions_of_the_message_agree(void **state)
 		assert_string_equal(l.v[i].ns, pods[i].ns);
 		assert_string_equal(l.v[i].name, pods[i].name);
 		assert_string_equal(l.v[i].uid, pods[i].uid);
-		assert_int_equal(l.v[i].over, pods[i].over);
 		assert_int_equal(l.v[i].deleted, pods[i].deleted);
 		assert_true(l.v[i].created == pods[i].created);
 		assert_int_equal(l.v[i].n_containers, pods[i].n_containers);
@@ -260,6 +259,13 @@ static void claims_that_the_status_names_are_the_containers(void **state)
 	assert_string_equal(c->limits[0].resource, "a/v");
 }
 
+static int decode(const char *bytes, size_t len, struct arena *a, struct spec_list *ret,
+		  struct err *err)
+{
+	return kubemsg_decode(&kubemsg_pod_specs, (struct bytes) { (const uint8_t *)bytes, len }, a,
+			      ret, err);
+}
+
 static void bytes_that_are_no_pods_are_refused(void **state)
 {
 	static const struct {
@@ -267,35 +273,222 @@ static void bytes_that_are_no_pods_are_refused(void **state)
 		size_t len;
 	} cases[] = {
 		{ "\xff", "not protobuf", 1 },
-		{ "\x0a\x05", "end in the middle", 2 },
+		{ "\x0a", "not protobuf", 1 },
+		{ "\x0a\x05", "ends in the middle", 2 },
 		{ "\x0a\x01\xff", "not protobuf", 3 },
-		{ "\x0a\x00", "has no name or no spec", 2 },
-		/* metadata without a spec */
-		{ "\x0a\x08\x0a\x06\x0a\x01p\x1a\x01n", "has no name or no spec", 10 },
+		{ "\x0a\x00", "a pod has no name", 2 },
 		/* a name with a NUL */
 		{ "\x0a\x08\x0a\x06\x0a\x01\x00\x1a\x01n", "NUL", 10 },
-		/* a container without a name */
-		{ "\x0a\x0c\x0a\x06\x0a\x01p\x1a\x01n\x12\x02\x12\x00",
-		  "pod n/p: a container has no name", 14 },
-		/* its limit of a/b is "x" */
-		{ "\x0a\x1e\x0a\x06\x0a\x01p\x1a\x01n\x12\x14\x12\x12\x0a\x01"
-		  "c\x42\x0d\x0a\x0b\x0a\x03"
-		  "a/b\x12\x04\x0a\x02xy",
-		  "pod n/p, container c: the limit of a/b is 'xy'", 32 },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		_cleanup_arena_ struct arena *a = arena_new(4096);
-		struct bytes in = { (const uint8_t *)cases[i].bytes, cases[i].len };
 		struct spec_list l = { NULL, 77 };
 		struct err err = { 0 };
 
-		assert_true(kubemsg_decode(&kubemsg_pod_specs, in, a, &l, &err) < 0);
+		assert_true(decode(cases[i].bytes, cases[i].len, a, &l, &err) < 0);
 		if (!strstr(err.msg, cases[i].why))
 			fail_msg("case %zu: '%s' does not say '%s'", i, err.msg, cases[i].why);
 		assert_int_equal(l.n, 77);
 	}
+}
+
+/* --- a pod of any shape, and one behind it --- */
+
+static void put_varint(struct strbuf *b, size_t v)
+{
+	for (; v > 0x7f; v >>= 7)
+		strbuf_putc(b, (char)(v | 0x80));
+	strbuf_putc(b, (char)v);
+}
+
+static void put_field(struct strbuf *b, unsigned tag, const char *data, size_t len)
+{
+	put_varint(b, tag << 3 | 2);
+	put_varint(b, len);
+	strbuf_add(b, data, len);
+}
+
+/* Ends *inner. */
+static void put_inner(struct strbuf *b, unsigned tag, struct strbuf *inner)
+{
+	put_field(b, tag, strbuf_str(inner), inner->len);
+	strbuf_done(inner);
+}
+
+static void put_text(struct strbuf *b, unsigned tag, const char *text)
+{
+	put_field(b, tag, text, strlen(text));
+}
+
+/* Ends *more and *spec. */
+static void put_pod(struct strbuf *list, const char *name, struct strbuf *more, struct strbuf *spec,
+		    const char *phase)
+{
+	struct strbuf pod = STRBUF_INIT, meta = STRBUF_INIT, status = STRBUF_INIT;
+
+	strbuf_add(&meta, strbuf_str(more), more->len);
+	strbuf_done(more);
+	put_text(&meta, 1, name);
+	put_text(&meta, 3, "n");
+	put_text(&status, 1, phase);
+	put_inner(&pod, 1, &meta);
+	put_inner(&pod, 2, spec);
+	put_inner(&pod, 3, &status);
+	put_inner(list, 1, &pod);
+}
+
+static void put_limit(struct strbuf *resources, const char *name, const char *count)
+{
+	struct strbuf entry = STRBUF_INIT, quantity = STRBUF_INIT;
+
+	put_text(&quantity, 1, count);
+	put_text(&entry, 1, name);
+	put_inner(&entry, 2, &quantity);
+	put_inner(resources, 1, &entry);
+}
+
+/* Ends *resources. */
+static void put_container(struct strbuf *spec, struct strbuf *resources)
+{
+	struct strbuf container = STRBUF_INIT;
+
+	put_text(&container, 1, "c");
+	put_inner(&container, 8, resources);
+	put_inner(spec, 2, &container);
+}
+
+/* p in n, and q, which asks for a VF. Ends *more and *spec. */
+static struct spec_list decode_with_another(struct arena *a, struct strbuf *more,
+					    struct strbuf *spec, const char *phase)
+{
+	struct strbuf list = STRBUF_INIT, none = STRBUF_INIT, of_q = STRBUF_INIT,
+		      resources = STRBUF_INIT;
+	struct spec_list l = { NULL, 0 };
+	struct err err = { 0 };
+	const struct spec_pod *q;
+
+	put_pod(&list, "p", more, spec, phase);
+	put_limit(&resources, "rdma/vf", "1");
+	put_container(&of_q, &resources);
+	put_pod(&list, "q", &none, &of_q, "Pending");
+	if (decode(list.s, list.len, a, &l, &err) < 0)
+		fail_msg("%s", err.msg);
+	strbuf_done(&list);
+	q = &l.v[l.n - 1];
+	assert_string_equal(q->name, "q");
+	assert_null(q->unread);
+	assert_int_equal(q->n_containers, 1);
+	assert_int_equal(q->containers[0].limits[0].count, 1);
+	return l;
+}
+
+enum { CONTAINERS, CLAIMS, OWN_CLAIMS, ZEROS, ONES, ODD, NAMELESS, BROKEN };
+
+static void put_shape(struct strbuf *spec, int shape, size_t m, size_t n)
+{
+	for (size_t i = 0; i < m; i++) {
+		struct strbuf resources = STRBUF_INIT, name = STRBUF_INIT;
+
+		for (size_t part = 0; part < n; part++) {
+			char text[32];
+
+			snprintf(text, sizeof(text), "a/%zu", part);
+			if (shape == CLAIMS) {
+				put_text(&name, 1, "a1");
+				put_inner(&resources, 3, &name);
+			} else {
+				put_limit(&resources, text,
+					  shape == ZEROS ? "0"
+					  : shape == ODD ? "1.5"
+							 : "+1");
+			}
+		}
+		if (shape == OWN_CLAIMS) {
+			put_text(&name, 1, "a1");
+			put_inner(spec, 39, &name);
+		} else if (shape == NAMELESS) {
+			put_inner(spec, 2, &name);
+		} else if (shape == BROKEN) {
+			put_field(spec, 2, "\xff", 1);
+		} else {
+			put_container(spec, &resources);
+		}
+		strbuf_done(&resources);
+	}
+}
+
+static void a_pod_that_asks_for_too_much_is_left_out_by_name(void **state)
+{
+	static const struct {
+		int shape;
+		size_t m, n;
+		const char *why;
+	} cases[] = {
+		{ CLAIMS, 1000, 100, "takes more than 32768 bytes" },
+		{ CLAIMS, 10, 60, "more limits and claims than are read" },
+		{ ZEROS, 1, 8500, "takes more than 32768 bytes" },
+		{ ONES, 2, 400, "more limits and claims than are read" },
+		{ ONES, 10, 50, "ask for more than is kept" },
+		{ CONTAINERS, 600, 0, "more containers than are read" },
+		{ CONTAINERS, 100000, 0, "takes more than 32768 bytes" },
+		{ OWN_CLAIMS, SPEC_CLAIMS_MAX + 1, 0, "more ResourceClaims than are read" },
+		{ ODD, 1, 1, "container c: the limit of a/0 is not a whole number" },
+		{ NAMELESS, 1, 0, "a container has no name" },
+		{ BROKEN, 1, 0, "not protobuf" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_arena_ struct arena *a = arena_new(4096);
+		struct strbuf spec = STRBUF_INIT, none = STRBUF_INIT;
+		struct spec_list l;
+
+		put_shape(&spec, cases[i].shape, cases[i].m, cases[i].n);
+		l = decode_with_another(a, &none, &spec, "Pending");
+		assert_int_equal(l.n, 2);
+		assert_string_equal(l.v[0].name, "p");
+		assert_int_equal(l.v[0].n_containers, 0);
+		if (!l.v[0].unread || !strstr(l.v[0].unread, cases[i].why))
+			fail_msg("case %zu: '%s' does not say '%s'", i, l.v[0].unread,
+				 cases[i].why);
+		assert_true(arena_used(a) < 2048);
+	}
+}
+
+/* Labels, annotations, environments: of any size, and the pod is known. */
+static void what_does_not_matter_costs_a_pod_nothing(void **state)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct strbuf spec = STRBUF_INIT, labels = STRBUF_INIT, container = STRBUF_INIT,
+		      resources = STRBUF_INIT;
+	struct spec_list l;
+
+	(void)state;
+	for (int i = 0; i < 100000; i++) {
+		put_field(&labels, 11, "\x0a\x01x", 3);
+		put_field(&container, 7, "\x0a\x01x", 3);
+		put_field(&spec, 1, "\x0a\x01x", 3);
+	}
+	put_text(&container, 1, "c");
+	put_limit(&resources, "rdma/vf", "2");
+	put_inner(&container, 8, &resources);
+	put_inner(&spec, 2, &container);
+	l = decode_with_another(a, &labels, &spec, "Running");
+	assert_int_equal(l.n, 2);
+	assert_null(l.v[0].unread);
+	assert_int_equal(l.v[0].containers[0].limits[0].count, 2);
+}
+
+static void a_pod_that_ended_is_no_pod_of_the_list(void **state)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct strbuf spec = STRBUF_INIT, none = STRBUF_INIT;
+
+	(void)state;
+	assert_int_equal(decode_with_another(a, &none, &spec, "Failed").n, 1);
+	assert_int_equal(decode_with_another(a, &none, &spec, "Succeeded").n, 1);
 }
 
 static void questions_that_come_together_share_an_answer_but_never_an_older_one(void **state)
@@ -390,6 +583,9 @@ int main(void)
 		cmocka_unit_test(both_directions_of_the_message_agree),
 		cmocka_unit_test(claims_that_the_status_names_are_the_containers),
 		cmocka_unit_test(bytes_that_are_no_pods_are_refused),
+		cmocka_unit_test(a_pod_that_asks_for_too_much_is_left_out_by_name),
+		cmocka_unit_test(what_does_not_matter_costs_a_pod_nothing),
+		cmocka_unit_test(a_pod_that_ended_is_no_pod_of_the_list),
 		cmocka_unit_test_setup_teardown(
 			questions_that_come_together_share_an_answer_but_never_an_older_one, setup,
 			teardown),

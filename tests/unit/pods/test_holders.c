@@ -120,18 +120,27 @@ static void picture_stays_over_hundreds_of_gets(void **state)
 	assert_null(kubemsg_pods_find(pods_holders_view(h, NULL), "other", "a"));
 }
 
-static void pods_that_are_over_hold_nothing(void **state)
+static void pods_that_are_gone_hold_nothing(void **state)
 {
 	const struct spec_container c = { "c", SPEC_APP, both, 2, NULL, 0 };
-	struct spec_pod specs[2] = { spec_of("a", &c), spec_of("b", &c) };
+	struct spec_pod specs[1] = { spec_of("a", &c) };
 
 	(void)state;
-	specs[1].over = true;
 	pod_holds("a", "GPU-0", "x", true);
 	pod_holds("b", "GPU-1", "y", false);
 	pod_holds("c", "GPU-2", "z", false);
-	assert_int_equal(pods_holders_view(h, &(struct spec_list) { specs, 2 })->n, 1);
+	assert_int_equal(pods_holders_view(h, &(struct spec_list) { specs, 1 })->n, 1);
 	assert_int_equal(pods_holders_view(h, NULL)->n, 1);
+	assert_non_null(held_by("a", RES));
+}
+
+static void pod_whose_containers_are_not_known_goes_on_holding_what_it_has(void **state)
+{
+	struct spec_pod large = { .ns = "default", .name = "a", .unread = "too large" };
+
+	(void)state;
+	pod_holds("a", "GPU-0", "x", true);
+	assert_int_equal(pods_holders_view(h, &(struct spec_list) { &large, 1 })->n, 1);
 	assert_non_null(held_by("a", RES));
 }
 
@@ -144,7 +153,7 @@ static void picture_is_complete_when_everybody_has_what_he_asks_for(void **state
 				     spec_of("p", &plain) };
 	struct spec_list list = { specs, 3 };
 	struct spec_candidate next = { &specs[0], &c, false };
-	struct spec_candidates nobody = { NULL, 0 }, a_is_next = { &next, 1 };
+	struct spec_candidates nobody = { .n = 0 }, a_is_next = { .v = &next, .n = 1 };
 
 	(void)state;
 	assert_false(pods_holders_complete(h, &list, &nobody)); /* nobody ever told */
@@ -157,8 +166,10 @@ static void picture_is_complete_when_everybody_has_what_he_asks_for(void **state
 	assert_true(pods_holders_complete(h, &list, &a_is_next));
 	next.stale = true;
 	assert_false(pods_holders_complete(h, &list, &a_is_next));
-	specs[0].over = true;
+	pod_holds("a", "GPU-0", "x", false);
 	assert_true(pods_holders_complete(h, &list, &nobody));
+	specs[2].unread = "too large"; /* what it asks for may have come since */
+	assert_false(pods_holders_complete(h, &list, &nobody));
 }
 
 int main(void)
@@ -169,7 +180,8 @@ int main(void)
 		T(get_replaces_one_pod),
 		T(what_was_asked_for_before_the_last_list_is_no_news),
 		T(picture_stays_over_hundreds_of_gets),
-		T(pods_that_are_over_hold_nothing),
+		T(pods_that_are_gone_hold_nothing),
+		T(pod_whose_containers_are_not_known_goes_on_holding_what_it_has),
 		T(picture_is_complete_when_everybody_has_what_he_asks_for),
 	};
 

@@ -412,19 +412,21 @@ static struct spec_list parse_specs(const char *text)
 	     entry = strtok_r(NULL, ";", &save)) {
 		char *slash, *name = entry + strspn(entry, " ");
 		struct spec_container *containers;
-		bool over = *name == '!', deleted = *name == '-';
+		bool unread = *name == '!', deleted = *name == '-';
 
-		name += over || deleted;
+		name += unread || deleted;
 		slash = strchr(name, '/');
 		*slash = '\0';
 		if (!p || strcmp(p->name, name) != 0) {
 			p = &pods[n++];
 			*p = (struct spec_pod) { .ns = "default", .name = name, .uid = name };
 			p->containers = arena_array(a, 8, sizeof(*p->containers));
-			p->over = over;
+			p->unread = unread ? "its spec is too large" : NULL;
 			p->deleted = deleted;
 			p->created = strncmp(name, "static", 6) ? (int64_t)n : 0;
 		}
+		if (unread)
+			continue;
 		containers = (struct spec_container *)p->containers;
 		containers[p->n_containers++] = parse_spec_container(slash + 1);
 	}
@@ -479,8 +481,7 @@ static void spec_tells_whose_turn_it_is(void **state)
 		  1 },
 		/* another count */
 		{ "p/c: v=2 g=2", "p/c: g=GPU-0", 1, false, NULL, 0 },
-		/* over, deleted, not admitted yet */
-		{ "!p/c: v=1; q/c: v=1", "p/c:; q/c:", 1, false, "q/c", 0 },
+		/* deleted, not admitted yet */
 		{ "-p/c: v=1", "p/c:", 1, false, NULL, 0 },
 		{ "p/c: v=1; q/c: v=1", "p/c:", 1, false, "p/c", 0 },
 		/* the newest one of several */
@@ -533,6 +534,64 @@ static void whoever_waited_while_another_was_found_is_passed_over(void **state)
 	who = look_with_specs(
 		&(struct spec_case) { "q/c: v=1; old/c: v=1", "q/c:; old/c:", 1, false, NULL, 0 });
 	assert_is(&who, "q/c");
+}
+
+/* Its author may be anybody: it casts doubt on one admission, never on the next. */
+static void pod_whose_containers_are_not_known_casts_doubt_once(void **state)
+{
+	struct pods_question q = { .resource = RES, .want = 1, .listed = true };
+	struct spec_list specs = parse_specs("!evil/c:; old/c: v=1; p/c: v=1 g=1");
+	struct pod_list held = parse("evil/c:; old/c:; p/c: g=GPU-1");
+	struct identified who;
+
+	(void)state;
+	kubemsg_pods_sort(held.v, held.n);
+	for (int round = 0; round < 2; round++) {
+		q.candidates = pods_candidates(&specs, &held, &q, seen, a);
+		assert_int_equal(q.candidates.n, round ? 2 : 0);
+		who = pods_identify(&held, &q, &inv, &seen, a);
+		assert_is(&who, "p/c"); /* by what it holds; then by its spec */
+		assert_int_equal(who.gpus.n, 1);
+		assert_true(round == !!who.spec);
+		assert_true(round == !strstr(who.why, "default/evil"));
+	}
+	/* Nor does it, or what was hidden, get back what was known before. */
+	specs = parse_specs("!evil/c:; old/c: v=1; p/c: v=1 g=1; !evil2/c:; r/c: v=1");
+	held = parse("evil/c:; evil2/c:; old/c:; p/c: g=GPU-1 v=x; r/c:");
+	kubemsg_pods_sort(held.v, held.n);
+	q.candidates = pods_candidates(&specs, &held, &q, seen, a);
+	assert_int_equal(q.candidates.n, 0);
+	who = pods_identify(&held, &q, &inv, &seen, a);
+	q.candidates = pods_candidates(&specs, &held, &q, seen, a);
+	assert_int_equal(q.candidates.n, 2);
+	assert_string_equal(q.candidates.v[0].pod->name, "r");
+	assert_false(q.candidates.v[0].stale);
+	assert_true(q.candidates.v[1].stale);
+}
+
+static void pod_whose_containers_are_not_known_may_be_the_one(void **state)
+{
+	struct pods_question q = { .resource = RES, .want = 2 };
+	struct spec_list specs = parse_specs("p/c: v=2; !large/c:");
+	struct pod_list held = parse("p/c:; large/c: g=GPU-1,GPU-2"), none = parse("p/c:");
+	struct identified who;
+
+	(void)state;
+	kubemsg_pods_sort(held.v, held.n);
+	q.candidates = pods_candidates(&specs, &none, &q, seen, a);
+	assert_int_equal(q.candidates.n, 0); /* no List has shown it yet */
+	q.listed = true;
+	q.candidates = pods_candidates(&specs, &none, &q, seen, a);
+	assert_int_equal(q.candidates.n, 1); /* the kubelet does not know it */
+	q.candidates = pods_candidates(&specs, &held, &q, seen, a);
+	assert_int_equal(q.candidates.n, 0);
+	who = pods_identify(&held, &q, &inv, &seen, a);
+	assert_is(&who, "large/c");
+	assert_null(who.spec);
+	/* Deleted it asks for nothing. */
+	specs = parse_specs("p/c: v=2");
+	q.candidates = pods_candidates(&specs, &held, &q, NULL, a);
+	assert_int_equal(q.candidates.n, 1);
 }
 
 static void pod_that_is_not_looked_at_yet_is_a_candidate_of_an_incomplete_picture(void **state)
@@ -593,6 +652,8 @@ int main(void)
 		T(spec_tells_whose_turn_it_is),
 		T(whoever_waited_while_another_was_found_is_passed_over),
 		T(pod_that_is_not_looked_at_yet_is_a_candidate_of_an_incomplete_picture),
+		T(pod_whose_containers_are_not_known_casts_doubt_once),
+		T(pod_whose_containers_are_not_known_may_be_the_one),
 		T(gpus_of_everybody_else_are_busy_with_specs_too),
 	};
 
