@@ -32,6 +32,7 @@ import late  # noqa: F401
 import relay
 import scenarios
 import storm  # noqa: F401
+import tenants  # noqa: F401
 from containerd import containerd_config
 from scenarios import until
 
