@@ -10,8 +10,10 @@
 #include "kubemsg/messages.h"
 #include "rpc/rpc.h"
 
-/* Pods are a few kilobytes each, and a node runs some hundred. */
-#define LIST_BYTES_MAX (16u << 20)
+/* Pods are a few kilobytes each, and a node runs some hundred. Of a larger answer, which tenants
+ * can bring about, gRPC and we would have a copy each; where it is refused another source is asked.
+ */
+#define LIST_BYTES_MAX (8u << 20)
 /* The kubelet answers 100 questions a second, of all clients together, and refuses the others, and
  * those with too large an answer. */
 #define RATE_PAUSE_MS 15
