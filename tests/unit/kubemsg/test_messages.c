@@ -636,9 +636,37 @@ static void memory_of_one_message_is_bounded(void **state)
 	assert_int_equal(
 		kubemsg_decode(&kubemsg_pod_list, (struct bytes) { wire, 2 * n }, arena, &l, &err),
 		-EBADMSG);
-	assert_string_equal(
-		err.msg,
-		"ListPodResourcesResponse: 2097152 bytes that take more than 64 MiB to decode");
+	assert_string_equal(err.msg, "ListPodResourcesResponse: its pods take more than 16 MiB");
+}
+
+/* 110 pods of a tenant, each with a thousand containers: those that hold something stay, and some
+ * of the others. */
+static void containers_that_hold_nothing_cost_nothing(void **state)
+{
+	enum { N = 1000, IDLE = 128 };
+	struct held held = { "r/x", { (const char *[]) { "id" }, 1 } };
+	struct pod_container *c = arena_array(arena, N, sizeof(*c));
+	struct pod one = { "ns", "p", c, N }, *v = arena_array(arena, 110, sizeof(*v));
+	struct pod_list all = { v, 110 }, l;
+	struct arena *a = arena_new(0);
+
+	(void)state;
+	for (size_t i = 0; i < N; i++)
+		c[i].name = arena_printf(arena, "a-name-as-long-as-many-a-container-has-%zu", i);
+	c[N - 1].held = &held;
+	c[N - 1].n_held = 1;
+	for (size_t i = 0; i < all.n; i++)
+		v[i] = one;
+	assert_int_equal(kubemsg_decode(&kubemsg_pod_list, peer_encode_pod_list(&all, true, arena),
+					a, &l, NULL),
+			 0);
+	assert_int_equal(l.n, 110);
+	assert_int_equal(l.v[0].n_containers, IDLE + 1);
+	assert_string_equal(l.v[0].containers[0].name, c[0].name);
+	assert_string_equal(l.v[109].containers[IDLE].name, c[N - 1].name);
+	assert_string_equal(kubemsg_held(&l.v[109].containers[IDLE], "r/x")->v[0], "id");
+	assert_true(arena_used(a) < 2u << 20);
+	arena_free(a);
 }
 
 static void number_of_devices_is_bounded(void **state)
@@ -686,6 +714,7 @@ int main(void)
 		T(number_of_ids_is_bounded),
 		T(memory_of_one_request_is_bounded),
 		T(memory_of_one_message_is_bounded),
+		T(containers_that_hold_nothing_cost_nothing),
 		T(number_of_devices_is_bounded),
 	};
 
