@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from scenarios import LIMIT, VF, check_container, container, equal, scenario, until
+from scenarios import VF, check_container, container, equal, scenario, until
 
 HANDOVERS = int(os.environ.get("E2E_HANDOVERS", "6"))
 LOOPS, FROZEN = 3, 0.1
@@ -102,4 +102,4 @@ def many_hand_overs_on_a_busy_node(c):
             "restart of the kubelet": rounds(c, restart_kubelet, max(1, HANDOVERS // 10)),
         }
     return f"{HANDOVERS} hand-overs; a sick VF left the offer within " + ", ".join(
-        f"{seconds:.2f} s ({LIMIT} allowed) after a {change}" for change, seconds in took.items())
+        f"{seconds:.2f} s after a {change}" for change, seconds in took.items())
