@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from scenarios import VF, check_container, container, equal, scenario, until
+from scenarios import Unsupported, VF, check_container, container, equal, scenario, until
 
 HANDOVERS = int(os.environ.get("E2E_HANDOVERS", "6"))
 LOOPS, FROZEN = 3, 0.1
@@ -91,6 +91,25 @@ def rounds(c, change, n):
             check_container(c, name, "main", 1, 1)
             c.end(name)
     return longest
+
+
+@scenario
+def another_plugin_of_our_name(c):
+    """It is named, and when it is gone the kubelet offers our VFs again."""
+    if not hasattr(c.backend, "plugin_of_our_name"):
+        raise Unsupported("no second plugin can be had here")
+    words = "another device plugin has registered this name"
+    began = time.monotonic()
+    with c.plugin_of_our_name():
+        until(lambda: words in c.railmate_log(c.newest_railmate()), "it to be named",
+              failure=AssertionError)
+        told = time.monotonic() - began
+    began = time.monotonic()
+    until(lambda: set(offered(c)) == set(c.vf), "the VFs to be on offer", failure=AssertionError)
+    took = time.monotonic() - began
+    seconds_until_heard(c, min(c.vf))
+    check_container(c, c.run(container("main", 1, 1)), "main", 1, 1)
+    return f"named {told:.1f} s after its start, all VFs on offer {took:.1f} s after its end"
 
 
 @scenario

@@ -460,6 +460,18 @@ class Node:
         gap = ms_of_day(lists[-1].split()[1]) - ms_of_day(ends[-1].split()[1])
         return gap if gap > 0 else None
 
+    @contextlib.contextmanager
+    def plugin_of_our_name(self):
+        """Another device plugin registers our resource, with this node's GPUs as its devices."""
+        rival = self.spawn("rival.log", self.program("fakegpu"), "--root", self.machine,
+                           "--kubelet-dir", PLUGINS, "--resource", scenarios.VF, "--endpoint",
+                           "other.sock")
+        try:
+            yield
+        finally:
+            rival.terminate()
+            rival.wait(START_LIMIT)
+
     def freeze_kubelet(self, after, seconds):
         time.sleep(after)
         self.kubelet.send_signal(signal.SIGSTOP)
