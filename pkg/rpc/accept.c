@@ -1,7 +1,7 @@
 /*
  * The thread "rpc-accept": accepts connections, and posts to the rpc thread those that begin as
  * HTTP/2 does. One that says nothing costs a descriptor, and no more than SILENT_MS of it. It also
- * forwards what passes the guards.
+ * runs the guards.
  */
 #include "rpc/rpc-internal.h"
 
@@ -22,7 +22,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "rpc/guard-internal.h"
 #include "rpc/limits-internal.h"
 
 /* How long to leave the sockets alone when the process or the machine is out of descriptors. */
@@ -31,7 +30,7 @@
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 /* What an event is about: in the upper bits of its data; the number of it is below. */
-enum about { ABOUT_LIST, ABOUT_LISTENER, ABOUT_SILENT, ABOUT_PEER, ABOUT_INNER, ABOUT_CONNECTION };
+enum about { ABOUT_LIST, ABOUT_LISTENER, ABOUT_SILENT, ABOUT_GUARDS, ABOUT_CONNECTION };
 #define ABOUT_SHIFT 60
 
 struct listener {
@@ -50,12 +49,6 @@ struct silent {
 	struct rpc_peer peer;
 };
 
-struct guarded {
-	uint64_t id;
-	struct guard *guard;
-	bool paused;
-};
-
 struct acceptor {
 	struct rpc *rpc;
 	pthread_t thread;
@@ -66,17 +59,12 @@ struct acceptor {
 	pthread_mutex_t lock;
 	struct listener *listeners;
 	size_t n, cap;
-	uint64_t *kept; /* guards to trust from now on */
-	size_t n_kept, kept_cap;
 	bool stop;
 	/* the thread's */
 	struct silent silent[SILENT_MAX]; /* the oldest first */
 	size_t n_silent;
 	uint64_t last_silent;
 	bool exhausted;
-	struct guarded *guards;
-	size_t n_guards, guards_cap;
-	uint64_t last_guard;
 };
 
 struct accepted {
@@ -111,8 +99,6 @@ static size_t find(const struct acceptor *a, uint64_t server)
 	return i;
 }
 
-/* --- guards --- */
-
 static bool needs_guard(struct acceptor *a, const struct silent *s)
 {
 	bool needs = false;
@@ -124,80 +110,6 @@ static bool needs_guard(struct acceptor *a, const struct silent *s)
 		needs = rpc_peer_compare(&a->listeners[i].trusted, &s->peer) != RPC_PEER_SAME;
 	pthread_mutex_unlock(&a->lock);
 	return needs;
-}
-
-static void guard_end(struct acceptor *a, size_t i)
-{
-	guard_free(a->guards[i].guard);
-	a->guards[i] = a->guards[--a->n_guards];
-}
-
-static void forward(struct acceptor *a, size_t i)
-{
-	struct guarded *g = &a->guards[i];
-
-	if (!guard_pump(g->guard, clock_mono_ms(), &g->paused))
-		guard_end(a, i);
-}
-
-/* *fd becomes the one that gRPC gets. */
-static bool guard_begin(struct acceptor *a, int *fd, uint64_t *ret_id)
-{
-	struct guard *g = guard_new(*fd, fd);
-	const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-	uint64_t id = ++a->last_guard;
-
-	if (!g)
-		return false;
-	if (listen_to(a, guard_peer(g), events, ABOUT_PEER, id) < 0 ||
-	    listen_to(a, guard_inner(g), events, ABOUT_INNER, id) < 0) {
-		close(*fd);
-		guard_free(g);
-		return false;
-	}
-	a->guards = xgrow(a->guards, &a->guards_cap, a->n_guards + 1, sizeof(*a->guards));
-	a->guards[a->n_guards++] = (struct guarded) { .id = id, .guard = g };
-	*ret_id = id;
-	return true;
-}
-
-static void guard_moves(struct acceptor *a, uint64_t id, bool is_gone)
-{
-	size_t i = 0;
-
-	while (i < a->n_guards && a->guards[i].id != id)
-		i++;
-	if (i == a->n_guards)
-		return;
-	if (is_gone)
-		guard_end(a, i);
-	else
-		forward(a, i);
-}
-
-static bool forward_paused(struct acceptor *a)
-{
-	bool paused = false;
-
-	for (size_t i = a->n_guards; i-- > 0;)
-		if (a->guards[i].paused)
-			forward(a, i);
-	for (size_t i = 0; i < a->n_guards; i++)
-		paused |= a->guards[i].paused;
-	return paused;
-}
-
-static void trust_kept(struct acceptor *a)
-{
-	pthread_mutex_lock(&a->lock);
-	for (size_t k = 0; k < a->n_kept; k++)
-		for (size_t i = 0; i < a->n_guards; i++)
-			if (a->guards[i].id == a->kept[k]) {
-				guard_trust(a->guards[i].guard);
-				a->guards[i].paused = true;
-			}
-	a->n_kept = 0;
-	pthread_mutex_unlock(&a->lock);
 }
 
 /* --- handing over --- */
@@ -235,16 +147,13 @@ static void give(struct acceptor *a, size_t i)
 	take_out(a, i);
 	epoll_ctl(a->epoll, EPOLL_CTL_DEL, taken.fd, NULL);
 	*accepted = (struct accepted) { .acceptor = a };
-	if (needs_guard(a, &taken) && !guard_begin(a, &taken.fd, &accepted->guard)) {
-		sem_post(&a->adopting);
-		free(accepted);
-		return;
-	}
+	if (needs_guard(a, &taken))
+		taken.fd = guards_add(a->rpc->guards, taken.fd, GUARD_OF_CLIENT, &accepted->guard);
 	accepted->is = taken;
-	if (rpc_post(a->rpc, hand_over, accepted))
+	if (taken.fd >= 0 && rpc_post(a->rpc, hand_over, accepted))
 		return;
 	sem_post(&a->adopting);
-	close(taken.fd);
+	closep(&taken.fd);
 	free(accepted);
 }
 
@@ -389,7 +298,7 @@ static void closed(void *arg)
 	free(e);
 }
 
-static void happened(struct acceptor *a, uint32_t events, uint64_t what)
+static void happened(struct acceptor *a, uint64_t what)
 {
 	uint64_t number = what & ((UINT64_C(1) << ABOUT_SHIFT) - 1), ignored;
 	enum about about = (enum about)(what >> ABOUT_SHIFT);
@@ -397,10 +306,8 @@ static void happened(struct acceptor *a, uint32_t events, uint64_t what)
 
 	switch (about) {
 	case ABOUT_LIST:
-		if (read(a->event, &ignored, sizeof(ignored)) > 0) {
+		if (read(a->event, &ignored, sizeof(ignored)) > 0)
 			drop_strays(a);
-			trust_kept(a);
-		}
 		break;
 	case ABOUT_LISTENER:
 		accept_some(a, number);
@@ -408,9 +315,7 @@ static void happened(struct acceptor *a, uint32_t events, uint64_t what)
 	case ABOUT_SILENT:
 		spoke(a, number);
 		break;
-	case ABOUT_PEER:
-	case ABOUT_INNER:
-		guard_moves(a, number, about == ABOUT_PEER && events & (EPOLLHUP | EPOLLERR));
+	case ABOUT_GUARDS: /* they run after all events */
 		break;
 	case ABOUT_CONNECTION:
 		e = xcalloc(1, sizeof(*e));
@@ -421,14 +326,12 @@ static void happened(struct acceptor *a, uint32_t events, uint64_t what)
 	}
 }
 
-static int patience_ms(const struct acceptor *a, bool paused)
+static int patience_ms(const struct acceptor *a, int guards_ms)
 {
 	int64_t left;
 
-	if (paused)
-		return GUARD_PAUSE_MS;
-	if (!a->n_silent)
-		return -1;
+	if (guards_ms >= 0 || !a->n_silent)
+		return guards_ms;
 	left = a->silent[0].since_ms + SILENT_MS - clock_mono_ms();
 	return left < 0 ? 0 : (int)left;
 }
@@ -437,8 +340,9 @@ static void *accept_thread(void *arg)
 {
 	struct acceptor *a = arg;
 	struct epoll_event events[ACCEPT_BATCH];
-	bool paused = false, stop;
+	int guards_ms = -1;
 	int64_t limit_ms;
+	bool stop;
 
 	pthread_setname_np(pthread_self(), "rpc-accept");
 	for (;;) {
@@ -449,22 +353,20 @@ static void *accept_thread(void *arg)
 		pthread_mutex_unlock(&a->lock);
 		if (stop)
 			break;
-		n = epoll_wait(a->epoll, events, ARRAY_LEN(events), patience_ms(a, paused));
+		n = epoll_wait(a->epoll, events, ARRAY_LEN(events), patience_ms(a, guards_ms));
 		for (int i = 0; i < n; i++)
-			happened(a, events[i].events, events[i].data.u64);
+			happened(a, events[i].data.u64);
 		limit_ms = clock_mono_ms() - SILENT_MS;
 		while (a->n_silent && a->silent[0].since_ms <= limit_ms)
 			drop(a, 0);
 		give_ready(a);
-		paused = forward_paused(a);
+		guards_ms = guards_run(a->rpc->guards);
 		if (a->exhausted)
 			poll(&(struct pollfd) { .fd = a->event, .events = POLLIN }, 1, BREATH_MS);
 		a->exhausted = false;
 	}
 	while (a->n_silent)
 		drop(a, 0);
-	while (a->n_guards)
-		guard_end(a, 0);
 	return NULL;
 }
 
@@ -477,8 +379,6 @@ static void destroy(struct acceptor *a)
 	sem_destroy(&a->adopting);
 	pthread_mutex_destroy(&a->lock);
 	free(a->listeners);
-	free(a->guards);
-	free(a->kept);
 	free(a);
 }
 
@@ -492,7 +392,8 @@ int acceptor_start(struct rpc *rpc, struct acceptor **ret, struct err *err)
 	sem_init(&a->adopting, 0, ADOPT_BATCH);
 	a->epoll = epoll_create1(EPOLL_CLOEXEC);
 	a->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (a->epoll < 0 || a->event < 0 || listen_to(a, a->event, EPOLLIN, ABOUT_LIST, 0) < 0) {
+	if (a->epoll < 0 || a->event < 0 || listen_to(a, a->event, EPOLLIN, ABOUT_LIST, 0) < 0 ||
+	    listen_to(a, guards_fd(rpc->guards), EPOLLIN, ABOUT_GUARDS, 0) < 0) {
 		r = err_sys(err, "open an event descriptor");
 		destroy(a);
 		return r;
@@ -551,15 +452,6 @@ void acceptor_trust(struct acceptor *a, uint64_t server, const struct rpc_peer *
 	if (i < a->n)
 		a->listeners[i].trusted = *peer;
 	pthread_mutex_unlock(&a->lock);
-}
-
-void acceptor_keep(struct acceptor *a, uint64_t guard)
-{
-	pthread_mutex_lock(&a->lock);
-	a->kept = xgrow(a->kept, &a->kept_cap, a->n_kept + 1, sizeof(*a->kept));
-	a->kept[a->n_kept++] = guard;
-	pthread_mutex_unlock(&a->lock);
-	notify(a);
 }
 
 void acceptor_watch(struct acceptor *a, uint64_t connection, int fd)

@@ -288,7 +288,8 @@ void incoming_begin(struct connection *c, grpc_call *call, const grpc_call_detai
 	op = (grpc_op) { .op = GRPC_OP_RECV_CLOSE_ON_SERVER,
 			 .data.recv_close_on_server.cancelled = &in->cancelled };
 	begin_batch(in, &op, 1, &in->closed);
-	if (c->n_calls > CALLS_ABUSE)
+	/* Headers are kept for as long as a call is open. */
+	if (c->n_calls > CALLS_ABUSE || metadata->count > HEADERS_N_MAX)
 		connection_cut(c);
 	if (!method) {
 		refuse_path(in, details->method);
@@ -327,7 +328,7 @@ void incoming_keep(struct incoming *in)
 		return;
 	in->kept = true;
 	if (!in->conn->kept++ && in->conn->guard)
-		acceptor_keep(in->rpc->acceptor, in->conn->guard);
+		guards_trust(in->rpc->guards, in->conn->guard);
 }
 
 /* --- what the handler calls --- */

@@ -1,9 +1,9 @@
 /*
- * A guard stands between gRPC and a peer that is not known to be the one a socket is for. It
- * forwards whole HTTP/2 frames, no faster than they can be worked off, and opens no more streams
- * than are allowed: gRPC itself reads a connection until it is empty before it turns to another,
- * holds peers to the limits of its settings only once they have confirmed them, and keeps some 20
- * KiB for each stream. Thread: one at a time.
+ * A guard stands between gRPC and a peer that is not known to be the kubelet: a client of ours, or
+ * a server that we ask. It forwards whole HTTP/2 frames, no faster than they can be worked off, and
+ * does what no argument of gRPC does: gRPC itself reads a connection until it is empty before it
+ * turns to another, holds peers to the limits of its settings only once they have confirmed them,
+ * keeps a block of headers whose end does not come, and answers to a peer that does not read.
  */
 #ifndef RAILMATE_RPC_GUARD_INTERNAL_H
 #define RAILMATE_RPC_GUARD_INTERNAL_H
@@ -11,19 +11,34 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct err;
 struct guard;
+struct guards;
 
-/* NULL: no descriptor is left. peer is the guard's from here on, inner is for gRPC. Neither blocks.
- */
-struct guard *guard_new(int peer /* taken */, int *ret_inner);
-int guard_peer(
-	const struct guard *g); /* the two descriptors to wait on: edges, of input and output */
-int guard_inner(const struct guard *g);
-/* Forwards what can be. False: it is over, free it. *ret_paused: there is more, and no event will
- * come of it: try again in GUARD_PAUSE_MS. */
-bool guard_pump(struct guard *g, int64_t now_ms, bool *ret_paused);
-/* It is the kubelet: as many streams as gRPC allows, and no other limit */
-void guard_trust(struct guard *g);
+enum guard_of { GUARD_OF_CLIENT, GUARD_OF_SERVER };
+
+/* --- all of them, forwarded by one thread --- */
+
+int guards_new(struct guards **ret, struct err *err);
+void guards_free(struct guards *s);    /* ends all; when no other thread uses it. NULL is fine */
+int guards_fd(const struct guards *s); /* readable: guards_run() has something to do */
+/* Forwards what can be: ms after which it is to be called again without an event; -1: none. Always
+ * the same thread. */
+int guards_run(struct guards *s);
+/* The descriptor for gRPC, which does not block; -1: none is left. *ret_id is never used twice. Any
+ * thread. */
+int guards_add(struct guards *s, int peer /* taken */, enum guard_of of, uint64_t *ret_id);
+/* It is the kubelet: as many streams as gRPC allows, and as fast as it likes. There may be no such
+ * guard. Any thread. */
+void guards_trust(struct guards *s, uint64_t id);
+
+/* --- one, for those above and for tests --- */
+
+struct guard *guard_new(int peer /* taken */, enum guard_of of, int *ret_inner);
+enum guard_state { GUARD_WAITS, GUARD_PAUSES, GUARD_HAS_MORE, GUARD_ENDED };
+/* GUARD_ENDED: free it. GUARD_PAUSES: again in GUARD_PAUSE_MS, for no event will come. */
+enum guard_state guard_pump(struct guard *g, int64_t now_ms);
+void guard_trust(struct guard *g); /* any thread */
 void guard_free(struct guard *g);
 
 #define GUARD_PAUSE_MS 5

@@ -1,4 +1,5 @@
-/* What the peers of our servers can make the process hold, all of them together. */
+/* What peers can make the process hold, all of them together: clients of ours, and servers that we
+ * ask. The only table of limits of this room. */
 #ifndef RAILMATE_RPC_LIMITS_INTERNAL_H
 #define RAILMATE_RPC_LIMITS_INTERNAL_H
 
@@ -27,13 +28,24 @@
 /* A connection that has more open than was announced is closed. */
 #define CALLS_ABUSE 80
 
-/* What those other peers may send, in units: a frame is one, and one more for so many bytes; one
- * that opens a call is more work. So 400 calls a second, 8 MiB a second, or 8,000 frames that do
- * nothing. */
-#define CREDIT_A_MS 8
-#define CREDIT_MAX  640
-#define COST_BYTES  1024
-#define COST_STREAM 19
+/* What peers with a guard may send, in units: a frame is one, and one more for so many bytes; one
+ * that opens a call is more work, and so is one that is answered. A byte of headers may be the
+ * index of one. So 80 to 250 calls a second, 8 MiB a second, or 8,000 frames that do nothing. What
+ * a server answers is asked for: 64 MiB a second. */
+#define CREDIT_A_MS		 8
+#define CREDIT_MAX		 640
+#define COST_BYTES		 1024
+#define COST_BYTES_ASKED	 16384
+#define COST_BYTES_HEADERS	 4
+#define COST_BYTES_HEADERS_ASKED 16
+#define COST_STREAM		 17
+#define COST_ANSWERED		 32
+/* Headers of an answer, or of its end, as they are sent. It is gRPC's own limit, too, which holds
+ * only once the peer has confirmed it. Those of a call are 300 bytes. */
+#define HEADERS_MAX	 8192
+#define HEADERS_MAX_CALL 2048
+/* And their number. */
+#define HEADERS_N_MAX 64
 
 /* What gRPC buffers of what it reads: shared out evenly, a share is at least and at most so much.
  */

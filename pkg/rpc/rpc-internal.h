@@ -1,7 +1,7 @@
 /*
- * What the files of this room share. Everything here lives on the rpc thread but the mailbox and
- * the acceptor, which have a lock each; the acceptor's is taken before the mailbox's, never the
- * other way round.
+ * What the files of this room share. Everything here lives on the rpc thread but the mailbox, the
+ * acceptor and the guards, which have a lock each; the acceptor's is taken before the mailbox's,
+ * never the other way round, and no other under that of the guards.
  */
 #ifndef RAILMATE_RPC_RPC_INTERNAL_H
 #define RAILMATE_RPC_RPC_INTERNAL_H
@@ -15,6 +15,7 @@
 #include <grpc/byte_buffer.h>
 #include <grpc/grpc.h>
 
+#include "rpc/guard-internal.h"
 #include "rpc/listen.h"
 #include "rpc/rpc.h"
 
@@ -61,6 +62,7 @@ struct rpc {
 	struct mailbox mail;
 	pthread_t thread;
 	struct acceptor *acceptor;
+	struct guards *guards;
 	struct timers timers;
 	struct server_list servers;
 	struct channel_list channels;
@@ -98,7 +100,6 @@ void acceptor_trust(struct acceptor *a, uint64_t server, const struct rpc_peer *
  * before it closes fd. */
 void acceptor_watch(struct acceptor *a, uint64_t connection, int fd);
 void acceptor_unwatch(struct acceptor *a, int fd);
-void acceptor_keep(struct acceptor *a, uint64_t guard); /* its guard is trusted from now on */
 
 /* --- server.c --- */
 struct rpc_server {

@@ -274,8 +274,11 @@ static void start_grpc(void)
 
 static int start_threads(struct rpc *rpc, struct err *err)
 {
-	int r = acceptor_start(rpc, &rpc->acceptor, err);
+	int r = guards_new(&rpc->guards, err);
 
+	if (r < 0)
+		return r;
+	r = acceptor_start(rpc, &rpc->acceptor, err);
 	if (r < 0)
 		return r;
 	r = pthread_create(&rpc->thread, NULL, rpc_thread, rpc);
@@ -288,6 +291,7 @@ static int start_threads(struct rpc *rpc, struct err *err)
 
 static void destroy(struct rpc *rpc)
 {
+	guards_free(rpc->guards);
 	pthread_mutex_destroy(&rpc->mail.lock);
 	free(rpc->mail.items);
 	free(rpc);
