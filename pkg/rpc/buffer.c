@@ -25,7 +25,8 @@ bool buffer_read(grpc_byte_buffer *buffer, grpc_slice *ret_slice, struct bytes *
 {
 	grpc_byte_buffer_reader reader;
 
-	if (!grpc_byte_buffer_reader_init(&reader, buffer))
+	if (buffer->data.raw.compression != GRPC_COMPRESS_NONE ||
+	    !grpc_byte_buffer_reader_init(&reader, buffer))
 		return false;
 	*ret_slice = grpc_byte_buffer_reader_readall(&reader);
 	grpc_byte_buffer_reader_destroy(&reader);

@@ -216,8 +216,7 @@ static void received(void *owner, bool ok)
 	} else if (!in->request) {
 		incoming_finish(in, RPC_INVALID_ARGUMENT, "the call carries no request", NULL);
 	} else if (!buffer_read(in->request, &slice, &request)) {
-		incoming_finish(in, RPC_INVALID_ARGUMENT, "the request cannot be decompressed",
-				NULL);
+		incoming_finish(in, RPC_INVALID_ARGUMENT, "the request is compressed", NULL);
 	} else {
 		if (is_stream(in))
 			stream_open(in, request);

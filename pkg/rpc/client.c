@@ -25,6 +25,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "rpc/limits-internal.h"
 
 #define FAREWELL_MS 30000 /* gRPC itself gives up connecting after 20 s */
 
@@ -162,41 +163,31 @@ static void disconnect_if_failed(struct rpc_channel *ch)
 		disconnect(ch);
 }
 
+static grpc_arg words(const char *key, const char *value)
+{
+	return (grpc_arg) { .type = GRPC_ARG_STRING,
+			    .key = (char *)key,
+			    .value.string = (char *)value };
+}
+
 /* Its own pool of subchannels: a shared one would remember the failure for the next channel. */
 static grpc_channel *create(const struct rpc_channel *ch)
 {
-	grpc_arg args[] = {
-		{ .type = GRPC_ARG_STRING,
-		  .key = (char *)GRPC_ARG_DEFAULT_AUTHORITY,
-		  .value.string = (char *)"localhost" },
-		{ .type = GRPC_ARG_INTEGER,
-		  .key = (char *)GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
-		  .value.integer = ch->max_receive },
-		{ .type = GRPC_ARG_INTEGER,
-		  .key = (char *)GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
-		  .value.integer = 1 },
-		{ .type = GRPC_ARG_INTEGER,
-		  .key = (char *)GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION,
-		  .value.integer = 1 },
-		{ .type = GRPC_ARG_INTEGER,
-		  .key = (char *)GRPC_ARG_ENABLE_CHANNELZ,
-		  .value.integer = 0 },
-		{ .type = GRPC_ARG_INTEGER,
-		  .key = (char *)GRPC_ARG_HTTP2_BDP_PROBE,
-		  .value.integer = 0 },
-		{ .type = GRPC_ARG_INTEGER,
-		  .key = (char *)GRPC_ARG_KEEPALIVE_TIME_MS,
-		  .value.integer = INT_MAX },
-		{ .type = GRPC_ARG_STRING,
-		  .key = (char *)GRPC_ARG_PRIMARY_USER_AGENT_STRING,
-		  .value.string = (char *)ch->rpc->user_agent },
-	};
-	size_t n = ARRAY_LEN(args) - (ch->rpc->user_agent ? 0 : 1);
+	grpc_resource_quota *quota = grpc_resource_quota_create("channel");
 	grpc_channel_credentials *creds = grpc_insecure_credentials_create();
-	grpc_channel *channel =
-		grpc_channel_create(ch->target, creds, &(grpc_channel_args) { n, args });
+	grpc_arg args[ARGUMENTS_MAX + 4];
+	size_t n = arguments(args, ch->max_receive, quota);
+	grpc_channel *channel;
 
+	grpc_resource_quota_resize(quota, (size_t)ch->max_receive + BUFFERED_SHARE_MAX);
+	args[n++] = argument(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+	args[n++] = argument(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+	args[n++] = words(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+	if (ch->rpc->user_agent)
+		args[n++] = words(GRPC_ARG_PRIMARY_USER_AGENT_STRING, ch->rpc->user_agent);
+	channel = grpc_channel_create(ch->target, creds, &(grpc_channel_args) { n, args });
 	grpc_channel_credentials_release(creds);
+	grpc_resource_quota_unref(quota);
 	return channel;
 }
 

@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -204,35 +203,15 @@ static void shut_down(void *owner, bool ok)
 	connection_settle(c);
 }
 
-static grpc_arg integer(const char *key, int value)
-{
-	return (grpc_arg) { .type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value };
-}
-
-/*
- * The buffer that reads go into keeps its size: a flood of frames is then worked off in small
- * pieces, between which calls of others come. Without the probe the window of a connection does not
- * grow. A kubelet that has died is seen by the end of its connection: nothing has to be sent for
- * it.
- */
 static void start(struct connection *c, int fd)
 {
 	grpc_server_credentials *creds = grpc_insecure_server_credentials_create();
-	grpc_arg args[] = {
-		integer(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, RECEIVE_LIMIT),
-		integer(GRPC_ARG_MAX_CONCURRENT_STREAMS, CALLS_MAX),
-		integer(GRPC_ARG_ENABLE_CHANNELZ, 0),
-		integer(GRPC_ARG_HTTP2_BDP_PROBE, 0),
-		integer(GRPC_ARG_KEEPALIVE_TIME_MS, INT_MAX),
-		integer(GRPC_ARG_TCP_READ_CHUNK_SIZE, 4096),
-		integer(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 8192),
-		{ .type = GRPC_ARG_POINTER,
-		  .key = (char *)GRPC_ARG_RESOURCE_QUOTA,
-		  .value.pointer = { c->quota, grpc_resource_quota_arg_vtable() } },
-	};
+	grpc_arg args[ARGUMENTS_MAX + 1];
+	size_t n = arguments(args, RECEIVE_LIMIT, c->quota);
 	struct rpc *rpc = c->owner->rpc;
 
-	c->server = grpc_server_create(&(grpc_channel_args) { ARRAY_LEN(args), args }, NULL);
+	args[n++] = argument(GRPC_ARG_MAX_CONCURRENT_STREAMS, CALLS_MAX);
+	c->server = grpc_server_create(&(grpc_channel_args) { n, args }, NULL);
 	grpc_server_register_completion_queue(c->server, rpc->queue, NULL);
 	grpc_server_start(c->server);
 	arm_intake(c);

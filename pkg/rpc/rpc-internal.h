@@ -79,6 +79,11 @@ struct rpc {
 
 bool rpc_on_thread(const struct rpc *rpc);
 
+/* Of gRPC, for connections of both kinds. */
+#define ARGUMENTS_MAX 10
+grpc_arg argument(const char *key, int value);
+size_t arguments(grpc_arg *ret, int max_receive, grpc_resource_quota *quota); /* how many */
+
 /* --- timer.c --- */
 gpr_timespec timers_deadline(const struct timers *t); /* of the earliest */
 void timers_run(struct timers *t);		      /* those that are due */
@@ -221,8 +226,8 @@ struct rpc_channel *channel_next(struct rpc_channel *ch);
 /* --- buffer.c --- */
 grpc_byte_buffer *buffer_new(struct bytes body); /* a copy */
 void buffer_free(grpc_byte_buffer **buffer);	 /* NULL is fine; sets NULL */
-/* The bytes of a received buffer, valid until the slice is unreferenced. False when they cannot be
- * decompressed. */
+/* The bytes of a received buffer, valid until the slice is unreferenced. False when they are
+ * compressed. */
 bool buffer_read(grpc_byte_buffer *buffer, grpc_slice *ret_slice, struct bytes *ret);
 
 #endif

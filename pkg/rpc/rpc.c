@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "rpc/limits-internal.h"
 
 static _Thread_local const struct rpc *current;
 
@@ -231,6 +233,42 @@ static void *rpc_thread(void *arg)
 	free_left_overs(rpc);
 	close_queue(rpc);
 	return NULL;
+}
+
+/* --- connections --- */
+
+grpc_arg argument(const char *key, int value)
+{
+	return (grpc_arg) { .type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value };
+}
+
+/*
+ * A compressed message is not inflated: its call ends. The buffer that
+ * reads go into keeps its size: a flood of frames is then worked off in small pieces, between which
+ * calls of others come. Without the probe the window of a connection does not grow. A peer that has
+ * died is seen by the end of its connection: nothing has to be sent for it.
+ */
+size_t arguments(grpc_arg *ret, int max_receive, grpc_resource_quota *quota)
+{
+	const grpc_arg all[] = {
+		argument(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, max_receive),
+		argument(GRPC_ARG_MAX_METADATA_SIZE, HEADERS_MAX),
+		argument(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
+			 1 << GRPC_COMPRESS_NONE),
+		argument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0),
+		argument(GRPC_ARG_ENABLE_CHANNELZ, 0),
+		argument(GRPC_ARG_HTTP2_BDP_PROBE, 0),
+		argument(GRPC_ARG_KEEPALIVE_TIME_MS, INT_MAX),
+		argument(GRPC_ARG_TCP_READ_CHUNK_SIZE, 4096),
+		argument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 8192),
+		{ .type = GRPC_ARG_POINTER,
+		  .key = (char *)GRPC_ARG_RESOURCE_QUOTA,
+		  .value.pointer = { quota, grpc_resource_quota_arg_vtable() } },
+	};
+
+	_Static_assert(ARRAY_LEN(all) == ARGUMENTS_MAX, "their number");
+	memcpy(ret, all, sizeof(all));
+	return ARRAY_LEN(all);
 }
 
 /* --- start and stop --- */

@@ -75,21 +75,25 @@ static void http1_request(void **state)
 
 /* An empty SETTINGS frame and the headers of POST /t.T/<4 letters>, uncompressed; the message never
  * comes. */
-static void begin_raw_call(int fd, const char *letters)
+static void begin_encoded_call(int fd, const char *letters, const char *encoding)
 {
-	uint8_t headers[128];
+	uint8_t headers[160];
 	size_t n = 9;
-	static const struct {
+	const struct {
 		const char *name, *value;
 	} table[] = {
-		{ ":method", "POST" }, { ":scheme", "http" },
-		{ ":path", NULL },     { ":authority", "x" },
-		{ "te", "trailers" },  { "content-type", "application/grpc" },
+		{ ":method", "POST" },
+		{ ":scheme", "http" },
+		{ ":path", NULL },
+		{ ":authority", "x" },
+		{ "te", "trailers" },
+		{ "content-type", "application/grpc" },
+		{ "grpc-encoding", encoding },
 	};
 	char path[16];
 
 	snprintf(path, sizeof(path), "/t.T/%.5s", letters);
-	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(table) - !encoding; i++) {
 		const char *value = table[i].value ? table[i].value : path;
 
 		headers[n++] = 0;
@@ -104,6 +108,11 @@ static void begin_raw_call(int fd, const char *letters)
 	write_all(fd, preface, sizeof(preface) - 1);
 	write_all(fd, (uint8_t[]) { 0, 0, 0, 4, 0, 0, 0, 0, 0 }, 9);
 	write_all(fd, headers, n);
+}
+
+static void begin_raw_call(int fd, const char *letters)
+{
+	begin_encoded_call(fd, letters, NULL);
 }
 
 /* DATA of stream 1: a message whose bytes are the text, and the end of the client's side if wanted.
@@ -165,6 +174,54 @@ static void call_without_a_message_is_refused(void **state)
 	assert_alive(p);
 	assert_int_equal(p->n_held, 0);
 	close(fd);
+}
+
+/* The status of the only call: gRPC writes it as it is. */
+static void assert_raw_status(int fd, const char *status)
+{
+	char buf[4096], wanted[32];
+	size_t n = 0;
+	ssize_t got;
+	int len = snprintf(wanted, sizeof(wanted), "grpc-status%c%s", (int)strlen(status), status);
+
+	do {
+		got = recv(fd, &buf[n], sizeof(buf) - n, 0);
+		assert_true(got > 0);
+		n += (size_t)got;
+	} while (!memmem(buf, n, "grpc-status", 11));
+	assert_non_null(memmem(buf, n, wanted, (size_t)len));
+}
+
+/* One of 400 KiB may be 400 MiB. */
+static void compressed_messages_are_not_inflated(void **state)
+{
+	static const struct {
+		const char *encoding, *status;
+		uint8_t bytes[32];
+		uint8_t len;
+	} table[] = {
+		{ "gzip",
+		  "12",
+		  { 0x1f, 0x8b, 8,    0,   0,	 0,    0,    0,	   0, 3, 1, 1,
+		    0,	  0xfe, 0xff, 'x', 0x83, 0x16, 0xdc, 0x8c, 1, 0, 0, 0 },
+		  24 },
+		{ "deflate", "12", { 0x78, 1, 1, 1, 0, 0xfe, 0xff, 'x', 0, 'y', 0, 'y' }, 12 },
+		{ "gzip", "12", "no gzip", 7 },
+	};
+	struct peer *p = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		const uint8_t len = table[i].len;
+		const uint8_t head[] = { 0, 0, len + 5, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, len };
+		int fd = raw_connect(p->path);
+
+		begin_encoded_call(fd, "Echo", table[i].encoding);
+		write_all(fd, head, sizeof(head));
+		write_all(fd, table[i].bytes, len);
+		assert_raw_status(fd, table[i].status);
+		close(fd);
+	}
+	assert_alive(p);
 }
 
 static void dead_reader_of_a_stream_is_noticed(void **state)
@@ -291,6 +348,7 @@ int main(void)
 		SERVED(client_that_dies_before_its_message),
 		SERVED(client_that_dies_while_the_handler_works),
 		SERVED(call_without_a_message_is_refused),
+		SERVED(compressed_messages_are_not_inflated),
 		SERVED(dead_reader_of_a_stream_is_noticed),
 		SERVED(reader_that_never_reads_costs_little_memory),
 		SERVED(silent_and_unread_connections_do_not_delay_the_close),
