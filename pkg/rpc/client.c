@@ -1,8 +1,8 @@
 /*
- * Calls to another program's unix socket. gRPC makes a channel wait after a failed attempt to
- * connect, refuses calls meanwhile and goes on trying on its own; the kubelet is back in
- * milliseconds, which inotify shows. So a channel that failed is thrown away, and the next call
- * makes its own attempt.
+ * Calls to another program's unix socket. The connection is made here and not by gRPC, which makes
+ * a channel wait after a failed attempt, refuses calls meanwhile and goes on trying on its own; the
+ * kubelet is back in milliseconds, which inotify shows. So each call that finds no connection makes
+ * its own attempt, and a guard stands between gRPC and the program that has the socket's name.
  *
  * Time limits are timers of ours, which end calls by cancelling them: each that gRPC has makes its
  * threads wake up, afterwards as well (docs/design/grpc.md §2).
@@ -10,30 +10,34 @@
 #include "rpc/rpc-internal.h"
 
 #include <assert.h>
-#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #if __has_include(<grpc/credentials.h>)
 #include <grpc/credentials.h>
 #endif
+#include <grpc/grpc_posix.h>
 #include <grpc/grpc_security.h>
 #include <grpc/slice.h>
 #include <grpc/support/alloc.h>
-#include <grpc/support/time.h>
 
+#include "base/err.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "rpc/limits-internal.h"
-
-#define FAREWELL_MS 30000 /* gRPC itself gives up connecting after 20 s */
 
 struct rpc_channel {
 	LIST_ENTRY(rpc_channel) link;
 	struct rpc *rpc;
-	grpc_channel *channel; /* NULL: none made yet, or the last one failed */
-	char *target;
+	grpc_channel *channel; /* NULL: not connected */
+	int watch;	       /* a copy of its descriptor; -1: the attempt failed */
+	char *path;
 	int max_receive;
 	struct client_call_list calls;
 	bool closed;
@@ -61,26 +65,12 @@ struct rpc_subscription {
 
 /* --- channel --- */
 
-/* "unix:" takes a URI: everything else than these must be escaped. */
-static char *make_target(const char *path)
-{
-	struct strbuf b = STRBUF_INIT;
-
-	strbuf_puts(&b, "unix:");
-	for (; *path; path++)
-		if (isalnum((unsigned char)*path) || strchr("/._-~", *path))
-			strbuf_putc(&b, *path);
-		else
-			strbuf_printf(&b, "%%%02X", (unsigned char)*path);
-	return strbuf_steal(&b);
-}
-
 struct rpc_channel *rpc_channel_open(struct rpc *rpc, const char *socket, size_t max_receive)
 {
 	struct rpc_channel *ch = xcalloc(1, sizeof(*ch));
 
 	assert(rpc_on_thread(rpc));
-	*ch = (struct rpc_channel) { .rpc = rpc, .target = make_target(socket) };
+	*ch = (struct rpc_channel) { .rpc = rpc, .watch = -1, .path = xstrdup(socket) };
 	ch->max_receive = max_receive < INT_MAX ? (int)max_receive : INT_MAX;
 	LIST_INIT(&ch->calls);
 	LIST_INSERT_HEAD(&rpc->channels, ch, link);
@@ -97,70 +87,38 @@ bool channel_busy(const struct rpc_channel *ch)
 	return !LIST_EMPTY(&ch->calls);
 }
 
-/*
- * A channel that its owner gave up while it was still connecting. Destroyed at that moment,
- * gRPC 1.51 forgets the socket and never closes it; so it goes on connecting, and is destroyed when
- * it knows the outcome.
- */
-struct rpc_farewell {
-	LIST_ENTRY(rpc_farewell) link;
-	struct rpc *rpc;
-	struct tag decided;
-	grpc_channel *channel;
-};
-
-static void farewell_decided(void *owner, bool ok)
+static int dial(const char *path, struct err *err)
 {
-	struct rpc_farewell *f = owner;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd, r;
 
-	(void)ok; /* false: out of time, or we stop */
-	LIST_REMOVE(f, link);
-	ticks_expect(f->rpc);
-	if (f->channel)
-		grpc_channel_destroy(f->channel);
-	free(f);
+	if (strlen(path) >= sizeof(address.sun_path))
+		return err_set(err, ENAMETOOLONG, "connect to %s: its name is too long", path);
+	memcpy(address.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	r = err_sys(err, "connect to %s", path);
+	closep(&fd);
+	return r;
 }
 
-void farewells_cut_short(struct rpc *rpc)
+/* gRPC's end of a connection whose other end has a guard; ch->watch is set. */
+static int connect_guarded(struct rpc_channel *ch, struct err *err)
 {
-	struct rpc_farewell *f;
+	int fd = dial(ch->path, err), inner;
+	uint64_t id;
 
-	LIST_FOREACH (f, &rpc->farewells, link)
-		if (f->channel)
-			grpc_channel_destroy(STEAL(f->channel));
-}
-
-static void disconnect(struct rpc_channel *ch)
-{
-	grpc_channel *channel = STEAL(ch->channel);
-	struct rpc *rpc = ch->rpc;
-	struct rpc_farewell *f;
-
-	if (!channel)
-		return;
-	if (rpc->stopping ||
-	    grpc_channel_check_connectivity_state(channel, 0) != GRPC_CHANNEL_CONNECTING) {
-		grpc_channel_destroy(channel);
-		return;
-	}
-	f = xcalloc(1, sizeof(*f));
-	*f = (struct rpc_farewell) { .rpc = rpc,
-				     .decided = { farewell_decided, f },
-				     .channel = channel };
-	LIST_INSERT_HEAD(&rpc->farewells, f, link);
-	ticks_expect(rpc);
-	grpc_channel_watch_connectivity_state(
-		channel, GRPC_CHANNEL_CONNECTING,
-		gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-			     gpr_time_from_millis(FAREWELL_MS, GPR_TIMESPAN)),
-		rpc->queue, &f->decided);
-}
-
-static void disconnect_if_failed(struct rpc_channel *ch)
-{
-	if (ch->channel &&
-	    grpc_channel_check_connectivity_state(ch->channel, 0) == GRPC_CHANNEL_TRANSIENT_FAILURE)
-		disconnect(ch);
+	if (fd < 0)
+		return fd;
+	ch->watch = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	inner = guards_add(ch->rpc->guards, fd, GUARD_OF_SERVER, &id);
+	if (inner >= 0 && ch->watch >= 0)
+		return inner;
+	closep(&inner);
+	closep(&ch->watch);
+	ch->watch = -1;
+	return err_set(err, EMFILE, "connect to %s: no descriptor is left", ch->path);
 }
 
 static grpc_arg words(const char *key, const char *value)
@@ -170,25 +128,52 @@ static grpc_arg words(const char *key, const char *value)
 			    .value.string = (char *)value };
 }
 
-/* Its own pool of subchannels: a shared one would remember the failure for the next channel. */
-static grpc_channel *create(const struct rpc_channel *ch)
+static grpc_channel *create(const struct rpc_channel *ch, int fd)
 {
 	grpc_resource_quota *quota = grpc_resource_quota_create("channel");
 	grpc_channel_credentials *creds = grpc_insecure_credentials_create();
-	grpc_arg args[ARGUMENTS_MAX + 4];
+	grpc_arg args[ARGUMENTS_MAX + 2];
 	size_t n = arguments(args, ch->max_receive, quota);
 	grpc_channel *channel;
 
 	grpc_resource_quota_resize(quota, (size_t)ch->max_receive + BUFFERED_SHARE_MAX);
-	args[n++] = argument(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-	args[n++] = argument(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
 	args[n++] = words(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
 	if (ch->rpc->user_agent)
 		args[n++] = words(GRPC_ARG_PRIMARY_USER_AGENT_STRING, ch->rpc->user_agent);
-	channel = grpc_channel_create(ch->target, creds, &(grpc_channel_args) { n, args });
+	channel =
+		grpc_channel_create_from_fd(ch->path, fd, creds, &(grpc_channel_args) { n, args });
 	grpc_channel_credentials_release(creds);
 	grpc_resource_quota_unref(quota);
 	return channel;
+}
+
+static void disconnect(struct rpc_channel *ch)
+{
+	if (!ch->channel)
+		return;
+	grpc_channel_destroy(STEAL(ch->channel));
+	closep(&ch->watch);
+	ch->watch = -1;
+}
+
+static bool is_connected(const struct rpc_channel *ch)
+{
+	struct pollfd p = { .fd = ch->watch, .events = POLLRDHUP };
+
+	return ch->watch >= 0 && poll(&p, 1, 0) == 0;
+}
+
+/* Where it fails, a channel whose calls all have that status. */
+static void reconnect(struct rpc_channel *ch)
+{
+	struct err err;
+	int fd;
+
+	disconnect(ch);
+	fd = connect_guarded(ch, &err);
+	ch->channel = fd >= 0 ? create(ch, fd)
+			      : grpc_lame_client_channel_create(ch->path, GRPC_STATUS_UNAVAILABLE,
+								err.msg);
 }
 
 void channel_free(struct rpc_channel *ch)
@@ -196,7 +181,7 @@ void channel_free(struct rpc_channel *ch)
 	assert(!channel_busy(ch));
 	disconnect(ch);
 	LIST_REMOVE(ch, link);
-	free(ch->target);
+	free(ch->path);
 	free(ch);
 }
 
@@ -235,8 +220,9 @@ static void conclude(struct rpc_subscription *s)
 	LIST_REMOVE(s, link);
 	rpc_timer_cancel(STEAL(s->limit));
 	ticks_expect(ch->rpc);
-	if (s->status == GRPC_STATUS_UNAVAILABLE)
-		disconnect_if_failed(ch);
+	/* Its server may be going: it takes no new calls, and the connection is still there. */
+	if (s->status == GRPC_STATUS_UNAVAILABLE && !channel_busy(ch))
+		disconnect(ch);
 	if (ch->closed && !channel_busy(ch))
 		channel_free(ch);
 	message = details = grpc_slice_to_c_string(s->details);
@@ -340,9 +326,8 @@ static struct rpc_subscription *new_call(struct rpc_channel *ch, const char *pat
 					 .arg = arg };
 	grpc_metadata_array_init(&s->headers);
 	grpc_metadata_array_init(&s->trailers);
-	disconnect_if_failed(ch);
-	if (!ch->channel)
-		ch->channel = create(ch);
+	if (!is_connected(ch))
+		reconnect(ch);
 	s->call =
 		grpc_channel_create_call(ch->channel, NULL, GRPC_PROPAGATE_DEFAULTS, ch->rpc->queue,
 					 method, NULL, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);

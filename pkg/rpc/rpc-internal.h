@@ -51,7 +51,6 @@ LIST_HEAD(incoming_list, incoming);
 LIST_HEAD(connection_list, connection);
 LIST_HEAD(server_list, rpc_server);
 LIST_HEAD(channel_list, rpc_channel);
-LIST_HEAD(farewell_list, rpc_farewell);
 LIST_HEAD(client_call_list, rpc_subscription);
 
 struct rpc {
@@ -66,7 +65,6 @@ struct rpc {
 	struct timers timers;
 	struct server_list servers;
 	struct channel_list channels;
-	struct farewell_list farewells;
 	/* Calls whose handler still owes an answer that no client waits for */
 	struct incoming_list orphans;
 	uint64_t last_server, last_connection;
@@ -92,7 +90,7 @@ void timers_done(struct timers *t);		      /* frees the rest without running the
 /* --- ticks.c --- */
 void ticks_take_over(void);	    /* after grpc_init(): the timers of gRPC are ours */
 void ticks_run(struct rpc *rpc);    /* those that are due, if it was not done just now */
-void ticks_expect(struct rpc *rpc); /* a call, or a farewell, began or ended */
+void ticks_expect(struct rpc *rpc); /* a call began or ended */
 
 /* --- accept.c --- */
 int acceptor_start(struct rpc *rpc, struct acceptor **ret, struct err *err);
@@ -217,7 +215,6 @@ void stream_closed(struct incoming *in); /* the call is over */
 void stream_free(struct incoming *in);
 
 /* --- client.c --- */
-void farewells_cut_short(struct rpc *rpc);
 void channel_cancel_calls(struct rpc_channel *ch);
 bool channel_busy(const struct rpc_channel *ch);
 void channel_free(struct rpc_channel *ch); /* no call is under way */

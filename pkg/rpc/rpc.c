@@ -149,7 +149,6 @@ static void kicked(void *owner, bool ok)
 			server_shut(s);
 	for (ch = LIST_FIRST(&rpc->channels); ch; ch = channel_next(ch))
 		channel_cancel_calls(ch);
-	farewells_cut_short(rpc);
 }
 
 /* Servers that were gone before their owner closed them: done() comes here. It may close more of
@@ -179,7 +178,7 @@ static bool busy(const struct rpc *rpc)
 	for (ch = LIST_FIRST(&rpc->channels); ch; ch = channel_next(ch))
 		if (channel_busy(ch))
 			return true;
-	return !LIST_EMPTY(&rpc->farewells);
+	return false;
 }
 
 /* Handles that their owners never gave back, once no callback can run any more. */

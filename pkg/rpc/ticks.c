@@ -39,7 +39,7 @@ static bool is_needed(const struct rpc *rpc)
 
 	while (ch && !channel_busy(ch))
 		ch = channel_next(ch);
-	return ch || !LIST_EMPTY(&rpc->farewells);
+	return ch;
 }
 
 /* ticks_run() comes after every timer. */
