@@ -10,9 +10,9 @@
 
 struct kubemsg_type {
 	const ProtobufCMessageDescriptor *desc;
-	bool is_request; /* any client of our socket can send it: it gets less memory */
-	bool as_text;	 /* a string that is not text is taken for text, with '?' */
-	bool is_copied;	 /* from copies what it keeps: the message need not stay */
+	bool is_small;	/* others than the kubelet can send it: it gets less memory */
+	bool as_text;	/* a string that is not text is taken for text, with '?' */
+	bool is_copied; /* from copies what it keeps: the message need not stay */
 	/* Instead of from: it is not unpacked as a whole. */
 	int (*read)(struct bytes in, void *ret, struct arena *a, struct err *err);
 	/* NULL: it is only written. -EBADMSG with a sentence. */

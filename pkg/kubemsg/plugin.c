@@ -75,7 +75,7 @@ static void preferred_to(const void *from, void *message, struct arena *a)
 /* An error would be the end of the pod: an id that is not text becomes an unknown one. */
 const struct kubemsg_type kubemsg_preferred = {
 	.desc = &v1beta1__preferred_allocation_request__descriptor,
-	.is_request = true,
+	.is_small = true,
 	.as_text = true,
 	.from = preferred_from,
 	.to = preferred_to
@@ -110,6 +110,7 @@ static void preferred_reply_to(const void *from, void *message, struct arena *a)
 
 const struct kubemsg_type kubemsg_preferred_reply = {
 	.desc = &v1beta1__preferred_allocation_response__descriptor,
+	.is_small = true,
 	.from = preferred_reply_from,
 	.to = preferred_reply_to
 };
@@ -128,7 +129,7 @@ static int allocate_from(const void *message, void *ret, struct arena *a, struct
 }
 
 const struct kubemsg_type kubemsg_allocate = { .desc = &v1beta1__allocate_request__descriptor,
-					       .is_request = true,
+					       .is_small = true,
 					       .from = allocate_from };
 
 static void edits_to(const struct edits *e, V1beta1__ContainerAllocateResponse *m, struct arena *a)
@@ -188,6 +189,6 @@ static int pre_start_from(const void *message, void *ret, struct arena *a, struc
 
 const struct kubemsg_type kubemsg_pre_start = {
 	.desc = &v1beta1__pre_start_container_request__descriptor,
-	.is_request = true,
+	.is_small = true,
 	.from = pre_start_from
 };

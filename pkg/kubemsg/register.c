@@ -26,6 +26,7 @@ static void options_to(const void *from, void *message, struct arena *a)
 }
 
 const struct kubemsg_type kubemsg_options = { .desc = &v1beta1__device_plugin_options__descriptor,
+					      .is_small = true,
 					      .from = options_from,
 					      .to = options_to };
 
@@ -74,6 +75,6 @@ static int status_from(const void *message, void *ret, struct arena *a, struct e
 
 const struct kubemsg_type kubemsg_registration_status = {
 	.desc = &pluginregistration__registration_status__descriptor,
-	.is_request = true,
+	.is_small = true,
 	.from = status_from
 };

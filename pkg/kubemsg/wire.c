@@ -12,8 +12,9 @@ struct limits {
 	size_t messages; /* in repeated fields */
 };
 static const struct limits answer_limits = { (size_t)64 << 20, SIZE_MAX };
-/* A request names ids of one pool, of one container in every kubelet there was. */
-static const struct limits request_limits = { (size_t)4 << 20, 1024 };
+/* A request, or a preference, names ids of one pool, of one container in every kubelet there was.
+ */
+static const struct limits small_limits = { (size_t)4 << 20, 1024 };
 
 /* What a message may still hold. */
 struct allowance {
@@ -306,7 +307,7 @@ static struct bytes as_text(const ProtobufCMessageDescriptor *desc, struct bytes
 static int decode(const struct kubemsg_type *type, struct bytes in, struct arena *message_arena,
 		  struct arena *a, void *ret, struct err *err)
 {
-	const struct limits *limits = type->is_request ? &request_limits : &answer_limits;
+	const struct limits *limits = type->is_small ? &small_limits : &answer_limits;
 	struct err why = { 0 };
 	void *m;
 

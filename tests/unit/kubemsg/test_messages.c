@@ -567,29 +567,33 @@ static struct bytes many_ids(size_t n)
 	return peer_encode_pre_start(&ids, arena);
 }
 
-static struct bytes many_preferred(size_t n)
+/* Of one container: empty ones. */
+static struct bytes many_allocatable(size_t n)
 {
-	struct ids ids = ids_of(n);
+	const uint8_t head[] = { 0x0a, (uint8_t)(2 * n | 0x80), (uint8_t)(2 * n >> 7 | 0x80),
+				 (uint8_t)(2 * n >> 14) };
+	uint8_t *wire = arena_alloc(arena, sizeof(head) + 2 * n);
 
-	return kubemsg_encode(&kubemsg_preferred_reply, &(struct id_lists) { &ids, 1 }, arena);
+	memcpy(wire, head, sizeof(head));
+	memset(&wire[sizeof(head)], 0, 2 * n);
+	for (size_t i = 0; i < n; i++)
+		wire[sizeof(head) + 2 * i] = 0x12;
+	return (struct bytes) { wire, sizeof(head) + 2 * n };
 }
 
 static void number_of_ids_is_bounded(void **state)
 {
-	struct id_lists lists;
+	struct pod_container c;
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(kubemsg_decode(&kubemsg_preferred_reply, many_preferred(MESSAGE_IDS_MAX),
-					arena, &lists, &err),
+	assert_int_equal(kubemsg_decode(&kubemsg_allocatable, many_allocatable(MESSAGE_IDS_MAX),
+					arena, &c, &err),
 			 0);
-	assert_int_equal(lists.v[0].n, MESSAGE_IDS_MAX);
-	assert_int_equal(kubemsg_decode(&kubemsg_preferred_reply,
-					many_preferred(MESSAGE_IDS_MAX + 1), arena, &lists, &err),
+	assert_int_equal(kubemsg_decode(&kubemsg_allocatable, many_allocatable(MESSAGE_IDS_MAX + 1),
+					arena, &c, &err),
 			 -EBADMSG);
-	assert_string_equal(
-		err.msg,
-		"ContainerPreferredAllocationResponse: more than 65536 values of deviceIDs");
+	assert_string_equal(err.msg, "ContainerDevices: more than 65536 values of device_ids");
 }
 
 /* Four times the VFs that a node can have; and what no kubelet would ask. */
@@ -621,6 +625,13 @@ static void memory_of_one_request_is_bounded(void **state)
 					&lists, &err),
 			 -EBADMSG);
 	assert_string_equal(err.msg, "AllocateRequest: too many values of container_requests");
+	/* Whoever has the name of a GPU plugin's socket answers, too. */
+	assert_int_equal(kubemsg_decode(&kubemsg_preferred_reply,
+					(struct bytes) { wire, sizeof(empty) * (n + 1) }, arena,
+					&lists, &err),
+			 -EBADMSG);
+	assert_string_equal(err.msg,
+			    "PreferredAllocationResponse: too many values of container_responses");
 }
 
 static void memory_of_one_message_is_bounded(void **state)
