@@ -13,17 +13,13 @@ import socket
 import struct
 import subprocess
 import sys
-import threading
 import time
 import unittest
 
-from harness import GPU, PATIENCE, VF, Case, Daemon, main, program, until, vfs_of
+from attacks import (CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST,
+                     SETTINGS, WINDOW, Attacked, Client, call, frame, headers, hello, message)
+from harness import GPU, PATIENCE, VF, Daemon, main, program, until, vfs_of
 
-SERVICE = "/v1beta1.DevicePlugin/"
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
-END_STREAM, ACK, END_HEADERS = 1, 1, 4
-RSS_MAX_MIB = 32
 NETLINK_ROUTE, NETLINK_UEVENT = 0, 15
 PF = "ibp24s0"
 # An interface of that name comes, goes up and down, and goes, until it is ended: each is a link
@@ -40,180 +36,13 @@ while True:
 """
 
 
-def frame(kind, flags, stream, payload=b""):
-    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
-
-
-def headers(method, *more):
-    def literal(name, value):
-        return b"\0" + bytes([len(name)]) + name + b"\x7f" * 0 + bytes([len(value)]) + value
-    path = method if method.startswith("/") else SERVICE + method
-    pairs = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", path.encode()),
-             (b":authority", b"localhost"), (b"te", b"trailers"),
-             (b"content-type", b"application/grpc"), *more]
-    return b"".join(literal(n, v) for n, v in pairs)
-
-
-def call(stream, method, *more, end=0):
-    return frame(HEADERS, END_HEADERS | end, stream, headers(method, *more))
-
-
-def message(body, length=None):
-    return b"\0" + struct.pack(">I", len(body) if length is None else length) + body
-
-
-def hello(window=65535):
-    return PREFACE + frame(SETTINGS, 0, 0, struct.pack(">HI", 4, window))
-
-
-class Client:
-    """Raw bytes. What the other side does with them is its business; an end is not an error
-    here."""
-
-    def __init__(self, path):
-        self.s = socket.socket(socket.AF_UNIX)
-        self.s.settimeout(0.3)
-        while True:
-            try:
-                self.s.connect(path)
-                return
-            except BlockingIOError:  # more wait than the kernel keeps
-                time.sleep(0.001)
-            except OSError:
-                self.s.close()
-                raise
-
-    def send(self, data):
-        """Whether all of it went."""
-        try:
-            self.s.sendall(data)
-            return True
-        except OSError:
-            return False
-
-    def drain(self):
-        with contextlib.suppress(OSError):
-            self.s.setblocking(False)
-            while self.s.recv(1 << 16):
-                pass
-        with contextlib.suppress(OSError):
-            self.s.settimeout(0.3)
-
-    def is_closed(self):
-        """Reads what is there, waits no longer than a moment."""
-        self.s.settimeout(0.05)
-        try:
-            while self.s.recv(1 << 16):
-                pass
-            return True
-        except TimeoutError:
-            return False
-        except OSError:
-            return True
-        finally:
-            self.s.settimeout(0.3)
-
-    def close(self):
-        self.s.close()
-
-
-class Kubelet(threading.Thread):
-    """Pods come and go until `done`: how long each Allocate took, and what was refused."""
-
-    def __init__(self, kubelet):
-        super().__init__(daemon=True)
-        self.kubelet, self.stop, self.ms, self.refused, self.error = kubelet, threading.Event(
-        ), [], [], None
-
-    def run(self):
-        n = 0
-        try:
-            while not self.stop.is_set():
-                n += 1
-                answer = self.kubelet.admit(f"pod{n}", f"main:{GPU}=1,{VF}=1", order="gpu-first")
-                if answer["event"] != "admitted":
-                    self.refused.append(answer)
-                else:
-                    self.ms += [
-                        a["allocate_us"] / 1000
-                        for c in answer["containers"]
-                        for a in c["rpcs"]
-                        if a["resource"] == VF
-                    ]
-                    self.kubelet.ask(f"remove pod{n}")
-        except Exception as e:  # pylint: disable=broad-except
-            self.error = e
-
-    def done(self):
-        """When the pod that is being admitted is."""
-        self.stop.set()
-        self.join()
-
-
 def can_make_links():
     return os.geteuid() == 0 and os.path.exists("/dev/net/tun") and subprocess.run(
         ["unshare", "--mount", "--net", "mount", "--bind", "/sys", "/sys"], check=False,
         stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
-def p99(values):
-    return sorted(values)[int(len(values) * 0.99)]
-
-
-class Attacks(Case):
-    took = {}  # by attack: ms of every Allocate, in calm times and during it
-
-    def setUp(self):
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 16384), hard))
-        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
-        self.n = self.node()
-        self.kubelet, self.daemon = self.n.start()
-        self.path = self.n.path("dp", VF.replace("/", "_") + ".sock")
-        self.clients = []
-        self.addCleanup(lambda: [c.close() for c in self.clients])
-
-    def connect(self):
-        c = Client(self.path)
-        self.clients.append(c)
-        return c
-
-    def peak_mib(self):
-        with open(f"/proc/{self.daemon.pid}/status", encoding="ascii") as f:
-            return next(int(line.split()[1]) for line in f if line.startswith("VmHWM:")) / 1024
-
-    def admitting(self, meanwhile):
-        """Pods come and go while something is done; none is refused. How long each Allocate
-        took."""
-        admissions = Kubelet(self.kubelet)
-        admissions.start()
-        try:
-            meanwhile()
-            until(lambda: admissions.ms or not admissions.is_alive(), "an admission")
-        finally:
-            admissions.done()
-        self.assertIsNone(self.daemon.child.poll(), self.daemon.stderr())
-        self.assertIsNone(admissions.error, admissions.error)
-        self.assertEqual(admissions.refused, [])
-        return admissions.ms
-
-    def under(self, attack, seconds=1.5):
-        """Calm, then the attack, for so long; what held during both."""
-        def attacked():
-            end = time.monotonic() + seconds
-            attack(end)
-            time.sleep(max(0, min(end - time.monotonic(), 0.3)))
-
-        calm, ms = self.admitting(lambda: time.sleep(0.3)), self.admitting(attacked)
-        peak, name = self.peak_mib(), self.id().rsplit(".", 1)[1]
-        self.took[name] = calm, ms
-        print(
-            f"{name}: peak {peak:.1f} MiB, {self.daemon.fds()} descriptors, {len(ms)} Allocates, "
-            f"p99 {p99(ms):.2f} ms (calm: {len(calm)}, worst {max(calm):.2f} ms)", flush=True)
-        if not os.environ.get(
-                "SANITIZED"):  # sanitizers keep freed memory, and shadows of all of it
-            self.assertLessEqual(peak, RSS_MAX_MIB, "MiB at most")
-
+class Attacks(Attacked):
     # --- connections ---
 
     def silent(self, end, count=10000, begin=b""):
