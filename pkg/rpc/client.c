@@ -219,7 +219,6 @@ static void conclude(struct rpc_subscription *s)
 
 	LIST_REMOVE(s, link);
 	rpc_timer_cancel(STEAL(s->limit));
-	ticks_expect(ch->rpc);
 	/* Its server may be going: it takes no new calls, and the connection is still there. */
 	if (s->status == GRPC_STATUS_UNAVAILABLE && !channel_busy(ch))
 		disconnect(ch);
@@ -333,7 +332,6 @@ static struct rpc_subscription *new_call(struct rpc_channel *ch, const char *pat
 					 method, NULL, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
 	grpc_slice_unref(method);
 	LIST_INSERT_HEAD(&ch->calls, s, link);
-	ticks_expect(ch->rpc);
 	return s;
 }
 

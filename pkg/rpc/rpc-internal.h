@@ -69,8 +69,7 @@ struct rpc {
 	struct incoming_list orphans;
 	uint64_t last_server, last_connection;
 	size_t held; /* bytes, by the connections that are not closing, and by orphans */
-	struct rpc_timer *sweep, *tick;
-	int64_t ticked_ms;
+	struct rpc_timer *sweep;
 	bool stopping;
 	const char *user_agent; /* NULL: only gRPC's */
 };
@@ -86,11 +85,6 @@ size_t arguments(grpc_arg *ret, int max_receive, grpc_resource_quota *quota); /*
 gpr_timespec timers_deadline(const struct timers *t); /* of the earliest */
 void timers_run(struct timers *t);		      /* those that are due */
 void timers_done(struct timers *t);		      /* frees the rest without running them */
-
-/* --- ticks.c --- */
-void ticks_take_over(void);	    /* after grpc_init(): the timers of gRPC are ours */
-void ticks_run(struct rpc *rpc);    /* those that are due, if it was not done just now */
-void ticks_expect(struct rpc *rpc); /* a call began or ended */
 
 /* --- accept.c --- */
 int acceptor_start(struct rpc *rpc, struct acceptor **ret, struct err *err);

@@ -225,7 +225,6 @@ static void *rpc_thread(void *arg)
 		if (event.type == GRPC_OP_COMPLETE)
 			tag->fn(tag->owner, event.success);
 		timers_run(&rpc->timers);
-		ticks_run(rpc);
 		if (rpc->stopping)
 			release_gone(rpc);
 	}
@@ -275,8 +274,7 @@ size_t arguments(grpc_arg *ret, int max_receive, grpc_resource_quota *quota)
 /*
  * A GRPC_POLL_STRATEGY that gRPC does not know aborts the process, and GRPC_TRACE floods standard
  * error: they are not set for us on purpose. NONE, because gRPC's own lines about broken peers have
- * another format than ours and say nothing that a status does not. Its backup poller looks every 5
- * s at the descriptors of clients whose programs do not poll; our thread always does.
+ * another format than ours and say nothing that a status does not.
  */
 static void clean_environment(void)
 {
@@ -295,7 +293,6 @@ static void clean_environment(void)
 		e = environ;
 	}
 	setenv("GRPC_VERBOSITY", "NONE", 1);
-	setenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "0", 1);
 }
 
 /*
@@ -306,7 +303,6 @@ static void start_grpc(void)
 {
 	clean_environment();
 	grpc_init();
-	ticks_take_over();
 }
 
 static int start_threads(struct rpc *rpc, struct err *err)

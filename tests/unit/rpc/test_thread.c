@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "peer.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -279,37 +278,8 @@ static void hostile_environment_is_cleaned(void **state)
 	/* Set by main() before the first rpc_start(): gRPC aborts on such a strategy. */
 	assert_null(getenv("GRPC_POLL_STRATEGY"));
 	assert_null(getenv("GRPC_TRACE"));
-	assert_string_equal(getenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS"), "0");
 	assert_non_null(getenv("PATH"));
 	serve(p);
-}
-
-/* They wake up once a second, with nothing to do. */
-static void no_thread_of_grpc_waits_for_its_timers(void **state)
-{
-	struct peer *p = *state;
-	size_t n_rpc = 0;
-	sigset_t mask;
-	DIR *tasks;
-
-	rpc_run(p->rpc, look_at_mask, &mask); /* it has its name now */
-	tasks = opendir("/proc/self/task");
-	assert_non_null(tasks);
-	for (struct dirent *e; (e = readdir(tasks));) {
-		char path[300], name[32] = "";
-		FILE *f;
-
-		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
-		f = fopen(path, "r");
-		if (!f)
-			continue;
-		if (fgets(name, sizeof(name), f))
-			n_rpc += strcmp(name, "rpc\n") == 0;
-		fclose(f);
-		assert_string_not_equal(name, "grpc_global_tim\n");
-	}
-	closedir(tasks);
-	assert_int_equal(n_rpc, 1);
 }
 
 /* --- stop --- */
@@ -473,7 +443,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ALONE(hostile_environment_is_cleaned),
-		ALONE(no_thread_of_grpc_waits_for_its_timers),
 		ALONE(timers_run_in_the_order_of_their_time),
 		ALONE(many_timers_keep_their_order_when_half_are_cancelled),
 		ALONE(timer_of_zero_may_set_itself_again),
@@ -491,7 +460,6 @@ int main(void)
 
 	setenv("GRPC_POLL_STRATEGY", "no such strategy", 1);
 	setenv("GRPC_TRACE", "all", 1);
-	setenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "1", 1);
 	setenv("GRPC_VERBOSITY", "DEBUG", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
