@@ -1,12 +1,14 @@
 /* room: rpc */
 /*
  * Any bytes at a socket that is served, as HTTP/2 or not: an answer or an end, and the next client
- * is served. The first byte says how they come: with HTTP/2's greeting before them, past the guard
- * or through it, in one piece or in two. The server stays open.
+ * is served. Or any bytes as the answer of a server to a call of ours, which ends. The first byte
+ * says how they come: with HTTP/2's greeting before them, past the guard or through it, in one
+ * piece or in two, from a server. Ours stays open.
  */
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,17 +22,22 @@
 #include "base/mem.h"
 #include "rpc/rpc.h"
 
-#define GREETING "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"
+#define SETTINGS "\0\0\0\x04\0\0\0\0\0"
+#define GREETING "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" SETTINGS
 /* A stream that is left open, or more calls than the guard lets in: it ends when we do. */
 #define PATIENCE_MS 2
 
-enum { BARE = 1, GUARDED = 2, IN_TWO = 4 };
+#define CALL_MS 20
+
+enum { BARE = 1, GUARDED = 2, IN_TWO = 4, OF_SERVER = 128 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct rpc *rpc;
 static char dir[] = "/tmp/fuzz-rpc-XXXXXX";
-static char paths[2][64]; /* without and with a guard */
+static char paths[3][64]; /* without and with a guard; the server that we ask */
+static int listener;
+static sem_t answered;
 
 static void echo(void *ctx, struct rpc_call *call, struct bytes request)
 {
@@ -67,6 +74,41 @@ static const struct rpc_method methods[] = {
 	{ .path = "/t/W", .opened = opened, .closed = closed },
 };
 
+static void done(void *arg, enum rpc_status status, const char *message, struct bytes body)
+{
+	(void)body;
+	assert(status == RPC_OK || message);
+	rpc_channel_close(arg);
+	sem_post(&answered);
+}
+
+static void ask(void *arg)
+{
+	struct rpc_channel *ch = rpc_channel_open(rpc, paths[2], 65536);
+
+	(void)arg;
+	rpc_call_unary(ch, "/t/E", (struct bytes) { NULL, 0 }, CALL_MS, done, ch);
+}
+
+static struct sockaddr_un address_of(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	return address;
+}
+
+static void listen_as_server(void)
+{
+	struct sockaddr_un address = address_of(paths[2]);
+
+	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    listen(listener, 1) < 0)
+		abort();
+	sem_init(&answered, 0, 0);
+}
+
 static void serve(void *arg)
 {
 	struct rpc_server *s;
@@ -84,6 +126,8 @@ static void serve(void *arg)
 static void end(void)
 {
 	rpc_stop(rpc);
+	close(listener);
+	unlink(paths[2]);
 	rmdir(dir);
 }
 
@@ -92,20 +136,20 @@ static void begin(void)
 	struct err err = { 0 };
 
 	assert(mkdtemp(dir));
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 3; i++)
 		snprintf(paths[i], sizeof(paths[i]), "%s/%d", dir, i);
 	if (rpc_start(&rpc, &err) < 0)
 		abort();
 	rpc_run(rpc, serve, NULL);
+	listen_as_server();
 	atexit(end);
 }
 
 static int dial(bool guarded)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = address_of(paths[guarded]);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	memcpy(address.sun_path, paths[guarded], strlen(paths[guarded]) + 1);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		abort();
 	return fd;
@@ -141,13 +185,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	how = *data++;
 	size--;
 	first = how & IN_TWO ? size / 2 : size;
-	fd = dial(how & GUARDED);
-	if (!(how & BARE))
+	if (how & OF_SERVER) {
+		rpc_run(rpc, ask, NULL);
+		fd = accept(listener, NULL, NULL);
+	} else {
+		fd = dial(how & GUARDED);
+	}
+	if (!(how & BARE) && how & OF_SERVER)
+		put(fd, SETTINGS, sizeof(SETTINGS) - 1);
+	else if (!(how & BARE))
 		put(fd, GREETING, sizeof(GREETING) - 1);
 	put(fd, data, first);
 	put(fd, data + first, size - first);
 	shutdown(fd, SHUT_WR);
 	read_all(fd);
 	close(fd);
+	while (how & OF_SERVER && sem_wait(&answered) < 0)
+		assert(errno == EINTR);
 	return 0;
 }
