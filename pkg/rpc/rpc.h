@@ -4,10 +4,11 @@
  * unix listener steals and unlinks live sockets of others: docs/design/grpc.md §1). Knows nothing
  * of the kubelet.
  *
- * What peers can make a server hold is bounded, whatever they send and do not send:
- * limits-internal.h has the figures. Only root and our own user are served. A connection that says
- * nothing, or makes no call, for 5 s is closed; when there are too many, the oldest one without a
- * call is closed first, then the one that holds most, never one that rpc_stream_keep() named.
+ * What peers can make the process hold is bounded, whatever they send and do not send:
+ * limits-internal.h has the figures. Compressed messages are refused. Only root and our own user
+ * are served. A connection that says nothing, or makes no call, for 5 s is closed; when there are
+ * too many, the oldest one without a call is closed first, then the one that holds most, never one
+ * that rpc_stream_keep() named.
  *
  * Threads: functions marked [any] may be called from anywhere, the rest only on the rpc thread,
  * i.e. from a callback or from a function handed to rpc_post().
@@ -148,8 +149,8 @@ void rpc_stream_keep(struct rpc_stream *stream);
 typedef void (*rpc_done_fn)(void *arg, enum rpc_status status, const char *message,
 			    struct bytes body);
 struct rpc_channel; /* a connection to one unix socket, reused over calls */
-/* max_receive: bytes of the largest answer to take. Authority "localhost". No keepalive. Fails at
- * call time. */
+/* max_receive: bytes of the largest answer to take. Authority "localhost". No keepalive. A guard
+ * stands before the program that listens there. Fails at call time. */
 struct rpc_channel *rpc_channel_open(struct rpc *rpc, const char *socket, size_t max_receive);
 void rpc_channel_close(
 	struct rpc_channel *ch); /* calls under way finish as CANCELLED first; NULL is fine */
