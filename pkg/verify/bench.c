@@ -1,8 +1,8 @@
 /*
  * Tables of benchmarks: nccl-tests, rccl-tests, PyTorch's param (COMMS-RES), the all-reduce of
- * deploy/examples and others alike. A line of headings names a column "busbw"; each line below with
- * as many columns is a row. Anything may stand before both, as long as it is the same number of
- * words.
+ * deploy/examples and others alike, and perftest. A line of headings names a column "busbw"; each
+ * line below with as many columns is a row. Anything may stand before both, as long as it is the
+ * same number of words. Each table stands alone, with the extent of the job that wrote it.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -13,8 +13,9 @@
 #include "base/str.h"
 #include "verify/verify-internal.h"
 
-#define MAX_WORDS 24
-#define MAX_ROW	  512 /* bytes of a line */
+#define MAX_WORDS  24
+#define MAX_ROW	   512	/* bytes of a line */
+#define LARGE_SIZE 32e6 /* bytes; below, latency decides */
 
 struct words {
 	char text[MAX_ROW];
@@ -53,25 +54,52 @@ static bool split(const char *line, size_t len, bool heading, struct words *w)
 	return true;
 }
 
-static bool read_headings(struct bench *b, const struct words *w)
+/* The first column from `from` on whose heading begins so; -1: none. */
+static int column(const struct words *w, int from, const char *name)
 {
-	int size = -1, bus = -1;
+	for (int i = from; i < w->n; i++) {
+		if (!strncasecmp(w->word[i], name, strlen(name)))
+			return i;
+	}
+	return -1;
+}
 
-	for (int i = 0; i < w->n; i++) {
-		if (size < 0 &&
-		    (!strcasecmp(w->word[i], "size") || !strcasecmp(w->word[i], "bytes") ||
-		     !strcasecmp(w->word[i], "payload")))
-			size = i;
-		if (bus < 0 && !strncasecmp(w->word[i], "busbw", strlen("busbw")))
-			bus = i;
+static void began(struct verify *v)
+{
+	struct bench *b = &v->bench;
+
+	verify_close_table(v);
+	b->pending++;
+	b->unread = b->pending;
+	b->heading = (struct place) { v->source, v->line };
+}
+
+static void read_headings(struct verify *v, const struct words *w)
+{
+	static const char *const sizes[] = { "size", "bytes", "payload" };
+	struct bench *b = &v->bench;
+	int size = -1, bus = column(w, 0, "busbw");
+
+	for (size_t i = 0; size < 0 && i < ARRAY_LEN(sizes); i++) {
+		size = column(w, 0, sizes[i]);
+		if (size >= 0 && strlen(w->word[size]) != strlen(sizes[i]))
+			size = -1;
 	}
 	if (size < 0 || bus <= size)
-		return false;
+		return;
+	began(v);
 	b->columns = w->n;
 	b->size_column = size;
 	b->bus_column = bus;
+	b->alg_column = column(w, 0, "algbw");
+	b->redop_column = column(w, 0, "redop");
+	b->root_column = column(w, 0, "root");
+	b->wrong_columns[0] = column(w, 0, "wrong");
+	b->wrong_columns[1] = column(w, b->wrong_columns[0] + 1, "wrong");
+	b->min_column = column(w, 0, "Min");
+	b->max_column = column(w, 0, "Max");
 	b->bits = strstr(w->word[bus], "Gb") != NULL;
-	return true;
+	b->scale = 0;
 }
 
 /* "67108864", "64MB", "64MiB" */
@@ -104,151 +132,217 @@ static bool read_bandwidth(const char *word, bool bits, double *ret)
 	return value < 1e6;
 }
 
+static void copy_line(char *out, size_t room, const char *line, size_t len)
+{
+	len = len < room ? len : room - 1;
+	for (size_t i = 0; i < len; i++)
+		out[i] = (char)(isprint((unsigned char)line[i]) ? line[i] : ' ');
+	out[len] = '\0';
+}
+
+/* By which a collective is known where it has no name. */
+static void read_kind(struct bench *b, const struct words *w, double bus)
+{
+	struct table *t = &b->open;
+	const char *redop = b->redop_column < 0 ? NULL : w->word[b->redop_column];
+	double alg;
+
+	if (redop)
+		t->redop = strcmp(redop, "none") ? 's' : 'n';
+	t->rooted = b->root_column >= 0 && isdigit((unsigned char)*w->word[b->root_column]);
+	if (b->alg_column >= 0 && read_bandwidth(w->word[b->alg_column], b->bits, &alg) && alg > 1)
+		t->ratio = bus / alg;
+}
+
 static void read_row(struct verify *v, const struct words *w, const char *line, size_t len)
 {
 	struct bench *b = &v->bench;
-	double size, bus;
+	struct table *t = &b->open;
+	double size, bus, least, most;
 
 	if (w->n != b->columns || !read_size(w->word[b->size_column], &size) ||
 	    !read_bandwidth(w->word[b->bus_column], b->bits, &bus))
 		return;
-	b->rows++;
-	b->largest = size > b->largest ? size : b->largest;
-	if (b->rows > 1 && bus <= b->best)
+	if (b->scale > 0)
+		bus *= b->scale;
+	/* Of two tables that run into each other each has a row of the smallest size. */
+	if (b->pending && (b->unread == b->pending || size <= b->last_size)) {
+		b->pending--;
+		b->unread = SIZE_MAX;
+	}
+	b->last_size = size;
+	for (size_t i = 0; i < ARRAY_LEN(b->wrong_columns); i++) {
+		const char *wrong = b->wrong_columns[i] < 0 ? "0" : w->word[b->wrong_columns[i]];
+
+		if (isdigit((unsigned char)*wrong) && strtod(wrong, NULL) > 0) {
+			char text[120];
+
+			copy_line(text, sizeof(text), line, len);
+			verify_saw(v, SIGN_WRONG, text);
+		}
+	}
+	if (b->min_column >= 0 && b->max_column >= 0 && size >= LARGE_SIZE &&
+	    (least = strtod(w->word[b->min_column], NULL)) > 0 &&
+	    (most = strtod(w->word[b->max_column], NULL)) > 2 * least)
+		t->spread = true;
+	t->rows++;
+	if (size >= t->largest) {
+		t->largest = size;
+		t->last = bus;
+	}
+	if (t->rows > 1 && bus <= t->best) {
+		if (size > t->best_size && (t->least_after == 0 || bus < t->least_after))
+			t->least_after = bus;
 		return;
-	b->best = bus;
-	b->best_size = size;
-	b->source = v->source;
-	b->line = v->line;
-	len = len < sizeof(b->text) ? len : sizeof(b->text) - 1;
-	for (size_t i = 0; i < len; i++)
-		b->text[i] = (char)(isprint((unsigned char)line[i]) ? line[i] : ' ');
-	b->text[len] = '\0';
+	}
+	read_kind(b, w, bus);
+	t->best = bus;
+	t->best_size = size;
+	t->least_after = 0;
+	t->place = (struct place) { v->source, v->line };
+	copy_line(t->text, sizeof(t->text), line, len);
 }
 
-void verify_bench_line(struct verify *v, const char *line, size_t len)
+static const struct collective {
+	const char *name;
+	enum yard yard;
+} collectives[] = {
+	/* "all_gather_perf", "reduce_scatter_perf" before "gather_perf" and "scatter_perf" */
+	{ "all_reduce", YARD_RING }, { "all_gather", YARD_RING }, { "reduce_scatter", YARD_RING },
+	{ "alltoall", YARD_EACH },   { "all_to_all", YARD_EACH }, { "hypercube", YARD_EACH },
+	{ "sendrecv", YARD_PAIR },   { "broadcast", YARD_RING },  { "gather", YARD_EACH },
+	{ "scatter", YARD_EACH },    { "reduce", YARD_RING },
+};
+
+static void read_name(struct bench *b, const char *line, size_t len)
+{
+	b->both_ways = memmem(line, len, "Bidirectional BW", 16);
+	for (size_t i = 0; i < ARRAY_LEN(collectives); i++) {
+		const char *name = collectives[i].name;
+
+		if (memmem(line, len, name, strlen(name)) && !memmem(line, len, "concluded", 9)) {
+			memset(b->name, 0, sizeof(b->name));
+			memcpy(b->name, name, strlen(name));
+			return;
+		}
+	}
+}
+
+/* By its name, else by what it reduces, its root, and the factor between its bandwidths: 2(n-1)/n
+ * of an all-reduce, (n-1)/n of what leaves a part at each rank, 1 of the others. */
+static enum yard yard_of(const struct table *t, uint64_t ranks)
+{
+	for (size_t i = 0; i < ARRAY_LEN(collectives); i++) {
+		if (str_eq(t->name, collectives[i].name))
+			return collectives[i].yard;
+	}
+	if (t->ratio > 1.02 || (t->redop && t->ratio <= 0 && t->redop == 's'))
+		return YARD_RING;
+	if (!t->redop || t->ratio <= 0)
+		return YARD_ANY;
+	if (t->redop == 'n')
+		return !t->rooted ? YARD_RING_OR_EACH : t->ratio < 0.98 ? YARD_EACH : YARD_RING;
+	return t->rooted || t->ratio < 0.98 || ranks == 2 ? YARD_RING : YARD_ANY;
+}
+
+/* What perftest prints before its table: "Device         : mlx5_0", and its heading. */
+static void read_link(struct verify *v, const char *line, size_t len)
+{
+	struct bench *b = &v->bench;
+	const char *p = memmem(line, len, "Device", 6), *end = line + len;
+	size_t n = 0;
+
+	if (!memmem(line, len, "BW average[", 11)) {
+		for (p += 6; p < end && (*p == ' ' || *p == '\t' || *p == ':'); p++)
+			;
+		while (p + n < end && n < sizeof(b->device) - 1 && !isspace((unsigned char)p[n]))
+			n++;
+		memcpy(b->device, p, n);
+		b->device[n] = '\0';
+		return;
+	}
+	began(v);
+	b->columns = 5;
+	b->bus_column = 3;
+	b->size_column = 0;
+	b->alg_column = b->redop_column = b->root_column = b->min_column = b->max_column = -1;
+	b->wrong_columns[0] = b->wrong_columns[1] = -1;
+	b->bits = memmem(line, len, "[Gb/sec]", 8);
+	b->scale = (b->bits ? 1 : 1048576 / 1e9) / (b->both_ways ? 2 : 1);
+}
+
+/* "# nThread 1 …": a program starts. "#  Rank  0 Group  0 Pid   1000 on      gpu-a device  0" */
+static void read_start(struct verify *v, const char *line, size_t len)
+{
+	struct bench *b = &v->bench;
+	const char *p = memmem(line, len, " on ", 4), *end = line + len;
+	size_t n = 0;
+
+	if (memmem(line, len, "# nThread", 9) || !p) {
+		b->head = (struct extent) { 0 };
+		return;
+	}
+	for (p += 4; p < end && *p == ' '; p++)
+		;
+	while (p + n < end && p[n] != ' ' && n < sizeof(b->host) - 1)
+		n++;
+	if (!b->head.ranks || strlen(b->host) != n || strncmp(b->host, p, n) != 0)
+		b->head.nodes++;
+	b->head.ranks++;
+	memcpy(b->host, p, n);
+	b->host[n] = '\0';
+}
+
+void verify_close_table(struct verify *v)
+{
+	struct bench *b = &v->bench;
+	struct table *t = &b->open;
+
+	if (!t->rows) {
+		*t = (struct table) { 0 };
+		return;
+	}
+	t->extent = b->run.nodes || b->run.ranks ? b->run : b->last_run;
+	if (!t->extent.nodes)
+		t->extent.nodes = b->head.nodes;
+	if (!t->extent.ranks)
+		t->extent.ranks = b->head.ranks;
+	memcpy(t->name, b->name, sizeof(t->name));
+	memcpy(t->device, b->device, sizeof(t->device));
+	t->yard = b->scale > 0 ? YARD_LINK : yard_of(t, t->extent.ranks);
+	/* Beyond the last one the worst of its kind stays. */
+	for (size_t i = 0; i < b->n_tables && b->n_tables == MAX_TABLES; i++) {
+		if (b->tables[i].yard == t->yard && b->tables[i].extent.nodes == t->extent.nodes &&
+		    b->tables[i].best > t->best && t->largest >= LARGE_SIZE) {
+			b->tables[i] = *t;
+			break;
+		}
+	}
+	if (b->n_tables < MAX_TABLES)
+		b->tables[b->n_tables++] = *t;
+	b->last_run = t->extent;
+	b->run = (struct extent) { 0 };
+	b->name[0] = '\0';
+	*t = (struct table) { 0 };
+}
+
+void verify_bench_line(struct verify *v, const char *line, size_t len, unsigned hints)
 {
 	struct bench *b = &v->bench;
 	struct words w;
 
-	if (memmem(line, len, "_perf", 5) || memmem(line, len, "COMMS-RES", 9)) {
-		static const char *const each_to_each[] = { "alltoall",	   "all_to_all",
-							    "sendrecv",	   "hypercube",
-							    "gather_perf", "scatter_perf" };
-
-		/* What each rank sends to each other one has no ring whose traffic leaves a node
-		 * once. */
-		for (size_t i = 0; i < ARRAY_LEN(each_to_each); i++) {
-			const char *at =
-				memmem(line, len, each_to_each[i], strlen(each_to_each[i]));
-
-			/* "all_gather_perf", "reduce_scatter_perf" are rings */
-			if (at && (at == line || at[-1] != '_'))
-				b->each_to_each = true;
-		}
-	}
-	if (memmem(line, len, "usbw", 4) || memmem(line, len, "usBW", 4)) {
+	if (hints & HINT_NAME)
+		read_name(b, line, len);
+	if (hints & HINT_START)
+		read_start(v, line, len);
+	if (hints & HINT_LINK)
+		read_link(v, line, len);
+	if (hints & HINT_HEADING) {
 		if (split(line, len, true, &w))
-			read_headings(b, &w);
+			read_headings(v, &w);
+	} else if (hints & HINT_END) {
+		verify_close_table(v);
 	} else if (b->columns && split(line, len, false, &w)) {
 		read_row(v, &w, line, len);
 	}
-}
-
-/* --- against what the VFs can send --- */
-
-#define LEAST_SIZE 32e6 /* bytes; below, latency decides */
-#define HALF	   0.5
-#define NEARLY	   0.9
-
-/* Gb/s of all VFs of a container; 0: not known of one. */
-static double rate_of_map(const struct map *map)
-{
-	double sum = 0;
-
-	for (size_t i = 0; i < map->n_entries; i++) {
-		const struct map_entry *e = &map->entries[i];
-
-		if (map_entry_of(map, e->hca, strlen(e->hca), e->port) != e) /* again */
-			continue;
-		if (!e->mbps)
-			return 0;
-		sum += (double)e->mbps / 1000;
-	}
-	return sum;
-}
-
-/* What was found otherwise and costs bandwidth, the costliest first. */
-static const char *likely_cause(const struct verify *v)
-{
-	static const struct {
-		enum sign_id id;
-		const char *why;
-	} causes[] = {
-		{ SIGN_SOCKET, "traffic over TCP" },
-		{ SIGN_TCP_PLUGIN, "traffic over TCP" },
-		{ SIGN_HCA_MISSING, "allocated VFs that NCCL does not take" },
-		{ SIGN_HCA_UNUSED, "allocated VFs that no channel uses" },
-		{ SIGN_HCA_FAR, "GPUs that use another GPU's VF" },
-		{ SIGN_NOT_PCI, "a VF whose place NCCL does not know" },
-		{ SIGN_FUSED, "VFs that share a wire" },
-		{ SIGN_GDR_FORCED, "GPUDirect RDMA forced over a long way" },
-		{ SIGN_SHM, "shared memory between the GPUs of a node" },
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(causes); i++) {
-		if (v->signs[causes[i].id].count)
-			return causes[i].why;
-	}
-	if (v->net_gdr < v->net_channels)
-		return "channels without GPUDirect RDMA";
-	return "nothing that the log shows: see railmatectl doctor (PCIe links, ACS, IOMMU, PFC) and the switches";
-}
-
-static void saw_bandwidth(struct verify *v, enum sign_id id)
-{
-	const struct bench *b = &v->bench;
-	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-
-	strbuf_printf(&text, "%.2f GB/s bus bandwidth at best, %.0f %% of %.2f GB/s", b->best,
-		      100 * b->best / b->line_rate, b->line_rate);
-	if (id != SIGN_BANDWIDTH_GOOD)
-		strbuf_printf(&text, "; likely: %s", likely_cause(v));
-	strbuf_printf(&text, ": %s", b->text);
-	verify_saw_at(v, id, b->source, b->line, strbuf_str(&text));
-}
-
-void verify_judge_bench(struct verify *v)
-{
-	struct bench *b = &v->bench;
-	unsigned ranks = 1; /* that share the VFs of a node */
-	double least = 0;
-
-	if (!b->rows || (v->nodes < 2 && !v->net_channels))
-		return;
-	/* Gb/s of the node that has least, by the maps, else by what NCCL says of each HCA */
-	for (const struct map *m = v->maps; m; m = m->next) {
-		double rate = rate_of_map(m);
-
-		least = rate > 0 && (least == 0 || rate < least) ? rate : least;
-	}
-	for (size_t i = 0; !v->maps && i < v->n_procs; i++) {
-		double rate = 0;
-
-		for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++)
-			rate += (double)v->procs[i]->speed_mbps[dev] / 1000;
-		least = rate > 0 && (least == 0 || rate < least) ? rate : least;
-	}
-	for (size_t i = 0; b->each_to_each && i < v->n_procs; i++)
-		ranks = v->procs[i]->local_ranks > ranks ? v->procs[i]->local_ranks : ranks;
-	b->line_rate = least / 8 / ranks;
-	if (b->largest < LEAST_SIZE)
-		verify_saw_at(v, SIGN_BANDWIDTH_SMALL, b->source, b->line, b->text);
-	else if (b->line_rate <= 0)
-		verify_saw_at(v, SIGN_BANDWIDTH_UNTOLD, b->source, b->line, b->text);
-	else if (b->best < HALF * b->line_rate)
-		saw_bandwidth(v, SIGN_BANDWIDTH_HALF);
-	else
-		saw_bandwidth(v, b->best < NEARLY * b->line_rate ? SIGN_BANDWIDTH_LOW
-								 : SIGN_BANDWIDTH_GOOD);
 }

@@ -79,6 +79,90 @@ static void judge_gdr(struct verify *v)
 	}
 }
 
+/* --- what the processes wrote --- */
+
+/* All ranks of the job are on one host: NCCL logs it, or they are all there. */
+static bool one_node(const struct verify *v)
+{
+	uint64_t here = 0;
+
+	for (size_t i = 0; i < v->n_gpus; i++)
+		here += v->gpus[i]->comm == v->ranks;
+	return v->nodes == 1 ||
+	       (!v->nodes && v->ranks && here >= v->ranks && v->procs[0]->host[0] &&
+		verify_hosts_seen(v) == 1 && !v->net_channels && !v->tcp_channels);
+}
+
+/* A rank is seen where its process names its HCAs, its network or a channel: its place among the
+ * ranks alone proves nothing of what it used. */
+static void judge_ranks(struct verify *v)
+{
+	for (int proven = 0; proven < 2; proven++) {
+		for (size_t i = 0; i < v->n_gpus; i++) {
+			const struct gpu *g = v->gpus[i];
+			uint64_t bit = UINT64_C(1) << g->rank % 64;
+
+			if (g->rank < 0 || g->rank >= MAX_RANKS || g->comm != v->ranks ||
+			    proven != (g->proc->names_rdma || g->proc->using_source))
+				continue;
+			if (proven)
+				v->rank_seen[g->rank / 64] |= bit;
+			else
+				v->rank_seen[g->rank / 64] &= ~bit;
+		}
+	}
+	if (v->bare_comm && !v->bare_rdma)
+		memset(v->rank_seen, 0, sizeof(v->rank_seen));
+}
+
+static void judge_processes(struct verify *v)
+{
+	static const char socket[] = "NET/Socket : Using, and no other network of this process";
+
+	for (size_t i = 0; i < v->n_procs; i++) {
+		const struct proc *p = v->procs[i];
+		const struct place *end = &p->traces[TRACE_END], *sharp = &p->traces[TRACE_SHARP];
+
+		v->writer = p;
+		if (p->socket.source && !p->names_rdma)
+			verify_saw_at(v, SIGN_SOCKET, p->socket.source, p->socket.line, socket);
+		if (end->source && !p->ended)
+			verify_saw_at(v, SIGN_TRACE, end->source, end->line,
+				      "a trace of socket.cc or proxy.cc");
+		if (sharp->source && !(v->signs[SIGN_SHARP].count && p->completed && !p->failed))
+			verify_saw_at(v, SIGN_TRACE, sharp->source, sharp->line,
+				      "a trace of init.cc, transport.cc or coll_net.cc");
+	}
+	if (v->bare_socket.source && !v->bare_rdma)
+		verify_saw_at(v, SIGN_SOCKET, v->bare_socket.source, v->bare_socket.line, socket);
+}
+
+/* The same rank of a job of one node on two hosts. */
+static bool two_jobs(const struct verify *v)
+{
+	const struct gpu *first = NULL;
+
+	for (size_t i = 0; v->nodes <= 1 && v->ranks && i < v->n_gpus; i++) {
+		const struct gpu *g = v->gpus[i];
+
+		if (g->comm != v->ranks || g->rank != 0)
+			continue;
+		if (first && strcmp(first->proc->host, g->proc->host) != 0)
+			return true;
+		first = g;
+	}
+	return false;
+}
+
+static bool failed(const struct verify *v)
+{
+	for (unsigned id = 0; id < SIGN_MAX; id++) {
+		if (v->signs[id].count && v->levels[id] == LEVEL_FAIL)
+			return true;
+	}
+	return false;
+}
+
 /* A failure needs no evidence that something worked. Before 2.21 no line has the number of nodes;
  * then that channels take the network has to do. With both ways within a node closed, even one
  * node talks through its HCAs. */
@@ -87,22 +171,76 @@ static void judge_evidence(struct verify *v)
 	char *minor;
 	bool logs_nodes = strtol(v->version, &minor, 10) != 2 || *minor != '.' ||
 			  strtol(minor + 1, NULL, 10) >= 21;
+	const struct table *table = verify_worst_table(v);
 
-	for (enum sign_id id = 0; id < SIGN_MAX; id++) {
-		if (v->signs[id].count && verify_sign_of(id)->level == LEVEL_FAIL)
-			return;
-	}
-	if (!v->records)
-		verify_saw(v, SIGN_NO_LINES, "");
+	if (failed(v) || (v->ucx_between && (one_node(v) || !v->records)))
+		return;
+	if (!v->records && v->ucx_lines)
+		verify_saw(v, SIGN_UCX_INSIDE, "");
+	else if (!v->records) /* perftest proves its own */
+		(void)(table && table->yard == YARD_LINK ? 0
+							 : (verify_saw(v, SIGN_NO_LINES, ""), 0));
+	else if (two_jobs(v))
+		verify_saw(v, SIGN_TWO_JOBS, "");
 	else if (v->nodes == 1 && v->net_channels && !strcmp(v->env[ENV_P2P_DISABLE], "1") &&
 		 !strcmp(v->env[ENV_SHM_DISABLE], "1"))
 		verify_saw(v, SIGN_ONE_NODE_LOOP, "");
-	else if (v->nodes == 1)
+	else if (one_node(v))
 		verify_saw(v, SIGN_ONE_NODE, "");
+	else if (!v->net_channels && v->mnnvl_channels)
+		verify_saw(v, SIGN_MNNVL, "");
 	else if (!v->net_channels)
 		verify_saw(v, SIGN_NO_CHANNELS, "");
 	else if (!v->nodes && logs_nodes && verify_hosts_seen(v) < 2)
 		verify_saw(v, SIGN_NODES_UNTOLD, "");
+}
+
+/* --- what the findings are to each other --- */
+
+/* The earliest cause; where all are consequences, the earliest of them. Wrong data come first. */
+static unsigned first_cause(const struct verify *v)
+{
+	unsigned first = SIGN_MAX;
+
+	if (v->signs[SIGN_WRONG].count)
+		return SIGN_WRONG;
+	for (int follows = 0; follows < 2 && first == SIGN_MAX; follows++) {
+		for (unsigned id = 0; id < SIGN_MAX; id++) {
+			const struct proof *p = &v->signs[id];
+
+			if (p->count && v->levels[id] == LEVEL_FAIL &&
+			    verify_sign_of(id)->follows == (follows != 0) &&
+			    (first == SIGN_MAX || p->seq < v->signs[first].seq))
+				first = id;
+		}
+	}
+	return first;
+}
+
+/* What weighs more, or less, beside the others. */
+static void weigh(struct verify *v)
+{
+	bool ended_badly = false;
+
+	/* A socket that NCCL opened on one node carries nothing between nodes. */
+	if (one_node(v) && !v->tcp_channels) {
+		v->signs[SIGN_SOCKET].count = v->signs[SIGN_TCP_PLUGIN].count = 0;
+		v->signs[SIGN_NO_DEVICE].count = 0;
+	}
+	if (v->signs[SIGN_PORT_UP].count >= v->signs[SIGN_PORT_DOWN].count)
+		v->levels[SIGN_PORT_DOWN] = LEVEL_WARN;
+	for (unsigned id = 0; id < SIGN_MAX; id++)
+		ended_badly =
+			ended_badly ||
+			(v->signs[id].count && v->levels[id] == LEVEL_FAIL &&
+			 (verify_sign_of(id)->words || id == SIGN_TRACE || id == SIGN_NO_ROWS));
+	/* A warning of NCCL's before a bad end is its cause, known or not. */
+	if (ended_badly && v->signs[SIGN_OTHER_WARN].count)
+		v->levels[SIGN_OTHER_WARN] = LEVEL_FAIL;
+	if (ended_badly && v->signs[SIGN_TWO_VERSIONS].count)
+		v->levels[SIGN_TWO_VERSIONS] = LEVEL_FAIL;
+	v->ended_badly = ended_badly;
+	v->first = first_cause(v);
 }
 
 enum verdict verify_judge(struct verify *v)
@@ -112,10 +250,15 @@ enum verdict verify_judge(struct verify *v)
 		[LEVEL_WARN] = VERDICT_WARN, [LEVEL_UNKNOWN] = VERDICT_INCONCLUSIVE,
 		[LEVEL_FAIL] = VERDICT_FAIL,
 	};
-	uint64_t all = v->ranks ? v->ranks : v->least_ranks, seen = verify_ranks_seen(v);
+	uint64_t all, seen;
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	enum level worst = LEVEL_NOTE;
 
+	verify_close_table(v);
+	judge_ranks(v);
+	all = v->ranks ? v->ranks : v->least_ranks;
+	seen = verify_ranks_seen(v);
+	judge_processes(v);
 	verify_compare_hcas(v);
 	judge_gdr(v);
 	/* GPUDirect RDMA is RDMA; without it, only NCCL's own transport, what is made of it, and a
@@ -123,10 +266,11 @@ enum verdict verify_judge(struct verify *v)
 	if (v->net_gdr < v->net_channels && strncmp(v->network, "IB", 2) != 0 && !v->rdma_provider)
 		verify_saw(v, SIGN_PLUGIN_UNPROVEN, "");
 	verify_judge_bench(v);
+	weigh(v);
 	judge_evidence(v);
-	for (enum sign_id id = 0; id < SIGN_MAX; id++) {
-		if (v->signs[id].count && verify_sign_of(id)->level > worst)
-			worst = verify_sign_of(id)->level;
+	for (unsigned id = 0; id < SIGN_MAX; id++) {
+		if (v->signs[id].count && v->levels[id] > worst)
+			worst = v->levels[id];
 	}
 	/* Where nothing worse was found: what the others used decides, too. */
 	if (v->net_channels && all > seen && all <= MAX_RANKS) {

@@ -5,6 +5,7 @@
  * backwards from there.
  */
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -76,7 +77,8 @@ static bool read_origin(const char *begin, const char *bracket, const char *end,
 		p--;
 	o->host = p;
 	o->host_len = (size_t)(host_end - p);
-	return o->host_len > 0;
+	/* TensorFlow's has no name: ":5202:5683 [0] NCCL INFO" */
+	return o->host_len > 0 || p == begin || p[-1] == ' ' || p[-1] == '>';
 }
 
 /* The nearest origin before the keyword: a WARN has file and line between them. */
@@ -93,11 +95,33 @@ static struct origin find_origin(const char *line, const char *begin, const char
 	return (struct origin) { 0 };
 }
 
+/* What Ray adds behind a line, and the sides of frames. */
+static const char *cut_end(const char *p, const char *end)
+{
+	static const char *const sides[] = { " ", "|", "\xe2\x94\x82", "\xe2\x94\x83",
+					     "\xe2\x95\x91" };
+	const char *ray = end > p && (end[-1] == ')' || end[-1] == ']')
+				  ? memmem(p, (size_t)(end - p), " [repeated ", 11)
+				  : NULL;
+
+	end = ray ? ray : end;
+	for (size_t i = 0; i < ARRAY_LEN(sides); i++) {
+		size_t n = strlen(sides[i]);
+
+		if ((size_t)(end - p) >= n && !memcmp(end - n, sides[i], n)) {
+			end -= n;
+			i = SIZE_MAX;
+		}
+	}
+	return end;
+}
+
 /* Without colours and control characters, as much as fits. */
 static void clean(char out[MAX_TEXT], const char *p, const char *end)
 {
 	size_t n = 0;
 
+	end = cut_end(p, end);
 	while (p < end && n < MAX_TEXT - 1) {
 		unsigned char c = (unsigned char)*p++;
 
@@ -114,20 +138,45 @@ static void clean(char out[MAX_TEXT], const char *p, const char *end)
 	out[n] = '\0';
 }
 
-void verify_line(struct verify *v, const char *line, size_t len, bool whole)
+/* What is no record, or stands before the first one. */
+static void read_plain(struct verify *v, const char *line, size_t len)
+{
+	static const char *const words[] = { "Killed", "Aborted", "Terminated" };
+	unsigned hints = 0;
+	unsigned id = verify_phrases_match(&v->phrases, line, len, VOICE_PLAIN, &hints);
+
+	v->writer = NULL;
+	for (size_t i = 0; len < 16 && i < ARRAY_LEN(words); i++) {
+		if (len >= strlen(words[i]) && !memcmp(line, words[i], strlen(words[i])))
+			id = SIGN_SIGNAL;
+	}
+	if (id < SIGN_MAX || hints & HINT_WELL)
+		clean(v->record, line, line + len);
+	if (id < SIGN_MAX)
+		verify_saw(v, id, v->record);
+	if (hints & HINT_WELL)
+		verify_ground(v, GROUND_END, v->record);
+	if (hints & HINT_UCX)
+		verify_ucx_line(v, line, len);
+	if (hints || v->bench.columns)
+		verify_bench_line(v, line, len, hints);
+}
+
+static void read_records(struct verify *v, const char *line, size_t len, bool whole)
 {
 	const char *end = line + len, *key, *next_key = NULL, *p, *next, *text_end;
 	struct origin origin, next_origin = { 0 };
-	char text[MAX_TEXT];
+	char *text = v->record;
 	size_t n;
 
-	if (len && end[-1] == '\r')
-		end--;
 	/* The keyword's first letter stands before what is searched for. */
 	p = end - line < 5 ? NULL : next_record(line + 1, end, &key);
-	if (!p && whole)
-		verify_bench_line(v, line, (size_t)(end - line));
 	origin = p ? find_origin(line, line, key) : next_origin;
+	text_end = !p ? end : origin.host ? origin.host : key;
+	v->text = line;
+	v->text_len = len;
+	if (whole || p)
+		read_plain(v, line, (size_t)(text_end - line));
 	for (; p; p = next, key = next_key, origin = next_origin) {
 		struct record r = { .cuda = -1, .warn = key[5] == 'W', .text = text };
 
@@ -139,16 +188,69 @@ void verify_line(struct verify *v, const char *line, size_t len, bool whole)
 		clean(text, p, text_end);
 		v->records++;
 		if (key[5] == 'v') {
-			n = strcspn(text, " ");
-			if (!v->version[0] && n < sizeof(v->version) &&
-			    isdigit((unsigned char)*text))
-				memcpy(v->version, text, n);
+			n = strcspn(text, " ,");
+			if (n < sizeof(v->version) && isdigit((unsigned char)*text) && r.whole)
+				verify_version(v, text, n);
 			continue;
 		}
 		if (origin.host && !origin.glued) {
 			r.proc = verify_proc(v, origin.host, origin.host_len, origin.pid);
 			r.cuda = (int64_t)origin.cuda;
 		}
+		v->writer = r.proc;
+		v->writer_cuda = r.cuda;
 		verify_record(v, &r);
+	}
+	v->text = NULL;
+}
+
+/* {"log":"host:1:2 [0] NCCL INFO …\n","stream":"stdout"}: the value, without its escapes. */
+static size_t unwrap(const char *line, size_t len, char *out)
+{
+	static const char *const keys[] = { "\"log\":", "\"message\":", "\"msg\":",
+					    "\"textPayload\":", "\"line\":" };
+	const char *p = NULL, *end = line + len;
+	size_t n = 0;
+
+	for (size_t i = 0; !p && i < ARRAY_LEN(keys); i++) {
+		p = memmem(line, len, keys[i], strlen(keys[i]));
+		p = p ? p + strlen(keys[i]) : NULL;
+	}
+	while (p && p < end && *p == ' ')
+		p++;
+	if (!p || p == end || *p != '"')
+		return 0;
+	for (p++; p < end && *p != '"'; p++) {
+		if (*p != '\\' || ++p == end) {
+			out[n++] = *p;
+		} else if (*p == 'u' && end - p > 4) { /* "\u001b", "\u003c" */
+			char hex[5] = { p[1], p[2], p[3], p[4] };
+			unsigned long c = strtoul(hex, NULL, 16);
+
+			out[n++] = (char)(c < 128 ? c : '?');
+			p += 4;
+		} else {
+			out[n++] = *p == 'n' || *p == 'r' ? '\r' : *p == 't' ? '\t' : *p;
+		}
+	}
+	return n;
+}
+
+void verify_line(struct verify *v, const char *line, size_t len, bool whole)
+{
+	const char *end, *part;
+	size_t n = len > 8 && *line == '{' ? unwrap(line, len, v->value) : 0;
+
+	if (n) {
+		line = v->value;
+		len = n;
+	}
+	/* A progress bar ends its lines with carriage returns. */
+	for (end = line + len; line < end; line = part + 1) {
+		part = memchr(line, '\r', (size_t)(end - line));
+		if (!part)
+			part = end;
+		if (part > line)
+			read_records(v, line, (size_t)(part - line), whole || part < end);
 	}
 }

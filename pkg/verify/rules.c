@@ -1,8 +1,14 @@
 /* What a record says: a table of how texts begin, then the catalogue of failures. */
+#include <ctype.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "verify/rules-internal.h"
+
+static void largest(uint64_t *value, uint64_t n)
+{
+	*value = n > *value ? n : *value;
+}
 
 /* "… comm 0x… rank 3 nranks 16 cudaDev 3 nvmlDev 3 busId 5d000 … - Init START", "comm … rank 3
  * nRanks 16 nNodes 2 …" */
@@ -13,20 +19,37 @@ static void on_comm(struct verify *v, const struct record *r)
 
 	if (!r->whole || !number_after(r->text, " rank ", 10, &rank))
 		return;
-	if (number_after(r->text, " nranks ", 10, &n) || number_after(r->text, " nRanks ", 10, &n))
+	if (r->proc && strstr(r->text, "Init COMPLETE"))
+		r->proc->completed = true;
+	if (strstr(r->text, "Destroy COMPLETE") || strstr(r->text, "Abort COMPLETE")) {
+		if (r->proc)
+			r->proc->ended = true;
+		if (strstr(r->text, "Destroy"))
+			verify_ground(v, GROUND_END, r->text);
+	}
+	if (number_after(r->text, " nranks ", 10, &n) ||
+	    number_after(r->text, " nRanks ", 10, &n)) {
 		verify_rank(v, rank, n, 0);
+		v->bare_comm = v->bare_comm || !r->proc;
+		largest(&v->bench.run.ranks, n);
+		if (g && n >= g->comm && (n > g->comm || g->rank < 0)) {
+			g->rank = (int64_t)(rank & INT32_MAX);
+			g->comm = n;
+		}
+	}
 	if (number_after(r->text, " nNodes ", 10, &n)) {
-		v->nodes = n > v->nodes ? n : v->nodes;
+		largest(&v->nodes, n);
+		largest(&v->bench.run.nodes, n);
 		if (n > 1)
 			verify_ground(v, GROUND_NODES, r->text);
 	}
-	if (r->proc && number_after(r->text, " localRanks ", 10, &n) && n > r->proc->local_ranks &&
-	    n < UINT32_MAX)
-		r->proc->local_ranks = (unsigned)n;
+	if (number_after(r->text, " localRanks ", 10, &n) && n < UINT32_MAX) {
+		largest(&v->bench.run.local, n);
+		if (r->proc && n > r->proc->local_ranks)
+			r->proc->local_ranks = (unsigned)n;
+	}
 	if (!g)
 		return;
-	if (g->rank < 0)
-		g->rank = (int64_t)(rank & INT32_MAX);
 	if (number_after(r->text, " busId ", 16, &n))
 		g->bus = n;
 }
@@ -42,6 +65,8 @@ static void set_network(struct verify *v, const struct record *r, const char *na
 		verify_saw(v, str_eq(copy, "Socket") ? SIGN_SOCKET : SIGN_TCP_PLUGIN, r->text);
 	else if (strncmp(copy, "IB", 2) != 0)
 		verify_saw(v, SIGN_PLUGIN, r->text);
+	if (!tcp)
+		*(r->proc ? &r->proc->names_rdma : &v->bare_rdma) = true;
 	verify_ground(v, GROUND_NETWORK, r->text);
 	if (!v->network[0] || tcp)
 		memcpy(v->network, copy, sizeof(copy));
@@ -233,11 +258,83 @@ static void on_pattern(struct verify *v, const struct record *r)
 		verify_ground(v, GROUND_INSIDE, r->text);
 }
 
+/* "NET/Socket : Using [0]eth0:10.0.0.5<0>": the process found nothing better, or may not. */
+static void on_socket(struct verify *v, const struct record *r)
+{
+	struct place *place = r->proc ? &r->proc->socket : &v->bare_socket;
+
+	if (!place->source)
+		*place = (struct place) { v->source, v->line };
+}
+
+/* "transport/net.cc:1137 -> 6", "group.cc:65 -> 2 [Async thread]": 0 is success, 7 in progress. */
+static bool on_trace(struct verify *v, const struct record *r)
+{
+	static const struct {
+		const char *file;
+		enum trace trace;
+	} forgiven[] = { { "socket.cc:", TRACE_END },	   { "proxy.cc:", TRACE_END },
+			 { "transport.cc:", TRACE_SHARP }, { "coll_net.", TRACE_SHARP },
+			 { "sharp", TRACE_SHARP },	   { "init.cc:", TRACE_SHARP } };
+	const char *arrow = strstr(r->text, " -> "), *p = arrow ? arrow + strlen(" -> ") : "";
+	const char *at = arrow;
+	uint64_t code;
+
+	if (!skip_number(&p, 10, &code) || code == 0 || code == 7 || code > 99)
+		return false;
+	if (at[-1] == ')') /* "net.cc:12 (function) -> 3" */
+		while (at > r->text && *at != '(')
+			at--;
+	while (at > r->text && (isdigit((unsigned char)at[-1]) || at[-1] == ' '))
+		at--;
+	if (at < r->text + 4 || at[-1] != ':' || !memchr(r->text, '.', (size_t)(at - r->text)))
+		return false;
+	for (size_t i = 0; r->proc && i < ARRAY_LEN(forgiven); i++) {
+		struct place *place = &r->proc->traces[forgiven[i].trace];
+		const char *file = strstr(r->text, forgiven[i].file);
+
+		if (!file || file > arrow || (forgiven[i].trace == TRACE_END && code != 3))
+			continue;
+		if (!place->source)
+			*place = (struct place) { v->source, v->line };
+		return true;
+	}
+	if (r->proc)
+		r->proc->failed = true;
+	verify_saw(v, SIGN_TRACE, r->text);
+	return true;
+}
+
+/* Subsystem GRAPH: "    + PCI[24.0] - GPU/0-1b000 (0)" */
+static void on_tree(struct verify *v, const struct record *r)
+{
+	const char *p = strstr(r->text, "+ PCI[");
+	double rate = p ? strtod(p + strlen("+ PCI["), NULL) : 0;
+
+	if (rate > 0 && strstr(p, "] - GPU/") == strchr(p, ']') &&
+	    (v->gpu_link <= 0 || rate < v->gpu_link))
+		v->gpu_link = rate;
+	on_pattern(v, r);
+}
+
+/* The first counts; "2.20.5+cuda12.2" and "2.20.5" are one. */
+void verify_version(struct verify *v, const char *version, size_t len)
+{
+	size_t n = strcspn(v->version, "+-"), m = strcspn(version, "+- ,");
+
+	if (!v->version[0])
+		memcpy(v->version, version, len);
+	else if (n != m || strncmp(v->version, version, n) != 0)
+		verify_saw(v, SIGN_TWO_VERSIONS, version);
+}
+
 static const struct rule {
 	const char *begin;
 	void (*fn)(struct verify *v, const struct record *r);
 } rules[] = {
 	{ "Channel ", rule_channel },
+	{ "Ring ", rule_channel },
+	{ "NET/Socket : Using", on_socket },
 	{ "comm ", on_comm },
 	{ "ncclComm", on_comm },
 	{ "NET/IB : Using", rule_using },
@@ -252,22 +349,25 @@ static const struct rule {
 	{ "Bootstrap", on_bootstrap },
 	{ "GDRCOPY ", on_gdrcopy },
 	{ "Pattern ", on_pattern },
-	{ " Pattern ", on_pattern },
+	{ " ", on_tree },
 };
 
 void verify_record(struct verify *v, const struct record *r)
 {
-	enum sign_id id;
+	unsigned id, hints;
 
 	for (size_t i = 0; !r->warn && i < ARRAY_LEN(rules); i++) {
 		if (!strncmp(r->text, rules[i].begin, strlen(rules[i].begin))) {
 			rules[i].fn(v, r);
-			if (r->text[0] == 'C' || r->text[0] == 'c')
+			if (r->text[0] == 'C' || r->text[0] == 'c' || r->text[0] == 'R')
 				return;
 			break;
 		}
 	}
-	id = verify_sign_match(r->text, r->warn);
+	if (!r->warn && on_trace(v, r))
+		return;
+	id = verify_phrases_match(&v->phrases, r->text, strlen(r->text),
+				  r->warn ? VOICE_WARN : VOICE_INFO, &hints);
 	/* "Unable to open device mlx5_4": harmless when it is another container's. Without a map
 	 * there is nothing to compare with; without a name the line was cut. */
 	if (id == SIGN_OPEN_DEVICE) {
@@ -278,7 +378,7 @@ void verify_record(struct verify *v, const struct record *r)
 					strcspn(name + strlen("device "), " "), 0))
 			id = SIGN_OPEN_DEVICE_OURS;
 	}
-	if (id != SIGN_MAX)
+	if (id < SIGN_MAX)
 		verify_saw(v, id, r->text);
 	else if (r->warn && r->whole)
 		verify_warned(v, r->text);

@@ -1,5 +1,6 @@
 /* Channels between nodes: the lines that prove which HCA carries what, with GPU Direct RDMA or
  * without. */
+#include <ctype.h>
 #include <string.h>
 
 #include "verify/rules-internal.h"
@@ -10,12 +11,13 @@ struct channel {
 	bool send, gdr, proxied;
 };
 
+/* "3[5d000]"; before 2.5 "3" */
 static bool skip_rank(const char **p, uint64_t *rank)
 {
 	uint64_t device;
 
-	return skip_number(p, 10, rank) && skip(p, "[") && skip_number(p, 16, &device) &&
-	       skip(p, "]");
+	return skip_number(p, 10, rank) &&
+	       (!skip(p, "[") || (skip_number(p, 16, &device) && skip(p, "]")));
 }
 
 static bool read_channel(const char *p, struct channel *c)
@@ -23,7 +25,7 @@ static bool read_channel(const char *p, struct channel *c)
 	uint64_t number;
 	size_t n;
 
-	if (!skip(&p, "Channel ") || !skip_number(&p, 10, &number))
+	if (!(skip(&p, "Channel ") || skip(&p, "Ring ")) || !skip_number(&p, 10, &number))
 		return false;
 	if (skip(&p, "/") && !skip_number(&p, 10, &number))
 		return false;
@@ -43,7 +45,8 @@ static bool read_channel(const char *p, struct channel *c)
 	p += n + 1;
 	if (!skip_number(&p, 10, &c->dev))
 		return false;
-	/* "[(proxy rank)][/GDRDMA][(PCI)][/Shared]", then nothing, or RCCL's " comm 0x…" */
+	/* "[(proxy rank)][/GDRDMA][(PCI)][/Shared]", then nothing, RCCL's " comm 0x…", or what a
+	 * log's collector adds */
 	if (p[0] == '(' && p[1] >= '0' && p[1] <= '9') {
 		p++;
 		c->proxied = skip_number(&p, 10, &number) && skip(&p, ")");
@@ -53,7 +56,7 @@ static bool read_channel(const char *p, struct channel *c)
 	c->gdr = skip(&p, "/GDRDMA");
 	skip(&p, "(PCI)");
 	skip(&p, "/Shared");
-	return *p == '\0' || !strncmp(p, " comm ", 6);
+	return *p == '\0' || !(isalnum((unsigned char)*p) || strchr("/([-_", *p));
 }
 
 void rule_channel(struct verify *v, const struct record *r)
@@ -62,6 +65,10 @@ void rule_channel(struct verify *v, const struct record *r)
 	struct gpu *g;
 	uint64_t n = 0;
 
+	/* "Channel 00/02 :    0   1   2   3", "Ring 00 : 3 -> 0 -> 1": the order of ranks */
+	if (r->whole && !strstr(r->text, " via") &&
+	    (r->text[0] == 'R' || !strpbrk(r->text + strlen("Channel "), "[>abcdefghijk")))
+		return;
 	if (!strstr(r->text, " via ") || !r->whole ||
 	    (strstr(r->text, " via NET/") && !read_channel(r->text, &c))) {
 		verify_saw(v, SIGN_DAMAGED, r->text);
@@ -70,18 +77,22 @@ void rule_channel(struct verify *v, const struct record *r)
 	if (!c.network[0]) {
 		if (strstr(r->text, " via SHM"))
 			verify_saw(v, SIGN_SHM, r->text);
+		else if (strstr(r->text, " via P2P/MNNVL"))
+			v->mnnvl_channels++, verify_ground(v, GROUND_INSIDE, r->text);
 		else if (strstr(r->text, " via P2P/"))
 			verify_ground(v, GROUND_INSIDE, r->text);
 		return;
 	}
 	if (verify_is_tcp(c.network)) {
 		verify_saw(v, str_eq(c.network, "Socket") ? SIGN_SOCKET : SIGN_TCP_PLUGIN, r->text);
+		v->tcp_channels++;
 		return;
 	}
 	/* RCCL ends the line with the communicator's size. */
 	number_after(r->text, " nRanks ", 10, &n);
 	verify_rank(v, c.send ? c.from_rank : c.to_rank, n,
 		    1 + (c.from_rank > c.to_rank ? c.from_rank : c.to_rank));
+	*(r->proc ? &r->proc->names_rdma : &v->bare_rdma) = true;
 	v->net_channels++;
 	v->net_gdr += c.gdr;
 	verify_ground(v, c.gdr ? GROUND_GDR : GROUND_PLAIN, r->text);

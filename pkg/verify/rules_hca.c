@@ -42,6 +42,7 @@ static bool skip_hca(const char **p, struct proc *proc, uint64_t dev)
 	*p += strspn(*p, ":-0123456789");
 	if (!skip(p, "/") || !(skip(p, "IB") || skip(p, "RoCE")))
 		return false;
+	skip(p, "/SHARP");
 	h = add_hca(proc, name, len, dev);
 	if (h)
 		h->port = (unsigned)port;
@@ -77,6 +78,7 @@ void rule_using(struct verify *v, const struct record *r)
 	/* The last HCA is whole where the out-of-band interface follows, or where a manual leaves
 	 * it away. */
 	if (!r->whole || !(oob || (len > 3 && !strcmp(p + len - 3, "/IB")) ||
+			   (len > 6 && !strcmp(p + len - 6, "/SHARP")) ||
 			   (len > 5 && !strcmp(p + len - 5, "/RoCE"))))
 		return;
 	verify_ground(v, GROUND_USING, r->text);
@@ -117,6 +119,9 @@ void rule_virtual(struct verify *v, const struct record *r)
 	if (members < 2)
 		return;
 	verify_saw(v, SIGN_FUSED, r->text);
+	if (r->proc && dev < VERIFY_MAX_DEVS && number_after(r->text, " speed=", 10, &members) &&
+	    members < UINT32_MAX)
+		r->proc->speed_mbps[dev] = (uint32_t)members;
 	name += strlen("name=");
 	h = r->proc ? add_hca(r->proc, name, strcspn(name, " "), dev) : NULL;
 	if (h)

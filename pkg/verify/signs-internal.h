@@ -3,90 +3,72 @@
 #define RAILMATE_VERIFY_SIGNS_INTERNAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-enum level { LEVEL_NOTE, LEVEL_NOGDR, LEVEL_WARN, LEVEL_UNKNOWN, LEVEL_FAIL };
+enum level { LEVEL_NOTE, LEVEL_NOGDR, LEVEL_WARN, LEVEL_UNKNOWN, LEVEL_FAIL, LEVEL_MAX };
 
+/* In which lines the words of a sign count: bits. Loud: whatever is not an INFO of NCCL. */
+enum voice {
+	VOICE_NONE,
+	VOICE_INFO = 1,
+	VOICE_WARN = 2,
+	VOICE_NCCL = 3,
+	VOICE_PLAIN = 4,
+	VOICE_LOUD = 6
+};
+
+#define SIGN(name, ...) SIGN_##name,
 enum sign_id {
-	SIGN_SOCKET,
-	SIGN_TCP_PLUGIN,
-	SIGN_NO_DEVICE,
-	SIGN_NO_IP,
-	SIGN_NO_IFNAME,
-	SIGN_NO_PLUGIN,
-	SIGN_XML,
-	SIGN_QP_EINVAL,
-	SIGN_QP_ENODEV,
-	SIGN_QP_UNREACHABLE,
-	SIGN_QP_TIMEOUT,
-	SIGN_QP_OTHER,
-	SIGN_WC_RETRY,
-	SIGN_WC_RNR,
-	SIGN_WC_FLUSH,
-	SIGN_WC_OTHER,
-	SIGN_ASYNC_FATAL,
-	SIGN_REG_MR,
-	SIGN_CREATE_QP,
-	SIGN_ROCE_VERSION,
-	SIGN_BANDWIDTH_HALF,
-	SIGN_ONE_NODE,
-	SIGN_NODES_UNTOLD,
-	SIGN_RANKS_UNSEEN,
-	SIGN_NO_CHANNELS,
-	SIGN_NO_LINES,
-	SIGN_HCA_MISSING,
-	SIGN_HCA_FOREIGN,
-	SIGN_HCA_UNUSED,
-	SIGN_HCA_FAR,
-	SIGN_IDLE_PORT,
-	SIGN_TCP_TRAFFIC,
-	SIGN_FUSED,
-	SIGN_BANDWIDTH_LOW,
-	SIGN_PLUGIN_UNPROVEN,
-	SIGN_NOT_PCI,
-	SIGN_NO_REALPATH,
-	SIGN_GID_CHANGED,
-	SIGN_GID_OTHER,
-	SIGN_ASYNC,
-	SIGN_LINK_LOCAL,
-	SIGN_NO_TOPO_FILE,
-	SIGN_OTHER_WARN,
-	SIGN_IOMMU_PT,
-	SIGN_OPEN_DEVICE_OURS,
-	SIGN_NOGDR_ENV,
-	SIGN_NOGDR_HOST,
-	SIGN_NOGDR_FAR,
-	SIGN_NOGDR_PLACE,
-	SIGN_NOGDR_READ,
-	SIGN_NOGDR_MAP,
-	SIGN_NOGDR_UNKNOWN,
-	SIGN_OPEN_DEVICE,
-	SIGN_NUMA_BALANCING,
-	SIGN_GID_FIXED,
-	SIGN_GDR_FORCED,
-	SIGN_P2P,
-	SIGN_SHM,
-	SIGN_BOOTSTRAP,
-	SIGN_PLUGIN,
-	SIGN_NO_SET,
-	SIGN_ONE_NODE_LOOP,
-	SIGN_BANDWIDTH_GOOD,
-	SIGN_BANDWIDTH_SMALL,
-	SIGN_BANDWIDTH_UNTOLD,
-	SIGN_DAMAGED,
-	SIGN_TOO_MANY,
+#include "verify/signs.def"
 	SIGN_MAX
 };
+#undef SIGN
 
 struct sign {
 	const char *id;
 	enum level level;
-	const char *what; /* NULL: the line says it */
+	enum voice voice;
+	const char *words;
 	const char *cause, *fix;
+	bool follows;	  /* a consequence, where there is a cause */
+	const char *what; /* NULL: the line is enough */
 };
 
-const struct sign *verify_sign_of(enum sign_id id);
+const struct sign *verify_sign_of(unsigned id);
 const char *verify_level_name(enum level level);
-/* Which failure a line is; SIGN_MAX: none. warn: NCCL wrote it as WARN. */
-enum sign_id verify_sign_match(const char *text, bool warn);
+
+/* Readers of lines that are not NCCL's. */
+enum hint {
+	HINT_HEADING = 1,
+	HINT_NAME = 2,
+	HINT_LINK = 4,
+	HINT_END = 8,
+	HINT_START = 16,
+	HINT_UCX = 32,
+	HINT_WELL = 64
+};
+
+/* All words as one index: a line is looked through once. */
+#define MAX_PHRASES 512
+#define SLOTS	    1024
+
+struct phrases {
+	uint64_t bits[1024]; /* four bytes with which some phrase begins, hashed */
+	uint16_t slots[SLOTS];
+	struct phrase {
+		const char *text;
+		uint32_t gram;
+		uint16_t len, sign, next;
+		uint8_t voice;
+	} rows[MAX_PHRASES];
+	uint16_t n;
+};
+
+void verify_phrases_fill(struct phrases *p);
+/* The sign of a text, the first in the catalogue of several; SIGN_MAX: none. Which readers
+ * have to look at it is added to the hints. */
+unsigned verify_phrases_match(const struct phrases *p, const char *text, size_t len,
+			      enum voice voice, unsigned *hints);
 
 #endif

@@ -1,4 +1,5 @@
 /* Processes and GPUs by name: two tables of fixed size. */
+#include <ctype.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -110,29 +111,85 @@ uint64_t verify_hosts_seen(const struct verify *v)
 	return n;
 }
 
-static void prove(struct proof *p, const char *source, uint64_t line, const char *text)
+/* "2026-05-16 08:01:02" or with a T, near the line's begin. */
+static void read_moment(const char *line, size_t len, char moment[24])
+{
+	static const char form[] = "dddd-dd-dd?dd:dd:dd";
+	size_t n = sizeof(form) - 1;
+
+	for (size_t i = 0; i + n <= len && i < 100; i++) {
+		size_t k = 0;
+
+		while (k < n && (form[k] == 'd'	  ? isdigit((unsigned char)line[i + k])
+				 : form[k] == '?' ? line[i + k] == ' ' || line[i + k] == 'T'
+						  : line[i + k] == form[k]))
+			k++;
+		if (k == n) {
+			memcpy(moment, line + i, n);
+			return;
+		}
+	}
+}
+
+/* "[rank3]: …", "[Rank 3] …", "[1,3]<stdout>: …" */
+static int64_t read_rank(const char *line, size_t len)
+{
+	static const char *const begins[] = { "[rank", "Rank ", "[1,", "[default", "rank=" };
+
+	for (size_t i = 0; i < ARRAY_LEN(begins); i++) {
+		const char *at = memmem(line, len < 160 ? len : 160, begins[i], strlen(begins[i]));
+		int64_t rank = 0;
+
+		if (!at || (at += strlen(begins[i])) == line + len || !isdigit((unsigned char)*at))
+			continue;
+		for (; at < line + len && isdigit((unsigned char)*at) && rank < MAX_RANKS; at++)
+			rank = rank * 10 + (*at - '0');
+		return rank;
+	}
+	return -1;
+}
+
+static void prove(const struct verify *v, struct proof *p, const char *source, uint64_t line,
+		  const char *text)
 {
 	size_t n = strnlen(text, sizeof(p->text) - 1);
 
 	if (p->count++)
 		return;
-	p->source = source;
-	p->line = line;
+	*p = (struct proof) { .count = 1, .source = source, .line = line, .cuda = -1, .rank = -1 };
+	/* What the judge sees is of no line that is being read. */
+	p->seq = v->lines;
+	if (v->text) {
+		p->proc = v->writer;
+		p->cuda = v->writer_cuda;
+		if (!p->proc)
+			p->rank = read_rank(v->text, v->text_len);
+		read_moment(v->text, v->text_len, p->moment);
+	}
 	memcpy(p->text, text, n);
 	p->text[n] = '\0';
 	str_utf8_trim(p->text);
 }
 
-void verify_saw_at(struct verify *v, enum sign_id id, const char *source, uint64_t line,
+int64_t verify_rank_of(const struct verify *v, const struct proof *p)
+{
+	for (size_t i = 0; p->proc && i < v->n_gpus; i++) {
+		if (v->gpus[i]->proc == p->proc && v->gpus[i]->cuda == p->cuda)
+			return v->gpus[i]->rank;
+	}
+	return p->rank;
+}
+
+void verify_saw_at(struct verify *v, unsigned id, const char *source, uint64_t line,
 		   const char *text)
 {
-	prove(&v->signs[id], source, line, text);
+	prove(v, &v->signs[id], source, line, text);
 }
 
 /* In the line that is being read; an empty text is about no line. */
-void verify_saw(struct verify *v, enum sign_id id, const char *text)
+void verify_saw(struct verify *v, unsigned id, const char *text)
 {
-	prove(&v->signs[id], *text ? v->source : NULL, *text ? v->line : 0, text);
+	verify_saw_at(v, id, *text ? v->source : NULL, *text ? v->line : 0, text);
 }
 
 void verify_warned(struct verify *v, const char *text)
@@ -145,10 +202,10 @@ void verify_warned(struct verify *v, const char *text)
 		}
 	}
 	if (v->n_warns < MAX_WARNS)
-		prove(&v->warns[v->n_warns++], v->source, v->line, text);
+		prove(v, &v->warns[v->n_warns++], v->source, v->line, text);
 }
 
 void verify_ground(struct verify *v, enum ground ground, const char *text)
 {
-	prove(&v->grounds[ground], v->source, v->line, text);
+	prove(v, &v->grounds[ground], v->source, v->line, text);
 }

@@ -14,7 +14,8 @@ typedef unsigned long long ull; /* printf's %llu */
 static const char *const ground_names[] = {
 	[GROUND_NETWORK] = "network", [GROUND_USING] = "HCAs",	    [GROUND_NODES] = "nodes",
 	[GROUND_GDR] = "GDRDMA",      [GROUND_PLAIN] = "no GDR",    [GROUND_WHY] = "why",
-	[GROUND_INSIDE] = "inside",   [GROUND_GDRCOPY] = "GDRCopy",
+	[GROUND_INSIDE] = "inside",   [GROUND_GDRCOPY] = "GDRCopy", [GROUND_UCX] = "UCX",
+	[GROUND_END] = "end",
 };
 
 /* The worst first; within a level as in the catalogue. */
@@ -136,16 +137,44 @@ static void put_proof(const struct proof *p, struct strbuf *out)
 	strbuf_puts(out, p->text);
 }
 
-static void put_finding(const struct verify *v, enum sign_id id, struct strbuf *out)
+/* Who wrote it, and when, as far as the line has it. */
+static void put_writer(const struct verify *v, const struct proof *p, struct strbuf *out)
 {
+	int64_t rank = verify_rank_of(v, p);
+	const char *comma = "";
+
+	if (p->proc && p->proc->host[0]) {
+		strbuf_printf(out, "%s process %llu", p->proc->host, (ull)p->proc->pid);
+		comma = ", ";
+	}
+	if (rank >= 0) {
+		strbuf_printf(out, "%srank %lld", comma, (long long)rank);
+		comma = ", ";
+	}
+	if (p->moment[0])
+		strbuf_printf(out, "%s%s", comma, p->moment);
+}
+
+/* A consequence is listed below its cause, and needs no advice of its own. */
+static bool only_follows(const struct verify *v, unsigned id)
+{
+	return v->levels[id] == LEVEL_FAIL && verify_sign_of(id)->follows && id != v->first &&
+	       !verify_sign_of(v->first)->follows;
+}
+
+static void put_finding(const struct verify *v, unsigned id, struct strbuf *out)
+{
+	_cleanup_strbuf_ struct strbuf writer = STRBUF_INIT;
 	const struct sign *s = verify_sign_of(id);
 	const struct proof *p = &v->signs[id];
 
-	strbuf_printf(out, "\n%s %s", verify_level_name(s->level), s->id);
+	strbuf_printf(out, "\n%s %s", verify_level_name(v->levels[id]), s->id);
 	if (s->what)
 		strbuf_printf(out, ": %s", s->what);
 	if (p->count > 1)
 		strbuf_printf(out, " (%llu times)", (ull)p->count);
+	if (only_follows(v, id))
+		strbuf_printf(out, ", follows from %s", verify_sign_of(v->first)->id);
 	strbuf_putc(out, '\n');
 	if (p->line || p->text[0]) {
 		strbuf_puts(out, "  proof: ");
@@ -162,12 +191,53 @@ static void put_finding(const struct verify *v, enum sign_id id, struct strbuf *
 			strbuf_putc(out, '\n');
 		}
 	}
-	strbuf_printf(out, "  cause: %s\n  fix:   %s\n", s->cause, s->fix);
+	put_writer(v, p, &writer);
+	if (v->levels[id] == LEVEL_FAIL && writer.len)
+		strbuf_printf(out, "  from:  %s\n", strbuf_str(&writer));
+	if (!only_follows(v, id))
+		strbuf_printf(out, "  cause: %s\n  fix:   %s\n", s->cause, s->fix);
+}
+
+/* The findings in their order: the worst level first, failures by their time
+ * with the first cause before all, the others as in the catalogue. */
+static unsigned sort_findings(const struct verify *v, unsigned ids[SIGN_MAX])
+{
+	unsigned n = 0;
+
+	for (size_t k = 0; k < ARRAY_LEN(order); k++) {
+		unsigned begin = n;
+
+		for (unsigned id = 0; id < SIGN_MAX; id++) {
+			unsigned at = n;
+
+			if (!v->signs[id].count || v->levels[id] != order[k])
+				continue;
+			for (; order[k] == LEVEL_FAIL && at > begin && ids[at - 1] != v->first &&
+			       (id == v->first || v->signs[ids[at - 1]].seq > v->signs[id].seq);
+			     at--)
+				ids[at] = ids[at - 1];
+			ids[at] = id;
+			n++;
+		}
+	}
+	return n;
+}
+
+static const char *name_end(const struct verify *v)
+{
+	return v->ended_badly ? "badly" : v->grounds[GROUND_END].count ? "well" : "not seen";
 }
 
 void verify_text(const struct verify *v, struct strbuf *out)
 {
+	unsigned ids[SIGN_MAX], n;
+
 	strbuf_printf(out, "verdict: %s\n", verify_verdict_name(v->verdict));
+	if (v->first < SIGN_MAX) {
+		strbuf_printf(out, "  first cause: %s: ", verify_sign_of(v->first)->id);
+		put_proof(&v->signs[v->first], out);
+		strbuf_putc(out, '\n');
+	}
 	if (v->version[0])
 		strbuf_printf(out, "  version %s,", v->version);
 	else
@@ -182,19 +252,18 @@ void verify_text(const struct verify *v, struct strbuf *out)
 	strbuf_printf(out, " %llu channels between nodes, %llu with GDRDMA\n", (ull)v->net_channels,
 		      (ull)v->net_gdr);
 	for (size_t i = 0; i < GROUND_MAX; i++) {
-		if (!v->grounds[i].count)
+		if (!v->grounds[i].count || (i == GROUND_END && v->ended_badly))
 			continue;
 		strbuf_printf(out, "  %-8s ", ground_names[i]);
 		put_proof(&v->grounds[i], out);
 		strbuf_putc(out, '\n');
 	}
+	if (v->ended_badly || !v->grounds[GROUND_END].count)
+		strbuf_printf(out, "  %-8s %s\n", "end", name_end(v));
 	put_gpus(v, out);
-	for (size_t k = 0; k < ARRAY_LEN(order); k++) {
-		for (enum sign_id id = 0; id < SIGN_MAX; id++) {
-			if (v->signs[id].count && verify_sign_of(id)->level == order[k])
-				put_finding(v, id, out);
-		}
-	}
+	n = sort_findings(v, ids);
+	for (unsigned i = 0; i < n; i++)
+		put_finding(v, ids[i], out);
 }
 
 /* --- JSON --- */
@@ -252,25 +321,29 @@ static void json_gpu(const struct verify *v, const struct gpu *g, struct json *j
 
 static void json_bandwidth(const struct verify *v, struct json *j)
 {
-	const struct bench *b = &v->bench;
+	const struct table *t = verify_worst_table(v);
 
 	json_key(j, "bandwidth");
-	if (!b->rows) {
+	if (!t) {
 		json_put_null(j);
 		return;
 	}
 	json_begin_object(j);
-	json_kv_int(j, "bus_mbytes_s", (int64_t)(b->best * 1000));
-	json_kv_int(j, "line_mbytes_s", (int64_t)(b->line_rate * 1000));
-	json_kv_int(j, "bytes", (int64_t)b->best_size);
-	json_kv_string(j, "source", b->source);
-	json_kv_int(j, "line", (int64_t)b->line);
+	json_kv_int(j, "bus_mbytes_s", (int64_t)(t->best * 1000));
+	json_kv_int(j, "line_mbytes_s", (int64_t)(t->ceiling * 1000));
+	json_kv_int(j, "bytes", (int64_t)t->best_size);
+	json_kv_string(j, "source", t->place.source);
+	json_kv_int(j, "line", (int64_t)t->place.line);
 	json_end_object(j);
 }
 
 void verify_json(const struct verify *v, struct json *j)
 {
+	unsigned ids[SIGN_MAX], n;
+
 	json_kv_string(j, "verdict", verify_verdict_name(v->verdict));
+	json_kv_string(j, "end", name_end(v));
+	json_kv_string(j, "first_cause", v->first < SIGN_MAX ? verify_sign_of(v->first)->id : NULL);
 	json_kv_string(j, "nccl_version", v->version[0] ? v->version : NULL);
 	json_kv_string(j, "network", v->network[0] ? v->network : NULL);
 	json_kv_int(j, "nodes", (int64_t)v->nodes);
@@ -308,21 +381,23 @@ void verify_json(const struct verify *v, struct json *j)
 	json_end_array(j);
 	json_key(j, "findings");
 	json_begin_array(j);
-	for (size_t k = 0; k < ARRAY_LEN(order); k++) {
-		for (enum sign_id id = 0; id < SIGN_MAX; id++) {
-			if (v->signs[id].count && verify_sign_of(id)->level == order[k]) {
-				const struct sign *s = verify_sign_of(id);
+	n = sort_findings(v, ids);
+	for (unsigned i = 0; i < n; i++) {
+		const struct sign *s = verify_sign_of(ids[i]);
+		_cleanup_strbuf_ struct strbuf writer = STRBUF_INIT;
 
-				json_begin_object(j);
-				json_kv_string(j, "id", s->id);
-				json_kv_string(j, "level", verify_level_name(s->level));
-				json_kv_string(j, "what", s->what);
-				json_kv_string(j, "cause", s->cause);
-				json_kv_string(j, "fix", s->fix);
-				json_proof(j, &v->signs[id]);
-				json_end_object(j);
-			}
-		}
+		put_writer(v, &v->signs[ids[i]], &writer);
+		json_begin_object(j);
+		json_kv_string(j, "id", s->id);
+		json_kv_string(j, "level", verify_level_name(v->levels[ids[i]]));
+		json_kv_string(j, "what", s->what);
+		json_kv_string(j, "cause", s->cause);
+		json_kv_string(j, "fix", s->fix);
+		json_kv_text(j, "from", &writer);
+		json_kv_string(j, "follows",
+			       only_follows(v, ids[i]) ? verify_sign_of(v->first)->id : NULL);
+		json_proof(j, &v->signs[ids[i]]);
+		json_end_object(j);
 	}
 	json_end_array(j);
 }

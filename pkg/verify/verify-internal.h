@@ -21,8 +21,16 @@
 struct proof {
 	uint64_t count; /* how many lines did; the rest is about the first */
 	const char *source;
-	uint64_t line;
+	uint64_t line, seq; /* seq: among the lines of all sources */
+	const struct proc *proc;
+	int64_t cuda, rank; /* -1: unknown */
+	char moment[24];    /* "2026-05-16 08:01:02" */
 	char text[MAX_PROOF];
+};
+
+struct place {
+	const char *source; /* NULL: nowhere */
+	uint64_t line;
 };
 
 struct hca {
@@ -44,7 +52,16 @@ struct proc {
 	uint32_t speed_mbps[VERIFY_MAX_DEVS]; /* by NCCL's number; 0: unknown */
 	const char *using_source;	      /* of the newest "Using" line; NULL: none */
 	uint64_t using_line;
+	bool names_rdma;	   /* its network, or that of a channel, is not TCP */
+	bool completed, ended;	   /* Init COMPLETE; Abort or Destroy COMPLETE */
+	bool failed;		   /* a trace that is no fall-back */
+	struct place socket;	   /* of "NET/Socket : Using" */
+	struct place traces[2];	   /* enum trace */
+	bool ucx_between, ucx_gpu; /* the table of UCX that is being read */
 };
+
+/* Traces of return codes that a good job may have: at its end, or before SHARP's fall-back. */
+enum trace { TRACE_END, TRACE_SHARP };
 
 /* Channels between nodes over one HCA. */
 struct traffic {
@@ -53,8 +70,9 @@ struct traffic {
 
 struct gpu {
 	struct proc *proc;
-	unsigned cuda;	   /* device number in its process */
-	int64_t rank;	   /* -1: unknown */
+	unsigned cuda; /* device number in its process */
+	int64_t rank;  /* -1: unknown; of the largest communicator, of `comm` ranks */
+	uint64_t comm;
 	uint64_t bus;	   /* as NCCL prints it; 0: unknown */
 	uint64_t far_devs; /* bit n: NCCL says HCA n is too far for GDR */
 	uint64_t own_devs; /* bit n: HCA n was used without a proxy (PXN) */
@@ -80,6 +98,8 @@ enum ground {
 	GROUND_WHY,
 	GROUND_INSIDE,
 	GROUND_GDRCOPY,
+	GROUND_UCX,
+	GROUND_END,
 	GROUND_MAX
 };
 
@@ -97,17 +117,51 @@ struct map {
 	struct map *next;
 };
 
-/* The table of a benchmark, and its best row. */
+/* How much a collective can reach. */
+enum yard {
+	YARD_RING, /* all NICs of a node together */
+	YARD_EACH, /* each rank sends to each: a GPU's share of the NICs, less what stays inside */
+	YARD_PAIR, /* a GPU's share */
+	YARD_LINK, /* one NIC: perftest */
+	YARD_RING_OR_EACH,
+	YARD_ANY
+};
+
+/* How large the job is. 0: unknown */
+struct extent {
+	uint64_t nodes, ranks, local;
+};
+
+/* The table of a benchmark, its best row, and what it is measured by. */
+struct table {
+	uint64_t rows;
+	double best, best_size, largest, last, least_after; /* GB/s; bytes */
+	double ratio; /* of bus bandwidth to algorithm bandwidth; 0: unknown */
+	char redop;   /* 's': reduces, 'n': does not, 0: unknown */
+	bool rooted, spread;
+	enum yard yard;
+	char name[24], device[64];
+	struct extent extent;
+	double ceiling; /* GB/s, after verify_judge_bench(); 0: not known */
+	struct place place;
+	char text[120];
+};
+
+#define MAX_TABLES 64
+
 struct bench {
 	int columns, size_column, bus_column; /* of the newest headings; columns 0: none */
-	bool bits;			      /* Gb/s */
-	bool each_to_each; /* each rank sends to each: a node's VFs are shared by its ranks */
-	uint64_t rows;
-	double best, best_size, largest; /* GB/s; bytes */
-	double line_rate;		 /* GB/s, after verify_judge_bench(); 0: not known */
-	const char *source;
-	uint64_t line;
-	char text[120];
+	int alg_column, redop_column, root_column, wrong_columns[2], min_column, max_column;
+	bool bits;		  /* Gb/s */
+	double scale;		  /* of perftest's numbers to GB/s; 0: not perftest's */
+	uint64_t pending, unread; /* headings without a row; the same, when the newest came */
+	double last_size;
+	struct place heading;
+	char name[24], device[64], host[64];
+	bool both_ways;
+	struct extent head, run, last_run; /* "# Rank" lines; communicators since the last table */
+	struct table open, tables[MAX_TABLES];
+	size_t n_tables;
 };
 
 struct verify {
@@ -120,6 +174,9 @@ struct verify {
 	uint64_t line;
 	char *partial;
 	size_t partial_len;
+	char mark[2], half; /* its first bytes; of UTF-16 the first of two bytes */
+	size_t n_mark;
+	bool wide, has_half;
 
 	struct proc *procs[VERIFY_MAX_GPUS];
 	struct gpu *gpus[VERIFY_MAX_GPUS];
@@ -138,12 +195,27 @@ struct verify {
 	/* Of lines without a process, bits by HCA: it has no GDR; a channel does without. */
 	uint64_t bare_disabled, bare_plain;
 	bool rdma_provider; /* a plugin named a libfabric provider that is RDMA */
+	uint64_t tcp_channels, mnnvl_channels, ucx_lines, ucx_between;
+	double gpu_link;	  /* GB/s, the narrowest PCIe link of a GPU; 0: not known */
+	struct place bare_socket; /* of lines without a process */
+	bool bare_comm, bare_rdma, two_versions;
 	char env[ENV_MAX][32];
 	struct proof grounds[GROUND_MAX];
+	struct phrases phrases;
 	struct proof signs[SIGN_MAX];
+	uint8_t levels[SIGN_MAX]; /* of enum level: the catalogue's, changed by verify_judge() */
+	unsigned first;		  /* the first cause, after verify_judge(); SIGN_MAX: none */
 	struct proof warns[MAX_WARNS]; /* NCCL's own, of no sign: the first of each text */
 	size_t n_warns;
 	enum verdict verdict;
+	bool ended_badly; /* after verify_judge() */
+
+	/* the line that is being read, and who wrote it */
+	const char *text;
+	size_t text_len;
+	char record[MAX_TEXT], value[VERIFY_MAX_LINE]; /* its clean text; what JSON had in it */
+	const struct proc *writer;
+	int64_t writer_cuda;
 };
 
 /* One thing that NCCL said. */
@@ -158,13 +230,16 @@ struct record {
 void verify_line(struct verify *v, const char *line, size_t len, bool whole);
 /* rules.c: what the record says. */
 void verify_record(struct verify *v, const struct record *r);
+void verify_version(struct verify *v, const char *version, size_t len);
 
 /* table.c: NULL when there are too many. */
 struct proc *verify_proc(struct verify *v, const char *host, size_t host_len, uint64_t pid);
 struct gpu *verify_gpu(struct verify *v, struct proc *proc, unsigned cuda);
-void verify_saw(struct verify *v, enum sign_id id, const char *text);
-void verify_saw_at(struct verify *v, enum sign_id id, const char *source, uint64_t line,
+void verify_saw(struct verify *v, unsigned id, const char *text);
+void verify_saw_at(struct verify *v, unsigned id, const char *source, uint64_t line,
 		   const char *text);
+/* The rank of a GPU's process, or the one that the line itself named; -1: unknown. */
+int64_t verify_rank_of(const struct verify *v, const struct proof *p);
 /* A rank of a communicator of n wrote this itself. n 0: not known, at least `least`. */
 void verify_rank(struct verify *v, uint64_t rank, uint64_t n, uint64_t least);
 uint64_t verify_ranks_seen(const struct verify *v);
@@ -180,9 +255,15 @@ const struct map *verify_map_of(const struct verify *v, const char *host);
 const struct map_entry *map_entry_of(const struct map *map, const char *hca, size_t len,
 				     uint64_t port);
 
-/* bench.c: a line that is not a record, and what its rows come to. */
-void verify_bench_line(struct verify *v, const char *line, size_t len);
+/* bench.c: a line that is not a record, with its hints; the end of a table. */
+void verify_bench_line(struct verify *v, const char *line, size_t len, unsigned hints);
+void verify_close_table(struct verify *v);
+/* yard.c: what the tables come to. NULL: no table. */
 void verify_judge_bench(struct verify *v);
+const struct table *verify_worst_table(const struct verify *v);
+
+/* ucx.c: a line of UCX about its transports. */
+void verify_ucx_line(struct verify *v, const char *line, size_t len);
 
 /* hcas.c: what was allocated against what is used. */
 void verify_compare_hcas(struct verify *v);

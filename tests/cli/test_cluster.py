@@ -779,7 +779,7 @@ LOG = (P + "NET/IB : Using [0]mlx5_4:1/RoCE [RO]; OOB eth0:10.1.0.4<0>\n" + P +
        "Using network IB\n" + P +
        "comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init START\n" + P +
        "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0 " +
-       P.replace("p-0", "q-0") +
+       P.replace("p-0", "q-0") + "Using network IB " + P.replace("p-0", "q-0") +
        "comm 0x1 rank 1 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0\n" + P +
        "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n")
 

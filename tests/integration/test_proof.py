@@ -36,6 +36,7 @@ def log_of(hcas, told, uses=lambda n, i: i):
             f"{head}ncclCommInitRankConfig comm 0x1 rank {rank} nranks {2 * len(gpus)} cudaDev {rank} nvmlDev {rank} "
             f"busId {bus_id} commId 0x1 - Init START",
             f"{head}comm 0x1 rank {rank} nRanks {2 * len(gpus)} nNodes 2 localRanks {len(gpus)} localRank {rank} MNNVL 0",
+            f"{head.replace('p-0', 'q-0')}Using network IB",
             f"{head.replace('p-0', 'q-0')}comm 0x1 rank {peer} nRanks {2 * len(gpus)} nNodes 2",
             f"{head}Channel 00/0 : {peer}[{rank}] -> {rank}[{rank}] [receive] via NET/IB/{dev}/GDRDMA",
             f"{head}Channel 00/0 : {rank}[{rank}] -> {peer}[{rank}] [send] via NET/IB/{dev}/GDRDMA"

@@ -21,7 +21,7 @@
 #define USE P "NET/IB : Using [0]mlx5_4:1/RoCE [1]mlx5_5:1/RoCE [RO]; OOB eth0:10.1.0.4<0>\n"
 #define ONE P "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0"
 #define TWO                                                                                        \
-	ONE " q-0:1:20 [0] NCCL INFO comm 0x1 rank 1 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0\n"
+	ONE " q-0:1:20 [0] NCCL INFO Using network IB q-0:1:20 [0] NCCL INFO comm 0x1 rank 1 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0\n"
 #define BUS	  P "comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init START\n"
 #define SEND	  P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n"
 #define RECV	  P "Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA\n"
@@ -297,7 +297,7 @@ static const struct failure {
 	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=13 opcode=0",
 	  "FAIL completion-rnr" },
 	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=4 opcode=0",
-	  "FAIL completion-error" },
+	  "FAIL completion-protection" },
 	{ W
 	  "NET/IB : Got completion from peer 10.0.0.2<1> with error 12, opcode 0, len 0, vendor err 129 (Recv)",
 	  "FAIL completion-retry-exceeded" },
@@ -309,6 +309,7 @@ static const struct failure {
 	{ W "NET/IB : Got completion with error", "FAIL completion-error" },
 	{ W "NET/IB : Got completion from peer 10.0.0.2<1>", "FAIL completion-error" },
 	{ W "NET/IB : mlx5_4:1 async fatal event: device fatal", "FAIL async-fatal" },
+	{ W "NET/IB : mlx5_4:1 Got non-fatal async event: port error(10)", "FAIL port-down" },
 	{ W "NET/IB : No IP interface found.", "FAIL no-ip-interface" },
 	{ W "Bootstrap : no socket interface found", "FAIL no-socket-interface" },
 	{ W "XML Parse error : expected <, got x", "FAIL topology-xml" },
@@ -334,7 +335,8 @@ static void every_failure_has_its_cause_and_fix(void **state)
 
 static const struct failure warnings[] = {
 	{ W "NET/IB : mlx5_4:1 GID table changed", "WARN gid-table-changed" },
-	{ W "NET/IB : mlx5_4:1 Got non-fatal async event: port error(10)", "WARN async-event" },
+	{ W "NET/IB : mlx5_4:1 Got non-fatal async event: client reregistration event(17)",
+	  "WARN async-event" },
 	{ W "Could not find real path of /sys/class/infiniband/mlx5_4/device", "WARN no-pci-path" },
 	{ P
 	  "Topology detection: network path /sys/devices/pci0000:15/0000:1c:00.0 is not a PCI device (0000:1c:00.0). Attaching to first CPU",
@@ -417,7 +419,7 @@ static void what_else_a_log_tells_is_said(void **state)
 		{ P "NET/IB : Using [0]mlx5_4:1/RoCE [1]mlx5_5:1/RoCE [RO]; OOB net1:10.56.0.4<0>",
 		  "note bootstrap-on-a-rail", VERDICT_PASS },
 		{ W "Cuda failure 700 'an illegal memory access was encountered'",
-		  "WARN nccl-warn|proof: log:5: Cuda failure 700", VERDICT_WARN },
+		  "FAIL cuda-failure|proof: log:5: Cuda failure 700", VERDICT_FAIL },
 	};
 
 	(void)state;
@@ -931,7 +933,7 @@ static void a_benchmark_is_held_against_the_vfs(void **state)
 		{ "step 10 loss 2.31 busbw\n" ROW("1.90"), "verdict: PASS", VERDICT_PASS },
 		{ ROW("1.90"), "verdict: PASS", VERDICT_PASS },
 		{ HEADINGS "1073741824 268435456 float sum -1 nan nan nan 0 nan nan nan 0\n",
-		  "verdict: PASS", VERDICT_PASS },
+		  "FAIL no-rows", VERDICT_FAIL },
 	};
 
 	(void)state;
@@ -1014,6 +1016,7 @@ static void more_gpus_than_fit_are_only_counted(void **state)
 {
 	static const char two[] =
 		"h:1:1 [0] NCCL INFO comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0\n"
+		"i:1:1 [0] NCCL INFO Using network IB\n"
 		"i:1:1 [0] NCCL INFO comm 0x1 rank 1 nRanks 2 nNodes 2 localRanks 1 localRank 0\n";
 	_cleanup_verify_ struct verify *v = verify_new();
 	char line[160];
