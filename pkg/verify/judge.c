@@ -100,15 +100,15 @@ static void judge_ranks(struct verify *v)
 	for (int proven = 0; proven < 2; proven++) {
 		for (size_t i = 0; i < v->n_gpus; i++) {
 			const struct gpu *g = v->gpus[i];
-			uint64_t bit = UINT64_C(1) << g->rank % 64;
+			uint64_t rank = (uint64_t)g->rank, bit = UINT64_C(1) << rank % 64;
 
-			if (g->rank < 0 || g->rank >= MAX_RANKS || g->comm != v->ranks ||
+			if (rank >= MAX_RANKS || g->comm != v->ranks ||
 			    proven != (g->proc->names_rdma || g->proc->using_source))
 				continue;
 			if (proven)
-				v->rank_seen[g->rank / 64] |= bit;
+				v->rank_seen[rank / 64] |= bit;
 			else
-				v->rank_seen[g->rank / 64] &= ~bit;
+				v->rank_seen[rank / 64] &= ~bit;
 		}
 	}
 	if (v->bare_comm && !v->bare_rdma)

@@ -1,6 +1,6 @@
 /* room: verify */
 /* Any bytes as a log, as a map and as a file of counters: an answer, or one sentence; the same
- * whole and in pieces. */
+ * whole and in pieces. Before, behind and beside any log a bad end is never PASS. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,6 +32,22 @@ static void judge(const char *data, size_t size, size_t step, struct strbuf *out
 	json_end_object(&j);
 }
 
+static void end_badly(const char *data, size_t size, bool first)
+{
+	static const char bad[] = "a:1:1 [0] NCCL INFO group.cc:65 -> 2 [Async thread]\n";
+	_cleanup_verify_ struct verify *v = verify_new();
+
+	for (int i = 0; i < 2; i++) {
+		verify_begin(v, "log");
+		if (first == !i)
+			verify_feed(v, bad, sizeof(bad) - 1);
+		else
+			verify_feed(v, data, size);
+		verify_end(v);
+	}
+	assert(verify_judge(v) == VERDICT_FAIL);
+}
+
 static void check_sentence(const struct err *err)
 {
 	assert(err->code && !strchr(err->msg, '\n') && str_starts(err->msg, "file"));
@@ -50,6 +66,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	judge(text, size, size + 1, &whole);
 	judge(text, size, 7, &pieces);
 	assert(!strcmp(strbuf_str(&whole), strbuf_str(&pieces)));
+	end_badly(text, size, true);
+	end_badly(text, size, false);
 	if (verify_add_map(v, NULL, text, size, "file", &err) < 0)
 		check_sentence(&err);
 	err = (struct err) { 0 };
