@@ -1,9 +1,355 @@
 /* What a record says: a table of how texts begin, then the catalogue of failures. */
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "verify/rules-internal.h"
+#include "verify/verify-internal.h"
+
+/* Step over the word, or stay and say no. */
+static bool skip(const char **p, const char *word)
+{
+	size_t n = strlen(word);
+
+	if (strncmp(*p, word, n) != 0)
+		return false;
+	*p += n;
+	return true;
+}
+
+static bool skip_number(const char **p, int base, uint64_t *ret)
+{
+	char *end;
+
+	if (strspn(*p, base == 16 ? "0123456789abcdefABCDEF" : "0123456789") == 0)
+		return false;
+	*ret = strtoull(*p, &end, base);
+	*p = end;
+	return true;
+}
+
+/* The number after this word, anywhere. */
+static bool number_after(const char *text, const char *word, int base, uint64_t *ret)
+{
+	const char *p = strstr(text, word);
+
+	if (!p)
+		return false;
+	p += strlen(word);
+	return skip_number(&p, base, ret);
+}
+
+static struct gpu *record_gpu(struct verify *v, const struct record *r)
+{
+	return r->proc && r->cuda >= 0 ? verify_gpu(v, r->proc, (unsigned)r->cuda) : NULL;
+}
+
+static bool is_tcp(const char *network)
+{
+	return strcasestr(network, "socket") || strcasestr(network, "tcp");
+}
+
+/* The interface of NCCL's own connections: "Bootstrap : Using eth0:10.0.0.1<0>", "… [RO]; OOB
+ * eth0:10.0.0.1<0>" */
+static void bootstrap_on(struct verify *v, const struct record *r, const char *interface)
+{
+	const struct map *map = r->proc ? verify_map_of(v, r->proc->host) : NULL;
+	size_t n = strcspn(interface, ":");
+
+	for (size_t i = 0; map && interface[n] && i < map->n_entries; i++) {
+		const char *netdev = map->entries[i].netdev;
+
+		if (netdev && strlen(netdev) == n && !strncmp(netdev, interface, n)) {
+			verify_saw(v, SIGN_BOOTSTRAP, r->text);
+			return;
+		}
+	}
+}
+
+/* --- channels between nodes: which HCA carries what --- */
+
+struct channel {
+	uint64_t to_rank, from_rank, dev;
+	char network[64];
+	bool send, gdr, proxied;
+};
+
+/* "3[5d000]"; before 2.5 "3" */
+static bool skip_rank(const char **p, uint64_t *rank)
+{
+	uint64_t device;
+
+	return skip_number(p, 10, rank) &&
+	       (!skip(p, "[") || (skip_number(p, 16, &device) && skip(p, "]")));
+}
+
+static bool read_channel(const char *p, struct channel *c)
+{
+	uint64_t number;
+	size_t n;
+
+	if (!(skip(&p, "Channel ") || skip(&p, "Ring ")) || !skip_number(&p, 10, &number))
+		return false;
+	if (skip(&p, "/") && !skip_number(&p, 10, &number))
+		return false;
+	if (!skip(&p, " : ") || !skip_rank(&p, &c->from_rank) || !skip(&p, " -> ") ||
+	    !skip_rank(&p, &c->to_rank))
+		return false;
+	c->send = !skip(&p, " [receive]"); /* manuals leave "[send]" away */
+	if (c->send)
+		skip(&p, " [send]");
+	if (!skip(&p, " via NET/"))
+		return false;
+	n = strcspn(p, "/");
+	if (n == 0 || n >= sizeof(c->network) || p[n] != '/')
+		return false;
+	memcpy(c->network, p, n);
+	c->network[n] = '\0';
+	p += n + 1;
+	if (!skip_number(&p, 10, &c->dev))
+		return false;
+	/* "[(proxy rank)][/GDRDMA][(PCI)][/Shared]", then nothing, RCCL's " comm 0x…", or what a
+	 * log's collector adds */
+	if (p[0] == '(' && p[1] >= '0' && p[1] <= '9') {
+		p++;
+		c->proxied = skip_number(&p, 10, &number) && skip(&p, ")");
+		if (!c->proxied)
+			return false;
+	}
+	c->gdr = skip(&p, "/GDRDMA");
+	skip(&p, "(PCI)");
+	skip(&p, "/Shared");
+	return *p == '\0' || !(isalnum((unsigned char)*p) || strchr("/([-_", *p));
+}
+
+static void on_channel(struct verify *v, const struct record *r)
+{
+	struct channel c = { 0 };
+	struct gpu *g;
+	uint64_t n = 0;
+
+	/* "Channel 00/02 :    0   1   2   3", "Ring 00 : 3 -> 0 -> 1": the order of ranks */
+	if (r->whole && !strstr(r->text, " via") &&
+	    (r->text[0] == 'R' || !strpbrk(r->text + strlen("Channel "), "[>abcdefghijk")))
+		return;
+	if (!strstr(r->text, " via ") || !r->whole ||
+	    (strstr(r->text, " via NET/") && !read_channel(r->text, &c))) {
+		verify_saw(v, SIGN_DAMAGED, r->text);
+		return;
+	}
+	if (!c.network[0]) {
+		if (strstr(r->text, " via SHM"))
+			verify_saw(v, SIGN_SHM, r->text);
+		else if (strstr(r->text, " via P2P/MNNVL"))
+			v->mnnvl_channels++, verify_ground(v, GROUND_INSIDE, r->text);
+		else if (strstr(r->text, " via P2P/"))
+			verify_ground(v, GROUND_INSIDE, r->text);
+		return;
+	}
+	if (is_tcp(c.network)) {
+		verify_saw(v, str_eq(c.network, "Socket") ? SIGN_SOCKET : SIGN_TCP_PLUGIN, r->text);
+		v->tcp_channels++;
+		return;
+	}
+	/* RCCL ends the line with the communicator's size. */
+	number_after(r->text, " nRanks ", 10, &n);
+	verify_rank(v, c.send ? c.from_rank : c.to_rank, n,
+		    1 + (c.from_rank > c.to_rank ? c.from_rank : c.to_rank));
+	*(r->proc ? &r->proc->names_rdma : &v->bare_rdma) = true;
+	v->net_channels++;
+	v->net_gdr += c.gdr;
+	verify_ground(v, c.gdr ? GROUND_GDR : GROUND_PLAIN, r->text);
+	if (!v->network[0])
+		memcpy(v->network, c.network, sizeof(v->network));
+	if (!r->proc && !c.gdr && c.dev < VERIFY_MAX_DEVS)
+		v->bare_plain |= UINT64_C(1) << c.dev;
+	g = record_gpu(v, r);
+	if (g && c.dev < VERIFY_MAX_DEVS) {
+		struct traffic *t = &g->by_dev[c.dev];
+
+		if (!c.proxied)
+			g->own_devs |= UINT64_C(1) << c.dev;
+		if (g->rank < 0)
+			g->rank = (int64_t)(c.send ? c.from_rank : c.to_rank);
+		if (c.send) {
+			t->send++;
+			t->send_gdr += c.gdr;
+		} else {
+			t->receive++;
+			t->receive_gdr += c.gdr;
+		}
+		if (!g->line || (!c.gdr && !g->proof_is_plain)) {
+			g->source = v->source;
+			g->line = v->line;
+			g->proof_is_plain = !c.gdr;
+		}
+	}
+}
+/* --- the HCAs that NCCL found --- */
+
+static struct hca *add_hca(struct proc *p, const char *name, size_t len, uint64_t dev)
+{
+	struct hca *h;
+	static const char end[] = "_dma";
+
+	if (p->n_hcas == VERIFY_MAX_DEVS || len >= MAX_NAME || dev >= VERIFY_MAX_DEVS)
+		return NULL;
+	p->hcas = xgrow(p->hcas, &p->cap_hcas, p->n_hcas + 1, sizeof(*p->hcas));
+	h = &p->hcas[p->n_hcas++];
+	*h = (struct hca) { .dev = (unsigned)dev };
+	memcpy(h->name, name, len);
+	/* "mlx5_4_dma": the Data Direct function of mlx5_4 (2.27 and newer), which NCCL_IB_HCA and
+	 * the map call mlx5_4. */
+	for (char *at = h->name; (at = strstr(at, end));) {
+		size_t n = strlen(end);
+
+		if (at == h->name || at[-1] == '+' || (at[n] && at[n] != '+'))
+			at += n;
+		else
+			memmove(at, at + n, strlen(at + n) + 1);
+	}
+	return h;
+}
+
+/* "mlx5_0:1[:rail[:plane]]/RoCE" */
+static bool skip_hca(const char **p, struct proc *proc, uint64_t dev)
+{
+	const char *name = *p;
+	size_t len = strcspn(name, ":/ ,}");
+	uint64_t port = 0;
+	struct hca *h;
+
+	*p += len;
+	if (!len || !skip(p, ":") || !skip_number(p, 10, &port))
+		return false;
+	*p += strspn(*p, ":-0123456789");
+	if (!skip(p, "/") || !(skip(p, "IB") || skip(p, "RoCE")))
+		return false;
+	skip(p, "/SHARP");
+	h = add_hca(proc, name, len, dev);
+	if (h)
+		h->port = (unsigned)port;
+	return true;
+}
+
+/* 2.20 to 2.23: "{[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE}": fused. */
+static bool skip_group(const char **p, struct proc *proc, uint64_t dev, unsigned *ret_members)
+{
+	uint64_t index;
+
+	*ret_members = 0;
+	if (!skip(p, "={"))
+		return ++*ret_members, skip_hca(p, proc, dev);
+	while (skip(p, "[") && skip_number(p, 10, &index) && skip(p, "]")) {
+		skip(p, " ");
+		if (!skip_hca(p, proc, dev))
+			return false;
+		++*ret_members;
+		skip(p, ", ");
+	}
+	return skip(p, "}");
+}
+
+static void on_using(struct verify *v, const struct record *r)
+{
+	const char *p = r->text + strlen("NET/IB : Using");
+	const char *oob = strstr(p, "OOB ");
+	size_t len = strlen(p), n = 0;
+	unsigned members;
+	uint64_t dev;
+
+	/* The last HCA is whole where the out-of-band interface follows, or where a manual leaves
+	 * it away. */
+	if (!r->whole || !(oob || (len > 3 && !strcmp(p + len - 3, "/IB")) ||
+			   (len > 6 && !strcmp(p + len - 6, "/SHARP")) ||
+			   (len > 5 && !strcmp(p + len - 5, "/RoCE"))))
+		return;
+	verify_ground(v, GROUND_USING, r->text);
+	if (!r->proc)
+		return;
+	/* What stands in a "Using" line replaces the one of an earlier communicator; fused HCAs
+	 * have lines of their own. */
+	for (size_t i = 0; i < r->proc->n_hcas; i++) {
+		if (r->proc->hcas[i].fused)
+			r->proc->hcas[n++] = r->proc->hcas[i];
+	}
+	r->proc->n_hcas = n;
+	r->proc->using_source = v->source;
+	r->proc->using_line = v->line;
+	while (*p == ' ')
+		p++;
+	while (skip(&p, "[") && skip_number(&p, 10, &dev) && skip(&p, "]") &&
+	       skip_group(&p, r->proc, dev, &members)) {
+		if (members > 1)
+			verify_saw(v, SIGN_FUSED, r->text);
+		while (*p == ' ')
+			p++;
+	}
+	if (oob)
+		bootstrap_on(v, r, oob + strlen("OOB "));
+}
+
+/* "NET/IB : Made virtual device [2] name=mlx5_0+mlx5_1 speed=800000 ndevs=2" */
+static void on_virtual(struct verify *v, const struct record *r)
+{
+	const char *name = strstr(r->text, "name=");
+	uint64_t dev, members;
+	struct hca *h;
+
+	if (!name || !number_after(r->text, "device [", 10, &dev) ||
+	    !number_after(r->text, "ndevs=", 10, &members))
+		return;
+	if (members < 2)
+		return;
+	verify_saw(v, SIGN_FUSED, r->text);
+	if (r->proc && dev < VERIFY_MAX_DEVS && number_after(r->text, " speed=", 10, &members) &&
+	    members < UINT32_MAX)
+		r->proc->speed_mbps[dev] = (uint32_t)members;
+	name += strlen("name=");
+	h = r->proc ? add_hca(r->proc, name, strcspn(name, " "), dev) : NULL;
+	if (h)
+		h->fused = true;
+}
+
+/* "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'", a plugin's name in the place of IB. */
+static void on_gdr_of_hca(struct verify *v, const struct record *r)
+{
+	uint64_t dev;
+
+	if (!strstr(r->text, "RDMA Disabled") || !number_after(r->text, "for HCA ", 10, &dev) ||
+	    dev >= VERIFY_MAX_DEVS)
+		return;
+	*(r->proc ? &r->proc->gdr_disabled : &v->bare_disabled) |= UINT64_C(1) << dev;
+	verify_ground(v, GROUND_WHY, r->text);
+}
+
+/* "… Disabled for GPU 1b000 / HCA 2 (distance 8 > 5)"; 2.29: "… for GPU/0-1b000 (rank 3) - NET/0-2
+ * (distance 8 > 5)". */
+static void on_gdr_of_gpu(struct verify *v, const struct record *r)
+{
+	struct gpu *g = record_gpu(v, r);
+	uint64_t dev, distance, limit, rank, bus;
+	const char *p = strstr(r->text, "(distance "), *net = strstr(r->text, "NET/");
+
+	if (!g || !p || !strstr(r->text, "RDMA Disabled"))
+		return;
+	if (number_after(r->text, "for GPU ", 16, &bus) && g->bus && bus != g->bus)
+		return;
+	if (number_after(r->text, "(rank ", 10, &rank) && g->rank >= 0 && rank != (uint64_t)g->rank)
+		return;
+	p += strlen("(distance ");
+	if (!skip_number(&p, 10, &distance) || !skip(&p, " > ") || !skip_number(&p, 10, &limit))
+		return;
+	if (!number_after(r->text, "HCA ", 10, &dev) && !(net && number_after(net, "-", 10, &dev)))
+		return;
+	if (dev >= 64)
+		return;
+	g->far_devs |= UINT64_C(1) << dev;
+	g->far_distance = (unsigned)distance;
+	g->far_limit = (unsigned)limit;
+	verify_ground(v, GROUND_WHY, r->text);
+}
+/* --- the communicator, its network, its variables --- */
 
 static void largest(uint64_t *value, uint64_t n)
 {
@@ -60,7 +406,7 @@ static void set_network(struct verify *v, const struct record *r, const char *na
 	bool tcp;
 
 	memcpy(copy, name, n < sizeof(copy) ? n : sizeof(copy) - 1);
-	tcp = verify_is_tcp(copy);
+	tcp = is_tcp(copy);
 	if (tcp)
 		verify_saw(v, str_eq(copy, "Socket") ? SIGN_SOCKET : SIGN_TCP_PLUGIN, r->text);
 	else if (strncmp(copy, "IB", 2) != 0)
@@ -70,11 +416,6 @@ static void set_network(struct verify *v, const struct record *r, const char *na
 	verify_ground(v, GROUND_NETWORK, r->text);
 	if (!v->network[0] || tcp)
 		memcpy(v->network, copy, sizeof(copy));
-}
-
-bool verify_is_tcp(const char *network)
-{
-	return strcasestr(network, "socket") || strcasestr(network, "tcp");
 }
 
 /* "NET/OFI Selected Provider is tcp;ofi_rxm (found 1 nics)"; newer "NET/OFI Selected provider is
@@ -219,29 +560,12 @@ static void on_variable(struct verify *v, const struct record *r)
 	}
 }
 
-/* The interface of NCCL's own connections: "Bootstrap : Using eth0:10.0.0.1<0>", "… [RO]; OOB
- * eth0:10.0.0.1<0>" */
-void verify_bootstrap(struct verify *v, const struct record *r, const char *interface)
-{
-	const struct map *map = r->proc ? verify_map_of(v, r->proc->host) : NULL;
-	size_t n = strcspn(interface, ":");
-
-	for (size_t i = 0; map && interface[n] && i < map->n_entries; i++) {
-		const char *netdev = map->entries[i].netdev;
-
-		if (netdev && strlen(netdev) == n && !strncmp(netdev, interface, n)) {
-			verify_saw(v, SIGN_BOOTSTRAP, r->text);
-			return;
-		}
-	}
-}
-
 static void on_bootstrap(struct verify *v, const struct record *r)
 {
 	const char *name = strstr(r->text, "Using ");
 
 	if (name)
-		verify_bootstrap(v, r, name + strlen("Using "));
+		bootstrap_on(v, r, name + strlen("Using "));
 }
 
 /* "GDRCOPY enabled library 2.3 driver 2.3" */
@@ -332,17 +656,17 @@ static const struct rule {
 	const char *begin;
 	void (*fn)(struct verify *v, const struct record *r);
 } rules[] = {
-	{ "Channel ", rule_channel },
-	{ "Ring ", rule_channel },
+	{ "Channel ", on_channel },
+	{ "Ring ", on_channel },
 	{ "NET/Socket : Using", on_socket },
 	{ "comm ", on_comm },
 	{ "ncclComm", on_comm },
-	{ "NET/IB : Using", rule_using },
-	{ "NET/IB : Made virtual device", rule_virtual },
+	{ "NET/IB : Using", on_using },
+	{ "NET/IB : Made virtual device", on_virtual },
 	{ "NET/IB: ", on_connection },
 	{ "NET/OFI Selected ", on_provider },
-	{ "NET/", rule_gdr_of_hca },
-	{ "GPU Direct RDMA", rule_gdr_of_gpu },
+	{ "NET/", on_gdr_of_hca },
+	{ "GPU Direct RDMA", on_gdr_of_gpu },
 	{ "Using network ", on_network },
 	{ "Assigned NET plugin ", on_assigned },
 	{ "NCCL_", on_variable },

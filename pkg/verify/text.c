@@ -45,32 +45,23 @@ static void put_bus(const struct gpu *g, struct strbuf *out)
 /* Why not, in a few words; the findings explain it. */
 static void put_why(const struct verify *v, const struct gpu *g, struct strbuf *out)
 {
-	switch (g->why) {
-	case SIGN_NOGDR_ENV:
-		strbuf_printf(out, "NCCL_NET_GDR_LEVEL=%s", v->env[ENV_GDR_LEVEL]);
-		break;
-	case SIGN_NOGDR_HOST:
-		strbuf_puts(out, "no peermem, no dmabuf");
-		break;
-	case SIGN_NOGDR_FAR:
-		strbuf_printf(out, "too far: distance %u, limit %u", g->far_distance, g->far_limit);
-		break;
-	case SIGN_NOGDR_PLACE:
-		strbuf_puts(out, "its place is not known");
-		break;
-	case SIGN_NOGDR_READ:
-		strbuf_printf(out, "sends only%s",
-			      strcmp(v->env[ENV_GDR_READ], "0") ? "" : ": NCCL_NET_GDR_READ=0");
-		break;
-	case SIGN_NOGDR_MAP:
-		strbuf_puts(out, "too far by the map");
-		break;
-	case SIGN_NOGDR_UNKNOWN:
-		strbuf_puts(out, "the log does not say why");
-		break;
-	default:
-		break;
-	}
+	static const char *const words[SIGN_MAX + 1] = {
+		[SIGN_NOGDR_ENV] = "NCCL_NET_GDR_LEVEL=",
+		[SIGN_NOGDR_HOST] = "no peermem, no dmabuf",
+		[SIGN_NOGDR_FAR] = "too far: distance ",
+		[SIGN_NOGDR_PLACE] = "its place is not known",
+		[SIGN_NOGDR_READ] = "sends only",
+		[SIGN_NOGDR_MAP] = "too far by the map",
+		[SIGN_NOGDR_UNKNOWN] = "the log does not say why",
+	};
+
+	strbuf_puts(out, words[g->why] ? words[g->why] : "");
+	if (g->why == SIGN_NOGDR_ENV)
+		strbuf_puts(out, v->env[ENV_GDR_LEVEL]);
+	if (g->why == SIGN_NOGDR_FAR)
+		strbuf_printf(out, "%u, limit %u", g->far_distance, g->far_limit);
+	if (g->why == SIGN_NOGDR_READ && !strcmp(v->env[ENV_GDR_READ], "0"))
+		strbuf_puts(out, ": NCCL_NET_GDR_READ=0");
 }
 
 static void put_gpu(const struct verify *v, const struct gpu *g, struct strbuf *out)

@@ -247,9 +247,6 @@ uint64_t verify_hosts_seen(const struct verify *v);
 void verify_warned(struct verify *v, const char *text);
 void verify_ground(struct verify *v, enum ground ground, const char *text);
 
-/* rules.c: "Socket", "FastSocket", "GPUDirectTCPX" */
-bool verify_is_tcp(const char *network);
-
 /* map.c */
 const struct map *verify_map_of(const struct verify *v, const char *host);
 const struct map_entry *map_entry_of(const struct map *map, const char *hca, size_t len,

@@ -139,7 +139,13 @@ static void saw_table(struct verify *v, const struct table *t, enum sign_id id)
 /* The ceilings that come into question, the lowest first. */
 static size_t ceilings(const struct verify *v, const struct table *t, double rate, double ret[3])
 {
-	double n = (double)(t->extent.ranks ? t->extent.ranks : v->ranks), local = 1, each;
+	double n = (double)(t->extent.ranks ? t->extent.ranks : v->ranks), local = 1, each, all[3];
+	static const uint8_t by_yard[] = {
+		/* bits: a share, each-to-each, the node */
+		[YARD_RING] = 4, [YARD_EACH] = 2,	  [YARD_PAIR] = 1,
+		[YARD_LINK] = 1, [YARD_RING_OR_EACH] = 6, [YARD_ANY] = 7,
+	};
+	size_t count = 0;
 
 	for (size_t i = 0; !t->extent.local && i < v->n_procs; i++)
 		local = v->procs[i]->local_ranks > local ? v->procs[i]->local_ranks : local;
@@ -152,29 +158,16 @@ static size_t ceilings(const struct verify *v, const struct table *t, double rat
 		rate = local * v->gpu_link;
 	/* Of what a rank sends to n - 1 others, what stays within its node takes no NIC. */
 	each = rate / local * (n > local ? (n - 1) / (n - local) : 1);
-	switch (t->yard) {
-	case YARD_LINK:
-		ret[0] = link_rate(v, t->device);
-		return 1;
-	case YARD_EACH:
-		ret[0] = each;
-		return 1;
-	case YARD_PAIR:
-		ret[0] = rate / local;
-		return 1;
-	case YARD_RING:
-		ret[0] = rate;
-		return 1;
-	case YARD_RING_OR_EACH:
-		ret[0] = each;
-		ret[1] = rate;
-		return local > 1 ? 2 : 1;
-	default:
-		ret[0] = rate / local;
-		ret[1] = each;
-		ret[2] = rate;
-		return local > 1 ? 3 : 1;
+	all[0] = rate / local;
+	all[1] = each;
+	all[2] = rate;
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		if (by_yard[t->yard] >> i & 1 && (!count || local > 1))
+			ret[count++] = all[i];
 	}
+	if (t->yard == YARD_LINK)
+		ret[0] = link_rate(v, t->device);
+	return count;
 }
 
 static enum sign_id judge_rate(struct table *t, const double *ceiling, size_t n)
