@@ -245,20 +245,29 @@ static enum yard yard_of(const struct table *t, uint64_t ranks)
 	return t->rooted || t->ratio < 0.98 || ranks == 2 ? YARD_RING : YARD_ANY;
 }
 
+/* The word behind this one, and what stands between them. */
+static bool word_after(const char *line, size_t len, const char *key, char word[64])
+{
+	const char *p = memmem(line, len, key, strlen(key)), *end = line + len;
+	size_t n = 0;
+
+	if (!p)
+		return false;
+	for (p += strlen(key); p < end && (*p == ' ' || *p == '\t' || *p == ':'); p++)
+		;
+	for (; p < end && n < 63 && !isspace((unsigned char)*p); p++)
+		word[n++] = *p;
+	word[n] = '\0';
+	return true;
+}
+
 /* What perftest prints before its table: "Device         : mlx5_0", and its heading. */
 static void read_link(struct verify *v, const char *line, size_t len)
 {
 	struct bench *b = &v->bench;
-	const char *p = memmem(line, len, "Device", 6), *end = line + len;
-	size_t n = 0;
 
 	if (!memmem(line, len, "BW average[", 11)) {
-		for (p += 6; p < end && (*p == ' ' || *p == '\t' || *p == ':'); p++)
-			;
-		while (p + n < end && n < sizeof(b->device) - 1 && !isspace((unsigned char)p[n]))
-			n++;
-		memcpy(b->device, p, n);
-		b->device[n] = '\0';
+		word_after(line, len, "Device", b->device);
 		return;
 	}
 	began(v);
@@ -275,22 +284,15 @@ static void read_link(struct verify *v, const char *line, size_t len)
 static void read_start(struct verify *v, const char *line, size_t len)
 {
 	struct bench *b = &v->bench;
-	const char *p = memmem(line, len, " on ", 4), *end = line + len;
-	size_t n = 0;
+	char host[64] = "";
 
-	if (memmem(line, len, "# nThread", 9) || !p) {
+	if (memmem(line, len, "nThread", 7) || !word_after(line, len, " on ", host)) {
 		b->head = (struct extent) { 0 };
 		return;
 	}
-	for (p += 4; p < end && *p == ' '; p++)
-		;
-	while (p + n < end && p[n] != ' ' && n < sizeof(b->host) - 1)
-		n++;
-	if (!b->head.ranks || strlen(b->host) != n || strncmp(b->host, p, n) != 0)
-		b->head.nodes++;
+	b->head.nodes += !b->head.ranks || strcmp(b->host, host) != 0;
 	b->head.ranks++;
-	memcpy(b->host, p, n);
-	b->host[n] = '\0';
+	memcpy(b->host, host, sizeof(host));
 }
 
 void verify_close_table(struct verify *v)

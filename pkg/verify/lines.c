@@ -40,8 +40,6 @@ void verify_begin(struct verify *v, const char *name)
 	v->source = arena_strdup(v->arena, name);
 	v->line = 0;
 	v->partial_len = 0;
-	v->n_mark = 0;
-	v->has_half = v->wide = false;
 }
 
 static void end_line(struct verify *v, const char *line, size_t len, bool whole)
@@ -60,10 +58,11 @@ static void keep_partial(struct verify *v, const char *data, size_t len)
 	v->partial_len += n;
 }
 
-static void feed(struct verify *v, const char *data, size_t len)
+void verify_feed(struct verify *v, const char *data, size_t len)
 {
 	const char *end = data + len, *newline;
 
+	v->bytes += len;
 	for (; data < end; data = newline + 1) {
 		newline = memchr(data, '\n', (size_t)(end - data));
 		if (!newline) {
@@ -80,48 +79,8 @@ static void feed(struct verify *v, const char *data, size_t len)
 	}
 }
 
-/* UTF-16, as PowerShell writes it; a character that is not ASCII becomes '?'. */
-static void feed_wide(struct verify *v, const char *data, size_t len)
-{
-	char narrow[1024];
-	size_t n = 0;
-
-	for (size_t i = 0; i < len; i++) {
-		if (v->has_half) {
-			bool little = v->mark[0] == '\xff';
-			char low = little ? v->half : data[i], high = little ? data[i] : v->half;
-
-			narrow[n++] = (char)(high || low < 0 ? '?' : low);
-		}
-		v->half = data[i];
-		v->has_half = !v->has_half;
-		if (n == sizeof(narrow) || (n && i + 1 == len)) {
-			feed(v, narrow, n);
-			n = 0;
-		}
-	}
-}
-
-void verify_feed(struct verify *v, const char *data, size_t len)
-{
-	v->bytes += len;
-	/* a byte order mark */
-	for (; len && v->n_mark < 2; data++, len--) {
-		v->mark[v->n_mark++] = *data;
-		if (v->n_mark < 2)
-			continue;
-		v->wide = !memcmp(v->mark, "\xff\xfe", 2) || !memcmp(v->mark, "\xfe\xff", 2);
-		if (!v->wide)
-			feed(v, v->mark, 2);
-	}
-	if (len)
-		(v->wide ? feed_wide : feed)(v, data, len);
-}
-
 void verify_end(struct verify *v)
 {
-	if (v->n_mark == 1)
-		feed(v, v->mark, 1);
 	if (v->partial_len)
 		end_line(v, v->partial, v->partial_len, false);
 	v->partial_len = 0;

@@ -236,10 +236,24 @@ static size_t unwrap(const char *line, size_t len, char *out)
 	return n;
 }
 
+/* UTF-16 of PowerShell: without the bytes that are 0 it is ASCII. */
+static size_t without_zeros(const char *line, size_t len, char *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		if (line[i])
+			out[n++] = line[i];
+	}
+	return n;
+}
+
 void verify_line(struct verify *v, const char *line, size_t len, bool whole)
 {
 	const char *end, *part;
-	size_t n = len > 8 && *line == '{' ? unwrap(line, len, v->value) : 0;
+	size_t n = memchr(line, '\0', len)   ? without_zeros(line, len, v->value)
+		   : len > 8 && *line == '{' ? unwrap(line, len, v->value)
+					     : 0;
 
 	if (n) {
 		line = v->value;

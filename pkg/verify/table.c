@@ -1,5 +1,7 @@
 /* Processes and GPUs by name: two tables of fixed size. */
 #include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -111,42 +113,27 @@ uint64_t verify_hosts_seen(const struct verify *v)
 	return n;
 }
 
-/* "2026-05-16 08:01:02" or with a T, near the line's begin. */
-static void read_moment(const char *line, size_t len, char moment[24])
+/* "2026-05-16 08:01:02" or with a T; "[rank3]: …", "[Rank 3] …", "[1,3]<stdout>: …", near the
+ * line's begin. */
+static void read_head(const char *line, size_t len, struct proof *p)
 {
-	static const char form[] = "dddd-dd-dd?dd:dd:dd";
-	size_t n = sizeof(form) - 1;
+	static const char *const ranks[] = { "[rank", "Rank ", "[1,", "[default", "rank=" };
+	char head[160] = "";
 
-	for (size_t i = 0; i + n <= len && i < 100; i++) {
-		size_t k = 0;
+	memcpy(head, line, len < sizeof(head) ? len : sizeof(head) - 1);
+	for (const char *at = head; *at; at++) {
+		int n = 0;
 
-		while (k < n && (form[k] == 'd'	  ? isdigit((unsigned char)line[i + k])
-				 : form[k] == '?' ? line[i + k] == ' ' || line[i + k] == 'T'
-						  : line[i + k] == form[k]))
-			k++;
-		if (k == n) {
-			memcpy(moment, line + i, n);
-			return;
+		(void)sscanf(at, "%*4u-%*2u-%*2u%*1[T ]%*2u:%*2u:%*2u%n", &n);
+		if (n == 19 && !p->moment[0])
+			memcpy(p->moment, at, (size_t)n);
+		for (size_t i = 0; !p->proc && p->rank < 0 && i < ARRAY_LEN(ranks); i++) {
+			size_t k = strlen(ranks[i]);
+
+			if (!strncmp(at, ranks[i], k) && isdigit((unsigned char)at[k]))
+				p->rank = strtol(at + k, NULL, 10);
 		}
 	}
-}
-
-/* "[rank3]: …", "[Rank 3] …", "[1,3]<stdout>: …" */
-static int64_t read_rank(const char *line, size_t len)
-{
-	static const char *const begins[] = { "[rank", "Rank ", "[1,", "[default", "rank=" };
-
-	for (size_t i = 0; i < ARRAY_LEN(begins); i++) {
-		const char *at = memmem(line, len < 160 ? len : 160, begins[i], strlen(begins[i]));
-		int64_t rank = 0;
-
-		if (!at || (at += strlen(begins[i])) == line + len || !isdigit((unsigned char)*at))
-			continue;
-		for (; at < line + len && isdigit((unsigned char)*at) && rank < MAX_RANKS; at++)
-			rank = rank * 10 + (*at - '0');
-		return rank;
-	}
-	return -1;
 }
 
 static void prove(const struct verify *v, struct proof *p, const char *source, uint64_t line,
@@ -162,9 +149,7 @@ static void prove(const struct verify *v, struct proof *p, const char *source, u
 	if (v->text) {
 		p->proc = v->writer;
 		p->cuda = v->writer_cuda;
-		if (!p->proc)
-			p->rank = read_rank(v->text, v->text_len);
-		read_moment(v->text, v->text_len, p->moment);
+		read_head(v->text, v->text_len, p);
 	}
 	memcpy(p->text, text, n);
 	p->text[n] = '\0';

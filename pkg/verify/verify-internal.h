@@ -174,9 +174,6 @@ struct verify {
 	uint64_t line;
 	char *partial;
 	size_t partial_len;
-	char mark[2], half; /* its first bytes; of UTF-16 the first of two bytes */
-	size_t n_mark;
-	bool wide, has_half;
 
 	struct proc *procs[VERIFY_MAX_GPUS];
 	struct gpu *gpus[VERIFY_MAX_GPUS];
@@ -213,7 +210,8 @@ struct verify {
 	/* the line that is being read, and who wrote it */
 	const char *text;
 	size_t text_len;
-	char record[MAX_TEXT], value[VERIFY_MAX_LINE]; /* its clean text; what JSON had in it */
+	char record[MAX_TEXT],
+		value[VERIFY_MAX_LINE]; /* its clean text; what JSON or UTF-16 had in it */
 	const struct proc *writer;
 	int64_t writer_cuda;
 };

@@ -69,7 +69,7 @@ static double node_rate(const struct verify *v)
 	return least / 8;
 }
 
-/* GB/s of an HCA by its name. */
+/* GB/s of an HCA by its name, from a map. */
 static double link_rate(const struct verify *v, const char *hca)
 {
 	for (const struct map *m = v->maps; m; m = m->next) {
@@ -77,14 +77,6 @@ static double link_rate(const struct verify *v, const char *hca)
 
 		if (e && e->mbps)
 			return (double)e->mbps / 8000;
-	}
-	for (size_t i = 0; i < v->n_procs; i++) {
-		const struct proc *p = v->procs[i];
-
-		for (size_t k = 0; k < p->n_hcas; k++) {
-			if (str_eq(p->hcas[k].name, hca) && p->speed_mbps[p->hcas[k].dev])
-				return (double)p->speed_mbps[p->hcas[k].dev] / 8000;
-		}
 	}
 	return 0;
 }
