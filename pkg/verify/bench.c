@@ -64,13 +64,17 @@ static int column(const struct words *w, int from, const char *name)
 	return -1;
 }
 
-static void began(struct verify *v)
+/* A program, or a table, began. Headings below each other are one, which several ranks print. */
+static void began(struct verify *v, bool heading)
 {
 	struct bench *b = &v->bench;
+	bool again = b->heading.source == v->source && v->line - b->heading.line < 2;
 
-	verify_close_table(v);
-	b->pending++;
-	b->unread = b->pending;
+	if (heading)
+		verify_close_table(v);
+	if (!b->started && !(b->pending && again))
+		b->unread = ++b->pending;
+	b->started = !heading;
 	b->heading = (struct place) { v->source, v->line };
 }
 
@@ -87,7 +91,7 @@ static void read_headings(struct verify *v, const struct words *w)
 	}
 	if (size < 0 || bus <= size)
 		return;
-	began(v);
+	began(v, true);
 	b->columns = w->n;
 	b->size_column = size;
 	b->bus_column = bus;
@@ -270,7 +274,7 @@ static void read_link(struct verify *v, const char *line, size_t len)
 		word_after(line, len, "Device", b->device);
 		return;
 	}
-	began(v);
+	began(v, true);
 	b->columns = 5;
 	b->bus_column = 3;
 	b->size_column = 0;
@@ -286,8 +290,9 @@ static void read_start(struct verify *v, const char *line, size_t len)
 	struct bench *b = &v->bench;
 	char host[64] = "";
 
-	if (memmem(line, len, "nThread", 7) || !word_after(line, len, " on ", host)) {
+	if (!word_after(line, len, " on ", host)) {
 		b->head = (struct extent) { 0 };
+		began(v, false);
 		return;
 	}
 	b->head.nodes += !b->head.ranks || strcmp(b->host, host) != 0;

@@ -158,7 +158,7 @@ struct bench {
 	double last_size;
 	struct place heading;
 	char name[24], device[64], host[64];
-	bool both_ways;
+	bool both_ways, started;	   /* started: a program whose heading did not come yet */
 	struct extent head, run, last_run; /* "# Rank" lines; communicators since the last table */
 	struct table open, tables[MAX_TABLES];
 	size_t n_tables;

@@ -212,7 +212,7 @@ void verify_judge_bench(struct verify *v)
 		judge_table(v, &b->tables[i], rate);
 	if (b->pending)
 		verify_saw_at(v, SIGN_NO_ROWS, b->heading.source, b->heading.line,
-			      "the heading of a table without a row");
+			      "a program or a table's heading, and no row");
 }
 
 const struct table *verify_worst_table(const struct verify *v)

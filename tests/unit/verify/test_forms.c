@@ -232,6 +232,11 @@ static const struct form {
 	  "first cause: wrong-data", NULL },
 	{ "NVIDIA/nccl-tests#244: it hangs", GOOD "# nThread 1 nGpus 1\n" HEADINGS, VERDICT_FAIL,
 	  "FAIL no-rows", NULL },
+	{ "NVIDIA/nccl#1277: it hangs before its heading", GOOD "# nThread 1 nGpus 1 minBytes 8\n",
+	  VERDICT_FAIL, "FAIL no-rows|end      badly", NULL },
+	{ "a script whose ranks all print the heading",
+	  GOOD "bytes  ms  busbw GB/s\nbytes  ms  busbw GB/s\n1073741824  91.0  48.00\n",
+	  VERDICT_PASS, "96 % of 50.00", NULL },
 	{ "NVIDIA/nccl#1531: a table without a name, 8 GPUs a node",
 	  GOOD A
 	  "comm 0x2 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0\n" HEADINGS ROW(
