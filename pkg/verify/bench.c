@@ -123,16 +123,16 @@ static bool read_size(const char *word, double *ret)
 	return value >= 1 && value < 1e15;
 }
 
-/* "48.21", "48.21GBps" */
-static bool read_bandwidth(const char *word, bool bits, double *ret)
+/* "48.21", "48.21GBps"; "375" only in a wide row, which nothing else looks like. */
+static bool read_bandwidth(const struct bench *b, const char *word, double *ret)
 {
 	char *end;
 	double value = strtod(word, &end);
 
-	if (end == word || !isdigit((unsigned char)*word) ||
-	    !memchr(word, '.', (size_t)(end - word)) || (*end && !is_rate_unit(end)))
+	if (end == word || !isdigit((unsigned char)*word) || (*end && !is_rate_unit(end)) ||
+	    (b->columns < 6 && !memchr(word, '.', (size_t)(end - word))))
 		return false;
-	*ret = bits || str_starts(end, "Gb") ? value / 8 : value;
+	*ret = b->bits || str_starts(end, "Gb") ? value / 8 : value;
 	return value < 1e6;
 }
 
@@ -154,7 +154,7 @@ static void read_kind(struct bench *b, const struct words *w, double bus)
 	if (redop)
 		t->redop = strcmp(redop, "none") ? 's' : 'n';
 	t->rooted = b->root_column >= 0 && isdigit((unsigned char)*w->word[b->root_column]);
-	if (b->alg_column >= 0 && read_bandwidth(w->word[b->alg_column], b->bits, &alg) && alg > 1)
+	if (b->alg_column >= 0 && read_bandwidth(b, w->word[b->alg_column], &alg) && alg > 1)
 		t->ratio = bus / alg;
 }
 
@@ -165,7 +165,7 @@ static void read_row(struct verify *v, const struct words *w, const char *line, 
 	double size, bus, least, most;
 
 	if (w->n != b->columns || !read_size(w->word[b->size_column], &size) ||
-	    !read_bandwidth(w->word[b->bus_column], b->bits, &bus))
+	    !read_bandwidth(b, w->word[b->bus_column], &bus))
 		return;
 	if (b->scale > 0)
 		bus *= b->scale;
