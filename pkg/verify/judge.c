@@ -124,6 +124,7 @@ static void judge_processes(struct verify *v)
 		const struct place *end = &p->traces[TRACE_END], *sharp = &p->traces[TRACE_SHARP];
 
 		v->writer = p;
+		v->writer_cuda = -1;
 		if (p->socket.source && !p->names_rdma)
 			verify_saw_at(v, SIGN_SOCKET, p->socket.source, p->socket.line, socket);
 		if (end->source && !p->ended)
@@ -133,6 +134,7 @@ static void judge_processes(struct verify *v)
 			verify_saw_at(v, SIGN_TRACE, sharp->source, sharp->line,
 				      "a trace of init.cc, transport.cc or coll_net.cc");
 	}
+	v->writer = NULL;
 	if (v->bare_socket.source && !v->bare_rdma)
 		verify_saw_at(v, SIGN_SOCKET, v->bare_socket.source, v->bare_socket.line, socket);
 }

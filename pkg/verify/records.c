@@ -202,6 +202,7 @@ static void read_records(struct verify *v, const char *line, size_t len, bool wh
 		verify_record(v, &r);
 	}
 	v->text = NULL;
+	v->writer = NULL;
 }
 
 /* {"log":"host:1:2 [0] NCCL INFO …\n","stream":"stdout"}: the value, without its escapes. */

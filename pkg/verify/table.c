@@ -143,14 +143,15 @@ static void prove(const struct verify *v, struct proof *p, const char *source, u
 
 	if (p->count++)
 		return;
-	*p = (struct proof) { .count = 1, .source = source, .line = line, .cuda = -1, .rank = -1 };
-	/* What the judge sees is of no line that is being read. */
-	p->seq = v->lines;
-	if (v->text) {
-		p->proc = v->writer;
-		p->cuda = v->writer_cuda;
+	*p = (struct proof) { .count = 1,
+			      .source = source,
+			      .line = line,
+			      .seq = v->lines,
+			      .proc = v->writer,
+			      .cuda = v->writer ? v->writer_cuda : -1,
+			      .rank = -1 };
+	if (v->text) /* the judge finds what no line of this moment has */
 		read_head(v->text, v->text_len, p);
-	}
 	memcpy(p->text, text, n);
 	p->text[n] = '\0';
 	str_utf8_trim(p->text);
