@@ -23,6 +23,10 @@ static const char *next_record(const char *p, const char *end, const char **ret_
 
 			if ((size_t)(end - p) + 1 < n || memcmp(p - 1, keys[i], n) != 0)
 				continue;
+			/* "Mismatched NCCL version detected" */
+			if (keys[i][5] == 'v' &&
+			    (p - 1 + n == end || !isdigit((unsigned char)p[n - 1])))
+				continue;
 			*ret_key = p - 1;
 			return p - 1 + n;
 		}

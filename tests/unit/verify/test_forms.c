@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "verify/signs-internal.h"
 #include "verify/verify.h"
 
 #define A "a:1:20 [0] NCCL INFO "
@@ -406,6 +408,64 @@ static void a_witness_of_a_bad_end_is_never_pass_wherever_it_stands(void **state
 	}
 }
 
+/* "a&b#" as a line: "a b 7 x". */
+static void put_alternative(struct strbuf *out, const char *words, enum voice voice)
+{
+	if (*words == '!' || voice == VOICE_WARN)
+		strbuf_puts(out, W);
+	else if (voice == VOICE_NCCL)
+		strbuf_puts(out, A);
+	for (words += *words == '!'; *words && *words != '|'; words++) {
+		if (*words == '#')
+			strbuf_puts(out, " 7");
+		else
+			strbuf_putc(out, *words == '&' ? ' ' : *words);
+	}
+	strbuf_puts(out, " x\n");
+}
+
+static void each_word_of_the_catalogue_counts(void **state)
+{
+	(void)state;
+	for (unsigned id = 0; id < SIGN_MAX; id++) {
+		const struct sign *s = verify_sign_of(id);
+
+		for (const char *at = s->words; at; at = strchr(at, '|')) {
+			_cleanup_strbuf_ struct strbuf log = STRBUF_INIT, out = STRBUF_INIT;
+			enum verdict verdict;
+
+			at += *at == '|';
+			strbuf_puts(&log, GOOD);
+			put_alternative(&log, at, s->voice);
+			verdict = judge(strbuf_str(&log), &out);
+			if (s->level == LEVEL_FAIL && verdict != VERDICT_FAIL)
+				fail_msg("%s: %s is %s", s->id, at, verify_verdict_name(verdict));
+			if (!strstr(strbuf_str(&out), "\n  end"))
+				fail_msg("%s: no end", s->id);
+		}
+	}
+}
+
+static void every_finding_is_in_troubleshooting(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	FILE *f = fopen(TEST_DATA "/../docs/troubleshooting.md", "re");
+	char buf[4096];
+	size_t n;
+
+	(void)state;
+	assert_non_null(f);
+	while ((n = fread(buf, 1, sizeof(buf), f)) > 0)
+		strbuf_add(&text, buf, n);
+	fclose(f);
+	for (unsigned id = 0; id < SIGN_MAX; id++) {
+		_cleanup_free_ char *row = xasprintf("| `%s` |", verify_sign_of(id)->id);
+
+		if (verify_sign_of(id)->level != LEVEL_NOTE && !strstr(strbuf_str(&text), row))
+			fail_msg("docs/troubleshooting.md has no row %s", row);
+	}
+}
+
 static unsigned next(unsigned *seed)
 {
 	*seed = *seed * 1103515245u + 12345u;
@@ -490,6 +550,8 @@ int main(void)
 		cmocka_unit_test(every_form_has_its_verdict),
 		cmocka_unit_test(wide_characters_are_read),
 		cmocka_unit_test(a_witness_of_a_bad_end_is_never_pass_wherever_it_stands),
+		cmocka_unit_test(each_word_of_the_catalogue_counts),
+		cmocka_unit_test(every_finding_is_in_troubleshooting),
 		cmocka_unit_test(the_order_of_ranks_changes_no_verdict),
 		cmocka_unit_test(a_table_improves_no_verdict),
 	};
