@@ -200,6 +200,8 @@ static void read_records(struct verify *v, const char *line, size_t len, bool wh
 		if (origin.host && !origin.glued) {
 			r.proc = verify_proc(v, origin.host, origin.host_len, origin.pid);
 			r.cuda = (int64_t)origin.cuda;
+			if (r.proc)
+				r.proc->nccl = true;
 		}
 		v->writer = r.proc;
 		v->writer_cuda = r.cuda;

@@ -106,9 +106,10 @@ uint64_t verify_hosts_seen(const struct verify *v)
 	for (size_t i = 0; i < v->n_procs; i++) {
 		size_t k = 0;
 
-		while (k < i && strcmp(v->procs[k]->host, v->procs[i]->host) != 0)
+		while (k < i &&
+		       (!v->procs[k]->nccl || strcmp(v->procs[k]->host, v->procs[i]->host) != 0))
 			k++;
-		n += k == i;
+		n += k == i && v->procs[i]->nccl;
 	}
 	return n;
 }

@@ -52,6 +52,7 @@ struct proc {
 	uint32_t speed_mbps[VERIFY_MAX_DEVS]; /* by NCCL's number; 0: unknown */
 	const char *using_source;	      /* of the newest "Using" line; NULL: none */
 	uint64_t using_line;
+	bool nccl;		   /* it wrote records; else UCX alone */
 	bool names_rdma;	   /* its network, or that of a channel, is not TCP */
 	bool completed, ended;	   /* Init COMPLETE; Abort or Destroy COMPLETE */
 	bool failed;		   /* a trace that is no fall-back */

@@ -289,6 +289,11 @@ static const struct form {
 	{ "smg-project/smg: a device that is not there",
 	  "[1746690477.9] [a:611  :0]     ucp_context.c:1268 UCX  WARN  network device 'mlx5_9:1' is not available, please use one or more of: 'eth0'(tcp)\n",
 	  VERDICT_FAIL, "FAIL ucx-no-device", NULL },
+	{ "lines of UCX are of no further host",
+	  "NCCL version 2.27.5+cuda12.8\n" A "Using network IB\n" A
+	  "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n"
+	  "[1750940544.3] [other:28:0] UCX  INFO  intra-node cfg#5 tag(sysv/memory)\n",
+	  VERDICT_INCONCLUSIVE, "nodes-untold", NULL },
 	{ "an engine that takes NVLink inside, and UCX between nodes",
 	  A "comm 0x1 rank 0 nRanks 1 nNodes 1 localRanks 1 localRank 0 MNNVL 0\n" UCX
 	    "inter-node cfg#6 rma(rc_mlx5/mlx5_0:1)\n",
