@@ -98,8 +98,8 @@ static char **make_environment(const struct cni_env *env, struct arena *a)
 	return v;
 }
 
-/* Until it has ended; ret: its exit status. */
-static int execute(const char *path, char **env, int in, int out, int *ret, struct cni_error *e)
+/* Until the plugin has ended; its exit status, or -1. */
+static int execute(const char *path, char **env, int in, int out, struct cni_error *e)
 {
 	char *argv[] = { (char *)path, NULL };
 	posix_spawn_file_actions_t actions;
@@ -120,8 +120,7 @@ static int execute(const char *path, char **env, int in, int out, int *ret, stru
 	if (WIFSIGNALED(status))
 		return cni_set(e, CNI_DELEGATE, "%s was killed: %s", path,
 			       strsignal(WTERMSIG(status)));
-	*ret = WEXITSTATUS(status);
-	return 0;
+	return WEXITSTATUS(status);
 }
 
 int plugin_judge(const char *path, int status, const char *text, size_t len, struct arena *a,
@@ -154,7 +153,8 @@ int plugin_run(const char *program, const struct cni_env *env, const char *conf,
 	out = memory_file("result", "", 0, e);
 	if (out < 0)
 		return -1;
-	if (execute(program, make_environment(env, a), in, out, &status, e) < 0)
+	status = execute(program, make_environment(env, a), in, out, e);
+	if (status < 0)
 		return -1;
 	if (fstat(out, &st) < 0 || st.st_size > OUTPUT_MAX)
 		return cni_set(e, CNI_DELEGATE, "%s printed more than %d bytes", program,

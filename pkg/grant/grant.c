@@ -151,12 +151,11 @@ int grant_probe_now(const struct node *node, const struct pool *pool, const stru
 	return 0;
 }
 
-/* Pool indices, ascending, each once: the kubelet sends ids in the order of a Go map. */
-static int pick_asked(const struct pool *pool, const struct ids *ids, struct arena *a, int **ret,
-		      size_t *ret_n, struct err *err)
+/* Pool indices, ascending, each once: the kubelet sends ids in the order of a Go map. picks has
+ * room for all ids. */
+static int pick_asked(const struct pool *pool, const struct ids *ids, int *picks, size_t *ret_n,
+		      struct arena *a, struct err *err)
 {
-	int *v = arena_array(a, ids->n, sizeof(*v));
-
 	for (size_t i = 0; i < ids->n; i++) {
 		const struct pool_dev *dev = pool_find(pool, ids->v[i]);
 
@@ -165,10 +164,9 @@ static int pick_asked(const struct pool *pool, const struct ids *ids, struct are
 				err, ENOENT,
 				"device '%s' is not in the pool %s of this node: was the configuration changed?",
 				echo(ids->v[i], a), pool->cfg->resource);
-		v[i] = (int)(dev - pool->devs);
+		picks[i] = (int)(dev - pool->devs);
 	}
-	*ret = v;
-	*ret_n = list_unique_int(v, ids->n);
+	*ret_n = list_unique_int(picks, ids->n);
 	return 0;
 }
 
@@ -233,7 +231,8 @@ int grant_of_ids(const struct node *node, const struct pool *pool, const struct 
 			*ret = grant;
 		return r;
 	}
-	r = pick_asked(pool, ids, a, &picks, &grant.n_devs, err);
+	picks = arena_array(a, ids->n, sizeof(*picks));
+	r = pick_asked(pool, ids, picks, &grant.n_devs, a, err);
 	if (r < 0)
 		return r;
 	devs = arena_array(a, grant.n_devs, sizeof(*devs));
