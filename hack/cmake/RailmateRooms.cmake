@@ -1,6 +1,6 @@
 # The rooms of pkg/ and what each may use: the link order is the layering (HACKING.md, "Rooms").
 # A room is every .c file of its folder. railmate_room(NAME [PURE] USES rooms… FOREIGN targets…)
-# PURE: data in, data out; hack/check-layers holds it to that.
+# PURE: data in, data out; hack/check holds it to that.
 find_package(PkgConfig REQUIRED)
 
 # As pkg_check_modules(NAME REQUIRED IMPORTED_TARGET NAME), which calls pkg-config sixteen times: for gRPC, which names

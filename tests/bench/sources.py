@@ -19,8 +19,8 @@ STATIC = re.compile(r"^static\s[^;={]*?\b(\w+)\s*\([^;{]*\)\s*\n\{", re.M)
 
 
 def check_names():
-    """hack/check-names, which knows what a room offers."""
-    loader = importlib.machinery.SourceFileLoader("check_names", str(TOP / "hack/check-names"))
+    """hack/checks/names, which knows what a room offers."""
+    loader = importlib.machinery.SourceFileLoader("check_names", str(TOP / "hack/checks/names"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
     return module

@@ -124,7 +124,7 @@ def taken(ours, theirs):
 
 def leaks(ours, calls, uses):
     """What rooms call of rooms that they may not use: a struct's member or a header that another
-    one includes hides it from hack/check-layers."""
+    one includes hides it from hack/check layers."""
     owner = {name: room for room in uses for name in ours[f"rm_{room}"]}
     return {
         room: names
