@@ -78,7 +78,7 @@ static const char *convert(struct strbuf *out, const char *fmt, va_list *ap, int
 		strbuf_printf(out, "%.*f", precision < 0 ? 6 : precision, va_arg(*ap, double));
 		break;
 	default:
-		abort(); /* an error of the caller; hack/check-docs looks for them */
+		abort(); /* an error of the caller; hack/check docs looks for them */
 	}
 	return fmt + 1;
 }

@@ -7,7 +7,7 @@
  *	Allocate refused resource=rdma/vf error="no VF is free"
  *
  * A pair whose value is NULL or empty is left out. Keys are those of the table in
- * docs/operations.md (hack/check-docs). Conversions: s d u x f m, with .N, .*, l, ll and z.
+ * docs/operations.md (hack/check docs). Conversions: s d u x f m, with .N, .*, l, ll and z.
  * What a terminal may not be shown (str_printable) becomes '?', so what stands between two pairs
  * cannot come from outside. A plain sentence is an event without pairs.
  */

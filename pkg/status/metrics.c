@@ -1,4 +1,4 @@
-/* The table of all metrics. docs/metrics.md has the same ones: hack/check-docs. */
+/* The table of all metrics. docs/metrics.md has the same ones: hack/check docs. */
 #include <stddef.h>
 
 #include "base/arena.h"
