@@ -136,10 +136,9 @@ class Packages:
         return {name: (version, checksum) for name, version, checksum in map(str.split, lines)}
 
 
-def sysroot(arch, locked=False):
-    """Debian's packages of hack/sysroot.lock for an architecture, unpacked; these and no newer
-    ones."""
-    done = subprocess.run([TOP / "hack/sysroot", *(["--locked"] if locked else []), arch],
+def sysroot(arch, fresh=False):
+    """The packages that hack/sysroot unpacked for an architecture, or that Debian has today."""
+    done = subprocess.run([TOP / "hack/sysroot", *(["--fresh"] if fresh else []), arch],
                           stdout=subprocess.PIPE, text=True, timeout=900, check=False)
     if done.returncode:
         raise Failed(f"no packages for {arch}")

@@ -82,7 +82,7 @@ def make(packages, out):
         (dsc,) = (packages.root / "sources").glob(source + "_*.dsc")
         with tempfile.TemporaryDirectory(prefix="railmate-" + source) as folder:
             folder = pathlib.Path(folder)
-            # Its checksums are in hack/sysroot.lock, and those of the other files in it.
+            # apt looked at its checksums.
             run(folder, "dpkg-source", "--no-check", "-x", dsc, "source")
             built = build(packages, folder, f"{CFLAGS} {BRANCHES[packages.arch]} -ffile-prefix-map={folder}=.")
             output(packages.tool("strip"), "--strip-unneeded", "-o", out / soname, built)

@@ -48,7 +48,7 @@ def build_programs(build, *more):
     image = build / "railmate.oci.tar"
     made_of = [*(build / "cmd").glob("railmate*"),
                *(TOP / "hack" / name
-                 for name in ("image", "image-root", "libraries.py", "sysroot.lock"))]
+                 for name in ("image", "image-root", "libraries.py", "sysroot"))]
     if image.exists() and all(file.stat().st_mtime < image.stat().st_mtime for file in made_of):
         return
     quietly(TOP / "hack/image", "-o", image)
