@@ -156,60 +156,6 @@ class Programs(unittest.TestCase):
             self.assertRegex(conf, r"(?m)^hosts: files\b")
 
 
-class TheCheckItself(unittest.TestCase):
-    SOURCE = r"""
-    #include <stdio.h>
-    #ifdef CODE_THAT_CHANGES
-    __asm__(".section .both, \"awx\"\n.byte 0\n.previous");
-    #endif
-    __attribute__((noinline)) void err_set(int n) { char text[64]; snprintf(text, sizeof(text), "%d", n); puts(text); }
-    int main(int argc, char **argv) { err_set(argc); return argv == 0; }
-    """
-    GOOD = ("-O2", "-U_FORTIFY_SOURCE", "-fstack-protector-strong", "-fPIE", "-pie",
-            "-Wl,-z,relro,-z,now,-z,noexecstack")
-
-    def made(self, *flags):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        source, program = (pathlib.Path(folder.name, name) for name in ("x.c", "x"))
-        source.write_text(self.SOURCE)
-        subprocess.run(["gcc", *self.GOOD, *flags, source, "-o", program], check=True, timeout=60,
-                       capture_output=True)
-        return program
-
-    def test_finds_nothing_in_a_hardened_program(self):
-        for fault_finder, flags in ((symbol_faults, ()), (code_faults, ("-static-pie",))):
-            program = self.made("-D_FORTIFY_SOURCE=3", *flags)
-            self.assertEqual(header_faults(program) + fault_finder(program), [])
-
-    def test_finds_each_thing_that_is_missing(self):
-        for flags, fault in (
-            (("-fno-pie", "-no-pie"), "is not position independent"),
-            (("-Wl,-z,lazy",), "binds lazily, so its RELRO is not full"),
-            (("-Wl,-z,norelro",), "has no RELRO"),
-            (("-Wl,-z,execstack",), "may execute its stack"),
-            (("-DCODE_THAT_CHANGES",), "has memory that may be written and executed"),
-            (("-Wl,-rpath,/opt/lib",), "looks for its libraries in a path of its own"),
-        ):
-            with self.subTest(fault):
-                self.assertIn(fault, header_faults(self.made(*flags)))
-        self.assertTrue(lands_anywhere(self.made("-fcf-protection=none")))
-        self.assertFalse(lands_anywhere(self.made("-fcf-protection=full")))
-        good = " ".join(("cc", "-U_FORTIFY_SOURCE", *FLAGS, *FLAGS_OF_AMD64, "-c", "x.c"))
-        self.assertEqual(flag_faults(good, True), [])
-        for flag in FLAGS + FLAGS_OF_AMD64:
-            self.assertEqual(flag_faults(good.replace(flag, ""), True),
-                             [f"is compiled without {flag}"])
-        for flag in ("-fno-stack-clash-protection", "-fno-stack-protector", "-fcf-protection=none",
-                     "-D_FORTIFY_SOURCE=2", "-ftrivial-auto-var-init=uninitialized"):
-            self.assertEqual(len(flag_faults(f"{good} {flag}", True)), 1, flag)
-        self.assertEqual(symbol_faults(self.made("-fno-stack-protector")),
-                         ["has no stack protector", "has no fortified call"])
-        self.assertEqual(
-            code_faults(self.made("-fno-stack-protector", "-static-pie")),
-            ["has no stack protector in err_set()", "has no fortified call in err_set()"])
-
-
 def unpack_image(file, folder):
     with tarfile.open(file) as tar:
         layer = json.load(tar.extractfile("manifest.json"))[0]["Layers"][0]

@@ -14,7 +14,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 
 PROGRAMS = ("railmated", "railmatectl", "railmate-cni")
@@ -177,41 +176,6 @@ class Symbols(unittest.TestCase):
         for program in PROGRAMS:
             with self.subTest(program):
                 self.assertEqual(defined("-D", self.build / "cmd" / program) & every, set())
-
-
-class TheCheckItself(unittest.TestCase):
-    def test_reads_globals_of_code_and_data_and_no_others(self):
-        with tempfile.TemporaryDirectory() as folder:
-            source = pathlib.Path(folder, "x.c")
-            source.write_text("int data; static int own; const int table[] = { 1 };\n"
-                              "void other(void);\nvoid code(void) { other(); own++; }\n")
-            subprocess.run(
-                ["gcc", "-c", source, "-o", source.with_suffix(".o")], check=True, timeout=60)
-            self.assertEqual(defined(source.with_suffix(".o")), {"data", "table", "code"})
-            self.assertEqual(wanted(source.with_suffix(".o")), {"other"})
-
-    def test_knows_what_no_other_file_calls(self):
-        with tempfile.TemporaryDirectory() as folder:
-            objects = []
-            for name, text in (("a", "int own, a;"), ("b", "extern int a; int *b(void) { return &a; }")):
-                source = pathlib.Path(folder, f"{name}.c")
-                source.write_text(text)
-                objects.append(source.with_suffix(".o"))
-                subprocess.run(["gcc", "-c", source, "-o", objects[-1]], check=True, timeout=60)
-            self.assertEqual(uncalled(by_object(*objects)), {"own", "b"})
-
-    def test_a_room_may_call_itself_and_those_that_it_names(self):
-        ours = {"rm_a": {"a"}, "rm_b": {"b"}, "rm_c": {"c", "d"}}
-        uses = {"a": [], "b": ["a"], "c": ["b"]}
-        calls = {"a": {"a", "malloc"}, "b": {"a"}, "c": {"a", "b", "d"}}
-        self.assertEqual(leaks(ours, calls, uses), {"c": ["a"]})
-
-    def test_two_programs_may_use_one_name(self):
-        ours = {
-            "rm_a": {"a", "b"}, "rm_b": {"b"}, "railmated": {"run", "a"}, "railmatectl": {"run"}
-        }
-        self.assertEqual(twice(ours), {"a": ["railmated", "rm_a"], "b": ["rm_a", "rm_b"]})
-        self.assertEqual(taken(ours, {"libx": {"run", "x"}}), {"run": "libx"})
 
 
 if __name__ == "__main__":
