@@ -29,7 +29,7 @@ UNSHARE = ["unshare", "--map-root-user", "--mount"]
 
 def run(*argv, **kw):
     return subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=120, check=False, **kw)
+                          text=True, timeout=600, check=False, **kw)
 
 
 def unaccepted(deb):
