@@ -71,6 +71,8 @@ def pods_as_a_hostile_tenant_writes_them(c):
         for one in hostile:
             c.live.append(one["metadata"]["name"])
             c.create(one)
+        until(lambda: {one["metadata"]["name"] for one in hostile} <=
+              {one["metadata"]["name"] for one in c.raw_pods() or []}, "the kubelet to have them all")
         for _ in range(2):  # the first one was ended 0.3 s after each start
             name = c.start_railmate("--pod-specs=kubelet", "--pod-resources-timeout=2000", *account)
             until(lambda n=name: left_out(c.railmate_log(n)) == unread,
