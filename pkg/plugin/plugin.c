@@ -110,9 +110,10 @@ static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 
 	if (pool)
 		list = plugin_is_late(p) ? plugin_late_list(p, a) : choice_list(pool, a);
-	/* Devices that drain are unhealthy: no container gets them until they are idle. */
+	/* Devices that something still uses are unhealthy: no container gets them until they are
+	 * idle. */
 	for (size_t i = 0; i < list.n && p->env->tracker && !p->shared; i++) {
-		if (holds_withholds(tracker_holds(p->env->tracker), list.v[i].id))
+		if (tracker_withholds(p->env->tracker, list.v[i].id, a))
 			list.v[i].healthy = false;
 	}
 	body = kubemsg_encode(&kubemsg_device_list, &list, a);
@@ -499,18 +500,16 @@ void plugin_end_streams(struct plugin *p)
 void plugin_update(struct plugin *p, struct node *node)
 {
 	struct node *before = p->node;
-	const struct pool *old = plugin_pool(p), *pool;
-	bool same;
+	const struct pool *pool;
 
 	p->node = node_ref(node);
 	pool = plugin_pool(p);
-	same = old && pool ? pool_same_list(old, pool) : old == pool;
 	if (!p->shared)
 		plugin_files_update(p);
 	if (!p->server && pool && pool->n_devs)
 		plugin_serve(p);
-	else if (plugin_is_late(p) || !same || (before && before->cfg != node->cfg))
-		plugin_relist(p);
+	else
+		plugin_relist(p); /* nothing is sent if it is the same */
 	node_unref(before);
 	if (p->devinfo && !plugin_is_late(p))
 		plugin_devinfo_update(p->devinfo);

@@ -6,9 +6,8 @@
 #include "status/status-internal.h"
 
 const char *const status_device_state_names[DEVICE_STATE_MAX] = {
-	[DEVICE_FREE] = "free",
-	[DEVICE_HELD] = "held",
-	[DEVICE_DRAINING] = "draining",
+	[DEVICE_FREE] = "free",		  [DEVICE_HELD] = "held",
+	[DEVICE_DRAINING] = "draining",	  [DEVICE_IN_USE] = "in_use",
 	[DEVICE_UNHEALTHY] = "unhealthy",
 };
 
@@ -27,7 +26,9 @@ enum device_state status_device_state(const struct status_facts *f, const struct
 
 	if (hold)
 		return hold->draining ? DEVICE_DRAINING : DEVICE_HELD;
-	return dev->healthy ? DEVICE_FREE : DEVICE_UNHEALTHY;
+	if (!dev->healthy)
+		return DEVICE_UNHEALTHY;
+	return dev->rdma_away ? DEVICE_IN_USE : DEVICE_FREE;
 }
 
 const char *status_device_address(const struct status_facts *f, int pci, char buf[BDF_STRLEN])

@@ -181,10 +181,11 @@ static void put_pool(const struct status_facts *f, const struct pool *pool, stru
 
 static void put_pools(const struct status_facts *f, struct strbuf *out)
 {
-	static const char *const columns[] = { "resource",   "binding",
-					       "registered", ">free",
-					       ">held",	     ">draining",
-					       ">unhealthy", ">GPU-VF pairs at their best class" };
+	static const char *const columns[] = {
+		"resource", "binding",	  "registered",
+		">free",    ">held",	  ">draining",
+		">in use",  ">unhealthy", ">GPU-VF pairs at their best class"
+	};
 
 	status_html_table(out, "Resources", columns, ARRAY_LEN(columns));
 	for (size_t i = 0; i < f->node->n_pools; i++)

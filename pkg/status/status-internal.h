@@ -63,7 +63,15 @@ void status_put_port_pauses(struct writer *w, const struct metric *m);
 /* devices.c */
 
 /* What a device of a pool is to the next pod. */
-enum device_state { DEVICE_FREE, DEVICE_HELD, DEVICE_DRAINING, DEVICE_UNHEALTHY, DEVICE_STATE_MAX };
+/* In use: by an unknown, whose network namespace has its devices. */
+enum device_state {
+	DEVICE_FREE,
+	DEVICE_HELD,
+	DEVICE_DRAINING,
+	DEVICE_IN_USE,
+	DEVICE_UNHEALTHY,
+	DEVICE_STATE_MAX
+};
 extern const char *const status_device_state_names[DEVICE_STATE_MAX];
 enum device_state status_device_state(const struct status_facts *f, const struct pool_dev *dev);
 /* Why it is not healthy: one of few words, so that series stay few; dev->reason is the sentence. */

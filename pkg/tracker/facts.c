@@ -175,6 +175,19 @@ struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena
 	return f;
 }
 
+const char *tracker_withholds(struct tracker *k, const char *vf, struct arena *a)
+{
+	const struct ledger_hold *hold = ledger_find(tracker_ledger(k), vf);
+	struct view v;
+
+	if (hold)
+		return holds_withholds(k->holds, vf) ? "it drains" : NULL;
+	if (!k->node)
+		return NULL;
+	v = view_of(k->node, vf);
+	return v.fn ? why_away(&v, NULL, a) : NULL;
+}
+
 /* --- VFs of which something is to be learnt --- */
 
 /* From the end: one that is known by now leaves the list, and the others keep their places. */

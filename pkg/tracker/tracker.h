@@ -93,6 +93,10 @@ struct tracker_disk {
 };
 struct tracker_disk tracker_disk(const struct tracker *k);
 
+/* Must this VF not be offered, whatever its PF's state is? It drains; or no container of ours holds
+ * it, and its devices are in a network namespace. NULL: it may be, else a sentence in the arena. */
+const char *tracker_withholds(struct tracker *k, const char *vf, struct arena *a);
+
 /* What the machine shows of a VF now; the strings are in the arena. */
 struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena *a);
 /* The kubelet's checkpoint as it is now, read again only when it changed; until the next call. */

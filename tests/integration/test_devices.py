@@ -2,6 +2,8 @@
 """Who holds what: never two live pods one VF; removal, init containers, sidecars, NUMA policies."""
 
 import random
+import signal
+import time
 
 from harness import GPU, VF, Case, container, gpus_of, main, vfs_of
 
@@ -49,6 +51,35 @@ class Ownership(Case):
             refused["message"])
         kubelet.ask("remove all")
         self.assertEqual(len(vfs_of(kubelet.admit("next", f"main:{VF}=3"))), 3)
+
+    def test_a_vf_in_an_unknown_namespace_is_not_offered(self):
+        """Another program has it, or a CNI plugin did not give it back: the others are given."""
+        node = self.node()
+        kubelet, daemon = node.start()
+        count = kubelet.resource(VF)["allocatable"]
+        vfs, held = [vf["pci"] for vf in node.topo().topo["vfs"]], set()
+        for end in (1, 9, 50):  # the first choice, more than a card, most
+            gone = [vf for vf in vfs[:end] if vf not in held]
+            moved = {vf: node.take_away(vf) for vf in gone}
+            daemon.child.send_signal(signal.SIGHUP)
+            kubelet.wait(VF, f"={count - len(gone)}")
+            given = vfs_of(kubelet.admit(f"p{end}", f"main:{VF}=2"))
+            self.assertEqual(len(set(given) - set(gone)), 2)
+            held |= set(given)
+            for vf, what in moved.items():
+                node.bring_back(vf, what)
+            daemon.child.send_signal(signal.SIGHUP)
+            kubelet.wait(VF, f"={count}")
+
+    def test_a_vf_that_its_pod_has_in_its_namespace_stays_on_the_list(self):
+        node = self.node()
+        kubelet, daemon = node.start()
+        count = kubelet.resource(VF)["allocatable"]
+        vf = vfs_of(kubelet.admit("p", f"main:{GPU}=1,{VF}=1"))[0]
+        node.take_away(vf)
+        daemon.child.send_signal(signal.SIGHUP)
+        time.sleep(1)
+        self.assertEqual(kubelet.resource(VF)["allocatable"], count)
 
     def test_init_containers_hand_their_vfs_on(self):
         node = self.node()
