@@ -53,6 +53,13 @@ bool topofile_knows_cpu(const struct hw_cpu *cpu)
 	return cpu->vendor && cpu->family >= 0 && cpu->model >= 0;
 }
 
+/* The kernel adds the extended family to the base of 15; NCCL and RCCL, which know processors by
+ * CPUID alone, shift it (docs/design/nccl.md §2.3). */
+static int nccl_family(int family)
+{
+	return family > 15 ? 15 + ((family - 15) << 4) : family;
+}
+
 /*
  * The node's CPUs, as NCCL would read them. A rank completes only the <cpu> of its own GPU, and
  * from 2.22.3 on the ranks' trees are joined: a node is one only where all attributes agree, so
@@ -76,7 +83,7 @@ static void put_cpu(struct strbuf *out, int id, const struct hw_inventory *inv)
 	strbuf_printf(out, "  <cpu numaid=\"%d\" affinity=\"%s\" arch=\"%s\"", id, map, cpu->arch);
 	if (cpu->vendor)
 		strbuf_printf(out, " vendor=\"%s\" familyid=\"%d\" modelid=\"%d\"", cpu->vendor,
-			      cpu->family, cpu->model);
+			      nccl_family(cpu->family), cpu->model);
 	strbuf_puts(out, ">\n");
 }
 

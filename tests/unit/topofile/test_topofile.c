@@ -232,6 +232,28 @@ static void a_rate_limit_is_told_by_name(void **state)
 		"<cpu numaid=\"0\" affinity=\"00ff\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"143\">"));
 }
 
+/* NCCL's ids of EPYC (143, 175) are no families of the kernel; RCCL compares them. */
+static void the_family_of_a_cpu_is_what_nccl_computes(void **state)
+{
+	static const struct {
+		int kernel;
+		const char *nccl;
+	} families[] = { { 6, "6" },	{ 15, "15" },  { 16, "31" }, { 23, "143" },
+			 { 25, "175" }, { 26, "191" }, { 7, "7" } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+		_cleanup_machine_ struct machine m =
+			machine_of(synth_inventory("numa:1 switch:1 gpu:1 pf:1 vf:1"), NULL);
+		const char *text;
+
+		m.inv->cpu.family = families[i].kernel;
+		text = render(&m, 1).text;
+		assert_int_equal(
+			count(text, arena_printf(arena, " familyid=\"%s\" ", families[i].nccl)), 1);
+	}
+}
+
 static struct hw_inventory *passed_through(bool away)
 {
 	struct hw_inventory *inv = synth_inventory("numa:1 gpu:1 nopf pf:2 vf:1 flat hyper");
@@ -658,6 +680,7 @@ int main(void)
 		cmocka_unit_test(every_kind_of_machine_has_a_file),
 		cmocka_unit_test(groups_get_switches_of_invented_addresses),
 		cmocka_unit_test(a_rate_limit_is_told_by_name),
+		cmocka_unit_test(the_family_of_a_cpu_is_what_nccl_computes),
 		cmocka_unit_test(a_device_that_is_in_a_container_stays_in_the_file),
 		cmocka_unit_test(rails_are_told_where_the_pool_says_so),
 		cmocka_unit_test(without_the_processor_there_is_no_file),
