@@ -38,8 +38,9 @@ struct problem {
 
 /* Lexicographic; smaller is better. */
 #define ZONE_KEYS 6
+enum { RANK = ZONE_KEYS, UNEVEN, EXCESS, LOSSES, ORDER, N_KEYS };
 struct value {
-	int64_t key[ZONE_KEYS + 4]; /* the zone's, then rank, excess, losses, order of groups */
+	int64_t key[N_KEYS]; /* the zone's come first */
 };
 int value_cmp(const struct value *a, const struct value *b);
 
@@ -59,6 +60,23 @@ static inline int group_excess(const struct group *g, int count)
 	return g->forced + (rest > 0 ? rest : 0);
 }
 
+/*
+ * Which GPU is worst off: what a GPU's best VF of that rank adds to a sum. With a base above the
+ * number of GPUs, one GPU fewer at a rank outweighs them all at the ranks below.
+ */
+static inline int64_t best_worth(int rank, int64_t base)
+{
+	int64_t worth = rank > 0;
+
+	while (--rank > 0)
+		worth *= base;
+	return worth;
+}
+
+/* The base for that many GPUs; smaller where pairs of GPUs and VFs that cost `uneven` times
+ * best_worth() would not fit the numbers of a flow. */
+int64_t best_base(int n_gpus, int64_t uneven, int64_t pairs);
+
 /* problem.c: from the caller's tables to groups. */
 void problem_init(struct problem *p, const struct align_in *in, struct arena *arena);
 void problem_set_gpus(struct problem *p); /* rows and spare GPUs of a container with known GPUs */
@@ -71,16 +89,14 @@ int problem_nearest(const struct problem *p, int free_gpu, uint8_t *ret_near);
 
 /* The terms packed into one number, each above all smaller ones. */
 struct weights {
-	int64_t order, loss, excess, rank;
+	int64_t order, loss, excess, uneven, rank;
+	int64_t base; /* of best_worth() */
 };
-static inline struct weights problem_weights(const struct problem *p)
+struct weights problem_weights(const struct problem *p);
+/* Of a pair: the VF is the only one of its GPU, or its best one. */
+static inline int64_t best_cost(const struct weights *w, int rank)
 {
-	struct weights w = { .order = 1 };
-
-	w.loss = (int64_t)p->v * p->n_groups + 1;
-	w.excess = w.loss * (p->n_keep + 1);
-	w.rank = w.excess * (p->v + 1);
-	return w;
+	return w->rank * rank + w->uneven * best_worth(rank, w->base);
 }
 
 /*

@@ -53,12 +53,16 @@ static void balance_columns(struct pairing *s)
 	int gpus = (int)s->in->n_gpus, many = s->n_vfs >= gpus, total = many ? s->n_vfs : gpus;
 	int *base = arena_array(s->arena, (size_t)s->n_cols, sizeof(*base));
 	int *extra = arena_array(s->arena, (size_t)s->n_cols, sizeof(*extra));
+	int64_t *first = arena_array(s->arena, (size_t)(gpus * s->n_cols), sizeof(*first));
 	int64_t *cost = arena_array(s->arena, (size_t)(gpus * s->n_cols), sizeof(*cost));
-	int64_t whole = (int64_t)total * gpus * s->n_cols + 1;
+	int64_t uneven = (int64_t)total * gpus * s->n_cols + 1;
+	int64_t worst_base = best_base(gpus, uneven, (int64_t)total * 2 * (gpus + s->n_cols));
+	int64_t whole = uneven * (gpus * best_worth(ALIGN_RANKS - 1, worst_base) + 1);
 	struct balance b = {
 		.n_rows = gpus,
 		.n_cols = s->n_cols,
-		.cost = cost,
+		.cost = total > gpus ? cost : first,
+		.first = total > gpus ? first : NULL,
 		.row_base = many ? total / gpus : 1,
 		.row_extra = many && total % gpus,
 		.col_base = base,
@@ -68,10 +72,13 @@ static void balance_columns(struct pairing *s)
 
 	/* Among equal ranks the lower GPU goes to the lower column: the sum of the products of
 	 * their numbers is greatest. */
-	for (int g = 0; g < gpus; g++)
-		for (int c = 0; c < s->n_cols; c++)
-			cost[g * s->n_cols + c] = whole * gpu_rank(s->in, (size_t)g, s->place[c]) +
-						  (int64_t)g * (s->n_cols - 1 - c);
+	for (int i = 0; i < gpus * s->n_cols; i++) {
+		int g = i / s->n_cols, c = i % s->n_cols;
+		int rank = gpu_rank(s->in, (size_t)g, s->place[c]);
+
+		cost[i] = whole * rank + (int64_t)g * (s->n_cols - 1 - c);
+		first[i] = cost[i] + uneven * best_worth(rank, worst_base);
+	}
 	for (int c = 0; c < s->n_cols; c++) {
 		base[c] = s->col_vfs[c] * (total / s->n_vfs);
 		extra[c] = total % s->n_vfs ? s->col_vfs[c] : 0;

@@ -7,7 +7,9 @@
  *
  * Objective, lexicographic:
  *  1. minimum total rank of a capacity-balanced assignment of max(g, v) pairs: every GPU and every
- *     chosen VF in at least one, loads of either side differing by at most one;
+ *     chosen VF in at least one, loads of either side differing by at most one; among equals the
+ *     GPU that is worst off first: as few GPUs as possible whose best VF is of the last rank, then
+ *     of the one before, and so on;
  *  2. fewest VFs beyond the first on one place (one VF per PF port, PFs spread);
  *  3. keep VFs beside the free GPUs: as few as possible of the n_free GPUs remain without a VF of
  *     their own, left over at a place that is nearest to them now (a maximum matching);

@@ -9,6 +9,7 @@ struct arena;
 struct balance {
 	int n_rows, n_cols;
 	const int64_t *cost;	 /* n_rows × n_cols */
+	const int64_t *first;	 /* likewise, of each row's first unit; NULL: as the others */
 	int row_base, row_extra; /* each row: base units, then up to extra more */
 	const int *col_base, *col_extra;
 	int total;

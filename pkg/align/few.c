@@ -32,7 +32,7 @@ static bool is_over(const struct few *f)
 	return f->best_score <= f->bound || f->leaves > ALIGN_SEARCH_LEAVES;
 }
 
-static int64_t assign_rank(struct few *f)
+static int64_t assign_cost(struct few *f)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(1 << 14);
 	struct balance b = {
@@ -52,18 +52,20 @@ static int64_t assign_rank(struct few *f)
 /* Exact worth of f->counts. */
 static int64_t score_counts(struct few *f, struct value *ret)
 {
-	int64_t *key = ret->key + ZONE_KEYS;
+	int64_t *key = ret->key, cost;
 
-	memset(key, 0, 4 * sizeof(*key));
+	memset(key + RANK, 0, (N_KEYS - RANK) * sizeof(*key));
 	for (int g = 0; g < f->p->n_groups; g++) {
 		f->col_base[g] = f->base * f->counts[g];
 		f->col_extra[g] = f->extras ? f->counts[g] : 0;
-		key[1] += group_excess(&f->p->groups[g], f->counts[g]);
-		key[3] += (int64_t)g * f->counts[g];
+		key[EXCESS] += group_excess(&f->p->groups[g], f->counts[g]);
+		key[ORDER] += (int64_t)g * f->counts[g];
 	}
-	key[0] = assign_rank(f);
-	key[2] = count_losses(f->p, f->counts);
-	return f->w.rank * key[0] + f->w.excess * key[1] + f->w.loss * key[2] + f->w.order * key[3];
+	cost = assign_cost(f);
+	key[RANK] = cost / f->w.rank;
+	key[UNEVEN] = cost % f->w.rank / f->w.uneven;
+	key[LOSSES] = count_losses(f->p, f->counts);
+	return cost + f->w.excess * key[EXCESS] + f->w.loss * key[LOSSES] + f->w.order * key[ORDER];
 }
 
 /* Keep f->counts when it is better than the best so far. */
@@ -119,7 +121,7 @@ static bool is_hopeless(struct few *f, int next, int k)
 			score += f->w.excess * group_excess(&f->p->groups[g], c) +
 				 f->w.order * g * c;
 	}
-	return score + f->w.rank * assign_rank(f) >= f->best_score;
+	return score + assign_cost(f) >= f->best_score;
 }
 
 static void search(struct few *f, int group, int k)
@@ -164,7 +166,7 @@ void count_few(const struct problem *p, int *counts, struct value *ret)
 	};
 
 	for (int i = 0; i < p->n_rows * p->n_groups; i++)
-		cost[i] = row_rank(p, i / p->n_groups, i % p->n_groups);
+		cost[i] = best_cost(&f.w, row_rank(p, i / p->n_groups, i % p->n_groups));
 	f.bound = tree_counts(p, &f.w, f.counts);
 	consider(&f);
 	improve(&f);

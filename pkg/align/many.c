@@ -3,6 +3,9 @@
  * exact.
  *
  *   source ─▶ GPU ─(rank)▶ group, chosen ─(beyond the first)▶ group, used ─▶ sink
+ *
+ * A GPU that gets several VFs is two nodes, for its best one and for the others.
+ *
  *   source ─▶ free GPU ───────────────────────────────────────▶ ┘ └─(lost)───▶ sink
  */
 #include "align/align-internal.h"
@@ -16,10 +19,12 @@ struct net {
 	struct flow *f;
 	struct weights w;
 	int64_t force; /* above all of them */
+	int n_nodes;   /* of rows */
 	int serve;     /* first arc row → group */
 	int *use;      /* per group: first of three arcs chosen → used */
 };
 
+/* From n_rows on: the VFs of a row beside its best one. */
 static int row_node(int row)
 {
 	return FIRST_ROW + row;
@@ -27,36 +32,38 @@ static int row_node(int row)
 
 static int chosen_node(const struct net *n, int group)
 {
-	return FIRST_ROW + n->p->n_rows + group;
+	return row_node(n->n_nodes) + group;
 }
 
 static int used_node(const struct net *n, int group)
 {
-	return FIRST_ROW + n->p->n_rows + n->p->n_groups + group;
+	return row_node(n->n_nodes) + n->p->n_groups + group;
 }
 
 static int spare_gpu_node(const struct net *n, int spare_gpu)
 {
-	return FIRST_ROW + n->p->n_rows + 2 * n->p->n_groups + spare_gpu;
+	return row_node(n->n_nodes) + 2 * n->p->n_groups + spare_gpu;
 }
 
 static void add_rows(struct net *n)
 {
 	const struct problem *p = n->p;
-	int base = p->v >= p->n_rows ? p->v / p->n_rows : 1;
-	int extra = p->v >= p->n_rows && p->v % p->n_rows;
 
-	for (int r = 0; r < p->n_rows; r++) {
+	for (int r = 0; r < n->n_nodes; r++) {
 		for (int g = 0; g < p->n_groups; g++) {
+			int rank = row_rank(p, r % p->n_rows, g);
 			int arc = align_flow_arc(n->f, row_node(r), chosen_node(n, g), p->v,
-						 n->w.rank * row_rank(p, r, g));
+						 r < p->n_rows ? best_cost(&n->w, rank)
+							       : n->w.rank * rank);
 
 			n->serve = r + g == 0 ? arc : n->serve;
 		}
 	}
-	for (int r = 0; r < p->n_rows; r++) {
-		align_flow_arc(n->f, SOURCE, row_node(r), base, 0);
-		align_flow_arc(n->f, SOURCE, row_node(r), extra, n->force);
+	for (int r = 0; r < p->n_rows; r++)
+		align_flow_arc(n->f, SOURCE, row_node(r), 1, 0);
+	for (int r = p->n_rows; r < n->n_nodes; r++) {
+		align_flow_arc(n->f, SOURCE, row_node(r), p->v / p->n_rows - 1, 0);
+		align_flow_arc(n->f, SOURCE, row_node(r), p->v % p->n_rows > 0, n->force);
 	}
 }
 
@@ -81,11 +88,10 @@ static void add_groups(struct net *n)
 
 void count_many(const struct problem *p, int *counts, struct value *ret)
 {
-	struct net n = { .p = p };
-	int groups = p->n_groups, nodes = FIRST_ROW + p->n_rows + 2 * groups + p->n_keep;
-	int arcs = p->n_rows * (groups + 2) + 4 * groups + p->n_keep * (groups + 2);
-
-	int64_t rank = 0, excess = 0, order = 0;
+	struct net n = { .p = p, .n_nodes = p->v > p->n_rows ? 2 * p->n_rows : p->n_rows };
+	int groups = p->n_groups, nodes = row_node(n.n_nodes) + 2 * groups + p->n_keep;
+	int arcs = n.n_nodes * (groups + 2) + 4 * groups + p->n_keep * (groups + 2);
+	int64_t rank = 0, uneven = 0, excess = 0, order = 0;
 
 	n.f = align_flow_new(p->arena, nodes, arcs);
 	n.w = problem_weights(p);
@@ -100,9 +106,13 @@ void count_many(const struct problem *p, int *counts, struct value *ret)
 				align_flow_arc(n.f, spare_gpu_node(&n, k), used_node(&n, g), 1, 0);
 	}
 	align_flow_send(n.f, p->v + p->n_keep);
-	for (int i = 0; i < p->n_rows * groups; i++)
-		rank += (int64_t)align_flow_on(n.f, n.serve + 2 * i) *
-			row_rank(p, i / groups, i % groups);
+	for (int i = 0; i < n.n_nodes * groups; i++) {
+		int64_t units = align_flow_on(n.f, n.serve + 2 * i);
+		int row = i / groups, r = row_rank(p, row % p->n_rows, i % groups);
+
+		rank += units * r;
+		uneven += row < p->n_rows ? units * best_worth(r, n.w.base) : 0;
+	}
 	for (int g = 0; g < groups; g++) {
 		counts[g] = 0;
 		for (int i = 0; i < 3; i++)
@@ -110,10 +120,11 @@ void count_many(const struct problem *p, int *counts, struct value *ret)
 		excess += group_excess(&p->groups[g], counts[g]);
 		order += (int64_t)counts[g] * g;
 	}
-	ret->key[ZONE_KEYS] = rank;
-	ret->key[ZONE_KEYS + 1] = excess;
-	ret->key[ZONE_KEYS + 2] = count_losses(p, counts);
-	ret->key[ZONE_KEYS + 3] = order;
+	ret->key[RANK] = rank;
+	ret->key[UNEVEN] = uneven;
+	ret->key[EXCESS] = excess;
+	ret->key[LOSSES] = count_losses(p, counts);
+	ret->key[ORDER] = order;
 }
 
 /* Free GPUs that a choice leaves without a VF of their own at a nearest place. */

@@ -72,6 +72,30 @@ bool problem_set_drawn(struct problem *p)
 	return true;
 }
 
+#define NUMBERS_MAX (INT64_MAX / 16) /* of what is added up along a path of a flow */
+
+int64_t best_base(int n_gpus, int64_t uneven, int64_t pairs)
+{
+	int64_t base = n_gpus + 1;
+
+	while (base > 2 && n_gpus * best_worth(ALIGN_RANKS - 1, base) >=
+				   NUMBERS_MAX / ALIGN_RANKS / pairs / uneven)
+		base--;
+	return base;
+}
+
+struct weights problem_weights(const struct problem *p)
+{
+	struct weights w = { .order = 1 };
+
+	w.loss = (int64_t)p->v * p->n_groups + 1;
+	w.excess = w.loss * (p->n_keep + 1);
+	w.uneven = w.excess * (p->v + 1);
+	w.base = best_base(p->n_rows, w.uneven, 2 * (p->n_rows + p->n_groups));
+	w.rank = w.uneven * (p->n_rows * best_worth(ALIGN_RANKS - 1, w.base) + 1);
+	return w;
+}
+
 static bool same_column(const uint8_t *table, int n_rows, int n_places, int a, int b)
 {
 	for (int i = 0; i < n_rows; i++, table += n_places)

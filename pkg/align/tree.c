@@ -8,6 +8,9 @@
  *
  *   sum over L = 0 … 3 of (pairs − sum over components of L of min(n, s)).
  *
+ * The same pairs are the best for whatever grows with the rank (best_cost()), so the steps from one
+ * level to the next may differ.
+ *
  * A component's table says the least cost for k VFs, e of them with an extra GPU. Free GPUs are
  * served from what is left in the smallest component that holds all their nearest groups.
  *
@@ -191,7 +194,7 @@ static double choices(int n, int k)
  * DRAWS_MAX of them when there are more. Each GPU makes 1 / drawn of the pairs, each VF 1 / v; so
  * counted in drawn × v parts they are whole numbers.
  */
-static void save_pairs(const struct tree *t, struct table *table)
+static void save_pairs(const struct tree *t, struct table *table, int64_t step)
 {
 	const struct problem *p = t->p;
 	double draws[ALIGN_DRAWN_MAX + 1]; /* in how many of them g GPUs are among its rows */
@@ -212,7 +215,7 @@ static void save_pairs(const struct tree *t, struct table *table)
 		if (p->drawn)
 			pairs = (int64_t)(sum + 0.5);
 		if (table->cells[i].cost < NEVER)
-			table->cells[i].cost -= t->w->rank * pairs;
+			table->cells[i].cost -= step * pairs;
 	}
 }
 
@@ -261,11 +264,12 @@ int64_t tree_counts(const struct problem *p, const struct weights *w, int *count
 		serve_spare_gpus(&t);
 		for (int i = 0; i < n && rank < ALIGN_RANKS - 1; i++)
 			if (t.tables[i])
-				save_pairs(&t, t.tables[i]);
+				save_pairs(&t, t.tables[i],
+					   best_cost(w, rank + 1) - best_cost(w, rank));
 	}
 	all = t.tables[t.component[0]];
 	read_counts(&t, all, cell, counts);
-	return all->cells[cell].cost + w->rank * (ALIGN_RANKS - 1) * p->n_rows;
+	return all->cells[cell].cost + best_cost(w, ALIGN_RANKS - 1) * p->n_rows;
 }
 
 void count_drawn(const struct problem *p, int *counts, struct value *ret)
@@ -274,5 +278,5 @@ void count_drawn(const struct problem *p, int *counts, struct value *ret)
 
 	w.excess = (int64_t)p->v * (DEPLETION_TOP + 1) * p->n_groups + 1;
 	w.rank = w.excess * (p->v + 1);
-	ret->key[ZONE_KEYS] = tree_counts(p, &w, counts);
+	ret->key[RANK] = tree_counts(p, &w, counts);
 }

@@ -4,7 +4,7 @@
 #include "align/align-internal.h"
 #include "base/arena.h"
 
-enum { MUST_OUTSIDE, GPUS_COVERED, GPUS_AT_HOME, BEYOND_NODE, EXCESS, KIND };
+enum { MUST_OUTSIDE, GPUS_COVERED, GPUS_AT_HOME, BEYOND_NODE, ZONE_EXCESS, KIND };
 
 #define NODE_RANK 3
 
@@ -95,7 +95,7 @@ static bool judge(const struct zones *z, struct zone *zone)
 	key[GPUS_COVERED] = home < p->v ? -home : -p->v;
 	key[GPUS_AT_HOME] = home;
 	key[BEYOND_NODE] = kinds[zone->kind] > NODE_RANK && z->n_nodes > 1;
-	key[EXCESS] = forced + (rest > 0 ? rest : 0);
+	key[ZONE_EXCESS] = forced + (rest > 0 ? rest : 0);
 	key[KIND] = zone->kind;
 	return limit + outside >= p->v;
 }

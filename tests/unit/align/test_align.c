@@ -33,14 +33,32 @@ struct tables {
 	uint8_t place_rank[MAX_PLACES * MAX_PLACES];
 };
 
+/* best: how many GPUs have a best VF of that rank. */
+struct dealt {
+	int rank, best[ALIGN_RANKS];
+};
+
+static int dealt_cmp(const struct dealt *a, const struct dealt *b)
+{
+	if (a->rank != b->rank)
+		return a->rank - b->rank;
+	for (int i = ALIGN_RANKS - 1; i > 0; i--)
+		if (a->best[i] != b->best[i])
+			return a->best[i] - b->best[i];
+	return 0;
+}
+
 struct worth {
-	int rank, excess, losses;
+	struct dealt dealt;
+	int excess, losses;
 };
 
 static int worth_cmp(const struct worth *a, const struct worth *b)
 {
-	if (a->rank != b->rank)
-		return a->rank - b->rank;
+	int order = dealt_cmp(&a->dealt, &b->dealt);
+
+	if (order)
+		return order;
 	return a->excess != b->excess ? a->excess - b->excess : a->losses - b->losses;
 }
 
@@ -115,8 +133,19 @@ struct brute {
 	const struct align_in *in;
 	int place_of[MAX_VFS], n_vfs;
 	int load[MAX_VFS + MAX_GPUS];
-	int best;
+	int nearest[MAX_GPUS]; /* rank of each GPU's best VF so far */
+	struct dealt best;
 };
+
+static void end_deal(struct brute *b, int rank)
+{
+	struct dealt now = { .rank = rank };
+
+	for (size_t g = 0; g < b->in->n_gpus; g++)
+		now.best[b->nearest[g]]++;
+	if (dealt_cmp(&now, &b->best) < 0)
+		b->best = now;
+}
 
 static void deal(struct brute *b, int item, int rank)
 {
@@ -126,35 +155,55 @@ static void deal(struct brute *b, int item, int rank)
 
 	for (int i = 0; i < bins; i++)
 		owed += b->load[i] < low ? low - b->load[i] : 0;
-	if (rank >= b->best || owed > items - item)
+	if (rank > b->best.rank || owed > items - item)
 		return;
 	if (item == items) {
-		b->best = rank;
+		end_deal(b, rank);
 		return;
 	}
 	for (int i = 0; i < bins; i++) {
 		int gpu = gpus > b->n_vfs ? item : i, vf = gpus > b->n_vfs ? i : item;
+		int nearest = b->nearest[gpu], step;
 
 		if (b->load[i] == high)
 			continue;
+		step = b->in->gpu_rank[gpu * (int)b->in->n_places + b->place_of[vf]];
+		b->nearest[gpu] = step < nearest ? step : nearest;
 		b->load[i]++;
-		deal(b, item + 1,
-		     rank + b->in->gpu_rank[gpu * (int)b->in->n_places + b->place_of[vf]]);
+		deal(b, item + 1, rank + step);
 		b->load[i]--;
+		b->nearest[gpu] = nearest;
 	}
 }
 
-static int brute_rank(const struct align_in *in, const int *counts)
+static struct dealt brute_deal(const struct align_in *in, const int *counts)
 {
-	struct brute b = { .in = in, .best = INT32_MAX };
+	struct brute b = { .in = in, .best = { .rank = INT32_MAX } };
 
+	for (int g = 0; g < MAX_GPUS; g++)
+		b.nearest[g] = ALIGN_RANKS - 1;
 	for (int p = 0; p < (int)in->n_places; p++)
 		for (int i = 0; i < counts[p]; i++)
 			b.place_of[b.n_vfs++] = p;
 	if (b.n_vfs == 0)
-		return 0;
+		return (struct dealt) { 0 };
 	deal(&b, 0, 0);
 	return b.best;
+}
+
+static struct dealt dealt_of(const struct align_in *in, const struct align_out *out)
+{
+	struct dealt d = { .rank = out->cost };
+
+	for (size_t g = 0; g < in->n_gpus && out->n_pairs > 0; g++) {
+		int best = ALIGN_RANKS - 1;
+
+		for (size_t i = 0; i < out->n_pairs; i++)
+			if (out->pairs[i].gpu == (int)g && out->pairs[i].rank < best)
+				best = out->pairs[i].rank;
+		d.best[best]++;
+	}
+	return d;
 }
 
 static int most_kept(const struct align_in *in, const int *avail, int *left, int f)
@@ -192,7 +241,7 @@ static void count_places(const struct align_in *in, int *ret_avail, int *ret_mus
 static struct worth worth_of(const struct align_in *in, const int *counts)
 {
 	int avail[MAX_PLACES] = { 0 }, must[MAX_PLACES] = { 0 }, left[MAX_PLACES];
-	struct worth w = { 0, 0, in->n_vfs > 0 ? (int)in->n_free : 0 };
+	struct worth w = { .losses = in->n_vfs > 0 ? (int)in->n_free : 0 };
 
 	count_places(in, avail, must);
 	for (int p = 0; p < (int)in->n_places; p++) {
@@ -226,7 +275,7 @@ static void try_counts(struct search *s, int place, int left)
 						 s->in->n_places * sizeof(s->counts[0])) == 0))
 		return;
 	w = worth_of(s->in, s->counts);
-	w.rank = brute_rank(s->in, s->counts);
+	w.dealt = brute_deal(s->in, s->counts);
 	if (!s->found || worth_cmp(&w, &s->best) < 0)
 		s->best = w;
 	s->found = true;
@@ -343,7 +392,8 @@ static void check_worth(const struct align_in *in, const struct align_out *out,
 
 	counts_of(in, out, counts);
 	w = worth_of(in, counts);
-	assert_int_equal(out->cost, best->rank);
+	w.dealt = dealt_of(in, out);
+	assert_int_equal(dealt_cmp(&w.dealt, &best->dealt), 0);
 	assert_int_equal(w.excess, best->excess);
 	assert_int_equal(w.losses, best->losses);
 }
@@ -409,6 +459,7 @@ static void assigns_given_vfs_at_the_lowest_rank(void **state)
 		_cleanup_arena_ struct arena *arena = arena_new(1 << 12);
 		int vfs[MAX_VFS], counts[MAX_PLACES] = { 0 };
 		struct align_out out;
+		struct dealt got, best;
 		size_t n = 0;
 
 		random_tables(&t, i % 2 == 0);
@@ -418,9 +469,39 @@ static void assigns_given_vfs_at_the_lowest_rank(void **state)
 		for (size_t v = 0; v < n; v++)
 			counts[t.vfs[vfs[v]].place]++;
 		out = align_assign(&t.in, vfs, n, arena);
-		assert_int_equal(out.cost, brute_rank(&t.in, counts));
+		got = dealt_of(&t.in, &out);
+		best = brute_deal(&t.in, counts);
+		assert_int_equal(dealt_cmp(&got, &best), 0);
 		if (n > 0)
 			check_pairs(&t.in, &out, vfs, n);
+	}
+}
+
+/* Two GPUs beside one switch: each has a near VF before one of them has its second. */
+static void no_gpu_has_two_near_vfs_while_its_equal_has_none(void **state)
+{
+	static const struct {
+		size_t near, far;
+		int both; /* GPUs with a near VF */
+	} cases[] = { { 2, 2, 2 }, { 3, 1, 2 }, { 1, 3, 1 }, { 2, 4, 2 }, { 4, 2, 2 } };
+	static const uint8_t ranks[] = { 1, 3, 1, 3 };
+
+	(void)state;
+	for (size_t c = 0; c < ARRAY_LEN(cases); c++) {
+		_cleanup_arena_ struct arena *arena = arena_new(1 << 12);
+		struct align_vf vfs[6];
+		struct align_in in = { .vfs = vfs,
+				       .n_vfs = cases[c].near + cases[c].far,
+				       .n_places = 2,
+				       .n_gpus = 2,
+				       .gpu_rank = ranks };
+		struct align_out out;
+
+		for (size_t i = 0; i < in.n_vfs; i++)
+			vfs[i] = (struct align_vf) { .place = i >= cases[c].near, .index = (int)i };
+		in.want = in.n_vfs;
+		out = align_solve(&in, arena);
+		assert_int_equal(dealt_of(&in, &out).best[1], cases[c].both);
 	}
 }
 
@@ -462,7 +543,7 @@ static int rank_over_draws(const struct align_in *in, const int *counts)
 			if (set >> f & 1)
 				memcpy(rank + drawn.n_gpus++ * in->n_places,
 				       in->free_rank + f * in->n_places, in->n_places);
-		total += brute_rank(&drawn, counts);
+		total += brute_deal(&drawn, counts).rank;
 	}
 	return total;
 }
@@ -470,13 +551,13 @@ static int rank_over_draws(const struct align_in *in, const int *counts)
 /* The least (rank over all draws, excess) from `place` on. */
 static struct worth best_over_draws(struct search *s, int place, int left)
 {
-	struct worth best = { INT32_MAX, 0, 0 }, w;
+	struct worth best = { .dealt.rank = INT32_MAX }, w;
 
 	if (place == (int)s->in->n_places) {
 		if (left > 0)
 			return best;
 		w = worth_of(s->in, s->counts);
-		w.rank = rank_over_draws(s->in, s->counts);
+		w.dealt.rank = rank_over_draws(s->in, s->counts);
 		w.losses = 0;
 		return w;
 	}
@@ -516,7 +597,7 @@ static void gpus_that_are_drawn_are_expected_at_the_lowest_rank(void **state)
 		count_places(&t.in, s.avail, s.must);
 		best = best_over_draws(&s, 0, (int)v);
 		counts_of(&t.in, &out, counts);
-		assert_int_equal(rank_over_draws(&t.in, counts), best.rank);
+		assert_int_equal(rank_over_draws(&t.in, counts), best.dealt.rank);
 		assert_int_equal(worth_of(&t.in, counts).excess, best.excess);
 		decided++;
 	}
@@ -570,6 +651,7 @@ int main(void)
 		cmocka_unit_test(equals_brute_force_on_nested_machines),
 		cmocka_unit_test(equals_brute_force_on_any_ranks),
 		cmocka_unit_test(assigns_given_vfs_at_the_lowest_rank),
+		cmocka_unit_test(no_gpu_has_two_near_vfs_while_its_equal_has_none),
 		cmocka_unit_test(without_gpus_the_choice_is_valid),
 		cmocka_unit_test(gpus_that_are_drawn_are_expected_at_the_lowest_rank),
 		cmocka_unit_test(drawn_gpus_take_from_the_fullest_place),
