@@ -26,20 +26,30 @@ static const struct pool_config *cfg_of(const struct rail *rail)
 static void put_hcas(const struct rail *rails, size_t n, struct env_set *set, struct notes *notes)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+	struct topo_rail at[HCAS_MAX] = { 0 };
+	size_t listed = n < HCAS_MAX ? n : HCAS_MAX;
+	bool planes;
 
-	for (size_t i = 0; i < n && i < HCAS_MAX; i++) {
-		const struct grant *grant = rails[i].grant;
-		struct topo_rail at =
-			pool_nccl_rail(grant->pool, grant->node->rails, rails[i].dev->dev->pci);
-
+	for (size_t i = 0; i < listed; i++)
+		at[i] = pool_nccl_rail(rails[i].grant->pool, rails[i].grant->node->rails,
+				       rails[i].dev->dev->pci);
+	planes = topo_planes_fit(at, listed);
+	for (size_t i = 0; i < listed; i++) {
 		strbuf_putc(&b, i ? ',' : '=');
-		put_hca(&b, grant, rails[i].dev);
+		put_hca(&b, rails[i].grant, rails[i].dev);
 		/* As far as they are known. */
-		if (at.rail >= 0)
-			strbuf_printf(&b, ":%d", at.rail);
-		if (at.rail >= 0 && at.plane >= 0)
-			strbuf_printf(&b, ":%d", at.plane);
+		if (at[i].rail >= 0)
+			strbuf_printf(&b, ":%d", at[i].rail);
+		if (at[i].rail >= 0 && at[i].plane >= 0 && planes)
+			strbuf_printf(&b, ":%d", at[i].plane);
 	}
+	if (!planes)
+		add_note(
+			notes,
+			arena_printf(
+				set->arena,
+				"the VFs are on more than %d planes, with which NCCL would not start: it is told their rails only",
+				TOPO_NCCL_PLANES_MAX));
 	if (n)
 		env_put(set, "NCCL_IB_HCA", arena_strdup(set->arena, strbuf_str(&b)));
 	if (n > HCAS_MAX)

@@ -346,6 +346,21 @@ static void add_all(struct topofile_build *b)
 	}
 }
 
+static void check_planes(struct topofile_build *b)
+{
+	struct topo_rail at[ARRAY_LEN(b->nets)];
+
+	for (size_t i = 0; i < b->n_nets; i++)
+		at[i] = b->nets[i].at;
+	if (topo_planes_fit(at, b->n_nets))
+		return;
+	for (size_t i = 0; i < b->n_nets; i++)
+		b->nets[i].at.plane = -1;
+	note(b,
+	     "planes are left out: there are more than %d of them, with which NCCL would not start",
+	     TOPO_NCCL_PLANES_MAX);
+}
+
 static int write_text(struct topofile_build *b, struct strbuf *out, struct err *err)
 {
 	if (!b->n && b->n_notes)
@@ -384,6 +399,7 @@ int topofile_render(const struct topofile_in *in, struct arena *arena, struct to
 	b->in = in;
 	b->arena = arena;
 	add_all(b);
+	check_planes(b);
 	r = write_text(b, &out, err);
 	if (r == 0) {
 		ret->text = arena_strdup(arena, strbuf_str(&out));

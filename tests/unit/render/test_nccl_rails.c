@@ -23,6 +23,7 @@
 
 /* Two PFs near two GPUs, a VF each. */
 #define MACHINE "numa:1 root:2 switch:1 gpu:1 pf:1 vf:1"
+#define VFS_MAX 16
 
 struct bench {
 	struct arena *arena;
@@ -30,10 +31,10 @@ struct bench {
 	struct topo *topo;
 	struct topo_rails *rails;
 	struct pool_config cfg;
-	struct pool_dev devs[2];
+	struct pool_dev devs[VFS_MAX];
 	struct pool pool;
 	struct node node;
-	struct grant_dev grant_devs[2];
+	struct grant_dev grant_devs[VFS_MAX];
 	struct grant grant;
 };
 
@@ -42,6 +43,7 @@ static struct bench *bench_new(const char *line, enum nccl_rails said,
 			       const struct topo_rail_name *names, size_t n)
 {
 	struct bench *b = xcalloc(1, sizeof(*b));
+	size_t n_devs = n > 2 ? n : 2;
 
 	b->arena = arena_new(4096);
 	b->inv = synth_inventory(line);
@@ -55,7 +57,7 @@ static struct bench *bench_new(const char *line, enum nccl_rails said,
 					.roce_version = 2,
 					.pkey = -1,
 					.nccl_rails = said };
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < n_devs; i++) {
 		int pci = synth_vf(b->inv, i), rdma = hw_find_rdma(b->inv, pci);
 		char *id = arena_alloc(b->arena, BDF_STRLEN);
 
@@ -67,12 +69,12 @@ static struct bench *bench_new(const char *line, enum nccl_rails said,
 							.rdma = b->inv->rdma[rdma].name,
 							.uverbs = b->inv->rdma[rdma].uverbs };
 	}
-	b->pool = (struct pool) { &b->cfg, b->devs, 2 };
+	b->pool = (struct pool) { &b->cfg, b->devs, n_devs };
 	b->node = (struct node) {
 		.inv = b->inv, .topo = b->topo, .rails = b->rails, .pools = &b->pool, .n_pools = 1
 	};
 	b->grant = (struct grant) {
-		.node = &b->node, .pool = &b->pool, .devs = b->grant_devs, .n_devs = 2
+		.node = &b->node, .pool = &b->pool, .devs = b->grant_devs, .n_devs = n_devs
 	};
 	return b;
 }
@@ -144,6 +146,44 @@ static void rails_are_said_where_they_are_named_or_asked_for(void **state)
 
 		assert_string_equal(hcas(rows[i].said, rows[i].names, rows[i].n, arena),
 				    rows[i].want);
+	}
+}
+
+/* NCCL 2.30.7 ends when a container's NICs have more than 12 planes. */
+static void more_planes_than_nccl_takes_are_left_out(void **state)
+{
+	static const struct {
+		size_t vfs, planes;
+		bool told;
+	} rows[] = { { 12, 12, true }, { 13, 13, false }, { 16, 16, false }, { 16, 12, true } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct topo_rail_name names[VFS_MAX];
+		_cleanup_bench_ struct bench *b = NULL;
+		_cleanup_arena_ struct arena *arena = arena_new(256);
+		const char *const *notes;
+		struct container c = { .n = 1 };
+		struct edits e;
+		size_t n_notes;
+		bool noted = false;
+
+		for (size_t k = 0; k < rows[i].vfs; k++)
+			names[k] = (struct topo_rail_name) {
+				.nic = arena_printf(arena, "mlx5_%zu", 2 * k),
+				.rail = (int)(k / rows[i].planes),
+				.has_plane = true,
+				.plane = (int)(k % rows[i].planes),
+			};
+		b = bench_new("numa:1 root:16 switch:1 gpu:1 pf:1 vf:1", NCCL_RAILS_AUTO, names,
+			      rows[i].vfs);
+		c.grants = &b->grant;
+		assert_int_equal(render_container(&c, b->arena, &e, &notes, &n_notes, NULL), 0);
+		for (size_t k = 0; k < n_notes; k++)
+			noted |= strstr(notes[k], "more than 12 planes") != NULL;
+		assert_int_equal(noted, !rows[i].told);
+		assert_int_equal(strstr(hca_list(b), "mlx5_5:1:0:2") != NULL, rows[i].told);
+		assert_non_null(strstr(hca_list(b), "mlx5_5:1:0"));
 	}
 }
 
@@ -265,6 +305,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rails_are_said_where_they_are_named_or_asked_for),
+		cmocka_unit_test(more_planes_than_nccl_takes_are_left_out),
 		cmocka_unit_test(every_release_takes_the_same_ports_and_2_30_7_the_rails),
 		cmocka_unit_test(device_info_has_the_rail_in_an_object_of_its_own),
 	};

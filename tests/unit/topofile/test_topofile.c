@@ -322,21 +322,24 @@ static void without_the_processor_there_is_no_file(void **state)
 }
 
 /* The PFs' names and rails, two of them. */
-static const char *with_rails(enum nccl_rails said, const struct topo_rail_name *names)
+static struct topofile_out file_with_rails(enum nccl_rails said, const struct topo_rail_name *names,
+					   size_t n)
 {
 	_cleanup_machine_ struct machine m =
-		machine_of(synth_inventory("numa:1 root:2 switch:1 gpu:1 pf:1 vf:1"), NULL);
+		machine_of(synth_inventory(n == 2 ? "numa:1 root:2 switch:1 gpu:1 pf:1 vf:1"
+						  : "numa:1 root:16 switch:1 gpu:1 pf:1 vf:1"),
+			   NULL);
 	const struct pool_config cfg = { .resource = "rdma/vf", .nccl_rails = said };
-	struct topo_rails *rails = topo_rails_new(m.topo, names, 2);
-	struct pool_dev devs[2];
-	const struct pool pool = { &cfg, devs, 2 };
+	struct topo_rails *rails = topo_rails_new(m.topo, names, n);
+	struct pool_dev devs[16];
+	const struct pool pool = { &cfg, devs, n };
 	const struct node node = {
 		.inv = m.inv, .topo = m.topo, .rails = rails, .pools = &pool, .n_pools = 1
 	};
 	const struct topofile_in in = topofile_in(&node, 1);
 	struct topofile_out out = { 0 };
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < n; i++) {
 		int pci = synth_vf(m.inv, i);
 
 		devs[i] = (struct pool_dev) { .pci = pci, .rdma = hw_find_rdma(m.inv, pci) };
@@ -344,7 +347,33 @@ static const char *with_rails(enum nccl_rails said, const struct topo_rail_name 
 	}
 	assert_int_equal(topofile_render(&in, arena, &out, NULL), 0);
 	topo_rails_free(rails);
-	return out.text;
+	return out;
+}
+
+static const char *with_rails(enum nccl_rails said, const struct topo_rail_name *names)
+{
+	return file_with_rails(said, names, 2).text;
+}
+
+static void more_planes_than_nccl_takes_are_left_out(void **state)
+{
+	static const size_t counts[] = { 12, 13, 16 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+		struct topo_rail_name names[16];
+		struct topofile_out out;
+
+		for (size_t k = 0; k < counts[i]; k++)
+			names[k] = (struct topo_rail_name) { arena_printf(arena, "mlx5_%zu", 2 * k),
+							     3, true, (int)k };
+		out = file_with_rails(NCCL_RAILS_AUTO, names, counts[i]);
+		assert_int_equal(count(out.text, " rail=\"3\""), counts[i]);
+		assert_int_equal(count(out.text, " plane="), counts[i] > 12 ? 0 : counts[i]);
+		assert_int_equal(out.n_notes, counts[i] > 12);
+		if (out.n_notes)
+			assert_non_null(strstr(out.notes[0], "more than 12"));
+	}
 }
 
 /* As in NCCL_IB_HCA: unit/render/nccl_rails. */
@@ -683,6 +712,7 @@ int main(void)
 		cmocka_unit_test(the_family_of_a_cpu_is_what_nccl_computes),
 		cmocka_unit_test(a_device_that_is_in_a_container_stays_in_the_file),
 		cmocka_unit_test(rails_are_told_where_the_pool_says_so),
+		cmocka_unit_test(more_planes_than_nccl_takes_are_left_out),
 		cmocka_unit_test(without_the_processor_there_is_no_file),
 		cmocka_unit_test(every_node_has_its_cpus),
 		cmocka_unit_test(a_switch_leaves_no_id_to_nccl),
