@@ -67,8 +67,8 @@ int gid_nccl_picks(const struct gid_vf *vf, const struct gid_env *env);
 
 /*
  * gid: auto. An index where every VF has exactly one candidate and it is the same, else the least
- * that makes NCCL's own choice a candidate on every VF. False: nothing does; *ret_why is a
- * sentence.
+ * that makes NCCL's own choice a candidate on every VF, else the first index where every VF has
+ * one. False: nothing does; *ret_why is a sentence.
  */
 bool gid_auto(const struct gid_vf *vfs, size_t n, struct arena *arena, struct gid_env *ret,
 	      const char **ret_why);

@@ -4,7 +4,15 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/mem.h"
 #include "render/render-internal.h"
+
+/* A candidate of this family, or of any. */
+static bool is_of(const struct gid_vf *vf, const struct gid_entry *g, enum gid_family family)
+{
+	return g && gid_is_candidate(vf, g) &&
+	       (family == GID_FAMILY_ANY || (family == GID_FAMILY_IPV4) == gid_is_ipv4(g->gid));
+}
 
 /* Of one family, or GID_FAMILY_ANY; *ret_last is one of them. */
 static size_t count_candidates(const struct gid_vf *vf, enum gid_family family,
@@ -15,9 +23,7 @@ static size_t count_candidates(const struct gid_vf *vf, enum gid_family family,
 	for (size_t i = 0; i < vf->n_gids; i++) {
 		const struct gid_entry *g = &vf->gids[i];
 
-		if (!gid_is_candidate(vf, g) ||
-		    (family != GID_FAMILY_ANY &&
-		     (family == GID_FAMILY_IPV4) != gid_is_ipv4(g->gid)))
+		if (!is_of(vf, g, family))
 			continue;
 		*ret_last = g;
 		count++;
@@ -49,6 +55,21 @@ static int common_index(const struct gid_vf *vfs, size_t n, enum gid_family fami
 		index = g->index;
 	}
 	return index;
+}
+
+/* The first index where every VF has a candidate, perhaps beside others; -1. */
+static int shared_index(const struct gid_vf *vfs, size_t n, enum gid_family family)
+{
+	for (size_t i = 0; n && i < vfs[0].n_gids; i++) {
+		int index = vfs[0].gids[i].index;
+		size_t k = 0;
+
+		while (k < n && is_of(&vfs[k], gid_at(&vfs[k], index), family))
+			k++;
+		if (k == n)
+			return index;
+	}
+	return -1;
 }
 
 static bool right_for_all(const struct gid_vf *vfs, size_t n, const struct gid_env *env)
@@ -175,12 +196,17 @@ static bool try_family(const struct gid_vf *vfs, size_t n, enum gid_family famil
 bool gid_auto(const struct gid_vf *vfs, size_t n, struct arena *arena, struct gid_env *ret,
 	      const char **ret_why)
 {
+	static const enum gid_family families[] = { GID_FAMILY_IPV4, GID_FAMILY_IPV6,
+						    GID_FAMILY_ANY };
 	int index;
 
 	if (try_family(vfs, n, GID_FAMILY_IPV4, arena, ret) ||
 	    try_family(vfs, n, GID_FAMILY_IPV6, arena, ret))
 		return true;
 	index = common_index(vfs, n, GID_FAMILY_ANY); /* not one family, but one place */
+	/* NCCL's own scan misses it, or takes something else on another VF: so it is told. */
+	for (size_t i = 0; index < 0 && i < ARRAY_LEN(families); i++)
+		index = shared_index(vfs, n, families[i]);
 	if (index >= 0) {
 		*ret = wanted(vfs, n, GID_FAMILY_IPV4);
 		ret->index = index;
