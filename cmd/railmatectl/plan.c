@@ -257,18 +257,6 @@ static int pair_direct(const struct plan *p, const struct choose_pair *pair)
 	return pair->path.direct ? topo_direct(p->m->node->topo, p->pool->devs[pair->dev].pci) : -1;
 }
 
-/* The cost, by which was chosen, counts a nearness that the pool does not use. */
-static bool costs_direct(const struct plan *p)
-{
-	for (size_t i = 0; i < p->out.n_pairs && !pool_uses_direct(p->pool); i++) {
-		int pci = p->pool->devs[p->out.pairs[i].dev].pci;
-
-		if (pci >= 0 && topo_direct(p->m->node->topo, pci) >= 0)
-			return true;
-	}
-	return false;
-}
-
 static void json_ids(struct json *j, const char *key, const struct plan *p, const int *devs,
 		     size_t n)
 {
@@ -366,9 +354,8 @@ static void print_text(const struct plan *p, struct strbuf *out)
 	for (size_t i = 0; !p->out.n_pairs && i < p->out.n_chosen; i++)
 		strbuf_printf(out, "  VF %s\n", p->pool->devs[p->out.chosen[i]].id);
 	if (p->out.n_pairs)
-		strbuf_printf(
-			out, "cost %d (PIX 0, PXB 1, PHB 2, NODE 3, SYS 4 a pair%s)\n", p->out.cost,
-			costs_direct(p) ? ", by data direct functions where a NIC has one" : "");
+		strbuf_printf(out, "cost %d (PIX 0, PXB 1, PHB 2, NODE 3, SYS 4 a pair)\n",
+			      p->out.cost);
 	if (p->out.n_runner_up) {
 		strbuf_puts(out, "runner-up");
 		for (size_t i = 0; i < p->out.n_runner_up; i++)

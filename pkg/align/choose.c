@@ -31,7 +31,7 @@ static struct topo_path path_between(const struct search *s, int pci_a, int pci_
 {
 	if (pci_a < 0 || pci_b < 0)
 		return (struct topo_path) { TOPO_SYS, -1, false };
-	return topo_between(s->in->node->topo, pci_a, pci_b);
+	return pool_between(s->in->pool, s->in->node->topo, pci_a, pci_b);
 }
 
 /* Every port of its RDMA device is known not to be ACTIVE. What has none here, or is away, is not
@@ -154,17 +154,10 @@ static void set_pairs(const struct search *s, const struct align_out *solved,
 	out->cost = solved->cost;
 	for (size_t i = 0; i < solved->n_pairs; i++) {
 		struct choose_pair *pair = &out->pairs[i];
-		int vf;
 
 		pair->gpu = s->gpus[solved->pairs[i].gpu];
 		pair->dev = s->devs[solved->pairs[i].vf];
-		vf = s->in->pool->devs[pair->dev].pci;
-		/* As the container will find it; the choice, where a data direct function makes a
-		 * NIC nearer to a GPU, is as good as any for a library that cannot use it. */
-		if (vf < 0 || pool_uses_direct(s->in->pool))
-			pair->path = path_between(s, pair->gpu, vf);
-		else
-			pair->path = topo_between_functions(s->in->node->topo, pair->gpu, vf);
+		pair->path = path_between(s, pair->gpu, s->in->pool->devs[pair->dev].pci);
 	}
 }
 

@@ -550,6 +550,16 @@ static void build_pools(struct build *b)
 	}
 }
 
+/* A node without pools is shown as it could be used. */
+static bool any_uses_direct(const struct build *b)
+{
+	bool any = !b->cfg->n_pools;
+
+	for (size_t i = 0; i < b->cfg->n_pools; i++)
+		any |= pool_uses_direct(&b->pools[i]);
+	return any;
+}
+
 struct node *node_make(struct hw_inventory *inv, const struct node_parts *parts)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(64 * 1024);
@@ -574,6 +584,8 @@ struct node *node_make(struct hw_inventory *inv, const struct node_parts *parts)
 	c->arena = arena;
 	c->inv = inv;
 	c->topo = topo_new(inv, cfg->hints);
+	if (!any_uses_direct(&b))
+		topo_forget_direct(c->topo);
 	c->rails = topo_rails_new(c->topo, cfg->rails, cfg->n_rails);
 	notes = topo_notes(c->topo, &n);
 	note_all(&b, notes, n);

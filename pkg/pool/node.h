@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "topo/rails.h"
+#include "topo/topo.h"
 
 struct config;
 struct hw_inventory;
@@ -156,9 +157,11 @@ const struct pool_dev *pool_find(const struct pool *p, const char *id);	    /* N
  * it, as the peer judges. */
 bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev);
 /* Do its containers use Data Direct? Not with NCCL_IB_DATA_DIRECT=0 in "env", nor where "profiles"
- * has libraries alone that cannot (UCX, NVSHMEM, …): their paths are those of the NICs' own
- * functions. */
+ * has libraries alone that cannot (NVSHMEM, …). A node where no pool does has a topology without
+ * (topo_forget_direct()). */
 bool pool_uses_direct(const struct pool *p);
+/* topo_between() as its containers find it. */
+struct topo_path pool_between(const struct pool *p, const struct topo *t, int a, int b);
 /*
  * What NCCL gets of the rail of a VF of the pool; rail -1: nothing (docs/design/nccl.md §1.1).
  * Every release reads it behind the port of NCCL_IB_HCA, or passes over it; since 2.30.7 NCCL

@@ -69,12 +69,20 @@ const struct pool_dev *pool_find(const struct pool *p, const char *id)
 
 bool pool_uses_direct(const struct pool *p)
 {
+	int value;
+
 	for (size_t i = 0; p->cfg && i < p->cfg->n_env; i++) {
 		if (!strcmp(p->cfg->env[i].name, "NCCL_IB_DATA_DIRECT"))
-			return strcmp(p->cfg->env[i].value, "0") != 0;
+			return str_to_int(p->cfg->env[i].value, &value) < 0 || value != 0;
 	}
 	/* "none" says nothing of what runs: NCCL without our variables finds it by itself. */
-	return !p->cfg || !p->cfg->profiles || (p->cfg->profiles & (PROFILE_NCCL | PROFILE_RCCL));
+	return !p->cfg || !p->cfg->profiles ||
+	       (p->cfg->profiles & (PROFILE_NCCL | PROFILE_RCCL | PROFILE_UCX));
+}
+
+struct topo_path pool_between(const struct pool *p, const struct topo *t, int a, int b)
+{
+	return pool_uses_direct(p) ? topo_between(t, a, b) : topo_between_functions(t, a, b);
 }
 
 struct topo_rail pool_nccl_rail(const struct pool *p, const struct topo_rails *rails, int pci)

@@ -34,7 +34,7 @@ static const char *nearer_holders(const struct ledger *l, const struct ledger_ow
 
 			if (!hold || !hold->owner.pod || !*hold->owner.pod || d->pci < 0 ||
 			    (str_eq(hold->owner.pod, me->pod) && str_eq(hold->owner.ns, me->ns)) ||
-			    topo_between(in->node->topo, pair->gpu, d->pci).class >=
+			    pool_between(in->pool, in->node->topo, pair->gpu, d->pci).class >=
 				    pair->path.class)
 				continue;
 			pod = arena_printf(a, "%s/%s", hold->owner.ns, hold->owner.pod);

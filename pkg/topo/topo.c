@@ -220,6 +220,12 @@ struct topo_path topo_between_functions(const struct topo *t, int pci_a, int pci
 	return between(t, pci_a, pci_b, false);
 }
 
+void topo_forget_direct(struct topo *t)
+{
+	for (size_t i = 0; i < t->inv->n_pci; i++)
+		t->spots[i].direct = -1;
+}
+
 int topo_direct(const struct topo *t, int pci)
 {
 	return t->spots[t->spots[pci].place].direct;

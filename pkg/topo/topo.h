@@ -50,6 +50,8 @@ struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b);
 struct topo_path topo_between_functions(const struct topo *t, int pci_a, int pci_b);
 /* A bridge that begins a sub-switch which counts as one with the switch above it. */
 bool topo_is_fused(const struct topo *t, int pci);
+/* From here on no NIC has a data direct function: for a node where nothing uses them. */
+void topo_forget_direct(struct topo *t);
 int topo_place(const struct topo *t, int pci); /* a VF's visible PF, else the function itself */
 int topo_direct(const struct topo *t,
 		int pci); /* the data direct function of a NIC, for a VF its PF's; -1: none */

@@ -169,28 +169,50 @@ class Plan(ProgramTest):
             for g in self.one_object(run(CTL, "topo", "--json", "--root", machine(HGX)))["gpus"]
         ]
 
-    def test_without_data_direct_the_choice_is_the_same_and_the_class_the_nics_own(self):
+    def test_a_pool_that_leaves_data_direct_alone_is_as_without(self):
         pool = {"resourceName": "vf", "resourcePrefix": "rdma", "selectors": {"isRdma": True}}
         plans = []
         for keys in ({}, {"env": {"NCCL_IB_DATA_DIRECT": "1"}}, {"profiles": ["nccl", "ucx"]},
-                     {"profiles": ["none"]}, {"env": {"NCCL_IB_DATA_DIRECT": "0"}},
-                     {"profiles": ["ucx"]}, {"profiles": ["nvshmem", "ofi"]}):
+                     {"profiles": ["none"]}, {"profiles": ["ucx"]},
+                     {"env": {"NCCL_IB_DATA_DIRECT": "0"}}, {"env": {"NCCL_IB_DATA_DIRECT": "00"}},
+                     {"profiles": ["nvshmem", "ofi"]}):
             config = self.write(json.dumps({"resourceList": [{**pool, "railmate": keys}]}))
             argv = ("plan", "--root", machine("gb300-like"), "--gpus", "0008:06:00.0", "--vfs",
-                    "1", "--config", config)
+                    "2", "--config", config)
             done = run(CTL, *argv, "--json")
             self.assertNotIn("left alone", done.stderr)
             plans.append(self.one_object(done))
             text = run(CTL, *argv).stdout
-            self.assertEqual("PXB via data direct 0008:03:00.0\n" in text, len(plans) <= 4, keys)
-            self.assertIn("\ncost 1 (", text)
-            self.assertEqual(", by data direct functions" in text, len(plans) > 4, keys)
-        self.assertEqual([p["chosen"] for p in plans], [["0002:03:00.1"]] * 7)
-        pairs = [p["pairs"][0] for p in plans]
-        self.assertEqual([p["class"] for p in pairs], ["PXB"] * 4 + ["NODE"] * 3)
-        self.assertEqual([p.get("data_direct") for p in pairs], ["0008:03:00.0"] * 4 + [None] * 3)
-        for pair, plan in zip(pairs, plans):
-            self.assertEqual(json.loads(plan["env"]["RAILMATE_RDMA_VF_MAP"]), [pair])
+            used = len(plans) <= 5
+            self.assertEqual("PXB via data direct 0008:03:00.0\n" in text, used, keys)
+            self.assertIn(f"\ncost {2 if used else 6} (", text)
+            topo = run(CTL, "topo", "--root", machine("gb300-like"), "--config", config).stdout
+            self.assertEqual("via data direct" in topo, used, keys)
+            self.assertEqual("PXB" in topo.split("\n\n")[1], used, keys)
+        # One VF of each NIC of the socket, where all are equally far.
+        self.assertEqual([p["chosen"] for p in plans],
+                         [["0002:03:00.1", "0002:03:00.2"]] * 5 +
+                         [["0000:03:00.1", "0002:03:00.1"]] * 3)
+        for plan, used in zip(plans, [True] * 5 + [False] * 3):
+            pairs = plan["pairs"]
+            self.assertEqual([p["class"] for p in pairs], ["PXB" if used else "NODE"] * 2)
+            self.assertEqual([p.get("data_direct") for p in pairs],
+                             ["0008:03:00.0" if used else None] * 2)
+            self.assertEqual(json.loads(plan["env"]["RAILMATE_RDMA_VF_MAP"]), pairs)
+
+    def test_pools_that_differ_in_data_direct_are_each_as_they_are(self):
+        pools = [{"resourceName": name, "resourcePrefix": "rdma",
+                  "selectors": {"isRdma": True, "pfNames": pfs},
+                  "railmate": {"env": {"NCCL_IB_DATA_DIRECT": value}}}
+                 for name, value, pfs in (("with", "1", ["enp3s0np0", "enP2p3s0np0"]),
+                                          ("without", "0", ["enP16p3s0np0", "enP18p3s0np0"]))]
+        config = self.write(json.dumps({"resourceList": pools}))
+        for pool, gpu, want in (("with", "0008:06:00.0", "PXB"), ("without", "0018:06:00.0",
+                                                                  "NODE")):
+            plan = self.one_object(
+                run(CTL, "plan", "--root", machine("gb300-like"), "--config", config, "--pool",
+                    f"rdma/{pool}", "--gpus", gpu, "--vfs", "1", "--json"))
+            self.assertEqual([p["class"] for p in plan["pairs"]], [want])
 
     def test_gives_each_gpu_the_vf_behind_its_switch(self):
         for gpu in self.gpus():
