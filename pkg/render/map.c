@@ -53,9 +53,7 @@ static int port_rate(const struct hw_inventory *inv, int pci, int port)
 	return 0;
 }
 
-/* What the VF may send: its port's rate, that of its PF's port while it is away, and no more than
- * its limit. 0: not known. */
-static int line_rate(const struct grant *grant, const struct grant_dev *dev)
+int grant_rate(const struct grant *grant, const struct grant_dev *dev)
 {
 	const struct hw_inventory *inv = grant->node->inv;
 	int pci = dev->dev->pci, port = grant_port(grant, dev), rate = port_rate(inv, pci, port);
@@ -101,8 +99,8 @@ static void put_element(struct json *j, const struct element *e, const struct gi
 	json_kv_int_if(j, "numa", dev->dev->numa, dev->dev->numa >= 0);
 	json_kv_int_if(j, "rail", at.rail, at.rail >= 0);
 	json_kv_int_if(j, "plane", at.plane, at.plane >= 0);
-	json_kv_int_if(j, "mbps", dev->rdma ? line_rate(grant, dev) : 0,
-		       dev->rdma && line_rate(grant, dev) > 0);
+	json_kv_int_if(j, "mbps", dev->rdma ? grant_rate(grant, dev) : 0,
+		       dev->rdma && grant_rate(grant, dev) > 0);
 	json_kv_string(j, "resource", grant->pool->cfg->resource);
 	if (dev->slot)
 		json_kv_string(j, "slot", dev->slot);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "hw/inventory.h"
@@ -103,13 +104,31 @@ static bool put_sharers(const struct rail *rails, size_t n, size_t first, struct
 	return few.n > 1;
 }
 
+/* Cards: slots of PCIe, in which each port may be a function. */
+static size_t cards_of(const struct rail *rails, size_t n)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t k = 0;
+
+		while (k < i &&
+		       (rails[k].pf.domain != rails[i].pf.domain ||
+			rails[k].pf.bus != rails[i].pf.bus || rails[k].pf.dev != rails[i].pf.dev))
+			k++;
+		count += k == i;
+	}
+	return count;
+}
+
 /*
  * Two functions on one port of a PF share its rate; NCCL would merge them into one device of twice
- * the rate. Since 2.24 NCCL's core requests the merge, and its first releases failed when the
- * transport refused it because of NCCL_IB_MERGE_NICS: so the core gets its own variable, too.
+ * the rate. Ports of one card it would merge as well, so that GPUs that were given one each would
+ * both have the pair. Since 2.24 NCCL's core requests the merge, and its first releases failed when
+ * the transport refused it because of NCCL_IB_MERGE_NICS: so the core gets its own variable, too.
  */
-static void put_merge_nics(const struct rail *rails, size_t n, struct env_set *set,
-			   struct notes *notes)
+static void put_merge_nics(const struct rail *rails, size_t n, bool several_gpus,
+			   struct env_set *set, struct notes *notes)
 {
 	_cleanup_strbuf_ struct strbuf wires = STRBUF_INIT;
 	size_t count = 0;
@@ -118,16 +137,91 @@ static void put_merge_nics(const struct rail *rails, size_t n, struct env_set *s
 		if (put_sharers(rails, n, i, &wires))
 			count++;
 	}
-	if (!count)
+	if (!count && !(several_gpus && cards_of(rails, n) < n))
 		return;
 	env_put(set, "NCCL_IB_MERGE_NICS", "0");
 	env_put(set, "NCCL_NET_MERGE_LEVEL", "LOC");
+	if (!count)
+		return;
 	add_note(
 		notes,
 		arena_printf(
 			set->arena,
 			"VFs %s share one port of their PF%s: NCCL takes each VF for a link of the full rate",
 			strbuf_str(&wires), count > 1 ? " each time" : ""));
+}
+
+/* --- distances, as NCCL sees them (docs/design/nccl.md §3.1) --- */
+
+/* All GPUs that VFs were chosen for, each once. */
+static size_t gpus_of(const struct grant *grants, size_t n, struct arena *arena, int **ret)
+{
+	size_t count = 0;
+	int *gpus;
+
+	for (size_t i = 0; i < n; i++)
+		count += grants[i].n_pairs;
+	gpus = arena_array(arena, count, sizeof(*gpus));
+	count = 0;
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < grants[i].n_pairs; k++)
+			gpus[count++] = grants[i].pairs[k].gpu;
+	}
+	*ret = gpus;
+	return list_unique_int(gpus, count);
+}
+
+/* NCCL has no class between its PHB and SYS. */
+static int nccl_rank(const struct rail *rail, int gpu)
+{
+	enum topo_class class =
+		pool_between(rail->grant->pool, rail->grant->node->topo, gpu, rail->dev->dev->pci)
+			.class;
+
+	return topo_rank(class == TOPO_NODE ? TOPO_PHB : class);
+}
+
+/* One that NCCL takes for this GPU before the VF; it asks for bandwidth first. */
+static bool is_beaten(const struct rail *rails, size_t n, size_t at, int gpu)
+{
+	int rate = grant_rate(rails[at].grant, rails[at].dev);
+
+	for (size_t i = 0; i < n; i++) {
+		if (rails[i].dev->dev->pci >= 0 &&
+		    nccl_rank(&rails[i], gpu) < nccl_rank(&rails[at], gpu) &&
+		    grant_rate(rails[i].grant, rails[i].dev) >= rate)
+			return true;
+	}
+	return false;
+}
+
+/* Of each GPU it uses the nearest VFs, however many farther ones there are. */
+static void note_unused(const struct grant *grants, size_t n_grants, const struct rail *rails,
+			size_t n, struct arena *arena, struct notes *notes)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct few few = { .text = &text };
+	int *gpus;
+	size_t n_gpus = gpus_of(grants, n_grants, arena, &gpus);
+	const char *names;
+
+	for (size_t i = 0; i < n && n_gpus; i++) {
+		size_t k = 0;
+
+		while (rails[i].dev->dev->pci >= 0 && k < n_gpus && is_beaten(rails, n, i, gpus[k]))
+			k++;
+		if (k == n_gpus)
+			few_add(&few, rails[i].dev->dev->id);
+	}
+	names = few_end(&few);
+	if (few.n)
+		add_note(
+			notes,
+			arena_printf(
+				arena,
+				"VF%s %s %s farther from every GPU of the container than another of its VFs: NCCL does not use %s",
+				few.n > 1 ? "s" : "", names, few.n > 1 ? "are" : "is",
+				few.n > 1 ? "them" : "it"));
 }
 
 /* --- partitions --- */
@@ -195,6 +289,7 @@ static void put_pkey(const struct rail *rails, size_t n, struct env_set *set, st
 void render_nccl_env(const struct grant *grants, size_t n, struct env_set *set, struct notes *notes)
 {
 	const struct rail *rails;
+	int *gpus;
 	size_t n_rails = grant_rails(grants, n, PROFILES_NCCL, set->arena, &rails);
 
 	put_hcas(rails, n_rails, set, notes);
@@ -207,6 +302,7 @@ void render_nccl_env(const struct grant *grants, size_t n, struct env_set *set, 
 		if (pci >= 0 && !topo_vf_merges(rails[i].grant->node->inv, pci))
 			env_put(set, "NCCL_IB_MERGE_VFS", "0");
 	}
-	put_merge_nics(rails, n_rails, set, notes);
+	put_merge_nics(rails, n_rails, gpus_of(grants, n, set->arena, &gpus) > 1, set, notes);
+	note_unused(grants, n, rails, n_rails, set->arena, notes);
 	put_pkey(rails, n_rails, set, notes);
 }

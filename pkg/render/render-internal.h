@@ -86,6 +86,9 @@ struct grant *grants_now(const struct grant *grants, size_t n, struct arena *are
 
 /* The port NCCL should use: the first ACTIVE one, else the first. */
 int grant_port(const struct grant *grant, const struct grant_dev *dev);
+/* Mbit/s that the VF may send: its port's rate, that of its PF's port while it is away, and no more
+ * than its limit. 0: not known. */
+int grant_rate(const struct grant *grant, const struct grant_dev *dev);
 /* "mlx5_4:1" */
 void put_hca(struct strbuf *b, const struct grant *grant, const struct grant_dev *dev);
 /* "/dev/infiniband/uverbs4" */

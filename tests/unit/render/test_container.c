@@ -31,6 +31,7 @@ struct bench {
 	struct hw_port ports[VFS];
 	struct hw_rdma rdma[VFS];
 	struct hw_inventory inv;
+	struct topo *topo;
 	struct pool_config cfg[2];
 	struct pool_dev devs[VFS];
 	struct pool pools[2];
@@ -92,7 +93,9 @@ static void set_functions(struct bench *b)
 
 	for (int i = 0; i < FUNCTIONS; i++)
 		b->pci[i] = (struct hw_pci) { .bdf = { 0, at[i].bus, at[i].dev, at[i].fn },
-					      .physfn = at[i].physfn };
+					      .physfn = at[i].physfn,
+					      .parent = -1,
+					      .numa = -1 };
 }
 
 static void set_vf(struct bench *b, int i)
@@ -158,7 +161,9 @@ static int setup(void **state)
 					 .rdma = b->rdma,
 					 .n_rdma = VFS,
 					 .has_rdma_cm = true };
-	b->node = (struct node) { .inv = &b->inv, .pools = b->pools, .n_pools = 2 };
+	b->topo = topo_new(&b->inv, NULL);
+	b->node =
+		(struct node) { .inv = &b->inv, .topo = b->topo, .pools = b->pools, .n_pools = 2 };
 	b->c = (struct container) {
 		.ns = "ml", .pod = "train-0", .name = "trainer", .grants = b->grants, .n = 1
 	};
@@ -170,6 +175,7 @@ static int teardown(void **state)
 {
 	struct bench *b = *state;
 
+	topo_free(b->topo);
 	arena_free(b->arena);
 	freep(state);
 	return 0;
@@ -409,6 +415,25 @@ static void merging_of_nics_is_off_for_two_vfs_of_one_port(void **state)
 	b->states[A_18_3].rdma = "mlx5_3";
 	b->states[A_18_3].port = 2;
 	assert_null(value(b, "NCCL_IB_MERGE_NICS"));
+}
+
+/* Fused, the ports would be one device for both GPUs. */
+static void merging_of_nics_is_off_for_ports_of_a_card_that_gpus_share(void **state)
+{
+	struct bench *b = *state;
+
+	give(b, 0, A_3B_2);
+	pair(b, 0, GPU_19, A_18_2);
+	pair(b, 0, GPU_5D, A_3B_2);
+	assert_null(value(b, "NCCL_IB_MERGE_NICS")); /* two cards */
+	b->pci[PF_3B].bdf = (struct bdf) { 0, 0x18, 0, 1 };
+	assert_string_equal(value(b, "NCCL_IB_MERGE_NICS"), "0");
+	assert_string_equal(value(b, "NCCL_NET_MERGE_LEVEL"), "LOC");
+	assert_int_equal(b->n_notes, 0);
+	b->pairs[0][1].gpu = GPU_19;
+	assert_null(value(b, "NCCL_IB_MERGE_NICS")); /* one GPU has both */
+	b->grants[0].n_pairs = 0;
+	assert_null(value(b, "NCCL_IB_MERGE_NICS")); /* not known */
 }
 
 static void notes_of_one_cause_are_one_note(void **state)
@@ -1074,6 +1099,7 @@ int main(void)
 		T(a_pool_without_nccl_names_no_hca),
 		T(merging_of_vfs_is_off_where_a_vf_is_not_at_its_pfs_place),
 		T(merging_of_nics_is_off_for_two_vfs_of_one_port),
+		T(merging_of_nics_is_off_for_ports_of_a_card_that_gpus_share),
 		T(notes_of_one_cause_are_one_note),
 		T(first_addresses_of_different_networks_are_noted),
 		T(two_pools_on_one_port_are_seen_together),

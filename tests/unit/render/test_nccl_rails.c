@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "align/choose.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -187,6 +188,67 @@ static void more_planes_than_nccl_takes_are_left_out(void **state)
 	}
 }
 
+/* --- distances --- */
+
+static const char *note_with(struct bench *b, const char *part)
+{
+	struct container c = { .grants = &b->grant, .n = 1 };
+	const char *const *notes;
+	struct edits e;
+	size_t n;
+
+	assert_int_equal(render_container(&c, b->arena, &e, &notes, &n, NULL), 0);
+	for (size_t i = 0; i < n; i++) {
+		if (strstr(notes[i], part))
+			return notes[i];
+	}
+	return NULL;
+}
+
+static void a_vf_that_nccl_does_not_use_is_told(void **state)
+{
+	_cleanup_bench_ struct bench *b = bench_new(MACHINE, NCCL_RAILS_NEVER, NULL, 0);
+	int near = synth_gpu(b->inv, 0), far = synth_gpu(b->inv, 1);
+	struct choose_pair pairs[] = { { near, 0, topo_between(b->topo, near, b->devs[0].pci) },
+				       { near, 1, topo_between(b->topo, near, b->devs[1].pci) },
+				       { far, 1, topo_between(b->topo, far, b->devs[1].pci) } };
+	const char *note;
+
+	(void)state;
+	b->grant.pairs = pairs;
+	assert_null(note_with(b, "NCCL does not use")); /* no GPU is known */
+	b->grant.n_pairs = 2;
+	note = note_with(b, "NCCL does not use it");
+	assert_non_null(note);
+	assert_non_null(strstr(note, b->devs[1].id));
+	assert_null(strstr(note, b->devs[0].id));
+	b->grant.n_pairs = 3; /* the second GPU is beside it */
+	assert_null(note_with(b, "NCCL does not use"));
+	b->grant.n_pairs = 2;
+	b->inv->pci[b->devs[0].pci].rate_mbps = 25000; /* bandwidth comes before distance */
+	assert_null(note_with(b, "NCCL does not use"));
+	b->inv->pci[b->devs[0].pci].rate_mbps = 0;
+	b->grant.n_devs = 1;
+	assert_null(note_with(b, "NCCL does not use"));
+}
+
+/* NODE is no class of NCCL's, so both are equally far. */
+static void a_vf_of_the_same_node_is_as_far_as_one_of_the_same_root_to_nccl(void **state)
+{
+	_cleanup_bench_ struct bench *b =
+		bench_new("numa:1 root:2 gpu:1 pf:1 vf:1", NCCL_RAILS_NEVER, NULL, 0);
+	int gpu = synth_gpu(b->inv, 0);
+	struct choose_pair pairs[] = { { gpu, 0, topo_between(b->topo, gpu, b->devs[0].pci) },
+				       { gpu, 1, topo_between(b->topo, gpu, b->devs[1].pci) } };
+
+	(void)state;
+	assert_int_equal(pairs[0].path.class, TOPO_PHB);
+	assert_int_equal(pairs[1].path.class, TOPO_NODE);
+	b->grant.pairs = pairs;
+	b->grant.n_pairs = 2;
+	assert_null(note_with(b, "NCCL does not use"));
+}
+
 /* --- the readers --- */
 
 struct entry {
@@ -305,6 +367,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rails_are_said_where_they_are_named_or_asked_for),
+		cmocka_unit_test(a_vf_that_nccl_does_not_use_is_told),
+		cmocka_unit_test(a_vf_of_the_same_node_is_as_far_as_one_of_the_same_root_to_nccl),
 		cmocka_unit_test(more_planes_than_nccl_takes_are_left_out),
 		cmocka_unit_test(every_release_takes_the_same_ports_and_2_30_7_the_rails),
 		cmocka_unit_test(device_info_has_the_rail_in_an_object_of_its_own),

@@ -15,6 +15,7 @@
 #include "hw/inventory.h"
 #include "hw/vfstate.h"
 #include "pool/node.h"
+#include "topo/topo.h"
 #include "render/render.h"
 
 /* A GPU, a PF and two VFs of it, everything changeable by a test. */
@@ -24,6 +25,7 @@ struct bench {
 	struct hw_port ports[2];
 	struct hw_rdma rdma[2];
 	struct hw_inventory inv;
+	struct topo *topo;
 	struct extra_info extra[3];
 	struct pool_config cfg;
 	struct pool_dev devs[2];
@@ -41,7 +43,9 @@ static int setup(void **state)
 	b->arena = arena_new(4096);
 	for (int i = 0; i < 4; i++)
 		b->pci[i] = (struct hw_pci) { .bdf = { 0, 0x1a, 0, (uint8_t)i },
-					      .physfn = i >= 2 ? 1 : -1 };
+					      .physfn = i >= 2 ? 1 : -1,
+					      .parent = -1,
+					      .numa = -1 };
 	for (int i = 0; i < 2; i++) {
 		b->ports[i] = (struct hw_port) { 1, "ACTIVE", "LinkUp", HW_LINK_ETHERNET, 200000 };
 		b->rdma[i] = (struct hw_rdma) { .name = i ? "mlx5_9" : "mlx5_4",
@@ -71,7 +75,10 @@ static int setup(void **state)
 					.pkey = -1,
 					.extra = b->extra };
 	b->pool = (struct pool) { &b->cfg, b->devs, 2 };
-	b->node = (struct node) { .inv = &b->inv, .pools = &b->pool, .n_pools = 1 };
+	b->topo = topo_new(&b->inv, NULL);
+	b->node = (struct node) {
+		.inv = &b->inv, .topo = b->topo, .pools = &b->pool, .n_pools = 1
+	};
 	b->grant = (struct grant) {
 		.node = &b->node, .pool = &b->pool, .devs = b->grant_devs, .n_devs = 2
 	};
@@ -83,6 +90,7 @@ static int teardown(void **state)
 {
 	struct bench *b = *state;
 
+	topo_free(b->topo);
 	arena_free(b->arena);
 	freep(state);
 	return 0;
