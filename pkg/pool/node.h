@@ -169,6 +169,10 @@ struct topo_path pool_between(const struct pool *p, const struct topo *t, int a,
  * pool asks for it.
  */
 struct topo_rail pool_nccl_rail(const struct pool *p, const struct topo_rails *rails, int pci);
+/* Is there no more than NCCL takes of planes? Beyond, it ends when it starts (docs/design/nccl.md
+ * §1.1). Rails whose plane is not known count as one more. */
+#define POOL_NCCL_PLANES_MAX 12
+bool pool_planes_fit(const struct topo_rail *v, size_t n);
 /* Would the same be reported to the kubelet (ids, health, NUMA unless excludeTopology)? */
 bool pool_same_list(const struct pool *a, const struct pool *b);
 

@@ -93,6 +93,26 @@ struct topo_rail pool_nccl_rail(const struct pool *p, const struct topo_rails *r
 	return said ? topo_rails_of(rails, pci) : (struct topo_rail) { -1, -1 };
 }
 
+bool pool_planes_fit(const struct topo_rail *v, size_t n)
+{
+	int seen[POOL_NCCL_PLANES_MAX];
+	size_t n_seen = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int plane = v[i].rail >= 0 ? v[i].plane : -1;
+		size_t k = 0;
+
+		while (k < n_seen && seen[k] != plane)
+			k++;
+		if (k < n_seen)
+			continue;
+		if (n_seen == POOL_NCCL_PLANES_MAX)
+			return false;
+		seen[n_seen++] = plane;
+	}
+	return true;
+}
+
 bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev)
 {
 	return p->cfg->is_rdma && !dev->plain;

@@ -204,7 +204,8 @@ bool gid_auto(const struct gid_vf *vfs, size_t n, struct arena *arena, struct gi
 	    try_family(vfs, n, GID_FAMILY_IPV6, arena, ret))
 		return true;
 	index = common_index(vfs, n, GID_FAMILY_ANY); /* not one family, but one place */
-	/* NCCL's own scan misses it, or takes something else on another VF: so it is told. */
+	/* NCCL's own scan misses it, or takes something else on another VF: so it gets the index.
+	 */
 	for (size_t i = 0; index < 0 && i < ARRAY_LEN(families); i++)
 		index = shared_index(vfs, n, families[i]);
 	if (index >= 0) {

@@ -34,7 +34,7 @@ static void put_hcas(const struct rail *rails, size_t n, struct env_set *set, st
 	for (size_t i = 0; i < listed; i++)
 		at[i] = pool_nccl_rail(rails[i].grant->pool, rails[i].grant->node->rails,
 				       rails[i].dev->dev->pci);
-	planes = topo_planes_fit(at, listed);
+	planes = pool_planes_fit(at, listed);
 	for (size_t i = 0; i < listed; i++) {
 		strbuf_putc(&b, i ? ',' : '=');
 		put_hca(&b, rails[i].grant, rails[i].dev);
@@ -49,8 +49,8 @@ static void put_hcas(const struct rail *rails, size_t n, struct env_set *set, st
 			notes,
 			arena_printf(
 				set->arena,
-				"the VFs are on more than %d planes, with which NCCL would not start: it is told their rails only",
-				TOPO_NCCL_PLANES_MAX));
+				"the VFs are on more than %d planes, with which NCCL would not start: NCCL_IB_HCA has their rails only",
+				POOL_NCCL_PLANES_MAX));
 	if (n)
 		env_put(set, "NCCL_IB_HCA", arena_strdup(set->arena, strbuf_str(&b)));
 	if (n > HCAS_MAX)

@@ -289,23 +289,3 @@ const char *const *topo_rails_notes(const struct topo_rails *r, size_t *ret_n)
 	*ret_n = r->n_notes;
 	return (const char *const *)r->notes;
 }
-
-bool topo_planes_fit(const struct topo_rail *v, size_t n)
-{
-	int seen[TOPO_NCCL_PLANES_MAX];
-	size_t n_seen = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		int plane = v[i].rail >= 0 ? v[i].plane : -1;
-		size_t k = 0;
-
-		while (k < n_seen && seen[k] != plane)
-			k++;
-		if (k < n_seen)
-			continue;
-		if (n_seen == TOPO_NCCL_PLANES_MAX)
-			return false;
-		seen[n_seen++] = plane;
-	}
-	return true;
-}

@@ -45,11 +45,6 @@ struct topo_rail {
 	int plane; /* -1: the rail has one NIC and no plane is named, or is not known */
 };
 
-/* Is there no more than NCCL takes of planes? Beyond, it ends when it starts (docs/design/nccl.md
- * §1.1). Rails whose plane is not known count as one more. */
-#define TOPO_NCCL_PLANES_MAX 12
-bool topo_planes_fit(const struct topo_rail *v, size_t n);
-
 /* Borrows the topology and its inventory; names are read here only. */
 struct topo_rails *topo_rails_new(const struct topo *t, const struct topo_rail_name *names,
 				  size_t n);

@@ -352,13 +352,13 @@ static void check_planes(struct topofile_build *b)
 
 	for (size_t i = 0; i < b->n_nets; i++)
 		at[i] = b->nets[i].at;
-	if (topo_planes_fit(at, b->n_nets))
+	if (pool_planes_fit(at, b->n_nets))
 		return;
 	for (size_t i = 0; i < b->n_nets; i++)
 		b->nets[i].at.plane = -1;
 	note(b,
 	     "planes are left out: there are more than %d of them, with which NCCL would not start",
-	     TOPO_NCCL_PLANES_MAX);
+	     POOL_NCCL_PLANES_MAX);
 }
 
 static int write_text(struct topofile_build *b, struct strbuf *out, struct err *err)
