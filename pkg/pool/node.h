@@ -156,11 +156,7 @@ const struct pool_dev *pool_find(const struct pool *p, const char *id);	    /* N
 /* Does its container get the RDMA nodes and variables of it? By the item of the selectors that took
  * it, as the peer judges. */
 bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev);
-/* Do its containers use Data Direct? Not with NCCL_IB_DATA_DIRECT=0 in "env", nor where "profiles"
- * has libraries alone that cannot (NVSHMEM, …). A node where no pool does has a topology without
- * (topo_forget_direct()). */
-bool pool_uses_direct(const struct pool *p);
-/* topo_between() as its containers find it. */
+/* topo_between() as its containers find it: not all use Data Direct. */
 struct topo_path pool_between(const struct pool *p, const struct topo *t, int a, int b);
 /*
  * What NCCL gets of the rail of a VF of the pool; rail -1: nothing (docs/design/nccl.md §1.1).
