@@ -186,14 +186,28 @@ static size_t count_values(const char *text, size_t len)
 	return n;
 }
 
+/* Editors of Windows begin UTF-8 with a byte order mark, which JSON does not know (RFC 8259 §8.1:
+ * it may be passed over), and some write UTF-16. */
+static size_t byte_order_mark(const char *text, size_t len, bool *ret_utf16)
+{
+	*ret_utf16 = len >= 2 && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2));
+	return len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
+}
+
 int document_parse(const char *text, size_t len, const char *name, struct arena *arena,
 		   const struct item **ret, struct err *err)
 {
-	struct walk w = { .at = text, .end = text + len, .line = 1, .arena = arena };
+	bool utf16;
+	size_t mark = byte_order_mark(text, len, &utf16);
+	struct walk w = { .at = text + mark, .end = text + len, .line = 1, .arena = arena };
 	json_auto_t *json = NULL;
 	struct item *top;
 	json_error_t e;
 
+	if (utf16)
+		return err_set(err, EINVAL, "%s:1: is UTF-16 text: save it as UTF-8", name);
+	text += mark;
+	len -= mark;
 	if (!len)
 		return err_set(err, EINVAL, "%s:1: is empty", name);
 	if (count_values(text, len) > DOCUMENT_TREE_MAX / VALUE_BYTES)

@@ -61,6 +61,43 @@ static void whole_numbers_keep_every_digit_and_fractions_are_none(void **state)
 	assert_int_equal(item_number(top, "half", 42), 42);
 }
 
+static void a_byte_order_mark_is_no_part_of_the_text(void **state)
+{
+	_cleanup_arena_ struct arena *a = arena_new(0);
+	const struct item *top = parse(a, "\xef\xbb\xbf{\"a\": 1,\n\"b\": \"\xef\xbb\xbfx\"}");
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(item_number(top, "a", 0), 1);
+	assert_string_equal(item_string(top, "b"), "\xef\xbb\xbfx");
+	assert_int_equal(item_get(top, "b")->line, 2);
+	assert_int_equal(item_get(parse(a, "\xef\xbb\xbf\n [1]"), "a") == NULL, true);
+	assert_int_equal(document_parse("\xef\xbb\xbf", 3, "x.json", a, &top, &err), -EINVAL);
+	assert_string_equal(err.msg, "x.json:1: is empty");
+	err = (struct err) { 0 };
+	assert_int_equal(document_parse("\xef\xbb\xbf\xef\xbb\xbf{}", 8, "x.json", a, &top, &err),
+			 -EINVAL);
+}
+
+static void utf_16_is_named(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+	} rows[] = { { "\xff\xfe{\0}\0", 6 }, { "\xfe\xff\0{\0}", 6 } };
+	_cleanup_arena_ struct arena *a = arena_new(0);
+	const struct item *top;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct err err = { 0 };
+
+		assert_int_equal(document_parse(rows[i].text, rows[i].len, "x.json", a, &top, &err),
+				 -EINVAL);
+		assert_string_equal(err.msg, "x.json:1: is UTF-16 text: save it as UTF-8");
+	}
+}
+
 static void is_text(const struct item *top, const char *key, const char *text)
 {
 	const struct item *item = item_get(top, key);
@@ -135,6 +172,8 @@ int main(void)
 		cmocka_unit_test(whole_numbers_keep_every_digit_and_fractions_are_none),
 		cmocka_unit_test(a_tree_of_unreasonable_size_is_refused),
 		cmocka_unit_test(a_long_text_of_few_values_is_read),
+		cmocka_unit_test(a_byte_order_mark_is_no_part_of_the_text),
+		cmocka_unit_test(utf_16_is_named),
 		cmocka_unit_test(every_value_has_the_text_that_it_was),
 	};
 
