@@ -103,21 +103,44 @@ static int read_nothing(struct parse *p, const struct item *value, const struct 
 }
 
 /* Selectors stood beside resourceName in the format before `selectors`: they do nothing now. */
+static bool is_old(const struct item *member)
+{
+	return key_find(&selector_keys, member->key) || !strcasecmp(member->key, "sriovMode");
+}
+
+static bool has_selectors(const struct item *pool)
+{
+	for (size_t i = 0; i < pool->n_kids; i++) {
+		if (!strcasecmp(pool->kids[i].key, "selectors"))
+			return pool->kids[i].type != ITEM_NULL;
+	}
+	return false;
+}
+
 static bool old_key(struct parse *p, const struct item *member)
 {
-	const struct key *selector = key_find(&selector_keys, member->key);
-
-	if (selector)
-		config_warn(
-			p, member,
-			"has NO EFFECT here, the pool is not narrowed by it: move it into 'selectors'");
-	else if (!strcasecmp(member->key, "sriovMode"))
-		config_warn(
-			p, member,
-			"is of an old format and has NO EFFECT: delete it, and check 'selectors'");
-	else
+	if (!is_old(member))
 		return false;
+	config_warn(
+		p, member,
+		strcasecmp(member->key, "sriovMode")
+			? "has NO EFFECT here, the pool is not narrowed by it: move it into 'selectors'"
+			: "is of an old format and has NO EFFECT: delete it, and check 'selectors'");
 	return true;
+}
+
+/* Without selectors a pool has every device, so it has to be sure that none were meant. */
+static int check_open(const struct parse *p, const struct item *pool, const struct key_set *set)
+{
+	for (size_t i = 0; i < pool->n_kids && !has_selectors(pool); i++) {
+		const struct item *kid = &pool->kids[i];
+
+		if (!key_find(set, kid->key) && !is_old(kid))
+			return refuse(
+				p, kid,
+				"is not a key, and a pool without 'selectors' has every device of the node; did you mean 'selectors'?");
+	}
+	return 0;
 }
 
 /* What follows from several keys of a pool. */
@@ -150,7 +173,9 @@ static int one_pool(struct parse *p, const struct item *value, struct pool_entry
 					    .unknown = old_key };
 	int r = read_members(p, value, &set, e);
 
-	return r < 0 ? r : finish_pool(p, e);
+	if (r == 0)
+		r = finish_pool(p, e);
+	return r < 0 ? r : check_open(p, value, &set);
 }
 
 /* The whole file while it is read. */

@@ -1,5 +1,6 @@
 /* The list of pools, which both kinds of configuration have: names, and which pools are left out.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -64,24 +65,46 @@ int name_pool(struct parse *p, struct pool_entry *e)
 	return 0;
 }
 
+/* As variables of a container, where case and signs are gone (render_env_name()). */
+static bool same_variables(const char *a, const char *b)
+{
+	for (; *a && *b; a++, b++) {
+		bool signs = strchr("-_./", *a) && strchr("-_./", *b);
+
+		if (!signs && tolower((unsigned char)*a) != tolower((unsigned char)*b))
+			return false;
+	}
+	return *a == *b;
+}
+
+/* line: of the other pool; 0: it is in another file. */
+static int check_pair(const struct parse *p, const struct pool_entry *e, const char *other,
+		      int line)
+{
+	const char *of = line ? arena_printf(p->scratch, "line %d already", line) : "another pool";
+
+	if (str_eq(other, e->pool.resource))
+		return refuse(p, e->name, "'%s' is the resource of %s: names must differ",
+			      e->pool.resource, of);
+	if (same_variables(other, e->pool.resource))
+		return refuse(
+			p, e->name,
+			"'%s' and '%s' would have the same variables in a container: names must differ in more than case, '-', '_', '.' and '/'",
+			e->pool.resource, other);
+	return 0;
+}
+
 static int check_unique(const struct parse *p, const struct pool_list *list,
 			const struct pool_entry *e)
 {
 	const struct config *other = list->other;
+	int r = 0;
 
-	for (size_t i = 0; i < list->n; i++) {
-		if (str_eq(list->v[i].pool.resource, e->pool.resource))
-			return refuse(p, e->name,
-				      "'%s' is the resource of line %d already: names must differ",
-				      e->pool.resource, list->v[i].name->line);
-	}
-	for (size_t i = 0; other && i < other->n_pools; i++) {
-		if (str_eq(other->pools[i].resource, e->pool.resource))
-			return refuse(p, e->name,
-				      "'%s' is the resource of another pool: names must differ",
-				      e->pool.resource);
-	}
-	return 0;
+	for (size_t i = 0; r == 0 && i < list->n; i++)
+		r = check_pair(p, e, list->v[i].pool.resource, list->v[i].name->line);
+	for (size_t i = 0; r == 0 && other && i < other->n_pools; i++)
+		r = check_pair(p, e, other->pools[i].resource, 0);
+	return r;
 }
 
 /* The reason comes before what else is wrong with the pool: that is from `at` on. */

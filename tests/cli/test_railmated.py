@@ -129,6 +129,21 @@ class CommandLine(ProgramTest):
         self.assertEqual((done.returncode, done.stdout), (0, "intel.com/a\n"))
         self.assertIn("sriovMode", done.stderr)
 
+    def test_misspelt_selectors_and_names_that_hide_each_other_are_errors(self):
+        good = {"resourceName": "a", "selectors": {"isRdma": True}}
+        for bad, word in (({"resourceName": "b", "selector": {"isRdma": True}}, "every device"),
+                          ({"resourceName": "A", "selectors": {"isRdma": True}}, "same variables")):
+            done = self.check(config={"resourceList": [good, bad]})
+            self.assertEqual(done.returncode, 3)
+            error = done.stderr.splitlines()[-1]
+            self.assertIn(word, error)
+            self.assertIn("the pool is left out", error)
+
+    def test_a_configuration_may_begin_with_a_byte_order_mark(self):
+        text = json.dumps({"resourceList": [{"resourceName": "a", "selectors": {}}]})
+        done = run(DAEMON, "--check-config", "--config-file", self.write("\ufeff" + text))
+        self.assertEqual((done.returncode, done.stdout), (0, "intel.com/a\n"))
+
     def test_a_missing_config_file_is_named(self):
         self.refused(run(DAEMON, "--config-file", "/no/such/config.json"), 3,
                      "/no/such/config.json")

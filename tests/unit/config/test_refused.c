@@ -67,6 +67,77 @@ static void served_without(const char *text, size_t n_pools, const char *sentenc
 	config_free(cfg);
 }
 
+/* With the variables of one, those of the other would be hidden. */
+static void names_that_differ_as_names_only(void **state)
+{
+	static const struct {
+		const char *a, *b; /* prefix|name */
+		bool differ;
+	} rows[] = {
+		{ "rdma|sriov_a", "rdma|Sriov-A", false }, { "rdma|vf", "rdma|VF", false },
+		{ "rdma|vf-1", "rdma|vf_1", false },	   { "a.b|vf", "a-b|vf", false },
+		{ "rdma|vf-x", "rdma-vf|x", false },	   { "rdma|vf", "rdma|vf2", true },
+		{ "rdma|vf-1", "rdma|vf1", true },	   { "rdma|vf", "rdma|vf_x", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_free_ char *a = xasprintf("%s", rows[i].a),
+				    *b = xasprintf("%s", rows[i].b);
+		_cleanup_free_ char *text = NULL, *sentence = NULL;
+		char *a_name = strchr(a, '|') + 1, *b_name = strchr(b, '|') + 1;
+
+		a_name[-1] = b_name[-1] = '\0';
+		text = xasprintf(
+			"{\"resourceList\": [{\"resourcePrefix\": \"%s\", \"resourceName\": \"%s\"},\n"
+			"{\"resourcePrefix\": \"%s\", \"resourceName\": \"%s\"}]}",
+			a, a_name, b, b_name);
+		if (rows[i].differ) {
+			struct config *cfg = NULL;
+
+			assert_int_equal(config_parse(text, strlen(text), "config.json", NULL, &cfg,
+						      NULL, NULL),
+					 0);
+			assert_int_equal(cfg->n_errors, 0);
+			config_free(cfg);
+			continue;
+		}
+		sentence = xasprintf(
+			"config.json:2: resourceList[1].resourceName: '%s/%s' and '%s/%s' would have the same variables in a container: names must differ in more than case, '-', '_', '.' and '/'; the pool is left out",
+			b, b_name, a, a_name);
+		served_without(text, 1, sentence);
+	}
+}
+
+/* It would have every device of the node, also PFs. */
+static void a_pool_whose_selectors_are_misspelt(void **state)
+{
+	static const char *const keys[] = { "selector",	    "Selector",	  "slectors",
+					    "selektors",    "selectorss", "deviceSelectors",
+					    "selectorList", "select",	  "filters",
+					    "match" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		_cleanup_free_ char *text = xasprintf(
+			"{\"resourceList\": [{\"resourceName\": \"vf\",\n\"%s\": {\"isRdma\": true}}]}",
+			keys[i]);
+		_cleanup_free_ char *with = xasprintf(
+			"{\"resourceList\": [{\"resourceName\": \"vf\", \"selectors\": {},\n\"%s\": {\"isRdma\": true}}]}",
+			keys[i]);
+		_cleanup_free_ char *sentence = xasprintf(
+			"config.json:2: resourceList[0].%s: is not a key, and a pool without 'selectors' has every device of the node; did you mean 'selectors'?",
+			keys[i]);
+		struct config *cfg = NULL;
+
+		refused(text, sentence);
+		assert_int_equal(
+			config_parse(with, strlen(with), "config.json", NULL, &cfg, NULL, NULL), 0);
+		assert_int_equal(cfg->n_warnings, 1);
+		config_free(cfg);
+	}
+}
+
 static void text_that_is_not_json(void **state)
 {
 	static const struct row rows[] = {
@@ -611,6 +682,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text_that_is_not_json),
+		cmocka_unit_test(names_that_differ_as_names_only),
+		cmocka_unit_test(a_pool_whose_selectors_are_misspelt),
 		cmocka_unit_test(everything_that_is_wrong_is_told_at_once),
 		cmocka_unit_test(a_pool_that_is_left_out_has_all_its_errors),
 		cmocka_unit_test(no_more_errors_are_read_than_are_told),
