@@ -251,6 +251,11 @@ static const char *pci_name(const struct plan *p, int pci, char buf[BDF_STRLEN])
 	return bdf_format(p->m->node->inv->pci[pci].bdf, buf);
 }
 
+static const char *kind_of(const struct plan *p, int dev)
+{
+	return pool_dev_is_pf(p->m->node, &p->pool->devs[dev]) ? "PF" : "VF";
+}
+
 /* The data direct function that makes the VF so near; -1: none does. */
 static int pair_direct(const struct plan *p, const struct choose_pair *pair)
 {
@@ -344,15 +349,17 @@ static void print_text(const struct plan *p, struct strbuf *out)
 	for (size_t i = 0; i < p->out.n_pairs; i++) {
 		const struct choose_pair *pair = &p->out.pairs[i];
 
-		strbuf_printf(out, "  GPU %-14s VF %-14s %s", pci_name(p, pair->gpu, buf),
-			      p->pool->devs[pair->dev].id, topo_class_name(pair->path.class));
+		strbuf_printf(out, "  GPU %-14s %s %-14s %s", pci_name(p, pair->gpu, buf),
+			      kind_of(p, pair->dev), p->pool->devs[pair->dev].id,
+			      topo_class_name(pair->path.class));
 		if (pair_direct(p, pair) >= 0)
 			strbuf_printf(out, " via data direct %s",
 				      pci_name(p, pair_direct(p, pair), buf));
 		strbuf_putc(out, '\n');
 	}
 	for (size_t i = 0; !p->out.n_pairs && i < p->out.n_chosen; i++)
-		strbuf_printf(out, "  VF %s\n", p->pool->devs[p->out.chosen[i]].id);
+		strbuf_printf(out, "  %s %s\n", kind_of(p, p->out.chosen[i]),
+			      p->pool->devs[p->out.chosen[i]].id);
 	if (p->out.n_pairs)
 		strbuf_printf(out, "cost %d (PIX 0, PXB 1, PHB 2, NODE 3, SYS 4 a pair)\n",
 			      p->out.cost);

@@ -455,12 +455,18 @@ void topo_text(const struct machine *m, bool wide, struct strbuf *out)
 		strbuf_puts(out, "no NICs with SR-IOV\n\n");
 	for (size_t i = 0; i < m->node->n_pools; i++) {
 		const struct pool *pool = &m->node->pools[i];
-		size_t healthy = 0;
+		size_t healthy = 0, pfs = 0;
 
-		for (size_t k = 0; k < pool->n_devs; k++)
+		for (size_t k = 0; k < pool->n_devs; k++) {
 			healthy += pool->devs[k].healthy;
-		strbuf_printf(out, "pool %s: %zu VFs, %zu healthy\n", pool->cfg->resource,
-			      pool->n_devs, healthy);
+			pfs += pool_dev_is_pf(m->node, &pool->devs[k]);
+		}
+		strbuf_printf(out, "pool %s:", pool->cfg->resource);
+		if (pfs < pool->n_devs || !pfs)
+			strbuf_printf(out, " %zu VFs%s", pool->n_devs - pfs, pfs ? " and" : "");
+		if (pfs)
+			strbuf_printf(out, " %zu whole PF%s", pfs, pfs == 1 ? "" : "s");
+		strbuf_printf(out, ", %zu healthy\n", healthy);
 		for (size_t k = 0; k < pool->n_devs; k++) {
 			if (!pool->devs[k].healthy)
 				strbuf_put_wrapped(out, "  ", pool->devs[k].reason, COLUMNS);

@@ -282,7 +282,7 @@ struct config *config_default(void)
 		.prefix = "rdma",
 		.name = "vf",
 		.is_rdma = true,
-		.vfs_only = true,
+		.pfs = PFS_NEVER,
 		.binding_auto = true,
 	};
 	struct config *cfg = config_none();

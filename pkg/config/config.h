@@ -80,6 +80,12 @@ enum profile {
 	PROFILE_OFI = 1 << 5,
 	PROFILE_ONECCL = 1 << 6,
 };
+/*
+ * Which PFs without VFs are devices of the pool ("vfsOnly"): all that its selectors match, with a
+ * note (pools without a railmate object, as that plugin); those that pciAddresses or acpiIndexes
+ * name (pools with one); all (false); none (true, and the built-in pool).
+ */
+enum pool_pfs { PFS_NOTED, PFS_NAMED, PFS_TAKEN, PFS_NEVER };
 enum pool_network { NETWORK_POD, NETWORK_HOST };
 enum pool_binding { BINDING_EARLY, BINDING_LATE };
 
@@ -119,7 +125,7 @@ struct pool_config {
 	/* 0: VFs, each of one container. Else of config.shared: how many containers share all that
 	 * is selected */
 	unsigned shares;
-	bool vfs_only; /* the built-in pool: never a PF, also not one without VFs */
+	enum pool_pfs pfs;
 	/* Not configured any more: has what containers still hold (config_retire()) */
 	bool retired;
 	bool kept; /* its entry has an error: as it was before (config_keep()) */

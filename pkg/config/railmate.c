@@ -56,6 +56,17 @@ static int read_binding(struct parse *p, const struct item *value, const struct 
 	return 0;
 }
 
+static int read_vfs_only(struct parse *p, const struct item *value, const struct key *key,
+			 void *out)
+{
+	int r = want(p, value, ITEM_BOOL);
+
+	(void)key;
+	if (r == 0)
+		((struct pool_config *)out)->pfs = value->boolean ? PFS_NEVER : PFS_TAKEN;
+	return r;
+}
+
 void railmate_pool_defaults(struct pool_config *pool)
 {
 	pool->roce_version = 2;
@@ -80,6 +91,7 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 		{ .name = "gid", .read = read_gid },
 		KEY_CHOICE("network", struct pool_config, network, networks),
 		{ .name = "binding", .read = read_binding },
+		{ .name = "vfsOnly", .read = read_vfs_only },
 		KEY_BOOL("strict", struct pool_config, strict),
 		KEY_CHOICE("gidFamily", struct pool_config, gid_family, families),
 		{ .name = "gidRange", .read = read_gid_range },
@@ -98,7 +110,9 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 	int r;
 
 	(void)key;
-	pool->binding_auto = true; /* a pool with this object is written for railmate */
+	/* A pool with this object is written for railmate. */
+	pool->binding_auto = true;
+	pool->pfs = PFS_NAMED;
 	r = read_members(p, value, &set, out);
 	if (r == 0)
 		finish_gid(p, value, out);

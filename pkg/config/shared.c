@@ -77,6 +77,7 @@ static int finish(struct parse *p, struct pool_entry *e, const struct selector *
 		e->pool.binding = BINDING_EARLY;
 	}
 	e->pool.binding_auto = false;
+	e->pool.pfs = PFS_TAKEN;
 	e->pool.is_rdma = true;
 	e->pool.exclude_topology = true;
 	e->pool.selectors = selector;

@@ -130,19 +130,32 @@ static bool has_pf(const struct pf_selector *list, size_t n, const char *name, i
 	return !n || (entry && match_index(entry, vf_index));
 }
 
+bool match_names(const struct selector *s)
+{
+	return s && (s->n_addresses || s->n_acpi_indexes);
+}
+
+/* A PF whose VFs are being made anew has none for a moment. */
+static bool may_be(const struct pool_config *cfg, const struct selector *s, const struct nic *nic)
+{
+	if (nic->is_vf || cfg->shares)
+		return true;
+	if (cfg->pfs == PFS_NEVER)
+		return false;
+	return match_names(s) || (cfg->pfs != PFS_NAMED && !nic->had_vfs);
+}
+
 bool match_pool(const struct pool_config *cfg, const struct nic *nic, const struct selector **ret)
 {
 	const struct hw_pci *fn = nic->fn;
 
 	*ret = NULL;
-	if (cfg->vfs_only && !nic->is_vf)
-		return false;
 	if (!cfg->n_selectors)
-		return !cfg->is_rdma || nic_has_rdma(nic);
+		return may_be(cfg, NULL, nic) && (!cfg->is_rdma || nic_has_rdma(nic));
 	for (size_t i = 0; i < cfg->n_selectors && !*ret; i++) {
 		const struct selector *s = &cfg->selectors[i];
 
-		if (has_id(s->vendors, s->n_vendors, fn->vendor) &&
+		if (may_be(cfg, s, nic) && has_id(s->vendors, s->n_vendors, fn->vendor) &&
 		    has_id(s->devices, s->n_devices, fn->device) &&
 		    has_word(s->drivers, s->n_drivers, fn->driver) &&
 		    has_address(s->addresses, s->n_addresses, fn->bdf) &&

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "hw/bdf.h"
 #include "hw/inventory.h"
 #include "pool/pool-internal.h"
 #include "topo/rails.h"
@@ -42,6 +43,8 @@ struct build {
 	size_t n_nics;
 	int *nic_of; /* by PCI index; -1 */
 	struct pfs pfs;
+	struct bdf *with_vfs;
+	size_t n_with_vfs;
 	struct pool *pools, *shared;
 	struct pool_dev **gone; /* by pool: what vanished */
 	size_t *n_gone;
@@ -204,6 +207,27 @@ static void keep_seeds(struct build *b)
 	}
 }
 
+static bool had_vfs(const struct build *b, struct bdf bdf)
+{
+	for (size_t i = 0; b->previous && i < b->previous->n_with_vfs; i++) {
+		if (!bdf_cmp(b->previous->with_vfs[i], bdf))
+			return true;
+	}
+	return false;
+}
+
+static void remember_vfs(struct build *b)
+{
+	b->with_vfs = arena_array(b->arena, b->n_nics, sizeof(*b->with_vfs));
+	for (size_t i = 0; i < b->n_nics; i++) {
+		struct nic *nic = &b->nics[i];
+
+		nic->had_vfs = !nic->is_vf && (nic->fn->sriov_num || had_vfs(b, nic->fn->bdf));
+		if (nic->had_vfs)
+			b->with_vfs[b->n_with_vfs++] = nic->fn->bdf;
+	}
+}
+
 /* Functions that a pool matches and another one owns: one note per pair of pools. */
 struct overlap {
 	size_t n;
@@ -228,6 +252,7 @@ static void select_for_pool(struct build *b, size_t pool, struct overlap *by_own
 		} else if (nic->owner < 0 || nic->owner == (int)pool) {
 			nic->owner = (int)pool;
 			nic->selected = true;
+			nic->named = match_names(item);
 			nic->plain = cfg->is_rdma && item && !item->is_rdma;
 			nic->vhost_net = item && item->need_vhost_net;
 		} else if (!by_owner[nic->owner].n++) {
@@ -411,7 +436,29 @@ static void note_unused(struct build *b, const char *resource, const struct pf_s
 	}
 }
 
-/* What in the configuration does nothing on this machine. */
+/* A container that gets a PF has the whole card: that is to be meant. */
+static void note_pfs(struct build *b, size_t pool)
+{
+	const struct pool_config *cfg = &b->cfg->pools[pool];
+	const struct nic *first = NULL;
+	char address[BDF_STRLEN];
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->n_nics && cfg->pfs == PFS_NOTED; i++) {
+		const struct nic *nic = &b->nics[i];
+
+		if (nic->owner != (int)pool || !nic->selected || nic->is_vf || nic->named ||
+		    !nic->fn->sriov_total)
+			continue;
+		first = n++ ? first : nic;
+	}
+	if (n)
+		note(b,
+		     "%s: gives whole PFs to containers (%zu, first %s): vfsOnly in its railmate object leaves them out, or takes them without this note",
+		     cfg->resource, n, bdf_format(first->fn->bdf, address));
+}
+
+/* What in the configuration does nothing on this machine, or more than is meant. */
 static void note_idle(struct build *b)
 {
 	for (size_t i = 0; i < b->cfg->n_pools; i++) {
@@ -427,6 +474,7 @@ static void note_idle(struct build *b)
 		}
 		if (!b->pools[i].n_devs)
 			note(b, "%s: no function matches", cfg->resource);
+		note_pfs(b, i);
 	}
 }
 
@@ -519,6 +567,7 @@ static void build_pools(struct build *b)
 		b->nic_of[i] = (int)b->n_nics;
 		nic_init(&b->nics[b->n_nics++], b->inv, (int)i);
 	}
+	remember_vfs(b);
 	keep_previous(b);
 	for (size_t i = 0; b->held_only && b->previous && i < b->previous->n_pools; i++)
 		n_listed += b->previous->pools[i].n_devs;
@@ -602,6 +651,8 @@ struct node *node_make(struct hw_inventory *inv, const struct node_parts *parts)
 				  .n_shared = cfg->n_shared,
 				  .links = copy_links(parts, arena),
 				  .n_links = parts->n_links,
+				  .with_vfs = b.with_vfs,
+				  .n_with_vfs = b.n_with_vfs,
 				  .pfs = b.pfs.v,
 				  .n_pfs = b.pfs.n };
 	c->node.notes = arena_copy(arena, b.notes, b.n_notes * sizeof(*b.notes));

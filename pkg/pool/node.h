@@ -12,6 +12,7 @@
 #include "topo/rails.h"
 #include "topo/topo.h"
 
+struct bdf;
 struct config;
 struct hw_inventory;
 struct node_link;
@@ -95,6 +96,8 @@ struct node {
 	size_t n_links;
 	const struct node_pf *pfs; /* of both */
 	size_t n_pfs;
+	const struct bdf *with_vfs; /* PFs that have VFs, or had in a node before; ascending */
+	size_t n_with_vfs;
 	const char *const *notes; /* claimed by two pools, ranges without match, … */
 	size_t n_notes;
 };
@@ -156,6 +159,8 @@ const struct pool_dev *pool_find(const struct pool *p, const char *id);	    /* N
 /* Does its container get the RDMA nodes and variables of it? By the item of the selectors that took
  * it, as the peer judges. */
 bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev);
+/* Is it a whole PF, and no VF? What is gone from the bus is taken for a VF. */
+bool pool_dev_is_pf(const struct node *n, const struct pool_dev *dev);
 /* topo_between() as its containers find it: not all use Data Direct. */
 struct topo_path pool_between(const struct pool *p, const struct topo *t, int a, int b);
 /*

@@ -29,6 +29,7 @@ struct nic {
 	char pf_address[BDF_STRLEN]; /* "" without pf */
 	bool is_vf;		     /* also one that was passed through to this machine */
 	bool usable;		     /* a candidate with a driver */
+	bool had_vfs;		     /* a PF that has VFs, or had in a node before */
 	int rdma;
 	bool had_rdma;	/* it was seen with an RDMA device, and has still the same driver */
 	bool rdma_away; /* had an RDMA device, has still the same driver: it is in a container */
@@ -42,10 +43,11 @@ struct nic {
 	int owner;			/* pool; -1 */
 	bool plain, vhost_net;		/* as in pool_dev */
 	bool selected;			/* by its owner's selectors, today */
+	bool named;			/* one by one, by these */
 	bool left_over;			/* as in pool_dev, unless it is selected */
 };
 
-/* Fill in everything but `before`, `owner` and `selected`. */
+/* Fill in everything but `before`, `owner`, `selected` and what the node before knows. */
 void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci);
 bool nic_has_rdma(const struct nic *nic);
 /* What pfNames and rootDevices compare. NULL: not a VF, or its PF is not visible. A PF has no PF.
@@ -57,6 +59,8 @@ struct selector;
 /* Does the configuration of a pool select it? The first item that does goes to *ret; NULL: the pool
  * has none. */
 bool match_pool(const struct pool_config *cfg, const struct nic *nic, const struct selector **ret);
+/* Does the selector name functions one by one? NULL: no. */
+bool match_names(const struct selector *s);
 /* The first entry that names the PF: it alone decides. NULL: none does. */
 const struct pf_selector *match_deciding(const struct pf_selector *list, size_t n,
 					 const char *name);

@@ -118,6 +118,11 @@ bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev)
 	return p->cfg->is_rdma && !dev->plain;
 }
 
+bool pool_dev_is_pf(const struct node *n, const struct pool_dev *dev)
+{
+	return dev->pci >= 0 && !hw_is_nic_vf(n->inv, dev->pci);
+}
+
 static int reported_numa(const struct pool *p, const struct pool_dev *d)
 {
 	return p->cfg->exclude_topology ? -1 : d->numa;

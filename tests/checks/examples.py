@@ -34,6 +34,7 @@ MACHINES = {
     "pools-infiniband.yaml": "hgx-h100", "pools-amd.yaml": "mi300x-baremetal",
     "pools-storage.yaml": "odd-dual-port"
 }
+WITH_PFS = "dgx-a100", "hgx-h100", "mi300x-baremetal"  # of InfiniBand and Ethernet, without VFs
 SHARED = "pools-shared.yaml"  # of HCAs that containers share, not of VFs
 
 # --- what fields there are ---
@@ -550,6 +551,13 @@ class Programs(unittest.TestCase):
                 path, offered = self.config_of(name)
                 root = self.machine(fixture)
                 gpu = self.ctl("topo", "--config", path, "--root", root)["gpus"][0]["pci"]
+                # The whole card of a pod that asked for a VF: on no machine.
+                for machine in (fixture, *WITH_PFS):
+                    done = subprocess.run([RAILMATECTL, "topo", "--config", path, "--root",
+                                           self.machine(machine)], capture_output=True, text=True,
+                                          timeout=60)
+                    self.assertIn("\npool rdma/vf: ", done.stdout)
+                    self.assertNotIn("whole PF", done.stdout + done.stderr)
                 for resource in offered:
                     plan = self.ctl("plan", "--config", path, "--root", root, "--pool", resource,
                                     "--gpus", gpu, "--vfs", "1")

@@ -63,7 +63,7 @@ static void reads_a_pool_with_every_selector(void **state)
 	assert_int_equal(cfg->n_pools, 1);
 	assert_string_equal(pool->resource, "nvidia.com/vf");
 	assert_true(pool->is_rdma);
-	assert_false(pool->vfs_only);
+	assert_int_equal(pool->pfs, PFS_NOTED);
 	assert_int_equal(pool->n_selectors, 1);
 	assert_int_equal(s->n_vendors, 2);
 	assert_int_equal(s->vendors[1], 0x8086);
@@ -295,6 +295,29 @@ static void health_has_limits_and_makes_nothing_unhealthy_by_itself(void **state
 	assert_int_equal(wrong->pools[0].health.unhealthy, 0);
 }
 
+static void who_writes_for_railmate_means_vfs(void **state)
+{
+	static const struct {
+		const char *members;
+		enum pool_pfs pfs;
+	} rows[] = {
+		{ "", PFS_NOTED },
+		{ "\"railmate\": null", PFS_NOTED },
+		{ "\"railmate\": {}", PFS_NAMED },
+		{ "\"railmate\": {\"gid\": \"off\"}", PFS_NAMED },
+		{ "\"railmate\": {\"vfsOnly\": null}", PFS_NAMED },
+		{ "\"railmate\": {\"vfsOnly\": false}", PFS_TAKEN },
+		{ "\"railmate\": {\"VFsOnly\": true}", PFS_NEVER },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_config_ struct config *cfg = parse_pool(rows[i].members);
+
+		assert_int_equal(cfg->pools[0].pfs, rows[i].pfs);
+	}
+}
+
 static void strict_is_false_unless_it_is_said(void **state)
 {
 	_cleanup_config_ struct config *plain = parse_pool("\"railmate\": {}");
@@ -434,7 +457,7 @@ static void without_a_file_every_rdma_vf_is_served(void **state)
 	assert_string_equal(cfg->pools[0].name, "vf");
 	assert_int_equal(cfg->pools[0].n_selectors, 0);
 	assert_true(cfg->pools[0].is_rdma);
-	assert_true(cfg->pools[0].vfs_only);
+	assert_int_equal(cfg->pools[0].pfs, PFS_NEVER);
 	assert_int_equal(cfg->n_warnings, 0);
 }
 
@@ -460,6 +483,7 @@ int main(void)
 		cmocka_unit_test(reads_our_keys),
 		cmocka_unit_test(who_writes_for_railmate_leaves_the_binding_open),
 		cmocka_unit_test(health_has_limits_and_makes_nothing_unhealthy_by_itself),
+		cmocka_unit_test(who_writes_for_railmate_means_vfs),
 		cmocka_unit_test(strict_is_false_unless_it_is_said),
 		cmocka_unit_test(gpus_become_rows_of_the_match_table),
 		cmocka_unit_test(rails_are_numbers_of_pfs),

@@ -49,9 +49,83 @@ static void the_first_pool_that_matches_owns(void **state)
 	(void)state;
 	assert_pool(node, "rdma/ib", "3b:00.1 3b:00.2 3b:00.3");
 	assert_pool(node, "rdma/all", "5e:00.1 5e:00.2 af:00.0");
-	assert_int_equal(node->n_notes, 1);
+	assert_int_equal(node->n_notes, 2);
 	assert_note(node,
 		    "rdma/all: matches 3 functions (first 0000:3b:00.1) that belong to rdma/ib");
+	assert_note(
+		node,
+		"rdma/all: gives whole PFs to containers (1, first 0000:af:00.0): vfsOnly in its railmate object leaves them out, or takes them without this note");
+}
+
+/* af:00.0 is a PF that could have VFs, and has none. */
+static void a_pool_that_is_written_for_railmate_has_vfs_only(void **state)
+{
+	static const char vfs[] = "3b:00.1 3b:00.2 3b:00.3 5e:00.1 5e:00.2",
+			  all[] = "3b:00.1 3b:00.2 3b:00.3 5e:00.1 5e:00.2 af:00.0";
+	static const struct {
+		const char *members, *devices;
+		size_t notes;
+	} rows[] = {
+		{ "\"selectors\": {\"isRdma\": true}", all, 1 },
+		{ "\"selectors\": {\"isRdma\": true}, \"railmate\": {}", vfs, 0 },
+		{ "\"railmate\": {}", vfs, 0 },
+		{ "\"selectors\": {\"vendors\": [\"15b3\"]}, \"railmate\": {\"vfsOnly\": true}",
+		  vfs, 0 },
+		{ "\"selectors\": {\"isRdma\": true}, \"railmate\": {\"vfsOnly\": false}", all, 0 },
+		{ "\"selectors\": [{\"pciAddresses\": [\"0000:af:00.0\"]}], \"railmate\": {}",
+		  "af:00.0", 0 },
+		{ "\"selectors\": [{\"pciAddresses\": [\"0000:af:00.0\"]}, {\"pfNames\": [\"ens2f0\"]}]",
+		  "5e:00.1 5e:00.2 af:00.0", 0 },
+		{ "\"selectors\": [{\"pciAddresses\": [\"0000:af:00.0\"]}, {\"isRdma\": true}], \"railmate\": {\"vfsOnly\": true}",
+		  vfs, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_free_ char *text = xasprintf(
+			"{\"resourceList\": [{\"resourceName\": \"a\", %s}]}", rows[i].members);
+		_cleanup_config_ struct config *cfg = machine_config(text);
+		_cleanup_node_ struct node *node = node_new(machine(), cfg, NULL);
+
+		assert_pool(node, "rdma/a", rows[i].devices);
+		assert_int_equal(node->n_notes, rows[i].notes);
+	}
+}
+
+/* What a scan sees while sriov_numvfs is 0. */
+static struct hw_inventory *without_vfs(void)
+{
+	struct hw_inventory *inv = machine();
+
+	machine_fn(inv, "0000:5e:00.0")->sriov_num = 0;
+	machine_take_pci(inv, "0000:5e:00.2");
+	machine_take_pci(inv, "0000:5e:00.1");
+	return inv;
+}
+
+static void a_pf_whose_vfs_are_made_anew_is_no_device(void **state)
+{
+	_cleanup_config_ struct config *cfg = machine_config(
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"linkTypes\": [\"ether\"], \"isRdma\": true}},{\"resourceName\": \"b\", \"selectors\": {\"pciAddresses\": [\"0000:5e:00.0\"]}}]}");
+	_cleanup_config_ struct config *named = machine_config(
+		"{\"resourceList\": [{\"resourceName\": \"b\", \"selectors\": {\"pciAddresses\": [\"0000:5e:00.0\"]}}]}");
+	_cleanup_config_ struct config *only = machine_config(
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"linkTypes\": [\"ether\"], \"isRdma\": true}},{\"resourceName\": \"c\", \"selectors\": {}, \"railmate\": {\"vfsOnly\": false}}]}");
+	_cleanup_node_ struct node *first = node_new(machine(), only, NULL),
+				   *second = node_new(without_vfs(), only, first),
+				   *third = node_new(without_vfs(), only, second),
+				   *fourth = node_new(machine(), only, third),
+				   *asked = node_new(without_vfs(), cfg, first),
+				   *alone = node_new(without_vfs(), named, NULL);
+
+	(void)state;
+	assert_pool(first, "rdma/a", "5e:00.1 5e:00.2 af:00.0");
+	assert_pool(second, "rdma/a", "5e:00.1! 5e:00.2! af:00.0");
+	assert_pool(third, "rdma/a", "5e:00.1! 5e:00.2! af:00.0");
+	assert_pool(third, "rdma/c", "3b:00.1 3b:00.2 3b:00.3");
+	assert_pool(fourth, "rdma/a", "5e:00.1 5e:00.2 af:00.0");
+	assert_pool(asked, "rdma/b", "5e:00.0");
+	assert_pool(alone, "rdma/b", "5e:00.0");
 }
 
 static bool is_rdma(const struct node *node, const char *id)
@@ -706,6 +780,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_built_in_pool_has_every_vf_with_rdma),
 		cmocka_unit_test(the_first_pool_that_matches_owns),
+		cmocka_unit_test(a_pool_that_is_written_for_railmate_has_vfs_only),
+		cmocka_unit_test(a_pf_whose_vfs_are_made_anew_is_no_device),
 		cmocka_unit_test(the_item_that_selected_it_says_if_it_is_rdma),
 		cmocka_unit_test(a_node_without_vhost_net_is_noted),
 		cmocka_unit_test(a_pkey_is_remembered_while_the_rdma_device_is_away),
