@@ -161,7 +161,8 @@ static void set_pairs(const struct search *s, const struct align_out *solved,
 	}
 }
 
-struct choose_out align_choose(const struct choose_in *in, bool with_runner_up, struct arena *arena)
+static struct choose_out choose(const struct choose_in *in, bool with_runner_up,
+				struct arena *arena)
 {
 	const struct hw_inventory *inv = in->node->inv;
 	struct search s = begin_search(in, in->available, in->n_available, arena);
@@ -192,6 +193,67 @@ struct choose_out align_choose(const struct choose_in *in, bool with_runner_up, 
 	return out;
 }
 
+/* How many of `want` VFs are for the GPUs that are known: each GPU counts alike. */
+static size_t known_part(const struct gpu_set *gpus, size_t want)
+{
+	size_t all = gpus->n + gpus->n_unknown, part = (want * gpus->n + all / 2) / all;
+
+	return part ? part : want > 0;
+}
+
+/* Those of `available` that are not chosen yet. */
+static int *rest_of(const struct choose_in *in, const struct choose_out *out, struct arena *arena,
+		    size_t *ret_n)
+{
+	int *rest = arena_array(arena, in->n_available, sizeof(*rest));
+
+	*ret_n = 0;
+	for (size_t i = 0; i < in->n_available; i++) {
+		if (!list_has_int(out->chosen, out->n_chosen, in->available[i]))
+			rest[(*ret_n)++] = in->available[i];
+	}
+	return rest;
+}
+
+/* For the GPUs that are known first, then for as many that are not. */
+static struct choose_out choose_in_part(const struct choose_in *in, struct arena *arena)
+{
+	struct choose_in first = *in, second = *in;
+	struct choose_out out, more;
+	int *all, *busy = arena_array(arena, in->busy_gpus.n + in->gpus.n, sizeof(*busy));
+
+	first.gpus.n_unknown = 0;
+	first.want = known_part(&in->gpus, in->want);
+	out = choose(&first, false, arena);
+	if (out.n_chosen >= in->want)
+		return out;
+	for (size_t i = 0; i < in->busy_gpus.n; i++)
+		busy[i] = in->busy_gpus.v[i];
+	for (size_t i = 0; i < in->gpus.n; i++)
+		busy[in->busy_gpus.n + i] = in->gpus.v[i];
+	second.busy_gpus = (struct gpu_set) { busy, in->busy_gpus.n + in->gpus.n, 0 };
+	second.gpus = (struct gpu_set) { 0 };
+	second.available = rest_of(in, &out, arena, &second.n_available);
+	second.n_must = 0;
+	second.want = in->want - out.n_chosen;
+	more = choose(&second, false, arena);
+	all = arena_array(arena, out.n_chosen + more.n_chosen, sizeof(*all));
+	for (size_t i = 0; i < out.n_chosen; i++)
+		all[i] = out.chosen[i];
+	for (size_t i = 0; i < more.n_chosen; i++)
+		all[out.n_chosen + i] = more.chosen[i];
+	out.chosen = all;
+	out.n_chosen += more.n_chosen;
+	qsort(all, out.n_chosen, sizeof(*all), list_by_int);
+	return out;
+}
+
+struct choose_out align_choose(const struct choose_in *in, bool with_runner_up, struct arena *arena)
+{
+	return in->gpus.n && in->gpus.n_unknown ? choose_in_part(in, arena)
+						: choose(in, with_runner_up, arena);
+}
+
 struct choose_out align_pairs(const struct choose_in *in, const int *devs, size_t n_devs,
 			      struct arena *arena)
 {
@@ -202,7 +264,12 @@ struct choose_out align_pairs(const struct choose_in *in, const int *devs, size_
 
 	for (size_t i = 0; i < n_devs; i++)
 		all[i] = (int)i;
-	solved = align_assign(&s.numbers, all, n_devs, arena);
+	if (in->gpus.n && in->gpus.n_unknown) {
+		s.numbers.want = known_part(&in->gpus, n_devs);
+		solved = align_solve(&s.numbers, arena);
+	} else {
+		solved = align_assign(&s.numbers, all, n_devs, arena);
+	}
 	out.chosen = to_devs(&s, all, n_devs);
 	out.n_chosen = n_devs;
 	set_pairs(&s, &solved, &out);

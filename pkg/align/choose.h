@@ -25,7 +25,9 @@ struct choose_in {
 	const int *must;
 	size_t n_must; /* a subset of available */
 	size_t want;
-	struct gpu_set gpus;	  /* the container's, any order; none: unknown */
+	/* The container's, any order; none: unknown. Where some are not known, these get their part
+	 * of the VFs, and the others are chosen as for unknown GPUs. */
+	struct gpu_set gpus;
 	struct gpu_set busy_gpus; /* held by others, as far as known */
 	/* GPUs unknown: how many will be drawn from those that are not busy; 0: not known, or not
 	 * at random */
@@ -40,8 +42,8 @@ struct choose_pair {
 
 struct choose_out {
 	int *chosen;
-	size_t n_chosen; /* pool indices, ascending */
-	struct choose_pair *pairs;
+	size_t n_chosen;	   /* pool indices, ascending */
+	struct choose_pair *pairs; /* of the GPUs that are known */
 	size_t n_pairs;
 	int cost;
 	/* the runner-up, filled when asked for; n_runner_up 0: none */
@@ -52,7 +54,8 @@ struct choose_out {
 
 struct choose_out align_choose(const struct choose_in *in, bool with_runner_up,
 			       struct arena *arena);
-/* The pairs of VFs that are already decided (Allocate): same balanced assignment, no choice. */
+/* The pairs of VFs that are already decided (Allocate): same balanced assignment, no choice but
+ * which VFs are for the GPUs that are known. */
 struct choose_out align_pairs(const struct choose_in *in, const int *devs, size_t n_devs,
 			      struct arena *arena);
 

@@ -249,5 +249,5 @@ struct gpu_set choice_known_gpus(const struct choice *c, const struct hw_invento
 		if (pci >= 0)
 			v[n++] = pci;
 	}
-	return (struct gpu_set) { v, n };
+	return (struct gpu_set) { v, n, c->in.gpus.n_unknown };
 }

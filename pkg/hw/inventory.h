@@ -145,10 +145,11 @@ struct hw_inventory {
 
 /* A function of which only the address is known: every index and fact says so. */
 struct hw_pci hw_pci_unknown(struct bdf bdf);
-/* GPUs by their index into inv->pci; n 0: none, or not known. */
+/* GPUs by their index into inv->pci; n 0: none, or not known. n_unknown: there are so many more, or
+ * parts of GPUs, that no function is known of. */
 struct gpu_set {
 	const int *v;
-	size_t n;
+	size_t n, n_unknown;
 };
 
 /* Index into inv->pci, or -1. */

@@ -102,8 +102,7 @@ static int gpu_of_dynamic(const struct hw_inventory *inv, const struct dynamic *
 	return gpu;
 }
 
-/* Resources and DRA drivers that give GPUs, or parts of GPUs. */
-static bool gives_gpus(const char *name)
+bool pods_gives_gpus(const char *name)
 {
 	static const char *const prefixes[] = { "nvidia.com/gpu", "nvidia.com/mig-", "amd.com/",
 						"gpu.intel.com/", "gpu.nvidia.com",  "gpu.amd.com",
@@ -133,7 +132,7 @@ struct pods_gpus pods_gpus(const struct node *node, const struct pod_container *
 		memcpy(r.v, held.v, n * sizeof(*r.v));
 	for (size_t i = 0; i < c->n_held; i++) {
 		const struct held *h = &c->held[i];
-		bool gives = gives_gpus(h->resource) && !node_pool(node, h->resource);
+		bool gives = pods_gives_gpus(h->resource) && !node_pool(node, h->resource);
 
 		for (size_t k = 0; gives && !r.unknown && k < h->ids.n; k++) {
 			if (hw_gpu_of_id(node->inv, h->resource, h->ids.v[k]) < 0)
@@ -142,7 +141,7 @@ struct pods_gpus pods_gpus(const struct node *node, const struct pod_container *
 	}
 	for (size_t i = 0; i < c->n_dynamic; i++) {
 		const struct dynamic *d = &c->dynamic[i];
-		bool gives = gives_gpus(d->driver);
+		bool gives = pods_gives_gpus(d->driver);
 		int gpu = gpu_of_dynamic(node->inv, d);
 
 		if (gpu >= 0)

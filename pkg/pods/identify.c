@@ -216,9 +216,9 @@ static const char *explain(const struct views *views, const struct candidates *c
 	size_t gpu_holders = 0;
 
 	if (c->n == 1)
-		return arena_printf(a, "%s/%s container %s holds %zu GPUs and no %s yet",
+		return arena_printf(a, "%s/%s container %s holds %s and no %s yet",
 				    c->v[0]->pod->ns, c->v[0]->pod->name, c->v[0]->container->name,
-				    c->v[0]->gpus.n, resource);
+				    pods_say_gpus(c->v[0]->gpus, a), resource);
 	if (c->n > 1)
 		return arena_printf(
 			a,

@@ -38,8 +38,9 @@ static size_t count_ids(const struct pod_container *c)
 	return n;
 }
 
+/* ret_unknown: what a GPU plugin gave and no function is known of; may be NULL. */
 static size_t add_gpus(const struct pod_container *c, const char *except,
-		       const struct hw_inventory *inv, int *v)
+		       const struct hw_inventory *inv, int *v, size_t *ret_unknown)
 {
 	size_t n = 0;
 
@@ -51,6 +52,8 @@ static size_t add_gpus(const struct pod_container *c, const char *except,
 
 			if (gpu >= 0)
 				v[n++] = gpu;
+			else if (ret_unknown)
+				*ret_unknown += pods_gives_gpus(h->resource);
 		}
 	}
 	return n;
@@ -61,7 +64,17 @@ struct gpu_set pods_gpus_but(const struct pod_container *c, const char *except,
 {
 	int *v = arena_array(a, count_ids(c), sizeof(*v));
 
-	return (struct gpu_set) { v, list_unique_int(v, add_gpus(c, except, inv, v)) };
+	size_t n_unknown = 0, n = add_gpus(c, except, inv, v, &n_unknown);
+
+	return (struct gpu_set) { v, list_unique_int(v, n), n_unknown };
+}
+
+const char *pods_say_gpus(struct gpu_set gpus, struct arena *a)
+{
+	if (!gpus.n_unknown)
+		return arena_printf(a, "%zu GPUs", gpus.n);
+	return arena_printf(a, "%zu GPUs or parts of them, of which %zu are not known",
+			    gpus.n + gpus.n_unknown, gpus.n_unknown);
 }
 
 struct gpu_set pods_busy_gpus(const struct pod_list *pods, const struct pod_container *but,
@@ -80,10 +93,10 @@ struct gpu_set pods_busy_gpus(const struct pod_list *pods, const struct pod_cont
 			const struct pod_container *c = &pods->v[i].containers[k];
 
 			if (c != but)
-				n += add_gpus(c, "", inv, v + n);
+				n += add_gpus(c, "", inv, v + n, NULL);
 		}
 	}
-	return (struct gpu_set) { v, list_unique_int(v, n) };
+	return (struct gpu_set) { v, list_unique_int(v, n), 0 };
 }
 
 /* --- candidates --- */
@@ -236,8 +249,8 @@ struct identified pods_first_candidate(const struct pod_list *pods, const struct
 
 	if (now)
 		r.gpus = pods_gpus_but(now, q->resource, inv, a);
-	r.why = arena_printf(a, "%s/%s container %s asks for it and holds %zu GPUs", r.owner.ns,
-			     r.owner.pod, r.owner.container, r.gpus.n);
+	r.why = arena_printf(a, "%s/%s container %s asks for it and holds %s", r.owner.ns,
+			     r.owner.pod, r.owner.container, pods_say_gpus(r.gpus, a));
 	r.busy_gpus = pods_busy_gpus(pods, now, inv, a);
 	pods_note_candidates(&seen->specs, &q->candidates, pods);
 	return r;

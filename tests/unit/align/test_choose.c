@@ -494,6 +494,40 @@ static void decided_vfs_are_paired_with_the_nearest_gpus(void **state)
 	assert_int_equal(align_pairs(&in, devs, 2, m.arena).n_pairs, 0);
 }
 
+/* Of three GPUs one is a function that is known: two VFs are for the others, wherever they are. */
+static void gpus_that_are_partly_known_get_their_part(void **state)
+{
+	static const struct {
+		size_t known, unknown, want, pairs;
+	} rows[] = { { 1, 2, 3, 1 }, { 1, 1, 2, 1 }, { 2, 1, 3, 2 }, { 1, 3, 8, 2 },
+		     { 1, 7, 1, 1 }, { 2, 6, 8, 2 }, { 3, 0, 3, 3 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_machine_ struct machine m = machine(MI300X);
+		struct list gpu = gpus(&m, 0, (int)rows[i].known),
+			    free = numbers(0, (int)m.pool.n_devs);
+		struct choose_in in = { .node = &m.node,
+					.pool = &m.pool,
+					.available = free.v,
+					.n_available = free.n,
+					.want = rows[i].want,
+					.gpus = { gpu.v, gpu.n, rows[i].unknown } };
+		struct choose_out out = align_choose(&in, true, m.arena), again;
+
+		assert_int_equal(out.n_chosen, rows[i].want);
+		assert_int_equal(out.n_pairs, rows[i].pairs);
+		for (size_t k = 0; k < out.n_pairs; k++)
+			assert_int_equal(out.pairs[k].path.class, TOPO_PXB);
+		for (size_t k = 1; k < out.n_chosen; k++)
+			assert_true(out.chosen[k - 1] < out.chosen[k]);
+		again = align_pairs(&in, out.chosen, out.n_chosen, m.arena);
+		assert_int_equal(again.n_chosen, rows[i].want);
+		assert_int_equal(again.n_pairs, rows[i].pairs);
+		assert_int_equal(again.cost, out.cost);
+	}
+}
+
 static void a_vanished_device_is_far_from_everything(void **state)
 {
 	_cleanup_machine_ struct machine m = machine(HGX);
@@ -684,6 +718,7 @@ int main(void)
 		cmocka_unit_test(the_size_is_clamped),
 		cmocka_unit_test(the_runner_up_uses_other_pfs),
 		cmocka_unit_test(decided_vfs_are_paired_with_the_nearest_gpus),
+		cmocka_unit_test(gpus_that_are_partly_known_get_their_part),
 		cmocka_unit_test(a_vanished_device_is_far_from_everything),
 		cmocka_unit_test(vfs_without_pfs_are_spread_by_node),
 		cmocka_unit_test(the_order_of_the_lists_is_without_influence),

@@ -12,8 +12,8 @@ static int allocate_of(const struct pool *pool, struct ids ids, const int *gpus,
 	int r;
 
 	*err = (struct err) { 0 };
-	r = grant_of_ids(m.node, pool, &ids, m.root, (struct gpu_set) { gpus, n_gpus }, a, &grant,
-			 err);
+	r = grant_of_ids(m.node, pool, &ids, m.root, (struct gpu_set) { gpus, n_gpus, 0 }, a,
+			 &grant, err);
 	return r < 0 ? r : render_grant(&grant, a, ret, err);
 }
 

@@ -168,6 +168,33 @@ static void finds_the_container_that_has_its_gpus_already(void **state)
 	assert_string_equal(who.why, "default/p0 container main holds 2 GPUs and no rdma/vf yet");
 }
 
+static void parts_of_gpus_that_are_not_known_are_counted(void **state)
+{
+	static const struct {
+		const char *list, *gpus, *why;
+		size_t unknown;
+	} rows[] = {
+		{ "p0/main: g=GPU-3,GPU-9", "3",
+		  "2 GPUs or parts of them, of which 1 are not known", 1 },
+		{ "p0/main: g=GPU-1 nvidia.com/mig-1g.10gb=MIG-1,MIG-2", "1",
+		  "3 GPUs or parts of them, of which 2 are not known", 2 },
+		{ "p0/main: amd.com/gpu=0000:18:00.0,amdgpu_xcp_7,amdgpu_xcp_8", "8",
+		  "3 GPUs or parts of them, of which 2 are not known", 2 },
+		{ "p0/main: g=GPU-3 example.com/fpga=f1", "3", "1 GPUs", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct identified who = look(rows[i].list, 3);
+
+		assert_found(&who, "p0", "main", rows[i].gpus);
+		assert_int_equal(who.gpus.n_unknown, rows[i].unknown);
+		assert_non_null(strstr(who.why, rows[i].why));
+		pods_seen_free(seen);
+		seen = NULL;
+	}
+}
+
 static void finds_nothing_when_the_vf_comes_first(void **state)
 {
 	struct identified who = look("p0/main:", 2);
@@ -633,6 +660,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(a_pod_is_found_in_whatever_order_they_are_listed),
 		T(finds_the_container_that_has_its_gpus_already),
+		T(parts_of_gpus_that_are_not_known_are_counted),
 		T(finds_nothing_when_the_vf_comes_first),
 		T(complete_pods_are_no_candidates_and_their_gpus_are_busy),
 		T(gpu_only_pod_of_before_is_not_mistaken),
