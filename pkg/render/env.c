@@ -162,6 +162,15 @@ void put_data_direct(struct json *j, const struct grant *grant, const struct cho
 	json_kv_string(j, "data_direct", bdf_format(node->inv->pci[direct].bdf, buf));
 }
 
+static bool has_pair(const struct grant *grant, const struct pool_dev *dev)
+{
+	for (size_t i = 0; i < grant->n_pairs; i++) {
+		if (str_eq(grant->pool->devs[grant->pairs[i].dev].id, dev->id))
+			return true;
+	}
+	return false;
+}
+
 /* Which GPU goes with which VF, as compact JSON: the container's GPUs as the kubelet had given them
  * at Allocate. */
 static const char *map(const struct grant *grant, struct arena *arena)
@@ -180,6 +189,15 @@ static const char *map(const struct grant *grant, struct arena *arena)
 		json_kv_string(&j, "vf", grant->pool->devs[p->dev].id);
 		json_kv_string(&j, "class", topo_class_name(p->path.class));
 		put_data_direct(&j, grant, p);
+		json_end_object(&j);
+	}
+	/* As in map.json: VFs for GPUs that are not known, beside some that are. */
+	for (size_t i = 0; i < grant->n_devs; i++) {
+		if (has_pair(grant, grant->devs[i].dev))
+			continue;
+		json_begin_object(&j);
+		json_kv_string(&j, "gpu", NULL);
+		json_kv_string(&j, "vf", grant->devs[i].dev->id);
 		json_end_object(&j);
 	}
 	json_end_array(&j);

@@ -76,9 +76,8 @@ static int setup(void **state)
 					.extra = b->extra };
 	b->pool = (struct pool) { &b->cfg, b->devs, 2 };
 	b->topo = topo_new(&b->inv, NULL);
-	b->node = (struct node) {
-		.inv = &b->inv, .topo = b->topo, .pools = &b->pool, .n_pools = 1
-	};
+	b->node =
+		(struct node) { .inv = &b->inv, .topo = b->topo, .pools = &b->pool, .n_pools = 1 };
 	b->grant = (struct grant) {
 		.node = &b->node, .pool = &b->pool, .devs = b->grant_devs, .n_devs = 2
 	};
@@ -211,6 +210,20 @@ static void maps_gpus_to_vfs_when_they_are_known(void **state)
 	assert_string_equal(
 		env(&e, "RAILMATE_MY_ORG_RAIL_0_MAP"),
 		"[{\"gpu\":\"0000:1a:00.0\",\"vf\":\"0000:1a:00.2\",\"class\":\"PIX\"},{\"gpu\":\"0000:1a:00.0\",\"vf\":\"0000:1a:00.3\",\"class\":\"PIX\"}]");
+}
+
+/* Beside a GPU that is known there are some that are not. */
+static void maps_vfs_without_a_gpu_beside_those_with_one(void **state)
+{
+	struct bench *b = *state;
+	struct edits e;
+
+	b->grant.pairs = b->pairs;
+	b->grant.n_pairs = 1;
+	e = rendered(b);
+	assert_string_equal(
+		env(&e, "RAILMATE_MY_ORG_RAIL_0_MAP"),
+		"[{\"gpu\":\"0000:1a:00.0\",\"vf\":\"0000:1a:00.2\",\"class\":\"PIX\"},{\"gpu\":null,\"vf\":\"0000:1a:00.3\"}]");
 }
 
 static void environment_is_sorted(void **state)
@@ -434,6 +447,7 @@ int main(void)
 		TEST(never_writes_an_empty_hca_list),
 		TEST(names_at_most_32_hcas),
 		TEST(maps_gpus_to_vfs_when_they_are_known),
+		TEST(maps_vfs_without_a_gpu_beside_those_with_one),
 		TEST(environment_is_sorted),
 		TEST(gives_verbs_nodes_and_rdma_cm_once),
 		TEST(gives_no_rdma_to_a_pool_without_is_rdma),
