@@ -94,6 +94,7 @@ int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size
 	scan_default_route(&s);
 	scan_cards(&s, before);
 	inv = finish(&s);
+	scan_gpu_parts(root, inv);
 	if (r < 0)
 		hw_inventory_free(inv);
 	else

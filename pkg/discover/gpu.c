@@ -70,7 +70,8 @@ void scan_function_gpu(struct scan *s, const struct dir *dev, const struct hw_pc
 		if (s->gpus[i].vendor == f->vendor && s->gpus[i].class_hi == f->class_code >> 8)
 			match = &s->gpus[i];
 	}
-	if (!match)
+	/* A VF of a GPU that is here is a part of it (hw_gpu_of_id()). */
+	if (!match || f->is_vf)
 		return;
 	gpu.vendor = arena_strdup(s->arena, match->name);
 	if (!dir_open(dev, "drm", &drm))

@@ -5,11 +5,14 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
+#include "discover/scan-internal.h"
 #include "sysroot/sysroot.h"
 
 #define NVIDIA	  0x10de
@@ -36,27 +39,117 @@ struct kfd {
 	int node;	    /* whose links are read */
 };
 
+/* The function of a node; -1. A partition's has its own number in place of the function's. */
+static int function_of(const struct hw_inventory *inv, const char *text)
+{
+	uint64_t domain = 0, location;
+	struct bdf bdf;
+	int pci;
+
+	property(text, "domain", &domain);
+	if (!property(text, "location_id", &location) || !location)
+		return -1;
+	bdf = (struct bdf) { .domain = (uint32_t)domain,
+			     .bus = (uint8_t)(location >> 8),
+			     .dev = (uint8_t)(location >> 3 & 31),
+			     .fn = (uint8_t)(location & 7) };
+	pci = hw_find_pci(inv, bdf);
+	if (hw_find_gpu(inv, pci) >= 0)
+		return pci;
+	bdf.fn = 0;
+	pci = hw_find_pci(inv, bdf);
+	return hw_find_gpu(inv, pci) < 0 ? -1 : pci;
+}
+
 static int take_node(void *arg, const char *name)
 {
 	struct kfd *k = arg;
-	uint64_t domain = 0, location;
 	char text[4096];
-	int node, pci;
+	int node;
 
 	if (str_to_int(name, &node) < 0 || node < 0 || node >= MAX_NODES ||
 	    sysroot_read(k->root, text, sizeof(text), KFD_NODES "/%d/properties", node) <= 0)
 		return 0;
-	property(text, "domain", &domain);
-	if (!property(text, "location_id", &location) || !location)
-		return 0;
-	/* Bus, device and function. */
-	pci = hw_find_pci(k->inv, (struct bdf) { .domain = (uint32_t)domain,
-						 .bus = (uint8_t)(location >> 8),
-						 .dev = (uint8_t)(location >> 3 & 31),
-						 .fn = (uint8_t)(location & 7) });
-	k->gpu[node] = pci < 0 ? -1 : hw_find_gpu(k->inv, pci);
+	k->gpu[node] = hw_find_gpu(k->inv, function_of(k->inv, text));
 	return 0;
 }
+
+/* --- partitions --- */
+
+#define PLATFORM "sys/devices/platform"
+
+struct parts {
+	const struct sysroot *root;
+	struct hw_inventory *inv;
+	int minor; /* of the render node that is looked for; -1 */
+	int pci;   /* what was found; -1 */
+	size_t cap;
+	struct hw_gpu_part *v;
+	size_t n;
+};
+
+static int take_render_node(void *arg, const char *name)
+{
+	struct parts *p = arg;
+
+	if (str_starts(name, "renderD") && str_to_int(name + strlen("renderD"), &p->minor) < 0)
+		p->minor = -1;
+	return 0;
+}
+
+static int find_minor(void *arg, const char *name)
+{
+	struct parts *p = arg;
+	uint64_t minor;
+	char text[4096];
+
+	if (sysroot_read(p->root, text, sizeof(text), KFD_NODES "/%s/properties", name) > 0 &&
+	    property(text, "drm_render_minor", &minor) && minor == (uint64_t)p->minor)
+		p->pci = function_of(p->inv, text);
+	return 0;
+}
+
+static int take_part(void *arg, const char *name)
+{
+	struct parts *p = arg;
+	char dir[128];
+	int number;
+
+	if (!str_starts(name, "amdgpu_xcp_") ||
+	    str_to_int(name + strlen("amdgpu_xcp_"), &number) < 0)
+		return 0;
+	p->minor = p->pci = -1;
+	snprintf(dir, sizeof(dir), PLATFORM "/amdgpu_xcp_%d/drm", number);
+	sysroot_each(p->root, dir, take_render_node, p);
+	if (p->minor >= 0)
+		sysroot_each(p->root, KFD_NODES, find_minor, p);
+	if (p->pci < 0)
+		return 0;
+	p->v = xgrow(p->v, &p->cap, p->n + 1, sizeof(*p->v));
+	p->v[p->n++] = (struct hw_gpu_part) { number, p->pci };
+	return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return ((const struct hw_gpu_part *)a)->number - ((const struct hw_gpu_part *)b)->number;
+}
+
+void scan_gpu_parts(const struct sysroot *root, struct hw_inventory *inv)
+{
+	struct parts p = { .root = root, .inv = inv };
+
+	if (!inv->n_gpu)
+		return;
+	sysroot_each(root, PLATFORM, take_part, &p);
+	if (p.n)
+		qsort(p.v, p.n, sizeof(*p.v), by_number);
+	inv->part = arena_copy(inv->arena, p.v, p.n * sizeof(*p.v));
+	inv->n_part = p.n;
+	free(p.v);
+}
+
+/* --- links --- */
 
 static void set(struct gpu_links *l, int a, int b, enum gpu_link link)
 {

@@ -159,4 +159,7 @@ void scan_class_rdma(struct scan *s);
 void scan_function_gpu(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci);
 int acs_control(const struct dir *dev); /* of a bridge; -1 unknown */
 
+/* Fills in inv->part, by amdgpu's devices of partitions and its topology. */
+void scan_gpu_parts(const struct sysroot *root, struct hw_inventory *inv);
+
 #endif

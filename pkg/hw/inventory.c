@@ -247,6 +247,9 @@ bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *
 		       str_eq(g->model, h->model) && str_eq(g->uuid, h->uuid) &&
 		       g->minor == h->minor && g->card == h->card;
 	}
+	same = same && a->n_part == b->n_part;
+	for (size_t i = 0; same && i < a->n_part; i++)
+		same = a->part[i].number == b->part[i].number && a->part[i].pci == b->part[i].pci;
 	for (size_t i = 0; same && i < a->n_card; i++) {
 		const struct hw_card *c = &a->card[i], *d = &b->card[i];
 
@@ -268,6 +271,43 @@ bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *
 			!memcmp(m->distance, n->distance, a->n_numa * sizeof(*m->distance)));
 	}
 	return same;
+}
+
+/* "amdgpu_xcp_N" */
+static int gpu_of_part(const struct hw_inventory *inv, const char *number)
+{
+	int part;
+
+	for (size_t i = 0; i < inv->n_part && str_to_int(number, &part) == 0; i++) {
+		if (inv->part[i].number == part)
+			return inv->part[i].pci;
+	}
+	return -1;
+}
+
+/* "nvidiaN", and behind a slash a share of it. */
+static int gpu_of_minor(const struct hw_inventory *inv, char *number)
+{
+	int minor;
+
+	number[strcspn(number, "/")] = '\0';
+	if (str_to_int(number, &minor) < 0 || minor < 0)
+		return -1;
+	for (size_t i = 0; i < inv->n_gpu; i++) {
+		if (inv->gpu[i].minor == minor && str_eq(inv->gpu[i].vendor, "NVIDIA"))
+			return inv->gpu[i].pci;
+	}
+	return -1;
+}
+
+/* The GPU itself, or that of which the function is a VF. */
+static int gpu_of_address(const struct hw_inventory *inv, struct bdf bdf)
+{
+	int pci = hw_find_pci(inv, bdf);
+
+	if (hw_find_gpu(inv, pci) < 0 && pci >= 0)
+		pci = inv->pci[pci].physfn;
+	return hw_find_gpu(inv, pci) < 0 ? -1 : pci;
 }
 
 /* "cardN-M": M is the number of a share of the card. */
@@ -306,7 +346,7 @@ int hw_gpu_of_id(const struct hw_inventory *inv, const char *resource, const cha
 	size_t n = replica ? (size_t)(replica - id) : strlen(id);
 	struct bdf bdf;
 	uint64_t index;
-	int pci;
+	char *slice;
 
 	if (n >= sizeof(plain))
 		return -1;
@@ -318,10 +358,15 @@ int hw_gpu_of_id(const struct hw_inventory *inv, const char *resource, const cha
 		}
 		return -1;
 	}
-	if (!bdf_parse(plain, &bdf)) {
-		pci = hw_find_pci(inv, bdf);
-		return hw_find_gpu(inv, pci) < 0 ? -1 : pci;
-	}
+	slice = strstr(plain, "-slice-");
+	if (slice)
+		*slice = '\0';
+	if (!bdf_parse(plain, &bdf))
+		return gpu_of_address(inv, bdf);
+	if (str_starts(plain, "amdgpu_xcp_"))
+		return gpu_of_part(inv, plain + strlen("amdgpu_xcp_"));
+	if (str_starts(plain, "nvidia"))
+		return gpu_of_minor(inv, plain + strlen("nvidia"));
 	if (str_starts(plain, "card"))
 		return gpu_of_card(inv, plain + strlen("card"));
 	if (str_to_u64(plain, 10, 4096, &index) < 0)

@@ -106,6 +106,12 @@ struct hw_gpu {
 	int card;	    /* N of drm/cardN; -1 */
 };
 
+/* A partition of an AMD GPU, amdgpu_xcp_<number>: a device without a PCI function of its own. */
+struct hw_gpu_part {
+	int number;
+	int pci; /* the GPU's function */
+};
+
 struct hw_numa {
 	int id;
 	/* SLIT row, n_numa entries in the order of the numa table; NULL unknown */
@@ -129,6 +135,8 @@ struct hw_inventory {
 	size_t n_rdma; /* sorted by (pci, name): by address, then name */
 	struct hw_gpu *gpu;
 	size_t n_gpu; /* sorted by address */
+	struct hw_gpu_part *part;
+	size_t n_part; /* sorted by number */
 	struct hw_card *card;
 	size_t n_card; /* sorted by address */
 	struct hw_neighbor *neighbor;
@@ -195,9 +203,10 @@ bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *
 /*
  * The PCI index of the GPU that a device id of a GPU plugin names, or -1. Understands, for any
  * resource: "GPU-<uuid>" and "GPU-<uuid>::<replica>" (NVIDIA), a PCI address (AMD, also upper
- * case), "cardN-M" (Intel), and, when `resource` is a GPU resource, a plain index in address order
- * of that vendor's GPUs (NVIDIA deviceIDStrategy=index). MIG ids give -1: nothing in sysfs names
- * their parent.
+ * case; a VF is its PF), "amdgpu_xcp_N" and "ADDRESS-slice-N" (partitions), "nvidiaN" and
+ * "nvidiaN/…" (GKE: N is the minor number), "cardN-M" (Intel), and, when `resource` is a GPU
+ * resource, a plain index in address order of that vendor's GPUs (NVIDIA deviceIDStrategy=index).
+ * MIG ids give -1: nothing in sysfs names their parent.
  */
 int hw_gpu_of_id(const struct hw_inventory *inv, const char *resource, const char *id);
 /* The inventory itself lies in its arena. NULL is fine. */

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "discover/discover.h"
+#include "hw/inventory.h"
 #include "support/fixture.h"
 #include "sysroot/sysroot.h"
 
@@ -60,6 +61,54 @@ static void xgmi_is_read_from_the_topology(void **state)
 	       want, 3);
 }
 
+#define PART(n, render) "d sys/devices/platform/amdgpu_xcp_" n "/drm/renderD" render "\n"
+
+/* In CPX mode: the node of a partition has the GPU's bus, and its own number as the function. */
+static void partitions_are_their_gpus(void **state)
+{
+	struct sysroot *root = fixture_text(
+		THREE_AMD NODE("1", "drm_render_minor 128\\nlocation_id 3072\\ndomain 0\\n") NODE(
+			"2", "location_id 3073\\ndomain 0\\ndrm_render_minor 129\\n")
+			NODE("3", "location_id 5382\\ndomain 0\\ndrm_render_minor 136\\n") NODE(
+				"4", "location_id 7681\\ndomain 1\\ndrm_render_minor 144\\n")
+				NODE("5", "location_id 9999\\ndomain 1\\ndrm_render_minor 150\\n")
+					PART("0", "129") PART("12", "136") PART("3", "144")
+						PART("4", "150") PART("5", "151") PART("x", "129"));
+	struct hw_inventory *inv = fixture_discover(root);
+	static const struct {
+		const char *id;
+		int gpu;
+	} rows[] = {
+		{ "amdgpu_xcp_0", 0 },	{ "amdgpu_xcp_12", 1 }, { "amdgpu_xcp_3", 2 },
+		{ "amdgpu_xcp_4", -1 }, { "amdgpu_xcp_5", -1 }, { "amdgpu_xcp_9", -1 },
+		{ "amdgpu_xcp_", -1 },	{ "amdgpu_xcp_x", -1 },
+	};
+
+	(void)state;
+	assert_int_equal(inv->n_part, 3);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_int_equal(hw_gpu_of_id(inv, "amd.com/gpu", rows[i].id),
+				 rows[i].gpu < 0 ? -1 : inv->gpu[rows[i].gpu].pci);
+	hw_inventory_free(inv);
+	fixture_close(root);
+}
+
+/* Parts of a GPU that the host itself drives. */
+static void vfs_of_a_gpu_are_no_gpus_and_lead_to_it(void **state)
+{
+	struct sysroot *root = fixture_text(AMD("0000:0c:00.0") AMD("0000:0c:02.0") AMD(
+		"0000:15:00.0") "l sys/bus/pci/devices/0000:0c:02.0/physfn -> ../0000:0c:00.0\n"
+				"l sys/bus/pci/devices/0000:0c:00.0/virtfn0 -> ../0000:0c:02.0\n");
+	struct hw_inventory *inv = fixture_discover(root);
+
+	(void)state;
+	assert_int_equal(inv->n_gpu, 2);
+	assert_int_equal(hw_gpu_of_id(inv, "amd.com/gpu", "0000:0c:02.0"), inv->gpu[0].pci);
+	assert_int_equal(hw_gpu_of_id(inv, "amd.com/gpu", "0000:0c:02.0-slice-1"), inv->gpu[0].pci);
+	hw_inventory_free(inv);
+	fixture_close(root);
+}
+
 static void what_makes_no_sense_is_unknown(void **state)
 {
 	static const enum gpu_link none[9] = { U };
@@ -94,6 +143,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xgmi_is_read_from_the_topology),
+		cmocka_unit_test(partitions_are_their_gpus),
+		cmocka_unit_test(vfs_of_a_gpu_are_no_gpus_and_lead_to_it),
 		cmocka_unit_test(what_makes_no_sense_is_unknown),
 		cmocka_unit_test(nvswitches_join_gpus_of_one_kind),
 	};

@@ -34,7 +34,7 @@ static struct hw_rdma rdmas[] = {
 };
 static struct hw_gpu gpus[] = {
 	{ .pci = GPU0, .vendor = "NVIDIA", .uuid = "GPU-aaaa", .card = 1 },
-	{ .pci = GPU1, .vendor = "NVIDIA", .uuid = "GPU-bbbb", .card = 2 },
+	{ .pci = GPU1, .vendor = "NVIDIA", .uuid = "GPU-bbbb", .minor = 1, .card = 2 },
 	{ .pci = AMD, .vendor = "AMD", .card = 12 },
 };
 static const int row[] = { 10, 21 };
@@ -170,6 +170,15 @@ static void understands_the_ids_of_gpu_plugins(void **state)
 		{ "gpu.intel.com/i915", "card3-0", -1 },
 		{ "gpu.intel.com/i915", "card", -1 },
 		{ "gpu.intel.com/i915", "card999999999999999-0", -1 },
+		{ "nvidia.com/gpu", "nvidia1", GPU1 },
+		{ "nvidia.com/gpu", "nvidia0/gi3", GPU0 },
+		{ "nvidia.com/gpu", "nvidia1/vgpu0", GPU1 },
+		{ "nvidia.com/gpu", "nvidia7", -1 },
+		{ "nvidia.com/gpu", "nvidia", -1 },
+		{ "nvidia.com/gpu", "nvidiactl", -1 },
+		{ "any/thing", "0000:1b:00.0-slice-2", GPU0 },
+		{ "any/thing", "0000:1c:00.0-slice-2", -1 },
+		{ "any/thing", "amdgpu_xcp_0", -1 },
 		{ "nvidia.com/gpu", "", -1 },
 		{ "nvidia.com/gpu",
 		  "GPU-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
