@@ -28,6 +28,16 @@ static const struct diagnosis_advice identity_unknown = {
 	{ "Look on the host: ip link show PF; cat /sys/class/infiniband/DEVICE/node_guid.", NULL,
 	  NULL },
 };
+static const struct diagnosis_advice identity_twice = {
+	"The fabric delivers the packets of both to one of them, so that connections of the other hang.",
+	{ "Give each VF of its own: ip link set PF vf N mac ADDRESS, or node_guid and port_guid, unbind the VF from its driver and bind it again; look at what writes them (sriov-network-operator, ib-sriov-cni, a script with one value for all).",
+	  NULL, NULL },
+};
+static const struct diagnosis_advice identity_ones = {
+	"All ones stands for none: firmware and CNI plugins leave it where none was set, and the port never becomes ACTIVE.",
+	{ "ip link set PF vf N node_guid GUID and port_guid GUID, or mac ADDRESS, then unbind the VF from its driver and bind it again.",
+	  NULL, NULL },
+};
 static const struct diagnosis_advice identity_fine = { "The fabric can distinguish them.",
 						       { NULL } };
 
@@ -37,6 +47,9 @@ enum {
 	IDENTITY_PORT_GUID,
 	IDENTITY_MAC,
 	IDENTITY_NODE_GUID,
+	IDENTITY_ONES,
+	IDENTITY_TWICE_MAC,
+	IDENTITY_TWICE_GUID,
 	IDENTITY_UNKNOWN
 };
 
@@ -51,6 +64,14 @@ static const struct net_kind identity_kinds[] = {
 			   "have no MAC address (zero)" },
 	[IDENTITY_NODE_GUID] = { DIAGNOSIS_WARN, &identity_node_guid, "has the node GUID zero",
 				 "have the node GUID zero" },
+	[IDENTITY_ONES] = { DIAGNOSIS_FAIL, &identity_ones, "has a GUID or MAC address of all ones",
+			    "have GUIDs or MAC addresses of all ones" },
+	[IDENTITY_TWICE_MAC] = { DIAGNOSIS_FAIL, &identity_twice,
+				 "has a MAC address that another VF has, too",
+				 "have MAC addresses that other VFs have, too" },
+	[IDENTITY_TWICE_GUID] = { DIAGNOSIS_FAIL, &identity_twice,
+				  "has a node GUID that another VF has, too",
+				  "have node GUIDs that other VFs have, too" },
 	[IDENTITY_UNKNOWN] = { DIAGNOSIS_UNKNOWN, &identity_unknown,
 			       "does not show its GUID or MAC address here",
 			       "do not show their GUIDs or MAC addresses here" },
@@ -69,6 +90,36 @@ static const struct hw_vf_admin *admin_of(const struct facts *f, int pci)
 	return NULL;
 }
 
+static bool is_ones(const char *guid_or_mac)
+{
+	return guid_or_mac && *guid_or_mac && !guid_or_mac[strspn(guid_or_mac, "fF:")];
+}
+
+static bool has_guid(const struct facts *f, size_t rdma, const char *guid)
+{
+	return guid && str_eq(f->net->rdma[rdma].node_guid, guid);
+}
+
+static bool has_mac(const struct facts *f, size_t rdma, const char *mac)
+{
+	return mac && str_eq(f->net->netdev[f->inv->rdma[rdma].pci].mac, mac);
+}
+
+/* Does another VF have this one, of whatever PF? */
+static bool is_twice(const struct facts *f, size_t rdma, const char *value,
+		     bool (*has)(const struct facts *f, size_t rdma, const char *value))
+{
+	int pci = f->inv->rdma[rdma].pci;
+
+	for (size_t i = 0; i < f->inv->n_rdma; i++) {
+		int other = f->inv->rdma[i].pci;
+
+		if (other >= 0 && other != pci && hw_is_nic_vf(f->inv, other) && has(f, i, value))
+			return true;
+	}
+	return false;
+}
+
 static int judge_infiniband(const struct facts *f, size_t rdma)
 {
 	static const uint8_t zero[8];
@@ -77,6 +128,10 @@ static int judge_infiniband(const struct facts *f, size_t rdma)
 
 	if (net_is_zero(d->node_guid))
 		return IDENTITY_GUID;
+	if (is_ones(d->node_guid))
+		return IDENTITY_ONES;
+	if (is_twice(f, rdma, d->node_guid, has_guid))
+		return IDENTITY_TWICE_GUID;
 	/* The lower half of the first GID of a port is its GUID. */
 	if (d->n_gids && d->gids[0].index == 0 && !memcmp(d->gids[0].gid + 8, zero, sizeof(zero)))
 		return IDENTITY_PORT_GUID;
@@ -98,8 +153,14 @@ static int judge_identity(const struct facts *f, size_t rdma)
 		return judge_infiniband(f, rdma);
 	if (net_is_zero(mac))
 		return IDENTITY_MAC;
+	if (is_ones(mac) || is_ones(d->node_guid))
+		return IDENTITY_ONES;
+	if (is_twice(f, rdma, mac, has_mac))
+		return IDENTITY_TWICE_MAC;
 	if (net_is_zero(d->node_guid))
 		return IDENTITY_NODE_GUID;
+	if (is_twice(f, rdma, d->node_guid, has_guid))
+		return IDENTITY_TWICE_GUID;
 	return mac || d->node_guid ? IDENTITY_FINE : IDENTITY_UNKNOWN;
 }
 
@@ -257,7 +318,7 @@ static void run_verbs(const struct facts *f, struct diagnosis *r)
 
 const struct diagnosis_check doctor_vf_checks[] = {
 	{ "vf-identity", "GUIDs and MAC addresses of VFs",
-	  "Looks at the node GUID, the first GID and the MAC address of every VF. FAIL: an InfiniBand VF without a GUID, or an interface without an address. WARN: a RoCE VF with the node GUID zero. UNKNOWN: neither shows (the interface is in a pod).",
+	  "Looks at the node GUID, the first GID and the MAC address of every VF. FAIL: an InfiniBand VF without a GUID, an interface without an address, one of all ones, or two VFs with the same. WARN: a RoCE VF with the node GUID zero. UNKNOWN: neither shows (the interface is in a pod).",
 	  .run = run_identity },
 	{ "vf-admin", "what the PF's administrator set for VFs",
 	  "Asks the kernel (ip link show PF) for the link state, trust, spoof check and rate limit of the VFs. FAIL: a link state of disable. Rate limits and trust are shown. UNKNOWN: not the running machine, or the PFs are in another network namespace, as in a pod.",

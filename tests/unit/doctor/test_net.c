@@ -216,6 +216,34 @@ static void guids_that_nobody_set_are_seen_at_the_pf(void **state)
 	leave(&v);
 }
 
+static void no_two_vfs_have_one_address(void **state)
+{
+	struct visit v;
+
+	(void)state;
+	once(ETH_MACHINE(ACTIVE, ACTIVE, ACTIVE) NET(VF0, "eth1", "address", "02:00:00:00:00:01")
+		     NET(VF1, "eth2", "address", "02:00:00:00:00:01"),
+	     "vf-identity", DIAGNOSIS_FAIL,
+	     "2 of the 2 VFs of 0000:3b:00.0 (mlx5_0) have MAC addresses that other VFs have, too: 0000:3b:00.1, 0000:3b:00.2.");
+	once(ETH_MACHINE(ACTIVE, ACTIVE, ACTIVE) NET(VF0, "eth1", "address", "02:00:00:00:00:01")
+		     NET(VF1, "eth2", "address", "02:00:00:00:00:02")
+			     GUID(VF0, "mlx5_1", "0011:2233:4455:6677")
+				     GUID(VF1, "mlx5_2", "0011:2233:4455:6677"),
+	     "vf-identity", DIAGNOSIS_FAIL,
+	     "2 of the 2 VFs of 0000:3b:00.0 (mlx5_0) have node GUIDs that other VFs have, too: 0000:3b:00.1, 0000:3b:00.2.");
+	once(IB_MACHINE(ACTIVE, ACTIVE) GUID(VF0, "mlx5_1", "0011:2233:4455:6677")
+		     GUID(VF1, "mlx5_2", "0011:2233:4455:6677"),
+	     "vf-identity", DIAGNOSIS_FAIL,
+	     "2 of the 2 VFs of 0000:3b:00.0 (mlx5_0) have node GUIDs that other VFs have, too: 0000:3b:00.1, 0000:3b:00.2.");
+	arrive(&v, IB_MACHINE(ACTIVE, ACTIVE) GUID(VF0, "mlx5_1", "ffff:ffff:ffff:ffff")
+			   GUID(VF1, "mlx5_2", "0011:2233:4455:6677"));
+	run(&v, "vf-identity");
+	assert_found(&v, DIAGNOSIS_FAIL,
+		     "VF 0000:3b:00.1 (mlx5_1) has a GUID or MAC address of all ones.");
+	assert_found(&v, DIAGNOSIS_PASS, "1 VF has a GUID or MAC address of its own.");
+	leave(&v);
+}
+
 static void a_vf_on_ethernet_needs_an_address(void **state)
 {
 	struct visit v;
@@ -834,6 +862,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_infiniband_vf_needs_its_guids),
 		cmocka_unit_test(guids_that_nobody_set_are_seen_at_the_pf),
+		cmocka_unit_test(no_two_vfs_have_one_address),
 		cmocka_unit_test(a_vf_on_ethernet_needs_an_address),
 		cmocka_unit_test(what_the_administrator_set_is_told),
 		cmocka_unit_test(every_vf_needs_a_verbs_device_and_its_node),
