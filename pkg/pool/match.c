@@ -38,11 +38,29 @@ static const char *state_of(const struct hw_rdma *rdma)
 	return rdma->n_ports ? rdma->ports[0].state : NULL;
 }
 
+/* The RDMA device that says whether a PF serves; -1. With VF LAG the PFs of a bond have one of them
+ * all, at the first PF: a cable may be out while its port is ACTIVE. */
+static int rdma_of_pf(const struct hw_inventory *inv, int pf)
+{
+	int rdma = hw_find_rdma(inv, pf);
+
+	for (int i = 0; rdma < 0 && pf >= 0 && i < (int)inv->n_pci; i++) {
+		const struct hw_pci *a = &inv->pci[pf], *b = &inv->pci[i];
+
+		if (i != pf && !b->is_vf && a->bdf.domain == b->bdf.domain &&
+		    a->bdf.bus == b->bdf.bus && a->bdf.dev == b->bdf.dev &&
+		    a->vendor == b->vendor && a->device == b->device &&
+		    str_eq(a->driver, b->driver))
+			rdma = hw_find_rdma(inv, i);
+	}
+	return rdma;
+}
+
 void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci)
 {
 	const struct hw_pci *fn = &inv->pci[pci];
 	int pf = fn->is_vf ? fn->physfn : pci;
-	int pf_rdma = hw_find_rdma(inv, pf), type;
+	int pf_rdma = rdma_of_pf(inv, pf), type;
 
 	*nic = (struct nic) {
 		.pci = pci, .fn = fn, .pf = pf >= 0 ? &inv->pci[pf] : NULL, .owner = -1

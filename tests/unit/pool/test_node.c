@@ -92,6 +92,41 @@ static void a_pool_that_is_written_for_railmate_has_vfs_only(void **state)
 	}
 }
 
+/* VF LAG: af:00.0 and af:00.1 are a bond, and have one RDMA device; a cable is out. */
+static void the_rdma_port_of_a_bond_decides(void **state)
+{
+	static const struct {
+		int carrier;
+		const char *state, *driver, *devices;
+	} rows[] = {
+		{ 0, "ACTIVE", "mlx5_core", "5e:00.1 5e:00.2" },
+		{ 0, "DOWN", "mlx5_core", "5e:00.1! 5e:00.2!" },
+		{ 1, "ACTIVE", "mlx5_core", "5e:00.1 5e:00.2" },
+		{ 0, "ACTIVE", "bnxt_en", "5e:00.1! 5e:00.2!" }, /* another card */
+	};
+	_cleanup_config_ struct config *cfg = machine_config(
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"pfNames\": [\"eno2\"], \"isRdma\": true}}]}");
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct hw_inventory *inv = machine();
+		struct hw_pci *leg = machine_fn(inv, "0000:b0:00.0");
+		_cleanup_node_ struct node *node = NULL;
+
+		*leg = *machine_fn(inv, "0000:af:00.0");
+		leg->bdf.fn = 1;
+		leg->netdev = "eno2";
+		leg->sriov_num = 2;
+		leg->carrier = rows[i].carrier;
+		leg->driver = rows[i].driver;
+		machine_fn(inv, "0000:5e:00.1")->physfn = (int)(leg - inv->pci);
+		machine_fn(inv, "0000:5e:00.2")->physfn = (int)(leg - inv->pci);
+		((struct hw_port *)machine_rdma(inv, "0000:af:00.0")->ports)->state = rows[i].state;
+		node = node_new(inv, cfg, NULL);
+		assert_pool(node, "rdma/a", rows[i].devices);
+	}
+}
+
 /* What a scan sees while sriov_numvfs is 0. */
 static struct hw_inventory *without_vfs(void)
 {
@@ -782,6 +817,7 @@ int main(void)
 		cmocka_unit_test(the_first_pool_that_matches_owns),
 		cmocka_unit_test(a_pool_that_is_written_for_railmate_has_vfs_only),
 		cmocka_unit_test(a_pf_whose_vfs_are_made_anew_is_no_device),
+		cmocka_unit_test(the_rdma_port_of_a_bond_decides),
 		cmocka_unit_test(the_item_that_selected_it_says_if_it_is_rdma),
 		cmocka_unit_test(a_node_without_vhost_net_is_noted),
 		cmocka_unit_test(a_pkey_is_remembered_while_the_rdma_device_is_away),
