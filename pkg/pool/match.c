@@ -4,7 +4,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/arena.h"
 #include "base/list.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "hw/inventory.h"
@@ -163,29 +165,136 @@ static bool may_be(const struct pool_config *cfg, const struct selector *s, cons
 	return match_names(s) || (cfg->pfs != PFS_NAMED && !nic->had_vfs);
 }
 
+#define NIC_HAS(name, test)                                                                        \
+	static bool name(const struct selector *s, const struct nic *nic)                          \
+	{                                                                                          \
+		return test;                                                                       \
+	}
+NIC_HAS(has_vendor, has_id(s->vendors, s->n_vendors, nic->fn->vendor))
+NIC_HAS(has_device, has_id(s->devices, s->n_devices, nic->fn->device))
+NIC_HAS(has_driver, has_word(s->drivers, s->n_drivers, nic->fn->driver))
+NIC_HAS(has_bdf, has_address(s->addresses, s->n_addresses, nic->fn->bdf))
+NIC_HAS(has_acpi,
+	!s->n_acpi_indexes || list_has_int(s->acpi_indexes, s->n_acpi_indexes, nic->fn->acpi_index))
+NIC_HAS(has_pf_name, has_pf(s->pf_names, s->n_pf_names, nic_pf_name(nic), nic->fn->vf_index))
+NIC_HAS(has_root,
+	has_pf(s->root_devices, s->n_root_devices, nic_pf_address(nic), nic->fn->vf_index))
+NIC_HAS(has_link, has_word(s->link_types, s->n_link_types, nic->link))
+NIC_HAS(has_if_name, has_word(s->if_names, s->n_if_names, nic->fn->netdev))
+NIC_HAS(has_pkey, !s->n_pkeys || (nic->pkey && has_id(s->pkeys, s->n_pkeys, nic->pkey)))
+NIC_HAS(has_rdma, !s->is_rdma || nic_has_rdma(nic))
+
+static const char *hex(uint16_t id, struct arena *a)
+{
+	return arena_printf(a, "%04x", id);
+}
+
+static const char *value_of(const char *key, const struct nic *nic, struct arena *a)
+{
+	const char *value = NULL;
+
+	if (!strcmp(key, "vendors"))
+		return hex(nic->fn->vendor, a);
+	if (!strcmp(key, "devices"))
+		return hex(nic->fn->device, a);
+	if (!strcmp(key, "drivers"))
+		value = nic->fn->driver;
+	else if (!strcmp(key, "pfNames"))
+		value = nic_pf_name(nic);
+	else if (!strcmp(key, "rootDevices"))
+		value = nic_pf_address(nic);
+	else if (!strcmp(key, "linkTypes"))
+		value = nic->link;
+	return value ? value : "none";
+}
+
+/* In the order of docs/configuration.md. */
+static const struct {
+	const char *key;
+	bool (*holds)(const struct selector *s, const struct nic *nic);
+	bool said; /* value_of() has what a function is instead */
+} conditions[] = {
+	{ "vendors", has_vendor, true },    { "devices", has_device, true },
+	{ "drivers", has_driver, true },    { "pciAddresses", has_bdf, false },
+	{ "acpiIndexes", has_acpi, false }, { "pfNames", has_pf_name, true },
+	{ "rootDevices", has_root, true },  { "linkTypes", has_link, true },
+	{ "ifNames", has_if_name, false },  { "pKeys", has_pkey, false },
+	{ "isRdma", has_rdma, false },
+};
+
 bool match_pool(const struct pool_config *cfg, const struct nic *nic, const struct selector **ret)
 {
-	const struct hw_pci *fn = nic->fn;
-
 	*ret = NULL;
 	if (!cfg->n_selectors)
 		return may_be(cfg, NULL, nic) && (!cfg->is_rdma || nic_has_rdma(nic));
 	for (size_t i = 0; i < cfg->n_selectors && !*ret; i++) {
 		const struct selector *s = &cfg->selectors[i];
+		bool all = may_be(cfg, s, nic);
 
-		if (may_be(cfg, s, nic) && has_id(s->vendors, s->n_vendors, fn->vendor) &&
-		    has_id(s->devices, s->n_devices, fn->device) &&
-		    has_word(s->drivers, s->n_drivers, fn->driver) &&
-		    has_address(s->addresses, s->n_addresses, fn->bdf) &&
-		    (!s->n_acpi_indexes ||
-		     list_has_int(s->acpi_indexes, s->n_acpi_indexes, fn->acpi_index)) &&
-		    has_pf(s->pf_names, s->n_pf_names, nic_pf_name(nic), fn->vf_index) &&
-		    has_pf(s->root_devices, s->n_root_devices, nic_pf_address(nic), fn->vf_index) &&
-		    has_word(s->link_types, s->n_link_types, nic->link) &&
-		    has_word(s->if_names, s->n_if_names, fn->netdev) &&
-		    (!s->n_pkeys || (nic->pkey && has_id(s->pkeys, s->n_pkeys, nic->pkey))) &&
-		    (!s->is_rdma || nic_has_rdma(nic)))
+		for (size_t k = 0; all && k < ARRAY_LEN(conditions); k++)
+			all = conditions[k].holds(s, nic);
+		if (all)
 			*ret = s;
 	}
 	return *ret != NULL;
+}
+
+#define SHOWN_MAX 4
+
+/* What the functions that are left are, each value once. */
+static void put_values(const char *key, const struct nic *nics, const bool *left, size_t n,
+		       struct arena *a, struct strbuf *out)
+{
+	const char *seen[SHOWN_MAX];
+	size_t n_seen = 0;
+
+	for (size_t i = 0; i < n && n_seen < SHOWN_MAX; i++) {
+		const char *value = left[i] ? value_of(key, &nics[i], a) : NULL;
+
+		if (!value || list_has(seen, n_seen, value))
+			continue;
+		strbuf_printf(out, "%s%s", n_seen ? ", " : ": they have ", value);
+		seen[n_seen++] = value;
+	}
+}
+
+/* The functions that could be devices of the pool, by what else they are. */
+static size_t begin(const struct pool_config *cfg, const struct selector *s, const struct nic *nics,
+		    bool *left, size_t n)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		left[i] = nics[i].usable && nics[i].owner < 0 && may_be(cfg, s, &nics[i]);
+		count += left[i];
+	}
+	return count;
+}
+
+bool match_explain(const struct pool_config *cfg, const struct nic *nics, size_t n, struct arena *a,
+		   struct strbuf *out)
+{
+	const struct selector *s = cfg->selectors;
+	bool *left = arena_array(a, n, sizeof(*left));
+	size_t before = cfg->n_selectors == 1 ? begin(cfg, s, nics, left, n) : 0;
+
+	for (size_t k = 0; before && k < ARRAY_LEN(conditions); k++) {
+		size_t count = 0;
+
+		for (size_t i = 0; i < n; i++)
+			count += left[i] && conditions[k].holds(s, &nics[i]);
+		if (!count) {
+			strbuf_printf(
+				out,
+				"%s matches none of the %zu functions that the keys before leave",
+				conditions[k].key, before);
+			if (conditions[k].said)
+				put_values(conditions[k].key, nics, left, n, a, out);
+			return true;
+		}
+		for (size_t i = 0; i < n; i++)
+			left[i] = left[i] && conditions[k].holds(s, &nics[i]);
+		before = count;
+	}
+	return false;
 }

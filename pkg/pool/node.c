@@ -436,6 +436,15 @@ static void note_unused(struct build *b, const char *resource, const struct pf_s
 	}
 }
 
+static void note_empty(struct build *b, const struct pool_config *cfg)
+{
+	_cleanup_strbuf_ struct strbuf why = STRBUF_INIT;
+
+	note(b, "%s: no function matches", cfg->resource);
+	if (match_explain(cfg, b->nics, b->n_nics, b->scratch, &why))
+		note(b, "%s: %s", cfg->resource, strbuf_str(&why));
+}
+
 /* A container that gets a PF has the whole card: that is to be meant. */
 static void note_pfs(struct build *b, size_t pool)
 {
@@ -473,7 +482,7 @@ static void note_idle(struct build *b)
 			note_unused(b, cfg->resource, s->root_devices, s->n_root_devices, true);
 		}
 		if (!b->pools[i].n_devs)
-			note(b, "%s: no function matches", cfg->resource);
+			note_empty(b, cfg);
 		note_pfs(b, i);
 	}
 }

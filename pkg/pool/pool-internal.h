@@ -59,6 +59,11 @@ struct selector;
 /* Does the configuration of a pool select it? The first item that does goes to *ret; NULL: the pool
  * has none. */
 bool match_pool(const struct pool_config *cfg, const struct nic *nic, const struct selector **ret);
+/* Of a pool with one selector and no device: the first key of it that leaves no function, out of
+ * how many, and what these are instead. False: nothing can be added. */
+struct strbuf;
+bool match_explain(const struct pool_config *cfg, const struct nic *nics, size_t n, struct arena *a,
+		   struct strbuf *out);
 /* Does the selector name functions one by one? NULL: no. */
 bool match_names(const struct selector *s);
 /* The first entry that names the PF: it alone decides. NULL: none does. */

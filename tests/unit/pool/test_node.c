@@ -127,6 +127,37 @@ static void the_rdma_port_of_a_bond_decides(void **state)
 	}
 }
 
+static void an_empty_pool_names_the_key_that_leaves_nothing(void **state)
+{
+	static const struct {
+		const char *selectors, *note;
+	} rows[] = {
+		{ "{\"vendors\": [\"15b3\"], \"devices\": [\"1234\"]}",
+		  "rdma/a: devices matches none of the 6 functions that the keys before leave: they have 101e, 101d" },
+		{ "{\"drivers\": [\"vfio-pci\"]}",
+		  "rdma/a: drivers matches none of the 6 functions that the keys before leave: they have mlx5_core" },
+		{ "{\"linkTypes\": [\"infiniband\"], \"pfNames\": [\"ens2f0\"]}",
+		  "rdma/a: linkTypes matches none of the 2 functions that the keys before leave: they have ether" },
+		{ "{\"pfNames\": [\"ens1f0#7\"]}",
+		  "rdma/a: pfNames matches none of the 6 functions that the keys before leave: they have ens1f0, ens2f0, none" },
+		{ "{\"pciAddresses\": [\"0000:01:00.0\"]}",
+		  "rdma/a: pciAddresses matches none of the 6 functions that the keys before leave" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_free_ char *text = xasprintf(
+			"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": %s}]}",
+			rows[i].selectors);
+		_cleanup_config_ struct config *cfg = machine_config(text);
+		_cleanup_node_ struct node *node = node_new(machine(), cfg, NULL);
+
+		assert_pool(node, "rdma/a", "");
+		assert_note(node, "rdma/a: no function matches");
+		assert_note(node, rows[i].note);
+	}
+}
+
 /* What a scan sees while sriov_numvfs is 0. */
 static struct hw_inventory *without_vfs(void)
 {
@@ -318,7 +349,7 @@ static void selectors_that_do_nothing_are_noted(void **state)
 
 	(void)state;
 	assert_pool(node, "rdma/a", "3b:00.1 3b:00.2");
-	assert_int_equal(node->n_notes, 6);
+	assert_int_equal(node->n_notes, 7);
 	assert_note(node, "rdma/a: 'eno1' in pfNames matches no function");
 	assert_note(node, "rdma/a: 'ens1f0' with its range in pfNames matches no function");
 	assert_note(node, "rdma/a: 'ens2f0' with its range in pfNames matches no function");
@@ -818,6 +849,7 @@ int main(void)
 		cmocka_unit_test(a_pool_that_is_written_for_railmate_has_vfs_only),
 		cmocka_unit_test(a_pf_whose_vfs_are_made_anew_is_no_device),
 		cmocka_unit_test(the_rdma_port_of_a_bond_decides),
+		cmocka_unit_test(an_empty_pool_names_the_key_that_leaves_nothing),
 		cmocka_unit_test(the_item_that_selected_it_says_if_it_is_rdma),
 		cmocka_unit_test(a_node_without_vhost_net_is_noted),
 		cmocka_unit_test(a_pkey_is_remembered_while_the_rdma_device_is_away),
