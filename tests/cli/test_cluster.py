@@ -628,7 +628,8 @@ class Doctor(ClusterTest):
         kubectl.write_text(f"#!/bin/sh\n[ $1 = get ] && exec {self.top}/listing \"$@\"\n"
                            f"exec cat {self.top}/said\n")
         kubectl.chmod(0o755)
-        for size, word in ((4 << 20, "its output is longer than 1 MiB"), (1 << 20, "PASS")):
+        for size, word in ((4 << 20, "its output is longer than 1 MiB"), (1 << 20, "holds more than"),
+                           (60000, "PASS")):
             (self.top / "said").write_text('{"verdict": "PASS", "checks": [' + "{}," *
                                            ((size - 40) // 3) + "{}]}")
             taken = subprocess.run([

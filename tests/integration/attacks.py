@@ -4,6 +4,7 @@ and a kubelet that admits pods meanwhile. Standard library only.
 """
 
 import contextlib
+import glob
 import os
 import resource
 import selectors
@@ -253,9 +254,15 @@ class Attacked(Case):
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
         self.n = self.node()
         self.kubelet, self.daemon = self.n.start(daemon=self.options)
-        self.path = self.n.path("dp", VF.replace("/", "_") + ".sock")
+        self.folder = self.n.path("dp")
         self.clients = []
         self.addCleanup(lambda: [c.close() for c in self.clients])
+
+    @property
+    def path(self):
+        """Each registration has one of its own."""
+        found = glob.glob(os.path.join(self.folder, VF.replace("/", "_") + ".*.sock"))
+        return max(found, key=os.path.getctime, default=os.path.join(self.folder, "none"))
 
     def connect(self):
         c = Client(self.path)

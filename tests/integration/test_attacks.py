@@ -318,8 +318,7 @@ class Attacks(Attacked):
         self.kubelet.wait(VF, "=0")
         self.daemon = self.n.start_daemon("--registration", "watcher")
         self.kubelet.wait(VF, 1)
-        (socket_of_ours,) = os.listdir(os.path.join(self.n.kubelet_root, "plugins_registry"))
-        self.path = os.path.join(self.n.kubelet_root, "plugins_registry", socket_of_ours)
+        self.folder = os.path.join(self.n.kubelet_root, "plugins_registry")
         service = "/pluginregistration.Registration/"
         c = self.connect()
         c.send(hello() + b"".join(

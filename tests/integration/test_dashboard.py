@@ -37,7 +37,7 @@ STEP, SITUATION = 60, 600  # seconds between two samples, and two situations
 GB = 10**9
 
 # Of alerts, those whose cause these nodes do not have; checks/alerts has promtool test each one.
-QUIET = {"RailmateNotAnswering", "RailmateNotSettled", "RailmateLedgerNotDurable"}
+QUIET = {"RailmateNotAnswering", "RailmateNotSettled", "RailmateLedgerNotDurable", "RailmateOfferDiffers"}
 
 
 class Member:

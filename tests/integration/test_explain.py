@@ -336,11 +336,12 @@ class Running(Case):
         """kubectl is a script here: what it is called with is what counts."""
         node = self.node()
         os.mkdir(node.path("bin"))
-        # as the jsonpath asks: name, node, phase, deletion, why it waits, ready, image
+        # as the jsonpath asks: its mark, name, node, phase, deletion, ready, image, why it waits
         pods = "".join(
-            f"railmate-{n}\\tgpu-{n}\\tRunning\\t\\t\\ttrue\\trailmate:1\\n" for n in "ab")
+            f"'$mark'\\trailmate-{n}\\tgpu-{n}\\tRunning\\t\\ttrue\\trailmate:1\\t\\n" for n in "ab")
         with open(node.path("bin/kubectl"), "w", encoding="utf-8") as f:
             f.write(f"""#!/bin/sh
+mark=$(echo "$*" | sed -n 's/.*range .items[^"]*"\\([0-9a-f]*\\)".*/\\1/p')
 if [ "$1" = get ]; then printf '{pods}'; exit; fi
 echo "$@"
 case $4 in railmate-a) exit 3;; esac

@@ -74,7 +74,7 @@ def pods_as_a_hostile_tenant_writes_them(c):
         until(lambda: {one["metadata"]["name"] for one in hostile} <=
               {one["metadata"]["name"] for one in c.raw_pods() or []}, "the kubelet to have them all")
         for _ in range(2):  # the first one was ended 0.3 s after each start
-            name = c.start_railmate("--pod-specs=kubelet", "--pod-resources-timeout=2000", *account)
+            name = c.start_railmate("--pod-specs=kubelet", "--pod-resources-timeout=8000", *account)
             until(lambda n=name: left_out(c.railmate_log(n)) == unread,
                   f"{len(unread)} pods to be left out by name")
             c.wait_registered()
