@@ -122,7 +122,8 @@ static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 		return;
 	l->sent = hash;
 	rpc_stream_send(l->stream, body);
-	plugin_offered_listed(p->offered, &list);
+	if (!l->stranger)
+		plugin_offered_listed(p->offered, &list);
 }
 
 /* Every client that asks for the list gets it. Only the kubelet's stream says that we are
@@ -140,9 +141,9 @@ static void list_opened(void *ctx, struct rpc_stream *stream, struct bytes reque
 	LIST_INSERT_HEAD(&p->listeners, l, link);
 	if (p->dying)
 		return;
-	send_list(p, l, a);
 	l->stranger = !(p->watched ? plugin_watch_is_kubelet(p, peer)
 				   : plugin_register_is_kubelet(p, peer));
+	send_list(p, l, a);
 	if (l->stranger) {
 		log_debug("kubelet",
 			  "a client that is not the kubelet watches the list resource=%s",

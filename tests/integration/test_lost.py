@@ -1,13 +1,17 @@
 #!/usr/bin/python3
 """What the kubelet believes of our resource is what we told it, however its steps and ours interleave."""
 
+import contextlib
+import glob
 import os
 import signal
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
 
+from attacks import DATA, END_STREAM, Client, call, frame, hello, message
 from harness import VF, Case, Process, main, program, until, vfs_of
 from test_metrics import free_port
 
@@ -139,6 +143,31 @@ class Lost(Case):
                 kubelet.wait(VF, f"={count}")
                 print(f"{version}: ours again {time.monotonic() - began:.2f} s after its end")
                 self.serves(node, kubelet, daemon, count)
+
+    def test_strangers_that_watch_the_list_put_nothing_off(self):
+        """Each new one gets the list, which says nothing of what the kubelet has."""
+        node, kubelet, daemon, count = self.start("1.36")
+        done = threading.Event()
+
+        def watch():
+            while not done.wait(0.01):
+                path = glob.glob(os.path.join(node.kubelet_dir, "rdma_vf.*.sock"))
+                with contextlib.suppress(OSError, IndexError):
+                    client = Client(path[0])
+                    client.send(hello() + call(1, "ListAndWatch") + frame(DATA, END_STREAM, 1, message(b"")))
+                    time.sleep(0.01)
+                    client.close()
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            time.sleep(0.3)
+            kubelet.ask("lose-lists 1")
+            node.unbind(node.topo().topo["vfs"][0]["pci"])
+            daemon.child.send_signal(signal.SIGHUP)
+            kubelet.wait(VF, f"={count - 1}")
+        finally:
+            done.set()
+            thread.join()
 
     def test_it_may_come_back_again_and_again(self):
         node, kubelet, daemon, count = self.start("1.36")
