@@ -74,6 +74,13 @@ static bool take_field(struct bytes *in, uint32_t *tag, struct bytes *body)
 	}
 }
 
+static int refuse_end(const ProtobufCMessageDescriptor *desc, struct err *err)
+{
+	return err_set(err, EBADMSG,
+		       "%s: the bytes end in the middle of a field or are not protobuf",
+		       desc->short_name);
+}
+
 static int check_string(const ProtobufCMessageDescriptor *desc,
 			const ProtobufCFieldDescriptor *field, struct bytes s, struct err *err)
 {
@@ -98,10 +105,7 @@ static int check_message(const ProtobufCMessageDescriptor *desc, struct bytes in
 
 	while (in.len && r == 0) {
 		if (!take_field(&in, &tag, &body))
-			return err_set(
-				err, EBADMSG,
-				"%s: the bytes end in the middle of a field or are not protobuf",
-				desc->short_name);
+			return refuse_end(desc, err);
 		field = protobuf_c_message_descriptor_get_field(desc, tag);
 		if (!field || !body.data)
 			continue;
@@ -217,10 +221,7 @@ static int copy_known(const ProtobufCMessageDescriptor *desc, struct bytes in, s
 		size_t at;
 
 		if (!take_field(&in, &tag, &body))
-			return err_set(
-				err, EBADMSG,
-				"%s: the bytes end in the middle of a field or are not protobuf",
-				desc->short_name);
+			return refuse_end(desc, err);
 		field = protobuf_c_message_descriptor_get_field(desc, tag);
 		if (!field)
 			continue;

@@ -133,30 +133,38 @@ void status_put_degraded(struct writer *w, const struct metric *m)
 
 /* --- what the service counts --- */
 
-void status_put_registered(struct writer *w, const struct metric *m)
+static bool is_registered(const struct status_pool *p)
+{
+	return p->registered;
+}
+
+static bool has_problem(const struct status_pool *p)
+{
+	return p->problem != NULL;
+}
+
+static void put_of_served(struct writer *w, bool (*is)(const struct status_pool *p))
 {
 	const struct status_service *s = w->f->service;
 
-	(void)m;
 	for (size_t i = 0; s && i < s->n_pools; i++) {
 		if (!s->pools[i].served)
 			continue;
 		begin(w, s->pools[i].resource, "");
-		status_count(&w->e, s->pools[i].registered);
+		status_count(&w->e, is(&s->pools[i]));
 	}
+}
+
+void status_put_registered(struct writer *w, const struct metric *m)
+{
+	(void)m;
+	put_of_served(w, is_registered);
 }
 
 void status_put_offer_differs(struct writer *w, const struct metric *m)
 {
-	const struct status_service *s = w->f->service;
-
 	(void)m;
-	for (size_t i = 0; s && i < s->n_pools; i++) {
-		if (!s->pools[i].served)
-			continue;
-		begin(w, s->pools[i].resource, "");
-		status_count(&w->e, s->pools[i].problem != NULL);
-	}
+	put_of_served(w, has_problem);
 }
 
 void status_put_pool_count(struct writer *w, const struct metric *m)
