@@ -57,7 +57,7 @@ static const char *holders(int vf)
 	const int gpu = node->inv->gpu[0].pci, both[] = { 0, NEAR };
 	const struct choose_in in = { .node = node,
 				      .pool = &node->pools[0],
-				      .gpus = { &gpu, 1 },
+				      .gpus = { .v = &gpu, .n = 1 },
 				      .available = both,
 				      .n_available = 2,
 				      .want = 1 };
