@@ -155,7 +155,7 @@ static void keep_held_of(struct build *b, const struct pool *before, size_t n_li
 			continue;
 		}
 		pool = pool_of_resource(b, seed ? seed->resource : before->cfg->resource);
-		if (pool < 0 || (!seed && b->cfg->pools[pool].retired))
+		if (pool < 0 || (!seed && (dev->left_over || b->cfg->pools[pool].retired)))
 			continue;
 		if (!b->gone[pool])
 			b->gone[pool] = arena_array(b->scratch, n_listed, sizeof(**b->gone));
@@ -309,7 +309,8 @@ static void add_nic(struct build *b, struct nic *nic, struct pool_dev *ret)
 		ret->rdma_name = b->inv->rdma[nic->rdma].name;
 	else if (nic->had_rdma)
 		ret->rdma_name = arena_strdup(b->arena, nic->away_name);
-	ret->left_over = nic->left_over && !nic->selected;
+	/* Of a function that no driver has it is not known whether it is selected. */
+	ret->left_over = !nic->selected && (nic->left_over || nic->usable);
 	ret->numa = nic->fn->numa;
 	view.id = ret->id;
 	health_judge(&view, b->arena, ret);
@@ -345,6 +346,8 @@ static void fill_pools(struct build *b)
 							    .pf = pfs_still(&b->pfs, before->pf),
 							    .rdma = -1,
 							    .numa = before->numa };
+			/* Its PF has fewer VFs than before, or others. */
+			devs[i][n[i]].left_over = devs[i][n[i]].pf && !devs[i][n[i]].pf->missing;
 			health_judge(&view, b->arena, &devs[i][n[i]]);
 		}
 	}

@@ -64,8 +64,8 @@ struct pool_dev {
 	/* Its RDMA device, also while that is out of sight; NULL: none, or not known */
 	const char *rdma_name;
 	uint16_t pkey; /* hw_rdma.pkey, also while it is out of sight; 0 unknown */
-	/* The configuration that is there now does not put it into this pool: it stays while a
-	 * container holds it */
+	/* The configuration does not put it into this pool any more, or its PF, which is there,
+	 * does not have it: it stays while a container holds it */
 	bool left_over;
 	int numa; /* its node, also under excludeTopology; -1: none known, no TopologyInfo */
 	/* What ails the link of its PF, a clause (pool/link.h); NULL: nothing is known to */

@@ -20,20 +20,62 @@ class Changes(Case):
     def some_vfs(self, node, n):
         return sorted(v["pci"] for v in node.topo().topo["vfs"] if v["rdma"])[:n]
 
-    def test_a_vf_that_vanished_stays_in_the_list_unhealthy(self):
+    def test_a_vf_that_vanished_with_its_pf_stays_in_the_list_unhealthy(self):
         node = self.node()
         kubelet, daemon = node.start()
         capacity = kubelet.resource(VF)["capacity"]
-        vf, = self.some_vfs(node, 1)
-        removed = node.remove_device(vf)
+        pf, put_back = node.remove_pf("ibp24s0")
         self.rescan(daemon)
-        kubelet.wait(VF, f"={capacity - 1}")
+        kubelet.wait(VF, f"={capacity - 8}")
+        time.sleep(2)
         now = kubelet.resource(VF)
         self.assertEqual(now["capacity"], capacity)
-        self.assertEqual([d["id"] for d in now["devices"] if not d["healthy"]], [vf])
-        node.restore_device(vf, removed)
+        self.assertEqual(sum(not d["healthy"] for d in now["devices"]), 8)
+        self.assertIn(pf[:-1], min(d["id"] for d in now["devices"] if not d["healthy"]))
+        put_back()
         self.rescan(daemon)
         kubelet.wait(VF, f"={capacity}")
+
+    def capacity(self, kubelet, expected):
+        until(lambda: kubelet.resource(VF)["capacity"] == expected, f"a capacity of {expected}")
+
+    def test_vfs_that_their_pf_has_no_more_leave_when_no_container_holds_them(self):
+        """As after a smaller sriov_numvfs; of one that is held the kubelet goes on hearing."""
+        node = self.node()
+        kubelet, daemon = node.start()
+        capacity = kubelet.resource(VF)["capacity"]
+        held = vfs_of(kubelet.admit("p", f"main:{VF}=1"))[0]
+        free = [vf for vf in self.some_vfs(node, 4) if vf != held][:3]
+        removed = {vf: node.remove_device(vf) for vf in (*free, held)}
+        self.rescan(daemon)
+        self.capacity(kubelet, capacity - len(free))
+        self.assertEqual([d["id"] for d in kubelet.resource(VF)["devices"] if not d["healthy"]], [held])
+        for vf in free:
+            node.restore_device(vf, removed[vf])
+        self.rescan(daemon)
+        self.capacity(kubelet, capacity)
+        node.restore_device(held, removed[held])
+        self.rescan(daemon)
+        kubelet.wait(VF, f"={capacity}")
+
+    def test_a_vf_with_another_driver_goes_to_the_pool_that_selects_it(self):
+        """When no container holds it; and back."""
+        node = self.node()
+        config = node.path("pools.json")
+        pools = [{"resourcePrefix": "rdma", "resourceName": name, "selectors": selectors}
+                 for name, selectors in (("vf", {"isRdma": True, "devices": ["101e"]}),
+                                         ("dpdk", {"drivers": ["vfio-pci"]}))]
+        with open(config, "w", encoding="utf-8") as f:
+            json.dump({"resourceList": pools}, f)
+        kubelet, daemon = node.start(daemon=("--config-file", config))
+        capacity = kubelet.resource(VF)["capacity"]
+        held = vfs_of(kubelet.admit("p", f"main:{VF}=1"))[0]
+        free = [vf for vf in self.some_vfs(node, 3) if vf != held][:2]
+        for vf in (*free, held):
+            node.unbind(vf, "vfio-pci")
+        self.rescan(daemon)
+        kubelet.wait("rdma/dpdk", f"={len(free)}")
+        self.capacity(kubelet, capacity - len(free))
 
     def test_vfs_that_appear_are_offered(self):
         node = self.node()
