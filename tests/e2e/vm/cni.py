@@ -27,6 +27,12 @@ POOL = {
 
 class CniNode(LiveNode):
     POOL, SLOTS = POOL, len(PLACES)
+    uids = {}  # of pods, as the kubelet has them
+
+    def admit(self, pod, *demands, **more):
+        admission = super().admit(pod, *demands, **more)
+        self.uids[pod] = admission["uid"]
+        return admission
 
     def start_late(self):
         write(self.path("config.json"), json.dumps(self.POOL))
@@ -52,7 +58,7 @@ class CniNode(LiveNode):
             **os.environ, "CNI_COMMAND": command, "CNI_CONTAINERID": f"c-{pod}",
             "CNI_NETNS": netns if os.path.exists(netns) else "", "CNI_IFNAME": f"net{number}",
             "CNI_PATH": PLUGINS, "RAILMATE_CNI_CONFIG": self.path("cni.json"),
-            "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID=u-{pod}"
+            "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID={self.uids.get(pod, 'u-none')}"
         }
         run = subprocess.run([os.environ["RAILMATE_CNI"]], input=json.dumps(conf),
                              capture_output=True, text=True, env=env, timeout=60)
