@@ -30,7 +30,8 @@ set(ENV{PKG_CONFIG_SYSROOT_DIR} ${RAILMATE_SYSROOT})
 
 cmake_host_system_information(RESULT host QUERY OS_PLATFORM)
 if(NOT host STREQUAL CMAKE_SYSTEM_PROCESSOR)
-	set(CMAKE_CROSSCOMPILING_EMULATOR qemu-${CMAKE_SYSTEM_PROCESSOR} -L ${RAILMATE_SYSROOT})
+	find_program(RAILMATE_QEMU qemu-${CMAKE_SYSTEM_PROCESSOR})
+	set(CMAKE_CROSSCOMPILING_EMULATOR ${RAILMATE_QEMU} -L ${RAILMATE_SYSROOT})
 	# Programs sign their return addresses (-mbranch-protection), which is four fifths of the time with the algorithm that
 	# qemu has for it unless told otherwise.
 	if(RAILMATE_ARCH STREQUAL "arm64")

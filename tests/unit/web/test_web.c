@@ -140,6 +140,19 @@ static void nothing_else_is_done(void **state)
 		      "a request has no body here\n");
 }
 
+/* By us, or, of libmicrohttpd 1.0 and later, by the library, in its own words. */
+static void assert_refused(const char *request, bool head)
+{
+	_cleanup_free_ char *got = ask(request);
+	const char *end = strstr(got, "\r\n\r\n");
+
+	assert_non_null(end);
+	assert_true(str_starts(got, "HTTP/1.1 400 "));
+	assert_true(head ? !end[4]
+			 : str_eq(end + 4, "a request has no body here\n") ||
+				    strstr(end, "Unsupported Transfer-Encoding"));
+}
+
 static void a_length_is_refused_however_often_it_comes(void **state)
 {
 	static const char *const bad[] = {
@@ -157,7 +170,7 @@ static void a_length_is_refused_however_often_it_comes(void **state)
 			_cleanup_free_ char *request = xasprintf(
 				"%s /accept HTTP/1.1\r\n%s" CLOSING, head ? "HEAD" : "GET", bad[i]);
 
-			assert_answer(request, "400", head ? "" : "a request has no body here\n");
+			assert_refused(request, head);
 		}
 	}
 }
@@ -210,7 +223,7 @@ static void a_bare_nul_ends_no_path_either(void **state)
 			have += (size_t)n;
 		got[have] = '\0';
 		close(fd);
-		assert_non_null(strstr(got, " 400 "));
+		assert_true(!have || strstr(got, " 400 ")); /* libmicrohttpd 1.0 hangs up */
 	}
 	assert_answer("GET /accept?a=b&c=d&e HTTP/1.1\r\n" CLOSING, "200", "");
 	assert_answer("GET /accept HTTP/1.0\r\n\r\n", "200", "");
