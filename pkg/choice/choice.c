@@ -88,33 +88,28 @@ static size_t count(const bool *has, size_t n)
 	return total;
 }
 
-/* Those on offer that the ledger says are held: the kubelet may think one free before its last user
- * let go. Are there enough without them? If not, all that are free have to be taken. */
-static void leave_held(const struct pool *pool, const struct ledger *ledger, size_t want,
-		       struct picks *available, struct picks *must, struct arena *a)
+/* Those on offer that are not free: the kubelet may think one free before its last user let go. Are
+ * there enough without them? If not, all that are free have to be taken. */
+static void leave_taken(const struct pool *pool, const bool *free, size_t want,
+			struct picks *available, struct picks *must, struct arena *a)
 {
 	size_t n = pool->n_devs;
-	bool *held = arena_array(a, n, sizeof(*held)), enough;
+	bool *taken = arena_array(a, n, sizeof(*taken)), enough;
 
-	for (size_t i = 0; i < ledger_holds(ledger); i++) {
-		const struct pool_dev *dev = pool_find(pool, ledger_hold_at(ledger, i)->vf);
-		size_t at = dev ? (size_t)(dev - pool->devs) : 0;
-
-		if (dev && available->has[at] && !must->has[at])
-			held[at] = true;
-	}
-	enough = count(available->has, n) - count(held, n) >= want;
+	for (size_t i = 0; i < n; i++)
+		taken[i] = available->has[i] && !must->has[i] && !free[i];
+	enough = count(available->has, n) - count(taken, n) >= want;
 	for (size_t i = 0; i < n; i++) {
-		if (held[i] && enough)
+		if (taken[i] && enough)
 			available->has[i] = false;
-		else if (available->has[i] && !held[i] && !enough)
+		else if (available->has[i] && !taken[i] && !enough)
 			must->has[i] = true;
 	}
 }
 
 struct ids choice_decide(const struct node *node, const struct pool *pool,
 			 const struct preferred_container *req, const struct identified *who,
-			 const struct ledger *ledger, struct arena *a, struct choice *ret)
+			 const bool *free, struct arena *a, struct choice *ret)
 {
 	struct picks available = picks_new(pool, a), must = picks_new(pool, a);
 	struct choose_in in = { .node = node, .pool = pool };
@@ -130,8 +125,8 @@ struct ids choice_decide(const struct node *node, const struct pool *pool,
 		in.want = n_available;
 	if (in.want < n_must)
 		in.want = n_must;
-	if (ledger && ledger_holds(ledger))
-		leave_held(pool, ledger, in.want, &available, &must, a);
+	if (free)
+		leave_taken(pool, free, in.want, &available, &must, a);
 	picks_list(&available, pool);
 	picks_list(&must, pool);
 	in.available = available.v;

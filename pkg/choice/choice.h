@@ -5,6 +5,7 @@
 #ifndef RAILMATE_CHOICE_CHOICE_H
 #define RAILMATE_CHOICE_CHOICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "align/choose.h"
@@ -31,13 +32,13 @@ struct choice {
 struct device_list choice_list(const struct pool *pool, struct arena *a);
 /*
  * who may be NULL, or without GPUs: no GPU knowledge. Unknown ids are ignored, fewer available than
- * asked gives what there is; never fails. VFs that are held by the ledger (may be NULL) are not
- * taken while there are others. ret (may be NULL): by what it was chosen, all but owner, known and
- * source; in the arena.
+ * asked gives what there is; never fails. free, by index in the pool (NULL: all are): others are
+ * not taken while there are enough of these. ret (may be NULL): by what it was chosen, all but
+ * owner, known and source; in the arena.
  */
 struct ids choice_decide(const struct node *node, const struct pool *pool,
 			 const struct preferred_container *req, const struct identified *who,
-			 const struct ledger *ledger, struct arena *a, struct choice *ret);
+			 const bool *free, struct arena *a, struct choice *ret);
 /* What was chosen, as the ledger records it: the GPUs, what was free, pairs, costs and the
  * runner-up. In the arena, or of the pool. */
 void choice_explain(const struct choose_in *in, const struct choose_out *out, struct arena *a,

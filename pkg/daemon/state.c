@@ -112,11 +112,11 @@ bool state_is_in(const struct state *s, const struct node *node)
 	return true;
 }
 
-static int count_users(void *ctx, const char *rdma, unsigned *ret_users)
+static int count_users(void *ctx, const char *rdma, tracker_user_fn seen, void *arg)
 {
 	struct rdma_users *users = ctx;
 
-	return users ? rdma_users_count(users, rdma, ret_users) : -ENOTSUP;
+	return users ? rdma_users_count(users, rdma, seen, arg) : -ENOTSUP;
 }
 
 static void log_note(void *ctx, bool bad, const char *event)

@@ -161,13 +161,6 @@ void holds_on_probed(struct holds *h, const char *vf, const struct holds_facts *
 	}
 }
 
-bool holds_withholds(const struct holds *h, const char *vf)
-{
-	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
-
-	return hold && hold->draining && holds_is_settled(h);
-}
-
 bool holds_is_shown(const struct holds *h, const char *vf)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, vf);

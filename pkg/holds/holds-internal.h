@@ -213,6 +213,10 @@ void holds_lose_slot(struct observation *s, const char *slot); /* to another con
 void holds_know_slot(struct holds *h, const char *slot);       /* it is no longer unknown */
 void holds_name_unknown(struct holds *h, const struct holds_entry *v, size_t n);
 void holds_note_slots(struct holds *h, const struct holds_answer *answer, struct holds_now now);
+/* A slot of this resource whose VF is not known: while there is one, its VF may be any that is not
+ * held. NULL: none. */
+const struct unknown *holds_unknown_of(const struct holds *h, const char *resource);
+const char *holds_why_unknown(const struct unknown *u, const char *vf, struct arena *a);
 const struct ledger_hold *holds_live_slot(const struct holds *h,
 					  const char *slot); /* NULL: nothing is bound to it */
 

@@ -85,6 +85,7 @@ void holds_know_slot(struct holds *h, const char *slot)
 			continue;
 		free_unknown(&h->unknown[i]); /* slot may be its own */
 		h->unknown[i] = h->unknown[--h->n_unknown];
+		holds_relist(h);
 		return;
 	}
 }
@@ -115,6 +116,11 @@ bool holds_same_name(const struct ledger_owner *a, const char *ns, const char *p
 {
 	return holds_text(a->pod) && str_eq(a->pod, pod) &&
 	       str_eq(a->ns ? a->ns : "", ns ? ns : "");
+}
+
+bool holds_same_pod(const struct ledger_owner *a, const struct ledger_owner *b)
+{
+	return holds_same_name(a, b->ns, b->pod) && !holds_other_uid(a, b);
 }
 
 static bool is_same_container(const struct ledger_owner *a, const struct ledger_owner *b)

@@ -257,9 +257,6 @@ bool holds_wants_probe(struct holds *h, size_t i, struct holds_now now);
  * one pod has? "": none, or two. The kubelet may have given some of them twice. */
 const char *holds_checkpoint_uid(const struct holds_entry *v, size_t n, const char *resource,
 				 const char *const *ids, size_t n_ids);
-/* Is it reported to the kubelet as unhealthy, since it drains? Not by a ledger alone that other
- * records may know to be old. */
-bool holds_withholds(const struct holds *h, const char *vf);
 /* Has the kubelet, in its last answer about it, shown the pod of this hold? Then HOLDS_RELEASED
  * would be undone by the next answer: the pod has to be deleted. */
 bool holds_is_shown(const struct holds *h, const char *vf);
@@ -283,6 +280,50 @@ bool holds_is_of(const struct holds *h, const char *vf, uint64_t decision);
  */
 bool holds_may_answer(struct holds *h, uint64_t generation, int64_t since_mono_ms,
 		      struct holds_now now);
+
+/* Both have names, and the same one; and the same UID, where both have one. */
+bool holds_same_pod(const struct ledger_owner *a, const struct ledger_owner *b);
+
+/* --- what a VF is --- */
+
+/*
+ * One verdict for all that show or offer a VF: the list for the kubelet, the candidates of
+ * GetPreferredAllocation, metrics, page, Events, `status`, `explain pool`. In this order: the first
+ * that is so.
+ */
+enum holds_state {
+	HOLDS_IS_DRAINING,  /* its holder is gone, and something uses it */
+	HOLDS_IS_RETIRED,   /* its pool is not configured any more; listed for its holder */
+	HOLDS_IS_LEAVING,   /* its pool does not select it any more, or it is gone; likewise */
+	HOLDS_IS_ALLOCATED, /* the kubelet has given it, and its container has not started */
+	HOLDS_IS_HELD,
+	HOLDS_IS_UNHEALTHY,
+	HOLDS_IS_IN_USE, /* by something that holds does not know */
+	HOLDS_IS_FREE,
+	HOLDS_STATES
+};
+extern const char *const holds_state_names[HOLDS_STATES]; /* "in_use": labels, documents */
+
+/* A VF as its pool and the machine have it. Strings are borrowed. */
+struct holds_view {
+	const char *vf, *resource;
+	bool retired, leaving;
+	bool given; /* by the kubelet's checkpoint a pod has it: asked of one that something uses */
+	const char *unhealthy;		 /* a sentence; NULL: its pool calls it healthy */
+	const struct holds_facts *facts; /* of now */
+};
+
+struct holds_verdict {
+	enum holds_state state;
+	/* Healthy in the list for the kubelet: it is free, or its container lives and it is well */
+	bool offered;
+	const char *why; /* a sentence; NULL: nothing is to be said. Of the view, or in the arena */
+};
+/* A slot that no container has may count on it. */
+bool holds_is_spare(const struct holds_verdict *v);
+/* Not by a ledger alone that other records may know to be old: then nothing drains. */
+struct holds_verdict holds_judge(const struct holds *h, const struct holds_view *v,
+				 struct arena *a);
 
 /* --- a container starts --- */
 
@@ -329,13 +370,10 @@ bool holds_may_give(struct holds *h, const char *vf, const char *resource,
 		    const struct holds_facts *facts, struct holds_now now, struct arena *a,
 		    const char **ret_why);
 
-/* What is reported to the kubelet of late pools: slots with a VF (NULL: given, and none bound yet),
- * and VFs that no slot can count on. */
+/* The slots that containers have: with a VF (NULL: given, and none bound yet). */
 struct holds_slots {
 	struct holds_slot *uses;
 	size_t n_uses;
-	const char **lost;
-	size_t n_lost;
 };
 struct holds_slots holds_slots(const struct holds *h, struct arena *a);
 /* Slots that containers have and whose VF is not known (the ledger, the specs and map.json are

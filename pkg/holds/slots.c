@@ -103,7 +103,7 @@ const char *holds_unknown(const struct holds *h, size_t k, const struct ledger_o
 	return h->unknown[k].slot;
 }
 
-static const struct unknown *unknown_of(const struct holds *h, const char *resource)
+const struct unknown *holds_unknown_of(const struct holds *h, const char *resource)
 {
 	for (size_t i = 0; i < h->n_unknown; i++) {
 		if (!strcmp(h->unknown[i].resource, resource))
@@ -147,6 +147,7 @@ static void note_held(struct holds *h, const struct holds_seen *seen, struct hol
 	if (h->lost && !u) {
 		h->unknown =
 			xgrow(h->unknown, &h->cap_unknown, h->n_unknown + 1, sizeof(*h->unknown));
+		holds_relist(h);
 		h->unknown[h->n_unknown++] =
 			(struct unknown) { .slot = xstrdup(seen->id),
 					   .resource = xstrdup(seen->resource),
@@ -462,24 +463,24 @@ bool holds_could_give(const struct holds *h, const char *vf)
 	return s && (s->gone || s->given_away || s->unseen);
 }
 
+const char *holds_why_unknown(const struct unknown *u, const char *vf, struct arena *a)
+{
+	if (!holds_text(u->owner.pod))
+		return arena_printf(a, "%s may be that of slot %s, which a pod with the UID %s has",
+				    vf, u->slot, u->owner.uid);
+	return arena_printf(a, "%s may be that of slot %s, which container %s of pod %s/%s has", vf,
+			    u->slot, u->owner.container, u->owner.ns, u->owner.pod);
+}
+
 static bool refuse(const struct holds *h, const char *vf, const char *resource, struct arena *a,
 		   const char **ret_why)
 {
-	const struct unknown *u = unknown_of(h, resource);
-
 	if (!h->claims_read)
 		*ret_why = HOLDS_UNREAD;
 	else if (!holds_is_settled(h))
-		*ret_why = arena_printf(
-			a, "the ledger was lost, and the kubelet has not shown its pods yet");
-	else if (!holds_text(u->owner.pod))
-		*ret_why = arena_printf(
-			a, "%s may be that of slot %s, which a pod with the UID %s has", vf,
-			u->slot, u->owner.uid);
+		*ret_why = "the ledger was lost, and the kubelet has not shown its pods yet";
 	else
-		*ret_why = arena_printf(
-			a, "%s may be that of slot %s, which container %s of pod %s/%s has", vf,
-			u->slot, u->owner.container, u->owner.ns, u->owner.pod);
+		*ret_why = holds_why_unknown(holds_unknown_of(h, resource), vf, a);
 	return false;
 }
 
@@ -491,7 +492,7 @@ bool holds_may_give(struct holds *h, const char *vf, const char *resource,
 	char name[HOLDS_NAME_MAX];
 	const char *why;
 
-	if (!holds_is_settled(h) || unknown_of(h, resource))
+	if (!holds_is_settled(h) || holds_unknown_of(h, resource))
 		return refuse(h, vf, resource, a, ret_why);
 	holds_note_cgroup(h, vf, f);
 	hold = ledger_find(h->ledger, vf);
@@ -587,8 +588,7 @@ void holds_on_unbound(struct holds *h, const char *slot, struct holds_now now)
 struct holds_slots holds_slots(const struct holds *h, struct arena *a)
 {
 	size_t n = ledger_holds(h->ledger);
-	struct holds_slots s = { .uses = arena_array(a, n + h->n_promises, sizeof(*s.uses)),
-				 .lost = arena_array(a, n, sizeof(*s.lost)) };
+	struct holds_slots s = { .uses = arena_array(a, n + h->n_promises, sizeof(*s.uses)) };
 
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);
@@ -596,8 +596,6 @@ struct holds_slots holds_slots(const struct holds *h, struct arena *a)
 
 		if (slot)
 			s.uses[s.n_uses++] = (struct holds_slot) { slot, hold->vf, false };
-		else if (holds_is_settled(h))
-			s.lost[s.n_lost++] = hold->vf;
 	}
 	for (size_t i = 0; i < h->n_promises; i++) {
 		const struct promise *p = &h->promises[i];

@@ -82,14 +82,18 @@ struct slot_list latebind_slots(const struct latebind *b, const struct pool *poo
 {
 	struct holds_slots now = holds_slots(latebind_holds(b), a);
 	struct slot_use *uses = arena_array(a, now.n_uses, sizeof(*uses));
-	struct slot_view view = { .pool = pool,
-				  .uses = uses,
-				  .n_uses = now.n_uses,
-				  .lost = now.lost,
-				  .n_lost = now.n_lost };
+	const char **lost = arena_array(a, pool->n_devs, sizeof(*lost));
+	struct slot_view view = { .pool = pool, .uses = uses, .n_uses = now.n_uses, .lost = lost };
 
 	for (size_t i = 0; i < now.n_uses; i++)
 		uses[i] = (struct slot_use) { now.uses[i].slot, now.uses[i].vf };
+	for (size_t i = 0; i < pool->n_devs; i++) {
+		struct holds_verdict v =
+			tracker_judge(b->env.tracker, pool, &pool->devs[i], false, a);
+
+		if (!holds_is_spare(&v))
+			lost[view.n_lost++] = pool->devs[i].id;
+	}
 	return pool_slots(&view, a);
 }
 

@@ -142,50 +142,62 @@ static int learn_numbers(struct rdma_users *u)
 }
 
 struct question {
-	const char *rdma;
-	unsigned users;
+	const char *rdma; /* NULL: every device */
+	rdma_users_fn seen;
+	void *arg;
 	int r;
 };
 
 static int note_users(const struct nlmsghdr *message, void *arg)
 {
 	struct question *q = arg;
+	const char *name = q->rdma;
+	uint32_t index;
+	unsigned users;
 
-	q->r = rdma_message_users(message, q->rdma, &q->users);
+	if (!name && !rdma_message_device(message, &name, &index))
+		return 0;
+	q->r = rdma_message_users(message, name, &users);
+	if (q->r == 0)
+		q->seen(q->arg, name, users);
 	return 0;
 }
 
-static int count_known(struct rdma_users *u, const char *rdma, unsigned *ret_users)
+static int ask_users(struct rdma_users *u, unsigned flags, const uint32_t *index,
+		     struct question *q)
 {
-	struct question q = { .rdma = rdma, .r = -ENODEV };
+	int r = ask(u, RDMA_NLDEV_CMD_RES_GET, flags, index);
+
+	if (r == 0)
+		r = netlink_wait(u->socket, u->seq, note_users, q);
+	return r < 0 ? r : q->r;
+}
+
+static int count_known(struct rdma_users *u, struct question *q)
+{
 	const struct number *number = NULL;
-	int r;
 
 	for (size_t i = 0; i < u->n_numbers; i++) {
-		if (!strcmp(u->numbers[i].name, rdma))
+		if (!strcmp(u->numbers[i].name, q->rdma))
 			number = &u->numbers[i];
 	}
-	if (!number)
-		return -ENODEV;
-	r = ask(u, RDMA_NLDEV_CMD_RES_GET, 0, &number->index);
-	if (r == 0)
-		r = netlink_wait(u->socket, u->seq, note_users, &q);
-	if (r == 0)
-		r = q.r;
-	if (r == 0)
-		*ret_users = q.users;
-	return r;
+	q->r = -ENODEV;
+	return number ? ask_users(u, 0, &number->index, q) : -ENODEV;
 }
 
 /* A device that came, or came back, has another number: then look at all once more. */
-int rdma_users_count(struct rdma_users *u, const char *rdma, unsigned *ret_users)
+int rdma_users_count(struct rdma_users *u, const char *rdma, rdma_users_fn seen, void *arg)
 {
-	int r = count_known(u, rdma, ret_users);
+	struct question q = { .rdma = rdma, .seen = seen, .arg = arg };
+	int r;
 
+	if (!rdma)
+		return ask_users(u, NLM_F_DUMP, NULL, &q);
+	r = count_known(u, &q);
 	if (r != -ENODEV && r != -EINVAL)
 		return r;
 	r = learn_numbers(u);
-	return r < 0 ? r : count_known(u, rdma, ret_users);
+	return r < 0 ? r : count_known(u, &q);
 }
 
 int rdma_users_open(struct rdma_users **ret, struct err *err)

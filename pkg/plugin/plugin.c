@@ -110,12 +110,9 @@ static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 
 	if (pool)
 		list = plugin_is_late(p) ? plugin_late_list(p, a) : choice_list(pool, a);
-	/* Devices that something still uses are unhealthy: no container gets them until they are
-	 * idle. */
-	for (size_t i = 0; i < list.n && p->env->tracker && !p->shared; i++) {
-		if (tracker_withholds(p->env->tracker, list.v[i].id, a))
-			list.v[i].healthy = false;
-	}
+	for (size_t i = 0; i < list.n && p->env->tracker && !p->shared && !plugin_is_late(p); i++)
+		list.v[i].healthy =
+			tracker_judge(p->env->tracker, pool, &pool->devs[i], false, a).offered;
 	body = kubemsg_encode(&kubemsg_device_list, &list, a);
 	hash = str_checksum(body.data, body.len);
 	if (l->sent == hash)

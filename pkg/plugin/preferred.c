@@ -29,19 +29,32 @@ const struct ledger *plugin_ledger(const struct plugin *p)
 
 /* --- answers --- */
 
+static const bool *free_ones(const struct plugin *p, const struct pool *pool, struct arena *a)
+{
+	bool *free = arena_array(a, pool->n_devs, sizeof(*free));
+
+	if (!p->env->tracker)
+		return NULL;
+	for (size_t i = 0; i < pool->n_devs; i++)
+		free[i] = tracker_judge(p->env->tracker, pool, &pool->devs[i], false, a).state ==
+			  HOLDS_IS_FREE;
+	return free;
+}
+
 static void reply(struct plugin *p, struct rpc_call *call, const struct preferred_request *request,
 		  const struct identified *who, enum ledger_gpus known, const char *source)
 {
 	struct arena *a = rpc_call_arena(call);
 	struct id_lists lists = { arena_array(a, request->n, sizeof(*lists.v)), request->n };
 	const struct pool *pool = plugin_pool(p);
+	const bool *free = pool ? free_ones(p, pool, a) : NULL;
 
 	for (size_t i = 0; i < request->n; i++) {
 		struct choice choice = { .in.node = NULL };
 
-		lists.v[i] = pool ? choice_decide(p->node, pool, &request->v[i], who,
-						  plugin_ledger(p), a, &choice)
-				  : (struct ids) { NULL, 0 };
+		lists.v[i] =
+			pool ? choice_decide(p->node, pool, &request->v[i], who, free, a, &choice)
+			     : (struct ids) { NULL, 0 };
 		if (!choice.in.node)
 			continue;
 		choice.known = known;

@@ -279,8 +279,8 @@ static bool is_likelier(const struct prestart_call *s, const struct starter *me,
 		return true;
 	if (!hold)
 		return false;
-	is_mine = plugin_record_same_pod(mine, &hold->owner) &&
-		  (!plugin_record_same_pod(mine, &other->c.owner) ||
+	is_mine = holds_same_pod(mine, &hold->owner) &&
+		  (!holds_same_pod(mine, &other->c.owner) ||
 		   str_eq(mine->container, hold->owner.container));
 	/* The hold's owner has started already: then it is the other one that asks. */
 	d = ledger_decision(plugin_ledger(s->plugin), hold->decision);
@@ -397,7 +397,7 @@ static const struct ledger_owner *expected(const struct prestart_call *s)
 		const struct ledger_hold *hold = ledger_find(l, s->ids.v[i]);
 
 		if (!hold || hold->decision != d->number ||
-		    !plugin_record_same_pod(&hold->owner, &d->owner))
+		    !holds_same_pod(&hold->owner, &d->owner))
 			return NULL;
 	}
 	return &d->owner;

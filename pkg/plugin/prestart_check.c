@@ -33,7 +33,7 @@ static const char *node_of(const struct prestart_call *s, const struct pool_dev 
 	const struct ledger *l = plugin_ledger(s->plugin);
 	const struct ledger_hold *hold = ledger_find(l, dev->id);
 
-	if (hold && hold->decision && plugin_record_same_pod(&me->c.owner, &hold->owner) &&
+	if (hold && hold->decision && holds_same_pod(&me->c.owner, &hold->owner) &&
 	    ledger_decision(l, hold->decision))
 		return given_node(ledger_decision(l, hold->decision), dev->id);
 	return given_node(plugin_start_decision(s, l), dev->id);

@@ -9,7 +9,6 @@
 
 struct edits;
 struct holds_vf;
-struct ledger_owner;
 struct pool_dev;
 
 struct record {
@@ -48,7 +47,5 @@ struct holds_vf *plugin_record_facts(struct plugin *p, const struct pool_dev *co
 				     struct arena *a);
 /* The same ids in the order of their bytes. */
 struct ids plugin_sorted(const struct ids *ids, struct arena *a);
-/* Both are named, and nothing distinguishes them. */
-bool plugin_record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b);
 
 #endif

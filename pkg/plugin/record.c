@@ -56,13 +56,6 @@ static uint64_t decide(struct plugin *p, const struct record *r, struct arena *a
 
 /* --- holds --- */
 
-bool plugin_record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b)
-{
-	if (!a->pod || !*a->pod || !str_eq(a->pod, b->pod) || !str_eq(a->ns, b->ns))
-		return false;
-	return !a->uid || !*a->uid || !b->uid || !*b->uid || str_eq(a->uid, b->uid);
-}
-
 struct holds_vf *plugin_record_facts(struct plugin *p, const struct pool_dev *const *devs, size_t n,
 				     struct arena *a)
 {

@@ -30,7 +30,7 @@ struct slot_view {
 	const struct slot_use *uses;
 	size_t n_uses; /* of this pool; ids of others are ignored */
 	const char *const *lost;
-	size_t n_lost; /* VFs that no slot can count on: draining, or held without one */
+	size_t n_lost; /* VFs that no free slot can count on: those that are not free */
 };
 
 struct slot {

@@ -2,14 +2,13 @@
 #include "tracker/tracker-internal.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "config/config.h"
 #include "hw/bdf.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
@@ -33,20 +32,27 @@ static const struct pool_dev *find_dev(const struct node *node, const char *vf)
 	return dev;
 }
 
+static struct view view_at(const struct node *node, int pci, bool rdma_away)
+{
+	int rdma = pci >= 0 ? hw_find_rdma(node->inv, pci) : -1;
+
+	return (struct view) { .fn = pci >= 0 ? &node->inv->pci[pci] : NULL,
+			       .rdma = rdma >= 0 ? node->inv->rdma[rdma].name : NULL,
+			       .rdma_away = rdma_away };
+}
+
 static struct view view_of(const struct node *node, const char *vf)
 {
 	const struct pool_dev *dev = find_dev(node, vf);
-	struct view v = { .rdma_away = dev && dev->rdma_away };
 	struct bdf bdf;
-	int pci, rdma;
+	int pci = bdf_parse(vf, &bdf) < 0 ? -1 : hw_find_pci(node->inv, bdf);
 
-	if (bdf_parse(vf, &bdf) < 0)
-		return v;
-	pci = hw_find_pci(node->inv, bdf);
-	rdma = pci >= 0 ? hw_find_rdma(node->inv, pci) : -1;
-	v.fn = pci >= 0 ? &node->inv->pci[pci] : NULL;
-	v.rdma = rdma >= 0 ? node->inv->rdma[rdma].name : NULL;
-	return v;
+	return view_at(node, pci, dev && dev->rdma_away);
+}
+
+static struct view view_of_dev(const struct node *node, const struct pool_dev *dev)
+{
+	return view_at(node, dev->pci, dev->rdma_away);
 }
 
 static const char *why_away(const struct view *v, const struct ledger_hold *hold, struct arena *a)
@@ -64,48 +70,6 @@ static const char *why_away(const struct view *v, const struct ledger_hold *hold
 			a, "its network interface %s is in a container's network namespace",
 			hold->netdev);
 	return NULL;
-}
-
-/*
- * Daemons of the host (ibacm, a monitor) open every RDMA device there is, for good. So what the
- * devices without a hold have open, all of them, PFs' too, is not a container's. With every device
- * held, what it was before counts.
- */
-static unsigned host_users(struct tracker *k)
-{
-	unsigned least = UINT_MAX, users;
-	char bdf[BDF_STRLEN];
-
-	if (clock_mono_ms() < k->host_users_until_ms)
-		return k->host_users;
-	for (size_t i = 0; least && i < k->node->inv->n_rdma; i++) {
-		const struct hw_rdma *rdma = &k->node->inv->rdma[i];
-		bool held = rdma->pci < 0 ||
-			    ledger_find(tracker_ledger(k),
-					bdf_format(k->node->inv->pci[rdma->pci].bdf, bdf));
-
-		if (!held && k->env.users(k->env.users_ctx, rdma->name, &users) == 0 &&
-		    users < least)
-			least = users;
-	}
-	k->host_users = least == UINT_MAX ? k->host_users : least;
-	k->host_users_until_ms = clock_mono_ms() + k->pace.host_ms;
-	return k->host_users;
-}
-
-static const char *why_open(struct tracker *k, const struct view *v, struct arena *a)
-{
-	unsigned users = 0, hosts;
-
-	if (!v->rdma || !k->env.users || k->env.users(k->env.users_ctx, v->rdma, &users) < 0 ||
-	    !users)
-		return NULL;
-	hosts = host_users(k);
-	if (users <= hosts)
-		return NULL;
-	users -= hosts;
-	return arena_printf(a, "its RDMA device %s is open (%u %s)", v->rdma, users,
-			    users == 1 ? "context" : "contexts");
 }
 
 /* Finding a pod takes a walk through the cgroup tree: in one round, one for all VFs of a pod. */
@@ -149,43 +113,71 @@ static int stop(void *arg, const char *name)
 	return 1;
 }
 
-struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena *a)
+/* open: how it is found out whether its RDMA device is. */
+static struct holds_facts
+facts_of(struct tracker *k, const char *vf, const struct view *v,
+	 const char *(*open)(struct tracker *k, const char *rdma, struct arena *a), struct arena *a)
 {
 	const struct ledger_hold *hold = ledger_find(tracker_ledger(k), vf);
 	struct holds_facts f = { .uid = arena_strdup(a, hold ? hold->owner.uid : "") };
-	struct view v;
 
-	if (!k->node) {
-		f.unreadable = "the node has not been scanned yet";
-		return f;
-	}
-	v = view_of(k->node, vf);
 	f.cgroup = cgroup_of(k, f.uid);
 	if (f.cgroup == HOLDS_CGROUP_SANDBOX)
 		f.cgroup = HOLDS_CGROUP_RUNS;
-	if (!v.fn) { /* Is it off the bus, or could that not be read? */
+	if (!v->fn) { /* Is it off the bus, or could that not be read? */
 		if (k->env.root &&
 		    (sysroot_each(k->env.root, "sys/bus/pci/devices", stop, NULL) < 0 ||
 		     sysroot_exists(k->env.root, "sys/bus/pci/devices/%s", vf)))
 			f.unreadable = "the PCI bus could not be read";
 		return f;
 	}
-	f.away = why_away(&v, hold, a);
-	f.open = why_open(k, &v, a);
+	f.away = why_away(v, hold, a);
+	f.open = v->rdma ? open(k, v->rdma, a) : NULL;
 	return f;
 }
 
-const char *tracker_withholds(struct tracker *k, const char *vf, struct arena *a)
+struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena *a)
 {
-	const struct ledger_hold *hold = ledger_find(tracker_ledger(k), vf);
 	struct view v;
 
-	if (hold)
-		return holds_withholds(k->holds, vf) ? "it drains" : NULL;
 	if (!k->node)
-		return NULL;
+		return (struct holds_facts) { .unreadable = "the node has not been scanned yet",
+					      .uid = "" };
 	v = view_of(k->node, vf);
-	return v.fn ? why_away(&v, NULL, a) : NULL;
+	return facts_of(k, vf, &v, tracker_open_now, a);
+}
+
+/* Ids of late pools are slots. */
+static bool is_given(struct tracker *k, const struct pool *pool, const char *vf)
+{
+	const struct holds_entry *entries;
+	size_t n = pool->cfg->binding == BINDING_LATE ? 0 : tracker_checkpoint(k, &entries);
+
+	while (n && (!str_eq(entries[n - 1].id, vf) ||
+		     !str_eq(entries[n - 1].resource, pool->cfg->resource)))
+		n--;
+	return n;
+}
+
+struct holds_verdict tracker_judge(struct tracker *k, const struct pool *pool,
+				   const struct pool_dev *dev, bool closely, struct arena *a)
+{
+	const struct ledger_hold *hold = ledger_find(tracker_ledger(k), dev->id);
+	struct holds_facts facts = { .uid = "" };
+	struct holds_view view = { .vf = dev->id,
+				   .resource = pool->cfg->resource,
+				   .retired = pool->cfg->retired,
+				   .leaving = dev->left_over || dev->pci < 0,
+				   .unhealthy = dev->reason,
+				   .facts = &facts };
+	struct view v;
+
+	if (!pool->cfg->shares && (!hold || closely)) { /* what containers share is used by many */
+		v = view_of_dev(k->node, dev);
+		facts = facts_of(k, dev->id, &v, hold ? tracker_open_now : tracker_open_long, a);
+		view.given = !hold && (facts.away || facts.open) && is_given(k, pool, dev->id);
+	}
+	return holds_judge(k->holds, &view, a);
 }
 
 /* --- VFs of which something is to be learnt --- */
@@ -330,4 +322,5 @@ void tracker_update(struct tracker *k, struct node *node)
 		probe_all(k);
 	tracker_complete(k);
 	tracker_note_change(k);
+	tracker_open_begin(k);
 }

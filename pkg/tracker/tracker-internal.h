@@ -32,8 +32,10 @@ struct tracker_pace {
 	/* From a hold to the search for its pod's UID, when no other hold follows */
 	unsigned uids_ms;
 	unsigned uids_latest_ms; /* when they do */
-	unsigned host_ms;	 /* how long the host's own users are not counted again */
-	unsigned quiet_ms;	 /* no List so soon after an allocation */
+	unsigned host_ms;	 /* how long the users of devices are not counted again */
+	unsigned look_ms;	 /* between two looks at devices that no container has */
+	unsigned doubt_ms; /* until the next one, where one was found open for the first time */
+	unsigned quiet_ms; /* no List so soon after an allocation */
 };
 
 /* What `runs` said of a pod. Borrowed. */
@@ -42,15 +44,29 @@ struct pod_runs {
 	int result;
 };
 
+/* A device that no container has and something has open. */
+struct opened {
+	char *rdma;
+	unsigned users;	  /* beside those that every device has */
+	int64_t since_ms; /* monotonic: each look since then has found it so */
+	bool is_long;	  /* for long enough to be no program that lists devices */
+	bool is_free;	  /* open.c, while it looks */
+};
+
 struct tracker {
 	struct tracker_env env;
 	struct holds *holds;
 	struct node *node; /* NULL: none yet */
 	struct tracker_pace pace;
 	bool running; /* tracker_run_now() is at work: what it does is no reason to begin again */
-	unsigned host_users;	     /* contexts that every RDMA device has, held or not */
-	int64_t host_users_until_ms; /* monotonic: then they are counted again */
-	char **reported_unlisted;    /* VFs */
+	/* open.c */
+	unsigned host_users;   /* contexts that every RDMA device has, held or not */
+	struct opened *opened; /* in the order of the names */
+	struct arena *opened_arena;
+	size_t n_opened;
+	int64_t looked_ms; /* monotonic; 0: not yet */
+	struct rpc_timer *look;
+	char **reported_unlisted; /* VFs */
 	size_t n_reported, cap_reported;
 	uint64_t completed; /* the generation whose holds know their devices */
 
@@ -104,6 +120,13 @@ void tracker_probe_slots(struct tracker *k); /* those whose VF is not known */
 void tracker_drain_later(struct tracker *k); /* if holds wants to know of a VF */
 /* Fills in what holds do not know of their VFs, as far as the node shows it */
 void tracker_complete(struct tracker *k);
+
+void tracker_tell_changed(struct tracker *k); /* env.changed, soon */
+void tracker_open_begin(struct tracker *k);   /* there is a new node */
+void tracker_open_done(struct tracker *k);
+/* A sentence, or NULL. long: of a device that no container has, by several looks; now: by one. */
+const char *tracker_open_long(struct tracker *k, const char *rdma, struct arena *a);
+const char *tracker_open_now(struct tracker *k, const char *rdma, struct arena *a);
 
 size_t tracker_count_ids(const struct pod_list *pods); /* that all their containers have */
 

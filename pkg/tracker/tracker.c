@@ -59,6 +59,8 @@ struct tracker *tracker_new(const struct tracker_env *env)
 		.uids_ms = 200,
 		.uids_latest_ms = 2000,
 		.host_ms = 200,
+		.look_ms = 5000,
+		.doubt_ms = 1000,
 		.quiet_ms = 2000,
 	};
 	struct tracker *k = xcalloc(1, sizeof(*k));
@@ -114,6 +116,12 @@ static void tell_now(void *arg)
 	k->env.changed(k->env.ctx);
 }
 
+void tracker_tell_changed(struct tracker *k)
+{
+	if (k->env.changed && !k->tell)
+		k->tell = rpc_after(k->env.rpc, 0, tell_now, k);
+}
+
 void tracker_run_now(struct tracker *k)
 {
 	struct holds_action action;
@@ -133,8 +141,8 @@ void tracker_run_now(struct tracker *k)
 							    .vf = action.text,
 							    .facts = &facts },
 				    tracker_now());
-		} else if (action.kind == HOLDS_RELIST && k->env.changed && !k->tell) {
-			k->tell = rpc_after(k->env.rpc, 0, tell_now, k);
+		} else if (action.kind == HOLDS_RELIST) {
+			tracker_tell_changed(k);
 		}
 	}
 	k->running = false;
@@ -492,6 +500,7 @@ void tracker_free(struct tracker *k)
 	tracker_watch_done(k);
 	flush(k);
 	tracker_checkpoint_done(k);
+	tracker_open_done(k);
 	holds_free(k->holds);
 	ledger_file_close(k->file);
 	node_unref(k->node);

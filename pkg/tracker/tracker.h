@@ -18,11 +18,15 @@ struct ledger_file;
 struct node;
 struct node_seed;
 struct podres;
+struct pool;
+struct pool_dev;
 struct rpc;
 struct sysroot;
 
-/* Does a process still use this RDMA device (user contexts)? -errno: cannot be known here. */
-typedef int (*tracker_users_fn)(void *ctx, const char *rdma, unsigned *ret_users);
+/* How many user contexts has this RDMA device? NULL: each of them. seen() is called before the
+ * return. -errno: that cannot be known here. */
+typedef void (*tracker_user_fn)(void *arg, const char *rdma, unsigned users);
+typedef int (*tracker_users_fn)(void *ctx, const char *rdma, tracker_user_fn seen, void *arg);
 
 struct tracker_env {
 	struct rpc *rpc;
@@ -93,9 +97,14 @@ struct tracker_disk {
 };
 struct tracker_disk tracker_disk(const struct tracker *k);
 
-/* Must this VF not be offered, whatever its PF's state is? It drains; or no container of ours holds
- * it, and its devices are in a network namespace. NULL: it may be, else a sentence in the arena. */
-const char *tracker_withholds(struct tracker *k, const char *vf, struct arena *a);
+/*
+ * What a device of a pool of the node is: holds_judge(), with what the machine shows. A VF without
+ * a hold counts as open when two looks a second apart or more have found it so: programs that list
+ * devices open each for a moment. closely: `why` says also what uses a VF that is held, which takes
+ * a look at the cgroup of its pod. Strings are in the arena, or of the node.
+ */
+struct holds_verdict tracker_judge(struct tracker *k, const struct pool *pool,
+				   const struct pool_dev *dev, bool closely, struct arena *a);
 
 /* What the machine shows of a VF now; the strings are in the arena. */
 struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena *a);

@@ -310,6 +310,62 @@ void check_healthy(struct world *w, set healthy)
 		       vf_name((unsigned)lowest(told)), slot_name((unsigned)lowest(told)));
 }
 
+/* By the machine, and by the ledger: nothing has it. */
+static set idle_of(const struct world *w, unsigned pool)
+{
+	set s = pool_set(w, pool) & ~w->sick & ~w->strange;
+
+	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
+		struct holds_facts f;
+
+		us_look(w, vf, &f);
+		if (us_hold(w, vf) || f.open || f.away || f.unreadable)
+			s &= ~(1u << vf);
+	}
+	return s;
+}
+
+static bool has_unknown(const struct world *w, unsigned pool)
+{
+	const struct ledger_owner *owner;
+	const char *slot;
+
+	for (size_t k = 0; (slot = holds_unknown(w->u.h, k, &owner)); k++) {
+		if (pool_of(w, (unsigned)slot_number(slot)) == pool)
+			return true;
+	}
+	return false;
+}
+
+/* used: the slots that containers have; waits: those of them that will take one of the idle VFs. */
+void check_offer(struct world *w, set healthy, set used, set waits)
+{
+	if (!holds_status(w->u.h).settled)
+		return;
+	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
+		set mine = pool_set(w, i), idle = has_unknown(w, i) ? 0 : idle_of(w, i),
+		    offered = healthy & mine;
+		unsigned waiting = count(waits & mine), n = count(idle);
+
+		if (!w->cfg.pools[i].late) {
+			for (set s = offered & ~idle; s; s &= s - 1) {
+				if (!us_hold(w, (unsigned)lowest(s)) &&
+				    !us_is_filed(w, (unsigned)lowest(s)))
+					broken(w, "%s is on offer, and something has it",
+					       vf_name((unsigned)lowest(s)));
+			}
+			if (idle & ~offered)
+				broken(w, "%s is idle, and not on offer",
+				       vf_name((unsigned)lowest(idle & ~offered)));
+			continue;
+		}
+		n = n > waiting ? n - waiting : 0;
+		if (count(offered & ~used) != n)
+			broken(w, "%u slots are on offer, and %u VFs are idle",
+			       count(offered & ~used), n);
+	}
+}
+
 void check_spec_removed(struct world *w, unsigned slot)
 {
 	const struct record *spec = &w->s.spec[slot];

@@ -148,6 +148,7 @@ static set taken_from(const struct world *w, int pod, int c)
 {
 	set s = used_by_live(w);
 
+	s |= w->strange;
 	for (int p = 0; p < (int)w->n_pods; p++)
 		s |= p == pod ? 0 : w->pods[p].away | pod_had(&w->pods[p]);
 	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
@@ -389,7 +390,7 @@ static unsigned idle(const struct world *w, unsigned pool)
 
 	for (unsigned p = 0; p < w->n_pods; p++) /* whose reservation may be lost */
 		given |= pod_is_active(&w->pods[p]) ? pod_devs(w->k.devs, (int)p) & mine : 0;
-	for (set s = taken & ~given; s; s &= s - 1) {
+	for (set s = taken & ~given & ~w->strange; s; s &= s - 1) {
 		if (!us_hold(w, (unsigned)lowest(s)))
 			return 0; /* its last record is lost: nothing keeps it from the kubelet */
 	}
@@ -459,6 +460,8 @@ void check_fair(struct world *w)
 		wait_for_service(w, true, "forgotten containers have ended");
 	if (w->broken[0])
 		return;
+	w->strange = 0;
+	us_list(w);
 	delete_all(w);
 	wait_for_freedom(w);
 	if (!w->broken[0])

@@ -102,6 +102,10 @@ void machine_look(const struct world *w, unsigned vf, int uid, struct holds_fact
 		ret->unreadable = "/proc/4711/fd cannot be read: Permission denied";
 		return;
 	}
+	if (w->strange & bit && w->strangers_open)
+		ret->open = "process 4714 has its RDMA device open";
+	else if (w->strange & bit)
+		ret->away = "its RDMA device is in a container's network namespace";
 	for (unsigned p = 0; p < w->n_pods; p++) {
 		const struct pod *pod = &w->pods[p];
 

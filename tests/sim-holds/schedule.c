@@ -64,8 +64,12 @@ void schedule_random(struct schedule *ret, uint64_t seed, unsigned n, char *brok
 	ret->cfg.names_once = (next_random(&rng) >> 20) % 4 == 0;
 	faults = (next_random(&rng) >> 20) % 8 != 0;
 	ret->cfg.sickens = (next_random(&rng) >> 20) % 4 == 0;
-	for (unsigned i = 0; i < POOLS_MAX; i++) /* what is away cannot be seen to be sick */
-		ret->cfg.pools[i].moves &= !(ret->cfg.sickens && ret->cfg.pools[i].late);
+	ret->cfg.strangers = (next_random(&rng) >> 20) % 4 == 0;
+	/* What is away cannot be seen to be sick; and where a CNI plugin moves devices, it fails
+	 * before our call. */
+	for (unsigned i = 0; i < POOLS_MAX; i++)
+		ret->cfg.pools[i].moves &=
+			!(ret->cfg.sickens && ret->cfg.pools[i].late) && !ret->cfg.strangers;
 	heap_on();
 	world_begin(&world, &ret->cfg, false);
 	while (ret->n < n && !world.broken[0]) {
@@ -159,6 +163,8 @@ int schedule_write(const struct schedule *s, const char *path, const char *broke
 		fputs("names once\n", f);
 	if (s->cfg.sickens)
 		fputs("vfs sicken\n", f);
+	if (s->cfg.strangers)
+		fputs("strangers\n", f);
 	for (unsigned i = 0; i < s->n; i++)
 		fprintf(f, "%s %u %#x\n", step_names[s->steps[i].kind], s->steps[i].a,
 			s->steps[i].r);
@@ -194,6 +200,10 @@ static int read_line(struct schedule *s, const char *line)
 	}
 	if (!strcmp(line, "vfs sicken\n")) {
 		s->cfg.sickens = true;
+		return 0;
+	}
+	if (!strcmp(line, "strangers\n")) {
+		s->cfg.strangers = true;
 		return 0;
 	}
 	/* A space of the format matches none as well, and there is "kubelet-kill". */

@@ -44,6 +44,7 @@ struct config {
 	bool active_only; /* kubelet ≥ 1.34 */
 	bool names_once;  /* no name comes back; then the checkpoint may be unreadable */
 	bool sickens;	  /* VFs of late pools may; then the state directory stays */
+	bool strangers;	  /* other programs take VFs that no container has */
 };
 struct step {
 	uint8_t kind, a;
@@ -174,6 +175,7 @@ struct us {
 	struct op op[OPS_MAX];
 	struct answer asked[ASKED_MAX];
 	int64_t next_probe_ms;
+	set used; /* VFs that no container has and something uses, when the list was made */
 };
 
 /* What a hold was when last looked at: for "every action explained". */
@@ -187,7 +189,9 @@ struct world {
 	struct config cfg;
 	unsigned n_vfs;
 	int64_t now_ms, boot_ms;
-	set sick; /* VFs of late pools that lost their driver, or their link */
+	set sick;	     /* VFs of late pools that lost their driver, or their link */
+	set strange;	     /* VFs that something else has */
+	bool strangers_open; /* open; else their devices are in a namespace that nobody knows */
 	bool api, podres, cgroups_unreadable, scan_incomplete, checkpoint_unreadable;
 	unsigned n_pods;
 	struct pod pods[PODS_MAX];
@@ -240,6 +244,7 @@ void check_live(struct world *w, const char *event);
 bool is_given_twice(const struct world *w, unsigned id); /* to two containers */
 void check_created(struct world *w, int pod, int c);
 void check_healthy(struct world *w, set healthy);
+void check_offer(struct world *w, set healthy, set used, set waits);
 void check_why(struct world *w, const char *why, set vfs, set slots);
 void check_spec_removed(struct world *w, unsigned slot);
 void check_map_removed(struct world *w, unsigned vf);
@@ -323,6 +328,8 @@ void us_allocate(struct world *w, unsigned pool, set ids, int pod, int c, uint32
 void us_prestart(struct world *w, int pod, int c, unsigned pool, set ids);
 void us_op(struct world *w, struct op *op, uint32_t r); /* its next step */
 void us_cancel(struct world *w, int pod, int c); /* the kubelet does not wait for it any more */
+bool us_is_filed(const struct world *w, unsigned vf); /* early: a pod has it by the checkpoint */
+struct holds_verdict us_judge(const struct world *w, unsigned vf, struct arena *a);
 void us_look(const struct world *w, unsigned vf, struct holds_facts *ret);
 const struct ledger_hold *us_hold(const struct world *w, unsigned vf);
 bool us_works_at(const struct world *w, unsigned slot); /* a call is about to write its files */
@@ -393,6 +400,7 @@ enum step_kind {
 	STEP_SCAN,
 	STEP_CHECKPOINT,
 	STEP_SICK,
+	STEP_STRANGER,
 	STEP_RELEASE,
 	STEP_REBOOT,
 	STEPS,

@@ -55,6 +55,7 @@ const char *const step_names[STEPS] = {
 	[STEP_SCAN] = "scan-incomplete",
 	[STEP_CHECKPOINT] = "checkpoint-unreadable",
 	[STEP_SICK] = "sick",
+	[STEP_STRANGER] = "stranger",
 	[STEP_RELEASE] = "release",
 	[STEP_REBOOT] = "reboot",
 };
@@ -234,6 +235,16 @@ static bool can_release(const struct world *w, unsigned vf)
 	return hold && !((used_by_live(w) | had_by_running(w)) >> vf & 1);
 }
 
+/* By a pod: in its containers or namespace, or counted on by the kubelet. */
+static set has_been_given(const struct world *w)
+{
+	set s = used_by_live(w) | w->k.allocated;
+
+	for (unsigned p = 0; p < w->n_pods; p++)
+		s |= w->pods[p].away | pod_had(&w->pods[p]);
+	return s & ~w->strange;
+}
+
 bool step_can(const struct world *w, const struct step *s)
 {
 	switch (s->kind) {
@@ -269,6 +280,8 @@ bool step_can(const struct world *w, const struct step *s)
 		return !w->checkpoint_unreadable && !w->cfg.sickens;
 	case STEP_SICK:
 		return w->cfg.sickens && s->a < w->n_vfs && w->cfg.pools[pool_of(w, s->a)].late;
+	case STEP_STRANGER:
+		return w->cfg.strangers && s->a < w->n_vfs && !(has_been_given(w) >> s->a & 1);
 	case STEP_RELEASE:
 		return w->u.up && s->a < w->n_vfs && can_release(w, s->a);
 	case STEP_OP:
@@ -430,6 +443,11 @@ static void do_fault(struct world *w, const struct step *s)
 		w->sick ^= 1u << s->a;
 		if (w->u.up)
 			us_list(w);
+		break;
+	case STEP_STRANGER:
+		if (!w->strange)
+			w->strangers_open = s->r & 1;
+		w->strange ^= 1u << s->a;
 		break;
 	case STEP_RELEASE:
 		us_release(w, s->a);
@@ -630,7 +648,7 @@ static const uint8_t fault_weights[STEPS] = {
 	[STEP_DISK] = 6,       [STEP_TEAR] = 3,	   [STEP_LEDGER_GONE] = 2, [STEP_LEDGER_OLD] = 3,
 	[STEP_SPECS_GONE] = 4, [STEP_RECORDS] = 3, [STEP_CDI] = 4,	   [STEP_STATE] = 4,
 	[STEP_RUN_FULL] = 2,   [STEP_CGROUPS] = 3, [STEP_SCAN] = 3,	   [STEP_REBOOT] = 2,
-	[STEP_CHECKPOINT] = 3, [STEP_SICK] = 5,	   [STEP_RELEASE] = 4,
+	[STEP_CHECKPOINT] = 3, [STEP_SICK] = 5,	   [STEP_RELEASE] = 4,	   [STEP_STRANGER] = 8,
 };
 
 static uint8_t pick_kind(const uint8_t *table, uint64_t *rng)
@@ -673,6 +691,7 @@ static unsigned choices(const struct world *w, uint8_t kind)
 	case STEP_DISK:
 		return DISK_HANGS + 1;
 	case STEP_SICK:
+	case STEP_STRANGER:
 	case STEP_RELEASE:
 		return w->n_vfs;
 	case STEP_WAIT:

@@ -90,24 +90,60 @@ static void tidy(struct world *w)
 
 /* --- what the kubelet is told --- */
 
-/* A VF that drains is Unhealthy; of late pools as many free slots as there are VFs that no slot can
- * count on: those that are held without one, and sick ones that no slot has.
- */
+bool us_is_filed(const struct world *w, unsigned vf)
+{
+	bool known = !w->checkpoint_unreadable && !w->cfg.pools[pool_of(w, vf)].late, filed = false;
+
+	for (unsigned p = 0; p < w->n_pods && known; p++)
+		filed |= pod_devs(w->k.file, (int)p) >> vf & 1;
+	return filed;
+}
+
+struct holds_verdict us_judge(const struct world *w, unsigned vf, struct arena *a)
+{
+	struct holds_facts facts;
+	const struct holds_view view = { .vf = vf_name(vf),
+					 .resource = resource_name(pool_of(w, vf)),
+					 .unhealthy = w->sick >> vf & 1 ? "its link is down" : NULL,
+					 .given = us_is_filed(w, vf),
+					 .facts = &facts };
+
+	us_look(w, vf, &facts);
+	return holds_judge(w->u.h, &view, a);
+}
+
+/* What no container has, and something uses: of that nothing tells the daemon. */
+static set used_by_none(const struct world *w)
+{
+	set s = 0;
+
+	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
+		struct holds_facts f;
+
+		us_look(w, vf, &f);
+		s |= !us_hold(w, vf) && (f.open || f.away || f.unreadable) ? 1u << vf : 0;
+	}
+	return s;
+}
+
+/* Of early pools by the verdicts; of late ones so many free slots are Unhealthy as there are VFs
+ * that are not free and that no slot has. */
 void us_list(struct world *w)
 {
-	set healthy = (1u << w->n_vfs) - 1, used = 0, lost = w->sick;
+	set healthy = (1u << w->n_vfs) - 1, used = 0, waits = 0, lost = 0, has = 0;
 	_cleanup_arena_ struct arena *a = arena_new(1024);
 	struct holds_slots slots = holds_slots(w->u.h, a);
 
 	for (size_t i = 0; i < slots.n_uses; i++) {
 		used |= 1u << slot_number(slots.uses[i].slot);
-		lost &= slots.uses[i].vf ? ~(1u << vf_number(slots.uses[i].vf)) : ~0u;
+		waits |= slots.uses[i].vf ? 0 : 1u << slot_number(slots.uses[i].slot);
+		has |= slots.uses[i].vf ? 1u << vf_number(slots.uses[i].vf) : 0;
 	}
-	for (size_t k = 0; k < slots.n_lost; k++)
-		lost |= 1u << vf_number(slots.lost[k]);
 	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
-		if (holds_withholds(w->u.h, vf_name(vf)))
-			healthy &= ~(1u << vf);
+		struct holds_verdict v = us_judge(w, vf, a);
+
+		healthy &= v.offered ? ~0u : ~(1u << vf);
+		lost |= holds_is_spare(&v) || (has >> vf & 1) ? 0 : 1u << vf;
 	}
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
 		set mine = pool_set(w, i), free = mine & ~used;
@@ -122,6 +158,8 @@ void us_list(struct world *w)
 			free &= ~last;
 		}
 	}
+	w->u.used = used_by_none(w);
+	check_offer(w, healthy, used, waits);
 	if (w->k.pluggedin && healthy != w->k.healthy)
 		kubelet_list(w, healthy);
 }
@@ -498,6 +536,8 @@ void us_timer(struct world *w)
 	look_for_unknown(w);
 	us_claims_again(w);
 	us_settle(w, "timer");
+	if (w->u.used != used_by_none(w))
+		us_list(w);
 }
 
 void us_release(struct world *w, unsigned vf)

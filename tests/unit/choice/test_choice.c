@@ -148,6 +148,28 @@ static void what_is_explained_is_what_was_chosen(void **state)
 	}
 }
 
+/* Something else has the two nearest ones. */
+static void takes_what_is_not_free_last(void **state)
+{
+	int gpus[] = { synth_gpu(m.node->inv, 2) };
+	struct identified who = { .found = true, .gpus = { gpus, 1, 0 } };
+	struct preferred_container req = { all_ids(), { NULL, 0 }, 2 };
+	struct ids best = prefer(req.available, req.must, 2, &who), other;
+	bool *free = arena_array(a, m.pool->n_devs, sizeof(*free));
+
+	(void)state;
+	for (size_t i = 0; i < m.pool->n_devs; i++)
+		free[i] = strcmp(m.pool->devs[i].id, best.v[0]) &&
+			  strcmp(m.pool->devs[i].id, best.v[1]);
+	other = choice_decide(m.node, m.pool, &req, &who, free, a, NULL);
+	assert_int_equal(other.n, 2);
+	for (size_t i = 0; i < 4; i++)
+		assert_string_not_equal(other.v[i / 2], best.v[i % 2]);
+	req.size = (int)m.pool->n_devs - 1; /* one of the two has to be taken */
+	assert_int_equal(choice_decide(m.node, m.pool, &req, &who, free, a, NULL).n,
+			 m.pool->n_devs - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +177,7 @@ int main(void)
 		T(list_tells_numa_and_health),
 		T(list_without_topology_when_excluded_or_unknown),
 		T(prefers_the_vfs_beside_the_gpus),
+		T(takes_what_is_not_free_last),
 		T(answer_does_not_depend_on_the_order),
 		T(unknown_and_doubled_ids_are_ignored),
 		T(must_ids_are_in_the_answer),

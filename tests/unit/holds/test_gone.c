@@ -192,18 +192,18 @@ static void what_drains_is_withheld_when_all_records_were_read(void **state)
 	kubelet_lists({ "web-1", NULL });
 	kubelet_lists({ "web-1", NULL });
 	assert_true(hold_of(V0)->draining);
-	assert_true(holds_withholds(w.h, V0));
+	assert_false(judge(V0).offered);
 	old = copy_of_ledger();
 	restart(old);
 	assert_true(hold_of(V0)->draining);
-	assert_false(holds_withholds(w.h, V0));
+	assert_true(judge(V0).offered);
 	claim("web-2#u2", NULL, V0, hold_of(V0)->decision + 5);
 	records_read();
 	assert_true(is_held_by(V0, "web-2#u2"));
 	w.relists = 0;
 	kubelet_lists({ "web-2", V0 });
 	assert_true(holds_status(w.h).settled && w.relists > 0);
-	assert_false(holds_withholds(w.h, V0));
+	assert_true(judge(V0).offered);
 }
 
 static void before_the_records_were_read_nothing_is_freed(void **state)

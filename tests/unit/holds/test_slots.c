@@ -12,15 +12,16 @@ static const char *vf_told_for(const char *slot)
 	return "free";
 }
 
+/* A VF that is not free and that no slot has. */
 static bool is_told_lost(const char *vf)
 {
 	struct holds_slots s = holds_slots(w.h, w.a);
 
-	for (size_t i = 0; i < s.n_lost; i++) {
-		if (!strcmp(s.lost[i], vf))
-			return true;
+	for (size_t i = 0; i < s.n_uses; i++) {
+		if (s.uses[i].vf && !strcmp(s.uses[i].vf, vf))
+			return false;
 	}
-	return false;
+	return judge(vf).state != HOLDS_IS_FREE;
 }
 
 /* --- from a promise to a VF --- */

@@ -50,6 +50,14 @@ static enum holds_cgroup cgroup_of(const char *uid)
 	return runs(uid) ? HOLDS_CGROUP_RUNS : HOLDS_CGROUP_EMPTY;
 }
 
+struct holds_verdict judge(const char *vf)
+{
+	struct holds_facts facts = facts_of(vf);
+
+	return holds_judge(w.h, &(struct holds_view) { .vf = vf, .resource = RES, .facts = &facts },
+			   w.a);
+}
+
 struct holds_facts facts_of(const char *vf)
 {
 	struct holds_facts f = { .uid = arena_strdup(w.a,

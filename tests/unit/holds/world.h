@@ -59,6 +59,8 @@ struct ledger_owner who(const char *text);
 
 bool runs(const char *uid);
 struct holds_facts facts_of(const char *vf);
+/* What the VF of a pool that selects it and calls it healthy is. */
+struct holds_verdict judge(const char *vf);
 /* What follows from what has happened. */
 void settle(void);
 /* The timer of a second or so. */

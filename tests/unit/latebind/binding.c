@@ -167,10 +167,15 @@ static void on_change(void *ctx)
 	changes++;
 }
 
-static int users(void *ctx, const char *rdma, unsigned *ret_users)
+static int users(void *ctx, const char *rdma, tracker_user_fn seen, void *arg)
 {
 	(void)ctx;
-	*ret_users = open_device && str_eq(rdma, open_device);
+	for (size_t i = 0; i < machine.node->inv->n_rdma; i++) {
+		const char *name = machine.node->inv->rdma[i].name;
+
+		if (!rdma || str_eq(name, rdma))
+			seen(arg, name, open_device && str_eq(name, open_device));
+	}
 	return 0;
 }
 

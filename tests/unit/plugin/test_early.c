@@ -306,14 +306,15 @@ static void on_gpu_preferred(void *ctx, struct rpc_call *call, struct bytes requ
 
 /* --- everything up and down, on the rpc thread --- */
 
-static int count_users(void *ctx, const char *rdma, unsigned *ret_users)
+static int count_users(void *ctx, const char *rdma, tracker_user_fn seen, void *arg)
 {
-	bool open = false;
-
 	(void)ctx;
-	for (size_t i = 8; i <= 10; i++)
-		open |= !strcmp(rdma, m.node->inv->rdma[m.pool->devs[i].rdma].name);
-	*ret_users = open ? users : 0;
+	for (size_t i = 0; i < m.pool->n_devs; i++) {
+		const char *name = m.node->inv->rdma[m.pool->devs[i].rdma].name;
+
+		if (!rdma || !strcmp(rdma, name))
+			seen(arg, name, i >= 8 && i <= 10 ? users : 0);
+	}
 	return 0;
 }
 

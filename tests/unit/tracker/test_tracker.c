@@ -43,7 +43,7 @@ static void hosts_users(void *arg)
 	/* the host's daemons end: at once nothing that is open is theirs */
 	host_users = 0;
 	open_users = 2;
-	tracker->host_users_until_ms = 0;
+	tracker->looked_ms = 0;
 	assert_non_null(facts_of(1).open);
 }
 
@@ -61,7 +61,7 @@ static void all_held(void *arg)
 	assert_null(facts_of(0).open);
 	for (size_t i = 0; i < N_VFS; i++)
 		give(i, "p1", NULL);
-	tracker->host_users_until_ms = 0;
+	tracker->looked_ms = 0;
 	open_device = rdma_of(0);
 	open_users = 1;
 	assert_non_null(facts_of(0).open);
@@ -280,6 +280,62 @@ static void a_vf_that_drains_is_looked_at_until_it_is_closed(void **state)
 	assert_false(is_dropped());
 	on_rpc(closed, NULL);
 	wait_until(is_dropped);
+	wait_until(is_change_told);
+}
+
+/* --- devices that no container has --- */
+
+static struct holds_verdict verdict_of(size_t i)
+{
+	const struct pool *pool = &node->pools[0];
+
+	return tracker_judge(tracker, pool, pool_find(pool, vf[i]), false, arena);
+}
+
+static bool is_in_use(void)
+{
+	return verdict_of(1).state == HOLDS_IS_IN_USE;
+}
+
+static bool is_free_again(void)
+{
+	return verdict_of(1).state == HOLDS_IS_FREE;
+}
+
+/* A program that lists devices has each open for a moment: one look decides nothing. */
+static void opened_by_a_stranger(void *arg)
+{
+	(void)arg;
+	tracker->pace.look_ms = 5;
+	tracker->pace.doubt_ms = 40;
+	give(0, "p1", NULL);
+	open_device = rdma_of(1);
+	open_users = 1;
+	host_users = 2;
+	set_node(inventory()); /* it is looked for with each new node */
+	assert_int_equal(verdict_of(1).state, HOLDS_IS_FREE);
+	changes = 0;
+}
+
+static void seen_by_all(void *arg)
+{
+	(void)arg;
+	assert_non_null(strstr(verdict_of(1).why, "is open (1 context)"));
+	assert_false(verdict_of(1).offered);
+	assert_int_equal(verdict_of(0).state, HOLDS_IS_HELD);
+	assert_int_equal(verdict_of(2).state, HOLDS_IS_FREE);
+	assert_true(changes > 0);
+	changes = 0;
+	open_users = 0;
+}
+
+static void a_vf_that_a_stranger_has_open_is_not_offered_until_it_lets_go(void **state)
+{
+	(void)state;
+	on_rpc(opened_by_a_stranger, NULL);
+	wait_until(is_in_use);
+	on_rpc(seen_by_all, NULL);
+	wait_until(is_free_again);
 	wait_until(is_change_told);
 }
 
@@ -634,6 +690,7 @@ int main(void)
 		TEST(a_vf_that_is_away_or_open_is_in_use),
 		TEST(what_every_rdma_device_has_open_is_the_hosts),
 		TEST(with_every_vf_held_the_hosts_users_are_those_of_before),
+		TEST(a_vf_that_a_stranger_has_open_is_not_offered_until_it_lets_go),
 		TEST(a_vf_whose_netdev_is_in_a_pod_is_away_until_it_is_back),
 		TEST(a_netdev_that_went_with_its_driver_is_not_waited_for),
 		TEST(a_vf_that_left_the_bus_is_used_by_nobody),

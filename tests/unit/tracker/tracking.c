@@ -34,12 +34,19 @@ static void on_change(void *ctx)
 	changes++;
 }
 
-int users(void *ctx, const char *rdma, unsigned *ret_users)
+int users(void *ctx, const char *rdma, tracker_user_fn seen, void *arg)
 {
+	const struct hw_inventory *inv = tracker_node(tracker)->inv;
+
 	(void)ctx;
 	if (!open_device)
 		return -ENOTSUP;
-	*ret_users = host_users + (str_eq(rdma, open_device) ? open_users : 0);
+	for (size_t i = 0; i < inv->n_rdma; i++) {
+		const char *name = inv->rdma[i].name;
+
+		if (!rdma || str_eq(name, rdma))
+			seen(arg, name, host_users + (str_eq(name, open_device) ? open_users : 0));
+	}
 	return 0;
 }
 

@@ -49,7 +49,7 @@ extern unsigned open_users;
 extern unsigned host_users; /* of every device, besides */
 extern const char *running; /* UID of the pod whose containers run */
 extern int runs_error;	    /* 0: none */
-int users(void *ctx, const char *rdma, unsigned *ret_users);
+int users(void *ctx, const char *rdma, tracker_user_fn seen, void *arg);
 int runs(void *ctx, const char *uid);
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
