@@ -100,7 +100,8 @@ static void add_status(struct fleet *f, const char *node, const struct item *top
 
 		row->vfs += count_of(p, "vfs");
 		row->free += count_of(p, "free");
-		row->held += count_of(p, "held") + count_of(p, "allocated");
+		row->held += count_of(p, "held") + count_of(p, "allocated") +
+			     count_of(p, "leaving") + count_of(p, "retired");
 		row->unusable +=
 			count_of(p, "draining") + count_of(p, "in_use") + count_of(p, "unhealthy");
 	}

@@ -12,16 +12,10 @@
 #include "control/control.h"
 #include "document/document.h"
 #include "explain.h"
+#include "holds/holds.h"
 
 #define ASK_TIMEOUT_MS 5000
 #define PODS_NAMED     10
-
-static const struct state {
-	const char *name, *shown;
-} states[] = {
-	{ "free", "free" },	    { "held", "held" },	    { "allocated", "allocated" },
-	{ "draining", "draining" }, { "in use", "in use" }, { "unhealthy", "unhealthy" },
-};
 
 int pools_ask(const char *socket, struct arena *a, const struct item **ret, const char **ret_text,
 	      struct err *err)
@@ -36,6 +30,12 @@ int pools_ask(const char *socket, struct arena *a, const struct item **ret, cons
 		return err_set(err, EBADMSG, "railmated's reply holds no pools");
 	*ret_text = reply.pools;
 	return document_parse(reply.pools, strlen(reply.pools), "railmated's pools", a, ret, err);
+}
+
+/* "in_use" is "in use" to people. */
+static const char *shown(const char *state)
+{
+	return str_eq(state, holds_state_names[HOLDS_IS_IN_USE]) ? "in use" : state;
 }
 
 static const char *text_of(const struct item *object, const char *key)
@@ -73,6 +73,8 @@ static void put_holder(const struct item *vf, struct strbuf *out)
 	explain_time(out, item_number(vf, "since_ms", 0));
 	if (is_in_state(vf, "held")) {
 		strbuf_puts(out, "; free when this pod ends");
+	} else if (is_in_state(vf, "leaving") || is_in_state(vf, "retired")) {
+		strbuf_puts(out, "; it leaves the pool when this pod ends");
 	} else if (is_in_state(vf, "allocated")) {
 		strbuf_puts(out, "; the container has not started yet");
 	} else if (is_in_state(vf, "draining")) {
@@ -91,7 +93,7 @@ static void put_vf(const struct item *vf, struct strbuf *out)
 {
 	const char *why = item_string(vf, "why");
 
-	strbuf_printf(out, "  %-9s %s  ", text_of(vf, "state"), text_of(vf, "vf"));
+	strbuf_printf(out, "  %-9s %s  ", shown(text_of(vf, "state")), text_of(vf, "vf"));
 	if (item_get(vf, "since_ms")) {
 		put_holder(vf, out);
 	} else if (item_string(vf, "pf")) {
@@ -158,26 +160,31 @@ static void put_degraded(const struct item *answer, const struct item *pool, str
 	}
 }
 
-static void put_pool(const struct item *answer, const struct item *pool, struct strbuf *out)
+void pools_put_heading(const struct item *pool, struct strbuf *out)
 {
-	const struct item *vfs = item_get(pool, "vfs");
+	const struct item *vfs = item_get(pool, "vfs"), *counts = item_get(pool, "counts");
 	bool first = true;
 
-	if (!vfs || vfs->type != ITEM_LIST)
-		return;
 	strbuf_printf(out, "%s (binding %s): %zu VFs", text_of(pool, "resource"),
-		      text_of(pool, "binding"), vfs->n_kids);
-	for (size_t i = 0; i < ARRAY_LEN(states); i++) {
-		size_t n = 0;
+		      text_of(pool, "binding"), vfs ? vfs->n_kids : 0);
+	for (int s = HOLDS_STATES; counts && s-- > 0;) {
+		long long n = item_number(counts, holds_state_names[s], 0);
 
-		for (size_t k = 0; k < vfs->n_kids; k++)
-			n += is_in_state(&vfs->kids[k], states[i].name);
 		if (!n)
 			continue;
-		strbuf_printf(out, "%s %zu %s", first ? ":" : ",", n, states[i].shown);
+		strbuf_printf(out, "%s %lld %s", first ? ":" : ",", n, shown(holds_state_names[s]));
 		first = false;
 	}
 	strbuf_putc(out, '\n');
+}
+
+static void put_pool(const struct item *answer, const struct item *pool, struct strbuf *out)
+{
+	const struct item *vfs = item_get(pool, "vfs");
+
+	if (!vfs || vfs->type != ITEM_LIST)
+		return;
+	pools_put_heading(pool, out);
 	if (item_string(pool, "binding_why"))
 		strbuf_printf(out, "  binding auto: %s\n", item_string(pool, "binding_why"));
 	put_degraded(answer, pool, out);

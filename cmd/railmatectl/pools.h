@@ -18,6 +18,8 @@ const char *pools_node(const struct item *answer); /* its name */
 /* The pods that hold VFs of a PF, "NAMESPACE/NAME", each once; and so many of them in words. */
 size_t pools_pods_of(const struct item *answer, const char *pf, struct arena *a, const char ***ret);
 void pools_put_pods(const char *const *pods, size_t n, struct strbuf *out);
+/* "rdma/vf (binding late): 64 VFs: 60 free, 4 held", a line. */
+void pools_put_heading(const struct item *pool, struct strbuf *out);
 /* Who holds what, what is free, and what would free the rest. resource NULL: every pool. False:
  * there is no such pool. */
 bool pools_text(const struct item *answer, const char *resource, struct strbuf *out);

@@ -12,14 +12,12 @@ struct ledger;
 struct machine;
 struct strbuf;
 
-/* What railmated says of its VFs ("pools" of its answer), counted. */
-enum status_vf { VF_FREE, VF_HELD, VF_ALLOCATED, VF_DRAINING, VF_IN_USE, VF_UNHEALTHY, VF_STATES };
-extern const char *const status_vf_names[VF_STATES]; /* "free" … "in use", as railmated says */
-extern const char *const status_verdicts[];	     /* "PASS" … */
+extern const char *const status_verdicts[]; /* "PASS" … */
 
 struct pool_status {
+	const struct item *item; /* of railmated's answer */
 	const char *resource, *binding;
-	size_t vfs, by_state[VF_STATES];
+	size_t vfs, unhealthy;
 	const char *why;     /* of the first VF that is unhealthy; NULL */
 	const char *trouble; /* why the kubelet does not have its list; NULL: it has */
 };

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "diagnosis/diagnosis.h"
 #include "document/document.h"
+#include "holds/holds.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "pools.h"
@@ -92,7 +93,7 @@ void status_judge(struct status *s)
 	}
 	for (size_t i = 0; i < s->n_pools; i++) {
 		const struct pool_status *pool = &s->pools[i];
-		size_t n = pool->by_state[VF_UNHEALTHY];
+		size_t n = pool->unhealthy;
 
 		if (pool->trouble)
 			trouble(s, STATUS_FAIL,
@@ -193,20 +194,8 @@ void status_text(const struct status *s, struct strbuf *out)
 		      s->version ? s->version : "of an unknown version");
 	for (size_t i = 0; i < s->n_trouble; i++)
 		strbuf_printf(out, "  %s\n", s->trouble[i]);
-	for (size_t i = 0; i < s->n_pools; i++) {
-		const struct pool_status *p = &s->pools[i];
-		bool first = true;
-
-		strbuf_printf(out, "%s (binding %s): %zu VFs", p->resource, p->binding, p->vfs);
-		for (int k = 0; k < VF_STATES; k++) {
-			if (!p->by_state[k])
-				continue;
-			strbuf_printf(out, "%s %zu %s", first ? ":" : ",", p->by_state[k],
-				      status_vf_names[k]);
-			first = false;
-		}
-		strbuf_putc(out, '\n');
-	}
+	for (size_t i = 0; i < s->n_pools; i++)
+		pools_put_heading(s->pools[i].item, out);
 	put_links(s, out);
 	if (s->placement.known) {
 		const struct status_placement *p = &s->placement;
@@ -269,14 +258,15 @@ static void json_pools(const struct status *s, struct json *j)
 	json_begin_array(j);
 	for (size_t i = 0; i < s->n_pools; i++) {
 		const struct pool_status *p = &s->pools[i];
+		const struct item *counts = item_get(p->item, "counts");
 
 		json_begin_object(j);
 		json_kv_string(j, "resource", p->resource);
 		json_kv_string(j, "binding", p->binding);
 		json_kv_int(j, "vfs", (int64_t)p->vfs);
-		for (int k = 0; k < VF_STATES; k++)
-			json_kv_int(j, k == VF_IN_USE ? "in_use" : status_vf_names[k],
-				    (int64_t)p->by_state[k]);
+		for (int k = HOLDS_STATES; k-- > 0;)
+			json_kv_int(j, holds_state_names[k],
+				    item_number(counts, holds_state_names[k], 0));
 		json_end_object(j);
 	}
 	json_end_array(j);

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "document/document.h"
+#include "holds/holds.h"
 #include "hw/inventory.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"
@@ -14,8 +15,6 @@
 #include "topo/rails.h"
 #include "topo/topo.h"
 
-const char *const status_vf_names[VF_STATES] = { "free",     "held",   "allocated",
-						 "draining", "in use", "unhealthy" };
 const char *const status_ranks[STATUS_RANKS] = { "PIX", "PXB", "PHB", "NODE", "SYS" };
 
 static int find(const struct hw_inventory *inv, const char *address)
@@ -46,6 +45,7 @@ void status_read_pools(struct status *s, const struct item *answer)
 		const struct item *vfs = list_of(&pools->kids[i], "vfs");
 		struct pool_status *pool = &s->pools[i];
 
+		pool->item = &pools->kids[i];
 		pool->resource = item_string(&pools->kids[i], "resource");
 		pool->binding = item_string(&pools->kids[i], "binding");
 		pool->trouble = item_string(&pools->kids[i], "trouble");
@@ -53,9 +53,9 @@ void status_read_pools(struct status *s, const struct item *answer)
 		for (size_t k = 0; k < vfs->n_kids; k++) {
 			const char *state = item_string(&vfs->kids[k], "state");
 
-			for (int of = 0; of < VF_STATES; of++)
-				pool->by_state[of] += str_eq(state, status_vf_names[of]);
-			if (!pool->why && str_eq(state, status_vf_names[VF_UNHEALTHY]))
+			if (!str_eq(state, holds_state_names[HOLDS_IS_UNHEALTHY]))
+				continue;
+			if (!pool->unhealthy++)
 				pool->why = item_string(&vfs->kids[k], "why");
 		}
 	}

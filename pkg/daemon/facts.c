@@ -95,6 +95,31 @@ static void find_gpus(const struct plugin_env *env, struct status_service *s, st
 	s->busy_gpus = v;
 }
 
+static const struct holds_verdict *judge_pool(struct tracker *k, const struct pool *pool,
+					      struct arena *a)
+{
+	struct holds_verdict *v = arena_array(a, pool->n_devs, sizeof(*v));
+
+	for (size_t i = 0; i < pool->n_devs; i++) {
+		v[i] = tracker_judge(k, pool, &pool->devs[i], false, a);
+		if (v[i].why)
+			v[i].why = arena_strdup(a, v[i].why);
+	}
+	return v;
+}
+
+static const struct holds_verdict *const *judge(struct tracker *k, struct arena *a)
+{
+	const struct node *node = tracker_node(k);
+	const struct holds_verdict **v = arena_array(a, node->n_pools + node->n_shared, sizeof(*v));
+
+	for (size_t i = 0; i < node->n_pools; i++)
+		v[i] = judge_pool(k, &node->pools[i], a);
+	for (size_t i = 0; i < node->n_shared; i++)
+		v[node->n_pools + i] = judge_pool(k, &node->shared[i], a);
+	return v;
+}
+
 static const struct status_service *service_of(const struct plugin_env *env,
 					       const struct served *served, struct arena *a)
 {
@@ -103,6 +128,7 @@ static const struct status_service *service_of(const struct plugin_env *env,
 
 	s->pools = pools_of(served, a, &s->n_pools);
 	s->stats = stats_copy(env->stats, a, &s->n_stats);
+	s->verdicts = judge(env->tracker, a);
 	find_gpus(env, s, a);
 	s->settled = holds_status(tracker_holds(env->tracker)).settled;
 	s->ledger_has_file = disk.has_file;

@@ -102,34 +102,23 @@ static void put_owner(struct json *j, const struct ledger_owner *o)
 	json_kv_string(j, "container", o->container);
 }
 
-static const char *state_of(const struct ledger_hold *hold, const struct pool_dev *dev,
-			    const char *used)
-{
-	if (hold)
-		return hold->draining ? "draining" : hold->pending ? "allocated" : "held";
-	if (!dev->healthy)
-		return "unhealthy";
-	return used ? "in use" : "free";
-}
-
-static void put_vf(struct json *j, struct tracker *k, const struct pool_dev *dev)
+static enum holds_state put_vf(struct json *j, struct tracker *k, const struct pool *pool,
+			       const struct pool_dev *dev)
 {
 	_cleanup_arena_ struct arena *a = arena_new(512);
 	const struct ledger_hold *hold = ledger_find(tracker_ledger(k), dev->id);
-	struct holds_facts f = tracker_facts(k, dev->id, a);
-	const char *used = f.unreadable ? f.unreadable : f.away ? f.away : f.open;
+	struct holds_verdict v = tracker_judge(k, pool, dev, true, a);
 	char buf[BDF_STRLEN];
 
-	if (!used && hold && !hold->replaced && f.cgroup == HOLDS_CGROUP_RUNS)
-		used = "containers of its pod still run";
 	json_begin_object(j);
 	json_kv_string(j, "vf", dev->id);
 	json_kv_string(j, "pf",
 		       dev->pci < 0 ? (dev->pf ? dev->pf->address : NULL)
 				    : name_of(tracker_node(k),
 					      topo_place(tracker_node(k)->topo, dev->pci), buf));
-	json_kv_string(j, "state", state_of(hold, dev, used));
-	json_kv_string(j, "why", dev->healthy ? used : dev->reason);
+	json_kv_string(j, "state", holds_state_names[v.state]);
+	json_kv_bool(j, "offered", v.offered);
+	json_kv_string(j, "why", v.why);
 	if (hold) {
 		put_owner(j, &hold->owner);
 		json_kv_string(j, "slot", hold->slot);
@@ -137,6 +126,16 @@ static void put_vf(struct json *j, struct tracker *k, const struct pool_dev *dev
 		json_kv_int(j, "decision", (int64_t)hold->decision);
 		json_kv_bool(j, "replaced", hold->replaced);
 	}
+	json_end_object(j);
+	return v.state;
+}
+
+static void put_counts(struct json *j, const size_t n[HOLDS_STATES])
+{
+	json_key(j, "counts");
+	json_begin_object(j);
+	for (int s = HOLDS_STATES; s-- > 0;)
+		json_kv_int(j, holds_state_names[s], (int64_t)n[s]);
 	json_end_object(j);
 }
 
@@ -175,6 +174,7 @@ static void put_degraded(struct json *j, const struct node *node, const struct p
 static void put_pool(struct json *j, const struct plugin_env *env, const struct pool *pool)
 {
 	struct tracker *k = env->tracker;
+	size_t n[HOLDS_STATES] = { 0 };
 
 	json_begin_object(j);
 	json_kv_string(j, "resource", pool->cfg->resource);
@@ -185,8 +185,9 @@ static void put_pool(struct json *j, const struct plugin_env *env, const struct 
 	json_key(j, "vfs");
 	json_begin_array(j);
 	for (size_t i = 0; i < pool->n_devs; i++)
-		put_vf(j, k, &pool->devs[i]);
+		n[put_vf(j, k, pool, &pool->devs[i])]++;
 	json_end_array(j);
+	put_counts(j, n);
 	put_degraded(j, tracker_node(k), pool);
 	json_end_object(j);
 }

@@ -1,15 +1,8 @@
-/* What the devices of pools are now. */
+/* The devices of pools, for metrics and the page: how many are in which state, and why not. */
 #include "config/config.h"
 #include "hw/inventory.h"
-#include "ledger/ledger.h"
 #include "pool/node.h"
 #include "status/status-internal.h"
-
-const char *const status_device_state_names[DEVICE_STATE_MAX] = {
-	[DEVICE_FREE] = "free",		  [DEVICE_HELD] = "held",
-	[DEVICE_DRAINING] = "draining",	  [DEVICE_IN_USE] = "in_use",
-	[DEVICE_UNHEALTHY] = "unhealthy",
-};
 
 const char *const status_fault_names[POOL_FAULT_MAX] = {
 	[POOL_FAULT_GONE] = "gone",
@@ -20,15 +13,22 @@ const char *const status_fault_names[POOL_FAULT_MAX] = {
 	[POOL_FAULT_NOT_SELECTED] = "other",
 };
 
-enum device_state status_device_state(const struct status_facts *f, const struct pool_dev *dev)
+struct holds_verdict status_verdict(const struct status_facts *f, const struct pool *pool,
+				    const struct pool_dev *dev)
 {
-	const struct ledger_hold *hold = f->ledger ? ledger_find(f->ledger, dev->id) : NULL;
+	const struct node *node = f->node;
+	bool shared = pool->cfg->shares;
+	size_t at = shared ? node->n_pools + (size_t)(pool - node->shared)
+			   : (size_t)(pool - node->pools);
 
-	if (hold)
-		return hold->draining ? DEVICE_DRAINING : DEVICE_HELD;
-	if (!dev->healthy)
-		return DEVICE_UNHEALTHY;
-	return dev->rdma_away ? DEVICE_IN_USE : DEVICE_FREE;
+	return f->service->verdicts[at][dev - pool->devs];
+}
+
+void status_count_states(const struct status_facts *f, const struct pool *pool,
+			 uint64_t n[HOLDS_STATES])
+{
+	for (size_t i = 0; f->service && i < pool->n_devs; i++)
+		n[status_verdict(f, pool, &pool->devs[i]).state]++;
 }
 
 const char *status_device_address(const struct status_facts *f, int pci, char buf[BDF_STRLEN])

@@ -86,7 +86,13 @@ size_t status_holders(const struct status_facts *f, struct arena *a, struct hold
 		const struct ledger_hold *hold = ledger_hold_at(f->ledger, i);
 		const struct pool *pool = f->node ? node_pool(f->node, hold->resource) : NULL;
 
-		v[i] = (struct holder) { hold, pool ? pool_find(pool, hold->vf) : NULL, "", "" };
+		v[i] = (struct holder) { .hold = hold,
+					 .dev = pool ? pool_find(pool, hold->vf) : NULL,
+					 .gpus = "",
+					 .class = "" };
+		v[i].state = holds_state_names[v[i].dev && f->service
+						       ? status_verdict(f, pool, v[i].dev).state
+						       : HOLDS_IS_LEAVING];
 		sorted[i] = &v[i];
 	}
 	if (n)

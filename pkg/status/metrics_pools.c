@@ -86,13 +86,12 @@ void status_put_devices(struct writer *w, const struct metric *m)
 
 	(void)m;
 	for (size_t i = 0; (pool = pool_at(w, i)); i++) {
-		uint64_t n[DEVICE_STATE_MAX] = { 0 };
+		uint64_t n[HOLDS_STATES] = { 0 };
 
-		for (size_t k = 0; k < pool->n_devs; k++)
-			n[status_device_state(w->f, &pool->devs[k])]++;
-		for (int s = 0; s < DEVICE_STATE_MAX; s++) {
+		status_count_states(w->f, pool, n);
+		for (int s = 0; w->f->service && s < HOLDS_STATES; s++) {
 			begin(w, pool->cfg->resource, "");
-			status_label(&w->e, "state", status_device_state_names[s]);
+			status_label(&w->e, "state", holds_state_names[s]);
 			status_count(&w->e, n[s]);
 		}
 	}
@@ -313,7 +312,7 @@ static void count_free_pairs(struct writer *w, const struct pool *pool, uint64_t
 			gpus[in.gpus.n++] = inv->gpu[i].pci;
 	}
 	for (size_t i = 0; i < pool->n_devs; i++) {
-		if (status_device_state(w->f, &pool->devs[i]) == DEVICE_FREE)
+		if (status_verdict(w->f, pool, &pool->devs[i]).state == HOLDS_IS_FREE)
 			free_vfs[in.n_available++] = (int)i;
 	}
 	in.want = in.gpus.n < in.n_available ? in.gpus.n : in.n_available;

@@ -25,10 +25,7 @@ void status_put_vfs(struct writer *w, const struct metric *m)
 		status_label(&w->e, "namespace", hold->owner.ns);
 		status_label(&w->e, "pod", hold->owner.pod);
 		status_label(&w->e, "container", hold->owner.container);
-		status_label(&w->e, "state",
-			     hold->draining  ? "draining"
-			     : hold->pending ? "allocated"
-					     : "held");
+		status_label(&w->e, "state", v[i].state);
 		status_label(&w->e, "pf",
 			     pf < 0 && dev && dev->pf ? dev->pf->address
 						      : status_device_address(w->f, pf, bdf));

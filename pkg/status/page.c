@@ -151,7 +151,7 @@ static void put_best(const struct status_facts *f, const char *resource, struct 
 
 static void put_pool(const struct status_facts *f, const struct pool *pool, struct strbuf *out)
 {
-	uint64_t n[DEVICE_STATE_MAX] = { 0 };
+	uint64_t n[HOLDS_STATES] = { 0 };
 	const char *problem = NULL;
 	bool registered = false;
 
@@ -163,8 +163,7 @@ static void put_pool(const struct status_facts *f, const struct pool *pool, stru
 		problem = f->service->pools[i].problem;
 	}
 
-	for (size_t i = 0; i < pool->n_devs; i++)
-		n[status_device_state(f, &pool->devs[i])]++;
+	status_count_states(f, pool, n);
 	strbuf_puts(out, "<tr>");
 	status_html_cell(out, pool->cfg->resource);
 	status_html_cell(out, pool->cfg->shares			   ? "shared"
@@ -173,7 +172,7 @@ static void put_pool(const struct status_facts *f, const struct pool *pool, stru
 	strbuf_printf(out, "<td class=\"%s\">", registered && !problem ? "good" : "wrong");
 	status_html_text(out, problem ? problem : registered ? "yes" : "no");
 	strbuf_puts(out, "</td>");
-	for (int s = 0; s < DEVICE_STATE_MAX; s++)
+	for (int s = HOLDS_STATES; s-- > 0;)
 		status_html_number(out, n[s]);
 	put_best(f, pool->cfg->resource, out);
 	strbuf_puts(out, "</tr>\n");
@@ -182,9 +181,9 @@ static void put_pool(const struct status_facts *f, const struct pool *pool, stru
 static void put_pools(const struct status_facts *f, struct strbuf *out)
 {
 	static const char *const columns[] = {
-		"resource", "binding",	  "registered",
-		">free",    ">held",	  ">draining",
-		">in use",  ">unhealthy", ">GPU-VF pairs at their best class"
+		"resource", "binding",	  "registered", ">free",
+		">in use",  ">unhealthy", ">held",	">allocated",
+		">leaving", ">retired",	  ">draining",	">GPU-VF pairs at their best class"
 	};
 
 	status_html_table(out, "Resources", columns, ARRAY_LEN(columns));
@@ -471,7 +470,7 @@ static void put_held(const struct status_facts *f, struct strbuf *out)
 		status_html_cell(out, h->vf);
 		status_html_cell(out, h->resource);
 		put_pod(&h->owner, out);
-		status_html_cell(out, h->draining ? "draining" : h->pending ? "allocated" : "held");
+		status_html_cell(out, v[i].state);
 		status_html_cell(out, v[i].gpus);
 		status_html_cell(out, v[i].class);
 		put_age(f, h->since_ms, out);

@@ -2,6 +2,7 @@
 #ifndef RAILMATE_STATUS_STATUS_INTERNAL_H
 #define RAILMATE_STATUS_STATUS_INTERNAL_H
 
+#include "holds/holds.h"
 #include "hw/bdf.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"
@@ -62,18 +63,12 @@ void status_put_port_pauses(struct writer *w, const struct metric *m);
 
 /* devices.c */
 
-/* What a device of a pool is to the next pod. */
-/* In use: by an unknown, whose network namespace has its devices. */
-enum device_state {
-	DEVICE_FREE,
-	DEVICE_HELD,
-	DEVICE_DRAINING,
-	DEVICE_IN_USE,
-	DEVICE_UNHEALTHY,
-	DEVICE_STATE_MAX
-};
-extern const char *const status_device_state_names[DEVICE_STATE_MAX];
-enum device_state status_device_state(const struct status_facts *f, const struct pool_dev *dev);
+/* How many of the pool's devices are in each state. */
+void status_count_states(const struct status_facts *f, const struct pool *pool,
+			 uint64_t n[HOLDS_STATES]);
+/* dev: of that pool. */
+struct holds_verdict status_verdict(const struct status_facts *f, const struct pool *pool,
+				    const struct pool_dev *dev);
 /* Why it is not healthy: one of few words, so that series stay few; dev->reason is the sentence. */
 extern const char *const status_fault_names[POOL_FAULT_MAX];
 /* The PCI address of a function, of a device's PF; "" where it is not known. */
@@ -85,8 +80,9 @@ const char *status_device_address(const struct status_facts *f, int pci, char bu
 struct holder {
 	const struct ledger_hold *hold;
 	const struct pool_dev *dev; /* NULL: no pool lists it any more */
-	const char *gpus;	    /* PCI addresses with commas between; "": not known, or none */
-	const char *class;	    /* of the farthest; "" */
+	const char *state;
+	const char *gpus;  /* PCI addresses with commas between; "": not known, or none */
+	const char *class; /* of the farthest; "" */
 };
 /* All of them, in the order of the VFs' addresses. */
 size_t status_holders(const struct status_facts *f, struct arena *a, struct holder **ret);

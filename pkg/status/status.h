@@ -11,6 +11,7 @@
 
 struct arena;
 struct draw_hold;
+struct holds_verdict;
 struct hw_port_stats;
 struct hw_vf_stats;
 struct ledger;
@@ -35,7 +36,9 @@ struct status_service {
 	size_t n_stats;
 	bool gpus_known; /* the kubelet has said who has which GPUs */
 	const int *busy_gpus;
-	size_t n_busy_gpus;   /* PCI indices of those that containers have */
+	size_t n_busy_gpus; /* PCI indices of those that containers have */
+	/* Of the devices of each pool of the node, then of each shared one (holds/holds.h) */
+	const struct holds_verdict *const *verdicts;
 	bool settled;	      /* holds_is_settled() */
 	bool ledger_has_file; /* false: --state-dir=none */
 	bool ledger_stored;   /* the disk has what the ledger has */

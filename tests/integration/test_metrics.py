@@ -106,8 +106,9 @@ class Metrics(Served):
         _, kubelet, _, port = self.serve(daemon=("--gpu-plugin-socket=none",))
         kubelet.admit("pod", f"main:{VF}=2")
         m = self.fresh(port,
-                       lambda m: m.value("railmate_pool_devices", resource=VF, state="held") == 2,
-                       "held")
+                       lambda m: m.value("railmate_pool_devices", resource=VF,
+                                         state="allocated") == 2,
+                       "allocated")
         self.assertEqual(m.value("railmate_pool_choices_total", resource=VF, gpus="unknown"), 1)
 
     def test_a_vf_that_was_taken_before_the_gpus_is_not_of_a_choice_with_known_ones(self):

@@ -31,6 +31,7 @@ int world_set_up(void **state)
 					   .ledger = w->ledger,
 					   .service = &w->service,
 					   .machine = { .scans = 7, .config_generation = 1 } };
+	world_judge(w);
 	*state = w;
 	return 0;
 }
@@ -48,6 +49,34 @@ int world_tear_down(void **state)
 	return 0;
 }
 
+void world_judge(struct world *w)
+{
+	const struct holds_now now = { 1, 1 };
+	struct holds *h = holds_new(ledger_copy(w->ledger), &holds_default_pace, now);
+	const struct pool *pool = &w->facts.node->pools[0];
+	struct holds_verdict *v = arena_array(w->arena, pool->n_devs, sizeof(*v));
+	const struct holds_verdict **pools = arena_array(w->arena, 1, sizeof(*pools));
+
+	holds_event(h, &(struct holds_event) { .kind = HOLDS_CLAIMS_READ, .complete = true }, now);
+	for (size_t i = 0; i < pool->n_devs; i++) {
+		const struct pool_dev *dev = &pool->devs[i];
+		const struct holds_facts facts = {
+			.uid = "", .away = dev->rdma_away ? "its RDMA device is away" : NULL
+		};
+
+		v[i] = holds_judge(h,
+				   &(struct holds_view) { .vf = dev->id,
+							  .resource = RESOURCE,
+							  .leaving = dev->left_over,
+							  .unhealthy = dev->reason,
+							  .facts = &facts },
+				   w->arena);
+	}
+	pools[0] = v;
+	w->service.verdicts = pools;
+	holds_free(h);
+}
+
 struct ledger_hold world_hold(struct world *w, size_t vf, const char *pod)
 {
 	struct ledger_hold hold = { .vf = w->pool->devs[vf].id,
@@ -56,6 +85,7 @@ struct ledger_hold world_hold(struct world *w, size_t vf, const char *pod)
 				    .rdma = w->pool->devs[vf].rdma_name };
 
 	ledger_put(w->ledger, &hold);
+	world_judge(w);
 	return hold;
 }
 
@@ -71,6 +101,8 @@ char *world_metrics(struct world *w, bool openmetrics)
 {
 	struct strbuf out = STRBUF_INIT;
 
+	if (w->facts.node)
+		world_judge(w);
 	status_write_metrics(&w->facts, openmetrics ? STATUS_OPENMETRICS : STATUS_TEXT, &out);
 	return strbuf_steal(&out);
 }

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "holds/holds.h"
 #include "hw/inventory.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"
@@ -43,5 +44,7 @@ int world_tear_down(void **state);
 struct ledger_hold world_hold(struct world *w, size_t vf, const char *pod);
 const char *world_gpu(struct world *w, size_t nth);	/* its PCI address */
 char *world_metrics(struct world *w, bool openmetrics); /* heap */
+/* What the VFs are, by the ledger as it is now. */
+void world_judge(struct world *w);
 
 #endif

@@ -220,7 +220,7 @@ static void a_vf_that_no_pool_lists_is_shown_all_the_same(void **state)
 	ledger_put(w->ledger, &hold);
 	assert_sample(
 		w,
-		"railmate_vf_info{resource=\"other/vf\",vf=\"0000:ff:00.7\",namespace=\"default\",pod=\"train\",container=\"main\",state=\"held\",pf=\"\",rail=\"\",rdma=\"\",gpu=\"\",class=\"\"} 1");
+		"railmate_vf_info{resource=\"other/vf\",vf=\"0000:ff:00.7\",namespace=\"default\",pod=\"train\",container=\"main\",state=\"leaving\",pf=\"\",rail=\"\",rdma=\"\",gpu=\"\",class=\"\"} 1");
 }
 
 static void a_name_cannot_end_its_label(void **state)
