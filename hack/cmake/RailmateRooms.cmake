@@ -1,5 +1,5 @@
-# The rooms of pkg/ and what each may use: the link order is the layering (HACKING.md, "Rooms").
-# A room is every .c file of its folder. railmate_room(NAME [PURE] USES rooms… FOREIGN targets…)
+# The rooms of pkg/ and cmd/railmatectl/ and what each may use: the link order is the layering (HACKING.md, "Rooms").
+# A room is every .c file of its folder, below the one that says railmate_room(NAME [PURE] USES rooms… FOREIGN targets…).
 # PURE: data in, data out; hack/check holds it to that.
 find_package(PkgConfig REQUIRED)
 
@@ -64,7 +64,7 @@ endif()
 
 function(railmate_room name)
 	cmake_parse_arguments(ROOM "PURE" "" "USES;FOREIGN" ${ARGN})
-	file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/pkg/${name}/*.c)
+	file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.c)
 	if(NOT sources)
 		add_library(rm_${name} INTERFACE)
 		set(scope INTERFACE)
@@ -72,7 +72,7 @@ function(railmate_room name)
 		add_library(rm_${name} STATIC ${sources})
 		set(scope PUBLIC)
 	endif()
-	target_include_directories(rm_${name} ${scope} ${CMAKE_SOURCE_DIR}/pkg)
+	target_include_directories(rm_${name} ${scope} ${CMAKE_CURRENT_SOURCE_DIR})
 	foreach(used IN LISTS ROOM_USES)
 		target_link_libraries(rm_${name} ${scope} rm_${used})
 	endforeach()

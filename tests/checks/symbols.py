@@ -18,6 +18,7 @@ import unittest
 
 PROGRAMS = ("railmated", "railmatectl", "railmate-cni")
 TOP = pathlib.Path(__file__).parents[2]
+SHELVES = ("pkg", "cmd/railmatectl")
 # What no other file of the product calls, and why it is offered all the same.
 FOR_TESTS = {
     "hw_drivers_n": "the length of a table that is offered",
@@ -65,16 +66,22 @@ def uncalled(objects):
 def inside():
     """The words of headers that are for the files, and the tests, of one room."""
     return set(re.findall(r"\w+", "".join(
-        path.read_text() for path in TOP.glob("pkg/*/*-internal.h"))))
+        path.read_text() for shelf in SHELVES for path in TOP.glob(f"{shelf}/*/*-internal.h"))))
 
 
 def table():
     """The rooms as the link order has them → those that each may use."""
-    text = (TOP / "pkg/CMakeLists.txt").read_text()
+    text = "".join((TOP / shelf / "CMakeLists.txt").read_text() for shelf in SHELVES)
     return {
         m[1]: (m[2] or "").partition(" FOREIGN")[0].split()
         for m in re.finditer(r"^railmate_room\((\w+)(?: PURE)?(?: USES ([\w ]*\w))?", text, re.M)
     }
+
+
+def archive(build, room):
+    """Of one of pkg/, or of cmd/railmatectl/."""
+    return next(path for path in (build / folder / f"librm_{room}.a" for folder in ("pkg", "cmd/rooms"))
+                if path.exists())
 
 
 def libraries(build):
@@ -91,7 +98,7 @@ def libraries(build):
 
 def owners(build):
     """The name of an archive, or of a program → its names. Every program has its main()."""
-    archives = [build / f"pkg/librm_{room}.a" for room in table()]
+    archives = [archive(build, room) for room in table()]
     archives += [build / "librm_protobuf.a",
                  build / "tests/librm_support.a"]  # what protoc-c writes, what tests share
     found = {path.stem[3:]: defined(path) for path in archives}
@@ -149,14 +156,14 @@ class Symbols(unittest.TestCase):
 
     def test_rooms_call_what_they_may_use(self):
         uses = table()
-        calls = {room: wanted(self.build / f"pkg/librm_{room}.a") for room in uses}
+        calls = {room: wanted(archive(self.build, room)) for room in uses}
         for room, name in (("choice", "topo_place"), ("hw", "str_eq")):
             self.assertIn(name, calls[room])
         self.assertEqual(leaks(self.ours, calls, uses), {})
 
     def test_what_a_room_offers_is_called_by_another_file_of_the_product(self):
         objects = by_object(
-            *(self.build / f"pkg/librm_{room}.a" for room in table()),
+            *(archive(self.build, room) for room in table()),
             *(path for program in PROGRAMS
               for path in (self.build / f"cmd/CMakeFiles/{program}.dir/{program}").glob("*.o")))
         offered = set().union(*(self.ours[f"rm_{room}"] for room in table())) - inside()
