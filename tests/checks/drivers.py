@@ -10,10 +10,10 @@ TOP = pathlib.Path(__file__).parents[2]
 TABLE = "pkg/hw/driver.c"
 # The same word for another thing.
 OTHER = {
-    "pkg/hosttree/capture_pci.c": {"uio"},  # the class in sysfs
+    "cmd/railmatectl/hosttree/capture_pci.c": {"uio"},  # the class in sysfs
     "pkg/devstate/nodes.c": {"uio"},
     "pkg/render/env.c": {"uio"},  # a key of PCIDEVICE_…_INFO
-    "pkg/verify/rules.c": {"efa"},  # a provider of libfabric
+    "cmd/railmatectl/verify/rules.c": {"efa"},  # a provider of libfabric
 }
 TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|'(?:\\.|[^'\\])'|\"((?:\\.|[^\"\\])*)\"", re.S)
 
