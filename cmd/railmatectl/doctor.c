@@ -23,7 +23,7 @@ const int doctor_codes[DIAGNOSIS_VERDICT_MAX] = {
 
 struct request {
 	const char *only, *explain, *manifest, *role;
-	bool json, list;
+	bool json, list, node_only;
 	enum diagnosis_platform platform; /* of manifest */
 };
 
@@ -159,6 +159,7 @@ int cmd_doctor(int argc, char **argv)
 		{ "explain", .value = &req.explain },
 		{ "fix-manifest", .value = &req.manifest },
 		{ "role", .value = &req.role },
+		{ "node-only", .flag = &req.node_only },
 		{ "list", .flag = &req.list },
 		{ "json", .flag = &req.json },
 	};
@@ -184,7 +185,7 @@ int cmd_doctor(int argc, char **argv)
 	if (r != EXIT_DONE)
 		return r;
 	p.facts = facts_gather(p.machine.root, p.machine.node->inv, p.machine.node->topo,
-			       FACTS_OF_HERE);
+			       req.node_only ? FACTS_OF_NODE : FACTS_OF_HERE);
 	p.facts->rails = p.machine.node->rails;
 	if (doctor_run(p.facts, req.only, &p.report, &err) < 0)
 		return fail(EXIT_USAGE, "%s", err.msg);

@@ -120,11 +120,18 @@ static void on_findings(void *arg, struct findings_report *report)
 	const struct status_doctor *found = &report->doctor;
 	struct daemon *d = arg;
 
-	log_info("doctor",
-		 "doctor has checked the node verdict=%s fail=%" PRIu64 " warn=%" PRIu64
-		 " unknown=%" PRIu64,
-		 status_found_names[found->verdict], found->n_by_verdict[STATUS_FOUND_FAIL],
-		 found->n_by_verdict[STATUS_FOUND_WARN], found->n_by_verdict[STATUS_FOUND_UNKNOWN]);
+	if (found->failure)
+		log_warn(
+			"doctor",
+			"doctor could not check the node; tried again when the hardware changes error=%s",
+			found->failure);
+	else
+		log_info("doctor",
+			 "doctor has checked the node verdict=%s fail=%" PRIu64 " warn=%" PRIu64
+			 " unknown=%" PRIu64,
+			 status_found_names[found->verdict], found->n_by_verdict[STATUS_FOUND_FAIL],
+			 found->n_by_verdict[STATUS_FOUND_WARN],
+			 found->n_by_verdict[STATUS_FOUND_UNKNOWN]);
 	d->has_verdict = true;
 	d->verdict = found->verdict;
 	keep_nfdfile(d);
@@ -516,6 +523,18 @@ static void open_web(struct daemon *d)
 	d->web = report_http_open(&env);
 }
 
+static void open_findings(struct daemon *d)
+{
+	const struct findings_env env = { .loop = &d->loop,
+					  .root = d->opt->root,
+					  .files = d->opt->config_files,
+					  .found = on_findings,
+					  .ctx = d };
+
+	if (d->opt->metrics_address || d->opt->nfd_file)
+		d->findings = findings_new(&env);
+}
+
 static int open_all(struct daemon *d, struct config *cfg, struct config_text *text, struct err *err)
 {
 	const struct daemon_options *opt = d->opt;
@@ -527,8 +546,7 @@ static int open_all(struct daemon *d, struct config *cfg, struct config_text *te
 	d->reload = reload_new(&d->loop, opt->config_files, text, cfg, on_config, d);
 	reload_listen(d->reload, show_config);
 	d->events = events_start(&d->loop, &opt->specs, opt->events, opt->node_condition);
-	if (opt->metrics_address || opt->nfd_file)
-		d->findings = findings_new(&d->loop, d->root, on_findings, d);
+	open_findings(d);
 	/* The node, and what the kubelet is served with. */
 	open_scanner(d, cfg);
 	r = open_service(d, err);

@@ -23,8 +23,7 @@ static char *file_in(const char *dir, const char *name)
 	return NULL;
 }
 
-/* The files may come and go, so this is checked each time. Heap; NULL: there is none. */
-static char *find_config(const struct config_files *files)
+char *configfiles_path(const struct config_files *files)
 {
 	char *path = NULL;
 
@@ -46,7 +45,7 @@ static void read_one(const char *path, size_t max, struct config_file *ret)
 void configfiles_read(const struct config_files *files, struct config_text *ret)
 {
 	configfiles_done(ret);
-	ret->path = find_config(files);
+	ret->path = configfiles_path(files);
 	read_one(ret->path, CONFIG_BYTES_MAX, &ret->config);
 	read_one(files->shared, CONFIG_BYTES_MAX, &ret->shared);
 	read_one(files->hints, HINTS_BYTES_MAX, &ret->hints);

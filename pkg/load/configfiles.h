@@ -41,6 +41,8 @@ struct config_text {
 	struct config_file config, shared, hints;
 };
 
+/* That of the pools, which may come and go; a heap string. NULL: the built-in pool. */
+char *configfiles_path(const struct config_files *files);
 /* A file that cannot be read has a fault. [any thread] */
 void configfiles_read(const struct config_files *files, struct config_text *ret);
 /* As config_parse() of all of them together. A file that is refused gets a fault, which is among

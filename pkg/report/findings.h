@@ -1,7 +1,7 @@
 /*
- * What doctor finds on this node, for the page, the metrics and the feature file. It takes some 20
- * to 150 ms of a processor, so it is done on a thread that ends afterwards ("doctor"), some seconds
- * after the node began to be served, and again when its hardware is another one. Main thread.
+ * What doctor finds on this node, for the page, the metrics and the feature file: `railmatectl
+ * doctor` is run (report/child.h) some seconds after the node began to be served, and again when
+ * its hardware is another one. Main thread.
  */
 #ifndef RAILMATE_REPORT_FINDINGS_H
 #define RAILMATE_REPORT_FINDINGS_H
@@ -9,9 +9,10 @@
 #include "status/status.h"
 
 struct arena;
+struct config_files;
+struct err;
 struct findings;
 struct node;
-struct sysroot;
 struct uv_loop_s;
 
 /* Free with arena_free(r->arena). */
@@ -20,15 +21,28 @@ struct findings_report {
 	struct status_doctor doctor;
 };
 
-/* root is borrowed. found gets each report, for keeps. */
-struct findings *findings_new(struct uv_loop_s *loop, const struct sysroot *root,
-			      void (*found)(void *ctx, struct findings_report *report), void *ctx);
+struct findings_env {
+	struct uv_loop_s *loop;
+	const char *root;		  /* the machine below it */
+	const struct config_files *files; /* where the rails have their names, and hints */
+	const char *program;		  /* railmatectl; NULL: child_program() */
+	unsigned limit_ms;		  /* of a run; 0: CHILD_LIMIT_MS */
+	/* Gets each report, for keeps; of a run that came to nothing one with a failure. */
+	void (*found)(void *ctx, struct findings_report *report);
+	void *ctx;
+};
+
+/* What env points to outlives it. */
+struct findings *findings_new(const struct findings_env *env);
 /* The newest node. Its hardware is its PCI functions, their drivers and the RDMA devices of PFs: a
  * link that goes down or a VF in a pod's network is nothing new. A node that pools are not meant
  * for is not looked at. NULL is fine, here and below. */
 void findings_update(struct findings *f, const struct node *node);
-/* Waits for the thread; ends everything on the loop, which has to run once more. */
+/* Ends everything on the loop, which has to run once more. */
 void findings_close(struct findings *f);
 void findings_free(struct findings *f);
+
+/* The report of `railmatectl doctor --json`. -EINVAL, with a sentence: it is none. */
+int findings_read(const char *text, size_t len, struct findings_report **ret, struct err *err);
 
 #endif

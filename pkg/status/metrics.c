@@ -41,10 +41,12 @@ static void put_refused(struct writer *w, const struct metric *m)
 static void put_doctor(struct writer *w, const struct metric *m)
 {
 	(void)m;
-	for (int v = 0; w->f->doctor && v < STATUS_FOUND_MAX; v++) {
+	const struct status_doctor *d = w->f->doctor;
+
+	for (int v = 0; d && !d->failure && v < STATUS_FOUND_MAX; v++) {
 		status_sample(&w->e, "");
 		status_label(&w->e, "verdict", status_found_names[v]);
-		status_count(&w->e, w->f->doctor->n_by_verdict[v]);
+		status_count(&w->e, d->n_by_verdict[v]);
 	}
 }
 

@@ -82,6 +82,12 @@ void status_html_doctor(const struct status_doctor *d, struct strbuf *out)
 {
 	strbuf_puts(out, "<section id=\"doctor\"><h2>Doctor: ");
 	put_verdict(d->verdict, out);
+	if (d->failure) {
+		strbuf_puts(out, "</h2><p class=\"wrong\">Not checked: ");
+		status_html_text(out, d->failure);
+		strbuf_puts(out, "</p></section>\n");
+		return;
+	}
 	strbuf_puts(
 		out,
 		"</h2><p class=\"pale\">As the node was when railmated started, or when its hardware changed last. <code>railmatectl doctor --explain CHECK</code> says more, docs/troubleshooting.md has all checks.");

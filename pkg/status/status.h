@@ -62,7 +62,7 @@ struct status_process {
 	uint64_t resident_bytes;
 };
 
-/* Doctor's verdicts (doctor/doctor.h), from good to bad. */
+/* Verdicts of `railmatectl doctor`, from good to bad. */
 enum status_found {
 	STATUS_FOUND_PASS,
 	STATUS_FOUND_UNKNOWN,
@@ -90,6 +90,7 @@ struct status_finding {
 };
 
 struct status_doctor {
+	const char *failure;	   /* why it did not look: nothing was found; NULL: it did */
 	enum status_found verdict; /* the worst */
 	uint64_t n_by_verdict[STATUS_FOUND_MAX];
 	bool confined;			/* seen from within a container */
@@ -109,7 +110,7 @@ struct status_facts {
 	const struct hw_vf_stats *vf_stats; /* of VFs that containers have */
 	size_t n_vf_stats;
 	int64_t age_ns;			    /* of node, ledger and service */
-	const struct status_doctor *doctor; /* NULL: it has not looked yet */
+	const struct status_doctor *doctor; /* NULL: it has not ended yet */
 	const char *const *gpu_names;	    /* one for each of the node's GPUs */
 	int64_t now_ms;			    /* since 1970 */
 };

@@ -5,6 +5,7 @@ browser) only its text."""
 import http.client
 import http.server
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -14,10 +15,11 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 import xml.etree.ElementTree
 
 from exposition import Exposition
-from harness import GPU, PATIENCE, VF, Case, main, until
+from harness import GPU, PATIENCE, VF, Case, main, program, until
 from test_metrics import HOST, free_port, get
 
 CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome")
@@ -125,6 +127,22 @@ class Page(Case):
         text = get(port, "/")[1]
         self.assertIn(f"<p>VF {vf} is bound to vfio-pci.</p>", text)
         self.assertLess(text.index(">FAIL</b> <b>driver</b>"), text.index(">UNKNOWN</b> <b>"))
+
+    def test_a_doctor_that_dies_takes_nothing_along(self):
+        node, port = self.node(), free_port()
+        folder, features = pathlib.Path(node.path("bin")), pathlib.Path(node.path("features"))
+        folder.mkdir()
+        shutil.copy(program("railmated"), folder)
+        (folder / "railmatectl").write_text("#!/bin/sh\nkill -SEGV $$\n", encoding="ascii")
+        (folder / "railmatectl").chmod(0o755)
+        with unittest.mock.patch.dict(os.environ, RAILMATED=str(folder / "railmated")):
+            _, daemon = node.start(daemon=(f"--metrics-address={HOST}:{port}", f"--nfd-file={features}"))
+        why = "railmatectl doctor was ended by signal 11"
+        until(lambda: f">Not checked: {why}</p>" in get(port, "/")[1], "the page says so")
+        self.assertIn(f'tried again when the hardware changes error="{why}"', daemon.stderr())
+        self.assertFalse("railmate_doctor_findings{" in get(port, "/metrics")[1])
+        self.assertIn("railmate.doctor=unknown\n", features.read_text(encoding="ascii"))
+        self.assertEqual(get(port, "/readyz")[0], 200)
 
     def assert_found(self, node, port, verdict):
         until(lambda: f">{verdict}</b></h2>" in get(port, "/")[1], f"doctor says {verdict}")

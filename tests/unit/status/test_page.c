@@ -202,6 +202,13 @@ static void what_doctor_found_is_told_with_the_remedy(void **state)
 	assert_has(w, "<li><b class=\"good\">PASS</b> vfs, path</li>");
 	assert_lacks(w, "All is well.");
 	assert_lacks(w, "--privileged");
+	doctor.failure = "it was <killed>";
+	assert_has(w, "</h2><p class=\"wrong\">Not checked: it was &lt;killed&gt;</p></section>");
+	assert_lacks(w, "acs");
+	metrics = world_metrics(w, false);
+	assert_null(strstr(metrics, "railmate_doctor_findings{"));
+	freep(&metrics);
+	doctor.failure = NULL;
 	doctor.confined = true;
 	assert_has(w, "<code>kubectl railmate doctor --privileged</code> sees it");
 	metrics = world_metrics(w, false);
