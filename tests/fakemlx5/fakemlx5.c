@@ -1,6 +1,6 @@
 /*
- * libibverbs and libmlx5 in one, as far as pkg/facts/direct.c asks them: the real ones answer
- * only on a node with a ConnectX-8. What they say stands in FAKE_MLX5, a device a word:
+ * libibverbs and libmlx5 in one, as far as cmd/railmatectl/facts/direct.c asks them: the real ones
+ * answer only on a node with a ConnectX-8. What they say stands in FAKE_MLX5, a device a word:
  *
  *   mlx5_0=/devices/…/0009:03:00.0   its data direct function
  *   mlx5_1=none  mlx5_2=closed  mlx5_3=broken
