@@ -11,7 +11,33 @@
 #include "ledger/ledger.h"
 #include "pool/node.h"
 #include "railmatectl.h"
-#include "status/status.h"
+
+/* Who holds what: the GPUs that the container really has, once that is known; before, those that
+ * its VFs were chosen for. In the arena, with strings of the ledger, which stays as it is. */
+static size_t holds_of(const struct ledger *l, struct arena *a, const struct draw_hold **ret)
+{
+	struct draw_hold *v = arena_array(a, ledger_holds(l), sizeof(*v));
+
+	for (size_t i = 0; i < ledger_holds(l); i++) {
+		const struct ledger_hold *h = ledger_hold_at(l, i);
+		const struct ledger_decision *d = ledger_decision_read(l, h->decision, a);
+
+		v[i] = (struct draw_hold) { .vf = h->vf,
+					    .ns = h->owner.ns,
+					    .pod = h->owner.pod,
+					    .uid = h->owner.uid,
+					    .draining = h->draining };
+		if (d && d->checked) {
+			v[i].gpus = d->real_gpus;
+			v[i].n_gpus = d->n_real_gpus;
+		} else if (d && d->known == LEDGER_GPUS_KNOWN) {
+			v[i].gpus = d->gpus;
+			v[i].n_gpus = d->n_gpus;
+		}
+	}
+	*ret = v;
+	return ledger_holds(l);
+}
 
 void topo_svg(const struct machine *m, const struct ledger_source *holders, struct strbuf *out)
 {
@@ -28,7 +54,7 @@ void topo_svg(const struct machine *m, const struct ledger_source *holders, stru
 		fail(0, "the picture does not show who holds VFs: %s", err.msg);
 	in.holds_known = answer.ledger != NULL;
 	if (answer.ledger)
-		in.n_holds = status_draw_holds(answer.ledger, a, &in.holds);
+		in.n_holds = holds_of(answer.ledger, a, &in.holds);
 	draw_svg(&in, out);
 	ledger_free(answer.ledger);
 }

@@ -514,6 +514,10 @@ static void open_web(struct daemon *d)
 					     .rpc = d->rpc,
 					     .root = d->root,
 					     .address = d->opt->metrics_address,
+					     .root_path = d->opt->root,
+					     .control_socket = d->opt->control_socket,
+					     .state_dir = d->opt->state_dir,
+					     .files = d->opt->config_files,
 					     .silent = silent_thread,
 					     .facts = facts_on_rpc,
 					     .ctx = d };
@@ -526,8 +530,7 @@ static void open_web(struct daemon *d)
 static void open_findings(struct daemon *d)
 {
 	const struct findings_env env = { .loop = &d->loop,
-					  .root = d->opt->root,
-					  .files = d->opt->config_files,
+					  .machine = { d->opt->root, d->opt->config_files },
 					  .found = on_findings,
 					  .ctx = d };
 

@@ -11,9 +11,11 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "load/configfiles.h"
 
-#define SAID_MAX 512
-#define CHUNK	 8192
+#define SAID_MAX  512
+#define CHUNK	  8192
+#define WORDS_MAX 8
 
 struct child {
 	struct uv_loop_s *loop;
@@ -168,7 +170,7 @@ struct child *child_new(struct uv_loop_s *loop, const char *program, unsigned li
 	return c;
 }
 
-bool child_run(struct child *c, const char *const *argv)
+static int spawn(struct child *c, const char *const *argv)
 {
 	uv_stdio_container_t stdio[3] = {
 		{ .flags = UV_IGNORE },
@@ -182,18 +184,40 @@ bool child_run(struct child *c, const char *const *argv)
 					       .args = (char **)argv,
 					       .stdio = stdio,
 					       .stdio_count = ARRAY_LEN(stdio) };
+
+	uv_pipe_init(c->loop, &c->out, 0);
+	uv_pipe_init(c->loop, &c->err, 0);
+	c->process.data = c->out.data = c->err.data = c;
+	c->open = 3;
+	return uv_spawn(c->loop, &c->process, &options);
+}
+
+static void add_option(const char **argv, size_t *n, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	argv[(*n)++] = name;
+	argv[(*n)++] = value;
+}
+
+bool child_run(struct child *c, const struct child_machine *machine, const char *const *words)
+{
+	_cleanup_free_ char *config = configfiles_path(machine->files);
+	const char *argv[WORDS_MAX + 8] = { "railmatectl" };
+	size_t n = 1;
 	int r;
 
 	if (c->open)
 		return false;
+	for (size_t i = 0; words[i] && i < WORDS_MAX; i++)
+		argv[n++] = words[i];
+	add_option(argv, &n, "--root", machine->root);
+	add_option(argv, &n, "--config", config);
+	add_option(argv, &n, "--topology-hints", machine->files->hints);
 	c->told = false;
 	c->status = 0;
 	*c->why = '\0';
-	uv_pipe_init(c->loop, &c->out, 0);
-	uv_pipe_init(c->loop, &c->err, 0);
-	r = uv_spawn(c->loop, &c->process, &options);
-	c->process.data = c->out.data = c->err.data = c;
-	c->open = 3;
+	r = spawn(c, argv);
 	if (r < 0) {
 		snprintf(c->why, sizeof(c->why), "cannot be run: %s", uv_strerror(r));
 		close_one((uv_handle_t *)&c->process);

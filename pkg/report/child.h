@@ -9,10 +9,10 @@
 #include <stddef.h>
 
 struct child;
+struct config_files;
 struct uv_loop_s;
 
 #define CHILD_OUTPUT_MAX ((size_t)8 << 20)
-#define CHILD_LIMIT_MS	 60000
 
 /* How a run ended. */
 struct child_end {
@@ -23,14 +23,20 @@ struct child_end {
 	const char *said; /* the first line of its standard error; "" */
 };
 
+/* What it is to look at: ours. */
+struct child_machine {
+	const char *root;
+	const struct config_files *files;
+};
+
 /* The railmatectl beside this program, else that of PATH; a heap string. */
 char *child_program(void);
 /* program is copied. ended is called once for each run, but for one that child_close() ends. */
 struct child *child_new(struct uv_loop_s *loop, const char *program, unsigned limit_ms,
 			void (*ended)(void *ctx, const struct child_end *end), void *ctx);
-/* argv[0], but the program that is run is ours. False: the last one still runs, or does not end
- * although it was killed. */
-bool child_run(struct child *c, const char *const *argv);
+/* words: the command and its options, NULL at the end; those of the machine are added. False: the
+ * last one still runs, or does not end although it was killed. */
+bool child_run(struct child *c, const struct child_machine *machine, const char *const *words);
 /* Kills a run, waits for nothing; the loop has to run once more. NULL is fine, here and below. */
 void child_close(struct child *c);
 void child_free(struct child *c);

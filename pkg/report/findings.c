@@ -8,13 +8,12 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/inventory.h"
-#include "load/configfiles.h"
 #include "pool/empty.h"
 #include "pool/node.h"
-#include "report/child.h"
 
 /* The kubelet's first questions come first, and drivers bring up their devices one by one. */
 #define SETTLE_MS 2000
+#define LIMIT_MS  60000
 
 struct findings {
 	struct findings_env env;
@@ -64,20 +63,9 @@ static void settle(struct findings *f);
 static void on_settled(uv_timer_t *timer)
 {
 	struct findings *f = timer->data;
-	_cleanup_free_ char *config = configfiles_path(f->env.files);
-	const char *argv[16] = { "railmatectl", "doctor", "--json",
-				 "--node-only", "--root", f->env.root };
-	size_t n = 6;
+	static const char *const words[] = { "doctor", "--json", "--node-only", NULL };
 
-	if (config) {
-		argv[n++] = "--config";
-		argv[n++] = config;
-	}
-	if (f->env.files->hints) {
-		argv[n++] = "--topology-hints";
-		argv[n++] = f->env.files->hints;
-	}
-	if (!child_run(f->child, argv))
+	if (!child_run(f->child, &f->env.machine, words))
 		settle(f); /* of the hardware as it was */
 }
 
@@ -103,14 +91,13 @@ static uint64_t hardware_of(const struct hw_inventory *inv)
 
 struct findings *findings_new(const struct findings_env *env)
 {
-	_cleanup_free_ char *ours = env->program ? NULL : child_program();
+	_cleanup_free_ char *program = env->program ? xstrdup(env->program) : child_program();
 	struct findings *f = xcalloc(1, sizeof(*f));
 
 	f->env = *env;
 	uv_timer_init(env->loop, &f->settle);
 	f->settle.data = f;
-	f->child = child_new(env->loop, env->program ? env->program : ours,
-			     env->limit_ms ? env->limit_ms : CHILD_LIMIT_MS, on_ended, f);
+	f->child = child_new(env->loop, program, LIMIT_MS, on_ended, f);
 	return f;
 }
 

@@ -6,10 +6,10 @@
 #ifndef RAILMATE_REPORT_FINDINGS_H
 #define RAILMATE_REPORT_FINDINGS_H
 
+#include "report/child.h"
 #include "status/status.h"
 
 struct arena;
-struct config_files;
 struct err;
 struct findings;
 struct node;
@@ -23,10 +23,8 @@ struct findings_report {
 
 struct findings_env {
 	struct uv_loop_s *loop;
-	const char *root;		  /* the machine below it */
-	const struct config_files *files; /* where the rails have their names, and hints */
-	const char *program;		  /* railmatectl; NULL: child_program() */
-	unsigned limit_ms;		  /* of a run; 0: CHILD_LIMIT_MS */
+	struct child_machine machine;
+	const char *program; /* railmatectl; NULL: child_program() */
 	/* Gets each report, for keeps; of a run that came to nothing one with a failure. */
 	void (*found)(void *ctx, struct findings_report *report);
 	void *ctx;

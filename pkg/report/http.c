@@ -26,6 +26,7 @@
 #include "pool/node.h"
 #include "report/facts.h"
 #include "report/findings.h"
+#include "report/picture.h"
 #include "rpc/rpc.h"
 #include "status/status.h"
 #include "web/web.h"
@@ -47,6 +48,7 @@ struct report_http {
 	bool closed;
 	bool complained;
 	struct web *web; /* NULL: not now */
+	struct picture *picture;
 	int64_t began_ms;
 	char node_name[256], host_name[256];
 
@@ -71,11 +73,8 @@ struct report_http {
 	size_t n_ports;
 	struct hw_vf_stats *vf_stats;
 	size_t n_vf_stats;
-	struct arena *names_arena;
-	const char **gpu_names;
-	uint64_t names_generation; /* of the node that they are of; 0: none */
-	uint64_t taken_notes;	   /* notes as they were before a page was made */
-	char policy[512];	   /* of the page that is being answered */
+	uint64_t taken_notes; /* notes as they were before a page was made */
+	char policy[512];     /* of the page that is being answered */
 	struct made {
 		int64_t facts_ns; /* of what it was made; 0: it was not */
 		uint64_t notes;
@@ -318,29 +317,6 @@ static void answer_ready(struct report_http *w, const struct web_request *q, str
 	r->status = status_write_ready(&f, &r->body) ? 200 : 503;
 }
 
-/* Some are looked up in a file: once for a node. */
-static void find_gpu_names(struct report_http *w, const struct node *node)
-{
-	const struct hw_inventory *inv = node->inv;
-
-	if (w->names_generation == node->generation)
-		return;
-	arena_free(w->names_arena);
-	w->names_arena = arena_new(1024);
-	w->names_generation = node->generation;
-	w->gpu_names = arena_array(w->names_arena, inv->n_gpu, sizeof(*w->gpu_names));
-	for (size_t i = 0; i < inv->n_gpu; i++) {
-		const struct hw_gpu *gpu = &inv->gpu[i];
-		const struct hw_pci *pci = &inv->pci[gpu->pci];
-		_cleanup_free_ char *listed =
-			gpu->model ? NULL
-				   : discover_pci_name(w->env.root, pci->vendor, pci->device);
-		const char *name = gpu->model ? gpu->model : listed ? listed : gpu->vendor;
-
-		w->gpu_names[i] = arena_strdup(w->names_arena, name);
-	}
-}
-
 /* A random number in the page and its Content-Security-Policy: the browser runs only scripts that
  * carry it. */
 static const char *new_nonce(struct arena *a)
@@ -373,8 +349,9 @@ static void answer_page(struct report_http *w, const struct web_request *q, stru
 	nonce = new_nonce(a);
 	f = facts_now(w, a);
 	if (f.node)
-		find_gpu_names(w, f.node);
-	f.gpu_names = w->gpu_names;
+		f.picture = picture_show(w->picture,
+					 f.node->generation * 1000003 + w->ledger_generation, a,
+					 &f.picture_failure);
 	f.node_name = w->node_name;
 	r->type = HTML;
 	snprintf(w->policy, sizeof(w->policy), "%s", status_page_policy(nonce, a));
@@ -472,6 +449,27 @@ static void name_node(struct report_http *w)
 	snprintf(w->node_name, sizeof(w->node_name), "%s", name && *name ? name : w->host_name);
 }
 
+static void on_picture(void *ctx)
+{
+	struct report_http *w = ctx;
+
+	pthread_mutex_lock(&w->lock);
+	w->notes++;
+	pthread_mutex_unlock(&w->lock);
+}
+
+static struct picture *open_picture(struct report_http *w)
+{
+	const struct picture_env env = { .loop = w->env.loop,
+					 .machine = { w->env.root_path, w->env.files },
+					 .control_socket = w->env.control_socket,
+					 .state_dir = w->env.state_dir,
+					 .made = on_picture,
+					 .ctx = w };
+
+	return picture_new(&env);
+}
+
 struct report_http *report_http_open(const struct report_http_env *env)
 {
 	struct report_http *w = xcalloc(1, sizeof(*w));
@@ -487,6 +485,7 @@ struct report_http *report_http_open(const struct report_http_env *env)
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->came, &monotonic);
 	pthread_condattr_destroy(&monotonic);
+	w->picture = open_picture(w);
 	uv_timer_init(env->loop, &w->retry);
 	w->retry.data = w;
 	uv_timer_start(&w->retry, on_begin, 0, 0); /* after the sockets of the plugins */
@@ -549,6 +548,7 @@ void report_http_close(struct report_http *w)
 		return;
 	w->closed = true;
 	web_stop(STEAL(w->web));
+	picture_close(w->picture);
 	if (w->fd >= 0 && !uv_is_closing((uv_handle_t *)&w->first))
 		uv_close((uv_handle_t *)&w->first, on_first_closed);
 	uv_close((uv_handle_t *)&w->retry, NULL);
@@ -564,7 +564,7 @@ void report_http_free(struct report_http *w)
 	report_free(w->new_report);
 	report_free(w->report);
 	arena_free(w->ports_arena);
-	arena_free(w->names_arena);
+	picture_free(w->picture);
 	free(w->config_error);
 	free(w->config_left_out);
 	strbuf_done(&w->page.reply.body);

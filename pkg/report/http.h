@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct config;
+struct config_files;
 struct report_facts;
 struct report_http;
 struct findings_report;
@@ -24,6 +25,9 @@ struct report_http_env {
 	struct rpc *rpc;
 	const struct sysroot *root;
 	const char *address; /* of --metrics-address, a right one */
+	/* Where railmatectl finds what its picture of the machine shows; of picture.h. */
+	const char *root_path, *control_socket, *state_dir;
+	const struct config_files *files;
 	/* The thread that has not answered for so long; NULL: all do. [any thread] */
 	const char *(*silent)(void *ctx, unsigned ms);
 	/* To be freed by report_facts_free(). known: the generation of the ledger that we have;

@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "draw/draw.h"
 #include "hw/inventory.h"
 #include "hw/portstats.h"
 #include "pool/node.h"
@@ -18,7 +17,8 @@
 
 #define DECISIONS 20
 
-/* Names of classes are other ones than the picture's (draw/svg.c), which count for the whole page.
+/* Names of classes are other ones than the picture's (railmatectl topo --svg), which count for the
+ * whole page.
  */
 static const char style[] =
 	":root{color-scheme:light dark;--page:#fff;--ink:#1f2933;--pale:#52606d;--line:#cbd2d9;"
@@ -90,44 +90,19 @@ static void put_ready(const struct status_facts *f, struct strbuf *out)
 		status_html_verdict(f->doctor, out);
 }
 
-size_t status_draw_holds(const struct ledger *l, struct arena *a, const struct draw_hold **ret)
-{
-	struct draw_hold *v = arena_array(a, ledger_holds(l), sizeof(*v));
-
-	for (size_t i = 0; i < ledger_holds(l); i++) {
-		const struct ledger_hold *h = ledger_hold_at(l, i);
-		const struct ledger_decision *d = ledger_decision_read(l, h->decision, a);
-
-		v[i] = (struct draw_hold) { .vf = h->vf,
-					    .ns = h->owner.ns,
-					    .pod = h->owner.pod,
-					    .uid = h->owner.uid,
-					    .draining = h->draining };
-		if (d && d->checked) {
-			v[i].gpus = d->real_gpus;
-			v[i].n_gpus = d->n_real_gpus;
-		} else if (d && d->known == LEDGER_GPUS_KNOWN) {
-			v[i].gpus = d->gpus;
-			v[i].n_gpus = d->n_gpus;
-		}
-	}
-	*ret = v;
-	return ledger_holds(l);
-}
-
 static void put_picture(const struct status_facts *f, struct strbuf *out)
 {
-	_cleanup_arena_ struct arena *a = arena_new(16 * 1024);
-	struct draw_in in = { .inv = f->node->inv,
-			      .topo = f->node->topo,
-			      .gpu_names = f->gpu_names,
-			      .holds_known = f->ledger != NULL };
-
-	if (f->ledger)
-		in.n_holds = status_draw_holds(f->ledger, a, &in.holds);
-	strbuf_puts(out, "<section><h2>Machine</h2><div class=\"wide picture\">\n");
-	draw_svg(&in, out);
-	strbuf_puts(out, "</div></section>\n");
+	strbuf_puts(out, "<section><h2>Machine</h2>");
+	if (f->picture) {
+		strbuf_printf(out, "<div class=\"wide picture\">\n%s</div>", f->picture);
+	} else {
+		strbuf_puts(out, f->picture_failure
+					 ? "<p class=\"wrong\">No picture: "
+					 : "<p class=\"pale\">The picture is being made.");
+		status_html_text(out, f->picture_failure);
+		strbuf_puts(out, "</p>");
+	}
+	strbuf_puts(out, "</section>\n");
 }
 
 static void put_best(const struct status_facts *f, const char *resource, struct strbuf *out)

@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 struct arena;
-struct draw_hold;
 struct holds_verdict;
 struct hw_port_stats;
 struct hw_vf_stats;
@@ -111,7 +110,8 @@ struct status_facts {
 	size_t n_vf_stats;
 	int64_t age_ns;			    /* of node, ledger and service */
 	const struct status_doctor *doctor; /* NULL: it has not ended yet */
-	const char *const *gpu_names;	    /* one for each of the node's GPUs */
+	const char *picture;		    /* an SVG element; NULL: there is none */
+	const char *picture_failure;	    /* why; NULL: it is being made */
 	int64_t now_ms;			    /* since 1970 */
 };
 
@@ -130,10 +130,5 @@ bool status_write_ready(const struct status_facts *f, struct strbuf *out);
 void status_write_page(const struct status_facts *f, const char *nonce, struct strbuf *out);
 /* For Content-Security-Policy: nothing but what the page itself has. In the arena. */
 const char *status_page_policy(const char *nonce, struct arena *a);
-/* Who holds what, for a picture: the GPUs that the container really has, once that is known;
- * before, those that its VFs were chosen for. In the arena, with strings of the ledger, which stays
- * as it is.
- */
-size_t status_draw_holds(const struct ledger *l, struct arena *a, const struct draw_hold **ret);
 
 #endif

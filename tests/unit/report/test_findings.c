@@ -115,6 +115,9 @@ static void what_is_no_report_is_refused(void **state)
 
 /* --- runs --- */
 
+static const struct config_files no_files = { .dir = "/nowhere" };
+static const struct child_machine here = { "/", &no_files };
+
 struct lab {
 	uv_loop_t loop;
 	char dir[64], program[96];
@@ -177,14 +180,14 @@ static void on_ended(void *ctx, const struct child_end *end)
 
 static const char *run(struct lab *lab, const char *script)
 {
-	static const char *const argv[] = { "railmatectl", "doctor", "--json", NULL };
+	static const char *const words[] = { "doctor", "--json", NULL };
 
 	if (script)
 		write_script(lab, script);
 	if (!lab->child)
 		lab->child = child_new(&lab->loop, lab->program, 300, on_ended, lab);
 	/* What was killed has to be waited for. */
-	while (!child_run(lab->child, argv))
+	while (!child_run(lab->child, &here, words))
 		uv_run(&lab->loop, UV_RUN_ONCE);
 	uv_run(&lab->loop, UV_RUN_DEFAULT);
 	return lab->said;
@@ -205,13 +208,13 @@ static void a_child_that_fails_has_a_reason(void **state)
 
 static void an_end_of_ours_waits_for_no_child(void **state)
 {
-	static const char *const argv[] = { "railmatectl", NULL };
+	static const char *const words[] = { "topo", NULL };
 	struct lab *lab = *state;
 
 	write_script(lab, "exec sleep 60");
-	lab->child = child_new(&lab->loop, lab->program, CHILD_LIMIT_MS, on_ended, lab);
-	assert_true(child_run(lab->child, argv));
-	assert_false(child_run(lab->child, argv));
+	lab->child = child_new(&lab->loop, lab->program, 60000, on_ended, lab);
+	assert_true(child_run(lab->child, &here, words));
+	assert_false(child_run(lab->child, &here, words));
 	/* the rest is tear_down()'s */
 }
 
@@ -228,8 +231,7 @@ static void doctor_sees_the_machine_and_the_configuration_that_we_see(void **sta
 	struct lab *lab = *state;
 	const struct config_files files = { .config = "/c.json", .hints = "/h.json" };
 	const struct findings_env env = { .loop = &lab->loop,
-					  .root = "/machine",
-					  .files = &files,
+					  .machine = { "/machine", &files },
 					  .program = lab->program,
 					  .found = on_found,
 					  .ctx = lab };
