@@ -37,6 +37,7 @@
 /* /healthz: the watchdog asks every 5 s. */
 #define SILENCE_MS 10000
 #define TEXT	   "text/plain; charset=utf-8"
+#define METRICS	   "text/plain; version=0.0.4; charset=utf-8"
 #define HTML	   "text/html; charset=utf-8"
 
 struct report_http {
@@ -79,7 +80,7 @@ struct report_http {
 		int64_t facts_ns; /* of what it was made; 0: it was not */
 		uint64_t notes;
 		struct web_reply reply;
-	} page, metrics[STATUS_FORMATS];
+	} page, metrics;
 };
 
 /* --- on the rpc thread --- */
@@ -281,16 +282,16 @@ static struct status_facts facts_now(struct report_http *w, struct arena *a)
 static void answer_metrics(struct report_http *w, const struct web_request *q, struct web_reply *r)
 {
 	_cleanup_arena_ struct arena *a = arena_new(1024);
-	enum status_format format = status_accepted(q->accept);
 	struct status_facts f;
 
+	(void)q;
 	refresh(w);
-	if (was_made(w, &w->metrics[format], r))
+	if (was_made(w, &w->metrics, r))
 		return;
 	f = facts_now(w, a);
-	r->type = status_content_types[format];
-	status_write_metrics(&f, format, &r->body);
-	keep_made(w, &w->metrics[format], r);
+	r->type = METRICS;
+	status_write_metrics(&f, &r->body);
+	keep_made(w, &w->metrics, r);
 }
 
 static void answer_health(struct report_http *w, const struct web_request *q, struct web_reply *r)
@@ -568,8 +569,7 @@ void report_http_free(struct report_http *w)
 	free(w->config_error);
 	free(w->config_left_out);
 	strbuf_done(&w->page.reply.body);
-	for (size_t i = 0; i < ARRAY_LEN(w->metrics); i++)
-		strbuf_done(&w->metrics[i].reply.body);
+	strbuf_done(&w->metrics.reply.body);
 	pthread_cond_destroy(&w->came);
 	pthread_mutex_destroy(&w->lock);
 	free(w);

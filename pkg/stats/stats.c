@@ -1,6 +1,5 @@
 #include "stats/stats.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +16,6 @@ const int64_t stats_bounds_ns[STATS_BUCKETS] = { 100 * US,  250 * US,  500 * US,
 						 2500 * US, 5 * MS,    10 * MS,	  25 * MS,
 						 50 * MS,   100 * MS,  250 * MS,  500 * MS,
 						 1000 * MS, 2500 * MS, 10000 * MS };
-
-const double stats_native_zero = 0x1p-20;
 
 struct stats {
 	struct stats_pool **pools; /* by name */
@@ -76,33 +73,12 @@ const struct stats_pool *const *stats_copy(const struct stats *s, struct arena *
 
 static void observe(struct stats_histogram *h, int64_t ns)
 {
-	/* 2^(i/8 - 1) */
-	static const double bounds[8] = { 0.5,
-					  0.5452538663326288,
-					  0.5946035575013605,
-					  0.6484197773255048,
-					  0.7071067811865475,
-					  0.7711054127039704,
-					  0.8408964152537144,
-					  0.9170040432046711 };
-	double seconds = (double)ns / 1e9, fraction;
-	int exponent, native = 0;
 	size_t i = 0;
 
 	while (i < STATS_BUCKETS && ns > stats_bounds_ns[i])
 		i++;
 	h->n[i]++;
 	h->sum_ns += ns > 0 ? ns : 0;
-	if (seconds <= stats_native_zero) {
-		h->native_zero++;
-		return;
-	}
-	fraction = frexp(seconds, &exponent);
-	while (native < 8 && fraction > bounds[native])
-		native++;
-	native += (exponent - 1) * 8 - STATS_NATIVE_FIRST;
-	/* What is too long is in the last one. */
-	h->native[native < STATS_NATIVE_BUCKETS ? native : STATS_NATIVE_BUCKETS - 1]++;
 }
 
 void stats_count_call(struct stats_pool *p, enum stats_call call, unsigned code, int64_t ns)

@@ -21,23 +21,13 @@ enum stats_call { STATS_OPTIONS, STATS_PREFERRED, STATS_ALLOCATE, STATS_PRE_STAR
 #define STATS_CODES   17 /* of gRPC: 0 OK … 16 UNAUTHENTICATED */
 #define STATS_BUCKETS 15
 
-/*
- * n[i]: not cumulated; of i < STATS_BUCKETS those up to stats_bounds_ns[i], the last one the rest.
- * native: the same once more as Prometheus' native histograms have it
- * (https://prometheus.io/docs/specs/native_histograms/): bucket k holds what is above 2^((k-1)/8) s
- * and up to 2^(k/8) s; native[i] is bucket STATS_NATIVE_FIRST + i, from 1 µs up to 1,024 s.
+/* n[i]: not cumulated; of i < STATS_BUCKETS those up to stats_bounds_ns[i], the last one the rest.
  */
-#define STATS_NATIVE_SCHEMA  3
-#define STATS_NATIVE_FIRST   (-20 * 8 + 1)
-#define STATS_NATIVE_BUCKETS (30 * 8)
 struct stats_histogram {
 	uint64_t n[STATS_BUCKETS + 1];
 	int64_t sum_ns;
-	uint64_t native_zero; /* up to stats_native_zero seconds */
-	uint64_t native[STATS_NATIVE_BUCKETS];
 };
 extern const int64_t stats_bounds_ns[STATS_BUCKETS];
-extern const double stats_native_zero; /* 2^-20 s */
 
 /* GPU-VF pairs of containers that started, by path class. */
 struct stats_classes {

@@ -1,10 +1,8 @@
 /*
- * Metrics in one of three formats: Prometheus' text format 0.0.4, OpenMetrics 1.0.0
- * (https://prometheus.io/docs/instrumenting/exposition_formats/,
- * https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md), or protobuf
- * (protobuf-internal.h). Pure. A
- * family is begun once, then come its samples; each is begun, gets its labels, and ends with its
- * value. Values of labels may be anything: they are escaped, and what may not be shown is '?'.
+ * Metrics in Prometheus' text format 0.0.4
+ * (https://prometheus.io/docs/instrumenting/exposition_formats/). Pure. A family is begun once,
+ * then come its samples; each is begun, gets its labels, and ends with its value. Values of labels
+ * may be anything: they are escaped, and what may not be shown is '?'.
  */
 #ifndef RAILMATE_STATUS_EXPOSITION_INTERNAL_H
 #define RAILMATE_STATUS_EXPOSITION_INTERNAL_H
@@ -12,10 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "status/status.h"
-
-struct protobuf;
-struct stats_histogram;
 struct strbuf;
 
 /* INFO: a gauge that is always 1, for its labels. */
@@ -28,9 +22,7 @@ enum exposition_type {
 
 struct exposition {
 	struct strbuf *out;
-	enum status_format format;
-	struct protobuf *protobuf; /* for that format */
-	const char *name;	   /* of the family: without _total and _info */
+	const char *name; /* of the family: without _total and _info */
 	enum exposition_type type;
 	bool labelled; /* the sample has one already */
 };
@@ -44,8 +36,5 @@ void status_label_int(struct exposition *e, const char *key, int value);
 void status_count(struct exposition *e, uint64_t value);
 /* Of nanoseconds: seconds, exact. */
 void status_seconds(struct exposition *e, int64_t ns);
-/* In the protobuf format only; the value of a histogram. */
-void status_histogram(struct exposition *e, const struct stats_histogram *h);
-void status_end(struct exposition *e);
 
 #endif

@@ -7,7 +7,6 @@
 #include "hw/portstats.h"
 #include "pool/node.h"
 #include "stats/stats.h"
-#include "status/protobuf-internal.h"
 #include "status/status-internal.h"
 
 static void put_build(struct writer *w, const struct metric *m)
@@ -193,14 +192,10 @@ static const struct metric metrics[] = {
 	  PAUSES_SENT | PAUSES_TIME, "Time that the port held up its peer by pause frames." },
 };
 
-void status_write_metrics(const struct status_facts *f, enum status_format format,
-			  struct strbuf *out)
+void status_write_metrics(const struct status_facts *f, struct strbuf *out)
 {
 	_cleanup_arena_ struct arena *a = arena_new(32 * 1024);
-	struct protobuf protobuf = { .has_metrics = false };
-	struct writer w = { .e = { .out = out, .format = format, .protobuf = &protobuf },
-			    .f = f,
-			    .a = a };
+	struct writer w = { .e = { .out = out }, .f = f, .a = a };
 
 	for (size_t i = 0; i < ARRAY_LEN(metrics); i++) {
 		const struct metric *m = &metrics[i];
@@ -208,8 +203,4 @@ void status_write_metrics(const struct status_facts *f, enum status_format forma
 		status_family(&w.e, m->name, m->type, m->help);
 		m->put(&w, m);
 	}
-	status_end(&w.e);
-	strbuf_done(&protobuf.family);
-	strbuf_done(&protobuf.metric);
-	strbuf_done(&protobuf.part);
 }

@@ -223,16 +223,10 @@ static void put_histogram(struct writer *w, const struct stats_pool *p, const ch
 {
 	uint64_t sum = 0;
 
-	if (w->e.format == STATUS_PROTOBUF) {
-		begin(w, p->resource, "");
-		status_label(&w->e, "method", call);
-		status_histogram(&w->e, h);
-		return;
-	}
 	for (size_t i = 0; i <= STATS_BUCKETS; i++) {
 		char le[32] = "+Inf";
 
-		/* "0.0001", "1.0": floats that OpenMetrics takes for canonical. */
+		/* "0.0001", "1.0" */
 		if (i < STATS_BUCKETS)
 			snprintf(le, sizeof(le), "%.6f", (double)stats_bounds_ns[i] / SECOND_NS);
 		for (size_t n = strlen(le); le[n - 1] == '0' && le[n - 2] != '.'; n--)

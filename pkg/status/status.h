@@ -115,13 +115,8 @@ struct status_facts {
 	int64_t now_ms;			    /* since 1970 */
 };
 
-/* In the order of preference where a client has none: the last one that it names. */
-enum status_format { STATUS_TEXT, STATUS_OPENMETRICS, STATUS_PROTOBUF, STATUS_FORMATS };
-extern const char *const status_content_types[STATUS_FORMATS];
-/* By an Accept header (RFC 9110 §12.5.1); plain text unless another one is named. */
-enum status_format status_accepted(const char *accept);
-void status_write_metrics(const struct status_facts *f, enum status_format format,
-			  struct strbuf *out);
+/* Prometheus' text format 0.0.4. */
+void status_write_metrics(const struct status_facts *f, struct strbuf *out);
 /* May it be relied on? A line for each thing that has to be; false: one of them is not so. */
 bool status_write_ready(const struct status_facts *f, struct strbuf *out);
 

@@ -166,10 +166,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 		*seen = w;
 		return MHD_YES;
 	}
-	w->answer(w->ctx,
-		  &(struct web_request) { .path = url,
-					  .host = header(w, c, "Host"),
-					  .accept = header(w, c, "Accept") },
+	w->answer(w->ctx, &(struct web_request) { .path = url, .host = header(w, c, "Host") },
 		  &reply);
 	if (reply.status == MHD_HTTP_NOT_FOUND && !reply.body.len)
 		strbuf_puts(&reply.body, "not found\n");

@@ -17,9 +17,8 @@ struct err;
 struct web;
 
 struct web_request {
-	const char *path;   /* "/metrics", without its query; escapes are as they were sent */
-	const char *host;   /* the header, with its port; "" if there is none */
-	const char *accept; /* the header; "" if there is none */
+	const char *path; /* "/metrics", without its query; escapes are as they were sent */
+	const char *host; /* the header, with its port; "" if there is none */
 };
 
 struct web_reply {

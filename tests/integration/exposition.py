@@ -1,6 +1,6 @@
 """
-Prometheus' text format and OpenMetrics, read strictly: whatever breaks a rule of the formats, or of
-what `promtool check metrics` wants of names, is an error. Standard library only.
+Prometheus' text format, read strictly: whatever breaks a rule of it, or of what `promtool check
+metrics` wants of names, is an error. Standard library only.
 """
 
 import re
@@ -9,8 +9,7 @@ NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"')
 VALUE = re.compile(r"[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|Inf)|NaN")
 PARTS = {
-    "counter": ("", ), "gauge": ("", ), "histogram": ("_bucket", "_sum", "_count"),
-    "info": ("_info", )
+    "counter": ("", ), "gauge": ("", ), "histogram": ("_bucket", "_sum", "_count")
 }
 UNITS = re.compile(
     r"_(ms|milliseconds|us|ns|minutes|hours|kb|kib|mb|mib|megabytes|bits|percent|kbps)(_|$)")
@@ -21,14 +20,11 @@ class Exposition:
     """families: name → type; samples: (name, sorted labels) → value, with `value(name, label=…)`
     and `all(name)`."""
 
-    def __init__(self, text, openmetrics=False):
+    def __init__(self, text):
         self.families, self.samples, self.help = {}, {}, {}
-        self.openmetrics = openmetrics
         if not text.endswith("\n"):
             raise ValueError("the last line has no end")
         lines = text.split("\n")[:-1]
-        if openmetrics and lines.pop() != "# EOF":
-            raise ValueError("OpenMetrics ends with # EOF")
         self.current, self.closed = None, set()
         for line in lines:
             self.read(line)
@@ -84,8 +80,6 @@ class Exposition:
     def sample(self, name, labels, value):
         family, kind = self.current, self.families.get(self.current)
         suffixes = PARTS.get(kind, ())
-        if self.openmetrics and kind == "counter":
-            suffixes = ("_total",)
         if not family or name not in [family + s for s in suffixes]:
             raise ValueError(f"{name} is not a sample of {family} ({kind})")
         if kind == "counter" and value < 0:
@@ -115,7 +109,7 @@ class Exposition:
         if name not in self.help:
             raise ValueError(f"{name} has no HELP")
         counter = name.endswith("_total")
-        if not self.openmetrics and counter != (kind == "counter"):
+        if counter != (kind == "counter"):
             raise ValueError(f"{name}: a name ends with _total if, and only if, it is a counter's")
         if UNITS.search(name) or TYPE_WORDS.search(name) or re.search("[A-Z:]", name):
             raise ValueError(f"{name}: base units, no type, lower case")

@@ -23,7 +23,7 @@ import urllib.parse
 import yaml
 from exposition import Exposition
 from harness import GPU, PATIENCE, VF, Node, Process, main, until, vfs_of
-from test_metrics import HOST, OPENMETRICS, free_port, get
+from test_metrics import HOST, free_port, get
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 DASHBOARD = json.loads((TOP / "deploy/monitoring/dashboard.json").read_text())
@@ -132,7 +132,7 @@ class Member:
         self.daemon.child.send_signal(signal.SIGHUP)
 
     def scrape(self):
-        return Exposition(get(self.port, "/metrics", Accept=OPENMETRICS)[1], True)
+        return Exposition(get(self.port, "/metrics")[1])
 
     def until(self, true, what):
         """The scrape of which it is true; what is shown may be a second old."""

@@ -149,7 +149,7 @@ class Page(Case):
     def assert_found(self, node, port, verdict):
         until(lambda: f">{verdict}</b></h2>" in get(port, "/")[1], f"doctor says {verdict}")
         found = [f["verdict"].lower() for c in node.doctor()["checks"] for f in c["findings"]]
-        metrics = Exposition(get(port, "/metrics")[1], False)
+        metrics = Exposition(get(port, "/metrics")[1])
         self.assertEqual({v: metrics.value("railmate_doctor_findings", verdict=v)
                           for v in ("pass", "unknown", "warn", "fail")},
                          {v: found.count(v) for v in ("pass", "unknown", "warn", "fail")})

@@ -97,12 +97,12 @@ const char *world_gpu(struct world *w, size_t nth)
 			    bdf_format(w->node->inv->pci[synth_gpu(w->node->inv, nth)].bdf, bdf));
 }
 
-char *world_metrics(struct world *w, bool openmetrics)
+char *world_metrics(struct world *w)
 {
 	struct strbuf out = STRBUF_INIT;
 
 	if (w->facts.node)
 		world_judge(w);
-	status_write_metrics(&w->facts, openmetrics ? STATUS_OPENMETRICS : STATUS_TEXT, &out);
+	status_write_metrics(&w->facts, &out);
 	return strbuf_steal(&out);
 }

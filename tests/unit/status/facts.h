@@ -42,8 +42,8 @@ int world_set_up(void **state);
 int world_tear_down(void **state);
 /* The nth VF of the pool is held by this container of default/POD; returns the hold. */
 struct ledger_hold world_hold(struct world *w, size_t vf, const char *pod);
-const char *world_gpu(struct world *w, size_t nth);	/* its PCI address */
-char *world_metrics(struct world *w, bool openmetrics); /* heap */
+const char *world_gpu(struct world *w, size_t nth); /* its PCI address */
+char *world_metrics(struct world *w);		    /* heap */
 /* What the VFs are, by the ledger as it is now. */
 void world_judge(struct world *w);
 

@@ -6,7 +6,7 @@
 
 static bool has(struct world *w, const char *text)
 {
-	_cleanup_free_ char *got = world_metrics(w, false);
+	_cleanup_free_ char *got = world_metrics(w);
 
 	return strstr(got, text) != NULL;
 }
@@ -155,7 +155,7 @@ static char *vf_sample(struct world *w, const char *vf)
 
 static const char *vf_line(struct world *w, const char *vf)
 {
-	_cleanup_free_ char *text = world_metrics(w, false);
+	_cleanup_free_ char *text = world_metrics(w);
 	const char *line = strstr(text, vf_sample(w, vf));
 
 	assert_non_null(line);
@@ -420,7 +420,7 @@ static void traffic_and_errors_of_vfs_are_counted(void **state)
 
 static size_t count_series(struct world *w)
 {
-	_cleanup_free_ char *text = world_metrics(w, false);
+	_cleanup_free_ char *text = world_metrics(w);
 	size_t n = 0;
 
 	for (const char *line = text; *line; line = str_next_line(line))
@@ -517,57 +517,6 @@ static void before_the_first_scan_there_is_what_is_known(void **state)
 	assert_no(w, "railmate_ledger_stored ");
 }
 
-static void openmetrics_names_the_family_without_total_and_ends(void **state)
-{
-	struct world *w = *state;
-	_cleanup_free_ char *text = world_metrics(w, true);
-	size_t len = strlen(text);
-
-	assert_non_null(strstr(text, "# TYPE railmate_scans counter\nrailmate_scans_total 7\n"));
-	assert_non_null(strstr(text, "# TYPE railmate_build info\nrailmate_build_info{version="));
-	assert_string_equal(text + len - 6, "# EOF\n");
-	assert_no(w, "# EOF");
-}
-
-static void a_scraper_gets_the_format_that_it_would_rather_have(void **state)
-{
-	static const struct {
-		const char *accept;
-		enum status_format format;
-	} table[] = {
-		{ "", STATUS_TEXT },
-		{ "*/*", STATUS_TEXT },
-		{ "text/plain", STATUS_TEXT },
-		{ "application/openmetrics-text", STATUS_OPENMETRICS },
-		{ "Application/OpenMetrics-Text; version=1.0.0", STATUS_OPENMETRICS },
-		{ "application/openmetrics-text-2", STATUS_TEXT },
-		{ "application/openmetrics-text;q=0", STATUS_TEXT },
-		{ "application/openmetrics-text;q=0.0,*/*", STATUS_TEXT },
-		{ "text/plain;version=0.0.4;q=0.5, application/openmetrics-text;q=0.6",
-		  STATUS_OPENMETRICS },
-		{ "text/plain;version=0.0.4;q=0.7,application/openmetrics-text;q=0.6",
-		  STATUS_TEXT },
-		/* what Prometheus 2.42 sends */
-		{ "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
-		  STATUS_OPENMETRICS },
-#define PROTOBUF "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding="
-		/* and with native histograms */
-		{ PROTOBUF
-		  "delimited,application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
-		  STATUS_PROTOBUF },
-		{ PROTOBUF "delimited;q=0.6,application/openmetrics-text;q=0.7",
-		  STATUS_OPENMETRICS },
-		{ PROTOBUF "text", STATUS_TEXT },
-		{ PROTOBUF "delimited2", STATUS_TEXT },
-		{ "application/vnd.google.protobuf", STATUS_TEXT },
-		{ ",;,q=,;;", STATUS_TEXT },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(table); i++)
-		assert_int_equal(status_accepted(table[i].accept), table[i].format);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -590,8 +539,6 @@ int main(void)
 		WORLD(series_are_as_many_as_documented_and_do_not_grow_with_pods),
 		WORLD(a_disk_that_hangs_is_no_better_than_one_that_refuses),
 		WORLD(before_the_first_scan_there_is_what_is_known),
-		WORLD(openmetrics_names_the_family_without_total_and_ends),
-		cmocka_unit_test(a_scraper_gets_the_format_that_it_would_rather_have),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -214,7 +214,7 @@ static void what_doctor_found_is_told_with_the_remedy(void **state)
 	doctor.failure = NULL;
 	doctor.confined = true;
 	assert_has(w, "<code>kubectl railmate doctor --privileged</code> sees it");
-	metrics = world_metrics(w, false);
+	metrics = world_metrics(w);
 	assert_non_null(strstr(metrics, "\nrailmate_doctor_findings{verdict=\"pass\"} 2\n"
 					"railmate_doctor_findings{verdict=\"unknown\"} 1\n"
 					"railmate_doctor_findings{verdict=\"warn\"} 5\n"

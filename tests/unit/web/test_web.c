@@ -28,10 +28,7 @@ static char host[16]; /* of this process alone: nobody else takes its ports */
 static void answer(void *ctx, const struct web_request *q, struct web_reply *r)
 {
 	assert_ptr_equal(ctx, &where);
-	if (!strcmp(q->path, "/accept")) {
-		r->status = 200;
-		strbuf_puts(&r->body, q->accept);
-	} else if (!strcmp(q->path, "/host")) {
+	if (!strcmp(q->path, "/host")) {
 		r->status = 200;
 		strbuf_puts(&r->body, q->host);
 	} else if (!strcmp(q->path, "/big")) {
@@ -108,12 +105,11 @@ static void assert_answer(const char *request, const char *status, const char *b
 static void get_is_answered_with_what_was_asked_for(void **state)
 {
 	(void)state;
-	assert_answer("GET /accept HTTP/1.1\r\nAccept: text/plain;q=0.5\r\n" CLOSING, "200",
-		      "text/plain;q=0.5");
-	assert_answer("GET /accept?x=1 HTTP/1.1\r\n" CLOSING, "200", "");
+	assert_answer("GET /host HTTP/1.1\r\n" CLOSING, "200", "x");
+	assert_answer("GET /host?x=1 HTTP/1.1\r\n" CLOSING, "200", "x");
 	assert_answer("GET /empty HTTP/1.1\r\n" CLOSING, "200", "");
 	assert_answer("GET /other HTTP/1.1\r\n" CLOSING, "404", "not found\n");
-	assert_answer("GET /../accept HTTP/1.1\r\n" CLOSING, "404", "not found\n");
+	assert_answer("GET /../empty HTTP/1.1\r\n" CLOSING, "404", "not found\n");
 }
 
 static void head_has_the_length_and_no_body(void **state)
@@ -131,12 +127,12 @@ static void head_has_the_length_and_no_body(void **state)
 static void nothing_else_is_done(void **state)
 {
 	(void)state;
-	assert_answer("POST /accept HTTP/1.1\r\nContent-Length: 0\r\n" CLOSING, "405",
+	assert_answer("POST /empty HTTP/1.1\r\nContent-Length: 0\r\n" CLOSING, "405",
 		      "only GET and HEAD\n");
-	assert_answer("DELETE /accept HTTP/1.1\r\n" CLOSING, "405", "only GET and HEAD\n");
-	assert_answer("GET /accept HTTP/1.1\r\nContent-Length: 5\r\n" CLOSING "12345", "400",
+	assert_answer("DELETE /empty HTTP/1.1\r\n" CLOSING, "405", "only GET and HEAD\n");
+	assert_answer("GET /empty HTTP/1.1\r\nContent-Length: 5\r\n" CLOSING "12345", "400",
 		      "a request has no body here\n");
-	assert_answer("GET /accept HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" CLOSING, "400",
+	assert_answer("GET /empty HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" CLOSING, "400",
 		      "a request has no body here\n");
 }
 
@@ -167,8 +163,8 @@ static void a_length_is_refused_however_often_it_comes(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		for (int head = 0; head < 2; head++) {
-			_cleanup_free_ char *request = xasprintf(
-				"%s /accept HTTP/1.1\r\n%s" CLOSING, head ? "HEAD" : "GET", bad[i]);
+			_cleanup_free_ char *request = xasprintf("%s /empty HTTP/1.1\r\n%s" CLOSING,
+								 head ? "HEAD" : "GET", bad[i]);
 
 			assert_refused(request, head);
 		}
@@ -186,8 +182,8 @@ static void two_hosts_are_refused_and_one_is_handed_on(void **state)
 
 static void a_path_does_not_end_at_a_nul(void **state)
 {
-	static const char *const bad[] = { "/accept%00",   "/accept%00/x", "/%61ccept",
-					   "/accept%2500", "/accept%",	   "/accept%0" };
+	static const char *const bad[] = { "/empty%00",	  "/empty%00/x", "/%65mpty",
+					   "/empty%2500", "/empty%",	 "/empty%0" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
@@ -207,8 +203,8 @@ static void a_bare_nul_ends_no_path_either(void **state)
 	static const struct {
 		const char *text;
 		size_t len;
-	} bad[] = { BARE("/accept\0/x"), BARE("/accept\0"), BARE("/accept\0?a=b"),
-		    BARE("/accept?a=b\0&c=d"), BARE("\0/accept") };
+	} bad[] = { BARE("/empty\0/x"), BARE("/empty\0"), BARE("/empty\0?a=b"),
+		    BARE("/empty?a=b\0&c=d"), BARE("\0/empty") };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
@@ -225,8 +221,8 @@ static void a_bare_nul_ends_no_path_either(void **state)
 		close(fd);
 		assert_true(!have || strstr(got, " 400 ")); /* libmicrohttpd 1.0 hangs up */
 	}
-	assert_answer("GET /accept?a=b&c=d&e HTTP/1.1\r\n" CLOSING, "200", "");
-	assert_answer("GET /accept HTTP/1.0\r\n\r\n", "200", "");
+	assert_answer("GET /empty?a=b&c=d&e HTTP/1.1\r\n" CLOSING, "200", "");
+	assert_answer("GET /empty HTTP/1.0\r\n\r\n", "200", "");
 }
 
 static void a_host_is_an_address_localhost_or_one_of_ours(void **state)
@@ -276,7 +272,7 @@ static void what_is_no_http_is_not_answered_with_a_page(void **state)
 {
 	static const char *const requests[] = { "\r\n\r\n\r\n", "GET\r\n\r\n",
 						"\x16\x03\x01\r\n\r\n",
-						"GET /accept HTTP/9.9\r\n\r\n" };
+						"GET /empty HTTP/9.9\r\n\r\n" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
@@ -289,7 +285,7 @@ static void what_is_no_http_is_not_answered_with_a_page(void **state)
 			assert_int_not_equal(byte, '<' + 128);
 		close(fd);
 	}
-	assert_answer("GET /accept HTTP/1.1\r\n" CLOSING, "200", "");
+	assert_answer("GET /empty HTTP/1.1\r\n" CLOSING, "200", "");
 }
 
 static void headers_that_are_too_long_are_refused(void **state)
@@ -299,14 +295,14 @@ static void headers_that_are_too_long_are_refused(void **state)
 	char text[16] = "";
 
 	(void)state;
-	strbuf_puts(&request, "GET /accept HTTP/1.1\r\nAccept: ");
+	strbuf_puts(&request, "GET /empty HTTP/1.1\r\nAccept: ");
 	for (int i = 0; i < 100000; i++)
 		strbuf_putc(&request, 'a');
 	send(fd, request.s, request.len, MSG_NOSIGNAL);
 	if (recv(fd, text, sizeof(text) - 1, 0) > 0) /* or it is closed at once */
 		assert_int_equal(text[9], '4');
 	close(fd);
-	assert_answer("GET /accept HTTP/1.1\r\n" CLOSING, "200", "");
+	assert_answer("GET /empty HTTP/1.1\r\n" CLOSING, "200", "");
 }
 
 /* More of them than there are places: the oldest give way. */
@@ -318,7 +314,7 @@ static void silent_clients_keep_nobody_out(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
 		fds[i] = dial();
-	assert_answer("GET /accept HTTP/1.1\r\n" CLOSING, "200", "");
+	assert_answer("GET /empty HTTP/1.1\r\n" CLOSING, "200", "");
 	assert_int_equal(recv(fds[0], &byte, 1, 0), 0);
 	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
 		close(fds[i]);
