@@ -49,13 +49,10 @@ static const char usage_text[] =
 	"                          for kubelets before 1.30 (auto)\n"
 	"  --pod-resources-timeout MS  how long to wait for the kubelet to report the container's GPUs;\n"
 	"                          after that VFs are chosen without them; admissions wait meanwhile (200)\n"
-	"  --pod-specs SOURCE      where to read the requests of pods: pods-api, kubelet, api-server; off;\n"
+	"  --pod-specs SOURCE      where to read the requests of pods: pods-api, api-server; off;\n"
 	"                          auto: the first of these that answers (auto)\n"
 	"  --gpu-plugin-socket PATH  GPU plugin that predicts the GPUs when VFs are requested first; auto:\n"
 	"                          the socket beside ours whose name fits; none: no prediction (auto)\n"
-	"  --kubelet-url URL       for --pod-specs=kubelet (https://$NODE_IP:10250, else 127.0.0.1)\n"
-	"  --kubelet-ca FILE       who signed the kubelet's certificate (ca.crt of the service account)\n"
-	"  --kubelet-insecure      take any certificate for the kubelet's, and send it no token\n"
 	"  --node-name NAME        for --pod-specs=api-server ($NODE_NAME)\n"
 	"  --service-account DIR   token and ca.crt (/var/run/secrets/kubernetes.io/serviceaccount)\n"
 	"  --cgroup-dir DIR        the node's cgroups: a pod that runs keeps its VFs, whatever the kubelet\n"
@@ -206,14 +203,15 @@ static int set_pod_resources(struct command_line *cl, const struct flag *flag, c
 static int set_pod_specs(struct command_line *cl, const struct flag *flag, const char *value)
 {
 	static const char *const words[] = {
-		[SPECS_OFF] = "off",	     [SPECS_PODS_API] = "pods-api",
-		[SPECS_KUBELET] = "kubelet", [SPECS_API_SERVER] = "api-server",
+		[SPECS_OFF] = "off",
+		[SPECS_PODS_API] = "pods-api",
+		[SPECS_API_SERVER] = "api-server",
 		[SPECS_AUTO] = "auto",
 	};
 	size_t i = word_index(words, ARRAY_LEN(words), value);
 
 	if (i == ARRAY_LEN(words))
-		return usage_error(flag, value, "off, pods-api, kubelet, api-server or auto");
+		return usage_error(flag, value, "off, pods-api, api-server or auto");
 	cl->daemon.specs.mode = (enum specs_mode)i;
 	return EXIT_DONE;
 }
@@ -236,14 +234,6 @@ static int set_gpu_plugin(struct command_line *cl, const struct flag *flag, cons
 	(void)flag;
 	cl->daemon.predict_gpus = strcmp(value, "none") != 0;
 	cl->daemon.gpu_plugin = strcmp(value, "auto") && strcmp(value, "none") ? value : NULL;
-	return EXIT_DONE;
-}
-
-static int set_kubelet_url(struct command_line *cl, const struct flag *flag, const char *value)
-{
-	if (!str_starts(value, "https://"))
-		return usage_error(flag, value, "an https:// URL");
-	cl->daemon.specs.kubelet_url = value;
 	return EXIT_DONE;
 }
 
@@ -389,9 +379,6 @@ static const struct flag flags[] = {
 	{ "pod-resources-timeout", required_argument, set_pod_resources_timeout, 0 },
 	{ "pod-specs", required_argument, set_pod_specs, 0 },
 	{ "gpu-plugin-socket", required_argument, set_gpu_plugin, 0 },
-	{ "kubelet-url", required_argument, set_kubelet_url, 0 },
-	{ "kubelet-ca", required_argument, set_text, FIELD(daemon.specs.kubelet_ca) },
-	{ "kubelet-insecure", no_argument, set_true, FIELD(daemon.specs.kubelet_insecure) },
 	{ "node-name", required_argument, set_text, FIELD(daemon.specs.node_name) },
 	{ "service-account", required_argument, set_text, FIELD(daemon.specs.service_account) },
 	{ "cgroup-dir", required_argument, set_text_or_none, FIELD(daemon.cgroup_dir) },

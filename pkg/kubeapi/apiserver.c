@@ -7,12 +7,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-char *apiserver_url_of(const char *host, const char *port, const char *path)
-{
-	return strchr(host, ':') ? xasprintf("https://[%s]:%s%s", host, port, path)
-				 : xasprintf("https://%s:%s%s", host, port, path);
-}
-
 int apiserver_url(char **ret, struct err *err)
 {
 	const char *host = getenv("KUBERNETES_SERVICE_HOST"),
@@ -21,7 +15,8 @@ int apiserver_url(char **ret, struct err *err)
 	if (!host || !*host)
 		return err_set(err, EINVAL,
 			       "KUBERNETES_SERVICE_HOST does not say where the API server is");
-	*ret = apiserver_url_of(host, port && *port ? port : "443", "");
+	*ret = xasprintf(strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host,
+			 port && *port ? port : "443");
 	return 0;
 }
 

@@ -5,9 +5,8 @@
 
 struct err;
 
-/* An IPv6 address gets its brackets. Heap. */
-char *apiserver_url_of(const char *host, const char *port, const char *path);
-/* https://HOST:PORT, from $KUBERNETES_SERVICE_HOST and _PORT. Heap. */
+/* https://HOST:PORT, from $KUBERNETES_SERVICE_HOST, an IPv6 address in brackets, and _PORT. Heap.
+ */
 int apiserver_url(char **ret, struct err *err);
 /* given, or $NODE_NAME; borrowed. */
 int apiserver_node(const char *given, const char **ret, struct err *err);

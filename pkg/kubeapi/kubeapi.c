@@ -64,7 +64,7 @@ int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kube
 
 	if (!str_starts(opt->url, "https://"))
 		return err_set(err, EINVAL, "'%s' does not begin with https://", opt->url);
-	if (!opt->insecure && !opt->ca_file)
+	if (!opt->ca_file)
 		return err_set(err, EINVAL, "%s: no file says whose certificates to take",
 			       opt->url);
 	k = xcalloc(1, sizeof(*k));

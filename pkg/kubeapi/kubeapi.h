@@ -1,8 +1,7 @@
 /*
- * Pod specs over HTTPS with the service account's token: the kubelet's /pods, or the API server's
- * list of the pods of one node. The same answer from both, so one kind of source. A thread of its
- * own ("kubeapi") talks, through libcurl, and reads the answer pod by pod; the connection stays
- * open for the next question.
+ * Pod specs from the API server, over HTTPS with the service account's token: its list of the pods
+ * of one node, page by page. A thread of its own ("kubeapi") talks, through libcurl, and reads the
+ * answer pod by pod; the connection stays open for the next question.
  *
  * Every fetch asks anew: a pod is admitted within milliseconds of its arrival, and an older answer
  * does not know it. Those that come while one is under way share the next.
@@ -19,15 +18,14 @@ struct kubeapi;
 struct rpc;
 
 struct kubeapi_options {
-	const char *name; /* of the source, for people: "kubelet /pods" */
+	const char *name; /* of the source, for people: "API server" */
 	const char *url;  /* https:// */
 	/* Read anew for each fetch, because tokens rotate; NULL: none is sent. With one the process
 	 * leaves no core. */
 	const char *token_file;
 	const char *ca_file; /* who may have signed the server's certificate; only these */
-	bool insecure; /* take any certificate, ca_file is not read; the token is not sent then */
-	const char *post; /* for transfer.h: what to send there, JSON; NULL: pods are read */
-	bool patch;	  /* post is a strategic merge patch of what is there */
+	const char *post;    /* for transfer.h: what to send there, JSON; NULL: pods are read */
+	bool patch;	     /* post is a strategic merge patch of what is there */
 };
 
 /* Options are copied. Loads libcurl; its absence is an error in one sentence. [any thread] */

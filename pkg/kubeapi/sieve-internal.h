@@ -66,10 +66,11 @@ struct sieve {
 	bool kept;
 	const struct keep *inside;
 	bool in_string, escaped;
-	size_t depth;	    /* of a value of which all stays, or nothing */
-	struct strbuf text; /* of the member under way */
-	const char *member; /* NULL: none is under way */
-	bool overflowed;    /* that one is left out */
+	size_t depth;		/* of a value of which all stays, or nothing */
+	struct strbuf text;	/* of the member under way */
+	struct strbuf metadata; /* of the answer, when that was whole: not of its elements */
+	const char *member;	/* NULL: none is under way */
+	bool overflowed;	/* that one is left out */
 	bool has_items;
 };
 
@@ -77,7 +78,7 @@ struct sieve {
 void kubeapi_sieve_init(struct sieve *s, const struct sieve_reader *reader);
 /* After an error nothing more may be pushed. */
 int kubeapi_sieve_push(struct sieve *s, const char *data, size_t len, struct err *err);
-/* Was it whole, and were there "items"? null counts as an empty list (the kubelet writes that). */
+/* Was it whole, and were there "items"? null counts as an empty list. */
 int kubeapi_sieve_end(struct sieve *s, struct err *err);
 void kubeapi_sieve_done(struct sieve *s);
 

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 
-#define LIST_KEY "items"
+#define LIST_KEY     "items"
+#define METADATA_KEY "metadata"
 
 /* How many brackets are open within the answer, within its items, within an element. */
 enum { IN_ANSWER = 1, IN_ITEMS, IN_ELEMENT };
@@ -18,6 +20,7 @@ void kubeapi_sieve_init(struct sieve *s, const struct sieve_reader *reader)
 void kubeapi_sieve_done(struct sieve *s)
 {
 	strbuf_done(&s->text);
+	strbuf_done(&s->metadata);
 }
 
 static bool is_space(char c)
@@ -64,6 +67,21 @@ static int end_member(struct sieve *s, struct err *err)
 	return s->reader->member(s->reader->arg, key, text, text ? s->text.len : 0, err);
 }
 
+/* A member of the answer itself. */
+static int end_of_answers(struct sieve *s, struct err *err)
+{
+	const char *key = STEAL(s->member);
+
+	if (!strcmp(key, METADATA_KEY)) {
+		s->metadata.len = 0;
+		if (!s->overflowed)
+			strbuf_add(&s->metadata, s->text.s, s->text.len);
+	} else if (s->overflowed || strcmp(strbuf_str(&s->text), "null") != 0) {
+		return err_set(err, EBADMSG, "holds %s that are not a list", LIST_KEY);
+	}
+	return 0;
+}
+
 /* --- values --- */
 
 /* The value is complete, and is one of the innermost open bracket. */
@@ -74,12 +92,7 @@ static int end_value(struct sieve *s, struct err *err)
 		return s->reader->end(s->reader->arg, err);
 	if (s->n_levels == IN_ELEMENT && s->member)
 		return end_member(s, err);
-	if (s->n_levels == IN_ANSWER && s->member) {
-		s->member = NULL;
-		if (s->overflowed || strcmp(strbuf_str(&s->text), "null") != 0)
-			return err_set(err, EBADMSG, "holds %s that are not a list", LIST_KEY);
-	}
-	return 0;
+	return s->n_levels == IN_ANSWER && s->member ? end_of_answers(s, err) : 0;
 }
 
 /* How much of data belongs to a string; its end clears s->in_string. */
@@ -168,7 +181,9 @@ static int begin_value(struct sieve *s, char c, bool *used, struct err *err)
 			put(s, ",", 1);
 		top(s)->has_one = true;
 	}
-	if (s->n_levels == IN_ANSWER && s->kept && c != '[')
+	if (s->n_levels == IN_ANSWER && s->kept && !s->inside)
+		begin_member(s, METADATA_KEY);
+	else if (s->n_levels == IN_ANSWER && s->kept && c != '[')
 		begin_member(s, LIST_KEY); /* null, or an error */
 	else if (opens && s->kept && s->inside && s->n_levels < SIEVE_DEPTH_MAX && !s->overflowed) {
 		open_level(s, c, s->inside);
@@ -183,13 +198,20 @@ static int begin_value(struct sieve *s, char c, bool *used, struct err *err)
 
 /* --- keys and what stands between --- */
 
-static int found_items(struct sieve *s, struct err *err)
+static bool is_key(const struct sieve *s, const char *key)
 {
-	s->kept = s->key_len == strlen(LIST_KEY) && !memcmp(s->key, LIST_KEY, s->key_len);
-	s->inside = s->reader->keep;
-	if (s->kept && s->has_items)
+	return s->key_len == strlen(key) && !memcmp(s->key, key, s->key_len);
+}
+
+static int found_key_of_answer(struct sieve *s, struct err *err)
+{
+	bool is_list = is_key(s, LIST_KEY);
+
+	s->kept = is_list || is_key(s, METADATA_KEY);
+	s->inside = is_list ? s->reader->keep : NULL;
+	if (is_list && s->has_items)
 		return err_set(err, EBADMSG, "holds %s twice", LIST_KEY);
-	s->has_items |= s->kept;
+	s->has_items |= is_list;
 	return 0;
 }
 
@@ -199,8 +221,8 @@ static int found_key(struct sieve *s, struct err *err)
 
 	s->where = SIEVE_COLON;
 	if (s->n_levels == IN_ANSWER)
-		return found_items(s, err);
-	while (k->key && (strlen(k->key) != s->key_len || memcmp(k->key, s->key, s->key_len) != 0))
+		return found_key_of_answer(s, err);
+	while (k->key && !is_key(s, k->key))
 		k++;
 	s->kept = k->key;
 	s->inside = k->inside;

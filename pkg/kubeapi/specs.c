@@ -18,7 +18,8 @@
 #include "kubeclient/podsapi.h"
 #include "rpc/rpc.h"
 
-#define KUBELET_PORT	"10250"
+/* Of a page of the API server's list, as kubectl asks for them: more than nodes have. */
+#define PAGE_PODS	500u
 #define WARM_UP_MS	5000
 #define AVOID_MS	1000 /* after a first failure; doubled with each further one */
 #define AVOID_DOUBLINGS 6
@@ -29,8 +30,7 @@ struct candidate {
 	const char *name;
 	char *socket;		/* the Pods API */
 	bool optional;		/* no candidate while its socket is not there */
-	char *url, *token, *ca; /* the others */
-	bool insecure;
+	char *url, *token, *ca; /* the API server */
 	struct podspec_source *podsapi;
 	struct kubeapi *kubeapi; /* NULL before it is needed */
 	const struct podspec_source *source;
@@ -41,7 +41,7 @@ struct candidate {
 	char *why; /* of the last failure */
 };
 
-#define CANDIDATES_MAX 3
+#define CANDIDATES_MAX 2
 
 /* One fetch of ours: goes from candidate to candidate. */
 struct ask {
@@ -73,11 +73,9 @@ struct specs {
 
 static int open_candidate(struct specs *s, struct candidate *c, struct err *err)
 {
-	const struct kubeapi_options opt = { .name = c->name,
-					     .url = c->url,
-					     .token_file = c->token,
-					     .ca_file = c->ca,
-					     .insecure = c->insecure };
+	const struct kubeapi_options opt = {
+		.name = c->name, .url = c->url, .token_file = c->token, .ca_file = c->ca
+	};
 	int r;
 
 	if (c->source)
@@ -288,35 +286,6 @@ static void add_pods_api(struct specs *s, const char *kubelet_root, bool optiona
 	c->optional = optional;
 }
 
-static void add_account(struct candidate *c, const struct specs_options *opt)
-{
-	c->token = xasprintf("%s/token", opt->service_account);
-	c->ca = xasprintf("%s/ca.crt", opt->service_account);
-}
-
-static void add_kubelet(struct specs *s, const struct specs_options *opt)
-{
-	struct candidate *c = add(s, "kubelet's /pods");
-	const char *ip = getenv("NODE_IP"), *base = opt->kubelet_url;
-	size_t len = base ? strlen(base) : 0;
-
-	add_account(c, opt);
-	while (len && base[len - 1] == '/')
-		len--;
-	c->url = base ? xasprintf("%.*s/pods", (int)len, base)
-		      : apiserver_url_of(ip && *ip ? ip : "127.0.0.1", KUBELET_PORT, "/pods");
-	c->insecure = opt->kubelet_insecure;
-	if (c->insecure)
-		log_warn(
-			"specs",
-			"the certificate of the kubelet is not checked, so it gets no token (--kubelet-insecure) url=%s",
-			c->url);
-	if (opt->kubelet_ca) {
-		free(c->ca);
-		c->ca = xstrdup(opt->kubelet_ca);
-	}
-}
-
 /* The API server answers nothing without a token. */
 static void add_claims(struct specs *s, const struct specs_options *opt)
 {
@@ -343,11 +312,12 @@ static int add_api_server(struct specs *s, const struct specs_options *opt, stru
 	if (r < 0)
 		return r;
 	c = add(s, "API server");
-	add_account(c, opt);
+	c->token = xasprintf("%s/token", opt->service_account);
+	c->ca = xasprintf("%s/ca.crt", opt->service_account);
 	/* Pods that ended are kept by the thousand. */
 	c->url = xasprintf(
-		"%s/api/v1/pods?fieldSelector=spec.nodeName%%3D%s%%2Cstatus.phase%%21%%3DSucceeded%%2Cstatus.phase%%21%%3DFailed",
-		server, node);
+		"%s/api/v1/pods?fieldSelector=spec.nodeName%%3D%s%%2Cstatus.phase%%21%%3DSucceeded%%2Cstatus.phase%%21%%3DFailed&limit=%u",
+		server, node, PAGE_PODS);
 	return 0;
 }
 
@@ -360,7 +330,6 @@ static void add_what_there_is(struct specs *s, const struct specs_options *opt,
 	add_pods_api(s, kubelet_root, true);
 	if (access(token, R_OK) < 0)
 		return;
-	add_kubelet(s, opt);
 	if (add_api_server(s, opt, &err) < 0)
 		log_debug("specs", "the API server is not asked reason=%s", err.msg);
 }
@@ -372,8 +341,6 @@ static int add_candidates(struct specs *s, const struct specs_options *opt,
 		return add_api_server(s, opt, err);
 	if (opt->mode == SPECS_PODS_API)
 		add_pods_api(s, kubelet_root, false);
-	else if (opt->mode == SPECS_KUBELET)
-		add_kubelet(s, opt);
 	else
 		add_what_there_is(s, opt, kubelet_root);
 	return 0;

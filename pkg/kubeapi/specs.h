@@ -15,13 +15,10 @@ struct err;
 struct rpc;
 struct specs;
 
-enum specs_mode { SPECS_OFF, SPECS_PODS_API, SPECS_KUBELET, SPECS_API_SERVER, SPECS_AUTO };
+enum specs_mode { SPECS_OFF, SPECS_PODS_API, SPECS_API_SERVER, SPECS_AUTO };
 
 struct specs_options {
 	enum specs_mode mode;
-	const char *kubelet_url; /* without /pods; NULL: port 10250 of $NODE_IP, or of 127.0.0.1 */
-	const char *kubelet_ca;	 /* NULL: the service account's */
-	bool kubelet_insecure;
 	const char *node_name;	     /* NULL: $NODE_NAME */
 	const char *service_account; /* the folder with token and ca.crt */
 };

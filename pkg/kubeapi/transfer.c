@@ -1,5 +1,6 @@
 #include "kubeapi/transfer.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -35,8 +36,6 @@ struct transfer {
 	char *url, *token_file, *ca_file;
 	char *post;	 /* NULL: GET */
 	bool patch;	 /* PATCH, not POST */
-	bool insecure;	 /* the other end is not authenticated: it gets no token */
-	bool withheld;	 /* there would have been one */
 	struct rpc *rpc; /* NULL: done runs on our thread */
 	transfer_done_fn done;
 	void *arg;
@@ -172,7 +171,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 	return t->received < LARGE_BYTES ? n : CURL_WRITEFUNC_ERROR;
 }
 
-/* The API server puts its sentence into a JSON object, the kubelet says it plainly. */
+/* The API server puts its sentence into a JSON object, others say it plainly. */
 static const char *refusal_sentence(const struct strbuf *body, struct arena *a)
 {
 	const struct item *status;
@@ -208,11 +207,7 @@ static int refused(struct transfer *t, long status, struct err *err)
 	}
 	if (status == 403)
 		what = t->kind == TRANSFER_PODS ? "pods" : "ResourceClaims";
-	if (t->withheld && (status == 401 || status == 403)) {
-		what = "";
-		meaning =
-			"wants a token, which is not sent to a server whose certificate is not checked";
-	} else if (t->post && status == 403) {
+	if (t->post && status == 403) {
 		what = "";
 		meaning = "does not allow us to write this";
 	}
@@ -250,17 +245,15 @@ static int conclude(struct transfer *t, CURLcode code, struct err *err)
 
 /* --- the thread --- */
 
-static void get(struct transfer *t, struct err *err)
+static void get(struct transfer *t, const char *url, struct err *err)
 {
 	const struct libcurl *c = t->curl;
 	CURLcode code = CURLE_ABORTED_BY_CALLBACK;
 	int running = 1, left;
 	CURLMsg *m;
 
-	if (make_headers(t, err) < 0)
-		return;
 	t->curl_error[0] = '\0';
-	c->easy_setopt(t->easy, CURLOPT_URL, t->url);
+	c->easy_setopt(t->easy, CURLOPT_URL, url);
 	c->easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
 	if (c->multi_add_handle(t->multi, t->easy) != CURLM_OK)
 		abort(); /* out of memory */
@@ -275,6 +268,48 @@ static void get(struct transfer *t, struct err *err)
 	c->multi_remove_handle(t->multi, t->easy);
 }
 
+/* Of a list that is not complete: where the rest of it is. Heap; NULL: the list is complete. */
+static int next_page(struct transfer *t, char **ret, struct err *err)
+{
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	const struct strbuf *text = &t->sieve.metadata;
+	const struct item *metadata;
+	const char *token = NULL;
+
+	*ret = NULL;
+	if (text->len && document_parse(text->s, text->len, "metadata", a, &metadata, err) < 0)
+		return err_wrap(err, "%s: the answer", t->url);
+	if (text->len)
+		token = item_string(metadata, "continue");
+	if (!token || !*token)
+		return 0;
+	for (const char *p = token; *p; p++) {
+		if (!isalnum((unsigned char)*p) && !strchr("-_=", *p))
+			return err_set(err, EBADMSG, "%s: the answer's continue is not base64url",
+				       t->url);
+	}
+	*ret = xasprintf("%s&continue=%s", t->url, token);
+	return 0;
+}
+
+/* Page by page. */
+static void get_all(struct transfer *t, struct answer *a)
+{
+	_cleanup_free_ char *url = xstrdup(t->url), *next = NULL;
+
+	if (make_headers(t, &a->err) < 0)
+		return;
+	do {
+		kubeapi_sieve_init(&t->sieve, reader_of(t, a));
+		get(t, url, &a->err);
+		if (!a->err.code && !t->post)
+			next_page(t, &next, &a->err);
+		kubeapi_sieve_done(&t->sieve);
+		free(url);
+		url = STEAL(next);
+	} while (url);
+}
+
 static struct answer *transfer_run(struct transfer *t)
 {
 	struct answer *a = t->answer = xcalloc(1, sizeof(*a));
@@ -282,12 +317,9 @@ static struct answer *transfer_run(struct transfer *t)
 	a->arena = arena_new(8192);
 	kubeapi_pods_init(&a->pods, a->arena);
 	kubeapi_draclaims_init(&a->claims, a->arena);
-
-	kubeapi_sieve_init(&t->sieve, reader_of(t, a));
 	t->received = 0;
-	get(t, &a->err);
+	get_all(t, a);
 	t->curl->slist_free_all(STEAL(t->headers));
-	kubeapi_sieve_done(&t->sieve);
 	strbuf_done(&t->refusal);
 	if (t->received >= LARGE_BYTES)
 		malloc_trim(0);
@@ -375,8 +407,8 @@ static void set_options(struct transfer *t)
 	set(t->easy, CURLOPT_CAPATH, NULL);	    /* not what the system trusts */
 	set(t->easy, CURLOPT_CA_CACHE_TIMEOUT, 0L); /* the file may be replaced */
 	set(t->easy, CURLOPT_CAINFO, t->ca_file);
-	set(t->easy, CURLOPT_SSL_VERIFYPEER, t->insecure ? 0L : 1L);
-	set(t->easy, CURLOPT_SSL_VERIFYHOST, t->insecure ? 0L : 2L);
+	set(t->easy, CURLOPT_SSL_VERIFYPEER, 1L);
+	set(t->easy, CURLOPT_SSL_VERIFYHOST, 2L);
 	if (t->post)
 		set(t->easy, CURLOPT_POSTFIELDS, t->post);
 	if (t->patch)
@@ -407,16 +439,10 @@ int kubeapi_transfer_open(const struct kubeapi_options *opt, enum transfer_kind 
 	t = xcalloc(1, sizeof(*t));
 	if (opt->token_file)
 		keep_out_of_cores();
-	*t = (struct transfer) { .curl = c,
-				 .kind = kind,
-				 .insecure = opt->insecure,
-				 .rpc = rpc,
-				 .done = done,
-				 .arg = arg };
+	*t = (struct transfer) { .curl = c, .kind = kind, .rpc = rpc, .done = done, .arg = arg };
 	t->url = xstrdup(opt->url);
-	t->token_file = opt->token_file && !opt->insecure ? xstrdup(opt->token_file) : NULL;
-	t->withheld = opt->token_file && opt->insecure;
-	t->ca_file = opt->insecure ? NULL : xstrdup(opt->ca_file);
+	t->token_file = opt->token_file ? xstrdup(opt->token_file) : NULL;
+	t->ca_file = xstrdup(opt->ca_file);
 	t->post = opt->post ? xstrdup(opt->post) : NULL;
 	t->patch = opt->patch;
 	t->multi = c->multi_init();

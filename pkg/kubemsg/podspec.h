@@ -1,7 +1,7 @@
 /*
- * What pods request, from a source of pod specs: the kubelet's /pods, the API server
- * (kubeapi, over HTTP), or the kubelet's Pods API (gRPC, where its gate is on). Data and the
- * interface of a source; sources are handed in by the daemon.
+ * What pods request, from a source of pod specs: the API server (kubeapi, over
+ * HTTPS), or the kubelet's Pods API (gRPC, where it has one). Data and the interface of a source;
+ * sources are handed in by the daemon.
  */
 #ifndef RAILMATE_KUBEMSG_PODSPEC_H
 #define RAILMATE_KUBEMSG_PODSPEC_H
@@ -95,7 +95,7 @@ const struct spec_pod *kubemsg_podspec_find(const struct spec_list *specs, const
 typedef void (*podspec_done_fn)(void *arg, const struct spec_list *specs, const char *why);
 
 struct podspec_source {
-	const char *name; /* "kubelet /pods" */
+	const char *name; /* "API server" */
 	/* On the rpc thread; done exactly once, later, on the rpc thread, after timeout_ms at most.
 	 */
 	void (*fetch)(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *arg);

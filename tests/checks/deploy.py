@@ -60,7 +60,7 @@ class Security(unittest.TestCase):
             verb, resource, group = re.fullmatch(r"(\w+) `([\w/]+)`(?: of `([\w.]+)`)?", cell).groups()
             told.add((verb, resource, group or ""))
         self.assertEqual(told, given)
-        self.assertIn(("get", "nodes/pods", ""), given)
+        self.assertIn(("list", "pods", ""), given)
 
     def test_a_rule_that_is_written_in_any_way_is_seen(self):
         new = 'rules:\n- apiGroups: [""]\n  resources: [secrets, pods]\n  verbs: [get, list]\n'
@@ -345,10 +345,10 @@ class Deploy(unittest.TestCase):
         (image,) = kustomization["images"]
         self.assertEqual(self.container["image"], f'{image["name"]}:{image["newTag"]}')
 
-    def test_has_no_right_but_to_read_the_pods_of_kubelets_and_to_create_events(self):
+    def test_has_no_right_but_to_list_pods_and_to_create_events(self):
         account, role, binding, local_role, local_binding = documents("rbac.yaml")
         self.assertEqual((account["kind"], account["automountServiceAccountToken"]), ("ServiceAccount", False))
-        self.assertEqual(role["rules"], [{"apiGroups": [""], "resources": ["nodes/pods"], "verbs": ["get"]}])
+        self.assertEqual(role["rules"], [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}])
         self.assertEqual(local_role["rules"], [{"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}])
         self.assertEqual([role["kind"], local_role["kind"]], ["ClusterRole", "Role"])
         namespace = document("kustomization.yaml")["namespace"]

@@ -1,6 +1,6 @@
 /* room: kubeapi */
 /*
- * Any bytes as the answer of /pods, cut in two places: pods that hold together, or one sentence;
+ * Any bytes as a list of pods, cut in two places: pods that hold together, or one sentence;
  * and the same whether it comes in one piece or in three. And as a list of ResourceClaims.
  */
 #include <assert.h>

@@ -53,7 +53,8 @@ class Server:
         self.context.load_cert_chain(certificates.path(f"{name}.crt"),
                                      certificates.path(f"{name}.key"))
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"https://127.0.0.1:{self.listener.getsockname()[1]}/pods"
+        self.port = self.listener.getsockname()[1]
+        self.url = f"https://127.0.0.1:{self.port}/pods"
         self.answer = reply(200, b"{}")
         self.connections, self.requests, self.bodies, self.going = 0, [], [], False
         self.thread = threading.Thread(target=self.accept, daemon=True)

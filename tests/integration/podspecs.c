@@ -3,7 +3,7 @@
  * N times at once, each answer is one JSON object on standard output, with the milliseconds it
  * took.
  *
- *   podspecs --url URL [--token FILE] [--ca FILE | --insecure]
+ *   podspecs --url URL [--token FILE] [--ca FILE]
  *   podspecs --pods-api SOCKET
  */
 #include <getopt.h>
@@ -157,7 +157,6 @@ static int parse(int argc, char **argv, struct kubeapi_options *opt, const char 
 		{ "url", required_argument, NULL, 'u' },
 		{ "token", required_argument, NULL, 't' },
 		{ "ca", required_argument, NULL, 'c' },
-		{ "insecure", no_argument, NULL, 'i' },
 		{ "pods-api", required_argument, NULL, 'p' },
 		{ 0 },
 	};
@@ -170,8 +169,6 @@ static int parse(int argc, char **argv, struct kubeapi_options *opt, const char 
 			opt->token_file = optarg;
 		else if (c == 'c')
 			opt->ca_file = optarg;
-		else if (c == 'i')
-			opt->insecure = true;
 		else if (c == 'p')
 			*socket = optarg;
 		else
@@ -190,7 +187,7 @@ int main(int argc, char **argv)
 	int r;
 
 	if (parse(argc, argv, &opt, &socket) < 0) {
-		fputs("usage: podspecs --url URL [--token FILE] [--ca FILE | --insecure] | --pods-api SOCKET\n",
+		fputs("usage: podspecs --url URL [--token FILE] [--ca FILE] | --pods-api SOCKET\n",
 		      stderr);
 		return 2;
 	}

@@ -124,7 +124,7 @@ class Shared(https.Case, LateCase):
 
     def up(self, *options, kubelet=("--pods-api",), host="127.0.0.1"):
         fake = self.here.start_kubelet(*kubelet)
-        port = self.api.server.url.split(":")[2].removesuffix("/pods")
+        port = str(self.api.server.port)
         argv = self.here.daemon_argv("--service-account", self.here.path("account"),
                                      "--config-file", self.config(self.here), *options)
         env = {

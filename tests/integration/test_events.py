@@ -57,7 +57,7 @@ class Events(https.Case, Case):
         server = self.server()
         events, conditions = reply(status, b"{}"), reply(200, b"{}")
         server.answer = lambda c: (conditions if server.requests[-1][0].startswith("PATCH ") else events)(c)
-        return server, server.url.split(":")[2].removesuffix("/pods")
+        return server, server.port
 
     def posts(self, server):
         return [line for line, _ in server.requests if line.startswith("POST ")]

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """
-What any tenant can write into a pod of the node, as the kubelet's /pods, the API server and the
-Pods API show it: the daemon's memory stays bounded, that pod is left out by its name, and the pods
+What any tenant can write into a pod of the node, as the API server and the Pods API show it: the daemon's memory stays bounded, that pod is left out by its name, and the pods
 of others are known as before. How long admissions take meanwhile is printed.
 """
 
@@ -99,24 +98,18 @@ class Tenants(https.Case, Case):
         self.server_of_pods = self.server()
         self.longest = 0
 
-    def start(self, pods, *options, limit=None, api=False):
+    def start(self, pods, *options, limit=None):
         """The list is what the server answers from now on."""
         self.serve(pods)
         self.kubelet = self.here.start_kubelet()
         self.here.start_gpu_plugin()
-        env = {**os.environ}
-        url = self.server_of_pods.url.removesuffix("/pods")
-        if api:
-            host, port = url.removeprefix("https://").split(":")
-            env.update(NODE_NAME="worker-1", KUBERNETES_SERVICE_HOST=host,
-                       KUBERNETES_SERVICE_PORT=port)
-        else:
-            options += ("--kubelet-url", url)
+        self.env = {**os.environ, "NODE_NAME": "worker-1", "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+                    "KUBERNETES_SERVICE_PORT": str(self.server_of_pods.port)}
         argv = self.here.daemon_argv("--service-account", self.here.path("account"),
-                                     f"--pod-specs={'api-server' if api else 'kubelet'}",
-                                     "--log-level=debug", *options)
+                                     "--pod-specs=api-server", "--events=off", "--log-level=debug",
+                                     *options)
         self.daemon = Daemon(argv, self.here.path("railmated.log"), stdin=subprocess.DEVNULL,
-                             env=env, preexec_fn=limit)
+                             env=self.env, preexec_fn=limit)
         self.here.processes.append(self.daemon)
         self.kubelet.wait(GPU, 1)
         self.kubelet.wait(VF, 1)
@@ -155,24 +148,19 @@ class Tenants(https.Case, Case):
 
     def test_pods_of_others_are_known_beside_every_hostile_one(self):
         """One of them holds a GPU, and is new to the daemon: it casts doubt on one admission."""
-        for api in (False, True):
-            with self.subTest("API server" if api else "kubelet"):
-                if api:
-                    self.here.stop_all()
-                    self.setUp()
-                others = [victim("v0", 1, 2, 0), victim("v1", 1, 2, 1), victim("v2", 2, 1, 2)]
-                hostile = [*UNREADABLE.values(), *READABLE]
-                self.start([], "--pod-resources-timeout=10000", api=api)
-                self.kubelet.admit("claims", f"main:{GPU}=1", order="gpu-first")
-                self.serve(hostile + others[:1])
-                self.admit("v0", 1, 2)
-                self.serve(hostile + others[:2] + hostile[:0])
-                self.assert_known("v1", 1, 2)
-                self.serve(others + hostile)
-                self.assert_known("v2", 2, 1)
-                self.assertEqual(sorted(self.left_out()), sorted(UNREADABLE))
-                self.assertNotIn("cannot read pod specs", self.daemon.stderr())
-                self.assert_small("one of each kind")
+        others = [victim("v0", 1, 2, 0), victim("v1", 1, 2, 1), victim("v2", 2, 1, 2)]
+        hostile = [*UNREADABLE.values(), *READABLE]
+        self.start([], "--pod-resources-timeout=10000")
+        self.kubelet.admit("claims", f"main:{GPU}=1", order="gpu-first")
+        self.serve(hostile + others[:1])
+        self.admit("v0", 1, 2)
+        self.serve(hostile + others[:2])
+        self.assert_known("v1", 1, 2)
+        self.serve(others + hostile)
+        self.assert_known("v2", 2, 1)
+        self.assertEqual(sorted(self.left_out()), sorted(UNREADABLE))
+        self.assertNotIn("cannot read pod specs", self.daemon.stderr())
+        self.assert_small("one of each kind")
 
     def test_a_node_full_of_hostile_pods_costs_no_memory_and_stops_no_pod(self):
         """With the time that an admission has by default, in which the answer does not come."""
@@ -228,7 +216,7 @@ class Tenants(https.Case, Case):
             self.assertEqual(self.daemon.end(), 0, self.daemon.stderr())
             self.here.processes.remove(self.daemon)
             self.daemon = Daemon(self.daemon.argv, self.here.path(f"railmated-{i}.log"),
-                                 stdin=subprocess.DEVNULL, preexec_fn=limit)
+                                 stdin=subprocess.DEVNULL, env=self.env, preexec_fn=limit)
             self.here.processes.append(self.daemon)
         until(lambda: self.left_out() == ["claims"], "the warning")
         self.assert_small("five starts")

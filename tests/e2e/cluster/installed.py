@@ -11,8 +11,7 @@ from tries import Late
 from shared import HELM, KUSTOMIZE, check_nothing_is_stuck, check_unharmed, line_of, live_containers, one_pod, owners_watched, pool, scenario, unscheduled
 
 SERVED_S = 30  # from the command to devices that the scheduler knows, on both nodes
-LIST_PODS = {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]}
-OF_KUBELET, OF_SERVER, OF_SOCKET = "source=\"kubelet's /pods\"", 'source="API server"', "source=\"kubelet's Pods API\""
+OF_SERVER, OF_SOCKET = 'source="API server"', "source=\"kubelet's Pods API\""
 
 
 @scenario()
@@ -134,8 +133,7 @@ def a_node_without_vfs(c):
 
 @scenario()
 def rights_are_taken_narrowed_and_given_back(c):
-    """To read pod specs from the kubelet, whose webhook asks the API server; VFs are given in any
-    case."""
+    """To list pods at the API server; VFs are given in any case."""
     def now(words, node="node1"):
         c.another_railmate(node)
         c.wait_served()
@@ -145,32 +143,28 @@ def rights_are_taken_narrowed_and_given_back(c):
         return line
 
     now(f"pod specs are read {OF_SOCKET}", "node2")
-    now(f"pod specs are read {OF_KUBELET}")
+    now(f"pod specs are read {OF_SERVER}")
     c.kubectl("delete", "clusterrolebinding", "railmate")
-    line = now(f"cannot read pod specs {OF_KUBELET}")
+    line = now(f"cannot read pod specs {OF_SERVER}")
     check("403" in line, f"the warning does not say that it is a matter of rights: {line}")
     c.kubectl("apply", "-k", c.DEPLOY)
-    c.kubectl("patch", "clusterrole", "railmate", "--type=merge", "-p", json.dumps(LIST_PODS))
     now(f"pod specs are read {OF_SERVER}")
-    c.kubectl("apply", "-k", c.DEPLOY)
-    now(f"pod specs are read {OF_KUBELET}")
 
 
 @scenario(HELM)
-def the_chart_asks_the_api_server(c):
-    """podSpecs=api-server, and rights for nothing else."""
-    c.helm("upgrade", "railmate", c.CHART, "--set", "podSpecs=api-server")
-    c.rolled_out()
-    c.wait_served()
-    one_pod(c, 2, 2, on="node1")
-    line_of(c, "node1", f"pod specs are read {OF_SERVER}")
+def the_chart_gives_the_rights_that_are_used(c):
     account = "system:serviceaccount:kube-system:railmate"
-    for what, allowed in (("list pods", "yes"), ("get nodes/pods", "no"),
-                          ("create events.events.k8s.io", "yes")):
-        said = c.tool(c.program("kubectl"), "--kubeconfig",
-                      "/etc/kubernetes/admin.conf", "-n", "kube-system", "auth", "can-i",
-                      *what.split(), "--as", account, fails=True).strip()
-        equal(said, allowed, f"may railmate {what}")
+    for podspecs, node, source, may_list in (("pods-api", "node2", OF_SOCKET, "no"), ("auto", "node1", OF_SERVER, "yes")):
+        c.helm("upgrade", "railmate", c.CHART, "--set", f"podSpecs={podspecs}")
+        c.rolled_out()
+        c.wait_served()
+        c.end(one_pod(c, 1, 1, on=node)[0])
+        line_of(c, node, f"pod specs are read {source}")
+        for what, allowed in (("list pods", may_list), ("get nodes/pods", "no"), ("create events.events.k8s.io", "yes")):
+            said = c.tool(c.program("kubectl"), "--kubeconfig",
+                          "/etc/kubernetes/admin.conf", "-n", "kube-system", "auth", "can-i",
+                          *what.split(), "--as", account, fails=True).strip()
+            equal(said, allowed, f"may railmate {what} with podSpecs={podspecs}")
     c.helm("upgrade", "railmate", c.CHART, "--reset-values")
     c.rolled_out()
     c.wait_served()

@@ -7,6 +7,7 @@ Standard library only.
 import contextlib
 import json
 import os
+import shutil
 import signal
 import ssl
 import subprocess
@@ -98,6 +99,15 @@ class ControlledNode(node.Node):
                 return None
             raise AssertionError(
                 f"{method} {path}: {e.code} {e.read().decode(errors='replace')}") from None
+
+    def api_account(self):
+        """Options by which railmated asks the API server, which has signed its certificate itself."""
+        account, (host, port) = self.work / "account", URL.removeprefix("https://").split(":")
+        account.mkdir(exist_ok=True)
+        (account / "token").write_text(TOKEN)
+        shutil.copy(self.work / "keys/apiserver.crt", account / "ca.crt")
+        self.railmate_env = [f"KUBERNETES_SERVICE_HOST={host}", f"KUBERNETES_SERVICE_PORT={port}"]
+        return "--service-account=/account", f"--node-name={node.NODE}", "--events=off"
 
     def api_is_up(self):
         with contextlib.suppress(OSError, AssertionError):

@@ -511,16 +511,6 @@ class Node:
         self.kubelet_restart()
         return PODS_API / "pods-api.sock"
 
-    def kubelet_account(self):
-        """Options by which railmated asks the kubelet over HTTPS; this one has signed its
-        certificate itself."""
-        account = self.work / "account"
-        account.mkdir(exist_ok=True)
-        (account / "token").write_text("anonymous")
-        shutil.copy(self.work / "certificates/kubelet.crt", account / "ca.crt")
-        (account / "hosts").write_text(f"127.0.0.1 {NODE}\n")
-        return "--service-account=/account", f"--kubelet-url=https://{NODE}:10250"
-
     def pod_specs(self, *source):
         """What tests/integration/podspecs prints."""
         done = subprocess.run([self.program("podspecs"), *source], input="fetch 5000\n",
@@ -544,15 +534,13 @@ class Node:
                  (self.machine, "/machine", "ro"), (self.work / "pools", "/etc/pcidp", "ro"),
                  (self.work / "relay", "/relay", "rw"), (SOCKET, SOCKET, "rw"),
                  (self.own_folder(name), READY.parent, "rw")]
-        account, network = self.work / "account", ["--net-host"]
+        account = self.work / "account"
         if account.exists():
-            # With --net-host ctr puts the machine's own /etc/hosts on top of this one.
-            network = ["--with-ns", f"network:/proc/{os.getpid()}/ns/net"]
-            binds += [(account, "/account", "ro"), (account / "hosts", "/etc/hosts", "ro")]
+            binds.append((account, "/account", "ro"))
         mounts = [a for src, dst, mode in binds
                   for a in ("--mount", f"type=bind,src={src},dst={dst},options=rbind:{mode}")]
         self.railmates[name] = self.spawn(
-            f"{name}.log", *self.ctr_command(), "-n", "railmate", "run", "--rm", *network,
+            f"{name}.log", *self.ctr_command(), "-n", "railmate", "run", "--rm", "--net-host",
             "--read-only", "--seccomp", "--runc-binary", self.args.runc, "--cgroup",
             f"{self.args.cgroup}/{name}", *mounts,
             *(word for variable in self.railmate_env for word in ("--env", variable)), RAILMATE,

@@ -2,15 +2,15 @@
 What any tenant can write into a pod, through a real API server: pods that are as large as it takes
 them, and counts as it keeps them. railmated stays small, leaves such a pod out by its name, and
 chooses for the pods of others as before.
-Beside what the other scenarios ask of a cluster: create(pod) through an API server,
-kubelet_account(). Standard library only.
+Beside what the other scenarios ask of a cluster: create(pod) through an API server, api_account().
+Standard library only.
 """
 import contextlib
 import pathlib
 import re
 
 from late import is_newest
-from scenarios import Unsupported, check, container, equal, one_pod, pod, scenario, until
+from scenarios import Unsupported, check, equal, one_pod, pod, scenario, until
 
 PEAK_MIB = 32
 ODD_COUNTS = ("+1", "1.", "5e-0", "1.500k", "-0")  # the API server keeps them as written
@@ -60,9 +60,9 @@ def left_out(log):
 @scenario(where=is_newest, api=True)
 def pods_as_a_hostile_tenant_writes_them(c):
     """Before railmated starts, then while pods of others come."""
-    if not hasattr(c.backend, "kubelet_account"):
-        raise Unsupported("this node's kubelet cannot be asked from here")
-    account = c.kubelet_account()
+    if not hasattr(c.backend, "api_account"):
+        raise Unsupported("this node's API server cannot be asked from here")
+    account = c.api_account()
     hostile = [claiming_pod("claims-0"), *(zeros_pod(f"zeros-{i}") for i in range(5)),
                *(counted_pod(f"count-{i}", count) for i, count in enumerate(ODD_COUNTS))]
     unread = {"claims-0"} | {f"zeros-{i}" for i in range(5)}
@@ -74,7 +74,7 @@ def pods_as_a_hostile_tenant_writes_them(c):
         until(lambda: {one["metadata"]["name"] for one in hostile} <=
               {one["metadata"]["name"] for one in c.raw_pods() or []}, "the kubelet to have them all")
         for _ in range(2):  # the first one was ended 0.3 s after each start
-            name = c.start_railmate("--pod-specs=kubelet", "--pod-resources-timeout=8000", *account)
+            name = c.start_railmate("--pod-specs=api-server", "--pod-resources-timeout=8000", *account)
             until(lambda n=name: left_out(c.railmate_log(n)) == unread,
                   f"{len(unread)} pods to be left out by name")
             c.wait_registered()
@@ -83,7 +83,7 @@ def pods_as_a_hostile_tenant_writes_them(c):
             c.create(claiming_pod(c.live[-1]))
             c.end(*[one_pod(c, 2, 1, vfs_first=i % 2)[0] for i in range(4)])
             log = c.railmate_log(name)
-            # A busy kubelet may be late; nothing that it wrote is unreadable.
+            # A busy server may be late; nothing that it wrote is unreadable.
             failed = [line for line in log.splitlines()
                       if "cannot read pod specs" in line and "took longer" not in line]
             check(not failed, f"pod specs could not be read: {failed[:1]}")
@@ -95,6 +95,7 @@ def pods_as_a_hostile_tenant_writes_them(c):
             equal(c.stop_railmate(name), 0, "railmated's exit status")
     finally:
         c.end(*c.live)
+        c.backend.railmate_env = []
         c.start_railmate()
         c.wait_registered()
     return f"{peak:.1f} MiB, {known} of 8 pods known by their specs"

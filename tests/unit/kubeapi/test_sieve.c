@@ -52,6 +52,8 @@ static int read_in_pieces(const char *text, size_t len, size_t piece, struct str
 		r = kubeapi_sieve_push(&s, copy + at, len - at < piece ? len - at : piece, err);
 	if (r == 0)
 		r = kubeapi_sieve_end(&s, err);
+	if (s.metadata.len)
+		strbuf_printf(out, " metadata=%s", strbuf_str(&s.metadata));
 	kubeapi_sieve_done(&s);
 	return r;
 }
@@ -133,9 +135,23 @@ static void what_stands_beside_the_items_is_skipped(void **state)
 {
 	(void)state;
 	assert_left(
-		"{\"metadata\":{\"items\":[1,2],\"r\":\"{\"},\"n\":-1.5e3,\"t\":true,\"items\":[{\"a\":3}],\"e\":[]}",
+		"{\"Metadata\":{\"items\":[1,2],\"r\":\"{\"},\"n\":-1.5e3,\"t\":true,\"items\":[{\"a\":3}],\"e\":[]}",
 		"a=3 |");
 	assert_left("{\"x\\\"items\":[1],\"items\":[{\"a\":2}]}", "a=2 |");
+}
+
+static void metadata_of_the_list_stay_if_they_are_small(void **state)
+{
+	_cleanup_free_ char *large =
+		xasprintf("{\"metadata\":{\"continue\":\"%065d\"},\"items\":[]}", 0);
+
+	(void)state;
+	assert_left(
+		"{\"metadata\":{\"continue\":\"t}\",\"x\":1},\"items\":[{\"metadata\":2,\"a\":3}],\"e\":[]}",
+		"a=3 | metadata={\"continue\":\"t}\",\"x\":1}");
+	assert_left("{\"items\":[{\"in\":[1]}],\"metadata\":{}}", "in=[1] | metadata={}");
+	assert_left("{\"items\":[],\"metadata\":[1]}", " metadata=[1]");
+	assert_left(large, "");
 }
 
 static void no_items_are_an_empty_list_or_null(void **state)
@@ -269,6 +285,7 @@ int main(void)
 		cmocka_unit_test(elements_come_one_by_one_however_the_text_is_cut),
 		cmocka_unit_test(only_what_is_named_stays),
 		cmocka_unit_test(what_stands_beside_the_items_is_skipped),
+		cmocka_unit_test(metadata_of_the_list_stay_if_they_are_small),
 		cmocka_unit_test(no_items_are_an_empty_list_or_null),
 		cmocka_unit_test(a_list_of_something_else_is_refused),
 		cmocka_unit_test(text_that_is_no_json_is_refused),

@@ -264,7 +264,7 @@ static void fetch(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *ar
 	rpc_after(rpc, k.specs_manners == HANGS ? timeout_ms : 0, tell_specs, NULL);
 }
 
-static const struct podspec_source source = { .name = "kubelet /pods", .fetch = fetch };
+static const struct podspec_source source = { .name = "API server", .fetch = fetch };
 
 /* --- the GPU plugin --- */
 
