@@ -32,25 +32,20 @@ static const char *link_speed(int mts)
 	return NULL;
 }
 
-bool topofile_is_link_speed(const char *text)
+bool topofile_is_plain(const char *value)
 {
-	for (size_t i = 0; i < ARRAY_LEN(link_speeds); i++) {
-		if (!strcmp(link_speeds[i].word, text))
-			return true;
-	}
-	return false;
-}
+	size_t n = 0;
 
-bool topofile_is_plain(int c)
-{
-	return c >= ' ' && c < 0x7f && !strchr("\"'<>&", c);
+	while (value[n] >= ' ' && value[n] < 0x7f && !strchr("\"'<>&", value[n]))
+		n++;
+	return n && !value[n] && n <= TOPOFILE_STRING_MAX;
 }
 
 bool topofile_knows_cpu(const struct hw_cpu *cpu)
 {
 	if (!cpu->arch || strcmp(cpu->arch, "x86_64"))
 		return cpu->arch;
-	return cpu->vendor && cpu->family >= 0 && cpu->model >= 0;
+	return cpu->vendor && topofile_is_plain(cpu->vendor) && cpu->family >= 0 && cpu->model >= 0;
 }
 
 /* The kernel adds the extended family to the base of 15; NCCL and RCCL, which know processors by
@@ -78,7 +73,7 @@ static void put_cpu(struct strbuf *out, int id, const struct hw_inventory *inv)
 	}
 	while (map && strlen(map) > TOPOFILE_STRING_MAX && map[strspn(map, "0")] == ',')
 		map += strspn(map, "0") + 1;
-	if (!map || strlen(map) > TOPOFILE_STRING_MAX)
+	if (!map || strlen(map) > TOPOFILE_STRING_MAX || map[strspn(map, "0123456789abcdef,")])
 		map = "";
 	strbuf_printf(out, "  <cpu numaid=\"%d\" affinity=\"%s\" arch=\"%s\"", id, map, cpu->arch);
 	if (cpu->vendor)

@@ -1,4 +1,4 @@
-/* What the files that make, check and want the topology file share. */
+/* What the files that make and want the topology file share. */
 #ifndef RAILMATE_TOPOFILE_TOPOFILE_INTERNAL_H
 #define RAILMATE_TOPOFILE_TOPOFILE_INTERNAL_H
 
@@ -16,16 +16,14 @@ struct hw_pci;
 struct strbuf;
 struct topofile_in;
 
-/* NCCL reads up to 256 elements per process, and adds its own; 16 attributes, and adds its own
- * (docs/design/nccl.md §2.2). */
-#define TOPOFILE_ELEMENTS_MAX	199
-#define TOPOFILE_ATTRIBUTES_MAX 10
-#define TOPOFILE_STRING_MAX	253 /* of a name or a value */
+/* NCCL reads up to 256 elements per process, and adds its own (docs/design/nccl.md §2.2). */
+#define TOPOFILE_ELEMENTS_MAX 199
+#define TOPOFILE_KIDS_MAX     128 /* of one element, in older releases; 640 since */
+#define TOPOFILE_STRING_MAX   253 /* of a value */
 
-/* May stand in a value: printable ASCII without quotes and what has a meaning in XML, though NCCL
- * knows no entities. */
-bool topofile_is_plain(int c);
-bool topofile_is_link_speed(const char *text); /* one of the words that NCCL knows */
+/* May it stand as a value: printable ASCII without quotes and what has a meaning in XML, though
+ * NCCL knows no entities? */
+bool topofile_is_plain(const char *value);
 
 /*
  * By PCI index: is it a NIC that NCCL could use, which is a PF or VF where it or a VF of the same

@@ -256,11 +256,8 @@ static void add_net(struct topofile_build *b, int pci, int element, const char *
 {
 	const struct pool *pool;
 	struct topo_rail rail = { -1, -1 };
-	const char *c = name;
 
-	while (*c && topofile_is_plain((unsigned char)*c))
-		c++;
-	if (*c) {
+	if (!topofile_is_plain(name)) {
 		note(b, "the RDMA device '%s' is left out: NCCL's parser cannot read its name",
 		     name);
 		return;
@@ -361,20 +358,43 @@ static void check_planes(struct topofile_build *b)
 	     POOL_NCCL_PLANES_MAX);
 }
 
+/* For NCCL's tables. A NIC has one element more, <nic>, for its nets. */
+static bool is_too_large(const struct topofile_build *b)
+{
+	size_t n = 1 + b->n_cpus + b->n + b->n_nets;
+	size_t kids[3][TOPOFILE_ELEMENTS_MAX + 1] = { { 0 } }; /* of <cpu>, <pci>, <nic> */
+
+	for (size_t i = 0; i < b->n; i++) {
+		const struct element *e = &b->v[i];
+
+		kids[e->parent >= 0][e->parent >= 0 ? e->parent : e->cpu]++;
+	}
+	for (size_t i = 0; i < b->n_nets; i++) {
+		if (kids[2][b->nets[i].element]++)
+			continue;
+		kids[1][b->nets[i].element]++;
+		n++;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(kids[0]); i++) {
+		if (kids[0][i] > TOPOFILE_KIDS_MAX || kids[1][i] > TOPOFILE_KIDS_MAX ||
+		    kids[2][i] > TOPOFILE_KIDS_MAX)
+			return true;
+	}
+	return b->full || n > TOPOFILE_ELEMENTS_MAX;
+}
+
 static int write_text(struct topofile_build *b, struct strbuf *out, struct err *err)
 {
 	if (!b->n && b->n_notes)
 		return err_set(err, ENODATA, "%s", b->notes[0]);
 	if (!b->n)
 		return err_set(err, ENODATA, "there is neither a GPU nor an RDMA NIC");
-	topofile_put(b, out);
-	if (!b->full && topofile_check(strbuf_str(out), out->len, b->in->version, err) < 0)
-		return err_wrap(err, "NCCL would not read the topology file of this node");
-	if (b->full)
+	if (is_too_large(b))
 		return err_set(
 			err, E2BIG,
-			"this node has too many GPUs, switches and NICs for NCCL: more than %d elements",
-			TOPOFILE_ELEMENTS_MAX);
+			"this node has too many GPUs, switches and NICs for NCCL: more than %d elements, or %d in one",
+			TOPOFILE_ELEMENTS_MAX, TOPOFILE_KIDS_MAX);
+	topofile_put(b, out);
 	return 0;
 }
 

@@ -1,9 +1,9 @@
 /*
  * The topology file of a node: the PCI tree as NCCL would see it, or as it should have seen it, in
  * NCCL's own dialect of XML (docs/design/nccl.md §2; the parser is NCCL's src/graph/xml.cc and
- * takes much less than XML, so the writer is strict and checks what it wrote). One content per
- * node, whatever a container got: NCCL leaves out what a process does not use, and all ranks of a
- * host must see the same. RCCL wants version 2. Pure.
+ * takes much less than XML, so the writer is strict: tests/fixtures/nccl_topology.py). One content
+ * per node, whatever a container got: NCCL leaves out what a process does not use, and all ranks of
+ * a host must see the same. RCCL wants version 2. Pure.
  */
 #ifndef RAILMATE_TOPOFILE_TOPOFILE_H
 #define RAILMATE_TOPOFILE_TOPOFILE_H
@@ -40,14 +40,9 @@ struct topofile_out {
 	size_t n_notes;
 };
 
-/* Equal input gives equal bytes. -E2BIG, -EINVAL, -ENODATA: such a file cannot be written, or did
- * not pass topofile_check(). */
+/* Equal input gives equal bytes. -E2BIG, -ENODATA: such a file cannot be written. */
 int topofile_render(const struct topofile_in *in, struct arena *arena, struct topofile_out *ret,
 		    struct err *err);
-
-/* Does NCCL's parser take this text, with our own narrower limits (≤ 10 attributes, < 200
- * elements)? The sentence names the line. */
-int topofile_check(const char *text, size_t len, int version, struct err *err);
 
 /*
  * Does NCCL get this node wrong without a file? True: VMs that hide their switches (and hints show
