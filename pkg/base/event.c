@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 /* Stands before each pair of an event. No text has it: str_printable() replaces controls. */
@@ -22,108 +22,59 @@ static size_t key_length(const char *s)
 	return n && s[n] == '=' ? n : 0;
 }
 
-static void put_text(struct strbuf *out, const char *text, int precision)
+/* The blank before each pair becomes a separator. Heap. */
+static char *mark_pairs(const char *fmt)
 {
-	if (text && precision >= 0)
-		strbuf_printf(out, "%.*s", precision, text);
-	else if (text)
-		strbuf_puts(out, text);
+	char *marked = xstrdup(fmt);
+
+	for (char *p = marked; *p; p++) {
+		if (*p == ' ' && key_length(p + 1))
+			*p = SEPARATOR;
+	}
+	return marked;
 }
 
-/* fmt stands behind the '%' of a conversion. Returns what follows it. */
-static const char *convert(struct strbuf *out, const char *fmt, va_list *ap, int saved_errno)
+/* The sentence or a pair, without the blank before it. */
+static void put_piece(struct strbuf *out, const char *piece, size_t len, bool is_pair)
 {
-	int precision = -1, longs = 0;
-	unsigned long long v;
-	bool size = false;
-	char *end;
+	size_t key = is_pair ? key_length(piece) + 1 : 0;
 
-	if (*fmt == '.' && fmt[1] == '*') {
-		precision = va_arg(*ap, int);
-		fmt += 2;
-	} else if (*fmt == '.') {
-		precision = (int)strtol(fmt + 1, &end, 10);
-		fmt = end;
-	}
-	for (; *fmt == 'l'; fmt++)
-		longs++;
-	if (*fmt == 'z') {
-		size = true;
-		fmt++;
-	}
-	switch (*fmt) {
-	case '%':
-		strbuf_putc(out, '%');
-		break;
-	case 's':
-		put_text(out, va_arg(*ap, const char *), precision);
-		break;
-	case 'm':
-		strbuf_puts(out, strerror(saved_errno));
-		break;
-	case 'd':
-		strbuf_put_int(out, longs > 1 ? va_arg(*ap, long long)
-				    : longs   ? va_arg(*ap, long)
-					      : va_arg(*ap, int));
-		break;
-	case 'u':
-	case 'x':
-		v = size	? va_arg(*ap, size_t)
-		    : longs > 1 ? va_arg(*ap, unsigned long long)
-		    : longs	? va_arg(*ap, unsigned long)
-				: va_arg(*ap, unsigned);
-		strbuf_printf(out, *fmt == 'x' ? "%llx" : "%llu", v);
-		break;
-	case 'f':
-		strbuf_printf(out, "%.*f", precision < 0 ? 6 : precision, va_arg(*ap, double));
-		break;
-	default:
-		abort(); /* an error of the caller; hack/check docs looks for them */
-	}
-	return fmt + 1;
+	if (len == key || (is_pair && len == key + 6 && !memcmp(piece + key, "(null)", 6)))
+		return;
+	if (is_pair)
+		strbuf_putc(out, SEPARATOR);
+	strbuf_add(out, piece, len);
 }
 
-/* Up to the end of fmt, or to the blank before a pair. */
-static const char *put_piece(struct strbuf *out, const char *fmt, va_list *ap, int saved_errno)
-{
-	size_t from = out->len;
-
-	while (*fmt && !(*fmt == ' ' && key_length(fmt + 1))) {
-		if (*fmt == '%') {
-			fmt = convert(out, fmt + 1, ap, saved_errno);
-			continue;
-		}
-		strbuf_putc(out, *fmt++);
-	}
-	if (out->len > from) /* names come from outside */
-		str_printable(out->s + from, out->len - from, "");
-	return fmt;
-}
-
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* fmt but for its blanks */
+/* Written twice, with and without separators: where these differ a pair begins, whatever the values
+ * are. */
 void event_compose(char *ret, size_t size, const char *fmt, va_list ap)
 {
+	int saved_errno = errno; /* for %m */
+	_cleanup_free_ char *marked_fmt = mark_pairs(fmt), *text = NULL, *marked = NULL;
 	_cleanup_strbuf_ struct strbuf event = { 0 };
-	int saved_errno = errno;
-	va_list args;
+	va_list again;
 
-	va_copy(args, ap);
-	fmt = put_piece(&event, fmt, &args, saved_errno);
-	while (*fmt) {
-		size_t key = key_length(++fmt) + 1, before = event.len, begin;
+	va_copy(again, ap);
+	errno = saved_errno;
+	text = xvasprintf(fmt, again);
+	va_end(again);
+	errno = saved_errno;
+	marked = xvasprintf(marked_fmt, ap);
+	str_printable(text, strlen(text), ""); /* names come from outside */
+	for (size_t at = 0, n; text[at]; at += n) {
+		bool is_pair = text[at] == ' ' && marked[at] == SEPARATOR;
 
-		strbuf_putc(&event, SEPARATOR);
-		strbuf_add(&event, fmt, key);
-		begin = event.len;
-		fmt = put_piece(&event, fmt + key, &args, saved_errno);
-		if (event.len == begin) {
-			event.len = before;
-			event.s[before] = '\0';
-		}
+		for (n = 1; text[at + n] && !(text[at + n] == ' ' && marked[at + n] == SEPARATOR);)
+			n++;
+		put_piece(&event, text + at + is_pair, n - is_pair, is_pair);
 	}
-	va_end(args);
 	snprintf(ret, size, "%s", strbuf_str(&event));
 	str_utf8_trim(ret);
 }
+#pragma GCC diagnostic pop
 
 void event_extend(char *event, size_t size, const char *fmt, ...)
 {

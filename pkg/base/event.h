@@ -7,9 +7,9 @@
  *	Allocate refused resource=rdma/vf error="no VF is free"
  *
  * A pair whose value is NULL or empty is left out. Keys are those of the table in
- * docs/operations.md (hack/check docs). Conversions: s d u x f m, with .N, .*, l, ll and z.
- * What a terminal may not be shown (str_printable) becomes '?', so what stands between two pairs
- * cannot come from outside. A plain sentence is an event without pairs.
+ * docs/operations.md (hack/check docs). What a terminal may not be shown (str_printable) becomes a
+ * question mark, so what stands between two pairs cannot come from outside. A plain sentence is an
+ * event without pairs.
  */
 #ifndef RAILMATE_BASE_EVENT_H
 #define RAILMATE_BASE_EVENT_H
