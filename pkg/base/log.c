@@ -20,10 +20,7 @@ static unsigned limit;
 /* Of messages, by their hash. Those that share a place share its lines, too. */
 #define PLACES	  1024
 #define MINUTE_MS 60000
-static struct {
-	int64_t since_ms;
-	unsigned lines;
-} places[PLACES];
+static struct log_rate places[PLACES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *const level_names[] = { "error", "warning", "info", "debug" };
@@ -45,19 +42,23 @@ void log_limit(unsigned a_minute)
 	limit = a_minute;
 }
 
+unsigned log_rate_count(struct log_rate *rate)
+{
+	int64_t now_ms = clock_mono_ms();
+
+	if (!rate->lines || now_ms - rate->since_ms >= MINUTE_MS)
+		*rate = (struct log_rate) { .since_ms = now_ms };
+	return ++rate->lines;
+}
+
 /* *ret_last: as many as may be. */
 static bool may_say(const char *event, size_t len, bool *ret_last)
 {
 	size_t at = str_checksum(event, len) % PLACES;
-	int64_t now_ms = clock_mono_ms();
 	unsigned n;
 
 	pthread_mutex_lock(&lock);
-	if (!places[at].lines || now_ms - places[at].since_ms >= MINUTE_MS) {
-		places[at].since_ms = now_ms;
-		places[at].lines = 0;
-	}
-	n = places[at].lines < limit ? ++places[at].lines : limit + 1;
+	n = log_rate_count(&places[at]);
 	pthread_mutex_unlock(&lock);
 	*ret_last = n == limit;
 	return n <= limit;

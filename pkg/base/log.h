@@ -11,6 +11,8 @@
 #ifndef RAILMATE_BASE_LOG_H
 #define RAILMATE_BASE_LOG_H
 
+#include <stdint.h>
+
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 
@@ -29,5 +31,14 @@ void log_warn(const char *subsystem, const char *fmt, ...) __attribute__((format
 void log_info(const char *subsystem, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void log_debug(const char *subsystem, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void log_event(enum log_level level, const char *subsystem, const char *event);
+
+/* Lines of one kind, counted by whoever writes them. Zero-initialised; its owner's lock is enough.
+ */
+struct log_rate {
+	int64_t since_ms; /* its minute, which begins with a line */
+	unsigned lines;
+};
+/* One line more; returns which one it is of its minute, from 1. */
+unsigned log_rate_count(struct log_rate *rate);
 
 #endif

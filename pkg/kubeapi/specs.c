@@ -23,7 +23,6 @@
 #define WARM_UP_MS	5000
 #define AVOID_MS	1000 /* after a first failure; doubled with each further one */
 #define AVOID_DOUBLINGS 6
-#define WARN_EVERY_MS	60000
 
 /* One source, in the order of preference. */
 struct candidate {
@@ -37,7 +36,8 @@ struct candidate {
 
 	unsigned failures; /* in a row */
 	bool works;
-	int64_t avoid_until_ms, warned_ms;
+	int64_t avoid_until_ms;
+	struct log_rate warned;
 	char *why; /* of the last failure */
 };
 
@@ -105,17 +105,14 @@ static void close_candidate(struct candidate *c)
 static void failed(struct candidate *c, const char *why)
 {
 	unsigned doublings = c->failures < AVOID_DOUBLINGS ? c->failures : AVOID_DOUBLINGS;
-	int64_t now = clock_mono_ms();
 
-	c->avoid_until_ms = now + ((int64_t)AVOID_MS << doublings);
+	c->avoid_until_ms = clock_mono_ms() + ((int64_t)AVOID_MS << doublings);
 	free(c->why);
 	c->why = xstrdup(why);
-	if (!c->failures++ && (!c->warned_ms || now - c->warned_ms > WARN_EVERY_MS)) {
-		c->warned_ms = now;
+	if (!c->failures++ && log_rate_count(&c->warned) == 1)
 		log_warn("specs", "cannot read pod specs source=%s error=%s", c->name, why);
-	} else {
+	else
 		log_debug("specs", "cannot read pod specs source=%s error=%s", c->name, why);
-	}
 	c->works = false;
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "choice/slots.h"
 #include "config/config.h"
@@ -15,8 +14,6 @@
 #include "pool/node.h"
 #include "render/cdi.h"
 #include "tracker/tracker.h"
-
-#define DOUBT_EVERY_MS 60000
 
 /* --- what it has --- */
 
@@ -117,7 +114,6 @@ static int write_all(struct request *r, const struct contents_in *in, struct err
 	struct edits parts[2], env;
 	struct err warning = { 0 };
 	struct contents c;
-	int64_t now = clock_mono_ms();
 	int result = grant_render(in, r->arena, &c, err);
 
 	if (result < 0)
@@ -131,10 +127,8 @@ static int write_all(struct request *r, const struct contents_in *in, struct err
 	parts[1] = record_of(r, in->ledger);
 	env = cdi_join(parts, 2, r->arena);
 	result = write_spec(r, in, &env, err);
-	if (result < 0 || !c.doubt || (!in->states && !in->why) ||
-	    (b->doubted_ms && now - b->doubted_ms < DOUBT_EVERY_MS))
+	if (result < 0 || !c.doubt || (!in->states && !in->why) || log_rate_count(&b->doubted) > 1)
 		return result;
-	b->doubted_ms = now;
 	latebind_say(
 		b,
 		"the container starts, but some details of its VFs could not be read pod=%s/%s container=%s reason=%s",

@@ -9,6 +9,7 @@
 
 #include "hw/inventory.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "grant/claims.h"
 #include "grant/contents.h"
 #include "hw/bdf.h"
@@ -30,7 +31,7 @@ struct latebind {
 	struct spec_file *specs; /* what we wrote, by slot; cdi.c */
 	size_t n_specs, cap_specs;
 	LIST_HEAD(, request) requests;
-	int64_t doubted_ms;	   /* when it last warned that not all is known of a VF; 0 never */
+	struct log_rate doubted;   /* warnings that not all is known of a VF */
 	bool doubles;		   /* the last List showed a slot with two containers */
 	int64_t began_ms;	   /* Unix time */
 	struct rpc_timer *restore; /* are the specs still there? NULL: there are none */

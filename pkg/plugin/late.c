@@ -32,8 +32,7 @@
 #define PROBE_AGAIN_MS	 200
 #define PROBES_QUIET_MS	 2000  /* one that starts needs a while; then it is worth a line */
 #define REFUSED_AGAIN_MS 10000 /* a runtime that has no CDI may be replaced under us */
-#define WAITS_EVERY_MS	 60000
-#define WAITS_MAX	 10
+#define WAITS_A_MINUTE	 10
 /* Kubernetes 1.29, the first one that passes CDI devices on, speaks grpc-go 1.58; 1.28 spoke 1.54.
  */
 #define GRPC_GO		"grpc-go/1."
@@ -396,23 +395,11 @@ struct starting {
 	const char *resource;
 };
 
-/* Of all plugins together, for the one that was asked may be gone by now: ten lines a minute. The
- * kubelet asks again, and is not the only one who can. */
-static bool may_warn(void)
-{
-	static int64_t since_ms;
-	static unsigned lines;
-	int64_t now_ms = clock_mono_ms();
-
-	if (!since_ms || now_ms - since_ms >= WAITS_EVERY_MS) {
-		since_ms = now_ms;
-		lines = 0;
-	}
-	return lines++ < WAITS_MAX;
-}
-
 static void bound(void *arg, const struct err *err, const struct bound *v, size_t n)
 {
+	/* Of all plugins together, for the one that was asked may be gone by now. The kubelet asks
+	 * again, and is not the only one who can. */
+	static struct log_rate waits;
 	const struct starting *s = arg;
 	struct err copy;
 
@@ -424,7 +411,7 @@ static void bound(void *arg, const struct err *err, const struct bound *v, size_
 		return;
 	}
 	copy = *err;
-	if (may_warn())
+	if (log_rate_count(&waits) <= WAITS_A_MINUTE)
 		log_warn("kubelet", "a container waits resource=%s reason=%s", s->resource,
 			 err->msg);
 	else

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/log.h"
 #include "rpc/socketfile.h"
 #include "kubemsg/messages.h"
 #include "plugin/plugin.h"
@@ -138,8 +139,7 @@ struct plugin {
 	/* late.c; NULL before it was needed */
 	struct late *late;
 
-	int64_t warned_ms[WARN_MAX]; /* 0 never */
-	unsigned warned[WARN_MAX];   /* since then */
+	struct log_rate warned[WARN_MAX];
 };
 
 unsigned plugin_jitter(struct plugin *p, unsigned ms); /* ± a quarter */

@@ -25,7 +25,6 @@
 #include "tracker/tracker.h"
 
 #define SERVE_RETRY_MS 1000
-#define WARN_EVERY_MS  60000
 /* Each is a pod that failed, unless a client other than the kubelet calls. */
 #define REFUSALS_A_MINUTE 10
 
@@ -51,7 +50,6 @@ const struct pool *plugin_pool(const struct plugin *p)
 void plugin_warn(struct plugin *p, enum warning kind, const char *fmt, ...)
 {
 	unsigned most = kind == WARN_REFUSED ? REFUSALS_A_MINUTE : 1;
-	int64_t now = clock_mono_ms();
 	char event[EVENT_SIZE];
 	va_list ap;
 
@@ -59,16 +57,13 @@ void plugin_warn(struct plugin *p, enum warning kind, const char *fmt, ...)
 	event_compose(event, sizeof(event), fmt, ap);
 	va_end(ap);
 	event_extend(event, sizeof(event), " resource=%s", p->resource);
-	if (!p->warned_ms[kind] || now - p->warned_ms[kind] >= WARN_EVERY_MS) {
-		p->warned_ms[kind] = now;
-		p->warned[kind] = 0;
-	}
-	log_event(p->warned[kind]++ < most ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG, "kubelet", event);
+	log_event(log_rate_count(&p->warned[kind]) <= most ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG,
+		  "kubelet", event);
 }
 
 void plugin_warn_reset(struct plugin *p, enum warning kind)
 {
-	p->warned_ms[kind] = 0;
+	p->warned[kind] = (struct log_rate) { 0 };
 }
 
 /* --- the five calls of the kubelet --- */

@@ -84,6 +84,19 @@ static void a_message_that_comes_all_the_time_is_left_out_for_a_while(void **sta
 	assert_int_equal(got.calls, 25);
 }
 
+static void lines_are_counted_from_the_first_one(void **state)
+{
+	struct log_rate rate = { 0 }, other = { 0 };
+
+	(void)state;
+	assert_int_equal(log_rate_count(&rate), 1);
+	assert_int_equal(log_rate_count(&rate), 2);
+	assert_int_equal(log_rate_count(&other), 1);
+	rate.since_ms -= 60000; /* a minute passes */
+	assert_int_equal(log_rate_count(&rate), 1);
+	assert_int_equal(log_rate_count(&rate), 2);
+}
+
 static void an_event_is_one_line(void **state)
 {
 	(void)state;
@@ -242,6 +255,7 @@ int main(void)
 		cmocka_unit_test_setup(lines_above_the_level_are_dropped, forget),
 		cmocka_unit_test_setup(a_message_that_comes_all_the_time_is_left_out_for_a_while,
 				       forget),
+		cmocka_unit_test(lines_are_counted_from_the_first_one),
 		cmocka_unit_test_setup(an_event_is_one_line, forget),
 		cmocka_unit_test_setup(a_long_line_is_cut, forget),
 		cmocka_unit_test_setup(what_varies_follows_as_pairs, forget),
