@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "hw/edits.h"
 #include "kubemsg/podspec.h"
-#include "render/render.h"
 
 struct arena;
 struct err;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "align/choose.h"
+#include "hw/edits.h"
 
 struct arena;
 struct err;
@@ -20,28 +21,6 @@ struct node;
 struct pool;
 struct user_io;
 struct vf_state;
-
-struct kv {
-	const char *key, *value;
-};
-struct devnode {
-	const char *host, *container, *permissions;
-};
-struct bindmount {
-	const char *host, *container;
-	bool read_only;
-};
-
-struct edits {
-	struct kv *envs;
-	size_t n_envs; /* sorted by key */
-	struct devnode *devs;
-	size_t n_devs;
-	struct bindmount *mounts;
-	size_t n_mounts;
-	const char **cdi;
-	size_t n_cdi; /* names of CDI devices, "vendor/class=name" */
-};
 
 /* The members of the arrays `devices` and `mounts` as every program of ours prints them. */
 void render_json_devices(const struct edits *edits, struct json *j);

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "render/render.h"
 
 int64_t now_us(void)
 {

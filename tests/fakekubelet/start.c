@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "document/document.h"
 #include "kubepeer/kubepeer.h"
+#include "render/render.h"
 
 #define PRE_START_TIMEOUT_MS 30000
 #define AGAIN_MS	     20 /* the real one waits longer */
