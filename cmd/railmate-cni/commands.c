@@ -247,14 +247,10 @@ int command_add(const struct invocation *in, struct cni_error *e)
 
 /* --- DEL, CHECK, STATUS --- */
 
-/*
- * The VF that this attachment got is NULL: ADD never came to an end here, or everything is undone.
- * A version before this one kept no file of a network that names a VF: *ret_named has it.
+/* The VF that this attachment got is NULL: ADD never came to an end here, or everything is undone.
  */
-static int find_made(const struct invocation *in, struct made *ret, const char **ret_named,
-		     struct cni_error *e)
+static int find_made(const struct invocation *in, struct made *ret, struct cni_error *e)
 {
-	const char *id = in->conf.id;
 	struct err err = { 0 };
 	struct state s;
 	int r;
@@ -264,7 +260,6 @@ static int find_made(const struct invocation *in, struct made *ret, const char *
 	if (r < 0 && r != -ENOENT)
 		return cni_from(e, CNI_IO, &err);
 	*ret = r == 0 ? (struct made) { s.vf, s.devinfo } : (struct made) { 0 };
-	*ret_named = r < 0 && id && conf_is_pci_address(id) ? id : NULL;
 	return 0;
 }
 
@@ -281,18 +276,14 @@ bool is_anothers(const struct invocation *in, const char *vf, const char *args)
 int command_del(const struct invocation *in, struct cni_error *e)
 {
 	struct plugin_result result;
-	const char *named;
 	struct made made;
-	struct err err = { 0 };
 
-	if (find_made(in, &made, &named, e) < 0)
+	if (find_made(in, &made, e) < 0)
 		return -1;
 	if (made.vf && is_anothers(in, made.vf, in->env.args)) {
 		forget_ours(in, &made);
 		return 0;
 	}
-	if (named && ask_whose(in, named, in->env.args, &err) == 0)
-		made.vf = named;
 	if (!made.vf)
 		return 0;
 	if (run_delegate(in, made.vf, &result, e) < 0)
@@ -304,19 +295,10 @@ int command_del(const struct invocation *in, struct cni_error *e)
 
 int command_check(const struct invocation *in, struct cni_error *e)
 {
-	struct err err = { 0 };
-	const char *named;
 	struct made made;
-	int r;
 
-	if (find_made(in, &made, &named, e) < 0)
+	if (find_made(in, &made, e) < 0)
 		return -1;
-	if (named) {
-		r = ask_whose(in, named, in->env.args, &err);
-		if (r < 0)
-			return refused(r, &err, e);
-		made.vf = named;
-	}
 	if (!made.vf)
 		return cni_set(e, CNI_NO_CONTAINER, "container %s has no %s of network %s",
 			       in->env.container, in->env.ifname, in->conf.name);

@@ -51,8 +51,8 @@ struct control_request {
 struct control_bound {
 	const char *slot, *resource, *vf;
 	const char *rdma; /* the VF's RDMA device; NULL: not known */
-	const char *pf;	  /* PCI address of its PF; NULL: not known, or an older railmated */
-	int rail, plane;  /* as in topo/rails.h; -1: not known, or an older railmated */
+	const char *pf;	  /* PCI address of its PF; NULL: not known */
+	int rail, plane;  /* as in topo/rails.h; -1: not known */
 };
 
 struct control_reply {

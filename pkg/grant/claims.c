@@ -79,23 +79,15 @@ static const char *value_of(const struct item *env, const char *key)
 	return NULL;
 }
 
-/* A version before this one wrote a spec a slot, and its variables into the device. */
 bool grant_claims_of_spec(const struct item *spec, struct claims *ret, struct arena *a)
 {
-	const struct item *devices = item_get(spec, "devices"), *env;
-	const char *binding, *container, *uid, *numbers, *pod, *name;
+	const struct item *env = item_get(item_get(spec, "containerEdits"), "env");
+	const char *binding = value_of(env, ENV_BINDING), *numbers = value_of(env, ENV_DECISION),
+		   *container = value_of(env, ENV_CONTAINER), *uid = value_of(env, ENV_UID), *pod,
+		   *name;
 
-	if (!devices || devices->type != ITEM_LIST || !devices->n_kids)
+	if (!binding || !numbers || !container)
 		return false;
-	env = item_get(item_get(spec, "containerEdits"), "env");
-	if (!env)
-		env = item_get(item_get(&devices->kids[0], "containerEdits"), "env");
-	binding = value_of(env, ENV_BINDING);
-	container = value_of(env, ENV_CONTAINER);
-	numbers = value_of(env, ENV_DECISION);
-	if (!binding || !container)
-		return false;
-	uid = value_of(env, ENV_UID);
 	*ret = (struct claims) { .owner = { "", "", uid ? uid : "", "" } };
 	pod = strchr(container, '/');
 	name = pod ? strchr(pod + 1, '/') : NULL;
@@ -104,7 +96,7 @@ bool grant_claims_of_spec(const struct item *spec, struct claims *ret, struct ar
 	ret->owner.ns = arena_printf(a, "%.*s", (int)(pod - container), container);
 	ret->owner.pod = arena_printf(a, "%.*s", (int)(name - pod - 1), pod + 1);
 	ret->owner.container = name + 1;
-	read_binding(binding, numbers ? numbers : "", ret, a);
+	read_binding(binding, numbers, ret, a);
 	return ret->n > 0;
 }
 

@@ -17,7 +17,7 @@
 struct arena;
 struct item;
 
-/* number: of the decision; 0: written by a version without. resource: map.json only. slot: NULL
+/* number: of the decision; 0: it does not say. resource: map.json only. slot: NULL
  * with early binding. */
 struct claimed_vf {
 	const char *vf, *resource, *slot;

@@ -136,8 +136,7 @@ void latebind_know_claim(struct request *r, const struct draclaim *claim,
 /* --- specs: cdi.c --- */
 
 struct spec_file {
-	/* The slot that names it: the first; a version before this one wrote a spec a slot */
-	char *file;
+	char *file;   /* the slot that names it: the first */
 	char **slots; /* of one container */
 	size_t n_slots;
 	char *text; /* what we wrote, or found at the start */

@@ -160,11 +160,6 @@ static void read_hold(struct reader *r, const struct item *o, struct ledger *l)
 		.decision = (uint64_t)number(r, o, "decision", 0, NUMBER_MAX),
 	};
 
-	const char *cgroup_uid =
-		text(r, o, "cgroup_uid"); /* before 0.2 the kubelet's UID stood apart */
-
-	if (cgroup_uid)
-		hold.owner.uid = cgroup_uid;
 	if (!hold.vf || !*hold.vf)
 		refuse(r, o, "a hold names no VF");
 	else

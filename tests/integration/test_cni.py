@@ -429,7 +429,7 @@ class DeviceInfo(Cni):
         self.fails(self.cni("ADD", self.with_file(fail={"ADD": "error"})), 121, status=7)
         self.assertEqual(self.files(), [])
 
-    def test_an_older_railmated_names_no_pf(self):
+    def test_a_pf_that_is_not_known_is_not_named(self):
         for more in ({}, {"pf": None}, {"pf": "eth0"}):
             self.start_daemon().more = more
             self.works(self.cni("ADD", self.with_file()))
@@ -698,17 +698,6 @@ class Del(Cni):
             self.works(self.cni("DEL"))
         self.assertEqual(self.commands(), ["ADD", "DEL"] * 4)
 
-    def test_an_address_without_an_add_is_taken_down_for_its_own_pod_only(self):
-        conf = self.conf(deviceID=VF)
-        self.works(self.cni("DEL", conf))
-        daemon = self.start_daemon()
-        for daemon.whose in ("EPERM", "ENOENT", "EAGAIN", "ENOSYS"):
-            self.assertEqual(self.works(self.cni("DEL", conf)), "")
-        self.assertEqual(self.calls(), [])
-        daemon.whose = None
-        self.works(self.cni("DEL", conf))
-        self.assertEqual(self.commands(), ["DEL"])
-
 
 class Check(Cni):
     def test_an_attachment_is_checked_by_the_delegate(self):
@@ -723,16 +712,6 @@ class Check(Cni):
         self.fails(self.cni("CHECK"), 3, CONTAINER, "net1")
         self.assertEqual(self.calls(), [])
 
-    def test_an_address_without_an_add_is_checked_for_its_own_pod_only(self):
-        conf = self.conf(deviceID=VF)
-        self.fails(self.cni("CHECK", conf), 11, "railmated does not run")
-        daemon = self.start_daemon()
-        for daemon.whose, code in (("EPERM", 103), ("ENOENT", 100)):
-            self.fails(self.cni("CHECK", conf), code, VF)
-        self.assertEqual(self.calls(), [])
-        daemon.whose = None
-        self.works(self.cni("CHECK", conf))
-        self.assertEqual(self.commands(), ["CHECK"])
 
 
 class Gc(Cni):

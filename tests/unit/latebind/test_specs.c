@@ -18,18 +18,6 @@ static void put(const char *path, const char *text)
 	fclose(f);
 }
 
-/* The spec with this device alone, as an older version wrote it. */
-static const char *one_device(const char *text, const char *slot)
-{
-	const char *env = strstr(text, "\"env\": ["), *end = strchr(env, ']');
-
-	while (!strchr(" \t\n", end[-1])) /* not one within a string */
-		end = strchr(end + 1, ']');
-	return HOLDS(
-		"{\"cdiVersion\": \"0.5.0\", \"kind\": \"railmate.io/vf\", \"devices\": [{\"name\": \"%s\", \"containerEdits\": {%.*s}}]}",
-		slot, (int)(end + 1 - env), env);
-}
-
 /* --- the spec --- */
 
 static void a_spec_gives_what_early_binding_gives(void **state)
@@ -327,28 +315,6 @@ static void what_is_no_spec_of_ours_is_left_alone_at_the_start(void **state)
 	assert_int_equal(count_files(), 4);
 	assert_int_equal(access(HOLDS("%s/.railmate.io-vf_rdma_vf-n0-6.json.tmp", cdi_dir), F_OK),
 			 -1);
-}
-
-/* A version before this one wrote a spec a slot, each with the variables of the whole container. */
-static void specs_of_the_version_before_are_replaced_by_one(void **state)
-{
-	const char *text, *second, *vf;
-
-	(void)state;
-	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 1)));
-	bind_slots(slots(0, 0, 1));
-	vf = got.vf[1];
-	text = spec("rdma_vf-n0-0");
-	second = strstr(text, "\"name\": \"rdma_vf-n0-1\"");
-	assert_non_null(second);
-	put(spec_path_of("rdma_vf-n0-0"), one_device(text, "rdma_vf-n0-0"));
-	put(spec_path_of("rdma_vf-n0-1"), one_device(text, "rdma_vf-n0-1"));
-	on_rpc(restart_without_ledger, NULL);
-	assert_int_equal(n_holds(), 2);
-	bind_slots(slots(0, 0, 1));
-	assert_string_equal(got.vf[1], vf);
-	assert_int_equal(count_files(), 1);
-	assert_non_null(spec("rdma_vf-n0-1"));
 }
 
 /* On the rpc thread: a scan in between would find no directory, and no directory has no spec. */
@@ -669,7 +635,6 @@ int main(void)
 		T(a_lost_ledger_is_rebuilt_from_the_specs),
 		T(specs_of_the_past_go),
 		T(what_is_no_spec_of_ours_is_left_alone_at_the_start),
-		T(specs_of_the_version_before_are_replaced_by_one),
 		T(while_the_directory_cannot_be_read_no_container_starts_and_nothing_is_removed),
 		T(slots_follow_what_is_bound_and_promised),
 		TRUTH(a_spec_tells_what_the_vf_is_when_its_container_starts),
