@@ -189,11 +189,24 @@ void grant_find_pairs(struct grant *grant, const int *devs, struct gpu_set gpus,
 
 /* --- HCAs that containers share --- */
 
+/* One that does not work leaves the others. */
+static struct grant hcas_of(const struct node *node, const struct pool *pool,
+			    const struct sysroot *root, struct arena *a, struct err *err)
+{
+	struct grant_dev *devs = arena_array(a, pool->n_devs, sizeof(*devs));
+	struct grant grant = { .node = node, .pool = pool, .devs = devs };
+
+	for (size_t i = 0; i < pool->n_devs; i++)
+		grant.n_devs += grant_probe_now(node, pool, root, &pool->devs[i], a,
+						&devs[grant.n_devs], err) == 0;
+	return grant;
+}
+
 static int of_shared(struct grant *grant, const struct ids *ids, const struct sysroot *root,
 		     struct arena *a, struct err *err)
 {
 	const struct pool *pool = grant->pool;
-	struct grant_dev *devs = arena_array(a, pool->n_devs, sizeof(*devs));
+	struct grant *all;
 	uint64_t number;
 
 	for (size_t i = 0; i < ids->n; i++) {
@@ -204,12 +217,15 @@ static int of_shared(struct grant *grant, const struct ids *ids, const struct sy
 	}
 	if (!pool->n_devs)
 		return err_set(err, ENODEV, "%s has no HCA on this node", pool->cfg->resource);
-	/* One that does not work leaves the others. */
-	for (size_t i = 0; i < pool->n_devs; i++)
-		grant->n_devs += grant_probe_now(grant->node, pool, root, &pool->devs[i], a,
-						 &devs[grant->n_devs], err) == 0;
-	grant->devs = devs;
-	return grant->n_devs ? 0 : -EIO; /* the sentence is the last one's */
+	*grant = hcas_of(grant->node, pool, root, a, err);
+	if (!grant->n_devs)
+		return -EIO; /* the sentence is the last one's */
+	all = arena_array(a, grant->node->n_shared, sizeof(*all));
+	for (size_t i = 0; i < grant->node->n_shared; i++)
+		all[i] = hcas_of(grant->node, &grant->node->shared[i], root, a, NULL);
+	grant->beside = all;
+	grant->n_beside = grant->node->n_shared;
+	return 0;
 }
 
 /* --- */

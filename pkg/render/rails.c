@@ -196,6 +196,9 @@ size_t grant_rails(const struct grant *grants, size_t n, unsigned profiles, stru
 			all = all_rails(grants, n, arena, &rails);
 	}
 	for (size_t i = 0; i < all; i++) {
+		if (count && rails[count - 1].grant != rails[i].grant &&
+		    str_eq(rails[count - 1].dev->rdma, rails[i].dev->rdma))
+			continue; /* several resources share it */
 		if (rails[i].dev->rdma &&
 		    pool_dev_is_rdma(rails[i].grant->pool, rails[i].dev->dev) &&
 		    takes_part(rails[i].grant->pool->cfg, profiles))

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "hw/vfstate.h"
 #include "pool/node.h"
+#include "render/profiles-internal.h"
 #include "render/render-internal.h"
 
 const char *render_env_name(const char *prefix, const char *resource, const char *suffix,
@@ -85,6 +86,35 @@ static bool is_for_file(const struct grant *grant, const struct kv *kv)
 	return grant->conf_only || !strcmp(kv->key, "NCCL_IB_ADDR_RANGE");
 }
 
+/*
+ * Lists of HCAs name those of all shared resources, so that a container with shares of several uses
+ * all of them, whichever value the kubelet keeps. The libraries look for these names among the
+ * devices whose nodes the container has.
+ */
+static void join_shares(const struct grant *grant, struct arena *arena, struct env_set *set)
+{
+	const struct grant *now = grants_now(grant->beside, grant->n_beside, arena);
+	struct env_set all = { .arena = arena };
+	struct edits edits = { .envs = arena_array(arena, PROFILE_ENV_MAX, sizeof(struct kv)) };
+	const struct rail *rails;
+
+	for (size_t i = 0; i < grant->n_beside; i++) {
+		if (check_names(&now[i], NULL) < 0)
+			return;
+	}
+	if (grant_rails(now, grant->n_beside, ALL_PROFILES, arena, &rails) > HCAS_MAX)
+		return; /* its own could be among those that NCCL leaves out */
+	render_nccl_env(now, grant->n_beside, &all, NULL);
+	render_profile_env(now, grant->n_beside, -1, arena, &edits);
+	env_put_all(&all, &edits);
+	for (size_t i = 0; i < set->n; i++) {
+		const char *value = env_get(&all, set->v[i].key);
+
+		if (value && !policy_value(grant->pool->cfg, set->v[i].key))
+			set->v[i].value = value;
+	}
+}
+
 int render_grant(const struct grant *grant, struct arena *arena, struct edits *ret, struct err *err)
 {
 	const struct grant *now = grants_now(grant, 1, arena);
@@ -97,6 +127,8 @@ int render_grant(const struct grant *grant, struct arena *arena, struct edits *r
 		r = render_joined_env(now, 1, &joined, NULL, err);
 	if (r < 0)
 		return r;
+	if (grant->n_beside > 1)
+		join_shares(grant, arena, &joined);
 	render_own_env(now, &set);
 	for (size_t i = 0; i < joined.n; i++) {
 		if (!is_for_file(grant, &joined.v[i]))

@@ -53,6 +53,11 @@ struct grant {
 	bool files;	       /* the container gets RENDER_DIR: NCCL_CONF_FILE */
 	/* render_grant() only: what pools have to agree on stays out (render_needs_conf_only()) */
 	bool conf_only;
+	/* render_grant() of shared HCAs only: the grants of all such resources of the node, this
+	 * one's too. A container may have a share of each, and the kubelet keeps one value of a
+	 * variable */
+	const struct grant *beside;
+	size_t n_beside;
 	/* render_container() only: what is this pool's alone came by Allocate already */
 	bool joined_only;
 };

@@ -42,6 +42,29 @@ class Shared(Case):
         self.assertRegex(got[0]["env"]["NCCL_IB_HCA"], r"^=mlx5_\d+:1,mlx5_\d+:1$")
         self.assertNotIn("PCIDEVICE_RDMA_HCA", got[0]["env"])
 
+    def test_shares_of_several_resources_have_one_list(self):
+        """Whichever value the kubelet keeps: of one HCA each, of several, of one that two have, and of
+        a resource whose profile has no list."""
+        def entry(name, *names, **more):
+            return {"resourceName": name, "rdmaHcaMax": 9, "selectors": {"ifNames": names}, **more}
+
+        ucx = {"railmate": {"profiles": ["nccl", "ucx"], "env": {"NCCL_IB_TC": "106"}}}
+        _, kubelet, _ = self.begin(
+            RAILS, entry("a", "ibp79s0", **ucx), entry("b", "ibp94s0", "ibp64s0", **ucx),
+            entry("none", "ibp154s0", railmate={"profiles": ["none"]}))
+        wants = [["hca"], ["a"], ["a", "b"], ["b", "hca"], ["hca", "a", "b", "none"]]
+        got = [container(kubelet.admit(f"p{i}", "main:" + ",".join(f"rdma/{r}=1" for r in want)), "main")
+               for i, want in enumerate(wants)]
+        lists = {c["env"]["NCCL_IB_HCA"] for c in got}
+        self.assertEqual(len(lists), 1, lists)
+        self.assertEqual(lists.pop().count("mlx5_"), 4)
+        self.assertEqual({len(c["env"]["UCX_NET_DEVICES"].split(",")) for c in got[1:]}, {3})
+        self.assertNotIn("UCX_NET_DEVICES", got[0]["env"])
+        self.assertEqual([c["env"].get("NCCL_IB_TC") for c in got], [None] + 4 * ["106"])
+        self.assertEqual([len({n["host"] for n in c["device_nodes"]}) - 1 for c in got], [2, 1, 3, 3, 5])
+        alone = container(kubelet.admit("q", "main:rdma/none=1"), "main")
+        self.assertNotIn("NCCL_IB_HCA", alone["env"])
+
     def test_a_share_is_not_held(self):
         node, kubelet, d = self.begin(RAILS)
         kubelet.admit("p", f"main:{HCA}=3")
