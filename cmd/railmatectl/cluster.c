@@ -2,6 +2,7 @@
 #include "cluster.h"
 
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,31 +75,49 @@ int cluster_read(struct cluster *c, int argc, char **argv, const struct word *wo
 	return EXIT_DONE;
 }
 
-/* --- topo and explain: one node --- */
+/* --- topo and explain: as if it had been asked there --- */
 
-/* What a node's railmatectl printed, as if it had been asked here, and its exit status. */
-static int ask_one(struct cluster *c, const char *node, const char *const *args, struct arena *a)
+static int print_answer(const struct cluster_pod *pod, struct kubectl_call *call)
 {
-	_cleanup_(kubectl_call_done) struct kubectl_call call = { 0 };
 	_cleanup_strbuf_ struct strbuf why = STRBUF_INIT;
-	struct cluster_pod *pods;
-	size_t n;
-	int r;
 
-	c->nodes = node;
-	r = cluster_find(c, a, &pods, &n);
+	if (!kubectl_has_run(call)) {
+		kubectl_put_why(call, &why);
+		return fail(EXIT_FAILED, "node %s: %s", pod->node, strbuf_str(&why));
+	}
+	kubectl_print_error(call);
+	return print_out(&call->out) == EXIT_DONE ? call->status : EXIT_FAILED;
+}
+
+/* On c->nodes. The lowest exit status of several: it is there somewhere. */
+static int ask_there(struct cluster *c, const char *const *args, struct arena *a)
+{
+	struct kubectl_call *calls, *ended;
+	struct cluster_pod *pods;
+	size_t n, asked = 0;
+	int least = -1, r = cluster_find(c, a, &pods, &n);
+
 	if (r != EXIT_DONE)
 		return r;
-	if (pods[0].trouble)
-		return fail(EXIT_FAILED, "node %s: %s", pods[0].node, pods[0].trouble);
-	call.args = cluster_exec(&pods[0], c->ns, args, a);
-	kubectl_run_one(&c->k, &call);
-	if (!kubectl_has_run(&call)) {
-		kubectl_put_why(&call, &why);
-		return fail(EXIT_FAILED, "node %s: %s", pods[0].node, strbuf_str(&why));
+	calls = arena_array(a, n, sizeof(*calls));
+	ended = arena_array(a, n, sizeof(*ended));
+	for (size_t i = 0; i < n; i++) {
+		if (!pods[i].trouble)
+			calls[asked++].args = cluster_exec(&pods[i], c->ns, args, a);
 	}
-	kubectl_print_error(&call);
-	return print_out(&call.out) == EXIT_DONE ? call.status : EXIT_FAILED;
+	kubectl_run(&c->k, calls, asked, kubectl_keep, ended);
+	asked = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (n > 1)
+			fprintf(stderr, "--- node %s\n", pods[i].node);
+		r = pods[i].trouble
+			    ? fail(EXIT_FAILED, "node %s: %s", pods[i].node, pods[i].trouble)
+			    : print_answer(&pods[i], &ended[asked]);
+		if (!pods[i].trouble)
+			kubectl_call_done(&ended[asked++]);
+		least = least < 0 || r < least ? r : least;
+	}
+	return least;
 }
 
 int cluster_topo(int argc, char **argv)
@@ -120,21 +139,23 @@ int cluster_topo(int argc, char **argv)
 		if (words[i].flag && *words[i].flag)
 			args[n++] = arena_printf(a, "--%s", words[i].name);
 	}
-	return ask_one(&c, argv[optind], args, a);
+	c.nodes = argv[optind];
+	return ask_there(&c, args, a);
 }
 
-/* The node and the namespace of the pod: what `explain` there needs. */
-static int find_pod(const struct cluster *c, const char *pod, const char *ns, struct arena *a,
-		    char **ret_ns, char **ret_node)
+/* Where the pod is: what `explain` there needs. Of one that is gone, all nodes may know. */
+static int find_pod(struct cluster *c, const char *pod, const char **ns, struct arena *a)
 {
-	const char *const args[] = { "get",
-				     "pod",
-				     pod,
-				     "-o",
-				     "jsonpath={.metadata.namespace}{\"\\t\"}{.spec.nodeName}",
-				     ns ? "-n" : NULL,
-				     ns,
-				     NULL };
+	const char *const args[] = {
+		"get",
+		"pod",
+		pod,
+		"-o",
+		"jsonpath={.metadata.namespace}{\"\\t\"}{.spec.nodeName}{\"\\t\"}{.status.conditions[?(@.type==\"PodScheduled\")].message}",
+		*ns ? "-n" : NULL,
+		*ns,
+		NULL
+	};
 	_cleanup_(kubectl_call_done) struct kubectl_call call = { .args = args };
 	_cleanup_strbuf_ struct strbuf why = STRBUF_INIT;
 	char *text;
@@ -142,49 +163,73 @@ static int find_pod(const struct cluster *c, const char *pod, const char *ns, st
 	kubectl_run_one(&c->k, &call);
 	if (call.status != 0) {
 		kubectl_put_why(&call, &why);
-		return fail(
-			call.status == 1 && strstr(strbuf_str(&why), "NotFound") ? EXIT_REFUSED
-										 : EXIT_FAILED,
-			"kubectl get pod %s: %s; of a pod that is gone: railmatectl explain pod NAMESPACE/NAME --node all",
-			pod, strbuf_str(&why));
+		if (call.status != 1 || !strstr(strbuf_str(&why), "NotFound"))
+			return fail(EXIT_FAILED, "kubectl get pod %s: %s", pod, strbuf_str(&why));
+		if (*ns)
+			return EXIT_DONE;
+		return fail(EXIT_REFUSED,
+			    "kubectl get pod %s: %s; one that is gone: name it NAMESPACE/POD", pod,
+			    strbuf_str(&why));
 	}
 	text = arena_strdup(a, strbuf_str(&call.out));
-	*ret_ns = strsep(&text, "\t");
-	*ret_node = text;
-	if (!text || !cluster_is_name(*ret_ns) || (*text && !cluster_is_name(text)))
+	*ns = strsep(&text, "\t");
+	c->nodes = strsep(&text, "\t");
+	if (!c->nodes || !cluster_is_name(*ns) || (*c->nodes && !cluster_is_name(c->nodes)))
 		return fail(EXIT_FAILED, "kubectl get pod %s: its answer names no node", pod);
-	if (!*text)
-		return fail(EXIT_REFUSED, "pod %s/%s is on no node yet", *ret_ns, pod);
+	if (!*c->nodes)
+		return fail(EXIT_REFUSED, "pod %s/%s is on no node yet%s%s", *ns, pod,
+			    text && *text ? ": " : "", text ? text : "");
 	return EXIT_DONE;
 }
 
-int cluster_explain(int argc, char **argv)
+static int explain_pod(struct cluster *c, const char *name, const char *ns, struct arena *a)
 {
-	struct cluster c = CLUSTER_INIT;
-	const char *ns = NULL, *pod, *slash;
-	const struct word words[] = { CLUSTER_WORDS(&c), { "namespace", .value = &ns } };
-	_cleanup_arena_ struct arena *a = arena_new(16384);
-	char *found_ns = NULL, *node = NULL;
-	int r = cluster_read(&c, argc, argv, words, ARRAY_LEN(words), 1, 1);
+	const char *pod = name, *slash = strchr(name, '/');
+	int r;
 
-	if (r != EXIT_DONE)
-		return r;
-	pod = argv[optind];
-	slash = strchr(pod, '/');
 	if (slash && !ns) {
 		ns = arena_printf(a, "%.*s", (int)(slash - pod), pod);
 		pod = slash + 1;
 	}
 	if (!*pod || *pod == '-' || strchr(pod, '/') || (ns && !*ns))
-		return fail(EXIT_USAGE, "cluster explain: '%s' is not POD or NAMESPACE/POD",
-			    argv[optind]);
-	r = find_pod(&c, pod, ns, a, &found_ns, &node);
+		return fail(EXIT_USAGE, "cluster explain: '%s' is not POD or NAMESPACE/POD", name);
+	r = find_pod(c, pod, &ns, a);
 	if (r != EXIT_DONE)
 		return r;
-	return ask_one(&c, node,
-		       (const char *[]) { "explain", "pod", arena_printf(a, "%s/%s", found_ns, pod),
-					  c.json ? "--json" : NULL, NULL },
-		       a);
+	return ask_there(c,
+			 (const char *[]) { "explain", "pod", arena_printf(a, "%s/%s", ns, pod),
+					    c->json ? "--json" : NULL, NULL },
+			 a);
+}
+
+/* The words of `explain`, and a pod's name alone. */
+int cluster_explain(int argc, char **argv)
+{
+	struct cluster c = CLUSTER_INIT;
+	const char *ns = NULL, *what, *name, *args[5] = { "explain" };
+	const struct word words[] = { CLUSTER_WORDS(&c),
+				      { "namespace", .value = &ns },
+				      { "node", .value = &c.nodes } };
+	_cleanup_arena_ struct arena *a = arena_new(16384);
+	int r = cluster_read(&c, argc, argv, words, ARRAY_LEN(words), 1, 2), n = 1;
+	bool other;
+
+	if (r != EXIT_DONE)
+		return r;
+	what = argv[optind];
+	name = argc - optind > 1 ? argv[optind + 1] : NULL;
+	other = !strcmp(what, "pool") || !strcmp(what, "last") || (!strcmp(what, "vf") && name);
+	if (!other && c.nodes)
+		return fail(EXIT_USAGE,
+			    "cluster explain: a pod's node is found by the pod: no --node");
+	if (!other && name && strcmp(what, "pod") != 0)
+		return fail(EXIT_USAGE, "cluster explain takes no argument '%s'", name);
+	if (!other)
+		return explain_pod(&c, name ? name : what, ns, a);
+	for (int i = optind; i < argc; i++)
+		args[n++] = argv[i];
+	args[n] = c.json ? "--json" : NULL;
+	return ask_there(&c, args, a);
 }
 
 /* --- many nodes --- */

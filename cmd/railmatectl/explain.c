@@ -14,18 +14,16 @@
 #include "explain.h"
 #include "hw/bdf.h"
 #include "ledger/ledger.h"
-#include "nodes.h"
 #include "pools.h"
 #include "railmatectl.h"
 
 struct request {
 	struct ledger_source source;
 	bool json;
-	const char *what;	      /* "pod", "vf", "last", "pool" */
-	const char *ns, *pod;	      /* pod */
-	const char *vf;		      /* vf */
-	const char *resource;	      /* pool; NULL: every one */
-	const char *node, *namespace; /* another node; NULL: this one */
+	const char *what;     /* "pod", "vf", "last", "pool" */
+	const char *ns, *pod; /* pod */
+	const char *vf;	      /* vf */
+	const char *resource; /* pool; NULL: every one */
 };
 
 struct question {
@@ -150,7 +148,7 @@ static int explain_pod(struct question *q)
 	if (q->explanation.n_chapters)
 		return EXIT_DONE;
 	fail(0,
-	     "pod %s/%s holds no VF on this node, and none of the %zu newest choices was for it: it was refused here, or it runs on another node (--node all asks every one)",
+	     "pod %s/%s holds no VF on this node, and none of the %zu newest choices was for it: it was refused here, or it runs on another node (`kubectl railmate explain` finds it)",
 	     q->req->ns, q->req->pod, ledger_decisions(q->ledger));
 	return explain_pools(q, NULL, EXIT_REFUSED);
 }
@@ -263,27 +261,16 @@ static int read_subject(struct request *req, char **args, int n, struct arena *a
 
 int cmd_explain(int argc, char **argv)
 {
-	struct request req = { .source = { CONTROL_SOCKET, STATE_DIR },
-			       .namespace = "kube-system" };
+	struct request req = { .source = { CONTROL_SOCKET, STATE_DIR } };
 	_cleanup_arena_ struct arena *a = arena_new(256);
 	const struct word words[] = {
 		{ "json", NULL, &req.json },
 		{ "control-socket", &req.source.socket, NULL },
 		{ "state-dir", &req.source.state_dir, NULL },
-		{ "node", &req.node, NULL },
-		{ "namespace", &req.namespace, NULL },
 	};
-	int r = read_options(argc, argv, words, ARRAY_LEN(words)), n = 1;
-	const char *args[8] = { "explain" };
+	int r = read_options(argc, argv, words, ARRAY_LEN(words));
 
 	if (r == EXIT_DONE)
 		r = read_subject(&req, argv + optind, argc - optind, a);
-	if (r != EXIT_DONE || !req.node)
-		return r == EXIT_DONE ? run(&req) : r;
-	/* The same question there: what names this machine's daemon stays here. */
-	if (req.json)
-		args[n++] = "--json";
-	for (int i = optind; i < argc && n < 7; i++)
-		args[n++] = argv[i];
-	return nodes_run(req.node, req.namespace, args);
+	return r == EXIT_DONE ? run(&req) : r;
 }

@@ -46,8 +46,8 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.bash("railmatectl", "s"), {"simulate", "snapshot", "status"})
         self.assertEqual(
             self.bash("railmatectl", "explain", ""), {
-                "pod", "vf", "last", "pool", "--control-socket", "--state-dir", "--node",
-                "--namespace", "--json", "--help"
+                "pod", "vf", "last", "pool", "--control-socket", "--state-dir",
+                "--json", "--help"
             })
         self.assertEqual(self.bash("railmatectl", "topo", "--r"), {"--root", "--rccl"})
         self.assertEqual(self.bash("railmatectl", "release", "--"),

@@ -513,11 +513,42 @@ class OneNode(ClusterTest):
             self.assertEqual(self.calls()[-1][7:], ["railmatectl", "explain", "pod", "ml/train-0"])
         self.ask("explain", "ml/train-0", "--json")
         self.assertEqual(self.calls()[-1][-1], "--json")
-        self.refused(self.ask("explain", "ml/gone"), 3, 'pods "gone" not found', "--node all")
+        self.ask("explain", "pod", "ml/train-0")
+        self.assertEqual(self.calls()[-1][7:], ["railmatectl", "explain", "pod", "ml/train-0"])
+        self.refused(self.ask("explain", "gone"), 3, 'pods "gone" not found', "name it NAMESPACE/POD")
         self.refused(self.ask("explain", "ml/waits"), 3, "pod ml/waits is on no node yet")
+        self.cluster["pods"]["ml"][1]["status"]["conditions"] = [
+            {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available: 2 Insufficient rdma/vf."}]
+        self.refused(self.ask("explain", "ml/waits"), 3,
+                     "pod ml/waits is on no node yet: 0/2 nodes are available: 2 Insufficient rdma/vf.")
         for name in ("ml/", "/x", "a/b/c"):
             self.refused(self.ask("explain", name), 2, f"'{name}' is not POD or NAMESPACE/POD")
         self.refused(self.ask("explain"), 2, "cluster explain: name the pod")
+        self.refused(self.ask("explain", "p", "q"), 2, "cluster explain takes no argument 'q'")
+        self.refused(self.ask("explain", "p", "--node", "gpu-1"), 2, "no --node")
+
+    def test_a_pod_that_is_gone_is_asked_for_on_every_node(self):
+        self.add("gpu-1", {"explain": {"err": "railmatectl: holds no VF\ncommand terminated with exit code 3\n", "code": 3}})
+        self.add("gpu-2", {"explain": {"out": "why\n"}})
+        done = self.ask("explain", "ml/gone")
+        self.assertEqual((done.returncode, done.stdout), (0, "why\n"))
+        self.assertEqual(done.stderr, "--- node gpu-1\nrailmatectl: holds no VF\n--- node gpu-2\n")
+
+    def test_explain_has_the_words_that_it_has_on_a_node(self):
+        self.add("gpu-1", {"explain": {"out": "one\n"}})
+        self.add("gpu-2", {"explain": {"out": "two\n"}})
+        self.cluster["pods"]["kube-system"].append(pod("late", "gpu-3", "Pending"))
+        for words in (["pool"], ["pool", "rdma/vf"], ["vf", "0000:18:00.2"], ["last"]):
+            done = self.ask("explain", *words, "--node", "gpu-2,gpu-1")
+            self.assertEqual((done.returncode, done.stdout), (0, "one\ntwo\n"), done.stderr)
+            self.assertEqual({tuple(call[7:]) for call in self.calls()[-2:]},
+                             {("railmatectl", "explain", *words)})
+        done = self.ask("explain", "pool", "--node", "gpu-2", "--json")
+        self.assertEqual((done.stdout, done.stderr), ("two\n", ""))
+        self.assertEqual(self.calls()[-1][8:], ["explain", "pool", "--json"])
+        done = self.ask("explain", "pool")
+        self.assertEqual((done.returncode, done.stdout), (0, "one\ntwo\n"))
+        self.assertIn("railmatectl: node gpu-3: ", done.stderr)
 
 
 def report(*findings, verdict=None):

@@ -329,39 +329,8 @@ class Running(Case):
         told = self.explain(node, "pod", "default/refused")
         self.assertEqual(told.returncode, 3)
         self.assertIn("holds no VF on this node", told.stderr)
-        self.assertIn("--node all", told.stderr)
+        self.assertIn("kubectl railmate explain", told.stderr)
         self.assertIn("container main of pod default/trainer", told.stdout)
-
-    def test_other_nodes_are_asked_by_kubectl(self):
-        """kubectl is a script here: what it is called with is what counts."""
-        node = self.node()
-        os.mkdir(node.path("bin"))
-        # as the jsonpath asks: its mark, name, node, phase, deletion, ready, image, why it waits
-        pods = "".join(
-            f"'$mark'\\trailmate-{n}\\tgpu-{n}\\tRunning\\t\\ttrue\\trailmate:1\\t\\n" for n in "ab")
-        with open(node.path("bin/kubectl"), "w", encoding="utf-8") as f:
-            f.write(f"""#!/bin/sh
-mark=$(echo "$*" | sed -n 's/.*range .items[^"]*"\\([0-9a-f]*\\)".*/\\1/p')
-if [ "$1" = get ]; then printf '{pods}'; exit; fi
-echo "$@"
-case $4 in railmate-a) exit 3;; esac
-""")
-        os.chmod(node.path("bin/kubectl"), 0o755)
-        environment = {**os.environ, "PATH": f"{node.path('bin')}:{os.environ['PATH']}"}
-
-        def ask(*argv):
-            return subprocess.run([program("railmatectl"), "explain", *argv], env=environment,
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                  timeout=PATIENCE)
-        done = ask("pod", "default/p", "--node", "all")
-        there = "exec -n kube-system railmate-{} -c railmated -- railmatectl explain pod default/p"
-        self.assertEqual((done.returncode, done.stdout.splitlines()),
-                         (0, [there.format("a"), there.format("b")]))
-        self.assertEqual(done.stderr.splitlines(), ["--- node gpu-a", "--- node gpu-b"])
-        self.assertEqual(ask("pod", "default/p", "--node", "gpu-a").returncode, 3)
-        nowhere = ask("pool", "--node", "gpu-z", "--namespace", "other")
-        self.assertEqual(nowhere.returncode, 3)
-        self.assertIn("in namespace other runs on node gpu-z", nowhere.stderr)
 
     def test_a_release_needs_to_be_confirmed_and_a_pod_that_is_gone(self):
         node = self.node()

@@ -24,14 +24,14 @@ STATE = HERE / "state.json"  # pods that were created
 
 def value_of(thing, path):
     """One jsonpath of those that we use: .a.b\\.c[0].d[?(@.name=="x")].e; what is not there is empty."""
-    for key, at, name in re.findall(r'\.((?:[\w/-]|\\\.)+)|\[(\d+)\]|\[\?\(@\.name=="(\w+)"\)\]',
+    for key, at, what, name in re.findall(r'\.((?:[\w/-]|\\\.)+)|\[(\d+)\]|\[\?\(@\.(\w+)=="(\w+)"\)\]',
                                     path):
         if key:
             thing = thing.get(key.replace("\\.", ".")) if isinstance(thing, dict) else None
         elif at:
             thing = thing[int(at)] if thing and int(at) < len(thing) else None
         else:
-            thing = next((x for x in thing or [] if x.get("name") == name), None)
+            thing = next((x for x in thing or [] if x.get(what) == name), None)
     return "" if thing is None else "true" if thing is True else "false" if thing is False else str(
         thing)
 

@@ -122,8 +122,11 @@ def kubectl_railmate_explains_pods(c):
     waits = c.new(container("main", 8, 8), on=view.backend.name)
     refused(c, 3, f"pod default/{waits} is on no node yet", "explain", waits)
     refused(c, 3, "kubectl get pod nobody: Error from server (NotFound)", "explain", "nobody")
+    pools = [json.loads(line) for line in
+             answer(c, 0, "explain", "pool", "--json", "--node", view.backend.name).splitlines()]
+    equal([len(pool["vfs"]) for one in pools for pool in one["pools"]], [len(view.vf)], "VFs of the pool")
     c.end(name, waits)
-    code, again, _ = run(c, ctl(c), "explain", "pod", f"default/{name}", "--node", "all")
+    code, again, _ = ask(c, "explain", f"default/{name}")
     equal(code, 0, f"exit status of explain for {name}, that is gone")
     equal(again.split("chosen")[1].split("cost")[0], text.split("chosen")[1].split("cost")[0],
           f"choice for {name}, that is gone")
