@@ -31,7 +31,7 @@ OPERATOR_PREFIX = "openshift.io"  # sriov-network-operator's RESOURCE_PREFIX, un
 MACHINES = {
     "pools-roce.yaml": "gb200-like", "pools-roce-late.yaml": "gb200-like",
     "pools-host.yaml": "gb200-like", "pools-inference.yaml": "gb200-like",
-    "pools-infiniband.yaml": "hgx-h100", "pools-amd.yaml": "mi300x-baremetal",
+    "pools-infiniband.yaml": "hgx-h100", "pools-infiniband-late.yaml": "hgx-h100", "pools-amd.yaml": "mi300x-baremetal",
     "pools-storage.yaml": "odd-dual-port"
 }
 WITH_PFS = "dgx-a100", "hgx-h100", "mi300x-baremetal"  # of InfiniBand and Ethernet, without VFs
@@ -429,6 +429,17 @@ class Files(unittest.TestCase):
         for name in NAMES:
             with self.subTest(name):
                 self.assertEqual(list(complaints(load(name))), [])
+
+    def test_pools_that_bind_late_need_what_they_bind_late_with(self):
+        """In their own words, and where the quick start names them: without it no VF is offered."""
+        table = (TOP / "docs/quickstart.md").read_text().partition("| network |")[2].partition("\n\n")[0]
+        for name in (name for name in NAMES if name.startswith("pools-")):
+            late = any(pool.get("railmate", {}).get("binding") == "late"
+                       for pool in pools(load(name).docs).values())
+            with self.subTest(name):
+                self.assertEqual(bool(re.search("deploy/(late|cni)", load(name).needs.group(1))), late)
+                for beside in re.findall(f"`{name}`( with `kubectl apply -k deploy/(?:late|cni)`)?", table):
+                    self.assertEqual(bool(beside), late)
 
     def test_the_quick_start_lists_all_of_them(self):
         text = (TOP / "docs/quickstart.md").read_text()

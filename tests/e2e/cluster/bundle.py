@@ -9,7 +9,7 @@ import os
 import sys
 
 ROOT = "--root=/machine"
-LOOK = {"doctor", "status", "topo"}  # commands of railmatectl that look at the machine
+LOOK = {"doctor", "plan", "status", "topo"}  # commands of railmatectl that look at the machine
 
 machine, args = sys.argv[1], sys.argv[2:]
 creates = "--bundle" in args

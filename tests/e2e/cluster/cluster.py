@@ -32,7 +32,7 @@ from member import Member  # noqa: E402
 from node import TOP, call, die_with_parent, mount  # noqa: E402
 from scenarios import GPU, VF, until  # noqa: E402
 from shared import SCENARIOS  # noqa: E402
-import installed, changes, fleet, networks, suite, trouble  # noqa: E402, E401, F401 (their scenarios, in this order)
+import installed, quickstart, changes, fleet, networks, suite, trouble  # noqa: E402, E401, F401 (their scenarios, in this order)
 
 DEPLOY = TOP / "deploy"
 CHART = DEPLOY / "helm/railmate"

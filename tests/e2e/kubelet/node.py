@@ -153,9 +153,11 @@ def tar_of(entries):
             info.mode = mode
             if data is None:
                 info.type = tarfile.DIRTYPE
+            elif isinstance(data, str):
+                info.type, info.linkname = tarfile.SYMTYPE, data
             else:
                 info.size = len(data)
-            tar.addfile(info, io.BytesIO(data) if data is not None else None)
+            tar.addfile(info, io.BytesIO(data) if info.size else None)
     return out.getvalue()
 
 
@@ -172,10 +174,11 @@ def image_archive(tags, layer, config):
 
 
 def small_image(tag, busybox, command):
-    """One static program and its applets."""
+    """One static program and those of its applets that examples run."""
     with open(busybox, "rb") as file:
         program = file.read()
-    layer = tar_of([("bin", 0o755, None), ("tmp", 0o1777, None), ("bin/busybox", 0o755, program)])
+    layer = tar_of([("bin", 0o755, None), ("tmp", 0o1777, None), ("bin/busybox", 0o755, program),
+                    *((f"bin/{applet}", 0o777, "busybox") for applet in ("sh", "cat", "sleep"))])
     return image_archive([tag], layer, {"Entrypoint": command, "Env": ["PATH=/bin"]})
 
 
