@@ -65,6 +65,38 @@ static void log_notes(const struct node *before, const struct node *now)
 	}
 }
 
+static void log_ports(const struct node_pf *before, const struct node_pf *pf)
+{
+	for (size_t i = 0; i < pf->n_ports; i++) {
+		int was = node_port_was_up(before, pf, &pf->ports[i]);
+
+		if (was == 1 && pf->ports[i].up == 0)
+			log_warn("link",
+				 "the link of a PF of a pool is down pf=%s netdev=%s port=%d",
+				 pf->address, pf->netdev ? pf->netdev : "", pf->ports[i].number);
+		else if (was == 0 && pf->ports[i].up == 1)
+			log_info("link",
+				 "the link of a PF of a pool is up again pf=%s netdev=%s port=%d",
+				 pf->address, pf->netdev ? pf->netdev : "", pf->ports[i].number);
+	}
+}
+
+static void log_drivers(const struct node *before, const struct node *now)
+{
+	for (size_t i = 0; before && i < now->n_pools; i++) {
+		const char *resource = now->pools[i].cfg->resource;
+		const struct pool *old = node_pool(before, resource);
+		const struct pool_dev *first = NULL;
+		size_t n = old ? pool_lost_drivers(old, &now->pools[i], &first) : 0;
+
+		if (n)
+			log_warn(
+				"pool",
+				"VFs of the pool lost their driver resource=%s devices=%zu vf=%s reason=%s",
+				resource, n, first->id, first->reason);
+	}
+}
+
 static void log_pfs(const struct node *before, const struct node *now)
 {
 	for (size_t i = 0; i < now->n_pfs; i++) {
@@ -76,6 +108,8 @@ static void log_pfs(const struct node *before, const struct node *now)
 				 pf->missing);
 		else if (!pf->missing && old && old->missing)
 			log_info("link", "a PF of a pool is there again pf=%s", pf->address);
+		if (old && !pf->missing)
+			log_ports(old, pf);
 	}
 }
 
@@ -116,6 +150,7 @@ static void take_scanned(struct scanner *s, struct node *node)
 	log_notes(s->node, node);
 	if (is_new) {
 		log_pfs(s->node, node);
+		log_drivers(s->node, node);
 		node_unref(s->node);
 		s->node = node_ref(node);
 		s->env.came(s->env.ctx);

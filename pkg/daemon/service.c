@@ -202,6 +202,7 @@ static void take_node(struct service *s, struct node *node)
 {
 	events_of_links(s->env.events, tracker_ledger(s->shared.tracker),
 			tracker_node(s->shared.tracker), node);
+	events_of_drivers(s->env.events, tracker_node(s->shared.tracker), node);
 	events_condition_of_links(s->env.events, node);
 	tracker_update(s->shared.tracker, node);
 	if (s->shared.latebind)

@@ -183,15 +183,6 @@ static const char *degraded_of(const struct node *node, const struct node_pf *pf
 	return NULL;
 }
 
-static int was_up(const struct node_pf *before, size_t n_ports, int number)
-{
-	for (size_t i = 0; i < before->n_ports; i++) {
-		if (before->ports[i].number == number || (before->n_ports == 1 && n_ports == 1))
-			return before->ports[i].up;
-	}
-	return -1;
-}
-
 static void say_lost(struct link_note *l)
 {
 	say_link(l, "PF", "PFLost", false, l->pf->missing);
@@ -208,8 +199,7 @@ static void compare_ports(struct link_note *l, const struct node_pf *before)
 {
 	for (size_t i = 0; i < l->pf->n_ports; i++) {
 		const struct node_port *port = &l->pf->ports[i];
-		int was = before->missing ? port->was_up
-					  : was_up(before, l->pf->n_ports, port->number);
+		int was = node_port_was_up(before, l->pf, port);
 
 		l->port = l->pf->n_ports > 1 ? port->number : 0;
 		if (was == 1 && port->up == 0)
@@ -300,6 +290,30 @@ void events_condition_of_links(struct events *e, const struct node *node)
 }
 
 /* --- pools --- */
+
+void events_of_drivers(struct events *e, const struct node *before, const struct node *now)
+{
+	for (size_t i = 0; e && before && i < now->n_pools; i++) {
+		const char *resource = now->pools[i].cfg->resource;
+		const struct pool *old = node_pool(before, resource);
+		const struct pool_dev *other, *first = NULL;
+		size_t n = old ? pool_lost_drivers(old, &now->pools[i], &first) : 0;
+		_cleanup_free_ char *about = xasprintf("driver %s", resource);
+		_cleanup_strbuf_ struct strbuf note = STRBUF_INIT;
+		struct event event = { .about = about, .action = "Watch", .reason = "DriverLost" };
+
+		if (old && pool_lost_drivers(&now->pools[i], old, &other)) /* have one again */
+			events_forget(e, &event);
+		if (!n)
+			continue;
+		strbuf_printf(&note, "%s: %zu VF%s cannot be given any more: %s", resource, n,
+			      n > 1 ? "s" : "", first->reason);
+		if (n > 1)
+			strbuf_printf(&note, " (and %zu more)", n - 1);
+		event.note = strbuf_str(&note);
+		events_send(e, &event);
+	}
+}
 
 static void send_empty(struct events *e, const struct node *node, const struct pool *pools,
 		       size_t n)

@@ -47,3 +47,40 @@ void health_judge(const struct health_view *v, struct arena *arena, struct pool_
 	}
 	dev->healthy = !dev->fault;
 }
+
+/* --- what changed for the worse --- */
+
+int node_port_was_up(const struct node_pf *before, const struct node_pf *now,
+		     const struct node_port *port)
+{
+	if (before->missing)
+		return port->was_up;
+	for (size_t i = 0; i < before->n_ports; i++) {
+		if (before->ports[i].number == port->number ||
+		    (before->n_ports == 1 && now->n_ports == 1))
+			return before->ports[i].up;
+	}
+	return -1;
+}
+
+static bool lacks_driver(const struct pool_dev *dev)
+{
+	return dev->fault == POOL_FAULT_NO_DRIVER || dev->fault == POOL_FAULT_NO_RDMA;
+}
+
+size_t pool_lost_drivers(const struct pool *before, const struct pool *now,
+			 const struct pool_dev **ret_first)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < now->n_devs; i++) {
+		const struct pool_dev *dev = &now->devs[i], *old;
+
+		if (!lacks_driver(dev))
+			continue;
+		old = pool_find(before, dev->id);
+		if (old && !lacks_driver(old) && n++ == 0)
+			*ret_first = dev;
+	}
+	return n;
+}

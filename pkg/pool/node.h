@@ -155,7 +155,14 @@ struct node *node_unref(struct node *n); /* returns NULL; NULL is fine */
 const struct pool *node_pool(const struct node *n, const char *resource);   /* NULL unknown */
 const struct pool *node_shared(const struct node *n, const char *resource); /* NULL unknown */
 const struct node_pf *node_pf(const struct node *n, const char *address);   /* NULL unknown */
-const struct pool_dev *pool_find(const struct pool *p, const char *id);	    /* NULL unknown */
+/* Was the port up in the node before? 1, 0; -1: not known. */
+int node_port_was_up(const struct node_pf *before, const struct node_pf *now,
+		     const struct node_port *port);
+/* How many devices that were in order have no driver, or one without RDMA, since the node before;
+ * the first of them. */
+size_t pool_lost_drivers(const struct pool *before, const struct pool *now,
+			 const struct pool_dev **ret_first);
+const struct pool_dev *pool_find(const struct pool *p, const char *id); /* NULL unknown */
 /* Does its container get the RDMA nodes and variables of it? By the item of the selectors that took
  * it, as the peer judges. */
 bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev);

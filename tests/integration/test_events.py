@@ -257,8 +257,10 @@ class Events(https.Case, Case):
         event = self.await_event(server, "LinkDown")
         self.assertEqual((event["type"], event["regarding"]["kind"]), ("Warning", "Node"))
         self.assertEqual(event["note"], f"the link of PF {pf} (ibp24s0) is down: 8 VFs of rdma/vf; pods that have one: default/p")
+        self.assertRegex(daemon.stderr(), f" warning link: the link of a PF of a pool is down pf={pf} netdev=ibp24s0 port=1\n")
         self.cut(daemon, up=True)
         self.assertEqual(self.await_event(server, "LinkUp")["type"], "Normal")
+        self.assertIn(" info link: the link of a PF of a pool is up again ", daemon.stderr())
         self.kubelet.wait(VF, "=8")
         for up, reason in ((False, "LinkDown"), (True, "LinkUp")):  # the same again, within ten minutes
             self.cut(daemon, up)
@@ -267,6 +269,31 @@ class Events(https.Case, Case):
         self.assertEqual([e["reason"] for e in sent], ["LinkDown", "LinkUp", "LinkDown", "LinkUp"])
         self.assertEqual(len({e["metadata"]["name"] for e in sent}), 4)
         self.assertEqual({e["regarding"]["kind"] for e in sent}, {"Node"})
+
+    def test_vfs_that_lose_their_driver_are_told(self):
+        """All, one with another driver, and one again; not one that never had it."""
+        server, port = self.api_server()
+        daemon = self.start(ONE_PF, port=port)
+        self.kubelet.wait(VF, 8)
+        first, second, third = sorted(d["id"] for d in self.kubelet.resource(VF)["devices"])[:3]
+        held = vfs_of(self.kubelet.admit("p", f"main:{VF}=1"))
+        self.assertEqual(held, [first])
+
+        def lose(*vfs, driver=None):
+            for vf in vfs:
+                self.here.unbind(vf, driver)
+            daemon.child.send_signal(signal.SIGHUP)
+
+        lose(second, third)
+        event = self.await_event(server, "DriverLost")
+        self.assertEqual((event["type"], event["regarding"]["kind"]), ("Warning", "Node"))
+        self.assertEqual(event["note"], f"rdma/vf: 2 VFs cannot be given any more: {second}: no driver is bound to it (and 1 more)")
+        self.assertIn(f" warning pool: VFs of the pool lost their driver resource=rdma/vf devices=2 vf={second} reason=", daemon.stderr())
+        lose(first, driver="vfio-pci")
+        note = self.await_event(server, "DriverLost", 2)["note"]
+        self.assertEqual(note, f"rdma/vf: 1 VF cannot be given any more: {first}: is bound to vfio-pci and has no RDMA device")
+        sent = self.await_refused(server, daemon)
+        self.assertEqual([e["reason"] for e in sent], ["DriverLost"] * 2)
 
     def test_a_link_that_flaps_is_degraded(self):
         server, port = self.api_server()
