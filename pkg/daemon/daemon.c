@@ -508,6 +508,13 @@ static void open_autobind(struct daemon *d)
 	autobind_ask(d->autobind, scanner_config(d->scanner));
 }
 
+static bool waits_for_another(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	return uv_is_active((uv_handle_t *)&d->lock);
+}
+
 static void open_web(struct daemon *d)
 {
 	const struct report_http_env env = { .loop = &d->loop,
@@ -520,6 +527,7 @@ static void open_web(struct daemon *d)
 					     .files = d->opt->config_files,
 					     .silent = silent_thread,
 					     .facts = facts_on_rpc,
+					     .waits = waits_for_another,
 					     .ctx = d };
 
 	if (!d->opt->metrics_address)

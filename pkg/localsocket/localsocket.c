@@ -41,7 +41,7 @@ struct localsocket {
 	struct listen_socket listening; /* fd -1: not now */
 	uv_poll_t *poll;		/* NULL: not now */
 	uv_timer_t check_timer;
-	bool complained;
+	unsigned failures; /* in a row: an older daemon that ends has the path for some more ms */
 
 	LIST_HEAD(, client) clients;
 	size_t n_clients;
@@ -449,17 +449,19 @@ static void check_served(struct localsocket *c)
 			 c->path);
 		stop_listening(c);
 	}
-	if (!c->poll && start_listening(c, &err) < 0 && !c->complained) {
-		log_warn(
-			"control",
-			"railmatectl explain and railmate-cni cannot ask this daemon for now socket=%s error=%s",
-			c->path, err.msg);
-		c->complained = true;
-	} else if (c->poll && c->complained) {
-		log_info("control",
-			 "railmatectl explain and railmate-cni can ask this daemon socket=%s",
-			 c->path);
-		c->complained = false;
+	if (!c->poll && start_listening(c, &err) < 0) {
+		if (++c->failures == 2)
+			log_warn(
+				"control",
+				"railmatectl explain and railmate-cni cannot ask this daemon for now socket=%s error=%s",
+				c->path, err.msg);
+	} else if (c->failures) {
+		if (c->failures > 1)
+			log_info(
+				"control",
+				"railmatectl explain and railmate-cni can ask this daemon socket=%s",
+				c->path);
+		c->failures = 0;
 	}
 	listen_again(c);
 }

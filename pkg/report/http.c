@@ -394,9 +394,10 @@ static void on_retry(uv_timer_t *timer)
 
 static void retry(struct report_http *w, const struct err *err)
 {
-	if (!w->complained)
+	if (!w->complained && !w->env.waits(w->env.ctx)) {
 		log_warn("web", "metrics cannot be served; tried again error=%s", err->msg);
-	w->complained = true;
+		w->complained = true;
+	}
 	uv_timer_start(&w->retry, on_retry, RETRY_MS, 0);
 }
 

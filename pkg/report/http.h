@@ -33,11 +33,12 @@ struct report_http_env {
 	/* To be freed by report_facts_free(). known: the generation of the ledger that we have;
 	 * UINT64_MAX: none. [rpc thread] */
 	struct report_facts *(*facts)(void *ctx, uint64_t known);
+	bool (*waits)(void *ctx); /* for the end of another railmated, which has the address */
 	void *ctx;
 };
 
-/* Where the address cannot be had, for instance because another railmated has not ended yet, that
- * is one warning, and it is tried again every two seconds. What env points to outlives it. Main
+/* Where the address cannot be had, it is tried again every two seconds, after one warning, unless
+ * another railmated has to end before. What env points to outlives it. Main
  * thread, as all below. */
 struct report_http *report_http_open(const struct report_http_env *env);
 /* NULL is fine for all of these. */
