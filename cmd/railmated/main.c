@@ -587,6 +587,7 @@ int main(int argc, char **argv)
 	mallopt(M_ARENA_MAX, 1);
 	log_setup(cl.level, NULL, NULL);
 	log_set_format(cl.log_format);
+	cl.files.once = cl.check;
 	configfiles_read(&cl.files, &text);
 	if (configfiles_parse(&cl.files, &text, &cfg, &also, &err) < 0) {
 		say_refused(&err, &also);

@@ -34,11 +34,11 @@ char *configfiles_path(const struct config_files *files)
 	return path ? path : file_in(files->dir, CONFIG_NAME_DEFAULT);
 }
 
-static void read_one(const char *path, size_t max, struct config_file *ret)
+static void read_one(const char *path, bool once, size_t max, struct config_file *ret)
 {
 	struct err err = { 0 };
 
-	if (path && load_file(path, max, &ret->text, &ret->len, &err) < 0)
+	if (path && (once ? load_stream : load_file)(path, max, &ret->text, &ret->len, &err) < 0)
 		ret->fault = xstrdup(err.msg);
 }
 
@@ -46,9 +46,9 @@ void configfiles_read(const struct config_files *files, struct config_text *ret)
 {
 	configfiles_done(ret);
 	ret->path = configfiles_path(files);
-	read_one(ret->path, CONFIG_BYTES_MAX, &ret->config);
-	read_one(files->shared, CONFIG_BYTES_MAX, &ret->shared);
-	read_one(files->hints, HINTS_BYTES_MAX, &ret->hints);
+	read_one(ret->path, files->once, CONFIG_BYTES_MAX, &ret->config);
+	read_one(files->shared, files->once, CONFIG_BYTES_MAX, &ret->shared);
+	read_one(files->hints, files->once, HINTS_BYTES_MAX, &ret->hints);
 }
 
 /* also: taken. */

@@ -33,17 +33,18 @@ static int read_all(int fd, const char *path, size_t max, struct strbuf *out, st
 	return 0;
 }
 
-int load_file(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err)
+static int load(const char *path, bool stream, size_t max, char **ret, size_t *ret_len,
+		struct err *err)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	_cleanup_close_ int fd = -1;
 	struct stat st;
 	int r;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = open(path, O_RDONLY | O_CLOEXEC | (stream ? 0 : O_NONBLOCK));
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(err, "open %s", path);
-	if (!S_ISREG(st.st_mode))
+	if (!S_ISREG(st.st_mode) && !(stream && S_ISFIFO(st.st_mode)))
 		return err_set(err, EINVAL, "%s is not a regular file", path);
 	r = read_all(fd, path, max, &text, err);
 	if (r < 0)
@@ -51,6 +52,16 @@ int load_file(const char *path, size_t max, char **ret, size_t *ret_len, struct 
 	*ret_len = text.len;
 	*ret = strbuf_steal(&text);
 	return 0;
+}
+
+int load_file(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err)
+{
+	return load(path, false, max, ret, ret_len, err);
+}
+
+int load_stream(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err)
+{
+	return load(path, true, max, ret, ret_len, err);
 }
 
 int load_config(const char *path, const char *default_prefix, struct config **ret,

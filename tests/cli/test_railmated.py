@@ -23,6 +23,16 @@ class CommandLine(ProgramTest):
         self.assertEqual((done.returncode, done.stdout), (0, "my.org/rail0\nacme.org/rail1\n"),
                          done.stderr)
 
+    def test_check_config_reads_a_pipe_which_the_daemon_does_not(self):
+        for data, code in ((json.dumps(GOOD), 0), ("[", 3), ("", 3), (" " * (9 << 20), 3)):
+            with self.subTest(data[:9]):
+                done = run(DAEMON, "--check-config", "--config-file", "/dev/stdin", stdin=None, input=data)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertEqual(done.stdout.count("\n"), 2 * (code == 0))
+                self.assertIn("/dev/stdin" if code else "", done.stderr)
+        done = run(DAEMON, "--config-file", "/dev/stdin", stdin=None, input=json.dumps(GOOD))
+        self.refused(done, 3, "/dev/stdin is not a regular file")
+
     def test_default_prefix_is_the_peers(self):
         self.assertIn("intel.com/rail1", self.check().stdout)
 
