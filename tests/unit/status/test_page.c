@@ -208,7 +208,7 @@ static void what_doctor_found_is_told_with_the_remedy(void **state)
 	doctor.failure = "it was <killed>";
 	assert_has(w, "</h2><p class=\"wrong\">Not checked: it was &lt;killed&gt;</p></section>");
 	assert_lacks(w, "acs");
-	metrics = world_metrics(w, false);
+	metrics = world_metrics(w);
 	assert_null(strstr(metrics, "railmate_doctor_findings{"));
 	freep(&metrics);
 	doctor.failure = NULL;
