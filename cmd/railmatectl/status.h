@@ -18,8 +18,7 @@ struct pool_status {
 	const struct item *item; /* of railmated's answer */
 	const char *resource, *binding;
 	size_t vfs, unhealthy;
-	const char *why;     /* of the first VF that is unhealthy; NULL */
-	const char *trouble; /* why the kubelet does not have its list; NULL: it has */
+	const char *why; /* of the first VF that is unhealthy; NULL */
 };
 
 /* A port of a NIC with VFs: a PF, or a VF whose PF this machine does not see. */
@@ -57,6 +56,7 @@ struct status {
 	const char *silent;  /* why railmated did not answer; NULL: it did */
 	struct pool_status *pools;
 	size_t n_pools, n_unknown_slots;
+	const struct item *conditions; /* of railmated; a list */
 	struct status_link *links;
 	size_t n_links, n_down;
 	struct status_placement placement;

@@ -73,13 +73,30 @@ static const char *say_with_pods(const struct status *s, const struct status_lin
 	return arena_strdup(s->arena, text.s);
 }
 
+/* In the words of /readyz. */
+static void add_condition(struct status *s, const struct item *condition)
+{
+	const char *what = item_string(condition, "what");
+	const char *problem = item_string(condition, "problem");
+	const struct item *serves = item_get(condition, "serves");
+
+	if (what && problem)
+		trouble(s, serves && serves->boolean ? STATUS_WARN : STATUS_FAIL,
+			arena_printf(s->arena, "%s: %s", what, problem));
+}
+
 void status_judge(struct status *s)
 {
 	const struct status_placement *p = &s->placement;
 
-	s->trouble = arena_array(s->arena, 3 * (s->n_pools + s->n_links) + 8, sizeof(*s->trouble));
+	size_t n_conditions = s->conditions ? s->conditions->n_kids : 0;
+
+	s->trouble = arena_array(s->arena, 3 * (s->n_pools + s->n_links) + n_conditions + 8,
+				 sizeof(*s->trouble));
 	if (s->silent)
 		trouble(s, STATUS_FAIL, s->silent);
+	for (size_t i = 0; i < n_conditions; i++)
+		add_condition(s, &s->conditions->kids[i]);
 	for (size_t i = 0; i < s->n_links; i++) {
 		if (s->links[i].missing)
 			trouble(s, STATUS_WARN, say_with_pods(s, &s->links[i], s->links[i].wrong));
@@ -95,9 +112,6 @@ void status_judge(struct status *s)
 		const struct pool_status *pool = &s->pools[i];
 		size_t n = pool->unhealthy;
 
-		if (pool->trouble)
-			trouble(s, STATUS_FAIL,
-				arena_printf(s->arena, "%s: %s", pool->resource, pool->trouble));
 		if (!pool->vfs)
 			trouble(s, STATUS_WARN,
 				arena_printf(s->arena, "pool %s has no VF", pool->resource));

@@ -40,6 +40,7 @@ void status_read_pools(struct status *s, const struct item *answer)
 
 	s->pools = arena_array(s->arena, pools->n_kids, sizeof(*s->pools));
 	s->n_pools = pools->n_kids;
+	s->conditions = list_of(answer, "conditions");
 	s->n_unknown_slots = list_of(answer, "unknown_slots")->n_kids;
 	for (size_t i = 0; i < pools->n_kids; i++) {
 		const struct item *vfs = list_of(&pools->kids[i], "vfs");
@@ -48,7 +49,6 @@ void status_read_pools(struct status *s, const struct item *answer)
 		pool->item = &pools->kids[i];
 		pool->resource = item_string(&pools->kids[i], "resource");
 		pool->binding = item_string(&pools->kids[i], "binding");
-		pool->trouble = item_string(&pools->kids[i], "trouble");
 		pool->vfs = vfs->n_kids;
 		for (size_t k = 0; k < vfs->n_kids; k++) {
 			const char *state = item_string(&vfs->kids[k], "state");

@@ -452,6 +452,7 @@ static void show_config(void *arg)
 	else
 		events_forget(d->events, &refused);
 	report_http_note_config(d->web, s->generation, cfg, s->error);
+	service_note_refused(d->service, s->error);
 }
 
 static const char *silent_thread(void *arg, unsigned ms)

@@ -7,10 +7,16 @@
 struct plugin_env;
 struct report_facts;
 struct served;
+struct status_service;
+struct arena;
 
 /* served NULL: nothing yet. known: the generation of the ledger that the reader has; UINT64_MAX:
  * none. Free with report_facts_free(). [rpc thread] */
 struct report_facts *daemon_facts_new(const struct plugin_env *env, const struct served *served,
 				      uint64_t known);
+
+/* Of it, what is served; NULL: nothing yet. In the arena. [rpc thread] */
+const struct status_service *daemon_service_facts(const struct plugin_env *env,
+						  const struct served *served, struct arena *a);
 
 #endif

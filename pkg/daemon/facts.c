@@ -59,8 +59,9 @@ static struct pod_container without_ours(const struct node *node, const struct p
 	return others;
 }
 
+/* ret_unknown: a sentence about the first that cannot be identified. */
 static size_t count_gpus(const struct node *node, const struct pod_list *pods, struct arena *a,
-			 int *ret)
+			 int *ret, const char **ret_unknown)
 {
 	size_t n = 0;
 
@@ -72,6 +73,8 @@ static size_t count_gpus(const struct node *node, const struct pod_list *pods, s
 
 			for (size_t i = 0; ret && i < held.n; i++)
 				ret[n + i] = held.v[i];
+			if (held.unknown && !*ret_unknown)
+				*ret_unknown = held.unknown;
 			n += held.n;
 		}
 	}
@@ -83,6 +86,7 @@ static void find_gpus(const struct plugin_env *env, struct status_service *s, st
 	_cleanup_arena_ struct arena *scratch = arena_new(16 * 1024);
 	const struct node *node = tracker_node(env->tracker);
 	const struct pod_list *pods;
+	const char *unknown = NULL;
 	int *v;
 
 	s->gpus_known =
@@ -90,9 +94,10 @@ static void find_gpus(const struct plugin_env *env, struct status_service *s, st
 	if (!s->gpus_known)
 		return;
 	pods = pods_holders_view(env->holders, NULL);
-	v = arena_array(a, count_gpus(node, pods, scratch, NULL), sizeof(*v));
-	s->n_busy_gpus = count_gpus(node, pods, scratch, v);
+	v = arena_array(a, count_gpus(node, pods, scratch, NULL, &unknown), sizeof(*v));
+	s->n_busy_gpus = count_gpus(node, pods, scratch, v, &unknown);
 	s->busy_gpus = v;
+	s->gpus_unknown = unknown ? arena_strdup(a, unknown) : NULL;
 }
 
 static const struct holds_verdict *judge_pool(struct tracker *k, const struct pool *pool,
@@ -120,16 +125,20 @@ static const struct holds_verdict *const *judge(struct tracker *k, struct arena 
 	return v;
 }
 
-static const struct status_service *service_of(const struct plugin_env *env,
-					       const struct served *served, struct arena *a)
+const struct status_service *daemon_service_facts(const struct plugin_env *env,
+						  const struct served *served, struct arena *a)
 {
-	struct tracker_disk disk = tracker_disk(env->tracker);
 	struct status_service *s = arena_alloc(a, sizeof(*s));
+	struct tracker_disk disk;
 
+	if (!served || !env->tracker || !tracker_node(env->tracker))
+		return NULL;
+	disk = tracker_disk(env->tracker);
 	s->pools = pools_of(served, a, &s->n_pools);
-	s->stats = stats_copy(env->stats, a, &s->n_stats);
+	s->stats = env->stats ? stats_copy(env->stats, a, &s->n_stats) : NULL;
 	s->verdicts = judge(env->tracker, a);
 	find_gpus(env, s, a);
+	s->pods_unseen = tracker_unseen(env->tracker, a);
 	s->settled = holds_status(tracker_holds(env->tracker)).settled;
 	s->ledger_has_file = disk.has_file;
 	s->ledger_stored = disk.stored;
@@ -146,13 +155,13 @@ struct report_facts *daemon_facts_new(const struct plugin_env *env, const struct
 	const struct ledger *ledger;
 
 	f->arena = a;
-	if (!served || !env->tracker || !tracker_node(env->tracker))
+	f->service = daemon_service_facts(env, served, a);
+	if (!f->service)
 		return f;
 	ledger = tracker_ledger(env->tracker);
 	f->node = node_ref((struct node *)tracker_node(env->tracker));
 	f->ledger_generation = ledger_generation(ledger);
 	if (f->ledger_generation != known)
 		f->ledger = ledger_copy(ledger);
-	f->service = service_of(env, served, a);
 	return f;
 }

@@ -46,6 +46,8 @@ struct service *service_new(const struct service_env *env);
  * (holdings_permits()). */
 void service_publish(struct service *s, struct node *node);
 void service_wait(struct service *s); /* until what was published before is served */
+/* Why the configuration, as its files are now, is refused, one error a line; NULL: it is not. */
+void service_note_refused(struct service *s, const char *error);
 /* Something happened in the kubelet's directory. */
 void service_kick(struct service *s);
 /* Once, when there is something to allocate: until then libcurl takes no memory. */

@@ -1,10 +1,11 @@
 #include "daemon/service-internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "config/config.h"
 #include "daemon/daemon.h"
 #include "daemon/facts-internal.h"
 #include "daemon/holdings-internal.h"
@@ -25,6 +26,7 @@
 #include "pool/node.h"
 #include "rpc/rpc.h"
 #include "stats/stats.h"
+#include "status/status.h"
 #include "tracker/cgroup.h"
 #include "tracker/tracker.h"
 
@@ -52,6 +54,7 @@ struct service {
 	struct plugin_env shared; /* by all plugins */
 	struct served *served;	  /* with the first node */
 	struct records *records;  /* with the first node */
+	char *config_error;	  /* why the configuration is refused; NULL: it is not */
 };
 
 /* --- on the rpc thread --- */
@@ -84,18 +87,23 @@ static void note_of_latebind(void *arg, const char *event)
 	log_event(LOG_LEVEL_WARN, "binding", event);
 }
 
-static const char *trouble_of(const void *arg, const char *resource)
+/* By the node, which is of the configuration that is in use. */
+static const char *left_out(const struct service *s)
+{
+	const struct node *node = s->shared.tracker ? tracker_node(s->shared.tracker) : NULL;
+
+	return node && node->cfg->n_errors ? node->cfg->errors[0] : NULL;
+}
+
+static size_t conditions(const void *arg, struct arena *a, const struct status_condition **ret)
 {
 	const struct service *s = arg;
-	const struct plugin *p;
-	const char *name;
+	const struct status_facts facts = {
+		.service = daemon_service_facts(&s->shared, s->served, a),
+		.machine = { .config_error = s->config_error, .config_left_out = left_out(s) }
+	};
 
-	for (size_t i = 0; s->served && (p = served_at(s->served, i, &name)); i++) {
-		if (str_eq(name, resource) && plugin_is_served(p))
-			return plugin_is_registered(p) ? plugin_problem(p)
-						       : "the kubelet does not watch its devices";
-	}
-	return NULL;
+	return status_conditions(&facts, a, ret);
 }
 
 static void note_differs(void *arg, const char *resource, const char *problem)
@@ -238,6 +246,20 @@ static void publish_on_rpc(void *arg)
 	free(p);
 }
 
+struct refusal {
+	struct service *s;
+	char *error;
+};
+
+static void refuse_on_rpc(void *arg)
+{
+	struct refusal *r = arg;
+
+	free(r->s->config_error);
+	r->s->config_error = r->error;
+	free(r);
+}
+
 static void kick_on_rpc(void *arg)
 {
 	struct service *s = arg;
@@ -313,8 +335,8 @@ struct service *service_new(const struct service_env *env)
 	};
 	s->shared.differs = note_differs;
 	s->shared.differs_ctx = s;
-	s->shared.trouble = trouble_of;
-	s->shared.trouble_ctx = s;
+	s->shared.conditions = conditions;
+	s->shared.conditions_ctx = s;
 	if (opt->events == EVENTS_PODS) {
 		s->shared.placed = note_placed;
 		s->shared.placed_ctx = s;
@@ -336,6 +358,18 @@ void service_publish(struct service *s, struct node *node)
 void service_wait(struct service *s)
 {
 	rpc_run(s->env.rpc, nothing, NULL);
+}
+
+void service_note_refused(struct service *s, const char *error)
+{
+	struct refusal *r = xcalloc(1, sizeof(*r));
+
+	*r = (struct refusal) { s, error ? xasprintf("%.*s", (int)strcspn(error, "\n"), error)
+					 : NULL };
+	if (!rpc_post(s->env.rpc, refuse_on_rpc, r)) {
+		free(r->error);
+		free(r);
+	}
 }
 
 void service_kick(struct service *s)
@@ -367,5 +401,6 @@ void service_free(struct service *s)
 	free(s->registry_dir);
 	free(s->pod_resources);
 	free(s->checkpoint);
+	free(s->config_error);
 	free(s);
 }

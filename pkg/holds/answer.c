@@ -342,8 +342,8 @@ void holds_on_answered(struct holds *h, const struct holds_answer *answer, struc
 	end_former(&j);
 	for (size_t i = 0; !overtaken && i < answer->n_seen; i++)
 		adopt(&j, j.seen[i]);
+	holds_note_slots(h, answer, now);
 	if (answer->all) {
-		holds_note_slots(h, answer, now);
 		h->shown |= h->claims_read && !overtaken;
 		if (!h->answering_ms)
 			h->answering_ms = now.mono_ms;

@@ -217,6 +217,8 @@ static void note_missing(struct holds *h, const struct holds_answer *answer)
 		struct unknown *u = &h->unknown[i];
 		bool missed = true;
 
+		if (!answer->all && !holds_same_name(&u->owner, answer->ns, answer->pod))
+			continue;
 		for (size_t k = 0; missed && k < answer->n_seen; k++) {
 			const struct holds_seen *seen = &answer->seen[k];
 
@@ -279,6 +281,10 @@ void holds_note_slots(struct holds *h, const struct holds_answer *answer, struct
 {
 	if (answer->asked_ms < h->listed_ms)
 		return; /* a newer one overtook it */
+	if (!answer->all) {
+		note_missing(h, answer);
+		return;
+	}
 	h->listed_ms = answer->asked_ms;
 	for (size_t i = 0; i < answer->n_seen; i++) {
 		if (answer->seen[i].slot)

@@ -15,6 +15,7 @@
 #include "plugin/plugin.h"
 #include "pods/who.h"
 #include "pool/node.h"
+#include "status/status.h"
 #include "sysroot/sysroot.h"
 #include "topo/rails.h"
 #include "tracker/tracker.h"
@@ -178,8 +179,6 @@ static void put_pool(struct json *j, const struct plugin_env *env, const struct 
 
 	json_begin_object(j);
 	json_kv_string(j, "resource", pool->cfg->resource);
-	json_kv_string(j, "trouble",
-		       env->trouble ? env->trouble(env->trouble_ctx, pool->cfg->resource) : NULL);
 	json_kv_string(j, "binding", pool->cfg->binding == BINDING_LATE ? "late" : "early");
 	json_kv_string(j, "binding_why", pool->cfg->binding_why);
 	json_key(j, "vfs");
@@ -252,6 +251,24 @@ static void put_rails(struct json *j, const struct node *node)
 	json_end_array(j);
 }
 
+static void put_conditions(struct json *j, const struct plugin_env *env)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	const struct status_condition *v = NULL;
+	size_t n = env->conditions ? env->conditions(env->conditions_ctx, a, &v) : 0;
+
+	json_key(j, "conditions");
+	json_begin_array(j);
+	for (size_t i = 0; i < n; i++) {
+		json_begin_object(j);
+		json_kv_string(j, "what", v[i].what);
+		json_kv_string(j, "problem", v[i].problem);
+		json_kv_bool(j, "serves", v[i].serves);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
 static const char *node_name(char *buf, size_t size)
 {
 	const char *name = getenv("NODE_NAME");
@@ -272,6 +289,7 @@ static int write_pools(void *ctx, struct strbuf *out, struct err *err)
 		return err_set(err, EAGAIN, "railmated has not scanned the node yet");
 	json_init(&j, out, 0);
 	json_begin_object(&j);
+	json_kv_int(&j, "document", 1);
 	json_kv_string(&j, "node", node_name(host, sizeof(host) - 1));
 	json_kv_string(&j, "version", RAILMATE_VERSION);
 	json_key(&j, "pools");
@@ -279,6 +297,7 @@ static int write_pools(void *ctx, struct strbuf *out, struct err *err)
 	for (size_t i = 0; i < tracker_node(k)->n_pools; i++)
 		put_pool(&j, env, &tracker_node(k)->pools[i]);
 	json_end_array(&j);
+	put_conditions(&j, env);
 	put_unknown(&j, k);
 	put_missing(&j, tracker_node(k));
 	put_rails(&j, tracker_node(k));

@@ -43,6 +43,7 @@ struct late {
 	struct plugin *plugin;
 	struct pending *asked; /* the kubelet, then the runtime */
 	bool ready, refused;
+	const char *why; /* it is not; NULL: nothing is known yet */
 	int64_t since_ms, runtime_since_ms;
 	struct rpc_timer *timer;
 };
@@ -80,6 +81,7 @@ static void refuse_runtime(struct late *l, const char *what)
 			"the resource is not registered: the pool binds late and needs CDI, which this runtime lacks resource=%s reason=%s",
 			l->plugin->resource, what);
 	l->refused = true;
+	l->why = "binds late and needs CDI, which this container runtime lacks";
 	l->timer = rpc_after(l->plugin->env->rpc, REFUSED_AGAIN_MS, ask_runtime_again, l);
 }
 
@@ -142,6 +144,7 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 		return;
 	p = l->plugin;
 	if (kubeclient_podres_state(p->env->podres).support == PODRES_NOTHING) {
+		l->why = "binds late, which needs kubelet 1.27 or later";
 		log_error(
 			"kubelet",
 			"the resource is not registered: the pool binds late, which needs kubelet 1.27 or later resource=%s",
@@ -152,6 +155,7 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 				p, WARN_LATE,
 				"the resource is not registered yet: the pool binds late, and PodResources does not answer reason=%s",
 				why);
+		l->why = "binds late, and PodResources does not answer";
 		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, probe_again, l);
 	} else {
 		ask_runtime(l);
@@ -178,6 +182,13 @@ static const char *obstacle(const struct plugin *p)
 	if (!p->env->podres || !p->env->latebind)
 		return "needs PodResources, which --pod-resources=off forbids: set that to auto, or binding to early in the configuration";
 	return NULL;
+}
+
+const char *plugin_late_problem(const struct plugin *p)
+{
+	if (!plugin_is_late(p) || (p->late && p->late->ready))
+		return NULL;
+	return p->late ? p->late->why : obstacle(p);
 }
 
 bool plugin_late_is_ready(struct plugin *p)

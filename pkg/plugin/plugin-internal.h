@@ -212,6 +212,7 @@ void plugin_pods_warn_old(struct plugin *p); /* once for each kubelet */
 bool plugin_is_late(const struct plugin *p);
 /* Can this node bind late? If that is not known yet, plugin_kick() follows */
 bool plugin_late_is_ready(struct plugin *p);
+const char *plugin_late_problem(const struct plugin *p); /* a phrase; NULL: it can, or is early */
 int plugin_late_check_kubelet(const struct plugin *p, const char *user_agent, struct err *err);
 struct device_list plugin_late_list(const struct plugin *p, struct arena *a);
 void plugin_late_preferred(struct plugin *p, struct rpc_call *call,

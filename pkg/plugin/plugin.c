@@ -531,7 +531,11 @@ bool plugin_is_registered(const struct plugin *p)
 
 const char *plugin_problem(const struct plugin *p)
 {
-	return plugin_offered_problem(p->offered);
+	const char *late = plugin_late_problem(p);
+
+	if (plugin_is_registered(p))
+		return plugin_offered_problem(p->offered);
+	return late ? late : "the kubelet does not watch its devices";
 }
 
 bool plugin_has_stream(const struct plugin *p)

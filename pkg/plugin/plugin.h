@@ -6,8 +6,10 @@
 #define RAILMATE_PLUGIN_PLUGIN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+struct arena;
 struct latebind;
 struct gpuplugin;
 struct offer;
@@ -18,6 +20,7 @@ struct plugin;
 struct podres;
 struct podspec_source;
 struct rpc;
+struct status_condition;
 struct runtime;
 struct stats;
 struct stats_placement;
@@ -57,10 +60,10 @@ struct plugin_env {
 	void (*differs)(void *ctx, const char *resource, const char *problem);
 	void *differs_ctx;
 	const struct podspec_source *specs;
-	/* Why the kubelet does not have the list of a resource, for people; NULL: it has it, or has
-	 * none to have. The plugins of all resources are behind it. May be NULL */
-	const char *(*trouble)(const void *ctx, const char *resource);
-	const void *trouble_ctx;
+	/* What has to be so that railmated may be relied on (status_conditions()), for people: in
+	 * the arena. May be NULL */
+	size_t (*conditions)(const void *ctx, struct arena *a, const struct status_condition **ret);
+	const void *conditions_ctx;
 	struct latebind *latebind; /* late pools */
 	const char *rundir;	   /* files that are mounted into containers */
 	struct vfprobe *vfprobe;   /* what VFs are when containers start */
@@ -87,8 +90,8 @@ void plugin_relist(struct plugin *p);
 bool plugin_is_served(const struct plugin *p);
 /* Registered and the list was sent on a live stream? */
 bool plugin_is_registered(const struct plugin *p);
-/* Why the kubelet does not have that list though it is registered, for some time; NULL: it has, as
- * far as is known. Until the next event. */
+/* Why it is not, a phrase; or why the kubelet, for some time, does not have that list all the same.
+ * NULL: it has, as far as is known. Until the next event. */
 const char *plugin_problem(const struct plugin *p);
 void plugin_free(struct plugin *p); /* ends the stream, closes the socket; before rpc_stop() */
 

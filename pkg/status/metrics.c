@@ -37,6 +37,22 @@ static void put_refused(struct writer *w, const struct metric *m)
 	status_count(&w->e, w->f->machine.config_error != NULL);
 }
 
+/* A few words each, so that series stay few: the resource has a label of its own elsewhere. */
+static void put_limits(struct writer *w, const struct metric *m)
+{
+	const struct status_condition *v;
+	size_t n = status_conditions(w->f, w->a, &v);
+
+	(void)m;
+	for (size_t i = 0; i < n; i++) {
+		if (!v[i].serves)
+			continue;
+		status_sample(&w->e, "");
+		status_label(&w->e, "what", v[i].what);
+		status_count(&w->e, v[i].problem != NULL);
+	}
+}
+
 static void put_doctor(struct writer *w, const struct metric *m)
 {
 	(void)m;
@@ -96,6 +112,8 @@ static const struct metric metrics[] = {
 	  "Errors of the configuration file as it is now." },
 	{ "railmate_config_refused", EXPOSITION_GAUGE, put_refused, 0,
 	  "1: the configuration file as it is now is refused, and the one before stays in use." },
+	{ "railmate_limited", EXPOSITION_GAUGE, put_limits, 0,
+	  "1: pods are served, and what railmated rests on is not seen: which pods run, or GPUs of a container." },
 	{ "railmate_doctor_findings", EXPOSITION_GAUGE, put_doctor, 0,
 	  "Findings of doctor at the start, or when the hardware changed last, by verdict." },
 	{ "railmate_ledger_persistent", EXPOSITION_GAUGE, put_service_flag,

@@ -139,7 +139,7 @@ static bool is_registered(const struct status_pool *p)
 
 static bool has_problem(const struct status_pool *p)
 {
-	return p->problem != NULL;
+	return p->registered && p->problem;
 }
 
 static void put_of_served(struct writer *w, bool (*is)(const struct status_pool *p))

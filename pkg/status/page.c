@@ -131,10 +131,9 @@ static void put_pool(const struct status_facts *f, const struct pool *pool, stru
 	bool registered = false;
 
 	for (size_t i = 0; f->service && i < f->service->n_pools; i++) {
-		if (!f->service->pools[i].registered ||
-		    !str_eq(f->service->pools[i].resource, pool->cfg->resource))
+		if (!str_eq(f->service->pools[i].resource, pool->cfg->resource))
 			continue;
-		registered = true;
+		registered = f->service->pools[i].registered;
 		problem = f->service->pools[i].problem;
 	}
 

@@ -1,44 +1,71 @@
-/* What has to be so that the daemon may be relied on, in the form of the API server's
- * /readyz?verbose. */
+/*
+ * What has to be so that the daemon may be relied on, and what limits it though it serves. /readyz
+ * prints that in the form of the API server's /readyz?verbose; `railmatectl status`, the page and
+ * the metric railmate_limited have the same.
+ */
 #include <stddef.h>
 
-#include "base/mem.h"
+#include "base/arena.h"
 #include "base/str.h"
 #include "status/status-internal.h"
 
-static bool put(struct strbuf *out, const char *what, const char *problem)
+struct list {
+	struct status_condition *v;
+	size_t n;
+};
+
+static void add(struct list *l, const char *what, const char *problem, bool serves)
 {
-	if (problem)
-		strbuf_printf(out, "[-]%s failed: %s\n", what, problem);
-	else
-		strbuf_printf(out, "[+]%s ok\n", what);
-	return !problem;
+	l->v[l->n++] = (struct status_condition) { what, problem, serves };
+}
+
+size_t status_conditions(const struct status_facts *f, struct arena *a,
+			 const struct status_condition **ret)
+{
+	const struct status_service *s = f->service;
+	const struct status_machine *m = &f->machine;
+	struct list l = { arena_array(a, 6 + (s ? s->n_pools : 0), sizeof(*l.v)), 0 };
+
+	*ret = l.v;
+	add(&l, "config", m->config_error ? m->config_error : m->config_left_out, false);
+	if (!s) {
+		add(&l, "service",
+		    "nothing is served yet: the hardware is being scanned, or another railmated has not ended",
+		    false);
+		return l.n;
+	}
+	for (size_t i = 0; i < s->n_pools; i++) {
+		const struct status_pool *p = &s->pools[i];
+
+		if (p->served)
+			add(&l, arena_printf(a, "registered %s", p->resource), p->problem, false);
+	}
+	add(&l, "records", s->settled ? NULL : "not all records of earlier starts were read yet",
+	    false);
+	add(&l, "ledger",
+	    s->ledger_failing ? "it cannot be written to disk"
+	    : s->ledger_late  ? "the disk does not store it in time"
+			      : NULL,
+	    false);
+	add(&l, "pods", s->pods_unseen, true);
+	add(&l, "gpus", s->gpus_unknown, true);
+	return l.n;
 }
 
 bool status_write_ready(const struct status_facts *f, struct strbuf *out)
 {
-	const struct status_service *s = f->service;
-	const struct status_machine *m = &f->machine;
-	bool ok = put(out, "config", m->config_error ? m->config_error : m->config_left_out);
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	const struct status_condition *v;
+	size_t n = status_conditions(f, a, &v);
+	bool ok = true;
 
-	if (!s)
-		return put(
-			out, "service",
-			"nothing is served yet: the hardware is being scanned, or another railmated has not ended");
-	for (size_t i = 0; i < s->n_pools; i++) {
-		const struct status_pool *p = &s->pools[i];
-		_cleanup_free_ char *what = xasprintf("registered %s", p->resource);
-
-		if (p->served)
-			ok &= put(out, what,
-				  p->registered ? p->problem
-						: "the kubelet does not watch its devices");
+	for (size_t i = 0; i < n; i++) {
+		ok &= !v[i].problem || v[i].serves;
+		if (!v[i].problem)
+			strbuf_printf(out, "[+]%s ok\n", v[i].what);
+		else
+			strbuf_printf(out, "[%c]%s %s: %s\n", v[i].serves ? '!' : '-', v[i].what,
+				      v[i].serves ? "limited" : "failed", v[i].problem);
 	}
-	ok &= put(out, "records",
-		  s->settled ? NULL : "not all records of earlier starts were read yet");
-	ok &= put(out, "ledger",
-		  s->ledger_failing ? "it cannot be written to disk"
-		  : s->ledger_late  ? "the disk does not store it in time"
-				    : NULL);
 	return ok;
 }

@@ -38,7 +38,10 @@ struct status_service {
 	size_t n_busy_gpus; /* PCI indices of those that containers have */
 	/* Of the devices of each pool of the node, then of each shared one (holds/holds.h) */
 	const struct holds_verdict *const *verdicts;
-	bool settled;	      /* holds_is_settled() */
+	bool settled; /* holds_is_settled() */
+	/* What it rests on and does not see, sentences; NULL: it sees that. pods: which of them run
+	 * (cgroups, the checkpoint); gpus: of a container, which it has */
+	const char *pods_unseen, *gpus_unknown;
 	bool ledger_has_file; /* false: --state-dir=none */
 	bool ledger_stored;   /* the disk has what the ledger has */
 	bool ledger_failing;  /* the disk refuses it */
@@ -117,6 +120,14 @@ struct status_facts {
 
 /* Prometheus' text format 0.0.4. */
 void status_write_metrics(const struct status_facts *f, struct strbuf *out);
+struct status_condition {
+	const char *what;    /* "registered rdma/vf" */
+	const char *problem; /* NULL: it is so */
+	bool serves;	     /* it limits what is known, and pods are served */
+};
+/* Both in the arena, or of the facts. */
+size_t status_conditions(const struct status_facts *f, struct arena *a,
+			 const struct status_condition **ret);
 /* May it be relied on? A line for each thing that has to be; false: one of them is not so. */
 bool status_write_ready(const struct status_facts *f, struct strbuf *out);
 

@@ -54,6 +54,33 @@ static bool lacks_uid(const struct tracker *k)
 	return false;
 }
 
+/* The pod of a container that started so long ago has a cgroup. */
+#define CGROUP_SHOWS_MS 60000
+
+static bool lacks_cgroups(const struct tracker *k)
+{
+	const struct ledger *l = tracker_ledger(k);
+
+	for (size_t i = 0; k->runs && !k->cgroups_found && i < ledger_holds(l); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+
+		if (!hold->pending && !hold->draining && *hold->owner.uid &&
+		    clock_wall_ms() - hold->since_ms > CGROUP_SHOWS_MS)
+			return true;
+	}
+	return false;
+}
+
+const char *tracker_unseen(struct tracker *k, struct arena *a)
+{
+	if (lacks_cgroups(k))
+		return "no cgroup of a pod was found by its UID: a pod that lives on after it was deleted is not noticed (--cgroup-dir)";
+	if (k->told_checkpoint)
+		return arena_printf(a, "the kubelet's checkpoint cannot be read: %s",
+				    k->entries_err.msg);
+	return NULL;
+}
+
 /* Before the first container of the node there is none. */
 static void tell_unreadable(struct tracker *k)
 {
@@ -139,16 +166,20 @@ static void fill(void *arg)
 void tracker_uids_later(struct tracker *k)
 {
 	const struct ledger *l = tracker_ledger(k);
+	const struct ledger_owner *owner;
+	bool lacks = false;
 
-	if (!k->checkpoint || k->uids || k->uids_filled == ledger_generation(l))
+	if (!k->checkpoint || k->uids)
 		return;
-	for (size_t i = 0; i < ledger_holds(l); i++) {
-		const struct ledger_hold *hold = ledger_hold_at(l, i);
-
-		if (*hold->owner.uid || hold->draining)
-			continue;
-		k->uids = rpc_after(k->env.rpc, k->pace.uids_ms, fill, k);
-		k->uids_since_ms = clock_mono_ms();
+	for (size_t i = 0; k->uids_filled != ledger_generation(l) && i < ledger_holds(l); i++)
+		lacks |= !*ledger_hold_at(l, i)->owner.uid && !ledger_hold_at(l, i)->draining;
+	/* The ledger does not change with these: once a round. */
+	for (size_t i = 0; clock_mono_ms() - k->uids_since_ms >= (int64_t)k->pace.round_ms &&
+			   holds_unknown(k->holds, i, &owner);
+	     i++)
+		lacks |= !*owner->uid;
+	if (!lacks)
 		return;
-	}
+	k->uids = rpc_after(k->env.rpc, k->pace.uids_ms, fill, k);
+	k->uids_since_ms = clock_mono_ms();
 }

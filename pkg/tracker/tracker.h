@@ -108,6 +108,9 @@ struct holds_verdict tracker_judge(struct tracker *k, const struct pool *pool,
 
 /* What the machine shows of a VF now; the strings are in the arena. */
 struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena *a);
+/* A sentence: which pods run, or what the kubelet filed, is not seen, though containers have VFs.
+ * NULL: it is. In the arena. */
+const char *tracker_unseen(struct tracker *k, struct arena *a);
 /* The kubelet's checkpoint as it is now, read again only when it changed; until the next call. */
 size_t tracker_checkpoint(struct tracker *k, const struct holds_entry **ret);
 

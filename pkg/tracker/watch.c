@@ -23,10 +23,22 @@
 
 static void tick(void *arg);
 
+/* Of holds, and behind them of slots whose VF is not known; NULL: there are no more. */
+static const struct ledger_owner *owner_at(const struct tracker *k, size_t i)
+{
+	size_t n = ledger_holds(tracker_ledger(k));
+	const struct ledger_owner *owner = NULL;
+
+	if (i < n)
+		return &ledger_hold_at(tracker_ledger(k), i)->owner;
+	holds_unknown(k->holds, i - n, &owner);
+	return owner;
+}
+
 static void tick_in(struct tracker *k, unsigned ms)
 {
 	if (!k->tick && !k->asked && k->podres &&
-	    (ledger_holds(tracker_ledger(k)) || !holds_status(k->holds).settled))
+	    (owner_at(k, 0) || !holds_status(k->holds).settled))
 		k->tick = rpc_after(k->env.rpc, ms, tick, k);
 }
 
@@ -57,11 +69,9 @@ static int owner_cmp(const struct ledger_owner *o, const char *ns, const char *n
 static const struct ledger_owner *next_owner(const struct tracker *k, const char *ns,
 					     const char *name)
 {
-	const struct ledger_owner *best = NULL;
+	const struct ledger_owner *best = NULL, *o;
 
-	for (size_t i = 0; i < ledger_holds(tracker_ledger(k)); i++) {
-		const struct ledger_owner *o = &ledger_hold_at(tracker_ledger(k), i)->owner;
-
+	for (size_t i = 0; (o = owner_at(k, i)); i++) {
 		if (*o->pod && owner_cmp(o, ns, name) > 0 &&
 		    (!best || owner_cmp(o, best->ns, best->pod) < 0))
 			best = o;
@@ -119,14 +129,15 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	tracker_uids_later(k);
 }
 
-/* Is there a hold without a pod's name? Get needs one. */
+/* Has one no pod's name? Get needs one. */
 static bool has_nameless(const struct tracker *k)
 {
-	for (size_t i = 0; i < ledger_holds(tracker_ledger(k)); i++) {
-		if (!*ledger_hold_at(tracker_ledger(k), i)->owner.pod)
-			return true;
-	}
-	return false;
+	const struct ledger_owner *o;
+	size_t i = 0;
+
+	while ((o = owner_at(k, i)) && *o->pod)
+		i++;
+	return o;
 }
 
 static bool may_list(const struct tracker *k)

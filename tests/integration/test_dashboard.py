@@ -37,7 +37,8 @@ STEP, SITUATION = 60, 600  # seconds between two samples, and two situations
 GB = 10**9
 
 # Of alerts, those whose cause these nodes do not have; checks/alerts has promtool test each one.
-QUIET = {"RailmateNotAnswering", "RailmateNotSettled", "RailmateLedgerNotDurable", "RailmateOfferDiffers"}
+QUIET = {"RailmateNotAnswering", "RailmateNotSettled", "RailmateLedgerNotDurable", "RailmateOfferDiffers",
+         "RailmateLimited"}
 
 
 class Member:

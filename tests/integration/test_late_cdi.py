@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 
-from harness import GPU, VF, container, main, until, vfs_of
+from harness import GPU, VF, container, main, program, until, vfs_of
 from late import LateCase, vfs_in
 
 
@@ -185,14 +185,15 @@ class Specs(LateCase):
                 os.unlink(os.path.join(node.run_dir, name, "map.json"))
         node.kubelet.wait(VF, "=0")
         node.start_daemon("--config-file", node.path("config.json"))
-        node.kubelet.wait(VF, 1)
-        container(node.kubelet.admit("other", f"main:{GPU}=1,{VF}=1"))
-        waiting = self.start(node, "other", timeout_ms=500)["main"]
-        self.assertFalse(waiting["started"])
-        self.assertRegex(waiting["message"], "which container main of pod default/pod has")
+        node.kubelet.wait(VF, "=4")  # those of the pod, and nothing that could be theirs
+        pool = subprocess.run([
+            program("railmatectl"), "explain", "pool", VF, "--control-socket", node.control_socket
+        ], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout
+        self.assertRegex(pool, r"in use .*which container main of pod default/pod has")
         node.kubelet.ask("remove pod")
-        until(lambda: self.start(node, "other", timeout_ms=500)["main"]["started"],
-              "it starts when the pod is gone")
+        node.kubelet.wait(VF, "=64")
+        container(node.kubelet.admit("other", f"main:{GPU}=1,{VF}=1"))
+        self.assertTrue(self.start(node, "other")["main"]["started"])
 
     def test_the_verbs_node_is_that_of_the_start(self):
         """Its number changes between Allocate and the start: today's peers hand out the wrong

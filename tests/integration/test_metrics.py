@@ -325,7 +325,8 @@ class Probes(Served):
                              "it is ready")
         self.assertEqual(
             text.splitlines(),
-            ["[+]config ok", f"[+]registered {VF} ok", "[+]records ok", "[+]ledger ok"])
+            ["[+]config ok", f"[+]registered {VF} ok", "[+]records ok", "[+]ledger ok",
+             "[+]pods ok", "[+]gpus ok"])
 
     def test_a_ledger_that_cannot_be_written_is_named(self):
         node = self.node()

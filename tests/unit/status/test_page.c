@@ -76,6 +76,7 @@ static void what_is_not_ready_says_why(void **state)
 	struct world *w = *state;
 
 	w->pools[0].registered = false;
+	w->pools[0].problem = "the kubelet does not watch its devices";
 	assert_has(w, "<p class=\"wrong\">not ready</p>");
 	assert_has(w, "<li class=\"wrong\">registered rdma/vf failed: the kubelet does not watch");
 	assert_lacks(w, "<li class=\"wrong\">ledger");

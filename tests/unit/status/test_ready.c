@@ -10,8 +10,9 @@ static void assert_ready(struct world *w, bool ready, const char *text)
 
 static void all_that_has_to_be_is_named(void **state)
 {
-	assert_ready(*state, true,
-		     "[+]config ok\n[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n");
+	assert_ready(
+		*state, true,
+		"[+]config ok\n[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n[+]pods ok\n[+]gpus ok\n");
 }
 
 static void what_is_not_so_is_named_with_its_reason(void **state)
@@ -19,6 +20,7 @@ static void what_is_not_so_is_named_with_its_reason(void **state)
 	struct world *w = *state;
 
 	w->pools[0].registered = false;
+	w->pools[0].problem = "the kubelet does not watch its devices";
 	w->service.settled = false;
 	w->service.ledger_failing = true;
 	w->facts.machine.config_error = "config.json:3: no";
@@ -26,7 +28,7 @@ static void what_is_not_so_is_named_with_its_reason(void **state)
 		     "[-]config failed: config.json:3: no\n"
 		     "[-]registered rdma/vf failed: the kubelet does not watch its devices\n"
 		     "[-]records failed: not all records of earlier starts were read yet\n"
-		     "[-]ledger failed: it cannot be written to disk\n");
+		     "[-]ledger failed: it cannot be written to disk\n[+]pods ok\n[+]gpus ok\n");
 }
 
 static void a_disk_that_hangs_is_named(void **state)
@@ -34,9 +36,10 @@ static void a_disk_that_hangs_is_named(void **state)
 	struct world *w = *state;
 
 	w->service.ledger_late = true;
-	assert_ready(w, false,
-		     "[+]config ok\n[+]registered rdma/vf ok\n[+]records ok\n"
-		     "[-]ledger failed: the disk does not store it in time\n");
+	assert_ready(
+		w, false,
+		"[+]config ok\n[+]registered rdma/vf ok\n[+]records ok\n"
+		"[-]ledger failed: the disk does not store it in time\n[+]pods ok\n[+]gpus ok\n");
 }
 
 /* It serves, but not all that is asked for; the changed file that is refused is the newer news. */
@@ -45,13 +48,29 @@ static void a_configuration_of_which_something_is_left_out_is_named(void **state
 	struct world *w = *state;
 
 	w->facts.machine.config_left_out = "config.json:7: pool rdma/b is left out";
-	assert_ready(w, false,
-		     "[-]config failed: config.json:7: pool rdma/b is left out\n"
-		     "[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n");
+	assert_ready(
+		w, false,
+		"[-]config failed: config.json:7: pool rdma/b is left out\n"
+		"[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n[+]pods ok\n[+]gpus ok\n");
 	w->facts.machine.config_error = "config.json:3: no";
-	assert_ready(w, false,
-		     "[-]config failed: config.json:3: no\n"
-		     "[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n");
+	assert_ready(
+		w, false,
+		"[-]config failed: config.json:3: no\n"
+		"[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n[+]pods ok\n[+]gpus ok\n");
+}
+
+/* It serves, and does not see all that it rests on. */
+static void what_is_not_seen_limits_and_makes_nobody_wait(void **state)
+{
+	struct world *w = *state;
+
+	w->service.pods_unseen = "no cgroup of a pod was found";
+	w->service.gpus_unknown = "'MIG-1' is a MIG device";
+	assert_ready(w, true,
+		     "[+]config ok\n[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n"
+		     "[!]pods limited: no cgroup of a pod was found\n"
+		     "[!]gpus limited: 'MIG-1' is a MIG device\n");
+	assert_non_null(strstr(world_metrics(w), "railmate_limited{what=\"pods\"} 1\n"));
 }
 
 /* One that never had a device is not offered; without a state directory none is wanted. */
@@ -61,7 +80,8 @@ static void what_is_as_configured_is_no_failure(void **state)
 
 	w->pools[0].served = w->pools[0].registered = false;
 	w->service.ledger_has_file = w->service.ledger_stored = false;
-	assert_ready(w, true, "[+]config ok\n[+]records ok\n[+]ledger ok\n");
+	assert_ready(w, true,
+		     "[+]config ok\n[+]records ok\n[+]ledger ok\n[+]pods ok\n[+]gpus ok\n");
 }
 
 static void while_nothing_is_served_it_is_not_ready(void **state)
@@ -83,6 +103,7 @@ int main(void)
 		WORLD(a_configuration_of_which_something_is_left_out_is_named),
 		WORLD(a_disk_that_hangs_is_named),
 		WORLD(what_is_as_configured_is_no_failure),
+		WORLD(what_is_not_seen_limits_and_makes_nobody_wait),
 		WORLD(while_nothing_is_served_it_is_not_ready),
 	};
 
