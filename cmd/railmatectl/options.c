@@ -6,11 +6,13 @@
 #include "base/mem.h"
 #include "railmatectl.h"
 
-/* The letters of kubectl, for options of that name. */
+/* For options of that name; all but one are kubectl's. */
 static const struct {
 	const char *name;
 	char letter;
-} letters[] = { { "namespace", 'n' }, { "selector", 'l' }, { "container", 'c' } };
+} letters[] = {
+	{ "namespace", 'n' }, { "selector", 'l' }, { "container", 'c' }, { "output", 'o' }
+};
 
 /* The option of that letter, from 1; 0: there is none. */
 static int find_letter(const struct word *words, size_t n, int letter)

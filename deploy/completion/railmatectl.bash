@@ -3,7 +3,7 @@ _railmatectl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words
 	COMPREPLY=()
 	case $prev in
-	--config|--control-socket|--kubeconfig|--map|--output|--tar|--topology-hints|-o) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
+	--config|--control-socket|--kubeconfig|--map|--output|--topology-hints|-o) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
 	--from|--record|--root|--state-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") && return ;;
 	--container|--context|--explain|--fix-manifest|--free|--gpus|--load|--must|--namespace|--node|--only|--parallel|--pods|--policy|--pool|--railmate-namespace|--role|--seed|--selector|--timeout|--vfs|-c|-l|-n) return ;;
 	esac
@@ -21,7 +21,7 @@ _railmatectl() {
 		verify) words='--map --counters --root --json --help' ;;
 		cluster) words='status topo explain doctor verify --context --kubeconfig --railmate-namespace --namespace -n --selector -l --container -c --node --parallel --timeout --no-doctor --record --from --only --privileged --svg --nccl-xml --rccl --wide --json --help' ;;
 		ready) words='--help' ;;
-		snapshot) words='unpack --root --scrub --output -o --tar --json --help' ;;
+		snapshot) words='unpack --root --scrub --output -o --json --help' ;;
 		esac
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

@@ -381,16 +381,6 @@ class Snapshot(ProgramTest):
             self.assertEqual(run(CTL, "topo", "--json", "--root", top).stdout,
                              run(CTL, "topo", "--json", "--root", machine(HGX)).stdout)
 
-    def test_tar_holds_the_same_machine(self):
-        with tempfile.TemporaryDirectory() as top:
-            os.mkdir(f"{top}/m")
-            done = run(CTL, "snapshot", "--root", machine(HGX), "--tar", "machine.tar", cwd=top)
-            self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
-            self.assertEqual(
-                run("tar", "-C", f"{top}/m", "-xf", f"{top}/machine.tar").returncode, 0)
-            self.assertEqual(run(CTL, "topo", "--json", "--root", f"{top}/m").stdout,
-                             run(CTL, "topo", "--json", "--root", machine(HGX)).stdout)
-
     def test_scrub_leaves_no_uuid_and_keeps_the_topology(self):
         text = run(CTL, "snapshot", "--root", machine(HGX), "--scrub").stdout
         before = self.one_object(run(CTL, "topo", "--json", "--root", machine(HGX)))
