@@ -10,7 +10,6 @@ TOP = pathlib.Path(__file__).parents[2]
 TABLE = "pkg/hw/driver.c"
 # The same word for another thing.
 OTHER = {
-    "cmd/railmatectl/hosttree/capture_pci.c": {"uio"},  # the class in sysfs
     "pkg/devstate/nodes.c": {"uio"},
     "pkg/render/env.c": {"uio"},  # a key of PCIDEVICE_…_INFO
     "cmd/railmatectl/verify/rules.c": {"efa"},  # a provider of libfabric

@@ -1,12 +1,10 @@
 /*
  * A capture in progress: paths below the root in, lines out. What is not there is left out.
- * capture.c has the machine and the classes, capture_pci.c the PCI functions,
+ * capture.c has what is taken as it is, capture_pci.c what is taken of a PCI function in part,
  * capture_lldp.c the neighbours.
  */
 #ifndef RAILMATE_HOSTTREE_CAPTURE_INTERNAL_H
 #define RAILMATE_HOSTTREE_CAPTURE_INTERNAL_H
-
-#include <limits.h>
 
 #include "hosttree/hosttree-internal.h"
 #include "sysroot/dir.h"
@@ -21,26 +19,13 @@ struct capture {
 	struct strbuf *out;
 };
 
-struct attribute {
-	const char *name;
-	enum scrub_kind scrub;
-};
-
 /* The first max bytes of a file, behind what *ret has; nothing is written down. */
 int capture_bytes(const struct sysroot *root, const char *path, size_t max, struct strbuf *ret);
-/* Files in the directory `dir`. */
-void capture_files(struct capture *c, const char *dir, const struct attribute *files, size_t n);
-/* False: it is not a link. */
-bool capture_link(struct capture *c, const char *path, char target[PATH_MAX]);
-/* The link or directory entry; its real path as a heap string, or NULL: it leads out. */
-char *capture_entry(struct capture *c, const char *dir, const char *name);
+void capture_file(struct capture *c, const char *path, enum scrub_kind scrub);
 /* What is in a directory, in order. */
 void capture_names(const struct capture *c, const char *path, struct names *ret);
 
-void capture_functions(struct capture *c);
+void capture_function(struct capture *c, const char *dir);
 void capture_neighbors(struct capture *c);
-/* Of devices that are not a PCI function's, too. */
-void capture_rdma(struct capture *c, const char *dir);
-void capture_verbs(struct capture *c, const char *dir);
 
 #endif

@@ -22,6 +22,11 @@ enum scrub_kind {
 	SCRUB_CMDLINE, /* the kernel's: only words about PCI, IOMMU and memory stay */
 	SCRUB_PARAMS,  /* of NVIDIA's driver: the lines with a number stay */
 	SCRUB_CONFIG,  /* the Device Serial Number capability of a configuration space */
+
+	/* Of these files only some lines are taken, scrubbed or not. */
+	KEEP_KFD,    /* of AMD's GPUs: how they reach each other; other lines name the GPU */
+	KEEP_CPU,    /* what the processor is, and whether there is a hypervisor */
+	KEEP_TCLASS, /* what MLNX_OFED marks packets with; the lines below it name hosts */
 };
 
 /* Remembers what it replaced: equal originals get equal replacements within one capture. */

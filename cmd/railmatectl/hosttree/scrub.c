@@ -279,7 +279,7 @@ void scrubber_apply(struct scrubber *s, enum scrub_kind kind, struct strbuf *val
 	case SCRUB_CONFIG:
 		scrub_config(value);
 		break;
-	case SCRUB_NOTHING:
+	default:
 		scrub_host_name(s, value);
 		break;
 	}
