@@ -2,7 +2,7 @@
 #include <linux/pci_regs.h>
 #include <stdio.h>
 
-#include "discover/pciconf.h"
+#include "facts/pciconf.h"
 #include "facts/facts-internal.h"
 #include "hw/inventory.h"
 
@@ -28,7 +28,7 @@ void facts_read_config(const struct sysroot *root, const struct facts *f, int pc
 		return;
 	snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/config",
 		 bdf_format(f->inv->pci[pci].bdf, address));
-	conf = discover_pci_conf(root, path);
+	conf = facts_pci_conf(root, path);
 	p->config = state_of(conf.classic);
 	p->config_ext = state_of(conf.extended);
 	p->devctl = conf.devctl;

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
-#include "discover/pciconf.h"
+#include "facts/pciconf.h"
 #include "hosttree/capture-internal.h"
 #include "hw/driver.h"
 #include "hw/vpd.h"
@@ -68,7 +68,7 @@ static void take_device_config(struct capture *c, const char *dir, const char *p
 {
 	_cleanup_free_ char *windows = xasprintf("%s/resource", dir);
 	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
-	struct pci_conf conf = discover_pci_conf(c->root, path);
+	struct pci_conf conf = facts_pci_conf(c->root, path);
 	uint64_t vendor = 0, device = 0;
 
 	sysroot_read_u64(c->root, 16, &vendor, "%s/vendor", dir);

@@ -2,7 +2,7 @@
 #include <linux/pci_regs.h>
 
 #include "base/str.h"
-#include "discover/pciconf.h"
+#include "facts/pciconf.h"
 #include "hosttree/hosttree-internal.h"
 
 #define FIRST_EXT_CAP 0x100

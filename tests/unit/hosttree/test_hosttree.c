@@ -15,8 +15,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
-#include "discover/pciconf.h"
-#include "discover/pciconf.h"
+#include "facts/pciconf.h"
 #include "hosttree/hosttree-internal.h"
 #include "hosttree/hosttree.h"
 #include "support/bigtree.h"
@@ -337,7 +336,7 @@ static void captures_an_excerpt_of_a_device(void **state)
 	assert_null(strstr(out, "eeee"));
 	assert_null(strstr(out, "deadbeef"));
 	copy = fixture_text(out);
-	conf = discover_pci_conf(copy, GPU_DEV "/config");
+	conf = facts_pci_conf(copy, GPU_DEV "/config");
 	assert_int_equal(conf.classic, PCI_CONF_READ);
 	assert_int_equal(conf.extended, PCI_CONF_READ);
 	assert_int_equal(conf.flags, 0x0002);
@@ -379,7 +378,7 @@ static void an_excerpt_says_the_same_and_no_more(void **state)
 			strbuf_printf(&line, "%02x", (unsigned char)bytes.s[k]);
 		strbuf_putc(&line, '\n');
 		root = fixture_text(strbuf_str(&line));
-		got = discover_pci_conf(root, "config");
+		got = facts_pci_conf(root, "config");
 		assert_int_equal(got.classic, cases[i].classic);
 		assert_int_equal(got.extended, cases[i].extended);
 		assert_int_equal(got.flags, cases[i].flags);

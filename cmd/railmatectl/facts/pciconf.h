@@ -5,8 +5,8 @@
  * to CAP_SYS_ADMIN, and 4096 where the firmware describes the extended space; what ends earlier is
  * unknown, not off.
  */
-#ifndef RAILMATE_DISCOVER_PCICONF_H
-#define RAILMATE_DISCOVER_PCICONF_H
+#ifndef RAILMATE_FACTS_PCICONF_H
+#define RAILMATE_FACTS_PCICONF_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +30,6 @@ struct pci_conf {
 };
 
 /* path: of the file, below the root. Any thread. */
-struct pci_conf discover_pci_conf(const struct sysroot *root, const char *path);
+struct pci_conf facts_pci_conf(const struct sysroot *root, const char *path);
 
 #endif

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "discover/pciconf.h"
+#include "facts/pciconf.h"
 #include "sysroot/sysroot.h"
 
 #define CLASSIC	      256
@@ -108,7 +108,7 @@ static enum pci_conf_state read_extended(struct pci_conf *c, int fd)
 	return PCI_CONF_BROKEN;
 }
 
-struct pci_conf discover_pci_conf(const struct sysroot *root, const char *path)
+struct pci_conf facts_pci_conf(const struct sysroot *root, const char *path)
 {
 	_cleanup_close_ int fd = sysroot_openat(root, O_RDONLY | O_NONBLOCK, "%s", path);
 	struct pci_conf c = { .flags = -1, .devctl = -1, .devcap2 = -1, .devctl2 = -1 };
