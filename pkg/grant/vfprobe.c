@@ -1,7 +1,5 @@
 #include "grant/vfprobe.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "rpc/rpc.h"
+#include "rpc/work.h"
 #include "sysroot/sysroot.h"
 
 #define TIMEOUT_MS  2000
@@ -20,11 +19,7 @@
 
 struct asked;
 
-/*
- * One probe and its thread. The thread has copies of its own; rpc, by which it answers, is under
- * the lock and NULL once the probes are closed. The thread or the rpc thread frees it, whichever is
- * the last to use it.
- */
+/* One probe. Its thread has copies of its own, and goes on when the caller has given up. */
 struct job {
 	grant_probe_fn probe;
 	char *root, *netns_dir;
@@ -34,15 +29,11 @@ struct job {
 	struct vf_state *states;
 	struct err err;
 
-	pthread_mutex_t lock;
-	struct rpc *rpc; /* NULL: the probes are closed */
-	bool posted;	 /* ended() will run */
-	bool refused;	 /* it will not: the rpc thread stops */
-
 	/* the rpc thread's */
 	TAILQ_ENTRY(job) link;
-	struct vfprobe *vfprobe; /* NULL: gone */
-	struct asked *asked;	 /* NULL: answered already */
+	struct vfprobe *vfprobe;
+	struct rpc_work *work;
+	struct asked *asked; /* NULL: answered already */
 };
 
 /* A caller that waits for a probe. */
@@ -50,7 +41,7 @@ struct asked {
 	TAILQ_ENTRY(asked) link;
 	struct vfprobe *vfprobe;
 	struct job *job;
-	bool runs;
+	bool runs; /* the job is its work's */
 	struct rpc_timer *timer;
 	char why[sizeof(((struct err *)NULL)->msg)]; /* what the timer says */
 	grant_probe_done_fn done;
@@ -64,9 +55,10 @@ struct vfprobe {
 	unsigned n_jobs;
 };
 
-static void job_free(struct job *j)
+static void job_free(void *arg)
 {
-	pthread_mutex_destroy(&j->lock);
+	struct job *j = arg;
+
 	arena_free(j->arena);
 	free(j->netns_dir);
 	free(j->root);
@@ -78,10 +70,7 @@ static struct job *job_new(struct vfprobe *t, const struct bdf *bdfs, size_t n, 
 {
 	struct job *j = xcalloc(1, sizeof(*j));
 
-	*j = (struct job) {
-		.probe = t->env.probe, .n = n, .rpc = t->env.rpc, .vfprobe = t, .asked = asked
-	};
-	pthread_mutex_init(&j->lock, NULL);
+	*j = (struct job) { .probe = t->env.probe, .n = n, .vfprobe = t, .asked = asked };
 	j->root = xstrdup(t->env.root);
 	j->netns_dir = t->env.netns_dir ? xstrdup(t->env.netns_dir) : NULL;
 	j->bdfs = xcalloc(n, sizeof(*bdfs));
@@ -94,10 +83,9 @@ static struct job *job_new(struct vfprobe *t, const struct bdf *bdfs, size_t n, 
 
 /* --- the thread --- */
 
-static void ended(void *arg);
-
-static void probe(struct job *j)
+static void probe(void *arg)
 {
+	struct job *j = arg;
 	struct sysroot *root;
 
 	if (sysroot_open(j->root, &root, &j->err) < 0)
@@ -105,25 +93,6 @@ static void probe(struct job *j)
 	if (j->probe(root, j->netns_dir, j->bdfs, j->n, j->arena, j->states, &j->err) == 0)
 		j->err.code = 0;
 	sysroot_close(root);
-}
-
-static void *run(void *arg)
-{
-	struct job *j = arg;
-	bool mine;
-
-	pthread_setname_np(pthread_self(), "vf-probe");
-	probe(j);
-	pthread_mutex_lock(&j->lock);
-	mine = !j->rpc;
-	if (j->rpc) {
-		j->posted = rpc_post(j->rpc, ended, j);
-		j->refused = !j->posted;
-	}
-	pthread_mutex_unlock(&j->lock);
-	if (mine)
-		job_free(j);
-	return NULL;
 }
 
 /* --- the rpc thread --- */
@@ -150,22 +119,18 @@ static void give_up(void *arg)
 	answer(a, NULL, a->why);
 }
 
-/* Signals are blocked already: the thread is the rpc thread's child. */
+static void ended(void *arg);
+
 static void start(struct asked *a)
 {
+	static const struct rpc_work_kind kind = { "vf-probe", STACK_BYTES, probe, ended,
+						   job_free };
 	struct vfprobe *t = a->vfprobe;
-	pthread_attr_t attr;
-	pthread_t thread;
-	int code;
+	int r = rpc_work_start(t->env.rpc, &kind, a->job, &a->job->work);
 
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	code = pthread_create(&thread, &attr, run, a->job);
-	pthread_attr_destroy(&attr);
-	if (code) {
+	if (r < 0) {
 		rpc_timer_cancel(a->timer);
-		snprintf(a->why, sizeof(a->why), "no thread can be started: %s", strerror(code));
+		snprintf(a->why, sizeof(a->why), "no thread can be started: %s", strerror(-r));
 		a->timer = rpc_after(t->env.rpc, 0, give_up, a);
 		return;
 	}
@@ -189,20 +154,13 @@ static void ended(void *arg)
 {
 	struct job *j = arg;
 	struct vfprobe *t = j->vfprobe;
+	const char *why = j->err.code ? j->err.msg : NULL;
 
-	/* The thread may not have let go of it yet. */
-	pthread_mutex_lock(&j->lock);
-	pthread_mutex_unlock(&j->lock);
-	if (t) {
-		const char *why = j->err.code ? j->err.msg : NULL;
-
-		TAILQ_REMOVE(&t->jobs, j, link);
-		t->n_jobs--;
-		if (j->asked)
-			answer(j->asked, why ? NULL : j->states, why);
-		start_waiting(t);
-	}
-	job_free(j);
+	TAILQ_REMOVE(&t->jobs, j, link);
+	t->n_jobs--;
+	if (j->asked)
+		answer(j->asked, why ? NULL : j->states, why);
+	start_waiting(t);
 }
 
 struct vfprobe *grant_probe_new(const struct vfprobe_env *env)
@@ -239,7 +197,6 @@ void grant_probe_free(struct vfprobe *t)
 {
 	struct asked *a;
 	struct job *j;
-	bool mine;
 
 	if (!t)
 		return;
@@ -247,14 +204,7 @@ void grant_probe_free(struct vfprobe *t)
 		answer(a, NULL, "railmated is stopping");
 	while ((j = TAILQ_FIRST(&t->jobs))) {
 		TAILQ_REMOVE(&t->jobs, j, link);
-		/* One whose thread still runs is the thread's from now on. */
-		pthread_mutex_lock(&j->lock);
-		j->rpc = NULL;
-		j->vfprobe = NULL;
-		mine = j->refused;
-		pthread_mutex_unlock(&j->lock);
-		if (mine)
-			job_free(j);
+		rpc_work_cancel(&j->work);
 	}
 	free(t);
 }

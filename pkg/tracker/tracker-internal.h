@@ -14,7 +14,7 @@ struct ledger_writer;
 struct pending;
 struct pod_list;
 struct pods_said;
-struct reopen;
+struct rpc_work;
 struct rpc_timer;
 struct store;
 struct waiter;
@@ -96,8 +96,8 @@ struct tracker {
 	bool failing;
 	struct waiter *waiters, **last_waiter;
 	struct rpc_timer *soon, *retry, *patience;
-	bool hurried;	       /* soon is at once: a reply waits */
-	struct reopen *reopen; /* under way */
+	bool hurried;		 /* soon is at once: a reply waits */
+	struct rpc_work *reopen; /* under way */
 	struct rpc_timer *reopen_timer;
 
 	int64_t busy_ms; /* when a container last came, or began to start: tracker_save() */

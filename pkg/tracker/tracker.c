@@ -3,7 +3,6 @@
 #include "tracker/tracker-internal.h"
 #include "tracker/tracker.h"
 
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +14,10 @@
 #include "base/event.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "base/thread.h"
 #include "ledger/file.h"
 #include "pool/node.h"
 #include "rpc/rpc.h"
+#include "rpc/work.h"
 
 /* A ledger is JSON, which is read level by level. */
 #define STACK_BYTES (8u << 20)
@@ -304,12 +303,8 @@ void tracker_save(struct tracker *k, void (*done)(void *arg), void *arg)
 
 /* --- a state directory that could not be opened --- */
 
-/* A thread's question to the disk, which may hang: then it outlives the tracker, and rpc. */
 struct reopen {
-	pthread_mutex_t lock;
-	bool refused;	   /* by rpc; under the lock, as rpc and k */
-	struct rpc *rpc;   /* NULL: closed, the answer is dropped */
-	struct tracker *k; /* NULL: gone */
+	struct tracker *k;
 	char *dir;
 	struct ledger_file *file;
 	struct ledger *ledger; /* what is there; NULL: nothing */
@@ -317,9 +312,10 @@ struct reopen {
 	struct err err;
 };
 
-static void reopen_free(struct reopen *r)
+static void reopen_free(void *arg)
 {
-	pthread_mutex_destroy(&r->lock);
+	struct reopen *r = arg;
+
 	ledger_free(r->ledger);
 	ledger_file_close(r->file);
 	free(r->note);
@@ -351,21 +347,12 @@ static void claim_all(struct tracker *k, const struct ledger *ledger)
 	}
 }
 
-static void reopened_on_rpc(void *arg)
+static void reopened(void *arg)
 {
 	struct reopen *r = arg;
 	struct tracker *k = r->k;
 
-	/* The thread may not have let go of it yet. */
-	pthread_mutex_lock(&r->lock);
-	pthread_mutex_unlock(&r->lock);
-	if (!k) {
-		reopen_free(r);
-		return;
-	}
-	k->reopen = NULL;
 	if (r->err.code) {
-		reopen_free(r);
 		tracker_reopen_later(k);
 		return;
 	}
@@ -379,67 +366,39 @@ static void reopened_on_rpc(void *arg)
 		k, false,
 		"the state directory can be opened again, and the ledger is stored there path=%s",
 		r->dir);
-	reopen_free(r);
 	tracker_note_change(k);
 }
 
-static void *try_open(void *arg)
+static void try_open(void *arg)
 {
 	struct reopen *r = arg;
-	bool mine;
 	int e = ledger_file_open(r->dir, 0, &r->file, &r->err);
 
 	if (e == 0)
 		e = ledger_file_load(r->file, &r->ledger, &r->note, &r->err);
 	if (e == 0)
 		r->err.code = 0;
-	pthread_mutex_lock(&r->lock);
-	mine = !r->rpc;
-	if (!mine)
-		r->refused = !rpc_post(r->rpc, reopened_on_rpc, r);
-	pthread_mutex_unlock(&r->lock);
-	if (mine)
-		reopen_free(r);
-	return NULL;
 }
 
+/* The disk may hang. */
 static void reopen_now(void *arg)
 {
+	static const struct rpc_work_kind kind = { "ledger-open", STACK_BYTES, try_open, reopened,
+						   reopen_free };
 	struct tracker *k = arg;
-	pthread_t thread;
+	struct reopen *r = xcalloc(1, sizeof(*r));
 
 	k->reopen_timer = NULL;
-	k->reopen = xcalloc(1, sizeof(*k->reopen));
-	*k->reopen = (struct reopen) { .k = k, .rpc = k->env.rpc, .dir = xstrdup(k->env.away_dir) };
-	pthread_mutex_init(&k->reopen->lock, NULL);
-	if (thread_start(&thread, "ledger-open", STACK_BYTES, try_open, k->reopen) == 0) {
-		pthread_detach(thread);
+	*r = (struct reopen) { .k = k, .dir = xstrdup(k->env.away_dir) };
+	if (rpc_work_start(k->env.rpc, &kind, r, &k->reopen) == 0)
 		return;
-	}
-	reopen_free(STEAL(k->reopen));
+	reopen_free(r);
 	tracker_reopen_later(k);
 }
 
 void tracker_reopen_later(struct tracker *k)
 {
 	k->reopen_timer = rpc_after(k->env.rpc, k->pace.retry_ms, reopen_now, k);
-}
-
-static void reopen_done(struct tracker *k)
-{
-	struct reopen *r = STEAL(k->reopen);
-	bool mine;
-
-	rpc_timer_cancel(STEAL(k->reopen_timer));
-	if (!r)
-		return;
-	pthread_mutex_lock(&r->lock);
-	r->k = NULL;
-	r->rpc = NULL;
-	mine = r->refused;
-	pthread_mutex_unlock(&r->lock);
-	if (mine)
-		reopen_free(r);
 }
 
 struct tracker_disk tracker_disk(const struct tracker *k)
@@ -496,7 +455,8 @@ void tracker_free(struct tracker *k)
 	rpc_timer_cancel(STEAL(k->drain));
 	rpc_timer_cancel(STEAL(k->tell));
 	rpc_timer_cancel(STEAL(k->uids));
-	reopen_done(k);
+	rpc_timer_cancel(STEAL(k->reopen_timer));
+	rpc_work_cancel(&k->reopen);
 	tracker_watch_done(k);
 	flush(k);
 	tracker_checkpoint_done(k);
