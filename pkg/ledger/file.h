@@ -32,13 +32,12 @@ int ledger_file_peek(const char *dir, struct ledger **ret, struct err *err);
  * stored made it wrong, and no ledger is better than an old one. Any thread, one at a time. */
 int ledger_file_store(struct ledger_file *f, const char *text, size_t len, struct err *err);
 
-/* A thread that stores, so that no thread but this one waits for the disk. Only the newest text
- * matters: one that waits is replaced. A thread that cannot be started (the limit of pids) is tried
- * again with each text. */
+/* A thread that stores, so that no thread but this one waits for the disk. One that cannot be
+ * started (the limit of pids) is tried again with each text. */
 struct ledger_writer *ledger_writer_start(struct ledger_file *f);
-/* text (malloc'ed) is taken. done(arg, err) on the writer's thread, exactly once, when this text or
- * a later one is on disk (err NULL), or could not be stored; at once, on the caller's thread, where
- * the writer's could not be started. */
+/* text (malloc'ed) is taken. done(arg, err) on the writer's thread, exactly once, when it is on
+ * disk (err NULL), or could not be stored; at once, on the caller's thread, where the writer's
+ * could not be started. Not before the done() of the text before. */
 void ledger_writer_put(struct ledger_writer *w, char *text, size_t len,
 		       void (*done)(void *arg, const struct err *err), void *arg);
 void ledger_writer_stop(struct ledger_writer *w); /* stores what waits, then joins; NULL is fine */
