@@ -23,6 +23,27 @@ bool list_has_int(const int *list, size_t n, int value)
 	return false;
 }
 
+bool list_has_sorted(const char *const *list, size_t n, const char *s)
+{
+	return n && bsearch(&s, list, n, sizeof(*list), list_by_string);
+}
+
+size_t list_place(const void *key, const void *list, size_t n, size_t size,
+		  int (*compare)(const void *key, const void *element))
+{
+	size_t lo = 0, hi = n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (compare(key, (const char *)list + mid * size) > 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 int list_by_string(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "discover/scan-internal.h"
 
@@ -88,20 +89,17 @@ void classes_done(struct scan *s)
 	}
 }
 
+static int by_address(const void *bdf, const void *link)
+{
+	return bdf_cmp(*(const struct bdf *)bdf, ((const struct class_link *)link)->bdf);
+}
+
 int scan_class_names(struct scan *s, enum class_kind kind, const struct dir *dev, struct bdf bdf,
 		     struct names *ret)
 {
 	struct class_map *map = &s->classes[kind];
-	size_t first = 0, end = map->n;
+	size_t first = list_place(&bdf, map->links, map->n, sizeof(*map->links), by_address);
 
-	while (first < end) {
-		size_t mid = first + (end - first) / 2;
-
-		if (bdf_cmp(map->links[mid].bdf, bdf) < 0)
-			first = mid + 1;
-		else
-			end = mid;
-	}
 	for (size_t i = first; i < map->n && !bdf_cmp(map->links[i].bdf, bdf); i++) {
 		map->links[i].taken = true;
 		names_add(ret, map->links[i].name);

@@ -276,11 +276,6 @@ static const char **known(const struct scan *s, bool uverbs, size_t *ret_n)
 	return list;
 }
 
-static bool is_known(const char *const *list, size_t n, const char *name)
-{
-	return bsearch(&name, list, n, sizeof(*list), list_by_string);
-}
-
 static void scan_class_devices(struct scan *s)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
@@ -293,7 +288,7 @@ static void scan_class_devices(struct scan *s)
 		return;
 	have = known(s, false, &n);
 	for (size_t i = 0; i < names.n; i++) {
-		if (!is_known(have, n, names.v[i]))
+		if (!list_has_sorted(have, n, names.v[i]))
 			add_class_device(s, &class, names.v[i]);
 	}
 }
@@ -312,7 +307,7 @@ static void scan_class_verbs(struct scan *s)
 	for (size_t i = 0; i < names.n; i++) {
 		struct hw_rdma *rec;
 
-		if (!str_starts(names.v[i], "uverbs") || is_known(have, n, names.v[i]))
+		if (!str_starts(names.v[i], "uverbs") || list_has_sorted(have, n, names.v[i]))
 			continue;
 		rec = match_uverbs(&class, "", names.v[i], s->rdma, s->n_rdma);
 		if (rec)

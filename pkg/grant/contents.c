@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "devstate/devstate.h"
@@ -178,15 +179,6 @@ static int dev_now(const struct contents_in *in, const struct pool *pool,
 	return is_late(pool) && !ret->uverbs ? r : 0;
 }
 
-static bool has(const struct ids *ids, const char *id)
-{
-	for (size_t i = 0; i < ids->n; i++) {
-		if (!strcmp(ids->v[i], id))
-			return true;
-	}
-	return false;
-}
-
 /* Links are made to what is there: the node may have no such file. */
 static const char *topology_of(const struct contents_in *in, const struct pool *pool)
 {
@@ -212,7 +204,7 @@ static int grant_of_pool(const struct contents_in *in, const struct pool_vfs *po
 	if (topology)
 		ret->topo_file = arena_printf(a, RENDER_DIR "/%s", topology);
 	for (size_t i = 0; i < pool->n_devs; i++) {
-		if (!has(&pool_vfs->vfs, pool->devs[i].id))
+		if (!list_has(pool_vfs->vfs.v, pool_vfs->vfs.n, pool->devs[i].id))
 			continue;
 		r = dev_now(in, pool, &pool->devs[i], a, &devs[ret->n_devs], err);
 		if (r < 0)

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/driver.h"
@@ -39,38 +40,29 @@ const char *const *hw_gpu_addresses(const struct hw_inventory *inv, struct gpu_s
 	return v;
 }
 
-int hw_find_pci(const struct hw_inventory *inv, struct bdf bdf)
+static int by_address(const void *bdf, const void *pci)
 {
-	size_t lo = 0, hi = inv->n_pci;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		int c = bdf_cmp(inv->pci[mid].bdf, bdf);
-
-		if (!c)
-			return (int)mid;
-		if (c < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return -1;
+	return bdf_cmp(*(const struct bdf *)bdf, ((const struct hw_pci *)pci)->bdf);
 }
 
-/* The tables are sorted by pci, so the first with this or a greater index is where to look. */
+int hw_find_pci(const struct hw_inventory *inv, struct bdf bdf)
+{
+	const struct hw_pci *f =
+		inv->n_pci ? bsearch(&bdf, inv->pci, inv->n_pci, sizeof(*f), by_address) : NULL;
+
+	return f ? (int)(f - inv->pci) : -1;
+}
+
+static int by_pci(const void *pci, const void *rdma)
+{
+	return *(const int *)pci - ((const struct hw_rdma *)rdma)->pci;
+}
+
 int hw_find_rdma(const struct hw_inventory *inv, int pci)
 {
-	size_t lo = 0, hi = inv->n_rdma;
+	size_t i = list_place(&pci, inv->rdma, inv->n_rdma, sizeof(*inv->rdma), by_pci);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (inv->rdma[mid].pci < pci)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return pci >= 0 && lo < inv->n_rdma && inv->rdma[lo].pci == pci ? (int)lo : -1;
+	return pci >= 0 && i < inv->n_rdma && inv->rdma[i].pci == pci ? (int)i : -1;
 }
 
 int hw_find_gpu(const struct hw_inventory *inv, int pci)

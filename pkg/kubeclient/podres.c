@@ -52,8 +52,8 @@ struct podres {
 	struct socket_id id;	     /* of the socket that was asked last; ino 0: none */
 	struct rpc_channel *channel; /* opened with the first question */
 	enum podres_support support;
-	uint64_t epoch; /* grows with every kubelet */
-	uint32_t random;
+	uint64_t epoch;	 /* grows with every kubelet */
+	unsigned random; /* of rand_r() */
 	int64_t admission_until_ms;
 	LIST_HEAD(, question) questions;
 	STAILQ_HEAD(, subscriber) subscribers;
@@ -65,7 +65,7 @@ struct podres *kubeclient_podres_open(struct rpc *rpc, const char *socket)
 
 	p->rpc = rpc;
 	p->socket = xstrdup(socket);
-	p->random = (uint32_t)clock_mono_ms() ^ (uint32_t)getpid();
+	p->random = (unsigned)clock_mono_ms() ^ (unsigned)getpid();
 	LIST_INIT(&p->questions);
 	STAILQ_INIT(&p->subscribers);
 	return p;
@@ -251,8 +251,7 @@ static void retry(struct question *q, const char *message)
 	unsigned ms;
 
 	q->limited = true;
-	p->random = p->random * 1664525u + 1013904223u;
-	ms = BACKOFF_MS / 2 + (p->random >> 16) % BACKOFF_MS;
+	ms = BACKOFF_MS / 2 + (unsigned)rand_r(&p->random) % BACKOFF_MS;
 	if (ms < time_left(q))
 		q->timer = rpc_after(p->rpc, ms, ask_again, q);
 	else

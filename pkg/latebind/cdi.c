@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
@@ -43,11 +44,7 @@ static void forget(struct spec_file *s)
 
 static bool has_slot(const struct spec_file *s, const char *slot)
 {
-	for (size_t i = 0; i < s->n_slots; i++) {
-		if (!strcmp(s->slots[i], slot))
-			return true;
-	}
-	return false;
+	return list_has((const char *const *)s->slots, s->n_slots, slot);
 }
 
 static struct spec_file *find_spec(const struct latebind *b, const char *file)

@@ -1,4 +1,5 @@
 #include "ledger/ledger.h"
+#include "base/list.h"
 #include "ledger/ledger-internal.h"
 
 #include <stdlib.h>
@@ -60,20 +61,17 @@ uint64_t ledger_generation(const struct ledger *l)
 
 /* --- decisions --- */
 
-/* Where the decision of this number is, or would be. */
+static int by_number(const void *number, const void *entry)
+{
+	uint64_t n = *(const uint64_t *)number,
+		 m = (*(const struct decision_entry *const *)entry)->number;
+
+	return (n > m) - (n < m);
+}
+
 static size_t decision_place(const struct ledger *l, uint64_t number)
 {
-	size_t lo = 0, hi = l->n_decisions;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (l->decisions[mid]->number < number)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return list_place(&number, l->decisions, l->n_decisions, sizeof(*l->decisions), by_number);
 }
 
 static struct decision_entry *find_decision(const struct ledger *l, uint64_t number)
@@ -223,20 +221,14 @@ int ledger_vf_cmp(const char *a, const char *b)
 	return n != m ? (n < m ? -1 : 1) : strcmp(a, b);
 }
 
-/* Where the hold of this VF is, or would be. */
+static int by_vf(const void *vf, const void *entry)
+{
+	return ledger_vf_cmp(vf, (*(const struct hold_entry *const *)entry)->hold.vf);
+}
+
 static size_t hold_place(const struct ledger *l, const char *vf)
 {
-	size_t lo = 0, hi = l->n_holds;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (ledger_vf_cmp(l->holds[mid]->hold.vf, vf) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return list_place(vf, l->holds, l->n_holds, sizeof(*l->holds), by_vf);
 }
 
 static bool is_at(const struct ledger *l, size_t i, const char *vf)

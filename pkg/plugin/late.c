@@ -268,11 +268,6 @@ struct device_list plugin_late_list(const struct plugin *p, struct arena *a)
 /* --- GetPreferredAllocation: any slot of a class is as good as any other, as long as it is free
  * --- */
 
-static bool has(const struct ids *sorted, const char *id)
-{
-	return sorted->n && bsearch(&id, sorted->v, sorted->n, sizeof(*sorted->v), list_by_string);
-}
-
 struct pick {
 	const struct slot_list *slots;
 	struct ids available, must; /* sorted */
@@ -282,7 +277,8 @@ struct pick {
 
 static bool is_choice(const struct pick *p, const struct slot *s, bool held)
 {
-	return s->held == held && has(&p->available, s->id) && !has(&p->must, s->id);
+	return s->held == held && list_has_sorted(p->available.v, p->available.n, s->id) &&
+	       !list_has_sorted(p->must.v, p->must.n, s->id);
 }
 
 /* The tightest class that has all that are still wanted; -2: none has. */
@@ -412,7 +408,6 @@ static void bound(void *arg, const struct err *err, const struct bound *v, size_
 	 * again, and is not the only one who can. */
 	static struct log_rate waits;
 	const struct starting *s = arg;
-	struct err copy;
 
 	if (!err) {
 		for (size_t i = 0; i < n; i++)
@@ -421,14 +416,13 @@ static void bound(void *arg, const struct err *err, const struct bound *v, size_
 		rpc_reply(s->call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
 		return;
 	}
-	copy = *err;
 	if (log_rate_count(&waits) <= WAITS_A_MINUTE)
 		log_warn("kubelet", "a container waits resource=%s reason=%s", s->resource,
 			 err->msg);
 	else
 		log_debug("kubelet", "a container waits resource=%s reason=%s", s->resource,
 			  err->msg);
-	plugin_refuse(s->call, &copy);
+	plugin_refuse(s->call, err);
 }
 
 void plugin_late_pre_start(struct plugin *p, struct rpc_call *call, struct bytes request)

@@ -75,7 +75,7 @@ struct plugin {
 	struct node *node; /* NULL before the first update */
 	bool shared;	   /* a pool of node.shared */
 	bool dying;
-	uint32_t random;
+	unsigned random; /* of rand_r() */
 	struct plugin_stats stats;
 	struct stats_pool *counts; /* NULL: not counted */
 
@@ -153,7 +153,7 @@ void plugin_warn(struct plugin *p, enum warning kind, const char *fmt, ...)
 void plugin_warn_reset(struct plugin *p,
 		       enum warning kind); /* it works again: log the next failure at once */
 
-void plugin_refuse(struct rpc_call *call, struct err *err);
+void plugin_refuse(struct rpc_call *call, const struct err *err);
 /* endpoint.c: the socket of a registration. plugin_endpoint_next(): one that no kubelet knows. */
 void plugin_endpoint_init(struct endpoint *e, const char *dir, const char *resource);
 void plugin_endpoint_next(struct endpoint *e);

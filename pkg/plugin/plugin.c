@@ -30,8 +30,7 @@
 
 unsigned plugin_jitter(struct plugin *p, unsigned ms)
 {
-	p->random = p->random * 1664525u + 1013904223u;
-	return ms - ms / 4 + (p->random >> 16) % (ms / 2 + 1);
+	return ms - ms / 4 + (unsigned)rand_r(&p->random) % (ms / 2 + 1);
 }
 
 struct plugin_options plugin_options(const struct plugin *p)
@@ -68,16 +67,8 @@ void plugin_warn_reset(struct plugin *p, enum warning kind)
 
 /* --- the five calls of the kubelet --- */
 
-void plugin_refuse(struct rpc_call *call, struct err *err)
+void plugin_refuse(struct rpc_call *call, const struct err *err)
 {
-	/* A sentence cut short, or a name from sysfs in it: the status must be UTF-8 all the same.
-	 */
-	if (!str_utf8_valid(err->msg, strlen(err->msg))) {
-		for (char *c = err->msg; *c; c++) {
-			if (*c & 0x80)
-				*c = '?';
-		}
-	}
 	rpc_reply(call, rpc_status_of(err->code), err->msg, (struct bytes) { NULL, 0 });
 }
 
@@ -432,7 +423,7 @@ static struct plugin *new (const struct plugin_env *env, const char *resource)
 	p->env = env;
 	p->resource = xstrdup(resource);
 	p->counts = stats_of(env->stats, resource);
-	p->random = (uint32_t)clock_mono_ns() ^ (uint32_t)getpid();
+	p->random = (unsigned)clock_mono_ns() ^ (unsigned)getpid();
 	p->allocatable = pods_holders_new();
 	p->recent = choice_recent_new();
 	LIST_INIT(&p->listeners);

@@ -88,7 +88,7 @@ bool pods_gpu_question(const struct pod_container *allocatable, const struct pod
 
 		if (gpu < 0 || (n_nodes && !list_has_int(nodes, n_nodes, inv->pci[gpu].numa)))
 			continue;
-		if (!taken.n || !bsearch(&id, taken.v, taken.n, sizeof(*taken.v), list_by_string))
+		if (!list_has_sorted(taken.v, taken.n, id))
 			ids.v[ids.n++] = id;
 	}
 	if (ids.n < want || !want) {

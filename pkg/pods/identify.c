@@ -33,11 +33,6 @@ void pods_seen_free(struct seen_pods *s)
 	free(s);
 }
 
-static bool has_name(const struct names *names, const char *name)
-{
-	return names->n && bsearch(&name, names->v, names->n, sizeof(*names->v), list_by_string);
-}
-
 static const char *view_key(const struct hw_inventory *inv, const struct view *view,
 			    struct arena *a)
 {
@@ -160,13 +155,15 @@ static struct candidates first_candidates(const struct views *views, const struc
 	}
 	/* A container without ours when we last looked has some now: our last answer went to it. */
 	for (size_t i = 0; seen->answered && i < views->n; i++)
-		wrong_guess |= views->v[i].ours && !has_name(&seen->holders, views->v[i].key);
+		wrong_guess |= views->v[i].ours &&
+			       !list_has_sorted(seen->holders.v, seen->holders.n, views->v[i].key);
 	for (int pass = 0; !c.n && pass <= doubted; pass++) {
 		for (size_t i = 0; i < views->n; i++) {
 			const struct view *view = &views->v[i];
 			bool old = str_eq(view->key, seen->answered)
 					   ? wrong_guess
-					   : has_name(&seen->gpu_only, view->key);
+					   : list_has_sorted(seen->gpu_only.v, seen->gpu_only.n,
+							     view->key);
 
 			if (view->gpus.n && !view->ours && (!old || pass) &&
 			    (!pod || view->pod == pod))
@@ -192,7 +189,7 @@ static void narrow(struct candidates *c, const struct seen_pods *seen, size_t wa
 	for (size_t i = 0; i < n; i++) {
 		const struct view *view = c->v[i];
 
-		if (!has_name(&seen->pods, pod_key(view->pod, a))) {
+		if (!list_has_sorted(seen->pods.v, seen->pods.n, pod_key(view->pod, a))) {
 			c->v[i] = c->v[n_new];
 			c->v[n_new++] = view;
 		}

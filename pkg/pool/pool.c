@@ -1,5 +1,6 @@
 #include "pool/node.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -49,22 +50,14 @@ const struct node_pf *node_pf(const struct node *n, const char *address)
 	return NULL;
 }
 
+static int by_id(const void *id, const void *dev)
+{
+	return pool_id_cmp(id, ((const struct pool_dev *)dev)->id);
+}
+
 const struct pool_dev *pool_find(const struct pool *p, const char *id)
 {
-	size_t lo = 0, hi = p->n_devs;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		int c = pool_id_cmp(p->devs[mid].id, id);
-
-		if (!c)
-			return &p->devs[mid];
-		if (c < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
+	return p->n_devs ? bsearch(id, p->devs, p->n_devs, sizeof(*p->devs), by_id) : NULL;
 }
 
 bool pool_uses_direct(const struct pool *p)
