@@ -344,7 +344,6 @@ void plugin_late_preferred(struct plugin *p, struct rpc_call *call,
 
 	for (size_t i = 0; i < request->n; i++)
 		lists.v[i] = prefer(&slots, &request->v[i], a);
-	p->stats.preferred_without_gpus++;
 	rpc_reply(call, RPC_OK, NULL, kubemsg_encode(&kubemsg_preferred_reply, &lists, a));
 }
 

@@ -113,7 +113,8 @@ struct plugin {
 	bool warned_old;   /* that this kubelet is */
 	bool warned_dra;   /* that GPUs come by DRA */
 	struct pending *priming, *probing;
-	uint64_t preferred_before; /* calls that had come when the List was asked for */
+	/* Calls of GetPreferredAllocation; those that had come when the List was asked for */
+	uint64_t preferred, preferred_before;
 
 	/* GetPreferredAllocation: preferred.c, predict.c */
 	LIST_HEAD(, preferred_call) looks;

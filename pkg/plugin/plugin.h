@@ -95,12 +95,9 @@ bool plugin_is_registered(const struct plugin *p);
 const char *plugin_problem(const struct plugin *p);
 void plugin_free(struct plugin *p); /* ends the stream, closes the socket; before rpc_stop() */
 
-/* Counters since start, for logs, tests and benches. */
+/* Counted since start, for metrics. */
 struct plugin_stats {
-	uint64_t registrations, register_failures, preferred, preferred_with_gpus,
-		preferred_without_gpus, preferred_predicted /* of those without */, pod_lists,
-		pod_list_failures, starts, starts_refused, aligned,
-		misaligned /* containers with GPUs, at PreStartContainer */;
+	uint64_t registrations, register_failures, pod_list_failures;
 };
 const struct plugin_stats *plugin_stats(const struct plugin *p);
 

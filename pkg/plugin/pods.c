@@ -45,7 +45,7 @@ static void primed(void *arg, enum podres_result result, const struct pod_list *
 		struct pods_question q = { .resource = p->resource };
 
 		/* A container may be under admission by now: then it must not pass for old. */
-		if (p->stats.preferred == p->preferred_before)
+		if (p->preferred == p->preferred_before)
 			pods_identify(pods, &q, p->node->inv, &p->seen, a);
 		p->primed = true;
 		p->primed_ms = clock_mono_ms();
@@ -83,8 +83,7 @@ void plugin_pods_prime(struct plugin *p)
 		return;
 	if (!p->primed) {
 		pending_cancel(&p->priming);
-		p->stats.pod_lists++;
-		p->preferred_before = p->stats.preferred;
+		p->preferred_before = p->preferred;
 		kubeclient_podres_ask(pods,
 				      &(struct podres_question) {
 					      .kind = PODRES_ASK_LIST_QUIETLY,

@@ -63,11 +63,6 @@ static void reply(struct plugin *p, struct rpc_call *call, const struct preferre
 			choice.owner = who->owner;
 		choice_recent_add(p->recent, clock_mono_ms(), &lists.v[i], &choice);
 	}
-	if (known == LEDGER_GPUS_KNOWN)
-		p->stats.preferred_with_gpus++;
-	else
-		p->stats.preferred_without_gpus++;
-	p->stats.preferred_predicted += known == LEDGER_GPUS_PREDICTED;
 	plugin_note_admission(p);
 	rpc_reply(call, RPC_OK, NULL, kubemsg_encode(&kubemsg_preferred_reply, &lists, a));
 }
@@ -285,7 +280,6 @@ static void ask_list(struct preferred_call *pc)
 			"the kubelet has set devices aside, and a List could make it forget them");
 		return;
 	}
-	p->stats.pod_lists++;
 	kubeclient_podres_ask(
 		p->env->podres,
 		&(struct podres_question) { .kind = PODRES_ASK_LIST, .timeout_ms = time_left(pc) },
@@ -396,7 +390,7 @@ void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 	struct preferred_request r;
 	struct err err = { 0 };
 
-	p->stats.preferred++;
+	p->preferred++;
 	p->admission_ms = clock_mono_ms();
 	if (!plugin_is_late(p))
 		plugin_note_admission(p);

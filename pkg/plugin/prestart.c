@@ -89,7 +89,6 @@ static void refuse(struct prestart_call *s, const char *why)
 {
 	struct plugin *p = s->plugin;
 
-	p->stats.starts_refused++;
 	plugin_warn(p, WARN_START, "the container is not started yet reason=%s", why);
 	rpc_reply(s->call, RPC_UNAVAILABLE, why, (struct bytes) { NULL, 0 });
 	start_free(s);
@@ -357,7 +356,6 @@ static void ask_list(struct prestart_call *s)
 {
 	struct plugin *p = s->plugin;
 
-	p->stats.pod_lists++;
 	kubeclient_podres_ask(p->env->podres,
 			      &(struct podres_question) { .kind = PODRES_ASK_LIST_QUIETLY,
 							  .timeout_ms = start_timeout_ms(p) },
@@ -446,7 +444,6 @@ void plugin_start(struct plugin *p, struct rpc_call *call, struct bytes request)
 	struct ids ids;
 	struct prestart_call *s;
 
-	p->stats.starts++;
 	if (known_ids(p, request, a, &ids, &err) < 0) {
 		plugin_refuse(call, &err);
 		return;

@@ -98,11 +98,8 @@ static void compare(struct prestart_call *s, const struct starter *me, struct le
 	d->best_cost = placement->best_cost;
 	d->real_gpus = hw_gpu_addresses(p->node->inv, me->c.gpus, s->arena);
 	d->n_real_gpus = me->c.gpus.n;
-	if (!placement->farther) {
-		p->stats.aligned++;
+	if (!placement->farther)
 		return;
-	}
-	p->stats.misaligned++;
 	say = plugin_pool(p)->cfg->strict ? log_warn : log_info;
 	say("kubelet",
 	    "VFs are farther from the GPUs of the container than possible resource=%s pod=%s/%s container=%s distance=%d possible=%d",

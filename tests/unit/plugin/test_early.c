@@ -18,7 +18,8 @@
 #include "kubemsg/podspec.h"
 #include "kubepeer/kubepeer.h"
 #include "ledger/ledger.h"
-#include "plugin/plugin.h"
+#include "plugin/plugin-internal.h"
+#include "stats/stats.h"
 #include "pods/holders.h"
 #include "support/fakevfs.h"
 #include "tracker/tracker-internal.h"
@@ -65,6 +66,7 @@ static struct machine m;
 static struct arena *a;
 static struct plugin_env env;
 static struct plugin *p;
+static struct stats *counts;  /* of p */
 static struct holds *holds;   /* the tracker's */
 static struct ledger *ledger; /* of holds */
 static unsigned users;	      /* of the RDMA devices of VFs 8 to 10 */
@@ -410,7 +412,8 @@ static int setup(void **state)
 				    .registry_dir = plugin_dir,
 				    .specs = &source,
 				    .pod_resources_timeout_ms = 10000,
-				    .start_timeout_ms = 10000 };
+				    .start_timeout_ms = 10000,
+				    .stats = counts = stats_new() };
 	on_rpc(start_fn, NULL);
 	return 0;
 }
@@ -419,6 +422,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	on_rpc(stop_fn, NULL);
+	stats_free(counts);
 	fake_machine_close(&m);
 	arena_free(a);
 	return 0;
@@ -520,17 +524,26 @@ static struct reply start(const char *vfs)
 	return call(PATH_PRE_START, peer_encode_pre_start(&ids, a));
 }
 
-static struct plugin_stats stats_copy;
-static void copy_stats_fn(void *arg)
+static struct {
+	uint64_t all, best;
+} pairs;
+static void copy_pairs_fn(void *arg)
 {
+	const struct stats_pool *counted = stats_of(counts, RESOURCE);
+
 	(void)arg;
-	stats_copy = *plugin_stats(p);
+	pairs.all = 0;
+	for (int i = 0; i < TOPO_CLASS_MAX; i++)
+		pairs.all += counted->pairs[i];
+	pairs.best = counted->pairs_best;
 }
 
-static const struct plugin_stats *stats(void)
+/* GPU-VF pairs of containers that started; as many of them as good as they could be. */
+static void assert_pairs(uint64_t all, uint64_t best)
 {
-	on_rpc(copy_stats_fn, NULL);
-	return &stats_copy;
+	on_rpc(copy_pairs_fn, NULL);
+	assert_int_equal(pairs.all, all);
+	assert_int_equal(pairs.best, best);
 }
 
 static const struct ledger_hold *hold(size_t i)
@@ -561,7 +574,6 @@ static void vfs_of_a_container_with_gpus_are_beside_them(void **state)
 	k.specs = "p: g1 v1";
 	k.held = "p: g5";
 	assert_string_equal(prefer(1), "8");
-	assert_int_equal(stats()->preferred_with_gpus, 1);
 	assert_int_equal(gpu.asked, 0);
 }
 
@@ -575,7 +587,7 @@ static void kubelet_may_group_ids_as_it_likes(void **state)
 	allocate("8,12");
 	k.held = "p: g5,g6 v8,v12";
 	assert_int_equal(start("12,8").status, RPC_OK);
-	assert_int_equal(stats()->aligned, 1);
+	assert_pairs(2, 2);
 }
 
 static void pod_with_gpus_only_is_not_mistaken_for_the_one_that_asks(void **state)
@@ -584,8 +596,7 @@ static void pod_with_gpus_only_is_not_mistaken_for_the_one_that_asks(void **stat
 	k.specs = "q: g1; p: g1 v1";
 	k.held = "q: g0; p: ";
 	assert_string_equal(prefer(1), "12"); /* the plugin prefers the last GPU */
-	assert_int_equal(stats()->preferred_with_gpus, 0);
-	assert_int_equal(stats()->preferred_predicted, 1);
+	assert_int_equal(gpu.asked, 1);
 }
 
 static void get_is_enough_when_everybody_else_is_known(void **state)
@@ -611,7 +622,6 @@ static void get_is_enough_when_everybody_else_is_known(void **state)
 	assert_string_equal(prefer_of("0-3,5-7,9-15", "", 1), "0");
 	assert_int_equal(k.lists, lists);
 	assert_int_equal(k.gets, 2);
-	assert_int_equal(stats()->preferred_with_gpus, 3);
 	assert_string_equal(last_decision()->source, "PodResources List");
 	allocate("0");
 	assert_string_equal(last_decision()->source, "PodResources Get");
@@ -648,7 +658,6 @@ static void slow_specs_are_not_waited_for(void **state)
 	env.pod_resources_timeout_ms = 3 * BRIEF_MS; /* PodResources is to answer within it */
 	k.held = "p: g5";
 	assert_string_equal(prefer(1), "8");
-	assert_int_equal(stats()->preferred_with_gpus, 1);
 }
 
 static void specs_that_lag_behind_are_made_up_for(void **state)
@@ -668,7 +677,6 @@ static void vfs_are_beside_the_gpus_that_will_come(void **state)
 	k.held = "q: g6,g7 v12; p: ";
 	assert_string_equal(prefer_of("0-11,13-15", "", 1), "8");
 	assert_int_equal(gpu.offered, 6);
-	assert_int_equal(stats()->preferred_predicted, 1);
 	allocate("8");
 	assert_int_equal(last_decision()->known, LEDGER_GPUS_PREDICTED);
 	assert_string_equal(last_decision()->source, "nvidia.com/gpu's GetPreferredAllocation");
@@ -682,7 +690,7 @@ static void without_specs_as_many_gpus_as_vfs_are_assumed(void **state)
 	env.specs = NULL;
 	k.held = "p: ";
 	assert_string_equal(prefer(2), "12,13");
-	assert_int_equal(stats()->preferred_predicted, 1);
+	assert_int_equal(gpu.asked, 1);
 }
 
 static void nothing_is_predicted_for_who_wants_no_gpus(void **state)
@@ -718,7 +726,6 @@ static void prediction_that_fails_leaves_the_best_zone(void **state)
 			env.pod_resources_timeout_ms = BRIEF_MS;
 		assert_string_equal(prefer(1), blind(1));
 		assert_int_equal(gpu.asked, 1);
-		assert_int_equal(stats()->preferred_predicted, 0);
 		teardown(NULL);
 		setup(NULL);
 		k.specs = "p: g1 v1";
@@ -753,7 +760,6 @@ static void gpus_that_the_kubelet_draws_are_counted(void **state)
 	k.held = "p: ";
 	gpu.manners = MUTE;
 	assert_int_equal(index_of(expected.v[0]), (size_t)atoi(prefer(1)));
-	assert_int_equal(stats()->preferred_predicted, 0);
 }
 
 static void only_gpus_of_the_nodes_that_were_decided_on_are_offered(void **state)
@@ -860,15 +866,14 @@ static void container_that_starts_is_compared_and_counted_once(void **state)
 	(void)state;
 	admit("p", "g5", "8");
 	assert_int_equal(start("8").status, RPC_OK);
-	assert_int_equal(stats()->aligned, 1);
+	assert_pairs(1, 1);
 	assert_true(last_decision()->checked);
 	assert_int_equal(last_decision()->real_cost, 0);
 	assert_int_equal(last_decision()->n_real_gpus, 1);
 	assert_string_equal(last_decision()->real_gpus[0], gpu_address(5));
 	assert_string_equal(hold(8)->owner.uid, "uid-p");
 	assert_int_equal(start("8").status, RPC_OK);
-	assert_int_equal(stats()->aligned, 1);
-	assert_int_equal(stats()->starts, 2);
+	assert_pairs(1, 1);
 	assert_int_equal(k.lists, 1);
 }
 
@@ -884,8 +889,7 @@ static void wrong_prediction_is_counted_and_told(void **state)
 	k.held = "p: g0 v12";
 	assert_int_equal(start("12").status, RPC_OK);
 	d = last_decision();
-	assert_int_equal(stats()->misaligned, 1);
-	assert_int_equal(stats()->aligned, 0);
+	assert_pairs(1, 0);
 	assert_int_equal(d->real_cost, 4);
 	assert_int_equal(d->best_cost, 0);
 	assert_string_equal(d->real_gpus[0], gpu_address(0));
@@ -914,8 +918,7 @@ static void what_was_not_free_then_does_not_count_as_missed(void **state)
 	allocate("12");
 	k.held = "p: g0 v12";
 	start("12");
-	assert_int_equal(stats()->misaligned, 0);
-	assert_int_equal(stats()->aligned, 1);
+	assert_pairs(1, 1);
 	assert_int_equal(last_decision()->real_cost, 4);
 }
 
@@ -960,7 +963,6 @@ static void vf_that_two_live_containers_have_is_refused_to_the_second(void **sta
 	assert_int_equal(r.status, RPC_UNAVAILABLE);
 	assert_non_null(strstr(r.message, "is held by container c of pod default/p"));
 	assert_string_equal(hold(8)->owner.pod, "p");
-	assert_int_equal(stats()->starts_refused, 1);
 	/* p is over */
 	k.held = "q: g0 v8";
 	assert_int_equal(start("8").status, RPC_OK);
@@ -1067,7 +1069,6 @@ static void node_that_has_become_another_vfs_is_not_handed_out(void **state)
 	machine_file(&m, "mlx5_other\n", "sys/class/infiniband_verbs/%s/ibdev", given);
 	assert_start_refused("8", arena_printf(a, "%s has /dev/infiniband/uverbs99 now", vf(8)));
 	assert_start_refused("8", "which is that of mlx5_other: delete the pod");
-	assert_int_equal(stats()->starts_refused, 3);
 	/* a new pod */
 	k.held = "p: ";
 	admit("q", "g5", "8");
@@ -1130,7 +1131,7 @@ static void container_starts_though_pod_resources_fail(void **state)
 	assert_false(last_decision()->checked);
 	k.manners = ANSWERS;
 	assert_int_equal(start("8").status, RPC_OK);
-	assert_int_equal(stats()->aligned, 1);
+	assert_pairs(1, 1);
 }
 
 static void container_starts_though_the_kubelet_is_old(void **state)
@@ -1172,6 +1173,11 @@ static void plugin_can_go_while_a_container_starts(void **state)
 	assert_int_equal(call_end(&c).status, RPC_UNAVAILABLE);
 }
 
+static bool a_start_waits(void)
+{
+	return !LIST_EMPTY(&p->starts);
+}
+
 static void plugin_can_go_while_a_start_waits_for_a_quiet_moment(void **state)
 {
 	struct ids ids = ids_of("8");
@@ -1181,8 +1187,7 @@ static void plugin_can_go_while_a_start_waits_for_a_quiet_moment(void **state)
 	allocate("8");
 	k.manners = HANGS; /* should the moment be over before the plugin goes */
 	call_begin(&c);
-	while (stats()->starts == 0)
-		;
+	wait_until(a_start_waits);
 	on_rpc(free_plugin_fn, NULL);
 	assert_int_equal(call_end(&c).status, RPC_UNAVAILABLE);
 }
@@ -1388,7 +1393,6 @@ static void a_fixed_gid_that_is_not_there_is_refused_until_it_is(void **state)
 	r = start("4");
 	assert_int_equal(r.status, RPC_UNAVAILABLE); /* the kubelet asks again */
 	assert_non_null(strstr(r.message, vf(4)));
-	assert_int_equal(stats()->starts_refused, 1);
 	fake_vfs.gid = 3;
 	assert_int_equal(start("4").status, RPC_OK);
 	assert_non_null(strstr(file_of(4, "nccl.conf"), "NCCL_IB_GID_INDEX=3"));
