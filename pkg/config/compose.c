@@ -54,13 +54,15 @@ static bool is_made(const struct config *cfg)
 	return cfg->arena && counted(cfg)->base;
 }
 
-void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, const char *why)
+void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, const char *why,
+		 bool held)
 {
 	struct pool_config *p = (struct pool_config *)&cfg->pools[pool];
 	const struct config *home = is_made(cfg) ? counted(cfg)->home[pool] : cfg;
 
 	p->binding = binding;
 	p->binding_why = arena_strdup(home->arena, why);
+	p->binding_held = held;
 }
 
 /* What is there of cfg beside its pools, and room for so many of these. */

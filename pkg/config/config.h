@@ -177,6 +177,7 @@ struct pool_config {
 	 * early until config_bind() */
 	bool binding_auto;
 	const char *binding_why; /* of auto: a clause; NULL: not decided yet */
+	bool binding_held;	 /* it is this for what containers hold, and for nothing else */
 };
 
 /* An entry of a list of pools that has an error: the pool is left out, or a part of it. */
@@ -224,9 +225,10 @@ struct config *config_default(void);
 struct config *config_none(void);
 /* Each line is one. Before another thread or a node has cfg. */
 void config_add_errors(struct config *cfg, const char *lines);
-/* What auto comes to for this pool; why is copied. Before a node is made of cfg, and before
- * its bindings are read. */
-void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, const char *why);
+/* What auto comes to for this pool; why is copied. held: until containers hold nothing of it.
+ * Before a node is made of cfg, and before its bindings are read. */
+void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, const char *why,
+		 bool held);
 /*
  * cfg without its retired pools, and behind them those of `before` that are marked (an array of
  * before->n_pools), retired: for a configuration that is replaced while containers hold VFs of

@@ -33,6 +33,10 @@ void autobind_ask(struct autobind *a, const struct config *cfg);
 /* With the ledger (NULL: there is none), before any pool of cfg is offered. False: what it depends
  * on is not known yet; env.known() follows. */
 bool autobind_pools(struct autobind *a, struct config *cfg, const struct ledger *ledger);
+/* cfg with another decision for pools of which containers held slots, and hold nothing any more;
+ * NULL: there are none. */
+struct config *autobind_anew(struct autobind *a, const struct config *cfg,
+			     const struct ledger *ledger);
 /* A pool that is the same as before keeps its binding: the kubelet knows its devices by these ids.
  */
 void autobind_inherit(const struct config *before, struct config *next);

@@ -30,6 +30,19 @@ static enum binding_held held_of(const struct held_view *held, const struct pool
 	return binding_held(held->ledger, &held->checkpoint, pool->resource);
 }
 
+/* Is it late only because containers hold slots? Where late binding does not work the kubelet is
+ * offered nothing meanwhile. */
+static bool is_for_slots(const struct autobind *a, enum pool_network network,
+			 enum binding_held held)
+{
+	const struct binding_facts *facts = evidence_facts(a->evidence);
+	const char *why;
+
+	return held == BINDING_HELD_LATE &&
+	       (!facts ||
+		binding_decide(facts, BINDING_HELD_NOTHING, network, &why) == BINDING_EARLY);
+}
+
 static void bind_pool(struct autobind *a, struct config *cfg, size_t i, enum binding_held held)
 {
 	const struct pool_config *pool = &cfg->pools[i];
@@ -37,7 +50,7 @@ static void bind_pool(struct autobind *a, struct config *cfg, size_t i, enum bin
 	enum pool_binding binding =
 		binding_decide(evidence_facts(a->evidence), held, pool->network, &why);
 
-	config_bind(cfg, i, binding, why);
+	config_bind(cfg, i, binding, why, is_for_slots(a, pool->network, held));
 	log_info("binding", "binding auto was decided resource=%s binding=%s reason=%s",
 		 pool->resource, binding == BINDING_LATE ? "late" : "early", why);
 }
@@ -79,6 +92,32 @@ bool autobind_pools(struct autobind *a, struct config *cfg, const struct ledger 
 	return true;
 }
 
+struct config *autobind_anew(struct autobind *a, const struct config *cfg,
+			     const struct ledger *ledger)
+{
+	_cleanup_arena_ struct arena *scratch = arena_new(1024);
+	struct held_view held = { .ledger = ledger };
+	struct config *next = NULL;
+	bool *none;
+
+	for (size_t i = 0; i < cfg->n_pools; i++) {
+		if (!cfg->pools[i].binding_held || !evidence_facts(a->evidence))
+			continue;
+		if (!held.checkpoint.v)
+			held.checkpoint = pods_of_checkpoint(&a->env, scratch);
+		if (held_of(&held, &cfg->pools[i]))
+			continue;
+		none = arena_array(scratch, cfg->n_pools, sizeof(*none));
+		if (!next)
+			next = config_retire(cfg, cfg, none);
+		for (size_t k = 0; k < next->n_pools; k++) {
+			if (!strcmp(next->pools[k].resource, cfg->pools[i].resource))
+				bind_pool(a, next, k, BINDING_HELD_NOTHING);
+		}
+	}
+	return next;
+}
+
 void autobind_inherit(const struct config *before, struct config *next)
 {
 	for (size_t i = 0; i < next->n_pools; i++) {
@@ -87,7 +126,7 @@ void autobind_inherit(const struct config *before, struct config *next)
 
 		if (is_open(pool) && same && same->binding_auto && same->binding_why &&
 		    same->network == pool->network)
-			config_bind(next, i, same->binding, same->binding_why);
+			config_bind(next, i, same->binding, same->binding_why, same->binding_held);
 	}
 }
 

@@ -363,6 +363,7 @@ static void on_holdings(void *arg, const struct ledger *copy)
 	struct daemon *d = arg;
 	struct config *current = scanner_config(d->scanner);
 	const struct config *wanted = d->next ? d->next : current;
+	struct config *anew;
 	_cleanup_free_ bool *retired = NULL;
 	_cleanup_free_ struct node_seed *held = NULL;
 	struct config *before;
@@ -371,6 +372,11 @@ static void on_holdings(void *arg, const struct ledger *copy)
 
 	if (d->next && !autobind_pools(d->autobind, d->next, copy))
 		return; /* on_bindings() asks again */
+	anew = d->next ? NULL : autobind_anew(d->autobind, current, copy);
+	if (anew)
+		wanted = anew;
+	else if (!d->next && !node_has_left_over(scanner_node(d->scanner)))
+		return; /* the kubelet's checkpoint still has slots */
 	retired = holdings_retired(copy, current, wanted);
 	held = holdings_seeds(copy, &n_held);
 	before = config_ref(current);
@@ -387,6 +393,7 @@ static void on_holdings(void *arg, const struct ledger *copy)
 		watch_empty_pools(d);
 	}
 	config_free(before);
+	config_free(anew);
 }
 
 /* cfg is taken. One that came before and is not in use yet is skipped. */

@@ -92,7 +92,7 @@ static bool is_over(const struct holdings *h, const struct pool *pool)
 {
 	const struct ledger *l = tracker_ledger(h->tracker);
 
-	if (pool->cfg->retired && !holds_of(l, pool->cfg->resource))
+	if ((pool->cfg->retired || pool->cfg->binding_held) && !holds_of(l, pool->cfg->resource))
 		return true;
 	for (size_t i = 0; i < pool->n_devs; i++) {
 		if (pool->devs[i].left_over && !ledger_find(l, pool->devs[i].id))
@@ -112,14 +112,22 @@ static void check_left_over(void *arg)
 		over = is_over(h, &node->pools[i]);
 	if (over)
 		push(h);
-	else
-		h->timer = rpc_after(h->rpc, CHECK_MS, check_left_over, h);
+	h->timer = rpc_after(h->rpc, CHECK_MS, check_left_over, h);
+}
+
+static bool is_for_slots(const struct node *node)
+{
+	for (size_t i = 0; i < node->n_pools; i++) {
+		if (node->pools[i].cfg->binding_held)
+			return true;
+	}
+	return false;
 }
 
 void holdings_published(struct holdings *h, struct node *node)
 {
 	rpc_timer_cancel(STEAL(h->timer));
-	if (node_has_left_over(node))
+	if (node_has_left_over(node) || is_for_slots(node))
 		h->timer = rpc_after(h->rpc, CHECK_MS, check_left_over, h);
 }
 

@@ -215,6 +215,31 @@ class Restart(AutoCase):
         self.assertIn("multus-shim", self.why(d, "early"))
         self.check_ids(node, "early")
 
+    def test_slots_that_are_given_back_let_it_be_early(self):
+        """Late, uninstalled, installed with the defaults: without CDI nothing was offered until a
+        restart. And with CDI, where Multus came."""
+        for options in ("--cdi", "off"), ():
+            with self.subTest(options):
+                node, _ = self.up()
+                self.run_pod(node, "pod", f"main:{GPU}=2,{VF}=2")
+                self.run_pod(node, "other", f"main:{GPU}=2,{VF}=2")
+                self.runtime(node, networks=MULTUS)
+                node.processes[-1].end(signal.SIGTERM)
+                node.kubelet.wait(VF, "=0")
+                d = node.start_daemon("--cgroup-dir", node.path("cgroups"), *options)
+                until(lambda: "binding=late" in d.stderr(), "a decision")
+                self.assertEqual(self.why(d, "late"), "containers hold slots of it")
+                os.makedirs(node.path("cgroups/pids/kubepods"))
+                node.kubelet.ask("remove pod")
+                if not options:
+                    node.kubelet.wait(VF, 1)
+                    self.check_ids(node, "late")
+                node.kubelet.ask("remove other")
+                until(lambda: " binding=early " in d.stderr(), "another decision")
+                until(lambda: sum(one["id"].startswith("0000:") and one["healthy"]
+                                  for one in node.kubelet.resource(VF)["devices"]) == 64, "all VFs")
+                self.check_ids(node, "early")
+
     def test_vfs_that_containers_hold_keep_it_early(self):
         node, _ = self.up(networks=MULTUS)
         container(node.kubelet.admit("pod", f"main:{GPU}=1,{VF}=1"))

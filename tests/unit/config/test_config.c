@@ -270,7 +270,7 @@ static void who_writes_for_railmate_leaves_the_binding_open(void **state)
 		assert_null(cfg->pools[0].binding_why);
 	}
 	assert_true(built_in->pools[0].binding_auto);
-	config_bind(built_in, 0, BINDING_LATE, "it works here");
+	config_bind(built_in, 0, BINDING_LATE, "it works here", false);
 	assert_int_equal(built_in->pools[0].binding, BINDING_LATE);
 	assert_string_equal(built_in->pools[0].binding_why, "it works here");
 }

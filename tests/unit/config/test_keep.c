@@ -103,7 +103,7 @@ static void what_was_decided_for_it_stays_too(void **state)
 	const bool retired[] = { true, false };
 
 	(void)state;
-	config_bind(before, 0, BINDING_LATE, "of a test");
+	config_bind(before, 0, BINDING_LATE, "of a test", false);
 	now = parse(LIST(ACCELERATOR("a") "," GOOD("b")));
 	whole = config_keep(now, before);
 	config_free(before);
