@@ -30,12 +30,6 @@ struct served *served_new(const struct plugin_env *env)
 	return s;
 }
 
-static void end_entry(struct entry *e)
-{
-	plugin_free(e->plugin);
-	free(e->resource);
-}
-
 static bool is_wanted(const struct entry *e, const struct node *node)
 {
 	const struct pool *pool =
@@ -49,10 +43,12 @@ static void end_unwanted(struct served *s, const struct node *node)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < s->n; i++) {
-		if (is_wanted(&s->v[i], node))
+		if (is_wanted(&s->v[i], node)) {
 			s->v[kept++] = s->v[i];
-		else
-			end_entry(&s->v[i]);
+			continue;
+		}
+		plugin_end(s->v[i].plugin);
+		free(s->v[i].resource);
 	}
 	s->n = kept;
 }
@@ -113,8 +109,10 @@ void served_free(struct served *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->n; i++)
-		end_entry(&s->v[i]);
+	for (size_t i = 0; i < s->n; i++) {
+		plugin_free(s->v[i].plugin);
+		free(s->v[i].resource);
+	}
 	free(s->v);
 	free(s);
 }

@@ -473,6 +473,7 @@ static void restore(void *arg)
 	struct latebind *b = arg;
 
 	b->restore = NULL;
+	latebind_specs_tidy(b); /* also where no pool binds late any more */
 	latebind_specs_restore(b);
 	latebind_restore_later(b);
 }

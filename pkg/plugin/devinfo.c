@@ -2,7 +2,7 @@
  * Device-info files of the Network Plumbing Working Group, one per device, for Multus and CNI
  * plugins. Written in slices beside the kubelet's calls; soon after Allocate's reply, and long
  * before a CNI plugin comes, their presence is checked. They stay when we stop: pods that
- * run use them.
+ * run use them. Those of a device that left the pool, or of a pool that is no more, go.
  */
 #include "plugin/plugin-internal.h"
 
@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "ledger/ledger.h"
 #include "pool/node.h"
 #include "render/render.h"
 
@@ -25,7 +26,7 @@
 #define GIVEN_MS 10
 
 struct file {
-	char *path;
+	char *vf, *path;
 	uint64_t hash; /* of the content on disk; 0: none of ours yet */
 	bool given;    /* is it there, for a container that comes? */
 };
@@ -104,9 +105,22 @@ static void write_slice(void *arg)
 
 static void files_free(struct file *files, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		free(files[i].vf);
 		free(files[i].path);
+	}
 	free(files);
+}
+
+/* Those that we wrote, and no container may need any more. */
+static void remove_files(const struct devinfo *d, const struct file *files, size_t n)
+{
+	const struct ledger *l = plugin_ledger(d->plugin);
+
+	for (size_t i = 0; i < n; i++) {
+		if (files[i].hash && !(l && ledger_find(l, files[i].vf)))
+			unlink(files[i].path);
+	}
 }
 
 /* What is known of the files goes along; both lists are sorted alike but for devices that came or
@@ -126,13 +140,17 @@ static void follow_pool(struct devinfo *d, const struct pool *pool)
 
 		while (at < n_old && strcmp(old[at].path, path) != 0)
 			at++;
+		d->files[i].vf = xstrdup(pool->devs[i].id);
 		d->files[i].path = path;
 		if (at == n_old)
 			continue;
 		d->files[i].hash = old[at].hash;
 		d->files[i].given = old[at].given;
+		old[at].hash = 0;
 		k = at + 1;
 	}
+	if (pool)
+		remove_files(d, old, n_old);
 	files_free(old, n_old);
 }
 
@@ -176,6 +194,12 @@ void plugin_devinfo_ensure(struct devinfo *d, const struct pool_dev *const *devs
 		d->files[devs[i] - pool->devs].given = true;
 	if (!d->given_timer && n)
 		d->given_timer = rpc_after(d->plugin->env->rpc, GIVEN_MS, ensure_given, d);
+}
+
+void plugin_devinfo_remove(struct devinfo *d)
+{
+	if (d)
+		remove_files(d, d->files, d->n);
 }
 
 void plugin_devinfo_free(struct devinfo *d)

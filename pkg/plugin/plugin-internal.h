@@ -239,6 +239,7 @@ struct devinfo *plugin_devinfo_new(struct plugin *p);
 void plugin_devinfo_update(struct devinfo *d); /* write what changed, a little at a time */
 /* These soon, unless they are there: devices of the pool. */
 void plugin_devinfo_ensure(struct devinfo *d, const struct pool_dev *const *devs, size_t n);
+void plugin_devinfo_remove(struct devinfo *d); /* of what no container holds; NULL is fine */
 void plugin_devinfo_free(struct devinfo *d);
 
 #endif

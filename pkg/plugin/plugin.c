@@ -553,6 +553,12 @@ const struct plugin_stats *plugin_stats(const struct plugin *p)
 }
 
 /* What is under way ends later, and then the memory goes. */
+void plugin_end(struct plugin *p)
+{
+	plugin_devinfo_remove(p->devinfo);
+	plugin_free(p);
+}
+
 void plugin_free(struct plugin *p)
 {
 	p->dying = true;

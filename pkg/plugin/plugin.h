@@ -94,6 +94,7 @@ bool plugin_is_registered(const struct plugin *p);
  * NULL: it has, as far as is known. Until the next event. */
 const char *plugin_problem(const struct plugin *p);
 void plugin_free(struct plugin *p); /* ends the stream, closes the socket; before rpc_stop() */
+void plugin_end(struct plugin *p);  /* the same where the resource is no more: its files go */
 
 /* Counted since start, for metrics. */
 struct plugin_stats {

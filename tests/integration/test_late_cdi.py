@@ -9,7 +9,7 @@ import signal
 import subprocess
 
 from harness import GPU, VF, container, main, program, until, vfs_of
-from late import LateCase, vfs_in
+from late import LateCase, pool, vfs_in
 
 
 class Specs(LateCase):
@@ -37,6 +37,19 @@ class Specs(LateCase):
         node.kubelet.ask("remove pod")
         self.run_pod(node, "next", f"main:{VF}=1")
         until(lambda: len(self.specs(node)) == 1, "one spec")
+
+    def test_the_spec_goes_with_its_pod_where_the_pool_is_early_by_then(self):
+        node = self.late()
+        self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
+        self.run_pod(node, "stays", f"main:{GPU}=1,{VF}=1")
+        node.processes[-1].end(signal.SIGTERM)
+        node.kubelet.wait(VF, "=0")
+        early = {**pool(), "railmate": {"binding": "early"}}
+        node.start_daemon("--config-file", self.config(node, early))
+        node.kubelet.wait(VF, 1)
+        self.assertEqual(len(self.specs(node)), 2)
+        node.kubelet.ask("remove pod")
+        until(lambda: len(self.specs(node)) == 1, "its spec to go")
 
     def test_a_reboot_empties_the_directory(self):
         node = self.late()
@@ -186,10 +199,10 @@ class Specs(LateCase):
         node.kubelet.wait(VF, "=0")
         node.start_daemon("--config-file", node.path("config.json"))
         node.kubelet.wait(VF, "=4")  # those of the pod, and nothing that could be theirs
-        pool = subprocess.run([
+        shown = subprocess.run([
             program("railmatectl"), "explain", "pool", VF, "--control-socket", node.control_socket
         ], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout
-        self.assertRegex(pool, r"in use .*which container main of pod default/pod has")
+        self.assertRegex(shown, r"in use .*which container main of pod default/pod has")
         node.kubelet.ask("remove pod")
         node.kubelet.wait(VF, "=64")
         container(node.kubelet.admit("other", f"main:{GPU}=1,{VF}=1"))

@@ -221,6 +221,24 @@ class Change(ReloadCase):
         kubelet.wait(C, "=8")
         self.assertEqual(kubelet.count("stream-end", since, resource=B), 0)
 
+    def test_device_info_files_go_with_their_pool(self):
+        """Of a pool that is removed, one whose VFs another has, and not those that a pod may need."""
+        node, kubelet, _ = self.up(pool("a", PF_A), pool("b", PF_B))
+
+        def names(resource):
+            return {name for name in os.listdir(node.devinfo) if name.startswith(f"rdma-{resource}-")}
+
+        until(lambda: len(names("a")) == len(names("b")) == 8, "the files")
+        mine = vfs_of(self.start_pod(kubelet, "p", f"{A}=2"), resource=A)
+        self.put(pool("c", PF_A))
+        until(lambda: not names("b"), "those of b to go")
+        until(lambda: names("a") == {f"rdma-a-{vf}-device.json" for vf in mine}, "those of a to go")
+        self.assertEqual(len(names("c")), 6)
+        kubelet.ask("remove p")
+        kubelet.admit("r", f"main:{C}=1")
+        until(lambda: not names("a"), "the others of a to go")
+        until(lambda: len(names("c")) == 8, "those of c to come")
+
     def test_a_pool_that_comes_back_has_its_holds(self):
         node, kubelet, d = self.up(pool("a", PF_A))
         mine = set(vfs_of(self.start_pod(kubelet, "p", f"{A}=2"), resource=A))
