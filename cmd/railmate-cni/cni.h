@@ -50,7 +50,6 @@ int trusted_open_dir(const char *path, struct err *err);
 /* name below dir, path for sentences. The text ends with a NUL and lives in the arena. */
 int trusted_read(int dir, const char *name, const char *path, struct arena *a, const char **ret,
 		 size_t *ret_len, struct err *err);
-int trusted_make_dirs(const char *path, mode_t mode, struct err *err); /* as far as it is missing */
 
 /* --- settings.c: the paths of this node --- */
 

@@ -85,7 +85,7 @@ int devinfo_create(const char *dir, const char *name, const char *owner,
 	int r;
 
 	put_devinfo(bound, &text);
-	r = trusted_make_dirs(dir, 0755, err);
+	r = file_make_dirs(dir, 0755, err);
 	if (r < 0)
 		return r;
 	f.dir = fd = trusted_open_dir(dir, err);

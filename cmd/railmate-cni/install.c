@@ -69,6 +69,6 @@ int install_settings(const char *file, struct err *err)
 		return err_set(err, EINVAL, "%s is not an absolute path of a file in a directory",
 			       dir);
 	*slash = '\0';
-	r = trusted_make_dirs(dir, 0755, err);
+	r = file_make_dirs(dir, 0755, err);
 	return r < 0 ? r : write_whole(dir, slash + 1, 0644, &text, err);
 }

@@ -65,7 +65,7 @@ int state_create(const char *dir, const char *container, const char *ifname, con
 	int r;
 
 	state_write(s, &text);
-	r = trusted_make_dirs(dir, 0700, err);
+	r = file_make_dirs(dir, 0700, err);
 	if (r < 0)
 		return r;
 	f.dir = fd = trusted_open_dir(dir, err);

@@ -74,17 +74,3 @@ int trusted_read(int dir, const char *name, const char *path, struct arena *a, c
 	*ret_len = (size_t)st.st_size;
 	return 0;
 }
-
-int trusted_make_dirs(const char *path, mode_t mode, struct err *err)
-{
-	_cleanup_free_ char *part = xstrdup(path);
-
-	for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		mkdir(part, 0755); /* what is wrong shows at the last one */
-		*slash = '/';
-	}
-	if (mkdir(part, mode) < 0 && errno != EEXIST)
-		return err_sys(err, "make %s", path);
-	return 0;
-}

@@ -71,6 +71,20 @@ int file_sync_dir(int dir, const char *name, struct err *err)
 	return fsync(dir) < 0 ? err_sys(err, "write the directory %s", name) : 0;
 }
 
+int file_make_dirs(const char *path, mode_t mode, struct err *err)
+{
+	_cleanup_free_ char *part = xstrdup(path);
+
+	for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(part, 0755); /* what is wrong shows at the last one */
+		*slash = '/';
+	}
+	if (mkdir(part, mode) < 0 && errno != EEXIST)
+		return err_sys(err, "make %s", path);
+	return 0;
+}
+
 static int stat_nearest(const char *path, struct stat *ret)
 {
 	_cleanup_free_ char *at = xstrdup(path);

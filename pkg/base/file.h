@@ -31,6 +31,8 @@ struct file_new {
 int file_write(const struct file_new *f, const void *data, size_t len, struct err *err);
 /* What was made, renamed or removed in the directory is on the disk. name: for the sentence. */
 int file_sync_dir(int dir, const char *name, struct err *err);
+/* The directory and those above it; mode: of itself. */
+int file_make_dirs(const char *path, mode_t mode, struct err *err);
 /*
  * Does this path lie in the image of the container that we run in (an overlay, the same file system
  * as its root), so that no other container is ever shown it? Decided by the nearest directory that

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -38,19 +37,6 @@ struct devinfo {
 	struct rpc_timer *timer, *given_timer;
 };
 
-static int make_dir(const char *dir)
-{
-	_cleanup_free_ char *path = xstrdup(dir);
-
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(path, 0755) < 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	return mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
-}
-
 static int replace_file(const char *dir, const char *path, const char *text)
 {
 	_cleanup_free_ char *temp =
@@ -61,7 +47,7 @@ static int replace_file(const char *dir, const char *path, const char *text)
 	int r = file_write(&f, text, strlen(text), NULL);
 
 	if (r == -ENOENT) {
-		r = make_dir(dir);
+		r = file_make_dirs(dir, 0755, NULL);
 		if (r == 0)
 			r = file_write(&f, text, strlen(text), NULL);
 	}
