@@ -438,6 +438,15 @@ static void on_lock(uv_timer_t *timer)
 		uv_stop(&d->loop);
 }
 
+static bool has_kept(const struct pool_config *pools, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (pools[i].kept)
+			return true;
+	}
+	return false;
+}
+
 static void show_config(void *arg)
 {
 	const struct daemon *d = arg;
@@ -447,10 +456,14 @@ static void show_config(void *arg)
 				       .action = "Configure",
 				       .reason = "ConfigRefused",
 				       .note = s->error };
+	bool kept = has_kept(cfg->pools, cfg->n_pools) || has_kept(cfg->shared, cfg->n_shared);
+	_cleanup_free_ char *note = xasprintf(
+		"%s%s", cfg->n_errors ? cfg->errors[0] : "",
+		kept ? "; a pool with an error that was in use before stays as it was" : "");
 	const struct event incomplete = { .about = "configuration",
 					  .action = "Configure",
 					  .reason = "ConfigIncomplete",
-					  .note = cfg->n_errors ? cfg->errors[0] : NULL };
+					  .note = note };
 
 	if (s->error)
 		events_send(d->events, &refused);

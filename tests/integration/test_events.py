@@ -419,6 +419,21 @@ class Events(https.Case, Case):
         event = self.await_event(server, "ConfigIncomplete")
         self.assertRegex(event["note"], r"config.json:\d+: .*vendors")
         self.assertEqual((event["regarding"]["kind"], event["type"]), ("Node", "Warning"))
+        self.assertTrue(event["note"].endswith("; the pool is left out"), event["note"])
+
+    def test_a_pool_with_an_error_that_stays_is_an_event_that_says_so(self):
+        """One of two is wrong from now on; then both."""
+        server, port = self.api_server()
+        two = {**LATER, "resourceName": "other"}
+        self.start(RIGHT, two, port=port)
+        self.kubelet.wait(VF, 64)
+        served = self.kubelet.resource(VF)["allocatable"]
+        for n, (first, second) in enumerate(((RIGHT, {**two, "selectors": {"vendors": 7}}),
+                                             ({**RIGHT, "selectors": {"isRdma": 7}}, two)), 1):
+            self.configure(first, second)
+            note = self.await_event(server, "ConfigIncomplete", n)["note"]
+            self.assertTrue(note.endswith("; a pool with an error that was in use before stays as it was"), note)
+        self.kubelet.wait(VF, f"={served}")
 
     def test_off_is_off_and_a_missing_right_is_one_line(self):
         for options, status, lines, asked in ((["--events=off"], 201, 0, 0), ([], 403, 1, 1)):
