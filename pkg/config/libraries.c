@@ -110,6 +110,7 @@ static int check_repeated(const struct parse *p, const struct item *at)
 static int check_variable(struct parse *p, const struct item *at, const struct policy_var *var)
 {
 	int r = check_repeated(p, at);
+	const char *risk;
 
 	if (r < 0)
 		return r;
@@ -128,6 +129,9 @@ static int check_variable(struct parse *p, const struct item *at, const struct p
 	if (var->class == POLICY_GONE)
 		config_warn(p, at, "was removed in release %s and does nothing: %s", var->removed,
 			    var->meaning);
+	risk = policy_value_risk(var->name, at->string);
+	if (risk)
+		config_warn(p, at, "%s", risk);
 	return 0;
 }
 

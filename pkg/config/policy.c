@@ -5,6 +5,8 @@
  */
 #include "config/policy.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "config/config.h"
 
@@ -143,7 +145,7 @@ const struct policy_var policy_vars[] = {
 	  "on RoCE it counts only with a VLAN's address and ports that trust the VLAN tag" },
 	{ "NCCL_IB_TIMEOUT", NCCL, FREE, NUMBER(0, 31), "20", NULL, NULL, NULL,
 	  "how long one try waits: 4.096 us times 2 to the n (20: 4.3 s, 22: 17 s); the default was 18 in 2.14 to 2.22",
-	  "larger hides faults longer; 0 waits for ever" },
+	  "larger hides faults longer, from 22 on for minutes: a warning; 0 waits for ever" },
 	{ "NCCL_IB_RETRY_CNT", NCCL, FREE, NUMBER(0, 7), "7", NULL, NULL, NULL,
 	  "tries before an error", NULL },
 	{ "NCCL_IB_QPS_PER_CONNECTION", NCCL, FREE, NUMBER(1, 128), "1", NULL, NULL, NULL,
@@ -179,6 +181,22 @@ const struct policy_var policy_vars[] = {
 	  "1: never through the GPU that is nearer to the NIC", NULL },
 	{ "NCCL_P2P_PXN_LEVEL", NCCL, FREE, NUMBER(0, 2), "2", NULL, NULL, NULL,
 	  "the same for send and receive", NULL },
+	{ "NCCL_COLLNET_ENABLE", NCCL, FREE, FLAG, "0", NULL, NULL, NULL,
+	  "1: collectives in the switches (SHARP) by a network plugin",
+	  "of use on InfiniBand only, with the plugin in the image and an aggregation manager (sharp_am) on the fabric" },
+	{ "NCCL_COLLNET_NODE_THRESHOLD", NCCL, FREE, NUMBER(0, INT32_MAX), "2", NULL, NULL, NULL,
+	  "from how many nodes on", NULL },
+	{ "SHARP_COLL_ENABLE_SAT", NCCL, FREE, FLAG, "by the release", NULL, NULL, NULL,
+	  "1: SHARP's streaming trees for large messages",
+	  "a switch has few of them: other jobs of the fabric get none meanwhile" },
+	{ "SHARP_COLL_LOCK_ON_COMM_INIT", NCCL, FREE, FLAG, "0", NULL, NULL, NULL,
+	  "1: the streaming tree is taken when a communicator is made",
+	  "and is not given back before that ends" },
+	{ "SHARP_COLL_NUM_COLL_GROUP_RESOURCE_ALLOC_THRESHOLD", NCCL, FREE, NUMBER(0, INT32_MAX),
+	  "1", NULL, NULL, NULL,
+	  "after how many collectives a group gets resources of the switches; 0: at once", NULL },
+	{ "SHARP_COLL_LOG_LEVEL", NCCL, FREE, NUMBER(0, 5), "2", NULL, NULL, NULL,
+	  "what SHARP logs", NULL },
 	{ "NCCL_NVLS_ENABLE", NCCL, FREE, NUMBER(0, 2), "2", NULL, NULL, NULL, "NVLink SHARP",
 	  NULL },
 	{ "NCCL_MNNVL_ENABLE", NCCL, FREE, NUMBER(0, 2), "2", "2.21.5", NULL, NULL,
@@ -233,11 +251,12 @@ const struct policy_var policy_vars[] = {
 	  NULL, "where it listens", NULL },
 	{ "NCCL_DEBUG", NCCL, FREE, WORD("VERSION WARN ATTN INFO ABORT TRACE"), "silent", NULL,
 	  NULL, NULL, "what is logged; railmatectl verify reads INFO",
-	  "ATTN is a level since 2.32 only" },
+	  "INFO and TRACE are for finding out: a warning; ATTN is a level since 2.32 only" },
 	{ "NCCL_DEBUG_SUBSYS", NCCL, FREE,
 	  LIST("INIT COLL P2P SHM NET GRAPH TUNING ENV ALLOC ALLOC_HOST CALL PROXY NVLS BOOTSTRAP REG PROFILE RAS DESTROY ALL"),
 	  "INIT,BOOTSTRAP,ENV", NULL, NULL, NULL,
-	  "of which parts; railmatectl verify wants INIT,NET,ENV", NULL },
+	  "of which parts; railmatectl verify wants INIT,NET,ENV",
+	  "ALL is for finding out: a warning" },
 	{ "NCCL_DEBUG_FILE", NCCL, FREE, TEXT("a path, %h is the host, %p the process"),
 	  "standard output", NULL, NULL, NULL, "where to",
 	  "without %p processes overwrite each other" },
@@ -360,3 +379,25 @@ const struct policy_var policy_vars[] = {
 };
 
 const size_t n_policy_vars = ARRAY_LEN(policy_vars);
+
+/* Legal, and better not left in a pool. */
+static const struct policy_var risky_values[] = {
+	{ .name = "NCCL_DEBUG",
+	  .legal = WORD("INFO TRACE"),
+	  .risk = "is for finding out, not to stay: each process writes hundreds of lines, or one for each call" },
+	{ .name = "NCCL_DEBUG_SUBSYS",
+	  .legal = PATTERN("(^|,)ALL(,|$)", "ALL"),
+	  .risk = "ALL is for finding out, not to stay: railmatectl verify wants INIT,NET,ENV" },
+	{ .name = "NCCL_IB_TIMEOUT",
+	  .legal = NUMBER(22, 31),
+	  .risk = "waits 17 seconds or more for each of seven tries: a fault is hidden for minutes, and the default is 20" },
+};
+
+const char *policy_value_risk(const char *name, const char *value)
+{
+	for (size_t i = 0; i < ARRAY_LEN(risky_values); i++) {
+		if (!strcmp(risky_values[i].name, name) && policy_accepts(&risky_values[i], value))
+			return risky_values[i].risk;
+	}
+	return NULL;
+}

@@ -57,6 +57,8 @@ const struct policy_var *policy_find(const char *name); /* exact case; NULL */
  * nothing is near. */
 const struct policy_var *policy_nearest(const char *name);
 bool policy_accepts(const struct policy_var *var, const char *value);
+/* What speaks against a legal value of a variable that is fine otherwise; NULL: nothing. */
+const char *policy_value_risk(const char *name, const char *value);
 /* "0 to 255", "AF_INET or AF_INET6": for people. */
 const char *policy_legal_text(const struct policy_var *var, struct arena *arena);
 
