@@ -23,6 +23,8 @@ struct hw_pause {
 };
 struct hw_pauses {
 	struct hw_pause received[HW_PAUSES], sent[HW_PAUSES];
+	/* What was received and had no room, so that pause frames were too late, or are off; -1 */
+	int64_t dropped[HW_PAUSES];
 };
 
 struct hw_port_stats {

@@ -27,21 +27,36 @@
  * and XOFF. */
 static const struct pause_name {
 	const char *name;
-	bool sent, is_time;
+	bool sent, is_time, dropped;
 } pause_names[] = {
-	{ "rx_prio#_pause", false, false },	     { "tx_prio#_pause", true, false },
-	{ "rx_prio#_pause_duration", false, true },  { "tx_prio#_pause_duration", true, true },
-	{ "rx_global_pause", false, false },	     { "tx_global_pause", true, false },
-	{ "rx_global_pause_duration", false, true }, { "tx_global_pause_duration", true, true },
-	{ "rx_pfc_ena_frames_pri#", false, false },  { "tx_pfc_ena_frames_pri#", true, false },
-	{ "pfc_pri#_rx_duration_us", false, true },  { "pfc_pri#_tx_duration_us", true, true },
-	{ "rx_pause_frames", false, false },	     { "tx_pause_frames", true, false },
-	{ "rx_priority_#_xon.nic", false, false },   { "tx_priority_#_xon.nic", true, false },
-	{ "rx_priority_#_xoff.nic", false, false },  { "tx_priority_#_xoff.nic", true, false },
-	{ "link_xon_rx.nic", false, false },	     { "link_xon_tx.nic", true, false },
-	{ "link_xoff_rx.nic", false, false },	     { "link_xoff_tx.nic", true, false },
-	{ "mac_rx_pfc_pri#_pkt_num", false, false }, { "mac_tx_pfc_pri#_pkt_num", true, false },
-	{ "mac_rx_mac_pause_num", false, false },    { "mac_tx_mac_pause_num", true, false },
+	{ "rx_prio#_discards", false, false, true },
+	{ "rx_discards_phy", false, false, true },
+	{ "rx_prio#_pause", false, false, false },
+	{ "tx_prio#_pause", true, false, false },
+	{ "rx_prio#_pause_duration", false, true, false },
+	{ "tx_prio#_pause_duration", true, true, false },
+	{ "rx_global_pause", false, false, false },
+	{ "tx_global_pause", true, false, false },
+	{ "rx_global_pause_duration", false, true, false },
+	{ "tx_global_pause_duration", true, true, false },
+	{ "rx_pfc_ena_frames_pri#", false, false, false },
+	{ "tx_pfc_ena_frames_pri#", true, false, false },
+	{ "pfc_pri#_rx_duration_us", false, true, false },
+	{ "pfc_pri#_tx_duration_us", true, true, false },
+	{ "rx_pause_frames", false, false, false },
+	{ "tx_pause_frames", true, false, false },
+	{ "rx_priority_#_xon.nic", false, false, false },
+	{ "tx_priority_#_xon.nic", true, false, false },
+	{ "rx_priority_#_xoff.nic", false, false, false },
+	{ "tx_priority_#_xoff.nic", true, false, false },
+	{ "link_xon_rx.nic", false, false, false },
+	{ "link_xon_tx.nic", true, false, false },
+	{ "link_xoff_rx.nic", false, false, false },
+	{ "link_xoff_tx.nic", true, false, false },
+	{ "mac_rx_pfc_pri#_pkt_num", false, false, false },
+	{ "mac_tx_pfc_pri#_pkt_num", true, false, false },
+	{ "mac_rx_mac_pause_num", false, false, false },
+	{ "mac_tx_mac_pause_num", true, false, false },
 };
 
 /* The priority; HW_PAUSES - 1: the name has none; -1: it is another name. */
@@ -69,6 +84,7 @@ bool netlink_read_pauses(const char (*names)[ETH_GSTRING_LEN], const uint64_t *v
 
 	for (int p = 0; p < HW_PAUSES; p++)
 		ret->received[p] = ret->sent[p] = (struct hw_pause) { -1, -1 };
+	memset(ret->dropped, -1, sizeof(ret->dropped));
 	for (size_t i = 0; i < n; i++) {
 		for (size_t k = 0; k < ARRAY_LEN(pause_names); k++) {
 			const struct pause_name *row = &pause_names[k];
@@ -79,7 +95,9 @@ bool netlink_read_pauses(const char (*names)[ETH_GSTRING_LEN], const uint64_t *v
 			if (p < 0 || values[i] > INT64_MAX / 2)
 				continue;
 			pause = row->sent ? &ret->sent[p] : &ret->received[p];
-			sum = row->is_time ? &pause->us : &pause->frames;
+			sum = row->dropped   ? &ret->dropped[p]
+			      : row->is_time ? &pause->us
+					     : &pause->frames;
 			*sum = *sum < 0 ? (int64_t)values[i] : *sum + (int64_t)values[i];
 			found = true;
 		}

@@ -208,6 +208,8 @@ static const struct metric metrics[] = {
 	  PAUSES_TIME, "Time that pause frames held up the port." },
 	{ "railmate_port_transmitted_pause_seconds", EXPOSITION_COUNTER, status_put_port_pauses,
 	  PAUSES_SENT | PAUSES_TIME, "Time that the port held up its peer by pause frames." },
+	{ "railmate_port_received_discards", EXPOSITION_COUNTER, status_put_port_pauses,
+	  PAUSES_DROPPED, "Packets received and dropped for want of buffers, by priority." },
 };
 
 void status_write_metrics(const struct status_facts *f, struct strbuf *out)

@@ -261,6 +261,7 @@ void status_put_port_driver(struct writer *w, const struct metric *m)
 void status_put_port_pauses(struct writer *w, const struct metric *m)
 {
 	bool sent = m->field & PAUSES_SENT, time = m->field & PAUSES_TIME;
+	bool dropped = m->field & PAUSES_DROPPED;
 
 	for (size_t i = 0; i < w->f->n_ports; i++) {
 		const struct hw_port_stats *s = &w->f->ports[i];
@@ -268,8 +269,9 @@ void status_put_port_pauses(struct writer *w, const struct metric *m)
 		for (int p = 0; s->pauses && p < HW_PAUSES; p++) {
 			const struct hw_pause *v =
 				sent ? &s->pauses->sent[p] : &s->pauses->received[p];
+			int64_t count = dropped ? s->pauses->dropped[p] : time ? v->us : v->frames;
 
-			if ((time ? v->us : v->frames) < 0)
+			if (count < 0)
 				continue;
 			begin(w, s);
 			if (p < HW_PAUSES - 1)
@@ -277,9 +279,9 @@ void status_put_port_pauses(struct writer *w, const struct metric *m)
 			else
 				status_label(&w->e, "priority", "link");
 			if (time)
-				status_seconds(&w->e, v->us * 1000);
+				status_seconds(&w->e, count * 1000);
 			else
-				status_count(&w->e, (uint64_t)v->frames);
+				status_count(&w->e, (uint64_t)count);
 		}
 	}
 }

@@ -57,8 +57,9 @@ void status_put_port_carrier(struct writer *w, const struct metric *m);
 void status_put_port_counter(struct writer *w, const struct metric *m);
 void status_put_port_errors(struct writer *w, const struct metric *m);
 void status_put_port_driver(struct writer *w, const struct metric *m);
-#define PAUSES_SENT 1
-#define PAUSES_TIME 2 /* rather than frames */
+#define PAUSES_SENT    1
+#define PAUSES_TIME    2 /* rather than frames */
+#define PAUSES_DROPPED 4 /* neither of them */
 void status_put_port_pauses(struct writer *w, const struct metric *m);
 
 /* devices.c */

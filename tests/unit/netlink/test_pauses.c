@@ -50,6 +50,9 @@ static void frames_and_times_are_read_by_priority(void **state)
 					     { "tx_prio0_pause", 0 },
 					     { "rx_prio8_pause", 77 },
 					     { "rx_prio_pause", 78 },
+					     { "rx_prio3_discards", 21 },
+					     { "rx_prio8_discards", 22 },
+					     { "rx_discards_phy", 23 },
 					     { "tx_global_pause", 5 },
 					     { "tx_pause_storm_warning_events", 6 },
 					     { NULL, 0 } };
@@ -64,6 +67,9 @@ static void frames_and_times_are_read_by_priority(void **state)
 	assert_int_equal(p.sent[LINK].frames, 5);
 	assert_int_equal(p.received[LINK].frames, -1);
 	assert_int_equal(p.received[0].frames, -1);
+	assert_int_equal(p.dropped[3], 21);
+	assert_int_equal(p.dropped[LINK], 23);
+	assert_int_equal(p.dropped[0], -1);
 }
 
 static void names_of_other_drivers_are_known(void **state)
@@ -85,6 +91,7 @@ static void names_of_other_drivers_are_known(void **state)
 
 	(void)state;
 	assert_true(read_all(bnxt, &p));
+	assert_int_equal(p.dropped[LINK], -1);
 	assert_int_equal(p.received[7].frames, 1);
 	assert_int_equal(p.sent[0].frames, 2);
 	assert_int_equal(p.sent[5].us, 3);

@@ -373,6 +373,7 @@ static void pause_frames_are_counted_by_priority(void **state)
 	memset(&pauses, 0xff, sizeof(pauses)); /* -1 each */
 	pauses.received[3] = (struct hw_pause) { 17, 2500000 };
 	pauses.sent[HW_PAUSES - 1].frames = 5;
+	pauses.dropped[5] = 9;
 	w->facts.ports = &port;
 	w->facts.n_ports = 1;
 	bdf_format(w->node->inv->pci[synth_pf(w->node->inv, 0)].bdf, pf);
@@ -382,6 +383,7 @@ static void pause_frames_are_counted_by_priority(void **state)
 				",priority=\"3\"} 2.500000000\n")));
 	assert_true(has(w, PORT("railmate_port_transmitted_pause_frames_total",
 				",priority=\"link\"} 5\n")));
+	assert_true(has(w, PORT("railmate_port_received_discards_total", ",priority=\"5\"} 9\n")));
 	assert_no(w, "railmate_port_transmitted_pause_seconds_total{");
 	assert_false(has(w, "priority=\"4\""));
 	port.pauses = NULL;
