@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """
 A node that never rests: pods come and go, the kubelet restarts, instances of railmated follow one
-another, configurations change, VFs lose their driver, another plugin registers our name. After each
-event the kubelet offers exactly the VFs that are healthy and not held otherwise, a pod gets its
-VFs, no VF is in two pods, and nothing grows.
+another, configurations change, VFs leave the bus, their devices go into a namespace that nobody
+knows, another plugin registers our name. After each event the kubelet offers exactly the VFs that
+are healthy and that nothing else has, those are what `explain pool` says is on offer, a pod gets
+its VFs, no VF is in two pods, and nothing grows.
 
     tests/bench/soak.py --build DIR [--minutes 20] [--seed N] [--version 1.36|1.37]
 
@@ -12,10 +13,12 @@ threads of the first minute beside those of the last one. Exit 1 where something
 """
 import argparse
 import collections
+import json
 import os
 import pathlib
 import random
 import signal
+import subprocess
 import sys
 import time
 
@@ -55,7 +58,7 @@ class Soak:
         self.kubelet.wait(VF, 1)
         self.all = self.kubelet.resource(VF)["allocatable"]
         self.pods, self.n, self.longest = {}, 0, 0.0
-        self.removed, self.done = {}, collections.Counter()
+        self.removed, self.strange, self.done = {}, {}, collections.Counter()
 
     # --- events ---
 
@@ -112,10 +115,23 @@ class Soak:
             vf, what = self.removed.popitem()
             self.node.restore_device(vf, what)
         else:
-            held = {vf for vfs in self.pods.values() for vf in vfs}
-            free = [vf["pci"] for vf in self.node.topo().topo["vfs"] if vf["pci"] not in held]
-            vf = self.chance.choice(free)
+            vf = self.free_vf()
             self.removed[vf] = self.node.remove_device(vf)
+        self.daemon.child.send_signal(signal.SIGHUP)
+
+    def free_vf(self):
+        taken = {vf for vfs in self.pods.values() for vf in vfs} | set(self.strange)
+        taken |= {vf["vf"] for vf in self.explained() if vf["state"] != "free"}
+        return self.chance.choice(sorted({vf["vf"] for vf in self.explained()} - taken))
+
+    def stranger_takes_or_leaves(self):
+        """A program that no kubelet started has the devices of a VF in its network namespace."""
+        if self.strange:
+            vf, devices = self.strange.popitem()
+            self.node.bring_back(vf, devices)
+        else:
+            vf = self.free_vf()
+            self.strange[vf] = self.node.take_away(vf)
         self.daemon.child.send_signal(signal.SIGHUP)
 
     def rival_comes_and_goes(self):
@@ -127,10 +143,26 @@ class Soak:
 
     # --- what has to be true ---
 
+    def explained(self):
+        done = subprocess.run([program("railmatectl"), "explain", "pool", "--json", "--control-socket",
+                               self.node.control_socket], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True)
+        pools = json.loads(done.stdout)["pools"] if done.returncode == 0 else []
+        return next((pool["vfs"] for pool in pools if pool["resource"] == VF), [])
+
+    def is_one_truth(self):
+        """What is free is what is offered beside what containers have, and as many as the kubelet offers."""
+        vfs = self.explained()
+        strange = [vf for vf in vfs if (vf["state"] == "free") != (vf["offered"] and "since_ms" not in vf)]
+        taken = [vf for vf in vfs if vf["vf"] in self.strange and vf["state"] != "in_use"]
+        return not strange and not taken and (sum(vf["offered"] for vf in vfs)
+                                              == self.kubelet.resource(VF)["allocatable"])
+
     def check(self):
         began = time.monotonic()
-        self.kubelet.wait(VF, f"={self.all - len(self.removed)}")
+        self.kubelet.wait(VF, f"={self.all - len(self.removed) - len(self.strange)}")
         self.longest = max(self.longest, time.monotonic() - began)
+        until(self.is_one_truth, "that explain pool says what the kubelet offers", 5)
         name = f"check{self.n}"
         self.n += 1
         answer = self.kubelet.admit(name, f"main:{VF}=1")
@@ -143,7 +175,7 @@ class Soak:
 
 
 EVENTS = {"pod_comes": 10, "pod_goes": 6, "kubelet_restarts": 1, "hand_over": 2, "killed": 1, "configuration_changes": 1,
-          "stream_is_lost": 1, "list_is_lost": 1, "vf_leaves_or_comes": 3, "rival_comes_and_goes": 1}
+          "stream_is_lost": 1, "list_is_lost": 1, "vf_leaves_or_comes": 3, "stranger_takes_or_leaves": 3, "rival_comes_and_goes": 1}
 
 
 def main():
