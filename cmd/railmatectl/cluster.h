@@ -23,6 +23,7 @@ struct cluster_pod {
 	const char *node, *name;
 	const char *image;   /* of its container railmated */
 	const char *trouble; /* why it cannot be asked, a sentence without a full stop; NULL */
+	const char *beside;  /* likewise: a newer pod of the node does not come up; NULL */
 };
 
 /* Every node's, by the names of the nodes, in the arena. An exit code; a sentence was printed. */

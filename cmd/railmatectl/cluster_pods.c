@@ -68,7 +68,16 @@ bool cluster_is_name(const char *s)
 struct ranked {
 	struct cluster_pod pod;
 	int rank;
+	bool stuck; /* it is to run, and its container does not come up */
 };
+
+static bool is_stuck(char *const *cells)
+{
+	const char *why = cells[WAITING];
+
+	return *why && !*cells[DELETED] && strcmp(why, "ContainerCreating") != 0 &&
+	       strcmp(why, "PodInitializing") != 0;
+}
 
 static int by_node(const void *a, const void *b)
 {
@@ -107,7 +116,8 @@ static size_t read_lines(const struct cluster_lines *lines, char *text, struct a
 					       cells[WAITING]);
 		pods[n].pod = (struct cluster_pod) { arena_strdup(a, cells[NODE]),
 						     arena_strdup(a, cells[POD]),
-						     arena_strdup(a, cells[IMAGE]), trouble };
+						     arena_strdup(a, cells[IMAGE]), trouble, NULL };
+		pods[n].stuck = is_stuck(cells);
 		/* Which pod of a node is asked: one that runs, that stays, that is ready. */
 		pods[n].rank = (trouble ? 4 : 0) + (*cells[DELETED] ? 2 : 0) +
 			       (strcmp(cells[READY], "true") != 0 ? 1 : 0);
@@ -139,6 +149,8 @@ int cluster_pods(const struct kubectl *k, const char *ns, struct arena *a, struc
 	for (size_t i = 0; i < n; i++) {
 		if (i == 0 || strcmp(pods[i].pod.node, pods[i - 1].pod.node) != 0)
 			(*ret)[kept++] = pods[i].pod;
+		else if (pods[i].stuck)
+			(*ret)[kept - 1].beside = pods[i].pod.trouble;
 	}
 	*ret_n = kept;
 	free(pods);

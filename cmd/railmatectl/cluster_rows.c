@@ -57,6 +57,20 @@ void fleet_add_error(struct fleet *f, const char *node, const char *why)
 	row->error = own(f, why);
 }
 
+void fleet_add_trouble(struct fleet *f, const char *node, const char *sentence)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		struct fleet_row *row = &f->rows[i];
+
+		if (strcmp(row->node, node) != 0)
+			continue;
+		if (row->level < FLEET_WARN)
+			row->level = FLEET_WARN;
+		if (!row->n_trouble++)
+			row->trouble = own(f, sentence);
+	}
+}
+
 static void add_link(struct fleet *f, struct fleet_row *row, const struct item *link)
 {
 	const struct item *down = item_get(link, "down");

@@ -97,13 +97,17 @@ static int run(const struct request *req, struct fleet *f)
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 	const char *const args[] = { "status", "--json", req->no_doctor ? "--no-doctor" : NULL,
 				     NULL };
-	struct cluster_pod *pods;
-	size_t n;
+	struct cluster_pod *pods = NULL;
+	size_t n = 0;
 	int r = req->from ? read_all(f, req->from)
 			  : cluster_find(&req->cluster, f->arena, &pods, &n);
 
 	if (r == EXIT_DONE && !req->from)
 		cluster_ask(&req->cluster, pods, n, args, CLUSTER_ANSWER_MAX, take, f);
+	for (size_t i = 0; r == EXIT_DONE && !req->from && i < n; i++) {
+		if (pods[i].beside)
+			fleet_add_trouble(f, pods[i].node, pods[i].beside);
+	}
 	if (r == EXIT_DONE && req->record)
 		r = record_all(req->record, f);
 	if (r != EXIT_DONE)

@@ -39,6 +39,8 @@ struct fleet {
 /* text: what a node answered, or what --record has written of it. */
 void fleet_add(struct fleet *f, const char *node, const char *text, size_t len);
 void fleet_add_error(struct fleet *f, const char *node, const char *why);
+/* A WARN of a node that was added. */
+void fleet_add_trouble(struct fleet *f, const char *node, const char *sentence);
 /* Compares the nodes; the worst first. */
 void fleet_judge(struct fleet *f);
 enum fleet_level fleet_level(const struct fleet *f); /* of the worst */

@@ -189,6 +189,15 @@ class Status(ClusterTest):
         self.cluster["exec"]["railmate-new"] = {"status": said(status("a"))}
         self.assertEqual(self.ask("status").returncode, PASS)
 
+    def test_a_roll_out_that_is_stuck_is_no_pass(self):
+        for why, code in (("ContainerCreating", PASS), ("CrashLoopBackOff", WARN), ("ImagePullBackOff", WARN)):
+            self.cluster["pods"]["kube-system"] = [
+                pod("railmate-old", "a"), pod("railmate-new", "a", phase="Pending", waiting=why)]
+            self.cluster["exec"]["railmate-old"] = {"status": said(status("a"))}
+            done = self.ask("status")
+            self.assertEqual(done.returncode, code, done.stdout)
+            self.assertEqual(f"its pod railmate-new is Pending: {why}" in done.stdout, code == WARN)
+
     def test_kubectl_is_called_with_what_was_asked_for(self):
         self.add("a", {"status": said(status("a"))})
         self.cluster["pods"]["gpu-system"] = self.cluster["pods"].pop("kube-system")
