@@ -130,10 +130,11 @@ static uint64_t note_decision(struct latebind *b, const struct target *t, const 
 	d->known = sure	      ? LEDGER_GPUS_KNOWN
 		   : t->doubt ? LEDGER_GPUS_PREDICTED
 			      : LEDGER_GPUS_UNKNOWN;
-	d->source = t->doubt	? t->doubt
-		    : why	? why
-		    : t->gpus.n ? "PodResources at the container's start"
-				: "the container has no GPUs";
+	d->source = t->doubt	       ? t->doubt
+		    : why && t->gpus.n ? arena_printf(a, "%s: %s", pods_say_gpus(t->gpus, a), why)
+		    : why	       ? why
+		    : t->gpus.n	       ? "PodResources at the container's start"
+				       : "the container has no GPUs";
 	stats_count_choice(stats_of(b->env.stats, d->resource), d->known);
 	return holds_decide(latebind_holds(b), d);
 }

@@ -201,6 +201,8 @@ void plugin_preferred_done(struct plugin *p);
 void plugin_start(struct plugin *p, struct rpc_call *call, struct bytes request);
 void plugin_start_done(struct plugin *p);
 const struct ledger *plugin_ledger(const struct plugin *p); /* NULL: none */
+/* By the index of the pool's device; NULL: that is not tracked. In the arena. */
+const bool *plugin_free_vfs(const struct plugin *p, const struct pool *pool, struct arena *a);
 void plugin_pods_reset(struct plugin *p); /* a new kubelet: it may be of another version */
 void plugin_pods_prime(struct plugin *p);
 void plugin_pods_done(struct plugin *p);

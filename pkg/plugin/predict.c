@@ -42,12 +42,11 @@ static void got_preference(void *arg, const struct ids *ids, bool random, const 
 	gpus = pods_gpus(pc->plugin->node,
 			 &(struct pod_container) { .held = &preferred, .n_held = 1 }, "",
 			 pc->arena);
-	if (!gpus.n || gpus.n != ids->n) {
+	if (!gpus.n || gpus.n + gpus.n_unknown != ids->n) {
 		unknown(pc, "the GPU plugin prefers devices that are not GPUs of this node");
 		return;
 	}
-	pc->who.gpus.v = gpus.v;
-	pc->who.gpus.n = gpus.n;
+	pc->who.gpus = (struct gpu_set) { gpus.v, gpus.n, gpus.n_unknown };
 	plugin_preferred_answer(
 		pc, LEDGER_GPUS_PREDICTED,
 		arena_printf(pc->arena, "%s's GetPreferredAllocation", pc->question.resource));
@@ -64,7 +63,7 @@ static size_t nodes_decided(const struct preferred_call *pc, int **ret)
 {
 	const struct ids *offered = &pc->request.v[0].available;
 	const struct pool *pool = plugin_pool(pc->plugin);
-	const struct ledger *l = plugin_ledger(pc->plugin);
+	const bool *free = plugin_free_vfs(pc->plugin, pool, pc->arena);
 	size_t n = 0;
 
 	*ret = arena_array(pc->arena, offered->n, sizeof(**ret));
@@ -76,10 +75,8 @@ static size_t nodes_decided(const struct preferred_call *pc, int **ret)
 		if (dev && !list_has_int(*ret, n, dev->numa))
 			(*ret)[n++] = dev->numa;
 	}
-	for (size_t i = 0; n && l && i < pool->n_devs; i++) {
-		const struct pool_dev *dev = &pool->devs[i];
-
-		if (dev->healthy && !list_has_int(*ret, n, dev->numa) && !ledger_find(l, dev->id))
+	for (size_t i = 0; n && free && i < pool->n_devs; i++) {
+		if (free[i] && !list_has_int(*ret, n, pool->devs[i].numa))
 			return n;
 	}
 	return 0;

@@ -29,7 +29,7 @@ const struct ledger *plugin_ledger(const struct plugin *p)
 
 /* --- answers --- */
 
-static const bool *free_ones(const struct plugin *p, const struct pool *pool, struct arena *a)
+const bool *plugin_free_vfs(const struct plugin *p, const struct pool *pool, struct arena *a)
 {
 	bool *free = arena_array(a, pool->n_devs, sizeof(*free));
 
@@ -47,7 +47,7 @@ static void reply(struct plugin *p, struct rpc_call *call, const struct preferre
 	struct arena *a = rpc_call_arena(call);
 	struct id_lists lists = { arena_array(a, request->n, sizeof(*lists.v)), request->n };
 	const struct pool *pool = plugin_pool(p);
-	const bool *free = pool ? free_ones(p, pool, a) : NULL;
+	const bool *free = pool ? plugin_free_vfs(p, pool, a) : NULL;
 
 	for (size_t i = 0; i < request->n; i++) {
 		struct choice choice = { .in.node = NULL };

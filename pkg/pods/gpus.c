@@ -127,6 +127,7 @@ struct pods_gpus pods_gpus(const struct node *node, const struct pod_container *
 	struct gpu_set held = pods_gpus_but(c, except, node->inv, a);
 	size_t n = held.n;
 
+	r.n_unknown = held.n_unknown;
 	r.v = arena_array(a, n + c->n_dynamic, sizeof(*r.v));
 	if (n)
 		memcpy(r.v, held.v, n * sizeof(*r.v));
@@ -146,7 +147,7 @@ struct pods_gpus pods_gpus(const struct node *node, const struct pod_container *
 
 		if (gpu >= 0)
 			r.v[n++] = gpu;
-		else if (gives && !r.unknown)
+		else if (gives && !r.n_unknown++ && !r.unknown)
 			r.unknown = no_gpu_here(d->device, d->driver, a);
 		if ((gives || gpu >= 0) && !r.driver)
 			r.driver = d->driver;

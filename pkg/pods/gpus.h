@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "hw/inventory.h"
 #include "kubemsg/messages.h"
 
 struct arena;
@@ -14,9 +15,12 @@ struct node;
 struct pods_gpus {
 	int *v; /* PCI indices, ascending, each once */
 	size_t n;
+	size_t n_unknown;    /* ids and devices of GPUs, or parts of them, that are not in v */
 	const char *unknown; /* a sentence: one cannot be identified (a MIG device); NULL: none */
 	const char *driver;  /* the DRA driver that gives it GPUs, or parts of them; NULL: none */
 };
+/* "2 GPUs", "3 GPUs or parts of them, of which 2 are not known". In the arena. */
+const char *pods_say_gpus(struct gpu_set gpus, struct arena *a);
 /* v: all but those that come as the resource `except`. */
 struct pods_gpus pods_gpus(const struct node *node, const struct pod_container *c,
 			   const char *except, struct arena *a);

@@ -43,8 +43,6 @@ bool pods_gives_gpus(const char *name);
 /* The GPUs of a container, but those that come as `except`: PCI indices, ascending, each once. */
 struct gpu_set pods_gpus_but(const struct pod_container *c, const char *except,
 			     const struct hw_inventory *inv, struct arena *a);
-/* "2 GPUs" */
-const char *pods_say_gpus(struct gpu_set gpus, struct arena *a);
 /* Those of all containers but this one (NULL: of all), likewise. */
 struct gpu_set pods_busy_gpus(const struct pod_list *pods, const struct pod_container *but,
 			      const struct hw_inventory *inv, struct arena *a);

@@ -77,6 +77,7 @@ static void add_gpus(const struct node *node, const struct pod_container *c, str
 	struct pods_gpus gpus = pods_gpus(node, c, "", a);
 	int *all = arena_array(a, t->gpus.n + gpus.n, sizeof(*all));
 
+	t->gpus.n_unknown += gpus.n_unknown;
 	if (!gpus.n)
 		return;
 	if (t->gpus.n)

@@ -110,6 +110,22 @@ static void gpus_of_dra_drivers_count(void **state)
 	assert_int_equal(count_of_pf(3), 1);
 }
 
+/* One of two is not known: half of the VFs are for the other, and the record says so. */
+static void gpus_that_are_known_in_part_get_their_part(void **state)
+{
+	const struct ledger_decision *d;
+
+	(void)state;
+	pod("p", HOLDS(GPU "=%s,MIG-8a7c rdma/vf=%s", gpus(0, 0), slots(0, 0, 3)));
+	bind_slots(slots(0, 0, 3));
+	assert_int_equal(got.n, 4);
+	assert_int_equal(count_of_pf(0), 2);
+	d = ledger_decision_at(tracker_ledger(tracker), 0);
+	assert_string_equal(
+		d->source,
+		"2 GPUs or parts of them, of which 1 are not known: MIG-8a7c of nvidia.com/gpu does not name a GPU of this node");
+}
+
 static void containers_get_different_vfs(void **state)
 {
 	(void)state;
@@ -230,6 +246,7 @@ int main(void)
 		T(replicas_and_indexes_name_gpus_too),
 		T(parts_of_gpus_are_not_taken_for_none),
 		T(gpus_of_dra_drivers_count),
+		T(gpus_that_are_known_in_part_get_their_part),
 		T(containers_get_different_vfs),
 		T(a_vf_in_use_is_passed_over),
 		cmocka_unit_test_setup_teardown(several_pools_of_a_container_see_each_other,
