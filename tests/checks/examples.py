@@ -35,7 +35,7 @@ MACHINES = {
     "pools-storage.yaml": "odd-dual-port"
 }
 WITH_PFS = "dgx-a100", "hgx-h100", "mi300x-baremetal"  # of InfiniBand and Ethernet, without VFs
-SHARED = "pools-shared.yaml"  # of HCAs that containers share, not of VFs
+SHARED = "pools-shared.yaml", "pools-macvlan.yaml"  # of HCAs that containers share, not of VFs
 
 # --- what fields there are ---
 #
@@ -165,6 +165,7 @@ CNI_PLUGINS = {
         "ipam": IPAM, "vlan": int, "vlanQoS": int, "spoofchk": ("on", "off"),
         "trust": ("on", "off"), "link_state": ("auto", "enable", "disable")
     },
+    "macvlan": {"ipam": IPAM, "master": str, "mode": ("bridge", "private", "vepa", "passthru")},
     "ib-sriov": {
         "ipam": IPAM, "pkey": re.compile("0x[0-9a-f]{4}"),
         "link_state": ("auto", "enable", "disable"), "rdmaIsolation": bool
@@ -271,8 +272,8 @@ def networks(docs):
     found = {}
     for doc in docs:
         if doc.get("kind") == "NetworkAttachmentDefinition":
-            found[doc["metadata"]
-                  ["name"]] = doc["metadata"]["annotations"]["k8s.v1.cni.cncf.io/resourceName"]
+            found[doc["metadata"]["name"]] = doc["metadata"].get(
+                "annotations", {}).get("k8s.v1.cni.cncf.io/resourceName")
         if doc.get("kind") == "SriovNetwork":
             found[doc["metadata"]["name"]] = OPERATOR_PREFIX + "/" + doc["spec"]["resourceName"]
     return found
@@ -371,19 +372,22 @@ def check_networks(attached, known, wanted):
     for name in sorted(set(attached)):
         if name not in known:
             yield f"network {name} is not in what it needs"
+        elif known[name] is None:  # of no device
+            if attached.count(name) != 1:
+                yield f"network {name} {attached.count(name)} times"
         elif attached.count(name) != wanted.get(known[name], 0):
             yield f"network {name} {attached.count(name)} times for {wanted.get(known[name], 0)} VFs"
 
 
 def check_network(doc, offered):
     resource = doc["metadata"].get("annotations", {}).get("k8s.v1.cni.cncf.io/resourceName")
-    if resource not in offered:
+    config = json.loads(doc["spec"]["config"])
+    if resource not in offered and (resource or config["type"] != "macvlan"):
         yield f"network of resource {resource}, which is not a pool of what it needs"
         return
-    config = json.loads(doc["spec"]["config"])
     if config.get("name") != doc["metadata"]["name"]:
         yield f"the network is called {config.get('name')} in its configuration"
-    late = offered[resource].get("railmate", {}).get("binding") == "late"
+    late = offered.get(resource, {}).get("railmate", {}).get("binding") == "late"
     if late and config["type"] != "railmate-cni":
         yield f"{config['type']} cannot read the slots of a pool that binds late"
     common = {"cniVersion!": "1.0.0", "name!": str, "type!": str}
@@ -542,20 +546,22 @@ class Programs(unittest.TestCase):
                     self.assertIn(resource, done.stdout)
 
     def test_railmated_takes_the_shared_hcas_which_a_machine_has(self):
-        (doc,) = load(SHARED).docs
-        path = self.top / "shared.json"
-        path.write_text(doc["data"]["shared.json"])
-        done = subprocess.run([RAILMATED, "--check-config", "--log-level=warning",
-                               "--shared-config", path],
-                              capture_output=True, text=True, timeout=60)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        ((resource, pool),) = pools([doc]).items()
-        self.assertIn(resource, done.stdout)
         pfs = self.ctl("topo", "--root", self.machine("gb200-like"))["pfs"]
-        self.assertTrue({pf["netdev"] for pf in pfs} & set(pool["selectors"]["ifNames"]), pfs)
+        for name in SHARED:
+            with self.subTest(name):
+                (doc,) = load(name).docs
+                path = self.top / "shared.json"
+                path.write_text(doc["data"]["shared.json"])
+                done = subprocess.run([RAILMATED, "--check-config", "--log-level=warning",
+                                       "--shared-config", path],
+                                      capture_output=True, text=True, timeout=60)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                ((resource, pool),) = pools([doc]).items()
+                self.assertIn(resource, done.stdout)
+                self.assertTrue({pf["netdev"] for pf in pfs} & set(pool["selectors"]["ifNames"]), pfs)
 
     def test_every_pool_has_vfs_and_gives_them_to_a_gpu(self):
-        self.assertEqual(set(MACHINES) | {SHARED},
+        self.assertEqual(set(MACHINES) | set(SHARED),
                          {name for name in NAMES if name.startswith("pools-")})
         for name, fixture in MACHINES.items():
             with self.subTest(name):
