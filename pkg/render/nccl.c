@@ -224,6 +224,32 @@ static void note_unused(const struct grant *grants, size_t n_grants, const struc
 				few.n > 1 ? "them" : "it"));
 }
 
+/* More than two GPUs a VF, and some of them far from every one: what more VFs would have mended. */
+static void note_few(const struct grant *grants, size_t n_grants, const struct rail *rails,
+		     size_t n, struct arena *arena, struct notes *notes)
+{
+	int *gpus;
+	size_t n_gpus = gpus_of(grants, n_grants, arena, &gpus), far = 0;
+
+	for (size_t k = 0; k < n_gpus; k++) {
+		size_t i = 0;
+
+		while (i < n && (rails[i].dev->dev->pci < 0 ||
+				 nccl_rank(&rails[i], gpus[k]) >= topo_rank(TOPO_PHB)))
+			i++;
+		far += i == n;
+	}
+	if (!n || !far || n_gpus <= 2 * n)
+		return;
+	add_note(
+		notes,
+		arena_printf(
+			arena,
+			"%zu GPUs share %zu VF%s, and %zu of them %s far from %s: with a VF for each GPU, or for two, more of them have a near one",
+			n_gpus, n, n > 1 ? "s" : "", far, far > 1 ? "are" : "is",
+			n > 1 ? "all" : "it"));
+}
+
 /* --- partitions --- */
 
 static int pkey_index(const struct vf_state *state, int pkey)
@@ -304,5 +330,6 @@ void render_nccl_env(const struct grant *grants, size_t n, struct env_set *set, 
 	}
 	put_merge_nics(rails, n_rails, gpus_of(grants, n, set->arena, &gpus) > 1, set, notes);
 	note_unused(grants, n, rails, n_rails, set->arena, notes);
+	note_few(grants, n, rails, n_rails, set->arena, notes);
 	put_pkey(rails, n_rails, set, notes);
 }

@@ -232,6 +232,35 @@ static void a_vf_that_nccl_does_not_use_is_told(void **state)
 	assert_null(note_with(b, "NCCL does not use"));
 }
 
+/* Only where more VFs would bring some of them nearer. */
+static void gpus_that_share_too_few_vfs_are_told(void **state)
+{
+	_cleanup_bench_ struct bench *b =
+		bench_new("numa:1 root:3 switch:1 gpu:2 pf:1 vf:1", NCCL_RAILS_NEVER, NULL, 0);
+	struct choose_pair pairs[6];
+	const char *note;
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		int gpu = synth_gpu(b->inv, i);
+
+		pairs[i] =
+			(struct choose_pair) { gpu, 0, topo_between(b->topo, gpu, b->devs[0].pci) };
+	}
+	b->grant.pairs = pairs;
+	b->grant.n_devs = 1;
+	b->grant.n_pairs = 2; /* one for two: as is recommended */
+	assert_null(note_with(b, "share"));
+	b->grant.n_pairs = 5;
+	note = note_with(b, "5 GPUs share 1 VF, and 3 of them are far from it");
+	assert_non_null(note);
+	b->grant.n_devs = 2;
+	note = note_with(b, "5 GPUs share 2 VFs, and 1 of them is far from all");
+	assert_non_null(note);
+	b->grant.n_pairs = 4;
+	assert_null(note_with(b, "share"));
+}
+
 /* NODE is no class of NCCL's, so both are equally far. */
 static void a_vf_of_the_same_node_is_as_far_as_one_of_the_same_root_to_nccl(void **state)
 {
@@ -368,6 +397,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rails_are_said_where_they_are_named_or_asked_for),
 		cmocka_unit_test(a_vf_that_nccl_does_not_use_is_told),
+		cmocka_unit_test(gpus_that_share_too_few_vfs_are_told),
 		cmocka_unit_test(a_vf_of_the_same_node_is_as_far_as_one_of_the_same_root_to_nccl),
 		cmocka_unit_test(more_planes_than_nccl_takes_are_left_out),
 		cmocka_unit_test(every_release_takes_the_same_ports_and_2_30_7_the_rails),
