@@ -160,8 +160,12 @@ struct pool_config {
 	/* "pkey": "0x8001", a P_Key value of InfiniBand partitions; -1 (default): NCCL's own
 	 * choice */
 	int pkey;
-	bool umad;   /* "umad": true: the MAD nodes of RDMA devices, too */
-	bool cufile; /* "cufile": true: a cufile.json fragment for GPUDirect Storage */
+	bool umad; /* "umad": true: the MAD nodes of RDMA devices, too */
+	/* "cufile": true, or an object: a cufile.json for GPUDirect Storage, with these members as
+	 * they are written; the second are those of its "properties" */
+	bool cufile;
+	const struct policy_env *cufile_base, *cufile_properties;
+	size_t n_cufile_base, n_cufile_properties;
 	const struct policy_env *env;
 	size_t n_env; /* "env": {"NCCL_IB_TC": "106", …}; what is known: config/policy.h */
 	/* "env": {"UCX_NET_DEVICES": "eth0"}: not in env, follows the VFs there; NULL: none */

@@ -67,6 +67,50 @@ static int read_vfs_only(struct parse *p, const struct item *value, const struct
 	return r;
 }
 
+/* The members of an object but one, as they are written. */
+static size_t take_members(struct parse *p, const struct item *object, const char *but,
+			   const struct policy_env **ret)
+{
+	struct policy_env *v = arena_array(p->out, object->n_kids, sizeof(*v));
+	size_t n = 0;
+
+	for (size_t i = 0; i < object->n_kids; i++) {
+		const struct item *kid = &object->kids[i];
+
+		if (strcmp(kid->key, but) != 0)
+			v[n++] =
+				(struct policy_env) { arena_strdup(p->out, kid->key),
+						      arena_printf(p->out, "%.*s",
+								   (int)kid->text_len, kid->text) };
+	}
+	*ret = v;
+	return n;
+}
+
+/* What the image's own file has, which railmate's takes the place of, as its mount table. */
+static int read_cufile(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	const struct item *properties = item_get(value, "properties");
+	struct pool_config *pool = out;
+
+	(void)key;
+	if (value->type != ITEM_BOOL && value->type != ITEM_OBJECT)
+		return refuse(p, value,
+			      "must be true, false or the members of a cufile.json, not %s",
+			      item_type_name(value->type));
+	if (properties && want(p, properties, ITEM_OBJECT) < 0)
+		return -EINVAL;
+	if (item_get(properties, "rdma_dev_addr_list"))
+		config_warn(p, properties,
+			    "rdma_dev_addr_list is what railmate writes, for each container");
+	pool->cufile = value->type == ITEM_OBJECT || value->boolean;
+	pool->n_cufile_base = take_members(p, value, "properties", &pool->cufile_base);
+	if (properties)
+		pool->n_cufile_properties =
+			take_members(p, properties, "rdma_dev_addr_list", &pool->cufile_properties);
+	return 0;
+}
+
 void railmate_pool_defaults(struct pool_config *pool)
 {
 	pool->roce_version = 2;
@@ -101,7 +145,7 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 		KEY_CHOICE("topologyFile", struct pool_config, topology_file, files),
 		KEY_CHOICE("ncclRails", struct pool_config, nccl_rails, rails),
 		KEY_BOOL("umad", struct pool_config, umad),
-		KEY_BOOL("cufile", struct pool_config, cufile),
+		{ .name = "cufile", .read = read_cufile },
 		{ .name = "env", .read = read_env },
 		{ .name = "health", .read = read_health },
 	};

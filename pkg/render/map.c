@@ -223,22 +223,40 @@ static void put_addresses(struct json *j, const struct rail *rails, size_t n, st
 	}
 }
 
+static void put_members(struct json *j, const struct policy_env *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		json_key(j, v[i].name);
+		json_put_raw(j, v[i].value, strlen(v[i].value));
+	}
+}
+
+/* Of several pools the first that has some says what else is in the file. */
 const char *render_cufile(const struct container *c, struct arena *arena)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 	const struct rail *rails;
 	struct json j;
-	size_t n = 0;
+	const struct grant *now = grants_now(c->grants, c->n, arena);
+	const struct pool_config *base = NULL;
+	size_t n;
 
-	while (n < c->n && !(c->grants[n].pool->cfg->cufile && c->grants[n].pool->cfg->is_rdma))
-		n++;
-	if (n == c->n)
+	for (size_t i = 0; i < c->n; i++) {
+		const struct pool_config *cfg = now[i].pool->cfg;
+
+		if (cfg->cufile && cfg->is_rdma &&
+		    (!base || !(base->n_cufile_base || base->n_cufile_properties)))
+			base = cfg;
+	}
+	if (!base)
 		return NULL;
-	n = grant_rails(grants_now(c->grants, c->n, arena), c->n, ALL_PROFILES, arena, &rails);
+	n = grant_rails(now, c->n, ALL_PROFILES, arena, &rails);
 	json_init(&j, &b, 1);
 	json_begin_object(&j);
+	put_members(&j, base->cufile_base, base->n_cufile_base);
 	json_key(&j, "properties");
 	json_begin_object(&j);
+	put_members(&j, base->cufile_properties, base->n_cufile_properties);
 	json_key(&j, "rdma_dev_addr_list");
 	json_begin_array(&j);
 	put_addresses(&j, rails, n, arena);

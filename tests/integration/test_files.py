@@ -119,6 +119,15 @@ class Early(FilesCase):
         self.assertEqual({g["gid"]["index"] for g in told["gpus"]}, {3})
         self.assertEqual({g["gid"]["address"] for g in told["gpus"]}, {"10.0.0.1", "10.0.0.2"})
 
+    def test_a_cufile_keeps_what_the_operator_has_in_it(self):
+        base = {"fs": {"nfs": {"mount_table": {"/data": {"rdma_dev_addr_list": ["10.9.9.9"]}}}}, "denylist": {"drivers": [], "n": 1.5},
+                "properties": {"allow_compat_mode": True, "max_direct_io_size_kb": 16384}}
+        node = self.up(early(cufile=base))
+        self.addresses(node, vfs_of(node.kubelet.admit("pod", f"main:{GPU}=2,{VF}=2")))
+        got = json.loads(files(place(self.start(node, "pod")["main"]))["cufile.json"])
+        base["properties"]["rdma_dev_addr_list"] = ["10.0.0.1", "10.0.0.2"]
+        self.assertEqual(got, base)
+
     def test_a_container_that_starts_again_is_told_anew(self):
         node = self.up()
         vfs = vfs_of(node.kubelet.admit("pod", f"main:{GPU}=1,{VF}=1"))

@@ -127,6 +127,7 @@ static void reads_every_key(void **state)
 	assert_int_equal(pool->topology_file, TOPOLOGY_FILE_NEVER);
 	assert_int_equal(pool->nccl_rails, NCCL_RAILS_ALWAYS);
 	assert_true(pool->cufile);
+	assert_int_equal(pool->n_cufile_base + pool->n_cufile_properties, 0);
 	assert_int_equal(pool->n_env, 2);
 	assert_string_equal(pool->env[0].name, "NCCL_IB_TC");
 	assert_string_equal(pool->env[0].value, "106");
@@ -262,7 +263,10 @@ static void values_that_are_not_legal(void **state)
 		{ "\"ncclRails\": true", "ncclRails: must be a string, not true or false" },
 		{ "\"ncclRails\": \"on\"",
 		  "ncclRails: 'on' is not legal; legal values: auto, always, never" },
-		{ "\"cufile\": \"yes\"", "cufile: must be true or false, not a string" },
+		{ "\"cufile\": \"yes\"",
+		  "cufile: must be true, false or the members of a cufile.json, not a string" },
+		{ "\"cufile\": {\"properties\": 1}",
+		  "cufile.properties: must be an object, not a number" },
 	};
 
 	(void)state;
@@ -383,6 +387,8 @@ static void what_is_legal_and_no_good_is_warned_of(void **state)
 	} rows[] = {
 		{ "\"env\": {\"NCCL_NET_GDR_LEVEL\": \"SYS\"}", "",
 		  "config.json:2: resourceList[0].railmate.env.NCCL_NET_GDR_LEVEL: is better left alone: SYS sends through the link between sockets, mostly slower than without; LOC is never; 4 and 5 are SYS" },
+		{ "\"cufile\": {\"fs\": {}, \"properties\": {\"rdma_dev_addr_list\": []}}", "",
+		  "config.json:2: resourceList[0].railmate.cufile.properties: rdma_dev_addr_list is what railmate writes, for each container" },
 		{ "\"env\": {\"NCCL_IB_CUDA_SUPPORT\": \"1\"}", "",
 		  "config.json:2: resourceList[0].railmate.env.NCCL_IB_CUDA_SUPPORT: was removed in release 2.4.0 and does nothing: GPUDirect RDMA is used where it works" },
 		{ "\"env\": {\"NCCL_DEBUG\": \"INFO\"}", "",

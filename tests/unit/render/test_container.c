@@ -977,6 +977,24 @@ static void a_cufile_lists_the_ipv4_addresses_of_the_vfs(void **state)
 		"{\n \"properties\": {\n  \"rdma_dev_addr_list\": [\n   \"10.0.0.7\"\n  ]\n }\n}\n");
 	b->states[A_18_2].addrs_known = false;
 	assert_non_null(strstr(render_cufile(&b->c, b->arena), "\"10.0.0.8\""));
+	{ /* what the operator's file has is kept */
+		static const struct policy_env base[] = {
+			{ "fs", "{\"nfs\": {\"mount_table\": {}}}" }, { "denylist", "{}" }
+		};
+		static const struct policy_env properties[] = { { "allow_compat_mode", "true" } };
+		const char *text;
+
+		b->cfg[0].cufile_base = base;
+		b->cfg[0].n_cufile_base = 2;
+		b->cfg[0].cufile_properties = properties;
+		b->cfg[0].n_cufile_properties = 1;
+		text = render_cufile(&b->c, b->arena);
+		assert_non_null(strstr(text, "\"fs\": {\"nfs\": {\"mount_table\": {}}},"));
+		assert_non_null(strstr(text, "\"denylist\": {},\n"));
+		assert_non_null(
+			strstr(text, "\"allow_compat_mode\": true,\n  \"rdma_dev_addr_list\": ["));
+		b->cfg[0].n_cufile_base = b->cfg[0].n_cufile_properties = 0;
+	}
 	b->states[A_18_2].n_gids = 0;
 	assert_non_null(strstr(render_cufile(&b->c, b->arena), "\"rdma_dev_addr_list\": []"));
 	b->cfg[0].is_rdma = false;
