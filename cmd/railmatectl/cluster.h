@@ -21,7 +21,6 @@ struct arena;
 /* A node's pod of railmate: the one that can be asked, where an update has two of them there. */
 struct cluster_pod {
 	const char *node, *name;
-	const char *image;   /* of its container railmated */
 	const char *trouble; /* why it cannot be asked, a sentence without a full stop; NULL */
 	const char *beside;  /* likewise: a newer pod of the node does not come up; NULL */
 };

@@ -7,8 +7,6 @@
 #include "diagnosis/diagnosis.h"
 
 struct arena;
-struct cluster;
-struct cluster_pod;
 struct strbuf;
 
 /* Of one node. Strings are of the reports, equal ones are one. */
@@ -44,10 +42,5 @@ reports_verdict(const struct reports *reports); /* a silent node is UNKNOWN */
 /* Sorted. advice: what to do where something is unknown; NULL. */
 void reports_text(const struct reports *reports, const char *advice, struct strbuf *out);
 void reports_json(const struct reports *reports, struct strbuf *out);
-
-/* doctor in a pod of its own on each node, with the capability that PCI configuration space takes.
- * The pods are deleted at the end, whatever happens. An exit code; a sentence was printed. */
-int reports_of_privileged(const struct cluster *c, const struct cluster_pod *pods, size_t n,
-			  const char *const *args, struct reports *reports);
 
 #endif

@@ -18,16 +18,12 @@
  */
 #define CONTAINER_STATUS "{.status.containerStatuses[?(@.name==\"" CLUSTER_CONTAINER "\")]"
 
-enum column { POD, NODE, PHASE, DELETED, READY, IMAGE, WAITING, COLUMNS };
+enum column { POD, NODE, PHASE, DELETED, READY, WAITING, COLUMNS };
 
 static const char *const columns[COLUMNS] = {
-	[POD] = "{.metadata.name}",
-	[NODE] = "{.spec.nodeName}",
-	[PHASE] = "{.status.phase}",
-	[DELETED] = "{.metadata.deletionTimestamp}",
-	[READY] = CONTAINER_STATUS ".ready}",
-	[IMAGE] = "{.spec.containers[?(@.name==\"" CLUSTER_CONTAINER "\")].image}",
-	[WAITING] = CONTAINER_STATUS ".state.waiting.reason}",
+	[POD] = "{.metadata.name}",	      [NODE] = "{.spec.nodeName}",
+	[PHASE] = "{.status.phase}",	      [DELETED] = "{.metadata.deletionTimestamp}",
+	[READY] = CONTAINER_STATUS ".ready}", [WAITING] = CONTAINER_STATUS ".state.waiting.reason}",
 };
 
 struct cluster_lines cluster_lines(const char *const *paths, int n, struct arena *a)
@@ -115,8 +111,7 @@ static size_t read_lines(const struct cluster_lines *lines, char *text, struct a
 			trouble = arena_printf(a, "its pod %s does not run: %s", cells[POD],
 					       cells[WAITING]);
 		pods[n].pod = (struct cluster_pod) { arena_strdup(a, cells[NODE]),
-						     arena_strdup(a, cells[POD]),
-						     arena_strdup(a, cells[IMAGE]), trouble, NULL };
+						     arena_strdup(a, cells[POD]), trouble, NULL };
 		pods[n].stuck = is_stuck(cells);
 		/* Which pod of a node is asked: one that runs, that stays, that is ready. */
 		pods[n].rank = (trouble ? 4 : 0) + (*cells[DELETED] ? 2 : 0) +

@@ -107,7 +107,6 @@ static const char usage_text[] =
 	"  --record DIR            status: store the answer of each node, a file each\n"
 	"  --from DIR              status: read the files of --record, without a cluster\n"
 	"  --only ID,…             doctor: these checks only\n"
-	"  --privileged            doctor: in a separate pod on each node, with CAP_SYS_ADMIN, for ACS\n"
 	"  --svg, --nccl-xml, --rccl, --wide\n"
 	"                          as of topo\n"
 	"  --json                  one JSON object on standard output\n"

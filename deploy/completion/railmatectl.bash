@@ -19,7 +19,7 @@ _railmatectl() {
 		simulate) words='--root --config --topology-hints --json --pods --seed --load --policy --pool --help' ;;
 		doctor) words='--root --config --topology-hints --json --only --node-only --list --explain --fix-manifest --role --help' ;;
 		verify) words='--map --counters --root --json --help' ;;
-		cluster) words='status topo explain doctor verify --context --kubeconfig --railmate-namespace --namespace -n --selector -l --container -c --node --parallel --timeout --no-doctor --record --from --only --privileged --svg --nccl-xml --rccl --wide --json --help' ;;
+		cluster) words='status topo explain doctor verify --context --kubeconfig --railmate-namespace --namespace -n --selector -l --container -c --node --parallel --timeout --no-doctor --record --from --only --svg --nccl-xml --rccl --wide --json --help' ;;
 		ready) words='--help' ;;
 		snapshot) words='unpack --root --scrub --output -o --json --help' ;;
 		esac

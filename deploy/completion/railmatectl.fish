@@ -84,7 +84,6 @@ complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l no-doctor -d
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l record -x -a '(__fish_complete_directories)' -d 'status: store the answer of each node, a file each'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l from -x -a '(__fish_complete_directories)' -d 'status: read the files of --record, without a cluster'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l only -x -d 'doctor: these checks only'
-complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l privileged -d 'doctor: in a separate pod on each node, with CAP_SYS_ADMIN, for ACS'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l svg
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l nccl-xml
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l rccl

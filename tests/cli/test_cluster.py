@@ -608,7 +608,7 @@ class Doctor(ClusterTest):
                 "  Another sentence. (gpu-011)\n  NCCL: Slow.\n  fix:  iommu=pt\n\nUNKNOWN acs: about acs\n"
                 "  4 nodes: gpu-[001-003,010]\n"), text)
         self.assertIn("\nPASS, 1 node: login\n", text)
-        self.assertIn("--privileged", text.splitlines()[-1] + text.splitlines()[-2])
+        self.assertIn("kubectl debug node/NODE", text.splitlines()[-1] + text.splitlines()[-2])
         value = self.value(FAIL, "doctor")
         self.assertEqual([(g["check"], len(g["nodes"])) for g in value["groups"]], [("port", 1),
                                                                                     ("iommu", 5),
@@ -717,102 +717,6 @@ class Doctor(ClusterTest):
         self.assertEqual(done.returncode, WARN, done.stderr)
         self.assertIn("verdict: WARN, 1000 nodes\n", done.stdout)
         self.assertIn("  1000 nodes: gpu-[0-999]\n", done.stdout)
-
-
-class Privileged(ClusterTest):
-    def node(self, node, *findings, **answer):
-        self.add(node, {})
-        self.cluster["logs"][node] = {
-            "out": json.dumps(report(*findings), indent=2) + "\n", **answer
-        }
-
-    def left(self):
-        return json.loads(
-            (self.top / "state.json").read_text()) if (self.top / "state.json").exists() else []
-
-    def test_doctor_runs_in_a_pod_of_its_own_that_is_gone_afterwards(self):
-        self.node("a", IOMMU, code=5)
-        self.node("b", out="railmatectl: a note\n" + json.dumps(report(), indent=2) + "\n")
-        value = self.value(WARN, "doctor", "--privileged", "--only", "iommu")
-        self.assertEqual((value["nodes"], value["no_answer"]), (["a", "b"], []))
-        made = json.loads((self.top / "created.json").read_text())
-        self.assertEqual([p["spec"]["nodeName"] for p in made], ["a", "b"])
-        for each in made:
-            (container,) = each["spec"]["containers"]
-            self.assertEqual((container["image"], container["command"]),
-                             ("registry/railmate:7", ["/usr/bin/railmatectl"]))
-            self.assertEqual(container["args"], ["doctor", "--json", "--only", "iommu"])
-            self.assertEqual(container["securityContext"]["capabilities"],
-                             {"drop": ["ALL"], "add": ["SYS_ADMIN"]})
-            self.assertEqual((each["spec"]["restartPolicy"], each["spec"]["hostNetwork"]),
-                             ("Never", True))
-            self.assertGreater(each["spec"]["activeDeadlineSeconds"], 30)
-            self.assertNotIn(LABELS.items(), each["metadata"]["labels"].items())
-        self.assertEqual(self.left(), [])
-        self.assertEqual(self.calls()[-1][:4], ["delete", "pods", "-n", "kube-system"])
-        self.assertNotIn("--privileged", self.ask("doctor", "--privileged").stdout)
-
-    def test_a_node_whose_pod_does_not_run_is_said(self):
-        self.node("a", IOMMU)
-        self.node(
-            "pending", phase="Pending", status={
-                "containerStatuses": [{
-                    "name": "railmated", "state": {"waiting": {"reason": "ErrImagePull"}}
-                }]
-            })
-        self.node("evicted", out="", phase="Failed",
-                  status={"reason": "OutOfpods", "message": "Node is full"})
-        self.node("refused", out="")
-        self.cluster["create"] = {"refuse": {"refused": "violates PodSecurity"}}
-        value = self.value(WARN, "doctor", "--privileged", "--timeout", "6")
-        errors = {n["node"]: n["error"] for n in value["no_answer"]}
-        self.assertEqual(value["nodes"], ["a"])
-        self.assertIn("is Pending: ErrImagePull", errors["pending"])
-        self.assertIn("is Failed: OutOfpods: Node is full", errors["evicted"])
-        self.assertIn("no pod could be made: Error from server (Forbidden)", errors["refused"])
-        self.assertIn("violates PodSecurity", errors["refused"])
-        self.assertEqual(self.left(), [])
-
-    def test_without_the_right_to_make_pods_it_is_one_sentence(self):
-        self.node("a")
-        self.cluster["fail"] = {
-            "create": {"err": "Error from server (Forbidden): pods is forbidden\n", "code": 1}
-        }
-        self.refused(self.ask("doctor", "--privileged"), 1,
-                     "kubectl create: Error from server (Forbidden): pods is forbidden")
-
-    def test_pods_that_cannot_be_deleted_are_said(self):
-        self.node("a", IOMMU)
-        self.cluster["fail"] = {"delete": {"err": "Error: no\n", "code": 1}}
-        done = self.ask("doctor", "--privileged")
-        self.assertEqual(done.returncode, WARN)
-        self.assertRegex(
-            done.stderr,
-            r"could not be deleted: Error: no; do it by: kubectl delete pods -n kube-system -l railmate.io/run=\S+\n$"
-        )
-
-    def test_an_interrupt_leaves_no_pod(self):
-        for sig, where in ((signal.SIGINT, "create"), (signal.SIGTERM, "get"), (signal.SIGHUP,
-                                                                                "get")):
-            with self.subTest(f"{sig} at {where}"):
-                for name in ("calls.jsonl", "created.json", "state.json"):
-                    (self.top / name).unlink(missing_ok=True)
-                self.cluster["pods"]["kube-system"] = []
-                self.node("a", phase="Pending")
-                self.cluster["create"] = {"sleep": 3 if where == "create" else 0}
-                self.store()
-                with subprocess.Popen(
-                    [CTL, "cluster", "doctor", "--privileged", "--timeout", "120"], env=self.env,
-                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as proc:
-                    deadline = time.monotonic() + 60
-                    while not self.left() or (where == "get" and self.calls()[-1][0] != "get"):
-                        self.assertLess(time.monotonic(), deadline)
-                        time.sleep(0.02)
-                    proc.send_signal(sig)
-                    text, err = proc.communicate(timeout=60)
-                self.assertEqual((proc.returncode, err), (UNKNOWN, ""), text)
-                self.assertIn("1 of them without an answer", text)
-                self.assertEqual(self.left(), [])
 
 
 P = "p-0:1:20 [0] NCCL INFO "

@@ -6,11 +6,9 @@ called in calls.jsonl.
     {"pods": {namespace: [pod, …]},                       # as objects of the API, with what is read
     of them
      "exec": {pod: {command: {"out", "err", "code", "sleep", "repeat"}}},  # command: of
-     railmatectl, or a program "logs": {pod, or node of a pod that was created: {…}},
-     "fail": {verb: {…}},                                   # what every call of that verb says
-     "create": {"refuse": {node: why}, "sleep": seconds}}
+     railmatectl, or a program "logs": {pod: {…}},
+     "fail": {verb: {…}}}                                   # what every call of that verb says
 """
-import fcntl
 import json
 import os
 import pathlib
@@ -19,7 +17,6 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-STATE = HERE / "state.json"  # pods that were created
 
 
 def value_of(thing, path):
@@ -68,18 +65,6 @@ def say(answer):
     sys.exit(answer.get("code", 0))
 
 
-def locked(change):
-    """change(list of created pods) -> the new list"""
-    with open(HERE / "lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        pods = json.loads(STATE.read_text()) if STATE.exists() else []
-        pods = change(pods)
-        new = STATE.with_suffix(".new")  # the test reads it meanwhile
-        new.write_text(json.dumps(pods))
-        new.rename(STATE)
-    return pods
-
-
 def option(args, name, short=None):
     for i, word in enumerate(args):
         if word in (name, short):
@@ -89,7 +74,7 @@ def option(args, name, short=None):
 
 def get(cluster, args):
     ns = option(args, "--namespace", "-n") or "default"
-    pods = list(cluster.get("pods", {}).get(ns, [])) + locked(lambda pods: pods)
+    pods = list(cluster.get("pods", {}).get(ns, []))
     selector, template = option(args, "--selector", "-l"), option(args, "--output", "-o")
     if selector:
         pods = [pod for pod in pods if matches(selector, pod)]
@@ -101,39 +86,11 @@ def get(cluster, args):
     sys.stdout.write(printed(template, pods))
 
 
-def create(cluster, args):
-    del args
-    made = json.load(sys.stdin)["items"]
-    refused = cluster.get("create", {}).get("refuse", {})  # by node
-    for pod in made:
-        if pod["spec"]["nodeName"] in refused:
-            sys.stderr.write(
-                f'Error from server (Forbidden): error when creating "STDIN": pods "{pod["metadata"]["name"]}" is '
-                f'forbidden: {refused[pod["spec"]["nodeName"]]}\n')
-    kept = [pod for pod in made if pod["spec"]["nodeName"] not in refused]
-    for pod in kept:
-        answer = cluster["logs"].get(pod["spec"]["nodeName"], {})
-        pod["status"] = {
-            "phase": answer.get("phase", "Failed" if answer.get("code") else "Succeeded"),
-            **answer.get("status", {})
-        }
-    locked(lambda pods: pods + kept)
-    (HERE / "created.json").write_text(json.dumps(made))
-    time.sleep(cluster.get("create", {}).get("sleep", 0))
-    sys.exit(1 if refused else 0)
-
-
-def delete(_, args):
-    selector = option(args, "--selector", "-l")
-    locked(lambda pods: [pod for pod in pods if not matches(selector, pod)])
-
-
 def logs(cluster, args):
     name = next(word for i, word in enumerate(args)
                 if i and not word.startswith("-") and args[i - 1] not in ("-n", "-c"))
-    made = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in locked(lambda pods: pods)}
     say({
-        **cluster.get("logs", {}).get(made.get(name, name), {
+        **cluster.get("logs", {}).get(name, {
                                           "err": f'pods "{name}" not found\n', "code": 1
                                       }), "code": 0
     })
@@ -161,8 +118,7 @@ def main():
         args = args[2:]
     if args[0] in cluster.get("fail", {}):
         say(cluster["fail"][args[0]])
-    {"get": get, "exec": execute, "logs": logs, "create": create,
-     "delete": delete}[args[0]](cluster, args)
+    {"get": get, "exec": execute, "logs": logs}[args[0]](cluster, args)
 
 
 if __name__ == "__main__":
