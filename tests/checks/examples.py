@@ -87,6 +87,7 @@ REPLICAS = {
 }
 NUMBER_TEXT = re.compile("[1-9][0-9]*")
 PCI_ID = re.compile("[0-9a-f]{4}")
+NAME_OF_MODULE = re.compile(r"\w+")
 
 KINDS = {
     ("v1", "ConfigMap"): {"data!": STRINGS},
@@ -157,7 +158,8 @@ KINDS = {
         }
     },
 }
-TALOS = {"machine!": {"install!": {"extraKernelArgs!": [str], "grubUseUKICmdline": bool}}}
+TALOS = {"machine!": {"install!": {"extraKernelArgs!": [str], "grubUseUKICmdline": bool},
+                      "kernel": {"modules!": [{"name!": NAME_OF_MODULE}]}}}
 
 IPAM = {"type!": str, "range!": re.compile(r"[0-9.]+/[0-9]+")}
 CNI_PLUGINS = {

@@ -246,9 +246,29 @@ class Manifest(DoctorTest):
             subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True).stdout,
             "rdma_ucm\n")
 
+    def test_peer_memory_is_loaded_at_boot_where_it_can_be(self):
+        """The closed driver; not on OpenShift, where the GPU operator's ClusterPolicy loads it, and
+        not where the RDMA core has no peer memory."""
+        root = self.copy(SOUND)
+        version = root / "proc/driver/nvidia/version"
+        version.write_text(version.read_text().replace("Open Kernel Module", "Kernel Module"))
+        shutil.rmtree(root / "sys/module/nvidia_peermem")
+        args = ["--root", root, "--only", "gpudirect", "--fix-manifest"]
+        self.assertEqual(yaml.safe_load(run(CTL, "doctor", *args, "talos").stdout),
+                         {"machine": {"kernel": {"modules": [{"name": "nvidia_peermem"}]}}})
+        self.assertIn("nvidia_peermem > /etc/modules-load.d/", run(CTL, "doctor", *args, "grub").stdout)
+        on_openshift = run(CTL, "doctor", *args, "openshift")
+        self.assertEqual((on_openshift.returncode, on_openshift.stdout), (0, ""))
+        symbols = root / "proc/kallsyms"
+        text = "".join(line for line in (symbols.read_text() if symbols.exists() else "").splitlines(True)
+                       if "peer_memory" not in line)
+        symbols.write_text(text + "0000000000000000 T ib_register_client\t[ib_core]\n")
+        self.assertEqual(run(CTL, "doctor", *args, "talos").stdout, "")
+
     def test_talos_takes_a_patch(self):
         self.assertEqual(yaml.safe_load(self.manifest(UNWELL, "talos")),
-                         {"machine": {"install": {"extraKernelArgs": self.ARGS}}})
+                         {"machine": {"install": {"extraKernelArgs": self.ARGS},
+                                      "kernel": {"modules": [{"name": "nvidia_peermem"}]}}})
 
     def test_grub_takes_a_file_that_a_shell_reads(self):
         text = self.manifest(UNWELL, "grub")

@@ -132,7 +132,14 @@ static bool has(const struct args *a, const char *arg)
 	return list_has((const char *const *)a->v, a->n, arg);
 }
 
-static void collect(const struct facts *f, const struct diagnosis *r, struct wants *ret)
+/* On OpenShift the GPU operator's driver has it, in a container: the host has no such module. */
+static bool is_operators(const char *module, enum diagnosis_platform p)
+{
+	return p == DIAGNOSIS_OPENSHIFT && !strcmp(module, "nvidia_peermem");
+}
+
+static void collect(const struct facts *f, const struct diagnosis *r, enum diagnosis_platform p,
+		    struct wants *ret)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		const char *arg = r->findings[i].kernel_arg, *module = r->findings[i].module;
@@ -143,7 +150,7 @@ static void collect(const struct facts *f, const struct diagnosis *r, struct wan
 		assert((!arg && !module) || r->findings[i].check->in_manifest);
 		if (arg && !listed && !has(&ret->kernel, arg))
 			add(&ret->kernel, xstrdup(arg));
-		if (module && !has(&ret->modules, module))
+		if (module && !is_operators(module, p) && !has(&ret->modules, module))
 			add(&ret->modules, xstrdup(module));
 	}
 	for (size_t i = 0; i < ARRAY_LEN(list_options); i++) {
@@ -255,7 +262,7 @@ bool diagnosis_manifest(const struct facts *f, const struct diagnosis *r, enum d
 	};
 	_cleanup_(wants_done) struct wants w = { .role = role ? role : "worker" };
 
-	collect(f, r, &w);
+	collect(f, r, p, &w);
 	if (w.kernel.n + w.modules.n)
 		put[p](&w, out);
 	return w.kernel.n + w.modules.n > 0;

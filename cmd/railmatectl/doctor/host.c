@@ -9,9 +9,9 @@
 
 static const struct diagnosis_advice gdr_none = {
 	"Neither nvidia_peermem nor dmabuf: NCCL copies everything through the host's memory.",
-	{ "Install the open kernel modules (then dmabuf needs nothing else, from kernel 5.12 on), or modprobe nvidia-peermem and name it in /etc/modules-load.d/.",
+	{ "Install the open kernel modules (then dmabuf needs nothing else, from kernel 5.12 on), or modprobe nvidia-peermem and name it in /etc/modules-load.d/ (--fix-manifest grub has the command).",
 	  "In the GPU operator's ClusterPolicy: driver.kernelModuleType: open, or driver.rdma.enabled: true.",
-	  "Use the system extension nvidia-open-gpu-kernel-modules, or add nvidia_peermem to machine.kernel.modules." },
+	  "Use the system extension nvidia-open-gpu-kernel-modules, or add nvidia_peermem to machine.kernel.modules (--fix-manifest talos)." },
 };
 static const struct diagnosis_advice gdr_unknown = {
 	"Without nvidia_peermem or dmabuf NCCL copies everything through the host's memory.",
@@ -54,7 +54,8 @@ static void run_gpudirect(const struct facts *f, struct diagnosis *r)
 			      "nvidia_peermem is not loaded, and %s.",
 			      h->nvidia_open == FACTS_NO
 				      ? "the driver is not the open kernel modules"
-				      : "the kernel is older than 5.12");
+				      : "the kernel is older than 5.12")
+			->module = h->rdma_peers == FACTS_NO ? NULL : "nvidia_peermem";
 	else
 		diagnosis_add(
 			r, DIAGNOSIS_UNKNOWN, &gdr_unknown, "host", "%s, and %s.",
@@ -262,8 +263,8 @@ static void run_boot_args(const struct facts *f, struct diagnosis *r)
 
 const struct diagnosis_check doctor_host_checks[] = {
 	{ "gpudirect", "GPUDirect RDMA with NVIDIA GPUs",
-	  "PASS: nvidia_peermem (or nv_mem) is loaded, or the driver is the open kernel modules on kernel 5.12 or later (dmabuf): one of the two is enough. WARN: neither. UNKNOWN: not visible, as in a container without the driver's files. Other machines: not applicable.",
-	  .run = run_gpudirect },
+	  "PASS: nvidia_peermem (or nv_mem) is loaded, or the driver is the open kernel modules on kernel 5.12 or later (dmabuf): one of the two is enough. WARN: neither. UNKNOWN: not visible, as in a container without the driver's files. Other machines: not applicable. --fix-manifest has nvidia_peermem to load at boot, where the RDMA core has peer memory; not for OpenShift, where the ClusterPolicy of the GPU operator loads it.",
+	  .run = run_gpudirect, .in_manifest = true },
 	{ "gpudirect-amd", "GPUDirect RDMA with AMD GPUs",
 	  "PASS: amdkfd's peer memory is there, or the kernel is built with CONFIG_DMABUF_MOVE_NOTIFY and CONFIG_PCI_P2PDMA. WARN: neither. UNKNOWN: not visible. Machines without AMD GPUs: not applicable.",
 	  .run = run_gpudirect_amd },
