@@ -59,7 +59,7 @@ static const char *verdict_of(const struct chapter *c)
 	if (!d->checked)
 		return judge_before(d);
 	if (!d->n_real_gpus)
-		return "No GPU of the container could be identified, so no VF is nearer than another.";
+		return "The container has no GPU that railmate knows, so no VF is nearer than another.";
 	if (d->real_cost > d->best_cost)
 		return missed[d->known];
 	return d->real_cost ? "Nothing nearer to the container's GPUs was free."
