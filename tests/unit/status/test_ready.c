@@ -63,6 +63,7 @@ static void a_configuration_of_which_something_is_left_out_is_named(void **state
 static void what_is_not_seen_limits_and_makes_nobody_wait(void **state)
 {
 	struct world *w = *state;
+	_cleanup_free_ char *metrics = NULL;
 
 	w->service.pods_unseen = "no cgroup of a pod was found";
 	w->service.gpus_unknown = "'MIG-1' is a MIG device";
@@ -70,7 +71,8 @@ static void what_is_not_seen_limits_and_makes_nobody_wait(void **state)
 		     "[+]config ok\n[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n"
 		     "[!]pods limited: no cgroup of a pod was found\n"
 		     "[!]gpus limited: 'MIG-1' is a MIG device\n");
-	assert_non_null(strstr(world_metrics(w), "railmate_limited{what=\"pods\"} 1\n"));
+	metrics = world_metrics(w);
+	assert_non_null(strstr(metrics, "railmate_limited{what=\"pods\"} 1\n"));
 }
 
 /* One that never had a device is not offered; without a state directory none is wanted. */
