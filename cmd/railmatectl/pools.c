@@ -164,9 +164,16 @@ void pools_put_heading(const struct item *pool, struct strbuf *out)
 {
 	const struct item *vfs = item_get(pool, "vfs"), *counts = item_get(pool, "counts");
 	bool first = true;
+	size_t n_whole = 0;
 
-	strbuf_printf(out, "%s (binding %s): %zu VFs", text_of(pool, "resource"),
+	strbuf_printf(out, "%s (binding %s): %zu ", text_of(pool, "resource"),
 		      text_of(pool, "binding"), vfs ? vfs->n_kids : 0);
+	for (size_t i = 0; vfs && i < vfs->n_kids; i++)
+		n_whole += str_eq(text_of(&vfs->kids[i], "vf"), text_of(&vfs->kids[i], "pf"));
+	if (n_whole)
+		strbuf_printf(out, "devices, %zu of them whole PFs", n_whole);
+	else
+		strbuf_puts(out, "VFs");
 	for (int s = HOLDS_STATES; counts && s-- > 0;) {
 		long long n = item_number(counts, holds_state_names[s], 0);
 

@@ -299,6 +299,15 @@ class Running(Case):
         self.assertEqual((after.returncode, after.stdout), (0, told.stdout))
         self.assertIn("railmated does not run", after.stderr)
 
+    def test_whole_pfs_are_not_called_vfs(self):
+        node = self.node()
+        with open(node.path("config.json"), "w", encoding="utf-8") as f:
+            json.dump({"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf",
+                                         "selectors": {"isRdma": True, "vendors": ["15b3"]}}]}, f)
+        node.start(daemon=("--config-file", node.path("config.json")))
+        self.assertRegex(self.explain(node, "pool", VFS).stdout,
+                         rf"(?m)^{VFS} \(binding early\): \d+ devices, [1-9]\d* of them whole PFs: \d+ free")
+
     def test_a_pool_says_who_holds_what_and_what_would_free_it(self):
         node = self.node()
         kubelet, _ = node.start()
