@@ -135,8 +135,12 @@ void us_list(struct world *w)
 	struct holds_slots slots = holds_slots(w->u.h, a);
 
 	for (size_t i = 0; i < slots.n_uses; i++) {
-		used |= 1u << slot_number(slots.uses[i].slot);
-		waits |= slots.uses[i].vf ? 0 : 1u << slot_number(slots.uses[i].slot);
+		set slot = 1u << slot_number(slots.uses[i].slot);
+
+		if (used & slot) /* of two VFs that it had, one is told (pool_slots()) */
+			continue;
+		used |= slot;
+		waits |= slots.uses[i].vf ? 0 : slot;
 		has |= slots.uses[i].vf ? 1u << vf_number(slots.uses[i].vf) : 0;
 	}
 	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
