@@ -233,7 +233,7 @@ class Change(ReloadCase):
         self.put(pool("c", PF_A))
         until(lambda: not names("b"), "those of b to go")
         until(lambda: names("a") == {f"rdma-a-{vf}-device.json" for vf in mine}, "those of a to go")
-        self.assertEqual(len(names("c")), 6)
+        until(lambda: len(names("c")) == 6, "those of c that no pod may need elsewhere")
         kubelet.ask("remove p")
         kubelet.admit("r", f"main:{C}=1")
         until(lambda: not names("a"), "the others of a to go")
