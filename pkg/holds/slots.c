@@ -594,7 +594,8 @@ void holds_on_unbound(struct holds *h, const char *slot, struct holds_now now)
 struct holds_slots holds_slots(const struct holds *h, struct arena *a)
 {
 	size_t n = ledger_holds(h->ledger);
-	struct holds_slots s = { .uses = arena_array(a, n + h->n_promises, sizeof(*s.uses)) };
+	struct holds_slots s = { .uses = arena_array(a, n + h->n_promises + h->n_unknown,
+						     sizeof(*s.uses)) };
 
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);
@@ -609,5 +610,8 @@ struct holds_slots holds_slots(const struct holds *h, struct arena *a)
 		if (p->held && !holds_live_slot(h, p->slot))
 			s.uses[s.n_uses++] = (struct holds_slot) { p->slot, NULL, true };
 	}
+	/* A kubelet that starts does not show them yet, and a promise is forgotten by that. */
+	for (size_t i = 0; i < h->n_unknown; i++)
+		s.uses[s.n_uses++] = (struct holds_slot) { h->unknown[i].slot, NULL, true };
 	return s;
 }
