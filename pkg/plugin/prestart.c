@@ -6,28 +6,60 @@
  * it starts.
  */
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
+#include "align/choose.h"
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pending.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "devstate/devstate.h"
 #include "grant/contents.h"
 #include "grant/vfprobe.h"
+#include "hw/inventory.h"
 #include "kubeclient/podres.h"
 #include "kubemsg/messages.h"
-#include "plugin/prestart_call-internal.h"
+#include "ledger/ledger.h"
 #include "plugin/record-internal.h"
 #include "pods/gpus.h"
 #include "pods/identify.h"
 #include "pool/node.h"
+#include "stats/stats.h"
+#include "sysroot/sysroot.h"
+#include "topo/topo.h"
 #include "tracker/tracker.h"
 
 #define START_TIMEOUT_MS 2000 /* of the kubelet's 30 s; several containers may be in a row */
+
+/* One PreStartContainer under way. */
+struct prestart_call {
+	LIST_ENTRY(prestart_call) link;
+	struct plugin *plugin;
+	struct rpc_call *call;
+	struct arena *arena; /* of the call */
+	struct ids ids;	     /* sorted; one at least */
+	struct node *node;   /* as of the decision; NULL before */
+	struct starter *who; /* of that node */
+	struct pending *pods_asked, *probing, *saving;
+	struct err err; /* code 0: it may start */
+};
+
+/* The container that starts. pod NULL: not known. */
+struct starter {
+	struct grant_container c; /* what it has of all pools */
+	const char *dra_driver;	  /* gives GPUs to its pod; NULL: none does */
+	bool has_dra;		  /* to itself */
+};
 
 static unsigned start_timeout_ms(const struct plugin *p)
 {
@@ -58,7 +90,7 @@ static bool same_ids(const struct ids *a, const struct ids *of, struct arena *ar
 	return true;
 }
 
-const struct ledger_decision *plugin_start_decision(const struct prestart_call *s,
+static const struct ledger_decision *start_decision(const struct prestart_call *s,
 						    const struct ledger *l)
 {
 	for (size_t i = ledger_decisions(l); i-- > 0;) {
@@ -76,11 +108,213 @@ const struct ledger_decision *plugin_start_decision(const struct prestart_call *
 	return NULL;
 }
 
-const struct pool_dev *plugin_start_dev(const struct prestart_call *s, size_t i)
+static const struct pool_dev *start_dev(const struct prestart_call *s, size_t i)
 {
 	const struct pool *pool = plugin_pool(s->plugin);
 
 	return pool ? pool_find(pool, s->ids.v[i]) : NULL;
+}
+
+/* --- is its node still the one that was given? --- */
+
+/* "uverbs5"; NULL: not known. */
+static const char *given_node(const struct ledger_decision *d, const char *vf)
+{
+	for (size_t i = 0; d && i < d->n_chosen && i < d->n_nodes; i++) {
+		if (str_eq(d->chosen[i], vf))
+			return d->nodes[i];
+	}
+	return NULL;
+}
+
+/* What this container was given: by its own hold, else by the newest decision for the same VFs. */
+static const char *node_of(const struct prestart_call *s, const struct pool_dev *dev,
+			   const struct starter *me)
+{
+	const struct ledger *l = plugin_ledger(s->plugin);
+	const struct ledger_hold *hold = ledger_find(l, dev->id);
+
+	if (hold && hold->decision && holds_same_pod(&me->c.owner, &hold->owner) &&
+	    ledger_decision(l, hold->decision))
+		return given_node(ledger_decision(l, hold->decision), dev->id);
+	return given_node(start_decision(s, l), dev->id);
+}
+
+/* Its number is handed out anew when an RDMA device is made again or moves: the runtime would make
+ * the node of another VF. What Allocate gave cannot be changed, so only a new pod gets the right
+ * one. */
+static bool keeps_node(struct prestart_call *s, const struct pool_dev *dev,
+		       const struct starter *me, const char **why)
+{
+	const struct plugin *p = s->plugin;
+	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
+	const char *given = node_of(s, dev, me);
+	struct function_now now = { .uverbs = "" };
+	char owner[64]; /* the RDMA device of the node, the same in every network namespace */
+
+	if (!given)
+		return true;
+	if (dev->pci >= 0)
+		devstate_function(p->env->root, p->node->inv->pci[dev->pci].bdf, &now, NULL);
+	if (sysroot_read(p->env->root, owner, sizeof(owner), "sys/class/infiniband_verbs/%s/ibdev",
+			 given) < 0)
+		*owner = '\0'; /* there is no such node */
+	if (str_eq(now.uverbs, given) ||
+	    (!now.rdma[0] && *owner && hold && str_eq(owner, hold->rdma)))
+		return true;
+	*why = arena_printf(
+		s->arena,
+		"%s has %s%s now, and the container was given /dev/infiniband/%s, which %s%s: delete the pod, a new one is given the right node",
+		dev->id, now.uverbs[0] ? "/dev/infiniband/" : "no verbs node", now.uverbs, given,
+		*owner ? "is that of " : "is gone", owner);
+	return false;
+}
+
+static const char *node_refusal(struct prestart_call *s, const struct starter *me)
+{
+	const char *why = NULL;
+
+	for (size_t i = 0; i < s->ids.n; i++) {
+		const struct pool_dev *dev = start_dev(s, i);
+
+		if (dev && !keeps_node(s, dev, me, &why))
+			return why;
+	}
+	return NULL;
+}
+
+/* --- how near are they to its GPUs? --- */
+
+static size_t devs_of(const struct prestart_call *s, int **ret)
+{
+	const struct pool *pool = plugin_pool(s->plugin);
+	size_t n = 0;
+
+	*ret = arena_array(s->arena, s->ids.n, sizeof(**ret));
+	for (size_t i = 0; i < s->ids.n; i++) {
+		const struct pool_dev *dev = start_dev(s, i);
+
+		if (dev)
+			(*ret)[n++] = (int)(dev - pool->devs);
+	}
+	return n;
+}
+
+/* How many VFs of this dev's place the choice could have had beside those that it took. */
+static int *room_at(const struct plugin *p, const struct ledger_decision *d,
+		    const struct pool_dev *dev, int *room)
+{
+	const struct hw_inventory *inv = p->node->inv;
+	char text[BDF_STRLEN];
+
+	if (dev->pci < 0)
+		return NULL;
+	bdf_format(inv->pci[topo_place(p->node->topo, dev->pci)].bdf, text);
+	for (size_t i = 0; i < d->n_free; i++) {
+		if (str_eq(d->free[i].pf, text))
+			return &room[i];
+	}
+	return NULL;
+}
+
+/* As many VFs of each place as were free then: all of a place are equally far. Those that were
+ * chosen first.
+ */
+static size_t free_then(const struct prestart_call *s, const struct ledger_decision *d,
+			const int *devs, size_t n, int **ret)
+{
+	const struct pool *pool = plugin_pool(s->plugin);
+	int *room = arena_array(s->arena, d->n_free, sizeof(*room)), *at;
+	size_t total = n;
+
+	for (size_t i = 0; i < d->n_free; i++)
+		room[i] = d->free[i].free;
+	*ret = arena_array(s->arena, n + pool->n_devs, sizeof(**ret));
+	for (size_t i = 0; i < n; i++) {
+		(*ret)[i] = devs[i];
+		at = room_at(s->plugin, d, &pool->devs[devs[i]], room);
+		if (at)
+			--*at;
+	}
+	for (size_t i = 0; i < pool->n_devs; i++) {
+		at = list_has_int(devs, n, (int)i) ? NULL
+						   : room_at(s->plugin, d, &pool->devs[i], room);
+		if (!at || *at <= 0)
+			continue;
+		--*at;
+		(*ret)[total++] = (int)i;
+	}
+	return total;
+}
+
+static void compare(struct prestart_call *s, const struct starter *me, struct ledger_decision *d,
+		    struct stats_placement *placement)
+{
+	struct plugin *p = s->plugin;
+	void (*say)(const char *, const char *, ...);
+	int *devs, *available;
+	size_t n = devs_of(s, &devs);
+	struct choose_in in = {
+		.node = p->node, .pool = plugin_pool(p), .want = n, .gpus = me->c.gpus
+	};
+
+	in.n_available = free_then(s, d, devs, n, &available);
+	in.available = available;
+	stats_place(placement, &in, devs, plugin_ledger(p), s->arena);
+	stats_count_pairs(p->counts, &placement->got, &placement->best);
+	d->real_cost = placement->cost;
+	d->best_cost = placement->best_cost;
+	d->real_gpus = hw_gpu_addresses(p->node->inv, me->c.gpus, s->arena);
+	d->n_real_gpus = me->c.gpus.n;
+	if (!placement->farther)
+		return;
+	say = plugin_pool(p)->cfg->strict ? log_warn : log_info;
+	say("kubelet",
+	    "VFs are farther from the GPUs of the container than possible resource=%s pod=%s/%s container=%s distance=%d possible=%d",
+	    p->resource, me->c.owner.ns, me->c.owner.pod, me->c.owner.container, d->real_cost,
+	    d->best_cost);
+}
+
+/* The choice was made without GPUs: why, is known better now. */
+static void note_dra(const struct prestart_call *s, const struct starter *me,
+		     struct ledger_decision *d)
+{
+	if (!me->has_dra || (d->known == LEDGER_GPUS_KNOWN && d->n_gpus))
+		return;
+	if (!d->n_gpus)
+		d->known = LEDGER_GPUS_UNKNOWN;
+	d->source = arena_printf(
+		s->arena,
+		"%s gives them by DRA, after an early pool has chosen; \"binding\": \"late\" sees them",
+		me->dra_driver);
+}
+
+static void note_outcome(struct prestart_call *s, const struct starter *me, uint64_t number)
+{
+	const struct ledger *l = plugin_ledger(s->plugin);
+	const struct ledger_decision *d = ledger_decision(l, number);
+	const struct plugin_env *env = s->plugin->env;
+	const struct pool *pool = plugin_pool(s->plugin);
+	struct stats_placement placement = { .owner = &me->c.owner,
+					     .resource = s->plugin->resource,
+					     .n_vfs = s->ids.n,
+					     .strict = pool && pool->cfg->strict };
+	struct ledger_decision now;
+
+	if (!d || d->checked)
+		return;
+	now = *d;
+	now.owner = me->c.owner;
+	now.checked = true;
+	note_dra(s, me, &now);
+	if (me->c.gpus.n)
+		compare(s, me, &now, &placement);
+	if (env->placed)
+		env->placed(env->placed_ctx, &placement);
+	holds_event(
+		tracker_holds(s->plugin->env->tracker),
+		&(struct holds_event) { .kind = HOLDS_AMENDED, .number = number, .decision = &now },
+		tracker_now());
 }
 
 /* --- the answer --- */
@@ -162,10 +396,10 @@ static const char *take(struct prestart_call *s, const struct starter *me, uint6
 	struct plugin *p = s->plugin;
 	const struct pool_dev **devs = arena_array(s->arena, s->ids.n, sizeof(*devs));
 	size_t n = 0; /* those that the pool still has */
-	const char *why = plugin_start_node_refusal(s, me);
+	const char *why = node_refusal(s, me);
 
 	for (size_t i = 0; i < s->ids.n; i++) {
-		devs[n] = plugin_start_dev(s, i);
+		devs[n] = start_dev(s, i);
 		n += devs[n] != NULL;
 	}
 	if (why || !n)
@@ -198,7 +432,7 @@ static void warn_of_dra(struct plugin *p, const struct starter *me)
 static void settle(struct prestart_call *s, const struct starter *me)
 {
 	struct plugin *p = s->plugin;
-	const struct ledger_decision *d = plugin_start_decision(s, plugin_ledger(p));
+	const struct ledger_decision *d = start_decision(s, plugin_ledger(p));
 	uint64_t number = d ? d->number : 0;
 	const char *why = take(s, me, number);
 
@@ -216,7 +450,7 @@ static void settle(struct prestart_call *s, const struct starter *me)
 			"the container starts resource=%s pod=%s/%s uid=%s container=%s devices=%zu decision=%llu",
 			p->resource, me->c.owner.ns, me->c.owner.pod, me->c.owner.uid,
 			me->c.owner.container, s->ids.n, (unsigned long long)number);
-		plugin_start_compare(s, me, number);
+		note_outcome(s, me, number);
 		warn_of_dra(s->plugin, me);
 	}
 	probe(s, me);
@@ -386,7 +620,7 @@ static void got_pod(void *arg, enum podres_result result, const struct pod_list 
 static const struct ledger_owner *expected(const struct prestart_call *s)
 {
 	const struct ledger *l = plugin_ledger(s->plugin);
-	const struct ledger_decision *d = plugin_start_decision(s, l);
+	const struct ledger_decision *d = start_decision(s, l);
 
 	if (!d || !d->owner.pod || !*d->owner.pod ||
 	    kubeclient_podres_state(s->plugin->env->podres).support != PODRES_GET)
