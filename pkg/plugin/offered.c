@@ -3,7 +3,8 @@
  * of a former stream's end may undo a registration that came before it, or another plugin registers
  * the same name, and no call shows it (docs/design/kubelet.md §5.2). So each offer is compared
  * with the list, and an offer that differs is mended: by the list again, then by a new
- * registration. And before a registration the former stream has to be over for the kubelet, too.
+ * registration. A list that follows would hide the difference, so the offer is looked at first. And
+ * before a registration the former stream has to be over for the kubelet, too.
  */
 #include "plugin/plugin-internal.h"
 
@@ -18,6 +19,7 @@
 
 #define SETTLE_MS     150  /* from a list to the first look */
 #define AGAIN_MS      250  /* from one look to the next, while the offer differs */
+#define FOLLOWS_MS    10   /* likewise, while a list waits */
 #define MEND_FIRST_MS 1000 /* between two registrations, doubled each time */
 #define MEND_MAX_MS   4000
 #define LASTS_MS      2000  /* a difference this old is worth a word */
@@ -36,7 +38,9 @@ struct offered {
 	struct plugin *plugin;
 	struct listed *list; /* that was sent last, by id */
 	size_t n_list, n_healthy;
-	int64_t listed_ms; /* 0: none was sent */
+	int64_t listed_ms;  /* 0: none was sent */
+	int64_t follows_ms; /* since when another list waits for a look; 0: none does */
+	bool clear;	    /* it may go */
 
 	/* a registration that waits for the end of the former stream; NULL: none */
 	void (*ended)(struct plugin *p);
@@ -78,7 +82,19 @@ void plugin_offered_listed(struct offered *o, const struct device_list *list)
 	o->n_list = list->n;
 	qsort(o->list, o->n_list, sizeof(*o->list), by_id);
 	o->listed_ms = clock_mono_ms();
+	o->follows_ms = 0;
 	kubeclient_offer_look(o->plugin->env->offer, SETTLE_MS);
+}
+
+bool plugin_offered_first(struct offered *o)
+{
+	if (!o || !o->listed_ms || o->clear || !plugin_is_registered(o->plugin))
+		return false;
+	if (!o->follows_ms) {
+		o->follows_ms = clock_mono_ms();
+		kubeclient_offer_look(o->plugin->env->offer, 0);
+	}
+	return true;
 }
 
 /* --- the difference --- */
@@ -154,13 +170,18 @@ static void is_mended(struct offered *o)
 }
 
 /* A kubelet that offers none of them may have stopped the endpoint as well, and one that offers
- * devices of another plugin calls that: the list alone would then show VFs that no pod can get. */
+ * devices of another plugin calls that: a list alone would then show VFs that no pod can get. */
+static bool is_lost(const struct offered *o, const struct difference *d)
+{
+	return d->foreign || (o->n_healthy && d->absent == o->n_healthy);
+}
+
 static void mend(struct offered *o, const struct difference *d, bool first)
 {
 	struct plugin *p = o->plugin;
 	int64_t now = clock_mono_ms(), pause = MEND_FIRST_MS;
 
-	if (first && !d->foreign && d->absent < o->n_healthy) {
+	if (first && !is_lost(o, d)) {
 		log_debug("kubelet", "the list is sent again resource=%s", p->resource);
 		plugin_list_again(p);
 		return;
@@ -195,6 +216,25 @@ static void judge(struct offered *o, const struct ids *ids)
 	tell(o, &d);
 	mend(o, &d, first);
 	kubeclient_offer_look(o->plugin->env->offer, AGAIN_MS);
+}
+
+/* A list waits. The list before it may still be on its way. */
+static void look_first(struct offered *o, const struct pod_container *offered, int64_t asked_ms)
+{
+	const struct ids *ids = offered ? kubemsg_held(offered, o->plugin->resource) : NULL;
+	struct difference d = compare(o, ids);
+
+	if (offered && is_lost(o, &d)) {
+		if (asked_ms >= o->listed_ms + SETTLE_MS)
+			judge(o, ids);
+		else
+			kubeclient_offer_look(o->plugin->env->offer, FOLLOWS_MS);
+		return;
+	}
+	o->clear = true;
+	plugin_relist(o->plugin);
+	o->clear = false;
+	o->follows_ms = 0; /* also if it is the same again by now */
 }
 
 /* --- the end of the former stream --- */
@@ -243,11 +283,13 @@ static void hear(void *ctx, const struct pod_container *offered, int64_t asked_m
 
 	if (o->ended)
 		look_for_end(o, offered, asked_ms);
-	else if (!offered || !o->listed_ms || !plugin_is_registered(o->plugin))
+	else if (!o->listed_ms || !plugin_is_registered(o->plugin))
 		return;
-	else if (asked_ms < o->listed_ms + SETTLE_MS)
+	else if (o->follows_ms && (!offered || asked_ms >= o->follows_ms))
+		look_first(o, offered, asked_ms);
+	else if (offered && asked_ms < o->listed_ms + SETTLE_MS)
 		kubeclient_offer_look(o->plugin->env->offer, SETTLE_MS);
-	else
+	else if (offered)
 		judge(o, kubemsg_held(offered, o->plugin->resource));
 }
 

@@ -188,6 +188,8 @@ struct offered *plugin_offered_new(struct plugin *p);
 /* This list is on its way to the kubelet. NULL is fine, as in all but plugin_offered_await_end().
  */
 void plugin_offered_listed(struct offered *o, const struct device_list *list);
+/* May another list go to the kubelet at once? true: not yet, plugin_relist() follows. */
+bool plugin_offered_first(struct offered *o);
 /* Calls ended, never before the return, when the kubelet offers no device of the resource any
  * more, or cannot be asked, or does not let go of them. */
 void plugin_offered_await_end(struct offered *o, void (*ended)(struct plugin *p));

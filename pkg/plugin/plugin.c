@@ -101,7 +101,7 @@ static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 			tracker_judge(p->env->tracker, pool, &pool->devs[i], false, a).offered;
 	body = kubemsg_encode(&kubemsg_device_list, &list, a);
 	hash = str_checksum(body.data, body.len);
-	if (l->sent == hash)
+	if (l->sent == hash || (l->sent && !l->stranger && plugin_offered_first(p->offered)))
 		return;
 	l->sent = hash;
 	rpc_stream_send(l->stream, body);

@@ -3,6 +3,7 @@
 
 import contextlib
 import glob
+import itertools
 import os
 import signal
 import subprocess
@@ -177,6 +178,27 @@ class Lost(Case):
             kubelet.event("registered", since, resource=VF)
             other.end(signal.SIGKILL)
         self.serves(node, kubelet, daemon, count)
+
+    def test_its_end_hides_in_no_change_of_our_list(self):
+        """Up to 1.36 its end stops our endpoint and leaves our stream: a list after it would show VFs that no pod gets."""
+        node, kubelet, daemon, count = self.start("1.36")
+        topo = node.topo().topo
+        gpus, vfs = len(topo["gpus"]), [vf["pci"] for vf in topo["vfs"]][:4]
+        for n, vf in enumerate(vfs):
+            with self.subTest(round=n):
+                since = kubelet.mark()
+                rival = self.rival(node)
+                kubelet.event("registered", since, resource=VF)
+                if n % 2:
+                    kubelet.wait(VF, f"={gpus}")  # its list has come, too
+                rival.end()
+                node.processes.remove(rival)
+                node.remove_device(vf)
+                daemon.child.send_signal(signal.SIGHUP)
+                kubelet.wait(VF, f"={count - n - 1}")
+                pods = (f"p{n}-{i}" for i in itertools.count())
+                until(lambda pods=pods: kubelet.admit(next(pods), f"main:{VF}=1")["event"] == "admitted",
+                      "a pod that gets a VF", 5)
 
     def test_without_pod_resources_nothing_is_asked(self):
         node = self.node()
