@@ -45,13 +45,14 @@ static void begin(struct picture *p)
 				      "--state-dir",
 				      e->state_dir ? e->state_dir : "none",
 				      NULL };
-
 	uint64_t wanted;
+	bool is_there; /* made while the timer ran */
 
 	pthread_mutex_lock(&p->lock);
 	wanted = p->wanted;
+	is_there = p->text && p->made == wanted;
 	pthread_mutex_unlock(&p->lock);
-	if (!child_run(p->child, &e->machine, words))
+	if (is_there || !child_run(p->child, &e->machine, words))
 		return; /* who looks asks again */
 	p->making = wanted;
 	p->began_ms = clock_mono_ms();
