@@ -188,7 +188,7 @@ static int set_registration(struct command_line *cl, const struct flag *flag, co
 
 	if (i == ARRAY_LEN(words))
 		return usage_error(flag, value, "classic, watcher or auto");
-	cl->daemon.registration = (enum plugin_registration)i;
+	cl->daemon.registration = (enum endpoint_registration)i;
 	return EXIT_DONE;
 }
 

@@ -148,3 +148,14 @@ DEFINE_LOG(log_error, LOG_LEVEL_ERROR)
 DEFINE_LOG(log_warn, LOG_LEVEL_WARN)
 DEFINE_LOG(log_info, LOG_LEVEL_INFO)
 DEFINE_LOG(log_debug, LOG_LEVEL_DEBUG)
+
+void log_warn_rated(struct log_rate *rate, unsigned a_minute, const char *subsystem,
+		    const char *resource, const char *fmt, va_list ap)
+{
+	char event[EVENT_SIZE];
+
+	event_compose(event, sizeof(event), fmt, ap);
+	event_extend(event, sizeof(event), " resource=%s", resource);
+	log_event(log_rate_count(rate) <= a_minute ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG, subsystem,
+		  event);
+}

@@ -11,6 +11,7 @@
 #ifndef RAILMATE_BASE_LOG_H
 #define RAILMATE_BASE_LOG_H
 
+#include <stdarg.h>
 #include <stdint.h>
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
@@ -40,5 +41,10 @@ struct log_rate {
 };
 /* One line more; returns which one it is of its minute, from 1. */
 unsigned log_rate_count(struct log_rate *rate);
+/* A warning about a resource, which becomes its last pair; beyond so many of its minute at debug
+ * level. */
+void log_warn_rated(struct log_rate *rate, unsigned a_minute, const char *subsystem,
+		    const char *resource, const char *fmt, va_list ap)
+	__attribute__((format(printf, 5, 0)));
 
 #endif

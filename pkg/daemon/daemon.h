@@ -32,7 +32,7 @@ struct daemon_options {
 	enum plugin_cdi cdi;
 	bool ask_runtime;	    /* does it do CDI? */
 	const char *runtime_socket; /* NULL: where runtimes usually have it, below root */
-	enum plugin_registration registration;
+	enum endpoint_registration registration;
 	bool pod_resources; /* ask the kubelet which GPUs a container got */
 	/* The kubelet's sync loop waits meanwhile (docs/design/kubelet.md §1.1) */
 	unsigned pod_resources_timeout_ms;

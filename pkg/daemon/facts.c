@@ -26,16 +26,16 @@ static const struct status_pool *pools_of(const struct served *served, struct ar
 		n++;
 	v = arena_array(a, n, sizeof(*v));
 	for (size_t i = 0; (p = served_at(served, i, &resource)); i++) {
-		const struct plugin_stats *s = plugin_stats(p);
+		const struct plugin_stats s = plugin_stats(p);
 
 		v[i] = (struct status_pool) {
 			.resource = arena_strdup(a, resource),
 			.served = plugin_is_served(p),
 			.registered = plugin_is_registered(p),
 			.problem = plugin_problem(p) ? arena_strdup(a, plugin_problem(p)) : NULL,
-			.registrations = s->registrations,
-			.register_failures = s->register_failures,
-			.pod_resources_failures = s->pod_list_failures
+			.registrations = s.endpoint.registrations,
+			.register_failures = s.endpoint.register_failures,
+			.pod_resources_failures = s.pod_list_failures
 		};
 	}
 	*ret_n = n;

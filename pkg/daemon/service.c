@@ -159,7 +159,7 @@ struct podres *service_podres(struct service *s)
 	s->shared.podres = kubeclient_podres_open(s->env.rpc, s->pod_resources);
 	s->shared.holders = pods_holders_new();
 	kubeclient_podres_subscribe(s->shared.podres, pods_holders_hear, s->shared.holders);
-	s->shared.offer = kubeclient_offer_open(s->env.rpc, s->shared.podres);
+	s->shared.endpoint.offer = kubeclient_offer_open(s->env.rpc, s->shared.podres);
 	return s->shared.podres;
 }
 
@@ -282,7 +282,7 @@ void service_close(struct service *s)
 	latebind_free(STEAL(s->shared.latebind));
 	tracker_free(STEAL(s->shared.tracker));
 	grant_probe_free(STEAL(s->shared.vfprobe));
-	kubeclient_offer_close(STEAL(s->shared.offer));
+	kubeclient_offer_close(STEAL(s->shared.endpoint.offer));
 	kubeclient_podres_close(STEAL(s->shared.podres));
 	pods_holders_free(STEAL(s->shared.holders));
 	specs_close(STEAL(s->env.specs));
@@ -320,12 +320,14 @@ struct service *service_new(const struct service_env *env)
 	s->checkpoint = xasprintf("%s/kubelet_internal_checkpoint", opt->kubelet_dir);
 	s->pod_resources = xasprintf("%s/pod-resources/kubelet.sock", opt->kubelet_root);
 	s->shared = (struct plugin_env) {
-		.rpc = env->rpc,
+		.endpoint = { .rpc = env->rpc,
+			      .plugin_dir = opt->kubelet_dir,
+			      .registry_dir = s->registry_dir,
+			      .registration = opt->registration,
+			      .differs = note_differs,
+			      .differs_ctx = s },
 		.root = env->root,
-		.plugin_dir = opt->kubelet_dir,
-		.registry_dir = s->registry_dir,
 		.devinfo_dir = opt->devinfo_dir,
-		.registration = opt->registration,
 		.cdi = opt->cdi,
 		.cdi_dir_missing = opt->cdi_dir_missing,
 		.pod_resources_timeout_ms = opt->pod_resources_timeout_ms,
@@ -333,8 +335,6 @@ struct service *service_new(const struct service_env *env)
 		.stats = s->stats,
 		.specs = specs_are_there(env->specs) ? specs_source(env->specs) : NULL,
 	};
-	s->shared.differs = note_differs;
-	s->shared.differs_ctx = s;
 	s->shared.conditions = conditions;
 	s->shared.conditions_ctx = s;
 	if (opt->events == EVENTS_PODS) {

@@ -86,7 +86,7 @@ static void write_slice(void *arg)
 			write_file(d, &d->files[d->next], &pool->devs[d->next], false);
 	}
 	if (d->next < d->n)
-		d->timer = rpc_after(d->plugin->env->rpc, SLICE_MS, write_slice, d);
+		d->timer = rpc_after(d->plugin->env->endpoint.rpc, SLICE_MS, write_slice, d);
 }
 
 static void files_free(struct file *files, size_t n)
@@ -153,7 +153,7 @@ void plugin_devinfo_update(struct devinfo *d)
 	follow_pool(d, plugin_pool(d->plugin));
 	d->next = 0;
 	if (!d->timer && d->n)
-		d->timer = rpc_after(d->plugin->env->rpc, SLICE_MS, write_slice, d);
+		d->timer = rpc_after(d->plugin->env->endpoint.rpc, SLICE_MS, write_slice, d);
 }
 
 static void ensure_given(void *arg)
@@ -179,7 +179,7 @@ void plugin_devinfo_ensure(struct devinfo *d, const struct pool_dev *const *devs
 	for (size_t i = 0; i < n; i++)
 		d->files[devs[i] - pool->devs].given = true;
 	if (!d->given_timer && n)
-		d->given_timer = rpc_after(d->plugin->env->rpc, GIVEN_MS, ensure_given, d);
+		d->given_timer = rpc_after(d->plugin->env->endpoint.rpc, GIVEN_MS, ensure_given, d);
 }
 
 void plugin_devinfo_remove(struct devinfo *d)

@@ -160,7 +160,7 @@ static void fill_next(void *arg)
 	if (!TAILQ_EMPTY(&p->given))
 		fill_first(p);
 	if (!TAILQ_EMPTY(&p->given))
-		p->given_timer = rpc_after(p->env->rpc, FILL_NEXT_MS, fill_next, p);
+		p->given_timer = rpc_after(p->env->endpoint.rpc, FILL_NEXT_MS, fill_next, p);
 }
 
 void plugin_files_later(struct plugin *p, struct grants *grants)
@@ -168,7 +168,7 @@ void plugin_files_later(struct plugin *p, struct grants *grants)
 	TAILQ_INSERT_TAIL(&p->given, grants, link);
 	forget_given(p);
 	if (!p->given_timer && !TAILQ_EMPTY(&p->given))
-		p->given_timer = rpc_after(p->env->rpc, FILL_MS, fill_next, p);
+		p->given_timer = rpc_after(p->env->endpoint.rpc, FILL_MS, fill_next, p);
 }
 
 void plugin_files_done(struct plugin *p)

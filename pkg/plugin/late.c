@@ -82,7 +82,7 @@ static void refuse_runtime(struct late *l, const char *what)
 			l->plugin->resource, what);
 	l->refused = true;
 	l->why = "binds late and needs CDI, which this container runtime lacks";
-	l->timer = rpc_after(l->plugin->env->rpc, REFUSED_AGAIN_MS, ask_runtime_again, l);
+	l->timer = rpc_after(l->plugin->env->endpoint.rpc, REFUSED_AGAIN_MS, ask_runtime_again, l);
 }
 
 static void runtime_answered(void *arg, const struct runtime_answer *answer)
@@ -97,7 +97,8 @@ static void runtime_answered(void *arg, const struct runtime_answer *answer)
 		refuse_runtime(l, answer->sentence);
 	} else if (answer->cdi == RUNTIME_SILENT &&
 		   clock_mono_ms() - l->runtime_since_ms < PROBES_QUIET_MS) {
-		l->timer = rpc_after(l->plugin->env->rpc, PROBE_AGAIN_MS, ask_runtime_again, l);
+		l->timer = rpc_after(l->plugin->env->endpoint.rpc, PROBE_AGAIN_MS,
+				     ask_runtime_again, l);
 	} else {
 		log_warn(
 			"kubelet",
@@ -156,7 +157,7 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 				"the resource is not registered yet: the pool binds late, and PodResources does not answer reason=%s",
 				why);
 		l->why = "binds late, and PodResources does not answer";
-		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, probe_again, l);
+		l->timer = rpc_after(p->env->endpoint.rpc, PROBE_AGAIN_MS, probe_again, l);
 	} else {
 		ask_runtime(l);
 	}

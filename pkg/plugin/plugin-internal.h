@@ -8,14 +8,10 @@
 #include <sys/queue.h>
 
 #include "base/log.h"
-#include "rpc/socketfile.h"
 #include "kubemsg/messages.h"
 #include "plugin/plugin.h"
-#include "plugin/registration-internal.h"
 #include "rpc/rpc.h"
 
-struct attempt;
-struct offered;
 struct contents_in;
 struct device_list;
 struct devinfo;
@@ -36,28 +32,7 @@ struct seen_pods;
 struct stats_pool;
 struct prestart_call;
 
-/* Where a registration is served. Each has a path of its own: a kubelet (1.37) keeps clients by
- * their path, and confuses two of one path (docs/design/kubelet.md §5.2). */
-struct endpoint {
-	char *dir, *name; /* name: what the paths of all instances and registrations begin with */
-	uint32_t instance, number;
-	char *path;
-	bool known; /* a kubelet has heard of it */
-};
-
-/* One open ListAndWatch. */
-struct listener {
-	LIST_ENTRY(listener) link;
-	struct rpc_stream *stream;
-	uint64_t sent; /* a hash of the list that it knows; 0: none */
-	bool ending;   /* we have ended it; the kubelet has not seen that yet */
-	/* Not of the kubelet that we are registered with: it says nothing about that */
-	bool stranger;
-};
-
 enum warning {
-	WARN_SERVE,
-	WARN_REGISTER,
 	WARN_DEVINFO,
 	WARN_PODS,
 	WARN_START,
@@ -65,7 +40,6 @@ enum warning {
 	WARN_FILES,
 	WARN_PROBE,
 	WARN_REFUSED,
-	WARN_OFFER,
 	WARN_MAX
 };
 
@@ -75,37 +49,9 @@ struct plugin {
 	struct node *node; /* NULL before the first update */
 	bool shared;	   /* a pool of node.shared */
 	bool dying;
-	unsigned random; /* of rand_r() */
-	struct plugin_stats stats;
+	struct endpoint *endpoint;
+	uint64_t pod_list_failures;
 	struct stats_pool *counts; /* NULL: not counted */
-
-	/* serving: plugin.c */
-	struct rpc_server *server;
-	struct endpoint endpoint; /* its path */
-	unsigned servers;	  /* open, or closing */
-	LIST_HEAD(, listener) listeners;
-	struct rpc_timer *serve_timer;
-
-	/* registration: register.c */
-	struct registration reg;
-	struct rpc_timer *reg_timer;
-	struct attempt *attempt;
-	struct socket_id kubelet;	  /* that of the last try */
-	bool kubelet_is_new;		  /* it came while we ran, and Register was not called */
-	struct socket_id registered_with; /* ino 0: none yet */
-	struct rpc_peer kubelet_peer;	  /* who listens there; uid -1: not known */
-	int64_t try_began_ns;
-
-	struct offered *offered; /* offered.c; NULL: the kubelet cannot be asked */
-
-	/* the plugin watcher: watcher.c */
-	bool watched;	  /* the server is in the registry */
-	bool asked;	  /* GetInfo was called */
-	int64_t asked_ms; /* when, last */
-	bool fell_back;	  /* REGISTER_AUTO gave the registry up */
-	unsigned watch_failures;
-	int64_t watch_opened_ms;
-	struct rpc_timer *watch_timer, *fallback_timer;
 
 	/* PodResources: pods.c */
 	bool primed;
@@ -143,8 +89,6 @@ struct plugin {
 	struct log_rate warned[WARN_MAX];
 };
 
-unsigned plugin_jitter(struct plugin *p, unsigned ms); /* ± a quarter */
-struct plugin_options plugin_options(const struct plugin *p);
 const struct pool *plugin_pool(const struct plugin *p); /* NULL: the node has no such pool */
 
 /* At most one warning of a kind each minute, ten of WARN_REFUSED; the others are logged at debug
@@ -155,49 +99,6 @@ void plugin_warn_reset(struct plugin *p,
 		       enum warning kind); /* it works again: log the next failure at once */
 
 void plugin_refuse(struct rpc_call *call, const struct err *err);
-/* endpoint.c: the socket of a registration. plugin_endpoint_next(): one that no kubelet knows. */
-void plugin_endpoint_init(struct endpoint *e, const char *dir, const char *resource);
-void plugin_endpoint_next(struct endpoint *e);
-void plugin_endpoint_sweep(const struct endpoint *e); /* those that killed instances left */
-void plugin_endpoint_done(struct endpoint *e);
-
-void plugin_serve(struct plugin *p);		    /* open our socket, or check it */
-int plugin_move(struct plugin *p, struct err *err); /* to a path that no kubelet knows */
-void plugin_list_again(struct plugin *p);	    /* also if it is the same */
-void plugin_end_streams(struct plugin *p);	    /* of the kubelet */
-void plugin_stop_serving(struct plugin *p);	    /* streams end by themselves */
-bool plugin_has_stream(const struct plugin *p);	    /* of the kubelet, also one that is ending */
-
-void plugin_register_event(struct plugin *p, enum reg_event event);
-void plugin_register_anew(struct plugin *p);  /* the kubelet has lost us */
-void plugin_register_check(struct plugin *p); /* has the kubelet's socket changed? */
-bool plugin_register_is_kubelet(const struct plugin *p,
-				const struct rpc_peer *peer); /* who opens a stream */
-void plugin_register_done(struct plugin *p);
-
-void plugin_watch_started(struct plugin *p);
-void plugin_watch_opened(struct plugin *p);
-void plugin_watch_closed(struct plugin *p);
-bool plugin_watch_is_kubelet(const struct plugin *p, const struct rpc_peer *peer);
-void plugin_watch_done(struct plugin *p);
-void plugin_get_info(void *ctx, struct rpc_call *call, struct bytes request);
-void plugin_notify_status(void *ctx, struct rpc_call *call, struct bytes request);
-
-/* offered.c. NULL: nothing can be asked */
-struct offered *plugin_offered_new(struct plugin *p);
-/* This list is on its way to the kubelet. NULL is fine, as in all but plugin_offered_await_end().
- */
-void plugin_offered_listed(struct offered *o, const struct device_list *list);
-/* May another list go to the kubelet at once? true: not yet, plugin_relist() follows. */
-bool plugin_offered_first(struct offered *o);
-/* Calls ended, never before the return, when the kubelet offers no device of the resource any
- * more, or cannot be asked, or does not let go of them. */
-void plugin_offered_await_end(struct offered *o, void (*ended)(struct plugin *p));
-void plugin_offered_await_nothing(struct offered *o);
-const char *
-plugin_offered_problem(const struct offered *o); /* a difference that lasts; NULL: none */
-void plugin_offered_free(struct offered *o);
-
 void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request);
 void plugin_preferred_done(struct plugin *p);
 void plugin_start(struct plugin *p, struct rpc_call *call, struct bytes request);

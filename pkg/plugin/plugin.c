@@ -1,20 +1,18 @@
 #include "plugin/plugin-internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/event.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "choice/choice.h"
+#include "endpoint/endpoint.h"
 #include "grant/grant.h"
 #include "holds/holds.h"
 #include "choice/recent.h"
@@ -24,20 +22,8 @@
 #include "stats/stats.h"
 #include "tracker/tracker.h"
 
-#define SERVE_RETRY_MS 1000
 /* Each is a pod that failed, unless a client other than the kubelet calls. */
 #define REFUSALS_A_MINUTE 10
-
-unsigned plugin_jitter(struct plugin *p, unsigned ms)
-{
-	return ms - ms / 4 + (unsigned)rand_r(&p->random) % (ms / 2 + 1);
-}
-
-struct plugin_options plugin_options(const struct plugin *p)
-{
-	return (struct plugin_options) { .preferred_allocation = !p->shared,
-					 .pre_start_required = !p->shared };
-}
 
 const struct pool *plugin_pool(const struct plugin *p)
 {
@@ -48,16 +34,12 @@ const struct pool *plugin_pool(const struct plugin *p)
 
 void plugin_warn(struct plugin *p, enum warning kind, const char *fmt, ...)
 {
-	unsigned most = kind == WARN_REFUSED ? REFUSALS_A_MINUTE : 1;
-	char event[EVENT_SIZE];
 	va_list ap;
 
 	va_start(ap, fmt);
-	event_compose(event, sizeof(event), fmt, ap);
+	log_warn_rated(&p->warned[kind], kind == WARN_REFUSED ? REFUSALS_A_MINUTE : 1, "kubelet",
+		       p->resource, fmt, ap);
 	va_end(ap);
-	event_extend(event, sizeof(event), " resource=%s", p->resource);
-	log_event(log_rate_count(&p->warned[kind]) <= most ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG,
-		  "kubelet", event);
 }
 
 void plugin_warn_reset(struct plugin *p, enum warning kind)
@@ -65,7 +47,13 @@ void plugin_warn_reset(struct plugin *p, enum warning kind)
 	p->warned[kind] = (struct log_rate) { 0 };
 }
 
-/* --- the five calls of the kubelet --- */
+/* --- the calls of the kubelet --- */
+
+static struct plugin_options options_of(bool shared)
+{
+	return (struct plugin_options) { .preferred_allocation = !shared,
+					 .pre_start_required = !shared };
+}
 
 void plugin_refuse(struct rpc_call *call, const struct err *err)
 {
@@ -74,11 +62,12 @@ void plugin_refuse(struct rpc_call *call, const struct err *err)
 
 static void get_options(void *ctx, struct rpc_call *call, struct bytes request)
 {
-	const struct plugin_options options = plugin_options(ctx);
+	const struct plugin *p = endpoint_ctx(ctx);
+	const struct plugin_options options = options_of(p->shared);
 	struct err err = { 0 };
 
 	(void)request;
-	if (plugin_late_check_kubelet(ctx, rpc_call_user_agent(call), &err) < 0) {
+	if (plugin_late_check_kubelet(p, rpc_call_user_agent(call), &err) < 0) {
 		plugin_refuse(call, &err);
 		return;
 	}
@@ -86,77 +75,21 @@ static void get_options(void *ctx, struct rpc_call *call, struct bytes request)
 		  kubemsg_encode(&kubemsg_options, &options, rpc_call_arena(call)));
 }
 
-/* Unless it is the same again: the kubelet writes its checkpoint with every list. */
-static void send_list(struct plugin *p, struct listener *l, struct arena *a)
+static struct device_list list_of(void *ctx, struct arena *a)
 {
+	const struct plugin *p = ctx;
 	const struct pool *pool = plugin_pool(p);
-	struct device_list list = { NULL, 0 };
-	struct bytes body;
-	uint64_t hash;
+	struct device_list list;
 
-	if (pool)
-		list = plugin_is_late(p) ? plugin_late_list(p, a) : choice_list(pool, a);
-	for (size_t i = 0; i < list.n && p->env->tracker && !p->shared && !plugin_is_late(p); i++)
+	if (!pool)
+		return (struct device_list) { NULL, 0 };
+	if (plugin_is_late(p))
+		return plugin_late_list(p, a);
+	list = choice_list(pool, a);
+	for (size_t i = 0; i < list.n && p->env->tracker && !p->shared; i++)
 		list.v[i].healthy =
 			tracker_judge(p->env->tracker, pool, &pool->devs[i], false, a).offered;
-	body = kubemsg_encode(&kubemsg_device_list, &list, a);
-	hash = str_checksum(body.data, body.len);
-	if (l->sent == hash || (l->sent && !l->stranger && plugin_offered_first(p->offered)))
-		return;
-	l->sent = hash;
-	rpc_stream_send(l->stream, body);
-	if (!l->stranger)
-		plugin_offered_listed(p->offered, &list);
-}
-
-/* Every client that asks for the list gets it. Only the kubelet's stream says that we are
- * registered. */
-static void list_opened(void *ctx, struct rpc_stream *stream, struct bytes request)
-{
-	_cleanup_arena_ struct arena *a = arena_new(4096);
-	const struct rpc_peer *peer = rpc_stream_peer(stream);
-	struct plugin *p = ctx;
-	struct listener *l = xcalloc(1, sizeof(*l));
-
-	(void)request;
-	l->stream = stream;
-	rpc_stream_set_data(stream, l);
-	LIST_INSERT_HEAD(&p->listeners, l, link);
-	if (p->dying)
-		return;
-	l->stranger = !(p->watched ? plugin_watch_is_kubelet(p, peer)
-				   : plugin_register_is_kubelet(p, peer));
-	send_list(p, l, a);
-	if (l->stranger) {
-		log_debug("kubelet",
-			  "a client that is not the kubelet watches the list resource=%s",
-			  p->resource);
-		return;
-	}
-	rpc_stream_keep(stream);
-	if (p->watched)
-		plugin_watch_opened(p);
-	else
-		plugin_register_event(p, REG_EV_OPENED);
-}
-
-static void list_closed(void *ctx, struct rpc_stream *stream)
-{
-	struct plugin *p = ctx;
-	struct listener *l = rpc_stream_data(stream);
-	bool last;
-
-	LIST_REMOVE(l, link);
-	/* One that we ended counts until it is gone, but does not stand for a registration
-	 * meanwhile. */
-	last = !l->stranger && !(l->ending ? plugin_has_stream(p) : plugin_is_registered(p));
-	free(l);
-	if (p->dying || !last)
-		return;
-	if (p->watched)
-		plugin_watch_closed(p);
-	else
-		plugin_register_event(p, REG_EV_CLOSED);
+	return list;
 }
 
 static int allocate_one(struct plugin *p, const struct pool *pool, const struct ids *ids,
@@ -229,7 +162,7 @@ static int allocate_all(struct plugin *p, struct bytes request, struct arena *a,
 static void allocate(void *ctx, struct rpc_call *call, struct bytes request)
 {
 	struct grants *grants = plugin_grants_new();
-	struct plugin *p = ctx;
+	struct plugin *p = endpoint_ctx(ctx);
 	struct err err = { 0 };
 	struct bytes body;
 
@@ -263,18 +196,22 @@ static bool nothing_to_do(const struct plugin *p, struct rpc_call *call)
 
 static void preferred(void *ctx, struct rpc_call *call, struct bytes request)
 {
-	if (!nothing_to_do(ctx, call))
-		plugin_preferred(ctx, call, request);
+	struct plugin *p = endpoint_ctx(ctx);
+
+	if (!nothing_to_do(p, call))
+		plugin_preferred(p, call, request);
 }
 
 static void pre_start(void *ctx, struct rpc_call *call, struct bytes request)
 {
-	if (nothing_to_do(ctx, call))
+	struct plugin *p = endpoint_ctx(ctx);
+
+	if (nothing_to_do(p, call))
 		return;
-	if (plugin_is_late(ctx))
-		plugin_late_pre_start(ctx, call, request);
+	if (plugin_is_late(p))
+		plugin_late_pre_start(p, call, request);
 	else
-		plugin_start(ctx, call, request);
+		plugin_start(p, call, request);
 }
 
 static void count_call(void *ctx, const struct rpc_method *method, enum rpc_status status,
@@ -286,7 +223,7 @@ static void count_call(void *ctx, const struct rpc_method *method, enum rpc_stat
 		[STATS_ALLOCATE] = PATH_ALLOCATE,
 		[STATS_PRE_START] = PATH_PRE_START,
 	};
-	const struct plugin *p = ctx;
+	const struct plugin *p = endpoint_ctx(ctx);
 
 	for (int i = 0; i < STATS_CALL_MAX; i++) {
 		if (!strcmp(method->path, paths[i]))
@@ -294,149 +231,77 @@ static void count_call(void *ctx, const struct rpc_method *method, enum rpc_stat
 	}
 }
 
-/* --- serving --- */
-
-static const struct rpc_method methods[] = {
+static const struct rpc_method calls[] = {
 	{ .path = PATH_OPTIONS, .unary = get_options, .answered = count_call },
-	{ .path = PATH_LIST_AND_WATCH, .opened = list_opened, .closed = list_closed },
 	{ .path = PATH_PREFERRED, .unary = preferred, .answered = count_call },
 	{ .path = PATH_ALLOCATE, .unary = allocate, .answered = count_call },
 	{ .path = PATH_PRE_START, .unary = pre_start, .answered = count_call },
-	/* in the plugin registry only */
-	{ .path = PATH_GET_INFO, .unary = plugin_get_info },
-	{ .path = PATH_NOTIFY_STATUS, .unary = plugin_notify_status },
 };
-#define METHODS_CLASSIC (ARRAY_LEN(methods) - 2)
+static_assert(ARRAY_LEN(calls) <= ENDPOINT_CALLS_MAX, "the endpoint has no room for these");
 
-/* A path that another process has taken gives way to the next one. */
-static int open_server(struct plugin *p, bool registry, struct err *err)
+static bool is_ready(void *ctx)
 {
-	const char *dir = registry ? p->env->registry_dir : p->env->plugin_dir;
-	size_t n = registry ? ARRAY_LEN(methods) : METHODS_CLASSIC;
-	int r;
-
-	plugin_endpoint_done(&p->endpoint);
-	plugin_endpoint_init(&p->endpoint, dir, p->resource);
-	plugin_endpoint_sweep(&p->endpoint);
-	do {
-		plugin_endpoint_next(&p->endpoint);
-		r = rpc_server_open_guarded(p->env->rpc, p->endpoint.path, methods, n, p,
-					    &p->server, err);
-	} while (r == -EADDRINUSE);
-	if (r < 0)
-		return r;
-	p->servers++;
-	p->watched = registry;
-	return 0;
+	return plugin_late_is_ready(ctx); /* plugin_kick() when it is */
 }
 
-int plugin_move(struct plugin *p, struct err *err)
+static void kubelet_came(void *ctx)
 {
-	int r;
-
-	plugin_endpoint_next(&p->endpoint);
-	r = rpc_server_move(p->server, p->endpoint.path, err);
-	p->endpoint.known = r < 0; /* the next try has another one */
-	return r;
+	plugin_pods_reset(ctx);
 }
 
-static void serve_again(void *arg)
+static void registered(void *ctx)
 {
-	struct plugin *p = arg;
+	const struct plugin *p = ctx;
 
-	p->serve_timer = NULL;
-	plugin_kick(p);
+	if (!p->shared)
+		plugin_pods_prime(ctx);
 }
 
-static void serve_later(struct plugin *p, const struct err *err)
+static void closed(void *ctx)
 {
-	plugin_warn(p, WARN_SERVE, "the resource is not served error=%s", err->msg);
-	if (!p->serve_timer)
-		p->serve_timer = rpc_after(p->env->rpc, SERVE_RETRY_MS, serve_again, p);
-}
+	struct plugin *p = ctx;
 
-static void serve_first(struct plugin *p)
-{
-	bool registry = p->env->registration == REGISTER_WATCHER;
-	struct err err = { 0 };
-
-	if (p->env->registration == REGISTER_AUTO)
-		registry = !p->fell_back && access(p->env->registry_dir, F_OK) == 0;
-	if (open_server(p, registry, &err) < 0) {
-		serve_later(p, &err);
-		return;
-	}
-	plugin_warn_reset(p, WARN_SERVE);
-	if (registry)
-		plugin_watch_started(p);
-	else
-		plugin_register_event(p, REG_EV_SERVING);
-}
-
-void plugin_serve(struct plugin *p)
-{
-	struct err err = { 0 };
-
-	if (!p->server && !plugin_late_is_ready(p))
-		return; /* it kicks us when it is */
-	if (!p->server)
-		serve_first(p);
-	else if (rpc_server_relisten(p->server, &err) < 0)
-		serve_later(p, &err);
-	else
-		plugin_warn_reset(p, WARN_SERVE);
-}
-
-static void destroy(struct plugin *p)
-{
 	node_unref(p->node);
 	pods_holders_free(p->allocatable);
 	pods_seen_free(p->seen);
 	choice_recent_free(p->recent);
-	plugin_endpoint_done(&p->endpoint);
 	free(p->resource);
 	free(p);
 }
 
-static void server_gone(void *arg)
-{
-	struct plugin *p = arg;
-
-	if (--p->servers == 0 && p->dying)
-		destroy(p);
-}
-
-void plugin_stop_serving(struct plugin *p)
-{
-	struct rpc_server *server = STEAL(p->server);
-
-	if (server)
-		rpc_server_close(server, server_gone, p);
-}
-
 /* --- for the daemon --- */
 
-static struct plugin *new (const struct plugin_env *env, const char *resource)
+static struct plugin *new (const struct plugin_env *env, const char *resource, bool shared)
 {
 	struct plugin *p = xcalloc(1, sizeof(*p));
 
 	p->env = env;
 	p->resource = xstrdup(resource);
+	p->shared = shared;
 	p->counts = stats_of(env->stats, resource);
-	p->random = (unsigned)clock_mono_ns() ^ (unsigned)getpid();
 	p->allocatable = pods_holders_new();
 	p->recent = choice_recent_new();
-	LIST_INIT(&p->listeners);
 	LIST_INIT(&p->looks);
 	LIST_INIT(&p->starts);
 	TAILQ_INIT(&p->given);
-	p->offered = plugin_offered_new(p);
+	p->endpoint = endpoint_new(&env->endpoint,
+				   &(struct endpoint_plugin) { .ctx = p,
+							       .resource = p->resource,
+							       .options = options_of(shared),
+							       .counts = p->counts,
+							       .methods = calls,
+							       .n_methods = ARRAY_LEN(calls),
+							       .is_ready = is_ready,
+							       .list = list_of,
+							       .kubelet_came = kubelet_came,
+							       .registered = registered,
+							       .closed = closed });
 	return p;
 }
 
 struct plugin *plugin_new(const struct plugin_env *env, const char *resource)
 {
-	struct plugin *p = new (env, resource);
+	struct plugin *p = new (env, resource, false);
 
 	if (env->devinfo_dir)
 		p->devinfo = plugin_devinfo_new(p);
@@ -445,40 +310,12 @@ struct plugin *plugin_new(const struct plugin_env *env, const char *resource)
 
 struct plugin *plugin_new_shared(const struct plugin_env *env, const char *resource)
 {
-	struct plugin *p = new (env, resource);
-
-	p->shared = true;
-	return p;
+	return new (env, resource, true);
 }
 
 void plugin_relist(struct plugin *p)
 {
-	_cleanup_arena_ struct arena *a = arena_new(4096);
-	struct listener *l;
-
-	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link))
-		send_list(p, l, a);
-}
-
-void plugin_list_again(struct plugin *p)
-{
-	struct listener *l;
-
-	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link))
-		l->sent = 0;
-	plugin_relist(p);
-}
-
-void plugin_end_streams(struct plugin *p)
-{
-	struct listener *l;
-
-	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link)) {
-		if (l->stranger)
-			continue;
-		l->ending = true;
-		rpc_stream_end(l->stream, RPC_UNAVAILABLE, "railmated registers anew");
-	}
+	endpoint_relist(p->endpoint);
 }
 
 void plugin_update(struct plugin *p, struct node *node)
@@ -490,8 +327,8 @@ void plugin_update(struct plugin *p, struct node *node)
 	pool = plugin_pool(p);
 	if (!p->shared)
 		plugin_files_update(p);
-	if (!p->server && pool && pool->n_devs)
-		plugin_serve(p);
+	if (!endpoint_is_open(p->endpoint) && pool && pool->n_devs)
+		endpoint_serve(p->endpoint);
 	else
 		plugin_relist(p); /* nothing is sent if it is the same */
 	node_unref(before);
@@ -501,23 +338,14 @@ void plugin_update(struct plugin *p, struct node *node)
 
 void plugin_kick(struct plugin *p)
 {
-	const struct pool *pool = plugin_pool(p);
-
-	if (p->server || (pool && pool->n_devs))
-		plugin_serve(p);
-	if (p->server && !p->watched)
-		plugin_register_check(p);
+	if (plugin_is_served(p))
+		endpoint_serve(p->endpoint);
+	endpoint_check(p->endpoint);
 }
 
 bool plugin_is_registered(const struct plugin *p)
 {
-	const struct listener *l;
-
-	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link)) {
-		if (!l->ending && !l->stranger)
-			return true;
-	}
-	return false;
+	return endpoint_is_registered(p->endpoint);
 }
 
 const char *plugin_problem(const struct plugin *p)
@@ -525,31 +353,20 @@ const char *plugin_problem(const struct plugin *p)
 	const char *late = plugin_late_problem(p);
 
 	if (plugin_is_registered(p))
-		return plugin_offered_problem(p->offered);
+		return endpoint_problem(p->endpoint);
 	return late ? late : "the kubelet does not watch its devices";
-}
-
-bool plugin_has_stream(const struct plugin *p)
-{
-	const struct listener *l;
-
-	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link)) {
-		if (!l->stranger)
-			return true;
-	}
-	return false;
 }
 
 bool plugin_is_served(const struct plugin *p)
 {
 	const struct pool *pool = plugin_pool(p);
 
-	return p->server || (pool && pool->n_devs);
+	return endpoint_is_open(p->endpoint) || (pool && pool->n_devs);
 }
 
-const struct plugin_stats *plugin_stats(const struct plugin *p)
+struct plugin_stats plugin_stats(const struct plugin *p)
 {
-	return &p->stats;
+	return (struct plugin_stats) { endpoint_stats(p->endpoint), p->pod_list_failures };
 }
 
 /* What is under way ends later, and then the memory goes. */
@@ -562,18 +379,11 @@ void plugin_end(struct plugin *p)
 void plugin_free(struct plugin *p)
 {
 	p->dying = true;
-	rpc_timer_cancel(STEAL(p->serve_timer));
-	plugin_register_done(p);
-	plugin_watch_done(p);
 	plugin_pods_done(p);
 	plugin_preferred_done(p);
 	plugin_start_done(p);
 	plugin_files_done(p);
 	plugin_late_done(p);
 	plugin_devinfo_free(STEAL(p->devinfo));
-	plugin_offered_free(STEAL(p->offered));
-	if (p->servers)
-		plugin_stop_serving(p);
-	else
-		destroy(p);
+	endpoint_close(p->endpoint);
 }

@@ -9,56 +9,45 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "endpoint/endpoint.h"
+
 struct arena;
 struct latebind;
 struct gpuplugin;
-struct offer;
 struct holders;
 struct tracker;
 struct node;
 struct plugin;
 struct podres;
 struct podspec_source;
-struct rpc;
 struct status_condition;
 struct runtime;
 struct stats;
 struct stats_placement;
 struct sysroot;
 
-enum plugin_registration { REGISTER_CLASSIC, REGISTER_WATCHER, REGISTER_AUTO };
 /* Do kubelet and runtime know CDI? AUTO: as far as can be seen from here. */
 enum plugin_cdi { CDI_AUTO, CDI_ON, CDI_OFF };
 
 struct plugin_env {
-	struct rpc *rpc;
+	struct endpoint_env endpoint;
 	const struct sysroot *root; /* Allocate looks at the functions again here */
-	const char *plugin_dir;	    /* <kubelet-dir>: device-plugins/ with kubelet.sock */
-	const char *registry_dir;   /* <kubelet-root>/plugins_registry */
 	const char *devinfo_dir;    /* NULL: write no device-info files */
-	enum plugin_registration registration;
-	enum plugin_cdi cdi; /* what late pools need */
+	enum plugin_cdi cdi;	    /* what late pools need */
 	/* Its directory is not a folder of the host, so the runtime would not see specs */
 	bool cdi_dir_missing;
 	unsigned pod_resources_timeout_ms; /* the kubelet's sync loop waits for us */
 	unsigned start_timeout_ms;	   /* which container starts; 0: 2000 */
 	/* How much later than our first List's answer an earlier call may arrive; 0: 200 */
 	unsigned overtaking_ms;
-	/* REGISTER_AUTO: how long to wait for the plugin watcher; 0: 10 s */
-	unsigned registry_patience_ms;
 	/* Shared by all resources, NULL: absent. Looked at with every call: they may appear while
 	 * plugins run. */
 	struct podres *podres;	 /* who holds what; without it no container's GPUs are known */
-	struct offer *offer;	 /* what the kubelet has of our lists; with podres */
 	struct holders *holders; /* what it last said; with podres */
 	struct tracker *tracker; /* the ledger */
 	/* A container of an early pool starts; may be NULL */
 	void (*placed)(void *ctx, const struct stats_placement *placement);
 	void *placed_ctx;
-	/* The kubelet offers other devices of the resource than its list has; problem NULL: not any
-	 * more. May be NULL */
-	void (*differs)(void *ctx, const char *resource, const char *problem);
-	void *differs_ctx;
 	const struct podspec_source *specs;
 	/* What has to be so that railmated may be relied on (status_conditions()), for people: in
 	 * the arena. May be NULL */
@@ -98,8 +87,9 @@ void plugin_end(struct plugin *p);  /* the same where the resource is no more: i
 
 /* Counted since start, for metrics. */
 struct plugin_stats {
-	uint64_t registrations, register_failures, pod_list_failures;
+	struct endpoint_stats endpoint;
+	uint64_t pod_list_failures;
 };
-const struct plugin_stats *plugin_stats(const struct plugin *p);
+struct plugin_stats plugin_stats(const struct plugin *p);
 
 #endif

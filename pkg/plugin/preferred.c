@@ -229,7 +229,7 @@ static void give_up(struct preferred_call *pc, const char *why)
 	if (kubeclient_podres_state(p->env->podres).support == PODRES_NOTHING) {
 		plugin_pods_warn_old(p);
 	} else {
-		p->stats.pod_list_failures++;
+		p->pod_list_failures++;
 		plugin_warn(p, WARN_PODS, "GPUs of the container are not known reason=%s", why);
 	}
 	plugin_preferred_answer(pc, LEDGER_GPUS_UNKNOWN, arena_strdup(pc->arena, why));

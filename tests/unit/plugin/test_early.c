@@ -406,10 +406,10 @@ static int setup(void **state)
 	gpu_path = arena_printf(a, "%s/g.sock", m.dir);
 	machine_dir(&m, "k");
 	log_setup(LOG_LEVEL_WARN, count_warnings, NULL);
-	env = (struct plugin_env) { .rpc = rpc,
+	env = (struct plugin_env) { .endpoint.rpc = rpc,
 				    .root = m.root,
-				    .plugin_dir = plugin_dir,
-				    .registry_dir = plugin_dir,
+				    .endpoint.plugin_dir = plugin_dir,
+				    .endpoint.registry_dir = plugin_dir,
 				    .specs = &source,
 				    .pod_resources_timeout_ms = 10000,
 				    .start_timeout_ms = 10000,

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "endpoint/endpoint-internal.h"
 #include "kubeclient/podres.h"
 #include "kubemsg/messages.h"
 #include "kubepeer/kubepeer.h"
@@ -322,7 +323,7 @@ static bool kubelet_has_list(void)
 
 static bool registered_once(void)
 {
-	return plugin_stats(p)->registrations == 1;
+	return plugin_stats(p).endpoint.registrations == 1;
 }
 
 static void start_plugin(void)
@@ -371,10 +372,10 @@ static int setup(void **state)
 	machine_dir(&m, "r");
 	warnings = 0;
 	log_setup(LOG_LEVEL_WARN, count_warnings, NULL);
-	env = (struct plugin_env) { .rpc = rpc,
+	env = (struct plugin_env) { .endpoint.rpc = rpc,
 				    .root = m.root,
-				    .plugin_dir = plugin_dir,
-				    .registry_dir = registry_dir,
+				    .endpoint.plugin_dir = plugin_dir,
+				    .endpoint.registry_dir = registry_dir,
 				    .devinfo_dir = devinfo_dir,
 				    /* A busy machine's answer counts, too. */
 				    .pod_resources_timeout_ms = 20000,
@@ -465,7 +466,7 @@ static const char *env_of(const struct reply *r, const char *key)
 static struct plugin_stats stats_copy;
 static bool copy_stats(void)
 {
-	stats_copy = *plugin_stats(p);
+	stats_copy = plugin_stats(p);
 	return true;
 }
 
@@ -588,7 +589,7 @@ static void old_stream_ends_before_the_new_registration(void **state)
 
 static bool five_failures(void)
 {
-	return plugin_stats(p)->register_failures >= 5;
+	return plugin_stats(p).endpoint.register_failures >= 5;
 }
 
 static void refused_registration_is_tried_again_and_told_once(void **state)
@@ -621,7 +622,7 @@ static void registration_that_hangs_ends_with_its_kubelet(void **state)
 	on_rpc(kubelet_start_fn, NULL);
 	kick();
 	expect_registered();
-	assert_int_equal(stats()->register_failures, 0);
+	assert_int_equal(stats()->endpoint.register_failures, 0);
 }
 
 static void kubelet_that_dies_within_register_is_waited_for(void **state)
@@ -1129,7 +1130,7 @@ static void plugin_watcher_registers_it(void **state)
 	struct reply r;
 
 	(void)state;
-	env.registration = REGISTER_WATCHER;
+	env.endpoint.registration = REGISTER_WATCHER;
 	start_plugin();
 	assert_true(registry_inode());
 	r = call_registry(PATH_GET_INFO, NOTHING);
@@ -1143,7 +1144,7 @@ static void plugin_watcher_registers_it(void **state)
 	assert_int_equal(
 		call_registry(PATH_NOTIFY_STATUS, peer_encode_registration_status(&yes, a)).status,
 		RPC_OK);
-	assert_int_equal(stats()->registrations, 1);
+	assert_int_equal(stats()->endpoint.registrations, 1);
 	assert_true(is_on_rpc(registered));
 	/* the kubelet lets go: only a new socket file makes it look again */
 	born_before = registry_born();
@@ -1158,7 +1159,7 @@ static void refusal_of_the_plugin_watcher_is_told_and_tried_again(void **state)
 	const struct registration_status no = { false, "not now" };
 
 	(void)state;
-	env.registration = REGISTER_WATCHER;
+	env.endpoint.registration = REGISTER_WATCHER;
 	start_plugin();
 	born_before = registry_born();
 	assert_int_equal(
@@ -1166,7 +1167,7 @@ static void refusal_of_the_plugin_watcher_is_told_and_tried_again(void **state)
 		RPC_OK);
 	wait_until(created_again);
 	assert_int_equal(warnings, 1);
-	assert_int_equal(stats()->register_failures, 1);
+	assert_int_equal(stats()->endpoint.register_failures, 1);
 	assert_int_equal(
 		call_registry(PATH_NOTIFY_STATUS, (struct bytes) { (const uint8_t *)"\xff", 1 })
 			.status,
@@ -1178,8 +1179,8 @@ static void registry_that_nobody_watches_is_given_up(void **state)
 	ino_t inode;
 
 	(void)state;
-	env.registration = REGISTER_AUTO;
-	env.registry_patience_ms = 50;
+	env.endpoint.registration = REGISTER_AUTO;
+	env.endpoint.registry_patience_ms = 50;
 	kubelet_start();
 	on_rpc(start_and_note_inode_fn, &inode);
 	assert_true(inode);
@@ -1189,14 +1190,14 @@ static void registry_that_nobody_watches_is_given_up(void **state)
 
 static bool is_settled(void)
 {
-	return !p->fallback_timer;
+	return !p->endpoint->fallback_timer;
 }
 
 static void registry_that_is_watched_is_kept(void **state)
 {
 	(void)state;
-	env.registration = REGISTER_AUTO;
-	env.registry_patience_ms = 8000; /* as long as we may take to ask */
+	env.endpoint.registration = REGISTER_AUTO;
+	env.endpoint.registry_patience_ms = 8000; /* as long as we may take to ask */
 	kubelet_start();
 	start_plugin();
 	assert_int_equal(call_registry(PATH_GET_INFO, NOTHING).status, RPC_OK);
@@ -1208,7 +1209,7 @@ static void registry_that_is_watched_is_kept(void **state)
 static void without_a_registry_the_kubelet_is_called(void **state)
 {
 	(void)state;
-	env.registration = REGISTER_AUTO;
+	env.endpoint.registration = REGISTER_AUTO;
 	machine_remove(&m, "r");
 	kubelet_start();
 	start_plugin();

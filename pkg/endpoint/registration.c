@@ -1,4 +1,4 @@
-#include "plugin/registration-internal.h"
+#include "endpoint/registration-internal.h"
 
 #include <assert.h>
 
@@ -115,7 +115,7 @@ static int timer_ms(struct registration *r, enum timer timer)
 	return REG_TIMER_KEEP;
 }
 
-unsigned plugin_registration_step(struct registration *r, enum reg_event event, int *ret_timer_ms)
+unsigned endpoint_registration_step(struct registration *r, enum reg_event event, int *ret_timer_ms)
 {
 	const struct transition *t;
 
@@ -131,13 +131,13 @@ unsigned plugin_registration_step(struct registration *r, enum reg_event event, 
 	return t->actions;
 }
 
-bool plugin_registration_awaits_stream(const struct registration *r)
+bool endpoint_registration_awaits_stream(const struct registration *r)
 {
 	return r->state == REG_CALLING || r->state == REG_DIALLED || r->state == REG_AWAIT ||
 	       r->state == REG_WAITING;
 }
 
-const char *plugin_registration_state_name(enum reg_state state)
+const char *endpoint_registration_state_name(enum reg_state state)
 {
 	static const char *const names[REG_STATE_MAX] = {
 		[REG_DOWN] = "down",

@@ -6,7 +6,7 @@
  * registration. A list that follows would hide the difference, so the offer is looked at first. And
  * before a registration the former stream has to be over for the kubelet, too.
  */
-#include "plugin/plugin-internal.h"
+#include "endpoint/endpoint-internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ struct listed {
 };
 
 struct offered {
-	struct plugin *plugin;
+	struct endpoint *endpoint;
 	struct listed *list; /* that was sent last, by id */
 	size_t n_list, n_healthy;
 	int64_t listed_ms;  /* 0: none was sent */
@@ -43,7 +43,7 @@ struct offered {
 	bool clear;	    /* it may go */
 
 	/* a registration that waits for the end of the former stream; NULL: none */
-	void (*ended)(struct plugin *p);
+	void (*ended)(struct endpoint *e);
 	int64_t end_since_ms;
 	unsigned end_step_ms;
 
@@ -69,7 +69,7 @@ static void list_free(struct offered *o)
 	o->n_list = o->n_healthy = 0;
 }
 
-void plugin_offered_listed(struct offered *o, const struct device_list *list)
+void endpoint_offered_listed(struct offered *o, const struct device_list *list)
 {
 	if (!o)
 		return;
@@ -83,16 +83,16 @@ void plugin_offered_listed(struct offered *o, const struct device_list *list)
 	qsort(o->list, o->n_list, sizeof(*o->list), by_id);
 	o->listed_ms = clock_mono_ms();
 	o->follows_ms = 0;
-	kubeclient_offer_look(o->plugin->env->offer, SETTLE_MS);
+	kubeclient_offer_look(o->endpoint->env->offer, SETTLE_MS);
 }
 
-bool plugin_offered_first(struct offered *o)
+bool endpoint_offered_first(struct offered *o)
 {
-	if (!o || !o->listed_ms || o->clear || !plugin_is_registered(o->plugin))
+	if (!o || !o->listed_ms || o->clear || !endpoint_is_registered(o->endpoint))
 		return false;
 	if (!o->follows_ms) {
 		o->follows_ms = clock_mono_ms();
-		kubeclient_offer_look(o->plugin->env->offer, 0);
+		kubeclient_offer_look(o->endpoint->env->offer, 0);
 	}
 	return true;
 }
@@ -140,33 +140,33 @@ static void describe(struct offered *o, const struct difference *d)
 
 static void tell(struct offered *o, const struct difference *d)
 {
-	struct plugin *p = o->plugin;
+	struct endpoint *e = o->endpoint;
 	int64_t now = clock_mono_ms();
 
 	if (d->foreign)
 		o->rival_ms = now;
 	if (!d->foreign && now - o->since_ms < LASTS_MS)
 		return;
-	if (!o->told && p->env->differs)
-		p->env->differs(p->env->differs_ctx, p->resource, o->problem);
+	if (!o->told && e->env->differs)
+		e->env->differs(e->env->differs_ctx, e->plugin.resource, o->problem);
 	o->told = true;
-	plugin_warn(p, WARN_OFFER, "the kubelet does not offer the listed devices error=%s",
-		    o->problem);
+	endpoint_warn(e, WARN_OFFER, "the kubelet does not offer the listed devices error=%s",
+		      o->problem);
 }
 
 static void is_mended(struct offered *o)
 {
-	struct plugin *p = o->plugin;
+	struct endpoint *e = o->endpoint;
 
 	if (o->told) {
 		log_info("kubelet", "the kubelet offers the listed devices again resource=%s",
-			 p->resource);
-		if (p->env->differs)
-			p->env->differs(p->env->differs_ctx, p->resource, NULL);
+			 e->plugin.resource);
+		if (e->env->differs)
+			e->env->differs(e->env->differs_ctx, e->plugin.resource, NULL);
 	}
 	o->told = false;
 	o->since_ms = 0;
-	plugin_warn_reset(p, WARN_OFFER);
+	endpoint_warn_reset(e, WARN_OFFER);
 }
 
 /* A kubelet that offers none of them may have stopped the endpoint as well, and one that offers
@@ -178,12 +178,12 @@ static bool is_lost(const struct offered *o, const struct difference *d)
 
 static void mend(struct offered *o, const struct difference *d, bool first)
 {
-	struct plugin *p = o->plugin;
+	struct endpoint *e = o->endpoint;
 	int64_t now = clock_mono_ms(), pause = MEND_FIRST_MS;
 
 	if (first && !is_lost(o, d)) {
-		log_debug("kubelet", "the list is sent again resource=%s", p->resource);
-		plugin_list_again(p);
+		log_debug("kubelet", "the list is sent again resource=%s", e->plugin.resource);
+		endpoint_list_again(e);
 		return;
 	}
 	for (unsigned i = 1; i < o->mends && pause < MEND_MAX_MS; i++)
@@ -193,8 +193,8 @@ static void mend(struct offered *o, const struct difference *d, bool first)
 	o->mends++;
 	o->mended_ms = now;
 	log_info("kubelet", "the registration was lost, registering again resource=%s error=%s",
-		 p->resource, o->problem);
-	plugin_register_anew(p);
+		 e->plugin.resource, o->problem);
+	endpoint_register_anew(e);
 }
 
 static void judge(struct offered *o, const struct ids *ids)
@@ -215,24 +215,25 @@ static void judge(struct offered *o, const struct ids *ids)
 	describe(o, &d);
 	tell(o, &d);
 	mend(o, &d, first);
-	kubeclient_offer_look(o->plugin->env->offer, AGAIN_MS);
+	kubeclient_offer_look(o->endpoint->env->offer, AGAIN_MS);
 }
 
 /* A list waits. The list before it may still be on its way. */
 static void look_first(struct offered *o, const struct pod_container *offered, int64_t asked_ms)
 {
-	const struct ids *ids = offered ? kubemsg_held(offered, o->plugin->resource) : NULL;
+	const struct ids *ids =
+		offered ? kubemsg_held(offered, o->endpoint->plugin.resource) : NULL;
 	struct difference d = compare(o, ids);
 
 	if (offered && is_lost(o, &d)) {
 		if (asked_ms >= o->listed_ms + SETTLE_MS)
 			judge(o, ids);
 		else
-			kubeclient_offer_look(o->plugin->env->offer, FOLLOWS_MS);
+			kubeclient_offer_look(o->endpoint->env->offer, FOLLOWS_MS);
 		return;
 	}
 	o->clear = true;
-	plugin_relist(o->plugin);
+	endpoint_relist(o->endpoint);
 	o->clear = false;
 	o->follows_ms = 0; /* also if it is the same again by now */
 }
@@ -241,35 +242,36 @@ static void look_first(struct offered *o, const struct pod_container *offered, i
 
 static void end_came(struct offered *o)
 {
-	STEAL(o->ended)(o->plugin);
+	STEAL(o->ended)(o->endpoint);
 }
 
 static void look_for_end(struct offered *o, const struct pod_container *offered, int64_t asked_ms)
 {
-	const struct ids *ids = offered ? kubemsg_held(offered, o->plugin->resource) : NULL;
+	const struct ids *ids =
+		offered ? kubemsg_held(offered, o->endpoint->plugin.resource) : NULL;
 
 	if (!offered || (asked_ms >= o->end_since_ms && (!ids || !ids->n))) {
 		end_came(o);
 	} else if (asked_ms > o->end_since_ms + END_MS) {
 		log_debug("kubelet",
 			  "the kubelet still offers devices of a former registration resource=%s",
-			  o->plugin->resource);
+			  o->endpoint->plugin.resource);
 		end_came(o);
 	} else {
-		kubeclient_offer_look(o->plugin->env->offer, o->end_step_ms);
+		kubeclient_offer_look(o->endpoint->env->offer, o->end_step_ms);
 		o->end_step_ms = 2 * o->end_step_ms < END_MAX_MS ? 2 * o->end_step_ms : END_MAX_MS;
 	}
 }
 
-void plugin_offered_await_end(struct offered *o, void (*ended)(struct plugin *p))
+void endpoint_offered_await_end(struct offered *o, void (*ended)(struct endpoint *e))
 {
 	o->ended = ended;
 	o->end_since_ms = clock_mono_ms();
 	o->end_step_ms = END_MIN_MS;
-	kubeclient_offer_look(o->plugin->env->offer, 0);
+	kubeclient_offer_look(o->endpoint->env->offer, 0);
 }
 
-void plugin_offered_await_nothing(struct offered *o)
+void endpoint_offered_await_nothing(struct offered *o)
 {
 	if (o)
 		o->ended = NULL;
@@ -283,40 +285,40 @@ static void hear(void *ctx, const struct pod_container *offered, int64_t asked_m
 
 	if (o->ended)
 		look_for_end(o, offered, asked_ms);
-	else if (!o->listed_ms || !plugin_is_registered(o->plugin))
+	else if (!o->listed_ms || !endpoint_is_registered(o->endpoint))
 		return;
 	else if (o->follows_ms && (!offered || asked_ms >= o->follows_ms))
 		look_first(o, offered, asked_ms);
 	else if (offered && asked_ms < o->listed_ms + SETTLE_MS)
-		kubeclient_offer_look(o->plugin->env->offer, SETTLE_MS);
+		kubeclient_offer_look(o->endpoint->env->offer, SETTLE_MS);
 	else if (offered)
-		judge(o, kubemsg_held(offered, o->plugin->resource));
+		judge(o, kubemsg_held(offered, o->endpoint->plugin.resource));
 }
 
-const char *plugin_offered_problem(const struct offered *o)
+const char *endpoint_offered_problem(const struct offered *o)
 {
 	bool rival = o && o->rival_ms && clock_mono_ms() - o->rival_ms < RIVAL_MS;
 
 	return o && ((o->since_ms && o->told) || rival) ? o->problem : NULL;
 }
 
-struct offered *plugin_offered_new(struct plugin *p)
+struct offered *endpoint_offered_new(struct endpoint *e)
 {
 	struct offered *o;
 
-	if (!p->env->offer)
+	if (!e->env->offer)
 		return NULL;
 	o = xcalloc(1, sizeof(*o));
-	o->plugin = p;
-	kubeclient_offer_subscribe(p->env->offer, hear, o);
+	o->endpoint = e;
+	kubeclient_offer_subscribe(e->env->offer, hear, o);
 	return o;
 }
 
-void plugin_offered_free(struct offered *o)
+void endpoint_offered_free(struct offered *o)
 {
 	if (!o)
 		return;
-	kubeclient_offer_subscribe(o->plugin->env->offer, NULL, o);
+	kubeclient_offer_subscribe(o->endpoint->env->offer, NULL, o);
 	list_free(o);
 	free(o);
 }

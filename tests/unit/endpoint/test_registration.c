@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "plugin/registration-internal.h"
+#include "endpoint/registration-internal.h"
 
 struct row {
 	enum reg_event event;
@@ -19,12 +19,12 @@ static void run(struct registration *r, const struct row *rows, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		int timer_ms = 12345;
-		unsigned actions = plugin_registration_step(r, rows[i].event, &timer_ms);
+		unsigned actions = endpoint_registration_step(r, rows[i].event, &timer_ms);
 
 		if (r->state != rows[i].next || actions != rows[i].actions ||
 		    timer_ms != rows[i].timer_ms)
 			fail_msg("row %zu: state %s, actions %u, timer %d", i,
-				 plugin_registration_state_name(r->state), actions, timer_ms);
+				 endpoint_registration_state_name(r->state), actions, timer_ms);
 	}
 }
 
@@ -207,10 +207,10 @@ static void every_event_is_legal_in_every_state(void **state)
 		for (int e = 0; e < REG_EV_MAX; e++) {
 			struct registration r = { s, 1, 1 };
 			int timer_ms;
-			unsigned actions = plugin_registration_step(&r, e, &timer_ms);
+			unsigned actions = endpoint_registration_step(&r, e, &timer_ms);
 
 			assert_true(r.state < REG_STATE_MAX);
-			assert_non_null(plugin_registration_state_name(r.state));
+			assert_non_null(endpoint_registration_state_name(r.state));
 			assert_true(timer_ms >= REG_TIMER_OFF);
 			/* whoever calls is in the state of calling, whoever waits has a timer or a
 			 * peer */
@@ -231,17 +231,17 @@ static void streams_are_awaited_while_a_registration_is_under_way(void **state)
 	struct registration r = { REG_DOWN, 0, 0 };
 
 	(void)state;
-	assert_false(plugin_registration_awaits_stream(&r));
+	assert_false(endpoint_registration_awaits_stream(&r));
 	RUN(&r, { REG_EV_SERVING, REG_CALLING, REG_CALL, REG_TIMER_OFF });
-	assert_true(plugin_registration_awaits_stream(&r));
+	assert_true(endpoint_registration_awaits_stream(&r));
 	RUN(&r, { REG_EV_OPENED, REG_DIALLED, 0, REG_TIMER_KEEP });
-	assert_true(plugin_registration_awaits_stream(&r));
+	assert_true(endpoint_registration_awaits_stream(&r));
 	RUN(&r, { REG_EV_OK, REG_REGISTERED, 0, 5000 });
-	assert_false(plugin_registration_awaits_stream(&r));
+	assert_false(endpoint_registration_awaits_stream(&r));
 	RUN(&r, { REG_EV_CLOSED, REG_WAITING, 0, 0 });
-	assert_true(plugin_registration_awaits_stream(&r));
+	assert_true(endpoint_registration_awaits_stream(&r));
 	RUN(&r, { REG_EV_GONE, REG_ABSENT, 0, 1000 });
-	assert_false(plugin_registration_awaits_stream(&r));
+	assert_false(endpoint_registration_awaits_stream(&r));
 }
 
 int main(void)

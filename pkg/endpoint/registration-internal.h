@@ -4,8 +4,8 @@
  * returns, registered means that a ListAndWatch stream is open, and up to 1.36 an old stream that
  * ends after a new registration takes the new one down with it.
  */
-#ifndef RAILMATE_PLUGIN_REGISTRATION_INTERNAL_H
-#define RAILMATE_PLUGIN_REGISTRATION_INTERNAL_H
+#ifndef RAILMATE_ENDPOINT_REGISTRATION_INTERNAL_H
+#define RAILMATE_ENDPOINT_REGISTRATION_INTERNAL_H
 
 #include <stdbool.h>
 
@@ -53,9 +53,10 @@ struct registration {
 
 /* Returns what to do, REG_* flags. ret_timer_ms: when to send REG_EV_TIMER (one timer; a new value
  * replaces it), or REG_TIMER_KEEP/OFF. */
-unsigned plugin_registration_step(struct registration *r, enum reg_event event, int *ret_timer_ms);
-bool plugin_registration_awaits_stream(
+unsigned endpoint_registration_step(struct registration *r, enum reg_event event,
+				    int *ret_timer_ms);
+bool endpoint_registration_awaits_stream(
 	const struct registration *r); /* could one that opens now be of our call? */
-const char *plugin_registration_state_name(enum reg_state state);
+const char *endpoint_registration_state_name(enum reg_state state);
 
 #endif
