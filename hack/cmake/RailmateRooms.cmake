@@ -1,4 +1,4 @@
-# The rooms of pkg/ and cmd/railmatectl/ and what each may use: the link order is the layering (HACKING.md, "Rooms").
+# The rooms of pkg/ and cmd/railmatectl/ and what each may use: the link order is the layering.
 # A room is every .c file of its folder, below the one that says railmate_room(NAME [PURE] USES rooms… FOREIGN targets…).
 # PURE: data in, data out; hack/check holds it to that.
 find_package(PkgConfig REQUIRED)
