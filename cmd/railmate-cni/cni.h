@@ -1,5 +1,6 @@
-/* railmate-cni: one invocation of a CNI plugin, and what its files share. Strings live in the arena
- * of the invocation. */
+/* railmate-cni: one invocation of a CNI plugin, shared by its files. A slot becomes the VF that
+ * railmated binds, and a delegate does the rest; a failed ADD is undone. Strings live in the
+ * invocation's arena. */
 #ifndef RAILMATE_CMD_CNI_H
 #define RAILMATE_CMD_CNI_H
 
@@ -29,7 +30,7 @@ enum cni_code {
 	CNI_NOT_THIS_PODS = 103,
 };
 
-/* --- error.c: what went wrong, as the container runtime reads it --- */
+/* --- error.c: errors, as the container runtime reads them --- */
 
 struct cni_error {
 	enum cni_code code;
@@ -40,7 +41,7 @@ int cni_set(struct cni_error *e, enum cni_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 int cni_from(struct cni_error *e, enum cni_code code, const struct err *err);
 
-/* --- trusted.c: what only root can have written --- */
+/* --- trusted.c: files that only root can have written --- */
 
 /*
  * -EPERM: the owner is neither root nor the user of this process, others may write, or the file is
@@ -117,8 +118,9 @@ bool plugin_is_name(const char *type);
 int plugin_find(const char *type, const char *dirs, struct arena *a, const char **ret,
 		struct cni_error *e);
 /*
- * What a plugin printed, path for sentences. One that fails says why in an error object; what fails
- * otherwise is not a plugin, or broken: -1. The text ends with a NUL and is borrowed.
+ * Reads the output of a plugin, path for sentences. A plugin that fails has the reason in an error
+ * object; one that fails otherwise is none, or broken: -1. The text ends with a NUL and is
+ * borrowed.
  */
 int plugin_judge(const char *path, int status, const char *text, size_t len, struct arena *a,
 		 struct plugin_result *ret, struct cni_error *e);
@@ -126,7 +128,7 @@ int plugin_judge(const char *path, int status, const char *text, size_t len, str
 int plugin_run(const char *program, const struct cni_env *env, const char *conf, size_t len,
 	       struct arena *a, struct plugin_result *ret, struct cni_error *e);
 
-/* --- state.c: what DEL has to know, one file an attachment --- */
+/* --- state.c: the memory for DEL, one file an attachment --- */
 
 struct state {
 	const char *network, *slot, *vf, *args, *type;
@@ -169,7 +171,7 @@ struct invocation {
 	struct arena *arena;
 };
 
-/* Print what the runtime is to get on standard output. Return the exit status, or -1 with e. */
+/* Print the runtime's result on standard output. Return the exit status, or -1 with e. */
 int command_add(const struct invocation *in, struct cni_error *e);
 int command_del(const struct invocation *in, struct cni_error *e);
 int command_check(const struct invocation *in, struct cni_error *e);
@@ -179,8 +181,8 @@ int command_gc(const struct invocation *in, struct cni_error *e); /* gc.c */
 /* The delegate has taken it down: the device-info file (NULL: none of ours) and the state go. */
 int forget(const struct invocation *in, const char *container, const char *ifname,
 	   const char *devinfo, struct err *err);
-/* Does railmated say that another pod holds this VF now? Not while it cannot be asked. args:
- * CNI_ARGS of the attachment. */
+/* Does another pod hold this VF now, by railmated? Not while it cannot be asked. args: CNI_ARGS of
+ * the attachment. */
 bool is_anothers(const struct invocation *in, const char *vf, const char *args);
 /* The delegate's words are ours. */
 int print_result(const struct plugin_result *r, struct cni_error *e);

@@ -110,7 +110,7 @@ static int bind_slot(const struct invocation *in, struct control_bound *ret, str
 		       in->conf.id);
 }
 
-/* What ADD made here for an attachment, beside what its delegate did. */
+/* The files that ADD made here for an attachment, beside its delegate's work. */
 struct made {
 	const char *vf;
 	const char *devinfo; /* NULL: no file */
@@ -145,7 +145,7 @@ static void remove_devinfo(const struct invocation *in, const char *path)
 		fprintf(stderr, "railmate-cni: %s\n", err.msg);
 }
 
-/* From here on DEL finds what was made. */
+/* From here on DEL finds these files. */
 static int claim(const struct invocation *in, const struct made *made, struct cni_error *e)
 {
 	_cleanup_strbuf_ struct strbuf conf = STRBUF_INIT;
@@ -184,8 +184,8 @@ static void forget_ours(const struct invocation *in, const struct made *made)
 		fprintf(stderr, "railmate-cni: %s\n", err.msg);
 }
 
-/* The delegate's own DEL takes back what its ADD did half-way. If that fails too, the runtime's DEL
- * finds our file. */
+/* The delegate's own DEL takes back the half of its ADD. If that fails too, the runtime's DEL finds
+ * our file. */
 static void undo(const struct invocation *in, const struct made *made)
 {
 	struct invocation del = *in;
@@ -212,8 +212,8 @@ static int attach(const struct invocation *in, struct cni_error *e)
 	if (plugin_find(in->conf.type, in->env.path, in->arena, &program, e) < 0 ||
 	    bind_slot(in, &bound, e) < 0)
 		return -1;
-	/* The file first: the state then says whether it was made, and not that it would be. Of a
-	 * VF that the kubelet knows Multus has made it. */
+	/* The file first: the state then has a file that was made, not one that would be. Of a VF
+	 * that the kubelet knows Multus has made it. */
 	made = (struct made) { bound.vf, NULL };
 	if (!conf_is_pci_address(in->conf.id))
 		made.devinfo = write_device(in, &bound);

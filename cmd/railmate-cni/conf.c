@@ -97,7 +97,7 @@ static int read_delegate(struct conf *c, struct cni_error *e)
 
 /*
  * Multus writes the device twice: for every plugin, and for those with the capability. It names a
- * file of the directory for device-info files; what a network names is none of ours elsewhere.
+ * file of the directory for device-info files; a file elsewhere is none of ours.
  */
 static int read_device(struct conf *c, const struct settings *s, struct cni_error *e)
 {
@@ -134,8 +134,8 @@ int conf_read(const char *text, size_t len, const struct settings *s, struct are
 	if (read_names(ret, e) < 0 || read_delegate(ret, e) < 0 || read_device(ret, s, e) < 0)
 		return -1;
 
-	/* Paths that a network could name before: they are the node's. One that says the same as
-	 * the node does no harm. */
+	/* Paths that a network could name before: they are the node's. One that equals the node's
+	 * does no harm. */
 	for (size_t i = 0; i < ARRAY_LEN(misplaced) && !ret->misplaced; i++) {
 		const char *key = misplaced[i], *here = settings_get(s, key);
 		const struct item *item = item_get(ret->top, key);
@@ -176,7 +176,7 @@ static bool is_one_of(const char *key, const char *const *names)
 	return false;
 }
 
-/* What the runtime adds to a configuration: it goes to the plugin of "delegate". */
+/* Keys that the runtime adds to a configuration: they go to the plugin of "delegate". */
 static bool is_of_runtime(const char *key)
 {
 	return str_eq(key, "runtimeConfig") || str_eq(key, "prevResult") || str_eq(key, "args") ||
@@ -227,7 +227,7 @@ void conf_for_delegate(const struct conf *c, const char *vf, struct strbuf *out)
 	json_kv_string(&j, "name", c->name);
 	for (size_t i = 0; i < c->delegate->n_kids; i++) {
 		const struct item *kid = &c->delegate->kids[i];
-		/* The VF is what railmated says. host-device looks at its own keys before it looks
+		/* The VF is railmated's answer. host-device looks at its own keys before it looks
 		 * at pciBusID. */
 		bool is_ours = is_one_of(kid->key, always) ||
 			       (str_eq(c->type, "host-device") && is_one_of(kid->key, host_device));

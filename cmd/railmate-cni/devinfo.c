@@ -1,8 +1,8 @@
 /*
  * The NPWG device-info file of an attachment. Multus would copy the device plugin's, but that one
  * is written before the VF of a slot is known; so the CNI plugin writes it, where "runtimeConfig"
- * says. A network can say so as well: only a new file in the one directory for them is made, and
- * only one that was made is removed.
+ * asks for it. A network can ask for it as well: only a new file in the one directory for them is
+ * made, and only one that was made is removed.
  */
 #include "cni.h"
 

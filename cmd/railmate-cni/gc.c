@@ -1,6 +1,5 @@
 /* GC: the runtime names the attachments of a network that are alive; the others are taken down as
- * DEL would.
- */
+ * DEL would. */
 #include "cni.h"
 
 #include <errno.h>

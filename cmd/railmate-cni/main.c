@@ -1,7 +1,7 @@
 /*
- * railmate-cni: a CNI plugin for pools with late binding. Multus gives it a slot; railmated says
- * which VF that is; another plugin does the work with that VF. Static and small: the container
- * runtime executes it on the host for every pod.
+ * railmate-cni: a CNI plugin for pools with late binding. Multus gives it a slot; railmated names
+ * the VF; another plugin does the work with that VF. Static and small: the container runtime
+ * executes it on the host for every pod.
  */
 #include "cni.h"
 
@@ -73,8 +73,8 @@ static const struct command commands[] = {
 	{ "STATUS", PATH, command_status },
 };
 
-/* What is needed is there. Container and interface become part of a file's name, the interface is
- * as the kernel takes it. */
+/* The needed variables are there. Container and interface become part of a file's name, the
+ * interface is as the kernel takes it. */
 static int check_environment(const struct cni_env *env, int needs, struct cni_error *e)
 {
 	const char *id = env->container, *ifname = env->ifname;

@@ -1,7 +1,7 @@
 /*
- * Files and directories that decide what runs as root. Only those are read that root alone can have
- * written. A user who runs this program by hand, as tests do, is as good as root: it is not
- * set-user-ID.
+ * Files and directories that decide which programs run as root. Only those are read that root alone
+ * can have written. A user who runs this program by hand, as tests do, is as good as root: it is
+ * not set-user-ID.
  */
 #include "cni.h"
 
