@@ -21,8 +21,8 @@ struct ledger_answer {
 	bool running;	       /* the daemon answered */
 };
 
-/* Where the ledger is from the disk, a line on standard error says why. Negative: neither is to be
- * had. */
+/* Where the ledger is from the disk, a line on standard error has the reason. Negative: neither is
+ * to be had. */
 int ask_ledger(const struct ledger_source *source, struct arena *a, struct ledger_answer *ret,
 	       struct err *err);
 

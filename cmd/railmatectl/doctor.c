@@ -1,5 +1,5 @@
-/* railmatectl doctor: what of this machine keeps NCCL from being fast or right, and how to change
- * it. Changes nothing. */
+/* railmatectl doctor: the faults of this machine that keep NCCL from being fast or right, and their
+ * remedies. Changes nothing. */
 #include <stdio.h>
 #include <string.h>
 
@@ -74,7 +74,7 @@ static int print_manifest(const struct patient *p, const struct request *req)
 	return print_out(&out);
 }
 
-/* --- what the checks are --- */
+/* --- the list of checks --- */
 
 static void put_checks_json(const char *id, struct strbuf *out)
 {

@@ -49,7 +49,7 @@ static struct chapter *add_chapter(struct question *q, const struct ledger_decis
 	return c;
 }
 
-/* A decision with what is held by it now. */
+/* A decision with its present holds. */
 static void add_decision(struct question *q, const struct ledger_decision *d)
 {
 	struct chapter *c = add_chapter(q, d);

@@ -1,4 +1,4 @@
-/* railmatectl explain: what the ledger says, as chapters; and how they are printed. */
+/* railmatectl explain: the ledger, as chapters; and printing them. */
 #ifndef RAILMATE_CMD_EXPLAIN_H
 #define RAILMATE_CMD_EXPLAIN_H
 

@@ -1,5 +1,5 @@
-/* railmatectl: what railmate sees of a machine, would do on it, and did. Only explain, status,
- * release and topo --svg ask the daemon; cluster asks those of other machines, by kubectl. */
+/* railmatectl: a machine as railmate sees it, its choices there, and its decisions. Only explain,
+ * status, release and topo --svg ask the daemon; cluster asks those of a cluster. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -142,8 +142,8 @@ int fail(int code, const char *fmt, ...)
 	return code;
 }
 
-/* Names of devices, pods and hosts are what others made them: none reaches the terminal as a
- * control character. */
+/* Others made the names of devices, pods and hosts: none reaches the terminal as a control
+ * character. */
 int print_out(struct strbuf *text)
 {
 	if (text->len)
@@ -179,7 +179,7 @@ int machine_open(struct machine *m)
 
 	if (load_config(m->config_path, "intel.com", &m->cfg, &also, &err) < 0 ||
 	    load_hints(m->hints_path, m->cfg, &also, &err) < 0) {
-		/* Everything that is wrong with the file is said at once. */
+		/* All faults of the file are printed at once. */
 		fail(0, "%s", err.msg);
 		for (char *rest = also.s, *line; rest && *rest;) {
 			line = strsep(&rest, "\n");

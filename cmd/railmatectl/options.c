@@ -26,7 +26,7 @@ static int find_letter(const struct word *words, size_t n, int letter)
 	return 0;
 }
 
-/* What getopt would write itself, but without what a terminal obeys. */
+/* The sentence that getopt would write, without characters that a terminal obeys. */
 int refuse_option(char **argv, int found)
 {
 	const char *space = strchr(argv[0], ' '), *word = argv[optind - 1];

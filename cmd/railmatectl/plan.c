@@ -1,4 +1,4 @@
-/* railmatectl plan: the choice that would be made, why, and what the container would get by it. */
+/* railmatectl plan: the choice that would be made, its reasons, and the container's grant. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,8 +34,8 @@ struct plan {
 	struct edits edits;
 	struct kv *conf; /* of nccl.conf */
 	size_t n_conf;
-	const char **notes; /* sentences: what is left out, and which releases read what the
-			       operator set */
+	const char **notes; /* sentences: omissions, and the releases that read the operator's
+			       variables */
 	size_t n_notes;
 };
 
@@ -160,7 +160,7 @@ static int read_request(struct plan *p, const struct request *req, struct err *e
 	return 0;
 }
 
-/* --- what the container gets --- */
+/* --- the container's grant --- */
 
 static int read_container(struct plan *p, const struct grant *grant, struct err *err)
 {
@@ -176,7 +176,7 @@ static int read_container(struct plan *p, const struct grant *grant, struct err 
 	if (grant->files) {
 		char *rest = arena_strdup(p->arena, render_nccl_conf(&env, p->arena)), *line;
 
-		/* The lines of nccl.conf, by the same hand that writes the file: what is no
+		/* The lines of nccl.conf, by the same hand that writes the file: a line that is no
 		 * variable there is none here. */
 		p->conf = arena_array(p->arena, env.n_envs, sizeof(*p->conf));
 		while ((line = strsep(&rest, "\n"))) {
@@ -191,7 +191,7 @@ static int read_container(struct plan *p, const struct grant *grant, struct err 
 	p->notes = arena_array(p->arena, n_notes + p->pool->cfg->n_env, sizeof(*p->notes));
 	for (size_t i = 0; i < n_notes; i++)
 		p->notes[p->n_notes++] = notes[i];
-	/* A release that does not know a variable says nothing. */
+	/* A release that does not know a variable is silent. */
 	cfg = p->pool->cfg;
 	for (size_t i = 0; i < cfg->n_env; i++) {
 		const struct policy_var *var = policy_find(cfg->env[i].name);

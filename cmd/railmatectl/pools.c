@@ -55,7 +55,7 @@ static bool is_in_state(const struct item *vf, const char *state)
 	return str_eq(item_string(vf, "state"), state);
 }
 
-/* Who has it, and what would free it. */
+/* Its holder, and the event that would free it. */
 static void put_holder(const struct item *vf, struct strbuf *out)
 {
 	const char *pod = text_of(vf, "pod"), *container = text_of(vf, "container"),

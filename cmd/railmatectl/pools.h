@@ -1,5 +1,5 @@
-/* What every VF of a node is now, as railmated says: railmatectl explain pool, and explain pod of a
- * pod that holds nothing. */
+/* The state of every VF of a node, by railmated: railmatectl explain pool, and explain pod of a pod
+ * that holds nothing. */
 #ifndef RAILMATE_CMD_POOLS_H
 #define RAILMATE_CMD_POOLS_H
 
@@ -20,8 +20,8 @@ size_t pools_pods_of(const struct item *answer, const char *pf, struct arena *a,
 void pools_put_pods(const char *const *pods, size_t n, struct strbuf *out);
 /* "rdma/vf (binding late): 64 VFs: 60 free, 4 held", a line. */
 void pools_put_heading(const struct item *pool, struct strbuf *out);
-/* Who holds what, what is free, and what would free the rest. resource NULL: every pool. False:
- * there is no such pool. */
+/* The holders, the free VFs, and the events that would free the rest. resource NULL: every pool.
+ * False: there is no such pool. */
 bool pools_text(const struct item *answer, const char *resource, struct strbuf *out);
 
 #endif

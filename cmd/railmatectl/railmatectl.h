@@ -1,4 +1,4 @@
-/* What the subcommands of railmatectl share. */
+/* Shared by the subcommands of railmatectl, of which only release changes the state of a node. */
 #ifndef RAILMATE_CMD_RAILMATECTL_H
 #define RAILMATE_CMD_RAILMATECTL_H
 
@@ -43,12 +43,12 @@ struct word {
 	bool *flag;
 };
 int print_help(void); /* an exit code */
-/* getopt (opterr 0) found '?' or ':': says what is wrong and returns an exit code, or --help:
- * prints that and exits. */
+/* getopt (opterr 0) found '?' or ':': prints the fault and returns an exit code, or --help: prints
+ * that and exits. */
 int refuse_option(char **argv, int found);
-/* An exit code; what is not an option stands at argv[optind] (getopt.h) then. */
+/* An exit code; the first operand is then argv[optind] (getopt.h). */
 int read_options(int argc, char **argv, const struct word *words, size_t n);
-/* The same for a command that takes nothing else. */
+/* read_options() for a command without operands. */
 int read_only_options(int argc, char **argv, const struct word *words, size_t n);
 
 int cmd_topo(int argc, char **argv);
@@ -74,9 +74,9 @@ void topo_text(const struct machine *m, bool wide, struct strbuf *out);
 void topo_json(const struct machine *m, struct strbuf *out);
 /* SVG; holders NULL: the picture shows no pods. */
 void topo_svg(const struct machine *m, const struct ledger_source *holders, struct strbuf *out);
-/* The driver's own name of it, else that of pci.ids, else the vendor's. */
+/* The driver's own name of a GPU, else that of pci.ids, else the vendor's. */
 const char *gpu_name(const struct machine *m, const struct hw_gpu *gpu, struct arena *a);
-/* Its topology file; an exit code. */
+/* The topology file of a machine; returns an exit code. */
 int topo_xml(const struct machine *m, bool rccl, struct strbuf *out);
 
 #endif

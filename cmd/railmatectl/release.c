@@ -1,4 +1,4 @@
-/* railmatectl release: an operator says that no container uses a VF any more. */
+/* railmatectl release: an operator's word that no container uses a VF any more. */
 #include <errno.h>
 #include <getopt.h>
 

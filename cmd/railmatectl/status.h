@@ -1,4 +1,4 @@
-/* railmatectl status: one node in short. What it found, as text and as JSON. */
+/* railmatectl status: one node in short. Its findings, as text and as JSON. */
 #ifndef RAILMATE_CMD_STATUS_H
 #define RAILMATE_CMD_STATUS_H
 
@@ -27,9 +27,9 @@ struct status_link {
 	int rail, plane;     /* -1: not known */
 	bool down;
 	const char *wrong; /* a sentence without a full stop; NULL: nothing */
-	/* What railmated says of one whose PF is missing, pci may be -1; NULL: it is here */
+	/* railmated's report on one whose PF is missing, pci may be -1; NULL: it is here */
 	const struct item *missing;
-	/* What railmated says of it: a clause, NULL: it is not degraded; its "reasons"; the pods
+	/* railmated's report on it: a clause, NULL: it is not degraded; its "reasons"; the pods
 	 * that hold VFs of its PF */
 	const char *degraded;
 	const struct item *reasons;
@@ -62,7 +62,7 @@ struct status {
 	struct status_placement placement;
 	const struct diagnosis *doctor; /* NULL: was not asked for */
 	enum status_verdict verdict;
-	const char **trouble; /* what the verdict comes from, sentences without a full stop */
+	const char **trouble; /* the grounds of the verdict, sentences without a full stop */
 	size_t n_trouble;
 };
 
@@ -70,7 +70,7 @@ struct status {
 void status_read_pools(struct status *s, const struct item *answer);
 void status_read_links(struct status *s, const struct item *answer); /* NULL: of every PF */
 void status_read_placement(struct status *s, const struct ledger *ledger);
-/* Last: the verdict of it all. */
+/* The verdict of all parts; to be called last. */
 void status_judge(struct status *s);
 
 void status_text(const struct status *s, struct strbuf *out);

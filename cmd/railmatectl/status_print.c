@@ -12,7 +12,7 @@
 #include "railmatectl.h"
 #include "status.h"
 
-#define BEST_PERCENT 95 /* fewer of the choices: it is said */
+#define BEST_PERCENT 95 /* fewer of the choices: a line tells */
 
 const char *const status_verdicts[] = { "PASS", "WARN", "FAIL" };
 
@@ -47,7 +47,7 @@ static const char *netdev_of(const struct status *s, const struct status_link *l
 	return netdev ? netdev : own_string(l, "netdev");
 }
 
-/* "0000:18:00.0 mlx5_0 port 1 (ens1f0)", without what is not there */
+/* "0000:18:00.0 mlx5_0 port 1 (ens1f0)", without missing parts */
 static const char *link_name(const struct status *s, const struct status_link *l)
 {
 	const struct hw_inventory *inv = inventory(s);
@@ -137,7 +137,7 @@ void status_judge(struct status *s)
 		};
 		enum status_verdict v = verdicts[diagnosis_worst(s->doctor)];
 
-		/* Its own line says which checks. */
+		/* Its own line names the checks. */
 		s->verdict = v > s->verdict ? v : s->verdict;
 	}
 }

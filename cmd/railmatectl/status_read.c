@@ -87,7 +87,7 @@ static bool is_wanted(const struct hw_inventory *inv, int pci, const struct item
 	return !answer && hw_is_nic_vf(inv, pci);
 }
 
-/* As railmated says, which knows the names of the configuration; else as they are counted. */
+/* By railmated, which knows the names of the configuration; else as they are counted. */
 static void find_rail(const struct status *s, struct status_link *l, const struct item *answer)
 {
 	const struct item *rails = answer ? item_get(answer, "rails") : NULL;
@@ -123,7 +123,7 @@ static const char *rate_text(int mbps, struct arena *a)
 	return arena_strdup(a, strbuf_str(&text));
 }
 
-/* As pool/health.c judges: an ACTIVE RDMA port is a link whatever the interface says, and a port
+/* As pool/health.c judges: an ACTIVE RDMA port is a link in any state of the interface, and a port
  * that is DOWN below a carrier may be closed by the operator. */
 static void judge_link(struct status *s, struct status_link *l)
 {

@@ -43,8 +43,8 @@ int cmd_topo(int argc, char **argv)
 		r = topo_xml(&m, rccl, &out);
 	if (r != EXIT_DONE)
 		return r;
-	/* What --root names is another machine: the daemon of this one is asked of it only if it
-	 * is named, too. */
+	/* --root names another machine: the daemon of this one is asked of it only if it is named,
+	 * too. */
 	foreign = !source.socket && !source.state_dir && strcmp(m.root_path, "/") != 0;
 	source.socket = source.socket ? source.socket : CONTROL_SOCKET;
 	source.state_dir = source.state_dir ? source.state_dir : STATE_DIR;

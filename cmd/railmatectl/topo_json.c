@@ -97,7 +97,7 @@ static void put_rail(struct json *j, const struct machine *m, int pci)
 	json_kv_int_if(j, "plane", at.plane, at.plane >= 0);
 }
 
-/* What its VPD says, where that is read. */
+/* Its VPD, where that is read. */
 static void put_card(struct json *j, const struct hw_card *card)
 {
 	if (card && card->name)

@@ -12,7 +12,7 @@
 #include "pool/node.h"
 #include "railmatectl.h"
 
-/* Who holds what: the GPUs that the container really has, once that is known; before, those that
+/* The holders, with the GPUs that the container really has, once that is known; before, those that
  * its VFs were chosen for. In the arena, with strings of the ledger, which stays as it is. */
 static size_t holds_of(const struct ledger *l, struct arena *a, const struct draw_hold **ret)
 {

@@ -1,6 +1,6 @@
 /*
  * railmatectl topo: the machine, for eyes. No table is wider than COLUMNS: a matrix is broken into
- * several, and what is only worth a column when something is odd gets a line then. --wide breaks
+ * several, and a fact that is only worth a column when it is odd gets a line then. --wide breaks
  * nothing and leaves nothing out.
  */
 #include <stdio.h>
@@ -107,7 +107,7 @@ struct matrix {
 	size_t n;
 	const char *(*name)(const struct page *p, size_t col); /* NULL: the number is all */
 	const char *(*cell)(const struct page *p, size_t gpu, size_t col);
-	bool with_gpus; /* further columns: what put_gpu() says */
+	bool with_gpus; /* further columns: those of put_gpu() */
 };
 
 static int column_width(const struct matrix *x, size_t col)
@@ -193,7 +193,7 @@ static const char *gpu_link(const struct page *p, size_t gpu, size_t other)
 	return gpu == other ? "-" : names[p->links.link[gpu * p->links.n + other]];
 }
 
-/* Most machines have one kind, so a line says it. */
+/* Most machines have one kind, so a line is enough. */
 static void put_gpu_links(const struct page *p, struct strbuf *out)
 {
 	static const char *const sentences[] = {
@@ -264,7 +264,7 @@ static bool is_slow(const struct hw_pci *f)
 	return f->link_mts && (f->link_mts < f->link_mts_max || f->link_width < f->link_width_max);
 }
 
-/* The slot: current speed and width, and what it could be when that is more. */
+/* The slot: current speed and width, and the possible ones when those are more. */
 static void put_slot(const struct hw_pci *f, int width, struct strbuf *out)
 {
 	_cleanup_strbuf_ struct strbuf cell = STRBUF_INIT;
@@ -335,7 +335,7 @@ static void put_nic(const struct page *p, size_t nic, struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
-/* What its VPD says. */
+/* Its VPD. */
 static void put_card(const struct hw_card *card, size_t nic, struct strbuf *out)
 {
 	if (!card || !(card->name || card->serial))
@@ -360,7 +360,7 @@ static void put_nics(const struct page *p, struct strbuf *out)
 	for (size_t nic = 0; nic < p->nics.n && !p->wide; nic++) {
 		int pci = p->nics.pci[nic];
 
-		/* What has a column with --wide, for the NICs where it is worth a line. */
+		/* Facts with a column of --wide, for the NICs where they are worth a line. */
 		if (is_slow(&p->inv->pci[pci])) {
 			put_name(out, "NIC", nic, NAME_WIDTH);
 			strbuf_puts(out, "has a slower slot than it could use: ");

@@ -1,6 +1,5 @@
 /* railmatectl verify: did NCCL use the VFs that it was given, and how? From its log, and from port
- * counters.
- */
+ * counters. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

@@ -1,4 +1,4 @@
-/* What the files of railmatectl verify share. */
+/* Shared by the files of railmatectl verify. */
 #ifndef RAILMATE_CMD_VERIFY_H
 #define RAILMATE_CMD_VERIFY_H
 

@@ -149,7 +149,7 @@ int verify_counters_begin(const char *root, const char *path, bool json)
 	return print_out(&out);
 }
 
-/* Nothing sent anywhere says nothing of one VF. */
+/* Where nothing was sent at all, one VF is no finding. */
 static bool any_sent(const struct counters_diff *diff)
 {
 	for (size_t i = 0; i < diff->n_ports; i++) {
