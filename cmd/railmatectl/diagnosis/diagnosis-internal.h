@@ -1,4 +1,4 @@
-/* What text.c, json.c and manifest.c read of a diagnosis. */
+/* The parts of a diagnosis that text.c, json.c and manifest.c read. */
 #ifndef RAILMATE_DIAGNOSIS_DIAGNOSIS_INTERNAL_H
 #define RAILMATE_DIAGNOSIS_DIAGNOSIS_INTERNAL_H
 

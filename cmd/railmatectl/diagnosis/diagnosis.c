@@ -1,4 +1,4 @@
-/* Findings, in the order in which checks say them. */
+/* Findings, in the order in which checks add them. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,11 @@
 /*
- * What checks found: findings with a verdict, a sentence and a fix, as text, as JSON, and as the
- * change of the host that they ask for.
+ * The results of checks: findings with a verdict, a sentence and a fix, as text, as JSON, and as
+ * the change of the host that they ask for.
  *
- * A check is a row { id, title, about, run }: a pure function of the facts that says
- * diagnosis_add(), as many findings as there are things to say: one for each device in trouble, or
- * a single PASS for all; none at all when there is nothing here that it is about (AMD's on a
- * machine without AMD GPUs). What cannot be read is DIAGNOSIS_UNKNOWN, never "off" and never a
- * PASS.
+ * A check is a row { id, title, about, run }: a pure function of the facts that calls
+ * diagnosis_add() for each finding: one for each device in trouble, or a single PASS for all; none
+ * at all when there is nothing here that it is about (AMD's on a machine without AMD GPUs). A fact
+ * that cannot be read is DIAGNOSIS_UNKNOWN, never "off" and never a PASS.
  *
  * Strings live in the diagnosis's arena, or are static. One thread.
  */
@@ -57,7 +56,7 @@ struct diagnosis;
 struct diagnosis_check {
 	const char *id;	   /* "acs": lower case, digits, '-' */
 	const char *title; /* "ACS redirect between GPUs and NICs" */
-	/* --explain: what is looked at, what each verdict means, what it needs; some sentences */
+	/* --explain: its facts, the meaning of each verdict, its needs; some sentences */
 	const char *about;
 	void (*run)(const struct facts *f, struct diagnosis *r);
 	bool in_manifest; /* its findings may have kernel_arg or module */
@@ -67,25 +66,25 @@ struct diagnosis_finding {
 	const struct diagnosis_check *check;
 	enum diagnosis_verdict verdict;
 	const char *subject;  /* "0000:17:00.0", "mlx5_4 port 1", "host" */
-	const char *sentence; /* what was found; names the subject, ends with a full stop */
+	const char *sentence; /* the finding; names the subject, ends with a full stop */
 	const struct diagnosis_advice *advice;
-	/* What the fix adds to the kernel's command line, for the manifest; NULL */
+	/* The fix's addition to the kernel's command line, for the manifest; NULL */
 	const char *kernel_arg;
-	const char *module; /* what the fix loads at boot, likewise; NULL */
+	const char *module; /* the module that the fix loads at boot, likewise; NULL */
 };
 
 /* --- making one --- */
 
 struct diagnosis *diagnosis_new(void);
-/* Runs one check, which says its findings. Each check once at most. */
+/* Runs one check, which adds its findings. Each check once at most. */
 void diagnosis_run(struct diagnosis *r, const struct diagnosis_check *check, const struct facts *f);
 
-/* For run(): says a finding. The result is good until the next call; its kernel_arg may be set. */
+/* For run(): adds a finding. The result is good until the next call; its kernel_arg may be set. */
 struct diagnosis_finding *diagnosis_add(struct diagnosis *r, enum diagnosis_verdict v,
 					const struct diagnosis_advice *a, const char *subject,
 					const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 struct arena *diagnosis_arena(const struct diagnosis *r);
-/* The worst that the running check has said so far; DIAGNOSIS_PASS when nothing. */
+/* The worst verdict of the running check so far; DIAGNOSIS_PASS when there is none. */
 enum diagnosis_verdict diagnosis_worst_so_far(const struct diagnosis *r);
 /* How many findings there were before the running check: its own begin here. */
 size_t diagnosis_n_before(const struct diagnosis *r);

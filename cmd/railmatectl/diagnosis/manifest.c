@@ -1,7 +1,7 @@
 /*
- * The kernel arguments and modules that findings ask for, as what each platform takes. Several
- * devices of one pci= option are joined by ';', which ends a command in GRUB's own language, so
- * such a value is quoted: GRUB takes the quotes off, and where it does not, the kernel does.
+ * The kernel arguments and modules that findings ask for, in the form that each platform takes.
+ * Several devices of one pci= option are joined by ';', which ends a command in GRUB's own
+ * language, so such a value is quoted: GRUB takes the quotes off, else the kernel does.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void args_done(struct args *a)
 	free(a->v);
 }
 
-/* What a manifest is made of. */
+/* The parts of a manifest. */
 struct wants {
 	struct args kernel, modules;
 	const char *role;
@@ -64,7 +64,7 @@ static void add_device(struct strbuf *list, const char *device)
 	strbuf_printf(list, "%s%s", list->len ? ";" : "", device);
 }
 
-/* "pci=config_acs=…" → what is behind it; NULL: another argument. */
+/* "pci=config_acs=…" → the value behind it; NULL: another argument. */
 static const char *value_of(const char *arg, const struct list_option *o)
 {
 	if (!arg || !str_starts(arg, "pci=") || !str_starts(arg + strlen("pci="), o->name))
@@ -86,8 +86,8 @@ static bool is_replaced(const struct diagnosis *r, const struct list_option *o, 
 	return false;
 }
 
-/* The option counts once, the last one: what the command line has already goes along, if it is what
- * it should be. */
+/* The option counts once, the last one: values that the command line has already go along, if they
+ * are right. */
 static void add_present(const struct facts *f, const struct diagnosis *r,
 			const struct list_option *o, struct strbuf *list)
 {

@@ -1,5 +1,5 @@
-/* The report for a tired operator: the verdict, then what is wrong, the worst first, then one line
- * for what is right. */
+/* The report for a tired operator: the verdict, then the faults, the worst first, then one line for
+ * all that is right. */
 #include <stdio.h>
 #include <string.h>
 
