@@ -1,4 +1,4 @@
-/* Do the ports between a GPU and its nearest NICs redirect what the two send each other? */
+/* Do the ports between a GPU and its nearest NICs redirect their requests to each other? */
 #include <linux/pci_regs.h>
 #include <string.h>
 
@@ -86,7 +86,7 @@ static void judge_acs_bridge(const struct facts *f, struct diagnosis *r, struct 
 	const struct facts_pci *p = &f->pci[bridge];
 	const char *who = facts_address(f, bridge);
 	bool known = p->has_acs || p->config_ext == FACTS_CONFIG_READ;
-	/* What this port redirects is only what GPU and NIC do not send. */
+	/* This port redirects only requests that GPU and NIC do not send. */
 	bool direct = p->acs_ctrl & PCI_ACS_DT && !(p->acs_ctrl & (PCI_ACS_TB | PCI_ACS_EC)) &&
 		      facts_ats_is_on(&f->pci[gpu]) && facts_ats_is_on(&f->pci[nic]);
 
@@ -106,8 +106,8 @@ static void judge_acs_bridge(const struct facts *f, struct diagnosis *r, struct 
 		say_redirects(f, r, bridge, gpu, nic, w->class);
 }
 
-/* Redirecting is what ports do where requests come in from below: those of switches, and root ports
- * where the path goes over the root complex. An unknown type counts. */
+/* Ports redirect where requests come in from below: those of switches, and root ports where the
+ * path goes over the root complex. An unknown type counts. */
 static void judge_acs_pair(const struct facts *f, struct diagnosis *r, struct acs_walk *w, int gpu,
 			   int nic)
 {

@@ -1,4 +1,4 @@
-/* What ATS and IOMMU groups have to be on boards on which NVIDIA joins GPU and NIC. */
+/* The right ATS and IOMMU groups of boards on which NVIDIA joins GPU and NIC. */
 #include "base/arena.h"
 #include "base/mem.h"
 #include "doctor/board-internal.h"
@@ -126,7 +126,7 @@ static const struct diagnosis_advice ats_fine = {
 	{ NULL },
 };
 
-/* Where all NICs are alike, what they are says what the machine is for. */
+/* Where all NICs are alike, their kind shows the purpose of the machine. */
 static void judge_inline_ats(const struct facts *f, struct diagnosis *r,
 			     const struct doctor_board *b)
 {

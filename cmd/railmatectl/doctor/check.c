@@ -7,8 +7,7 @@
 #include "base/str.h"
 #include "doctor/doctor-internal.h"
 
-/* In the order of printing: what must be there, where it is, how it is wired, what the host adds.
- */
+/* In the order of printing: devices that must be there, places, wiring, the host. */
 static const struct {
 	const struct diagnosis_check *checks;
 	const size_t *n;

@@ -1,7 +1,7 @@
 /*
- * Data Direct: is what libmlx5 says of a NIC what its VPD says? The VPD is all that can be read
- * without opening the device (docs/design/nccl.md §1.3), and decides which GPU a NIC is near to;
- * libmlx5 has the driver's own pairing, which is what NCCL uses.
+ * Data Direct: does libmlx5's answer about a NIC agree with its VPD? The VPD is all that can be
+ * read without opening the device (docs/design/nccl.md §1.3), and decides which GPU a NIC is near
+ * to; libmlx5 has the driver's own pairing, which NCCL uses.
  */
 #include <stddef.h>
 

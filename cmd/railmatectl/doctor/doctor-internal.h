@@ -1,4 +1,4 @@
-/* What the files of the room share: the tables of checks, and a fix. */
+/* Shared by the files of the room: the tables of checks, and a fix. */
 #ifndef RAILMATE_DOCTOR_DOCTOR_INTERNAL_H
 #define RAILMATE_DOCTOR_DOCTOR_INTERNAL_H
 
@@ -30,7 +30,7 @@ TABLE(doctor_switchdev_checks);
 TABLE(doctor_table_checks);
 TABLE(doctor_limit_checks);
 
-/* The fix for what only root sees. */
+/* The fix for facts that only root sees. */
 #define DOCTOR_NEED_PRIVILEGE                                                                      \
 	"Run it as root with CAP_SYS_ADMIN on the node itself, or in a privileged pod."
 

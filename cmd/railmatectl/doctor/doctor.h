@@ -1,5 +1,5 @@
 /*
- * What of this machine keeps NCCL from being fast or right: facts in, findings out.
+ * The faults of a machine that keep NCCL from being fast or right: facts in, findings out.
  *
  * To add checks: a file with a table of rows, TABLE() in doctor-internal.h, and its line in check.c
  * (tables[]).

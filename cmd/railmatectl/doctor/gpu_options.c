@@ -1,7 +1,7 @@
 /*
  * Options of NVIDIA's GPU driver: /proc/driver/nvidia/params has every option that it knows, a line
- * each ("EnablePCIERelaxedOrderingMode: 0"); what they mean is in the open kernel modules'
- * nv-reg.h. A misspelt one is ignored with a line in the kernel's log, and guides misspell them.
+ * each ("EnablePCIERelaxedOrderingMode: 0"); their meaning is in the open kernel modules' nv-reg.h.
+ * A misspelt one is ignored with a line in the kernel's log, and guides misspell them.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What the host's kernel adds: modules for GPUDirect, the command line, NUMA balancing. */
+/* The host's kernel: modules for GPUDirect, the command line, NUMA balancing. */
 #include <string.h>
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* Does the IOMMU translate what GPUs, NICs and their VFs send? */
+/* Does the IOMMU translate the requests of GPUs, NICs and their VFs? */
 #include <linux/pci_regs.h>
 
 #include "base/arena.h"

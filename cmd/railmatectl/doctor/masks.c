@@ -1,7 +1,7 @@
 /*
- * What ports redirect on boards on which NVIDIA joins GPU and NIC: the ACS masks of each type,
- * those of rdma_topo. Kernel: Documentation/admin-guide/kernel-parameters.txt (config_acs);
- * drivers/pci/pci.c.
+ * The requests that ports redirect on boards on which NVIDIA joins GPU and NIC: the ACS masks of
+ * each type, those of rdma_topo. Kernel: Documentation/admin-guide/kernel-parameters.txt
+ * (config_acs); drivers/pci/pci.c.
  */
 #include <linux/pci_regs.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static const char *mask_of(const struct facts *f, const struct doctor_board *b, 
 		return NULL;
 	if (b->type == DOCTOR_BOARD_INLINE && b->ats == FACTS_NO)
 		return inline_masks[ROLE_NIC_PORT];
-	/* What the kernel sets by itself; Vera's ports cannot redirect completions. */
+	/* The kernel's own settings; Vera's ports cannot redirect completions. */
 	return kind == DOCTOR_PORT_VERA ? "xx101x1" : "xx111x1";
 }
 

@@ -1,4 +1,4 @@
-/* What the checks of networks share: VFs in the same trouble are one finding for each PF, not a
+/* Shared by the checks of networks: VFs in the same trouble are one finding for each PF, not a
  * thousand. */
 #ifndef RAILMATE_DOCTOR_NET_INTERNAL_H
 #define RAILMATE_DOCTOR_NET_INTERNAL_H
@@ -9,7 +9,7 @@
 
 struct strbuf;
 
-/* What can be said of a VF: "VF 0000:17:00.2 (mlx5_4) <one>.", "3 of the 16 VFs of 0000:17:00.0
+/* The judgements of a VF: "VF 0000:17:00.2 (mlx5_4) <one>.", "3 of the 16 VFs of 0000:17:00.0
  * (mlx5_0) <many>: ...". */
 struct net_kind {
 	enum diagnosis_verdict verdict;
@@ -20,7 +20,7 @@ struct net_kind {
 #define NET_SHOWN     4 /* VFs of a group that are named */
 /* The row of kinds that an RDMA device (index of inv->rdma) is, or NET_NOT_ABOUT. */
 typedef int net_judge(const struct facts *f, size_t rdma);
-/* Row 0 is how it should be, and said once for all. Says nothing when it is about no VF. */
+/* Row 0 is the right state, reported once for all VFs. No finding when it is about no VF. */
 void net_judge_vfs(const struct facts *f, struct diagnosis *r, net_judge *judge,
 		   const struct net_kind *kinds);
 

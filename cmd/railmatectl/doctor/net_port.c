@@ -80,7 +80,7 @@ static int judge_port(const struct facts *f, size_t rdma)
 	if (is_active(port))
 		return PORT_FINE;
 	if (pf >= 0 && is_down(f, hw_find_rdma(f->inv, pf)))
-		return NET_NOT_ABOUT; /* said of the PF */
+		return NET_NOT_ABOUT; /* reported of the PF */
 	if (!port->state)
 		return PORT_HIDDEN;
 	if (port->link == HW_LINK_IB)

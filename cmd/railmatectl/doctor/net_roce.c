@@ -1,4 +1,4 @@
-/* What RoCE wants of Ethernet: an MTU for full packets, a lossless priority that NCCL's DSCP leads
+/* RoCE's needs of Ethernet: an MTU for full packets, a lossless priority that NCCL's DSCP leads
  * to. */
 #include <stdio.h>
 
@@ -32,7 +32,7 @@ static const struct diagnosis_advice mtu_unknown = {
 };
 static const struct diagnosis_advice mtu_fine = { "RoCE packets have the full size.", { NULL } };
 
-#define ROCE_HEADERS 96 /* what the kernel takes off (iboe_get_mtu()) */
+#define ROCE_HEADERS 96 /* bytes that the kernel takes off (iboe_get_mtu()) */
 #define FULL_MTU     4096
 
 static int path_mtu(int mtu)

@@ -1,4 +1,4 @@
-/* What stands for the VFs of a PF in switchdev mode. */
+/* The representors of a PF's VFs in switchdev mode. */
 #include "base/mem.h"
 #include "base/str.h"
 #include "doctor/net-internal.h"
@@ -16,7 +16,7 @@ static const struct diagnosis_advice switchdev_unknown = {
 static const struct diagnosis_advice switchdev_fine = { "VFs reach the wire through them.",
 							{ NULL } };
 
-/* What keeps VFs from the wire, as far as is known. */
+/* The known reasons that keep VFs from the wire. */
 static size_t list_loose(const struct facts *f, int pci, struct strbuf *list, bool *ret_unknown)
 {
 	const struct facts_netdev *d = &f->net->netdev[pci];

@@ -86,7 +86,7 @@ static struct gid_tally count_gids(const struct facts_rdma *d)
 	return t;
 }
 
-/* The worst that can be said comes first. */
+/* The worst judgement comes first. */
 static int judge_gids(const struct facts *f, size_t rdma)
 {
 	const struct facts_rdma *d = &f->net->rdma[rdma];

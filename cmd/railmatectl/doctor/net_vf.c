@@ -1,4 +1,4 @@
-/* VFs: who they are, what their PF's administrator set, and the node that opens them. */
+/* VFs: their identity, their PF's administrator's settings, and the node that opens them. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -77,7 +77,7 @@ static const struct net_kind identity_kinds[] = {
 			       "do not show their GUIDs or MAC addresses here" },
 };
 
-/* What the administrator of its PF set for a VF; NULL: not known. */
+/* The settings of a PF's administrator for a VF; NULL: not known. */
 static const struct hw_vf_admin *admin_of(const struct facts *f, int pci)
 {
 	const struct hw_pci *vf = &f->inv->pci[pci];

@@ -1,4 +1,4 @@
-/* What the ends and the bridges of a path are set to: relaxed ordering, payload and read request
+/* The settings of the ends and the bridges of a path: relaxed ordering, payload and read request
  * sizes. */
 #include <linux/pci_regs.h>
 

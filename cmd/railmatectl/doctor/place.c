@@ -51,9 +51,8 @@ static void judge_driver(const struct facts *f, struct diagnosis *r, int pci, bo
 			      who);
 }
 
-/* A VF counts when its PF is one of those that containers' VFs are of, or is itself what the
- * machine shows.
- */
+/* A VF counts when its PF is one of those that containers' VFs are of, or is itself the function
+ * that the machine shows. */
 static bool is_our_vf(const struct facts *f, int pci)
 {
 	int place = f->inv->pci[pci].physfn >= 0 ? f->inv->pci[pci].physfn : pci;

@@ -1,4 +1,4 @@
-/* Is what the cables say what the order of the GPUs says? */
+/* Do the cables agree with the order of the GPUs? */
 #include <stdlib.h>
 #include <string.h>
 

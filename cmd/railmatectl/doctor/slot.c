@@ -1,4 +1,4 @@
-/* What the firmware gave the slots of GPUs and NICs: windows in memory, and room for VFs. */
+/* The firmware's settings of the slots of GPUs and NICs: windows in memory, and room for VFs. */
 #include <linux/pci_regs.h>
 
 #include "base/mem.h"
