@@ -1,5 +1,5 @@
-/* From an inventory to the boxes of its picture: what hangs below what, which VFs a NIC has, and
- * who holds them. */
+/* From an inventory to the boxes of its picture: the tree of devices, the VFs of each NIC, and
+ * their holders. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "hw/inventory.h"
 #include "topo/topo.h"
 
-/* Levels of switches below a root port that are drawn: three. What lies deeper is drawn in the
- * third. */
+/* Levels of switches below a root port that are drawn: three. Deeper ones are drawn in the third.
+ */
 #define DEPTH_MAX 6
 /* A longer chain of bridges is a loop. */
 #define CHAIN_MAX 64
@@ -68,9 +68,9 @@ static struct box *get_numa(struct picture *p, int turn, int id)
 }
 
 /*
- * The box of what is below that bridge. Below a root port (depth 0) the upstream ports of switches
- * have odd depths, and the downstream ports even ones. A sub-switch that counts as one with its
- * switch is drawn as one.
+ * The box of the devices below that bridge. Below a root port (depth 0) the upstream ports of
+ * switches have odd depths, and the downstream ports even ones. A sub-switch that counts as one
+ * with its switch is drawn as one.
  */
 static struct box *below(struct picture *p, struct box *host, int bridge)
 {
@@ -134,8 +134,8 @@ static bool same_text(const char *a, const char *b)
 }
 
 /*
- * Labels are "A", "B" … "Z", "AA" … "ZZ", "+" for all others: what a cell has room for, without
- * letters that are wide or look like digits.
+ * Labels are "A", "B" … "Z", "AA" … "ZZ", "+" for all others: so many letters as a cell has room
+ * for, without those that are wide or look like digits.
  */
 static struct pod *get_pod(struct picture *p, const struct draw_hold *hold)
 {
@@ -207,7 +207,7 @@ size_t holders_of(const struct picture *p, int nic, size_t *ret, size_t max)
 }
 
 /*
- * GPUs come first, then NICs with VFs, then the others: what matters stands above and on the left.
+ * GPUs come first, then NICs with VFs, then the others: important ones stand above and on the left.
  */
 void picture_fill(struct picture *p)
 {

@@ -1,4 +1,4 @@
-/* What the files of this room share. */
+/* Shared by the files of this room. */
 #ifndef RAILMATE_DRAW_DRAW_INTERNAL_H
 #define RAILMATE_DRAW_DRAW_INTERNAL_H
 
@@ -94,8 +94,8 @@ const char *picture_plural(const struct picture *p, size_t n,
 const char *picture_pod_name(const struct picture *p, size_t pod);
 extern const char *const draw_path_class[]; /* of the style sheet, by enum topo_class */
 void draw_badge(struct strbuf *out, const struct picture *p, size_t pod, int x, int y);
-/* The first line of a box: a name on the left, and what belongs to it on the right as far as there
- * is room; NULL: nothing. */
+/* The first line of a box: a name on the left, and its details on the right as far as there is
+ * room; NULL: none. */
 void draw_line(struct strbuf *out, const struct box *b, int pad, const char *name,
 	       const char *more);
 

@@ -25,7 +25,7 @@ static void count_tiles(const struct picture *p, const struct box *b, size_t n[3
 	}
 }
 
-/* What it is, its address or what is in it, and the wires to its kids. */
+/* Its kind, its address or its contents, and the wires to its kids. */
 static void put_frame(struct strbuf *out, const struct picture *p, const struct box *b)
 {
 	static const struct {

@@ -1,4 +1,4 @@
-/* What tiles, frames and the lists below them share. */
+/* Shared by tiles, frames and the lists below them. */
 #include <stdio.h>
 
 #include "base/arena.h"
@@ -36,7 +36,7 @@ void draw_badge(struct strbuf *out, const struct picture *p, size_t pod, int x, 
 		 ANCHOR_MIDDLE, 2 * CELL, NULL, text);
 }
 
-/* A name on the left, and what belongs to it on the right as far as there is room. */
+/* A name on the left, and its details on the right as far as there is room. */
 void draw_line(struct strbuf *out, const struct box *b, int pad, const char *name, const char *more)
 {
 	int w = svg_width(STYLE_HEAD, name), max = b->w - 2 * pad;

@@ -31,7 +31,7 @@ static const char sheet[] =
 	".p0{fill:#b33a00}.p1{fill:#1f5fb0}.p2{fill:#7b3fa0}.p3{fill:#00695c}"
 	".p4{fill:#a31554}.p5{fill:#5f5a00}.p6{fill:#37474f}.p7{fill:#7a4419}";
 
-/* Names are ASCII by custom: of what is not, how wide it comes out is up to the font. */
+/* Names are ASCII by custom: the font decides the width of others. */
 static bool is_plain(char c)
 {
 	return c >= ' ' && c <= '~';

@@ -11,8 +11,7 @@
 #define OWNERS_MAX 3 /* pods that a GPU shows */
 
 /* "PIX to NIC1, NIC2", "PXB* to NIC1" by data direct: of the NICs that can be given, those with
- * VFs, or all where there is none.
- */
+ * VFs, or all where there is none. */
 static void put_nearest(struct strbuf *out, const struct picture *p, const struct box *b, int y,
 			int right)
 {
