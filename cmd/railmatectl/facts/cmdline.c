@@ -6,8 +6,7 @@
 #include "facts/facts.h"
 
 /* The next word from *at on; its length, 0 at the end. A quoted blank belongs to its word, as in
- * the kernel.
- */
+ * the kernel. */
 static size_t next_word(const char **at)
 {
 	bool quoted = false;

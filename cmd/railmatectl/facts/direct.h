@@ -1,5 +1,5 @@
 /*
- * What libmlx5 says of Data Direct: the facts of the check data-direct. libibverbs and libmlx5 are
+ * libmlx5's pairs of Data Direct: the facts of the check data-direct. libibverbs and libmlx5 are
  * the machine's own, of whatever version it has, and are loaded only where a NIC may have a data
  * direct function. One thread; the libraries stay loaded.
  */

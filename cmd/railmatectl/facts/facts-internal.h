@@ -1,4 +1,4 @@
-/* What the files that read the machine share. */
+/* Shared by the files that read the machine. */
 #ifndef RAILMATE_FACTS_FACTS_INTERNAL_H
 #define RAILMATE_FACTS_FACTS_INTERNAL_H
 

@@ -1,7 +1,7 @@
 /*
- * What a machine is set to, as far as it matters to GPUs and RDMA: IOMMU, configuration space,
- * modules, the kernel's command line, ports, limits. Plain records; facts/gather.h reads them.
- * Absent and unreadable are different values.
+ * The settings of a machine that matter to GPUs and RDMA: IOMMU, configuration space, modules, the
+ * kernel's command line, ports, limits. Plain records; facts/gather.h reads them. Absent and
+ * unreadable are different values.
  *
  * To add facts of one subject: a struct of their own behind a pointer in struct facts, NULL as long
  * as they are not gathered.
@@ -34,12 +34,11 @@ enum facts_iommu {
 	FACTS_IOMMU_OTHER,
 };
 
-/* What the configuration space says of a function. Without CAP_SYS_ADMIN there are 64 bytes of it.
- */
+/* The readable part of a function's configuration space. Without CAP_SYS_ADMIN: 64 bytes. */
 enum facts_config {
 	FACTS_CONFIG_UNREAD, /* not read: not on a path between a GPU and a NIC */
 	FACTS_CONFIG_NONE,   /* there is no such file, or it cannot be opened */
-	FACTS_CONFIG_SHORT,  /* ends before what was wanted: no privilege, or no ECAM */
+	FACTS_CONFIG_SHORT,  /* ends before the wanted offset: no privilege, or no ECAM */
 	/* All ones, or a list that leads nowhere: the function does not answer */
 	FACTS_CONFIG_BROKEN,
 	FACTS_CONFIG_READ,
@@ -53,7 +52,7 @@ struct facts_bars {
 	enum facts_answer known; /* NO: the file cannot be read */
 	uint64_t largest;	 /* bytes */
 	bool unset;		 /* one is wanted and has no place */
-	bool vf_unset;		 /* likewise of its VFs, or they have none at all */
+	bool vf_unset;		 /* a window of its VFs has no place, or they have none at all */
 };
 
 struct facts_pci { /* one for each of inv->pci, same index */
@@ -77,7 +76,7 @@ struct facts_host { /* NULL and UNKNOWN: could not be read */
 	int iommu_units;		/* entries of sys/class/iommu; -1: no such directory */
 	const char *iommu_kind;		/* "dmar", "ivhd", "smmu", "other"; NULL: none */
 	int iommu_groups;		/* -1: no such directory */
-	enum facts_answer peermem;	/* nvidia_peermem, or what NCCL takes for it */
+	enum facts_answer peermem;	/* nvidia_peermem, or a module that NCCL takes for it */
 	enum facts_answer nvidia_open;	/* the open kernel modules */
 	enum facts_answer amd_peer; /* peer memory of amdkfd, or a kernel that has its interface */
 	enum facts_answer amd_dmabuf; /* the kernel has the options of RCCL's dmabuf */
@@ -99,22 +98,24 @@ struct facts {
 	const struct hw_inventory *inv;
 	const struct topo *topo;
 	const struct topo_rails *rails; /* with the names of a configuration; NULL: without */
-	bool live;		    /* the running machine: netlink and our own limits make sense */
-	enum facts_answer confined; /* we run in a container: what it does not show is unknown */
-	enum facts_answer container; /* likewise, and it is judged: its VFs, limits and mounts */
+	bool live; /* the running machine: netlink and our own limits make sense */
+	enum facts_answer
+		confined; /* we run in a container: facts that it does not show are unknown */
+	enum facts_answer
+		container; /* a container that is judged, too: its VFs, limits and mounts */
 	struct facts_pci *pci;
 	/* Where containers' VFs are: PFs with VFs, VFs without a visible PF; when there are none,
-	 * what could be such a PF. Indices of inv->pci, by address. */
+	 * functions that could be such a PF. Indices of inv->pci, by address. */
 	const int *nic;
 	size_t n_nic;
 	struct facts_host host;
 	const struct facts_net *net;
-	const struct facts_direct *direct; /* what libmlx5 says; NULL: it was not asked */
+	const struct facts_direct *direct; /* libmlx5's answer; NULL: it was not asked */
 };
 
 /* --- functions and paths between them --- */
 
-/* Address translation services: what the IOMMU has answered once needs no way up to it. */
+/* Address translation services: an address asked for once needs no way up to the IOMMU. */
 bool facts_ats_is_on(const struct facts_pci *p);
 /* "cannot be read": behind "its configuration space". */
 const char *facts_why_unread(enum facts_config config);

@@ -1,5 +1,5 @@
-/* Reads what the inventory does not have: IOMMU groups, configuration space, modules, the command
- * line. */
+/* Reads facts that the inventory does not have: IOMMU groups, configuration space, modules, the
+ * command line. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -282,7 +282,7 @@ static struct facts_bars read_bars(const struct sysroot *root, const struct hw_p
 	return bars;
 }
 
-/* GPUs, NICs and what is above them. Whether a VF has ATS matters where its addresses are
+/* GPUs, NICs and the bridges above them. Whether a VF has ATS matters where its addresses are
  * translated. */
 static void read_functions(const struct sysroot *root, const struct facts *f)
 {

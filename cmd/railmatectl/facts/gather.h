@@ -12,11 +12,11 @@ struct topo;
 
 /*
  * HERE: also the container that we run in, if any, as that of a program with VFs; the one of
- * railmate itself never is, by the name of its first process. NODE: without what is only this
- * process's (devices, limits, mounts, libraries), for a program that runs for the whole node.
+ * railmate itself never is, by the name of its first process. NODE: without facts of this process
+ * only (devices, limits, mounts, libraries), for a program that runs for the whole node.
  */
 enum facts_of { FACTS_OF_HERE, FACTS_OF_NODE };
-/* What cannot be read is unknown: this cannot fail. inv and topo are borrowed by the facts. */
+/* Unreadable facts are unknown: this cannot fail. inv and topo are borrowed by the facts. */
 struct facts *facts_gather(const struct sysroot *root, const struct hw_inventory *inv,
 			   const struct topo *topo, enum facts_of of);
 void facts_free(struct facts *f); /* NULL is fine */

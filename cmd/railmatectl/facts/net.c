@@ -165,8 +165,8 @@ static bool parse_representor(const char *port_name, int *ret_vf)
 	return at && !str_to_int(at + 2, ret_vf) && *ret_vf >= 0;
 }
 
-/* What it is attached to is its master; Open vSwitch's is called ovs-system. A capture has no such
- * links. */
+/* The bridge that it is attached to is its master; Open vSwitch's is called ovs-system. A capture
+ * has no such links. */
 static int add_representor(void *arg, const char *netdev)
 {
 	struct rep_search *search = arg;

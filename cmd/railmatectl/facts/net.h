@@ -1,7 +1,7 @@
 /*
- * What is known of networks: ports, VFs as their PF's administrator set them, tables, QoS,
- * limits of this process. Gathered by net.c: files below the root, and of the running kernel
- * (live root only) what netlink and system calls say.
+ * Facts of networks: ports, VFs as their PF's administrator set them, tables, QoS, limits of this
+ * process. Gathered by net.c: files below the root, and, of the running kernel (live root only),
+ * answers of netlink and system calls.
  */
 #ifndef RAILMATE_FACTS_NET_H
 #define RAILMATE_FACTS_NET_H
@@ -18,7 +18,7 @@ struct facts_rdma {
 	const char *node_guid;	       /* as the file says; NULL unknown */
 	const char *fw_ver, *board_id; /* NULL unknown */
 	enum facts_answer node;	       /* its uverbs node is in /dev */
-	/* What the host forces on every packet (MLNX_OFED); -1: nothing, or unknown */
+	/* The host forces it on every packet (MLNX_OFED); -1: none, or unknown */
 	int traffic_class;
 	bool gids_known;
 	const struct gid_entry *gids;
@@ -45,7 +45,7 @@ struct facts_netdev {
 	/* Of PFs with VFs, from the running kernel. NULL why_…: known. */
 	const struct hw_vf_admin *vfs;
 	size_t n_vfs;
-	const char *why_no_vfs; /* what kept us from knowing: a clause */
+	const char *why_no_vfs; /* the reason why they are unknown: a clause */
 	struct hw_dcb dcb;
 	const char *why_no_dcb;
 	/* Bits of priorities; -1 unknown. Of RoCE's congestion control (DCQCN) the end that reports

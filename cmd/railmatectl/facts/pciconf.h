@@ -1,9 +1,9 @@
 /*
- * What a function's configuration space says about transfers between devices: PCIe control, ACS,
+ * The part of a function's configuration space about transfers between devices: PCIe control, ACS,
  * ATS. Read at the few offsets that matter: on real hardware each dword is a slow bus access, and
- * some devices take a read of everything badly. sysfs gives 64 bytes to every user, 256
- * to CAP_SYS_ADMIN, and 4096 where the firmware describes the extended space; what ends earlier is
- * unknown, not off.
+ * some devices take a read of everything badly. sysfs gives 64 bytes to every user, 256 to
+ * CAP_SYS_ADMIN, and 4096 where the firmware describes the extended space; a register beyond the
+ * end is unknown, not off.
  */
 #ifndef RAILMATE_FACTS_PCICONF_H
 #define RAILMATE_FACTS_PCICONF_H
@@ -15,7 +15,7 @@ struct sysroot;
 
 enum pci_conf_state {
 	PCI_CONF_NONE,	 /* there is no such file, or it cannot be read */
-	PCI_CONF_SHORT,	 /* ends before what was wanted: no privilege, or no ECAM */
+	PCI_CONF_SHORT,	 /* ends before the wanted offset: no privilege, or no ECAM */
 	PCI_CONF_BROKEN, /* the function does not answer, or a list leads nowhere */
 	PCI_CONF_READ,
 };
