@@ -6,8 +6,8 @@
  * without randomness of its own, the expected number of pairs at their best class (score.h) is the
  * mean over all sets G of k free GPUs of best(V, G), and no rule can expect more from this decision
  * than the largest such mean over all V that are free. Both are computed here by enumeration. Added
- * up over the decisions of a day they show what the rule in use may expect, and what no rule can
- * beat on these decisions.
+ * up over the decisions of a day they show the expectation of the rule in use, and the bound that
+ * no rule can beat on these decisions.
  */
 #ifndef RAILMATE_SIM_BOUND_INTERNAL_H
 #define RAILMATE_SIM_BOUND_INTERNAL_H
@@ -33,7 +33,7 @@ struct bound_in {
 	size_t gpus;	 /* how many are drawn */
 };
 
-/* gpus: PCI indices. Remembers what it computed; in the arena. */
+/* gpus: PCI indices. Remembers its results; in the arena. */
 struct bound *sim_bound_new(const struct node *node, const struct pool *pool, const int *gpus,
 			    size_t n_gpus, struct arena *arena);
 /* Pairs: expected of `chosen`, and of the best choice. false: too many to enumerate. */

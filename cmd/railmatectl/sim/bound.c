@@ -11,7 +11,7 @@
 
 #define SIZES_MAX 8 /* VFs, and GPUs, of a container */
 
-/* All choices of v VFs by place, and what each is for each set of k GPUs. */
+/* All choices of v VFs by place, and the worth of each for each set of k GPUs. */
 struct table {
 	size_t n_choices, n_sets;
 	uint8_t *counts; /* n_choices × places */
@@ -118,7 +118,7 @@ static struct table *table_of(struct bound *b, size_t v, size_t k)
 	return t;
 }
 
-/* --- what a choice is for a set of GPUs --- */
+/* --- the worth of a choice for a set of GPUs --- */
 
 static void compute(const struct bound *b, const struct table *t, size_t choice, size_t set,
 		    struct cell *ret)

@@ -86,7 +86,7 @@ struct numa_ask sim_devman_hint(const struct devman_stock *stock, size_t count, 
 
 /* --- taking --- */
 
-/* Random, as a Go map gives them; only: NULL, or what an id has to be in as well. */
+/* Random, as a Go map gives them; only: NULL, or a set that an id has to be in as well. */
 static void take_from(struct devman_pick *p, struct ids *from, const struct ids *only)
 {
 	sim_random_shuffle(p->random, from->v, from->n, sizeof(char *));
@@ -102,7 +102,7 @@ static void take_from(struct devman_pick *p, struct ids *from, const struct ids 
 	}
 }
 
-/* filterByAffinity, over what is free */
+/* filterByAffinity, over the free ones */
 static void sort_by_affinity(struct devman_pick *p, const struct devman_stock *stock,
 			     const uint64_t *affinity)
 {

@@ -1,6 +1,6 @@
 /*
  * The kubelet's device manager: which devices of one resource a container gets
- * (docs/design/kubelet.md §1.2: devicesToAllocate, filterByAffinity), and what it reports to the
+ * (docs/design/kubelet.md §1.2: devicesToAllocate, filterByAffinity), and its hints for the
  * TopologyManager. In two steps, as the plugin is asked between them. Where the real one walks a Go
  * map, the order is random. The fake kubelet of the tests and the simulator both decide here.
  */
@@ -17,7 +17,8 @@
 struct arena;
 struct idset;
 
-/* Devices of one resource: what its plugin listed, and what the manager regards as taken. */
+/* Devices of one resource: those of its plugin's list, and those that the manager regards as taken.
+ */
 struct devman_stock {
 	const struct device_list *devices;
 	const struct idset *taken;
@@ -36,7 +37,7 @@ enum devman_step {
 
 struct devman_pick {
 	struct ids picked;
-	size_t needed, available; /* still needed; what was free beside those */
+	size_t needed, available; /* still needed; free beside those */
 	struct preferred_container ask;
 	/* between the steps */
 	struct idset *taken;

@@ -1,5 +1,5 @@
-/* What the daemon would bind to the slots of a container (choice/slots.h),
- * without the daemon. */
+/* The VFs that the daemon would bind to the slots of a container (choice/slots.h), without the
+ * daemon. */
 #ifndef RAILMATE_SIM_LATE_INTERNAL_H
 #define RAILMATE_SIM_LATE_INTERNAL_H
 

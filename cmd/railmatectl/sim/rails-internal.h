@@ -3,7 +3,7 @@
  * (stream.h), and the nth pod of a size on one and the nth of that size on the other are one job.
  * Its score is how many VFs of each are on a rail on which the other has one, too.
  *
- * What the rule of the lowest rails (align.h) is worth shows where two nodes number their NICs in
+ * The worth of the rule of the lowest rails (align.h) shows where two nodes number their NICs in
  * different orders, as another firmware or slot does: without the rule, the choice among equally
  * near VFs goes by PCI address. So the score without it is that of a second node whose addresses
  * are in the opposite order.
@@ -20,12 +20,12 @@ struct pool;
 struct topo_rails;
 
 struct rail_pod {
-	size_t gpus;	 /* its size is that and n_vfs */
+	size_t gpus;	 /* the pod's size is gpus and n_vfs */
 	const int *rail; /* of each of its VFs, ascending; -1 unknown */
 	size_t n_vfs;
 };
 
-/* What the pods of a day got, in the order in which they came; in an arena. */
+/* The VFs that the pods of a day got, in the order of the pods; in an arena. */
 struct rail_day {
 	const struct node *node;
 	const struct pool *pool;

@@ -32,7 +32,7 @@ void sim_rail_day_note(struct rail_day *day, size_t gpus, const int *vfs, size_t
 	day->pods[day->n++] = (struct rail_pod) { gpus, rail, n_vfs };
 }
 
-/* Both are ascending; what is unknown is on no rail of the other. */
+/* Both are ascending; an unknown rail is none of the other's. */
 static size_t count_same(const struct rail_pod *a, const struct rail_pod *b)
 {
 	size_t n = 0;

@@ -1,6 +1,6 @@
 /*
- * How good a container's VFs are for its GPUs, against the best choice among what was free when it
- * came.
+ * How good a container's VFs are for its GPUs, against the best choice among those that were free
+ * when it came.
  *
  * Both are capacity-balanced assignments of least total rank (align.h). A pair is *at its best
  * class* when its class is one that the optimal assignment has, as often as that one has it; all

@@ -25,7 +25,7 @@
 #define RAIL_PODS_MAX 1000
 
 struct holding {
-	struct ids gpus, listed; /* listed: what the kubelet knows, VFs or slots */
+	struct ids gpus, listed; /* listed: the ids that the kubelet knows, VFs or slots */
 	const int *vfs;
 	size_t n_vfs;
 };
@@ -60,12 +60,12 @@ struct admission {
 	struct ids gpus, listed;
 	int *gpu_pci;	     /* of gpus */
 	int *free_gpus;	     /* before it came, as positions */
-	int *free_vfs, *vfs; /* pool indices: before it came, and what it got */
+	int *free_vfs, *vfs; /* pool indices: before it came, and those that it got */
 	size_t n_free_gpus, n_free, n_vfs;
 	const struct ids *prediction; /* NULL: none was made */
 };
 
-/* --- what is known --- */
+/* --- known facts --- */
 
 static int gpu_at(const struct vendor *g, const char *id)
 {
@@ -85,8 +85,8 @@ static int *pci_of(const struct vendor *g, const struct ids *ids, struct arena *
 	return pci;
 }
 
-/* As the daemon does it: the GPU plugin's own GetPreferredAllocation, for what PodResources calls
- * free. */
+/* As the daemon does it: the GPU plugin's own GetPreferredAllocation, for the GPUs that are free by
+ * PodResources. */
 static const struct ids *predict(struct admission *ad)
 {
 	const struct vendor *g = ad->w->gpus;
@@ -108,7 +108,7 @@ static const struct ids *predict(struct admission *ad)
 	return out;
 }
 
-/* What PodResources and the prediction say of the container. */
+/* The container, by PodResources and the prediction. */
 static struct identified know(struct admission *ad)
 {
 	const struct world *w = ad->w;
@@ -353,7 +353,7 @@ static void arrive(struct world *w, size_t number, const struct stream_pod *pod)
 	}
 	judge_numa(&ad);
 	if (!allocate(&ad) || !(w->policy->binding == SIM_LATE ? bind_slots : name_vfs)(&ad)) {
-		/* A pod that is refused leaves what it had got. */
+		/* A pod that is refused gives back all that it had got. */
 		ad.n_vfs = 0;
 		hold(&ad);
 		leave(w, number);
@@ -416,7 +416,7 @@ static void open_world(struct world *w)
 		w->vf_owner[i] = NO_POD;
 }
 
-/* What all days of all policies have in common. */
+/* The common facts of all days and policies. */
 struct machine {
 	const struct vendor *gpus;
 	struct stream first, second; /* of the node, and of another of its kind */

@@ -1,6 +1,6 @@
 /*
  * A day of pods (stream.h) through the kubelet's allocation logic (devman.h, numa.h) with a GPU
- * plugin (vendor.h), once for each policy. Who decides about VFs is the daemon's own code:
+ * plugin (vendor.h), once for each policy. The daemon's own code decides about VFs:
  * choice_decide(), align_choose(). Pure.
  */
 #ifndef RAILMATE_SIM_SIMULATE_H
@@ -72,9 +72,9 @@ double sim_mean_rank(const struct score_classes *c); /* 0 without pairs */
 double sim_percent(double part, size_t all);	     /* 100 of nothing */
 
 /*
- * The policy's bar: per cent of the pairs, or the bound where that is lower. It is met by what was
- * measured, or when no rule could have expected more (expected = bound): the rest is luck of the
- * draw.
+ * The policy's bar: per cent of the pairs, or the bound where that is lower. It is met by the
+ * measured share, or when no rule could have expected more (expected = bound): the rest is luck of
+ * the draw.
  */
 struct sim_bar {
 	double percent; /* 0: the policy has none */

@@ -1,7 +1,7 @@
 /*
- * A day of pods, from a seed: who arrives, asking for what, and who leaves before. It knows nothing
- * of a policy: devices of a resource are alike as far as counting goes, so every policy can run the
- * same day.
+ * A day of pods, from a seed: the pods that arrive, their requests, and those that leave before. It
+ * knows nothing of a policy: devices of a resource are alike as far as counting goes, so every
+ * policy can run the same day.
  */
 #ifndef RAILMATE_SIM_STREAM_INTERNAL_H
 #define RAILMATE_SIM_STREAM_INTERNAL_H
@@ -25,7 +25,7 @@ struct stream_pod {
 	bool gpu_first;	     /* the order in which the kubelet walks its limits */
 	const size_t *leave; /* the pods that leave before it comes, by number */
 	size_t n_leave;
-	size_t busy_gpus; /* with it */
+	size_t busy_gpus; /* those of the pod included */
 };
 
 struct stream {

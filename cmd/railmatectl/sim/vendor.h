@@ -28,8 +28,8 @@ const struct vendor *sim_vendor_new(const struct hw_inventory *inv, const struct
 /* The name under which the first GPU of the machine is offered; "gpu" for a vendor without a plugin
  * that we know. */
 const char *sim_vendor_resource(const struct hw_inventory *inv);
-/* In address order. Ids that are not listed are ignored; fewer available than asked gives what
- * there is. */
+/* In address order. Ids that are not listed are ignored; fewer available than asked for: all of
+ * these. */
 struct ids sim_vendor_prefer(const struct vendor *g, const struct preferred_container *req,
 			     struct arena *arena);
 
