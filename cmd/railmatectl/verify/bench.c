@@ -232,8 +232,8 @@ static void read_name(struct bench *b, const char *line, size_t len)
 	}
 }
 
-/* By its name, else by what it reduces, its root, and the factor between its bandwidths: 2(n-1)/n
- * of an all-reduce, (n-1)/n of what leaves a part at each rank, 1 of the others. */
+/* By its name, else by its reduction, its root, and the factor between its bandwidths: 2(n-1)/n of
+ * an all-reduce, (n-1)/n of an operation that leaves a part at each rank, 1 of the others. */
 static enum yard yard_of(const struct table *t, uint64_t ranks)
 {
 	for (size_t i = 0; i < ARRAY_LEN(collectives); i++) {
@@ -249,7 +249,7 @@ static enum yard yard_of(const struct table *t, uint64_t ranks)
 	return t->rooted || t->ratio < 0.98 || ranks == 2 ? YARD_RING : YARD_ANY;
 }
 
-/* The word behind this one, and what stands between them. */
+/* The word behind this one, and the text between them. */
 static bool word_after(const char *line, size_t len, const char *key, char word[64])
 {
 	const char *p = memmem(line, len, key, strlen(key)), *end = line + len;
@@ -265,7 +265,7 @@ static bool word_after(const char *line, size_t len, const char *key, char word[
 	return true;
 }
 
-/* What perftest prints before its table: "Device         : mlx5_0", and its heading. */
+/* perftest's lines before its table: "Device         : mlx5_0", and its heading. */
 static void read_link(struct verify *v, const char *line, size_t len)
 {
 	struct bench *b = &v->bench;

@@ -236,7 +236,7 @@ void counters_compare(const struct counters *before, const struct counters *afte
 }
 
 #define TCP_LEAST (UINT64_C(64) << 20)
-#define TCP_PART  20 /* of what went by RDMA */
+#define TCP_PART  20 /* of the bytes that went by RDMA */
 
 const struct link_counters *counters_tcp(const struct counters_diff *diff)
 {

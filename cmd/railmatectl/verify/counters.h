@@ -1,6 +1,6 @@
 /*
  * Port counters of RDMA devices and bytes of network interfaces, before and after: as records, as a
- * file between the two, and what really left. Pure; the program reads them.
+ * file between the two, and the bytes that really left. Pure; the program reads them.
  */
 #ifndef RAILMATE_VERIFY_COUNTERS_H
 #define RAILMATE_VERIFY_COUNTERS_H
@@ -13,7 +13,7 @@ struct arena;
 struct err;
 struct strbuf;
 
-/* Bytes first, then what goes wrong on the wire. The kernel's names, and what a unit is worth. */
+/* Bytes first, then errors on the wire. The kernel's names, and the worth of a unit. */
 enum counter {
 	COUNTER_XMIT_DATA,
 	COUNTER_RCV_DATA,
@@ -58,7 +58,7 @@ struct counters {
 };
 
 void counters_write(const struct counters *c, struct strbuf *out);
-/* What counters_write() wrote; the arena keeps it. */
+/* Reads the text of counters_write(); the arena keeps it. */
 int counters_read(const char *text, size_t len, const char *name, struct arena *arena,
 		  struct counters *ret, struct err *err);
 
@@ -75,12 +75,12 @@ struct port_diff {
 struct counters_diff {
 	struct port_diff *ports;
 	size_t n_ports;
-	struct link_counters *links; /* those of both samples that sent or received: what */
+	struct link_counters *links; /* those of both samples that sent or received: the bytes */
 	size_t n_links;
 };
 
 /* The interface by which too much went for a job that uses RDMA: no RDMA function's, at least 64
- * MiB, and 5 % of what the RDMA ports sent. NULL: none. */
+ * MiB, and 5 % of the bytes that the RDMA ports sent. NULL: none. */
 const struct link_counters *counters_tcp(const struct counters_diff *diff);
 
 void counters_compare(const struct counters *before, const struct counters *after,

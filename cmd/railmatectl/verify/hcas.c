@@ -1,6 +1,5 @@
-/* What was allocated (map.json, else an exact NCCL_IB_HCA) against what NCCL takes and what its
- * channels use.
- */
+/* The allocated VFs (map.json, else an exact NCCL_IB_HCA) against those that NCCL takes and those
+ * that its channels use. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +54,7 @@ static bool gpu_uses(const struct gpu *g, const struct map_entry *e, uint64_t de
 	return false;
 }
 
-/* Every rank of the host is in the log: as many as NCCL says, or the map has GPUs. */
+/* Every rank of the host is in the log: as many as NCCL counts, or the map has GPUs. */
 static bool host_is_complete(const struct verify *v, const struct proc *first,
 			     const struct map *map)
 {
@@ -73,8 +72,8 @@ static bool host_is_complete(const struct verify *v, const struct proc *first,
 	return seen >= expected;
 }
 
-/* What the process takes against the map; then what channels use, once a host, and only when it is
- * complete: ranks that are not in the log may use the rest. */
+/* The HCAs that the process takes against the map; then those that channels use, once a host, and
+ * only when it is complete: ranks that are not in the log may use the rest. */
 static void compare_with_map(struct verify *v, size_t index, const struct map *map)
 {
 	const struct proc *p = v->procs[index];
@@ -99,7 +98,7 @@ static void compare_with_map(struct verify *v, size_t index, const struct map *m
 		return;
 	for (size_t i = 0; i < map->n_entries; i++) {
 		const struct map_entry *e = &map->entries[i];
-		bool used = !takes(p, e->hca, strlen(e->hca), e->port); /* said above */
+		bool used = !takes(p, e->hca, strlen(e->hca), e->port); /* reported above */
 
 		for (size_t k = 0; !used && k < v->n_gpus; k++)
 			used = !strcmp(v->gpus[k]->proc->host, p->host) &&
@@ -146,8 +145,8 @@ void verify_compare_hcas(struct verify *v)
 			verify_saw(v, SIGN_NO_SET, "");
 			continue;
 		}
-		/* "=mlx5_4:1,mlx5_5:1": what is named and not taken has a port that is not ACTIVE,
-		 * or does not exist. */
+		/* "=mlx5_4:1,mlx5_5:1": an HCA that is named and not taken has a port that is not
+		 * ACTIVE, or does not exist. */
 		for (const char *entry = p->wanted + 1; *entry; entry += *entry == ',') {
 			size_t len = strcspn(entry, ":,");
 			uint64_t port = entry[len] == ':' ? strtoull(entry + len + 1, NULL, 10) : 0;

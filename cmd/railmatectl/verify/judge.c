@@ -79,7 +79,7 @@ static void judge_gdr(struct verify *v)
 	}
 }
 
-/* --- what the processes wrote --- */
+/* --- the processes' records --- */
 
 /* All ranks of the job are on one host: NCCL logs it, or they are all there. */
 static bool one_node(const struct verify *v)
@@ -94,7 +94,7 @@ static bool one_node(const struct verify *v)
 }
 
 /* A rank is seen where its process names its HCAs, its network or a channel: its place among the
- * ranks alone proves nothing of what it used. */
+ * ranks alone does not prove its network. */
 static void judge_ranks(struct verify *v)
 {
 	for (int proven = 0; proven < 2; proven++) {
@@ -196,7 +196,7 @@ static void judge_evidence(struct verify *v)
 		verify_saw(v, SIGN_NODES_UNTOLD, "");
 }
 
-/* --- what the findings are to each other --- */
+/* --- findings against each other --- */
 
 /* The earliest cause; where all are consequences, the earliest of them. Wrong data come first. */
 static unsigned first_cause(const struct verify *v)
@@ -218,7 +218,7 @@ static unsigned first_cause(const struct verify *v)
 	return first;
 }
 
-/* What weighs more, or less, beside the others. */
+/* Findings that weigh more, or less, beside the others. */
 static void weigh(struct verify *v)
 {
 	bool ended_badly = false;
@@ -262,7 +262,7 @@ enum verdict verify_judge(struct verify *v)
 	judge_processes(v);
 	verify_compare_hcas(v);
 	judge_gdr(v);
-	/* GPUDirect RDMA is RDMA; without it, only NCCL's own transport, what is made of it, and a
+	/* GPUDirect RDMA is RDMA; without it, only NCCL's own transport, those made of it, and a
 	 * provider that is named are known to be. */
 	if (v->net_gdr < v->net_channels && strncmp(v->network, "IB", 2) != 0 && !v->rdma_provider)
 		verify_saw(v, SIGN_PLUGIN_UNPROVEN, "");
@@ -273,7 +273,7 @@ enum verdict verify_judge(struct verify *v)
 		if (v->signs[id].count && v->levels[id] > worst)
 			worst = v->levels[id];
 	}
-	/* Where nothing worse was found: what the others used decides, too. */
+	/* Where nothing worse was found: the network of the others decides, too. */
 	if (v->net_channels && all > seen && all <= MAX_RANKS) {
 		strbuf_printf(&text, "%llu of %llu ranks", (unsigned long long)seen,
 			      (unsigned long long)all);

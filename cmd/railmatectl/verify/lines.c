@@ -1,4 +1,4 @@
-/* Bytes → lines: what is whole in the caller's bytes is not copied. */
+/* Bytes → lines: a line that is whole in the caller's bytes is not copied. */
 #include <string.h>
 
 #include "base/arena.h"

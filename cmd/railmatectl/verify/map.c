@@ -1,4 +1,4 @@
-/* map.json: what a container was given. Unknown keys are for newer readers. */
+/* map.json: the VFs that a container was given. Unknown keys are for newer readers. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>

@@ -55,7 +55,7 @@ struct origin {
 	const char *host; /* NULL: none */
 	size_t host_len;
 	uint64_t pid, cuda;
-	bool glued; /* to what another process wrote: where the name begins is not known */
+	bool glued; /* to the text of another process: where the name begins is not known */
 };
 
 /* "host:pid:tid [dev] " with this '['. */
@@ -99,7 +99,7 @@ static struct origin find_origin(const char *line, const char *begin, const char
 	return (struct origin) { 0 };
 }
 
-/* What Ray adds behind a line, and the sides of frames. */
+/* Ray's additions behind a line, and the sides of frames. */
 static const char *cut_end(const char *p, const char *end)
 {
 	static const char *const sides[] = { " ", "|", "\xe2\x94\x82", "\xe2\x94\x83",
@@ -142,7 +142,7 @@ static void clean(char out[MAX_TEXT], const char *p, const char *end)
 	out[n] = '\0';
 }
 
-/* What is no record, or stands before the first one. */
+/* Text that is no record, or stands before the first one. */
 static void read_plain(struct verify *v, const char *line, size_t len)
 {
 	static const char *const words[] = { "Killed", "Aborted", "Terminated" };
@@ -173,7 +173,7 @@ static void read_records(struct verify *v, const char *line, size_t len, bool wh
 	char *text = v->record;
 	size_t n;
 
-	/* The keyword's first letter stands before what is searched for. */
+	/* The keyword's first letter stands before the text searched for. */
 	p = end - line < 5 ? NULL : next_record(line + 1, end, &key);
 	origin = p ? find_origin(line, line, key) : next_origin;
 	text_end = !p ? end : origin.host ? origin.host : key;

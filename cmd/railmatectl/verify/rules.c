@@ -1,4 +1,4 @@
-/* What a record says: a table of how texts begin, then the catalogue of failures. */
+/* The meaning of a record: a table of the beginnings of texts, then the catalogue of failures. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "verify/verify-internal.h"
 
-/* Step over the word, or stay and say no. */
+/* Step over the word, or stay and return false. */
 static bool skip(const char **p, const char *word)
 {
 	size_t n = strlen(word);
@@ -66,7 +66,7 @@ static void bootstrap_on(struct verify *v, const struct record *r, const char *i
 	}
 }
 
-/* --- channels between nodes: which HCA carries what --- */
+/* --- channels between nodes: the HCA of each --- */
 
 struct channel {
 	uint64_t to_rank, from_rank, dev;
@@ -108,8 +108,8 @@ static bool read_channel(const char *p, struct channel *c)
 	p += n + 1;
 	if (!skip_number(&p, 10, &c->dev))
 		return false;
-	/* "[(proxy rank)][/GDRDMA][(PCI)][/Shared]", then nothing, RCCL's " comm 0x…", or what a
-	 * log's collector adds */
+	/* "[(proxy rank)][/GDRDMA][(PCI)][/Shared]", then nothing, RCCL's " comm 0x…", or the
+	 * addition of a log's collector */
 	if (p[0] == '(' && p[1] >= '0' && p[1] <= '9') {
 		p++;
 		c->proxied = skip_number(&p, 10, &number) && skip(&p, ")");
@@ -267,8 +267,8 @@ static void on_using(struct verify *v, const struct record *r)
 	verify_ground(v, GROUND_USING, r->text);
 	if (!r->proc)
 		return;
-	/* What stands in a "Using" line replaces the one of an earlier communicator; fused HCAs
-	 * have lines of their own. */
+	/* The HCAs of a "Using" line replace those of an earlier communicator; fused HCAs have
+	 * lines of their own. */
 	for (size_t i = 0; i < r->proc->n_hcas; i++) {
 		if (r->proc->hcas[i].fused)
 			r->proc->hcas[n++] = r->proc->hcas[i];

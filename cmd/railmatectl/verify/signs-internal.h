@@ -1,4 +1,4 @@
-/* What can be found in a log: each with its weight, one sentence of cause and one of fix. */
+/* Signs in a log, each with its weight, one sentence of cause and one of fix. */
 #ifndef RAILMATE_VERIFY_SIGNS_INTERNAL_H
 #define RAILMATE_VERIFY_SIGNS_INTERNAL_H
 

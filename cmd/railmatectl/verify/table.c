@@ -151,7 +151,7 @@ static void prove(const struct verify *v, struct proof *p, const char *source, u
 			      .proc = v->writer,
 			      .cuda = v->writer ? v->writer_cuda : -1,
 			      .rank = -1 };
-	if (v->text) /* the judge finds what no line of this moment has */
+	if (v->text) /* the judge finds those that no line of this moment has */
 		read_head(v->text, v->text_len, p);
 	memcpy(p->text, text, n);
 	p->text[n] = '\0';

@@ -1,4 +1,4 @@
-/* What the files of this room share. */
+/* Shared by the files of this room. */
 #ifndef RAILMATE_VERIFY_INTERNAL_H
 #define RAILMATE_VERIFY_INTERNAL_H
 
@@ -40,7 +40,7 @@ struct hca {
 	bool fused;
 };
 
-/* One process: what its ranks share. */
+/* One process: the common facts of its ranks. */
 struct proc {
 	char host[64];
 	uint64_t pid;
@@ -75,7 +75,7 @@ struct gpu {
 	int64_t rank;  /* -1: unknown; of the largest communicator, of `comm` ranks */
 	uint64_t comm;
 	uint64_t bus;	   /* as NCCL prints it; 0: unknown */
-	uint64_t far_devs; /* bit n: NCCL says HCA n is too far for GDR */
+	uint64_t far_devs; /* bit n: HCA n is too far for GDR, by NCCL */
 	uint64_t own_devs; /* bit n: HCA n was used without a proxy (PXN) */
 	unsigned far_distance, far_limit;
 	struct traffic by_dev[VERIFY_MAX_DEVS];
@@ -89,7 +89,7 @@ struct gpu {
 /* Variables that decide about the verdict: the last value seen. */
 enum env { ENV_GDR_LEVEL, ENV_GDR_READ, ENV_P2P_DISABLE, ENV_SHM_DISABLE, ENV_GID_INDEX, ENV_MAX };
 
-/* What a verdict stands on, besides what was found. */
+/* The ground of a verdict, besides its findings. */
 enum ground {
 	GROUND_NETWORK,
 	GROUND_USING,
@@ -121,7 +121,7 @@ struct map {
 /* How much a collective can reach. */
 enum yard {
 	YARD_RING, /* all NICs of a node together */
-	YARD_EACH, /* each rank sends to each: a GPU's share of the NICs, less what stays inside */
+	YARD_EACH, /* each rank sends to each: a GPU's share of the NICs, less inner traffic */
 	YARD_PAIR, /* a GPU's share */
 	YARD_LINK, /* one NIC: perftest */
 	YARD_RING_OR_EACH,
@@ -133,7 +133,7 @@ struct extent {
 	uint64_t nodes, ranks, local;
 };
 
-/* The table of a benchmark, its best row, and what it is measured by. */
+/* The table of a benchmark, its best row, and the yardstick for it. */
 struct table {
 	uint64_t rows;
 	double best, best_size, largest, last, least_after; /* GB/s; bytes */
@@ -212,12 +212,12 @@ struct verify {
 	const char *text;
 	size_t text_len;
 	char record[MAX_TEXT],
-		value[VERIFY_MAX_LINE]; /* its clean text; what JSON or UTF-16 had in it */
+		value[VERIFY_MAX_LINE]; /* its clean text; the one inside JSON or UTF-16 */
 	const struct proc *writer;
 	int64_t writer_cuda;
 };
 
-/* One thing that NCCL said. */
+/* One record of NCCL. */
 struct record {
 	struct proc *proc;
 	int64_t cuda;	  /* -1: unknown */
@@ -227,7 +227,7 @@ struct record {
 
 /* lines.c → records.c: a line without its end. */
 void verify_line(struct verify *v, const char *line, size_t len, bool whole);
-/* rules.c: what the record says. */
+/* rules.c: notes the record's meaning. */
 void verify_record(struct verify *v, const struct record *r);
 void verify_version(struct verify *v, const char *version, size_t len);
 
@@ -254,14 +254,14 @@ const struct map_entry *map_entry_of(const struct map *map, const char *hca, siz
 /* bench.c: a line that is not a record, with its hints; the end of a table. */
 void verify_bench_line(struct verify *v, const char *line, size_t len, unsigned hints);
 void verify_close_table(struct verify *v);
-/* yard.c: what the tables come to. NULL: no table. */
+/* yard.c: judges the tables. NULL: no table. */
 void verify_judge_bench(struct verify *v);
 const struct table *verify_worst_table(const struct verify *v);
 
 /* ucx.c: a line of UCX about its transports. */
 void verify_ucx_line(struct verify *v, const char *line, size_t len);
 
-/* hcas.c: what was allocated against what is used. */
+/* hcas.c: the allocated VFs against the used ones. */
 void verify_compare_hcas(struct verify *v);
 /* "mlx5_0:1", "mlx5_0:1+mlx5_1:1", "#3" when the log names no HCA of that number. */
 void proc_hca_name(const struct proc *p, unsigned dev, struct strbuf *out);

@@ -1,7 +1,7 @@
 /*
- * What NCCL's or RCCL's own log proves about the network it used. Bytes of any log go in, in pieces
- * of any size, from any number of sources one after the other; one verdict comes out. The memory is
- * bounded by the limits below, whatever comes in. Pure: reads no file. One thread.
+ * The proof, by NCCL's or RCCL's own log, of the network that a job used. Bytes of any log go in,
+ * in pieces of any size, from any number of sources one after the other; one verdict comes out. The
+ * memory is bounded by the limits below, for any input. Pure: reads no file. One thread.
  */
 #ifndef RAILMATE_VERIFY_VERIFY_H
 #define RAILMATE_VERIFY_VERIFY_H

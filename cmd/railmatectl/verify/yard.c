@@ -1,4 +1,4 @@
-/* The tables of benchmarks against what the VFs of a node can carry. */
+/* The tables of benchmarks against the bandwidth of a node's VFs. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -27,7 +27,7 @@ static double rate_of_map(const struct map *map)
 	return sum;
 }
 
-/* Gb/s of the HCAs that channels of this process's host use, by what NCCL logs of each; of all that
+/* Gb/s of the HCAs that channels of this process's host use, by NCCL's log of each; of all that
  * NCCL takes, where no channel is in the log. */
 static double rate_of_host(const struct verify *v, const struct proc *p)
 {
@@ -81,7 +81,7 @@ static double link_rate(const struct verify *v, const char *hca)
 	return 0;
 }
 
-/* What was found otherwise and costs bandwidth, the costliest first. */
+/* Other findings that cost bandwidth, the costliest first. */
 static const char *likely_cause(const struct verify *v)
 {
 	static const struct {
@@ -148,7 +148,7 @@ static size_t ceilings(const struct verify *v, const struct table *t, double rat
 	/* A GPU's own link to PCIe may be narrower than its NICs. */
 	if (v->gpu_link > 0 && local * v->gpu_link < rate)
 		rate = local * v->gpu_link;
-	/* Of what a rank sends to n - 1 others, what stays within its node takes no NIC. */
+	/* Of a rank's bytes to n - 1 others, those that stay within its node take no NIC. */
 	each = rate / local * (n > local ? (n - 1) / (n - local) : 1);
 	all[0] = rate / local;
 	all[1] = each;
