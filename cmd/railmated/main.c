@@ -109,7 +109,7 @@ struct command_line {
 	bool check, use_cdi;
 };
 
-/* One option: where its value goes, or what takes it. */
+/* One option: the place of its value, or the function that takes it. */
 struct flag {
 	const char *name;
 	int argument; /* of getopt: no_argument, required_argument, optional_argument */
@@ -117,7 +117,7 @@ struct flag {
 	size_t field; /* of struct command_line, for the setters that know only a type */
 };
 
-/* Without what a terminal obeys: words of the command line are in it. */
+/* Without characters that a terminal obeys: words of the command line are in it. */
 __attribute__((format(printf, 1, 2))) static int refuse(const char *fmt, ...)
 {
 	_cleanup_free_ char *sentence = NULL;
@@ -427,7 +427,7 @@ static int parse_command_line(int argc, char **argv, struct command_line *cl)
 {
 	enum {
 		FIRST = 256
-	}; /* what getopt returns is not a character; each its own, or abbreviations mix */
+	}; /* getopt's results, no characters; each its own, or abbreviations mix */
 	struct option options[ARRAY_LEN(flags) + 1] = { 0 };
 	int found, r;
 
@@ -443,8 +443,7 @@ static int parse_command_line(int argc, char **argv, struct command_line *cl)
 		flag = &flags[found - FIRST];
 		if (optarg && !*optarg)
 			continue; /* a template's variable that is empty: the default holds, as with
-				   * the peer
-				   */
+				   * the peer */
 		r = flag->set(cl, flag, optarg);
 		if (r != EXIT_DONE)
 			return r;
@@ -523,7 +522,7 @@ static void check_cdi_dir(const struct config *cfg, struct daemon_options *o)
 		o->cdi_dir);
 }
 
-/* The file is refused; everything that is wrong with it is said at once. */
+/* The file is refused; all its faults are printed at once. */
 static void say_refused(const struct err *err, const struct strbuf *also)
 {
 	log_error("config", "%s", err->msg);
