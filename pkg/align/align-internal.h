@@ -1,4 +1,4 @@
-/* What the files of the solver share. */
+/* Shared by the files of the solver. */
 #ifndef RAILMATE_ALIGN_ALIGN_INTERNAL_H
 #define RAILMATE_ALIGN_ALIGN_INTERNAL_H
 
@@ -61,8 +61,8 @@ static inline int group_excess(const struct group *g, int count)
 }
 
 /*
- * Which GPU is worst off: what a GPU's best VF of that rank adds to a sum. With a base above the
- * number of GPUs, one GPU fewer at a rank outweighs them all at the ranks below.
+ * The GPU that is worst off: the summand of a GPU whose best VF is of that rank. With a base above
+ * the number of GPUs, one GPU fewer at a rank outweighs them all at the ranks below.
  */
 static inline int64_t best_worth(int rank, int64_t base)
 {
@@ -106,7 +106,7 @@ static inline int64_t best_cost(const struct weights *w, int rank)
  */
 int64_t tree_counts(const struct problem *p, const struct weights *w, int *counts);
 
-/* many.c and few.c: how many VFs each group gives, and what that is worth. Need sum(cap) >= v. */
+/* many.c and few.c: the number of VFs that each group gives, and its value. Need sum(cap) >= v. */
 void count_many(const struct problem *p, int *counts, struct value *ret);
 void count_few(const struct problem *p, int *counts, struct value *ret);
 void count_drawn(const struct problem *p, int *counts, struct value *ret);

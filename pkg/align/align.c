@@ -185,8 +185,7 @@ struct align_out align_solve(const struct align_in *in, struct arena *arena)
 }
 
 /* Another multiset of places has fewer VFs on at least one place of this one: forbid that for each
- * in turn.
- */
+ * in turn. */
 struct align_out align_runner_up(const struct align_in *in, const struct align_out *best,
 				 struct arena *arena)
 {

@@ -1,5 +1,5 @@
 /*
- * Which VFs for which GPUs. Pure: numbers in, numbers out, deterministic, independent of input
+ * The choice of VFs for GPUs. Pure: numbers in, numbers out, deterministic, independent of input
  * order where the caller sorts (VFs and places come in the order of rails, then addresses).
  *
  * A *place* is where VFs sit on PCIe: their PF (or the VF itself when its PF is not visible). All

@@ -15,7 +15,7 @@
  * every distance is made. */
 #define MAX_PACKED_PLACES 256
 
-/* What the numbers of one align_in stand for. */
+/* The devices that the numbers of one align_in stand for. */
 struct search {
 	const struct choose_in *in;
 	struct arena *arena;
@@ -34,8 +34,8 @@ static struct topo_path path_between(const struct search *s, int pci_a, int pci_
 	return pool_between(s->in->pool, s->in->node->topo, pci_a, pci_b);
 }
 
-/* Every port of its RDMA device is known not to be ACTIVE. What has none here, or is away, is not
- * known to be. */
+/* Every port of its RDMA device is known not to be ACTIVE. A VF without one here, or that is away,
+ * is not known to be down. */
 static bool is_down(const struct search *s, int pci)
 {
 	const struct hw_inventory *inv = s->in->node->inv;

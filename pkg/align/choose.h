@@ -1,8 +1,8 @@
 /*
  * align on a node: device ids and GPU functions in, device ids out. Builds the numbers for
- * align_solve from the pool, the topology and what is known of the GPUs. The order of every list is
- * without influence. A device that vanished from the node (no PCI index) counts as far from
- * everything.
+ * align_solve from the pool, the topology and the known GPUs. Callers: choice, for both bindings;
+ * stats and status, to compare; railmatectl plan and simulate. The order of every list is without
+ * influence. A device that vanished from the node (no PCI index) counts as far from everything.
  */
 #ifndef RAILMATE_ALIGN_CHOOSE_H
 #define RAILMATE_ALIGN_CHOOSE_H

@@ -1,9 +1,9 @@
 /*
  * Fewer VFs than GPUs: each VF serves a fixed number of GPUs or one more, and which VFs to take is
- * a choice of facilities, not a flow. The tables of tree.c propose a choice and bound what is
- * possible; on a machine whose distances nest the two meet. Elsewhere a local search improves the
- * proposal, and a depth-first search over the numbers of VFs finds the better one or proves that
- * there is none.
+ * a choice of facilities, not a flow. The tables of tree.c propose a choice and bound all others;
+ * on a machine whose distances nest the two meet. Elsewhere a local search improves the proposal,
+ * and a depth-first search over the numbers of VFs finds the better one or proves that there is
+ * none.
  */
 #include <string.h>
 
@@ -107,7 +107,7 @@ static void improve(struct few *f)
 	} while (moved);
 }
 
-/* Bound with the groups before `next` decided and the others free to take what they can. */
+/* Bound with the groups before `next` decided and the others free to take all they can. */
 static bool is_hopeless(struct few *f, int next, int k)
 {
 	int64_t score = 0;
@@ -127,7 +127,7 @@ static bool is_hopeless(struct few *f, int next, int k)
 static void search(struct few *f, int group, int k)
 {
 	const struct group *g;
-	int after = 0; /* what the groups behind this one can give */
+	int after = 0; /* VFs that the groups behind this one can give */
 
 	if (is_over(f))
 		return;

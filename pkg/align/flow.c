@@ -12,7 +12,7 @@
 
 struct arc {
 	int to, next; /* next arc of the same node, -1 */
-	int cap;      /* what is left */
+	int cap;      /* the part left */
 	int64_t cost;
 };
 

@@ -72,7 +72,7 @@ bool problem_set_drawn(struct problem *p)
 	return true;
 }
 
-#define NUMBERS_MAX (INT64_MAX / 16) /* of what is added up along a path of a flow */
+#define NUMBERS_MAX (INT64_MAX / 16) /* of the sum along a path of a flow */
 
 int64_t best_base(int n_gpus, int64_t uneven, int64_t pairs)
 {

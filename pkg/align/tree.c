@@ -8,14 +8,14 @@
  *
  *   sum over L = 0 … 3 of (pairs − sum over components of L of min(n, s)).
  *
- * The same pairs are the best for whatever grows with the rank (best_cost()), so the steps from one
- * level to the next may differ.
+ * The same pairs are the best for any cost that grows with the rank (best_cost()), so the steps
+ * from one level to the next may differ.
  *
- * A component's table says the least cost for k VFs, e of them with an extra GPU. Free GPUs are
- * served from what is left in the smallest component that holds all their nearest groups.
+ * A component's table has the least cost for k VFs, e of them with an extra GPU. Free GPUs are
+ * served from the VFs left in the smallest component that holds all their nearest groups.
  *
- * When k of the n GPUs are drawn, min(n, s) is replaced by what is expected of it: the number of
- * drawn ones in a component is hypergeometric. The same sum is the expected total rank then.
+ * When k of the n GPUs are drawn, min(n, s) is replaced by its expected value: the number of drawn
+ * ones in a component is hypergeometric. The same sum is the expected total rank then.
  *
  * Where distances do not nest, connecting brings things closer than they are: a bound from below.
  */
@@ -190,9 +190,9 @@ static double choices(int n, int k)
 }
 
 /*
- * What pairs inside the component save against the next level. When GPUs are drawn: over all draws,
- * DRAWS_MAX of them when there are more. Each GPU makes 1 / drawn of the pairs, each VF 1 / v; so
- * counted in drawn × v parts they are whole numbers.
+ * The saving of pairs inside the component against the next level. When GPUs are drawn: over all
+ * draws, DRAWS_MAX of them when there are more. Each GPU makes 1 / drawn of the pairs, each VF 1 /
+ * v; so counted in drawn × v parts they are whole numbers.
  */
 static void save_pairs(const struct tree *t, struct table *table, int64_t step)
 {
