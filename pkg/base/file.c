@@ -77,7 +77,7 @@ int file_make_dirs(const char *path, mode_t mode, struct err *err)
 
 	for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		mkdir(part, 0755); /* what is wrong shows at the last one */
+		mkdir(part, 0755); /* a failure shows at the last one */
 		*slash = '/';
 	}
 	if (mkdir(part, mode) < 0 && errno != EEXIST)

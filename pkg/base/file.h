@@ -14,11 +14,11 @@ struct err;
 
 struct file_new {
 	int dir; /* an open directory that the names are relative to; AT_FDCWD: they are paths */
-	const char *dir_name; /* the directory as a sentence calls it; NULL: the names say enough */
+	const char *dir_name; /* the directory's name in sentences; NULL: files' names do */
 	const char *name;     /* a link in its place is replaced, never followed */
-	/* In the same directory; what a killed process left there goes, a directory is an error */
+	/* In the same directory; a killed process's file is replaced, a directory is an error */
 	const char *temporary;
-	mode_t mode;   /* exactly this, whatever the umask is */
+	mode_t mode;   /* exactly this, by any umask */
 	bool synced;   /* on the disk before it has its name */
 	bool only_new; /* -EEXIST where the name is taken: of two writers at once, one gets it */
 };
@@ -29,9 +29,9 @@ struct file_new {
  * file_sync_dir().
  */
 int file_write(const struct file_new *f, const void *data, size_t len, struct err *err);
-/* What was made, renamed or removed in the directory is on the disk. name: for the sentence. */
+/* Files made, renamed or removed in the directory are on the disk. name: for the sentence. */
 int file_sync_dir(int dir, const char *name, struct err *err);
-/* The directory and those above it; mode: of itself. */
+/* Makes the directory and those above it; mode: of the directory itself. */
 int file_make_dirs(const char *path, mode_t mode, struct err *err);
 /*
  * Does this path lie in the image of the container that we run in (an overlay, the same file system

@@ -113,7 +113,7 @@ static void put_string(struct strbuf *b, const char *s)
 			strbuf_add(b, s + i, n);
 		else if (!n)
 			strbuf_puts(b, "\xef\xbf\xbd");
-		/* What a terminal may not be shown: for a reader it is the same character. */
+		/* A character that a terminal may not be shown: for a reader it is the same one. */
 		else if ((c = str_utf8_code_point(s + i, n)) < 0x10000)
 			strbuf_printf(b, "\\u%04x", c);
 		else

@@ -1,9 +1,9 @@
 /*
  * A streaming JSON writer: correct commas and escapes, nothing else. Values are written in the
- * order of the calls; balanced begin/end calls are the caller's duty (asserted). Strings that
- * are not UTF-8 come out with U+FFFD in place of each bad byte, so the text is always valid;
- * what a terminal may not be shown is escaped.
- * Reading JSON is the business of pkg/document (jansson).
+ * order of the calls; balanced begin/end calls are the caller's duty (asserted). Strings that are
+ * not UTF-8 come out with U+FFFD in place of each bad byte, so the text is always valid; characters
+ * that a terminal may not be shown are escaped. Reading JSON is the business of pkg/document
+ * (jansson).
  */
 #ifndef RAILMATE_BASE_JSON_H
 #define RAILMATE_BASE_JSON_H

@@ -23,8 +23,8 @@ typedef void (*log_sink_fn)(void *arg, enum log_level level, const char *line);
  * sink gets "<subsystem>: <event as text>". JSON is an object per line. */
 void log_setup(enum log_level max, log_sink_fn sink, void *arg);
 void log_set_format(enum log_format format);
-/* Likewise. At most so many lines of one message a minute, debug aside: clients of the plugin
- * sockets decide how often some come. 0, as at the start: any number. */
+/* Before any other thread runs. At most so many lines of one message a minute, debug aside: clients
+ * of the plugin sockets decide how often some come. 0, as at the start: any number. */
 void log_limit(unsigned a_minute);
 
 void log_error(const char *subsystem, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

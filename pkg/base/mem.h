@@ -1,6 +1,6 @@
 /*
- * Heap helpers. Out of memory aborts (see HACKING.md): gRPC core does the same, a DaemonSet
- * restarts, and no error path needs to be written that no test can reach. Sizes that come
+ * Heap helpers. Out of memory aborts (HACKING.md, Conventions): gRPC core does the same, a
+ * DaemonSet restarts, and no error path needs to be written that no test can reach. Sizes that come
  * from the wire or a file are bounded before they get here.
  */
 #ifndef RAILMATE_BASE_MEM_H

@@ -1,5 +1,5 @@
 /*
- * A callback that will come exactly once, and its owner, who may not wait for it so long. What asks
+ * A callback that will come exactly once, and its owner, who may not wait for it so long. The owner
  * hands pending_new() over as the callback's argument; the callback's first line is pending_end().
  * An owner that ends, or does not need the result, calls pending_cancel(): the callback then
  * returns at once. All of it on one thread.

@@ -184,7 +184,7 @@ uint64_t str_checksum(const void *data, size_t len)
 	for (; i + sizeof(word) <= len; i += sizeof(word)) {
 		memcpy(&word, bytes + i, sizeof(word));
 		sum = (sum ^ le64toh(word)) * HASH_PRIME;
-		sum ^= sum >> 32; /* what changes high in a word changes low bits, too */
+		sum ^= sum >> 32; /* a change high in a word changes low bits, too */
 	}
 	return hash_bytes(sum, bytes + i, len - i);
 }
@@ -272,7 +272,7 @@ size_t str_printable_sequence(const char *s, size_t len)
 	return n && !is_hidden(str_utf8_code_point(s, n)) ? n : 0;
 }
 
-/* Eight bytes at the front that are printable ASCII: most of what is shown is nothing else. */
+/* Eight bytes at the front that are printable ASCII: most text that is shown is nothing else. */
 static bool printable_word(const char *s)
 {
 	const uint64_t each = UINT64_C(0x0101010101010101), high = each << 7;
@@ -304,7 +304,7 @@ bool str_utf8_valid(const char *s, size_t len)
 	uint64_t word;
 
 	for (size_t i = 0, n; i < len; i += n) {
-		/* Eight ASCII bytes: most of what we check is nothing else. */
+		/* Eight ASCII bytes: most text that we check is nothing else. */
 		word = UINT64_MAX;
 		if (len - i >= sizeof(word))
 			memcpy(&word, s + i, sizeof(word));

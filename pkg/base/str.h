@@ -33,13 +33,13 @@ void strbuf_done(struct strbuf *b);
 /* The whole string is a number of this base, at most max; 0 or -EINVAL. No sign, blank or suffix;
  * "0x" may lead base 16. */
 int str_to_u64(const char *s, int base, uint64_t max, uint64_t *ret);
-/* The same for a decimal int that may be negative. */
+/* The whole string is a decimal int, which may be negative; 0 or -EINVAL. */
 int str_to_int(const char *s, int *ret);
 
 bool str_eq(const char *a, const char *b); /* NULL equals only NULL */
 /* FNV-1a: the same everywhere and for ever; nothing that resists an attacker */
 uint64_t str_hash(const char *s);
-/* The same eight bytes a step: every step is one to one, so that no change of a single byte goes
+/* FNV-1a with eight bytes a step: every step is one to one, so that no change of a single byte goes
  * unseen. */
 uint64_t str_checksum(const void *data, size_t len);
 bool str_starts(const char *s, const char *prefix);
@@ -48,17 +48,17 @@ char *str_trim(char *s); /* cuts white space at both ends, in place */
 size_t str_utf8_sequence(const char *s, size_t len);
 uint32_t str_utf8_code_point(const char *s, size_t n); /* of a sequence of n bytes */
 bool str_utf8_valid(const char *s, size_t len);
-/* The same, if a terminal or a log may be shown the character: 0 also for controls (C0, DEL, C1)
- * and for what is not seen or turns the order of the text around (bidirectional and other format
- * characters, line separators). */
+/* str_utf8_sequence(), if a terminal or a log may be shown the character: 0 also for controls (C0,
+ * DEL, C1) and for characters that are invisible or turn the order of the text around
+ * (bidirectional and other format characters, line separators). */
 size_t str_printable_sequence(const char *s, size_t len);
-/* In place: '?' for each byte of what may not be shown. keep: the controls that stay, "" or "\n\t".
+/* In place: '?' for each byte that may not be shown. keep: the controls that stay, "" or "\n\t".
  * For every name that comes from outside (sysfs, pods, files, the network), where it is printed. */
 void str_printable(char *s, size_t len, const char *keep);
-/* Cuts an incomplete sequence at the end of s, in place: what a full fixed buffer leaves behind. */
+/* Cuts an incomplete sequence at the end of s, in place: a full fixed buffer leaves one behind. */
 void str_utf8_trim(char *s);
 
-/* What follows the next line feed; NULL: there is none, or s is NULL. */
+/* The text behind the next line feed; NULL: there is none, or s is NULL. */
 const char *str_next_line(const char *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* Threads for what may block. Signals are the main thread's: these take none. */
+/* Threads for work that may block. Signals are the main thread's: these take none. */
 #ifndef RAILMATE_BASE_THREAD_H
 #define RAILMATE_BASE_THREAD_H
 
