@@ -1,6 +1,6 @@
 /*
- * Which devices of a pool a container should get, as functions of the node, the request and the
- * container's GPUs: the daemon, tests, benches and `railmatectl` call them alike. Pure.
+ * The choice of devices for a container, as functions of the node, the request and the container's
+ * GPUs: the daemon, tests, benches and `railmatectl` call them alike. Pure.
  */
 #ifndef RAILMATE_CHOICE_CHOICE_H
 #define RAILMATE_CHOICE_CHOICE_H
@@ -19,7 +19,7 @@ struct hw_inventory;
 struct node;
 struct pool;
 
-/* What was chosen from, and by what. */
+/* The candidates of a choice, and its grounds. */
 struct choice {
 	struct choose_in in;	   /* a copy has a reference of its node */
 	struct ledger_owner owner; /* pod NULL: not known */
@@ -28,19 +28,19 @@ struct choice {
 	struct arena *arena; /* of a copy */
 };
 
-/* What is reported to the kubelet of a pool. */
+/* The list of a pool for the kubelet. */
 struct device_list choice_list(const struct pool *pool, struct arena *a);
 /*
  * who may be NULL, or without GPUs: no GPU knowledge. Unknown ids are ignored, fewer available than
- * asked gives what there is; never fails. free, by index in the pool (NULL: all are): others are
- * not taken while there are enough of these. ret (may be NULL): by what it was chosen, all but
+ * asked for: all of these; never fails. free, by index in the pool (NULL: all are): others are not
+ * taken while there are enough of these. ret (may be NULL): the grounds of the choice, all but
  * owner, known and source; in the arena.
  */
 struct ids choice_decide(const struct node *node, const struct pool *pool,
 			 const struct preferred_container *req, const struct identified *who,
 			 const bool *free, struct arena *a, struct choice *ret);
-/* What was chosen, as the ledger records it: the GPUs, what was free, pairs, costs and the
- * runner-up. In the arena, or of the pool. */
+/* The choice, as the ledger records it: the GPUs, the free VFs, pairs, costs and the runner-up. In
+ * the arena, or of the pool. */
 void choice_explain(const struct choose_in *in, const struct choose_out *out, struct arena *a,
 		    struct ledger_decision *ret);
 

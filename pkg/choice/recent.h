@@ -1,6 +1,6 @@
 /*
- * What the last preferred allocations were chosen by. Allocate follows within milliseconds and
- * names only ids: exactly the ids of an answer mean its container.
+ * The grounds of the last preferred allocations. Allocate follows within milliseconds and names
+ * only ids: exactly the ids of an answer mean its container.
  */
 #ifndef RAILMATE_CHOICE_RECENT_H
 #define RAILMATE_CHOICE_RECENT_H

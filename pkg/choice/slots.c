@@ -143,7 +143,7 @@ static size_t count_candidates(const struct search *s, const struct unit *u)
 	return n;
 }
 
-/* What is bound, and what the other units have picked so far. */
+/* Bound VFs, and those that the other units have picked so far. */
 static size_t list_musts(const struct search *s, const struct solution *sol,
 			 const struct unit *except, int *musts)
 {
@@ -248,7 +248,7 @@ static bool solve_best(const struct search *s, struct solution *ret)
 
 /* --- VFs that are not idle --- */
 
-/* Asking costs a look at the machine: what will not be chosen is not asked about. */
+/* Asking costs a look at the machine: only VFs about to be chosen are asked about. */
 static bool solve_with_idle(struct search *s, struct solution *ret, const char **ret_why)
 {
 	for (int try = 0; try < TRIES_MAX; try++) {
@@ -293,7 +293,7 @@ static int refuse(const struct search *s, const char *why, struct err *err)
 	return err_set(err, EAGAIN, "there are too few VFs");
 }
 
-/* --- what came out --- */
+/* --- the result --- */
 
 /* A slot takes a VF of its own class as long as there is one. */
 static void give_slot(struct search *s, const struct unit *u, struct binding_slot *slot,
