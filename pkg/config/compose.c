@@ -65,7 +65,7 @@ void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, con
 	p->binding_held = held;
 }
 
-/* What is there of cfg beside its pools, and room for so many of these. */
+/* A copy of cfg without its pools, and with room for so many. */
 static struct config *make_like(const struct config *cfg, size_t pools, size_t shared)
 {
 	struct config *ret = config_none();
@@ -123,7 +123,7 @@ struct config *config_retire(const struct config *cfg, const struct config *befo
 	return ret;
 }
 
-/* --- what has an error stays as it was --- */
+/* --- a pool with an error stays as it was --- */
 
 /* One of the two lists of pools. */
 struct list {

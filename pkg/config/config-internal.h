@@ -1,4 +1,4 @@
-/* What the files of the config room share: one parse in progress, and tables of keys. */
+/* Shared by the files of the room: one parse in progress, and tables of keys. */
 #ifndef RAILMATE_CONFIG_CONFIG_INTERNAL_H
 #define RAILMATE_CONFIG_CONFIG_INTERNAL_H
 
@@ -69,7 +69,7 @@ struct key {
 		.at = offsetof(holder, member) +                                                   \
 		      0 * sizeof(char[SIZE_OF(holder, member) == sizeof(int) ? 1 : -1])            \
 	}
-/* The list `member` is a pointer, and n_<member> beside it how many. */
+/* The list `member` is a pointer, and n_<member> beside it its length. */
 #define LIST_OF(holder, member, fn)                                                                \
 	.element = (fn), .size = SIZE_OF(holder, member[0]), .at = offsetof(holder, member),       \
 	.count = AT(holder, n_##member, size_t)
@@ -81,8 +81,8 @@ struct key {
 struct key_set {
 	const struct key *keys;
 	size_t n;
-	/* Says more of an unknown key than the standard warning does, or returns false. May be
-	 * NULL. */
+	/* Explains an unknown key better than the standard warning, or returns false. May be NULL.
+	 */
 	bool (*unknown)(struct parse *p, const struct item *member);
 	bool lenient; /* a member that is refused is left out, and the others are read */
 };
@@ -92,17 +92,16 @@ int refuse(const struct parse *p, const struct item *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void config_warn(struct parse *p, const struct item *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* What was refused becomes an error of the configuration, and the rest is read on. what: "the key".
- */
+/* A refusal becomes an error of the configuration, and the rest is read on. what: "the key". */
 void leave_out(struct parse *p, const char *what);
-/* Behind the n of the list, as many as are kept of one file; how many there are then. */
+/* Appends sentences to the n of the list, as many as are kept of a file; returns the new n. */
 size_t append_sentences(struct arena *arena, const struct sentences *more, const char *const **list,
 			size_t n);
 const char *shown(const struct parse *p, const struct item *string);
 
 /*
- * A file: its JSON goes through read() into out. p has all but err. Where it is refused, what else
- * is wrong with it goes into also (may be NULL): errors and warnings, one a line.
+ * A file: its JSON goes through read() into out. p has all but err. Where it is refused, its other
+ * errors and warnings go into also (may be NULL), one a line.
  */
 int read_file_text(struct parse *p, const char *text, size_t len, size_t max, element_fn read,
 		   void *out, struct strbuf *also, struct err *err);
@@ -139,7 +138,7 @@ struct pool_entry {
 int read_resource_name(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_resource_prefix(struct parse *p, const struct item *value, const struct key *key,
 			 void *out);
-/* Gives it the names that its keys say. */
+/* Gives it the names that its keys have. */
 int name_pool(struct parse *p, struct pool_entry *e);
 
 /* The list of pools of a file. */
@@ -172,7 +171,7 @@ int read_railmate_top(struct parse *p, const struct item *value, const struct ke
 int read_gid_range(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_roce_version(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_pkey(struct parse *p, const struct item *value, const struct key *key, void *out);
-/* What follows from several of them. */
+/* The gid that follows from several keys. */
 void finish_gid(struct parse *p, const struct item *object, struct pool_config *pool);
 
 int read_health(struct parse *p, const struct item *value, const struct key *key, void *out);
@@ -181,11 +180,11 @@ extern const struct pool_health health_defaults;
 int read_profiles(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_env(struct parse *p, const struct item *value, const struct key *key, void *out);
 
-/* What does not go together in a pool that was read. */
+/* Refuses keys of a pool that do not go together. */
 void check_pool(struct parse *p, const struct item *at, struct pool_config *pool);
 
-/* How many letters make one out of the other, without regard to case; more than WORD_MAX for longer
- * words. */
+/* The number of letters that make one word of the other, without regard to case; more than WORD_MAX
+ * for longer words. */
 #define WORD_MAX 64
 size_t word_distance(const char *a, const char *b);
 

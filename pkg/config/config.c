@@ -143,7 +143,7 @@ static int check_open(const struct parse *p, const struct item *pool, const stru
 	return 0;
 }
 
-/* What follows from several keys of a pool. */
+/* Facts that follow from several keys of a pool. */
 static int finish_pool(struct parse *p, struct pool_entry *e)
 {
 	int r = name_pool(p, e);

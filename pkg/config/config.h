@@ -1,7 +1,7 @@
 /*
- * What the operator asked for: sriov-network-device-plugin's config.json plus one object `railmate`
- * per pool and one beside resourceList. Text in, validated structs out; reading the file is the
- * caller's. Keys match without regard to case, null is absent, an unknown key warns (as that
+ * The operator's configuration: sriov-network-device-plugin's config.json plus one object
+ * `railmate` per pool and one beside resourceList. Text in, validated structs out; reading the file
+ * is the caller's. Keys match without regard to case, null is absent, an unknown key warns (as that
  * plugin: encoding/json), also inside an object named `railmate`: a file for a later version of
  * ours still loads after a roll-back.
  *
@@ -10,8 +10,8 @@
  *     "railmate": { "gpus": [ { "vendor": "10de", "classes": ["0300", "0302"],
  *                               "name": "NVIDIA" } ] } }
  *
- * `gpus` replaces the built-in table of what is a GPU, `rails` ({ "ens1f0": 0 }) the order of the
- * GPUs as the number of a PF's rail.
+ * `gpus` replaces the built-in table of GPUs, `rails` ({ "ens1f0": 0 }) the order of the GPUs as
+ * the number of a PF's rail.
  */
 #ifndef RAILMATE_CONFIG_CONFIG_H
 #define RAILMATE_CONFIG_CONFIG_H
@@ -70,7 +70,7 @@ enum gid_mode { GID_AUTO, GID_FIXED, GID_OFF };
 enum gid_family { GID_FAMILY_ANY, GID_FAMILY_IPV4, GID_FAMILY_IPV6 };
 enum topology_file { TOPOLOGY_FILE_AUTO, TOPOLOGY_FILE_ALWAYS, TOPOLOGY_FILE_NEVER };
 enum nccl_rails { NCCL_RAILS_AUTO, NCCL_RAILS_ALWAYS, NCCL_RAILS_NEVER };
-/* What libraries the containers use: bits of pool_config.profiles. "none" is 0. */
+/* The libraries of the containers: bits of pool_config.profiles. "none" is 0. */
 enum profile {
 	PROFILE_NCCL = 1 << 0,
 	PROFILE_RCCL = 1 << 1,
@@ -100,11 +100,11 @@ struct policy_env {
 	const char *name, *value;
 };
 
-/* What ails a link over time: bits. */
+/* Troubles of a link over time: bits. */
 enum link_trouble {
-	LINK_FLAPS = 1 << 0,  /* it went down so often */
-	LINK_ERRORS = 1 << 1, /* it counts errors so fast */
-	LINK_SLOW = 1 << 2,   /* rate, PCIe speed or width are below what they were */
+	LINK_FLAPS = 1 << 0,  /* the link went down so often */
+	LINK_ERRORS = 1 << 1, /* the link counts errors so fast */
+	LINK_SLOW = 1 << 2,   /* rate, PCIe speed or width are lower than before */
 };
 
 /* As "unhealthy" of a pool, metrics and JSON call them; [i] is of bit i. */
@@ -126,11 +126,11 @@ struct pool_config {
 	 * is selected */
 	unsigned shares;
 	enum pool_pfs pfs;
-	/* Not configured any more: has what containers still hold (config_retire()) */
+	/* Not configured any more: has the VFs that containers still hold (config_retire()) */
 	bool retired;
 	bool kept; /* its entry has an error: as it was before (config_keep()) */
-	/* Any selector says isRdma: device nodes and NCCL variables are injected, for the VFs of
-	 * that selector */
+	/* A selector has isRdma: device nodes and NCCL variables are injected, for the VFs of that
+	 * selector */
 	bool is_rdma;
 	/* Union; none: everything of the device type (with an RDMA device if is_rdma: the built-in
 	 * pool). */
@@ -167,7 +167,7 @@ struct pool_config {
 	const struct policy_env *cufile_base, *cufile_properties;
 	size_t n_cufile_base, n_cufile_properties;
 	const struct policy_env *env;
-	size_t n_env; /* "env": {"NCCL_IB_TC": "106", …}; what is known: config/policy.h */
+	size_t n_env; /* "env": {"NCCL_IB_TC": "106", …}; the known ones: config/policy.h */
 	/* "env": {"UCX_NET_DEVICES": "eth0"}: not in env, follows the VFs there; NULL: none */
 	const char *ucx_devices;
 	/* "health": {"unhealthy": ["flaps", "errors", "slow"] (none), "flaps": 3, "window": 600
@@ -181,7 +181,7 @@ struct pool_config {
 	 * early until config_bind() */
 	bool binding_auto;
 	const char *binding_why; /* of auto: a clause; NULL: not decided yet */
-	bool binding_held;	 /* it is this for what containers hold, and for nothing else */
+	bool binding_held;	 /* only because containers hold VFs by this binding */
 };
 
 /* An entry of a list of pools that has an error: the pool is left out, or a part of it. */
@@ -203,7 +203,7 @@ struct config {
 	const char *const *warnings;
 	size_t n_warnings; /* sentences for the operator */
 	const char *const *errors;
-	size_t n_errors; /* what is left out, and why: pools, keys of ours, variables */
+	size_t n_errors; /* pools, keys of ours and variables that are left out, with the reasons */
 	const struct topo_hints *hints; /* config/hints.h; NULL: none */
 	const struct pool_error *faults, *shared_faults;
 	size_t n_faults, n_shared_faults;
@@ -218,19 +218,19 @@ struct config {
  * (--resource-prefix), NULL for that plugin's (intel.com). A pool that cannot be served is left
  * out, so is a key of ours or a variable that cannot be understood: errors say so, with file, line,
  * key and legal values, and the rest is served. -EINVAL with such a sentence when nothing is left
- * to serve, or the file is not a configuration; what else is wrong with it, and its warnings, are
- * then added to `also` (may be NULL), one a line.
+ * to serve, or the file is not a configuration; its other errors and its warnings are then added to
+ * `also` (may be NULL), one a line.
  */
 int config_parse(const char *text, size_t len, const char *name, const char *default_prefix,
 		 struct config **ret, struct strbuf *also, struct err *err);
-/* What runs without a file: one pool rdma/vf of every VF that has an RDMA device. */
+/* The configuration without a file: one pool rdma/vf of every VF that has an RDMA device. */
 struct config *config_default(void);
-/* No pool: what is left of a file that is refused. */
+/* No pool: the configuration when the file is refused. */
 struct config *config_none(void);
-/* Each line is one. Before another thread or a node has cfg. */
+/* Each line is an error. Before another thread or a node has cfg. */
 void config_add_errors(struct config *cfg, const char *lines);
-/* What auto comes to for this pool; why is copied. held: until containers hold nothing of it.
- * Before a node is made of cfg, and before its bindings are read. */
+/* Sets the binding that auto means for this pool; why is copied. held: until containers hold
+ * nothing of it. Before a node is made of cfg, and before its bindings are read. */
 void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, const char *why,
 		 bool held);
 /*

@@ -1,10 +1,10 @@
 /*
- * The operator's word on what a virtual machine hides (topo/hints.h), a file of its own:
+ * The operator's hints of facts that a virtual machine hides (topo/hints.h), a file of its own:
  *
  *   { "groups": [ { "gpus": ["0001:00:00.0"], "nics": ["0101:00:00.0"], "numa": 0 } ],
  *     "linkSpeed": 32, "linkWidth": 16 }
  *
- * A group is what shares a PCIe switch. Keys as in config.h; an address stands in the file once.
+ * Members of a group share a PCIe switch. Keys as in config.h; an address stands there once.
  */
 #ifndef RAILMATE_CONFIG_HINTS_H
 #define RAILMATE_CONFIG_HINTS_H

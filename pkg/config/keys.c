@@ -56,7 +56,7 @@ void leave_out(struct parse *p, const char *what)
 	add_error(p, arena_printf(p->out, "%s; %s is left out", p->err->msg, what));
 }
 
-/* What is refused is read on, for what else is wrong with it: the first refusal is the reason. */
+/* A refused value is read on, for its other errors: the first refusal is the reason. */
 struct refusal {
 	int r;
 	struct err err;

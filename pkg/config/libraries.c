@@ -1,4 +1,4 @@
-/* What the containers run: profiles, and the operator's variables for them. */
+/* The libraries of containers: profiles, and the operator's variables for them. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

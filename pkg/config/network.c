@@ -1,4 +1,4 @@
-/* The keys that say what the fabric is like: GIDs and partitions. */
+/* The keys that describe the fabric: GIDs and partitions. */
 #include <arpa/inet.h>
 #include <string.h>
 

@@ -72,7 +72,7 @@
 #define BYTES  NUMBER(1, INT32_MAX)
 
 const struct policy_var policy_vars[] = {
-	/* --- what railmate sets --- */
+	/* --- variables that railmate sets --- */
 	OURS("NCCL_IB_HCA", NCCL, NULL, "the VFs of the container, exact, each with its port"),
 	OURS("NCCL_IB_GID_INDEX", NCCL, "gid", "the place of the address in the table of every VF"),
 	OURS("NCCL_IB_ADDR_FAMILY", NCCL, "gidFamily", "IPv4 or IPv6 addresses"),

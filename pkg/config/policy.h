@@ -1,7 +1,7 @@
 /*
- * The variables that railmate knows: what an operator may set for a pool ("env") with the legal
- * values and what speaks against them, and those that railmate sets itself, which no operator may.
- * Pure data, and the check of one value. docs/nccl-variables.md is compared with this table.
+ * The variables that railmate knows: those that an operator may set for a pool ("env"), with the
+ * legal values and their risks, and those that railmate sets itself, which no operator may. Pure
+ * data, and the check of one value. docs/nccl-variables.md is compared with this table.
  */
 #ifndef RAILMATE_CONFIG_POLICY_H
 #define RAILMATE_CONFIG_POLICY_H
@@ -13,8 +13,8 @@
 struct arena;
 
 enum policy_class {
-	POLICY_FREE,  /* the operator's to say: taken */
-	POLICY_RISKY, /* right without; taken with a warning that says why not */
+	POLICY_FREE,  /* the operator's choice: taken */
+	POLICY_RISKY, /* better left out; taken with a warning that has the reason */
 	POLICY_OURS,  /* railmate sets it, from `key` or from the machine: refused */
 	POLICY_GONE,  /* no library reads it any more: taken with a warning */
 };
@@ -40,7 +40,7 @@ struct policy_var {
 	unsigned profiles; /* whose libraries read it: bits of enum profile */
 	enum policy_class class;
 	struct policy_legal legal; /* not of POLICY_OURS */
-	const char *otherwise;	   /* what the newest library does without it */
+	const char *otherwise;	   /* the newest library's behaviour without it */
 	const char
 		*since; /* first release that reads it; NULL: all since NCCL 2.18, or not known */
 	const char *removed; /* POLICY_GONE: since that release it does nothing */
@@ -53,11 +53,11 @@ extern const struct policy_var policy_vars[];
 extern const size_t n_policy_vars;
 
 const struct policy_var *policy_find(const char *name); /* exact case; NULL */
-/* What was probably meant by a name that is not there: differs in case or in a few letters. NULL:
+/* The known name that an unknown one probably means: it differs in case or in a few letters. NULL:
  * nothing is near. */
 const struct policy_var *policy_nearest(const char *name);
 bool policy_accepts(const struct policy_var *var, const char *value);
-/* What speaks against a legal value of a variable that is fine otherwise; NULL: nothing. */
+/* The risk of a legal value of a variable that is fine otherwise; NULL: none. */
 const char *policy_value_risk(const char *name, const char *value);
 /* "0 to 255", "AF_INET or AF_INET6": for people. */
 const char *policy_legal_text(const struct policy_var *var, struct arena *arena);

@@ -107,7 +107,7 @@ static int check_unique(const struct parse *p, const struct pool_list *list,
 	return r;
 }
 
-/* The reason comes before what else is wrong with the pool: that is from `at` on. */
+/* The reason comes before the pool's other errors, which are from `at` on. */
 static void leave_pool_out(struct parse *p, size_t at)
 {
 	const char **v = p->errors.v, *last;

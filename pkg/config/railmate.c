@@ -87,7 +87,7 @@ static size_t take_members(struct parse *p, const struct item *object, const cha
 	return n;
 }
 
-/* What the image's own file has, which railmate's takes the place of, as its mount table. */
+/* The mount table of the image's own file, whose place railmate's takes. */
 static int read_cufile(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	const struct item *properties = item_get(value, "properties");

@@ -1,4 +1,4 @@
-/* What the kubelet takes as an extended resource: k8s.io/kubernetes pkg/apis/core/v1/helper
+/* Names that the kubelet takes as an extended resource: k8s.io/kubernetes pkg/apis/core/v1/helper
  * IsExtendedResourceName. */
 #include "config/config-internal.h"
 

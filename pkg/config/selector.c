@@ -154,7 +154,7 @@ static int one_pkey(struct parse *p, const struct item *value, void *ret_element
 	return 0;
 }
 
-/* What asks for nothing: false, "", []. */
+/* A value that asks for nothing: false, "", []. */
 static bool is_idle(const struct item *value)
 {
 	switch (value->type) {
@@ -169,7 +169,7 @@ static bool is_idle(const struct item *value)
 	}
 }
 
-/* Selectors of the peer that would change what a pod gets: serving without them would be a guess.
+/* Selectors of the peer that would change the devices of a pod: without them it would be a guess.
  */
 static int read_unsupported(struct parse *p, const struct item *value, const struct key *key,
 			    void *out)

@@ -16,8 +16,8 @@ struct config;
 struct err;
 struct strbuf;
 
-/* Into cfg->shared, after its pools were read. As config_parse(): what cannot be served is left
- * out, with an error in cfg. */
+/* Into cfg->shared, after its pools were read. As config_parse(): an entry that cannot be served is
+ * left out, with an error in cfg. */
 int config_parse_shared(const char *text, size_t len, const char *name, struct config *cfg,
 			struct strbuf *also, struct err *err);
 
