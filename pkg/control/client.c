@@ -24,7 +24,7 @@ static int too_late(const struct question *q, struct err *err)
 		       q->timeout_ms);
 }
 
-/* The next blocking call ends in time; it says EAGAIN then. */
+/* The next blocking call ends in time, with EAGAIN. */
 static int limit(const struct question *q, struct err *err)
 {
 	int64_t left = q->deadline_ms - clock_mono_ms();

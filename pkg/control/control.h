@@ -1,14 +1,14 @@
 /*
- * railmated's local socket: what may be asked there and what is answered. One request and one reply
- * a connection, each one JSON object and a line feed. Keys that are not known are ignored, so that
- * programs of neighbouring versions understand each other.
+ * railmated's local socket: its requests and replies. One request and one reply a connection, each
+ * one JSON object and a line feed. Keys that are not known are ignored, so that programs of
+ * neighbouring versions understand each other.
  *
  *   {"op": "bind", "slot": "…", "namespace": "…", "pod": "…", "uid": "…"}
  *       {"bound": [{"slot", "resource", "vf", "rdma", "pf", "rail", "plane"}, …]}
  *   {"op": "ledger"}
  *       {"ledger": "the text of the ledger"}
  *   {"op": "pools"}
- *       {"pools": "JSON: what every VF of this node is now"}
+ *       {"pools": "JSON: the state of every VF of this node"}
  *   {"op": "release", "vf": "…"}
  *       {}
  *   {"op": "whose", "vf": "…", "namespace": "…", "pod": "…", "uid": "…"}
@@ -69,15 +69,14 @@ int control_read_request(const char *text, size_t len, struct arena *a, struct c
 
 void control_write_reply(const struct control_reply *r, struct strbuf *out);
 void control_write_error(const struct err *why, struct strbuf *out);
-/* What the daemon refused comes back as this function's own failure, with its sentence. -EBADMSG:
+/* A refusal of the daemon comes back as this function's own failure, with its sentence. -EBADMSG:
  * no reply. */
 int control_read_reply(const char *text, size_t len, struct arena *a, struct control_reply *ret,
 		       struct err *err);
 
 /*
  * Ask and wait. -ECONNREFUSED: no daemon is there; -ETIMEDOUT and -ECONNRESET: it did not answer;
- * -EACCES: one has to be root; everything else is what the daemon said. The reply lives in the
- * arena.
+ * -EACCES: one has to be root; any other: the daemon's. The reply lives in the arena.
  */
 int control_ask(const char *socket, const struct control_request *r, unsigned timeout_ms,
 		struct arena *a, struct control_reply *ret, struct err *err);

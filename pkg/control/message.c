@@ -17,8 +17,7 @@ static const char *const op_names[CONTROL_OP_MAX] = {
 	[CONTROL_POOLS] = "pools",   [CONTROL_RELEASE] = "release", [CONTROL_WHOSE] = "whose",
 };
 
-/* Numbers of errno differ between machines, names do not. What is not in the table travels as EIO.
- */
+/* Numbers of errno differ between machines, names do not. Others travel as EIO. */
 static const struct {
 	const char *name;
 	int code;
@@ -162,7 +161,7 @@ static int read_bound(const struct item *list, struct arena *a, struct control_r
 	if (list->type != ITEM_LIST)
 		return err_set(err, EBADMSG, "railmated's reply: \"bound\" is not a list");
 	bound = arena_array(a, list->n_kids + 1,
-			    sizeof(*bound)); /* never NULL: that says "not asked for" */
+			    sizeof(*bound)); /* never NULL: that is "not asked for" */
 	for (size_t i = 0; i < list->n_kids; i++) {
 		bound[i] = (struct control_bound) { item_string(&list->kids[i], "slot"),
 						    item_string(&list->kids[i], "resource"),
