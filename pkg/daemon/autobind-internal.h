@@ -1,7 +1,7 @@
 /*
- * Pools with "binding": "auto" get one: binding-internal.h decides, of what evidence-internal.h
- * finds out and of what containers have of the pool. Nothing is asked while no such pool is open.
- * Main thread, where nothing else is said.
+ * Pools with "binding": "auto" get one: binding-internal.h decides, by the findings of
+ * evidence-internal.h and by the VFs that containers have of the pool. Nothing is asked while no
+ * such pool is open. Main thread, unless noted.
  */
 #ifndef RAILMATE_DAEMON_AUTOBIND_INTERNAL_H
 #define RAILMATE_DAEMON_AUTOBIND_INTERNAL_H
@@ -28,10 +28,10 @@ struct autobind_env {
 };
 
 struct autobind *autobind_new(const struct autobind_env *env);
-/* If a pool of cfg is open: begins to find out, once. */
+/* Begins to ask for the evidence, once, if a pool of cfg is open. */
 void autobind_ask(struct autobind *a, const struct config *cfg);
-/* With the ledger (NULL: there is none), before any pool of cfg is offered. False: what it depends
- * on is not known yet; env.known() follows. */
+/* Decides for the pools of cfg before any of them is offered, with the ledger (NULL: there is
+ * none). False: a fact that it depends on is not known yet; env.known() follows. */
 bool autobind_pools(struct autobind *a, struct config *cfg, const struct ledger *ledger);
 /* cfg with another decision for pools of which containers held slots, and hold nothing any more;
  * NULL: there are none. */
@@ -40,8 +40,8 @@ struct config *autobind_anew(struct autobind *a, const struct config *cfg,
 /* A pool that is the same as before keeps its binding: the kubelet knows its devices by these ids.
  */
 void autobind_inherit(const struct config *before, struct config *next);
-/* Is what was decided still right? Multus may be installed after pools were bound, on a new node
- * within seconds. */
+/* Is the decision still right? Multus may be installed after pools were bound, on a new node within
+ * seconds. */
 void autobind_check(struct autobind *a, const struct config *cfg);
 void autobind_close(struct autobind *a); /* [rpc thread]; NULL is fine, here and below */
 void autobind_free(struct autobind *a);	 /* when the loop is closed and the rpc thread has ended */

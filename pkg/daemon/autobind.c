@@ -19,7 +19,7 @@ struct autobind {
 	struct evidence *evidence; /* NULL: no pool was open */
 };
 
-/* What containers have of the pools, by the ledger (NULL: there is none) and by the kubelet. */
+/* The VFs that containers have of the pools, by ledger (NULL: none) and kubelet. */
 struct held_view {
 	const struct ledger *ledger;
 	struct pod_list checkpoint;

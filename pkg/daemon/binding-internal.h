@@ -13,8 +13,8 @@
 struct ledger;
 struct pod_list;
 
-/* What is in the way of late binding on this node, each a clause for the log; NULL: nothing is, and
- * that is known. */
+/* Obstacles to late binding on this node, each a clause for the log; NULL: there is none, and that
+ * is known. */
 struct binding_facts {
 	const char *cdi;     /* the directory, or a flag of the command line */
 	const char *kubelet; /* it passes CDI devices on, and shows which container starts */
@@ -24,9 +24,9 @@ struct binding_facts {
 
 enum binding_held { BINDING_HELD_NOTHING, BINDING_HELD_EARLY, BINDING_HELD_LATE };
 
-/* What containers have of this pool: by the ledger (NULL: there is none) and by the kubelet's
- * checkpoint (kubeclient/checkpoint.h), which knows slots whose container has not started yet, too.
- */
+/* The ids that containers have of this pool: by the ledger (NULL: there is none) and by the
+ * kubelet's checkpoint (kubeclient/checkpoint.h), which has slots of containers that have not
+ * started, too. */
 enum binding_held binding_held(const struct ledger *ledger, const struct pod_list *checkpoint,
 			       const char *resource);
 

@@ -7,8 +7,7 @@
 #include "ledger/ledger.h"
 #include "pool/slots.h"
 
-/* One id that is not a slot is enough: what binds early does not know slots, but keeps their VFs.
- */
+/* One id that is not a slot is enough: an early pool does not know slots, but keeps their VFs. */
 static enum binding_held held_with(enum binding_held before, bool slot)
 {
 	if (before == BINDING_HELD_EARLY || !slot)

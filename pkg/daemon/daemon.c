@@ -45,7 +45,7 @@
 
 struct daemon {
 	const struct daemon_options *opt;
-	struct err *failure; /* of what the loop does */
+	struct err *failure; /* of the loop's functions */
 	struct sysroot *root;
 	struct rpc *rpc;
 	uv_loop_t loop;
@@ -106,7 +106,7 @@ static void close_on_rpc(void *arg)
 /* --- on the main thread --- */
 
 /* Not before doctor has looked: the label of its verdict, which an earlier start made, shall not go
- * and come back. What is empty needs none. */
+ * and come back. An empty file needs none. */
 static void keep_nfdfile(const struct daemon *d)
 {
 	const struct node *node = scanner_node(d->scanner);
@@ -287,8 +287,7 @@ static void watch_empty_pools(struct daemon *d)
 }
 
 /* Before the registration with the kubelet: a program that sees our VFs there may ask at once, and
- * waits until the loop runs.
- */
+ * waits until the loop runs. */
 static void open_localsocket(struct daemon *d)
 {
 	const struct localsocket_backend backend =
@@ -357,7 +356,7 @@ static void log_change(struct daemon *d, const struct config *before)
 		 removed.len ? removed.s : "none");
 }
 
-/* The ledger as it is now: for the next configuration, or for what is left over of the last one. */
+/* The ledger as it is now: for the next configuration, or for the VFs left over of the last one. */
 static void on_holdings(void *arg, const struct ledger *copy)
 {
 	struct daemon *d = arg;
@@ -572,14 +571,14 @@ static int open_all(struct daemon *d, struct config *cfg, struct config_text *te
 	const struct daemon_options *opt = d->opt;
 	int r;
 
-	/* What other threads and files report to the main thread. */
+	/* Reports of other threads and of files to the main thread. */
 	d->unlisted = unlisted_new(&d->loop, on_unlisted, d);
 	d->holdings = holdings_new(&d->loop, d->rpc, on_holdings, d);
 	d->reload = reload_new(&d->loop, opt->config_files, text, cfg, on_config, d);
 	reload_listen(d->reload, show_config);
 	d->events = events_start(&d->loop, &opt->specs, opt->events, opt->node_condition);
 	open_findings(d);
-	/* The node, and what the kubelet is served with. */
+	/* The node, and the service for the kubelet. */
 	open_scanner(d, cfg);
 	r = open_service(d, err);
 	if (r < 0)

@@ -1,4 +1,5 @@
-/* The composition root: threads, wiring, rescans, shutdown. */
+/* The composition root: threads, wiring, rescans, shutdown. An error at the start is one sentence;
+ * later ones are logged, and the service goes on. */
 #ifndef RAILMATE_DAEMON_DAEMON_H
 #define RAILMATE_DAEMON_DAEMON_H
 
@@ -38,11 +39,11 @@ struct daemon_options {
 	unsigned pod_resources_timeout_ms;
 	bool predict_gpus;	     /* ask the GPU plugin which GPUs will come */
 	const char *gpu_plugin;	     /* its socket; NULL: found by its name */
-	struct specs_options specs;  /* where to read what pods request */
+	struct specs_options specs;  /* the source of pods' requests */
 	const char *metrics_address; /* for web/web.h; NULL: nothing is served there */
 	const char *nfd_file; /* a feature file of node-feature-discovery (nfdfile.h); NULL: none */
 	const char *ready_file;	  /* there while this daemon is ready (ready.h); NULL: none */
-	enum events_about events; /* what Events are about */
+	enum events_about events; /* the subjects of Events */
 	bool node_condition;	  /* RDMALinksHealthy is kept */
 	/* An Event reports a pool that is empty so long after the start; 0 never */
 	unsigned empty_pool_seconds;
@@ -57,9 +58,9 @@ struct daemon_options {
 void daemon_hold_signals(bool hold);
 
 /*
- * Runs until SIGTERM or SIGINT; SIGHUP reads the configuration and scans again. cfg is what text
- * came to; pools that leave their binding open get one. cfg stays the caller's, text is taken. To
- * be called before any other thread runs. Returns 0, or a negative errno with a sentence.
+ * Runs until SIGTERM or SIGINT; SIGHUP reads the configuration and scans again. cfg is the
+ * configuration of text; pools that leave their binding open get one. cfg stays the caller's, text
+ * is taken. Called before any other thread runs. 0, or a negative errno with a sentence.
  */
 int daemon_run(const struct daemon_options *opt, struct config *cfg, struct config_text *text,
 	       struct err *err);

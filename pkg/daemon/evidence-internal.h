@@ -1,7 +1,7 @@
 /*
- * What binding_decide() wants to know of this node, asked once at the start: is there a directory
- * of CDI specs that can be written, what do the container runtime and the kubelet say? What is not
- * answered within some seconds is not known, and is in the way.
+ * The facts of this node for binding_decide(), asked once at the start: the directory of CDI specs
+ * (can it be written?), the container runtime, the kubelet. A question without an answer for some
+ * seconds is an obstacle.
  */
 #ifndef RAILMATE_DAEMON_EVIDENCE_INTERNAL_H
 #define RAILMATE_DAEMON_EVIDENCE_INTERNAL_H
@@ -22,7 +22,7 @@ struct evidence *evidence_new(struct uv_loop_s *loop, struct rpc *rpc,
 			      void *ctx);
 const struct binding_facts *
 evidence_facts(const struct evidence *e); /* NULL: not all is known yet [main thread] */
-/* A pool is late by it: has a CNI plugin come since that hands device ids on? A warning says so,
+/* A pool is late by this evidence: has a CNI plugin come since that hands device ids on? A warning,
  * once. Cheap. [main thread] */
 void evidence_ask_again(struct evidence *e);
 void evidence_close(struct evidence *e); /* [rpc thread] */

@@ -43,7 +43,7 @@ struct evidence {
 	bool looking, warned, closing;
 };
 
-/* --- what needs no question --- */
+/* --- facts without a question --- */
 
 /* The path where runtimes look by default; another one was chosen by the operator. */
 static const char *cdi_dir_obstacle(const char *dir, struct arena *a)
@@ -87,7 +87,7 @@ static bool is_patient(const struct evidence *e)
 static void ask_kubelet(void *arg);
 
 /* The kubelet's version is not known before we register. Get is on from 1.34; a kubelet that has it
- * by its feature gate and passes no CDI devices on is recognized by what it asks when it registers
+ * by its feature gate and passes no CDI devices on is recognized by its question when it registers
  * us (plugin_late_check_kubelet()). */
 static const char *no_get(const struct evidence *e)
 {

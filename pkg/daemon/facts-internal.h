@@ -1,4 +1,4 @@
-/* What the rpc thread knows, copied for metrics, the page and the probes (report/facts.h). */
+/* Facts of the rpc thread, copied for metrics, the page and the probes (report/facts.h). */
 #ifndef RAILMATE_DAEMON_FACTS_INTERNAL_H
 #define RAILMATE_DAEMON_FACTS_INTERNAL_H
 
@@ -15,7 +15,7 @@ struct arena;
 struct report_facts *daemon_facts_new(const struct plugin_env *env, const struct served *served,
 				      uint64_t known);
 
-/* Of it, what is served; NULL: nothing yet. In the arena. [rpc thread] */
+/* The part about the service; NULL: nothing is served yet. In the arena. [rpc thread] */
 const struct status_service *daemon_service_facts(const struct plugin_env *env,
 						  const struct served *served, struct arena *a);
 

@@ -1,6 +1,6 @@
 /*
- * What containers hold, for the main thread: a copy of the ledger, when the main thread asks or the
- * rpc thread finds that the node lists something that no container holds any more.
+ * The VFs that containers hold, for the main thread: a copy of the ledger, when the main thread
+ * asks or the rpc thread finds that the node lists something that no container holds any more.
  */
 #ifndef RAILMATE_DAEMON_HOLDINGS_INTERNAL_H
 #define RAILMATE_DAEMON_HOLDINGS_INTERNAL_H
@@ -28,7 +28,7 @@ void holdings_follow(struct holdings *h, struct tracker *tracker);
 /* May this node be published? Not if it was made of an old copy, and a VF that was given since is
  * not in its pool any more: came follows with a newer one. */
 bool holdings_permits(struct holdings *h, const struct node *node);
-/* It was. While something in it is left over, came follows when that is not held any more. */
+/* The node was published. came follows when a device left over in it is free. */
 void holdings_published(struct holdings *h, struct node *node);
 
 /* All that containers hold, for a node (held_only); of the copy's strings. Heap. [any thread] */

@@ -13,7 +13,7 @@
 #include "rpc/rpc.h"
 #include "tracker/tracker.h"
 
-/* What is left over is checked so often. */
+/* VFs that are left over are checked so often. */
 #define CHECK_MS 1000
 
 struct holdings {

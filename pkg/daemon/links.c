@@ -27,7 +27,7 @@ struct links {
 	char *dir;     /* NULL: no file is kept */
 	char *path;    /* of the file */
 	char boot[64]; /* "": not known */
-	char *kept;    /* what it has; NULL: not known */
+	char *kept;    /* the file's text; NULL: not known */
 	bool keeps, complained;
 	struct link_entry **v;
 	size_t n, cap;
@@ -133,7 +133,7 @@ static bool check_pool(struct links *l, const struct node *node, const struct po
 		int pf = hw_pf_of(node->inv, pool->devs[i].pci);
 
 		/* Devices are in the order of addresses, so those of a PF mostly follow each other;
-		 * a second sample of the same moment says nothing. */
+		 * a second sample of the same moment has nothing new. */
 		if (pf < 0 || pf == last)
 			continue;
 		last = pf;
@@ -149,7 +149,7 @@ void links_free_entry(struct link_entry *e)
 	free(e);
 }
 
-/* What no pool has any more is forgotten. */
+/* A link that no pool has any more is forgotten. */
 static bool forget_unseen(struct links *l)
 {
 	bool changed = false;
@@ -189,7 +189,7 @@ static void list_degraded(struct links *l)
 	}
 }
 
-/* --- what outlives us --- */
+/* --- the file for the next start --- */
 
 static void load(struct links *l, int64_t now_ms)
 {

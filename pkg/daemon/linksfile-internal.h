@@ -1,4 +1,4 @@
-/* What is known of one link, and the file that keeps it. */
+/* The history of one link, and the file that keeps it. */
 #ifndef RAILMATE_DAEMON_LINKSFILE_INTERNAL_H
 #define RAILMATE_DAEMON_LINKSFILE_INTERNAL_H
 
@@ -28,7 +28,7 @@ void links_free_entry(struct link_entry *e);
 
 /* boot: an id of this start of the machine, for times are monotonic and counters begin anew. */
 void links_write(const struct link_entry *const *v, size_t n, const char *boot, struct strbuf *out);
-/* What an earlier railmated wrote; of another start of the machine: nothing. Errors for the rate
+/* The text of an earlier railmated; of another start of the machine: nothing. Errors for the rate
  * are counted from now_ms on. -errno: it is not such a text, *ret and *ret_n are untouched. */
 int links_read(const char *text, size_t len, const char *path, const char *boot, int64_t now_ms,
 	       struct link_entry ***ret, size_t *ret_n, struct err *err);

@@ -1,4 +1,4 @@
-/* The links as JSON: what a restart of railmated would forget. */
+/* The links as JSON: facts that a restart of railmated would forget. */
 #include "daemon/linksfile-internal.h"
 
 #include <errno.h>

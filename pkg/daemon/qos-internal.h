@@ -23,7 +23,7 @@ struct qos *qos_new(qos_ask *ask);
 void qos_check(struct qos *q, const struct node *node);
 void qos_free(struct qos *q); /* NULL is fine */
 
-/* That warning; nothing is added where they agree, or nothing is known. */
+/* Appends the warning of qos_check(); nothing where policy and PFs agree, or nothing is known. */
 void qos_judge(qos_ask *ask, const struct node *node, const struct pool *pool, struct strbuf *out);
 
 #endif

@@ -49,7 +49,7 @@ static bool has_policy(const struct pool_config *cfg)
 	return any;
 }
 
-/* What contradicts the port, with "; " between. */
+/* The variables that contradict the port, with "; " between. */
 static bool contradicts(const struct pool_config *cfg, const struct hw_dcb *dcb, struct strbuf *out)
 {
 	bool any = hw_dcb_contradicts(dcb, policy_number(cfg, "NCCL_IB_TC"),

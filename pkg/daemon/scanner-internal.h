@@ -26,7 +26,7 @@ struct scanner_env {
 	const struct sysroot *root;
 	const char *run_dir;				 /* of links_new(); NULL: none */
 	const struct state *state;			 /* its seeds are in the first node */
-	struct unlisted *unlisted;			 /* what is there is in all further ones */
+	struct unlisted *unlisted;			 /* its devices are in all further nodes */
 	void (*scanned)(void *ctx, int64_t ns, bool ok); /* after each scan: how long it took */
 	void (*came)(void *ctx);			 /* scanner_node() is another one */
 	void (*looked)(void *ctx);			 /* after each scanner_again() */
@@ -35,13 +35,13 @@ struct scanner_env {
 
 /* A reference to cfg is taken. */
 struct scanner *scanner_new(const struct scanner_env *env, struct config *cfg);
-/* Watches for changes from now on. Events of this machine say nothing about a tree below another
- * root: there, only scanner_again() and the timer find them. rescan_seconds is for the log. */
+/* Watches for changes from now on. Events of this machine do not concern a tree below another root:
+ * there, only scanner_again() and the timer find them. rescan_seconds is for the log. */
 void scanner_watch(struct scanner *s, unsigned rescan_seconds);
 /* No other railmated serves any more: links_keep(). */
 void scanner_keep_links(struct scanner *s);
 int scanner_scan(struct scanner *s, struct err *err);
-/* Something may have changed. A failure is said in the log. */
+/* Something may have changed. A failure is logged. */
 void scanner_again(struct scanner *s);
 /* The safety net is for nodes with something to lose: the first VF of another one comes with an
  * event. */

@@ -46,8 +46,8 @@ struct scanner {
 
 /* --- a scan --- */
 
-/* A sentence is logged when it is new, not at every scan. What a pool misses on a node that is not
- * meant for it is not a warning. */
+/* A sentence is logged when it is new, not at every scan. Devices that a pool misses on a node that
+ * is not meant for it are not a warning. */
 static void log_notes(const struct node *before, const struct node *now)
 {
 	void (*say)(const char *, const char *, ...) = pool_is_idle(now) ? log_info : log_warn;
@@ -156,14 +156,13 @@ static void take_scanned(struct scanner *s, struct node *node)
 		s->env.came(s->env.ctx);
 		log_pools(node);
 	}
-	if (s->qos) /* asks the kernel of each PF: behind what the kubelet waits for */
+	if (s->qos) /* asks the kernel of each PF: after the work that the kubelet waits for */
 		qos_check(s->qos, node);
 	node_unref(node);
 }
 
 /* A failed scan leaves the last good node in use: the kubelet must not lose devices to a passing
- * error.
- */
+ * error. */
 int scanner_scan(struct scanner *s, struct err *err)
 {
 	int64_t began_ns = clock_mono_ns();
@@ -193,7 +192,7 @@ static void rescan(struct scanner *s)
 			  err.msg);
 }
 
-/* What is degraded becomes part of the node. */
+/* Degraded links become part of the node. */
 static void check_links(struct scanner *s)
 {
 	if (s->node && links_check(s->links, s->node, clock_mono_ms(), clock_wall_ms()))
@@ -291,7 +290,7 @@ static void look_at_lost(struct scanner *s)
 }
 
 /* A lost link is reported to the kubelet at once; bursts of new devices wait until they end. After
- * a loss it is scanned once more: an RDMA port may say so later than its interface. */
+ * a loss it is scanned once more: an RDMA port may show it later than its interface. */
 static void on_hw(uv_poll_t *poll, int status, int events)
 {
 	struct scanner *s = poll->data;
@@ -306,7 +305,7 @@ static void on_hw(uv_poll_t *poll, int status, int events)
 		uv_timer_start(&s->settle, on_settled, SETTLE_MS, 0);
 	if (!s->n_lost)
 		return;
-	/* A link that flaps is followed at the pace of what settles. */
+	/* A link that flaps is followed at the pace of other changes. */
 	if (now - s->hurried_ms >= HURRY_EVERY_MS) {
 		s->hurried_ms = now;
 		s->n_hurried = 0;

@@ -10,8 +10,8 @@ struct plugin_env;
 struct served;
 
 struct served *served_new(const struct plugin_env *env); /* borrowed */
-/* A plugin for each pool of the node, with the node. That of a pool which is not there any more, or
- * binds otherwise now, ends: the kubelet knows its devices by other ids. */
+/* A plugin for each pool of the node, with the node. The plugin of a pool which is not there any
+ * more, or binds otherwise now, ends: the kubelet knows its devices by other ids. */
 void served_update(struct served *s, struct node *node);
 void served_kick(struct served *s);   /* plugin_kick() of all */
 void served_relist(struct served *s); /* plugin_relist() of all */

@@ -1,7 +1,7 @@
 /*
- * What the kubelet is served with, on the rpc thread: the plugins of all pools and what these
- * share, opened with the first node that is published. The main thread publishes nodes; nothing
- * here waits for it.
+ * The service for the kubelet, on the rpc thread: the plugins of all pools and their common parts,
+ * opened with the first node that is published. The main thread publishes nodes; nothing here waits
+ * for it.
  */
 #ifndef RAILMATE_DAEMON_SERVICE_INTERNAL_H
 #define RAILMATE_DAEMON_SERVICE_INTERNAL_H
@@ -29,23 +29,23 @@ struct service_env {
 	const struct sysroot *root;
 	struct state *state;	   /* its ledger is taken with the first node */
 	struct specs *specs;	   /* taken; NULL: there is no source */
-	struct holdings *holdings; /* what is held, for the main thread */
+	struct holdings *holdings; /* the holds, for the main thread */
 	struct unlisted *unlisted; /* VFs that no pool lists, for the main thread */
 	struct events *events;	   /* NULL: not wanted */
 };
 
 /* --- on the main thread --- */
 
-/* Of questions when a container starts, and of what decides binding auto: as long as those before a
- * choice may take, but 2 s at least; and 9 s at most, for three may come one after the other while
- * the kubelet waits 30 s for PreStartContainer. */
+/* The time limit of questions when a container starts, and of those that decide binding auto: that
+ * of questions before a choice, but 2 s at least; and 9 s at most, for three may come one after the
+ * other while the kubelet waits 30 s for PreStartContainer. */
 unsigned service_patience_ms(unsigned pod_resources_timeout_ms);
 
 struct service *service_new(const struct service_env *env);
 /* A reference is taken. It is not served if it was made of an old copy of the ledger
  * (holdings_permits()). */
 void service_publish(struct service *s, struct node *node);
-void service_wait(struct service *s); /* until what was published before is served */
+void service_wait(struct service *s); /* until the node published before is served */
 /* Why the configuration, as its files are now, is refused, one error a line; NULL: it is not. */
 void service_note_refused(struct service *s, const char *error);
 /* Something happened in the kubelet's directory. */
@@ -60,8 +60,8 @@ void service_free(struct service *s); /* when the rpc thread has ended; NULL is 
 
 /* --- on the rpc thread --- */
 
-/* The client of PodResources, opened with the first question: what the kubelet can do is asked
- * before there is a node. NULL: it is not to be asked. */
+/* The client of PodResources, opened with the first question: the kubelet is asked for its
+ * abilities before there is a node. NULL: it is not to be asked. */
 struct podres *service_podres(struct service *s);
 /* As daemon_facts_new(). */
 struct report_facts *service_facts(const struct service *s, uint64_t known);

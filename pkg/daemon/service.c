@@ -151,7 +151,7 @@ static int pod_runs(void *arg, const char *uid)
 	return tracker_pod_runs(s->env.opt->cgroup_dir, uid);
 }
 
-/* With the first question: what the kubelet can do is asked before there is a node. */
+/* With the first question: the kubelet is asked for its abilities before there is a node. */
 struct podres *service_podres(struct service *s)
 {
 	if (s->shared.podres || !s->env.opt->pod_resources)
@@ -163,7 +163,7 @@ struct podres *service_podres(struct service *s)
 	return s->shared.podres;
 }
 
-/* With the first node: what all plugins share. */
+/* With the first node: the common parts of all plugins. */
 static void open_on_rpc(struct service *s)
 {
 	const struct tracker_env env = { .rpc = s->env.rpc,
@@ -184,7 +184,7 @@ static void open_on_rpc(struct service *s)
 		    tracker_now());
 	tracker_follow(s->shared.tracker, s->shared.podres, s->checkpoint,
 		       s->env.opt->cgroup_dir ? pod_runs : NULL, s);
-	s->shared.vfprobe = grant_probe_new(&probe); /* what containers are given when they start */
+	s->shared.vfprobe = grant_probe_new(&probe); /* VFs of containers that start */
 	s->shared.rundir = s->env.opt->run_dir;
 	s->shared.latebind = open_latebind(s);
 	if (s->env.opt->ask_runtime)

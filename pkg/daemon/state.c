@@ -36,7 +36,7 @@ static int load(struct state *s, struct err *err)
 	return 0;
 }
 
-/* The disk is no reason not to serve: without it, what is held is asked of the kubelet after a
+/* The disk is no reason not to serve: without it, the kubelet is asked for the holds after a
  * restart. */
 static int open_ledger(struct state *s, const char *dir, struct err *err)
 {
@@ -44,7 +44,7 @@ static int open_ledger(struct state *s, const char *dir, struct err *err)
 
 	if (r == -EBUSY)
 		return r;
-	drop_ledger(s); /* what state_peek() saw */
+	drop_ledger(s); /* the one of state_peek() */
 	if (r == 0 && dir)
 		r = load(s, err);
 	if (r < 0)
@@ -70,7 +70,7 @@ static void note_seeds(struct state *s)
 	}
 }
 
-/* The devices of this kernel say nothing about a machine below another root. */
+/* The devices of this kernel are not those of a machine below another root. */
 static void open_users(struct state *s, const struct sysroot *root)
 {
 	struct err err = { 0 };

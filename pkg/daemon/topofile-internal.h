@@ -7,8 +7,8 @@
 
 struct node;
 
-/* Makes them what the node asks for: written if they differ, removed if no pool needs them. Says in
- * the log what it did. dir NULL: nothing. */
+/* Brings the files to the node's state: written if they differ, removed if no pool needs them.
+ * Changes are logged. dir NULL: nothing. */
 void topofile_keep(const char *dir, const struct node *node);
 
 #endif

@@ -17,7 +17,7 @@
 #include "pool/node.h"
 #include "topofile/topofile.h"
 
-#define BYTES_MAX (1u << 20) /* of a file of ours: far above what its elements can hold */
+#define BYTES_MAX (1u << 20) /* of a file of ours: far above all that its elements can hold */
 
 static const struct kind {
 	const char *name;

@@ -16,8 +16,7 @@ struct watchdog;
 struct watchdog *watchdog_start(struct uv_loop_s *loop, struct rpc *rpc, unsigned tick_ms,
 				void (*hung)(void *ctx), void *ctx);
 /* Which of the two threads, "main" or "rpc", has been silent for so long? NULL: neither. Any
- * thread.
- */
+ * thread. */
 const char *watchdog_silent(const struct watchdog *w, unsigned ms);
 /* When the loop has run for the last time, and rpc has ended; NULL is fine */
 void watchdog_free(struct watchdog *w);

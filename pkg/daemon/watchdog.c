@@ -65,8 +65,7 @@ static void ask(struct watchdog *w)
 }
 
 /* No more counts than was to be waited: when the whole process was stopped, the rpc thread gets the
- * steps that are left.
- */
+ * steps that are left. */
 static void on_tick(uv_timer_t *timer)
 {
 	struct watchdog *w = timer->data;
