@@ -1,6 +1,6 @@
 /*
- * What a device is at this moment, when an answer depends on it: nothing here comes from an earlier
- * scan. Any thread.
+ * The state of a device at this moment, for an answer that depends on it: nothing here comes from
+ * an earlier scan. vfstate.h reads a VF in the network namespace of a pod. Any thread.
  */
 #ifndef RAILMATE_DEVSTATE_DEVSTATE_H
 #define RAILMATE_DEVSTATE_DEVSTATE_H
@@ -36,7 +36,7 @@ int devstate_function(const struct sysroot *root, struct bdf bdf, struct functio
 bool devstate_user_io(const struct sysroot *root, struct bdf bdf, const char *driver,
 		      struct user_io *ret);
 
-/* The MAD nodes of a function's RDMA device, one a port: "umad4". How many. */
+/* The MAD nodes of a function's RDMA device, one a port: "umad4". Returns their number. */
 #define UMADS_MAX     8
 #define UMAD_NAME_MAX 16
 size_t devstate_umads(const struct sysroot *root, struct bdf bdf, const char *rdma,
@@ -50,9 +50,9 @@ int devstate_gids(const struct sysroot *root, const char *rdma, int port,
 size_t devstate_pkeys(const struct sysroot *root, const char *rdma, int port, uint16_t *ret,
 		      size_t max);
 
-/* What the kernel counts of a link of a PF; -1: it does not. */
+/* The kernel's counters of a link of a PF; -1: not counted. */
 struct link_counts {
-	/* How often it went down: its interface, which is known of the first port; the RDMA port */
+	/* How often the interface (of the first port) and the RDMA port went down */
 	int64_t netdev_downs, port_downs;
 	int64_t errors; /* of the RDMA port: symbols, packets, buffers, checksums; the sum */
 };
@@ -60,18 +60,17 @@ struct link_counts {
 struct link_counts devstate_link_counts(const struct sysroot *root, const struct hw_inventory *inv,
 					int pci, size_t port);
 
-/* What the kernel counts of every port of every NIC (of PFs, and of VFs whose PF is not visible),
- * as it is now; its drivers may ask the firmware, so not part of a scan. In the order of inv->rdma,
- * then PFs with VFs and without an RDMA device, in that of inv->pci.
- */
+/* The kernel's counters of every port of every NIC (of PFs, and of VFs whose PF is not visible), as
+ * they are now; drivers may ask the firmware, so not part of a scan. In the order of inv->rdma,
+ * then PFs with VFs and without an RDMA device, in that of inv->pci. */
 struct hw_port_stats *devstate_port_stats(const struct sysroot *root,
 					  const struct hw_inventory *inv, struct arena *arena,
 					  size_t *ret_n);
 
 /*
- * What is counted of these VFs (indices into inv->pci), in their order: their traffic, which the PF
- * is asked for, on the live machine; and what their own RDMA devices count of errors and
- * congestion, where they are in sight and there are no more than DEVSTATE_VF_COUNTERS of them.
+ * Counters of these VFs (indices into inv->pci), in their order: their traffic, which the PF is
+ * asked for, on the live machine; and errors and congestion as their own RDMA devices count them,
+ * where they are in sight and there are no more than DEVSTATE_VF_COUNTERS of them.
  */
 #define DEVSTATE_VF_COUNTERS 128
 struct hw_vf_stats *devstate_vf_stats(const struct sysroot *root, const struct hw_inventory *inv,

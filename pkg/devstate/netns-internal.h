@@ -1,5 +1,5 @@
-/* Network namespaces that are files of a directory, and what sysfs shows in one. The
- * thread that uses this is in another namespace afterwards. */
+/* Network namespaces that are files of a directory, and sysfs as one of them sees it. The thread
+ * that uses this is in another namespace afterwards. */
 #ifndef RAILMATE_DEVSTATE_NETNS_INTERNAL_H
 #define RAILMATE_DEVSTATE_NETNS_INTERNAL_H
 
@@ -19,8 +19,8 @@ struct netns_walk {
 
 /*
  * Enters each namespace of the directory but our own, the newest first, until fn (called inside,
- * with the file's name) says that it has seen enough. What is not a namespace, or goes away
- * meanwhile, is left out. -errno: the directory cannot be read.
+ * with the file's name) returns true. A file that is not a namespace, or goes away meanwhile, is
+ * left out. -errno: the directory cannot be read.
  */
 int netns_each(const char *dir, bool (*fn)(void *arg, const char *name), void *arg,
 	       struct netns_walk *ret);

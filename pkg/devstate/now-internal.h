@@ -1,4 +1,4 @@
-/* What vfstate.c reads as now.c does, in another network namespace. */
+/* Reads of now.c that vfstate.c does as well, in another network namespace. */
 #ifndef RAILMATE_DEVSTATE_NOW_INTERNAL_H
 #define RAILMATE_DEVSTATE_NOW_INTERNAL_H
 

@@ -53,7 +53,7 @@ static void find_soft(const struct sysroot *root, const struct dir *dev, struct 
 	}
 }
 
-/* The uverbs device among those of a directory that says it serves this RDMA device. */
+/* The uverbs device of a directory whose file names this RDMA device. */
 static bool find_uverbs(const struct dir *verbs, const struct names *names,
 			struct function_now *ret)
 {
@@ -212,7 +212,7 @@ int devstate_gids(const struct sysroot *root, const char *rdma, int port,
 	return 0;
 }
 
-/* Index by index, 0 where a slot is empty or says nothing; how many of them. */
+/* Index by index, 0 where a slot is empty or unreadable; returns their number. */
 static size_t read_pkeys(const struct dir *port, uint16_t *ret, size_t max)
 {
 	_cleanup_free_ int *indices = NULL;

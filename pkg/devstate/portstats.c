@@ -1,4 +1,4 @@
-/* What the kernel counts of the ports of NICs. */
+/* The kernel's counters of the ports of NICs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct folder {
 	size_t n;
 };
 
-/* lifespan is how long the driver keeps what it read, and no counter. */
+/* lifespan is the time that the driver keeps a reading, and no counter. */
 static int add_counter(void *arg, const char *name)
 {
 	struct folder *d = arg;

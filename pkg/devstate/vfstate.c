@@ -91,7 +91,7 @@ static void free_addresses(struct ifaddrs **all)
 }
 #define _cleanup_addresses_ __attribute__((cleanup(free_addresses)))
 
-/* --- what sysfs says --- */
+/* --- reading sysfs --- */
 
 static void read_port(struct probe *l, const struct sysroot *root, struct vf_state *s)
 {
@@ -223,7 +223,7 @@ struct soft_search {
 	struct function_now now;
 };
 
-/* Names of interfaces are a namespace's own: the address says whether it is this one. */
+/* Names of interfaces are a namespace's own: the address identifies it. */
 static int is_soft_of(void *arg, const char *rdma)
 {
 	struct soft_search *s = arg;
@@ -244,7 +244,7 @@ static void find_soft(struct finding *f, struct vf_state *s)
 {
 	struct soft_search search = { .root = f->l->root, .netdev = s->netdev };
 
-	/* What the kernel makes of a MAC address, as sysfs writes it. */
+	/* The identifier that the kernel makes of a MAC address, as sysfs writes it. */
 	for (const struct ifaddrs *i = f->all; i && !*search.guid; i = i->ifa_next) {
 		const struct sockaddr_ll *ll = (const void *)i->ifa_addr;
 

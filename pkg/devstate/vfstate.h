@@ -4,9 +4,8 @@
  * docs/design/nccl.md §1.6).
  *
  * Namespaces are files below a directory (/run/netns: containerd and CRI-O bind them there). To
- * look into one takes CAP_SYS_ADMIN; without it, and where the directory is not there, what the
- * host's own namespace shows is reported: with RDMA devices in shared mode that is the GID table
- * too.
+ * look into one takes CAP_SYS_ADMIN; without it, and where the directory is not there, the state in
+ * the host's own namespace is reported: with RDMA devices in shared mode that is the GID table too.
  */
 #ifndef RAILMATE_DEVSTATE_VFSTATE_H
 #define RAILMATE_DEVSTATE_VFSTATE_H

@@ -1,4 +1,4 @@
-/* What is counted of VFs, by their PFs and by their own RDMA devices. */
+/* Counters of VFs, of their PFs and of their own RDMA devices. */
 #include <stdio.h>
 
 #include "base/arena.h"
