@@ -23,7 +23,7 @@ void scan_note(struct scan *s, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* "0000:3b:00.2/net/eth0": the device leads, the path to all devices says nothing. */
+/* "0000:3b:00.2/net/eth0": the device leads, and the path to all devices is left out. */
 static void subject(const struct dir *d, char *buf, size_t size)
 {
 	size_t skip = strlen(DEVICES);

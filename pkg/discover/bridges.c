@@ -49,7 +49,7 @@ static int by_address(const void *a, const void *b)
 	return bdf_cmp(((const struct gap *)a)->bdf, ((const struct gap *)b)->bdf);
 }
 
-/* Both are in order of address. What is linked by index follows its records. */
+/* Both are in order of address. Indices follow their records. */
 static void merge(struct scan *s, const struct gaps *gaps)
 {
 	_cleanup_free_ int *now = xcalloc(s->n_pci, sizeof(*now)); /* where record i goes */

@@ -1,8 +1,8 @@
 /*
  * Data Direct: a NIC whose transfers with GPUs are done by a PCI function elsewhere in the tree.
- * What belongs together is written in their VPD; reading one takes long (vpdread.c), so it is done
- * on machines that have such functions, of those and of the NICs that may have one, and once.
- * Facts: rdma-core, kernel-boot/rdma_topo; drivers/infiniband/hw/mlx5/data_direct.c.
+ * Their VPD has the pairs; reading one takes long (vpdread.c), so it is done on machines that have
+ * such functions, of those and of the NICs that may have one, and once. Facts: rdma-core,
+ * kernel-boot/rdma_topo; drivers/infiniband/hw/mlx5/data_direct.c.
  */
 #include <string.h>
 
@@ -106,7 +106,7 @@ static size_t count_matches(const struct scan *s, const struct hw_card *card, bo
 	return n;
 }
 
-/* V3 is what rdma_topo compares; where it does not single one out, VU may. */
+/* rdma_topo compares V3; where it does not single one out, VU may. */
 static void find_direct(struct scan *s, struct hw_card *card)
 {
 	char addr[BDF_STRLEN];

@@ -1,6 +1,5 @@
-/* What the first processor of /proc/cpuinfo is. The whole file is long and slow to make on a large
- * machine.
- */
+/* The model of the first processor of /proc/cpuinfo. The whole file is long and slow to make on a
+ * large machine. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>

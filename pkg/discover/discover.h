@@ -1,5 +1,5 @@
-/* sysfs and procfs below a root → struct hw_inventory. The only reader of the machine's
- * description. */
+/* sysfs, procfs and LLDP neighbours below a root → struct hw_inventory. The only reader of the
+ * machine's description: it changes nothing, and equal trees give equal inventories. */
 #ifndef RAILMATE_DISCOVER_DISCOVER_H
 #define RAILMATE_DISCOVER_DISCOVER_H
 
@@ -27,8 +27,8 @@ extern const size_t gpu_match_default_n;
  * Scan the machine below root. A device that cannot be read, contradicts itself or vanishes is left
  * out (or the one fact is) with a sentence in inv->notes; only an unusable root is an error. A tree
  * without PCI, NUMA or RDMA gives empty tables. gpus may be NULL: the built-in table. before: of
- * the scan before, unchanged for the call; what takes long and does not change (VPD) is taken from
- * it, also that it could not be read; NULL: none. Any thread; the result belongs to the caller
+ * the scan before, unchanged for the call; facts that take long and do not change (VPD) are taken
+ * from it, also that it could not be read; NULL: none. Any thread; the result belongs to the caller
  * (hw_inventory_free).
  */
 int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,

@@ -1,4 +1,4 @@
-/* GPUs: by vendor and class, and what their drivers say about them. */
+/* GPUs: by vendor and class, with the facts of their drivers. */
 #include <stdio.h>
 #include <string.h>
 

@@ -82,7 +82,7 @@ struct parts {
 	const struct sysroot *root;
 	struct hw_inventory *inv;
 	int minor; /* of the render node that is looked for; -1 */
-	int pci;   /* what was found; -1 */
+	int pci;   /* the function found; -1 */
 	size_t cap;
 	struct hw_gpu_part *v;
 	size_t n;
@@ -179,8 +179,8 @@ static bool is_of_board(const struct hw_inventory *inv, size_t gpu, uint16_t dev
 	return p->vendor == NVIDIA && p->device == device;
 }
 
-/* sysfs does not say which GPUs are connected to the NVSwitches: taken for all of NVIDIA's, if they
- * are of one kind. */
+/* sysfs does not show which GPUs are connected to the NVSwitches: all of NVIDIA's are taken for it,
+ * if they are of one kind. */
 static void read_nvswitch(const struct hw_inventory *inv, struct gpu_links *l)
 {
 	uint16_t device = 0;

@@ -1,6 +1,6 @@
 /*
- * What libpci knows: the layout of configuration space and the names of devices. Config space is
- * read through the sysfs file at the few offsets needed: on real hardware each dword is a slow bus
+ * The layout of configuration space and the names of devices, by libpci. Config space is read
+ * through the sysfs file at the few offsets needed: on real hardware each dword is a slow bus
  * access, and libpci's own scan would open every function again.
  */
 #include <endian.h>
@@ -28,7 +28,7 @@ static bool read_dword(int fd, int offset, uint32_t *ret)
 	return true;
 }
 
-/* A list that leads backwards may be a ring: the number of steps is bounded by what fits. */
+/* A list that leads backwards may be a ring: so steps are bounded by the entries that fit. */
 int acs_control(const struct dir *dev)
 {
 	_cleanup_close_ int fd = dir_openat(dev, "config", O_RDONLY | O_NONBLOCK);

@@ -86,7 +86,7 @@ static struct lldp_entry entry_of(const struct item *item, const char *interface
 	const struct item *chassis = first(item, "chassis"), *port = first(item, "port");
 	const struct item *id = first(port, "id");
 	bool named = first(chassis, "name");
-	/* A MAC address says less than what stands beside it. */
+	/* A MAC address names a port less well than the text beside it. */
 	bool is_mac = id && str_eq(item_string(id, "type"), "mac") && first(port, "descr");
 
 	return (struct lldp_entry) {

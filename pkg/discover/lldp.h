@@ -8,9 +8,8 @@ struct arena;
 struct err;
 struct sysroot;
 
-/* What lldpcli wrote into LLDP_FILE, one element for each neighbour that an interface heard by
- * LLDP. A name that no terminal should be shown, or that is none, is NULL. -ENOENT: no such file.
- */
+/* The neighbours in LLDP_FILE, which lldpcli writes: one element for each that an interface heard.
+ * A name that no terminal should be shown is NULL. -ENOENT: no such file. */
 #define LLDP_FILE "run/railmate/lldp.json"
 struct lldp_entry {
 	const char *interface, *name, *port;

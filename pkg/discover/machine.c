@@ -1,5 +1,4 @@
-/* What is true of the machine as a whole: NUMA nodes, virtual or not, where the default route goes.
- */
+/* Facts of the whole machine: NUMA nodes, virtual or not, the interface of the default route. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -99,8 +98,7 @@ void scan_numa(struct scan *s)
 }
 
 /* DMI strings of virtual machines; NULL matches anything, `metal` marks vendors whose bare machines
- * say so.
- */
+ * have it in their name. */
 static const struct {
 	const char *vendor, *product;
 	bool metal;

@@ -1,5 +1,5 @@
-/* What a scan leaves out, as it costs a question to the firmware or a system call a device, and
- * hardly a pool selects by it. */
+/* Facts that a scan leaves out, as they cost a question to the firmware or a system call a device,
+ * and hardly a pool selects by them. */
 #include <stdint.h>
 
 #include "base/str.h"

@@ -56,7 +56,7 @@ static int read_id(const struct function *fn, const char *name, uint64_t max, ui
 #define MODALIAS(word, byte) "pci:v" word "d" word "sv" word "sd" word "bc" byte "sc" byte "i" byte
 
 /*
- * One file for five that say the same; false: not there, or not just as the kernel writes it.
+ * One file for five of the same content; false: not there, or not just as the kernel writes it.
  * (uevent has the driver as well, but kernels of 2024 make its reader wait until a driver's probe
  * is done.)
  */
@@ -216,7 +216,7 @@ static int read_width(struct function *fn, const char *name)
 	return width <= 32 ? width : 0;
 }
 
-/* What a VF shares with its PF, or has none of: read for the others only. */
+/* Facts that a VF shares with its PF, or does not have: read for other functions only. */
 static void read_physical(struct function *fn)
 {
 	size_t before = fn->s->n_vf;
@@ -242,9 +242,9 @@ static void read_physical(struct function *fn)
 }
 
 /*
- * What it is comes last, or at least its vendor: a device that was pulled out while its other files
- * were read has none any more. What a PF names as its VF is not a bridge, so that its kind can
- * wait.
+ * Its kind is read last, or at least its vendor: a device that was pulled out while its other files
+ * were read has none any more. A function that a PF names as its VF is not a bridge, so its kind
+ * can wait.
  */
 static int read_function(struct function *fn, struct err *err)
 {
@@ -330,7 +330,7 @@ static int open_function(struct function *fn, const struct dir *devices, const c
 	return 0;
 }
 
-/* The machine has no say in these: another scan may see what this one does not. */
+/* These come from the process, not from the machine: another scan may see more. */
 static bool may_pass(int r)
 {
 	return r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -EIO;

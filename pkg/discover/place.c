@@ -1,5 +1,4 @@
-/* What the functions are to each other: parents, VFs of PFs, effective NUMA nodes. Pure but for its
- * notes. */
+/* The relations of functions: parents, VFs of PFs, effective NUMA nodes. Pure but for its notes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -17,7 +17,7 @@
 
 #define DEVICES "sys/bus/pci/devices"
 
-/* -ENOENT: it does not say. */
+/* -ENOENT: it has no rate. */
 static int read_file(struct scan *s, const struct dir *sriov, int index,
 		     const struct hw_rate_file *file, int *ret)
 {

@@ -259,7 +259,7 @@ static void add_class_device(struct scan *s, const struct dir *class, const char
 			rec->name, target);
 }
 
-/* Sorted list of what the records have under `uverbs` or `name`. */
+/* Sorted list of the records' `uverbs` or `name`. */
 static const char **known(const struct scan *s, bool uverbs, size_t *ret_n)
 {
 	const char **list = xcalloc(s->n_rdma, sizeof(*list));

@@ -15,12 +15,12 @@
 #include "sysroot/dir.h"
 #include "sysroot/sysroot.h"
 
-/* What placing a function needs beyond its record; same index as the record. */
+/* Needed beside a function's record to place it; same index as the record. */
 struct place {
 	const char *path;   /* text of its link in sys/bus/pci/devices; NULL: a plain directory */
 	int depth;	    /* PCI addresses in path */
 	int numa;	    /* its own node, -1 */
-	struct bdf pf;	    /* what physfn names, when is_vf */
+	struct bdf pf;	    /* the target of physfn, when is_vf */
 	int offset, stride; /* sriov_offset, sriov_stride of a PF; -1 unknown */
 };
 
@@ -40,15 +40,16 @@ struct class_map {
 };
 enum class_kind { CLASS_NET, CLASS_RDMA, CLASS_VERBS, CLASS_MAX };
 
-/* The VPD of one function; err: what is wrong with it, unset when nothing is. */
+/* The VPD of one function; err: its fault, unset when there is none. */
 struct vpd_read {
 	struct bdf bdf;
 	struct vpd vpd;
 	struct err err;
 };
-/* Reads them in threads of its own, which are over when scan_vpd_join() returns; root stays. */
+/* Reads VPD in threads of its own, which are over when scan_vpd_join() returns; root stays. */
 struct scan_vpd *scan_vpd_start(const struct sysroot *root, const struct bdf *functions, size_t n);
-const struct vpd_read *scan_vpd_join(struct scan_vpd *r, size_t *ret_n); /* in their order */
+const struct vpd_read *scan_vpd_join(struct scan_vpd *r,
+				     size_t *ret_n); /* in the order of the functions */
 void scan_vpd_free(struct scan_vpd *r);
 
 /* virtfn<index> of pci[pf] is vf. */
@@ -63,7 +64,7 @@ struct scan {
 	struct arena *arena;
 	const struct gpu_match *gpus;
 	size_t n_gpus;
-	bool is_virtual; /* a VMBus or the processor says so */
+	bool is_virtual; /* by a VMBus or the processor */
 	struct class_map classes[CLASS_MAX];
 
 	struct hw_pci *pci;
@@ -97,7 +98,7 @@ void scan_note(struct scan *s, const char *fmt, ...) __attribute__((format(print
 int attr_u64(const struct dir *d, const char *name, int base, uint64_t max, uint64_t *ret,
 	     struct err *err);
 int attr_int(const struct dir *d, const char *name, int *ret, struct err *err);
-/* The same, with the sentence going to the notes; `fallback` when there is no number. */
+/* A number in a file, with the sentence in the notes; `fallback` when there is no number. */
 int scan_int(struct scan *s, const struct dir *d, const char *name, int max, int fallback);
 /* "a: b" → b, a string in the arena, NULL when there is none; -ENOENT: no such file. */
 int scan_word(struct scan *s, const struct dir *d, const char *name, const char **ret);
@@ -122,13 +123,13 @@ void scan_classes(struct scan *s);
 void classes_done(struct scan *s);
 int scan_class_names(struct scan *s, enum class_kind kind, const struct dir *dev, struct bdf bdf,
 		     struct names *ret);
-/* What no function took, in name order. */
+/* Entries that no function took, in name order. */
 void scan_class_rest(const struct scan *s, enum class_kind kind, struct names *ret);
 
 int scan_pci(struct scan *s,
 	     struct err *err); /* negative: the bus could not be read, which may pass */
 int scan_find(const struct scan *s, struct bdf bdf); /* among the functions committed so far; -1 */
-/* Adds to s->vf, sorted by address, what the PF says whose record will be pci[index]. */
+/* Adds the VFs of the PF whose record will be pci[index] to s->vf, sorted by address. */
 void scan_virtfns(struct scan *s, const struct dir *dir, struct bdf pf, int index,
 		  const struct place *place);
 const struct vf_link *scan_vf_link(const struct scan *s, struct bdf vf); /* NULL: no PF named it */
@@ -136,11 +137,11 @@ const struct vf_link *scan_vf_link(const struct scan *s, struct bdf vf); /* NULL
  * indices. */
 void scan_missing_bridges(struct scan *s);
 void scan_place(struct scan *s);
-/* VPD, and which data direct function is whose. What `before` knows of the same functions is not
+/* VPD, and which data direct function is whose. VPD that `before` has of the same functions is not
  * read. Begin after scan_pci(); scan_cards() waits for the end: last. */
 void scan_cards_begin(struct scan *s, const struct hw_inventory *before);
 void scan_cards(struct scan *s, const struct hw_inventory *before);
-/* After scan_missing_bridges(). A NIC without a link keeps what `before` knows of it, and all do
+/* After scan_missing_bridges(). A NIC without a link keeps its neighbour of `before`, and all do
  * while the file cannot be used. */
 void scan_neighbors(struct scan *s, const struct hw_inventory *before);
 /* Rate limits of VFs: after scan_place(). */
@@ -153,7 +154,7 @@ void scan_rates(struct scan *s);
 /* `way` is the text of the function's link; NULL: none. */
 void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci,
 			int pf, const char *way);
-/* Those that no function owns: soft devices, and whatever only the class directory shows. */
+/* RDMA devices that no function owns: soft ones, and others that only the class directory shows. */
 void scan_class_rdma(struct scan *s);
 
 void scan_function_gpu(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci);

@@ -79,8 +79,8 @@ static int by_vf(const void *a, const void *b)
 	return bdf_cmp(((const struct vf_link *)a)->vf, ((const struct vf_link *)b)->vf);
 }
 
-/* Offset and stride are the same for all: where two links lead where these say, the others need no
- * look. */
+/* Offset and stride are the same for all: where two links agree with them, the others need no look.
+ */
 void scan_virtfns(struct scan *s, const struct dir *dir, struct bdf bdf, int index,
 		  const struct place *place)
 {

@@ -1,6 +1,6 @@
 /*
  * Reading VPD takes a card milliseconds to tens of them, a function at a time: so all of them are
- * read beside each other, in threads, while the scan goes on with what sysfs has at hand.
+ * read beside each other, in threads, while the scan goes on with files that sysfs has at hand.
  */
 #include <errno.h>
 #include <fcntl.h>
