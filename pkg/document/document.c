@@ -140,7 +140,7 @@ const char *document_shown(const char *text, struct arena *arena)
 	return clean(text, SHOWN_MAX, arena);
 }
 
-/* jansson's sentence is about its own lexer; say first what it means for the file. */
+/* jansson's sentence is about its own lexer; its meaning for the file comes first. */
 static int refuse_text(const char *name, const json_error_t *e, struct arena *arena,
 		       struct err *err)
 {

@@ -1,7 +1,7 @@
 /*
- * A JSON text as a tree of items that know their line. jansson parses but forgets where values of a
- * valid text stood; messages about a wrong value need the line, so a second walk over the same text
- * notes it. Writing JSON is base/json.h.
+ * A JSON text as a tree of items that know their line; a bad text is a sentence. jansson parses but
+ * forgets where values of a valid text stood; messages about a wrong value need the line, so a
+ * second walk over the same text notes it. Writing JSON is base/json.h.
  */
 #ifndef RAILMATE_DOCUMENT_DOCUMENT_H
 #define RAILMATE_DOCUMENT_DOCUMENT_H
@@ -39,8 +39,8 @@ struct item {
 	size_t n_kids;
 };
 
-/* What the trees of a document may take while it is read, the bytes of its strings aside: any
- * tenant may have written it. */
+/* Memory that the trees of a document may take while it is read, beside the bytes of its strings:
+ * any tenant may have written it. */
 #define DOCUMENT_TREE_MAX ((size_t)16 << 20)
 
 /* The tree lives in the arena, which may outlive the text if item.text is not used. Errors:
