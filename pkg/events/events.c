@@ -27,7 +27,7 @@
 #define HTTP_TOO_MANY	   429
 #define HTTP_SERVER_FAILED 500
 
-/* What is not sent to the API server. */
+/* Kinds that are not sent to the API server. */
 enum { OFF_NODE = 1 << 0, OFF_PODS = 1 << 1, OFF_CONDITION = 1 << 2 };
 
 struct events {

@@ -1,8 +1,8 @@
 /*
- * What is sent to the API server about this node and its pods: Events, and the condition
- * RDMALinksHealthy of the node, one after the other. Nothing waits for them; what is sent of Events
- * is decided by events/queue-internal.h, and where the right or the server is missing, one line of
- * log says so.
+ * Reports to the API server about this node and its pods: Events, and the condition
+ * RDMALinksHealthy of the node, one after the other. Nothing waits for them;
+ * events/queue-internal.h decides which Events are sent, and where the right or the server is
+ * missing, one line of the log names it.
  */
 #ifndef RAILMATE_EVENTS_EVENTS_H
 #define RAILMATE_EVENTS_EVENTS_H
@@ -22,19 +22,19 @@ enum events_about { EVENTS_OFF, EVENTS_NODE, EVENTS_PODS }; /* PODS: the node's 
 /* who: borrowed. condition: is it kept? NULL: there is nothing to send. [main thread] */
 struct events *events_start(struct uv_loop_s *loop, const struct specs_options *who,
 			    enum events_about about, bool condition);
-/* Copied; node and wall_ms are filled in here. What is not wanted is dropped. NULL is fine. [any
+/* Copied; node and wall_ms are filled in here. Unwanted ones are dropped. NULL is fine. [any
  * thread] */
 void events_send(struct events *e, const struct event *event);
-/* What was said of event->about, of its object, is over: the same may be sent again. NULL is fine.
- * [any thread] */
+/* The state that was reported of event->about, of its object, is over: the same may be sent again.
+ * NULL is fine. [any thread] */
 void events_forget(struct events *e, const struct event *event);
 /* The node condition as it is now, and again every five minutes; message is copied. NULL is fine.
  * [any thread] */
 void events_condition(struct events *e, enum condition_status status, const char *message);
 void events_stop(struct events *e); /* before the loop is closed; NULL is fine */
-void events_free(struct events *e); /* when it is, and no thread sends; NULL is fine */
+void events_free(struct events *e); /* when the loop is closed, and no thread sends; NULL is fine */
 
-/* --- what there is to say --- */
+/* --- the Events --- */
 
 /* Links of PFs that went down, came back, or are degraded since the node before; with the pods that
  * hold VFs of them. before may be NULL. */

@@ -1,4 +1,4 @@
-/* What Events say. */
+/* The texts of Events. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 
 /* --- links --- */
 
-/* A PF of pools, and what is to be said of it. */
+/* A PF of pools, and the report about it. */
 struct link_note {
 	const struct node *node;
 	const struct ledger *ledger;
@@ -154,8 +154,8 @@ static void send_to_pods(const struct link_note *l)
 	}
 }
 
-/* topic: of which the newest Event is what counts, "link". reason NULL: what was said of it is
- * over. */
+/* topic: of which the newest Event counts, "link". reason NULL: the state reported before is over.
+ */
 static void say_link(struct link_note *l, const char *topic, const char *reason, bool normal,
 		     const char *what)
 {

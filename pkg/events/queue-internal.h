@@ -26,7 +26,7 @@
 struct events_item {
 	STAILQ_ENTRY(events_item) next;
 	struct event event; /* its strings are the item's */
-	uint64_t thing;	    /* what it is about, with its object; 0: nothing that changes */
+	uint64_t thing;	    /* its subject, with its object; 0: none that changes */
 	bool condition;	    /* of the node: its note is the message */
 	enum condition_status status;
 	int64_t since_ms; /* of a condition */
@@ -50,7 +50,7 @@ struct events_queue {
 void events_queue_init(struct events_queue *q, int64_t now_ms);
 /* Copied. false: it is not wanted. */
 bool events_queue_put(struct events_queue *q, const struct event *e, int64_t now_ms);
-/* What was said of its thing is not true any more: the same may be said again. */
+/* The report about its thing is not true any more: the same may be sent again. */
 void events_queue_forget(struct events_queue *q, const struct event *e);
 /* NULL: nothing may be sent now; in *ret_wait_ms when to ask again, 0: after the next put. */
 struct events_item *events_queue_take(struct events_queue *q, int64_t now_ms, int64_t *ret_wait_ms);

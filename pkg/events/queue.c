@@ -69,7 +69,7 @@ void events_queue_init(struct events_queue *q, int64_t now_ms)
 	STAILQ_INIT(&q->items);
 }
 
-/* Of a thing the last one that was said of it; else that Event itself. -1: none. */
+/* Of a thing the last Event about it; else that Event itself. -1: none. */
 static int find_recent(const struct events_queue *q, uint64_t hash, uint64_t thing)
 {
 	for (int i = 0; i < EVENTS_RECENT_MAX; i++) {
