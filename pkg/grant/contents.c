@@ -16,7 +16,7 @@
 
 #define VERBS_DIR "sys/class/infiniband_verbs"
 
-/* --- what it has --- */
+/* --- the container's VFs --- */
 
 static bool is_late(const struct pool *pool)
 {
@@ -146,7 +146,7 @@ static const struct grant_dev *probed_now(const struct contents_in *in, const st
 	return NULL;
 }
 
-/* What a spec is to hold has to be there; what Allocate gave long ago has been judged already. */
+/* Devices for a spec have to be there; those that Allocate gave have been judged already. */
 static int dev_now(const struct contents_in *in, const struct pool *pool,
 		   const struct pool_dev *dev, struct arena *a, struct grant_dev *ret,
 		   struct err *err)
@@ -179,7 +179,7 @@ static int dev_now(const struct contents_in *in, const struct pool *pool,
 	return is_late(pool) && !ret->uverbs ? r : 0;
 }
 
-/* Links are made to what is there: the node may have no such file. */
+/* Links are made to existing files: the node may have none. */
 static const char *topology_of(const struct contents_in *in, const struct pool *pool)
 {
 	const char *name =
@@ -270,7 +270,7 @@ int grant_render(const struct contents_in *in, struct arena *a, struct contents 
 	r = render_container(&c, a, &ret->env, &notes, &n_notes, err);
 	if (r < 0)
 		return r;
-	/* What render_container() has to say comes after what we could not find out. */
+	/* Notes of render_container() come after those of facts that could not be read. */
 	all = arena_array(a, n_notes + 1, sizeof(*all));
 	if (in->why)
 		all[c.n_notes++] = in->why;

@@ -1,7 +1,7 @@
 /*
- * What a container gets at the moment it starts: the VFs that it has of all pools together, as they
- * are by then, → variables and the files of its directories. Looking is done on another thread
- * (grant/vfprobe.h); the rest is here, on the rpc thread.
+ * The contents of a container at the moment it starts: the VFs that it has of all pools together,
+ * as they are by then, → variables and the files of its directories. Looking is done on another
+ * thread (grant/vfprobe.h); the rest is here, on the rpc thread.
  */
 #ifndef RAILMATE_GRANT_CONTENTS_H
 #define RAILMATE_GRANT_CONTENTS_H
@@ -20,13 +20,13 @@ struct pod_container;
 struct pool;
 struct sysroot;
 
-/* What it has of one pool. */
+/* A container's VFs of one pool. */
 struct pool_vfs {
 	const struct pool *pool;
 	struct ids vfs; /* PCI addresses, never none */
 };
 
-/* A container and what it has. */
+/* A container and its VFs. */
 struct grant_container {
 	struct ledger_owner owner; /* pod NULL: not known */
 	struct gpu_set gpus;
@@ -45,7 +45,7 @@ struct contents_in {
 	const char *why; /* the sentence */
 	const struct grant_dev *probed;
 	size_t n_probed; /* looked at just now, so not again */
-	/* The variables go into CDI specs: what Allocate gave of early pools is left out */
+	/* The variables go into CDI specs: those that Allocate gave of early pools are left out */
 	bool cdi;
 };
 
@@ -53,10 +53,10 @@ struct contents {
 	struct edits env;
 	const struct rundir_file *files;
 	size_t n_files;
-	const char *doubt; /* a sentence: what is not known of it; NULL nothing */
+	const char *doubt; /* a sentence: facts of it that are not known; NULL none */
 };
 
-/* What a container has, by its answer of PodResources: late slots are the VFs that the ledger has
+/* The VFs of a container, by its answer of PodResources: late slots are the VFs that the ledger has
  * bound to them, if any. In the arena. */
 size_t grant_held_vfs(const struct node *node, const struct ledger *ledger,
 		      const struct pod_container *c, struct arena *a, struct pool_vfs **ret);
@@ -81,8 +81,8 @@ int grant_nodes(const struct contents_in *in, const struct pool *pool, const cha
  */
 int grant_make_directory(const char *rundir, const struct grant_container *c, struct arena *a,
 			 struct bindmount *ret, struct err *err);
-/* Into every directory of the container. The late pools have one together, each early pool its own;
- * whichever mount the kubelet takes carries everything. */
+/* Writes the files into every directory of the container. The late pools have one together, each
+ * early pool its own; whichever mount the kubelet takes carries everything. */
 int grant_write(const char *rundir, const struct grant_container *c,
 		const struct contents *contents, struct err *err);
 

@@ -1,4 +1,4 @@
-/* What the files of the room share. */
+/* Shared by the files of the room. */
 #ifndef RAILMATE_GRANT_GRANT_INTERNAL_H
 #define RAILMATE_GRANT_GRANT_INTERNAL_H
 
@@ -11,10 +11,10 @@
 int grant_probe_now(const struct node *node, const struct pool *pool, const struct sysroot *root,
 		    const struct pool_dev *dev, struct arena *a, struct grant_dev *ret,
 		    struct err *err);
-/* Its MAD nodes, if its pool says umad; dev->rdma is known. */
+/* The MAD nodes of dev, if its pool has umad; dev->rdma is known. */
 void grant_find_umads(const struct node *node, const struct pool *pool, const struct sysroot *root,
 		      struct arena *a, struct grant_dev *dev);
-/* Which of the GPUs goes with which VF of the grant; devs: its VFs by their index in the pool. */
+/* Pairs the GPUs with the VFs of the grant; devs: its VFs by their index in the pool. */
 void grant_find_pairs(struct grant *grant, const int *devs, struct gpu_set gpus, struct arena *a);
 
 /* False: its container is not known yet, or nothing in it is a VF of ours. */

@@ -143,8 +143,8 @@ int grant_probe_now(const struct node *node, const struct pool *pool, const stru
 	if (r < 0 || !ret->rdma || !pool_dev_is_rdma(pool, dev) ||
 	    pool->cfg->network != NETWORK_HOST || pool->cfg->gid == GID_OFF)
 		return r;
-	/* A table that cannot be read is an empty one: whether that matters is for the renderer to
-	 * say. */
+	/* A table that cannot be read is an empty one: the renderer decides whether that matters.
+	 */
 	if (devstate_gids(root, ret->rdma, 1, gids, &ret->n_gids, NULL) < 0)
 		ret->n_gids = 0;
 	ret->gids = arena_copy(a, gids, ret->n_gids * sizeof(*gids));

@@ -1,4 +1,6 @@
-/* What a container gets of the devices of a pool, as they are now. */
+/* The grant of a container: variables, device nodes and files, at Allocate (here) and when it
+ * starts (contents.h), and their records after a restart (records.h). Never decides who holds a VF.
+ */
 #ifndef RAILMATE_GRANT_GRANT_H
 #define RAILMATE_GRANT_GRANT_H
 
@@ -16,8 +18,8 @@ struct sysroot;
  * One container_request: the grant of these ids, for render_grant(); its flags are the caller's.
  * root: where the functions are looked at again, now. gpus: those the preceding
  * GetPreferredAllocation learnt, none when unknown. An id that is unknown, gone, or bound to a
- * driver without RDMA is an error that says what to do. HCAs that containers share:
- * the ids are numbers, and every container gets all HCAs that work.
+ * driver without RDMA is an error, whose sentence has the remedy. HCAs that containers share: the
+ * ids are numbers, and every container gets all HCAs that work.
  */
 int grant_of_ids(const struct node *node, const struct pool *pool, const struct ids *ids,
 		 const struct sysroot *root, struct gpu_set gpus, struct arena *a,

@@ -60,7 +60,7 @@ static void read_all(void *arg)
 					read_all, s);
 }
 
-/* --- what is no longer needed --- */
+/* --- unneeded records --- */
 
 static bool needs(void *ctx, const char *vf)
 {

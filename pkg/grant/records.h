@@ -16,8 +16,8 @@ struct records_env {
 	struct rpc *rpc;
 	struct tracker *tracker;
 	const char *rundir; /* NULL: no files */
-	/* CDI specs, if a pool binds late; NULL: there are none. claim reports to holds what they
-	 * say; false: some could not be read. tidy removes those that holds does not need. */
+	/* CDI specs, if a pool binds late; NULL: there are none. claim reports their claims to
+	 * holds; false: some could not be read. tidy removes those that holds does not need. */
 	bool (*claim)(void *specs);
 	void (*tidy)(void *specs);
 	void *specs;

@@ -122,7 +122,7 @@ static int read_whole(int fd, char **ret, size_t *ret_len)
 	return 0;
 }
 
-/* It is written once and then replaced as a whole: a link stays what it was. */
+/* It is written once and then replaced as a whole: a link keeps the old content. */
 static int link_or_copy(int top, const char *from, int dir, const char *name, const char *temporary)
 {
 	_cleanup_close_ int fd = -1;

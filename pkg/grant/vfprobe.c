@@ -43,7 +43,7 @@ struct asked {
 	struct job *job;
 	bool runs; /* the job is its work's */
 	struct rpc_timer *timer;
-	char why[sizeof(((struct err *)NULL)->msg)]; /* what the timer says */
+	char why[sizeof(((struct err *)NULL)->msg)]; /* the timer's sentence */
 	grant_probe_done_fn done;
 	void *arg;
 };

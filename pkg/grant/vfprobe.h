@@ -35,8 +35,7 @@ typedef void (*grant_probe_done_fn)(void *arg, const struct vf_state *states, si
 /* Strings are borrowed, but by probes under way: they may outlive everything. */
 struct vfprobe *grant_probe_new(const struct vfprobe_env *env);
 /* done is called once, on the rpc thread, never before the return; with grant_probe_free() at the
- * latest.
- */
+ * latest. */
 void grant_probe_start(struct vfprobe *t, const struct bdf *bdfs, size_t n,
 		       grant_probe_done_fn done, void *arg);
 void grant_probe_free(struct vfprobe *t); /* does not block; NULL is fine */
