@@ -1,4 +1,4 @@
-/* What the kubelet says against the holds: who is shown, who is not shown any more, who is new. */
+/* The kubelet's answers against the holds: pods that are shown, not shown any more, or new. */
 #include "holds/holds-internal.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ void holds_on_kubelet(struct holds *h, uint64_t epoch, struct holds_now now)
 	h->epoch = epoch;
 	h->answering_ms = h->listed_ms = 0;
 	holds_sync(h, now);
-	/* What another kubelet has shown or not shown says nothing. */
+	/* An answer of another kubelet counts for nothing. */
 	for (size_t i = 0; i < h->n_observations; i++) {
 		struct observation *s = &h->observations[i];
 
@@ -171,7 +171,7 @@ static void hold_is_unseen(struct judging *j, const struct ledger_hold *hold, st
 
 /*
  * Only the UID is known of a hold: is this pod with its id another one, to which the kubelet has
- * given that as well? By the checkpoint; where that says nothing of the id, not unless the hold was
+ * given that as well? By the checkpoint; where that does not have the id, only if the hold was
  * there when we started.
  */
 static bool may_be_next(const struct ledger_hold *hold, const struct observation *s)
@@ -192,8 +192,8 @@ static void judge(struct judging *j, const struct ledger_hold *hold, struct obse
 	/* An answer about one pod also names a hold that had no name. */
 	seen = find_seen(j, hold->resource, hold->slot ? hold->slot : hold->vf, &n);
 	for (size_t i = 0; i < n; i++) {
-		/* Another pod's slot says that this one has lost it, nothing about its VF. One
-		 * without a name is not that of the pod that was given its id since. */
+		/* Another pod with the slot means that this one has lost it, and nothing about its
+		 * VF. One without a name is not that of the pod that was given its id since. */
 		if (holds_text(hold->owner.pod)
 			    ? !holds_same_name(&hold->owner, seen[i]->ns, seen[i]->pod)
 			    : s->id_passed_on) {
@@ -233,7 +233,7 @@ static void judge(struct judging *j, const struct ledger_hold *hold, struct obse
 	}
 	if (!answer->all && !holds_same_name(&hold->owner, answer->ns, answer->pod))
 		return;
-	/* The kubelet notes what it has given a moment later; what it has shown it has noted. */
+	/* The kubelet notes a device a moment after it gave it; a shown one is noted. */
 	if (!holds_was_shown(j->h, hold, s) &&
 	    answer->asked_ms < s->noted_ms + (int64_t)j->h->pace.young_ms)
 		return;
@@ -244,7 +244,7 @@ static void judge(struct judging *j, const struct ledger_hold *hold, struct obse
 }
 
 /*
- * A record, older than what the slot has now, named the VF for another container of the same pod.
+ * A record, older than the slot's present one, named the VF for another container of the same pod.
  * One hands its slot to the next only when it has ended, unless the kubelet gave the slot to both.
  */
 static bool is_former(const struct judging *j, const struct ledger_hold *hold,

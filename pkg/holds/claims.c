@@ -124,7 +124,7 @@ void holds_on_claims_read(struct holds *h, bool complete, struct holds_now now)
 
 	if (complete && !h->claims_read && h->n_claims) {
 		qsort(h->claims, h->n_claims, sizeof(*h->claims), by_number);
-		/* The file is older than what was decided since: it could not be stored. */
+		/* The file is older than decisions made since: these could not be stored. */
 		if (!h->lost && newest->number >= h->next_loaded) {
 			h->lost = true;
 			holds_say(

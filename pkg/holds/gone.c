@@ -51,7 +51,7 @@ bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold,
 	/* The pod has no process, and we have seen that its cgroup would show one. */
 	bool is_empty = (cgroups_show || !hold->pending) && has_uid &&
 			holds_cgroup_of(hold, f) == HOLDS_CGROUP_EMPTY;
-	/* Its cgroup will never say whether it runs. */
+	/* Its cgroup will never show whether it runs. */
 	bool has_no_cgroup = !has_uid || f->cgroup == HOLDS_CGROUP_OFF ||
 			     (f->cgroup == HOLDS_CGROUP_EMPTY && !cgroups_show);
 
@@ -59,7 +59,7 @@ bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold,
 		return false;
 	if (hold->replaced)
 		return true;
-	/* What (a) misses without a UID is but a name, and its processes may live. */
+	/* Without a UID (a) misses but a name, and the pod's processes may live. */
 	if ((hold->draining || s->gone) && (has_uid || f->cgroup == HOLDS_CGROUP_OFF))
 		return true;
 	if (away && (hold->pending || h->blind || is_empty))

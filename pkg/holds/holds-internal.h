@@ -1,4 +1,4 @@
-/* What the files of this room share. */
+/* Shared by the files of this room. */
 #ifndef RAILMATE_HOLDS_HOLDS_INTERNAL_H
 #define RAILMATE_HOLDS_HOLDS_INTERNAL_H
 
@@ -9,34 +9,34 @@ struct id_pods {
 	char uids[2][48];
 };
 
-/* What is known of a hold since we started. In the order of the holds. */
+/* Facts of a hold since railmated started. In the order of the holds. */
 struct observation {
 	char *vf;
 	char *former_slot; /* NULL, or: its slot until another container had that */
 	int64_t since_ms;  /* with the number, these distinguish one hold of a VF from the next */
 	uint64_t decision;
-	/* When it was made; young_ms before the start for those that were there */
+	/* When the hold was made; young_ms before the start for holds of the ledger */
 	int64_t noted_ms;
 	/* asked_ms of the newest answer of this kubelet that showed it; 0: none has */
 	int64_t shown_ms;
-	/* When a container, or its CNI plugin, last got it; the start for those that were
-	 * there */
+	/* When a container, or its CNI plugin, last got the VF; the start for holds of the ledger
+	 */
 	int64_t told_ms;
-	/* asked_ms of the newest answer that said something about it; 0: none has */
+	/* asked_ms of the newest answer that counted for it; 0: none */
 	int64_t judged_ms;
 	bool loaded; /* it was in the ledger when we started */
-	/* After it got this one, the container was refused another one: it does not run */
+	/* After the container got this VF, it was refused another one: it does not run */
 	bool not_created;
-	/* Bound late, and neither the container nor its CNI plugin got it */
+	/* Bound late, and neither the container nor its CNI plugin got the VF */
 	bool tentative;
-	bool unseen;	/* the newest answer of this kubelet that could show it did not */
-	bool passed_on; /* the kubelet says that another pod has the id */
-	/* The kubelet has given it to another container, since it last showed the holder */
+	bool unseen;	/* the newest answer of this kubelet that could show the hold did not */
+	bool passed_on; /* by the kubelet another pod has the id */
+	/* The kubelet has given the VF to another container, since it last showed the holder */
 	bool given_away;
-	/* Or ever, whatever was shown since: the checkpoint may mean that other one */
+	/* The kubelet once gave the VF to another container: the checkpoint may mean that */
 	bool id_passed_on;
 	bool gone;	   /* rule (a) */
-	int64_t missed_ms; /* when it was first missed so; 0 never */
+	int64_t missed_ms; /* when the pod was first missed so; 0 never */
 	bool missed_twice;
 	bool doubly_told;
 	struct id_pods pods;
@@ -52,17 +52,17 @@ struct promise {
 	char *slot;
 	int64_t since_ms;
 	bool held; /* as far as is known, a container has it */
-	/* While we run; else a List has shown it */
+	/* Given while railmated runs; else a List has shown it */
 	bool given;
 };
 
-/* A slot that a container has, and whose VF no record names. */
+/* A slot that a container has and whose VF no record names. */
 struct unknown {
 	char *slot, *resource;
 	struct ledger_owner owner; /* strings of its own */
 	struct id_pods pods;
-	bool given_away; /* since: the checkpoint may mean the other one */
-	bool doubled;	 /* another container of the pod is shown with it, too */
+	bool given_away; /* to another container since, which the checkpoint may mean */
+	bool doubled;	 /* another container of the pod is shown with the slot, too */
 	bool missed;
 	int64_t missed_ms; /* since when; monotonic */
 	/* Since when each look has shown no more than a sandbox; 0: the last one has not */
@@ -75,7 +75,7 @@ struct holds {
 	struct ledger *ledger;
 	struct holds_pace pace;
 	bool blind;
-	bool cgroups_seen; /* of some pod: that there is none of another says something */
+	bool cgroups_seen; /* of some pod: a missing cgroup of another pod counts */
 
 	struct observation *observations;
 	size_t n_observations;
@@ -133,29 +133,29 @@ void holds_on_slot_probed(struct holds *h, const char *slot, enum holds_cgroup c
 			  struct holds_now now);
 
 bool holds_is_settled(const struct holds *h);
-/* Which pod has this id by the checkpoint? "": none, or two. */
+/* The UID of the pod that has this id by the checkpoint; "": none, or two. */
 const char *holds_uid_of_id(const struct holds_entry *v, size_t n, const char *resource,
 			    const char *id);
 
 bool holds_text(const char *s); /* neither NULL nor "" */
-/* Both have UIDs, and they are the same. */
+/* Both owners have UIDs: equal ones; different ones. */
 bool holds_same_uid(const struct ledger_owner *a, const struct ledger_owner *b);
 bool holds_other_uid(const struct ledger_owner *a, const struct ledger_owner *b);
 bool holds_same_name(const struct ledger_owner *a, const char *ns, const char *pod);
 /*
  * Identity: is it the holder that starts, or one that its VF passes to within its pod? An ordinary
- * init container ends before others start, and they may get what it had. f: as the VF is now; NULL:
- * only what the kubelet says.
+ * init container ends before others start, and they may get its VFs. f: as the VF is now; NULL: by
+ * the kubelet's answer only.
  */
 bool holds_is_holder(const struct ledger_hold *hold, const struct observation *s,
 		     const struct ledger_owner *owner, const struct holds_facts *f);
-/* Likewise, and both are known to be other containers of one pod. */
+/* Are holder and owner known to be two containers of one pod that run beside each other? */
 bool holds_is_beside(const struct ledger_hold *hold, const struct observation *s,
 		     const struct ledger_owner *owner);
 /*
- * Of the container that starts only the UID is known, as of an ordinary init container, which is
- * never shown, and of the holder only the name: by the kubelet's account they are of one pod, which
- * it shows with the id, and no other pod has that.
+ * Only the UID is known of the container that starts (an ordinary init container is never shown),
+ * and only the name of the holder: are they of one pod by the kubelet's account, which shows the
+ * pod with the id, and no other pod with it?
  */
 bool holds_is_shown_as(const struct ledger_hold *hold, const struct observation *s,
 		       const struct ledger_owner *owner);
@@ -170,7 +170,7 @@ const char *holds_name(const struct ledger_owner *o, char *buf, size_t size);
 #define HOLD_OF(hold) (hold)->vf, (hold)->slot, (hold)->resource, OWNER_OF(&(hold)->owner)
 void holds_say(struct holds *h, bool bad, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* An action that was not fetched yet, by the beginning of its text; NULL: none. */
+/* The action that was not fetched yet and whose text begins so; NULL: none. */
 struct holds_action *holds_queued(struct holds *h, enum holds_action_kind kind, const char *start);
 void holds_relist(struct holds *h);
 void holds_want_probe(struct holds *h, const char *vf);
@@ -179,32 +179,33 @@ void holds_want_probe(struct holds *h, const char *vf);
 void holds_sync(struct holds *h, struct holds_now now);
 struct observation *holds_observation(struct holds *h, const char *vf,
 				      struct holds_now now); /* NULL: no hold */
-/* As it is noted by now; NULL: not yet. */
+/* The observation of a hold as it is; NULL: holds_sync() has not made it yet. */
 const struct observation *holds_observation_of(const struct holds *h,
 					       const struct ledger_hold *hold);
-/* This kubelet has shown the holder's pod with it. */
+/* Has this kubelet shown the holder's pod with the VF? */
 bool holds_was_shown(const struct holds *h, const struct ledger_hold *hold,
 		     const struct observation *s);
 
-/* That of the holder's pod. A look may be older than the hold: then it says nothing of it. */
+/* The cgroup of the holder's pod. A look that is older than the hold does not count for it. */
 enum holds_cgroup holds_cgroup_of(const struct ledger_hold *hold, const struct holds_facts *f);
-/* Why the VF is in use, by the machine; NULL: it is idle. moves: that it is away says nothing. */
+/* Why the VF is in use, by the machine; NULL: it is idle. moves: a VF that is away may be idle. */
 const char *holds_in_use(const struct ledger_hold *hold, const struct holds_facts *f, bool moves);
-void holds_give_away(struct observation *s); /* the kubelet has, or thinks that it is free */
-/* The holder is gone, by one of the rules, and the VF is idle; given: the kubelet gives it to
+/* The kubelet has given the VF away, or thinks that it is free. */
+void holds_give_away(struct observation *s);
+/* Is the holder gone, by one of the rules, and the VF idle? given: the kubelet gives the VF to
  * another container now. */
 bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold,
 		   const struct observation *s, const struct holds_facts *f, bool given, bool moves,
 		   struct holds_now now);
 void holds_note_cgroup(struct holds *h, const char *vf, const struct holds_facts *f);
 void holds_drop(struct holds *h, const char *vf, const char *because, struct holds_now now);
-/* Likewise, and another hold of the VF, without a slot, takes its place in the same call. */
+/* Drops the hold of vf; another hold of it, without a slot, takes its place in the same call. */
 void holds_pass_on(struct holds *h, const char *vf, const char *because, struct holds_now now);
 
 void holds_note_pods(struct id_pods *pods, const struct holds_entry *v, size_t n,
 		     const char *resource, const char *id);
 bool holds_is_only_pod(const struct id_pods *pods, const char *uid);
-/* Of two: the UID of the other one; NULL: uid is of neither, or they are not two. */
+/* Of two pods: the UID of the one that is not uid; NULL: uid is of neither, or they are not two. */
 const char *holds_other_of(const struct id_pods *pods, const char *uid);
 
 struct promise *holds_promise(const struct holds *h, const char *slot); /* NULL: none */
@@ -213,8 +214,7 @@ void holds_lose_slot(struct observation *s, const char *slot); /* to another con
 void holds_know_slot(struct holds *h, const char *slot);       /* it is no longer unknown */
 void holds_name_unknown(struct holds *h, const struct holds_entry *v, size_t n);
 void holds_note_slots(struct holds *h, const struct holds_answer *answer, struct holds_now now);
-/* A slot of this resource whose VF is not known: while there is one, its VF may be any that is not
- * held. NULL: none. */
+/* A slot of this resource whose VF is not known; NULL: none. Its VF may be any that is not held. */
 const struct unknown *holds_unknown_of(const struct holds *h, const char *resource);
 const char *holds_why_unknown(const struct unknown *u, const char *vf, struct arena *a);
 const struct ledger_hold *holds_live_slot(const struct holds *h,

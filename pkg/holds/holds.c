@@ -154,7 +154,7 @@ bool holds_is_holder(const struct ledger_hold *hold, const struct observation *s
 
 	if (!holds_same_uid(&hold->owner, owner) || holds_is_beside(hold, s, owner))
 		return false;
-	/* What has ended, or restarts, has nothing open: another one of the pod has. */
+	/* A container that has ended, or restarts, has nothing open: another one of the pod has. */
 	return hold->pending || !f || !f->open || !(renamed || s->shared);
 }
 

@@ -1,19 +1,18 @@
 /*
  * Who holds which VF. Everything that gives a VF to a container, takes it back, or calls it free,
  * draining or unknown is decided here and nowhere else. A state machine without file, clock, socket
- * or thread: what happens is passed in as events with the time at which it happened (struct
- * holds_event, struct holds_now), and the actions that follow are fetched with holds_next(). What
- * needs an answer at once (may this container start?) is a function of its own. One owner, one
- * thread.
+ * or thread: events are passed in with the time at which they happened (struct holds_event, struct
+ * holds_now), and the actions that follow are fetched with holds_next(). A question that needs an
+ * answer at once (may this container start?) is a function of its own. One owner, one thread.
  *
- * Only what cannot wait is an action: to say, to list anew, to probe. The rest the edge asks, after
- * each event: is the ledger to be stored, are pods missed (holds_status()), which files are needed
- * (holds_needs_record()); and every second: what is to be probed (holds_wants_probe(),
+ * Actions cannot wait: to log, to list anew, to probe. Everything else the edge asks, after each
+ * event: is the ledger to be stored, are pods missed (holds_status()), which files are needed
+ * (holds_needs_record()); and every second: which VFs are to be probed (holds_wants_probe(),
  * holds_unknown()). State changes with holds_event(), and with holds_start(), holds_slot_start()
  * and holds_may_give(), which give, take and free while they answer; holds_decide() takes a number,
- * holds_may_answer() may say that the disk is slow.
+ * holds_may_answer() may log that the disk is slow.
  *
- * What a hold goes through (struct ledger_hold, ledger/ledger.h):
+ * The life of a hold (struct ledger_hold, ledger/ledger.h):
  *
  *   Allocate ──▶ pending ──PreStartContainer──▶ started ──gone, in use──▶ draining ──idle──▶ (free)
  *                   │                              │
@@ -25,11 +24,11 @@
  *
  * Gone. A started hold ends only if one of these is true, and nothing on the machine uses the VF:
  *   (a) this kubelet (epoch) has shown the pod and then, in a complete answer that was asked for
- *       later, not any more. Of a pod without UID that says only that a name is missing, and its
- *       cgroup cannot be asked: so not of one, unless cgroups are off;
+ *       later, not any more. Not of a pod without UID, unless cgroups are off: only its name is
+ *       missing then, and its cgroup cannot be asked;
  *   (b) the cgroup of the pod has no process, on a node where cgroups of pods have been found by
  *       their UIDs, and the kubelet does not show the pod, or gives the VF to another one;
- *   (c) an operator says so (HOLDS_RELEASED);
+ *   (c) an operator releases it (HOLDS_RELEASED);
  *   (d) neither (a) nor (b) can ever be known (no UID, or no cgroups), and this kubelet has not
  *       shown the pod for `mature_ms`.
  * Everything else (no answer, an answer of a kubelet that has just started, a directory that cannot
@@ -52,12 +51,12 @@ struct arena;
 struct holds;
 
 struct holds_now {
-	int64_t mono_ms; /* monotonic; what intervals are measured with */
-	int64_t wall_ms; /* Unix time; what records carry */
+	int64_t mono_ms; /* monotonic; for intervals */
+	int64_t wall_ms; /* Unix time; for records */
 };
 
 struct holds_pace {
-	unsigned young_ms; /* an answer says nothing about a hold that is younger: 1000 */
+	unsigned young_ms; /* an answer does not count for a hold that is younger: 1000 */
 	/* A pod that still uses its VF drains when it is missed twice, so far apart: 2000 */
 	unsigned apart_ms;
 	unsigned mature_ms; /* rule (d): 600000 */
@@ -72,9 +71,9 @@ struct holds_pace {
 extern const struct holds_pace holds_default_pace;
 
 /*
- * ledger (taken): what was on disk; NULL: there was none that could be read, and what is held is
- * rebuilt from the other records. A ledger that is merely absent is NULL as well. One may come
- * back, so that decisions then get numbers beyond any that it can have: from the wall clock on, in
+ * ledger (taken): the one on disk; NULL: there was none that could be read, and holds are rebuilt
+ * from the other records. A ledger that is merely absent is NULL as well. One may come back, so
+ * that decisions then get numbers beyond any that it can have: from the wall clock on, in
  * milliseconds.
  */
 struct holds *holds_new(struct ledger *ledger, const struct holds_pace *pace, struct holds_now now);
@@ -85,7 +84,7 @@ const struct ledger *holds_ledger(const struct holds *h);
 
 enum holds_action_kind {
 	HOLDS_SAY,    /* an event; bad: an operator should look */
-	HOLDS_RELIST, /* what was reported to the kubelet of VFs or slots is no longer true */
+	HOLDS_RELIST, /* the list that the kubelet has of VFs or slots is no longer true */
 	HOLDS_PROBE,  /* look at vf (struct holds_facts) and pass in HOLDS_PROBED, now */
 };
 struct holds_action {
@@ -95,15 +94,15 @@ struct holds_action {
 };
 bool holds_next(struct holds *h, struct holds_action *ret); /* false: none is left */
 
-/* --- what the machine shows of one VF --- */
+/* --- one VF, as the machine shows it --- */
 
 enum holds_cgroup {
-	HOLDS_CGROUP_OFF,     /* this node is configured without: they say nothing, ever */
+	HOLDS_CGROUP_OFF,     /* this node is configured without: they never count */
 	HOLDS_CGROUP_UNKNOWN, /* cannot be read now */
 	HOLDS_CGROUP_EMPTY,   /* absent, or without a process */
 	HOLDS_CGROUP_RUNS,
-	/* Only of a slot (HOLDS_SLOT_PROBED): it runs as a sandbox does that has no container. If
-	 * the sandbox has ended it may be a small container */
+	/* Only of a slot (HOLDS_SLOT_PROBED): the cgroup looks like a sandbox without a container;
+	   after the end of the sandbox, a small container looks like that, too */
 	HOLDS_CGROUP_SANDBOX,
 };
 
@@ -117,7 +116,7 @@ struct holds_facts {
 	const char *uid;	  /* NULL: none was looked at */
 };
 
-/* --- what happens --- */
+/* --- events --- */
 
 /* One VF as a CDI spec, a map.json or a ledger found later has it. Strings are copied. */
 struct holds_claim {
@@ -140,7 +139,7 @@ struct holds_pod {
 	size_t n_containers; /* that are shown; ordinary init containers never are */
 };
 struct holds_answer {
-	uint64_t epoch; /* of the kubelet that answered; that of another one is ignored */
+	uint64_t epoch; /* of the kubelet that answered; an answer of another one is ignored */
 	/* Monotonic: when the question was asked. Answers may overtake each other */
 	int64_t asked_ms;
 	bool all; /* a List; false: a Get of the pod ns/pod */
@@ -164,37 +163,37 @@ struct holds_vf {
 };
 
 enum holds_event_kind {
-	/* The start of the daemon: a claim of a record. One that comes after HOLDS_CLAIMS_READ (of
-	 * a ledger that came back) is weighed at once. */
+	/* The start of the daemon: a claim of a record. A claim after HOLDS_CLAIMS_READ (of a
+	   ledger that came back) is weighed at once. */
 	HOLDS_CLAIMED,
-	/* complete: all records were read, and what they claim is weighed now. Or some directory
-	 * could not be read: the claims are forgotten, and all of it is done again later. Until
-	 * they were complete no container starts and nothing is removed. */
+	/* complete: all records were read, and their claims are weighed now. Else some directory
+	   could not be read: the claims are forgotten, and read again later. Until one reading was
+	   complete no container starts and nothing is removed. */
 	HOLDS_CLAIMS_READ,
-	/* blind: PodResources will never be asked (it is off, or the kubelet has none), or it is
-	 * again. */
+	/* blind: PodResources will never be asked (it is off, or the kubelet has none); not blind:
+	   it is asked again. */
 	HOLDS_BLIND,
 
 	/* epoch: the kubelet process that answers from now on: a number below 2^53 that no other
-	 * one has, also over restarts of ours; 0: not known. */
+	   process has, also over restarts of railmated; 0: not known. */
 	HOLDS_KUBELET,
 	HOLDS_ANSWERED,	  /* answer */
 	HOLDS_CHECKPOINT, /* entries, n */
 
-	/* vf, facts: what HOLDS_PROBE asks for, also unasked. */
+	/* vf, facts: the answer to HOLDS_PROBE, also unasked. */
 	HOLDS_PROBED,
-	/* vf; rdma, netdev, driver: what the hold does not know of its VF yet, so that it is known
-	 * again when it is out of sight. NULL: not known here. */
+	/* vf; rdma, netdev, driver: facts that the hold lacks of its VF, so that it is known again
+	 * when it is out of sight. NULL: not known here. */
 	HOLDS_DEVICES,
 	/* slot, cgroup: of the pod of an owner of holds_unknown(), now. The slot stays unknown
-	 * while a container of it runs. To be passed in every second or so. */
+	   while a container of that pod runs. Passed in every second or so. */
 	HOLDS_SLOT_PROBED,
 
-	HOLDS_AMENDED,	 /* number, decision: what has become known of it */
-	HOLDS_UNDECIDED, /* number: it came to nothing; forgotten, unless something is held by it */
+	HOLDS_AMENDED,	 /* number, decision: with facts that have become known since */
+	HOLDS_UNDECIDED, /* number: of a decision that came to nothing; kept if a hold has it */
 
-	/* Early binding. GetPreferredAllocation: the kubelet offers vfs, n, so no container holds
-	 * them by its own account. To be passed in after a List of that moment. */
+	/* Early binding. GetPreferredAllocation: the kubelet offers vfs, n, so by the kubelet's
+	   account no container holds them. Passed in after a List of that moment. */
 	HOLDS_OFFERED,
 	/* Allocate was answered: the kubelet has given these VFs (given, n) to a container. owner:
 	 * as far as it was inferred; may be all NULL. number: of the decision. A VF whose holder is
@@ -204,22 +203,22 @@ enum holds_event_kind {
 	/* Late binding. The kubelet has given slots, n to a container. */
 	HOLDS_PROMISED,
 	/* slot is bound to one VF (given) of owner, and may be taken back until HOLDS_CONFIRMED.
-	 * number: of the decision; 0: the VF keeps the one it has (it was bound before). */
+	 * number: of the decision; 0: the VF was bound before, and keeps its number. */
 	HOLDS_BOUND,
 	HOLDS_CONFIRMED, /* slot: the container, or its CNI plugin, has got it */
-	HOLDS_UNBOUND,	 /* slot: it came to nothing; unless it was confirmed */
-	/* A PreStartContainer of owner failed (holds_start() knows of its own), and it may have
-	 * got VFs of another pool: the kubelet does not create it. */
+	HOLDS_UNBOUND,	 /* slot: the binding came to nothing; ignored after HOLDS_CONFIRMED */
+	/* A PreStartContainer of owner failed elsewhere than in holds_start(): the kubelet does not
+	   create the container, which may have got VFs of another pool. */
 	HOLDS_NOT_CREATED,
 
 	/* An operator: vf is free from now on, held or not. */
 	HOLDS_RELEASED,
 
 	HOLDS_STORED, /* generation of the ledger, ok: it is on the disk, or could not be written */
-	HOLDS_RESTORE, /* there is a file from now on, and nothing of ours is in it */
+	HOLDS_RESTORE, /* the ledger has a file from now on, with nothing of it yet */
 };
 
-/* What the kind names; the rest is zero. Nothing is kept that it points to. */
+/* The members that the kind names; the rest is zero. No pointer of it is kept. */
 struct holds_event {
 	enum holds_event_kind kind;
 	bool complete, blind, ok;
@@ -247,49 +246,49 @@ struct holds_status {
 	/* The ledger should be stored. Not while a slot's VF is unknown: the next start has to look
 	 * for it again. */
 	bool wants_store;
-	bool stored; /* the disk has what the ledger has now */
+	bool stored; /* the disk has the present ledger */
 };
 struct holds_status holds_status(const struct holds *h);
 
-/* Is probing this hold of use by now? For a timer of a second or so. */
+/* Should hold i be probed: would a probe now decide anything? Asked every second or so. */
 bool holds_wants_probe(struct holds *h, size_t i, struct holds_now now);
 /* Which pod has a container with just these ids by the checkpoint, or else the first of them that
  * one pod has? "": none, or two. The kubelet may have given some of them twice. */
 const char *holds_checkpoint_uid(const struct holds_entry *v, size_t n, const char *resource,
 				 const char *const *ids, size_t n_ids);
-/* Has the kubelet, in its last answer about it, shown the pod of this hold? Then HOLDS_RELEASED
- * would be undone by the next answer: the pod has to be deleted. */
+/* Did the kubelet's last answer show the pod of this VF's hold? Then the next answer would undo
+ * HOLDS_RELEASED: the pod has to be deleted. */
 bool holds_is_shown(const struct holds *h, const char *vf);
 /*
- * Whose is this VF, to who knows a pod (a CNI plugin)? UIDs decide where both are known, else the
- * names. Unknown: it was given a moment ago, and not yet seen to whom.
+ * Does this pod, which a CNI plugin names, hold the VF? UIDs decide where both are known, else the
+ * names. Unknown: the VF was given a moment ago, and its container has not been seen yet.
  */
 enum holds_whose { HOLDS_OF_NOBODY, HOLDS_OF_UNKNOWN, HOLDS_OF_POD, HOLDS_OF_ANOTHER };
 enum holds_whose holds_whose(const struct holds *h, const char *vf, const struct ledger_owner *pod);
-/* A number and a record for a choice. */
+/* Records a choice in the ledger; returns its number. */
 uint64_t holds_decide(struct holds *h, const struct ledger_decision *d);
 /* Is the record of a VF (its directory) or of a slot (its spec) still needed? The other one is
- * NULL. What is not may be removed, and what is needed and missing is written again. */
+ * NULL. A record that is not may be removed; one that is needed and missing is written again. */
 bool holds_needs_record(const struct holds *h, const char *vf, const char *slot);
 /* May the files of this VF be written for this decision? Not while another container holds it, nor
  * before all records were read. */
 bool holds_is_of(const struct holds *h, const char *vf, uint64_t decision);
 /*
- * May an answer go out that waits, since that time, for this generation to be durable? Yes if it is
- * on disk, if the disk fails, or if it has taken store_ms: the specs and map.json then have to do.
+ * May an answer go out that waits for this generation of the ledger? Yes if that is on disk, if the
+ * disk fails, or after store_ms: CDI specs and map.json are the record then.
  */
 bool holds_may_answer(struct holds *h, uint64_t generation, int64_t since_mono_ms,
 		      struct holds_now now);
 
-/* Both have names, and the same one; and the same UID, where both have one. */
+/* Both owners have names, and the same one; and the same UID, where both have one. */
 bool holds_same_pod(const struct ledger_owner *a, const struct ledger_owner *b);
 
-/* --- what a VF is --- */
+/* --- the state of a VF --- */
 
 /*
  * One verdict for all that show or offer a VF: the list for the kubelet, the candidates of
- * GetPreferredAllocation, metrics, page, Events, `status`, `explain pool`. In this order: the first
- * that is so.
+ * GetPreferredAllocation, metrics, page, Events, `status`, `explain pool`. The first state of this
+ * order that is true.
  */
 enum holds_state {
 	HOLDS_IS_DRAINING,  /* its holder is gone, and something uses it */
@@ -317,21 +316,21 @@ struct holds_verdict {
 	enum holds_state state;
 	/* Healthy in the list for the kubelet: it is free, or its container lives and it is well */
 	bool offered;
-	const char *why; /* a sentence; NULL: nothing is to be said. Of the view, or in the arena */
+	const char *why; /* a sentence; NULL: none. Of the view, or in the arena */
 };
-/* A slot that no container has may count on it. */
+/* May a slot that no container has count on this VF? */
 bool holds_is_spare(const struct holds_verdict *v);
-/* Not by a ledger alone that other records may know to be old: then nothing drains. */
+/* Nothing is draining until all records were read: one may show that the ledger is old. */
 struct holds_verdict holds_judge(const struct holds *h, const struct holds_view *v,
 				 struct arena *a);
 
 /* --- a container starts --- */
 
 /*
- * PreStartContainer: a container, that of owner, starts with these VFs, says the kubelet. owner:
- * pod NULL where it is not known, uid "" or NULL likewise. decision: the newest that gave exactly
- * these ids; 0 none. moves: a CNI plugin moves the devices of these VFs into the pod before this
- * moment, so "away" says nothing. True: it may start, and holds them from now on (by the decision
+ * PreStartContainer: the kubelet starts a container, that of owner, with these VFs. owner: pod NULL
+ * where it is not known, uid "" or NULL likewise. decision: the newest that gave exactly these ids;
+ * 0 none. moves: a CNI plugin moves the devices of these VFs into the pod before this moment, so
+ * "away" does not mean in use. True: it may start, and holds them from now on (by the decision
  * whose number the holds have then). False: it has to wait; ret_why, in the arena, is for the pod's
  * status.
  */
@@ -346,15 +345,16 @@ struct holds_slot {
 	bool promised;	       /* given to a container, and no VF was bound to it since */
 };
 struct holds_slot holds_slot(const struct holds *h, const char *slot);
-/* The VF that this container keeps for this slot when it starts (again), and whose it is by then;
- * NULL: one is to be chosen. usable: the VF that the slot has now is there and healthy (asked only
- * if there is one: holds_slot()). */
+/* The VF that this container keeps for this slot when it starts (again); the VF is the container's
+ * from then on. NULL: one is to be chosen. usable: the VF that the slot has now is there and
+ * healthy (asked only if there is one: holds_slot()). */
 const char *holds_slot_start(struct holds *h, const char *slot, const struct ledger_owner *owner,
 			     bool usable, struct holds_now now);
 /*
- * Before that: a sentence if this container has to wait. Not all records were read; or another pod
- * got the slot's VF less than create_ms ago and may run (facts, of holds_slot()): CDI
- * would give its container, if that is not created yet, the VF that the slot's spec names by then.
+ * Asked before holds_slot_start(): a sentence if this container has to wait. Not all records were
+ * read; or another pod got the slot's VF less than create_ms ago and may run (facts, of
+ * holds_slot()): CDI would give its container, if that is not created yet, the VF that the slot's
+ * spec names by then.
  */
 const char *holds_slot_waits(struct holds *h, const char *slot, const struct ledger_owner *owner,
 			     const struct holds_facts *facts, struct holds_now now,
@@ -363,8 +363,8 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
  * keeps it. NULL: no more. Of the ledger: good until that changes. */
 const char *holds_kept(const struct holds *h, const char *resource,
 		       const struct ledger_owner *owner, size_t k);
-/* May a VF of this pool be given to a container that starts? could: as far as is known without a
- * probe. A sentence if not. */
+/* May a VF of this pool be given to a container that starts? holds_could_give(): without a probe.
+ * ret_why: a sentence if not. */
 bool holds_could_give(const struct holds *h, const char *vf);
 bool holds_may_give(struct holds *h, const char *vf, const char *resource,
 		    const struct holds_facts *facts, struct holds_now now, struct arena *a,

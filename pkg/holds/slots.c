@@ -1,4 +1,4 @@
-/* Late binding: slots, what was promised of them, and which VF each has. */
+/* Late binding: slots, promised ones, and the VF of each. */
 #include "holds/holds-internal.h"
 
 #include <inttypes.h>
@@ -68,7 +68,7 @@ static struct unknown *find_unknown(struct holds *h, const char *slot)
 	return NULL;
 }
 
-/* What drains no longer counts on its slot: it is another container's. */
+/* A VF that drains no longer counts on its slot: the slot is another container's. */
 void holds_on_promised(struct holds *h, const struct holds_event *e, struct holds_now now)
 {
 	for (size_t i = 0; i < e->n; i++) {
@@ -123,7 +123,7 @@ static const char *slot_again(const struct holds *h, const struct ledger_hold *h
 	return slot && !ledger_find_slot(h->ledger, slot) && !holds_promise(h, slot) ? slot : NULL;
 }
 
-/* A container has it, by a List. What was given while we run has no VF yet; what was given before
+/* A container has it, by a List. A slot given while railmated runs has no VF yet; one given before
  * has one that is not known. */
 static void note_held(struct holds *h, const struct holds_seen *seen, struct holds_now now)
 {
@@ -210,7 +210,7 @@ void holds_name_unknown(struct holds *h, const struct holds_entry *v, size_t n)
 	}
 }
 
-/* Without a UID its cgroup will never say whether it runs: then rule (d) holds. */
+/* Without a UID its cgroup will never show whether it runs: then rule (d) holds. */
 static void note_missing(struct holds *h, const struct holds_answer *answer)
 {
 	for (size_t i = h->n_unknown; i-- > 0;) {
@@ -251,8 +251,8 @@ static void know_slots_of(struct holds *h, const struct unknown *one, const char
 	}
 }
 
-/* The kubelet calls for a container only while the sandbox runs: then what its cgroup shows is no
- * container. One that a former instance let start is created by then. */
+/* The kubelet calls for a container only while the sandbox runs: then a process in its cgroup is no
+ * container's. One that a former instance let start is created by then. */
 static bool runs_no_container(const struct holds *h, const struct unknown *u, struct holds_now now)
 {
 	return u->idle_ms && now.mono_ms - u->idle_ms >= (int64_t)h->pace.create_ms &&
@@ -523,7 +523,7 @@ bool holds_may_give(struct holds *h, const char *vf, const char *resource,
 void holds_on_bound(struct holds *h, const struct holds_event *e, struct holds_now now)
 {
 	_cleanup_free_ char *vf =
-		xstrdup(e->given->vf); /* holds_kept() names what is replaced here */
+		xstrdup(e->given->vf); /* holds_kept() names the VF that is replaced here */
 	const struct ledger_hold *before = ledger_find(h->ledger, vf);
 	struct ledger_hold hold = {
 		.vf = vf, .rdma = e->given->rdma, .since_ms = now.wall_ms, .decision = e->number

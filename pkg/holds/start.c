@@ -1,4 +1,4 @@
-/* Early binding: what Allocate gave, and whether a container may start with it. */
+/* Early binding: the VFs that Allocate gave, and whether a container may start with them. */
 #include "holds/holds-internal.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 
-/* The hold goes on: what is known of the VF beyond this stays. */
+/* The hold goes on: other known facts of the VF stay. */
 static bool goes_on(const struct ledger_hold *old, const struct ledger_owner *owner,
 		    uint64_t number)
 {
@@ -67,7 +67,7 @@ void holds_on_allocated(struct holds *h, const struct holds_event *e, struct hol
 	for (size_t i = 0; i < e->n; i++) {
 		const struct holds_vf *v = &e->given[i];
 		const struct ledger_hold *hold = ledger_find(h->ledger, v->vf);
-		/* What its init container had */
+		/* VFs that its init container had */
 		bool own = hold && holds_same_uid(&hold->owner, e->owner);
 
 		if (!left[i])

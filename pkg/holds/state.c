@@ -1,6 +1,6 @@
 /*
- * What a VF is: the one verdict that every view prints and every offer obeys. Whoever wants to know
- * asks here (tracker_judge() for a device of the node's pools) and computes nothing of it again.
+ * The state of a VF: the one verdict that every view prints and every offer obeys. tracker_judge()
+ * asks here for a device of the node's pools; no view computes it again.
  */
 #include "holds/holds-internal.h"
 
@@ -27,8 +27,8 @@ static enum holds_state state_of(const struct holds *h, const struct holds_view 
 	return used ? HOLDS_IS_IN_USE : HOLDS_IS_FREE;
 }
 
-/* What uses it may be a container of whose hold no record is left: the kubelet rejects its pod if
- * it starts itself and the device is not healthy then. */
+/* Its user may be a container of whose hold no record is left: the kubelet rejects its pod if it
+ * starts itself and the device is not healthy then. */
 static bool may_be_a_pods(const struct holds *h, const struct holds_view *v, enum holds_state state)
 {
 	return state == HOLDS_IS_IN_USE && (v->given || !holds_is_settled(h));
