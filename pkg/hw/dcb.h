@@ -17,8 +17,7 @@ enum hw_dcb_trust { HW_DCB_TRUST_UNKNOWN, HW_DCB_TRUST_PCP, HW_DCB_TRUST_DSCP };
 
 struct hw_dcb {
 	int pfc; /* bit n: PFC on priority n; -1 unknown */
-	/* What decides the priority; where the driver does not say: DSCP when it has a table for
-	 * it */
+	/* The source of the priority; unknown to the driver: DSCP when it has a table for it */
 	enum hw_dcb_trust trust;
 	int8_t priority_of_dscp[HW_DCB_DSCPS]; /* -1: no entry */
 	bool has_ets;
@@ -33,11 +32,11 @@ int hw_dcb_priority(const struct hw_dcb *dcb, int tc);
 void hw_dcb_put_priorities(int pfc, struct strbuf *out);
 /*
  * A policy of NCCL's environment against the port it goes through: NCCL_IB_TC (0 ... 255) and
- * NCCL_IB_SL (0 ... 15), -1 where not set. True: they contradict, and out got the clause that says
- * how ("NCCL_IB_TC 106 is DSCP 26, ..."). What is not known contradicts nothing.
+ * NCCL_IB_SL (0 ... 15), -1 where not set. True: they contradict, and out got the clause with the
+ * contradiction ("NCCL_IB_TC 106 is DSCP 26, ..."). An unknown value contradicts nothing.
  */
 bool hw_dcb_contradicts(const struct hw_dcb *dcb, int tc, int sl, struct strbuf *out);
-/* The same of another variable with a traffic class. */
+/* hw_dcb_contradicts() of another variable with a traffic class. */
 bool hw_dcb_class_contradicts(const struct hw_dcb *dcb, const char *name, int tc,
 			      struct strbuf *out);
 

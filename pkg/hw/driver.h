@@ -1,7 +1,7 @@
 /*
- * What railmate knows of NIC drivers, one row a driver (HACKING.md, "A NIC driver"). Nothing else
- * in pkg/ compares with the name of a driver, a module or its RDMA devices, or has ids of VFs. What
- * is a card's own and not its driver's, as Data Direct, is in hw/inventory.c and discover/card.c.
+ * The table of NIC drivers, one row a driver (HACKING.md, "A NIC driver"). Nothing else in pkg/
+ * compares with the name of a driver, a module or its RDMA devices, or has ids of VFs. Facts of a
+ * card and not of its driver, as Data Direct, are in hw/inventory.c and discover/card.c.
  */
 #ifndef RAILMATE_HW_DRIVER_H
 #define RAILMATE_HW_DRIVER_H
@@ -48,7 +48,7 @@ struct hw_driver {
 	const char *rdma_prefix; /* of the names that the kernel gives these; NULL: not known */
 	const struct hw_rate_file *rate; /* NULL: not known, any of hw_rate_files[] may be there */
 	unsigned quirks;		 /* bits of enum hw_driver_quirk */
-	/* What can only be a VF of it, wherever it sits and whether or not its PF is visible; of
+	/* Ids of its VFs only, wherever a VF sits and whether or not its PF is visible; of
 	 * HW_DRIVER_EMULATED every device. */
 	const struct hw_nic_id *ids;
 	size_t n_ids;

@@ -1,4 +1,4 @@
-/* What changes in a container for its devices: in the answer to Allocate and in a CDI spec. */
+/* The changes of a container for its devices: in the answer to Allocate and in a CDI spec. */
 #ifndef RAILMATE_HW_EDITS_H
 #define RAILMATE_HW_EDITS_H
 

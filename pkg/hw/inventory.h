@@ -1,7 +1,7 @@
 /*
- * What discovery found, as flat tables. Indices link the tables, -1 means none. An inventory is
- * immutable once discover_host() returned it: it prints in a stable order, compares cheaply and
- * may be read by any thread.
+ * Plain records of hardware; here the devices that discovery found, as flat tables. Indices link
+ * the tables, -1 means none. An inventory is immutable once discover_host() returned it: it prints
+ * in a stable order, compares cheaply and may be read by any thread.
  *
  * Sources: Documentation/ABI/testing/sysfs-bus-pci, sysfs-class-infiniband, sysfs-class-net;
  * drivers/pci/{pci-sysfs,iov}.c.
@@ -48,13 +48,13 @@ struct hw_pci {
 	/* Sysfs acpi_index, where a pool asks for it (discover_acpi_indexes()); -1 unknown */
 	int acpi_index;
 	int link_mts, link_width; /* current link: MT/s (16 GT/s = 16000) and lanes; 0 unknown */
-	int link_mts_max, link_width_max; /* what the function could do */
+	int link_mts_max, link_width_max; /* the most that the function can do */
 	int acs_ctrl; /* ACS control word of a bridge; -1 unknown (no capability or not readable) */
 	int rate_mbps; /* a VF's rate limit, set on its PF (max_tx_rate); 0: none, or not known */
 };
 
-/* A port of an RDMA device; `state` is the kernel's word ("ACTIVE"). What a VF shares with its PF's
- * only port (physical state, link layer, rate) is the PF's; the state is its own. */
+/* A port of an RDMA device; `state` is the kernel's word ("ACTIVE"). A VF has the physical state,
+ * link layer and rate of its PF's only port, and a state of its own. */
 struct hw_port {
 	int number;			/* from 1 */
 	const char *state, *phys_state; /* NULL unknown */
@@ -78,19 +78,18 @@ struct hw_rdma {
 };
 
 /*
- * What the VPD of a NIC, or of a data direct function (hw_is_data_direct()), says; only of machines
- * with Data Direct. There a NIC's transfers with GPUs are done by a PCI function elsewhere in the
- * tree.
+ * The VPD of a NIC, or of a data direct function (hw_is_data_direct()); only of machines with Data
+ * Direct. There a NIC's transfers with GPUs are done by a PCI function elsewhere in the tree.
  */
 struct hw_card {
 	int pci;
 	const char *name, *serial; /* the product, SN; NULL: not there */
-	const char *board, *vuid;  /* V3, VU; likewise */
-	const char *problem;	   /* what is wrong with its VPD; NULL: nothing */
+	const char *board, *vuid;  /* V3, VU; NULL: not there */
+	const char *problem;	   /* the fault of its VPD; NULL: none */
 	int direct;		   /* of a NIC: its data direct function; -1: none is known */
 };
 
-/* What the cable of a NIC leads to, by LLDP. */
+/* The far end of a NIC's cable, by LLDP. */
 struct hw_neighbor {
 	int pci;
 	const char *name; /* the switch's; its chassis id where it has none */
@@ -99,7 +98,7 @@ struct hw_neighbor {
 
 struct hw_gpu {
 	int pci;
-	const char *vendor; /* "NVIDIA", "AMD", "Intel", or what the match table says */
+	const char *vendor; /* "NVIDIA", "AMD", "Intel", or the match table's */
 	const char *model;  /* device name; NULL unknown */
 	const char *uuid;   /* "GPU-…" (NVIDIA); NULL */
 	int minor;	    /* NVIDIA device minor; -1 */
@@ -120,7 +119,7 @@ struct hw_numa {
 	const char *cpumap;
 };
 
-/* What NCCL asks of a CPU; all of them are alike. */
+/* The facts that NCCL asks of a CPU; all of them are alike. */
 struct hw_cpu {
 	const char *arch;   /* "x86_64", "arm64"; NULL unknown */
 	const char *vendor; /* of x86: "GenuineIntel"; NULL unknown */
@@ -151,7 +150,7 @@ struct hw_inventory {
 	size_t n_notes; /* one sentence for each thing that was skipped */
 };
 
-/* A function of which only the address is known: every index and fact says so. */
+/* A function of which only the address is known: every index is -1, every fact unknown. */
 struct hw_pci hw_pci_unknown(struct bdf bdf);
 /* GPUs by their index into inv->pci; n 0: none, or not known. n_unknown: there are so many more, or
  * parts of GPUs, that no function is known of. */
@@ -177,8 +176,8 @@ const struct hw_neighbor *hw_find_neighbor(const struct hw_inventory *inv, int p
 bool hw_is_data_direct(const struct hw_pci *f);
 /* The PF of a VF, or the function itself; -1: unknown, as of pci -1. */
 int hw_pf_of(const struct hw_inventory *inv, int pci);
-/* What both ends of the PCIe link of a function can do, it and the port above it: MT/s and lanes; 0
- * unknown. */
+/* The most that both ends of a function's PCIe link can do, the function and the port above it:
+ * MT/s and lanes; 0 unknown. */
 struct hw_pcie {
 	int mts, width;
 };

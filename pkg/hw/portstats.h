@@ -1,7 +1,6 @@
 /*
- * What the kernel counts of a port and of a VF: bytes, packets, errors. Names are those of its
- * files (Documentation/ABI/stable/sysfs-class-infiniband); which ones there are is up to the
- * driver.
+ * The kernel's counters of a port and of a VF: bytes, packets, errors. Names are those of its files
+ * (Documentation/ABI/stable/sysfs-class-infiniband); the driver decides which ones exist.
  */
 #ifndef RAILMATE_HW_PORTSTATS_H
 #define RAILMATE_HW_PORTSTATS_H
@@ -23,7 +22,7 @@ struct hw_pause {
 };
 struct hw_pauses {
 	struct hw_pause received[HW_PAUSES], sent[HW_PAUSES];
-	/* What was received and had no room, so that pause frames were too late, or are off; -1 */
+	/* Packets received without room: pause frames were too late, or are off; -1 */
 	int64_t dropped[HW_PAUSES];
 };
 

@@ -1,4 +1,4 @@
-/* What was seen of a VF when it was looked at: its network, its GIDs, its nodes. */
+/* The state of a VF when it was probed: its network, its GIDs, its nodes. */
 #ifndef RAILMATE_HW_VFSTATE_H
 #define RAILMATE_HW_VFSTATE_H
 

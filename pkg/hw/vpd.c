@@ -34,7 +34,7 @@ static bool is_padding(uint8_t c)
 	return c == ' ' || c == '\0';
 }
 
-/* The first thing that is wrong is what is said. */
+/* The first fault is reported. */
 #define WRONG(err, ...)                                                                            \
 	do {                                                                                       \
 		if ((err) && !(err)->code)                                                         \

@@ -1,6 +1,6 @@
 /*
- * Vital product data of a PCI function (PCI Local Bus 3.0, appendix I; sysfs: vpd): what its maker
- * wrote onto the card. Pure; any bytes.
+ * Vital product data of a PCI function (PCI Local Bus 3.0, appendix I; sysfs: vpd): the maker's
+ * text on the card. Pure; any bytes.
  */
 #ifndef RAILMATE_HW_VPD_H
 #define RAILMATE_HW_VPD_H
@@ -26,12 +26,12 @@ struct vpd {
 };
 
 /*
- * What can be read of any bytes. err->msg stays empty where they are whole; else it is the first
- * thing that is wrong and where: a tag or a keyword that is cut short or claims more than there is,
- * a value above that is not printable ASCII. What stands before a cut is read all the same, as by
- * the kernel (drivers/pci/vpd.c, pci_vpd_find_tag()) and by rdma_topo. Of a keyword that is there
- * twice the first counts, and what follows the end tag does not. The end tag may be missing, as for
- * the kernel, whose file then ends before the first byte that is not a tag (pci_vpd_size()).
+ * The readable part of any bytes. err->msg stays empty where they are whole; else it names the
+ * first fault and its place: a tag or a keyword that is cut short or claims more than there is, a
+ * value above that is not printable ASCII. Fields before a cut are read all the same, as by the
+ * kernel (drivers/pci/vpd.c, pci_vpd_find_tag()) and by rdma_topo. Of a keyword that is there twice
+ * the first counts; bytes behind the end tag do not. The end tag may be missing, as for the kernel,
+ * whose file then ends before the first byte that is not a tag (pci_vpd_size()).
  */
 void vpd_parse(const uint8_t *data, size_t n, struct vpd *ret, struct err *err);
 /* Bytes that vpd_parse() takes, with the name, V3 and VU in them and nothing else. */
