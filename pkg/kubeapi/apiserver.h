@@ -1,5 +1,5 @@
-/* Where the API server is, and as whom we ask, as a pod finds it: addresses in the environment, a
- * folder with token and ca.crt. */
+/* The API server's address and our identity there, as a pod finds them: addresses in the
+ * environment, a folder with token and ca.crt. */
 #ifndef RAILMATE_KUBEAPI_APISERVER_H
 #define RAILMATE_KUBEAPI_APISERVER_H
 

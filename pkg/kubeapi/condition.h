@@ -20,11 +20,10 @@ struct condition {
 	const char *node;
 	enum condition_status status;
 	const char *message;
-	int64_t since_ms, now_ms; /* wall clock; since: status is what it is */
+	int64_t since_ms, now_ms; /* wall clock; since: of the present status */
 };
 
-/* Where the patch is sent, behind the API server's address. Heap; NULL: that is not a name of a
- * node.
+/* The path for the patch, behind the API server's address. Heap; NULL: no node can have that name.
  */
 char *kubeapi_condition_path(const char *node);
 void kubeapi_condition_write(const struct condition *c, struct strbuf *out);

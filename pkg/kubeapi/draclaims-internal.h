@@ -1,4 +1,4 @@
-/* ResourceClaims as JSON text, one by one → what draclaim.h wants of them. */
+/* ResourceClaims as JSON text, one by one → struct draclaim (draclaim.h). */
 #ifndef RAILMATE_KUBEAPI_DRACLAIMS_INTERNAL_H
 #define RAILMATE_KUBEAPI_DRACLAIMS_INTERNAL_H
 
@@ -18,7 +18,7 @@ struct draclaims {
 	struct draclaim_device *v; /* of all that were read */
 	size_t n, cap;
 	size_t n_claims;
-	struct sieve_reader reader; /* what to read a list with */
+	struct sieve_reader reader; /* for reading a list */
 };
 
 /* c must not move. Everything kept lives in the arena but v, which kubeapi_draclaims_done() frees.

@@ -7,32 +7,31 @@
 
 struct strbuf;
 
-/* Where it is sent, behind the API server's address. That of a node may be there or in default;
- * kube-system is where railmate is, so that its right is to this namespace alone. */
+/* The path for Events of the node, behind the API server's address. They may be in kube-system or
+ * in default: in the former, where railmate is, so that its right is to this namespace alone. */
 #define EVENT_PATH "/apis/events.k8s.io/v1/namespaces/kube-system/events"
 
 struct event {
-	const char *node; /* this one; what the Event is about, unless a pod is named */
+	const char *node; /* this one; the subject of the Event, unless a pod is named */
 	/* uid "" or NULL: not known; `kubectl describe pod` then does not show the Event */
 	const char *ns, *pod, *uid;
-	/* What of that object it is about, where that changes: "link 0000:18:00.0"; NULL: what is
-	 * said stays so */
+	/* The part of that object whose state changes: "link 0000:18:00.0"; NULL: the note stays
+	 * true */
 	const char *about;
 	bool normal;		     /* no warning */
 	const char *action, *reason; /* "Discover", "PoolEmpty" */
-	const char *note; /* for people; what the API server does not take of it is cut off */
-	int64_t wall_ms;  /* now */
+	const char *note;	     /* for people; cut to the length that the API server takes */
+	int64_t wall_ms;	     /* now */
 };
 
-/* Where it is sent, as EVENT_PATH: a pod's into its namespace. Heap; NULL: that is not a name of
- * one.
- */
+/* The path for this Event, as EVENT_PATH; a pod's is in its namespace. Heap; NULL: the namespace
+ * cannot have that name. */
 char *kubeapi_event_path(const struct event *e);
 
 /*
- * As JSON. Its name follows from what it says: the API server keeps an Event for an hour, and
- * answers HTTP 409 when the same one is sent again within it. That about a thing which
- * changes is of its time, too: a link that goes down again is another Event.
+ * Writes the Event as JSON. Its name follows from its content: the API server keeps an Event for an
+ * hour, and answers HTTP 409 when the same one is sent again within it. An Event about a state that
+ * changes has its time in the name, too: a link that goes down again is another Event.
  */
 void kubeapi_event_write(const struct event *e, struct strbuf *out);
 

@@ -24,8 +24,8 @@ struct kubeapi_options {
 	 * leaves no core. */
 	const char *token_file;
 	const char *ca_file; /* who may have signed the server's certificate; only these */
-	const char *post;    /* for transfer.h: what to send there, JSON; NULL: pods are read */
-	bool patch;	     /* post is a strategic merge patch of what is there */
+	const char *post;    /* for transfer.h: JSON to send; NULL: pods are read */
+	bool patch;	     /* post is a strategic merge patch of an object */
 };
 
 /* Options are copied. Loads libcurl; its absence is an error in one sentence. [any thread] */

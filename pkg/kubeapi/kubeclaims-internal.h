@@ -1,6 +1,6 @@
 /*
- * ResourceClaims from the API server: which devices one was given. One question after the other, on
- * a thread ("kubeapi") and a connection that begin with the first.
+ * ResourceClaims from the API server: the devices that a claim was given. One question after the
+ * other, on a thread ("kubeapi") and a connection that begin with the first.
  */
 #ifndef RAILMATE_KUBEAPI_KUBECLAIMS_INTERNAL_H
 #define RAILMATE_KUBEAPI_KUBECLAIMS_INTERNAL_H

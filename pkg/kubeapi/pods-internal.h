@@ -1,4 +1,4 @@
-/* Pods as JSON text, one by one → what podspec.h wants of them. */
+/* Pods as JSON text, one by one → pod specs (podspec.h). */
 #ifndef RAILMATE_KUBEAPI_PODS_INTERNAL_H
 #define RAILMATE_KUBEAPI_PODS_INTERNAL_H
 
@@ -15,7 +15,7 @@ struct item;
 
 struct pods {
 	struct spec_pods list;
-	struct sieve_reader reader; /* what to read a list with */
+	struct sieve_reader reader; /* for reading a list */
 	size_t n_read;
 	/* Of the pod under way: its trees are in the scratch arena. */
 	struct arena *scratch;
@@ -24,8 +24,8 @@ struct pods {
 };
 
 /*
- * p must not move. What of a pod's spec or status is not as it has to be, or is too large, makes
- * that pod one whose containers are not known. A pod without a name is an error: "items[3]: …".
+ * p must not move. A pod whose spec or status is malformed or too large becomes one whose
+ * containers are not known. A pod without a name is an error: "items[3]: …".
  */
 void kubeapi_pods_init(struct pods *p, struct arena *arena);
 void kubeapi_pods_done(struct pods *p);

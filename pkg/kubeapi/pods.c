@@ -55,8 +55,8 @@ static size_t kids_of(const struct item *list)
 	return list && list->type == ITEM_LIST ? list->n_kids : 0;
 }
 
-/* What the scheduler made of limits that DRA drivers serve: {"resourceClaimName",
- * "requestMappings"}; NULL: nothing. */
+/* The claim that the scheduler made of limits that DRA drivers serve: {"resourceClaimName",
+ * "requestMappings"}; NULL: none. */
 static const struct item *extended_of(const struct pods *p)
 {
 	return item_get(p->status, "extendedResourceClaimStatus");
@@ -129,7 +129,7 @@ static void add_claim(const char *claim, const char *request, struct spec_contai
 		v[c->n_claims++] = (struct spec_claim) { claim, request };
 }
 
-/* Its own claims, and what the scheduler made of its limits. */
+/* Its own claims, and those that the scheduler made of its limits. */
 static int read_claims(const struct pods *p, const struct item *in, struct spec_container *c,
 		       size_t *parts, struct err *err)
 {

@@ -1,7 +1,7 @@
 /*
  * Reads the list "items" of a JSON object that arrives in pieces, and leaves out of each element
- * all that is not asked for: annotations, environments and managed fields never get into memory.
- * What is left comes member by member, so that a member that is too large is left out, and the
+ * all members that are not asked for: annotations, environments and managed fields never get into
+ * memory. The rest comes member by member, so that a member that is too large is left out, and the
  * element still has its name. Knows strings, escapes and brackets; whether a member is proper JSON
  * is found by the reader that takes it.
  */
@@ -15,7 +15,7 @@
 
 struct err;
 
-/* Brackets in brackets that are kept: what reads a member recurses. */
+/* Brackets in brackets that are kept: the reader of a member recurses. */
 #define SIEVE_DEPTH_MAX 32
 /* A key that is longer is none of those that are kept. */
 #define SIEVE_KEY_MAX 32
@@ -30,7 +30,7 @@ struct keep {
 /* An error of either ends the reading. */
 struct sieve_reader {
 	const struct keep *keep; /* of an element */
-	size_t member_max;	 /* bytes of a member, without what was left out */
+	size_t member_max;	 /* bytes of a member, without the parts left out */
 	/* text lives until the return; NULL: the member is larger, or nested too deeply. */
 	int (*member)(void *arg, const char *key, const char *text, size_t len, struct err *err);
 	int (*end)(void *arg, struct err *err); /* of an element */
@@ -62,7 +62,7 @@ struct sieve {
 	size_t n_levels;
 	char key[SIEVE_KEY_MAX];
 	size_t key_len;
-	/* Of the value that comes, or is under way: does it stay, and what of it (NULL: all)? */
+	/* Of the value that comes, or is under way: does it stay, and which parts (NULL: all)? */
 	bool kept;
 	const struct keep *inside;
 	bool in_string, escaped;

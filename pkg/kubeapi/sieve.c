@@ -38,7 +38,7 @@ static struct sieve_level *top(struct sieve *s)
 	return &s->levels[s->n_levels - 1];
 }
 
-/* --- what stays --- */
+/* --- kept text --- */
 
 static void put(struct sieve *s, const char *data, size_t len)
 {
@@ -196,7 +196,7 @@ static int begin_value(struct sieve *s, char c, bool *used, struct err *err)
 	return 0;
 }
 
-/* --- keys and what stands between --- */
+/* --- keys and the text between --- */
 
 static bool is_key(const struct sieve *s, const char *key)
 {

@@ -53,7 +53,7 @@ struct ask {
 	size_t next;
 	struct candidate *asked;
 	struct rpc_timer *giving_up;
-	struct err err; /* what all of them said */
+	struct err err; /* the sentences of all of them */
 };
 
 struct specs {

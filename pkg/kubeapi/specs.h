@@ -1,7 +1,7 @@
 /*
- * Where to read what pods request: builds the sources that the command line names and makes one of
+ * The source of pods' requests: builds the sources that the command line names and makes one of
  * them. With "auto" it asks the best one first and the next when that fails; one that failed is
- * left alone for a while, so that an admission does not wait for what is known to fail.
+ * left alone for a while, so that an admission does not wait for a source that is known to fail.
  */
 #ifndef RAILMATE_KUBEAPI_SPECS_H
 #define RAILMATE_KUBEAPI_SPECS_H
@@ -24,20 +24,20 @@ struct specs_options {
 };
 
 /*
- * What is asked for by name and cannot be built is an error; auto takes what there is. NULL for
- * SPECS_OFF. opt is borrowed until the return. Before rpc is busy, on any thread.
+ * A source that is asked for by name and cannot be built is an error; auto takes those that there
+ * are. NULL for SPECS_OFF. opt is borrowed until the return. Before rpc is busy, on any thread.
  */
 int specs_open(struct rpc *rpc, const struct specs_options *opt, const char *kubelet_root,
 	       struct specs **ret, struct err *err);
 const struct podspec_source *specs_source(const struct specs *s); /* NULL gives NULL */
-/* Where to read what ResourceClaims were given: the API server. NULL: there is none to ask; NULL
+/* The source of the devices of ResourceClaims: the API server. NULL: there is none to ask; NULL
  * gives NULL. */
 const struct draclaim_source *specs_claims(const struct specs *s);
 /* Is there a source to ask? With auto and without a token not before a kubelet has the Pods API.
  * Cheap; NULL: no. */
 bool specs_are_there(const struct specs *s);
-/* Load what the first one to be asked needs: not on the rpc thread, which must not be using the
- * source yet. NULL is fine. */
+/* Load the library of the first source to be asked: not on the rpc thread, which must not be using
+ * the source yet. NULL is fine. */
 void specs_load(struct specs *s);
 /* Ask once in advance, so that connections are up and failures are logged at the start. On the rpc
  * thread; NULL is fine. */

@@ -24,7 +24,7 @@
 
 #define STACK_BYTES	(512 * 1024)
 #define TOKEN_BYTES_MAX 65536
-/* What a refusal says of itself: as much is kept, and shown. */
+/* The text of a refusal: so much is kept, and shown. */
 #define REFUSAL_BYTES_MAX 2048
 #define REFUSAL_SHOWN_MAX 200
 /* An answer of this size leaves holes in the heap that are worth giving back. */
@@ -67,7 +67,7 @@ void kubeapi_answer_free(struct answer *a)
 	free(a);
 }
 
-/* --- what is sent --- */
+/* --- the request --- */
 
 static int read_token(const char *path, char *out, size_t size, struct err *err)
 {
@@ -130,7 +130,7 @@ static int make_headers(struct transfer *t, struct err *err)
 	return add_header(t, line);
 }
 
-/* --- what comes --- */
+/* --- the reply --- */
 
 static long http_status(struct transfer *t)
 {
@@ -171,7 +171,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 	return t->received < LARGE_BYTES ? n : CURL_WRITEFUNC_ERROR;
 }
 
-/* The API server puts its sentence into a JSON object, others say it plainly. */
+/* The API server puts its sentence into a JSON object, others send it plainly. */
 static const char *refusal_sentence(const struct strbuf *body, struct arena *a)
 {
 	const struct item *status;
@@ -216,8 +216,8 @@ static int refused(struct transfer *t, long status, struct err *err)
 		       status, *said ? ", " : "", said);
 }
 
-/* What went wrong, the innermost cause first: we stopped it, we refuse its text, it refuses us,
- * libcurl failed. */
+/* The error, the innermost cause first: we stopped it, we refuse its text, it refuses us, libcurl
+ * failed. */
 static int conclude(struct transfer *t, CURLcode code, struct err *err)
 {
 	long status = t->answer->status = http_status(t), os_error = 0;
@@ -404,7 +404,7 @@ static void set_options(struct transfer *t)
 	set(t->easy, CURLOPT_WRITEFUNCTION, on_body);
 	set(t->easy, CURLOPT_WRITEDATA, t);
 	set(t->easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	set(t->easy, CURLOPT_CAPATH, NULL);	    /* not what the system trusts */
+	set(t->easy, CURLOPT_CAPATH, NULL);	    /* not the system's certificates */
 	set(t->easy, CURLOPT_CA_CACHE_TIMEOUT, 0L); /* the file may be replaced */
 	set(t->easy, CURLOPT_CAINFO, t->ca_file);
 	set(t->easy, CURLOPT_SSL_VERIFYPEER, 1L);
@@ -482,6 +482,6 @@ void kubeapi_transfer_close(struct transfer *t)
 	kubeapi_transfer_cancel(t);
 	pthread_join(t->thread, NULL);
 	t->closed = true;
-	if (!atomic_load(&t->posted)) /* else arrived() does it: what was posted still runs */
+	if (!atomic_load(&t->posted)) /* else arrived() does it: a posted function still runs */
 		transfer_free(t);
 }

@@ -1,6 +1,6 @@
 /*
  * The thread of HTTPS: one request at a time over one connection, from the token's file to the
- * objects that were read, or to the confirmation of what was sent.
+ * objects that were read, or to the confirmation of the object that was sent.
  */
 #ifndef RAILMATE_KUBEAPI_TRANSFER_H
 #define RAILMATE_KUBEAPI_TRANSFER_H
@@ -14,7 +14,7 @@ struct transfer;
 
 enum transfer_kind { TRANSFER_PODS, TRANSFER_CLAIMS };
 
-/* err.code 0: pods, or claims, hold the answer, or what was sent is there. */
+/* err.code 0: pods, or claims, hold the answer, or the object that was sent is there. */
 struct answer {
 	struct arena *arena;
 	struct pods pods;
@@ -27,7 +27,7 @@ void kubeapi_answer_free(struct answer *a);
 /* The answer is the receiver's. */
 typedef void (*transfer_done_fn)(void *arg, struct answer *answer);
 
-/* kind: what the answers list. done runs on the thread of rpc; NULL: on that of the transfer. */
+/* kind: of objects in answers. done runs on the thread of rpc; NULL: on the transfer's. */
 int kubeapi_transfer_open(const struct kubeapi_options *opt, enum transfer_kind kind,
 			  struct rpc *rpc, transfer_done_fn done, void *arg, struct transfer **ret,
 			  struct err *err);
