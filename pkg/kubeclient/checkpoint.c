@@ -98,7 +98,7 @@ static size_t sorted_entries(const struct item *list, struct entry *v)
 	return n;
 }
 
-/* One array for all, so that a pod of a thousand containers costs what it holds. */
+/* One array for all, so that a pod of a thousand containers costs no more than its devices. */
 static struct pod_list group(const struct entry *v, size_t n, struct arena *a)
 {
 	struct pod_list pods = { arena_array(a, n, sizeof(*pods.v)), 0 };

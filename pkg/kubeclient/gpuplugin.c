@@ -26,10 +26,10 @@ struct peer {
 	char *path;
 	struct socket_id id;
 	struct rpc_channel *channel; /* NULL: not dialled yet */
-	bool known;		     /* it said that it has preferences */
-	bool mute;		     /* it said that it has none; true for the life of the socket */
-	int64_t distrust_until_ms;   /* it hung or talked nonsense */
-	unsigned questions;	     /* under way */
+	bool known;		     /* it reported that it has preferences */
+	bool mute; /* it reported that it has none; true for the life of the socket */
+	int64_t distrust_until_ms; /* it hung or talked nonsense */
+	unsigned questions;	   /* under way */
 };
 
 struct question {
@@ -44,7 +44,7 @@ struct question {
 	size_t n_peers, at;
 	struct rpc_timer *timer; /* NULL: a call is under way */
 	bool random;		 /* one of them has no preferences */
-	const char *why;	 /* what was wrong with the last one */
+	const char *why;	 /* the fault of the last one */
 	gpuplugin_done_fn done;
 	void *arg;
 };

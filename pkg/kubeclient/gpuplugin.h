@@ -1,16 +1,15 @@
 /*
  * The GPU plugin of this node, as its client: which GPUs will the container get that has its VFs
- * first? The plugin's own GetPreferredAllocation says it, without side effects by contract, if it
- * is asked what the kubelet will ask it: with the GPUs that are free, and how many the container
- * wants. On the rpc thread.
+ * first? The plugin's own GetPreferredAllocation tells, without side effects by contract, if it
+ * gets the question that the kubelet will ask: with the GPUs that are free, and how many the
+ * container wants. On the rpc thread.
  *
  * Its socket lies in the kubelet's directories under a name of the vendor's choice. Sockets whose
- * names hold a word of the resource
- * ("nvidia-gpu.sock", "amd.com_gpu" for nvidia.com/gpu, amd.com/gpu) are asked, the best match
- * first, never one of our own; an answer that holds other ids than were offered, or another number
- * of them, shows that it is not the one. ListAndWatch would show more, but a second stream harms:
- * NVIDIA's plugin hands each health event to one of its streams only, and keeps a stream that was
- * cancelled.
+ * names hold a word of the resource ("nvidia-gpu.sock", "amd.com_gpu" for nvidia.com/gpu,
+ * amd.com/gpu) are asked, the best match first, never one of our own; an answer that holds other
+ * ids than were offered, or another number of them, shows that it is not the one. ListAndWatch
+ * would show more, but a second stream harms: NVIDIA's plugin hands each health event to one of its
+ * streams only, and keeps a stream that was cancelled.
  */
 #ifndef RAILMATE_KUBECLIENT_GPUPLUGIN_H
 #define RAILMATE_KUBECLIENT_GPUPLUGIN_H

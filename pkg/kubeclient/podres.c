@@ -15,7 +15,7 @@
 #include "rpc/socketfile.h"
 #include "rpc/rpc.h"
 
-#define ANSWER_BYTES_MAX (16u << 20) /* what Kubernetes' own callers take */
+#define ANSWER_BYTES_MAX (16u << 20) /* as Kubernetes' own callers take */
 #define BACKOFF_MS	 20
 #define QUIET_CHECK_MS	 25
 #define QUIET_MAX_MS	 500
@@ -215,7 +215,7 @@ static bool is_silence(enum rpc_status status)
 }
 
 /*
- * What an answer to Get shows of its kubelet. Get came with 1.27 (and says so even where it is
+ * Learns from an answer to Get about its kubelet. Get came with 1.27 (and is known even where it is
  * switched off). A List at the wrong moment could bring kubelets of that time down (issue #119560):
  * older ones are never asked for one.
  */
@@ -244,7 +244,7 @@ static int64_t time_left(const struct question *q)
 	return q->until_ms - clock_mono_ms();
 }
 
-/* All clients of the node share one limit: what it rejects is asked again while there is time. */
+/* All clients of the node share one limit: a rejected one is asked again while there is time. */
 static void retry(struct question *q, const char *message)
 {
 	struct podres *p = q->p;

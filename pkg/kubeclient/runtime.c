@@ -27,8 +27,8 @@ struct known {
 	uint64_t before; /* this one has no CDI at all */
 	uint64_t field;	 /* from this one on it reads the field of CRI; before, only annotations,
 			    which new  kubelets do not send */
-	uint64_t on; /* from this one on CDI is on unless the configuration says otherwise; before,
-			it has to say so */
+	uint64_t on; /* from this one on CDI is on unless the configuration switches it off; before,
+			it has to switch it on */
 	const char *from;
 };
 
@@ -104,7 +104,7 @@ enum runtime_cdi kubeclient_runtime_judge(const char *name, const char *version,
 
 /* --- its CNI plugins --- */
 
-/* They ask the kubelet what devices a pod has, and hand the ids to the plugins of the pod's
+/* They ask the kubelet for the devices of a pod, and hand the ids to the plugins of the pod's
  * networks. */
 static const char *const passers[] = { "multus", "multus-shim", "danm" };
 
@@ -184,7 +184,7 @@ struct question {
 	struct rpc_channel *channel;
 	struct rpc_timer *timer;
 	size_t at;			/* the socket that is asked */
-	struct runtime_version version; /* what it said of itself */
+	struct runtime_version version; /* its own report */
 	const char *silent, *mute; /* why the sockets so far are none: no listener; not a runtime */
 	unsigned timeout_ms;
 	runtime_done_fn done;

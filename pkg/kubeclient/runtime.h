@@ -1,5 +1,5 @@
 /*
- * What the container runtime reports over CRI: does it give a container the CDI devices that we
+ * Questions to the container runtime over CRI: does it give a container the CDI devices that we
  * name? Asked before a pool that binds late is registered, because a runtime without CDI ignores
  * the names silently. And: does one of its CNI plugins hand the device ids of containers on to
  * other plugins, which cannot read slots? On the rpc thread.
@@ -21,16 +21,16 @@ enum runtime_cdi {
 enum runtime_cni {
 	RUNTIME_CNI_UNKNOWN,
 	RUNTIME_CNI_KEEPS_IDS,	/* none of its CNI plugins is known to */
-	RUNTIME_CNI_PASSES_IDS, /* Multus, DANM: to what the networks of the pod name */
+	RUNTIME_CNI_PASSES_IDS, /* Multus, DANM: to the plugins that the pod's networks name */
 };
 
 /* Sentences: without an end; they live until the callback returns. */
 struct runtime_answer {
 	enum runtime_cdi cdi;
-	const char *sentence; /* what was found; NULL: RUNTIME_CDI */
-	const char *name;     /* "containerd 2.1.9"; NULL: none has said */
+	const char *sentence; /* the finding; NULL: RUNTIME_CDI */
+	const char *name;     /* "containerd 2.1.9"; NULL: no answer yet */
 	enum runtime_cni cni;
-	const char *cni_sentence; /* what was found; NULL: RUNTIME_CNI_KEEPS_IDS */
+	const char *cni_sentence; /* the finding; NULL: RUNTIME_CNI_KEEPS_IDS */
 };
 typedef void (*runtime_done_fn)(void *arg, const struct runtime_answer *answer);
 
@@ -41,6 +41,6 @@ struct runtime *kubeclient_runtime_open(struct rpc *rpc, const char *root, const
 void kubeclient_runtime_ask(struct runtime *r, unsigned timeout_ms, runtime_done_fn done,
 			    void *arg);
 void kubeclient_runtime_close(
-	struct runtime *r); /* what is asked ends as RUNTIME_SILENT; NULL is fine */
+	struct runtime *r); /* open questions end as RUNTIME_SILENT; NULL is fine */
 
 #endif
