@@ -1,8 +1,7 @@
 /*
- * Which device a ResourceClaim was given for which of its requests. PodResources shows every
- * container that has a part of a claim all of its devices (docs/design/kubelet.md §2.4), so the
- * claim is asked itself where containers share one. Data and the interface of a source; the daemon
- * hands one in.
+ * The devices that a ResourceClaim was given, by request. PodResources shows every container that
+ * has a part of a claim all of its devices (docs/design/kubelet.md §2.4), so the claim is asked
+ * itself where containers share one. Data and the interface of a source; the daemon hands one in.
  */
 #ifndef RAILMATE_KUBEMSG_DRACLAIM_H
 #define RAILMATE_KUBEMSG_DRACLAIM_H

@@ -1,4 +1,4 @@
-/* What the codecs share: bytes ↔ protobuf-c messages in an arena, with the checks that protobuf-c
+/* Shared by the codecs: bytes ↔ protobuf-c messages in an arena, with the checks that protobuf-c
  * leaves out. */
 #ifndef RAILMATE_KUBEMSG_MESSAGES_INTERNAL_H
 #define RAILMATE_KUBEMSG_MESSAGES_INTERNAL_H
@@ -12,7 +12,7 @@ struct kubemsg_type {
 	const ProtobufCMessageDescriptor *desc;
 	bool is_small;	/* others than the kubelet can send it: it gets less memory */
 	bool as_text;	/* a string that is not text is taken for text, with '?' */
-	bool is_copied; /* from copies what it keeps: the message need not stay */
+	bool is_copied; /* from copies all that it keeps: the message need not stay */
 	/* Instead of from: it is not unpacked as a whole. */
 	int (*read)(struct bytes in, void *ret, struct arena *a, struct err *err);
 	/* NULL: it is only written. -EBADMSG with a sentence. */
@@ -29,8 +29,8 @@ struct kubemsg_type {
 void *kubemsg_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a,
 		     struct err *err);
 /*
- * Likewise, without the fields that the schema does not know, which protobuf-c would keep. Any
- * tenant may have written it: max are the bytes that may be left of it.
+ * kubemsg_unpack() without the fields that the schema does not know, which protobuf-c would keep.
+ * Any tenant may have written the message: max bytes of it may be left.
  */
 void *kubemsg_unpack_known(const ProtobufCMessageDescriptor *desc, struct bytes in, size_t max,
 			   struct arena *a, struct err *err);

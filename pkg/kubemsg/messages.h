@@ -1,12 +1,12 @@
 /*
  * Messages of the kubelet and of container runtimes ↔ plain structs: DevicePlugin v1beta1,
- * PodResources v1, pluginregistration v1, Pods v1alpha1, CRI v1.
- * The only user of protobuf-c. Decoders return -EBADMSG with a sentence for bytes that do not
- * parse, hold invalid UTF-8 or NUL in an id (err->code is EILSEQ for these two), or exceed
- * MESSAGE_IDS_MAX; results live in the arena. A preference must not fail:
- * kubemsg_preferred takes an id that is not text for an unknown one ('?' for each bad
- * byte). Encoders cannot fail: strings that are not UTF-8 are an assertion (render and node
- * guarantee it). What only the kubelet or a runtime sends is in tests/kubepeer.
+ * PodResources v1, pluginregistration v1, Pods v1alpha1, CRI v1. The only user of protobuf-c.
+ * Decoders return -EBADMSG with a sentence for bytes that do not parse, hold invalid UTF-8 or NUL
+ * in an id (err->code is EILSEQ for these two), or exceed MESSAGE_IDS_MAX; results live in the
+ * arena. A preference must not fail: kubemsg_preferred takes an id that is not text for an unknown
+ * one ('?' for each bad byte). Encoders cannot fail: strings that are not UTF-8 are an assertion
+ * (render and node guarantee it). Messages that only the kubelet or a runtime sends are in
+ * tests/kubepeer.
  */
 #ifndef RAILMATE_KUBEMSG_MESSAGES_H
 #define RAILMATE_KUBEMSG_MESSAGES_H
@@ -115,17 +115,17 @@ struct pod_list {
 	size_t n;
 };
 
-/* What the kubelet said of its pods: of all (a List), or of one (a Get; pods is empty: there is no
- * such pod). */
+/* The kubelet's answer about its pods: all (a List), or one (a Get; pods is empty: there is no such
+ * pod). */
 struct pods_said {
 	bool all;
 	const char *ns, *name; /* of the one */
 	const struct pod_list *pods;
 	int64_t asked_ms; /* monotonic: it is of that moment, or later */
-	uint64_t kubelet; /* a number of the process that said it; 0: not known */
+	uint64_t kubelet; /* a number of the process that answered; 0: not known */
 };
 
-/* CRI: what the runtime says of itself. */
+/* CRI: the runtime's name and version. */
 struct runtime_version {
 	const char *name, *version;
 };
@@ -137,7 +137,7 @@ struct runtime_status {
 void kubemsg_pods_sort(struct pod *pods, size_t n);
 const struct pod *kubemsg_pods_find(const struct pod_list *pods, const char *ns,
 				    const char *name); /* NULL: not in it */
-/* What a container holds of a resource; NULL nothing. */
+/* The devices of a resource that a container holds; NULL none. */
 const struct ids *kubemsg_held(const struct pod_container *c, const char *resource);
 
 struct edits_list {

@@ -1,4 +1,4 @@
-/* PodResources: who holds what. */
+/* PodResources: containers and their devices. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -157,7 +157,7 @@ int kubemsg_podspec_count(const char *quantity, int64_t *ret)
 	return 0;
 }
 
-/* --- copies, and what is in them --- */
+/* --- copies, and their contents --- */
 
 static struct spec_container copy_container(const struct spec_container *from, struct arena *a)
 {
@@ -198,7 +198,7 @@ static size_t size_of(const char *s)
 	return s ? strlen(s) + 1 : 0;
 }
 
-/* What the containers take in a list, alignment aside. */
+/* The bytes of the containers in a list, alignment aside. */
 static size_t size_of_containers(const struct spec_pod *pod)
 {
 	size_t size = pod->n_containers * sizeof(*pod->containers);

@@ -1,7 +1,7 @@
 /*
- * What pods request, from a source of pod specs: the API server (kubeapi, over
- * HTTPS), or the kubelet's Pods API (gRPC, where it has one). Data and the interface of a source;
- * sources are handed in by the daemon.
+ * The requests of pods, from a source of pod specs: the API server (kubeapi, over HTTPS), or the
+ * kubelet's Pods API (gRPC, where it has one). Data and the interface of a source; sources are
+ * handed in by the daemon.
  */
 #ifndef RAILMATE_KUBEMSG_PODSPEC_H
 #define RAILMATE_KUBEMSG_PODSPEC_H
@@ -35,7 +35,7 @@ struct spec_container {
 	const struct spec_limit *limits;
 	size_t n_limits;
 	const struct spec_claim *claims;
-	size_t n_claims; /* also what the scheduler made of limits (DRAExtendedResource) */
+	size_t n_claims; /* also those that the scheduler made of limits (DRAExtendedResource) */
 };
 /* One that has not ended: Succeeded and Failed pods are in no list. */
 struct spec_pod {
@@ -54,7 +54,7 @@ struct spec_list {
 };
 
 /*
- * A list under construction. What a pod's author writes is bounded for each pod, so that it costs
+ * A list under construction. The text of a pod's author is bounded for each pod, so that it costs
  * no other pod anything: SPEC_POD_BYTES_MAX are 25 containers with five resources each. As many
  * pods as a node can run fit into SPEC_LIST_BYTES_MAX, whatever their authors wrote.
  */
@@ -64,21 +64,20 @@ struct spec_list {
 #define SPEC_CLAIMS_MAX	    128 /* ResourceClaims of a pod: names are searched one by one */
 
 struct spec_pods {
-	struct arena *arena; /* borrowed: what the pods point to lives there */
+	struct arena *arena; /* borrowed: the memory that the pods point to */
 	struct spec_pod *v;  /* heap */
 	size_t n, cap;
 };
 
-/* Adds a copy, without the containers where they are too many or pod->unread says why. -EFBIG:
- * there are more pods than a node can run. */
+/* Adds a copy, without the containers where they are too many or pod->unread is set. -EFBIG: there
+ * are more pods than a node can run. */
 int kubemsg_podspec_add(struct spec_pods *to, const struct spec_pod *pod, struct err *err);
 void kubemsg_podspec_done(struct spec_pods *pods);
 
 /*
- * What every source has to read the same way. A resource that device plugins or drivers serve,
- * which Kubernetes distinguishes from its own
- * ("cpu", "hugepages-2Mi", "example.kubernetes.io/…"); a Quantity that is a whole number ("8",
- * "+1.5k", "20e-1"); a phase; a container's restartPolicy.
+ * Read by every source in the same way. A resource that device plugins or drivers serve, which
+ * Kubernetes distinguishes from its own ("cpu", "hugepages-2Mi", "example.kubernetes.io/…"); a
+ * Quantity that is a whole number ("8", "+1.5k", "20e-1"); a phase; a container's restartPolicy.
  */
 bool kubemsg_podspec_is_extended(const char *resource);
 /* -EINVAL: no Quantity, negative, no whole number, or none that fits. */

@@ -16,7 +16,7 @@ static const struct limits answer_limits = { (size_t)64 << 20, SIZE_MAX };
  */
 static const struct limits small_limits = { (size_t)4 << 20, 1024 };
 
-/* What a message may still hold. */
+/* Parts that a message may still hold. */
 struct allowance {
 	size_t ids, messages;
 };
@@ -177,7 +177,7 @@ void *kubemsg_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, st
 	return unpack(desc, in, &answer_limits, a, err);
 }
 
-/* --- what the schema knows --- */
+/* --- the schema's knowledge --- */
 
 #define LENGTH_BYTES 5
 
