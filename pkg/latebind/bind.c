@@ -1,6 +1,5 @@
 /* From a list of pods to a binding: which container starts, which VFs it has or gets, its specs,
- * its holds.
- */
+ * its holds. */
 #include "latebind/latebind-internal.h"
 
 #include <errno.h>
@@ -165,7 +164,7 @@ static void hold_all(struct request *r, const struct target *t, const struct bin
 	}
 }
 
-/* The list of pods ends with this call; what is left to do comes after it. */
+/* The list of pods ends with this call; the remaining work comes after it. */
 static void note_decided(struct request *r, const struct target *t, const struct binding *c)
 {
 	struct arena *a = r->arena;
@@ -214,8 +213,8 @@ static int try_to_bind(struct request *r, const struct target *t, struct err *er
 			t->owner.ns, t->owner.pod, t->owner.container, t->doubt);
 	hold_all(r, t, &c, fresh);
 	/* A container that starts gets its specs when its VFs have been looked at. A CNI plugin
-	 * that asks for its second VF may have moved the first one's devices away: what is bound
-	 * and written stays as it is until then. */
+	 * that asks for its second VF may have moved the first one's devices away: its bindings and
+	 * specs stay as they are until then. */
 	for (size_t i = 0; i < r->n_bindings; i++)
 		specs |= fresh[i] || !latebind_spec_exists(b, r->bindings[i].id);
 	if (specs && !latebind_probes_first(r))
@@ -303,7 +302,7 @@ static const struct candidate *the_starting_one(const struct request *r, const s
 
 /* --- which one is it? --- */
 
-/* Regular init containers: no list of pods shows what they hold. */
+/* Regular init containers: no list of pods shows their devices. */
 static int decide_for_init(struct request *r, struct err *err)
 {
 	struct latebind *b = r->b;

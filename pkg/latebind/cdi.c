@@ -2,7 +2,7 @@
  * Our files in the runtime's CDI directory. They are renamed into place from the same directory,
  * under a name that no runtime reads: only then every runtime notices (docs/design/kubelet.md §4).
  * Nothing is synced to the disk: the directory is emptied by a reboot, and PreStartContainer writes
- * what is missing.
+ * missing specs.
  */
 #include "latebind/latebind-internal.h"
 
@@ -130,8 +130,8 @@ bool latebind_spec_exists(const struct latebind *b, const char *slot)
 	return false;
 }
 
-/* It has our name; what it is, it says itself. What does not parse was ours, and what we wrote is.
- */
+/* Is a file of our name another program's? Its kind tells. One that does not parse, or has our
+ * text, is ours. */
 static bool is_foreign(const char *ours, const char *text, const char *path, struct arena *a)
 {
 	const struct item *spec;

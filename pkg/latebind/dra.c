@@ -1,7 +1,7 @@
 /*
  * Whose are the GPUs of a claim that containers share? The kubelet shows each of them all: the
  * pod's spec says which requests a container has, the claim which devices these were given. Pure
- * but for what it leaves in the request.
+ * but for its result in the request.
  */
 #include "latebind/latebind-internal.h"
 
@@ -103,8 +103,8 @@ static const char *unknown_part(struct request *r, const char *claim, const char
 			    claim, why);
 }
 
-/* 0: done, or it cannot be decided and ret_doubt says why; -EINPROGRESS: r has the question to be
- * asked first. */
+/* 0: done, or it cannot be decided and ret_doubt has the reason; -EINPROGRESS: r has the question
+ * to be asked first. */
 static int narrow(struct request *r, const struct candidate *who, const char *claim,
 		  struct pod_container *c, const char **ret_doubt)
 {
@@ -126,7 +126,7 @@ static int narrow(struct request *r, const struct candidate *who, const char *cl
 		bool me = str_eq(one->name, who->container->name);
 
 		s.spec = me ? one : s.spec;
-		/* Of init containers, too: no list of the kubelet's shows what these have. */
+		/* Of init containers, too: no list of the kubelet's shows the devices of these. */
 		for (size_t k = 0; k < one->n_claims; k++) {
 			bool part = str_eq(one->claims[k].claim, claim);
 

@@ -1,5 +1,4 @@
-/* Bound VFs → what the container gets: as early binding gives it, for all pools of the container
- * together. */
+/* Bound VFs → the grant of the container, as with early binding, for all its pools together. */
 #include "latebind/latebind-internal.h"
 
 #include <errno.h>
@@ -15,9 +14,9 @@
 #include "render/cdi.h"
 #include "tracker/tracker.h"
 
-/* --- what it has --- */
+/* --- the container's VFs --- */
 
-/* Late pools as they are bound here; early ones as the kubelet says. */
+/* Late pools as they are bound here; early ones as the kubelet lists them. */
 void latebind_note_pool_vfs(struct request *r, const struct target *t)
 {
 	struct pool_vfs *held = NULL;
@@ -78,7 +77,7 @@ static int write_spec(struct request *r, const struct contents_in *in, const str
 	qsort(v, r->n_bindings, sizeof(*v), by_slot);
 	for (size_t i = 0; i < r->n_bindings; i++)
 		slots.v[i] = v[i].slot;
-	/* What the container has once, whichever of its devices the runtime takes first. */
+	/* The edits that the container has once, for any device that the runtime takes first. */
 	common = (struct edits) { .envs = env->envs,
 				  .n_envs = env->n_envs,
 				  .mounts = &r->mount,
@@ -89,7 +88,7 @@ static int write_spec(struct request *r, const struct contents_in *in, const str
 	return result;
 }
 
-/* What the spec says of whose it is. */
+/* The spec's claim: the pod that has it. */
 static struct edits record_of(const struct request *r, const struct ledger *l)
 {
 	struct claims claims = { .owner = r->c.owner,

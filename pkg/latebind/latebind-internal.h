@@ -1,4 +1,4 @@
-/* What the files of late binding share. Everything runs on the rpc thread. */
+/* Shared by the files of late binding. Everything runs on the rpc thread. */
 #ifndef RAILMATE_LATEBIND_LATEBIND_INTERNAL_H
 #define RAILMATE_LATEBIND_LATEBIND_INTERNAL_H
 
@@ -28,7 +28,7 @@ struct vf_state;
 struct latebind {
 	struct latebind_env env;
 	struct node *node;	 /* NULL: none yet */
-	struct spec_file *specs; /* what we wrote, by slot; cdi.c */
+	struct spec_file *specs; /* the specs that we wrote, by slot; cdi.c */
 	size_t n_specs, cap_specs;
 	LIST_HEAD(, request) requests;
 	struct log_rate doubted;   /* warnings that not all is known of a VF */
@@ -37,11 +37,11 @@ struct latebind {
 	struct rpc_timer *restore; /* are the specs still there? NULL: there are none */
 };
 
-/* What a ResourceClaim of the pod was given. */
+/* The devices that a ResourceClaim of the pod was given. */
 struct known_claim {
 	const char *name;
 	struct draclaim devices;
-	const char *why; /* it could not be had; NULL: it could */
+	const char *why; /* why the claim could not be had; NULL: it could */
 };
 
 /* A caller that waits for a binding. */
@@ -58,8 +58,8 @@ struct request {
 	uint64_t epoch;		/* of the kubelet that was asked */
 	bool knows_specs;	/* asked for once, and only when they decide something */
 	struct spec_list specs; /* in the order of names */
-	const char *specs_why;	/* they could not be had; NULL: they could */
-	const char *wanted_ns, *wanted_claim; /* to be asked for; NULL: none */
+	const char *specs_why;	/* why the specs could not be had; NULL: they could */
+	const char *wanted_ns, *wanted_claim; /* the claim to ask for; NULL: none */
 	struct known_claim *claims;
 	size_t n_claims;
 	latebind_done_fn done;
@@ -67,7 +67,7 @@ struct request {
 	struct rpc_timer *timer;
 	struct pending *asked; /* pods, their specs, or a claim */
 	struct pending *probing, *saving;
-	/* what was decided */
+	/* the decision */
 	struct node *node;
 	struct grant_container c; /* pool_vfs: also of early pools */
 	struct binding_slot *bindings;
@@ -85,12 +85,12 @@ struct request {
 
 void latebind_say(const struct latebind *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* The container starts now, and its VFs can be looked at. A CNI plugin asks before it has moved
- * them. */
+/* Are the container's VFs probed before it gets its specs? Yes for PreStartContainer; a CNI plugin
+ * asks before it has moved them. */
 bool latebind_probes_first(const struct request *r);
 
-/* The node says that it has no RDMA device, and may have been made in the moment in which a CNI
- * plugin moved its devices, its netdev still here: is it away, or really back? */
+/* Is this device, which the node shows without an RDMA device, away in a pod? The node may have
+ * been made in the moment in which a CNI plugin moved the devices, the netdev still here. */
 bool latebind_is_away_now(const struct latebind *b, const struct pool_dev *dev, struct arena *a);
 
 struct holds *latebind_holds(const struct latebind *b);
@@ -104,29 +104,30 @@ const char *latebind_rdma_of(const struct latebind *b, const struct pool_dev *de
 /*
  * Binds the container that r is about; nothing is on disk yet. pods: sorted by kubemsg_pods_sort().
  * -EINPROGRESS: pod specs would show which container starts, or r->wanted_claim which GPUs it has.
- * What it leaves behind is for the caller to tidy, also on failure.
+ * Bindings that it leaves behind are the caller's to tidy, also on failure.
  */
 int latebind_decide(struct request *r, const struct pod_list *pods, struct err *err);
 /*
- * A CNI plugin names a VF, by its PCI address, in the place of a slot: r->bound has it if it is
- * that of r->pod. -EPERM: it is not; -EAGAIN: not yet, or it is not known. attach.c
+ * A CNI plugin names a VF, by its PCI address, in the place of a slot: r->bound has the VF if
+ * r->pod holds it. -EPERM: another pod does; -EAGAIN: not yet, or not known. attach.c
  */
 bool latebind_names_vf(const struct request *r);
 int latebind_decide_vf(struct request *r, const struct pod_list *pods, struct err *err);
-/* It came to nothing: what was bound for it and not given out yet is free again */
+/* A binding came to nothing: VFs bound for the request and not given out yet are free again. */
 void latebind_unbind(const struct request *r);
 
 /* --- placed.c --- */
 
-/* What was decided, before it is held; and it came to be. */
+/* Notes the placement of a decision before its VFs are held; counts it when the container has them.
+ */
 void latebind_note_placed(struct request *r, const struct binding *c);
 void latebind_count_placed(const struct request *r);
 
 /* --- which GPUs of its claims? dra.c --- */
 
 /*
- * The container with those devices of its claims only that are its own. -EINPROGRESS: as
- * latebind_decide(). ret_doubt: not known, a sentence why, and all stay; NULL: known.
+ * ret: the container with those devices of its claims only that are its own. -EINPROGRESS: as
+ * latebind_decide(). ret_doubt: a sentence why they are not known, and all stay; NULL: they are.
  */
 int latebind_narrow(struct request *r, const struct candidate *who, struct pod_container *ret,
 		    const char **ret_doubt);
@@ -139,11 +140,11 @@ struct spec_file {
 	char *file;   /* the slot that names it: the first */
 	char **slots; /* of one container */
 	size_t n_slots;
-	char *text; /* what we wrote, or found at the start */
+	char *text; /* as we wrote it, or found it at the start */
 };
 
-/* The spec of a container: its slots of late pools, the lowest first. ret_written: it was not
- * there, or another text was. */
+/* The spec of a container: its slots of late pools, the lowest first. ret_written: the file was not
+ * there, or had another text. */
 int latebind_spec_write(struct latebind *b, const struct ids *slots, const char *text,
 			bool *ret_written, struct err *err);
 bool latebind_spec_exists(const struct latebind *b, const char *slot);
@@ -153,18 +154,18 @@ bool latebind_spec_scan(struct latebind *b,
 				      const char *path));
 void latebind_specs_tidy(struct latebind *b); /* removes those that holds does not need */
 void latebind_specs_restore(
-	struct latebind *b); /* writes those again that it needs, and that are gone */
-void latebind_restore_later(struct latebind *b); /* does so once they have been there for a while */
+	struct latebind *b); /* writes specs again that holds needs and that are gone */
+void latebind_restore_later(struct latebind *b); /* restores specs after a while */
 void latebind_specs_done(struct latebind *b);
-/* --- what the container gets: grant.c --- */
+/* --- the container's grant: grant.c --- */
 
 /*
- * What was decided → files and specs. states: its VFs as they are now, NULL: not known, and why
- * (NULL: not probed). On failure the kubelet may try again.
+ * The decision → files and specs. states: its VFs as they are now, NULL: not known, and why (NULL:
+ * not probed). On failure the kubelet may try again.
  */
 int latebind_render(struct request *r, const struct vf_state *states, size_t n, const char *why,
 		    struct err *err);
-/* What the container has beside its slots, before the list that says so ends. */
+/* The container's VFs beside its slots, before the list that names them ends. */
 void latebind_note_pool_vfs(struct request *r, const struct target *t);
 
 #endif

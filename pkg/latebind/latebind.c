@@ -76,7 +76,7 @@ const char *latebind_rdma_of(const struct latebind *b, const struct pool_dev *de
 	return dev->rdma >= 0 ? b->node->inv->rdma[dev->rdma].name : NULL;
 }
 
-/* --- what the kubelet's list shows --- */
+/* --- the list for the kubelet --- */
 
 struct slot_list latebind_slots(const struct latebind *b, const struct pool *pool, struct arena *a)
 {

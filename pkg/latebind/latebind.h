@@ -63,19 +63,19 @@ typedef void (*latebind_done_fn)(void *arg, const struct err *err, const struct 
 struct latebind *latebind_new(const struct latebind_env *env);
 void latebind_free(struct latebind *b);
 void latebind_update(struct latebind *b, struct node *node); /* a reference is taken */
-/* At the start, after the first latebind_update(): passes to holds what the CDI specs say. False:
- * some could not be read. */
+/* At the start, after the first latebind_update(): passes the claims of the CDI specs to holds.
+ * False: some could not be read. */
 bool latebind_claim(struct latebind *b);
-/* What is to be reported to the kubelet of a late pool now. */
+/* The present list of a late pool for the kubelet. */
 struct slot_list latebind_slots(const struct latebind *b, const struct pool *pool, struct arena *a);
-/* The kubelet gives these to a container: what they were before is over, and a spec that is left of
- * it goes. */
+/* The kubelet gives these to a container: their former bindings are over, and a spec left of one is
+ * removed. */
 void latebind_allocated(struct latebind *b, const struct ids *slots);
 /*
  * Bind the container that holds these slots: all its slots of all late pools at once. When done is
  * called the CDI spec is written, and the ledger is durable or holds no longer waits for it. pod
- * NULL: called for PreStartContainer, so the container is about to start, and the spec says what
- * its VFs are now. Errors are retryable (EAGAIN) unless a slot is unknown (ENOENT).
+ * NULL: called for PreStartContainer, so the container is about to start, and the spec has its VFs
+ * as they are now. Errors are retryable (EAGAIN) unless a slot is unknown (ENOENT).
  *
  * With a pod the slot may be the PCI address of a VF, also of a pool that binds early: nothing is
  * bound, and the answer is that VF if the pod has it. EPERM: it has not.
