@@ -64,8 +64,8 @@ static int take_lock(const struct ledger_file *f, unsigned wait_ms, struct err *
 		while (nanosleep(&left, &left) < 0 && errno == EINTR)
 			;
 	}
-	/* "PID HOST": flock() itself does not say who holds it, and a process id means little
-	 * beyond its container. */
+	/* "PID HOST": flock() itself does not name its holder, and a process id means little beyond
+	 * its container. */
 	gethostname(host, sizeof(host) - 1);
 	n = snprintf(text, sizeof(text), "%d %s\n", (int)getpid(), host);
 	if (ftruncate(f->lock_fd, 0) == 0)
@@ -195,8 +195,7 @@ static void remove_old(const struct ledger_file *f)
 }
 
 /* As ledger.json.bad-1763736000, and with -1, -2, … behind it when several were bad within a
- * second.
- */
+ * second. */
 static int set_aside(const struct ledger_file *f, const struct err *why, char **ret_note,
 		     struct err *err)
 {

@@ -28,8 +28,8 @@ void ledger_file_close(struct ledger_file *f); /* NULL is fine */
 int ledger_file_load(struct ledger_file *f, struct ledger **ret, char **ret_note, struct err *err);
 /* Without lock, for railmatectl while no daemon runs: -ENOENT when there is none. */
 int ledger_file_peek(const char *dir, struct ledger **ret, struct err *err);
-/* Durable when it returns 0. On failure (full disk) the old file is removed: what could not be
- * stored made it wrong, and no ledger is better than an old one. Any thread, one at a time. */
+/* Durable when it returns 0. On failure (full disk) the old file is removed: the change that was
+ * not stored made it wrong, and no ledger is better than an old one. Any thread, one at a time. */
 int ledger_file_store(struct ledger_file *f, const char *text, size_t len, struct err *err);
 
 /* A thread that stores, so that no thread but this one waits for the disk. One that cannot be
@@ -40,6 +40,6 @@ struct ledger_writer *ledger_writer_start(struct ledger_file *f);
  * could not be started. Not before the done() of the text before. */
 void ledger_writer_put(struct ledger_writer *w, char *text, size_t len,
 		       void (*done)(void *arg, const struct err *err), void *arg);
-void ledger_writer_stop(struct ledger_writer *w); /* stores what waits, then joins; NULL is fine */
+void ledger_writer_stop(struct ledger_writer *w); /* stores the rest, then joins; NULL is fine */
 
 #endif

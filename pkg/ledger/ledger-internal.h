@@ -1,4 +1,4 @@
-/* What the files of the ledger share. */
+/* Shared by the files of the room. */
 #ifndef RAILMATE_LEDGER_LEDGER_INTERNAL_H
 #define RAILMATE_LEDGER_LEDGER_INTERNAL_H
 

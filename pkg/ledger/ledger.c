@@ -281,7 +281,7 @@ struct ledger_owner ledger_copy_owner(const struct ledger_owner *owner, struct a
 				       arena_strdup(a, owner->container) };
 }
 
-/* NULL and "" say the same. */
+/* NULL and "" mean the same. */
 static const char *copy_some(struct arena *a, const char *s)
 {
 	return s && *s ? arena_strdup(a, s) : NULL;
@@ -391,7 +391,8 @@ static void loosen_slot(struct ledger *l, const char *slot, const char *except)
 
 void ledger_put(struct ledger *l, const struct ledger_hold *hold)
 {
-	struct hold_entry *now = hold_new(hold); /* first: hold may point into what goes */
+	struct hold_entry *now =
+		hold_new(hold); /* first: hold may point into the entry that goes */
 	size_t at = hold_place(l, now->hold.vf);
 
 	if (is_at(l, at, now->hold.vf) && same_hold(&l->holds[at]->hold, &now->hold)) {

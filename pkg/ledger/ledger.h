@@ -3,8 +3,8 @@
  * ledger/file.h keeps it on disk. Owned by one thread (rpc). Strings that go in are copied; those
  * that come out live until the next change of the ledger.
  *
- * A VF has at most one hold. What gives a VF to a container looks here first, whatever the kubelet
- * says (docs/design/kubelet.md §2.2, §1.4).
+ * A VF has at most one hold. Code that gives a VF to a container looks here first: the kubelet may
+ * give a held one (docs/design/kubelet.md §2.2, §1.4).
  */
 #ifndef RAILMATE_LEDGER_LEDGER_H
 #define RAILMATE_LEDGER_LEDGER_H
@@ -39,20 +39,20 @@ struct ledger_hold {
 	const char *slot;
 	struct ledger_owner owner;
 	bool pending; /* Allocate gave it, and no container has started with it since */
-	/* The kubelet thinks it free; a process or a network namespace still has it */
+	/* The kubelet thinks the VF free; a process or a network namespace still has it */
 	bool draining;
-	/* It drains, and its container has started again with another VF: that the pod runs says
-	 * nothing of this one */
+	/* Draining, and the container has started again with another VF: a running pod does not use
+	 * this one */
 	bool replaced;
-	bool seen_cgroup; /* the pod's cgroup had processes: that it has none says something */
-	/* Its RDMA device when it was given: known again while it is away in a pod; NULL */
+	bool seen_cgroup; /* the pod's cgroup had processes: an empty one means an end */
+	/* The VF's RDMA device when it was given: known again while it is away in a pod; NULL */
 	const char *rdma;
-	const char *netdev; /* its network interface, likewise; NULL */
-	/* Its driver when the tracker filled in these two: with another one neither is away, but
-	 * gone; NULL */
+	const char *netdev; /* the VF's network interface then; NULL */
+	/* The VF's driver when rdma and netdev were filled in: with another driver neither is away,
+	 * but gone; NULL */
 	const char *driver;
-	/* Which one has shown the pod with it (a number that another kubelet process does not
-	 * have); 0: none */
+	/* The number of the kubelet process that has shown the pod with the VF, which no other
+	 * process has; 0: none */
 	uint64_t kubelet;
 	int64_t since_ms; /* wall clock, Unix time */
 	/* The number of the decision that chose it; 0: none (rebuilt, or not ours) */
@@ -70,7 +70,7 @@ struct ledger_place {
 	int free;
 };
 
-/* What `railmatectl explain` prints. */
+/* The record that `railmatectl explain` prints. */
 struct ledger_decision {
 	uint64_t number; /* from 1; given by ledger_decide() */
 	int64_t at_ms;	 /* wall clock */
@@ -99,16 +99,16 @@ struct ledger_decision {
 	const char *const *alternative;
 	size_t n_alternative;
 	int alternative_cost;
-	/* At PreStartContainer: what really came. */
+	/* At PreStartContainer: the GPUs that really came. */
 	bool checked;
 	const char *const *real_gpus;
 	size_t n_real_gpus;
-	/* Of the chosen VFs for these GPUs; of the best choice among what was free then */
+	/* Of the chosen VFs for these GPUs; of the best choice among the VFs that were free then */
 	int real_cost, best_cost;
 };
 
 struct ledger *ledger_new(void);
-/* All of it, for another thread to read. */
+/* A copy, for another thread to read. */
 struct ledger *ledger_copy(const struct ledger *l);
 void ledger_free(struct ledger *l); /* NULL is fine */
 
@@ -118,34 +118,34 @@ const struct ledger_hold *ledger_find_slot(const struct ledger *l,
 size_t ledger_holds(const struct ledger *l);
 const struct ledger_hold *ledger_hold_at(const struct ledger *l,
 					 size_t i); /* in the order of the addresses */
-int ledger_vf_cmp(const char *a, const char *b); /* that order: a longer domain is a greater one */
-/* Replaces the hold of that VF, and frees the slot from any other VF: that one drains. Equal to
- * what is there: no change. */
+int ledger_vf_cmp(const char *a,
+		  const char *b); /* the order of addresses: a longer domain is a greater one */
+/* Replaces the hold of the VF, and frees the slot from any other VF, which drains then. Equal to
+ * the hold that is there: no change. */
 void ledger_put(struct ledger *l, const struct ledger_hold *hold);
 void ledger_drop(struct ledger *l, const char *vf); /* nothing to drop is fine */
 
-/* Returns its number; that of d does not count. */
+/* Returns the decision's number; d->number does not count. */
 uint64_t ledger_decide(struct ledger *l, const struct ledger_decision *d);
 const struct ledger_decision *ledger_decision(const struct ledger *l,
 					      uint64_t number); /* NULL: forgotten */
-/* The same, in this arena: for reading many. */
+/* ledger_decision() into an arena: for reading many. */
 const struct ledger_decision *ledger_decision_read(const struct ledger *l, uint64_t number,
 						   struct arena *a);
-/* The number of the next decision, and: it is greater than this one. */
+/* The number of the next decision; ledger_skip() makes it greater than number. */
 uint64_t ledger_next(const struct ledger *l);
 void ledger_skip(struct ledger *l, uint64_t number);
 void ledger_undecide(struct ledger *l,
-		     uint64_t number); /* forgets it, unless it is the reason of a live hold */
+		     uint64_t number); /* forgets the decision, unless a live hold has it */
 size_t ledger_decisions(const struct ledger *l);
 const struct ledger_decision *ledger_decision_at(const struct ledger *l,
 						 size_t i); /* oldest first */
-/* Does that one mention this VF, GPU or PF anywhere? Much cheaper than the decision itself, to
- * find one. */
+/* Does decision i mention this VF, GPU or PF? Much cheaper than reading the decision. */
 bool ledger_decision_mentions(const struct ledger *l, size_t i, const char *address);
-/* The same decision with what became known later; its number stays. Unknown numbers are ignored. */
+/* A decision with facts that became known later; its number stays. Unknown ones are ignored. */
 void ledger_amend(struct ledger *l, uint64_t number, const struct ledger_decision *d);
 
-/* Grows with every change: what is on disk is what had this number. */
+/* Grows with every change: the text on disk is that of one such number. */
 uint64_t ledger_generation(const struct ledger *l);
 
 /* JSON with a version and a checksum of the rest: a text cut anywhere, or edited, is refused. */

@@ -1,4 +1,4 @@
-/* Text → ledger. What the checksum lets pass was written by us; it is looked at all the same. */
+/* Text → ledger. A text with a right checksum was written by us; it is checked all the same. */
 #include "ledger/ledger.h"
 #include "ledger/ledger-internal.h"
 
@@ -16,7 +16,7 @@
 /* Far from where counting on would overflow. */
 #define NUMBER_MAX (INT64_MAX / 2)
 
-/* The first fault is kept; what is read after it does not matter. */
+/* The first fault is kept; values read after it do not matter. */
 struct reader {
 	const char *name;
 	struct arena *arena;
