@@ -88,7 +88,7 @@ static void parse_more(parse_fn parse, struct config_file *file, const char *nam
 		set_fault(file, &err, &also);
 }
 
-/* The reason of the first file, and what else is wrong. */
+/* The reason of the first file, and all other faults. */
 static int refuse_all(const char *const *faults, size_t n, struct strbuf *also, struct err *err)
 {
 	size_t first = 0, len;

@@ -1,7 +1,7 @@
 /*
- * The files of the configuration: which, what stands in them, and what that comes to. They are read
- * once at the start and again whenever they changed (reload.h); nothing else of the command line
- * changes while we run.
+ * The files of the configuration: their names, their text, and the configuration that they make.
+ * They are read once at the start and again whenever they changed (reload.h); nothing else of the
+ * command line changes while we run.
  */
 #ifndef RAILMATE_LOAD_CONFIGFILES_H
 #define RAILMATE_LOAD_CONFIGFILES_H
@@ -32,27 +32,27 @@ struct config_files {
 struct config_file {
 	char *text; /* NULL: there is none, or it cannot be read */
 	size_t len;
-	/* Why nothing of it is used: the reason and what else is wrong, one a line; NULL: it is */
+	/* Why nothing of it is used: the reason and the other faults, one a line; NULL: it is */
 	char *fault;
 };
 
-/* What they had at one moment. Zero-initialise, end with configfiles_done(). */
+/* The files' text at one moment. Zero-initialise, end with configfiles_done(). */
 struct config_text {
 	char *path; /* of the file of pools; NULL: the built-in pool */
 	struct config_file config, shared, hints;
 };
 
-/* That of the pools, which may come and go; a heap string. NULL: the built-in pool. */
+/* The path of the pools' file, which may come and go; a heap string. NULL: the built-in pool. */
 char *configfiles_path(const struct config_files *files);
 /* A file that cannot be read has a fault. [any thread] */
 void configfiles_read(const struct config_files *files, struct config_text *ret);
-/* As config_parse() of all of them together. A file that is refused gets a fault, which is among
- * the errors of *ret. -EINVAL with its reason when no file has a pool that can be served; also:
+/* config_parse() of all files together. A file that is refused gets a fault, which is among the
+ * errors of *ret. -EINVAL with its reason when no file has a pool that can be served; also:
  * everything else that is wrong, one a line. */
 int configfiles_parse(const struct config_files *files, struct config_text *text,
 		      struct config **ret, struct strbuf *also, struct err *err);
-/* Of a file that has a fault becomes what `good` has of it, if that has none; the faults, one a
- * line, go to `faults`. */
+/* The text of a file that has a fault becomes the one in `good`, if that has none; the faults, one
+ * a line, go to `faults`. */
 void configfiles_stand_in(struct config_text *text, const struct config_text *good,
 			  struct strbuf *faults);
 struct config_text configfiles_copy(const struct config_text *text);

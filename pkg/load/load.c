@@ -99,7 +99,7 @@ int load_node(const struct sysroot *root, const struct config *cfg, const struct
 			    err);
 }
 
-/* What a scan reads only for configurations that need it. */
+/* Facts that a scan reads only for configurations that need them. */
 static void read_wanted(const struct sysroot *root, const struct config *cfg,
 			struct hw_inventory *inv)
 {

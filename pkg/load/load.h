@@ -1,5 +1,5 @@
-/* From a root and a configuration file to a node: what the daemon and railmatectl both begin with.
- */
+/* From a root and a configuration file to a node, for the daemon and railmatectl. Files are read up
+ * to a limit; an error is a sentence with the file's name. */
 #ifndef RAILMATE_LOAD_LOAD_H
 #define RAILMATE_LOAD_LOAD_H
 
@@ -15,7 +15,7 @@ struct sysroot;
 /* At most max bytes of a file of this machine (not below a root) as a heap string; -EFBIG names the
  * limit. */
 int load_file(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err);
-/* The same of what may be a pipe: waits for its end. */
+/* load_file() of a file that may be a pipe: waits for its end. */
 int load_stream(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err);
 /* path NULL: the built-in pool. also: as of config_parse(), config/config.h. */
 int load_config(const char *path, const char *default_prefix, struct config **ret,
@@ -25,7 +25,7 @@ int load_hints(const char *path, struct config *cfg, struct strbuf *also, struct
 /* Scan below root and build the node; previous may be NULL. */
 int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous,
 	      struct node **ret, struct err *err);
-/* With everything else that makes a node (pool/node.h). */
+/* load_node() with all other parts of a node (pool/node.h). */
 int load_node_of(const struct sysroot *root, const struct node_parts *parts, struct node **ret,
 		 struct err *err);
 /* The node before (parts->previous), with the links of these PFs (indices into its inventory) as

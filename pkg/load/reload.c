@@ -30,7 +30,7 @@ struct reload {
 	const struct config_files *files;
 	/* Handed on last: of a file that was refused since, as it was before; read last */
 	struct config_text good, seen;
-	struct config *last; /* what good came to */
+	struct config *last; /* the configuration of good */
 	void (*adopt)(void *ctx, struct config *cfg);
 	void (*changed)(void *ctx); /* may be NULL */
 	void *ctx;
@@ -42,7 +42,7 @@ struct reload {
 	int64_t changed_ms; /* the first event of those that are settling */
 };
 
-/* --- what the files say --- */
+/* --- the files' text --- */
 
 static void say_changed(struct reload *r)
 {
@@ -59,7 +59,7 @@ static void forget_error(struct reload *r)
 	say_changed(r);
 }
 
-/* all: what is wrong, one a line; the first is the reason. Once for each text, however often it is
+/* all: the faults, one a line; the first is the reason. Once for each text, however often it is
  * read. */
 static void refuse(struct reload *r, const char *all)
 {
@@ -80,7 +80,7 @@ static void refuse(struct reload *r, const char *all)
 		log_error("config", "%s", line);
 }
 
-/* What is wrong with pools is said by the log; they stay as they were. */
+/* Faults of pools are logged; the pools stay as they were. */
 static void hand_on(struct reload *r, struct config *cfg, struct config_text *text)
 {
 	struct config *whole = config_keep(cfg, r->last);
@@ -114,7 +114,7 @@ static void put_errors(const struct config *cfg, struct strbuf *out)
 		strbuf_printf(out, "%s\n", cfg->errors[i]);
 }
 
-/* Files that are refused are replaced by what they were, and the others are taken. */
+/* Files that are refused are replaced by their former text, and the others are taken. */
 static void judge(struct reload *r)
 {
 	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT, faults = STRBUF_INIT;

@@ -1,6 +1,6 @@
 /*
  * The configuration while we run: its files are watched (a ConfigMap's `..data`, a file that is
- * replaced or written in place), read again, and what is valid is handed on. A pool with an error
+ * replaced or written in place), read again, and valid ones are handed on. A pool with an error
  * stays as it was, and so does a file that cannot be read, is not JSON or has no pool left: it is
  * refused, with one line of log; strict (configfiles.h): everything, for any error. Everything on
  * the main thread.
@@ -24,9 +24,9 @@ struct reload_state {
 };
 
 /*
- * text (taken), cfg: what is in use. adopt: a valid configuration (taken) that differs from it and
+ * text (taken), cfg: those in use. adopt: a valid configuration (taken) that differs from it and
  * from the one that was handed on before. files is borrowed. A directory that cannot be watched is
- * said in the log: SIGHUP and reload_check() find what changed there.
+ * logged: SIGHUP and reload_check() find what changed there.
  */
 struct reload *reload_new(struct uv_loop_s *loop, const struct config_files *files,
 			  struct config_text *text, const struct config *cfg,
@@ -35,7 +35,7 @@ struct reload *reload_new(struct uv_loop_s *loop, const struct config_files *fil
 void reload_check(struct reload *r);
 /* changed: the state is another one. */
 void reload_listen(struct reload *r, void (*changed)(void *ctx));
-/* What was handed on last is in use. */
+/* The configuration that was handed on last is in use. */
 void reload_adopted(struct reload *r);
 const struct reload_state *reload_state(const struct reload *r);
 void reload_free(struct reload *r); /* when the loop is closed; NULL is fine */
