@@ -88,7 +88,7 @@ static int write_ledger(void *ctx, struct strbuf *out, struct err *err)
 	return 0;
 }
 
-/* --- what every VF is now --- */
+/* --- the state of every VF --- */
 
 static const char *name_of(const struct node *node, int pci, char *buf)
 {

@@ -421,7 +421,7 @@ static void make_directory(const char *path)
 
 	if (slash && slash != dir) {
 		*slash = '\0';
-		mkdir(dir, 0755); /* what is wrong with it, the socket will say */
+		mkdir(dir, 0755); /* a failure shows at the socket */
 	}
 }
 

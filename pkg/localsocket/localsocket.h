@@ -1,7 +1,7 @@
 /*
- * The daemon's local socket (control/control.h): a server on the main loop, for root only. What it
- * is asked is done on the rpc thread. Clients are bounded in number, bytes and time; a slow or
- * silent one does not hold up the others.
+ * The daemon's local socket (control/control.h): a server on the main loop, for root only. Requests
+ * are answered on the rpc thread. Clients are bounded in number, bytes and time; a slow or silent
+ * one does not hold up the others.
  */
 #ifndef RAILMATE_LOCALSOCKET_LOCALSOCKET_H
 #define RAILMATE_LOCALSOCKET_LOCALSOCKET_H
@@ -18,7 +18,7 @@ struct rpc;
 struct strbuf;
 struct uv_loop_s;
 
-/* What requests are answered from; all on the rpc thread. */
+/* The sources of answers; all on the rpc thread. */
 struct localsocket_backend {
 	void *ctx;
 	/* done exactly once, now or later, on the rpc thread. */
@@ -43,8 +43,8 @@ struct localsocket_backend localsocket_backend_of(const struct plugin_env *env);
 
 /*
  * Listens at path (mode 0600; its directory is made). When that fails, for instance because an
- * older daemon has not ended yet, it is said in the log and tried again and again: a device plugin
- * works without. path and what the backend points to outlive it.
+ * older daemon has not ended yet, it is logged and tried again and again: a device plugin works
+ * without. path and all that the backend points to outlive it.
  */
 struct localsocket *localsocket_open(struct uv_loop_s *loop, const char *path, struct rpc *rpc,
 				     const struct localsocket_backend *backend);
