@@ -1,6 +1,6 @@
 /*
  * One question, one socket: no answer can be mistaken for another's. The kernel answers while it
- * takes the question, so what is not there within the patience will not come.
+ * takes the question, so an answer that is not there within the patience will not come.
  */
 #include <errno.h>
 #include <libmnl/libmnl.h>

@@ -15,7 +15,7 @@
 /* Of Linux 6.2; older headers do not have it. */
 #define APP_TRUST_TABLE 11
 
-/* --- what the message says --- */
+/* --- reading the message --- */
 
 /* Payloads are shorter on kernels that know fewer members. */
 static void copy_payload(const struct nlattr *attr, void *dst, size_t size)

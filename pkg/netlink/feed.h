@@ -1,5 +1,4 @@
-/* Multicast groups of a netlink bus: what the kernel sends to subscribers. One thread at a time.
- */
+/* Multicast groups of a netlink bus: the kernel's messages to subscribers. One thread at a time. */
 #ifndef RAILMATE_NETLINK_FEED_H
 #define RAILMATE_NETLINK_FEED_H
 
@@ -10,7 +9,7 @@
 struct err;
 struct netlink_feed;
 
-/* bus: NETLINK_ROUTE, …; groups: bits. Never blocks. err names what is listened to. */
+/* bus: NETLINK_ROUTE, …; groups: bits. Never blocks. err names the groups. */
 int netlink_feed_open(int bus, unsigned groups, const char *what, struct netlink_feed **ret,
 		      struct err *err);
 int netlink_feed_fd(const struct netlink_feed *feed);

@@ -1,4 +1,4 @@
-/* What messages say, as functions of the message, for the tests. No message makes them read beyond
+/* Reading messages, as functions of the message, for the tests. No message makes them read beyond
  * its end. */
 #ifndef RAILMATE_NETLINK_NETLINK_INTERNAL_H
 #define RAILMATE_NETLINK_NETLINK_INTERNAL_H
@@ -19,7 +19,7 @@ const struct nlmsghdr *netlink_message(const char *buf, size_t len, size_t *at);
 /*
  * One datagram, aligned as a header is: `each` for every message of the answer to question `seq` of
  * socket `port`; those of others are passed over. 1: that was all of the answer; 0: there is more
- * to come; -errno: what the kernel, or each, says.
+ * to come; -errno: the kernel's, or that of each.
  */
 typedef int netlink_each(const struct nlmsghdr *message, void *arg);
 int netlink_answer(const char *buf, size_t len, unsigned seq, unsigned port, netlink_each *each,
@@ -28,15 +28,15 @@ int netlink_answer(const char *buf, size_t len, unsigned seq, unsigned port, net
 /* A socket of this bus whose receive ends after NETLINK_PATIENCE_MS. -ENOTSUP: this kernel or
  * sandbox has no such bus. */
 int netlink_open(int bus, struct mnl_socket **ret);
-/* What comes on it, until the answer to question seq is whole. */
+/* Receives until the answer to question seq is whole. */
 int netlink_wait(const struct mnl_socket *s, unsigned seq, netlink_each *each, void *arg);
 
-/* Sends the request, a header and what follows it, on a socket of this bus and waits for all of its
- * answer; what names the question. */
+/* Sends the request, a header and its payload, on a socket of this bus and waits for all of its
+ * answer; the argument what names the question. */
 int netlink_ask(int bus, struct nlmsghdr *request, netlink_each *each, void *arg, const char *what,
 		struct err *err);
 
-/* Asks RTM_GETLINK for this netdev with IFLA_EXT_MASK mask; about names what is asked for. */
+/* Asks RTM_GETLINK for this netdev with IFLA_EXT_MASK mask; about names the question. */
 int netlink_ask_link(const char *netdev, uint32_t mask, const char *about, netlink_each *each,
 		     void *arg, struct err *err);
 
@@ -47,18 +47,18 @@ bool rdma_message_device(const struct nlmsghdr *message, const char **ret_name,
 /* The user contexts in a resource summary of this device; -ENODEV: it is about another one,
  * -ENOTSUP: it does not count them. */
 int rdma_message_users(const struct nlmsghdr *message, const char *rdma, unsigned *ret_users);
-/* The mode of network namespaces; -ENOTSUP: it does not say. */
+/* The mode of network namespaces; -ENOTSUP: the message has none. */
 int rdma_message_exclusive(const struct nlmsghdr *message, bool *ret);
 
 /* IFLA_VFINFO_LIST of RTM_NEWLINK; NULL: it has none. */
 const struct nlattr *link_message_vf_list(const struct nlmsghdr *message);
-/* The VFs in RTM_NEWLINK; how many. */
+/* The VFs in RTM_NEWLINK; returns their number. */
 size_t link_message_vfs(const struct nlmsghdr *message, struct arena *arena,
 			const struct hw_vf_admin **ret);
-/* What is counted of them; how many. */
+/* The counters of the VFs in RTM_NEWLINK; returns the number of VFs. */
 size_t link_message_vf_traffic(const struct nlmsghdr *message, struct arena *arena,
 			       const struct netlink_vf_traffic **ret);
-/* An answer to DCB_CMD_IEEE_GET; -ENOTSUP: it says nothing of IEEE DCB. */
+/* An answer to DCB_CMD_IEEE_GET; -ENOTSUP: it has nothing of IEEE DCB. */
 int dcb_message(const struct nlmsghdr *message, struct hw_dcb *ret);
 /* Pause frames among the n statistics of a driver; false: there are none. */
 bool netlink_read_pauses(const char (*names)[ETH_GSTRING_LEN], const uint64_t *values, size_t n,

@@ -1,8 +1,8 @@
 /*
- * Small questions to the running kernel about what no file of sysfs says. Each opens a socket of
- * its own, asks one thing of one device and waits NETLINK_PATIENCE_MS at most. -ENOTSUP: this
+ * Small questions to the running kernel, about facts that no file of sysfs has. Each opens a socket
+ * of its own, asks one thing of one device and waits NETLINK_PATIENCE_MS at most. -ENOTSUP: this
  * kernel, driver or sandbox does not report it; -ENODEV: there is no such device in our network
- * namespace; -ETIMEDOUT; each with a sentence. Any thread.
+ * namespace; -ETIMEDOUT; each with a sentence. Any thread. Subscriptions: feed.h.
  */
 #ifndef RAILMATE_NETLINK_NETLINK_H
 #define RAILMATE_NETLINK_NETLINK_H
@@ -30,9 +30,9 @@ int netlink_vfs(const char *netdev, struct arena *arena, const struct hw_vf_admi
 		size_t *ret_n, struct err *err);
 
 /*
- * What the driver of a PF's netdev counts of its VFs, in the order of the kernel. None: it does not
- * count, or none of them has had any traffic, which looks the same. Some drivers ask the firmware
- * for each VF. -E2BIG: more VFs than an answer holds.
+ * The counters of a PF's driver for its VFs, in the order of the kernel. None: it does not count,
+ * or none of them has had any traffic, which looks the same. Some drivers ask the firmware for each
+ * VF. -E2BIG: more VFs than an answer holds.
  */
 struct netlink_vf_traffic {
 	int index;
@@ -45,7 +45,7 @@ int netlink_vf_traffic(const char *netdev, size_t n_vfs, struct arena *arena,
  * Reads no further than that. */
 int netlink_is_crowded(size_t max, bool *ret, struct err *err);
 
-/* DCB of a PF's netdev. What the driver leaves out is unknown in *ret. */
+/* DCB of a PF's netdev. Values that the driver leaves out are unknown in *ret. */
 int netlink_dcb(const char *netdev, struct hw_dcb *ret, struct err *err);
 
 /* Pause frames of the port of a PF's netdev, as its driver counts them: some drivers ask the

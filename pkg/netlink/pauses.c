@@ -1,7 +1,7 @@
 /*
- * Pause frames of a netdev. RTM_GETSTATS has none by priority, and what IEEE_PFC of DCB has is, of
- * some drivers, as old as the last look at these statistics: so the statistics of the driver, whose
- * names are its own (linux/ethtool.h: ETHTOOL_GSTATS). No right is needed for them.
+ * Pause frames of a netdev. RTM_GETSTATS has none by priority, and those of DCB's IEEE_PFC are,
+ * with some drivers, as old as the last look at these statistics: so the statistics of the driver,
+ * whose names are its own (linux/ethtool.h: ETHTOOL_GSTATS). No right is needed for them.
  */
 #include <errno.h>
 #include <linux/ethtool.h>
@@ -17,10 +17,10 @@
 #include "netlink/netlink-internal.h"
 
 #define STRINGS_MAX 65536 /* a NIC with 128 queues has some 10,000 */
-/* The kernel writes as many as there are by then, whatever was asked for (net/ethtool/ioctl.c). */
+/* The kernel writes as many as there are by then, not as were asked for (net/ethtool/ioctl.c). */
 #define ROOM(n) (2 * (size_t)(n) + 1024)
 
-/* --- what the statistics say --- */
+/* --- reading the statistics --- */
 
 /* '#' is a priority. Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst;
  * the tables of strings in drivers/net/ethernet. Where two rows are of the same frames, that is XON

@@ -29,7 +29,7 @@ struct rdma_users {
 	_Alignas(struct nlmsghdr) char buf[QUESTION_BYTES];
 };
 
-/* --- what messages say --- */
+/* --- reading messages --- */
 
 bool rdma_message_device(const struct nlmsghdr *message, const char **ret_name, uint32_t *ret_index)
 {

@@ -13,8 +13,8 @@ struct rdma_users;
 int rdma_users_open(struct rdma_users **ret, struct err *err);
 typedef void (*rdma_users_fn)(void *arg, const char *rdma, unsigned users);
 /* seen: called for the device, or, where rdma is NULL, for each device, before the return. -ENODEV:
- * no device of this name here; -ENOTSUP: the kernel does not count contexts; else what the socket
- * said. */
+ * no device of this name here; -ENOTSUP: the kernel does not count contexts; else the socket's
+ * error. */
 int rdma_users_count(struct rdma_users *u, const char *rdma, rdma_users_fn seen, void *arg);
 void rdma_users_close(struct rdma_users *u); /* NULL is fine */
 

@@ -10,11 +10,11 @@
 #include "base/mem.h"
 #include "netlink/netlink-internal.h"
 
-/* A VF takes some 370 bytes with what is counted, and the list has 16 bits for its length, which
- * older kernels let overflow (net/core/rtnetlink.c: rtnl_fill_vfinfo()). */
+/* A VF takes some 370 bytes with its counters, and the list has 16 bits for its length, which older
+ * kernels let overflow (net/core/rtnetlink.c: rtnl_fill_vfinfo()). */
 #define VFS_MAX 160
 
-/* --- what the message says --- */
+/* --- reading the message --- */
 
 /* Into the members of struct netlink_vf_traffic. */
 #define AT(field) (offsetof(struct netlink_vf_traffic, field) + 1)
@@ -46,7 +46,7 @@ static void read_stats(const struct nlattr *stats, struct netlink_vf_traffic *re
 	}
 }
 
-/* False: nothing in it that says which VF it is about. */
+/* False: it does not name a VF. */
 static bool read_vf(const struct nlattr *info, struct netlink_vf_traffic *ret, bool *busy)
 {
 	const struct nlattr *attr;

@@ -14,9 +14,9 @@
 #include "hw/vfadmin.h"
 #include "netlink/netlink-internal.h"
 
-/* --- what the message says --- */
+/* --- reading the message --- */
 
-/* What each attribute holds; all begin with the VF's index. */
+/* The payload of each attribute; all begin with the VF's index. */
 union vf_attr {
 	uint32_t vf;
 	struct ifla_vf_mac mac;
@@ -113,7 +113,7 @@ static const struct vf_row {
 	[IFLA_VF_IB_PORT_GUID] = { sizeof(struct ifla_vf_guid), take_port_guid },
 };
 
-/* False: nothing in it that says which VF it is about. */
+/* False: it does not name a VF. */
 static bool read_vf(const struct nlattr *info, struct hw_vf_admin *ret)
 {
 	const struct nlattr *attr;
