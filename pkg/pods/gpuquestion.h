@@ -1,4 +1,4 @@
-/* What a GPU plugin is asked (gpuplugin.h). Pure. */
+/* The question to a GPU plugin (gpuplugin.h). Pure. */
 #ifndef RAILMATE_PODS_GPUQUESTION_H
 #define RAILMATE_PODS_GPUQUESTION_H
 
@@ -12,12 +12,12 @@ struct hw_inventory;
 
 struct gpu_question {
 	const char *resource;
-	struct ids free; /* by id; they live as long as what is allocatable */
+	struct ids free; /* by id; they live as long as the allocatable ones */
 };
 
 /*
- * The free ids of a GPU resource: what is allocatable and no container holds. resource NULL: the
- * one with the most GPUs, ours left out. nodes: only GPUs on these NUMA nodes (n_nodes 0: on all).
+ * The free ids of a GPU resource: allocatable, and held by no container. resource NULL: the one
+ * with the most GPUs, ours left out. nodes: only GPUs on these NUMA nodes (n_nodes 0: on all).
  * false: no prediction is possible, why is a sentence: no such GPUs, fewer free than wanted, or ids
  * that stand for a part of a GPU (MIG; time-sliced "…::n", which are handed out in no foreseeable
  * order).

@@ -11,8 +11,7 @@
 #include "pool/node.h"
 
 /* An address in a DRA device's name, where only letters, digits and dashes are legal:
- * "0000-03-00-0-0x56c0".
- */
+ * "0000-03-00-0-0x56c0". */
 static int gpu_of_dashes(const struct hw_inventory *inv, const char *name)
 {
 	static const char shape[] = "dddd:dd:dd.d";

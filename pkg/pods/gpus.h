@@ -1,5 +1,5 @@
-/* A container's GPUs as PCI functions, however the kubelet names them: devices of plugins, and what
- * DRA drivers gave. Pure. */
+/* A container's GPUs as PCI functions, however the kubelet names them: devices of plugins, and of
+ * DRA drivers. Pure. */
 #ifndef RAILMATE_PODS_GPUS_H
 #define RAILMATE_PODS_GPUS_H
 

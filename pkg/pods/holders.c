@@ -8,13 +8,12 @@
 #include "kubemsg/podspec.h"
 #include "pods/pods-internal.h"
 
-#define GETS_MAX 256 /* then what they left behind is tidied up */
+#define GETS_MAX 256 /* then the memory that they left behind is tidied up */
 
 struct holders {
 	struct pod_list view; /* in the order of names */
 	size_t room;
-	struct arena
-		*arena; /* owns what the pods hold, and what they held since the last tidying up */
+	struct arena *arena; /* owns the pods' devices, and former ones until tidied up */
 	unsigned gets;
 	bool listed;
 	int64_t listed_ms; /* when that List was asked for: answers to older questions may come
@@ -138,7 +137,7 @@ bool pods_holders_complete(const struct holders *h, const struct spec_list *spec
 		const struct pod *pod = kubemsg_pods_find(&h->view, spec->ns, spec->name);
 		bool excused = false;
 
-		/* What it asks for is not known, so it may hold more by now. */
+		/* Its requests are not known, so it may hold more by now. */
 		if (spec->unread)
 			return false;
 		for (size_t k = 0; !excused && k < next->n; k++)

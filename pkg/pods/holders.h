@@ -1,6 +1,6 @@
 /*
- * What PodResources last said of every pod, kept up to date by what it said of single pods since:
- * who holds which GPUs, without another List.
+ * PodResources' last answer about every pod, kept up to date by its later answers about single
+ * pods: the holder of each GPU, without another List.
  */
 #ifndef RAILMATE_PODS_HOLDERS_H
 #define RAILMATE_PODS_HOLDERS_H
@@ -15,10 +15,10 @@ struct spec_list;
 
 struct holders *pods_holders_new(void);
 void pods_holders_free(struct holders *h); /* NULL is fine */
-/* For kubeclient_podres_subscribe(). What was asked for before the last List is no news. */
+/* For kubeclient_podres_subscribe(). An answer to a question before the last List is no news. */
 void pods_holders_hear(void *holders, const struct pods_said *said);
-/* Was there a List, and does every pod hold what it asks for, but those whose turn it may be? If
- * not, another List knows more. */
+/* Was there a List, and does every pod hold all that it asks for, but those whose turn it may be?
+ * If not, another List knows more. */
 bool pods_holders_complete(const struct holders *h, const struct spec_list *specs,
 			   const struct spec_candidates *next);
 /* Until the next change. exist: only these pods go on holding something; NULL: not known. */

@@ -124,7 +124,7 @@ static void remember(struct seen_pods *seen, const struct pod_list *pods, const 
 	*seen = now;
 }
 
-/* --- narrowing down: each step keeps what fits, unless nothing does --- */
+/* --- narrowing down: each step keeps those that fit, unless none does --- */
 
 struct candidates {
 	const struct view **v;
@@ -144,7 +144,7 @@ static struct candidates first_candidates(const struct views *views, const struc
 	const struct pod *pod = NULL;
 	bool wrong_guess = false;
 
-	/* The pod whose container (a sidecar) holds what the kubelet has set aside for this one. */
+	/* The pod whose container (a sidecar) holds the devices set aside for this one. */
 	for (size_t i = 0; !pod && i < views->n; i++) {
 		const struct ids *ours = views->v[i].ours;
 
@@ -229,7 +229,7 @@ static const char *explain(const struct views *views, const struct candidates *c
 		gpu_holders, resource);
 }
 
-/* By what the list shows. */
+/* By the list alone. */
 static struct identified eliminate(const struct pod_list *pods, const struct pods_question *q,
 				   const struct hw_inventory *inv, struct seen_pods *seen,
 				   struct arena *a)

@@ -1,5 +1,6 @@
 /*
- * Whose GPUs? The kubelet never says for which pod it asks. By elimination: with pod specs
+ * The container that a call of the kubelet is for, and its GPUs. The kubelet does not name the pod,
+ * so the container is found by elimination, and a guess is called one: with pod specs
  * (docs/design/kubelet.md §3.3 a) the container under admission is one that asks for exactly this
  * many of our resource and holds none of it yet; without (§3.3 b) the one that has GPUs and none of
  * ours, in the pod that was not complete before. Pure.
@@ -21,9 +22,9 @@ struct spec_list;
 struct spec_pod;
 
 /*
- * What PodResources said when we last looked: which containers held GPUs and none of ours, which
- * held ours, which pods were there. A pod of the same name that came back (StatefulSet, Job) is
- * distinguished from the one before by what it holds. One per resource, owned by the caller.
+ * The last answer of PodResources: containers that held GPUs and none of ours, those that held
+ * ours, and the pods. A pod of the same name that came back (StatefulSet, Job) is distinguished
+ * from the one before by its devices. One per resource, owned by the caller.
  */
 struct seen_pods;
 void pods_seen_free(struct seen_pods *s); /* NULL is fine */
@@ -39,13 +40,13 @@ struct identified {
 	 * known */
 	size_t n_drawn;
 	/* With specs: */
-	const struct spec_container *spec; /* what it asks for; NULL: not known */
+	const struct spec_container *spec; /* its requests; NULL: not known */
 };
 
 struct spec_candidate {
 	const struct spec_pod *pod;
 	const struct spec_container *container;
-	/* It was there and waited already when another one was found: it will not ask any more */
+	/* The container waited already when another one was found: it will not ask any more */
 	bool stale;
 };
 struct spec_candidates {
@@ -60,21 +61,21 @@ struct spec_candidates {
 struct pods_question {
 	const char *resource;
 	size_t want; /* VFs; 0: no request is under way, all that is listed is old */
-	/* What the kubelet has already set aside: a reused init container's, or a NUMA-aligned
-	 * part */
+	/* Devices that the kubelet has already set aside: a reused init container's, or a
+	 * NUMA-aligned part */
 	struct ids must;
 	bool listed; /* the pods are a List: one that is not in it is not admitted yet */
-	/* What was noted before may have been within the admission of this container: when no
-	 * other is new, those that it showed are. */
+	/* The note of before may be of a moment within the admission of this container: when no
+	 * other container is new, those in the note count as new. */
 	bool doubted;
 	struct spec_candidates candidates; /* the first one is it; n is 0: by elimination */
 };
 
 /*
  * pods is in the order of names, as pods_holders_view() is. Containers, the likeliest first (not
- * stale, then the newest pod), that ask for what is wanted and hold none of it, as far as pods
- * shows; whose pod is not deleted; and whose pod's earlier containers have theirs: one at least,
- * where something must be taken.
+ * stale, then the newest pod), that ask for the wanted devices and hold none of them, as far as
+ * pods shows; whose pod is not deleted; and whose pod's earlier containers have theirs: one at
+ * least, where something must be taken.
  */
 struct spec_candidates pods_candidates(const struct spec_list *specs, const struct pod_list *pods,
 				       const struct pods_question *q, const struct seen_pods *seen,

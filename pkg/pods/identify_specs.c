@@ -1,4 +1,4 @@
-/* Identification with pod specs, and what both ways read from PodResources. */
+/* Identification with pod specs, and the reading of PodResources for both ways. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static size_t count_ids(const struct pod_container *c)
 	return n;
 }
 
-/* ret_unknown: what a GPU plugin gave and no function is known of; may be NULL. */
+/* ret_unknown: devices of a GPU plugin without a known function; may be NULL. */
 static size_t add_gpus(const struct pod_container *c, const char *except,
 		       const struct hw_inventory *inv, int *v, size_t *ret_unknown)
 {

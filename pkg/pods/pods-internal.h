@@ -1,11 +1,11 @@
-/* What the files of the room share, and its tests. */
+/* Shared by the files of the room, and its tests. */
 #ifndef RAILMATE_PODS_PODS_INTERNAL_H
 #define RAILMATE_PODS_PODS_INTERNAL_H
 
 #include "pods/gpus.h"
 #include "pods/identify.h"
 
-/* --- what was seen of pods and of specs: identify.c, identify_specs.c --- */
+/* --- pods and specs as they were seen: identify.c, identify_specs.c --- */
 
 struct names {
 	const char **v; /* sorted */
@@ -14,8 +14,8 @@ struct names {
 
 struct seen_specs {
 	struct arena *arena; /* NULL: nothing was seen yet */
-	/* That did not get what they wait for when another container did, and that one; and pods
-	 * whose containers are not known */
+	/* Containers that did not get the devices that they wait for when another one did, and that
+	 * one; and pods whose containers are not known */
 	const char **waiting;
 	size_t n;
 };
@@ -29,21 +29,21 @@ struct seen_pods {
 	struct seen_specs specs;
 };
 
-/* When one of them was answered, or a pod whose containers are not known. */
+/* Notes that one of the candidates was answered, or a pod whose containers are not known. */
 void pods_note_candidates(struct seen_specs *seen, const struct spec_candidates *c,
 			  const struct pod_list *held);
-/* The one by pod specs: q has a candidate. */
+/* The container by pod specs; q has a candidate. */
 struct identified pods_first_candidate(const struct pod_list *pods, const struct pods_question *q,
 				       const struct hw_inventory *inv, struct seen_pods *seen,
 				       struct arena *a);
-/* How many of a resource a container asks for. */
+/* The number of devices of a resource that a container asks for. */
 int64_t pods_wants(const struct spec_container *c, const char *resource);
 /* Does the resource, or DRA driver, give GPUs or parts of GPUs? */
 bool pods_gives_gpus(const char *name);
 /* The GPUs of a container, but those that come as `except`: PCI indices, ascending, each once. */
 struct gpu_set pods_gpus_but(const struct pod_container *c, const char *except,
 			     const struct hw_inventory *inv, struct arena *a);
-/* Those of all containers but this one (NULL: of all), likewise. */
+/* The GPUs of all containers but this one (NULL: of all): PCI indices, ascending, each once. */
 struct gpu_set pods_busy_gpus(const struct pod_list *pods, const struct pod_container *but,
 			      const struct hw_inventory *inv, struct arena *a);
 const struct pod_container *pods_find_container(const struct pod *pod,

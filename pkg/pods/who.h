@@ -1,5 +1,5 @@
-/* Which container starts? PreStartContainer names only device ids; a list of pods shows which
- * has them. Pure. */
+/* The container that starts: PreStartContainer names only device ids, a list of pods has the
+ * container with them. Pure. */
 #ifndef RAILMATE_PODS_WHO_H
 #define RAILMATE_PODS_WHO_H
 
@@ -12,7 +12,7 @@
 struct arena;
 struct node;
 
-/* A pod, as far as it is known (a CNI plugin knows: CNI_ARGS; the kubelet never says). */
+/* A pod, as far as it is known (a CNI plugin names it in CNI_ARGS; the kubelet never does). */
 struct pod_ref {
 	const char *ns, *name, *uid;
 };
