@@ -14,8 +14,8 @@ struct strbuf;
 bool pool_is_meant_for(const struct hw_inventory *inv);
 /* Is there nothing here for any pool? None has a device, and they are not meant for such a node. */
 bool pool_is_idle(const struct node *node);
-/* What the operator has to know of a pool that has none: what it names and is not here, and which
- * cards are. One paragraph. */
+/* The explanation of a pool without devices, for the operator: the cards that it names and are not
+ * here, and those that are. One paragraph. */
 void pool_say_empty(const struct node *node, const struct pool *pool, struct strbuf *out);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * The health rule. A VF is judged by its PF, never by its own netdev or port: those may be in a
- * container, and look down or absent from here. What is unknown is healthy. An ACTIVE RDMA port is
- * a link whatever the netdev says: on InfiniBand fabrics that use no IPoIB the interface is simply
- * off, and of a function's two ports one is enough. A port that is DOWN while its carrier is up, or
- * unknown, is no verdict either: it may be administratively closed, or wait for its subnet manager,
- * while its VFs serve.
+ * container, and look down or absent from here. An unknown state is healthy. An ACTIVE RDMA port is
+ * a link in any state of the netdev: on InfiniBand fabrics that use no IPoIB the interface is
+ * simply off, and of a function's two ports one is enough. A port that is DOWN while its carrier is
+ * up, or unknown, is no verdict either: it may be administratively closed, or wait for its subnet
+ * manager, while its VFs serve.
  */
 #include "pool/pool-internal.h"
 
@@ -48,7 +48,7 @@ void health_judge(const struct health_view *v, struct arena *arena, struct pool_
 	dev->healthy = !dev->fault;
 }
 
-/* --- what changed for the worse --- */
+/* --- changes for the worse --- */
 
 int node_port_was_up(const struct node_pf *before, const struct node_pf *now,
 		     const struct node_port *port)

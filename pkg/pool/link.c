@@ -59,7 +59,7 @@ static void keep_best(int *best, int now)
 		*best = now;
 }
 
-/* What is not known (a port that is down has no rate) is no judgement. */
+/* An unknown value (a port that is down has no rate) is no trouble. */
 static bool is_below(int now, int best)
 {
 	return now && now < best;

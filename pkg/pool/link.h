@@ -1,7 +1,7 @@
 /*
- * Is the link of a PF degraded? A judgement over time: samples go in, one after the other, and what
- * ails the link comes out. It begins at a limit and ends only when the link has been well for a
- * while, so that it does not come and go with every sample. Pure.
+ * Is the link of a PF degraded? A judgement over time: samples go in, one after the other, and the
+ * troubles of the link come out. A trouble begins at a limit and ends only when the link has been
+ * well for a while, so that it does not flicker with the samples. Pure.
  */
 #ifndef RAILMATE_POOL_LINK_H
 #define RAILMATE_POOL_LINK_H
@@ -14,10 +14,10 @@ struct pool_health;
 struct strbuf;
 
 #define LINK_FLAPS_KEPT 32
-#define LINK_SLOW_MS	10000 /* it has been slow for so long: a link that comes up trains first */
-#define LINK_CALM_MS	60000 /* it is as fast as it was for so long: not slow any more */
+#define LINK_SLOW_MS	10000 /* slow for so long: a link that comes up trains first */
+#define LINK_CALM_MS	60000 /* as fast as before for so long: not slow any more */
 #define LINK_ERRORS_MS	20000 /* errors are counted over no less */
-#define LINK_SAMPLE_MS	1000  /* samples that are closer together say nothing new */
+#define LINK_SAMPLE_MS	1000  /* samples that are closer together have nothing new */
 
 struct link_sample {
 	int64_t at_ms;			  /* monotonic */
@@ -25,7 +25,7 @@ struct link_sample {
 	int64_t errors;			  /* counted since boot, of all kinds; -1 unknown */
 	int rate_mbps;			  /* of the port; 0 unknown */
 	int link_mts, link_width;	  /* PCIe: MT/s per lane, and lanes; 0 unknown */
-	int most_mts, most_width;	  /* what both ends of it can do; 0 unknown */
+	int most_mts, most_width;	  /* the most that both its ends can do; 0 unknown */
 };
 
 /* Zero-initialised. */
@@ -46,8 +46,8 @@ struct link_history {
 /* Returns the trouble after this sample. */
 unsigned link_judge(struct link_history *h, const struct link_sample *s,
 		    const struct pool_health *limits);
-/* What ails it, as clauses with ", " between; nothing: it is well. The same while the trouble
- * lasts. */
+/* Appends its troubles, as clauses with ", " between; none: it is well. The text is the same while
+ * a trouble lasts. */
 void link_say(const struct link_history *h, const struct pool_health *limits, struct strbuf *out);
 
 #endif

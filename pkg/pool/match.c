@@ -40,8 +40,8 @@ static const char *state_of(const struct hw_rdma *rdma)
 	return rdma->n_ports ? rdma->ports[0].state : NULL;
 }
 
-/* The RDMA device that says whether a PF serves; -1. With VF LAG the PFs of a bond have one of them
- * all, at the first PF: a cable may be out while its port is ACTIVE. */
+/* The RDMA device that decides whether a PF serves; -1. With VF LAG the PFs of a bond have one of
+ * them all, at the first PF: a cable may be out while its port is ACTIVE. */
 static int rdma_of_pf(const struct hw_inventory *inv, int pf)
 {
 	int rdma = hw_find_rdma(inv, pf);
@@ -81,8 +81,8 @@ void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci)
 	if (!nic->link)
 		nic->link = link_of_port(inv, pf_rdma);
 	nic->pkey = nic->rdma >= 0 ? inv->rdma[nic->rdma].pkey : 0;
-	/* A VF that was passed through to this machine has no PF here, and its own link follows
-	 * what is done to it in a pod. */
+	/* A VF that was passed through to this machine has no PF here, and its own link follows the
+	 * changes made in a pod. */
 	nic->carrier = nic->pf && (nic->pf != fn || !nic->is_vf) ? nic->pf->carrier : -1;
 	nic->port_state = pf_rdma >= 0 ? state_of(&inv->rdma[pf_rdma]) : NULL;
 }
@@ -212,7 +212,7 @@ static const char *value_of(const char *key, const struct nic *nic, struct arena
 static const struct {
 	const char *key;
 	bool (*holds)(const struct selector *s, const struct nic *nic);
-	bool said; /* value_of() has what a function is instead */
+	bool said; /* value_of() has the value of a function */
 } conditions[] = {
 	{ "vendors", has_vendor, true },    { "devices", has_device, true },
 	{ "drivers", has_driver, true },    { "pciAddresses", has_bdf, false },
@@ -241,7 +241,7 @@ bool match_pool(const struct pool_config *cfg, const struct nic *nic, const stru
 
 #define SHOWN_MAX 4
 
-/* What the functions that are left are, each value once. */
+/* The values of the functions that are left, each once. */
 static void put_values(const char *key, const struct nic *nics, const bool *left, size_t n,
 		       struct arena *a, struct strbuf *out)
 {
@@ -258,7 +258,7 @@ static void put_values(const char *key, const struct nic *nics, const bool *left
 	}
 }
 
-/* The functions that could be devices of the pool, by what else they are. */
+/* The functions that could be devices of the pool, without its selectors. */
 static size_t begin(const struct pool_config *cfg, const struct selector *s, const struct nic *nics,
 		    bool *left, size_t n)
 {

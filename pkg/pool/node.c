@@ -34,7 +34,7 @@ struct build {
 	const struct hw_inventory *inv;
 	const struct config *cfg;
 	const struct node *previous;
-	const struct node_seed *seeds; /* what is held, beside what previous knows */
+	const struct node_seed *seeds; /* VFs that are held, beside those that previous has */
 	size_t n_seeds;
 	bool held_only; /* the seeds are all that is held, and nothing else stays where it was */
 	const struct node_link *links;
@@ -46,7 +46,7 @@ struct build {
 	struct bdf *with_vfs;
 	size_t n_with_vfs;
 	struct pool *pools, *shared;
-	struct pool_dev **gone; /* by pool: what vanished */
+	struct pool_dev **gone; /* by pool: devices that vanished */
 	size_t *n_gone;
 
 	const char **notes;
@@ -64,8 +64,8 @@ __attribute__((format(printf, 2, 3))) static void note(struct build *b, const ch
 }
 
 /* A driver that had made an RDMA device and is still bound keeps it, if out of sight: in a
- * container's namespace. Its netdev is in there with it: one that is here, or came back, says that
- * the device is not. */
+ * container's namespace. Its netdev is in there with it: a netdev that is here, or came back, shows
+ * that the device is gone. */
 static bool rdma_is_away(const struct nic *nic)
 {
 	return nic->had_rdma && nic->rdma < 0 && !nic->fn->netdev;
@@ -99,7 +99,7 @@ static void remember(const struct build *b, struct nic *nic, const struct pool_d
 		nic->pkey = dev->pkey;
 }
 
-/* What a pool listed stays its own. */
+/* A device that a pool listed stays its own. */
 static void keep_previous(struct build *b)
 {
 	for (size_t i = 0; b->previous && !b->held_only && i < b->cfg->n_pools; i++) {
@@ -132,8 +132,8 @@ static int pool_of_resource(const struct build *b, const char *resource)
 	return -1;
 }
 
-/* What is known of it goes along to whatever pool it is in now. Off the bus, it stays where it is
- * held, or where it was. */
+/* A VF's facts of the node before go along to the pool that has it now. Off the bus, a VF stays
+ * where it is held, or where it was. */
 static void keep_held_of(struct build *b, const struct pool *before, size_t n_listed)
 {
 	for (size_t i = 0; i < before->n_devs; i++) {
@@ -180,7 +180,7 @@ static void keep_unusable(struct build *b)
 	}
 }
 
-/* What containers hold stays in its pool, too, in sight or not. */
+/* A VF that containers hold stays in its pool, too, in sight or not. */
 static void keep_seeds(struct build *b)
 {
 	for (size_t i = 0; i < b->n_seeds; i++) {
@@ -193,7 +193,7 @@ static void keep_seeds(struct build *b)
 		if (nic) {
 			nic->owner = pool;
 			nic->left_over = b->held_only;
-			/* As remember() has it, from what was written down when it was given. */
+			/* As remember() has it, from the record of the time when it was given. */
 			nic->had_rdma = (seed->rdma || b->cfg->pools[pool].is_rdma) &&
 					nic->fn->driver &&
 					(!seed->driver || str_eq(nic->fn->driver, seed->driver));
@@ -470,7 +470,7 @@ static void note_pfs(struct build *b, size_t pool)
 		     cfg->resource, n, bdf_format(first->fn->bdf, address));
 }
 
-/* What in the configuration does nothing on this machine, or more than is meant. */
+/* Notes of keys that do nothing on this machine, or more than is meant. */
 static void note_idle(struct build *b)
 {
 	for (size_t i = 0; i < b->cfg->n_pools; i++) {

@@ -1,6 +1,7 @@
 /*
- * The node as one immutable value: inventory, topology and the pools of the configuration. It is
- * built whole, replaced whole and shared by reference count (atomic): any thread may read.
+ * The node as one immutable value: inventory, topology and the pools of the configuration. The room
+ * decides about the devices of a resource, their health and slots. A node is built whole, replaced
+ * whole and shared by reference count (atomic): any thread may read.
  */
 #ifndef RAILMATE_POOL_NODE_H
 #define RAILMATE_POOL_NODE_H
@@ -43,7 +44,7 @@ struct node_pf {
 	const char *netdev, *rdma; /* NULL: none */
 	int pci;		   /* index into the inventory; -1: gone from the bus */
 	const char *missing;	   /* a clause: "is gone from the PCI bus"; NULL: it is here */
-	bool wanted;		   /* by the configuration; what is here always is */
+	bool wanted;		   /* by the configuration; always true of a device that is here */
 	const struct node_port *ports;
 	size_t n_ports;		   /* 1 at least */
 	const char *const *shared; /* resources for which containers share it */
@@ -55,11 +56,10 @@ struct pool_dev {
 	int pci;		  /* index into the inventory; -1: it vanished, but may be in use */
 	const struct node_pf *pf; /* NULL: not known */
 	int rdma;		  /* index of its RDMA device; -1 */
-	bool rdma_away; /* rdma is -1 as a container has it: it was here, the driver is still */
-	/* The item of the selectors that took it does not say isRdma, though one of its pool
-	 * does */
+	bool rdma_away;		  /* rdma is -1 as a container has it: its driver is still here */
+	/* The selector that took it has no isRdma, though another of its pool has */
 	bool plain;
-	bool vhost_net; /* that item says needVhostNet */
+	bool vhost_net; /* that selector has needVhostNet */
 	bool had_rdma;	/* with the driver that it has now it was seen with one, or has one */
 	/* Its RDMA device, also while that is out of sight; NULL: none, or not known */
 	const char *rdma_name;
@@ -68,7 +68,7 @@ struct pool_dev {
 	 * does not have it: it stays while a container holds it */
 	bool left_over;
 	int numa; /* its node, also under excludeTopology; -1: none known, no TopologyInfo */
-	/* What ails the link of its PF, a clause (pool/link.h); NULL: nothing is known to */
+	/* The trouble of its PF's link, a clause (pool/link.h); NULL: none is known */
 	const char *degraded;
 	bool healthy;
 	enum pool_fault fault; /* why not */
@@ -89,12 +89,12 @@ struct node {
 	const struct config *cfg; /* a reference */
 	const struct pool *pools; /* as in the configuration; may be empty */
 	size_t n_pools;
-	/* The same of HCAs that containers share: not held, and in no other list */
+	/* Pools of HCAs that containers share: not held, and in no other list */
 	const struct pool *shared;
 	size_t n_shared;
-	const struct node_link *links; /* those that are degraded */
+	const struct node_link *links; /* degraded ones */
 	size_t n_links;
-	const struct node_pf *pfs; /* of both */
+	const struct node_pf *pfs; /* of pools and shared */
 	size_t n_pfs;
 	const struct bdf *with_vfs; /* PFs that have VFs, or had in a node before; ascending */
 	size_t n_with_vfs;
@@ -103,11 +103,11 @@ struct node {
 };
 
 /*
- * What containers hold, as the ledger, the kubelet or a CDI spec says, is listed as if the node
+ * A VF that containers hold by the ledger, the kubelet or a CDI spec is listed as if the node
  * before had listed it, also while the VF's RDMA device is out of sight. For the first node after a
  * restart (previous NULL; then a VF that is not on the bus is listed, too), or when a hold comes to
- * light later. Resources that are not configured are left out, and what previous lists is as it
- * was. Strings are copied.
+ * light later. Resources that are not configured are left out, and devices that previous lists are
+ * as they were. Strings are copied.
  */
 struct node_seed {
 	const char *resource, *vf;
@@ -115,7 +115,7 @@ struct node_seed {
 	const char *rdma;
 	const char *driver; /* that it was bound to; NULL not known */
 };
-/* A link that is degraded, as link_judge() says. Strings are copied. */
+/* A link that is degraded by link_judge(). Strings are copied. */
 struct node_link {
 	const char *resource, *pf; /* a pool, and the PCI address of a PF of its VFs */
 	const char *degraded;	   /* a clause */
@@ -124,22 +124,22 @@ struct node_link {
 	unsigned trouble;	   /* enum link_trouble, config/config.h */
 	int64_t since_ms;	   /* Unix time; 0 not known */
 };
-/* All that a node is made of beside the inventory; what is not needed is 0. */
+/* The parts of a node beside the inventory; one that is not needed is 0. */
 struct node_parts {
 	const struct config *cfg; /* the node has a reference */
 	/*
-	 * The node before. What it listed stays in the pool of that name for as long as nodes
-	 * follow each other, even if another pool matches it now: a container may use it. It is
-	 * unhealthy while it is gone, or not selected any more.
+	 * The node before. A device that it listed stays in the pool of that name for as long as
+	 * nodes follow each other, even if another pool matches it now: a container may use it. It
+	 * is unhealthy while it is gone, or not selected any more.
 	 */
 	const struct node *previous;
 	const struct node_seed *seeds;
 	size_t n_seeds;
 	/*
-	 * For another configuration than that of previous, or to look through what is left over of
-	 * one: seeds are all that containers hold now, and only that stays where it is, in whatever
-	 * pool. Everything else goes where cfg puts it; what serves no pool today because of its
-	 * hardware (it is gone, or has no driver) stays, unhealthy, in a pool that is still
+	 * For another configuration than that of previous, or to look through the VFs left over of
+	 * one: seeds are all that containers hold now, and only these stay where they are, in any
+	 * pool. Everything else goes where cfg puts it; a device that serves no pool today because
+	 * of its hardware (it is gone, or has no driver) stays, unhealthy, in a pool that is still
 	 * configured.
 	 */
 	bool held_only;
@@ -163,25 +163,25 @@ int node_port_was_up(const struct node_pf *before, const struct node_pf *now,
 size_t pool_lost_drivers(const struct pool *before, const struct pool *now,
 			 const struct pool_dev **ret_first);
 const struct pool_dev *pool_find(const struct pool *p, const char *id); /* NULL unknown */
-/* Does its container get the RDMA nodes and variables of it? By the item of the selectors that took
- * it, as the peer judges. */
+/* Does the container of a device get its RDMA nodes and variables? By the selector that took the
+ * device, as the peer judges. */
 bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev);
-/* Is it a whole PF, and no VF? What is gone from the bus is taken for a VF. */
+/* Is it a whole PF, and no VF? A function that is gone from the bus is taken for a VF. */
 bool pool_dev_is_pf(const struct node *n, const struct pool_dev *dev);
 /* topo_between() as its containers find it: not all use Data Direct. */
 struct topo_path pool_between(const struct pool *p, const struct topo *t, int a, int b);
 /*
- * What NCCL gets of the rail of a VF of the pool; rail -1: nothing (docs/design/nccl.md §1.1).
- * Every release reads it behind the port of NCCL_IB_HCA, or passes over it; since 2.30.7 NCCL
- * connects no two planes, so what is only counted, and may be wrong for the fabric, is said where a
- * pool asks for it.
+ * The rail of a VF of the pool that NCCL is given; rail -1: none (docs/design/nccl.md §1.1). Every
+ * release reads it behind the port of NCCL_IB_HCA, or passes over it; since 2.30.7 NCCL connects no
+ * two planes, so numbers that are only counted, and may be wrong for the fabric, are given where a
+ * pool asks for them.
  */
 struct topo_rail pool_nccl_rail(const struct pool *p, const struct topo_rails *rails, int pci);
 /* Is there no more than NCCL takes of planes? Beyond, it ends when it starts (docs/design/nccl.md
  * §1.1). Rails whose plane is not known count as one more. */
 #define POOL_NCCL_PLANES_MAX 12
 bool pool_planes_fit(const struct topo_rail *v, size_t n);
-/* Would the same be reported to the kubelet (ids, health, NUMA unless excludeTopology)? */
+/* Are the lists of both pools for the kubelet equal (ids, health, NUMA unless excludeTopology)? */
 bool pool_same_list(const struct pool *a, const struct pool *b);
 
 /*

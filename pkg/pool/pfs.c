@@ -1,5 +1,5 @@
-/* The PFs behind the devices of pools, also those that are missing: what was known of these comes
- * from the node before. */
+/* The PFs behind the devices of pools, also those that are missing, with their facts of the node
+ * before. */
 #include "pool/pool-internal.h"
 
 #include "base/arena.h"
@@ -76,7 +76,7 @@ static void add_ports(struct pfs *t, struct node_pf *pf, const struct node_pf *b
 	pf->ports = ports;
 }
 
-/* What it was; its links are down. */
+/* Its facts of before; its links are down. */
 static void add_missing(struct pfs *t, struct node_pf *pf, const struct node_pf *before)
 {
 	size_t n = before ? before->n_ports : 1;
@@ -163,7 +163,7 @@ static bool names(const struct pool_config *cfg, const struct node_pf *pf)
 	return !cfg->n_selectors;
 }
 
-/* An HCA that is missing is in no list of what is shared. */
+/* An HCA that is missing is in no list of shared ones. */
 static void keep_shared(struct pfs *t, const struct config *cfg, const struct node_pf *before)
 {
 	for (size_t i = 0; i < cfg->n_shared; i++) {

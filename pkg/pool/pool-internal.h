@@ -1,4 +1,4 @@
-/* What the files of the pool room share. */
+/* Shared by the files of the room. */
 #ifndef RAILMATE_POOL_POOL_INTERNAL_H
 #define RAILMATE_POOL_POOL_INTERNAL_H
 
@@ -19,8 +19,8 @@ struct pool;
 struct pool_config;
 struct pool_dev;
 
-/* A network function, with what selectors and the health rule ask of it. Computed once, not per
- * pool. */
+/* A network function, with the facts that selectors and the health rule ask of it. Computed once,
+ * not per pool. */
 struct nic {
 	int pci;
 	const struct hw_pci *fn;
@@ -34,12 +34,12 @@ struct nic {
 	bool had_rdma;	/* it was seen with an RDMA device, and has still the same driver */
 	bool rdma_away; /* had an RDMA device, has still the same driver: it is in a container */
 	const char *away_name;		/* of that device; NULL: not known */
-	uint16_t pkey;			/* of rdma, or what it had when it was seen; 0 unknown */
+	uint16_t pkey;			/* of rdma, or the last one seen; 0 unknown */
 	const char *link;		/* "ether", "infiniband"; NULL unknown */
 	int carrier;			/* of the PF: 1, 0, -1 unknown or not looked at */
 	const char *port_state;		/* of the PF's first RDMA port; NULL */
 	const struct node_link *unwell; /* of its PF, in its pool; NULL */
-	const struct pool_dev *before;	/* what the node before said of it; NULL */
+	const struct pool_dev *before;	/* its entry in the node before; NULL */
 	int owner;			/* pool; -1 */
 	bool plain, vhost_net;		/* as in pool_dev */
 	bool selected;			/* by its owner's selectors, today */
@@ -47,11 +47,10 @@ struct nic {
 	bool left_over;			/* as in pool_dev, unless it is selected */
 };
 
-/* Fill in everything but `before`, `owner`, `selected` and what the node before knows. */
+/* Fill in everything but `before`, `owner`, `selected` and the facts of the node before. */
 void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci);
 bool nic_has_rdma(const struct nic *nic);
-/* What pfNames and rootDevices compare. NULL: not a VF, or its PF is not visible. A PF has no PF.
- */
+/* The name that pfNames and rootDevices compare. NULL: not a VF, or its PF is not visible. */
 const char *nic_pf_name(const struct nic *nic);
 const char *nic_pf_address(const struct nic *nic);
 
@@ -59,8 +58,8 @@ struct selector;
 /* Does the configuration of a pool select it? The first item that does goes to *ret; NULL: the pool
  * has none. */
 bool match_pool(const struct pool_config *cfg, const struct nic *nic, const struct selector **ret);
-/* Of a pool with one selector and no device: the first key of it that leaves no function, out of
- * how many, and what these are instead. False: nothing can be added. */
+/* Of a pool with one selector and no device: the first key of it that leaves no function, the
+ * number of functions before it, and their values. False: nothing can be added. */
 struct strbuf;
 bool match_explain(const struct pool_config *cfg, const struct nic *nics, size_t n, struct arena *a,
 		   struct strbuf *out);
@@ -81,7 +80,7 @@ struct health_view {
 	int carrier;			    /* of the PF */
 	const char *port_state;		    /* of the PF; NULL unknown */
 	bool selected;
-	const char *degraded; /* a clause: what the pool calls unhealthy of its PF's link; NULL */
+	const char *degraded; /* a clause: its PF's link, where the pool calls it unhealthy; NULL */
 };
 /* Sets healthy, fault and reason. */
 void health_judge(const struct health_view *v, struct arena *arena, struct pool_dev *dev);
@@ -98,7 +97,7 @@ void pfs_begin(struct pfs *t, struct arena *scratch); /* the members above are f
 struct node_pf *pfs_of(struct pfs *t, int pci);	      /* of a device; NULL: not known */
 struct node_pf *pfs_still(struct pfs *t, const struct node_pf *before); /* NULL of NULL */
 void pfs_share(struct pfs *t, struct node_pf *pf, const char *resource);
-/* When all devices of pools have theirs. */
+/* Called when all devices of pools have their PF. */
 void pfs_end(struct pfs *t, const struct config *cfg, const struct pool *pools);
 
 /* Do its containers use Data Direct? Not with NCCL_IB_DATA_DIRECT=0 in "env", nor where "profiles"

@@ -68,7 +68,7 @@ bool pool_uses_direct(const struct pool *p)
 		if (!strcmp(p->cfg->env[i].name, "NCCL_IB_DATA_DIRECT"))
 			return str_to_int(p->cfg->env[i].value, &value) < 0 || value != 0;
 	}
-	/* "none" says nothing of what runs: NCCL without our variables finds it by itself. */
+	/* "none" leaves the library open: NCCL by itself finds the data direct function. */
 	return !p->cfg || !p->cfg->profiles ||
 	       (p->cfg->profiles & (PROFILE_NCCL | PROFILE_RCCL | PROFILE_UCX));
 }

@@ -1,8 +1,8 @@
 /*
- * Slots: what the kubelet is offered of a pool that binds late. A slot stands for some VF of its
- * class, which is the VFs of one NUMA node (of the whole pool, where no node is known); which VF,
- * is decided when its container starts. Slots of a class are interchangeable. Their ids follow from
- * the pool's name and numbers alone, so they are the same after every scan and restart. Pure.
+ * Slots: the offer of a late pool to the kubelet. A slot stands for some VF of its class, which is
+ * the VFs of one NUMA node (of the whole pool, where no node is known); which VF, is decided when
+ * its container starts. Slots of a class are interchangeable. Their ids follow from the pool's name
+ * and numbers alone, so they are the same after every scan and restart. Pure.
  */
 #ifndef RAILMATE_POOL_SLOTS_H
 #define RAILMATE_POOL_SLOTS_H
