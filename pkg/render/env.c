@@ -84,7 +84,7 @@ static void put_rdma(struct json *j, const struct grant *grant, const struct gra
 	json_end_object(j);
 }
 
-/* What a user-space driver needs: the peer's providers `uio` and `vfio`. */
+/* The facts that a user-space driver needs: the peer's providers `uio` and `vfio`. */
 static void put_user(struct json *j, const struct user_io *user, bool vfio)
 {
 	if (!user || user->vfio != vfio)

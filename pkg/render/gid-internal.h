@@ -17,7 +17,7 @@
 struct arena;
 struct err;
 
-/* What the operator asked for. */
+/* The operator's wish. */
 struct gid_want {
 	enum gid_family family;
 	int roce_version;     /* 1, 2 */

@@ -54,7 +54,7 @@ const struct gid_entry *gid_at(const struct gid_vf *vf, int index)
 	return NULL;
 }
 
-/* 0: the kernel did not say. */
+/* 0: the kernel reported none. */
 static int version_of(const struct gid_entry *gid)
 {
 	if (gid && (str_starts(gid->type, "IB/RoCE v1") || str_starts(gid->type, "RoCE v1")))
@@ -62,7 +62,7 @@ static int version_of(const struct gid_entry *gid)
 	return gid && str_starts(gid->type, "RoCE v2") ? 2 : 0;
 }
 
-/* --- what NCCL does --- */
+/* --- NCCL's choice --- */
 
 static const uint8_t *bytes_of(const struct gid_entry *gid)
 {
@@ -155,7 +155,7 @@ int gid_nccl_picks(const struct gid_vf *vf, const struct gid_env *env)
 	return picked;
 }
 
-/* --- what is a candidate --- */
+/* --- candidates --- */
 
 static bool is_routable(const struct gid_vf *vf, const struct gid_entry *g)
 {
@@ -187,7 +187,7 @@ static bool is_in_range(const struct gid_vf *vf, const struct gid_entry *g)
 	return !vf->want.range || gid_in_range(g->gid, vf->want.range, vf->want.range_bits);
 }
 
-/* In this order; what ends the search for a candidate is the reason why there is none. */
+/* In this order; the one that ends the search for a candidate is the reason why there is none. */
 static const struct condition {
 	bool (*holds)(const struct gid_vf *vf, const struct gid_entry *g);
 	const char *no_gid;  /* the VF has … */

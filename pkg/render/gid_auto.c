@@ -156,9 +156,8 @@ static bool find_range(const struct gid_vf *vfs, size_t n, struct arena *arena, 
 	return false;
 }
 
-/* What the operator wants, where all pools want the same; a range that is none for this family is
- * left out.
- */
+/* The operator's wish, where all pools have the same; a range that is none for this family is left
+ * out. */
 static struct gid_env wanted(const struct gid_vf *vfs, size_t n, enum gid_family family)
 {
 	const struct gid_want *want = &vfs[0].want;

@@ -37,7 +37,7 @@ static void put_policy_of(const struct grant *grants, size_t at, struct env_set 
 
 		if (env_put(set, name, value))
 			continue;
-		/* The first pool that says it, which counts, unless it was railmate. */
+		/* The first pool with the variable, whose value counts, unless railmate set it. */
 		while (first < at && !policy_value(grants[first].pool->cfg, name))
 			first++;
 		before = first < at ? grants[first].pool->cfg : NULL;
@@ -57,7 +57,7 @@ static void put_policy_of(const struct grant *grants, size_t at, struct env_set 
 	}
 }
 
-/* --- what railmate derives --- */
+/* --- variables that railmate derives --- */
 
 /* A CDI spec holds every variable itself; and the file takes the place of one in the user's home.
  */
@@ -105,7 +105,7 @@ int render_joined_env(const struct grant *grants, size_t n, struct env_set *set,
 	return 0;
 }
 
-/* --- what is a pool's own --- */
+/* --- variables of one pool --- */
 
 void render_own_env(const struct grant *grant, struct env_set *set)
 {
@@ -135,9 +135,9 @@ static void add_node(struct edits *edits, const char *path)
 }
 
 /*
- * Of each VF /dev/infiniband/uverbsN, or what its user-space driver needs; then rdma_cm, vhost-net
- * and tun. No umad unless the pool says so, never issm: they allow MAD sending (docs/design/nccl.md
- * §1.2).
+ * Of each VF /dev/infiniband/uverbsN, or the nodes that its user-space driver needs; then rdma_cm,
+ * vhost-net and tun. umad only where the pool has it, never issm: they allow MAD sending
+ * (docs/design/nccl.md §1.2).
  */
 void render_nodes(const struct grant *grants, size_t n, struct arena *arena, struct edits *edits)
 {

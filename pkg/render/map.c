@@ -1,4 +1,4 @@
-/* map.json and cufile.json: what a container has, for programs in it and for people. */
+/* map.json and cufile.json: the VFs of a container, for programs in it and for people. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,8 +198,7 @@ const char *render_map(const struct container *c, struct arena *arena)
 /* --- cufile.json --- */
 
 /* Every IPv4 address that the VF's interfaces have in the container, once: RoCE v1 and v2 have an
- * entry each.
- */
+ * entry each. */
 static void put_addresses(struct json *j, const struct rail *rails, size_t n, struct arena *arena)
 {
 	size_t count = 0, max = 0;
@@ -231,7 +230,7 @@ static void put_members(struct json *j, const struct policy_env *v, size_t n)
 	}
 }
 
-/* Of several pools the first that has some says what else is in the file. */
+/* The rest of the file is that of the first pool that has some. */
 const char *render_cufile(const struct container *c, struct arena *arena)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;

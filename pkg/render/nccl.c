@@ -82,7 +82,7 @@ static void note_ports(const struct rail *rails, size_t n, struct env_set *set, 
 					     few.n > 1 ? "them" : "it"));
 }
 
-/* "A and B", behind what is there; false: the VF has its wire for itself, or was named before. */
+/* Appends "A and B"; false: the VF has its wire for itself, or was named before. */
 static bool put_sharers(const struct rail *rails, size_t n, size_t first, struct strbuf *out)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
@@ -224,7 +224,7 @@ static void note_unused(const struct grant *grants, size_t n_grants, const struc
 				few.n > 1 ? "them" : "it"));
 }
 
-/* More than two GPUs a VF, and some of them far from every one: what more VFs would have mended. */
+/* More than two GPUs a VF, and some of them far from every one: more VFs would have mended it. */
 static void note_few(const struct grant *grants, size_t n_grants, const struct rail *rails,
 		     size_t n, struct arena *arena, struct notes *notes)
 {

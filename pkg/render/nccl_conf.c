@@ -1,9 +1,8 @@
 /*
  * nccl.conf in the words of NCCL's own reader (src/misc/param.cc): "NAME=value" up to the end of
- * the line, no quotes, no blanks around
- * '=', '#' in the first column begins a comment (of old versions: a line without '='), and 1023
- * characters of a value are read, the rest is dropped silently. What is in the environment
- * already stays.
+ * the line, no quotes, no blanks around '=', '#' in the first column begins a comment (of old
+ * versions: a line without '='), and 1023 characters of a value are read, the rest is dropped
+ * silently. Variables that the environment has already stay.
  */
 #include <string.h>
 
@@ -13,7 +12,7 @@
 
 #define VALUE_MAX 1023
 
-/* Of a value what can be read: all, or whole entries of a list of devices. */
+/* The part of a value that can be read: all, or whole entries of a list of devices. */
 static void put_line(struct strbuf *b, const struct kv *kv)
 {
 	size_t len = strlen(kv->value);

@@ -91,7 +91,7 @@ struct gid_vf gid_vf_of(const struct rail *rails, size_t n, size_t at, struct ar
 	return vf;
 }
 
-/* --- what the operator says --- */
+/* --- the operator's settings --- */
 
 /* Family, version and range as they are configured: right for any table that has such a GID at all.
  * The first pool of the configuration counts; grants_now() put them in that order. */
@@ -129,7 +129,7 @@ static void take_words(const struct rail *rails, size_t n, struct arena *arena,
 		gid_set_range(&ret->env, want.range, want.range_bits);
 }
 
-/* --- what is known --- */
+/* --- known facts --- */
 
 /* Whether the container shares the host's network is not known here; if not, no address of this VF
  * is one of its. */

@@ -2,9 +2,9 @@
  * The variables of libraries beside NCCL (docs/design/nccl.md §5.1, §5.2, §5.3), for the VFs of one
  * container. Pure. Of NCCL's own only the P_Key's value is from here.
  *
- * A variable names the VFs of those pools that have its profile. What is only the operator's to say
- * (traffic class, transports, …) is policy (config/policy.h) and passes through the pool's "env";
- * the two sets of names are disjoint.
+ * A variable names the VFs of those pools that have its profile. Choices that are the operator's
+ * only (traffic class, transports, …) are policy (config/policy.h) and pass through the pool's
+ * "env"; the two sets of names are disjoint.
  */
 #ifndef RAILMATE_RENDER_PROFILES_INTERNAL_H
 #define RAILMATE_RENDER_PROFILES_INTERNAL_H

@@ -125,7 +125,7 @@ static void put_ucx(const struct hcas *h, struct edits *ret)
 			arena_printf(h->arena, "0x%04x", (unsigned)pkey & PKEY_PARTITION));
 }
 
-/* The pools say the same of GIDs, and all VFs have RoCE's. */
+/* The pools have the same GID settings, and all VFs have RoCE's. */
 static bool one_kind_of_gid(const struct hcas *h)
 {
 	const struct pool_config *a = h->v[0].grant->pool->cfg;
@@ -145,7 +145,7 @@ static bool one_kind_of_gid(const struct hcas *h)
  * The prefix is a filter on names. Letters only: the same on every node, and a part of a name is
  * enough. Which GPU uses which VF NVSHMEM finds out itself, and only the VFs of the container can
  * be opened: NVSHMEM_HCA_LIST would replace its topology by a plain round robin. It chooses GIDs as
- * NCCL does, and gets what the operator configured.
+ * NCCL does, and gets the operator's settings.
  */
 static void put_nvshmem(const struct hcas *h, struct edits *ret)
 {
@@ -214,7 +214,7 @@ static struct reach *reaches(const struct hcas *h, size_t *ret_n)
 	return out;
 }
 
-/* The i-th name is what the i-th GPU uses: one a GPU, in the order of the GPUs. That is the
+/* The i-th name is the device of the i-th GPU: one a GPU, in the order of the GPUs. That is the
  * nearest, of those as near the one used by the fewest GPUs. */
 static const char *names_by_gpu(const struct hcas *h)
 {
@@ -245,8 +245,8 @@ static void put_mscclpp(const struct hcas *h, struct edits *ret)
 	add_index(h, "MSCCLPP_IB_GID_INDEX", ret);
 }
 
-/* What all names begin with is understood by every libfabric; a list is not, and an old one would
- * find no device. */
+/* A common prefix of all names is understood by every libfabric; a list is not, and an old one
+ * would find no device. */
 static void put_ofi(const struct hcas *h, struct edits *ret)
 {
 	size_t len = common_length(h);

@@ -190,7 +190,7 @@ size_t grant_rails(const struct grant *grants, size_t n, unsigned profiles, stru
 	struct rail *rails = NULL;
 	size_t all = 0, count = 0;
 
-	/* Most pools have one profile of many: what no pool has is not worth sorting. */
+	/* Most pools have one profile of many: a profile that no pool has is not worth sorting. */
 	for (size_t i = 0; i < n && !all; i++) {
 		if (takes_part(grants[i].pool->cfg, profiles))
 			all = all_rails(grants, n, arena, &rails);

@@ -1,4 +1,4 @@
-/* What the files of this room share. */
+/* Shared by the files of this room. */
 #ifndef RAILMATE_RENDER_INTERNAL_H
 #define RAILMATE_RENDER_INTERNAL_H
 
@@ -12,11 +12,10 @@ struct pool_config;
 struct strbuf;
 
 /* NCCL takes that many devices since 2.18.5; later ones are dropped silently
- * (docs/design/nccl.md §1.1).
- */
+ * (docs/design/nccl.md §1.1). */
 #define HCAS_MAX      32
 #define PROFILES_NCCL (PROFILE_NCCL | PROFILE_RCCL)
-#define ALL_PROFILES  (~0u) /* whatever the pool says, even none */
+#define ALL_PROFILES  (~0u) /* for pools of any profile, even none */
 
 /* --- variables, one value a name, in name order --- */
 
@@ -73,14 +72,14 @@ struct rail {
 int rail_cmp(const void *a, const void *b);
 /* Every VF, without an RDMA device too. */
 size_t all_rails(const struct grant *grants, size_t n, struct arena *arena, struct rail **ret);
-/* Those with an RDMA device, of the pools with isRdma that have one of the profiles, or
+/* VFs with an RDMA device, of the pools with isRdma that have one of the profiles, or
  * ALL_PROFILES. */
 size_t grant_rails(const struct grant *grants, size_t n, unsigned profiles, struct arena *arena,
 		   const struct rail **ret);
 
 /* The grants in the order of the configuration, with the names that the VFs have now
  * (grant_dev.state). */
-/* "data_direct": what makes the VF so near to the GPU, if it is that; no pair (NULL): nothing. */
+/* "data_direct": the function that makes the VF so near to the GPU, if one does; pair NULL: no. */
 void put_data_direct(struct json *j, const struct grant *grant, const struct choose_pair *pair);
 struct grant *grants_now(const struct grant *grants, size_t n, struct arena *arena);
 
@@ -101,7 +100,7 @@ enum hw_link grant_link(const struct grant *grant, const struct grant_dev *dev);
 
 /* --- variables of a grant --- */
 
-/* PCIDEVICE_*: what sriov-network-device-plugin sets. */
+/* PCIDEVICE_*: the variables of sriov-network-device-plugin. */
 void render_peer_env(const struct grant *grant, struct arena *arena, struct edits *edits);
 /* RAILMATE_*: the facts of the grant. */
 void render_fact_env(const struct grant *grant, struct arena *arena, struct edits *edits);
@@ -110,24 +109,24 @@ void render_own_env(const struct grant *grant, struct env_set *set); /* both */
 
 /* --- variables of all grants (grants_now()) --- */
 
-/* What the pools have to agree on: derived variables of all profiles, then the operator's. */
+/* The variables that the pools have to agree on: derived ones, then the operator's. */
 int render_joined_env(const struct grant *grants, size_t n, struct env_set *set,
 		      struct notes *notes, struct err *err);
 /* NCCL_* but those about GIDs. */
 void render_nccl_env(const struct grant *grants, size_t n, struct env_set *set,
 		     struct notes *notes);
-/* What the operator's "env" says; NULL: nothing. */
+/* The variable's value in the operator's "env"; NULL: none. */
 const char *policy_value(const struct pool_config *cfg, const char *name);
 /* uverbs nodes, and rdma_cm, to edits->devs. */
 void render_nodes(const struct grant *grants, size_t n, struct arena *arena, struct edits *edits);
 
 #define GID_V4_BITS 96 /* in front of a mapped IPv4 address */
 bool gid_in_range(const uint8_t gid[16], const uint8_t range[16], int bits);
-enum gid_family gid_nccl_family(const struct gid_entry *gid); /* what NCCL takes it for */
+enum gid_family gid_nccl_family(const struct gid_entry *gid); /* its family for NCCL */
 /* "no GID …": why this VF has no candidate; NULL: it has one. */
 const char *gid_lack(const struct gid_vf *vf);
 
-/* What is decided about the GIDs of some rails. */
+/* The decision about the GIDs of some rails. */
 struct gid_decision {
 	bool set; /* NCCL gets a variable: env */
 	struct gid_env env;

@@ -60,8 +60,8 @@ static int check_names(const struct grant *grant, struct err *err)
 
 /*
  * A variable of the environment wins over nccl.conf, which is written when the container starts. So
- * what is only known by then, or only for all pools of the container together, stays out of the
- * environment.
+ * variables that are only known by then, or only for all pools of the container together, stay out
+ * of the environment.
  */
 static bool is_for_file(const struct grant *grant, const struct kv *kv)
 {
@@ -71,8 +71,8 @@ static bool is_for_file(const struct grant *grant, const struct kv *kv)
 
 	if (!grant->files || cfg->binding != BINDING_EARLY || !strcmp(kv->key, "NCCL_CONF_FILE"))
 		return false;
-	/* Another pool of the node with devices says something else: the kubelet would keep a
-	 * random one of the two. */
+	/* Another pool of the node with devices has another value: the kubelet would keep a random
+	 * one of the two. */
 	for (size_t i = 0; policy && i < grant->node->n_pools; i++) {
 		const struct pool *pool = &grant->node->pools[i];
 		const char *other = pool->n_devs ? policy_value(pool->cfg, kv->key) : NULL;
@@ -180,7 +180,7 @@ int render_container(const struct container *c, struct arena *arena, struct edit
 		for (size_t k = 0; k < now[i].n_devs; k++) {
 			const struct grant_dev *dev = &now[i].devs[k];
 
-			/* What could not be found out of a VF. */
+			/* The part of a VF's state that could not be read. */
 			if (dev->state && dev->state->why)
 				add_note(&notes, arena_printf(arena, "VF %s: %s", dev->dev->id,
 							      dev->state->why));

@@ -1,7 +1,7 @@
 /*
- * A grant → what the container gets. Pure: facts in, edits out. Output is sorted and free of
- * doubles, so equal grants give equal bytes. Everything is allocated in the arena; every string is
- * valid UTF-8.
+ * A grant → variables, device nodes and files of the container. Pure: facts in, edits out. Output
+ * is sorted and free of doubles, so equal grants give equal bytes. Everything is allocated in the
+ * arena; every string is valid UTF-8.
  */
 #ifndef RAILMATE_RENDER_RENDER_H
 #define RAILMATE_RENDER_RENDER_H
@@ -33,10 +33,10 @@ struct grant_dev {
 	const char *uverbs;	    /* NULL: none */
 	const struct user_io *user; /* NULL: not bound to a user-space driver */
 	const char *const *umads;
-	size_t n_umads; /* "umad4"; only looked for when the pool says umad */
+	size_t n_umads; /* "umad4"; only looked for when the pool has umad */
 	const struct gid_entry *gids;
 	size_t n_gids; /* of port 1; only read when the pool's gid mode needs it */
-	/* What it is when its container starts; NULL: not looked at yet (Allocate) */
+	/* Its state when its container starts; NULL: not probed yet (Allocate) */
 	const struct vf_state *state;
 	const char *slot;  /* that the kubelet knows it by; NULL: its address */
 	uint64_t decision; /* that chose it; 0: not known */
@@ -51,14 +51,14 @@ struct grant {
 	size_t n_pairs;	       /* known GPU pairs; 0: GPUs unknown */
 	const char *topo_file; /* value of NCCL_TOPO_FILE, a path in the container; NULL: none */
 	bool files;	       /* the container gets RENDER_DIR: NCCL_CONF_FILE */
-	/* render_grant() only: what pools have to agree on stays out (render_needs_conf_only()) */
+	/* render_grant() only: without joint variables (render_needs_conf_only()) */
 	bool conf_only;
 	/* render_grant() of shared HCAs only: the grants of all such resources of the node, this
 	 * one's too. A container may have a share of each, and the kubelet keeps one value of a
 	 * variable */
 	const struct grant *beside;
 	size_t n_beside;
-	/* render_container() only: what is this pool's alone came by Allocate already */
+	/* render_container() only: variables of this pool alone came by Allocate already */
 	bool joined_only;
 };
 
@@ -87,7 +87,7 @@ struct container {
 	const char *uid;	     /* of the pod; NULL or "": not known */
 	const struct grant *grants;
 	size_t n; /* one a pool; any order, each pool once */
-	/* Sentences for map.json: what the caller could not find out, and those that
+	/* Sentences for map.json: the caller's, of facts that could not be read, and those that
 	 * render_container() returned */
 	const char *const *notes;
 	size_t n_notes;
@@ -95,7 +95,7 @@ struct container {
 
 /*
  * The variables as they are right now, from grant_dev.state: the union of all pools, sorted, one
- * value a name. Device nodes are the union too. `ret_notes`: what is left out and why, sentences
+ * value a name. Device nodes are the union too. `ret_notes`: omissions and their reasons, sentences
  * for map.json and the log. -EINVAL with a sentence: `gid: fixed:N` that cannot work.
  */
 int render_container(const struct container *c, struct arena *arena, struct edits *ret_env,
