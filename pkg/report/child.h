@@ -1,6 +1,6 @@
 /*
- * railmatectl as a child process: what looks at the machine for people is not in this process, and
- * its faults are not ours. One run at a time, with a limit of time and of output. Main thread.
+ * railmatectl as a child process: code that looks at the machine for people is not in this process,
+ * nor are its faults. One run at a time, with a limit of time and of output. Main thread.
  */
 #ifndef RAILMATE_REPORT_CHILD_H
 #define RAILMATE_REPORT_CHILD_H
@@ -16,14 +16,14 @@ struct uv_loop_s;
 
 /* How a run ended. */
 struct child_end {
-	const char *failure; /* it has no exit status, and this is why; NULL: it has one */
+	const char *failure; /* why it has no exit status; NULL: it has one */
 	int status;
 	const char *out; /* its standard output; good during the call */
 	size_t len;
 	const char *said; /* the first line of its standard error; "" */
 };
 
-/* What it is to look at: ours. */
+/* The machine that it looks at: ours. */
 struct child_machine {
 	const char *root;
 	const struct config_files *files;

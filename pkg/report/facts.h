@@ -1,4 +1,4 @@
-/* What the rpc thread knows, a copy for the texts that are made of it (status/status.h). */
+/* Facts of the rpc thread, a copy for the texts that are made of them (status/status.h). */
 #ifndef RAILMATE_REPORT_FACTS_H
 #define RAILMATE_REPORT_FACTS_H
 
@@ -10,7 +10,7 @@ struct node;
 struct status_service;
 
 struct report_facts {
-	struct arena *arena;   /* this is in it, and what service points to */
+	struct arena *arena;   /* holds this struct, and all that service points to */
 	struct node *node;     /* a reference; NULL: none yet */
 	struct ledger *ledger; /* a copy; NULL: there is none, or the reader has it already */
 	uint64_t ledger_generation;

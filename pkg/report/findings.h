@@ -1,5 +1,5 @@
 /*
- * What doctor finds on this node, for the page, the metrics and the feature file: `railmatectl
+ * The doctor's findings on this node, for the page, the metrics and the feature file: `railmatectl
  * doctor` is run (report/child.h) some seconds after the node began to be served, and again when
  * its hardware is another one. Main thread.
  */
@@ -17,7 +17,7 @@ struct uv_loop_s;
 
 /* Free with arena_free(r->arena). */
 struct findings_report {
-	struct arena *arena; /* this is in it, and what doctor points to */
+	struct arena *arena; /* holds this struct, and all that doctor points to */
 	struct status_doctor doctor;
 };
 
@@ -30,7 +30,7 @@ struct findings_env {
 	void *ctx;
 };
 
-/* What env points to outlives it. */
+/* All that env points to outlives it. */
 struct findings *findings_new(const struct findings_env *env);
 /* The newest node. Its hardware is its PCI functions, their drivers and the RDMA devices of PFs: a
  * link that goes down or a VF in a pod's network is nothing new. A node that pools are not meant

@@ -16,7 +16,7 @@ struct finding {
 };
 
 struct reader {
-	struct arena *scratch; /* of what was read */
+	struct arena *scratch; /* of the text read */
 	struct arena *arena;   /* of the report */
 	struct finding *v;
 	size_t n;

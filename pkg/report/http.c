@@ -77,7 +77,7 @@ struct report_http {
 	uint64_t taken_notes; /* notes as they were before a page was made */
 	char policy[512];     /* of the page that is being answered */
 	struct made {
-		int64_t facts_ns; /* of what it was made; 0: it was not */
+		int64_t facts_ns; /* of the facts that it was made of; 0: it was not made */
 		uint64_t notes;
 		struct web_reply reply;
 	} page, metrics;
@@ -134,7 +134,7 @@ static struct timespec patience_ends(void)
 	return t;
 }
 
-/* What came too late for the last question is taken first: it may have the ledger. */
+/* An answer that came too late for the last question is taken first: it may have the ledger. */
 static void ask(struct report_http *w)
 {
 	struct timespec end = patience_ends();
@@ -204,7 +204,7 @@ static void refresh(struct report_http *w)
 	read_ports(w);
 }
 
-/* Many who ask get what was made for the first, while what it was made of is fresh. */
+/* Many who ask get the text made for the first, while its facts are fresh. */
 static bool was_made(struct report_http *w, const struct made *made, struct web_reply *ret)
 {
 	pthread_mutex_lock(&w->lock);

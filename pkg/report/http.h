@@ -1,8 +1,8 @@
 /*
- * What is seen from outside, over HTTP: /metrics, /healthz, /readyz. The text is made on the thread
- * of the server (web/web.h). The rpc thread only copies what it knows, on a request and not
- * more often than once a second; one that does not answer within a quarter of a second does not
- * hold up the request: the text then has what was known before, and its age.
+ * Views of the daemon over HTTP: /metrics, /healthz, /readyz, the page. No view delays the service
+ * of the kubelet. The text is made on the thread of the server (web/web.h). The rpc thread only
+ * copies its facts, on a request, once a second at most; where it does not answer within a quarter
+ * of a second, the text has the facts of before, and their age.
  */
 #ifndef RAILMATE_REPORT_HTTP_H
 #define RAILMATE_REPORT_HTTP_H
@@ -25,7 +25,7 @@ struct report_http_env {
 	struct rpc *rpc;
 	const struct sysroot *root;
 	const char *address; /* of --metrics-address, a right one */
-	/* Where railmatectl finds what its picture of the machine shows; of picture.h. */
+	/* Where railmatectl finds the facts for its picture of the machine; of picture.h. */
 	const char *root_path, *control_socket, *state_dir;
 	const struct config_files *files;
 	/* The thread that has not answered for so long; NULL: all do. [any thread] */
@@ -38,12 +38,12 @@ struct report_http_env {
 };
 
 /* Where the address cannot be had, it is tried again every two seconds, after one warning, unless
- * another railmated has to end before. What env points to outlives it. Main
- * thread, as all below. */
+ * another railmated has to end before. All that env points to outlives it. Main thread, as all
+ * below. */
 struct report_http *report_http_open(const struct report_http_env *env);
 /* NULL is fine for all of these. */
 void report_http_note_scan(struct report_http *w, int64_t ns, bool ok);
-/* cfg: what is in use; refused: why the files, as they are now, are not, one error a line; NULL:
+/* cfg: the one in use; refused: why the files, as they are now, are not, one error a line; NULL:
  * they are. */
 void report_http_note_config(struct report_http *w, uint64_t generation, const struct config *cfg,
 			     const char *refused);

@@ -1,5 +1,5 @@
 /*
- * What does not change about this node, as a feature file of node-feature-discovery: it becomes
+ * Facts of this node that do not change, as a feature file of node-feature-discovery: it becomes
  * labels (feature.node.kubernetes.io/railmate.rails=8), by which pods can select nodes that are
  * alike. Main thread.
  */
@@ -13,8 +13,8 @@ struct node;
 /*
  * Lines of NAME=VALUE, in a fixed order; none where no pool has a device, and then the file is
  * removed. A link that is down changes nothing in it. verdict: doctor's. The file is whole at any
- * moment. path NULL: nothing. Says in the log what fails. It stays when we stop: labels shall not
- * come and go with an update.
+ * moment. path NULL: nothing. Failures are logged. The file stays when railmated stops: labels
+ * shall not come and go with an update.
  */
 void nfdfile_keep(const char *path, const struct node *node, enum status_found verdict);
 

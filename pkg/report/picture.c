@@ -27,7 +27,7 @@ struct picture {
 	pthread_mutex_t lock; /* for all that follows */
 	pthread_cond_t came;
 	uint64_t wanted;
-	uint64_t runs; /* that have ended; what follows is the last one's */
+	uint64_t runs; /* that have ended; the members below are the last one's */
 	uint64_t made; /* its state */
 	char *text;    /* NULL: it failed, or there was none */
 	char *failure; /* NULL likewise */
