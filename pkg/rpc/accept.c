@@ -1,7 +1,6 @@
 /*
  * The thread "rpc-accept": accepts connections, and posts to the rpc thread those that begin as
- * HTTP/2 does. One that says nothing costs a descriptor, and no more than SILENT_MS of it. It also
- * runs the guards.
+ * HTTP/2 does. A silent one costs a descriptor, for SILENT_MS at most. It also runs the guards.
  */
 #include "rpc/rpc-internal.h"
 
@@ -29,7 +28,7 @@
 /* The first bytes of a client: RFC 9113 §3.4. */
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-/* What an event is about: in the upper bits of its data; the number of it is below. */
+/* The subject of an event, in the upper bits of its data; its number is below. */
 enum about { ABOUT_LIST, ABOUT_LISTENER, ABOUT_SILENT, ABOUT_GUARDS, ABOUT_CONNECTION };
 #define ABOUT_SHIFT 60
 
@@ -242,7 +241,7 @@ static void begin(struct acceptor *a, uint64_t server, int fd, const struct rpc_
 
 /* --- accepting --- */
 
-/* What is taken here, at most ACCEPT_BATCH, is in order. */
+/* Connections taken here, at most ACCEPT_BATCH, are in order. */
 static void accept_some(struct acceptor *a, uint64_t server)
 {
 	rlim_t end = RLIM_INFINITY;

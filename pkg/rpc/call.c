@@ -14,8 +14,8 @@
 #include "base/mem.h"
 #include "rpc/limits-internal.h"
 
-/* What a handler keeps for a call beside its request, about: the call here and in gRPC, and what it
- * asks of others. */
+/* Bytes of a call beside its request, about: the call here and in gRPC, and the handler's own
+ * questions to others. */
 #define CALL_BYTES 8192
 /* Decoded, a request takes a multiple of its bytes. */
 #define DECODED_FACTOR 3
@@ -228,7 +228,7 @@ static void received(void *owner, bool ok)
 	end_batch(in);
 }
 
-/* The path comes from the peer: what is not plain text is not sent back. */
+/* The path comes from the peer: only plain text of it is sent back. */
 static void refuse_path(struct incoming *in, grpc_slice path)
 {
 	char shown[129], text[sizeof(shown) + 32];
@@ -330,7 +330,7 @@ void incoming_keep(struct incoming *in)
 		guards_trust(in->rpc->guards, in->conn->guard);
 }
 
-/* --- what the handler calls --- */
+/* --- for handlers --- */
 
 struct arena *rpc_call_arena(struct rpc_call *call)
 {

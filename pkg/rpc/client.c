@@ -264,7 +264,7 @@ static void end_batch(struct rpc_subscription *s)
 
 static void batch_done(void *owner, bool ok)
 {
-	(void)ok; /* the status says */
+	(void)ok; /* the status has it */
 	end_batch(owner);
 }
 

@@ -80,7 +80,7 @@ static struct connection *next(struct connection *c)
 	return NULL;
 }
 
-/* Those without a call first, the oldest of them; then what holds most. */
+/* Those without a call first, the oldest of them; then the one that holds most. */
 static bool goes_before(const struct connection *a, const struct connection *b)
 {
 	if (!a->n_calls != !b->n_calls)
@@ -126,7 +126,7 @@ static void share_buffers(const struct rpc *rpc)
 		}
 }
 
-/* --- what it holds --- */
+/* --- bytes that it holds --- */
 
 bool connection_charge(struct connection *c, size_t bytes)
 {
@@ -157,7 +157,7 @@ void connection_discharge(struct connection *c, size_t bytes)
 		c->owner->rpc->held -= bytes;
 }
 
-/* --- what is late --- */
+/* --- late connections --- */
 
 static void sweep(void *arg);
 
@@ -260,7 +260,7 @@ void connection_ended(struct rpc *rpc, uint64_t id)
 		connection_cut(c);
 }
 
-/* What it holds is about to be freed, and does not count any more. */
+/* Its bytes are about to be freed, and do not count any more. */
 void connection_close(struct connection *c)
 {
 	if (c->closing)

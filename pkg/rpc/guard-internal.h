@@ -1,9 +1,10 @@
 /*
  * A guard stands between gRPC and a peer that is not known to be the kubelet: a client of ours, or
  * a server that we ask. It forwards whole HTTP/2 frames, no faster than they can be worked off, and
- * does what no argument of gRPC does: gRPC itself reads a connection until it is empty before it
- * turns to another, holds peers to the limits of its settings only once they have confirmed them,
- * keeps a block of headers whose end does not come, and answers to a peer that does not read.
+ * adds limits that gRPC has no argument for: gRPC itself reads a connection until it is empty
+ * before it turns to another, holds peers to the limits of its settings only once they have
+ * confirmed them, keeps a block of headers without an end, and answers to a peer that does not
+ * read.
  */
 #ifndef RAILMATE_RPC_GUARD_INTERNAL_H
 #define RAILMATE_RPC_GUARD_INTERNAL_H
@@ -22,14 +23,14 @@ enum guard_of { GUARD_OF_CLIENT, GUARD_OF_SERVER };
 int guards_new(struct guards **ret, struct err *err);
 void guards_free(struct guards *s);    /* ends all; when no other thread uses it. NULL is fine */
 int guards_fd(const struct guards *s); /* readable: guards_run() has something to do */
-/* Forwards what can be: ms after which it is to be called again without an event; -1: none. Always
- * the same thread. */
+/* Forwards all that can be; returns ms after which it is to be called again without an event; -1:
+ * none. Always the same thread. */
 int guards_run(struct guards *s);
 /* The descriptor for gRPC, which does not block; -1: none is left. *ret_id is never used twice. Any
  * thread. */
 int guards_add(struct guards *s, int peer /* taken */, enum guard_of of, uint64_t *ret_id);
-/* It is the kubelet: as many streams as gRPC allows, and as fast as it likes. There may be no such
- * guard. Any thread. */
+/* The peer of this guard is the kubelet: as many streams as gRPC allows, at any rate. A guard that
+ * is gone is ignored. Any thread. */
 void guards_trust(struct guards *s, uint64_t id);
 
 /* --- one, for those above and for tests --- */

@@ -47,9 +47,10 @@ struct lane {
 	struct guard *of;
 	int from, to;
 	uint8_t buf[BUFFER];
-	size_t begin, allowed, end; /* begin ≤ allowed ≤ end: what may go on, and what came */
-	size_t body;		    /* of the frame that is under way, still to come */
-	bool dry;		    /* nothing comes any more */
+	size_t begin, allowed,
+		end; /* begin ≤ allowed ≤ end: bytes that may go on, bytes received */
+	size_t body; /* of the frame that is under way, still to come */
+	bool dry;    /* nothing comes any more */
 };
 
 struct guard {
@@ -193,7 +194,7 @@ static enum step let_out(struct guard *g, const struct frame *f)
 
 /* --- bytes --- */
 
-/* What may go on of what came. */
+/* Decides which received bytes may go on. */
 static enum step allow(struct lane *l, enum step (*may)(struct guard *, const struct frame *))
 {
 	enum step verdict;
@@ -247,8 +248,7 @@ static enum step fill(struct lane *l)
 	return MOVED;
 }
 
-/* Where the reader is gone it is thrown away: the other lane still has what was written before.
- */
+/* Where the reader is gone it is thrown away: the other lane still has the bytes written before. */
 static enum step empty(struct lane *l)
 {
 	ssize_t n;

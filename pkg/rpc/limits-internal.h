@@ -1,5 +1,5 @@
-/* What peers can make the process hold, all of them together: clients of ours, and servers that we
- * ask. The only table of limits of this room. */
+/* The most that peers can make the process hold, all of them together: clients of ours, and servers
+ * that we ask. The only table of limits of this room. */
 #ifndef RAILMATE_RPC_LIMITS_INTERNAL_H
 #define RAILMATE_RPC_LIMITS_INTERNAL_H
 
@@ -11,8 +11,8 @@
 /* Connections that have not sent HTTP/2's first bytes: a descriptor each. All servers. */
 #define SILENT_MAX 64
 #define SILENT_MS  5000
-/* Connections beyond that, beside those that are kept. All servers; some 60 KiB each with what gRPC
- * has for it. */
+/* Connections beyond that, beside those that are kept. All servers; some 60 KiB each with gRPC's
+ * own share. */
 #define CONNECTIONS_MAX 24
 /* Descriptors that connections leave to the rest of the process. */
 #define DESCRIPTORS_KEPT 32
@@ -28,10 +28,10 @@
 /* A connection that has more open than was announced is closed. */
 #define CALLS_ABUSE 80
 
-/* What peers with a guard may send, in units: a frame is one, and one more for so many bytes; one
- * that opens a call is more work, and so is one that is answered. A byte of headers may be the
- * index of one. So 80 to 250 calls a second, 8 MiB a second, or 8,000 frames that do nothing. What
- * a server answers is asked for: 64 MiB a second. */
+/* The allowance of peers with a guard, in units: a frame is one, and one more for so many bytes;
+ * one that opens a call is more work, and so is one that is answered. A byte of headers may be the
+ * index of one. So 80 to 250 calls a second, 8 MiB a second, or 8,000 frames that do nothing. A
+ * server's answers are asked for: 64 MiB a second. */
 #define CREDIT_A_MS		 8
 #define CREDIT_MAX		 640
 #define COST_BYTES		 1024
@@ -44,11 +44,10 @@
  * only once the peer has confirmed it. Those of a call are 300 bytes. */
 #define HEADERS_MAX	 8192
 #define HEADERS_MAX_CALL 2048
-/* And their number. */
+/* Headers of one block. */
 #define HEADERS_N_MAX 64
 
-/* What gRPC buffers of what it reads: shared out evenly, a share is at least and at most so much.
- */
+/* gRPC's buffers for reading: shared out evenly, a share is at least and at most so much. */
 #define BUFFERED_MAX	   (16 << 20)
 #define BUFFERED_SHARE_MIN (320 << 10)
 #define BUFFERED_SHARE_MAX (2 << 20)

@@ -1,7 +1,7 @@
 /*
  * Listening unix sockets. gRPC's own listener unlinks whatever socket is at its path, when it opens
- * and when it closes, also a live one of another process; ours takes over only what refuses
- * connections, and removes only itself.
+ * and when it closes, also a live one of another process; ours takes over only a socket that
+ * refuses connections, and removes only itself.
  */
 #include "rpc/listen.h"
 

@@ -1,5 +1,5 @@
-/* Unix sockets to listen on that take over only what refuses connections, and remove only
- * themselves. */
+/* Listening unix sockets: one replaces only a socket that refuses connections, and removes only
+ * itself. */
 #ifndef RAILMATE_RPC_LISTEN_H
 #define RAILMATE_RPC_LISTEN_H
 
@@ -14,8 +14,8 @@ struct listen_socket {
 	ino_t ino;
 };
 
-/* -EADDRINUSE: another process listens there; -EEXIST: what is there is no socket. The descriptor
- * does not block. */
+/* -EADDRINUSE: another process listens there; -EEXIST: there is a file that is no socket. The
+ * descriptor does not block. */
 int listen_open(const char *path, mode_t mode, struct listen_socket *ret, struct err *err);
 bool listen_intact(const struct listen_socket *l, const char *path);
 void listen_close(struct listen_socket *l,

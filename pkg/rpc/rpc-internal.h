@@ -1,5 +1,5 @@
 /*
- * What the files of this room share. Everything here lives on the rpc thread but the mailbox, the
+ * Shared by the files of this room. Everything here lives on the rpc thread but the mailbox, the
  * acceptor and the guards, which have a lock each; the acceptor's is taken before the mailbox's,
  * never the other way round, and no other under that of the guards.
  */
@@ -19,7 +19,7 @@
 #include "rpc/listen.h"
 #include "rpc/rpc.h"
 
-/* What the completion queue hands back: a pointer to one of these, embedded in the object that
+/* Handed back by the completion queue: a pointer to one of these, embedded in the object that
  * waits. */
 struct tag {
 	void (*fn)(void *owner, bool ok);
@@ -83,14 +83,14 @@ size_t arguments(grpc_arg *ret, int max_receive, grpc_resource_quota *quota); /*
 
 /* --- timer.c --- */
 gpr_timespec timers_deadline(const struct timers *t); /* of the earliest */
-void timers_run(struct timers *t);		      /* those that are due */
+void timers_run(struct timers *t);		      /* runs timers that are due */
 void timers_done(struct timers *t);		      /* frees the rest without running them */
 
 /* --- accept.c --- */
 int acceptor_start(struct rpc *rpc, struct acceptor **ret, struct err *err);
 void acceptor_stop(struct acceptor *a); /* joins; frees; not from the rpc thread */
-/* Listen for this server on fd, instead of what it had before; -1: stop. Nothing is accepted on the
- * old descriptor after the return, so that it may be closed. */
+/* Listen for this server on fd, instead of its former one; -1: stop. Nothing is accepted on the old
+ * descriptor after the return, so that it may be closed. */
 void acceptor_set(struct acceptor *a, uint64_t server, int fd, bool guarded);
 void acceptor_trust(struct acceptor *a, uint64_t server, const struct rpc_peer *peer);
 /* connection_ended() follows when the socket is closed. fd stays the caller's: it ends the watch
@@ -156,10 +156,9 @@ void connection_open(struct rpc_server *s, int fd /* taken */, const struct rpc_
 void connection_ended(struct rpc *rpc, uint64_t id); /* there may be none */
 void connection_close(struct connection *c);	     /* when its calls are over */
 void connection_cut(struct connection *c);	     /* at once */
-void connection_settle(
-	struct connection *c); /* after something ended: destroy what is not needed any more */
-/* Bytes that are kept for it. Closes what holds most when it is too much; false: this is not to be
- * kept. */
+void connection_settle(struct connection *c);	     /* after an end: destroys unneeded parts */
+/* Bytes that are kept for it. Closes the connection that holds most when it is too much; false:
+ * these are not to be kept. */
 bool connection_charge(struct connection *c, size_t bytes);
 void connection_discharge(struct connection *c, size_t bytes);
 void connection_expect(
@@ -183,7 +182,7 @@ struct incoming {
 	int64_t began_ms;
 	int cancelled;
 	bool awaited; /* its request has not come */
-	bool kept;    /* its connection is, for it */
+	bool kept;    /* its connection is kept for this stream */
 	bool headers_sent;
 	bool answered; /* the status is on its way */
 	bool over;     /* the other end is closed */

@@ -274,7 +274,7 @@ size_t arguments(grpc_arg *ret, int max_receive, grpc_resource_quota *quota)
 /*
  * A GRPC_POLL_STRATEGY that gRPC does not know aborts the process, and GRPC_TRACE floods standard
  * error: they are not set for us on purpose. NONE, because gRPC's own lines about broken peers have
- * another format than ours and say nothing that a status does not.
+ * another format than ours and nothing that a status does not have.
  */
 static void clean_environment(void)
 {
@@ -297,7 +297,7 @@ static void clean_environment(void)
 
 /*
  * Once per process, and never undone: grpc_shutdown() waits up to 10 s for a poller of its own (a
- * thread that gRPC starts when a peer does not read), and what it would free is bounded.
+ * thread that gRPC starts when a peer does not read), and the memory that it would free is bounded.
  */
 static void start_grpc(void)
 {

@@ -4,11 +4,11 @@
  * unix listener steals and unlinks live sockets of others: docs/design/grpc.md §1). Knows nothing
  * of the kubelet.
  *
- * What peers can make the process hold is bounded, whatever they send and do not send:
- * limits-internal.h has the figures. Compressed messages are refused. Only root and our own user
- * are served. A connection that says nothing, or makes no call, for 5 s is closed; when there are
- * too many, the oldest one without a call is closed first, then the one that holds most, never one
- * that rpc_stream_keep() named.
+ * Memory and descriptors that peers can make the process hold are bounded, whatever they send and
+ * do not send: limits-internal.h has the figures. Compressed messages are refused. Only root and
+ * our own user are served. A connection that is silent, or makes no call, for 5 s is closed; when
+ * there are too many, the oldest one without a call is closed first, then the one that holds most,
+ * never one that rpc_stream_keep() named.
  *
  * Threads: functions marked [any] may be called from anywhere, the rest only on the rpc thread,
  * i.e. from a callback or from a function handed to rpc_post().
@@ -54,18 +54,18 @@ enum rpc_status rpc_status_of(int code);
  * gRPC itself, with its threads, stays up for the life of the process. [any] */
 int rpc_start(struct rpc **ret, struct err *err);
 /* Ends calls and streams with UNAVAILABLE, cancels our own calls, closes servers (unlinking their
- * sockets if they are still ours), joins; within about 100 ms, whatever the peers do. What was
- * posted before runs first. closed() and done() are called as ever, so what they touch must live
- * until the return; in them handles may still be closed, new calls end as CANCELLED, and no server
- * opens. What is not closed by then is freed; timers that have not run never will. NULL is fine.
- * Not from the rpc thread. [any] */
+ * sockets if they are still ours), joins; within about 100 ms, whatever the peers do. Functions
+ * posted before run first. closed() and done() are called as ever, so the data that they touch must
+ * live until the return; in them handles may still be closed, new calls end as CANCELLED, and no
+ * server opens. Handles that are not closed by then are freed; timers that have not run never will.
+ * NULL is fine. Not from the rpc thread. [any] */
 void rpc_stop(struct rpc *rpc);
-/* What calls say of us (user-agent), before gRPC's own words; borrowed. Before the first channel is
- * opened. [any] */
+/* Our user-agent in calls, before gRPC's own words; borrowed. Before the first channel is opened.
+ * [any] */
 void rpc_set_user_agent(struct rpc *rpc, const char *name);
 /* Run fn(arg) on the rpc thread; false once stopping (fn will not run). [any] */
 bool rpc_post(struct rpc *rpc, void (*fn)(void *arg), void *arg);
-/* The same, and wait until it ran. Not from the rpc thread. [any] */
+/* rpc_post(), and wait until fn ran. Not from the rpc thread. [any] */
 bool rpc_run(struct rpc *rpc, void (*fn)(void *arg), void *arg);
 
 /* --- peers --- */
@@ -102,13 +102,13 @@ struct rpc_method {
 /* Listens on a unix socket (mode 0660: the kubelet is root; path ≤ 107 bytes; a stale *socket* in
  * the way that refuses connections is replaced, a live one or another kind of file is an error
  * naming it). methods and ctx must outlive the server. A path not in methods answers UNIMPLEMENTED.
- * Requests over 512 KiB answer RESOURCE_EXHAUSTED, as do calls beyond what one connection may have
- * open. */
+ * Requests over 512 KiB answer RESOURCE_EXHAUSTED, as do calls beyond those that one connection may
+ * have open. */
 int rpc_server_open(struct rpc *rpc, const char *socket, const struct rpc_method *methods, size_t n,
 		    void *ctx, struct rpc_server **ret, struct err *err);
-/* The same, with a guard before each peer that is not the trusted one: it sends no faster than it
- * can be served, and has no more than 16 calls open. For a socket that others than the one it is
- * for can reach. */
+/* rpc_server_open() with a guard before each peer that is not the trusted one: the peer sends no
+ * faster than it can be served, and has no more than 16 calls open. For a socket that others than
+ * its own client can reach. */
 int rpc_server_open_guarded(struct rpc *rpc, const char *socket, const struct rpc_method *methods,
 			    size_t n, void *ctx, struct rpc_server **ret, struct err *err);
 void rpc_server_trust(struct rpc_server *s,
@@ -140,8 +140,8 @@ void rpc_stream_end(struct rpc_stream *stream, enum rpc_status status, const cha
 void rpc_stream_set_data(struct rpc_stream *stream, void *data);
 void *rpc_stream_data(const struct rpc_stream *stream);
 const struct rpc_peer *rpc_stream_peer(const struct rpc_stream *stream);
-/* It is of the one that is trusted: no guard any more; and as long as it is open, its connection is
- * not closed in favour of others. */
+/* The stream is the trusted peer's: no guard any more; and as long as the stream is open, its
+ * connection is not closed in favour of others. */
 void rpc_stream_keep(struct rpc_stream *stream);
 
 /* --- calling --- */

@@ -17,8 +17,8 @@ struct socket_id {
 
 bool rpc_socket_id(const char *path, struct socket_id *ret); /* false: no socket there */
 bool rpc_socket_same(const struct socket_id *a, const struct socket_id *b);
-/* A plain connect() shows in microseconds what a gRPC channel would find out slowly. What cannot be
- * found out is true: let the call itself fail, with a sentence. ret_peer: the process that listens;
+/* Does the socket accept? A plain connect() shows it in microseconds, a gRPC channel slowly.
+ * Unknown is true: the call itself fails then, with a sentence. ret_peer: the process that listens;
  * set where the connection was made. */
 bool rpc_socket_accepts(const char *path, struct rpc_peer *ret_peer);
 

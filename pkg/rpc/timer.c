@@ -97,7 +97,7 @@ gpr_timespec timers_deadline(const struct timers *t)
 				.clock_type = GPR_CLOCK_MONOTONIC };
 }
 
-/* Only what was set before we began: a timer of 0 ms that sets itself again must not keep the
+/* Only timers set before this began: a timer of 0 ms that sets itself again must not keep the
  * thread here. */
 void timers_run(struct timers *t)
 {

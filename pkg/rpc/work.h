@@ -2,7 +2,7 @@
  * Work that may block, on a detached thread of its own. Its owner has a slot for it, as for
  * base/pending.h: done() comes once, unless the owner cancels before. Work that hangs in the kernel
  * outlives its owner, and rpc: so arg has copies of all that run() uses, and goes with the last
- * that uses it. Called on the rpc thread, at the latest by what was posted before rpc_stop().
+ * that uses it. Called on the rpc thread, before the end of rpc_stop().
  */
 #ifndef RAILMATE_RPC_WORK_H
 #define RAILMATE_RPC_WORK_H
