@@ -10,8 +10,7 @@
 #define MS INT64_C(1000000)
 
 /* Allocate takes 0.3 ms, a preference that waits for the kubelet some, PreStartContainer up to 30
- * s.
- */
+ * s. */
 const int64_t stats_bounds_ns[STATS_BUCKETS] = { 100 * US,  250 * US,  500 * US,  1 * MS,
 						 2500 * US, 5 * MS,    10 * MS,	  25 * MS,
 						 50 * MS,   100 * MS,  250 * MS,  500 * MS,

@@ -1,6 +1,6 @@
 /*
- * What was done since the start, counted per resource, for metrics. Pure: a value in memory. Owned
- * by one thread (rpc); copies may go anywhere.
+ * Calls, bindings and placements since the start, counted per resource, for metrics. Pure: a value
+ * in memory. Owned by one thread (rpc); copies may go anywhere.
  */
 #ifndef RAILMATE_STATS_STATS_H
 #define RAILMATE_STATS_STATS_H
@@ -47,8 +47,8 @@ struct stats_placement {
 	bool strict;		    /* the pool is */
 };
 
-/* What the VFs devs, in->want of them, are for the container beside the best of in->available: got,
- * best, costs, farther; and who holds nearer ones, three pods at most. */
+/* Compares the VFs devs, in->want of them, with the best of in->available for the container: got,
+ * best, costs, farther; and the holders of nearer ones, three pods at most. */
 void stats_place(struct stats_placement *p, const struct choose_in *in, const int *devs,
 		 const struct ledger *l, struct arena *a);
 
@@ -64,8 +64,8 @@ struct stats_pool {
 
 struct stats *stats_new(void);
 void stats_free(struct stats *s); /* NULL is fine */
-/* That of this resource, made with the first question; stays where it is. NULL of NULL: what
- * counts need not know whether the counters are read. */
+/* The counters of this resource, made with the first question; they stay where they are. NULL of
+ * NULL: the counting code need not know whether the counters are read. */
 struct stats_pool *stats_of(struct stats *s, const char *resource);
 /* All of them by name, copied into the arena. */
 const struct stats_pool *const *stats_copy(const struct stats *s, struct arena *a, size_t *ret_n);
