@@ -1,9 +1,9 @@
 /*
  * openat2(RESOLVE_IN_ROOT) for kernels before 5.6 and for seccomp profiles that deny it. Every
  * component is opened with O_PATH | O_NOFOLLOW below the directory before it; a link's text takes
- * the link's place in what is left of the path. ".." goes back to a descriptor we already hold,
- * never through the file system, and stops at the root; an absolute link starts at the root again.
- * The stack of descriptors is the path so far.
+ * the link's place in the rest of the path. ".." goes back to a descriptor we already hold, never
+ * through the file system, and stops at the root; an absolute link starts at the root again. The
+ * stack of descriptors is the path so far.
  */
 #include <errno.h>
 #include <fcntl.h>

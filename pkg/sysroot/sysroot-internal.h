@@ -1,4 +1,4 @@
-/* What a root is, for the files of this room and tests. */
+/* The struct of a root, for the files of this room and tests. */
 #ifndef RAILMATE_SYSROOT_SYSROOT_INTERNAL_H
 #define RAILMATE_SYSROOT_SYSROOT_INTERNAL_H
 
@@ -11,8 +11,8 @@ struct sysroot {
 	bool has_openat2; /* tests clear it to take the fallback */
 };
 
-/* Opens path below root->fd by walking it component by component: what RESOLVE_IN_ROOT does in the
- * kernel. */
+/* Opens path below root->fd by walking it component by component, as the kernel does for
+ * RESOLVE_IN_ROOT. */
 int resolve_in_root(int root_fd, const char *path, int flags);
 
 #endif

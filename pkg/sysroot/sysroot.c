@@ -117,7 +117,7 @@ int sysroot_openat(const struct sysroot *root, int flags, const char *fmt, ...)
 	return fd;
 }
 
-/* NUL-terminate what was read, without its last newline. */
+/* NUL-terminate the text, without its last newline. */
 static int finish_text(char *buf, int len)
 {
 	if (len > 0 && buf[len - 1] == '\n')
@@ -208,8 +208,8 @@ int sysroot_link_name(const struct sysroot *root, char *buf, size_t size, const 
 	va_end(ap);
 	if (fd < 0)
 		return fd;
-	/* With an empty name the kernel says ENOENT for what is not a link; the caller knows it
-	 * exists. */
+	/* With an empty name the kernel's error for a file that is not a link is ENOENT; the caller
+	 * knows that it exists. */
 	n = read_link(fd, "", target, sizeof(target));
 	if (n == -ENOENT)
 		return -EINVAL;
@@ -306,7 +306,7 @@ int dir_openat(const struct dir *d, const char *name, int flags)
 		fd = openat(d->fd, name, flags | O_NOFOLLOW | O_CLOEXEC);
 		fd = fd < 0 ? -errno : fd;
 	}
-	/* O_DIRECTORY says ENOTDIR where O_NOFOLLOW alone says ELOOP. */
+	/* O_DIRECTORY fails with ENOTDIR where O_NOFOLLOW alone fails with ELOOP. */
 	if (fd == -ELOOP || fd == -ENOTDIR)
 		return open_from_root(d, name, flags);
 	return fd;

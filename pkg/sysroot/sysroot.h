@@ -34,7 +34,7 @@ bool sysroot_exists(const struct sysroot *root, const char *fmt, ...)
  * directory cannot be opened. */
 int sysroot_each(const struct sysroot *root, const char *dir,
 		 int (*fn)(void *arg, const char *name), void *arg);
-/* A descriptor for what fmt names (O_CLOEXEC), or -errno. */
+/* A descriptor of the file that fmt names (O_CLOEXEC), or -errno. */
 int sysroot_openat(const struct sysroot *root, int flags, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
