@@ -1,8 +1,8 @@
 /*
- * What a virtual machine does not show: which GPUs and NICs share a PCIe switch. From the
- * operator's file (config/hints.h), or from the table of instance types that publish it
- * (topo_shape()). Only a machine whose switches are hidden (topo_flattened_vm()) is read with them.
- * Plain data; strings and tables are their owner's.
+ * Facts that a virtual machine hides: which GPUs and NICs share a PCIe switch. From the operator's
+ * file (config/hints.h), or from the table of instance types that publish it (topo_shape()). Only a
+ * machine whose switches are hidden (topo_flattened_vm()) is read with them. Plain data; strings
+ * and tables are their owner's.
  */
 #ifndef RAILMATE_TOPO_HINTS_H
 #define RAILMATE_TOPO_HINTS_H
@@ -26,7 +26,7 @@ struct topo_hints {
 	const char *source; /* "hints.json"; "Azure ND H100 v5" */
 	const struct topo_group *groups;
 	size_t n_groups;
-	/* Of the links of each group, as in hw_pci; 0: what the functions say */
+	/* Of the links of each group, as in hw_pci; 0: those of the functions */
 	int link_mts, link_width;
 };
 

@@ -1,4 +1,4 @@
-/* What the files of this room share. */
+/* Shared by the files of this room. */
 #ifndef RAILMATE_TOPO_INTERNAL_H
 #define RAILMATE_TOPO_INTERNAL_H
 
@@ -8,7 +8,7 @@
 
 #include "topo/topo.h"
 
-/* What a question about a function needs, in one cache line's reach. */
+/* The facts that a question about a function needs, in one cache line's reach. */
 struct spot {
 	int place;     /* the visible PF of a VF, else the function */
 	int up;	       /* next bridge, -1 on the root bus */

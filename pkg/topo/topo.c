@@ -191,7 +191,7 @@ static struct topo_path between(const struct topo *t, int pci_a, int pci_b, bool
 		return (struct topo_path) { TOPO_SELF, -1, false };
 	a = t->spots[pci_a].place;
 	b = t->spots[pci_b].place;
-	/* The tree has no say where both switches are known from elsewhere. */
+	/* Where both switches are known from elsewhere, the tree does not count. */
 	if (t->spots[a].group >= 0 && t->spots[b].group >= 0)
 		return t->spots[a].group == t->spots[b].group
 			       ? (struct topo_path) { TOPO_PIX, 1, false }

@@ -45,7 +45,7 @@ struct topo_path {
 struct topo *topo_new(const struct hw_inventory *inv, const struct topo_hints *hints);
 void topo_free(struct topo *t);
 struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b);
-/* The same for a library that does not use Data Direct: by the places of the PCI functions
+/* topo_between() for a library that does not use Data Direct: by the places of the PCI functions
  * themselves. */
 struct topo_path topo_between_functions(const struct topo *t, int pci_a, int pci_b);
 /* A bridge that begins a sub-switch which counts as one with the switch above it. */
@@ -64,13 +64,13 @@ bool topo_flattened_vm(const struct topo *t);
 /* The hints that count here: the operator's, else those of a known instance type; NULL: none. A
  * pair of one group is PIX. */
 const struct topo_hints *topo_hints_used(const struct topo *t);
-int topo_group_of(const struct topo *t, int pci); /* index into their groups; -1: none */
+int topo_group_of(const struct topo *t, int pci); /* index into the groups of the hints; -1: none */
 int topo_numa(const struct topo *t,
-	      int pci); /* its NUMA node, as the hints or else the inventory say; -1 */
+	      int pci); /* its NUMA node, of the hints or else of the inventory; -1 */
 bool topo_one_node(
 	const struct topo *t); /* no two NUMA nodes are known: an unknown one is no other */
-/* What is wrong with the operator's hints, as sentences: addresses that are not there, or that they
- * are not needed here. */
+/* The faults of the operator's hints, as sentences: addresses that are not there, or that they are
+ * not needed here. */
 const char *const *topo_notes(const struct topo *t, size_t *ret_n);
 
 /*
