@@ -1,5 +1,5 @@
-/* When the file is better than what NCCL finds by itself (docs/design/nccl.md §2.5), and which one
- * a container is shown. */
+/* Is the file better than NCCL's own detection (docs/design/nccl.md §2.5), and which version does a
+ * container get? */
 #include <stdio.h>
 
 #include "base/arena.h"

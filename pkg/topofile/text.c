@@ -10,7 +10,7 @@
 #include "topofile/topofile-internal.h"
 #include "topofile/topofile.h"
 
-/* What NCCL takes of a link of which sysfs says nothing. */
+/* NCCL's default for a link without a speed in sysfs. */
 #define MTS_UNKNOWN   8000
 #define WIDTH_UNKNOWN 16
 
@@ -82,7 +82,7 @@ static void put_cpu(struct strbuf *out, int id, const struct hw_inventory *inv)
 	strbuf_puts(out, ">\n");
 }
 
-/* complete: NCCL will not look into sysfs for what is missing. */
+/* complete: NCCL will not look into sysfs for missing attributes. */
 static void put_link(struct strbuf *out, struct hw_pcie link, bool complete)
 {
 	const char *speed = link_speed(link.mts);
@@ -124,8 +124,8 @@ static bool has_nets(const struct topofile_build *b, int element)
 	return false;
 }
 
-/* NCCL completes what lies above the GPUs and NICs that it finds by their address, not above a
- * <net> that stands in the file. */
+/* NCCL completes the tree above the GPUs and NICs that it finds by their address, not above a <net>
+ * that stands in the file. */
 static bool leads_to_net(const struct topofile_build *b, int element)
 {
 	for (size_t i = 0; i < b->n_nets; i++) {
@@ -179,7 +179,7 @@ static int by_address(const void *x, const void *y, void *arg)
 	return bdf_cmp(b->v[*(const int *)x].bdf, b->v[*(const int *)y].bdf);
 }
 
-/* Nodes by number, and behind them what no node is known of. */
+/* Nodes by number, and behind them the devices without a known node. */
 static int by_id(const void *x, const void *y, void *arg)
 {
 	const struct topofile_build *b = arg;

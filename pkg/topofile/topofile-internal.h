@@ -1,4 +1,4 @@
-/* What the files that make and want the topology file share. */
+/* Shared by the files of the room. */
 #ifndef RAILMATE_TOPOFILE_TOPOFILE_INTERNAL_H
 #define RAILMATE_TOPOFILE_TOPOFILE_INTERNAL_H
 
@@ -21,7 +21,7 @@ struct topofile_in;
 #define TOPOFILE_KIDS_MAX     128 /* of one element, in older releases; 640 since */
 #define TOPOFILE_STRING_MAX   253 /* of a value */
 
-/* May it stand as a value: printable ASCII without quotes and what has a meaning in XML, though
+/* May it stand as a value: printable ASCII without quotes and the special characters of XML, as
  * NCCL knows no entities? */
 bool topofile_is_plain(const char *value);
 
@@ -48,7 +48,7 @@ struct net {
 	struct topo_rail at; /* rail -1: not known */
 };
 
-/* A NUMA node. What no node is known of gets a number below zero, one for each root complex. */
+/* A NUMA node. Devices without a known node get a number below zero, one for each root complex. */
 struct cpu {
 	int id;
 	int pci; /* with id < 0: a function of the root complex */

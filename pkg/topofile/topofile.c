@@ -27,7 +27,7 @@
 #define SWITCH	   0x060400
 #define DOMAIN_MAX 0xffff /* four digits: NCCL's addresses have no room for more */
 
-/* What the pools have of a function; NULL: nothing. */
+/* The device of a function in the pools; NULL: none. */
 static const struct pool_dev *find_dev(const struct topofile_in *in, int pci,
 				       const struct pool **ret_pool)
 {
@@ -271,7 +271,7 @@ static void add_net(struct topofile_build *b, int pci, int element, const char *
 	b->nets[b->n_nets++] = (struct net) { element, name, b->in->inv->pci[pci].rate_mbps, rail };
 }
 
-/* suffix: what NCCL adds to the names. */
+/* suffix: NCCL's addition to the names. */
 static void add_nets(struct topofile_build *b, int pci, int element, const char *suffix)
 {
 	const struct hw_inventory *inv = b->in->inv;

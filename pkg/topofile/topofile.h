@@ -2,8 +2,8 @@
  * The topology file of a node: the PCI tree as NCCL would see it, or as it should have seen it, in
  * NCCL's own dialect of XML (docs/design/nccl.md §2; the parser is NCCL's src/graph/xml.cc and
  * takes much less than XML, so the writer is strict: tests/fixtures/nccl_topology.py). One content
- * per node, whatever a container got: NCCL leaves out what a process does not use, and all ranks of
- * a host must see the same. RCCL wants version 2. Pure.
+ * per node, the same for all containers: NCCL leaves out devices that a process does not use, and
+ * all ranks of a host must see the same. RCCL wants version 2. Pure.
  */
 #ifndef RAILMATE_TOPOFILE_TOPOFILE_H
 #define RAILMATE_TOPOFILE_TOPOFILE_H
@@ -33,7 +33,7 @@ struct topofile_in {
 };
 struct topofile_in topofile_in(const struct node *node, int version);
 
-/* What it cannot say is left out with a note, a sentence each, in the arena. */
+/* A fact that it cannot express is left out with a note, a sentence each, in the arena. */
 struct topofile_out {
 	const char *text;
 	const char **notes;
@@ -48,17 +48,17 @@ int topofile_render(const struct topofile_in *in, struct arena *arena, struct to
  * Does NCCL get this node wrong without a file? True: VMs that hide their switches (and hints show
  * them), VFs that are not found at their PF's place, rate-limited VFs, NUMA nodes that the firmware
  * does not report, ways that sysfs does not show. why: sentences, as many as there are reasons;
- * else one that says why not.
+ * else one with the reason why not.
  */
 bool topofile_needed(const struct topofile_in *in, struct strbuf *why);
 
 /* The version of the file that a container with a VF of this pool should be shown; 0: none. AMD's
- * GPUs are RCCL's, whatever the pool says. */
+ * GPUs are RCCL's, in a pool of any profile. */
 int topofile_wanted(const struct node *node, const struct pool_config *pool);
 /*
- * The name of that file, below the run directory of the host and in containers at /run/railmate,
- * for NCCL_TOPO_FILE. NULL: none is wanted, or none can be made. The daemon keeps every file that
- * some pool of the node wants.
+ * The name of the file of that version, below the run directory of the host and in containers at
+ * /run/railmate, for NCCL_TOPO_FILE. NULL: none is wanted, or none can be made. The daemon keeps
+ * every file that some pool of the node wants.
  */
 #define TOPOFILE_NCCL "topology.xml"
 #define TOPOFILE_RCCL "topology-rccl.xml"
