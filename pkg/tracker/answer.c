@@ -1,4 +1,4 @@
-/* An answer of PodResources → what holds has to know of it. */
+/* An answer of PodResources → events for holds. */
 #include "tracker/tracker-internal.h"
 
 #include <string.h>

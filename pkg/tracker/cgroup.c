@@ -64,7 +64,7 @@ static int enter(int fd, const char *name, struct pod_names *p, int depth)
 	char events[128], pids[32];
 	int a, b;
 
-	/* Where no pod is: what systemd runs, and what containers made. */
+	/* Without pods: units of systemd, and groups that containers made. */
 	if (*name == '.' || ends_with(name, ".service") || ends_with(name, ".scope") ||
 	    ends_with(name, ".mount"))
 		return 0;

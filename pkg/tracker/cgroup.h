@@ -1,6 +1,6 @@
 /*
- * Do containers of a pod still run? Its cgroup says so, which the kubelet names after the pod's
- * UID: "pod<uid>", or with the systemd driver "…-pod<uid>.slice", each '-' of the UID a '_'
+ * Do containers of a pod still run? Its cgroup tells, which the kubelet names after the pod's UID:
+ * "pod<uid>", or with the systemd driver "…-pod<uid>.slice", each '-' of the UID a '_'
  * (pkg/kubelet/cm/pod_container_manager_linux.go, cgroup_manager_linux.go). Any thread.
  */
 #ifndef RAILMATE_TRACKER_CGROUP_H
@@ -12,7 +12,7 @@
 /*
  * dir: where the cgroup file system is mounted, version 1 or 2. 1: the pod has processes; or
  * TRACKER_POD_IS_SANDBOX. 0: it has none, or there is no cgroup of that pod. -ENODATA: no kubelet
- * keeps its pods in this tree. -errno: the tree cannot be read. Both say nothing.
+ * keeps its pods in this tree. -errno: the tree cannot be read. Both decide nothing.
  */
 int tracker_pod_runs(const char *dir, const char *uid);
 

@@ -161,8 +161,8 @@ static void fill(void *arg)
 	tracker_note_change(k);
 }
 
-/* The kubelet writes its checkpoint when the container has got all that it asks for. What it does
- * not know after a change of ours is asked again after the next. */
+/* The kubelet writes its checkpoint when the container has got all that it asks for. A UID that is
+ * missing after a change of ours is asked for again after the next. */
 void tracker_uids_later(struct tracker *k)
 {
 	const struct ledger *l = tracker_ledger(k);

@@ -1,4 +1,4 @@
-/* What the machine shows of a VF: is it away, open, and do the containers of its pod run? */
+/* A VF as the machine shows it: is it away, open, and do the containers of its pod run? */
 #include "tracker/tracker-internal.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static struct view view_of_dev(const struct node *node, const struct pool_dev *d
 static const char *why_away(const struct view *v, const struct ledger_hold *hold, struct arena *a)
 {
 	const char *driver = v->fn->driver;
-	/* The driver that made its devices is still bound: what is out of sight is elsewhere. */
+	/* The driver that made its devices is still bound: one out of sight is elsewhere. */
 	bool known =
 		hold && driver && (!hold->driver || str_eq(driver, hold->driver)) && !v->fn->netdev;
 
@@ -89,8 +89,8 @@ static int pod_runs(struct tracker *k, const char *uid)
 	return r;
 }
 
-/* That a pod has no cgroup says something only where cgroups of pods have been found by their UIDs:
- * there may be another kubelet's. */
+/* A missing cgroup of a pod counts only where cgroups of pods have been found by their UIDs: there
+ * may be another kubelet's. */
 static enum holds_cgroup cgroup_of(struct tracker *k, const char *uid)
 {
 	int r;
@@ -172,7 +172,7 @@ struct holds_verdict tracker_judge(struct tracker *k, const struct pool *pool,
 				   .facts = &facts };
 	struct view v;
 
-	if (!pool->cfg->shares && (!hold || closely)) { /* what containers share is used by many */
+	if (!pool->cfg->shares && (!hold || closely)) { /* a shared device is used by many */
 		v = view_of_dev(k->node, dev);
 		facts = facts_of(k, dev->id, &v, hold ? tracker_open_now : tracker_open_long, a);
 		view.given = !hold && (facts.away || facts.open) && is_given(k, pool, dev->id);

@@ -1,4 +1,4 @@
-/* What the files of the tracker share. Everything runs on the rpc thread. */
+/* Shared by the files of the tracker. Everything runs on the rpc thread. */
 #ifndef RAILMATE_TRACKER_TRACKER_INTERNAL_H
 #define RAILMATE_TRACKER_TRACKER_INTERNAL_H
 
@@ -21,24 +21,24 @@ struct waiter;
 
 /* How long things take; tests are quicker. */
 struct tracker_pace {
-	unsigned settle_ms; /* what no reply waits for goes to the disk together */
+	unsigned settle_ms; /* changes that no reply waits for go to the disk together */
 	/* A store that failed is tried again, and a state directory that could not be opened */
 	unsigned retry_ms;
-	unsigned late_ms;  /* one under way for so long is reported as one that fails */
+	unsigned late_ms;  /* a store under way for so long is reported as one that fails */
 	unsigned drain_ms; /* VFs of which holds wants to know are probed again */
 	unsigned round_ms; /* each pod is asked for once in this time */
-	unsigned apart_ms; /* sooner, when one is missed */
+	unsigned apart_ms; /* the same while a pod is missed */
 	unsigned list_ms;  /* between our own Lists */
 	/* From a hold to the search for its pod's UID, when no other hold follows */
 	unsigned uids_ms;
-	unsigned uids_latest_ms; /* when they do */
+	unsigned uids_latest_ms; /* the same when other holds follow */
 	unsigned host_ms;	 /* how long the users of devices are not counted again */
 	unsigned look_ms;	 /* between two looks at devices that no container has */
-	unsigned doubt_ms; /* until the next one, where one was found open for the first time */
-	unsigned quiet_ms; /* no List so soon after an allocation */
+	unsigned doubt_ms;	 /* the same after a device was found open for the first time */
+	unsigned quiet_ms;	 /* no List so soon after an allocation */
 };
 
-/* What `runs` said of a pod. Borrowed. */
+/* The answer of `runs` about a pod. Borrowed. */
 struct pod_runs {
 	const char *uid;
 	int result;
@@ -58,7 +58,7 @@ struct tracker {
 	struct holds *holds;
 	struct node *node; /* NULL: none yet */
 	struct tracker_pace pace;
-	bool running; /* tracker_run_now() is at work: what it does is no reason to begin again */
+	bool running; /* tracker_run_now() is at work: its actions do not begin it again */
 	/* open.c */
 	unsigned host_users;   /* contexts that every RDMA device has, held or not */
 	struct opened *opened; /* in the order of the names */
@@ -78,7 +78,7 @@ struct tracker {
 	struct timespec entries_mtime;
 	uint64_t entries_ino;
 	struct err entries_err; /* code 0: they were read */
-	bool told_checkpoint;	/* it said that they cannot be */
+	bool told_checkpoint;	/* the log has that the checkpoint cannot be read */
 	tracker_runs_fn runs;	/* NULL: cgroups are not seen */
 	void *runs_ctx;
 	bool cgroups_found;	/* of some pod, by its UID, now or by the ledger */
@@ -109,16 +109,16 @@ struct tracker {
 	struct pending *asked;
 	char *cursor; /* "NAMESPACE\0NAME" that was asked for last; NULL */
 	int64_t listed_ms;
-	size_t n_pods; /* that hold something, in this generation of the ledger */
+	size_t n_pods; /* pods with holds, in this generation of the ledger */
 	uint64_t counted;
 };
 
-/* What was heard or seen: tracker_save() without a container that comes */
+/* A change that was heard or seen: tracker_save() without a container that comes */
 void tracker_note_change(struct tracker *k);
 void tracker_uids_later(struct tracker *k);  /* if a hold lacks the UID of its pod */
-void tracker_probe_slots(struct tracker *k); /* those whose VF is not known */
+void tracker_probe_slots(struct tracker *k); /* slots whose VF is not known */
 void tracker_drain_later(struct tracker *k); /* if holds wants to know of a VF */
-/* Fills in what holds do not know of their VFs, as far as the node shows it */
+/* Fills in facts that holds lack of their VFs, as far as the node shows them */
 void tracker_complete(struct tracker *k);
 
 void tracker_tell_changed(struct tracker *k); /* env.changed, soon */
@@ -128,7 +128,7 @@ void tracker_open_done(struct tracker *k);
 const char *tracker_open_long(struct tracker *k, const char *rdma, struct arena *a);
 const char *tracker_open_now(struct tracker *k, const char *rdma, struct arena *a);
 
-size_t tracker_count_ids(const struct pod_list *pods); /* that all their containers have */
+size_t tracker_count_ids(const struct pod_list *pods); /* ids of all containers */
 
 /* For kubeclient_podres_subscribe(). */
 void tracker_hear(void *tracker, const struct pods_said *said);

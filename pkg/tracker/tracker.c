@@ -1,5 +1,5 @@
-/* The ledger on the rpc thread: what holds asks for is done, what it decides is stored, and callers
- * that wait for that are answered. */
+/* The ledger on the rpc thread: the actions of holds are done, its decisions are stored, and
+ * callers that wait for that are answered. */
 #include "tracker/tracker-internal.h"
 #include "tracker/tracker.h"
 
@@ -22,7 +22,7 @@
 /* A ledger is JSON, which is read level by level. */
 #define STACK_BYTES (8u << 20)
 
-/* An answer that waits for what the ledger held then. */
+/* An answer that waits until the ledger of that moment is stored. */
 struct waiter {
 	struct waiter *next;
 	uint64_t generation;
@@ -105,7 +105,7 @@ void tracker_say(struct tracker *k, bool bad, const char *fmt, ...)
 		k->env.note(k->env.ctx, bad, event);
 }
 
-/* --- what holds asks for --- */
+/* --- the actions of holds --- */
 
 static void tell_now(void *arg)
 {
@@ -162,8 +162,7 @@ static void lose_patience(void *arg)
 }
 
 /* Those that may be answered, the oldest first; the rest waits for the disk, and no longer than
- * holds says.
- */
+ * holds allows. */
 static void serve_waiters(struct tracker *k)
 {
 	struct waiter *w;
@@ -250,7 +249,7 @@ static void on_stored(void *arg, const struct err *err)
 		s->posted = false;
 }
 
-/* What is newer than a store under way follows it. */
+/* A ledger that is newer than a store under way follows it. */
 static void store_now(struct tracker *k)
 {
 	struct strbuf text = STRBUF_INIT;
@@ -307,7 +306,7 @@ struct reopen {
 	struct tracker *k;
 	char *dir;
 	struct ledger_file *file;
-	struct ledger *ledger; /* what is there; NULL: nothing */
+	struct ledger *ledger; /* the one found; NULL: none */
 	char *note;
 	struct err err;
 };
@@ -325,7 +324,7 @@ static void reopen_free(void *arg)
 
 void tracker_reopen_later(struct tracker *k);
 
-/* What it says was decided before we started; what was decided since has higher numbers. */
+/* Its decisions were made before railmated started; those made since have higher numbers. */
 static void claim_all(struct tracker *k, const struct ledger *ledger)
 {
 	for (size_t i = 0; i < ledger_holds(ledger); i++) {
