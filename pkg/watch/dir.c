@@ -25,12 +25,11 @@ struct watch_dir {
 	char *path;
 	int fd, wd; /* wd -1: nothing is watched */
 	bool there; /* the watch is on the directory itself */
-	bool files; /* what is written in it matters, too, and every name does */
+	bool files; /* writing in it matters, too, and every name does */
 };
 
 /* The kubelet writes its checkpoint through a temporary file on every message of ours: no reason to
- * wake up.
- */
+ * wake up. */
 bool dir_name_matters(const char *name)
 {
 	if (name[0] == '.' && isdigit((unsigned char)name[1]))
@@ -64,8 +63,7 @@ static int add_watch(const struct watch_dir *w, const char *path)
 }
 
 /* Watch the deepest folder on the way to the path that can be watched. Returns the error of the
- * path itself.
- */
+ * path itself. */
 static int watch_nearest(struct watch_dir *w)
 {
 	_cleanup_free_ char *path = xstrdup(w->path);
@@ -168,8 +166,7 @@ static bool read_events(const struct watch_dir *w, struct seen *seen)
 	return n > 0;
 }
 
-/* A directory that came or went is a change by itself: what is in it was not seen coming or going.
- */
+/* A directory that came or went is a change by itself: its files were not seen coming or going. */
 bool watch_dir_drain(struct watch_dir *w)
 {
 	struct seen seen = { 0 };

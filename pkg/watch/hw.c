@@ -1,4 +1,4 @@
-/* Kernel uevents and rtnetlink: two feeds that say "hardware changed". */
+/* Kernel uevents and rtnetlink: two feeds of "hardware changed". */
 #include "watch/watch.h"
 #include "watch/watch-internal.h"
 
@@ -77,7 +77,7 @@ int watch_hw_fd(const struct watch_hw *w, int which)
 	return w->feeds[which] ? netlink_feed_fd(w->feeds[which]) : -1;
 }
 
-/* What was lost (ENOBUFS) or did not fit (ENOSPC: a PF with many VFs) was a change. */
+/* A message that was lost (ENOBUFS) or did not fit (ENOSPC: a PF with many VFs) was a change. */
 bool watch_hw_drain(struct watch_hw *w, int which, watch_down_fn *down, void *ctx)
 {
 	_Alignas(struct nlmsghdr) char buf[8192];

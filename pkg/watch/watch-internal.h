@@ -1,4 +1,4 @@
-/* The judgements of this room, as functions of what was read, for the tests. */
+/* The judgements of this room, as functions of the bytes read, for the tests. */
 #ifndef RAILMATE_WATCH_WATCH_INTERNAL_H
 #define RAILMATE_WATCH_WATCH_INTERNAL_H
 

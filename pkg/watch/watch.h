@@ -1,5 +1,5 @@
 /*
- * Edges that say "something changed", never what: inotify on directories, kernel uevents and
+ * Edges: "something changed", without its name: inotify on directories, kernel uevents and
  * rtnetlink link changes. Each gives a descriptor to poll for reading and a function that drains
  * it. Main thread.
  */
@@ -13,8 +13,8 @@ struct err;
 /* A directory, and its nearest existing ancestor while it does not exist. */
 struct watch_dir;
 int watch_dir_open(const char *dir, struct watch_dir **ret, struct err *err);
-/* The same of a directory with files to read: every name matters, and a file that was written in
- * place does, too, when its writer closes it. */
+/* watch_dir_open() of a directory with files to read: every name matters, and a file that was
+ * written in place does, too, when its writer closes it. */
 int watch_dir_open_files(const char *dir, struct watch_dir **ret, struct err *err);
 int watch_dir_fd(const struct watch_dir *w);
 /* Drain. true: a name other than the kubelet's checkpoint temporaries (".NNN",
@@ -31,8 +31,8 @@ struct watch_hw;
 int watch_hw_open(struct watch_hw **ret, struct err *err);
 int watch_hw_fd(const struct watch_hw *w,
 		int which); /* which: 0 uevents, 1 rtnetlink; -1 if that one could not be opened */
-/* down (may be NULL): for each interface of which the link changes say that it is gone, switched
- * off or without carrier. */
+/* down (may be NULL): for each interface that is gone, switched off or without carrier by the link
+ * changes. */
 typedef void watch_down_fn(void *ctx, const char *netdev);
 bool watch_hw_drain(struct watch_hw *w, int which, watch_down_fn *down, void *ctx);
 void watch_hw_close(struct watch_hw *w); /* NULL is fine */
