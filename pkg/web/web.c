@@ -17,7 +17,7 @@
 #include "web/libmicrohttpd-internal.h"
 
 #define CONNECTIONS	 32
-#define CONNECTIONS_MAX	 64 /* the library's own limit: what gave way needs a moment to go */
+#define CONNECTIONS_MAX	 64 /* the library's own: one that gave way needs a moment to go */
 #define CONNECTION_BYTES (16u * 1024)
 #define SILENCE_S	 10
 #define TEXT		 "text/plain; charset=utf-8"
@@ -127,7 +127,7 @@ static size_t keep_escapes(void *ctx, struct MHD_Connection *c, char *text)
 	return strlen(text);
 }
 
-/* Before the path is split: the end of what it is as a string. */
+/* Before the path is split: the end of it as a string. */
 static void *note_end(void *ctx, const char *target, struct MHD_Connection *c)
 {
 	(void)ctx;

@@ -1,9 +1,9 @@
 /*
  * A small HTTP server (libmicrohttpd): GET and HEAD, nothing else; no TLS, no state. One thread of
- * its own, which sleeps while there is no request and is the only one to call `answer`. What
- * clients can make it hold is bounded: 32 connections, of which the oldest gives way to a new one,
- * 16 KiB each beside the answer, 10 s of silence; a request that has a length, or two Hosts, is
- * refused.
+ * its own, which sleeps while there is no request and is the only one to call `answer`. The memory
+ * that clients can make it hold is bounded: 32 connections, of which the oldest gives way to a new
+ * one, 16 KiB each beside the answer, 10 s of silence; a request that has a length, or two Hosts,
+ * is refused.
  */
 #ifndef RAILMATE_WEB_WEB_H
 #define RAILMATE_WEB_WEB_H
