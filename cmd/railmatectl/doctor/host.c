@@ -218,6 +218,12 @@ static const struct diagnosis_advice boot_no_ats = {
 	  "Take it out of the MachineConfig's kernelArguments.",
 	  "Take it out of machine.install.extraKernelArgs." },
 };
+static const struct diagnosis_advice boot_no_acs = {
+	"The kernel does not know this value, tells so in one line of its log and goes on: ACS is as it was.",
+	{ "Take pci=noacs out of GRUB_CMDLINE_LINUX; what clears the bits that redirect is pci=disable_acs_redir= or the BIOS (see the check acs).",
+	  "Take it out of the MachineConfig's kernelArguments.",
+	  "Take it out of machine.install.extraKernelArgs." },
+};
 static const struct diagnosis_advice boot_unknown = {
 	"Some arguments of the kernel make PCIe slow or move devices.",
 	{ "cat /proc/cmdline on the host.", NULL, NULL },
@@ -237,6 +243,7 @@ static const struct {
 	{ "intel_iommu=", "pt", &boot_no_such_value },
 	{ "pci=", "assign-busses", &boot_buses },
 	{ "pci=", "noats", &boot_no_ats },
+	{ "pci=", "noacs", &boot_no_acs },
 	{ "pci=", "pcie_acs_override", &boot_override },
 };
 
@@ -275,7 +282,7 @@ const struct diagnosis_check doctor_host_checks[] = {
 	  "Whether nvidia_fs is loaded, for programs that read by cuFile. NCCL does not need it, so its absence is a PASS.",
 	  .run = run_storage },
 	{ "boot-args", "kernel arguments that work against NCCL",
-	  "WARN: pcie_acs_override (it clears no redirect bit), amd_iommu=pt or intel_iommu=pt (no such value: iommu=pt is meant), pci=assign-busses, pci=noats. UNKNOWN: /proc/cmdline is not readable.",
+	  "WARN: pcie_acs_override (it clears no redirect bit), amd_iommu=pt or intel_iommu=pt (no such value: iommu=pt is meant), pci=noacs (no such value: pci=disable_acs_redir= is meant), pci=assign-busses, pci=noats. UNKNOWN: /proc/cmdline is not readable.",
 	  .run = run_boot_args },
 };
 const size_t doctor_host_checks_n = ARRAY_LEN(doctor_host_checks);

@@ -249,6 +249,7 @@ CHANGE(boot_amd_pt, m->f.host.cmdline = "quiet amd_iommu=on,pt";)
 CHANGE(boot_intel_pt, m->f.host.cmdline = "intel_iommu=pt quiet";)
 CHANGE(boot_buses, m->f.host.cmdline = "pci=realloc,assign-busses";)
 CHANGE(boot_noats, m->f.host.cmdline = "pci=noats pci=realloc";)
+CHANGE(boot_noacs, m->f.host.cmdline = "iommu=pt pci=noacs";)
 CHANGE(boot_in_pci, m->f.host.cmdline = "pci=pcie_acs_override=downstream";)
 CHANGE(boot_hidden, m->f.host.cmdline = NULL;)
 CHANGE(boot_like,
@@ -410,6 +411,11 @@ static const struct {
 	{ "acs", SOUND, acs_ats_without_dt, DIAGNOSIS_WARN, "redirects" },
 	{ "acs", SOUND, acs_common, DIAGNOSIS_PASS, "Nothing is redirected" },
 	{ "acs", SOUND, acs_ats_blocked, DIAGNOSIS_WARN, "TB" },
+	{ "acs", "switch:1 gpu:2; switch:1 pf:1 vf:1", acs_usual, DIAGNOSIS_WARN, "and GPU " },
+	{ "acs", "switch:1 gpu:2; switch:1 pf:1 vf:1", acs_short, DIAGNOSIS_UNKNOWN, "and GPU " },
+	{ "acs", "switch:1 gpu:2; switch:1 pf:1 vf:1", nothing, DIAGNOSIS_PASS, "between GPUs (" },
+	{ "acs", "switch:1 gpu:2 pf:1 vf:1", acs_usual, DIAGNOSIS_WARN, "and NIC " },
+	{ "acs", "switch:1 gpu:1; switch:1 gpu:1", acs_usual, SILENT, NULL },
 	{ "acs", SOUND, guest, DIAGNOSIS_UNKNOWN, "the host's are hidden" },
 	{ "acs", SOUND, guest_acs, DIAGNOSIS_WARN, "redirects" },
 	{ "acs", SOUND, guest_acs_ats, DIAGNOSIS_PASS, "with DT and ATS" },
@@ -466,6 +472,7 @@ static const struct {
 	{ "boot-args", SOUND, boot_intel_pt, DIAGNOSIS_WARN, "intel_iommu=pt" },
 	{ "boot-args", SOUND, boot_buses, DIAGNOSIS_WARN, "pci=assign-busses" },
 	{ "boot-args", SOUND, boot_noats, DIAGNOSIS_WARN, "pci=noats" },
+	{ "boot-args", SOUND, boot_noacs, DIAGNOSIS_WARN, "pci=noacs" },
 	{ "boot-args", SOUND, boot_in_pci, DIAGNOSIS_WARN, "pci=pcie_acs_override" },
 	{ "boot-args", SOUND, boot_hidden, DIAGNOSIS_UNKNOWN, "not visible" },
 	{ "rails", SOUND, nothing, SILENT, NULL },
