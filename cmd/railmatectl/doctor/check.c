@@ -19,6 +19,7 @@ static const struct {
 	{ doctor_vf_checks, &doctor_vf_checks_n },
 	{ doctor_port_checks, &doctor_port_checks_n },
 	{ doctor_roce_checks, &doctor_roce_checks_n },
+	{ doctor_arp_checks, &doctor_arp_checks_n },
 	{ doctor_ecn_checks, &doctor_ecn_checks_n },
 	{ doctor_firmware_checks, &doctor_firmware_checks_n },
 	{ doctor_switchdev_checks, &doctor_switchdev_checks_n },

@@ -24,6 +24,7 @@ TABLE(doctor_gpu_option_checks);
 TABLE(doctor_vf_checks);
 TABLE(doctor_port_checks);
 TABLE(doctor_roce_checks);
+TABLE(doctor_arp_checks);
 TABLE(doctor_ecn_checks);
 TABLE(doctor_firmware_checks);
 TABLE(doctor_switchdev_checks);

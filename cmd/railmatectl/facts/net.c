@@ -1,6 +1,8 @@
 /* Ports, tables and netdevs from files; VFs and QoS from the running kernel; limits from our own
  * process. */
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,6 +251,48 @@ static int read_ecn(const struct gather *g, const char *netdev, const char *end)
 	return mask;
 }
 
+/* The higher of the two counts. */
+static int read_conf(const struct gather *g, const char *netdev, const char *file)
+{
+	static const char path[] = "proc/sys/net/ipv4/conf/%s/%s";
+	uint64_t all, own;
+
+	if (sysroot_read_u64(g->root, 10, &all, path, "all", file) < 0 ||
+	    sysroot_read_u64(g->root, 10, &own, path, netdev, file) < 0)
+		return -1;
+	own = own > all ? own : all;
+	return own > INT8_MAX ? -1 : (int)own;
+}
+
+/* Lines as "eth2 0000000A 00000000 0001 0 0 0 0000FFFF": interface, destination, gateway, flags,
+ * three counts, mask. */
+static void read_subnet(const struct gather *g, const char *netdev, struct facts_netdev *ret)
+{
+	_cleanup_close_ int fd = sysroot_openat(g->root, O_RDONLY | O_NONBLOCK, "proc/net/route");
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	char line[256], name[64];
+
+	if (!file)
+		return;
+	fd = -1; /* the stream's */
+	while (!ret->subnet_mask && fgets(line, sizeof(line), file)) {
+		uint32_t to, gateway, mask;
+
+		if (sscanf(line, "%63s %" SCNx32 " %" SCNx32 " %*s %*s %*s %*s %" SCNx32, name, &to,
+			   &gateway, &mask) != 4 ||
+		    strcmp(name, netdev) != 0 || gateway || mask == UINT32_MAX)
+			continue;
+		ret->subnet = to;
+		ret->subnet_mask = mask;
+	}
+	fclose(file);
+	if (!ret->subnet_mask)
+		return;
+	ret->arp_ignore = read_conf(g, netdev, "arp_ignore");
+	ret->arp_announce = read_conf(g, netdev, "arp_announce");
+	ret->rp_filter = read_conf(g, netdev, "rp_filter");
+}
+
 static struct facts_netdev gather_netdev(const struct gather *g, const struct hw_pci *f)
 {
 	struct facts_netdev ret = { .up = FACTS_UNKNOWN, .dcb = hw_dcb_unknown() };
@@ -262,6 +306,7 @@ static struct facts_netdev gather_netdev(const struct gather *g, const struct hw
 		ret.up = read_up(g, f->netdev);
 		if (sysroot_read(g->root, text, sizeof(text), NET_DIR "/%s/address", f->netdev) > 0)
 			ret.mac = arena_strdup(g->arena, str_trim(text));
+		read_subnet(g, f->netdev, &ret);
 	}
 	if (!f->is_vf && f->sriov_num)
 		find_representors(g, f, &ret);

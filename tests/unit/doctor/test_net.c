@@ -244,6 +244,52 @@ static void no_two_vfs_have_one_address(void **state)
 	leave(&v);
 }
 
+#define CONF(netdev, file, value) "f proc/sys/net/ipv4/conf/" netdev "/" file " = " value "\\n\n"
+#define CONFS(netdev, ignore, announce, filter)                                                    \
+	CONF(netdev, "arp_ignore", ignore)                                                         \
+	CONF(netdev, "arp_announce", announce) CONF(netdev, "rp_filter", filter)
+#define ROUTE(netdev, to, gateway, mask)                                                           \
+	netdev "\\x09" to "\\x09" gateway "\\x090001\\x090\\x090\\x090\\x09" mask "\\n"
+#define ROUTES(first, second)                                                                      \
+	"f proc/net/route = Iface\\x09Destination\\x09Gateway\\n" ROUTE("eth0", "00000000",        \
+									"0100A8C0", "00000000")    \
+		ROUTE("eth1", first, "00000000", "00FFFFFF")                                       \
+			ROUTE("eth2", "05010A0A", "00000000", "FFFFFFFF")                          \
+				ROUTE("eth2", second, "00000000", "00FFFFFF") "\n"
+#define TWO_RAILS                                                                                  \
+	ETH_MACHINE(ACTIVE, ACTIVE, ACTIVE)                                                        \
+	NET(VF0, "eth1", "mtu", "4200") NET(VF1, "eth2", "mtu", "4200")
+#define ONE_SUBNET TWO_RAILS ROUTES("0001000A", "0001000A")
+
+static void rails_in_one_subnet_answer_for_themselves(void **state)
+{
+	struct visit v;
+
+	(void)state;
+	once(ONE_SUBNET CONFS("all", "0", "0", "0") CONFS("eth1", "0", "0", "0")
+		     CONFS("eth2", "1", "2", "0"),
+	     "arp", DIAGNOSIS_WARN,
+	     "eth1, eth2 are in one subnet, 10.0.1.0/24, with arp_ignore=0 and arp_announce=0.");
+	once(ONE_SUBNET CONFS("all", "1", "0", "0") CONFS("eth1", "0", "2", "0")
+		     CONFS("eth2", "0", "0", "0"),
+	     "arp", DIAGNOSIS_WARN,
+	     "eth1, eth2 are in one subnet, 10.0.1.0/24, with arp_ignore=1 and arp_announce=0.");
+	once(ONE_SUBNET CONFS("all", "1", "2", "0") CONFS("eth1", "0", "0", "1")
+		     CONFS("eth2", "0", "0", "2"),
+	     "arp", DIAGNOSIS_WARN, "eth1, eth2 are in one subnet, 10.0.1.0/24, with rp_filter=1.");
+	once(ONE_SUBNET CONFS("all", "1", "2", "2") CONFS("eth1", "0", "0", "1")
+		     CONFS("eth2", "0", "0", "1"),
+	     "arp", DIAGNOSIS_PASS,
+	     "eth1, eth2 are in one subnet, 10.0.1.0/24, with arp_ignore=1 and arp_announce=2.");
+	once(ONE_SUBNET CONFS("all", "1", "2", "0"), "arp", DIAGNOSIS_UNKNOWN,
+	     "eth1, eth2 are in one subnet, 10.0.1.0/24, and how they answer ARP is not visible.");
+	arrive(&v, TWO_RAILS ROUTES("0001000A", "0002000A") CONFS("all", "0", "0", "0")
+			   CONFS("eth1", "0", "0", "0") CONFS("eth2", "0", "0", "0"));
+	run(&v, "arp");
+	assert_int_equal(diagnosis_n(v.r), 0);
+	leave(&v);
+}
+
 static void a_vf_on_ethernet_needs_an_address(void **state)
 {
 	struct visit v;
@@ -863,6 +909,7 @@ int main(void)
 		cmocka_unit_test(an_infiniband_vf_needs_its_guids),
 		cmocka_unit_test(guids_that_nobody_set_are_seen_at_the_pf),
 		cmocka_unit_test(no_two_vfs_have_one_address),
+		cmocka_unit_test(rails_in_one_subnet_answer_for_themselves),
 		cmocka_unit_test(a_vf_on_ethernet_needs_an_address),
 		cmocka_unit_test(what_the_administrator_set_is_told),
 		cmocka_unit_test(every_vf_needs_a_verbs_device_and_its_node),
