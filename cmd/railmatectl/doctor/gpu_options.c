@@ -82,9 +82,53 @@ static void run_gpu_options(const struct facts *f, struct diagnosis *r)
 									      : "as they have it");
 }
 
+/* --- ibgda --- */
+
+static const struct diagnosis_advice ibgda_half = {
+	"GPUs cannot map the doorbell of a NIC: NVSHMEM's IBGDA, as DeepEP uses it, goes by a helper on the CPU, or fails before NVSHMEM 3.4.5.",
+	{ "options nvidia NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords=\"PeerMappingOverride=1;\" in /etc/modprobe.d/nvidia.conf, update-initramfs -u (dracut -f), reboot. On GRUB's command line the semicolon has to be quoted.",
+	  "Name a ConfigMap with a file nvidia.conf that has NVreg_EnableStreamMemOPs=1 and NVreg_RegistryDwords=\"PeerMappingOverride=1;\" as driver.kernelModuleConfig of the ClusterPolicy.",
+	  "Give machine.kernel.modules the parameters NVreg_EnableStreamMemOPs=1 and NVreg_RegistryDwords=PeerMappingOverride=1; of nvidia." },
+};
+static const struct diagnosis_advice ibgda_off = {
+	"Nothing for NCCL. NVSHMEM's IBGDA (NVSHMEM_IB_ENABLE_IBGDA=1; DeepEP) goes by a helper on the CPU, or fails before NVSHMEM 3.4.5, unless the driver has NVreg_EnableStreamMemOPs=1 and NVreg_RegistryDwords=\"PeerMappingOverride=1;\".",
+	{ NULL },
+};
+static const struct diagnosis_advice ibgda_on = {
+	"NVSHMEM's IBGDA (NVSHMEM_IB_ENABLE_IBGDA=1; DeepEP) sends without the CPU.", { NULL }
+};
+
+/* The options of NVSHMEM's and DeepEP's guides; a capture that was scrubbed has no RegistryDwords.
+ */
+static void run_ibgda(const struct facts *f, struct diagnosis *r)
+{
+	static const char dwords[] = "RegistryDwords", word[] = "PeerMappingOverride=1";
+	const char *value = param(f->host.nvidia_params, dwords, strlen(dwords)), *at;
+	bool boot = f->host.cmdline && strstr(f->host.cmdline, "PeerMappingOverride"),
+	     ops = is_set(f->host.nvidia_params, "EnableStreamMemOPs");
+
+	if (!facts_has_vendor(f, "NVIDIA") || !value)
+		return;
+	at = strstr(value, word);
+	if (at && at < value + strcspn(value, "\n") && strchr(";\"", at[strlen(word)]))
+		diagnosis_add(r, DIAGNOSIS_PASS, &ibgda_on, "host",
+			      "GPUs can map the doorbells of NICs (PeerMappingOverride=1).");
+	else if (boot || ops)
+		diagnosis_add(r, DIAGNOSIS_WARN, &ibgda_half, "host",
+			      "%s, and the driver's RegistryDwords have no PeerMappingOverride=1.",
+			      boot ? "The kernel was booted with PeerMappingOverride"
+				   : "EnableStreamMemOPs=1 is set");
+	else
+		diagnosis_add(r, DIAGNOSIS_PASS, &ibgda_off, "host",
+			      "GPUs cannot map the doorbells of NICs (no PeerMappingOverride).");
+}
+
 const struct diagnosis_check doctor_gpu_option_checks[] = {
 	{ "gpu-options", "options of NVIDIA's GPU driver",
 	  "Reads /proc/driver/nvidia/params and the kernel's command line. WARN: a nvidia.NVreg_ option of the command line that this driver does not know, or GrdmaPciTopoCheckOverride=1. PASS: neither, and whether relaxed ordering of GPUs is forced on. Without the file it does not apply.",
 	  .run = run_gpu_options },
+	{ "ibgda", "driver options of NVSHMEM's IBGDA",
+	  "Reads /proc/driver/nvidia/params: with PeerMappingOverride=1 among RegistryDwords a GPU can ring a NIC's doorbell, which IBGDA wants. Without is a PASS, for NCCL does not need it. WARN: only half of it: EnableStreamMemOPs=1, or the word on the kernel's command line, while the driver does not have it. Without the file it does not apply.",
+	  .run = run_ibgda },
 };
 const size_t doctor_gpu_option_checks_n = ARRAY_LEN(doctor_gpu_option_checks);

@@ -22,7 +22,7 @@
 
 #define SOUND "numa:2 switch:1 gpu:1 pf:1 vf:2"
 #define MINE                                                                                       \
-	"driver,vfs,path,numa,link,iommu,acs,relaxed-ordering,payload,gpudirect,gpudirect-amd,rccl-host,storage,boot-args,rails,numa-clusters,numa-nodes,bar,ari,modules,peermem,gdrcopy,gpu-options"
+	"driver,vfs,path,numa,link,iommu,acs,relaxed-ordering,payload,gpudirect,gpudirect-amd,rccl-host,storage,boot-args,rails,numa-clusters,numa-nodes,bar,ari,modules,peermem,gdrcopy,gpu-options,ibgda"
 #define DEVCTL 0x583f /* relaxed ordering, 256 bytes, read requests of 4096 */
 
 struct machine {
@@ -318,6 +318,14 @@ CHANGE(options_part, m->f.host.nvidia_params = PARAMS("0", "0");
        m->f.host.cmdline = "nvidia.NVreg_Enable=1";)
 CHANGE(options_override, m->f.host.nvidia_params = PARAMS("0", "1");)
 CHANGE(options_of_amd, amd(m); m->f.host.nvidia_params = PARAMS("0", "1");)
+#define IBGDA(ops, dwords)                                                                         \
+	"EnableStreamMemOPs: " ops "\nRegistryDwords: \"" dwords "\"\nRegistryDwordsPerDevice: \"\""
+CHANGE(ibgda_none, m->f.host.nvidia_params = IBGDA("0", "");)
+CHANGE(ibgda_both, m->f.host.nvidia_params = IBGDA("1", "RmX=2;PeerMappingOverride=1;");)
+CHANGE(ibgda_half, m->f.host.nvidia_params = IBGDA("1", "PeerMappingOverride=10;");)
+CHANGE(ibgda_booted, m->f.host.nvidia_params = IBGDA("0", "");
+       m->f.host.cmdline = "nvidia.NVreg_RegistryDwords=PeerMappingOverride=1";)
+CHANGE(ibgda_amd, amd(m); m->f.host.nvidia_params = IBGDA("1", "");)
 CHANGE(peer_twice, m->f.host.old_peermem = true;)
 CHANGE(peer_unlisted, m->f.host.peermem_registered = FACTS_NO;)
 CHANGE(peer_not_loaded, gdr_closed(m); m->f.host.peermem_version = NULL;)
@@ -521,6 +529,12 @@ static const struct {
 	{ "peermem", SOUND, peer_possible, SILENT, NULL },
 	{ "peermem", SOUND, peer_impossible, DIAGNOSIS_WARN, "no interface for peer memory" },
 	{ "peermem", SOUND, amd, SILENT, NULL },
+	{ "ibgda", SOUND, ibgda_none, DIAGNOSIS_PASS, "no PeerMappingOverride" },
+	{ "ibgda", SOUND, ibgda_both, DIAGNOSIS_PASS, "can map the doorbells" },
+	{ "ibgda", SOUND, ibgda_half, DIAGNOSIS_WARN, "EnableStreamMemOPs=1 is set" },
+	{ "ibgda", SOUND, ibgda_booted, DIAGNOSIS_WARN, "was booted with" },
+	{ "ibgda", SOUND, ibgda_amd, SILENT, NULL },
+	{ "ibgda", SOUND, options_usual, SILENT, NULL },
 	{ "gdrcopy", SOUND, nothing, DIAGNOSIS_PASS, "gdrdrv is loaded" },
 	{ "gdrcopy", SOUND, no_gdrdrv, DIAGNOSIS_PASS, "not loaded" },
 	{ "gdrcopy", SOUND, gdrdrv_hidden, DIAGNOSIS_UNKNOWN, "not visible" },
