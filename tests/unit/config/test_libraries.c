@@ -442,6 +442,15 @@ static void what_goes_together_is_not(void **state)
 		{ "\"profiles\": [\"ucx\"], \"env\": {\"UCX_NET_DEVICES\": \"eth0\", \"UCX_TLS\": \"rc\"}",
 		  "" },
 		{ "\"profiles\": [\"rccl\"], \"env\": {\"NCCL_IB_TC\": \"106\"}", "" },
+		{ "\"env\": {\"NCCL_IB_RESILIENCY_PORT_FAILOVER\": \"1\", \"NCCL_IB_RESILIENCY_PORT_RECOVERY\": \"1\","
+		  "\"NCCL_IB_SUBNET_AWARE_ROUTING\": \"1\", \"NCCL_IB_RAIL_POLICY\": \"NONE\"}",
+		  "" },
+		{ "\"profiles\": [\"ucx\"], \"env\": {\"UCX_SINGLE_NET_DEVICE\": \"y\", \"UCX_MAX_RMA_RAILS\": \"2\","
+		  "\"UCX_IB_PCI_RELAXED_ORDERING\": \"try\", \"UCX_IB_DIRECT_NIC\": \"n\","
+		  "\"UCX_IB_ROCE_REACHABILITY_MODE\": \"all\"}",
+		  "" },
+		{ "\"profiles\": [\"nvshmem\"], \"env\": {\"NVSHMEM_NETDEVS_POLICY\": \"AUTO\"}",
+		  "" },
 	};
 
 	(void)state;
