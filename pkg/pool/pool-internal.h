@@ -100,9 +100,9 @@ void pfs_share(struct pfs *t, struct node_pf *pf, const char *resource);
 /* Called when all devices of pools have their PF. */
 void pfs_end(struct pfs *t, const struct config *cfg, const struct pool *pools);
 
-/* Do its containers use Data Direct? Not with NCCL_IB_DATA_DIRECT=0 in "env", nor where "profiles"
- * has libraries alone that cannot (NVSHMEM, …). A node where no pool does has a topology without
- * (topo_forget_direct()). */
+/* Do its containers use Data Direct? NCCL's, UCX's and NVSHMEM's newest do, unless "env" says no;
+ * not where "profiles" has libraries alone that cannot (MSCCL++, libfabric, oneCCL). A node where
+ * no pool does has a topology without (topo_forget_direct()). */
 bool pool_uses_direct(const struct pool *p);
 
 /* "rdma/vf", node 0, 3 → "rdma_vf-n0-3"; SLOT_ANY → "rdma_vf-any-3". At most SLOT_ID_MAX bytes; no

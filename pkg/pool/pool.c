@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "hw/inventory.h"
@@ -60,17 +61,37 @@ const struct pool_dev *pool_find(const struct pool *p, const char *id)
 	return p->n_devs ? bsearch(id, p->devs, p->n_devs, sizeof(*p->devs), by_id) : NULL;
 }
 
+static bool env_is(const struct pool_config *cfg, const char *name, const char *values)
+{
+	for (size_t i = 0; i < cfg->n_env; i++) {
+		const char *value = cfg->env[i].value;
+
+		if (!strcmp(cfg->env[i].name, name))
+			return strchr(values, *value) && strcmp(value, "on") != 0;
+	}
+	return false;
+}
+
 bool pool_uses_direct(const struct pool *p)
 {
-	int value;
+	/* By the first letter of the value: 0 or 00, n, no or off. */
+	static const struct {
+		unsigned profiles;
+		const char *name, *off;
+	} libraries[] = {
+		{ PROFILE_NCCL | PROFILE_RCCL, "NCCL_IB_DATA_DIRECT", "0" },
+		{ PROFILE_UCX, "UCX_IB_DIRECT_NIC", "0no" },
+		{ PROFILE_NVSHMEM, "NVSHMEM_DISABLE_DATA_DIRECT", "1t" },
+	};
+	/* "none" says nothing of what runs: NCCL without our variables finds it by itself. */
+	unsigned profiles = p->cfg && p->cfg->profiles ? p->cfg->profiles : PROFILE_NCCL;
 
-	for (size_t i = 0; p->cfg && i < p->cfg->n_env; i++) {
-		if (!strcmp(p->cfg->env[i].name, "NCCL_IB_DATA_DIRECT"))
-			return str_to_int(p->cfg->env[i].value, &value) < 0 || value != 0;
+	for (size_t i = 0; i < ARRAY_LEN(libraries); i++) {
+		if (profiles & libraries[i].profiles &&
+		    !(p->cfg && env_is(p->cfg, libraries[i].name, libraries[i].off)))
+			return true;
 	}
-	/* "none" leaves the library open: NCCL by itself finds the data direct function. */
-	return !p->cfg || !p->cfg->profiles ||
-	       (p->cfg->profiles & (PROFILE_NCCL | PROFILE_RCCL | PROFILE_UCX));
+	return false;
 }
 
 struct topo_path pool_between(const struct pool *p, const struct topo *t, int a, int b)

@@ -173,9 +173,13 @@ class Plan(ProgramTest):
         pool = {"resourceName": "vf", "resourcePrefix": "rdma", "selectors": {"isRdma": True}}
         plans = []
         for keys in ({}, {"env": {"NCCL_IB_DATA_DIRECT": "1"}}, {"profiles": ["nccl", "ucx"]},
-                     {"profiles": ["none"]}, {"profiles": ["ucx"]},
+                     {"profiles": ["none"]}, {"profiles": ["ucx"]}, {"profiles": ["nvshmem"]},
+                     {"profiles": ["nccl", "ucx"], "env": {"NCCL_IB_DATA_DIRECT": "0"}},
+                     {"profiles": ["ucx"], "env": {"UCX_IB_DIRECT_NIC": "on"}},
                      {"env": {"NCCL_IB_DATA_DIRECT": "0"}}, {"env": {"NCCL_IB_DATA_DIRECT": "00"}},
-                     {"profiles": ["nvshmem", "ofi"]}):
+                     {"profiles": ["ucx"], "env": {"UCX_IB_DIRECT_NIC": "n"}},
+                     {"profiles": ["nvshmem"], "env": {"NVSHMEM_DISABLE_DATA_DIRECT": "true"}},
+                     {"profiles": ["mscclpp", "ofi"]}):
             config = self.write(json.dumps({"resourceList": [{**pool, "railmate": keys}]}))
             argv = ("plan", "--root", machine("gb300-like"), "--gpus", "0008:06:00.0", "--vfs",
                     "2", "--config", config)
@@ -183,7 +187,7 @@ class Plan(ProgramTest):
             self.assertNotIn("left alone", done.stderr)
             plans.append(self.one_object(done))
             text = run(CTL, *argv).stdout
-            used = len(plans) <= 5
+            used = len(plans) <= 8
             self.assertEqual("PXB via data direct 0008:03:00.0\n" in text, used, keys)
             self.assertIn(f"\ncost {2 if used else 6} (", text)
             topo = run(CTL, "topo", "--root", machine("gb300-like"), "--config", config).stdout
@@ -191,9 +195,9 @@ class Plan(ProgramTest):
             self.assertEqual("PXB" in topo.split("\n\n")[1], used, keys)
         # One VF of each NIC of the socket, where all are equally far.
         self.assertEqual([p["chosen"] for p in plans],
-                         [["0002:03:00.1", "0002:03:00.2"]] * 5 +
-                         [["0000:03:00.1", "0002:03:00.1"]] * 3)
-        for plan, used in zip(plans, [True] * 5 + [False] * 3):
+                         [["0002:03:00.1", "0002:03:00.2"]] * 8 +
+                         [["0000:03:00.1", "0002:03:00.1"]] * 5)
+        for plan, used in zip(plans, [True] * 8 + [False] * 5):
             pairs = plan["pairs"]
             self.assertEqual([p["class"] for p in pairs], ["PXB" if used else "NODE"] * 2)
             self.assertEqual([p.get("data_direct") for p in pairs],
