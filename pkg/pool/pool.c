@@ -67,7 +67,7 @@ static bool env_is(const struct pool_config *cfg, const char *name, const char *
 		const char *value = cfg->env[i].value;
 
 		if (!strcmp(cfg->env[i].name, name))
-			return strchr(values, *value) && strcmp(value, "on") != 0;
+			return *value && strchr(values, *value) && strcmp(value, "on") != 0;
 	}
 	return false;
 }
@@ -83,7 +83,7 @@ bool pool_uses_direct(const struct pool *p)
 		{ PROFILE_UCX, "UCX_IB_DIRECT_NIC", "0no" },
 		{ PROFILE_NVSHMEM, "NVSHMEM_DISABLE_DATA_DIRECT", "1t" },
 	};
-	/* "none" says nothing of what runs: NCCL without our variables finds it by itself. */
+	/* "none" leaves the library open: NCCL without our variables finds it by itself. */
 	unsigned profiles = p->cfg && p->cfg->profiles ? p->cfg->profiles : PROFILE_NCCL;
 
 	for (size_t i = 0; i < ARRAY_LEN(libraries); i++) {
