@@ -1,7 +1,8 @@
-/* Facts of the rpc thread, copied for metrics, the page and the probes (report/facts.h). */
+/* What the rpc thread knows, copied for metrics, the page and the probes (report/facts.h). */
 #ifndef RAILMATE_DAEMON_FACTS_INTERNAL_H
 #define RAILMATE_DAEMON_FACTS_INTERNAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct plugin_env;
@@ -15,8 +16,10 @@ struct arena;
 struct report_facts *daemon_facts_new(const struct plugin_env *env, const struct served *served,
 				      uint64_t known);
 
-/* The part about the service; NULL: nothing is served yet. In the arena. [rpc thread] */
+/* Of it, what is served; NULL: nothing yet. closely: as tracker_judge(). In the arena. [rpc thread]
+ */
 const struct status_service *daemon_service_facts(const struct plugin_env *env,
-						  const struct served *served, struct arena *a);
+						  const struct served *served, bool closely,
+						  struct arena *a);
 
 #endif

@@ -101,32 +101,50 @@ static void find_gpus(const struct plugin_env *env, struct status_service *s, st
 }
 
 static const struct holds_verdict *judge_pool(struct tracker *k, const struct pool *pool,
-					      struct arena *a)
+					      bool closely, struct arena *a)
 {
 	struct holds_verdict *v = arena_array(a, pool->n_devs, sizeof(*v));
 
 	for (size_t i = 0; i < pool->n_devs; i++) {
-		v[i] = tracker_judge(k, pool, &pool->devs[i], false, a);
+		v[i] = tracker_judge(k, pool, &pool->devs[i], closely, a);
 		if (v[i].why)
 			v[i].why = arena_strdup(a, v[i].why);
 	}
 	return v;
 }
 
-static const struct holds_verdict *const *judge(struct tracker *k, struct arena *a)
+static const struct holds_verdict *const *judge(struct tracker *k, bool closely, struct arena *a)
 {
 	const struct node *node = tracker_node(k);
 	const struct holds_verdict **v = arena_array(a, node->n_pools + node->n_shared, sizeof(*v));
 
 	for (size_t i = 0; i < node->n_pools; i++)
-		v[i] = judge_pool(k, &node->pools[i], a);
+		v[i] = judge_pool(k, &node->pools[i], closely, a);
 	for (size_t i = 0; i < node->n_shared; i++)
-		v[node->n_pools + i] = judge_pool(k, &node->shared[i], a);
+		v[node->n_pools + i] = judge_pool(k, &node->shared[i], closely, a);
+	return v;
+}
+
+static const struct ledger_hold *unknown_of(const struct holds *h, struct arena *a, size_t *ret_n)
+{
+	const struct ledger_owner *owner;
+	struct ledger_hold *v;
+	const char *slot;
+	size_t n = 0;
+
+	while (holds_unknown(h, n, &owner))
+		n++;
+	v = arena_array(a, n, sizeof(*v));
+	for (size_t i = 0; (slot = holds_unknown(h, i, &owner)); i++)
+		v[i] = (struct ledger_hold) { .slot = arena_strdup(a, slot),
+					      .owner = ledger_copy_owner(owner, a) };
+	*ret_n = n;
 	return v;
 }
 
 const struct status_service *daemon_service_facts(const struct plugin_env *env,
-						  const struct served *served, struct arena *a)
+						  const struct served *served, bool closely,
+						  struct arena *a)
 {
 	struct status_service *s = arena_alloc(a, sizeof(*s));
 	struct tracker_disk disk;
@@ -136,7 +154,8 @@ const struct status_service *daemon_service_facts(const struct plugin_env *env,
 	disk = tracker_disk(env->tracker);
 	s->pools = pools_of(served, a, &s->n_pools);
 	s->stats = env->stats ? stats_copy(env->stats, a, &s->n_stats) : NULL;
-	s->verdicts = judge(env->tracker, a);
+	s->verdicts = judge(env->tracker, closely, a);
+	s->unknown = unknown_of(tracker_holds(env->tracker), a, &s->n_unknown);
 	find_gpus(env, s, a);
 	s->pods_unseen = tracker_unseen(env->tracker, a);
 	s->settled = holds_status(tracker_holds(env->tracker)).settled;
@@ -155,7 +174,7 @@ struct report_facts *daemon_facts_new(const struct plugin_env *env, const struct
 	const struct ledger *ledger;
 
 	f->arena = a;
-	f->service = daemon_service_facts(env, served, a);
+	f->service = daemon_service_facts(env, served, false, a);
 	if (!f->service)
 		return f;
 	ledger = tracker_ledger(env->tracker);

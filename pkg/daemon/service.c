@@ -2,7 +2,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/arena.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/config.h"
@@ -95,15 +97,29 @@ static const char *left_out(const struct service *s)
 	return node && node->cfg->n_errors ? node->cfg->errors[0] : NULL;
 }
 
-static size_t conditions(const void *arg, struct arena *a, const struct status_condition **ret)
+static const char *node_name(char *buf, size_t size)
 {
+	const char *name = getenv("NODE_NAME");
+
+	if (name && *name)
+		return name;
+	return gethostname(buf, size) == 0 ? buf : "";
+}
+
+static void write_document(const void *arg, struct strbuf *out)
+{
+	_cleanup_arena_ struct arena *a = arena_new(16 * 1024);
 	const struct service *s = arg;
+	char host[256] = "";
 	const struct status_facts facts = {
-		.service = daemon_service_facts(&s->shared, s->served, a),
+		.node_name = node_name(host, sizeof(host) - 1),
+		.node = tracker_node(s->shared.tracker),
+		.ledger = tracker_ledger(s->shared.tracker),
+		.service = daemon_service_facts(&s->shared, s->served, true, a),
 		.machine = { .config_error = s->config_error, .config_left_out = left_out(s) }
 	};
 
-	return status_conditions(&facts, a, ret);
+	status_write_document(&facts, out);
 }
 
 static void note_differs(void *arg, const char *resource, const char *problem)
@@ -335,8 +351,8 @@ struct service *service_new(const struct service_env *env)
 		.stats = s->stats,
 		.specs = specs_are_there(env->specs) ? specs_source(env->specs) : NULL,
 	};
-	s->shared.conditions = conditions;
-	s->shared.conditions_ctx = s;
+	s->shared.document = write_document;
+	s->shared.document_ctx = s;
 	if (opt->events == EVENTS_PODS) {
 		s->shared.placed = note_placed;
 		s->shared.placed_ctx = s;

@@ -11,7 +11,6 @@
 
 #include "endpoint/endpoint.h"
 
-struct arena;
 struct latebind;
 struct gpuplugin;
 struct holders;
@@ -20,10 +19,10 @@ struct node;
 struct plugin;
 struct podres;
 struct podspec_source;
-struct status_condition;
 struct runtime;
 struct stats;
 struct stats_placement;
+struct strbuf;
 struct sysroot;
 
 /* Do kubelet and runtime know CDI? AUTO: as far as can be seen from here. */
@@ -49,10 +48,9 @@ struct plugin_env {
 	void (*placed)(void *ctx, const struct stats_placement *placement);
 	void *placed_ctx;
 	const struct podspec_source *specs;
-	/* What has to be so that railmated may be relied on (status_conditions()), for people: in
-	 * the arena. May be NULL */
-	size_t (*conditions)(const void *ctx, struct arena *a, const struct status_condition **ret);
-	const void *conditions_ctx;
+	/* The node's status document (status_write_document()), when there is a node */
+	void (*document)(const void *ctx, struct strbuf *out);
+	const void *document_ctx;
 	struct latebind *latebind; /* late pools */
 	const char *rundir;	   /* files that are mounted into containers */
 	struct vfprobe *vfprobe;   /* what VFs are when containers start */

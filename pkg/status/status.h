@@ -14,6 +14,7 @@ struct holds_verdict;
 struct hw_port_stats;
 struct hw_vf_stats;
 struct ledger;
+struct ledger_hold;
 struct node;
 struct stats_pool;
 struct strbuf;
@@ -38,6 +39,9 @@ struct status_service {
 	size_t n_busy_gpus; /* PCI indices of those that containers have */
 	/* Of the devices of each pool of the node, then of each shared one (holds/holds.h) */
 	const struct holds_verdict *const *verdicts;
+	/* Slot and owner of each slot whose VF is not known (holds_unknown()) */
+	const struct ledger_hold *unknown;
+	size_t n_unknown;
 	bool settled; /* holds_is_settled() */
 	/* What it rests on and does not see, sentences; NULL: it sees that. pods: which of them run
 	 * (cgroups, the checkpoint); gpus: of a container, which it has */
@@ -130,6 +134,9 @@ size_t status_conditions(const struct status_facts *f, struct arena *a,
 			 const struct status_condition **ret);
 /* May it be relied on? A line for each thing that has to be; false: one of them is not so. */
 bool status_write_ready(const struct status_facts *f, struct strbuf *out);
+
+/* The node's status document, one JSON object (docs/compatibility.md); node is not NULL. */
+void status_write_document(const struct status_facts *f, struct strbuf *out);
 
 /* One HTML page for people, without any other resource; it reads itself again every few seconds.
  * nonce: of its script, for the policy below. */

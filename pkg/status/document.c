@@ -1,0 +1,207 @@
+/* The node's status document: what every VF of its pools is, what has to be so, links. Whatever
+ * shows a node to people is made of it or of the same facts. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "hw/bdf.h"
+#include "hw/inventory.h"
+#include "ledger/ledger.h"
+#include "pool/node.h"
+#include "status/status-internal.h"
+#include "topo/rails.h"
+
+#define DOCUMENT_VERSION 1
+
+static void put_owner(struct json *j, const struct ledger_owner *o)
+{
+	json_kv_string(j, "namespace", o->ns);
+	json_kv_string(j, "pod", o->pod);
+	json_kv_string(j, "uid", o->uid);
+	json_kv_string(j, "container", o->container);
+}
+
+static void put_vf(struct json *j, const struct status_facts *f, const struct pool *pool,
+		   const struct pool_dev *dev)
+{
+	const struct holds_verdict v = status_verdict(f, pool, dev);
+	const struct ledger_hold *hold = ledger_find(f->ledger, dev->id);
+	char pf[BDF_STRLEN];
+
+	json_begin_object(j);
+	json_kv_string(j, "vf", dev->id);
+	json_kv_string(j, "pf",
+		       dev->pci >= 0
+			       ? status_device_address(f, topo_place(f->node->topo, dev->pci), pf)
+		       : dev->pf ? dev->pf->address
+				 : NULL);
+	json_kv_string(j, "state", holds_state_names[v.state]);
+	json_kv_bool(j, "offered", v.offered);
+	json_kv_string(j, "why", v.why);
+	if (hold) {
+		put_owner(j, &hold->owner);
+		json_kv_string(j, "slot", hold->slot);
+		json_kv_int(j, "since_ms", hold->since_ms);
+		json_kv_int(j, "decision", (int64_t)hold->decision);
+		json_kv_bool(j, "replaced", hold->replaced);
+	}
+	json_end_object(j);
+}
+
+static void put_counts(struct json *j, const struct status_facts *f, const struct pool *pool)
+{
+	uint64_t n[HOLDS_STATES] = { 0 };
+
+	status_count_states(f, pool, n);
+	json_key(j, "counts");
+	json_begin_object(j);
+	for (int s = HOLDS_STATES; s-- > 0;)
+		json_kv_int(j, holds_state_names[s], (int64_t)n[s]);
+	json_end_object(j);
+}
+
+static void put_reasons(struct json *j, unsigned trouble)
+{
+	json_key(j, "reasons");
+	json_begin_array(j);
+	for (size_t i = 0; i < LINK_TROUBLES; i++) {
+		if (trouble & 1u << i)
+			json_put_string(j, config_link_troubles[i]);
+	}
+	json_end_array(j);
+}
+
+static void put_degraded(struct json *j, const struct node *node, const struct pool *pool)
+{
+	json_key(j, "degraded");
+	json_begin_array(j);
+	for (size_t i = 0; i < node->n_links; i++) {
+		const struct node_link *l = &node->links[i];
+
+		if (strcmp(l->resource, pool->cfg->resource))
+			continue;
+		json_begin_object(j);
+		json_kv_string(j, "pf", l->pf);
+		json_kv_int(j, "port", l->port);
+		put_reasons(j, l->trouble);
+		json_kv_string(j, "why", l->degraded);
+		json_kv_bool(j, "unhealthy", l->unhealthy);
+		json_kv_int_if(j, "since_ms", l->since_ms, l->since_ms > 0);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_pool(struct json *j, const struct status_facts *f, const struct pool *pool)
+{
+	json_begin_object(j);
+	json_kv_string(j, "resource", pool->cfg->resource);
+	json_kv_string(j, "binding", pool->cfg->binding == BINDING_LATE ? "late" : "early");
+	json_kv_string(j, "binding_why", pool->cfg->binding_why);
+	json_key(j, "vfs");
+	json_begin_array(j);
+	for (size_t i = 0; i < pool->n_devs; i++)
+		put_vf(j, f, pool, &pool->devs[i]);
+	json_end_array(j);
+	put_counts(j, f, pool);
+	put_degraded(j, f->node, pool);
+	json_end_object(j);
+}
+
+static void put_unknown(struct json *j, const struct status_service *s)
+{
+	json_key(j, "unknown_slots");
+	json_begin_array(j);
+	for (size_t i = 0; s && i < s->n_unknown; i++) {
+		json_begin_object(j);
+		json_kv_string(j, "slot", s->unknown[i].slot);
+		put_owner(j, &s->unknown[i].owner);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+/* The ports of PFs that are not there: the client, which reads sysfs, cannot see them. */
+static void put_missing(struct json *j, const struct node *node)
+{
+	json_key(j, "missing");
+	json_begin_array(j);
+	for (size_t i = 0; i < node->n_pfs; i++) {
+		const struct node_pf *pf = &node->pfs[i];
+
+		for (size_t k = 0; pf->missing && pf->wanted && k < pf->n_ports; k++) {
+			int number = pf->ports[k].number;
+
+			json_begin_object(j);
+			json_kv_string(j, "pf", pf->address);
+			json_kv_string(j, "netdev", pf->netdev);
+			json_kv_string(j, "rdma", pf->rdma);
+			json_kv_int_if(j, "port", number, number > 0);
+			json_kv_string(j, "why", pf->missing);
+			json_end_object(j);
+		}
+	}
+	json_end_array(j);
+}
+
+/* As configured: railmatectl and railmate-cni do not read the daemon's configuration. */
+static void put_rails(struct json *j, const struct node *node)
+{
+	char pf[BDF_STRLEN];
+
+	json_key(j, "rails");
+	json_begin_array(j);
+	for (size_t i = 0; i < node->inv->n_pci; i++) {
+		struct topo_rail at = topo_rails_of(node->rails, (int)i);
+
+		if (at.rail < 0 || !hw_is_own_nic(node->inv, (int)i))
+			continue;
+		json_begin_object(j);
+		json_kv_string(j, "pf", bdf_format(node->inv->pci[i].bdf, pf));
+		json_kv_int(j, "rail", at.rail);
+		json_kv_int_if(j, "plane", at.plane, at.plane >= 0);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_conditions(struct json *j, const struct status_facts *f)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	const struct status_condition *v;
+	size_t n = status_conditions(f, a, &v);
+
+	json_key(j, "conditions");
+	json_begin_array(j);
+	for (size_t i = 0; i < n; i++) {
+		json_begin_object(j);
+		json_kv_string(j, "what", v[i].what);
+		json_kv_string(j, "problem", v[i].problem);
+		json_kv_bool(j, "serves", v[i].serves);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+void status_write_document(const struct status_facts *f, struct strbuf *out)
+{
+	struct json j;
+
+	json_init(&j, out, 0);
+	json_begin_object(&j);
+	json_kv_int(&j, "document", DOCUMENT_VERSION);
+	json_kv_string(&j, "node", f->node_name);
+	json_kv_string(&j, "version", RAILMATE_VERSION);
+	json_key(&j, "pools");
+	json_begin_array(&j);
+	for (size_t i = 0; f->service && i < f->node->n_pools; i++)
+		put_pool(&j, f, &f->node->pools[i]);
+	json_end_array(&j);
+	put_conditions(&j, f);
+	put_unknown(&j, f->service);
+	put_missing(&j, f->node);
+	put_rails(&j, f->node);
+	json_end_object(&j);
+}
