@@ -1,13 +1,9 @@
 #include "pools.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/err.h"
-#include "base/list.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "control/control.h"
 #include "document/document.h"
@@ -104,58 +100,31 @@ static void put_vf(const struct item *vf, struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
-size_t pools_pods_of(const struct item *answer, const char *pf, struct arena *a, const char ***ret)
+void pools_put_pods(const struct item *link, struct strbuf *out)
 {
-	const struct item *pools = item_get(answer, "pools");
-	size_t n = 0, cap = 0;
-	const char **v = NULL;
+	const struct item *pods = item_get(link, "pods");
+	size_t n = pods && pods->type == ITEM_LIST ? pods->n_kids : 0;
 
-	for (size_t i = 0; pools && pools->type == ITEM_LIST && i < pools->n_kids; i++) {
-		const struct item *vfs = item_get(&pools->kids[i], "vfs");
-
-		for (size_t k = 0; vfs && vfs->type == ITEM_LIST && k < vfs->n_kids; k++) {
-			const struct item *vf = &vfs->kids[k];
-			const char *pod = text_of(vf, "pod");
-
-			if (!*pod || !str_eq(text_of(vf, "pf"), pf))
-				continue;
-			pod = arena_printf(a, "%s/%s", text_of(vf, "namespace"), pod);
-			if (list_has(v, n, pod))
-				continue;
-			v = xgrow(v, &cap, n + 1, sizeof(*v));
-			v[n++] = pod;
-		}
-	}
-	*ret = arena_copy(a, v, n * sizeof(*v));
-	free(v);
-	return n;
-}
-
-void pools_put_pods(const char *const *pods, size_t n, struct strbuf *out)
-{
 	strbuf_puts(out, n ? "pods that hold its VFs: " : "no known pod holds its VFs");
 	for (size_t i = 0; i < n && i < PODS_NAMED; i++)
-		strbuf_printf(out, "%s%s", i ? ", " : "", pods[i]);
+		strbuf_printf(out, "%s%s", i ? ", " : "", pods->kids[i].string);
 	if (n > PODS_NAMED)
 		strbuf_printf(out, " and %zu more", n - PODS_NAMED);
 }
 
 /* The links of its PFs that are degraded, healthy or not. */
-static void put_degraded(const struct item *answer, const struct item *pool, struct strbuf *out)
+static void put_degraded(const struct item *pool, struct strbuf *out)
 {
-	_cleanup_arena_ struct arena *a = arena_new(512);
 	const struct item *list = item_get(pool, "degraded");
 
 	for (size_t i = 0; list && list->type == ITEM_LIST && i < list->n_kids; i++) {
 		const struct item *l = &list->kids[i];
-		const char **pods;
-		size_t n = pools_pods_of(answer, text_of(l, "pf"), a, &pods);
 
 		strbuf_printf(out, "  %-9s the link of PF %s %s; since ", "degraded",
 			      text_of(l, "pf"), text_of(l, "why"));
 		explain_time(out, item_number(l, "since_ms", 0));
 		strbuf_puts(out, "; ");
-		pools_put_pods(pods, n, out);
+		pools_put_pods(l, out);
 		strbuf_putc(out, '\n');
 	}
 }
@@ -185,7 +154,7 @@ void pools_put_heading(const struct item *pool, struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
-static void put_pool(const struct item *answer, const struct item *pool, struct strbuf *out)
+static void put_pool(const struct item *pool, struct strbuf *out)
 {
 	const struct item *vfs = item_get(pool, "vfs");
 
@@ -194,7 +163,7 @@ static void put_pool(const struct item *answer, const struct item *pool, struct 
 	pools_put_heading(pool, out);
 	if (item_string(pool, "binding_why"))
 		strbuf_printf(out, "  binding auto: %s\n", item_string(pool, "binding_why"));
-	put_degraded(answer, pool, out);
+	put_degraded(pool, out);
 	/* Free VFs are counted by PF: there may be hundreds. */
 	for (size_t i = 0; i < vfs->n_kids; i++) {
 		const char *pf = text_of(&vfs->kids[i], "pf");
@@ -228,7 +197,7 @@ bool pools_text(const struct item *answer, const char *resource, struct strbuf *
 	for (size_t i = 0; pools && pools->type == ITEM_LIST && i < pools->n_kids; i++) {
 		if (resource && !str_eq(text_of(&pools->kids[i], "resource"), resource))
 			continue;
-		put_pool(answer, &pools->kids[i], out);
+		put_pool(&pools->kids[i], out);
 		found = true;
 	}
 	list = item_get(answer, "unknown_slots");

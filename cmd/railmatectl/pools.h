@@ -15,9 +15,8 @@ struct strbuf;
 int pools_ask(const char *socket, struct arena *a, const struct item **ret, const char **ret_text,
 	      struct err *err);
 const char *pools_node(const struct item *answer); /* its name */
-/* The pods that hold VFs of a PF, "NAMESPACE/NAME", each once; and so many of them in words. */
-size_t pools_pods_of(const struct item *answer, const char *pf, struct arena *a, const char ***ret);
-void pools_put_pods(const char *const *pods, size_t n, struct strbuf *out);
+/* The "pods" of a link, in words. */
+void pools_put_pods(const struct item *link, struct strbuf *out);
 /* "rdma/vf (binding late): 64 VFs: 60 free, 4 held", a line. */
 void pools_put_heading(const struct item *pool, struct strbuf *out);
 /* The holders, the free VFs, and the events that would free the rest. resource NULL: every pool.

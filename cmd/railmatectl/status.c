@@ -3,6 +3,7 @@
 #include "status.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "ask_ledger.h"
@@ -19,6 +20,7 @@
 #include "pool/node.h"
 #include "pools.h"
 #include "railmatectl.h"
+#include "status/status.h"
 #include "diagnosis/diagnosis.h"
 
 struct request {
@@ -26,6 +28,21 @@ struct request {
 	struct ledger_source source;
 	bool json, no_doctor;
 };
+
+/* Of a daemon that is away: what it would see of this machine without a configuration. */
+static const struct item *own_document(struct status *s)
+{
+	const struct status_facts facts = { .node_name = s->node, .node = s->machine->node };
+	const struct item *document = NULL;
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct err err = { 0 };
+	const char *kept;
+
+	status_write_document(&facts, &text);
+	kept = arena_strdup(s->arena, strbuf_str(&text));
+	document_parse(kept, strlen(kept), "the status document", s->arena, &document, &err);
+	return document;
+}
 
 static void ask_daemon(struct status *s, const struct request *req)
 {
@@ -48,7 +65,7 @@ static void ask_daemon(struct status *s, const struct request *req)
 		s->version = item_string(answer, "version");
 		status_read_pools(s, answer);
 	}
-	status_read_links(s, answer);
+	s->links = item_get(answer ? answer : own_document(s), "links");
 }
 
 static int examine(const struct request *req, struct status *s)

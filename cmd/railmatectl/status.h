@@ -1,4 +1,4 @@
-/* railmatectl status: one node in short. Its findings, as text and as JSON. */
+/* railmatectl status: one node in short. What it found, as text and as JSON. */
 #ifndef RAILMATE_CMD_STATUS_H
 #define RAILMATE_CMD_STATUS_H
 
@@ -21,22 +21,6 @@ struct pool_status {
 	const char *why; /* of the first VF that is unhealthy; NULL */
 };
 
-/* A port of a NIC with VFs: a PF, or a VF whose PF this machine does not see. */
-struct status_link {
-	int pci, rdma, port; /* indices of the inventory, and of hw_rdma.ports; -1: none */
-	int rail, plane;     /* -1: not known */
-	bool down;
-	const char *wrong; /* a sentence without a full stop; NULL: nothing */
-	/* railmated's report on one whose PF is missing, pci may be -1; NULL: it is here */
-	const struct item *missing;
-	/* railmated's report on it: a clause, NULL: it is not degraded; its "reasons"; the pods
-	 * that hold VFs of its PF */
-	const char *degraded;
-	const struct item *reasons;
-	const char **pods;
-	size_t n_pods;
-};
-
 #define STATUS_RANKS 5
 extern const char *const status_ranks[STATUS_RANKS]; /* "PIX" … "SYS" */
 struct status_placement {
@@ -57,20 +41,18 @@ struct status {
 	struct pool_status *pools;
 	size_t n_pools, n_unknown_slots;
 	const struct item *conditions; /* of railmated; a list */
-	struct status_link *links;
-	size_t n_links, n_down;
+	const struct item *links;      /* of its document, or of one that is made here: a list */
 	struct status_placement placement;
 	const struct diagnosis *doctor; /* NULL: was not asked for */
 	enum status_verdict verdict;
-	const char **trouble; /* the grounds of the verdict, sentences without a full stop */
+	const char **trouble; /* what the verdict comes from, sentences without a full stop */
 	size_t n_trouble;
 };
 
 /* Each fills in its part. */
 void status_read_pools(struct status *s, const struct item *answer);
-void status_read_links(struct status *s, const struct item *answer); /* NULL: of every PF */
 void status_read_placement(struct status *s, const struct ledger *ledger);
-/* The verdict of all parts; to be called last. */
+/* Last: the verdict of it all. */
 void status_judge(struct status *s);
 
 void status_text(const struct status *s, struct strbuf *out);

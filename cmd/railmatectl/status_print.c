@@ -12,13 +12,21 @@
 #include "railmatectl.h"
 #include "status.h"
 
-#define BEST_PERCENT 95 /* fewer of the choices: a line tells */
+#define BEST_PERCENT 95 /* fewer of the choices: it is said */
 
 const char *const status_verdicts[] = { "PASS", "WARN", "FAIL" };
 
-static const struct hw_inventory *inventory(const struct status *s)
+static bool is_true(const struct item *link, const char *key)
 {
-	return s->machine->node->inv;
+	const struct item *value = item_get(link, key);
+
+	return value && value->type == ITEM_BOOL && value->boolean;
+}
+
+/* NULL: i is past the last one. */
+static const struct item *link_at(const struct status *s, size_t i)
+{
+	return s->links && i < s->links->n_kids ? &s->links->kids[i] : NULL;
 }
 
 /* --- verdict --- */
@@ -30,47 +38,36 @@ static void trouble(struct status *s, enum status_verdict v, const char *sentenc
 		s->verdict = v;
 }
 
-static const char *own_string(const struct status_link *l, const char *key)
+/* "0000:18:00.0 mlx5_0 port 1 (ens1f0)", without what is not there */
+static const char *link_name(const struct status *s, const struct item *link)
 {
-	return l->missing ? item_string(l->missing, key) : NULL;
-}
+	const char *pf = item_string(link, "pf"), *rdma = item_string(link, "rdma");
+	const char *netdev = item_string(link, "netdev"), *port = "";
 
-static const char *pf_of(const struct status *s, const struct status_link *l)
-{
-	return l->pci < 0 ? own_string(l, "pf") : hw_pci_address(inventory(s), l->pci, s->arena);
-}
-
-static const char *netdev_of(const struct status *s, const struct status_link *l)
-{
-	const char *netdev = l->pci < 0 ? NULL : inventory(s)->pci[l->pci].netdev;
-
-	return netdev ? netdev : own_string(l, "netdev");
-}
-
-/* "0000:18:00.0 mlx5_0 port 1 (ens1f0)", without missing parts */
-static const char *link_name(const struct status *s, const struct status_link *l)
-{
-	const struct hw_inventory *inv = inventory(s);
-	const struct hw_rdma *rdma = l->rdma < 0 ? NULL : &inv->rdma[l->rdma];
-	const char *name = rdma ? rdma->name : own_string(l, "rdma");
-	const char *netdev = netdev_of(s, l);
-	const char *port = rdma && rdma->n_ports > 1 && l->port >= 0
-				   ? arena_printf(s->arena, " port %d", rdma->ports[l->port].number)
-				   : "";
-
-	return arena_printf(s->arena, "%s%s%s%s%s%s%s", pf_of(s, l), name ? " " : "",
-			    name ? name : "", port, netdev ? " (" : "", netdev ? netdev : "",
+	for (size_t i = 0; rdma && link_at(s, i); i++) {
+		if (link_at(s, i) != link && str_eq(item_string(link_at(s, i), "rdma"), rdma))
+			port = arena_printf(s->arena, " port %lld",
+					    (long long)item_number(link, "port", 1));
+	}
+	return arena_printf(s->arena, "%s%s%s%s%s%s%s", pf ? pf : "", rdma ? " " : "",
+			    rdma ? rdma : "", port, netdev ? " (" : "", netdev ? netdev : "",
 			    netdev ? ")" : "");
 }
 
-static const char *say_with_pods(const struct status *s, const struct status_link *l,
-				 const char *what)
+/* with: the object whose pods are named; NULL: none are */
+static void link_trouble(struct status *s, const struct item *link, const char *what,
+			 const struct item *with)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 
-	strbuf_printf(&text, "link %s %s; ", link_name(s, l), what);
-	pools_put_pods(l->pods, l->n_pods, &text);
-	return arena_strdup(s->arena, text.s);
+	if (!what)
+		return;
+	strbuf_printf(&text, "link %s %s", link_name(s, link), what);
+	if (with) {
+		strbuf_puts(&text, "; ");
+		pools_put_pods(with, &text);
+	}
+	trouble(s, STATUS_WARN, arena_strdup(s->arena, text.s));
 }
 
 /* In the words of /readyz. */
@@ -90,23 +87,20 @@ void status_judge(struct status *s)
 	const struct status_placement *p = &s->placement;
 
 	size_t n_conditions = s->conditions ? s->conditions->n_kids : 0;
+	size_t n_links = s->links ? s->links->n_kids : 0;
 
-	s->trouble = arena_array(s->arena, 3 * (s->n_pools + s->n_links) + n_conditions + 8,
+	s->trouble = arena_array(s->arena, 2 * (s->n_pools + n_links) + n_conditions + 8,
 				 sizeof(*s->trouble));
 	if (s->silent)
 		trouble(s, STATUS_FAIL, s->silent);
 	for (size_t i = 0; i < n_conditions; i++)
 		add_condition(s, &s->conditions->kids[i]);
-	for (size_t i = 0; i < s->n_links; i++) {
-		if (s->links[i].missing)
-			trouble(s, STATUS_WARN, say_with_pods(s, &s->links[i], s->links[i].wrong));
-		else if (s->links[i].wrong)
-			trouble(s, STATUS_WARN,
-				arena_printf(s->arena, "link %s %s", link_name(s, &s->links[i]),
-					     s->links[i].wrong));
-		if (s->links[i].degraded)
-			trouble(s, STATUS_WARN,
-				say_with_pods(s, &s->links[i], s->links[i].degraded));
+	for (size_t i = 0; i < n_links; i++) {
+		const struct item *link = &s->links->kids[i], *ill = item_get(link, "degraded");
+
+		link_trouble(s, link, item_string(link, "wrong"),
+			     is_true(link, "missing") ? link : NULL);
+		link_trouble(s, link, item_string(ill, "why"), ill);
 	}
 	for (size_t i = 0; i < s->n_pools; i++) {
 		const struct pool_status *pool = &s->pools[i];
@@ -137,7 +131,7 @@ void status_judge(struct status *s)
 		};
 		enum status_verdict v = verdicts[diagnosis_worst(s->doctor)];
 
-		/* Its own line names the checks. */
+		/* Its own line says which checks. */
 		s->verdict = v > s->verdict ? v : s->verdict;
 	}
 }
@@ -147,30 +141,25 @@ void status_judge(struct status *s)
 /* "links: 8, 7 at 400 Gb/s, 1 down" */
 static void put_links(const struct status *s, struct strbuf *out)
 {
-	const struct hw_inventory *inv = inventory(s);
-	size_t at_rate = 0;
+	size_t n = s->links ? s->links->n_kids : 0, at_rate = 0, down = 0;
 	int most = 0;
 
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < s->n_links; i++) {
-			const struct status_link *l = &s->links[i];
-			int rate = l->port < 0 || l->down
-					   ? 0
-					   : inv->rdma[l->rdma].ports[l->port].rate_mbps;
+	for (size_t i = 0; i < n; i++) {
+		const struct item *link = &s->links->kids[i];
+		int rate = is_true(link, "down") ? 0 : (int)item_number(link, "rate_mbps", 0);
 
-			if (pass)
-				at_rate += rate && rate == most;
-			else if (rate > most)
-				most = rate;
-		}
+		down += is_true(link, "down");
+		at_rate = rate > most ? 0 : at_rate;
+		most = rate > most ? rate : most;
+		at_rate += rate && rate == most;
 	}
-	strbuf_printf(out, "links: %zu", s->n_links);
+	strbuf_printf(out, "links: %zu", n);
 	if (at_rate) {
 		strbuf_printf(out, ", %zu at ", at_rate);
 		hw_put_rate(most, out);
 	}
-	if (s->n_down)
-		strbuf_printf(out, ", %zu down", s->n_down);
+	if (down)
+		strbuf_printf(out, ", %zu down", down);
 	strbuf_putc(out, '\n');
 }
 
@@ -239,28 +228,6 @@ void status_text(const struct status *s, struct strbuf *out)
 }
 
 /* --- JSON --- */
-
-static void json_degraded(const struct status_link *l, struct json *j)
-{
-	json_key(j, "degraded");
-	if (!l->degraded) {
-		json_put_null(j);
-		return;
-	}
-	json_begin_object(j);
-	json_kv_string(j, "why", l->degraded);
-	json_key(j, "reasons");
-	json_begin_array(j);
-	for (size_t i = 0; i < l->reasons->n_kids; i++)
-		json_put_string(j, l->reasons->kids[i].string);
-	json_end_array(j);
-	json_key(j, "pods");
-	json_begin_array(j);
-	for (size_t i = 0; i < l->n_pods; i++)
-		json_put_string(j, l->pods[i]);
-	json_end_array(j);
-	json_end_object(j);
-}
 
 static void json_pools(const struct status *s, struct json *j)
 {
@@ -338,32 +305,10 @@ void status_json(const struct status *s, struct strbuf *out)
 	json_kv_string(&j, "railmated", s->version);
 	json_pools(s, &j);
 	json_key(&j, "links");
-	json_begin_array(&j);
-	for (size_t i = 0; i < s->n_links; i++) {
-		const struct status_link *l = &s->links[i];
-		const struct hw_inventory *inv = inventory(s);
-		const struct hw_rdma *rdma = l->rdma < 0 ? NULL : &inv->rdma[l->rdma];
-		const struct hw_port *port = l->port < 0 ? NULL : &rdma->ports[l->port];
-		const struct hw_neighbor *leaf = hw_find_neighbor(inv, l->pci);
-
-		json_begin_object(&j);
-		json_kv_string(&j, "pf", pf_of(s, l));
-		json_kv_string(&j, "rdma", rdma ? rdma->name : own_string(l, "rdma"));
-		json_kv_int_if(&j, "port", port ? port->number : 0, port);
-		json_kv_string(&j, "netdev", netdev_of(s, l));
-		json_kv_string(&j, "state", port ? port->state : NULL);
-		json_kv_int_if(&j, "rate_mbps", port ? port->rate_mbps : 0,
-			       port && port->rate_mbps);
-		json_kv_bool(&j, "down", l->down);
-		json_kv_string(&j, "wrong", l->wrong);
-		json_degraded(l, &j);
-		json_kv_int_if(&j, "rail", l->rail, l->rail >= 0);
-		json_kv_int_if(&j, "plane", l->plane, l->plane >= 0);
-		json_kv_string(&j, "switch", leaf ? leaf->name : NULL);
-		json_kv_string(&j, "switch_port", leaf ? leaf->port : NULL);
-		json_end_object(&j);
-	}
-	json_end_array(&j);
+	if (s->links)
+		json_put_raw(&j, s->links->text, s->links->text_len);
+	else
+		json_put_null(&j);
 	json_placement(&s->placement, &j);
 	json_key(&j, "doctor");
 	if (!s->doctor) {

@@ -62,31 +62,46 @@ static void put_counts(struct json *j, const struct status_facts *f, const struc
 	json_end_object(j);
 }
 
-static void put_reasons(struct json *j, unsigned trouble)
+static void put_pods(struct json *j, const struct status_facts *f, const char *pf)
 {
-	json_key(j, "reasons");
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	const char *const *pods;
+	size_t n = status_pods_of(f, pf, a, &pods);
+
+	json_key(j, "pods");
 	json_begin_array(j);
-	for (size_t i = 0; i < LINK_TROUBLES; i++) {
-		if (trouble & 1u << i)
-			json_put_string(j, config_link_troubles[i]);
-	}
+	for (size_t i = 0; i < n; i++)
+		json_put_string(j, pods[i]);
 	json_end_array(j);
 }
 
-static void put_degraded(struct json *j, const struct node *node, const struct pool *pool)
+/* The members of an object that is begun. */
+static void put_trouble(struct json *j, const struct status_facts *f, const struct node_link *l)
+{
+	json_kv_string(j, "why", l->degraded);
+	json_key(j, "reasons");
+	json_begin_array(j);
+	for (size_t i = 0; i < LINK_TROUBLES; i++) {
+		if (l->trouble & 1u << i)
+			json_put_string(j, config_link_troubles[i]);
+	}
+	json_end_array(j);
+	put_pods(j, f, l->pf);
+}
+
+static void put_degraded(struct json *j, const struct status_facts *f, const struct pool *pool)
 {
 	json_key(j, "degraded");
 	json_begin_array(j);
-	for (size_t i = 0; i < node->n_links; i++) {
-		const struct node_link *l = &node->links[i];
+	for (size_t i = 0; i < f->node->n_links; i++) {
+		const struct node_link *l = &f->node->links[i];
 
 		if (strcmp(l->resource, pool->cfg->resource))
 			continue;
 		json_begin_object(j);
 		json_kv_string(j, "pf", l->pf);
 		json_kv_int(j, "port", l->port);
-		put_reasons(j, l->trouble);
-		json_kv_string(j, "why", l->degraded);
+		put_trouble(j, f, l);
 		json_kv_bool(j, "unhealthy", l->unhealthy);
 		json_kv_int_if(j, "since_ms", l->since_ms, l->since_ms > 0);
 		json_end_object(j);
@@ -106,7 +121,7 @@ static void put_pool(struct json *j, const struct status_facts *f, const struct 
 		put_vf(j, f, pool, &pool->devs[i]);
 	json_end_array(j);
 	put_counts(j, f, pool);
-	put_degraded(j, f->node, pool);
+	put_degraded(j, f, pool);
 	json_end_object(j);
 }
 
@@ -123,47 +138,48 @@ static void put_unknown(struct json *j, const struct status_service *s)
 	json_end_array(j);
 }
 
-/* The ports of PFs that are not there: the client, which reads sysfs, cannot see them. */
-static void put_missing(struct json *j, const struct node *node)
+static void put_link(struct json *j, const struct status_facts *f, const struct status_link *l)
 {
-	json_key(j, "missing");
-	json_begin_array(j);
-	for (size_t i = 0; i < node->n_pfs; i++) {
-		const struct node_pf *pf = &node->pfs[i];
+	const struct hw_neighbor *leaf = hw_find_neighbor(f->node->inv, l->pf->pci);
+	struct topo_rail at = topo_rails_of(f->node->rails, l->pf->pci);
 
-		for (size_t k = 0; pf->missing && pf->wanted && k < pf->n_ports; k++) {
-			int number = pf->ports[k].number;
-
-			json_begin_object(j);
-			json_kv_string(j, "pf", pf->address);
-			json_kv_string(j, "netdev", pf->netdev);
-			json_kv_string(j, "rdma", pf->rdma);
-			json_kv_int_if(j, "port", number, number > 0);
-			json_kv_string(j, "why", pf->missing);
-			json_end_object(j);
-		}
+	json_begin_object(j);
+	json_kv_string(j, "pf", l->pf->address);
+	json_kv_string(j, "rdma", l->pf->rdma);
+	json_kv_int_if(j, "port", l->number, l->number > 0);
+	json_kv_string(j, "netdev", l->pf->netdev);
+	json_kv_string(j, "state", l->port ? l->port->state : NULL);
+	json_kv_int_if(j, "rate_mbps", l->port ? l->port->rate_mbps : 0,
+		       l->port && l->port->rate_mbps);
+	json_kv_bool(j, "down", l->down);
+	json_kv_bool(j, "missing", l->pf->missing != NULL);
+	json_kv_string(j, "wrong", l->wrong);
+	json_key(j, "degraded");
+	if (l->degraded) {
+		json_begin_object(j);
+		put_trouble(j, f, l->degraded);
+		json_end_object(j);
+	} else {
+		json_put_null(j);
 	}
-	json_end_array(j);
+	put_pods(j, f, l->pf->address);
+	json_kv_int_if(j, "rail", at.rail, at.rail >= 0);
+	json_kv_int_if(j, "plane", at.plane, at.plane >= 0);
+	json_kv_string(j, "switch", leaf ? leaf->name : NULL);
+	json_kv_string(j, "switch_port", leaf ? leaf->port : NULL);
+	json_end_object(j);
 }
 
-/* As configured: railmatectl and railmate-cni do not read the daemon's configuration. */
-static void put_rails(struct json *j, const struct node *node)
+static void put_links(struct json *j, const struct status_facts *f)
 {
-	char pf[BDF_STRLEN];
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct status_link *v;
+	size_t n = status_links(f->node, a, &v);
 
-	json_key(j, "rails");
+	json_key(j, "links");
 	json_begin_array(j);
-	for (size_t i = 0; i < node->inv->n_pci; i++) {
-		struct topo_rail at = topo_rails_of(node->rails, (int)i);
-
-		if (at.rail < 0 || !hw_is_own_nic(node->inv, (int)i))
-			continue;
-		json_begin_object(j);
-		json_kv_string(j, "pf", bdf_format(node->inv->pci[i].bdf, pf));
-		json_kv_int(j, "rail", at.rail);
-		json_kv_int_if(j, "plane", at.plane, at.plane >= 0);
-		json_end_object(j);
-	}
+	for (size_t i = 0; i < n; i++)
+		put_link(j, f, &v[i]);
 	json_end_array(j);
 }
 
@@ -201,7 +217,6 @@ void status_write_document(const struct status_facts *f, struct strbuf *out)
 	json_end_array(&j);
 	put_conditions(&j, f);
 	put_unknown(&j, f->service);
-	put_missing(&j, f->node);
-	put_rails(&j, f->node);
+	put_links(&j, f);
 	json_end_object(&j);
 }

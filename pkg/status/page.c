@@ -220,11 +220,15 @@ static const struct hw_port *port_of(const struct hw_rdma *rdma, int number)
 	return NULL;
 }
 
-/* Without an RDMA device its interface says it. */
-static bool is_up(const struct status_facts *f, const struct hw_port_stats *s,
-		  const struct hw_port *port)
+/* NULL: no pool has devices of it. */
+static const struct status_link *link_of(const struct hw_port_stats *s, const struct hw_port *port,
+					 const struct status_link *links, size_t n)
 {
-	return port ? str_eq(port->state, "ACTIVE") : f->node->inv->pci[s->pci].carrier == 1;
+	for (size_t i = 0; i < n; i++) {
+		if (links[i].pf->pci == s->pci && links[i].port == port)
+			return &links[i];
+	}
+	return NULL;
 }
 
 static const char *state_of(const struct status_facts *f, const struct hw_port_stats *s,
@@ -243,7 +247,7 @@ static const struct hw_rdma *rdma_of(const struct status_facts *f, const struct 
 }
 
 static void put_port(const struct status_facts *f, const struct hw_port_stats *s,
-		     struct strbuf *out)
+		     const struct status_link *link, struct strbuf *out)
 {
 	static const char *const errors[] = { "symbol_error", "port_rcv_errors",
 					      "port_xmit_discards", "link_downed" };
@@ -264,8 +268,12 @@ static void put_port(const struct status_facts *f, const struct hw_port_stats *s
 	strbuf_puts(out, "<td class=\"number\">");
 	if (rail >= 0)
 		strbuf_put_int(out, rail);
-	strbuf_printf(out, "</td><td class=\"%s\">", is_up(f, s, port) ? "good" : "wrong");
+	strbuf_printf(out, "</td><td class=\"%s\">", !link ? "" : link->wrong ? "wrong" : "good");
 	status_html_text(out, state_of(f, s, port));
+	if (link && link->wrong && !link->down) {
+		strbuf_puts(out, ", ");
+		status_html_text(out, link->wrong);
+	}
 	strbuf_puts(out, "</td><td class=\"number\">");
 	if (port && port->rate_mbps)
 		hw_put_rate(port->rate_mbps, out);
@@ -275,7 +283,7 @@ static void put_port(const struct status_facts *f, const struct hw_port_stats *s
 	strbuf_puts(out, "</tr>\n");
 }
 
-/* Those that are not up first. */
+/* Those of which something is wrong first. */
 static void put_ports(const struct status_facts *f, struct strbuf *out)
 {
 	static const char *const columns[] = {
@@ -283,15 +291,21 @@ static void put_ports(const struct status_facts *f, struct strbuf *out)
 		">rate", ">symbol errors", ">receive errors", ">discards", ">link down"
 	};
 
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct status_link *links;
+	size_t n = status_links(f->node, a, &links);
+
 	if (!f->n_ports)
 		return;
 	status_html_table(out, "Ports", columns, ARRAY_LEN(columns));
-	for (int up = 0; up < 2; up++) {
+	for (int well = 0; well < 2; well++) {
 		for (size_t i = 0; i < f->n_ports; i++) {
 			const struct hw_port_stats *s = &f->ports[i];
+			const struct status_link *link =
+				link_of(s, port_of(rdma_of(f, s), s->port), links, n);
 
-			if (is_up(f, s, port_of(rdma_of(f, s), s->port)) == up)
-				put_port(f, s, out);
+			if ((!link || !link->wrong) == well)
+				put_port(f, s, link, out);
 		}
 	}
 	status_html_end(out);
@@ -318,46 +332,23 @@ static void put_age(const struct status_facts *f, int64_t ms, struct strbuf *out
 	strbuf_puts(out, "</td>");
 }
 
-static bool is_of_pf(const struct status_facts *f, const struct ledger_hold *h, const char *pf)
+static void put_list(const char *const *v, size_t n, struct strbuf *out)
 {
-	const struct pool *pool = node_pool(f->node, h->resource);
-	const struct pool_dev *dev = pool ? pool_find(pool, h->vf) : NULL;
-
-	return dev && dev->pf && str_eq(dev->pf->address, pf);
-}
-
-static bool is_first_of_pod(const struct status_facts *f, size_t at, const char *pf)
-{
-	const struct ledger_owner *o = &ledger_hold_at(f->ledger, at)->owner;
-
-	for (size_t i = 0; i < at; i++) {
-		const struct ledger_hold *h = ledger_hold_at(f->ledger, i);
-
-		if (str_eq(h->owner.ns, o->ns) && str_eq(h->owner.pod, o->pod) &&
-		    is_of_pf(f, h, pf))
-			return false;
+	strbuf_puts(out, "<td class=\"sentence\">");
+	for (size_t i = 0; i < n; i++) {
+		strbuf_puts(out, i ? ", " : "");
+		status_html_text(out, v[i]);
 	}
-	return true;
+	strbuf_puts(out, "</td>");
 }
 
 static void put_pods_of(const struct status_facts *f, const char *pf, struct strbuf *out)
 {
-	const char *separator = "";
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	const char *const *pods;
+	size_t n = status_pods_of(f, pf, a, &pods);
 
-	strbuf_puts(out, "<td class=\"sentence\">");
-	for (size_t i = 0; f->ledger && i < ledger_holds(f->ledger); i++) {
-		const struct ledger_hold *h = ledger_hold_at(f->ledger, i);
-
-		if (!h->owner.pod || !*h->owner.pod || !is_of_pf(f, h, pf) ||
-		    !is_first_of_pod(f, i, pf))
-			continue;
-		strbuf_puts(out, separator);
-		status_html_text(out, h->owner.ns);
-		strbuf_putc(out, '/');
-		status_html_text(out, h->owner.pod);
-		separator = ", ";
-	}
-	strbuf_puts(out, "</td>");
+	put_list(pods, n, out);
 }
 
 static void put_degraded(const struct status_facts *f, struct strbuf *out)
@@ -451,16 +442,6 @@ static void put_held(const struct status_facts *f, struct strbuf *out)
 		strbuf_puts(out, "</tr>\n");
 	}
 	status_html_end(out);
-}
-
-static void put_list(const char *const *v, size_t n, struct strbuf *out)
-{
-	strbuf_puts(out, "<td class=\"sentence\">");
-	for (size_t i = 0; i < n; i++) {
-		strbuf_puts(out, i ? ", " : "");
-		status_html_text(out, v[i]);
-	}
-	strbuf_puts(out, "</td>");
 }
 
 static void put_decision(const struct status_facts *f, const struct ledger_decision *d,

@@ -62,6 +62,23 @@ void status_put_port_driver(struct writer *w, const struct metric *m);
 #define PAUSES_DROPPED 4 /* neither of them */
 void status_put_port_pauses(struct writer *w, const struct metric *m);
 
+/* links.c */
+
+/* A port of a PF that devices of pools have. */
+struct status_link {
+	const struct node_pf *pf;
+	const struct hw_port *port; /* NULL: the PF is missing, or has no RDMA device */
+	int number, up;		    /* as in node_port */
+	bool down;
+	const char *wrong;		  /* a clause; NULL: nothing */
+	const struct node_link *degraded; /* NULL: it is not */
+};
+/* In the order of addresses, those that are gone from the bus at the end. */
+size_t status_links(const struct node *node, struct arena *a, struct status_link **ret);
+/* The pods that hold VFs of a PF, "NAMESPACE/NAME", each once. */
+size_t status_pods_of(const struct status_facts *f, const char *pf, struct arena *a,
+		      const char *const **ret);
+
 /* devices.c */
 
 /* How many of the pool's devices are in each state. */

@@ -5,13 +5,14 @@ status."""
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import unittest
 
 from harness import GPU as GPUS
 from harness import PATIENCE, VF as VFS
-from harness import Case, program
+from harness import Case, program, until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from ledger import ledger_text
@@ -37,6 +38,12 @@ class Status(Case):
     def write(self, node, path, text):
         with open(os.path.join(node.root, path), "w", encoding="utf-8") as f:
             f.write(text)
+
+    def when_seen(self, node, daemon):
+        """What was written is seen, and status says so."""
+        daemon.child.send_signal(signal.SIGHUP)
+        until(lambda: self.ask(node, "--no-doctor").returncode == WARN, "a WARN")
+        return self.value(node, WARN, "--no-doctor")
 
     def test_a_node_that_is_well(self):
         node = self.node()
@@ -114,24 +121,26 @@ class Status(Case):
 
     def test_a_link_that_is_down_is_named(self):
         node = self.node()
-        node.start()
+        _, daemon = node.start()
         self.write(node, PORT + "/state", "1: DOWN\n")
         netdev = next(link["netdev"]
                       for link in self.value(node, PASS, "--no-doctor")["links"]
                       if link["rdma"] == "mlx5_0")
         self.write(node, f"sys/class/net/{netdev}/carrier", "0\n")
-        value = self.value(node, WARN, "--no-doctor")
-        self.assertEqual(value["trouble"],
-                         [f"link 0000:18:00.0 mlx5_0 ({netdev}) is down, its RDMA port is DOWN"])
+        value = self.when_seen(node, daemon)
+        link, vfs = value["trouble"]
+        self.assertEqual(link,
+                         f"link 0000:18:00.0 mlx5_0 ({netdev}) is down, its RDMA port is DOWN")
+        self.assertRegex(vfs, rf"^8 of \d+ VFs of {VFS} are unhealthy: ")
         self.assertEqual([link["pf"] for link in value["links"] if link["down"]], ["0000:18:00.0"])
         text = self.ask(node, "--no-doctor").stdout
         self.assertIn("links: 8, 7 at 400 Gb/s, 1 down\n", text)
 
     def test_a_link_that_is_slower_than_the_others_is_named(self):
         node = self.node()
-        node.start()
+        _, daemon = node.start()
         self.write(node, PORT + "/rate", "100 Gb/sec (4X EDR)\n")
-        (trouble,) = self.value(node, WARN, "--no-doctor")["trouble"]
+        (trouble,) = self.when_seen(node, daemon)["trouble"]
         self.assertRegex(
             trouble,
             r"^link 0000:18:00.0 mlx5_0 \(\S+\) runs at 100 Gb/s, others of its kind at 400 Gb/s$")
