@@ -1,4 +1,8 @@
-/* What the files of `railmatectl cluster` share: which pods of railmate there are, and asking them.
+/*
+ * `railmatectl cluster`, which is also `kubectl railmate`: each command runs the node's own
+ * `railmatectl … --json` in the railmate pods of the nodes, many at once, and merges what they
+ * answer. cluster.c has the commands that print one node's answer as it is; cluster_pods.c finds
+ * the pods and asks them; the others have the commands of their names.
  */
 #ifndef RAILMATE_CMD_CLUSTER_H
 #define RAILMATE_CMD_CLUSTER_H
@@ -10,48 +14,17 @@
 #include "railmatectl.h"
 
 struct arena;
-
-#define CLUSTER_LABEL	  "app.kubernetes.io/name=railmate"
-#define CLUSTER_NAMESPACE "kube-system"
-#define CLUSTER_CONTAINER "railmated"
-/* Bytes of a node's answer: as a tree it takes 80 times as much at worst. doctor's is 210 KB on a
- * node of 1,016 VFs. */
-#define CLUSTER_ANSWER_MAX (1u << 20)
+struct err;
+struct item;
 
 /* A node's pod of railmate: the one that can be asked, where an update has two of them there. */
 struct cluster_pod {
 	const char *node, *name;
 	const char *trouble; /* why it cannot be asked, a sentence without a full stop; NULL */
 	const char *beside;  /* likewise: a newer pod of the node does not come up; NULL */
+	int rank;	     /* of the pods of a node, the lowest is asked */
+	bool stuck;	     /* it is to run, and its container does not come up */
 };
-
-/* Every node's, by the names of the nodes, in the arena. An exit code; a sentence was printed. */
-int cluster_pods(const struct kubectl *k, const char *ns, struct arena *a, struct cluster_pod **ret,
-		 size_t *ret_n);
-/* "exec … -- railmatectl" with args (NULL at the end), for kubectl_call.args; in the arena. */
-const char *const *cluster_exec(const struct cluster_pod *pod, const char *ns,
-				const char *const *args, struct arena *a);
-/*
- * What kubectl prints of each pod: a line of cells. A text that others wrote can hold tabs and line
- * feeds, so such columns come last, and every line begins with a word that is new each time.
- */
-struct cluster_lines {
-	const char *args; /* jsonpath, for kubectl's -o */
-	const char *mark;
-	int n;
-};
-/* columns: paths, in jsonpath's own syntax; in the arena. */
-struct cluster_lines cluster_lines(const char *const *columns, int n, struct arena *a);
-/* A line into its cells, in place; false: it is none. */
-bool cluster_split(const struct cluster_lines *lines, char *line, char **cells);
-/* A name of Kubernetes, which begins with a letter or digit: what kubectl takes for an option is
- * none.
- */
-bool cluster_is_name(const char *s);
-/* gpu-9 comes before gpu-10. */
-int cluster_node_cmp(const char *a, const char *b);
-
-/* --- what every subcommand reads --- */
 
 struct cluster {
 	struct kubectl k;
@@ -59,12 +32,19 @@ struct cluster {
 	const char *nodes; /* --node: of those names only, with commas; NULL: every one */
 	bool json;
 	const char *parallel, *timeout; /* as they were written */
+	bool merged;			/* its answers are small and many */
+	struct arena *arena;
+	/* cluster_ask(): a pod a node, by their names, and what each said */
+	struct cluster_pod *pods; /* heap */
+	struct kubectl_call *calls;
+	size_t n, cap;
 };
 #define CLUSTER_INIT                                                                               \
 	{                                                                                          \
 		.k = { .parallel = KUBECTL_PARALLEL, .timeout_s = KUBECTL_TIMEOUT_S },             \
-		.ns = CLUSTER_NAMESPACE                                                            \
+		.ns = "kube-system", .arena = arena_new(64 * 1024)                                 \
 	}
+#define _cleanup_cluster_ __attribute__((cleanup(cluster_done)))
 #define CLUSTER_WORDS(c)                                                                           \
 	{ "context", .value = &(c)->k.context }, { "kubeconfig", .value = &(c)->k.kubeconfig },    \
 		{ "railmate-namespace", .value = &(c)->ns },                                       \
@@ -72,31 +52,44 @@ struct cluster {
 	{                                                                                          \
 		"json", .flag = &(c)->json                                                         \
 	}
-/* read_options(), and numbers that make sense. n_args: how many words that are not options there
- * may be, at least and at most. An exit code. */
+/* read_options(), and numbers that make sense. least, most: how many words that are not options
+ * there may be. An exit code. */
 int cluster_read(struct cluster *c, int argc, char **argv, const struct word *words, size_t n,
 		 int least, int most);
 
-/* One answer of a node: what the command printed on standard output; or text NULL, and why there is
+/*
+ * railmatectl with these args, NULL or not, in the pods of c->ns, of the nodes c->nodes only; a
+ * node that cannot be asked is a call with no status, and why. An exit code: EXIT_REFUSED, there is
+ * no pod at all; a sentence was printed.
+ */
+#define CLUSTER_ARGS 8
+int cluster_ask(struct cluster *c, const char *const args[CLUSTER_ARGS]);
+void cluster_done(struct cluster *c);
+/* What the node said, as JSON; NULL: there is none, and why is one line. */
+const struct item *cluster_answer(const struct cluster *c, size_t i, struct arena *a,
+				  struct err *err);
+/* One line, whatever it holds; NULL stays NULL. */
+const char *cluster_own(const char *text, struct arena *a);
+/* A member that is a list, else an empty one. */
+const struct item *cluster_list(const struct item *object, const char *key);
+/* All answers as one, text or JSON; the exit code is that of the worst. */
+int cluster_merge_status(const struct cluster *c, struct strbuf *out);
+int cluster_merge_doctor(const struct cluster *c, struct strbuf *out);
+
+/* fn gets of each pod the columns (paths in jsonpath's own syntax, NULL at the end, the pod's name
+ * first, texts that others wrote last); what an object does not have is "". ns and selector may be
+ * NULL. An exit code; a sentence was printed. */
+#define CLUSTER_COLUMNS_MAX 16
+int cluster_list_pods(const struct kubectl *k, const char *ns, const char *selector,
+		      const char *const *columns, void (*fn)(void *arg, char **cells), void *arg);
+/* A name of Kubernetes, which begins with a letter or digit: what kubectl takes for an option is
  * none. */
-typedef void (*cluster_answer_fn)(void *arg, const char *node, const char *text, size_t len,
-				  const char *why);
-/* The pods of c->ns, of the nodes c->nodes only; for one that is named and has none, trouble says
- * so. EXIT_REFUSED: there is none at all. */
-int cluster_find(const struct cluster *c, struct arena *a, struct cluster_pod **ret, size_t *ret_n);
-/* railmatectl with these args in each of them; most: bytes of an answer. An answer of any exit
- * status counts if it says something on standard output. */
-void cluster_ask(const struct cluster *c, const struct cluster_pod *pods, size_t n,
-		 const char *const *args, size_t most, cluster_answer_fn fn, void *arg);
+bool cluster_is_name(const char *s);
+/* gpu-9 comes before gpu-10. */
+int cluster_node_cmp(const char *a, const char *b);
+/* "gpu-[001-016], login" of n names in that order; some of them, then "and N more". */
+void cluster_put_nodes(const char *const *nodes, size_t n, struct strbuf *out);
 
-/* "gpu-[001-016,020], login" of n names in the order of cluster_node_cmp(); at most so many parts,
- * then "and N more". */
-void cluster_put_nodes(const char *const *nodes, size_t n, size_t parts, struct strbuf *out);
-
-int cluster_status(int argc, char **argv);
-int cluster_topo(int argc, char **argv);
-int cluster_explain(int argc, char **argv);
-int cluster_doctor(int argc, char **argv);
 int cluster_verify(int argc, char **argv);
 
 #endif

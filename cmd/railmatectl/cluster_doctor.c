@@ -1,54 +1,197 @@
-/* railmatectl cluster doctor: every node's findings in one report. */
-#include "cluster_doctor.h"
+/* railmatectl cluster doctor: what doctor finds on all nodes, as one diagnosis: each finding once,
+ * with its nodes. */
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
-#include "base/mem.h"
+#include "base/err.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "cluster.h"
+#include "diagnosis/diagnosis.h"
+#include "doctor/doctor.h"
+#include "document/document.h"
+#include "facts/facts.h"
 
-#define HOW_TO_KNOW                                                                                \
-	"ACS, relaxed ordering and payload sizes are in the PCI configuration space, which takes CAP_SYS_ADMIN. The DaemonSet does not have it. On one node: kubectl debug node/NODE -it --profile=sysadmin --image=REGISTRY/railmate -- railmatectl doctor"
-
-static void take(void *arg, const char *node, const char *text, size_t len, const char *why)
-{
-	reports_add(arg, node, text, len, why);
-}
-
-static int run(const struct cluster *c, const char *only, struct reports *reports)
-{
-	const char *const args[] = { "doctor", "--json", only ? "--only" : NULL, only, NULL };
-	struct cluster_pod *pods;
-	bool unknown = false;
+struct finding {
+	struct diagnosis_check check;
+	size_t order; /* of the check, as doctor prints them; unknown ones last */
+	enum diagnosis_verdict verdict;
+	struct diagnosis_advice advice;
+	const char *sentence;
+	const char **nodes; /* by their names */
 	size_t n;
-	int r = cluster_find(c, reports->arena, &pods, &n);
-	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+};
 
-	if (r != EXIT_DONE)
-		return r;
-	cluster_ask(c, pods, n, args, CLUSTER_ANSWER_MAX, take, reports);
-	reports_sort(reports);
-	for (size_t i = 0; i < reports->n; i++)
-		unknown = unknown || reports->findings[i].verdict == DIAGNOSIS_UNKNOWN;
-	if (c->json)
-		reports_json(reports, &out);
-	else
-		reports_text(reports, unknown ? HOW_TO_KNOW : NULL, &out);
-	r = print_out(&out);
-	return r == EXIT_DONE ? doctor_codes[reports_verdict(reports)] : r;
+struct reports {
+	struct facts facts; /* what tell() gets: it has all of this */
+	struct arena *arena;
+	struct finding *v;
+	size_t n, n_nodes;
+	size_t told;
+	bool json; /* the nodes are the subject only */
+};
+
+/* --- answers → findings --- */
+
+/* An array of n that gets one more; it has room for the next power of two. */
+static void *grown(struct arena *a, void *v, size_t n, size_t size)
+{
+	return n & (n - 1) ? v : memcpy(arena_array(a, 2 * n + 1, size), n ? v : a, n * size);
 }
 
-int cluster_doctor(int argc, char **argv)
+static bool is_same_advice(const struct finding *x, const struct finding *y)
 {
-	struct cluster c = CLUSTER_INIT;
-	const char *only = NULL;
-	const struct word words[] = {
-		CLUSTER_WORDS(&c),
-		{ "node", .value = &c.nodes },
-		{ "only", .value = &only },
-	};
-	_cleanup_arena_ struct arena *a = arena_new(64 * 1024);
-	_cleanup_(reports_done) struct reports reports = { .arena = a };
-	int r = cluster_read(&c, argc, argv, words, ARRAY_LEN(words), 0, 0);
+	bool same = x->verdict == y->verdict && !strcmp(x->check.id, y->check.id) &&
+		    !strcmp(x->advice.meaning, y->advice.meaning);
 
-	return r == EXIT_DONE ? run(&c, only, &reports) : r;
+	for (int p = 0; same && p < DIAGNOSIS_PLATFORM_MAX; p++)
+		same = str_eq(x->advice.fix[p], y->advice.fix[p]);
+	return same;
+}
+
+static void add(struct reports *r, const struct finding *as, const char *node)
+{
+	struct finding *f = r->v, *end = f + r->n;
+
+	while (f < end && (strcmp(f->sentence, as->sentence) != 0 || !is_same_advice(f, as)))
+		f++;
+	if (f == end) {
+		r->v = grown(r->arena, r->v, r->n, sizeof(*f));
+		f = &r->v[r->n++];
+		*f = *as;
+	}
+	/* The findings of a node come together. */
+	if (f->n && f->nodes[f->n - 1] == node)
+		return;
+	f->nodes = grown(r->arena, f->nodes, f->n, sizeof(*f->nodes));
+	f->nodes[f->n++] = node;
+}
+
+static bool read_verdict(const struct item *object, enum diagnosis_verdict *ret)
+{
+	const char *name = item_string(object, "verdict");
+
+	for (*ret = 0; *ret < DIAGNOSIS_VERDICT_MAX; ++*ret) {
+		if (str_eq(name, diagnosis_verdict_name(*ret)))
+			return true;
+	}
+	return false;
+}
+
+static bool add_finding(struct reports *r, const char *node, const struct item *check,
+			const struct item *finding)
+{
+	const struct item *fix = item_get(finding, "fix");
+	struct finding f = {
+		.check = { .id = cluster_own(item_string(check, "id"), r->arena),
+			   .title = cluster_own(item_string(check, "title"), r->arena) },
+		.advice.meaning = cluster_own(item_string(finding, "meaning"), r->arena),
+		.sentence = cluster_own(item_string(finding, "finding"), r->arena),
+	};
+
+	if (!read_verdict(finding, &f.verdict) || f.verdict == DIAGNOSIS_PASS || !f.check.id ||
+	    !f.check.title || !f.sentence || !f.advice.meaning)
+		return false;
+	for (enum diagnosis_platform p = 0; p < DIAGNOSIS_PLATFORM_MAX; p++) {
+		const char *text = item_string(fix, diagnosis_platform_name(p));
+
+		if (p == DIAGNOSIS_GRUB || !str_eq(text, item_string(fix, "grub")))
+			f.advice.fix[p] = cluster_own(text, r->arena);
+	}
+	while (f.order < doctor_n_checks() && strcmp(doctor_check_at(f.order)->id, f.check.id) != 0)
+		f.order++;
+	add(r, &f, node);
+	return true;
+}
+
+static void read_report(const struct cluster *c, size_t at, struct reports *r)
+{
+	_cleanup_arena_ struct arena *tree = arena_new(64 * 1024);
+	struct err err = { 0 };
+	const struct item *top = cluster_answer(c, at, tree, &err), *checks;
+	const char *node = cluster_own(c->pods[at].node, r->arena), *why = err.msg;
+	struct finding f = {
+		.check = { .id = "nodes", .title = "Nodes that answer" },
+		.advice = { "What is wrong there is not known.",
+			    { "kubectl get pods and kubectl logs say why it does not answer." } },
+	};
+	bool ill = false;
+
+	if (top && !read_verdict(top, &f.verdict))
+		why = "its answer is not that of railmatectl doctor";
+	checks = cluster_list(top, "checks");
+	for (size_t i = 0; i < checks->n_kids; i++) {
+		const struct item *findings = cluster_list(&checks->kids[i], "findings");
+
+		for (size_t k = 0; k < findings->n_kids; k++)
+			ill |= add_finding(r, node, &checks->kids[i], &findings->kids[k]);
+	}
+	if (ill)
+		return;
+	f.verdict = *why ? DIAGNOSIS_UNKNOWN : DIAGNOSIS_PASS;
+	f.sentence = *why ? arena_strdup(r->arena, why) : "Nothing is wrong";
+	add(r, &f, node);
+}
+
+/* --- findings → a diagnosis --- */
+
+/* Those of a check together, and of these the ones of most nodes first. */
+static int by_check(const void *a, const void *b)
+{
+	const struct finding *x = a, *y = b;
+	int r = (x->order > y->order) - (x->order < y->order);
+
+	r = r ? r : strcmp(x->check.id, y->check.id);
+	r = r ? r : (y->n > x->n) - (y->n < x->n);
+	return r ? r : cluster_node_cmp(x->sentence, y->sentence);
+}
+
+/* As a check: says the findings that are its own. Those with one advice are shown together. */
+static void tell(const struct facts *facts, struct diagnosis *d)
+{
+	struct reports *r = (struct reports *)facts;
+	const struct finding *first = &r->v[r->told], *f = first, *same;
+
+	for (; r->told < r->n && !strcmp(f->check.id, first->check.id); f = &r->v[++r->told]) {
+		_cleanup_strbuf_ struct strbuf nodes = STRBUF_INIT, subject = STRBUF_INIT;
+
+		for (size_t i = 0; i < f->n; i++)
+			strbuf_printf(&subject, "%s%s", i ? "," : "", f->nodes[i]);
+		if (!r->json) {
+			strbuf_puts(&nodes, " (");
+			cluster_put_nodes(f->nodes, f->n, &nodes);
+			strbuf_putc(&nodes, ')');
+		}
+		for (same = first; same < f && !is_same_advice(same, f); same++)
+			;
+		diagnosis_add(d, f->verdict, &same->advice, strbuf_str(&subject), "%s%s",
+			      f->sentence, strbuf_str(&nodes));
+	}
+}
+
+int cluster_merge_doctor(const struct cluster *c, struct strbuf *out)
+{
+	_cleanup_arena_ struct arena *a = arena_new(64 * 1024);
+	_cleanup_diagnosis_ struct diagnosis *d = diagnosis_new();
+	struct reports r = { .arena = a, .json = c->json };
+	struct json j;
+
+	for (size_t i = 0; i < c->n; i++)
+		read_report(c, i, &r);
+	qsort(r.v, r.n, sizeof(*r.v), by_check);
+	while (r.told < r.n) {
+		r.v[r.told].check.run = tell;
+		diagnosis_run(d, &r.v[r.told].check, &r.facts);
+	}
+	r.facts.live = true;
+	r.facts.confined = FACTS_YES;
+	json_init(&j, out, 2);
+	if (c->json)
+		diagnosis_json(&r.facts, d, &j);
+	else
+		diagnosis_text(&r.facts, d, out);
+	if (c->json)
+		strbuf_putc(out, '\n');
+	return doctor_codes[diagnosis_worst(d)];
 }

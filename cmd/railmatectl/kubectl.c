@@ -1,415 +1,208 @@
 #include "kubectl.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define ARGS_MAX   64
 #define STDERR_MAX 4096
-#define CHUNK	   65536
+#define LOOK_MS	   50	    /* at time and lengths; that a process ends is seen at once */
 #define BLANK	   ". \t\r" /* a line of these only is as good as empty */
-#define CHUNKS_MAX 64 /* read at once from one process: the others and the time have their turn */
 
-extern char **environ;
-
-/* --- signals --- */
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int sig)
-{
-	(void)sig;
-	interrupted = 1;
-}
-
-/* That a child has ended: it has to interrupt ppoll(), no more. */
-static void on_child(int sig)
-{
-	(void)sig;
-}
-
-static const int caught[] = { SIGINT, SIGTERM, SIGCHLD };
-
-struct signals {
-	struct sigaction before[ARRAY_LEN(caught)];
-	sigset_t mask; /* that of the process, for ppoll() and for the children */
-};
-
-/* From here on they arrive in ppoll() only, so that none is lost between a look and the wait. */
-static void signals_take(struct signals *s, bool must_finish)
-{
-	sigset_t blocked;
-
-	sigemptyset(&blocked);
-	for (size_t i = 0; i < ARRAY_LEN(caught); i++) {
-		bool child = caught[i] == SIGCHLD;
-		struct sigaction action = { .sa_handler = child		? on_child
-							  : must_finish ? SIG_IGN
-									: on_interrupt };
-
-		sigaddset(&blocked, caught[i]);
-		sigaction(caught[i], &action, &s->before[i]);
-	}
-	sigprocmask(SIG_BLOCK, &blocked, &s->mask);
-	for (size_t i = 0; i < ARRAY_LEN(caught); i++)
-		sigdelset(&s->mask, caught[i]);
-}
-
-static void signals_give_back(const struct signals *s)
-{
-	sigprocmask(SIG_SETMASK, &s->mask, NULL);
-	for (size_t i = 0; i < ARRAY_LEN(caught); i++)
-		sigaction(caught[i], &s->before[i], NULL);
-}
-
-/* --- one process --- */
+/* --- one process: its output goes to files, so that nothing here waits for it --- */
 
 struct process {
 	struct kubectl_call *call; /* NULL: this place is free */
-	size_t index;
 	pid_t pid;
-	int out, err; /* our ends; -1: at its end */
-	int file;     /* call->path; -1 */
+	int out, err;
 	int64_t deadline_ms;
-	bool killed;
 };
 
-struct loop {
-	const struct kubectl *k;
-	struct process *processes;
-	struct pollfd *fds; /* two a process */
-	unsigned n, running;
-	struct signals signals;
-	kubectl_done_fn done;
-	void *arg;
-};
-
-static void say_why(struct kubectl_call *call, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-static void say_why(struct kubectl_call *call, const char *fmt, ...)
+/* mask: of its signals. */
+static pid_t begin_kubectl(const struct kubectl *k, const char *const *args, int out, int err,
+			   const sigset_t *mask)
 {
-	va_list ap;
+	const char *const options[] = { k->context ? "--context" : NULL, k->context,
+					k->kubeconfig ? "--kubeconfig" : NULL, k->kubeconfig };
+	const char *argv[1 + ARRAY_LEN(options) + KUBECTL_ARGS + 1] = { "kubectl" };
+	size_t n = 1;
+	pid_t pid = fork();
 
-	va_start(ap, fmt);
-	vsnprintf(call->why, sizeof(call->why), fmt, ap);
-	va_end(ap);
-	str_utf8_trim(call->why);
-	call->status = -1;
+	if (pid != 0)
+		return pid;
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		argv[n += argv[n] != NULL] = options[i];
+	for (size_t i = 0; i < KUBECTL_ARGS; i++)
+		argv[n += argv[n] != NULL] = args[i];
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	dup2(open("/dev/null", O_RDONLY), 0);
+	dup2(out, 1);
+	dup2(err, 2);
+	execvp(argv[0], (char *const *)argv);
+	fprintf(stderr, "cannot run kubectl: %m\n");
+	_exit(127);
 }
 
-static void fill_argv(const struct kubectl *k, const struct kubectl_call *call, const char **argv)
+/* In a directory for temporary files, which may be on a disk. */
+static int open_file(void)
 {
-	size_t n = 0;
+	const char *top = getenv("TMPDIR");
+	_cleanup_free_ char *path = xasprintf("%s/railmate-XXXXXX", top && *top ? top : "/tmp");
+	int fd = mkostemp(path, O_CLOEXEC);
 
-	argv[n++] = "kubectl";
-	if (k->context) {
-		argv[n++] = "--context";
-		argv[n++] = k->context;
-	}
-	if (k->kubeconfig) {
-		argv[n++] = "--kubeconfig";
-		argv[n++] = k->kubeconfig;
-	}
-	for (size_t i = 0; call->args[i] && n < ARGS_MAX; i++)
-		argv[n++] = call->args[i];
-	argv[n] = NULL;
-}
-
-/* A file in memory: written whole before the process begins, so that nothing here waits for it. */
-static int open_input(const char *text)
-{
-	int fd =
-		text ? memfd_create("input", MFD_CLOEXEC) : open("/dev/null", O_RDONLY | O_CLOEXEC);
-	size_t len = text ? strlen(text) : 0, at = 0;
-
-	while (fd >= 0 && at < len) {
-		ssize_t n = write(fd, text + at, len - at);
-
-		if (n < 0 && errno != EINTR) {
-			closep(&fd);
-			return -1;
-		}
-		at += n > 0 ? (size_t)n : 0;
-	}
-	if (fd >= 0 && text)
-		lseek(fd, 0, SEEK_SET);
+	if (fd >= 0)
+		unlink(path);
 	return fd;
 }
 
-/* It begins with the signals as they were for us, whatever we do with them meanwhile. */
-static int spawn(const struct loop *l, const char *const *argv, const int stdio[3], pid_t *ret)
+/* False: it is over before it has begun. */
+static bool begin(const struct kubectl *k, struct process *p, struct kubectl_call *call,
+		  const sigset_t *mask, bool interrupted)
 {
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t defaults;
-	int e;
-
-	sigemptyset(&defaults);
-	for (size_t i = 0; i < ARRAY_LEN(caught) && !l->k->must_finish; i++)
-		sigaddset(&defaults, caught[i]);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	posix_spawnattr_setsigmask(&attributes, &l->signals.mask);
-	posix_spawnattr_setsigdefault(&attributes, &defaults);
-	posix_spawn_file_actions_init(&actions);
-	for (int i = 0; i < 3; i++)
-		posix_spawn_file_actions_adddup2(&actions, stdio[i], i);
-	e = posix_spawnp(ret, argv[0], &actions, &attributes, (char *const *)argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
-	return e;
-}
-
-static int open_pipes(int out[2], int err[2])
-{
-	if (pipe2(out, O_CLOEXEC) < 0)
-		return -1;
-	if (pipe2(err, O_CLOEXEC) < 0)
-		return -1;
-	fcntl(out[0], F_SETFL, O_NONBLOCK);
-	fcntl(err[0], F_SETFL, O_NONBLOCK);
-	return 0;
-}
-
-static bool begin(struct loop *l, struct process *p, struct kubectl_call *call, size_t index)
-{
-	int out[2] = { -1, -1 }, err[2] = { -1, -1 }, input = open_input(call->input), e;
-	const char *argv[ARGS_MAX + 1];
-
-	fill_argv(l->k, call, argv);
-	*p = (struct process) { .call = call, .index = index, .file = -1 };
-	if (call->path)
-		p->file = open(call->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (input < 0 || (call->path && p->file < 0) || open_pipes(out, err) < 0)
-		e = errno;
-	else
-		e = spawn(l, argv, (int[3]) { input, out[1], err[1] }, &p->pid);
-	closep(&input);
-	closep(&out[1]);
-	closep(&err[1]);
-	if (e) {
-		closep(&out[0]);
-		closep(&err[0]);
-		closep(&p->file);
-		say_why(call, "cannot run kubectl: %s", strerror(e));
+	call->status = -1;
+	call->most = call->most ? call->most : KUBECTL_OUTPUT_MAX;
+	if (*call->args && interrupted)
+		strcpy(call->why, "interrupted before it was asked");
+	if (!*call->args || interrupted)
 		return false;
-	}
-	p->out = out[0];
-	p->err = err[0];
-	p->deadline_ms = l->k->timeout_s ? clock_mono_ms() + (int64_t)l->k->timeout_s * 1000 : 0;
-	return true;
+	*p = (struct process) {
+		.call = call,
+		.out = call->to_file ? open_file() : memfd_create("out", MFD_CLOEXEC),
+		.err = memfd_create("err", MFD_CLOEXEC),
+		.deadline_ms = clock_mono_ms() + (int64_t)k->timeout_s * 1000,
+	};
+	p->pid = p->out < 0 || p->err < 0 ? -1 : begin_kubectl(k, call->args, p->out, p->err, mask);
+	if (p->pid > 0)
+		return true;
+	snprintf(call->why, sizeof(call->why), "cannot run kubectl: %m");
+	closep(&p->out);
+	closep(&p->err);
+	p->call = NULL;
+	return false;
 }
 
-static void kill_it(struct process *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void kill_it(struct process *p, const char *fmt, ...)
+static size_t length_of(int fd)
 {
-	va_list ap;
+	struct stat st;
 
-	if (p->killed)
+	return fstat(fd, &st) < 0 ? 0 : (size_t)st.st_size;
+}
+
+/* Ends what is too long or too late; of one that has ended its length counts. */
+static void limit(struct process *p, unsigned timeout_s, bool interrupted, bool ended)
+{
+	struct kubectl_call *call = p->call;
+
+	if (*call->why)
 		return;
-	va_start(ap, fmt);
-	vsnprintf(p->call->why, sizeof(p->call->why), fmt, ap);
-	va_end(ap);
-	kill(p->pid, SIGKILL);
-	p->killed = true;
+	if (length_of(p->out) > call->most || length_of(p->err) > call->most)
+		snprintf(call->why, sizeof(call->why), "its output is longer than %zu MiB",
+			 call->most >> 20);
+	else if (!ended && interrupted)
+		strcpy(call->why, "interrupted");
+	else if (!ended && clock_mono_ms() >= p->deadline_ms)
+		snprintf(call->why, sizeof(call->why), "did not end within %u s", timeout_s);
+	if (*call->why && !ended)
+		kill(p->pid, SIGKILL);
 }
 
-static bool write_whole(int fd, const char *data, size_t len)
+static void read_back(int fd, size_t len, struct strbuf *out)
 {
-	while (len) {
-		ssize_t n = write(fd, data, len);
+	void *text = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
 
-		if (n < 0 && errno != EINTR)
-			return false;
-		if (n > 0) {
-			data += n;
-			len -= (size_t)n;
-		}
+	if (text == MAP_FAILED)
+		return; /* len is 0, too */
+	strbuf_add(out, text, len);
+	munmap(text, len);
+}
+
+static void finish(struct process *p, int status)
+{
+	struct kubectl_call *call = p->call;
+	size_t err = length_of(p->err);
+
+	call->bytes = length_of(p->out);
+	if (call->bytes > call->most) {
+		call->bytes = call->most;
+		(void)!ftruncate(p->out, (off_t)call->most);
 	}
-	return true;
-}
-
-static void take_output(struct process *p, const char *data, size_t len)
-{
-	size_t most = p->call->most ? p->call->most : KUBECTL_OUTPUT_MAX;
-	size_t room = most - p->call->bytes, n = len < room ? len : room;
-
-	p->call->bytes += n;
-	if (!p->call->path)
-		strbuf_add(&p->call->out, data, n);
-	else if (!write_whole(p->file, data, n))
-		kill_it(p, "cannot store its output: %s", strerror(errno));
-	if (n < len && most >= 1 << 20)
-		kill_it(p, "its output is longer than %zu MiB", most >> 20);
-	else if (n < len)
-		kill_it(p, "its output is longer than %zu bytes", most);
-}
-
-static void take_error(struct process *p, const char *data, size_t len)
-{
-	size_t room = STDERR_MAX - p->call->err.len;
-
-	strbuf_add(&p->call->err, data, len < room ? len : room);
-}
-
-/* What is there now. What an ended process has left in a pipe is less than CHUNKS_MAX chunks. */
-static void read_all(struct process *p, int *fd,
-		     void (*take)(struct process *, const char *, size_t))
-{
-	static char chunk[CHUNK];
-	ssize_t n = 1;
-
-	for (int i = 0; i < CHUNKS_MAX && *fd >= 0 && !p->killed; i++) {
-		n = read(*fd, chunk, sizeof(chunk));
-		if (n > 0)
-			take(p, chunk, (size_t)n);
-		else if (n == 0 || errno != EINTR)
-			break;
+	if (call->to_file && call->bytes && !lseek(p->out, 0, SEEK_SET)) {
+		call->fd = p->out;
+		p->out = -1;
+	} else {
+		read_back(p->out, call->bytes, &call->out);
 	}
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		closep(fd);
-		*fd = -1;
-	}
+	read_back(p->err, err < STDERR_MAX ? err : STDERR_MAX, &call->err);
+	if (!*call->why && WIFEXITED(status))
+		call->status = WEXITSTATUS(status);
+	else if (!*call->why)
+		snprintf(call->why, sizeof(call->why), "kubectl was ended by signal %d",
+			 WTERMSIG(status));
+	kubectl_find_why(call);
+	closep(&p->out);
+	closep(&p->err);
+	*p = (struct process) { 0 };
 }
 
 /* --- all of them --- */
 
-static void hand_over(struct loop *l, struct kubectl_call *call, size_t index)
+/* True: it has ended. */
+static bool look(struct process *p, unsigned timeout_s, bool interrupted)
 {
-	l->done(l->arg, call, index);
-	kubectl_call_done(call);
+	int status;
+	bool ended = p->call && waitpid(p->pid, &status, WNOHANG) == p->pid;
+
+	if (p->call)
+		limit(p, timeout_s, interrupted, ended);
+	if (ended)
+		finish(p, status);
+	return ended;
 }
 
-static void finish(struct loop *l, struct process *p, int status)
+void kubectl_run(const struct kubectl *k, struct kubectl_call *calls, size_t n)
 {
-	struct kubectl_call *call = p->call;
-	size_t index = p->index;
+	_cleanup_free_ struct process *processes = xcalloc(k->parallel, sizeof(*processes));
+	const struct timespec time = { 0, LOOK_MS * 1000000 };
+	size_t next = 0, running = 0;
+	bool interrupted = false;
+	sigset_t waited, before;
 
-	read_all(p, &p->out, take_output);
-	read_all(p, &p->err, take_error);
-	closep(&p->out);
-	closep(&p->err);
-	closep(&p->file);
-	if (p->killed)
-		call->status = -1;
-	else if (WIFEXITED(status))
-		call->status = WEXITSTATUS(status);
-	else
-		say_why(call, "kubectl was ended by signal %d", WTERMSIG(status));
-	*p = (struct process) { 0 };
-	l->running--;
-	hand_over(l, call, index);
-}
+	/* Blocked from here on, so that none is lost between a look and the wait. */
+	sigemptyset(&waited);
+	sigaddset(&waited, SIGCHLD);
+	sigaddset(&waited, SIGINT);
+	sigaddset(&waited, SIGTERM);
+	signal(SIGCHLD, SIG_DFL);
+	sigprocmask(SIG_BLOCK, &waited, &before);
+	while (next < n || running) {
+		int sig = running ? sigtimedwait(&waited, NULL, &time) : 0;
 
-/* For output, a signal, or the next one that is too late. */
-static void wait_for_something(struct loop *l)
-{
-	int64_t now = clock_mono_ms(), next_ms = -1;
-	struct timespec time;
+		interrupted = interrupted || sig == SIGINT || sig == SIGTERM;
+		for (unsigned i = 0; i < k->parallel; i++) {
+			struct process *p = &processes[i];
 
-	for (unsigned i = 0; i < l->n; i++) {
-		struct process *p = &l->processes[i];
-
-		l->fds[2 * i] = (struct pollfd) { p->call ? p->out : -1, POLLIN, 0 };
-		l->fds[2 * i + 1] = (struct pollfd) { p->call ? p->err : -1, POLLIN, 0 };
-		if (!p->call || p->killed || !p->deadline_ms)
-			continue;
-		if (p->deadline_ms <= now)
-			kill_it(p, "did not end within %u s", l->k->timeout_s);
-		else if (next_ms < 0 || p->deadline_ms - now < next_ms)
-			next_ms = p->deadline_ms - now;
-	}
-	time = (struct timespec) { next_ms / 1000, (long)(next_ms % 1000) * 1000000 };
-	if (ppoll(l->fds, (nfds_t)l->n * 2, next_ms < 0 ? NULL : &time, &l->signals.mask) <= 0)
-		return;
-	for (unsigned i = 0; i < l->n; i++) {
-		if (l->fds[2 * i].revents)
-			read_all(&l->processes[i], &l->processes[i].out, take_output);
-		if (l->fds[2 * i + 1].revents)
-			read_all(&l->processes[i], &l->processes[i].err, take_error);
-	}
-}
-
-/* The next call takes a free place; one that cannot begin is over at once. */
-static void begin_next(struct loop *l, struct kubectl_call *calls, size_t index)
-{
-	unsigned at = 0;
-
-	while (l->processes[at].call)
-		at++;
-	if (interrupted) {
-		say_why(&calls[index], "interrupted before it was asked");
-	} else if (begin(l, &l->processes[at], &calls[index], index)) {
-		l->running++;
-		return;
-	}
-	l->processes[at] = (struct process) { 0 };
-	hand_over(l, &calls[index], index);
-}
-
-bool kubectl_run(const struct kubectl *k, struct kubectl_call *calls, size_t n,
-		 kubectl_done_fn done, void *arg)
-{
-	struct loop l = { .k = k, .n = k->parallel, .done = done, .arg = arg };
-	size_t next = 0;
-
-	l.processes = xcalloc(l.n, sizeof(*l.processes));
-	l.fds = xcalloc((size_t)l.n * 2, sizeof(*l.fds));
-	signals_take(&l.signals, k->must_finish);
-	interrupted = 0;
-	while (next < n || l.running) {
-		if (next < n && l.running < l.n) {
-			begin_next(&l, calls, next++);
-			continue;
-		}
-		wait_for_something(&l);
-		for (unsigned i = 0; i < l.n; i++) {
-			struct process *p = &l.processes[i];
-			int status;
-
-			if (p->call && interrupted)
-				kill_it(p, "interrupted");
-			if (p->call && waitpid(p->pid, &status, WNOHANG) == p->pid)
-				finish(&l, p, status);
+			running -= look(p, k->timeout_s, interrupted);
+			while (next < n && !p->call)
+				running += begin(k, p, &calls[next++], &before, interrupted);
 		}
 	}
-	signals_give_back(&l.signals);
-	free(l.processes);
-	free(l.fds);
-	return !interrupted;
-}
-
-void kubectl_keep(void *arg, struct kubectl_call *call, size_t index)
-{
-	struct kubectl_call *kept = arg;
-
-	kept[index] = *call;
-	call->out = call->err = (struct strbuf)STRBUF_INIT;
-}
-
-bool kubectl_run_one(const struct kubectl *k, struct kubectl_call *call)
-{
-	struct kubectl_call run = *call;
-
-	return kubectl_run(k, &run, 1, kubectl_keep, call);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 void kubectl_call_done(struct kubectl_call *call)
 {
 	strbuf_done(&call->out);
 	strbuf_done(&call->err);
+	if (call->to_file && call->bytes)
+		closep(&call->fd);
 }
 
 /* --- why --- */
@@ -439,42 +232,40 @@ bool kubectl_has_run(const struct kubectl_call *call)
 		(call->err.len == STDERR_MAX || strstr(strbuf_str(&call->err), TERMINATED)));
 }
 
-void kubectl_print_error(struct kubectl_call *call)
+static const char *skip_noise(const char *line)
 {
-	if (call->err.len)
-		str_printable(call->err.s, call->err.len, "\n\t");
-	for (const char *line = call->err.len ? call->err.s : NULL; line;
-	     line = str_next_line(line)) {
-		size_t len = strcspn(line, "\n");
-
-		if (!is_noise(line, len))
-			fprintf(stderr, "%.*s\n", (int)len, line);
-	}
+	while (line && is_noise(line, strcspn(line, "\n")))
+		line = str_next_line(line);
+	return line;
 }
 
-void kubectl_put_why(const struct kubectl_call *call, struct strbuf *out)
+void kubectl_print_error(struct kubectl_call *call)
+{
+	const char *line = skip_noise(strbuf_str(&call->err));
+
+	if (line)
+		str_printable(call->err.s, call->err.len, "\n\t");
+	for (; line; line = skip_noise(str_next_line(line)))
+		fprintf(stderr, "%.*s\n", (int)strcspn(line, "\n"), line);
+}
+
+void kubectl_find_why(struct kubectl_call *call)
 {
 	static const char ours[] = "railmatectl: ";
-	const char *line = call->err.len ? call->err.s : NULL;
+	const char *line = skip_noise(strbuf_str(&call->err));
 	size_t len = line ? strcspn(line, "\n") : 0;
 
-	if (call->status < 0) {
-		strbuf_puts(out, call->why);
+	if (*call->why)
 		return;
-	}
-	while (line && is_noise(line, len)) {
-		line = str_next_line(line);
-		len = line ? strcspn(line, "\n") : 0;
-	}
-	if (!line) {
-		strbuf_printf(out, "exit status %d", call->status);
-		return;
-	}
 	while (len && strchr(BLANK, line[len - 1]))
 		len--;
-	if (len > strlen(ours) && !strncmp(line, ours, strlen(ours))) {
+	if (len > strlen(ours) && str_starts(line, ours)) {
 		line += strlen(ours);
 		len -= strlen(ours);
 	}
-	strbuf_add(out, line, len);
+	if (line)
+		snprintf(call->why, sizeof(call->why), "%.*s", (int)len, line);
+	else
+		snprintf(call->why, sizeof(call->why), "exit status %d", call->status);
+	str_utf8_trim(call->why);
 }

@@ -104,8 +104,6 @@ static const char usage_text[] =
 	"  --parallel N            how many nodes at once (16)\n"
 	"  --timeout SECONDS       time limit for each node (30)\n"
 	"  --no-doctor             status: without doctor's checks\n"
-	"  --record DIR            status: store the answer of each node, a file each\n"
-	"  --from DIR              status: read the files of --record, without a cluster\n"
 	"  --only ID,…             doctor: these checks only\n"
 	"  --svg, --nccl-xml, --rccl, --wide\n"
 	"                          as of topo\n"

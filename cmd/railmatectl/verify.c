@@ -153,6 +153,17 @@ static int answer(const struct verification *t, enum verdict verdict)
 	return r == EXIT_DONE ? codes[verdict] : r;
 }
 
+int verify_logs(struct verify *v, const struct verify_log *logs, size_t n, bool json)
+{
+	const struct request req = { .json = json };
+	const struct verification t = { .req = &req, .v = v, .has_log = true };
+	int r = EXIT_DONE;
+
+	for (size_t i = 0; r == EXIT_DONE && i < n; i++)
+		r = feed(v, logs[i].fd, logs[i].name);
+	return r == EXIT_DONE ? answer(&t, verify_judge(v)) : r;
+}
+
 static int run(struct verification *t)
 {
 	const struct request *req = t->req;

@@ -14,6 +14,12 @@ struct verify;
 
 /* A small file, whole. */
 int verify_read_file(const char *path, struct strbuf *out, struct err *err);
+/* Feeds v with logs that are open, and prints what it says; an exit code. */
+struct verify_log {
+	int fd;
+	const char *name;
+};
+int verify_logs(struct verify *v, const struct verify_log *logs, size_t n, bool json);
 /* Samples the ports below root into the file: an exit code. */
 int verify_counters_begin(const char *root, const char *path, bool json);
 /* Samples again and compares with the file; reports to v which allocated VFs were idle. An exit

@@ -4,7 +4,7 @@ _railmatectl() {
 	COMPREPLY=()
 	case $prev in
 	--config|--control-socket|--kubeconfig|--map|--output|--topology-hints|-o) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
-	--from|--record|--root|--state-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") && return ;;
+	--root|--state-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") && return ;;
 	--container|--context|--explain|--fix-manifest|--free|--gpus|--load|--must|--namespace|--node|--only|--parallel|--pods|--policy|--pool|--railmate-namespace|--role|--seed|--selector|--timeout|--vfs|-c|-l|-n) return ;;
 	esac
 	if [ $COMP_CWORD = 1 ]; then
@@ -19,7 +19,7 @@ _railmatectl() {
 		simulate) words='--root --config --topology-hints --json --pods --seed --load --policy --pool --help' ;;
 		doctor) words='--root --config --topology-hints --json --only --node-only --list --explain --fix-manifest --role --help' ;;
 		verify) words='--map --counters --root --json --help' ;;
-		cluster) words='status topo explain doctor verify --context --kubeconfig --railmate-namespace --namespace -n --selector -l --container -c --node --parallel --timeout --no-doctor --record --from --only --svg --nccl-xml --rccl --wide --json --help' ;;
+		cluster) words='status topo explain doctor verify --context --kubeconfig --railmate-namespace --namespace -n --selector -l --container -c --node --parallel --timeout --no-doctor --only --svg --nccl-xml --rccl --wide --json --help' ;;
 		ready) words='--help' ;;
 		snapshot) words='unpack --root --scrub --output -o --json --help' ;;
 		esac

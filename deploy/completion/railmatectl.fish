@@ -81,8 +81,6 @@ complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l node -x -d '
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l parallel -x -d 'how many nodes at once (16)'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l timeout -x -d 'time limit for each node (30)'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l no-doctor -d 'status: without doctor’s checks'
-complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l record -x -a '(__fish_complete_directories)' -d 'status: store the answer of each node, a file each'
-complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l from -x -a '(__fish_complete_directories)' -d 'status: read the files of --record, without a cluster'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l only -x -d 'doctor: these checks only'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l svg
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l nccl-xml

@@ -698,10 +698,17 @@ def bench_doctor(b):
 
 # --- a cluster ---
 
+FLEET_KUBECTL = """#!/bin/sh
+cd "${0%/*}" || exit
+[ "$1" = get ] || exec cat "$4"
+exec sed "s/^/$(printf %s "$*" | sed 's/.*items\\[\\*\\]}{"\\([0-9a-f]*\\)".*/\\1/')/" pods
+"""
+
+
 def fleet_answer(i, real):
-    """What a node with 64 VFs says; every tenth says nothing."""
+    """What a node with 64 VFs says; every tenth says nothing that makes sense."""
     if i % 10 == 0:
-        return {"node": f"gpu-{i:04}", "error": "did not end within 30 s", "status": None}
+        return {}
     links = [{**link, "rail": rail, "switch": f"unit-{i // 32}-leaf-{rail}"}
              for rail, link in enumerate(real["links"])]
     pool = {
@@ -709,17 +716,15 @@ def fleet_answer(i, real):
         "allocated": 0, "draining": 0, "in_use": 0, "unhealthy": 0
     }
     return {
-        "node": f"gpu-{i:04}", "error": None, "status": {
-            **real, "node": f"gpu-{i:04}", "verdict": ("PASS", "WARN")[i % 2], "pools": [pool],
-            "links": links
-        }
+        **real, "node": f"gpu-{i:04}", "verdict": ("PASS", "WARN")[i % 2], "pools": [pool],
+        "links": links
     }
 
 
-def fleet_shown(argv):
+def fleet_shown(argv, env):
     """Seconds and the largest RSS in KiB, while its last output waits in the pipe."""
     begin = time.monotonic()
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=env,
                           pipesize=4096) as proc:
         first = proc.stdout.read(1)
         with open(f"/proc/{proc.pid}/status", encoding="utf-8") as f:
@@ -740,18 +745,21 @@ def bench_fleet(b):
                 "--control-socket", "none"
             ], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                            check=False).stdout)
-        os.mkdir(node.path("answers"))
-        for i in range(nodes):
-            with open(node.path("answers", f"gpu-{i:04}.json"), "w", encoding="utf-8") as f:
-                json.dump(fleet_answer(i, real), f)
-        runs = [
-            fleet_shown(
-                [os.environ["RAILMATECTL"], "cluster", "status", "--from",
-                 node.path("answers")]) for _ in range(b.rounds(5, 1))
-        ]
+        os.mkdir(node.path("bin"))
+        with open(node.path("bin", "pods"), "w", encoding="utf-8") as pods:
+            for i in range(nodes):
+                pods.write(f"\tpod-{i}\tgpu-{i:04}\tRunning\t\ttrue\t\n")
+                with open(node.path("bin", f"pod-{i}"), "w", encoding="utf-8") as f:
+                    json.dump(fleet_answer(i, real), f)
+        with open(node.path("bin", "kubectl"), "w", encoding="utf-8") as f:
+            f.write(FLEET_KUBECTL)
+        os.chmod(node.path("bin", "kubectl"), 0o755)
+        env = {**os.environ, "PATH": f"{node.path('bin')}:{os.environ['PATH']}"}
+        runs = [fleet_shown([os.environ["RAILMATECTL"], "cluster", "status"], env)
+                for _ in range(b.rounds(5, 1))]
     if any(rows != nodes + 2 for _, _, rows in runs):
         sys.exit(f"railmatectl cluster status: {runs[0][2]} lines of {nodes} nodes")
-    b.add("fleet", f"cluster status, {nodes:,} recorded answers",
+    b.add("fleet", f"cluster status, {nodes:,} nodes, by a kubectl that does nothing else",
           statistics.median(r[0] for r in runs), "s", bar=10)
     b.add("fleet-rss", "its largest RSS", max(r[1] for r in runs) / 1000 * 1.024, "MB", bar=100)
 

@@ -3,6 +3,7 @@ every sentence and exit status."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -72,6 +73,16 @@ class ClusterTest(ProgramTest):
         done = self.ask(*argv, "--json")
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return json.loads(done.stdout)
+
+    def say(self, node, text):
+        """What the node answers to anything, without a process of Python's for each."""
+        if not (self.top / "listing").exists():
+            (self.top / "kubectl").rename(self.top / "listing")
+            (self.top / "kubectl").write_text(
+                f"#!/bin/sh\n[ $1 = get ] && exec {self.top}/listing \"$@\"\nexec cat {self.top}/said/$4\n")
+            (self.top / "kubectl").chmod(0o755)
+            (self.top / "said").mkdir()
+        (self.top / f"said/railmate-{node}").write_text(text)
 
     def calls(self):
         return [json.loads(line) for line in (self.top / "calls.jsonl").read_text().splitlines()]
@@ -160,9 +171,8 @@ class Status(ClusterTest):
                                           }, "exit status 4", {})):
             self.add(node, answers, **more)
             expected[node] = why
-        text = self.ask("status", "--timeout", "10", "--parallel", "4", "--record",
-                        self.top / "rec").stdout
-        value = self.value(FAIL, "status", "--from", self.top / "rec")
+        text = self.ask("status", "--timeout", "10", "--parallel", "4").stdout
+        value = self.value(FAIL, "status", "--timeout", "10", "--parallel", "4")
         errors = {n["node"]: n["error"] for n in value["nodes"]}
         self.assertEqual(errors.keys(), expected.keys())
         self.assertIsNone(errors.pop("a-good"))
@@ -218,20 +228,12 @@ class Status(ClusterTest):
         self.assertEqual(len(self.ask("status").stdout.splitlines()), 3)
 
     def test_names_are_harmless_on_a_terminal(self):
-        (self.top / "said").mkdir()
-        (self.top / "said/a.json").write_text(
-            json.dumps({"node": HOSTILE, "error": None, "status": status("a", "WARN", HOSTILE)}))
-        (self.top / "said/b.json").write_text(
-            json.dumps({"node": "b", "error": HOSTILE, "status": None}))
+        self.add("a", {"status": said(status("a", "WARN", HOSTILE))})
         self.add("c", {"status": {"err": f"error: {HOSTILE}", "code": 1}})
-        for argv, lines in ((("status", "--from", self.top / "said"), 4), (("status",), 3)):
-            done = self.ask(*argv)
-            self.assertEqual([c for c in done.stdout if c in "\x1b\x07\u202e"], [])
-            self.assertIn("EVIL", done.stdout)
-            self.assertEqual(len(done.stdout.splitlines()), lines, done.stdout)
-        self.assertEqual(
-            self.value(FAIL, "status", "--from",
-                       self.top / "said")["nodes"][1]["node"].count("EVIL"), 3)
+        done = self.ask("status")
+        self.assertEqual([c for c in done.stdout if c in "\x1b\x07\u202e"], [])
+        self.assertIn("EVIL", done.stdout)
+        self.assertEqual(len(done.stdout.splitlines()), 4, done.stdout)
 
     def test_what_a_pod_says_of_itself_makes_no_row(self):
         self.three()
@@ -252,41 +254,14 @@ class Status(ClusterTest):
         words = {word for call in self.calls() for word in call}
         self.assertEqual(words & {"--kubeconfig=/evil", "-v9", "a b", "../a", "a/b"}, set())
 
-    def test_recorded_answers_say_the_same(self):
-        self.three()
-        self.add("gpu-11", {"status": {"sleep": 30}})
-        live = self.ask("status", "--timeout", "8", "--record", self.top / "rec")
-        self.assertEqual({p.name
-                          for p in (self.top / "rec").iterdir()},
-                         {f"gpu-{i}.json"
-                          for i in (1, 9, 10, 11)})
-        again = self.ask("status", "--from", self.top / "rec")
-        self.assertEqual((again.returncode, again.stdout), (live.returncode, live.stdout))
-        (self.top / "rec/plain.json").write_text(json.dumps(
-            status("x")))  # as `railmatectl status --json` printed it there
-        self.assertRegex(
-            self.ask("status", "--from", self.top / "rec").stdout, r"(?m)^plain +PASS ")
-        (self.top / "rec/torn.json").write_text("{")
-        self.assertRegex(
-            self.ask("status", "--from", self.top / "rec").stdout,
-            r"(?m)^torn +no answer: its answer:1:")
-
     def test_what_makes_no_sense_is_refused(self):
         self.add("a", {"status": said(status("a"))})
-        (self.top / "none").mkdir()
         for argv, code, words in ((["status",
                                     "here"], 2, "cluster status takes no argument 'here'"), ([
                                         "status", "--parallel", "0"
                                     ], 2, "--parallel: '0' is not a number from 1 to 256"), ([
                                         "status", "--timeout", "soon"
                                     ], 2, "--timeout: 'soon' is not a number from 1 to"), ([
-                                        "status", "--from", "x", "--record", "y"
-                                    ], 2, "--from takes neither --record nor --node"), ([
-                                        "status", "--from", "/no/such"
-                                    ], 1, "--from: /no/such: No such file"),
-                                  (["status", "--from", self.top / "none"], 3, "ends with .json"),
-                                  (["status", "--record",
-                                    "/no/such/dir"], 1, "--record: /no/such/dir"), ([
                                         "status", "--railmate-namespace", "other"
                                     ], 3, "is in namespace other"), (["status", "--node",
                                                                       ","], 2, "no name is given"),
@@ -329,14 +304,11 @@ class Status(ClusterTest):
         self.assertEqual(text.count("no answer: interrupted"), 3, text)
 
     def test_a_thousand_nodes_are_all_there(self):
-        (self.top / "many").mkdir()
         for i in range(1000):
+            self.add(f"gpu-{i:04}", {})
             verdict = ("PASS", "WARN", "FAIL")[i % 3]
-            text = json.dumps({
-                "node": f"gpu-{i:04}", "error": None, "status": status(f"gpu-{i:04}", verdict)
-            }) if i % 10 else "{"
-            (self.top / "many" / f"gpu-{i:04}.json").write_text(text)
-        done = self.ask("status", "--from", self.top / "many")
+            self.say(f"gpu-{i:04}", json.dumps(status(f"gpu-{i:04}", verdict)) if i % 10 else "{")
+        done = self.ask("status", timeout=240)
         rows = done.stdout.splitlines()[1:-1]
         self.assertEqual({row.split()[0] for row in rows}, {f"gpu-{i:04}" for i in range(1000)})
         order = ["no answer" if row.split()[1] == "no" else row.split()[1] for row in rows]
@@ -364,13 +336,19 @@ class Switches(ClusterTest):
             self.write(node, cabled(node, leaves or self.LEAVES))
 
     def write(self, node, said_there):
-        (self.top / "said").mkdir(exist_ok=True)
-        (self.top / "said" / f"{node}.json").write_text(json.dumps(said_there))
+        self.add(node, {})
+        self.say(node, json.dumps(said_there))
 
-    def findings(self, *argv):
-        done = run(CTL, "cluster", "status", "--from", self.top / "said", *argv)
+    def findings(self):
+        """Lines of the table: rail, switch of most, how many, switch of these, these."""
+        done = self.ask("status")
         lines = done.stdout.splitlines()
-        found = [line.removeprefix("WARN: ") for line in lines if line.startswith("WARN: ")]
+        found = []
+        if "WARN: cables that do not lead where those of the other nodes do" in lines:
+            at = next(i for i, line in enumerate(lines) if line.startswith("WARN: "))
+            self.assertEqual(re.split(" {2,}", lines[at + 1]),
+                             ["RAIL", "SWITCH", "OF", "BUT AT", "NODES"])
+            found = [tuple(re.split(" {2,}", line)) for line in lines[at + 2:-1]]
         self.assertEqual(done.returncode, WARN if found else PASS, done.stdout + done.stderr)
         self.assertEqual(lines[-1].split()[1], "nodes:")
         return found
@@ -385,33 +363,28 @@ class Switches(ClusterTest):
         self.nodes(30)
         self.nodes(1, self.swapped(3, 4), first=31)
         self.nodes(2, self.LEAVES[:7] + ["core-1"], first=40)
-        self.assertEqual(self.findings(), [
-            "rail 7 is at leaf-8 on 31 nodes, at core-1 on gpu-[40-41]",
-            "rail 3 is at leaf-4 on 32 nodes, at leaf-5 on gpu-31",
-            "rail 4 is at leaf-5 on 32 nodes, at leaf-4 on gpu-31",
-        ])
-        done = run(CTL, "cluster", "status", "--from", self.top / "said", "--json")
-        self.assertEqual((done.returncode, json.loads(done.stdout)["findings"][0]), (WARN, {
-            "finding": "rail 7 is at leaf-8 on 31 nodes, at core-1 on gpu-[40-41]",
-            "nodes": ["gpu-40", "gpu-41"]
-        }))
+        self.assertEqual(self.findings(), [("7", "leaf-8", "30", "core-1", "gpu-[40-41]"),
+                                           ("3", "leaf-4", "30", "leaf-5", "gpu-31"),
+                                           ("4", "leaf-5", "30", "leaf-4", "gpu-31")])
+        self.assertEqual(self.value(WARN, "status")["cables"][0], {
+            "rail": 7, "plane": None, "switch": "leaf-8", "of": 30, "but_at": "core-1",
+            "nodes": ["gpu-40", "gpu-41"]})
 
-    def test_of_two_nodes_both_are_named(self):
+    def test_of_two_nodes_one_is_compared_with_the_other(self):
         self.nodes(1)
         self.nodes(1, self.swapped(3, 4), first=2)
-        self.assertEqual(self.findings(), ["rail 3 is at leaf-4 on gpu-01, at leaf-5 on gpu-02",
-                                           "rail 4 is at leaf-4 on gpu-02, at leaf-5 on gpu-01"])
+        self.assertEqual(self.findings(), [("3", "leaf-4", "1", "leaf-5", "gpu-02"),
+                                           ("4", "leaf-5", "1", "leaf-4", "gpu-02")])
 
-    def test_nodes_that_count_otherwise_are_said_by_the_switch(self):
+    def test_nodes_that_count_otherwise_are_said(self):
         self.nodes(5)
         self.nodes(3, self.LEAVES[::-1], first=11)
         found = self.findings()
         self.assertEqual(len(found), 8)
-        self.assertIn("leaf-1 has rail 0 of 5 nodes, rail 7 of gpu-[11-13]", found)
+        self.assertIn(("0", "leaf-1", "5", "leaf-8", "gpu-[11-13]"), found)
         for leaf in ("a", "b"):  # so do two nodes of two rails
             self.write(f"x-{leaf}", cabled(f"x-{leaf}", ["a", "b"] if leaf == "a" else ["b", "a"]))
-        self.assertIn("a has rail 0 of x-a, rail 1 of x-b", json.dumps(json.loads(
-            run(CTL, "cluster", "status", "--from", self.top / "said", "--json").stdout)["findings"]))
+        self.assertIn(("0", "a", "1", "b", "x-b"), self.findings())
 
     def test_units_of_a_fabric_have_switches_of_their_own(self):
         """A cable from one unit into another is the only thing wrong here."""
@@ -420,7 +393,7 @@ class Switches(ClusterTest):
         self.assertEqual(self.findings(), [])
         self.write("a-99", cabled("a-99", [f"{'b' if i == 2 else 'a'}-{leaf}"
                                            for i, leaf in enumerate(self.LEAVES)]))
-        self.assertEqual(self.findings(), ["rail 2 is at a-leaf-3 on 16 nodes, at b-leaf-3 on a-99"])
+        self.assertEqual(self.findings(), [("2", "a-leaf-3", "16", "b-leaf-3", "a-99")])
 
     def test_what_is_no_mistake_is_not_said(self):
         known = lambda *rails: [leaf if i in rails else None for i, leaf in enumerate(self.LEAVES)]
@@ -434,7 +407,7 @@ class Switches(ClusterTest):
                 ("one rail", [["leaf-1"]] * 3 + [["leaf-2"]] * 2),
                 ("nodes of fewer rails", [self.LEAVES] * 3 + [self.LEAVES[:4]] * 3)):
             with self.subTest(what):
-                shutil.rmtree(self.top / "said", ignore_errors=True)
+                self.cluster["pods"]["kube-system"] = []
                 for i, leaves in enumerate(nodes):
                     self.write(f"n{i}", cabled(f"n{i}", leaves))
                 self.assertEqual(self.findings(), [])
@@ -447,8 +420,8 @@ class Switches(ClusterTest):
                 links[2]["switch"], links[3]["switch"] = links[3]["switch"], links[2]["switch"]
             self.write(f"n{i}", status(f"n{i}", links=links))
         self.assertEqual(self.findings(), [
-            "rail 1, plane 0, is at leaf-1-0 on 3 nodes, at leaf-1-1 on n3",
-            "rail 1, plane 1, is at leaf-1-1 on 3 nodes, at leaf-1-0 on n3",
+            ("1, plane 0", "leaf-1-0", "3", "leaf-1-1", "n3"),
+            ("1, plane 1", "leaf-1-1", "3", "leaf-1-0", "n3"),
         ])
 
     def test_what_makes_no_sense_counts_as_not_known(self):
@@ -464,18 +437,8 @@ class Switches(ClusterTest):
         self.nodes(3)
         self.write("odd", cabled("odd", self.LEAVES[:7] + [HOSTILE]))
         (found,) = self.findings()
-        self.assertEqual([c for c in found if c in "\x1b\x07\u202e"], [])
-        self.assertIn("rail 7 is at leaf-8 on 3 nodes, at ", found)
-
-    def test_many_are_few_lines(self):
-        for unit in range(11):
-            leaves = [f"unit-{unit}-{leaf}" for leaf in self.LEAVES]
-            self.nodes(3, leaves, name=f"u{unit}n{{}}")
-            self.nodes(1, [*leaves[:7], "core"], first=4, name=f"u{unit}n{{}}")
-        lines = run(CTL, "cluster", "status", "--from", self.top / "said").stdout.splitlines()
-        self.assertEqual((len(lines), lines[-2]),
-                         (1 + 44 + 9 + 1, "and 3 more of that kind (--json has all)"))
-
+        self.assertEqual([c for c in found[3] if c in "\x1b\x07\u202e"], [])
+        self.assertEqual(found[:3] + found[4:], ("7", "leaf-8", "3", "odd"))
 
 class Plugin(ClusterTest):
     def test_as_kubectls_plugin_it_is_the_same(self):
@@ -600,27 +563,43 @@ class Doctor(ClusterTest):
         self.add("dead", {"doctor": {"err": "error: no\n", "code": 1}})
         done = self.ask("doctor")
         self.assertEqual((done.returncode, done.stderr), (FAIL, ""))
-        text = done.stdout
-        self.assertTrue(
-            text.startswith(
-                "verdict: FAIL, 7 nodes, 1 of them without an answer\n\ndead: error: no\n\nFAIL port: about port\n"
-                "  1 node: gpu-011\n  mlx5_0 port 1 is DOWN.\n  NCCL: No traffic.\n  fix:  ip link set up\n\n"
-                "WARN iommu: about iommu\n  5 nodes: gpu-[001-003,010-011]\n  The IOMMU translates.\n"
-                "  Another sentence. (gpu-011)\n  NCCL: Slow.\n  fix:  iommu=pt\n\nUNKNOWN acs: about acs\n"
-                "  4 nodes: gpu-[001-003,010]\n"), text)
-        self.assertIn("\nPASS, 1 node: login\n", text)
-        self.assertIn("kubectl debug node/NODE", text.splitlines()[-1] + text.splitlines()[-2])
-        value = self.value(FAIL, "doctor")
-        self.assertEqual([(g["check"], len(g["nodes"])) for g in value["groups"]], [("port", 1),
-                                                                                    ("iommu", 5),
-                                                                                    ("acs", 4)])
-        self.assertEqual(value["groups"][1]["findings"][1],
-                         {"finding": "Another sentence.", "nodes": ["gpu-011"]})
-        self.assertEqual(
-            value["groups"][0]["fix"],
-            {"grub": "ip link set up", "openshift": "ip link set up", "talos": "ip link set up"})
-        self.assertEqual((value["no_answer"], len(value["nodes"])),
-                         ([{"node": "dead", "error": "error: no"}], 6))
+        self.assertEqual(done.stdout, """verdict: FAIL
+  FAIL:    port
+  WARN:    iommu
+  UNKNOWN: nodes, acs
+  This is the view from inside a container: what it does not show is UNKNOWN.
+
+FAIL port: about port
+  mlx5_0 port 1 is DOWN. (gpu-011)
+  NCCL: No traffic.
+  fix:  ip link set up
+
+WARN iommu: about iommu
+  The IOMMU translates. (gpu-[001-003], gpu-[010-011])
+  Another sentence. (gpu-011)
+  NCCL: Slow.
+  fix:  iommu=pt
+
+UNKNOWN nodes: Nodes that answer
+  error: no (dead)
+  NCCL: What is wrong there is not known.
+  fix:  kubectl get pods and kubectl logs say why it does not answer.
+
+UNKNOWN acs: about acs
+  It cannot be read. (gpu-[001-003], gpu-010)
+  NCCL: Perhaps slow.
+  fix:  look as root
+
+PASS nodes             Nothing is wrong (login)
+""")
+        checks = {check["id"]: check for check in self.value(FAIL, "doctor")["checks"]}
+        self.assertEqual([(f["subject"], f["finding"], f["fix"]) for f in checks["iommu"]["findings"]],
+                         [("gpu-001,gpu-002,gpu-003,gpu-010,gpu-011", "The IOMMU translates.",
+                           {"grub": "iommu=pt", "openshift": "iommu=pt", "talos": "iommu=pt"}),
+                          ("gpu-011", "Another sentence.",
+                           {"grub": "iommu=pt", "openshift": "iommu=pt", "talos": "iommu=pt"})])
+        self.assertEqual({(f["verdict"], f["subject"], f["finding"]) for f in checks["nodes"]["findings"]},
+                         {("UNKNOWN", "dead", "error: no"), ("PASS", "login", "Nothing is wrong")})
 
     def test_names_of_nodes_are_ranges_where_they_are(self):
         for names, shown in ((["n8", "n9", "n10"], "n[8-10]"), ([
@@ -636,7 +615,7 @@ class Doctor(ClusterTest):
             for name in names:
                 self.add(name, self.answer(IOMMU))
             with self.subTest(shown):
-                self.assertIn(f"  {len(names)} nodes: {shown}\n", self.ask("doctor").stdout)
+                self.assertIn(f"  The IOMMU translates. ({shown})\n", self.ask("doctor").stdout)
 
     def test_exit_status_is_that_of_the_worst_finding(self):
         for code, findings in ((PASS, []), (UNKNOWN, [ACS]), (WARN, [ACS, IOMMU]),
@@ -648,7 +627,7 @@ class Doctor(ClusterTest):
         self.add("a", {"doctor": {"out": "{}"}})
         done = self.ask("doctor")
         self.assertEqual(done.returncode, UNKNOWN)
-        self.assertIn("a: its answer is not that of railmatectl doctor", done.stdout)
+        self.assertIn("its answer is not that of railmatectl doctor (a)", done.stdout)
 
     def test_only_is_handed_on(self):
         self.add("a", self.answer())
@@ -658,7 +637,7 @@ class Doctor(ClusterTest):
         self.cluster["exec"]["railmate-a"] = {
             "doctor": {"err": "railmatectl: there is no check 'magic'\n", "code": 2}
         }
-        self.assertIn("a: there is no check 'magic'", self.ask("doctor", "--only", "magic").stdout)
+        self.assertIn("  there is no check 'magic' (a)\n", self.ask("doctor", "--only", "magic").stdout)
 
     def test_many_things_that_say_nothing_take_little_memory(self):
         for i in range(9):
@@ -691,10 +670,10 @@ class Doctor(ClusterTest):
             if c["verdict"] not in (None, "PASS")
         }
         value = self.value(done.returncode, "doctor")
-        self.assertEqual({g["check"] for g in value["groups"]}, real)
-        self.assertEqual({tuple(g["nodes"]) for g in value["groups"]}, {("n1", "n2")})
-        levels = [g["verdict"] for g in value["groups"]]
-        self.assertEqual(levels, sorted(levels, key=["FAIL", "WARN", "UNKNOWN"].index))
+        self.assertEqual({check["id"] for check in value["checks"]}, real)
+        self.assertEqual({f["subject"] for check in value["checks"] for f in check["findings"]},
+                         {"n1,n2"})
+        self.assertEqual(value["verdict"], json.loads(done.stdout)["verdict"])
 
     def test_names_are_harmless_on_a_terminal(self):
         self.add("a", self.answer(("WARN", HOSTILE, HOSTILE, HOSTILE, HOSTILE)))
@@ -704,20 +683,14 @@ class Doctor(ClusterTest):
 
     def test_a_thousand_nodes_are_one_report(self):
         for i in range(1000):
-            self.add(f"gpu-{i}",
-                     self.answer(IOMMU, ("WARN", "slot", f"Card {i} is slow.", "Slow.", "seat it")))
-        self.store()
-        fast = self.top / "kubectl"  # the stand-in takes a tenth of a second a call
-        fast.rename(self.top / "slow")
-        (self.top / "said").write_text(json.dumps(report(IOMMU)))
-        fast.write_text(
-            f"#!/bin/sh\nif [ $1 = get ]; then exec {self.top}/slow \"$@\"; fi\nexec cat {self.top}/said\n"
-        )
-        fast.chmod(0o755)
-        done = run(CTL, "cluster", "doctor", env=self.env, timeout=240)
+            self.add(f"gpu-{i}", {})
+            self.say(f"gpu-{i}", json.dumps(report(
+                IOMMU, ("WARN", "slot", f"Card {i} is slow.", "Slow.", "seat it"))))
+        done = self.ask("doctor", timeout=240)
         self.assertEqual(done.returncode, WARN, done.stderr)
-        self.assertIn("verdict: WARN, 1000 nodes\n", done.stdout)
-        self.assertIn("  1000 nodes: gpu-[0-999]\n", done.stdout)
+        self.assertIn("  The IOMMU translates. (gpu-[0-999])\n", done.stdout)
+        self.assertIn("  Card 0 is slow. (gpu-0)\n", done.stdout)
+        self.assertIn("  and 992 more (--json has all)\n", done.stdout)
 
 
 P = "p-0:1:20 [0] NCCL INFO "
@@ -822,35 +795,26 @@ class Verify(ClusterTest):
                        'container: OCI runtime exec failed: exec failed: unable to start container process: exec: '
                        '"cat": executable file not found in $PATH: unknown\n', "code": 1}
         crun = {"err": "command terminated with exit code 127\n", "code": 127}
-        containers = {"containers": [{"name": "nccl"}, {"name": "agent"}]}
-        default = {"kubectl.kubernetes.io/default-container": "agent"}
-        for said_there, annotations, argv, name in ((runc, {}, [], "nccl"), (crun, {}, [], "nccl"),
-                                                    (runc, default, [], "agent"),
-                                                    (runc, default, ["-c", "nccl"], "nccl")):
+        for said_there in (runc, crun):
             self.cluster["pods"]["ml"] = []
-            self.member("p-0", LOG, spec=containers, cat=said_there)
+            self.member("p-0", LOG, cat=said_there)
             self.member("q-0")
-            self.cluster["pods"]["ml"][0]["metadata"]["annotations"] = annotations
-            with self.subTest(name, argv=argv):
-                done = self.ask("verify", "train", "-n", "ml", *argv)
-                self.assertEqual(done.stdout.splitlines()[0], "verdict: PASS")
-                self.assertIn(
-                    "railmatectl: pod p-0: what it was given (map.json) is not known: its container "
-                    f"{name} has no program 'cat', which reads it; -c names another container\n", done.stderr)
+            done = self.ask("verify", "train", "-n", "ml")
+            self.assertEqual(done.stdout.splitlines()[0], "verdict: PASS")
+            self.assertIn(
+                "railmatectl: pod p-0: what it was given (map.json) is not known: its container has no program "
+                "'cat', which reads it; -c names another container\n", done.stderr)
 
     def test_what_a_pod_says_of_itself_makes_no_row(self):
-        runc = {"err": "executable file not found\n", "code": 126}
-        for evil in ("main\npod evil: it has no log: \x1b]0;x", "main\nevil\tRunning\t\t\tgpu-1\tmain\t",
-                     "\n0000000000000000\tevil\tRunning\t\t\tgpu-1\tmain\t\n", "main\tevil"):
+        for evil in ("gpu\nevil\tRunning\t\t\tgpu-1\ttrain\t\t\t\t\t", "gpu\tevil",
+                     "\n0000000000000000\tevil\tRunning\t\t\tgpu-1\ttrain\t\t\t\t\n"):
             self.cluster["pods"]["ml"] = []
-            self.member("p-0", LOG, cat=runc)
-            self.cluster["pods"]["ml"][0]["metadata"]["annotations"] = {
-                "kubectl.kubernetes.io/default-container": evil}
+            self.member("p-0", LOG)
             self.member("q-0", LOG)
+            self.cluster["pods"]["ml"][0]["spec"]["hostname"] = evil
             done = self.ask("verify", "train", "-n", "ml")
-            lines = done.stderr.splitlines()
-            self.assertEqual((done.returncode, len(lines)), (PASS, 1), done.stderr)
-            self.assertTrue(lines[0].startswith("railmatectl: pod p-0: "), done.stderr)
+            self.assertEqual((done.returncode, done.stderr), (PASS, ""))
+            self.assertEqual({word for call in self.calls() for word in call} & {"evil"}, set())
 
     def test_a_pod_whose_name_is_an_option_is_not_asked(self):
         self.member("p-0", LOG)
@@ -903,7 +867,7 @@ class Verify(ClusterTest):
                               env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True) as proc:
             deadline = time.monotonic() + 60
-            while not (self.top / "calls.jsonl").exists() or len(self.calls()) < 5 + 4:
+            while not (self.top / "calls.jsonl").exists() or len(self.calls()) < 1 + 4:
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.02)
             while len(children(proc.pid)) > 1:  # q-0's log is the last

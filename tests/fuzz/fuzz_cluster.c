@@ -2,7 +2,7 @@
 /*
  * Any bytes as what nodes answer to `railmatectl cluster status` and `cluster doctor`, each answer
  * ended by a NUL, and as what kubectl says when it fails: a row for each, of one line, with nothing
- * that a terminal obeys; JSON of it; and a recorded answer says the same once more.
+ * that a terminal obeys; and JSON of it.
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -16,29 +16,27 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
-#include "railmatectl/cluster_doctor.h"
-#include "railmatectl/cluster_status.h"
-#include "railmatectl/kubectl.h"
+#include "railmatectl/cluster.h"
 
-#define NODES	 8
-#define FINDINGS 9 /* lines about cables, at most */
+#define NODES 8
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct answers {
-	const char *text[NODES];
-	size_t len[NODES], n;
-};
-
-static struct answers cut(const char *data, size_t size)
+/* The answers of a cluster. */
+static void cut(const char *data, size_t size, struct cluster *c)
 {
-	struct answers a = { 0 };
+	static const char *const names[NODES] = { "node-0", "node-1", "node-2", "node-3",
+						  "node-4", "node-5", "node-6", "node-7" };
 
-	for (size_t at = 0; at < size && a.n < NODES; at += a.len[a.n++] + 1) {
-		a.text[a.n] = data + at;
-		a.len[a.n] = strnlen(data + at, size - at);
+	c->pods = xcalloc(NODES, sizeof(*c->pods));
+	c->calls = arena_array(c->arena, NODES, sizeof(*c->calls));
+	for (size_t at = 0; at < size && c->n < NODES; c->n++) {
+		size_t len = strnlen(data + at, size - at);
+
+		c->pods[c->n].node = names[c->n];
+		strbuf_add(&c->calls[c->n].out, data + at, len);
+		at += len + 1;
 	}
-	return a;
 }
 
 /* Before print_out() makes it so: that would hide a line feed of a node. */
@@ -56,109 +54,66 @@ static size_t lines_of(const struct strbuf *text)
 	return n;
 }
 
-static size_t nodes_in(const struct strbuf *json)
+static const struct item *list_in(const struct strbuf *json, const char *key, struct arena *a)
 {
-	_cleanup_arena_ struct arena *a = arena_new(16384);
-	const struct item *top = NULL, *nodes;
+	const struct item *top = NULL, *list;
 	struct err err = { 0 };
 
 	assert(document_parse(strbuf_str(json), json->len, "JSON", a, &top, &err) == 0);
-	nodes = item_get(top, "nodes");
-	assert(nodes && nodes->type == ITEM_LIST);
-	return nodes->n_kids;
+	list = item_get(top, key);
+	assert(list && list->type == ITEM_LIST);
+	return list;
 }
 
-static void name_of(size_t i, char *name)
-{
-	memcpy(name, "node-0", 7);
-	name[5] = (char)('0' + i);
-}
-
-static void show(struct fleet *f, struct strbuf *text, struct strbuf *json)
-{
-	fleet_judge(f);
-	assert(fleet_level(f) < FLEET_LEVELS);
-	fleet_text(f, text);
-	fleet_json(f, json);
-}
-
-static void forget(struct fleet *f)
-{
-	free(f->rows);
-	free(f->fabric.v);
-}
-
-static void check_status(const struct answers *answers)
-{
-	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT, json = STRBUF_INIT, again = STRBUF_INIT;
-	_cleanup_strbuf_ struct strbuf json_again = STRBUF_INIT;
-	_cleanup_arena_ struct arena *a = arena_new(16384);
-	struct fleet f = { .arena = a }, recorded = { .arena = a };
-
-	for (size_t i = 0; i < answers->n; i++) {
-		char name[8];
-
-		name_of(i, name);
-		fleet_add(&f, name, answers->text[i], answers->len[i]);
-	}
-	assert(f.n == answers->n);
-	show(&f, &text, &json);
-	assert(lines_of(&text) <= 1 + f.n + FINDINGS + 1 && nodes_in(&json) == f.n);
-	for (size_t i = 0; i < f.n; i++) {
-		_cleanup_strbuf_ struct strbuf row = STRBUF_INIT;
-
-		fleet_row_json(&f.rows[i], &row);
-		fleet_add(&recorded, "other", strbuf_str(&row), row.len);
-	}
-	show(&recorded, &again, &json_again);
-	assert(!strcmp(strbuf_str(&text), strbuf_str(&again)));
-	assert(!strcmp(strbuf_str(&json), strbuf_str(&json_again)));
-	forget(&f);
-	forget(&recorded);
-}
-
-static void check_doctor(const struct answers *answers)
+static void check_status(struct cluster *c)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT, json = STRBUF_INIT;
-	_cleanup_arena_ struct arena *a = arena_new(16384);
-	struct reports w = { .arena = a };
+	int code = cluster_merge_status(c, &text);
+	size_t lines, strays;
 
-	for (size_t i = 0; i < answers->n; i++) {
-		char name[8];
+	assert(code == 0 || code == 5 || code == 6);
+	c->json = true;
+	assert(cluster_merge_status(c, &json) == code);
+	assert(list_in(&json, "nodes", c->arena)->n_kids == c->n);
+	strays = list_in(&json, "cables", c->arena)->n_kids;
+	lines = lines_of(&text);
+	assert(lines == 1 + c->n + (strays ? 2 + strays : 0) + 1);
+}
 
-		name_of(i, name);
-		reports_add(&w, name, answers->text[i], answers->len[i], NULL);
-	}
-	assert(w.n_nodes + w.n_silent == answers->n);
-	reports_sort(&w);
-	assert(reports_verdict(&w) < DIAGNOSIS_VERDICT_MAX);
-	reports_text(&w, NULL, &text);
-	reports_json(&w, &json);
+static void check_doctor(struct cluster *c)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT, json = STRBUF_INIT;
+	int code;
+
+	c->json = true;
+	code = cluster_merge_doctor(c, &json);
+	assert(code == 0 || code == 5 || code == 6 || code == 7);
+	list_in(&json, "checks", c->arena);
+	c->json = false;
+	assert(cluster_merge_doctor(c, &text) == code);
 	lines_of(&text);
-	assert(nodes_in(&json) == w.n_nodes);
-	reports_done(&w);
 }
 
 static void check_why(const char *data, size_t size)
 {
-	_cleanup_strbuf_ struct strbuf why = STRBUF_INIT;
 	struct kubectl_call call = { .status = 1 };
 
 	strbuf_add(&call.err, data, size);
-	kubectl_put_why(&call, &why);
-	assert(why.len && !strchr(strbuf_str(&why), '\n'));
+	kubectl_find_why(&call);
+	assert(*call.why && !strchr(call.why, '\n'));
 	kubectl_has_run(&call);
 	kubectl_call_done(&call);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct answers answers = cut((const char *)data, size);
+	_cleanup_cluster_ struct cluster c = CLUSTER_INIT;
 
-	if (!answers.n)
+	cut((const char *)data, size, &c);
+	if (!c.n)
 		return 0;
-	check_status(&answers);
-	check_doctor(&answers);
+	check_status(&c);
+	check_doctor(&c);
 	check_why((const char *)data, size);
 	return 0;
 }

@@ -78,8 +78,8 @@ def get(cluster, args):
     selector, template = option(args, "--selector", "-l"), option(args, "--output", "-o")
     if selector:
         pods = [pod for pod in pods if matches(selector, pod)]
-    else:
-        name = next(word for word in args[2:] if not word.startswith("-"))
+    elif args[1] == "pod":
+        name = args[2]
         pods = [pod for pod in pods if pod["metadata"]["name"] == name]
         if not pods:
             say({"err": f'Error from server (NotFound): pods "{name}" not found\n', "code": 1})
