@@ -60,7 +60,7 @@ static const struct diagnosis_advice acs_fine = {
 	{ NULL },
 };
 
-/* Of a GPU and what it talks to. */
+/* A GPU and its peer. */
 struct acs_pair {
 	int gpu, peer;
 	bool nic; /* the peer */

@@ -51,7 +51,7 @@ static void judge_subnet(const struct facts *f, struct diagnosis *r, size_t firs
 		if (!one || one->subnet != of->subnet || one->subnet_mask != of->subnet_mask)
 			continue;
 		if (i < first)
-			return; /* said already */
+			return; /* reported already */
 		if (n++ < NET_SHOWN)
 			net_add(&names, f->inv->pci[f->inv->rdma[i].pci].netdev);
 		ignore = one->arp_ignore < ignore ? one->arp_ignore : ignore;

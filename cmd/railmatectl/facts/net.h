@@ -40,8 +40,8 @@ struct facts_netdev {
 	int mtu;	      /* 0 unknown */
 	enum facts_answer up; /* switched on by the administrator */
 	const char *mac;      /* as the file says; NULL unknown */
-	/* The first IPv4 subnet that is reached by it without a router, in network byte order;
-	 * mask 0: none, or not known. What the kernel goes by there; -1 unknown. */
+	/* The first IPv4 subnet that is reached by it without a router, in network byte order; mask
+	 * 0: none, or not known. The kernel's settings there; -1 unknown. */
 	uint32_t subnet, subnet_mask;
 	int arp_ignore, arp_announce, rp_filter;
 	const struct facts_representor *reps;
