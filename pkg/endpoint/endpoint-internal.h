@@ -31,8 +31,8 @@ struct endpoint {
 	struct rpc_server *server;
 	unsigned servers; /* open, or closing */
 	/* Each registration has a path of its own: a kubelet (1.37) keeps clients by their path,
-	 * and confuses two of one path (docs/design/kubelet.md §5.2). The name is what the paths of
-	 * all instances and registrations begin with. */
+	 * and confuses two of one path (docs/design/kubelet.md §5.2). The paths of all instances
+	 * and registrations begin with the name. */
 	char *dir, *name, *path;
 	uint32_t instance, number;
 	bool known; /* a kubelet has heard of the path */

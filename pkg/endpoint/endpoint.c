@@ -29,7 +29,7 @@ struct listener {
 	struct rpc_stream *stream;
 	uint64_t sent; /* a hash of the list that it knows; 0: none */
 	bool ending;   /* we have ended it; the kubelet has not seen that yet */
-	/* Not of the kubelet that we are registered with: it says nothing about that */
+	/* Not of the kubelet that we are registered with, about which it has nothing */
 	bool stranger;
 };
 
@@ -212,7 +212,7 @@ static bool is_ours(const struct endpoint *e, const char *file)
 	       !file[len + (size_t)end];
 }
 
-/* What killed instances left. */
+/* Sockets that killed instances left. */
 static void sweep(const struct endpoint *e)
 {
 	DIR *d = opendir(e->dir);

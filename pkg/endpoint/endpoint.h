@@ -1,8 +1,8 @@
 /*
  * The endpoint of a device plugin: one resource between the kubelet and us. It opens the socket,
  * registers the resource (by calling the kubelet, or by the kubelet's plugin watcher), serves
- * ListAndWatch, and compares what the kubelet offers with the list that was sent. A registration or
- * a list that gets lost is made again. Which devices there are, and every other call, are the
+ * ListAndWatch, and compares the kubelet's offer with the list that was sent. A registration or a
+ * list that gets lost is made again. Which devices there are, and every other call, are the
  * plugin's. On the rpc thread.
  */
 #ifndef RAILMATE_ENDPOINT_ENDPOINT_H
@@ -31,7 +31,7 @@ struct endpoint_env {
 	enum endpoint_registration registration;
 	/* REGISTER_AUTO: how long to wait for the plugin watcher; 0: 10 s */
 	unsigned registry_patience_ms;
-	struct offer *offer; /* what the kubelet has of our lists; NULL: it cannot be asked */
+	struct offer *offer; /* the kubelet's offer of our lists; NULL: it cannot be asked */
 	/* The kubelet offers other devices of the resource than its list has; problem NULL: not any
 	 * more. May be NULL */
 	void (*differs)(void *ctx, const char *resource, const char *problem);

@@ -1,4 +1,4 @@
-/* Registration by calling the kubelet: carries out what endpoint_registration_step() says. */
+/* Registration by calling the kubelet: carries out the steps of endpoint_registration_step(). */
 #include "endpoint/endpoint-internal.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
- * The registration protocol as a pure step: event in, state changed, what to do out. The kubelet
- * side is described in docs/design/kubelet.md §5; in short: it dials back before Register
- * returns, registered means that a ListAndWatch stream is open, and up to 1.36 an old stream that
- * ends after a new registration takes the new one down with it.
+ * The registration protocol as a pure step: event in, state changed, actions out. The kubelet side
+ * is described in docs/design/kubelet.md §5; in short: it dials back before Register returns,
+ * registered means that a ListAndWatch stream is open, and up to 1.36 an old stream that ends after
+ * a new registration takes the new one down with it.
  */
 #ifndef RAILMATE_ENDPOINT_REGISTRATION_INTERNAL_H
 #define RAILMATE_ENDPOINT_REGISTRATION_INTERNAL_H
@@ -51,7 +51,7 @@ struct registration {
 #define REG_TIMER_KEEP (-1)
 #define REG_TIMER_OFF  (-2)
 
-/* Returns what to do, REG_* flags. ret_timer_ms: when to send REG_EV_TIMER (one timer; a new value
+/* Returns the actions, REG_* flags. ret_timer_ms: when to send REG_EV_TIMER (one timer; a new value
  * replaces it), or REG_TIMER_KEEP/OFF. */
 unsigned endpoint_registration_step(struct registration *r, enum reg_event event,
 				    int *ret_timer_ms);

@@ -133,8 +133,8 @@ void endpoint_watch_done(struct endpoint *e)
 	endpoint_offered_await_nothing(e->offered);
 }
 
-/* Endpoint "" is the socket that was asked. Each client is answered; what another one than the
- * kubelet asks, or reports to the next call, counts for nothing. */
+/* Endpoint "" is the socket that was asked. Each client is answered; a question or report of
+ * another client than the kubelet counts for nothing. */
 void endpoint_get_info(void *ctx, struct rpc_call *call, struct bytes request)
 {
 	static const char *versions[] = { "v1beta1" };
