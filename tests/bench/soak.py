@@ -6,7 +6,7 @@ knows, another plugin registers our name. After each event the kubelet offers ex
 are healthy and that nothing else has, those are what `explain pool` says is on offer, a pod gets
 its VFs, no VF is in two pods, and nothing grows.
 
-    tests/bench/soak.py --build DIR [--minutes 20] [--seed N] [--version 1.36|1.37]
+    tests/bench/soak.py --build DIR [--minutes 20] [--seed N] [--version 1.36|1.37] [--one-instance]
 
 The last lines are the sum: events by kind, the longest wait for the offer, memory, descriptors and
 threads of the first minute beside those of the last one. Exit 1 where something did not hold.
@@ -32,6 +32,7 @@ def arguments():
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--version", default="1.37", help="of the fake kubelet")
+    parser.add_argument("--one-instance", action="store_true", help="no hand-overs and kills: what one process gathers")
     return parser.parse_args()
 
 
@@ -188,6 +189,8 @@ EVENTS = {"pod_comes": 10, "pod_goes": 6, "kubelet_restarts": 1, "hand_over": 2,
 
 def main():
     chance, began, sizes = random.Random(ARGS.seed), time.monotonic(), []
+    if ARGS.one_instance:
+        del EVENTS["hand_over"], EVENTS["killed"]
     with Node() as node:
         soak = Soak(node, chance)
         while time.monotonic() - began < 60 * ARGS.minutes:
