@@ -18,7 +18,7 @@
 #include "pool/node.h"
 #include "railmatectl.h"
 #include "topo/topo.h"
-#include "topofile/topofile.h"
+#include "render/topofile.h"
 
 struct request {
 	const char *gpus, *pool, *free, *must, *vfs;

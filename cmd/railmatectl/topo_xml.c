@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "pool/node.h"
 #include "railmatectl.h"
-#include "topofile/topofile.h"
+#include "render/topofile.h"
 
 int topo_xml(const struct machine *m, bool rccl, struct strbuf *out)
 {

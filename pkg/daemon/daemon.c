@@ -21,7 +21,7 @@
 #include "daemon/topofile-internal.h"
 #include "daemon/unlisted-internal.h"
 #include "daemon/watchdog-internal.h"
-#include "events/events.h"
+#include "kubeapi/events.h"
 #include "kubeapi/specs.h"
 #include "load/configfiles.h"
 #include "load/reload.h"
@@ -35,7 +35,7 @@
 #include "report/ready.h"
 #include "rpc/rpc.h"
 #include "sysroot/sysroot.h"
-#include "watch/watch.h"
+#include "load/watch.h"
 
 /* While another railmated has the ledger: the pods that come between its end and our registration
  * are refused for good. */

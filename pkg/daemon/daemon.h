@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "events/events.h"
+#include "kubeapi/events.h"
 #include "kubeapi/specs.h"
 #include "plugin/plugin.h"
 

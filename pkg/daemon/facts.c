@@ -10,7 +10,7 @@
 #include "pods/holders.h"
 #include "pool/node.h"
 #include "report/facts.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 #include "status/status.h"
 #include "tracker/tracker.h"
 

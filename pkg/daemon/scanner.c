@@ -20,7 +20,7 @@
 #include "pool/empty.h"
 #include "pool/node.h"
 #include "sysroot/sysroot.h"
-#include "watch/watch.h"
+#include "load/watch.h"
 
 /* A burst of events (64 VFs appearing) is one scan: the first event arms the timer. */
 #define SETTLE_MS 200

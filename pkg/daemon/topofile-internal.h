@@ -1,5 +1,5 @@
 /*
- * The topology files below the run directory, which containers are shown (topofile/topofile.h):
+ * The topology files below the run directory, which containers are shown (render/topofile.h):
  * there while some pool of the node wants them, whole at any moment.
  */
 #ifndef RAILMATE_DAEMON_TOPOFILE_INTERNAL_H

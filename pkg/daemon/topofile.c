@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "load/load.h"
 #include "pool/node.h"
-#include "topofile/topofile.h"
+#include "render/topofile.h"
 
 #define BYTES_MAX (1u << 20) /* of a file of ours: far above all that its elements can hold */
 

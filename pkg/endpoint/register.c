@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kubemsg/messages.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 
 /* Within Register the kubelet dials us with 10 s of patience; since 1.35 it stops when our own time
  * is up. */

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kubemsg/messages.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 
 #define FALLBACK_MS    10000
 #define SETTLE_MS      5000

@@ -12,7 +12,7 @@
 #include "pool/node.h"
 #include "render/render.h"
 #include "sysroot/sysroot.h"
-#include "topofile/topofile.h"
+#include "render/topofile.h"
 
 #define VERBS_DIR "sys/class/infiniband_verbs"
 

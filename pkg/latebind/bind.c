@@ -18,7 +18,7 @@
 #include "pool/node.h"
 #include "pool/slots.h"
 #include "render/cdi.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 #include "tracker/tracker.h"
 
 /* --- a binding --- */

@@ -18,7 +18,7 @@
 #include "latebind/latebind.h"
 #include "ledger/ledger.h"
 #include "pods/who.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 
 struct binding;
 struct binding_slot;

@@ -8,7 +8,7 @@
 #include "config/config.h"
 #include "holds/holds.h"
 #include "pool/node.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 #include "tracker/tracker.h"
 
 static void place(const struct request *r, const struct binding *c, const struct pool *pool,

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "load/configfiles.h"
-#include "watch/watch.h"
+#include "load/watch.h"
 
 /* The events of one change come together; files that change all the time are read this often. */
 #define SETTLE_MS      100

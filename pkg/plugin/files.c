@@ -14,7 +14,7 @@
 #include "grant/contents.h"
 #include "plugin/record-internal.h"
 #include "pool/node.h"
-#include "topofile/topofile.h"
+#include "render/topofile.h"
 #include "tracker/tracker.h"
 
 /* Long before the container starts, and not between an answer and the next call. */

@@ -19,7 +19,7 @@
 #include "plugin/record-internal.h"
 #include "pods/holders.h"
 #include "pool/node.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 #include "tracker/tracker.h"
 
 /* Each is a pod that failed, unless a client other than the kubelet calls. */

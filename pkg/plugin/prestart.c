@@ -34,7 +34,7 @@
 #include "pods/gpus.h"
 #include "pods/identify.h"
 #include "pool/node.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 #include "sysroot/sysroot.h"
 #include "topo/topo.h"
 #include "tracker/tracker.h"

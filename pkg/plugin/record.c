@@ -15,7 +15,7 @@
 #include "plugin/record-internal.h"
 #include "pool/node.h"
 #include "render/render.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 #include "tracker/tracker.h"
 
 #define VERBS_NODE "/dev/infiniband/"

@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "hw/portstats.h"
 #include "pool/node.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 #include "status/status-internal.h"
 
 static void put_build(struct writer *w, const struct metric *m)

@@ -9,7 +9,7 @@
 #include "hw/inventory.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 #include "status/status-internal.h"
 #include "topo/topo.h"
 

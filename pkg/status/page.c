@@ -9,7 +9,7 @@
 #include "hw/inventory.h"
 #include "hw/portstats.h"
 #include "pool/node.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 #include "status/html-internal.h"
 #include "status/status-internal.h"
 #include "topo/rails.h"

@@ -1,4 +1,4 @@
-/* room: watch */
+/* room: load */
 /*
  * Any bytes as a uevent, as a datagram of rtnetlink, and as the names of files in the plugin
  * directory: each is judged within its bytes, and a uevent by the first SUBSYSTEM that it names.
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "netlink/feed.h"
-#include "watch/watch-internal.h"
+#include "load/watch-internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

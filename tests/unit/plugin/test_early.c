@@ -19,7 +19,7 @@
 #include "kubepeer/kubepeer.h"
 #include "ledger/ledger.h"
 #include "plugin/plugin-internal.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 #include "pods/holders.h"
 #include "support/fakevfs.h"
 #include "tracker/tracker-internal.h"

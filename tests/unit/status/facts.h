@@ -21,7 +21,7 @@
 #include "hw/inventory.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 #include "status/status.h"
 
 #define RESOURCE "rdma/vf"

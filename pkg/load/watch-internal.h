@@ -1,6 +1,6 @@
 /* The judgements of this room, as functions of the bytes read, for the tests. */
-#ifndef RAILMATE_WATCH_WATCH_INTERNAL_H
-#define RAILMATE_WATCH_WATCH_INTERNAL_H
+#ifndef RAILMATE_LOAD_WATCH_INTERNAL_H
+#define RAILMATE_LOAD_WATCH_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

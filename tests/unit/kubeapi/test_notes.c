@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "events/events.h"
+#include "kubeapi/events.h"
 #include "hw/inventory.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"

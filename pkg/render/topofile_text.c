@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/inventory.h"
-#include "topofile/topofile-internal.h"
-#include "topofile/topofile.h"
+#include "render/topofile-internal.h"
+#include "render/topofile.h"
 
 /* NCCL's default for a link without a speed in sysfs. */
 #define MTS_UNKNOWN   8000

@@ -1,4 +1,4 @@
-#include "stats/stats.h"
+#include "status/stats.h"
 
 #include <stdlib.h>
 #include <string.h>

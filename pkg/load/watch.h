@@ -3,8 +3,8 @@
  * rtnetlink link changes. Each gives a descriptor to poll for reading and a function that drains
  * it. Main thread.
  */
-#ifndef RAILMATE_WATCH_WATCH_H
-#define RAILMATE_WATCH_WATCH_H
+#ifndef RAILMATE_LOAD_WATCH_H
+#define RAILMATE_LOAD_WATCH_H
 
 #include <stdbool.h>
 

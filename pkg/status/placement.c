@@ -5,7 +5,7 @@
 #include "base/list.h"
 #include "base/str.h"
 #include "pool/node.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 
 #define HOLDERS_NAMED 3
 

@@ -5,11 +5,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "events/events.h"
+#include "kubeapi/events.h"
 #include "ledger/ledger.h"
 #include "pool/empty.h"
 #include "pool/node.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 #include "topo/topo.h"
 
 #define PODS_NAMED 10

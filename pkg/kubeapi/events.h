@@ -1,11 +1,11 @@
 /*
- * Reports to the API server about this node and its pods: Events, and the condition
- * RDMALinksHealthy of the node, one after the other. Nothing waits for them;
- * events/queue-internal.h decides which Events are sent, and where the right or the server is
- * missing, one line of the log names it.
+ * What is sent to the API server about this node and its pods: Events, and the condition
+ * RDMALinksHealthy of the node, one after the other. Nothing waits for them; what is sent of Events
+ * is decided by kubeapi/queue-internal.h, and where the right or the server is missing, one line of
+ * log says so.
  */
-#ifndef RAILMATE_EVENTS_EVENTS_H
-#define RAILMATE_EVENTS_EVENTS_H
+#ifndef RAILMATE_KUBEAPI_EVENTS_H
+#define RAILMATE_KUBEAPI_EVENTS_H
 
 #include "kubeapi/condition.h"
 #include "kubeapi/event.h"

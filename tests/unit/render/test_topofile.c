@@ -17,7 +17,7 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "support/nodes.h"
-#include "topofile/topofile.h"
+#include "render/topofile.h"
 #include "support/synth.h"
 #include "support/testarena.h"
 #include "topo/hints.h"

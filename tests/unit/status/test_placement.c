@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 #include "support/nodes.h"
 #include "support/synth.h"
 

@@ -18,8 +18,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "watch/watch.h"
-#include "watch/watch-internal.h"
+#include "load/watch.h"
+#include "load/watch-internal.h"
 
 struct folder {
 	char root[64], dir[96];

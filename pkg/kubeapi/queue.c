@@ -1,4 +1,4 @@
-#include "events/queue-internal.h"
+#include "kubeapi/queue-internal.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * not count), or the one that the hints name. Facts: docs/design/nccl.md §2.4, §2.5, NCCL's
  * src/graph/xml.cc.
  */
-#include "topofile/topofile.h"
+#include "render/topofile.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "base/str.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
-#include "topofile/topofile-internal.h"
+#include "render/topofile-internal.h"
 #include "topo/hints.h"
 #include "topo/topo.h"
 

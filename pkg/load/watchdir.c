@@ -3,8 +3,8 @@
  * exist. One watch at a time, moved along as folders appear and vanish; events of an older one have
  * its number and are ignored.
  */
-#include "watch/watch.h"
-#include "watch/watch-internal.h"
+#include "load/watch.h"
+#include "load/watch-internal.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "events/events.h"
+#include "kubeapi/events.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "events/queue-internal.h"
+#include "kubeapi/queue-internal.h"
 #include "kubeapi/apiserver.h"
 #include "kubeapi/specs.h"
 #include "kubeapi/transfer.h"

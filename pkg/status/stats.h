@@ -2,8 +2,8 @@
  * Calls, bindings and placements since the start, counted per resource, for metrics. Pure: a value
  * in memory. Owned by one thread (rpc); copies may go anywhere.
  */
-#ifndef RAILMATE_STATS_STATS_H
-#define RAILMATE_STATS_STATS_H
+#ifndef RAILMATE_STATUS_STATS_H
+#define RAILMATE_STATUS_STATS_H
 
 #include <stdbool.h>
 #include <stddef.h>

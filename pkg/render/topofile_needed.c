@@ -8,8 +8,8 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
-#include "topofile/topofile-internal.h"
-#include "topofile/topofile.h"
+#include "render/topofile-internal.h"
+#include "render/topofile.h"
 #include "topo/hints.h"
 #include "topo/topo.h"
 

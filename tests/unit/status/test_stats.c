@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "stats/stats.h"
+#include "status/stats.h"
 
 static void a_resource_is_counted_in_one_place_that_stays(void **state)
 {

@@ -4,8 +4,8 @@
  * changes (event.about) the newest counts: it is the same only as the last one about that thing,
  * and takes the place of one that was not sent yet. The caller has the clock and the lock.
  */
-#ifndef RAILMATE_EVENTS_QUEUE_INTERNAL_H
-#define RAILMATE_EVENTS_QUEUE_INTERNAL_H
+#ifndef RAILMATE_KUBEAPI_QUEUE_INTERNAL_H
+#define RAILMATE_KUBEAPI_QUEUE_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

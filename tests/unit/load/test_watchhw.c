@@ -23,8 +23,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "watch/watch.h"
-#include "watch/watch-internal.h"
+#include "load/watch.h"
+#include "load/watch-internal.h"
 
 /* A literal ends with a NUL of its own: the kernel ends the last pair with one, too. */
 #define UEVENT(text, matters)                                                                      \

@@ -1,6 +1,6 @@
 /* Kernel uevents and rtnetlink: two feeds of "hardware changed". */
-#include "watch/watch.h"
-#include "watch/watch-internal.h"
+#include "load/watch.h"
+#include "load/watch-internal.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -5,8 +5,8 @@
  * per node, the same for all containers: NCCL leaves out devices that a process does not use, and
  * all ranks of a host must see the same. RCCL wants version 2. Pure.
  */
-#ifndef RAILMATE_TOPOFILE_TOPOFILE_H
-#define RAILMATE_TOPOFILE_TOPOFILE_H
+#ifndef RAILMATE_RENDER_TOPOFILE_H
+#define RAILMATE_RENDER_TOPOFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

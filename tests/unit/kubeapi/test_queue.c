@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "events/queue-internal.h"
+#include "kubeapi/queue-internal.h"
 
 #define START 1000000 /* a clock */
 

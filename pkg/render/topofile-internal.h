@@ -1,6 +1,6 @@
 /* Shared by the files of the room. */
-#ifndef RAILMATE_TOPOFILE_TOPOFILE_INTERNAL_H
-#define RAILMATE_TOPOFILE_TOPOFILE_INTERNAL_H
+#ifndef RAILMATE_RENDER_TOPOFILE_INTERNAL_H
+#define RAILMATE_RENDER_TOPOFILE_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
