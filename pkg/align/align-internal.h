@@ -1,4 +1,4 @@
-/* Shared by the files of the solver. */
+/* What align.c and counts.c share: one problem, and the numbers that are decided about it. */
 #ifndef RAILMATE_ALIGN_ALIGN_INTERNAL_H
 #define RAILMATE_ALIGN_ALIGN_INTERNAL_H
 
@@ -42,22 +42,10 @@ enum { RANK = ZONE_KEYS, UNEVEN, EXCESS, LOSSES, ORDER, N_KEYS };
 struct value {
 	int64_t key[N_KEYS]; /* the zone's come first */
 };
-int value_cmp(const struct value *a, const struct value *b);
 
-static inline int row_rank(const struct problem *p, int row, int group)
-{
-	return p->rank[(size_t)row * (size_t)p->n_places + (size_t)p->groups[group].place];
-}
 static inline bool keeps(const struct problem *p, int spare_gpu, int group)
 {
 	return p->keep[(size_t)spare_gpu * (size_t)p->n_places + (size_t)p->groups[group].place];
-}
-/* VFs beyond the first on a place when a group gives `count`. */
-static inline int group_excess(const struct group *g, int count)
-{
-	int rest = count - g->must - g->firsts;
-
-	return g->forced + (rest > 0 ? rest : 0);
 }
 
 /*
@@ -73,20 +61,6 @@ static inline int64_t best_worth(int rank, int64_t base)
 	return worth;
 }
 
-/* The base for that many GPUs; smaller where pairs of GPUs and VFs that cost `uneven` times
- * best_worth() would not fit the numbers of a flow. */
-int64_t best_base(int n_gpus, int64_t uneven, int64_t pairs);
-
-/* problem.c: from the caller's tables to groups. */
-void problem_init(struct problem *p, const struct align_in *in, struct arena *arena);
-void problem_set_gpus(struct problem *p); /* rows and spare GPUs of a container with known GPUs */
-bool problem_set_drawn(
-	struct problem *p); /* rows for GPUs that are drawn; false: not to be decided that way */
-void problem_group(struct problem *p); /* after rows, spare GPUs and limits are set */
-/* Mark the places with VFs that are nearest to a free GPU (n_places flags); how many VFs they have.
- */
-int problem_nearest(const struct problem *p, int free_gpu, uint8_t *ret_near);
-
 /* The terms packed into one number, each above all smaller ones. */
 struct weights {
 	int64_t order, loss, excess, uneven, rank;
@@ -99,23 +73,24 @@ static inline int64_t best_cost(const struct weights *w, int rank)
 	return w->rank * rank + w->uneven * best_worth(rank, w->base);
 }
 
-/*
- * tree.c: counts for fewer VFs than GPUs, or for GPUs that are drawn; exact where distances nest.
- * Returns the packed worth, which none can beat; when GPUs are drawn, over all draws and in parts
- * of a pair.
- */
-int64_t tree_counts(const struct problem *p, const struct weights *w, int *counts);
-
-/* many.c and few.c: the number of VFs that each group gives, and its value. Need sum(cap) >= v. */
+/* How many VFs each group gives, and what that is worth: at least as many VFs as rows; fewer; and
+ * for GPUs that are drawn. Need sum(cap) >= v. */
 void count_many(const struct problem *p, int *counts, struct value *ret);
 void count_few(const struct problem *p, int *counts, struct value *ret);
 void count_drawn(const struct problem *p, int *counts, struct value *ret);
-int count_losses(const struct problem *p, const int *counts);
 
-/* zone.c: rows and limits of the zone where the GPUs are expected; false: too few VFs. */
-bool zone_choose(struct problem *p, struct value *ret);
+/* The capacity-balanced assignment of rows (GPUs) to columns (places or groups of them). */
+struct balance {
+	int n_rows, n_cols;
+	const int64_t *cost;	 /* n_rows × n_cols */
+	const int64_t *first;	 /* likewise, of each row's first unit; NULL: as the others */
+	int row_base, row_extra; /* each row: base units, then up to extra more */
+	const int *col_base, *col_extra;
+	int total;
+};
 
-/* pick.c: the VFs themselves, ascending. */
-int *pick_vfs(const struct problem *p, const int *counts, size_t *ret_n);
+/* Bases are filled before extras are used. ret_units (n_rows × n_cols) may be NULL. Returns the
+ * total cost. */
+int64_t align_balance(const struct balance *b, struct arena *arena, int *ret_units);
 
 #endif

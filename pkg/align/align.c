@@ -1,10 +1,469 @@
+/*
+ * The problem of one request, from the caller's tables to groups of places; the zone where GPUs
+ * that are not known are expected; the VFs themselves, and which GPU each of them serves. counts.c
+ * decides how many VFs a group gives.
+ */
 #include "align/align.h"
 
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "align/align-internal.h"
-#include "align/balance-internal.h"
 #include "base/arena.h"
+
+/* --- from the caller's tables to groups --- */
+
+static int value_cmp(const struct value *a, const struct value *b)
+{
+	for (size_t i = 0; i < sizeof(a->key) / sizeof(a->key[0]); i++)
+		if (a->key[i] != b->key[i])
+			return a->key[i] < b->key[i] ? -1 : 1;
+	return 0;
+}
+
+/* From the caller's tables to groups. */
+static void problem_init(struct problem *p, const struct align_in *in, struct arena *arena)
+{
+	size_t n_must = 0, want = in->want < in->n_vfs ? in->want : in->n_vfs;
+
+	*p = (struct problem) { .in = in, .arena = arena, .n_places = (int)in->n_places };
+	p->avail = arena_array(arena, in->n_places, sizeof(*p->avail));
+	p->must = arena_array(arena, in->n_places, sizeof(*p->must));
+	p->limit = arena_array(arena, in->n_places, sizeof(*p->limit));
+	for (size_t i = 0; i < in->n_vfs; i++) {
+		p->avail[in->vfs[i].place]++;
+		p->must[in->vfs[i].place] += in->vfs[i].must;
+		n_must += in->vfs[i].must;
+	}
+	memcpy(p->limit, p->avail, in->n_places * sizeof(*p->limit));
+	p->v = (int)(want > n_must ? want : n_must);
+}
+
+/* Mark the places with VFs that are nearest to a free GPU (n_places flags); how many VFs they have.
+ */
+static int problem_nearest(const struct problem *p, int free_gpu, uint8_t *ret_near)
+{
+	const uint8_t *row = p->in->free_rank + (size_t)free_gpu * p->in->n_places;
+	int best = ALIGN_RANKS, vfs = 0;
+
+	for (int i = 0; i < p->n_places; i++)
+		if (p->avail[i] > 0 && row[i] < best)
+			best = row[i];
+	for (int i = 0; i < p->n_places; i++) {
+		ret_near[i] = p->avail[i] > 0 && row[i] == best;
+		vfs += ret_near[i] ? p->avail[i] : 0;
+	}
+	return vfs;
+}
+
+/* rows and spare GPUs of a container with known GPUs */
+static void problem_set_gpus(struct problem *p)
+{
+	const struct align_in *in = p->in;
+	uint8_t *keep = arena_array(p->arena, in->n_free, in->n_places);
+
+	p->n_rows = (int)in->n_gpus;
+	p->rank = in->gpu_rank;
+	p->keep = keep;
+	for (int f = 0; f < (int)in->n_free; f++) {
+		int vfs = problem_nearest(p, f, keep + (size_t)p->n_keep * in->n_places);
+
+		/* Otherwise its nearest places cannot run out, whatever is chosen. */
+		if (vfs > 0 && vfs < p->v + (int)in->n_free)
+			p->n_keep++;
+	}
+}
+
+/* rows for GPUs that are drawn; false: not to be decided that way */
+static bool problem_set_drawn(struct problem *p)
+{
+	size_t drawn = p->in->drawn < p->in->n_free ? p->in->drawn : p->in->n_free;
+
+	if (drawn == 0 || p->v > ALIGN_DRAWN_MAX || p->in->n_free > ALIGN_DRAWN_MAX)
+		return false;
+	p->drawn = (int)drawn;
+	p->n_rows = (int)p->in->n_free;
+	p->rank = p->in->free_rank;
+	return true;
+}
+
+#define NUMBERS_MAX (INT64_MAX / 16) /* of the sum along a path of a flow */
+
+/* The base for that many GPUs; smaller where pairs of GPUs and VFs that cost `uneven` times
+ * best_worth() would not fit the numbers of a flow. */
+static int64_t best_base(int n_gpus, int64_t uneven, int64_t pairs)
+{
+	int64_t base = n_gpus + 1;
+
+	while (base > 2 && n_gpus * best_worth(ALIGN_RANKS - 1, base) >=
+				   NUMBERS_MAX / ALIGN_RANKS / pairs / uneven)
+		base--;
+	return base;
+}
+
+struct weights problem_weights(const struct problem *p)
+{
+	struct weights w = { .order = 1 };
+
+	w.loss = (int64_t)p->v * p->n_groups + 1;
+	w.excess = w.loss * (p->n_keep + 1);
+	w.uneven = w.excess * (p->v + 1);
+	w.base = best_base(p->n_rows, w.uneven, 2 * (p->n_rows + p->n_groups));
+	w.rank = w.uneven * (p->n_rows * best_worth(ALIGN_RANKS - 1, w.base) + 1);
+	return w;
+}
+
+static bool same_column(const uint8_t *table, int n_rows, int n_places, int a, int b)
+{
+	for (int i = 0; i < n_rows; i++, table += n_places)
+		if (table[a] != table[b])
+			return false;
+	return true;
+}
+
+/* after rows, spare GPUs and limits are set */
+static void problem_group(struct problem *p)
+{
+	p->groups = arena_array(p->arena, p->in->n_places, sizeof(*p->groups));
+	p->group_of = arena_array(p->arena, p->in->n_places, sizeof(*p->group_of));
+	for (int i = 0; i < p->n_places; i++) {
+		struct group *g;
+
+		p->group_of[i] = -1;
+		if (p->avail[i] == 0)
+			continue;
+		for (int k = 0; k < p->n_groups && p->group_of[i] < 0; k++) {
+			int first = p->groups[k].place;
+
+			if (same_column(p->rank, p->n_rows, p->n_places, first, i) &&
+			    same_column(p->keep, p->n_keep, p->n_places, first, i))
+				p->group_of[i] = k;
+		}
+		if (p->group_of[i] < 0) {
+			p->group_of[i] = p->n_groups++;
+			p->groups[p->group_of[i]].place = i;
+		}
+		g = &p->groups[p->group_of[i]];
+		g->n_places++;
+		g->cap += p->limit[i];
+		g->avail += p->avail[i];
+		g->must += p->must[i];
+		g->forced += p->must[i] > 0 ? p->must[i] - 1 : 0;
+		g->firsts += p->must[i] == 0 && p->limit[i] > 0;
+	}
+}
+
+/* GPUs unknown: the part of the machine where they are expected (align.h, "zones"). */
+
+enum { MUST_OUTSIDE, GPUS_COVERED, GPUS_AT_HOME, BEYOND_NODE, ZONE_EXCESS, KIND };
+
+#define NODE_RANK 3
+
+/* Places are in one zone when links of at most this rank connect them; the last kind is all places.
+ */
+static const int kinds[] = { 1, 2, NODE_RANK, ALIGN_RANKS };
+
+#define N_KINDS ((int)(sizeof(kinds) / sizeof(kinds[0])))
+
+struct zones {
+	const struct problem *p;
+	const uint8_t *nearest; /* n_free × n_places */
+	int *label;		/* place → first place of its zone, for the kind at hand */
+	int n_nodes;		/* zones of the NODE kind */
+};
+
+struct zone {
+	int first, kind;
+	struct value value;
+};
+
+static int place_rank(const struct problem *p, int a, int b)
+{
+	return p->in->place_rank ? p->in->place_rank[(size_t)a * p->in->n_places + (size_t)b] : 0;
+}
+
+static void spread_label(struct zones *z, int from, int label, int rank)
+{
+	z->label[from] = label;
+	for (int i = 0; i < z->p->n_places; i++)
+		if (z->label[i] < 0 && z->p->avail[i] > 0 && place_rank(z->p, from, i) <= rank)
+			spread_label(z, i, label, rank);
+}
+
+/* Returns the number of zones; places without VFs belong to none. */
+static int label_places(struct zones *z, int rank)
+{
+	int n = 0;
+
+	for (int i = 0; i < z->p->n_places; i++)
+		z->label[i] = -1;
+	for (int i = 0; i < z->p->n_places; i++) {
+		if (z->label[i] >= 0 || z->p->avail[i] == 0)
+			continue;
+		n++;
+		if (rank < ALIGN_RANKS) {
+			spread_label(z, i, i, rank);
+			continue;
+		}
+		for (int k = i; k < z->p->n_places; k++)
+			z->label[k] = z->p->avail[k] > 0 ? i : -1;
+	}
+	return n;
+}
+
+static bool at_home(const struct zones *z, int free_gpu, int zone)
+{
+	const uint8_t *near = z->nearest + (size_t)free_gpu * z->p->in->n_places;
+	bool any = false;
+
+	for (int i = 0; i < z->p->n_places; i++) {
+		if (near[i] && z->label[i] != zone)
+			return false;
+		any = any || near[i];
+	}
+	return any;
+}
+
+/* Judge a zone; false when its VFs and the must ones do not suffice. */
+static bool judge(const struct zones *z, struct zone *zone)
+{
+	const struct problem *p = z->p;
+	int must = 0, outside = 0, forced = 0, firsts = 0, limit = 0, home = 0, rest;
+	int64_t *key = zone->value.key;
+
+	for (int i = 0; i < p->n_places; i++) {
+		bool in = z->label[i] == zone->first;
+
+		must += p->must[i];
+		forced += p->must[i] > 0 ? p->must[i] - 1 : 0;
+		outside += in ? 0 : p->must[i];
+		limit += in ? p->limit[i] : 0;
+		firsts += in && p->must[i] == 0 && p->limit[i] > 0;
+	}
+	for (int f = 0; f < (int)p->in->n_free; f++)
+		home += at_home(z, f, zone->first);
+	rest = p->v - must - firsts;
+	key[MUST_OUTSIDE] = outside;
+	key[GPUS_COVERED] = home < p->v ? -home : -p->v;
+	key[GPUS_AT_HOME] = home;
+	key[BEYOND_NODE] = kinds[zone->kind] > NODE_RANK && z->n_nodes > 1;
+	key[ZONE_EXCESS] = forced + (rest > 0 ? rest : 0);
+	key[KIND] = zone->kind;
+	return limit + outside >= p->v;
+}
+
+static bool find_best(struct zones *z, struct zone *ret)
+{
+	bool found = false;
+
+	for (int kind = z->p->in->place_rank ? 0 : N_KINDS - 1; kind < N_KINDS; kind++) {
+		label_places(z, kinds[kind]);
+		for (int i = 0; i < z->p->n_places; i++) {
+			struct zone zone = { .first = i, .kind = kind };
+
+			if (z->label[i] != i || !judge(z, &zone))
+				continue;
+			if (found && value_cmp(&zone.value, &ret->value) >= 0)
+				continue;
+			*ret = zone;
+			found = true;
+		}
+	}
+	return found;
+}
+
+/* Rows and limits of the zone where the GPUs are expected; false: too few VFs. */
+static bool zone_choose(struct problem *p, struct value *ret)
+{
+	size_t places = p->in->n_places;
+	uint8_t *near = arena_array(p->arena, p->in->n_free, places), *rank;
+	struct zones z = { .p = p, .nearest = near };
+	struct zone best = { .first = -1 };
+
+	for (int f = 0; f < (int)p->in->n_free; f++)
+		problem_nearest(p, f, near + (size_t)f * places);
+
+	z.label = arena_array(p->arena, places, sizeof(*z.label));
+	z.n_nodes = p->in->place_rank ? label_places(&z, NODE_RANK) : 1;
+	if (!find_best(&z, &best))
+		return false;
+	label_places(&z, kinds[best.kind]);
+	/* The GPUs at home are the rows; without any, one row that is near to everything. */
+	rank = arena_array(p->arena, p->in->n_free + 1, places);
+	for (int f = 0; f < (int)p->in->n_free; f++)
+		if (at_home(&z, f, best.first))
+			memcpy(rank + (size_t)p->n_rows++ * places,
+			       p->in->free_rank + (size_t)f * places, places);
+	p->n_rows = p->n_rows > 0 ? p->n_rows : 1;
+	p->rank = rank;
+	p->optional = true;
+	for (int i = 0; i < p->n_places; i++)
+		if (z.label[i] != best.first)
+			p->limit[i] = p->must[i];
+	*ret = best.value;
+	return true;
+}
+
+/* --- the VFs themselves --- */
+
+/*
+ * From numbers of VFs per group to VFs: places in rounds (no place gets its second VF before the
+ * others of its group have their first, those with most VFs left go first), then in each round
+ * the VF index that lines up with most. Everywhere, VFs whose port is up go first.
+ */
+
+#define MAX_INDEX 65535 /* SR-IOV counts VFs in 16 bits */
+
+struct pick {
+	const struct problem *p;
+	bool *chosen;	   /* per VF */
+	bool *needs;	   /* per place: gets a VF in this round */
+	int *taken, *left; /* per place: chosen, and not yet chosen */
+	int *up;	   /* of these, VFs whose port is not down */
+	int *owed;	   /* per group */
+	int *votes;	   /* per VF index */
+	int n_votes;
+};
+
+static void choose(struct pick *s, size_t vf)
+{
+	const struct align_vf *v = &s->p->in->vfs[vf];
+
+	s->chosen[vf] = true;
+	s->taken[v->place]++;
+	s->left[v->place]--;
+	s->up[v->place] -= !v->down;
+	s->needs[v->place] = false;
+}
+
+/* Not chosen, its place needs one, and none of the place comes before it. */
+static bool may_go(const struct pick *s, size_t vf)
+{
+	const struct align_vf *v = &s->p->in->vfs[vf];
+
+	return !s->chosen[vf] && s->needs[v->place] && !(v->down && s->up[v->place]);
+}
+
+static bool has_index(const struct pick *s, const struct align_vf *v)
+{
+	return v->index >= 0 && v->index < s->n_votes;
+}
+
+/* May this place take one more, and is its turn before that of `best`? */
+static bool goes_before(const struct pick *s, int place, int best)
+{
+	if (s->needs[place] || s->taken[place] >= s->p->limit[place])
+		return false;
+	if (best < 0 || s->taken[place] != s->taken[best])
+		return best < 0 || s->taken[place] < s->taken[best];
+	if (!s->up[place] != !s->up[best])
+		return s->up[place] > 0;
+	return s->left[place] > s->left[best];
+}
+
+/* Of each group that owes VFs, the places for this round: it ends where the next one has more VFs
+ * already. False: none. */
+static bool begin_round(struct pick *s)
+{
+	bool any = false;
+
+	for (int g = 0; g < s->p->n_groups; g++) {
+		for (int round = -1; s->owed[g] > 0; s->owed[g]--) {
+			int best = -1;
+
+			for (int i = 0; i < s->p->n_places; i++)
+				if (s->p->group_of[i] == g && goes_before(s, i, best))
+					best = i;
+			if (best < 0 || (round >= 0 && s->taken[best] > round))
+				break;
+			round = s->taken[best];
+			s->needs[best] = true;
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* The VF index that most places in need have, the VFs chosen so far voting too; -1: none known. */
+static int common_index(struct pick *s)
+{
+	const struct align_in *in = s->p->in;
+	int best = -1;
+
+	for (int i = 0; i < s->n_votes; i++)
+		s->votes[i] = 0;
+	for (size_t i = 0; i < in->n_vfs; i++)
+		if (has_index(s, &in->vfs[i]) && s->chosen[i])
+			s->votes[in->vfs[i].index]++;
+	for (size_t i = 0; i < in->n_vfs; i++)
+		if (has_index(s, &in->vfs[i]) && may_go(s, i))
+			s->votes[in->vfs[i].index]++;
+	for (size_t i = 0; i < in->n_vfs; i++) {
+		const struct align_vf *v = &in->vfs[i];
+
+		if (!has_index(s, v) || !may_go(s, i))
+			continue;
+		if (best < 0 || s->votes[v->index] > s->votes[best] ||
+		    (s->votes[v->index] == s->votes[best] && v->index < best))
+			best = v->index;
+	}
+	return best;
+}
+
+static void pick_init(struct pick *s, const struct problem *p, const int *counts)
+{
+	const struct align_in *in = p->in;
+
+	s->p = p;
+	s->chosen = arena_array(p->arena, in->n_vfs, sizeof(*s->chosen));
+	s->needs = arena_array(p->arena, in->n_places, sizeof(*s->needs));
+	s->taken = arena_array(p->arena, in->n_places, sizeof(*s->taken));
+	s->left = arena_array(p->arena, in->n_places, sizeof(*s->left));
+	s->owed = arena_array(p->arena, (size_t)p->n_groups, sizeof(*s->owed));
+	s->up = arena_array(p->arena, in->n_places, sizeof(*s->up));
+	for (size_t i = 0; i < in->n_vfs; i++)
+		s->up[in->vfs[i].place] += !in->vfs[i].down;
+	for (int i = 0; i < p->n_places; i++)
+		s->left[i] = p->avail[i];
+	for (int g = 0; g < p->n_groups; g++)
+		s->owed[g] = counts[g] - p->groups[g].must;
+	for (size_t i = 0; i < in->n_vfs; i++) {
+		if (in->vfs[i].index >= s->n_votes && in->vfs[i].index <= MAX_INDEX)
+			s->n_votes = in->vfs[i].index + 1;
+		if (in->vfs[i].must)
+			choose(s, i);
+	}
+	s->votes = arena_array(p->arena, (size_t)s->n_votes, sizeof(*s->votes));
+}
+
+/* The VFs themselves, ascending. */
+static int *pick_vfs(const struct problem *p, const int *counts, size_t *ret_n)
+{
+	struct pick s = { 0 };
+	int *out = arena_array(p->arena, (size_t)p->v, sizeof(*out));
+
+	pick_init(&s, p, counts);
+	while (begin_round(&s)) {
+		int index;
+
+		do {
+			index = common_index(&s);
+			/* Without a known index the lowest VF of each place. */
+			for (size_t i = 0; i < p->in->n_vfs; i++)
+				if (may_go(&s, i) && (index < 0 || p->in->vfs[i].index == index))
+					choose(&s, i);
+		} while (index >= 0);
+	}
+	*ret_n = 0;
+	for (size_t i = 0; i < p->in->n_vfs; i++)
+		if (s.chosen[i])
+			out[(*ret_n)++] = (int)i;
+	assert(*ret_n == (size_t)p->v);
+	return out;
+}
+
+/* --- the whole --- */
 
 /* The state of an assignment: columns are the VFs' places, those with equal ranks together. */
 struct pairing {
