@@ -1,14 +1,230 @@
 /*
- * Data Direct: a NIC whose transfers with GPUs are done by a PCI function elsewhere in the tree.
- * Their VPD has the pairs; reading one takes long (vpdread.c), so it is done on machines that have
- * such functions, of those and of the NICs that may have one, and once. Facts: rdma-core,
- * kernel-boot/rdma_topo; drivers/infiniband/hw/mlx5/data_direct.c.
+ * What a function knows of itself: its VPD, its configuration space, the names of its ids, and
+ * which data direct function belongs to which NIC.
  */
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pci/pci.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "base/mem.h"
+#include "base/thread.h"
+#include "discover/discover.h"
 #include "discover/scan-internal.h"
+#include "hw/vpd.h"
+#include "sysroot/dir.h"
+#include "sysroot/sysroot.h"
+
+/* The VPD of one function; err: its fault, unset when there is none. */
+struct vpd_read {
+	struct bdf bdf;
+	struct vpd vpd;
+	struct err err;
+};
+
+/*
+ * Reading VPD takes a card milliseconds to tens of them, a function at a time: so all of them are
+ * read beside each other, in threads, while the scan goes on with files that sysfs has at hand.
+ */
+
+#define MAX_THREADS 16
+#define STACK_BYTES (128u << 10)
+
+struct scan_vpd {
+	const struct sysroot *root;
+	struct vpd_read *v;
+	size_t n;
+	atomic_size_t next;
+	pthread_t thread[MAX_THREADS];
+	size_t n_threads;
+};
+
+static void read_one(const struct sysroot *root, struct vpd_read *ret)
+{
+	_cleanup_free_ uint8_t *bytes = xcalloc(VPD_MAX, 1);
+	char addr[BDF_STRLEN];
+	_cleanup_close_ int fd =
+		sysroot_openat(root, O_RDONLY | O_NONBLOCK, "sys/bus/pci/devices/%s/vpd",
+			       bdf_format(ret->bdf, addr));
+	ssize_t got = fd < 0 ? fd : 1;
+	struct err err = { 0 };
+	size_t n = 0;
+
+	while (got > 0 && n < VPD_MAX) {
+		got = read(fd, bytes + n, VPD_MAX - n);
+		if (got < 0)
+			got = -errno;
+		else
+			n += (size_t)got;
+	}
+	vpd_parse(bytes, n, &ret->vpd, &err);
+	if (got < 0 && n)
+		err_set(&ret->err, (int)-got, "vpd cannot be read beyond byte %zu: %s", n,
+			strerror((int)-got));
+	else if (got < 0)
+		err_set(&ret->err, (int)-got, "vpd cannot be read: %s", strerror((int)-got));
+	else if (err.code)
+		err_set(&ret->err, err.code, "vpd is damaged: %s", err.msg);
+	else if (!*ret->vpd.board && !*ret->vpd.vuid)
+		err_set(&ret->err, ENODATA, "vpd has neither V3 nor VU");
+}
+
+static void *read_some(void *arg)
+{
+	struct scan_vpd *r = arg;
+	size_t i;
+
+	while ((i = atomic_fetch_add(&r->next, 1)) < r->n)
+		read_one(r->root, &r->v[i]);
+	return NULL;
+}
+
+/* Reads VPD in threads of its own, which are over when scan_vpd_join() returns; root stays. */
+static struct scan_vpd *scan_vpd_start(const struct sysroot *root, const struct bdf *functions,
+				       size_t n)
+{
+	struct scan_vpd *r = xcalloc(1, sizeof(*r));
+
+	r->root = root;
+	r->v = xcalloc(n, sizeof(*r->v));
+	r->n = n;
+	for (size_t i = 0; i < n; i++)
+		r->v[i].bdf = functions[i];
+	while (r->n_threads < n && r->n_threads < MAX_THREADS &&
+	       thread_start(&r->thread[r->n_threads], "vpd", STACK_BYTES, read_some, r) == 0)
+		r->n_threads++;
+	return r;
+}
+
+/* in the order of the functions */
+static const struct vpd_read *scan_vpd_join(struct scan_vpd *r, size_t *ret_n)
+{
+	read_some(r); /* where no thread may be started */
+	for (size_t i = 0; i < r->n_threads; i++)
+		pthread_join(r->thread[i], NULL);
+	r->n_threads = 0;
+	*ret_n = r->n;
+	return r->v;
+}
+
+static void scan_vpd_free(struct scan_vpd *r)
+{
+	size_t n;
+
+	if (!r)
+		return;
+	scan_vpd_join(r, &n);
+	free(r->v);
+	free(r);
+}
+
+/*
+ * The layout of configuration space and the names of devices, by libpci. Config space is read
+ * through the sysfs file at the few offsets needed: on real hardware each dword is a slow bus
+ * access, and libpci's own scan would open every function again.
+ */
+
+#define CONFIG_SIZE   4096
+#define FIRST_EXT_CAP 0x100
+#define MAX_EXT_CAPS  ((CONFIG_SIZE - FIRST_EXT_CAP) / 8)
+
+static bool read_dword(int fd, int offset, uint32_t *ret)
+{
+	uint32_t v;
+
+	if (pread(fd, &v, sizeof(v), offset) != sizeof(v))
+		return false;
+	*ret = le32toh(v);
+	return true;
+}
+
+/* A list that leads backwards may be a ring: so steps are bounded by the entries that fit. */
+int acs_control(const struct dir *dev)
+{
+	_cleanup_close_ int fd = dir_openat(dev, "config", O_RDONLY | O_NONBLOCK);
+	int at = FIRST_EXT_CAP;
+	uint32_t head, acs;
+
+	for (int i = 0; fd >= 0 && i < MAX_EXT_CAPS && at >= FIRST_EXT_CAP; i++) {
+		if (!read_dword(fd, at, &head) || !head || head == UINT32_MAX)
+			break;
+		if ((head & 0xffff) == PCI_EXT_CAP_ID_ACS)
+			return read_dword(fd, at + PCI_ACS_CAP, &acs) ? (int)(acs >> 16) : -1;
+		at = (int)(head >> 20) & ~3;
+	}
+	return -1;
+}
+
+/* libpci's default hook ends the process; ours must not return either. */
+static _Thread_local jmp_buf *on_error;
+
+static __attribute__((noreturn)) void leave(char *msg, ...)
+{
+	(void)msg;
+	longjmp(*on_error, 1);
+}
+
+static void be_silent(char *msg, ...)
+{
+	(void)msg;
+}
+
+static char *find_name(struct pci_access *access, uint16_t vendor, uint16_t device)
+{
+	char name[256];
+	jmp_buf here;
+	const char *r;
+
+	if (setjmp(here))
+		return NULL;
+	on_error = &here;
+	r = pci_lookup_name(access, name, sizeof(name),
+			    PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE | PCI_LOOKUP_NO_NUMBERS |
+				    PCI_LOOKUP_NO_HWDB,
+			    vendor, device);
+	return r ? xstrdup(r) : NULL;
+}
+
+char *discover_pci_name(const struct sysroot *root, uint16_t vendor, uint16_t device)
+{
+	_cleanup_close_ int fd = -1;
+	struct pci_access *access;
+	char path[64], *name;
+
+	if (!sysroot_is_live(root)) {
+		/* By descriptor: a link in that path must not lead libpci out of the root. */
+		fd = sysroot_openat(root, O_RDONLY | O_NONBLOCK, "usr/share/misc/pci.ids");
+		if (fd < 0)
+			return NULL;
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	}
+	access = pci_alloc();
+	access->error = leave;
+	access->warning = be_silent;
+	access->debug = be_silent;
+	if (fd >= 0)
+		pci_set_name_list_path(access, path, 0);
+	name = find_name(access, vendor, device);
+	pci_cleanup(access);
+	return name;
+}
+
+/*
+ * Data Direct: a NIC whose transfers with GPUs are done by a PCI function elsewhere in the tree.
+ * What belongs together is written in their VPD; reading one takes long, so it is done
+ * on machines that have such functions, of those and of the NICs that may have one, and once.
+ * Facts: rdma-core, kernel-boot/rdma_topo; drivers/infiniband/hw/mlx5/data_direct.c.
+ */
 
 static const uint16_t nics_with_data_direct[] = { 0x1023, 0x1025 }; /* ConnectX-8, ConnectX-9 */
 

@@ -1,8 +1,6 @@
 /*
- * PCI functions: one flat pass over sys/bus/pci/devices. The text of each entry's link is the whole
- * way from the root complex to the function, so the tree is built in memory afterwards (place.c).
- * Walking sys/devices instead would open every directory on the way, and on Hyper-V the ways start
- * below ACPI objects of any depth.
+ * The tables of PCI functions: which there are, which VFs their PFs name, the bridges that have no
+ * entry, and what they are to each other.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +11,416 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/scan-internal.h"
+
+/*
+ * Which functions a PF names as its VFs: virtfn0, virtfn1, …, links in its directory. A link is a
+ * system call, and there may be hundreds; the kernel computes where they lead from offset and
+ * stride, and so can we.
+ */
+
+#define PREFIX "virtfn"
+
+struct pf {
+	const struct dir *dir;
+	struct bdf bdf;
+	int index; /* of its record */
+	const struct place *place;
+};
+
+static bool parse_name(const char *name, int *ret)
+{
+	return str_starts(name, PREFIX) && !str_to_int(name + strlen(PREFIX), ret) && *ret >= 0;
+}
+
+static int add_if_virtfn(void *arg, const char *name)
+{
+	int index;
+
+	if (parse_name(name, &index))
+		names_add(arg, name);
+	return 0;
+}
+
+/* SR-IOV specification: VF n has routing id PF + offset + n * stride. */
+static bool predict(const struct pf *pf, const char *name, struct vf_link *ret)
+{
+	int64_t id = pf->bdf.bus << 8 | pf->bdf.dev << 3 | pf->bdf.fn;
+
+	*ret = (struct vf_link) { .vf = pf->bdf, .pf = pf->index, .beside = true };
+	if (!parse_name(name, &ret->index) || pf->place->offset < 0 || pf->place->stride < 0)
+		return false;
+	id += pf->place->offset + (int64_t)ret->index * pf->place->stride;
+	ret->vf.bus = (uint8_t)(id >> 8);
+	ret->vf.dev = (uint8_t)(id >> 3 & 31);
+	ret->vf.fn = (uint8_t)(id & 7);
+	return id <= UINT16_MAX;
+}
+
+static bool read_link(const struct pf *pf, const char *name, struct vf_link *ret)
+{
+	char target[PATH_MAX], addr[BDF_STRLEN];
+	const char *last;
+
+	*ret = (struct vf_link) { .pf = pf->index };
+	if (!parse_name(name, &ret->index) || dir_link(pf->dir, name, target, sizeof(target)) < 0)
+		return false;
+	last = strrchr(target, '/');
+	last = last ? last + 1 : target;
+	if (bdf_parse(last, &ret->vf) < 0)
+		return false;
+	ret->beside = last == target + 3 && str_starts(target, "../") &&
+		      !strcmp(last, bdf_format(ret->vf, addr));
+	return true;
+}
+
+static bool is_as_predicted(const struct pf *pf, const char *name)
+{
+	struct vf_link want, have;
+
+	return predict(pf, name, &want) && read_link(pf, name, &have) && have.beside &&
+	       !bdf_cmp(want.vf, have.vf);
+}
+
+static int by_vf(const void *a, const void *b)
+{
+	return bdf_cmp(((const struct vf_link *)a)->vf, ((const struct vf_link *)b)->vf);
+}
+
+/* Adds the VFs of the PF whose record will be pci[index] to s->vf, sorted by address. */
+/* Offset and stride are the same for all: where two links agree with them, the others need no look.
+ */
+static void scan_virtfns(struct scan *s, const struct dir *dir, struct bdf bdf, int index,
+			 const struct place *place)
+{
+	const struct pf pf = { dir, bdf, index, place };
+	_cleanup_names_ struct names names = NAMES_EMPTY;
+	bool in_a_row;
+
+	dir_each(dir, add_if_virtfn, &names);
+	names_sort(&names);
+	in_a_row = names.n > 2 && is_as_predicted(&pf, names.v[0]) &&
+		   is_as_predicted(&pf, names.v[names.n - 1]);
+	for (size_t i = 0; i < names.n; i++) {
+		struct vf_link link;
+		char addr[BDF_STRLEN];
+
+		if (!(in_a_row ? predict : read_link)(&pf, names.v[i], &link)) {
+			scan_note(s, "%s: %s is not a link to a PCI address; ignored",
+				  bdf_format(bdf, addr), names.v[i]);
+			continue;
+		}
+		s->vf = xgrow(s->vf, &s->cap_vf, s->n_vf + 1, sizeof(*s->vf));
+		s->vf[s->n_vf++] = link;
+	}
+	if (s->n_vf > 1)
+		qsort(s->vf, s->n_vf, sizeof(*s->vf), by_vf);
+}
+
+/* NULL: no PF named it */
+static const struct vf_link *scan_vf_link(const struct scan *s, struct bdf vf)
+{
+	const struct vf_link key = { .vf = vf };
+
+	return s->n_vf ? bsearch(&key, s->vf, s->n_vf, sizeof(key), by_vf) : NULL;
+}
+
+/*
+ * Bridges that lie on the way to others and have no record: no entry of their own, or one that was
+ * skipped. The way is known all the same, from the others' links, and distances must not depend on
+ * such a gap.
+ */
+
+#define CLASS_PCI_BRIDGE 0x060400
+
+struct gap {
+	struct bdf bdf;
+	const char *path;
+};
+
+struct gaps {
+	struct gap *v;
+	size_t n, cap;
+};
+
+/* Every address on a function's way, its own included, that has no record. */
+static void find_gaps(struct scan *s, const char *path, struct gaps *gaps)
+{
+	size_t len;
+
+	for (const char *c = path; *c; c += len + strspn(c + len, "/")) {
+		char text[BDF_STRLEN + 1] = "";
+		struct bdf bdf;
+
+		len = strcspn(c, "/");
+		if (len >= sizeof(text))
+			continue;
+		memcpy(text, c, len);
+		if (bdf_parse(text, &bdf) < 0 || scan_find(s, bdf) >= 0)
+			continue;
+		gaps->v = xgrow(gaps->v, &gaps->cap, gaps->n + 1, sizeof(*gaps->v));
+		gaps->v[gaps->n++] =
+			(struct gap) { bdf, arena_printf(s->arena, "%.*s", (int)(c + len - path),
+							 path) };
+	}
+}
+
+static int gaps_by_address(const void *a, const void *b)
+{
+	return bdf_cmp(((const struct gap *)a)->bdf, ((const struct gap *)b)->bdf);
+}
+
+/* Both are in order of address. Indices follow their records. */
+static void merge(struct scan *s, const struct gaps *gaps)
+{
+	_cleanup_free_ int *now = xcalloc(s->n_pci, sizeof(*now)); /* where record i goes */
+	size_t n = s->n_pci + gaps->n, old = 0, gap = 0;
+	struct hw_pci *pci = xcalloc(n, sizeof(*pci));
+	struct place *place = xcalloc(n, sizeof(*place));
+
+	for (size_t i = 0; i < n; i++) {
+		if (gap == gaps->n ||
+		    (old < s->n_pci && bdf_cmp(s->pci[old].bdf, gaps->v[gap].bdf) < 0)) {
+			pci[i] = s->pci[old];
+			place[i] = s->place[old];
+			now[old++] = (int)i;
+		} else {
+			const struct gap *g = &gaps->v[gap++];
+
+			pci[i] = hw_pci_unknown(g->bdf);
+			pci[i].class_code = CLASS_PCI_BRIDGE;
+			place[i] = (struct place) { .path = g->path,
+						    .numa = -1,
+						    .pf = g->bdf,
+						    .offset = -1,
+						    .stride = -1 };
+		}
+	}
+	free(s->pci);
+	free(s->place);
+	s->pci = pci;
+	s->place = place;
+	s->n_pci = s->cap_pci = s->cap_place = n;
+	for (size_t i = 0; i < s->n_rdma; i++) {
+		if (s->rdma[i].pci >= 0)
+			s->rdma[i].pci = now[s->rdma[i].pci];
+	}
+	for (size_t i = 0; i < s->n_gpu; i++)
+		s->gpu[i].pci = now[s->gpu[i].pci];
+	for (size_t i = 0; i < s->n_vf; i++)
+		s->vf[i].pf = now[s->vf[i].pf];
+}
+
+void scan_missing_bridges(struct scan *s)
+{
+	struct gaps gaps = { NULL, 0, 0 };
+	const char *last = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_pci; i++) {
+		const char *path = s->place[i].path, *end = path ? strrchr(path, '/') : NULL;
+		size_t len = end ? (size_t)(end - path) + 1 : 0;
+
+		/* The functions of one slot are neighbours in the table, and a PF's VFs are many.
+		 */
+		if (!path || (last && !strncmp(last, path, len) && !strchr(last + len, '/')))
+			continue;
+		find_gaps(s, path, &gaps);
+		last = path;
+	}
+	if (gaps.n) {
+		qsort(gaps.v, gaps.n, sizeof(*gaps.v), gaps_by_address);
+		for (size_t i = 0; i < gaps.n; i++) {
+			if (!n || bdf_cmp(gaps.v[n - 1].bdf, gaps.v[i].bdf))
+				gaps.v[n++] = gaps.v[i];
+		}
+		gaps.n = n;
+		merge(s, &gaps);
+	}
+	free(gaps.v);
+}
+
+/* The relations of functions: parents, VFs of PFs, effective NUMA nodes. Pure but for its notes. */
+
+/* "pciDDDD:BB": a root complex. */
+static bool parse_root(const char *component, struct bdf *ret)
+{
+	char text[BDF_STRLEN + 16];
+	int n;
+
+	if (!str_starts(component, "pci"))
+		return false;
+	n = snprintf(text, sizeof(text), "%s:00.0", component + 3);
+	return n > 0 && (size_t)n < sizeof(text) && !bdf_parse(text, ret);
+}
+
+#define MAX_ABOVE 64
+
+/*
+ * ../../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2: every address but the last is a bridge
+ * above. VMD puts a second root complex below a function ("…/0000:80:05.5/pci10000:00/…"); the
+ * first one is where it hangs.
+ */
+static void read_paths(struct scan *s, int *chain)
+{
+	struct bdf above[MAX_ABOVE], bdf;
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < s->n_pci; i++) {
+		struct hw_pci *f = &s->pci[i];
+		char *save = NULL;
+		int n = 0;
+
+		if (!s->place[i].path)
+			continue;
+		snprintf(path, sizeof(path), "%s", s->place[i].path);
+		for (char *c = strtok_r(path, "/", &save); c; c = strtok_r(NULL, "/", &save)) {
+			if (parse_root(c, &bdf) && !f->has_root) {
+				f->has_root = true;
+				f->root_domain = bdf.domain;
+				f->root_bus = bdf.bus;
+			} else if (!bdf_parse(c, &bdf) && n < MAX_ABOVE) {
+				above[n++] = bdf;
+			}
+			if (str_starts(c, "VMBUS") || str_starts(c, "MSFT1000"))
+				s->is_virtual = true;
+		}
+		s->place[i].depth = n;
+		/* The nearest that was not skipped; the last address is the function itself. */
+		chain[i] = -1;
+		for (int k = n - 2; k >= 0 && chain[i] < 0; k--)
+			chain[i] = scan_find(s, above[k]);
+	}
+}
+
+/* Ways that contradict each other could make a ring. A parent's way is shorter than its child's, so
+ * no ring remains. */
+static void set_parents(struct scan *s, const int *chain)
+{
+	char a[BDF_STRLEN], b[BDF_STRLEN];
+
+	for (size_t i = 0; i < s->n_pci; i++) {
+		int up = s->place[i].path ? chain[i] : -1;
+
+		if (up >= 0 && s->place[up].depth >= s->place[i].depth) {
+			scan_note(
+				s,
+				"%s: claims to be below %s, whose own path says otherwise; taken as on the root bus",
+				bdf_format(s->pci[i].bdf, a), bdf_format(s->pci[up].bdf, b));
+			up = -1;
+		}
+		s->pci[i].parent = up;
+	}
+}
+
+/* The kernel keeps both links; a PF's virtfnN is as good a witness as the VF's physfn. */
+static void set_by_virtfn(struct scan *s, const struct vf_link *link)
+{
+	int i = scan_find(s, link->vf);
+	char a[BDF_STRLEN], b[BDF_STRLEN];
+	struct hw_pci *f;
+
+	if (i < 0 || i == link->pf || s->pci[link->pf].is_vf)
+		return;
+	f = &s->pci[i];
+	if (f->physfn < 0 && f->sriov_total == 0) {
+		f->is_vf = true;
+		f->physfn = link->pf;
+	}
+	if (f->physfn != link->pf)
+		scan_note(s, "%s: virtfn%d is %s, which says otherwise; ignored",
+			  bdf_format(s->pci[link->pf].bdf, a), link->index, bdf_format(f->bdf, b));
+	else
+		f->vf_index = link->index;
+}
+
+static int routing_id(struct bdf b)
+{
+	return b.bus << 8 | b.dev << 3 | b.fn;
+}
+
+/* SR-IOV specification: VF n has routing id PF + offset + n * stride. */
+static int index_by_address(const struct hw_pci *pf, const struct place *place, struct bdf vf)
+{
+	int distance = routing_id(vf) - routing_id(pf->bdf) - place->offset;
+
+	if (place->offset < 0 || vf.domain != pf->bdf.domain || distance < 0)
+		return -1;
+	if (!distance)
+		return 0;
+	if (place->stride <= 0 || distance % place->stride ||
+	    distance / place->stride >= pf->sriov_total)
+		return -1;
+	return distance / place->stride;
+}
+
+static void set_vfs(struct scan *s)
+{
+	char addr[BDF_STRLEN], pf_addr[BDF_STRLEN];
+
+	for (size_t i = 0; i < s->n_pci; i++) {
+		struct hw_pci *f = &s->pci[i];
+		int pf;
+
+		if (!f->is_vf || !bdf_cmp(s->place[i].pf, f->bdf))
+			continue; /* where the link named nothing, that has its note */
+		pf = scan_find(s, s->place[i].pf);
+		bdf_format(f->bdf, addr);
+		bdf_format(s->place[i].pf, pf_addr);
+		if (pf < 0)
+			scan_note(s, "%s: its PF %s is not there", addr, pf_addr);
+		else if (s->pci[pf].is_vf)
+			scan_note(s, "%s: its PF %s is a VF itself; its PF is taken as unknown",
+				  addr, pf_addr);
+		else
+			f->physfn = pf;
+	}
+	for (size_t i = 0; i < s->n_vf; i++)
+		set_by_virtfn(s, &s->vf[i]);
+	for (size_t i = 0; i < s->n_pci; i++) {
+		struct hw_pci *f = &s->pci[i];
+
+		if (f->physfn < 0 || f->vf_index >= 0)
+			continue;
+		f->vf_index = index_by_address(&s->pci[f->physfn], &s->place[f->physfn], f->bdf);
+		if (f->vf_index < 0)
+			scan_note(s,
+				  "%s: no virtfn link of its PF names it; its VF index is unknown",
+				  bdf_format(f->bdf, addr));
+	}
+}
+
+static int node_above(const struct scan *s, int i)
+{
+	while (i >= 0 && s->place[i].numa < 0)
+		i = s->pci[i].parent;
+	return i < 0 ? -1 : s->place[i].numa;
+}
+
+void scan_place(struct scan *s)
+{
+	_cleanup_free_ int *chain = xcalloc(s->n_pci, sizeof(*chain));
+
+	read_paths(s, chain);
+	set_parents(s, chain);
+	set_vfs(s);
+	for (size_t i = 0; i < s->n_pci; i++) {
+		struct hw_pci *f = &s->pci[i];
+
+		f->numa = s->place[i].numa;
+		if (f->numa < 0 && f->physfn >= 0)
+			f->numa = node_above(s, f->physfn);
+		if (f->numa < 0)
+			f->numa = node_above(s, (int)i);
+		f->numa_above = f->numa >= 0 && s->place[i].numa < 0;
+	}
+}
+
+/*
+ * PCI functions: one flat pass over sys/bus/pci/devices. The text of each entry's link is the whole
+ * way from the root complex to the function, so the tree is built in memory afterwards.
+ * Walking sys/devices instead would open every directory on the way, and on Hyper-V the ways start
+ * below ACPI objects of any depth.
+ */
 
 #define DEVICES	     "sys/bus/pci/devices"
 #define CLASS_BRIDGE 0x06

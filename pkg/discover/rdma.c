@@ -1,10 +1,10 @@
 /*
- * RDMA devices. A hardware device is found below its function; the class directories come second,
- * for soft devices (rxe, siw), which live below sys/devices/virtual and name a netdev only. No
- * names are kept between scans: a uverbs number may move to another device when one is re-created.
+ * Devices of a class and the functions they belong to, the RDMA devices among them with their
+ * ports, and the rate limits of VFs.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,130 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/scan-internal.h"
+#include "hw/driver.h"
+#include "hw/vfadmin.h"
+#include "netlink/netlink.h"
+
+/* Which netdevs and RDMA devices belong to which function, from the texts of the class directories'
+ * links. */
+
+static const struct {
+	const char *dir, *folder;
+} classes[CLASS_MAX] = {
+	[CLASS_NET] = { "sys/class/net", "net" },
+	[CLASS_RDMA] = { "sys/class/infiniband", "infiniband" },
+	[CLASS_VERBS] = { "sys/class/infiniband_verbs", "infiniband_verbs" },
+};
+
+/* Cuts the last component off; NULL when nothing is left. */
+static char *cut_last(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return NULL;
+	*slash = '\0';
+	return slash + 1;
+}
+
+struct filling {
+	struct scan *s;
+	const struct dir *dir;
+	enum class_kind kind;
+};
+
+static int add_link(void *arg, const char *name)
+{
+	struct filling *f = arg;
+	struct class_map *map = &f->s->classes[f->kind];
+	const char *last = NULL, *folder, *addr;
+	char target[PATH_MAX];
+	struct bdf bdf;
+
+	/* "…/<address>/<folder>/<name>" */
+	if (dir_link(f->dir, name, target, sizeof(target)) >= 0)
+		last = cut_last(target);
+	folder = last ? cut_last(target) : NULL;
+	addr = folder ? cut_last(target) : NULL;
+	if (!addr || strcmp(last, name) != 0 || strcmp(folder, classes[f->kind].folder) != 0 ||
+	    bdf_parse(addr, &bdf) < 0) {
+		names_add(&map->others, name);
+		return 0;
+	}
+	map->links = xgrow(map->links, &map->cap, map->n + 1, sizeof(*map->links));
+	map->links[map->n++] =
+		(struct class_link) { .bdf = bdf, .name = arena_strdup(f->s->arena, name) };
+	return 0;
+}
+
+static int by_function(const void *a, const void *b)
+{
+	const struct class_link *la = a, *lb = b;
+	int c = bdf_cmp(la->bdf, lb->bdf);
+
+	return c ? c : strcmp(la->name, lb->name);
+}
+
+void scan_classes(struct scan *s)
+{
+	for (int kind = 0; kind < CLASS_MAX; kind++) {
+		_cleanup_dir_ struct dir dir = DIR_CLOSED;
+		struct class_map *map = &s->classes[kind];
+		struct filling f = { s, &dir, (enum class_kind)kind };
+
+		if (dir_open_path(s->root, classes[kind].dir, &dir) < 0)
+			continue;
+		dir_each(&dir, add_link, &f);
+		if (map->n > 1)
+			qsort(map->links, map->n, sizeof(*map->links), by_function);
+	}
+}
+
+void classes_done(struct scan *s)
+{
+	for (int kind = 0; kind < CLASS_MAX; kind++) {
+		free(s->classes[kind].links);
+		names_done(&s->classes[kind].others);
+	}
+}
+
+static int by_address(const void *bdf, const void *link)
+{
+	return bdf_cmp(*(const struct bdf *)bdf, ((const struct class_link *)link)->bdf);
+}
+
+int scan_class_names(struct scan *s, enum class_kind kind, const struct dir *dev, struct bdf bdf,
+		     struct names *ret)
+{
+	struct class_map *map = &s->classes[kind];
+	size_t first = list_place(&bdf, map->links, map->n, sizeof(*map->links), by_address);
+
+	for (size_t i = first; i < map->n && !bdf_cmp(map->links[i].bdf, bdf); i++) {
+		map->links[i].taken = true;
+		names_add(ret, map->links[i].name);
+	}
+	return ret->n ? 0 : names_below(dev, classes[kind].folder, ret);
+}
+
+/* Entries that no function took, in name order. */
+static void scan_class_rest(const struct scan *s, enum class_kind kind, struct names *ret)
+{
+	const struct class_map *map = &s->classes[kind];
+
+	for (size_t i = 0; i < map->n; i++) {
+		if (!map->links[i].taken)
+			names_add(ret, map->links[i].name);
+	}
+	for (size_t i = 0; i < map->others.n; i++)
+		names_add(ret, map->others.v[i]);
+	names_sort(ret);
+}
+
+/*
+ * RDMA devices. A hardware device is found below its function; the class directories come second,
+ * for soft devices (rxe, siw), which live below sys/devices/virtual and name a netdev only. No
+ * names are kept between scans: a uverbs number may move to another device when one is re-created.
+ */
 
 #define RDMA_DIR  "sys/class/infiniband"
 #define VERBS_DIR "sys/class/infiniband_verbs"
@@ -328,4 +452,107 @@ void scan_class_rdma(struct scan *s)
 	scan_class_verbs(s);
 	if (s->n_rdma > 1)
 		qsort(s->rdma, s->n_rdma, sizeof(*s->rdma), by_place);
+}
+
+/*
+ * Rate limits of VFs, which an administrator sets on their PF. Some drivers show them in files of
+ * the PF, sriov/<index>/ (hw/driver.h). The kernel's own drivers have no such files; the running
+ * kernel is asked then, once for all VFs of a PF.
+ */
+
+#define DEVICES "sys/bus/pci/devices"
+
+/* -ENOENT: it has no rate. */
+static int read_file(struct scan *s, const struct dir *sriov, int index,
+		     const struct hw_rate_file *file, int *ret)
+{
+	char path[64], text[1024], *value = text;
+
+	snprintf(path, sizeof(path), "%d/%s", index, file->name);
+	if (dir_read(sriov, path, text, sizeof(text)) < 0)
+		return -ENOENT;
+	if (file->line) {
+		const char *line = hw_rate_line(file, text);
+
+		value = line ? strchr(line, ':') : NULL;
+		if (!value)
+			return -ENOENT;
+		value++;
+		value[strcspn(value, "\n")] = '\0';
+	}
+	if (!str_to_int(str_trim(value), ret) && *ret >= 0)
+		return 0;
+	if (!file->line)
+		return -ENOENT; /* explains to a person how to write one */
+	scan_note_value(s, sriov, path, str_trim(value));
+	return -EINVAL;
+}
+
+/* The first VF of the PF behind `after`; NULL: no more. */
+static struct hw_pci *next_vf(struct scan *s, int pf, struct hw_pci *after)
+{
+	for (struct hw_pci *f = after ? after + 1 : s->pci; f < s->pci + s->n_pci; f++) {
+		if (f->physfn == pf && f->vf_index >= 0)
+			return f;
+	}
+	return NULL;
+}
+
+/* False: there are no files about it. */
+static bool take_files(struct scan *s, int pf)
+{
+	_cleanup_dir_ struct dir sriov = DIR_CLOSED;
+	const struct hw_driver *driver = hw_driver_find(s->pci[pf].driver);
+	char path[sizeof(DEVICES) + BDF_STRLEN + 16], addr[BDF_STRLEN];
+	bool found = false;
+
+	snprintf(path, sizeof(path), DEVICES "/%s/sriov", bdf_format(s->pci[pf].bdf, addr));
+	if (dir_open_path(s->root, path, &sriov) < 0)
+		return false;
+	for (struct hw_pci *vf = next_vf(s, pf, NULL); vf; vf = next_vf(s, pf, vf)) {
+		int rate, r = -ENOENT;
+
+		for (size_t i = 0; r == -ENOENT && i < hw_rate_files_n; i++) {
+			if (!driver || !driver->rate || driver->rate == &hw_rate_files[i])
+				r = read_file(s, &sriov, vf->vf_index, &hw_rate_files[i], &rate);
+		}
+		if (r == 0)
+			vf->rate_mbps = rate;
+		found |= r != -ENOENT;
+	}
+	return found;
+}
+
+static void take_answer(struct scan *s, int pf)
+{
+	_cleanup_arena_ struct arena *arena = arena_new(16 * 1024);
+	const struct hw_vf_admin *vfs = NULL;
+	struct err err = { 0 };
+	size_t n = 0;
+	int r = netlink_vfs(s->pci[pf].netdev, arena, &vfs, &n, &err);
+
+	if (r < 0 && r != -ENODEV && r != -ENOTSUP)
+		scan_note(s, "%s; their rate limits are unknown", err.msg);
+	for (struct hw_pci *vf = next_vf(s, pf, NULL); vf && n; vf = next_vf(s, pf, vf)) {
+		/* By index as a rule, so the first try hits. */
+		size_t i = (size_t)vf->vf_index < n && vfs[vf->vf_index].index == vf->vf_index
+				   ? (size_t)vf->vf_index
+				   : 0;
+
+		while (i < n && vfs[i].index != vf->vf_index)
+			i++;
+		if (i < n && vfs[i].max_mbps > 0)
+			vf->rate_mbps = vfs[i].max_mbps;
+	}
+}
+
+void scan_rates(struct scan *s)
+{
+	for (size_t i = 0; i < s->n_pci; i++) {
+		const struct hw_pci *f = &s->pci[i];
+
+		if (f->sriov_num > 0 && hw_is_pf(f) && !take_files(s, (int)i) && f->netdev &&
+		    sysroot_is_live(s->root))
+			take_answer(s, (int)i);
+	}
 }

@@ -1,8 +1,7 @@
 /*
  * One scan in progress: the tables grow here and move into the inventory's arena at the end. Each
- * phase is a file: machine.c (NUMA, hypervisor, routes), cpu.c, pci.c (functions), virtfn.c (of
- * PFs), place.c (links between functions), card.c and vpdread.c (VPD), lldp.c, rate.c (of VFs),
- * rdma.c, gpu.c.
+ * phase is in a file: discover.c (the machine as a whole), pci.c (functions, and what they are to
+ * each other), card.c (VPD), lldp.c, rdma.c (RDMA devices, rates of VFs), gpu.c.
  */
 #ifndef RAILMATE_DISCOVER_SCAN_INTERNAL_H
 #define RAILMATE_DISCOVER_SCAN_INTERNAL_H
@@ -39,18 +38,6 @@ struct class_map {
 	struct names others;
 };
 enum class_kind { CLASS_NET, CLASS_RDMA, CLASS_VERBS, CLASS_MAX };
-
-/* The VPD of one function; err: its fault, unset when there is none. */
-struct vpd_read {
-	struct bdf bdf;
-	struct vpd vpd;
-	struct err err;
-};
-/* Reads VPD in threads of its own, which are over when scan_vpd_join() returns; root stays. */
-struct scan_vpd *scan_vpd_start(const struct sysroot *root, const struct bdf *functions, size_t n);
-const struct vpd_read *scan_vpd_join(struct scan_vpd *r,
-				     size_t *ret_n); /* in the order of the functions */
-void scan_vpd_free(struct scan_vpd *r);
 
 /* virtfn<index> of pci[pf] is vf. */
 struct vf_link {
@@ -107,11 +94,7 @@ void scan_note_value(struct scan *s, const struct dir *d, const char *name, cons
 /* "<number> <unit>…" in thousandths: "2.5 GT/s PCIe" → 2500. 0 and -EINVAL. */
 int parse_thousandths(const char *text, const char *unit, int *ret);
 
-void scan_numa(struct scan *s);
 bool scan_numa_exists(const struct scan *s, int node);
-struct hw_cpu scan_cpu(struct scan *s);
-bool scan_hypervisor(const struct scan *s); /* after scan_cpu() and scan_place() */
-void scan_default_route(struct scan *s);
 
 /*
  * Names of a function's devices of one class. Reading a link of the class directory costs a third
@@ -123,16 +106,11 @@ void scan_classes(struct scan *s);
 void classes_done(struct scan *s);
 int scan_class_names(struct scan *s, enum class_kind kind, const struct dir *dev, struct bdf bdf,
 		     struct names *ret);
-/* Entries that no function took, in name order. */
-void scan_class_rest(const struct scan *s, enum class_kind kind, struct names *ret);
 
 int scan_pci(struct scan *s,
 	     struct err *err); /* negative: the bus could not be read, which may pass */
 int scan_find(const struct scan *s, struct bdf bdf); /* among the functions committed so far; -1 */
-/* Adds the VFs of the PF whose record will be pci[index] to s->vf, sorted by address. */
-void scan_virtfns(struct scan *s, const struct dir *dir, struct bdf pf, int index,
-		  const struct place *place);
-const struct vf_link *scan_vf_link(const struct scan *s, struct bdf vf); /* NULL: no PF named it */
+
 /* Gives every bridge that others' ways name a record: before scan_place(). Moves the functions'
  * indices. */
 void scan_missing_bridges(struct scan *s);

@@ -13,7 +13,6 @@
 #include "config/hints.h"
 #include "config/shared.h"
 #include "discover/discover.h"
-#include "discover/links.h"
 #include "pool/node.h"
 
 static int read_all(int fd, const char *path, size_t max, struct strbuf *out, struct err *err)

@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/links.h"
+#include "discover/discover.h"
 #include "hw/bdf.h"
 #include "hw/inventory.h"
 #include "support/fixture.h"
