@@ -2,13 +2,19 @@
 #ifndef RAILMATE_RENDER_INTERNAL_H
 #define RAILMATE_RENDER_INTERNAL_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/config.h"
 #include "hw/bdf.h"
-#include "render/gid-internal.h"
+#include "hw/vfstate.h"
 #include "render/render.h"
 
+struct arena;
 struct choose_pair;
+struct err;
 struct json;
-struct pool_config;
 struct strbuf;
 
 /* NCCL takes that many devices since 2.18.5; later ones are dropped silently
@@ -29,9 +35,6 @@ const char *env_get(const struct env_set *set, const char *key); /* NULL: not th
 bool env_put(struct env_set *set, const char *key,
 	     const char *value); /* false: there already, and stays */
 void env_put_all(struct env_set *set, const struct edits *edits);
-
-/* Appends to edits->envs; room for `max` entries was made by the caller. */
-void add_env(struct edits *edits, const char *key, const char *value);
 
 /* --- sentences --- */
 
@@ -104,27 +107,86 @@ enum hw_link grant_link(const struct grant *grant, const struct grant_dev *dev);
 void render_peer_env(const struct grant *grant, struct arena *arena, struct edits *edits);
 /* RAILMATE_*: the facts of the grant. */
 void render_fact_env(const struct grant *grant, struct arena *arena, struct edits *edits);
-#define OWN_ENV_MAX 7						     /* of both */
-void render_own_env(const struct grant *grant, struct env_set *set); /* both */
 
 /* --- variables of all grants (grants_now()) --- */
 
-/* The variables that the pools have to agree on: derived ones, then the operator's. */
-int render_joined_env(const struct grant *grants, size_t n, struct env_set *set,
-		      struct notes *notes, struct err *err);
 /* NCCL_* but those about GIDs. */
 void render_nccl_env(const struct grant *grants, size_t n, struct env_set *set,
 		     struct notes *notes);
-/* The variable's value in the operator's "env"; NULL: none. */
-const char *policy_value(const struct pool_config *cfg, const char *name);
-/* uverbs nodes, and rdma_cm, to edits->devs. */
-void render_nodes(const struct grant *grants, size_t n, struct arena *arena, struct edits *edits);
 
-#define GID_V4_BITS 96 /* in front of a mapped IPv4 address */
-bool gid_in_range(const uint8_t gid[16], const uint8_t range[16], int bits);
-enum gid_family gid_nccl_family(const struct gid_entry *gid); /* its family for NCCL */
-/* "no GID …": why this VF has no candidate; NULL: it has one. */
-const char *gid_lack(const struct gid_vf *vf);
+/*
+ * --- GIDs ---
+ *
+ * Which GID NCCL takes on a RoCE port, and which variables make it take a right one.
+ * Pure; the reference is NCCL's ncclIbGetGidIndex() since 2.21.5 (docs/design/nccl.md §1.5): the
+ * scan of the table, with its oddities, is followed step by step. Ports with the InfiniBand link
+ * layer are not for these functions: NCCL takes no index there.
+ */
+
+/* The operator's wish. */
+struct gid_want {
+	enum gid_family family;
+	int roce_version;     /* 1, 2 */
+	const uint8_t *range; /* NULL: any */
+	int range_bits;	      /* of 128, IPv4 mapped */
+};
+
+/* The port of one VF. */
+struct gid_vf {
+	const char *id, *rdma; /* for sentences */
+	const char *driver;    /* NULL: not known */
+	struct gid_want want;
+	const struct gid_entry *gids;
+	size_t n_gids; /* in index order, no empty slots */
+	/* Entry by entry: is its address in the container's namespace? NULL: not known, all
+	 * count */
+	const bool *here;
+	int table_len; /* slots; 0: not known */
+};
+
+/* The variables that NCCL gets. */
+struct gid_env {
+	int index;		/* NCCL_IB_GID_INDEX; -1: not set, NCCL's own choice by the rest */
+	enum gid_family family; /* IPv4, NCCL's default, or IPv6 */
+	int roce_version;
+	uint8_t range[16];
+	int range_bits; /* of 128, IPv4 mapped; 0: none */
+};
+
+bool gid_is_ipv4(const uint8_t gid[16]); /* mapped into ::ffff:0:0/96 */
+/* "10.0.0.7", "fd00::1" */
+const char *gid_format(const uint8_t gid[16], struct arena *arena);
+/* "10.0.0.0/8" */
+const char *gid_format_range(const uint8_t range[16], int bits, struct arena *arena);
+
+/* The first bits of the address. */
+void gid_set_range(struct gid_env *env, const uint8_t address[16], int bits);
+
+/* NULL: empty slot. */
+const struct gid_entry *gid_at(const struct gid_vf *vf, int index);
+/* Is it one that the VF may use, and that was asked for: its address routable and in the container,
+ * family, range and version right? */
+bool gid_is_candidate(const struct gid_vf *vf, const struct gid_entry *gid);
+/* The index NCCL ends up with; 0, as a rule useless, if nothing suits. -1: NCCL itself does not
+ * determine it. */
+int gid_nccl_picks(const struct gid_vf *vf, const struct gid_env *env);
+
+/*
+ * gid: auto. An index where every VF has exactly one candidate and it is the same, else the least
+ * that makes NCCL's own choice a candidate on every VF, else the first index where every VF has
+ * one. False: nothing does; *ret_why is a sentence.
+ */
+bool gid_auto(const struct gid_vf *vfs, size_t n, struct arena *arena, struct gid_env *ret,
+	      const char **ret_why);
+/*
+ * Do two VFs end up with addresses of different networks, though each has one of the other's? Their
+ * places in vfs. A network is an IPv4 /24 or an IPv6 /64 here: the tables have no prefix lengths.
+ */
+bool gid_networks_differ(const struct gid_vf *vfs, size_t n, const struct gid_env *env,
+			 size_t *ret_a, size_t *ret_b);
+/* gid: fixed:N. -EINVAL with the reason why this cannot work; `pool` is for the sentence. */
+int gid_check_fixed(const struct gid_vf *vfs, size_t n, int index, const char *pool,
+		    struct err *err);
 
 /* The decision about the GIDs of some rails. */
 struct gid_decision {
@@ -141,8 +203,34 @@ int decide_gids(const struct rail *rails, size_t n, struct arena *arena, struct 
 /* Do the rail's tables, as they are known now, stay? In a pod's own network they are made after
  * Allocate. */
 bool gids_known(const struct rail *rail);
-/* The rail's port for the functions of gid.h. */
+/* The rail's port for the functions of gid.c. */
 struct gid_vf gid_vf_of(const struct rail *rails, size_t n, size_t at, struct arena *arena);
 void put_gid_env(const struct gid_decision *decision, struct env_set *set);
+
+/*
+ * --- libraries beside NCCL (docs/design/nccl.md §5.1, §5.2, §5.3) ---
+ *
+ * Of NCCL's own only the P_Key's value is from here. A variable names the VFs of those pools that
+ * have its profile. What is only the operator's to say (traffic class, transports, …) is policy
+ * (config/policy.h) and passes through the pool's "env"; the two sets of names are disjoint.
+ */
+
+#define PROFILE_ENV_MAX 13 /* so many variables at most: room for them is made by the caller */
+
+/*
+ * Appended to ret->envs, unsorted. `grants` are all the RDMA pools of the container that are known
+ * (one at Allocate), VFs with an RDMA device only are named, in rail order. gid_index: the RoCE GID
+ * index that is right for every VF of them, -1 if none is or it is not known yet. mscclpp and ofi
+ * take index 0, a link-local one, without it.
+ */
+void render_profile_env(const struct grant *grants, size_t n, int gid_index, struct arena *arena,
+			struct edits *ret);
+
+/*
+ * Does a container of this pool get /dev/infiniband/rdma_cm? As sriov-network-device-plugin always
+ * gives it, so does a pool that names no profiles, and "none". A pool that names them gives it when
+ * one of them connects by it: ucx, ofi, oneccl.
+ */
+bool render_wants_rdma_cm(const struct pool_config *cfg);
 
 #endif

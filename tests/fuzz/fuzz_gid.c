@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "render/gid-internal.h"
+#include "render/render-internal.h"
 
 #define VFS_MAX 3
 

@@ -13,7 +13,7 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
-#include "render/profiles-internal.h"
+#include "render/render-internal.h"
 
 #define VFS  4
 #define GPUS 4

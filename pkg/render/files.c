@@ -1,4 +1,7 @@
-/* map.json and cufile.json: the VFs of a container, for programs in it and for people. */
+/*
+ * The files about what a container gets: device information for Multus, CDI specs, map.json and
+ * cufile.json. Each is text; who writes it where is the caller's.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +13,222 @@
 #include "hw/inventory.h"
 #include "hw/vfstate.h"
 #include "pool/node.h"
+#include "render/cdi.h"
 #include "render/render-internal.h"
+#include "render/render.h"
 #include "topo/rails.h"
 #include "topo/topo.h"
+
+/* Edits as JSON, for people and scripts. */
+
+void render_json_devices(const struct edits *edits, struct json *j)
+{
+	for (size_t i = 0; i < edits->n_devs; i++) {
+		json_begin_object(j);
+		json_kv_string(j, "host", edits->devs[i].host);
+		json_kv_string(j, "container", edits->devs[i].container);
+		json_kv_string(j, "permissions", edits->devs[i].permissions);
+		json_end_object(j);
+	}
+}
+
+void render_json_mounts(const struct edits *edits, struct json *j)
+{
+	for (size_t i = 0; i < edits->n_mounts; i++) {
+		json_begin_object(j);
+		json_kv_string(j, "host", edits->mounts[i].host);
+		json_kv_string(j, "container", edits->mounts[i].container);
+		json_kv_bool(j, "read_only", edits->mounts[i].read_only);
+		json_end_object(j);
+	}
+}
+
+/*
+ * NPWG device-info files, spec 1.1.0, as sriov-network-device-plugin writes them; `pf-pci-address`
+ * is the spec's own field. `railmate` is not: the spec has no place for more than it names, and
+ * forbids none. Multus reads the file into a structure of the spec's fields
+ * (network-attachment-definition-client, pkg/utils), so it is for programs that read the file
+ * itself.
+ */
+
+const char *render_devinfo_name(const struct pool *pool, const struct pool_dev *dev,
+				struct arena *arena)
+{
+	char *name = arena_printf(arena, "%s-%s-device.json", pool->cfg->resource, dev->id);
+
+	for (char *p = name; *p; p++) {
+		if (*p == '/')
+			*p = '-';
+	}
+	return name;
+}
+
+const char *render_devinfo(const struct node *node, const struct pool *pool,
+			   const struct pool_dev *dev, struct arena *arena)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT, names = STRBUF_INIT;
+	const struct hw_inventory *inv = node->inv;
+	struct topo_rail at = topo_rails_of(node->rails, dev->pci);
+	char buf[BDF_STRLEN];
+	struct json j;
+
+	json_init(&j, &text, 0);
+	json_begin_object(&j);
+	json_kv_string(&j, "type", "pci");
+	json_kv_string(&j, "version", "1.1.0");
+	json_key(&j, "pci");
+	json_begin_object(&j);
+	json_kv_string(&j, "pci-address", dev->id);
+	if (dev->pci >= 0 && inv->pci[dev->pci].physfn >= 0)
+		json_kv_string(&j, "pf-pci-address",
+			       bdf_format(inv->pci[inv->pci[dev->pci].physfn].bdf, buf));
+	/* "mlx5_4" or, for a function with several devices, "mlx5_4,mlx5_5" */
+	if (pool_dev_is_rdma(pool, dev) && dev->pci >= 0 && dev->rdma >= 0) {
+		for (size_t i = (size_t)dev->rdma; i < inv->n_rdma && inv->rdma[i].pci == dev->pci;
+		     i++)
+			strbuf_printf(&names, "%s%s", names.len ? "," : "", inv->rdma[i].name);
+	}
+	if (names.len)
+		json_kv_string(&j, "rdma-device", strbuf_str(&names));
+	json_end_object(&j);
+	if (at.rail >= 0) {
+		json_key(&j, "railmate");
+		json_begin_object(&j);
+		json_kv_int(&j, "rail", at.rail);
+		if (at.plane >= 0)
+			json_kv_int(&j, "plane", at.plane);
+		json_end_object(&j);
+	}
+	json_end_object(&j);
+	return arena_strdup(arena, strbuf_str(&text));
+}
+
+#define FILE_PREFIX "railmate.io-vf_"
+#define FILE_SUFFIX ".json"
+
+const char *cdi_device(const char *slot, struct arena *arena)
+{
+	return arena_printf(arena, CDI_KIND "=%s", slot);
+}
+
+const char *cdi_file_name(const char *slot, struct arena *arena)
+{
+	return arena_printf(arena, FILE_PREFIX "%s" FILE_SUFFIX, slot);
+}
+
+const char *cdi_slot_of_file(const char *name, struct arena *arena)
+{
+	size_t len = strlen(name), prefix = strlen(FILE_PREFIX), suffix = strlen(FILE_SUFFIX);
+
+	if (len <= prefix + suffix || !str_starts(name, FILE_PREFIX) ||
+	    strcmp(name + len - suffix, FILE_SUFFIX) != 0)
+		return NULL;
+	return arena_printf(arena, "%.*s", (int)(len - prefix - suffix), name + prefix);
+}
+
+struct edits cdi_join(const struct edits *v, size_t n, struct arena *arena)
+{
+	struct env_set set = { .arena = arena };
+
+	for (size_t i = 0; i < n; i++)
+		env_put_all(&set, &v[i]);
+	return (struct edits) { .envs = set.v, .n_envs = set.n };
+}
+
+/* --- the text --- */
+
+/* Type and numbers are left to the runtime, which looks at the node when it makes the container. */
+static void put_nodes(struct json *j, const struct edits *edits)
+{
+	json_key(j, "deviceNodes");
+	json_begin_array(j);
+	for (size_t i = 0; i < edits->n_devs; i++) {
+		const struct devnode *d = &edits->devs[i];
+
+		json_begin_object(j);
+		json_kv_string(j, "path", d->container);
+		if (strcmp(d->host, d->container) != 0)
+			json_kv_string(j, "hostPath", d->host);
+		json_kv_string(j, "permissions", d->permissions);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_mounts(struct json *j, const struct edits *edits)
+{
+	json_key(j, "mounts");
+	json_begin_array(j);
+	for (size_t i = 0; i < edits->n_mounts; i++) {
+		const struct bindmount *m = &edits->mounts[i];
+
+		json_begin_object(j);
+		json_kv_string(j, "hostPath", m->host);
+		json_kv_string(j, "containerPath", m->container);
+		json_key(j, "options");
+		json_begin_array(j);
+		json_put_string(j, m->read_only ? "ro" : "rw");
+		json_put_string(j, "nosuid");
+		json_put_string(j, "nodev");
+		json_put_string(j, "bind");
+		json_end_array(j);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_edits(struct json *j, const struct edits *edits)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+	json_key(j, "containerEdits");
+	json_begin_object(j);
+	if (edits->n_envs) {
+		json_key(j, "env");
+		json_begin_array(j);
+		for (size_t i = 0; i < edits->n_envs; i++) {
+			b.len = 0;
+			strbuf_printf(&b, "%s=%s", edits->envs[i].key, edits->envs[i].value);
+			json_put_string(j, strbuf_str(&b));
+		}
+		json_end_array(j);
+	}
+	if (edits->n_devs)
+		put_nodes(j, edits);
+	if (edits->n_mounts)
+		put_mounts(j, edits);
+	json_end_object(j);
+}
+
+const char *render_cdi(const struct edits *common, const struct cdi_entry *v, size_t n,
+		       struct arena *arena)
+{
+	const struct edits repeated = { .envs = common->envs, .n_envs = common->n_envs };
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+	struct json j;
+
+	json_init(&j, &b, 1);
+	json_begin_object(&j);
+	json_kv_string(&j, "cdiVersion", CDI_VERSION);
+	json_kv_string(&j, "kind", CDI_KIND);
+	put_edits(&j, common);
+	json_key(&j, "devices");
+	json_begin_array(&j);
+	/* A device without edits is refused by runtimes: one that has no nodes repeats the
+	 * variables. */
+	for (size_t i = 0; i < n; i++) {
+		json_begin_object(&j);
+		json_kv_string(&j, "name", v[i].slot);
+		put_edits(&j, v[i].edits.n_devs ? &v[i].edits : &repeated);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_end_object(&j);
+	strbuf_putc(&b, '\n');
+	return arena_strdup(arena, strbuf_str(&b));
+}
+
+/* map.json and cufile.json: the VFs of a container, for programs in it and for people. */
 
 #define MAP_VERSION 1
 
