@@ -57,18 +57,7 @@ struct key {
 	{                                                                                          \
 		.name = (key), .read = read_bool, .at = AT(holder, member, bool)                   \
 	}
-#define KEY_STRING(key, holder, member)                                                            \
-	{                                                                                          \
-		.name = (key), .read = read_text, .at = AT(holder, member, const char *)           \
-	}
-/* words: a static array whose indexes are the values of the enum. */
-#define KEY_CHOICE(key, holder, member, words)                                                     \
-	{                                                                                          \
-		.name = (key), .read = read_choice, .choices = (words),                            \
-		.n_choices = ARRAY_LEN(words),                                                     \
-		.at = offsetof(holder, member) +                                                   \
-		      0 * sizeof(char[SIZE_OF(holder, member) == sizeof(int) ? 1 : -1])            \
-	}
+
 /* The list `member` is a pointer, and n_<member> beside it its length. */
 #define LIST_OF(holder, member, fn)                                                                \
 	.element = (fn), .size = SIZE_OF(holder, member[0]), .at = offsetof(holder, member),       \
@@ -158,38 +147,16 @@ int refuse_empty(const struct parse *p, const struct item *document, const char 
 const struct pool_config *take_pools(struct parse *p, const struct pool_list *list);
 const struct pool_error *take_faults(struct parse *p, const struct pool_list *list);
 
-/* selectors: one object or a list of them. */
-int read_selectors(struct parse *p, const struct item *value, const struct key *key, void *out);
-extern const struct key_set selector_keys;
 /* Our own objects: `railmate` of a pool (struct pool_config), and of the document (struct config).
  */
 void railmate_pool_defaults(struct pool_config *pool); /* also of a pool without that object */
 int read_railmate_pool(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_railmate_top(struct parse *p, const struct item *value, const struct key *key, void *out);
 
-/* gidRange, roceVersion and pkey. */
-int read_gid_range(struct parse *p, const struct item *value, const struct key *key, void *out);
-int read_roce_version(struct parse *p, const struct item *value, const struct key *key, void *out);
-int read_pkey(struct parse *p, const struct item *value, const struct key *key, void *out);
-/* The gid that follows from several keys. */
-void finish_gid(struct parse *p, const struct item *object, struct pool_config *pool);
-
-int read_health(struct parse *p, const struct item *value, const struct key *key, void *out);
-extern const struct pool_health health_defaults;
-
-int read_profiles(struct parse *p, const struct item *value, const struct key *key, void *out);
-int read_env(struct parse *p, const struct item *value, const struct key *key, void *out);
-
 /* Refuses keys of a pool that do not go together. */
 void check_pool(struct parse *p, const struct item *at, struct pool_config *pool);
 
-/* The number of letters that make one word of the other, without regard to case; more than WORD_MAX
- * for longer words. */
-#define WORD_MAX 64
+/* How many letters make one out of the other, without regard to case; above 64 for longer words. */
 size_t word_distance(const char *a, const char *b);
-
-/* NULL: the kubelet will take prefix/name as an extended resource; else why not. */
-const char *resource_prefix_fault(const char *prefix);
-const char *resource_name_fault(const char *name);
 
 #endif

@@ -1,14 +1,537 @@
+/*
+ * A configuration from its JSON: names of resources, the list of pools, selectors, and the document
+ * itself. railmate.c reads our own objects in it, keys.c the tables of keys; compose.c makes one
+ * configuration of several.
+ */
 #include "config/config.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config-internal.h"
+
+/* Names that the kubelet takes as an extended resource: k8s.io/kubernetes pkg/apis/core/v1/helper
+ * IsExtendedResourceName. */
+
+#define ALNUM_LOWER    "abcdefghijklmnopqrstuvwxyz0123456789"
+#define ALNUM	       ALNUM_LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define NAME_MAX_LEN   63
+#define PREFIX_MAX_LEN (253 - 9) /* the kubelet checks "requests." + prefix as a DNS subdomain */
+
+/* Labels of lower-case letters, digits and inner hyphens, with dots between them. */
+static bool is_dns_subdomain(const char *s)
+{
+	for (;;) {
+		size_t n = strspn(s, ALNUM_LOWER "-");
+
+		if (!n || s[0] == '-' || s[n - 1] == '-')
+			return false;
+		if (!s[n])
+			return true;
+		if (s[n] != '.')
+			return false;
+		s += n + 1;
+	}
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+	size_t n = strlen(s), m = strlen(end);
+
+	return n >= m && !strcmp(s + n - m, end);
+}
+
+/* NULL: the kubelet will take prefix/name as an extended resource; else why not. */
+static const char *resource_prefix_fault(const char *prefix)
+{
+	if (strlen(prefix) > PREFIX_MAX_LEN || !is_dns_subdomain(prefix))
+		return "must be a DNS subdomain: lower-case letters, digits, inner '-' and '.', at most 244 characters";
+	if (ends_with(prefix, "kubernetes.io"))
+		return "lies in kubernetes.io, which the kubelet refuses";
+	if (!strncmp(prefix, "requests.", strlen("requests.")))
+		return "begins with 'requests.', which the kubelet refuses";
+	return NULL;
+}
+
+static const char *resource_name_fault(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (!len || len > NAME_MAX_LEN || strspn(name, ALNUM "-_") != len)
+		return "must be 1 to 63 of a-z, A-Z, 0-9, '-' and '_'";
+	if (!strchr(ALNUM, name[0]) || !strchr(ALNUM, name[len - 1]))
+		return "must begin and end with a letter or digit, or the kubelet refuses it";
+	return NULL;
+}
+
+#define VF_INDEX_MAX 65535 /* sriov_totalvfs has 16 bits */
+
+int one_vendor(struct parse *p, const struct item *value, void *ret_element)
+{
+	return want_hex4(p, value, "PCI vendor id", ret_element);
+}
+
+int one_device(struct parse *p, const struct item *value, void *ret_element)
+{
+	return want_hex4(p, value, "PCI device id", ret_element);
+}
+
+static int one_address(struct parse *p, const struct item *value, void *ret_element)
+{
+	int r = want(p, value, ITEM_STRING);
+
+	if (r < 0)
+		return r;
+	if (bdf_parse(value->string, ret_element) < 0)
+		return refuse(p, value, "'%s' is not a PCI address; it looks like 0000:3b:00.2",
+			      shown(p, value));
+	return 0;
+}
+
+static int one_acpi_index(struct parse *p, const struct item *value, void *ret_element)
+{
+	int r = want(p, value, ITEM_STRING);
+	uint64_t v;
+
+	if (r < 0)
+		return r;
+	if (str_to_u64(value->string, 10, INT_MAX, &v) < 0)
+		return refuse(
+			p, value,
+			"'%s' is not an acpi_index; it is a decimal number in a string, such as \"101\"",
+			shown(p, value));
+	*(int *)ret_element = (int)v;
+	return 0;
+}
+
+int one_link_type(struct parse *p, const struct item *value, void *ret_element)
+{
+	static const char *const types[] = { "ether", "infiniband" };
+	const char **ret = ret_element;
+	int choice = 0, r;
+
+	r = want_choice(p, value, types, ARRAY_LEN(types), &choice);
+	if (r == 0)
+		*ret = types[choice];
+	return r;
+}
+
+/* "3" or "2-7", in place. */
+static bool parse_range(char *text, struct index_range *ret)
+{
+	char *dash = strchr(text, '-');
+	uint64_t first, last;
+
+	if (dash)
+		*dash++ = '\0';
+	if (str_to_u64(text, 10, VF_INDEX_MAX, &first) < 0)
+		return false;
+	last = first;
+	if (dash && (str_to_u64(dash, 10, VF_INDEX_MAX, &last) < 0 || last < first))
+		return false;
+	*ret = (struct index_range) { (int)first, (int)last };
+	return true;
+}
+
+static size_t count_char(const char *s, char c)
+{
+	size_t n = 0;
+
+	for (; *s; s++)
+		n += *s == c;
+	return n;
+}
+
+static bool parse_ranges(struct parse *p, const char *text, struct pf_selector *out)
+{
+	struct index_range *ranges =
+		arena_array(p->out, count_char(text, ',') + 1, sizeof(*ranges));
+	char *rest = arena_strdup(p->scratch, text), *one;
+
+	out->ranges = ranges;
+	while ((one = strsep(&rest, ","))) {
+		if (!parse_range(one, &ranges[out->n_ranges++]))
+			return false;
+	}
+	return true;
+}
+
+/* "name#ranges" */
+static int one_pf(struct parse *p, const struct item *value, void *ret_element)
+{
+	struct pf_selector *pf = ret_element;
+	int r = want(p, value, ITEM_STRING);
+	const char *hash;
+
+	if (r < 0)
+		return r;
+	hash = strchrnul(value->string, '#');
+	pf->name = arena_printf(p->out, "%.*s", (int)(hash - value->string), value->string);
+	if (!pf->name[0])
+		return refuse(p, value, "'%s' names no PF", shown(p, value));
+	if (*hash && !parse_ranges(p, hash + 1, pf))
+		return refuse(
+			p, value,
+			"'%s' has a bad range: behind '#' stand VF indexes from 0 to %d and ascending ranges, such as '%s#0,2-7'",
+			shown(p, value), VF_INDEX_MAX, document_shown(pf->name, p->scratch));
+	return 0;
+}
+
+static int one_root_device(struct parse *p, const struct item *value, void *ret_element)
+{
+	struct pf_selector *pf = ret_element;
+	char text[BDF_STRLEN];
+	struct bdf bdf;
+	int r = one_pf(p, value, pf);
+
+	if (r < 0)
+		return r;
+	if (bdf_parse(pf->name, &bdf) < 0)
+		return refuse(
+			p, value,
+			"'%s' is not a PCI address of a PF; it looks like 0000:3b:00.0 or 0000:3b:00.0#0-7",
+			shown(p, value));
+	pf->name = arena_strdup(p->out, bdf_format(bdf, text));
+	return 0;
+}
+
+static int one_pkey(struct parse *p, const struct item *value, void *ret_element)
+{
+	int r = want(p, value, ITEM_STRING);
+	uint64_t v;
+
+	if (r < 0)
+		return r;
+	if (strncasecmp(value->string, "0x", 2) || strlen(value->string) != 6 ||
+	    str_to_u64(value->string + 2, 16, UINT16_MAX, &v) < 0)
+		return refuse(p, value, "'%s' is not a P_Key; it looks like 0x8001",
+			      shown(p, value));
+	*(uint16_t *)ret_element = (uint16_t)v;
+	return 0;
+}
+
+/* A value that asks for nothing: false, "", []. */
+static bool is_idle(const struct item *value)
+{
+	switch (value->type) {
+	case ITEM_BOOL:
+		return !value->boolean;
+	case ITEM_STRING:
+		return !value->string[0];
+	case ITEM_LIST:
+		return !value->n_kids;
+	default:
+		return false;
+	}
+}
+
+/* Selectors of the peer that would change the devices of a pod: without them it would be a guess.
+ */
+static int read_unsupported(struct parse *p, const struct item *value, const struct key *key,
+			    void *out)
+{
+	(void)out;
+	if (is_idle(value))
+		return 0;
+	return refuse(p, value,
+		      "%s is not supported: railmate serves RDMA VFs of network cards (netDevice)",
+		      key->name);
+}
+
+/* The pool whose selector has this member: selectors are an object or a list of objects. */
+static bool is_of_aux_pool(const struct item *member)
+{
+	const struct item *pool = member->parent->parent;
+
+	if (pool && pool->type == ITEM_LIST)
+		pool = pool->parent;
+	for (size_t i = 0; pool && i < pool->n_kids; i++) {
+		const struct item *kid = &pool->kids[i];
+
+		if (!strcasecmp(kid->key, "deviceType") && kid->type == ITEM_STRING &&
+		    str_eq(kid->string, "auxNetDevice"))
+			return true;
+	}
+	return false;
+}
+
+/* The peer knows it for auxNetDevice only, which is refused, and ignores it here. */
+static int read_aux_types(struct parse *p, const struct item *value, const struct key *key,
+			  void *out)
+{
+	(void)out;
+	if (!is_idle(value) && !is_of_aux_pool(value))
+		config_warn(p, value, "'%s' is for auxNetDevice: it does nothing here", key->name);
+	return 0;
+}
+
+static const struct key keys_of_selector[] = {
+	KEY_LIST("vendors", struct selector, vendors, one_vendor),
+	KEY_LIST("devices", struct selector, devices, one_device),
+	KEY_LIST("drivers", struct selector, drivers, one_string),
+	KEY_LIST("pciAddresses", struct selector, addresses, one_address),
+	KEY_LIST("acpiIndexes", struct selector, acpi_indexes, one_acpi_index),
+	KEY_LIST("pfNames", struct selector, pf_names, one_pf),
+	KEY_LIST("rootDevices", struct selector, root_devices, one_root_device),
+	KEY_LIST("linkTypes", struct selector, link_types, one_link_type),
+	KEY_LIST("pKeys", struct selector, pkeys, one_pkey),
+	KEY_BOOL("isRdma", struct selector, is_rdma),
+	KEY_BOOL("needVhostNet", struct selector, need_vhost_net),
+	{ .name = "vdpaType", .read = read_unsupported, .hidden = true },
+	{ .name = "ddpProfiles", .read = read_unsupported, .hidden = true },
+	{ .name = "auxTypes", .read = read_aux_types, .hidden = true },
+};
+
+static const struct key_set selector_keys = { .keys = keys_of_selector,
+					      .n = ARRAY_LEN(keys_of_selector) };
+
+static bool selects_all(const struct selector *s)
+{
+	return !(s->n_vendors || s->n_devices || s->n_drivers || s->n_addresses ||
+		 s->n_acpi_indexes || s->n_pf_names || s->n_root_devices || s->n_link_types ||
+		 s->n_pkeys || s->is_rdma);
+}
+
+static const char *unknown_key(const struct item *object)
+{
+	for (size_t i = 0; i < object->n_kids; i++) {
+		if (!key_find(&selector_keys, object->kids[i].key))
+			return object->kids[i].key;
+	}
+	return NULL;
+}
+
+static int one_selector(struct parse *p, const struct item *value, void *ret_element)
+{
+	int r = read_members(p, value, &selector_keys, ret_element);
+	const char *unknown = r < 0 ? NULL : unknown_key(value);
+
+	if (r == 0 && unknown && selects_all(ret_element))
+		return refuse(
+			p, value,
+			"without the unknown key '%s' it selects every device; {} does that, if it is meant",
+			document_shown(unknown, p->scratch));
+	return r;
+}
+
+static const struct key selectors_of_pool = {
+	.name = "selectors",
+	LIST_OF(struct pool_config, selectors, one_selector),
+};
+
+/* selectors: one object or a list of them. */
+static int read_selectors(struct parse *p, const struct item *value, const struct key *key,
+			  void *out)
+{
+	struct pool_config *pool = out;
+	struct selector *one;
+
+	(void)key;
+	if (value->type == ITEM_LIST) {
+		if (!value->n_kids)
+			return refuse(
+				p, value,
+				"is an empty list, which selects nothing; leave it out to select every device");
+		return read_list(p, value, &selectors_of_pool, pool);
+	}
+	if (value->type != ITEM_OBJECT)
+		return refuse(p, value, "must be an object or a list of objects, not %s",
+			      item_type_name(value->type));
+	one = arena_alloc(p->out, sizeof(*one));
+	pool->selectors = one;
+	pool->n_selectors = 1;
+	return one_selector(p, value, one);
+}
+
+/* The list of pools, which both kinds of configuration have: names, and which pools are left out.
+ */
+
+int read_resource_name(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	const char *fault;
+	int r = want(p, value, ITEM_STRING);
+
+	(void)key;
+	if (r < 0)
+		return r;
+	fault = resource_name_fault(value->string);
+	if (fault)
+		return refuse(p, value, "resource name '%s' %s", shown(p, value), fault);
+	((struct pool_entry *)out)->name = value;
+	return 0;
+}
+
+/* "" is the peers' way to leave it out. */
+int read_resource_prefix(struct parse *p, const struct item *value, const struct key *key,
+			 void *out)
+{
+	struct pool_entry *e = out;
+	const char *fault;
+	int r = want(p, value, ITEM_STRING);
+
+	(void)key;
+	e->misnamed = r < 0;
+	if (r < 0 || !value->string[0])
+		return r;
+	fault = resource_prefix_fault(value->string);
+	e->misnamed = fault;
+	if (fault)
+		return refuse(p, value, "resource prefix '%s' %s", shown(p, value), fault);
+	e->prefix = value;
+	return 0;
+}
+
+static const char *resource_of(const struct parse *p, const struct pool_entry *e)
+{
+	return arena_printf(p->out, "%s/%s", e->prefix ? e->prefix->string : p->default_prefix,
+			    e->name->string);
+}
+
+int name_pool(struct parse *p, struct pool_entry *e)
+{
+	const char *fault = e->prefix ? NULL : resource_prefix_fault(p->default_prefix);
+
+	if (!e->name)
+		return refuse(p, e->at, "has no resourceName");
+	if (fault)
+		return refuse(p, e->at, "the default resource prefix '%s' (of the command line) %s",
+			      document_shown(p->default_prefix, p->scratch), fault);
+	e->pool.name = arena_strdup(p->out, e->name->string);
+	e->pool.prefix = arena_strdup(p->out, e->prefix ? e->prefix->string : p->default_prefix);
+	e->pool.resource = resource_of(p, e);
+	return 0;
+}
+
+/* As variables of a container, where case and signs are gone (render_env_name()). */
+static bool same_variables(const char *a, const char *b)
+{
+	for (; *a && *b; a++, b++) {
+		bool signs = strchr("-_./", *a) && strchr("-_./", *b);
+
+		if (!signs && tolower((unsigned char)*a) != tolower((unsigned char)*b))
+			return false;
+	}
+	return *a == *b;
+}
+
+/* line: of the other pool; 0: it is in another file. */
+static int check_pair(const struct parse *p, const struct pool_entry *e, const char *other,
+		      int line)
+{
+	const char *of = line ? arena_printf(p->scratch, "line %d already", line) : "another pool";
+
+	if (str_eq(other, e->pool.resource))
+		return refuse(p, e->name, "'%s' is the resource of %s: names must differ",
+			      e->pool.resource, of);
+	if (same_variables(other, e->pool.resource))
+		return refuse(
+			p, e->name,
+			"'%s' and '%s' would have the same variables in a container: names must differ in more than case, '-', '_', '.' and '/'",
+			e->pool.resource, other);
+	return 0;
+}
+
+static int check_unique(const struct parse *p, const struct pool_list *list,
+			const struct pool_entry *e)
+{
+	const struct config *other = list->other;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < list->n; i++)
+		r = check_pair(p, e, list->v[i].pool.resource, list->v[i].name->line);
+	for (size_t i = 0; r == 0 && other && i < other->n_pools; i++)
+		r = check_pair(p, e, other->pools[i].resource, 0);
+	return r;
+}
+
+/* The reason comes before the pool's other errors, which are from `at` on. */
+static void leave_pool_out(struct parse *p, size_t at)
+{
+	const char **v = p->errors.v, *last;
+
+	if (!p->n_refused++) {
+		p->refusal = arena_strdup(p->scratch, p->err->msg);
+		p->refused_at = at;
+	}
+	leave_out(p, "the pool");
+	if (p->errors.n > WARNINGS_MAX)
+		return;
+	last = v[p->errors.n - 1];
+	memmove(&v[at + 1], &v[at], (p->errors.n - 1 - at) * sizeof(*v));
+	v[at] = last;
+}
+
+/* Behind so many errors an entry is not read to its end. */
+static void note_fault(struct parse *p, struct pool_list *list, const struct pool_entry *e)
+{
+	bool known = e->name && !e->misnamed && p->errors.n < WARNINGS_MAX;
+
+	list->faults[list->n_faults++] =
+		(struct pool_error) { known ? resource_of(p, e) : NULL, list->n };
+}
+
+int read_pools(struct parse *p, const struct item *value, pool_fn one, size_t max,
+	       struct pool_list *ret)
+{
+	int r = want(p, value, ITEM_LIST);
+
+	if (r < 0)
+		return r;
+	if (value->n_kids > max)
+		return refuse(p, value, "has %zu pools; at most %zu are served", value->n_kids,
+			      max);
+	ret->v = arena_array(p->scratch, value->n_kids, sizeof(*ret->v));
+	ret->faults = arena_array(p->scratch, value->n_kids, sizeof(*ret->faults));
+	for (size_t i = 0; i < value->n_kids; i++) {
+		struct pool_entry entry = { .at = &value->kids[i] };
+		size_t n_errors = p->errors.n;
+
+		railmate_pool_defaults(&entry.pool);
+		r = one(p, &value->kids[i], &entry);
+		if (r == 0)
+			r = check_unique(p, ret, &entry);
+		if (r < 0 || p->errors.n > n_errors)
+			note_fault(p, ret, &entry);
+		if (r == 0)
+			ret->v[ret->n++] = entry;
+		else
+			leave_pool_out(p, n_errors);
+	}
+	return 0;
+}
+
+int refuse_empty(const struct parse *p, const struct item *document, const char *list)
+{
+	if (p->n_refused == 1)
+		return err_set(p->err, EINVAL, "%s", p->refusal);
+	if (p->n_refused)
+		return err_set(p->err, EINVAL,
+			       "%s; none of the %zu other pools can be served either", p->refusal,
+			       p->n_refused - 1);
+	return refuse(p, document, "nothing to serve: '%s' must list at least one pool", list);
+}
+
+const struct pool_error *take_faults(struct parse *p, const struct pool_list *list)
+{
+	return arena_copy(p->out, list->faults, list->n_faults * sizeof(*list->faults));
+}
+
+const struct pool_config *take_pools(struct parse *p, const struct pool_list *list)
+{
+	struct pool_config *pools = arena_array(p->out, list->n, sizeof(*pools));
+
+	for (size_t i = 0; i < list->n; i++)
+		pools[i] = list->v[i].pool;
+	return pools;
+}
 
 #define PREFIX_DEFAULT "intel.com" /* sriov-network-device-plugin's */
 

@@ -195,7 +195,7 @@ struct config {
 	const struct pool_config *pools;
 	size_t n_pools;
 	const struct pool_config *shared;
-	size_t n_shared; /* HCAs that containers share (config/shared.h); not held */
+	size_t n_shared; /* HCAs that containers share (config/config.h); not held */
 	const struct gpu_match *gpus;
 	size_t n_gpus; /* railmate.gpus; none: the built-in table */
 	const struct topo_rail_name *rails;
@@ -204,7 +204,7 @@ struct config {
 	size_t n_warnings; /* sentences for the operator */
 	const char *const *errors;
 	size_t n_errors; /* pools, keys of ours and variables that are left out, with the reasons */
-	const struct topo_hints *hints; /* config/hints.h; NULL: none */
+	const struct topo_hints *hints; /* config/config.h; NULL: none */
 	const struct pool_error *faults, *shared_faults;
 	size_t n_faults, n_shared_faults;
 	bool top_fault; /* something of `railmate` beside resourceList is left out */
@@ -251,5 +251,36 @@ const struct pool_config *config_pool(const struct config *cfg,
 				      const char *resource); /* NULL: none */
 struct config *config_ref(const struct config *cfg);
 void config_free(struct config *cfg); /* gives one reference back; NULL is fine */
+
+/*
+ * The operator's word on what a virtual machine hides (topo/hints.h), a file of its own:
+ *
+ *   { "groups": [ { "gpus": ["0001:00:00.0"], "nics": ["0101:00:00.0"], "numa": 0 } ],
+ *     "linkSpeed": 32, "linkWidth": 16 }
+ *
+ * A group is what shares a PCIe switch. Keys as above; an address stands in the file once.
+ */
+
+#define HINTS_BYTES_MAX (1u << 20)
+
+/* Into cfg->hints; warnings are added to cfg's. -EINVAL with a sentence that names file, line, key
+ * and legal values: cfg is as before, and `also` as of config_parse(). */
+int config_parse_hints(const char *text, size_t len, const char *name, struct config *cfg,
+		       struct strbuf *also, struct err *err);
+
+/*
+ * The configuration of k8s-rdma-shared-dev-plugin: HCAs that many containers share.
+ *
+ *   { "periodicUpdateInterval": 300,
+ *     "configList": [ { "resourceName": "hca_shared_devices_a", "rdmaHcaMax": 1000,
+ *                       "selectors": { "vendors": ["15b3"], "deviceIDs": ["1017"],
+ *                                      "drivers": ["mlx5_core"], "ifNames": ["ib0"],
+ *                                      "linkTypes": ["infiniband"] } } ] }
+ *
+ * Into cfg->shared, after its pools were read. As config_parse(): what cannot be served is left
+ * out, with an error in cfg.
+ */
+int config_parse_shared(const char *text, size_t len, const char *name, struct config *cfg,
+			struct strbuf *also, struct err *err);
 
 #endif

@@ -1,14 +1,221 @@
 /*
+ * The variables that an operator may set for a pool (config/policy.h), and how a word of theirs is
+ * judged: known, near to a known one, of a legal value.
+ */
+#include "config/policy.h"
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config-internal.h"
+#include "config/config.h"
+#include "document/document.h"
+
+#define WORD_MAX 64
+
+/* How far apart two words are: "did you mean …?" */
+
+static size_t min2(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static bool same(char a, char b)
+{
+	return !strncasecmp(&a, &b, 1);
+}
+
+/* Optimal string alignment: letters changed, added, left out, and neighbours that changed places.
+ */
+size_t word_distance(const char *a, const char *b)
+{
+	size_t rows[3][WORD_MAX + 1], *before = rows[0], *last = rows[1], *row = rows[2], *spare;
+	size_t n = strlen(b);
+
+	if (strlen(a) > WORD_MAX || n > WORD_MAX)
+		return WORD_MAX + 1;
+	for (size_t k = 0; k <= n; k++)
+		last[k] = k;
+	for (size_t i = 1; a[i - 1]; i++) {
+		row[0] = i;
+		for (size_t k = 1; k <= n; k++) {
+			row[k] = min2(last[k] + 1, row[k - 1] + 1);
+			row[k] = min2(row[k], last[k - 1] + !same(a[i - 1], b[k - 1]));
+			if (i > 1 && k > 1 && same(a[i - 1], b[k - 2]) && same(a[i - 2], b[k - 1]))
+				row[k] = min2(row[k], before[k - 2] + 1);
+		}
+		spare = before;
+		before = last;
+		last = row;
+		row = spare;
+	}
+	return last[n];
+}
+
+/* Names and values against the table of policy.c. */
+
+const struct policy_var *policy_find(const char *name)
+{
+	for (size_t i = 0; i < n_policy_vars; i++) {
+		if (str_eq(policy_vars[i].name, name))
+			return &policy_vars[i];
+	}
+	return NULL;
+}
+
+/* Are the letters of `word` in `whole`, in this order? "NCCL_TC" in "NCCL_IB_TC". */
+static bool is_contained(const char *word, const char *whole)
+{
+	for (; *word && *whole; whole++)
+		word += !strncasecmp(word, whole, 1);
+	return !*word;
+}
+
+/* NCCL_ is not UCX_, but people write RCCL_ for NCCL_. */
+static bool same_library(const char *a, const char *b)
+{
+	char x[WORD_MAX + 1] = "", y[WORD_MAX + 1] = "";
+
+	memcpy(x, a, strcspn(a, "_"));
+	memcpy(y, b, strcspn(b, "_"));
+	return word_distance(x, y) <= 1;
+}
+
+#define LETTERS_MAX 3
+
+const struct policy_var *policy_nearest(const char *name)
+{
+	const struct policy_var *best = NULL;
+	size_t best_distance = LETTERS_MAX + 1, tail = strlen(name) - strcspn(name, "_");
+
+	if (strlen(name) > WORD_MAX)
+		return NULL;
+	for (size_t i = 0; i < n_policy_vars; i++) {
+		const struct policy_var *v = &policy_vars[i];
+		size_t d = word_distance(name, v->name);
+
+		if (d < best_distance && same_library(name, v->name) &&
+		    (2 * d < tail || is_contained(name, v->name))) {
+			best = v;
+			best_distance = d;
+		}
+	}
+	return best;
+}
+
+static bool is_word(const char *words, const char *s, size_t len)
+{
+	for (; words && *words; words += strspn(words, " ")) {
+		size_t n = strcspn(words, " ");
+
+		if (n == len && !strncmp(words, s, n))
+			return true;
+		words += n;
+	}
+	return false;
+}
+
+static bool is_list(const char *words, const char *s)
+{
+	for (;;) {
+		size_t n;
+
+		s += *s == '^';
+		n = strcspn(s, ",");
+		if (!is_word(words, s, n))
+			return false;
+		if (!s[n])
+			return true;
+		s += n + 1;
+	}
+}
+
+static bool matches(const char *pattern, const char *s)
+{
+	regex_t compiled;
+	bool yes;
+
+	if (regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB) != 0)
+		return false;
+	yes = regexec(&compiled, s, 0, NULL, 0) == 0;
+	regfree(&compiled);
+	return yes;
+}
+
+/* It travels through environments and through lines of nccl.conf. */
+static bool is_printable(const char *s)
+{
+	size_t len = strlen(s);
+
+	for (size_t i = 0; i < len; i++) {
+		if (s[i] <= ' ' || s[i] > '~')
+			return false;
+	}
+	return len && len <= POLICY_BYTES_MAX;
+}
+
+bool policy_accepts(const struct policy_var *var, const char *value)
+{
+	const struct policy_legal *legal = &var->legal;
+	int number;
+
+	if (!is_printable(value))
+		return false;
+	switch (legal->kind) {
+	case POLICY_NUMBER:
+		return is_word(legal->words, value, strlen(value)) ||
+		       (str_to_int(value, &number) == 0 && number >= legal->min &&
+			number <= legal->max);
+	case POLICY_WORD:
+		return is_word(legal->words, value, strlen(value));
+	case POLICY_LIST:
+		return is_list(legal->words, value);
+	case POLICY_TEXT:
+		break;
+	}
+	return !legal->pattern || matches(legal->pattern, value);
+}
+
+/* "A", "B" or "C" of "A B C". */
+static void put_words(struct strbuf *b, const char *words)
+{
+	while (words && *words) {
+		size_t n = strcspn(words, " ");
+		bool last = !words[n];
+
+		if (b->len)
+			strbuf_puts(b, last ? " or " : ", ");
+		strbuf_add(b, words, n);
+		words += n + !last;
+	}
+}
+
+const char *policy_legal_text(const struct policy_var *var, struct arena *arena)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+	const struct policy_legal *legal = &var->legal;
+
+	if (legal->kind == POLICY_NUMBER)
+		strbuf_printf(&b, "%lld to %lld", (long long)legal->min, (long long)legal->max);
+	if (legal->kind == POLICY_TEXT)
+		strbuf_puts(&b, legal->shape ? legal->shape : "any word");
+	put_words(&b, legal->words);
+	if (legal->kind == POLICY_LIST)
+		strbuf_puts(&b, "; several with commas between them, '^' before one leaves it out");
+	return arena_strdup(arena, strbuf_str(&b));
+}
+
+/*
  * The table. Where every row comes from: docs/design/nccl.md §4.1, §4.2, §4.3, §4.4 and §5 (its
  * class P is POLICY_FREE, N is POLICY_RISKY, D is POLICY_OURS), ranges and releases from NCCL's own
  * docs/userguide/source/env.rst, UCX's and NVSHMEM's tables of options.
  */
-#include "config/policy.h"
-
-#include <string.h>
-
-#include "base/mem.h"
-#include "config/config.h"
 
 #define NCCL	(PROFILE_NCCL | PROFILE_RCCL)
 #define RCCL	PROFILE_RCCL
@@ -18,10 +225,8 @@
 #define OFI	(PROFILE_OFI | PROFILE_ONECCL)
 #define ONECCL	PROFILE_ONECCL
 #define ANY	(NCCL | UCX | NVSHMEM | MSCCLPP | OFI)
-
-#define FREE  POLICY_FREE
-#define RISKY POLICY_RISKY
-
+#define FREE	POLICY_FREE
+#define RISKY	POLICY_RISKY
 #define NUMBER(min, max)                                                                           \
 	{                                                                                          \
 		POLICY_NUMBER, min, max, NULL, NULL, NULL                                          \
@@ -55,7 +260,6 @@
 	{                                                                                          \
 		name, profiles, POLICY_OURS, NOT_SET, NULL, NULL, NULL, key, meaning, NULL         \
 	}
-
 #define NAME "[A-Za-z0-9_.@-]+"
 #define INTERFACES                                                                                 \
 	PATTERN("^\\^?=?" NAME "(," NAME ")*$",                                                    \

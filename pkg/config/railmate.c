@@ -1,14 +1,538 @@
-/* The objects named `railmate`: keys that sriov-network-device-plugin ignores, so roll-back needs
- * no edit. */
-#include "config/config-internal.h"
-
+/*
+ * Our own objects, "railmate" of a pool and of the document: a key is a row of a table, and those
+ * with rules of their own have a reader here; then what does not go together in a pool. config.c
+ * calls.
+ */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "config/config-internal.h"
+#include "config/config.h"
+#include "config/policy.h"
+#include "document/document.h"
 #include "topo/rails.h"
+
+#define KEY_STRING(key, holder, member)                                                            \
+	{                                                                                          \
+		.name = (key), .read = read_text, .at = AT(holder, member, const char *)           \
+	}
+/* words: a static array whose indexes are the values of the enum. */
+#define KEY_CHOICE(key, holder, member, words)                                                     \
+	{                                                                                          \
+		.name = (key), .read = read_choice, .choices = (words),                            \
+		.n_choices = ARRAY_LEN(words),                                                     \
+		.at = offsetof(holder, member) +                                                   \
+		      0 * sizeof(char[SIZE_OF(holder, member) == sizeof(int) ? 1 : -1])            \
+	}
+
+/* "health" of a pool: when is a link degraded, and when does that make its VFs unhealthy? */
+
+#define FLAPS_MAX  30 /* as many are remembered (pool/link.h) */
+#define WINDOW_MIN 60
+#define WINDOW_MAX 86400
+#define ERRORS_MAX 1000000000
+
+const char *const config_link_troubles[LINK_TROUBLES] = { "flaps", "errors", "slow" };
+
+static const struct pool_health health_defaults = { .flaps = 3,
+						    .window_s = 600,
+						    .errors_per_minute = 100 };
+
+static int want_number(const struct parse *p, const struct item *value, int64_t min, int64_t max,
+		       unsigned *ret)
+{
+	if (value->type != ITEM_NUMBER || !value->whole || value->number < min ||
+	    value->number > max)
+		return refuse(p, value, "must be a whole number from %lld to %lld", (long long)min,
+			      (long long)max);
+	*ret = (unsigned)value->number;
+	return 0;
+}
+
+static int read_flaps(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	struct pool_health *health = out;
+
+	(void)key;
+	return want_number(p, value, 1, FLAPS_MAX, &health->flaps);
+}
+
+static int read_window(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	struct pool_health *health = out;
+
+	(void)key;
+	return want_number(p, value, WINDOW_MIN, WINDOW_MAX, &health->window_s);
+}
+
+static int read_errors(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	struct pool_health *health = out;
+
+	(void)key;
+	return want_number(p, value, 1, ERRORS_MAX, &health->errors_per_minute);
+}
+
+static int read_unhealthy(struct parse *p, const struct item *value, const struct key *key,
+			  void *out)
+{
+	struct pool_health *health = out;
+	int choice, r = want(p, value, ITEM_LIST);
+
+	(void)key;
+	for (size_t i = 0; r == 0 && i < value->n_kids; i++) {
+		r = want_choice(p, &value->kids[i], config_link_troubles, LINK_TROUBLES, &choice);
+		if (r == 0)
+			health->unhealthy |= 1u << choice;
+	}
+	return r;
+}
+
+/* Whole or not at all: a limit alone, without the others that go with it, would mislead. */
+static int read_health(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	static const struct key keys[] = {
+		{ .name = "unhealthy", .read = read_unhealthy },
+		{ .name = "flaps", .read = read_flaps },
+		{ .name = "window", .read = read_window },
+		{ .name = "errorsPerMinute", .read = read_errors },
+	};
+	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
+	struct pool_health health = health_defaults;
+	struct pool_config *pool = out;
+	int r;
+
+	(void)key;
+	r = read_members(p, value, &set, &health);
+	if (r == 0)
+		pool->health = health;
+	return r;
+}
+
+/* The keys that describe the fabric: GIDs and partitions. */
+
+#define MAPPED_BITS 96 /* ::ffff:0:0/96: IPv4 addresses in a GID */
+#define PKEY_FULL   0x8000
+
+static const uint8_t mapped[16] = { [10] = 0xff, [11] = 0xff };
+
+static bool bits_behind(const uint8_t addr[16], int bits)
+{
+	for (int i = bits; i < 128; i++) {
+		if (addr[i / 8] & (0x80 >> i % 8))
+			return true;
+	}
+	return false;
+}
+
+/* "10.0.0.0/8", "fd00::/8": an IPv4 one is mapped into ::ffff:0:0/96. */
+struct ip_prefix {
+	uint8_t addr[16];
+	int bits;	/* of 128 */
+	bool v6;	/* as written */
+	bool host_bits; /* some bit behind the prefix is set */
+};
+
+static bool parse_prefix(const char *text, struct ip_prefix *ret)
+{
+	char addr[INET6_ADDRSTRLEN];
+	const char *slash = strchr(text, '/');
+	struct ip_prefix out = { .v6 = strchr(text, ':') != NULL };
+	uint64_t bits;
+
+	if (!slash || (size_t)(slash - text) >= sizeof(addr))
+		return false;
+	memcpy(addr, text, (size_t)(slash - text));
+	addr[slash - text] = '\0';
+	if (str_to_u64(slash + 1, 10, out.v6 ? 128 : 32, &bits) < 0)
+		return false;
+	if (!out.v6)
+		memcpy(out.addr, mapped, sizeof(mapped));
+	if (inet_pton(out.v6 ? AF_INET6 : AF_INET, addr, out.v6 ? out.addr : &out.addr[12]) != 1)
+		return false;
+	out.bits = (int)bits + (out.v6 ? 0 : MAPPED_BITS);
+	out.host_bits = bits_behind(out.addr, out.bits);
+	*ret = out;
+	return true;
+}
+
+/* gidRange, roceVersion and pkey. */
+static int read_gid_range(struct parse *p, const struct item *value, const struct key *key,
+			  void *out)
+{
+	struct pool_config *pool = out;
+	struct ip_prefix prefix;
+	int r = want(p, value, ITEM_STRING);
+
+	(void)key;
+	if (r < 0)
+		return r;
+	if (!parse_prefix(value->string, &prefix))
+		return refuse(
+			p, value,
+			"'%s' is not a range of addresses; it looks like 10.0.0.0/8 or fd00::/8",
+			shown(p, value));
+	if (prefix.host_bits)
+		return refuse(p, value,
+			      "'%s' is the address of a host: all bits behind the prefix must be 0",
+			      shown(p, value));
+	if (prefix.v6 && prefix.bits >= MAPPED_BITS &&
+	    !memcmp(prefix.addr, mapped, MAPPED_BITS / 8))
+		return refuse(p, value,
+			      "'%s' is a range of IPv4: write it as one, such as 10.0.0.0/8",
+			      shown(p, value));
+	pool->gid_range = arena_strdup(p->out, value->string);
+	memcpy(pool->gid_range_addr, prefix.addr, sizeof(prefix.addr));
+	pool->gid_range_bits = prefix.bits;
+	return 0;
+}
+
+static int read_roce_version(struct parse *p, const struct item *value, const struct key *key,
+			     void *out)
+{
+	int r = want(p, value, ITEM_NUMBER);
+
+	(void)key;
+	if (r < 0)
+		return r;
+	if (!value->whole || (value->number != 1 && value->number != 2))
+		return refuse(p, value, "must be 1 or 2");
+	((struct pool_config *)out)->roce_version = (int)value->number;
+	return 0;
+}
+
+/* The lower 15 bits are the partition, and partition 0 does not exist; the highest bit is full
+ * membership. */
+static int read_pkey(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	int r = want(p, value, ITEM_STRING);
+	uint64_t pkey;
+
+	(void)key;
+	if (r < 0)
+		return r;
+	if (!str_starts(value->string, "0x") ||
+	    str_to_u64(value->string, 16, UINT16_MAX, &pkey) < 0 || !(pkey & ~(uint64_t)PKEY_FULL))
+		return refuse(
+			p, value,
+			"'%s' is not a P_Key; legal values: \"0x0001\" to \"0x7fff\", and with full membership \"0x8001\" to \"0xffff\"",
+			shown(p, value));
+	((struct pool_config *)out)->pkey = (int)pkey;
+	return 0;
+}
+
+/* The gid that follows from several keys. */
+static void finish_gid(struct parse *p, const struct item *object, struct pool_config *pool)
+{
+	enum gid_family family;
+
+	if (!pool->gid_range)
+		return;
+	family = strchr(pool->gid_range, ':') ? GID_FAMILY_IPV6 : GID_FAMILY_IPV4;
+	if (pool->gid_family != GID_FAMILY_ANY && pool->gid_family != family) {
+		refuse(p, object, "gidRange '%s' has no %s address, and gidFamily asks for one",
+		       document_shown(pool->gid_range, p->scratch),
+		       pool->gid_family == GID_FAMILY_IPV4 ? "IPv4" : "IPv6");
+		leave_out(p, "gidFamily");
+	}
+	pool->gid_family = family;
+}
+
+/* The libraries of containers: profiles, and the operator's variables for them. */
+
+static int read_profiles(struct parse *p, const struct item *value, const struct key *key,
+			 void *out)
+{
+	static const char *const names[] = { "nccl",	"rccl", "ucx",	  "nvshmem",
+					     "mscclpp", "ofi",	"oneccl", "none" };
+	struct pool_config *pool = out;
+	int r = want(p, value, ITEM_LIST);
+	unsigned profiles = 0, known = 0;
+	bool none = false;
+
+	(void)key;
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < value->n_kids; i++) {
+		int choice = 0;
+
+		if (want_choice(p, &value->kids[i], names, ARRAY_LEN(names), &choice) < 0) {
+			leave_out(p, "the profile");
+			continue;
+		}
+		none |= choice == ARRAY_LEN(names) - 1;
+		known++;
+		if (choice < (int)ARRAY_LEN(names) - 1)
+			profiles |= 1u << choice;
+	}
+	if (none && value->n_kids > 1)
+		return refuse(p, value, "'none' stands alone, or is left out");
+	if (value->n_kids && !known)
+		return 0; /* the default holds */
+	pool->profiles = profiles;
+	pool->profiles_named = true;
+	return 0;
+}
+
+/* Any word. */
+static const struct policy_var unknown_var = { .legal = { .kind = POLICY_TEXT,
+							  .shape = "a word without blanks" } };
+
+static int env_cmp(const void *a, const void *b)
+{
+	return strcmp(((const struct policy_env *)a)->name, ((const struct policy_env *)b)->name);
+}
+
+/* Could a shell export it, and is it none of those that railmate writes? */
+static bool is_foreign_name(const char *name)
+{
+	return *name && !strchr("0123456789", *name) &&
+	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+		       strlen(name) &&
+	       !str_starts(name, "RAILMATE_") && !str_starts(name, "PCIDEVICE_");
+}
+
+/* Libraries have new variables with every release: one that is not known here is taken as it is. */
+static int check_unknown(struct parse *p, const struct item *at)
+{
+	const struct policy_var *near = policy_nearest(at->key);
+	const char *name = document_shown(at->key, p->scratch);
+	int r;
+
+	if (!is_foreign_name(at->key))
+		return refuse(p, at, "'%s' is not the name of a variable that a pool can set",
+			      name);
+	r = want(p, at, ITEM_STRING);
+	if (r < 0)
+		return r;
+	if (!policy_accepts(&unknown_var, at->string))
+		return refuse(p, at, "'%s' is not legal; legal values: %s", shown(p, at),
+			      policy_legal_text(&unknown_var, p->scratch));
+	if (near)
+		config_warn(p, at, "'%s' is not known, and taken as it is; did you mean '%s'?",
+			    name, near->name);
+	else
+		config_warn(
+			p, at,
+			"'%s' is not known, and taken as it is (docs/nccl-variables.md lists the known ones)",
+			name);
+	return 0;
+}
+
+static int refuse_ours(const struct parse *p, const struct item *at, const struct policy_var *var)
+{
+	if (var->key)
+		return refuse(p, at, "railmate sets this; the key '%s' of the pool says how",
+			      var->key);
+	return refuse(p, at, "railmate sets this, for each container: %s", var->meaning);
+}
+
+static int check_repeated(const struct parse *p, const struct item *at)
+{
+	for (const struct item *other = at->parent->kids; other < at; other++) {
+		if (!strcasecmp(other->key, at->key))
+			return refuse(p, at,
+				      "repeats the variable '%s' of line %d (case does not count)",
+				      document_shown(other->key, p->scratch), other->line);
+	}
+	return 0;
+}
+
+/* A name that may be set and a value that it may have. */
+static int check_variable(struct parse *p, const struct item *at, const struct policy_var *var)
+{
+	int r = check_repeated(p, at);
+	const char *risk;
+
+	if (r < 0)
+		return r;
+	if (!var)
+		return check_unknown(p, at);
+	if (var->class == POLICY_OURS)
+		return refuse_ours(p, at, var);
+	r = want(p, at, ITEM_STRING);
+	if (r < 0)
+		return r;
+	if (!policy_accepts(var, at->string))
+		return refuse(p, at, "'%s' is not legal; legal values: %s", shown(p, at),
+			      policy_legal_text(var, p->scratch));
+	if (var->class == POLICY_RISKY)
+		config_warn(p, at, "is better left alone: %s", var->risk);
+	if (var->class == POLICY_GONE)
+		config_warn(p, at, "was removed in release %s and does nothing: %s", var->removed,
+			    var->meaning);
+	risk = policy_value_risk(var->name, at->string);
+	if (risk)
+		config_warn(p, at, "%s", risk);
+	return 0;
+}
+
+static void take_variable(struct parse *p, const struct item *at, struct pool_config *pool,
+			  struct policy_env *env)
+{
+	const char *value = arena_strdup(p->out, at->string);
+
+	if (str_eq(at->key, "UCX_NET_DEVICES"))
+		pool->ucx_devices = value;
+	else
+		env[pool->n_env++] = (struct policy_env) { arena_strdup(p->out, at->key), value };
+}
+
+static int read_env(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	struct pool_config *pool = out;
+	struct policy_env *env;
+	int r = want(p, value, ITEM_OBJECT);
+
+	(void)key;
+	if (r < 0)
+		return r;
+	env = arena_array(p->out, value->n_kids, sizeof(*env));
+	for (size_t i = 0; i < value->n_kids; i++) {
+		const struct item *kid = &value->kids[i];
+
+		if (kid->type == ITEM_NULL)
+			continue;
+		if (check_variable(p, kid, policy_find(kid->key)) < 0)
+			leave_out(p, "the variable");
+		else
+			take_variable(p, kid, pool, env);
+	}
+	qsort(env, pool->n_env, sizeof(*env), env_cmp);
+	pool->env = env;
+	return r;
+}
+
+/* Keys of a pool that are right one by one and do not go together (docs/design/nccl.md §1.5, §4.1,
+ * §4.2). */
+
+#define SOCKETS_MAX 64
+
+static const char *value_of(const struct pool_config *pool, const char *name)
+{
+	for (size_t i = 0; i < pool->n_env; i++) {
+		if (str_eq(pool->env[i].name, name))
+			return pool->env[i].value;
+	}
+	return NULL;
+}
+
+/* Every selector asks for this link type and no other. */
+static bool links_are(const struct pool_config *pool, const char *type)
+{
+	for (size_t i = 0; i < pool->n_selectors; i++) {
+		const struct selector *s = &pool->selectors[i];
+
+		if (!s->n_link_types)
+			return false;
+		for (size_t k = 0; k < s->n_link_types; k++) {
+			if (!str_eq(s->link_types[k], type))
+				return false;
+		}
+	}
+	return pool->n_selectors > 0;
+}
+
+static void check_infiniband(struct parse *p, const struct item *at, const struct pool_config *pool)
+{
+	static const char *const names[] = { "NCCL_IB_TC", "NCCL_IB_FIFO_TC" };
+
+	if (pool->gid == GID_FIXED)
+		config_warn(
+			p, at,
+			"gid is fixed:%d and linkTypes is infiniband: InfiniBand has no index, no container will start",
+			pool->gid_index);
+	if (pool->gid_family != GID_FAMILY_ANY || pool->roce_version != 2)
+		config_warn(
+			p, at,
+			"gidFamily, gidRange and roceVersion are for RoCE, and linkTypes is infiniband: they do nothing");
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (value_of(pool, names[i]))
+			config_warn(p, at,
+				    "%s is for RoCE, and linkTypes is infiniband: it does nothing",
+				    names[i]);
+	}
+}
+
+static void check_links(struct parse *p, const struct item *at, const struct pool_config *pool)
+{
+	if (links_are(pool, "infiniband"))
+		check_infiniband(p, at, pool);
+	if (links_are(pool, "ether") && pool->pkey >= 0)
+		config_warn(p, at,
+			    "pkey is for InfiniBand, and linkTypes is ether: it does nothing");
+}
+
+/* Without a configured index MSCCL++ takes GID 0, a link-local address. */
+static void check_mscclpp(struct parse *p, const struct item *at, const struct pool_config *pool)
+{
+	if (pool->gid == GID_OFF && (pool->profiles & PROFILE_MSCCLPP) &&
+	    !links_are(pool, "infiniband"))
+		config_warn(
+			p, at,
+			"gid is off and mscclpp is a profile: on RoCE it works with MSCCLPP_IB_GID_INDEX only, which is not set then");
+}
+
+static void check_libraries(struct parse *p, const struct item *at, const struct pool_config *pool)
+{
+	for (size_t i = 0; i < pool->n_env; i++) {
+		const struct policy_var *v = policy_find(pool->env[i].name);
+
+		if (v && !(v->profiles & pool->profiles))
+			config_warn(p, at, "%s is set, and profiles names no library that reads it",
+				    v->name);
+	}
+	if (pool->ucx_devices && !(pool->profiles & PROFILE_UCX))
+		config_warn(
+			p, at,
+			"UCX_NET_DEVICES is set, and profiles does not name ucx: it does nothing");
+}
+
+static void drop(struct pool_config *pool, const char *name)
+{
+	struct policy_env *kept = (struct policy_env *)pool->env;
+	size_t n = 0;
+
+	for (size_t i = 0; i < pool->n_env; i++) {
+		if (strcmp(kept[i].name, name) != 0)
+			kept[n++] = kept[i];
+	}
+	pool->n_env = n;
+}
+
+static void check_sockets(struct parse *p, const struct item *at, struct pool_config *pool)
+{
+	const char *threads = value_of(pool, "NCCL_SOCKET_NTHREADS"),
+		   *sockets = value_of(pool, "NCCL_NSOCKS_PERTHREAD");
+
+	if (!threads || !sockets || atoi(threads) * atoi(sockets) <= SOCKETS_MAX)
+		return;
+	refuse(p, at, "NCCL_SOCKET_NTHREADS times NCCL_NSOCKS_PERTHREAD is %d; at most %d is legal",
+	       atoi(threads) * atoi(sockets), SOCKETS_MAX);
+	leave_out(p, "the second");
+	drop(pool, "NCCL_NSOCKS_PERTHREAD");
+}
+
+void check_pool(struct parse *p, const struct item *at, struct pool_config *pool)
+{
+	check_links(p, at, pool);
+	check_mscclpp(p, at, pool);
+	check_libraries(p, at, pool);
+	if (pool->umad && !pool->is_rdma)
+		config_warn(p, at, "umad is true, and no selector says isRdma: it does nothing");
+	check_sockets(p, at, pool);
+}
+
+/* The objects named `railmate`: keys that sriov-network-device-plugin ignores, so roll-back needs
+ * no edit. */
 
 #define GID_INDEX_MAX 255
 #define FIXED	      "fixed:"

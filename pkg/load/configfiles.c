@@ -9,8 +9,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "config/hints.h"
-#include "config/shared.h"
 #include "load/load.h"
 
 static char *file_in(const char *dir, const char *name)

@@ -22,8 +22,8 @@ struct config_files {
 	const char *config;
 	const char *dir;    /* CONFIG_DIR */
 	const char *node;   /* its name, a legal one; NULL: not known */
-	const char *shared; /* config/shared.h; NULL: none */
-	const char *hints;  /* config/hints.h; NULL: none */
+	const char *shared; /* config/config.h; NULL: none */
+	const char *hints;  /* config/config.h; NULL: none */
 	const char *prefix; /* of pools that name none */
 	bool strict;	    /* a change with any error is refused */
 	bool once;	    /* they are not read again, so a pipe will do */

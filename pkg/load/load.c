@@ -10,8 +10,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "config/hints.h"
-#include "config/shared.h"
 #include "discover/discover.h"
 #include "pool/node.h"
 

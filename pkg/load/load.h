@@ -20,7 +20,7 @@ int load_stream(const char *path, size_t max, char **ret, size_t *ret_len, struc
 /* path NULL: the built-in pool. also: as of config_parse(), config/config.h. */
 int load_config(const char *path, const char *default_prefix, struct config **ret,
 		struct strbuf *also, struct err *err);
-/* The operator's hints (config/hints.h) into cfg; path NULL: none. */
+/* The operator's hints (config/config.h) into cfg; path NULL: none. */
 int load_hints(const char *path, struct config *cfg, struct strbuf *also, struct err *err);
 /* Scan below root and build the node; previous may be NULL. */
 int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous,

@@ -1,8 +1,8 @@
 /*
- * Facts that a virtual machine hides: which GPUs and NICs share a PCIe switch. From the operator's
- * file (config/hints.h), or from the table of instance types that publish it (topo_shape()). Only a
- * machine whose switches are hidden (topo_flattened_vm()) is read with them. Plain data; strings
- * and tables are their owner's.
+ * What a virtual machine does not show: which GPUs and NICs share a PCIe switch. From the
+ * operator's file (config/config.h), or from the table of instance types that publish it
+ * (topo_shape()). Only a machine whose switches are hidden (topo_flattened_vm()) is read with them.
+ * Plain data; strings and tables are their owner's.
  */
 #ifndef RAILMATE_TOPO_HINTS_H
 #define RAILMATE_TOPO_HINTS_H

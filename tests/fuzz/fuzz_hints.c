@@ -9,7 +9,6 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "config/hints.h"
 #include "hw/inventory.h"
 #include "support/synth.h"
 #include "support/topocheck.h"

@@ -9,7 +9,6 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "config/shared.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "config/hints.h"
 #include "topo/hints.h"
 
 static struct config *read_hints(const char *text)

@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "config/shared.h"
 #include "topo/rails.h"
 
 static struct config *parse(const char *json)

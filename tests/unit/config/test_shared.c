@@ -12,7 +12,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "config/shared.h"
 
 static void config_freep(struct config **cfg)
 {

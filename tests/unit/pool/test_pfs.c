@@ -1,7 +1,7 @@
 /* The PFs of a node, also those that are missing. */
 #include "unit/pool/machine.h"
 
-#include "config/shared.h"
+#include "config/config.h"
 
 #define PF "0000:3b:00.0"
 
