@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "ledger/file.h"
 #include "ledger/ledger.h"
-#include "netlink/rdma_users.h"
+#include "netlink/netlink.h"
 #include "sysroot/sysroot.h"
 #include "tracker/tracker.h"
 

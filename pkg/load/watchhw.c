@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "netlink/feed.h"
+#include "netlink/netlink.h"
 
 /* The kernel multicasts its uevents to group 1; udev's go to 2. */
 #define UEVENT_GROUP_KERNEL 1

@@ -8,13 +8,7 @@
 
 #include "netlink/netlink.h"
 
-struct mnl_socket;
-struct nlattr;
 struct nlmsghdr;
-
-/* The message at *at of a datagram, which is moved behind it; NULL: no whole one. (libmnl's own
- * walk trusts lengths above 2 GiB.) */
-const struct nlmsghdr *netlink_message(const char *buf, size_t len, size_t *at);
 
 /*
  * One datagram, aligned as a header is: `each` for every message of the answer to question `seq` of
@@ -25,20 +19,10 @@ typedef int netlink_each(const struct nlmsghdr *message, void *arg);
 int netlink_answer(const char *buf, size_t len, unsigned seq, unsigned port, netlink_each *each,
 		   void *arg);
 
-/* A socket of this bus whose receive ends after NETLINK_PATIENCE_MS. -ENOTSUP: this kernel or
- * sandbox has no such bus. */
-int netlink_open(int bus, struct mnl_socket **ret);
-/* Receives until the answer to question seq is whole. */
-int netlink_wait(const struct mnl_socket *s, unsigned seq, netlink_each *each, void *arg);
-
 /* Sends the request, a header and its payload, on a socket of this bus and waits for all of its
  * answer; the argument what names the question. */
 int netlink_ask(int bus, struct nlmsghdr *request, netlink_each *each, void *arg, const char *what,
 		struct err *err);
-
-/* Asks RTM_GETLINK for this netdev with IFLA_EXT_MASK mask; about names the question. */
-int netlink_ask_link(const char *netdev, uint32_t mask, const char *about, netlink_each *each,
-		     void *arg, struct err *err);
 
 /* The device that a message of RDMA netlink is about; false: about none. The name lives as long as
  * the message. */
@@ -50,8 +34,6 @@ int rdma_message_users(const struct nlmsghdr *message, const char *rdma, unsigne
 /* The mode of network namespaces; -ENOTSUP: the message has none. */
 int rdma_message_exclusive(const struct nlmsghdr *message, bool *ret);
 
-/* IFLA_VFINFO_LIST of RTM_NEWLINK; NULL: it has none. */
-const struct nlattr *link_message_vf_list(const struct nlmsghdr *message);
 /* The VFs in RTM_NEWLINK; returns their number. */
 size_t link_message_vfs(const struct nlmsghdr *message, struct arena *arena,
 			const struct hw_vf_admin **ret);

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "netlink/feed.h"
+#include "netlink/netlink.h"
 #include "load/watch-internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "hw/dcb.h"
 #include "hw/vfadmin.h"
-#include "netlink/feed.h"
+#include "netlink/netlink.h"
 #include "netlink/netlink-internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "netlink/feed.h"
+#include "netlink/netlink.h"
 #include "netlink/netlink-internal.h"
 
 #define SEQ  5

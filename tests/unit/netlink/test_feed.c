@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "netlink/feed.h"
+#include "netlink/netlink.h"
 
 static size_t put_message(char *buf, uint16_t type)
 {

@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "netlink/rdma_users.h"
+#include "netlink/netlink.h"
 #include "netlink/netlink-internal.h"
 
 static _Alignas(struct nlmsghdr) char buf[4096];
