@@ -18,7 +18,7 @@
 #include "control/control.h"
 #include "daemon/daemon.h"
 #include "grant/rundir.h"
-#include "kubeapi/apiserver.h"
+#include "kubeapi/kubeapi.h"
 #include "load/configfiles.h"
 #include "web/web.h"
 

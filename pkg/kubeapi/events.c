@@ -1,27 +1,349 @@
+/*
+ * Events of the node and its pods, and the node's condition: which wait, how they are written, and
+ * their sending one after the other. notes.c has what there is to tell.
+ */
 #include "kubeapi/events.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
+#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "kubeapi/queue-internal.h"
-#include "kubeapi/apiserver.h"
+#include "kubeapi/events-internal.h"
+#include "kubeapi/kubeapi.h"
 #include "kubeapi/specs.h"
-#include "kubeapi/transfer.h"
+#include "kubeapi/transfer-internal.h"
 
-#define ANSWER_MS      10000
-#define PAUSE_FIRST_MS 2000 /* of an API server that is away; doubled each time */
-#define PAUSE_MOST_MS  600000
-#define HEARTBEAT_MS   300000 /* of the condition, as node-problem-detector's */
+/*
+ * The node condition RDMALinksHealthy: True while every PF of a pool has its link up and well,
+ * Unknown while no pool has a PF.
+ * Sent as a strategic merge patch of the node's status, which leaves all other conditions as they
+ * are (https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1: patchMergeKey
+ * "type").
+ */
+#define CONDITION_TYPE "RDMALinksHealthy"
 
+/* --- which Events wait --- */
+
+static char *copy(const char *s)
+{
+	return s ? xstrdup(s) : NULL;
+}
+
+static void end_event(struct event *e)
+{
+	free((char *)e->ns);
+	free((char *)e->pod);
+	free((char *)e->uid);
+	free((char *)e->about);
+	free((char *)e->action);
+	free((char *)e->reason);
+	free((char *)e->note);
+}
+
+static struct event copy_event(const struct event *e)
+{
+	return (struct event) { .ns = copy(e->ns),
+				.pod = copy(e->pod),
+				.uid = copy(e->uid),
+				.about = copy(e->about),
+				.normal = e->normal,
+				.action = copy(e->action),
+				.reason = copy(e->reason),
+				.note = copy(e->note),
+				.wall_ms = e->wall_ms };
+}
+
+static uint64_t hash_of(const struct event *e, const char *first, const char *second)
+{
+	_cleanup_free_ char *all =
+		xasprintf("%s\n%s\n%s\n%s\n%s", e->pod ? e->ns : "", e->pod ? e->pod : "",
+			  e->uid ? e->uid : "", first, second);
+
+	return str_hash(all);
+}
+
+static uint64_t thing_of(const struct event *e)
+{
+	return e->about ? hash_of(e, "about", e->about) : 0;
+}
+
+/* copied */
+static struct events_item *events_item_new(const struct event *e)
+{
+	struct events_item *item = xcalloc(1, sizeof(*item));
+
+	item->event = copy_event(e);
+	item->thing = thing_of(e);
+	return item;
+}
+
+void events_item_free(struct events_item *item)
+{
+	end_event(&item->event);
+	free(item);
+}
+
+void events_queue_init(struct events_queue *q, int64_t now_ms)
+{
+	*q = (struct events_queue) { .tokens = EVENTS_BURST, .refilled_ms = now_ms };
+	STAILQ_INIT(&q->items);
+}
+
+/* Of a thing the last Event about it; else that Event itself. -1: none. */
+static int find_recent(const struct events_queue *q, uint64_t hash, uint64_t thing)
+{
+	for (int i = 0; i < EVENTS_RECENT_MAX; i++) {
+		if (q->recent[i].at_ms && q->recent[i].thing == thing &&
+		    (thing || q->recent[i].hash == hash))
+			return i;
+	}
+	return -1;
+}
+
+static bool was_said(const struct events_queue *q, int at, uint64_t hash, int64_t now_ms)
+{
+	return at >= 0 && q->recent[at].hash == hash &&
+	       now_ms - q->recent[at].at_ms < EVENTS_SAME_MS;
+}
+
+static struct events_item *find_waiting(struct events_queue *q, uint64_t thing)
+{
+	struct events_item *item;
+
+	STAILQ_FOREACH (item, &q->items, next) {
+		if (thing && item->thing == thing)
+			return item;
+	}
+	return NULL;
+}
+
+bool events_queue_put(struct events_queue *q, const struct event *e, int64_t now_ms)
+{
+	uint64_t hash = hash_of(e, e->reason, e->note), thing = thing_of(e);
+	struct events_item *waiting = find_waiting(q, thing);
+	int at = find_recent(q, hash, thing);
+
+	if (was_said(q, at, hash, now_ms) || (!waiting && q->n >= EVENTS_QUEUE_MAX))
+		return false;
+	if (at < 0) {
+		at = (int)q->next_recent;
+		q->next_recent = (q->next_recent + 1) % EVENTS_RECENT_MAX;
+	}
+	q->recent[at].hash = hash;
+	q->recent[at].thing = thing;
+	q->recent[at].at_ms = now_ms;
+	if (waiting) {
+		end_event(&waiting->event);
+		waiting->event = copy_event(e);
+		return true;
+	}
+	waiting = events_item_new(e);
+	STAILQ_INSERT_TAIL(&q->items, waiting, next);
+	q->n++;
+	return true;
+}
+
+void events_queue_forget(struct events_queue *q, const struct event *e)
+{
+	int at = find_recent(q, 0, thing_of(e));
+
+	if (at >= 0)
+		q->recent[at].at_ms = 0;
+}
+
+static void refill(struct events_queue *q, int64_t now_ms)
+{
+	int64_t n = (now_ms - q->refilled_ms) / EVENTS_REFILL_MS;
+
+	q->refilled_ms += n * EVENTS_REFILL_MS;
+	q->tokens = n >= EVENTS_BURST - q->tokens ? EVENTS_BURST : q->tokens + (unsigned)n;
+}
+
+struct events_item *events_queue_take(struct events_queue *q, int64_t now_ms, int64_t *ret_wait_ms)
+{
+	struct events_item *item = STAILQ_FIRST(&q->items);
+
+	refill(q, now_ms);
+	*ret_wait_ms = item && !q->tokens ? q->refilled_ms + EVENTS_REFILL_MS - now_ms : 0;
+	if (!item || !q->tokens)
+		return NULL;
+	STAILQ_REMOVE_HEAD(&q->items, next);
+	q->n--;
+	q->tokens--;
+	return item;
+}
+
+void events_queue_drop(struct events_queue *q, bool pods)
+{
+	struct events_item *item = STAILQ_FIRST(&q->items), *next;
+
+	for (; item; item = next) {
+		next = STAILQ_NEXT(item, next);
+		if ((item->event.pod != NULL) != pods)
+			continue;
+		STAILQ_REMOVE(&q->items, item, events_item, next);
+		q->n--;
+		events_item_free(item);
+	}
+}
+
+/* The API server's limits, in bytes. */
+#define NOTE_MAX     1024
+#define INSTANCE_MAX 128
+
+static void write_metadata(struct json *j, const struct event *e)
+{
+	_cleanup_free_ char *about =
+		e->pod ? xasprintf("%s\n%s\n%s", e->ns, e->pod, e->uid ? e->uid : "")
+		       : xstrdup(e->node);
+	_cleanup_free_ char *at = e->about ? xasprintf("\n%" PRId64, e->wall_ms) : xstrdup("");
+	_cleanup_free_ char *all =
+		xasprintf("%s\n%s\n%s\n%s%s", about, e->action, e->reason, e->note, at);
+	char name[40];
+
+	snprintf(name, sizeof(name), "railmate-%016" PRIx64, str_hash(all));
+	json_key(j, "metadata");
+	json_begin_object(j);
+	json_kv_string(j, "name", name);
+	json_end_object(j);
+}
+
+char *kubeapi_event_path(const struct event *e)
+{
+	static const char legal[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+
+	if (!e->pod)
+		return xstrdup(EVENT_PATH);
+	if (!e->ns || !*e->ns || e->ns[strspn(e->ns, legal)])
+		return NULL;
+	return xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", e->ns);
+}
+
+/* At most max bytes, with a mark where the rest was. */
+static void write_cut(struct json *j, const char *key, const char *text, size_t max)
+{
+	static const char mark[] = "…";
+	_cleanup_free_ char *cut = xstrdup(text);
+
+	str_printable(cut, strlen(cut), "");
+	if (strlen(cut) > max) {
+		cut[max - strlen(mark)] = '\0';
+		str_utf8_trim(cut);
+		strcat(cut, mark); /* never longer than max */
+	}
+	json_kv_string(j, key, cut);
+}
+
+void kubeapi_event_write(const struct event *e, struct strbuf *out)
+{
+	_cleanup_free_ char *instance = xasprintf("railmated-%.*s", INSTANCE_MAX - 10, e->node);
+	const char *uid = e->pod ? e->uid : e->node;
+	time_t seconds = (time_t)(e->wall_ms / 1000);
+	char text[32], whole[64];
+	struct json j;
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(whole, sizeof(whole), "%s.%03d000Z", text, (int)(e->wall_ms % 1000));
+	json_init(&j, out, 0);
+	json_begin_object(&j);
+	json_kv_string(&j, "apiVersion", "events.k8s.io/v1");
+	json_kv_string(&j, "kind", "Event");
+	write_metadata(&j, e);
+	json_kv_string(&j, "eventTime", whole);
+	json_kv_string(&j, "type", e->normal ? "Normal" : "Warning");
+	json_kv_string(&j, "action", e->action);
+	json_kv_string(&j, "reason", e->reason);
+	write_cut(&j, "note", e->note, NOTE_MAX);
+	/* A node by its name in place of a UID, as the kubelet does: `kubectl describe node` looks
+	 * for both. */
+	json_key(&j, "regarding");
+	json_begin_object(&j);
+	json_kv_string(&j, "apiVersion", "v1");
+	json_kv_string(&j, "kind", e->pod ? "Pod" : "Node");
+	if (e->pod)
+		json_kv_string(&j, "namespace", e->ns);
+	json_kv_string(&j, "name", e->pod ? e->pod : e->node);
+	if (!e->pod || (uid && *uid))
+		json_kv_string(&j, "uid", uid);
+	json_end_object(&j);
+	json_kv_string(&j, "reportingController", "railmated");
+	json_kv_string(&j, "reportingInstance", instance);
+	json_end_object(&j);
+}
+
+char *kubeapi_condition_path(const char *node)
+{
+	static const char legal[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+
+	if (!*node || *node == '.' || node[strspn(node, legal)])
+		return NULL;
+	return xasprintf("/api/v1/nodes/%s/status", node);
+}
+
+/* metav1.Time: seconds. */
+static void write_time(struct json *j, const char *key, int64_t wall_ms)
+{
+	time_t seconds = (time_t)(wall_ms / 1000);
+	char text[32];
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	json_kv_string(j, key, text);
+}
+
+void kubeapi_condition_write(const struct condition *c, struct strbuf *out)
+{
+	static const struct {
+		const char *status, *reason;
+	} words[] = {
+		[CONDITION_FALSE] = { "False", "LinksAreDownOrDegraded" },
+		[CONDITION_TRUE] = { "True", "LinksAreUp" },
+		[CONDITION_UNKNOWN] = { "Unknown", "NoLinks" },
+	};
+	struct json j;
+
+	json_init(&j, out, 0);
+	json_begin_object(&j);
+	json_key(&j, "status");
+	json_begin_object(&j);
+	json_key(&j, "conditions");
+	json_begin_array(&j);
+	json_begin_object(&j);
+	json_kv_string(&j, "type", CONDITION_TYPE);
+	json_kv_string(&j, "status", words[c->status].status);
+	json_kv_string(&j, "reason", words[c->status].reason);
+	json_kv_string(&j, "message", c->message);
+	write_time(&j, "lastHeartbeatTime", c->now_ms);
+	write_time(&j, "lastTransitionTime", c->since_ms);
+	json_end_object(&j);
+	json_end_array(&j);
+	json_end_object(&j);
+	json_end_object(&j);
+}
+
+#define ANSWER_MS	   10000
+#define PAUSE_FIRST_MS	   2000 /* of an API server that is away; doubled each time */
+#define PAUSE_MOST_MS	   600000
+#define HEARTBEAT_MS	   300000 /* of the condition, as node-problem-detector's */
 #define HTTP_FORBIDDEN	   403
 #define HTTP_CONFLICT	   409
 #define HTTP_TOO_MANY	   429

@@ -1,14 +1,14 @@
 /*
  * What is sent to the API server about this node and its pods: Events, and the condition
  * RDMALinksHealthy of the node, one after the other. Nothing waits for them; what is sent of Events
- * is decided by kubeapi/queue-internal.h, and where the right or the server is missing, one line of
- * log says so.
+ * is decided by kubeapi/events-internal.h, and where the right or the server is missing, one line
+ * of log says so.
  */
 #ifndef RAILMATE_KUBEAPI_EVENTS_H
 #define RAILMATE_KUBEAPI_EVENTS_H
 
-#include "kubeapi/condition.h"
-#include "kubeapi/event.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 struct events;
 struct ledger;
@@ -16,6 +16,23 @@ struct node;
 struct specs_options;
 struct stats_placement;
 struct uv_loop_s;
+
+/* An Event about the node or a pod of it, for `kubectl describe` and `kubectl get events`. */
+struct event {
+	const char *node; /* this one; the subject of the Event, unless a pod is named */
+	/* uid "" or NULL: not known; `kubectl describe pod` then does not show the Event */
+	const char *ns, *pod, *uid;
+	/* The part of that object whose state changes: "link 0000:18:00.0"; NULL: the note stays
+	 * true */
+	const char *about;
+	bool normal;		     /* no warning */
+	const char *action, *reason; /* "Discover", "PoolEmpty" */
+	const char *note;	     /* for people; cut to the length that the API server takes */
+	int64_t wall_ms;	     /* now */
+};
+
+/* Of the condition RDMALinksHealthy (events-internal.h). */
+enum condition_status { CONDITION_FALSE, CONDITION_TRUE, CONDITION_UNKNOWN };
 
 enum events_about { EVENTS_OFF, EVENTS_NODE, EVENTS_PODS }; /* PODS: the node's as well */
 

@@ -24,7 +24,7 @@ struct kubeapi_options {
 	 * leaves no core. */
 	const char *token_file;
 	const char *ca_file; /* who may have signed the server's certificate; only these */
-	const char *post;    /* for transfer.h: JSON to send; NULL: pods are read */
+	const char *post;    /* for transfer.c: what to send there, JSON; NULL: pods are read */
 	bool patch;	     /* post is a strategic merge patch of an object */
 };
 
@@ -35,5 +35,14 @@ const struct podspec_source *kubeapi_source(const struct kubeapi *k);
 /* Fetches under way end as failed first. On the rpc thread, or when it is gone; not from a done.
  * NULL is fine. */
 void kubeapi_close(struct kubeapi *k);
+
+/* The API server's address and our identity there, as a pod finds them: addresses in the
+ * environment, a folder with token and ca.crt. */
+
+/* https://HOST:PORT, from $KUBERNETES_SERVICE_HOST, an IPv6 address in brackets, and _PORT. Heap.
+ */
+int apiserver_url(char **ret, struct err *err);
+/* given, or $NODE_NAME; borrowed. */
+int apiserver_node(const char *given, const char **ret, struct err *err);
 
 #endif

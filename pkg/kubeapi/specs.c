@@ -1,3 +1,7 @@
+/*
+ * Pod specs and ResourceClaims: where the API server is, its list of pods, claims one by one, and
+ * which source of pod specs is asked. On the rpc thread; transfer.c talks.
+ */
 #include "kubeapi/specs.h"
 
 #include <errno.h>
@@ -12,11 +16,288 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "kubeapi/apiserver.h"
+#include "base/str.h"
 #include "kubeapi/kubeapi.h"
-#include "kubeapi/kubeclaims-internal.h"
+#include "kubeapi/transfer-internal.h"
 #include "kubeclient/podsapi.h"
+#include "kubeclient/podspec_queue.h"
+#include "kubemsg/draclaim.h"
 #include "rpc/rpc.h"
+
+/* --- where the API server is --- */
+
+int apiserver_url(char **ret, struct err *err)
+{
+	const char *host = getenv("KUBERNETES_SERVICE_HOST"),
+		   *port = getenv("KUBERNETES_SERVICE_PORT");
+
+	if (!host || !*host)
+		return err_set(err, EINVAL,
+			       "KUBERNETES_SERVICE_HOST does not say where the API server is");
+	*ret = xasprintf(strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host,
+			 port && *port ? port : "443");
+	return 0;
+}
+
+int apiserver_node(const char *given, const char **ret, struct err *err)
+{
+	static const char legal[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
+	const char *node = given ? given : getenv("NODE_NAME");
+
+	if (!node || !*node)
+		return err_set(err, EINVAL,
+			       "neither --node-name nor NODE_NAME says which node this is");
+	if (node[strspn(node, legal)])
+		return err_set(err, EINVAL, "'%s' is not the name of a node", node);
+	*ret = node;
+	return 0;
+}
+
+/* --- pods --- */
+
+struct kubeapi {
+	struct podspec_source source;
+	char *name, *url;
+	struct transfer *transfer;
+	struct spec_queue queue;
+};
+
+static void kubeapi_free(struct kubeapi *k)
+{
+	free(k->name);
+	free(k->url);
+	free(k);
+}
+
+static void on_pods(void *arg, struct answer *a)
+{
+	struct kubeapi *k = arg;
+	struct spec_list list = { a->pods.list.v, a->pods.list.n };
+
+	kubeclient_queue_answer(&k->queue, a->err.code ? NULL : &list,
+				a->err.code ? a->err.msg : NULL);
+	kubeapi_answer_free(a);
+}
+
+static void begin(void *ctx, unsigned timeout_ms)
+{
+	struct kubeapi *k = ctx;
+
+	(void)timeout_ms; /* cancel() comes */
+	kubeapi_transfer_begin(k->transfer, NULL);
+}
+
+static void cancel(void *ctx)
+{
+	struct kubeapi *k = ctx;
+
+	kubeapi_transfer_cancel(k->transfer);
+}
+
+static void fetch_pods(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *arg)
+{
+	struct kubeapi *k = ctx;
+
+	kubeclient_queue_add(&k->queue, timeout_ms, done, arg);
+}
+
+int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kubeapi **ret,
+		 struct err *err)
+{
+	struct kubeapi *k;
+	int r;
+
+	if (!str_starts(opt->url, "https://"))
+		return err_set(err, EINVAL, "'%s' does not begin with https://", opt->url);
+	if (!opt->ca_file)
+		return err_set(err, EINVAL, "%s: no file says whose certificates to take",
+			       opt->url);
+	k = xcalloc(1, sizeof(*k));
+	*k = (struct kubeapi) { .name = xstrdup(opt->name), .url = xstrdup(opt->url) };
+	k->source = (struct podspec_source) { .name = k->name, .fetch = fetch_pods, .ctx = k };
+	k->queue = (struct spec_queue) {
+		.rpc = rpc, .what = k->url, .begin = begin, .cancel = cancel, .ctx = k
+	};
+	r = kubeapi_transfer_open(opt, TRANSFER_PODS, rpc, on_pods, k, &k->transfer, err);
+	if (r < 0) {
+		kubeapi_free(k);
+		return r;
+	}
+	*ret = k;
+	return 0;
+}
+
+const struct podspec_source *kubeapi_source(const struct kubeapi *k)
+{
+	return &k->source;
+}
+
+void kubeapi_close(struct kubeapi *k)
+{
+	if (!k)
+		return;
+	k->queue.ended = true;
+	kubeclient_queue_answer(&k->queue, NULL, "railmated is stopping");
+	kubeapi_transfer_close(k->transfer);
+	kubeapi_free(k);
+}
+
+struct question {
+	TAILQ_ENTRY(question) link;
+	struct kubeclaims *k;
+	char *url;
+	char *why; /* it could not be asked; NULL: it could */
+	unsigned timeout_ms;
+	draclaim_done_fn done;
+	void *arg;
+	struct rpc_timer *timer;
+};
+
+TAILQ_HEAD(questions, question);
+
+struct kubeclaims {
+	struct rpc *rpc;
+	struct draclaim_source source;
+	char *url, *token_file, *ca_file;
+	struct transfer *transfer;  /* NULL before the first question */
+	struct questions questions; /* in the order of the functions */
+	struct questions refused;   /* answered by a timer: never from within fetch_claim() */
+	struct question *asked;	    /* the one under way; NULL: none, or its caller has given up */
+	bool busy;
+};
+
+static void conclude_question(struct question *q, const struct draclaim *claim, const char *why)
+{
+	struct kubeclaims *k = q->k;
+
+	TAILQ_REMOVE(q->why ? &k->refused : &k->questions, q, link);
+	if (k->asked == q)
+		k->asked = NULL;
+	rpc_timer_cancel(q->timer);
+	q->done(q->arg, claim, why);
+	free(q->why);
+	free(q->url);
+	free(q);
+}
+
+static void begin_next(struct kubeclaims *k)
+{
+	struct question *q = TAILQ_FIRST(&k->questions);
+
+	if (k->busy || !k->transfer || !q)
+		return;
+	k->asked = q;
+	k->busy = true;
+	kubeapi_transfer_begin(k->transfer, q->url);
+}
+
+static void on_answer(void *arg, struct answer *a)
+{
+	struct kubeclaims *k = arg;
+	const struct draclaim claim = { a->claims.v, a->claims.n };
+
+	k->busy = false;
+	if (k->asked && a->err.code)
+		conclude_question(k->asked, NULL, a->err.msg);
+	else if (k->asked && !a->claims.n_claims)
+		conclude_question(k->asked, NULL, "the API server knows no such claim");
+	else if (k->asked)
+		conclude_question(k->asked, &claim, NULL);
+	kubeapi_answer_free(a);
+	begin_next(k);
+}
+
+static void give_up_question(void *arg)
+{
+	struct question *q = arg;
+	struct err err = { 0 };
+
+	q->timer = NULL; /* gone */
+	err_set(&err, ETIMEDOUT, "%s took longer than %u ms", q->url, q->timeout_ms);
+	if (q->k->asked == q)
+		kubeapi_transfer_cancel(q->k->transfer);
+	conclude_question(q, NULL, q->why ? q->why : err.msg);
+}
+
+/* Names as Kubernetes has them; anything else does not get into a URL. */
+static bool is_name(const char *s)
+{
+	static const char legal[] = "abcdefghijklmnopqrstuvwxyz0123456789.-";
+
+	return *s && !s[strspn(s, legal)];
+}
+
+static void fetch_claim(void *ctx, const char *ns, const char *name, unsigned timeout_ms,
+			draclaim_done_fn done, void *arg)
+{
+	struct kubeclaims *k = ctx;
+	const struct kubeapi_options opt = {
+		.name = "claims", .url = k->url, .token_file = k->token_file, .ca_file = k->ca_file
+	};
+	struct question *q = xcalloc(1, sizeof(*q));
+	struct err err = { 0 };
+	int r = 0;
+
+	*q = (struct question) { .k = k, .timeout_ms = timeout_ms, .done = done, .arg = arg };
+	q->url = xasprintf(
+		"%s/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims?fieldSelector=metadata.name%%3D%s",
+		k->url, ns, name);
+	if (!is_name(ns) || !is_name(name))
+		r = err_set(&err, EINVAL, "'%s/%s' is not the name of a claim", ns, name);
+	else if (!k->transfer)
+		r = kubeapi_transfer_open(&opt, TRANSFER_CLAIMS, k->rpc, on_answer, k, &k->transfer,
+					  &err);
+	if (r < 0)
+		q->why = xstrdup(err.msg);
+	q->timer = rpc_after(k->rpc, r < 0 ? 0 : timeout_ms, give_up_question,
+			     q); /* never before the return */
+	TAILQ_INSERT_TAIL(r < 0 ? &k->refused : &k->questions, q, link);
+	begin_next(k);
+}
+
+/* opt is copied; its url is that of the server: "https://10.96.0.1:443". */
+static struct kubeclaims *claims_new(struct rpc *rpc, const struct kubeapi_options *opt)
+{
+	struct kubeclaims *k = xcalloc(1, sizeof(*k));
+
+	*k = (struct kubeclaims) { .rpc = rpc,
+				   .url = xstrdup(opt->url),
+				   .token_file = xstrdup(opt->token_file),
+				   .ca_file = xstrdup(opt->ca_file) };
+	k->source = (struct draclaim_source) { .fetch = fetch_claim, .ctx = k };
+	TAILQ_INIT(&k->questions);
+	TAILQ_INIT(&k->refused);
+	return k;
+}
+
+/* NULL gives NULL */
+static const struct draclaim_source *claims_source(const struct kubeclaims *k)
+{
+	return k ? &k->source : NULL;
+}
+
+static void conclude_all(struct questions *list)
+{
+	while (!TAILQ_EMPTY(list))
+		conclude_question(TAILQ_FIRST(list), NULL, "railmated is stopping");
+}
+
+/* Questions under way end as failed first. On the rpc thread; not from a done. NULL is fine. */
+static void claims_free(struct kubeclaims *k)
+{
+	if (!k)
+		return;
+	k->busy = true; /* none begins any more */
+	conclude_all(&k->questions);
+	conclude_all(&k->refused);
+	if (k->transfer)
+		kubeapi_transfer_close(k->transfer);
+	free(k->url);
+	free(k->token_file);
+	free(k->ca_file);
+	free(k);
+}
 
 /* Of a page of the API server's list, as kubectl asks for them: more than nodes have. */
 #define PAGE_PODS	500u
@@ -293,7 +574,7 @@ static void add_claims(struct specs *s, const struct specs_options *opt)
 	if (apiserver_url(&url, NULL) < 0 || access(token, R_OK) < 0)
 		return;
 	api.url = url;
-	s->claims = kubeapi_claims_new(s->rpc, &api);
+	s->claims = claims_new(s->rpc, &api);
 }
 
 static int add_api_server(struct specs *s, const struct specs_options *opt, struct err *err)
@@ -347,7 +628,7 @@ static void specs_free(struct specs *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		close_candidate(&s->v[i]);
-	kubeapi_claims_free(s->claims);
+	claims_free(s->claims);
 	arena_free(s->warned);
 	free(s);
 }
@@ -394,7 +675,7 @@ const struct podspec_source *specs_source(const struct specs *s)
 
 const struct draclaim_source *specs_claims(const struct specs *s)
 {
-	return s ? kubeapi_claims_source(s->claims) : NULL;
+	return s ? claims_source(s->claims) : NULL;
 }
 
 bool specs_are_there(const struct specs *s)

@@ -359,7 +359,7 @@ class Deploy(unittest.TestCase):
                                                   "namespace": namespace}])
 
     def test_events_go_where_their_right_is(self):
-        source = (DEPLOY.parent / "pkg/kubeapi/event.h").read_text()
+        source = (DEPLOY.parent / "pkg/kubeapi/events-internal.h").read_text()
         (path,) = re.findall(r'#define EVENT_PATH "(.*)"', source)
         *_, role, _ = documents("rbac.yaml")
         ((rule,), namespace) = role["rules"], role["metadata"]["namespace"]

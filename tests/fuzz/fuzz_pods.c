@@ -11,9 +11,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "kubeapi/draclaims-internal.h"
-#include "kubeapi/pods-internal.h"
-#include "kubeapi/sieve-internal.h"
+#include "kubeapi/transfer-internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "kubeapi/apiserver.h"
+#include "kubeapi/kubeapi.h"
 
 static const char *node_of(const char *given)
 {

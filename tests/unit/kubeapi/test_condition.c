@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "kubeapi/condition.h"
+#include "kubeapi/events-internal.h"
 
 static const struct condition down = {
 	.node = "worker-1",

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "kubeapi/draclaims-internal.h"
+#include "kubeapi/transfer-internal.h"
 
 static struct arena *a;
 static struct draclaims c;

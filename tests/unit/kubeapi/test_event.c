@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "document/document.h"
-#include "kubeapi/event.h"
+#include "kubeapi/events-internal.h"
 
 static const struct event simple = {
 	.node = "worker-1.example",

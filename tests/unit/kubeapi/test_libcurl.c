@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "kubeapi/kubeapi.h"
-#include "kubeapi/libcurl-internal.h"
+#include "kubeapi/transfer-internal.h"
 
 static void a_library_that_is_not_there_is_one_sentence(void **state)
 {

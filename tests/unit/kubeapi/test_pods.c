@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "kubeapi/pods-internal.h"
+#include "kubeapi/transfer-internal.h"
 
 struct fixture {
 	struct arena *arena;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "kubeapi/queue-internal.h"
+#include "kubeapi/events-internal.h"
 
 #define START 1000000 /* a clock */
 

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "kubeapi/sieve-internal.h"
+#include "kubeapi/transfer-internal.h"
 
 #define MEMBER_MAX 64
 

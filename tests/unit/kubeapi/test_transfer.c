@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "kubeapi/transfer.h"
+#include "kubeapi/transfer-internal.h"
 
 static void open_and_close(const char *token)
 {
