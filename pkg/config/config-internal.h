@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "config/config.h"
+#include "config/policy.h"
 #include "document/document.h"
 
 #define WARNINGS_MAX 64	  /* of either kind */
@@ -158,5 +159,9 @@ void check_pool(struct parse *p, const struct item *at, struct pool_config *pool
 
 /* How many letters make one out of the other, without regard to case; above 64 for longer words. */
 size_t word_distance(const char *a, const char *b);
+
+/* All that policy.h knows, for the table in docs/nccl-variables.md. */
+extern const struct policy_var policy_vars[];
+extern const size_t n_policy_vars;
 
 #endif

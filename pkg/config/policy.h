@@ -49,9 +49,6 @@ struct policy_var {
 	const char *risk; /* of setting it; NULL: none to speak of. Always there for POLICY_RISKY */
 };
 
-extern const struct policy_var policy_vars[];
-extern const size_t n_policy_vars;
-
 const struct policy_var *policy_find(const char *name); /* exact case; NULL */
 /* The known name that an unknown one probably means: it differs in case or in a few letters. NULL:
  * nothing is near. */

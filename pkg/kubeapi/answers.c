@@ -17,7 +17,6 @@
 #include "document/document.h"
 #include "kubeapi/kubeapi.h"
 #include "kubeapi/transfer-internal.h"
-#include "kubemsg/draclaim.h"
 #include "kubemsg/podspec.h"
 
 /* Of a pod's spec, without all that is not read: the tree of it takes fifty times as much. */

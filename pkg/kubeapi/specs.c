@@ -21,7 +21,7 @@
 #include "kubeapi/transfer-internal.h"
 #include "kubeclient/podsapi.h"
 #include "kubeclient/podspec_queue.h"
-#include "kubemsg/draclaim.h"
+#include "kubemsg/podspec.h"
 #include "rpc/rpc.h"
 
 /* --- where the API server is --- */

@@ -9,7 +9,6 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "kubeapi/kubeapi.h"
-#include "kubemsg/draclaim.h"
 #include "kubemsg/podspec.h"
 
 struct arena;
@@ -92,7 +91,7 @@ int kubeapi_sieve_push(struct sieve *s, const char *data, size_t len, struct err
 int kubeapi_sieve_end(struct sieve *s, struct err *err);
 void kubeapi_sieve_done(struct sieve *s);
 
-/* Pods as JSON text, one by one → pod specs (podspec.h). */
+/* Pods as JSON text, one by one → what kubemsg/podspec.h wants of them. */
 
 struct pods {
 	struct spec_pods list;
@@ -111,7 +110,7 @@ struct pods {
 void kubeapi_pods_init(struct pods *p, struct arena *arena);
 void kubeapi_pods_done(struct pods *p);
 
-/* ResourceClaims as JSON text, one by one → struct draclaim (draclaim.h). */
+/* ResourceClaims as JSON text, one by one → what kubemsg/podspec.h wants of them. */
 
 #define DRACLAIMS_KEPT_MAX ((size_t)1 << 20)
 

@@ -1,3 +1,7 @@
+/*
+ * Pods as the kubelet has them: PodResources, what their specs come to, and the Pods API that has
+ * those as protobuf. kubeclient, pods and kubeapi call.
+ */
 #include "kubemsg/podspec.h"
 
 #include <errno.h>
@@ -8,7 +12,242 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "corepod.pb-c.h"
+#include "kubemsg/messages-internal.h"
 #include "kubemsg/messages.h"
+#include "podresources.pb-c.h"
+#include "podsapi.pb-c.h"
+
+/* PodResources: containers and their devices. */
+
+static int by_resource(const void *x, const void *y)
+{
+	const V1__ContainerDevices *const *a = x, *const *b = y;
+
+	return strcmp((*a)->resource_name, (*b)->resource_name);
+}
+
+/* Entries first … end of one resource → one list of ids. */
+static struct held merge(V1__ContainerDevices **v, size_t first, size_t end, struct arena *a)
+{
+	struct held h = { .resource = arena_strdup(a, v[first]->resource_name) };
+	size_t total = 0;
+
+	for (size_t i = first; i < end; i++)
+		total += v[i]->n_device_ids;
+	h.ids.v = arena_array(a, total, sizeof(*h.ids.v));
+	for (size_t i = first; i < end; i++) {
+		for (size_t k = 0; k < v[i]->n_device_ids; k++)
+			h.ids.v[h.ids.n++] = arena_strdup(a, v[i]->device_ids[k]);
+	}
+	return h;
+}
+
+static void held_from(V1__ContainerDevices **v, size_t n, struct pod_container *c, struct arena *a)
+{
+	c->held = arena_array(a, n, sizeof(*c->held));
+	if (n)
+		qsort(v, n, sizeof(*v), by_resource);
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && !strcmp(v[i]->resource_name, v[end]->resource_name);)
+			end++;
+		c->held[c->n_held++] = merge(v, i, end, a);
+	}
+}
+
+static struct dynamic dynamic_of(const V1__ClaimResource *m, const char *claim, struct arena *a)
+{
+	struct dynamic d = { .driver = arena_strdup(a, m->driver_name),
+			     .pool = arena_strdup(a, m->pool_name),
+			     .device = arena_strdup(a, m->device_name),
+			     .claim = claim };
+
+	d.cdi.v = arena_array(a, m->n_cdi_devices, sizeof(*d.cdi.v));
+	for (size_t i = 0; i < m->n_cdi_devices; i++)
+		d.cdi.v[d.cdi.n++] = arena_strdup(a, m->cdi_devices[i]->name);
+	return d;
+}
+
+static bool begins_with(const struct ids *ids, const struct ids *start)
+{
+	for (size_t i = 0; i < start->n; i++) {
+		if (i >= ids->n || strcmp(ids->v[i], start->v[i]) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Kubelets to 1.36 repeat with each device of a driver the CDI names of those before it. */
+static void keep_own_names(struct dynamic *claim, size_t n)
+{
+	for (size_t i = n; i-- > 0;) {
+		struct ids *own = &claim[i].cdi;
+		size_t before = i;
+
+		while (before && strcmp(claim[before - 1].driver, claim[i].driver) != 0)
+			before--;
+		if (!before || own->n <= claim[before - 1].cdi.n ||
+		    !begins_with(own, &claim[before - 1].cdi))
+			continue;
+		own->v += claim[before - 1].cdi.n;
+		own->n -= claim[before - 1].cdi.n;
+	}
+}
+
+static void dynamic_from(V1__DynamicResource **v, size_t n, struct pod_container *c,
+			 struct arena *a)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < n; i++)
+		total += v[i]->n_claim_resources;
+	c->dynamic = arena_array(a, total, sizeof(*c->dynamic));
+	for (size_t i = 0; i < n; i++) {
+		struct dynamic *claim = c->dynamic + c->n_dynamic;
+		const char *name = arena_strdup(a, v[i]->claim_name);
+
+		for (size_t k = 0; k < v[i]->n_claim_resources; k++)
+			claim[k] = dynamic_of(v[i]->claim_resources[k], name, a);
+		keep_own_names(claim, v[i]->n_claim_resources);
+		c->n_dynamic += v[i]->n_claim_resources;
+	}
+}
+
+/* Of a pod's containers that hold nothing so many stay: a thousand are any tenant's to create. */
+#define IDLE_MAX 128
+
+static bool is_idle(const V1__ContainerResources *m)
+{
+	return !m->n_devices && !m->n_dynamic_resources;
+}
+
+static size_t count_kept(const V1__PodResources *m)
+{
+	size_t n_idle = 0;
+
+	for (size_t i = 0; i < m->n_containers; i++)
+		n_idle += is_idle(m->containers[i]);
+	return m->n_containers - (n_idle > IDLE_MAX ? n_idle - IDLE_MAX : 0);
+}
+
+static struct pod pod_from(const V1__PodResources *m, struct arena *a)
+{
+	struct pod p = { arena_strdup(a, m->namespace_), arena_strdup(a, m->name),
+			 arena_array(a, count_kept(m), sizeof(*p.containers)), 0 };
+	size_t n_idle = 0;
+
+	for (size_t i = 0; i < m->n_containers; i++) {
+		const V1__ContainerResources *from = m->containers[i];
+		struct pod_container *c = &p.containers[p.n_containers];
+
+		if (is_idle(from) && n_idle++ >= IDLE_MAX)
+			continue;
+		c->name = arena_strdup(a, from->name);
+		held_from(from->devices, from->n_devices, c, a);
+		dynamic_from(from->dynamic_resources, from->n_dynamic_resources, c, a);
+		p.n_containers++;
+	}
+	return p;
+}
+
+static int read_pod(struct bytes in, struct pod *ret, struct arena *a, struct err *err)
+{
+	_cleanup_arena_ struct arena *scratch = arena_new(4096);
+	const V1__PodResources *m =
+		kubemsg_unpack(&v1__pod_resources__descriptor, in, scratch, err);
+
+	if (!m)
+		return -EBADMSG;
+	*ret = pod_from(m, a);
+	return 0;
+}
+
+#define LIST_BYTES_MAX ((size_t)16 << 20)
+
+static int too_large(struct err *err)
+{
+	return err_set(err, EBADMSG, "ListPodResourcesResponse: its pods take more than %zu MiB",
+		       LIST_BYTES_MAX >> 20);
+}
+
+/* Field 1 is a pod: one after the other, for unpacked they take twenty times as much. */
+static int pod_list_read(struct bytes in, void *ret, struct arena *a, struct err *err)
+{
+	struct pod_list list = { NULL, 0 };
+	struct bytes rest = in, pod;
+	size_t room = 0, before = arena_used(a);
+	int r = 0;
+
+	while (kubemsg_next(&rest, 1, &pod))
+		room++;
+	if (rest.len)
+		return err_set(
+			err, EBADMSG,
+			"ListPodResourcesResponse: the bytes end in the middle of a field or are not protobuf");
+	if (room > LIST_BYTES_MAX / sizeof(*list.v))
+		return too_large(err);
+	list.v = arena_array(a, room, sizeof(*list.v));
+	while (r == 0 && kubemsg_next(&in, 1, &pod)) {
+		r = read_pod(pod, &list.v[list.n++], a, err);
+		if (r == 0 && arena_used(a) - before > LIST_BYTES_MAX)
+			r = too_large(err);
+	}
+	if (r == 0)
+		*(struct pod_list *)ret = list;
+	return r;
+}
+
+const struct kubemsg_type kubemsg_pod_list = { .desc = &v1__list_pod_resources_response__descriptor,
+					       .read = pod_list_read };
+
+static int pod_get_reply_from(const void *message, void *ret, struct arena *a, struct err *err)
+{
+	const V1__GetPodResourcesResponse *m = message;
+
+	if (!m->pod_resources)
+		return err_set(err, EBADMSG, "GetPodResourcesResponse: there is no pod in it");
+	*(struct pod *)ret = pod_from(m->pod_resources, a);
+	return 0;
+}
+
+const struct kubemsg_type kubemsg_pod_get_reply = {
+	.desc = &v1__get_pod_resources_response__descriptor,
+	.is_copied = true,
+	.from = pod_get_reply_from
+};
+
+static int allocatable_from(const void *message, void *ret, struct arena *a, struct err *err)
+{
+	const V1__AllocatableResourcesResponse *m = message;
+	struct pod_container *c = ret;
+
+	(void)err;
+	*c = (struct pod_container) { .name = "" };
+	held_from(m->devices, m->n_devices, c, a);
+	return 0;
+}
+
+const struct kubemsg_type kubemsg_allocatable = {
+	.desc = &v1__allocatable_resources_response__descriptor,
+	.is_copied = true,
+	.from = allocatable_from
+};
+
+static void pod_get_request_to(const void *from, void *message, struct arena *a)
+{
+	const struct pod_name *pod = from;
+	V1__GetPodResourcesRequest *m = message;
+
+	(void)a;
+	m->pod_namespace = (char *)pod->ns;
+	m->pod_name = (char *)pod->name;
+}
+
+const struct kubemsg_type kubemsg_pod_get_request = {
+	.desc = &v1__get_pod_resources_request__descriptor, .to = pod_get_request_to
+};
+
+/* --- the specs of pods --- */
 
 bool kubemsg_podspec_is_extended(const char *resource)
 {
@@ -302,3 +541,210 @@ const struct pod *kubemsg_pods_find(const struct pod_list *pods, const char *ns,
 
 	return pods->n ? bsearch(&key, pods->v, pods->n, sizeof(key), by_pod_name) : NULL;
 }
+
+/* The Pods API: pods as protobuf. */
+
+/* Of a pod, without all that is not read. */
+#define POD_BYTES_MAX 32768
+
+/* The scheduler has made a claim of the container's limit: no device plugin is asked for it. */
+static bool is_by_dra(const Corepod__Pod *pod, const char *container, const char *resource)
+{
+	const Corepod__PodExtendedResourceClaimStatus *extended =
+		pod->status ? pod->status->extended_resource_claim_status : NULL;
+
+	for (size_t i = 0; extended && i < extended->n_request_mappings; i++) {
+		const Corepod__ContainerExtendedResourceRequest *r = extended->request_mappings[i];
+
+		if (!strcmp(r->container_name, container) && !strcmp(r->resource_name, resource))
+			return true;
+	}
+	return false;
+}
+
+static int too_many(const char *what, struct err *err)
+{
+	return err_set(err, EFBIG, "it has more %s than are read of one pod", what);
+}
+
+static int limits_from(const Corepod__Pod *from, const Corepod__ResourceRequirements *m,
+		       struct spec_container *c, size_t *parts, struct arena *a, struct err *err)
+{
+	struct spec_limit *v = arena_array(a, m->n_limits, sizeof(*v));
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->n_limits; i++) {
+		const Corepod__ResourceRequirements__LimitsEntry *e = m->limits[i];
+		int64_t count;
+
+		if (!kubemsg_podspec_is_extended(e->key))
+			continue;
+		if (kubemsg_podspec_count(e->value ? e->value->string : "", &count) < 0)
+			return err_set(err, EBADMSG,
+				       "container %s: the limit of %s is not a whole number",
+				       c->name, e->key);
+		if (!count)
+			continue;
+		if (++*parts > SPEC_PARTS_MAX)
+			return too_many("limits and claims", err);
+		if (!is_by_dra(from, c->name, e->key))
+			v[n++] = (struct spec_limit) { e->key, count };
+	}
+	c->limits = v;
+	c->n_limits = n;
+	return 0;
+}
+
+/* The ResourceClaim behind a name of the pod's own: made of a template, the status names it. NULL:
+ * none. */
+static const char *claim_of(const Corepod__Pod *pod, const char *name)
+{
+	for (size_t i = 0; i < pod->spec->n_resource_claims; i++) {
+		const Corepod__PodResourceClaim *c = pod->spec->resource_claims[i];
+
+		if (!strcmp(c->name, name) && *c->resource_claim_name)
+			return c->resource_claim_name;
+	}
+	for (size_t i = 0; pod->status && i < pod->status->n_resource_claim_statuses; i++) {
+		const Corepod__PodResourceClaimStatus *c = pod->status->resource_claim_statuses[i];
+
+		if (!strcmp(c->name, name) && *c->resource_claim_name)
+			return c->resource_claim_name;
+	}
+	return NULL;
+}
+
+static struct spec_claim spec_claim_of(const char *claim, const char *request)
+{
+	return (struct spec_claim) { claim, *request ? request : NULL };
+}
+
+static int claims_from(const Corepod__Pod *pod, const Corepod__Container *m,
+		       struct spec_container *c, size_t *parts, struct arena *a, struct err *err)
+{
+	const Corepod__PodExtendedResourceClaimStatus *extended =
+		pod->status ? pod->status->extended_resource_claim_status : NULL;
+	size_t n_claims = m->resources ? m->resources->n_claims : 0;
+	struct spec_claim *v;
+
+	if (n_claims > SPEC_PARTS_MAX || (*parts += n_claims) > SPEC_PARTS_MAX)
+		return too_many("limits and claims", err);
+	v = arena_array(a, n_claims + (extended ? extended->n_request_mappings : 0), sizeof(*v));
+	c->claims = v;
+	for (size_t i = 0; i < n_claims; i++) {
+		const Corepod__ResourceClaim *part = m->resources->claims[i];
+		const char *claim = claim_of(pod, part->name);
+
+		if (claim)
+			v[c->n_claims++] = spec_claim_of(claim, part->request);
+	}
+	for (size_t i = 0; extended && i < extended->n_request_mappings; i++) {
+		const Corepod__ContainerExtendedResourceRequest *r = extended->request_mappings[i];
+
+		if (!strcmp(r->container_name, m->name))
+			v[c->n_claims++] =
+				spec_claim_of(extended->resource_claim_name, r->request_name);
+	}
+	return 0;
+}
+
+static int container_from(const Corepod__Pod *pod, const Corepod__Container *m, bool init,
+			  struct spec_container *c, size_t *parts, struct arena *a, struct err *err)
+{
+	int r;
+
+	if (!*m->name)
+		return err_set(err, EBADMSG, "a container has no name");
+	c->name = m->name;
+	c->kind = kubemsg_podspec_kind(init, m->restart_policy);
+	r = claims_from(pod, m, c, parts, a, err);
+	return r < 0 || !m->resources ? r : limits_from(pod, m->resources, c, parts, a, err);
+}
+
+/* Names are searched one by one. */
+static int check_claims(const Corepod__Pod *pod, struct err *err)
+{
+	const Corepod__PodStatus *status = pod->status;
+
+	if (pod->spec->n_resource_claims > SPEC_CLAIMS_MAX ||
+	    (status &&
+	     (status->n_resource_claim_statuses > SPEC_CLAIMS_MAX ||
+	      (status->extended_resource_claim_status &&
+	       status->extended_resource_claim_status->n_request_mappings > SPEC_CLAIMS_MAX))))
+		return too_many("ResourceClaims", err);
+	return 0;
+}
+
+static int containers_from(struct bytes in, struct spec_pod *p, struct arena *a, struct err *err)
+{
+	const Corepod__Pod *pod =
+		kubemsg_unpack_known(&corepod__pod__descriptor, in, POD_BYTES_MAX, a, err);
+	const Corepod__PodSpec *m = pod ? pod->spec : NULL;
+	size_t n_init = m ? m->n_init_containers : 0, n = m ? n_init + m->n_containers : 0;
+	struct spec_container *v;
+	size_t parts = 0;
+	int r = 0;
+
+	if (!m)
+		return pod ? err_set(err, EBADMSG, "it has no spec") : -EBADMSG;
+	if (n > SPEC_PARTS_MAX)
+		return too_many("containers", err);
+	v = arena_array(a, n, sizeof(*v));
+	r = check_claims(pod, err);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = container_from(pod,
+				   i < n_init ? m->init_containers[i] : m->containers[i - n_init],
+				   i < n_init, &v[i], &parts, a, err);
+	if (r < 0)
+		return r;
+	p->containers = v;
+	p->n_containers = n;
+	return 0;
+}
+
+static int add_pod(struct spec_pods *pods, struct bytes in, struct err *err)
+{
+	_cleanup_arena_ struct arena *scratch = arena_new(16384);
+	const Corepod__NamedPod *m = kubemsg_unpack_known(&corepod__named_pod__descriptor, in,
+							  POD_BYTES_MAX, scratch, err);
+	struct spec_pod p = { 0 };
+	struct err why = { 0 };
+
+	if (!m)
+		return -EBADMSG;
+	if (!m->metadata || !*m->metadata->name || !*m->metadata->namespace_)
+		return err_set(err, EBADMSG, "a pod has no name");
+	if (m->status && kubemsg_podspec_is_over(m->status->phase))
+		return 0;
+	p.ns = m->metadata->namespace_;
+	p.name = m->metadata->name;
+	p.uid = m->metadata->uid;
+	p.deleted = m->metadata->deletion_timestamp != NULL;
+	p.created = m->metadata->creation_timestamp ? m->metadata->creation_timestamp->seconds : 0;
+	if (containers_from(in, &p, scratch, &why) < 0)
+		p.unread = why.msg;
+	return kubemsg_podspec_add(pods, &p, err);
+}
+
+/* ListPodsResponse: field 1 is a pod. The answer is all pods of the node, so it is not copied. */
+static int pod_specs_read(struct bytes in, void *ret, struct arena *a, struct err *err)
+{
+	struct spec_pods pods = { .arena = a };
+	struct bytes pod;
+	int r = 0;
+
+	while (r == 0 && kubemsg_next(&in, 1, &pod))
+		r = add_pod(&pods, pod, err);
+	if (r == 0 && in.len)
+		r = err_set(err, EBADMSG,
+			    "the list of pods ends in the middle of one or is not protobuf");
+	if (r == 0)
+		*(struct spec_list *)ret =
+			(struct spec_list) { arena_copy(a, pods.v, pods.n * sizeof(*pods.v)),
+					     pods.n };
+	kubemsg_podspec_done(&pods);
+	return r;
+}
+
+const struct kubemsg_type kubemsg_pod_specs = { .desc = &v1alpha1__list_pods_response__descriptor,
+						.read = pod_specs_read };

@@ -11,7 +11,6 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "hw/inventory.h"
-#include "kubemsg/draclaim.h"
 #include "kubemsg/podspec.h"
 #include "pods/gpus.h"
 #include "pods/identify.h"

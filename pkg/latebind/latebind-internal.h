@@ -13,7 +13,6 @@
 #include "grant/claims.h"
 #include "grant/contents.h"
 #include "hw/bdf.h"
-#include "kubemsg/draclaim.h"
 #include "kubemsg/podspec.h"
 #include "latebind/latebind.h"
 #include "ledger/ledger.h"

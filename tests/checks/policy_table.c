@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "config/config-internal.h"
 #include "config/policy.h"
 
 static const struct {

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "config/config-internal.h"
 #include "config/policy.h"
 
 static void names_are_there_once(void **state)
