@@ -1,5 +1,5 @@
 /*
- * VFs as they are when their container starts (devstate/vfstate.h), asked for on the rpc thread.
+ * VFs as they are when their container starts (devstate/devstate.h), asked for on the rpc thread.
  * Each probe has a thread of its own, because it changes the network namespace, and because the
  * kernel may keep it waiting: the caller has an answer in time nevertheless.
  */
@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "devstate/vfstate.h"
+#include "devstate/devstate.h"
 
 struct rpc;
 struct vfprobe;

@@ -10,7 +10,7 @@ TOP = pathlib.Path(__file__).parents[2]
 TABLE = "pkg/hw/driver.c"
 # The same word for another thing.
 OTHER = {
-    "pkg/devstate/nodes.c": {"uio"},
+    "pkg/devstate/devstate.c": {"uio"},
     "pkg/render/env.c": {"uio"},  # a key of PCIDEVICE_…_INFO
     "cmd/railmatectl/verify/rules.c": {"efa"},  # a provider of libfabric
 }

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "devstate/vfstate.h"
+#include "devstate/devstate.h"
 
 extern struct fake_vfs {
 	pthread_mutex_t lock;

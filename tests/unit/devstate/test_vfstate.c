@@ -26,7 +26,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "devstate/vfstate-internal.h"
+#include "devstate/devstate-internal.h"
 #include "support/slow.h"
 #include "support/fixture.h"
 #include "sysroot/sysroot.h"

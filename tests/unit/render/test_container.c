@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "devstate/vfstate.h"
+#include "devstate/devstate.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "render/render.h"
