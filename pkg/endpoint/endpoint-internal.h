@@ -9,7 +9,7 @@
 #include "endpoint/endpoint.h"
 #include "endpoint/registration-internal.h"
 #include "rpc/rpc.h"
-#include "rpc/socketfile.h"
+#include "rpc/listen.h"
 
 struct attempt;
 struct err;

@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "rpc/rpc.h"
-#include "rpc/work.h"
 #include "sysroot/sysroot.h"
 
 #define TIMEOUT_MS  2000

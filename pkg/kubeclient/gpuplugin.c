@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "rpc/socketfile.h"
+#include "rpc/listen.h"
 #include "rpc/rpc.h"
 
 #define ANSWER_BYTES_MAX (1u << 20)

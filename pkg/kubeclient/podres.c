@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "rpc/socketfile.h"
+#include "rpc/listen.h"
 #include "rpc/rpc.h"
 
 #define ANSWER_BYTES_MAX (16u << 20) /* as Kubernetes' own callers take */

@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "rpc/limits-internal.h"
+#include "rpc/guard-internal.h"
 
 /* How long to leave the sockets alone when the process or the machine is out of descriptors. */
 #define BREATH_MS 100

@@ -1,18 +1,60 @@
-/* One incoming call: from the path to a handler, and one answer back. Streams go on in stream.c. */
-#include "rpc/rpc-internal.h"
-
+/*
+ * A call that came in, from its path to the end of its answer or stream, and the bytes of both.
+ * server.c begins it; handlers answer by rpc.h.
+ */
 #include <assert.h>
 #include <ctype.h>
+#include <grpc/byte_buffer_reader.h>
+#include <grpc/slice.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <grpc/slice.h>
-
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "rpc/limits-internal.h"
+#include "rpc/guard-internal.h"
+#include "rpc/rpc-internal.h"
+
+static struct incoming *stream_new(void);
+static void stream_free(struct incoming *in);
+static void stream_open(struct incoming *in, struct bytes request);
+static void stream_sent(struct incoming *in);
+static void stream_closed(struct incoming *in);
+
+grpc_byte_buffer *buffer_new(struct bytes body)
+{
+	grpc_slice slice =
+		body.len ? grpc_slice_from_copied_buffer((const char *)body.data, body.len)
+			 : grpc_empty_slice();
+	grpc_byte_buffer *buffer = grpc_raw_byte_buffer_create(&slice, 1);
+
+	grpc_slice_unref(slice);
+	return buffer;
+}
+
+void buffer_free(grpc_byte_buffer **buffer)
+{
+	if (*buffer)
+		grpc_byte_buffer_destroy(*buffer);
+	*buffer = NULL;
+}
+
+bool buffer_read(grpc_byte_buffer *buffer, grpc_slice *ret_slice, struct bytes *ret)
+{
+	grpc_byte_buffer_reader reader;
+
+	if (buffer->data.raw.compression != GRPC_COMPRESS_NONE ||
+	    !grpc_byte_buffer_reader_init(&reader, buffer))
+		return false;
+	*ret_slice = grpc_byte_buffer_reader_readall(&reader);
+	grpc_byte_buffer_reader_destroy(&reader);
+	ret->data = GRPC_SLICE_START_PTR(*ret_slice);
+	ret->len = GRPC_SLICE_LENGTH(*ret_slice);
+	return true;
+}
+
+/* One incoming call: from the path to a handler, and one answer back. Streams go on below. */
 
 /* Bytes of a call beside its request, about: the call here and in gRPC, and the handler's own
  * questions to others. */
@@ -135,7 +177,7 @@ static size_t add_message(struct incoming *in, grpc_op *ops, size_t n, grpc_byte
 	return n + 1;
 }
 
-void incoming_send(struct incoming *in, grpc_byte_buffer *body)
+static void incoming_send(struct incoming *in, grpc_byte_buffer *body)
 {
 	grpc_op ops[2];
 	size_t n;
@@ -146,8 +188,8 @@ void incoming_send(struct incoming *in, grpc_byte_buffer *body)
 	begin_batch(in, ops, n, &in->sent);
 }
 
-void incoming_finish(struct incoming *in, enum rpc_status status, const char *message,
-		     grpc_byte_buffer *body)
+static void incoming_finish(struct incoming *in, enum rpc_status status, const char *message,
+			    grpc_byte_buffer *body)
 {
 	grpc_slice details = grpc_slice_from_copied_string(message ? message : "");
 	grpc_op ops[3];
@@ -321,7 +363,7 @@ bool incoming_sweep(const struct incoming_list *calls, int64_t limit_ms)
 	return wait;
 }
 
-void incoming_keep(struct incoming *in)
+static void incoming_keep(struct incoming *in)
 {
 	if (in->kept)
 		return;
@@ -375,4 +417,125 @@ void orphans_free(struct rpc *rpc)
 		LIST_REMOVE(in, link);
 		call_free(in);
 	}
+}
+
+/*
+ * A server stream. At most one message is in flight and one waits; a newer one replaces the one
+ * that waits, so a slow reader skips states and costs two messages of memory, whatever it does.
+ */
+
+struct rpc_stream {
+	struct incoming in; /* first */
+	void *data;
+	grpc_byte_buffer *waiting;
+	bool opened, in_flight;
+	bool ending;
+	enum rpc_status end_status;
+	char *end_message;
+};
+
+static struct rpc_stream *stream_of(struct incoming *in)
+{
+	return (struct rpc_stream *)(void *)in;
+}
+
+static struct incoming *stream_new(void)
+{
+	struct rpc_stream *stream = xcalloc(1, sizeof(*stream));
+
+	return &stream->in;
+}
+
+static void stream_free(struct incoming *in)
+{
+	struct rpc_stream *stream = stream_of(in);
+
+	buffer_free(&stream->waiting);
+	free(stream->end_message);
+	free(stream);
+}
+
+static void pump(struct rpc_stream *stream)
+{
+	struct incoming *in = &stream->in;
+
+	if (stream->in_flight || in->answered || in->over)
+		return;
+	if (stream->waiting) {
+		stream->in_flight = true;
+		incoming_send(in, STEAL(stream->waiting));
+	} else if (stream->ending) {
+		incoming_finish(in, stream->end_status, stream->end_message, NULL);
+	}
+}
+
+static void stream_open(struct incoming *in, struct bytes request)
+{
+	struct rpc_stream *stream = stream_of(in);
+
+	if (stream->ending)
+		return;
+	stream->opened = true;
+	in->method->opened(in->conn->owner->ctx, stream, request);
+}
+
+/* the message in flight has left */
+static void stream_sent(struct incoming *in)
+{
+	struct rpc_stream *stream = stream_of(in);
+
+	stream->in_flight = false;
+	pump(stream);
+}
+
+/* the call is over */
+static void stream_closed(struct incoming *in)
+{
+	struct rpc_stream *stream = stream_of(in);
+
+	if (!stream->opened)
+		return;
+	stream->opened = false;
+	in->method->closed(in->conn->owner->ctx, stream);
+}
+
+void rpc_stream_send(struct rpc_stream *stream, struct bytes body)
+{
+	assert(stream->in.conn && rpc_on_thread(stream->in.rpc));
+	if (stream->ending || stream->in.over)
+		return;
+	buffer_free(&stream->waiting);
+	stream->waiting = buffer_new(body);
+	pump(stream);
+}
+
+void rpc_stream_end(struct rpc_stream *stream, enum rpc_status status, const char *message)
+{
+	assert(stream->in.conn && rpc_on_thread(stream->in.rpc));
+	if (stream->ending || stream->in.over)
+		return;
+	stream->ending = true;
+	stream->end_status = status;
+	stream->end_message = message ? xstrdup(message) : NULL;
+	pump(stream);
+}
+
+const struct rpc_peer *rpc_stream_peer(const struct rpc_stream *stream)
+{
+	return &stream->in.conn->peer;
+}
+
+void rpc_stream_keep(struct rpc_stream *stream)
+{
+	incoming_keep(&stream->in);
+}
+
+void rpc_stream_set_data(struct rpc_stream *stream, void *data)
+{
+	stream->data = data;
+}
+
+void *rpc_stream_data(const struct rpc_stream *stream)
+{
+	return stream->data;
 }

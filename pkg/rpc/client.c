@@ -30,7 +30,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "rpc/limits-internal.h"
+#include "rpc/guard-internal.h"
 
 struct rpc_channel {
 	LIST_ENTRY(rpc_channel) link;

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "rpc/limits-internal.h"
 
 #define FRAME_HEAD 9
 #define FRAME_MAX  16384 /* RFC 9113 §4.2, unless we announced more */

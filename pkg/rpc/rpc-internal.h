@@ -81,11 +81,6 @@ bool rpc_on_thread(const struct rpc *rpc);
 grpc_arg argument(const char *key, int value);
 size_t arguments(grpc_arg *ret, int max_receive, grpc_resource_quota *quota); /* how many */
 
-/* --- timer.c --- */
-gpr_timespec timers_deadline(const struct timers *t); /* of the earliest */
-void timers_run(struct timers *t);		      /* runs timers that are due */
-void timers_done(struct timers *t);		      /* frees the rest without running them */
-
 /* --- accept.c --- */
 int acceptor_start(struct rpc *rpc, struct acceptor **ret, struct err *err);
 void acceptor_stop(struct acceptor *a); /* joins; frees; not from the rpc thread */
@@ -121,10 +116,9 @@ void server_adopt(struct rpc *rpc, uint64_t server, int fd /* taken */, const st
 		  uint64_t guard);
 void server_shut(struct rpc_server *s);	       /* begin the end; once */
 bool server_alive(const struct rpc_server *s); /* something of it is still to come */
-void server_settle(struct rpc_server *s);      /* a connection of it is gone */
-void server_release(struct rpc_server *s);     /* done(), then free */
 
-/* --- connection.c --- */
+void server_release(struct rpc_server *s); /* done(), then free */
+
 struct connection {
 	LIST_ENTRY(connection) link;
 	struct rpc_server *owner;
@@ -151,12 +145,10 @@ struct connection {
 	bool closing, drained;
 };
 
-void connection_open(struct rpc_server *s, int fd /* taken */, const struct rpc_peer *peer,
-		     uint64_t guard);
 void connection_ended(struct rpc *rpc, uint64_t id); /* there may be none */
-void connection_close(struct connection *c);	     /* when its calls are over */
-void connection_cut(struct connection *c);	     /* at once */
-void connection_settle(struct connection *c);	     /* after an end: destroys unneeded parts */
+
+void connection_cut(struct connection *c);    /* at once */
+void connection_settle(struct connection *c); /* after an end: destroys unneeded parts */
 /* Bytes that are kept for it. Closes the connection that holds most when it is too much; false:
  * these are not to be kept. */
 bool connection_charge(struct connection *c, size_t bytes);
@@ -191,21 +183,11 @@ struct incoming {
 void incoming_begin(struct connection *c, grpc_call *call /* taken */,
 		    const grpc_call_details *details, const grpc_metadata_array *metadata);
 void incoming_stop(struct incoming *in); /* the server closes */
-void incoming_send(struct incoming *in, grpc_byte_buffer *body /* taken */);
-void incoming_finish(struct incoming *in, enum rpc_status status, const char *message,
-		     grpc_byte_buffer *body /* taken; may be NULL */);
-void incoming_keep(struct incoming *in);
+
 /* Ends the calls that began before and whose request is not there; true: others are still awaited.
  */
 bool incoming_sweep(const struct incoming_list *calls, int64_t limit_ms);
 void orphans_free(struct rpc *rpc);
-
-/* --- stream.c --- */
-struct incoming *stream_new(void);
-void stream_open(struct incoming *in, struct bytes request);
-void stream_sent(struct incoming *in);	 /* the message in flight has left */
-void stream_closed(struct incoming *in); /* the call is over */
-void stream_free(struct incoming *in);
 
 /* --- client.c --- */
 void channel_cancel_calls(struct rpc_channel *ch);
@@ -213,7 +195,6 @@ bool channel_busy(const struct rpc_channel *ch);
 void channel_free(struct rpc_channel *ch); /* no call is under way */
 struct rpc_channel *channel_next(struct rpc_channel *ch);
 
-/* --- buffer.c --- */
 grpc_byte_buffer *buffer_new(struct bytes body); /* a copy */
 void buffer_free(grpc_byte_buffer **buffer);	 /* NULL is fine; sets NULL */
 /* The bytes of a received buffer, valid until the slice is unreferenced. False when they are

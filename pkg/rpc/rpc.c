@@ -1,21 +1,230 @@
-/* The rpc thread: start, mailbox, loop, stop. */
-#include "rpc/rpc-internal.h"
+/*
+ * The rpc thread: its timers, the work that it gives to threads of its own, its mailbox, start and
+ * stop. Everything else of this room runs on it.
+ */
+#include "rpc/rpc.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <grpc/support/time.h>
 #include <limits.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <grpc/support/time.h>
-
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "rpc/limits-internal.h"
+#include "base/thread.h"
+#include "rpc/guard-internal.h"
+#include "rpc/rpc-internal.h"
+
+/* One-shot timers of the rpc thread: a binary heap whose head is the deadline of the completion
+ * queue. */
+
+struct rpc_timer {
+	struct rpc *rpc;
+	uint64_t due_ns, sequence;
+	size_t index; /* in the heap */
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+static bool earlier(const struct rpc_timer *a, const struct rpc_timer *b)
+{
+	return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->sequence < b->sequence;
+}
+
+static void place(struct timers *t, size_t i, struct rpc_timer *timer)
+{
+	t->heap[i] = timer;
+	timer->index = i;
+}
+
+static void sift_up(struct timers *t, size_t i)
+{
+	struct rpc_timer *timer = t->heap[i];
+
+	for (; i && earlier(timer, t->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		place(t, i, t->heap[(i - 1) / 2]);
+	place(t, i, timer);
+}
+
+static void sift_down(struct timers *t, size_t i)
+{
+	struct rpc_timer *timer = t->heap[i];
+	size_t child;
+
+	while ((child = 2 * i + 1) < t->n) {
+		if (child + 1 < t->n && earlier(t->heap[child + 1], t->heap[child]))
+			child++;
+		if (!earlier(t->heap[child], timer))
+			break;
+		place(t, i, t->heap[child]);
+		i = child;
+	}
+	place(t, i, timer);
+}
+
+struct rpc_timer *rpc_after(struct rpc *rpc, unsigned ms, void (*fn)(void *arg), void *arg)
+{
+	struct timers *t = &rpc->timers;
+	struct rpc_timer *timer = xcalloc(1, sizeof(*timer));
+
+	assert(rpc_on_thread(rpc));
+	*timer = (struct rpc_timer) { .rpc = rpc, .fn = fn, .arg = arg, .sequence = t->sequence++ };
+	timer->due_ns = (uint64_t)clock_mono_ns() + (uint64_t)ms * 1000000u;
+	t->heap = xgrow(t->heap, &t->cap, t->n + 1, sizeof(*t->heap));
+	t->heap[t->n] = timer;
+	sift_up(t, t->n++);
+	return timer;
+}
+
+void rpc_timer_cancel(struct rpc_timer *timer)
+{
+	struct timers *t;
+	struct rpc_timer *last;
+
+	if (!timer)
+		return;
+	assert(rpc_on_thread(timer->rpc));
+	t = &timer->rpc->timers;
+	assert(t->heap[timer->index] == timer);
+	last = t->heap[--t->n];
+	if (last != timer) {
+		place(t, timer->index, last);
+		sift_up(t, timer->index);
+		sift_down(t, last->index);
+	}
+	free(timer);
+}
+
+/* of the earliest */
+static gpr_timespec timers_deadline(const struct timers *t)
+{
+	uint64_t due = t->n ? t->heap[0]->due_ns : 0;
+
+	if (!t->n)
+		return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+	return (gpr_timespec) { .tv_sec = (int64_t)(due / 1000000000u),
+				.tv_nsec = (int32_t)(due % 1000000000u),
+				.clock_type = GPR_CLOCK_MONOTONIC };
+}
+
+/* runs timers that are due */
+/* Only timers set before this began: a timer of 0 ms that sets itself again must not keep the
+ * thread here. */
+static void timers_run(struct timers *t)
+{
+	uint64_t now = t->n ? (uint64_t)clock_mono_ns() : 0, limit = t->sequence;
+
+	while (t->n && t->heap[0]->due_ns <= now && t->heap[0]->sequence < limit) {
+		struct rpc_timer timer = *t->heap[0];
+
+		rpc_timer_cancel(t->heap[0]);
+		timer.fn(timer.arg);
+	}
+}
+
+/* frees the rest without running them */
+static void timers_done(struct timers *t)
+{
+	while (t->n)
+		free(t->heap[--t->n]);
+	free(t->heap);
+}
+
+/* --- work that may block --- */
+
+struct rpc_work {
+	const struct rpc_work_kind *kind;
+	void *arg;
+	struct rpc_work **slot; /* NULL: cancelled */
+
+	pthread_mutex_t lock;
+	struct rpc *rpc; /* NULL: cancelled, the thread frees it */
+	bool refused;	 /* ended() will not run: rpc stops */
+};
+
+static void work_free(struct rpc_work *w)
+{
+	w->kind->free(w->arg);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+static void ended(void *arg)
+{
+	struct rpc_work *w = arg;
+
+	/* The thread may not have let go of it yet. */
+	pthread_mutex_lock(&w->lock);
+	pthread_mutex_unlock(&w->lock);
+	if (w->slot) {
+		*w->slot = NULL;
+		w->kind->done(w->arg);
+	}
+	work_free(w);
+}
+
+static void *run(void *arg)
+{
+	struct rpc_work *w = arg;
+	bool mine;
+
+	w->kind->run(w->arg);
+	pthread_mutex_lock(&w->lock);
+	mine = !w->rpc;
+	w->refused = !mine && !rpc_post(w->rpc, ended, w);
+	pthread_mutex_unlock(&w->lock);
+	if (mine)
+		work_free(w);
+	return NULL;
+}
+
+int rpc_work_start(struct rpc *rpc, const struct rpc_work_kind *kind, void *arg,
+		   struct rpc_work **slot)
+{
+	struct rpc_work *w = xcalloc(1, sizeof(*w));
+	pthread_t thread;
+	int r;
+
+	assert(!*slot);
+	*w = (struct rpc_work) { .kind = kind, .arg = arg, .slot = slot, .rpc = rpc };
+	pthread_mutex_init(&w->lock, NULL);
+	*slot = w;
+	r = thread_start(&thread, kind->name, kind->stack_bytes, run, w);
+	if (r == 0) {
+		pthread_detach(thread);
+		return 0;
+	}
+	*slot = NULL;
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+	return r;
+}
+
+void rpc_work_cancel(struct rpc_work **slot)
+{
+	struct rpc_work *w = STEAL(*slot);
+	bool mine;
+
+	if (!w)
+		return;
+	w->slot = NULL;
+	pthread_mutex_lock(&w->lock);
+	w->rpc = NULL;
+	mine = w->refused;
+	pthread_mutex_unlock(&w->lock);
+	if (mine)
+		work_free(w);
+}
+
+/* The rpc thread: start, mailbox, loop, stop. */
 
 static _Thread_local const struct rpc *current;
 

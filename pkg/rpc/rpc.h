@@ -4,11 +4,11 @@
  * unix listener steals and unlinks live sockets of others: docs/design/grpc.md §1). Knows nothing
  * of the kubelet.
  *
- * Memory and descriptors that peers can make the process hold are bounded, whatever they send and
- * do not send: limits-internal.h has the figures. Compressed messages are refused. Only root and
- * our own user are served. A connection that is silent, or makes no call, for 5 s is closed; when
- * there are too many, the oldest one without a call is closed first, then the one that holds most,
- * never one that rpc_stream_keep() named.
+ * What peers can make the process hold is bounded, whatever they send and do not send:
+ * guard-internal.h has the figures. Compressed messages are refused. Only root and our own user
+ * are served. A connection that says nothing, or makes no call, for 5 s is closed; when there are
+ * too many, the oldest one without a call is closed first, then the one that holds most, never one
+ * that rpc_stream_keep() named.
  *
  * Threads: functions marked [any] may be called from anywhere, the rest only on the rpc thread,
  * i.e. from a callback or from a function handed to rpc_post().
@@ -27,6 +27,10 @@ struct arena;
 struct err;
 struct rpc;
 struct rpc_server;
+struct rpc_subscription;
+struct rpc_timer;
+struct rpc_work;
+
 struct rpc_call;   /* one incoming unary call that awaits its reply */
 struct rpc_stream; /* one open server stream */
 
@@ -161,7 +165,6 @@ void rpc_call_unary(struct rpc_channel *ch, const char *path, struct bytes reque
 		    unsigned timeout_ms, rpc_done_fn done, void *arg);
 /* Server-streaming call: message(arg, body) for each, done(arg, …) once at the end. Returns a
  * handle to cancel with; invalid after done. */
-struct rpc_subscription;
 struct rpc_subscription *rpc_call_stream(struct rpc_channel *ch, const char *path,
 					 struct bytes request,
 					 void (*message)(void *arg, struct bytes body),
@@ -172,9 +175,28 @@ void rpc_subscription_cancel(struct rpc_subscription *s);
 void rpc_subscription_pause(struct rpc_subscription *s, bool paused);
 
 /* --- timers --- */
-struct rpc_timer;
 struct rpc_timer *rpc_after(struct rpc *rpc, unsigned ms, void (*fn)(void *arg),
 			    void *arg);	    /* one shot; gone after fn ran */
 void rpc_timer_cancel(struct rpc_timer *t); /* NULL is fine; not after it ran */
+
+/*
+ * Work that may block, on a detached thread of its own. Its owner has a slot for it, as for
+ * base/pending.h: done() comes once, unless the owner cancels before. Work that hangs in the kernel
+ * outlives its owner, and rpc: so arg has copies of all that run() uses, and goes with the last
+ * that uses it. Called on the rpc thread, before the end of rpc_stop().
+ */
+
+struct rpc_work_kind {
+	const char *name; /* of the thread: 15 characters at most */
+	size_t stack_bytes;
+	void (*run)(void *arg);
+	void (*done)(void *arg);
+	void (*free)(void *arg); /* any thread */
+};
+
+/* slot: NULL while nothing is under way. 0: arg is the work's. -errno: no thread can be started. */
+int rpc_work_start(struct rpc *rpc, const struct rpc_work_kind *kind, void *arg,
+		   struct rpc_work **slot);
+void rpc_work_cancel(struct rpc_work **slot); /* nothing under way is fine */
 
 #endif

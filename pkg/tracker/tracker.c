@@ -17,7 +17,6 @@
 #include "ledger/file.h"
 #include "pool/node.h"
 #include "rpc/rpc.h"
-#include "rpc/work.h"
 
 /* A ledger is JSON, which is read level by level. */
 #define STACK_BYTES (8u << 20)

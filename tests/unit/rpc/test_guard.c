@@ -2,7 +2,6 @@
 #include "peer.h"
 
 #include "rpc/guard-internal.h"
-#include "rpc/limits-internal.h"
 
 #define PREFACE	  "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define HEAD	  9

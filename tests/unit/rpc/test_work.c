@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "rpc/rpc.h"
-#include "rpc/work.h"
 
 static struct rpc *rpc;
 static struct rpc_work *slot;
