@@ -8,10 +8,18 @@
 #ifndef RAILMATE_DAEMON_BINDING_INTERNAL_H
 #define RAILMATE_DAEMON_BINDING_INTERNAL_H
 
+#include <stdbool.h>
+
 #include "config/config.h"
 
+struct autobind;
+struct config;
+struct daemon_options;
 struct ledger;
 struct pod_list;
+struct podres;
+struct rpc;
+struct uv_loop_s;
 
 /* Obstacles to late binding on this node, each a clause for the log; NULL: there is none, and that
  * is known. */
@@ -33,5 +41,41 @@ enum binding_held binding_held(const struct ledger *ledger, const struct pod_lis
 /* facts: NULL is fine where something is held. ret_why: a clause, static or one of facts. */
 enum pool_binding binding_decide(const struct binding_facts *facts, enum binding_held held,
 				 enum pool_network network, const char **ret_why);
+
+/*
+ * Pools with "binding": "auto" get one: binding_decide() does it, of what the node is found to be
+ * and of what containers have of the pool. Nothing is asked while no such pool is open.
+ * Main thread, where nothing else is said.
+ */
+
+/* All borrowed. */
+struct autobind_env {
+	struct uv_loop_s *loop;
+	struct rpc *rpc;
+	const struct daemon_options *opt;
+	const char *checkpoint; /* the kubelet's, a path */
+	struct podres *(*open_podres)(void *ctx);
+	void (*known)(void *ctx); /* autobind_pools() can decide now */
+	void *ctx;
+};
+
+struct autobind *autobind_new(const struct autobind_env *env);
+/* Begins to ask for the evidence, once, if a pool of cfg is open. */
+void autobind_ask(struct autobind *a, const struct config *cfg);
+/* Decides for the pools of cfg before any of them is offered, with the ledger (NULL: there is
+ * none). False: a fact that it depends on is not known yet; env.known() follows. */
+bool autobind_pools(struct autobind *a, struct config *cfg, const struct ledger *ledger);
+/* cfg with another decision for pools of which containers held slots, and hold nothing any more;
+ * NULL: there are none. */
+struct config *autobind_anew(struct autobind *a, const struct config *cfg,
+			     const struct ledger *ledger);
+/* A pool that is the same as before keeps its binding: the kubelet knows its devices by these ids.
+ */
+void autobind_inherit(const struct config *before, struct config *next);
+/* Is the decision still right? Multus may be installed after pools were bound, on a new node within
+ * seconds. */
+void autobind_check(struct autobind *a, const struct config *cfg);
+void autobind_close(struct autobind *a); /* [rpc thread]; NULL is fine, here and below */
+void autobind_free(struct autobind *a);	 /* when the loop is closed and the rpc thread has ended */
 
 #endif

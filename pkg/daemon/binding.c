@@ -1,11 +1,36 @@
-#include "daemon/binding-internal.h"
-
+/*
+ * Which binding a pool with "binding": "auto" gets: what this node can do, what containers have of
+ * the pool, and when that is looked at. daemon.c calls, on the main thread; answers come on the
+ * rpc thread.
+ */
+#include <errno.h>
+#include <libgen.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/str.h"
+#include "config/config.h"
+#include "daemon/binding-internal.h"
+#include "daemon/daemon.h"
+#include "daemon/service-internal.h"
+#include "kubeclient/checkpoint.h"
+#include "kubeclient/podres.h"
+#include "kubeclient/runtime.h"
 #include "kubemsg/messages.h"
 #include "ledger/ledger.h"
 #include "pool/slots.h"
+#include "rpc/rpc.h"
+#include "tracker/cgroup.h"
+
+/* --- the decision --- */
 
 /* One id that is not a slot is enough: an early pool does not know slots, but keeps their VFs. */
 static enum binding_held held_with(enum binding_held before, bool slot)
@@ -87,4 +112,465 @@ enum pool_binding binding_decide(const struct binding_facts *facts, enum binding
 			? "the kubelet and the container runtime do CDI"
 			: "the kubelet and the container runtime do CDI, and no CNI plugin is handed a slot";
 	return BINDING_LATE;
+}
+
+/* --- what is known of this node: a directory of CDI specs that can be written, what the runtime
+ * and the kubelet say, asked once at the start --- */
+
+#define ASK_TIMEOUT_MS 1000
+#define ASK_AGAIN_MS   100
+
+struct evidence {
+	struct rpc *rpc;
+	const struct daemon_options *opt;
+	struct podres *(*open_podres)(void *ctx);
+	void (*done)(void *ctx);
+	void *ctx;
+	struct arena *arena; /* of the sentences; the rpc thread's while it asks */
+	struct binding_facts facts;
+	bool known; /* main thread */
+
+	uv_async_t wake;
+	/* rpc thread */
+	struct runtime *runtime;
+	struct podres *podres; /* the daemon's; NULL: not asked for yet */
+	struct rpc_timer *timer;
+	int64_t since_ms;     /* of the question that is asked */
+	unsigned patience_ms; /* of each: one that starts needs a while */
+	bool looking, warned, closing;
+};
+
+/* --- facts without a question --- */
+
+/* The path where runtimes look by default; another one was chosen by the operator. */
+static const char *cdi_dir_obstacle(const char *dir, struct arena *a)
+{
+	if (str_eq(dir, CDI_DIR_DEFAULT) && file_is_in_image("/", dir))
+		return arena_printf(
+			a, "%s is not a folder of the host (deploy/components/late mounts it)",
+			dir);
+	if (access(dir, W_OK) == 0)
+		return NULL;
+	if (errno == ENOENT && access(dirname(arena_strdup(a, dir)), W_OK) == 0)
+		return NULL; /* it is made with the first spec */
+	return arena_printf(a, "CDI specs cannot be written to %s: %s", dir, strerror(errno));
+}
+
+static const char *cdi_obstacle(const struct daemon_options *opt, struct arena *a)
+{
+	const char *why = cdi_dir_obstacle(opt->cdi_dir, a);
+
+	if (why)
+		return why;
+	if (opt->cdi == CDI_OFF)
+		return "--cdi=off says that this node has no CDI";
+	if (!opt->pod_resources)
+		return "--pod-resources=off forbids asking which container starts";
+	return NULL;
+}
+
+/* --- on the rpc thread --- */
+
+static void again(struct evidence *e, void (*ask)(void *arg))
+{
+	e->timer = rpc_after(e->rpc, ASK_AGAIN_MS, ask, e);
+}
+
+static bool is_patient(const struct evidence *e)
+{
+	return clock_mono_ms() - e->since_ms < e->patience_ms;
+}
+
+static void ask_kubelet(void *arg);
+
+/* The kubelet's version is not known before we register. Get is on from 1.34; a kubelet that has it
+ * by its feature gate and passes no CDI devices on is recognized by its question when it registers
+ * us (plugin_late_check_kubelet()). */
+static const char *no_get(const struct evidence *e)
+{
+	if (e->opt->cdi == CDI_ON)
+		return NULL;
+	return "it is not known whether this kubelet passes CDI devices on: its PodResources has no Get, so it is older than 1.34";
+}
+
+static void kubelet_answered(void *arg, enum podres_result result, const struct pod_list *pods,
+			     const char *why)
+{
+	struct evidence *e = arg;
+	enum podres_support support = kubeclient_podres_state(e->podres).support;
+
+	(void)result;
+	(void)pods;
+	if (e->closing)
+		return;
+	if (support == PODRES_UNKNOWN && is_patient(e)) {
+		again(e, ask_kubelet);
+		return;
+	}
+	if (support == PODRES_UNKNOWN)
+		e->facts.kubelet = arena_printf(
+			e->arena, "the kubelet's PodResources does not answer: %s", why);
+	else if (support == PODRES_NOTHING)
+		e->facts.kubelet = "this kubelet is older than 1.27";
+	else if (support == PODRES_LIST)
+		e->facts.kubelet = no_get(e);
+	uv_async_send(&e->wake);
+}
+
+static void ask_kubelet(void *arg)
+{
+	struct evidence *e = arg;
+
+	e->timer = NULL;
+	kubeclient_podres_ask(e->podres,
+			      &(struct podres_question) { .kind = PODRES_ASK_GET,
+							  .ns = "",
+							  .name = "",
+							  .timeout_ms = ASK_TIMEOUT_MS },
+			      kubelet_answered, e);
+}
+
+/* Late binding is out of the question already, or the kubelet is asked as well. */
+static void runtime_done(struct evidence *e)
+{
+	if (e->facts.runtime) {
+		uv_async_send(&e->wake);
+		return;
+	}
+	e->since_ms = clock_mono_ms();
+	e->podres = e->open_podres(e->ctx);
+	e->timer = rpc_after(e->rpc, 0, ask_kubelet, e);
+}
+
+static void ask_runtime(void *arg);
+
+static const char *no_cdi(struct evidence *e, const struct runtime_answer *answer)
+{
+	if (answer->cdi == RUNTIME_CDI || e->opt->cdi == CDI_ON)
+		return NULL;
+	if (answer->cdi == RUNTIME_NO_CDI)
+		return arena_strdup(e->arena, answer->sentence);
+	return arena_printf(e->arena,
+			    "it is not known whether the container runtime reads CDI specs: %s",
+			    answer->sentence);
+}
+
+static const char *passes_ids(struct evidence *e, const struct runtime_answer *answer)
+{
+	if (answer->cni == RUNTIME_CNI_KEEPS_IDS)
+		return NULL;
+	if (answer->cni == RUNTIME_CNI_PASSES_IDS)
+		return arena_printf(e->arena, "%s, of which only railmate-cni can read slots",
+				    answer->cni_sentence);
+	return arena_printf(e->arena,
+			    "it is not known whether a CNI plugin would be handed a slot: %s",
+			    answer->cni_sentence);
+}
+
+static void runtime_answered(void *arg, const struct runtime_answer *answer)
+{
+	struct evidence *e = arg;
+
+	if (e->closing)
+		return;
+	if (answer->cdi == RUNTIME_SILENT && is_patient(e)) {
+		again(e, ask_runtime);
+		return;
+	}
+	e->facts.runtime = no_cdi(e, answer);
+	e->facts.cni = passes_ids(e, answer);
+	runtime_done(e);
+}
+
+static void open_runtime(struct evidence *e)
+{
+	if (!e->runtime)
+		e->runtime = kubeclient_runtime_open(e->rpc, e->opt->root, e->opt->runtime_socket);
+}
+
+static void ask_runtime(void *arg)
+{
+	struct evidence *e = arg;
+
+	e->timer = NULL;
+	kubeclient_runtime_ask(e->runtime, ASK_TIMEOUT_MS, runtime_answered, e);
+}
+
+static void begin(void *arg)
+{
+	static const struct runtime_answer not_asked = {
+		.sentence = "--runtime-socket=none forbids asking it",
+		.cni_sentence = "--runtime-socket=none forbids asking the container runtime",
+		.cdi = RUNTIME_CDI_UNKNOWN
+	};
+	struct evidence *e = arg;
+
+	e->since_ms = clock_mono_ms();
+	if (e->opt->ask_runtime) {
+		open_runtime(e);
+		ask_runtime(e);
+	} else {
+		runtime_answered(e, &not_asked);
+	}
+}
+
+/* --- afterwards --- */
+
+static void answered(void *arg, const struct runtime_answer *answer)
+{
+	struct evidence *e = arg;
+
+	e->looking = false;
+	if (e->closing || e->warned || answer->cni != RUNTIME_CNI_PASSES_IDS)
+		return;
+	e->warned = true;
+	log_warn(
+		"binding",
+		"a CNI plugin that hands device ids on came after binding auto had chosen late reason=%s",
+		answer->cni_sentence);
+}
+
+static void probe_runtime(void *arg)
+{
+	struct evidence *e = arg;
+
+	if (e->closing || e->looking || e->warned)
+		return;
+	open_runtime(e);
+	e->looking = true;
+	kubeclient_runtime_ask(e->runtime, ASK_TIMEOUT_MS, answered, e);
+}
+
+/* [rpc thread] */
+static void evidence_close(struct evidence *e)
+{
+	if (!e)
+		return;
+	e->closing = true;
+	rpc_timer_cancel(STEAL(e->timer));
+	kubeclient_runtime_close(STEAL(e->runtime));
+}
+
+/* --- on the main thread --- */
+
+static void on_wake(uv_async_t *wake)
+{
+	struct evidence *e = wake->data;
+
+	e->known = true;
+	e->done(e->ctx);
+}
+
+/* All borrowed. open_podres: the client of PodResources, opened if it is not [rpc thread]; it is
+ * closed after evidence_close(). done: once, on the main thread, after the return, unless
+ * everything is known by then. The handle goes with the loop's others. [main thread] */
+static struct evidence *evidence_new(struct uv_loop_s *loop, struct rpc *rpc,
+				     const struct daemon_options *opt,
+				     struct podres *(*open_podres)(void *ctx),
+				     void (*done)(void *ctx), void *ctx)
+{
+	struct evidence *e = xcalloc(1, sizeof(*e));
+
+	*e = (struct evidence) { .rpc = rpc,
+				 .opt = opt,
+				 .patience_ms = service_patience_ms(opt->pod_resources_timeout_ms),
+				 .open_podres = open_podres,
+				 .done = done,
+				 .ctx = ctx,
+				 .arena = arena_new(1024) };
+	uv_async_init(loop, &e->wake, on_wake);
+	e->wake.data = e;
+	e->facts.cdi = cdi_obstacle(opt, e->arena);
+	e->known = e->facts.cdi != NULL;
+	if (!e->known)
+		rpc_post(rpc, begin, e);
+	return e;
+}
+
+/* NULL: not all is known yet [main thread] */
+static const struct binding_facts *evidence_facts(const struct evidence *e)
+{
+	return e->known ? &e->facts : NULL;
+}
+
+/* A pool is late by this evidence: has a CNI plugin come since that hands device ids on? A warning,
+ * once. Cheap. [main thread] */
+static void evidence_ask_again(struct evidence *e)
+{
+	if (e->opt->ask_runtime)
+		rpc_post(e->rpc, probe_runtime, e);
+}
+
+/* When the loop is closed and the rpc thread has ended; NULL is fine */
+static void evidence_free(struct evidence *e)
+{
+	if (!e)
+		return;
+	arena_free(e->arena);
+	free(e);
+}
+
+/* --- pools that are open --- */
+
+struct autobind {
+	struct autobind_env env;
+	struct evidence *evidence; /* NULL: no pool was open */
+};
+
+/* The VFs that containers have of the pools, by ledger (NULL: none) and kubelet. */
+struct held_view {
+	const struct ledger *ledger;
+	struct pod_list checkpoint;
+};
+
+static enum binding_held held_of(const struct held_view *held, const struct pool_config *pool)
+{
+	return binding_held(held->ledger, &held->checkpoint, pool->resource);
+}
+
+/* Is it late only because containers hold slots? Where late binding does not work the kubelet is
+ * offered nothing meanwhile. */
+static bool is_for_slots(const struct autobind *a, enum pool_network network,
+			 enum binding_held held)
+{
+	const struct binding_facts *facts = evidence_facts(a->evidence);
+	const char *why;
+
+	return held == BINDING_HELD_LATE &&
+	       (!facts ||
+		binding_decide(facts, BINDING_HELD_NOTHING, network, &why) == BINDING_EARLY);
+}
+
+static void bind_pool(struct autobind *a, struct config *cfg, size_t i, enum binding_held held)
+{
+	const struct pool_config *pool = &cfg->pools[i];
+	const char *why;
+	enum pool_binding binding =
+		binding_decide(evidence_facts(a->evidence), held, pool->network, &why);
+
+	config_bind(cfg, i, binding, why, is_for_slots(a, pool->network, held));
+	log_info("binding", "binding auto was decided resource=%s binding=%s reason=%s",
+		 pool->resource, binding == BINDING_LATE ? "late" : "early", why);
+}
+
+/* The kubelet takes a pod out of its checkpoint only when the next one asks for devices. */
+static struct pod_list pods_of_checkpoint(const struct autobind_env *env, struct arena *a)
+{
+	const char *dir = env->opt->cgroup_dir;
+	struct pod_list all = kubeclient_checkpoint(env->checkpoint, a, NULL), pods = { all.v, 0 };
+
+	for (size_t i = 0; i < all.n; i++) {
+		if (!dir || tracker_pod_runs(dir, all.v[i].name) != 0)
+			pods.v[pods.n++] = all.v[i];
+	}
+	return pods;
+}
+
+static bool is_open(const struct pool_config *pool)
+{
+	return pool->binding_auto && !pool->binding_why;
+}
+
+bool autobind_pools(struct autobind *a, struct config *cfg, const struct ledger *ledger)
+{
+	_cleanup_arena_ struct arena *scratch = arena_new(1024);
+	struct held_view held = { .ledger = ledger };
+
+	if (!a->evidence)
+		return true;
+	held.checkpoint = pods_of_checkpoint(&a->env, scratch);
+	for (size_t i = 0; i < cfg->n_pools && !evidence_facts(a->evidence); i++) {
+		if (is_open(&cfg->pools[i]) && !held_of(&held, &cfg->pools[i]))
+			return false;
+	}
+	for (size_t i = 0; i < cfg->n_pools; i++) {
+		if (is_open(&cfg->pools[i]))
+			bind_pool(a, cfg, i, held_of(&held, &cfg->pools[i]));
+	}
+	return true;
+}
+
+struct config *autobind_anew(struct autobind *a, const struct config *cfg,
+			     const struct ledger *ledger)
+{
+	_cleanup_arena_ struct arena *scratch = arena_new(1024);
+	struct held_view held = { .ledger = ledger };
+	struct config *next = NULL;
+	bool *none;
+
+	for (size_t i = 0; i < cfg->n_pools; i++) {
+		if (!cfg->pools[i].binding_held || !evidence_facts(a->evidence))
+			continue;
+		if (!held.checkpoint.v)
+			held.checkpoint = pods_of_checkpoint(&a->env, scratch);
+		if (held_of(&held, &cfg->pools[i]))
+			continue;
+		none = arena_array(scratch, cfg->n_pools, sizeof(*none));
+		if (!next)
+			next = config_retire(cfg, cfg, none);
+		for (size_t k = 0; k < next->n_pools; k++) {
+			if (!strcmp(next->pools[k].resource, cfg->pools[i].resource))
+				bind_pool(a, next, k, BINDING_HELD_NOTHING);
+		}
+	}
+	return next;
+}
+
+void autobind_inherit(const struct config *before, struct config *next)
+{
+	for (size_t i = 0; i < next->n_pools; i++) {
+		const struct pool_config *pool = &next->pools[i];
+		const struct pool_config *same = config_pool(before, pool->resource);
+
+		if (is_open(pool) && same && same->binding_auto && same->binding_why &&
+		    same->network == pool->network)
+			config_bind(next, i, same->binding, same->binding_why, same->binding_held);
+	}
+}
+
+struct autobind *autobind_new(const struct autobind_env *env)
+{
+	struct autobind *a = xcalloc(1, sizeof(*a));
+
+	a->env = *env;
+	return a;
+}
+
+void autobind_ask(struct autobind *a, const struct config *cfg)
+{
+	const struct autobind_env *env = &a->env;
+
+	for (size_t i = 0; i < cfg->n_pools && !a->evidence; i++) {
+		if (is_open(&cfg->pools[i]))
+			a->evidence = evidence_new(env->loop, env->rpc, env->opt, env->open_podres,
+						   env->known, env->ctx);
+	}
+}
+
+void autobind_check(struct autobind *a, const struct config *cfg)
+{
+	bool concerned = false;
+
+	for (size_t i = 0; a->evidence && i < cfg->n_pools; i++) {
+		const struct pool_config *pool = &cfg->pools[i];
+
+		concerned |= pool->binding_auto && pool->binding == BINDING_LATE &&
+			     pool->network != NETWORK_HOST;
+	}
+	if (concerned)
+		evidence_ask_again(a->evidence);
+}
+
+void autobind_close(struct autobind *a)
+{
+	if (a)
+		evidence_close(a->evidence);
+}
+
+void autobind_free(struct autobind *a)
+{
+	if (!a)
+		return;
+	evidence_free(a->evidence);
+	free(a);
 }

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "daemon/qos-internal.h"
+#include "daemon/links-internal.h"
 #include "hw/dcb.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
