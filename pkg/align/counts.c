@@ -665,8 +665,8 @@ void count_drawn(const struct problem *p, int *counts, struct value *ret)
 
 /*
  * Fewer VFs than GPUs: each VF serves a fixed number of GPUs or one more, and which VFs to take is
- * a choice of facilities, not a flow. The tables over the tree propose a choice and bound what is
- * possible; on a machine whose distances nest the two meet. Elsewhere a local search improves the
+ * a choice of facilities, not a flow. The tables over the tree propose a choice and bound all
+ * others; on a machine whose distances nest the two meet. Elsewhere a local search improves the
  * proposal, and a depth-first search over the numbers of VFs finds the better one or proves that
  * there is none.
  */

@@ -157,7 +157,8 @@ int read_railmate_top(struct parse *p, const struct item *value, const struct ke
 /* Refuses keys of a pool that do not go together. */
 void check_pool(struct parse *p, const struct item *at, struct pool_config *pool);
 
-/* How many letters make one out of the other, without regard to case; above 64 for longer words. */
+/* The number of letters that make one word of the other, without regard to case; above 64 for
+ * longer words. */
 size_t word_distance(const char *a, const char *b);
 
 /* All that policy.h knows, for the table in docs/nccl-variables.md. */

@@ -253,12 +253,12 @@ struct config *config_ref(const struct config *cfg);
 void config_free(struct config *cfg); /* gives one reference back; NULL is fine */
 
 /*
- * The operator's word on what a virtual machine hides (topo/hints.h), a file of its own:
+ * The operator's hints of facts that a virtual machine hides (topo/hints.h), a file of its own:
  *
  *   { "groups": [ { "gpus": ["0001:00:00.0"], "nics": ["0101:00:00.0"], "numa": 0 } ],
  *     "linkSpeed": 32, "linkWidth": 16 }
  *
- * A group is what shares a PCIe switch. Keys as above; an address stands in the file once.
+ * Members of a group share a PCIe switch. Keys as above; an address stands there once.
  */
 
 #define HINTS_BYTES_MAX (1u << 20)
@@ -277,8 +277,8 @@ int config_parse_hints(const char *text, size_t len, const char *name, struct co
  *                                      "drivers": ["mlx5_core"], "ifNames": ["ib0"],
  *                                      "linkTypes": ["infiniband"] } } ] }
  *
- * Into cfg->shared, after its pools were read. As config_parse(): what cannot be served is left
- * out, with an error in cfg.
+ * Into cfg->shared, after its pools were read. As config_parse(): an entry that cannot be served is
+ * left out, with an error in cfg.
  */
 int config_parse_shared(const char *text, size_t len, const char *name, struct config *cfg,
 			struct strbuf *also, struct err *err);

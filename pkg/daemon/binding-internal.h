@@ -43,9 +43,9 @@ enum pool_binding binding_decide(const struct binding_facts *facts, enum binding
 				 enum pool_network network, const char **ret_why);
 
 /*
- * Pools with "binding": "auto" get one: binding_decide() does it, of what the node is found to be
- * and of what containers have of the pool. Nothing is asked while no such pool is open.
- * Main thread, where nothing else is said.
+ * Pools with "binding": "auto" get one: binding_decide() does it, by the facts of the node
+ * and by the VFs that containers have of the pool. Nothing is asked while no such pool is open.
+ * Main thread, unless noted.
  */
 
 /* All borrowed. */

@@ -41,7 +41,7 @@ int netns_mtu_of(const char *netdev); /* 0 unknown */
 int netns_sysfs_open(struct sysroot **ret, struct err *err);
 void netns_sysfs_close(struct sysroot *root);
 
-/* What vfstate.c reads as devstate.c does, in another network namespace. */
+/* Reads of devstate.c that vfstate.c does as well, in another network namespace. */
 
 /* Both tables of a port, now: GIDs without empty slots, P_Keys index by index. Empty where there is
  * no such port. */

@@ -1,6 +1,6 @@
 /*
  * The state of a device at this moment, for an answer that depends on it: nothing here comes from
- * an earlier scan. vfstate.h reads a VF in the network namespace of a pod. Any thread.
+ * an earlier scan. devstate_vfs() reads a VF in the network namespace of a pod. Any thread.
  */
 #ifndef RAILMATE_DEVSTATE_DEVSTATE_H
 #define RAILMATE_DEVSTATE_DEVSTATE_H

@@ -221,7 +221,7 @@ char *discover_pci_name(const struct sysroot *root, uint16_t vendor, uint16_t de
 
 /*
  * Data Direct: a NIC whose transfers with GPUs are done by a PCI function elsewhere in the tree.
- * What belongs together is written in their VPD; reading one takes long, so it is done
+ * Their VPD has the pairs; reading one takes long, so it is done
  * on machines that have such functions, of those and of the NICs that may have one, and once.
  * Facts: rdma-core, kernel-boot/rdma_topo; drivers/infiniband/hw/mlx5/data_direct.c.
  */

@@ -1,5 +1,5 @@
 /*
- * What is sent to the API server about this node and its pods: Events, and the condition
+ * Reports to the API server about this node and its pods: Events, and the condition
  * RDMALinksHealthy of the node, one after the other. Nothing waits for them; what is sent of Events
  * is decided by kubeapi/events-internal.h, and where the right or the server is missing, one line
  * of log says so.

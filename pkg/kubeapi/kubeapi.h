@@ -11,11 +11,7 @@
 
 #include <stdbool.h>
 
-#include "kubemsg/podspec.h"
-
 struct err;
-struct kubeapi;
-struct rpc;
 
 struct kubeapi_options {
 	const char *name; /* of the source, for people: "API server" */
@@ -24,17 +20,9 @@ struct kubeapi_options {
 	 * leaves no core. */
 	const char *token_file;
 	const char *ca_file; /* who may have signed the server's certificate; only these */
-	const char *post;    /* for transfer.c: what to send there, JSON; NULL: pods are read */
+	const char *post;    /* for transfer.c: JSON to send; NULL: pods are read */
 	bool patch;	     /* post is a strategic merge patch of an object */
 };
-
-/* Options are copied. Loads libcurl; its absence is an error in one sentence. [any thread] */
-int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kubeapi **ret,
-		 struct err *err);
-const struct podspec_source *kubeapi_source(const struct kubeapi *k);
-/* Fetches under way end as failed first. On the rpc thread, or when it is gone; not from a done.
- * NULL is fine. */
-void kubeapi_close(struct kubeapi *k);
 
 /* The API server's address and our identity there, as a pod finds them: addresses in the
  * environment, a folder with token and ca.crt. */

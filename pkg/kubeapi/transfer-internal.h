@@ -14,6 +14,8 @@
 struct arena;
 struct err;
 struct item;
+struct kubeapi;
+struct rpc;
 struct transfer;
 
 /*
@@ -91,7 +93,7 @@ int kubeapi_sieve_push(struct sieve *s, const char *data, size_t len, struct err
 int kubeapi_sieve_end(struct sieve *s, struct err *err);
 void kubeapi_sieve_done(struct sieve *s);
 
-/* Pods as JSON text, one by one → what kubemsg/podspec.h wants of them. */
+/* Pods as JSON text, one by one → pod specs (kubemsg/podspec.h). */
 
 struct pods {
 	struct spec_pods list;
@@ -110,7 +112,7 @@ struct pods {
 void kubeapi_pods_init(struct pods *p, struct arena *arena);
 void kubeapi_pods_done(struct pods *p);
 
-/* ResourceClaims as JSON text, one by one → what kubemsg/podspec.h wants of them. */
+/* ResourceClaims as JSON text, one by one → struct draclaim (kubemsg/podspec.h). */
 
 #define DRACLAIMS_KEPT_MAX ((size_t)1 << 20)
 
@@ -189,5 +191,15 @@ void kubeapi_transfer_cancel(struct transfer *t);
 /* Cancels and joins: done has run, or never will. On the thread where done runs, or when that is
  * gone. */
 void kubeapi_transfer_close(struct transfer *t);
+
+/* --- the source of pod specs (specs.c) --- */
+
+/* Options are copied. Loads libcurl; its absence is an error in one sentence. [any thread] */
+int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kubeapi **ret,
+		 struct err *err);
+const struct podspec_source *kubeapi_source(const struct kubeapi *k);
+/* Fetches under way end as failed first. On the rpc thread, or when it is gone; not from a done.
+ * NULL is fine. */
+void kubeapi_close(struct kubeapi *k);
 
 #endif

@@ -211,8 +211,8 @@ void put_gid_env(const struct gid_decision *decision, struct env_set *set);
  * --- libraries beside NCCL (docs/design/nccl.md §5.1, §5.2, §5.3) ---
  *
  * Of NCCL's own only the P_Key's value is from here. A variable names the VFs of those pools that
- * have its profile. What is only the operator's to say (traffic class, transports, …) is policy
- * (config/policy.h) and passes through the pool's "env"; the two sets of names are disjoint.
+ * have its profile. Choices that are the operator's only (traffic class, transports, …) are policy
+ * (config/policy.h) and pass through the pool's "env"; the two sets of names are disjoint.
  */
 
 #define PROFILE_ENV_MAX 13 /* so many variables at most: room for them is made by the caller */

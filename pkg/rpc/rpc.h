@@ -4,11 +4,11 @@
  * unix listener steals and unlinks live sockets of others: docs/design/grpc.md §1). Knows nothing
  * of the kubelet.
  *
- * What peers can make the process hold is bounded, whatever they send and do not send:
- * guard-internal.h has the figures. Compressed messages are refused. Only root and our own user
- * are served. A connection that says nothing, or makes no call, for 5 s is closed; when there are
- * too many, the oldest one without a call is closed first, then the one that holds most, never one
- * that rpc_stream_keep() named.
+ * Memory and descriptors that peers can make the process hold are bounded, whatever they send and
+ * do not send: guard-internal.h has the figures. Compressed messages are refused. Only root and our
+ * own user are served. A connection that is silent, or makes no call, for 5 s is closed; when there
+ * are too many, the oldest one without a call is closed first, then the one that holds most, never
+ * one that rpc_stream_keep() named.
  *
  * Threads: functions marked [any] may be called from anywhere, the rest only on the rpc thread,
  * i.e. from a callback or from a function handed to rpc_post().

@@ -1,5 +1,5 @@
 /*
- * What a virtual machine does not show: which GPUs and NICs share a PCIe switch. From the
+ * Facts that a virtual machine hides: which GPUs and NICs share a PCIe switch. From the
  * operator's file (config/config.h), or from the table of instance types that publish it
  * (topo_shape()). Only a machine whose switches are hidden (topo_flattened_vm()) is read with them.
  * Plain data; strings and tables are their owner's.

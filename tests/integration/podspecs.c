@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kubeapi/kubeapi.h"
+#include "kubeapi/transfer-internal.h"
 #include "kubeclient/podsapi.h"
 #include "rpc/rpc.h"
 
