@@ -2,7 +2,7 @@
 that railmated asks of libcurl, HTTP all that it asks of libmicrohttpd.
 
 Debian's speak two dozen protocols, and need other libraries for them that take 12 MB. railmated
-loads both by name (pkg/kubeapi/transfer.c, pkg/web/libmicrohttpd.c).
+loads both by name (pkg/kubeapi/transfer.c, pkg/report/web.c).
 """
 import hashlib
 import os

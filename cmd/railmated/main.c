@@ -20,7 +20,7 @@
 #include "grant/rundir.h"
 #include "kubeapi/kubeapi.h"
 #include "load/configfiles.h"
-#include "web/web.h"
+#include "report/web.h"
 
 /* Exit codes; railmated(8) lists them. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3 };

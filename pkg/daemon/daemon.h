@@ -40,7 +40,7 @@ struct daemon_options {
 	bool predict_gpus;	     /* ask the GPU plugin which GPUs will come */
 	const char *gpu_plugin;	     /* its socket; NULL: found by its name */
 	struct specs_options specs;  /* the source of pods' requests */
-	const char *metrics_address; /* for web/web.h; NULL: nothing is served there */
+	const char *metrics_address; /* for report/web.h; NULL: nothing is served there */
 	const char *nfd_file; /* a feature file of node-feature-discovery (nfdfile.h); NULL: none */
 	const char *ready_file;	  /* there while this daemon is ready (ready.h); NULL: none */
 	enum events_about events; /* the subjects of Events */

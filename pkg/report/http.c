@@ -29,7 +29,7 @@
 #include "report/picture.h"
 #include "rpc/rpc.h"
 #include "status/status.h"
-#include "web/web.h"
+#include "report/web.h"
 
 #define RETRY_MS    2000
 #define FRESH_NS    INT64_C(1000000000)

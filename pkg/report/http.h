@@ -1,6 +1,6 @@
 /*
  * Views of the daemon over HTTP: /metrics, /healthz, /readyz, the page. No view delays the service
- * of the kubelet. The text is made on the thread of the server (web/web.h). The rpc thread only
+ * of the kubelet. The text is made on the thread of the server (report/web.h). The rpc thread only
  * copies its facts, on a request, once a second at most; where it does not answer within a quarter
  * of a second, the text has the facts of before, and their age.
  */

@@ -5,8 +5,8 @@
  * one, 16 KiB each beside the answer, 10 s of silence; a request that has a length, or two Hosts,
  * is refused.
  */
-#ifndef RAILMATE_WEB_WEB_H
-#define RAILMATE_WEB_WEB_H
+#ifndef RAILMATE_REPORT_WEB_H
+#define RAILMATE_REPORT_WEB_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -17,7 +17,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "web/web.h"
+#include "report/web.h"
 
 #define PATIENCE_S 20
 
