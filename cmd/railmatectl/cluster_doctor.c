@@ -52,15 +52,17 @@ static bool is_same_advice(const struct finding *x, const struct finding *y)
 
 static void add(struct reports *r, const struct finding *as, const char *node)
 {
-	struct finding *f = r->v, *end = f + r->n;
+	struct finding *f;
+	size_t i = 0;
 
-	while (f < end && (strcmp(f->sentence, as->sentence) != 0 || !is_same_advice(f, as)))
-		f++;
-	if (f == end) {
+	while (i < r->n &&
+	       (strcmp(r->v[i].sentence, as->sentence) != 0 || !is_same_advice(&r->v[i], as)))
+		i++;
+	if (i == r->n) {
 		r->v = grown(r->arena, r->v, r->n, sizeof(*f));
-		f = &r->v[r->n++];
-		*f = *as;
+		r->v[r->n++] = *as;
 	}
+	f = &r->v[i];
 	/* The findings of a node come together. */
 	if (f->n && f->nodes[f->n - 1] == node)
 		return;

@@ -191,7 +191,8 @@ class Changes(Case):
         link, = pool["degraded"]
         self.assertLess(0, link.pop("since_ms"))
         why = "goes down too often: at least 3 times in 600 s"
-        self.assertEqual(link, {"pf": pf["pci"], "port": 1, "reasons": ["flaps"], "why": why, "unhealthy": False})
+        self.assertEqual(link, {"pf": pf["pci"], "port": 1, "reasons": ["flaps"], "why": why, "unhealthy": False,
+                                "pods": ["default/p"]})
         line = rf"\n  degraded  the link of PF {pf['pci']} {why}; since 2.*; pods that hold its VFs: default/p\n"
         until(lambda: re.search(line, ctl("explain", "pool").stdout), "its pod is known")
         done = ctl("status", "--no-doctor", "--json", "--root", node.root, "--state-dir", node.state_dir)
