@@ -7,10 +7,12 @@
 #include "ask_ledger.h"
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/control.h"
+#include "document/document.h"
 #include "explain.h"
 #include "hw/bdf.h"
 #include "ledger/ledger.h"
@@ -110,8 +112,34 @@ static int explain_pools(struct question *q, const char *resource, int code)
 	return code;
 }
 
+/* Shares of HCAs are no holds: the kubelet alone knows whose they are. A daemon that is away, or of
+ * which nobody has a share, adds nothing. */
+static void find_shares(struct question *q)
+{
+	const struct item *answer, *list;
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT, objects = STRBUF_INIT;
+	struct err err = { 0 };
+	const char *text;
+	struct json j;
+
+	if (str_eq(q->req->source.socket, "none") ||
+	    pools_ask(q->req->source.socket, q->arena, &answer, &text, &err) < 0)
+		return;
+	json_init(&j, &objects, 0);
+	json_begin_array(&j);
+	list = pools_list(answer, "shared");
+	for (size_t i = 0; i < list->n_kids; i++)
+		pools_put_shares(&list->kids[i], q->req->ns, q->req->pod, &out);
+	for (size_t i = 0; i < list->n_kids; i++)
+		pools_json_shares(&list->kids[i], q->req->ns, q->req->pod, &j);
+	json_end_array(&j);
+	q->explanation.shares_json = arena_strdup(q->arena, strbuf_str(&objects));
+	q->explanation.shares = out.len ? arena_strdup(q->arena, out.s) : NULL;
+}
+
 static int explain_pod(struct question *q)
 {
+	find_shares(q);
 	for (size_t i = 0; i < ledger_decisions(q->ledger); i++) {
 		const struct ledger_decision *d = ledger_decision_at(q->ledger, i);
 		bool held = false;
@@ -145,7 +173,7 @@ static int explain_pod(struct question *q)
 				add_decision(q, d);
 		}
 	}
-	if (q->explanation.n_chapters)
+	if (q->explanation.n_chapters || q->explanation.shares)
 		return EXIT_DONE;
 	fail(0,
 	     "pod %s/%s holds no VF on this node, and none of the %zu newest choices was for it: it was refused here, or it runs on another node (`kubectl railmate explain` finds it)",

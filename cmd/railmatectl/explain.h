@@ -22,6 +22,9 @@ struct explanation {
 	bool running;	  /* the daemon answered, not the ledger's file */
 	struct chapter *chapters;
 	size_t n_chapters;
+	/* Of a pod that has shares of HCAs: lines, and the same as JSON objects; NULL: it has none,
+	 * or the daemon does not answer */
+	const char *shares, *shares_json;
 };
 
 void explain_time(struct strbuf *out, int64_t ms); /* Unix time; 0: not known */

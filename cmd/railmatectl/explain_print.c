@@ -210,6 +210,8 @@ void explain_text(const struct explanation *s, struct strbuf *out)
 		label(out, "verdict");
 		strbuf_printf(out, "%s\n", verdict_of(c));
 	}
+	if (s->shares)
+		strbuf_printf(out, "%s%s", s->n_chapters ? "\n" : "", s->shares);
 }
 
 /* --- JSON --- */
@@ -336,6 +338,10 @@ void explain_json(const struct explanation *s, struct strbuf *out)
 		json_end_object(&j);
 	}
 	json_end_array(&j);
+	if (s->shares_json) {
+		json_key(&j, "shares");
+		json_put_raw(&j, s->shares_json, strlen(s->shares_json));
+	}
 	json_end_object(&j);
 	strbuf_putc(out, '\n');
 }

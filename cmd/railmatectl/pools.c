@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "control/control.h"
 #include "document/document.h"
@@ -44,6 +46,14 @@ static const char *text_of(const struct item *object, const char *key)
 const char *pools_node(const struct item *answer)
 {
 	return text_of(answer, "node");
+}
+
+const struct item *pools_list(const struct item *object, const char *key)
+{
+	static const struct item none = { .type = ITEM_LIST };
+	const struct item *list = object ? item_get(object, key) : NULL;
+
+	return list && list->type == ITEM_LIST ? list : &none;
 }
 
 static bool is_in_state(const struct item *vf, const char *state)
@@ -129,6 +139,59 @@ static void put_degraded(const struct item *pool, struct strbuf *out)
 	}
 }
 
+static void put_share_count(const struct item *pool, struct strbuf *out)
+{
+	const struct item *containers = item_get(pool, "containers");
+	long long n = 0;
+
+	if (!item_get(pool, "shares"))
+		return;
+	for (size_t i = 0; i < pools_list(pool, "containers")->n_kids; i++)
+		n += item_number(&containers->kids[i], "shares", 0);
+	if (containers && containers->type == ITEM_LIST)
+		strbuf_printf(out, "; %lld of %lld shares are given", n,
+			      (long long)item_number(pool, "shares", 0));
+	else
+		strbuf_printf(out, "; %lld shares, who has them is not known",
+			      (long long)item_number(pool, "shares", 0));
+}
+
+bool pools_put_shares(const struct item *pool, const char *ns, const char *pod, struct strbuf *out)
+{
+	const struct item *list = pools_list(pool, "containers");
+	bool found = false;
+
+	for (size_t i = 0; i < list->n_kids; i++) {
+		const struct item *c = &list->kids[i];
+
+		if (pod &&
+		    (!str_eq(text_of(c, "namespace"), ns) || !str_eq(text_of(c, "pod"), pod)))
+			continue;
+		strbuf_printf(out, "  %-9s %lld of %s: container %s of pod %s/%s\n", "shares",
+			      (long long)item_number(c, "shares", 0), text_of(pool, "resource"),
+			      text_of(c, "container"), text_of(c, "namespace"), text_of(c, "pod"));
+		found = true;
+	}
+	return found;
+}
+
+void pools_json_shares(const struct item *pool, const char *ns, const char *pod, struct json *j)
+{
+	const struct item *list = pools_list(pool, "containers");
+
+	for (size_t i = 0; i < list->n_kids; i++) {
+		const struct item *c = &list->kids[i];
+
+		if (!str_eq(text_of(c, "namespace"), ns) || !str_eq(text_of(c, "pod"), pod))
+			continue;
+		json_begin_object(j);
+		json_kv_string(j, "resource", text_of(pool, "resource"));
+		json_kv_string(j, "container", text_of(c, "container"));
+		json_kv_int(j, "shares", item_number(c, "shares", 0));
+		json_end_object(j);
+	}
+}
+
 void pools_put_heading(const struct item *pool, struct strbuf *out)
 {
 	const struct item *vfs = item_get(pool, "vfs"), *counts = item_get(pool, "counts");
@@ -139,7 +202,9 @@ void pools_put_heading(const struct item *pool, struct strbuf *out)
 		      text_of(pool, "binding"), vfs ? vfs->n_kids : 0);
 	for (size_t i = 0; vfs && i < vfs->n_kids; i++)
 		n_whole += str_eq(text_of(&vfs->kids[i], "vf"), text_of(&vfs->kids[i], "pf"));
-	if (n_whole)
+	if (item_get(pool, "shares"))
+		strbuf_puts(out, "HCAs");
+	else if (n_whole)
 		strbuf_printf(out, "devices, %zu of them whole PFs", n_whole);
 	else
 		strbuf_puts(out, "VFs");
@@ -151,6 +216,7 @@ void pools_put_heading(const struct item *pool, struct strbuf *out)
 		strbuf_printf(out, "%s %lld %s", first ? ":" : ",", n, shown(holds_state_names[s]));
 		first = false;
 	}
+	put_share_count(pool, out);
 	strbuf_putc(out, '\n');
 }
 
@@ -164,8 +230,9 @@ static void put_pool(const struct item *pool, struct strbuf *out)
 	if (item_string(pool, "binding_why"))
 		strbuf_printf(out, "  binding auto: %s\n", item_string(pool, "binding_why"));
 	put_degraded(pool, out);
+	pools_put_shares(pool, NULL, NULL, out);
 	/* Free VFs are counted by PF: there may be hundreds. */
-	for (size_t i = 0; i < vfs->n_kids; i++) {
+	for (size_t i = 0; !item_get(pool, "shares") && i < vfs->n_kids; i++) {
 		const char *pf = text_of(&vfs->kids[i], "pf");
 		size_t n = 0, before = 0;
 
@@ -189,19 +256,22 @@ static void put_pool(const struct item *pool, struct strbuf *out)
 
 bool pools_text(const struct item *answer, const char *resource, struct strbuf *out)
 {
-	const struct item *pools = item_get(answer, "pools");
-	bool found = false;
+	static const char *const keys[] = { "pools", "shared" };
 	const struct item *list;
+	bool found = false;
 
 	strbuf_printf(out, "node %s\n", pools_node(answer));
-	for (size_t i = 0; pools && pools->type == ITEM_LIST && i < pools->n_kids; i++) {
-		if (resource && !str_eq(text_of(&pools->kids[i], "resource"), resource))
-			continue;
-		put_pool(&pools->kids[i], out);
-		found = true;
+	for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
+		list = pools_list(answer, keys[k]);
+		for (size_t i = 0; i < list->n_kids; i++) {
+			if (resource && !str_eq(text_of(&list->kids[i], "resource"), resource))
+				continue;
+			put_pool(&list->kids[i], out);
+			found = true;
+		}
 	}
-	list = item_get(answer, "unknown_slots");
-	for (size_t i = 0; list && list->type == ITEM_LIST && i < list->n_kids; i++) {
+	list = pools_list(answer, "unknown_slots");
+	for (size_t i = 0; i < list->n_kids; i++) {
 		const struct item *u = &list->kids[i];
 
 		strbuf_printf(

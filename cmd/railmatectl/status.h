@@ -36,10 +36,11 @@ struct status {
 	struct arena *arena;
 	const struct machine *machine;
 	const char *node;
-	const char *version; /* of railmated; NULL: not known */
-	const char *silent;  /* why railmated did not answer; NULL: it did */
-	struct pool_status *pools;
-	size_t n_pools, n_unknown_slots;
+	const char *version;	   /* of railmated; NULL: not known */
+	const char *silent;	   /* why railmated did not answer; NULL: it did */
+	struct pool_status *pools; /* those of VFs, then those whose HCAs are shared */
+	size_t n_pools, n_all, n_unknown_slots;
+	const struct item *shared;     /* of its document: a list; NULL: it did not answer */
 	const struct item *conditions; /* of railmated; a list */
 	const struct item *links;      /* of its document, or of one that is made here: a list */
 	struct status_placement placement;

@@ -89,7 +89,7 @@ void status_judge(struct status *s)
 	size_t n_conditions = s->conditions ? s->conditions->n_kids : 0;
 	size_t n_links = s->links ? s->links->n_kids : 0;
 
-	s->trouble = arena_array(s->arena, 2 * (s->n_pools + n_links) + n_conditions + 8,
+	s->trouble = arena_array(s->arena, 2 * (s->n_all + n_links) + n_conditions + 8,
 				 sizeof(*s->trouble));
 	if (s->silent)
 		trouble(s, STATUS_FAIL, s->silent);
@@ -102,17 +102,18 @@ void status_judge(struct status *s)
 			     is_true(link, "missing") ? link : NULL);
 		link_trouble(s, link, item_string(ill, "why"), ill);
 	}
-	for (size_t i = 0; i < s->n_pools; i++) {
+	for (size_t i = 0; i < s->n_all; i++) {
 		const struct pool_status *pool = &s->pools[i];
+		const char *unit = i < s->n_pools ? "VF" : "HCA";
 		size_t n = pool->unhealthy;
 
 		if (!pool->vfs)
 			trouble(s, STATUS_WARN,
-				arena_printf(s->arena, "pool %s has no VF", pool->resource));
+				arena_printf(s->arena, "pool %s has no %s", pool->resource, unit));
 		if (n)
 			trouble(s, n == pool->vfs ? STATUS_FAIL : STATUS_WARN,
-				arena_printf(s->arena, "%zu of %zu VFs of %s are unhealthy: %s", n,
-					     pool->vfs, pool->resource,
+				arena_printf(s->arena, "%zu of %zu %ss of %s are unhealthy: %s", n,
+					     pool->vfs, unit, pool->resource,
 					     pool->why ? pool->why : "no reason given"));
 	}
 	if (s->n_unknown_slots)
@@ -197,7 +198,7 @@ void status_text(const struct status *s, struct strbuf *out)
 		      s->version ? s->version : "of an unknown version");
 	for (size_t i = 0; i < s->n_trouble; i++)
 		strbuf_printf(out, "  %s\n", s->trouble[i]);
-	for (size_t i = 0; i < s->n_pools; i++)
+	for (size_t i = 0; i < s->n_all; i++)
 		pools_put_heading(s->pools[i].item, out);
 	put_links(s, out);
 	if (s->placement.known) {
@@ -228,6 +229,15 @@ void status_text(const struct status *s, struct strbuf *out)
 }
 
 /* --- JSON --- */
+
+/* As it stands in the status document. */
+static void json_item(const struct item *item, struct json *j)
+{
+	if (item && item->text)
+		json_put_raw(j, item->text, item->text_len);
+	else
+		json_put_null(j);
+}
 
 static void json_pools(const struct status *s, struct json *j)
 {
@@ -305,10 +315,9 @@ void status_json(const struct status *s, struct strbuf *out)
 	json_kv_string(&j, "railmated", s->version);
 	json_pools(s, &j);
 	json_key(&j, "links");
-	if (s->links)
-		json_put_raw(&j, s->links->text, s->links->text_len);
-	else
-		json_put_null(&j);
+	json_item(s->links, &j);
+	json_key(&j, "shared");
+	json_item(s->shared, &j);
 	json_placement(&s->placement, &j);
 	json_key(&j, "doctor");
 	if (!s->doctor) {

@@ -26,29 +26,25 @@ static int find(const struct hw_inventory *inv, const char *address)
 
 /* --- pools --- */
 
-static const struct item *list_of(const struct item *object, const char *key)
-{
-	static const struct item none = { .type = ITEM_LIST };
-	const struct item *list = object ? item_get(object, key) : NULL;
-
-	return list && list->type == ITEM_LIST ? list : &none;
-}
-
 void status_read_pools(struct status *s, const struct item *answer)
 {
-	const struct item *pools = list_of(answer, "pools");
+	const struct item *pools = pools_list(answer, "pools");
 
-	s->pools = arena_array(s->arena, pools->n_kids, sizeof(*s->pools));
+	s->shared = pools_list(answer, "shared");
 	s->n_pools = pools->n_kids;
-	s->conditions = list_of(answer, "conditions");
-	s->n_unknown_slots = list_of(answer, "unknown_slots")->n_kids;
-	for (size_t i = 0; i < pools->n_kids; i++) {
-		const struct item *vfs = list_of(&pools->kids[i], "vfs");
+	s->n_all = pools->n_kids + s->shared->n_kids;
+	s->pools = arena_array(s->arena, s->n_all, sizeof(*s->pools));
+	s->conditions = pools_list(answer, "conditions");
+	s->n_unknown_slots = pools_list(answer, "unknown_slots")->n_kids;
+	for (size_t i = 0; i < s->n_all; i++) {
+		const struct item *item =
+			i < s->n_pools ? &pools->kids[i] : &s->shared->kids[i - s->n_pools];
+		const struct item *vfs = pools_list(item, "vfs");
 		struct pool_status *pool = &s->pools[i];
 
-		pool->item = &pools->kids[i];
-		pool->resource = item_string(&pools->kids[i], "resource");
-		pool->binding = item_string(&pools->kids[i], "binding");
+		pool->item = item;
+		pool->resource = item_string(item, "resource");
+		pool->binding = item_string(item, "binding");
 		pool->vfs = vfs->n_kids;
 		for (size_t k = 0; k < vfs->n_kids; k++) {
 			const char *state = item_string(&vfs->kids[k], "state");

@@ -64,7 +64,7 @@ void service_free(struct service *s); /* when the rpc thread has ended; NULL is 
  * abilities before there is a node. NULL: it is not to be asked. */
 struct podres *service_podres(struct service *s);
 /* As daemon_facts_new(). */
-struct report_facts *service_facts(const struct service *s, uint64_t known);
+struct report_facts *service_facts(struct service *s, uint64_t known);
 void service_close(struct service *s); /* the last thing; NULL is fine */
 
 #endif

@@ -7,9 +7,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/config.h"
@@ -244,6 +246,49 @@ static void find_gpus(const struct plugin_env *env, struct status_service *s, st
 	s->gpus_unknown = unknown ? arena_strdup(a, unknown) : NULL;
 }
 
+/* ret NULL: counted only. */
+static size_t shares_of(const struct node *node, const struct pod *pod, struct arena *a,
+			struct status_share *ret)
+{
+	size_t n = 0;
+
+	for (size_t c = 0; c < pod->n_containers; c++) {
+		const struct pod_container *one = &pod->containers[c];
+
+		for (size_t i = 0; i < one->n_held; i++) {
+			const struct held *h = &one->held[i];
+
+			if (!node_shared(node, h->resource))
+				continue;
+			if (ret)
+				ret[n] = (struct status_share) { arena_strdup(a, h->resource),
+								 arena_strdup(a, pod->ns),
+								 arena_strdup(a, pod->name),
+								 arena_strdup(a, one->name),
+								 h->ids.n };
+			n++;
+		}
+	}
+	return n;
+}
+
+static void find_shares(const struct plugin_env *env, struct status_service *s, struct arena *a)
+{
+	const struct node *node = tracker_node(env->tracker);
+	const struct pod_list *pods;
+	struct status_share *v;
+	size_t n = 0;
+
+	if (!node->n_shared || !env->podres || !pods_holders_listed(env->holders))
+		return;
+	pods = pods_holders_view(env->holders, NULL);
+	for (size_t i = 0; i < pods->n; i++)
+		n += shares_of(node, &pods->v[i], a, NULL);
+	s->shares = v = arena_array(a, n, sizeof(*v));
+	for (size_t i = 0; i < pods->n; i++)
+		s->n_shares += shares_of(node, &pods->v[i], a, v + s->n_shares);
+}
+
 static const struct holds_verdict *judge_pool(struct tracker *k, const struct pool *pool,
 					      bool closely, struct arena *a)
 {
@@ -303,6 +348,7 @@ static const struct status_service *daemon_service_facts(const struct plugin_env
 	s->verdicts = judge(env->tracker, closely, a);
 	s->unknown = unknown_of(tracker_holds(env->tracker), a, &s->n_unknown);
 	find_gpus(env, s, a);
+	find_shares(env, s, a);
 	s->pods_unseen = tracker_unseen(env->tracker, a);
 	s->settled = holds_status(tracker_holds(env->tracker)).settled;
 	s->ledger_has_file = disk.has_file;
@@ -340,6 +386,10 @@ static struct report_facts *facts_new(const struct plugin_env *env, const struct
 #define PATIENCE_MIN_MS 2000
 #define PATIENCE_MAX_MS 9000
 
+/* Lists for shares are so far apart. */
+#define SHARES_MS	 10000
+#define SHARES_ANSWER_MS 2000
+
 unsigned service_patience_ms(unsigned pod_resources_timeout_ms)
 {
 	if (pod_resources_timeout_ms < PATIENCE_MIN_MS)
@@ -359,6 +409,9 @@ struct service {
 	struct served *served;	  /* with the first node */
 	struct records *records;  /* with the first node */
 	char *config_error;	  /* why the configuration is refused; NULL: it is not */
+	int64_t shares_ms;	  /* when a List was asked for to see shares; 0: never */
+	ino_t shares_ino;	  /* of the checkpoint then, and */
+	struct timespec shares_mtime;
 };
 
 /* --- on the rpc thread --- */
@@ -399,6 +452,43 @@ static const char *left_out(const struct service *s)
 	return node && node->cfg->n_errors ? node->cfg->errors[0] : NULL;
 }
 
+/* Its subscribers have heard it. */
+static void listed(void *arg, enum podres_result result, const struct pod_list *pods,
+		   const char *why)
+{
+	(void)arg;
+	(void)result;
+	(void)pods;
+	(void)why;
+}
+
+/*
+ * PodResources alone tells who has shares of HCAs, and nothing else asks it for them: a List, when
+ * somebody looks and the kubelet's checkpoint has changed since the last one.
+ */
+static void list_shares(struct service *s)
+{
+	const struct node *node = s->shared.tracker ? tracker_node(s->shared.tracker) : NULL;
+	int64_t now = clock_mono_ms();
+	struct stat st = { 0 };
+
+	if (!node || !node->n_shared || !s->shared.podres ||
+	    kubeclient_podres_state(s->shared.podres).support == PODRES_NOTHING ||
+	    (s->shares_ms && now - s->shares_ms < SHARES_MS))
+		return;
+	if (stat(s->checkpoint, &st) == 0 && s->shares_ms && st.st_ino == s->shares_ino &&
+	    st.st_mtim.tv_sec == s->shares_mtime.tv_sec &&
+	    st.st_mtim.tv_nsec == s->shares_mtime.tv_nsec)
+		return;
+	s->shares_ms = now;
+	s->shares_ino = st.st_ino;
+	s->shares_mtime = st.st_mtim;
+	kubeclient_podres_ask(s->shared.podres,
+			      &(struct podres_question) { .kind = PODRES_ASK_LIST_QUIETLY,
+							  .timeout_ms = SHARES_ANSWER_MS },
+			      listed, NULL);
+}
+
 static const char *node_name(char *buf, size_t size)
 {
 	const char *name = getenv("NODE_NAME");
@@ -408,10 +498,10 @@ static const char *node_name(char *buf, size_t size)
 	return gethostname(buf, size) == 0 ? buf : "";
 }
 
-static void write_document(const void *arg, struct strbuf *out)
+static void write_document(void *arg, struct strbuf *out)
 {
 	_cleanup_arena_ struct arena *a = arena_new(16 * 1024);
-	const struct service *s = arg;
+	struct service *s = arg;
 	char host[256] = "";
 	const struct status_facts facts = {
 		.node_name = node_name(host, sizeof(host) - 1),
@@ -422,6 +512,7 @@ static void write_document(const void *arg, struct strbuf *out)
 	};
 
 	status_write_document(&facts, out);
+	list_shares(s);
 }
 
 static void note_differs(void *arg, const char *resource, const char *problem)
@@ -606,8 +697,9 @@ void service_close(struct service *s)
 	specs_close(STEAL(s->env.specs));
 }
 
-struct report_facts *service_facts(const struct service *s, uint64_t known)
+struct report_facts *service_facts(struct service *s, uint64_t known)
 {
+	list_shares(s);
 	return facts_new(&s->shared, s->served, known);
 }
 

@@ -49,8 +49,8 @@ struct plugin_env {
 	void *placed_ctx;
 	const struct podspec_source *specs;
 	/* The node's status document (status_write_document()), when there is a node */
-	void (*document)(const void *ctx, struct strbuf *out);
-	const void *document_ctx;
+	void (*document)(void *ctx, struct strbuf *out);
+	void *document_ctx;
 	struct latebind *latebind; /* late pools */
 	const char *rundir;	   /* files that are mounted into containers */
 	struct vfprobe *vfprobe;   /* what VFs are when containers start */

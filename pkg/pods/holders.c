@@ -112,6 +112,11 @@ void pods_holders_hear(void *holders, const struct pods_said *said)
 	}
 }
 
+bool pods_holders_listed(const struct holders *h)
+{
+	return h->listed;
+}
+
 static bool has_all(const struct pod *pod, const struct spec_pod *spec)
 {
 	for (size_t i = 0; i < spec->n_containers; i++) {

@@ -17,6 +17,7 @@ struct holders *pods_holders_new(void);
 void pods_holders_free(struct holders *h); /* NULL is fine */
 /* For kubeclient_podres_subscribe(). An answer to a question before the last List is no news. */
 void pods_holders_hear(void *holders, const struct pods_said *said);
+bool pods_holders_listed(const struct holders *h); /* was there a List? */
 /* Was there a List, and does every pod hold all that it asks for, but those whose turn it may be?
  * If not, another List knows more. */
 bool pods_holders_complete(const struct holders *h, const struct spec_list *specs,

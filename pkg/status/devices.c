@@ -24,6 +24,13 @@ struct holds_verdict status_verdict(const struct status_facts *f, const struct p
 	return f->service->verdicts[at][dev - pool->devs];
 }
 
+const char *status_binding(const struct pool *pool)
+{
+	if (pool->cfg->shares)
+		return "shared";
+	return pool->cfg->binding == BINDING_LATE ? "late" : "early";
+}
+
 void status_count_states(const struct status_facts *f, const struct pool *pool,
 			 uint64_t n[HOLDS_STATES])
 {

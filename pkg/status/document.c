@@ -109,11 +109,35 @@ static void put_degraded(struct json *j, const struct status_facts *f, const str
 	json_end_array(j);
 }
 
+static void put_shares(struct json *j, const struct status_service *s, const struct pool *pool)
+{
+	json_kv_int(j, "shares", pool->cfg->shares);
+	json_key(j, "containers");
+	if (!s->shares) {
+		json_put_null(j);
+		return;
+	}
+	json_begin_array(j);
+	for (size_t i = 0; i < s->n_shares; i++) {
+		const struct status_share *share = &s->shares[i];
+
+		if (strcmp(share->resource, pool->cfg->resource))
+			continue;
+		json_begin_object(j);
+		json_kv_string(j, "namespace", share->ns);
+		json_kv_string(j, "pod", share->pod);
+		json_kv_string(j, "container", share->container);
+		json_kv_int(j, "shares", (int64_t)share->n);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
 static void put_pool(struct json *j, const struct status_facts *f, const struct pool *pool)
 {
 	json_begin_object(j);
 	json_kv_string(j, "resource", pool->cfg->resource);
-	json_kv_string(j, "binding", pool->cfg->binding == BINDING_LATE ? "late" : "early");
+	json_kv_string(j, "binding", status_binding(pool));
 	json_kv_string(j, "binding_why", pool->cfg->binding_why);
 	json_key(j, "vfs");
 	json_begin_array(j);
@@ -122,7 +146,19 @@ static void put_pool(struct json *j, const struct status_facts *f, const struct 
 	json_end_array(j);
 	put_counts(j, f, pool);
 	put_degraded(j, f, pool);
+	if (pool->cfg->shares)
+		put_shares(j, f->service, pool);
 	json_end_object(j);
+}
+
+static void put_pools(struct json *j, const char *key, const struct status_facts *f,
+		      const struct pool *v, size_t n)
+{
+	json_key(j, key);
+	json_begin_array(j);
+	for (size_t i = 0; f->service && i < n; i++)
+		put_pool(j, f, &v[i]);
+	json_end_array(j);
 }
 
 static void put_unknown(struct json *j, const struct status_service *s)
@@ -210,11 +246,8 @@ void status_write_document(const struct status_facts *f, struct strbuf *out)
 	json_kv_int(&j, "document", DOCUMENT_VERSION);
 	json_kv_string(&j, "node", f->node_name);
 	json_kv_string(&j, "version", RAILMATE_VERSION);
-	json_key(&j, "pools");
-	json_begin_array(&j);
-	for (size_t i = 0; f->service && i < f->node->n_pools; i++)
-		put_pool(&j, f, &f->node->pools[i]);
-	json_end_array(&j);
+	put_pools(&j, "pools", f, f->node->pools, f->node->n_pools);
+	put_pools(&j, "shared", f, f->node->shared, f->node->n_shared);
 	put_conditions(&j, f);
 	put_unknown(&j, f->service);
 	put_links(&j, f);

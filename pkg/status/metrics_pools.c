@@ -72,10 +72,7 @@ void status_put_pool_info(struct writer *w, const struct metric *m)
 	(void)m;
 	for (size_t i = 0; (pool = pool_at(w, i)); i++) {
 		begin(w, pool->cfg->resource, "");
-		status_label(&w->e, "binding",
-			     pool->cfg->shares			  ? "shared"
-			     : pool->cfg->binding == BINDING_LATE ? "late"
-								  : "early");
+		status_label(&w->e, "binding", status_binding(pool));
 		status_count(&w->e, 1);
 	}
 }
@@ -94,6 +91,29 @@ void status_put_devices(struct writer *w, const struct metric *m)
 			status_label(&w->e, "state", holds_state_names[s]);
 			status_count(&w->e, n[s]);
 		}
+	}
+}
+
+void status_put_shares(struct writer *w, const struct metric *m)
+{
+	(void)m;
+	for (size_t i = 0; w->f->node && i < w->f->node->n_shared; i++) {
+		begin(w, w->f->node->shared[i].cfg->resource, "");
+		status_count(&w->e, w->f->node->shared[i].cfg->shares);
+	}
+}
+
+void status_put_shares_held(struct writer *w, const struct metric *m)
+{
+	const struct status_service *s = w->f->service;
+
+	(void)m;
+	for (size_t i = 0; s && i < s->n_shares; i++) {
+		begin(w, s->shares[i].resource, "");
+		status_label(&w->e, "namespace", s->shares[i].ns);
+		status_label(&w->e, "pod", s->shares[i].pod);
+		status_label(&w->e, "container", s->shares[i].container);
+		status_count(&w->e, s->shares[i].n);
 	}
 }
 

@@ -140,9 +140,7 @@ static void put_pool(const struct status_facts *f, const struct pool *pool, stru
 	status_count_states(f, pool, n);
 	strbuf_puts(out, "<tr>");
 	status_html_cell(out, pool->cfg->resource);
-	status_html_cell(out, pool->cfg->shares			   ? "shared"
-			      : pool->cfg->binding == BINDING_LATE ? "late"
-								   : "early");
+	status_html_cell(out, status_binding(pool));
 	strbuf_printf(out, "<td class=\"%s\">", registered && !problem ? "good" : "wrong");
 	status_html_text(out, problem ? problem : registered ? "yes" : "no");
 	strbuf_puts(out, "</td>");

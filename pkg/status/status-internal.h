@@ -30,6 +30,8 @@ struct metric {
 /* metrics_pools.c */
 void status_put_pool_info(struct writer *w, const struct metric *m);
 void status_put_devices(struct writer *w, const struct metric *m);
+void status_put_shares(struct writer *w, const struct metric *m);
+void status_put_shares_held(struct writer *w, const struct metric *m);
 void status_put_unhealthy(struct writer *w, const struct metric *m);
 void status_put_degraded(struct writer *w, const struct metric *m);
 void status_put_registered(struct writer *w, const struct metric *m);
@@ -87,6 +89,7 @@ void status_count_states(const struct status_facts *f, const struct pool *pool,
 /* dev: of that pool. */
 struct holds_verdict status_verdict(const struct status_facts *f, const struct pool *pool,
 				    const struct pool_dev *dev);
+const char *status_binding(const struct pool *pool); /* "early", "late", "shared" */
 /* Why it is not healthy: one of few words, so that series stay few; dev->reason is the sentence. */
 extern const char *const status_fault_names[POOL_FAULT_MAX];
 /* The PCI address of a function, of a device's PF; "" where it is not known. */

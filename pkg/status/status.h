@@ -28,6 +28,12 @@ struct status_pool {
 	uint64_t registrations, register_failures, pod_resources_failures;
 };
 
+/* Shares of a resource whose HCAs containers share, as PodResources last said it. */
+struct status_share {
+	const char *resource, *ns, *pod, *container;
+	size_t n;
+};
+
 /* What the rpc thread knows. */
 struct status_service {
 	const struct status_pool *pools;
@@ -42,6 +48,8 @@ struct status_service {
 	/* Slot and owner of each slot whose VF is not known (holds_unknown()) */
 	const struct ledger_hold *unknown;
 	size_t n_unknown;
+	const struct status_share *shares; /* NULL: who has some is not known */
+	size_t n_shares;
 	bool settled; /* holds_is_settled() */
 	/* What it rests on and does not see, sentences; NULL: it sees that. pods: which of them run
 	 * (cgroups, the checkpoint); gpus: of a container, which it has */

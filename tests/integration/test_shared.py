@@ -6,7 +6,8 @@ import pathlib
 import signal
 import subprocess
 
-from harness import GPU, VF, Case, container, main, until, vfs_of
+from harness import GPU, VF, Case, container, main, program, until, vfs_of
+from test_metrics import HOST, free_port, get
 
 HCA = "rdma/hca"
 RAILS = {
@@ -74,6 +75,56 @@ class Shared(Case):
         ledger = "".join(p.read_text() for p in pathlib.Path(node.state_dir).iterdir())
         self.assertIn(VF, ledger)
         self.assertNotIn(HCA, ledger)
+
+    def ctl(self, node, *argv):
+        done = subprocess.run([program("railmatectl"), *argv, "--control-socket",
+                               node.control_socket, "--state-dir", node.state_dir],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout
+
+    def shares(self, node):
+        return json.loads(self.ctl(node, "explain", "pool", "--json")[1])["shared"][0]["containers"]
+
+    def test_who_has_shares_is_said(self):
+        """By explain, status and their JSON; a pod that goes is gone there as well."""
+        none = {"resourceName": "none", "rdmaHcaMax": 5, "selectors": {"ifNames": ["nothing"]}}
+        port = free_port()
+        node, kubelet, _ = self.begin(RAILS, none, daemon=(f"--metrics-address={HOST}:{port}",))
+        kubelet.admit("p", f"main:{HCA}=3,{VF}=1", f"side:{HCA}=1")
+        kubelet.admit("q", f"main:{HCA}=2")
+        until(lambda: len(self.shares(node) or []) == 3, "three containers with shares")
+        self.assertEqual(
+            {(s["namespace"], s["pod"], s["container"], s["shares"]) for s in self.shares(node)},
+            {("default", "p", "main", 3), ("default", "p", "side", 1), ("default", "q", "main", 2)})
+        code, text = self.ctl(node, "explain", "pool", HCA)
+        self.assertEqual(code, 0)
+        self.assertIn(f"{HCA} (binding shared): 2 HCAs: 2 free; 6 of 20 shares are given\n", text)
+        self.assertIn(f"  shares    2 of {HCA}: container main of pod default/q\n", text)
+        self.assertEqual(self.ctl(node, "explain", "pod", "default/q"),
+                         (0, f"  shares    2 of {HCA}: container main of pod default/q\n"))
+        value = json.loads(self.ctl(node, "explain", "pod", "default/p", "--json")[1])
+        self.assertEqual(len(value["choices"]), 1)
+        self.assertEqual([(s["container"], s["shares"]) for s in value["shares"]],
+                         [("main", 3), ("side", 1)])
+        self.assertEqual(self.ctl(node, "explain", "pod", "default/r")[0], 3)
+        code, text = self.ctl(node, "status", "--root", node.root, "--no-doctor")
+        self.assertEqual(code, 5)
+        self.assertIn("  pool rdma/none has no HCA\n", text)
+        self.assertIn(f"{HCA} (binding shared): 2 HCAs: 2 free; 6 of 20 shares are given\n", text)
+        metrics = get(port, "/metrics")[1]
+        self.assertIn(f'railmate_pool_shares{{resource="{HCA}"}} 20\n', metrics)
+        self.assertIn(
+            f'railmate_pool_shares_held{{resource="{HCA}",namespace="default",pod="q",container="main"}} 2\n',
+            metrics)
+        kubelet.ask("remove p")
+        until(lambda: {s["pod"] for s in self.shares(node)} == {"q"}, "p to be gone")
+
+    def test_without_podresources_who_has_shares_is_not_known(self):
+        node, kubelet, _ = self.begin(RAILS, daemon=("--pod-resources=off",))
+        kubelet.admit("p", f"main:{HCA}=3")
+        self.assertIsNone(self.shares(node))
+        self.assertIn("2 free; 20 shares, who has them is not known\n",
+                      self.ctl(node, "explain", "pool", HCA)[1])
 
     def test_vfs_are_served_beside_them_and_none_is_shared(self):
         node, kubelet, _ = self.begin(

@@ -29,6 +29,23 @@ static void devices_are_in_one_state_each(void **state)
 }
 
 /* The PF of the first two VFs has no carrier: one of them is held, and counts as held. */
+static void shares_are_those_of_each_container(void **state)
+{
+	static const struct status_share shares[] = { { "rdma/hca", "ml", "train", "main", 3 },
+						      { "rdma/hca", "ml", "train", "side", 1 } };
+	struct world *w = *state;
+	_cleanup_free_ char *before = world_metrics(w), *after = NULL;
+
+	assert_null(strstr(before, "railmate_pool_shares_held{"));
+	w->service.shares = shares;
+	w->service.n_shares = ARRAY_LEN(shares);
+	after = world_metrics(w);
+	assert_non_null(strstr(
+		after,
+		"\nrailmate_pool_shares_held{resource=\"rdma/hca\",namespace=\"ml\",pod=\"train\",container=\"main\"} 3\n"
+		"railmate_pool_shares_held{resource=\"rdma/hca\",namespace=\"ml\",pod=\"train\",container=\"side\"} 1\n"));
+}
+
 static void an_unhealthy_device_is_counted_by_its_reason(void **state)
 {
 	static const struct hw_port down = { .number = 1, .state = "DOWN" };
@@ -524,6 +541,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define WORLD(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
 		WORLD(devices_are_in_one_state_each),
+		WORLD(shares_are_those_of_each_container),
 		WORLD(an_unhealthy_device_is_counted_by_its_reason),
 		WORLD(a_degraded_port_is_told_with_its_reason),
 		WORLD(a_pf_that_is_missing_is_not_up),
