@@ -307,7 +307,7 @@ extern const char *const holds_state_names[HOLDS_STATES]; /* "in_use": labels, d
 struct holds_view {
 	const char *vf, *resource;
 	bool retired, leaving;
-	bool given; /* by the kubelet's checkpoint a pod has it: asked of one that something uses */
+	bool given; /* by the kubelet's checkpoint a pod may have it: asked of one that is used */
 	const char *unhealthy;		 /* a sentence; NULL: its pool calls it healthy */
 	const struct holds_facts *facts; /* of now */
 };

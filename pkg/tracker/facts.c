@@ -147,12 +147,18 @@ struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena
 	return facts_of(k, vf, &v, tracker_open_now, a);
 }
 
-/* Ids of late pools are slots. */
+/* May a pod have it, by the checkpoint? One that cannot be read says no of nobody; before the first
+ * pod of a node there is none. Ids of late pools are slots. */
 static bool is_given(struct tracker *k, const struct pool *pool, const char *vf)
 {
 	const struct holds_entry *entries;
-	size_t n = pool->cfg->binding == BINDING_LATE ? 0 : tracker_checkpoint(k, &entries);
+	size_t n;
 
+	if (pool->cfg->binding == BINDING_LATE)
+		return false;
+	n = tracker_checkpoint(k, &entries);
+	if (k->entries_err.code && k->entries_err.code != ENOENT)
+		return true;
 	while (n && (!str_eq(entries[n - 1].id, vf) ||
 		     !str_eq(entries[n - 1].resource, pool->cfg->resource)))
 		n--;

@@ -684,6 +684,47 @@ static void so_is_one_that_is_of_another_form(void **state)
 	on_rpc(start_without_checkpoint, (void *)"{\"Data\": {}}");
 }
 
+/* VF 1, which a stranger has open, after the checkpoint reads so; NULL: there is none. */
+static bool is_offered_with(const char *checkpoint)
+{
+	const char *path = arena_printf(arena, "%s/checkpoint", folder);
+	FILE *f;
+
+	remove(path);
+	if (checkpoint) {
+		f = fopen(path, "we");
+		assert_non_null(f);
+		fputs(checkpoint, f);
+		fclose(f);
+	}
+	tracker_follow(tracker, NULL, path, runs, NULL);
+	assert_int_equal(verdict_of(1).state, HOLDS_IS_IN_USE);
+	return verdict_of(1).offered;
+}
+
+static void ask_the_checkpoint(void *arg)
+{
+	static const char entries[] =
+		"{\"Data\": {\"PodDeviceEntries\": [{\"PodUID\": \"u\", \"ContainerName\": \"c\", \"ResourceName\": \"rdma/vf\", \"DeviceIDs\": {\"0\": [\"%s\"]}}]}}";
+
+	(void)arg;
+	assert_false(is_offered_with(NULL)); /* no pod has come yet */
+	assert_false(is_offered_with(arena_printf(arena, entries, vf[0])));
+	assert_true(is_offered_with(arena_printf(arena, entries, vf[1])));
+	assert_true(is_offered_with("{\"Data\": {}}")); /* of another form: it may be given */
+	assert_true(is_offered_with("{\"Data\": {\"PodDeviceEntries\": ["));
+	assert_false(is_offered_with("{\"Data\": {\"PodDeviceEntries\": []}}"));
+}
+
+/* The kubelet rejects a container that starts again if its VF is not healthy then. */
+static void a_checkpoint_that_cannot_be_read_takes_no_vf_from_a_pod(void **state)
+{
+	(void)state;
+	on_rpc(opened_by_a_stranger, NULL);
+	wait_until(is_in_use);
+	on_rpc(ask_the_checkpoint, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -710,6 +751,7 @@ int main(void)
 		TEST(a_device_of_two_pods_has_no_pods_uid),
 		TEST(pods_that_come_without_a_pause_do_not_hide_the_uid),
 		TEST(the_checkpoint_is_read_as_it_is_now),
+		TEST(a_checkpoint_that_cannot_be_read_takes_no_vf_from_a_pod),
 		TEST(a_checkpoint_that_cannot_be_read_is_told_once_when_a_uid_is_missing),
 		TEST(so_is_one_that_is_of_another_form),
 	};
