@@ -65,8 +65,8 @@ void autobind_ask(struct autobind *a, const struct config *cfg);
 /* Decides for the pools of cfg before any of them is offered, with the ledger (NULL: there is
  * none). False: a fact that it depends on is not known yet; env.known() follows. */
 bool autobind_pools(struct autobind *a, struct config *cfg, const struct ledger *ledger);
-/* cfg with another decision for pools of which containers held slots, and hold nothing any more;
- * NULL: there are none. */
+/* cfg with another decision for pools that are bound as they are for what containers held, of which
+ * they hold nothing any more; NULL: there are none. */
 struct config *autobind_anew(struct autobind *a, const struct config *cfg,
 			     const struct ledger *ledger);
 /* A pool that is the same as before keeps its binding: the kubelet knows its devices by these ids.

@@ -428,17 +428,16 @@ static enum binding_held held_of(const struct held_view *held, const struct pool
 	return binding_held(held->ledger, &held->checkpoint, pool->resource);
 }
 
-/* Is it late only because containers hold slots? Where late binding does not work the kubelet is
- * offered nothing meanwhile. */
-static bool is_for_slots(const struct autobind *a, enum pool_network network,
-			 enum binding_held held)
+/* Is it bound so only for what containers hold? Where late binding does not work, and containers
+ * hold slots, the kubelet is offered nothing meanwhile. */
+static bool is_for_held(const struct autobind *a, enum pool_network network, enum binding_held held)
 {
 	const struct binding_facts *facts = evidence_facts(a->evidence);
 	const char *why;
 
-	return held == BINDING_HELD_LATE &&
-	       (!facts ||
-		binding_decide(facts, BINDING_HELD_NOTHING, network, &why) == BINDING_EARLY);
+	return held != BINDING_HELD_NOTHING &&
+	       (!facts || binding_decide(facts, BINDING_HELD_NOTHING, network, &why) !=
+				  binding_decide(facts, held, network, &why));
 }
 
 static void bind_pool(struct autobind *a, struct config *cfg, size_t i, enum binding_held held)
@@ -448,7 +447,7 @@ static void bind_pool(struct autobind *a, struct config *cfg, size_t i, enum bin
 	enum pool_binding binding =
 		binding_decide(evidence_facts(a->evidence), held, pool->network, &why);
 
-	config_bind(cfg, i, binding, why, is_for_slots(a, pool->network, held));
+	config_bind(cfg, i, binding, why, is_for_held(a, pool->network, held));
 	log_info("binding", "binding auto was decided resource=%s binding=%s reason=%s",
 		 pool->resource, binding == BINDING_LATE ? "late" : "early", why);
 }

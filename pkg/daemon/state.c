@@ -340,7 +340,7 @@ static void check_left_over(void *arg)
 	h->timer = rpc_after(h->rpc, CHECK_MS, check_left_over, h);
 }
 
-static bool is_for_slots(const struct node *node)
+static bool is_for_held(const struct node *node)
 {
 	for (size_t i = 0; i < node->n_pools; i++) {
 		if (node->pools[i].cfg->binding_held)
@@ -352,7 +352,7 @@ static bool is_for_slots(const struct node *node)
 void holdings_published(struct holdings *h, struct node *node)
 {
 	rpc_timer_cancel(STEAL(h->timer));
-	if (node_has_left_over(node) || is_for_slots(node))
+	if (node_has_left_over(node) || is_for_held(node))
 		h->timer = rpc_after(h->rpc, CHECK_MS, check_left_over, h);
 }
 

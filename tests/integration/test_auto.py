@@ -251,6 +251,36 @@ class Restart(AutoCase):
         self.why(self.again(node, cgroups=self.no_pod_runs(node)), "late")
         self.check_ids(node, "late")
 
+    def test_vfs_that_are_given_back_let_it_be_late(self):
+        """Installed with the defaults, then with CDI, without a restart; a pool that could not be
+        late stays early."""
+        for late in True, False:
+            with self.subTest(late):
+                node, _ = self.up(networks=MULTUS)
+                for pod in "pod", "other":
+                    container(node.kubelet.admit(pod, f"main:{GPU}=1,{VF}=1"))
+                    node.kubelet.ask(f"prestart {pod}")
+                if late:
+                    self.runtime(node)
+                d = self.again(node, cgroups=node.path("cgroups"))
+                self.assertEqual(self.why(d, "early"), "containers hold VFs of it by PCI address")
+                os.makedirs(node.path("cgroups/pids/kubepods"))
+                node.kubelet.ask("remove pod")
+                until(lambda: len(self.ledger(node)["holds"]) == 1, "one that holds")
+                self.check_ids(node, "early")
+                node.kubelet.ask("remove other")
+                until(lambda: not self.ledger(node)["holds"], "nothing is held")
+                if late:
+                    until(lambda: " binding=late " in d.stderr(), "another decision")
+                    until(lambda: not any(one["id"].startswith("0000:")
+                                          for one in node.kubelet.resource(VF)["devices"]), "slots")
+                    self.check_ids(node, "late")
+                    container(node.kubelet.admit("next", f"main:{GPU}=1,{VF}=1"))
+                else:
+                    until(lambda: "multus-shim" in d.stderr(), "why it is early now")
+                    self.assertNotIn("binding=late", d.stderr())
+                    self.check_ids(node, "early")
+
     def test_a_multus_that_comes_later_is_warned_of(self):
         node, d = self.up()
         told = 'reason="the CNI plugin multus-shim hands device ids on to others"'
