@@ -596,12 +596,14 @@ static struct hw_inventory *finish(struct scan *s)
 	inv->n_gpu = s->n_gpu;
 	inv->n_card = s->n_card;
 	inv->n_neighbor = s->n_neighbor;
+	inv->n_mig = s->n_mig;
 	inv->n_numa = s->n_numa;
 	inv->n_notes = s->n_notes;
 	inv->pci = into_arena(s->arena, s->pci, s->n_pci, sizeof(*s->pci));
 	inv->rdma = into_arena(s->arena, s->rdma, s->n_rdma, sizeof(*s->rdma));
 	inv->gpu = into_arena(s->arena, s->gpu, s->n_gpu, sizeof(*s->gpu));
 	inv->card = into_arena(s->arena, s->card, s->n_card, sizeof(*s->card));
+	inv->mig = into_arena(s->arena, s->mig, s->n_mig, sizeof(*s->mig));
 	inv->neighbor = into_arena(s->arena, s->neighbor, s->n_neighbor, sizeof(*s->neighbor));
 	inv->numa = into_arena(s->arena, s->numa, s->n_numa, sizeof(*s->numa));
 	inv->notes = into_arena(s->arena, s->notes, s->n_notes, sizeof(*s->notes));
@@ -634,6 +636,7 @@ int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size
 	scan_class_rdma(&s);
 	scan_missing_bridges(&s);
 	scan_place(&s);
+	scan_migs(&s);
 	scan_neighbors(&s, before);
 	scan_rates(&s);
 	scan_default_route(&s);

@@ -62,6 +62,8 @@ struct scan {
 	size_t n_rdma, cap_rdma;
 	struct hw_gpu *gpu;
 	size_t n_gpu, cap_gpu;
+	struct hw_mig *mig;
+	size_t n_mig, cap_mig;
 	struct hw_card *card;
 	size_t n_card, cap_card;
 	bool any_direct; /* data direct functions */
@@ -136,6 +138,7 @@ void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_p
 void scan_class_rdma(struct scan *s);
 
 void scan_function_gpu(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci);
+void scan_migs(struct scan *s);		/* after scan_missing_bridges() */
 int acs_control(const struct dir *dev); /* of a bridge; -1 unknown */
 
 /* Fills in inv->part, by amdgpu's devices of partitions and its topology. */

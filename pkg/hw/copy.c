@@ -50,6 +50,9 @@ static void copy_rdma(struct hw_inventory *inv, const struct hw_inventory *of)
 static void copy_gpus(struct hw_inventory *inv, const struct hw_inventory *of)
 {
 	inv->part = table(inv->arena, of->part, of->n_part, sizeof(*of->part));
+	inv->mig = table(inv->arena, of->mig, of->n_mig, sizeof(*of->mig));
+	for (size_t i = 0; i < inv->n_mig; i++)
+		inv->mig[i].id = arena_strdup(inv->arena, inv->mig[i].id);
 	inv->gpu = table(inv->arena, of->gpu, of->n_gpu, sizeof(*of->gpu));
 	for (size_t i = 0; i < inv->n_gpu; i++) {
 		struct hw_gpu *g = &inv->gpu[i];

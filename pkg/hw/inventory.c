@@ -237,8 +237,11 @@ bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *
 
 		same = g->pci == h->pci && str_eq(g->vendor, h->vendor) &&
 		       str_eq(g->model, h->model) && str_eq(g->uuid, h->uuid) &&
-		       g->minor == h->minor && g->card == h->card;
+		       g->minor == h->minor && g->card == h->card && g->only_mig == h->only_mig;
 	}
+	same = same && a->n_mig == b->n_mig;
+	for (size_t i = 0; same && i < a->n_mig; i++)
+		same = str_eq(a->mig[i].id, b->mig[i].id) && a->mig[i].pci == b->mig[i].pci;
 	same = same && a->n_part == b->n_part;
 	for (size_t i = 0; same && i < a->n_part; i++)
 		same = a->part[i].number == b->part[i].number && a->part[i].pci == b->part[i].pci;
@@ -273,6 +276,34 @@ static int gpu_of_part(const struct hw_inventory *inv, const char *number)
 	for (size_t i = 0; i < inv->n_part && str_to_int(number, &part) == 0; i++) {
 		if (inv->part[i].number == part)
 			return inv->part[i].pci;
+	}
+	return -1;
+}
+
+static int gpu_of_uuid(const struct hw_inventory *inv, const char *uuid, size_t len)
+{
+	for (size_t i = 0; i < inv->n_gpu; i++) {
+		const char *its = inv->gpu[i].uuid;
+
+		if (its && strlen(its) == len && !strncasecmp(its, uuid, len))
+			return inv->gpu[i].pci;
+	}
+	return -1;
+}
+
+static int gpu_of_mig(const struct hw_inventory *inv, const char *id)
+{
+	const char *uuid = id + strlen("MIG-");
+
+	if (str_starts(uuid, "GPU-")) /* of drivers before R470 */
+		return gpu_of_uuid(inv, uuid, strcspn(uuid, "/"));
+	for (size_t i = 0; i < inv->n_mig; i++) {
+		if (!strcasecmp(inv->mig[i].id, id))
+			return inv->mig[i].pci;
+	}
+	for (size_t i = 0; i < inv->n_gpu; i++) {
+		if (inv->gpu[i].only_mig)
+			return inv->gpu[i].pci;
 	}
 	return -1;
 }
@@ -343,13 +374,10 @@ int hw_gpu_of_id(const struct hw_inventory *inv, const char *resource, const cha
 	if (n >= sizeof(plain))
 		return -1;
 	memcpy(plain, id, n);
-	if (str_starts(plain, "GPU-")) {
-		for (size_t i = 0; i < inv->n_gpu; i++) {
-			if (inv->gpu[i].uuid && !strcasecmp(inv->gpu[i].uuid, plain))
-				return inv->gpu[i].pci;
-		}
-		return -1;
-	}
+	if (str_starts(plain, "GPU-"))
+		return gpu_of_uuid(inv, plain, n);
+	if (str_starts(plain, "MIG-"))
+		return gpu_of_mig(inv, plain);
 	slice = strstr(plain, "-slice-");
 	if (slice)
 		*slice = '\0';

@@ -103,12 +103,19 @@ struct hw_gpu {
 	const char *uuid;   /* "GPU-…" (NVIDIA); NULL */
 	int minor;	    /* NVIDIA device minor; -1 */
 	int card;	    /* N of drm/cardN; -1 */
+	bool only_mig;	    /* the driver shows MIG devices of this GPU, and of no other */
 };
 
 /* A partition of an AMD GPU, amdgpu_xcp_<number>: a device without a PCI function of its own. */
 struct hw_gpu_part {
 	int number;
 	int pci; /* the GPU's function */
+};
+
+/* A MIG device of an NVIDIA GPU, by the CDI spec of the GPU plugin. */
+struct hw_mig {
+	const char *id; /* "MIG-<uuid>" */
+	int pci;	/* the GPU's function; -1: specs differ, or do not say */
 };
 
 struct hw_numa {
@@ -136,6 +143,8 @@ struct hw_inventory {
 	size_t n_gpu; /* sorted by address */
 	struct hw_gpu_part *part;
 	size_t n_part; /* sorted by number */
+	struct hw_mig *mig;
+	size_t n_mig; /* sorted by id */
 	struct hw_card *card;
 	size_t n_card; /* sorted by address */
 	struct hw_neighbor *neighbor;
@@ -205,7 +214,8 @@ bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *
  * case; a VF is its PF), "amdgpu_xcp_N" and "ADDRESS-slice-N" (partitions), "nvidiaN" and
  * "nvidiaN/…" (GKE: N is the minor number), "cardN-M" (Intel), and, when `resource` is a GPU
  * resource, a plain index in address order of that vendor's GPUs (NVIDIA deviceIDStrategy=index).
- * MIG ids give -1: nothing in sysfs names their parent.
+ * A MIG id leads to its GPU where the id names that ("MIG-GPU-<uuid>/…"), a CDI spec does, or one
+ * GPU alone has MIG devices; else -1.
  */
 int hw_gpu_of_id(const struct hw_inventory *inv, const char *resource, const char *id);
 /* The inventory itself lies in its arena. NULL is fine. */

@@ -9,6 +9,12 @@
 #include "hw/inventory.h"
 #include "pods/pods-internal.h"
 
+/* -1 also of a part of one. */
+static int whole_gpu(const struct hw_inventory *inv, const char *resource, const char *id)
+{
+	return str_starts(id, "MIG-") ? -1 : hw_gpu_of_id(inv, resource, id);
+}
+
 static const struct held *find_resource(const struct pod_container *allocatable,
 					const char *resource, const char *ours,
 					const struct hw_inventory *inv)
@@ -23,7 +29,7 @@ static const struct held *find_resource(const struct pod_container *allocatable,
 		if (str_eq(h->resource, ours) || (resource && !str_eq(h->resource, resource)))
 			continue;
 		for (size_t k = 0; k < h->ids.n; k++)
-			n += hw_gpu_of_id(inv, h->resource, h->ids.v[k]) >= 0;
+			n += whole_gpu(inv, h->resource, h->ids.v[k]) >= 0;
 		if (n > most) {
 			most = n;
 			best = h;
@@ -84,7 +90,7 @@ bool pods_gpu_question(const struct pod_container *allocatable, const struct pod
 	ids.v = arena_array(a, all->ids.n, sizeof(*ids.v));
 	for (size_t i = 0; i < all->ids.n; i++) {
 		const char *id = all->ids.v[i];
-		int gpu = hw_gpu_of_id(inv, all->resource, id);
+		int gpu = whole_gpu(inv, all->resource, id);
 
 		if (gpu < 0 || (n_nodes && !list_has_int(nodes, n_nodes, inv->pci[gpu].numa)))
 			continue;

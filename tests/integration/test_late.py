@@ -3,7 +3,9 @@
 
 import json
 import os
+import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -150,6 +152,40 @@ class Binding(LateCase):
                 check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout
             for v in vfs_in(started):
                 self.assertIn(v, out, what)
+
+    def test_a_mig_device_leads_to_its_gpu_where_a_cdi_spec_says_so(self):
+        for spec in True, False:
+            with self.subTest(spec):
+                node = self.node()
+                gpus, devices = {}, []
+                for address in os.listdir(node.root + "/proc/driver/nvidia/gpus"):
+                    text = pathlib.Path(node.root, "proc/driver/nvidia/gpus", address,
+                                        "information").read_text("utf-8")
+                    mig = "MIG-" + re.search(r"GPU UUID:\s+GPU-(\S+)", text)[1]
+                    minor = re.search(r"Device Minor:\s+(\d+)", text)[1]
+                    gpus[mig] = address
+                    devices.append({
+                        "name": mig, "containerEdits": {
+                            "deviceNodes": [{"path": "/dev/nvidia" + minor},
+                                            {"path": "/dev/nvidia-caps/nvidia-cap3"}]
+                        }
+                    })
+                if spec:
+                    os.makedirs(node.root + "/var/run/cdi")
+                    pathlib.Path(
+                        node.root,
+                        "var/run/cdi/k8s.device-plugin.nvidia.com-mig.json").write_text(
+                            json.dumps({"cdiVersion": "0.5.0", "devices": devices}), "utf-8")
+                node.start(daemon=("--config-file", self.config(node)), gpu=("--mig", ))
+                admission, started = self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
+                (mig,) = container(admission)["devices"][GPU]
+                (decision,) = self.ledger(node)["decisions"]
+                if spec:
+                    self.assertEqual((decision["known"], decision["gpus"]), ("known", [gpus[mig]]))
+                    self.assertEqual(decision["pairs"], [[gpus[mig], vfs_in(started)[0], "PIX"]])
+                else:
+                    self.assertEqual(decision["known"], "unknown")
+                    self.assertIn(f"{mig} of {GPU} does not name a GPU", decision["source"])
 
     def test_forty_containers_start_at_once(self):
         node = self.late()

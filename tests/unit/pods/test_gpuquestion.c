@@ -91,6 +91,13 @@ static void question_offers_what_nobody_holds(void **state)
 		  -1,
 		  NULL,
 		  "nvidia.com/gpu offers no whole GPUs" },
+		{ RES,
+		  { "MIG-GPU-0/1/0 MIG-GPU-1/1/0", "" }, /* of GPUs that are known */
+		  "",
+		  1,
+		  -1,
+		  NULL,
+		  "nvidia.com/gpu offers no whole GPUs" },
 		{ NULL, { "", "x" }, "", 1, -1, NULL, "no device plugin offers whole GPUs" },
 		{ RES, { "GPU-0::0 GPU-0::1", "" }, "", 1, -1, NULL, "shares its GPUs" },
 		{ "amd.com/gpu",
