@@ -10,9 +10,8 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "railmatectl.h"
-#include "topo/hints.h"
-#include "topo/rails.h"
 #include "topo/topo.h"
+#include "topo/rails.h"
 
 static void kv_bdf(struct json *j, const char *key, const struct hw_inventory *inv, int pci)
 {

@@ -15,9 +15,8 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "railmatectl.h"
-#include "topo/hints.h"
-#include "topo/rails.h"
 #include "topo/topo.h"
+#include "topo/rails.h"
 
 #define COLUMNS	   100
 #define BDF_WIDTH  16

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config-internal.h"
-#include "topo/hints.h"
+#include "topo/topo.h"
 
 #define GROUPS_MAX    256
 #define ADDRESSES_MAX 4096 /* of all groups */

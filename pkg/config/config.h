@@ -253,7 +253,7 @@ struct config *config_ref(const struct config *cfg);
 void config_free(struct config *cfg); /* gives one reference back; NULL is fine */
 
 /*
- * The operator's hints of facts that a virtual machine hides (topo/hints.h), a file of its own:
+ * The operator's hints of facts that a virtual machine hides (topo/topo.h), a file of its own:
  *
  *   { "groups": [ { "gpus": ["0001:00:00.0"], "nics": ["0101:00:00.0"], "numa": 0 } ],
  *     "linkSpeed": 32, "linkWidth": 16 }

@@ -22,9 +22,8 @@
 #include "hw/bdf.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
-#include "topo/hints.h"
-#include "topo/rails.h"
 #include "topo/topo.h"
+#include "topo/rails.h"
 
 /* NCCL reads up to 256 elements per process, and adds its own (docs/design/nccl.md §2.2). */
 #define TOPOFILE_ELEMENTS_MAX 199

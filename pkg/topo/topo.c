@@ -1,13 +1,327 @@
+/*
+ * Path classes: the functions of a machine as spots of a tree, the switches that a virtual machine
+ * hides, the distance of two spots, and the rails of ports.
+ */
 #include "topo/topo.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "hw/inventory.h"
-#include "topo/hints.h"
-#include "topo/topo-internal.h"
+#include "topo/rails.h"
+
+/* The facts that a question about a function needs, in one cache line's reach. */
+struct spot {
+	int place;     /* the visible PF of a VF, else the function */
+	int up;	       /* next bridge, -1 on the root bus */
+	int16_t depth; /* bridges above */
+	/* Sub-switches among itself and the bridges above that count with their parent */
+	int16_t fused;
+	int direct; /* data direct function of a NIC that is its own place; -1: none */
+	int numa;
+	int group; /* of the hints; -1: none. A VF's is its place's */
+	bool is_fused;
+};
+
+struct topo {
+	const struct hw_inventory *inv;
+	struct spot *spots;
+	const struct topo_hints *hints; /* that count; NULL: none */
+	char **notes;
+	size_t n_notes, cap_notes;
+	bool one_node; /* at most one known NUMA node */
+	bool flattened;
+};
+
+/*
+ * Instance types whose PCIe switches are published by their vendor, since the guest does not see
+ * them. Sources: Azure/azhpc-images, topology/ndv5-topo.xml and ndv4-topo.xml; aws/aws-ofi-nccl,
+ * topology/p4d-24xl-topo.xml. The pairs of the ND MI300X v5 are inferred from its domain numbers
+ * (no switches in ROCm/rccl, tools/topo_expl/models/topo_8p_940vm.xml).
+ */
+
+#define ANY 0
+
+/* A machine is of this type if its GPUs of the vendor, and its NICs of vendor, class and device,
+ * are exactly those of the groups. */
+struct shape {
+	struct topo_hints hints;
+	uint16_t gpu_vendor, nic_vendor, nic_device; /* device ANY: any */
+	uint16_t nic_class;			     /* upper 16 bits */
+};
+
+/* Azure's functions have a domain each. */
+#define DOM(n) .domain = (n)
+
+static const struct bdf h100_gpus[] = {
+	{ DOM(0x0001) }, { DOM(0x0002) }, { DOM(0x0003) }, { DOM(0x0008) },
+	{ DOM(0x0009) }, { DOM(0x000a) }, { DOM(0x000b) }, { DOM(0x000c) },
+};
+
+static const struct bdf h100_nics[] = {
+	{ DOM(0x0101) }, { DOM(0x0102) }, { DOM(0x0103) }, { DOM(0x0104) },
+	{ DOM(0x0105) }, { DOM(0x0106) }, { DOM(0x0107) }, { DOM(0x0108) },
+};
+
+static const struct topo_group nd_h100_v5[] = {
+	{ &h100_gpus[0], 1, &h100_nics[0], 1, 0 }, { &h100_gpus[1], 1, &h100_nics[1], 1, 0 },
+	{ &h100_gpus[2], 1, &h100_nics[2], 1, 0 }, { &h100_gpus[3], 1, &h100_nics[3], 1, 0 },
+	{ &h100_gpus[4], 1, &h100_nics[4], 1, 1 }, { &h100_gpus[5], 1, &h100_nics[5], 1, 1 },
+	{ &h100_gpus[6], 1, &h100_nics[6], 1, 1 }, { &h100_gpus[7], 1, &h100_nics[7], 1, 1 },
+};
+
+static const struct bdf a100_gpus[] = {
+	{ DOM(0x0003) }, { DOM(0x0004) }, { DOM(0x0001) }, { DOM(0x0002) },
+	{ DOM(0x000d) }, { DOM(0x000e) }, { DOM(0x000b) }, { DOM(0x000c) },
+};
+
+static const struct bdf a100_nics[] = {
+	{ DOM(0x0103) }, { DOM(0x0104) }, { DOM(0x0101) }, { DOM(0x0102) },
+	{ DOM(0x0107) }, { DOM(0x0108) }, { DOM(0x0105) }, { DOM(0x0106) },
+};
+
+static const struct topo_group nd_a100_v4[] = {
+	{ &a100_gpus[0], 2, &a100_nics[0], 2, 0 },
+	{ &a100_gpus[2], 2, &a100_nics[2], 2, 1 },
+	{ &a100_gpus[4], 2, &a100_nics[4], 2, 2 },
+	{ &a100_gpus[6], 2, &a100_nics[6], 2, 3 },
+};
+
+static const struct bdf mi300x_gpus[] = {
+	{ DOM(0x0011) }, { DOM(0x0021) }, { DOM(0x0031) }, { DOM(0x0041) },
+	{ DOM(0x0051) }, { DOM(0x0061) }, { DOM(0x0071) }, { DOM(0x0081) },
+};
+
+static const struct bdf mi300x_nics[] = {
+	{ DOM(0x0010) }, { DOM(0x0020) }, { DOM(0x0030) }, { DOM(0x0040) },
+	{ DOM(0x0050) }, { DOM(0x0060) }, { DOM(0x0070) }, { DOM(0x0080) },
+};
+
+static const struct topo_group nd_mi300x_v5[] = {
+	{ &mi300x_gpus[0], 1, &mi300x_nics[0], 1, 0 },
+	{ &mi300x_gpus[1], 1, &mi300x_nics[1], 1, 0 },
+	{ &mi300x_gpus[2], 1, &mi300x_nics[2], 1, 0 },
+	{ &mi300x_gpus[3], 1, &mi300x_nics[3], 1, 0 },
+	{ &mi300x_gpus[4], 1, &mi300x_nics[4], 1, 1 },
+	{ &mi300x_gpus[5], 1, &mi300x_nics[5], 1, 1 },
+	{ &mi300x_gpus[6], 1, &mi300x_nics[6], 1, 1 },
+	{ &mi300x_gpus[7], 1, &mi300x_nics[7], 1, 1 },
+};
+
+static const struct bdf p4d_gpus[] = {
+	{ 0, 0x10, 0x1c, 0 }, { 0, 0x10, 0x1d, 0 }, { 0, 0x20, 0x1c, 0 }, { 0, 0x20, 0x1d, 0 },
+	{ 0, 0x90, 0x1c, 0 }, { 0, 0x90, 0x1d, 0 }, { 0, 0xa0, 0x1c, 0 }, { 0, 0xa0, 0x1d, 0 },
+};
+
+static const struct bdf p4d_nics[] = {
+	{ 0, 0x10, 0x1b, 0 },
+	{ 0, 0x20, 0x1b, 0 },
+	{ 0, 0x90, 0x1b, 0 },
+	{ 0, 0xa0, 0x1b, 0 },
+};
+
+static const struct topo_group p4d[] = {
+	{ &p4d_gpus[0], 2, &p4d_nics[0], 1, 0 },
+	{ &p4d_gpus[2], 2, &p4d_nics[1], 1, 0 },
+	{ &p4d_gpus[4], 2, &p4d_nics[2], 1, 1 },
+	{ &p4d_gpus[6], 2, &p4d_nics[3], 1, 1 },
+};
+
+static const struct shape shapes[] = {
+	{ { "Azure ND H100 v5", nd_h100_v5, ARRAY_LEN(nd_h100_v5), 32000, 16 },
+	  0x10de,
+	  0x15b3,
+	  ANY,
+	  0x0207 },
+	{ { "Azure ND A100 v4", nd_a100_v4, ARRAY_LEN(nd_a100_v4), 16000, 16 },
+	  0x10de,
+	  0x15b3,
+	  ANY,
+	  0x0207 },
+	{ { "Azure ND MI300X v5 (pairs inferred from addresses)", nd_mi300x_v5,
+	    ARRAY_LEN(nd_mi300x_v5), 32000, 16 },
+	  0x1002,
+	  0x15b3,
+	  ANY,
+	  0x0207 },
+	{ { "AWS p4d.24xlarge", p4d, ARRAY_LEN(p4d), 8000, 16 }, 0x10de, 0x1d0f, 0xefa0, 0x0200 },
+};
+
+static bool is_listed(const struct shape *s, struct bdf bdf, bool gpu)
+{
+	for (size_t i = 0; i < s->hints.n_groups; i++) {
+		const struct topo_group *g = &s->hints.groups[i];
+		const struct bdf *list = gpu ? g->gpus : g->nics;
+
+		for (size_t k = 0; k < (gpu ? g->n_gpus : g->n_nics); k++) {
+			if (!bdf_cmp(list[k], bdf))
+				return true;
+		}
+	}
+	return false;
+}
+
+static size_t count_listed(const struct shape *s, bool gpu)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->hints.n_groups; i++)
+		n += gpu ? s->hints.groups[i].n_gpus : s->hints.groups[i].n_nics;
+	return n;
+}
+
+static bool is_of_shape(const struct shape *s, const struct hw_inventory *inv)
+{
+	size_t n_nics = 0;
+
+	for (size_t i = 0; i < inv->n_gpu; i++) {
+		const struct hw_pci *f = &inv->pci[inv->gpu[i].pci];
+
+		if (f->vendor != s->gpu_vendor || !is_listed(s, f->bdf, true))
+			return false;
+	}
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		const struct hw_pci *f = &inv->pci[i];
+
+		if (f->vendor != s->nic_vendor || f->class_code >> 8 != s->nic_class ||
+		    (s->nic_device != ANY && f->device != s->nic_device))
+			continue;
+		if (!is_listed(s, f->bdf, false))
+			return false;
+		n_nics++;
+	}
+	return inv->n_gpu == count_listed(s, true) && n_nics == count_listed(s, false);
+}
+
+const struct topo_hints *topo_shape(const struct hw_inventory *inv)
+{
+	for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+		if (is_of_shape(&shapes[i], inv))
+			return &shapes[i].hints;
+	}
+	return NULL;
+}
+
+/* --- the operator's hints --- */
+
+__attribute__((format(printf, 2, 3))) static void note(struct topo *t, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	va_end(ap);
+	t->notes = xgrow(t->notes, &t->cap_notes, t->n_notes + 1, sizeof(*t->notes));
+	t->notes[t->n_notes++] = text;
+}
+
+static void place_in_group(struct topo *t, struct bdf bdf, int group, bool gpu)
+{
+	const struct topo_hints *h = t->hints;
+	int pci = hw_find_pci(t->inv, bdf), numa = h->groups[group].numa;
+	char address[BDF_STRLEN];
+	struct spot *spot;
+
+	bdf_format(bdf, address);
+	if (pci < 0) {
+		note(t, "%s: %s is not on this machine", h->source, address);
+		return;
+	}
+	if (gpu ? hw_find_gpu(t->inv, pci) < 0 : !hw_is_nic(&t->inv->pci[pci])) {
+		note(t, "%s: %s is not a %s", h->source, address, gpu ? "GPU" : "NIC");
+		return;
+	}
+	spot = &t->spots[t->spots[pci].place];
+	if (spot->group >= 0 && spot->group != group) {
+		note(t, "%s: %s is in one group and its PF in another; the first counts", h->source,
+		     address);
+		return;
+	}
+	spot->group = group;
+	if (numa >= 0)
+		spot->numa = numa;
+}
+
+/* The operator's hints, or else the instance type's, into the groups and nodes of the spots. */
+static void apply_hints(struct topo *t, const struct topo_hints *hints)
+{
+	if (hints && !t->flattened) {
+		note(t, "%s: not used: this machine does not hide its PCIe switches",
+		     hints->source);
+		return;
+	}
+	t->hints = hints ? hints : t->flattened ? topo_shape(t->inv) : NULL;
+	for (size_t i = 0; t->hints && i < t->hints->n_groups; i++) {
+		const struct topo_group *g = &t->hints->groups[i];
+
+		for (size_t k = 0; k < g->n_gpus; k++)
+			place_in_group(t, g->gpus[k], (int)i, true);
+		for (size_t k = 0; k < g->n_nics; k++)
+			place_in_group(t, g->nics[k], (int)i, false);
+	}
+}
+
+const struct topo_hints *topo_hints_used(const struct topo *t)
+{
+	return t->hints;
+}
+
+int topo_group_of(const struct topo *t, int pci)
+{
+	assert(pci >= 0 && (size_t)pci < t->inv->n_pci);
+	return t->spots[t->spots[pci].place].group;
+}
+
+int topo_numa(const struct topo *t, int pci)
+{
+	return t->spots[pci].numa;
+}
+
+bool topo_one_node(const struct topo *t)
+{
+	return t->one_node;
+}
+
+const char *const *topo_notes(const struct topo *t, size_t *ret_n)
+{
+	*ret_n = t->n_notes;
+	return (const char *const *)t->notes;
+}
+
+/* Where NCCL takes a VF to be. Facts: NCCL, src/transport/net_ib/init.cc, ncclIbGetPciPath(). */
+
+static bool same_device(struct bdf a, struct bdf b)
+{
+	return a.domain == b.domain && a.bus == b.bus && a.dev == b.dev;
+}
+
+struct bdf topo_nccl_address(struct bdf bdf, bool merge)
+{
+	bdf.fn = 0;
+	if (merge)
+		bdf.dev = 0;
+	return bdf;
+}
+
+bool topo_vf_merges(const struct hw_inventory *inv, int vf)
+{
+	const struct hw_pci *f = &inv->pci[vf], *place = f->physfn >= 0 ? &inv->pci[f->physfn] : f;
+	struct bdf merged = topo_nccl_address(f->bdf, true);
+
+	if (same_device(merged, f->bdf))
+		return true; /* it makes no difference */
+	return same_device(merged, place->bdf) && hw_find_pci(inv, merged) >= 0;
+}
 
 /* A chain of more bridges than this is a loop: it is cut, so that nothing below it can hang. */
 #define MAX_CHAIN 64
@@ -296,4 +610,286 @@ void topo_free(struct topo *t)
 bool topo_flattened_vm(const struct topo *t)
 {
 	return t->flattened;
+}
+
+struct topo_rails {
+	const struct topo *t;
+	struct topo_rail *of; /* by PCI index; set for places only */
+	bool named;
+	int n_by_gpus;
+	char **notes;
+	size_t n_notes;
+};
+
+/* --- the operator's names --- */
+
+/* By its address, its interface or its RDMA device. */
+static int find_named(const struct hw_inventory *inv, const char *name)
+{
+	char bdf[BDF_STRLEN];
+
+	for (int i = 0; i < (int)inv->n_pci; i++) {
+		bool is_named = str_eq(name, bdf_format(inv->pci[i].bdf, bdf)) ||
+				str_eq(name, inv->pci[i].netdev);
+
+		for (size_t k = 0; k < inv->n_rdma; k++)
+			is_named |= inv->rdma[k].pci == i && str_eq(name, inv->rdma[k].name);
+		if (is_named && hw_is_own_nic(inv, i))
+			return i;
+	}
+	return -1;
+}
+
+/* --- the order of NICs --- */
+
+struct card;
+
+struct nic {
+	int pci;
+	const struct hw_neighbor *leaf; /* NULL: not known */
+	struct card *card;
+	bool near; /* to some GPU, and none is nearer to that */
+};
+
+/* By switch and port there, numbers in names as numbers; by address where that is not known. */
+static int by_leaf(const void *a, const void *b)
+{
+	const struct nic *x = a, *y = b;
+	int c = 0;
+
+	if (!x->leaf != !y->leaf)
+		return x->leaf ? -1 : 1;
+	if (x->leaf)
+		c = strverscmp(x->leaf->name, y->leaf->name);
+	if (x->leaf && !c)
+		c = strverscmp(x->leaf->port, y->leaf->port);
+	return c ? c : x->pci - y->pci;
+}
+
+static void sort_nics(struct nic *nics, size_t n)
+{
+	if (n > 1)
+		qsort(nics, n, sizeof(*nics), by_leaf);
+}
+
+/* --- the order of the GPUs --- */
+
+struct card {
+	int n_gpus;  /* GPUs to which one of its NICs is nearest */
+	int n_ports; /* NICs that are nearest to some GPU */
+	int last_gpu;
+	int rail, n_numbered;
+};
+
+struct nics {
+	struct nic *v;
+	size_t n;
+	struct card *cards;
+	size_t n_cards;
+};
+
+/* Of VPD, where it was read (machines with Data Direct). */
+static const char *board_of(const struct hw_inventory *inv, int pci)
+{
+	for (size_t i = 0; i < inv->n_card; i++)
+		if (inv->card[i].pci == pci)
+			return inv->card[i].board;
+	return NULL;
+}
+
+static void find_nics(const struct topo *t, struct nics *nics)
+{
+	bool *has_rdma = xcalloc(t->inv->n_pci + 1, sizeof(*has_rdma));
+
+	for (size_t i = 0; i < t->inv->n_rdma; i++)
+		if (t->inv->rdma[i].pci >= 0)
+			has_rdma[topo_place(t, t->inv->rdma[i].pci)] = true;
+	nics->v = xcalloc(t->inv->n_pci + 1, sizeof(*nics->v));
+	nics->cards = xcalloc(t->inv->n_pci + 1, sizeof(*nics->cards));
+	for (int i = 0; i < (int)t->inv->n_pci; i++) {
+		struct bdf mine = t->inv->pci[i].bdf;
+		const char *board = board_of(t->inv, i);
+		struct card *card = NULL;
+
+		if (!has_rdma[i] || !hw_is_own_nic(t->inv, i))
+			continue;
+		for (size_t k = nics->n; !card && k-- > 0;) {
+			struct bdf other = t->inv->pci[nics->v[k].pci].bdf;
+
+			other.fn = mine.fn;
+			if (bdf_cmp(mine, other) == 0 ||
+			    (board && str_eq(board, board_of(t->inv, nics->v[k].pci))))
+				card = nics->v[k].card;
+			else if (!board)
+				break; /* they come in the order of addresses */
+		}
+		if (!card)
+			card = &nics->cards[nics->n_cards++];
+		card->rail = card->last_gpu = -1;
+		nics->v[nics->n++] = (struct nic) { i, hw_find_neighbor(t->inv, i), card, false };
+	}
+	sort_nics(nics->v, nics->n);
+	free(has_rdma);
+}
+
+/* The cards that are nearest to the GPU get the next numbers; how many, is known when every GPU was
+ * looked at. */
+static void note_nearest(const struct topo *t, struct nics *nics, int g, struct card **order,
+			 size_t *n_order)
+{
+	enum topo_class best = TOPO_CLASS_MAX, *class = xcalloc(nics->n + 1, sizeof(*class));
+
+	for (size_t i = 0; i < nics->n; i++) {
+		class[i] = topo_between(t, t->inv->gpu[g].pci, nics->v[i].pci).class;
+		best = class[i] < best ? class[i] : best;
+	}
+	for (size_t i = 0; i < nics->n; i++) {
+		struct nic *nic = &nics->v[i];
+
+		if (class[i] != best)
+			continue;
+		if (nic->card->last_gpu < 0)
+			order[(*n_order)++] = nic->card;
+		nic->card->n_gpus += nic->card->last_gpu != g;
+		nic->card->last_gpu = g;
+		nic->card->n_ports += !nic->near;
+		nic->near = true;
+	}
+	free(class);
+}
+
+static int rails_of_card(const struct card *card)
+{
+	return card->n_ports < card->n_gpus ? card->n_ports : card->n_gpus;
+}
+
+static void set_by_gpus(struct topo_rails *r)
+{
+	struct nics nics = { 0 };
+	struct card **order;
+	size_t n_order = 0;
+	int next = 0;
+
+	find_nics(r->t, &nics);
+	order = xcalloc(nics.n_cards + 1, sizeof(struct card *));
+	for (size_t g = 0; g < r->t->inv->n_gpu; g++)
+		note_nearest(r->t, &nics, (int)g, order, &n_order);
+	for (size_t i = 0; i < n_order; i++) {
+		order[i]->rail = next;
+		next += rails_of_card(order[i]);
+	}
+	r->n_by_gpus = next;
+	for (size_t i = 0; i < nics.n; i++) {
+		struct card *card = nics.v[i].card;
+
+		if (nics.v[i].near)
+			r->of[nics.v[i].pci].rail = card->rail + card->n_numbered++ *
+									 rails_of_card(card) /
+									 card->n_ports;
+		else if (nics.v[i].leaf)
+			r->of[nics.v[i].pci].rail = next++;
+	}
+	free(order);
+	free(nics.cards);
+	free(nics.v);
+}
+
+/* --- planes --- */
+
+static void set_planes(struct topo_rails *r)
+{
+	const struct hw_inventory *inv = r->t->inv;
+	struct topo_rail *said = xcalloc(inv->n_pci + 1, sizeof(*said)), at;
+	int *nics = xcalloc(TOPO_RAIL_MAX + 1, sizeof(*nics));
+	int *next = xcalloc(TOPO_RAIL_MAX + 1, sizeof(*next));
+	struct nic *on = xcalloc(inv->n_pci + 1, sizeof(*on));
+	size_t n_said = 0, n_on = 0;
+	bool taken;
+
+	for (int i = 0; i < (int)inv->n_pci; i++) {
+		if (r->of[i].rail >= 0 && r->of[i].rail <= TOPO_RAIL_MAX) {
+			nics[r->of[i].rail]++;
+			on[n_on++] = (struct nic) { .pci = i, .leaf = hw_find_neighbor(inv, i) };
+		}
+		if (r->of[i].plane >= 0)
+			said[n_said++] = r->of[i];
+	}
+	sort_nics(on, n_on);
+	for (size_t i = 0; i < n_on; i++) {
+		at = r->of[on[i].pci];
+		if (at.plane >= 0 || nics[at.rail] == 1)
+			continue;
+		do {
+			at.plane = next[at.rail]++;
+			taken = false;
+			for (size_t k = 0; k < n_said; k++)
+				taken |= said[k].rail == at.rail && said[k].plane == at.plane;
+		} while (taken);
+		r->of[on[i].pci] = at;
+	}
+	free(on);
+	free(next);
+	free(nics);
+	free(said);
+}
+
+struct topo_rails *topo_rails_new(const struct topo *t, const struct topo_rail_name *names,
+				  size_t n)
+{
+	struct topo_rails *r = xcalloc(1, sizeof(*r));
+
+	r->t = t;
+	r->of = xcalloc(t->inv->n_pci + 1, sizeof(*r->of));
+	for (size_t i = 0; i < t->inv->n_pci; i++)
+		r->of[i] = (struct topo_rail) { -1, -1 };
+	r->named = n > 0;
+	if (r->named)
+		r->notes = xcalloc(n, sizeof(*r->notes));
+	else
+		set_by_gpus(r);
+	for (size_t i = 0; i < n; i++) {
+		int nic = find_named(t->inv, names[i].nic);
+
+		if (nic >= 0)
+			r->of[nic] =
+				(struct topo_rail) { names[i].rail,
+						     names[i].has_plane ? names[i].plane : -1 };
+		else
+			r->notes[r->n_notes++] =
+				xasprintf("rails: %s is not a NIC of this node", names[i].nic);
+	}
+	set_planes(r);
+	return r;
+}
+
+void topo_rails_free(struct topo_rails *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->n_notes; i++)
+		free(r->notes[i]);
+	free(r->notes);
+	free(r->of);
+	free(r);
+}
+
+struct topo_rail topo_rails_of(const struct topo_rails *r, int pci)
+{
+	return !r || pci < 0 ? (struct topo_rail) { -1, -1 } : r->of[topo_place(r->t, pci)];
+}
+
+bool topo_rails_are_named(const struct topo_rails *r)
+{
+	return r && r->named;
+}
+
+int topo_rails_by_gpus(const struct topo_rails *r)
+{
+	return r->n_by_gpus;
+}
+
+const char *const *topo_rails_notes(const struct topo_rails *r, size_t *ret_n)
+{
+	*ret_n = r->n_notes;
+	return (const char *const *)r->notes;
 }

@@ -40,7 +40,7 @@ struct topo_path {
 	bool direct; /* so near because of a data direct function: topo_direct() of the NIC */
 };
 
-/* hints: the operator's, of hidden switches (topo/hints.h); NULL: none. Borrowed, as the inventory.
+/* hints: the operator's, of hidden switches (topo/topo.h); NULL: none. Borrowed, as the inventory.
  */
 struct topo *topo_new(const struct hw_inventory *inv, const struct topo_hints *hints);
 void topo_free(struct topo *t);
@@ -83,5 +83,33 @@ struct bdf topo_nccl_address(struct bdf bdf, bool merge);
  * NCCL_IB_MERGE_VFS=0: VFs on a further bus than their PF, VFs without one that are not device 0.
  */
 bool topo_vf_merges(const struct hw_inventory *inv, int vf);
+
+/*
+ * Facts that a virtual machine hides: which GPUs and NICs share a PCIe switch. From the
+ * operator's file (config/config.h), or from the table of instance types that publish it
+ * (topo_shape()). Only a machine whose switches are hidden (topo_flattened_vm()) is read with them.
+ * Plain data; strings and tables are their owner's.
+ */
+
+/* One switch. A NIC is a VF as the machine shows it, or the PF of VFs. */
+struct topo_group {
+	const struct bdf *gpus;
+	size_t n_gpus;
+	const struct bdf *nics;
+	size_t n_nics;
+	int numa; /* -1: that of its functions */
+};
+
+struct topo_hints {
+	const char *source; /* "hints.json"; "Azure ND H100 v5" */
+	const struct topo_group *groups;
+	size_t n_groups;
+	/* Of the links of each group, as in hw_pci; 0: those of the functions */
+	int link_mts, link_width;
+};
+
+/* The instance type that this machine looks like: exactly its GPUs and its RDMA NICs, by vendor and
+ * address. NULL: none. */
+const struct topo_hints *topo_shape(const struct hw_inventory *inv);
 
 #endif

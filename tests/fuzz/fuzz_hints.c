@@ -12,7 +12,6 @@
 #include "hw/inventory.h"
 #include "support/synth.h"
 #include "support/topocheck.h"
-#include "topo/hints.h"
 #include "topo/topo.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,7 +5,6 @@
 #include "base/str.h"
 #include "draw/draw-internal.h"
 #include "hw/inventory.h"
-#include "topo/hints.h"
 #include "topo/topo.h"
 
 #define FRAME_PAD  10

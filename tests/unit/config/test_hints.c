@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "topo/hints.h"
+#include "topo/topo.h"
 
 static struct config *read_hints(const char *text)
 {

@@ -20,9 +20,8 @@
 #include "render/topofile.h"
 #include "support/synth.h"
 #include "support/testarena.h"
-#include "topo/hints.h"
-#include "topo/rails.h"
 #include "topo/topo.h"
+#include "topo/rails.h"
 
 /* --- the text --- */
 

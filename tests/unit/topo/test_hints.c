@@ -10,7 +10,6 @@
 #include "hw/inventory.h"
 #include "support/synth.h"
 #include "support/topocheck.h"
-#include "topo/hints.h"
 #include "topo/topo.h"
 
 /* Two nodes with two GPUs and two NICs each, no switch to be seen. */
