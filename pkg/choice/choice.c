@@ -1,12 +1,26 @@
+/*
+ * Which devices for a request, which VFs for the slots of a container, and the grounds of the last
+ * answers, by which Allocate finds its container. plugin and latebind ask.
+ */
 #include "choice/choice.h"
 
+#include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "align/choose.h"
 #include "base/arena.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "base/str.h"
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
+#include "pool/slots.h"
+
+/* --- for a request --- */
 
 struct device_list choice_list(const struct pool *pool, struct arena *a)
 {
@@ -245,4 +259,445 @@ struct gpu_set choice_known_gpus(const struct choice *c, const struct hw_invento
 			v[n++] = pci;
 	}
 	return (struct gpu_set) { v, n, c->in.gpus.n_unknown };
+}
+
+/* --- the last answers --- */
+
+#define RECENT_MAX    64
+#define RECENT_AGE_MS 10000
+
+struct answer {
+	char *key; /* NULL: free */
+	struct choice *choice;
+	int64_t at_ms;
+};
+
+struct recent_answers {
+	struct answer answers[RECENT_MAX];
+	size_t next;
+};
+
+struct recent_answers *choice_recent_new(void)
+{
+	return xcalloc(1, sizeof(struct recent_answers));
+}
+
+static void answer_clear(struct answer *answer)
+{
+	free(answer->key);
+	choice_free(answer->choice);
+	*answer = (struct answer) { .key = NULL };
+}
+
+void choice_recent_free(struct recent_answers *r)
+{
+	for (size_t i = 0; r && i < RECENT_MAX; i++)
+		answer_clear(&r->answers[i]);
+	free(r);
+}
+
+/* The set of ids as one string; they come in any order. */
+static char *key_of(const struct ids *ids)
+{
+	_cleanup_free_ const char **v = xcalloc(ids->n + 1, sizeof(*v));
+	struct strbuf b = STRBUF_INIT;
+
+	for (size_t i = 0; i < ids->n; i++)
+		v[i] = ids->v[i];
+	qsort(v, ids->n, sizeof(*v), list_by_string);
+	for (size_t i = 0; i < ids->n; i++)
+		strbuf_printf(&b, "%s\n", v[i]);
+	return strbuf_steal(&b);
+}
+
+void choice_recent_add(struct recent_answers *r, int64_t now_ms, const struct ids *ids,
+		       const struct choice *c)
+{
+	struct answer *answer = &r->answers[r->next++ % RECENT_MAX];
+
+	answer_clear(answer);
+	*answer = (struct answer) { key_of(ids), choice_copy(c), now_ms };
+}
+
+struct choice *choice_recent_take(struct recent_answers *r, int64_t now_ms, const struct ids *ids)
+{
+	_cleanup_free_ char *key = NULL;
+	struct answer *newest = NULL;
+	struct choice *c;
+
+	for (size_t i = 0; i < RECENT_MAX; i++) {
+		struct answer *answer = &r->answers[i];
+
+		if (!answer->key)
+			continue;
+		if (now_ms - answer->at_ms > RECENT_AGE_MS) {
+			answer_clear(answer);
+			continue;
+		}
+		if (!key)
+			key = key_of(ids);
+		if (!strcmp(answer->key, key) && (!newest || answer->at_ms >= newest->at_ms))
+			newest = answer;
+	}
+	if (!newest)
+		return NULL;
+	c = STEAL(newest->choice);
+	answer_clear(newest);
+	return c;
+}
+
+/* --- for slots --- */
+
+/*
+ * Which VFs for the slots of one container: all its late pools at once, so that they see each
+ * other. Within the NUMA nodes that the slots stand for, unless VFs of another node are closer to
+ * its GPUs: then the kubelet's choice of slots was blind, and the GPUs count.
+ */
+
+#define ROUNDS_MAX 4 /* over the units, until none finds a better place */
+/* Solutions dropped because one of their VFs is not idle; after these every VF is probed. */
+#define TRIES_MAX 8
+
+/* VFs that are chosen together: of a pool, or of one class of it. */
+struct unit {
+	const struct pool *pool;
+	bool any_class;
+	int numa;
+	size_t want;
+	int *picks; /* indices of VFs */
+};
+
+/* A VF that is bound already, or may be chosen. */
+struct vf {
+	const struct pool *pool;
+	const struct pool_dev *dev;
+	int numa;
+	bool fixed, refused;
+};
+
+struct search {
+	struct binding *c;
+	struct arena *arena;
+	struct vf *vfs; /* of all pools, in the order of addresses */
+	size_t n_vfs;
+	struct pool all; /* the same, as a pool */
+};
+
+struct solution {
+	struct unit *units;
+	size_t n_units;
+	struct choose_out out; /* pairs and cost, of all VFs of the container */
+};
+
+static int by_address(const void *x, const void *y)
+{
+	const struct vf *a = x, *b = y;
+
+	return a->dev->pci - b->dev->pci;
+}
+
+static bool is_first_of_pool(const struct binding *c, size_t at)
+{
+	for (size_t i = 0; i < at; i++) {
+		if (c->slots[i].pool == c->slots[at].pool)
+			return false;
+	}
+	return true;
+}
+
+static struct search begin_search(struct binding *c, struct arena *a)
+{
+	struct search s = { .c = c, .arena = a };
+	struct pool_dev *devs;
+	size_t room = 0;
+
+	for (size_t i = 0; i < c->n_slots; i++)
+		room += is_first_of_pool(c, i) ? c->slots[i].pool->n_devs : 0;
+	s.vfs = arena_array(a, room, sizeof(*s.vfs));
+	for (size_t i = 0; i < c->n_slots; i++) {
+		const struct pool *pool = c->slots[i].pool;
+
+		for (size_t d = 0; is_first_of_pool(c, i) && d < pool->n_devs; d++) {
+			const struct pool_dev *dev = &pool->devs[d];
+			bool fixed = false;
+
+			for (size_t k = 0; k < c->n_slots; k++)
+				fixed |= c->slots[k].dev == dev;
+			if (dev->pci >= 0 && (fixed || (dev->healthy && c->could(c->ctx, dev))))
+				s.vfs[s.n_vfs++] =
+					(struct vf) { pool, dev, pool_slot_class(pool, dev), fixed,
+						      false };
+		}
+	}
+	if (s.n_vfs)
+		qsort(s.vfs, s.n_vfs, sizeof(*s.vfs), by_address);
+	devs = arena_array(a, s.n_vfs, sizeof(*devs));
+	for (size_t i = 0; i < s.n_vfs; i++)
+		devs[i] = *s.vfs[i].dev;
+	s.all = (struct pool) { c->slots[0].pool->cfg, devs, s.n_vfs };
+	return s;
+}
+
+/* --- one solution --- */
+
+static bool is_of(const struct unit *u, const struct pool *pool, int numa)
+{
+	return u->pool == pool && (u->any_class || u->numa == numa);
+}
+
+static void set_units(const struct search *s, bool any_class, struct solution *sol)
+{
+	const struct binding *c = s->c;
+
+	sol->units = arena_array(s->arena, c->n_slots, sizeof(*sol->units));
+	for (size_t i = 0; i < c->n_slots; i++) {
+		const struct binding_slot *slot = &c->slots[i];
+		size_t u = 0;
+
+		if (slot->dev)
+			continue;
+		while (u < sol->n_units && !is_of(&sol->units[u], slot->pool, slot->numa))
+			u++;
+		if (u == sol->n_units)
+			sol->units[sol->n_units++] =
+				(struct unit) { slot->pool, any_class, slot->numa, 0, NULL };
+		sol->units[u].want++;
+	}
+}
+
+static bool is_candidate(const struct unit *u, const struct vf *vf)
+{
+	return !vf->fixed && !vf->refused && is_of(u, vf->pool, vf->numa);
+}
+
+static size_t count_candidates(const struct search *s, const struct unit *u)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_vfs; i++)
+		n += is_candidate(u, &s->vfs[i]);
+	return n;
+}
+
+/* Bound VFs, and those that the other units have picked so far. */
+static size_t list_musts(const struct search *s, const struct solution *sol,
+			 const struct unit *except, int *musts)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_vfs; i++) {
+		if (s->vfs[i].fixed)
+			musts[n++] = (int)i;
+	}
+	for (size_t u = 0; u < sol->n_units; u++) {
+		const struct unit *unit = &sol->units[u];
+
+		for (size_t i = 0; unit != except && unit->picks && i < unit->want; i++)
+			musts[n++] = unit->picks[i];
+	}
+	return n;
+}
+
+static struct choose_in question(const struct search *s)
+{
+	return (struct choose_in) { .node = s->c->node,
+				    .pool = &s->all,
+				    .gpus = s->c->gpus,
+				    .busy_gpus = s->c->busy_gpus };
+}
+
+static struct choose_in question_of(const struct search *s, const struct solution *sol,
+				    const struct unit *u)
+{
+	int *available = arena_array(s->arena, s->n_vfs, sizeof(*available));
+	struct choose_in in = question(s);
+
+	in.n_must = list_musts(s, sol, u, available);
+	in.must = arena_copy(s->arena, available, in.n_must * sizeof(*available));
+	in.available = available;
+	in.n_available = in.n_must;
+	for (size_t i = 0; i < s->n_vfs; i++) {
+		if (is_candidate(u, &s->vfs[i]))
+			available[in.n_available++] = (int)i;
+	}
+	in.want = in.n_must + u->want;
+	return in;
+}
+
+/* Returns whether that changed anything. */
+static bool pick(const struct search *s, struct solution *sol, struct unit *u)
+{
+	struct choose_in in = question_of(s, sol, u);
+	struct choose_out out = align_choose(&in, false, s->arena);
+	int *picks = arena_array(s->arena, u->want, sizeof(*picks));
+	bool changed;
+	size_t n = 0;
+
+	for (size_t i = 0; i < out.n_chosen && n < u->want; i++) {
+		bool is_must = false;
+
+		for (size_t m = 0; m < in.n_must; m++)
+			is_must |= in.must[m] == out.chosen[i];
+		if (!is_must)
+			picks[n++] = out.chosen[i];
+	}
+	changed = !u->picks || memcmp(u->picks, picks, u->want * sizeof(*picks)) != 0;
+	u->picks = picks;
+	return changed;
+}
+
+static bool solve(const struct search *s, bool any_class, struct solution *ret)
+{
+	int *chosen = arena_array(s->arena, s->n_vfs, sizeof(*chosen));
+	struct choose_in in = question(s);
+	bool changed = true;
+	size_t n;
+
+	*ret = (struct solution) { 0 };
+	set_units(s, any_class, ret);
+	for (size_t u = 0; u < ret->n_units; u++) {
+		if (count_candidates(s, &ret->units[u]) < ret->units[u].want)
+			return false;
+	}
+	for (int round = 0; changed && round < ROUNDS_MAX; round++) {
+		changed = false;
+		for (size_t u = 0; u < ret->n_units; u++)
+			changed |= pick(s, ret, &ret->units[u]);
+		changed &= ret->n_units > 1;
+	}
+	n = list_musts(s, ret, NULL, chosen);
+	ret->out = align_pairs(&in, chosen, n, s->arena);
+	return true;
+}
+
+static bool solve_best(const struct search *s, struct solution *ret)
+{
+	struct solution strict;
+	bool is_strict = solve(s, false, &strict), is_any = false;
+
+	if (!is_strict || (s->c->gpus.n && strict.out.cost > 0))
+		is_any = solve(s, true, ret);
+	if (!is_any || (is_strict && strict.out.cost <= ret->out.cost))
+		*ret = strict;
+	return is_strict || is_any;
+}
+
+/* --- VFs that are not idle --- */
+
+/* Asking costs a look at the machine: only VFs about to be chosen are asked about. */
+static bool solve_with_idle(struct search *s, struct solution *ret, const char **ret_why)
+{
+	for (int try = 0; try < TRIES_MAX; try++) {
+		bool may = true;
+
+		if (!solve_best(s, ret))
+			return false;
+		for (size_t u = 0; u < ret->n_units; u++) {
+			for (size_t i = 0; i < ret->units[u].want; i++) {
+				struct vf *vf = &s->vfs[ret->units[u].picks[i]];
+
+				vf->refused = !s->c->may(s->c->ctx, vf->dev, ret_why);
+				may &= !vf->refused;
+			}
+		}
+		if (may)
+			return true;
+	}
+	for (size_t i = 0; i < s->n_vfs; i++) {
+		struct vf *vf = &s->vfs[i];
+
+		vf->refused = !vf->fixed && !s->c->may(s->c->ctx, vf->dev, ret_why);
+	}
+	return solve_best(s, ret);
+}
+
+static int refuse(const struct search *s, const char *why, struct err *err)
+{
+	struct solution sol = { 0 };
+
+	set_units(s, true, &sol);
+	for (size_t u = 0; u < sol.n_units; u++) {
+		const struct unit *unit = &sol.units[u];
+		size_t n = count_candidates(s, unit);
+
+		if (n < unit->want)
+			return err_set(err, EAGAIN,
+				       "%s: %zu more VFs are needed and %zu are free%s%s",
+				       unit->pool->cfg->resource, unit->want, n, why ? "; " : "",
+				       why ? why : "");
+	}
+	return err_set(err, EAGAIN, "there are too few VFs");
+}
+
+/* --- the result --- */
+
+/* A slot takes a VF of its own class as long as there is one. */
+static void give_slot(struct search *s, const struct unit *u, struct binding_slot *slot,
+		      bool own_class)
+{
+	for (size_t i = 0; !slot->dev && i < u->want; i++) {
+		struct vf *vf = &s->vfs[u->picks[i]];
+
+		if (vf->fixed || (own_class && vf->numa != slot->numa))
+			continue;
+		vf->fixed = true;
+		slot->dev = vf->dev;
+	}
+}
+
+static void give_slots(struct search *s, const struct solution *sol)
+{
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < s->c->n_slots; i++) {
+			struct binding_slot *slot = &s->c->slots[i];
+
+			for (size_t u = 0; u < sol->n_units; u++) {
+				if (is_of(&sol->units[u], slot->pool, slot->numa))
+					give_slot(s, &sol->units[u], slot, pass == 0);
+			}
+		}
+	}
+}
+
+/* All that could have been had. The runner-up is known for a choice from one pool only; that of
+ * several is made step by step. */
+static void explain(const struct search *s, const struct solution *sol, struct ledger_decision *ret)
+{
+	int *available = arena_array(s->arena, s->n_vfs, sizeof(*available));
+	struct choose_in in = question(s);
+	struct choose_out out = sol->out;
+
+	in.available = available;
+	for (size_t i = 0; i < s->n_vfs; i++) {
+		if (!s->vfs[i].fixed && !s->vfs[i].refused)
+			available[in.n_available++] = (int)i;
+	}
+	if (sol->n_units == 1 && s->c->gpus.n) {
+		struct choose_in one = question_of(s, sol, &sol->units[0]);
+		struct choose_out best = align_choose(&one, true, s->arena);
+
+		out.runner_up = best.runner_up;
+		out.n_runner_up = best.n_runner_up;
+		out.runner_up_cost = best.runner_up_cost;
+	}
+	choice_explain(&in, &out, s->arena, ret);
+}
+
+int choice_for_slots(struct binding *c, struct arena *a, struct ledger_decision *ret,
+		     struct err *err)
+{
+	const char *why = NULL, **vfs = arena_array(a, c->n_slots, sizeof(*vfs));
+	struct search s = begin_search(c, a);
+	struct solution sol;
+
+	if (!solve_with_idle(&s, &sol, &why))
+		return refuse(&s, why, err);
+	*ret = (struct ledger_decision) {
+		.late = true, .asked = (int)c->n_slots, .chosen = vfs, .n_chosen = c->n_slots
+	};
+	explain(&s, &sol, ret);
+	give_slots(&s, &sol);
+	for (size_t i = 0; i < c->n_slots; i++)
+		vfs[i] = c->slots[i].dev->id;
+	return 0;
 }

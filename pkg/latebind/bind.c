@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "choice/slots.h"
+#include "choice/choice.h"
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "kubeclient/checkpoint.h"

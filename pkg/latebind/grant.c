@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "choice/slots.h"
+#include "choice/choice.h"
 #include "config/config.h"
 #include "grant/contents.h"
 #include "pool/node.h"

@@ -13,7 +13,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/pending.h"
-#include "choice/slots.h"
+#include "choice/choice.h"
 #include "config/config.h"
 #include "grant/contents.h"
 #include "grant/vfprobe.h"

@@ -4,7 +4,7 @@
 #include "align/choose.h"
 #include "base/arena.h"
 #include "base/list.h"
-#include "choice/slots.h"
+#include "choice/choice.h"
 #include "config/config.h"
 #include "holds/holds.h"
 #include "pool/node.h"

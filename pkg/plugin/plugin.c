@@ -15,7 +15,6 @@
 #include "endpoint/endpoint.h"
 #include "grant/grant.h"
 #include "holds/holds.h"
-#include "choice/recent.h"
 #include "plugin/record-internal.h"
 #include "pods/holders.h"
 #include "pool/node.h"

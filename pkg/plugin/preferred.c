@@ -14,7 +14,6 @@
 #include "choice/choice.h"
 #include "kubeclient/podres.h"
 #include "plugin/preferred_call-internal.h"
-#include "choice/recent.h"
 #include "pods/holders.h"
 #include "pool/node.h"
 #include "tracker/tracker.h"

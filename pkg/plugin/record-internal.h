@@ -4,7 +4,7 @@
 
 #include "hw/inventory.h"
 #include "plugin/plugin-internal.h"
-#include "choice/recent.h"
+#include "choice/choice.h"
 #include "render/render.h"
 
 struct edits;

@@ -11,8 +11,4 @@ struct sysroot {
 	bool has_openat2; /* tests clear it to take the fallback */
 };
 
-/* Opens path below root->fd by walking it component by component, as the kernel does for
- * RESOLVE_IN_ROOT. */
-int resolve_in_root(int root_fd, const char *path, int flags);
-
 #endif

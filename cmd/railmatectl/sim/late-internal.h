@@ -1,4 +1,4 @@
-/* The VFs that the daemon would bind to the slots of a container (choice/slots.h), without the
+/* The VFs that the daemon would bind to the slots of a container (choice/choice.h), without the
  * daemon. */
 #ifndef RAILMATE_SIM_LATE_INTERNAL_H
 #define RAILMATE_SIM_LATE_INTERNAL_H

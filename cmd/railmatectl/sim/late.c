@@ -2,7 +2,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "choice/slots.h"
+#include "choice/choice.h"
 #include "config/config.h"
 #include "pool/node.h"
 #include "pool/slots.h"

@@ -10,7 +10,6 @@
 #include "choice/choice.h"
 #include "config/config.h"
 #include "hw/inventory.h"
-#include "choice/recent.h"
 #include "pool/node.h"
 #include "support/nodes.h"
 #include "support/synth.h"
