@@ -1,26 +1,254 @@
-/* From a list of pods to a binding: which container starts, which VFs it has or gets, its specs,
- * its holds. */
-#include "latebind/latebind-internal.h"
-
+/*
+ * From the list of pods to a binding: which container starts, which GPUs of its claims are its
+ * own, which VFs it has or gets, and how near they are. latebind.c asks.
+ */
 #include <errno.h>
 #include <string.h>
 
+#include "align/choose.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/str.h"
 #include "choice/choice.h"
 #include "config/config.h"
+#include "devstate/devstate.h"
+#include "holds/holds.h"
 #include "hw/inventory.h"
 #include "kubeclient/checkpoint.h"
+#include "kubemsg/podspec.h"
+#include "latebind/latebind-internal.h"
 #include "pods/gpus.h"
 #include "pods/identify.h"
 #include "pool/node.h"
 #include "pool/slots.h"
 #include "render/cdi.h"
 #include "status/stats.h"
+#include "sysroot/sysroot.h"
 #include "tracker/tracker.h"
 
+/* A VF as it is on the machine now, where the node may be older. */
+
+static void note_placed(struct request *r, const struct binding *c);
+
+static int is_any(void *arg, const char *name)
+{
+	(void)arg;
+	(void)name;
+	return 1;
+}
+
+/* Is this device, which the node shows without an RDMA device, away in a pod? The node may have
+ * been made in the moment in which a CNI plugin moved the devices, the netdev still here. */
+static bool is_away_now(const struct latebind *b, const struct pool_dev *dev, struct arena *a)
+{
+	struct function_now now;
+	struct bdf bdf;
+
+	if (dev->pci < 0 || dev->rdma >= 0 || !dev->had_rdma || bdf_parse(dev->id, &bdf) < 0 ||
+	    devstate_function(b->env.root, bdf, &now, NULL) < 0 ||
+	    !str_eq(now.driver, b->node->inv->pci[dev->pci].driver))
+		return false;
+	return now.rdma[0] ||
+	       sysroot_each(b->env.root, arena_printf(a, "sys/bus/pci/devices/%s/net", dev->id),
+			    is_any, NULL) <= 0;
+}
+
+/* --- which GPUs of its claims --- */
+
+/*
+ * Whose are the GPUs of a claim that containers share? The kubelet shows each of them all: the
+ * pod's spec says which requests a container has, the claim which devices these were given. Pure
+ * but for its result in the request.
+ */
+
+/* Was it given for a request of the container? "gpus/large" is of the request "gpus". */
+static bool is_given(const struct known_claim *known, const struct spec_container *c,
+		     const struct dynamic *d)
+{
+	for (size_t i = 0; i < known->devices.n; i++) {
+		const struct draclaim_device *given = &known->devices.v[i];
+
+		if (!str_eq(given->driver, d->driver) || !str_eq(given->pool, d->pool) ||
+		    !str_eq(given->device, d->device))
+			continue;
+		for (size_t k = 0; k < c->n_claims; k++) {
+			const char *request = c->claims[k].request;
+			size_t n = request ? strcspn(request, "/") : 0;
+
+			if (str_eq(c->claims[k].claim, d->claim) &&
+			    (!request || (strcspn(given->request, "/") == n &&
+					  !strncmp(request, given->request, n))))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* A container that starts again: for which GPUs its VFs were chosen; NULL: not known. */
+static const struct ledger_decision *decided_before(const struct request *r,
+						    const struct candidate *who)
+{
+	const struct ledger_hold *hold = latebind_live_hold(r->b, r->slots.v[0]);
+	const struct ledger_decision *d =
+		hold ? ledger_decision(tracker_ledger(r->b->env.tracker), hold->decision) : NULL;
+
+	if (holds_slot(latebind_holds(r->b), r->slots.v[0]).promised || !d ||
+	    d->known != LEDGER_GPUS_KNOWN || !str_eq(d->owner.ns, who->pod->ns) ||
+	    !str_eq(d->owner.pod, who->pod->name) ||
+	    !str_eq(d->owner.container, who->container->name))
+		return NULL;
+	return d;
+}
+
+static bool was_its_own(const struct request *r, const struct ledger_decision *d,
+			const struct dynamic *dev)
+{
+	struct dynamic one = *dev;
+	const struct pod_container alone = { .dynamic = &one, .n_dynamic = 1 };
+	char bdf[BDF_STRLEN];
+	struct pods_gpus gpu = pods_gpus(r->b->node, &alone, "", r->arena);
+
+	if (!gpu.n)
+		return false;
+	bdf_format(r->b->node->inv->pci[gpu.v[0]].bdf, bdf);
+	for (size_t i = 0; i < d->n_gpus; i++) {
+		if (str_eq(d->gpus[i], bdf))
+			return true;
+	}
+	return false;
+}
+
+/* How the container's own devices of a claim are found. */
+struct sieve {
+	const struct ledger_decision *before; /* NULL: not decided before */
+	const struct known_claim *known;
+	const struct spec_container *spec;
+};
+
+static void sift(const struct request *r, const struct sieve *s, const char *claim,
+		 struct pod_container *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_dynamic; i++) {
+		const struct dynamic *d = &c->dynamic[i];
+
+		if (!str_eq(d->claim, claim) ||
+		    (s->before ? was_its_own(r, s->before, d) : is_given(s->known, s->spec, d)))
+			c->dynamic[n++] = *d;
+	}
+	c->n_dynamic = n;
+}
+
+static const char *unknown_part(struct request *r, const char *claim, const char *why)
+{
+	return arena_printf(r->arena, "which GPUs of its claim %.253s it has is not known: %s",
+			    claim, why);
+}
+
+/* 0: done, or it cannot be decided and ret_doubt has the reason; -EINPROGRESS: r has the question
+ * to be asked first. */
+static int narrow(struct request *r, const struct candidate *who, const char *claim,
+		  struct pod_container *c, const char **ret_doubt)
+{
+	bool shared =
+		pods_claim_gpus(r->b->node, who->pod, who->container, claim) == PODS_CLAIM_SHARED;
+	struct sieve s = { .before = decided_before(r, who) };
+	bool has_all = false, others_have_part = false;
+	const struct spec_pod *pod;
+
+	if (s.before) {
+		sift(r, &s, claim, c);
+		return 0;
+	}
+	if (r->b->env.specs && !r->knows_specs)
+		return -EINPROGRESS;
+	pod = kubemsg_podspec_find(&r->specs, who->pod->ns, who->pod->name);
+	for (size_t i = 0; pod && i < pod->n_containers; i++) {
+		const struct spec_container *one = &pod->containers[i];
+		bool me = str_eq(one->name, who->container->name);
+
+		s.spec = me ? one : s.spec;
+		/* Of init containers, too: no list of the kubelet's shows the devices of these. */
+		for (size_t k = 0; k < one->n_claims; k++) {
+			bool part = str_eq(one->claims[k].claim, claim);
+
+			has_all |= me && part && !one->claims[k].request;
+			others_have_part |= !me && part;
+		}
+	}
+	if (!s.spec && shared)
+		*ret_doubt = unknown_part(r, claim,
+					  r->specs_why ? r->specs_why : "the pod specs do not say");
+	if (!s.spec || has_all || (!shared && !others_have_part))
+		return 0;
+	for (size_t i = 0; i < r->n_claims; i++) {
+		if (str_eq(r->claims[i].name, claim))
+			s.known = &r->claims[i];
+	}
+	if (!s.known && r->b->env.claims) {
+		r->wanted_ns = arena_strdup(r->arena, who->pod->ns);
+		r->wanted_claim = arena_strdup(r->arena, claim);
+		return -EINPROGRESS;
+	}
+	if (!s.known || s.known->why)
+		*ret_doubt = unknown_part(r, claim,
+					  s.known ? s.known->why : "there is no API server to ask");
+	else
+		sift(r, &s, claim, c);
+	return 0;
+}
+
+/*
+ * ret: the container with those devices of its claims only that are its own. -EINPROGRESS: as
+ * latebind_decide(). ret_doubt: a sentence why they are not known, and all stay; NULL: they are.
+ */
+static int latebind_narrow(struct request *r, const struct candidate *who,
+			   struct pod_container *ret, const char **ret_doubt)
+{
+	const struct pod_container *all = who->container;
+
+	*ret = *all;
+	*ret_doubt = NULL;
+	ret->dynamic = arena_copy(r->arena, all->dynamic, all->n_dynamic * sizeof(*all->dynamic));
+	for (size_t i = 0; i < all->n_dynamic; i++) {
+		const char *claim = all->dynamic[i].claim;
+
+		if ((i && str_eq(all->dynamic[i - 1].claim, claim)) ||
+		    pods_claim_gpus(r->b->node, who->pod, all, claim) == PODS_CLAIM_ONE)
+			continue;
+		if (narrow(r, who, claim, ret, ret_doubt) < 0)
+			return -EINPROGRESS;
+	}
+	return 0;
+}
+
+void latebind_know_claim(struct request *r, const struct draclaim *claim, const char *why)
+{
+	struct known_claim *all = arena_array(r->arena, r->n_claims + 1, sizeof(*all)),
+			   *now = &all[r->n_claims];
+	size_t n = claim ? claim->n : 0;
+	struct draclaim_device *v = arena_array(r->arena, n, sizeof(*v));
+
+	if (r->n_claims)
+		memcpy(all, r->claims, r->n_claims * sizeof(*all));
+	for (size_t i = 0; i < n; i++)
+		v[i] = (struct draclaim_device) { arena_strdup(r->arena, claim->v[i].request),
+						  arena_strdup(r->arena, claim->v[i].driver),
+						  arena_strdup(r->arena, claim->v[i].pool),
+						  arena_strdup(r->arena, claim->v[i].device) };
+	*now = (struct known_claim) { r->wanted_claim,
+				      { v, n },
+				      claim ? NULL : arena_strdup(r->arena, why) };
+	r->claims = all;
+	r->n_claims++;
+	r->wanted_claim = NULL;
+}
+
+/* From a list of pods to a binding: which container starts, which VFs it has or gets, its specs,
+ * its holds. */
 /* --- a binding --- */
 
 static bool could(void *ctx, const struct pool_dev *dev)
@@ -108,7 +336,7 @@ static void choose_from(struct request *r, const struct target *t, struct bindin
 		/* The VF that the slot has already and keeps, or one is to be chosen. */
 		vf = holds_slot(h, s->id).vf;
 		dev = vf ? pool_find(s->pool, vf) : NULL;
-		usable = dev && (dev->healthy || latebind_is_away_now(b, dev, a));
+		usable = dev && (dev->healthy || is_away_now(b, dev, a));
 		if (holds_slot_start(h, s->id, &t->owner, usable, tracker_now()))
 			s->dev = dev;
 		tracker_run_now(b->env.tracker);
@@ -204,7 +432,7 @@ static int try_to_bind(struct request *r, const struct target *t, struct err *er
 	r->decision = 0;
 	if (any) {
 		r->decision = note_decision(b, t, &c, &decision, r->arena);
-		latebind_note_placed(r, &c);
+		note_placed(r, &c);
 	}
 	if (any && t->doubt)
 		latebind_say(
@@ -387,4 +615,71 @@ int latebind_decide(struct request *r, const struct pod_list *pods, struct err *
 			       "the kubelet gave slot %s to another pod %s/%s (UID %s, not %s)",
 			       r->slots.v[0], t.owner.ns, t.owner.pod, t.owner.uid, r->pod.uid);
 	return bind_target(r, &t, err);
+}
+
+/* --- how near they are --- */
+
+/* How near the chosen VFs are, beside the nearest ones that were free: for metrics and Events. */
+
+static void place(const struct request *r, const struct binding *c, const struct pool *pool,
+		  struct stats_placement *ret)
+{
+	const struct holds *h = latebind_holds(r->b);
+	int *devs = arena_array(r->arena, c->n_slots, sizeof(*devs));
+	int *available = arena_array(r->arena, pool->n_devs, sizeof(*available));
+	struct choose_in in = {
+		.node = c->node, .pool = pool, .available = available, .gpus = c->gpus
+	};
+
+	for (size_t i = 0; i < c->n_slots; i++) {
+		if (c->slots[i].pool == pool)
+			devs[in.want++] = (int)(c->slots[i].dev - pool->devs);
+	}
+	*ret = (struct stats_placement) { .owner = &r->c.owner,
+					  .resource = pool->cfg->resource,
+					  .n_vfs = in.want,
+					  .strict = pool->cfg->strict };
+	if (!c->gpus.n)
+		return;
+	/* Whatever NUMA node the slots are of: that was the kubelet's choice, and may have been a
+	 * bad one. */
+	for (size_t i = 0; i < pool->n_devs; i++) {
+		const struct pool_dev *dev = &pool->devs[i];
+
+		if (list_has_int(devs, in.want, (int)i) ||
+		    (dev->healthy && holds_could_give(h, dev->id)))
+			available[in.n_available++] = (int)i;
+	}
+	stats_place(ret, &in, devs, tracker_ledger(r->b->env.tracker), r->arena);
+}
+
+/* Notes the placement of a decision before its VFs are held; counts it when the container has them.
+ */
+static void note_placed(struct request *r, const struct binding *c)
+{
+	r->n_placed = 0;
+	if (!r->b->env.stats && !r->b->env.placed)
+		return;
+	r->placed = arena_array(r->arena, c->n_slots, sizeof(*r->placed));
+	for (size_t i = 0; i < c->n_slots; i++) {
+		bool first = true;
+
+		for (size_t k = 0; k < i; k++)
+			first &= c->slots[k].pool != c->slots[i].pool;
+		if (first)
+			place(r, c, c->slots[i].pool, &r->placed[r->n_placed++]);
+	}
+}
+
+void latebind_count_placed(const struct request *r)
+{
+	const struct latebind_env *env = &r->b->env;
+
+	for (size_t i = 0; i < r->n_placed; i++) {
+		const struct stats_placement *p = &r->placed[i];
+
+		if (env->placed)
+			env->placed(env->placed_ctx, p);
+		stats_count_pairs(stats_of(env->stats, p->resource), &p->got, &p->best);
+	}
 }

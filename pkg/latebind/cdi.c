@@ -1,11 +1,7 @@
 /*
- * Our files in the runtime's CDI directory. They are renamed into place from the same directory,
- * under a name that no runtime reads: only then every runtime notices (docs/design/kubelet.md §4).
- * Nothing is synced to the disk: the directory is emptied by a reboot, and PreStartContainer writes
- * missing specs.
+ * What a bound container is started with: its grant as specs in the runtime's CDI directory, or
+ * the VF that a CNI plugin names. latebind.c asks.
  */
-#include "latebind/latebind-internal.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,11 +17,24 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "choice/choice.h"
+#include "config/config.h"
 #include "document/document.h"
 #include "grant/claims.h"
+#include "grant/contents.h"
+#include "latebind/latebind-internal.h"
 #include "pool/node.h"
 #include "render/cdi.h"
 #include "tracker/tracker.h"
+
+/* --- specs --- */
+
+/*
+ * Our files in the runtime's CDI directory. They are renamed into place from the same directory,
+ * under a name that no runtime reads: only then every runtime notices (docs/design/kubelet.md §4).
+ * Nothing is synced to the disk: the directory is emptied by a reboot, and PreStartContainer writes
+ * missing specs.
+ */
 
 #define SPEC_BYTES_MAX (4u << 20)
 #define DIR_MODE       0755
@@ -177,8 +186,10 @@ static int write_text(const struct latebind *b, const char *slot, const char *te
 	return r < 0 ? err_set(err, -r, "write CDI spec %s: %s", path, strerror(-r)) : 0;
 }
 
-int latebind_spec_write(struct latebind *b, const struct ids *slots, const char *text,
-			bool *ret_written, struct err *err)
+/* The spec of a container: its slots of late pools, the lowest first. ret_written: the file was not
+ * there, or had another text. */
+static int spec_write(struct latebind *b, const struct ids *slots, const char *text,
+		      bool *ret_written, struct err *err)
 {
 	_cleanup_arena_ struct arena *a = arena_new(8192);
 	const char *path = spec_path(b, slots->v[0], a), *old = NULL, *ours;
@@ -322,4 +333,267 @@ bool latebind_spec_scan(struct latebind *b,
 	complete &= errno == 0;
 	closedir(dir);
 	return complete;
+}
+
+/* --- the container's grant --- */
+
+/* Bound VFs → the grant of the container, as with early binding, for all its pools together. */
+/* --- the container's VFs --- */
+
+/* Late pools as they are bound here; early ones as the kubelet lists them. */
+void latebind_note_pool_vfs(struct request *r, const struct target *t)
+{
+	struct pool_vfs *held = NULL;
+	size_t n_held = 0;
+
+	if (t->container)
+		n_held = grant_held_vfs(r->node, tracker_ledger(r->b->env.tracker), t->container,
+					r->arena, &held);
+	r->c.pool_vfs = arena_array(r->arena, r->n_bindings + n_held, sizeof(*r->c.pool_vfs));
+	for (size_t i = 0; i < r->n_bindings; i++) {
+		const struct pool *pool = r->bindings[i].pool;
+		struct pool_vfs *vfs = r->c.pool_vfs;
+
+		while (vfs < r->c.pool_vfs + r->c.n_pool_vfs && vfs->pool != pool)
+			vfs++;
+		if (vfs == r->c.pool_vfs + r->c.n_pool_vfs) {
+			vfs->pool = pool;
+			vfs->vfs.v = arena_array(r->arena, r->n_bindings, sizeof(*vfs->vfs.v));
+			r->c.n_pool_vfs++;
+		}
+		vfs->vfs.v[vfs->vfs.n++] = r->bindings[i].dev->id;
+	}
+	for (size_t i = 0; i < n_held; i++) {
+		if (held[i].pool->cfg->binding != BINDING_LATE)
+			r->c.pool_vfs[r->c.n_pool_vfs++] = held[i];
+	}
+}
+
+/* --- files --- */
+
+/* --- specs --- */
+
+static int by_slot(const void *x, const void *y)
+{
+	const struct cdi_entry *a = x, *b = y;
+
+	return strcmp(a->slot, b->slot);
+}
+
+static int write_spec(struct request *r, const struct contents_in *in, const struct edits *env,
+		      struct err *err)
+{
+	struct cdi_entry *v = arena_array(r->arena, r->n_bindings, sizeof(*v));
+	struct ids slots = { arena_array(r->arena, r->n_bindings, sizeof(*slots.v)),
+			     r->n_bindings };
+	struct edits common;
+	bool written = false;
+	int result = 0;
+
+	for (size_t i = 0; result == 0 && i < r->n_bindings; i++) {
+		const struct binding_slot *slot = &r->bindings[i];
+
+		v[i].slot = slot->id;
+		result = grant_nodes(in, slot->pool, slot->dev->id, r->arena, &v[i].edits, err);
+	}
+	if (result < 0 || !r->n_bindings)
+		return result;
+	qsort(v, r->n_bindings, sizeof(*v), by_slot);
+	for (size_t i = 0; i < r->n_bindings; i++)
+		slots.v[i] = v[i].slot;
+	/* The edits that the container has once, for any device that the runtime takes first. */
+	common = (struct edits) { .envs = env->envs,
+				  .n_envs = env->n_envs,
+				  .mounts = &r->mount,
+				  .n_mounts = in->rundir ? 1 : 0 };
+	result = spec_write(r->b, &slots, render_cdi(&common, v, r->n_bindings, r->arena), &written,
+			    err);
+	r->written |= written;
+	return result;
+}
+
+/* The spec's claim: the pod that has it. */
+static struct edits record_of(const struct request *r, const struct ledger *l)
+{
+	struct claims claims = { .owner = r->c.owner,
+				 .v = arena_array(r->arena, r->n_bindings, sizeof(*claims.v)) };
+
+	claims.owner.container = r->c.owner.container ? r->c.owner.container : "";
+	claims.owner.uid = r->c.owner.uid ? r->c.owner.uid : "";
+	for (size_t i = 0; i < r->n_bindings; i++) {
+		const char *vf = r->bindings[i].dev->id;
+		const struct ledger_hold *hold = ledger_find(l, vf);
+
+		claims.v[claims.n++] = (struct claimed_vf) { .vf = vf,
+							     .slot = r->bindings[i].id,
+							     .number = hold ? hold->decision : 0 };
+	}
+	return grant_claims_to_spec(&claims, r->arena);
+}
+
+static int write_all(struct request *r, const struct contents_in *in, struct err *err)
+{
+	struct latebind *b = r->b;
+	struct edits parts[2], env;
+	struct err warning = { 0 };
+	struct contents c;
+	int result = grant_render(in, r->arena, &c, err);
+
+	if (result < 0)
+		return result;
+	if (in->rundir && grant_write(b->env.rundir, &r->c, &c, &warning) < 0)
+		latebind_say(
+			b,
+			"the container starts with files that are not complete pod=%s/%s container=%s error=%s",
+			r->c.owner.ns, r->c.owner.pod, r->c.owner.container, warning.msg);
+	parts[0] = c.env;
+	parts[1] = record_of(r, in->ledger);
+	env = cdi_join(parts, 2, r->arena);
+	result = write_spec(r, in, &env, err);
+	if (result < 0 || !c.doubt || (!in->states && !in->why) || log_rate_count(&b->doubted) > 1)
+		return result;
+	latebind_say(
+		b,
+		"the container starts, but some details of its VFs could not be read pod=%s/%s container=%s reason=%s",
+		r->c.owner.ns, r->c.owner.pod, r->c.owner.container, c.doubt);
+	return 0;
+}
+
+int latebind_render(struct request *r, const struct vf_state *states, size_t n, const char *why,
+		    struct err *err)
+{
+	struct contents_in in = { .node = r->node,
+				  .root = r->b->env.root,
+				  .ledger = tracker_ledger(r->b->env.tracker),
+				  .container = &r->c,
+				  .states = states,
+				  .n_states = states ? n : 0,
+				  .why = why,
+				  .cdi = true };
+	struct err warning = { 0 };
+	int made = r->b->env.rundir ? grant_make_directory(r->b->env.rundir, &r->c, r->arena,
+							   &r->mount, &warning)
+				    : 0;
+
+	/* Without its directory a container starts too. */
+	if (made < 0)
+		latebind_say(
+			r->b,
+			"the container starts without /run/railmate pod=%s/%s container=%s error=%s",
+			r->c.owner.ns, r->c.owner.pod, r->c.owner.container, warning.msg);
+	else if (made)
+		in.rundir = r->b->env.rundir;
+	if (write_all(r, &in, err) == 0)
+		return 0;
+	/* The kubelet tries again, whatever it was. */
+	return err_set(err, EAGAIN, "%s", arena_strdup(r->arena, err->msg));
+}
+
+/* --- a VF that a CNI plugin names --- */
+
+/* A network names a VF by its PCI address: may the pod have it? Who holds it is the answer of
+ * holds, to whom the kubelet gave it is that of its checkpoint and of PodResources. */
+
+bool latebind_names_vf(const struct request *r)
+{
+	struct bdf bdf;
+
+	return r->pod.name && r->slots.n == 1 && bdf_parse(r->slots.v[0], &bdf) == 0;
+}
+
+static bool shows(const struct pod_list *pods, const struct pod_ref *pod, const char *resource,
+		  const char *id)
+{
+	for (size_t i = 0; i < pods->n; i++) {
+		const struct pod *p = &pods->v[i];
+
+		for (size_t c = 0;
+		     str_eq(p->ns, pod->ns) && str_eq(p->name, pod->name) && c < p->n_containers;
+		     c++) {
+			for (size_t k = 0; k < p->containers[c].n_held; k++) {
+				const struct held *held = &p->containers[c].held[k];
+
+				if (str_eq(held->resource, resource) &&
+				    list_has(held->ids.v, held->ids.n, id))
+					return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* Has the kubelet given it to this pod? PodResources, which knows no UIDs, shows no init container.
+ */
+static bool is_given(const struct request *r, const struct pod_list *pods, const char *resource,
+		     const char *id)
+{
+	const struct holds_entry *v;
+	size_t n = tracker_checkpoint(r->b->env.tracker, &v);
+	const char *uid = holds_checkpoint_uid(v, n, resource, &id, 1);
+
+	if (*uid && *r->pod.uid)
+		return str_eq(uid, r->pod.uid);
+	return shows(pods, &r->pod, resource, id);
+}
+
+/* NULL: of none. */
+static const struct pool *pool_with(const struct node *node, const char *vf)
+{
+	for (size_t i = 0; i < node->n_pools; i++) {
+		if (pool_find(&node->pools[i], vf))
+			return &node->pools[i];
+	}
+	return NULL;
+}
+
+int latebind_decide_vf(struct request *r, const struct pod_list *pods, struct err *err)
+{
+	const struct ledger_owner asks = { r->pod.ns, r->pod.name, r->pod.uid, NULL };
+	const struct node *node = r->b->node;
+	char vf[BDF_STRLEN];
+	const struct ledger_hold *hold;
+	const struct pool *pool;
+	const char *resource;
+	struct bdf bdf;
+	bool given;
+	int pci;
+
+	bdf_parse(r->slots.v[0], &bdf);
+	bdf_format(bdf, vf);
+	hold = ledger_find(tracker_ledger(r->b->env.tracker), vf);
+	pool = pool_with(node, vf);
+	resource = hold ? hold->resource : pool ? pool->cfg->resource : NULL;
+	pci = hw_find_pci(node->inv, bdf);
+	if (pci >= 0 && hw_is_pf(&node->inv->pci[pci]))
+		return err_set(
+			err, EPERM,
+			"%s is a PF, which serves the whole node: railmate-cni attaches VFs only",
+			vf);
+	if (!resource)
+		return err_set(
+			err, EPERM,
+			"%s is in no pool of railmate, which gave it to no pod: its network has to name the plugin itself, without railmate-cni",
+			vf);
+	given = is_given(r, pods, resource, hold && hold->slot ? hold->slot : vf);
+	switch (holds_whose(latebind_holds(r->b), vf, &asks)) {
+	case HOLDS_OF_UNKNOWN:
+	case HOLDS_OF_POD:
+		if (!given)
+			return err_set(err, EPERM, "the kubelet has not given VF %s to pod %s/%s",
+				       vf, asks.ns, asks.pod);
+		break;
+	case HOLDS_OF_ANOTHER:
+		return err_set(err, given ? EAGAIN : EPERM,
+			       "VF %s is held by pod %s/%s, not by pod %s/%s", vf, hold->owner.ns,
+			       hold->owner.pod, asks.ns, asks.pod);
+	case HOLDS_OF_NOBODY:
+		return err_set(err, given ? EAGAIN : EPERM,
+			       "VF %s of %s is given to no container, also none of pod %s/%s", vf,
+			       resource, asks.ns, asks.pod);
+	}
+	r->n_bound = 1;
+	r->bound = arena_array(r->arena, 1, sizeof(*r->bound));
+	*r->bound = (struct bound) { r->slots.v[0], arena_strdup(r->arena, resource),
+				     arena_strdup(r->arena, vf) };
+	return 0;
 }

@@ -19,7 +19,6 @@
 #include "pods/who.h"
 #include "status/stats.h"
 
-struct binding;
 struct binding_slot;
 struct pool_dev;
 struct vf_state;
@@ -88,17 +87,13 @@ void latebind_say(const struct latebind *b, const char *fmt, ...)
  * asks before it has moved them. */
 bool latebind_probes_first(const struct request *r);
 
-/* Is this device, which the node shows without an RDMA device, away in a pod? The node may have
- * been made in the moment in which a CNI plugin moved the devices, the netdev still here. */
-bool latebind_is_away_now(const struct latebind *b, const struct pool_dev *dev, struct arena *a);
-
 struct holds *latebind_holds(const struct latebind *b);
 const struct ledger_hold *latebind_live_hold(const struct latebind *b,
 					     const char *slot); /* NULL: nothing is bound to it */
 bool latebind_is_late(const struct latebind *b, const char *resource);
 const char *latebind_rdma_of(const struct latebind *b, const struct pool_dev *dev);
 
-/* --- bind.c --- */
+/* --- the decision --- */
 
 /*
  * Binds the container that r is about; nothing is on disk yet. pods: sorted by kubemsg_pods_sort().
@@ -108,32 +103,21 @@ const char *latebind_rdma_of(const struct latebind *b, const struct pool_dev *de
 int latebind_decide(struct request *r, const struct pod_list *pods, struct err *err);
 /*
  * A CNI plugin names a VF, by its PCI address, in the place of a slot: r->bound has the VF if
- * r->pod holds it. -EPERM: another pod does; -EAGAIN: not yet, or not known. attach.c
+ * r->pod holds it. -EPERM: another pod does; -EAGAIN: not yet, or not known.
  */
 bool latebind_names_vf(const struct request *r);
 int latebind_decide_vf(struct request *r, const struct pod_list *pods, struct err *err);
 /* A binding came to nothing: VFs bound for the request and not given out yet are free again. */
 void latebind_unbind(const struct request *r);
 
-/* --- placed.c --- */
-
-/* Notes the placement of a decision before its VFs are held; counts it when the container has them.
- */
-void latebind_note_placed(struct request *r, const struct binding *c);
 void latebind_count_placed(const struct request *r);
 
-/* --- which GPUs of its claims? dra.c --- */
+/* --- which GPUs of its claims? --- */
 
-/*
- * ret: the container with those devices of its claims only that are its own. -EINPROGRESS: as
- * latebind_decide(). ret_doubt: a sentence why they are not known, and all stay; NULL: they are.
- */
-int latebind_narrow(struct request *r, const struct candidate *who, struct pod_container *ret,
-		    const char **ret_doubt);
 void latebind_know_claim(struct request *r, const struct draclaim *claim,
 			 const char *why); /* the answer to r->wanted_claim */
 
-/* --- specs: cdi.c --- */
+/* --- specs --- */
 
 struct spec_file {
 	char *file;   /* the slot that names it: the first */
@@ -142,10 +126,6 @@ struct spec_file {
 	char *text; /* as we wrote it, or found it at the start */
 };
 
-/* The spec of a container: its slots of late pools, the lowest first. ret_written: the file was not
- * there, or had another text. */
-int latebind_spec_write(struct latebind *b, const struct ids *slots, const char *text,
-			bool *ret_written, struct err *err);
 bool latebind_spec_exists(const struct latebind *b, const char *slot);
 /* Every spec of ours in the directory; false: some could not be read. */
 bool latebind_spec_scan(struct latebind *b,
@@ -156,7 +136,7 @@ void latebind_specs_restore(
 	struct latebind *b); /* writes specs again that holds needs and that are gone */
 void latebind_restore_later(struct latebind *b); /* restores specs after a while */
 void latebind_specs_done(struct latebind *b);
-/* --- the container's grant: grant.c --- */
+/* --- the container's grant --- */
 
 /*
  * The decision → files and specs. states: its VFs as they are now, NULL: not known, and why (NULL:

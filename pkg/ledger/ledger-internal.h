@@ -41,18 +41,8 @@ struct ledger {
 	struct arena *copied; /* of a copy: its holds; NULL */
 };
 
-/* Appends a decision under its own number, which is greater than that of any other. */
-void ledger_append(struct ledger *l, const struct ledger_decision *d);
-/* A decision as one JSON object, and back. The text is of ledger_decision_write(): it cannot be
- * wrong. */
-void ledger_decision_write(const struct ledger_decision *d, struct strbuf *out);
-struct ledger_decision *ledger_decision_parse(const char *text, size_t len, struct arena *a);
-
 /* A text of this version begins with it; 16 hexadecimal digits and LEDGER_HEAD_END follow. */
 #define LEDGER_HEAD	"{\"railmate\":\"ledger\",\"version\":1,\"checksum\":\""
 #define LEDGER_HEAD_END "\",\n"
-#define LEDGER_SUM_LEN	16
-
-extern const char *const ledger_gpus_names[LEDGER_GPUS_MAX];
 
 #endif
