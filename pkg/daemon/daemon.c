@@ -25,7 +25,6 @@
 #include "load/reload.h"
 #include "localsocket/localsocket.h"
 #include "plugin/plugin.h"
-#include "pool/empty.h"
 #include "pool/node.h"
 #include "report/findings.h"
 #include "report/http.h"

@@ -15,7 +15,6 @@
 #include "hw/inventory.h"
 #include "load/load.h"
 #include "netlink/netlink.h"
-#include "pool/empty.h"
 #include "pool/node.h"
 #include "sysroot/sysroot.h"
 #include "load/watch.h"

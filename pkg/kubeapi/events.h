@@ -61,7 +61,7 @@ void events_of_links(struct events *e, const struct ledger *ledger, const struct
 void events_condition_of_links(struct events *e, const struct node *node);
 /* VFs of pools that lost their driver since the node before, which may be NULL. */
 void events_of_drivers(struct events *e, const struct node *before, const struct node *now);
-/* Pools without a device, on a node that pools are meant for (pool/empty.h). */
+/* Pools without a device, on a node that pools are meant for (pool/node.h). */
 void events_of_empty_pools(struct events *e, const struct node *node);
 /* The kubelet offers other devices of the resource than its list has; problem NULL: not any more.
  */

@@ -7,7 +7,6 @@
 #include "config/config.h"
 #include "kubeapi/events.h"
 #include "ledger/ledger.h"
-#include "pool/empty.h"
 #include "pool/node.h"
 #include "status/stats.h"
 #include "topo/topo.h"

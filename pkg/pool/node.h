@@ -16,8 +16,11 @@
 struct bdf;
 struct config;
 struct hw_inventory;
+struct node;
 struct node_link;
+struct pool;
 struct pool_config;
+struct strbuf;
 struct topo;
 
 enum pool_fault {
@@ -190,5 +193,16 @@ bool pool_same_list(const struct pool *a, const struct pool *b);
  * goes to no pool.
  */
 bool pool_candidate(const struct hw_inventory *inv, int pci);
+
+/* A pool without a device on this node: a mistake, or a node that the pool is not meant for? */
+
+/* Are pools meant for such a node? It has VFs with RDMA devices; or GPUs, and cards with RDMA that
+ * could have VFs. */
+bool pool_is_meant_for(const struct hw_inventory *inv);
+/* Is there nothing here for any pool? None has a device, and they are not meant for such a node. */
+bool pool_is_idle(const struct node *node);
+/* The explanation of a pool without devices, for the operator: the cards that it names and are not
+ * here, and those that are. One paragraph. */
+void pool_say_empty(const struct node *node, const struct pool *pool, struct strbuf *out);
 
 #endif

@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/inventory.h"
-#include "pool/empty.h"
 #include "pool/node.h"
 
 /* The kubelet's first questions come first, and drivers bring up their devices one by one. */

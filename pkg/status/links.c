@@ -35,7 +35,7 @@ static int usual_rate(const struct hw_inventory *inv, const struct status_link *
 }
 
 /*
- * By the same rule as the health of VFs (pool/pfs.c): an ACTIVE RDMA port is a link whatever the
+ * By the same rule as the health of VFs (pool/pool.c): an ACTIVE RDMA port is a link whatever the
  * interface says, and a port that is DOWN below a carrier may be closed by the operator. Where no
  * interface says anything, the only port of a PF that is not ACTIVE is down.
  */

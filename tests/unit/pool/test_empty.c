@@ -1,7 +1,7 @@
 /* A pool without a device: when an operator is told, and what. */
 #include "unit/pool/machine.h"
 
-#include "pool/empty.h"
+#include "pool/node.h"
 
 static void assert_says(struct hw_inventory *inv, struct config *cfg, const char *expected)
 {
