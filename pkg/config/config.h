@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "hw/bdf.h"
-#include "hw/gpumatch.h"
+#include "hw/inventory.h"
 
 struct arena;
 struct err;

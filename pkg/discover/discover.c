@@ -20,7 +20,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/scan-internal.h"
-#include "hw/copy.h"
 #include "hw/inventory.h"
 #include "sysroot/sysroot.h"
 

@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "hw/bdf.h"
-#include "hw/gpumatch.h"
 #include "hw/inventory.h"
 
 struct arena;
