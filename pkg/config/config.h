@@ -79,6 +79,7 @@ enum profile {
 	PROFILE_MSCCLPP = 1 << 4,
 	PROFILE_OFI = 1 << 5,
 	PROFILE_ONECCL = 1 << 6,
+	PROFILE_NIXL = 1 << 7, /* with PROFILE_UCX, which it is, by VFs alone */
 };
 /*
  * Which PFs without VFs are devices of the pool ("vfsOnly"): all that its selectors match, with a
@@ -160,6 +161,8 @@ struct pool_config {
 	/* "pkey": "0x8001", a P_Key value of InfiniBand partitions; -1 (default): NCCL's own
 	 * choice */
 	int pkey;
+	/* "strictTransport": true: UCX without TCP, by a variable in env */
+	bool strict_transport;
 	bool umad; /* "umad": true: the MAD nodes of RDMA devices, too */
 	/* "cufile": true, or an object: a cufile.json for GPUDirect Storage, with these members as
 	 * they are written; the second are those of its "properties" */

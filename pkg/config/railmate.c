@@ -251,8 +251,8 @@ static void finish_gid(struct parse *p, const struct item *object, struct pool_c
 static int read_profiles(struct parse *p, const struct item *value, const struct key *key,
 			 void *out)
 {
-	static const char *const names[] = { "nccl",	"rccl", "ucx",	  "nvshmem",
-					     "mscclpp", "ofi",	"oneccl", "none" };
+	static const char *const names[] = { "nccl", "rccl",   "ucx",  "nvshmem", "mscclpp",
+					     "ofi",  "oneccl", "nixl", "none" };
 	struct pool_config *pool = out;
 	int r = want(p, value, ITEM_LIST);
 	unsigned profiles = 0, known = 0;
@@ -277,7 +277,7 @@ static int read_profiles(struct parse *p, const struct item *value, const struct
 		return refuse(p, value, "'none' stands alone, or is left out");
 	if (value->n_kids && !known)
 		return 0; /* the default holds */
-	pool->profiles = profiles;
+	pool->profiles = profiles | (profiles & PROFILE_NIXL ? PROFILE_UCX : 0);
 	pool->profiles_named = true;
 	return 0;
 }
@@ -490,10 +490,36 @@ static void check_libraries(struct parse *p, const struct item *at, const struct
 			config_warn(p, at, "%s is set, and profiles names no library that reads it",
 				    v->name);
 	}
-	if (pool->ucx_devices && !(pool->profiles & PROFILE_UCX))
+	if (pool->ucx_devices && (!(pool->profiles & PROFILE_UCX) || pool->profiles & PROFILE_NIXL))
+		config_warn(p, at, "UCX_NET_DEVICES is set, and profiles %s: it does nothing",
+			    pool->profiles & PROFILE_NIXL ? "has nixl, which takes VFs alone"
+							  : "does not name ucx");
+}
+
+/* Without TCP among its transports UCX fails where it would have fallen back in silence. */
+static void be_strict(struct parse *p, const struct item *at, struct pool_config *pool)
+{
+	struct policy_env *env = arena_array(p->out, pool->n_env + 1, sizeof(*env));
+	const char *said = value_of(pool, "UCX_TLS");
+	size_t place = 0;
+
+	if (!(pool->profiles & PROFILE_UCX))
 		config_warn(
 			p, at,
-			"UCX_NET_DEVICES is set, and profiles does not name ucx: it does nothing");
+			"strictTransport is true, and profiles names neither ucx nor nixl: it does nothing");
+	else if (said)
+		config_warn(p, at, "strictTransport is true, and env has UCX_TLS, which counts");
+	if (!(pool->profiles & PROFILE_UCX) || said)
+		return;
+	for (size_t i = 0; i < pool->n_env; i++) {
+		bool behind = strcmp(pool->env[i].name, "UCX_TLS") > 0;
+
+		env[i + behind] = pool->env[i];
+		place += !behind;
+	}
+	env[place] = (struct policy_env) { "UCX_TLS", "^tcp" };
+	pool->env = env;
+	pool->n_env++;
 }
 
 static void drop(struct pool_config *pool, const char *name)
@@ -526,6 +552,8 @@ void check_pool(struct parse *p, const struct item *at, struct pool_config *pool
 	check_links(p, at, pool);
 	check_mscclpp(p, at, pool);
 	check_libraries(p, at, pool);
+	if (pool->strict_transport)
+		be_strict(p, at, pool);
 	if (pool->umad && !pool->is_rdma)
 		config_warn(p, at, "umad is true, and no selector says isRdma: it does nothing");
 	check_sockets(p, at, pool);
@@ -668,6 +696,7 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 		{ .name = "profiles", .read = read_profiles },
 		KEY_CHOICE("topologyFile", struct pool_config, topology_file, files),
 		KEY_CHOICE("ncclRails", struct pool_config, nccl_rails, rails),
+		KEY_BOOL("strictTransport", struct pool_config, strict_transport),
 		KEY_BOOL("umad", struct pool_config, umad),
 		{ .name = "cufile", .read = read_cufile },
 		{ .name = "env", .read = read_env },

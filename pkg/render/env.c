@@ -398,6 +398,13 @@ static void add_index(const struct hcas *h, const char *name, struct edits *ret)
 		add_env(ret, name, arena_printf(h->arena, "%d", h->gid_index));
 }
 
+static const char *interfaces(const struct grant *grant)
+{
+	const struct pool_config *cfg = grant->pool->cfg;
+
+	return cfg->profiles & PROFILE_NIXL ? NULL : cfg->ucx_devices;
+}
+
 /* With the operator's interfaces of each pool, unless an earlier pool has the same. */
 static void put_devices(const struct hcas *h, struct edits *ret)
 {
@@ -409,11 +416,11 @@ static void put_devices(const struct hcas *h, struct edits *ret)
 		put_hca(&b, h->v[i].grant, h->v[i].dev);
 	}
 	for (size_t i = 0; i < h->n_grants; i++) {
-		const char *more = h->grants[i].pool->cfg->ucx_devices;
+		const char *more = interfaces(&h->grants[i]);
 		size_t k = 0;
 
-		while (k < i && !(takes_part(h, &h->grants[k]) &&
-				  str_eq(h->grants[k].pool->cfg->ucx_devices, more)))
+		while (k < i &&
+		       !(takes_part(h, &h->grants[k]) && str_eq(interfaces(&h->grants[k]), more)))
 			k++;
 		if (more && k == i && takes_part(h, &h->grants[i]))
 			strbuf_printf(&b, ",%s", more);

@@ -16,6 +16,10 @@ RAILS = {
 }
 
 
+def entry(name, *names, **more):
+    return {"resourceName": name, "rdmaHcaMax": 9, "selectors": {"ifNames": names}, **more}
+
+
 class Shared(Case):
     def config(self, node, *entries, **more):
         path = node.path("shared.json")
@@ -46,9 +50,6 @@ class Shared(Case):
     def test_shares_of_several_resources_have_one_list(self):
         """Whichever value the kubelet keeps: of one HCA each, of several, of one that two have, and of
         a resource whose profile has no list."""
-        def entry(name, *names, **more):
-            return {"resourceName": name, "rdmaHcaMax": 9, "selectors": {"ifNames": names}, **more}
-
         ucx = {"railmate": {"profiles": ["nccl", "ucx"], "env": {"NCCL_IB_TC": "106"}}}
         _, kubelet, _ = self.begin(
             RAILS, entry("a", "ibp79s0", **ucx), entry("b", "ibp94s0", "ibp64s0", **ucx),
@@ -65,6 +66,17 @@ class Shared(Case):
         self.assertEqual([len({n["host"] for n in c["device_nodes"]}) - 1 for c in got], [2, 1, 3, 3, 5])
         alone = container(kubelet.admit("q", "main:rdma/none=1"), "main")
         self.assertNotIn("NCCL_IB_HCA", alone["env"])
+
+    def test_nixl_has_its_hcas_alone_and_no_tcp(self):
+        loose = {"railmate": {"profiles": ["nixl"], "env": {"UCX_NET_DEVICES": "eth0"}}}
+        strict = {"railmate": {"profiles": ["nixl"], "strictTransport": True}}
+        _, kubelet, _ = self.begin(RAILS, entry("a", "ibp79s0", **loose), entry("b", "ibp94s0", **strict))
+        for name, tls in (("a", None), ("b", "^tcp")):
+            kubelet.wait(f"rdma/{name}", 9)
+            env = container(kubelet.admit(name, f"main:rdma/{name}=1"), "main")["env"]
+            self.assertRegex(env["UCX_NET_DEVICES"], r"^mlx5_\d+:1,mlx5_\d+:1$")
+            self.assertEqual(env.get("UCX_TLS"), tls)
+            self.assertNotIn("NCCL_IB_HCA", env)
 
     def test_a_share_is_not_held(self):
         node, kubelet, d = self.begin(RAILS)

@@ -350,7 +350,7 @@ static void an_unknown_profile_leaves_the_others(void **state)
 {
 	static const char sentence[] =
 		"config.json:2: resourceList[0].railmate.profiles[%d]: 'mpi' is not legal; legal "
-		"values: nccl, rccl, ucx, nvshmem, mscclpp, ofi, oneccl, none; the profile is left out";
+		"values: nccl, rccl, ucx, nvshmem, mscclpp, ofi, oneccl, nixl, none; the profile is left out";
 	_cleanup_config_ struct config *two = accepted("\"profiles\": [\"ucx\", \"mpi\"]", "");
 	_cleanup_config_ struct config *one = accepted("\"profiles\": [\"mpi\"]", "");
 	_cleanup_free_ char *of_two = xasprintf(sentence, 1), *of_one = xasprintf(sentence, 0);
@@ -410,6 +410,13 @@ static void what_is_legal_and_no_good_is_warned_of(void **state)
 		  "config.json:1: resourceList[0]: gidFamily, gidRange and roceVersion are for RoCE, and linkTypes is infiniband: they do nothing" },
 		{ "\"roceVersion\": 1", "\"infiniband\"",
 		  "config.json:1: resourceList[0]: gidFamily, gidRange and roceVersion are for RoCE, and linkTypes is infiniband: they do nothing" },
+		{ "\"profiles\": [\"nixl\"], \"env\": {\"UCX_NET_DEVICES\": \"eth0\"}", "",
+		  "config.json:1: resourceList[0]: UCX_NET_DEVICES is set, and profiles has nixl, which takes VFs alone: it does nothing" },
+		{ "\"profiles\": [\"nixl\"], \"strictTransport\": true, \"env\": {\"UCX_TLS\": \"rc\"}",
+		  "",
+		  "config.json:1: resourceList[0]: strictTransport is true, and env has UCX_TLS, which counts" },
+		{ "\"strictTransport\": true", "",
+		  "config.json:1: resourceList[0]: strictTransport is true, and profiles names neither ucx nor nixl: it does nothing" },
 		{ "\"env\": {\"NCCL_IB_TC\": \"106\"}", "\"infiniband\"",
 		  "config.json:1: resourceList[0]: NCCL_IB_TC is for RoCE, and linkTypes is infiniband: it does nothing" },
 		{ "\"pkey\": \"0x8001\"", "\"ether\"",
@@ -425,6 +432,26 @@ static void what_is_legal_and_no_good_is_warned_of(void **state)
 		assert_int_equal(cfg->n_warnings, 1);
 		assert_string_equal(cfg->warnings[0], rows[i].warning);
 	}
+}
+
+static void nixl_is_ucx_without_tcp(void **state)
+{
+	_cleanup_config_ struct config *cfg = accepted(
+		"\"profiles\": [\"nixl\"], \"strictTransport\": true, \"env\": {\"UCX_LOG_LEVEL\": \"info\"}",
+		"");
+	_cleanup_config_ struct config *loose = accepted("\"profiles\": [\"nixl\"]", "");
+	_cleanup_config_ struct config *bare =
+		accepted("\"profiles\": [\"ucx\"], \"strictTransport\": true", "");
+
+	(void)state;
+	assert_int_equal(cfg->n_warnings, 0);
+	assert_int_equal(cfg->pools[0].profiles, PROFILE_UCX | PROFILE_NIXL);
+	assert_int_equal(cfg->pools[0].n_env, 2);
+	assert_string_equal(cfg->pools[0].env[0].name, "UCX_LOG_LEVEL");
+	assert_string_equal(cfg->pools[0].env[1].name, "UCX_TLS");
+	assert_string_equal(cfg->pools[0].env[1].value, "^tcp");
+	assert_int_equal(loose->pools[0].n_env, 0);
+	assert_int_equal(bare->pools[0].n_env, 1);
 }
 
 static void what_goes_together_is_not(void **state)
@@ -476,6 +503,7 @@ int main(void)
 		cmocka_unit_test(variables_that_are_left_out),
 		cmocka_unit_test(unknown_variables_are_taken_with_a_warning),
 		cmocka_unit_test(one_bad_variable_leaves_the_others),
+		cmocka_unit_test(nixl_is_ucx_without_tcp),
 		cmocka_unit_test(an_unknown_profile_leaves_the_others),
 		cmocka_unit_test(threads_and_sockets_are_limited_together),
 		cmocka_unit_test(what_is_legal_and_no_good_is_warned_of),

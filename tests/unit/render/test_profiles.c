@@ -140,6 +140,8 @@ static void ucx_gets_every_vf_with_its_port_and_the_interfaces_of_the_operator(v
 	b->cfg[1].ucx_devices = "eth0";
 	e = render(b, PROFILE_UCX, 2, -1);
 	assert_string_equal(env(&e, "UCX_NET_DEVICES"), "mlx5_0:1,mlx5_1:2,mlx5_2:1,mlx5_3:1,eth0");
+	e = render(b, PROFILE_UCX | PROFILE_NIXL, 2, -1);
+	assert_string_equal(env(&e, "UCX_NET_DEVICES"), "mlx5_0:1,mlx5_1:2,mlx5_2:1,mlx5_3:1");
 	b->cfg[1].ucx_devices = "net1,eth1";
 	e = render(b, PROFILE_UCX, 2, -1);
 	assert_string_equal(env(&e, "UCX_NET_DEVICES"),
