@@ -131,6 +131,104 @@ static const struct form {
 	  GOOD A "comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1b000 - Destroy COMPLETE\n",
 	  VERDICT_PASS, "end      log:", "badly" },
 	{ "any log that is cut", GOOD, VERDICT_PASS, "end      not seen", NULL },
+	{ "pytorch/pytorch, ProcessGroupNCCL.cpp: the monitor ends a process",
+	  GOOD
+	  "[rank5]:[F1107 02:42:19 ProcessGroupNCCL.cpp:1557] [PG ID 0 Rank 5] Terminating the process after attempting to dump debug info, due to ProcessGroupNCCL watchdog hang.\n",
+	  VERDICT_FAIL, "FAIL watchdog|rank 5", NULL },
+	{ "bminor/glibc, malloc.c", GOOD "free(): invalid pointer\n", VERDICT_FAIL, "FAIL signal",
+	  NULL },
+	{ "bminor/glibc, malloc.c: a list that is damaged", GOOD "corrupted size vs. prev_size\n",
+	  VERDICT_FAIL, "FAIL signal", NULL },
+	{ "openucx/ucx, debug.c: a backtrace whose first line is lost",
+	  GOOD "==== backtrace (tid:    123) ====\n", VERDICT_FAIL, "FAIL signal", NULL },
+	{ "SchedMD Slurm: the cgroup's killer",
+	  GOOD
+	  "slurmstepd: error: Detected 1 oom_kill event in StepId=123.0. Some of the step tasks have been OOM Killed.\n",
+	  VERDICT_FAIL, "first cause: oom-killed", NULL },
+	{ "SchedMD Slurm: a step that ends early",
+	  GOOD "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n",
+	  VERDICT_FAIL, "FAIL launcher", NULL },
+	{ "open-mpi/ompi: a peer is gone",
+	  GOOD "An MPI communication peer process has unexpectedly disconnected.\n", VERDICT_FAIL,
+	  "FAIL launcher", NULL },
+	{ "open-mpi/ompi: MPI_Init fails",
+	  GOOD "[n1:1] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,\n",
+	  VERDICT_FAIL, "FAIL launcher", NULL },
+	{ "pmodels/mpich", GOOD "Abort(1) on node 0 (rank 0 in comm 0): Fatal error in PMPI_Init\n",
+	  VERDICT_FAIL, "FAIL launcher", NULL },
+	{ "kubectl describe pod: its events",
+	  GOOD
+	  "  Warning  BackOff    10s (x6 over 1m)  kubelet  Back-off restarting failed container nccl in pod nccl-worker-0\n",
+	  VERDICT_FAIL, "FAIL launcher", NULL },
+	{ "kubectl describe pod: its phase", GOOD "Status:           Failed\n", VERDICT_FAIL,
+	  "FAIL launcher", NULL },
+	{ "kubectl get pods", GOOD "nccl-0   0/1     Error     0     3m\n", VERDICT_FAIL,
+	  "FAIL exit-code", NULL },
+	{ "kubectl wait", GOOD "error: timed out waiting for the condition on jobs/nccl\n",
+	  VERDICT_FAIL, "FAIL launcher", NULL },
+	{ "opencontainers/runc",
+	  GOOD "Error: failed to create shim task: OCI runtime create failed: runc create failed\n",
+	  VERDICT_FAIL, "FAIL launcher", NULL },
+	{ "an image without the benchmark",
+	  GOOD "bash: line 1: all_reduce_perf: command not found\n", VERDICT_FAIL, "FAIL launcher",
+	  NULL },
+	{ "NVIDIA/nccl-tests: another NCCL than it was built with",
+	  GOOD
+	  "all_reduce_perf: symbol lookup error: all_reduce_perf: undefined symbol: ncclCommWindowRegister\n",
+	  VERDICT_FAIL, "FAIL launcher", NULL },
+	{ "ray-project/ray: compiled graphs",
+	  GOOD
+	  "ray.exceptions.RayChannelTimeoutError: System error: Timed out waiting for object available to read.\n",
+	  VERDICT_FAIL, "FAIL launcher", NULL },
+	{ "vllm-project/vllm, multiproc_executor.py",
+	  GOOD
+	  "ERROR 11-07 [multiproc_executor.py:140] Worker proc VllmWorker-1 died unexpectedly, shutting down executor.\n",
+	  VERDICT_FAIL, "FAIL launcher", NULL },
+	{ "vllm-project/vllm, core.py",
+	  GOOD "(EngineCore_0 pid=123) ERROR 11-07 EngineCore encountered a fatal error.\n",
+	  VERDICT_FAIL, "FAIL exception", NULL },
+	{ "sgl-project/sglang, scheduler", GOOD "Watchdog timeout (self.watchdog_timeout=300)\n",
+	  VERDICT_FAIL, "FAIL watchdog", NULL },
+	{ "a router in Rust", GOOD "thread 'main' panicked at src/main.rs:7:5:\n", VERDICT_FAIL,
+	  "FAIL exception", NULL },
+	{ "torvalds/linux, aer.c",
+	  GOOD "pcieport 0000:16:01.0: AER: Uncorrected (Fatal) error received: 0000:1b:00.0\n",
+	  VERDICT_FAIL, "FAIL hca-error", NULL },
+	{ "torvalds/linux, arm-smmu-v3",
+	  GOOD "arm-smmu-v3 arm-smmu-v3.9.auto: event: F_TRANSLATION client: 0002:03:00.0\n",
+	  VERDICT_FAIL, "FAIL iommu-fault", NULL },
+	{ "NVIDIA/nvshmem, transport.cpp",
+	  GOOD "transport.cpp:nvshmemi_transport_init:275: init failed for transport: IBGDA\n",
+	  VERDICT_FAIL, "FAIL nvshmem", NULL },
+	{ "sgl-project/sglang, mooncake/conn.py",
+	  GOOD
+	  "Losing connection with prefill instance (bootstrap_addr: 192.0.2.1:8998), 3 requests affected\n",
+	  VERDICT_FAIL, "FAIL kv-transfer", NULL },
+	{ "sgl-project/sglang, mooncake/conn.py: a request",
+	  GOOD "Request 7f timed out after 300s in KVPoll.Bootstrapping\n", VERDICT_FAIL,
+	  "FAIL kv-transfer", NULL },
+	{ "kvcache-ai/Mooncake, rdma_context.cpp",
+	  GOOD
+	  "E1107 rdma_context.cpp:150] Failed to register memory 0x7f00: Cannot allocate memory [12]\n",
+	  VERDICT_FAIL, "FAIL register-memory", NULL },
+	{ "linux-rdma/perftest, perftest_resources.c", GOOD " scnt=128, ccnt=0\n", VERDICT_FAIL,
+	  "FAIL perftest", NULL },
+	{ "linux-rdma/rdma-core, mlx5 cq.c", GOOD "mlx5: a: got completion with error:\n",
+	  VERDICT_FAIL, "FAIL completion-error", NULL },
+	{ "python's clean-up at the end",
+	  GOOD "Exception ignored in: <function _releaseLock at 0x7f>\n", VERDICT_PASS,
+	  "verdict: PASS", NULL },
+	{ "pytorch/pytorch: a warning at a good end",
+	  GOOD
+	  "[rank0]:[W1107 02:42:19 ProcessGroupNCCL.cpp:1524] Warning: WARNING: destroy_process_group() was not called before program exit\n",
+	  VERDICT_PASS, "verdict: PASS", NULL },
+	{ "NVIDIA/nccl, p2p_resiliency.cc",
+	  GOOD W
+	  "NET/IB: Maximum number of probing attempts (1) reached for request 0x7f (id=12). Cannot post another probe.\n",
+	  VERDICT_FAIL, "FAIL completion-retry-exceeded", NULL },
+	{ "NVIDIA/nccl, bootstrap.cc: two sizes of one job",
+	  GOOD W "Bootstrap Root : mismatch in rank count from procs 16 : 8\n", VERDICT_FAIL,
+	  "FAIL collective-mismatch", NULL },
 	/* --- the first cause, and what follows --- */
 	{ "Lightning-AI/lit-llama#380: retries after a port went down",
 	  GOOD W
@@ -377,6 +475,43 @@ static size_t lines_of(const char *log)
 	return n;
 }
 
+/* "a&b#" as a line: "a b 7 x". */
+static void put_alternative(struct strbuf *out, const char *words, enum voice voice)
+{
+	if (*words == '!' || voice == VOICE_WARN)
+		strbuf_puts(out, W);
+	else if (voice == VOICE_NCCL)
+		strbuf_puts(out, A);
+	for (words += *words == '!'; *words && *words != '|'; words++) {
+		if (*words == '#')
+			strbuf_puts(out, " 7");
+		else
+			strbuf_putc(out, *words == '&' ? ' ' : *words);
+	}
+	strbuf_puts(out, " x\n");
+}
+
+/* Of the catalogue, the first alternative of each sign of failure, between any two lines. */
+static void a_sign_of_failure_is_never_pass_wherever_it_stands(void **state)
+{
+	static const char good[] = GOOD TABLE("all_reduce_perf", "49.0");
+
+	(void)state;
+	for (unsigned id = 0; id < SIGN_MAX; id++) {
+		const struct sign *s = verify_sign_of(id);
+
+		for (size_t n = 0; s->words && s->level == LEVEL_FAIL && n <= lines_of(good); n++) {
+			_cleanup_strbuf_ struct strbuf log = STRBUF_INIT, out = STRBUF_INIT,
+						       line = STRBUF_INIT;
+
+			put_alternative(&line, s->words, s->voice);
+			insert(&log, good, strbuf_str(&line), n);
+			if (judge(strbuf_str(&log), &out) == VERDICT_PASS)
+				fail_msg("%s: PASS before line %zu", s->id, n);
+		}
+	}
+}
+
 static void a_witness_of_a_bad_end_is_never_pass_wherever_it_stands(void **state)
 {
 	static const char *const witnesses[] = {
@@ -411,22 +546,6 @@ static void a_witness_of_a_bad_end_is_never_pass_wherever_it_stands(void **state
 				fail_msg("PASS with %s before line %zu", witnesses[i], n);
 		}
 	}
-}
-
-/* "a&b#" as a line: "a b 7 x". */
-static void put_alternative(struct strbuf *out, const char *words, enum voice voice)
-{
-	if (*words == '!' || voice == VOICE_WARN)
-		strbuf_puts(out, W);
-	else if (voice == VOICE_NCCL)
-		strbuf_puts(out, A);
-	for (words += *words == '!'; *words && *words != '|'; words++) {
-		if (*words == '#')
-			strbuf_puts(out, " 7");
-		else
-			strbuf_putc(out, *words == '&' ? ' ' : *words);
-	}
-	strbuf_puts(out, " x\n");
 }
 
 static void each_word_of_the_catalogue_counts(void **state)
@@ -479,9 +598,22 @@ static unsigned next(unsigned *seed)
 
 static void the_order_of_ranks_changes_no_verdict(void **state)
 {
-	static const char *const bad[] = { "", W "NET/IB : Got async event : port error\n",
-					   A "group.cc:65 -> 2\n",
-					   A "NET/Socket : Using [0]eth0:192.0.2.1<0>\n" };
+	static const char *const bad[] = {
+		"",
+		W "NET/IB : Got async event : port error\n",
+		A "group.cc:65 -> 2\n",
+		A "misc/socket.cc:80 -> 3\n" A
+		  "comm 0x1 rank 0 nranks 2 cudaDev 0 busId 6000 - Abort COMPLETE\n",
+		A "init.cc:670 -> 2\n" W
+		  "Cannot initialize CollNet, using point-to-point network instead\n",
+		A "NET/Socket : Using [0]eth0:192.0.2.1<0>\n",
+		W "Got completion from peer b<1> with status=12 opcode=0 len=0\n",
+		W "a text that nobody knows\n" A "group.cc:65 -> 3 [Async thread]\n",
+		"[rank0]:[E ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation timeout\n",
+		UCX "inter-node cfg#0 am(tcp/enp7s0 tcp/enp8s0)\n",
+		UCX "inter-node cfg#6 tag(rc_mlx5/mlx5_0:1)\n",
+		HEADINGS ROW("1073741824", "sum", "-1", "9.0", "9.0"),
+	};
 	unsigned seed = 1;
 
 	(void)state;
@@ -555,6 +687,7 @@ int main(void)
 		cmocka_unit_test(every_form_has_its_verdict),
 		cmocka_unit_test(wide_characters_are_read),
 		cmocka_unit_test(a_witness_of_a_bad_end_is_never_pass_wherever_it_stands),
+		cmocka_unit_test(a_sign_of_failure_is_never_pass_wherever_it_stands),
 		cmocka_unit_test(each_word_of_the_catalogue_counts),
 		cmocka_unit_test(every_finding_is_in_troubleshooting),
 		cmocka_unit_test(the_order_of_ranks_changes_no_verdict),
