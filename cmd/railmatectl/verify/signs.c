@@ -81,12 +81,12 @@ static void add_words(struct phrases *p, const char *words, unsigned sign, enum 
 void verify_phrases_fill(struct phrases *p)
 {
 	static const char *const hints[] = {
-		"usbw|usBW",			    /* HINT_HEADING */
-		"_perf|COMMS-RES|ctional BW",	    /* HINT_NAME */
-		"BW average[| Device    ",	    /* HINT_LINK */
-		"Out of bounds|Avg bus bandw",	    /* HINT_END */
-		"nThread|Rank &Pid",		    /* HINT_START */
-		"-node cfg|self cfg|ep_cfg[|..inf", /* HINT_UCX */
+		"usbw|usBW",							/* HINT_HEADING */
+		"_perf|COMMS-RES|ctional BW",					/* HINT_NAME */
+		"BW average[| Device    ",					/* HINT_LINK */
+		"Out of bounds|Avg bus bandw",					/* HINT_END */
+		"nThread|Rank &Pid",						/* HINT_START */
+		"-node cfg|self cfg|ep_cfg[|..inf|installTransport, type=rdma", /* HINT_UCX */
 		"Avg bus bandw|test concluded|Out of bounds values&OK|JobState=COMPLETED|Reason:&Completed",
 	};
 

@@ -45,9 +45,9 @@ static struct proc *process_of(struct verify *v, const char *line, size_t len)
 
 void verify_ucx_line(struct verify *v, const char *line, size_t len)
 {
-	static const char *const rdma[] = { "rc_mlx5/",	 "rc_verbs/", "rc_gda/",
-					    "dc_mlx5/",	 "ud_mlx5/",  "ud_verbs/",
-					    "gga_mlx5/", "srd/",      NULL };
+	static const char *const rdma[] = { "rc_mlx5/",	 "rc_verbs/", "rc_gda/",   "dc_mlx5/",
+					    "ud_mlx5/",	 "ud_verbs/", "gga_mlx5/", "srd/",
+					    "type=rdma", NULL };
 	static const char *const within[] = { "intra-node", "self cfg#", "sysv/", "posix/",
 					      "cma/",	    "xpmem/",	 NULL };
 	static const char *const gpu[] = { "cuda", "rocm", NULL };
@@ -63,17 +63,24 @@ void verify_ucx_line(struct verify *v, const char *line, size_t len)
 	v->ucx_lines++;
 	memcpy(text, line, n);
 	text[n] = '\0';
+	/* Mooncake, which has no other transport then. */
+	p->ucx_between |= has(line, len, "installTransport");
 	if (heading) {
 		p->ucx_between = !has_any(line, len, within);
 		p->ucx_gpu = has_any(line, len, gpu);
 	}
 	if (!p->ucx_between)
 		return;
-	if (!has_any(line, len, rdma)) {
-		if (has(line, len, "tcp/"))
+	/* Each kind of operation has its own: "rma(tcp/eth0) am(rc_mlx5/mlx5_0:1)". */
+	for (const char *at = line, *end = line + len, *next; at < end; at = next) {
+		const char *close = memchr(at, ')', (size_t)(end - at));
+
+		next = close && heading ? close + 1 : end;
+		if (!has_any(at, (size_t)(next - at), rdma) && has(at, (size_t)(next - at), "tcp/"))
 			verify_saw(v, SIGN_UCX_TCP, text);
-		return;
 	}
+	if (!has_any(line, len, rdma))
+		return;
 	v->ucx_between++;
 	verify_ground(v, GROUND_UCX, text);
 	if (!heading && p->ucx_gpu && has(line, len, "..inf") && !has(line, len, "zero-copy"))

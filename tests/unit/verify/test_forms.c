@@ -387,6 +387,15 @@ static const struct form {
 	{ "smg-project/smg: a device that is not there",
 	  "[1746690477.9] [a:611  :0]     ucp_context.c:1268 UCX  WARN  network device 'mlx5_9:1' is not available, please use one or more of: 'eth0'(tcp)\n",
 	  VERDICT_FAIL, "FAIL ucx-no-device", NULL },
+	{ "openucx/ucx: one kind of operation goes by TCP",
+	  UCX "inter-node cfg#2 rma(tcp/eth0) am(rc_mlx5/mlx5_0:1)\n", VERDICT_FAIL, "FAIL ucx-tcp",
+	  NULL },
+	{ "openucx/ucx: each kind by RDMA, TCP beside it",
+	  UCX "inter-node cfg#2 rma(rc_mlx5/mlx5_0:1) am(tcp/eth0 rc_mlx5/mlx5_0:1)\n",
+	  VERDICT_PASS, "UCX      log:1", "ucx-tcp" },
+	{ "kvcache-ai/Mooncake: RDMA",
+	  "I0801 transfer_engine.cpp:91] installTransport, type=rdma\n", VERDICT_PASS,
+	  "UCX      log:1", NULL },
 	{ "lines of UCX are of no further host",
 	  "NCCL version 2.27.5+cuda12.8\n" A "Using network IB\n" A
 	  "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n"
