@@ -47,7 +47,7 @@ static bool dev_has(const struct proc *p, unsigned dev, const char *name, size_t
 static bool gpu_uses(const struct gpu *g, const struct map_entry *e, uint64_t devs)
 {
 	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
-		if (devs >> dev & 1 && (g->by_dev[dev].send || g->by_dev[dev].receive) &&
+		if (devs >> dev & 1 && (g->by_dev[dev].n[0] || g->by_dev[dev].n[1]) &&
 		    dev_has(g->proc, dev, e->hca, strlen(e->hca)))
 			return true;
 	}

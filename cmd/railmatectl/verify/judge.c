@@ -31,10 +31,10 @@ static enum sign_id why_plain(const struct verify *v, const struct gpu *g, bool 
 	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
 		const struct traffic *t = &g->by_dev[dev];
 
-		if (t->send > t->send_gdr || t->receive > t->receive_gdr)
+		if (t->n[0] > t->gdr[0] || t->n[1] > t->gdr[1])
 			devs |= UINT64_C(1) << dev;
-		receives_gdr = receives_gdr || t->receive_gdr;
-		receives_plain = receives_plain || t->receive > t->receive_gdr;
+		receives_gdr = receives_gdr || t->gdr[1];
+		receives_plain = receives_plain || t->n[1] > t->gdr[1];
 	}
 	if (!devs)
 		return SIGN_MAX;
@@ -156,13 +156,15 @@ static bool two_jobs(const struct verify *v)
 	return false;
 }
 
-static bool failed(const struct verify *v)
+static enum level worst_of(const struct verify *v)
 {
+	enum level worst = LEVEL_NOTE;
+
 	for (unsigned id = 0; id < SIGN_MAX; id++) {
-		if (v->signs[id].count && v->levels[id] == LEVEL_FAIL)
-			return true;
+		if (v->signs[id].count && v->levels[id] > worst)
+			worst = v->levels[id];
 	}
-	return false;
+	return worst;
 }
 
 /* A failure needs no evidence that something worked. Before 2.21 no line has the number of nodes;
@@ -175,7 +177,7 @@ static void judge_evidence(struct verify *v)
 			  strtol(minor + 1, NULL, 10) >= 21;
 	const struct table *table = verify_worst_table(v);
 
-	if (failed(v) || (v->ucx_between && (one_node(v) || !v->records)))
+	if (worst_of(v) == LEVEL_FAIL || (v->ucx_between && (one_node(v) || !v->records)))
 		return;
 	if (!v->records && table && table->yard == YARD_LINK)
 		return; /* perftest proves its own */
@@ -253,7 +255,7 @@ enum verdict verify_judge(struct verify *v)
 	};
 	uint64_t all, seen;
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-	enum level worst = LEVEL_NOTE;
+	enum level worst;
 
 	verify_close_table(v);
 	judge_ranks(v);
@@ -269,10 +271,7 @@ enum verdict verify_judge(struct verify *v)
 	verify_judge_bench(v);
 	weigh(v);
 	judge_evidence(v);
-	for (unsigned id = 0; id < SIGN_MAX; id++) {
-		if (v->signs[id].count && v->levels[id] > worst)
-			worst = v->levels[id];
-	}
+	worst = worst_of(v);
 	/* Where nothing worse was found: the network of the others decides, too. */
 	if (v->net_channels && all > seen && all <= MAX_RANKS) {
 		strbuf_printf(&text, "%llu of %llu ranks", (unsigned long long)seen,

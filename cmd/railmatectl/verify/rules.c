@@ -171,13 +171,8 @@ static void on_channel(struct verify *v, const struct record *r)
 			g->own_devs |= UINT64_C(1) << c.dev;
 		if (g->rank < 0)
 			g->rank = (int64_t)(c.send ? c.from_rank : c.to_rank);
-		if (c.send) {
-			t->send++;
-			t->send_gdr += c.gdr;
-		} else {
-			t->receive++;
-			t->receive_gdr += c.gdr;
-		}
+		t->n[!c.send]++;
+		t->gdr[!c.send] += c.gdr;
 		if (!g->line || (!c.gdr && !g->proof_is_plain)) {
 			g->source = v->source;
 			g->line = v->line;
@@ -400,11 +395,17 @@ static void on_comm(struct verify *v, const struct record *r)
 		g->bus = n;
 }
 
-static void set_network(struct verify *v, const struct record *r, const char *name, size_t n)
+/* "Using network IB"; 2.27 and newer: "Assigned NET plugin IB to comm" */
+static void on_network(struct verify *v, const struct record *r)
 {
+	bool assigned = r->text[0] == 'A', tcp;
+	const char *name = r->text + strlen(assigned ? "Assigned NET plugin " : "Using network "),
+		   *end = assigned ? strstr(name, " to comm") : name + strlen(name);
 	char copy[sizeof(v->network)] = "";
-	bool tcp;
+	size_t n = end ? (size_t)(end - name) : 0;
 
+	if (!n || !(assigned || r->whole))
+		return;
 	memcpy(copy, name, n < sizeof(copy) ? n : sizeof(copy) - 1);
 	tcp = is_tcp(copy);
 	if (tcp)
@@ -424,36 +425,14 @@ static void on_provider(struct verify *v, const struct record *r)
 {
 	static const char *const rdma[] = { "efa", "verbs", "cxi", "psm3", "opx" };
 	const char *name = strcasestr(r->text, "provider is ");
-	char copy[64] = "";
-	size_t n;
 
 	if (!name)
 		return;
 	name += strlen("provider is ");
-	n = strcspn(name, " ,");
-	memcpy(copy, name, n < sizeof(copy) ? n : sizeof(copy) - 1);
-	if (str_starts(copy, "tcp") || str_starts(copy, "sockets") || str_starts(copy, "udp"))
+	if (str_starts(name, "tcp") || str_starts(name, "sockets") || str_starts(name, "udp"))
 		verify_saw(v, SIGN_TCP_PLUGIN, r->text);
 	for (size_t i = 0; i < ARRAY_LEN(rdma); i++)
-		v->rdma_provider = v->rdma_provider || str_starts(copy, rdma[i]);
-}
-
-static void on_network(struct verify *v, const struct record *r)
-{
-	const char *name = r->text + strlen("Using network ");
-
-	if (r->whole && *name)
-		set_network(v, r, name, strlen(name));
-}
-
-/* 2.27 and newer: "Assigned NET plugin IB to comm" */
-static void on_assigned(struct verify *v, const struct record *r)
-{
-	const char *name = r->text + strlen("Assigned NET plugin "),
-		   *end = strstr(name, " to comm");
-
-	if (end && end > name)
-		set_network(v, r, name, (size_t)(end - name));
+		v->rdma_provider = v->rdma_provider || str_starts(name, rdma[i]);
 }
 
 /* The HCA of this number in NCCL's own list; NULL: not known, or some share a number there
@@ -538,11 +517,8 @@ static void on_variable(struct verify *v, const struct record *r)
 		len--;
 	if (r->proc && name_len == strlen("NCCL_IB_HCA") &&
 	    !strncmp(name, "NCCL_IB_HCA", name_len)) {
-		char *copy = xcalloc(len + 1, 1);
-
-		memcpy(copy, value, len);
 		freep(&r->proc->wanted);
-		r->proc->wanted = copy;
+		r->proc->wanted = xasprintf("%.*s", (int)len, value);
 	}
 	for (enum env env = 0; env < ENV_MAX; env++) {
 		char *copy = v->env[env];
@@ -668,7 +644,7 @@ static const struct rule {
 	{ "NET/", on_gdr_of_hca },
 	{ "GPU Direct RDMA", on_gdr_of_gpu },
 	{ "Using network ", on_network },
-	{ "Assigned NET plugin ", on_assigned },
+	{ "Assigned NET plugin ", on_network },
 	{ "NCCL_", on_variable },
 	{ "Bootstrap", on_bootstrap },
 	{ "GDRCOPY ", on_gdrcopy },

@@ -1,4 +1,4 @@
-/* Processes and GPUs by name: two tables of fixed size. */
+/* Processes by name, and the GPUs of each. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,19 +7,15 @@
 #include "base/mem.h"
 #include "verify/verify-internal.h"
 
-static uint64_t mix(uint64_t h, uint64_t value)
-{
-	h = (h ^ value) * 0x9e3779b97f4a7c15u;
-	return h ^ (h >> 29);
-}
-
 static uint64_t hash_host(const char *host, size_t len, uint64_t pid)
 {
 	uint64_t h = pid;
 
-	for (size_t i = 0; i < len; i++)
-		h = mix(h, (unsigned char)host[i]);
-	return mix(h, len);
+	for (size_t i = 0; i <= len; i++) {
+		h = (h ^ (i < len ? (unsigned char)host[i] : len)) * 0x9e3779b97f4a7c15u;
+		h ^= h >> 29;
+	}
+	return h;
 }
 
 static bool is_proc(const struct proc *p, const char *host, size_t len, uint64_t pid)
@@ -56,26 +52,19 @@ struct proc *verify_proc(struct verify *v, const char *host, size_t host_len, ui
 
 struct gpu *verify_gpu(struct verify *v, struct proc *proc, unsigned cuda)
 {
-	uint64_t hash, slot;
-	struct gpu *g = v->last_gpu;
+	struct gpu *g = proc->gpus;
 
-	if (g && g->proc == proc && g->cuda == cuda)
+	while (g && g->cuda != cuda)
+		g = g->next;
+	if (g)
 		return g;
-	hash = mix(hash_host(proc->host, strlen(proc->host), proc->pid), cuda);
-	for (slot = hash % TABLE_SLOTS; v->gpu_slots[slot]; slot = (slot + 1) % TABLE_SLOTS) {
-		g = v->gpus[v->gpu_slots[slot] - 1];
-		if (g->proc == proc && g->cuda == cuda)
-			return v->last_gpu = g;
-	}
 	if (v->n_gpus == VERIFY_MAX_GPUS) {
 		verify_saw(v, SIGN_TOO_MANY, "");
 		return NULL;
 	}
 	g = xcalloc(1, sizeof(*g));
-	*g = (struct gpu) { .proc = proc, .cuda = cuda, .rank = -1 };
-	v->gpus[v->n_gpus++] = g;
-	v->gpu_slots[slot] = (uint16_t)v->n_gpus;
-	return v->last_gpu = g;
+	*g = (struct gpu) { .proc = proc, .cuda = cuda, .rank = -1, .next = proc->gpus };
+	return v->gpus[v->n_gpus++] = proc->gpus = g;
 }
 
 void verify_rank(struct verify *v, uint64_t rank, uint64_t n, uint64_t least)
@@ -158,11 +147,11 @@ static void prove(const struct verify *v, struct proof *p, const char *source, u
 	str_utf8_trim(p->text);
 }
 
-int64_t verify_rank_of(const struct verify *v, const struct proof *p)
+int64_t verify_rank_of(const struct proof *p)
 {
-	for (size_t i = 0; p->proc && i < v->n_gpus; i++) {
-		if (v->gpus[i]->proc == p->proc && v->gpus[i]->cuda == p->cuda)
-			return v->gpus[i]->rank;
+	for (const struct gpu *g = p->proc ? p->proc->gpus : NULL; g; g = g->next) {
+		if (g->cuda == p->cuda)
+			return g->rank;
 	}
 	return p->rank;
 }

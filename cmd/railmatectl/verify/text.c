@@ -27,8 +27,8 @@ static uint64_t gpu_channels(const struct gpu *g, uint64_t *ret_gdr)
 	uint64_t n = 0, gdr = 0;
 
 	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
-		n += g->by_dev[dev].send + (uint64_t)g->by_dev[dev].receive;
-		gdr += g->by_dev[dev].send_gdr + (uint64_t)g->by_dev[dev].receive_gdr;
+		n += g->by_dev[dev].n[0] + (uint64_t)g->by_dev[dev].n[1];
+		gdr += g->by_dev[dev].gdr[0] + (uint64_t)g->by_dev[dev].gdr[1];
 	}
 	*ret_gdr = gdr;
 	return n;
@@ -72,7 +72,7 @@ static void put_gpu(const struct verify *v, const struct gpu *g, struct strbuf *
 
 	put_bus(g, &bus);
 	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
-		if (!g->by_dev[dev].send && !g->by_dev[dev].receive)
+		if (!g->by_dev[dev].n[0] && !g->by_dev[dev].n[1])
 			continue;
 		if (!first)
 			strbuf_putc(&hcas, ',');
@@ -129,21 +129,16 @@ static void put_proof(const struct proof *p, struct strbuf *out)
 }
 
 /* Who wrote it, and when, as far as the line has it. */
-static void put_writer(const struct verify *v, const struct proof *p, struct strbuf *out)
+static void put_writer(const struct proof *p, struct strbuf *out)
 {
-	int64_t rank = verify_rank_of(v, p);
-	const char *comma = "";
+	int64_t rank = verify_rank_of(p);
 
-	if (p->proc && p->proc->host[0]) {
+	if (p->proc && p->proc->host[0])
 		strbuf_printf(out, "%s process %llu", p->proc->host, (ull)p->proc->pid);
-		comma = ", ";
-	}
-	if (rank >= 0) {
-		strbuf_printf(out, "%srank %lld", comma, (long long)rank);
-		comma = ", ";
-	}
+	if (rank >= 0)
+		strbuf_printf(out, "%srank %lld", out->len ? ", " : "", (long long)rank);
 	if (p->moment[0])
-		strbuf_printf(out, "%s%s", comma, p->moment);
+		strbuf_printf(out, "%s%s", out->len ? ", " : "", p->moment);
 }
 
 /* A consequence is listed below its cause, and needs no advice of its own. */
@@ -182,7 +177,7 @@ static void put_finding(const struct verify *v, unsigned id, struct strbuf *out)
 			strbuf_putc(out, '\n');
 		}
 	}
-	put_writer(v, p, &writer);
+	put_writer(p, &writer);
 	if (v->levels[id] == LEVEL_FAIL && writer.len)
 		strbuf_printf(out, "  from:  %s\n", strbuf_str(&writer));
 	if (!only_follows(v, id))
@@ -267,6 +262,23 @@ static void json_proof(struct json *j, const struct proof *p)
 	json_kv_int(j, "count", (int64_t)p->count);
 }
 
+static void json_proofs(struct json *j, const char *key, const char *const *names,
+			const struct proof *proofs, size_t n)
+{
+	json_key(j, key);
+	json_begin_array(j);
+	for (size_t i = 0; i < n; i++) {
+		if (!proofs[i].count)
+			continue;
+		json_begin_object(j);
+		if (names)
+			json_kv_string(j, "of", names[i]);
+		json_proof(j, &proofs[i]);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
 static void json_kv_text(struct json *j, const char *key, const struct strbuf *text)
 {
 	json_kv_string(j, key, text->len ? strbuf_str(text) : NULL);
@@ -293,15 +305,15 @@ static void json_gpu(const struct verify *v, const struct gpu *g, struct json *j
 		_cleanup_strbuf_ struct strbuf name = STRBUF_INIT;
 		const struct traffic *t = &g->by_dev[dev];
 
-		if (!t->send && !t->receive)
+		if (!t->n[0] && !t->n[1])
 			continue;
 		proc_hca_name(g->proc, dev, &name);
 		json_begin_object(j);
 		json_kv_string(j, "hca", strbuf_str(&name));
-		json_kv_int(j, "send", t->send);
-		json_kv_int(j, "send_gdr", t->send_gdr);
-		json_kv_int(j, "receive", t->receive);
-		json_kv_int(j, "receive_gdr", t->receive_gdr);
+		json_kv_int(j, "send", t->n[0]);
+		json_kv_int(j, "send_gdr", t->gdr[0]);
+		json_kv_int(j, "receive", t->n[1]);
+		json_kv_int(j, "receive_gdr", t->gdr[1]);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -345,25 +357,8 @@ void verify_json(const struct verify *v, struct json *j)
 	json_kv_int(j, "channels_gdr", (int64_t)v->net_gdr);
 	json_kv_int(j, "bytes", (int64_t)v->bytes);
 	json_kv_int(j, "lines", (int64_t)v->lines);
-	json_key(j, "proof");
-	json_begin_array(j);
-	for (size_t i = 0; i < GROUND_MAX; i++) {
-		if (!v->grounds[i].count)
-			continue;
-		json_begin_object(j);
-		json_kv_string(j, "of", ground_names[i]);
-		json_proof(j, &v->grounds[i]);
-		json_end_object(j);
-	}
-	json_end_array(j);
-	json_key(j, "warnings");
-	json_begin_array(j);
-	for (size_t i = 0; i < v->n_warns; i++) {
-		json_begin_object(j);
-		json_proof(j, &v->warns[i]);
-		json_end_object(j);
-	}
-	json_end_array(j);
+	json_proofs(j, "proof", ground_names, v->grounds, GROUND_MAX);
+	json_proofs(j, "warnings", NULL, v->warns, v->n_warns);
 	json_bandwidth(v, j);
 	json_key(j, "gpus");
 	json_begin_array(j);
@@ -377,7 +372,7 @@ void verify_json(const struct verify *v, struct json *j)
 		const struct sign *s = verify_sign_of(ids[i]);
 		_cleanup_strbuf_ struct strbuf writer = STRBUF_INIT;
 
-		put_writer(v, &v->signs[ids[i]], &writer);
+		put_writer(&v->signs[ids[i]], &writer);
 		json_begin_object(j);
 		json_kv_string(j, "id", s->id);
 		json_kv_string(j, "level", verify_level_name(v->levels[ids[i]]));

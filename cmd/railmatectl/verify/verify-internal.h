@@ -44,6 +44,7 @@ struct hca {
 struct proc {
 	char host[64];
 	uint64_t pid;
+	struct gpu *gpus;
 	struct hca *hcas;
 	size_t n_hcas, cap_hcas;
 	char *wanted;			      /* the value of NCCL_IB_HCA */
@@ -66,13 +67,14 @@ enum trace { TRACE_END, TRACE_SHARP };
 
 /* Channels between nodes over one HCA. */
 struct traffic {
-	uint32_t send, send_gdr, receive, receive_gdr;
+	uint32_t n[2], gdr[2]; /* sent, received */
 };
 
 struct gpu {
 	struct proc *proc;
-	unsigned cuda; /* device number in its process */
-	int64_t rank;  /* -1: unknown; of the largest communicator, of `comm` ranks */
+	struct gpu *next; /* of the process */
+	unsigned cuda;	  /* device number in its process */
+	int64_t rank;	  /* -1: unknown; of the largest communicator, of `comm` ranks */
 	uint64_t comm;
 	uint64_t bus;	   /* as NCCL prints it; 0: unknown */
 	uint64_t far_devs; /* bit n: HCA n is too far for GDR, by NCCL */
@@ -179,9 +181,8 @@ struct verify {
 	struct proc *procs[VERIFY_MAX_GPUS];
 	struct gpu *gpus[VERIFY_MAX_GPUS];
 	size_t n_procs, n_gpus;
-	uint16_t proc_slots[TABLE_SLOTS], gpu_slots[TABLE_SLOTS]; /* index + 1; 0: empty */
+	uint16_t proc_slots[TABLE_SLOTS]; /* index + 1; 0: empty */
 	struct proc *last_proc;
-	struct gpu *last_gpu;
 
 	uint64_t bytes, lines, records;
 	char version[64], network[64];
@@ -238,7 +239,7 @@ void verify_saw(struct verify *v, unsigned id, const char *text);
 void verify_saw_at(struct verify *v, unsigned id, const char *source, uint64_t line,
 		   const char *text);
 /* The rank of a GPU's process, or the one that the line itself named; -1: unknown. */
-int64_t verify_rank_of(const struct verify *v, const struct proof *p);
+int64_t verify_rank_of(const struct proof *p);
 /* A rank of a communicator of n wrote this itself. n 0: not known, at least `least`. */
 void verify_rank(struct verify *v, uint64_t rank, uint64_t n, uint64_t least);
 uint64_t verify_ranks_seen(const struct verify *v);

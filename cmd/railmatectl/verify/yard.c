@@ -40,7 +40,7 @@ static double rate_of_host(const struct verify *v, const struct proc *p)
 		if (strcmp(g->proc->host, p->host) != 0)
 			continue;
 		for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++)
-			used |= (uint64_t)(g->by_dev[dev].send || g->by_dev[dev].receive) << dev;
+			used |= (uint64_t)(g->by_dev[dev].n[0] || g->by_dev[dev].n[1]) << dev;
 	}
 	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
 		if (!used || used >> dev & 1)
