@@ -178,7 +178,7 @@ int verify_counters_end(const char *root, const char *path, struct verify *v, st
 	counters_compare(&before, &after, arena, ret);
 	tcp = counters_tcp(ret);
 	if (tcp)
-		verify_tcp_traffic(v, tcp->name, tcp->sent);
+		verify_counted(v, true, tcp->name, tcp->sent);
 	*ret_warn = tcp != NULL;
 	for (size_t i = 0; any_sent(ret) && i < ret->n_ports; i++) {
 		const struct port_diff *d = &ret->ports[i];
@@ -187,7 +187,7 @@ int verify_counters_end(const char *root, const char *path, struct verify *v, st
 		if (d->change != PORT_COUNTED || d->sent ||
 		    !verify_mapped(v, d->hca, d->port, &gpu, &vf))
 			continue;
-		verify_idle_port(v, d->hca, d->port);
+		verify_counted(v, false, d->hca, d->port);
 		*ret_warn = true;
 	}
 	return EXIT_DONE;

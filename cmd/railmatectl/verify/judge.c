@@ -287,31 +287,21 @@ enum verdict verify_judge(struct verify *v)
 	return v->verdict = by_level[worst];
 }
 
-void verify_idle_port(struct verify *v, const char *hca, uint64_t port)
+void verify_counted(struct verify *v, bool tcp, const char *name, uint64_t n)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 
-	strbuf_printf(&text, "%s:%llu", hca, (unsigned long long)port);
-	verify_saw_at(v, SIGN_IDLE_PORT, NULL, 0, strbuf_str(&text));
-}
-
-void verify_tcp_traffic(struct verify *v, const char *interface, uint64_t bytes)
-{
-	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-
-	strbuf_printf(&text, "%s sent %llu bytes", interface, (unsigned long long)bytes);
-	verify_saw_at(v, SIGN_TCP_TRAFFIC, NULL, 0, strbuf_str(&text));
+	strbuf_printf(&text, tcp ? "%s sent %llu bytes" : "%s:%llu", name, (unsigned long long)n);
+	verify_saw_at(v, tcp ? SIGN_TCP_TRAFFIC : SIGN_IDLE_PORT, NULL, 0, strbuf_str(&text));
 }
 
 const char *verify_verdict_name(enum verdict verdict)
 {
-	static const char *const names[] = {
-		[VERDICT_PASS] = "PASS",
-		[VERDICT_NOGDR] = "PASS-noGDR",
-		[VERDICT_WARN] = "WARN",
-		[VERDICT_FAIL] = "FAIL",
-		[VERDICT_INCONCLUSIVE] = "INCONCLUSIVE",
-	};
+	static const char *const names[] = { [VERDICT_PASS] = "PASS",
+					     [VERDICT_NOGDR] = "PASS-noGDR",
+					     [VERDICT_WARN] = "WARN",
+					     [VERDICT_FAIL] = "FAIL",
+					     [VERDICT_INCONCLUSIVE] = "INCONCLUSIVE" };
 
 	return names[verdict];
 }

@@ -1,5 +1,6 @@
 /* The meaning of a record: a table of the beginnings of texts, then the catalogue of failures. */
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -389,9 +390,7 @@ static void on_comm(struct verify *v, const struct record *r)
 		if (r->proc && n > r->proc->local_ranks)
 			r->proc->local_ranks = (unsigned)n;
 	}
-	if (!g)
-		return;
-	if (number_after(r->text, " busId ", 16, &n))
+	if (g && number_after(r->text, " busId ", 16, &n))
 		g->bus = n;
 }
 
@@ -522,12 +521,10 @@ static void on_variable(struct verify *v, const struct record *r)
 	}
 	for (enum env env = 0; env < ENV_MAX; env++) {
 		char *copy = v->env[env];
-		size_t n = len < sizeof(v->env[env]) ? len : sizeof(v->env[env]) - 1;
 
 		if (name_len != strlen(names[env]) || strncmp(name, names[env], name_len) != 0)
 			continue;
-		memcpy(copy, value, n);
-		copy[n] = '\0';
+		(void)snprintf(copy, sizeof(v->env[env]), "%.*s", (int)len, value);
 		if (env == ENV_GID_INDEX && strcmp(copy, "-1") != 0 && !is_index_of_map(v, r, copy))
 			verify_saw(v, SIGN_GID_FIXED, r->text);
 		if (env == ENV_GDR_LEVEL &&
@@ -548,14 +545,6 @@ static void on_bootstrap(struct verify *v, const struct record *r)
 static void on_gdrcopy(struct verify *v, const struct record *r)
 {
 	verify_ground(v, GROUND_GDRCOPY, r->text);
-}
-
-/* Subsystem GRAPH: " Pattern 4, crossNic 0, nChannels 16, bw 45/45, type NVL/PIX, sameChannels 1":
- * the worst link between GPUs of a node, then that to the NICs. */
-static void on_pattern(struct verify *v, const struct record *r)
-{
-	if (strstr(r->text, ", type ") && r->whole)
-		verify_ground(v, GROUND_INSIDE, r->text);
 }
 
 /* "NET/Socket : Using [0]eth0:10.0.0.5<0>": the process found nothing better, or may not. */
@@ -605,7 +594,8 @@ static bool on_trace(struct verify *v, const struct record *r)
 	return true;
 }
 
-/* Subsystem GRAPH: "    + PCI[24.0] - GPU/0-1b000 (0)" */
+/* Subsystem GRAPH: "    + PCI[24.0] - GPU/0-1b000 (0)"; " Pattern 4, crossNic 0, nChannels 16, bw
+ * 45/45, type NVL/PIX, sameChannels 1": the worst link between GPUs of a node, then to NICs. */
 static void on_tree(struct verify *v, const struct record *r)
 {
 	const char *p = strstr(r->text, "+ PCI[");
@@ -614,7 +604,8 @@ static void on_tree(struct verify *v, const struct record *r)
 	if (rate > 0 && strstr(p, "] - GPU/") == strchr(p, ']') &&
 	    (v->gpu_link <= 0 || rate < v->gpu_link))
 		v->gpu_link = rate;
-	on_pattern(v, r);
+	if (strstr(r->text, ", type ") && r->whole)
+		verify_ground(v, GROUND_INSIDE, r->text);
 }
 
 /* The first counts; "2.20.5+cuda12.2" and "2.20.5" are one. */
@@ -648,7 +639,7 @@ static const struct rule {
 	{ "NCCL_", on_variable },
 	{ "Bootstrap", on_bootstrap },
 	{ "GDRCOPY ", on_gdrcopy },
-	{ "Pattern ", on_pattern },
+	{ "Pattern ", on_tree },
 	{ " ", on_tree },
 };
 

@@ -224,11 +224,8 @@ void verify_text(const struct verify *v, struct strbuf *out)
 		put_proof(&v->signs[v->first], out);
 		strbuf_putc(out, '\n');
 	}
-	if (v->version[0])
-		strbuf_printf(out, "  version %s,", v->version);
-	else
-		strbuf_puts(out, "  version unknown,");
-	strbuf_printf(out, " network %s,", v->network[0] ? v->network : "unknown");
+	strbuf_printf(out, "  version %s, network %s,", v->version[0] ? v->version : "unknown",
+		      v->network[0] ? v->network : "unknown");
 	if (v->nodes)
 		strbuf_printf(out, " %llu node%s,", (ull)v->nodes, v->nodes == 1 ? "" : "s");
 	if (v->ranks && verify_ranks_seen(v) < v->ranks)

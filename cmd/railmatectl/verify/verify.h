@@ -40,10 +40,9 @@ int verify_add_map(struct verify *v, const char *host, const char *text, size_t 
 void verify_begin(struct verify *v, const char *name);
 void verify_feed(struct verify *v, const char *data, size_t len);
 void verify_end(struct verify *v);
-/* A VF of a map sent nothing by its port counters while others sent; before verify_judge(). */
-void verify_idle_port(struct verify *v, const char *hca, uint64_t port);
-/* An interface by which much went that is not RDMA; before verify_judge(). */
-void verify_tcp_traffic(struct verify *v, const char *interface, uint64_t bytes);
+/* By counters, before verify_judge(): an HCA of a map whose port n sent nothing while others sent;
+ * tcp: an interface that is not RDMA, by which n bytes went, too many. */
+void verify_counted(struct verify *v, bool tcp, const char *name, uint64_t n);
 /* Is this port in one of the maps? The GPU and the VF of the first that has it; either may be NULL.
  */
 bool verify_mapped(const struct verify *v, const char *hca, uint64_t port, const char **gpu,
