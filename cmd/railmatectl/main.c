@@ -118,7 +118,6 @@ static const char usage_text[] =
 	"  --root DIR              capture what lies below DIR\n"
 	"  --scrub                 replace GUIDs, MACs, serial numbers, UUIDs and host names\n"
 	"  -o, --output FILE       write there instead of standard output\n"
-	"  --json                  one JSON object on standard output, the text in it as \"tree\"\n"
 	"\n"
 	"  --help, --version\n"
 	"\n"

@@ -1,7 +1,6 @@
 /* railmatectl snapshot: a machine as host.tree text, and back. */
 #include <errno.h>
 #include <getopt.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "hosttree/hosttree.h"
@@ -18,11 +16,6 @@
 #include "sysroot/sysroot.h"
 
 #define TREE_BYTES_MAX (64u << 20)
-
-struct snapshot_options {
-	const char *root, *output;
-	bool scrub, json;
-};
 
 static int write_file(const char *path, const struct strbuf *text)
 {
@@ -36,54 +29,25 @@ static int write_file(const char *path, const struct strbuf *text)
 	return bad ? fail(EXIT_FAILED, "write %s: %m", path) : EXIT_DONE;
 }
 
-static int64_t count_lines(const char *text, size_t len)
-{
-	int64_t n = 0;
-
-	for (size_t i = 0; i < len; i++)
-		n += text[i] == '\n';
-	return n;
-}
-
-static int capture(const struct snapshot_options *opt)
+static int capture(const char *path, const char *output, bool scrub)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct sysroot *root = NULL;
 	struct err err = { 0 };
-	int code = EXIT_DONE;
+	int r = sysroot_open(path, &root, &err);
 
-	if (sysroot_open(opt->root, &root, &err) < 0 ||
-	    hosttree_capture(root, opt->scrub, &text, &err) < 0)
-		code = fail(EXIT_FAILED, "%s", err.msg);
+	if (r == 0)
+		r = hosttree_capture(root, scrub, &text, &err);
 	sysroot_close(root);
-	if (code == EXIT_DONE && opt->output)
-		code = write_file(opt->output, &text);
-	if (code != EXIT_DONE)
-		return code;
-	if (opt->json) {
-		_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-		struct json j;
-
-		/* The text itself is in it where it would be on standard output without --json. */
-		json_init(&j, &out, 1);
-		json_begin_object(&j);
-		json_kv_string(&j, "tree", opt->output ? NULL : strbuf_str(&text));
-		json_kv_int(&j, "entries", count_lines(strbuf_str(&text), text.len));
-		json_kv_bool(&j, "scrubbed", opt->scrub);
-		json_kv_string(&j, "output", opt->output);
-		json_end_object(&j);
-		strbuf_putc(&out, '\n');
-		return print_out(&out);
-	}
-	return opt->output ? EXIT_DONE : print_out(&text);
+	if (r < 0)
+		return fail(EXIT_FAILED, "%s", err.msg);
+	return output ? write_file(output, &text) : print_out(&text);
 }
 
-static int unpack(const char *file, const char *dir, bool json)
+static int unpack(const char *file, const char *dir)
 {
-	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 	_cleanup_free_ char *text = NULL;
 	struct err err = { 0 };
-	struct json j;
 	bool made;
 	size_t len;
 
@@ -97,25 +61,17 @@ static int unpack(const char *file, const char *dir, bool json)
 			rmdir(dir); /* still empty when the text was refused */
 		return fail(EXIT_FAILED, "%s: %s", file, err.msg);
 	}
-	if (!json)
-		return EXIT_DONE;
-	json_init(&j, &out, 1);
-	json_begin_object(&j);
-	json_kv_string(&j, "directory", dir);
-	json_kv_int(&j, "entries", count_lines(text, len));
-	json_end_object(&j);
-	strbuf_putc(&out, '\n');
-	return print_out(&out);
+	return EXIT_DONE;
 }
 
 int cmd_snapshot(int argc, char **argv)
 {
-	struct snapshot_options opt = { .root = "/" };
+	const char *root = "/", *output = NULL;
+	bool scrub = false;
 	const struct word words[] = {
-		{ "root", .value = &opt.root },
-		{ "scrub", .flag = &opt.scrub },
-		{ "output", .value = &opt.output },
-		{ "json", .flag = &opt.json },
+		{ "root", .value = &root },
+		{ "scrub", .flag = &scrub },
+		{ "output", .value = &output },
 	};
 	int r = read_options(argc, argv, words, ARRAY_LEN(words));
 
@@ -125,12 +81,12 @@ int cmd_snapshot(int argc, char **argv)
 	argc -= optind;
 	argv += optind;
 	if (!argc)
-		return capture(&opt);
+		return capture(root, output, scrub);
 	if (strcmp(argv[0], "unpack") != 0)
 		return fail(EXIT_USAGE, "snapshot takes no argument '%s'", argv[0]);
 	if (argc != 3)
 		return fail(EXIT_USAGE, "snapshot unpack needs FILE and DIR");
-	if (strcmp(opt.root, "/") != 0 || opt.scrub || opt.output)
-		return fail(EXIT_USAGE, "snapshot unpack takes no option but --json");
-	return unpack(argv[1], argv[2], opt.json);
+	if (strcmp(root, "/") != 0 || scrub || output)
+		return fail(EXIT_USAGE, "snapshot unpack takes no option");
+	return unpack(argv[1], argv[2]);
 }

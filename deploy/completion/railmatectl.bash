@@ -21,7 +21,7 @@ _railmatectl() {
 		verify) words='--map --counters --root --json --help' ;;
 		cluster) words='status topo explain doctor verify --context --kubeconfig --railmate-namespace --namespace -n --selector -l --container -c --node --parallel --timeout --no-doctor --only --svg --nccl-xml --rccl --wide --json --help' ;;
 		ready) words='--help' ;;
-		snapshot) words='unpack --root --scrub --output -o --json --help' ;;
+		snapshot) words='unpack --root --scrub --output -o --help' ;;
 		esac
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

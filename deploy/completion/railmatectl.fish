@@ -94,4 +94,3 @@ complete -c railmatectl -n '__fish_seen_subcommand_from verify' -l json -d 'one 
 complete -c railmatectl -n '__fish_seen_subcommand_from snapshot' -l root -x -a '(__fish_complete_directories)' -d 'capture what lies below DIR'
 complete -c railmatectl -n '__fish_seen_subcommand_from snapshot' -l scrub -d 'replace GUIDs, MACs, serial numbers, UUIDs and host names'
 complete -c railmatectl -n '__fish_seen_subcommand_from snapshot' -l output -s o -r -F -d 'write there instead of standard output'
-complete -c railmatectl -n '__fish_seen_subcommand_from snapshot' -l json -d 'one JSON object on standard output, the text in it as "tree"'

@@ -21,6 +21,7 @@ TOP = pathlib.Path(__file__).parents[2]
 SHELVES = ("pkg", "cmd/railmatectl")
 # What no other file of the product calls, and why it is offered all the same.
 FOR_TESTS = {
+    "lldp_read": "what discovery reads of neighbours, which fuzz_lldp feeds with any bytes",
     "hw_drivers_n": "the length of a table that is offered",
     "rpc_call_stream": "the asking side of streams is the state machine of unary calls",
     "rpc_subscription_cancel": "of rpc_call_stream()",

@@ -1,165 +1,380 @@
 /*
- * A machine → host.tree text: what discovery may read, and nothing else. Tables say which files, so
- * a new fact of a scan is one line here. A file that vanishes is left out; one whose reading fails
- * with EINVAL (the carrier of an interface that is switched off, the type of an empty GID slot) is
- * written empty.
+ * A machine → host.tree text: what discovery and doctor may read, and nothing else. Tables say
+ * which files, so a new fact of a scan is a word here; of configuration spaces and VPD an excerpt
+ * is taken. A file that vanishes is left out; one whose reading fails with EINVAL (the carrier of
+ * an interface that is switched off) is written empty.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <linux/pci_regs.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
-#include "hosttree/capture-internal.h"
+#include "discover/lldp.h"
 #include "hosttree/hosttree.h"
+#include "hw/driver.h"
+#include "hw/vpd.h"
+#include "sysroot/dir.h"
+#include "sysroot/sysroot.h"
 
+#define FILE_BYTES_MAX (1u << 20)
+#define TEXT_BYTES_MAX ((size_t)64 << 20)
+
+struct capture {
+	const struct sysroot *root;
+	char top[PATH_MAX]; /* its path, as /proc has it */
+	struct strbuf *out;
+	struct arena *arena;
+	bool scrub;
+	char host_name[256]; /* "": not known */
+	struct replaced *replaced;
+	size_t n, cap;
+};
+
+/* --- lines --- */
+
+static void put_escaped(struct strbuf *out, const char *s, size_t len, bool is_path)
+{
+	for (size_t i = 0, n; i < len; i += n ? n : 1) {
+		unsigned char c = (unsigned char)s[i];
+		bool blank_at_end = c == ' ' && (is_path || i + 1 == len);
+
+		n = str_printable_sequence(s + i, len - i);
+		if (n > 1)
+			strbuf_add(out, s + i, n);
+		else if (c == '\n')
+			strbuf_puts(out, "\\n");
+		else if (c == '\\')
+			strbuf_puts(out, "\\\\");
+		else if (!n || blank_at_end)
+			strbuf_printf(out, "\\x%02x", c);
+		else
+			strbuf_putc(out, (char)c);
+	}
+}
+
+static void put_line(struct strbuf *out, char kind, const char *path, const char *mark,
+		     const char *value, size_t len)
+{
+	strbuf_printf(out, "%c ", kind);
+	put_escaped(out, path, strlen(path), true);
+	strbuf_puts(out, mark);
+	for (size_t i = 0; i < len && kind == 'x'; i++)
+		strbuf_printf(out, "%02x", (unsigned char)value[i]);
+	if (kind != 'x')
+		put_escaped(out, value, len, false);
+	strbuf_putc(out, '\n');
+}
+
+static void put_file(struct strbuf *out, const char *path, const char *value, size_t len)
+{
+	bool is_text = str_utf8_valid(value, len) && !memchr(value, '\0', len);
+
+	put_line(out, is_text ? 'f' : 'x', path, " = ", value, len);
+}
+
+/* Once each. */
+static void sort_lines(struct strbuf *b)
+{
+	_cleanup_free_ char *text = strbuf_steal(b);
+	_cleanup_free_ char **lines = NULL;
+	size_t n = 0, cap = 0;
+	char *save = NULL;
+
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		lines = xgrow(lines, &cap, n + 1, sizeof(*lines));
+		lines[n++] = line;
+	}
+	if (n)
+		qsort(lines, n, sizeof(*lines), list_by_string);
+	for (size_t i = 0; i < n; i++) {
+		if (!i || strcmp(lines[i - 1], lines[i]) != 0)
+			strbuf_printf(b, "%s\n", lines[i]);
+	}
+}
+
+/*
+ * --- made-up values for what names a machine or its owner ---
+ *
+ * The n-th different original of a kind becomes the n-th made-up value, so what was equal stays
+ * equal, and the order of a capture makes the result repeatable.
+ */
+
+enum scrub { HOST_NAME, MAC, GUID, GID, TEXT, INFORMATION, PARAMS, ROUTE, CMDLINE };
+
+struct replaced {
+	enum scrub kind;
+	const char *original;
+	unsigned number;
+};
+
+static unsigned number_of(struct capture *c, enum scrub kind, const char *text)
+{
+	unsigned number = 1;
+
+	for (size_t i = 0; i < c->n; i++) {
+		const struct replaced *r = &c->replaced[i];
+
+		if (r->kind == kind && !strcmp(r->original, text))
+			return r->number;
+		number += r->kind == kind;
+	}
+	c->replaced = xgrow(c->replaced, &c->cap, c->n + 1, sizeof(*c->replaced));
+	c->replaced[c->n++] = (struct replaced) { kind, arena_strdup(c->arena, text), number };
+	return number;
+}
+
+/* Of GIDs, link-local and IPv4-mapped prefixes say what kind it is and stay. */
+static void put_number(struct capture *c, enum scrub kind, const char *text, struct strbuf *out)
+{
+	static const struct {
+		enum scrub kind;
+		const char *before, *after;
+	} prefixes[] = {
+		{ MAC, "", "02:00:00:" },
+		{ GUID, "", "0200:0000:" },
+		{ GID, "fe80:0000:0000:0000:", "fe80:0000:0000:0000:0200:0000:" },
+		{ GID, "0000:0000:0000:0000:0000:ffff:", "0000:0000:0000:0000:0000:ffff:" },
+		{ GID, "", "fd00:0000:0000:0000:0000:0000:" },
+	};
+	unsigned n = number_of(c, kind, text);
+	size_t i = 0;
+
+	while (prefixes[i].kind != kind || !str_starts(text, prefixes[i].before))
+		i++;
+	if (kind == MAC)
+		strbuf_printf(out, "%s%02x:%02x:%02x", prefixes[i].after, n >> 16 & 255,
+			      n >> 8 & 255, n & 255);
+	else
+		strbuf_printf(out, "%s%04x:%04x", prefixes[i].after, n >> 16, n & 0xffff);
+}
+
+/* Addresses of disks, names of images and passwords stand beside what matters. */
+static void put_cmdline(char *line, struct strbuf *out)
+{
+	static const char kept[] =
+		"pci= iommu= iommu. intel_iommu= amd_iommu= pcie_ numa_balancing= hugepage default_hugepagesz= transparent_hugepage=";
+	const char *blank = "";
+
+	for (char *save, *word = strtok_r(line, " ", &save); word;
+	     word = strtok_r(NULL, " ", &save)) {
+		const char *key = kept;
+
+		while (key && strncmp(word, key, strcspn(key, " ")) != 0)
+			key = strchr(key, ' ') ? strchr(key, ' ') + 1 : NULL;
+		if (key)
+			strbuf_printf(out, "%s%s", blank, word);
+		blank = key ? " " : blank;
+	}
+}
+
+/* False: it is left out. */
+static bool scrub_line(struct capture *c, enum scrub how, char *line, struct strbuf *out)
+{
+	/* Only zeros and separators are an empty slot, which names nothing. */
+	bool blank = !line[strspn(line, "0:. \t")];
+	char name[64], gateway[16], rest[256];
+	const char *at = strstr(line, "GPU-"), *hit;
+
+	switch (how) {
+	case MAC:
+	case GUID:
+	case GID:
+		if (!blank)
+			put_number(c, how, line, out);
+		else
+			strbuf_puts(out, line);
+		return true;
+	case TEXT:
+		strbuf_puts(out, blank ? line : "scrubbed");
+		return true;
+	case INFORMATION: /* "GPU UUID: GPU-8d1f…" */
+		if (at && at[4] != '?' && str_starts(line, "GPU UUID"))
+			strbuf_printf(out, "%.*sGPU-00000000-0000-0000-0000-%012x",
+				      (int)(at - line), line, number_of(c, how, at));
+		else
+			strbuf_puts(out, line);
+		return true;
+	case PARAMS: /* "EnableMSI: 1"; the others hold text: paths, UUIDs of GPUs */
+		at = strchr(line, ':');
+		strbuf_puts(out, line);
+		return at && at[1] && at[2] >= '0' && at[2] <= '9';
+	case ROUTE: /* the head, and default routes without their gateway */
+		if (sscanf(line, "%63s 00000000 %15s %255[^\n]", name, gateway, rest) == 3)
+			strbuf_printf(out, "%s\t00000000\t00000000\t%s", name, rest);
+		else if (str_starts(line, "Iface"))
+			strbuf_puts(out, line);
+		else
+			return false;
+		return true;
+	case CMDLINE:
+		put_cmdline(line, out);
+		return true;
+	default:
+		at = line;
+		while (strlen(c->host_name) > 2 && (hit = strstr(at, c->host_name))) {
+			strbuf_printf(out, "%.*shost", (int)(hit - at), at);
+			at = hit + strlen(c->host_name);
+		}
+		strbuf_puts(out, at);
+		return true;
+	}
+}
+
+static void scrub(struct capture *c, enum scrub how, struct strbuf *value)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (how == HOST_NAME && strlen(strbuf_str(value)) != value->len)
+		return; /* bytes */
+	text = strbuf_steal(value);
+	for (char *line = text, *next; *line; line = next) {
+		size_t len = strcspn(line, "\n"), before = value->len;
+		bool newline = line[len] == '\n';
+
+		next = line + len + newline;
+		line[len] = '\0';
+		if (!scrub_line(c, how, line, value))
+			value->len = before;
+		else if (newline)
+			strbuf_putc(value, '\n');
+	}
+}
+
+/* --- what is taken --- */
+
+#define KEYS_MAX 5
+
+/* paths: of "file", "link@" or "directory/" below one; names may be patterns. keep: of the file
+ * only the lines that start with one of these, always as they are. */
 struct row {
-	enum scrub_kind scrub;
-	const char *paths; /* of "file", "link@" or "directory/" below one; names may be patterns */
+	const char *paths;
+	enum scrub how;
+	const char *keep[KEYS_MAX];
 };
 
 static const struct row function_rows[] = {
-	{ 0, "vendor device class revision subsystem_vendor subsystem_device numa_node" },
-	{ 0, "acpi_index current_link_speed current_link_width max_link_speed max_link_width" },
-	{ 0, "sriov_totalvfs sriov_numvfs sriov_offset sriov_stride sriov_vf_device" },
-	{ 0, "driver@ physfn@ virtfn*@ iommu_group@" },
-	{ 0, "infiniband_mad/*/ infiniband_mad/*/ibdev uio/*/ drm/*/" },
+	{ .paths =
+		  "vendor device class revision subsystem_vendor subsystem_device numa_node acpi_index "
+		  "current_link_speed current_link_width max_link_speed max_link_width "
+		  "sriov_totalvfs sriov_numvfs sriov_offset sriov_stride sriov_vf_device "
+		  "driver@ physfn@ virtfn*@ iommu_group@ infiniband_mad/*/ infiniband_mad/*/ibdev uio/*/ drm/*/" },
+	{ 0 },
 };
 
+/* ecn: MLNX_OFED's congestion control by priority */
 static const struct row net_rows[] = {
-	{ 0, "carrier dev_id dev_port flags mtu operstate phys_port_name speed type device@" },
-	{ 0, "ecn/roce_[nr]p/enable/[0-7]" /* MLNX_OFED's: congestion control by priority */ },
-	{ SCRUB_MAC, "address" },
-	{ SCRUB_GUID, "phys_switch_id" },
+	{ .paths =
+		  "carrier dev_id dev_port flags mtu operstate phys_port_name speed type device@ ecn/roce_[nr]p/enable/[0-7]" },
+	{ .paths = "address", .how = MAC },
+	{ .paths = "phys_switch_id", .how = GUID },
+	{ 0 },
 };
 
 /* The type and the netdev of an empty GID cannot be read: such slots are left out. */
 static const struct row rdma_rows[] = {
-	{ 0, "board_id fw_ver hca_type node_type parent device@" },
-	{ 0, "ports/*/state ports/*/phys_state ports/*/rate ports/*/link_layer" },
-	{ 0, "ports/*/lid ports/*/sm_lid ports/*/pkeys/[0-9] ports/*/pkeys/1[0-5]" },
-	{ 0, "ports/*/gid_attrs/types/[0-9] ports/*/gid_attrs/types/1[0-5]" },
-	{ 0, "ports/*/gid_attrs/ndevs/[0-9] ports/*/gid_attrs/ndevs/1[0-5]" },
-	{ SCRUB_GID, "ports/*/gids/[0-9] ports/*/gids/1[0-5]" },
-	{ SCRUB_GUID, "node_guid sys_image_guid" },
-	{ SCRUB_TEXT, "node_desc" },
-	{ KEEP_TCLASS, "tc/*/traffic_class" },
+	{ .paths = "board_id fw_ver hca_type node_type parent device@ "
+		   "ports/*/state ports/*/phys_state ports/*/rate ports/*/link_layer "
+		   "ports/*/lid ports/*/sm_lid ports/*/pkeys/[0-9] ports/*/pkeys/1[0-5] "
+		   "ports/*/gid_attrs/types/[0-9] ports/*/gid_attrs/types/1[0-5] "
+		   "ports/*/gid_attrs/ndevs/[0-9] ports/*/gid_attrs/ndevs/1[0-5]" },
+	{ .paths = "ports/*/gids/[0-9] ports/*/gids/1[0-5]", .how = GID },
+	{ .paths = "node_guid sys_image_guid", .how = GUID },
+	{ .paths = "node_desc", .how = TEXT },
+	{ .paths = "tc/*/traffic_class", .keep = { "Global tclass=" } },
+	{ 0 },
 };
 
-static const struct row verbs_rows[] = {
-	{ 0, "dev ibdev abi_version device@" },
-};
+static const struct row verbs_rows[] = { { .paths = "dev ibdev abi_version device@" }, { 0 } };
 
 /* Some directories say something by being there, also when nothing in them is taken. */
 static const struct row machine_rows[] = {
-	{ 0, "proc/driver/nvidia-fs/ proc/driver/nvidia/version" },
-	{ 0, "proc/sys/kernel/numa_balancing proc/sys/kernel/osrelease" },
-	{ 0, "sys/class/dmi/id/product_name sys/class/dmi/id/sys_vendor sys/hypervisor/type" },
-	{ 0, "sys/class/iommu/ sys/class/iommu/*/" /* the kind is in the name */ },
-	{ 0, "sys/class/misc/ sys/class/misc/rdma_cm/dev" },
-	{ 0, "sys/devices/system/node/node[0-9]*/ sys/devices/system/node/node[0-9]*/cpulist" },
-	{ 0,
-	  "sys/devices/system/node/node[0-9]*/cpumap sys/devices/system/node/node[0-9]*/distance" },
-	{ 0,
-	  "sys/kernel/iommu_groups/ sys/kernel/iommu_groups/*/name sys/kernel/iommu_groups/*/type" },
-	{ 0,
-	  "sys/kernel/mm/memory_peers/amdkfd/version sys/kernel/mm/memory_peers/nv_mem/version" },
-	{ 0,
-	  "sys/kernel/mm/memory_peers/nv_mem_nc/version sys/module/ib_core/parameters/netns_mode" },
-	{ 0, "sys/module/ sys/module/gdrdrv/version sys/module/nv_peer_mem/version" },
-	{ 0, "sys/module/nvidia_fs/version sys/module/nvidia_peermem/version" },
-	{ SCRUB_CMDLINE, "proc/cmdline" },
-	{ SCRUB_NVIDIA, "proc/driver/nvidia/gpus/*/information" },
-	{ SCRUB_PARAMS, "proc/driver/nvidia/params" },
-	{ SCRUB_ROUTE, "proc/net/route" },
-	{ KEEP_CPU, "proc/cpuinfo" },
-	{ KEEP_KFD, KFD_NODES "/*/properties " KFD_NODES "/*/io_links/*/properties" },
+	{ .paths =
+		  "proc/driver/nvidia-fs/ proc/driver/nvidia/version proc/sys/kernel/numa_balancing "
+		  "proc/sys/kernel/osrelease sys/class/dmi/id/product_name sys/class/dmi/id/sys_vendor "
+		  "sys/hypervisor/type sys/class/iommu/ sys/class/iommu/*/ sys/class/misc/ "
+		  "sys/class/misc/rdma_cm/dev sys/devices/system/node/node[0-9]*/ "
+		  "sys/devices/system/node/node[0-9]*/cpulist sys/devices/system/node/node[0-9]*/cpumap "
+		  "sys/devices/system/node/node[0-9]*/distance "
+		  "sys/kernel/iommu_groups/ sys/kernel/iommu_groups/*/name sys/kernel/iommu_groups/*/type "
+		  "sys/kernel/mm/memory_peers/*/version sys/module/ sys/module/gdrdrv/version "
+		  "sys/module/nv_peer_mem/version sys/module/nvidia_fs/version "
+		  "sys/module/nvidia_peermem/version sys/module/ib_core/parameters/netns_mode" },
+	{ .paths = "proc/cmdline", .how = CMDLINE },
+	{ .paths = "proc/driver/nvidia/gpus/*/information", .how = INFORMATION },
+	{ .paths = "proc/driver/nvidia/params", .how = PARAMS },
+	{ .paths = "proc/net/route", .how = ROUTE },
+	{ .paths = "proc/cpuinfo",
+	  .keep = { "vendor_id\t", "cpu family\t", "model\t", "flags\t", "CPU implementer\t" } },
+	{ .paths = KFD_NODES "/*/properties", .keep = { "domain ", "location_id " } },
+	{ .paths = KFD_NODES "/*/io_links/*/properties",
+	  .keep = { "type ", "node_from ", "node_to ", "weight " } },
+	{ 0 },
 };
 
-/* --- one entry --- */
-
-int capture_bytes(const struct sysroot *root, const char *path, size_t max, struct strbuf *ret)
+static int read_bytes(const struct sysroot *root, const char *path, size_t max, struct strbuf *ret)
 {
 	_cleanup_close_ int fd = sysroot_openat(root, O_RDONLY | O_NONBLOCK | O_NOCTTY, "%s", path);
-	_cleanup_free_ char *buf = xcalloc(max, 1);
-	size_t len = 0;
-	ssize_t n = 0;
+	char buf[4096];
+	ssize_t n = 1;
 
-	if (fd < 0)
-		return fd;
-	while (len < max && (n = read(fd, buf + len, max - len)) > 0)
-		len += (size_t)n;
-	if (n < 0 && !len)
-		return -errno;
-	strbuf_add(ret, buf, len);
-	return 0;
+	while (fd >= 0 && ret->len < max &&
+	       (n = read(fd, buf, max - ret->len < sizeof(buf) ? max - ret->len : sizeof(buf))) > 0)
+		strbuf_add(ret, buf, (size_t)n);
+	return fd < 0 ? fd : n < 0 && !ret->len ? -errno : 0;
 }
 
-/* The lines that start with one of the keys. */
-static void keep_lines(enum scrub_kind kind, struct strbuf *value)
+/* The lines of the first paragraph that start with one of the keys. */
+static void keep_lines(const char *const *keys, struct strbuf *value)
 {
-	static const struct {
-		const char *keys[6];
-		bool first; /* of the first paragraph */
-	} kept[] = {
-		[KEEP_KFD - KEEP_KFD] = { { "domain ", "location_id ", "type ", "node_from ",
-					    "node_to ", "weight " },
-					  false },
-		[KEEP_CPU - KEEP_KFD] = { { "vendor_id\t", "cpu family\t", "model\t", "flags\t",
-					    "CPU implementer\t" },
-					  true },
-		[KEEP_TCLASS - KEEP_KFD] = { { "Global tclass=" }, false },
-	};
 	_cleanup_free_ char *text = strbuf_steal(value);
-	const char *end;
 
-	for (const char *line = text;
-	     (end = strchr(line, '\n')) && (end > line || !kept[kind - KEEP_KFD].first);
-	     line = end + 1) {
-		for (size_t i = 0; i < ARRAY_LEN(kept->keys); i++) {
-			const char *key = kept[kind - KEEP_KFD].keys[i];
-
-			if (key && str_starts(line, key))
-				strbuf_add(value, line, (size_t)(end + 1 - line));
+	for (const char *line = text, *end; *line && *line != '\n'; line = end) {
+		end = line + strcspn(line, "\n");
+		end += *end == '\n';
+		for (size_t i = 0; i < KEYS_MAX && keys[i]; i++) {
+			if (str_starts(line, keys[i]))
+				strbuf_add(value, line, (size_t)(end - line));
 		}
 	}
 }
 
-void capture_file(struct capture *c, const char *path, enum scrub_kind scrub)
+static void take_file(struct capture *c, const char *path, const struct row *row)
 {
 	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
-	int r = capture_bytes(c->root, path, CAPTURE_FILE_MAX, &value);
+	int r = read_bytes(c->root, path, FILE_BYTES_MAX, &value);
 
 	if (r < 0 && r != -EINVAL)
 		return;
-	if (scrub >= KEEP_KFD) {
-		keep_lines(scrub, &value);
-		if (!value.len)
-			return;
-	} else if (c->scrubber) {
-		scrubber_apply(c->scrubber, scrub, &value);
-	}
-	line_file(c->out, path, strbuf_str(&value), value.len);
+	if (*row->keep)
+		keep_lines(row->keep, &value);
+	else if (c->scrub)
+		scrub(c, row->how, &value);
+	if (value.len || !*row->keep)
+		put_file(c->out, path, strbuf_str(&value), value.len);
 }
 
-static bool take_link(struct capture *c, const char *path, char target[PATH_MAX])
+static void take_link(struct capture *c, const char *path)
 {
 	_cleanup_close_ int fd = sysroot_openat(c->root, O_PATH | O_NOFOLLOW, "%s", path);
+	char target[PATH_MAX];
 	ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", target, PATH_MAX);
 
-	if (n <= 0 || n >= PATH_MAX)
-		return false;
-	target[n] = '\0';
-	line_link(c->out, path, target);
-	return true;
+	if (n > 0 && n < PATH_MAX)
+		put_line(c->out, 'l', path, " -> ", target, (size_t)n);
 }
 
-void capture_names(const struct capture *c, const char *path, struct names *ret)
+static void list(const struct capture *c, const char *path, struct names *ret)
 {
 	_cleanup_dir_ struct dir d = DIR_CLOSED;
 
@@ -167,198 +382,210 @@ void capture_names(const struct capture *c, const char *path, struct names *ret)
 		names_of(&d, ret);
 }
 
-/* --- the rows --- */
-
-static void take_path(struct capture *c, const char *dir, const char *path, enum scrub_kind scrub);
-
-/* mark: what follows the name in the row. */
-static void take_entry(struct capture *c, const char *path, const char *mark, enum scrub_kind scrub)
+static void take_path(struct capture *c, const char *dir, const char *path, const struct row *row)
 {
-	char target[PATH_MAX];
-	bool last = !*mark || !mark[1] || mark[1] == ' ';
-
-	if (!*mark || *mark == ' ')
-		capture_file(c, path, scrub);
-	else if (*mark == '@')
-		take_link(c, path, target);
-	else if (!last)
-		take_path(c, path, mark + 1, scrub);
-	else if (sysroot_exists(c->root, "%s", path))
-		line_dir(c->out, path);
-}
-
-/* Up to a blank. */
-static void take_path(struct capture *c, const char *dir, const char *path, enum scrub_kind scrub)
-{
-	size_t len = strcspn(path, "/@ ");
+	size_t len = strcspn(path, "/@");
 	_cleanup_free_ char *pattern = xasprintf("%.*s", (int)len, path);
+	const char *mark = path + len; /* what follows the name */
 	_cleanup_names_ struct names names = NAMES_EMPTY;
-	bool several = strpbrk(pattern, "*[") != NULL;
 
-	if (several)
-		capture_names(c, dir, &names);
-	for (size_t i = 0; i < (several ? names.n : 1); i++) {
-		const char *name = several ? names.v[i] : pattern;
-		_cleanup_free_ char *entry = xasprintf("%s%s%s", dir, *dir ? "/" : "", name);
+	if (strpbrk(pattern, "*["))
+		list(c, dir, &names);
+	else
+		names_add(&names, pattern);
+	for (size_t i = 0; i < names.n; i++) {
+		_cleanup_free_ char *entry = xasprintf("%s%s%s", dir, *dir ? "/" : "", names.v[i]);
 
-		if (!several || !fnmatch(pattern, name, 0))
-			take_entry(c, entry, path + len, scrub);
+		if (fnmatch(pattern, names.v[i], 0) != 0)
+			continue;
+		if (!*mark)
+			take_file(c, entry, row);
+		else if (*mark == '@')
+			take_link(c, entry);
+		else if (mark[1])
+			take_path(c, entry, mark + 1, row);
+		else if (sysroot_exists(c->root, "%s", entry))
+			put_line(c->out, 'd', entry, "", "", 0);
 	}
 }
 
-static void take_rows(struct capture *c, const char *dir, const struct row *rows, size_t n)
+/* prefix: of every path. */
+static void take_rows(struct capture *c, const char *dir, const char *prefix,
+		      const struct row *rows)
 {
-	for (size_t i = 0; i < n; i++) {
-		for (const char *path = rows[i].paths; path; path = strchr(path, ' ')) {
-			path += *path == ' ';
-			take_path(c, dir, path, rows[i].scrub);
+	for (const struct row *row = rows; row->paths; row++) {
+		_cleanup_free_ char *words = xstrdup(row->paths);
+
+		for (char *save, *word = strtok_r(words, " ", &save); word;
+		     word = strtok_r(NULL, " ", &save)) {
+			_cleanup_free_ char *path = xasprintf("%s%s", prefix, word);
+
+			take_path(c, dir, path, row);
 		}
 	}
+}
+
+/* --- what of a PCI function is taken in part --- */
+
+/* A configuration space has serial numbers and windows to other spaces: what is taken of it are the
+ * heads of its capabilities, and all of those that doctor reads. */
+static void take_config(struct capture *c, const char *dir, const struct hw_pci *f)
+{
+	static const struct row windows[] = { { .paths = "resource" }, { 0 } };
+	_cleanup_free_ char *path = xasprintf("%s/config", dir);
+	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
+	uint8_t in[4096 + 64] = { 0 }, out[sizeof(in)] = { 0 };
+	unsigned class = f->class_code >> 16, at, i;
+	size_t n;
+
+	if (f->is_vf || !class || !strchr("\x02\x03\x06\x12", (int)class))
+		return;
+	if (class != 0x06) /* a bridge */
+		take_rows(c, dir, "", windows);
+	if (read_bytes(c->root, path, 4096, &value) < 0 || !value.len)
+		return;
+	memcpy(in, value.s, value.len);
+	memcpy(out, in, 8);
+	at = out[PCI_CAPABILITY_LIST] = in[PCI_CAPABILITY_LIST];
+	for (i = 0; i < 48 && (at &= ~3u) && at < value.len; i++, at = in[at + 1])
+		memcpy(out + at, in + at, in[at] == PCI_CAP_ID_EXP ? 0x34 : 2);
+	for (i = 0, at = 0x100; i < 480 && at >= 0x100 && at < value.len; i++) {
+		unsigned id = in[at] | (unsigned)in[at + 1] << 8;
+		bool whole = id == PCI_EXT_CAP_ID_ACS || id == PCI_EXT_CAP_ID_ATS;
+
+		memcpy(out + at, in + at, whole ? 8 : 4);
+		at = (in[at + 2] | (unsigned)in[at + 3] << 8) >> 4 & ~3u;
+	}
+	/* Without the zeros at its end, but for what shows that there was an extended space. */
+	n = value.len;
+	while (n > (value.len > 0x100 ? 0x104 : 64) && !out[n - 1])
+		n--;
+	n = (n + 3) / 4 * 4 < value.len ? (n + 3) / 4 * 4 : value.len;
+	put_line(c->out, 'x', path, " = ", (const char *)out, n);
+}
+
+/* The keywords by which a data direct function is matched with its NIC; no serial numbers. */
+static void take_vpd(struct capture *c, const char *dir, const struct hw_pci *f)
+{
+	_cleanup_free_ char *path = xasprintf("%s/vpd", dir);
+	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT, excerpt = STRBUF_INIT;
+	struct vpd vpd;
+
+	if (!discover_reads_vpd(f) || read_bytes(c->root, path, VPD_MAX, &value) < 0)
+		return;
+	vpd_parse((const uint8_t *)strbuf_str(&value), value.len, &vpd, NULL);
+	for (int i = 0; i < 2 && c->scrub; i++) {
+		_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+		strbuf_puts(&text, i ? vpd.vuid : vpd.board);
+		scrub(c, GUID, &text);
+		snprintf(i ? vpd.vuid : vpd.board, VPD_VALUE_MAX, "%s", strbuf_str(&text));
+	}
+	vpd_excerpt(&vpd, &excerpt);
+	put_line(c->out, 'x', path, " = ", strbuf_str(&excerpt), excerpt.len);
 }
 
 /* --- devices --- */
 
-static void take_net(struct capture *c, const char *dir)
+static const struct folder {
+	const char *class, *prefix;
+	const struct row *rows;
+} folders[] = {
+	{ "sys/class/net", "net/*/", net_rows },
+	{ "sys/class/infiniband", "infiniband/*/", rdma_rows },
+	{ "sys/class/infiniband_verbs", "infiniband_verbs/*/", verbs_rows },
+};
+
+static void take_function(struct capture *c, const char *dir)
 {
-	line_dir(c->out, dir);
-	take_rows(c, dir, net_rows, ARRAY_LEN(net_rows));
-}
+	uint64_t vendor = 0, device = 0, class = 0;
+	struct hw_pci f = { .is_vf = sysroot_exists(c->root, "%s/physfn", dir) };
 
-static void take_rdma(struct capture *c, const char *dir)
-{
-	line_dir(c->out, dir);
-	take_rows(c, dir, rdma_rows, ARRAY_LEN(rdma_rows));
-}
-
-static void take_verbs(struct capture *c, const char *dir)
-{
-	line_dir(c->out, dir);
-	take_rows(c, dir, verbs_rows, ARRAY_LEN(verbs_rows));
-}
-
-static void take_children(struct capture *c, const char *dir, const char *folder,
-			  void (*take)(struct capture *c, const char *dir))
-{
-	_cleanup_names_ struct names names = NAMES_EMPTY;
-	_cleanup_free_ char *path = xasprintf("%s/%s", dir, folder);
-
-	capture_names(c, path, &names);
-	for (size_t i = 0; i < names.n; i++) {
-		_cleanup_free_ char *child = xasprintf("%s/%s", path, names.v[i]);
-
-		take(c, child);
+	take_rows(c, dir, "", function_rows);
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+		take_path(c, dir, folders[i].prefix, NULL);
+		take_rows(c, dir, folders[i].prefix, folders[i].rows);
 	}
+	/* What a PF says of its VFs, as far as it is their rate; the rest names them. */
+	for (size_t i = 0; i < hw_rate_files_n; i++)
+		take_rows(c, dir, "sriov/*/",
+			  (const struct row[]) { { .paths = hw_rate_files[i].name,
+						   .keep = { hw_rate_files[i].line } },
+						 { 0 } });
+	sysroot_read_u64(c->root, 16, &vendor, "%s/vendor", dir);
+	sysroot_read_u64(c->root, 16, &device, "%s/device", dir);
+	sysroot_read_u64(c->root, 16, &class, "%s/class", dir);
+	f.vendor = (uint16_t)vendor;
+	f.device = (uint16_t)device;
+	f.class_code = (uint32_t) class;
+	take_config(c, dir, &f);
+	take_vpd(c, dir, &f);
 }
 
-/*
- * The link or directory entry; its real path as a heap string, or NULL: it leads out. A link's text
- * is resolved by hand, so that the files are written below the path that the link names. An entry
- * that is not a link is where it is.
- */
-static char *take_device(struct capture *c, const char *dir, const char *name)
+/* The link, and the path below the root where it leads; NULL: nowhere there. */
+static const char *follow(struct capture *c, const char *path)
 {
-	_cleanup_free_ char *entry = xasprintf("%s/%s", dir, name), *all = NULL;
-	struct strbuf path = STRBUF_INIT;
-	char target[PATH_MAX], *save = NULL;
-
-	if (!take_link(c, entry, target))
-		return STEAL(entry);
-	all = target[0] == '/' ? xstrdup(target) : xasprintf("%s/%s", dir, target);
-	for (char *part = strtok_r(all, "/", &save); part; part = strtok_r(NULL, "/", &save)) {
-		const char *slash = path.s ? strrchr(path.s, '/') : NULL;
-
-		if (!strcmp(part, "."))
-			continue;
-		if (strcmp(part, "..") != 0) {
-			strbuf_printf(&path, "%s%s", path.len ? "/" : "", part);
-			continue;
-		}
-		path.len = slash ? (size_t)(slash - path.s) : 0;
-		if (path.s)
-			path.s[path.len] = '\0';
-	}
-	if (path.len)
-		return strbuf_steal(&path);
-	strbuf_done(&path);
-	return NULL;
-}
-
-static void take_functions(struct capture *c)
-{
-	_cleanup_names_ struct names names = NAMES_EMPTY;
-
-	capture_names(c, "sys/bus/pci/devices", &names);
-	for (size_t i = 0; i < names.n; i++) {
-		_cleanup_free_ char *dir = take_device(c, "sys/bus/pci/devices", names.v[i]);
-
-		if (!dir || c->out->len > CAPTURE_TEXT_MAX)
-			continue;
-		take_rows(c, dir, function_rows, ARRAY_LEN(function_rows));
-		take_children(c, dir, "net", take_net);
-		take_children(c, dir, "infiniband", take_rdma);
-		take_children(c, dir, "infiniband_verbs", take_verbs);
-		capture_function(c, dir);
-	}
-}
-
-/* Devices of a class: their links, and for those that are not a PCI function's what is behind the
- * link. */
-static void take_class(struct capture *c, const char *class,
-		       void (*take)(struct capture *c, const char *dir))
-{
-	_cleanup_names_ struct names names = NAMES_EMPTY;
-
-	capture_names(c, class, &names);
-	for (size_t i = 0; i < names.n; i++) {
-		_cleanup_free_ char *dir = NULL;
-
-		if (!sysroot_exists(c->root, "%s/%s/.", class, names.v[i]))
-			continue;
-		dir = take_device(c, class, names.v[i]);
-		if (dir && !strstr(dir, "/pci"))
-			take(c, dir);
-	}
-}
-
-/* Only those of PCI functions (which have a class): bridges, veth and other virtual interfaces are
- * not needed. */
-static void take_netdevs(struct capture *c)
-{
-	_cleanup_names_ struct names names = NAMES_EMPTY;
+	_cleanup_close_ int fd = sysroot_openat(c->root, O_PATH | O_DIRECTORY, "%s", path);
+	_cleanup_free_ char *link = xasprintf("/proc/self/fd/%d", fd);
+	size_t len = strlen(c->top);
 	char target[PATH_MAX];
+	ssize_t n = fd < 0 ? -1 : readlink(link, target, sizeof(target) - 1);
 
-	capture_names(c, "sys/class/net", &names);
-	for (size_t i = 0; i < names.n; i++) {
-		_cleanup_free_ char *path = xasprintf("sys/class/net/%s", names.v[i]);
+	take_link(c, path);
+	if (n <= (ssize_t)len + 1 || strncmp(target, c->top, len) != 0)
+		return NULL;
+	target[n] = '\0';
+	return arena_strdup(c->arena, target + len + 1);
+}
 
-		if (sysroot_exists(c->root, "%s/device/class", path))
-			take_link(c, path, target);
+/* folder NULL: PCI functions. Of other devices those that are none of a function, but no netdevs:
+ * bridges, veth and other virtual interfaces are not needed. */
+static void take_class(struct capture *c, const char *class, const struct folder *folder)
+{
+	_cleanup_names_ struct names names = NAMES_EMPTY;
+	bool net = folder && folder->rows == net_rows;
+
+	list(c, class, &names);
+	for (size_t i = 0; i < names.n && c->out->len <= TEXT_BYTES_MAX; i++) {
+		_cleanup_free_ char *path = xasprintf("%s/%s", class, names.v[i]);
+		const char *dir = NULL;
+
+		if (!net || sysroot_exists(c->root, "%s/device/class", path))
+			dir = follow(c, path);
+		if (dir && !folder)
+			take_function(c, dir);
+		if (!dir || !folder || net || strstr(dir, "/pci"))
+			continue;
+		put_line(c->out, 'd', dir, "", "", 0);
+		take_rows(c, dir, "", folder->rows);
 	}
 }
 
 int hosttree_capture(const struct sysroot *root, bool scrub, struct strbuf *out, struct err *err)
 {
+	static const struct row neighbors[] = { { .paths = LLDP_FILE }, { 0 } };
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-	char host[256] = "";
-	struct capture c = { .root = root, .out = &text };
+	_cleanup_arena_ struct arena *arena = arena_new(8 * 1024);
+	struct capture c = { .root = root, .out = &text, .arena = arena, .scrub = scrub };
+	_cleanup_close_ int fd = sysroot_openat(root, O_PATH | O_DIRECTORY, ".");
+	_cleanup_free_ char *link = xasprintf("/proc/self/fd/%d", fd);
+	ssize_t n = readlink(link, c.top, sizeof(c.top) - 1);
 
-	if (scrub) {
-		if (sysroot_read(root, host, sizeof(host), "proc/sys/kernel/hostname") < 0)
-			host[0] = '\0';
-		c.scrubber = scrubber_new(host);
-	}
-	take_functions(&c);
-	take_netdevs(&c);
-	take_class(&c, "sys/class/infiniband", take_rdma);
-	take_class(&c, "sys/class/infiniband_verbs", take_verbs);
-	take_rows(&c, "", machine_rows, ARRAY_LEN(machine_rows));
-	capture_neighbors(&c);
-	scrubber_free(c.scrubber);
-	lines_sort(&text);
-	if (text.len > CAPTURE_TEXT_MAX)
+	c.top[n > 1 ? n : 0] = '\0';
+	if (sysroot_read(root, c.host_name, sizeof(c.host_name), "proc/sys/kernel/hostname") < 0)
+		c.host_name[0] = '\0';
+	take_class(&c, "sys/bus/pci/devices", NULL);
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++)
+		take_class(&c, folders[i].class, &folders[i]);
+	take_rows(&c, "", "", machine_rows);
+	if (!scrub) /* it names switches and other hosts */
+		take_rows(&c, "", "", neighbors);
+	free(c.replaced);
+	sort_lines(&text);
+	if (text.len > TEXT_BYTES_MAX)
 		return err_set(err, EFBIG,
 			       "this machine's host.tree would be larger than %zu bytes",
-			       CAPTURE_TEXT_MAX);
+			       TEXT_BYTES_MAX);
 	strbuf_add(out, strbuf_str(&text), text.len);
 	return 0;
 }
