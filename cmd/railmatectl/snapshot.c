@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,18 +16,6 @@
 
 #define TREE_BYTES_MAX (64u << 20)
 
-static int write_file(const char *path, const struct strbuf *text)
-{
-	FILE *f = fopen(path, "we");
-	bool bad;
-
-	if (!f)
-		return fail(EXIT_FAILED, "open %s: %m", path);
-	bad = fwrite(strbuf_str(text), 1, text->len, f) != text->len;
-	bad |= fclose(f) != 0;
-	return bad ? fail(EXIT_FAILED, "write %s: %m", path) : EXIT_DONE;
-}
-
 static int capture(const char *path, const char *output, bool scrub)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
@@ -41,7 +28,9 @@ static int capture(const char *path, const char *output, bool scrub)
 	sysroot_close(root);
 	if (r < 0)
 		return fail(EXIT_FAILED, "%s", err.msg);
-	return output ? write_file(output, &text) : print_out(&text);
+	if (output && !freopen(output, "we", stdout))
+		return fail(EXIT_FAILED, "open %s: %m", output);
+	return print_out(&text);
 }
 
 static int unpack(const char *file, const char *dir)
@@ -84,9 +73,7 @@ int cmd_snapshot(int argc, char **argv)
 		return capture(root, output, scrub);
 	if (strcmp(argv[0], "unpack") != 0)
 		return fail(EXIT_USAGE, "snapshot takes no argument '%s'", argv[0]);
-	if (argc != 3)
-		return fail(EXIT_USAGE, "snapshot unpack needs FILE and DIR");
-	if (strcmp(root, "/") != 0 || scrub || output)
-		return fail(EXIT_USAGE, "snapshot unpack takes no option");
+	if (argc != 3 || strcmp(root, "/") != 0 || scrub || output)
+		return fail(EXIT_USAGE, "snapshot unpack takes no option, but FILE and DIR");
 	return unpack(argv[1], argv[2]);
 }

@@ -16,7 +16,6 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
@@ -76,30 +75,19 @@ static void put_line(struct strbuf *out, char kind, const char *path, const char
 	strbuf_putc(out, '\n');
 }
 
-static void put_file(struct strbuf *out, const char *path, const char *value, size_t len)
-{
-	bool is_text = str_utf8_valid(value, len) && !memchr(value, '\0', len);
-
-	put_line(out, is_text ? 'f' : 'x', path, " = ", value, len);
-}
-
 /* Once each. */
 static void sort_lines(struct strbuf *b)
 {
 	_cleanup_free_ char *text = strbuf_steal(b);
-	_cleanup_free_ char **lines = NULL;
-	size_t n = 0, cap = 0;
+	_cleanup_names_ struct names lines = NAMES_EMPTY;
 	char *save = NULL;
 
-	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		lines = xgrow(lines, &cap, n + 1, sizeof(*lines));
-		lines[n++] = line;
-	}
-	if (n)
-		qsort(lines, n, sizeof(*lines), list_by_string);
-	for (size_t i = 0; i < n; i++) {
-		if (!i || strcmp(lines[i - 1], lines[i]) != 0)
-			strbuf_printf(b, "%s\n", lines[i]);
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		names_add(&lines, line);
+	names_sort(&lines);
+	for (size_t i = 0; i < lines.n; i++) {
+		if (!i || strcmp(lines.v[i - 1], lines.v[i]) != 0)
+			strbuf_printf(b, "%s\n", lines.v[i]);
 	}
 }
 
@@ -110,7 +98,7 @@ static void sort_lines(struct strbuf *b)
  * equal, and the order of a capture makes the result repeatable.
  */
 
-enum scrub { HOST_NAME, MAC, GUID, GID, TEXT, INFORMATION, PARAMS, ROUTE, CMDLINE };
+enum scrub { HOST_NAME, MAC, GUID, GID, INFORMATION, PARAMS, ROUTE, CMDLINE };
 
 struct replaced {
 	enum scrub kind;
@@ -181,22 +169,17 @@ static void put_cmdline(char *line, struct strbuf *out)
 /* False: it is left out. */
 static bool scrub_line(struct capture *c, enum scrub how, char *line, struct strbuf *out)
 {
-	/* Only zeros and separators are an empty slot, which names nothing. */
-	bool blank = !line[strspn(line, "0:. \t")];
 	char name[64], gateway[16], rest[256];
 	const char *at = strstr(line, "GPU-"), *hit;
 
 	switch (how) {
 	case MAC:
 	case GUID:
-	case GID:
-		if (!blank)
+	case GID: /* only zeros and separators are an empty slot, which names nothing */
+		if (line[strspn(line, "0:. \t")])
 			put_number(c, how, line, out);
 		else
 			strbuf_puts(out, line);
-		return true;
-	case TEXT:
-		strbuf_puts(out, blank ? line : "scrubbed");
 		return true;
 	case INFORMATION: /* "GPU UUID: GPU-8d1f…" */
 		if (at && at[4] != '?' && str_starts(line, "GPU UUID"))
@@ -210,22 +193,19 @@ static bool scrub_line(struct capture *c, enum scrub how, char *line, struct str
 		strbuf_puts(out, line);
 		return at && at[1] && at[2] >= '0' && at[2] <= '9';
 	case ROUTE: /* the head, and default routes without their gateway */
-		if (sscanf(line, "%63s 00000000 %15s %255[^\n]", name, gateway, rest) == 3)
-			strbuf_printf(out, "%s\t00000000\t00000000\t%s", name, rest);
-		else if (str_starts(line, "Iface"))
+		if (sscanf(line, "%63s 00000000 %15s %255[^\n]", name, gateway, rest) != 3) {
 			strbuf_puts(out, line);
-		else
-			return false;
+			return str_starts(line, "Iface");
+		}
+		strbuf_printf(out, "%s\t00000000\t00000000\t%s", name, rest);
 		return true;
 	case CMDLINE:
 		put_cmdline(line, out);
 		return true;
 	default:
-		at = line;
-		while (strlen(c->host_name) > 2 && (hit = strstr(at, c->host_name))) {
+		for (at = line; strlen(c->host_name) > 2 && (hit = strstr(at, c->host_name));
+		     at = hit + strlen(c->host_name))
 			strbuf_printf(out, "%.*shost", (int)(hit - at), at);
-			at = hit + strlen(c->host_name);
-		}
 		strbuf_puts(out, at);
 		return true;
 	}
@@ -245,7 +225,7 @@ static void scrub(struct capture *c, enum scrub how, struct strbuf *value)
 		next = line + len + newline;
 		line[len] = '\0';
 		if (!scrub_line(c, how, line, value))
-			value->len = before;
+			value->s[value->len = before] = '\0';
 		else if (newline)
 			strbuf_putc(value, '\n');
 	}
@@ -290,7 +270,6 @@ static const struct row rdma_rows[] = {
 		   "ports/*/gid_attrs/ndevs/[0-9] ports/*/gid_attrs/ndevs/1[0-5]" },
 	{ .paths = "ports/*/gids/[0-9] ports/*/gids/1[0-5]", .how = GID },
 	{ .paths = "node_guid sys_image_guid", .how = GUID },
-	{ .paths = "node_desc", .how = TEXT },
 	{ .paths = "tc/*/traffic_class", .keep = { "Global tclass=" } },
 	{ 0 },
 };
@@ -353,6 +332,7 @@ static void take_file(struct capture *c, const char *path, const struct row *row
 {
 	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
 	int r = read_bytes(c->root, path, FILE_BYTES_MAX, &value);
+	const char *text;
 
 	if (r < 0 && r != -EINVAL)
 		return;
@@ -360,8 +340,11 @@ static void take_file(struct capture *c, const char *path, const struct row *row
 		keep_lines(row->keep, &value);
 	else if (c->scrub)
 		scrub(c, row->how, &value);
+	text = strbuf_str(&value);
 	if (value.len || !*row->keep)
-		put_file(c->out, path, strbuf_str(&value), value.len);
+		put_line(c->out,
+			 str_utf8_valid(text, value.len) && strlen(text) == value.len ? 'f' : 'x',
+			 path, " = ", text, value.len);
 }
 
 static void take_link(struct capture *c, const char *path)
@@ -572,8 +555,7 @@ int hosttree_capture(const struct sysroot *root, bool scrub, struct strbuf *out,
 	ssize_t n = readlink(link, c.top, sizeof(c.top) - 1);
 
 	c.top[n > 1 ? n : 0] = '\0';
-	if (sysroot_read(root, c.host_name, sizeof(c.host_name), "proc/sys/kernel/hostname") < 0)
-		c.host_name[0] = '\0';
+	sysroot_read(root, c.host_name, sizeof(c.host_name) - 1, "proc/sys/kernel/hostname");
 	take_class(&c, "sys/bus/pci/devices", NULL);
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++)
 		take_class(&c, folders[i].class, &folders[i]);
@@ -583,9 +565,7 @@ int hosttree_capture(const struct sysroot *root, bool scrub, struct strbuf *out,
 	free(c.replaced);
 	sort_lines(&text);
 	if (text.len > TEXT_BYTES_MAX)
-		return err_set(err, EFBIG,
-			       "this machine's host.tree would be larger than %zu bytes",
-			       TEXT_BYTES_MAX);
+		return err_set(err, EFBIG, "this machine's host.tree is larger than 64 MiB");
 	strbuf_add(out, strbuf_str(&text), text.len);
 	return 0;
 }

@@ -13,36 +13,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "hosttree/hosttree.h"
 
-#define TEXT_MAX ((size_t)64 << 20)
-
-/* --- reading --- */
-
 struct entry {
-	char kind;   /* d f x l, as in the text */
-	int line;    /* of the text, from 1 */
-	char *path;  /* heap */
-	char *value; /* heap */
+	char kind; /* d f x l, as in the text */
+	int line;  /* of the text, from 1 */
+	char *path, *value;
 	size_t len;
 };
 
 struct tree {
-	struct entry *v;
+	struct arena *arena;
+	struct entry *v; /* heap */
 	size_t n, cap;
 };
-
-static void tree_done(struct tree *t)
-{
-	for (size_t i = 0; i < t->n; i++) {
-		free(t->v[i].path);
-		free(t->v[i].value);
-	}
-	free(t->v);
-}
 
 static int hex_byte(const char *s, const char *end)
 {
@@ -53,12 +41,13 @@ static int hex_byte(const char *s, const char *end)
 }
 
 /* Of a file of bytes all is hexadecimal, else what follows "\x"; \n and \\ likewise. */
-static bool decode(char kind, const char *s, size_t len, char **ret, size_t *ret_len)
+static bool decode(char kind, const char *s, const char *end, struct arena *a, char **ret,
+		   size_t *ret_len)
 {
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 
 	strbuf_puts(&out, "");
-	for (const char *end = s + len; s < end;) {
+	while (s < end) {
 		bool escape = kind != 'x' && *s == '\\' && end - s > 1;
 		bool hex = kind == 'x' || (escape && s[1] == 'x' && end - s > 2);
 		int c = hex	       ? hex_byte(s + (escape ? 2 : 0), end)
@@ -73,7 +62,7 @@ static bool decode(char kind, const char *s, size_t len, char **ret, size_t *ret
 		s += (escape ? 2 : hex ? 0 : 1) + (hex ? 2 : 0);
 	}
 	*ret_len = out.len;
-	*ret = strbuf_steal(&out);
+	*ret = arena_copy(a, out.s, out.len + 1);
 	return true;
 }
 
@@ -92,7 +81,7 @@ static bool is_plain(const char *path)
 }
 
 /* NULL, or what is wrong with it. */
-static const char *parse_line(const char *line, size_t len, struct entry *e)
+static const char *parse_line(const char *line, size_t len, struct entry *e, struct arena *a)
 {
 	const char *mark = line[0] == 'l' ? " -> " : " = ", *at, *end = line + len;
 	size_t path_len;
@@ -109,13 +98,12 @@ static const char *parse_line(const char *line, size_t len, struct entry *e)
 		at = end - 2;
 	if (!at)
 		return e->kind == 'l' ? "no ' -> ' in it" : "no ' = ' in it";
-	if (!decode('d', line, (size_t)(at - line), &e->path, &path_len) ||
-	    path_len != strlen(e->path))
+	if (!decode('d', line, at, a, &e->path, &path_len) || path_len != strlen(e->path))
 		return "the path has a bad escape";
 	if (!is_plain(e->path))
 		return "not a plain path below the root";
 	at = end - at < (ptrdiff_t)strlen(mark) ? end : at + strlen(mark);
-	if (!decode(e->kind, at, (size_t)(end - at), &e->value, &e->len))
+	if (!decode(e->kind, at, end, a, &e->value, &e->len))
 		return e->kind == 'x' ? "a bad hexadecimal digit" : "a bad escape";
 	if (e->kind == 'l' && (!e->len || e->len != strlen(e->value) || e->len >= PATH_MAX))
 		return "its target is not a path";
@@ -130,11 +118,12 @@ static int place_of(char c)
 /* What is below a path follows it. */
 static int by_path(const void *a, const void *b)
 {
-	const char *x = ((const struct entry *)a)->path, *y = ((const struct entry *)b)->path;
+	const struct entry *e = a, *f = b;
+	const char *x = e->path, *y = f->path;
 
 	for (; *x && *x == *y; x++, y++)
 		;
-	return place_of(*x) - place_of(*y);
+	return *x == *y ? e->line - f->line : place_of(*x) - place_of(*y);
 }
 
 static int parse(const char *text, size_t len, struct tree *t, struct err *err)
@@ -147,7 +136,7 @@ static int parse(const char *text, size_t len, struct tree *t, struct err *err)
 		n = end ? (size_t)(end - text) - at : len - at;
 		t->v = xgrow(t->v, &t->cap, t->n + 1, sizeof(*t->v));
 		t->v[t->n++] = (struct entry) { .line = line };
-		why = parse_line(text + at, n, &t->v[t->n - 1]);
+		why = parse_line(text + at, n, &t->v[t->n - 1], t->arena);
 		path = t->v[t->n - 1].path;
 		if (why)
 			return err_set(err, EINVAL, path ? "line %d: %s: '%.80s'" : "line %d: %s",
@@ -159,14 +148,10 @@ static int parse(const char *text, size_t len, struct tree *t, struct err *err)
 		const struct entry *e = &t->v[i], *up = e - 1;
 		size_t n = strlen(up->path);
 
-		if (!strcmp(up->path, e->path))
-			return err_set(err, EINVAL, "line %d: '%.80s' is already in line %d",
-				       up->line > e->line ? up->line : e->line, e->path,
-				       up->line < e->line ? up->line : e->line);
-		if (up->kind != 'd' && !strncmp(up->path, e->path, n) && e->path[n] == '/')
-			return err_set(err, EINVAL, "line %d: '%.80s' is below the %s of line %d",
-				       e->line, e->path, up->kind == 'l' ? "link" : "file",
-				       up->line);
+		if (!strncmp(up->path, e->path, n) &&
+		    (!e->path[n] || (up->kind != 'd' && e->path[n] == '/')))
+			return err_set(err, EINVAL, "line %d: '%.80s' is that of line %d, or below",
+				       e->line, e->path, up->line);
 	}
 	return 0;
 }
@@ -217,27 +202,21 @@ static int make_all(int dir, const struct tree *t, bool links, struct err *err)
 
 int hosttree_unpack(const char *text, size_t len, const char *dir, struct err *err)
 {
-	__attribute__((cleanup(tree_done))) struct tree t = { 0 };
-	_cleanup_close_ int fd = -1;
+	_cleanup_arena_ struct arena *arena = arena_new(64 * 1024);
+	struct tree t = { .arena = arena };
+	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct dirent **list = NULL;
-	int n, r = 0;
+	int n = scandir(dir, &list, NULL, NULL), r = parse(text, len, &t, err);
 
-	if (len > TEXT_MAX)
-		return err_set(err, EFBIG,
-			       "a host.tree of %zu bytes is larger than the %zu allowed", len,
-			       TEXT_MAX);
-	if (parse(text, len, &t, err) < 0)
-		return -EINVAL;
-	n = scandir(dir, &list, NULL, NULL);
 	for (int i = 0; i < n; i++)
 		free(list[i]);
 	free(list);
-	if (n > 2)
-		return err_set(err, ENOTEMPTY, "directory '%s' is not empty", dir);
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (n < 0 || fd < 0)
-		return err_sys(err, "directory '%s'", dir);
+	if (r == 0 && n > 2)
+		r = err_set(err, ENOTEMPTY, "directory '%s' is not empty", dir);
+	else if (r == 0 && (n < 0 || fd < 0))
+		r = err_set(err, ENOENT, "directory '%s': it is not there, or cannot be read", dir);
 	for (int links = 0; links < 2 && r == 0; links++)
 		r = make_all(fd, &t, links, err);
+	free(t.v);
 	return r;
 }
