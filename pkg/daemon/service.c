@@ -40,6 +40,9 @@
 #include "tracker/cgroup.h"
 #include "tracker/tracker.h"
 
+/* That a pod was refused counts for so long. */
+#define REFUSED_MS 600000
+
 /* --- the plugins of all pools: which there are follows the node --- */
 
 struct entry {
@@ -163,6 +166,7 @@ static void served_free(struct served *s)
 static const struct status_pool *pools_of(const struct served *served, struct arena *a,
 					  size_t *ret_n)
 {
+	int64_t now = clock_mono_ms();
 	const struct plugin *p;
 	struct status_pool *v;
 	const char *resource;
@@ -181,6 +185,7 @@ static const struct status_pool *pools_of(const struct served *served, struct ar
 			.problem = plugin_problem(p) ? arena_strdup(a, plugin_problem(p)) : NULL,
 			.registrations = s.endpoint.registrations,
 			.register_failures = s.endpoint.register_failures,
+			.refused = s.refused_ms && now - s.refused_ms < REFUSED_MS,
 			.pod_resources_failures = s.pod_list_failures
 		};
 	}

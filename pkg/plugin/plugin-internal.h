@@ -51,6 +51,7 @@ struct plugin {
 	bool dying;
 	struct endpoint *endpoint;
 	uint64_t pod_list_failures;
+	int64_t refused_ms;	   /* as in struct plugin_stats */
 	struct stats_pool *counts; /* NULL: not counted */
 
 	/* PodResources: pods.c */

@@ -222,12 +222,14 @@ static void count_call(void *ctx, const struct rpc_method *method, enum rpc_stat
 		[STATS_ALLOCATE] = PATH_ALLOCATE,
 		[STATS_PRE_START] = PATH_PRE_START,
 	};
-	const struct plugin *p = endpoint_ctx(ctx);
+	struct plugin *p = endpoint_ctx(ctx);
 
 	for (int i = 0; i < STATS_CALL_MAX; i++) {
 		if (!strcmp(method->path, paths[i]))
 			stats_count_call(p->counts, (enum stats_call)i, (unsigned)status, ns);
 	}
+	if (status != RPC_OK && !strcmp(method->path, PATH_ALLOCATE))
+		p->refused_ms = clock_mono_ms();
 }
 
 static const struct rpc_method calls[] = {
@@ -365,7 +367,8 @@ bool plugin_is_served(const struct plugin *p)
 
 struct plugin_stats plugin_stats(const struct plugin *p)
 {
-	return (struct plugin_stats) { endpoint_stats(p->endpoint), p->pod_list_failures };
+	return (struct plugin_stats) { endpoint_stats(p->endpoint), p->pod_list_failures,
+				       p->refused_ms };
 }
 
 /* What is under way ends later, and then the memory goes. */

@@ -87,6 +87,7 @@ void plugin_end(struct plugin *p);  /* the same where the resource is no more: i
 struct plugin_stats {
 	struct endpoint_stats endpoint;
 	uint64_t pod_list_failures;
+	int64_t refused_ms; /* when Allocate was refused last, monotonic; 0: never */
 };
 struct plugin_stats plugin_stats(const struct plugin *p);
 

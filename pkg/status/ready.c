@@ -19,12 +19,32 @@ static void add(struct list *l, const char *what, const char *problem, bool serv
 	l->v[l->n++] = (struct status_condition) { what, problem, serves };
 }
 
+/* The first resource of which pods are refused though they could be served. */
+static const char *refusal_of(const struct status_facts *f, struct arena *a)
+{
+	for (size_t i = 0; f->node && i < f->service->n_pools; i++) {
+		const struct status_pool *p = &f->service->pools[i];
+		const struct pool *pool = node_pool(f->node, p->resource);
+		uint64_t n[HOLDS_STATES] = { 0 };
+
+		if (!p->refused || !pool)
+			continue;
+		status_count_states(f, pool, n);
+		if (n[HOLDS_IS_FREE])
+			return arena_printf(
+				a,
+				"a pod was refused %s within the last 10 minutes, and %llu VFs of it are free: the log has the reason (Allocate refused)",
+				p->resource, (unsigned long long)n[HOLDS_IS_FREE]);
+	}
+	return NULL;
+}
+
 size_t status_conditions(const struct status_facts *f, struct arena *a,
 			 const struct status_condition **ret)
 {
 	const struct status_service *s = f->service;
 	const struct status_machine *m = &f->machine;
-	struct list l = { arena_array(a, 6 + (s ? s->n_pools : 0), sizeof(*l.v)), 0 };
+	struct list l = { arena_array(a, 7 + (s ? s->n_pools : 0), sizeof(*l.v)), 0 };
 
 	*ret = l.v;
 	add(&l, "config", m->config_error ? m->config_error : m->config_left_out, false);
@@ -49,6 +69,7 @@ size_t status_conditions(const struct status_facts *f, struct arena *a,
 	    false);
 	add(&l, "pods", s->pods_unseen, true);
 	add(&l, "gpus", s->gpus_unknown, true);
+	add(&l, "admissions", refusal_of(f, a), true);
 	return l.n;
 }
 

@@ -25,6 +25,7 @@ struct status_pool {
 	bool served;	     /* it has devices, or had: it has to be registered */
 	bool registered;     /* and its list was sent */
 	const char *problem; /* why the kubelet does not have that list; NULL: it has */
+	bool refused;	     /* Allocate was, within the last ten minutes */
 	uint64_t registrations, register_failures, pod_resources_failures;
 };
 

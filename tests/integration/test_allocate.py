@@ -3,8 +3,9 @@
 
 import json
 import os
+import subprocess
 
-from harness import GPU, VF, Case, container, main, vfs_of
+from harness import GPU, VF, Case, container, main, program, vfs_of
 
 
 class Allocate(Case):
@@ -77,13 +78,27 @@ class Allocate(Case):
         node.kubelet.wait(VF, f"={count - 1}")
         self.assertNotIn(vf, vfs_of(self.all_of_them(node)))
 
+    def admissions(self, node):
+        """The condition of the status document."""
+        text = subprocess.run([
+            program("railmatectl"), "explain", "pool", "--json", "--control-socket",
+            node.control_socket
+        ], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout
+        return next(c["problem"] for c in json.loads(text)["conditions"]
+                    if c["what"] == "admissions")
+
     def test_vf_without_driver_fails_the_pod_with_a_sentence(self):
         node = self.node()
         _, daemon = node.start()
         vf = self.victim(node)
+        self.assertIsNone(self.admissions(node))
         node.unbind(vf)
         self.rejected(node, vf)
-        self.recovers(node, vf, daemon)
+        self.assertRegex(
+            self.admissions(node),
+            rf"^a pod was refused {VF} within the last 10 minutes, and \d\d VFs of it are free: ")
+        self.recovers(node, vf, daemon)  # all that are left are given
+        self.assertIsNone(self.admissions(node))
 
     def test_vf_bound_to_vfio_fails_the_pod_and_names_the_driver(self):
         node = self.node()

@@ -38,7 +38,7 @@ GB = 10**9
 
 # Of alerts, those whose cause these nodes do not have; checks/alerts has promtool test each one.
 QUIET = {"RailmateNotAnswering", "RailmateNotSettled", "RailmateLedgerNotDurable", "RailmateOfferDiffers",
-         "RailmateLimited", "RailmateGone"}
+         "RailmateGone"}
 
 
 class Member:

@@ -326,7 +326,7 @@ class Probes(Served):
         self.assertEqual(
             text.splitlines(),
             ["[+]config ok", f"[+]registered {VF} ok", "[+]records ok", "[+]ledger ok",
-             "[+]pods ok", "[+]gpus ok"])
+             "[+]pods ok", "[+]gpus ok", "[+]admissions ok"])
 
     def test_a_ledger_that_cannot_be_written_is_named(self):
         node = self.node()

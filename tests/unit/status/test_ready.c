@@ -12,7 +12,7 @@ static void all_that_has_to_be_is_named(void **state)
 {
 	assert_ready(
 		*state, true,
-		"[+]config ok\n[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n[+]pods ok\n[+]gpus ok\n");
+		"[+]config ok\n[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n[+]pods ok\n[+]gpus ok\n[+]admissions ok\n");
 }
 
 static void what_is_not_so_is_named_with_its_reason(void **state)
@@ -24,11 +24,12 @@ static void what_is_not_so_is_named_with_its_reason(void **state)
 	w->service.settled = false;
 	w->service.ledger_failing = true;
 	w->facts.machine.config_error = "config.json:3: no";
-	assert_ready(w, false,
-		     "[-]config failed: config.json:3: no\n"
-		     "[-]registered rdma/vf failed: the kubelet does not watch its devices\n"
-		     "[-]records failed: not all records of earlier starts were read yet\n"
-		     "[-]ledger failed: it cannot be written to disk\n[+]pods ok\n[+]gpus ok\n");
+	assert_ready(
+		w, false,
+		"[-]config failed: config.json:3: no\n"
+		"[-]registered rdma/vf failed: the kubelet does not watch its devices\n"
+		"[-]records failed: not all records of earlier starts were read yet\n"
+		"[-]ledger failed: it cannot be written to disk\n[+]pods ok\n[+]gpus ok\n[+]admissions ok\n");
 }
 
 static void a_disk_that_hangs_is_named(void **state)
@@ -39,7 +40,7 @@ static void a_disk_that_hangs_is_named(void **state)
 	assert_ready(
 		w, false,
 		"[+]config ok\n[+]registered rdma/vf ok\n[+]records ok\n"
-		"[-]ledger failed: the disk does not store it in time\n[+]pods ok\n[+]gpus ok\n");
+		"[-]ledger failed: the disk does not store it in time\n[+]pods ok\n[+]gpus ok\n[+]admissions ok\n");
 }
 
 /* It serves, but not all that is asked for; the changed file that is refused is the newer news. */
@@ -51,12 +52,12 @@ static void a_configuration_of_which_something_is_left_out_is_named(void **state
 	assert_ready(
 		w, false,
 		"[-]config failed: config.json:7: pool rdma/b is left out\n"
-		"[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n[+]pods ok\n[+]gpus ok\n");
+		"[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n[+]pods ok\n[+]gpus ok\n[+]admissions ok\n");
 	w->facts.machine.config_error = "config.json:3: no";
 	assert_ready(
 		w, false,
 		"[-]config failed: config.json:3: no\n"
-		"[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n[+]pods ok\n[+]gpus ok\n");
+		"[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n[+]pods ok\n[+]gpus ok\n[+]admissions ok\n");
 }
 
 /* It serves, and does not see all that it rests on. */
@@ -70,9 +71,29 @@ static void what_is_not_seen_limits_and_makes_nobody_wait(void **state)
 	assert_ready(w, true,
 		     "[+]config ok\n[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n"
 		     "[!]pods limited: no cgroup of a pod was found\n"
-		     "[!]gpus limited: 'MIG-1' is a MIG device\n");
+		     "[!]gpus limited: 'MIG-1' is a MIG device\n[+]admissions ok\n");
 	metrics = world_metrics(w);
 	assert_non_null(strstr(metrics, "railmate_limited{what=\"pods\"} 1\n"));
+}
+
+static void a_pod_that_was_refused_though_vfs_are_free_is_said(void **state)
+{
+	struct world *w = *state;
+	_cleanup_free_ char *metrics = NULL;
+
+	w->pools[0].refused = true;
+	assert_ready(
+		w, true,
+		"[+]config ok\n[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n[+]pods ok\n[+]gpus ok\n"
+		"[!]admissions limited: a pod was refused rdma/vf within the last 10 minutes, and 8 VFs of it are free: the log has the reason (Allocate refused)\n");
+	metrics = world_metrics(w);
+	assert_non_null(strstr(metrics, "railmate_limited{what=\"admissions\"} 1\n"));
+	for (size_t i = 0; i < w->pool->n_devs; i++)
+		world_hold(w, i, "train");
+	assert_ready(
+		w, true,
+		"[+]config ok\n[+]registered rdma/vf ok\n[+]records ok\n[+]ledger ok\n[+]pods ok\n[+]gpus ok\n"
+		"[+]admissions ok\n"); /* none was free */
 }
 
 /* One that never had a device is not offered; without a state directory none is wanted. */
@@ -82,8 +103,9 @@ static void what_is_as_configured_is_no_failure(void **state)
 
 	w->pools[0].served = w->pools[0].registered = false;
 	w->service.ledger_has_file = w->service.ledger_stored = false;
-	assert_ready(w, true,
-		     "[+]config ok\n[+]records ok\n[+]ledger ok\n[+]pods ok\n[+]gpus ok\n");
+	assert_ready(
+		w, true,
+		"[+]config ok\n[+]records ok\n[+]ledger ok\n[+]pods ok\n[+]gpus ok\n[+]admissions ok\n");
 }
 
 static void while_nothing_is_served_it_is_not_ready(void **state)
@@ -105,6 +127,7 @@ int main(void)
 		WORLD(a_configuration_of_which_something_is_left_out_is_named),
 		WORLD(a_disk_that_hangs_is_named),
 		WORLD(what_is_as_configured_is_no_failure),
+		WORLD(a_pod_that_was_refused_though_vfs_are_free_is_said),
 		WORLD(what_is_not_seen_limits_and_makes_nobody_wait),
 		WORLD(while_nothing_is_served_it_is_not_ready),
 	};
