@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "config/policy.h"
-#include "grant/contents.h"
 #include "grant/grant.h"
 #include "grant/rundir.h"
 #include "hw/inventory.h"

@@ -2,20 +2,9 @@
 #ifndef RAILMATE_GRANT_GRANT_INTERNAL_H
 #define RAILMATE_GRANT_GRANT_INTERNAL_H
 
-#include "grant/claims.h"
-#include "grant/contents.h"
+#include "grant/records.h"
 #include "grant/grant.h"
 #include "grant/rundir.h"
-
-/* One VF as it is now, in the host's network namespace. */
-int grant_probe_now(const struct node *node, const struct pool *pool, const struct sysroot *root,
-		    const struct pool_dev *dev, struct arena *a, struct grant_dev *ret,
-		    struct err *err);
-/* The MAD nodes of dev, if its pool has umad; dev->rdma is known. */
-void grant_find_umads(const struct node *node, const struct pool *pool, const struct sysroot *root,
-		      struct arena *a, struct grant_dev *dev);
-/* Pairs the GPUs with the VFs of the grant; devs: its VFs by their index in the pool. */
-void grant_find_pairs(struct grant *grant, const int *devs, struct gpu_set gpus, struct arena *a);
 
 /* False: its container is not known yet, or nothing in it is a VF of ours. */
 bool grant_claims_of_map(const struct item *map, struct claims *ret, struct arena *arena);

@@ -15,7 +15,7 @@
 #include "base/pending.h"
 #include "choice/choice.h"
 #include "config/config.h"
-#include "grant/contents.h"
+#include "grant/grant.h"
 #include "grant/vfprobe.h"
 #include "hw/inventory.h"
 #include "kubeclient/podres.h"

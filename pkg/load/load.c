@@ -62,7 +62,8 @@ int load_file(const char *path, size_t max, char **ret, size_t *ret_len, struct 
 	return load(path, false, max, ret, ret_len, err);
 }
 
-int load_stream(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err)
+/* load_file() of a file that may be a pipe: waits for its end. */
+static int load_stream(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err)
 {
 	return load(path, true, max, ret, ret_len, err);
 }

@@ -15,8 +15,6 @@ struct sysroot;
 /* At most max bytes of a file of this machine (not below a root) as a heap string; -EFBIG names the
  * limit. */
 int load_file(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err);
-/* load_file() of a file that may be a pipe: waits for its end. */
-int load_stream(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err);
 /* path NULL: the built-in pool. also: as of config_parse(), config/config.h. */
 int load_config(const char *path, const char *default_prefix, struct config **ret,
 		struct strbuf *also, struct err *err);

@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "grant/contents.h"
+#include "grant/grant.h"
 #include "plugin/record-internal.h"
 #include "pool/node.h"
 #include "render/topofile.h"

@@ -24,7 +24,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "devstate/devstate.h"
-#include "grant/contents.h"
+#include "grant/grant.h"
 #include "grant/vfprobe.h"
 #include "hw/inventory.h"
 #include "kubeclient/podres.h"
