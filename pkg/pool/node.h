@@ -187,13 +187,6 @@ bool pool_planes_fit(const struct topo_rail *v, size_t n);
 /* Are the lists of both pools for the kubelet equal (ids, health, NUMA unless excludeTopology)? */
 bool pool_same_list(const struct pool *a, const struct pool *b);
 
-/*
- * Is this PCI function a device of netDevice pools at all: a NIC VF, or a NIC without VFs (peer
- * rule)? -1 is not. The built-in pool takes only VFs; a function that carries the default route
- * goes to no pool.
- */
-bool pool_candidate(const struct hw_inventory *inv, int pci);
-
 /* A pool without a device on this node: a mistake, or a node that the pool is not meant for? */
 
 /* Are pools meant for such a node? It has VFs with RDMA devices; or GPUs, and cards with RDMA that

@@ -112,4 +112,11 @@ const char *pool_slot_id(const char *resource, int numa, unsigned number, struct
 /* Canonical PCI addresses in address order: a longer domain is a greater one. */
 int pool_id_cmp(const char *a, const char *b);
 
+/*
+ * Is this PCI function a device of netDevice pools at all: a NIC VF, or a NIC without VFs (peer
+ * rule)? -1 is not. The built-in pool takes only VFs; a function that carries the default route
+ * goes to no pool.
+ */
+bool pool_candidate(const struct hw_inventory *inv, int pci);
+
 #endif

@@ -1,4 +1,5 @@
 /* Selector semantics: config text against the machine of machine.h. */
+#include "pool/pool-internal.h"
 #include "unit/pool/machine.h"
 
 struct row {
