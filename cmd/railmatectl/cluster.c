@@ -1,5 +1,4 @@
-/* The commands of railmatectl cluster: their words, and those that print what a node says as it is.
- */
+/* The commands of railmatectl cluster, and those that print a node's answer as it is. */
 #include "cluster.h"
 
 #include <getopt.h>

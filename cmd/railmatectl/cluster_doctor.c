@@ -1,5 +1,4 @@
-/* railmatectl cluster doctor: what doctor finds on all nodes, as one diagnosis: each finding once,
- * with its nodes. */
+/* railmatectl cluster doctor: one diagnosis of all nodes, each finding once, with its nodes. */
 #include <stdlib.h>
 #include <string.h>
 
