@@ -338,8 +338,7 @@ static void captures_an_excerpt_of_a_device(void **state)
 	assert_memory_equal(line + 2 * 0x70, "11111111000000000900000000", 26);
 	assert_memory_equal(line + 2 * 0x100,
 			    "03000111000000000000000000000000"
-			    "0f000100200000800000000000000000\n" +
-				    0,
+			    "0f00010020000080",
 			    32 + 16);
 	copy = fixture_text(out);
 	again = capture(copy, false);
