@@ -182,14 +182,20 @@ static int worst_first(const void *a, const void *b)
  * --- cables ---
  *
  * NCCL connects rail n of all nodes, so those should lead to one switch. Units of a large fabric
- * have leaf switches of their own, so rail 3 may be at many. Nodes whose cables are all alike are
- * of a kind; it is compared with the largest kind that has half of its switches, at whatever rails.
- * One that has several rails at a switch, as in a rack, is no model for others.
+ * have leaf switches of their own, so rail 3 may be at many. So the nodes of a unit vote, rail by
+ * rail: those that have half of a node's switches, at whatever rails. A node that has several rails
+ * at a switch, as in a rack, has no vote. Nodes whose cables are all alike are one kind.
  */
 
 struct kind {
 	struct row **rows;
 	size_t n;
+	bool votes;
+};
+
+struct vote {
+	const struct cable *cable;
+	size_t n; /* nodes */
 };
 
 static int cmp_cables(const struct row *x, const struct row *y)
@@ -220,44 +226,67 @@ static size_t n_at(const struct row *row, const char *leaf)
 	return n;
 }
 
-static bool is_model(const struct kind *model, const struct kind *k)
+static bool may_vote(const struct row *row)
 {
-	const struct row *usual = model->rows[0], *row = k->rows[0];
-	size_t shared = 0;
-
-	for (size_t i = 0; i < usual->n_cables; i++) {
-		if (n_at(usual, usual->cables[i].leaf) > 1)
+	for (size_t i = 0; i < row->n_cables; i++) {
+		if (n_at(row, row->cables[i].leaf) > 1)
 			return false;
 	}
-	for (size_t i = 0; i < row->n_cables; i++)
-		shared += n_at(usual, row->cables[i].leaf) > 0;
-	return shared && 2 * shared >= row->n_cables &&
-	       (model->n > k->n || (model->n == k->n && model < k));
+	return true;
 }
 
-static void compare(struct fleet *f, const struct kind *k, const struct kind *model)
+static bool is_of_its_unit(const struct kind *voter, const struct row *row)
 {
-	const struct row *row = k->rows[0], *other = model->rows[0];
+	size_t shared = 0;
 
-	for (size_t i = 0; i < row->n_cables; i++) {
-		const struct cable *c = &row->cables[i], *usual;
-		struct stray *s = &f->strays[f->n_strays];
+	for (size_t i = 0; voter->votes && i < row->n_cables; i++)
+		shared += n_at(voter->rows[0], row->cables[i].leaf) > 0;
+	return shared && 2 * shared >= row->n_cables;
+}
 
-		usual = bsearch(c, other->cables, other->n_cables, sizeof(*c), by_place);
-		if (!usual || bsearch(c, other->cables, other->n_cables, sizeof(*c), by_cable))
-			continue;
-		*s = (struct stray) { usual, c, model->n,
-				      arena_array(f->arena, k->n, sizeof(*s->nodes)), k->n };
-		for (size_t n = 0; n < k->n; n++)
-			s->nodes[n] = k->rows[n]->node;
-		f->n_strays++;
+/* The cable of most voters at the place of c; of two with as many, that of the first voter. */
+static struct vote elect(const struct cable *c, const struct kind **voters, size_t n_voters,
+			 struct vote *votes)
+{
+	struct vote best = { c, 0 };
+	size_t n = 0;
+
+	for (size_t v = 0, i = 0; v < n_voters; v++, i = 0) {
+		const struct row *row = voters[v]->rows[0];
+		const struct cable *at =
+			bsearch(c, row->cables, row->n_cables, sizeof(*c), by_cable);
+
+		if (!at)
+			at = bsearch(c, row->cables, row->n_cables, sizeof(*c), by_place);
+		while (at && i < n && by_cable(votes[i].cable, at) != 0)
+			i++;
+		if (at && i == n)
+			votes[n++] = (struct vote) { at, 0 };
+		if (at)
+			votes[i].n += voters[v]->n;
 	}
+	for (size_t i = 0; i < n; i++)
+		best = votes[i].n > best.n ? votes[i] : best;
+	return best;
+}
+
+static void add_stray(struct fleet *f, const struct kind *k, const struct cable *cable,
+		      struct vote most)
+{
+	struct stray *s = &f->strays[f->n_strays++];
+
+	*s = (struct stray) { most.cable, cable, most.n,
+			      arena_array(f->arena, k->n, sizeof(*s->nodes)), k->n };
+	for (size_t i = 0; i < k->n; i++)
+		s->nodes[i] = k->rows[i]->node;
 }
 
 static void compare_cables(struct fleet *f)
 {
 	struct row **rows = arena_array(f->arena, f->n, sizeof(*rows));
 	struct kind *kinds = arena_array(f->arena, f->n, sizeof(*kinds));
+	const struct kind **voters = arena_array(f->arena, f->n, sizeof(*voters));
+	struct vote *votes = arena_array(f->arena, f->n, sizeof(*votes));
 	size_t n = 0;
 
 	for (size_t i = 0; i < f->n; i++)
@@ -265,19 +294,24 @@ static void compare_cables(struct fleet *f)
 	qsort(rows, f->n, sizeof(*rows), by_cables);
 	for (size_t i = 0; i < f->n; i++) {
 		if (!i || cmp_cables(rows[i - 1], rows[i]) != 0)
-			kinds[n++].rows = &rows[i];
+			kinds[n++] = (struct kind) { &rows[i], 0, may_vote(rows[i]) };
 		kinds[n - 1].n++;
 	}
 	f->strays = arena_array(f->arena, n * CABLES_MAX, sizeof(*f->strays));
 	for (size_t i = 0; i < n; i++) {
-		const struct kind *model = NULL;
+		const struct row *row = kinds[i].rows[0];
+		size_t n_voters = 0;
 
 		for (size_t k = 0; k < n; k++) {
-			if (is_model(&kinds[k], &kinds[i]) && (!model || kinds[k].n > model->n))
-				model = &kinds[k];
+			if (k == i || is_of_its_unit(&kinds[k], row))
+				voters[n_voters++] = &kinds[k];
 		}
-		if (model)
-			compare(f, &kinds[i], model);
+		for (size_t c = 0; c < row->n_cables; c++) {
+			struct vote most = elect(&row->cables[c], voters, n_voters, votes);
+
+			if (by_cable(most.cable, &row->cables[c]) != 0)
+				add_stray(f, &kinds[i], &row->cables[c], most);
+		}
 	}
 }
 

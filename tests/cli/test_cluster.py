@@ -363,11 +363,11 @@ class Switches(ClusterTest):
         self.nodes(30)
         self.nodes(1, self.swapped(3, 4), first=31)
         self.nodes(2, self.LEAVES[:7] + ["core-1"], first=40)
-        self.assertEqual(self.findings(), [("7", "leaf-8", "30", "core-1", "gpu-[40-41]"),
-                                           ("3", "leaf-4", "30", "leaf-5", "gpu-31"),
-                                           ("4", "leaf-5", "30", "leaf-4", "gpu-31")])
+        self.assertEqual(self.findings(), [("7", "leaf-8", "31", "core-1", "gpu-[40-41]"),
+                                           ("3", "leaf-4", "32", "leaf-5", "gpu-31"),
+                                           ("4", "leaf-5", "32", "leaf-4", "gpu-31")])
         self.assertEqual(self.value(WARN, "status")["cables"][0], {
-            "rail": 7, "plane": None, "switch": "leaf-8", "of": 30, "but_at": "core-1",
+            "rail": 7, "plane": None, "switch": "leaf-8", "of": 31, "but_at": "core-1",
             "nodes": ["gpu-40", "gpu-41"]})
 
     def test_of_two_nodes_one_is_compared_with_the_other(self):
@@ -385,6 +385,12 @@ class Switches(ClusterTest):
         for leaf in ("a", "b"):  # so do two nodes of two rails
             self.write(f"x-{leaf}", cabled(f"x-{leaf}", ["a", "b"] if leaf == "a" else ["b", "a"]))
         self.assertIn(("0", "a", "1", "b", "x-b"), self.findings())
+
+    def test_nodes_that_each_lack_a_neighbour_vote_all_the_same(self):
+        for i in range(1, 8):
+            self.write(f"n{i}", cabled(f"n{i}", self.LEAVES[:i] + [None] + self.LEAVES[i + 1:]))
+        self.write("odd", cabled("odd", ["core-1"] + self.LEAVES[1:]))
+        self.assertEqual(self.findings(), [("0", "leaf-1", "7", "core-1", "odd")])
 
     def test_units_of_a_fabric_have_switches_of_their_own(self):
         """A cable from one unit into another is the only thing wrong here."""
