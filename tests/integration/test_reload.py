@@ -127,7 +127,7 @@ class Change(ReloadCase):
         node, _, d = self.up(pool("a", PF_A), daemon=(f"--metrics-address={HOST}:{port}",))
 
         def scans():
-            text = get(port, "/metrics")[1]
+            text = until(lambda: get(port, "/metrics"), "the metrics")[1]
             return int(re.search(r"^railmate_scans_total (\d+)$", text, re.M)[1])
 
         def asked():
