@@ -194,7 +194,11 @@ class Lost(Case):
                 rival.end()
                 node.processes.remove(rival)
                 node.remove_device(vf)
+                if n == 3:
+                    kubelet.ask("podlist-fail on")  # as its rate limit does
                 daemon.child.send_signal(signal.SIGHUP)
+                time.sleep(0.1)
+                kubelet.ask("podlist-fail off")
                 kubelet.wait(VF, f"={count - n - 1}")
                 pods = (f"p{n}-{i}" for i in itertools.count())
                 until(lambda pods=pods: kubelet.admit(next(pods), f"main:{VF}=1")["event"] == "admitted",
