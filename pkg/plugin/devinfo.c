@@ -1,8 +1,8 @@
 /*
  * Device-info files of the Network Plumbing Working Group, one per device, for Multus and CNI
- * plugins. Written in slices beside the kubelet's calls; soon after Allocate's reply, and long
- * before a CNI plugin comes, their presence is checked. They stay when we stop: pods that
- * run use them. Those of a device that left the pool, or of a pool that is no more, go.
+ * plugins. They are written in slices beside the kubelet's calls; soon after Allocate's reply, long
+ * before a CNI plugin starts, their presence is checked. They outlive railmated, as running pods
+ * use them. Files of devices that left the pool, and of removed pools, are deleted.
  */
 #include "plugin/plugin-internal.h"
 
@@ -26,8 +26,8 @@
 
 struct file {
 	char *vf, *path;
-	uint64_t hash; /* of the content on disk; 0: none of ours yet */
-	bool given;    /* is it there, for a container that comes? */
+	uint64_t hash; /* of the content that we wrote; 0: none written */
+	bool given;    /* by Allocate: its presence is to be checked */
 };
 
 struct devinfo {
@@ -98,7 +98,7 @@ static void files_free(struct file *files, size_t n)
 	free(files);
 }
 
-/* Those that we wrote, and no container may need any more. */
+/* Removes files that we wrote and whose VFs no container holds. */
 static void remove_files(const struct devinfo *d, const struct file *files, size_t n)
 {
 	const struct ledger *l = plugin_ledger(d->plugin);
@@ -109,8 +109,8 @@ static void remove_files(const struct devinfo *d, const struct file *files, size
 	}
 }
 
-/* What is known of the files goes along; both lists are sorted alike but for devices that came or
- * went. */
+/* The new list takes over hashes and marks; both lists are sorted alike but for devices that came
+ * or went. */
 static void follow_pool(struct devinfo *d, const struct pool *pool)
 {
 	_cleanup_arena_ struct arena *a = arena_new(4096);

@@ -1,8 +1,8 @@
 /*
- * The files of containers of pools that bind early. Allocate makes the directory, which is all that
- * the kubelet has to wait for; a moment after the reply it is filled with what is known by then;
- * PreStartContainer writes what is true when the container starts. A directory that cannot be made,
- * or a file that cannot be written, does not fail the call.
+ * The files of containers of pools that bind early. Allocate makes the directory, and only that
+ * before its reply; a timer fills the directory from the facts of Allocate; PreStartContainer
+ * writes the facts of the start. A directory that cannot be made, or a file that cannot be written,
+ * does not fail the call.
  */
 #include "plugin/plugin-internal.h"
 
@@ -17,7 +17,7 @@
 #include "render/topofile.h"
 #include "tracker/tracker.h"
 
-/* Long before the container starts, and not between an answer and the next call. */
+/* After the next call of an admission, and long before the container starts. */
 #define FILL_MS	     20
 #define FILL_NEXT_MS 1
 
@@ -46,7 +46,7 @@ static bool make(struct plugin *p, const struct grant *grant, struct arena *a,
 	return r > 0;
 }
 
-/* To find out means to look at the whole node. */
+/* topofile_name() renders a whole file: once a node. */
 void plugin_files_update(struct plugin *p)
 {
 	const struct pool *pool = plugin_pool(p);
@@ -78,8 +78,8 @@ int plugin_files_allocate(struct plugin *p, struct grant *grant, struct arena *a
 }
 
 /*
- * Does its directory wait for what Allocate knows? Not if another container may still have the VFs:
- * then its files stay until PreStartContainer has decided. Not if that has come already, or the VFs
+ * Is the directory of a grant to be filled? Not while another container may still have the VFs: its
+ * files stay until PreStartContainer has decided. Not after PreStartContainer, nor when the VFs
  * were given again.
  */
 static bool waits(const struct plugin *p, const struct given *g)
@@ -120,7 +120,7 @@ static void fill(struct plugin *p, const struct given *g)
 			    err.msg);
 }
 
-/* Takes all that no directory waits for any more off the list. */
+/* Takes grants that have no directory to fill off the list. */
 static void forget_given(struct plugin *p)
 {
 	struct grants *g, *next;
@@ -150,7 +150,7 @@ static void fill_first(struct plugin *p)
 	plugin_grants_free(g);
 }
 
-/* One Allocate at a time: calls come in between. */
+/* One Allocate at a time: calls run in between. */
 static void fill_next(void *arg)
 {
 	struct plugin *p = arg;
@@ -181,8 +181,8 @@ void plugin_files_done(struct plugin *p)
 
 /* --- PreStartContainer --- */
 
-/* What could not be found out or written is logged and does not stop the container; what the
- * operator's configuration demands and cannot be had does. */
+/* A detail that could not be read or written is logged and does not stop the container; a demand of
+ * the configuration that cannot be met does. */
 int plugin_files_start(struct plugin *p, const struct contents_in *in, struct arena *a,
 		       struct err *err)
 {

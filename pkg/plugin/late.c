@@ -1,6 +1,6 @@
 /*
  * The device plugin of a pool that binds late: its devices are slots, Allocate promises,
- * PreStartContainer binds (docs/design/kubelet.md §3.2). What is decided, late binding decides.
+ * PreStartContainer binds (docs/design/kubelet.md §3.2). pkg/latebind makes the decisions.
  */
 #include "plugin/plugin-internal.h"
 
@@ -26,24 +26,23 @@
 #include "pool/slots.h"
 #include "render/cdi.h"
 
-/* The kubelet gives PreStartContainer 30 s; what fails within that is tried again. */
+/* The kubelet gives PreStartContainer 30 s, and repeats a call that fails earlier. */
 #define BIND_TIMEOUT_MS	 10000
 #define PROBE_TIMEOUT_MS 1000
 #define PROBE_AGAIN_MS	 200
-#define PROBES_QUIET_MS	 2000  /* one that starts needs a while; then it is worth a line */
-#define REFUSED_AGAIN_MS 10000 /* a runtime that has no CDI may be replaced under us */
+#define PROBES_QUIET_MS	 2000  /* a runtime that starts is silent for a while; then a warning */
+#define REFUSED_AGAIN_MS 10000 /* a runtime without CDI may be replaced meanwhile */
 #define WAITS_A_MINUTE	 10
-/* Kubernetes 1.29, the first one that passes CDI devices on, speaks grpc-go 1.58; 1.28 spoke 1.54.
- */
+/* Kubernetes 1.29, the first one that passes CDI devices on, has grpc-go 1.58; 1.28 had 1.54. */
 #define GRPC_GO		"grpc-go/1."
 #define GRPC_GO_CDI_MIN 58
 
-/* Can this node bind late? Asked once: a restarted kubelet has to be answered at once. */
+/* Can this node bind late? The answer is kept: no restarted kubelet has to wait for it. */
 struct late {
 	struct plugin *plugin;
 	struct pending *asked; /* the kubelet, then the runtime */
 	bool ready, refused;
-	const char *why; /* it is not; NULL: nothing is known yet */
+	const char *why; /* why it is not ready; NULL: no answer yet */
 	int64_t since_ms, runtime_since_ms;
 	struct rpc_timer *timer;
 };
@@ -55,7 +54,7 @@ bool plugin_is_late(const struct plugin *p)
 	return pool && pool->cfg->binding == BINDING_LATE;
 }
 
-/* --- is it possible here? --- */
+/* --- can this node bind late? --- */
 
 static void ready(struct late *l)
 {
@@ -108,7 +107,7 @@ static void runtime_answered(void *arg, const struct runtime_answer *answer)
 	}
 }
 
-/* The kubelet's part is known by now. */
+/* After the kubelet has answered. */
 static void ask_runtime(struct late *l)
 {
 	const struct plugin_env *env = l->plugin->env;
@@ -173,7 +172,7 @@ static void probe(struct late *l)
 			      probed, pending_new(l, &l->asked));
 }
 
-/* What the operator has to change; NULL: nothing. */
+/* The setting to change; NULL: none. */
 static const char *obstacle(const struct plugin *p)
 {
 	if (p->env->cdi == CDI_OFF)
@@ -266,8 +265,7 @@ struct device_list plugin_late_list(const struct plugin *p, struct arena *a)
 	return list;
 }
 
-/* --- GetPreferredAllocation: any slot of a class is as good as any other, as long as it is free
- * --- */
+/* --- GetPreferredAllocation: the free slots of a class are alike --- */
 
 struct pick {
 	const struct slot_list *slots;
@@ -282,7 +280,7 @@ static bool is_choice(const struct pick *p, const struct slot *s, bool held)
 	       !list_has_sorted(p->must.v, p->must.n, s->id);
 }
 
-/* The tightest class that has all that are still wanted; -2: none has. */
+/* The class with the fewest free slots that are enough; -2: none. */
 static int tightest_class(const struct pick *p)
 {
 	size_t left = p->want - p->out.n, best = SIZE_MAX;
@@ -404,8 +402,8 @@ struct starting {
 
 static void bound(void *arg, const struct err *err, const struct bound *v, size_t n)
 {
-	/* Of all plugins together, for the one that was asked may be gone by now. The kubelet asks
-	 * again, and is not the only one who can. */
+	/* One limit for all plugins, as the plugin of the call may be gone by now. The kubelet
+	 * repeats calls, and other clients may call, too. */
 	static struct log_rate waits;
 	const struct starting *s = arg;
 

@@ -1,4 +1,4 @@
-/* What every resource asks of PodResources beside the kubelet's calls. */
+/* Questions of every resource to PodResources beside the kubelet's calls. */
 #include "plugin/plugin-internal.h"
 
 #include "base/arena.h"
@@ -44,7 +44,7 @@ static void primed(void *arg, enum podres_result result, const struct pod_list *
 		_cleanup_arena_ struct arena *a = arena_new(4096);
 		struct pods_question q = { .resource = p->resource };
 
-		/* A container may be under admission by now: then it must not pass for old. */
+		/* A container under admission during the List must not count as seen before. */
 		if (p->preferred == p->preferred_before)
 			pods_identify(pods, &q, p->node->inv, &p->seen, a);
 		p->primed = true;
@@ -74,7 +74,7 @@ void plugin_pods_reset(struct plugin *p)
 		kubeclient_podres_reset(p->env->podres);
 }
 
-/* Finds out in advance what kubelet this is, and, once, which containers have GPUs and no VFs. */
+/* Asks in advance for the kubelet's version, and, once, for containers with GPUs and no VFs. */
 void plugin_pods_prime(struct plugin *p)
 {
 	struct podres *pods = p->env->podres;

@@ -1,6 +1,6 @@
 /*
- * VFs before GPUs: which GPUs will the container get? The kubelet will ask the GPU plugin for a
- * preference among those that are free, so we ask it the same before.
+ * VFs before GPUs: the GPUs are predicted. The kubelet will ask the GPU plugin for a preference
+ * among the free GPUs, so railmated asks the same before.
  */
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@
 #include "pods/holders.h"
 #include "pool/node.h"
 
-/* What plugins offer changes seldom, and all clients of PodResources share one rate limit. */
+/* Allocatable devices change seldom, and all clients of PodResources share one rate limit. */
 #define ALLOCATABLE_MS 10000
 
 static void unknown(struct preferred_call *pc, const char *why)
@@ -52,12 +52,12 @@ static void got_preference(void *arg, const struct ids *ids, bool random, const 
 		arena_printf(pc->arena, "%s's GetPreferredAllocation", pc->question.resource));
 }
 
-/* --- NUMA: what the Topology Manager will leave of the GPUs --- */
+/* --- NUMA: the GPUs that the Topology Manager will leave --- */
 
 /*
- * The nodes of the VFs on offer, if others that are free are not on offer: the kubelet keeps them
- * back because its Topology Manager has decided on these nodes, and will do the same with GPUs. 0:
- * it has not.
+ * The NUMA nodes of the offered VFs, if free VFs of other nodes are not offered: the kubelet's
+ * Topology Manager has decided on these nodes, and will keep back GPUs of others, too. 0: it has
+ * not.
  */
 static size_t nodes_decided(const struct preferred_call *pc, int **ret)
 {
@@ -84,8 +84,8 @@ static size_t nodes_decided(const struct preferred_call *pc, int **ret)
 
 /* --- the question --- */
 
-/* The resource of its GPUs by its spec, and how many; else whatever GPUs there are, as many as VFs:
- * most jobs ask so. */
+/* The resource and number of GPUs by the container's spec; else any GPUs, as many as VFs: most jobs
+ * ask so. */
 static bool ask(struct preferred_call *pc, const struct pod_container *allocatable,
 		const char **why)
 {

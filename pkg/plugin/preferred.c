@@ -1,7 +1,7 @@
 /*
- * GetPreferredAllocation, with a look at pod specs and PodResources in between: which container is
- * it, and which GPUs has it got? Nothing that goes wrong there is an error for the kubelet (it
- * would fail the pod): the answer then does without.
+ * GetPreferredAllocation, with a look at pod specs and PodResources in between: which container
+ * asks, and which GPUs does it have? A failed look is no error for the kubelet (it would fail the
+ * pod): the VFs are then chosen without GPUs.
  */
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@
 #include "pool/node.h"
 #include "tracker/tracker.h"
 
-#define SPECS_DISTRUST_MS 10000 /* a source that failed is left alone */
+#define SPECS_DISTRUST_MS 10000 /* a failed source is not asked for so long */
 #define OVERTAKING_MS	  200
 
 const struct ledger *plugin_ledger(const struct plugin *p)
@@ -99,13 +99,13 @@ unsigned plugin_preferred_half_time(const struct preferred_call *pc)
 	return (time_left(pc) + 1) / 2;
 }
 
-/* --- which container it is --- */
+/* --- the container that asks --- */
 
 static void know(struct preferred_call *pc, const char *source)
 {
 	struct identified *who = &pc->who;
 
-	/* The names live in what PodResources said; the call goes on. */
+	/* The names live in the answer of PodResources; the call goes on. */
 	who->owner = ledger_copy_owner(&who->owner, pc->arena);
 	log_debug("kubelet",
 		  "the container of a GetPreferredAllocation was looked for resource=%s reason=%s",
@@ -132,7 +132,7 @@ static bool was_asked_for(const struct preferred_call *pc, const struct spec_pod
 	return false;
 }
 
-/* Those whose pods the kubelet does not know yet are out. */
+/* Without candidates whose pods the kubelet does not know yet. */
 static struct spec_candidates candidates_now(struct preferred_call *pc)
 {
 	const struct preferred_container *c = &pc->request.v[0];
@@ -206,15 +206,15 @@ static void know_by_list(struct preferred_call *pc)
 	struct plugin *p = pc->plugin;
 	const struct pod_list *pods = pods_holders_view(p->env->holders, NULL);
 	unsigned ms = p->env->overtaking_ms ? p->env->overtaking_ms : OVERTAKING_MS;
-	/* Our first List and the kubelet's calls are on two connections: its answer may show the
-	 * container that is asked for now. */
+	/* Our first List and the kubelet's calls are on two connections: the List's answer may show
+	 * the container of this call. */
 	struct pods_question q = { .resource = p->resource,
 				   .want = (size_t)c->size,
 				   .must = c->must,
 				   .listed = true,
 				   .doubted = p->admission_ms - p->primed_ms < ms };
 
-	/* A source of specs may lag behind the kubelet: one without candidates proves nothing. */
+	/* A source of specs may lag behind the kubelet: no candidate is no proof. */
 	if (pc->has_specs)
 		q.candidates = pods_candidates(&pc->specs, pods, &q, p->seen, pc->arena);
 	pc->who = pods_identify(pods, &q, p->node->inv, &p->seen, pc->arena);
@@ -249,8 +249,8 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 		return;
 	}
 	plugin_warn_reset(pc->plugin, WARN_PODS);
-	/* The kubelet offers these, and waits for us meanwhile: what it has just not shown is of
-	 * pods that were rejected after their Allocate, or lived for a moment. */
+	/* The kubelet offers these VFs, and waits meanwhile: a hold of one that the List lacks is
+	 * of a pod that was rejected after its Allocate, or lived for a moment. */
 	offered = &pc->request.v[0].available;
 	k = pc->plugin->env->tracker;
 	if (k) {
@@ -266,8 +266,8 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 }
 
 /*
- * With devices set aside already (must) the kubelet has not recorded them, and a List could make it
- * forget them (docs/design/kubelet.md §2.2): then we do without.
+ * Devices set aside already (must) are not recorded by the kubelet, and a List could make it forget
+ * them (docs/design/kubelet.md §2.2): then no List is asked for.
  */
 static void ask_list(struct preferred_call *pc)
 {
@@ -285,9 +285,9 @@ static void ask_list(struct preferred_call *pc)
 		listed, pending_new(pc, &pc->pods_asked));
 }
 
-/* --- which of them --- */
+/* --- Get or List --- */
 
-/* Whatever the specs say. */
+/* Is a List needed with any specs? */
 static bool needs_list(const struct preferred_call *pc)
 {
 	const struct ledger *l = plugin_ledger(pc->plugin);
@@ -297,7 +297,7 @@ static bool needs_list(const struct preferred_call *pc)
 		return false;
 	if (kubeclient_podres_state(pc->plugin->env->podres).support != PODRES_GET)
 		return true;
-	/* A VF on offer is held by the ledger: its pod may be gone, which only a List shows. */
+	/* The pod of an offered VF that the ledger holds may be gone: only a List shows that. */
 	for (size_t i = 0; l && ledger_holds(l) && i < offered->n; i++) {
 		if (ledger_find(l, offered->v[i]))
 			return true;
@@ -321,7 +321,7 @@ static bool get_is_enough(struct preferred_call *pc)
 
 static void ask_pods(struct preferred_call *pc)
 {
-	/* Pods that are gone hold nothing any more. */
+	/* Drops the holds of pods that the specs lack. */
 	if (pc->has_specs && !pc->listed)
 		pods_holders_view(pc->plugin->env->holders, &pc->specs);
 	if (pc->listed)

@@ -20,11 +20,11 @@ struct preferred_call {
 	struct preferred_request request;
 	int64_t until_ms;
 
-	bool listed; /* a List came, and what it said is fresh */
+	bool listed; /* a List was answered just now */
 	bool has_specs;
 	struct spec_list specs;
 	const struct spec_pod *gets[PREFERRED_GETS_MAX]; /* pods that were asked for by Get */
-	bool got[PREFERRED_GETS_MAX];			 /* and were there */
+	bool got[PREFERRED_GETS_MAX];			 /* and found */
 	size_t n_gets;
 
 	struct identified who;
@@ -33,10 +33,10 @@ struct preferred_call {
 };
 
 unsigned plugin_preferred_half_time(
-	const struct preferred_call *pc); /* for what can be done without: as much is left then */
+	const struct preferred_call *pc); /* for an optional question: the other half is left */
 /* Choose and answer; pc is freed. source: how the GPUs are known, or why not. */
 void plugin_preferred_answer(struct preferred_call *pc, enum ledger_gpus known, const char *source);
-/* The GPUs are not there yet: ask the GPU plugin. why: logged when that is no use. */
+/* Without GPUs yet: ask the GPU plugin. why: the source if it has no answer. */
 void plugin_preferred_predict(struct preferred_call *pc, const char *why);
 
 #endif

@@ -2,8 +2,8 @@
  * PreStartContainer of a pool that binds early: the VFs were chosen at admission, now their
  * container is known. The choice is compared with the container's GPUs and counted, the holds get
  * their owner. The container is refused when another process still uses a VF, and when a VF's verbs
- * node is not the one that Allocate gave: the kubelet asks again. Where neither can be found out,
- * it starts.
+ * node is not the one that Allocate gave: the kubelet asks again. A container of which neither is
+ * known starts.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -51,14 +51,14 @@ struct prestart_call {
 	struct node *node;   /* as of the decision; NULL before */
 	struct starter *who; /* of that node */
 	struct pending *pods_asked, *probing, *saving;
-	struct err err; /* code 0: it may start */
+	struct err err; /* code 0: the container may start */
 };
 
 /* The container that starts. pod NULL: not known. */
 struct starter {
-	struct grant_container c; /* what it has of all pools */
-	const char *dra_driver;	  /* gives GPUs to its pod; NULL: none does */
-	bool has_dra;		  /* to itself */
+	struct grant_container c; /* with its VFs of all pools */
+	const char *dra_driver;	  /* gives GPUs to the pod; NULL: none does */
+	bool has_dra;		  /* its own GPUs are by DRA */
 };
 
 static unsigned start_timeout_ms(const struct plugin *p)
@@ -115,7 +115,7 @@ static const struct pool_dev *start_dev(const struct prestart_call *s, size_t i)
 	return pool ? pool_find(pool, s->ids.v[i]) : NULL;
 }
 
-/* --- is its node still the one that was given? --- */
+/* --- is the verbs node still that of Allocate? --- */
 
 /* "uverbs5"; NULL: not known. */
 static const char *given_node(const struct ledger_decision *d, const char *vf)
@@ -127,7 +127,7 @@ static const char *given_node(const struct ledger_decision *d, const char *vf)
 	return NULL;
 }
 
-/* What this container was given: by its own hold, else by the newest decision for the same VFs. */
+/* The node that Allocate gave: by the container's hold, else by the newest decision for the VFs. */
 static const char *node_of(const struct prestart_call *s, const struct pool_dev *dev,
 			   const struct starter *me)
 {
@@ -140,9 +140,9 @@ static const char *node_of(const struct prestart_call *s, const struct pool_dev 
 	return given_node(start_decision(s, l), dev->id);
 }
 
-/* Its number is handed out anew when an RDMA device is made again or moves: the runtime would make
- * the node of another VF. What Allocate gave cannot be changed, so only a new pod gets the right
- * one. */
+/* The number of a verbs node is given anew when an RDMA device is made again or moves: the runtime
+ * would make the node of another VF. Allocate's answer is final: only a new pod gets the right
+ * node. */
 static bool keeps_node(struct prestart_call *s, const struct pool_dev *dev,
 		       const struct starter *me, const char **why)
 {
@@ -183,7 +183,7 @@ static const char *node_refusal(struct prestart_call *s, const struct starter *m
 	return NULL;
 }
 
-/* --- how near are they to its GPUs? --- */
+/* --- how near are the VFs to the GPUs? --- */
 
 static size_t devs_of(const struct prestart_call *s, int **ret)
 {
@@ -200,7 +200,7 @@ static size_t devs_of(const struct prestart_call *s, int **ret)
 	return n;
 }
 
-/* How many VFs of this dev's place the choice could have had beside those that it took. */
+/* The element of room for the place of this dev; NULL: the decision does not list the place. */
 static int *room_at(const struct plugin *p, const struct ledger_decision *d,
 		    const struct pool_dev *dev, int *room)
 {
@@ -217,9 +217,8 @@ static int *room_at(const struct plugin *p, const struct ledger_decision *d,
 	return NULL;
 }
 
-/* As many VFs of each place as were free then: all of a place are equally far. Those that were
- * chosen first.
- */
+/* The VFs of the decision, then others, as many of each place as were free: VFs of a place are
+ * equally far. */
 static size_t free_then(const struct prestart_call *s, const struct ledger_decision *d,
 			const int *devs, size_t n, int **ret)
 {
@@ -275,7 +274,7 @@ static void compare(struct prestart_call *s, const struct starter *me, struct le
 	    d->best_cost);
 }
 
-/* The choice was made without GPUs: why, is known better now. */
+/* Corrects why the choice was made without GPUs. */
 static void note_dra(const struct prestart_call *s, const struct starter *me,
 		     struct ledger_decision *d)
 {
@@ -328,7 +327,7 @@ static void refuse(struct prestart_call *s, const char *why)
 	start_free(s);
 }
 
-/* When its VFs have been looked at, and the ledger is stored. */
+/* Replies once the VFs are probed and the ledger is stored. */
 static void let_start(struct prestart_call *s)
 {
 	if (s->probing || s->saving)
@@ -370,7 +369,7 @@ static void saved(void *arg)
 		let_start(s);
 }
 
-/* The container is identified, and its sandbox and network exist: what are its VFs there? */
+/* Probes the VFs: the container is identified, and its sandbox and network exist. */
 static void probe(struct prestart_call *s, const struct starter *me)
 {
 	struct plugin *p = s->plugin;
@@ -390,12 +389,12 @@ static void probe(struct prestart_call *s, const struct starter *me)
 	grant_probe_start(p->env->vfprobe, bdfs, n, probed, pending_new(s, &s->probing));
 }
 
-/* It may start and holds its VFs; a sentence if not. */
+/* Makes the container the holder; a sentence if it may not start. */
 static const char *take(struct prestart_call *s, const struct starter *me, uint64_t number)
 {
 	struct plugin *p = s->plugin;
 	const struct pool_dev **devs = arena_array(s->arena, s->ids.n, sizeof(*devs));
-	size_t n = 0; /* those that the pool still has */
+	size_t n = 0; /* devices that the pool still has */
 	const char *why = node_refusal(s, me);
 
 	for (size_t i = 0; i < s->ids.n; i++) {
@@ -411,13 +410,13 @@ static const char *take(struct prestart_call *s, const struct starter *me, uint6
 	return why;
 }
 
-/* The first of its VFs stands for all. */
+/* The first VF stands for all. */
 static const struct ledger_hold *first_hold(const struct prestart_call *s)
 {
 	return ledger_find(plugin_ledger(s->plugin), s->ids.v[0]);
 }
 
-/* Once: the pool stays as it is configured. */
+/* Once: the pool's configuration stays. */
 static void warn_of_dra(struct plugin *p, const struct starter *me)
 {
 	if (!me->dra_driver || p->warned_dra)
@@ -459,7 +458,7 @@ static void settle(struct prestart_call *s, const struct starter *me)
 
 /* --- which container is it? --- */
 
-/* Without devices of claims that other containers have, too: whose they are is not asked here. */
+/* The container without devices of claims that it shares with other containers. */
 static struct pod_container with_own_devices(const struct prestart_call *s, const struct pod *pod,
 					     const struct pod_container *c)
 {
@@ -489,7 +488,7 @@ static struct starter starter_of(const struct prestart_call *s, const struct pod
 	me.c.gpus.v = gpus.v;
 	me.c.gpus.n = gpus.n;
 	me.has_dra = driver != NULL;
-	/* Or that of another container: without GPUs of its own it may serve theirs. */
+	/* Or the driver of another container, which one without GPUs may serve. */
 	for (size_t i = 0; !driver && !me.c.gpus.n && i < pod->n_containers; i++)
 		driver = pods_gpus(node, &pod->containers[i], "", s->arena).driver;
 	me.dra_driver = arena_strdup(s->arena, driver);
@@ -498,8 +497,7 @@ static struct starter starter_of(const struct prestart_call *s, const struct pod
 	return me;
 }
 
-/* Two containers have exactly these: the kubelet has given them away twice (docs/design/kubelet.md
- * §2.2). */
+/* Of two containers with the same VFs (docs/design/kubelet.md §2.2), is me the one that starts? */
 static bool is_likelier(const struct prestart_call *s, const struct starter *me,
 			const struct starter *other)
 {
@@ -515,12 +513,12 @@ static bool is_likelier(const struct prestart_call *s, const struct starter *me,
 	is_mine = holds_same_pod(mine, &hold->owner) &&
 		  (!holds_same_pod(mine, &other->c.owner) ||
 		   str_eq(mine->container, hold->owner.container));
-	/* The hold's owner has started already: then it is the other one that asks. */
+	/* After the start of the hold's owner, the other container asks. */
 	d = ledger_decision(plugin_ledger(s->plugin), hold->decision);
 	return is_mine != (d && d->checked);
 }
 
-/* The kubelet's checkpoint has every container that was admitted; the same UID for all its ids. */
+/* The kubelet's checkpoint has every admitted container; the UID, where all ids have the same. */
 static void add_uid(const struct prestart_call *s, struct starter *me)
 {
 	const struct holds_entry *v;
@@ -556,7 +554,7 @@ static struct starter find_starter(const struct prestart_call *s, const struct p
 	return found;
 }
 
-/* --- asking --- */
+/* --- questions --- */
 
 static void unknown(struct prestart_call *s, const char *why)
 {
@@ -616,7 +614,7 @@ static void got_pod(void *arg, enum podres_result result, const struct pod_list 
 		ask_list(s);
 }
 
-/* Everything says that these are one pod's: then that pod alone has to be looked at. */
+/* The pod that the decision and all holds name: the only one to look at; NULL: none. */
 static const struct ledger_owner *expected(const struct prestart_call *s)
 {
 	const struct ledger *l = plugin_ledger(s->plugin);

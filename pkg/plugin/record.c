@@ -1,5 +1,5 @@
-/* What Allocate gave, into the ledger: who holds which VF, and why. After the reply: the kubelet
- * does not wait for it. */
+/* The grants of Allocate → the ledger: who holds which VF, and why. After the reply: the kubelet
+ * does not wait for this. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +20,8 @@
 
 #define VERBS_NODE "/dev/infiniband/"
 
-/* A VF that the kubelet had set aside for an earlier container of the pod was taken when the GPUs
- * of this one were not known. */
+/* When the kubelet set VFs aside for an earlier container of the pod, the GPUs of this container
+ * were not known. */
 static enum ledger_gpus known_in_time(const struct choice *c)
 {
 	return c && !c->in.n_must ? c->known : LEDGER_GPUS_UNKNOWN;
@@ -102,7 +102,7 @@ void plugin_record_begin(struct record *r, struct plugin *p, struct choice *choi
 		qsort(r->devs, r->n_devs, sizeof(*r->devs), by_address);
 }
 
-/* The answer has them in the order of the devices, one each. */
+/* The answer has one verbs node a device, in the same order. */
 void plugin_record_answer(struct record *r, const struct edits *edits, struct arena *a)
 {
 	const char **nodes = arena_array(a, edits->n_devs, sizeof(*nodes));
