@@ -1,5 +1,5 @@
-/* The node's status document: what every VF of its pools is, what has to be so, links. Whatever
- * shows a node to people is made of it or of the same facts. */
+/* The node's status document: the state of every VF of its pools, conditions, links. All that shows
+ * a node to people is made of it or of the same facts. */
 #include <string.h>
 
 #include "base/arena.h"

@@ -1,8 +1,8 @@
 /*
  * Metrics in Prometheus' text format 0.0.4
  * (https://prometheus.io/docs/instrumenting/exposition_formats/). Pure. A family is begun once,
- * then come its samples; each is begun, gets its labels, and ends with its value. Values of labels
- * may be anything: they are escaped, and what may not be shown is '?'.
+ * then its samples follow; each sample is begun, gets its labels, and ends with its value. Values
+ * of labels are escaped, and bytes that are not printable become '?'.
  */
 #ifndef RAILMATE_STATUS_EXPOSITION_INTERNAL_H
 #define RAILMATE_STATUS_EXPOSITION_INTERNAL_H
@@ -24,7 +24,7 @@ struct exposition {
 	struct strbuf *out;
 	const char *name; /* of the family: without _total and _info */
 	enum exposition_type type;
-	bool labelled; /* the sample has one already */
+	bool labelled; /* the sample has a label already */
 };
 
 void status_family(struct exposition *e, const char *name, enum exposition_type type,
@@ -34,7 +34,7 @@ void status_sample(struct exposition *e, const char *part);
 void status_label(struct exposition *e, const char *key, const char *value);
 void status_label_int(struct exposition *e, const char *key, int value);
 void status_count(struct exposition *e, uint64_t value);
-/* Of nanoseconds: seconds, exact. */
+/* Nanoseconds as seconds, exact. */
 void status_seconds(struct exposition *e, int64_t ns);
 
 #endif

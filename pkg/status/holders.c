@@ -1,4 +1,4 @@
-/* Who has which VF, and which GPUs it serves there. */
+/* The holders of VFs, and the GPUs that each VF serves. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static void add_gpu(struct holder *h, const char *gpu, const char *class, struct
 		h->class = topo_class_name(class_named(class));
 }
 
-/* It got other ones: which of them a VF serves is up to NCCL, the nearest one most likely. */
+/* The container got other GPUs than the choice had: NCCL picks, most likely the nearest GPU. */
 static void add_nearest(const struct status_facts *f, struct holder *h,
 			const struct ledger_decision *d, struct arena *a)
 {
@@ -51,7 +51,7 @@ static void add_nearest(const struct status_facts *f, struct holder *h,
 static void add_gpus(const struct status_facts *f, struct holder *h,
 		     const struct ledger_decision *d, struct arena *a)
 {
-	bool same = d->n_real_gpus == d->n_gpus; /* those that its VFs were chosen for */
+	bool same = d->n_real_gpus == d->n_gpus; /* the GPUs are those of the choice */
 
 	for (size_t i = 0; same && i < d->n_gpus; i++) {
 		same = false;

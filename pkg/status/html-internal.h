@@ -1,4 +1,4 @@
-/* The little of HTML that the page takes: text that cannot end what it is in, tables. */
+/* The subset of HTML that the page takes: text that cannot end its element, tables. */
 #ifndef RAILMATE_STATUS_HTML_INTERNAL_H
 #define RAILMATE_STATUS_HTML_INTERNAL_H
 
@@ -16,7 +16,7 @@ void status_html_end(struct strbuf *out);
 
 /* page_doctor.c */
 struct status_doctor;
-void status_html_verdict(const struct status_doctor *d, struct strbuf *out); /* leads there */
+void status_html_verdict(const struct status_doctor *d, struct strbuf *out); /* a link to #doctor */
 void status_html_doctor(const struct status_doctor *d, struct strbuf *out);
 
 #endif

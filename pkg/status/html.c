@@ -1,4 +1,4 @@
-/* The little of HTML that the page takes. */
+/* The subset of HTML that the page takes. */
 #include "status/html-internal.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The links of a node: the ports of the PFs that its pools have devices of. The one judgement of
- * them, for the status document and the page. */
+ * links, for the status document and the page. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -35,9 +35,9 @@ static int usual_rate(const struct hw_inventory *inv, const struct status_link *
 }
 
 /*
- * By the same rule as the health of VFs (pool/pool.c): an ACTIVE RDMA port is a link whatever the
- * interface says, and a port that is DOWN below a carrier may be closed by the operator. Where no
- * interface says anything, the only port of a PF that is not ACTIVE is down.
+ * The rule of the health of VFs (pool/pool.c): an ACTIVE RDMA port is a link in any state of the
+ * interface, and a port that is DOWN below a carrier may be closed by the operator. Where the
+ * carrier is not known, a port that is not ACTIVE is down if no other port of the PF is up.
  */
 static void judge(const struct hw_inventory *inv, struct status_link *v, size_t n,
 		  struct status_link *l, struct arena *a)
@@ -68,7 +68,7 @@ static void judge(const struct hw_inventory *inv, struct status_link *v, size_t 
 			state ? arena_printf(a, "is down, its RDMA port is %s", state) : "is down";
 }
 
-/* By the limits of the first pool that calls it so. */
+/* Of the first pool whose limits the link exceeds. */
 static const struct node_link *find_degraded(const struct node *node, const char *pf, int port)
 {
 	for (size_t i = 0; i < node->n_links; i++) {
@@ -78,7 +78,7 @@ static const struct node_link *find_degraded(const struct node *node, const char
 	return NULL;
 }
 
-/* Those that are gone from the bus come last. */
+/* PFs that are gone from the bus come last. */
 static int by_pci(const void *x, const void *y)
 {
 	const struct status_link *a = x, *b = y;

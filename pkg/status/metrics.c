@@ -1,4 +1,4 @@
-/* The table of all metrics. docs/metrics.md has the same ones: hack/check docs. */
+/* The table of all metrics, as in docs/metrics.md: hack/check docs. */
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -17,7 +17,7 @@ static void put_build(struct writer *w, const struct metric *m)
 	status_count(&w->e, 1);
 }
 
-/* Of struct status_facts. */
+/* field: of status_facts. */
 static void put_count(struct writer *w, const struct metric *m)
 {
 	status_sample(&w->e, "");
@@ -37,7 +37,7 @@ static void put_refused(struct writer *w, const struct metric *m)
 	status_count(&w->e, w->f->machine.config_error != NULL);
 }
 
-/* A few words each, so that series stay few: the resource has a label of its own elsewhere. */
+/* Only conditions of fixed names, so that series stay few. */
 static void put_limits(struct writer *w, const struct metric *m)
 {
 	const struct status_condition *v;
@@ -65,7 +65,7 @@ static void put_doctor(struct writer *w, const struct metric *m)
 	}
 }
 
-/* Of struct status_service. */
+/* field: of status_service. */
 static void put_service_flag(struct writer *w, const struct metric *m)
 {
 	if (!w->f->service)

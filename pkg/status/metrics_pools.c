@@ -47,7 +47,7 @@ static const char *const known_names[LEDGER_GPUS_MAX] = {
 	[LEDGER_GPUS_KNOWN] = "known",
 };
 
-/* --- what the node has --- */
+/* --- the node's pools --- */
 
 static void begin(struct writer *w, const char *resource, const char *part)
 {
@@ -150,7 +150,7 @@ void status_put_degraded(struct writer *w, const struct metric *m)
 	}
 }
 
-/* --- what the service counts --- */
+/* --- counters of the service --- */
 
 static bool is_registered(const struct status_pool *p)
 {
@@ -214,8 +214,8 @@ void status_put_stats_count(struct writer *w, const struct metric *m)
 }
 
 /* OK, INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNIMPLEMENTED,
- * INTERNAL, UNAVAILABLE: what railmated answers with (rpc_status_of() and a full queue). increase()
- * does not see a series that begins with 1, so these begin with 0. */
+ * INTERNAL, UNAVAILABLE: the codes of railmated's answers (rpc_status_of() and a full queue).
+ * increase() does not see a series that begins with 1, so their series begin with 0. */
 #define CODES_OURS                                                                                 \
 	(1u << 0 | 1u << 3 | 1u << 5 | 1u << 8 | 1u << 9 | 1u << 12 | 1u << 13 | 1u << 14)
 
@@ -304,9 +304,9 @@ void status_put_pairs(struct writer *w, const struct metric *m)
 	}
 }
 
-/* --- what could be given --- */
+/* --- free pairs --- */
 
-/* What the next container could have if it took all that is free. */
+/* The pairs of a container that took all free GPUs and VFs. */
 static void count_free_pairs(struct writer *w, const struct pool *pool, uint64_t n[TOPO_CLASS_MAX])
 {
 	const struct hw_inventory *inv = w->f->node->inv;

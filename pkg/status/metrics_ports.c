@@ -20,7 +20,7 @@ static const struct {
 static const char *const no_errors[] = { "unicast_rcv_packets", "unicast_xmit_packets",
 					 "multicast_rcv_packets", "multicast_xmit_packets" };
 
-/* NULL: it has none. */
+/* NULL: no RDMA device. */
 static const struct hw_rdma *rdma_of(const struct writer *w, const struct hw_port_stats *s)
 {
 	return s->rdma < 0 ? NULL : &w->f->node->inv->rdma[s->rdma];
@@ -76,7 +76,7 @@ void status_put_port_info(struct writer *w, const struct metric *m)
 	}
 }
 
-/* Of PFs that fell off the bus: what was up goes to 0, it does not end. */
+/* Ports of missing PFs: the series goes to 0, it does not end. */
 static void put_missing(struct writer *w)
 {
 	for (size_t i = 0; i < w->f->node->n_pfs; i++) {
@@ -133,7 +133,7 @@ void status_put_port_state(struct writer *w, const struct metric *m)
 	}
 }
 
-/* Of any pool: each has limits of its own. */
+/* By all pools: each has limits of its own. */
 static unsigned trouble_of(const struct node *node, const char *pf, int port)
 {
 	unsigned trouble = 0;

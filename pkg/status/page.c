@@ -17,9 +17,8 @@
 
 #define DECISIONS 20
 
-/* Names of classes are other ones than the picture's (railmatectl topo --svg), which count for the
- * whole page.
- */
+/* Names of classes differ from those of the picture (railmatectl topo --svg), whose style holds for
+ * the whole page. */
 static const char style[] =
 	":root{color-scheme:light dark;--page:#fff;--ink:#1f2933;--pale:#52606d;--line:#cbd2d9;"
 	"--good:#2b7a0b;--wrong:#b42318}"
@@ -218,7 +217,7 @@ static const struct hw_port *port_of(const struct hw_rdma *rdma, int number)
 	return NULL;
 }
 
-/* NULL: no pool has devices of it. */
+/* NULL: no pool has devices of the PF. */
 static const struct status_link *link_of(const struct hw_port_stats *s, const struct hw_port *port,
 					 const struct status_link *links, size_t n)
 {
@@ -281,7 +280,7 @@ static void put_port(const struct status_facts *f, const struct hw_port_stats *s
 	strbuf_puts(out, "</tr>\n");
 }
 
-/* Those of which something is wrong first. */
+/* Ports that are not well come first. */
 static void put_ports(const struct status_facts *f, struct strbuf *out)
 {
 	static const char *const columns[] = {

@@ -1,4 +1,4 @@
-/* What doctor found, on the page for people: the worst first, with what to do. */
+/* The findings of doctor on the page: the worst first, with their fixes. */
 #include "base/str.h"
 #include "status/html-internal.h"
 #include "status/status.h"
@@ -53,7 +53,7 @@ static void put_finding(const struct status_finding *f, struct strbuf *out)
 	strbuf_puts(out, "</li>\n");
 }
 
-/* Of what is right the names are enough. */
+/* Of passed checks the names are enough. */
 static void put_passed(const struct status_doctor *d, struct strbuf *out)
 {
 	const char *separator = "";

@@ -1,7 +1,7 @@
 /*
- * What has to be so that the daemon may be relied on, and what limits it though it serves. /readyz
- * prints that in the form of the API server's /readyz?verbose; `railmatectl status`, the page and
- * the metric railmate_limited have the same.
+ * Conditions of a reliable daemon, and limits of one that serves. /readyz prints them in the form
+ * of the API server's /readyz?verbose; `railmatectl status`, the page and the metric
+ * railmate_limited have the same ones.
  */
 #include <stddef.h>
 

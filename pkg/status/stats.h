@@ -21,8 +21,7 @@ enum stats_call { STATS_OPTIONS, STATS_PREFERRED, STATS_ALLOCATE, STATS_PRE_STAR
 #define STATS_CODES   17 /* of gRPC: 0 OK … 16 UNAUTHENTICATED */
 #define STATS_BUCKETS 15
 
-/* n[i]: not cumulated; of i < STATS_BUCKETS those up to stats_bounds_ns[i], the last one the rest.
- */
+/* n[i]: calls up to stats_bounds_ns[i], not cumulated; the last one: the rest. */
 struct stats_histogram {
 	uint64_t n[STATS_BUCKETS + 1];
 	int64_t sum_ns;
@@ -39,16 +38,16 @@ struct stats_placement {
 	const struct ledger_owner *owner;
 	const char *resource;
 	size_t n_vfs;
-	/* Of its GPU-VF pairs; none: it has no GPU, or they are not known */
+	/* GPU-VF pairs; none: the container has no GPU, or its GPUs are not known */
 	struct stats_classes got, best;
 	int cost, best_cost;	    /* of these choices, as the ledger has it */
 	bool farther;		    /* than the best that was free */
-	const char *nearer_holders; /* pods that hold nearer ones, "ns/a, ns/b"; NULL: none */
-	bool strict;		    /* the pool is */
+	const char *nearer_holders; /* pods that hold nearer VFs, "ns/a, ns/b"; NULL: none */
+	bool strict;		    /* of the pool */
 };
 
 /* Compares the VFs devs, in->want of them, with the best of in->available for the container: got,
- * best, costs, farther; and the holders of nearer ones, three pods at most. */
+ * best, costs, farther; and the holders of nearer VFs, three pods at most. */
 void stats_place(struct stats_placement *p, const struct choose_in *in, const int *devs,
 		 const struct ledger *l, struct arena *a);
 
@@ -59,23 +58,23 @@ struct stats_pool {
 	uint64_t choices[LEDGER_GPUS_MAX]; /* of VFs, by how the GPUs were known */
 	uint64_t pairs[TOPO_CLASS_MAX];	   /* of containers that started */
 	uint64_t pairs_best;		   /* of those: at the best class that was free */
-	uint64_t kubelets;		   /* that took the place of another one */
+	uint64_t kubelets;		   /* that replaced another kubelet */
 };
 
 struct stats *stats_new(void);
 void stats_free(struct stats *s); /* NULL is fine */
-/* The counters of this resource, made with the first question; they stay where they are. NULL of
- * NULL: the counting code need not know whether the counters are read. */
+/* The counters of this resource, made at the first call; the pointer stays good. NULL of NULL: code
+ * that counts works without counters, too. */
 struct stats_pool *stats_of(struct stats *s, const char *resource);
-/* All of them by name, copied into the arena. */
+/* All counters by name, copied into the arena. */
 const struct stats_pool *const *stats_copy(const struct stats *s, struct arena *a, size_t *ret_n);
 
 /* p NULL: nothing is counted. code: of gRPC. */
 void stats_count_call(struct stats_pool *p, enum stats_call call, unsigned code, int64_t ns);
 void stats_count_choice(struct stats_pool *p, enum ledger_gpus known);
 /*
- * A container started with these pairs; best: those of the best choice that was free when its VFs
- * were chosen, for topo_pairs_at_best().
+ * A container started with the pairs got; best: the pairs of the best choice that was free when its
+ * VFs were chosen, for topo_pairs_at_best().
  */
 void stats_count_pairs(struct stats_pool *p, const struct stats_classes *got,
 		       const struct stats_classes *best);

@@ -1,4 +1,4 @@
-/* What the files of status share. */
+/* Shared by the files of status. */
 #ifndef RAILMATE_STATUS_STATUS_INTERNAL_H
 #define RAILMATE_STATUS_STATUS_INTERNAL_H
 
@@ -23,7 +23,7 @@ struct metric {
 	const char *name; /* without _total and _info */
 	enum exposition_type type;
 	void (*put)(struct writer *w, const struct metric *m);
-	size_t field; /* for those put() that know only a type */
+	size_t field; /* of the value, for a put() of a type */
 	const char *help;
 };
 
@@ -61,7 +61,7 @@ void status_put_port_errors(struct writer *w, const struct metric *m);
 void status_put_port_driver(struct writer *w, const struct metric *m);
 #define PAUSES_SENT    1
 #define PAUSES_TIME    2 /* rather than frames */
-#define PAUSES_DROPPED 4 /* neither of them */
+#define PAUSES_DROPPED 4 /* packets instead */
 void status_put_port_pauses(struct writer *w, const struct metric *m);
 
 /* links.c */
@@ -75,7 +75,7 @@ struct status_link {
 	const char *wrong;		  /* a clause; NULL: nothing */
 	const struct node_link *degraded; /* NULL: it is not */
 };
-/* In the order of addresses, those that are gone from the bus at the end. */
+/* By address; PFs that are gone from the bus at the end. */
 size_t status_links(const struct node *node, struct arena *a, struct status_link **ret);
 /* The pods that hold VFs of a PF, "NAMESPACE/NAME", each once. */
 size_t status_pods_of(const struct status_facts *f, const char *pf, struct arena *a,
@@ -90,7 +90,7 @@ void status_count_states(const struct status_facts *f, const struct pool *pool,
 struct holds_verdict status_verdict(const struct status_facts *f, const struct pool *pool,
 				    const struct pool_dev *dev);
 const char *status_binding(const struct pool *pool); /* "early", "late", "shared" */
-/* Why it is not healthy: one of few words, so that series stay few; dev->reason is the sentence. */
+/* The fault in one of few words, so that series stay few; dev->reason is the sentence. */
 extern const char *const status_fault_names[POOL_FAULT_MAX];
 /* The PCI address of a function, of a device's PF; "" where it is not known. */
 const char *status_device_address(const struct status_facts *f, int pci, char buf[BDF_STRLEN]);
@@ -105,7 +105,7 @@ struct holder {
 	const char *gpus;  /* PCI addresses with commas between; "": not known, or none */
 	const char *class; /* of the farthest; "" */
 };
-/* All of them, in the order of the VFs' addresses. */
+/* All holders, by address of the VF. */
 size_t status_holders(const struct status_facts *f, struct arena *a, struct holder **ret);
 
 #endif
