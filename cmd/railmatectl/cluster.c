@@ -1,4 +1,4 @@
-/* The commands of railmatectl cluster, and those that print a node's answer as it is. */
+/* The commands of railmatectl cluster, and those that print a node's answer unchanged. */
 #include "cluster.h"
 
 #include <getopt.h>
@@ -46,9 +46,9 @@ int cluster_read(struct cluster *c, int argc, char **argv, const struct word *wo
 	return EXIT_DONE;
 }
 
-/* --- topo and explain: as if it had been asked there --- */
+/* --- topo and explain: run on the node --- */
 
-/* On c->nodes. The lowest exit status of several: it is there somewhere. */
+/* On c->nodes. Of several exit statuses the lowest: one node has the answer. */
 static int ask_there(struct cluster *c, const char *const args[CLUSTER_ARGS])
 {
 	int least = -1, r = cluster_ask(c, args);
@@ -93,7 +93,7 @@ static int cluster_topo(int argc, char **argv)
 	return ask_there(&c, args);
 }
 
-/* Where the pod is: what `explain` there needs. Of one that is gone, all nodes may know. */
+/* Sets the pod's node and namespace, for `explain` there. Of a gone pod, all nodes may know. */
 static int find_pod(struct cluster *c, const char *pod, const char **ns)
 {
 	_cleanup_(kubectl_call_done) struct kubectl_call call = {
@@ -141,7 +141,7 @@ static int explain_pod(struct cluster *c, const char *name, const char *ns)
 							   c->json ? "--json" : NULL });
 }
 
-/* The words of `explain`, and a pod's name alone. */
+/* The words of `explain`, or a pod's name alone. */
 static int cluster_explain(int argc, char **argv)
 {
 	_cleanup_cluster_ struct cluster c = CLUSTER_INIT;
@@ -170,7 +170,7 @@ static int cluster_explain(int argc, char **argv)
 	return ask_there(&c, args);
 }
 
-/* --- status and doctor: the answers of all as one --- */
+/* --- status and doctor: all answers as one --- */
 
 static int cluster_merged(int argc, char **argv)
 {

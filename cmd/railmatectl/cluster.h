@@ -1,8 +1,8 @@
 /*
  * `railmatectl cluster`, which is also `kubectl railmate`: each command runs the node's own
- * `railmatectl … --json` in the railmate pods of the nodes, many at once, and merges what they
- * answer. cluster.c has the commands that print one node's answer as it is; cluster_pods.c finds
- * the pods and asks them; the others have the commands of their names.
+ * `railmatectl … --json` in the railmate pods of the nodes, many at once, and merges the answers.
+ * cluster.c has the commands that print one node's answer unchanged; cluster_pods.c finds the pods
+ * and asks them; the other files have the commands of their names.
  */
 #ifndef RAILMATE_CMD_CLUSTER_H
 #define RAILMATE_CMD_CLUSTER_H
@@ -17,7 +17,7 @@ struct arena;
 struct err;
 struct item;
 
-/* A node's pod of railmate: the one that can be asked, where an update has two of them there. */
+/* A node's pod of railmate: of the two during an update, the one that can be asked. */
 struct cluster_pod {
 	const char *node, *name;
 	const char *trouble; /* why it cannot be asked, a sentence without a full stop; NULL */
@@ -29,12 +29,12 @@ struct cluster_pod {
 struct cluster {
 	struct kubectl k;
 	const char *ns;	   /* of railmate's pods */
-	const char *nodes; /* --node: of those names only, with commas; NULL: every one */
+	const char *nodes; /* --node: names with commas; NULL: every node */
 	bool json;
 	const char *parallel, *timeout; /* as they were written */
-	bool merged;			/* its answers are small and many */
+	bool merged;			/* the answers are small and many */
 	struct arena *arena;
-	/* cluster_ask(): a pod a node, by their names, and what each said */
+	/* cluster_ask(): a pod a node, by name, and the call to each */
 	struct cluster_pod *pods; /* heap */
 	struct kubectl_call *calls;
 	size_t n, cap;
@@ -52,23 +52,23 @@ struct cluster {
 	{                                                                                          \
 		"json", .flag = &(c)->json                                                         \
 	}
-/* read_options(), and numbers that make sense. least, most: how many words that are not options
- * there may be. An exit code. */
+/* read_options(), and checks of the numbers. least, most: of words that are not options. An exit
+ * code. */
 int cluster_read(struct cluster *c, int argc, char **argv, const struct word *words, size_t n,
 		 int least, int most);
 
 /*
- * railmatectl with these args, NULL or not, in the pods of c->ns, of the nodes c->nodes only; a
- * node that cannot be asked is a call with no status, and why. An exit code: EXIT_REFUSED, there is
- * no pod at all; a sentence was printed.
+ * Runs railmatectl with these args, NULL or not, in the pods of c->ns on c->nodes only; a node that
+ * cannot be asked has a call with no status, and why. An exit code: EXIT_REFUSED, there is no pod
+ * at all; a sentence was printed.
  */
 #define CLUSTER_ARGS 8
 int cluster_ask(struct cluster *c, const char *const args[CLUSTER_ARGS]);
 void cluster_done(struct cluster *c);
-/* What the node said, as JSON; NULL: there is none, and why is one line. */
+/* The node's answer, as JSON; NULL: there is none, and err is one line. */
 const struct item *cluster_answer(const struct cluster *c, size_t i, struct arena *a,
 				  struct err *err);
-/* One line, whatever it holds; NULL stays NULL. */
+/* A copy in one printable line; NULL of NULL. */
 const char *cluster_own(const char *text, struct arena *a);
 /* A member that is a list, else an empty one. */
 const struct item *cluster_list(const struct item *object, const char *key);
@@ -77,13 +77,12 @@ int cluster_merge_status(const struct cluster *c, struct strbuf *out);
 int cluster_merge_doctor(const struct cluster *c, struct strbuf *out);
 
 /* fn gets of each pod the columns (paths in jsonpath's own syntax, NULL at the end, the pod's name
- * first, texts that others wrote last); what an object does not have is "". ns and selector may be
- * NULL. An exit code; a sentence was printed. */
+ * first, texts of other authors last); a missing value is "". ns and selector may be NULL. An exit
+ * code; a sentence was printed. */
 #define CLUSTER_COLUMNS_MAX 16
 int cluster_list_pods(const struct kubectl *k, const char *ns, const char *selector,
 		      const char *const *columns, void (*fn)(void *arg, char **cells), void *arg);
-/* A name of Kubernetes, which begins with a letter or digit: what kubectl takes for an option is
- * none. */
+/* A name of Kubernetes, which begins with a letter or digit: no option of kubectl does. */
 bool cluster_is_name(const char *s);
 /* gpu-9 comes before gpu-10. */
 int cluster_node_cmp(const char *a, const char *b);

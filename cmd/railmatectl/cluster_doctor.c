@@ -23,17 +23,17 @@ struct finding {
 };
 
 struct reports {
-	struct facts facts; /* what tell() gets: it has all of this */
+	struct facts facts; /* first: tell() casts it to this struct */
 	struct arena *arena;
 	struct finding *v;
 	size_t n, n_nodes;
 	size_t told;
-	bool json; /* the nodes are the subject only */
+	bool json; /* the sentences do not name the nodes */
 };
 
 /* --- answers → findings --- */
 
-/* An array of n that gets one more; it has room for the next power of two. */
+/* Room for one more element in an array of n; the capacity is a power of two. */
 static void *grown(struct arena *a, void *v, size_t n, size_t size)
 {
 	return n & (n - 1) ? v : memcpy(arena_array(a, 2 * n + 1, size), n ? v : a, n * size);
@@ -62,7 +62,7 @@ static void add(struct reports *r, const struct finding *as, const char *node)
 		r->v[r->n++] = *as;
 	}
 	f = &r->v[i];
-	/* The findings of a node come together. */
+	/* Findings are added node by node. */
 	if (f->n && f->nodes[f->n - 1] == node)
 		return;
 	f->nodes = grown(r->arena, f->nodes, f->n, sizeof(*f->nodes));
@@ -137,7 +137,7 @@ static void read_report(const struct cluster *c, size_t at, struct reports *r)
 
 /* --- findings → a diagnosis --- */
 
-/* Those of a check together, and of these the ones of most nodes first. */
+/* By check, and within a check the findings of most nodes first. */
 static int by_check(const void *a, const void *b)
 {
 	const struct finding *x = a, *y = b;
@@ -148,7 +148,7 @@ static int by_check(const void *a, const void *b)
 	return r ? r : cluster_node_cmp(x->sentence, y->sentence);
 }
 
-/* As a check: says the findings that are its own. Those with one advice are shown together. */
+/* The run() of a check: adds its findings. Those with one advice are shown together. */
 static void tell(const struct facts *facts, struct diagnosis *d)
 {
 	struct reports *r = (struct reports *)facts;

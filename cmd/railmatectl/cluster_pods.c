@@ -1,4 +1,4 @@
-/* The nodes of a cluster: their pods of railmate, which are asked; and names, many in short. */
+/* The railmate pods of a cluster's nodes, and questions to them; short lists of node names. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@
  * node of 1,016 VFs. */
 #define ANSWER_MAX (1u << 20)
 
-/* --- what kubectl prints of pods --- */
+/* --- kubectl's list of pods --- */
 
 bool cluster_is_name(const char *s)
 {
@@ -31,7 +31,7 @@ bool cluster_is_name(const char *s)
 }
 
 /*
- * A line a pod, as the whole objects of 1,000 pods would be 10 MB. A text that others wrote can
+ * A line a pod, as the whole objects of 1,000 pods would be 10 MB. A text of another author can
  * hold tabs and line feeds, so every line begins with a word that is new each time.
  */
 int cluster_list_pods(const struct kubectl *k, const char *ns, const char *selector,
@@ -66,7 +66,7 @@ int cluster_list_pods(const struct kubectl *k, const char *ns, const char *selec
 	return EXIT_DONE;
 }
 
-/* --- which pods there are --- */
+/* --- the pods of the nodes --- */
 
 #define CONTAINER_STATUS "{.status.containerStatuses[?(@.name==\"" CONTAINER "\")]"
 
@@ -110,7 +110,7 @@ static void read_pod(void *arg, char **cells)
 				   .node = arena_strdup(c->arena, cells[NODE]),
 				   .name = arena_strdup(c->arena, cells[POD]),
 				   .trouble = trouble,
-				   /* One that runs, that stays, that is ready. */
+				   /* Running, then staying, then ready pods. */
 				   .rank = (trouble ? 4 : 0) + (*cells[DELETED] ? 2 : 0) +
 					   (strcmp(cells[READY], "true") != 0 ? 1 : 0),
 				   .stuck = *why && !*cells[DELETED] &&
@@ -119,7 +119,7 @@ static void read_pod(void *arg, char **cells)
 			   });
 }
 
-/* One pod a node; a name of --node that no pod is on gets one of its own, that says so. */
+/* One pod a node; a name of --node without a pod gets an entry with that trouble. */
 static int find_pods(struct cluster *c)
 {
 	int r = cluster_list_pods(&c->k, c->ns, LABEL, columns, read_pod, c);
@@ -155,7 +155,7 @@ static int find_pods(struct cluster *c)
 	return c->n ? EXIT_DONE : fail(EXIT_USAGE, "--node: no name is given");
 }
 
-/* --- asking them --- */
+/* --- questions --- */
 
 int cluster_ask(struct cluster *c, const char *const args[CLUSTER_ARGS])
 {
@@ -230,8 +230,8 @@ int cluster_node_cmp(const char *a, const char *b)
 	return r ? r : strcmp(a, b);
 }
 
-/* Where the number of a name begins and ends, in its first label: "ip-10-0-1-23.ec2.internal" has
- * it there. Digits that are too many are none. */
+/* The begin and end of a name's number, the last of its first label: 23 of
+ * "ip-10-0-1-23.ec2.internal". More than DIGITS_MAX digits are none. */
 static size_t find_number(const char *name, size_t *ret_end)
 {
 	size_t end = strcspn(name, "."), begin;
@@ -244,7 +244,7 @@ static size_t find_number(const char *name, size_t *ret_end)
 	return end - begin > DIGITS_MAX ? end : begin;
 }
 
-/* Is b called as a, but for the next number? 09 is before 10, as 9 is. */
+/* Is b the name a with the next number? 10 follows 09, as it does 9. */
 static bool is_next(const char *a, const char *b)
 {
 	size_t end, begin = find_number(a, &end);

@@ -1,6 +1,6 @@
 /*
- * railmatectl cluster verify: the logs and the map.json of all pods of a job, and then what
- * `railmatectl verify` does with them. What cannot be had is said, and the rest is judged.
+ * railmatectl cluster verify: the logs and the map.json of all pods of a job go through
+ * `railmatectl verify`. A file that cannot be read is reported, and the rest is judged.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -15,12 +15,12 @@
 #include "verify.h"
 #include "verify/verify.h"
 
-#define LOG_MAX	 (512u << 20) /* bytes of a log; NCCL says what counts at its start */
+#define LOG_MAX	 (512u << 20) /* bytes of a log; NCCL logs its setup at the start */
 #define MAP_MAX	 (4u << 20)
 #define SAID_MAX 8 /* complaints of one kind */
 
 struct member {
-	const char *name, *phase, *host; /* host: as its processes call theirs */
+	const char *name, *phase, *host; /* host: as the pod's processes name it */
 };
 
 struct job {
@@ -30,7 +30,7 @@ struct job {
 	size_t n, cap, n_said;
 };
 
-/* --- its pods --- */
+/* --- pods --- */
 
 enum { POD, PHASE, HOSTNAME, HOST_NETWORK, NODE, LABELS };
 
@@ -42,7 +42,7 @@ static const char *const columns[] = {
 	[HOSTNAME] = "{.spec.hostname}",
 	[HOST_NETWORK] = "{.spec.hostNetwork}",
 	[NODE] = "{.spec.nodeName}",
-	/* that a job's controller puts on its pods */
+	/* labels that a job's controller puts on its pods */
 	[LABELS] = LABEL "batch\\.kubernetes\\.io/job-name}", /* Job, JobSet; Kubernetes 1.27 … */
 	LABEL "job-name}",				      /* the same before */
 	LABEL "jobset\\.sigs\\.k8s\\.io/jobset-name}",	      /* JobSet */
@@ -54,7 +54,7 @@ static const char *const columns[] = {
 static void add_member(void *arg, char **cells)
 {
 	struct job *job = arg;
-	/* A pod is called as itself, unless its spec says otherwise; 63 characters at most. */
+	/* The host name is the pod's name, unless its spec has another; 63 characters at most. */
 	const char *host = !strcmp(cells[HOST_NETWORK], "true") ? cells[NODE]
 			   : *cells[HOSTNAME]			? cells[HOSTNAME]
 								: cells[POD];
@@ -74,7 +74,7 @@ static void add_member(void *arg, char **cells)
 				  arena_printf(job->cluster.arena, "%.*s", (int)len, host) };
 }
 
-/* --- what they have --- */
+/* --- maps and logs --- */
 
 static void complain(struct job *job, const struct member *m, const char *what, const char *why)
 {
@@ -92,7 +92,8 @@ static void add_map(struct job *job, const struct member *m, const struct kubect
 	struct err err = { 0 };
 	const char *why = call->status ? call->why : "the file is empty";
 
-	/* As the runtimes say it, or the exit status that stands for it: cat itself has neither. */
+	/* The runtimes' words for a missing program, or their exit status: cat itself has neither.
+	 */
 	if (call->status == 126 || call->status == 127 ||
 	    strstr(strbuf_str(&call->err), "executable file not found"))
 		why = "its container has no program 'cat', which reads it; -c names another container";
@@ -102,7 +103,7 @@ static void add_map(struct job *job, const struct member *m, const struct kubect
 		complain(job, m, "its map.json is left out", err.msg);
 }
 
-/* Into verify: the maps, and then the logs. An exit code. */
+/* Gives verify the maps, and then the logs. An exit code. */
 static int judge(struct job *job, struct kubectl_call *logs, struct kubectl_call *maps)
 {
 	_cleanup_verify_ struct verify *v = verify_new();

@@ -14,8 +14,8 @@
 #include "base/mem.h"
 
 #define STDERR_MAX 4096
-#define LOOK_MS	   50	    /* at time and lengths; that a process ends is seen at once */
-#define BLANK	   ". \t\r" /* a line of these only is as good as empty */
+#define LOOK_MS	   50	    /* at time and lengths; the end of a process is seen at once */
+#define BLANK	   ". \t\r" /* a line of these only counts as empty */
 
 /* --- one process: its output goes to files, so that nothing here waits for it --- */
 
@@ -26,7 +26,7 @@ struct process {
 	int64_t deadline_ms;
 };
 
-/* mask: of its signals. */
+/* mask: the process's signal mask. */
 static pid_t begin_kubectl(const struct kubectl *k, const char *const *args, int out, int err,
 			   const sigset_t *mask)
 {
@@ -51,7 +51,7 @@ static pid_t begin_kubectl(const struct kubectl *k, const char *const *args, int
 	_exit(127);
 }
 
-/* In a directory for temporary files, which may be on a disk. */
+/* Unlinked; in a directory for temporary files, maybe on a disk. */
 static int open_file(void)
 {
 	const char *top = getenv("TMPDIR");
@@ -63,7 +63,7 @@ static int open_file(void)
 	return fd;
 }
 
-/* False: it is over before it has begun. */
+/* False: the call has ended without a process. */
 static bool begin(const struct kubectl *k, struct process *p, struct kubectl_call *call,
 		  const sigset_t *mask, bool interrupted)
 {
@@ -96,7 +96,7 @@ static size_t length_of(int fd)
 	return fstat(fd, &st) < 0 ? 0 : (size_t)st.st_size;
 }
 
-/* Ends what is too long or too late; of one that has ended its length counts. */
+/* Kills a process that is too late or prints too much; of an ended one its length counts. */
 static void limit(struct process *p, unsigned timeout_s, bool interrupted, bool ended)
 {
 	struct kubectl_call *call = p->call;
@@ -152,9 +152,9 @@ static void finish(struct process *p, int status)
 	*p = (struct process) { 0 };
 }
 
-/* --- all of them --- */
+/* --- all processes --- */
 
-/* True: it has ended. */
+/* True: the process has ended. */
 static bool look(struct process *p, unsigned timeout_s, bool interrupted)
 {
 	int status;
@@ -175,7 +175,7 @@ void kubectl_run(const struct kubectl *k, struct kubectl_call *calls, size_t n)
 	bool interrupted = false;
 	sigset_t waited, before;
 
-	/* Blocked from here on, so that none is lost between a look and the wait. */
+	/* Signals are blocked, so that none is lost between look() and the wait. */
 	sigemptyset(&waited);
 	sigaddset(&waited, SIGCHLD);
 	sigaddset(&waited, SIGINT);
@@ -205,11 +205,11 @@ void kubectl_call_done(struct kubectl_call *call)
 		closep(&call->fd);
 }
 
-/* --- why --- */
+/* --- reasons --- */
 
 #define TERMINATED "command terminated with exit code"
 
-/* What kubectl adds to what the program in the container said, or says of no interest. */
+/* Is the line kubectl's own, beside the program's in the container, or of no interest? */
 static bool is_noise(const char *line, size_t len)
 {
 	static const char *const begins[] = { TERMINATED, "Defaulted container", "Warning: " };
@@ -224,7 +224,7 @@ static bool is_noise(const char *line, size_t len)
 		line[5] == ' ');
 }
 
-/* Of an exit status that is not 0, kubectl says so last: not kept where the program said much. */
+/* kubectl's line on an exit status other than 0 comes last: lost where the program wrote much. */
 bool kubectl_has_run(const struct kubectl_call *call)
 {
 	return call->status == 0 ||

@@ -1,8 +1,7 @@
 /*
- * kubectl as the way to a cluster: every way to log in that the operator's kubeconfig names (exec
- * plugins, OIDC, certificates), and the streams of exec, are its business. Several processes run
- * beside each other, each with a time limit and a bounded output, in one loop on the calling
- * thread.
+ * kubectl as the way to a cluster: it does every login that the operator's kubeconfig names (exec
+ * plugins, OIDC, certificates), and the streams of exec. Several processes run beside each other,
+ * each with a time limit and a bounded output, in one loop on the calling thread.
  */
 #ifndef RAILMATE_CMD_KUBECTL_H
 #define RAILMATE_CMD_KUBECTL_H
@@ -28,26 +27,26 @@ struct kubectl {
 /* Zero-initialised but for args, to_file and most; or for why, of a call that is not to be made. */
 struct kubectl_call {
 	const char
-		*args[KUBECTL_ARGS]; /* what follows "kubectl", but for each NULL; none: see why */
-	bool to_file; /* its output becomes fd, a file without a name, in place of out */
-	size_t most;  /* bytes of output; what is longer ends it. 0: KUBECTL_OUTPUT_MAX */
-	size_t bytes; /* of output that came; fd counts if there are some */
+		*args[KUBECTL_ARGS]; /* the words after "kubectl", but for NULLs; none: see why */
+	bool to_file; /* the output becomes fd, a file without a name, in place of out */
+	size_t most;  /* bytes of output; more end the process. 0: KUBECTL_OUTPUT_MAX */
+	size_t bytes; /* of output that came; above 0 fd counts */
 	int fd;
 	int status;		/* its exit status; -1: it has none */
 	struct strbuf out, err; /* err: the first bytes of its standard error */
-	char why[512];		/* it failed, if it did: a sentence without a full stop */
+	char why[512];		/* why it failed, if it did: a sentence without a full stop */
 };
 
-/* All calls, and what became of each: kubectl_call_done() frees it. SIGINT and SIGTERM end those
- * that run, and keep the others from being begun. */
+/* Makes all calls; kubectl_call_done() frees the results. SIGINT and SIGTERM end the running
+ * processes, and keep the others from being begun. */
 void kubectl_run(const struct kubectl *k, struct kubectl_call *calls, size_t n);
 void kubectl_call_done(struct kubectl_call *call);
-/* Of "kubectl exec": is the exit status that of the program in the container? Otherwise there was
- * none, and why is kubectl's own reason. */
+/* Of "kubectl exec": is the exit status that of the program in the container? If not, the program
+ * did not run, and why is kubectl's own reason. */
 bool kubectl_has_run(const struct kubectl_call *call);
-/* What it said on standard error, to ours; without what kubectl adds to it. */
+/* Prints the program's standard error to ours, without kubectl's own lines. */
 void kubectl_print_error(struct kubectl_call *call);
-/* Sets why from what it said on standard error; kubectl_run() has done so. */
+/* Sets why from the call's standard error; kubectl_run() has done so. */
 void kubectl_find_why(struct kubectl_call *call);
 
 #endif
