@@ -35,7 +35,7 @@ struct question {
 	struct explanation explanation;
 };
 
-/* --- which decisions, which VFs --- */
+/* --- decisions and VFs --- */
 
 static bool is_pod(const struct question *q, const struct ledger_owner *o)
 {
@@ -93,8 +93,8 @@ static int explain_vf(struct question *q)
 	return EXIT_DONE;
 }
 
-/* A pod without a record here: it was refused, waits for VFs, or runs elsewhere. Which pods have
- * them? */
+/* A pod without a record here: it was refused, waits for VFs, or runs elsewhere. Which pods hold
+ * the VFs? */
 static int explain_pools(struct question *q, const char *resource, int code)
 {
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
@@ -112,8 +112,8 @@ static int explain_pools(struct question *q, const char *resource, int code)
 	return code;
 }
 
-/* Shares of HCAs are no holds: the kubelet alone knows whose they are. A daemon that is away, or of
- * which nobody has a share, adds nothing. */
+/* Shares of HCAs are no holds: the kubelet alone knows their containers. A daemon that is away or
+ * has no shares adds nothing. */
 static void find_shares(struct question *q)
 {
 	const struct item *answer, *list;
@@ -162,7 +162,7 @@ static int explain_pod(struct question *q)
 	if (!q->explanation.n_chapters) {
 		const struct ledger_decision *d, *newest = NULL;
 
-		/* It holds nothing any more: the choices for the newest pod of that name. */
+		/* The pod holds nothing any more: the choices for the newest pod of that name. */
 		for (size_t i = ledger_decisions(q->ledger); !newest && i-- > 0;) {
 			d = ledger_decision_at(q->ledger, i);
 			newest = is_pod(q, &d->owner) ? d : NULL;

@@ -1,4 +1,4 @@
-/* railmatectl explain: the ledger, as chapters; and printing them. */
+/* railmatectl explain: the ledger as chapters, and their text. */
 #ifndef RAILMATE_CMD_EXPLAIN_H
 #define RAILMATE_CMD_EXPLAIN_H
 

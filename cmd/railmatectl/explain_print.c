@@ -41,7 +41,7 @@ static const char *judge_before(const struct ledger_decision *d)
 	return words[d->known];
 }
 
-/* One plain sentence: was it the best, and if not, why. */
+/* One plain sentence: was the choice the best, and if not, why. */
 static const char *verdict_of(const struct chapter *c)
 {
 	const struct ledger_decision *d = c->d;

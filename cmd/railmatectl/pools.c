@@ -61,7 +61,7 @@ static bool is_in_state(const struct item *vf, const char *state)
 	return str_eq(item_string(vf, "state"), state);
 }
 
-/* Its holder, and the event that would free it. */
+/* The VF's holder, and the event that would free it. */
 static void put_holder(const struct item *vf, struct strbuf *out)
 {
 	const char *pod = text_of(vf, "pod"), *container = text_of(vf, "container"),
@@ -122,7 +122,7 @@ void pools_put_pods(const struct item *link, struct strbuf *out)
 		strbuf_printf(out, " and %zu more", n - PODS_NAMED);
 }
 
-/* The links of its PFs that are degraded, healthy or not. */
+/* The degraded links of the pool's PFs, healthy or not. */
 static void put_degraded(const struct item *pool, struct strbuf *out)
 {
 	const struct item *list = item_get(pool, "degraded");

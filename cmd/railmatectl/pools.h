@@ -15,13 +15,13 @@ struct strbuf;
 /* Asks railmated at that socket. The answer is in the arena. */
 int pools_ask(const char *socket, struct arena *a, const struct item **ret, const char **ret_text,
 	      struct err *err);
-const char *pools_node(const struct item *answer); /* its name */
+const char *pools_node(const struct item *answer); /* the node's name */
 /* The "pods" of a link, in words. */
 void pools_put_pods(const struct item *link, struct strbuf *out);
 /* A list of an object; one without elements if it has none. */
 const struct item *pools_list(const struct item *object, const char *key);
-/* Which containers have shares of a pool whose HCAs are shared, a line each; pod NULL: of any pod.
- * False: none has. */
+/* The containers with shares of a pool whose HCAs are shared, a line each; pod NULL: of any pod.
+ * False: none has shares. */
 bool pools_put_shares(const struct item *pool, const char *ns, const char *pod, struct strbuf *out);
 void pools_json_shares(const struct item *pool, const char *ns, const char *pod, struct json *j);
 /* "rdma/vf (binding late): 64 VFs: 60 free, 4 held", a line. */

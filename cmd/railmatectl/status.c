@@ -29,7 +29,7 @@ struct request {
 	bool json, no_doctor;
 };
 
-/* Of a daemon that is away: what it would see of this machine without a configuration. */
+/* In place of the document of a daemon that is away: this machine without a configuration. */
 static const struct item *own_document(struct status *s)
 {
 	const struct status_facts facts = { .node_name = s->node, .node = s->machine->node };
@@ -51,7 +51,7 @@ static void ask_daemon(struct status *s, const struct request *req)
 	char host[256] = "";
 	const char *text;
 
-	s->node = getenv("NODE_NAME"); /* of the DaemonSet */
+	s->node = getenv("NODE_NAME"); /* set by the DaemonSet */
 	if (!s->node || !*s->node) {
 		gethostname(host, sizeof(host) - 1);
 		s->node = arena_strdup(s->arena, host);
@@ -80,7 +80,7 @@ static int examine(const struct request *req, struct status *s)
 	struct ledger_answer answer = { 0 };
 
 	ask_daemon(s, req);
-	/* The ledger of a daemon that is away is worth a look, too; without it the rest counts. */
+	/* The ledger of a daemon that is away counts, too; without a ledger the rest counts. */
 	if (ask_ledger(&req->source, s->arena, &answer, &err) >= 0) {
 		status_read_placement(s, answer.ledger);
 		ledger_free(answer.ledger);

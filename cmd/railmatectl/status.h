@@ -1,4 +1,4 @@
-/* railmatectl status: one node in short. What it found, as text and as JSON. */
+/* railmatectl status: one node in short, as text and as JSON. */
 #ifndef RAILMATE_CMD_STATUS_H
 #define RAILMATE_CMD_STATUS_H
 
@@ -38,22 +38,22 @@ struct status {
 	const char *node;
 	const char *version;	   /* of railmated; NULL: not known */
 	const char *silent;	   /* why railmated did not answer; NULL: it did */
-	struct pool_status *pools; /* those of VFs, then those whose HCAs are shared */
+	struct pool_status *pools; /* pools of VFs, then those whose HCAs are shared */
 	size_t n_pools, n_all, n_unknown_slots;
-	const struct item *shared;     /* of its document: a list; NULL: it did not answer */
+	const struct item *shared;     /* of railmated's document: a list; NULL: no answer */
 	const struct item *conditions; /* of railmated; a list */
-	const struct item *links;      /* of its document, or of one that is made here: a list */
+	const struct item *links;      /* of railmated's document, or of own_document(): a list */
 	struct status_placement placement;
-	const struct diagnosis *doctor; /* NULL: was not asked for */
+	const struct diagnosis *doctor; /* NULL: doctor was not asked for */
 	enum status_verdict verdict;
-	const char **trouble; /* what the verdict comes from, sentences without a full stop */
+	const char **trouble; /* reasons of the verdict, sentences without a full stop */
 	size_t n_trouble;
 };
 
 /* Each fills in its part. */
 void status_read_pools(struct status *s, const struct item *answer);
 void status_read_placement(struct status *s, const struct ledger *ledger);
-/* Last: the verdict of it all. */
+/* The verdict: after all parts. */
 void status_judge(struct status *s);
 
 void status_text(const struct status *s, struct strbuf *out);

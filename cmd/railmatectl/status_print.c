@@ -12,7 +12,7 @@
 #include "railmatectl.h"
 #include "status.h"
 
-#define BEST_PERCENT 95 /* fewer of the choices: it is said */
+#define BEST_PERCENT 95 /* fewer best choices are a trouble */
 
 const char *const status_verdicts[] = { "PASS", "WARN", "FAIL" };
 
@@ -38,7 +38,7 @@ static void trouble(struct status *s, enum status_verdict v, const char *sentenc
 		s->verdict = v;
 }
 
-/* "0000:18:00.0 mlx5_0 port 1 (ens1f0)", without what is not there */
+/* "0000:18:00.0 mlx5_0 port 1 (ens1f0)", without absent parts */
 static const char *link_name(const struct status *s, const struct item *link)
 {
 	const char *pf = item_string(link, "pf"), *rdma = item_string(link, "rdma");
@@ -132,7 +132,7 @@ void status_judge(struct status *s)
 		};
 		enum status_verdict v = verdicts[diagnosis_worst(s->doctor)];
 
-		/* Its own line says which checks. */
+		/* Doctor's own line names the checks. */
 		s->verdict = v > s->verdict ? v : s->verdict;
 	}
 }
@@ -230,7 +230,7 @@ void status_text(const struct status *s, struct strbuf *out)
 
 /* --- JSON --- */
 
-/* As it stands in the status document. */
+/* A copy of an item of the status document. */
 static void json_item(const struct item *item, struct json *j)
 {
 	if (item && item->text)

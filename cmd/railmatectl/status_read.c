@@ -104,7 +104,7 @@ void status_read_placement(struct status *s, const struct ledger *ledger)
 		struct gpus gpus = { NULL, 0 };
 		size_t n = 0;
 
-		/* Those that the container really has. Late binding chooses when it knows them. */
+		/* The GPUs that the container has. Late binding chooses when they are known. */
 		if (d->checked)
 			gpus = (struct gpus) { d->real_gpus, d->n_real_gpus };
 		else if (d->late && d->known == LEDGER_GPUS_KNOWN)
