@@ -66,7 +66,7 @@ int cmd_snapshot(int argc, char **argv)
 
 	if (r != EXIT_DONE)
 		return r;
-	/* What is not an option: nothing, or unpack FILE DIR. */
+	/* Words that are no options: none, or unpack FILE DIR. */
 	argc -= optind;
 	argv += optind;
 	if (!argc)

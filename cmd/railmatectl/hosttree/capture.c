@@ -1,8 +1,8 @@
 /*
- * A machine → host.tree text: what discovery and doctor may read, and nothing else. Tables say
- * which files, so a new fact of a scan is a word here; of configuration spaces and VPD an excerpt
- * is taken. A file that vanishes is left out; one whose reading fails with EINVAL (the carrier of
- * an interface that is switched off) is written empty.
+ * A machine → host.tree text: the files that discovery and doctor may read, and no others. Tables
+ * name the files, so a new fact of a scan is a word here; of configuration spaces and VPD an
+ * excerpt is taken. A file that vanishes is left out; one whose reading fails with EINVAL (the
+ * carrier of an interface that is switched off) is written empty.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@
 
 struct capture {
 	const struct sysroot *root;
-	char top[PATH_MAX]; /* its path, as /proc has it */
+	char top[PATH_MAX]; /* path of root, as /proc has it */
 	struct strbuf *out;
 	struct arena *arena;
 	bool scrub;
@@ -75,7 +75,7 @@ static void put_line(struct strbuf *out, char kind, const char *path, const char
 	strbuf_putc(out, '\n');
 }
 
-/* Once each. */
+/* Each line once. */
 static void sort_lines(struct strbuf *b)
 {
 	_cleanup_free_ char *text = strbuf_steal(b);
@@ -92,9 +92,9 @@ static void sort_lines(struct strbuf *b)
 }
 
 /*
- * --- made-up values for what names a machine or its owner ---
+ * --- made-up values for names of a machine or its owner ---
  *
- * The n-th different original of a kind becomes the n-th made-up value, so what was equal stays
+ * The n-th different original of a kind becomes the n-th made-up value, so equal ones stay
  * equal, and the order of a capture makes the result repeatable.
  */
 
@@ -122,7 +122,7 @@ static unsigned number_of(struct capture *c, enum scrub kind, const char *text)
 	return number;
 }
 
-/* Of GIDs, link-local and IPv4-mapped prefixes say what kind it is and stay. */
+/* Link-local and IPv4-mapped prefixes of GIDs stay: they show the kind. */
 static void put_number(struct capture *c, enum scrub kind, const char *text, struct strbuf *out)
 {
 	static const struct {
@@ -147,7 +147,7 @@ static void put_number(struct capture *c, enum scrub kind, const char *text, str
 		strbuf_printf(out, "%s%04x:%04x", prefixes[i].after, n >> 16, n & 0xffff);
 }
 
-/* Addresses of disks, names of images and passwords stand beside what matters. */
+/* Words of other keys have addresses of disks, names of images and passwords. */
 static void put_cmdline(char *line, struct strbuf *out)
 {
 	static const char kept[] =
@@ -166,7 +166,7 @@ static void put_cmdline(char *line, struct strbuf *out)
 	}
 }
 
-/* False: it is left out. */
+/* False: the line is left out. */
 static bool scrub_line(struct capture *c, enum scrub how, char *line, struct strbuf *out)
 {
 	char name[64], gateway[16], rest[256];
@@ -175,7 +175,7 @@ static bool scrub_line(struct capture *c, enum scrub how, char *line, struct str
 	switch (how) {
 	case MAC:
 	case GUID:
-	case GID: /* only zeros and separators are an empty slot, which names nothing */
+	case GID: /* a line of zeros and separators is an empty slot */
 		if (line[strspn(line, "0:. \t")])
 			put_number(c, how, line, out);
 		else
@@ -216,7 +216,7 @@ static void scrub(struct capture *c, enum scrub how, struct strbuf *value)
 	_cleanup_free_ char *text = NULL;
 
 	if (how == HOST_NAME && strlen(strbuf_str(value)) != value->len)
-		return; /* bytes */
+		return; /* not text */
 	text = strbuf_steal(value);
 	for (char *line = text, *next; *line; line = next) {
 		size_t len = strcspn(line, "\n"), before = value->len;
@@ -231,12 +231,12 @@ static void scrub(struct capture *c, enum scrub how, struct strbuf *value)
 	}
 }
 
-/* --- what is taken --- */
+/* --- files --- */
 
 #define KEYS_MAX 5
 
-/* paths: of "file", "link@" or "directory/" below one; names may be patterns. keep: of the file
- * only the lines that start with one of these, always as they are. */
+/* paths: "file", "link@" or "directory/" below a directory; names may be patterns. keep: only lines
+ * of the file that start with one of these are taken, as they are. */
 struct row {
 	const char *paths;
 	enum scrub how;
@@ -276,7 +276,7 @@ static const struct row rdma_rows[] = {
 
 static const struct row verbs_rows[] = { { .paths = "dev ibdev abi_version device@" }, { 0 } };
 
-/* Some directories say something by being there, also when nothing in them is taken. */
+/* The presence of some directories matters, also when nothing in them is taken. */
 static const struct row machine_rows[] = {
 	{ .paths =
 		  "proc/driver/nvidia-fs/ proc/driver/nvidia/version proc/sys/kernel/numa_balancing "
@@ -369,7 +369,7 @@ static void take_path(struct capture *c, const char *dir, const char *path, cons
 {
 	size_t len = strcspn(path, "/@");
 	_cleanup_free_ char *pattern = xasprintf("%.*s", (int)len, path);
-	const char *mark = path + len; /* what follows the name */
+	const char *mark = path + len; /* '/', '@' or the end */
 	_cleanup_names_ struct names names = NAMES_EMPTY;
 
 	if (strpbrk(pattern, "*["))
@@ -408,10 +408,10 @@ static void take_rows(struct capture *c, const char *dir, const char *prefix,
 	}
 }
 
-/* --- what of a PCI function is taken in part --- */
+/* --- excerpts of a PCI function's files --- */
 
-/* A configuration space has serial numbers and windows to other spaces: what is taken of it are the
- * heads of its capabilities, and all of those that doctor reads. */
+/* A configuration space has serial numbers and windows to other spaces: only the heads of its
+ * capabilities are taken, and all of those that doctor reads. */
 static void take_config(struct capture *c, const char *dir, const struct hw_pci *f)
 {
 	static const struct row windows[] = { { .paths = "resource" }, { 0 } };
@@ -439,7 +439,7 @@ static void take_config(struct capture *c, const char *dir, const struct hw_pci 
 		memcpy(out + at, in + at, whole ? 8 : 4);
 		at = (in[at + 2] | (unsigned)in[at + 3] << 8) >> 4 & ~3u;
 	}
-	/* Without the zeros at its end, but for what shows that there was an extended space. */
+	/* Without the zeros at the end, but long enough to show an extended space. */
 	n = value.len;
 	while (n > (value.len > 0x100 ? 0x104 : 64) && !out[n - 1])
 		n--;
@@ -489,7 +489,7 @@ static void take_function(struct capture *c, const char *dir)
 		take_path(c, dir, folders[i].prefix, NULL);
 		take_rows(c, dir, folders[i].prefix, folders[i].rows);
 	}
-	/* What a PF says of its VFs, as far as it is their rate; the rest names them. */
+	/* The lines of a PF's VF files with rates; the others name the VFs. */
 	for (size_t i = 0; i < hw_rate_files_n; i++)
 		take_rows(c, dir, "sriov/*/",
 			  (const struct row[]) { { .paths = hw_rate_files[i].name,
@@ -505,7 +505,7 @@ static void take_function(struct capture *c, const char *dir)
 	take_vpd(c, dir, &f);
 }
 
-/* The link, and the path below the root where it leads; NULL: nowhere there. */
+/* Takes the link; its target as a path below the root; NULL: outside. */
 static const char *follow(struct capture *c, const char *path)
 {
 	_cleanup_close_ int fd = sysroot_openat(c->root, O_PATH | O_DIRECTORY, "%s", path);
@@ -521,8 +521,8 @@ static const char *follow(struct capture *c, const char *path)
 	return arena_strdup(c->arena, target + len + 1);
 }
 
-/* folder NULL: PCI functions. Of other devices those that are none of a function, but no netdevs:
- * bridges, veth and other virtual interfaces are not needed. */
+/* folder NULL: PCI functions. Else devices that are none of a function, but no netdevs: bridges,
+ * veth and other virtual interfaces are not needed. */
 static void take_class(struct capture *c, const char *class, const struct folder *folder)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
@@ -560,7 +560,7 @@ int hosttree_capture(const struct sysroot *root, bool scrub, struct strbuf *out,
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++)
 		take_class(&c, folders[i].class, &folders[i]);
 	take_rows(&c, "", "", machine_rows);
-	if (!scrub) /* it names switches and other hosts */
+	if (!scrub) /* LLDP names switches and other hosts */
 		take_rows(&c, "", "", neighbors);
 	free(c.replaced);
 	sort_lines(&text);

@@ -17,8 +17,8 @@ struct err;
 struct strbuf;
 struct sysroot;
 
-/* Write what discovery may read below root into out. scrub replaces GUIDs, GIDs, MACs, serials, GPU
- * UUIDs and host names by stable made-up ones. */
+/* Write the files that discovery may read below root into out. scrub replaces GUIDs, GIDs, MACs,
+ * serials, GPU UUIDs and host names by stable made-up ones. */
 int hosttree_capture(const struct sysroot *root, bool scrub, struct strbuf *out, struct err *err);
 /* Materialise text below dir, which must exist and be empty. A line that names a path outside dir,
  * or cannot be parsed, is refused with its number before anything is written. */

@@ -40,7 +40,7 @@ static int hex_byte(const char *s, const char *end)
 	return digits[1] == 'x' || str_to_u64(digits, 16, 255, &v) < 0 ? -1 : (int)v;
 }
 
-/* Of a file of bytes all is hexadecimal, else what follows "\x"; \n and \\ likewise. */
+/* All of an 'x' value is hexadecimal; other text has the escapes \xNN, \n and \\. */
 static bool decode(char kind, const char *s, const char *end, struct arena *a, char **ret,
 		   size_t *ret_len)
 {
@@ -80,7 +80,7 @@ static bool is_plain(const char *path)
 	}
 }
 
-/* NULL, or what is wrong with it. */
+/* NULL, or the fault of the line. */
 static const char *parse_line(const char *line, size_t len, struct entry *e, struct arena *a)
 {
 	const char *mark = line[0] == 'l' ? " -> " : " = ", *at, *end = line + len;
@@ -115,7 +115,7 @@ static int place_of(char c)
 	return c == '/' ? 1 : c ? (unsigned char)c + 1 : 0;
 }
 
-/* What is below a path follows it. */
+/* Paths below a directory follow it. */
 static int by_path(const void *a, const void *b)
 {
 	const struct entry *e = a, *f = b;
