@@ -360,34 +360,48 @@ const struct pool_dev *pool_find(const struct pool *p, const char *id)
 	return p->n_devs ? bsearch(id, p->devs, p->n_devs, sizeof(*p->devs), by_id) : NULL;
 }
 
-static bool env_is(const struct pool_config *cfg, const char *name, const char *values)
+/* As libraries spell a switch. Another word turns nothing on or off. */
+static bool is_switched(const char *value, bool on)
 {
-	for (size_t i = 0; i < cfg->n_env; i++) {
-		const char *value = cfg->env[i].value;
+	static const char *const words[2][4] = { { "n", "no", "off", "false" },
+						 { "y", "yes", "on", "true" } };
+	int number;
 
+	if (str_to_int(value, &number) == 0)
+		return (number != 0) == on;
+	for (size_t i = 0; i < ARRAY_LEN(words[on]); i++) {
+		if (!strcasecmp(value, words[on][i]))
+			return true;
+	}
+	return false;
+}
+
+static bool env_switches(const struct pool_config *cfg, const char *name, bool on)
+{
+	for (size_t i = 0; cfg && i < cfg->n_env; i++) {
 		if (!strcmp(cfg->env[i].name, name))
-			return *value && strchr(values, *value) && strcmp(value, "on") != 0;
+			return is_switched(cfg->env[i].value, on);
 	}
 	return false;
 }
 
 bool pool_uses_direct(const struct pool *p)
 {
-	/* By the first letter of the value: 0 or 00, n, no or off. */
 	static const struct {
 		unsigned profiles;
-		const char *name, *off;
+		const char *name;
+		bool off; /* the value without Data Direct */
 	} libraries[] = {
-		{ PROFILE_NCCL | PROFILE_RCCL, "NCCL_IB_DATA_DIRECT", "0" },
-		{ PROFILE_UCX, "UCX_IB_DIRECT_NIC", "0no" },
-		{ PROFILE_NVSHMEM, "NVSHMEM_DISABLE_DATA_DIRECT", "1t" },
+		{ PROFILE_NCCL | PROFILE_RCCL, "NCCL_IB_DATA_DIRECT", false },
+		{ PROFILE_UCX, "UCX_IB_DIRECT_NIC", false },
+		{ PROFILE_NVSHMEM, "NVSHMEM_DISABLE_DATA_DIRECT", true },
 	};
 	/* "none" leaves the library open: NCCL without our variables finds it by itself. */
 	unsigned profiles = p->cfg && p->cfg->profiles ? p->cfg->profiles : PROFILE_NCCL;
 
 	for (size_t i = 0; i < ARRAY_LEN(libraries); i++) {
 		if (profiles & libraries[i].profiles &&
-		    !(p->cfg && env_is(p->cfg, libraries[i].name, libraries[i].off)))
+		    !env_switches(p->cfg, libraries[i].name, libraries[i].off))
 			return true;
 	}
 	return false;

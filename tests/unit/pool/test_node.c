@@ -1,6 +1,8 @@
 /* Pools as a whole: ownership, what changes from node to node, health, notes. */
 #include "unit/pool/machine.h"
 
+#include "config/config.h"
+#include "pool/pool-internal.h"
 #include "topo/topo.h"
 
 static const char two_pools[] =
@@ -841,9 +843,53 @@ static void a_node_lives_until_its_last_reference(void **state)
 	assert_null(node_unref(NULL));
 }
 
+static void libraries_turn_data_direct_off_each_in_its_words(void **state)
+{
+	static const struct {
+		unsigned profiles;
+		const char *name, *value;
+		bool used;
+	} rows[] = {
+		{ PROFILE_NCCL, "NCCL_IB_DATA_DIRECT", "0", false },
+		{ PROFILE_NCCL, "NCCL_IB_DATA_DIRECT", "00", false },
+		{ PROFILE_NCCL, "NCCL_IB_DATA_DIRECT", "01", true },
+		{ PROFILE_NCCL, "NCCL_IB_DATA_DIRECT", "2", true },
+		{ PROFILE_RCCL, "NCCL_IB_DATA_DIRECT", "", true },
+		{ PROFILE_UCX, "NCCL_IB_DATA_DIRECT", "0", true },
+		{ PROFILE_UCX | PROFILE_NCCL, "UCX_IB_DIRECT_NIC", "n", true },
+		{ PROFILE_UCX, "UCX_IB_DIRECT_NIC", "0", false },
+		{ PROFILE_UCX, "UCX_IB_DIRECT_NIC", "No", false },
+		{ PROFILE_UCX, "UCX_IB_DIRECT_NIC", "off", false },
+		{ PROFILE_UCX, "UCX_IB_DIRECT_NIC", "N", false },
+		{ PROFILE_UCX, "UCX_IB_DIRECT_NIC", "on", true },
+		{ PROFILE_UCX, "UCX_IB_DIRECT_NIC", "On", true },
+		{ PROFILE_UCX, "UCX_IB_DIRECT_NIC", "one", true },
+		{ PROFILE_UCX, "UCX_IB_DIRECT_NIC", "none", true },
+		{ PROFILE_NVSHMEM, "NVSHMEM_DISABLE_DATA_DIRECT", "1", false },
+		{ PROFILE_NVSHMEM, "NVSHMEM_DISABLE_DATA_DIRECT", "TRUE", false },
+		{ PROFILE_NVSHMEM, "NVSHMEM_DISABLE_DATA_DIRECT", "yes", false },
+		{ PROFILE_NVSHMEM, "NVSHMEM_DISABLE_DATA_DIRECT", "false", true },
+		{ PROFILE_NVSHMEM, "NVSHMEM_DISABLE_DATA_DIRECT", "0", true },
+		{ PROFILE_NVSHMEM, "NVSHMEM_DISABLE_DATA_DIRECT", "try", true },
+		{ PROFILE_OFI, "NCCL_IB_DATA_DIRECT", "1", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct policy_env env = { rows[i].name, rows[i].value };
+		const struct pool_config cfg = { .profiles = rows[i].profiles,
+						 .env = &env,
+						 .n_env = 1 };
+
+		if (pool_uses_direct(&(struct pool) { .cfg = &cfg }) != rows[i].used)
+			fail_msg("%s=%s", rows[i].name, rows[i].value);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(libraries_turn_data_direct_off_each_in_its_words),
 		cmocka_unit_test(the_built_in_pool_has_every_vf_with_rdma),
 		cmocka_unit_test(the_first_pool_that_matches_owns),
 		cmocka_unit_test(a_pool_that_is_written_for_railmate_has_vfs_only),
