@@ -189,6 +189,13 @@ static const struct form {
 	  VERDICT_FAIL, "FAIL exception", NULL },
 	{ "sgl-project/sglang, scheduler", GOOD "Watchdog timeout (self.watchdog_timeout=300)\n",
 	  VERDICT_FAIL, "FAIL watchdog", NULL },
+	{ "vllm-project/vllm, _custom_ops.py: an optional part that is not there",
+	  GOOD
+	  "WARNING 12-05 02:10:46 [_custom_ops.py:20] Failed to import from vllm._C with ModuleNotFoundError(\"No module named 'vllm._C'\")\n",
+	  VERDICT_PASS, "verdict: PASS", "exception" },
+	{ "podman info, and what a program prints of its settings",
+	  GOOD "OCI runtime spec 1.1\nWatchdog timeout: 600 s\nerrors: MPI_ERRORS_ARE_FATAL\n",
+	  VERDICT_PASS, "verdict: PASS", NULL },
 	{ "a router in Rust", GOOD "thread 'main' panicked at src/main.rs:7:5:\n", VERDICT_FAIL,
 	  "FAIL exception", NULL },
 	{ "torvalds/linux, aer.c",
