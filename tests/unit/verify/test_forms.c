@@ -206,6 +206,10 @@ static const struct form {
 	  VERDICT_FAIL, "FAIL iommu-fault", NULL },
 	{ "NVIDIA/nvshmem, transport.cpp",
 	  GOOD "transport.cpp:nvshmemi_transport_init:275: init failed for transport: IBGDA\n",
+	  VERDICT_WARN, "WARN nvshmem-transport", "FAIL" },
+	{ "vllm-project/vllm: none is left",
+	  GOOD
+	  "transport.cpp:nvshmemi_transport_init:287: Unable to initialize any transports. returning error.\n",
 	  VERDICT_FAIL, "FAIL nvshmem", NULL },
 	{ "sgl-project/sglang, mooncake/conn.py",
 	  GOOD
