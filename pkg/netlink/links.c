@@ -125,11 +125,13 @@ static const struct vf_row {
 };
 
 /* False: it does not name a VF. */
-static bool read_vf(const struct nlattr *info, struct hw_vf_admin *ret)
+static bool read_vf(const struct nlattr *info, void *vf, bool *busy)
 {
+	struct hw_vf_admin *ret = vf;
 	const struct nlattr *attr;
 	union vf_attr value;
 
+	(void)busy;
 	*ret = (struct hw_vf_admin) {
 		.index = -1,
 		.vlan = -1,
@@ -155,57 +157,66 @@ static bool read_vf(const struct nlattr *info, struct hw_vf_admin *ret)
 	return ret->index >= 0;
 }
 
-/* IFLA_VFINFO_LIST of RTM_NEWLINK; NULL: it has none. */
-static const struct nlattr *link_message_vf_list(const struct nlmsghdr *message)
+/* What a question about a PF found. */
+struct vf_list {
+	struct arena *arena;
+	size_t size; /* of one of v */
+	bool (*read)(const struct nlattr *info, void *vf, bool *busy);
+	void *v;
+	size_t n;
+	bool busy;
+};
+
+static void read_list(const struct nlattr *list, struct vf_list *ret)
+{
+	const struct nlattr *info;
+	size_t n = 0;
+
+	mnl_attr_for_each_nested(info, list) n++;
+	ret->v = arena_array(ret->arena, n, ret->size);
+	ret->n = 0;
+	mnl_attr_for_each_nested(info, list)
+	{
+		if (mnl_attr_get_type(info) == IFLA_VF_INFO &&
+		    ret->read(info, (char *)ret->v + ret->n * ret->size, &ret->busy))
+			ret->n++;
+	}
+}
+
+static int note_list(const struct nlmsghdr *message, void *vf_list)
 {
 	const struct nlattr *attr;
 
 	if (message->nlmsg_type != RTM_NEWLINK)
-		return NULL;
+		return 0;
 	mnl_attr_for_each(attr, message, sizeof(struct ifinfomsg))
 	{
-		if (mnl_attr_get_type(attr) == IFLA_VFINFO_LIST)
-			return attr;
+		if (mnl_attr_get_type(attr) == IFLA_VFINFO_LIST) {
+			read_list(attr, vf_list);
+			break;
+		}
 	}
-	return NULL;
+	return 0;
+}
+
+static struct vf_list no_vfs(struct arena *arena)
+{
+	return (struct vf_list) { .arena = arena,
+				  .size = sizeof(struct hw_vf_admin),
+				  .read = read_vf };
 }
 
 size_t link_message_vfs(const struct nlmsghdr *message, struct arena *arena,
 			const struct hw_vf_admin **ret)
 {
-	const struct nlattr *list = link_message_vf_list(message), *info;
-	struct hw_vf_admin *vfs;
-	size_t n = 0;
+	struct vf_list found = no_vfs(arena);
 
-	if (!list)
-		return 0;
-	mnl_attr_for_each_nested(info, list) n++;
-	vfs = arena_array(arena, n, sizeof(*vfs));
-	n = 0;
-	mnl_attr_for_each_nested(info, list)
-	{
-		if (mnl_attr_get_type(info) == IFLA_VF_INFO && read_vf(info, &vfs[n]))
-			n++;
-	}
-	*ret = vfs;
-	return n;
+	note_list(message, &found);
+	*ret = found.v;
+	return found.n;
 }
 
 /* --- the question --- */
-
-struct found {
-	struct arena *arena;
-	const struct hw_vf_admin *vfs;
-	size_t n;
-};
-
-static int note_vfs(const struct nlmsghdr *message, void *arg)
-{
-	struct found *found = arg;
-
-	found->n = link_message_vfs(message, found->arena, &found->vfs);
-	return 0;
-}
 
 /* Asks RTM_GETLINK for this netdev with IFLA_EXT_MASK mask; about names the question. */
 static int ask_link(const char *netdev, uint32_t mask, const char *about, netlink_each *each,
@@ -230,13 +241,13 @@ static int ask_link(const char *netdev, uint32_t mask, const char *about, netlin
 int netlink_vfs(const char *netdev, struct arena *arena, const struct hw_vf_admin **ret,
 		size_t *ret_n, struct err *err)
 {
-	struct found found = { .arena = arena };
-	int r = ask_link(netdev, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS, "VFs", note_vfs, &found,
-			 err);
+	struct vf_list found = no_vfs(arena);
+	int r = ask_link(netdev, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS, "VFs", note_list,
+			 &found, err);
 
 	if (r < 0)
 		return r;
-	*ret = found.vfs;
+	*ret = found.v;
 	*ret_n = found.n;
 	return 0;
 }
@@ -281,8 +292,9 @@ static void read_stats(const struct nlattr *stats, struct netlink_vf_traffic *re
 }
 
 /* False: it does not name a VF. */
-static bool read_vf_stats(const struct nlattr *info, struct netlink_vf_traffic *ret, bool *busy)
+static bool read_vf_stats(const struct nlattr *info, void *vf_traffic, bool *busy)
 {
+	struct netlink_vf_traffic *ret = vf_traffic;
 	const struct nlattr *attr;
 	uint32_t vf;
 
@@ -301,60 +313,39 @@ static bool read_vf_stats(const struct nlattr *info, struct netlink_vf_traffic *
 	return ret->index >= 0;
 }
 
+static struct vf_list no_traffic(struct arena *arena)
+{
+	return (struct vf_list) { .arena = arena,
+				  .size = sizeof(struct netlink_vf_traffic),
+				  .read = read_vf_stats };
+}
+
 size_t link_message_vf_traffic(const struct nlmsghdr *message, struct arena *arena,
 			       const struct netlink_vf_traffic **ret)
 {
-	const struct nlattr *list = link_message_vf_list(message), *info;
-	struct netlink_vf_traffic *vfs;
-	bool busy = false;
-	size_t n = 0;
+	struct vf_list found = no_traffic(arena);
 
-	if (!list)
-		return 0;
-	mnl_attr_for_each_nested(info, list) n++;
-	vfs = arena_array(arena, n, sizeof(*vfs));
-	n = 0;
-	mnl_attr_for_each_nested(info, list)
-	{
-		if (mnl_attr_get_type(info) == IFLA_VF_INFO && read_vf_stats(info, &vfs[n], &busy))
-			n++;
-	}
-	*ret = vfs;
-	return busy ? n : 0;
+	note_list(message, &found);
+	*ret = found.v;
+	return found.busy ? found.n : 0;
 }
 
 /* --- the question --- */
 
-struct found_traffic {
-	struct arena *arena;
-	const struct netlink_vf_traffic *vfs;
-	size_t n;
-};
-
-static int note_traffic(const struct nlmsghdr *message, void *arg)
-{
-	struct found_traffic *found_traffic = arg;
-
-	found_traffic->n =
-		link_message_vf_traffic(message, found_traffic->arena, &found_traffic->vfs);
-	return 0;
-}
-
 int netlink_vf_traffic(const char *netdev, size_t n_vfs, struct arena *arena,
 		       const struct netlink_vf_traffic **ret, size_t *ret_n, struct err *err)
 {
-	struct found_traffic found_traffic = { .arena = arena };
+	struct vf_list found = no_traffic(arena);
 	int r;
 
 	if (n_vfs > VFS_MAX)
 		return err_set(err, E2BIG, "%s: %zu VFs are more than an answer holds", netdev,
 			       n_vfs);
-	r = ask_link(netdev, RTEXT_FILTER_VF, "traffic of the VFs", note_traffic, &found_traffic,
-		     err);
+	r = ask_link(netdev, RTEXT_FILTER_VF, "traffic of the VFs", note_list, &found, err);
 	if (r < 0)
 		return r;
-	*ret = found_traffic.vfs;
-	*ret_n = found_traffic.n;
+	*ret = found.v;
+	*ret_n = found.busy ? found.n : 0;
 	return 0;
 }
 
