@@ -4,6 +4,7 @@
  * excerpt is taken. A file that vanishes is left out; one whose reading fails with EINVAL (the
  * carrier of an interface that is switched off) is written empty.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -228,6 +229,25 @@ static void scrub(struct capture *c, enum scrub how, struct strbuf *value)
 			value->s[value->len = before] = '\0';
 		else if (newline)
 			strbuf_putc(value, '\n');
+	}
+}
+
+/* "enx…" of udev and "rocex…" of rdma-core are a MAC and a GUID without their colons. */
+static void scrub_names(struct capture *c, char *text)
+{
+	for (char *at = text; (at = strchr(at, 'x'));) {
+		_cleanup_strbuf_ struct strbuf original = STRBUF_INIT, made_up = STRBUF_INIT;
+		size_t n = strspn(++at, "0123456789abcdef"), digits = n == 12 ? 2 : 4;
+
+		if ((n != 12 && n != 16) || at - text < 2 || !islower((unsigned char)at[-2]))
+			continue;
+		for (size_t i = 0; i < n; i++)
+			strbuf_printf(&original, "%s%c", i && i % digits == 0 ? ":" : "", at[i]);
+		put_number(c, n == 12 ? MAC : GUID, strbuf_str(&original), &made_up);
+		for (const char *s = strbuf_str(&made_up); *s; s++) {
+			if (*s != ':')
+				*at++ = *s;
+		}
 	}
 }
 
@@ -562,6 +582,8 @@ int hosttree_capture(const struct sysroot *root, bool scrub, struct strbuf *out,
 	take_rows(&c, "", "", machine_rows);
 	if (!scrub) /* LLDP names switches and other hosts */
 		take_rows(&c, "", "", neighbors);
+	else if (text.len)
+		scrub_names(&c, text.s);
 	free(c.replaced);
 	sort_lines(&text);
 	if (text.len > TEXT_BYTES_MAX)

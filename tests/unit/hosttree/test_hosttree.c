@@ -273,6 +273,36 @@ static void scrubs_whatever_names_the_machine(void **state)
 	fixture_close(root);
 }
 
+/* udev makes names of the MAC, rdma-core of the GUID. */
+static void scrubs_names_that_are_made_of_addresses(void **state)
+{
+	static const char *const made_up[] = {
+		DEV "/net/enx020000000001/address = 02:00:00:00:00:01\\n\n",
+		"l sys/class/net/enx020000000001 -> ../../devices/pci0000:00/0000:00:01.0/net/enx020000000001\n",
+		DEV "/infiniband/rocex0200000000000001/node_guid = 0200:0000:0000:0001\\n\n",
+		DEV "/net/enxabc/mtu = 0xb8cef6001122\\n\n",
+	};
+	struct sysroot *root = fixture_text(
+		"l sys/bus/pci/devices/0000:00:01.0 -> ../../../devices/pci0000:00/0000:00:01.0\n"
+		"f " DEV "/class = 0x020000\\n\n"
+		"l sys/class/net/enxb8cef6001122 -> ../../devices/pci0000:00/0000:00:01.0/net/enxb8cef6001122\n"
+		"l " DEV "/net/enxb8cef6001122/device -> ../../../0000:00:01.0\n"
+		"f " DEV "/net/enxb8cef6001122/address = b8:ce:f6:00:11:22\\n\n"
+		"f " DEV "/net/enxabc/mtu = 0xb8cef6001122\\n\n"
+		"f " DEV "/infiniband/rocexb8cef60300001122/node_guid = b8ce:f603:0000:1122\\n\n");
+	_cleanup_free_ char *plain = capture(root, false), *scrubbed = capture(root, true);
+
+	(void)state;
+	assert_non_null(strstr(plain, "rocexb8cef60300001122"));
+	assert_null(strstr(scrubbed, "xb8cef60300001122"));
+	assert_null(strstr(scrubbed, "enxb8ce"));
+	for (size_t i = 0; i < ARRAY_LEN(made_up); i++) {
+		if (!strstr(scrubbed, made_up[i]))
+			fail_msg("no '%s' in:\n%s", made_up[i], scrubbed);
+	}
+	fixture_close(root);
+}
+
 static void leaves_out_the_serial_number_in_config_space(void **state)
 {
 	struct strbuf text = STRBUF_INIT;
@@ -420,6 +450,7 @@ int main(void)
 		cmocka_unit_test(writes_its_lines_sorted),
 		cmocka_unit_test(comes_back_byte_for_byte),
 		cmocka_unit_test(scrubs_whatever_names_the_machine),
+		cmocka_unit_test(scrubs_names_that_are_made_of_addresses),
 		cmocka_unit_test(leaves_out_the_serial_number_in_config_space),
 		cmocka_unit_test(captures_an_excerpt_of_a_device),
 		cmocka_unit_test(of_the_command_line_only_what_matters_is_told),
