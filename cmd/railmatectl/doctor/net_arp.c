@@ -68,7 +68,7 @@ static void judge_subnet(const struct facts *f, struct diagnosis *r, size_t firs
 	if (ignore < 0 || announce < 0)
 		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &arp_unknown, "host",
 			      "%s, and how they answer ARP is not visible.", strbuf_str(&names));
-	else if (!ignore || !announce)
+	else if (!ignore || ignore > 2 || announce < 2)
 		diagnosis_add(r, DIAGNOSIS_WARN, &arp_flux, "host",
 			      "%s, with arp_ignore=%d and arp_announce=%d.", strbuf_str(&names),
 			      ignore, announce);
@@ -91,7 +91,7 @@ static void run_arp(const struct facts *f, struct diagnosis *r)
 
 const struct diagnosis_check doctor_arp_checks[] = {
 	{ "arp", "ARP of RoCE interfaces in one subnet",
-	  "For RoCE interfaces of this network namespace whose routes (/proc/net/route) are to one IPv4 subnet, as of several rails. WARN: the kernel's defaults arp_ignore=0 or arp_announce=0, with which each interface answers for the others' addresses, or a strict rp_filter=1; the higher of the value of all and of the interface counts. PASS: neither. A subnet for each rail: not applicable. The namespaces of pods have settings of their own: run it there.",
+	  "For RoCE interfaces of this network namespace whose routes (/proc/net/route) are to one IPv4 subnet, as of several rails. WARN: arp_ignore other than 1 and 2, or arp_announce below 2 (0 are the defaults), with which interfaces answer and ask with the others' addresses, or a strict rp_filter=1; the higher of the value of all and of the interface counts. PASS: neither. A subnet for each rail: not applicable. The namespaces of pods have settings of their own: run it there.",
 	  .run = run_arp },
 };
 const size_t doctor_arp_checks_n = ARRAY_LEN(doctor_arp_checks);

@@ -274,6 +274,15 @@ static void rails_in_one_subnet_answer_for_themselves(void **state)
 		     CONFS("eth2", "0", "0", "0"),
 	     "arp", DIAGNOSIS_WARN,
 	     "eth1, eth2 are in one subnet, 10.0.1.0/24, with arp_ignore=1 and arp_announce=0.");
+	/* 1 keeps the address of another interface if it is of the peer's subnet; 3 answers all. */
+	once(ONE_SUBNET CONFS("all", "1", "1", "0") CONFS("eth1", "0", "2", "0")
+		     CONFS("eth2", "0", "0", "0"),
+	     "arp", DIAGNOSIS_WARN,
+	     "eth1, eth2 are in one subnet, 10.0.1.0/24, with arp_ignore=1 and arp_announce=1.");
+	once(ONE_SUBNET CONFS("all", "3", "2", "0") CONFS("eth1", "0", "0", "0")
+		     CONFS("eth2", "0", "0", "0"),
+	     "arp", DIAGNOSIS_WARN,
+	     "eth1, eth2 are in one subnet, 10.0.1.0/24, with arp_ignore=3 and arp_announce=2.");
 	once(ONE_SUBNET CONFS("all", "1", "2", "0") CONFS("eth1", "0", "0", "1")
 		     CONFS("eth2", "0", "0", "2"),
 	     "arp", DIAGNOSIS_WARN, "eth1, eth2 are in one subnet, 10.0.1.0/24, with rp_filter=1.");
