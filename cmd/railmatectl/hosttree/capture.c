@@ -294,6 +294,9 @@ static const struct row rdma_rows[] = {
 	{ 0 },
 };
 
+/* Below proc/sys/net/ipv4/conf. */
+static const struct row conf_rows[] = { { .paths = "arp_ignore arp_announce rp_filter" }, { 0 } };
+
 static const struct row verbs_rows[] = { { .paths = "dev ibdev abi_version device@" }, { 0 } };
 
 /* The presence of some directories matters, also when nothing in them is taken. */
@@ -541,6 +544,13 @@ static const char *follow(struct capture *c, const char *path)
 	return arena_strdup(c->arena, target + len + 1);
 }
 
+static void take_conf(struct capture *c, const char *netdev)
+{
+	_cleanup_free_ char *dir = xasprintf("proc/sys/net/ipv4/conf/%s", netdev);
+
+	take_rows(c, dir, "", conf_rows);
+}
+
 /* folder NULL: PCI functions. Else devices that are none of a function, but no netdevs: bridges,
  * veth and other virtual interfaces are not needed. */
 static void take_class(struct capture *c, const char *class, const struct folder *folder)
@@ -557,6 +567,8 @@ static void take_class(struct capture *c, const char *class, const struct folder
 			dir = follow(c, path);
 		if (dir && !folder)
 			take_function(c, dir);
+		if (dir && net)
+			take_conf(c, names.v[i]);
 		if (!dir || !folder || net || strstr(dir, "/pci"))
 			continue;
 		put_line(c->out, 'd', dir, "", "", 0);
@@ -580,6 +592,7 @@ int hosttree_capture(const struct sysroot *root, bool scrub, struct strbuf *out,
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++)
 		take_class(&c, folders[i].class, &folders[i]);
 	take_rows(&c, "", "", machine_rows);
+	take_conf(&c, "all");
 	if (!scrub) /* LLDP names switches and other hosts */
 		take_rows(&c, "", "", neighbors);
 	else if (text.len)

@@ -281,6 +281,8 @@ static void scrubs_names_that_are_made_of_addresses(void **state)
 		"l sys/class/net/enx020000000001 -> ../../devices/pci0000:00/0000:00:01.0/net/enx020000000001\n",
 		DEV "/infiniband/rocex0200000000000001/node_guid = 0200:0000:0000:0001\\n\n",
 		DEV "/net/enxabc/mtu = 0xb8cef6001122\\n\n",
+		"f proc/sys/net/ipv4/conf/all/rp_filter = 2\\n\n",
+		"f proc/sys/net/ipv4/conf/enx020000000001/arp_ignore = 1\\n\n",
 	};
 	struct sysroot *root = fixture_text(
 		"l sys/bus/pci/devices/0000:00:01.0 -> ../../../devices/pci0000:00/0000:00:01.0\n"
@@ -289,6 +291,9 @@ static void scrubs_names_that_are_made_of_addresses(void **state)
 		"l " DEV "/net/enxb8cef6001122/device -> ../../../0000:00:01.0\n"
 		"f " DEV "/net/enxb8cef6001122/address = b8:ce:f6:00:11:22\\n\n"
 		"f " DEV "/net/enxabc/mtu = 0xb8cef6001122\\n\n"
+		"f proc/sys/net/ipv4/conf/all/rp_filter = 2\\n\n"
+		"f proc/sys/net/ipv4/conf/enxb8cef6001122/arp_ignore = 1\\n\n"
+		"f proc/sys/net/ipv4/conf/wg-office/arp_ignore = 1\\n\n"
 		"f " DEV "/infiniband/rocexb8cef60300001122/node_guid = b8ce:f603:0000:1122\\n\n");
 	_cleanup_free_ char *plain = capture(root, false), *scrubbed = capture(root, true);
 
@@ -296,6 +301,7 @@ static void scrubs_names_that_are_made_of_addresses(void **state)
 	assert_non_null(strstr(plain, "rocexb8cef60300001122"));
 	assert_null(strstr(scrubbed, "xb8cef60300001122"));
 	assert_null(strstr(scrubbed, "enxb8ce"));
+	assert_null(strstr(plain, "office"));
 	for (size_t i = 0; i < ARRAY_LEN(made_up); i++) {
 		if (!strstr(scrubbed, made_up[i]))
 			fail_msg("no '%s' in:\n%s", made_up[i], scrubbed);
