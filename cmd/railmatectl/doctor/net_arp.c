@@ -33,6 +33,8 @@ static const struct facts_netdev *roce_netdev(const struct facts *f, size_t rdma
 	int pci = f->inv->rdma[rdma].pci;
 	const struct facts_netdev *n = pci < 0 ? NULL : &f->net->netdev[pci];
 
+	if (rdma && f->inv->rdma[rdma - 1].pci == pci)
+		return NULL; /* had with the device before it, of the same function */
 	return n && n->subnet_mask && net_link(f, rdma) == HW_LINK_ETHERNET ? n : NULL;
 }
 

@@ -292,6 +292,13 @@ static void rails_in_one_subnet_answer_for_themselves(void **state)
 	     "eth1, eth2 are in one subnet, 10.0.1.0/24, with arp_ignore=1 and arp_announce=2.");
 	once(ONE_SUBNET CONFS("all", "1", "2", "0"), "arp", DIAGNOSIS_UNKNOWN,
 	     "eth1, eth2 are in one subnet, 10.0.1.0/24, and how they answer ARP is not visible.");
+	/* A second RDMA device of a function is no second interface. */
+	arrive(&v, TWO_RAILS RDMA(VF0, "rxe0", ETH, ACTIVE) ROUTES("0001000A", "0002000A")
+			   CONFS("all", "0", "0", "0") CONFS("eth1", "0", "0", "0")
+				   CONFS("eth2", "0", "0", "0"));
+	run(&v, "arp");
+	assert_int_equal(diagnosis_n(v.r), 0);
+	leave(&v);
 	arrive(&v, TWO_RAILS ROUTES("0001000A", "0002000A") CONFS("all", "0", "0", "0")
 			   CONFS("eth1", "0", "0", "0") CONFS("eth2", "0", "0", "0"));
 	run(&v, "arp");
