@@ -11,12 +11,12 @@
 #include <stdbool.h>
 
 #include "config/config.h"
+#include "kubemsg/messages.h"
 
 struct autobind;
 struct config;
 struct daemon_options;
 struct ledger;
-struct pod_list;
 struct podres;
 struct rpc;
 struct uv_loop_s;
@@ -32,11 +32,18 @@ struct binding_facts {
 
 enum binding_held { BINDING_HELD_NOTHING, BINDING_HELD_EARLY, BINDING_HELD_LATE };
 
-/* The ids that containers have of this pool: by the ledger (NULL: there is none) and by the
- * kubelet's checkpoint (kubeclient/checkpoint.h), which has slots of containers that have not
- * started, too. */
-enum binding_held binding_held(const struct ledger *ledger, const struct pod_list *checkpoint,
-			       const char *resource);
+/* What containers have, by all who know of it. A slot is in no ledger before its container starts,
+ * and a container that has not started has no process by which the checkpoint's entry would count.
+ */
+struct binding_view {
+	const struct ledger *ledger; /* NULL: there is none */
+	struct ids promised;	     /* slots that have no VF yet */
+	struct pod_list checkpoint;  /* the kubelet's (kubeclient/checkpoint.h) */
+};
+/* The ids that containers have of this pool. */
+enum binding_held binding_held(const struct binding_view *view, const char *resource);
+/* Would these ids mean nothing with this binding? */
+bool binding_breaks(enum binding_held held, enum pool_binding binding);
 
 /* facts: NULL is fine where something is held. ret_why: a clause, static or one of facts. */
 enum pool_binding binding_decide(const struct binding_facts *facts, enum binding_held held,
@@ -62,13 +69,16 @@ struct autobind_env {
 struct autobind *autobind_new(const struct autobind_env *env);
 /* Begins to ask for the evidence, once, if a pool of cfg is open. */
 void autobind_ask(struct autobind *a, const struct config *cfg);
-/* Decides for the pools of cfg before any of them is offered, with the ledger (NULL: there is
- * none). False: a fact that it depends on is not known yet; env.known() follows. */
-bool autobind_pools(struct autobind *a, struct config *cfg, const struct ledger *ledger);
+/* Decides for the pools of cfg before any of them is offered, by ledger and slots (struct
+ * binding_view) and the kubelet's checkpoint. False: a fact that it depends on is not known yet;
+ * env.known() follows. */
+bool autobind_pools(struct autobind *a, struct config *cfg, const struct ledger *ledger,
+		    const struct ids *promised);
 /* cfg with another decision for pools that are bound as they are for what containers held, of which
- * they hold nothing any more; NULL: there are none. */
+ * they hold nothing any more, and for those that a container got something of by the other binding
+ * while they were decided anew; NULL: there are none. */
 struct config *autobind_anew(struct autobind *a, const struct config *cfg,
-			     const struct ledger *ledger);
+			     const struct ledger *ledger, const struct ids *promised);
 /* A pool that is the same as before keeps its binding: the kubelet knows its devices by these ids.
  */
 void autobind_inherit(const struct config *before, struct config *next);

@@ -69,16 +69,30 @@ static enum binding_held by_container(const struct pod_container *c, const char 
 	return held;
 }
 
-enum binding_held binding_held(const struct ledger *ledger, const struct pod_list *checkpoint,
-			       const char *resource)
+enum binding_held binding_held(const struct binding_view *view, const char *resource)
 {
-	enum binding_held held = ledger ? by_ledger(ledger, resource) : BINDING_HELD_NOTHING;
+	enum binding_held held =
+		view->ledger ? by_ledger(view->ledger, resource) : BINDING_HELD_NOTHING;
+	unsigned number;
+	int numa;
 
-	for (size_t i = 0; i < checkpoint->n; i++) {
-		for (size_t k = 0; k < checkpoint->v[i].n_containers; k++)
-			held = by_container(&checkpoint->v[i].containers[k], resource, held);
+	for (size_t i = 0; i < view->promised.n; i++) {
+		if (pool_slot_parse(resource, view->promised.v[i], &numa, &number))
+			held = held_with(held, true);
+	}
+	for (size_t i = 0; i < view->checkpoint.n; i++) {
+		const struct pod *pod = &view->checkpoint.v[i];
+
+		for (size_t k = 0; k < pod->n_containers; k++)
+			held = by_container(&pod->containers[k], resource, held);
 	}
 	return held;
+}
+
+bool binding_breaks(enum binding_held held, enum pool_binding binding)
+{
+	return held != BINDING_HELD_NOTHING &&
+	       (held == BINDING_HELD_LATE) != (binding == BINDING_LATE);
 }
 
 static const char *obstacle(const struct binding_facts *f, enum pool_network network)
@@ -417,17 +431,6 @@ struct autobind {
 	struct evidence *evidence; /* NULL: no pool was open */
 };
 
-/* The VFs that containers have of the pools, by ledger (NULL: none) and kubelet. */
-struct held_view {
-	const struct ledger *ledger;
-	struct pod_list checkpoint;
-};
-
-static enum binding_held held_of(const struct held_view *held, const struct pool_config *pool)
-{
-	return binding_held(held->ledger, &held->checkpoint, pool->resource);
-}
-
 /* Is it bound so only for what containers hold? Where late binding does not work, and containers
  * hold slots, the kubelet is offered nothing meanwhile. */
 static bool is_for_held(const struct autobind *a, enum pool_network network, enum binding_held held)
@@ -436,8 +439,8 @@ static bool is_for_held(const struct autobind *a, enum pool_network network, enu
 	const char *why;
 
 	return held != BINDING_HELD_NOTHING &&
-	       (!facts || binding_decide(facts, BINDING_HELD_NOTHING, network, &why) !=
-				  binding_decide(facts, held, network, &why));
+	       (!facts ||
+		binding_breaks(held, binding_decide(facts, BINDING_HELD_NOTHING, network, &why)));
 }
 
 static void bind_pool(struct autobind *a, struct config *cfg, size_t i, enum binding_held held)
@@ -470,46 +473,51 @@ static bool is_open(const struct pool_config *pool)
 	return pool->binding_auto && !pool->binding_why;
 }
 
-bool autobind_pools(struct autobind *a, struct config *cfg, const struct ledger *ledger)
+bool autobind_pools(struct autobind *a, struct config *cfg, const struct ledger *ledger,
+		    const struct ids *promised)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(1024);
-	struct held_view held = { .ledger = ledger };
+	struct binding_view view = { .ledger = ledger, .promised = *promised };
 
 	if (!a->evidence)
 		return true;
-	held.checkpoint = pods_of_checkpoint(&a->env, scratch);
+	view.checkpoint = pods_of_checkpoint(&a->env, scratch);
 	for (size_t i = 0; i < cfg->n_pools && !evidence_facts(a->evidence); i++) {
-		if (is_open(&cfg->pools[i]) && !held_of(&held, &cfg->pools[i]))
+		if (is_open(&cfg->pools[i]) && !binding_held(&view, cfg->pools[i].resource))
 			return false;
 	}
 	for (size_t i = 0; i < cfg->n_pools; i++) {
 		if (is_open(&cfg->pools[i]))
-			bind_pool(a, cfg, i, held_of(&held, &cfg->pools[i]));
+			bind_pool(a, cfg, i, binding_held(&view, cfg->pools[i].resource));
 	}
 	return true;
 }
 
 struct config *autobind_anew(struct autobind *a, const struct config *cfg,
-			     const struct ledger *ledger)
+			     const struct ledger *ledger, const struct ids *promised)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(1024);
-	struct held_view held = { .ledger = ledger };
+	struct binding_view view = { .ledger = ledger, .promised = *promised };
 	struct config *next = NULL;
 	bool *none;
 
+	if (!a->evidence || !evidence_facts(a->evidence))
+		return NULL;
+	view.checkpoint = pods_of_checkpoint(&a->env, scratch);
 	for (size_t i = 0; i < cfg->n_pools; i++) {
-		if (!cfg->pools[i].binding_held || !evidence_facts(a->evidence))
-			continue;
-		if (!held.checkpoint.v)
-			held.checkpoint = pods_of_checkpoint(&a->env, scratch);
-		if (held_of(&held, &cfg->pools[i]))
+		const struct pool_config *pool = &cfg->pools[i];
+		enum binding_held held = binding_held(&view, pool->resource);
+
+		if (!pool->binding_auto ||
+		    (pool->binding_held ? held != BINDING_HELD_NOTHING
+					: !binding_breaks(held, pool->binding)))
 			continue;
 		none = arena_array(scratch, cfg->n_pools, sizeof(*none));
 		if (!next)
 			next = config_retire(cfg, cfg, none);
 		for (size_t k = 0; k < next->n_pools; k++) {
-			if (!strcmp(next->pools[k].resource, cfg->pools[i].resource))
-				bind_pool(a, next, k, BINDING_HELD_NOTHING);
+			if (!strcmp(next->pools[k].resource, pool->resource))
+				bind_pool(a, next, k, held);
 		}
 	}
 	return next;

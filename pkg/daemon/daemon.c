@@ -301,7 +301,8 @@ static int serve(struct daemon *d, struct err *err)
 	d->has_ledger = true;
 	scanner_keep_links(d->scanner);
 	/* Or on_bindings() comes back; meanwhile the machine can be looked at. */
-	if (!autobind_pools(d->autobind, scanner_config(d->scanner), d->state.ledger))
+	if (!autobind_pools(d->autobind, scanner_config(d->scanner), d->state.ledger,
+			    &(struct ids) { NULL, 0 }))
 		return scanner_node(d->scanner) ? 0 : scanner_scan(d->scanner, err);
 	d->serving = true;
 	open_localsocket(d);
@@ -354,7 +355,7 @@ static void log_change(struct daemon *d, const struct config *before)
 }
 
 /* The ledger as it is now: for the next configuration, or for the VFs left over of the last one. */
-static void on_holdings(void *arg, const struct ledger *copy)
+static void on_holdings(void *arg, const struct ledger *copy, const struct ids *promised)
 {
 	struct daemon *d = arg;
 	struct config *current = scanner_config(d->scanner);
@@ -366,9 +367,9 @@ static void on_holdings(void *arg, const struct ledger *copy)
 	struct err err = { 0 };
 	size_t n_held;
 
-	if (d->next && !autobind_pools(d->autobind, d->next, copy))
+	if (d->next && !autobind_pools(d->autobind, d->next, copy, promised))
 		return; /* on_bindings() asks again */
-	anew = d->next ? NULL : autobind_anew(d->autobind, current, copy);
+	anew = d->next ? NULL : autobind_anew(d->autobind, current, copy, promised);
 	if (anew)
 		wanted = anew;
 	else if (!d->next && !node_has_left_over(scanner_node(d->scanner)))

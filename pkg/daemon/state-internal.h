@@ -13,6 +13,7 @@
 struct config;
 struct err;
 struct holdings;
+struct ids;
 struct ledger;
 struct ledger_file;
 struct node;
@@ -67,16 +68,19 @@ void unlisted_free(struct unlisted *u);
  * asks or the rpc thread finds that the node lists something that no container holds any more.
  */
 
-/* came: on the main thread, with the newest copy (its own; lives until the return). */
+/* came: on the main thread, with the newest copy (its own; lives until the return). promised: the
+ * slots that containers have without a VF, which are in no ledger. */
 struct holdings *holdings_new(struct uv_loop_s *loop, struct rpc *rpc,
-			      void (*came)(void *ctx, const struct ledger *held), void *ctx);
+			      void (*came)(void *ctx, const struct ledger *held,
+					   const struct ids *promised),
+			      void *ctx);
 /* came follows, unless the rpc thread is stopping or has no tracker yet. [main thread] */
 void holdings_ask(struct holdings *h);
 
 /* tracker: NULL: none any more. [rpc thread, as the next ones] */
 void holdings_follow(struct holdings *h, struct tracker *tracker);
 /* May this node be published? Not if it was made of an old copy, and a VF that was given since is
- * not in its pool any more: came follows with a newer one. */
+ * not in its pool any more, or its id means nothing to it: came follows with a newer one. */
 bool holdings_permits(struct holdings *h, const struct node *node);
 /* The node was published. came follows when a device left over in it is free. */
 void holdings_published(struct holdings *h, struct node *node);

@@ -15,7 +15,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "daemon/binding-internal.h"
 #include "daemon/state-internal.h"
+#include "holds/holds.h"
 #include "ledger/file.h"
 #include "ledger/ledger.h"
 #include "netlink/netlink.h"
@@ -241,13 +243,19 @@ void unlisted_free(struct unlisted *u)
 /* VFs that are left over are checked so often. */
 #define CHECK_MS 1000
 
+struct copy {
+	struct ledger *ledger;
+	struct arena *arena;
+	struct ids promised; /* in the arena */
+};
+
 struct holdings {
 	struct rpc *rpc;
-	void (*came)(void *ctx, const struct ledger *held);
+	void (*came)(void *ctx, const struct ledger *held, const struct ids *promised);
 	void *ctx;
 	uv_async_t wake;
 	pthread_mutex_t lock;
-	struct ledger *copy; /* under the lock: the newest; NULL: it was fetched */
+	struct copy *copy; /* under the lock: the newest; NULL: it was fetched */
 	/* rpc thread */
 	struct tracker *tracker;
 	struct rpc_timer *timer;
@@ -255,12 +263,36 @@ struct holdings {
 
 /* --- on the rpc thread --- */
 
+static void copy_free(struct copy *copy)
+{
+	if (!copy)
+		return;
+	ledger_free(copy->ledger);
+	arena_free(copy->arena);
+	free(copy);
+}
+
+static struct ids promised_of(const struct holdings *h, struct arena *a)
+{
+	struct holds_slots slots = holds_slots(tracker_holds(h->tracker), a);
+	struct ids promised = { arena_array(a, slots.n_uses, sizeof(*promised.v)), 0 };
+
+	for (size_t i = 0; i < slots.n_uses; i++) {
+		if (!slots.uses[i].vf)
+			promised.v[promised.n++] = arena_strdup(a, slots.uses[i].slot);
+	}
+	return promised;
+}
+
 static void push(struct holdings *h)
 {
-	struct ledger *copy = ledger_copy(tracker_ledger(h->tracker));
+	struct copy *copy = xcalloc(1, sizeof(*copy));
 
+	copy->ledger = ledger_copy(tracker_ledger(h->tracker));
+	copy->arena = arena_new(1024);
+	copy->promised = promised_of(h, copy->arena);
 	pthread_mutex_lock(&h->lock);
-	ledger_free(h->copy);
+	copy_free(h->copy);
 	h->copy = copy;
 	pthread_mutex_unlock(&h->lock);
 	uv_async_send(&h->wake);
@@ -288,11 +320,33 @@ static bool lists(const struct node *node, const struct ledger_hold *hold)
 	return pool && pool_find(pool, hold->vf);
 }
 
+/* A pool that is bound otherwise than before, though a container got something of it meanwhile. */
+static bool breaks(const struct holdings *h, const struct node *before, const struct node *node)
+{
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	const struct binding_view view = { .ledger = tracker_ledger(h->tracker),
+					   .promised = promised_of(h, a) };
+
+	for (size_t i = 0; before && i < node->n_pools; i++) {
+		const struct pool_config *cfg = node->pools[i].cfg;
+		const struct pool *was = node_pool(before, cfg->resource);
+
+		if (cfg->binding_auto && was && was->cfg->binding != cfg->binding &&
+		    binding_breaks(binding_held(&view, cfg->resource), cfg->binding))
+			return true;
+	}
+	return false;
+}
+
 bool holdings_permits(struct holdings *h, const struct node *node)
 {
 	const struct node *before = tracker_node(h->tracker);
 	const struct ledger *l = tracker_ledger(h->tracker);
 
+	if (breaks(h, before, node)) {
+		push(h);
+		return false;
+	}
 	for (size_t i = 0; before && i < ledger_holds(l); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(l, i);
 
@@ -361,18 +415,20 @@ void holdings_published(struct holdings *h, struct node *node)
 static void on_wake(uv_async_t *wake)
 {
 	struct holdings *h = wake->data;
-	struct ledger *held;
+	struct copy *copy;
 
 	pthread_mutex_lock(&h->lock);
-	held = STEAL(h->copy);
+	copy = STEAL(h->copy);
 	pthread_mutex_unlock(&h->lock);
-	if (held)
-		h->came(h->ctx, held);
-	ledger_free(held);
+	if (copy)
+		h->came(h->ctx, copy->ledger, &copy->promised);
+	copy_free(copy);
 }
 
 struct holdings *holdings_new(struct uv_loop_s *loop, struct rpc *rpc,
-			      void (*came)(void *ctx, const struct ledger *held), void *ctx)
+			      void (*came)(void *ctx, const struct ledger *held,
+					   const struct ids *promised),
+			      void *ctx)
 {
 	struct holdings *h = xcalloc(1, sizeof(*h));
 
@@ -439,6 +495,6 @@ void holdings_free(struct holdings *h)
 	if (!h)
 		return;
 	pthread_mutex_destroy(&h->lock);
-	ledger_free(h->copy);
+	copy_free(h->copy);
 	free(h);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/pending.h"
@@ -140,6 +141,18 @@ static bool has_nameless(const struct tracker *k)
 	return o;
 }
 
+/* A slot without a VF has no owner whose pod a Get could name: is its container there still? */
+static bool has_promised(const struct tracker *k)
+{
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	struct holds_slots slots = holds_slots(k->holds, a);
+	size_t i = 0;
+
+	while (i < slots.n_uses && slots.uses[i].vf)
+		i++;
+	return i < slots.n_uses;
+}
+
 static bool may_list(const struct tracker *k)
 {
 	int64_t now = clock_mono_ms();
@@ -181,9 +194,9 @@ static void tick(void *arg)
 		k->holds,
 		&(struct holds_event) { .kind = HOLDS_BLIND, .blind = support == PODRES_NOTHING },
 		tracker_now());
-	if (k->node && support != PODRES_NOTHING &&
-	    (support == PODRES_LIST || has_nameless(k) || !holds_status(k->holds).settled) &&
-	    may_list(k)) {
+	if (k->node && support != PODRES_NOTHING && may_list(k) &&
+	    (support == PODRES_LIST || has_nameless(k) || has_promised(k) ||
+	     !holds_status(k->holds).settled)) {
 		k->listed_ms = clock_mono_ms();
 		kubeclient_podres_ask(k->podres,
 				      &(struct podres_question) { .kind = PODRES_ASK_LIST_QUIETLY,

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 
 from harness import GPU, PATIENCE, VF, container, main, pairs, program, until, vfs_of
 from late import LateCase, vfs_in
@@ -299,6 +300,25 @@ class Restart(AutoCase):
         self.assertEqual(self.why(self.again(node), "late"), "containers hold slots of it")
         started = self.start(node, "pod")["main"]
         self.assertTrue(started["started"], started["message"])
+
+    def test_a_slot_that_was_promised_keeps_it_late_without_a_restart(self):
+        """The last container that has a VF ends while another waits for its image: it has no
+        process yet, and no VF."""
+        node, _ = self.up()
+        self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
+        self.runtime(node, networks=MULTUS)
+        os.makedirs(node.path("cgroups/pids/kubepods"))
+        d = self.again(node, cgroups=node.path("cgroups"))
+        self.assertEqual(self.why(d, "late"), "containers hold slots of it")
+        container(node.kubelet.admit("next", f"main:{GPU}=1,{VF}=1"))
+        node.kubelet.ask("remove pod")
+        until(lambda: not self.ledger(node)["holds"], "nothing is held")
+        time.sleep(2.5)  # it is looked at each second
+        self.why(d, "late")
+        started = self.start(node, "next")["main"]
+        self.assertTrue(started["started"], started["message"])
+        node.kubelet.ask("remove next")
+        until(lambda: " binding=early " in d.stderr(), "another decision")
 
     def test_without_the_ledger_the_kubelets_checkpoint_tells(self):
         node, _ = self.up()

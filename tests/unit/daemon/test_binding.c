@@ -94,20 +94,24 @@ static void hold(struct ledger *l, const char *vf, const char *resource, const c
 
 static void the_ledger_tells_what_is_held(void **state)
 {
-	const struct pod_list nobody = { NULL, 0 };
 	struct ledger *l = ledger_new();
 
 	(void)state;
-	assert_int_equal(binding_held(l, &nobody, VF), BINDING_HELD_NOTHING);
+	assert_int_equal(binding_held(&(struct binding_view) { .ledger = l }, VF),
+			 BINDING_HELD_NOTHING);
 	hold(l, "0000:01:00.1", "rdma/other", NULL, false);
 	hold(l, "0000:01:00.2", VF, NULL, true); /* its pod is gone */
-	assert_int_equal(binding_held(l, &nobody, VF), BINDING_HELD_NOTHING);
+	assert_int_equal(binding_held(&(struct binding_view) { .ledger = l }, VF),
+			 BINDING_HELD_NOTHING);
 	hold(l, "0000:01:00.3", VF, "rdma_vf-n0-1", false);
-	assert_int_equal(binding_held(l, &nobody, VF), BINDING_HELD_LATE);
+	assert_int_equal(binding_held(&(struct binding_view) { .ledger = l }, VF),
+			 BINDING_HELD_LATE);
 	hold(l, "0000:01:00.4", VF, NULL, false);
-	assert_int_equal(binding_held(l, &nobody, VF), BINDING_HELD_EARLY);
+	assert_int_equal(binding_held(&(struct binding_view) { .ledger = l }, VF),
+			 BINDING_HELD_EARLY);
 	hold(l, "0000:01:00.5", VF, "rdma_vf-n0-2", false);
-	assert_int_equal(binding_held(l, &nobody, VF), BINDING_HELD_EARLY);
+	assert_int_equal(binding_held(&(struct binding_view) { .ledger = l }, VF),
+			 BINDING_HELD_EARLY);
 	ledger_free(l);
 }
 
@@ -119,7 +123,7 @@ static enum binding_held held_by_both(const struct ledger *l, const char *resour
 					      { .name = "main", .held = held, .n_held = 2 } };
 	struct pod pods[] = { { "", "uid", containers, 2 } };
 
-	return binding_held(l, &(struct pod_list) { pods, 1 }, VF);
+	return binding_held(&(struct binding_view) { .ledger = l, .checkpoint = { pods, 1 } }, VF);
 }
 
 static enum binding_held held_by_checkpoint(const char *resource, const char *id)
@@ -129,11 +133,10 @@ static enum binding_held held_by_checkpoint(const char *resource, const char *id
 
 static void the_kubelets_checkpoint_tells_it_too(void **state)
 {
-	const struct pod_list nobody = { NULL, 0 };
 	struct ledger *l = ledger_new();
 
 	(void)state;
-	assert_int_equal(binding_held(NULL, &nobody, VF), BINDING_HELD_NOTHING);
+	assert_int_equal(binding_held(&(struct binding_view) { 0 }, VF), BINDING_HELD_NOTHING);
 	assert_int_equal(held_by_checkpoint(VF, "0000:01:00.1"), BINDING_HELD_EARLY);
 	assert_int_equal(held_by_checkpoint(VF, "rdma_vf-n0-1"), BINDING_HELD_LATE);
 	assert_int_equal(held_by_checkpoint(VF, "rdma_vf-any-7"), BINDING_HELD_LATE);
@@ -146,6 +149,23 @@ static void the_kubelets_checkpoint_tells_it_too(void **state)
 	ledger_free(l);
 }
 
+/* Its container has not started: no ledger has it, and by its cgroup it does not run. */
+static void so_does_a_slot_that_was_promised(void **state)
+{
+	struct ids slot = { (const char *[]) { "rdma_vf-n0-1" }, 1 };
+	struct ledger *l = ledger_new();
+
+	(void)state;
+	assert_int_equal(binding_held(&(struct binding_view) { .promised = slot }, VF),
+			 BINDING_HELD_LATE);
+	assert_int_equal(binding_held(&(struct binding_view) { .promised = slot }, "rdma/other"),
+			 BINDING_HELD_NOTHING);
+	hold(l, "0000:01:00.1", VF, NULL, false);
+	assert_int_equal(binding_held(&(struct binding_view) { .ledger = l, .promised = slot }, VF),
+			 BINDING_HELD_EARLY);
+	ledger_free(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +175,7 @@ int main(void)
 		cmocka_unit_test(what_containers_hold_decides_before_anything_else),
 		cmocka_unit_test(the_ledger_tells_what_is_held),
 		cmocka_unit_test(the_kubelets_checkpoint_tells_it_too),
+		cmocka_unit_test(so_does_a_slot_that_was_promised),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
