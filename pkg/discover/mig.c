@@ -3,10 +3,12 @@
  * plugin does, by the device nodes; and where the driver shows that one GPU alone has any
  * (/proc/driver/nvidia/capabilities/gpuN/mig/giM), every id is of that one.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -71,25 +73,38 @@ static const struct item *list_of(const struct item *object, const char *key)
 	return list && list->type == ITEM_LIST ? list : &none;
 }
 
+/* -1: none has this number, or two have. */
+static int gpu_of_minor(const struct scan *s, const char *number)
+{
+	int minor, found = -1;
+
+	if (str_to_int(number, &minor) < 0)
+		return -1;
+	for (size_t i = 0; i < s->n_gpu; i++) {
+		if (s->gpu[i].minor != minor || !str_eq(s->gpu[i].vendor, "NVIDIA"))
+			continue;
+		if (found >= 0)
+			return -1;
+		found = s->gpu[i].pci;
+	}
+	return found;
+}
+
 /* By its only node /dev/nvidiaN; -1: it has none, or several. */
 static int gpu_of_device(const struct scan *s, const struct item *device)
 {
+	static const char prefix[] = "/dev/nvidia";
 	const struct item *nodes = list_of(item_get(device, "containerEdits"), "deviceNodes");
 	int found = -1;
 
 	for (size_t i = 0; i < nodes->n_kids; i++) {
-		static const char prefix[] = "/dev/nvidia";
 		const char *path = item_string(&nodes->kids[i], "path");
-		int minor, pci = -1;
+		int pci;
 
 		if (!path || !str_starts(path, prefix) ||
-		    str_to_int(path + strlen(prefix), &minor) < 0)
+		    !isdigit((unsigned char)path[strlen(prefix)]))
 			continue;
-		for (size_t k = 0; k < s->n_gpu; k++) {
-			if (s->gpu[k].minor == minor && minor >= 0 &&
-			    str_eq(s->gpu[k].vendor, "NVIDIA"))
-				pci = s->gpu[k].pci;
-		}
+		pci = gpu_of_minor(s, path + strlen(prefix));
 		if (pci < 0 || (found >= 0 && found != pci))
 			return -1;
 		found = pci;
@@ -101,7 +116,7 @@ static int gpu_of_device(const struct scan *s, const struct item *device)
 static void add_mig(struct scan *s, const char *id, int pci)
 {
 	for (size_t i = 0; i < s->n_mig; i++) {
-		if (str_eq(s->mig[i].id, id)) {
+		if (!strcasecmp(s->mig[i].id, id)) {
 			s->mig[i].pci = s->mig[i].pci == pci ? pci : -1;
 			return;
 		}
@@ -169,9 +184,14 @@ void scan_migs(struct scan *s)
 	if (!any)
 		return;
 	find_only(s);
-	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
-		sysroot_each(s->root, dirs[i], take_spec,
-			     &(struct spec_dir) { .s = s, .path = dirs[i] });
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+		struct spec_dir dir = { .s = s, .path = dirs[i] };
+		int r = sysroot_each(s->root, dirs[i], take_spec, &dir);
+
+		if (r < 0 && r != -ENOENT)
+			scan_note(s, "MIG devices of CDI specs are not known: %s: %s", dirs[i],
+				  strerror(-r));
+	}
 	if (s->n_mig)
 		qsort(s->mig, s->n_mig, sizeof(*s->mig), by_id);
 }

@@ -104,8 +104,16 @@ static void a_spec_that_says_half_of_it_says_nothing(void **state)
 	       { "MIG-other", 1 });
 	/* Two that differ */
 	EXPECT(TWO_GPUS SPEC(PLUGIN, DEVICE("MIG-a", "/dev/nvidia0"))
-		       SPEC("etc/cdi/nvidia.json", DEVICE("MIG-a", "/dev/nvidia1")),
+		       SPEC("etc/cdi/nvidia.json", DEVICE("MIG-A", "/dev/nvidia1")),
 	       0, { "MIG-a", -1 });
+	/* A number that no GPU can have, and one that two have */
+	EXPECT(TWO_GPUS SPEC(
+		       PLUGIN,
+		       "{\"name\": \"MIG-a\", \"containerEdits\": {\"deviceNodes\": ["
+		       "{\"path\": \"/dev/nvidia0\"}, {\"path\": \"/dev/nvidia4294967296\"}]}}"),
+	       0, { "MIG-a", -1 });
+	EXPECT(TWO_GPUS GPU("0000:1e:00.0", "0") SPEC(PLUGIN, DEVICE("MIG-a", "/dev/nvidia0")), 0,
+	       { "MIG-a", -1 });
 }
 
 static void a_spec_that_cannot_be_read_is_noted_and_others_count(void **state)
@@ -115,6 +123,9 @@ static void a_spec_that_cannot_be_read_is_noted_and_others_count(void **state)
 								   DEVICE("MIG-a", "/dev/nvidia0")),
 	       1, { "MIG-a", 1 });
 	EXPECT(TWO_GPUS "f " PLUGIN " = []\\n\n", 0, { "MIG-a", -1 });
+	/* A folder that is none may have had the spec that differs. */
+	EXPECT(TWO_GPUS "f etc/cdi = x\\n\n" SPEC(PLUGIN, DEVICE("MIG-a", "/dev/nvidia0")), 1,
+	       { "MIG-a", 1 });
 	/* Those of others are not read. */
 	EXPECT(TWO_GPUS "f var/run/cdi/rdma_vf.json = {\\n\n", 0, { "MIG-a", -1 });
 }
