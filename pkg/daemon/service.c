@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -415,8 +414,6 @@ struct service {
 	struct records *records;  /* with the first node */
 	char *config_error;	  /* why the configuration is refused; NULL: it is not */
 	int64_t shares_ms;	  /* when a List was asked for to see shares; 0: never */
-	ino_t shares_ino;	  /* of the checkpoint then, and */
-	struct timespec shares_mtime;
 };
 
 /* --- on the rpc thread --- */
@@ -467,27 +464,18 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 	(void)why;
 }
 
-/*
- * PodResources alone tells who has shares of HCAs, and nothing else asks it for them: a List, when
- * somebody looks and the kubelet's checkpoint has changed since the last one.
- */
+/* PodResources alone tells who has shares of HCAs, and nothing else asks it for them: a List, when
+ * somebody looks. The kubelet's checkpoint does not change when a pod ends. */
 static void list_shares(struct service *s)
 {
 	const struct node *node = s->shared.tracker ? tracker_node(s->shared.tracker) : NULL;
 	int64_t now = clock_mono_ms();
-	struct stat st = { 0 };
 
 	if (!node || !node->n_shared || !s->shared.podres ||
 	    kubeclient_podres_state(s->shared.podres).support == PODRES_NOTHING ||
 	    (s->shares_ms && now - s->shares_ms < SHARES_MS))
 		return;
-	if (stat(s->checkpoint, &st) == 0 && s->shares_ms && st.st_ino == s->shares_ino &&
-	    st.st_mtim.tv_sec == s->shares_mtime.tv_sec &&
-	    st.st_mtim.tv_nsec == s->shares_mtime.tv_nsec)
-		return;
 	s->shares_ms = now;
-	s->shares_ino = st.st_ino;
-	s->shares_mtime = st.st_mtim;
 	kubeclient_podres_ask(s->shared.podres,
 			      &(struct podres_question) { .kind = PODRES_ASK_LIST_QUIETLY,
 							  .timeout_ms = SHARES_ANSWER_MS },

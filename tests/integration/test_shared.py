@@ -130,6 +130,8 @@ class Shared(Case):
             metrics)
         kubelet.ask("remove p")
         until(lambda: {s["pod"] for s in self.shares(node)} == {"q"}, "p to be gone")
+        kubelet.ask("remove q")  # which has nothing else, and the kubelet writes nothing
+        until(lambda: not self.shares(node), "q to be gone")
 
     def test_without_podresources_who_has_shares_is_not_known(self):
         node, kubelet, _ = self.begin(RAILS, daemon=("--pod-resources=off",))
