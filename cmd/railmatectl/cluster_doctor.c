@@ -33,10 +33,18 @@ struct reports {
 
 /* --- answers → findings --- */
 
-/* Room for one more element in an array of n; the capacity is a power of two. */
-static void *grown(struct arena *a, void *v, size_t n, size_t size)
+/* Room for one more behind n: the array doubles when n is a power of two. */
+static void *room_for_one(struct arena *a, void *v, size_t n, size_t size)
 {
-	return n & (n - 1) ? v : memcpy(arena_array(a, 2 * n + 1, size), n ? v : a, n * size);
+	bool is_full = (n & (n - 1)) == 0;
+	void *more;
+
+	if (!is_full)
+		return v;
+	more = arena_array(a, 2 * n + 1, size);
+	if (n)
+		memcpy(more, v, n * size);
+	return more;
 }
 
 static bool is_same_advice(const struct finding *x, const struct finding *y)
@@ -58,14 +66,14 @@ static void add(struct reports *r, const struct finding *as, const char *node)
 	       (strcmp(r->v[i].sentence, as->sentence) != 0 || !is_same_advice(&r->v[i], as)))
 		i++;
 	if (i == r->n) {
-		r->v = grown(r->arena, r->v, r->n, sizeof(*f));
+		r->v = room_for_one(r->arena, r->v, r->n, sizeof(*f));
 		r->v[r->n++] = *as;
 	}
 	f = &r->v[i];
 	/* Findings are added node by node. */
 	if (f->n && f->nodes[f->n - 1] == node)
 		return;
-	f->nodes = grown(r->arena, f->nodes, f->n, sizeof(*f->nodes));
+	f->nodes = room_for_one(r->arena, f->nodes, f->n, sizeof(*f->nodes));
 	f->nodes[f->n++] = node;
 }
 
