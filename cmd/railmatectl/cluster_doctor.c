@@ -88,8 +88,9 @@ static bool read_verdict(const struct item *object, enum diagnosis_verdict *ret)
 	return false;
 }
 
-static bool add_finding(struct reports *r, const char *node, const struct item *check,
-			const struct item *finding)
+/* Its verdict; PASS: it is none that is understood. */
+static enum diagnosis_verdict add_finding(struct reports *r, const char *node,
+					  const struct item *check, const struct item *finding)
 {
 	const struct item *fix = item_get(finding, "fix");
 	struct finding f = {
@@ -101,7 +102,7 @@ static bool add_finding(struct reports *r, const char *node, const struct item *
 
 	if (!read_verdict(finding, &f.verdict) || f.verdict == DIAGNOSIS_PASS || !f.check.id ||
 	    !f.check.title || !f.sentence || !f.advice.meaning)
-		return false;
+		return DIAGNOSIS_PASS;
 	for (enum diagnosis_platform p = 0; p < DIAGNOSIS_PLATFORM_MAX; p++) {
 		const char *text = item_string(fix, diagnosis_platform_name(p));
 
@@ -111,7 +112,7 @@ static bool add_finding(struct reports *r, const char *node, const struct item *
 	while (f.order < doctor_n_checks() && strcmp(doctor_check_at(f.order)->id, f.check.id) != 0)
 		f.order++;
 	add(r, &f, node);
-	return true;
+	return f.verdict;
 }
 
 static void read_report(const struct cluster *c, size_t at, struct reports *r)
@@ -125,20 +126,26 @@ static void read_report(const struct cluster *c, size_t at, struct reports *r)
 		.advice = { "What is wrong there is not known.",
 			    { "kubectl get pods and kubectl logs say why it does not answer." } },
 	};
-	bool ill = false;
+	enum diagnosis_verdict whole = DIAGNOSIS_UNKNOWN, worst = DIAGNOSIS_PASS, one;
 
-	if (top && !read_verdict(top, &f.verdict))
+	if (top && !read_verdict(top, &whole)) {
+		whole = DIAGNOSIS_UNKNOWN;
 		why = "its answer is not that of railmatectl doctor";
+	}
 	checks = cluster_list(top, "checks");
 	for (size_t i = 0; i < checks->n_kids; i++) {
 		const struct item *findings = cluster_list(&checks->kids[i], "findings");
 
-		for (size_t k = 0; k < findings->n_kids; k++)
-			ill |= add_finding(r, node, &checks->kids[i], &findings->kids[k]);
+		for (size_t k = 0; k < findings->n_kids; k++) {
+			one = add_finding(r, node, &checks->kids[i], &findings->kids[k]);
+			worst = one > worst ? one : worst;
+		}
 	}
-	if (ill)
+	if (!*why && whole > worst)
+		why = "no finding of its answer is as bad as its verdict";
+	if (!*why && worst != DIAGNOSIS_PASS)
 		return;
-	f.verdict = *why ? DIAGNOSIS_UNKNOWN : DIAGNOSIS_PASS;
+	f.verdict = whole;
 	f.sentence = *why ? arena_strdup(r->arena, why) : "Nothing is wrong";
 	add(r, &f, node);
 }

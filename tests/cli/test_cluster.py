@@ -635,6 +635,16 @@ PASS nodes             Nothing is wrong (login)
         self.assertEqual(done.returncode, UNKNOWN)
         self.assertIn("its answer is not that of railmatectl doctor (a)", done.stdout)
 
+    def test_a_verdict_counts_without_its_finding(self):
+        """Of a version that writes findings otherwise: what is not understood is not PASS."""
+        for findings in (), (IOMMU,):
+            self.cluster["pods"]["kube-system"] = []
+            self.add("a", self.answer(*findings, verdict="FAIL"))
+            done = self.ask("doctor")
+            self.assertEqual(done.returncode, FAIL)
+            self.assertIn("no finding of its answer is as bad as its verdict (a)", done.stdout)
+            self.assertEqual("The IOMMU translates. (a)" in done.stdout, bool(findings))
+
     def test_only_is_handed_on(self):
         self.add("a", self.answer())
         self.ask("doctor", "--only", "acs,iommu")
