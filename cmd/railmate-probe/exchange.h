@@ -1,0 +1,37 @@
+/*
+ * Two railmate-probes agree on what to run: TCP, one message a line of JSON, version 1, each at
+ * most EXCHANGE_MAX bytes, a time limit on every step, a shared token before anything else. A
+ * foreign, malformed or late peer is refused with a sentence and takes nothing down.
+ */
+#ifndef RAILMATE_PROBE_EXCHANGE_H
+#define RAILMATE_PROBE_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct report;
+struct told;
+
+#define EXCHANGE_VERSION 1
+#define EXCHANGE_MAX	 ((size_t)64 << 10)
+#define EXCHANGE_PORT	 18525
+
+struct peer_options {
+	const char *host;  /* of the client; NULL: serve */
+	int port;	   /* EXCHANGE_PORT */
+	const char *token; /* never NULL; "" is refused */
+	bool crossed;	   /* other rails too, not only the same */
+	bool isolation;	   /* what must fail: another P_Key, a foreign GID */
+	bool once;	   /* the server ends after one client */
+	double seconds;	   /* of each run */
+	int wait_s; /* the client tries to connect for so long; the server waits so long for a
+		       client */
+};
+
+/* Listens, serves one client at a time with the container's own devices. 0, or a negative errno
+ * with a finding. */
+int peer_serve(const struct told *told, const struct peer_options *o, struct report *r);
+/* Rail by rail, all rails at once, crossed and isolated on request; measures in the report. */
+int peer_run(const struct told *told, const struct peer_options *o, struct report *r);
+
+#endif

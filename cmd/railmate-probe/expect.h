@@ -1,0 +1,33 @@
+/*
+ * The expectation is computed, not typed: the least of the port's rate, the PCIe payload rate of
+ * the narrowest link of either end (width, speed, maximum payload size, relaxed ordering), the VF's
+ * rate limit, and the share of a switch that others use at the same time.
+ */
+#ifndef RAILMATE_PROBE_EXPECT_H
+#define RAILMATE_PROBE_EXPECT_H
+
+#include <stddef.h>
+
+struct arena;
+struct sysroot;
+struct told_vf;
+
+struct expectation {
+	double gbps;	   /* payload, 10^9 bit/s; NAN: no link says its rate */
+	const char *limit; /* the link or port that limits, as text; NULL with NAN */
+};
+
+/* Payload rate of a PCIe link. gts: 2.5 … 64; lanes: 1 … 32; mps: bytes, 128 … 4096. Pure. */
+double expect_pcie_gbps(double gts, int lanes, int mps);
+/*
+ * Of a transfer between two VFs (or one with itself: the link carries both directions), or from a
+ * GPU's memory. root: the container's "/", or a folder of a test. port_gbps: by verbs, NAN: not
+ * known. gpu: PCI address, NULL: host memory. users: transfers that run at once over the same link,
+ * ≥ 1.
+ */
+struct expectation expect_of(const struct sysroot *root, const struct told_vf *from,
+			     double from_port_gbps, const char *from_gpu, const struct told_vf *to,
+			     double to_port_gbps, const char *to_gpu, size_t users,
+			     struct arena *a);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * Memory of a GPU, by the library of the container's image, loaded at run time: libcuda.so.1, or
+ * libamdhip64/libhsa-runtime64. Exported as dmabuf (with CUDA's PCIe-mapping flag where the driver
+ * knows it), else an address that nvidia_peermem or the AMD driver registers. Which way worked, and
+ * why the others did not, is said.
+ */
+#ifndef RAILMATE_PROBE_GPU_H
+#define RAILMATE_PROBE_GPU_H
+
+#include <stddef.h>
+
+struct report;
+struct wire_memory;
+struct gpu; /* one GPU that is open */
+
+/* bdf: the GPU as told. -ENOSYS: no GPU library in this image (finding gpu-library,
+ * report.no_gpu_library); -ENODEV: the library does not see this GPU. */
+int gpu_open(const char *bdf, struct report *r, struct gpu **ret);
+void gpu_close(struct gpu *g); /* NULL is fine; frees its memory */
+/* The best way first: data direct (where told), dmabuf with the PCIe mapping, dmabuf, peer memory.
+ * `way` 0 is the best one that the library offers; the caller comes again with way + 1 where the
+ * registration failed. -ENOTSUP: no way is left. The memory lives until gpu_close. */
+int gpu_memory(struct gpu *g, size_t size, unsigned way, struct report *r, struct wire_memory *ret);
+
+#endif
