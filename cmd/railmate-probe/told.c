@@ -29,10 +29,20 @@ static const char *address(const struct item *pair, const char *key, struct aren
 	return arena_strdup(a, bdf_format(bdf, buf));
 }
 
-/* A name that may stand in a path of /sys or /dev; NULL: none. */
-static const char *name(const struct item *pair, const char *key)
+/* Text that may be shown on a terminal; NULL: none. */
+static const char *shown(const struct item *object, const char *key, struct arena *a)
 {
-	const char *text = item_string(pair, key);
+	char *text = arena_strdup(a, item_string(object, key));
+
+	if (text)
+		str_printable(text, strlen(text), "");
+	return text;
+}
+
+/* A name that may stand in a path of /sys or /dev; NULL: none. */
+static const char *name(const struct item *pair, const char *key, struct arena *a)
+{
+	const char *text = shown(pair, key, a);
 
 	return text && *text && *text != '.' && !strchr(text, '/') ? text : NULL;
 }
@@ -58,17 +68,17 @@ static size_t vf_of(struct told *told, const char *bdf, const struct item *pair,
 	port = small_number(pair, "port");
 	*vf = (struct told_vf) {
 		.bdf = bdf,
-		.hca = name(pair, "hca"),
+		.hca = name(pair, "hca", a),
 		.port = port > 0 && port < 256 ? port : 1,
-		.netdev = name(pair, "netdev"),
-		.resource = item_string(pair, "resource"),
+		.netdev = name(pair, "netdev", a),
+		.resource = shown(pair, "resource", a),
 		.numa = small_number(pair, "numa"),
 		.rail = small_number(pair, "rail"),
 		.plane = small_number(pair, "plane"),
 		.mbps = item_number(pair, "mbps", -1),
 		.gid_index = gid ? small_number(gid, "index") : -1,
-		.gid = gid ? item_string(gid, "address") : NULL,
-		.gid_type = gid ? item_string(gid, "type") : NULL,
+		.gid = gid ? shown(gid, "address", a) : NULL,
+		.gid_type = gid ? shown(gid, "type", a) : NULL,
 		.data_direct = address(pair, "data_direct", a),
 	};
 	return told->n_vfs++;
@@ -97,8 +107,8 @@ static int take_map(const struct item *map, const char *path, struct arena *a, s
 	if (!list || list->type != ITEM_LIST || list->n_kids > PAIRS_MAX)
 		return err_set(err, EBADMSG, "%s: \"gpus\" is not a list of at most %d elements",
 			       path, PAIRS_MAX);
-	told->pod = item_string(map, "pod");
-	told->container = item_string(map, "container");
+	told->pod = shown(map, "pod", a);
+	told->container = shown(map, "container", a);
 	told->vfs = arena_array(a, list->n_kids + 1, sizeof(*told->vfs));
 	told->gpus = arena_array(a, list->n_kids + 1, sizeof(*told->gpus));
 	told->pairs = arena_array(a, list->n_kids + 1, sizeof(*told->pairs));
@@ -114,7 +124,7 @@ static int take_map(const struct item *map, const char *path, struct arena *a, s
 		if (gpu)
 			told->pairs[told->n_pairs++] =
 				(struct told_pair) { gpu_of(told, gpu), at,
-						     item_string(pair, "path") };
+						     shown(pair, "path", a) };
 	}
 	return 0;
 }
