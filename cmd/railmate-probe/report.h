@@ -110,5 +110,7 @@ enum probe_exit report_exit(const struct report *r);
 void report_text(const struct report *r, FILE *out);
 void report_json(const struct report *r, FILE *out);
 void report_html(const struct report *r, FILE *out);
+/* For node_exporter's text file collector; at: seconds since 1970. */
+void report_metrics(const struct report *r, int64_t at, FILE *out);
 
 #endif

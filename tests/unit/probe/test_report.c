@@ -154,6 +154,35 @@ static void page_escapes_names_and_refers_to_nothing(void **state)
 	assert_non_null(strstr(text, "196.0 Gb/s"));
 }
 
+static void form_of_metrics(const struct report *r, FILE *out)
+{
+	report_metrics(r, 1795360800, out);
+}
+
+static void metrics_are_one_sample_a_transfer_and_finding(void **state)
+{
+	struct report r = new_report();
+	struct measure m = transfer(196, NAN);
+	_cleanup_free_ char *text = NULL;
+
+	(void)state;
+	report_measure(&r, &m);
+	report_finding(&r, OUTCOME_GOOD, "no-gpu", NULL, "no GPU is in map.json");
+	report_finding(&r, OUTCOME_BROKEN, "no-hca", "a\"b", "has no RDMA device");
+	text = written(form_of_metrics, &r);
+	assert_non_null(strstr(
+		text,
+		"railmate_probe_gigabits_per_second{path=\"loopback\",from=\"mlx5_4\",to=\"mlx5_4\","
+		"from_memory=\"host\",to_memory=\"host\",op=\"write\",together=\"false\"} 196\n"));
+	assert_null(strstr(text, "railmate_probe_expected_gigabits_per_second{"));
+	assert_non_null(strstr(
+		text,
+		"railmate_probe_finding{id=\"no-hca\",on=\"a\\\"b\",outcome=\"broken\"} 1\n"));
+	assert_null(strstr(text, "no-gpu"));
+	assert_non_null(strstr(text, "railmate_probe_exit_status 1\n"));
+	assert_non_null(strstr(text, "railmate_probe_last_run_timestamp_seconds 1795360800\n"));
+}
+
 static void every_sentence_is_there_once(void **state)
 {
 	(void)state;
@@ -169,6 +198,7 @@ int main(void)
 		cmocka_unit_test(text_has_the_worst_first_in_100_columns),
 		cmocka_unit_test(json_is_read_back),
 		cmocka_unit_test(page_escapes_names_and_refers_to_nothing),
+		cmocka_unit_test(metrics_are_one_sample_a_transfer_and_finding),
 		cmocka_unit_test(every_sentence_is_there_once),
 	};
 
