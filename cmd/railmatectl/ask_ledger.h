@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "ledger/file.h"
+
 struct arena;
 struct err;
 struct ledger;
@@ -13,7 +15,6 @@ struct ledger_source {
 	const char *socket,
 		*state_dir; /* of the command line; socket "none": the daemon is not asked */
 };
-#define STATE_DIR "/var/lib/railmate"
 
 struct ledger_answer {
 	struct ledger *ledger; /* ledger_free() */

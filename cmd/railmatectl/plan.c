@@ -13,6 +13,7 @@
 #include "config/policy.h"
 #include "grant/grant.h"
 #include "grant/rundir.h"
+#include "ledger/file.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "railmatectl.h"
@@ -207,9 +208,9 @@ static int solve(struct plan *p, struct err *err)
 {
 	struct pool_vfs vfs = { p->pool, { arena_array(p->arena, p->in.want, sizeof(char *)), 0 } };
 	const struct grant_container c = { .pool_vfs = &vfs, .n_pool_vfs = 1 };
-	struct bindmount mount;
+	struct bindmount *mounts = arena_array(p->arena, GRANT_MOUNTS, sizeof(*mounts));
 	struct grant grant;
-	int r;
+	int r, n_mounts;
 
 	p->out = align_choose(&p->in, true, p->arena);
 	for (size_t i = 0; i < p->out.n_chosen; i++)
@@ -218,11 +219,13 @@ static int solve(struct plan *p, struct err *err)
 			 err);
 	if (r < 0)
 		return r;
-	if (grant_make_directory(NULL, &c, p->arena, &mount, NULL)) {
+	n_mounts =
+		grant_make_directory(NULL, STATE_DIR "/" RUNDIR_PROBE, &c, p->arena, mounts, NULL);
+	if (n_mounts) {
 		const char *topology = topofile_name(p->m->node, p->pool->cfg);
 
-		/* Has the daemon a run directory, there will be files: the variables that depend on
-		 * them are Allocate's. */
+		/* Has the daemon a run directory and the probe, they will be there: the variables
+		 * that depend on files are Allocate's. */
 		grant.files = true;
 		grant.conf_only = render_needs_conf_only(p->m->node);
 		if (topology)
@@ -231,15 +234,8 @@ static int solve(struct plan *p, struct err *err)
 	r = render_grant(&grant, p->arena, &p->edits, err);
 	if (r < 0)
 		return r;
-	if (grant.files) {
-		struct bindmount *mounts =
-			arena_array(p->arena, p->edits.n_mounts + 1, sizeof(*mounts));
-
-		for (size_t i = 0; i < p->edits.n_mounts; i++)
-			mounts[i] = p->edits.mounts[i];
-		mounts[p->edits.n_mounts++] = mount;
-		p->edits.mounts = mounts;
-	}
+	p->edits.mounts = mounts;
+	p->edits.n_mounts = (size_t)n_mounts;
 	return read_container(p, &grant, err);
 }
 

@@ -19,6 +19,7 @@
 #include "daemon/daemon.h"
 #include "grant/rundir.h"
 #include "kubeapi/kubeapi.h"
+#include "ledger/file.h"
 #include "load/configfiles.h"
 #include "report/web.h"
 
@@ -27,6 +28,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3 };
 
 #define DEFAULT_CONFIG	CONFIG_DIR "/" CONFIG_NAME_DEFAULT
 #define METRICS_ADDRESS "127.0.0.1:9835"
+#define PROBE_DIR	"/usr/lib/railmate/probe"
 #define LINES_A_MINUTE	250 /* of one message of the log: as many as a node has pods */
 
 static const char usage_text[] =
@@ -66,7 +68,10 @@ static const char usage_text[] =
 	"  --netns-dir DIR         network namespaces of pods, to see a VF's addresses and GIDs when its\n"
 	"                          container starts; none: only what the host sees (/run/netns)\n"
 	"  --state-dir DIR         the ledger: which VF is held by which container; none: memory only\n"
-	"                          (/var/lib/railmate)\n"
+	"                          (" STATE_DIR ")\n"
+	"  --probe DIR             railmate-probe and its libraries: copied into the state directory, which\n"
+	"                          needs the same path on the host, and mounted into containers as\n"
+	"                          /run/railmate/probe; none: not done (" PROBE_DIR ")\n"
 	"  --cdi-dir DIR           where the runtime looks for CDI specs, for pools that bind late\n"
 	"                          (" CDI_DIR_DEFAULT ")\n"
 	"  --cdi MODE              on: kubelet and runtime do CDI; off: they do not, pools that bind late are\n"
@@ -387,6 +392,7 @@ static const struct flag flags[] = {
 	{ "run-dir", required_argument, set_absolute_or_none, FIELD(daemon.run_dir) },
 	{ "netns-dir", required_argument, set_text_or_none, FIELD(daemon.netns_dir) },
 	{ "state-dir", required_argument, set_text_or_none, FIELD(daemon.state_dir) },
+	{ "probe", required_argument, set_text_or_none, FIELD(daemon.probe) },
 	{ "cdi-dir", required_argument, set_text, FIELD(daemon.cdi_dir) },
 	{ "cdi", required_argument, set_cdi, 0 },
 	{ "runtime-socket", required_argument, set_runtime_socket, 0 },
@@ -551,7 +557,8 @@ int main(int argc, char **argv)
 			    .control_socket = CONTROL_SOCKET,
 			    .run_dir = RUNDIR_DEFAULT,
 			    .netns_dir = "/run/netns",
-			    .state_dir = "/var/lib/railmate",
+			    .state_dir = STATE_DIR,
+			    .probe = PROBE_DIR,
 			    .cdi_dir = CDI_DIR_DEFAULT,
 			    .registration = REGISTER_CLASSIC,
 			    .pod_resources = true,

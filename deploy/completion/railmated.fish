@@ -20,6 +20,7 @@ complete -c railmated -l control-socket -r -F -d 'for railmatectl explain and ra
 complete -c railmated -l run-dir -x -a '(__fish_complete_directories)' -d 'files of containers, mounted into them as /run/railmate; the same path'
 complete -c railmated -l netns-dir -x -a '(__fish_complete_directories)' -d 'network namespaces of pods, to see a VF’s addresses and GIDs when its'
 complete -c railmated -l state-dir -x -a '(__fish_complete_directories)' -d 'the ledger: which VF is held by which container; none: memory only'
+complete -c railmated -l probe -x -a '(__fish_complete_directories)' -d 'railmate-probe and its libraries: copied into the state directory, which'
 complete -c railmated -l cdi-dir -x -a '(__fish_complete_directories)' -d 'where the runtime looks for CDI specs, for pools that bind late'
 complete -c railmated -l cdi -x -d 'on: kubelet and runtime do CDI; off: they do not, pools that bind late are'
 complete -c railmated -l runtime-socket -r -F -d 'socket of the container runtime, to learn whether it supports CDI, for'

@@ -15,6 +15,7 @@
 #include "config/config.h"
 #include "daemon/binding-internal.h"
 #include "daemon/state-internal.h"
+#include "daemon/probefiles-internal.h"
 #include "daemon/scanner-internal.h"
 #include "daemon/service-internal.h"
 #include "daemon/topofile-internal.h"
@@ -68,6 +69,7 @@ struct daemon {
 	bool specs_loaded;	 /* not before there is something to allocate */
 
 	struct ready ready;
+	char *probe;	       /* the folder that containers are shown; NULL: none */
 	struct events *events; /* NULL: not wanted */
 	struct localsocket *localsocket;
 	struct report_http *web;   /* NULL: --metrics-address=none */
@@ -504,7 +506,8 @@ static int open_service(struct daemon *d, struct err *err)
 				   .state = &d->state,
 				   .holdings = d->holdings,
 				   .unlisted = d->unlisted,
-				   .events = d->events };
+				   .events = d->events,
+				   .probe = d->probe };
 	int r = specs_open(d->rpc, &d->opt->specs, d->opt->kubelet_root, &env.specs, err);
 
 	if (r == 0)
@@ -578,6 +581,7 @@ static int open_all(struct daemon *d, struct config *cfg, struct config_text *te
 	open_findings(d);
 	/* The node, and the service for the kubelet. */
 	open_scanner(d, cfg);
+	d->probe = probefiles_keep(opt->probe, opt->run_dir ? opt->state_dir : NULL);
 	r = open_service(d, err);
 	if (r < 0)
 		return r;
@@ -631,6 +635,7 @@ static void close_all(struct daemon *d)
 	findings_free(d->findings);
 	config_free(d->next);
 	autobind_free(d->autobind);
+	free(d->probe);
 }
 
 static int run(struct daemon *d, struct config *cfg, struct config_text *text, struct err *err)

@@ -29,6 +29,7 @@ struct daemon_options {
 	/* /run/netns: the network namespaces of pods; NULL: they are not looked into */
 	const char *netns_dir;
 	const char *state_dir; /* /var/lib/railmate: the ledger; NULL: memory only */
+	const char *probe;     /* railmate-probe, for containers; NULL: they get none */
 	const char *cdi_dir;   /* the runtime's, for pools that bind late: /var/run/cdi */
 	enum plugin_cdi cdi;
 	bool ask_runtime;	    /* does it do CDI? */

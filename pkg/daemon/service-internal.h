@@ -32,6 +32,7 @@ struct service_env {
 	struct holdings *holdings; /* the holds, for the main thread */
 	struct unlisted *unlisted; /* VFs that no pool lists, for the main thread */
 	struct events *events;	   /* NULL: not wanted */
+	const char *probe;	   /* for plugin_env */
 };
 
 /* --- on the main thread --- */

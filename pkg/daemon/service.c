@@ -534,6 +534,7 @@ static struct latebind *open_latebind(struct service *s)
 					  .cdi_dir = s->env.opt->cdi_dir,
 					  .checkpoint = s->checkpoint,
 					  .rundir = s->shared.rundir,
+					  .probe = s->shared.probe,
 					  .vfprobe = s->shared.vfprobe,
 					  .settle_ms = CDI_SETTLE_MS,
 					  .ask_ms = s->shared.start_timeout_ms,
@@ -588,6 +589,7 @@ static void open_on_rpc(struct service *s)
 		       s->env.opt->cgroup_dir ? pod_runs : NULL, s);
 	s->shared.vfprobe = grant_probe_new(&probe); /* VFs of containers that start */
 	s->shared.rundir = s->env.opt->run_dir;
+	s->shared.probe = s->env.probe;
 	s->shared.latebind = open_latebind(s);
 	if (s->env.opt->ask_runtime)
 		s->shared.runtime = kubeclient_runtime_open(s->env.rpc, s->env.opt->root,

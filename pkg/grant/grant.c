@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -592,8 +593,21 @@ static bool is_early_with_files(const struct pool_vfs *of)
 	return !is_late(of->pool) && has_files(of->pool);
 }
 
-int grant_make_directory(const char *rundir, const struct grant_container *c, struct arena *a,
-			 struct bindmount *ret, struct err *err)
+/* The program comes last into the folder. A folder that somebody removed is mounted into no
+ * container, which could not start. */
+static bool has_probe(const char *rundir, const char *probe, const struct grant_container *c,
+		      struct arena *a)
+{
+	bool wanted = false;
+
+	for (size_t i = 0; i < c->n_pool_vfs; i++)
+		wanted |= has_files(c->pool_vfs[i].pool);
+	return wanted && probe &&
+	       (!rundir || access(arena_printf(a, "%s/" PROBE_PROGRAM, probe), F_OK) == 0);
+}
+
+int grant_make_directory(const char *rundir, const char *probe, const struct grant_container *c,
+			 struct arena *a, struct bindmount ret[GRANT_MOUNTS], struct err *err)
 {
 	const char *vf = lowest_late(c);
 	int e;
@@ -605,8 +619,11 @@ int grant_make_directory(const char *rundir, const struct grant_container *c, st
 	e = rundir ? grant_rundir_make(rundir, vf, err) : 0;
 	if (e < 0)
 		return e;
-	*ret = (struct bindmount) { grant_rundir_path(rundir, vf, a), RENDER_DIR, true };
-	return 1;
+	ret[0] = (struct bindmount) { grant_rundir_path(rundir, vf, a), RENDER_DIR, true };
+	if (!has_probe(rundir, probe, c, a))
+		return 1;
+	ret[1] = (struct bindmount) { probe, RENDER_DIR "/" RUNDIR_PROBE, true };
+	return 2;
 }
 
 int grant_write(const char *rundir, const struct grant_container *c,

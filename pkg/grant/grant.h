@@ -94,11 +94,14 @@ int grant_nodes(const struct contents_in *in, const struct pool *pool, const cha
 
 /*
  * The directory of a container: named by the lowest address of its VFs of all late pools together
- * or, where it has none of these, of its early pool. It exists from now on, ret is its mount.
- * rundir NULL: nothing is made, ret names it as it is by default. 1; 0: its pools give no files.
+ * or, where it has none of these, of its early pool. It exists from now on. ret: its mounts, below
+ * RENDER_DIR; the second one is probe, a folder of the host with the probe's files (NULL: none), if
+ * it has them and a pool wants it. How many; 0: the pools give no files. rundir NULL: nothing is
+ * made or looked for, ret names it as it is by default.
  */
-int grant_make_directory(const char *rundir, const struct grant_container *c, struct arena *a,
-			 struct bindmount *ret, struct err *err);
+#define GRANT_MOUNTS 2
+int grant_make_directory(const char *rundir, const char *probe, const struct grant_container *c,
+			 struct arena *a, struct bindmount ret[GRANT_MOUNTS], struct err *err);
 /* Writes the files into every directory of the container. The late pools have one together, each
  * early pool its own; whichever mount the kubelet takes carries everything. */
 int grant_write(const char *rundir, const struct grant_container *c,

@@ -45,22 +45,34 @@ static int refuse(const char *rundir, const char *what, const char *vf, int code
 							: strerror(code));
 }
 
-/* Allocate waits for this: two system calls, and a link in its place is not followed. */
+/* A link in its place is not followed. An errno, or 0. */
+static int make_one(const char *path)
+{
+	struct stat st;
+
+	if (mkdir(path, DIR_MODE) == 0) /* whatever our umask is */
+		return chmod(path, DIR_MODE) < 0 ? errno : 0;
+	if (errno != EEXIST || lstat(path, &st) < 0)
+		return errno;
+	return S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+}
+
+/* Allocate waits for this: four system calls. */
 int grant_rundir_make(const char *rundir, const char *vf, struct err *err)
 {
 	char path[PATH_MAX];
-	struct stat st;
-	int e;
+	int e, len = snprintf(path, sizeof(path), "%s/" PREFIX "%s/" RUNDIR_PROBE, rundir, vf);
 
-	if (snprintf(path, sizeof(path), "%s/" PREFIX "%s", rundir, vf) >= (int)sizeof(path))
+	if (len >= (int)sizeof(path))
 		return refuse(rundir, "make", vf, ENAMETOOLONG, err);
-	e = mkdir(path, DIR_MODE) < 0 ? errno : 0;
+	len -= (int)strlen("/" RUNDIR_PROBE);
+	path[len] = '\0';
+	e = make_one(path);
 	if (e == ENOENT && mkdir(rundir, DIR_MODE) == 0)
-		e = mkdir(path, DIR_MODE) < 0 ? errno : 0;
-	if (e == EEXIST)
-		e = lstat(path, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
-	else if (!e && chmod(path, DIR_MODE) < 0) /* whatever our umask is */
-		e = errno;
+		e = make_one(path);
+	path[len] = '/';
+	if (!e)
+		e = make_one(path);
 	return e ? refuse(rundir, "make", vf, e, err) : 0;
 }
 
@@ -184,7 +196,7 @@ static void close_dir(DIR **dir)
 }
 #define _cleanup_dirp_ __attribute__((cleanup(close_dir)))
 
-/* There are only files in it. */
+/* There are only files in it, and the empty directory. */
 static void remove_dir(int top, const char *name)
 {
 	int fd = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -193,7 +205,8 @@ static void remove_dir(int top, const char *name)
 
 	while (dir && (e = readdir(dir))) {
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			unlinkat(fd, e->d_name, 0);
+			unlinkat(fd, e->d_name,
+				 strcmp(e->d_name, RUNDIR_PROBE) == 0 ? AT_REMOVEDIR : 0);
 	}
 	unlinkat(top, name, AT_REMOVEDIR);
 }

@@ -15,6 +15,10 @@
 #include <stdint.h>
 
 #define RUNDIR_DEFAULT "/run/railmate"
+/* In each of them: an empty directory, over which the probe's folder can be mounted, for a mount
+ * cannot make it on what is read-only; and the name of that folder in the state directory. */
+#define RUNDIR_PROBE  "probe"
+#define PROBE_PROGRAM "railmate-probe"
 
 struct rundir_file {
 	const char *name;

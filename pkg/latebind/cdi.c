@@ -404,8 +404,8 @@ static int write_spec(struct request *r, const struct contents_in *in, const str
 	/* The edits that the container has once, for any device that the runtime takes first. */
 	common = (struct edits) { .envs = env->envs,
 				  .n_envs = env->n_envs,
-				  .mounts = &r->mount,
-				  .n_mounts = in->rundir ? 1 : 0 };
+				  .mounts = r->mounts,
+				  .n_mounts = r->n_mounts };
 	result = spec_write(r->b, &slots, render_cdi(&common, v, r->n_bindings, r->arena), &written,
 			    err);
 	r->written |= written;
@@ -471,8 +471,8 @@ int latebind_render(struct request *r, const struct vf_state *states, size_t n, 
 				  .why = why,
 				  .cdi = true };
 	struct err warning = { 0 };
-	int made = r->b->env.rundir ? grant_make_directory(r->b->env.rundir, &r->c, r->arena,
-							   &r->mount, &warning)
+	int made = r->b->env.rundir ? grant_make_directory(r->b->env.rundir, r->b->env.probe, &r->c,
+							   r->arena, r->mounts, &warning)
 				    : 0;
 
 	/* Without its directory a container starts too. */
@@ -483,6 +483,7 @@ int latebind_render(struct request *r, const struct vf_state *states, size_t n, 
 			r->c.owner.ns, r->c.owner.pod, r->c.owner.container, warning.msg);
 	else if (made)
 		in.rundir = r->b->env.rundir;
+	r->n_mounts = made > 0 ? (size_t)made : 0;
 	if (write_all(r, &in, err) == 0)
 		return 0;
 	/* The kubelet tries again, whatever it was. */

@@ -73,7 +73,8 @@ struct request {
 	struct stats_placement *placed; /* of that decision, one a pool */
 	size_t n_placed;
 	size_t n_bindings;
-	struct bindmount mount; /* of its directory, if it has one */
+	struct bindmount mounts[GRANT_MOUNTS]; /* of its directory, if it has one */
+	size_t n_mounts;
 	/* the outcome */
 	struct err err; /* code 0: none */
 	struct bound *bound;

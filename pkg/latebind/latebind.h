@@ -36,6 +36,7 @@ struct latebind_env {
 	const char *cdi_dir;		      /* the runtime's, e.g. /var/run/cdi */
 	const char *checkpoint;		      /* the kubelet's; NULL: do without */
 	const char *rundir; /* files that are mounted into containers; NULL: none */
+	const char *probe;  /* the folder with the probe, mounted below them; NULL: none */
 	struct vfprobe
 		*vfprobe; /* looks at VFs of containers that start; NULL: as the host shows them */
 	struct stats *stats; /* counters of the metrics; NULL: none */

@@ -12,7 +12,8 @@ struct ledger;
 struct ledger_file;
 struct ledger_writer;
 
-#define LEDGER_BYTES_MAX (64u << 20) /* a file that is larger is not ours */
+#define STATE_DIR	 "/var/lib/railmate" /* DIR by default */
+#define LEDGER_BYTES_MAX (64u << 20)	     /* a file that is larger is not ours */
 
 /* Makes DIR (0700) if need be and takes the lock, waiting up to wait_ms for another process to let
  * it go; then -EBUSY with a sentence that names its pid (as that process sees itself, and its host

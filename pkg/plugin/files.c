@@ -23,8 +23,9 @@
 
 /* --- Allocate --- */
 
-static bool make(struct plugin *p, const struct grant *grant, struct arena *a,
-		 struct bindmount *ret)
+/* How many mounts. */
+static size_t make(struct plugin *p, const struct grant *grant, struct arena *a,
+		   struct bindmount ret[GRANT_MOUNTS])
 {
 	struct pool_vfs vfs = {
 		grant->pool, { arena_array(a, grant->n_devs, sizeof(*vfs.vfs.v)), grant->n_devs }
@@ -34,16 +35,16 @@ static bool make(struct plugin *p, const struct grant *grant, struct arena *a,
 	int r;
 
 	if (!p->env->rundir || !grant->n_devs)
-		return false;
+		return 0;
 	for (size_t i = 0; i < grant->n_devs; i++)
 		vfs.vfs.v[i] = grant->devs[i].dev->id;
-	r = grant_make_directory(p->env->rundir, &c, a, ret, &err);
+	r = grant_make_directory(p->env->rundir, p->env->probe, &c, a, ret, &err);
 	if (r < 0)
 		plugin_warn(p, WARN_FILES, "containers start without /run/railmate error=%s",
 			    err.msg);
 	else if (r)
 		plugin_warn_reset(p, WARN_FILES);
-	return r > 0;
+	return r > 0 ? (size_t)r : 0;
 }
 
 /* topofile_name() renders a whole file: once a node. */
@@ -57,23 +58,21 @@ void plugin_files_update(struct plugin *p)
 int plugin_files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret,
 			  struct err *err)
 {
-	struct bindmount made, *mount;
+	struct bindmount made[GRANT_MOUNTS];
+	size_t n_made = make(p, grant, a, made);
 	int r;
 
-	grant->files = make(p, grant, a, &made);
+	grant->files = n_made > 0;
 	if (grant->files) {
 		grant->conf_only = render_needs_conf_only(grant->node);
 		if (p->topology && grant_rundir_has(p->env->rundir, p->topology))
 			grant->topo_file = arena_printf(a, RENDER_DIR "/%s", p->topology);
 	}
 	r = render_grant(grant, a, ret, err);
-	if (r < 0 || !grant->files)
+	if (r < 0)
 		return r;
-	mount = arena_array(a, ret->n_mounts + 1, sizeof(*mount));
-	for (size_t i = 0; i < ret->n_mounts; i++)
-		mount[i] = ret->mounts[i];
-	mount[ret->n_mounts++] = made;
-	ret->mounts = mount;
+	ret->mounts = arena_copy(a, made, n_made * sizeof(*made));
+	ret->n_mounts = n_made;
 	return 0;
 }
 

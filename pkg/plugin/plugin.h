@@ -53,6 +53,7 @@ struct plugin_env {
 	void *document_ctx;
 	struct latebind *latebind; /* late pools */
 	const char *rundir;	   /* files that are mounted into containers */
+	const char *probe;	   /* the folder with the probe, mounted below them; NULL: none */
 	struct vfprobe *vfprobe;   /* reads VFs when containers start */
 	struct runtime *runtime;   /* asked whether it supports CDI; NULL: not asked */
 	struct stats *stats;	   /* counts for metrics */

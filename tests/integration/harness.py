@@ -234,6 +234,7 @@ class Node:
         self.run_dir = os.path.join(self.dir, "run")
         self.control_socket = os.path.join(self.run_dir, "railmate.sock")
         self.state_dir = os.path.join(self.dir, "state")
+        self.probe = os.path.join(self.dir, "image-probe")  # not there, unless a test makes it
         self.processes, self.kubelet = [], None
         for d in (self.root, self.kubelet_dir, self.kubelet_root, self.devinfo):
             os.mkdir(d)
@@ -300,7 +301,7 @@ class Node:
             program("railmated"), "--root", self.root, "--kubelet-dir", self.kubelet_dir,
             "--kubelet-root", self.kubelet_root, "--devinfo-dir", self.devinfo, "--control-socket",
             self.control_socket, "--run-dir", self.run_dir, "--state-dir", self.state_dir,
-            "--cdi-dir", self.cdi, "--rescan", "0", "--metrics-address", "none",
+            "--probe", self.probe, "--cdi-dir", self.cdi, "--rescan", "0", "--metrics-address", "none",
             "--pod-resources-timeout",
             str(PATIENCE * 1000), *options
         ]

@@ -45,7 +45,7 @@ def place(started):
 def files(directory):
     """Those that a container reads; one that is being written has a name with a dot."""
     texts = {}
-    for name in sorted(n for n in os.listdir(directory) if n[0] != "."):
+    for name in sorted(n for n in os.listdir(directory) if n[0] != "." and n != "probe"):
         path = os.path.join(directory, name)
         assert os.stat(path).st_mode & 0o777 == 0o644, name
         with open(path, encoding="utf-8") as f:
@@ -253,6 +253,94 @@ class Late(FilesCase):
         for p in places:
             self.assertEqual(set(conf(files(p)["nccl.conf"])["NCCL_IB_HCA"][1:].split(",")), hcas,
                              p)
+
+
+class Probe(FilesCase):
+    """/run/railmate/probe: the program of the image, on the host, mounted read-only."""
+
+    def image(self, node, text="one"):
+        os.makedirs(node.probe, exist_ok=True)
+        for name in ("ld.so", "railmate-probe"):
+            with open(os.path.join(node.probe, name), "w", encoding="utf-8") as f:
+                f.write(text)
+
+    def up_with(self, *pools, resource=VF):
+        node = self.node(ROCE)
+        self.image(node)
+        node.start(daemon=("--config-file", self.config(node, *pools)), resource=resource)
+        return node
+
+    def mounted(self, node, got):
+        """Is it among the mounts? As it must be, if it is."""
+        mounts = [m for m in got["mounts"] if m["container"] == "/run/railmate/probe"]
+        if mounts:
+            self.assertEqual(mounts, [{"host": os.path.join(node.state_dir, "probe"), "container": "/run/railmate/probe",
+                                       "read_only": True}])
+            self.assertEqual(os.listdir(os.path.join(place(got), "probe")), [])  # what it is mounted over
+            program = os.path.join(mounts[0]["host"], "railmate-probe")
+            self.assertEqual(os.stat(program).st_mode & 0o7777, 0o755)
+            with open(program, encoding="utf-8") as f:
+                self.assertEqual(f.read(), "one")
+        return bool(mounts)
+
+    def test_a_container_has_it(self):
+        for p in (early(), late_pool()):
+            with self.subTest(p["railmate"]):
+                node = self.up_with(p)
+                _, started = self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
+                self.assertTrue(self.mounted(node, started))
+                shutil.rmtree(place(started))  # as a reboot does; the kubelet's mounts stay
+                again = self.start(node, "pod")["main"]
+                self.assertTrue(again["started"], again["message"])
+                self.assertTrue(self.mounted(node, again))
+                node.kubelet.ask("remove pod")
+                until(lambda n=node: self.ours(n) == [], "the directory is gone", 40)
+
+    def test_two_pools_mount_the_same(self):
+        pfs = [p["netdev"] for p in self.node(ROCE).topo().topo["pfs"] if p["netdev"]]
+        for other in (early("b", pfNames=pfs[1:]), late_pool("b", pfNames=pfs[1:])):
+            with self.subTest(other["railmate"]):
+                node = self.up_with(early("a", pfNames=pfs[:1]), other, resource="rdma/a")
+                node.kubelet.wait("rdma/b", 1)
+                got = container(node.kubelet.admit("pod", "main:rdma/a=1,rdma/b=1"))
+                self.assertEqual([c for c in got["conflicts"] if "probe" in json.dumps(c)], [])
+                started = self.start(node, "pod")["main"]
+                self.assertTrue(started["started"], started["message"])
+                self.assertTrue(self.mounted(node, started))
+
+    def test_without_the_program_there_is_no_mount(self):
+        for p in (early(), late_pool()):
+            with self.subTest(p["railmate"]):
+                node = self.up(p)
+                _, started = self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
+                self.assertFalse(self.mounted(node, started))
+                (line,) = [x for x in node.processes[-1].stderr().splitlines() if "railmate-probe" in x]
+                self.assertRegex(line, "info .*containers get no railmate-probe")
+
+    def test_another_start_brings_the_images_files(self):
+        node = self.up_with(early())
+        there = os.path.join(node.state_dir, "probe/railmate-probe")
+        node.processes[-1].end()
+        self.image(node, "another")
+        node.start_daemon("--config-file", node.path("config.json"))
+        until(lambda: open(there, encoding="utf-8").read() == "another", "the other program")
+        node.kubelet.wait(VF, 1)
+
+    def test_a_folder_that_is_gone_or_cannot_be_filled_stops_nobody(self):
+        for p in (early(), late_pool()):
+            with self.subTest(p["railmate"]):
+                node = self.up_with(p)
+                shutil.rmtree(os.path.join(node.state_dir, "probe"))
+                _, started = self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
+                self.assertFalse(self.mounted(node, started))
+                node.processes[-1].end()
+                with open(os.path.join(node.state_dir, "probe"), "w", encoding="utf-8"):
+                    pass
+                d = node.start_daemon("--config-file", node.path("config.json"))
+                node.kubelet.wait(VF, 1)
+                self.assertIn("railmate-probe cannot be put where containers get it from", d.stderr())
+                _, started = self.run_pod(node, "other", f"main:{GPU}=1,{VF}=1")
+                self.assertFalse(self.mounted(node, started))
 
 
 class Lifetime(FilesCase):

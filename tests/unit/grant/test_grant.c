@@ -1,5 +1,8 @@
 #include "support/vfpool.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -360,6 +363,53 @@ static void fixed_gid_that_cannot_be_read_tells_what_to_do(void **state)
 	assert_int_equal(allocate(ids_of(1, id(0)), &e, &err), 0);
 }
 
+/* --- the probe --- */
+
+/* How many mounts a container of the pool has; run: its run directory, NULL: as plan asks. */
+static int mounts_of(const char *run, const char *probe, struct bindmount ret[GRANT_MOUNTS])
+{
+	struct pool_vfs vfs = { m.pool, ids_of(1, id(0)) };
+	const struct grant_container c = { .pool_vfs = &vfs, .n_pool_vfs = 1 };
+	struct err err = { 0 };
+
+	return grant_make_directory(run, probe, &c, a, ret, &err);
+}
+
+static void probe_is_mounted_where_it_is(void **state)
+{
+	const char *run = arena_printf(a, "%s/run", m.dir),
+		   *probe = arena_printf(a, "%s/probe", m.dir);
+	struct bindmount mounts[GRANT_MOUNTS];
+	FILE *program;
+
+	(void)state;
+	pool_cfg.profiles = PROFILE_NCCL;
+	assert_int_equal(mounts_of(run, NULL, mounts), 1);
+	assert_int_equal(mkdir(probe, 0755), 0);
+	assert_int_equal(mounts_of(run, probe, mounts), 1); /* the program is not there yet */
+	program = fopen(arena_printf(a, "%s/" PROBE_PROGRAM, probe), "we");
+	assert_non_null(program);
+	fclose(program);
+	assert_int_equal(mounts_of(run, probe, mounts), 2);
+	assert_string_equal(mounts[0].container, "/run/railmate");
+	assert_string_equal(mounts[1].container, "/run/railmate/probe");
+	assert_string_equal(mounts[1].host, probe);
+	assert_true(mounts[1].read_only);
+	assert_int_equal(access(arena_printf(a, "%s/probe", mounts[0].host), F_OK), 0);
+	pool_cfg.profiles = 0; /* no files: no place to mount it over */
+	assert_int_equal(mounts_of(run, probe, mounts), 0);
+}
+
+static void plan_shows_the_probe_wherever_it_is(void **state)
+{
+	struct bindmount mounts[GRANT_MOUNTS];
+
+	(void)state;
+	pool_cfg.profiles = PROFILE_NCCL;
+	assert_int_equal(mounts_of(NULL, "/nowhere/probe", mounts), 2);
+	assert_string_equal(mounts[1].host, "/nowhere/probe");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -384,6 +434,8 @@ int main(void)
 		T(pool_without_rdma_takes_any_driver),
 		T(gid_table_is_read_where_it_is_final),
 		T(fixed_gid_that_cannot_be_read_tells_what_to_do),
+		T(probe_is_mounted_where_it_is),
+		T(plan_shows_the_probe_wherever_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -293,6 +293,18 @@ static void a_read_only_run_directory_is_told(void **state)
 	umount2(IN("%s/run", top), MNT_DETACH);
 }
 
+static void a_directory_has_a_place_to_mount_the_probe_over(void **state)
+{
+	(void)state;
+	assert_int_equal(write_one(ONE, "map.json", "{}"), 0);
+	assert_int_equal(mode_of("vf-" ONE "/probe"), 0755);
+	assert_int_equal(rmdir(path("vf-" ONE "/probe")), 0);
+	assert_int_equal(grant_rundir_make(r, ONE, &err), 0); /* an earlier release made none */
+	assert_int_equal(rmdir(path("vf-" ONE "/probe")), 0);
+	put("vf-" ONE "/probe", "");
+	assert_int_equal(grant_rundir_make(r, ONE, &err), -ENOTDIR);
+}
+
 /* --- sweeping --- */
 
 static void directories_go_when_their_vf_is_not_needed(void **state)
@@ -463,6 +475,7 @@ int main(void)
 		TEST(a_link_in_the_place_of_the_directory_is_refused),
 		TEST(a_link_in_the_place_of_a_file_is_replaced),
 		TEST(a_folder_in_the_place_of_a_file_is_told),
+		TEST(a_directory_has_a_place_to_mount_the_probe_over),
 		TEST(a_run_directory_that_is_none_is_told),
 		TEST(a_file_that_does_not_fit_leaves_the_old_one),
 		TEST(directories_go_when_their_vf_is_not_needed),

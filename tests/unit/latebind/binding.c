@@ -26,7 +26,7 @@ struct podres *podres;
 struct rpc_server *server;
 char *cdi_dir, *checkpoint;
 struct vfprobe *vfprobe;
-const char *rundir;
+const char *rundir, *probe;
 unsigned restore_ms;
 
 static struct config *cfg;
@@ -210,6 +210,7 @@ void make_latebind(void)
 					  .cdi_dir = cdi_dir,
 					  .checkpoint = checkpoint,
 					  .rundir = rundir,
+					  .probe = probe,
 					  .vfprobe = vfprobe,
 					  .settle_ms = 1,
 					  .restore_ms = restore_ms,
@@ -266,7 +267,7 @@ void end_all(void *arg)
 	tracker_free(STEAL(tracker));
 	kubeclient_podres_close(STEAL(podres));
 	grant_probe_free(STEAL(vfprobe));
-	rundir = NULL;
+	rundir = probe = NULL;
 	rpc_server_close(STEAL(server), NULL, NULL);
 }
 

@@ -38,7 +38,7 @@ extern struct podres *podres;
 extern struct rpc_server *server;
 extern char *cdi_dir, *checkpoint;
 extern struct vfprobe *vfprobe; /* NULL: VFs are not looked at when a container starts */
-extern const char *rundir;
+extern const char *rundir, *probe;
 extern unsigned restore_ms; /* between looks at the specs; 0: seldom */
 
 /* What late binding and its tracker say. */

@@ -421,6 +421,7 @@ static void look_first(void *arg)
 	(void)arg;
 	vfprobe = grant_probe_new(&env);
 	rundir = HOLDS("%s/run", machine.dir);
+	probe = HOLDS("%s/probe", machine.dir);
 	end_latebind();
 	make_latebind();
 }
@@ -493,6 +494,20 @@ static void all_slots_of_a_container_see_one_directory(void **state)
 	assert_non_null(strstr(spec("rdma_vf-n0-0"), mount));
 	assert_non_null(strstr(spec("rdma_vf-n0-1"), mount));
 	assert_non_null(strstr(spec("rdma_vf-n1-0"), mount));
+}
+
+static void a_spec_mounts_the_probe_over_its_place(void **state)
+{
+	(void)state;
+	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
+	bind_slots(slots(0, 0, 0));
+	assert_null(strstr(spec("rdma_vf-n0-0"), "/run/railmate/probe")); /* it is not there yet */
+	assert_int_equal(mkdir(probe, 0755), 0);
+	put(HOLDS("%s/" PROBE_PROGRAM, probe), "");
+	bind_slots(slots(0, 0, 0));
+	assert_non_null(strstr(spec("rdma_vf-n0-0"), HOLDS("\"hostPath\": \"%s\"", probe)));
+	assert_non_null(strstr(spec("rdma_vf-n0-0"), "\"containerPath\": \"/run/railmate/probe\""));
+	assert_int_equal(access(HOLDS("%s/run/vf-%s/probe", machine.dir, got.vf[0]), F_OK), 0);
 }
 
 static void a_cni_plugin_asks_before_there_is_anything_to_see(void **state)
@@ -638,6 +653,7 @@ int main(void)
 		T(while_the_directory_cannot_be_read_no_container_starts_and_nothing_is_removed),
 		T(slots_follow_what_is_bound_and_promised),
 		TRUTH(a_spec_tells_what_the_vf_is_when_its_container_starts),
+		TRUTH(a_spec_mounts_the_probe_over_its_place),
 		TRUTH(all_slots_of_a_container_see_one_directory),
 		TRUTH(a_cni_plugin_asks_before_there_is_anything_to_see),
 		TRUTH(what_cannot_be_known_stops_nobody_and_is_told_once),
