@@ -169,6 +169,7 @@ struct pool_config {
 	bool cufile;
 	const struct policy_env *cufile_base, *cufile_properties;
 	size_t n_cufile_base, n_cufile_properties;
+	bool probe; /* "probe": true (default) | false: without railmate-probe in containers */
 	const struct policy_env *env;
 	size_t n_env; /* "env": {"NCCL_IB_TC": "106", …}; the known ones: config/policy.h */
 	/* "env": {"UCX_NET_DEVICES": "eth0"}: not in env, follows the VFs there; NULL: none */

@@ -667,6 +667,7 @@ void railmate_pool_defaults(struct pool_config *pool)
 {
 	pool->roce_version = 2;
 	pool->profiles = PROFILE_NCCL;
+	pool->probe = true;
 	pool->pkey = -1;
 	pool->health = health_defaults;
 }
@@ -699,6 +700,7 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 		KEY_BOOL("strictTransport", struct pool_config, strict_transport),
 		KEY_BOOL("umad", struct pool_config, umad),
 		{ .name = "cufile", .read = read_cufile },
+		KEY_BOOL("probe", struct pool_config, probe),
 		{ .name = "env", .read = read_env },
 		{ .name = "health", .read = read_health },
 	};

@@ -601,7 +601,7 @@ static bool has_probe(const char *rundir, const char *probe, const struct grant_
 	bool wanted = false;
 
 	for (size_t i = 0; i < c->n_pool_vfs; i++)
-		wanted |= has_files(c->pool_vfs[i].pool);
+		wanted |= has_files(c->pool_vfs[i].pool) && c->pool_vfs[i].pool->cfg->probe;
 	return wanted && probe &&
 	       (!rundir || access(arena_printf(a, "%s/" PROBE_PROGRAM, probe), F_OK) == 0);
 }

@@ -19,7 +19,7 @@ def early(name="vf", **more):
     railmate = {
         k: more.pop(k)
         for k in list(more)
-        if k in ("gid", "network", "topologyFile", "cufile", "profiles")
+        if k in ("gid", "network", "topologyFile", "cufile", "profiles", "probe")
     }
     return {
         "resourcePrefix": "rdma", "resourceName": name, "selectors": {"isRdma": True, **more},
@@ -283,22 +283,24 @@ class Probe(FilesCase):
                 self.assertEqual(f.read(), "one")
         return bool(mounts)
 
-    def test_a_container_has_it(self):
-        for p in (early(), late_pool()):
-            with self.subTest(p["railmate"]):
-                node = self.up_with(p)
-                _, started = self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
-                self.assertTrue(self.mounted(node, started))
-                shutil.rmtree(place(started))  # as a reboot does; the kubelet's mounts stay
-                again = self.start(node, "pod")["main"]
-                self.assertTrue(again["started"], again["message"])
-                self.assertTrue(self.mounted(node, again))
-                node.kubelet.ask("remove pod")
-                until(lambda n=node: self.ours(n) == [], "the directory is gone", 40)
+    def test_a_container_has_it_unless_its_pool_does_not_want_it(self):
+        for wanted in (True, False):
+            for p in (early(probe=wanted), late_pool()):
+                with self.subTest(p["railmate"], wanted=wanted):
+                    p["railmate"]["probe"] = wanted
+                    node = self.up_with(p)
+                    _, started = self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
+                    self.assertEqual(self.mounted(node, started), wanted)
+                    shutil.rmtree(place(started))  # as a reboot does; the kubelet's mounts stay
+                    again = self.start(node, "pod")["main"]
+                    self.assertTrue(again["started"], again["message"])
+                    self.assertEqual(self.mounted(node, again), wanted)
+                    node.kubelet.ask("remove pod")
+                    until(lambda n=node: self.ours(n) == [], "the directory is gone", 40)
 
     def test_two_pools_mount_the_same(self):
         pfs = [p["netdev"] for p in self.node(ROCE).topo().topo["pfs"] if p["netdev"]]
-        for other in (early("b", pfNames=pfs[1:]), late_pool("b", pfNames=pfs[1:])):
+        for other in (early("b", pfNames=pfs[1:], probe=False), late_pool("b", pfNames=pfs[1:])):
             with self.subTest(other["railmate"]):
                 node = self.up_with(early("a", pfNames=pfs[:1]), other, resource="rdma/a")
                 node.kubelet.wait("rdma/b", 1)

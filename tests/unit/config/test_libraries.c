@@ -69,6 +69,7 @@ static void defaults(const struct pool_config *pool)
 	assert_int_equal(pool->nccl_rails, NCCL_RAILS_AUTO);
 	assert_int_equal(pool->pkey, -1);
 	assert_false(pool->cufile);
+	assert_true(pool->probe);
 	assert_int_equal(pool->n_env, 0);
 	assert_null(pool->ucx_devices);
 }
@@ -81,7 +82,7 @@ static void without_a_word_a_pool_is_nccls(void **state)
 		"{\"resourceList\": [{\"resourceName\": \"vf\",\n"
 		"\"railmate\": {\"gidFamily\": null, \"gidRange\": null, \"roceVersion\": null,\n"
 		"\"pkey\": null, \"profiles\": null, \"topologyFile\": null, \"ncclRails\": null,\n"
-		"\"cufile\": null, \"env\": null}}]}",
+		"\"cufile\": null, \"probe\": null, \"env\": null}}]}",
 	};
 
 	(void)state;
@@ -109,6 +110,7 @@ static void reads_every_key(void **state)
 		"\"gidFamily\": \"ipv6\", \"gidRange\": \"fd00:0:0:40::/60\", \"roceVersion\": 1,\n"
 		"\"pkey\": \"0x8001\", \"profiles\": [\"oneccl\", \"nccl\", \"ucx\", \"ucx\"],\n"
 		"\"topologyFile\": \"never\", \"ncclRails\": \"always\", \"cufile\": true,\n"
+		"\"probe\": false,\n"
 		"\"env\": {\"UCX_TLS\": \"rc\", \"NCCL_IB_TC\": \"106\", \"NCCL_IB_SL\": null,\n"
 		"\"UCX_NET_DEVICES\": \"eth0,net9\"}",
 		"");
@@ -127,6 +129,7 @@ static void reads_every_key(void **state)
 	assert_int_equal(pool->topology_file, TOPOLOGY_FILE_NEVER);
 	assert_int_equal(pool->nccl_rails, NCCL_RAILS_ALWAYS);
 	assert_true(pool->cufile);
+	assert_false(pool->probe);
 	assert_int_equal(pool->n_cufile_base + pool->n_cufile_properties, 0);
 	assert_int_equal(pool->n_env, 2);
 	assert_string_equal(pool->env[0].name, "NCCL_IB_TC");

@@ -375,7 +375,7 @@ static int mounts_of(const char *run, const char *probe, struct bindmount ret[GR
 	return grant_make_directory(run, probe, &c, a, ret, &err);
 }
 
-static void probe_is_mounted_where_it_is(void **state)
+static void probe_is_mounted_where_it_is_and_is_wanted(void **state)
 {
 	const char *run = arena_printf(a, "%s/run", m.dir),
 		   *probe = arena_printf(a, "%s/probe", m.dir);
@@ -384,6 +384,7 @@ static void probe_is_mounted_where_it_is(void **state)
 
 	(void)state;
 	pool_cfg.profiles = PROFILE_NCCL;
+	pool_cfg.probe = true;
 	assert_int_equal(mounts_of(run, NULL, mounts), 1);
 	assert_int_equal(mkdir(probe, 0755), 0);
 	assert_int_equal(mounts_of(run, probe, mounts), 1); /* the program is not there yet */
@@ -396,6 +397,9 @@ static void probe_is_mounted_where_it_is(void **state)
 	assert_string_equal(mounts[1].host, probe);
 	assert_true(mounts[1].read_only);
 	assert_int_equal(access(arena_printf(a, "%s/probe", mounts[0].host), F_OK), 0);
+	pool_cfg.probe = false;
+	assert_int_equal(mounts_of(run, probe, mounts), 1);
+	pool_cfg.probe = true;
 	pool_cfg.profiles = 0; /* no files: no place to mount it over */
 	assert_int_equal(mounts_of(run, probe, mounts), 0);
 }
@@ -406,6 +410,7 @@ static void plan_shows_the_probe_wherever_it_is(void **state)
 
 	(void)state;
 	pool_cfg.profiles = PROFILE_NCCL;
+	pool_cfg.probe = true;
 	assert_int_equal(mounts_of(NULL, "/nowhere/probe", mounts), 2);
 	assert_string_equal(mounts[1].host, "/nowhere/probe");
 }
@@ -434,7 +439,7 @@ int main(void)
 		T(pool_without_rdma_takes_any_driver),
 		T(gid_table_is_read_where_it_is_final),
 		T(fixed_gid_that_cannot_be_read_tells_what_to_do),
-		T(probe_is_mounted_where_it_is),
+		T(probe_is_mounted_where_it_is_and_is_wanted),
 		T(plan_shows_the_probe_wherever_it_is),
 	};
 
