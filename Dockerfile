@@ -1,4 +1,4 @@
-# The image of railmated, railmatectl and railmate-cni: the programs, the shared libraries they need, nothing else.
+# The image of railmated, railmatectl, railmate-cni and railmate-probe: the programs, the shared libraries they need, nothing else.
 # hack/image makes the same image without a container engine; hack/image-root is the common part. The image is of Debian 12's packages,
 # whatever the release of the machine that runs this.
 FROM debian:bookworm AS build

@@ -60,7 +60,8 @@ def relation(one, kind, other):
     return {"spdxElementId": one, "relationshipType": kind, "relatedSpdxElement": other}
 
 
-def document(root, packages, version, digest, date, name="railmate", programs_in="/usr/bin"):
+def document(root, packages, version, digest, date, name="railmate",
+             programs_in="/usr/bin and /usr/lib/railmate"):
     """root: of the image; packages: where its libraries are from; digest: of the image's manifest;
     date: seconds or None; programs_in: where ours are."""
     system = dict(

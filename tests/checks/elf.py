@@ -14,7 +14,10 @@ import tarfile
 import tempfile
 import unittest
 
-PROGRAMS = ("railmated", "railmatectl", "railmate-cni")
+PROBE = "railmate-probe"
+PROGRAMS = ("railmated", "railmatectl", "railmate-cni", PROBE)
+# Where containers see it, in the image's: its loader and its C library are there.
+PROBE_FOLDER = "/run/railmate/probe"
 LIBRARIES = ("libcurl.so.4", "libmicrohttpd.so.12")  # hack/libraries.py builds them
 WHERE = []
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -41,7 +44,8 @@ def header_faults(path, library=False):
         faults.append("may execute its stack")
     if re.search(r"^ +LOAD .* RWE ", text, re.M):
         faults.append("has memory that may be written and executed")
-    if "(RUNPATH)" in text or "(RPATH)" in text:
+    own = {PROBE_FOLDER} if path.name == PROBE else set()
+    if set(re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", text)) - own:
         faults.append("looks for its libraries in a path of its own")
     return faults
 
@@ -150,6 +154,14 @@ class Programs(unittest.TestCase):
                          ["railmate-cni"])
 
 
+    def test_the_probe_needs_the_c_library_alone_and_in_containers_its_own(self):
+        text = output("readelf", "-ldW", self.folder / PROBE)
+        needed = re.findall(r"\(NEEDED\).*\[(\S+)\]", text)
+        self.assertEqual([name for name in needed if not name.startswith("ld-linux")], ["libc.so.6"])
+        if self.stripped:
+            self.assertIn(f"interpreter: {PROBE_FOLDER}/ld.so]", text)
+            self.assertRegex(text, rf"\(RPATH\).*\[{PROBE_FOLDER}\]")
+
     def test_the_image_looks_into_etc_hosts_before_it_asks_dns(self):
         if self.stripped:
             conf = (self.folder.parents[1] / "etc/nsswitch.conf").read_text()
@@ -160,11 +172,9 @@ def unpack_image(file, folder):
     with tarfile.open(file) as tar:
         layer = json.load(tar.extractfile("manifest.json"))[0]["Layers"][0]
         with tarfile.open(fileobj=tar.extractfile(layer), mode="r:gz") as root:
-            for name in PROGRAMS:
-                root.extract("usr/bin/" + name, folder)
             root.extract("etc/nsswitch.conf", folder)
             for member in root.getmembers():
-                if pathlib.Path(member.name).name in LIBRARIES:
+                if member.isfile() and pathlib.Path(member.name).name in PROGRAMS + LIBRARIES:
                     member.name = "usr/bin/" + pathlib.Path(member.name).name
                     root.extract(member, folder)
     return pathlib.Path(folder, "usr/bin")

@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import pathlib
 import re
 import struct
@@ -16,14 +17,18 @@ import tarfile
 import unittest
 
 FILES = []
-PROGRAMS = {"usr/bin/railmated", "usr/bin/railmatectl", "usr/bin/railmate-cni"}
+PROBE = "usr/lib/railmate/probe/"
+PROGRAMS = {
+    "usr/bin/railmated", "usr/bin/railmatectl", "usr/bin/railmate-cni", PROBE + "railmate-probe"
+}
 ELF = {"amd64": 62, "arm64": 183}  # e_machine
 OURS = PROGRAMS | {"usr/share/doc/railmate/LICENSE", "etc/nsswitch.conf", "etc/os-release"}
 METADATA = "var/lib/dpkg/status.d/"
 # Parts of these are in the programs.
 LINKED = {
-    "libabsl-dev", "libc-ares-dev", "libc6-dev", "libgcc-12-dev", "libgrpc-dev", "libjansson-dev",
-    "libprotobuf-c-dev", "libstdc++-12-dev", "libuv1-dev"
+    "libabsl-dev", "libc-ares-dev", "libc6-dev", "libgcc-12-dev", "libgrpc-dev", "libibverbs-dev",
+    "libjansson-dev", "libnl-3-dev", "libnl-route-3-dev", "libprotobuf-c-dev", "libstdc++-12-dev",
+    "libuv1-dev"
 }
 
 class Image:
@@ -146,6 +151,18 @@ class Contents(unittest.TestCase):
                       and re.search(rb"\0(pthread_exit|pthread_cancel|backtrace)\0", data)]
             if not any("libgcc_s.so.1" in name for name in image.files):
                 self.assertEqual(asking, [])
+
+    def test_the_probe_has_its_loader_and_its_c_library_beside_it(self):
+        for image, _ in self.each():
+            links = {
+                name: os.path.normpath(PROBE + member.linkname)
+                for name, member in image.members.items()
+                if name.startswith(PROBE) and member.issym()
+            }
+            self.assertEqual({name.removeprefix(PROBE) for name in links},
+                             {"ld.so", "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0",
+                              "librt.so.1"})
+            self.assertLessEqual(set(links.values()), image.files.keys())
 
     def test_it_says_which_debian_it_is(self):
         for image, _ in self.each():
