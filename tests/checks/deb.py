@@ -80,6 +80,16 @@ class Packages(unittest.TestCase):
             self.assertEqual(status, "install ok installed")
             self.assertEqual(run("dpkg", f"--root={root}", "--verify", name).stdout, "")
 
+    def test_the_probe_has_its_loader_and_its_c_library_beside_it(self):
+        folder = self.installed() / "usr/lib/railmate/probe"
+        links = {path.name: os.readlink(path) for path in folder.iterdir() if path.is_symlink()}
+        self.assertEqual(links.keys(), {"ld.so", "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0",
+                                        "librt.so.1"})
+        shutil.copytree(folder, self.top / "copy", ignore_dangling_symlinks=False)
+        done = run(self.top / "copy/ld.so", "--library-path", self.top / "copy", self.top / "copy/railmate-probe",
+                   "--version")
+        self.assertEqual(done.stdout.split()[:1], ["railmate-probe"], done.stderr)
+
     def test_all_manual_pages_and_the_completion_of_three_shells_are_there(self):
         share = self.installed() / "usr/share"
         for page in (TOP / "deploy/man").iterdir():
