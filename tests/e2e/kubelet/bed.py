@@ -43,8 +43,8 @@ def build_programs(build, *more):
     quietly(TOP / "hack/install-deps", "test", "image")
     if not (build / "build.ninja").exists():
         quietly("cmake", "-S", TOP, "-B", build, "-G", "Ninja")
-    quietly("ninja", "-C", build, "railmated", "railmatectl", "railmate-cni", "fakegpu", "podres",
-            "podspecs", "hanging_disk", "fixtures", *more)
+    quietly("ninja", "-C", build, "railmated", "railmatectl", "railmate-cni",
+            "railmate-probe", "fakegpu", "podres", "podspecs", "hanging_disk", "fixtures", *more)
     image = build / "railmate.oci.tar"
     made_of = [*(build / "cmd").glob("railmate*"),
                *(TOP / "hack" / name

@@ -682,9 +682,10 @@ class Node:
 
     @contextlib.contextmanager
     def small_disk(self):
-        """The state directory on a disk of its own; gives the function that fills it."""
+        """The state directory on a disk of its own, with room for the probe; gives the function
+        that fills it."""
         self.stop_railmate(self.newest_railmate())
-        mount("tmpfs", STATE, "-o", "size=256k")
+        mount("tmpfs", STATE, "-o", "size=16m")
         self.start_railmate()
         self.wait_registered()
 

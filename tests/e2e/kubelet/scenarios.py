@@ -53,6 +53,7 @@ for f in /run/railmate/*.conf /run/railmate/*.json; do
 	[ -e "$f" ] && sed "s|^|file ${f##*/} |" "$f"
 done
 echo "write $( { : >/run/railmate/ours; } 2>&1 )"
+echo "probe $(/run/railmate/probe/railmate-probe --version 2>&1)"
 echo END
 """
 SETUP = "/bin/busybox --install -s /tmp; PATH=/tmp\n"
@@ -149,7 +150,8 @@ class Report:
         self.files = {}  # of /run/railmate: name → lines
         for _, name, text in (line.split(" ", 2) for line in lines if line.startswith("file ")):
             self.files.setdefault(name, []).append(text)
-        self.written = next(line for line in lines if line.startswith("write "))
+        self.written, self.probe = (next(line for line in lines if line.startswith(word))
+                                    for word in ("write ", "probe "))
 
 
 class Cluster:
@@ -266,6 +268,9 @@ def check_files(c, report, vfs):
               "nccl.conf names other HCAs")
     check("Read-only" in report.written,
           f"the container can write into /run/railmate: {report.written}")
+    # Its image has one static program, and no C library.
+    check(report.probe.startswith("probe railmate-probe "),
+          f"the container cannot execute the probe: {report.probe}")
 
 
 def check_optimal(c, gpus, vfs, free):
