@@ -40,6 +40,8 @@ struct wire_memory {
 };
 /* Page-aligned host memory, on the NUMA node where the caller runs. */
 int wire_memory_host(size_t size, struct wire_memory *ret);
+/* The bytes of a pattern: what fill writes and verify expects, whosever memory it is. */
+void wire_pattern(void *bytes, size_t size, uint64_t seed);
 void wire_memory_free(struct wire_memory *m); /* host memory only */
 
 /*
@@ -60,8 +62,8 @@ struct wire_address {
  * index, P_Key, limits, against what was told. Findings for what differs. */
 int wire_open(const struct told_vf *vf, struct report *r, struct wire_device **ret);
 void wire_close(struct wire_device *d); /* NULL is fine; its wires are closed before */
-double
-wire_port_gbps(const struct wire_device *d); /* payload rate of the port by verbs; NAN: not known */
+/* Payload rate of the port by verbs; NAN: not known, or a soft device, whose rate means nothing. */
+double wire_port_gbps(const struct wire_device *d);
 
 struct wire_options {
 	int gid_index; /* -1: the one that was told, or the one NCCL would take */
@@ -91,13 +93,16 @@ struct wire_run {
 	bool latency;
 };
 /* Drives the sending side of n connections at once, each from its own queue pair; results[i]
- * belongs to wires[i]. A send needs receives posted on the other side: wire_post_receives. */
+ * belongs to wires[i]. Message k goes to slot k of the memory, in turn, and each slot is written at
+ * least once: memory of a multiple of the message's size can be verified. A send needs
+ * wire_serve_receives on the other side. The first error, or 0. */
 int wire_drive(struct wire *const *wires, size_t n, const struct wire_run *run, struct report *r,
 	       struct wire_result *results);
-/* The receiving side of WIRE_SEND: keeps receives posted until `stop` returns true or an error
- * comes. */
-int wire_serve_receives(struct wire *const *wires, size_t n, bool (*stop)(void *), void *arg,
-			struct report *r);
+/* The receiving side of WIRE_SEND: posts receives of `message` bytes, and keeps them posted until
+ * `stop` returns true or an error comes. The sender may begin when `stop` is called first. A wire
+ * serves one such run. */
+int wire_serve_receives(struct wire *const *wires, size_t n, size_t message, bool (*stop)(void *),
+			void *arg, struct report *r);
 
 /* Loopback of one VF and between two VFs of this container, over wire_create and wire_connect: both
  * ends here. */
