@@ -17,17 +17,33 @@ struct expectation {
 	const char *limit; /* the link or port that limits, as text; NULL with NAN */
 };
 
-/* Payload rate of a PCIe link. gts: 2.5 … 64; lanes: 1 … 32; mps: bytes, 128 … 4096. Pure. */
+/* Payload rate of a PCIe link. gts: 2.5 … 64; lanes: 1 … 32; mps: bytes, 128 … 4096. NAN outside.
+ * Pure. */
 double expect_pcie_gbps(double gts, int lanes, int mps);
 /*
  * Of a transfer between two VFs (or one with itself: the link carries both directions), or from a
  * GPU's memory. root: the container's "/", or a folder of a test. port_gbps: by verbs, NAN: not
- * known. gpu: PCI address, NULL: host memory. users: transfers that run at once over the same link,
- * ≥ 1.
+ * known. gpu: PCI address, NULL: host memory. users: transfers that run at once over the same links
+ * and ports, ≥ 1. A soft RDMA device has no link: NAN.
  */
 struct expectation expect_of(const struct sysroot *root, const struct told_vf *from,
 			     double from_port_gbps, const char *from_gpu, const struct told_vf *to,
 			     double to_port_gbps, const char *to_gpu, size_t users,
 			     struct arena *a);
+
+/* The links that a VF's bytes cross to memory (gpu: as above), each named by the function at its
+ * lower or upper end, from the root down; n = 0: not seen from here. */
+struct expect_path {
+	const char **functions; /* of PCI, as text */
+	size_t n;
+};
+struct expect_path expect_path_of(const struct sysroot *root, const struct told_vf *vf,
+				  const char *gpu, struct arena *a);
+/* Of one link of a path; limit is its text. */
+struct expectation expect_link(const struct sysroot *root, const char *function, int mps,
+			       struct arena *a);
+/* Maximum payload of the path, bytes: the least that can be read; 256, the usual one, where none
+ * can. */
+int expect_mps(const struct sysroot *root, const struct expect_path *path);
 
 #endif
