@@ -110,6 +110,15 @@ const struct sentence sentences[] = {
 	{ "bytes-differ", "memory, card or PCIe link corrupts data",
 	  "Take the node out of service: look at its ECC and AER counters" },
 	{ "memory-copy", "the GPU's library refused the copy", "Look at dmesg on the node" },
+	/* traffic.c: the plan */
+	{ "contention", "transfers that run at once share a link, or the host's memory",
+	  "Give the job's GPUs VFs of different switches, or accept it: railmatectl topo has the picture" },
+	{ "rails-apart",
+	  "rails are networks of their own, as is usual where each rank stays on its rail", NULL },
+	{ "no-rate", NULL, NULL },
+	{ "no-memory", "the container's memory limit", "Raise it, or ask for less memory" },
+	{ "out-of-time", "runs that fail take seconds each, and soft devices are slow",
+	  "Mend what is reported, or give it more seconds" },
 };
 const size_t n_sentences = sizeof(sentences) / sizeof(*sentences);
 

@@ -1,0 +1,495 @@
+/* Which transfers are run between the VFs of a container, in what order, and what they share. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "expect.h"
+#include "report.h"
+#include "sysroot/sysroot.h"
+#include "told.h"
+#include "traffic-internal.h"
+
+#define SECONDS	     8
+#define MESSAGE	     ((size_t)64 << 10)
+#define SIDE_MIN     ((size_t)256 << 10) /* memory of one side of a VF */
+#define SIDE_MAX     ((size_t)4 << 20)
+#define SECONDS_MIN  0.005 /* of a run */
+#define SECONDS_MAX  1.0
+#define APART_MAX    2	 /* pairs of rails that are tried in vain: each takes its seconds */
+#define SHARE_SLOWER 0.8 /* together against alone */
+
+static const struct told_vf *vf_at(const struct plan *p, size_t i)
+{
+	return &p->told->vfs[i];
+}
+
+static const char *name_of(const struct told_vf *vf)
+{
+	return vf->hca ? vf->hca : vf->bdf;
+}
+
+/* --- one run --- */
+
+static enum wire_op first_op(const struct plan *p)
+{
+	unsigned op = 0;
+
+	while (!(p->ops & 1U << op))
+		op++;
+	return op;
+}
+
+/* What is left of the time, over the runs to come. */
+static double seconds_of_run(const struct plan *p)
+{
+	double left = (double)(p->until_ns - clock_mono_ns()) / 1e9;
+	double seconds = left / (double)(p->left ? p->left : 1) - p->overhead;
+
+	return seconds < SECONDS_MIN ? SECONDS_MIN : seconds > SECONDS_MAX ? SECONDS_MAX : seconds;
+}
+
+static const char *pf_of(const struct plan *p, const struct told_vf *vf, char buf[64])
+{
+	return sysroot_link_name(p->root, buf, 64, "sys/bus/pci/devices/%s/physfn", vf->bdf) == 0
+		       ? buf
+		       : vf->bdf;
+}
+
+/* Functions of one card differ behind the point. */
+static enum measure_path path_of(const struct plan *p, const struct cell *c)
+{
+	char from_buf[64], to_buf[64];
+	const char *from, *to, *point;
+
+	if (c->from == c->to)
+		return PATH_LOOPBACK;
+	from = pf_of(p, vf_at(p, c->from), from_buf);
+	to = pf_of(p, vf_at(p, c->to), to_buf);
+	point = strrchr(from, '.');
+	return point && strncmp(from, to, (size_t)(point - from) + 1) == 0 ? PATH_SAME_CARD
+									   : PATH_SAME_HOST;
+}
+
+static struct expectation expectation_of(const struct plan *p, const struct cell *c)
+{
+	return expect_of(p->root, vf_at(p, c->from), wire_port_gbps(p->devices[c->from]), c->gpu,
+			 vf_at(p, c->to), wire_port_gbps(p->devices[c->to]), c->gpu, 1,
+			 p->report->arena);
+}
+
+static void measure(struct plan *p, const struct cell *c, enum wire_op op, bool together,
+		    const struct wire_result *result, struct expectation e)
+{
+	struct measure m = {
+		.path = path_of(p, c),
+		.from = name_of(vf_at(p, c->from)),
+		.to = name_of(vf_at(p, c->to)),
+		.from_memory = c->gpu ? c->gpu : "host",
+		.to_memory = c->gpu ? c->gpu : "host",
+		.memory_way = c->from_memory ? c->from_memory->way : NULL,
+		.op = wire_op_name(op),
+		.together = together,
+		.gbps = result->gbps,
+		.usec = result->usec,
+		.expect_gbps = e.gbps,
+		.limit = e.limit,
+		.verified = !result->status,
+		.outcome = result->status ? OUTCOME_BROKEN : OUTCOME_GOOD,
+	};
+
+	if (!p->devices[c->from] || !p->devices[c->to])
+		m.outcome = OUTCOME_NOT_MEASURED;
+	report_measure(p->report, &m);
+}
+
+static int run_cells(struct plan *p, const struct cell *cells, size_t n, enum wire_op op,
+		     struct wire_result *results)
+{
+	_cleanup_free_ struct wire_pairing *pairings = xcalloc(n, sizeof(*pairings));
+	const struct wire_run run = {
+		.op = op,
+		.message = p->message,
+		.seconds = seconds_of_run(p),
+		.latency = n == 1,
+	};
+	int64_t began = clock_mono_ns();
+	int error;
+
+	for (size_t i = 0; i < n; i++)
+		pairings[i] = (struct wire_pairing) {
+			p->devices[cells[i].from],
+			p->devices[cells[i].to],
+			cells[i].from_memory,
+			cells[i].to_memory,
+		};
+	error = wire_local(pairings, n, &run, p->report, results);
+	p->left -= p->left > 0;
+	if (!error) {
+		double over = (double)(clock_mono_ns() - began) / 1e9 - run.seconds;
+
+		p->overhead = (p->overhead + (over > 0 ? over : 0)) / 2;
+	}
+	return error;
+}
+
+/* Two rails may be two networks: that is said, and is nothing that has to be mended. */
+static bool rails_differ(const struct plan *p, const struct cell *c)
+{
+	int from = vf_at(p, c->from)->rail, to = vf_at(p, c->to)->rail;
+
+	return from >= 0 && to >= 0 && from != to;
+}
+
+static void take_back(struct plan *p, const struct cell *c, size_t n_findings)
+{
+	struct report *r = p->report;
+	const char *why = r->n_findings > n_findings ? r->findings[n_findings].what : "no answer";
+
+	r->n_findings = n_findings;
+	report_finding(r, OUTCOME_GOOD, "rails-apart", name_of(vf_at(p, c->from)),
+		       "rail %d does not reach rail %d, at %s: %s", vf_at(p, c->from)->rail,
+		       vf_at(p, c->to)->rail, name_of(vf_at(p, c->to)), why);
+	p->apart++;
+}
+
+int traffic_alone(struct plan *p, struct cell *c)
+{
+	bool rails = rails_differ(p, c);
+	size_t n_findings = p->report->n_findings;
+	struct wire_result result = { NAN, NAN, -ENODEV };
+
+	c->alone = NAN;
+	for (unsigned op = 0; op < WIRE_OP_MAX; op++) {
+		if (!(p->ops & 1U << op))
+			continue;
+		if (!p->devices[c->from] || !p->devices[c->to]) {
+			measure(p, c, op, false, &result, (struct expectation) { NAN, NULL });
+			return -ENODEV;
+		}
+		if (rails && p->apart >= APART_MAX)
+			return 0;
+		if (clock_mono_ns() > p->until_ns) {
+			p->skipped++;
+			continue;
+		}
+		report_progress(p->report, "%s to %s%s%s: %s", name_of(vf_at(p, c->from)),
+				name_of(vf_at(p, c->to)), c->gpu ? ", memory of " : "",
+				c->gpu ? c->gpu : "", wire_op_name(op));
+		run_cells(p, c, 1, op, &result);
+		if (result.status && rails && isnan(c->alone)) {
+			take_back(p, c, n_findings);
+			return 0;
+		}
+		measure(p, c, op, false, &result, expectation_of(p, c));
+		if (result.status)
+			return result.status; /* the others would say the same */
+		if (op == first_op(p))
+			c->alone = result.gbps;
+	}
+	return 0;
+}
+
+/* --- all at once --- */
+
+/* The link of a function in one direction: memory to VF, or VF to memory. */
+struct link {
+	const char *function;
+	bool inward;
+	size_t users;
+	double gbps;
+	const char *text;
+};
+
+struct links {
+	struct link *v;
+	size_t n, cap;
+};
+
+static struct link *link_at(struct links *links, const char *function, bool inward)
+{
+	for (size_t i = 0; i < links->n; i++) {
+		if (links->v[i].inward == inward && str_eq(links->v[i].function, function))
+			return &links->v[i];
+	}
+	links->v = xgrow(links->v, &links->cap, links->n + 1, sizeof(*links->v));
+	links->v[links->n] = (struct link) { .function = function, .inward = inward };
+	return &links->v[links->n++];
+}
+
+static struct expect_path side_path(const struct plan *p, const struct cell *c, bool inward)
+{
+	return expect_path_of(p->root, vf_at(p, inward ? c->to : c->from), c->gpu,
+			      p->report->arena);
+}
+
+static void count_users(const struct plan *p, const struct cell *cells, size_t n,
+			struct links *links)
+{
+	for (size_t i = 0; i < 2 * n; i++) {
+		struct expect_path path = side_path(p, &cells[i / 2], i & 1);
+		int mps = expect_mps(p->root, &path);
+
+		for (size_t at = 0; at < path.n; at++) {
+			struct link *l = link_at(links, path.functions[at], i & 1);
+			struct expectation e =
+				expect_link(p->root, path.functions[at], mps, p->report->arena);
+
+			l->users++;
+			l->gbps = e.gbps;
+			l->text = e.limit ? e.limit
+					  : arena_printf(p->report->arena, "the link of %s",
+							 path.functions[at]);
+		}
+	}
+}
+
+static double share_of(const struct link *l)
+{
+	return l->gbps / (double)l->users;
+}
+
+/* Of the links that others use at the same time, the one with the least for each; of those without
+ * a rate, the one with the most users; the lowest of equal ones. NULL: none is shared. */
+static const struct link *shared_link(const struct plan *p, const struct cell *c,
+				      struct links *links)
+{
+	const struct link *worst = NULL;
+
+	for (unsigned inward = 0; inward < 2; inward++) {
+		struct expect_path path = side_path(p, c, inward);
+
+		for (size_t at = 0; at < path.n; at++) {
+			const struct link *l = link_at(links, path.functions[at], inward);
+
+			if (l->users < 2)
+				continue;
+			if (!worst || share_of(l) <= share_of(worst) ||
+			    (isnan(share_of(worst)) &&
+			     (!isnan(share_of(l)) || l->users >= worst->users)))
+				worst = l;
+		}
+	}
+	return worst;
+}
+
+static void report_contention(const struct plan *p, const struct cell *c, double together,
+			      const struct link *l)
+{
+	report_finding(p->report, OUTCOME_SLOW, "contention", name_of(vf_at(p, c->from)),
+		       "to %s %.3g Gb/s alone and %.3g with all others: %s%s",
+		       name_of(vf_at(p, c->to)), c->alone, together,
+		       l ? arena_printf(p->report->arena, "%zu transfers share ", l->users)
+			 : "no PCIe link is shared, so it is memory, processor or network",
+		       l ? l->text : "");
+}
+
+static void judge_together(struct plan *p, const struct cell *c, enum wire_op op,
+			   const struct wire_result *result, struct links *links)
+{
+	struct expectation e = expectation_of(p, c);
+	const struct link *l = shared_link(p, c, links);
+
+	if (!isnan(e.gbps) && l && share_of(l) < e.gbps)
+		e = (struct expectation) {
+			share_of(l),
+			arena_printf(p->report->arena, "%s, shared by %zu", l->text, l->users),
+		};
+	measure(p, c, op, true, result, e);
+	/* soft devices share the processor, which is nobody's fault */
+	if (!isnan(e.gbps) && result->gbps < SHARE_SLOWER * c->alone)
+		report_contention(p, c, result->gbps, l);
+}
+
+int traffic_together(struct plan *p, const struct cell *cells, size_t n)
+{
+	_cleanup_free_ struct wire_result *results = xcalloc(n, sizeof(*results));
+	struct links links = { NULL, 0, 0 };
+	enum wire_op op = first_op(p);
+	int error;
+
+	if (clock_mono_ns() > p->until_ns) {
+		p->skipped++;
+		return 0;
+	}
+	report_progress(p->report, "%zu transfers at once: %s", n, wire_op_name(op));
+	error = run_cells(p, cells, n, op, results);
+	count_users(p, cells, n, &links);
+	for (size_t i = 0; i < n; i++)
+		judge_together(p, &cells[i], op, &results[i], &links);
+	free(links.v);
+	return error;
+}
+
+/* --- the host's memory --- */
+
+static struct cell host_cell(const struct plan *p, size_t from, size_t to)
+{
+	return (struct cell) { from, to, NULL, &p->near[from], &p->far[to], NAN };
+}
+
+/* The ring of the VFs that work: each sends to the next one and receives from the one before. Pairs
+ * of which one does not reach the other are left out. */
+static int host_ring(struct plan *p, const double *alone)
+{
+	size_t n = p->told->n_vfs, members = 0, n_cells = 0;
+	_cleanup_free_ struct cell *cells = xcalloc(n, sizeof(*cells));
+	_cleanup_free_ size_t *ring = xcalloc(n, sizeof(*ring));
+
+	for (size_t i = 0; i < n; i++) {
+		if (p->devices[i])
+			ring[members++] = i;
+	}
+	for (size_t i = 0; i < members && members > 1; i++) {
+		size_t from = ring[i], to = ring[(i + 1) % members];
+		size_t low = from < to ? from : to, high = from < to ? to : from;
+
+		if (isnan(alone[low * n + high]))
+			continue;
+		cells[n_cells] = host_cell(p, from, to);
+		cells[n_cells++].alone = alone[low * n + high];
+	}
+	return n_cells > 1 ? traffic_together(p, cells, n_cells) : 0;
+}
+
+static int host_traffic(struct plan *p)
+{
+	size_t n = p->told->n_vfs;
+	_cleanup_free_ double *alone = xcalloc(n * n, sizeof(*alone));
+	int first = 0, error;
+
+	for (size_t apart = 0; apart < n; apart++) { /* loopbacks, then neighbours, … */
+		for (size_t i = 0; i + apart < n; i++) {
+			struct cell c = host_cell(p, i, i + apart);
+
+			error = traffic_alone(p, &c);
+			alone[i * n + i + apart] = c.alone;
+			first = first ? first : error;
+		}
+	}
+	error = host_ring(p, alone);
+	return first ? first : error;
+}
+
+/* What a port carries in a millisecond: enough to be slow to fill, too little to be waited for. */
+static void choose_sizes(struct plan *p, const struct traffic_options *o)
+{
+	size_t memory = o->memory ? o->memory : WIRE_MEMORY_MAX, size = SIDE_MIN;
+
+	for (size_t i = 0; i < p->told->n_vfs; i++) {
+		double gbps = p->devices[i] ? wire_port_gbps(p->devices[i]) : NAN;
+
+		if (gbps * 1e6 / 8 > (double)size)
+			size = (size_t)(gbps * 1e6 / 8);
+	}
+	size = size > SIDE_MAX ? SIDE_MAX : size;
+	p->message = o->message ? o->message : MESSAGE;
+	if (size < p->message)
+		size = p->message;
+	if (size > memory / (2 * p->told->n_vfs))
+		size = memory / (2 * p->told->n_vfs);
+	if (p->message > size)
+		p->message = size;
+	p->size = size - size % p->message;
+}
+
+static int make_memory(struct plan *p)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < p->told->n_vfs && !error; i++) {
+		if (!p->devices[i])
+			continue;
+		error = wire_memory_host(p->size, &p->near[i]);
+		if (!error)
+			error = wire_memory_host(p->size, &p->far[i]);
+	}
+	if (error)
+		report_finding(p->report, OUTCOME_NOT_MEASURED, "no-memory", NULL,
+			       "%zu KiB of memory for each side: %s", p->size >> 10,
+			       strerror(-error));
+	return error;
+}
+
+static int open_all(struct plan *p)
+{
+	int first = 0;
+
+	for (size_t i = 0; i < p->told->n_vfs; i++) {
+		int error;
+
+		report_progress(p->report, "%s: opens", name_of(vf_at(p, i)));
+		error = wire_open(vf_at(p, i), p->report, &p->devices[i]);
+		first = first ? first : error;
+		if (!error && isnan(wire_port_gbps(p->devices[i])))
+			report_finding(
+				p->report, OUTCOME_GOOD, "no-rate", name_of(vf_at(p, i)),
+				"a soft RDMA device, or one whose port has no rate: there is "
+				"no expectation to compare with");
+	}
+	return first;
+}
+
+static void close_all(struct plan *p)
+{
+	for (size_t i = 0; i < p->told->n_vfs; i++) {
+		wire_close(p->devices[i]);
+		wire_memory_free(&p->near[i]);
+		wire_memory_free(&p->far[i]);
+	}
+	sysroot_close(p->root);
+	free(p->devices);
+	free(p->near);
+	free(p->far);
+}
+
+static unsigned n_ops(unsigned ops)
+{
+	return (unsigned)__builtin_popcount(ops);
+}
+
+int traffic_local(const struct told *told, const struct traffic_options *o, struct report *r)
+{
+	size_t n = told->n_vfs;
+	struct plan p = {
+		.told = told,
+		.report = r,
+		.devices = xcalloc(n + 1, sizeof(struct wire_device *)),
+		.near = xcalloc(n + 1, sizeof(struct wire_memory)),
+		.far = xcalloc(n + 1, sizeof(struct wire_memory)),
+		.ops = o->ops ? o->ops : (1U << WIRE_OP_MAX) - 1,
+		.overhead = 0.01,
+	};
+	struct err err = { 0 };
+	int error, first;
+
+	if (!n)
+		report_finding(r, OUTCOME_NOT_MEASURED, "no-map", NULL,
+			       "map.json has no VF: there is nothing to measure");
+	first = n ? sysroot_open("/", &p.root, &err) : -ENODEV;
+	if (n && first)
+		report_finding(r, OUTCOME_NOT_MEASURED, "verbs-refused", NULL, "%s", err.msg);
+	if (!first) {
+		p.until_ns =
+			clock_mono_ns() + (int64_t)((o->seconds > 0 ? o->seconds : SECONDS) * 1e9);
+		p.left = n_ops(p.ops) * n * (n + 1) / 2 + (n > 1);
+		first = open_all(&p);
+		choose_sizes(&p, o);
+		error = make_memory(&p);
+		if (!error)
+			error = host_traffic(&p);
+		first = first ? first : error;
+	}
+	if (p.skipped)
+		report_finding(r, OUTCOME_NOT_MEASURED, "out-of-time", NULL,
+			       "%zu runs had no time left", p.skipped);
+	report_progress(r, "%s", "");
+	close_all(&p);
+	return first;
+}
