@@ -61,37 +61,32 @@ int node_of_vf(const struct sysroot *root, const struct told_vf *vf, struct node
 	return r ? 0 : -ENOENT;
 }
 
-/* Without the number and the underscore before it: "rxe0" is rxe's, "bnxt_re3" is bnxt_re's. */
-static int stem(const char *name, char *buf, size_t size)
-{
-	size_t n = strlen(name);
-
-	while (n && name[n - 1] >= '0' && name[n - 1] <= '9')
-		n--;
-	while (n && name[n - 1] == '_')
-		n--;
-	if (!n || n >= size)
-		return -ENOENT;
-	memcpy(buf, name, n);
-	buf[n] = '\0';
-	return 0;
-}
-
 int node_provider(const struct sysroot *root, const struct told_vf *vf, char *buf, size_t size)
 {
 	const struct hw_driver *driver;
+	const char *provider = NULL;
 	char name[64];
+	size_t n;
 
 	if (!vf->hca)
 		return -ENOENT;
-	if (sysroot_exists(root, "sys/class/infiniband/%s/parent", vf->hca))
-		return stem(vf->hca, buf, size); /* soft RDMA, which libibverbs knows by name */
 	if (sysroot_link_name(root, name, sizeof(name), "sys/class/infiniband/%s/device/driver",
-			      vf->hca) < 0 &&
-	    sysroot_link_name(root, name, sizeof(name), "sys/bus/pci/devices/%s/driver", vf->bdf) <
+			      vf->hca) == 0 ||
+	    sysroot_link_name(root, name, sizeof(name), "sys/bus/pci/devices/%s/driver", vf->bdf) ==
 		    0)
-		driver = hw_driver_of_rdma(vf->hca);
-	else
 		driver = hw_driver_find(name);
-	return driver && driver->rdma_prefix ? stem(driver->rdma_prefix, buf, size) : -ENOENT;
+	else
+		driver = hw_driver_of_rdma(vf->hca);
+	/* Soft RDMA: rxe alone has the file `parent` (drivers/infiniband/sw/rxe/rxe_verbs.c). */
+	if (sysroot_exists(root, "sys/class/infiniband/%s/parent", vf->hca))
+		provider = "rxe";
+	else if (driver && driver->rdma_prefix)
+		provider = driver->rdma_prefix; /* "mlx5", "mana_" */
+	n = provider ? strlen(provider) : 0;
+	n -= n && provider[n - 1] == '_';
+	if (!n || n >= size)
+		return -ENOENT;
+	memcpy(buf, provider, n);
+	buf[n] = '\0';
+	return 0;
 }

@@ -146,6 +146,22 @@ const struct sentence sentences[] = {
 	  "Drop privileged and ask for VFs; a job that lists its devices (NCCL_IB_HCA) is not harmed" },
 	{ "gid-changed", "an address of the interface changed since the container started",
 	  "Start the pod again; find what changes addresses: DHCP, CNI, an operator" },
+	/* image.c */
+	{ "image-no-libibverbs",
+	  "NCCL and UCX load it at run time, and use TCP without a word where they cannot",
+	  "Install rdma-core in the image (Debian: libibverbs1 ibverbs-providers; RHEL: libibverbs)" },
+	{ "image-provider",
+	  "libibverbs finds no device without the provider of its driver, and the job uses TCP",
+	  "Install libibverbs and its providers of one release (Debian: ibverbs-providers), or the NIC vendor's rdma-core" },
+	{ "image-second-libibverbs",
+	  "a program that loads this copy first (conda, a Python wheel, LD_LIBRARY_PATH) finds no device and uses TCP",
+	  "Remove the copy, or put its providers beside it; railmate-probe --process says which one the job has" },
+	{ "image-differs",
+	  "the image's rdma-core does not fit the node's kernel, or lacks a provider",
+	  "Use an rdma-core in the image that is as new as the node's driver" },
+	{ "image-not-asked", "the image's C library is another one, or older than glibc 2.34",
+	  "Look at its libibverbs with ibv_devinfo in the container" },
+	{ "image-static", "nothing of it can be looked at", NULL },
 };
 const size_t n_sentences = sizeof(sentences) / sizeof(*sentences);
 
