@@ -162,6 +162,27 @@ const struct sentence sentences[] = {
 	{ "image-not-asked", "the image's C library is another one, or older than glibc 2.34",
 	  "Look at its libibverbs with ibv_devinfo in the container" },
 	{ "image-static", "nothing of it can be looked at", NULL },
+	/* process.c */
+	{ "process-none", "it ended, or runs in another container of the pod",
+	  "Look at the container's processes (ps), and name one by --pid" },
+	{ "process-several", "a launcher starts one process a GPU", "Name one by --pid" },
+	{ "process-access",
+	  "the process is another user's, or the kernel forbids it (ptrace_scope)",
+	  "Run railmate-probe as the user of the job" },
+	{ "job-libraries", NULL, NULL },
+	{ "job-deleted", "a library was replaced while the job ran", "Start the job again" },
+	{ "job-foreign",
+	  "NCCL_IB_HCA is not set or is overridden, and the container sees other nodes",
+	  "Leave NCCL_IB_HCA to railmate, and drop privileged" },
+	{ "job-provider",
+	  "a copy of libibverbs without providers was loaded first: LD_LIBRARY_PATH, conda, a wheel",
+	  "Remove that copy, or install its providers beside it" },
+	{ "job-rdma", NULL, NULL },
+	{ "job-tcp",
+	  "NCCL found no usable device and fell back: no provider, no device node, NCCL_IB_DISABLE, or NCCL_NET=Socket",
+	  "Run railmate-probe without --pid, and the job with NCCL_DEBUG=INFO and NCCL_NET=IB" },
+	{ "job-idle", "the job waits, computes, or talks inside the node alone",
+	  "Ask again while it communicates, or for longer" },
 };
 const size_t n_sentences = sizeof(sentences) / sizeof(*sentences);
 
