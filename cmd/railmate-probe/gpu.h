@@ -1,8 +1,8 @@
 /*
  * Memory of a GPU, by the library of the container's image, loaded at run time: libcuda.so.1, or
- * libamdhip64/libhsa-runtime64. Exported as dmabuf (with CUDA's PCIe-mapping flag where the driver
- * knows it), else an address that nvidia_peermem or the AMD driver registers. Which way worked, and
- * why the others did not, is said.
+ * libamdhip64 with libhsa-runtime64. Exported as dmabuf (with CUDA's PCIe-mapping flag where the
+ * driver knows it), else an address that nvidia_peermem or the AMD driver registers. Which way
+ * worked, and why the others did not, is said.
  */
 #ifndef RAILMATE_PROBE_GPU_H
 #define RAILMATE_PROBE_GPU_H
@@ -10,16 +10,18 @@
 #include <stddef.h>
 
 struct report;
+struct sysroot;
 struct wire_memory;
 struct gpu; /* one GPU that is open */
 
-/* bdf: the GPU as told. -ENOSYS: no GPU library in this image (finding gpu-library,
+/* bdf: the GPU as told. root: for /sys. -ENOSYS: no GPU library in this image (finding gpu-library,
  * report.no_gpu_library); -ENODEV: the library does not see this GPU. */
-int gpu_open(const char *bdf, struct report *r, struct gpu **ret);
+int gpu_open(const struct sysroot *root, const char *bdf, struct report *r, struct gpu **ret);
 void gpu_close(struct gpu *g); /* NULL is fine; frees its memory */
-/* The best way first: data direct (where told), dmabuf with the PCIe mapping, dmabuf, peer memory.
- * `way` 0 is the best one that the library offers; the caller comes again with way + 1 where the
- * registration failed. -ENOTSUP: no way is left. The memory lives until gpu_close. */
+/* The best way first: data direct (where a VF of this GPU has it), dmabuf with the PCIe mapping,
+ * dmabuf, peer memory. `way` 0 is the best one that the library offers; the caller comes again with
+ * way + 1 where the registration failed. -ENOTSUP: no way is left; a finding where there was none
+ * at all. The memory lives until gpu_close. */
 int gpu_memory(struct gpu *g, size_t size, unsigned way, struct report *r, struct wire_memory *ret);
 
 #endif

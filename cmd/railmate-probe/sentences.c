@@ -183,6 +183,27 @@ const struct sentence sentences[] = {
 	  "Run railmate-probe without --pid, and the job with NCCL_DEBUG=INFO and NCCL_NET=IB" },
 	{ "job-idle", "the job waits, computes, or talks inside the node alone",
 	  "Ask again while it communicates, or for longer" },
+	/* gpu.c */
+	{ "gpu-library",
+	  "the image has no GPU runtime, or the container toolkit gave it no library: NVIDIA_VISIBLE_DEVICES, NVIDIA_DRIVER_CAPABILITIES",
+	  "Ask for GPUs in resources.limits, and set NVIDIA_DRIVER_CAPABILITIES to compute,utility" },
+	{ "gpu-driver",
+	  "the library does not fit the node's driver, the fabric manager does not run, or the GPU has failed",
+	  "Look at nvidia-smi (rocm-smi) in the container, and at Xid messages in the kernel's log" },
+	{ "gpu-hidden",
+	  "a variable names other GPUs, or the container was given others than map.json has",
+	  "Unset CUDA_VISIBLE_DEVICES (HIP_VISIBLE_DEVICES), or start the pod again" },
+	{ "gpu-memory", "the job has it", "Run railmate-probe before the job, or lower its share" },
+	{ "gpu-no-dmabuf",
+	  "dmabuf needs NVIDIA's open kernel modules (driver 515, kernel 5.12), or ROCm 5.6 and a kernel with DMABUF_MOVE_NOTIFY",
+	  "Use the open kernel modules; peer memory does, too" },
+	{ "gpu-no-pcie",
+	  "the flag is of CUDA 12.8 (driver 570), and matters where GPU and CPU are coherent",
+	  NULL },
+	{ "gpu-no-peer", "dmabuf is the way of newer drivers, and needs no module", NULL },
+	{ "gpu-no-way",
+	  "the driver is closed and nvidia_peermem is not loaded: NCCL copies through the host",
+	  "Use NVIDIA's open kernel modules (dmabuf), or load nvidia_peermem on the node" },
 };
 const size_t n_sentences = sizeof(sentences) / sizeof(*sentences);
 
