@@ -12,20 +12,23 @@
 struct report;
 struct told;
 
-#define EXCHANGE_VERSION 1
-#define EXCHANGE_MAX	 ((size_t)64 << 10)
-#define EXCHANGE_PORT	 18525
+#define EXCHANGE_VERSION   1
+#define EXCHANGE_MAX	   ((size_t)64 << 10)
+#define EXCHANGE_PORT	   18525
+#define EXCHANGE_TOKEN_MIN 8
+#define EXCHANGE_TOKEN_MAX 128
 
 struct peer_options {
 	const char *host;  /* of the client; NULL: serve */
 	int port;	   /* EXCHANGE_PORT */
-	const char *token; /* never NULL; "" is refused */
+	const char *token; /* never NULL; less than EXCHANGE_TOKEN_MIN characters are refused */
 	bool crossed;	   /* other rails too, not only the same */
 	bool isolation;	   /* what must fail: another P_Key, a foreign GID */
 	bool once;	   /* the server ends after one client */
-	double seconds;	   /* of each run */
-	int wait_s; /* the client tries to connect for so long; the server waits so long for a
-		       client */
+	double seconds;	   /* of each run; 0: what ten seconds for all of them leave */
+	int wait_s;  /* the client tries to connect for so long; the server waits so long for a
+			client, 0: for ever */
+	int step_ms; /* limit of each message; 0: ten seconds */
 };
 
 /* Listens, serves one client at a time with the container's own devices. 0, or a negative errno
