@@ -77,7 +77,7 @@ struct exchange_message {
 	/* RUN, READY, RESULT */
 	struct exchange_end *ends;
 	size_t n_ends;
-	/* REFUSED, RESULT, TROUBLE */
+	/* HELLO, of the server's devices; REFUSED, RESULT, TROUBLE */
 	struct exchange_finding *findings;
 	size_t n_findings;
 };

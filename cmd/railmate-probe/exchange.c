@@ -141,8 +141,8 @@ void exchange_encode(const struct exchange_message *m, struct strbuf *out)
 		put_run(&j, m);
 	if (m->type == EXCHANGE_RUN || m->type == EXCHANGE_READY || m->type == EXCHANGE_RESULT)
 		put_ends(&j, m);
-	if (m->type == EXCHANGE_REFUSED || m->type == EXCHANGE_RESULT ||
-	    m->type == EXCHANGE_TROUBLE)
+	if (m->type == EXCHANGE_HELLO || m->type == EXCHANGE_REFUSED ||
+	    m->type == EXCHANGE_RESULT || m->type == EXCHANGE_TROUBLE)
 		put_findings(&j, m);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');
@@ -320,6 +320,7 @@ static void read_hello(struct reader *r, const struct item *top, struct exchange
 	m->node = text(r, top, "node", 4 * NAME_LEN_MAX);
 	m->host = text_or_null(r, top, "host", NAME_LEN_MAX);
 	read_vfs(r, top, m);
+	read_findings(r, top, m);
 }
 
 static void read_run(struct reader *r, const struct item *top, struct exchange_message *m)

@@ -26,9 +26,10 @@ struct peer_options {
 	bool isolation;	   /* what must fail: another P_Key, a foreign GID */
 	bool once;	   /* the server ends after one client */
 	double seconds;	   /* of each run; 0: what ten seconds for all of them leave */
-	int wait_s;  /* the client tries to connect for so long; the server waits so long for a
-			client, 0: for ever */
-	int step_ms; /* limit of each message; 0: ten seconds */
+	int wait_s;	  /* the client tries to connect for so long; the server waits so long for a
+			     client, 0: for ever */
+	int step_ms;	  /* limit of each message; 0: ten seconds */
+	const char *root; /* of a test; NULL: "/" */
 };
 
 /* Listens, serves one client at a time with the container's own devices. 0, or a negative errno

@@ -64,6 +64,8 @@ int wire_open(const struct told_vf *vf, struct report *r, struct wire_device **r
 void wire_close(struct wire_device *d); /* NULL is fine; its wires are closed before */
 /* Payload rate of the port by verbs; NAN: not known, or a soft device, whose rate means nothing. */
 double wire_port_gbps(const struct wire_device *d);
+/* The index of a P_Key of another partition than that of index 0; -ENOENT: the port has none. */
+int wire_other_pkey(const struct wire_device *d);
 
 struct wire_options {
 	int gid_index; /* -1: the one that was told, or the one NCCL would take */

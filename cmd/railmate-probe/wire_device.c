@@ -268,6 +268,28 @@ static int check_port(const struct wire_device *d, struct report *r)
 	return 0;
 }
 
+/* Without the bit of the membership. */
+static unsigned partition_at(const struct wire_device *d, int index)
+{
+	uint16_t pkey = 0;
+
+	if (ibv_query_pkey(d->context, (uint8_t)d->vf->port, index, &pkey) < 0)
+		return 0;
+	return ntohs(pkey) & 0x7fff;
+}
+
+int wire_other_pkey(const struct wire_device *d)
+{
+	unsigned own = partition_at(d, 0), other;
+
+	for (int i = 1; i < d->port.pkey_tbl_len; i++) {
+		other = partition_at(d, i);
+		if (other && other != own)
+			return i;
+	}
+	return -ENOENT;
+}
+
 static void check_pkeys(const struct wire_device *d, struct report *r)
 {
 	bool limited = false;

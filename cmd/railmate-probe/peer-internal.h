@@ -1,0 +1,59 @@
+/*
+ * What client and server of the exchange share: the devices of this container, the ends of its
+ * connections, and the words about them. For peer.c, peer_client.c and peer_server.c.
+ */
+#ifndef RAILMATE_PROBE_PEER_INTERNAL_H
+#define RAILMATE_PROBE_PEER_INTERNAL_H
+
+#include <sys/types.h>
+
+#include "exchange-internal.h"
+#include "expect.h"
+#include "told.h"
+
+struct sysroot;
+
+#define PEER_SLACK_MS 20000 /* of a run: what it may take beside its seconds */
+#define PEER_TYPE(t)  (1u << EXCHANGE_##t)
+
+struct peer_end { /* a connection of this side */
+	struct wire_memory memory;
+	struct wire *wire;
+};
+
+struct peer_side {
+	const struct told *told;
+	const struct peer_options *options;
+	struct report *report;
+	struct sysroot *root;
+	struct wire_device **devices; /* of told->vfs; NULL: it has none, or it cannot be opened */
+	struct exchange x;
+	size_t n_sent; /* findings that the client knows */
+};
+
+/* The token is checked, and the root opened. A finding where it fails. */
+int peer_open(struct peer_side *s);
+void peer_open_devices(struct peer_side *s);
+void peer_close_devices(struct peer_side *s);
+/* The VF that is open and has this RDMA device; -1: there is none. */
+ssize_t peer_find_vf(const struct peer_side *s, const char *hca);
+/* The network of its address, as text; NULL: not known. */
+const char *peer_subnet_of(const struct told_vf *vf, struct arena *a);
+/* What the port and the links of a VF carry, with as many transfers at once. */
+struct expectation peer_own_rate(const struct peer_side *s, size_t vf, size_t users);
+struct exchange_message peer_hello(const struct peer_side *s, const char *token);
+
+/* Memory that is full of the bytes of `seed`, and a connection over it that is not connected yet.
+ * A finding where it fails. */
+int peer_make_end(const struct peer_side *s, size_t vf, size_t size, int pkey_index, uint64_t seed,
+		  struct peer_end *ret);
+void peer_end_end(struct peer_end *e);
+void peer_end_ends(struct peer_end *ends, size_t n);
+/* Each end of a run has bytes of its own. */
+uint64_t peer_client_seed(uint64_t seed, size_t i);
+uint64_t peer_server_seed(uint64_t seed, size_t i);
+
+/* Of the sentence, for a step of the exchange that failed. */
+const char *peer_id_of_error(int error);
+
+#endif

@@ -1,0 +1,623 @@
+/*
+ * railmate-probe --peer: plans, names both ends of each run, drives it and measures: rail by rail
+ * alone, all rails at once, and on request what crosses rails and what must fail. Reports the
+ * findings of both sides.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "peer-internal.h"
+#include "report.h"
+#include "sysroot/sysroot.h"
+
+#define SIZE	    ((size_t)1 << 20) /* of the memory of an end */
+#define MESSAGE	    ((size_t)64 << 10)
+#define ALL_SECONDS 10.0 /* of all runs, where nothing else was asked for */
+#define PAUSE_US    200000
+
+/* --- the peer --- */
+
+/* Two VFs, one of each side. */
+struct pair {
+	size_t own;		      /* of told.vfs */
+	const struct exchange_vf *to; /* of the peer's hello */
+};
+
+struct client {
+	struct peer_side side;
+	struct exchange_message peer; /* its hello */
+	bool same_host, by_order;     /* by_order: rails are not known */
+	struct pair *pairs;
+	size_t n;
+	double seconds;
+	uint64_t seed;
+};
+
+/* A peer may have words that this release has not. */
+static const char *known_id(const char *id)
+{
+	for (size_t i = 0; i < n_sentences; i++) {
+		if (str_eq(sentences[i].id, id))
+			return sentences[i].id;
+	}
+	return "peer-trouble";
+}
+
+static void take_findings(struct client *c, const struct exchange_message *m)
+{
+	struct report *r = c->side.report;
+
+	for (size_t i = 0; i < m->n_findings; i++) {
+		const struct exchange_finding *f = &m->findings[i];
+
+		if (f->outcome == OUTCOME_GOOD)
+			continue;
+		report_finding(r, f->outcome, known_id(f->id),
+			       arena_printf(r->arena, "%s%s%s",
+					    c->peer.node ? c->peer.node : c->side.options->host,
+					    f->on ? " " : "", f->on ? f->on : ""),
+			       "%s", f->what);
+	}
+}
+
+static const struct {
+	int error;
+	const char *id;
+} unreachable[] = {
+	{ -ECONNREFUSED, "peer-refused" },     { -ETIMEDOUT, "peer-unreachable" },
+	{ -EHOSTUNREACH, "peer-unreachable" }, { -ENETUNREACH, "peer-unreachable" },
+	{ -EADDRNOTAVAIL, "peer-name" },
+};
+
+/* One try: connected, and greeted. *ret_id: of the sentence, where it failed. -EAGAIN: another try
+ * may go better. */
+static int greet(struct client *c, const char **ret_id, struct err *err)
+{
+	const struct peer_options *o = c->side.options;
+	int step_ms = o->step_ms ? o->step_ms : EXCHANGE_STEP_MS;
+	struct exchange_message m = peer_hello(&c->side, o->token);
+	int r = exchange_connect(o->host, o->port, step_ms, &c->side.x, err);
+
+	*ret_id = "peer-unreachable";
+	for (size_t i = 0; i < ARRAY_LEN(unreachable); i++) {
+		if (r == unreachable[i].error)
+			*ret_id = unreachable[i].id;
+	}
+	if (r < 0)
+		return -EAGAIN;
+	r = exchange_send(&c->side.x, &m, err);
+	if (r == 0)
+		r = exchange_receive(&c->side.x, PEER_TYPE(HELLO) | PEER_TYPE(REFUSED),
+				     PEER_SLACK_MS, c->side.report->arena, &m, err);
+	*ret_id = peer_id_of_error(r);
+	if (r == 0 && m.type == EXCHANGE_REFUSED) {
+		*ret_id = known_id(m.n_findings ? m.findings->id : NULL);
+		r = err_set(err, str_eq(*ret_id, "peer-busy") ? EAGAIN : EACCES,
+			    "it refuses this client: %s",
+			    m.n_findings ? m.findings->what : "it does not say why");
+	} else if (r == 0 && m.type == EXCHANGE_HELLO && m.version != EXCHANGE_VERSION) {
+		*ret_id = "peer-version";
+		r = err_set(err, EPROTO, "it speaks version %lld of the exchange, not %d",
+			    (long long)m.version, EXCHANGE_VERSION);
+	}
+	if (r < 0)
+		exchange_end(&c->side.x);
+	else
+		c->peer = m;
+	return r == -EPIPE ? -EAGAIN : r;
+}
+
+static int meet(struct client *c)
+{
+	const struct peer_options *o = c->side.options;
+	int64_t until_ms = clock_mono_ms() + (int64_t)o->wait_s * 1000;
+	struct report *r = c->side.report;
+	struct err err = { 0 };
+	const char *id;
+	int error;
+
+	report_progress(r, "connecting to %s, TCP port %d", o->host, o->port);
+	while ((error = greet(c, &id, &err)) == -EAGAIN && clock_mono_ms() < until_ms)
+		usleep(PAUSE_US);
+	if (error == 0) {
+		take_findings(c, &c->peer);
+		return 0;
+	}
+	report_finding(r, OUTCOME_NOT_MEASURED, id, o->host, "%s%s", err.msg,
+		       error == -EAGAIN ? arena_printf(r->arena, ", for %d s", o->wait_s) : "");
+	return error;
+}
+
+/* --- pairs --- */
+
+static bool rails_are_known(const struct client *c)
+{
+	for (size_t i = 0; i < c->side.told->n_vfs; i++) {
+		if (c->side.devices[i] && c->side.told->vfs[i].rail < 0)
+			return false;
+	}
+	for (size_t i = 0; i < c->peer.n_vfs; i++) {
+		if (c->peer.vfs[i].rail < 0)
+			return false;
+	}
+	return true;
+}
+
+static bool is_taken(const struct client *c, const struct exchange_vf *vf)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->pairs[i].to == vf)
+			return true;
+	}
+	return false;
+}
+
+/* The peer's VF that fits best and is not taken: of the same rail and plane, of the same rail;
+ * where rails are not known, the next one. */
+static const struct exchange_vf *partner_of(const struct client *c, const struct told_vf *own)
+{
+	const struct exchange_vf *best = NULL;
+
+	for (size_t i = c->peer.n_vfs; i-- > 0;) {
+		const struct exchange_vf *vf = &c->peer.vfs[i];
+
+		if (is_taken(c, vf) || (!c->by_order && vf->rail != own->rail))
+			continue;
+		if (!best || c->by_order || vf->plane == own->plane || best->plane != own->plane)
+			best = vf;
+	}
+	return best;
+}
+
+static void make_pairs(struct client *c)
+{
+	const struct told *told = c->side.told;
+	struct report *r = c->side.report;
+
+	c->pairs = arena_array(r->arena, told->n_vfs + 1, sizeof(*c->pairs));
+	c->by_order = !rails_are_known(c);
+	c->same_host = c->peer.host && str_eq(c->peer.host, peer_hello(&c->side, NULL).host);
+	for (size_t i = 0; i < told->n_vfs; i++) {
+		const struct exchange_vf *to =
+			c->side.devices[i] ? partner_of(c, &told->vfs[i]) : NULL;
+
+		if (to)
+			c->pairs[c->n++] = (struct pair) { i, to };
+		else if (c->side.devices[i] && !c->by_order)
+			report_finding(r, OUTCOME_NOT_MEASURED, "rail-absent", told->vfs[i].hca,
+				       "%s has no VF left of rail %d", c->peer.node,
+				       told->vfs[i].rail);
+	}
+	if (c->n && c->by_order)
+		report_finding(
+			r, OUTCOME_GOOD, "rails-unknown", NULL,
+			"the rails are not known on both sides: VFs are paired in the order of their addresses");
+	if (!c->n)
+		report_finding(r, OUTCOME_NOT_MEASURED, "no-pair", NULL,
+			       "no VF here has one of %s to speak with", c->peer.node);
+}
+
+static enum measure_path path_of(const struct client *c, const struct pair *p)
+{
+	const struct told_vf *own = &c->side.told->vfs[p->own];
+	const char *subnet = peer_subnet_of(own, c->side.report->arena);
+	bool far = subnet && p->to->subnet && !str_eq(subnet, p->to->subnet);
+
+	if (c->same_host)
+		return PATH_SAME_HOST;
+	if (!c->by_order && own->rail == p->to->rail)
+		return PATH_SAME_RAIL;
+	if (far)
+		return PATH_OTHER_SUBNET;
+	return c->by_order ? PATH_SAME_RAIL : PATH_OTHER_RAIL;
+}
+
+/* --- a run --- */
+
+struct run {
+	const struct pair *pairs;
+	size_t n;
+	enum wire_op op;
+	bool together, must_fail;
+	int pkey_index;
+	const struct wire_address *foreign; /* whose GID is named in place of our own; NULL */
+	/* what came of it */
+	struct peer_end *ends;
+	struct wire_result *results;
+	bool set_up;  /* both sides are connected */
+	bool arrived; /* of the first pair: its bytes are at their place */
+};
+
+static int lost(const struct client *c, int error, const struct err *err)
+{
+	report_finding(c->side.report, OUTCOME_NOT_MEASURED, peer_id_of_error(error), c->peer.node,
+		       "%s", err->msg);
+	return error;
+}
+
+static struct exchange_message words_of(struct client *c, const struct run *run)
+{
+	struct arena *a = c->side.report->arena;
+	struct exchange_message m = {
+		.type = EXCHANGE_RUN,
+		.op = run->op,
+		.size = SIZE,
+		.message = MESSAGE,
+		.seconds = c->seconds,
+		.seed = c->seed,
+		.must_fail = run->must_fail,
+		.ends = arena_array(a, run->n, sizeof(*m.ends)),
+		.n_ends = run->n,
+	};
+
+	for (size_t i = 0; i < run->n; i++) {
+		struct exchange_end *e = &m.ends[i];
+
+		e->from = c->side.told->vfs[run->pairs[i].own].hca;
+		e->to = run->pairs[i].to->hca;
+		wire_address_of(run->ends[i].wire, &e->address);
+		if (run->foreign)
+			memcpy(e->address.gid, run->foreign->gid, sizeof(e->address.gid));
+	}
+	return m;
+}
+
+/* A negative errno only where the peer is lost. */
+static int ask(struct client *c, const struct exchange_message *m, unsigned types,
+	       struct exchange_message *ret)
+{
+	struct err err = { 0 };
+	int r = exchange_send(&c->side.x, m, &err);
+
+	if (r == 0)
+		r = exchange_receive(&c->side.x, types, PEER_SLACK_MS, c->side.report->arena, ret,
+				     &err);
+	if (r < 0)
+		return lost(c, r, &err);
+	take_findings(c, ret);
+	if (ret->type != EXCHANGE_TROUBLE && ret->n_ends != m->n_ends && m->n_ends) {
+		err_set(&err, EBADMSG, "it answers for %zu connections of %zu", ret->n_ends,
+			m->n_ends);
+		return lost(c, -EBADMSG, &err);
+	}
+	return 0;
+}
+
+static void drive(struct client *c, struct run *run, const struct exchange_message *ready)
+{
+	struct report *r = c->side.report;
+	struct wire **wires = arena_array(r->arena, run->n, sizeof(*wires));
+	const struct wire_run w = { run->op, MESSAGE, c->seconds, !run->together };
+	int error = 0;
+
+	for (size_t i = 0; i < run->n && error == 0; i++) {
+		wires[i] = run->ends[i].wire;
+		error = wire_connect(wires[i], &ready->ends[i].address, r);
+		run->results[i].status = error;
+	}
+	run->set_up = error == 0;
+	if (run->set_up)
+		wire_drive(wires, run->n, &w, r, run->results);
+}
+
+/* Of a read the bytes came here. */
+static void compare_read(struct client *c, struct run *run, struct exchange_message *result)
+{
+	for (size_t i = 0; i < run->n && run->op == WIRE_READ; i++) {
+		struct wire_memory *m = &run->ends[i].memory;
+
+		result->ends[i].status = m->verify(m, peer_server_seed(c->seed, i));
+	}
+	run->arrived = result->ends[0].status == 0;
+	for (size_t i = 0; i < run->n; i++) {
+		if (run->results[i].status || !result->ends[i].status)
+			continue;
+		run->results[i].status = result->ends[i].status;
+		report_finding(c->side.report, OUTCOME_BROKEN, "bytes-differ",
+			       c->side.told->vfs[run->pairs[i].own].hca,
+			       "%s to %s/%s: the bytes that came are not those that were sent",
+			       wire_op_name(run->op), c->peer.node, run->pairs[i].to->hca);
+	}
+}
+
+static int make_run(struct client *c, struct run *run)
+{
+	const struct exchange_message done = { .type = EXCHANGE_DONE };
+	struct exchange_message m, ready, result;
+	int r;
+
+	for (size_t i = 0; i < run->n; i++) {
+		r = peer_make_end(&c->side, run->pairs[i].own, SIZE, run->pkey_index,
+				  peer_client_seed(c->seed, i), &run->ends[i]);
+		if (r < 0)
+			return 0; /* a finding, and nothing of the peer's */
+	}
+	m = words_of(c, run);
+	r = ask(c, &m, PEER_TYPE(READY) | PEER_TYPE(TROUBLE), &ready);
+	if (r < 0 || ready.type == EXCHANGE_TROUBLE)
+		return r;
+	drive(c, run, &ready);
+	r = ask(c, &done, PEER_TYPE(RESULT), &result);
+	if (r == 0 && run->set_up && result.n_ends == run->n)
+		compare_read(c, run, &result);
+	return r;
+}
+
+/* How many of the pairs use the card of this one. */
+static size_t users_of(const struct client *c, const struct run *run, size_t of)
+{
+	struct arena *a = c->side.report->arena;
+	const struct told_vf *vfs = c->side.told->vfs;
+	struct expect_path own = expect_path_of(c->side.root, &vfs[run->pairs[of].own], NULL, a);
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->n; i++) {
+		struct expect_path p =
+			expect_path_of(c->side.root, &vfs[run->pairs[i].own], NULL, a);
+
+		n += i == of ||
+		     (p.n && own.n && str_eq(p.functions[p.n - 1], own.functions[own.n - 1]));
+	}
+	return n;
+}
+
+static struct measure measure_of(const struct client *c, const struct run *run, size_t i,
+				 enum outcome outcome)
+{
+	struct arena *a = c->side.report->arena;
+	const struct pair *p = &run->pairs[i];
+	struct expectation e = peer_own_rate(&c->side, p->own, users_of(c, run, i));
+
+	if (!isnan(p->to->gbps) && !(e.gbps <= p->to->gbps))
+		e = (struct expectation) { p->to->gbps,
+					   p->to->limit ? arena_printf(a, "%s of %s", p->to->limit,
+								       c->peer.node)
+							: NULL };
+	return (struct measure) {
+		.path = path_of(c, p),
+		.from = c->side.told->vfs[p->own].hca,
+		.to = arena_printf(a, "%s/%s", c->peer.node, p->to->hca),
+		.from_memory = "host",
+		.to_memory = "host",
+		.op = wire_op_name(run->op),
+		.together = run->together,
+		.gbps = run->results[i].gbps,
+		.usec = run->results[i].usec,
+		.expect_gbps = e.gbps,
+		.limit = e.limit,
+		.verified = run->results[i].status == 0,
+		.outcome = run->results[i].status ? outcome : OUTCOME_GOOD,
+	};
+}
+
+static void begin_run(struct client *c, struct run *run)
+{
+	struct arena *a = c->side.report->arena;
+
+	c->seed += 4096;
+	run->ends = arena_array(a, run->n, sizeof(*run->ends));
+	run->results = arena_array(a, run->n, sizeof(*run->results));
+	for (size_t i = 0; i < run->n; i++)
+		run->results[i] = (struct wire_result) { NAN, NAN, -ECANCELED };
+}
+
+/* A run that is to work. */
+static int measure_run(struct client *c, struct run run)
+{
+	struct report *r = c->side.report;
+	enum outcome worst = OUTCOME_NOT_MEASURED;
+	size_t before = r->n_findings;
+	int error;
+
+	report_progress(r, "%s from %s to %s%s", wire_op_name(run.op),
+			c->side.told->vfs[run.pairs->own].hca, run.pairs->to->hca,
+			run.together ? " and all others" : "");
+	begin_run(c, &run);
+	error = make_run(c, &run);
+	for (size_t i = before; i < r->n_findings; i++) {
+		if (r->findings[i].outcome > worst)
+			worst = r->findings[i].outcome;
+	}
+	for (size_t i = 0; i < run.n; i++) {
+		struct measure m = measure_of(c, &run, i, worst);
+
+		report_measure(r, &m);
+	}
+	peer_end_ends(run.ends, run.n);
+	return error;
+}
+
+/* --- what must fail --- */
+
+/* Findings of a run that is to fail count for nothing but its judgement. */
+static int isolated_run(struct client *c, struct run run, const char *with)
+{
+	struct report *r = c->side.report;
+	const char *from = c->side.told->vfs[run.pairs->own].hca, *why = "it could not be set up";
+	size_t before = r->n_findings, n;
+	const char *id = "";
+	int error;
+
+	begin_run(c, &run);
+	error = make_run(c, &run);
+	n = r->n_findings;
+	if (n > before) {
+		id = r->findings[n - 1].sentence->id;
+		why = r->findings[n - 1].what;
+	}
+	r->n_findings = error < 0 ? n : before;
+	peer_end_ends(run.ends, run.n);
+	if (error < 0)
+		return error;
+	if (run.set_up && run.results->status == 0)
+		report_finding(r, OUTCOME_BROKEN, "isolation", from,
+			       "a transfer to %s/%s with %s works, and has to fail", c->peer.node,
+			       run.pairs->to->hca, with);
+	else if (run.set_up && run.arrived)
+		report_finding(
+			r, OUTCOME_NOT_MEASURED, "isolation", from,
+			"bytes to %s/%s with %s arrive, although no acknowledgement goes back",
+			c->peer.node, run.pairs->to->hca, with);
+	else if (run.set_up && str_eq(id, "retry-exceeded"))
+		report_finding(r, OUTCOME_GOOD, "isolation", from,
+			       "a transfer to %s/%s with %s fails, as it has to", c->peer.node,
+			       run.pairs->to->hca, with);
+	else
+		report_finding(r, OUTCOME_NOT_MEASURED, "isolation-untried", from,
+			       "a transfer with %s could not be tried: %s", with, why);
+	return 0;
+}
+
+static void untried(const struct client *c, const char *with, const char *why)
+{
+	report_finding(c->side.report, OUTCOME_NOT_MEASURED, "isolation-untried",
+		       c->side.told->vfs[c->pairs->own].hca,
+		       "a transfer with %s could not be tried: %s", with, why);
+}
+
+static int try_pkey(struct client *c)
+{
+	int index = wire_other_pkey(c->side.devices[c->pairs->own]);
+
+	if (index < 0) {
+		untried(c, "another P_Key", "the port has that of one partition only");
+		return 0;
+	}
+	return isolated_run(c,
+			    (struct run) { .pairs = c->pairs,
+					   .n = 1,
+					   .op = WIRE_WRITE,
+					   .must_fail = true,
+					   .pkey_index = index },
+			    "another P_Key");
+}
+
+/* The peer is told the GID of another VF of ours, which exists and is not the one that sends. */
+static int try_gid(struct client *c)
+{
+	static const char with[] = "a foreign GID";
+	struct wire_address own = { .qpn = 0 }, foreign = { .qpn = 0 };
+	struct peer_end end = { .wire = NULL };
+	size_t before = c->side.report->n_findings;
+
+	for (size_t i = 0; i < c->side.told->n_vfs && !foreign.qpn; i++) {
+		if (!c->side.devices[i] || (own.qpn && i == c->pairs->own))
+			continue;
+		if (peer_make_end(&c->side, i, MESSAGE, 0, 1, &end) == 0)
+			wire_address_of(end.wire, i == c->pairs->own ? &own : &foreign);
+		peer_end_end(&end);
+	}
+	c->side.report->n_findings = before;
+	if (!foreign.qpn)
+		untried(c, with, "this container has one VF only");
+	else if (foreign.link_layer != 2)
+		untried(c, with, "within a subnet of InfiniBand a packet has no GID");
+	else
+		return isolated_run(c,
+				    (struct run) { .pairs = c->pairs,
+						   .n = 1,
+						   .op = WIRE_WRITE,
+						   .must_fail = true,
+						   .foreign = &foreign },
+				    with);
+	return 0;
+}
+
+/* --- the plan --- */
+
+static int run_alone(struct client *c)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < c->n && r == 0; i++) {
+		for (int op = 0; op < WIRE_OP_MAX && r == 0; op++)
+			r = measure_run(c, (struct run) { .pairs = &c->pairs[i],
+							  .n = 1,
+							  .op = (enum wire_op)op });
+	}
+	return r;
+}
+
+static int run_crossed(struct client *c)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < c->n && r == 0; i++) {
+		for (size_t k = 0; k < c->peer.n_vfs && r == 0; k++) {
+			const struct pair p = { c->pairs[i].own, &c->peer.vfs[k] };
+
+			if (p.to != c->pairs[i].to)
+				r = measure_run(
+					c, (struct run) { .pairs = &p, .n = 1, .op = WIRE_WRITE });
+		}
+	}
+	return r;
+}
+
+static void choose_seconds(struct client *c)
+{
+	double runs = (double)(c->n * WIRE_OP_MAX + 3), share;
+
+	if (c->side.options->crossed)
+		runs += (double)(c->n * c->peer.n_vfs);
+	share = ALL_SECONDS / runs / 1.25; /* latency takes a quarter more */
+	share = share > 1 ? 1 : share < 0.02 ? 0.02 : share;
+	c->seconds = c->side.options->seconds > 0 ? c->side.options->seconds : share;
+	if (c->seconds > EXCHANGE_SECONDS)
+		c->seconds = EXCHANGE_SECONDS;
+}
+
+static int run_plan(struct client *c)
+{
+	const struct peer_options *o = c->side.options;
+	int r;
+
+	make_pairs(c);
+	choose_seconds(c);
+	r = run_alone(c);
+	if (r == 0 && c->n > 1)
+		r = measure_run(c, (struct run) { .pairs = c->pairs,
+						  .n = c->n,
+						  .op = WIRE_WRITE,
+						  .together = true });
+	if (r == 0 && o->crossed)
+		r = run_crossed(c);
+	if (r == 0 && o->isolation && c->n)
+		r = try_pkey(c);
+	if (r == 0 && o->isolation && c->n)
+		r = try_gid(c);
+	return r;
+}
+
+int peer_run(const struct told *told, const struct peer_options *o, struct report *r)
+{
+	const struct exchange_message bye = { .type = EXCHANGE_BYE };
+	struct client c = { .side = {
+				    .told = told, .options = o, .report = r, .x = { .fd = -1 } } };
+	int error = peer_open(&c.side);
+
+	if (getrandom(&c.seed, sizeof(c.seed), 0) != sizeof(c.seed))
+		c.seed = (uint64_t)clock_mono_ns();
+	c.seed >>= 16; /* room to count on */
+	if (error == 0) {
+		peer_open_devices(&c.side);
+		error = meet(&c);
+	}
+	if (error == 0)
+		error = run_plan(&c);
+	if (error == 0)
+		exchange_send(&c.side.x, &bye, NULL);
+	report_progress(r, "%s", "");
+	exchange_end(&c.side.x);
+	peer_close_devices(&c.side);
+	sysroot_close(c.side.root);
+	return error;
+}
