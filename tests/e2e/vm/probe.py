@@ -1,0 +1,387 @@
+"""
+railmate-probe in containers with two VFs of soft RDMA: its traffic beside perftest's and the kernel's counters, in roots
+with glibc, with busybox alone and with nothing; and containers that are broken, each with its sentence and exit status.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import bed
+from bed import LiveNode, check, equal, output, rdma_links, read, scenario, shell, verbs_nodes, write
+from traffic import BANDWIDTH, HOST_NETWORK, Grant, received, spec
+from truth import conf_of, place_of, start
+
+GOOD, BROKEN, SLOW, NOT_MEASURED = 0, 1, 3, 4
+PROGRAM = "/programs/railmate-probe"
+KIT = "/run/probe-kit"  # the program with a loader and a C library of its own
+NO_IPC_LOCK = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_SETUID", "CAP_SETGID")
+MEMORY_MAX = 100 << 10  # KiB
+
+# What it took is the last line.
+MEASURED = """
+import resource, subprocess, sys
+status = subprocess.run(sys.argv[1:]).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(status)
+"""
+
+
+class Container(Grant):
+    """A pod with four GPUs and two VFs that has started, and the way between its VFs."""
+
+    def __init__(self, node):
+        super().__init__(node)
+        started = start(node, "pod")
+        check(started["started"], f"the pod does not start: {started['message']}")
+        self.place = place_of(started)
+        self.env = {"PATH": os.environ["PATH"], "FIRST_ADDRESS": self.addresses[0]}
+        self.conf = conf_of(self.place)
+        self.map = json.loads(read(f"{self.place}/map.json"))
+        self.route()
+
+    def verbs(self, i):
+        return verbs_nodes()[self.devices[i]]
+
+    def run(self, argv, nodes=None, env=(), place=None, root="/", mounts=(), change=None):
+        """(exit status, standard output, standard error). change: of the runtime's specification."""
+        bundle = "/run/bundle-probe"
+        os.makedirs(bundle, exist_ok=True)
+        config = spec("probe", argv, {**self.env, **dict(env)}, nodes or self.nodes,
+                      [(place or self.place, "/run/railmate"), *mounts])
+        config["root"]["path"] = f"{bundle}/rootfs" if root == "/" else root
+        if root == "/" and not os.path.ismount(f"{bundle}/rootfs"):
+            os.makedirs(f"{bundle}/rootfs", exist_ok=True)
+            output("mount", "--bind", "/", f"{bundle}/rootfs")
+        if change:
+            change(config)
+        write(f"{bundle}/config.json", json.dumps(config))
+        ran = subprocess.run(["/programs/runc", "run", "--bundle", bundle, "probe"],
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                             timeout=bed.LIMIT, check=False)
+        return ran.returncode, ran.stdout, ran.stderr
+
+    def probe(self, *options, program=(PROGRAM, ), **how):
+        """(exit status, its JSON)"""
+        status, said, complained = self.run([*program, "--json", *options], **how)
+        with contextlib.suppress(ValueError):
+            return status, json.loads(said)
+        raise AssertionError(f"railmate-probe ends with {status}: {said[-400:]}{complained[-400:]}")
+
+    @contextlib.contextmanager
+    def told(self, change):
+        """A folder as /run/railmate in which change(element) was called for each VF of map.json."""
+        place = "/run/told"
+        shutil.copytree(self.place, place, dirs_exist_ok=True)
+        changed = json.loads(json.dumps(self.map))
+        for element in changed["gpus"]:
+            change(element)
+        write(f"{place}/map.json", json.dumps(changed))
+        try:
+            yield place
+        finally:
+            shutil.rmtree(place)
+
+
+@contextlib.contextmanager
+def container():
+    with LiveNode() as node:
+        node.start_all(config=HOST_NETWORK, vfs=10)
+        yield Container(node)
+
+
+def make_kit():
+    os.makedirs(KIT, exist_ok=True)
+    shutil.copy(PROGRAM, KIT)
+    for library in ("/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"):
+        shutil.copy(library, KIT)
+
+
+def in_kit(root, mounts=()):
+    """As options of probe(): in a root that has no glibc."""
+    loader = f"{KIT}/ld-linux-x86-64.so.2"
+    return {
+        "program": (loader, "--library-path", KIT, f"{KIT}/railmate-probe"), "root": root,
+        "mounts": [(KIT, KIT), *mounts]
+    }
+
+
+def of(result, **wanted):
+    return [m for m in result["measures"] if all(m[k] == v for k, v in wanted.items())]
+
+
+def check_measures(result, devices):
+    """Loopbacks and the pair with each operation, verified; both ways at once."""
+    cells = [(d, d) for d in devices] + [tuple(devices)]
+    equal({(m["from"], m["to"], m["op"])
+           for m in of(result, together=False)},
+          {(*c, op) for c in cells for op in ("write", "read", "send")}, "what was measured")
+    equal({(m["from"], m["to"])
+           for m in of(result, together=True)}, {tuple(devices), tuple(reversed(devices))},
+          "what was measured at once")
+    for m in result["measures"]:
+        check(m["verified"] and m["outcome"] == "good" and m["gbps"] > 0, f"a measure: {m}")
+        check(m["together"] or m["usec"] > 0, f"no time of small messages: {m}")
+        check(m["expect_gbps"] is None, f"soft RDMA has an expectation: {m}")
+
+
+def perftest(c):
+    """Gb/s of ib_write_bw from the first VF to the second."""
+    env = {
+        "NCCL_IB_HCA": ",".join(f"{d}:1" for d in reversed(c.devices)),
+        "NCCL_IB_GID_INDEX": c.conf["NCCL_IB_GID_INDEX"], "FIRST_ADDRESS": c.addresses[1]
+    }
+    status, said, _ = c.run(["/bin/bash", "-c", BANDWIDTH.replace("-F", "-F --report_gbits")],
+                            env=env)
+    speed = re.findall(r"^ *65536 +100 +[\d.]+ +([\d.]+)", said, re.M)
+    check(status == 0 and speed, f"ib_write_bw ends with {status}: {said[-800:]}")
+    return float(speed[0])
+
+
+@scenario
+def probe_measures_the_vfs_of_a_container():
+    """railmate-probe measures two VFs as perftest and the kernel's counters do, within 100 MB"""
+    with container() as c:
+        before = [received(d) for d in c.devices]
+        status, said, complained = c.run(
+            ["/usr/bin/python3", "-c", MEASURED, PROGRAM, "--json"])
+        equal(status, GOOD, f"{said[-800:]}{complained[-400:]}")
+        said, memory = said.rstrip().rsplit("\n", 1)
+        check(int(memory) <= MEMORY_MAX, f"it took {memory} KiB")
+        result = json.loads(said)
+        equal(result["outcome"], "good", "the outcome")
+        check_measures(result, c.devices)
+        for d, was in zip(c.devices, before):
+            check(received(d) - was > 3 * 4 * 64, f"{d} received {received(d) - was} packets")
+
+        tries = []
+        for _ in range(3):
+            (pair, ) = of(result, together=False, op="write", **dict(zip(("from", "to"), c.devices)))
+            tries.append((pair["gbps"], perftest(c)))
+            if tries[-1][0] >= 0.9 * tries[-1][1]:
+                break
+            _, result = c.probe("--seconds", "3")
+        words = ", ".join(f"{ours:.3f} of {theirs:.3f}" for ours, theirs in tries)
+        check(tries[-1][0] >= 0.9 * tries[-1][1], f"Gb/s of perftest's: {words}")
+        return f"{words} Gb/s of perftest's, {int(memory) >> 10} MiB"
+
+
+@scenario
+def probe_runs_in_images_without_its_libraries():
+    """railmate-probe with a loader of its own: an empty root, and one with busybox alone"""
+    with container() as c:
+        make_kit()
+        empty, small = "/run/empty-root", "/run/small-root"
+        for d in (f"{empty}/dev", f"{small}/bin"):
+            os.makedirs(d, exist_ok=True)
+        shutil.copy("/bin/busybox", f"{small}/bin/sh")
+        for root in (empty, small):
+            status, result = c.probe("--seconds", "2", **in_kit(root))
+            equal(status, GOOD, f"in {root}: {result['findings']}")
+            check_measures(result, c.devices)
+        equal(set(os.listdir(empty)) & {"lib", "lib64", "usr"}, set(), "libraries of that root")
+
+
+# --- what is broken ---
+
+BROKEN_SETUPS = []
+
+
+def broken(*ids, status=BROKEN):
+    """A generator of a container: its changes, then what probe() needs to know, then the way back."""
+    def add(function):
+        BROKEN_SETUPS.append((function, set(ids), status))
+        return function
+    return add
+
+
+@broken("node-absent")
+def no_node(c):
+    """a VF's node is not there"""
+    yield {"nodes": c.without(c.verbs(1))}
+
+
+@broken("node-foreign")
+def foreign_node(c):
+    """another VF's node under its name"""
+    other = next(d for d in sorted(rdma_links()) if d not in c.devices)
+    yield {"nodes": [*c.without(c.verbs(1)), (verbs_nodes()[other], c.verbs(1))]}
+
+
+@broken("node-refused")
+def denied_node(c):
+    """the device cgroup denies a node"""
+    def deny(config):
+        number = os.minor(os.stat(c.verbs(1)).st_rdev)
+        rules = config["linux"]["resources"]["devices"]
+        config["linux"]["resources"]["devices"] = [r for r in rules if r.get("minor") != number]
+    yield {"change": deny}
+
+
+@broken("gid-gone")
+def gid_gone(c):
+    """a VF has lost its address"""
+    shell(f"ip addr del {c.addresses[1]}/24 dev {c.netdevs[1]}")
+    yield {}
+    shell(f"ip addr add {c.addresses[1]}/24 dev {c.netdevs[1]}")
+
+
+@broken("gid-moved")
+def gid_moved(c):
+    """a VF's address is at another index"""
+    a, dev = c.addresses[1], c.netdevs[1]
+    shell(f"ip addr del {a}/24 dev {dev}; ip addr add 10.99.0.1/24 dev {dev}; ip addr add {a}/24 dev {dev}")
+    yield {}
+    shell(f"ip addr flush dev {dev}; ip addr add {a}/24 dev {dev}")
+
+
+@broken("gid-index")
+def wrong_index(c):
+    """NCCL_IB_GID_INDEX of an image names an empty entry"""
+    yield {"env": {"NCCL_IB_GID_INDEX": "9"}}
+
+
+@broken("gid-link-local")
+def link_local(c):
+    """NCCL_IB_GID_INDEX of an image names the link-local GID"""
+    yield {"env": {"NCCL_IB_GID_INDEX": "0"}}
+
+
+@broken("port-down")
+def port_down(c):
+    """a VF's interface is down"""
+    shell(f"ip link set {c.netdevs[1]} down")
+    yield {}
+    shell(f"ip link set {c.netdevs[1]} up")
+
+
+@broken("memlock")
+def little_memlock(c):
+    """64 KiB may be locked"""
+    def limit(config):
+        for sort in config["process"]["capabilities"]:
+            config["process"]["capabilities"][sort] = list(NO_IPC_LOCK)
+        config["process"]["rlimits"] = [{"type": "RLIMIT_MEMLOCK", "soft": 65536, "hard": 65536}]
+    yield {"change": limit}
+
+
+@broken("no-route")
+def no_route(c):
+    """no route from one VF to the other"""
+    shell("ip route flush table 101; ip route flush table 102; "
+          "ip route add unreachable default table 101; ip route add unreachable default table 102")
+    yield {}
+
+
+@broken("retry-exceeded")
+def nobody_there(c):
+    """the other VF's address is that of a machine that is off"""
+    for i in (0, 1):
+        shell(f"ip neigh replace {c.addresses[1 - i]} lladdr 02:00:00:99:99:99 nud permanent dev {c.netdevs[i]}")
+    yield {}
+    for i in (0, 1):
+        shell(f"ip neigh del {c.addresses[1 - i]} dev {c.netdevs[i]}")
+
+
+@broken("mtu-small", "mtu-mismatch", status=SLOW)
+def small_mtu(c):
+    """a VF's interface has a small MTU"""
+    shell(f"ip link set {c.netdevs[1]} mtu 700")
+    yield {}
+    shell(f"ip link set {c.netdevs[1]} mtu 1500")
+
+
+@broken("hca-absent")
+def renamed(c):
+    """a VF's RDMA device has another name now"""
+    shell(f"rdma dev set {c.devices[1]} name other0")
+    yield {}
+    shell(f"rdma dev set other0 name {c.devices[1]}")
+
+
+@broken("hca-foreign")
+def swapped(c):
+    """map.json names each VF's device for the other one"""
+    def swap(element):
+        element["hca"] = c.devices[1 - c.devices.index(element["hca"])]
+    with c.told(swap) as place:
+        yield {"place": place}
+
+
+@broken("port-absent")
+def no_such_port(c):
+    """map.json names port 2"""
+    with c.told(lambda e: e.update(port=2)) as place:
+        yield {"place": place}
+
+
+@broken("gid-type")
+def roce_v1(c):
+    """map.json says RoCE v2 of a GID of RoCE v1"""
+    def first(element):
+        device = element["hca"]
+        base = f"/sys/class/infiniband/{device}/ports/1"
+        element["gid"] = {"index": 0, "address": read(f"{base}/gids/0"), "type": "RoCE v2"}
+    with c.told(first) as place:
+        yield {"place": place}
+
+
+@broken("no-hca", status=NOT_MEASURED)
+def no_rdma(c):
+    """map.json names no RDMA device"""
+    with c.told(lambda e: e.update(hca=None)) as place:
+        yield {"place": place}
+
+
+@broken("no-map", status=NOT_MEASURED)
+def no_vfs(c):
+    """map.json has no VF"""
+    with c.told(lambda e: None) as place:
+        write(f"{place}/map.json", json.dumps({**c.map, "gpus": []}))
+        yield {"place": place}
+
+
+@broken("out-of-time", status=NOT_MEASURED)
+def no_time(c):
+    """less time than its runs need"""
+    yield {"options": ("--seconds", "0.001")}
+
+
+@broken("rails-apart", status=GOOD)
+def rails(c):
+    """no route between VFs of two rails: no fault"""
+    shell("ip route flush table 101; ip route flush table 102; "
+          "ip route add unreachable default table 101; ip route add unreachable default table 102")
+    def apart(element):
+        element["rail"] = c.devices.index(element["hca"])
+    with c.told(apart) as place:
+        yield {"place": place}
+
+
+@scenario
+def probe_says_what_is_broken():
+    """railmate-probe in broken containers: each has its sentence and exit status"""
+    words = []
+    with container() as c:
+        for function, ids, wanted in BROKEN_SETUPS:
+            changes, what = function(c), function.__doc__
+            how = next(changes)
+            options = how.pop("options", ("--seconds", "1"))
+            try:
+                status, result = c.probe(*options, **how)
+            finally:
+                next(changes, None)
+                c.route()
+            found = {f["id"]: f for f in result["findings"]}
+            print(what, status, json.dumps(result["findings"], indent=1), flush=True)
+            check(ids <= set(found), f"{what}: found {sorted(found)}, and not {sorted(ids)}")
+            equal(status, wanted, f"{what}: exit status, with {sorted(found)}")
+            for i in ids:
+                check(found[i]["what"] and found[i]["outcome"], f"{what}: {found[i]}")
+            words.append(what)
+        status, result = c.probe("--seconds", "1")
+        equal(status, GOOD, f"when all is mended: {result['findings']}")
+    return f"{len(words)} set-ups"
