@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "report.h"
 
 const char *outcome_name(enum outcome o)
@@ -48,6 +49,13 @@ void report_finding(struct report *r, enum outcome outcome, const char *id, cons
 	va_start(ap, what);
 	text = arena_vprintf(r->arena, what, ap);
 	va_end(ap);
+	for (size_t i = 0; i < r->n_findings; i++) { /* of another run over the same device */
+		const struct finding *f = &r->findings[i];
+
+		if (f->outcome == outcome && str_eq(f->sentence->id, id) && str_eq(f->on, on) &&
+		    str_eq(f->what, text))
+			return;
+	}
 	r->findings = grown(r->arena, r->findings, r->n_findings, sizeof(*r->findings));
 	r->findings[r->n_findings++] = (struct finding) {
 		.outcome = outcome,

@@ -16,6 +16,7 @@ struct cell {
 	const char *gpu; /* whose memory it is on both sides; NULL: the host's */
 	struct wire_memory *from_memory, *to_memory;
 	double alone; /* 10^9 bit/s of the first operation; NAN */
+	bool ended;   /* it failed: other operations would say the same */
 };
 
 struct plan {
@@ -32,8 +33,11 @@ struct plan {
 	unsigned apart;	      /* pairs of two rails that did not reach each other */
 };
 
-/* Each operation on the cell alone. 0, or the first negative errno. */
-int traffic_alone(struct plan *p, struct cell *c);
+/* The first operation on each cell alone; then `together`, of those which then work; then the other
+ * operations on each alone. So that what has no time in the end is what says the least. The first
+ * negative errno, or 0. */
+int traffic_run(struct plan *p, struct cell *cells, size_t n,
+		int (*together)(struct plan *p, const struct cell *cells, size_t n));
 /* The first operation on all cells at once, with what they share. */
 int traffic_together(struct plan *p, const struct cell *cells, size_t n);
 

@@ -1,12 +1,12 @@
 /* A reliable connection over memory that is registered: made, and driven. */
 #include <errno.h>
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <time.h>
 #include <arpa/inet.h>
 
 #include "base/clock.h"
@@ -15,13 +15,15 @@
 #include "told.h"
 #include "wire-internal.h"
 
-#define SEND_DEPTH	64
-#define RECEIVE_DEPTH	128
-#define READS_MAX	16 /* outstanding at a time, as NCCL's */
-#define SMALL		8  /* bytes of a message whose time is measured */
-#define SMALL_MAX	1000
-#define STALL_NS	INT64_C(5000000000) /* without any completion */
-#define NEVER_A_RECEIVE (UINT64_C(1) << 63)
+#define SEND_DEPTH    64
+#define RECEIVE_DEPTH 128
+#define READS_MAX     16 /* outstanding at a time, as NCCL's */
+#define SMALL	      8	 /* bytes of a message whose time is measured */
+#define SMALL_MAX     1000
+#define STALL_NS      INT64_C(5000000000) /* without any completion */
+#define NAP_AFTER_NS  200000
+#define NAP_NS	      20000
+#define A_RECEIVE     (UINT64_C(1) << 63)
 
 /* rdma-core 53, and a flag of it. */
 struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
@@ -308,8 +310,8 @@ int wire_connect(struct wire *w, const struct wire_address *peer, struct report 
 	};
 	struct ibv_qp_attr rts = {
 		.qp_state = IBV_QPS_RTS,
-		.timeout = 14, /* 67 ms */
-		.retry_cnt = 7,
+		.timeout = 14,	/* 67 ms */
+		.retry_cnt = 6, /* soft RDMA takes 7 as for ever */
 		.rnr_retry = 6, /* 7 would be for ever */
 		.sq_psn = w->psn,
 		.max_rd_atomic = (uint8_t)least(READS_MAX, d->limits.max_qp_init_rd_atom),
@@ -433,7 +435,7 @@ static int post_receive(const struct drive *dr, struct wire *w)
 {
 	size_t at = (size_t)(w->receives % slots_of(w, dr->run->message)) * dr->run->message;
 	struct ibv_sge sge = { w->base + at, (uint32_t)dr->run->message, w->mr->lkey };
-	struct ibv_recv_wr wr = { .wr_id = NEVER_A_RECEIVE, .sg_list = &sge, .num_sge = 1 };
+	struct ibv_recv_wr wr = { .wr_id = A_RECEIVE, .sg_list = &sge, .num_sge = 1 };
 	struct ibv_recv_wr *bad;
 	int error = ibv_post_recv(w->qp, &wr, &bad);
 
@@ -457,7 +459,7 @@ static int take(struct drive *dr, struct wire *w)
 	for (int i = 0; i < n; i++) {
 		if (wc[i].status != IBV_WC_SUCCESS)
 			return w->failed ? -EIO : fail(dr, w, &wc[i]);
-		if (wc[i].wr_id == NEVER_A_RECEIVE)
+		if (wc[i].wr_id == A_RECEIVE)
 			w->received++;
 		else
 			sends++;
@@ -487,12 +489,23 @@ static int stalled(const struct drive *dr, struct wire *w)
 	return -ETIMEDOUT;
 }
 
+/* Nanoseconds without a completion. No hardware is silent for so long that a nap costs anything; a
+ * soft device needs the processor, too. */
+static int64_t idle(const struct drive *dr)
+{
+	int64_t ns = clock_mono_ns() - dr->progress_ns;
+
+	if (ns > NAP_AFTER_NS)
+		nanosleep(&(struct timespec) { .tv_nsec = NAP_NS }, NULL);
+	return ns;
+}
+
 /* One message at a time until its completion. */
 static int small_once(struct drive *dr, size_t i, int64_t *ret_ns)
 {
 	struct wire *w = dr->senders[i];
 	int64_t began;
-	int n = 0, idle = 0;
+	int n = 0;
 
 	if (dr->receivers && dr->run->op == WIRE_SEND)
 		n = serve(dr, dr->receivers[i]);
@@ -503,11 +516,8 @@ static int small_once(struct drive *dr, size_t i, int64_t *ret_ns)
 		n = take(dr, w);
 		if (n > 0)
 			break;
-		if (n == 0 && ++idle % 64 == 0) {
-			if (clock_mono_ns() - began > STALL_NS)
-				return stalled(dr, w);
-			sched_yield();
-		}
+		if (n == 0 && idle(dr) > STALL_NS)
+			return stalled(dr, w);
 	}
 	*ret_ns = clock_mono_ns() - began;
 	return n < 0 ? n : 0;
@@ -570,7 +580,7 @@ static bool room(const struct drive *dr, size_t i, const struct flow *f)
 	return dr->run->op != WIRE_SEND || !dr->receivers || w->posted < dr->receivers[i]->receives;
 }
 
-/* One turn of a flow. 1: something was done; 0: nothing; negative: it failed. */
+/* One turn of a flow. */
 static int turn(struct drive *dr, size_t i, struct flow *f, int64_t began_ns, int64_t until_ns)
 {
 	struct wire *w = dr->senders[i];
@@ -597,10 +607,9 @@ static int turn(struct drive *dr, size_t i, struct flow *f, int64_t began_ns, in
 		n = post_send(dr, w, dr->run->message);
 		if (n < 0)
 			return n;
-		taken = 1;
 	}
 	f->done = !more && w->posted == w->done;
-	return taken > 0;
+	return 0;
 }
 
 static void bandwidth(struct drive *dr, struct wire_result *results)
@@ -608,7 +617,6 @@ static void bandwidth(struct drive *dr, struct wire_result *results)
 	_cleanup_free_ struct flow *flows = xcalloc(dr->n, sizeof(*flows));
 	int64_t began = clock_mono_ns(), until = began + (int64_t)(dr->run->seconds * 1e9);
 	size_t left = dr->n;
-	unsigned idle = 0;
 
 	dr->progress_ns = began;
 	for (size_t i = 0; i < dr->n; i++) {
@@ -617,7 +625,7 @@ static void bandwidth(struct drive *dr, struct wire_result *results)
 		flows[i].done = results[i].status != 0;
 	}
 	while (left) {
-		bool busy = false, late = clock_mono_ns() - dr->progress_ns > STALL_NS;
+		bool late = idle(dr) > STALL_NS;
 
 		left = 0;
 		for (size_t i = 0; i < dr->n; i++) {
@@ -629,12 +637,8 @@ static void bandwidth(struct drive *dr, struct wire_result *results)
 				results[i].status = n;
 				flows[i].done = true;
 			}
-			busy |= n > 0;
 			left += !flows[i].done;
 		}
-		idle = busy ? 0 : idle + 1;
-		if (idle > 64)
-			sched_yield(); /* a soft device needs the processor, too */
 	}
 	for (size_t i = 0; i < dr->n; i++) {
 		const struct flow *f = &flows[i];
@@ -688,7 +692,7 @@ int wire_serve_receives(struct wire *const *wires, size_t n, size_t message, boo
 			if (error)
 				return error;
 		}
-		sched_yield();
+		idle(&dr);
 	} while (!stop(arg));
 	return 0;
 }

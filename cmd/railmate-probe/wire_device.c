@@ -352,7 +352,7 @@ static unsigned gid_rank(const struct ibv_gid_entry *e)
 	return is_mapped(&e->gid) ? 0 : is_link_local(&e->gid) ? 2 : 1;
 }
 
-static int gid_choice(const struct wire_device *d, struct report *r)
+static int gid_choice(const struct wire_device *d, bool told, struct report *r)
 {
 	const struct ibv_gid_entry *best = NULL;
 
@@ -362,11 +362,13 @@ static int gid_choice(const struct wire_device *d, struct report *r)
 		if (!best || gid_rank(&d->gids[i]) < gid_rank(best))
 			best = &d->gids[i];
 	}
-	if (best && gid_rank(best) >= 2)
+	if (!best || (told && gid_rank(best) >= 2))
+		return -1;
+	if (gid_rank(best) >= 2)
 		report_finding(r, OUTCOME_BROKEN, "gid-link-local", d->on,
 			       "the best GID of the port, index %u, is %s", best->gid_index,
 			       gid_rank(best) == 2 ? "link-local" : "of RoCE v1");
-	return best ? (int)best->gid_index : -1;
+	return (int)best->gid_index;
 }
 
 /* As text; the address of map.json may be IPv4. */
@@ -430,12 +432,12 @@ static void choose_gid(struct wire_device *d, struct report *r)
 				       "GID index %d, which was told, is link-local", told);
 		return;
 	}
-	if (nccl >= 0)
+	if (nccl >= 0 && nccl != d->vf->gid_index)
 		report_finding(r, OUTCOME_BROKEN, "gid-index", d->on,
 			       "NCCL_IB_GID_INDEX is %d, and the port's table has nothing there",
 			       nccl);
-	d->gid_index = gid_choice(d, r);
-	if (d->gid_index < 0)
+	d->gid_index = gid_choice(d, told >= 0, r);
+	if (!d->n_gids)
 		report_finding(r, OUTCOME_BROKEN, "gid-none", d->on,
 			       "the port's table of %d GIDs is empty", d->port.gid_tbl_len);
 }

@@ -107,11 +107,11 @@ def received(device):
 
 
 class Grant:
-    """What a container of a pod with four GPUs and two VFs was given, and the way between the
+    """What a container of a pod with four GPUs and its VFs was given, and the way between the first
     two."""
 
-    def __init__(self, node):
-        admission = node.admit("pod", 4, 2)
+    def __init__(self, node, vfs=2):
+        admission = node.admit("pod", 4, vfs)
         answer = harness.container(admission)
         self.vfs = sorted(harness.vfs_of(admission))
         self.env = dict(answer["env"])
@@ -125,7 +125,7 @@ class Grant:
         self.env["FIRST_ADDRESS"] = self.addresses[0]
 
     def route(self):
-        a, b = zip(self.netdevs, self.addresses)
+        a, b, *_ = zip(self.netdevs, self.addresses)
         shell(f"selfroute {' '.join(a)} {' '.join(b)}")
 
     def without(self, path):
