@@ -10,6 +10,8 @@
 const struct sentence sentences[] = {
 	{ "no-map", "no VF of railmate is in this container, or its image lies over /run/railmate",
 	  "Ask for VFs in resources.limits, and mount nothing at /run/railmate" },
+	{ "bad-map", "it was changed in the container, or written by another release of railmate",
+	  "Start the pod anew" },
 	{ "no-hca", "the pool serves VFs without RDMA, or the driver made no RDMA device",
 	  "Look at railmatectl doctor on the node" },
 	{ "no-gpu",
@@ -119,6 +121,11 @@ const struct sentence sentences[] = {
 	{ "no-memory", "the container's memory limit", "Raise it, or ask for less memory" },
 	{ "out-of-time", "runs that fail take seconds each, and soft devices are slow",
 	  "Mend what is reported, or give it more seconds" },
+	/* traffic_gpu.c */
+	{ "gpu-direct", NULL, NULL },
+	{ "gpu-export", NULL, NULL },
+	{ "gpu-not-direct", "each way was refused: see the notes on this GPU and this device",
+	  "On the node: modprobe nvidia_peermem, or a driver with dmabuf (NVIDIA's open modules, 5.12 or later kernels)" },
 	/* container.c */
 	{ "shm", "a container's /dev/shm has 64 MiB unless the pod says more",
 	  "Mount an emptyDir with medium: Memory (sizeLimit: 1Gi or more) at /dev/shm" },

@@ -41,4 +41,8 @@ int traffic_run(struct plan *p, struct cell *cells, size_t n,
 /* The first operation on all cells at once, with what they share. */
 int traffic_together(struct plan *p, const struct cell *cells, size_t n);
 
+/* Transfers from the memory of each GPU through its VFs; far: and through another one. As
+ * traffic_run(). */
+int traffic_gpus(struct plan *p, bool far);
+
 #endif

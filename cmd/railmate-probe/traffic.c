@@ -506,12 +506,14 @@ int traffic_local(const struct told *told, const struct traffic_options *o, stru
 	if (!first) {
 		p.until_ns =
 			clock_mono_ns() + (int64_t)((o->seconds > 0 ? o->seconds : SECONDS) * 1e9);
-		p.left = n_ops(p.ops) * n * (n + 1) / 2 + (n > 1);
+		p.left = n_ops(p.ops) * (o->gpu ? told->n_pairs + told->n_gpus * o->far
+						: n * (n + 1) / 2) +
+			 (n > 1);
 		first = open_all(&p);
 		choose_sizes(&p, o);
 		error = make_memory(&p);
 		if (!error)
-			error = host_traffic(&p);
+			error = o->gpu ? traffic_gpus(&p, o->far) : host_traffic(&p);
 		first = first ? first : error;
 	}
 	if (p.skipped)

@@ -5,9 +5,11 @@
 #ifndef RAILMATE_PROBE_TRAFFIC_H
 #define RAILMATE_PROBE_TRAFFIC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct report;
+struct sysroot;
 struct told;
 
 /* Zeroes: the defaults. */
@@ -16,6 +18,8 @@ struct traffic_options {
 	size_t memory;	/* registered by all VFs together, bytes; WIRE_MEMORY_MAX */
 	size_t message; /* bytes; 64 KiB */
 	unsigned ops;	/* 1 << WIRE_WRITE | …; all */
+	bool gpu;	/* from the GPUs' memory, not from the host's */
+	bool far;	/* gpu: each also through a VF that is not its nearest */
 };
 
 /*
@@ -24,5 +28,7 @@ struct traffic_options {
  * link that they share. 0, or the first negative errno; all of it is in the report.
  */
 int traffic_local(const struct told *told, const struct traffic_options *o, struct report *r);
+/* No traffic: is memory of each GPU exported, by which ways? A finding for each. */
+void traffic_gpu_exports(const struct sysroot *root, const struct told *told, struct report *r);
 
 #endif
