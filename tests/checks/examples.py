@@ -75,9 +75,14 @@ POD = {
         }
     },
     "volumes": [({"name!": NAME, "emptyDir!": {"medium!": "Memory", "sizeLimit": QUANTITY}},
-                 {"name!": NAME, "configMap!": {"name!": NAME}})],
+                 {"name!": NAME, "configMap!": {"name!": NAME}},
+                 {"name!": NAME, "hostPath!": {"path!": re.compile("/.+"), "type!": "Directory"}})],
 }
 TEMPLATE = {"metadata": {"labels": STRINGS, "annotations": STRINGS}, "spec!": POD}
+JOB = {
+    "completions": int, "parallelism": int, "completionMode": ("Indexed", "NonIndexed"),
+    "backoffLimit": int, "template!": TEMPLATE
+}
 RUN_POLICY = {
     "cleanPodPolicy": ("None", "Running", "All"), "backoffLimit": int, "activeDeadlineSeconds": int
 }
@@ -95,10 +100,11 @@ KINDS = {
     ("v1", "Service"): {
         "spec!": {"clusterIP": "None", "publishNotReadyAddresses": bool, "selector!": STRINGS}
     },
-    ("batch/v1", "Job"): {
+    ("batch/v1", "Job"): {"spec!": JOB},
+    ("batch/v1", "CronJob"): {
         "spec!": {
-            "completions": int, "parallelism": int, "completionMode": ("Indexed", "NonIndexed"),
-            "backoffLimit": int, "template!": TEMPLATE
+            "schedule!": str, "concurrencyPolicy": ("Allow", "Forbid", "Replace"),
+            "jobTemplate!": {"spec!": JOB}
         }
     },
     ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"): {"spec!": {"config!": str}},
@@ -477,8 +483,8 @@ class Files(unittest.TestCase):
                 spec = job["spec"]["template"]["spec"]
                 self.assertEqual(service["spec"]["selector"], {"job-name": name})
                 self.assertEqual(service["metadata"]["name"], spec["subdomain"])
-                self.assertIn(f"--master-addr={name}-0.{spec['subdomain']}",
-                              spec["containers"][0]["command"])
+                self.assertRegex(" ".join(spec["containers"][0]["command"]),
+                                 rf"--(master-addr=|peer ){name}-0\.{spec['subdomain']}\s")
                 self.assertEqual(job["spec"]["completions"], job["spec"]["parallelism"])
 
     def test_every_way_to_change_the_kernels_arguments_gives_the_same_ones(self):
