@@ -57,8 +57,7 @@ static const char usage_text[] =
 	"  --quiet                 no progress\n"
 	"  --help, --version\n"
 	"\n"
-	"exit status: 0 good, 1 broken, 2 wrong command line, 3 slow, 4 could not be measured,\n"
-	"5 no GPU library in the image\n";
+	"exit status: 0 good, 1 broken, 2 wrong command line, 3 slow, 4 not measured, 5 no GPU library\n";
 
 struct command_line {
 	struct traffic_options traffic;
