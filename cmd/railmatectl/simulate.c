@@ -119,15 +119,6 @@ static int read_request(struct run *run, const struct request *req, struct err *
 
 /* --- the answer --- */
 
-/* "-": no rails are known, or no two pods had the same size. */
-static void put_rails(const struct rail_score *s, struct strbuf *out)
-{
-	if (s->vfs)
-		strbuf_printf(out, "%6.2f %%  ", sim_percent((double)s->same, s->vfs));
-	else
-		strbuf_printf(out, "%8s  ", "-");
-}
-
 static void print_text(const struct run *run, struct strbuf *out)
 {
 	const struct stream_in *day = &run->in.day;
@@ -143,38 +134,20 @@ static void print_text(const struct run *run, struct strbuf *out)
 		"pool %s: %zu pods, seed %llu, load %u-%u %%: %.0f %% of the GPUs busy in the mean\n\n",
 		run->in.pool->cfg->resource, day->pods, (unsigned long long)day->seed,
 		day->load_min, day->load_max, run->results[0].load);
-	strbuf_printf(out, "%-*s  %8s  %-22s%5s  %-14s %8s  %8s\n", width, "policy", "at best",
-		      "bar", "mean", "best there was", "rails", "without");
+	strbuf_printf(out, "%-*s  %8s   %5s  best there was\n", width, "policy", "at best", "mean");
 	for (size_t i = 0; i < run->n_policies; i++) {
 		const struct sim_result *r = &run->results[i];
-		const struct sim_result *reference =
-			sim_reference(r, run->results, run->n_policies);
-		const char *verdict = !reference		       ? ""
-				      : sim_unfragmented(r, reference) ? "met"
-								       : "missed";
-		struct sim_bar bar = sim_bar(r);
-		char text[40] = "";
 
-		strbuf_printf(out, "%-*s  %6.2f %%  ", width, r->policy->name,
-			      sim_percent((double)r->best, r->pairs));
-		if (bar.percent > 0)
-			snprintf(text, sizeof(text), "%s %.4g %% %s",
-				 bar.proven ? "bound" : ">=", bar.percent,
-				 bar.met ? "met" : "missed");
-		strbuf_printf(out, "%-22s%5.3f  %5.3f %-8s ", text, sim_mean_rank(&r->got),
-			      sim_mean_rank(&r->optimum), verdict);
-		put_rails(&r->rails, out);
-		put_rails(&r->rails_without, out);
-		strbuf_printf(out, "%s\n", r->policy->what);
+		strbuf_printf(out, "%-*s  %6.2f %%   %5.3f  %5.3f           %s\n", width,
+			      r->policy->name, sim_percent((double)r->best, r->pairs),
+			      sim_mean_rank(&r->got), sim_mean_rank(&r->optimum), r->policy->what);
 	}
 	strbuf_puts(
 		out,
 		"\n"
 		"at best: GPU-VF pairs of the class that the best choice among the free VFs gives\n"
 		"mean: of the pairs' ranks, PIX 0, PXB 1, PHB 2, NODE 3, SYS 4\n"
-		"best there was: the same of the best choice; met: not worse than what the kubelet's own choice leaves\n"
-		"rails: VFs of a job with a pod on each of two nodes that are on the same rails\n"
-		"without: the same if equally near VFs went by PCI address, and the nodes' were in opposite orders\n");
+		"best there was: the same of the best choice; it is higher where other pods left worse VFs\n");
 }
 
 static void json_classes(struct json *j, const char *key, const struct score_classes *c)
@@ -188,25 +161,8 @@ static void json_classes(struct json *j, const char *key, const struct score_cla
 	json_end_object(j);
 }
 
-/* Of jobs with a pod on each of two nodes. */
-static void json_rails(struct json *j, const char *key, const struct rail_score *s)
+static void json_result(struct json *j, const struct sim_result *r)
 {
-	json_key(j, key);
-	if (!s->vfs) {
-		json_put_null(j);
-		return;
-	}
-	json_begin_object(j);
-	json_kv_int(j, "vfs", (int64_t)s->vfs);
-	json_kv_int(j, "same", (int64_t)s->same);
-	json_end_object(j);
-}
-
-static void json_result(struct json *j, const struct run *run, const struct sim_result *r)
-{
-	const struct sim_result *reference = sim_reference(r, run->results, run->n_policies);
-	struct sim_bar bar;
-
 	json_begin_object(j);
 	json_kv_string(j, "name", r->policy->name);
 	json_kv_string(j, "what", r->policy->what);
@@ -223,25 +179,6 @@ static void json_result(struct json *j, const struct run *run, const struct sim_
 	json_kv_int(j, "best_rank", (int64_t)sim_score_rank(&r->optimum));
 	json_classes(j, "classes", &r->got);
 	json_classes(j, "best_classes", &r->optimum);
-	bar = sim_bar(r);
-	json_key(j, "bar_percent");
-	if (!bar.percent) {
-		json_put_null(j);
-	} else {
-		json_put_int(j, r->policy->bar);
-		json_kv_bool(j, "bar_is_bound", bar.proven);
-		json_kv_bool(j, "bar_met", bar.met);
-	}
-	/* Pairs that our choices, and the best ones, may expect at their best; rounded. */
-	if (r->bound && !r->unbounded) {
-		json_kv_int(j, "expected", (int64_t)(r->expected + 0.5));
-		json_kv_int(j, "bound", (int64_t)(r->bound + 0.5));
-	}
-	json_rails(j, "rails", &r->rails);
-	json_rails(j, "rails_without", &r->rails_without);
-	json_kv_string(j, "reference", r->policy->reference);
-	if (reference)
-		json_kv_bool(j, "unfragmented", sim_unfragmented(r, reference));
 	json_end_object(j);
 }
 
@@ -261,7 +198,7 @@ static void print_json(const struct run *run, struct strbuf *out)
 	json_key(&j, "policies");
 	json_begin_array(&j);
 	for (size_t i = 0; i < run->n_policies; i++)
-		json_result(&j, run, &run->results[i]);
+		json_result(&j, &run->results[i]);
 	json_end_array(&j);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');

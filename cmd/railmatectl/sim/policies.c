@@ -3,10 +3,6 @@
 #include "base/mem.h"
 #include "sim/simulate.h"
 
-/* Sums of the same numbers in another order. */
-#define ROUNDING 1e-6
-
-/* Those that draw GPUs at random have a reference of their own: other GPUs, other distances. */
 static const struct sim_policy policies[] = {
 	{ .name = "kubelet", .what = "the kubelet's own choice, no GetPreferredAllocation" },
 	{ .name = "numa",
@@ -14,44 +10,32 @@ static const struct sim_policy policies[] = {
 	  .numa = NUMA_BEST_EFFORT },
 	{ .name = "early",
 	  .what = "early binding, in the order of the kubelet's map",
-	  .binding = SIM_EARLY,
-	  .reference = "kubelet" },
+	  .binding = SIM_EARLY },
 	{ .name = "early-gpu-first",
 	  .what = "early binding, GPUs first",
 	  .binding = SIM_EARLY,
-	  .order = SIM_GPU_FIRST,
-	  .reference = "kubelet",
-	  .bar = 100 },
+	  .order = SIM_GPU_FIRST },
 	{ .name = "early-vf-first",
 	  .what = "early binding, VFs first, GPUs predicted",
 	  .binding = SIM_EARLY,
-	  .order = SIM_VF_FIRST,
-	  .reference = "kubelet",
-	  .bar = 95 },
+	  .order = SIM_VF_FIRST },
 	{ .name = "early-no-specs",
 	  .what = "the same without pod specs: as many GPUs as VFs are predicted",
 	  .binding = SIM_EARLY,
 	  .order = SIM_VF_FIRST,
-	  .no_specs = true,
-	  .reference = "kubelet" },
+	  .no_specs = true },
 	{ .name = "early-mute",
 	  .what = "early binding, VFs first, the GPU plugin does not answer us",
 	  .binding = SIM_EARLY,
 	  .order = SIM_VF_FIRST,
-	  .mute = true,
-	  .reference = "kubelet",
-	  .bar = 80 },
+	  .mute = true },
 	{ .name = "late",
 	  .what = "late binding, in the order of the kubelet's map",
-	  .binding = SIM_LATE,
-	  .reference = "kubelet",
-	  .bar = 100 },
+	  .binding = SIM_LATE },
 	{ .name = "late-vf-first",
 	  .what = "late binding, slots first",
 	  .binding = SIM_LATE,
-	  .order = SIM_VF_FIRST,
-	  .reference = "kubelet",
-	  .bar = 100 },
+	  .order = SIM_VF_FIRST },
 	{ .name = "random-kubelet",
 	  .what = "GPUs at random: the kubelet's own choice",
 	  .gpus_at_random = true },
@@ -59,16 +43,12 @@ static const struct sim_policy policies[] = {
 	  .what = "GPUs at random: early binding, VFs first",
 	  .binding = SIM_EARLY,
 	  .order = SIM_VF_FIRST,
-	  .gpus_at_random = true,
-	  .reference = "random-kubelet",
-	  .bar = 80 },
+	  .gpus_at_random = true },
 	{ .name = "random-late-vf-first",
 	  .what = "GPUs at random: late binding, slots first",
 	  .binding = SIM_LATE,
 	  .order = SIM_VF_FIRST,
-	  .gpus_at_random = true,
-	  .reference = "random-kubelet",
-	  .bar = 100 },
+	  .gpus_at_random = true },
 };
 
 const struct sim_policy *sim_policies(size_t *ret_n)
@@ -89,33 +69,4 @@ double sim_mean_rank(const struct score_classes *c)
 double sim_percent(double part, size_t all)
 {
 	return all ? 100 * part / (double)all : 100;
-}
-
-struct sim_bar sim_bar(const struct sim_result *r)
-{
-	struct sim_bar bar = { .percent = r->policy->bar };
-
-	if (!bar.percent)
-		return bar;
-	bar.proven = r->bound > 0 && !r->unbounded && sim_percent(r->bound, r->pairs) < bar.percent;
-	if (bar.proven)
-		bar.percent = sim_percent(r->bound, r->pairs);
-	bar.met = sim_percent((double)r->best, r->pairs) >= bar.percent ||
-		  (bar.proven && r->expected >= r->bound - ROUNDING);
-	return bar;
-}
-
-bool sim_unfragmented(const struct sim_result *r, const struct sim_result *reference)
-{
-	return sim_score_rank(&r->optimum) <= sim_score_rank(&reference->optimum);
-}
-
-const struct sim_result *sim_reference(const struct sim_result *r, const struct sim_result *all,
-				       size_t n)
-{
-	for (size_t i = 0; r->policy->reference && i < n; i++) {
-		if (!strcmp(all[i].policy->name, r->policy->reference))
-			return &all[i];
-	}
-	return NULL;
 }

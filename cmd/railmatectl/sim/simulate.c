@@ -11,18 +11,12 @@
 #include "pods/identify.h"
 #include "pool/node.h"
 #include "pool/slots.h"
-#include "sim/bound-internal.h"
 #include "sim/devman.h"
 #include "sim/idset.h"
 #include "sim/late-internal.h"
-#include "sim/rails-internal.h"
 #include "sim/vendor.h"
-#include "topo/rails.h"
 
 #define NO_POD (-1)
-
-/* Of each day; more would not change the score, and costs. */
-#define RAIL_PODS_MAX 1000
 
 struct holding {
 	struct ids gpus, listed; /* listed: the ids that the kubelet knows, VFs or slots */
@@ -37,7 +31,6 @@ struct world {
 	struct arena *arena;
 	const struct vendor *gpus;
 	struct device_list listed; /* by our plugin: VFs, or slots */
-	struct bound *bound;	   /* NULL: nothing to compute */
 	/* of its own for each resource: the same GPUs are drawn whichever policy chooses the VFs */
 	uint64_t gpu_random, listed_random;
 	struct idset gpus_taken, listed_taken;
@@ -45,8 +38,7 @@ struct world {
 	int *vf_owner;		  /* by pool index */
 	struct holding *holdings; /* by pod */
 	size_t n_pods;
-	struct sim_result *result; /* NULL: only the rails count */
-	struct rail_day *rail_day;
+	struct sim_result *result;
 };
 
 /* One container on its way. */
@@ -59,9 +51,8 @@ struct admission {
 	uint64_t affinity;
 	struct ids gpus, listed;
 	int *gpu_pci;	     /* of gpus */
-	int *free_gpus;	     /* before it came, as positions */
 	int *free_vfs, *vfs; /* pool indices: before it came, and those that it got */
-	size_t n_free_gpus, n_free, n_vfs;
+	size_t n_free, n_vfs;
 	const struct ids *prediction; /* NULL: none was made */
 };
 
@@ -243,8 +234,7 @@ static bool allocate(struct admission *ad)
 	enum sim_order order = ad->w->policy->order;
 	bool gpu_first = order == SIM_GPU_FIRST || (order == SIM_AS_IT_COMES && ad->pod->gpu_first);
 
-	if (ad->w->result)
-		ad->w->result->gpu_first += gpu_first;
+	ad->w->result->gpu_first += gpu_first;
 	if (gpu_first)
 		return allocate_gpus(ad) && allocate_listed(ad);
 	return allocate_listed(ad) && allocate_gpus(ad);
@@ -316,26 +306,6 @@ static void count(const struct admission *ad)
 	r->predicted_right += right;
 }
 
-static void judge_bound(const struct admission *ad)
-{
-	struct bound_in in = { .free_gpus = ad->free_gpus,
-			       .n_free_gpus = ad->n_free_gpus,
-			       .free_vfs = ad->free_vfs,
-			       .n_free_vfs = ad->n_free,
-			       .chosen = ad->vfs,
-			       .n_chosen = ad->n_vfs,
-			       .gpus = ad->gpus.n };
-	struct sim_result *r = ad->w->result;
-	double expected, bound;
-
-	if (sim_bound_judge(ad->w->bound, &in, &expected, &bound)) {
-		r->expected += expected;
-		r->bound += bound;
-	} else {
-		r->unbounded++;
-	}
-}
-
 static void arrive(struct world *w, size_t number, const struct stream_pod *pod)
 {
 	_cleanup_arena_ struct arena *arena = arena_new(64 * 1024);
@@ -346,27 +316,17 @@ static void arrive(struct world *w, size_t number, const struct stream_pod *pod)
 		if (w->vf_owner[i] == NO_POD && w->in->pool->devs[i].healthy)
 			ad.free_vfs[ad.n_free++] = (int)i;
 	}
-	ad.free_gpus = arena_array(arena, w->gpus->list.n, sizeof(*ad.free_gpus));
-	for (size_t i = 0; i < w->gpus->list.n; i++) {
-		if (w->gpu_owner[i] == NO_POD)
-			ad.free_gpus[ad.n_free_gpus++] = (int)i;
-	}
 	judge_numa(&ad);
 	if (!allocate(&ad) || !(w->policy->binding == SIM_LATE ? bind_slots : name_vfs)(&ad)) {
 		/* A pod that is refused gives back all that it had got. */
 		ad.n_vfs = 0;
 		hold(&ad);
 		leave(w, number);
-		if (w->result)
-			w->result->refused++;
+		w->result->refused++;
 		return;
 	}
 	hold(&ad);
-	sim_rail_day_note(w->rail_day, pod->gpus, ad.vfs, ad.n_vfs);
-	if (w->result)
-		count(&ad);
-	if (w->result && w->bound)
-		judge_bound(&ad);
+	count(&ad);
 }
 
 /* --- a day --- */
@@ -396,10 +356,6 @@ static void open_world(struct world *w)
 
 	w->gpu_random = ~w->in->day.seed; /* neither is that of the day */
 	w->listed_random = w->gpu_random * 3;
-	if (w->result && w->policy->gpus_at_random && w->policy->order == SIM_VF_FIRST &&
-	    w->policy->binding == SIM_EARLY)
-		w->bound =
-			sim_bound_new(w->in->node, pool, w->gpus->pci, w->gpus->list.n, w->arena);
 	if (w->policy->binding == SIM_LATE) {
 		struct slot_list slots = pool_slots(&view, w->arena);
 
@@ -416,25 +372,16 @@ static void open_world(struct world *w)
 		w->vf_owner[i] = NO_POD;
 }
 
-/* The common facts of all days and policies. */
-struct machine {
-	const struct vendor *gpus;
-	struct stream first, second; /* of the node, and of another of its kind */
-	struct topo_rails *reversed; /* NULL: no rails are known */
-	struct arena *arena;
-};
-
-static void run_day(const struct sim_in *in, const struct machine *m, const struct stream *day,
-		    const struct sim_policy *policy, struct rail_day *rails, struct sim_result *ret)
+static void run_day(const struct sim_in *in, const struct vendor *gpus, const struct stream *day,
+		    struct sim_result *ret)
 {
 	_cleanup_arena_ struct arena *arena = arena_new(1 << 20);
 	struct world w = { .in = in,
-			   .policy = policy,
+			   .policy = ret->policy,
 			   .arena = arena,
-			   .gpus = m->gpus,
+			   .gpus = gpus,
 			   .n_pods = day->n_pods,
-			   .result = ret,
-			   .rail_day = rails };
+			   .result = ret };
 
 	open_world(&w);
 	for (size_t i = 0; i < day->n_pods; i++) {
@@ -446,71 +393,27 @@ static void run_day(const struct sim_in *in, const struct machine *m, const stru
 	sim_idset_done(&w.listed_taken);
 }
 
-/* The rails that the pods of a day get when choices are made with the rails `known`. */
-static struct rail_day rails_of_day(const struct sim_in *in, const struct machine *m,
-				    const struct stream *pods, const struct sim_policy *policy,
-				    const struct topo_rails *known)
-{
-	struct rail_day rails = sim_rail_day_new(in->node, in->pool, RAIL_PODS_MAX, m->arena);
-	struct node node = *in->node;
-	struct sim_in chooser = *in;
-	struct stream day = *pods;
-
-	node.rails = known;
-	chooser.node = &node;
-	chooser.day.seed += pods == &m->second;
-	if (day.n_pods > RAIL_PODS_MAX)
-		day.n_pods = RAIL_PODS_MAX;
-	run_day(&chooser, m, &day, policy, &rails, NULL);
-	return rails;
-}
-
-static void score_rails(const struct sim_in *in, const struct machine *m,
-			const struct rail_day *first, struct sim_result *ret)
-{
-	const struct sim_policy *policy = ret->policy;
-	struct rail_day second = rails_of_day(in, m, &m->second, policy, in->node->rails);
-	struct rail_day without;
-
-	ret->rails = ret->rails_without = sim_rail_days_compare(first, &second, m->arena);
-	if (policy->binding == SIM_KUBELET)
-		return; /* not ours to choose */
-	without = rails_of_day(in, m, &m->first, policy, NULL);
-	second = rails_of_day(in, m, &m->second, policy, m->reversed);
-	ret->rails_without = sim_rail_days_compare(&without, &second, m->arena);
-}
-
 const struct sim_result *sim_run(const struct sim_in *in, const struct sim_policy *const *policies,
 				 size_t n, struct arena *arena)
 {
 	struct sim_result *results = arena_array(arena, n, sizeof(*results));
-	struct machine m = { .arena = arena };
 	struct stream_in day = in->day;
+	const struct vendor *gpus;
+	struct stream pods;
 
 	day.gpu_resource = sim_vendor_resource(in->node->inv);
 	day.vf_resource = in->pool->cfg->resource;
-	m.gpus = sim_vendor_new(in->node->inv, in->node->topo, day.gpu_resource, arena);
-	day.gpus = m.gpus->list.n;
+	gpus = sim_vendor_new(in->node->inv, in->node->topo, day.gpu_resource, arena);
+	day.gpus = gpus->list.n;
 	day.vfs = 0;
 	for (size_t i = 0; i < in->pool->n_devs; i++)
 		day.vfs += in->pool->devs[i].healthy;
-	m.first = sim_stream_new(&day, arena);
-	day.seed++;
-	if (day.pods > RAIL_PODS_MAX)
-		day.pods = RAIL_PODS_MAX;
-	m.second = sim_stream_new(&day, arena);
-	if (!m.first.n_pods)
+	pods = sim_stream_new(&day, arena);
+	if (!pods.n_pods)
 		return NULL;
-	if (sim_rails_are_known(in->node, in->pool))
-		m.reversed = sim_rails_against_addresses(in->node);
 	for (size_t i = 0; i < n; i++) {
-		struct rail_day rails = sim_rail_day_new(in->node, in->pool, RAIL_PODS_MAX, arena);
-
 		results[i] = (struct sim_result) { .policy = policies[i] };
-		run_day(in, &m, &m.first, policies[i], &rails, &results[i]);
-		if (m.reversed)
-			score_rails(in, &m, &rails, &results[i]);
+		run_day(in, gpus, &pods, &results[i]);
 	}
-	topo_rails_free(m.reversed);
 	return results;
 }

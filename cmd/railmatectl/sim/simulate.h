@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "sim/numa.h"
-#include "sim/rails-internal.h"
 #include "sim/score-internal.h"
 #include "sim/stream-internal.h"
 
@@ -31,10 +30,6 @@ struct sim_policy {
 	bool mute;	       /* the GPU plugin does not answer us */
 	/* It is not known how many GPUs a container wants: as many as VFs are predicted */
 	bool no_specs;
-	/* The kubelet's own choice with such a GPU plugin, by name; NULL: it is one itself, or
-	 * gives other GPUs */
-	const char *reference;
-	unsigned bar; /* per cent of the pairs that have to be at their best; 0: none */
 };
 
 const struct sim_policy *sim_policies(size_t *ret_n);
@@ -50,12 +45,6 @@ struct sim_result {
 	struct score_classes got; /* of all pods */
 	/* The best that was there, under this policy: fragmentation shows here */
 	struct score_classes optimum;
-	/* gpus_at_random, early, VFs first: pairs that our choices may expect to be at their best,
-	 * and that the best ones may (bound.h) */
-	double expected, bound;
-	size_t unbounded; /* pods for which there was too much to enumerate */
-	/* Of jobs with a pod on each of two nodes; all 0 where no rails are known. */
-	struct rail_score rails, rails_without; /* the rule of the lowest rails */
 };
 
 struct sim_in {
@@ -70,22 +59,5 @@ const struct sim_result *sim_run(const struct sim_in *in, const struct sim_polic
 
 double sim_mean_rank(const struct score_classes *c); /* 0 without pairs */
 double sim_percent(double part, size_t all);	     /* 100 of nothing */
-
-/*
- * The policy's bar: per cent of the pairs, or the bound where that is lower. It is met by the
- * measured share, or when no rule could have expected more (expected = bound): the rest is luck of
- * the draw.
- */
-struct sim_bar {
-	double percent; /* 0: the policy has none */
-	bool proven, met;
-};
-struct sim_bar sim_bar(const struct sim_result *r);
-/* Was the best that was there as good as under the reference, over all pods? Of two results of one
- * run. */
-bool sim_unfragmented(const struct sim_result *r, const struct sim_result *reference);
-/* The result of the policy's reference; NULL: it has none, or it was not run. */
-const struct sim_result *sim_reference(const struct sim_result *r, const struct sim_result *all,
-				       size_t n);
 
 #endif

@@ -6,8 +6,10 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "choice/choice.h"
 #include "lab.h"
-#include "sim/bound-internal.h"
+#include "pods/identify.h"
+#include "unit/sim/bound.h"
 #include "sim/random.h"
 
 #define CASES 60
@@ -166,12 +168,79 @@ static void what_is_too_much_to_enumerate_is_said(void **state)
 				     &in, &expected, &bound));
 }
 
+/* A container with v VFs for k GPUs that are drawn among the free ones. */
+static void add_expectation(const struct lab *lab, struct bound *b, uint64_t *random, size_t v,
+			    size_t k, double *expected, double *bound)
+{
+	int positions[16], busy[16], free_vfs[64], chosen[8], n_gpus = (int)lab->node->inv->n_gpu;
+	size_t n_vfs = lab->pool->n_devs;
+	struct bound_in in = { .free_gpus = positions,
+			       .free_vfs = free_vfs,
+			       .chosen = chosen,
+			       .n_chosen = v,
+			       .gpus = k };
+	struct identified who = { .n_drawn = k, .busy_gpus.v = busy };
+	struct preferred_container ask = { .size = (int)v };
+	double one, most;
+	struct ids ids;
+
+	for (int i = 0; i < n_gpus; i++)
+		positions[i] = i;
+	for (size_t i = 0; i < n_vfs; i++)
+		free_vfs[i] = (int)i;
+	sim_random_shuffle(random, positions, (size_t)n_gpus, sizeof(*positions));
+	sim_random_shuffle(random, free_vfs, n_vfs, sizeof(*free_vfs));
+	in.n_free_gpus = k + sim_random_below(random, (uint64_t)n_gpus - k + 1);
+	for (size_t i = in.n_free_gpus; i < (size_t)n_gpus; i++)
+		busy[who.busy_gpus.n++] = lab->node->inv->gpu[positions[i]].pci;
+	in.n_free_vfs = v + sim_random_below(random, n_vfs - v + 1);
+	ask.available.v = arena_array(lab->arena, in.n_free_vfs, sizeof(char *));
+	while (ask.available.n < in.n_free_vfs) {
+		ask.available.v[ask.available.n] = lab->pool->devs[free_vfs[ask.available.n]].id;
+		ask.available.n++;
+	}
+	ids = choice_decide(lab->node, lab->pool, &ask, &who, NULL, lab->arena, NULL);
+	assert_int_equal(ids.n, v);
+	for (size_t i = 0; i < v; i++)
+		chosen[i] = (int)(pool_find(lab->pool, ids.v[i]) - lab->pool->devs);
+	assert_true(sim_bound_judge(b, &in, &one, &most));
+	*expected += one;
+	*bound += most;
+}
+
+static void nobody_could_expect_more_of_drawn_gpus(void **state)
+{
+	static const char *const machines[] = { HGX, DGX_A100, MI300X, P4D, TIGHT };
+	static const size_t shapes[][2] = { { 1, 1 }, { 2, 2 }, { 2, 4 }, { 4, 2 }, { 4, 4 } };
+
+	(void)state;
+	for (size_t m = 0; m < ARRAY_LEN(machines); m++) {
+		_cleanup_lab_ struct lab lab = lab_new(machines[m]);
+		int gpus[16];
+		size_t n_gpus = (size_t)gpu_list(&lab, gpus);
+		struct bound *b = sim_bound_new(lab.node, lab.pool, gpus, n_gpus, lab.arena);
+		double expected = 0, bound = 0;
+		uint64_t random = 1;
+
+		for (size_t i = 0; i < CASES; i++) {
+			const size_t *shape = shapes[i % ARRAY_LEN(shapes)];
+
+			if (shape[0] <= lab.pool->n_devs && shape[1] <= n_gpus)
+				add_expectation(&lab, b, &random, shape[0], shape[1], &expected,
+						&bound);
+		}
+		assert_true(expected <= bound + 1e-6);
+		assert_true(expected >= 0.99 * bound); /* in states that no day leaves, too */
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equals_brute_force),
 		cmocka_unit_test(one_of_two_gpus_is_guessed_every_second_time),
 		cmocka_unit_test(what_is_too_much_to_enumerate_is_said),
+		cmocka_unit_test(nobody_could_expect_more_of_drawn_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

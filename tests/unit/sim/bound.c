@@ -1,4 +1,4 @@
-#include "sim/bound-internal.h"
+#include "unit/sim/bound.h"
 
 #include <stdint.h>
 #include <string.h>

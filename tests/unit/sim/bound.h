@@ -9,8 +9,8 @@
  * up over the decisions of a day they show the expectation of the rule in use, and the bound that
  * no rule can beat on these decisions.
  */
-#ifndef RAILMATE_SIM_BOUND_INTERNAL_H
-#define RAILMATE_SIM_BOUND_INTERNAL_H
+#ifndef RAILMATE_TESTS_SIM_BOUND_H
+#define RAILMATE_TESTS_SIM_BOUND_H
 
 #include <stdbool.h>
 #include <stddef.h>
