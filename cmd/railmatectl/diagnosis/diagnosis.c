@@ -54,17 +54,15 @@ void diagnosis_run(struct diagnosis *r, const struct diagnosis_check *check, con
 	check->run(f, r);
 }
 
-struct diagnosis_finding *diagnosis_add(struct diagnosis *r, enum diagnosis_verdict v,
-					const struct diagnosis_advice *a, const char *subject,
-					const char *fmt, ...)
+static struct diagnosis_finding *add(struct diagnosis *r, enum diagnosis_verdict v,
+				     const struct diagnosis_advice *a, const char *subject,
+				     const char *fmt, va_list ap)
 {
+	static const struct diagnosis_advice none;
 	struct diagnosis_finding *f;
 	char text[1024];
-	va_list ap;
 
-	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	str_utf8_trim(text);
 	r->findings = xgrow(r->findings, &r->cap, r->n + 1, sizeof(*r->findings));
 	f = &r->findings[r->n++];
@@ -73,9 +71,32 @@ struct diagnosis_finding *diagnosis_add(struct diagnosis *r, enum diagnosis_verd
 		.verdict = v,
 		.subject = arena_strdup(r->arena, subject),
 		.sentence = arena_strdup(r->arena, text),
-		.advice = a,
+		.advice = a ? a : &none,
 	};
 	return f;
+}
+
+struct diagnosis_finding *diagnosis_add(struct diagnosis *r, enum diagnosis_verdict v,
+					const struct diagnosis_advice *a, const char *subject,
+					const char *fmt, ...)
+{
+	struct diagnosis_finding *f;
+	va_list ap;
+
+	va_start(ap, fmt);
+	f = add(r, v, a, subject, fmt, ap);
+	va_end(ap);
+	return f;
+}
+
+void diagnosis_fine(struct diagnosis *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
+		add(r, DIAGNOSIS_PASS, NULL, "host", fmt, ap);
+	va_end(ap);
 }
 
 struct arena *diagnosis_arena(const struct diagnosis *r)

@@ -42,7 +42,7 @@ const char *diagnosis_platform_name(enum diagnosis_platform p); /* "grub", as in
 /*
  * Static and shared by findings of one kind: those are printed together. One sentence each.
  * fix[DIAGNOSIS_GRUB] is Ubuntu's and RHEL's; NULL there: nothing to do (PASS only). NULL for
- * another platform: the same as GRUB's.
+ * another platform: the same as GRUB's. A PASS whose sentence is enough has no advice.
  */
 struct diagnosis_advice {
 	const char *meaning; /* for NCCL */
@@ -67,7 +67,7 @@ struct diagnosis_finding {
 	enum diagnosis_verdict verdict;
 	const char *subject;  /* "0000:17:00.0", "mlx5_4 port 1", "host" */
 	const char *sentence; /* the finding; names the subject, ends with a full stop */
-	const struct diagnosis_advice *advice;
+	const struct diagnosis_advice *advice; /* never NULL */
 	/* The fix's addition to the kernel's command line, for the manifest; NULL */
 	const char *kernel_arg;
 	const char *module; /* the module that the fix loads at boot, likewise; NULL */
@@ -83,6 +83,9 @@ void diagnosis_run(struct diagnosis *r, const struct diagnosis_check *check, con
 struct diagnosis_finding *diagnosis_add(struct diagnosis *r, enum diagnosis_verdict v,
 					const struct diagnosis_advice *a, const char *subject,
 					const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* A PASS of the host without advice, unless the running check has found trouble. */
+void diagnosis_fine(struct diagnosis *r, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 struct arena *diagnosis_arena(const struct diagnosis *r);
 /* The worst verdict of the running check so far; DIAGNOSIS_PASS when there is none. */
 enum diagnosis_verdict diagnosis_worst_so_far(const struct diagnosis *r);

@@ -27,21 +27,19 @@ static const struct diagnosis_advice acs_on_gpus = {
 };
 static const struct diagnosis_advice acs_on_despite = {
 	"What the two send each other is redirected up to the CPU instead of through the switch: GPUDirect RDMA at half the bandwidth, or none at all.",
-	{ "The command line names this bridge already: look into the kernel's log for 'disable_acs_redir', or switch ACS off in the BIOS; config_acs= is for kernels from 6.11, or a vendor's that has it.",
-	  NULL, NULL },
+	{ "The command line names this bridge already: look into the kernel's log for 'disable_acs_redir', or switch ACS off in the BIOS; config_acs= is for kernels from 6.11, or a vendor's that has it." },
 };
 static const struct diagnosis_advice acs_on_guest = {
 	"What the two send each other is redirected up to the CPU instead of through the switch, for without ATS or direct translated P2P nothing takes the short way.",
-	{ "In a virtual machine that is the host's affair: the switch needs DT (direct translated P2P), GPUs and NICs need ATS, which the host's administrator sets (nccl-tests issue 380).",
-	  NULL, NULL },
+	{ "In a virtual machine that is the host's affair: the switch needs DT (direct translated P2P), GPUs and NICs need ATS, which the host's administrator sets (nccl-tests issue 380)." },
 };
 static const struct diagnosis_advice acs_unknown = {
 	"If a bridge on the path redirects, GPUDirect RDMA is slow, and nothing in NCCL's log says so.",
-	{ DOCTOR_NEED_PRIVILEGE, NULL, NULL },
+	{ DOCTOR_NEED_PRIVILEGE },
 };
 static const struct diagnosis_advice acs_hidden = {
 	"The switches are the host's: if they redirect, GPUDirect RDMA is slow, which cannot be seen from inside.",
-	{ "Ask who runs the host: good is SV RR CR UF DT with ATS on GPU and NIC.", NULL, NULL },
+	{ "Ask who runs the host: good is SV RR CR UF DT with ATS on GPU and NIC." },
 };
 static const struct diagnosis_advice acs_direct = {
 	"Plain requests are redirected, but both ends have ATS, and what is translated goes straight through (DT).",
@@ -49,14 +47,6 @@ static const struct diagnosis_advice acs_direct = {
 };
 static const struct diagnosis_advice acs_far = {
 	"The path goes over the host bridge anyway, where NCCL leaves GPUDirect RDMA off: it matters when its level is raised.",
-	{ NULL },
-};
-static const struct diagnosis_advice acs_board = {
-	"Ports redirect just what this board needs for GPUDirect RDMA.",
-	{ NULL },
-};
-static const struct diagnosis_advice acs_fine = {
-	"Switches on these paths let both ends talk to each other.",
 	{ NULL },
 };
 
@@ -196,10 +186,9 @@ static void run_acs(const struct facts *f, struct diagnosis *r)
 		judge_nics(f, r, &w, c);
 		judge_gpus(f, r, &w, c);
 	}
-	if (right && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &acs_board, "host",
-			      "Ports with the ACS mask of a board of type %s: %zu.",
-			      doctor_board_name(board.type), right);
+	if (right)
+		diagnosis_fine(r, "Ports with the ACS mask of a board of type %s: %zu.",
+			       doctor_board_name(board.type), right);
 	if (w.direct)
 		diagnosis_add(r, DIAGNOSIS_PASS, &acs_direct, "host",
 			      "Bridges that redirect, with DT and ATS: %zu.", w.direct);
@@ -209,8 +198,8 @@ static void run_acs(const struct facts *f, struct diagnosis *r)
 			"The %zu bridges that this virtual machine sees redirect nothing; the host's are hidden.",
 			w.judged);
 	else if (w.judged && diagnosis_n(r) == diagnosis_n_before(r))
-		diagnosis_add(
-			r, DIAGNOSIS_PASS, &acs_fine, "host",
+		diagnosis_fine(
+			r,
 			"Nothing is redirected by the ports between GPUs and NICs, and between GPUs (pairs: %zu, ports: %zu).",
 			w.pairs, w.judged);
 }

@@ -8,27 +8,19 @@
 
 static const struct diagnosis_advice group_apart = {
 	"The GPU's driver gives GPU memory to the NIC only within one IOMMU group: without it NCCL has no GPUDirect RDMA.",
-	{ "Groups follow from ACS: set the masks that the check acs names, and reboot; the driver's way around it is NVreg_GrdmaPciTopoCheckOverride=1.",
-	  NULL, NULL },
+	{ "Groups follow from ACS: set the masks that the check acs names, and reboot; the driver's way around it is NVreg_GrdmaPciTopoCheckOverride=1." },
 };
 static const struct diagnosis_advice group_inline = {
 	"Groups that do not fit the board's type mean that ACS does not either: GPUDirect RDMA takes the long way.",
-	{ "Groups follow from ACS: set the masks that the check acs names, and reboot.", NULL,
-	  NULL },
+	{ "Groups follow from ACS: set the masks that the check acs names, and reboot." },
 };
 static const struct diagnosis_advice group_numa = {
 	"On this board every GPU and NIC is to have an IOMMU group of its own; a shared or missing group means that ACS or the IOMMU is off, and GPUDirect RDMA over C2C may fail.",
-	{ "Switch the SMMU on in the firmware. Groups follow from ACS: take pci=disable_acs_redir= out of the kernel's command line, set the masks that the check acs names, and reboot.",
-	  NULL, NULL },
+	{ "Switch the SMMU on in the firmware. Groups follow from ACS: take pci=disable_acs_redir= out of the kernel's command line, set the masks that the check acs names, and reboot." },
 };
 static const struct diagnosis_advice group_unknown = {
 	"On this board the IOMMU groups of GPU and NIC decide whether GPUDirect RDMA works.",
-	{ "ls -l /sys/bus/pci/devices/*/iommu_group on the host; a container that masks parts of /sys does not have it.",
-	  NULL, NULL },
-};
-static const struct diagnosis_advice group_fine = {
-	"GPUs and NICs are in the IOMMU groups that this board needs.",
-	{ NULL },
+	{ "ls -l /sys/bus/pci/devices/*/iommu_group on the host; a container that masks parts of /sys does not have it." },
 };
 
 static const char *group_words(const struct facts *f, int pci)
@@ -98,32 +90,27 @@ static void run_groups(const struct facts *f, struct diagnosis *r)
 		judge_own_group(f, r, i);
 		n++;
 	}
-	if (n && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &group_fine, "host",
-			      b.type == DOCTOR_BOARD_NUMA
-				      ? "GPUs and NICs with an IOMMU group of their own: %zu."
-				      : "Pairs of GPU and NIC in the right IOMMU groups: %zu.",
-			      n);
+	if (n)
+		diagnosis_fine(r,
+			       b.type == DOCTOR_BOARD_NUMA
+				       ? "GPUs and NICs with an IOMMU group of their own: %zu."
+				       : "Pairs of GPU and NIC in the right IOMMU groups: %zu.",
+			       n);
 }
 
 /* --- ats --- */
 
 static const struct diagnosis_advice ats_mixed = {
 	"With ATS the ports between GPU and NIC need other ACS masks than without it: one half of the NICs is wrong in any case.",
-	{ "mlxconfig -d ADDRESS set ATS_ENABLED=0 (bare metal) or 1 (GPUs for virtual machines), the same on all of them, and reboot.",
-	  NULL, NULL },
+	{ "mlxconfig -d ADDRESS set ATS_ENABLED=0 (bare metal) or 1 (GPUs for virtual machines), the same on all of them, and reboot." },
 };
 static const struct diagnosis_advice ats_on = {
 	"A NIC that asks the SMMU for translations bypasses what this board expects of it.",
-	{ "mlxconfig -d ADDRESS set ATS_ENABLED=0, and reboot.", NULL, NULL },
+	{ "mlxconfig -d ADDRESS set ATS_ENABLED=0, and reboot." },
 };
 static const struct diagnosis_advice ats_unknown = {
 	"On this board NICs have to have ATS, or not to have it.",
-	{ DOCTOR_NEED_PRIVILEGE, NULL, NULL },
-};
-static const struct diagnosis_advice ats_fine = {
-	"NICs have ATS where this board needs it, and nowhere else.",
-	{ NULL },
+	{ DOCTOR_NEED_PRIVILEGE },
 };
 
 /* Where all NICs are alike, their kind shows the purpose of the machine. */
@@ -143,8 +130,8 @@ static void judge_inline_ats(const struct facts *f, struct diagnosis *r,
 		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &ats_unknown, "host",
 			      "Whether NICs have ATS is not visible of %zu.", n[FACTS_UNKNOWN]);
 	else
-		diagnosis_add(
-			r, DIAGNOSIS_PASS, &ats_fine, "host",
+		diagnosis_fine(
+			r,
 			n[FACTS_YES]
 				? "All %zu NICs have ATS: judged as a host of virtual machines."
 				: "None of the %zu NICs has ATS: judged as bare metal.",
@@ -168,9 +155,8 @@ static void judge_numa_ats(const struct facts *f, struct diagnosis *r)
 				      "NIC %s: its configuration space %s.", who,
 				      facts_why_unread(f->pci[i].config_ext));
 	}
-	if (n && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &ats_fine, "host", "None of the %zu NICs has ATS.",
-			      n);
+	if (n)
+		diagnosis_fine(r, "None of the %zu NICs has ATS.", n);
 }
 
 static void run_ats(const struct facts *f, struct diagnosis *r)

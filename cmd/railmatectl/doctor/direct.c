@@ -22,10 +22,6 @@ static const struct diagnosis_advice not_asked = {
 	"Without libmlx5's word the pairing rests on the VPD alone.",
 	{ "Run it as root on the node, or where /dev/infiniband of the NIC's PF can be opened." },
 };
-static const struct diagnosis_advice agreed = {
-	"railmate and NCCL take the same GPU to be near each NIC.",
-	{ NULL },
-};
 
 static void judge_nic(const struct facts *f, struct diagnosis *r,
 		      const struct facts_direct_nic *nic)
@@ -56,11 +52,8 @@ static void run_direct(const struct facts *f, struct diagnosis *r)
 		return;
 	for (size_t i = 0; i < d->n; i++)
 		judge_nic(f, r, &d->nic[i]);
-	if (diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(
-			r, DIAGNOSIS_PASS, &agreed, "host",
-			"libmlx5 and the VPD pair %zu NICs with the same data direct functions.",
-			d->n);
+	diagnosis_fine(r, "libmlx5 and the VPD pair %zu NICs with the same data direct functions.",
+		       d->n);
 }
 
 const struct diagnosis_check doctor_direct_checks[] = {

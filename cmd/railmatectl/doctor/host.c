@@ -15,12 +15,7 @@ static const struct diagnosis_advice gdr_none = {
 };
 static const struct diagnosis_advice gdr_unknown = {
 	"Without nvidia_peermem or dmabuf NCCL copies everything through the host's memory.",
-	{ "Look on the host at /proc/driver/nvidia/version ('Open Kernel Module') and for /sys/module/nvidia_peermem.",
-	  NULL, NULL },
-};
-static const struct diagnosis_advice gdr_fine = {
-	"NICs can read and write GPU memory.",
-	{ NULL },
+	{ "Look on the host at /proc/driver/nvidia/version ('Open Kernel Module') and for /sys/module/nvidia_peermem." },
 };
 
 /* dmabuf came to the verbs with 5.12. */
@@ -41,12 +36,11 @@ static void run_gpudirect(const struct facts *f, struct diagnosis *r)
 	if (!facts_has_vendor(f, "NVIDIA"))
 		return;
 	if (h->peermem == FACTS_YES)
-		diagnosis_add(r, DIAGNOSIS_PASS, &gdr_fine, "host",
-			      "Peer memory (nvidia_peermem) is loaded%s.",
-			      dmabuf == FACTS_YES ? ", and dmabuf is possible" : "");
+		diagnosis_fine(r, "Peer memory (nvidia_peermem) is loaded%s.",
+			       dmabuf == FACTS_YES ? ", and dmabuf is possible" : "");
 	else if (dmabuf == FACTS_YES)
-		diagnosis_add(
-			r, DIAGNOSIS_PASS, &gdr_fine, "host",
+		diagnosis_fine(
+			r,
 			"The open kernel modules on kernel %s have dmabuf; nvidia_peermem is not needed.",
 			h->kernel);
 	else if (h->peermem == FACTS_NO && dmabuf == FACTS_NO)
@@ -76,12 +70,7 @@ static const struct diagnosis_advice amd_none = {
 };
 static const struct diagnosis_advice amd_unknown = {
 	"Without amdkfd's peer memory or dmabuf RCCL copies through the host's memory.",
-	{ "Look on the host at /sys/kernel/mm/memory_peers/amdkfd/version and /boot/config-$(uname -r); a container needs that file mounted for dmabuf.",
-	  NULL, NULL },
-};
-static const struct diagnosis_advice amd_fine = {
-	"NICs can read and write GPU memory.",
-	{ NULL },
+	{ "Look on the host at /sys/kernel/mm/memory_peers/amdkfd/version and /boot/config-$(uname -r); a container needs that file mounted for dmabuf." },
 };
 
 static void run_gpudirect_amd(const struct facts *f, struct diagnosis *r)
@@ -91,11 +80,10 @@ static void run_gpudirect_amd(const struct facts *f, struct diagnosis *r)
 	if (!facts_has_vendor(f, "AMD"))
 		return;
 	if (h->amd_peer == FACTS_YES)
-		diagnosis_add(r, DIAGNOSIS_PASS, &amd_fine, "host",
-			      "Peer memory of amdkfd is there.");
+		diagnosis_fine(r, "Peer memory of amdkfd is there.");
 	else if (h->amd_dmabuf == FACTS_YES)
-		diagnosis_add(
-			r, DIAGNOSIS_PASS, &amd_fine, "host",
+		diagnosis_fine(
+			r,
 			"The kernel is built for dmabuf; older RCCL (2024) needs NCCL_DMABUF_ENABLE=1 for it.");
 	else if (h->amd_peer == FACTS_NO && h->amd_dmabuf == FACTS_NO)
 		diagnosis_add(r, DIAGNOSIS_WARN, &amd_none, "host",
@@ -124,11 +112,7 @@ static const struct diagnosis_advice rccl_balancing = {
 };
 static const struct diagnosis_advice rccl_unknown = {
 	"RCCL looks at both when it starts, and warns.",
-	{ "Look on the host at /proc/cmdline and /proc/sys/kernel/numa_balancing.", NULL, NULL },
-};
-static const struct diagnosis_advice rccl_fine = {
-	"RCCL starts without a warning about the host.",
-	{ NULL },
+	{ "Look on the host at /proc/cmdline and /proc/sys/kernel/numa_balancing." },
 };
 
 static void run_rccl_host(const struct facts *f, struct diagnosis *r)
@@ -152,10 +136,8 @@ static void run_rccl_host(const struct facts *f, struct diagnosis *r)
 	else if (h->numa_balancing < 0 && f->inv->n_numa > 1)
 		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &rccl_unknown, "host",
 			      "Whether NUMA balancing is on is not visible.");
-	if (diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &rccl_fine, "host",
-			      "%s, and NUMA balancing is off or has one node.",
-			      no_iommu ? "There is no IOMMU" : "iommu=pt is on the command line");
+	diagnosis_fine(r, "%s, and NUMA balancing is off or has one node.",
+		       no_iommu ? "There is no IOMMU" : "iommu=pt is on the command line");
 }
 
 /* --- storage --- */
@@ -170,7 +152,7 @@ static const struct diagnosis_advice storage_fine = {
 };
 static const struct diagnosis_advice storage_unknown = {
 	"Nothing for NCCL; without nvidia_fs programs with cuFile (GPUDirect Storage) read by way of the host's memory.",
-	{ "Look on the host for /proc/driver/nvidia-fs.", NULL, NULL },
+	{ "Look on the host for /proc/driver/nvidia-fs." },
 };
 
 static void run_storage(const struct facts *f, struct diagnosis *r)
@@ -226,11 +208,7 @@ static const struct diagnosis_advice boot_no_acs = {
 };
 static const struct diagnosis_advice boot_unknown = {
 	"Some arguments of the kernel make PCIe slow or move devices.",
-	{ "cat /proc/cmdline on the host.", NULL, NULL },
-};
-static const struct diagnosis_advice boot_fine = {
-	"No argument of the kernel is known to work against NCCL.",
-	{ NULL },
+	{ "cat /proc/cmdline on the host." },
 };
 
 /* `key`: of arguments with a list behind it, one element of which is meant. */
@@ -263,9 +241,7 @@ static void run_boot_args(const struct facts *f, struct diagnosis *r)
 				      "The kernel was booted with %s%s.", mistakes[i].key,
 				      element ? element : list);
 	}
-	if (diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &boot_fine, "host",
-			      "The kernel's command line has none of them.");
+	diagnosis_fine(r, "The kernel's command line has none of them.");
 }
 
 const struct diagnosis_check doctor_host_checks[] = {

@@ -31,17 +31,15 @@ static const struct passthrough {
 
 static const struct diagnosis_advice iommu_translated_despite = {
 	TRANSLATED,
-	{ "The command line asks for passthrough already: look for what overrules it (a type written to the group in sysfs, a device that the firmware calls untrusted, an IOMMU of the hypervisor).",
-	  NULL, NULL },
+	{ "The command line asks for passthrough already: look for what overrules it (a type written to the group in sysfs, a device that the firmware calls untrusted, an IOMMU of the hypervisor)." },
 };
 static const struct diagnosis_advice iommu_blocked = {
 	"The device may not reach memory at all until a driver of user space has it.",
-	{ "Bind it to the kernel's driver (driverctl unset-override ADDRESS).", NULL, NULL },
+	{ "Bind it to the kernel's driver (driverctl unset-override ADDRESS)." },
 };
 static const struct diagnosis_advice iommu_unknown = {
 	"If the IOMMU translates, NIC and GPU do not talk straight through the switch.",
-	{ "cat /sys/bus/pci/devices/ADDRESS/iommu_group/type on the host: identity is right; a container that masks parts of /sys does not have it.",
-	  NULL, NULL },
+	{ "cat /sys/bus/pci/devices/ADDRESS/iommu_group/type on the host: identity is right; a container that masks parts of /sys does not have it." },
 };
 static const struct diagnosis_advice iommu_ats = {
 	"Translated, but with ATS the devices ask once and then talk straight through the switch.",
@@ -49,10 +47,6 @@ static const struct diagnosis_advice iommu_ats = {
 };
 static const struct diagnosis_advice iommu_numa = {
 	"Translated; but GPU and NIC meet in the CPU on this board, so there is no switch that transfers would be kept from.",
-	{ NULL },
-};
-static const struct diagnosis_advice iommu_fine = {
-	"The IOMMU is not between NIC and GPU.",
 	{ NULL },
 };
 
@@ -181,10 +175,10 @@ static void run_iommu(const struct facts *f, struct diagnosis *r)
 		diagnosis_add(r, DIAGNOSIS_PASS, &iommu_numa, "host",
 			      "GPUs and NICs that are translated, on a board of type NUMA: %zu.",
 			      t.numa);
-	if (t.fine && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &iommu_fine, "host",
-			      "%zu GPUs, NICs and VFs are in groups of type identity or in none.",
-			      t.fine);
+	if (t.fine)
+		diagnosis_fine(r,
+			       "%zu GPUs, NICs and VFs are in groups of type identity or in none.",
+			       t.fine);
 }
 
 const struct diagnosis_check doctor_iommu_checks[] = {

@@ -69,32 +69,27 @@ static const struct diagnosis_advice mask_wrong = {
 };
 static const struct diagnosis_advice mask_wrong_old_kernel = {
 	mask_meaning,
-	{ "pci=config_acs= is for kernels from 6.11 on, or a vendor's kernel that has it: update the kernel; until then set the words by setpci at every boot (setpci -s PORT ECAP_ACS+6.w=WORD), and load the GPU's driver with NVreg_GrdmaPciTopoCheckOverride=1, for IOMMU groups do not follow setpci.",
-	  NULL, NULL },
+	{ "pci=config_acs= is for kernels from 6.11 on, or a vendor's kernel that has it: update the kernel; until then set the words by setpci at every boot (setpci -s PORT ECAP_ACS+6.w=WORD), and load the GPU's driver with NVreg_GrdmaPciTopoCheckOverride=1, for IOMMU groups do not follow setpci." },
 };
 static const struct diagnosis_advice mask_wrong_despite = {
 	mask_meaning,
-	{ "The command line has pci=config_acs= for this port already: look into the kernel's log for 'config_acs', and for what sets ACS after boot (setpci).",
-	  NULL, NULL },
+	{ "The command line has pci=config_acs= for this port already: look into the kernel's log for 'config_acs', and for what sets ACS after boot (setpci)." },
 };
 static const struct diagnosis_advice mask_missing = {
 	mask_meaning,
-	{ "Update the firmware of the NIC, whose switch this is, or of the board: nothing else gives a port the capability.",
-	  NULL, NULL },
+	{ "Update the firmware of the NIC, whose switch this is, or of the board: nothing else gives a port the capability." },
 };
 static const struct diagnosis_advice mask_unknown = {
 	"What this port should redirect depends on what cannot be seen.",
-	{ DOCTOR_NEED_PRIVILEGE, NULL, NULL },
+	{ DOCTOR_NEED_PRIVILEGE },
 };
 static const struct diagnosis_advice ats_differ_unknown = {
 	"With ATS the ports between GPU and NIC need other ACS masks than without it.",
-	{ "Run it as root with CAP_SYS_ADMIN; if only some NICs have ATS, give all of them the same (mlxconfig ATS_ENABLED).",
-	  NULL, NULL },
+	{ "Run it as root with CAP_SYS_ADMIN; if only some NICs have ATS, give all of them the same (mlxconfig ATS_ENABLED)." },
 };
 static const struct diagnosis_advice shape_unknown = {
 	"What the ports around it should redirect is not known for this shape of the tree.",
-	{ "Compare with rdma_topo check (rdma-core), and send a railmatectl snapshot with a report.",
-	  NULL, NULL },
+	{ "Compare with rdma_topo check (rdma-core), and send a railmatectl snapshot with a report." },
 };
 
 const char *doctor_acs_words(const struct facts *f, uint16_t ctrl)

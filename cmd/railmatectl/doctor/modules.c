@@ -21,10 +21,6 @@ static const struct diagnosis_advice module_cm = {
 	  "Apply a MachineConfig with a file in /etc/modules-load.d (--fix-manifest openshift).",
 	  "Add rdma_ucm to machine.kernel.modules (--fix-manifest talos)." },
 };
-static const struct diagnosis_advice modules_fine = {
-	"Every NIC whose driver has an RDMA part has an RDMA device.",
-	{ NULL },
-};
 
 /* Is there an RDMA device of any function of this driver? Then its module is loaded. */
 static bool is_served(const struct hw_inventory *inv, const char *driver)
@@ -66,9 +62,8 @@ static void run_modules(const struct facts *f, struct diagnosis *r)
 		diagnosis_add(r, DIAGNOSIS_WARN, &module_cm, "host",
 			      "There are RDMA devices and no rdma_cm: rdma_ucm is not loaded.")
 			->module = "rdma_ucm";
-	if (inv->n_rdma && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &modules_fine, "host",
-			      "No RDMA module is missing.");
+	if (inv->n_rdma)
+		diagnosis_fine(r, "No RDMA module is missing.");
 }
 
 /* --- peermem --- */
@@ -81,8 +76,7 @@ static const struct diagnosis_advice peer_other_version = {
 };
 static const struct diagnosis_advice peer_two = {
 	"Both want to serve NVIDIA's memory: the older one (nv_peer_mem) is for drivers before R470.",
-	{ "Remove the package nvidia-peer-memory (nv_peer_mem), and load nvidia-peermem again.",
-	  NULL, NULL },
+	{ "Remove the package nvidia-peer-memory (nv_peer_mem), and load nvidia-peermem again." },
 };
 static const struct diagnosis_advice peer_silent = {
 	"Loaded, and the RDMA core does not know it: registering GPU memory fails.",
@@ -95,10 +89,6 @@ static const struct diagnosis_advice peer_impossible = {
 	{ "Use dmabuf: the open kernel modules and Linux 5.12 or later; or install DOCA-OFED and rebuild the driver's modules.",
 	  "Use dmabuf: driver.kernelModuleType: open in the ClusterPolicy; or the network operator's driver.",
 	  "Use the system extension nvidia-open-gpu-kernel-modules (dmabuf)." },
-};
-static const struct diagnosis_advice peer_fine = {
-	"Peer memory and the driver fit each other.",
-	{ NULL },
 };
 
 static void run_peermem(const struct facts *f, struct diagnosis *r)
@@ -122,10 +112,9 @@ static void run_peermem(const struct facts *f, struct diagnosis *r)
 		diagnosis_add(
 			r, DIAGNOSIS_WARN, &peer_impossible, "host",
 			"The RDMA core of this kernel has no interface for peer memory, and the driver is not the open kernel modules.");
-	if (h->peermem_version && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &peer_fine, "host",
-			      "nvidia_peermem %s is loaded once, beside its driver.",
-			      h->peermem_version);
+	if (h->peermem_version)
+		diagnosis_fine(r, "nvidia_peermem %s is loaded once, beside its driver.",
+			       h->peermem_version);
 }
 
 /* --- gdrcopy --- */
@@ -140,7 +129,7 @@ static const struct diagnosis_advice copy_none = {
 };
 static const struct diagnosis_advice copy_unknown = {
 	"Nothing for NCCL's bandwidth; small messages of UCX and NVSHMEM have a higher latency without gdrdrv.",
-	{ "Look on the host for /dev/gdrdrv.", NULL, NULL },
+	{ "Look on the host for /dev/gdrdrv." },
 };
 
 static void run_gdrcopy(const struct facts *f, struct diagnosis *r)

@@ -20,11 +20,7 @@ static const struct diagnosis_advice arp_filter = {
 };
 static const struct diagnosis_advice arp_unknown = {
 	"With the kernel's defaults peers learn the MAC of another rail.",
-	{ "sysctl net.ipv4.conf.all.arp_ignore (1 is right), arp_announce (2), rp_filter (0 or 2).",
-	  NULL, NULL },
-};
-static const struct diagnosis_advice arp_fine = {
-	"Each interface answers for its own address only.", { NULL }
+	{ "sysctl net.ipv4.conf.all.arp_ignore (1 is right), arp_announce (2), rp_filter (0 or 2)." },
 };
 
 /* The interface of an RDMA device that speaks RoCE and has an IPv4 subnet; NULL: none. */
@@ -78,7 +74,7 @@ static void judge_subnet(const struct facts *f, struct diagnosis *r, size_t firs
 		diagnosis_add(r, DIAGNOSIS_WARN, &arp_filter, "host", "%s, with rp_filter=1.",
 			      strbuf_str(&names));
 	else
-		diagnosis_add(r, DIAGNOSIS_PASS, &arp_fine, "host",
+		diagnosis_add(r, DIAGNOSIS_PASS, NULL, "host",
 			      "%s, with arp_ignore=%d and arp_announce=%d.", strbuf_str(&names),
 			      ignore, announce);
 }

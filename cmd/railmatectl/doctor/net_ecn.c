@@ -15,12 +15,7 @@ static const struct diagnosis_advice ecn_off = {
 };
 static const struct diagnosis_advice ecn_unknown = {
 	"Whether senders slow down before PFC stops them is not known.",
-	{ "With MLNX_OFED or DOCA: /sys/class/net/PF/ecn; else ask mlxconfig (ROCE_CC_PRIO_MASK_P1).",
-	  NULL, NULL },
-};
-static const struct diagnosis_advice ecn_fine = {
-	"Senders slow down when a switch marks packets (the switch has to).",
-	{ NULL },
+	{ "With MLNX_OFED or DOCA: /sys/class/net/PF/ecn; else ask mlxconfig (ROCE_CC_PRIO_MASK_P1)." },
 };
 
 /* Of the priorities that have to be covered: those with PFC, else any. */
@@ -47,7 +42,7 @@ static void judge_ecn(const struct facts *f, struct diagnosis *r, int pci)
 			n->dcb.pfc > 0 ? "the priority that PFC makes lossless" : "any priority");
 	} else {
 		hw_dcb_put_priorities(n->ecn_react & n->ecn_notify, &on);
-		diagnosis_add(r, DIAGNOSIS_PASS, &ecn_fine, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_PASS, NULL, facts_address(f, pci),
 			      "%s has ECN on priority %s.", net_name(f, pci), strbuf_str(&on));
 	}
 }

@@ -7,14 +7,12 @@
 
 static const struct diagnosis_advice firmware_mixed = {
 	"Cards of one model with different firmware differ in GID tables, congestion control and limits: what works on one rail may not on another.",
-	{ "Bring them to the same release (mlxfwmanager, mstflint, or the vendor's tool).", NULL,
-	  NULL },
+	{ "Bring them to the same release (mlxfwmanager, mstflint, or the vendor's tool)." },
 };
 static const struct diagnosis_advice firmware_boards = {
 	"Cards of one model on different boards may differ in ports, speed and firmware settings.",
-	{ "Nothing if it is meant; else use boards of one part number.", NULL, NULL },
+	{ "Nothing if it is meant; else use boards of one part number." },
 };
-static const struct diagnosis_advice firmware_fine = { "The rails behave alike.", { NULL } };
 
 typedef const char *text_of(const struct facts_rdma *d);
 
@@ -73,8 +71,7 @@ static void run_firmware(const struct facts *f, struct diagnosis *r)
 		differ |= compare_model(f, r, model, board_of, &firmware_boards, "boards");
 	}
 	if (known > 1 && !differ)
-		diagnosis_add(r, DIAGNOSIS_PASS, &firmware_fine, "host",
-			      "PFs of one model have the same firmware and board.");
+		diagnosis_fine(r, "PFs of one model have the same firmware and board.");
 }
 
 const struct diagnosis_check doctor_firmware_checks[] = {

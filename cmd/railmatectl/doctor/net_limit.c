@@ -17,10 +17,8 @@ static const struct diagnosis_advice memlock_small = {
 };
 static const struct diagnosis_advice memlock_elsewhere = {
 	"RDMA locks every buffer in memory; what a container may lock is the runtime's decision, not this process's.",
-	{ only_inside, NULL, NULL },
+	{ only_inside },
 };
-static const struct diagnosis_advice memlock_fine = { "Buffers of any size can be registered.",
-						      { NULL } };
 
 static void run_memlock(const struct facts *f, struct diagnosis *r)
 {
@@ -33,7 +31,7 @@ static void run_memlock(const struct facts *f, struct diagnosis *r)
 			r, DIAGNOSIS_UNKNOWN, &memlock_elsewhere, "here",
 			"Whether this is a container is not known, nor what it may lock in memory.");
 	else if (limit == -1 || f->net->ipc_lock == FACTS_YES)
-		diagnosis_add(r, DIAGNOSIS_PASS, &memlock_fine, "container",
+		diagnosis_add(r, DIAGNOSIS_PASS, NULL, "container",
 			      "This container may lock any amount of memory%s.",
 			      limit == -1 ? "" : " (it has IPC_LOCK)");
 	else if (limit < 0 || f->net->ipc_lock == FACTS_UNKNOWN)
@@ -49,14 +47,12 @@ static void run_memlock(const struct facts *f, struct diagnosis *r)
 
 static const struct diagnosis_advice shm_small = {
 	"NCCL keeps tens of MB for each pair of ranks on a node there, data loaders more: \"Error while creating shared memory segment\", or a bus error.",
-	{ "Mount an emptyDir with medium: Memory (sizeLimit: 1Gi or more) at /dev/shm.", NULL,
-	  NULL },
+	{ "Mount an emptyDir with medium: Memory (sizeLimit: 1Gi or more) at /dev/shm." },
 };
 static const struct diagnosis_advice shm_elsewhere = {
 	"A container's /dev/shm has 64 MiB unless the pod says more, which is little for NCCL.",
-	{ only_inside, NULL, NULL },
+	{ only_inside },
 };
-static const struct diagnosis_advice shm_fine = { "Enough for NCCL.", { NULL } };
 
 static void run_shm(const struct facts *f, struct diagnosis *r)
 {
@@ -73,7 +69,7 @@ static void run_shm(const struct facts *f, struct diagnosis *r)
 			      "The size of /dev/shm is not known.");
 	else
 		diagnosis_add(r, size > 64 * MIB ? DIAGNOSIS_PASS : DIAGNOSIS_WARN,
-			      size > 64 * MIB ? &shm_fine : &shm_small, "container",
+			      size > 64 * MIB ? NULL : &shm_small, "container",
 			      "/dev/shm has %lld MiB.", (long long)(size / MIB));
 }
 

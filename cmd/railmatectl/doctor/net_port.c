@@ -5,23 +5,19 @@
 
 static const struct diagnosis_advice port_pf_down = {
 	"No VF of this port is ACTIVE either: NCCL uses none of them.",
-	{ "Look at the cable, the transceiver and the switch port (ethtool PF, mlxlink -d ADDRESS); on Ethernet ip link set PF up; on InfiniBand INIT means that no subnet manager has seen it.",
-	  NULL, NULL },
+	{ "Look at the cable, the transceiver and the switch port (ethtool PF, mlxlink -d ADDRESS); on Ethernet ip link set PF up; on InfiniBand INIT means that no subnet manager has seen it." },
 };
 static const struct diagnosis_advice port_no_sm = {
 	"NCCL skips a port that is not ACTIVE; INIT and ARMED end when the subnet manager has configured it.",
-	{ "Enable virtualization in the subnet manager (opensm: virt_enabled 2; UFM: on by default) and look whether it runs (sminfo).",
-	  NULL, NULL },
+	{ "Enable virtualization in the subnet manager (opensm: virt_enabled 2; UFM: on by default) and look whether it runs (sminfo)." },
 };
 static const struct diagnosis_advice port_vf_down = {
 	"NCCL skips a port that is not ACTIVE.",
-	{ "On InfiniBand give the VF its GUIDs (check vf-identity) and policy Follow; on Ethernet look at its link state (check vf-admin) and at ip link show of its interface, which may be in a pod.",
-	  NULL, NULL },
+	{ "On InfiniBand give the VF its GUIDs (check vf-identity) and policy Follow; on Ethernet look at its link state (check vf-admin) and at ip link show of its interface, which may be in a pod." },
 };
 static const struct diagnosis_advice port_here_down = {
 	"NCCL skips a port that is not ACTIVE, and a port of Ethernet is as long as its interface is switched on.",
-	{ "With sriov-cni the interface is switched on when it moves into the pod: look at the pod's networks (k8s.v1.cni.cncf.io/networks); with hostNetwork: ip link set INTERFACE up.",
-	  NULL, NULL },
+	{ "With sriov-cni the interface is switched on when it moves into the pod: look at the pod's networks (k8s.v1.cni.cncf.io/networks); with hostNetwork: ip link set INTERFACE up." },
 };
 static const struct diagnosis_advice port_idle = {
 	"A port of Ethernet is ACTIVE when its interface is switched on, which sriov-cni does when it moves it into a pod; for pods with hostNetwork it has to be done by hand (ip link set INTERFACE up).",
@@ -29,19 +25,17 @@ static const struct diagnosis_advice port_idle = {
 };
 static const struct diagnosis_advice port_unknown = {
 	"NCCL skips a port that is not ACTIVE.",
-	{ "Look on the host: rdma link, ibstat.", NULL, NULL },
+	{ "Look on the host: rdma link, ibstat." },
 };
 static const struct diagnosis_advice port_slow = {
 	"NCCL splits its data evenly over the rails: the slowest one decides.",
-	{ "Look at the cable, the transceiver and the speed that the switch port offers (ethtool PF, mlxlink -d ADDRESS).",
-	  NULL, NULL },
+	{ "Look at the cable, the transceiver and the speed that the switch port offers (ethtool PF, mlxlink -d ADDRESS)." },
 };
-static const struct diagnosis_advice port_fine = { "NCCL can use them.", { NULL } };
 
 enum { PORT_FINE, PORT_NO_SM, PORT_DOWN, PORT_HERE_DOWN, PORT_IDLE, PORT_HIDDEN, PORT_NONE };
 
 static const struct net_kind port_kinds[] = {
-	[PORT_FINE] = { DIAGNOSIS_PASS, &port_fine, "has an ACTIVE port", "have ACTIVE ports" },
+	[PORT_FINE] = { DIAGNOSIS_PASS, NULL, "has an ACTIVE port", "have ACTIVE ports" },
 	[PORT_NO_SM] = { DIAGNOSIS_FAIL, &port_no_sm,
 			 "has a port that the subnet manager has not made ACTIVE",
 			 "have ports that the subnet manager has not made ACTIVE" },

@@ -23,14 +23,12 @@ static const struct diagnosis_advice mtu_mixed = {
 static const struct diagnosis_advice mtu_vf = {
 	"A VF's own MTU decides the size of its RoCE packets, whatever its PF has.",
 	{ "ip link set INTERFACE mtu 9000 on the VF, or the tuning CNI plugin (mtu) in the pod's network.",
-	  "Set mtu: 9000 in the SriovNetworkNodePolicy: the operator sets it on PF and VFs.",
-	  NULL },
+	  "Set mtu: 9000 in the SriovNetworkNodePolicy: the operator sets it on PF and VFs." },
 };
 static const struct diagnosis_advice mtu_unknown = {
 	"A small MTU costs bandwidth.",
-	{ "Look on the host: ip link show.", NULL, NULL },
+	{ "Look on the host: ip link show." },
 };
-static const struct diagnosis_advice mtu_fine = { "RoCE packets have the full size.", { NULL } };
 
 #define ROCE_HEADERS 96 /* bytes that the kernel takes off (iboe_get_mtu()) */
 #define FULL_MTU     4096
@@ -47,7 +45,7 @@ static int path_mtu(int mtu)
 enum { MTU_FINE, MTU_BELOW_PF, MTU_SMALL };
 
 static const struct net_kind mtu_kinds[] = {
-	[MTU_FINE] = { DIAGNOSIS_PASS, &mtu_fine, "has an MTU for full RoCE packets, or its PF's",
+	[MTU_FINE] = { DIAGNOSIS_PASS, NULL, "has an MTU for full RoCE packets, or its PF's",
 		       "have an MTU for full RoCE packets, or their PF's" },
 	[MTU_BELOW_PF] = { DIAGNOSIS_WARN, &mtu_vf, "has a smaller MTU than its PF",
 			   "have a smaller MTU than their PF" },
@@ -78,7 +76,7 @@ static void judge_pf_mtu(const struct facts *f, struct diagnosis *r, int pci, in
 			      "%s has the MTU %d, so RoCE packets carry %d bytes.",
 			      net_name(f, pci), mtu, path_mtu(mtu));
 	else
-		diagnosis_add(r, DIAGNOSIS_PASS, &mtu_fine, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_PASS, NULL, facts_address(f, pci),
 			      "%s has the MTU %d: RoCE packets carry %d bytes.", net_name(f, pci),
 			      mtu, FULL_MTU);
 }
@@ -146,17 +144,15 @@ static const struct diagnosis_advice qos_pcp = {
 };
 static const struct diagnosis_advice qos_contradiction = {
 	"What every RDMA packet of this host is marked with goes where packets are dropped.",
-	{ "Make /sys/class/infiniband/DEVICE/tc/1/traffic_class, the port's DSCP map and its PFC agree (mlnx_qos -i PF shows the last two).",
-	  NULL, NULL },
+	{ "Make /sys/class/infiniband/DEVICE/tc/1/traffic_class, the port's DSCP map and its PFC agree (mlnx_qos -i PF shows the last two)." },
 };
 static const struct diagnosis_advice qos_mixed = {
 	"One rail drops packets where another waits: the slowest rail decides.",
-	{ "Set the same on all PFs (mlnx_qos -i PF, dcb pfc show dev PF).", NULL, NULL },
+	{ "Set the same on all PFs (mlnx_qos -i PF, dcb pfc show dev PF)." },
 };
 static const struct diagnosis_advice qos_unknown = {
 	"Whether NCCL's packets are lossless is not known; only the PF's own interface shows it, in the host's network namespace.",
-	{ "Run it on the host; or look: mlnx_qos -i PF, dcb pfc show dev PF, dcb app show dev PF.",
-	  NULL, NULL },
+	{ "Run it on the host; or look: mlnx_qos -i PF, dcb pfc show dev PF, dcb app show dev PF." },
 };
 static const struct diagnosis_advice qos_fine = {
 	"With NCCL_IB_TC in this range (pool's env) NCCL's packets are lossless up to here; with its default 0 they have priority 0.",

@@ -6,15 +6,12 @@
 static const struct diagnosis_advice switchdev_loose = {
 	"In switchdev mode a VF reaches the wire through the netdev that stands for it: one that is missing, switched off or attached to nothing leaves the VF without a network.",
 	{ "Add it to the bridge that the uplink is in (ovs-vsctl add-port, ip link set REPRESENTOR master BRIDGE) and switch it on; or use legacy mode: devlink dev eswitch set pci/ADDRESS mode legacy.",
-	  "Set eSwitchMode: legacy in the SriovNetworkNodePolicy, or let OVS hardware offload manage the representors.",
-	  NULL },
+	  "Set eSwitchMode: legacy in the SriovNetworkNodePolicy, or let OVS hardware offload manage the representors." },
 };
 static const struct diagnosis_advice switchdev_unknown = {
 	"In switchdev mode a VF whose representor is attached to nothing has no network.",
-	{ "Look on the host: ip -d link, ovs-vsctl show.", NULL, NULL },
+	{ "Look on the host: ip -d link, ovs-vsctl show." },
 };
-static const struct diagnosis_advice switchdev_fine = { "VFs reach the wire through them.",
-							{ NULL } };
 
 /* The known reasons that keep VFs from the wire. */
 static size_t list_loose(const struct facts *f, int pci, struct strbuf *list, bool *ret_unknown)
@@ -58,7 +55,7 @@ static void judge_switchdev(const struct facts *f, struct diagnosis *r, int pci)
 			name);
 	else
 		diagnosis_add(
-			r, DIAGNOSIS_PASS, &switchdev_fine, who,
+			r, DIAGNOSIS_PASS, NULL, who,
 			"%s is in switchdev mode, and every VF has a representor that is attached.",
 			name);
 }

@@ -9,40 +9,33 @@
 
 static const struct diagnosis_advice gid_none_here = {
 	"Without a routable RoCE v2 GID NCCL takes index 0, a link-local one of RoCE v1, and connections fail or time out.",
-	{ "Give the VF's interface in this pod an IP address: an ipam in its network (whereabouts, static), or a network of a CNI plugin that moves the VF into the pod.",
-	  NULL, NULL },
+	{ "Give the VF's interface in this pod an IP address: an ipam in its network (whereabouts, static), or a network of a CNI plugin that moves the VF into the pod." },
 };
 static const struct diagnosis_advice gid_none_yet = {
 	"NCCL needs a routable RoCE v2 GID, which comes with an IP address: the CNI plugin gives one when it moves the VF into a pod. For pods with hostNetwork the interface needs one here.",
-	{ "Run it in a pod that has the VF; for hostNetwork give the interface an address here.",
-	  NULL, NULL },
+	{ "Run it in a pod that has the VF; for hostNetwork give the interface an address here." },
 };
 static const struct diagnosis_advice gid_v1 = {
 	"RoCE v1 packets do not pass a router, and NCCL looks for RoCE v2 GIDs.",
-	{ "Let the card use RoCE v2: cma_roce_mode -d DEVICE -p 1 -m 2, or the firmware setting of the vendor's tool; older drivers need an update.",
-	  NULL, NULL },
+	{ "Let the card use RoCE v2: cma_roce_mode -d DEVICE -p 1 -m 2, or the firmware setting of the vendor's tool; older drivers need an update." },
 };
 static const struct diagnosis_advice gid_holes = {
 	"NCCL 2.21.5 to 2.26.1 stops with \"read failed in ncclIbRoceGetVersionNum: Invalid argument\" at a slot that is empty or of another network namespace.",
-	{ "Use NCCL 2.26.2 or later; or gid: fixed:N in the pool, which makes NCCL not search.",
-	  NULL, NULL },
+	{ "Use NCCL 2.26.2 or later; or gid: fixed:N in the pool, which makes NCCL not search." },
 };
 static const struct diagnosis_advice gid_several = {
 	"NCCL takes the one with the lowest index, which need not be that of the fabric.",
-	{ "Name the fabric's prefix in the pool (gidRange), or give the interface one address.",
-	  NULL, NULL },
+	{ "Name the fabric's prefix in the pool (gidRange), or give the interface one address." },
 };
 static const struct diagnosis_advice gid_unknown = {
 	"Without a routable RoCE v2 GID NCCL's connections fail.",
-	{ "Look on the host or in the pod: show_gids, or /sys/class/infiniband/DEVICE/ports/1/gids.",
-	  NULL, NULL },
+	{ "Look on the host or in the pod: show_gids, or /sys/class/infiniband/DEVICE/ports/1/gids." },
 };
-static const struct diagnosis_advice gid_fine = { "NCCL finds it by itself.", { NULL } };
 
 enum { GID_FINE, GID_NONE_HERE, GID_NONE_YET, GID_V1, GID_HOLES, GID_SEVERAL, GID_UNKNOWN };
 
 static const struct net_kind gid_kinds[] = {
-	[GID_FINE] = { DIAGNOSIS_PASS, &gid_fine, "has a routable RoCE v2 GID",
+	[GID_FINE] = { DIAGNOSIS_PASS, NULL, "has a routable RoCE v2 GID",
 		       "have routable RoCE v2 GIDs" },
 	[GID_NONE_HERE] = { DIAGNOSIS_FAIL, &gid_none_here, "has no routable RoCE v2 GID",
 			    "have no routable RoCE v2 GID" },
@@ -114,24 +107,21 @@ static void run_gid(const struct facts *f, struct diagnosis *r)
 
 static const struct diagnosis_advice pkey_limited = {
 	"Two limited members of a partition may not talk to each other: containers on these VFs cannot connect.",
-	{ "Make the VFs' GUIDs full members in the subnet manager (opensm partitions.conf: =full; UFM: membership full).",
-	  NULL, NULL },
+	{ "Make the VFs' GUIDs full members in the subnet manager (opensm partitions.conf: =full; UFM: membership full)." },
 };
 static const struct diagnosis_advice pkey_index = {
 	"NCCL takes the key at index 0 unless NCCL_IB_PKEY says otherwise, and as a limited member it cannot connect to another.",
-	{ "Name the partition in the pool (pkey: \"0x8001\"): railmate sets the index; or make the first key that of a full member in the subnet manager.",
-	  NULL, NULL },
+	{ "Name the partition in the pool (pkey: \"0x8001\"): railmate sets the index; or make the first key that of a full member in the subnet manager." },
 };
 static const struct diagnosis_advice pkey_unknown = {
 	"Without the key of a full member containers on these VFs cannot connect.",
-	{ "Look on the host: /sys/class/infiniband/DEVICE/ports/1/pkeys.", NULL, NULL },
+	{ "Look on the host: /sys/class/infiniband/DEVICE/ports/1/pkeys." },
 };
-static const struct diagnosis_advice pkey_fine = { "They can talk to each other.", { NULL } };
 
 enum { PKEY_FINE, PKEY_LIMITED, PKEY_NONE, PKEY_INDEX, PKEY_UNKNOWN };
 
 static const struct net_kind pkey_kinds[] = {
-	[PKEY_FINE] = { DIAGNOSIS_PASS, &pkey_fine, "has the key of a full member at index 0",
+	[PKEY_FINE] = { DIAGNOSIS_PASS, NULL, "has the key of a full member at index 0",
 			"have keys of full members at index 0" },
 	[PKEY_LIMITED] = { DIAGNOSIS_FAIL, &pkey_limited,
 			   "is a limited member of all its partitions",
@@ -167,10 +157,6 @@ static void run_pkey(const struct facts *f, struct diagnosis *r)
 
 /* --- rdma-netns --- */
 
-static const struct diagnosis_advice netns_shared = {
-	"Every container sees all RDMA devices in /sys and opens those whose nodes it got; nothing has to be moved.",
-	{ NULL },
-};
 static const struct diagnosis_advice netns_exclusive = {
 	"A container sees a VF's RDMA device only if it was moved into the pod's network namespace, which gives it another uverbs number: NCCL finds no device otherwise.",
 	{ "Chain rdma-cni behind sriov-cni in the pods' networks (railmate asks for PreStartContainer and looks then); or go back to shared: rdma system set netns shared, and options ib_core netns_mode=1 in /etc/modprobe.d.",
@@ -179,7 +165,7 @@ static const struct diagnosis_advice netns_exclusive = {
 };
 static const struct diagnosis_advice netns_unknown = {
 	"In exclusive mode a container sees a VF's RDMA device only if rdma-cni moved it there.",
-	{ "Look on the host: rdma system show.", NULL, NULL },
+	{ "Look on the host: rdma system show." },
 };
 
 static void run_netns(const struct facts *f, struct diagnosis *r)
@@ -195,8 +181,7 @@ static void run_netns(const struct facts *f, struct diagnosis *r)
 			      &netns_exclusive, "host",
 			      "RDMA devices are in one network namespace each (mode exclusive).");
 	else
-		diagnosis_add(r, DIAGNOSIS_PASS, &netns_shared, "host",
-			      "RDMA devices are shared by all network namespaces.");
+		diagnosis_fine(r, "RDMA devices are shared by all network namespaces.");
 }
 
 const struct diagnosis_check doctor_table_checks[] = {

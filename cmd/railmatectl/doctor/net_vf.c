@@ -15,31 +15,24 @@ static const struct diagnosis_advice identity_guid = {
 };
 static const struct diagnosis_advice identity_mac = {
 	"An interface without an address cannot be switched on, so its port never becomes ACTIVE.",
-	{ "ip link set PF vf N mac ADDRESS, then unbind the VF from its driver and bind it again; sriov-cni sets the address that the pod's network asks for.",
-	  NULL, NULL },
+	{ "ip link set PF vf N mac ADDRESS, then unbind the VF from its driver and bind it again; sriov-cni sets the address that the pod's network asks for." },
 };
 static const struct diagnosis_advice identity_node_guid = {
 	"NCCL does not care; librdmacm (UCX, oneCCL, storage) distinguishes devices by this GUID and takes the wrong one.",
-	{ "ip link set PF vf N node_guid GUID, then unbind the VF from its driver and bind it again; the sriov-network-operator does it for VFs with isRdma: true.",
-	  NULL, NULL },
+	{ "ip link set PF vf N node_guid GUID, then unbind the VF from its driver and bind it again; the sriov-network-operator does it for VFs with isRdma: true." },
 };
 static const struct diagnosis_advice identity_unknown = {
 	"A VF without a GUID or address never has an ACTIVE port.",
-	{ "Look on the host: ip link show PF; cat /sys/class/infiniband/DEVICE/node_guid.", NULL,
-	  NULL },
+	{ "Look on the host: ip link show PF; cat /sys/class/infiniband/DEVICE/node_guid." },
 };
 static const struct diagnosis_advice identity_twice = {
 	"The fabric delivers the packets of both to one of them, so that connections of the other hang.",
-	{ "Give each VF of its own: ip link set PF vf N mac ADDRESS, or node_guid and port_guid, unbind the VF from its driver and bind it again; look at what writes them (sriov-network-operator, ib-sriov-cni, a script with one value for all).",
-	  NULL, NULL },
+	{ "Give each VF of its own: ip link set PF vf N mac ADDRESS, or node_guid and port_guid, unbind the VF from its driver and bind it again; look at what writes them (sriov-network-operator, ib-sriov-cni, a script with one value for all)." },
 };
 static const struct diagnosis_advice identity_ones = {
 	"All ones stands for none: firmware and CNI plugins leave it where none was set, and the port never becomes ACTIVE.",
-	{ "ip link set PF vf N node_guid GUID and port_guid GUID, or mac ADDRESS, then unbind the VF from its driver and bind it again.",
-	  NULL, NULL },
+	{ "ip link set PF vf N node_guid GUID and port_guid GUID, or mac ADDRESS, then unbind the VF from its driver and bind it again." },
 };
-static const struct diagnosis_advice identity_fine = { "The fabric can distinguish them.",
-						       { NULL } };
 
 enum {
 	IDENTITY_FINE,
@@ -54,7 +47,7 @@ enum {
 };
 
 static const struct net_kind identity_kinds[] = {
-	[IDENTITY_FINE] = { DIAGNOSIS_PASS, &identity_fine, "has a GUID or MAC address of its own",
+	[IDENTITY_FINE] = { DIAGNOSIS_PASS, NULL, "has a GUID or MAC address of its own",
 			    "have GUIDs or MAC addresses of their own" },
 	[IDENTITY_GUID] = { DIAGNOSIS_FAIL, &identity_guid, "has no GUID (its node GUID is zero)",
 			    "have no GUID (node GUID zero)" },
@@ -183,11 +176,7 @@ static const struct diagnosis_advice admin_limited = {
 };
 static const struct diagnosis_advice admin_unknown = {
 	"A VF whose link the administrator disabled is never ACTIVE; a rate limit makes one rail slower than NCCL believes.",
-	{ "Run it on the host, in the network namespace of the PFs: ip link show PF shows the same.",
-	  NULL, NULL },
-};
-static const struct diagnosis_advice admin_fine = {
-	"Nothing that the administrator set keeps NCCL from the VFs.", { NULL }
+	{ "Run it on the host, in the network namespace of the PFs: ip link show PF shows the same." },
 };
 
 /* Limits may be known from files where the kernel was not asked. */
@@ -244,7 +233,7 @@ static void judge_admin(const struct facts *f, struct diagnosis *r, int pf)
 			disabled > NET_SHOWN ? " and more" : "");
 	else
 		diagnosis_add(
-			r, DIAGNOSIS_PASS, &admin_fine, facts_address(f, pf),
+			r, DIAGNOSIS_PASS, NULL, facts_address(f, pf),
 			"No link of the %zu VFs of %s is disabled (%zu always up, the others follow the port); %zu are trusted, %zu have spoof checking.",
 			n->n_vfs, net_name(f, pf), forced_up, trusted, checked);
 }
@@ -275,16 +264,13 @@ static const struct diagnosis_advice verbs_no_node = {
 };
 static const struct diagnosis_advice verbs_none_here = {
 	"NCCL falls back to TCP: this container got no VF, or another part of the pod did.",
-	{ "Ask for the VF resource in this container's limits, and look at railmated's log for its Allocate.",
-	  NULL, NULL },
+	{ "Ask for the VF resource in this container's limits, and look at railmated's log for its Allocate." },
 };
-static const struct diagnosis_advice verbs_fine = { "Programs can open the VFs.", { NULL } };
 
 enum { VERBS_FINE, VERBS_MISSING, VERBS_NO_NODE };
 
 static const struct net_kind verbs_kinds[] = {
-	[VERBS_FINE] = { DIAGNOSIS_PASS, &verbs_fine, "has its verbs device",
-			 "have their verbs devices" },
+	[VERBS_FINE] = { DIAGNOSIS_PASS, NULL, "has its verbs device", "have their verbs devices" },
 	[VERBS_MISSING] = { DIAGNOSIS_FAIL, &verbs_missing, "has no verbs device (uverbsN)",
 			    "have no verbs device (uverbsN)" },
 	[VERBS_NO_NODE] = { DIAGNOSIS_FAIL, &verbs_no_node,

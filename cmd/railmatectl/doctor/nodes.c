@@ -13,8 +13,7 @@
 
 static const struct diagnosis_advice clusters_bare = {
 	"Topology Manager keeps a container's CPUs, GPUs and VFs on one node: this node's CPUs are never near a GPU, and pods with GPUs have only a part of the socket's CPUs and memory.",
-	{ "Set NPS to 1 (AMD) or SNC off (Intel) in the BIOS, unless the node's CPUs are meant for pods without GPUs; or use the Topology Manager policy option prefer-closest-numa-nodes.",
-	  NULL, NULL },
+	{ "Set NPS to 1 (AMD) or SNC off (Intel) in the BIOS, unless the node's CPUs are meant for pods without GPUs; or use the Topology Manager policy option prefer-closest-numa-nodes." },
 };
 static const struct diagnosis_advice clusters_fine = {
 	"Topology Manager takes each part of a socket for a node: a container with more GPUs than one part has spans several, which the policy single-numa-node refuses.",

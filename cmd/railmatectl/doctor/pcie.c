@@ -13,20 +13,15 @@
 
 static const struct diagnosis_advice ordering_off = {
 	"Writes of this device wait for one another: NCCL's bandwidth can halve, above all on AMD hosts.",
-	{ "Enable PCIe relaxed ordering in the BIOS; for a ConnectX card mlxconfig -d ADDRESS set PCI_WR_ORDERING=1 and a power cycle.",
-	  NULL, NULL },
+	{ "Enable PCIe relaxed ordering in the BIOS; for a ConnectX card mlxconfig -d ADDRESS set PCI_WR_ORDERING=1 and a power cycle." },
 };
 static const struct diagnosis_advice ordering_unknown = {
 	"Without relaxed ordering the writes of a device wait for one another.",
-	{ DOCTOR_NEED_PRIVILEGE, NULL, NULL },
+	{ DOCTOR_NEED_PRIVILEGE },
 };
 static const struct diagnosis_advice ordering_of_pf = {
 	"A VF's relaxed ordering is its PF's, which only the host sees.",
-	{ "Ask who runs the host: lspci -vv of the PF shows RlxdOrd+ in DevCtl.", NULL, NULL },
-};
-static const struct diagnosis_advice ordering_fine = {
-	"The devices may let writes pass one another; NCCL asks for it (NCCL_IB_PCI_RELAXED_ORDERING=2).",
-	{ NULL },
+	{ "Ask who runs the host: lspci -vv of the PF shows RlxdOrd+ in DevCtl." },
 };
 
 /* A function that its machine sees without its PF: the bits are not its own. */
@@ -67,17 +62,15 @@ static void run_ordering(const struct facts *f, struct diagnosis *r)
 		judge_ordering(f, r, f->inv->gpu[i].pci, facts_gpu_name(f, i), &on);
 	for (size_t i = 0; i < f->n_nic; i++)
 		judge_ordering(f, r, f->nic[i], facts_nic_name(f, f->nic[i]), &on);
-	if (on && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &ordering_fine, "host",
-			      "GPUs and NICs with relaxed ordering on: %zu.", on);
+	if (on)
+		diagnosis_fine(r, "GPUs and NICs with relaxed ordering on: %zu.", on);
 }
 
 /* --- payload --- */
 
 static const struct diagnosis_advice payload_unequal = {
 	"A packet larger than the next port takes is an error, so all use the smallest: small packets cost bandwidth, and a real mismatch breaks transfers.",
-	{ "Set the maximum payload size to auto or the largest in the BIOS; where the firmware leaves them unequal, try the kernel argument pci=pcie_bus_safe on one node first.",
-	  NULL, NULL },
+	{ "Set the maximum payload size to auto or the largest in the BIOS; where the firmware leaves them unequal, try the kernel argument pci=pcie_bus_safe on one node first." },
 };
 static const struct diagnosis_advice requests_small = {
 	"A NIC of 200 Gb/s and more does not reach its rate with small read requests: NCCL's sends from GPU memory are reads.",
@@ -87,11 +80,7 @@ static const struct diagnosis_advice requests_small = {
 };
 static const struct diagnosis_advice payload_unknown = {
 	"Unequal payload sizes on a path, or small read requests, cost bandwidth.",
-	{ DOCTOR_NEED_PRIVILEGE, NULL, NULL },
-};
-static const struct diagnosis_advice payload_fine = {
-	"Packets are of one size all along the path between GPU and NIC.",
-	{ NULL },
+	{ DOCTOR_NEED_PRIVILEGE },
 };
 
 /* GPU, bridges, NIC; a lone VF's bits are not its own. Returns how many of them could not be read.
@@ -166,9 +155,8 @@ static void run_payload(const struct facts *f, struct diagnosis *r)
 		judge_payload(f, r, i, &fine);
 	for (size_t i = 0; i < f->n_nic; i++)
 		judge_requests(f, r, f->nic[i]);
-	if (fine && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &payload_fine, "host",
-			      "One payload size from end to end, for GPUs: %zu.", fine);
+	if (fine)
+		diagnosis_fine(r, "One payload size from end to end, for GPUs: %zu.", fine);
 }
 
 const struct diagnosis_check doctor_pcie_checks[] = {

@@ -32,10 +32,6 @@ static const struct diagnosis_advice no_driver = {
 	  "Look at the SR-IOV network operator's config daemon and the GPU operator's driver pod of this node.",
 	  "Add the driver's system extension to the image and its modules to machine.kernel.modules." },
 };
-static const struct diagnosis_advice drivers_fine = {
-	"Every GPU and VF has a driver of the kernel, so NCCL can open it.",
-	{ NULL },
-};
 
 static void judge_driver(const struct facts *f, struct diagnosis *r, int pci, bool is_gpu)
 {
@@ -74,10 +70,9 @@ static void run_driver(const struct facts *f, struct diagnosis *r)
 		judge_driver(f, r, (int)i, false);
 		vfs++;
 	}
-	if (vfs + f->inv->n_gpu && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &drivers_fine, "host",
-			      "GPUs: %zu, VFs: %zu, all with a driver of the kernel.",
-			      f->inv->n_gpu, vfs);
+	if (vfs + f->inv->n_gpu)
+		diagnosis_fine(r, "GPUs: %zu, VFs: %zu, all with a driver of the kernel.",
+			       f->inv->n_gpu, vfs);
 }
 
 /* --- vfs --- */
@@ -93,10 +88,6 @@ static const struct diagnosis_advice no_nic = {
 	{ "Load the card's RDMA driver (modprobe mlx5_ib, irdma, bnxt_re …), and look into the kernel's log for why it has none.",
 	  "Look at the NIC cluster policy or network operator's driver pod of this node.",
 	  "Add the RDMA modules (mlx5_ib, irdma, bnxt_re) to machine.kernel.modules." },
-};
-static const struct diagnosis_advice vfs_fine = {
-	"There are VFs to hand to containers.",
-	{ NULL },
 };
 
 /* A card that is not a GPU's nearest needs no VFs: cards for storage and management have none on
@@ -145,7 +136,7 @@ static void run_vfs(const struct facts *f, struct diagnosis *r)
 	if (!inv->n_rdma)
 		diagnosis_add(r, DIAGNOSIS_FAIL, &no_nic, "host", "No RDMA device is here.");
 	else if (vfs)
-		diagnosis_add(r, DIAGNOSIS_PASS, &vfs_fine, "host", "VFs: %zu, cards: %zu.", vfs,
+		diagnosis_add(r, DIAGNOSIS_PASS, NULL, "host", "VFs: %zu, cards: %zu.", vfs,
 			      f->n_nic);
 }
 
@@ -157,12 +148,11 @@ static const struct diagnosis_advice path_near = {
 };
 static const struct diagnosis_advice path_far = {
 	"NCCL leaves GPUDirect RDMA off when the path crosses the host bridge (its default level is PXB): data go through the host's memory.",
-	{ no_switch_fix, NULL, NULL },
+	{ no_switch_fix },
 };
 static const struct diagnosis_advice path_hidden = {
 	"The hypervisor hides the PCIe switches, so neither NCCL nor this program knows which NIC is near.",
-	{ "Describe to railmated, and to this program, which GPUs and NICs share a switch (--topology-hints FILE): NCCL then reads the real tree from NCCL_TOPO_FILE.",
-	  NULL, NULL },
+	{ "Describe to railmated, and to this program, which GPUs and NICs share a switch (--topology-hints FILE): NCCL then reads the real tree from NCCL_TOPO_FILE." },
 };
 static const struct diagnosis_advice path_c2c = {
 	"The GPU hangs on its CPU by NVLink-C2C: NCCL 2.27 and later use GPUDirect RDMA over this way (P2C), earlier ones not.",
@@ -218,17 +208,11 @@ static void run_path(const struct facts *f, struct diagnosis *r)
 
 static const struct diagnosis_advice numa_unknown = {
 	"NCCL puts a device without a node on the first CPU, and its threads and buffers with it.",
-	{ "Set the NUMA or SLIT options of the BIOS so that the firmware reports the node (_PXM) of each host bridge, or update the firmware; in a virtual machine let the host give the guest a node for each device.",
-	  NULL, NULL },
+	{ "Set the NUMA or SLIT options of the BIOS so that the firmware reports the node (_PXM) of each host bridge, or update the firmware; in a virtual machine let the host give the guest a node for each device." },
 };
 static const struct diagnosis_advice numa_apart = {
 	"Every byte between this GPU and its nearest NIC crosses the link between NUMA nodes.",
-	{ "Move the card to a slot of the GPU's node, or take NPS/SNC back to one node for each socket if both are on one socket.",
-	  NULL, NULL },
-};
-static const struct diagnosis_advice numa_fine = {
-	"NCCL's threads and buffers are on the node of their GPU and NIC.",
-	{ NULL },
+	{ "Move the card to a slot of the GPU's node, or take NPS/SNC back to one node for each socket if both are on one socket." },
 };
 
 static void judge_numa_known(const struct facts *f, struct diagnosis *r, int pci, const char *name)
@@ -262,7 +246,7 @@ static void run_numa(const struct facts *f, struct diagnosis *r)
 {
 	if (f->inv->n_numa < 2) {
 		if (f->inv->n_numa)
-			diagnosis_add(r, DIAGNOSIS_PASS, &numa_fine, "host", "One NUMA node.");
+			diagnosis_fine(r, "One NUMA node.");
 		return;
 	}
 	for (size_t i = 0; i < f->inv->n_gpu; i++) {
@@ -271,18 +255,17 @@ static void run_numa(const struct facts *f, struct diagnosis *r)
 	}
 	for (size_t i = 0; i < f->n_nic; i++)
 		judge_numa_known(f, r, f->nic[i], facts_nic_name(f, f->nic[i]));
-	if (f->inv->n_gpu + f->n_nic && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &numa_fine, "host",
-			      "Each GPU is on one NUMA node with its nearest NIC; there are %zu.",
-			      f->inv->n_numa);
+	if (f->inv->n_gpu + f->n_nic)
+		diagnosis_fine(r,
+			       "Each GPU is on one NUMA node with its nearest NIC; there are %zu.",
+			       f->inv->n_numa);
 }
 
 /* --- link --- */
 
 static const struct diagnosis_advice link_narrow = {
 	"With fewer lanes than the device has, the GPU or NIC moves proportionally fewer bytes, whatever NCCL does.",
-	{ "Reseat the card or riser, look for AER errors in the kernel's log, and check the slot's bifurcation in the BIOS; a slot with fewer lanes stays what it is.",
-	  NULL, NULL },
+	{ "Reseat the card or riser, look for AER errors in the kernel's log, and check the slot's bifurcation in the BIOS; a slot with fewer lanes stays what it is." },
 };
 static const struct diagnosis_advice link_slow = {
 	"An idle GPU may save power at a low speed, so this is a hint: look again while NCCL runs.",
@@ -290,16 +273,11 @@ static const struct diagnosis_advice link_slow = {
 };
 static const struct diagnosis_advice link_slow_nic = {
 	"NICs do not slow their links down to save power: this one moves proportionally fewer bytes, whatever NCCL does.",
-	{ "Reseat the card or riser, look for AER errors in the kernel's log, and set the slot's speed to auto in the BIOS.",
-	  NULL, NULL },
+	{ "Reseat the card or riser, look for AER errors in the kernel's log, and set the slot's speed to auto in the BIOS." },
 };
 static const struct diagnosis_advice link_unknown = {
 	"A link with fewer lanes than it should have would halve the bandwidth unseen.",
-	{ "Look on the host: lspci -vv -s ADDRESS shows LnkSta beside LnkCap.", NULL, NULL },
-};
-static const struct diagnosis_advice link_fine = {
-	"PCIe gives GPUs and NICs all the lanes they have.",
-	{ NULL },
+	{ "Look on the host: lspci -vv -s ADDRESS shows LnkSta beside LnkCap." },
 };
 
 static void judge_link(const struct facts *f, struct diagnosis *r, int pci, const char *name,
@@ -361,9 +339,8 @@ static void run_link(const struct facts *f, struct diagnosis *r)
 	if (slow)
 		diagnosis_add(r, DIAGNOSIS_PASS, &link_slow, "host",
 			      "GPUs' links below their speed just now: %zu.", slow);
-	else if (f->inv->n_gpu + f->n_nic && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &link_fine, "host",
-			      "Links at full width and speed: %zu.", f->inv->n_gpu + f->n_nic);
+	else if (f->inv->n_gpu + f->n_nic)
+		diagnosis_fine(r, "Links at full width and speed: %zu.", f->inv->n_gpu + f->n_nic);
 }
 
 const struct diagnosis_check doctor_place_checks[] = {

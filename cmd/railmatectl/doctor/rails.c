@@ -9,12 +9,7 @@
 
 static const struct diagnosis_advice swapped = {
 	"NCCL connects rail n of a node with rail n of the others: where the cables of one node are swapped, that traffic goes over the spine, and on a fabric without one it fails.",
-	{ "Compare with railmatectl topo of a node that works: put the cables right where this node alone says it; where all nodes say it, the fabric counts otherwise: name the rails in the configuration ('rails').",
-	  NULL, NULL },
-};
-static const struct diagnosis_advice in_order = {
-	"Rail n of this node is rail n of every node whose cables lead to switches in this order.",
-	{ NULL },
+	{ "Compare with railmatectl topo of a node that works: put the cables right where this node alone says it; where all nodes say it, the fabric counts otherwise: name the rails in the configuration ('rails')." },
 };
 
 struct end {
@@ -65,9 +60,8 @@ static void compare(const struct facts *f, const struct topo_rails *rails, struc
 				facts_nic_name(f, high->pci), high->at.rail, high->leaf->name,
 				low->leaf->name, low->at.rail);
 	}
-	if (n > 1 && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &in_order, "host",
-			      "The switches of %zu NICs are in the order of their rails.", n);
+	if (n > 1)
+		diagnosis_fine(r, "The switches of %zu NICs are in the order of their rails.", n);
 }
 
 static void run_rails(const struct facts *f, struct diagnosis *r)

@@ -17,21 +17,15 @@ static const struct diagnosis_advice bar_unset = {
 };
 static const struct diagnosis_advice bar_unset_despite = {
 	"The function has no window in memory for a part of itself: its driver fails, or GPUDirect RDMA does.",
-	{ "pci=realloc is on the command line already: switch on Above 4G Decoding in the BIOS, give MMIO more room there (MMIO High Size), and update the firmware.",
-	  NULL, NULL },
+	{ "pci=realloc is on the command line already: switch on Above 4G Decoding in the BIOS, give MMIO more room there (MMIO High Size), and update the firmware." },
 };
 static const struct diagnosis_advice bar_small = {
 	"A NIC reaches GPU memory through this window: registering more than it holds fails, and NCCL goes on without GPUDirect RDMA or not at all.",
-	{ "Switch on Above 4G Decoding and Resizable BAR in the BIOS; consumer GPUs stay as they are.",
-	  NULL, NULL },
+	{ "Switch on Above 4G Decoding and Resizable BAR in the BIOS; consumer GPUs stay as they are." },
 };
 static const struct diagnosis_advice bar_unknown = {
 	"A GPU whose window in memory is small has no GPUDirect RDMA.",
-	{ "Look on the host: lspci -vv -s ADDRESS shows Region 1 and its size.", NULL, NULL },
-};
-static const struct diagnosis_advice bar_fine = {
-	"GPUs and NICs, and their VFs, have the windows in memory that they need.",
-	{ NULL },
+	{ "Look on the host: lspci -vv -s ADDRESS shows Region 1 and its size." },
 };
 
 static void say_unset(const struct facts *f, struct diagnosis *r, int pci, const char *name,
@@ -77,25 +71,19 @@ static void run_bar(const struct facts *f, struct diagnosis *r)
 	if (unseen)
 		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &bar_unknown, "host",
 			      "%zu of %zu GPUs and NICs do not show their BARs.", unseen, n);
-	else if (diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &bar_fine, "host",
-			      "GPUs and NICs with all their BARs: %zu.", n);
+	else
+		diagnosis_fine(r, "GPUs and NICs with all their BARs: %zu.", n);
 }
 
 /* --- ari --- */
 
 static const struct diagnosis_advice ari_off = {
 	"Without ARI a function has room for 7 VFs on its bus; more of them need bus numbers that the firmware may not have left, and NCCL does not find VFs of a further bus at their PF's place.",
-	{ "Switch on ARI (often below SR-IOV) in the BIOS, and update the firmware; a port that cannot do it leaves the card at 7 VFs.",
-	  NULL, NULL },
+	{ "Switch on ARI (often below SR-IOV) in the BIOS, and update the firmware; a port that cannot do it leaves the card at 7 VFs." },
 };
 static const struct diagnosis_advice ari_unknown = {
 	"Without ARI a function has room for 7 VFs on its bus.",
-	{ DOCTOR_NEED_PRIVILEGE, NULL, NULL },
-};
-static const struct diagnosis_advice ari_fine = {
-	"Cards have room for all their VFs on their own bus.",
-	{ NULL },
+	{ DOCTOR_NEED_PRIVILEGE },
 };
 
 #define PLAIN_VFS 7
@@ -138,8 +126,8 @@ static void run_ari(const struct facts *f, struct diagnosis *r)
 
 	for (size_t i = 0; !f->inv->hypervisor && i < f->n_nic; i++)
 		judge_ari(f, r, f->nic[i], &on);
-	if (on && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &ari_fine, "host", "Cards with ARI: %zu.", on);
+	if (on)
+		diagnosis_fine(r, "Cards with ARI: %zu.", on);
 }
 
 const struct diagnosis_check doctor_slot_checks[] = {
