@@ -1,12 +1,276 @@
-/* The commands of railmatectl cluster, and those that print a node's answer unchanged. */
+/* The commands of railmatectl cluster, the railmate pods of the nodes, and questions to them; short
+ * lists of node names. */
 #include "cluster.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "base/mem.h"
+#include "document/document.h"
+
+#define LABEL	       "app.kubernetes.io/name=railmate"
+#define CONTAINER      "railmated"
+#define NAME_MAX_BYTES 253
+#define DIGITS_MAX     9
+#define PARTS_MAX      8 /* of a list of nodes */
+/* Bytes of a node's answer: as a tree it takes 80 times as much at worst. doctor's is 210 KB on a
+ * node of 1,016 VFs. */
+#define ANSWER_MAX (1u << 20)
+
+/* --- kubectl's list of pods --- */
+
+bool cluster_is_name(const char *s)
+{
+	return isalnum((unsigned char)*s) && strlen(s) <= NAME_MAX_BYTES &&
+	       !s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._")];
+}
+
+/*
+ * A line a pod, as the whole objects of 1,000 pods would be 10 MB. A text of another author can
+ * hold tabs and line feeds, so every line begins with a word that is new each time.
+ */
+int cluster_list_pods(const struct kubectl *k, const char *ns, const char *selector,
+		      const char *const *columns, void (*fn)(void *arg, char **cells), void *arg)
+{
+	_cleanup_strbuf_ struct strbuf path = STRBUF_INIT, mark = STRBUF_INIT;
+	char *cells[CLUSTER_COLUMNS_MAX], *text, *line;
+	_cleanup_(kubectl_call_done) struct kubectl_call call = { 0 };
+	uint64_t random = 0;
+	size_t n = 0, got;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		abort();
+	strbuf_printf(&mark, "%016" PRIx64, random);
+	strbuf_printf(&path, "jsonpath={range .items[*]}{\"%s\"}", mark.s);
+	while (columns[n])
+		strbuf_printf(&path, "{\"\\t\"}%s", columns[n++]);
+	strbuf_puts(&path, "{\"\\n\"}{end}");
+	call = (struct kubectl_call) { .args = { "get", "pods", ns ? "-n" : NULL, ns,
+						 selector ? "-l" : NULL, selector, "-o", path.s } };
+	kubectl_run(k, &call, 1);
+	if (call.status != 0)
+		return fail(EXIT_FAILED, "kubectl get pods: %s", call.why);
+	for (text = call.out.s; (line = strsep(&text, "\n"));) {
+		if (!str_eq(strsep(&line, "\t"), mark.s))
+			continue;
+		for (got = 0; got < n && (cells[got] = strsep(&line, "\t")); got++)
+			;
+		if (got == n && cluster_is_name(cells[0]))
+			fn(arg, cells);
+	}
+	return EXIT_DONE;
+}
+
+/* --- the pods of the nodes --- */
+
+#define CONTAINER_STATUS "{.status.containerStatuses[?(@.name==\"" CONTAINER "\")]"
+
+enum column { POD, NODE, PHASE, DELETED, READY, WAITING, COLUMNS };
+
+static const char *const columns[COLUMNS + 1] = {
+	[POD] = "{.metadata.name}",	      [NODE] = "{.spec.nodeName}",
+	[PHASE] = "{.status.phase}",	      [DELETED] = "{.metadata.deletionTimestamp}",
+	[READY] = CONTAINER_STATUS ".ready}", [WAITING] = CONTAINER_STATUS ".state.waiting.reason}",
+};
+
+static int by_node(const void *a, const void *b)
+{
+	const struct cluster_pod *x = a, *y = b;
+	int r = cluster_node_cmp(x->node, y->node);
+
+	if (r == 0)
+		r = x->rank - y->rank;
+	return r ? r : strcmp(x->name, y->name);
+}
+
+static void add_pod(struct cluster *c, struct cluster_pod pod)
+{
+	c->pods = xgrow(c->pods, &c->cap, c->n + 1, sizeof(*c->pods));
+	c->pods[c->n++] = pod;
+}
+
+static void read_pod(void *arg, char **cells)
+{
+	struct cluster *c = arg;
+	const char *why = cells[WAITING], *trouble = NULL;
+
+	if (strcmp(cells[PHASE], "Running") != 0)
+		trouble = arena_printf(c->arena, "its pod %s is %s%s%s", cells[POD],
+				       *cells[PHASE] ? cells[PHASE] : "of no phase",
+				       *why ? ": " : "", why);
+	else if (*why)
+		trouble = arena_printf(c->arena, "its pod %s does not run: %s", cells[POD], why);
+	if (cluster_is_name(cells[NODE]))
+		add_pod(c, (struct cluster_pod) {
+				   .node = arena_strdup(c->arena, cells[NODE]),
+				   .name = arena_strdup(c->arena, cells[POD]),
+				   .trouble = trouble,
+				   /* Running, then staying, then ready pods. */
+				   .rank = (trouble ? 4 : 0) + (*cells[DELETED] ? 2 : 0) +
+					   (strcmp(cells[READY], "true") != 0 ? 1 : 0),
+				   .stuck = *why && !*cells[DELETED] &&
+					    strcmp(why, "ContainerCreating") != 0 &&
+					    strcmp(why, "PodInitializing") != 0,
+			   });
+}
+
+/* One pod a node; a name of --node without a pod gets an entry with that trouble. */
+static int find_pods(struct cluster *c)
+{
+	int r = cluster_list_pods(&c->k, c->ns, LABEL, columns, read_pod, c);
+	char *names = arena_printf(c->arena, ",%s,", c->nodes ? c->nodes : ""), *name, *save;
+	size_t all = c->n, i;
+
+	if (r == EXIT_DONE && !all)
+		r = fail(EXIT_REFUSED,
+			 "no railmate pod (label " LABEL
+			 ") is in namespace %s; --railmate-namespace names another one",
+			 c->ns);
+	if (r != EXIT_DONE)
+		return r;
+	qsort(c->pods, all, sizeof(*c->pods), by_node);
+	for (c->n = i = 0; i < all; i++) {
+		struct cluster_pod *last = c->n ? &c->pods[c->n - 1] : NULL;
+		_cleanup_free_ char *listed = xasprintf(",%s,", c->pods[i].node);
+
+		if (c->nodes && !strstr(names, listed))
+			continue;
+		if (!last || strcmp(last->node, c->pods[i].node) != 0)
+			c->pods[c->n++] = c->pods[i];
+		else if (c->pods[i].stuck)
+			last->beside = c->pods[i].trouble;
+	}
+	for (name = strtok_r(names, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
+		for (i = 0; i < c->n && strcmp(c->pods[i].node, name) != 0; i++)
+			;
+		if (i == c->n)
+			add_pod(c, (struct cluster_pod) { .node = name,
+							  .trouble = "no railmate pod is on it" });
+	}
+	return c->n ? EXIT_DONE : fail(EXIT_USAGE, "--node: no name is given");
+}
+
+/* --- questions --- */
+
+int cluster_ask(struct cluster *c, const char *const args[CLUSTER_ARGS])
+{
+	int r = find_pods(c);
+
+	if (r != EXIT_DONE)
+		return r;
+	c->calls = arena_array(c->arena, c->n, sizeof(*c->calls));
+	for (size_t i = 0; i < c->n; i++) {
+		struct kubectl_call *call = &c->calls[i];
+
+		if (c->pods[i].trouble) {
+			snprintf(call->why, sizeof(call->why), "%s", c->pods[i].trouble);
+			continue;
+		}
+		*call = (struct kubectl_call) { .args = { "exec", "-n", c->ns, c->pods[i].name,
+							  "-c", CONTAINER, "--", "railmatectl" },
+						.most = c->merged ? ANSWER_MAX : 0 };
+		memcpy(call->args + 8, args, CLUSTER_ARGS * sizeof(*args));
+	}
+	kubectl_run(&c->k, c->calls, c->n);
+	return EXIT_DONE;
+}
+
+void cluster_done(struct cluster *c)
+{
+	for (size_t i = 0; c->calls && i < c->n; i++)
+		kubectl_call_done(&c->calls[i]);
+	arena_free(c->arena);
+	free(c->pods);
+}
+
+/* --- answers --- */
+
+const struct item *cluster_answer(const struct cluster *c, size_t i, struct arena *a,
+				  struct err *err)
+{
+	const struct kubectl_call *call = &c->calls[i];
+	const struct item *top = NULL;
+
+	if (call->status < 0 || !call->out.len)
+		err_set(err, EIO, "%s", call->why);
+	else if (document_parse(call->out.s, call->out.len, "its answer", a, &top, err) < 0)
+		top = NULL;
+	str_printable(err->msg, strlen(err->msg), "");
+	return top;
+}
+
+const char *cluster_own(const char *text, struct arena *a)
+{
+	char *copy = arena_strdup(a, text);
+
+	if (copy)
+		str_printable(copy, strlen(copy), "");
+	return copy;
+}
+
+/* --- names of nodes --- */
+
+int cluster_node_cmp(const char *a, const char *b)
+{
+	int r = strverscmp(a, b);
+
+	return r ? r : strcmp(a, b);
+}
+
+/* The begin and end of a name's number, the last of its first label: 23 of
+ * "ip-10-0-1-23.ec2.internal". More than DIGITS_MAX digits are none. */
+static size_t find_number(const char *name, size_t *ret_end)
+{
+	size_t end = strcspn(name, "."), begin;
+
+	while (end && !isdigit((unsigned char)name[end - 1]))
+		end--;
+	for (begin = end; begin && isdigit((unsigned char)name[begin - 1]); begin--)
+		;
+	*ret_end = end;
+	return end - begin > DIGITS_MAX ? end : begin;
+}
+
+/* Is b the name a with the next number? 10 follows 09, as it does 9. */
+static bool is_next(const char *a, const char *b)
+{
+	size_t end, begin = find_number(a, &end);
+	_cleanup_free_ char *next = xasprintf("%.*s%0*lu%s", (int)begin, a, (int)(end - begin),
+					      strtoul(a + begin, NULL, 10) + 1, a + end);
+
+	return begin < end && !strcmp(next, b);
+}
+
+void cluster_put_nodes(const char *const *nodes, size_t n, struct strbuf *out)
+{
+	for (size_t i = 0, last, part = 0; i < n; i = last + 1, part++) {
+		size_t end, begin = find_number(nodes[i], &end), last_end;
+
+		if (part == PARTS_MAX) {
+			strbuf_printf(out, " and %zu more", n - i);
+			return;
+		}
+		for (last = i; last + 1 < n && is_next(nodes[last], nodes[last + 1]); last++)
+			;
+		strbuf_puts(out, part ? ", " : "");
+		if (last == i) {
+			strbuf_puts(out, nodes[i]);
+			continue;
+		}
+		find_number(nodes[last], &last_end);
+		strbuf_printf(out, "%.*s[%.*s-%.*s]%s", (int)begin, nodes[i], (int)(end - begin),
+			      nodes[i] + begin, (int)(last_end - begin), nodes[last] + begin,
+			      nodes[i] + end);
+	}
+}
 
 /* --- options --- */
 

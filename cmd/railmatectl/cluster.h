@@ -70,8 +70,6 @@ const struct item *cluster_answer(const struct cluster *c, size_t i, struct aren
 				  struct err *err);
 /* A copy in one printable line; NULL of NULL. */
 const char *cluster_own(const char *text, struct arena *a);
-/* A member that is a list, else an empty one. */
-const struct item *cluster_list(const struct item *object, const char *key);
 /* All answers as one, text or JSON; the exit code is that of the worst. */
 int cluster_merge_status(const struct cluster *c, struct strbuf *out);
 int cluster_merge_doctor(const struct cluster *c, struct strbuf *out);

@@ -10,6 +10,7 @@
 #include "diagnosis/diagnosis.h"
 #include "doctor/doctor.h"
 #include "document/document.h"
+#include "pools.h"
 #include "facts/facts.h"
 
 struct finding {
@@ -132,9 +133,9 @@ static void read_report(const struct cluster *c, size_t at, struct reports *r)
 		whole = DIAGNOSIS_UNKNOWN;
 		why = "its answer is not that of railmatectl doctor";
 	}
-	checks = cluster_list(top, "checks");
+	checks = pools_list(top, "checks");
 	for (size_t i = 0; i < checks->n_kids; i++) {
-		const struct item *findings = cluster_list(&checks->kids[i], "findings");
+		const struct item *findings = pools_list(&checks->kids[i], "findings");
 
 		for (size_t k = 0; k < findings->n_kids; k++) {
 			one = add_finding(r, node, &checks->kids[i], &findings->kids[k]);

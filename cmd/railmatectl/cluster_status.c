@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "cluster.h"
 #include "document/document.h"
+#include "pools.h"
 #include "topo/rails.h"
 
 #define CABLES_MAX 64  /* of a node */
@@ -118,7 +119,7 @@ static void read_counts(struct row *row, const struct item *top, struct arena *a
 		{ "allocated", HELD },	  { "leaving", HELD },	  { "retired", HELD },
 		{ "draining", UNUSABLE }, { "in_use", UNUSABLE }, { "unhealthy", UNUSABLE },
 	};
-	const struct item *pools = cluster_list(top, "pools"), *links = cluster_list(top, "links");
+	const struct item *pools = pools_list(top, "pools"), *links = pools_list(top, "links");
 	int64_t *n = row->count;
 
 	for (size_t i = 0; i < pools->n_kids; i++) {
@@ -160,7 +161,7 @@ static void read_row(const struct cluster *c, size_t i, struct arena *a, struct 
 	row->version = word(item_string(top, "railmated"), a);
 	row->doctor = word(item_string(item_get(top, "doctor"), "verdict"), a);
 	read_counts(row, top, a);
-	trouble = cluster_list(top, "trouble");
+	trouble = pools_list(top, "trouble");
 	for (size_t k = 0; k < trouble->n_kids; k++)
 		add_trouble(row, trouble->kids[k].string, a);
 	add_trouble(row, c->pods[i].beside, a);

@@ -12,7 +12,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cluster.h"
-#include "verify.h"
 #include "verify/verify.h"
 
 #define LOG_MAX	 (512u << 20) /* bytes of a log; NCCL logs its setup at the start */

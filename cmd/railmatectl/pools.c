@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/err.h"
 #include "base/json.h"
@@ -9,7 +10,6 @@
 #include "base/str.h"
 #include "control/control.h"
 #include "document/document.h"
-#include "explain.h"
 #include "holds/holds.h"
 
 #define ASK_TIMEOUT_MS 5000
@@ -28,6 +28,17 @@ int pools_ask(const char *socket, struct arena *a, const struct item **ret, cons
 		return err_set(err, EBADMSG, "railmated's reply holds no pools");
 	*ret_text = reply.pools;
 	return document_parse(reply.pools, strlen(reply.pools), "railmated's pools", a, ret, err);
+}
+
+void pools_put_time(int64_t ms, struct strbuf *out)
+{
+	time_t seconds = (time_t)(ms / 1000);
+	char text[40] = "at an unknown time";
+	struct tm tm;
+
+	if (ms > 0 && gmtime_r(&seconds, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &tm);
+	strbuf_puts(out, text);
 }
 
 /* "in_use" is "in use" to people. */
@@ -51,7 +62,7 @@ const char *pools_node(const struct item *answer)
 const struct item *pools_list(const struct item *object, const char *key)
 {
 	static const struct item none = { .type = ITEM_LIST };
-	const struct item *list = object ? item_get(object, key) : NULL;
+	const struct item *list = item_get(object, key);
 
 	return list && list->type == ITEM_LIST ? list : &none;
 }
@@ -76,7 +87,7 @@ static void put_holder(const struct item *vf, struct strbuf *out)
 	if (*uid)
 		strbuf_printf(out, " (UID %s)", uid);
 	strbuf_puts(out, ", since ");
-	explain_time(out, item_number(vf, "since_ms", 0));
+	pools_put_time(item_number(vf, "since_ms", 0), out);
 	if (is_in_state(vf, "held")) {
 		strbuf_puts(out, "; free when this pod ends");
 	} else if (is_in_state(vf, "leaving") || is_in_state(vf, "retired")) {
@@ -132,7 +143,7 @@ static void put_degraded(const struct item *pool, struct strbuf *out)
 
 		strbuf_printf(out, "  %-9s the link of PF %s %s; since ", "degraded",
 			      text_of(l, "pf"), text_of(l, "why"));
-		explain_time(out, item_number(l, "since_ms", 0));
+		pools_put_time(item_number(l, "since_ms", 0), out);
 		strbuf_puts(out, "; ");
 		pools_put_pods(l, out);
 		strbuf_putc(out, '\n');

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct arena;
 struct err;
@@ -15,7 +16,8 @@ struct strbuf;
 /* Asks railmated at that socket. The answer is in the arena. */
 int pools_ask(const char *socket, struct arena *a, const struct item **ret, const char **ret_text,
 	      struct err *err);
-const char *pools_node(const struct item *answer); /* the node's name */
+const char *pools_node(const struct item *answer);   /* the node's name */
+void pools_put_time(int64_t ms, struct strbuf *out); /* Unix time; 0: not known */
 /* The "pods" of a link, in words. */
 void pools_put_pods(const struct item *link, struct strbuf *out);
 /* A list of an object; one without elements if it has none. */

@@ -9,11 +9,11 @@ struct arena;
 struct config;
 struct err;
 struct hw_gpu;
-struct ledger_source;
 struct node;
 struct pool;
 struct strbuf;
 struct sysroot;
+struct verify;
 
 /* Exit codes; the man page lists them. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3 };
@@ -51,6 +51,13 @@ int read_options(int argc, char **argv, const struct word *words, size_t n);
 /* read_options() for a command without operands. */
 int read_only_options(int argc, char **argv, const struct word *words, size_t n);
 
+/* Feeds v with logs that are open, and prints what it says; an exit code. */
+struct verify_log {
+	int fd;
+	const char *name;
+};
+int verify_logs(struct verify *v, const struct verify_log *logs, size_t n, bool json);
+
 int cmd_topo(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
@@ -71,12 +78,7 @@ int print_out(struct strbuf *text);
 
 /* The tables, not wider than a terminal but with wide, and the JSON of a node. */
 void topo_text(const struct machine *m, bool wide, struct strbuf *out);
-void topo_json(const struct machine *m, struct strbuf *out);
-/* SVG; holders NULL: the picture shows no pods. */
-void topo_svg(const struct machine *m, const struct ledger_source *holders, struct strbuf *out);
 /* The driver's own name of a GPU, else that of pci.ids, else the vendor's. */
 const char *gpu_name(const struct machine *m, const struct hw_gpu *gpu, struct arena *a);
-/* The topology file of a machine; returns an exit code. */
-int topo_xml(const struct machine *m, bool rccl, struct strbuf *out);
 
 #endif
