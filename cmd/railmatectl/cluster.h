@@ -1,8 +1,8 @@
 /*
  * `railmatectl cluster`, which is also `kubectl railmate`: each command runs the node's own
  * `railmatectl … --json` in the railmate pods of the nodes, many at once, and merges the answers.
- * cluster.c has the commands that print one node's answer unchanged; cluster_pods.c finds the pods
- * and asks them; the other files have the commands of their names.
+ * cluster.c finds and asks the pods, and has the commands that print one node's answer unchanged;
+ * the other files have the commands of their names.
  */
 #ifndef RAILMATE_CMD_CLUSTER_H
 #define RAILMATE_CMD_CLUSTER_H

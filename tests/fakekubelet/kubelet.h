@@ -18,9 +18,7 @@
 #include "kubemsg/podspec.h"
 #include "rpc/rpc.h"
 #include "sim/devman.h"
-#include "sim/idset.h"
 #include "sim/numa.h"
-#include "sim/random.h"
 
 struct admission;
 struct arena;

@@ -1,12 +1,28 @@
-/* Findings, in the order in which checks add them. */
+/* Findings, in the order in which checks add them; the report for a tired operator: the verdict,
+ * then the faults, the worst first, then one line for all that is right; the same as JSON, nothing
+ * cut. */
+#include "diagnosis/diagnosis.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "diagnosis/diagnosis-internal.h"
+#include "facts/facts.h"
+
+struct diagnosis {
+	struct arena *arena;
+	const struct diagnosis_check *running;
+	const struct diagnosis_check **ran;
+	size_t n_ran, cap_ran;
+	struct diagnosis_finding *findings;
+	size_t n, cap;
+	size_t first; /* finding of the running check */
+};
 
 const char *diagnosis_verdict_name(enum diagnosis_verdict v)
 {
@@ -211,4 +227,149 @@ void diagnosis_free(struct diagnosis *r)
 void diagnosis_freep(struct diagnosis **r)
 {
 	diagnosis_free(*r);
+}
+
+/* --- text --- */
+
+#define COLUMNS 100
+
+static void put_wrapped(struct strbuf *out, const char *label, const char *text)
+{
+	strbuf_put_wrapped(out, label, text, COLUMNS);
+}
+
+void diagnosis_put_paragraph(struct strbuf *out, const char *text)
+{
+	put_wrapped(out, "", text);
+}
+
+static void put_fix(const struct diagnosis_advice *a, struct strbuf *out)
+{
+	if (!a->fix[DIAGNOSIS_GRUB])
+		return;
+	if (!a->fix[DIAGNOSIS_OPENSHIFT] && !a->fix[DIAGNOSIS_TALOS]) {
+		put_wrapped(out, "  fix:  ", a->fix[DIAGNOSIS_GRUB]);
+		return;
+	}
+	put_wrapped(out, "  fix on Ubuntu, RHEL: ", diagnosis_fix_on(a, DIAGNOSIS_GRUB));
+	put_wrapped(out, "         on OpenShift: ", diagnosis_fix_on(a, DIAGNOSIS_OPENSHIFT));
+	put_wrapped(out, "             on Talos: ", diagnosis_fix_on(a, DIAGNOSIS_TALOS));
+}
+
+static void put_trouble(const struct diagnosis_kind *k, struct strbuf *out)
+{
+	const struct diagnosis_finding *f = k->first;
+
+	strbuf_printf(out, "\n%s %s: %s\n", diagnosis_verdict_name(f->verdict), f->check->id,
+		      f->check->title);
+	for (size_t i = 0; i < k->n_shown; i++)
+		put_wrapped(out, "  ", k->shown[i]);
+	if (k->n_shown < k->n)
+		strbuf_printf(out, "  and %zu more (--json has all)\n", k->n - k->n_shown);
+	put_wrapped(out, "  NCCL: ", f->advice->meaning);
+	put_fix(f->advice, out);
+}
+
+/* "WARN: acs, iommu" */
+static void put_checks_of(const struct diagnosis *r, int verdict, const char *label,
+			  struct strbuf *out)
+{
+	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
+
+	for (size_t i = 0; i < r->n_ran; i++) {
+		if (diagnosis_verdict_of(r, r->ran[i]) == verdict)
+			strbuf_printf(&names, "%s%s", names.len ? ", " : "", r->ran[i]->id);
+	}
+	if (names.len)
+		put_wrapped(out, label, strbuf_str(&names));
+}
+
+void diagnosis_text(const struct facts *f, const struct diagnosis *r, struct strbuf *out)
+{
+	const struct diagnosis_kind *kinds;
+	size_t n = diagnosis_kinds(r, &kinds), i = 0;
+
+	strbuf_printf(out, "verdict: %s\n", diagnosis_verdict_name(diagnosis_worst(r)));
+	put_checks_of(r, DIAGNOSIS_FAIL, "  FAIL:    ", out);
+	put_checks_of(r, DIAGNOSIS_WARN, "  WARN:    ", out);
+	put_checks_of(r, DIAGNOSIS_UNKNOWN, "  UNKNOWN: ", out);
+	put_checks_of(r, DIAGNOSIS_PASS, "  PASS:    ", out);
+	put_checks_of(r, -1, "  not applicable: ", out);
+	if (f->confined == FACTS_YES)
+		put_wrapped(
+			out, "  ",
+			"This is the view from inside a container: what it does not show is UNKNOWN.");
+	for (; i < n && kinds[i].first->verdict != DIAGNOSIS_PASS; i++)
+		put_trouble(&kinds[i], out);
+	if (n)
+		strbuf_putc(out, '\n');
+	for (; i < n; i++) {
+		strbuf_printf(out, "PASS %-17s %s", kinds[i].first->check->id,
+			      kinds[i].first->sentence);
+		if (kinds[i].n > 1)
+			strbuf_printf(out, " (and %zu more)", kinds[i].n - 1);
+		strbuf_putc(out, '\n');
+	}
+}
+
+/* --- JSON --- */
+
+static void put_finding(const struct diagnosis_finding *f, struct json *j)
+{
+	json_begin_object(j);
+	json_kv_string(j, "verdict", diagnosis_verdict_name(f->verdict));
+	json_kv_string(j, "subject", f->subject);
+	json_kv_string(j, "finding", f->sentence);
+	json_kv_string(j, "meaning", f->advice->meaning);
+	json_key(j, "fix");
+	if (f->advice->fix[DIAGNOSIS_GRUB]) {
+		json_begin_object(j);
+		for (enum diagnosis_platform p = 0; p < DIAGNOSIS_PLATFORM_MAX; p++)
+			json_kv_string(j, diagnosis_platform_name(p),
+				       diagnosis_fix_on(f->advice, p));
+		json_end_object(j);
+	} else {
+		json_put_null(j);
+	}
+	json_kv_string(j, "kernel_arg", f->kernel_arg);
+	json_kv_string(j, "module", f->module);
+	json_end_object(j);
+}
+
+static void put_check(const struct diagnosis *r, const struct diagnosis_check *c, struct json *j)
+{
+	int verdict = diagnosis_verdict_of(r, c);
+
+	json_begin_object(j);
+	json_kv_string(j, "id", c->id);
+	json_kv_string(j, "title", c->title);
+	json_kv_string(j, "verdict",
+		       verdict < 0 ? NULL
+				   : diagnosis_verdict_name((enum diagnosis_verdict)verdict));
+	json_key(j, "findings");
+	json_begin_array(j);
+	for (size_t i = 0; i < r->n; i++) {
+		if (r->findings[i].check == c)
+			put_finding(&r->findings[i], j);
+	}
+	json_end_array(j);
+	json_end_object(j);
+}
+
+void diagnosis_json(const struct facts *f, const struct diagnosis *r, struct json *j)
+{
+	json_begin_object(j);
+	json_kv_string(j, "verdict", diagnosis_verdict_name(diagnosis_worst(r)));
+	json_kv_bool(j, "live", f->live);
+	json_key(j, "container");
+	if (f->confined == FACTS_UNKNOWN)
+		json_put_null(j);
+	else
+		json_put_bool(j, f->confined == FACTS_YES);
+	json_key(j, "checks");
+	json_begin_array(j);
+	for (size_t i = 0; i < r->n_ran; i++)
+		put_check(r, r->ran[i], j);
+	json_end_array(j);
+	json_end_object(j);
 }

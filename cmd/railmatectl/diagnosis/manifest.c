@@ -10,8 +10,8 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "diagnosis/diagnosis.h"
 #include "facts/facts.h"
-#include "diagnosis/diagnosis-internal.h"
 
 /* Options of pci= that have a list of devices; `may`: the characters of such a list. */
 static const struct list_option {
@@ -77,8 +77,8 @@ static bool is_replaced(const struct diagnosis *r, const struct list_option *o, 
 {
 	const char *place = strchr(device, '@');
 
-	for (size_t i = 0; place && i < r->n; i++) {
-		const char *value = value_of(r->findings[i].kernel_arg, o);
+	for (size_t i = 0; place && i < diagnosis_n(r); i++) {
+		const char *value = value_of(diagnosis_at(r, i)->kernel_arg, o);
 
 		if (value && str_eq(strchr(value, '@'), place))
 			return true;
@@ -114,8 +114,8 @@ static char *list_arg(const struct facts *f, const struct diagnosis *r, const st
 	bool any = false;
 
 	add_present(f, r, o, &list);
-	for (size_t i = 0; i < r->n; i++) {
-		const char *value = value_of(r->findings[i].kernel_arg, o);
+	for (size_t i = 0; i < diagnosis_n(r); i++) {
+		const char *value = value_of(diagnosis_at(r, i)->kernel_arg, o);
 
 		if (value)
 			add_device(&list, value);
@@ -141,13 +141,14 @@ static bool is_operators(const char *module, enum diagnosis_platform p)
 static void collect(const struct facts *f, const struct diagnosis *r, enum diagnosis_platform p,
 		    struct wants *ret)
 {
-	for (size_t i = 0; i < r->n; i++) {
-		const char *arg = r->findings[i].kernel_arg, *module = r->findings[i].module;
+	for (size_t i = 0; i < diagnosis_n(r); i++) {
+		const char *arg = diagnosis_at(r, i)->kernel_arg,
+			   *module = diagnosis_at(r, i)->module;
 		bool listed = false;
 
 		for (size_t k = 0; k < ARRAY_LEN(list_options); k++)
 			listed = listed || value_of(arg, &list_options[k]);
-		assert((!arg && !module) || r->findings[i].check->in_manifest);
+		assert((!arg && !module) || diagnosis_at(r, i)->check->in_manifest);
 		if (arg && !listed && !has(&ret->kernel, arg))
 			add(&ret->kernel, xstrdup(arg));
 		if (module && !is_operators(module, p) && !has(&ret->modules, module))

@@ -45,12 +45,4 @@ enum doctor_port_kind doctor_port_kind(const struct hw_pci *p);
 bool doctor_is_nvidia_gpu(const struct hw_inventory *inv, int pci);
 enum facts_answer doctor_has_ats(const struct facts_pci *p); /* the capability, on or not */
 
-/* --- masks.c --- */
-
-/* "SV RR CR UF": an arena string. */
-const char *doctor_acs_words(const struct facts *f, uint16_t ctrl);
-/* Judges the ports that have a mask, and marks them in seen; returns how many are right. */
-size_t doctor_judge_masks(const struct facts *f, struct diagnosis *r, const struct doctor_board *b,
-			  bool *seen);
-
 #endif

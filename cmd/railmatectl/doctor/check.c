@@ -13,25 +13,15 @@ static const struct {
 	const size_t *n;
 } tables[] = {
 	{ doctor_place_checks, &doctor_place_checks_n },
-	{ doctor_node_checks, &doctor_node_checks_n },
-	{ doctor_rail_checks, &doctor_rail_checks_n },
-	{ doctor_slot_checks, &doctor_slot_checks_n },
+	{ doctor_layout_checks, &doctor_layout_checks_n },
 	{ doctor_vf_checks, &doctor_vf_checks_n },
-	{ doctor_port_checks, &doctor_port_checks_n },
 	{ doctor_roce_checks, &doctor_roce_checks_n },
-	{ doctor_arp_checks, &doctor_arp_checks_n },
-	{ doctor_ecn_checks, &doctor_ecn_checks_n },
-	{ doctor_firmware_checks, &doctor_firmware_checks_n },
-	{ doctor_switchdev_checks, &doctor_switchdev_checks_n },
 	{ doctor_table_checks, &doctor_table_checks_n },
 	{ doctor_iommu_checks, &doctor_iommu_checks_n },
 	{ doctor_acs_checks, &doctor_acs_checks_n },
 	{ doctor_board_checks, &doctor_board_checks_n },
-	{ doctor_direct_checks, &doctor_direct_checks_n },
 	{ doctor_pcie_checks, &doctor_pcie_checks_n },
 	{ doctor_host_checks, &doctor_host_checks_n },
-	{ doctor_module_checks, &doctor_module_checks_n },
-	{ doctor_gpu_option_checks, &doctor_gpu_option_checks_n },
 	{ doctor_limit_checks, &doctor_limit_checks_n },
 };
 

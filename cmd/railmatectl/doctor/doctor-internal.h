@@ -10,24 +10,14 @@
 	extern const struct diagnosis_check name[];                                                \
 	extern const size_t name##_n
 TABLE(doctor_place_checks);
+TABLE(doctor_layout_checks);
 TABLE(doctor_iommu_checks);
 TABLE(doctor_acs_checks);
 TABLE(doctor_board_checks);
-TABLE(doctor_direct_checks);
 TABLE(doctor_pcie_checks);
 TABLE(doctor_host_checks);
-TABLE(doctor_node_checks);
-TABLE(doctor_rail_checks);
-TABLE(doctor_slot_checks);
-TABLE(doctor_module_checks);
-TABLE(doctor_gpu_option_checks);
 TABLE(doctor_vf_checks);
-TABLE(doctor_port_checks);
 TABLE(doctor_roce_checks);
-TABLE(doctor_arp_checks);
-TABLE(doctor_ecn_checks);
-TABLE(doctor_firmware_checks);
-TABLE(doctor_switchdev_checks);
 TABLE(doctor_table_checks);
 TABLE(doctor_limit_checks);
 

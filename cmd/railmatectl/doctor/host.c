@@ -1,8 +1,17 @@
-/* The host's kernel: modules for GPUDirect, the command line, NUMA balancing. */
+/*
+ * The host's kernel: modules for GPUDirect, the command line, NUMA balancing; modules of RDMA that
+ * are missing, peer memory that does not fit its driver. Options of NVIDIA's GPU driver:
+ * /proc/driver/nvidia/params has every option that it knows, a line each
+ * ("EnablePCIERelaxedOrderingMode: 0"); their meaning is in the open kernel modules' nv-reg.h. A
+ * misspelt one is ignored with a line in the kernel's log, and guides misspell them.
+ */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "doctor/doctor-internal.h"
+#include "hw/driver.h"
 #include "hw/inventory.h"
 
 /* --- gpudirect: NVIDIA --- */
@@ -244,6 +253,260 @@ static void run_boot_args(const struct facts *f, struct diagnosis *r)
 	diagnosis_fine(r, "The kernel's command line has none of them.");
 }
 
+/* --- modules --- */
+
+static const struct diagnosis_advice module_rdma = {
+	"The card is there as an Ethernet card only: NCCL cannot use it, and goes over TCP or farther NICs.",
+	{ "modprobe it now, and name it in /etc/modules-load.d/ (--fix-manifest grub has the command).",
+	  "Apply a MachineConfig with a file in /etc/modules-load.d (--fix-manifest openshift).",
+	  "Add it to machine.kernel.modules (--fix-manifest talos)." },
+};
+static const struct diagnosis_advice module_cm = {
+	"Nothing for NCCL; UCX, NVSHMEM, libfabric and storage over RDMA connect by /dev/infiniband/rdma_cm.",
+	{ "modprobe rdma_ucm, and name it in /etc/modules-load.d/ (--fix-manifest grub has the command).",
+	  "Apply a MachineConfig with a file in /etc/modules-load.d (--fix-manifest openshift).",
+	  "Add rdma_ucm to machine.kernel.modules (--fix-manifest talos)." },
+};
+
+/* Is there an RDMA device of any function of this driver? Then its module is loaded. */
+static bool is_served(const struct hw_inventory *inv, const char *driver)
+{
+	for (size_t i = 0; i < inv->n_rdma; i++) {
+		if (inv->rdma[i].pci >= 0 && str_eq(inv->pci[inv->rdma[i].pci].driver, driver))
+			return true;
+	}
+	return false;
+}
+
+static bool was_said(const struct diagnosis *r, const char *module)
+{
+	for (size_t i = diagnosis_n_before(r); i < diagnosis_n(r); i++) {
+		if (str_eq(diagnosis_at(r, i)->module, module))
+			return true;
+	}
+	return false;
+}
+
+static void run_modules(const struct facts *f, struct diagnosis *r)
+{
+	const struct hw_inventory *inv = f->inv;
+
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		const struct hw_driver *driver =
+			hw_is_pf(&inv->pci[i]) ? hw_driver_find(inv->pci[i].driver) : NULL;
+		const char *module = driver ? driver->rdma_module : NULL;
+
+		if (!module || is_served(inv, inv->pci[i].driver) || was_said(r, module))
+			continue;
+		diagnosis_add(
+			r, DIAGNOSIS_WARN, &module_rdma, facts_address(f, (int)i),
+			"%s has the driver %s, and no card of it has an RDMA device: %s is not loaded.",
+			facts_nic_name(f, (int)i), inv->pci[i].driver, module)
+			->module = module;
+	}
+	if (inv->n_rdma && !inv->has_rdma_cm)
+		diagnosis_add(r, DIAGNOSIS_WARN, &module_cm, "host",
+			      "There are RDMA devices and no rdma_cm: rdma_ucm is not loaded.")
+			->module = "rdma_ucm";
+	if (inv->n_rdma)
+		diagnosis_fine(r, "No RDMA module is missing.");
+}
+
+/* --- peermem --- */
+
+static const struct diagnosis_advice peer_other_version = {
+	"A module of another version than the driver's does not load after the next boot, or fails with it: GPUDirect RDMA is gone then.",
+	{ "Rebuild the driver's modules together (dkms autoinstall), unload the old one, and load nvidia-peermem again.",
+	  "Let the GPU operator build both: driver.rdma.enabled: true.",
+	  "Use driver and peer memory of one system extension." },
+};
+static const struct diagnosis_advice peer_two = {
+	"Both want to serve NVIDIA's memory: the older one (nv_peer_mem) is for drivers before R470.",
+	{ "Remove the package nvidia-peer-memory (nv_peer_mem), and load nvidia-peermem again." },
+};
+static const struct diagnosis_advice peer_silent = {
+	"Loaded, and the RDMA core does not know it: registering GPU memory fails.",
+	{ "Load it after the network driver: systemctl restart openibd, then rmmod and modprobe nvidia-peermem; look into the kernel's log for 'nvidia_peermem'.",
+	  "Restart the GPU operator's driver pod of this node after the network operator's.",
+	  "Order the modules in machine.kernel.modules: mlx5_ib before nvidia_peermem." },
+};
+static const struct diagnosis_advice peer_impossible = {
+	"nvidia-peermem does not load here ('Invalid argument'): the kernel's own RDMA core has no peer memory, which comes with MLNX_OFED or DOCA.",
+	{ "Use dmabuf: the open kernel modules and Linux 5.12 or later; or install DOCA-OFED and rebuild the driver's modules.",
+	  "Use dmabuf: driver.kernelModuleType: open in the ClusterPolicy; or the network operator's driver.",
+	  "Use the system extension nvidia-open-gpu-kernel-modules (dmabuf)." },
+};
+
+static void run_peermem(const struct facts *f, struct diagnosis *r)
+{
+	const struct facts_host *h = &f->host;
+
+	if (!facts_has_vendor(f, "NVIDIA"))
+		return;
+	if (h->peermem_version && h->nvidia_version &&
+	    strcmp(h->peermem_version, h->nvidia_version) != 0)
+		diagnosis_add(r, DIAGNOSIS_WARN, &peer_other_version, "host",
+			      "nvidia_peermem is of version %s, the driver of version %s.",
+			      h->peermem_version, h->nvidia_version);
+	if (h->peermem_version && h->old_peermem)
+		diagnosis_add(r, DIAGNOSIS_WARN, &peer_two, "host",
+			      "Both nvidia_peermem and nv_peer_mem are loaded.");
+	if (h->peermem_version && h->peermem_registered == FACTS_NO)
+		diagnosis_add(r, DIAGNOSIS_WARN, &peer_silent, "host",
+			      "nvidia_peermem is loaded, and the RDMA core does not list it.");
+	if (h->peermem == FACTS_NO && h->rdma_peers == FACTS_NO && h->nvidia_open == FACTS_NO)
+		diagnosis_add(
+			r, DIAGNOSIS_WARN, &peer_impossible, "host",
+			"The RDMA core of this kernel has no interface for peer memory, and the driver is not the open kernel modules.");
+	if (h->peermem_version)
+		diagnosis_fine(r, "nvidia_peermem %s is loaded once, beside its driver.",
+			       h->peermem_version);
+}
+
+/* --- gdrcopy --- */
+
+static const struct diagnosis_advice copy_fine = {
+	"Programs with GDRCopy (UCX, NVSHMEM; NCCL with NCCL_GDRCOPY_ENABLE=1) read and write a few bytes of GPU memory without the driver.",
+	{ NULL },
+};
+static const struct diagnosis_advice copy_none = {
+	"Nothing for NCCL's bandwidth; small messages of UCX and NVSHMEM have a higher latency without it.",
+	{ NULL },
+};
+static const struct diagnosis_advice copy_unknown = {
+	"Nothing for NCCL's bandwidth; small messages of UCX and NVSHMEM have a higher latency without gdrdrv.",
+	{ "Look on the host for /dev/gdrdrv." },
+};
+
+static void run_gdrcopy(const struct facts *f, struct diagnosis *r)
+{
+	enum facts_answer a = f->host.gdrdrv;
+
+	if (!facts_has_vendor(f, "NVIDIA"))
+		return;
+	if (a == FACTS_UNKNOWN)
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &copy_unknown, "host",
+			      "Whether gdrdrv is loaded is not visible.");
+	else
+		diagnosis_add(r, DIAGNOSIS_PASS, a == FACTS_YES ? &copy_fine : &copy_none, "host",
+			      a == FACTS_YES ? "gdrdrv is loaded." : "gdrdrv is not loaded.");
+}
+
+/* --- gpu-options --- */
+
+#define PREFIX "nvidia.NVreg_"
+
+static const struct diagnosis_advice unknown_option = {
+	"The driver ignores it, so whatever it was meant to change is as it was.",
+	{ "Compare its letters with /proc/driver/nvidia/params, and write it as it is there, with NVreg_ before it; or take it out of GRUB_CMDLINE_LINUX.",
+	  "Write it in the MachineConfig's kernelArguments as /proc/driver/nvidia/params has it, or take it out.",
+	  "Write it in machine.install.extraKernelArgs as /proc/driver/nvidia/params has it, or take it out." },
+};
+static const struct diagnosis_advice topology_override = {
+	"The driver no longer looks whether GPU and NIC can reach each other before it gives peer memory: where ACS or IOMMU groups do not fit, transfers fail or are slow without a message.",
+	{ "Set the ACS masks (see the checks acs and iommu-groups), then take NVreg_GrdmaPciTopoCheckOverride out of /etc/modprobe.d and GRUB_CMDLINE_LINUX.",
+	  "Set the ACS masks (see the checks acs and iommu-groups), then take it out of the MachineConfig.",
+	  "Set the ACS masks (see the checks acs and iommu-groups), then take it out of machine.kernel.modules." },
+};
+static const struct diagnosis_advice options_fine = {
+	"Relaxed ordering of GPUs (EnablePCIERelaxedOrderingMode) is 0 by default; 1 is for GPUs of the A100's time on some CPUs, and has to be measured.",
+	{ NULL },
+};
+
+/* The text behind "KEY: "; NULL: the driver has no such option. */
+static const char *param(const char *params, const char *key, size_t len)
+{
+	for (const char *line = params; line; line = str_next_line(line)) {
+		if (!strncmp(line, key, len) && line[len] == ':')
+			return line + len + 1 + strspn(line + len + 1, " ");
+	}
+	return NULL;
+}
+
+static bool is_set(const char *params, const char *key)
+{
+	const char *value = param(params, key, strlen(key));
+
+	return value && strtol(value, NULL, 0) != 0;
+}
+
+static void judge_words(const struct facts *f, struct diagnosis *r)
+{
+	const char *word = f->host.cmdline ? f->host.cmdline : "";
+
+	for (size_t len; *word; word += len, word += strspn(word, " ")) {
+		size_t name;
+
+		len = strcspn(word, " ");
+		name = strcspn(word, " =");
+		if (name <= strlen(PREFIX) || !str_starts(word, PREFIX) ||
+		    param(f->host.nvidia_params, word + strlen(PREFIX), name - strlen(PREFIX)))
+			continue;
+		diagnosis_add(
+			r, DIAGNOSIS_WARN, &unknown_option, "host",
+			"The kernel was booted with %.*s, which is not an option of this GPU driver.",
+			(int)name, word);
+	}
+}
+
+static void run_gpu_options(const struct facts *f, struct diagnosis *r)
+{
+	const char *params = f->host.nvidia_params;
+
+	if (!facts_has_vendor(f, "NVIDIA") || !params)
+		return;
+	judge_words(f, r);
+	if (is_set(params, "GrdmaPciTopoCheckOverride"))
+		diagnosis_add(r, DIAGNOSIS_WARN, &topology_override, "host",
+			      "The GPU driver has NVreg_GrdmaPciTopoCheckOverride=1.");
+	if (diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
+		diagnosis_add(r, DIAGNOSIS_PASS, &options_fine, "host",
+			      "The GPU driver knows its options; relaxed ordering of GPUs is %s.",
+			      is_set(params, "EnablePCIERelaxedOrderingMode") ? "forced on"
+									      : "as they have it");
+}
+
+/* --- ibgda --- */
+
+static const struct diagnosis_advice ibgda_half = {
+	"GPUs cannot map the doorbell of a NIC: NVSHMEM's IBGDA, as DeepEP uses it, goes by a helper on the CPU, or fails before NVSHMEM 3.4.5.",
+	{ "options nvidia NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords=\"PeerMappingOverride=1;\" in /etc/modprobe.d/nvidia.conf, update-initramfs -u (dracut -f), reboot. On GRUB's command line the semicolon has to be quoted.",
+	  "Name a ConfigMap with a file nvidia.conf that has NVreg_EnableStreamMemOPs=1 and NVreg_RegistryDwords=\"PeerMappingOverride=1;\" as driver.kernelModuleConfig of the ClusterPolicy.",
+	  "Give machine.kernel.modules the parameters NVreg_EnableStreamMemOPs=1 and NVreg_RegistryDwords=PeerMappingOverride=1; of nvidia." },
+};
+static const struct diagnosis_advice ibgda_off = {
+	"Nothing for NCCL. NVSHMEM's IBGDA (NVSHMEM_IB_ENABLE_IBGDA=1; DeepEP) goes by a helper on the CPU, or fails before NVSHMEM 3.4.5, unless the driver has NVreg_EnableStreamMemOPs=1 and NVreg_RegistryDwords=\"PeerMappingOverride=1;\".",
+	{ NULL },
+};
+static const struct diagnosis_advice ibgda_on = {
+	"NVSHMEM's IBGDA (NVSHMEM_IB_ENABLE_IBGDA=1; DeepEP) sends without the CPU.", { NULL }
+};
+
+/* The options of NVSHMEM's and DeepEP's guides; a capture that was scrubbed has no RegistryDwords.
+ */
+static void run_ibgda(const struct facts *f, struct diagnosis *r)
+{
+	static const char dwords[] = "RegistryDwords", word[] = "PeerMappingOverride=1";
+	const char *value = param(f->host.nvidia_params, dwords, strlen(dwords)), *at;
+	bool boot = f->host.cmdline && strstr(f->host.cmdline, "PeerMappingOverride"),
+	     ops = is_set(f->host.nvidia_params, "EnableStreamMemOPs");
+
+	if (!facts_has_vendor(f, "NVIDIA") || !value)
+		return;
+	at = strstr(value, word);
+	if (at && at < value + strcspn(value, "\n") && strchr(";\"", at[strlen(word)]))
+		diagnosis_add(r, DIAGNOSIS_PASS, &ibgda_on, "host",
+			      "GPUs can map the doorbells of NICs (PeerMappingOverride=1).");
+	else if (boot || ops)
+		diagnosis_add(r, DIAGNOSIS_WARN, &ibgda_half, "host",
+			      "%s, and the driver's RegistryDwords have no PeerMappingOverride=1.",
+			      boot ? "The kernel was booted with PeerMappingOverride"
+				   : "EnableStreamMemOPs=1 is set");
+	else
+		diagnosis_add(r, DIAGNOSIS_PASS, &ibgda_off, "host",
+			      "GPUs cannot map the doorbells of NICs (no PeerMappingOverride).");
+}
+
 const struct diagnosis_check doctor_host_checks[] = {
 	{ "gpudirect", "GPUDirect RDMA with NVIDIA GPUs",
 	  "PASS: nvidia_peermem (or nv_mem) is loaded, or the driver is the open kernel modules on kernel 5.12 or later (dmabuf): one of the two is enough. WARN: neither. UNKNOWN: not visible, as in a container without the driver's files. Other machines: not applicable. --fix-manifest has nvidia_peermem to load at boot, where the RDMA core has peer memory; not for OpenShift, where the ClusterPolicy of the GPU operator loads it.",
@@ -260,5 +523,20 @@ const struct diagnosis_check doctor_host_checks[] = {
 	{ "boot-args", "kernel arguments that work against NCCL",
 	  "WARN: pcie_acs_override (it clears no redirect bit), amd_iommu=pt or intel_iommu=pt (no such value: iommu=pt is meant), pci=noacs (no such value: pci=disable_acs_redir= is meant), pci=assign-busses, pci=noats. UNKNOWN: /proc/cmdline is not readable.",
 	  .run = run_boot_args },
+	{ "modules", "RDMA modules of the kernel",
+	  "WARN: a network driver whose cards could have VFs has an RDMA module, and no card of it an RDMA device; or there is no rdma_cm. --fix-manifest has the modules to load at boot.",
+	  .run = run_modules, .in_manifest = true },
+	{ "peermem", "nvidia_peermem beside its driver",
+	  "WARN: nvidia_peermem is of another version than the driver, is loaded beside nv_peer_mem, or is not known to the RDMA core; or it is not loaded and cannot be, where dmabuf is no way out either. Not loaded and not needed: not applicable; see gpudirect.",
+	  .run = run_peermem },
+	{ "gdrcopy", "GDRCopy for small messages",
+	  "Whether gdrdrv is loaded, for programs with GDRCopy. NCCL does not need it, so its absence is a PASS.",
+	  .run = run_gdrcopy },
+	{ "gpu-options", "options of NVIDIA's GPU driver",
+	  "Reads /proc/driver/nvidia/params and the kernel's command line. WARN: a nvidia.NVreg_ option of the command line that this driver does not know, or GrdmaPciTopoCheckOverride=1. PASS: neither, and whether relaxed ordering of GPUs is forced on. Without the file it does not apply.",
+	  .run = run_gpu_options },
+	{ "ibgda", "driver options of NVSHMEM's IBGDA",
+	  "Reads /proc/driver/nvidia/params: with PeerMappingOverride=1 among RegistryDwords a GPU can ring a NIC's doorbell, which IBGDA wants. Without is a PASS, for NCCL does not need it. WARN: only half of it: EnableStreamMemOPs=1, or the word on the kernel's command line, while the driver does not have it. Without the file it does not apply.",
+	  .run = run_ibgda },
 };
 const size_t doctor_host_checks_n = ARRAY_LEN(doctor_host_checks);

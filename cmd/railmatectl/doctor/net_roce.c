@@ -1,10 +1,13 @@
-/* RoCE's needs of Ethernet: an MTU for full packets, a lossless priority that NCCL's DSCP leads
- * to. */
+/* RoCE's needs of Ethernet: an MTU for full packets, a lossless priority that NCCL's DSCP leads to,
+ * answers to ARP by the interface that is asked for, and congestion control. */
+#include <arpa/inet.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "doctor/net-internal.h"
+#include "hw/driver.h"
 
 /* --- mtu --- */
 
@@ -256,6 +259,146 @@ static void run_qos(const struct facts *f, struct diagnosis *r)
 	compare_pfc(f, r, pfs, n);
 }
 
+/* --- arp: interfaces in one IPv4 subnet; whose MAC address do the peers learn for whose IP
+ * address? --- */
+
+static const struct diagnosis_advice arp_flux = {
+	"Linux answers ARP for an address by any interface: peers learn the MAC of another rail, whose VF drops what arrives there. Connections hang, or end with status 12, now and then and not from the start.",
+	{ "sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2 net.ipv4.conf.all.rp_filter=2, kept by a file in /etc/sysctl.d; in pods by the CNI plugin tuning. Better: a subnet for each rail.",
+	  "Set them with a Tuned profile (NodeTuningOperator), in pods with the CNI plugin tuning. Better: a subnet for each rail.",
+	  "Set them in machine.sysctls, in pods with the CNI plugin tuning. Better: a subnet for each rail." },
+};
+static const struct diagnosis_advice arp_filter = {
+	"The kernel drops what arrives by another interface than it would answer by, which in one subnet is the first: ARP and connections by rdma_cm of the other rails fail.",
+	{ "sysctl -w net.ipv4.conf.all.rp_filter=2 and the same for these interfaces, kept by a file in /etc/sysctl.d; in pods by the CNI plugin tuning. Better: a subnet for each rail.",
+	  "Set them with a Tuned profile (NodeTuningOperator), in pods with the CNI plugin tuning. Better: a subnet for each rail.",
+	  "Set them in machine.sysctls, in pods with the CNI plugin tuning. Better: a subnet for each rail." },
+};
+static const struct diagnosis_advice arp_unknown = {
+	"With the kernel's defaults peers learn the MAC of another rail.",
+	{ "sysctl net.ipv4.conf.all.arp_ignore (1 is right), arp_announce (2), rp_filter (0 or 2)." },
+};
+
+/* The interface of an RDMA device that speaks RoCE and has an IPv4 subnet; NULL: none. */
+static const struct facts_netdev *roce_netdev(const struct facts *f, size_t rdma)
+{
+	int pci = f->inv->rdma[rdma].pci;
+	const struct facts_netdev *n = pci < 0 ? NULL : &f->net->netdev[pci];
+
+	if (rdma && f->inv->rdma[rdma - 1].pci == pci)
+		return NULL; /* had with the device before it, of the same function */
+	return n && n->subnet_mask && net_link(f, rdma) == HW_LINK_ETHERNET ? n : NULL;
+}
+
+static void judge_subnet(const struct facts *f, struct diagnosis *r, size_t first)
+{
+	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
+	const struct facts_netdev *of = roce_netdev(f, first);
+	int ignore = of->arp_ignore, announce = of->arp_announce, filter = of->rp_filter;
+	struct in_addr subnet = { of->subnet };
+	char text[INET_ADDRSTRLEN] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->inv->n_rdma; i++) {
+		const struct facts_netdev *one = roce_netdev(f, i);
+
+		if (!one || one->subnet != of->subnet || one->subnet_mask != of->subnet_mask)
+			continue;
+		if (i < first)
+			return; /* reported already */
+		if (n++ < NET_SHOWN)
+			net_add(&names, f->inv->pci[f->inv->rdma[i].pci].netdev);
+		ignore = one->arp_ignore < ignore ? one->arp_ignore : ignore;
+		announce = one->arp_announce < announce ? one->arp_announce : announce;
+		filter = one->rp_filter == 1 ? 1 : filter;
+	}
+	if (n < 2)
+		return;
+	if (n > NET_SHOWN)
+		strbuf_printf(&names, " and %zu more", n - NET_SHOWN);
+	strbuf_printf(&names, " are in one subnet, %s/%d",
+		      inet_ntop(AF_INET, &subnet, text, sizeof(text)),
+		      __builtin_popcount(of->subnet_mask));
+	if (ignore < 0 || announce < 0)
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &arp_unknown, "host",
+			      "%s, and how they answer ARP is not visible.", strbuf_str(&names));
+	else if (!ignore || ignore > 2 || announce < 2)
+		diagnosis_add(r, DIAGNOSIS_WARN, &arp_flux, "host",
+			      "%s, with arp_ignore=%d and arp_announce=%d.", strbuf_str(&names),
+			      ignore, announce);
+	else if (filter == 1)
+		diagnosis_add(r, DIAGNOSIS_WARN, &arp_filter, "host", "%s, with rp_filter=1.",
+			      strbuf_str(&names));
+	else
+		diagnosis_add(r, DIAGNOSIS_PASS, NULL, "host",
+			      "%s, with arp_ignore=%d and arp_announce=%d.", strbuf_str(&names),
+			      ignore, announce);
+}
+
+static void run_arp(const struct facts *f, struct diagnosis *r)
+{
+	for (size_t i = 0; i < f->inv->n_rdma; i++) {
+		if (roce_netdev(f, i))
+			judge_subnet(f, r, i);
+	}
+}
+
+/* --- ecn: RoCE's congestion control (DCQCN) beside PFC; does a PF report ECN marks, and does it
+ * slow down? --- */
+
+static const struct diagnosis_advice ecn_off = {
+	"PFC alone stops whole ports when many send to one, and the stop spreads through the fabric; ECN makes senders slow down before that.",
+	{ "echo 1 > /sys/class/net/PF/ecn/roce_np/enable/PRIORITY and .../roce_rp/enable/PRIORITY on every node, kept by a systemd unit, and ECN marking on the switches; fine where the fabric has another congestion control.",
+	  "Set it with the vendor's network operator, or a MachineConfig with a systemd unit.",
+	  "Run a privileged DaemonSet that sets it after each boot." },
+};
+static const struct diagnosis_advice ecn_unknown = {
+	"Whether senders slow down before PFC stops them is not known.",
+	{ "With MLNX_OFED or DOCA: /sys/class/net/PF/ecn; else ask mlxconfig (ROCE_CC_PRIO_MASK_P1)." },
+};
+
+/* Of the priorities that have to be covered: those with PFC, else any. */
+static bool is_on(int mask, int pfc)
+{
+	return pfc > 0 ? (mask & pfc) == pfc : mask != 0;
+}
+
+static void judge_ecn(const struct facts *f, struct diagnosis *r, int pci)
+{
+	const struct facts_netdev *n = &f->net->netdev[pci];
+	_cleanup_strbuf_ struct strbuf on = STRBUF_INIT;
+
+	if (n->ecn_notify < 0 || n->ecn_react < 0) {
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &ecn_unknown, facts_address(f, pci),
+			      "ECN of %s is not known: its driver does not report it.",
+			      net_name(f, pci));
+	} else if (!is_on(n->ecn_notify, n->dcb.pfc) || !is_on(n->ecn_react, n->dcb.pfc)) {
+		diagnosis_add(
+			r, DIAGNOSIS_WARN, &ecn_off, facts_address(f, pci), "%s %s on %s.",
+			net_name(f, pci),
+			!is_on(n->ecn_notify, n->dcb.pfc) ? "does not report ECN marks"
+							  : "does not slow down for ECN marks",
+			n->dcb.pfc > 0 ? "the priority that PFC makes lossless" : "any priority");
+	} else {
+		hw_dcb_put_priorities(n->ecn_react & n->ecn_notify, &on);
+		diagnosis_add(r, DIAGNOSIS_PASS, NULL, facts_address(f, pci),
+			      "%s has ECN on priority %s.", net_name(f, pci), strbuf_str(&on));
+	}
+}
+
+/* Only of cards whose driver has such files somewhere. */
+static void run_ecn(const struct facts *f, struct diagnosis *r)
+{
+	for (size_t i = 0; i < f->n_nic; i++) {
+		const struct hw_driver *d = hw_driver_find(f->inv->pci[f->nic[i]].driver);
+		int rdma = net_pf_rdma(f, f->nic[i]);
+
+		if (rdma >= 0 && net_link(f, (size_t)rdma) == HW_LINK_ETHERNET && d &&
+		    d->quirks & HW_QUIRK_ECN_IN_SYSFS)
+			judge_ecn(f, r, f->nic[i]);
+	}
+}
+
 const struct diagnosis_check doctor_roce_checks[] = {
 	{ "mtu", "MTU of RoCE ports",
 	  "From the MTU of PFs and, where they are on the host, of VFs: RoCE packets carry the largest of 256 to 4096 bytes that is 96 smaller. WARN: less than 4096 (1500 gives 1024), a VF below its PF, PFs that differ. InfiniBand has an MTU of its own.",
@@ -263,5 +406,11 @@ const struct diagnosis_check doctor_roce_checks[] = {
 	{ "qos", "PFC and DSCP of PFs",
 	  "Asks the PF's interface for PFC, the map from DSCP to priority and what it trusts (DCB), and reads what MLNX_OFED marks all packets with. WARN: no lossless priority, none that a DSCP leads to, a mark that goes elsewhere, PFs that differ. UNKNOWN: not the running machine, a driver without DCB, or another network namespace. The switches are not asked.",
 	  .run = run_qos },
+	{ "arp", "ARP of RoCE interfaces in one subnet",
+	  "For RoCE interfaces of this network namespace whose routes (/proc/net/route) are to one IPv4 subnet, as of several rails. WARN: arp_ignore other than 1 and 2, or arp_announce below 2 (0 are the defaults), with which interfaces answer and ask with the others' addresses, or a strict rp_filter=1; the higher of the value of all and of the interface counts. PASS: neither. A subnet for each rail: not applicable. The namespaces of pods have settings of their own: run it there.",
+	  .run = run_arp },
+	{ "ecn", "ECN (DCQCN) beside PFC",
+	  "For RoCE PFs of mlx5_core: reads which priorities report ECN marks to senders and which slow down for them. PASS: both, on those with PFC. WARN: one of them is off there. UNKNOWN: the kernel's own driver does not report it. The switches are not asked.",
+	  .run = run_ecn },
 };
 const size_t doctor_roce_checks_n = ARRAY_LEN(doctor_roce_checks);

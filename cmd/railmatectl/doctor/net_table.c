@@ -1,9 +1,148 @@
-/* GID and P_Key tables of VFs, and in which network namespaces RDMA devices are seen. */
+/* Firmware and boards of PFs, the representors of their VFs, GID and P_Key tables, and in which
+ * network namespaces RDMA devices are seen. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "doctor/net-internal.h"
+
+/* --- firmware: PFs of one model --- */
+
+static const struct diagnosis_advice firmware_mixed = {
+	"Cards of one model with different firmware differ in GID tables, congestion control and limits: what works on one rail may not on another.",
+	{ "Bring them to the same release (mlxfwmanager, mstflint, or the vendor's tool)." },
+};
+static const struct diagnosis_advice firmware_boards = {
+	"Cards of one model on different boards may differ in ports, speed and firmware settings.",
+	{ "Nothing if it is meant; else use boards of one part number." },
+};
+
+typedef const char *text_of(const struct facts_rdma *d);
+
+static const char *firmware_of(const struct facts_rdma *d)
+{
+	return d->fw_ver;
+}
+
+static const char *board_of(const struct facts_rdma *d)
+{
+	return d->board_id;
+}
+
+/* Lists "28.39.1002 (0000:17:00.0), …" of a model, if there are different ones. */
+static bool compare_model(const struct facts *f, struct diagnosis *r, const struct hw_pci *model,
+			  text_of *text, const struct diagnosis_advice *advice, const char *what)
+{
+	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
+	const char *first = NULL;
+	bool differ = false;
+
+	for (size_t i = 0; i < f->n_nic; i++) {
+		int pci = f->nic[i], rdma = net_pf_rdma(f, pci);
+		const char *value = rdma < 0 ? NULL : text(&f->net->rdma[rdma]);
+
+		if (!value || !net_same_model(&f->inv->pci[pci], model))
+			continue;
+		differ |= first && strcmp(first, value) != 0;
+		first = first ? first : value;
+		net_add(&list, value);
+		strbuf_printf(&list, " (%s)", facts_address(f, pci));
+	}
+	if (differ)
+		diagnosis_add(r, DIAGNOSIS_WARN, advice, "host",
+			      "PFs %04x:%04x have different %s: %s.", model->vendor, model->device,
+			      what, strbuf_str(&list));
+	return differ;
+}
+
+static void run_firmware(const struct facts *f, struct diagnosis *r)
+{
+	bool differ = false;
+	size_t known = 0;
+
+	for (size_t i = 0; i < f->n_nic; i++) {
+		const struct hw_pci *model = &f->inv->pci[f->nic[i]];
+		int rdma = net_pf_rdma(f, f->nic[i]);
+		size_t k = 0;
+
+		known += rdma >= 0 && f->net->rdma[rdma].fw_ver;
+		while (!net_same_model(&f->inv->pci[f->nic[k]], model))
+			k++;
+		if (k < i)
+			continue; /* compared with the first of its model */
+		differ |= compare_model(f, r, model, firmware_of, &firmware_mixed, "firmware");
+		differ |= compare_model(f, r, model, board_of, &firmware_boards, "boards");
+	}
+	if (known > 1 && !differ)
+		diagnosis_fine(r, "PFs of one model have the same firmware and board.");
+}
+
+/* --- switchdev: the representors of a PF's VFs --- */
+
+static const struct diagnosis_advice switchdev_loose = {
+	"In switchdev mode a VF reaches the wire through the netdev that stands for it: one that is missing, switched off or attached to nothing leaves the VF without a network.",
+	{ "Add it to the bridge that the uplink is in (ovs-vsctl add-port, ip link set REPRESENTOR master BRIDGE) and switch it on; or use legacy mode: devlink dev eswitch set pci/ADDRESS mode legacy.",
+	  "Set eSwitchMode: legacy in the SriovNetworkNodePolicy, or let OVS hardware offload manage the representors." },
+};
+static const struct diagnosis_advice switchdev_unknown = {
+	"In switchdev mode a VF whose representor is attached to nothing has no network.",
+	{ "Look on the host: ip -d link, ovs-vsctl show." },
+};
+
+/* The known reasons that keep VFs from the wire. */
+static size_t list_loose(const struct facts *f, int pci, struct strbuf *list, bool *ret_unknown)
+{
+	const struct facts_netdev *d = &f->net->netdev[pci];
+	size_t n = 0;
+
+	for (int vf = 0; vf < f->inv->pci[pci].sriov_num; vf++) {
+		const struct facts_representor *rep = d->reps, *end = d->reps + d->n_reps;
+		const char *why;
+
+		while (rep < end && rep->vf != vf)
+			rep++;
+		why = rep == end		  ? "is missing"
+		      : rep->up == FACTS_NO	  ? "is switched off"
+		      : rep->attached == FACTS_NO ? "is attached to nothing"
+						  : NULL;
+		*ret_unknown |=
+			rep < end && (rep->up == FACTS_UNKNOWN || rep->attached == FACTS_UNKNOWN);
+		if (why && n++ < NET_SHOWN)
+			strbuf_printf(list, "%sthat of VF %d %s", list->len ? ", " : "", vf, why);
+	}
+	if (n > NET_SHOWN)
+		strbuf_printf(list, " and %zu more", n - NET_SHOWN);
+	return n;
+}
+
+static void judge_switchdev(const struct facts *f, struct diagnosis *r, int pci)
+{
+	const char *who = facts_address(f, pci), *name = net_name(f, pci);
+	_cleanup_strbuf_ struct strbuf loose = STRBUF_INIT;
+	bool unknown = false;
+
+	if (list_loose(f, pci, &loose, &unknown))
+		diagnosis_add(r, DIAGNOSIS_WARN, &switchdev_loose, who,
+			      "Representors of %s (switchdev): %s.", name, strbuf_str(&loose));
+	else if (unknown)
+		diagnosis_add(
+			r, DIAGNOSIS_UNKNOWN, &switchdev_unknown, who,
+			"%s is in switchdev mode; what its representors are attached to is not known.",
+			name);
+	else
+		diagnosis_add(
+			r, DIAGNOSIS_PASS, NULL, who,
+			"%s is in switchdev mode, and every VF has a representor that is attached.",
+			name);
+}
+
+static void run_switchdev(const struct facts *f, struct diagnosis *r)
+{
+	for (size_t i = 0; i < f->n_nic; i++) {
+		if (f->net->netdev[f->nic[i]].n_reps)
+			judge_switchdev(f, r, f->nic[i]);
+	}
+}
 
 /* --- gid --- */
 
@@ -185,6 +324,12 @@ static void run_netns(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_table_checks[] = {
+	{ "firmware", "firmware and boards of PFs",
+	  "WARN: PFs of one model with different firmware, or boards of different part numbers.",
+	  .run = run_firmware },
+	{ "switchdev", "representors of VFs",
+	  "Where a PF is in switchdev mode (it has netdevs that stand for its VFs). WARN: a VF without one, or one that is switched off or attached to no bridge.",
+	  .run = run_switchdev },
 	{ "gid", "GID tables of VFs on Ethernet",
 	  "Looks for routable GIDs of RoCE v2 (those of IP addresses that are not link-local), holes, several of IPv4, and tables of RoCE v1 only. In a container: FAIL where a VF has none. On the host: UNKNOWN, because the address comes when the VF moves into a pod.",
 	  .run = run_gid },

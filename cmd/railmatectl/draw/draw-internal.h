@@ -58,7 +58,7 @@ bool box_is_tile(const struct box *b);
 /* Kids with a frame of their own: a host bridge that holds one box and nothing else is left out. */
 struct box *box_shown(struct box *b);
 
-/* layout.c: places and sizes; returns the height at which the last box ends. */
+/* boxes.c: places and sizes; returns the height at which the last box ends. */
 int picture_layout(struct picture *p, int top);
 #define PAGE_MARGIN  20
 #define COLUMN_WIDTH 234
@@ -86,20 +86,5 @@ void svg_escape(struct strbuf *out, const char *text);
 void svg_rect(struct strbuf *out, const char *class, int x, int y, int w, int h, int round);
 void svg_begin(struct strbuf *out, int width, int height, const char *label);
 void svg_end(struct strbuf *out);
-
-/* parts.c; strings are the arena's */
-const char *picture_address(const struct picture *p, int pci);
-const char *picture_plural(const struct picture *p, size_t n,
-			   const char *what); /* "1 VF", "2 VFs" */
-const char *picture_pod_name(const struct picture *p, size_t pod);
-extern const char *const draw_path_class[]; /* of the style sheet, by enum topo_class */
-void draw_badge(struct strbuf *out, const struct picture *p, size_t pod, int x, int y);
-/* The first line of a box: a name on the left, and its details on the right as far as there is
- * room; NULL: none. */
-void draw_line(struct strbuf *out, const struct box *b, int pad, const char *name,
-	       const char *more);
-
-/* tiles.c */
-void draw_tile(struct strbuf *out, const struct picture *p, const struct box *b);
 
 #endif

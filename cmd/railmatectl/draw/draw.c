@@ -1,4 +1,9 @@
+/* The boxes of a picture: GPUs, NICs with their VFs, frames around them, and the lists below the
+ * machine. */
 #include "draw/draw.h"
+
+#include <stdio.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/mem.h"
@@ -6,6 +11,225 @@
 #include "draw/draw-internal.h"
 #include "hw/inventory.h"
 #include "topo/topo.h"
+
+#define PALETTE 8
+
+static const char *const path_class[TOPO_CLASS_MAX] = {
+	[TOPO_SELF] = "pix", [TOPO_PIX] = "pix",   [TOPO_PXB] = "pxb",
+	[TOPO_PHB] = "phb",  [TOPO_NODE] = "node", [TOPO_SYS] = "sys",
+};
+
+static const char *address(const struct picture *p, int pci)
+{
+	return hw_pci_address(p->in->inv, pci, p->arena);
+}
+
+static const char *plural(const struct picture *p, size_t n, const char *what)
+{
+	return arena_printf(p->arena, "%zu %s%s", n, what, n == 1 ? "" : "s");
+}
+
+/* A cell with the letters of a pod. */
+static void put_badge(struct strbuf *out, const struct picture *p, size_t pod, int x, int y)
+{
+	const char *text = p->pods[pod].label;
+	char class[8];
+
+	snprintf(class, sizeof(class), "p%zu", pod % PALETTE);
+	svg_rect(out, class, x, y, CELL, CELL, 3);
+	svg_text(out, x + CELL / 2, y + CELL - 4, text[1] ? STYLE_CELL_2 : STYLE_CELL,
+		 ANCHOR_MIDDLE, 2 * CELL, NULL, text);
+}
+
+/* A name on the left, and its details on the right as far as there is room. */
+static void put_line(struct strbuf *out, const struct box *b, int pad, const char *name,
+		     const char *more)
+{
+	int w = svg_width(STYLE_HEAD, name), max = b->w - 2 * pad;
+
+	svg_text(out, b->x + pad, b->y + 19, STYLE_HEAD, ANCHOR_START, max, NULL, name);
+	if (more)
+		svg_text(out, b->x + b->w - pad, b->y + 19, STYLE_SMALL, ANCHOR_END, max - w - 4,
+			 NULL, more);
+}
+
+static const char *pod_name(const struct picture *p, size_t pod)
+{
+	const struct draw_hold *h = p->pods[pod].first;
+
+	if (!h->pod || !*h->pod)
+		return "a pod that is not known yet";
+	return h->ns && *h->ns ? arena_printf(p->arena, "%s/%s", h->ns, h->pod) : h->pod;
+}
+
+/* --- a GPU, and a NIC with its VFs --- */
+
+#define NAMED_MAX  3 /* NICs that a GPU names */
+#define OWNERS_MAX 3 /* pods that a GPU shows */
+
+/* "PIX to NIC1, NIC2", "PXB* to NIC1" by data direct: of the NICs that can be given, those with
+ * VFs, or all where there is none. */
+static void put_nearest(struct strbuf *out, const struct picture *p, const struct box *b, int y,
+			int right)
+{
+	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
+	int nics[NAMED_MAX], x = b->x + TILE_PAD;
+	enum topo_class best = TOPO_CLASS_MAX;
+	size_t n = 0, n_pci = p->in->inv->n_pci;
+	bool any_vfs = false, direct = false;
+	struct topo_path path;
+	const char *word;
+
+	for (size_t i = 0; i < n_pci; i++)
+		any_vfs = any_vfs || p->n_vfs[i];
+	for (size_t i = 0; i < n_pci; i++) {
+		if (p->nic_number[i] < 0 || (any_vfs && !p->n_vfs[i]))
+			continue;
+		path = topo_between(p->in->topo, b->id, (int)i);
+		if (path.class < best)
+			n = direct = 0;
+		best = path.class < best ? path.class : best;
+		if (path.class != best)
+			continue;
+		direct = direct || path.direct;
+		if (n++ < NAMED_MAX)
+			nics[n - 1] = p->nic_number[i];
+	}
+	if (best == TOPO_CLASS_MAX)
+		return;
+	word = direct ? arena_printf(p->arena, "%s*", topo_class_name(best))
+		      : topo_class_name(best);
+	svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, b->w, path_class[best], word);
+	x += svg_width(STYLE_HEAD, word);
+	if (n > NAMED_MAX)
+		strbuf_printf(&names, "to %zu NICs", n);
+	for (size_t i = 0; i < n && n <= NAMED_MAX; i++)
+		strbuf_printf(&names, "%sNIC%d", i ? ", " : "to ", nics[i]);
+	svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, right - x, NULL, strbuf_str(&names));
+}
+
+/* "ibp24s0, mlx5_0", and below it the port */
+static void put_port(struct strbuf *out, const struct picture *p, const struct box *b, int y)
+{
+	const struct hw_inventory *inv = p->in->inv;
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	int rdma = hw_find_rdma(inv, b->id), carrier = inv->pci[b->id].carrier;
+	const struct hw_port *port =
+		rdma >= 0 && inv->rdma[rdma].n_ports ? &inv->rdma[rdma].ports[0] : NULL;
+	bool bad = port ? !str_eq(port->state, "ACTIVE") : carrier == 0;
+	const char *netdev = inv->pci[b->id].netdev, *names = netdev ? netdev : "no interface";
+	int x = b->x + TILE_PAD, max = b->w - 2 * TILE_PAD;
+
+	if (rdma >= 0)
+		names = netdev ? arena_printf(p->arena, "%s, %s", netdev, inv->rdma[rdma].name)
+			       : inv->rdma[rdma].name;
+	svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, max, NULL, names);
+	if (port) {
+		strbuf_puts(&text, port->link == HW_LINK_IB	    ? "InfiniBand"
+				   : port->link == HW_LINK_ETHERNET ? "Ethernet"
+								    : "port");
+		if (port->rate_mbps) {
+			strbuf_putc(&text, ' ');
+			hw_put_rate(port->rate_mbps, &text);
+		}
+		if (bad)
+			strbuf_printf(&text, ", %s", port->state ? port->state : "state not known");
+	} else {
+		strbuf_printf(&text, "no RDMA device%s",
+			      carrier < 0 ? ""
+			      : carrier	  ? ", link up"
+					  : ", link down");
+	}
+	svg_text(out, x, y + LINE_HEIGHT, STYLE_TEXT, ANCHOR_START, max, bad ? "bad" : NULL,
+		 strbuf_str(&text));
+}
+
+/* How many VFs there are, and below it a cell for each, whose tip names it and its pod. */
+static void put_vfs(struct strbuf *out, const struct picture *p, const struct box *b, int y)
+{
+	const struct hw_inventory *inv = p->in->inv;
+	const char *text = plural(p, (size_t)p->n_vfs[b->id], "VF");
+	int per_row = cells_per_row(b->w), x = b->x + TILE_PAD, i = 0;
+	size_t held = 0;
+
+	for (int vf = p->first_vf[b->id]; vf >= 0; vf = p->next_vf[vf])
+		held += p->pod_of[vf] >= 0;
+	if (!hw_is_pf(&inv->pci[b->id]))
+		text = "is a VF";
+	if (p->in->holds_known)
+		text = arena_printf(p->arena, "%s, %zu held", text, held);
+	svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, b->w - 2 * TILE_PAD, NULL, text);
+	for (int vf = p->first_vf[b->id]; vf >= 0; vf = p->next_vf[vf], i++) {
+		int cx = x + i % per_row * CELL_STEP, cy = y + 7 + i / per_row * CELL_STEP;
+		int pod = p->pod_of[vf], rdma = hw_find_rdma(inv, vf);
+
+		strbuf_printf(out, "<g><title>%s", address(p, vf));
+		if (rdma >= 0) {
+			strbuf_putc(out, ' ');
+			svg_escape(out, inv->rdma[rdma].name);
+		}
+		if (pod >= 0) {
+			strbuf_puts(out, ": ");
+			svg_escape(out, pod_name(p, (size_t)pod));
+		}
+		strbuf_puts(out, "</title>\n");
+		if (pod >= 0)
+			put_badge(out, p, (size_t)pod, cx, cy);
+		else
+			svg_rect(out, rdma < 0 ? "none" : "free", cx, cy, CELL, CELL, 3);
+		strbuf_puts(out, "</g>\n");
+	}
+}
+
+/* A name goes without its namespace where there is no room for it. */
+static void put_holders(struct strbuf *out, const struct picture *p, const struct box *b, int y)
+{
+	size_t pods[HOLDERS_MAX], n = holders_of(p, b->id, pods, HOLDERS_MAX);
+	int x = b->x + TILE_PAD, max = b->w - 2 * TILE_PAD, room = max - CELL_STEP - 2;
+
+	for (size_t i = 0; i < n && i < HOLDERS_MAX; i++, y += LINE_HEIGHT) {
+		const char *name = pod_name(p, pods[i]), *slash = strchr(name, '/');
+
+		if (slash && svg_width(STYLE_TEXT, name) > room)
+			name = slash + 1;
+		put_badge(out, p, pods[i], x, y - 12);
+		svg_text(out, x + CELL_STEP + 2, y, STYLE_TEXT, ANCHOR_START, room, NULL, name);
+	}
+	if (n > HOLDERS_MAX)
+		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, max, NULL,
+			 arena_printf(p->arena, "and %s", plural(p, n - HOLDERS_MAX, "other pod")));
+}
+
+static void put_tile(struct strbuf *out, const struct picture *p, const struct box *b)
+{
+	bool gpu = b->kind == BOX_GPU;
+	int vfs = p->n_vfs[b->id], y = b->y + 19, per_row = cells_per_row(b->w);
+	int right = b->x + b->w - TILE_PAD;
+	size_t pods[OWNERS_MAX], n = 0;
+
+	svg_rect(out, gpu ? "gpu" : vfs ? "nic" : "idle", b->x, b->y, b->w, b->h, 4);
+	put_line(out, b, TILE_PAD, arena_printf(p->arena, "%s%d", gpu ? "GPU" : "NIC", b->number),
+		 address(p, b->id));
+	if (!gpu) {
+		put_port(out, p, b, y + LINE_HEIGHT);
+		if (vfs) {
+			put_vfs(out, p, b, y += 3 * LINE_HEIGHT);
+			y += (vfs + per_row - 1) / per_row * CELL_STEP + 6;
+			put_holders(out, p, b, y + LINE_HEIGHT);
+		}
+		return;
+	}
+	svg_text(out, b->x + TILE_PAD, y + LINE_HEIGHT, STYLE_TEXT, ANCHOR_START,
+		 b->w - 2 * TILE_PAD, NULL, p->in->gpu_names[b->number]);
+	/* The letters of the pods that have it stand on the right. */
+	for (size_t k = 0; k < p->n_pods && n < OWNERS_MAX; k++) {
+		if (p->pods[k].gpus[b->number])
+			pods[n++] = k;
+	}
+	for (; n > 0; right -= CELL_STEP)
+		put_badge(out, p, pods[--n], right - CELL, b->y + b->h - TILE_PAD - CELL);
+	put_nearest(out, p, b, y + 2 * LINE_HEIGHT, right);
+}
 
 #define FRAME_PAD  10
 #define WIRE_UP	   7  /* the wires of a row above its boxes */
@@ -45,10 +269,10 @@ static void put_frame(struct strbuf *out, const struct picture *p, const struct 
 		if (b->id >= 0)
 			name = arena_printf(p->arena, "NUMA node %d", b->id);
 		count_tiles(p, b, n);
-		more = arena_printf(p->arena, "%s, %s, %s", picture_plural(p, n[0], "GPU"),
-				    picture_plural(p, n[1], "NIC"), picture_plural(p, n[2], "VF"));
+		more = arena_printf(p->arena, "%s, %s, %s", plural(p, n[0], "GPU"),
+				    plural(p, n[1], "NIC"), plural(p, n[2], "VF"));
 	} else if (b->kind == BOX_PORT || b->kind == BOX_SWITCH) {
-		more = picture_address(p, b->id);
+		more = address(p, b->id);
 		if (b->kind == BOX_SWITCH && b->port >= 0)
 			name = "PCIe switch";
 	} else if (f && f->has_root) {
@@ -57,11 +281,11 @@ static void put_frame(struct strbuf *out, const struct picture *p, const struct 
 				    f->root_bus);
 	}
 	svg_rect(out, kinds[b->kind].class, b->x, b->y, b->w, b->h, 6);
-	draw_line(out, b, FRAME_PAD, name, more);
+	put_line(out, b, FRAME_PAD, name, more);
 	if (b->kind == BOX_SWITCH && b->port >= 0)
 		svg_text(out, b->x + b->w - FRAME_PAD, b->y + 34, STYLE_SMALL, ANCHOR_END,
 			 b->w - 2 * FRAME_PAD, NULL,
-			 arena_printf(p->arena, "root port %s", picture_address(p, b->port)));
+			 arena_printf(p->arena, "root port %s", address(p, b->port)));
 	for (const struct box *kid = b->kids; kid; kid = kid->next) {
 		int y = kid->y - WIRE_UP;
 
@@ -78,7 +302,7 @@ static void put_box(struct strbuf *out, const struct picture *p, struct box *box
 
 	strbuf_puts(out, "<g>\n");
 	if (box_is_tile(b)) {
-		draw_tile(out, p, b);
+		put_tile(out, p, b);
 	} else {
 		put_frame(out, p, b);
 		for (struct box *kid = b->kids; kid; kid = kid->next)
@@ -143,7 +367,7 @@ static int put_classes(struct strbuf *out, const struct picture *p, int y)
 			y += LINE_HEIGHT;
 		}
 		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, w,
-			 c < TOPO_CLASS_MAX ? draw_path_class[c] : NULL, word);
+			 c < TOPO_CLASS_MAX ? path_class[c] : NULL, word);
 		svg_text(out, x + w, y, STYLE_SMALL, ANCHOR_START, w2, NULL, meaning[c]);
 		x += w + w2;
 	}
@@ -158,7 +382,7 @@ static int put_pods(struct strbuf *out, const struct picture *p, int y)
 	int w = 0, w_max = (right - x) * 2 / 3;
 
 	for (size_t i = 0; i < n && w < w_max; i++) {
-		int name = svg_width(STYLE_TEXT, picture_pod_name(p, i));
+		int name = svg_width(STYLE_TEXT, pod_name(p, i));
 
 		w = name > w ? name : w;
 	}
@@ -168,7 +392,7 @@ static int put_pods(struct strbuf *out, const struct picture *p, int y)
 		const struct pod *pod = &p->pods[i];
 		const char *separator = "; GPU ";
 
-		strbuf_puts(&text, picture_plural(p, pod->n_vfs, "VF"));
+		strbuf_puts(&text, plural(p, pod->n_vfs, "VF"));
 		for (size_t g = 0; g < p->in->inv->n_gpu; g++) {
 			if (pod->gpus[g]) {
 				strbuf_printf(&text, "%s%zu", separator, g);
@@ -176,15 +400,14 @@ static int put_pods(struct strbuf *out, const struct picture *p, int y)
 			}
 		}
 		strbuf_puts(&text, pod->first->draining ? "; draining" : "");
-		draw_badge(out, p, i, PAGE_MARGIN, y - 12);
-		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, w, NULL, picture_pod_name(p, i));
+		put_badge(out, p, i, PAGE_MARGIN, y - 12);
+		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, w, NULL, pod_name(p, i));
 		svg_text(out, x + w + 12, y, STYLE_SMALL, ANCHOR_START, right - x - w - 12, NULL,
 			 strbuf_str(&text));
 	}
 	if (p->n_pods > n) {
 		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, right - x, NULL,
-			 arena_printf(p->arena, "and %s",
-				      picture_plural(p, p->n_pods - n, "other pod")));
+			 arena_printf(p->arena, "and %s", plural(p, p->n_pods - n, "other pod")));
 		y += CELL_STEP + 1;
 	}
 	return y - 8;
@@ -211,11 +434,11 @@ void draw_svg(const struct draw_in *in, struct strbuf *out)
 		name = str_eq(in->gpu_names[g], name) ? name : NULL;
 	for (const struct box *b = p.numa; b; b = b->next)
 		count_tiles(&p, b, n);
-	title = picture_plural(&p, n[0], "GPU");
+	title = plural(&p, n[0], "GPU");
 	if (name)
 		title = arena_printf(arena, "%s (%s)", title, name);
-	title = arena_printf(arena, "%s, %s, %s", title, picture_plural(&p, n[1], "NIC"),
-			     picture_plural(&p, n[2], "VF"));
+	title = arena_printf(arena, "%s, %s, %s", title, plural(&p, n[1], "NIC"),
+			     plural(&p, n[2], "VF"));
 	if (in->holds_known)
 		title = arena_printf(arena, "%s, %zu held", title, in->n_holds);
 	svg_text(&body, PAGE_MARGIN, PAGE_MARGIN + 16, STYLE_TITLE, ANCHOR_START, max, NULL, title);

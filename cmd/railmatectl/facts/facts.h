@@ -63,7 +63,6 @@ struct facts_pci { /* one for each of inv->pci, same index */
 	int port_type;		      /* PCIe device/port type; -1 unknown or no PCIe capability */
 	int devctl;		      /* PCIe Device Control; -1 */
 	int devcap2, devctl2;	      /* -1 */
-	int mps_supported;	      /* bytes; -1 */
 	bool has_acs, has_ats;	      /* false means something only when config_ext is READ */
 	uint16_t acs_ctrl, ats_ctrl;
 	struct facts_bars bars; /* of GPUs and PFs */

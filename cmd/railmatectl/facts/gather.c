@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "facts/facts-internal.h"
+#include "facts/facts.h"
 #include "facts/gather.h"
 #include "hw/bdf.h"
 #include "hw/inventory.h"
@@ -293,8 +293,7 @@ static void read_functions(const struct sysroot *root, const struct facts *f)
 						 .port_type = -1,
 						 .devcap2 = -1,
 						 .devctl2 = -1,
-						 .devctl = -1,
-						 .mps_supported = -1 };
+						 .devctl = -1 };
 	for (size_t i = 0; i < inv->n_gpu; i++)
 		read_path(root, f, inv->gpu[i].pci);
 	for (size_t i = 0; i < f->n_nic; i++)

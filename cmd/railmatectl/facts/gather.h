@@ -3,9 +3,12 @@
 #ifndef RAILMATE_FACTS_GATHER_H
 #define RAILMATE_FACTS_GATHER_H
 
+#include <stdbool.h>
+
 struct arena;
 struct facts;
 struct facts_direct;
+struct facts_net;
 struct hw_inventory;
 struct sysroot;
 struct topo;
@@ -27,5 +30,13 @@ void facts_free(struct facts *f); /* NULL is fine */
 /* NULL: no NIC may have a data direct function, or these libraries are not there, or too old. */
 const struct facts_direct *facts_ask_libmlx5(const struct hw_inventory *inv, const char *libibverbs,
 					     const char *libmlx5, struct arena *arena);
+
+/* --- between the files of the room --- */
+
+/* config.c: fills the configuration part of one function. */
+void facts_read_config(const struct sysroot *root, const struct facts *f, int pci);
+/* In the arena. inv must outlive it. own_dev: /dev is that of the program that uses the VFs. */
+const struct facts_net *facts_net_gather(const struct sysroot *root, const struct hw_inventory *inv,
+					 bool own_dev, struct arena *arena);
 
 #endif

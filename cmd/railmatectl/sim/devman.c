@@ -1,11 +1,67 @@
 #include "sim/devman.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/list.h"
-#include "sim/idset.h"
-#include "sim/random.h"
+#include "base/mem.h"
+
+uint64_t sim_random_below(uint64_t *state, uint64_t n)
+{
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (z ^ z >> 31) % n;
+}
+
+void sim_random_shuffle(uint64_t *state, void *items, size_t n, size_t size)
+{
+	_cleanup_free_ void *spare = xcalloc(1, size);
+	char *at = items;
+
+	for (size_t i = n; i > 1; i--) {
+		size_t j = sim_random_below(state, i);
+
+		memcpy(spare, at + j * size, size);
+		memmove(at + j * size, at + (i - 1) * size, size);
+		memcpy(at + (i - 1) * size, spare, size);
+	}
+}
+
+bool sim_idset_has(const struct idset *s, const char *id)
+{
+	return list_has((const char *const *)s->v, s->n, id);
+}
+
+void sim_idset_add(struct idset *s, const char *id)
+{
+	if (sim_idset_has(s, id))
+		return;
+	s->v = xgrow(s->v, &s->cap, s->n + 1, sizeof(*s->v));
+	s->v[s->n++] = xstrdup(id);
+}
+
+void sim_idset_remove(struct idset *s, const char *id)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (strcmp(s->v[i], id))
+			continue;
+		free(s->v[i]);
+		memmove(&s->v[i], &s->v[i + 1], (s->n - i - 1) * sizeof(*s->v));
+		s->n--;
+		return;
+	}
+}
+
+void sim_idset_done(struct idset *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free(s->v[i]);
+	free(s->v);
+	*s = (struct idset) { 0 };
+}
 
 /* --- sets of ids --- */
 

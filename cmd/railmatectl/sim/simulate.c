@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "choice/choice.h"
@@ -12,9 +13,132 @@
 #include "pool/node.h"
 #include "pool/slots.h"
 #include "sim/devman.h"
-#include "sim/idset.h"
-#include "sim/late-internal.h"
 #include "sim/vendor.h"
+
+static const struct sim_policy all_policies[] = {
+	{ .name = "kubelet", .what = "the kubelet's own choice, no GetPreferredAllocation" },
+	{ .name = "numa",
+	  .what = "NUMA only: TopologyManager, best-effort",
+	  .numa = NUMA_BEST_EFFORT },
+	{ .name = "early",
+	  .what = "early binding, in the order of the kubelet's map",
+	  .binding = SIM_EARLY },
+	{ .name = "early-gpu-first",
+	  .what = "early binding, GPUs first",
+	  .binding = SIM_EARLY,
+	  .order = SIM_GPU_FIRST },
+	{ .name = "early-vf-first",
+	  .what = "early binding, VFs first, GPUs predicted",
+	  .binding = SIM_EARLY,
+	  .order = SIM_VF_FIRST },
+	{ .name = "early-no-specs",
+	  .what = "the same without pod specs: as many GPUs as VFs are predicted",
+	  .binding = SIM_EARLY,
+	  .order = SIM_VF_FIRST,
+	  .no_specs = true },
+	{ .name = "early-mute",
+	  .what = "early binding, VFs first, the GPU plugin does not answer us",
+	  .binding = SIM_EARLY,
+	  .order = SIM_VF_FIRST,
+	  .mute = true },
+	{ .name = "late",
+	  .what = "late binding, in the order of the kubelet's map",
+	  .binding = SIM_LATE },
+	{ .name = "late-vf-first",
+	  .what = "late binding, slots first",
+	  .binding = SIM_LATE,
+	  .order = SIM_VF_FIRST },
+	{ .name = "random-kubelet",
+	  .what = "GPUs at random: the kubelet's own choice",
+	  .gpus_at_random = true },
+	{ .name = "random-early-vf-first",
+	  .what = "GPUs at random: early binding, VFs first",
+	  .binding = SIM_EARLY,
+	  .order = SIM_VF_FIRST,
+	  .gpus_at_random = true },
+	{ .name = "random-late-vf-first",
+	  .what = "GPUs at random: late binding, slots first",
+	  .binding = SIM_LATE,
+	  .order = SIM_VF_FIRST,
+	  .gpus_at_random = true },
+};
+
+const struct sim_policy *sim_policies(size_t *ret_n)
+{
+	*ret_n = ARRAY_LEN(all_policies);
+	return all_policies;
+}
+
+double sim_mean_rank(const struct score_classes *c)
+{
+	size_t pairs = 0;
+
+	for (int i = 0; i < ALIGN_RANKS; i++)
+		pairs += c->n[i];
+	return pairs ? (double)sim_score_rank(c) / (double)pairs : 0;
+}
+
+double sim_percent(double part, size_t all)
+{
+	return all ? 100 * part / (double)all : 100;
+}
+
+/* --- late binding: the VFs that the daemon would bind to the slots of a container
+ * (choice/choice.h) --- */
+
+struct late_in {
+	const struct node *node;
+	const struct pool *pool;
+	const struct ids *slots;
+	struct gpu_set gpus, busy_gpus;
+	const bool *is_free; /* by pool index */
+};
+
+static bool could_have(void *ctx, const struct pool_dev *dev)
+{
+	const struct late_in *in = ctx;
+
+	return in->is_free[dev - in->pool->devs];
+}
+
+/* Nothing here is slow to leave a pod. */
+static bool may_have(void *ctx, const struct pool_dev *dev, const char **ret_why)
+{
+	(void)ctx;
+	(void)dev;
+	(void)ret_why;
+	return true;
+}
+
+/* Pool indices, one for each slot, in the arena; NULL: too few VFs are free. */
+static int *bind_late(const struct late_in *in, struct arena *arena)
+{
+	struct late_in ctx = *in;
+	struct binding b = { .node = in->node,
+			     .slots = arena_array(arena, in->slots->n, sizeof(*b.slots)),
+			     .n_slots = in->slots->n,
+			     .gpus = in->gpus,
+			     .busy_gpus = in->busy_gpus,
+			     .could = could_have,
+			     .may = may_have,
+			     .ctx = &ctx };
+	int *devs = arena_array(arena, in->slots->n, sizeof(*devs));
+	struct err err = { 0 };
+	struct ledger_decision decision; /* not reported */
+	unsigned number;
+
+	for (size_t i = 0; i < b.n_slots; i++) {
+		b.slots[i] = (struct binding_slot) { .id = in->slots->v[i], .pool = in->pool };
+		pool_slot_parse(in->pool->cfg->resource, b.slots[i].id, &b.slots[i].numa, &number);
+	}
+	if (choice_for_slots(&b, arena, &decision, &err) < 0)
+		return NULL;
+	for (size_t i = 0; i < b.n_slots; i++)
+		devs[i] = (int)(b.slots[i].dev - in->pool->devs);
+	return devs;
+}
+
+/* --- the world under a policy --- */
 
 #define NO_POD (-1)
 
@@ -154,7 +278,7 @@ static bool bind_slots(struct admission *ad)
 
 	for (size_t i = 0; i < ad->n_free; i++)
 		is_free[ad->free_vfs[i]] = true;
-	ad->vfs = sim_late_bind(&in, ad->arena);
+	ad->vfs = bind_late(&in, ad->arena);
 	ad->n_vfs = ad->vfs ? ad->listed.n : 0;
 	return ad->vfs != NULL;
 }

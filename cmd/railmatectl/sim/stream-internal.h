@@ -41,4 +41,15 @@ struct stream {
  */
 struct stream sim_stream_new(const struct stream_in *in, struct arena *arena);
 
+/*
+ * The order in which Go walks a small map, as the kubelet walks a container's limits
+ * (docs/design/kubelet.md §1.3): eight cells filled in the order of insertion, from a random cell
+ * on. A DeepCopy walks the map and inserts in that order.
+ */
+#define GOMAP_CELLS 8
+
+/* items: as inserted; rearranged as one walk gives them after `copies` copies. At most GOMAP_CELLS.
+ */
+void sim_gomap_walk(uint64_t *random, int *items, size_t n, unsigned copies);
+
 #endif

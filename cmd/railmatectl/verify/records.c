@@ -8,8 +8,98 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/mem.h"
 #include "verify/verify-internal.h"
+
+/*
+ * --- UCX about its transports, as NIXL and its users (vLLM, SGLang, Dynamo) have it ---
+ *
+ * The tables of UCX_PROTO_INFO=y, and "inter-node cfg#2 rma(rc_mlx5/mlx5_0:1)" of
+ * UCX_LOG_LEVEL=info. A heading names the two ends and the memory, each row of a table the
+ * transports of a range of sizes.
+ */
+
+static bool has(const char *line, size_t len, const char *word)
+{
+	return memmem(line, len, word, strlen(word));
+}
+
+static bool has_any(const char *line, size_t len, const char *const *words)
+{
+	for (; *words; words++) {
+		if (has(line, len, *words))
+			return true;
+	}
+	return false;
+}
+
+/* "[1724760000.123456] [host:22386:0] …" */
+static struct proc *process_of(struct verify *v, const char *line, size_t len)
+{
+	const char *end = line + len;
+
+	for (const char *p = line; (p = memchr(p, '[', (size_t)(end - p)));) {
+		const char *host = ++p, *colon;
+		uint64_t pid = 0;
+
+		while (p < end && (isalnum((unsigned char)*p) || (*p && strchr("-._", *p))))
+			p++;
+		if (p == end || *p != ':')
+			continue;
+		for (colon = p++; p < end && isdigit((unsigned char)*p); p++)
+			pid = pid * 10 + (uint64_t)(*p - '0');
+		if (p > colon + 1 && p < end && (*p == ':' || *p == ' '))
+			return verify_proc(v, host, (size_t)(colon - host), pid);
+	}
+	return verify_proc(v, "ucx", 3, 0);
+}
+
+static void read_ucx(struct verify *v, const char *line, size_t len)
+{
+	static const char *const rdma[] = { "rc_mlx5/",	 "rc_verbs/", "rc_gda/",   "dc_mlx5/",
+					    "ud_mlx5/",	 "ud_verbs/", "gga_mlx5/", "srd/",
+					    "type=rdma", NULL };
+	static const char *const within[] = { "intra-node", "self cfg#", "sysv/", "posix/",
+					      "cma/",	    "xpmem/",	 NULL };
+	static const char *const gpu[] = { "cuda", "rocm", NULL };
+	bool heading = has(line, len, "cfg#") || has(line, len, "ep_cfg[");
+	struct proc *p = process_of(v, line, len);
+	char text[MAX_PROOF];
+	size_t n = len < sizeof(text) - 1 ? len : sizeof(text) - 1;
+
+	if (!p)
+		return;
+	v->writer = p;
+	v->writer_cuda = -1;
+	v->ucx_lines++;
+	memcpy(text, line, n);
+	text[n] = '\0';
+	/* Mooncake, which has no other transport then. */
+	p->ucx_between |= has(line, len, "installTransport");
+	if (heading) {
+		p->ucx_between = !has_any(line, len, within);
+		p->ucx_gpu = has_any(line, len, gpu);
+	}
+	if (!p->ucx_between)
+		return;
+	/* Each kind of operation has its own: "rma(tcp/eth0) am(rc_mlx5/mlx5_0:1)". */
+	for (const char *at = line, *end = line + len, *next; at < end; at = next) {
+		const char *close = memchr(at, ')', (size_t)(end - at));
+
+		next = close && heading ? close + 1 : end;
+		if (!has_any(at, (size_t)(next - at), rdma) && has(at, (size_t)(next - at), "tcp/"))
+			verify_saw(v, SIGN_UCX_TCP, text);
+	}
+	if (!has_any(line, len, rdma))
+		return;
+	v->ucx_between++;
+	verify_ground(v, GROUND_UCX, text);
+	if (!heading && p->ucx_gpu && has(line, len, "..inf") && !has(line, len, "zero-copy"))
+		verify_saw(v, SIGN_UCX_STAGED, text);
+}
+
+/* --- NCCL's records --- */
 
 /* Where the next record's text may begin: after the keyword. NULL: none. *ret_key: the keyword. */
 static const char *next_record(const char *p, const char *end, const char **ret_key)
@@ -161,7 +251,7 @@ static void read_plain(struct verify *v, const char *line, size_t len)
 	if (hints & HINT_WELL)
 		verify_ground(v, GROUND_END, v->record);
 	if (hints & HINT_UCX)
-		verify_ucx_line(v, line, len);
+		read_ucx(v, line, len);
 	if (hints || v->bench.columns)
 		verify_bench_line(v, line, len, hints);
 }
@@ -255,7 +345,7 @@ static size_t without_zeros(const char *line, size_t len, char *out)
 	return n;
 }
 
-void verify_line(struct verify *v, const char *line, size_t len, bool whole)
+static void read_line(struct verify *v, const char *line, size_t len, bool whole)
 {
 	const char *end, *part;
 	size_t n = memchr(line, '\0', len)   ? without_zeros(line, len, v->value)
@@ -274,4 +364,88 @@ void verify_line(struct verify *v, const char *line, size_t len, bool whole)
 		if (part > line)
 			read_records(v, line, (size_t)(part - line), whole || part < end);
 	}
+}
+
+/* --- bytes → lines: a line that is whole in the caller's bytes is not copied --- */
+
+struct verify *verify_new(void)
+{
+	struct verify *v = xcalloc(1, sizeof(*v));
+
+	v->arena = arena_new(4096);
+	v->partial = xcalloc(VERIFY_MAX_LINE, 1);
+	verify_phrases_fill(&v->phrases);
+	for (unsigned id = 0; id < SIGN_MAX; id++)
+		v->levels[id] = (uint8_t)verify_sign_of(id)->level;
+	return v;
+}
+
+void verify_freep(struct verify **verify)
+{
+	struct verify *v = *verify;
+
+	if (!v)
+		return;
+	for (size_t i = 0; i < v->n_procs; i++) {
+		freep(&v->procs[i]->hcas);
+		freep(&v->procs[i]->wanted);
+		freep(&v->procs[i]);
+	}
+	for (size_t i = 0; i < v->n_gpus; i++)
+		freep(&v->gpus[i]);
+	freep(&v->partial);
+	arena_free(v->arena);
+	freep(&v);
+}
+
+void verify_begin(struct verify *v, const char *name)
+{
+	v->source = arena_strdup(v->arena, name);
+	v->line = 0;
+	v->partial_len = 0;
+}
+
+static void end_line(struct verify *v, const char *line, size_t len, bool whole)
+{
+	v->line++;
+	v->lines++;
+	read_line(v, line, len < VERIFY_MAX_LINE ? len : VERIFY_MAX_LINE, whole);
+}
+
+static void keep_partial(struct verify *v, const char *data, size_t len)
+{
+	size_t room = VERIFY_MAX_LINE - v->partial_len;
+	size_t n = len < room ? len : room;
+
+	memcpy(v->partial + v->partial_len, data, n);
+	v->partial_len += n;
+}
+
+void verify_feed(struct verify *v, const char *data, size_t len)
+{
+	const char *end = data + len, *newline;
+
+	v->bytes += len;
+	for (; data < end; data = newline + 1) {
+		newline = memchr(data, '\n', (size_t)(end - data));
+		if (!newline) {
+			keep_partial(v, data, (size_t)(end - data));
+			return;
+		}
+		if (!v->partial_len) {
+			end_line(v, data, (size_t)(newline - data), true);
+			continue;
+		}
+		keep_partial(v, data, (size_t)(newline - data));
+		end_line(v, v->partial, v->partial_len, true);
+		v->partial_len = 0;
+	}
+}
+
+void verify_end(struct verify *v)
+{
+	if (v->partial_len)
+		end_line(v, v->partial, v->partial_len, false);
+	v->partial_len = 0;
+	verify_close_table(v);
 }

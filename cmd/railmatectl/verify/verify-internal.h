@@ -226,8 +226,6 @@ struct record {
 	const char *text;
 };
 
-/* lines.c → records.c: a line without its end. */
-void verify_line(struct verify *v, const char *line, size_t len, bool whole);
 /* rules.c: notes the record's meaning. */
 void verify_record(struct verify *v, const struct record *r);
 void verify_version(struct verify *v, const char *version, size_t len);
@@ -247,7 +245,6 @@ uint64_t verify_hosts_seen(const struct verify *v);
 void verify_warned(struct verify *v, const char *text);
 void verify_ground(struct verify *v, enum ground ground, const char *text);
 
-/* map.c */
 const struct map *verify_map_of(const struct verify *v, const char *host);
 const struct map_entry *map_entry_of(const struct map *map, const char *hca, size_t len,
 				     uint64_t port);
@@ -255,15 +252,11 @@ const struct map_entry *map_entry_of(const struct map *map, const char *hca, siz
 /* bench.c: a line that is not a record, with its hints; the end of a table. */
 void verify_bench_line(struct verify *v, const char *line, size_t len, unsigned hints);
 void verify_close_table(struct verify *v);
-/* yard.c: judges the tables. NULL: no table. */
+/* Judges the tables. */
 void verify_judge_bench(struct verify *v);
+/* NULL: no table. */
 const struct table *verify_worst_table(const struct verify *v);
 
-/* ucx.c: a line of UCX about its transports. */
-void verify_ucx_line(struct verify *v, const char *line, size_t len);
-
-/* hcas.c: the allocated VFs against the used ones. */
-void verify_compare_hcas(struct verify *v);
 /* "mlx5_0:1", "mlx5_0:1+mlx5_1:1", "#3" when the log names no HCA of that number. */
 void proc_hca_name(const struct proc *p, unsigned dev, struct strbuf *out);
 

@@ -10,7 +10,7 @@
 #include "lab.h"
 #include "pods/identify.h"
 #include "unit/sim/bound.h"
-#include "sim/random.h"
+#include "sim/devman.h"
 
 #define CASES 60
 

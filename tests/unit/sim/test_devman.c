@@ -10,7 +10,6 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "sim/devman.h"
-#include "sim/idset.h"
 
 #define DEVICES 8
 

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "lab.h"
-#include "sim/random.h"
+#include "sim/devman.h"
 #include "sim/score-internal.h"
 
 #define CASES 1500

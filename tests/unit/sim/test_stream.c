@@ -8,7 +8,6 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "sim/gomap-internal.h"
 #include "sim/stream-internal.h"
 
 #define PODS 2000
