@@ -17,6 +17,7 @@
 #include "kubemsg/messages.h"
 #include "kubemsg/podspec.h"
 #include "rpc/rpc.h"
+#include "sim/devman-internal.h"
 #include "sim/devman.h"
 #include "sim/numa.h"
 

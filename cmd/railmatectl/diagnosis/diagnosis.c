@@ -47,7 +47,7 @@ const char *diagnosis_platform_name(enum diagnosis_platform p)
 	return names[p];
 }
 
-const char *diagnosis_fix_on(const struct diagnosis_advice *a, enum diagnosis_platform p)
+static const char *fix_on(const struct diagnosis_advice *a, enum diagnosis_platform p)
 {
 	return a->fix[p] ? a->fix[p] : a->fix[DIAGNOSIS_GRUB];
 }
@@ -170,48 +170,6 @@ const struct diagnosis_finding *diagnosis_at(const struct diagnosis *r, size_t i
 	return &r->findings[i];
 }
 
-/* --- kinds --- */
-
-static bool is_same_kind(const struct diagnosis_finding *a, const struct diagnosis_finding *b)
-{
-	return a->check == b->check && a->verdict == b->verdict && a->advice == b->advice;
-}
-
-static struct diagnosis_kind kind_of(const struct diagnosis *r, size_t first)
-{
-	static const size_t most[DIAGNOSIS_VERDICT_MAX] = { 1, 3, 8, 8 };
-	const struct diagnosis_finding *f = &r->findings[first];
-	const char **shown = arena_array(r->arena, most[f->verdict], sizeof(*shown));
-	struct diagnosis_kind kind = { .first = f, .shown = shown };
-
-	for (size_t i = first; i < r->n; i++) {
-		if (!is_same_kind(&r->findings[i], f))
-			continue;
-		if (kind.n++ < most[f->verdict])
-			shown[kind.n_shown++] = r->findings[i].sentence;
-	}
-	return kind;
-}
-
-size_t diagnosis_kinds(const struct diagnosis *r, const struct diagnosis_kind **ret)
-{
-	struct diagnosis_kind *v = arena_array(r->arena, r->n, sizeof(*v));
-	size_t n = 0;
-
-	for (int verdict = DIAGNOSIS_VERDICT_MAX - 1; verdict >= 0; verdict--) {
-		for (size_t i = 0; i < r->n; i++) {
-			size_t first = 0;
-
-			while (!is_same_kind(&r->findings[first], &r->findings[i]))
-				first++;
-			if ((int)r->findings[i].verdict == verdict && first == i)
-				v[n++] = kind_of(r, i);
-		}
-	}
-	*ret = v;
-	return n;
-}
-
 /* --- its end --- */
 
 void diagnosis_free(struct diagnosis *r)
@@ -251,23 +209,55 @@ static void put_fix(const struct diagnosis_advice *a, struct strbuf *out)
 		put_wrapped(out, "  fix:  ", a->fix[DIAGNOSIS_GRUB]);
 		return;
 	}
-	put_wrapped(out, "  fix on Ubuntu, RHEL: ", diagnosis_fix_on(a, DIAGNOSIS_GRUB));
-	put_wrapped(out, "         on OpenShift: ", diagnosis_fix_on(a, DIAGNOSIS_OPENSHIFT));
-	put_wrapped(out, "             on Talos: ", diagnosis_fix_on(a, DIAGNOSIS_TALOS));
+	put_wrapped(out, "  fix on Ubuntu, RHEL: ", fix_on(a, DIAGNOSIS_GRUB));
+	put_wrapped(out, "         on OpenShift: ", fix_on(a, DIAGNOSIS_OPENSHIFT));
+	put_wrapped(out, "             on Talos: ", fix_on(a, DIAGNOSIS_TALOS));
 }
 
-static void put_trouble(const struct diagnosis_kind *k, struct strbuf *out)
+/* Findings of one kind are shown together. */
+static bool is_same_kind(const struct diagnosis_finding *a, const struct diagnosis_finding *b)
 {
-	const struct diagnosis_finding *f = k->first;
+	return a->check == b->check && a->verdict == b->verdict && a->advice == b->advice;
+}
+
+static bool is_first_of_kind(const struct diagnosis *r, size_t i)
+{
+	size_t first = 0;
+
+	while (!is_same_kind(&r->findings[first], &r->findings[i]))
+		first++;
+	return first == i;
+}
+
+static void put_trouble(const struct diagnosis *r, size_t first, struct strbuf *out)
+{
+	static const size_t most[DIAGNOSIS_VERDICT_MAX] = { 0, 3, 8, 8 };
+	const struct diagnosis_finding *f = &r->findings[first];
+	size_t n = 0;
 
 	strbuf_printf(out, "\n%s %s: %s\n", diagnosis_verdict_name(f->verdict), f->check->id,
 		      f->check->title);
-	for (size_t i = 0; i < k->n_shown; i++)
-		put_wrapped(out, "  ", k->shown[i]);
-	if (k->n_shown < k->n)
-		strbuf_printf(out, "  and %zu more (--json has all)\n", k->n - k->n_shown);
+	for (size_t i = first; i < r->n; i++) {
+		if (is_same_kind(&r->findings[i], f) && n++ < most[f->verdict])
+			put_wrapped(out, "  ", r->findings[i].sentence);
+	}
+	if (n > most[f->verdict])
+		strbuf_printf(out, "  and %zu more (--json has all)\n", n - most[f->verdict]);
 	put_wrapped(out, "  NCCL: ", f->advice->meaning);
 	put_fix(f->advice, out);
+}
+
+static void put_pass(const struct diagnosis *r, size_t first, struct strbuf *out)
+{
+	const struct diagnosis_finding *f = &r->findings[first];
+	size_t n = 0;
+
+	for (size_t i = first; i < r->n; i++)
+		n += is_same_kind(&r->findings[i], f);
+	strbuf_printf(out, "PASS %-17s %s", f->check->id, f->sentence);
+	if (n > 1)
+		strbuf_printf(out, " (and %zu more)", n - 1);
+	strbuf_putc(out, '\n');
 }
 
 /* "WARN: acs, iommu" */
@@ -286,9 +276,6 @@ static void put_checks_of(const struct diagnosis *r, int verdict, const char *la
 
 void diagnosis_text(const struct facts *f, const struct diagnosis *r, struct strbuf *out)
 {
-	const struct diagnosis_kind *kinds;
-	size_t n = diagnosis_kinds(r, &kinds), i = 0;
-
 	strbuf_printf(out, "verdict: %s\n", diagnosis_verdict_name(diagnosis_worst(r)));
 	put_checks_of(r, DIAGNOSIS_FAIL, "  FAIL:    ", out);
 	put_checks_of(r, DIAGNOSIS_WARN, "  WARN:    ", out);
@@ -299,16 +286,13 @@ void diagnosis_text(const struct facts *f, const struct diagnosis *r, struct str
 		put_wrapped(
 			out, "  ",
 			"This is the view from inside a container: what it does not show is UNKNOWN.");
-	for (; i < n && kinds[i].first->verdict != DIAGNOSIS_PASS; i++)
-		put_trouble(&kinds[i], out);
-	if (n)
-		strbuf_putc(out, '\n');
-	for (; i < n; i++) {
-		strbuf_printf(out, "PASS %-17s %s", kinds[i].first->check->id,
-			      kinds[i].first->sentence);
-		if (kinds[i].n > 1)
-			strbuf_printf(out, " (and %zu more)", kinds[i].n - 1);
-		strbuf_putc(out, '\n');
+	for (int verdict = DIAGNOSIS_VERDICT_MAX - 1; verdict >= 0; verdict--) {
+		if (verdict == DIAGNOSIS_PASS && r->n)
+			strbuf_putc(out, '\n');
+		for (size_t i = 0; i < r->n; i++) {
+			if ((int)r->findings[i].verdict == verdict && is_first_of_kind(r, i))
+				(verdict == DIAGNOSIS_PASS ? put_pass : put_trouble)(r, i, out);
+		}
 	}
 }
 
@@ -325,8 +309,7 @@ static void put_finding(const struct diagnosis_finding *f, struct json *j)
 	if (f->advice->fix[DIAGNOSIS_GRUB]) {
 		json_begin_object(j);
 		for (enum diagnosis_platform p = 0; p < DIAGNOSIS_PLATFORM_MAX; p++)
-			json_kv_string(j, diagnosis_platform_name(p),
-				       diagnosis_fix_on(f->advice, p));
+			json_kv_string(j, diagnosis_platform_name(p), fix_on(f->advice, p));
 		json_end_object(j);
 	} else {
 		json_put_null(j);

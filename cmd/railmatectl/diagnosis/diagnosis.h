@@ -49,9 +49,6 @@ struct diagnosis_advice {
 	const char *fix[DIAGNOSIS_PLATFORM_MAX];
 };
 
-/* The fix for a platform. */
-const char *diagnosis_fix_on(const struct diagnosis_advice *a, enum diagnosis_platform p);
-
 struct diagnosis;
 struct diagnosis_check {
 	const char *id;	   /* "acs": lower case, digits, '-' */
@@ -104,19 +101,6 @@ int diagnosis_verdict_of(const struct diagnosis *r, const struct diagnosis_check
 size_t diagnosis_n(const struct diagnosis *r);
 /* In the order of the checks. */
 const struct diagnosis_finding *diagnosis_at(const struct diagnosis *r, size_t i);
-
-/*
- * Findings of one check with the same verdict and advice, which are shown together, the worst
- * first. shown: their first sentences, few of those that are UNKNOWN.
- */
-struct diagnosis_kind {
-	const struct diagnosis_finding *first;
-	size_t n;
-	const char *const *shown;
-	size_t n_shown;
-};
-/* In the diagnosis's arena. */
-size_t diagnosis_kinds(const struct diagnosis *r, const struct diagnosis_kind **ret);
 
 /* --- printing it --- */
 

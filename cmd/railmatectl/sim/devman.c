@@ -1,4 +1,5 @@
 #include "sim/devman.h"
+#include "sim/devman-internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,21 +15,7 @@
 #include "sim/numa.h"
 
 struct arena;
-
-/* Randomness with a seed (splitmix64): the same seed gives the same day. */
-uint64_t sim_random_below(uint64_t *state, uint64_t n);
-void sim_random_shuffle(uint64_t *state, void *items, size_t n, size_t size);
-
-/* A small set of strings, in the order they came. */
-struct idset {
-	char **v;
-	size_t n, cap;
-};
-
-bool sim_idset_has(const struct idset *s, const char *id);
-void sim_idset_add(struct idset *s, const char *id);
-void sim_idset_remove(struct idset *s, const char *id);
-void sim_idset_done(struct idset *s);
+struct idset;
 
 /* Devices of one resource: those of its plugin's list, and those that the manager regards as taken.
  */

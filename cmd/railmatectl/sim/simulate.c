@@ -13,6 +13,7 @@
 #include "pool/node.h"
 #include "pool/slots.h"
 #include "sim/devman.h"
+#include "sim/devman-internal.h"
 #include "sim/vendor.h"
 
 static const struct sim_policy all_policies[] = {

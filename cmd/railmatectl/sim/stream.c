@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "sim/devman.h"
+#include "sim/devman-internal.h"
 
 void sim_gomap_walk(uint64_t *random, int *items, size_t n, unsigned copies)
 {

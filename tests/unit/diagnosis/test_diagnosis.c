@@ -79,21 +79,6 @@ static void the_worst_finding_is_the_verdict_of_its_check(void **state)
 	assert_int_equal(diagnosis_worst(inside), DIAGNOSIS_WARN);
 }
 
-static void kinds_are_the_worst_first_and_show_some_of_many(void **state)
-{
-	const struct facts f = { .confined = FACTS_NO };
-	_cleanup_diagnosis_ struct diagnosis *r = diagnosis_of(&f);
-	const struct diagnosis_kind *kinds;
-
-	(void)state;
-	assert_int_equal(diagnosis_kinds(r, &kinds), 3);
-	assert_string_equal(kinds[0].first->sentence, "The fan is off.");
-	assert_int_equal(kinds[1].n, 10);
-	assert_int_equal(kinds[1].n_shown, 8);
-	assert_string_equal(kinds[1].shown[7], "Slot 9 is slow.");
-	assert_int_equal(kinds[2].first->verdict, DIAGNOSIS_PASS);
-}
-
 static void the_text_has_trouble_first_and_what_does_not_apply(void **state)
 {
 	static const char *const parts[] = { "verdict: FAIL\n",
@@ -106,7 +91,7 @@ static void the_text_has_trouble_first_and_what_does_not_apply(void **state)
 					     "         on OpenShift: Reseat it.\n",
 					     "             on Talos: Reboot.\n",
 					     "\nWARN slots: slots of cards\n",
-					     "  and 2 more (--json has all)\n",
+					     "  Slot 9 is slow.\n  and 2 more (--json has all)\n",
 					     "\nPASS slots             Slot 1 is fine.\n" };
 	const struct facts f = { .confined = FACTS_NO };
 	_cleanup_diagnosis_ struct diagnosis *r = diagnosis_of(&f);
@@ -166,7 +151,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_worst_finding_is_the_verdict_of_its_check),
-		cmocka_unit_test(kinds_are_the_worst_first_and_show_some_of_many),
 		cmocka_unit_test(the_text_has_trouble_first_and_what_does_not_apply),
 		cmocka_unit_test(the_json_has_every_finding),
 		cmocka_unit_test(the_manifest_has_each_argument_and_module_once),

@@ -10,7 +10,7 @@
 #include "lab.h"
 #include "pods/identify.h"
 #include "unit/sim/bound.h"
-#include "sim/devman.h"
+#include "sim/devman-internal.h"
 
 #define CASES 60
 

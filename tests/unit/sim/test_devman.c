@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "sim/devman.h"
+#include "sim/devman-internal.h"
 
 #define DEVICES 8
 

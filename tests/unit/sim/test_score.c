@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "lab.h"
-#include "sim/devman.h"
+#include "sim/devman-internal.h"
 #include "sim/score-internal.h"
 
 #define CASES 1500
