@@ -22,7 +22,7 @@ const int doctor_codes[DIAGNOSIS_VERDICT_MAX] = {
 };
 
 struct request {
-	const char *only, *explain, *manifest, *role;
+	const char *only, *manifest, *role;
 	bool json, list, node_only;
 	enum diagnosis_platform platform; /* of manifest */
 };
@@ -76,44 +76,13 @@ static int print_manifest(const struct patient *p, const struct request *req)
 
 /* --- the list of checks --- */
 
-static void put_checks_json(const char *id, struct strbuf *out)
-{
-	struct json j;
-
-	json_init(&j, out, 2);
-	json_begin_object(&j);
-	json_key(&j, "checks");
-	json_begin_array(&j);
-	for (size_t i = 0; i < doctor_n_checks(); i++) {
-		const struct diagnosis_check *c = doctor_check_at(i);
-
-		if (id && strcmp(c->id, id) != 0)
-			continue;
-		json_begin_object(&j);
-		json_kv_string(&j, "id", c->id);
-		json_kv_string(&j, "title", c->title);
-		json_kv_string(&j, "about", c->about);
-		json_end_object(&j);
-	}
-	json_end_array(&j);
-	json_end_object(&j);
-	strbuf_putc(out, '\n');
-}
-
-static int explain(const char *id, bool as_json)
+static int list(void)
 {
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-	const struct diagnosis_check *c = doctor_check_by_id(id);
 
-	if (!c)
-		return fail(EXIT_USAGE, "there is no check '%s'; see railmatectl doctor --list",
-			    id);
-	if (as_json) {
-		put_checks_json(id, &out);
-	} else {
-		strbuf_printf(&out, "%s: %s\n\n", c->id, c->title);
-		diagnosis_put_paragraph(&out, c->about);
-	}
+	for (size_t i = 0; i < doctor_n_checks(); i++)
+		strbuf_printf(&out, "%-17s %s\n", doctor_check_at(i)->id,
+			      doctor_check_at(i)->title);
 	return print_out(&out);
 }
 
@@ -124,9 +93,8 @@ static int check_request(struct request *req)
 	const char *role = req->role;
 	size_t len = role ? strspn(role, "abcdefghijklmnopqrstuvwxyz0123456789-") : 0;
 
-	if ((req->list || req->explain) && (req->only || req->manifest))
-		return fail(EXIT_USAGE,
-			    "--list and --explain take neither --only nor --fix-manifest");
+	if (req->list && (req->only || req->manifest || req->json))
+		return fail(EXIT_USAGE, "--list takes neither --only, --fix-manifest nor --json");
 	if (role && !str_eq(req->manifest, "openshift"))
 		return fail(EXIT_USAGE, "--role is the node role of --fix-manifest openshift");
 	/* It becomes a label's value and a part of a name. */
@@ -156,7 +124,6 @@ int cmd_doctor(int argc, char **argv)
 		{ "config", .value = &p.machine.config_path },
 		{ "topology-hints", .value = &p.machine.hints_path },
 		{ "only", .value = &req.only },
-		{ "explain", .value = &req.explain },
 		{ "fix-manifest", .value = &req.manifest },
 		{ "role", .value = &req.role },
 		{ "node-only", .flag = &req.node_only },
@@ -169,18 +136,8 @@ int cmd_doctor(int argc, char **argv)
 		r = check_request(&req);
 	if (r != EXIT_DONE)
 		return r;
-	if (req.list) {
-		_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-
-		if (req.json)
-			put_checks_json(NULL, &out);
-		for (size_t i = 0; !req.json && i < doctor_n_checks(); i++)
-			strbuf_printf(&out, "%-17s %s\n", doctor_check_at(i)->id,
-				      doctor_check_at(i)->title);
-		return print_out(&out);
-	}
-	if (req.explain)
-		return explain(req.explain, req.json);
+	if (req.list)
+		return list();
 	r = machine_open(&p.machine);
 	if (r != EXIT_DONE)
 		return r;

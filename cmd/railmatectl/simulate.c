@@ -17,17 +17,15 @@
 #define PODS_MAX 1000000
 
 struct request {
-	const char *pods, *seed, *load, *policy, *pool;
+	const char *pods, *seed, *load, *pool;
 	bool json;
 };
 
 struct run {
 	const struct machine *m;
-	struct arena *arena;
 	struct sim_in in;
-	const struct sim_policy **policies;
-	size_t n_policies;
-	const struct sim_result *results;
+	const struct sim_result *results; /* one for each policy */
+	size_t n;
 };
 
 /* --- the request --- */
@@ -62,39 +60,6 @@ static int read_load(const char *text, unsigned *ret_min, unsigned *ret_max, str
 	return 0;
 }
 
-/* In the order of the command line; all of them without one. */
-static int read_policies(struct run *run, const char *list, struct err *err)
-{
-	_cleanup_free_ char *copy = xstrdup(list ? list : "");
-	char *rest = copy, *item;
-	size_t n, listed;
-	const struct sim_policy *all = sim_policies(&n);
-
-	run->policies = arena_array(run->arena, n, sizeof(*run->policies));
-	for (size_t i = 0; !list && i < n; i++)
-		run->policies[run->n_policies++] = &all[i];
-	while (list && (item = strsep(&rest, ","))) {
-		const struct sim_policy *policy = NULL;
-
-		item = str_trim(item);
-		for (size_t i = 0; !policy && i < n; i++)
-			policy = strcmp(all[i].name, item) ? NULL : &all[i];
-		if (!policy) {
-			_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
-
-			for (size_t i = 0; i < n; i++)
-				strbuf_printf(&names, "%s%s", i ? ", " : "", all[i].name);
-			return err_set(err, EINVAL, "--policy: there is no '%s'; there is: %s",
-				       item, strbuf_str(&names));
-		}
-		for (listed = 0; listed < run->n_policies && run->policies[listed] != policy;)
-			listed++;
-		if (listed == run->n_policies)
-			run->policies[run->n_policies++] = policy;
-	}
-	return 0;
-}
-
 static int read_request(struct run *run, const struct request *req, struct err *err)
 {
 	struct stream_in *day = &run->in.day;
@@ -111,8 +76,6 @@ static int read_request(struct run *run, const struct request *req, struct err *
 		r = read_number("--seed", req->seed, INT64_MAX, &day->seed, err);
 	if (r == 0)
 		r = read_load(req->load, &day->load_min, &day->load_max, err);
-	if (r == 0)
-		r = read_policies(run, req->policy, err);
 	day->pods = pods;
 	return r;
 }
@@ -124,8 +87,8 @@ static void print_text(const struct run *run, struct strbuf *out)
 	const struct stream_in *day = &run->in.day;
 	int width = (int)strlen("policy");
 
-	for (size_t i = 0; i < run->n_policies; i++) {
-		int len = (int)strlen(run->policies[i]->name);
+	for (size_t i = 0; i < run->n; i++) {
+		int len = (int)strlen(run->results[i].policy->name);
 
 		width = len > width ? len : width;
 	}
@@ -135,7 +98,7 @@ static void print_text(const struct run *run, struct strbuf *out)
 		run->in.pool->cfg->resource, day->pods, (unsigned long long)day->seed,
 		day->load_min, day->load_max, run->results[0].load);
 	strbuf_printf(out, "%-*s  %8s   %5s  best there was\n", width, "policy", "at best", "mean");
-	for (size_t i = 0; i < run->n_policies; i++) {
+	for (size_t i = 0; i < run->n; i++) {
 		const struct sim_result *r = &run->results[i];
 
 		strbuf_printf(out, "%-*s  %6.2f %%   %5.3f  %5.3f           %s\n", width,
@@ -197,7 +160,7 @@ static void print_json(const struct run *run, struct strbuf *out)
 	json_kv_int(&j, "load_max", day->load_max);
 	json_key(&j, "policies");
 	json_begin_array(&j);
-	for (size_t i = 0; i < run->n_policies; i++)
+	for (size_t i = 0; i < run->n; i++)
 		json_result(&j, &run->results[i]);
 	json_end_array(&j);
 	json_end_object(&j);
@@ -212,18 +175,13 @@ int cmd_simulate(int argc, char **argv)
 	_cleanup_arena_ struct arena *arena = arena_new(1 << 20);
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 	struct request req = { .pods = "1000", .seed = "1", .load = "60-95" };
-	struct run run = { .m = &m, .arena = arena };
+	struct run run = { .m = &m };
 	struct err err = { 0 };
 	const struct word words[] = {
-		{ "root", &m.root_path, NULL },
-		{ "config", &m.config_path, NULL },
-		{ "json", NULL, &req.json },
-		{ "pods", &req.pods, NULL },
-		{ "seed", &req.seed, NULL },
-		{ "load", &req.load, NULL },
-		{ "policy", &req.policy, NULL },
-		{ "pool", &req.pool, NULL },
-		{ "topology-hints", &m.hints_path, NULL },
+		{ "root", &m.root_path, NULL }, { "config", &m.config_path, NULL },
+		{ "json", NULL, &req.json },	{ "pods", &req.pods, NULL },
+		{ "seed", &req.seed, NULL },	{ "load", &req.load, NULL },
+		{ "pool", &req.pool, NULL },	{ "topology-hints", &m.hints_path, NULL },
 	};
 	int r = read_only_options(argc, argv, words, ARRAY_LEN(words));
 
@@ -233,7 +191,7 @@ int cmd_simulate(int argc, char **argv)
 		return r;
 	if (read_request(&run, &req, &err) < 0)
 		return fail(EXIT_REFUSED, "%s", err.msg);
-	run.results = sim_run(&run.in, run.policies, run.n_policies, arena);
+	run.results = sim_run(&run.in, &run.n, arena);
 	if (!run.results)
 		return fail(EXIT_REFUSED,
 			    "no pod fits on this machine: %zu GPUs, %zu VFs in the pool %s",

@@ -5,7 +5,7 @@ _railmatectl() {
 	case $prev in
 	--config|--control-socket|--kubeconfig|--map|--output|--topology-hints|-o) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
 	--root|--state-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") && return ;;
-	--container|--context|--explain|--fix-manifest|--free|--gpus|--load|--must|--namespace|--node|--only|--parallel|--pods|--policy|--pool|--railmate-namespace|--role|--seed|--selector|--timeout|--vfs|-c|-l|-n) return ;;
+	--container|--context|--fix-manifest|--free|--gpus|--load|--must|--namespace|--node|--only|--parallel|--pods|--pool|--railmate-namespace|--role|--seed|--selector|--timeout|--vfs|-c|-l|-n) return ;;
 	esac
 	if [ $COMP_CWORD = 1 ]; then
 		words='topo plan explain release status simulate doctor verify cluster ready snapshot --help --version'
@@ -16,8 +16,8 @@ _railmatectl() {
 		explain) words='pod vf last pool --control-socket --state-dir --json --help' ;;
 		release) words='--control-socket --yes --help' ;;
 		status) words='--root --topology-hints --control-socket --state-dir --no-doctor --json --help' ;;
-		simulate) words='--root --config --topology-hints --json --pods --seed --load --policy --pool --help' ;;
-		doctor) words='--root --config --topology-hints --json --only --node-only --list --explain --fix-manifest --role --help' ;;
+		simulate) words='--root --config --topology-hints --json --pods --seed --load --pool --help' ;;
+		doctor) words='--root --config --topology-hints --json --only --node-only --list --fix-manifest --role --help' ;;
 		verify) words='--map --counters --root --json --help' ;;
 		cluster) words='status topo explain doctor verify --context --kubeconfig --railmate-namespace --namespace -n --selector -l --container -c --node --parallel --timeout --no-doctor --only --svg --nccl-xml --rccl --wide --json --help' ;;
 		ready) words='--help' ;;

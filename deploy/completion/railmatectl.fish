@@ -48,7 +48,6 @@ complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l json -d 'on
 complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l pods -x -d 'how many pods come (1000)'
 complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l seed -x -d 'random seed (1)'
 complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l load -x -d 'per cent of the GPUs that are in use when a pod arrives (60-95)'
-complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l policy -x -d 'these policies only'
 complete -c railmatectl -n '__fish_seen_subcommand_from simulate' -l pool -x -d 'the pool, when the configuration has several'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l root -x -a '(__fish_complete_directories)' -d 'the machine below DIR instead of / (nothing outside DIR is read)'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l config -r -F -d 'the daemon’s config.json; default: one pool, rdma/vf'
@@ -57,7 +56,6 @@ complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l json -d 'one 
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l only -x -d 'these checks only'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l node-only -d 'without what is only this process’s: devices, limits, mounts, libraries'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l list -d 'list the checks'
-complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l explain -x -d 'what a check looks at, and what its verdicts mean'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l fix-manifest -x
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l role -x -d 'of --fix-manifest openshift: the pool of nodes; default: worker'
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -l control-socket -r -F -d 'railmated’s; none: read the ledger (/run/railmate/railmate.sock)'

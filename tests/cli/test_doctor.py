@@ -311,20 +311,9 @@ class Manifest(DoctorTest):
 
 
 class CommandLine(DoctorTest):
-    def test_every_check_is_explained(self):
+    def test_every_check_is_listed_once(self):
         self.assertGreater(len(checks()), 20)
         self.assertEqual(len(set(checks())), len(checks()))
-        for name in checks():
-            done = run(CTL, "doctor", "--explain", name)
-            self.assertEqual(done.returncode, 0)
-            self.assertTrue(done.stdout.startswith(name + ": "), done.stdout)
-            self.assertGreater(len(done.stdout.split("\n\n")[1]), 60, name)
-            about = self.one_object(run(CTL, "doctor", "--json", "--explain", name))["checks"]
-            self.assertEqual([c["id"] for c in about], [name])
-
-    def test_list_is_json_too(self):
-        listed = self.one_object(run(CTL, "doctor", "--list", "--json"))["checks"]
-        self.assertEqual([c["id"] for c in listed], checks())
 
     def test_every_check_is_in_the_manual(self):
         manual = (TOP / "deploy/man/railmatectl.1").read_text(encoding="utf-8")
@@ -340,14 +329,13 @@ class CommandLine(DoctorTest):
         for args, words in (
             (["--only", "acs,magic"], ["magic", "relaxed-ordering"]),
             (["--only", ""], ["empty"]),
-            (["--explain", "magic"], ["magic", "--list"]),
             (["--fix-manifest", "lilo"], ["lilo", "openshift"]),
             (["--fix-manifest", "grub", "--json"], ["--json"]),
             (["--role", "gpu"], ["--role", "openshift"]),
             (["--fix-manifest", "talos", "--role", "gpu"], ["--role", "openshift"]),
             (["--fix-manifest", "openshift", "--role", "GPU nodes"], ["--role", "GPU nodes"]),
             (["--list", "--only", "acs"], ["--only"]),
-            (["--explain", "acs", "--fix-manifest", "grub"], ["--fix-manifest"]),
+            (["--list", "--json"], ["--json"]),
             (["acs"], ["acs"]),
         ):
             with self.subTest(args=args):

@@ -103,19 +103,12 @@ class Simulate(ProgramTest):
             if p["name"] in ("early-gpu-first", "late"):
                 self.assertEqual(p["best"], p["pairs"], p["name"])
 
-    def test_policies_can_be_named(self):
-        day = self.one_object(self.simulate("--json", "--policy", "late, kubelet,late"))
-        self.assertEqual([p["name"] for p in day["policies"]], ["late", "kubelet"])
-        alone = self.one_object(self.simulate("--json", "--policy", "late"))["policies"][0]
-        self.assertEqual(alone["best"], day["policies"][0]["best"])
-
     def test_the_seed_makes_the_day(self):
-        two = "--policy", "kubelet,late-vf-first"
-        first = self.simulate(*two)
+        first = self.simulate()
         self.assertEqual(first.returncode, 0, first.stderr)
-        self.assertEqual(self.simulate(*two, "--seed", "1").stdout, first.stdout)
-        self.assertNotEqual(self.simulate(*two, "--seed", "2").stdout, first.stdout)
-        self.assertNotEqual(self.simulate(*two, "--load", "30").stdout, first.stdout)
+        self.assertEqual(self.simulate("--seed", "1").stdout, first.stdout)
+        self.assertNotEqual(self.simulate("--seed", "2").stdout, first.stdout)
+        self.assertNotEqual(self.simulate("--load", "30").stdout, first.stdout)
 
     def test_every_policy_is_in_the_manual(self):
         page = (TOP / "deploy/man/railmatectl.1").read_text(encoding="utf-8")
@@ -127,8 +120,7 @@ class Simulate(ProgramTest):
                                ("--pods", "1000001", "1000000"), ("--seed", "-1", "--seed", "-1"),
                                ("--load", "0", "--load"), ("--load", "90-60", "90-60"),
                                ("--load", "60-101", "60-101"), ("--load", "60-", "60-"),
-                               ("--policy", "lucky", "lucky", "early-gpu-first"),
-                               ("--policy", "", "''"), ("--pool", "no/pool", "no/pool", "rdma/vf")):
+                               ("--pool", "no/pool", "no/pool", "rdma/vf")):
             self.refused(self.simulate(option, words[0]), 3, *words[1:])
         self.refused(self.simulate("more"), 2, "more")
         self.assertEqual(self.simulate("--days", "7").returncode, 2)

@@ -196,11 +196,6 @@ static void put_wrapped(struct strbuf *out, const char *label, const char *text)
 	strbuf_put_wrapped(out, label, text, COLUMNS);
 }
 
-void diagnosis_put_paragraph(struct strbuf *out, const char *text)
-{
-	put_wrapped(out, "", text);
-}
-
 static void put_fix(const struct diagnosis_advice *a, struct strbuf *out)
 {
 	if (!a->fix[DIAGNOSIS_GRUB])

@@ -2,7 +2,7 @@
  * The results of checks: findings with a verdict, a sentence and a fix, as text, as JSON, and as
  * the change of the host that they ask for.
  *
- * A check is a row { id, title, about, run }: a pure function of the facts that calls
+ * A check is a row { id, title, run }: a pure function of the facts that calls
  * diagnosis_add() for each finding: one for each device in trouble, or a single PASS for all; none
  * at all when there is nothing here that it is about (AMD's on a machine without AMD GPUs). A fact
  * that cannot be read is DIAGNOSIS_UNKNOWN, never "off" and never a PASS.
@@ -53,8 +53,6 @@ struct diagnosis;
 struct diagnosis_check {
 	const char *id;	   /* "acs": lower case, digits, '-' */
 	const char *title; /* "ACS redirect between GPUs and NICs" */
-	/* --explain: its facts, the meaning of each verdict, its needs; some sentences */
-	const char *about;
 	void (*run)(const struct facts *f, struct diagnosis *r);
 	bool in_manifest; /* its findings may have kernel_arg or module */
 };
@@ -104,8 +102,6 @@ const struct diagnosis_finding *diagnosis_at(const struct diagnosis *r, size_t i
 
 /* --- printing it --- */
 
-void diagnosis_put_paragraph(struct strbuf *out,
-			     const char *text); /* wrapped as diagnosis_text() does */
 void diagnosis_text(const struct facts *f, const struct diagnosis *r, struct strbuf *out);
 void diagnosis_json(const struct facts *f, const struct diagnosis *r,
 		    struct json *j); /* a whole object */

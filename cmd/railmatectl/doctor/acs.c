@@ -395,8 +395,7 @@ static void run_acs(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_acs_checks[] = {
-	{ "acs", "ACS of the ports between GPUs and NICs, and between GPUs",
-	  "Decodes the ACS control word of every port that requests between a GPU and its nearest NICs, or another GPU of its switches, come in by: downstream ports of switches, and root ports where the path goes over the host bridge. WARN: RR (request redirect), CR (completion redirect) or EC (egress control). SV and UF alone are harmless. PASS in spite of RR and CR: DT is set and both ends have ATS on, as virtual machines should have it. On boards on which NVIDIA joins GPU and NIC (types DMA, inline and NUMA of rdma_topo) the ports are compared with the masks of the type instead, some of which redirect; WARN: a port differs. UNKNOWN: the word cannot be read, which takes CAP_SYS_ADMIN; a virtual machine hides the switches; or a data direct function stands where none is known to.",
-	  .run = run_acs, .in_manifest = true },
+	{ "acs", "ACS of the ports between GPUs and NICs, and between GPUs", .run = run_acs,
+	  .in_manifest = true },
 };
 const size_t doctor_acs_checks_n = ARRAY_LEN(doctor_acs_checks);

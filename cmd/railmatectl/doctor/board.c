@@ -352,11 +352,7 @@ static void run_ats(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_board_checks[] = {
-	{ "ats", "ATS of NICs on NVIDIA's boards",
-	  "For the board types inline (the NIC's own switch is above the GPU: HGX B300) and NUMA (GPUs directly below root ports of Grace or Vera). PASS: on the first all NICs have the capability, or none; on the second none. WARN: else. UNKNOWN: it takes CAP_SYS_ADMIN to see. Other machines: not applicable.",
-	  .run = run_ats },
-	{ "iommu-groups", "IOMMU groups of GPUs and NICs on NVIDIA's boards",
-	  "Only for boards on which NVIDIA joins GPU and NIC. Type DMA (Data Direct, GB300): WARN unless each data direct function and its GPU are in one group. Type inline: WARN unless NIC and GPU are in one group or in none; with ATS, in two. Type NUMA: WARN unless every GPU and NIC has a group of its own. UNKNOWN: not visible.",
-	  .run = run_groups },
+	{ "ats", "ATS of NICs on NVIDIA's boards", .run = run_ats },
+	{ "iommu-groups", "IOMMU groups of GPUs and NICs on NVIDIA's boards", .run = run_groups },
 };
 const size_t doctor_board_checks_n = ARRAY_LEN(doctor_board_checks);

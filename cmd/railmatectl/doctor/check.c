@@ -44,15 +44,6 @@ const struct diagnosis_check *doctor_check_at(size_t at)
 	return NULL;
 }
 
-const struct diagnosis_check *doctor_check_by_id(const char *id)
-{
-	for (size_t i = 0; i < doctor_n_checks(); i++) {
-		if (!strcmp(doctor_check_at(i)->id, id))
-			return doctor_check_at(i);
-	}
-	return NULL;
-}
-
 /* Marks the checks of "a,b"; each comma has a name on both sides. */
 static int mark(const char *only, bool *marked, struct err *err)
 {

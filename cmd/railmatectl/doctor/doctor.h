@@ -18,7 +18,6 @@ struct diagnosis_check;
 /* Every check, in the order of printing. */
 size_t doctor_n_checks(void);
 const struct diagnosis_check *doctor_check_at(size_t i);
-const struct diagnosis_check *doctor_check_by_id(const char *id); /* NULL */
 
 /* How NVIDIA joins GPUs and NICs here, in the words of rdma-core's rdma_topo: "DMA", "inline" or
  * "NUMA"; NULL: not as it knows. */

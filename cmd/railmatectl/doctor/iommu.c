@@ -182,8 +182,6 @@ static void run_iommu(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_iommu_checks[] = {
-	{ "iommu", "IOMMU translation for GPUs and NICs",
-	  "Reads the type of each device's IOMMU group, which decides; the command line is a hint only. PASS: identity (passthrough), no IOMMU, or translated with ATS on or on a board whose GPUs and NICs meet in the CPU (type NUMA). WARN: DMA or DMA-FQ, that is translated, otherwise. FAIL: blocked. UNKNOWN: the type cannot be read. Peer-to-peer does not need a shared group: groups describe isolation.",
-	  .run = run_iommu, .in_manifest = true },
+	{ "iommu", "IOMMU translation for GPUs and NICs", .run = run_iommu, .in_manifest = true },
 };
 const size_t doctor_iommu_checks_n = ARRAY_LEN(doctor_iommu_checks);

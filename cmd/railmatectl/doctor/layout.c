@@ -313,20 +313,10 @@ static void run_ari(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_layout_checks[] = {
-	{ "numa-clusters", "sockets split into NUMA nodes (NPS, SNC)",
-	  "Nodes that are less than 16 from one another, as the kernel's table of distances has it, are taken for parts of one socket. WARN: a part without a GPU on a socket whose other parts have some. Sockets that are not split: not applicable.",
-	  .run = run_clusters },
-	{ "numa-nodes", "number of NUMA nodes for the kubelet",
-	  "Counts NUMA nodes, also those of GPU memory (Grace; several for each GPU with MIG). WARN: more than 8, which the kubelet's Topology Manager refuses without max-allowable-numa-nodes. Machines with 8 or less and no such memory: not applicable.",
-	  .run = run_nodes },
-	{ "rails", "rails by GPUs and by switches",
-	  "Where the node writes down what LLDP says (/run/railmate/lldp.json): are the names of the switches, in their natural order, in the order of the rails that the GPUs give? WARN: a higher rail is on a switch whose name comes first. Not applicable where fewer than two switches are known, or where the configuration names the rails.",
-	  .run = run_rails },
-	{ "bar", "BARs of GPUs and NICs (Above 4G Decoding)",
-	  "Reads the windows in memory of GPUs and NICs. WARN: the kernel found no place for a BAR of theirs or of their VFs, or the largest one of a GPU is 256 MiB or less. UNKNOWN: the file resource cannot be read. Virtual machines: not applicable.",
-	  .run = run_bar, .in_manifest = true },
-	{ "ari", "ARI of the ports above cards with VFs",
-	  "For cards that can have more than 7 VFs: PASS: a VF has a number beyond function 7, or the port above forwards ARI. WARN: it does not. UNKNOWN: its configuration space cannot be read. Virtual machines: not applicable.",
-	  .run = run_ari },
+	{ "numa-clusters", "sockets split into NUMA nodes (NPS, SNC)", .run = run_clusters },
+	{ "numa-nodes", "number of NUMA nodes for the kubelet", .run = run_nodes },
+	{ "rails", "rails by GPUs and by switches", .run = run_rails },
+	{ "bar", "BARs of GPUs and NICs (Above 4G Decoding)", .run = run_bar, .in_manifest = true },
+	{ "ari", "ARI of the ports above cards with VFs", .run = run_ari },
 };
 const size_t doctor_layout_checks_n = ARRAY_LEN(doctor_layout_checks);

@@ -74,11 +74,7 @@ static void run_shm(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_limit_checks[] = {
-	{ "memlock", "memory that a container may lock",
-	  "In a container: WARN where RLIMIT_MEMLOCK is limited and CAP_IPC_LOCK is missing. On the host and in railmate's own containers it does not apply: the container runtime decides.",
-	  .run = run_memlock },
-	{ "shm", "size of /dev/shm",
-	  "In a container: WARN at 64 MiB or less, which is what it has unless the pod says more. On the host and in railmate's own containers it does not apply.",
-	  .run = run_shm },
+	{ "memlock", "memory that a container may lock", .run = run_memlock },
+	{ "shm", "size of /dev/shm", .run = run_shm },
 };
 const size_t doctor_limit_checks_n = ARRAY_LEN(doctor_limit_checks);

@@ -400,17 +400,9 @@ static void run_ecn(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_roce_checks[] = {
-	{ "mtu", "MTU of RoCE ports",
-	  "From the MTU of PFs and, where they are on the host, of VFs: RoCE packets carry the largest of 256 to 4096 bytes that is 96 smaller. WARN: less than 4096 (1500 gives 1024), a VF below its PF, PFs that differ. InfiniBand has an MTU of its own.",
-	  .run = run_mtu },
-	{ "qos", "PFC and DSCP of PFs",
-	  "Asks the PF's interface for PFC, the map from DSCP to priority and what it trusts (DCB), and reads what MLNX_OFED marks all packets with. WARN: no lossless priority, none that a DSCP leads to, a mark that goes elsewhere, PFs that differ. UNKNOWN: not the running machine, a driver without DCB, or another network namespace. The switches are not asked.",
-	  .run = run_qos },
-	{ "arp", "ARP of RoCE interfaces in one subnet",
-	  "For RoCE interfaces of this network namespace whose routes (/proc/net/route) are to one IPv4 subnet, as of several rails. WARN: arp_ignore other than 1 and 2, or arp_announce below 2 (0 are the defaults), with which interfaces answer and ask with the others' addresses, or a strict rp_filter=1; the higher of the value of all and of the interface counts. PASS: neither. A subnet for each rail: not applicable. The namespaces of pods have settings of their own: run it there.",
-	  .run = run_arp },
-	{ "ecn", "ECN (DCQCN) beside PFC",
-	  "For RoCE PFs of mlx5_core: reads which priorities report ECN marks to senders and which slow down for them. PASS: both, on those with PFC. WARN: one of them is off there. UNKNOWN: the kernel's own driver does not report it. The switches are not asked.",
-	  .run = run_ecn },
+	{ "mtu", "MTU of RoCE ports", .run = run_mtu },
+	{ "qos", "PFC and DSCP of PFs", .run = run_qos },
+	{ "arp", "ARP of RoCE interfaces in one subnet", .run = run_arp },
+	{ "ecn", "ECN (DCQCN) beside PFC", .run = run_ecn },
 };
 const size_t doctor_roce_checks_n = ARRAY_LEN(doctor_roce_checks);

@@ -324,20 +324,10 @@ static void run_netns(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_table_checks[] = {
-	{ "firmware", "firmware and boards of PFs",
-	  "WARN: PFs of one model with different firmware, or boards of different part numbers.",
-	  .run = run_firmware },
-	{ "switchdev", "representors of VFs",
-	  "Where a PF is in switchdev mode (it has netdevs that stand for its VFs). WARN: a VF without one, or one that is switched off or attached to no bridge.",
-	  .run = run_switchdev },
-	{ "gid", "GID tables of VFs on Ethernet",
-	  "Looks for routable GIDs of RoCE v2 (those of IP addresses that are not link-local), holes, several of IPv4, and tables of RoCE v1 only. In a container: FAIL where a VF has none. On the host: UNKNOWN, because the address comes when the VF moves into a pod.",
-	  .run = run_gid },
-	{ "pkey", "partition keys of VFs on InfiniBand",
-	  "FAIL: no key of a full member (0x8000 set). WARN: one, but not at index 0, where NCCL looks.",
-	  .run = run_pkey },
-	{ "rdma-netns", "RDMA devices and network namespaces",
-	  "Asks for the mode (rdma system show). Shared: PASS. Exclusive: WARN on the host, because every network needs rdma-cni; in a container what it sees was moved there.",
-	  .run = run_netns },
+	{ "firmware", "firmware and boards of PFs", .run = run_firmware },
+	{ "switchdev", "representors of VFs", .run = run_switchdev },
+	{ "gid", "GID tables of VFs on Ethernet", .run = run_gid },
+	{ "pkey", "partition keys of VFs on InfiniBand", .run = run_pkey },
+	{ "rdma-netns", "RDMA devices and network namespaces", .run = run_netns },
 };
 const size_t doctor_table_checks_n = ARRAY_LEN(doctor_table_checks);

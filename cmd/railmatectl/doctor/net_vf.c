@@ -427,17 +427,9 @@ static void run_port(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_vf_checks[] = {
-	{ "vf-identity", "GUIDs and MAC addresses of VFs",
-	  "Looks at the node GUID, the first GID and the MAC address of every VF. FAIL: an InfiniBand VF without a GUID, an interface without an address, one of all ones, or two VFs with the same. WARN: a RoCE VF with the node GUID zero. UNKNOWN: neither shows (the interface is in a pod).",
-	  .run = run_identity },
-	{ "vf-admin", "what the PF's administrator set for VFs",
-	  "Asks the kernel (ip link show PF) for the link state, trust, spoof check and rate limit of the VFs. FAIL: a link state of disable. Rate limits and trust are shown. UNKNOWN: not the running machine, or the PFs are in another network namespace, as in a pod.",
-	  .run = run_admin },
-	{ "uverbs", "verbs devices of VFs",
-	  "Every VF with an RDMA device needs its verbs device and, on the running machine, the node of that in /dev/infiniband. FAIL: one is missing; in a container: it has none at all.",
-	  .run = run_verbs },
-	{ "port", "state and rate of ports",
-	  "FAIL: a port of a PF or VF is not ACTIVE. A VF on Ethernet whose interface is on the host and switched off is idle: its port comes up with the interface, in the pod. WARN: a PF runs slower than others of its model. What a VF says of rate and physical state is its PF's.",
-	  .run = run_port },
+	{ "vf-identity", "GUIDs and MAC addresses of VFs", .run = run_identity },
+	{ "vf-admin", "what the PF's administrator set for VFs", .run = run_admin },
+	{ "uverbs", "verbs devices of VFs", .run = run_verbs },
+	{ "port", "state and rate of ports", .run = run_port },
 };
 const size_t doctor_vf_checks_n = ARRAY_LEN(doctor_vf_checks);

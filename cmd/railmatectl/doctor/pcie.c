@@ -214,14 +214,8 @@ static void run_payload(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_pcie_checks[] = {
-	{ "data-direct", "data direct functions by VPD and by libmlx5",
-	  "On machines with Data Direct, where libibverbs and libmlx5 (MLX5_1.25 or newer) are installed: opens the RDMA device of each PF and compares the data direct function that libmlx5 names with the one that the VPD names (V3, VU). PASS: the same for all. WARN: another one, or only one of both names any. UNKNOWN: the device cannot be opened. Elsewhere, and in a container without these libraries, it does not apply.",
-	  .run = run_direct },
-	{ "relaxed-ordering", "relaxed ordering of GPUs and NICs",
-	  "Reads DevCtl bit 4 of GPUs and NICs. WARN: off. UNKNOWN: the configuration space is not readable, or the device is a VF whose PF another machine has.",
-	  .run = run_ordering },
-	{ "payload", "PCIe payload and read request sizes",
-	  "Reads DevCtl of GPU, bridges and NIC. WARN: the maximum payload sizes of a path differ, or a NIC of 200 Gb/s and more has a maximum read request below 512 bytes. UNKNOWN: not readable without CAP_SYS_ADMIN.",
-	  .run = run_payload },
+	{ "data-direct", "data direct functions by VPD and by libmlx5", .run = run_direct },
+	{ "relaxed-ordering", "relaxed ordering of GPUs and NICs", .run = run_ordering },
+	{ "payload", "PCIe payload and read request sizes", .run = run_payload },
 };
 const size_t doctor_pcie_checks_n = ARRAY_LEN(doctor_pcie_checks);

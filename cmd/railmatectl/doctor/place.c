@@ -344,20 +344,10 @@ static void run_link(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_place_checks[] = {
-	{ "driver", "drivers of GPUs and VFs",
-	  "Looks at the driver of every GPU and VF. FAIL: a VF is bound to vfio-pci or another driver of user space, which has no verbs. WARN: no driver at all, or a GPU that belongs to a virtual machine.",
-	  .run = run_driver },
-	{ "vfs", "VFs of the NICs",
-	  "FAIL: no RDMA device at all. WARN: a card that could have VFs has none, if no card has any or if it is nearer to a GPU than those that have. Cards for storage and management without VFs are nearest to no GPU and are left alone.",
-	  .run = run_vfs },
-	{ "path", "PCIe path from each GPU to its nearest NIC",
-	  "PASS: the best class is PIX or PXB, which is where NCCL's GPUDirect RDMA is on by default; or the GPU hangs on its CPU by C2C. WARN: PHB, NODE or SYS. UNKNOWN: a virtual machine that does not show its switches.",
-	  .run = run_path },
-	{ "numa", "NUMA nodes of GPUs and NICs",
-	  "WARN: a GPU or NIC on no node of a machine that has several, or a GPU whose nearest NICs are all on other nodes.",
-	  .run = run_numa },
-	{ "link", "width and speed of PCIe links",
-	  "Compares the lanes in use with what the device has, of GPUs, NICs and the switches above them, and the speed with what both ends can. WARN: fewer lanes, or a slow NIC. A slow GPU is a hint only: idle ones save power. UNKNOWN: the link is not shown, as for VFs in a virtual machine.",
-	  .run = run_link },
+	{ "driver", "drivers of GPUs and VFs", .run = run_driver },
+	{ "vfs", "VFs of the NICs", .run = run_vfs },
+	{ "path", "PCIe path from each GPU to its nearest NIC", .run = run_path },
+	{ "numa", "NUMA nodes of GPUs and NICs", .run = run_numa },
+	{ "link", "width and speed of PCIe links", .run = run_link },
 };
 const size_t doctor_place_checks_n = ARRAY_LEN(doctor_place_checks);

@@ -16,7 +16,7 @@
 #include "sim/devman-internal.h"
 #include "sim/vendor.h"
 
-static const struct sim_policy all_policies[] = {
+static const struct sim_policy policies[] = {
 	{ .name = "kubelet", .what = "the kubelet's own choice, no GetPreferredAllocation" },
 	{ .name = "numa",
 	  .what = "NUMA only: TopologyManager, best-effort",
@@ -63,12 +63,6 @@ static const struct sim_policy all_policies[] = {
 	  .order = SIM_VF_FIRST,
 	  .gpus_at_random = true },
 };
-
-const struct sim_policy *sim_policies(size_t *ret_n)
-{
-	*ret_n = ARRAY_LEN(all_policies);
-	return all_policies;
-}
 
 double sim_mean_rank(const struct score_classes *c)
 {
@@ -518,10 +512,9 @@ static void run_day(const struct sim_in *in, const struct vendor *gpus, const st
 	sim_idset_done(&w.listed_taken);
 }
 
-const struct sim_result *sim_run(const struct sim_in *in, const struct sim_policy *const *policies,
-				 size_t n, struct arena *arena)
+const struct sim_result *sim_run(const struct sim_in *in, size_t *ret_n, struct arena *arena)
 {
-	struct sim_result *results = arena_array(arena, n, sizeof(*results));
+	struct sim_result *results = arena_array(arena, ARRAY_LEN(policies), sizeof(*results));
 	struct stream_in day = in->day;
 	const struct vendor *gpus;
 	struct stream pods;
@@ -536,9 +529,10 @@ const struct sim_result *sim_run(const struct sim_in *in, const struct sim_polic
 	pods = sim_stream_new(&day, arena);
 	if (!pods.n_pods)
 		return NULL;
-	for (size_t i = 0; i < n; i++) {
-		results[i] = (struct sim_result) { .policy = policies[i] };
+	for (size_t i = 0; i < ARRAY_LEN(policies); i++) {
+		results[i] = (struct sim_result) { .policy = &policies[i] };
 		run_day(in, gpus, &pods, &results[i]);
 	}
+	*ret_n = ARRAY_LEN(policies);
 	return results;
 }

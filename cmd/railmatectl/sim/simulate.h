@@ -32,8 +32,6 @@ struct sim_policy {
 	bool no_specs;
 };
 
-const struct sim_policy *sim_policies(size_t *ret_n);
-
 struct sim_result {
 	const struct sim_policy *policy;
 	/* refused: the kubelet had too few devices; none when the machine does not change */
@@ -53,9 +51,8 @@ struct sim_in {
 	struct stream_in day; /* gpus, vfs and the resources' names are filled in by sim_run() */
 };
 
-/* One result for each policy, in order, in the arena; NULL: the machine can hold no pod. */
-const struct sim_result *sim_run(const struct sim_in *in, const struct sim_policy *const *policies,
-				 size_t n, struct arena *arena);
+/* One result for each policy, in the arena; NULL: the machine can hold no pod. */
+const struct sim_result *sim_run(const struct sim_in *in, size_t *ret_n, struct arena *arena);
 
 double sim_mean_rank(const struct score_classes *c); /* 0 without pairs */
 double sim_percent(double part, size_t all);	     /* 100 of nothing */

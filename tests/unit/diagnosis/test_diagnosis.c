@@ -43,12 +43,11 @@ static void run_fans(const struct facts *f, struct diagnosis *r)
 		diagnosis_add(r, DIAGNOSIS_FAIL, &slow, "fan", "The fan is off.")->module = "fan";
 }
 
-static const struct diagnosis_check slots = { "slots", "slots of cards", "What slots do.",
-					      .run = run_slots, .in_manifest = true };
-static const struct diagnosis_check nothing = { "nothing", "what is not here", "Nothing.",
-						.run = run_nothing };
-static const struct diagnosis_check fans = { "fans", "fans of cards", "What fans do.",
-					     .run = run_fans, .in_manifest = true };
+static const struct diagnosis_check slots = { "slots", "slots of cards", .run = run_slots,
+					      .in_manifest = true };
+static const struct diagnosis_check nothing = { "nothing", "what is not here", .run = run_nothing };
+static const struct diagnosis_check fans = { "fans", "fans of cards", .run = run_fans,
+					     .in_manifest = true };
 
 static struct diagnosis *diagnosis_of(const struct facts *f)
 {

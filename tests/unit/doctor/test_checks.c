@@ -568,6 +568,16 @@ static bool says(const struct diagnosis *r, enum diagnosis_verdict v, const char
 	return false;
 }
 
+static const struct diagnosis_check *check_of(const char *id)
+{
+	for (size_t i = 0; i < doctor_n_checks(); i++) {
+		if (!strcmp(doctor_check_at(i)->id, id))
+			return doctor_check_at(i);
+	}
+	fail_msg("there is no check %s", id);
+	return NULL;
+}
+
 static void every_check_finds_what_is_wrong(void **state)
 {
 	(void)state;
@@ -579,8 +589,7 @@ static void every_check_finds_what_is_wrong(void **state)
 		machine_of(&m, cases[i].machine);
 		change(&m, cases[i].change);
 		r = run(&m, cases[i].check);
-		right = diagnosis_verdict_of(r, doctor_check_by_id(cases[i].check)) ==
-				cases[i].verdict &&
+		right = diagnosis_verdict_of(r, check_of(cases[i].check)) == cases[i].verdict &&
 			(!cases[i].words ||
 			 says(r, (enum diagnosis_verdict)cases[i].verdict, cases[i].words));
 		if (right)
@@ -750,7 +759,7 @@ static void every_finding_has_a_meaning_and_a_fix(void **state)
 	}
 }
 
-static void every_check_explains_itself(void **state)
+static void every_check_has_a_name_and_a_title(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < doctor_n_checks(); i++) {
@@ -758,12 +767,9 @@ static void every_check_explains_itself(void **state)
 
 		assert_true(*c->id && strspn(c->id, "abcdefghijklmnopqrstuvwxyz0123456789-") ==
 					      strlen(c->id));
-		assert_ptr_equal(doctor_check_by_id(c->id), c);
-		assert_true(is_sentence(c->about));
 		assert_true(strlen(c->title) > 10);
 	}
 	assert_null(doctor_check_at(doctor_n_checks()));
-	assert_null(doctor_check_by_id("nothing"));
 }
 
 /* --- the manifest --- */
@@ -915,7 +921,7 @@ int main(void)
 		cmocka_unit_test(names_that_no_check_has_are_refused),
 		cmocka_unit_test(only_runs_what_is_named_in_the_order_of_the_table),
 		cmocka_unit_test(every_finding_has_a_meaning_and_a_fix),
-		cmocka_unit_test(every_check_explains_itself),
+		cmocka_unit_test(every_check_has_a_name_and_a_title),
 		cmocka_unit_test(the_manifest_has_each_argument_once),
 		cmocka_unit_test(the_fix_names_the_argument_of_the_manifest),
 		cmocka_unit_test(devices_that_are_named_already_go_along),

@@ -10,12 +10,10 @@
 #include "sim/simulate.h"
 #include "support/slow.h"
 
-#define PODS	     200
-#define POLICIES_MAX 32
+#define PODS 200
 
 struct day {
 	struct lab lab;
-	const struct sim_policy *policies[POLICIES_MAX];
 	size_t n;
 	const struct sim_result *results;
 };
@@ -23,15 +21,12 @@ struct day {
 static struct day run(const char *machine, uint64_t seed)
 {
 	struct day d = { .lab = lab_new(machine) };
-	const struct sim_policy *all = sim_policies(&d.n);
 	struct sim_in in = { .node = d.lab.node,
 			     .pool = d.lab.pool,
 			     .day = {
 				     .pods = PODS, .seed = seed, .load_min = 60, .load_max = 95 } };
 
-	for (size_t i = 0; i < d.n; i++)
-		d.policies[i] = &all[i];
-	d.results = sim_run(&in, d.policies, d.n, d.lab.arena);
+	d.results = sim_run(&in, &d.n, d.lab.arena);
 	return d;
 }
 
@@ -44,7 +39,7 @@ static void day_done(struct day *d)
 static const struct sim_result *result(const struct day *d, const char *name)
 {
 	for (size_t i = 0; i < d->n; i++) {
-		if (!strcmp(d->policies[i]->name, name))
+		if (!strcmp(d->results[i].policy->name, name))
 			return &d->results[i];
 	}
 	fail_msg("there is no policy %s", name);
