@@ -446,11 +446,7 @@ static void json_stray(const struct stray *s, struct json *j)
 	json_kv_string(j, "switch", s->usual->leaf);
 	json_kv_int(j, "of", (int64_t)s->n_usual);
 	json_kv_string(j, "but_at", s->cable->leaf);
-	json_key(j, "nodes");
-	json_begin_array(j);
-	for (size_t i = 0; i < s->n; i++)
-		json_put_string(j, s->nodes[i]);
-	json_end_array(j);
+	json_kv_strings(j, "nodes", s->nodes, s->n);
 	json_end_object(j);
 }
 
@@ -463,21 +459,18 @@ static void put_json(const struct fleet *f, struct strbuf *out)
 
 	json_init(&j, out, 2);
 	json_begin_object(&j);
-	json_key(&j, "nodes");
-	json_begin_array(&j);
+	json_kv_array(&j, "nodes");
 	for (size_t i = 0; i < f->n; i++)
 		json_row(&f->rows[i], &j);
 	json_end_array(&j);
-	json_key(&j, "sum");
-	json_begin_object(&j);
+	json_kv_object(&j, "sum");
 	json_kv_int(&j, "nodes", (int64_t)f->n);
 	for (int i = 0; i < LEVELS; i++)
 		json_kv_int(&j, levels[i], f->nodes[i]);
 	for (int i = 0; i < COUNTS; i++)
 		json_kv_int(&j, counts[i], f->count[i]);
 	json_end_object(&j);
-	json_key(&j, "cables");
-	json_begin_array(&j);
+	json_kv_array(&j, "cables");
 	for (size_t i = 0; i < f->n_strays; i++)
 		json_stray(&f->strays[i], &j);
 	json_end_array(&j);

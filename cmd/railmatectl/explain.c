@@ -236,15 +236,6 @@ static void put_text(const struct explanation *s, struct strbuf *out)
 
 /* --- JSON --- */
 
-static void json_list(struct json *j, const char *key, const char *const *v, size_t n)
-{
-	json_key(j, key);
-	json_begin_array(j);
-	for (size_t i = 0; i < n; i++)
-		json_put_string(j, v[i]);
-	json_end_array(j);
-}
-
 static void json_text(struct json *j, const char *key, const char *s)
 {
 	json_kv_string(j, key, s && *s ? s : NULL);
@@ -260,9 +251,8 @@ static void json_owner(struct json *j, const struct ledger_owner *o)
 
 static void json_chosen(struct json *j, const struct ledger_decision *d)
 {
-	json_list(j, "chosen", d->chosen, d->n_chosen);
-	json_key(j, "pairs");
-	json_begin_array(j);
+	json_kv_strings(j, "chosen", d->chosen, d->n_chosen);
+	json_kv_array(j, "pairs");
 	for (size_t i = 0; i < d->n_pairs; i++) {
 		json_begin_object(j);
 		json_kv_string(j, "gpu", d->pairs[i].gpu);
@@ -278,7 +268,7 @@ static void json_chosen(struct json *j, const struct ledger_decision *d)
 		return;
 	}
 	json_begin_object(j);
-	json_list(j, "chosen", d->alternative, d->n_alternative);
+	json_kv_strings(j, "chosen", d->alternative, d->n_alternative);
 	json_kv_int(j, "cost", d->alternative_cost);
 	json_end_object(j);
 }
@@ -299,9 +289,8 @@ static void json_decision(struct json *j, const struct ledger_decision *d)
 	json_kv_int(j, "asked", d->asked);
 	json_kv_string(j, "known", gpus_words[d->known]);
 	json_text(j, "source", d->source);
-	json_list(j, "gpus", d->gpus, d->n_gpus);
-	json_key(j, "free");
-	json_begin_array(j);
+	json_kv_strings(j, "gpus", d->gpus, d->n_gpus);
+	json_kv_array(j, "free");
 	for (size_t i = 0; i < d->n_free; i++) {
 		json_begin_object(j);
 		json_kv_string(j, "pf", d->free[i].pf);
@@ -315,7 +304,7 @@ static void json_decision(struct json *j, const struct ledger_decision *d)
 		json_put_null(j);
 	} else {
 		json_begin_object(j);
-		json_list(j, "gpus", d->real_gpus, d->n_real_gpus);
+		json_kv_strings(j, "gpus", d->real_gpus, d->n_real_gpus);
 		json_kv_int(j, "cost", d->real_cost);
 		json_kv_int(j, "best_cost", d->best_cost);
 		json_end_object(j);
@@ -331,15 +320,13 @@ static void put_json(const struct explanation *s, struct strbuf *out)
 	json_begin_object(&j);
 	json_kv_string(&j, "from", s->from);
 	json_kv_bool(&j, "running", s->running);
-	json_key(&j, "choices");
-	json_begin_array(&j);
+	json_kv_array(&j, "choices");
 	for (size_t i = 0; i < s->n_chapters; i++) {
 		const struct chapter *c = &s->chapters[i];
 
 		json_begin_object(&j);
 		json_decision(&j, c->d);
-		json_key(&j, "held");
-		json_begin_array(&j);
+		json_kv_array(&j, "held");
 		for (size_t k = 0; k < c->n_holds; k++) {
 			const struct ledger_hold *h = c->holds[k];
 

@@ -260,8 +260,7 @@ static int pair_direct(const struct plan *p, const struct choose_pair *pair)
 static void json_ids(struct json *j, const char *key, const struct plan *p, const int *devs,
 		     size_t n)
 {
-	json_key(j, key);
-	json_begin_array(j);
+	json_kv_array(j, key);
 	for (size_t i = 0; i < n; i++)
 		json_put_string(j, p->pool->devs[devs[i]].id);
 	json_end_array(j);
@@ -269,8 +268,7 @@ static void json_ids(struct json *j, const char *key, const struct plan *p, cons
 
 static void json_variables(struct json *j, const char *key, const struct kv *v, size_t n)
 {
-	json_key(j, key);
-	json_begin_object(j);
+	json_kv_object(j, key);
 	for (size_t i = 0; i < n; i++)
 		json_kv_string(j, v[i].key, v[i].value);
 	json_end_object(j);
@@ -285,8 +283,7 @@ static void print_json(const struct plan *p, struct strbuf *out)
 	json_begin_object(&j);
 	json_kv_string(&j, "resource", p->pool->cfg->resource);
 	json_ids(&j, "chosen", p, p->out.chosen, p->out.n_chosen);
-	json_key(&j, "pairs");
-	json_begin_array(&j);
+	json_kv_array(&j, "pairs");
 	for (size_t i = 0; i < p->out.n_pairs; i++) {
 		const struct choose_pair *pair = &p->out.pairs[i];
 
@@ -311,19 +308,13 @@ static void print_json(const struct plan *p, struct strbuf *out)
 	}
 	json_variables(&j, "env", p->edits.envs, p->edits.n_envs);
 	json_variables(&j, "nccl_conf", p->conf, p->n_conf);
-	json_key(&j, "devices");
-	json_begin_array(&j);
+	json_kv_array(&j, "devices");
 	render_json_devices(&p->edits, &j);
 	json_end_array(&j);
-	json_key(&j, "mounts");
-	json_begin_array(&j);
+	json_kv_array(&j, "mounts");
 	render_json_mounts(&p->edits, &j);
 	json_end_array(&j);
-	json_key(&j, "notes");
-	json_begin_array(&j);
-	for (size_t i = 0; i < p->n_notes; i++)
-		json_put_string(&j, p->notes[i]);
-	json_end_array(&j);
+	json_kv_strings(&j, "notes", p->notes, p->n_notes);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');
 }

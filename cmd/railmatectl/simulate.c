@@ -117,8 +117,7 @@ static void json_classes(struct json *j, const char *key, const struct score_cla
 {
 	static const char *const names[ALIGN_RANKS] = { "PIX", "PXB", "PHB", "NODE", "SYS" };
 
-	json_key(j, key);
-	json_begin_object(j);
+	json_kv_object(j, key);
 	for (int i = 0; i < ALIGN_RANKS; i++)
 		json_kv_int(j, names[i], (int64_t)c->n[i]);
 	json_end_object(j);
@@ -158,8 +157,7 @@ static void print_json(const struct run *run, struct strbuf *out)
 	json_put_int(&j, (int64_t)day->seed);
 	json_kv_int(&j, "load_min", day->load_min);
 	json_kv_int(&j, "load_max", day->load_max);
-	json_key(&j, "policies");
-	json_begin_array(&j);
+	json_kv_array(&j, "policies");
 	for (size_t i = 0; i < run->n; i++)
 		json_result(&j, &run->results[i]);
 	json_end_array(&j);

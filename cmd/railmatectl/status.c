@@ -434,8 +434,7 @@ static void json_placement(const struct status_placement *p, struct json *j)
 		return;
 	}
 	json_begin_object(j);
-	json_key(j, "pairs");
-	json_begin_object(j);
+	json_kv_object(j, "pairs");
 	for (int i = 0; i < STATUS_RANKS; i++)
 		json_kv_int(j, status_ranks[i], (int64_t)p->pairs[i]);
 	json_end_object(j);
@@ -450,8 +449,7 @@ static void json_checks(const struct status *s, enum diagnosis_verdict v, const 
 {
 	const struct diagnosis_check *last = NULL;
 
-	json_key(j, key);
-	json_begin_array(j);
+	json_kv_array(j, key);
 	for (size_t i = 0; i < diagnosis_n(s->doctor); i++) {
 		const struct diagnosis_finding *f = diagnosis_at(s->doctor, i);
 
@@ -470,11 +468,7 @@ static void put_json(const struct status *s, struct strbuf *out)
 	json_begin_object(&j);
 	json_kv_string(&j, "node", s->node);
 	json_kv_string(&j, "verdict", status_verdicts[s->verdict]);
-	json_key(&j, "trouble");
-	json_begin_array(&j);
-	for (size_t i = 0; i < s->n_trouble; i++)
-		json_put_string(&j, s->trouble[i]);
-	json_end_array(&j);
+	json_kv_strings(&j, "trouble", s->trouble, s->n_trouble);
 	json_kv_string(&j, "railmated", s->version);
 	json_pools(s, &j);
 	json_key(&j, "links");

@@ -42,18 +42,15 @@ static void kv_hex4(struct json *j, const char *key, unsigned v)
 
 static void put_pools(struct json *j, const struct node *node)
 {
-	json_key(j, "pools");
-	json_begin_array(j);
+	json_kv_array(j, "pools");
 	for (size_t i = 0; i < node->n_pools; i++) {
 		json_begin_object(j);
 		json_kv_string(j, "resource", node->pools[i].cfg->resource);
-		json_key(j, "devices");
-		json_begin_array(j);
+		json_kv_array(j, "devices");
 		for (size_t k = 0; k < node->pools[i].n_devs; k++)
 			json_put_string(j, node->pools[i].devs[k].id);
 		json_end_array(j);
-		json_key(j, "unhealthy");
-		json_begin_object(j);
+		json_kv_object(j, "unhealthy");
 		for (size_t k = 0; k < node->pools[i].n_devs; k++) {
 			if (!node->pools[i].devs[k].healthy)
 				json_kv_string(j, node->pools[i].devs[k].id,
@@ -67,8 +64,7 @@ static void put_pools(struct json *j, const struct node *node)
 
 static void put_gpus(struct json *j, const struct hw_inventory *inv)
 {
-	json_key(j, "gpus");
-	json_begin_array(j);
+	json_kv_array(j, "gpus");
 	for (size_t i = 0; i < inv->n_gpu; i++) {
 		const struct hw_gpu *g = &inv->gpu[i];
 
@@ -122,8 +118,7 @@ static void put_pfs(struct json *j, const struct machine *m)
 	const struct hw_inventory *inv = m->node->inv;
 	const struct hw_neighbor *neighbor;
 
-	json_key(j, "pfs");
-	json_begin_array(j);
+	json_kv_array(j, "pfs");
 	for (size_t i = 0; i < inv->n_pci; i++) {
 		const struct hw_pci *f = &inv->pci[i];
 
@@ -137,8 +132,7 @@ static void put_pfs(struct json *j, const struct machine *m)
 		json_kv_int(j, "total_vfs", f->sriov_total);
 		json_kv_string(j, "driver", f->driver);
 		put_rdma(j, inv, (int)i);
-		json_key(j, "pcie");
-		json_begin_object(j);
+		json_kv_object(j, "pcie");
 		json_kv_int(j, "mts", f->link_mts);
 		json_kv_int(j, "width", f->link_width);
 		json_kv_int(j, "max_mts", f->link_mts_max);
@@ -159,8 +153,7 @@ static void put_vfs(struct json *j, const struct machine *m)
 {
 	const struct hw_inventory *inv = m->node->inv;
 
-	json_key(j, "vfs");
-	json_begin_array(j);
+	json_kv_array(j, "vfs");
 	for (size_t i = 0; i < inv->n_pci; i++) {
 		const struct hw_pci *f = &inv->pci[i];
 
@@ -192,8 +185,7 @@ static void put_gpu_links(struct json *j, const struct machine *m)
 	const struct hw_inventory *inv = m->node->inv;
 	struct gpu_links l = discover_gpu_links(m->root, inv, a);
 
-	json_key(j, "gpu_links");
-	json_begin_array(j);
+	json_kv_array(j, "gpu_links");
 	for (size_t one = 0; one < l.n; one++) {
 		for (size_t other = one + 1; other < l.n; other++) {
 			json_begin_object(j);
@@ -218,8 +210,7 @@ static void put_json(const struct machine *m, struct strbuf *out)
 	put_gpus(&j, inv);
 	put_pfs(&j, m);
 	put_vfs(&j, m);
-	json_key(&j, "paths");
-	json_begin_array(&j);
+	json_kv_array(&j, "paths");
 	for (size_t g = 0; g < inv->n_gpu; g++) {
 		for (size_t i = 0; i < inv->n_pci; i++) {
 			int gpu = inv->gpu[g].pci, nic = (int)i;
@@ -240,8 +231,7 @@ static void put_json(const struct machine *m, struct strbuf *out)
 	}
 	json_end_array(&j);
 	put_gpu_links(&j, m);
-	json_key(&j, "numa_nodes");
-	json_begin_array(&j);
+	json_kv_array(&j, "numa_nodes");
 	for (size_t i = 0; i < inv->n_numa; i++)
 		json_put_int(&j, inv->numa[i].id);
 	json_end_array(&j);

@@ -275,8 +275,7 @@ static void put_counters(const struct counters_diff *diff, const struct verify *
 
 static void json_counters(const struct counters_diff *diff, const struct verify *v, struct json *j)
 {
-	json_key(j, "counters");
-	json_begin_array(j);
+	json_kv_array(j, "counters");
 	for (size_t i = 0; i < diff->n_ports; i++) {
 		const struct port_diff *d = &diff->ports[i];
 		const char *gpu = NULL, *vf = NULL;
@@ -296,8 +295,7 @@ static void json_counters(const struct counters_diff *diff, const struct verify 
 		json_end_object(j);
 	}
 	json_end_array(j);
-	json_key(j, "interfaces");
-	json_begin_array(j);
+	json_kv_array(j, "interfaces");
 	for (size_t i = 0; i < diff->n_links; i++) {
 		json_begin_object(j);
 		json_kv_string(j, "name", diff->links[i].name);

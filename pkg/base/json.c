@@ -166,6 +166,26 @@ void json_put_raw(struct json *j, const char *text, size_t len)
 	strbuf_add(j->out, text, len);
 }
 
+void json_kv_object(struct json *j, const char *key)
+{
+	json_key(j, key);
+	json_begin_object(j);
+}
+
+void json_kv_array(struct json *j, const char *key)
+{
+	json_key(j, key);
+	json_begin_array(j);
+}
+
+void json_kv_strings(struct json *j, const char *key, const char *const *v, size_t n)
+{
+	json_kv_array(j, key);
+	for (size_t i = 0; i < n; i++)
+		json_put_string(j, v[i]);
+	json_end_array(j);
+}
+
 void json_kv_string(struct json *j, const char *key, const char *s)
 {
 	json_key(j, key);

@@ -32,7 +32,10 @@ void json_put_int(struct json *j, int64_t v);
 void json_put_bool(struct json *j, bool v);
 void json_put_null(struct json *j);
 void json_put_raw(struct json *j, const char *text, size_t len); /* a value that is JSON already */
-/* key + value in one call */
+/* key + value in one call; of an object and an array its begin */
+void json_kv_object(struct json *j, const char *key);
+void json_kv_array(struct json *j, const char *key);
+void json_kv_strings(struct json *j, const char *key, const char *const *v, size_t n);
 void json_kv_string(struct json *j, const char *key, const char *s);
 void json_kv_int(struct json *j, const char *key, int64_t v);
 void json_kv_int_if(struct json *j, const char *key, int64_t v, bool known); /* else null */

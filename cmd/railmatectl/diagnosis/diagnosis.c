@@ -324,8 +324,7 @@ static void put_check(const struct diagnosis *r, const struct diagnosis_check *c
 	json_kv_string(j, "verdict",
 		       verdict < 0 ? NULL
 				   : diagnosis_verdict_name((enum diagnosis_verdict)verdict));
-	json_key(j, "findings");
-	json_begin_array(j);
+	json_kv_array(j, "findings");
 	for (size_t i = 0; i < r->n; i++) {
 		if (r->findings[i].check == c)
 			put_finding(&r->findings[i], j);
@@ -344,8 +343,7 @@ void diagnosis_json(const struct facts *f, const struct diagnosis *r, struct jso
 		json_put_null(j);
 	else
 		json_put_bool(j, f->confined == FACTS_YES);
-	json_key(j, "checks");
-	json_begin_array(j);
+	json_kv_array(j, "checks");
 	for (size_t i = 0; i < r->n_ran; i++)
 		put_check(r, r->ran[i], j);
 	json_end_array(j);

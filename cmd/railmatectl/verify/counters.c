@@ -36,8 +36,7 @@ void counters_write(const struct counters *c, struct strbuf *out)
 	json_begin_object(&j);
 	json_kv_string(&j, "kind", FILE_KIND);
 	json_kv_int(&j, "version", FILE_VERSION);
-	json_key(&j, "ports");
-	json_begin_array(&j);
+	json_kv_array(&j, "ports");
 	for (size_t i = 0; i < c->n_ports; i++) {
 		const struct port_counters *p = &c->ports[i];
 
@@ -52,8 +51,7 @@ void counters_write(const struct counters *c, struct strbuf *out)
 		json_end_object(&j);
 	}
 	json_end_array(&j);
-	json_key(&j, "interfaces");
-	json_begin_array(&j);
+	json_kv_array(&j, "interfaces");
 	for (size_t i = 0; i < c->n_links; i++) {
 		json_begin_object(&j);
 		json_kv_string(&j, "name", c->links[i].name);

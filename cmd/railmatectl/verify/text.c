@@ -262,8 +262,7 @@ static void json_proof(struct json *j, const struct proof *p)
 static void json_proofs(struct json *j, const char *key, const char *const *names,
 			const struct proof *proofs, size_t n)
 {
-	json_key(j, key);
-	json_begin_array(j);
+	json_kv_array(j, key);
 	for (size_t i = 0; i < n; i++) {
 		if (!proofs[i].count)
 			continue;
@@ -296,8 +295,7 @@ static void json_gpu(const struct verify *v, const struct gpu *g, struct json *j
 	json_kv_text(j, "gpu", &bus);
 	json_kv_string(j, "gdr", !n ? "unused" : gdr == n ? "all" : gdr ? "part" : "none");
 	json_kv_text(j, "why", &why);
-	json_key(j, "hcas");
-	json_begin_array(j);
+	json_kv_array(j, "hcas");
 	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
 		_cleanup_strbuf_ struct strbuf name = STRBUF_INIT;
 		const struct traffic *t = &g->by_dev[dev];
@@ -357,13 +355,11 @@ void verify_json(const struct verify *v, struct json *j)
 	json_proofs(j, "proof", ground_names, v->grounds, GROUND_MAX);
 	json_proofs(j, "warnings", NULL, v->warns, v->n_warns);
 	json_bandwidth(v, j);
-	json_key(j, "gpus");
-	json_begin_array(j);
+	json_kv_array(j, "gpus");
 	for (size_t i = 0; i < v->n_gpus; i++)
 		json_gpu(v, v->gpus[i], j);
 	json_end_array(j);
-	json_key(j, "findings");
-	json_begin_array(j);
+	json_kv_array(j, "findings");
 	n = sort_findings(v, ids);
 	for (unsigned i = 0; i < n; i++) {
 		const struct sign *s = verify_sign_of(ids[i]);
