@@ -20,7 +20,7 @@ struct kubeapi_options {
 	 * leaves no core. */
 	const char *token_file;
 	const char *ca_file; /* who may have signed the server's certificate; only these */
-	const char *post;    /* for transfer.c: JSON to send; NULL: pods are read */
+	const char *post;    /* for transfer.c: JSON to send; NULL: a list is read */
 	bool patch;	     /* post is a strategic merge patch of an object */
 };
 

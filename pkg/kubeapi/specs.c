@@ -73,7 +73,7 @@ static void kubeapi_free(struct kubeapi *k)
 static void on_pods(void *arg, struct answer *a)
 {
 	struct kubeapi *k = arg;
-	struct spec_list list = { a->pods.list.v, a->pods.list.n };
+	struct spec_list list = { a->pods.v, a->pods.n };
 
 	kubeclient_queue_answer(&k->queue, a->err.code ? NULL : &list,
 				a->err.code ? a->err.msg : NULL);
@@ -195,15 +195,14 @@ static void begin_next(struct kubeclaims *k)
 static void on_answer(void *arg, struct answer *a)
 {
 	struct kubeclaims *k = arg;
-	const struct draclaim claim = { a->claims.v, a->claims.n };
 
 	k->busy = false;
 	if (k->asked && a->err.code)
 		conclude_question(k->asked, NULL, a->err.msg);
-	else if (k->asked && !a->claims.n_claims)
+	else if (k->asked && !a->claim.found)
 		conclude_question(k->asked, NULL, "the API server knows no such claim");
 	else if (k->asked)
-		conclude_question(k->asked, &claim, NULL);
+		conclude_question(k->asked, &a->claim.claim, NULL);
 	kubeapi_answer_free(a);
 	begin_next(k);
 }

@@ -1,6 +1,6 @@
 /*
  * One request at a time over HTTPS, on a thread of its own, and libcurl, which is loaded for it.
- * specs.c and events.c begin transfers; answers.c reads what comes.
+ * specs.c and events.c begin transfers; kubemsg/apilist.h reads what comes.
  */
 #include <ctype.h>
 #include <dlfcn.h>
@@ -21,7 +21,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/thread.h"
-#include "document/document.h"
 #include "kubeapi/transfer-internal.h"
 #include "rpc/rpc.h"
 
@@ -116,7 +115,7 @@ struct transfer {
 	/* of the one under way */
 	struct curl_slist *headers;
 	struct answer *answer;
-	struct sieve sieve;
+	struct api_list list;
 	struct strbuf refusal;
 	size_t received;
 };
@@ -125,8 +124,7 @@ void kubeapi_answer_free(struct answer *a)
 {
 	if (!a)
 		return;
-	kubeapi_pods_done(&a->pods);
-	kubeapi_draclaims_done(&a->claims);
+	kubemsg_podspec_done(&a->pods);
 	arena_free(a->arena);
 	free(a);
 }
@@ -174,7 +172,7 @@ static int make_headers(struct transfer *t, struct err *err)
 	bool ok;
 	int r;
 
-	add_header(t, "Accept: application/json");
+	add_header(t, "Accept: " API_LIST_TYPE);
 	if (t->post)
 		add_header(t, t->patch ? "Content-Type: application/strategic-merge-patch+json"
 				       : "Content-Type: application/json");
@@ -209,11 +207,6 @@ static bool is_taken(const struct transfer *t, long status)
 	return status == 200 || (t->post && status == 201);
 }
 
-static const struct sieve_reader *reader_of(const struct transfer *t, const struct answer *a)
-{
-	return t->kind == TRANSFER_PODS ? &a->pods.reader : &a->claims.reader;
-}
-
 /* A return value other than n makes libcurl drop the connection. */
 static size_t on_body(char *data, size_t size, size_t n, void *arg)
 {
@@ -224,7 +217,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 		return CURL_WRITEFUNC_ERROR;
 	t->received += n;
 	if (!t->post && is_taken(t, http_status(t)))
-		return kubeapi_sieve_push(&t->sieve, data, n, &t->answer->err) == 0
+		return kubemsg_list_push(&t->list, data, n, &t->answer->err) == 0
 			       ? n
 			       : CURL_WRITEFUNC_ERROR;
 	if (t->refusal.len < REFUSAL_BYTES_MAX)
@@ -235,16 +228,14 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 	return t->received < LARGE_BYTES ? n : CURL_WRITEFUNC_ERROR;
 }
 
-/* The API server puts its sentence into a JSON object, others send it plainly. */
+/* The API server puts its sentence into a message, others send it plainly. */
 static const char *refusal_sentence(const struct strbuf *body, struct arena *a)
 {
-	const struct item *status;
-	const char *message = NULL;
-	char *out;
+	const char *message =
+		kubemsg_refusal((struct bytes) { (const uint8_t *)strbuf_str(body), body->len }, a);
+	char *out =
+		arena_printf(a, "%.*s", REFUSAL_SHOWN_MAX, message ? message : strbuf_str(body));
 
-	if (body->len && document_parse(body->s, body->len, "", a, &status, NULL) == 0)
-		message = item_string(status, "message");
-	out = arena_printf(a, "%.*s", REFUSAL_SHOWN_MAX, message ? message : strbuf_str(body));
 	str_utf8_trim(out);
 	for (char *p = out; (p = strchr(p, '\n'));)
 		*p = ' ';
@@ -302,7 +293,7 @@ static int conclude(struct transfer *t, CURLcode code, struct err *err)
 	if (code != CURLE_OK)
 		return err_set(err, EIO, "%s: %s", t->url,
 			       *t->curl_error ? t->curl_error : t->curl->easy_strerror(code));
-	if (!t->post && kubeapi_sieve_end(&t->sieve, err) < 0)
+	if (!t->post && kubemsg_list_end(&t->list, err) < 0)
 		return err_wrap(err, "%s: the answer", t->url);
 	return 0;
 }
@@ -333,19 +324,11 @@ static void get(struct transfer *t, const char *url, struct err *err)
 }
 
 /* Of a list that is not complete: where the rest of it is. Heap; NULL: the list is complete. */
-static int next_page(struct transfer *t, char **ret, struct err *err)
+static int next_page(const struct transfer *t, char **ret, struct err *err)
 {
-	_cleanup_arena_ struct arena *a = arena_new(1024);
-	const struct strbuf *text = &t->sieve.metadata;
-	const struct item *metadata;
-	const char *token = NULL;
+	const char *token = t->list.more;
 
-	*ret = NULL;
-	if (text->len && document_parse(text->s, text->len, "metadata", a, &metadata, err) < 0)
-		return err_wrap(err, "%s: the answer", t->url);
-	if (text->len)
-		token = item_string(metadata, "continue");
-	if (!token || !*token)
+	if (!token)
 		return 0;
 	for (const char *p = token; *p; p++) {
 		if (!isalnum((unsigned char)*p) && !strchr("-_=", *p))
@@ -364,11 +347,14 @@ static void get_all(struct transfer *t, struct answer *a)
 	if (make_headers(t, &a->err) < 0)
 		return;
 	do {
-		kubeapi_sieve_init(&t->sieve, reader_of(t, a));
+		if (t->kind == TRANSFER_PODS)
+			kubemsg_list_begin(&t->list, kubemsg_list_pod, &a->pods);
+		else
+			kubemsg_list_begin(&t->list, kubemsg_list_claim, &a->claim);
 		get(t, url, &a->err);
 		if (!a->err.code && !t->post)
 			next_page(t, &next, &a->err);
-		kubeapi_sieve_done(&t->sieve);
+		kubemsg_list_done(&t->list);
 		free(url);
 		url = STEAL(next);
 	} while (url);
@@ -379,8 +365,7 @@ static struct answer *transfer_run(struct transfer *t)
 	struct answer *a = t->answer = xcalloc(1, sizeof(*a));
 
 	a->arena = arena_new(8192);
-	kubeapi_pods_init(&a->pods, a->arena);
-	kubeapi_draclaims_init(&a->claims, a->arena);
+	a->pods.arena = a->claim.arena = a->arena;
 	t->received = 0;
 	get_all(t, a);
 	t->curl->slist_free_all(STEAL(t->headers));

@@ -34,6 +34,15 @@ void *kubemsg_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, st
  */
 void *kubemsg_unpack_known(const ProtobufCMessageDescriptor *desc, struct bytes in, size_t max,
 			   struct arena *a, struct err *err);
+enum {
+	KUBEMSG_WIRE_VARINT = 0,
+	KUBEMSG_WIRE_64BIT = 1,
+	KUBEMSG_WIRE_LENGTH = 2,
+	KUBEMSG_WIRE_32BIT = 5
+};
+/* Tags and lengths have 32 bits: at most 5 bytes. Values may have 10. False: it is not whole, and
+ * *in is as before. */
+bool kubemsg_varint(struct bytes *in, size_t max_bytes, uint64_t *ret);
 /* The next field of a message that has this tag and a length; false: there is none, or *in is no
  * protobuf, and then it is not empty. */
 bool kubemsg_next(struct bytes *in, uint32_t tag, struct bytes *ret);
@@ -42,5 +51,12 @@ struct bytes kubemsg_pack(const void *message, struct arena *a);
 /* n pointers to n fresh messages of this kind, as repeated fields want them. */
 void *kubemsg_array(const ProtobufCMessageDescriptor *desc, size_t n, struct arena *a);
 void *kubemsg_new(const ProtobufCMessageDescriptor *desc, struct arena *a);
+
+/* A resource that device plugins or drivers serve, which Kubernetes distinguishes from its own
+ * ("cpu", "hugepages-2Mi", "example.kubernetes.io/…"). */
+bool kubemsg_podspec_is_extended(const char *resource);
+/* A Quantity that is a whole number ("8", "+1.5k", "20e-1"). -EINVAL: no Quantity, negative, no
+ * whole number, or none that fits. */
+int kubemsg_podspec_count(const char *quantity, int64_t *ret);
 
 #endif

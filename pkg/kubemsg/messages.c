@@ -32,10 +32,7 @@ struct allowance {
 	size_t ids, messages;
 };
 
-enum { WIRE_VARINT = 0, WIRE_64BIT = 1, WIRE_LENGTH = 2, WIRE_32BIT = 5 };
-
-/* Tags and lengths have 32 bits: at most 5 bytes. Values may have 10. */
-static bool take_varint(struct bytes *in, size_t max_bytes, uint64_t *ret)
+bool kubemsg_varint(struct bytes *in, size_t max_bytes, uint64_t *ret)
 {
 	uint64_t v = 0;
 
@@ -68,17 +65,17 @@ static bool take_field(struct bytes *in, uint32_t *tag, struct bytes *body)
 	uint64_t v;
 
 	*body = (struct bytes) { NULL, 0 };
-	if (!take_varint(in, 5, &v))
+	if (!kubemsg_varint(in, 5, &v))
 		return false;
 	*tag = (uint32_t)(v >> 3);
 	switch (v & 7) {
-	case WIRE_VARINT:
-		return take_varint(in, 10, &v);
-	case WIRE_64BIT:
+	case KUBEMSG_WIRE_VARINT:
+		return kubemsg_varint(in, 10, &v);
+	case KUBEMSG_WIRE_64BIT:
 		return take_bytes(in, 8, &fixed);
-	case WIRE_LENGTH:
-		return take_varint(in, 5, &v) && take_bytes(in, v, body);
-	case WIRE_32BIT:
+	case KUBEMSG_WIRE_LENGTH:
+		return kubemsg_varint(in, 5, &v) && take_bytes(in, v, body);
+	case KUBEMSG_WIRE_32BIT:
 		return take_bytes(in, 4, &fixed);
 	default:
 		return false;

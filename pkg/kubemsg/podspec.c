@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "corepod.pb-c.h"
+#include "kubemsg/apilist.h"
 #include "kubemsg/messages-internal.h"
 #include "kubemsg/messages.h"
 #include "podresources.pb-c.h"
@@ -255,18 +256,6 @@ bool kubemsg_podspec_is_extended(const char *resource)
 	       !str_starts(resource, "requests.");
 }
 
-bool kubemsg_podspec_is_over(const char *phase)
-{
-	return str_eq(phase, "Succeeded") || str_eq(phase, "Failed");
-}
-
-enum spec_kind kubemsg_podspec_kind(bool init, const char *restart_policy)
-{
-	if (!init)
-		return SPEC_APP;
-	return str_eq(restart_policy, "Always") ? SPEC_SIDECAR : SPEC_INIT;
-}
-
 /* --- quantities --- */
 
 /* v·base^exponent, exactly. v is not 0: so many steps are not exact, or do not fit, soon. */
@@ -463,7 +452,9 @@ static size_t size_with_one_more(const struct spec_pods *p)
 	return arena_used(p->arena) + places * sizeof(*p->v);
 }
 
-int kubemsg_podspec_add(struct spec_pods *to, const struct spec_pod *pod, struct err *err)
+/* Adds a copy, without the containers where they are too many or pod->unread is set. -EFBIG: there
+ * are more pods than a node can run. */
+static int add_pod(struct spec_pods *to, const struct spec_pod *pod, struct err *err)
 {
 	struct spec_pod kept = *pod;
 
@@ -542,7 +533,7 @@ const struct pod *kubemsg_pods_find(const struct pod_list *pods, const char *ns,
 	return pods->n ? bsearch(&key, pods->v, pods->n, sizeof(key), by_pod_name) : NULL;
 }
 
-/* The Pods API: pods as protobuf. */
+/* Pods as protobuf, of the Pods API and of the API server. */
 
 /* Of a pod, without all that is not read. */
 #define POD_BYTES_MAX 32768
@@ -656,7 +647,7 @@ static int container_from(const Corepod__Pod *pod, const Corepod__Container *m, 
 	if (!*m->name)
 		return err_set(err, EBADMSG, "a container has no name");
 	c->name = m->name;
-	c->kind = kubemsg_podspec_kind(init, m->restart_policy);
+	c->kind = !init ? SPEC_APP : str_eq(m->restart_policy, "Always") ? SPEC_SIDECAR : SPEC_INIT;
 	r = claims_from(pod, m, c, parts, a, err);
 	return r < 0 || !m->resources ? r : limits_from(pod, m->resources, c, parts, a, err);
 }
@@ -702,7 +693,7 @@ static int containers_from(struct bytes in, struct spec_pod *p, struct arena *a,
 	return 0;
 }
 
-static int add_pod(struct spec_pods *pods, struct bytes in, struct err *err)
+int kubemsg_list_pod(void *arg, struct bytes in, struct err *err)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(16384);
 	const Corepod__NamedPod *m = kubemsg_unpack_known(&corepod__named_pod__descriptor, in,
@@ -714,7 +705,8 @@ static int add_pod(struct spec_pods *pods, struct bytes in, struct err *err)
 		return -EBADMSG;
 	if (!m->metadata || !*m->metadata->name || !*m->metadata->namespace_)
 		return err_set(err, EBADMSG, "a pod has no name");
-	if (m->status && kubemsg_podspec_is_over(m->status->phase))
+	if (m->status &&
+	    (str_eq(m->status->phase, "Succeeded") || str_eq(m->status->phase, "Failed")))
 		return 0;
 	p.ns = m->metadata->namespace_;
 	p.name = m->metadata->name;
@@ -723,7 +715,7 @@ static int add_pod(struct spec_pods *pods, struct bytes in, struct err *err)
 	p.created = m->metadata->creation_timestamp ? m->metadata->creation_timestamp->seconds : 0;
 	if (containers_from(in, &p, scratch, &why) < 0)
 		p.unread = why.msg;
-	return kubemsg_podspec_add(pods, &p, err);
+	return add_pod(arg, &p, err);
 }
 
 /* ListPodsResponse: field 1 is a pod. The answer is all pods of the node, so it is not copied. */
@@ -734,7 +726,7 @@ static int pod_specs_read(struct bytes in, void *ret, struct arena *a, struct er
 	int r = 0;
 
 	while (r == 0 && kubemsg_next(&in, 1, &pod))
-		r = add_pod(&pods, pod, err);
+		r = kubemsg_list_pod(&pods, pod, err);
 	if (r == 0 && in.len)
 		r = err_set(err, EBADMSG,
 			    "the list of pods ends in the middle of one or is not protobuf");

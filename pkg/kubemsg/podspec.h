@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 struct arena;
-struct err;
 
 enum spec_kind {
 	SPEC_INIT,
@@ -69,21 +68,7 @@ struct spec_pods {
 	size_t n, cap;
 };
 
-/* Adds a copy, without the containers where they are too many or pod->unread is set. -EFBIG: there
- * are more pods than a node can run. */
-int kubemsg_podspec_add(struct spec_pods *to, const struct spec_pod *pod, struct err *err);
 void kubemsg_podspec_done(struct spec_pods *pods);
-
-/*
- * Read by every source in the same way. A resource that device plugins or drivers serve, which
- * Kubernetes distinguishes from its own ("cpu", "hugepages-2Mi", "example.kubernetes.io/…"); a
- * Quantity that is a whole number ("8", "+1.5k", "20e-1"); a phase; a container's restartPolicy.
- */
-bool kubemsg_podspec_is_extended(const char *resource);
-/* -EINVAL: no Quantity, negative, no whole number, or none that fits. */
-int kubemsg_podspec_count(const char *quantity, int64_t *ret);
-bool kubemsg_podspec_is_over(const char *phase);
-enum spec_kind kubemsg_podspec_kind(bool init, const char *restart_policy);
 
 /* A copy in the order of names, which kubemsg_podspec_find() needs. */
 struct spec_list kubemsg_podspec_copy(const struct spec_list *specs, struct arena *a);

@@ -1,4 +1,4 @@
-/* room: kubeapi */
+/* room: kubemsg */
 /*
  * Any bytes as a list of pods, cut in two places: pods that hold together, or one sentence;
  * and the same whether it comes in one piece or in three. And as a list of ResourceClaims.
@@ -11,38 +11,36 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "kubeapi/transfer-internal.h"
+#include "kubemsg/apilist.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int read_in_pieces(const char *text, size_t len, size_t first, size_t second,
-			  const struct sieve_reader *reader, struct err *err)
+static int read_in_pieces(const uint8_t *data, size_t len, size_t first, size_t second,
+			  api_list_fn object, void *arg, struct err *err)
 {
 	const size_t ends[] = { 0, first, second, len };
-	struct sieve s;
+	struct api_list l;
 	int r = 0;
 
-	kubeapi_sieve_init(&s, reader);
+	kubemsg_list_begin(&l, object, arg);
 	for (size_t i = 0; i < 3 && r == 0; i++)
-		r = kubeapi_sieve_push(&s, text + ends[i], ends[i + 1] - ends[i], err);
+		r = kubemsg_list_push(&l, (const char *)data + ends[i], ends[i + 1] - ends[i], err);
 	if (r == 0)
-		r = kubeapi_sieve_end(&s, err);
-	kubeapi_sieve_done(&s);
+		r = kubemsg_list_end(&l, err);
+	kubemsg_list_done(&l);
 	return r;
 }
 
-static void read_claims(const char *text, size_t len, struct arena *a)
+static void read_claims(const uint8_t *data, size_t len, struct arena *a)
 {
+	struct api_claim claim = { .arena = a };
 	struct err err = { 0 };
-	struct draclaims claims;
 
-	kubeapi_draclaims_init(&claims, a);
-	if (read_in_pieces(text, len, len, len, &claims.reader, &err) < 0)
+	if (read_in_pieces(data, len, len, len, kubemsg_list_claim, &claim, &err) < 0)
 		assert(err.code && str_utf8_valid(err.msg, strlen(err.msg)));
-	for (size_t i = 0; i < claims.n; i++)
-		assert(claims.v[i].request && claims.v[i].driver && claims.v[i].pool &&
-		       claims.v[i].device);
-	kubeapi_draclaims_done(&claims);
+	for (size_t i = 0; i < claim.claim.n; i++)
+		assert(*claim.claim.v[i].request && *claim.claim.v[i].driver &&
+		       *claim.claim.v[i].pool && *claim.claim.v[i].device);
 }
 
 static void check_pod(const struct spec_pod *p)
@@ -64,23 +62,21 @@ static void check_pod(const struct spec_pod *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	_cleanup_arena_ struct arena *a = arena_new(1024);
-	const char *text = (const char *)data;
-	struct pods whole, pieces;
+	_cleanup_arena_ struct arena *a = arena_new(1024), *b = arena_new(1024);
+	struct spec_pods whole = { .arena = a }, pieces = { .arena = b };
 	struct err err = { 0 }, err2 = { 0 };
 	int r, r2;
 
-	kubeapi_pods_init(&whole, a);
-	kubeapi_pods_init(&pieces, a);
-	r = read_in_pieces(text, size, size, size, &whole.reader, &err);
-	r2 = read_in_pieces(text, size, size / 3, size / 2, &pieces.reader, &err2);
-	assert(r == r2 && whole.list.n == pieces.list.n && !strcmp(err.msg, err2.msg));
+	r = read_in_pieces(data, size, size, size, kubemsg_list_pod, &whole, &err);
+	r2 = read_in_pieces(data, size, size / 3, size / 2, kubemsg_list_pod, &pieces, &err2);
+	assert(r == r2 && whole.n == pieces.n && !strcmp(err.msg, err2.msg));
 	assert((r < 0) == (err.code != 0));
 	assert(!strchr(err.msg, '\n') && str_utf8_valid(err.msg, strlen(err.msg)));
-	for (size_t i = 0; i < whole.list.n; i++)
-		check_pod(&whole.list.v[i]);
-	kubeapi_pods_done(&whole);
-	kubeapi_pods_done(&pieces);
-	read_claims(text, size, a);
+	for (size_t i = 0; i < whole.n; i++)
+		check_pod(&whole.v[i]);
+	kubemsg_podspec_done(&whole);
+	kubemsg_podspec_done(&pieces);
+	read_claims(data, size, a);
+	kubemsg_refusal((struct bytes) { data, size }, a);
 	return 0;
 }

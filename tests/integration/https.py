@@ -12,6 +12,8 @@ import tempfile
 import threading
 import unittest
 
+import kubepb
+
 
 class Certificates:
     """A CA and what it signed, made once a run."""
@@ -101,7 +103,7 @@ def head(status, **headers):
     return f"HTTP/1.1 {status} x\r\n{lines}\r\n".encode()
 
 
-def reply(status, body, kind="application/json"):
+def reply(status, body, kind=kubepb.TYPE):
     def answer(connection):
         connection.sendall(head(status, content_type=kind, content_length=len(body)) + body)
         return True

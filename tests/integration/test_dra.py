@@ -10,6 +10,7 @@ import socket
 import subprocess
 
 import https
+import kubepb
 from harness import GPU, VF, Case, Daemon, main, program, vfs_of
 from https import reply
 from late import LateCase, vfs_in
@@ -108,10 +109,9 @@ class ApiServer:
 
     def answer(self, connection):
         asked = self.asked() if "resourceclaims" in self.server.requests[-1][0] else None
-        items = self.pods if asked is None else [
-            self.claims[c] for c in asked[-1:] if c in self.claims
-        ]
-        return reply(self.status, json.dumps({"items": items}).encode())(connection)
+        body = kubepb.pods(self.pods) if asked is None else kubepb.claims(
+            self.claims[c] for c in asked[-1:] if c in self.claims)
+        return reply(self.status, body)(connection)
 
 
 class Shared(https.Case, LateCase):

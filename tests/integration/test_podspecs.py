@@ -15,13 +15,14 @@ import time
 import unittest
 
 import https
+import kubepb
 from harness import GPU, PATIENCE, VF, Case, Daemon, main, program, until, vfs_of
 from https import head, reply
 
 SANITIZED = os.environ.get("SANITIZED") == "1"
 TIMEOUT = PATIENCE * 1000  # ms; for what answers at once
-PODS = {
-    "kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [{
+PODS = [
+    {
         "metadata": {
             "name": "trainer", "namespace": "ml", "uid": "u-1",
             "creationTimestamp": "2026-01-02T03:04:05Z"
@@ -39,8 +40,8 @@ PODS = {
     }, {
         "metadata": {"name": "ended", "namespace": "default"},
         "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Failed"}
-    }]
-}
+    }
+]
 
 
 class Client:
@@ -81,7 +82,7 @@ class Client:
 class HttpsCase(https.Case):
     def server(self, name="good"):
         server = super().server(name)
-        server.answer = reply(200, json.dumps(PODS).encode())
+        server.answer = reply(200, kubepb.pods(PODS))
         return server
 
     def client(self, url, *options, ca="ca.crt", **more):
@@ -115,10 +116,8 @@ class Answers(HttpsCase):
 
     def test_no_pods_are_an_answer(self):
         server = self.server()
-        client = self.client(server.url)
-        for items in ("null", "[]"):
-            server.answer = reply(200, b'{"kind":"PodList","items":%s}' % items.encode())
-            self.assertEqual(client.fetch()["why"], None)
+        server.answer = reply(200, kubepb.pods([]))
+        self.assertEqual(self.client(server.url).fetch()["why"], None)
 
     def test_pages_are_asked_for_until_the_last_one(self):
         server = self.server()
@@ -128,8 +127,7 @@ class Answers(HttpsCase):
             asked = [line.split("continue=")[1].split()[0] if "continue=" in line else None
                      for line, _ in server.requests]
             more = {None: "a-1_=", "a-1_=": "b", "b": ""}[asked[-1]]
-            items = PODS["items"][len(asked) - 1:][:1]
-            return reply(200, json.dumps({"items": items, "metadata": {"continue": more}}).encode())(connection)
+            return reply(200, kubepb.pods(PODS[len(asked) - 1:][:1], more))(connection)
         server.answer = page
         answer = self.client(url).fetch()
         self.assertIsNone(answer["why"])
@@ -140,22 +138,22 @@ class Answers(HttpsCase):
 
     def test_a_page_that_fails_is_no_half_of_an_answer(self):
         server = self.server()
-        first = reply(200, json.dumps({**PODS, "metadata": {"continue": "a"}}).encode())
-        gone = reply(410, b'{"message":"The provided continue parameter is too old"}')
+        first = reply(200, kubepb.pods(PODS, "a"))
+        gone = reply(410, kubepb.status("The provided continue parameter is too old"))
         server.answer = lambda c: (gone if "continue=" in server.requests[-1][0] else first)(c)
         client = self.client(server.url)
         self.assert_fails(client.fetch(), "HTTP 410", "too old")
-        server.answer = reply(200, json.dumps({**PODS, "metadata": {"continue": "a b&limit=0"}}).encode())
+        server.answer = reply(200, kubepb.pods(PODS, "a b&limit=0"))
         self.assert_fails(client.fetch(), "continue is not base64url")
 
     def test_pages_without_end_do_not_last_for_ever(self):
         server = self.server()
-        server.answer = reply(200, b'{"items":[],"metadata":{"continue":"a"}}')
+        server.answer = reply(200, kubepb.pods([], "a"))
         self.assert_fails(self.client(server.url).fetch(300), "took longer than 300 ms")
 
     def test_chunks_may_end_anywhere(self):
         server = self.server()
-        text = json.dumps(PODS).encode()
+        text = kubepb.pods(PODS)
 
         def chunked(connection):
             out = head(200, transfer_encoding="chunked")
@@ -177,7 +175,7 @@ class Answers(HttpsCase):
         server = self.server()
         client = self.client(server.url)
         for status in (403, 200, 500, 200):
-            server.answer = reply(status, json.dumps(PODS).encode())
+            server.answer = reply(status, kubepb.pods(PODS))
             self.assertEqual(client.fetch()["why"] is None, status == 200)
         self.assertEqual(server.connections, 1)
 
@@ -186,7 +184,7 @@ class Answers(HttpsCase):
         client = self.client(server.url)
 
         def last(connection):
-            reply(200, json.dumps(PODS).encode())(connection)
+            reply(200, kubepb.pods(PODS))(connection)
             return False
         server.answer = last
         for _ in range(3):
@@ -207,7 +205,7 @@ class Answers(HttpsCase):
         line, headers = server.requests[0]
         self.assertEqual(line, "GET /pods HTTP/1.1")
         self.assertTrue(headers["User-Agent"].startswith("railmate/"))
-        self.assertEqual(headers["Accept"], "application/json")
+        self.assertEqual(headers["Accept"], kubepb.TYPE)
         self.assertNotIn("Authorization", headers)
 
 
@@ -250,7 +248,7 @@ class Refusals(HttpsCase):
         for status, body, words in ((401, b"Unauthorized", [
                 "does not accept our token", "HTTP 401", "Unauthorized"
         ]), (403,
-             b"Forbidden by a proxy", ["does not allow us to read pods", "HTTP 403", "by a proxy"]), (403, b'{"kind":"Status","message":"pods is forbidden: no","code":403}', [
+             b"Forbidden by a proxy", ["does not allow us to read pods", "HTTP 403", "by a proxy"]), (403, kubepb.status("pods is forbidden: no"), [
                   "HTTP 403, pods is forbidden"
               ]), (500, b"", ["refuses: HTTP 500"]), (429, b"slow down", [
                   "too much to do"
@@ -282,19 +280,20 @@ class Malformed(HttpsCase):
         self.assert_fails(self.client(server.url).fetch(), server.url, *words)
 
     def test_what_is_no_list_of_pods_is_refused(self):
-        for body, words in ((b"hello", ["is not JSON"]), (b"", ["is empty"]), (b"[]", [
-                "is not JSON"
-        ]), (b"{}", ["holds no items"]), (b'{"items":{}}', ["not a list"]), (b'{"items":[1]}', [
-                "element of items that is not an object"
-        ]), (b'{"items":[{}]}', ["items[0]",
-                                 "metadata is not"]), (b'{"items":[' + b"[" * 100, ["not an object"])):
+        nameless = kubepb.POD({"metadata": {"namespace": "n"}})
+        for body, words in ((b"hello", ["is not Kubernetes' protobuf"]), (b"", ["is empty"]), (b'{"items":[]}', [
+                "is not Kubernetes' protobuf"
+        ]), (b"k8s", ["ends in the middle"]), (b"k8s\0", ["holds no list"]), (kubepb.unknown(b"PodList", b"\x08\1"), [
+                "is not Kubernetes' protobuf"
+        ]), (kubepb.listing([b"\xff" * 9]), ["items[0]", "the bytes end"]),
+                            (kubepb.listing([kubepb.POD(PODS[0]), nameless]), ["items[1]: a pod has no name"])):
             with self.subTest(body[:20]):
                 self.fails_with(body, *words)
 
     def test_junk_is_refused_wherever_it_stands(self):
-        text = json.dumps(PODS).encode()
+        text = kubepb.pods(PODS)
         for junk in (b"\0", b"\xff"):
-            for at in (0, text.index(b'"items"') + 3, text.index(b"trainer") + 2, len(text)):
+            for at in (0, text.index(b"PodList") + 7, text.index(b"trainer") + 2, len(text)):
                 with self.subTest(junk=junk, at=at):
                     server = self.server()
                     server.answer = reply(200, text[:at] + junk + text[at:])
@@ -302,28 +301,30 @@ class Malformed(HttpsCase):
 
     def test_one_bad_pod_spoils_nothing_but_itself(self):
         pods = json.loads(json.dumps(PODS))
-        pods["items"][1]["spec"]["containers"][0]["resources"] = {"limits": {"rdma/vf": "some"}}
+        pods[1]["spec"]["containers"][0]["resources"] = {"limits": {"rdma/vf": "some"}}
         server = self.server()
-        server.answer = reply(200, json.dumps(pods).encode())
+        server.answer = reply(200, kubepb.pods(pods))
         answer = self.client(server.url).fetch()
         self.assertIsNone(answer["why"])
         trainer, old = answer["pods"]
         self.assertIsNone(trainer["unread"])
         self.assertEqual(len(trainer["containers"]), 2)
-        self.assertIn("limits.rdma/vf is not a whole number", old["unread"])
+        self.assertIn("the limit of rdma/vf is not a whole number", old["unread"])
         self.assertEqual(old["containers"], [])
 
-    def test_a_pod_of_any_size_is_read(self):
+    def test_a_pod_as_large_as_the_api_server_takes_it_is_read(self):
         pods = json.loads(json.dumps(PODS))
-        pods["items"][0]["metadata"]["annotations"] = {"x": "y" * (9 << 20)}
+        pods[0]["metadata"]["annotations"] = {"x": "y" * (3 << 20)}
         server = self.server()
-        server.answer = reply(200, json.dumps(pods).encode())
+        server.answer = reply(200, kubepb.pods(pods))
         answer = self.client(server.url).fetch()
         self.assertEqual([p["unread"] for p in answer["pods"]], [None, None])
+        pods[0]["metadata"]["annotations"] = {"x": "y" * (9 << 20)}
+        self.fails_with(kubepb.pods(pods), "items[0] takes more than 8 MiB")
 
     def test_a_body_that_ends_too_early_is_refused(self):
         server = self.server()
-        text = json.dumps(PODS).encode()
+        text = kubepb.pods(PODS)
 
         def truncated(connection):
             connection.sendall(head(200, content_length=len(text)) + text[:-30])
@@ -400,9 +401,9 @@ class Slow(HttpsCase):
         server = self.server()
 
         def trickle(connection):
-            connection.sendall(head(200) + b'{"items":[')
+            connection.sendall(head(200) + kubepb.pods(PODS)[:40])
             for _ in range(3000):
-                connection.sendall(b" ")
+                connection.sendall(b"x")
                 time.sleep(0.02)
             return False
         server.answer = trickle
@@ -434,18 +435,18 @@ class Large(HttpsCase):
     def pods(self):
         filler = "z" * (self.EACH - 400)
         for i in range(self.COUNT):
-            yield json.dumps({
+            yield {
                 "metadata": {
                     "name": f"pod-{i}", "namespace": "default", "uid": f"uid-{i}",
                     "annotations": {"x": filler}
                 }, "spec": {
                     "containers": [{"name": "main", "resources": {"limits": {"rdma/vf": "1"}}}]
                 }, "status": {"phase": "Running"}
-            }).encode()
+            }
 
     def test_forty_megabytes_cost_the_memory_of_one_pod(self):
         server = self.server()
-        body = b'{"kind":"PodList","items":[' + b",".join(self.pods()) + b"]}"
+        body = kubepb.pods(self.pods())
         self.assertGreater(len(body), 38_000_000)
         small, server.answer = server.answer, reply(200, body)
         # Address space includes libraries and the malloc arenas of threads; sanitizers need
@@ -529,11 +530,14 @@ class Railmated(HttpsCase, Case):
     def test_pods_without_end_cost_no_memory_and_stop_no_pod(self):
         self.give_token()
         server, many = self.server(), 1000
-        pod = (b'{"metadata":{"name":"p","namespace":"n","uid":"u"},"spec":{"containers":[{"name":'
-               b'"c","resources":{"limits":{"a/b":"1"}}}]}},')
+        pod = kubepb.field(2, kubepb.POD({
+            "metadata": {"name": "p", "namespace": "n", "uid": "u"},
+            "spec": {"containers": [{"name": "c", "resources": {"limits": {"a/b": "1"}}}]}
+        }))
 
         def for_ever(connection):
-            connection.sendall(head(200, content_type="application/json") + b'{"items":[')
+            connection.sendall(head(200, content_type=kubepb.TYPE) + b"k8s\0" + kubepb.varint(2 << 3 | 2) +
+                               kubepb.varint(1 << 34))
             while True:  # until the other side ends it
                 connection.sendall(pod * many)
         server.answer = for_ever

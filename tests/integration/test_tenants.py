@@ -14,6 +14,7 @@ import time
 import unittest
 
 import https
+import kubepb
 from harness import GPU, VF, Case, Daemon, main, until, vfs_of
 from https import reply
 
@@ -87,10 +88,6 @@ def victim(name, gpus, vfs, second):
                created=f"2026-02-01T00:00:{second:02}Z")
 
 
-def text_of(pods):
-    return b'{"kind":"PodList","items":[' + b",".join(json.dumps(p).encode() for p in pods) + b"]}"
-
-
 class Tenants(https.Case, Case):
     def setUp(self):
         self.here = self.node()
@@ -115,7 +112,7 @@ class Tenants(https.Case, Case):
         self.kubelet.wait(VF, 1)
 
     def serve(self, pods):
-        self.server_of_pods.answer = reply(200, text_of(pods))
+        self.server_of_pods.answer = reply(200, kubepb.pods(pods))
 
     def admit(self, name, gpus, vfs):
         began = time.monotonic()

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "kubemsg/podspec.h"
+#include "kubemsg/messages-internal.h"
 
 static void resources_of_device_plugins_are_told_from_those_of_kubernetes(void **state)
 {
@@ -138,34 +138,12 @@ static void what_is_no_whole_number_is_no_count(void **state)
 	}
 }
 
-static void only_an_init_container_that_restarts_always_is_a_sidecar(void **state)
-{
-	(void)state;
-	assert_int_equal(kubemsg_podspec_kind(true, NULL), SPEC_INIT);
-	assert_int_equal(kubemsg_podspec_kind(true, ""), SPEC_INIT);
-	assert_int_equal(kubemsg_podspec_kind(true, "Always"), SPEC_SIDECAR);
-	assert_int_equal(kubemsg_podspec_kind(false, "Always"), SPEC_APP);
-	assert_int_equal(kubemsg_podspec_kind(false, NULL), SPEC_APP);
-}
-
-static void a_pod_is_over_when_it_succeeded_or_failed(void **state)
-{
-	(void)state;
-	assert_true(kubemsg_podspec_is_over("Succeeded"));
-	assert_true(kubemsg_podspec_is_over("Failed"));
-	assert_false(kubemsg_podspec_is_over("Pending"));
-	assert_false(kubemsg_podspec_is_over("Running"));
-	assert_false(kubemsg_podspec_is_over(NULL));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(resources_of_device_plugins_are_told_from_those_of_kubernetes),
 		cmocka_unit_test(counts_are_read_as_kubernetes_writes_them),
 		cmocka_unit_test(what_is_no_whole_number_is_no_count),
-		cmocka_unit_test(only_an_init_container_that_restarts_always_is_a_sidecar),
-		cmocka_unit_test(a_pod_is_over_when_it_succeeded_or_failed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
