@@ -35,10 +35,9 @@ struct scanner {
 	struct watch_hw *hw; /* NULL: the kernel's events cannot be received */
 	uv_poll_t hw_poll[2];
 	uv_timer_t settle, links_timer;
-	int *lost; /* PFs that lost their link, by the events that are being read */
-	size_t n_lost, cap_lost;
+	bool lost;	    /* a PF lost its link, by the events that are being read */
 	int64_t hurried_ms; /* since when */
-	unsigned n_hurried; /* looks were for a lost link */
+	unsigned n_hurried; /* scans were for a lost link */
 };
 
 /* --- a scan --- */
@@ -264,26 +263,8 @@ static void on_down(void *arg, const char *netdev)
 	for (size_t i = 0; s->node && i < s->node->inv->n_pci; i++) {
 		const struct hw_pci *fn = &s->node->inv->pci[i];
 
-		if (fn->is_vf || fn->carrier != 1 || !str_eq(fn->netdev, netdev))
-			continue;
-		s->lost = xgrow(s->lost, &s->cap_lost, s->n_lost + 1, sizeof(*s->lost));
-		s->lost[s->n_lost++] = (int)i;
+		s->lost |= !fn->is_vf && fn->carrier == 1 && str_eq(fn->netdev, netdev);
 	}
-}
-
-/* Only their PFs are looked at: a scan takes long where there are many VFs. */
-static void look_at_lost(struct scanner *s)
-{
-	struct node_parts parts = { .cfg = s->cfg, .previous = s->node };
-	struct node *node;
-
-	parts.links = links_degraded(s->links, &parts.n_links);
-	parts.seeds = unlisted_seeds(s->env.unlisted, &parts.n_seeds);
-	node = load_node_links(s->env.root, &parts, s->lost, s->n_lost);
-	if (node)
-		take_scanned(s, node);
-	else
-		scanner_again(s);
 }
 
 /* A lost link is reported to the kubelet at once; bursts of new devices wait until they end. After
@@ -295,12 +276,12 @@ static void on_hw(uv_poll_t *poll, int status, int events)
 
 	(void)status;
 	(void)events;
-	s->n_lost = 0;
+	s->lost = false;
 	if (!watch_hw_drain(s->hw, (int)(poll - s->hw_poll), on_down, s))
 		return;
 	if (!uv_is_active((uv_handle_t *)&s->settle))
 		uv_timer_start(&s->settle, on_settled, SETTLE_MS, 0);
-	if (!s->n_lost)
+	if (!s->lost)
 		return;
 	/* A link that flaps is followed at the pace of other changes. */
 	if (now - s->hurried_ms >= HURRY_EVERY_MS) {
@@ -308,7 +289,7 @@ static void on_hw(uv_poll_t *poll, int status, int events)
 		s->n_hurried = 0;
 	}
 	if (s->n_hurried++ < HURRY_MAX)
-		look_at_lost(s);
+		rescan(s);
 }
 
 void scanner_tick(struct scanner *s)
@@ -369,7 +350,6 @@ void scanner_free(struct scanner *s)
 	watch_hw_close(s->hw);
 	links_free(s->links);
 	qos_free(s->qos);
-	free(s->lost);
 	node_unref(s->node);
 	config_free(s->cfg);
 	free(s);

@@ -33,15 +33,6 @@ extern const size_t gpu_match_default_n;
 int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
 		  const struct hw_inventory *before, struct hw_inventory **ret, struct err *err);
 
-/*
- * The machine as it was, with the carrier of these PFs (indices into before->pci) and the state of
- * their RDMA ports as they are now; nothing else is read. NULL: one of them has lost its interface,
- * and only a scan can find it again. The caller's (hw_inventory_free()).
- */
-struct hw_inventory *discover_links_again(const struct sysroot *root,
-					  const struct hw_inventory *before, const int *pfs,
-					  size_t n);
-
 /* Fills hw_rdma.pkey of all RDMA devices with an InfiniBand port: a question to the firmware each,
  * so not part of a scan. */
 void discover_default_pkeys(const struct sysroot *root, struct hw_inventory *inv);

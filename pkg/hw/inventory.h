@@ -221,11 +221,6 @@ int hw_gpu_of_id(const struct hw_inventory *inv, const char *resource, const cha
 /* The inventory itself lies in its arena. NULL is fine. */
 void hw_inventory_free(struct hw_inventory *inv);
 
-/* An inventory of the same machine, to be changed where the machine did. */
-
-/* Shares nothing with inv; the caller's (hw_inventory_free()). */
-struct hw_inventory *hw_inventory_copy(const struct hw_inventory *inv);
-
 /* One row of the table by which GPUs are known; tables end by n. A class is the upper 16 bits
  * (0x0302). */
 struct gpu_match {

@@ -137,14 +137,6 @@ int load_node_of(const struct sysroot *root, const struct node_parts *parts, str
 	return 0;
 }
 
-struct node *load_node_links(const struct sysroot *root, const struct node_parts *parts,
-			     const int *pfs, size_t n)
-{
-	struct hw_inventory *inv = discover_links_again(root, parts->previous->inv, pfs, n);
-
-	return inv ? node_make(inv, parts) : NULL;
-}
-
 /* --- the files of the configuration --- */
 
 static char *file_in(const char *dir, const char *name)

@@ -26,9 +26,5 @@ int load_node(const struct sysroot *root, const struct config *cfg, const struct
 /* load_node() with all other parts of a node (pool/node.h). */
 int load_node_of(const struct sysroot *root, const struct node_parts *parts, struct node **ret,
 		 struct err *err);
-/* The node before (parts->previous), with the links of these PFs (indices into its inventory) as
- * they are now. NULL: that does not do, it takes a scan. */
-struct node *load_node_links(const struct sysroot *root, const struct node_parts *parts,
-			     const int *pfs, size_t n);
 
 #endif

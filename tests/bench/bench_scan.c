@@ -5,9 +5,8 @@
  *   bench_scan tree PFS VFS GPUS
  *       prints such a machine as host.tree
  *   bench_scan time DIR COUNT
- *       scans the machine below DIR, in turn with what a lost link takes (one PF is looked at
- * again) and the floor: every file and link below DIR/sys and DIR/proc read once, nothing
- * understood
+ *       scans the machine below DIR, in turn with the floor: every file and link below DIR/sys and
+ * DIR/proc read once, nothing understood
  *
  *   bench_scan vpd DIR MS
  *       the first scan of the machine below DIR, whose cards take MS milliseconds for a VPD, and
@@ -41,7 +40,7 @@ struct bench {
 	struct sysroot *root;
 	struct config *cfg;
 	size_t rounds, vfs, files;
-	double *scan, *link, *floor;
+	double *scan, *floor;
 };
 
 static double now_ms(void)
@@ -110,24 +109,6 @@ static double time_floor(struct bench *b)
 	return now_ms() - begin;
 }
 
-/* The first PF's link is another one each time: nothing is the same as before. */
-static double time_link(const struct bench *b, struct node *before)
-{
-	const struct node_parts parts = { .cfg = b->cfg, .previous = before };
-	int pf = hw_pf_of(before->inv, before->pools[0].devs[0].pci);
-	struct node *node;
-	double begin;
-
-	before->inv->pci[pf].carrier = -1;
-	begin = now_ms();
-	node = load_node_links(b->root, &parts, &pf, 1);
-	begin = now_ms() - begin;
-	if (!node || node->generation == before->generation)
-		fputs("bench_scan: the link was not looked at\n", stderr);
-	node_unref(node);
-	return begin;
-}
-
 static int time_scan(struct bench *b, size_t round, struct err *err)
 {
 	double begin = now_ms();
@@ -139,7 +120,6 @@ static int time_scan(struct bench *b, size_t round, struct err *err)
 		return r;
 	b->scan[round] = now_ms() - begin;
 	b->vfs = node->pools[0].n_devs;
-	b->link[round] = time_link(b, node);
 	node_unref(node);
 	return 0;
 }
@@ -182,7 +162,6 @@ static int print_times(struct bench *b)
 	}
 	b->cfg = config_default();
 	b->scan = xcalloc(b->rounds, sizeof(double));
-	b->link = xcalloc(b->rounds, sizeof(double));
 	b->floor = xcalloc(b->rounds, sizeof(double));
 	r = measure(b, &err);
 	if (r < 0) {
@@ -190,13 +169,11 @@ static int print_times(struct bench *b)
 	} else {
 		printf("{");
 		print_series("scan", b->scan, b->rounds);
-		print_series("link", b->link, b->rounds);
 		print_series("floor", b->floor, b->rounds);
 		printf("\"vfs\": %zu, \"files\": %zu, \"scans\": %zu}\n", b->vfs, b->files,
 		       b->rounds);
 	}
 	free(b->scan);
-	free(b->link);
 	free(b->floor);
 	config_free(b->cfg);
 	sysroot_close(b->root);

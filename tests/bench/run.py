@@ -470,8 +470,6 @@ def bench_scan(b):
                   floor=r["floor"]["p50_ms"],
                   floor_is=f"reading its {r['files']:,} files and links once",
                   min_ms=r["scan"]["min_ms"])
-            b.add(f"scan-link-{pfs}", "of it when one PF has lost its link, p50",
-                  r["link"]["p50_ms"], "ms", floor=r["scan"]["p50_ms"], floor_is="the whole scan")
     b.add("scan-linear", "scan time of a PF, 16 PFs against 1", per_pf[16], "ms", floor=per_pf[1],
           floor_is="of 1 PF", per_pf={str(k): v for k, v in per_pf.items()})
     with harness.Node(None) as node:
