@@ -52,30 +52,12 @@ static int one_address(struct parse *p, const struct item *value, void *ret_elem
 	return 0;
 }
 
-static int read_whole(struct parse *p, const struct item *value, int min, int max, int *ret)
-{
-	int r = want(p, value, ITEM_NUMBER);
-
-	if (r < 0)
-		return r;
-	if (!value->whole || value->number < min || value->number > max)
-		return refuse(p, value, "must be a whole number from %d to %d", min, max);
-	*ret = (int)value->number;
-	return 0;
-}
-
-static int read_node(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	(void)key;
-	return read_whole(p, value, 0, NODE_MAX, &((struct topo_group *)out)->numa);
-}
-
 static int one_group(struct parse *p, const struct item *value, void *ret_element)
 {
 	static const struct key keys[] = {
 		KEY_LIST("gpus", struct topo_group, gpus, one_address),
 		KEY_LIST("nics", struct topo_group, nics, one_address),
-		{ .name = "numa", .read = read_node },
+		KEY_NUMBER("numa", struct topo_group, numa, 0, NODE_MAX),
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
 	struct topo_group *g = ret_element;
@@ -103,22 +85,14 @@ static int read_link_speed(struct parse *p, const struct item *value, const stru
 			   void *out)
 {
 	struct topo_hints *hints = out;
-	int gts = 0, r = read_whole(p, value, 8, 64, &gts);
+	int r = read_number(p, value, key, out);
 
-	(void)key;
 	if (r < 0)
 		return r;
-	if (gts & (gts - 1))
+	if (hints->link_mts & (hints->link_mts - 1))
 		return refuse(p, value, "must be 8, 16, 32 or 64, in GT/s");
-	hints->link_mts = gts * 1000;
+	hints->link_mts *= 1000;
 	return 0;
-}
-
-static int read_link_width(struct parse *p, const struct item *value, const struct key *key,
-			   void *out)
-{
-	(void)key;
-	return read_whole(p, value, 1, 32, &((struct topo_hints *)out)->link_width);
 }
 
 static int read_hints(struct parse *p, const struct item *document, void *ret_hints)
@@ -127,8 +101,12 @@ static int read_hints(struct parse *p, const struct item *document, void *ret_hi
 		{ .name = "groups",
 		  .read = read_groups,
 		  LIST_OF(struct topo_hints, groups, one_group) },
-		{ .name = "linkSpeed", .read = read_link_speed },
-		{ .name = "linkWidth", .read = read_link_width },
+		{ .name = "linkSpeed",
+		  .read = read_link_speed,
+		  .at = offsetof(struct topo_hints, link_mts),
+		  .min = 8,
+		  .max = 64 },
+		KEY_NUMBER("linkWidth", struct topo_hints, link_width, 1, 32),
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
 	struct topo_hints *hints = ret_hints;
@@ -171,19 +149,6 @@ struct shared_entry {
 	struct pool_entry entry;
 	struct selector selector;
 };
-
-static int read_shares(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	int r = want(p, value, ITEM_NUMBER);
-
-	(void)key;
-	if (r < 0)
-		return r;
-	if (!value->whole || value->number < 1 || value->number > SHARES_MAX)
-		return refuse(p, value, "must be a number from 1 to %d", SHARES_MAX);
-	((struct pool_entry *)out)->pool.shares = (unsigned)value->number;
-	return 0;
-}
 
 static const struct key selector_rows[] = {
 	KEY_LIST("vendors", struct selector, vendors, one_vendor),
@@ -240,9 +205,9 @@ static int finish(struct parse *p, struct pool_entry *e, const struct selector *
 static int one_pool(struct parse *p, const struct item *value, struct pool_entry *ret)
 {
 	static const struct key keys[] = {
-		{ .name = "resourceName", .read = read_resource_name },
+		{ .name = "resourceName", .type = ITEM_STRING, .read = read_resource_name },
 		{ .name = "resourcePrefix", .read = read_resource_prefix },
-		{ .name = "rdmaHcaMax", .read = read_shares },
+		KEY_NUMBER("rdmaHcaMax", struct pool_entry, pool.shares, 1, SHARES_MAX),
 		{ .name = "devices", .read = read_devices },
 		{ .name = "selectors", .read = read_shared_selectors },
 		{ .name = "railmate", .read = read_railmate_pool },
@@ -269,16 +234,18 @@ static int read_config_list(struct parse *p, const struct item *value, const str
 static int read_interval(struct parse *p, const struct item *value, const struct key *key,
 			 void *out)
 {
+	(void)p;
+	(void)value;
 	(void)key;
 	(void)out;
-	return want(p, value, ITEM_NUMBER);
+	return 0;
 }
 
 static int read_document(struct parse *p, const struct item *document, void *ret_pools)
 {
 	static const struct key keys[] = {
 		{ .name = "configList", .read = read_config_list, .vital = true },
-		{ .name = "periodicUpdateInterval", .read = read_interval },
+		{ .name = "periodicUpdateInterval", .type = ITEM_NUMBER, .read = read_interval },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .lenient = true };
 	struct pool_list *pools = ret_pools;

@@ -38,6 +38,7 @@ typedef int (*element_fn)(struct parse *p, const struct item *value, void *ret_e
 /* A key of an object, and how it goes into the struct that read_members() fills: a row. */
 struct key {
 	const char *name;
+	enum item_type type; /* of the value; ITEM_NULL: read() looks at it */
 	read_fn read;
 	size_t at;		    /* offset of the member; of the readers below */
 	const char *const *choices; /* read_choice(): the words, in the order of the enum */
@@ -45,6 +46,7 @@ struct key {
 	element_fn element; /* read_list() */
 	size_t size;	    /* of one element */
 	size_t count;	    /* offset of the number of elements, a size_t */
+	int64_t min, max;   /* read_number(), of an int or an unsigned */
 	bool hidden;	    /* legal, but not offered in messages */
 	bool vital;	    /* of a lenient set: not left out */
 };
@@ -56,7 +58,16 @@ struct key {
 
 #define KEY_BOOL(key, holder, member)                                                              \
 	{                                                                                          \
-		.name = (key), .read = read_bool, .at = AT(holder, member, bool)                   \
+		.name = (key), .type = ITEM_BOOL, .read = read_bool,                               \
+		.at = AT(holder, member, bool)                                                     \
+	}
+
+/* The member is an int or an unsigned. */
+#define KEY_NUMBER(key, holder, member, least, most)                                               \
+	{                                                                                          \
+		.name = (key), .read = read_number, .min = (least), .max = (most),                 \
+		.at = offsetof(holder, member) +                                                   \
+		      0 * sizeof(char[SIZE_OF(holder, member) == sizeof(int) ? 1 : -1])            \
 	}
 
 /* The list `member` is a pointer, and n_<member> beside it its length. */
@@ -106,8 +117,9 @@ const struct key *key_find(const struct key_set *set, const char *name); /* any 
 
 /* Every member of an object through its key; null members are absent. `out` goes to the readers. */
 int read_members(struct parse *p, const struct item *object, const struct key_set *set, void *out);
-/* Readers of rows: KEY_BOOL, KEY_CHOICE, KEY_STRING, KEY_LIST. */
+/* Readers of rows: KEY_BOOL, KEY_NUMBER, KEY_CHOICE, KEY_STRING, KEY_LIST. */
 int read_bool(struct parse *p, const struct item *value, const struct key *key, void *out);
+int read_number(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_choice(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_text(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_list(struct parse *p, const struct item *value, const struct key *key, void *out);

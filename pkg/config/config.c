@@ -357,11 +357,8 @@ static int read_selectors(struct parse *p, const struct item *value, const struc
 int read_resource_name(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	const char *fault;
-	int r = want(p, value, ITEM_STRING);
 
 	(void)key;
-	if (r < 0)
-		return r;
 	fault = resource_name_fault(value->string);
 	if (fault)
 		return refuse(p, value, "resource name '%s' %s", shown(p, value), fault);
@@ -598,11 +595,9 @@ static int read_extra(struct parse *p, const struct item *value, const struct ke
 	struct pool_entry *e = out;
 	struct extra_info *rows;
 	size_t max = 0, n = 0;
-	int r = want(p, value, ITEM_OBJECT);
+	int r;
 
 	(void)key;
-	if (r < 0)
-		return r;
 	for (size_t i = 0; i < value->n_kids; i++)
 		max += value->kids[i].n_kids;
 	rows = arena_array(p->out, max, sizeof(*rows));
@@ -682,12 +677,12 @@ static int finish_pool(struct parse *p, struct pool_entry *e)
 static int one_pool(struct parse *p, const struct item *value, struct pool_entry *e)
 {
 	static const struct key keys[] = {
-		{ .name = "resourceName", .read = read_resource_name },
+		{ .name = "resourceName", .type = ITEM_STRING, .read = read_resource_name },
 		{ .name = "resourcePrefix", .read = read_resource_prefix },
 		{ .name = "deviceType", .read = read_device_type },
 		KEY_BOOL("excludeTopology", struct pool_entry, pool.exclude_topology),
 		{ .name = "selectors", .read = read_selectors },
-		{ .name = "additionalInfo", .read = read_extra },
+		{ .name = "additionalInfo", .type = ITEM_OBJECT, .read = read_extra },
 		{ .name = "railmate", .read = read_railmate_pool },
 		{ .name = "SelectorObjs", .read = read_nothing, .hidden = true },
 	};

@@ -168,11 +168,21 @@ int want_choice(const struct parse *p, const struct item *value, const char *con
 
 int read_bool(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
-	int r = want(p, value, ITEM_BOOL);
+	(void)p;
+	memcpy((char *)out + key->at, &value->boolean, sizeof(value->boolean));
+	return 0;
+}
 
-	if (r == 0)
-		memcpy((char *)out + key->at, &value->boolean, sizeof(value->boolean));
-	return r;
+int read_number(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	int number = (int)value->number;
+
+	if (value->type != ITEM_NUMBER || !value->whole || value->number < key->min ||
+	    value->number > key->max)
+		return refuse(p, value, "must be a whole number from %lld to %lld",
+			      (long long)key->min, (long long)key->max);
+	memcpy((char *)out + key->at, &number, sizeof(number));
+	return 0;
 }
 
 int read_choice(struct parse *p, const struct item *value, const struct key *key, void *out)
@@ -255,6 +265,13 @@ static void unknown_member(struct parse *p, const struct item *member, const str
 			    legal_keys(p, set));
 }
 
+static int read_value(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	int r = key->type ? want(p, value, key->type) : 0;
+
+	return r < 0 ? r : key->read(p, value, key, out);
+}
+
 int read_members(struct parse *p, const struct item *object, const struct key_set *set, void *out)
 {
 	const struct item *seen[KEYS_PER_SET_MAX] = { NULL };
@@ -276,7 +293,7 @@ int read_members(struct parse *p, const struct item *object, const struct key_se
 				   seen[key - set->keys]->key, seen[key - set->keys]->line);
 		} else {
 			seen[key - set->keys] = kid;
-			r = kid->type == ITEM_NULL ? 0 : key->read(p, kid, key, out);
+			r = kid->type == ITEM_NULL ? 0 : read_value(p, kid, key, out);
 		}
 		if (r < 0 && set->lenient && !(key && key->vital))
 			leave_out(p, "the key");

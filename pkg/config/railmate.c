@@ -46,46 +46,11 @@ static const struct pool_health health_defaults = { .flaps = 3,
 						    .window_s = 600,
 						    .errors_per_minute = 100 };
 
-static int want_number(const struct parse *p, const struct item *value, int64_t min, int64_t max,
-		       unsigned *ret)
-{
-	if (value->type != ITEM_NUMBER || !value->whole || value->number < min ||
-	    value->number > max)
-		return refuse(p, value, "must be a whole number from %lld to %lld", (long long)min,
-			      (long long)max);
-	*ret = (unsigned)value->number;
-	return 0;
-}
-
-static int read_flaps(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	struct pool_health *health = out;
-
-	(void)key;
-	return want_number(p, value, 1, FLAPS_MAX, &health->flaps);
-}
-
-static int read_window(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	struct pool_health *health = out;
-
-	(void)key;
-	return want_number(p, value, WINDOW_MIN, WINDOW_MAX, &health->window_s);
-}
-
-static int read_errors(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	struct pool_health *health = out;
-
-	(void)key;
-	return want_number(p, value, 1, ERRORS_MAX, &health->errors_per_minute);
-}
-
 static int read_unhealthy(struct parse *p, const struct item *value, const struct key *key,
 			  void *out)
 {
 	struct pool_health *health = out;
-	int choice, r = want(p, value, ITEM_LIST);
+	int choice, r = 0;
 
 	(void)key;
 	for (size_t i = 0; r == 0 && i < value->n_kids; i++) {
@@ -100,10 +65,10 @@ static int read_unhealthy(struct parse *p, const struct item *value, const struc
 static int read_health(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	static const struct key keys[] = {
-		{ .name = "unhealthy", .read = read_unhealthy },
-		{ .name = "flaps", .read = read_flaps },
-		{ .name = "window", .read = read_window },
-		{ .name = "errorsPerMinute", .read = read_errors },
+		{ .name = "unhealthy", .type = ITEM_LIST, .read = read_unhealthy },
+		KEY_NUMBER("flaps", struct pool_health, flaps, 1, FLAPS_MAX),
+		KEY_NUMBER("window", struct pool_health, window_s, WINDOW_MIN, WINDOW_MAX),
+		KEY_NUMBER("errorsPerMinute", struct pool_health, errors_per_minute, 1, ERRORS_MAX),
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
 	struct pool_health health = health_defaults;
@@ -164,17 +129,14 @@ static bool parse_prefix(const char *text, struct ip_prefix *ret)
 	return true;
 }
 
-/* gidRange, roceVersion and pkey. */
+/* gidRange and pkey. */
 static int read_gid_range(struct parse *p, const struct item *value, const struct key *key,
 			  void *out)
 {
 	struct pool_config *pool = out;
 	struct ip_prefix prefix;
-	int r = want(p, value, ITEM_STRING);
 
 	(void)key;
-	if (r < 0)
-		return r;
 	if (!parse_prefix(value->string, &prefix))
 		return refuse(
 			p, value,
@@ -195,30 +157,13 @@ static int read_gid_range(struct parse *p, const struct item *value, const struc
 	return 0;
 }
 
-static int read_roce_version(struct parse *p, const struct item *value, const struct key *key,
-			     void *out)
-{
-	int r = want(p, value, ITEM_NUMBER);
-
-	(void)key;
-	if (r < 0)
-		return r;
-	if (!value->whole || (value->number != 1 && value->number != 2))
-		return refuse(p, value, "must be 1 or 2");
-	((struct pool_config *)out)->roce_version = (int)value->number;
-	return 0;
-}
-
 /* The lower 15 bits are the partition, and partition 0 does not exist; the highest bit is full
  * membership. */
 static int read_pkey(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
-	int r = want(p, value, ITEM_STRING);
 	uint64_t pkey;
 
 	(void)key;
-	if (r < 0)
-		return r;
 	if (!str_starts(value->string, "0x") ||
 	    str_to_u64(value->string, 16, UINT16_MAX, &pkey) < 0 || !(pkey & ~(uint64_t)PKEY_FULL))
 		return refuse(
@@ -254,13 +199,10 @@ static int read_profiles(struct parse *p, const struct item *value, const struct
 	static const char *const names[] = { "nccl", "rccl",   "ucx",  "nvshmem", "mscclpp",
 					     "ofi",  "oneccl", "nixl", "none" };
 	struct pool_config *pool = out;
-	int r = want(p, value, ITEM_LIST);
 	unsigned profiles = 0, known = 0;
 	bool none = false;
 
 	(void)key;
-	if (r < 0)
-		return r;
 	for (size_t i = 0; i < value->n_kids; i++) {
 		int choice = 0;
 
@@ -390,11 +332,8 @@ static int read_env(struct parse *p, const struct item *value, const struct key 
 {
 	struct pool_config *pool = out;
 	struct policy_env *env;
-	int r = want(p, value, ITEM_OBJECT);
 
 	(void)key;
-	if (r < 0)
-		return r;
 	env = arena_array(p->out, value->n_kids, sizeof(*env));
 	for (size_t i = 0; i < value->n_kids; i++) {
 		const struct item *kid = &value->kids[i];
@@ -408,7 +347,7 @@ static int read_env(struct parse *p, const struct item *value, const struct key 
 	}
 	qsort(env, pool->n_env, sizeof(*env), env_cmp);
 	pool->env = env;
-	return r;
+	return 0;
 }
 
 /* Keys of a pool that are right one by one and do not go together (docs/design/nccl.md §1.5, §4.1,
@@ -568,12 +507,9 @@ void check_pool(struct parse *p, const struct item *at, struct pool_config *pool
 static int read_gid(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	struct pool_config *pool = out;
-	int r = want(p, value, ITEM_STRING);
 	uint64_t index;
 
 	(void)key;
-	if (r < 0)
-		return r;
 	if (str_eq(value->string, "auto")) {
 		pool->gid = GID_AUTO;
 	} else if (str_eq(value->string, "off")) {
@@ -611,12 +547,10 @@ static int read_binding(struct parse *p, const struct item *value, const struct 
 static int read_vfs_only(struct parse *p, const struct item *value, const struct key *key,
 			 void *out)
 {
-	int r = want(p, value, ITEM_BOOL);
-
+	(void)p;
 	(void)key;
-	if (r == 0)
-		((struct pool_config *)out)->pfs = value->boolean ? PFS_NEVER : PFS_TAKEN;
-	return r;
+	((struct pool_config *)out)->pfs = value->boolean ? PFS_NEVER : PFS_TAKEN;
+	return 0;
 }
 
 /* The members of an object but one, as they are written. */
@@ -685,23 +619,23 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 					     [NCCL_RAILS_ALWAYS] = "always",
 					     [NCCL_RAILS_NEVER] = "never" };
 	static const struct key keys[] = {
-		{ .name = "gid", .read = read_gid },
+		{ .name = "gid", .type = ITEM_STRING, .read = read_gid },
 		KEY_CHOICE("network", struct pool_config, network, networks),
 		{ .name = "binding", .read = read_binding },
-		{ .name = "vfsOnly", .read = read_vfs_only },
+		{ .name = "vfsOnly", .type = ITEM_BOOL, .read = read_vfs_only },
 		KEY_BOOL("strict", struct pool_config, strict),
 		KEY_CHOICE("gidFamily", struct pool_config, gid_family, families),
-		{ .name = "gidRange", .read = read_gid_range },
-		{ .name = "roceVersion", .read = read_roce_version },
-		{ .name = "pkey", .read = read_pkey },
-		{ .name = "profiles", .read = read_profiles },
+		{ .name = "gidRange", .type = ITEM_STRING, .read = read_gid_range },
+		KEY_NUMBER("roceVersion", struct pool_config, roce_version, 1, 2),
+		{ .name = "pkey", .type = ITEM_STRING, .read = read_pkey },
+		{ .name = "profiles", .type = ITEM_LIST, .read = read_profiles },
 		KEY_CHOICE("topologyFile", struct pool_config, topology_file, files),
 		KEY_CHOICE("ncclRails", struct pool_config, nccl_rails, rails),
 		KEY_BOOL("strictTransport", struct pool_config, strict_transport),
 		KEY_BOOL("umad", struct pool_config, umad),
 		{ .name = "cufile", .read = read_cufile },
 		KEY_BOOL("probe", struct pool_config, probe),
-		{ .name = "env", .read = read_env },
+		{ .name = "env", .type = ITEM_OBJECT, .read = read_env },
 		{ .name = "health", .read = read_health },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .lenient = true };
@@ -779,39 +713,21 @@ static int read_gpus(struct parse *p, const struct item *value, const struct key
 	return r;
 }
 
-static int read_rail(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	struct topo_rail_name *name = out;
-
-	(void)key;
-	if (value->type != ITEM_NUMBER || !value->whole || value->number < 0 ||
-	    value->number > TOPO_RAIL_MAX)
-		return refuse(p, value, "is not a rail: a whole number from 0 to %d",
-			      TOPO_RAIL_MAX);
-	name->rail = (int)value->number;
-	return 0;
-}
-
 static int read_plane(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
-	struct topo_rail_name *name = out;
-
-	(void)key;
-	if (value->type != ITEM_NUMBER || !value->whole || value->number < 0 ||
-	    value->number > TOPO_PLANE_MAX)
-		return refuse(p, value, "is not a plane: a whole number from 0 to %d",
-			      TOPO_PLANE_MAX);
-	name->has_plane = true;
-	name->plane = (int)value->number;
-	return 0;
+	((struct topo_rail_name *)out)->has_plane = true;
+	return read_number(p, value, key, out);
 }
 
 /* { "ens1f0": 0, "0000:3b:00.0": { "rail": 1, "plane": 0 } } */
 static int read_rails(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	static const struct key keys[] = {
-		{ .name = "rail", .read = read_rail },
-		{ .name = "plane", .read = read_plane },
+		KEY_NUMBER("rail", struct topo_rail_name, rail, 0, TOPO_RAIL_MAX),
+		{ .name = "plane",
+		  .read = read_plane,
+		  .at = offsetof(struct topo_rail_name, plane),
+		  .max = TOPO_PLANE_MAX },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
 	struct top *top = out;
@@ -819,8 +735,6 @@ static int read_rails(struct parse *p, const struct item *value, const struct ke
 	int r;
 
 	(void)key;
-	if (want(p, value, ITEM_OBJECT) < 0)
-		return -EINVAL;
 	rails = arena_array(p->out, value->n_kids, sizeof(*rails));
 	for (size_t i = 0; i < value->n_kids; i++) {
 		const struct item *rail = &value->kids[i];
@@ -828,7 +742,7 @@ static int read_rails(struct parse *p, const struct item *value, const struct ke
 		rails[i] = (struct topo_rail_name) { .nic = arena_strdup(p->out, rail->key),
 						     .rail = -1 };
 		r = rail->type == ITEM_OBJECT ? read_members(p, rail, &set, &rails[i])
-					      : read_rail(p, rail, NULL, &rails[i]);
+					      : read_number(p, rail, &keys[0], &rails[i]);
 		if (r < 0)
 			return r;
 		if (rails[i].rail < 0)
@@ -861,7 +775,7 @@ int read_railmate_top(struct parse *p, const struct item *value, const struct ke
 {
 	static const struct key keys[] = {
 		{ .name = "gpus", .read = read_gpus, LIST_OF(struct top, entries, one_gpu) },
-		{ .name = "rails", .read = read_rails },
+		{ .name = "rails", .type = ITEM_OBJECT, .read = read_rails },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .lenient = true };
 	struct config *cfg = out;

@@ -244,9 +244,9 @@ static void a_range_of_the_other_family(void **state)
 static void values_that_are_not_legal(void **state)
 {
 	static const struct row rows[] = {
-		{ "\"roceVersion\": 3", "roceVersion: must be 1 or 2" },
-		{ "\"roceVersion\": 1.5", "roceVersion: must be 1 or 2" },
-		{ "\"roceVersion\": \"2\"", "roceVersion: must be a number, not a string" },
+		{ "\"roceVersion\": 3", "roceVersion: must be a whole number from 1 to 2" },
+		{ "\"roceVersion\": 1.5", "roceVersion: must be a whole number from 1 to 2" },
+		{ "\"roceVersion\": \"2\"", "roceVersion: must be a whole number from 1 to 2" },
 		{ "\"pkey\": \"0x0000\"",
 		  "pkey: '0x0000' is not a P_Key; legal values: \"0x0001\" to \"0x7fff\", and with full membership \"0x8001\" to \"0xffff\"" },
 		{ "\"pkey\": \"0x8000\"",

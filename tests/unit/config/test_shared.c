@@ -130,7 +130,7 @@ static void a_file_without_entries_is_refused(void **state)
 		{ "{}", "s.json:1: nothing to serve: 'configList' must list at least one pool" },
 		{ "{\"configList\": {}}", "s.json:1: configList: must be a list, not an object" },
 		{ "{\"configList\": [{\"resourceName\": \"a\", \"rdmaHcaMax\": 0}]}",
-		  "s.json:1: configList[0].rdmaHcaMax: must be a number from 1 to 10000" },
+		  "s.json:1: configList[0].rdmaHcaMax: must be a whole number from 1 to 10000" },
 	};
 
 	(void)state;
