@@ -199,8 +199,7 @@ static void pass_of_runtime(struct json *j, const struct conf *c, const struct i
 		pass_on(j, item);
 		return;
 	}
-	json_key(j, item->key);
-	json_begin_object(j);
+	json_kv_object(j, item->key);
 	for (size_t i = 0; i < item->n_kids; i++) {
 		const struct item *kid = &item->kids[i];
 

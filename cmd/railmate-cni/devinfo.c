@@ -29,8 +29,7 @@ static void put_devinfo(const struct control_bound *bound, struct strbuf *out)
 	json_begin_object(&j);
 	json_kv_string(&j, "type", "pci");
 	json_kv_string(&j, "version", DEVINFO_VERSION);
-	json_key(&j, "pci");
-	json_begin_object(&j);
+	json_kv_object(&j, "pci");
 	json_kv_string(&j, "pci-address", bound->vf);
 	if (bound->pf && conf_is_pci_address(bound->pf))
 		json_kv_string(&j, "pf-pci-address", bound->pf);
@@ -38,8 +37,7 @@ static void put_devinfo(const struct control_bound *bound, struct strbuf *out)
 		json_kv_string(&j, "rdma-device", bound->rdma);
 	json_end_object(&j);
 	if (bound->rail >= 0) {
-		json_key(&j, "railmate");
-		json_begin_object(&j);
+		json_kv_object(&j, "railmate");
 		json_kv_int(&j, "rail", bound->rail);
 		if (bound->plane >= 0)
 			json_kv_int(&j, "plane", bound->plane);

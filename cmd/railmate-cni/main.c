@@ -133,8 +133,7 @@ static int print_version(const struct strbuf *input, struct arena *a)
 	json_init(&j, &out, 1);
 	json_begin_object(&j);
 	json_kv_string(&j, "cniVersion", asked ? asked : "1.1.0");
-	json_key(&j, "supportedVersions");
-	json_begin_array(&j);
+	json_kv_array(&j, "supportedVersions");
 	for (size_t i = 0; conf_versions[i]; i++)
 		json_put_string(&j, conf_versions[i]);
 	json_end_array(&j);

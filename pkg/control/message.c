@@ -98,8 +98,7 @@ void control_write_reply(const struct control_reply *r, struct strbuf *out)
 	json_init(&j, out, 0);
 	json_begin_object(&j);
 	if (r->bound) {
-		json_key(&j, "bound");
-		json_begin_array(&j);
+		json_kv_array(&j, "bound");
 		for (size_t i = 0; i < r->n_bound; i++) {
 			const struct control_bound *b = &r->bound[i];
 
@@ -136,8 +135,7 @@ void control_write_error(const struct err *why, struct strbuf *out)
 	}
 	json_init(&j, out, 0);
 	json_begin_object(&j);
-	json_key(&j, "error");
-	json_begin_object(&j);
+	json_kv_object(&j, "error");
 	json_kv_string(&j, "code", name);
 	json_kv_string(&j, "message", why->msg);
 	json_end_object(&j);

@@ -49,8 +49,7 @@ static void links_free_entry(struct link_entry *e);
 
 static void write_flaps(const struct link_history *h, struct json *j)
 {
-	json_key(j, "flaps_ms");
-	json_begin_array(j);
+	json_kv_array(j, "flaps_ms");
 	for (size_t i = 0; i < h->n_flaps; i++)
 		json_put_int(j, h->flap_ms[i]);
 	json_end_array(j);
@@ -86,8 +85,7 @@ static void links_write(const struct link_entry *const *v, size_t n, const char 
 	json_init(&j, out, 1);
 	json_begin_object(&j);
 	json_kv_string(&j, "boot", boot);
-	json_key(&j, "links");
-	json_begin_array(&j);
+	json_kv_array(&j, "links");
 	for (size_t i = 0; i < n; i++)
 		write_entry(v[i], &j);
 	json_end_array(&j);

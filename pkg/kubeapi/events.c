@@ -218,8 +218,7 @@ static void write_metadata(struct json *j, const struct event *e)
 	char name[40];
 
 	snprintf(name, sizeof(name), "railmate-%016" PRIx64, str_hash(all));
-	json_key(j, "metadata");
-	json_begin_object(j);
+	json_kv_object(j, "metadata");
 	json_kv_string(j, "name", name);
 	json_end_object(j);
 }
@@ -274,8 +273,7 @@ void kubeapi_event_write(const struct event *e, struct strbuf *out)
 	write_cut(&j, "note", e->note, NOTE_MAX);
 	/* A node by its name in place of a UID, as the kubelet does: `kubectl describe node` looks
 	 * for both. */
-	json_key(&j, "regarding");
-	json_begin_object(&j);
+	json_kv_object(&j, "regarding");
 	json_kv_string(&j, "apiVersion", "v1");
 	json_kv_string(&j, "kind", e->pod ? "Pod" : "Node");
 	if (e->pod)
@@ -323,10 +321,8 @@ void kubeapi_condition_write(const struct condition *c, struct strbuf *out)
 
 	json_init(&j, out, 0);
 	json_begin_object(&j);
-	json_key(&j, "status");
-	json_begin_object(&j);
-	json_key(&j, "conditions");
-	json_begin_array(&j);
+	json_kv_object(&j, "status");
+	json_kv_array(&j, "conditions");
 	json_begin_object(&j);
 	json_kv_string(&j, "type", CONDITION_TYPE);
 	json_kv_string(&j, "status", words[c->status].status);

@@ -503,8 +503,7 @@ static void put_texts(struct json *j, const char *key, const char *const *v, siz
 {
 	if (!n)
 		return;
-	json_key(j, key);
-	json_begin_array(j);
+	json_kv_array(j, key);
 	for (size_t i = 0; i < n; i++)
 		json_put_string(j, v[i] ? v[i] : "");
 	json_end_array(j);
@@ -514,8 +513,7 @@ static void put_free(struct json *j, const struct ledger_place *v, size_t n)
 {
 	if (!n)
 		return;
-	json_key(j, "free");
-	json_begin_array(j);
+	json_kv_array(j, "free");
 	for (size_t i = 0; i < n; i++) {
 		json_begin_array(j);
 		json_put_string(j, v[i].pf ? v[i].pf : "");
@@ -529,8 +527,7 @@ static void put_pairs(struct json *j, const struct ledger_pair *v, size_t n)
 {
 	if (!n)
 		return;
-	json_key(j, "pairs");
-	json_begin_array(j);
+	json_kv_array(j, "pairs");
 	for (size_t i = 0; i < n; i++) {
 		json_begin_array(j);
 		json_put_string(j, v[i].gpu ? v[i].gpu : "");

@@ -172,8 +172,7 @@ static const struct extra_info *next_extra(const struct pool_config *cfg, const 
 static void put_rdma(struct json *j, const struct grant *grant, const struct grant_dev *dev,
 		     struct arena *arena)
 {
-	json_key(j, "rdma");
-	json_begin_object(j);
+	json_kv_object(j, "rdma");
 	if (grant->node->inv->has_rdma_cm && render_wants_rdma_cm(grant->pool->cfg))
 		json_kv_string(j, "rdma_cm", "/dev/infiniband/rdma_cm");
 	json_kv_string(j, "rdma_dev", dev->rdma);
@@ -189,8 +188,7 @@ static void put_user(struct json *j, const struct user_io *user, bool vfio)
 {
 	if (!user || user->vfio != vfio)
 		return;
-	json_key(j, vfio ? "vfio" : "uio");
-	json_begin_object(j);
+	json_kv_object(j, vfio ? "vfio" : "uio");
 	if (user->node[0])
 		json_kv_string(j, vfio ? "dev-mount" : "mount", user->node);
 	if (vfio)
@@ -211,17 +209,14 @@ static const char *info(const struct grant *grant, struct arena *arena)
 		const struct grant_dev *dev = &grant->devs[i];
 		const struct extra_info *e = next_extra(cfg, dev->dev->id, NULL);
 
-		json_key(&j, dev->dev->id);
-		json_begin_object(&j);
+		json_kv_object(&j, dev->dev->id);
 		if (e) {
-			json_key(&j, "extra");
-			json_begin_object(&j);
+			json_kv_object(&j, "extra");
 			for (; e; e = next_extra(cfg, dev->dev->id, e->key))
 				json_kv_string(&j, e->key, e->value);
 			json_end_object(&j);
 		}
-		json_key(&j, "generic");
-		json_begin_object(&j);
+		json_kv_object(&j, "generic");
 		json_kv_string(&j, "deviceID", dev->dev->id);
 		json_end_object(&j);
 		if (dev->rdma && pool_dev_is_rdma(grant->pool, dev->dev))
@@ -229,8 +224,7 @@ static const char *info(const struct grant *grant, struct arena *arena)
 		put_user(&j, dev->user, false);
 		put_user(&j, dev->user, true);
 		if (dev->dev->vhost_net && grant->node->inv->has_vhost_net) {
-			json_key(&j, "vhost");
-			json_begin_object(&j);
+			json_kv_object(&j, "vhost");
 			json_kv_string(&j, "net-mount", VHOST_NET_NODE);
 			json_kv_string(&j, "tun-mount", TUN_NODE);
 			json_end_object(&j);

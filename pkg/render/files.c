@@ -76,8 +76,7 @@ const char *render_devinfo(const struct node *node, const struct pool *pool,
 	json_begin_object(&j);
 	json_kv_string(&j, "type", "pci");
 	json_kv_string(&j, "version", "1.1.0");
-	json_key(&j, "pci");
-	json_begin_object(&j);
+	json_kv_object(&j, "pci");
 	json_kv_string(&j, "pci-address", dev->id);
 	if (dev->pci >= 0 && inv->pci[dev->pci].physfn >= 0)
 		json_kv_string(&j, "pf-pci-address",
@@ -92,8 +91,7 @@ const char *render_devinfo(const struct node *node, const struct pool *pool,
 		json_kv_string(&j, "rdma-device", strbuf_str(&names));
 	json_end_object(&j);
 	if (at.rail >= 0) {
-		json_key(&j, "railmate");
-		json_begin_object(&j);
+		json_kv_object(&j, "railmate");
 		json_kv_int(&j, "rail", at.rail);
 		if (at.plane >= 0)
 			json_kv_int(&j, "plane", at.plane);
@@ -140,8 +138,7 @@ struct edits cdi_join(const struct edits *v, size_t n, struct arena *arena)
 /* Type and numbers are left to the runtime, which looks at the node when it makes the container. */
 static void put_nodes(struct json *j, const struct edits *edits)
 {
-	json_key(j, "deviceNodes");
-	json_begin_array(j);
+	json_kv_array(j, "deviceNodes");
 	for (size_t i = 0; i < edits->n_devs; i++) {
 		const struct devnode *d = &edits->devs[i];
 
@@ -157,16 +154,14 @@ static void put_nodes(struct json *j, const struct edits *edits)
 
 static void put_mounts(struct json *j, const struct edits *edits)
 {
-	json_key(j, "mounts");
-	json_begin_array(j);
+	json_kv_array(j, "mounts");
 	for (size_t i = 0; i < edits->n_mounts; i++) {
 		const struct bindmount *m = &edits->mounts[i];
 
 		json_begin_object(j);
 		json_kv_string(j, "hostPath", m->host);
 		json_kv_string(j, "containerPath", m->container);
-		json_key(j, "options");
-		json_begin_array(j);
+		json_kv_array(j, "options");
 		json_put_string(j, m->read_only ? "ro" : "rw");
 		json_put_string(j, "nosuid");
 		json_put_string(j, "nodev");
@@ -181,11 +176,9 @@ static void put_edits(struct json *j, const struct edits *edits)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 
-	json_key(j, "containerEdits");
-	json_begin_object(j);
+	json_kv_object(j, "containerEdits");
 	if (edits->n_envs) {
-		json_key(j, "env");
-		json_begin_array(j);
+		json_kv_array(j, "env");
 		for (size_t i = 0; i < edits->n_envs; i++) {
 			b.len = 0;
 			strbuf_printf(&b, "%s=%s", edits->envs[i].key, edits->envs[i].value);
@@ -212,8 +205,7 @@ const char *render_cdi(const struct edits *common, const struct cdi_entry *v, si
 	json_kv_string(&j, "cdiVersion", CDI_VERSION);
 	json_kv_string(&j, "kind", CDI_KIND);
 	put_edits(&j, common);
-	json_key(&j, "devices");
-	json_begin_array(&j);
+	json_kv_array(&j, "devices");
 	/* A device without edits is refused by runtimes: one that has no nodes repeats the
 	 * variables. */
 	for (size_t i = 0; i < n; i++) {
@@ -376,8 +368,7 @@ static void put_gpus(struct json *j, const struct container *c, struct arena *ar
 						       .family = GID_FAMILY_IPV4,
 						       .roce_version = 2 };
 	qsort(v, count, sizeof(*v), element_cmp);
-	json_key(j, "gpus");
-	json_begin_array(j);
+	json_kv_array(j, "gpus");
 	for (size_t i = 0; i < count; i++)
 		put_element(j, &v[i], &gids);
 	json_end_array(j);
@@ -401,11 +392,7 @@ const char *render_map(const struct container *c, struct arena *arena)
 	json_kv_string(&j, "container", c->name);
 	json_kv_string(&j, "binding", late ? "late" : "early");
 	put_gpus(&j, c, arena);
-	json_key(&j, "notes");
-	json_begin_array(&j);
-	for (size_t i = 0; i < c->n_notes; i++)
-		json_put_string(&j, c->notes[i]);
-	json_end_array(&j);
+	json_kv_strings(&j, "notes", c->notes, c->n_notes);
 	json_end_object(&j);
 	strbuf_putc(&b, '\n');
 	return arena_strdup(arena, strbuf_str(&b));
@@ -469,11 +456,9 @@ const char *render_cufile(const struct container *c, struct arena *arena)
 	json_init(&j, &b, 1);
 	json_begin_object(&j);
 	put_members(&j, base->cufile_base, base->n_cufile_base);
-	json_key(&j, "properties");
-	json_begin_object(&j);
+	json_kv_object(&j, "properties");
 	put_members(&j, base->cufile_properties, base->n_cufile_properties);
-	json_key(&j, "rdma_dev_addr_list");
-	json_begin_array(&j);
+	json_kv_array(&j, "rdma_dev_addr_list");
 	put_addresses(&j, rails, n, arena);
 	json_end_array(&j);
 	json_end_object(&j);

@@ -55,8 +55,7 @@ static void put_counts(struct json *j, const struct status_facts *f, const struc
 	uint64_t n[HOLDS_STATES] = { 0 };
 
 	status_count_states(f, pool, n);
-	json_key(j, "counts");
-	json_begin_object(j);
+	json_kv_object(j, "counts");
 	for (int s = HOLDS_STATES; s-- > 0;)
 		json_kv_int(j, holds_state_names[s], (int64_t)n[s]);
 	json_end_object(j);
@@ -68,19 +67,14 @@ static void put_pods(struct json *j, const struct status_facts *f, const char *p
 	const char *const *pods;
 	size_t n = status_pods_of(f, pf, a, &pods);
 
-	json_key(j, "pods");
-	json_begin_array(j);
-	for (size_t i = 0; i < n; i++)
-		json_put_string(j, pods[i]);
-	json_end_array(j);
+	json_kv_strings(j, "pods", pods, n);
 }
 
 /* The members of an object that is begun. */
 static void put_trouble(struct json *j, const struct status_facts *f, const struct node_link *l)
 {
 	json_kv_string(j, "why", l->degraded);
-	json_key(j, "reasons");
-	json_begin_array(j);
+	json_kv_array(j, "reasons");
 	for (size_t i = 0; i < LINK_TROUBLES; i++) {
 		if (l->trouble & 1u << i)
 			json_put_string(j, config_link_troubles[i]);
@@ -91,8 +85,7 @@ static void put_trouble(struct json *j, const struct status_facts *f, const stru
 
 static void put_degraded(struct json *j, const struct status_facts *f, const struct pool *pool)
 {
-	json_key(j, "degraded");
-	json_begin_array(j);
+	json_kv_array(j, "degraded");
 	for (size_t i = 0; i < f->node->n_links; i++) {
 		const struct node_link *l = &f->node->links[i];
 
@@ -139,8 +132,7 @@ static void put_pool(struct json *j, const struct status_facts *f, const struct 
 	json_kv_string(j, "resource", pool->cfg->resource);
 	json_kv_string(j, "binding", status_binding(pool));
 	json_kv_string(j, "binding_why", pool->cfg->binding_why);
-	json_key(j, "vfs");
-	json_begin_array(j);
+	json_kv_array(j, "vfs");
 	for (size_t i = 0; i < pool->n_devs; i++)
 		put_vf(j, f, pool, &pool->devs[i]);
 	json_end_array(j);
@@ -154,8 +146,7 @@ static void put_pool(struct json *j, const struct status_facts *f, const struct 
 static void put_pools(struct json *j, const char *key, const struct status_facts *f,
 		      const struct pool *v, size_t n)
 {
-	json_key(j, key);
-	json_begin_array(j);
+	json_kv_array(j, key);
 	for (size_t i = 0; f->service && i < n; i++)
 		put_pool(j, f, &v[i]);
 	json_end_array(j);
@@ -163,8 +154,7 @@ static void put_pools(struct json *j, const char *key, const struct status_facts
 
 static void put_unknown(struct json *j, const struct status_service *s)
 {
-	json_key(j, "unknown_slots");
-	json_begin_array(j);
+	json_kv_array(j, "unknown_slots");
 	for (size_t i = 0; s && i < s->n_unknown; i++) {
 		json_begin_object(j);
 		json_kv_string(j, "slot", s->unknown[i].slot);
@@ -212,8 +202,7 @@ static void put_links(struct json *j, const struct status_facts *f)
 	struct status_link *v;
 	size_t n = status_links(f->node, a, &v);
 
-	json_key(j, "links");
-	json_begin_array(j);
+	json_kv_array(j, "links");
 	for (size_t i = 0; i < n; i++)
 		put_link(j, f, &v[i]);
 	json_end_array(j);
@@ -225,8 +214,7 @@ static void put_conditions(struct json *j, const struct status_facts *f)
 	const struct status_condition *v;
 	size_t n = status_conditions(f, a, &v);
 
-	json_key(j, "conditions");
-	json_begin_array(j);
+	json_kv_array(j, "conditions");
 	for (size_t i = 0; i < n; i++) {
 		json_begin_object(j);
 		json_kv_string(j, "what", v[i].what);
