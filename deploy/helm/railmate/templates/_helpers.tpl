@@ -3,6 +3,14 @@ app.kubernetes.io/name: {{ .Values.name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 
+{{- define "railmate.namespace" -}}
+{{ .Values.namespaceOverride | default .Release.Namespace }}
+{{- end }}
+
+{{- define "railmate.serviceAccount" -}}
+{{ .Values.serviceAccount.name | default .Values.name }}
+{{- end }}
+
 {{- define "railmate.image" -}}
 {{- with .Values.image -}}
 {{- if .digest -}}
