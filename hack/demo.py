@@ -6,9 +6,11 @@ pod by tests/integration/optimum.py, which shares no code with railmate.
 """
 
 import argparse
+import ipaddress
 import json
 import os
 import signal
+import socket
 import sys
 
 TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests")
@@ -28,6 +30,24 @@ LONGEST = 96  # characters of a value, as printed for people
 
 class Refused(Exception):
     """A sentence for the operator."""
+
+
+class Closed(Exception):
+    """Ctrl-C, which ends the page."""
+
+
+def free_address(address):
+    """The same, with a port for 0."""
+    host, _, port = address.rpartition(":")
+    try:
+        ip = ipaddress.ip_address(host.strip("[]"))
+        family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
+        with socket.create_server((str(ip), int(port)), family=family) as s:
+            return f"{host}:{s.getsockname()[1]}"
+    except (ValueError, OverflowError):
+        raise Refused(f"--page: '{address}' is no ADDRESS:PORT") from None
+    except OSError as e:
+        raise Refused(f"--page: {address}: {os.strerror(e.errno)}") from None
 
 
 # --- machines ---
@@ -78,8 +98,8 @@ def pick_node(args):
 class Show:
     """The node while the pods come and go; collects what is printed at the end."""
 
-    def __init__(self, name, node, out):
-        self.name, self.node, self.out = name, node, out
+    def __init__(self, name, node, out, page):
+        self.name, self.node, self.out, self.page = name, node, out, page
         self.machine = node.topo()
         self.pool = usable(self.machine)
         if not self.pool:
@@ -94,7 +114,7 @@ class Show:
         node = self.node
         node.start_kubelet()
         node.start_gpu_plugin("--resource", self.resource)
-        node.start_daemon()
+        self.daemon = node.start_daemon("--metrics-address", self.page or "none")
         node.kubelet.wait(self.resource, len(self.gpus))
         node.kubelet.wait(VF, 1)
         self.free = {d["id"] for d in node.kubelet.resource(VF)["devices"] if d["healthy"]}
@@ -144,11 +164,22 @@ class Show:
     def run(self):
         self.start()
         self.out.machine(self)
-        for order in ORDERS:
-            for size in SIZES:
+        # The page is left with pods of several sizes, GPUs first.
+        step = -1 if self.page else 1
+        for order in ORDERS[::step]:
+            for size in SIZES[::step]:
                 if size <= len(self.gpus) and size <= len(self.pool):
                     self.admit(order, size)
         self.out.end(self)
+
+    def serve(self):
+        """Until Ctrl-C."""
+        self.out.say(f"\nThe status page of this node: http://{self.page}/ (Ctrl-C ends it)")
+        try:
+            status = self.daemon.child.wait()
+        except KeyboardInterrupt:
+            raise Closed from None
+        raise Refused(f"railmated ended with {status}:\n{self.daemon.stderr()}")
 
 
 # --- for people ---
@@ -240,7 +271,10 @@ class Text:
 def parse(argv):
     p = argparse.ArgumentParser(prog="hack/demo", description="shows railmate's main job",
                                 allow_abbrev=False)
-    p.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    how = p.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    how.add_argument("--page", metavar="ADDRESS:PORT", nargs="?", const="127.0.0.1:0",
+                     help="leave it running with its status page, until Ctrl-C (default: a free port of 127.0.0.1)")
     where = p.add_mutually_exclusive_group()
     where.add_argument("--machine", metavar="NAME",
                        help=f"a machine of tests/fixtures (default {DEFAULT})")
@@ -250,10 +284,13 @@ def parse(argv):
 
 
 def show(args):
+    page = free_address(args.page) if args.page else None
     name, node = pick_node(args)
     with node:
-        s = Show(name, node, Text(sys.stderr if args.json else sys.stdout))
+        s = Show(name, node, Text(sys.stderr if args.json else sys.stdout), page)
         s.run()
+        if page and not s.wrong:
+            s.serve()
     if args.json:
         print(json.dumps({"machine": name, "pods": s.pods}, ensure_ascii=False))
     for sentence in s.wrong:
@@ -275,6 +312,8 @@ def main():
         return show(args)
     except (Refused, AssertionError) as e:
         print(f"demo: {e}", file=sys.stderr)
+    except Closed:
+        return 0
     except KeyboardInterrupt:
         print("demo: interrupted", file=sys.stderr)
         return 130

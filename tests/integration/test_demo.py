@@ -3,11 +3,14 @@
 
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 from harness import PATIENCE
 from optimum import RANK
@@ -26,7 +29,7 @@ class Demo(unittest.TestCase):
     def start(self, *options):
         return subprocess.Popen([sys.executable, DEMO, *options], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env,
-                                encoding="utf-8")
+                                encoding="utf-8", start_new_session=True)
 
     def run_demo(self, *options):
         p = self.start(*options)
@@ -82,6 +85,35 @@ class Demo(unittest.TestCase):
                       ((130, "demo: interrupted\n"), (0, "")))  # 0: it was faster
         self.assertTrue(there or p.returncode == 0)
         self.assertEqual(os.listdir(self.tmp.name), [])
+
+    def test_the_page_is_there_until_an_interrupt_of_the_terminal(self):
+        """Which every process of the demo gets."""
+        p = self.start("--machine", "hgx-h100", "--page")
+        self.addCleanup(p.stderr.close)
+        url = next(found[0] for found in (re.search(r"http://127\.0\.0\.1:\d+/", line)
+                                          for line in p.stdout) if found)
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+            text = answer.read().decode()
+        for pod in ("gpu-first-4", "gpu-first-2", "gpu-first-1"):
+            self.assertIn(pod, text)
+        os.killpg(p.pid, signal.SIGINT)
+        out, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual((p.returncode, out, err), (0, "", ""))
+        self.assertEqual(os.listdir(self.tmp.name), [])
+        with self.assertRaises(OSError):
+            urllib.request.urlopen(url, timeout=PATIENCE)
+
+    def test_a_page_at_an_address_that_cannot_be_is_a_sentence(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = "127.0.0.1:%d" % taken.getsockname()[1]
+            for option, words in ((address, f"--page: {address}: Address already in use"),
+                                  ("9835", "'9835' is no ADDRESS:PORT"),
+                                  ("127.0.0.1:99999", "is no ADDRESS:PORT"),
+                                  ("localhost:0", "is no ADDRESS:PORT"),
+                                  ("192.0.2.1:0", "--page: 192.0.2.1:0: Cannot assign")):
+                status, out, err = self.run_demo("--page", option)
+                self.assertEqual((status, out), (1, ""), option)
+                self.assertIn(words, err)
 
 
 if __name__ == "__main__":
