@@ -126,6 +126,17 @@ class Scraping(unittest.TestCase):
 
 
 class Documents(unittest.TestCase):
+    def test_what_a_cluster_has_to_detect_is_detected(self):
+        text = (TOP / "docs/metrics.md").read_text()
+        rows = re.findall(r"^\| (?!to be|-)([^|]+) \| ([^|]+) \| ([^|]+) \|$",
+                          text.partition("\n## What a cluster")[2].partition("\n## ")[0], re.M)
+        alerts = {rule["alert"] for rule in RULES["spec"]["groups"][0]["rules"]}
+        self.assertGreater(len(rows), 10)
+        for what, metrics, alert in rows:
+            self.assertLessEqual(named(metrics), known(), what)
+            self.assertLessEqual(set(re.findall(r"Railmate\w+", alert)), alerts, what)
+            self.assertEqual(bool(named(metrics)), "DCGM" not in metrics, what)
+
     @unittest.skipUnless(shutil.which("promtool"), "no promtool")
     def test_promtool_reads_the_scrape_configuration(self):
         text, = re.findall(r"```yaml\n(.*?)```", (TOP / "docs/metrics.md").read_text(), re.S)
