@@ -100,6 +100,12 @@ KINDS = {
     ("v1", "Service"): {
         "spec!": {"clusterIP": "None", "publishNotReadyAddresses": bool, "selector!": STRINGS}
     },
+    ("apps/v1", "Deployment"): {
+        "spec!": {
+            "replicas": int, "strategy": {"type!": ("Recreate", "RollingUpdate")},
+            "selector!": SELECTOR, "template!": TEMPLATE
+        }
+    },
     ("batch/v1", "Job"): {"spec!": JOB},
     ("batch/v1", "CronJob"): {
         "spec!": {
@@ -470,6 +476,8 @@ class Files(unittest.TestCase):
 
     def test_services_find_the_pods_of_their_jobs(self):
         for example in map(load, NAMES):
+            if example.of_kind("Deployment"):
+                continue
             for service in example.of_kind("Service"):
                 (job,) = example.of_kind("Job")
                 name = job["metadata"]["name"]
@@ -479,6 +487,21 @@ class Files(unittest.TestCase):
                 self.assertRegex(" ".join(spec["containers"][0]["command"]),
                                  rf"--(master-addr=|peer ){name}-0\.{spec['subdomain']}\s")
                 self.assertEqual(job["spec"]["completions"], job["spec"]["parallelism"])
+
+    def test_services_find_the_pods_of_their_deployments_and_these_one_another(self):
+        seen = 0
+        for example in map(load, NAMES):
+            services = {doc["metadata"]["name"]: doc["spec"]["selector"] for doc in example.of_kind("Service")}
+            for deployment in example.of_kind("Deployment"):
+                spec = deployment["spec"]
+                labels = spec["template"]["metadata"]["labels"]
+                self.assertEqual(spec["selector"]["matchLabels"], labels)
+                self.assertEqual(services[deployment["metadata"]["name"]], labels)
+                command = spec["template"]["spec"]["containers"][0]["command"]
+                self.assertLessEqual(set(re.findall("http://([a-z]+):8000", " ".join(command))), set(services))
+                self.assertRegex(" ".join(command), "--port 8000")
+                seen += 1
+        self.assertEqual(seen, 3)
 
     def test_every_way_to_change_the_kernels_arguments_gives_the_same_ones(self):
         (config,) = load("iommu-machineconfig.yaml").docs

@@ -27,6 +27,7 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
 	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
+	"k8s.io/kubernetes/pkg/registry/apps/deployment"
 	"k8s.io/kubernetes/pkg/registry/batch/job"
 	"k8s.io/kubernetes/pkg/registry/core/configmap"
 	"k8s.io/kubernetes/pkg/registry/core/namespace"
@@ -44,6 +45,7 @@ var strategies = map[string]rest.RESTCreateStrategy{
 	"ClusterRoleBinding": clusterrolebinding.Strategy,
 	"ConfigMap":          configmap.Strategy,
 	"DaemonSet":          daemonset.Strategy,
+	"Deployment":         deployment.Strategy,
 	"Job":                job.Strategy,
 	"Namespace":          namespace.Strategy,
 	"Pod":                pod.Strategy,
