@@ -7,6 +7,7 @@ import json
 import tarfile
 
 KIND = "application/vnd.oci.image."
+HELM = "application/vnd.cncf.helm."
 
 
 class Image:
@@ -24,10 +25,10 @@ class Layout:
             "oci-layout": json.dumps({"imageLayoutVersion": "1.0.0"}).encode()
         }
 
-    def add(self, data, kind):
+    def add(self, data, kind, of=KIND):
         digest = hashlib.sha256(data).hexdigest()
         self.files["blobs/sha256/" + digest] = data
-        return {"mediaType": KIND + kind, "digest": "sha256:" + digest, "size": len(data)}
+        return {"mediaType": of + kind, "digest": "sha256:" + digest, "size": len(data)}
 
     def add_json(self, value, kind):
         return self.add(json.dumps(value, sort_keys=True).encode(), kind)
@@ -42,15 +43,23 @@ class Layout:
 
     def add_image(self, image):
         """The descriptor of its manifest."""
-        config, kind = self.add_json(image.config, "config.v1+json"), "manifest.v1+json"
-        manifest = self.add_json(
+        config = self.add_json(image.config, "config.v1+json")
+        return {**self.add_manifest(config, image.layers), "platform": image.platform}
+
+    def add_chart(self, archive, about):
+        """A chart of Helm, about being its Chart.yaml; the descriptor of its manifest."""
+        config = self.add(json.dumps(about, sort_keys=True).encode(), "config.v1+json", HELM)
+        return self.add_manifest(config, [self.add(archive, "chart.content.v1.tar+gzip", HELM)])
+
+    def add_manifest(self, config, layers):
+        kind = "manifest.v1+json"
+        return self.add_json(
             {
                 "schemaVersion": 2,
                 "mediaType": KIND + kind,
                 "config": config,
-                "layers": image.layers
+                "layers": layers
             }, kind)
-        return {**manifest, "platform": image.platform}
 
     def finish(self, manifests, tag):
         """Give it its name; the digest under which a registry will have it. Of one architecture it is for
@@ -64,7 +73,7 @@ class Layout:
                     "mediaType": KIND + kind,
                     "manifests": manifests
                 }, kind)
-        else:
+        elif "platform" in top:
             manifest = json.loads(self.get(top))
             self.files["manifest.json"] = json.dumps([{
                 "Config": path(manifest["config"]),

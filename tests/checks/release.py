@@ -36,7 +36,7 @@ def copy_to(top):
     for name in ("debian", "deploy", "docs"):
         shutil.copytree(TOP / name, top / name)
     (top / "hack").mkdir()
-    for name in ("release", "releasenotes.py", "oci.py", "repofiles.py", "image"):
+    for name in ("release", "releasenotes.py", "oci.py", "repofiles.py", "image", "publish.py"):
         shutil.copy(TOP / "hack" / name, top / "hack")
 
 
@@ -173,6 +173,7 @@ import io, pathlib, sys, tarfile
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import oci
 tag, _, out = sys.argv[-3:]
+out = pathlib.Path(out)
 layout, manifests = oci.Layout(), []
 for arch in ("amd64", "arm64"):
     tar = io.BytesIO()
@@ -184,7 +185,9 @@ for arch in ("amd64", "arm64"):
     manifests.append(layout.add_image(oci.Image({"architecture": arch, "os": "linux"}, {}, [layer])))
 layout.finish(manifests, tag)
 layout.write(out)
-pathlib.Path(f"{__file__}.for-{pathlib.Path(out).parent.name}").write_text(" ".join(sys.argv[1:]))
+for arch in ("amd64", "arm64"):
+    (out.parent / f"{out.name.removesuffix('.oci.tar')}.{arch}.spdx.json").write_text("{}")
+pathlib.Path(f"{__file__}.for-{out.parent.name}").write_text(" ".join(sys.argv[1:]))
 """
 FAKE_DEBS = '#!/bin/sh\necho "$@" >"$1/x.deb"\n'
 
@@ -240,7 +243,8 @@ class Images(unittest.TestCase):
         wanted = {
             f"railmate-{VERSION}{suffix}"
             for suffix in (".tar.gz", "-completion.tar.gz", "-chart.tgz", ".oci.tar",
-                           "-demo.oci.tar", ".notes.md",
+                           "-demo.oci.tar", "-chart.oci.tar", ".notes.md", "-publish.sh",
+                           *(f"{demo}.{arch}.spdx.json" for demo in ("", "-demo") for arch in ("amd64", "arm64")),
                            *(f"{name}.yaml" for name in ("", "-demo", *manifests)))
         } | {"x.deb"}
         sums = [line.split()[1] for line in (self.out / "SHA256SUMS").read_text().splitlines()]
@@ -263,6 +267,45 @@ class Images(unittest.TestCase):
     def test_the_notes_have_the_digests(self):
         for name, suffix in ((self.IMAGE, ".oci.tar"), (self.IMAGE + "-demo", "-demo.oci.tar")):
             self.assertIn(f"| `{name}:{VERSION}` | | `{self.digest(suffix)}` |", self.notes())
+
+    def test_the_chart_of_a_registry_is_the_one_of_the_file(self):
+        with tarfile.open(self.file("-chart.oci.tar")) as tar:
+            files = {member.name: tar.extractfile(member).read() for member in tar.getmembers()}
+        (top,) = json.loads(files["index.json"])["manifests"]
+        manifest = json.loads(files["blobs/" + top["digest"].replace(":", "/")])
+        self.assertNotIn("manifest.json", files)  # no image
+        config, (layer,) = manifest["config"], manifest["layers"]
+        self.assertEqual((config["mediaType"], layer["mediaType"]),
+                         ("application/vnd.cncf.helm.config.v1+json", "application/vnd.cncf.helm.chart.content.v1.tar+gzip"))
+        self.assertEqual(json.loads(files["blobs/" + config["digest"].replace(":", "/")]),
+                         yaml.safe_load((TOP / "deploy/helm/railmate/Chart.yaml").read_text()))
+        self.assertEqual(files["blobs/" + layer["digest"].replace(":", "/")], self.file("-chart.tgz").read_bytes())
+
+    def test_the_script_pushes_and_signs_what_there_is_by_its_digest(self):
+        tools = self.top / "tools"
+        tools.mkdir()
+        for name in ("skopeo", "cosign"):
+            program(tools / name, f'#!/bin/sh\necho {name} "$@" >>"{tools}/log"\n')
+        run = lambda: subprocess.run(["sh", self.file("-publish.sh"), "--key", "k"], capture_output=True, text=True, check=False,
+                                     timeout=60, env={"PATH": f"{tools}:/usr/bin:/bin"})
+        done = run()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = (tools / "log").read_text().splitlines()
+        for line in lines:
+            for file in re.findall(r"(?:oci-archive:|--predicate )(\S+)", line):
+                self.assertTrue((self.out / file).is_file(), line)
+            self.assertEqual("--key k" in line, line.startswith("cosign"), line)
+        signed = re.findall(r"^cosign sign .* (\S+)$", "\n".join(lines), re.M)
+        self.assertEqual(signed, [f"{self.IMAGE}@{self.digest('.oci.tar')}", f"{self.IMAGE}-demo@{self.digest('-demo.oci.tar')}",
+                                  f"registry.example/charts/railmate@{self.digest('-chart.oci.tar')}"])
+        self.assertEqual(sum("attest" in line for line in lines), 4)
+        self.assertTrue(lines[-1].endswith("SHA256SUMS"))
+        (tools / "log").unlink()
+        notes = self.notes()
+        self.addCleanup(self.file(".notes.md").write_text, notes)
+        self.file(".notes.md").write_text(notes + "x")
+        self.assertNotEqual(run().returncode, 0)
+        self.assertFalse((tools / "log").exists())  # nothing was pushed
 
 
 if __name__ == "__main__":
