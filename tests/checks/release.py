@@ -31,12 +31,12 @@ def snapshot(*args, **kw):
 
 def copy_to(top):
     """What hack/release reads, without git."""
-    for name in ("CMakeLists.txt", "NEWS.md", "README.md"):
+    for name in ("CMakeLists.txt", "LICENSE", "NEWS.md", "README.md"):
         shutil.copy(TOP / name, top)
     for name in ("debian", "deploy", "docs"):
         shutil.copytree(TOP / name, top / name)
     (top / "hack").mkdir()
-    for name in ("release", "releasenotes.py", "oci.py", "repofiles.py", "image", "publish.py"):
+    for name in ("release", "releasenotes.py", "oci.py", "repofiles.py", "image", "plugin.py", "publish.py"):
         shutil.copy(TOP / "hack" / name, top / "hack")
 
 
@@ -172,6 +172,7 @@ FAKE_IMAGE = """#!/usr/bin/python3
 import io, pathlib, sys, tarfile
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import oci
+FILES = @FILES@
 tag, _, out = sys.argv[-3:]
 out = pathlib.Path(out)
 layout, manifests = oci.Layout(), []
@@ -181,6 +182,8 @@ for arch in ("amd64", "arm64"):
         info = tarfile.TarInfo("etc/marker")
         info.size = len(tag + arch) + 1
         layer.addfile(info, io.BytesIO(f"{tag} {arch}".encode()))
+        for file, name in FILES.items():
+            layer.add(file, name)
     layer, _ = layout.add_layer(tar.getvalue())
     manifests.append(layout.add_image(oci.Image({"architecture": arch, "os": "linux"}, {}, [layer])))
 layout.finish(manifests, tag)
@@ -189,6 +192,12 @@ for arch in ("amd64", "arm64"):
     (out.parent / f"{out.name.removesuffix('.oci.tar')}.{arch}.spdx.json").write_text("{}")
 pathlib.Path(f"{__file__}.for-{out.parent.name}").write_text(" ".join(sys.argv[1:]))
 """
+# railmatectl of its image is echo of this machine, with its libraries.
+ECHO = shutil.which("echo", path="/usr/bin:/bin")
+LIBRARIES = re.findall(r"(/\S+) \(0x", subprocess.run(["ldd", ECHO], capture_output=True, text=True, check=True).stdout)
+FAKE_IMAGE = FAKE_IMAGE.replace("@FILES@", repr({
+    ECHO: "usr/bin/railmatectl", str(TOP / "LICENSE"): "usr/share/doc/libc6/copyright",
+    **{os.path.realpath(path): path.lstrip("/") for path in LIBRARIES}}))
 FAKE_DEBS = '#!/bin/sh\necho "$@" >"$1/x.deb"\n'
 
 
@@ -200,7 +209,7 @@ def program(path, text):
 @unittest.skipUnless(shutil.which("kubectl"), "no kubectl")
 class Images(unittest.TestCase):
     """What a release has to do with them, without making them."""
-    IMAGE = "registry.example/x"
+    IMAGE, URL = "registry.example/x", "https://files.example/v1"
 
     @classmethod
     def setUpClass(cls):
@@ -212,14 +221,14 @@ class Images(unittest.TestCase):
             program(cls.top / "hack" / name, text)
         cls.bin = cls.top / "bin"
         cls.bin.mkdir()
-        for name in ("kubectl", "gcc", "python3", "sh", "cat"):
+        for name in ("kubectl", "gcc", "python3", "readelf", "sh", "cat"):
             (cls.bin / name).symlink_to(shutil.which(name, path="/usr/local/bin:/usr/bin:/bin"))
         cls.out = cls.top / "out"
         cls.done = cls.release("out")
 
     @classmethod
     def release(cls, out):
-        return snapshot("-o", cls.top / out, "--image", cls.IMAGE, top=cls.top,
+        return snapshot("-o", cls.top / out, "--image", cls.IMAGE, "--url", cls.URL, top=cls.top,
                        env={**os.environ, "PATH": str(cls.bin)})
 
     def setUp(self):
@@ -243,7 +252,8 @@ class Images(unittest.TestCase):
         wanted = {
             f"railmate-{VERSION}{suffix}"
             for suffix in (".tar.gz", "-completion.tar.gz", "-chart.tgz", ".oci.tar",
-                           "-demo.oci.tar", "-chart.oci.tar", ".notes.md", "-publish.sh",
+                           "-demo.oci.tar", "-chart.oci.tar", ".notes.md", "-krew.yaml", "-publish.sh",
+                           *(f"-kubectl-linux-{arch}.tar.gz" for arch in ("amd64", "arm64")),
                            *(f"{demo}.{arch}.spdx.json" for demo in ("", "-demo") for arch in ("amd64", "arm64")),
                            *(f"{name}.yaml" for name in ("", "-demo", *manifests)))
         } | {"x.deb"}
@@ -254,7 +264,7 @@ class Images(unittest.TestCase):
     def test_manifests_and_chart_have_the_digest(self):
         image, demo = self.digest(".oci.tar"), self.digest("-demo.oci.tar")
         self.assertNotEqual(image, demo)
-        for path in self.out.glob("*.yaml"):
+        for path in set(self.out.glob("*.yaml")) - {self.file("-krew.yaml")}:
             expected = (f"{self.IMAGE}-demo:{VERSION}@{demo}" if path == self.file("-demo.yaml") else
                         f"{self.IMAGE}:{VERSION}@{image}")
             self.assertEqual(set(re.findall(r"image: (\S+)", path.read_text())), {expected}, path)
@@ -281,6 +291,24 @@ class Images(unittest.TestCase):
                          yaml.safe_load((TOP / "deploy/helm/railmate/Chart.yaml").read_text()))
         self.assertEqual(files["blobs/" + layer["digest"].replace(":", "/")], self.file("-chart.tgz").read_bytes())
 
+    def test_the_plugin_of_kubectl_starts_from_any_folder(self):
+        manifest = yaml.safe_load(self.file("-krew.yaml").read_text())
+        self.assertEqual((manifest["kind"], manifest["metadata"]["name"], manifest["spec"]["version"]), ("Plugin", "railmate", f"v{VERSION}"))
+        self.assertEqual({p["selector"]["matchLabels"]["arch"] for p in manifest["spec"]["platforms"]}, {"amd64", "arm64"})
+        self.assertLessEqual(len(manifest["spec"]["shortDescription"]), 50)
+        for platform in manifest["spec"]["platforms"]:
+            file = self.out / platform["uri"].removeprefix(self.URL + "/")
+            self.assertEqual(hashlib.sha256(file.read_bytes()).hexdigest(), platform["sha256"])
+            with tempfile.TemporaryDirectory(prefix="railmate krew ") as folder:
+                with tarfile.open(file) as tar:
+                    tar.extractall(folder)
+                self.assertEqual((pathlib.Path(folder) / "LICENSES-OF-LIBRARIES").read_bytes(), (TOP / "LICENSE").read_bytes())
+                link = pathlib.Path(folder) / "bin"
+                link.symlink_to(pathlib.Path(folder) / platform["bin"])  # as krew does
+                done = subprocess.run([link, "status", "two words"], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"},
+                                      check=False, timeout=60)
+            self.assertEqual((done.stdout, done.stderr), ("status two words\n", ""))
+
     def test_the_script_pushes_and_signs_what_there_is_by_its_digest(self):
         tools = self.top / "tools"
         tools.mkdir()
@@ -306,6 +334,11 @@ class Images(unittest.TestCase):
         self.file(".notes.md").write_text(notes + "x")
         self.assertNotEqual(run().returncode, 0)
         self.assertFalse((tools / "log").exists())  # nothing was pushed
+
+    def test_an_address_that_krew_cannot_have_is_refused(self):
+        done = snapshot("--url", "http://files.example", "-o", self.top / "other", top=self.top)
+        self.assertEqual((done.returncode, (self.top / "other").exists()), (2, False))
+        self.assertIn("'http://files.example' does not begin with https://", done.stderr)
 
 
 if __name__ == "__main__":
