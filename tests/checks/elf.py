@@ -157,7 +157,8 @@ class Programs(unittest.TestCase):
     def test_the_probe_needs_the_c_library_alone_and_in_containers_its_own(self):
         text = output("readelf", "-ldW", self.folder / PROBE)
         needed = re.findall(r"\(NEEDED\).*\[(\S+)\]", text)
-        self.assertEqual([name for name in needed if not name.startswith("ld-linux")], ["libc.so.6"])
+        needed = {name for name in needed if not name.startswith("ld-linux")}
+        self.assertLessEqual(needed, {"libc.so.6", "libm.so.6"})
         if self.stripped:
             self.assertIn(f"interpreter: {PROBE_FOLDER}/ld.so]", text)
             self.assertRegex(text, rf"\(RPATH\).*\[{PROBE_FOLDER}\]")
