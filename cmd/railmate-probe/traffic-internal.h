@@ -22,10 +22,10 @@ struct cell {
 struct plan {
 	const struct told *told;
 	struct report *report;
-	struct sysroot *root;
+	const struct sysroot *root;
 	struct wire_device **devices; /* NULL: not opened */
 	struct wire_memory *near, *far;
-	size_t size, message;
+	size_t memory, size, message; /* of all VFs; of one side of a VF; of a message */
 	unsigned ops;
 	int64_t until_ns;
 	size_t left, skipped; /* runs to come; that had no time */

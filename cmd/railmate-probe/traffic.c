@@ -405,8 +405,9 @@ static int host_traffic(struct plan *p)
 /* What a port carries in a millisecond: enough to be slow to fill, too little to be waited for. */
 static void choose_sizes(struct plan *p, const struct traffic_options *o)
 {
-	size_t memory = o->memory ? o->memory : WIRE_MEMORY_MAX, size = SIDE_MIN;
+	size_t size = SIDE_MIN;
 
+	p->memory = o->memory ? o->memory : WIRE_MEMORY_MAX;
 	for (size_t i = 0; i < p->told->n_vfs; i++) {
 		double gbps = p->devices[i] ? wire_port_gbps(p->devices[i]) : NAN;
 
@@ -417,8 +418,8 @@ static void choose_sizes(struct plan *p, const struct traffic_options *o)
 	p->message = o->message ? o->message : MESSAGE;
 	if (size < p->message)
 		size = p->message;
-	if (size > memory / (2 * p->told->n_vfs))
-		size = memory / (2 * p->told->n_vfs);
+	if (size > p->memory / (2 * p->told->n_vfs))
+		size = p->memory / (2 * p->told->n_vfs);
 	if (p->message > size)
 		p->message = size;
 	p->size = size - size % p->message;
@@ -471,7 +472,6 @@ static void close_all(struct plan *p)
 		wire_memory_free(&p->near[i]);
 		wire_memory_free(&p->far[i]);
 	}
-	sysroot_close(p->root);
 	free(p->devices);
 	free(p->near);
 	free(p->far);
@@ -494,13 +494,15 @@ int traffic_local(const struct told *told, const struct traffic_options *o, stru
 		.ops = o->ops ? o->ops : (1U << WIRE_OP_MAX) - 1,
 		.overhead = 0.01,
 	};
+	struct sysroot *live = NULL;
 	struct err err = { 0 };
 	int error, first;
 
 	if (!n)
 		report_finding(r, OUTCOME_NOT_MEASURED, "no-map", NULL,
 			       "map.json has no VF: there is nothing to measure");
-	first = n ? sysroot_open("/", &p.root, &err) : -ENODEV;
+	first = !n ? -ENODEV : o->root ? 0 : sysroot_open("/", &live, &err);
+	p.root = o->root ? o->root : live;
 	if (n && first)
 		report_finding(r, OUTCOME_NOT_MEASURED, "verbs-refused", NULL, "%s", err.msg);
 	if (!first) {
@@ -521,5 +523,6 @@ int traffic_local(const struct told *told, const struct traffic_options *o, stru
 			       "%zu runs had no time left", p.skipped);
 	report_progress(r, "%s", "");
 	close_all(&p);
+	sysroot_close(live);
 	return first;
 }

@@ -14,12 +14,13 @@ struct told;
 
 /* Zeroes: the defaults. */
 struct traffic_options {
-	double seconds; /* all runs together, about; 8 */
-	size_t memory;	/* registered by all VFs together, bytes; WIRE_MEMORY_MAX */
-	size_t message; /* bytes; 64 KiB */
-	unsigned ops;	/* 1 << WIRE_WRITE | …; all */
-	bool gpu;	/* from the GPUs' memory, not from the host's */
-	bool far;	/* gpu: each also through a VF that is not its nearest */
+	double seconds;		    /* all runs together, about; 8 */
+	size_t memory;		    /* registered by all VFs together, bytes; WIRE_MEMORY_MAX */
+	size_t message;		    /* bytes; 64 KiB */
+	unsigned ops;		    /* 1 << WIRE_WRITE | …; all */
+	bool gpu;		    /* from the GPUs' memory, not from the host's */
+	bool far;		    /* gpu: each also through a VF that is not its nearest */
+	const struct sysroot *root; /* for /sys; NULL: "/" */
 };
 
 /*

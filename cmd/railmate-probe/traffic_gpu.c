@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "expect.h"
 #include "gpu.h"
 #include "report.h"
 #include "told.h"
@@ -23,29 +24,24 @@ struct gpus {
 	struct gpu **open; /* by told.gpus; NULL: not open */
 	struct ends *ends; /* by cell */
 	struct cell *cells;
-	size_t n;
+	size_t n, size; /* bytes of an end: as many as there may be at once keep to p->memory */
 };
 
 /*
  * Memory for both ends by the first way that the VF's device registers. What was refused on the way
- * is a note of wire_create(); with no way left it is broken.
+ * is a note of wire_memory_check(); with no way left it is broken.
  */
-static int give_memory(struct plan *p, struct gpu *g, size_t vf, struct ends *ret)
+static int give_memory(struct plan *p, struct gpus *g, size_t gpu, size_t vf, struct ends *ret)
 {
-	const struct wire_options options = { .gid_index = -1 };
-	struct wire *w;
+	struct gpu *open = g->open[gpu];
 	int error;
 
 	for (unsigned way = 0;; way++) {
-		error = gpu_memory(g, p->size, way, p->report, &ret->from);
-		if (!error)
-			error = gpu_memory(g, p->size, way, p->report, &ret->to);
+		error = gpu_memory(open, g->size, way, p->report, &ret->from);
 		if (error)
 			return error;
-		if (wire_create(p->devices[vf], &ret->from, &options, p->report, &w) == 0) {
-			wire_destroy(w);
-			return 0;
-		}
+		if (wire_memory_check(p->devices[vf], &ret->from, p->report) == 0)
+			return gpu_memory(open, g->size, way, p->report, &ret->to);
 	}
 }
 
@@ -57,7 +53,7 @@ static void add(struct plan *p, struct gpus *g, size_t gpu, size_t vf)
 
 	if (!g->open[gpu] || !p->devices[vf])
 		return; /* a finding has the reason */
-	error = give_memory(p, g->open[gpu], vf, ends);
+	error = give_memory(p, g, gpu, vf, ends);
 	if (error) {
 		if (error == -ENOTSUP)
 			report_finding(p->report, OUTCOME_BROKEN, "gpu-not-direct",
@@ -80,15 +76,23 @@ static bool is_pair(const struct told *t, size_t gpu, size_t vf)
 	return false;
 }
 
-/* A VF of another GPU, the last one by address: with any it is seen what alignment is worth. */
+/* Of the VFs of other GPUs, the one with the longest way: it is seen what alignment is worth. */
 static void add_far(struct plan *p, struct gpus *g, size_t gpu)
 {
-	for (size_t vf = p->told->n_vfs; vf-- > 0;) {
-		if (!is_pair(p->told, gpu, vf) && p->devices[vf]) {
-			add(p, g, gpu, vf);
-			return;
-		}
+	const struct told *t = p->told;
+	size_t best = t->n_vfs, longest = 0;
+
+	for (size_t vf = 0; vf < t->n_vfs; vf++) {
+		size_t n =
+			expect_path_of(p->root, &t->vfs[vf], t->gpus[gpu].bdf, p->report->arena).n;
+
+		if (is_pair(t, gpu, vf) || !p->devices[vf] || n < longest)
+			continue;
+		best = vf;
+		longest = n;
 	}
+	if (best < t->n_vfs)
+		add(p, g, gpu, best);
 }
 
 static int none(struct plan *p, const struct cell *cells, size_t n)
@@ -117,10 +121,13 @@ int traffic_gpus(struct plan *p, bool far)
 		.open = xcalloc(t->n_gpus + 1, sizeof(struct gpu *)),
 		.ends = xcalloc(most + 1, sizeof(struct ends)),
 		.cells = xcalloc(most + 1, sizeof(struct cell)),
+		.size = p->memory / (2 * (most + 1)),
 	};
 	int first = 0, error;
 	size_t n_near;
 
+	g.size = g.size > p->size ? p->size : g.size < p->message ? p->message : g.size;
+	g.size -= g.size % p->message;
 	if (!t->n_pairs)
 		report_finding(p->report, OUTCOME_NOT_MEASURED, "no-gpu", NULL,
 			       "map.json has no GPU: there is no memory to measure from");

@@ -148,6 +148,21 @@ static void report_register(const struct wire *w, int error, struct report *r)
 		       strerror(error));
 }
 
+int wire_memory_check(struct wire_device *d, struct wire_memory *m, struct report *r)
+{
+	struct wire w = { .device = d, .memory = m };
+	int error = 0;
+
+	w.mr = register_memory(&w);
+	if (w.mr) {
+		ibv_dereg_mr(w.mr);
+	} else {
+		error = -errno;
+		report_register(&w, -error, r);
+	}
+	return error;
+}
+
 static unsigned least(unsigned a, int b)
 {
 	return b > 0 && (unsigned)b < a ? (unsigned)b : a;

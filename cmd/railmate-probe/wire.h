@@ -67,6 +67,9 @@ double wire_port_gbps(const struct wire_device *d);
 /* The index of a P_Key of another partition than that of index 0; -ENOENT: the port has none. */
 int wire_other_pkey(const struct wire_device *d);
 
+/* Whether the device registers the memory: once, and back. */
+int wire_memory_check(struct wire_device *d, struct wire_memory *m, struct report *r);
+
 struct wire_options {
 	int gid_index; /* -1: the one that was told, or the one NCCL would take */
 	int pkey_index;

@@ -21,6 +21,7 @@ PROGRAM = "/programs/railmate-probe"
 KIT = "/run/probe-kit"  # the program with a loader and a C library of its own
 NO_IPC_LOCK = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_SETUID", "CAP_SETGID")
 MEMORY_MAX = 100 << 10  # KiB
+SOME_SECONDS = ("--seconds", str(6 * float(read(f"{bed.SHARE}/slowness"))))  # enough for all of its runs
 
 # What it took is the last line.
 MEASURED = """
@@ -161,7 +162,7 @@ def probe_measures_the_vfs_of_a_container():
     with container() as c:
         before = [received(d) for d in c.devices]
         status, said, complained = c.run(
-            ["/usr/bin/python3", "-c", MEASURED, PROGRAM, "--json"])
+            ["/usr/bin/python3", "-c", MEASURED, PROGRAM, "--json", *SOME_SECONDS])
         equal(status, GOOD, f"{said[-800:]}{complained[-400:]}")
         said, memory = said.rstrip().rsplit("\n", 1)
         check(int(memory) <= MEMORY_MAX, f"it took {memory} KiB")
@@ -177,7 +178,7 @@ def probe_measures_the_vfs_of_a_container():
             tries.append((pair["gbps"], perftest(c)))
             if tries[-1][0] >= 0.9 * tries[-1][1]:
                 break
-            _, result = c.probe("--seconds", "3")
+            _, result = c.probe(*SOME_SECONDS)
         words = ", ".join(f"{ours:.3f} of {theirs:.3f}" for ours, theirs in tries)
         check(tries[-1][0] >= 0.9 * tries[-1][1], f"Gb/s of perftest's: {words}")
         return f"{words} Gb/s of perftest's, {int(memory) >> 10} MiB"
@@ -211,7 +212,7 @@ def probe_runs_in_images_without_its_libraries():
             os.makedirs(d, exist_ok=True)
         shutil.copy("/bin/busybox", f"{small}/bin/sh")
         for root in (empty, small):
-            status, result = c.probe("--seconds", "2", **in_kit(root))
+            status, result = c.probe(*SOME_SECONDS, **in_kit(root))
             equal(status, GOOD, f"in {root}: {result['findings']}")
             check_measures(result, c.devices)
         equal(set(os.listdir(empty)) & {"lib", "lib64", "usr"}, set(), "libraries of that root")
@@ -394,7 +395,7 @@ def break_one_by_one(setups):
         for function, ids, wanted in setups:
             changes, what = function(c), function.__doc__
             how = next(changes)
-            options = how.pop("options", ("--seconds", "3"))
+            options = how.pop("options", SOME_SECONDS)
             try:
                 status, result = c.probe(*options, **how)
             finally:
@@ -406,7 +407,7 @@ def break_one_by_one(setups):
             check(ids <= set(found), f"{what}: found {sorted(found)}, and not {sorted(ids)}")
             equal(status, wanted, f"{what}: exit status, with {sorted(found)}")
             words.append(what)
-        status, result = c.probe("--seconds", "3")
+        status, result = c.probe(*SOME_SECONDS)
         equal(status, GOOD, f"when all is mended: {result['findings']}")
     return f"{len(words)}: {'; '.join(words)}"
 
