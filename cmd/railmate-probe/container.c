@@ -307,7 +307,8 @@ static void check_gid(const struct sysroot *root, const struct told *told, const
 	if (n >= 0 && gid_of(text, &gid) && !IN6_IS_ADDR_UNSPECIFIED(&gid))
 		check_gid_entry(root, vf, index, text, &gid, on, r);
 	else
-		report_finding(r, OUTCOME_BROKEN, "gid-gone", on, "There is no GID %d: %s", index,
+		report_finding(r, OUTCOME_BROKEN, index == vf->gid_index ? "gid-gone" : "gid-index",
+			       on, "There is no GID %d: %s", index,
 			       n < 0 ? strerror(-n) : "the entry is empty");
 }
 

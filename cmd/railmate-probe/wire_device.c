@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -32,30 +29,22 @@ int wire_mtu_bytes(unsigned mtu)
 	return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128 << mtu : 0;
 }
 
-/* --- the node --- */
-
-/* The verbs node of the device as the kernel numbers it: its name, and its number. */
-static int verbs_node(const struct sysroot *root, const char *hca, char name[32], dev_t *ret)
+/* The checks of the container have said why: the same trouble is reported once. */
+static bool is_said(const struct report *r, const char *hca)
 {
-	char text[64];
+	size_t n = strlen(hca);
 
-	for (unsigned i = 0; i < 1024; i++) {
-		unsigned major, minor;
+	for (size_t i = 0; i < r->n_findings; i++) {
+		const struct finding *f = &r->findings[i];
 
-		if (sysroot_read(root, text, sizeof(text),
-				 "sys/class/infiniband_verbs/uverbs%u/ibdev", i) < 0 ||
-		    !str_eq(text, hca))
-			continue;
-		if (sysroot_read(root, text, sizeof(text),
-				 "sys/class/infiniband_verbs/uverbs%u/dev", i) < 0 ||
-		    sscanf(text, "%u:%u", &major, &minor) != 2)
-			return -ENOENT;
-		snprintf(name, 32, "uverbs%u", i);
-		*ret = makedev(major, minor);
-		return 0;
+		if (f->outcome == OUTCOME_BROKEN && f->on && strncmp(f->on, hca, n) == 0 &&
+		    (!f->on[n] || f->on[n] == ' '))
+			return true;
 	}
-	return -ENOENT;
+	return false;
 }
+
+/* --- the device --- */
 
 /* The PCI function of an RDMA device: that of hardware, or of the netdev below a soft one. false:
  * neither is seen from here. */
@@ -73,42 +62,16 @@ static bool function_of(const struct sysroot *root, const char *hca, char bdf[64
 	       sysroot_link_name(root, bdf, 64, "sys/class/net/%s/device", netdev) == 0;
 }
 
-/* Why the device cannot be opened, or is another than told: 0 where nothing speaks against it. */
-static int check_node(const struct sysroot *root, struct wire_device *d, struct report *r)
+/* A name that another function's device has now would measure that one. */
+static int check_function(const struct sysroot *root, struct wire_device *d, struct report *r)
 {
-	char node[32] = "", path[64], bdf[64];
-	const char *hca = d->vf->hca;
-	struct stat st;
-	dev_t number;
+	char bdf[64];
 
-	if (function_of(root, hca, bdf, &d->soft) && !str_eq(bdf, d->vf->bdf)) {
-		report_finding(r, OUTCOME_BROKEN, "hca-foreign", d->on,
-			       "%s is of %s now, and map.json says %s", hca, bdf, d->vf->bdf);
-		return -ENXIO;
-	}
-	if (verbs_node(root, hca, node, &number) < 0)
-		return 0; /* libibverbs has the last word */
-	snprintf(path, sizeof(path), "/dev/infiniband/%s", node);
-	if (stat(path, &st) < 0) {
-		report_finding(r, OUTCOME_BROKEN, "node-absent", d->on,
-			       "%s, the verbs node of %s, is not in this container: %s", path, hca,
-			       strerror(errno));
-		return -ENOENT;
-	}
-	if (!S_ISCHR(st.st_mode) || st.st_rdev != number) {
-		report_finding(r, OUTCOME_BROKEN, "node-foreign", d->on,
-			       "%s has the number %u:%u, and %s is %u:%u", path, major(st.st_rdev),
-			       minor(st.st_rdev), hca, major(number), minor(number));
-		return -ENXIO;
-	}
-	if (access(path, R_OK | W_OK) < 0) {
-		int error = errno;
-
-		report_finding(r, OUTCOME_BROKEN, "node-refused", d->on,
-			       "%s is here and cannot be opened: %s", path, strerror(error));
-		return -error;
-	}
-	return 0;
+	if (!function_of(root, d->vf->hca, bdf, &d->soft) || str_eq(bdf, d->vf->bdf))
+		return 0;
+	report_finding(r, OUTCOME_BROKEN, "hca-foreign", d->on,
+		       "%s is of %s now, and map.json says %s", d->vf->hca, bdf, d->vf->bdf);
+	return -ENXIO;
 }
 
 /* In the list of libibverbs, which has only devices that have a provider here. */
@@ -128,14 +91,16 @@ static int open_context(const struct sysroot *root, struct wire_device *d, struc
 		ibv_free_device_list(list);
 	if (d->context)
 		return 0;
+	if (is_said(r, hca))
+		return -error;
 	if (error != ENODEV)
-		report_finding(r, OUTCOME_BROKEN, "node-refused", d->on,
-			       "ibv_open_device of %s: %s", hca, strerror(error));
+		report_finding(r, OUTCOME_BROKEN, "uverbs-open", d->on, "ibv_open_device of %s: %s",
+			       hca, strerror(error));
 	else if (sysroot_exists(root, "sys/class/infiniband/%s", hca))
 		report_finding(r, OUTCOME_NOT_MEASURED, "provider", d->on,
 			       "no provider that is linked into railmate-probe knows %s", hca);
 	else
-		report_finding(r, OUTCOME_BROKEN, "hca-absent", d->on,
+		report_finding(r, OUTCOME_BROKEN, "hca-gone", d->on,
 			       "no RDMA device %s is seen in this container", hca);
 	return -error;
 }
@@ -148,6 +113,11 @@ void wire_report_memory(const struct wire_device *d, const char *verb, size_t tr
 	struct rlimit limit = { 0 };
 	char size[48] = "";
 
+	for (size_t i = 0; i < r->n_findings && error == ENOMEM; i++) {
+		if (str_eq(r->findings[i].sentence->id, "memlock") &&
+		    r->findings[i].outcome == OUTCOME_BROKEN)
+			return; /* of the checks of the container */
+	}
 	if (tried)
 		snprintf(size, sizeof(size), " of %zu KiB", tried >> 10);
 	if (error == ENOMEM && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
@@ -365,81 +335,25 @@ static int gid_choice(const struct wire_device *d, bool told, struct report *r)
 	if (!best || (told && gid_rank(best) >= 2))
 		return -1;
 	if (gid_rank(best) >= 2)
-		report_finding(r, OUTCOME_BROKEN, "gid-link-local", d->on,
+		report_finding(r, OUTCOME_SLOW, "gid-link-local", d->on,
 			       "the best GID of the port, index %u, is %s", best->gid_index,
 			       gid_rank(best) == 2 ? "link-local" : "of RoCE v1");
 	return (int)best->gid_index;
 }
 
-/* As text; the address of map.json may be IPv4. */
-static bool gid_parse(const char *text, uint8_t ret[16])
-{
-	uint8_t v4[4];
-
-	if (inet_pton(AF_INET6, text, ret) == 1)
-		return true;
-	if (inet_pton(AF_INET, text, v4) != 1)
-		return false;
-	memset(ret, 0, 10);
-	ret[10] = ret[11] = 0xff;
-	memcpy(ret + 12, v4, 4);
-	return true;
-}
-
-static void check_told_gid(const struct wire_device *d, struct report *r)
-{
-	const struct ibv_gid_entry *at = wire_gid_at(d, d->vf->gid_index);
-	char text[GID_TEXT];
-	uint8_t told[16];
-
-	if (!d->vf->gid || !gid_parse(d->vf->gid, told))
-		return;
-	if (at && memcmp(at->gid.raw, told, 16) == 0) {
-		if (at->gid_type != IBV_GID_TYPE_ROCE_V2 && str_eq(d->vf->gid_type, "RoCE v2"))
-			report_finding(r, OUTCOME_BROKEN, "gid-type", d->on,
-				       "GID %d, %s, is of IB or RoCE v1, and map.json says RoCE v2",
-				       d->vf->gid_index, d->vf->gid);
-		return;
-	}
-	for (size_t i = 0; i < d->n_gids; i++) {
-		if (memcmp(d->gids[i].gid.raw, told, 16) == 0) {
-			report_finding(r, OUTCOME_BROKEN, "gid-moved", d->on,
-				       "GID %s is at index %u now, and map.json says %d",
-				       d->vf->gid, d->gids[i].gid_index, d->vf->gid_index);
-			return;
-		}
-	}
-	report_finding(r, OUTCOME_BROKEN, "gid-gone", d->on,
-		       "GID %s, at index %d by map.json, is no longer in the port's table%s%s",
-		       d->vf->gid, d->vf->gid_index, at ? ", which has there " : "",
-		       at ? wire_gid_text(at->gid.raw, text) : "");
-}
-
-/* The index that the job will take: that of NCCL, then that of map.json, then by choice. */
+/* The index that the job will take: that of NCCL, then that of map.json, then by choice. Whether it
+ * is as it was told is a check of the container. */
 static void choose_gid(struct wire_device *d, struct report *r)
 {
 	int nccl = r->told ? r->told->nccl_gid_index : -1;
 	int told = nccl >= 0 ? nccl : d->vf->gid_index;
 
-	if (d->vf->gid_index >= 0)
-		check_told_gid(d, r);
-	if (told >= 0 && wire_gid_at(d, told)) {
-		const struct ibv_gid_entry *e = wire_gid_at(d, told);
-
-		d->gid_index = told;
-		if (d->port.link_layer == IBV_LINK_LAYER_ETHERNET && is_link_local(&e->gid))
-			report_finding(r, OUTCOME_BROKEN, "gid-link-local", d->on,
-				       "GID index %d, which was told, is link-local", told);
-		return;
-	}
-	if (nccl >= 0 && nccl != d->vf->gid_index)
-		report_finding(r, OUTCOME_BROKEN, "gid-index", d->on,
-			       "NCCL_IB_GID_INDEX is %d, and the port's table has nothing there",
-			       nccl);
-	d->gid_index = gid_choice(d, told >= 0, r);
-	if (!d->n_gids)
-		report_finding(r, OUTCOME_BROKEN, "gid-none", d->on,
-			       "the port's table of %d GIDs is empty", d->port.gid_tbl_len);
+	d->gid_index = told >= 0 && wire_gid_at(d, told) ? told : gid_choice(d, told >= 0, r);
+	if (d->gid_index < 0 && !is_said(r, d->vf->hca))
+		report_finding(r, OUTCOME_BROKEN, told >= 0 ? "gid-gone" : "gid-none", d->on,
+			       "of %d GIDs of the port %zu are not empty, and none of those is "
+			       "routed, nor is it the one that was told (%d)",
+			       d->port.gid_tbl_len, d->n_gids, told);
 }
 
 static int read_gids(struct wire_device *d, struct report *r)
@@ -515,7 +429,7 @@ int wire_open(const struct told_vf *vf, struct report *r, struct wire_device **r
 	else if (error)
 		report_finding(r, OUTCOME_NOT_MEASURED, "verbs-refused", d->on, "%s", err.msg);
 	if (!error)
-		error = check_node(root, d, r);
+		error = check_function(root, d, r);
 	if (!error)
 		error = open_context(root, d, r);
 	if (!error)

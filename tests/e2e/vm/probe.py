@@ -65,6 +65,9 @@ class Container(Grant):
         os.makedirs(bundle, exist_ok=True)
         config = spec("probe", argv, {**self.env, **dict(env)}, nodes or self.nodes,
                       [(place or self.place, "/run/railmate"), *mounts])
+        config["mounts"].append({
+            "destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": ["size=1g"]
+        })
         config["root"]["path"] = f"{bundle}/rootfs" if root == "/" else root
         if root == "/" and not os.path.ismount(f"{bundle}/rootfs"):
             os.makedirs(f"{bundle}/rootfs", exist_ok=True)
@@ -231,20 +234,20 @@ def broken(*ids, status=BROKEN):
     return add
 
 
-@broken("node-absent")
+@broken("uverbs-absent")
 def no_node(c):
     """a VF's node is not there"""
     yield {"nodes": c.without(c.verbs(1))}
 
 
-@broken("node-foreign")
+@broken("uverbs-number")
 def foreign_node(c):
     """another VF's node under its name"""
     other = next(d for d in sorted(rdma_links()) if d not in c.devices)
     yield {"nodes": [*c.without(c.verbs(1)), (verbs_nodes()[other], c.verbs(1))]}
 
 
-@broken("node-refused")
+@broken("uverbs-cgroup")
 def denied_node(c):
     """the device cgroup denies a node"""
     def deny(config):
@@ -262,7 +265,7 @@ def gid_gone(c):
     shell(f"ip addr add {c.addresses[1]}/24 dev {c.netdevs[1]}")
 
 
-@broken("gid-moved")
+@broken("gid-changed")
 def gid_moved(c):
     """a VF's address is at another index"""
     a, dev = c.addresses[1], c.netdevs[1]
@@ -336,7 +339,7 @@ def small_mtu(c):
     shell(f"ip link set {c.netdevs[1]} mtu 1500")
 
 
-@broken("hca-absent")
+@broken("hca-gone")
 def renamed(c):
     """a VF's RDMA device has another name now"""
     shell(f"rdma dev set {c.devices[1]} name other0")

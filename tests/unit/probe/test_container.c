@@ -198,7 +198,7 @@ static void judges_the_gid_that_was_told(void **state)
 	found_assert(&report, OUTCOME_BROKEN, "gid-changed", "was 10.0.0.2");
 	told.nccl_gid_index = 7; /* the variable wins */
 	fixture_close(check(fixture_text(HOST GID(3, V4_GID, "RoCE v2"))));
-	found_assert(&report, OUTCOME_BROKEN, "gid-gone", "GID 7: No such file");
+	found_assert(&report, OUTCOME_BROKEN, "gid-index", "GID 7: No such file");
 }
 
 int main(void)
