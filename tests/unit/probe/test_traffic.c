@@ -49,7 +49,7 @@ int wire_open(const struct told_vf *vf, struct report *r, struct wire_device **r
 	size_t i = (size_t)(vf - lab.told->vfs);
 
 	if (lab.open[i]) {
-		report_finding(r, OUTCOME_BROKEN, "node-absent", vf->hca, "it is not here");
+		report_finding(r, OUTCOME_BROKEN, "hca-gone", vf->hca, "it is not here");
 		return lab.open[i];
 	}
 	lab.devices[i].vf = i;
