@@ -352,10 +352,10 @@ static void judge_bytes(const struct job *j, const struct bytes *b, double secon
 	bool soft = b->packets > 1000; /* their frames are counted as the interface's, too */
 
 	if (b->rdma < MOVED && soft)
-		report_finding(j->r, OUTCOME_GOOD, "job-rdma", j->on,
-			       "Your job uses RDMA: %.0f packets a second over its VFs, by a soft "
-			       "device that counts no bytes",
-			       b->packets);
+		report_finding(
+			j->r, OUTCOME_GOOD, "job-rdma", j->on,
+			"Your job uses RDMA: %.0f packets a second over its VFs, by a soft device that counts no bytes",
+			b->packets);
 	else if (b->rdma >= MOVED)
 		report_finding(j->r, OUTCOME_GOOD, "job-rdma", j->on,
 			       "Your job uses RDMA: %.3f GB/s over its VFs, %.3f GB/s over %s",
