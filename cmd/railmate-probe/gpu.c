@@ -2,7 +2,6 @@
  * A GPU's memory for a registration: which ways there are, the best first, and a finding for each
  * that there is not. The makers' libraries are behind gpu-internal.h.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -24,11 +23,15 @@
 #define MEMORIES_MAX 64
 #define VENDOR_AMD   0x1002
 
+/* CUresult of cuda.h and hipError_t have the same numbers for these: no such device, or none that a
+ * variable shows. */
+enum { INVALID_VALUE = 1, NO_DEVICE = 100, INVALID_DEVICE = 101 };
+
 enum way { WAY_DATA_DIRECT, WAY_DMABUF_PCIE, WAY_DMABUF, WAY_PEER, WAY_MAX };
 static const char *const way_names[] = { "data direct", "dmabuf pcie", "dmabuf", "peer memory" };
 
 struct gpu {
-	const struct gpu_library *library;
+	enum gpu_maker maker;
 	const char *name;
 	int device;
 	void *context;
@@ -43,79 +46,65 @@ struct gpu {
 
 /* --- opening --- */
 
-static const struct gpu_library *library_of(const struct sysroot *root, const char *bdf)
+static enum gpu_maker maker_of(const struct sysroot *root, const char *bdf)
 {
 	uint64_t vendor;
 
 	return sysroot_read_u64(root, 16, &vendor, "sys/bus/pci/devices/%s/vendor", bdf) == 0 &&
 			       vendor == VENDOR_AMD
-		       ? &gpu_hip
-		       : &gpu_cuda;
+		       ? GPU_AMD
+		       : GPU_NVIDIA;
 }
 
-/* It is never closed: libraries with threads of their own do not survive that. */
-static int load(const struct gpu_library *l, const char *bdf, struct report *r)
+static bool has_module(const struct sysroot *root, enum gpu_maker m)
 {
-	const char *why = NULL;
-	void *lib = NULL;
-
-	for (size_t i = 0; l->names[i] && !lib; i++) {
-		lib = dlopen(l->names[i], RTLD_NOW | RTLD_LOCAL);
-		if (!lib && !why)
-			why = arena_strdup(r->arena, dlerror());
+	for (size_t i = 0; gpu_makers[m].peer_modules[i]; i++) {
+		if (sysroot_exists(root, "%s", gpu_makers[m].peer_modules[i]))
+			return true;
 	}
-	if (lib && l->load(lib) == 0)
-		return 0;
-	r->no_gpu_library = true;
-	report_finding(r, OUTCOME_NOT_MEASURED, "gpu-library", bdf,
-		       "The GPU's memory cannot be reached: %s",
-		       lib ? arena_printf(r->arena, "%s lacks functions", l->names[0]) : why);
-	return -ENOSYS;
+	return false;
 }
 
-static int find(const struct gpu_library *l, const char *bdf, struct report *r, int *device)
+static int start(struct gpu *g, struct report *r)
 {
-	const char *visible = getenv(l->visible);
-	int error = l->start();
+	const struct gpu_maker_facts *f = &gpu_makers[g->maker];
+	const char *visible = getenv(f->visible);
+	int error = gpu_find(g->maker, g->name, &g->device);
 
-	if (error) {
-		report_finding(r, OUTCOME_NOT_MEASURED, "gpu-driver", bdf,
-			       "%s does not start: error %d, %s", l->names[0], error,
-			       l->error(error));
+	if (error == INVALID_VALUE || error == NO_DEVICE || error == INVALID_DEVICE) {
+		report_finding(r, OUTCOME_NOT_MEASURED, "gpu-hidden", g->name,
+			       "%s does not see this GPU: error %d, %s%s%s%s", f->libraries[0],
+			       error, gpu_error(g->maker, error), visible ? "; " : "",
+			       visible ? f->visible : "", visible ? " is set" : "");
 		return -ENODEV;
 	}
-	error = l->find(bdf, device);
+	if (!error)
+		error = gpu_enter(g->maker, g->device, &g->context);
 	if (error)
-		report_finding(r, OUTCOME_NOT_MEASURED, "gpu-hidden", bdf,
-			       "%s does not see this GPU: error %d, %s%s%s%s", l->names[0], error,
-			       l->error(error), visible ? "; " : "", visible ? l->visible : "",
-			       visible ? " is set" : "");
+		report_finding(r, OUTCOME_NOT_MEASURED, "gpu-driver", g->name,
+			       "%s does not start on it: error %d, %s", f->libraries[0], error,
+			       gpu_error(g->maker, error));
 	return error ? -ENODEV : 0;
 }
 
 int gpu_open(const struct sysroot *root, const char *bdf, struct report *r, struct gpu **ret)
 {
-	const struct gpu_library *l = library_of(root, bdf);
-	struct gpu *g;
-	int device, error = load(l, bdf, r);
+	struct gpu g = { .maker = maker_of(root, bdf), .name = arena_strdup(r->arena, bdf) };
+	const char *why;
+	int error = gpu_load(g.maker, r->arena, &why);
 
-	if (error == 0)
-		error = find(l, bdf, r, &device);
+	if (error) {
+		r->no_gpu_library = true;
+		report_finding(r, OUTCOME_NOT_MEASURED, "gpu-library", bdf,
+			       "The GPU's memory cannot be reached: %s", why);
+		return error;
+	}
+	error = start(&g, r);
 	if (error)
 		return error;
-	g = xcalloc(1, sizeof(*g));
-	*g = (struct gpu) { .library = l, .name = arena_strdup(r->arena, bdf), .device = device };
-	error = l->enter(device, &g->context);
-	if (error) {
-		report_finding(r, OUTCOME_NOT_MEASURED, "gpu-driver", bdf,
-			       "No context can be made on it: error %d, %s", error,
-			       l->error(error));
-		free(g);
-		return -ENODEV;
-	}
-	for (size_t i = 0; l->peer_modules[i]; i++)
-		g->has_module |= sysroot_exists(root, "%s", l->peer_modules[i]);
-	*ret = g;
+	g.has_module = has_module(root, g.maker);
+	*ret = xcalloc(1, sizeof(**ret));
+	**ret = g;
 	return 0;
 }
 
@@ -123,12 +112,12 @@ void gpu_close(struct gpu *g)
 {
 	if (!g)
 		return;
-	g->library->enter(g->device, &g->context);
+	gpu_enter(g->maker, g->device, &g->context);
 	for (size_t i = 0; i < g->n; i++) {
 		closep(&g->memories[i].fd);
-		g->library->free(g->memories[i].memory);
+		gpu_free(g->maker, g->memories[i].memory);
 	}
-	g->library->leave(g->device);
+	gpu_leave(g->maker, g->device);
 	free(g);
 }
 
@@ -139,8 +128,8 @@ static int copy(const struct wire_memory *m, void *host, bool to_gpu)
 	struct gpu *g = m->owner;
 	void *gpu = m->address;
 
-	if (g->library->enter(g->device, &g->context) ||
-	    g->library->copy(to_gpu ? gpu : host, to_gpu ? host : gpu, m->size, to_gpu))
+	if (gpu_enter(g->maker, g->device, &g->context) ||
+	    gpu_copy(g->maker, to_gpu ? gpu : host, to_gpu ? host : gpu, m->size, to_gpu))
 		return -EIO;
 	return 0;
 }
@@ -191,7 +180,7 @@ static bool is_peer_offered(struct gpu *g, struct report *r)
 	if (!g->has_module)
 		return say_absent(g, WAY_PEER, "gpu-no-peer", r,
 				  "There is no peer memory: ", "its kernel module is not loaded");
-	return g->library->has_peer(g->device) ||
+	return gpu_has_peer(g->maker, g->device) ||
 	       say_absent(g, WAY_PEER, "gpu-no-peer", r,
 			  "There is no peer memory: ", "the driver offers none for this GPU");
 }
@@ -205,21 +194,19 @@ static bool is_offered(struct gpu *g, enum way way, struct report *r)
 		return is_peer_offered(g, r);
 	if (way == WAY_DATA_DIRECT && !has_data_direct(g, r->told))
 		return false;
-	if (way != WAY_DMABUF && !g->library->has_pcie_mapping)
-		return false;
-	return g->library->has_dmabuf(g->device) ||
+	return gpu_has_dmabuf(g->maker, g->device, way != WAY_DMABUF) ||
 	       (way == WAY_DMABUF && say_absent(g, way, "gpu-no-dmabuf", r,
 						"The driver exports no dmabuf of this GPU", ""));
 }
 
 static int allocate(struct gpu *g, size_t size, struct report *r, void **memory)
 {
-	int error = g->n == MEMORIES_MAX ? 0 : g->library->allocate(size, memory);
+	int error = g->n == MEMORIES_MAX ? 0 : gpu_allocate(g->maker, size, memory);
 
 	if (error || g->n == MEMORIES_MAX) {
 		report_finding(r, OUTCOME_NOT_MEASURED, "gpu-memory", g->name,
 			       "%zu bytes of it cannot be allocated: %s", size,
-			       error ? g->library->error(error) : "too many memories");
+			       error ? gpu_error(g->maker, error) : "too many memories");
 		return -ENOMEM;
 	}
 	g->memories[g->n].memory = *memory;
@@ -237,12 +224,12 @@ static bool export(struct gpu *g, enum way way, size_t size, struct report *r,
 	m->data_direct = way == WAY_DATA_DIRECT;
 	if (way == WAY_PEER)
 		return true;
-	error = g->library->export(m->address, size, way != WAY_DMABUF, &fd, &m->dmabuf_offset);
+	error = gpu_export(g->maker, m->address, size, way != WAY_DMABUF, &fd, &m->dmabuf_offset);
 	if (error || fd < 0) {
 		say_absent(g, way, way == WAY_DMABUF ? "gpu-no-dmabuf" : "gpu-no-pcie", r,
 			   way == WAY_DMABUF ? "The driver refuses to export a dmabuf: "
 					     : "The driver refuses a dmabuf with PCIe mapping: ",
-			   g->library->error(error));
+			   gpu_error(g->maker, error));
 		return false;
 	}
 	m->dmabuf_fd = g->memories[g->n - 1].fd = fd;
@@ -260,7 +247,7 @@ int gpu_memory(struct gpu *g, size_t size, unsigned way, struct report *r, struc
 	size_t room = (size + GRAIN - 1) / GRAIN * GRAIN;
 	unsigned n = 0;
 
-	if (g->library->enter(g->device, &g->context))
+	if (gpu_enter(g->maker, g->device, &g->context))
 		return -EIO;
 	for (enum way w = 0; w < WAY_MAX; w++) {
 		if (!is_offered(g, w, r) || n++ < way)
