@@ -25,7 +25,7 @@
 
 /* CUresult of cuda.h and hipError_t have the same numbers for these: no such device, or none that a
  * variable shows. */
-enum { INVALID_VALUE = 1, NO_DEVICE = 100, INVALID_DEVICE = 101 };
+enum { INVALID_VALUE = 1, NO_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101 };
 
 enum way { WAY_DATA_DIRECT, WAY_DMABUF_PCIE, WAY_DMABUF, WAY_PEER, WAY_MAX };
 static const char *const way_names[] = { "data direct", "dmabuf pcie", "dmabuf", "peer memory" };
@@ -123,6 +123,11 @@ void gpu_close(struct gpu *g)
 
 /* --- bytes --- */
 
+static size_t room_of(size_t size)
+{
+	return (size + GRAIN - 1) / GRAIN * GRAIN;
+}
+
 static int copy(const struct wire_memory *m, void *host, bool to_gpu)
 {
 	struct gpu *g = m->owner;
@@ -132,6 +137,11 @@ static int copy(const struct wire_memory *m, void *host, bool to_gpu)
 	    gpu_copy(g->maker, to_gpu ? gpu : host, to_gpu ? host : gpu, m->size, to_gpu))
 		return -EIO;
 	return 0;
+}
+
+int gpu_read(const struct wire_memory *m, void *to)
+{
+	return copy(m, to, false);
 }
 
 static int fill(struct wire_memory *m, uint64_t seed)
@@ -199,18 +209,27 @@ static bool is_offered(struct gpu *g, enum way way, struct report *r)
 						"The driver exports no dmabuf of this GPU", ""));
 }
 
-static int allocate(struct gpu *g, size_t size, struct report *r, void **memory)
+int gpu_buffer(struct gpu *g, size_t size, struct report *r, struct wire_memory *ret)
 {
-	int error = g->n == MEMORIES_MAX ? 0 : gpu_allocate(g->maker, size, memory);
+	struct wire_memory m = { .size = size,
+				 .dmabuf_fd = -1,
+				 .name = g->name,
+				 .fill = fill,
+				 .verify = verify,
+				 .owner = g };
+	int error = g->n == MEMORIES_MAX ? NO_MEMORY : gpu_enter(g->maker, g->device, &g->context);
 
-	if (error || g->n == MEMORIES_MAX) {
+	if (!error)
+		error = gpu_allocate(g->maker, room_of(size), &m.address);
+	if (error) {
 		report_finding(r, OUTCOME_NOT_MEASURED, "gpu-memory", g->name,
 			       "%zu bytes of it cannot be allocated: %s", size,
-			       error ? gpu_error(g->maker, error) : "too many memories");
+			       gpu_error(g->maker, error));
 		return -ENOMEM;
 	}
-	g->memories[g->n].memory = *memory;
+	g->memories[g->n].memory = m.address;
 	g->memories[g->n++].fd = -1;
+	*ret = m;
 	return 0;
 }
 
@@ -238,23 +257,15 @@ static bool export(struct gpu *g, enum way way, size_t size, struct report *r,
 
 int gpu_memory(struct gpu *g, size_t size, unsigned way, struct report *r, struct wire_memory *ret)
 {
-	struct wire_memory m = { .size = size,
-				 .dmabuf_fd = -1,
-				 .name = g->name,
-				 .fill = fill,
-				 .verify = verify,
-				 .owner = g };
-	size_t room = (size + GRAIN - 1) / GRAIN * GRAIN;
+	struct wire_memory m = { .address = NULL };
 	unsigned n = 0;
 
-	if (gpu_enter(g->maker, g->device, &g->context))
-		return -EIO;
 	for (enum way w = 0; w < WAY_MAX; w++) {
 		if (!is_offered(g, w, r) || n++ < way)
 			continue;
-		if (!m.address && allocate(g, room, r, &m.address) < 0)
+		if (!m.address && gpu_buffer(g, size, r, &m) < 0)
 			return -ENOMEM;
-		if (export(g, w, room, r, &m)) {
+		if (export(g, w, room_of(size), r, &m)) {
 			*ret = m;
 			return 0;
 		}

@@ -23,5 +23,8 @@ void gpu_close(struct gpu *g); /* NULL is fine; frees its memory */
  * way + 1 where the registration failed. -ENOTSUP: no way is left; a finding where there was none
  * at all. The memory lives until gpu_close. */
 int gpu_memory(struct gpu *g, size_t size, unsigned way, struct report *r, struct wire_memory *ret);
+/* Memory without a way to a NIC, and what is in any. */
+int gpu_buffer(struct gpu *g, size_t size, struct report *r, struct wire_memory *ret);
+int gpu_read(const struct wire_memory *m, void *to);
 
 #endif

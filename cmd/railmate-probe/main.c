@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "checks.h"
 #include "exchange.h"
+#include "gds.h"
 #include "report.h"
 #include "sysroot/sysroot.h"
 #include "told.h"
@@ -36,6 +37,7 @@ static const char usage_text[] =
 	"  --checks                only the checks, no traffic; with --gpu: is memory exported\n"
 	"  --gpu                   from the memory of the container's GPUs, each with its VF\n"
 	"  --far                   each GPU also with a VF that is not the nearest\n"
+	"  --gds FILE              is this file read into the first GPU directly, or through the host?\n"
 	"  --ops LIST              write, read, send, separated by commas (all)\n"
 	"  --seconds S             for all transfers together, about (8)\n"
 	"  --memory MIB            registered at most, of all VFs together (64)\n"
@@ -62,7 +64,7 @@ static const char usage_text[] =
 struct command_line {
 	struct traffic_options traffic;
 	struct peer_options peer;
-	const char *map, *html, *metrics, *process;
+	const char *map, *html, *metrics, *process, *gds;
 	double seconds; /* 0: not given */
 	int pid, expect, memory_mib;
 	bool checks, serve, json, quiet;
@@ -98,6 +100,7 @@ static const struct word words[] = {
 	{ "checks", FLAG, AT(checks), 0, 0 },
 	{ "gpu", FLAG, AT(traffic.gpu), 0, 0 },
 	{ "far", FLAG, AT(traffic.far), 0, 0 },
+	{ "gds", TEXT, AT(gds), 0, 0 },
 	{ "ops", OPS, AT(traffic.ops), 0, 0 },
 	{ "seconds", SECONDS, AT(seconds), 0, 0 },
 	{ "memory", WHOLE, AT(memory_mib), 1, 65536 },
@@ -203,6 +206,11 @@ static int check_options(struct command_line *cl)
 			"--pid and --process only look at a process: no --gpu, --serve or --peer beside them");
 	if (cl->checks && peer)
 		return refuse("--checks makes no traffic: no --serve or --peer beside it");
+	if (cl->gds && (peer || cl->pid || cl->process || cl->traffic.gpu))
+		return refuse(
+			"--gds only reads a file: no --gpu, --serve, --peer, --pid or --process beside it");
+	if (cl->gds && cl->gds[0] != '/')
+		return refuse("--gds: '%s' is not an absolute path", cl->gds);
 	if (cl->traffic.far && !cl->traffic.gpu)
 		return refuse("--far goes with --gpu");
 	return read_token(cl);
@@ -254,6 +262,15 @@ static void run(const struct sysroot *root, const struct command_line *cl, const
 		return;
 	if (pid > 0) {
 		check_process(root, pid, cl->seconds > 0 ? cl->seconds : 2, told, r);
+		return;
+	}
+	if (cl->gds && told->n_gpus) {
+		gds_check(root, told->gpus[0].bdf, cl->gds, r);
+		return;
+	}
+	if (cl->gds) {
+		report_finding(r, OUTCOME_NOT_MEASURED, "no-gpu", NULL,
+			       "map.json names no GPU of this container");
 		return;
 	}
 	check_container(root, told, r);

@@ -42,6 +42,8 @@ class Options(unittest.TestCase):
                 ("go with --serve or --peer", "--crossed"),
                 ("--pid and --process exclude each other", "--pid", "1", "--process", "x"),
                 ("--far goes with --gpu", "--far"),
+                ("--gds: 'file' is not an absolute path", "--gds", "file"),
+                ("--gds only reads a file", "--gds", "/file", "--gpu"),
                 ("the value is empty", "--map", "")):
             with self.subTest(args):
                 self.refused(sentence, *args)
@@ -71,6 +73,12 @@ class Reports(unittest.TestCase):
         done = probe("--map", str(self.folder))
         self.assertEqual(done.returncode, 4)
         self.assertRegex(done.stdout, r"map\.json:2: is not JSON")
+
+    def test_a_file_that_is_not_there_was_not_measured(self):
+        (self.folder / "map.json").write_text(json.dumps(MAP))
+        done = probe("--map", str(self.folder), "--gds", str(self.folder / "absent"))
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("No such file or directory", done.stdout)
 
     def test_a_device_that_is_not_there_is_broken_in_every_form(self):
         (self.folder / "map.json").write_text(json.dumps(MAP))
