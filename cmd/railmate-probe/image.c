@@ -33,6 +33,7 @@
 #define COPIES_MAX 64
 #define ANSWER_MAX ((size_t)256 << 10)
 #define WAIT_MS	   10000
+#define PATH_SIZE  4096
 #define DEVICES	   "RAILMATE_PROBE_DEVICES" /* "mlx5_4/1 mlx5_5/1": names and ports */
 #if defined(__aarch64__)
 #define LOADER "/lib/ld-linux-aarch64.so.1"
@@ -239,26 +240,29 @@ static struct answer run(char *const *argv, const char *devices, struct arena *a
 	return answer;
 }
 
-/* The image's own loader, which has its libc; where that does not run us (glibc before 2.34), ours.
+/*
+ * The image's own loader, which has its libc; where that does not run us (glibc before 2.34), ours.
+ * A loader that is called as a program knows that one without a name, so that an empty element of
+ * the list keeps it from our DT_RPATH, and from our libc with it.
  */
 static struct answer ask_child(const struct told *told, struct arena *a)
 {
-	char self[4096], *devices = arena_strdup(a, ""), *verbs = arena_strdup(a, "--image-verbs");
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *const theirs[] = {
-		(char[]) { LOADER }, (char[]) { "--inhibit-rpath" }, self, self, verbs, NULL
-	};
-	char *const ours[] = { self, verbs, NULL };
+	char *devices = arena_strdup(a, ""), *verbs = arena_strdup(a, "--image-verbs");
+	char *self = arena_alloc(a, PATH_SIZE), *list;
+	ssize_t n = readlink("/proc/self/exe", self, PATH_SIZE - 1);
 	struct answer answer;
 
 	self[n < 0 ? 0 : n] = '\0';
+	list = arena_printf(a, ":%s", self);
 	for (size_t i = 0; i < told->n_vfs; i++) {
 		if (told->vfs[i].hca)
 			devices = arena_printf(a, "%s %s/%d", devices, told->vfs[i].hca,
 					       told->vfs[i].port);
 	}
-	answer = run(theirs, devices, a);
-	return answer.json ? answer : run(ours, devices, a);
+	answer = run((char *const[]) { arena_strdup(a, LOADER), arena_strdup(a, "--inhibit-rpath"),
+				       list, self, verbs, NULL },
+		     devices, a);
+	return answer.json ? answer : run((char *const[]) { self, verbs, NULL }, devices, a);
 }
 
 /* --- judgement --- */
