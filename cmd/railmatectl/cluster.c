@@ -33,6 +33,17 @@ bool cluster_is_name(const char *s)
 	       !s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._")];
 }
 
+bool cluster_is_of_job(char **labels, const char *job)
+{
+	static const char *const all[] = { CLUSTER_JOB_LABELS };
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		if (!strcmp(labels[i], job))
+			return true;
+	}
+	return false;
+}
+
 /*
  * A line a pod, as the whole objects of 1,000 pods would be 10 MB. A text of another author can
  * hold tabs and line feeds, so every line begins with a word that is new each time.

@@ -80,6 +80,16 @@ int cluster_merge_doctor(const struct cluster *c, struct strbuf *out);
 #define CLUSTER_COLUMNS_MAX 16
 int cluster_list_pods(const struct kubectl *k, const char *ns, const char *selector,
 		      const char *const *columns, void (*fn)(void *arg, char **cells), void *arg);
+/* The labels that a job's controller puts on its pods, as columns: Job and JobSet (Kubernetes 1.27
+ * and later, before), JobSet, MPIJob, PyTorchJob …, LeaderWorkerSet. */
+#define CLUSTER_JOB_LABEL(name) "{.metadata.labels." name "}"
+#define CLUSTER_JOB_LABELS                                                                         \
+	CLUSTER_JOB_LABEL("batch\\.kubernetes\\.io/job-name"), CLUSTER_JOB_LABEL("job-name"),      \
+		CLUSTER_JOB_LABEL("jobset\\.sigs\\.k8s\\.io/jobset-name"),                         \
+		CLUSTER_JOB_LABEL("training\\.kubeflow\\.org/job-name"),                           \
+		CLUSTER_JOB_LABEL("leaderworkerset\\.sigs\\.k8s\\.io/name")
+/* Does one of the cells of these columns name the job? */
+bool cluster_is_of_job(char **labels, const char *job);
 /* A name of Kubernetes, which begins with a letter or digit: no option of kubectl does. */
 bool cluster_is_name(const char *s);
 /* gpu-9 comes before gpu-10. */

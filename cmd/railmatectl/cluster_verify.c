@@ -33,20 +33,13 @@ struct job {
 
 enum { POD, PHASE, HOSTNAME, HOST_NETWORK, NODE, LABELS };
 
-#define LABEL "{.metadata.labels."
-
 static const char *const columns[] = {
 	[POD] = "{.metadata.name}",
 	[PHASE] = "{.status.phase}",
 	[HOSTNAME] = "{.spec.hostname}",
 	[HOST_NETWORK] = "{.spec.hostNetwork}",
 	[NODE] = "{.spec.nodeName}",
-	/* labels that a job's controller puts on its pods */
-	[LABELS] = LABEL "batch\\.kubernetes\\.io/job-name}", /* Job, JobSet; Kubernetes 1.27 … */
-	LABEL "job-name}",				      /* the same before */
-	LABEL "jobset\\.sigs\\.k8s\\.io/jobset-name}",	      /* JobSet */
-	LABEL "training\\.kubeflow\\.org/job-name}",	      /* MPIJob, PyTorchJob … */
-	LABEL "leaderworkerset\\.sigs\\.k8s\\.io/name}",      /* LeaderWorkerSet */
+	CLUSTER_JOB_LABELS,
 	NULL,
 };
 
@@ -57,11 +50,9 @@ static void add_member(void *arg, char **cells)
 	const char *host = !strcmp(cells[HOST_NETWORK], "true") ? cells[NODE]
 			   : *cells[HOSTNAME]			? cells[HOSTNAME]
 								: cells[POD];
-	size_t len = strcspn(host, "."), label = LABELS;
+	size_t len = strcspn(host, ".");
 
-	while (job->name && columns[label] && strcmp(cells[label], job->name) != 0)
-		label++;
-	if (!columns[label])
+	if (job->name && !cluster_is_of_job(&cells[LABELS], job->name))
 		return;
 	len = len > 63 ? 63 : len;
 	while (len && host[len - 1] == '-')
