@@ -26,9 +26,19 @@ struct process {
 	int64_t deadline_ms;
 };
 
+/* In the process. A command line can be read by others, its standard input cannot. */
+static int open_input(const char *text)
+{
+	int fd = text ? memfd_create("in", 0) : open("/dev/null", O_RDONLY);
+
+	if (text && (write(fd, text, strlen(text)) < 0 || lseek(fd, 0, SEEK_SET) < 0))
+		_exit(127);
+	return fd;
+}
+
 /* mask: the process's signal mask. */
-static pid_t begin_kubectl(const struct kubectl *k, const char *const *args, int out, int err,
-			   const sigset_t *mask)
+static pid_t begin_kubectl(const struct kubectl *k, const struct kubectl_call *call, int out,
+			   int err, const sigset_t *mask)
 {
 	const char *const options[] = { k->context ? "--context" : NULL, k->context,
 					k->kubeconfig ? "--kubeconfig" : NULL, k->kubeconfig };
@@ -41,9 +51,9 @@ static pid_t begin_kubectl(const struct kubectl *k, const char *const *args, int
 	for (size_t i = 0; i < ARRAY_LEN(options); i++)
 		argv[n += argv[n] != NULL] = options[i];
 	for (size_t i = 0; i < KUBECTL_ARGS; i++)
-		argv[n += argv[n] != NULL] = args[i];
+		argv[n += argv[n] != NULL] = call->args[i];
 	sigprocmask(SIG_SETMASK, mask, NULL);
-	dup2(open("/dev/null", O_RDONLY), 0);
+	dup2(open_input(call->input), 0);
 	dup2(out, 1);
 	dup2(err, 2);
 	execvp(argv[0], (char *const *)argv);
@@ -79,7 +89,7 @@ static bool begin(const struct kubectl *k, struct process *p, struct kubectl_cal
 		.err = memfd_create("err", MFD_CLOEXEC),
 		.deadline_ms = clock_mono_ms() + (int64_t)k->timeout_s * 1000,
 	};
-	p->pid = p->out < 0 || p->err < 0 ? -1 : begin_kubectl(k, call->args, p->out, p->err, mask);
+	p->pid = p->out < 0 || p->err < 0 ? -1 : begin_kubectl(k, call, p->out, p->err, mask);
 	if (p->pid > 0)
 		return true;
 	snprintf(call->why, sizeof(call->why), "cannot run kubectl: %m");

@@ -15,7 +15,7 @@
 #define KUBECTL_PARALLEL_MAX  256
 #define KUBECTL_TIMEOUT_S     30
 #define KUBECTL_TIMEOUT_MAX_S 86400
-#define KUBECTL_ARGS	      24
+#define KUBECTL_ARGS	      40
 #define KUBECTL_OUTPUT_MAX    (16u << 20) /* bytes of an answer */
 
 struct kubectl {
@@ -24,10 +24,12 @@ struct kubectl {
 	unsigned timeout_s;		  /* of each process */
 };
 
-/* Zero-initialised but for args, to_file and most; or for why, of a call that is not to be made. */
+/* Zero-initialised but for args, input, to_file and most; or for why, of a call that is not to be
+ * made. */
 struct kubectl_call {
 	const char
 		*args[KUBECTL_ARGS]; /* the words after "kubectl", but for NULLs; none: see why */
+	const char *input;	     /* its standard input; NULL: none */
 	bool to_file; /* the output becomes fd, a file without a name, in place of out */
 	size_t most;  /* bytes of output; more end the process. 0: KUBECTL_OUTPUT_MAX */
 	size_t bytes; /* of output that came; above 0 fd counts */

@@ -1,12 +1,13 @@
 #!/usr/bin/python3 -SE
 """
 A kubectl for tests: answers as kubectl does, from cluster.json beside it, and notes how it was
-called in calls.jsonl.
+called in calls.jsonl, and what `exec -i` read in inputs.jsonl.
 
     {"pods": {namespace: [pod, …]},                       # as objects of the API, with what is read
     of them
      "exec": {pod: {command: {"out", "err", "code", "sleep", "repeat"}}},  # command: of
-     railmatectl, or a program "logs": {pod: {…}},
+     railmatectl, or a program, with --serve or --peer of it
+     "logs": {pod: {…}},
      "fail": {verb: {…}}}                                   # what every call of that verb says
 """
 import json
@@ -103,7 +104,11 @@ def execute(cluster, args):
         if not word.startswith("-") and (not i or words[i - 1] not in ("-n", "-c"))
     ][0]
     command = args[args.index("--") + 1:]
-    word = command[1] if command[0] == "railmatectl" else command[0]
+    word = command[1] if command[0] == "railmatectl" else os.path.basename(command[0])
+    word = " ".join([word] + [mode for mode in ("--serve", "--peer") if mode in command])
+    if "-i" in words:
+        with open(HERE / "inputs.jsonl", "a", encoding="utf-8") as inputs:
+            inputs.write(json.dumps([pod, sys.stdin.read()]) + "\n")
     answers = cluster.get("exec", {}).get(pod, {})
     say(answers[word] if word in
         answers else {"err": f'Error from server (NotFound): pods "{pod}" not found\n', "code": 1})
