@@ -481,7 +481,7 @@ static const struct {
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{ "status", cluster_merged }, { "topo", cluster_topo },	    { "explain", cluster_explain },
-	{ "doctor", cluster_merged }, { "verify", cluster_verify },
+	{ "doctor", cluster_merged }, { "verify", cluster_verify }, { "probe", cluster_probe },
 };
 
 int cmd_cluster(int argc, char **argv)
@@ -495,6 +495,6 @@ int cmd_cluster(int argc, char **argv)
 		argv[1] = shown;
 		return commands[i].run(argc - 1, argv + 1);
 	}
-	return fail(EXIT_USAGE, "cluster: %s%s%s: status, topo, explain, doctor or verify",
+	return fail(EXIT_USAGE, "cluster: %s%s%s: status, topo, explain, doctor, verify or probe",
 		    *name ? "unknown command '" : "name a command", name, *name ? "'" : "");
 }

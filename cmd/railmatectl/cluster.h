@@ -97,6 +97,7 @@ int cluster_node_cmp(const char *a, const char *b);
 /* "gpu-[001-016], login" of n names in that order; some of them, then "and N more". */
 void cluster_put_nodes(const char *const *nodes, size_t n, struct strbuf *out);
 
+int cluster_probe(int argc, char **argv);
 int cluster_verify(int argc, char **argv);
 
 #endif

@@ -36,6 +36,7 @@ static const char usage_text[] =
 	"                          …, with the fix on Ubuntu, RHEL, OpenShift and Talos; changes nothing\n"
 	"  verify [LOG…]           which HCAs did NCCL or RCCL use, with GPUDirect RDMA, and if not, why: from its\n"
 	"                          log (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,ENV), files or standard input\n"
+	"  probe [OPTION…]         railmate-probe here: in a container with VFs, or --pid PID from its node\n"
 	"  cluster status          status of every node: a line each, the worst first. All cluster commands use\n"
 	"                          kubectl; with a link kubectl-railmate in PATH they are `kubectl railmate …`, too\n"
 	"  cluster topo NODE       topo of that node\n"
@@ -43,6 +44,8 @@ static const char usage_text[] =
 	"                          nodes, or of those of --node\n"
 	"  cluster doctor          doctor of every node, findings of many nodes once\n"
 	"  cluster verify JOB      verify of the logs and maps of all pods of a job\n"
+	"  cluster probe POD…      railmate-probe in that pod; of several pods, or those of a JOB, between the\n"
+	"                          first one and each other. After -- come options of railmate-probe\n"
 	"  ready FILE              is the railmated ready that writes FILE? The probe of deploy/base\n"
 	"  snapshot                capture this machine as host.tree text\n"
 	"  snapshot unpack FILE DIR\n"
@@ -96,12 +99,13 @@ static const char usage_text[] =
 	"  --context NAME, --kubeconfig FILE\n"
 	"                          kubectl's\n"
 	"  --railmate-namespace NS where the railmate pods are (kube-system)\n"
-	"  -n, --namespace NS      explain, verify: where the pod or the job is; default: kubectl's\n"
-	"  -l, --selector LABELS   verify: of the pods with these labels, in place of a job\n"
-	"  -c, --container NAME    verify: this container's; default: the logs of all, map.json of the first\n"
+	"  -n, --namespace NS      explain, verify, probe: where the pod or the job is; default: kubectl's\n"
+	"  -l, --selector LABELS   verify, probe: of the pods with these labels, in place of a job\n"
+	"  -c, --container NAME    verify: this container's; default: the logs of all, map.json of the first.\n"
+	"                          probe: in this container; default: kubectl's\n"
 	"  --node NAME,…           status, doctor, explain pool, vf, last: these nodes only\n"
 	"  --parallel N            how many nodes at once (16)\n"
-	"  --timeout SECONDS       time limit for each node (30)\n"
+	"  --timeout SECONDS       time limit for each node (30), or of probe for each pair of pods (120)\n"
 	"  --no-doctor             status: without doctor's checks\n"
 	"  --only ID,…             doctor: these checks only\n"
 	"  --svg, --nccl-xml, --rccl, --wide\n"
@@ -123,6 +127,7 @@ static const char usage_text[] =
 	"exit status: 0 done, 1 failed, 2 wrong command line, 3 refused configuration or request\n"
 	"and of verify: 0 PASS, 4 PASS-noGDR, 5 WARN, 6 FAIL, 7 INCONCLUSIVE\n"
 	"and of doctor: 0 PASS, 5 WARN, 6 FAIL, 7 UNKNOWN and nothing worse\n"
+	"and of probe: 0 good, 1 broken, 3 slow, 4 could not be measured, 5 no GPU library in the image\n"
 	"and of status: 0 PASS, 5 WARN, 6 FAIL; of cluster those of the same command, of the worst node\n";
 
 int fail(int code, const char *fmt, ...)
@@ -323,7 +328,7 @@ static const struct command commands[] = {
 	{ "topo", cmd_topo },	    { "plan", cmd_plan },	  { "explain", cmd_explain },
 	{ "release", cmd_release }, { "simulate", cmd_simulate }, { "snapshot", cmd_snapshot },
 	{ "verify", cmd_verify },   { "doctor", cmd_doctor },	  { "ready", cmd_ready },
-	{ "status", cmd_status },   { "cluster", cmd_cluster },
+	{ "status", cmd_status },   { "cluster", cmd_cluster },	  { "probe", cmd_probe },
 };
 
 int main(int argc, char **argv)

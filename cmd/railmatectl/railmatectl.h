@@ -65,6 +65,7 @@ int cmd_release(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_probe(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_ready(int argc, char **argv);
 int cmd_status(int argc, char **argv);

@@ -8,7 +8,7 @@ _railmatectl() {
 	--container|--context|--fix-manifest|--free|--gpus|--load|--must|--namespace|--node|--only|--parallel|--pods|--pool|--railmate-namespace|--role|--seed|--selector|--timeout|--vfs|-c|-l|-n) return ;;
 	esac
 	if [ $COMP_CWORD = 1 ]; then
-		words='topo plan explain release status simulate doctor verify cluster ready snapshot --help --version'
+		words='topo plan explain release status simulate doctor verify probe cluster ready snapshot --help --version'
 	else
 		case ${COMP_WORDS[1]} in
 		topo) words='--root --config --topology-hints --json --wide --svg --control-socket --state-dir --nccl-xml --rccl --help' ;;
@@ -19,7 +19,8 @@ _railmatectl() {
 		simulate) words='--root --config --topology-hints --json --pods --seed --load --pool --help' ;;
 		doctor) words='--root --config --topology-hints --json --only --node-only --list --fix-manifest --role --help' ;;
 		verify) words='--map --counters --root --json --help' ;;
-		cluster) words='status topo explain doctor verify --context --kubeconfig --railmate-namespace --namespace -n --selector -l --container -c --node --parallel --timeout --no-doctor --only --svg --nccl-xml --rccl --wide --json --help' ;;
+		probe) words='--help' ;;
+		cluster) words='status topo explain doctor verify probe --context --kubeconfig --railmate-namespace --namespace -n --selector -l --container -c --node --parallel --timeout --no-doctor --only --svg --nccl-xml --rccl --wide --json --help' ;;
 		ready) words='--help' ;;
 		snapshot) words='unpack --root --scrub --output -o --help' ;;
 		esac

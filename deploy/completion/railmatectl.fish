@@ -11,12 +11,14 @@ complete -c railmatectl -n __fish_use_subcommand -f -a status -d 'the state of t
 complete -c railmatectl -n __fish_use_subcommand -f -a simulate -d 'a day of pods on this machine'
 complete -c railmatectl -n __fish_use_subcommand -f -a doctor -d 'what keeps NCCL from being fast or right here'
 complete -c railmatectl -n __fish_use_subcommand -f -a verify -d 'which HCAs did NCCL or RCCL use, with GPUDirect RDMA, and if not, why'
+complete -c railmatectl -n __fish_use_subcommand -f -a probe -d 'railmate-probe here'
 complete -c railmatectl -n __fish_use_subcommand -f -a cluster -d 'status of every node'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a status
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a topo
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a explain
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a doctor
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a verify
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -f -a probe
 complete -c railmatectl -n __fish_use_subcommand -f -a ready -d 'is the railmated ready that writes FILE? The probe of deploy/base'
 complete -c railmatectl -n __fish_use_subcommand -f -a snapshot -d 'capture this machine as host.tree text'
 complete -c railmatectl -n '__fish_seen_subcommand_from snapshot' -f -a unpack
@@ -72,12 +74,12 @@ complete -c railmatectl -n '__fish_seen_subcommand_from release' -l yes -d 'conf
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l context -x
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l kubeconfig -r -F
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l railmate-namespace -x
-complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l namespace -s n -x -d 'explain, verify: where the pod or the job is; default: kubectl’s'
-complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l selector -s l -x -d 'verify: of the pods with these labels, in place of a job'
-complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l container -s c -x -d 'verify: this container’s; default: the logs of all, map.json of the first'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l namespace -s n -x -d 'explain, verify, probe: where the pod or the job is; default: kubectl’s'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l selector -s l -x -d 'verify, probe: of the pods with these labels, in place of a job'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l container -s c -x -d 'verify: this container’s; default: the logs of all, map.json of the first.'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l node -x -d 'status, doctor, explain pool, vf, last: these nodes only'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l parallel -x -d 'how many nodes at once (16)'
-complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l timeout -x -d 'time limit for each node (30)'
+complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l timeout -x -d 'time limit for each node (30), or of probe for each pair of pods (120)'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l no-doctor -d 'status: without doctor’s checks'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l only -x -d 'doctor: these checks only'
 complete -c railmatectl -n '__fish_seen_subcommand_from cluster' -l svg

@@ -896,5 +896,180 @@ class Verify(ClusterTest):
         self.assertIn("q-0: it has no log: interrupted", err)
 
 
+def measure(source, to, outcome="good", op="write", gbps=90.0, together=False, **more):
+    return {"path": "same rail", "from": source, "to": to, "from_memory": "host", "to_memory": "host",
+            "memory_way": None, "op": op, "together": together, "gbps": gbps, "usec": 2.5,
+            "expect_gbps": 97.0, "limit": None, "verified": True, "outcome": outcome, **more}
+
+
+def found(outcome, what, on=None, likely="The cable.", fix="Look at it."):
+    return {"outcome": outcome, "id": "port-down", "on": on, "what": what, "likely": likely, "fix": fix}
+
+
+def probed(outcome="good", measures=(), findings=(), **more):
+    codes = {"good": 0, "broken": 1, "slow": 3, "not measured": 4}
+    return said({"probe": 1, "version": "0.1.0", "outcome": outcome, "pod": "p", "container": "c",
+                 "measures": list(measures), "findings": list(findings), **more}, codes[outcome])
+
+
+GOOD, BROKEN, SLOW, NOT_MEASURED = 0, 1, 3, 4
+
+
+class Probe(ClusterTest):
+    LABEL = {"batch.kubernetes.io/job-name": "train"}
+    PROBE = "/run/railmate/probe/railmate-probe"
+
+    def setUp(self):
+        super().setUp()
+        self.cluster["pods"]["ml"] = []
+
+    def member(self, name, alone=None, serve=None, peer=None, ip="10.0.0.1", phase="Running", labels=None):
+        each = pod(name, "gpu-1", phase, labels or self.LABEL)
+        each["status"]["podIP"] = ip
+        self.cluster["pods"]["ml"].append(each)
+        self.cluster["exec"][name] = {key: value for key, value in (
+            ("railmate-probe", alone), ("railmate-probe --serve", serve), ("railmate-probe --peer", peer)) if value}
+
+    def probe(self, *argv, **kw):
+        return self.ask("probe", *argv[:1], "-n", "ml", *argv[1:], **kw)
+
+    def test_one_pod_is_asked_alone(self):
+        self.member("p-0", alone=probed(measures=[
+            measure("mlx5_0", "mlx5_0", gbps=95.25, path="loopback"),
+            measure("mlx5_0", "mlx5_0", gbps=80, together=True, path="loopback")]))
+        done = self.probe("p-0", "-c", "nccl", "--", "--gpu", "--seconds", "2")
+        self.assertEqual((done.returncode, done.stderr), (GOOD, ""))
+        self.assertEqual(done.stdout.splitlines(), [
+            "VERDICT      PATH         FROM > TO                           WRITE    READ    SEND     ALL    USEC",
+            "good         loopback     p-0/mlx5_0 > mlx5_0                  95.2       -       -    80.0     2.5",
+            "(Gb/s; ALL: write, all rails at once)"])
+        self.assertEqual(self.calls()[1:], [[
+            "exec", "-n", "ml", "p-0", "-c", "nccl", "--", self.PROBE, "--json", "--quiet", "--gpu", "--seconds", "2"]])
+
+    def test_of_several_pods_the_first_serves_the_others_one_by_one(self):
+        self.member("q", peer=probed(measures=[measure("mlx5_0", "p/mlx5_9")]))
+        self.member("r", peer=probed(measures=[measure("mlx5_1", "p/mlx5_8")]))
+        self.member("p", serve=probed(), ip="10.9.8.7")
+        done = self.probe("p", "q", "r", "--", "--port", "7000", "--isolation")
+        self.assertEqual((done.returncode, done.stderr), (GOOD, ""))
+        self.assertEqual([line.split()[3:6] for line in done.stdout.splitlines()[1:3]],
+                         [["q/mlx5_0", ">", "p/mlx5_9"], ["r/mlx5_1", ">", "p/mlx5_8"]])
+        calls = [call[4:] for call in self.calls()[1:]]
+        begin, port = ["--", self.PROBE, "--json", "--quiet"], ["--port", "7000"]
+        server = ["p", *begin, "--serve", "--token", "-", "--once", *port]
+        self.assertCountEqual(calls, [
+            server, ["q", *begin, "--peer", "10.9.8.7", "--token", "-", *port, "--isolation"],
+            server, ["r", *begin, "--peer", "10.9.8.7", "--token", "-", *port, "--isolation"]])
+        self.assertCountEqual([call[0] for call in calls[:2]], ["p", "q"])
+
+    def test_the_token_is_a_new_one_each_time_and_on_no_command_line(self):
+        self.member("p", serve=probed())
+        self.member("q", peer=probed())
+        self.member("r", peer=probed())
+        self.probe("p", "q", "r")
+        tokens = {}
+        for name, token in map(json.loads, (self.top / "inputs.jsonl").read_text().splitlines()):
+            self.assertRegex(token, r"\A[0-9a-f]{32}\n\Z")
+            tokens.setdefault(token, set()).add(name)
+        self.assertEqual(sorted(tokens.values(), key=sorted), [{"p", "q"}, {"p", "r"}])
+        self.assertFalse(any(token.strip() in word for token in tokens for call in self.calls() for word in call))
+
+    def test_the_pods_of_a_job_are_found_by_their_labels(self):
+        self.member("train-10", peer=probed())
+        self.member("train-9", serve=probed())
+        self.member("train", labels={"job-name": "other"}, phase="Pending")
+        self.member("other", labels={"job-name": "else"})
+        self.cluster["pods"]["ml"][2]["metadata"]["name"] = "trainer"
+        done = self.probe("train")
+        self.assertEqual((done.returncode, done.stderr), (GOOD, ""))
+        self.assertCountEqual([(call[4], "--serve" in call) for call in self.calls()[1:]],
+                              [("train-9", True), ("train-10", False)])
+        self.assertEqual(self.ask("probe", "-n", "ml", "-l", "batch.kubernetes.io/job-name=train").returncode, GOOD)
+
+    def test_a_pod_of_the_name_of_a_job_is_that_pod(self):
+        self.member("train", alone=probed())
+        self.member("train-1")
+        self.assertEqual(self.probe("train").returncode, GOOD)
+        self.assertEqual([call[3] for call in self.calls()[1:]], ["train"])
+
+    def test_the_worst_comes_first_and_is_the_exit_status(self):
+        self.member("p", serve=probed("broken", findings=[found("broken", "the port is Down", "mlx5_8")]))
+        self.member("q", peer=probed("broken", measures=[
+            measure("mlx5_0", "p/mlx5_9"), measure("mlx5_1", "p/mlx5_8", "broken", gbps=None),
+            measure("mlx5_2", "p/mlx5_7", "slow", gbps=40)],
+            findings=[found("good", "a note"), found("slow", "the port is slow", "mlx5_2", fix=None),
+                      found("broken", "the port is Down", "p mlx5_8")]))
+        done = self.probe("p", "q")
+        self.assertEqual((done.returncode, done.stderr), (BROKEN, ""))
+        self.assertEqual([line.split()[0] for line in done.stdout.splitlines()[1:4]], ["broken", "slow", "good"])
+        self.assertEqual(done.stdout.splitlines()[5:], [
+            "broken: q: p mlx5_8: the port is Down", "  likely: The cable.", "  do: Look at it.",
+            "slow: q: mlx5_2: the port is slow", "  likely: The cable."])
+        self.cluster["exec"]["q"]["railmate-probe --peer"] = probed("slow")
+        self.cluster["exec"]["p"]["railmate-probe --serve"] = probed()
+        self.assertEqual(self.probe("p", "q").returncode, SLOW)
+
+    def test_a_pod_that_cannot_be_asked_is_not_measured(self):
+        runc = {"err": 'error: Internal error occurred: OCI runtime exec failed: exec failed: unable to start container '
+                       f'process: exec: "{self.PROBE}": stat {self.PROBE}: no such file or directory: unknown\n', "code": 1}
+        absent = "its container has no /run/railmate/probe/railmate-probe: railmate serves it no VF"
+        for answer, why in ((runc, absent), ({"err": "command terminated with exit code 127\n", "code": 127}, absent),
+                            ({"sleep": 60}, "did not end within 3 s"), ({"out": "Segmentation fault"}, "its answer is not that of railmate-probe"),
+                            ({"out": '{"probe": 2}'}, "its answer is not that of railmate-probe"),
+                            ({"out": "x" * 100000, "repeat": 20}, "its output is longer than 1 MiB"),
+                            ({"err": "railmate-probe: --ops: 'x' is not write, read or send\n", "code": 2},
+                             "railmate-probe: --ops: 'x' is not write, read or send")):
+            self.cluster["pods"]["ml"] = []
+            self.member("p", alone=answer)
+            done = self.probe("p", "--timeout", "3")
+            self.assertEqual(done.returncode, NOT_MEASURED, done.stdout)
+            self.assertIn(f"not measured: p: {why}", " ".join(done.stdout.split()))
+            value = json.loads(self.probe("p", "--timeout", "3", "--json").stdout)
+            self.assertEqual((value["outcome"], value["reports"][0]["report"]), ("not measured", None))
+            self.assertIn(why, value["reports"][0]["error"])
+
+    def test_without_a_client_the_findings_of_its_server_are_shown(self):
+        self.member("p", serve=probed("not measured", findings=[found("not measured", "no peer came")]))
+        self.member("q", peer={"err": "command terminated with exit code 137\n", "code": 137})
+        done = self.probe("p", "q")
+        self.assertEqual(done.returncode, NOT_MEASURED)
+        self.assertIn("not measured: q: exit status 137\n", done.stdout)
+        self.assertIn("not measured: p: no peer came\n", done.stdout)
+
+    def test_json_has_every_report_whole(self):
+        self.member("p", serve=probed())
+        self.member("q", peer=probed("slow", measures=[measure("mlx5_0", "p/mlx5_9", "slow")], more=[1, {"x": None}]))
+        done = self.probe("p", "q", "--json")
+        value = json.loads(done.stdout)
+        self.assertEqual((done.returncode, value["outcome"]), (SLOW, "slow"))
+        self.assertEqual([(r["pod"], r["served"], r["error"]) for r in value["reports"]],
+                         [("q", False, None), ("p", True, None)])
+        self.assertEqual(value["reports"][0]["report"],
+                         json.loads(self.cluster["exec"]["q"]["railmate-probe --peer"]["out"]))
+
+    def test_what_a_pod_says_is_harmless_on_a_terminal(self):
+        odd = probed("broken", measures=[measure(HOSTILE, HOSTILE, HOSTILE, path=HOSTILE, gbps="x", usec=[]), 7, {}],
+                     findings=[found("broken", HOSTILE, HOSTILE, HOSTILE, HOSTILE), {}, None])
+        self.member("p", alone=odd)
+        done = self.probe("p")
+        self.assertEqual(done.returncode, BROKEN)
+        self.assertEqual([c for c in done.stdout if c in "\x1b\x07\u202e"], [])
+        self.assertNotIn("\nEVIL", done.stdout)
+
+    def test_what_makes_no_sense_is_refused(self):
+        self.refused(self.probe("p"), NOT_MEASURED, "no pod of p is in namespace ml")
+        self.member("p", alone=probed())
+        self.member("q", phase="Pending")
+        self.refused(self.probe("p", "absent"), NOT_MEASURED, "no pod of absent is in namespace ml")
+        self.refused(self.probe("p", "q"), NOT_MEASURED, "pod q does not run: it is Pending")
+        for argv, words in (([], "name the pods, or the job, or its pods by -l"),
+                            (["p", "-l", "a=b"], "name the pods, or the job, or its pods by -l"),
+                            (["a=b,c"], "'a=b,c' is not the name of a pod or a job"),
+                            (["p", "--", *"abcdefghijklm"], "more than 12 words after --")):
+            self.refused(self.ask("probe", *argv), 2, words)
+        self.cluster["fail"] = {"get": {"err": "error: no cluster\n", "code": 1}}
+        self.refused(self.probe("p"), NOT_MEASURED, "kubectl get pods: error: no cluster")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -395,6 +395,45 @@ class Snapshot(ProgramTest):
         self.refused(done, 1, "/no/such/dir/x")
 
 
+@unittest.skipIf("RAILMATE_EMULATED" in os.environ, "what lies beside it is what lies beside qemu")
+class Probe(ProgramTest):
+    """The program is not the machine's: it lies beside a copy of railmatectl."""
+
+    def setUp(self):
+        top = tempfile.TemporaryDirectory(prefix="railmate-cli-")
+        self.addCleanup(top.cleanup)
+        self.top = pathlib.Path(top.name)
+        self.ctl = self.top / "railmatectl"
+        shutil.copy(CTL, self.ctl)
+
+    def store(self):
+        program = self.top / "railmate-probe"
+        program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 3\n')
+        program.chmod(0o755)
+
+    def test_its_options_and_its_exit_status_are_those_of_the_program(self):
+        self.store()
+        done = run(self.ctl, "probe", "--map", "/tmp", "--json", "--seconds", "2")
+        self.assertEqual((done.returncode, done.stdout.split(), done.stderr),
+                         (3, ["--map", "/tmp", "--json", "--seconds", "2"], ""))
+
+    def test_what_a_process_was_told_lies_in_its_own_root(self):
+        self.store()
+        for argv, words in ((["--pid", "77"], ["--map=/proc/77/root/run/railmate", "--pid", "77"]),
+                            (["--pid=77"], ["--map=/proc/77/root/run/railmate", "--pid=77"]),
+                            (["--pid", "7/.."], ["--pid", "7/.."]),
+                            (["--pid", "77", "--map", "x"], ["--pid", "77", "--map", "x"])):
+            self.assertEqual(run(self.ctl, "probe", *argv).stdout.split(), words)
+
+    def test_elsewhere_it_says_where_it_can_run(self):
+        self.store()
+        self.refused(run(self.ctl, "probe", "--json"), 4, "kubectl railmate probe POD", "--pid PID")
+
+    def test_without_the_program_it_says_so(self):
+        self.refused(run(self.ctl, "probe", "--map", "/tmp"), 4,
+                     f"cannot run {self.top}/railmate-probe: No such file or directory")
+
+
 class CommandLine(ProgramTest):
     def test_wrong_command_lines_exit_2(self):
         for argv in ([], ["nonsense"], ["topo", "extra"], ["plan"], ["topo", "--nonsense"],
