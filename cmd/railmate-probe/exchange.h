@@ -25,7 +25,7 @@ struct peer_options {
 	bool crossed;	   /* other rails too, not only the same */
 	bool isolation;	   /* what must fail: another P_Key, a foreign GID */
 	bool once;	   /* the server ends after one client */
-	double seconds;	   /* of each run; 0: what ten seconds for all of them leave */
+	double seconds;	   /* all runs together, about; 0: 8 */
 	int wait_s;	  /* the client tries to connect for so long; the server waits so long for a
 			     client, 0: for ever */
 	int step_ms;	  /* limit of each message; 0: ten seconds */

@@ -28,7 +28,6 @@ struct peer_side {
 	struct sysroot *root;
 	struct wire_device **devices; /* of told->vfs; NULL: it has none, or it cannot be opened */
 	struct exchange x;
-	size_t n_sent; /* findings that the client knows */
 };
 
 /* The token is checked, and the root opened. A finding where it fails. */
@@ -52,6 +51,11 @@ void peer_end_ends(struct peer_end *ends, size_t n);
 /* Each end of a run has bytes of its own. */
 uint64_t peer_client_seed(uint64_t seed, size_t i);
 uint64_t peer_server_seed(uint64_t seed, size_t i);
+
+/* A run has a report of its own, by which it is judged: in the report of all a finding is there
+ * once. */
+struct report peer_report_of_run(const struct report *r);
+void peer_merge(struct report *r, const struct report *of_run);
 
 /* Of the sentence, for a step of the exchange that failed. */
 const char *peer_id_of_error(int error);

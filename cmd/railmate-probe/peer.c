@@ -184,3 +184,17 @@ const char *peer_id_of_error(int error)
 {
 	return error == -ETIMEDOUT ? "peer-late" : error == -EPIPE ? "peer-died" : "peer-foreign";
 }
+
+struct report peer_report_of_run(const struct report *r)
+{
+	return (struct report) { .arena = r->arena, .told = r->told, .quiet = r->quiet };
+}
+
+void peer_merge(struct report *r, const struct report *of_run)
+{
+	for (size_t i = 0; i < of_run->n_findings; i++) {
+		const struct finding *f = &of_run->findings[i];
+
+		report_finding(r, f->outcome, f->sentence->id, f->on, "%s", f->what);
+	}
+}

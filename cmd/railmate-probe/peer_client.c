@@ -20,7 +20,10 @@
 
 #define SIZE	    ((size_t)1 << 20) /* of the memory of an end */
 #define MESSAGE	    ((size_t)64 << 10)
-#define ALL_SECONDS 10.0 /* of all runs, where nothing else was asked for */
+#define SECONDS	    8	 /* of all runs, where nothing else was asked for */
+#define SECONDS_MIN 0.05 /* of a run */
+#define SECONDS_MAX 1.0
+#define APART_MAX   2 /* pairs of rails that are tried in vain: each takes its seconds */
 #define PAUSE_US    200000
 
 /* --- the peer --- */
@@ -37,7 +40,12 @@ struct client {
 	bool same_host, by_order;     /* by_order: rails are not known */
 	struct pair *pairs;
 	size_t n;
-	double seconds;
+	int64_t until_ns;
+	size_t left, skipped; /* runs to come; that had no time */
+	double overhead;      /* seconds of a run beyond its bandwidth part, as measured */
+	double seconds;	      /* of the run */
+	bool *ended;	      /* by pair: it failed, and other runs would say the same */
+	unsigned apart;	      /* pairs of two rails that did not reach each other */
 	uint64_t seed;
 };
 
@@ -232,6 +240,7 @@ struct run {
 	/* what came of it */
 	struct peer_end *ends;
 	struct wire_result *results;
+	bool *ended;  /* set where it failed; NULL */
 	bool set_up;  /* both sides are connected */
 	bool arrived; /* of the first pair: its bytes are at their place */
 };
@@ -398,40 +407,92 @@ static struct measure measure_of(const struct client *c, const struct run *run, 
 	};
 }
 
-static void begin_run(struct client *c, struct run *run)
+/* With a report of its own, by which it is judged. */
+static int do_run(struct client *c, struct run *run, struct report *own)
 {
-	struct arena *a = c->side.report->arena;
+	struct report *kept = c->side.report;
+	struct arena *a = kept->arena;
+	int64_t began_ns = clock_mono_ns();
+	double left = (double)(c->until_ns - began_ns) / 1e9, over;
+	int r;
 
+	report_progress(kept, "%s from %s to %s%s", wire_op_name(run->op),
+			c->side.told->vfs[run->pairs->own].hca, run->pairs->to->hca,
+			run->together ? " and all others" : "");
+	c->seconds = left / (double)(c->left ? c->left : 1) - c->overhead;
+	c->seconds = c->seconds < SECONDS_MIN	? SECONDS_MIN
+		     : c->seconds > SECONDS_MAX ? SECONDS_MAX
+						: c->seconds;
 	c->seed += 4096;
 	run->ends = arena_array(a, run->n, sizeof(*run->ends));
 	run->results = arena_array(a, run->n, sizeof(*run->results));
 	for (size_t i = 0; i < run->n; i++)
 		run->results[i] = (struct wire_result) { NAN, NAN, -ECANCELED };
+	*own = peer_report_of_run(kept);
+	c->side.report = own;
+	r = make_run(c, run);
+	c->side.report = kept;
+	peer_end_ends(run->ends, run->n);
+	c->left -= c->left > 0;
+	over = (double)(clock_mono_ns() - began_ns) / 1e9 - c->seconds;
+	if (r == 0 && !run->results->status)
+		c->overhead = (c->overhead + (over > 0 ? over : 0)) / 2;
+	return r;
+}
+
+static const struct finding *worst_of(const struct report *r)
+{
+	const struct finding *worst = r->findings;
+
+	for (size_t i = 1; i < r->n_findings; i++)
+		worst = r->findings[i].outcome > worst->outcome ? &r->findings[i] : worst;
+	return worst;
+}
+
+/* Two rails may be two networks: that is said, and is nothing that has to be mended. */
+static bool are_apart(struct client *c, const struct run *run, const struct report *own)
+{
+	static const char *const ids[] = { "no-route", "rtr", "retry-exceeded" };
+	const struct finding *why = worst_of(own);
+	const struct told_vf *from = &c->side.told->vfs[run->pairs->own];
+	const struct exchange_vf *to = run->pairs->to;
+
+	for (size_t i = 0; run->results->status && why && i < ARRAY_LEN(ids); i++) {
+		if (c->by_order || from->rail == to->rail || !str_eq(why->sentence->id, ids[i]))
+			continue;
+		report_finding(c->side.report, OUTCOME_GOOD, "rails-apart", from->hca,
+			       "rail %d does not reach rail %d, at %s/%s: %s", from->rail, to->rail,
+			       c->peer.node, to->hca, why->what);
+		c->apart++;
+		return true;
+	}
+	return false;
 }
 
 /* A run that is to work. */
 static int measure_run(struct client *c, struct run run)
 {
-	struct report *r = c->side.report;
-	enum outcome worst = OUTCOME_NOT_MEASURED;
-	size_t before = r->n_findings;
+	struct report own;
+	enum outcome outcome = OUTCOME_NOT_MEASURED;
 	int error;
 
-	report_progress(r, "%s from %s to %s%s", wire_op_name(run.op),
-			c->side.told->vfs[run.pairs->own].hca, run.pairs->to->hca,
-			run.together ? " and all others" : "");
-	begin_run(c, &run);
-	error = make_run(c, &run);
-	for (size_t i = before; i < r->n_findings; i++) {
-		if (r->findings[i].outcome > worst)
-			worst = r->findings[i].outcome;
+	if (clock_mono_ns() > c->until_ns) {
+		c->skipped++;
+		return 0;
 	}
+	error = do_run(c, &run, &own);
+	if (are_apart(c, &run, &own))
+		return error;
+	peer_merge(c->side.report, &own);
+	if (own.n_findings && worst_of(&own)->outcome > outcome)
+		outcome = worst_of(&own)->outcome;
 	for (size_t i = 0; i < run.n; i++) {
-		struct measure m = measure_of(c, &run, i, worst);
+		struct measure m = measure_of(c, &run, i, outcome);
 
-		report_measure(r, &m);
+		report_measure(c->side.report, &m);
 	}
-	peer_end_ends(run.ends, run.n);
+	if (run.ended)
+		*run.ended = run.results->status != 0;
 	return error;
 }
 
@@ -440,39 +501,30 @@ static int measure_run(struct client *c, struct run run)
 /* Findings of a run that is to fail count for nothing but its judgement. */
 static int isolated_run(struct client *c, struct run run, const char *with)
 {
-	struct report *r = c->side.report;
-	const char *from = c->side.told->vfs[run.pairs->own].hca, *why = "it could not be set up";
-	size_t before = r->n_findings, n;
-	const char *id = "";
-	int error;
+	struct report *r = c->side.report, own;
+	const char *from = c->side.told->vfs[run.pairs->own].hca;
+	const char *to = arena_printf(r->arena, "%s/%s", c->peer.node, run.pairs->to->hca);
+	int error = do_run(c, &run, &own);
+	const struct finding *why = worst_of(&own);
 
-	begin_run(c, &run);
-	error = make_run(c, &run);
-	n = r->n_findings;
-	if (n > before) {
-		id = r->findings[n - 1].sentence->id;
-		why = r->findings[n - 1].what;
-	}
-	r->n_findings = error < 0 ? n : before;
-	peer_end_ends(run.ends, run.n);
-	if (error < 0)
+	if (error < 0) {
+		peer_merge(r, &own);
 		return error;
+	}
 	if (run.set_up && run.results->status == 0)
 		report_finding(r, OUTCOME_BROKEN, "isolation", from,
-			       "a transfer to %s/%s with %s works, and has to fail", c->peer.node,
-			       run.pairs->to->hca, with);
+			       "a transfer to %s with %s works, and has to fail", to, with);
 	else if (run.set_up && run.arrived)
-		report_finding(
-			r, OUTCOME_NOT_MEASURED, "isolation", from,
-			"bytes to %s/%s with %s arrive, although no acknowledgement goes back",
-			c->peer.node, run.pairs->to->hca, with);
-	else if (run.set_up && str_eq(id, "retry-exceeded"))
+		report_finding(r, OUTCOME_NOT_MEASURED, "isolation", from,
+			       "bytes to %s with %s arrive, although no acknowledgement goes back",
+			       to, with);
+	else if (run.set_up && why && str_eq(why->sentence->id, "retry-exceeded"))
 		report_finding(r, OUTCOME_GOOD, "isolation", from,
-			       "a transfer to %s/%s with %s fails, as it has to", c->peer.node,
-			       run.pairs->to->hca, with);
+			       "a transfer to %s with %s fails, as it has to", to, with);
 	else
 		report_finding(r, OUTCOME_NOT_MEASURED, "isolation-untried", from,
-			       "a transfer with %s could not be tried: %s", with, why);
+			       "a transfer with %s could not be tried: %s", with,
+			       why ? why->what : "it could not be set up");
 	return 0;
 }
 
@@ -533,17 +585,35 @@ static int try_gid(struct client *c)
 
 /* --- the plan --- */
 
-static int run_alone(struct client *c)
+static int run_alone(struct client *c, enum wire_op op)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < c->n && r == 0; i++) {
-		for (int op = 0; op < WIRE_OP_MAX && r == 0; op++)
+		if (!c->ended[i])
 			r = measure_run(c, (struct run) { .pairs = &c->pairs[i],
 							  .n = 1,
-							  .op = (enum wire_op)op });
+							  .op = op,
+							  .ended = &c->ended[i] });
 	}
 	return r;
+}
+
+/* Of the pairs that work alone. */
+static int run_together(struct client *c)
+{
+	struct pair *sound = arena_array(c->side.report->arena, c->n + 1, sizeof(*sound));
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n; i++) {
+		if (!c->ended[i])
+			sound[n++] = c->pairs[i];
+	}
+	return n < 2 ? 0
+		     : measure_run(c, (struct run) { .pairs = sound,
+						     .n = n,
+						     .op = WIRE_WRITE,
+						     .together = true });
 }
 
 static int run_crossed(struct client *c)
@@ -551,7 +621,7 @@ static int run_crossed(struct client *c)
 	int r = 0;
 
 	for (size_t i = 0; i < c->n && r == 0; i++) {
-		for (size_t k = 0; k < c->peer.n_vfs && r == 0; k++) {
+		for (size_t k = 0; k < c->peer.n_vfs && r == 0 && c->apart < APART_MAX; k++) {
 			const struct pair p = { c->pairs[i].own, &c->peer.vfs[k] };
 
 			if (p.to != c->pairs[i].to)
@@ -562,38 +632,39 @@ static int run_crossed(struct client *c)
 	return r;
 }
 
-static void choose_seconds(struct client *c)
+static void begin_plan(struct client *c)
 {
-	double runs = (double)(c->n * WIRE_OP_MAX + 3), share;
+	const struct peer_options *o = c->side.options;
+	double seconds = o->seconds > 0 ? o->seconds : SECONDS;
 
-	if (c->side.options->crossed)
-		runs += (double)(c->n * c->peer.n_vfs);
-	share = ALL_SECONDS / runs / 1.25; /* latency takes a quarter more */
-	share = share > 1 ? 1 : share < 0.02 ? 0.02 : share;
-	c->seconds = c->side.options->seconds > 0 ? c->side.options->seconds : share;
-	if (c->seconds > EXCHANGE_SECONDS)
-		c->seconds = EXCHANGE_SECONDS;
+	c->until_ns = clock_mono_ns() + (int64_t)(seconds * 1e9);
+	c->left = c->n * WIRE_OP_MAX + (c->n > 1) + (o->isolation ? 2 : 0) +
+		  (o->crossed ? c->n * (c->peer.n_vfs - 1) : 0);
+	c->ended = arena_array(c->side.report->arena, c->n + 1, sizeof(*c->ended));
 }
 
+/* What has no time in the end is what says the least. */
 static int run_plan(struct client *c)
 {
 	const struct peer_options *o = c->side.options;
 	int r;
 
 	make_pairs(c);
-	choose_seconds(c);
-	r = run_alone(c);
-	if (r == 0 && c->n > 1)
-		r = measure_run(c, (struct run) { .pairs = c->pairs,
-						  .n = c->n,
-						  .op = WIRE_WRITE,
-						  .together = true });
-	if (r == 0 && o->crossed)
-		r = run_crossed(c);
+	begin_plan(c);
+	r = run_alone(c, WIRE_WRITE);
+	if (r == 0)
+		r = run_together(c);
 	if (r == 0 && o->isolation && c->n)
 		r = try_pkey(c);
 	if (r == 0 && o->isolation && c->n)
 		r = try_gid(c);
+	if (r == 0 && o->crossed)
+		r = run_crossed(c);
+	for (int op = WIRE_READ; op < WIRE_OP_MAX && r == 0; op++)
+		r = run_alone(c, (enum wire_op)op);
+	if (c->skipped)
+		report_finding(c->side.report, OUTCOME_NOT_MEASURED, "out-of-time", NULL,
+			       "%zu transfers were not tried: the time was over", c->skipped);
 	return r;
 }
 

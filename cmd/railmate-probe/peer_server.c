@@ -16,13 +16,14 @@
 #include "report.h"
 #include "sysroot/sysroot.h"
 
+/* With what was found. */
 static int say(struct peer_side *s, struct exchange_message *m, struct err *err)
 {
 	const struct report *r = s->report;
 
-	m->findings = arena_array(r->arena, r->n_findings - s->n_sent + 1, sizeof(*m->findings));
-	for (; s->n_sent < r->n_findings; s->n_sent++) {
-		const struct finding *f = &r->findings[s->n_sent];
+	m->findings = arena_array(r->arena, r->n_findings + 1, sizeof(*m->findings));
+	for (size_t i = 0; i < r->n_findings; i++) {
+		const struct finding *f = &r->findings[i];
 
 		m->findings[m->n_findings++] =
 			(struct exchange_finding) { f->outcome, f->sentence->id, f->on, f->what };
@@ -144,7 +145,8 @@ static void compare_bytes(struct peer_side *s, const struct exchange_message *ru
 
 		result->ends[i].status = m->verify(m, peer_client_seed(run->seed, i));
 	}
-	s->n_sent = run->must_fail ? s->report->n_findings : s->n_sent;
+	if (run->must_fail)
+		s->report->n_findings = 0;
 }
 
 static int serve_connected(struct peer_side *s, const struct exchange_message *run,
@@ -173,14 +175,17 @@ static int serve_connected(struct peer_side *s, const struct exchange_message *r
 
 static int serve_run(struct peer_side *s, const struct exchange_message *run, struct err *err)
 {
-	struct peer_end *ends = arena_array(s->report->arena, run->n_ends, sizeof(*ends));
+	struct report *kept = s->report, own = peer_report_of_run(kept);
+	struct peer_end *ends = arena_array(kept->arena, run->n_ends, sizeof(*ends));
 	struct exchange_message trouble = { .type = EXCHANGE_TROUBLE };
-	size_t n = s->report->n_findings;
-	int r = make_ends(s, run, ends);
+	int r;
 
+	s->report = &own;
+	r = make_ends(s, run, ends);
 	r = r < 0 ? say(s, &trouble, err) : serve_connected(s, run, ends, err);
-	if (run->must_fail)
-		s->report->n_findings = s->n_sent = n;
+	s->report = kept;
+	if (!run->must_fail)
+		peer_merge(kept, &own);
 	peer_end_ends(ends, run->n_ends);
 	return r;
 }
@@ -227,7 +232,6 @@ static bool serve_one(struct peer_side *s, struct report *kept)
 	int r;
 
 	s->report = &own;
-	s->n_sent = 0;
 	r = serve_client(s, &known, &err);
 	exchange_end(&s->x);
 	s->report = kept;
@@ -235,9 +239,7 @@ static bool serve_one(struct peer_side *s, struct report *kept)
 		fprintf(stderr, "railmate-probe: %s: %s\n", who, err.msg);
 	if (!known || !s->options->once)
 		return known;
-	for (size_t i = 0; i < own.n_findings; i++)
-		report_finding(kept, own.findings[i].outcome, own.findings[i].sentence->id,
-			       own.findings[i].on, "%s", own.findings[i].what);
+	peer_merge(kept, &own);
 	if (r < 0)
 		report_finding(kept, OUTCOME_NOT_MEASURED, peer_id_of_error(r), who, "%s", err.msg);
 	return true;

@@ -40,12 +40,13 @@
 static struct fabric {
 	struct {
 		uint8_t gid[16], peer_gid[16];
-		int pkey;
+		int pkey, rail;
 	} qps[QPS];
 	int n;		  /* of qps */
 	size_t used;	  /* of memory */
 	bool spoof;	  /* a foreign GID and another P_Key make no difference */
 	bool corrupt;	  /* bytes change on the way */
+	bool apart;	  /* rails are networks of their own */
 	bool one_way;	  /* of a foreign GID the bytes arrive, and no acknowledgement */
 	bool no_receives; /* a send found none posted */
 	bool receives;
@@ -143,6 +144,7 @@ int wire_create(struct wire_device *d, struct wire_memory *m, const struct wire_
 	w->qpn = 1 + __atomic_fetch_add(&fabric->n, 1, __ATOMIC_SEQ_CST);
 	assert_true(w->qpn < QPS);
 	fabric->qps[w->qpn].pkey = o->pkey_index;
+	fabric->qps[w->qpn].rail = d->vf->rail;
 	memcpy(fabric->qps[w->qpn].gid, d->vf->bdf, 12);
 	fabric->qps[w->qpn].gid[15] = is_server;
 	*ret = w;
@@ -181,6 +183,8 @@ static bool passes(const struct wire *w)
 {
 	uint32_t to = w->peer.qpn;
 
+	if (fabric->apart && fabric->qps[to].rail != fabric->qps[w->qpn].rail)
+		return false;
 	return fabric->spoof ||
 	       (fabric->qps[to].pkey == w->pkey &&
 		memcmp(fabric->qps[to].peer_gid, fabric->qps[w->qpn].gid, 16) == 0);
@@ -323,7 +327,7 @@ static int open_both(void **state)
 		b->options[i] = (struct peer_options) { .port = port,
 							.token = TOKEN,
 							.once = true,
-							.seconds = 0.01,
+							.seconds = 30,
 							.wait_s = 20,
 							.step_ms = STEP_MS,
 							.root = b->root[i] };
@@ -548,10 +552,58 @@ static void what_fails_here_does_not_end_the_plan(void **state)
 	fabric->down = "mlx5_0";
 	start_server(b);
 	assert_int_equal(ask(b), 0);
-	assert_int_equal(measured(b, "mlx5_0", "pod-there/mlx5_9", "send", false)->outcome,
+	assert_int_equal(measured(b, "mlx5_0", "pod-there/mlx5_9", "write", false)->outcome,
 			 OUTCOME_BROKEN);
 	assert_int_equal(measured(b, "mlx5_1", "pod-there/mlx5_8", "send", false)->outcome,
 			 OUTCOME_GOOD);
+	/* Not tried again, nor with all at once: the other one would be alone. */
+	assert_int_equal(b->report.n_measures, 1 + 3);
+}
+
+static void a_fault_that_is_known_is_one_the_next_time_too(void **state)
+{
+	struct both *b = *state;
+
+	b->options[1].once = false;
+	fabric->down = "mlx5_8";
+	start_server(b);
+	assert_int_equal(ask(b), 0);
+	assert_int_equal(ask(b), 0);
+	assert_int_equal(b->report.n_findings, 1);
+	for (size_t i = 0; i < b->report.n_measures; i++) {
+		const struct measure *m = &b->report.measures[i];
+
+		assert_int_equal(m->outcome,
+				 str_eq(m->from, "mlx5_1") ? OUTCOME_BROKEN : OUTCOME_GOOD);
+	}
+}
+
+static void rails_that_are_networks_of_their_own_are_a_note(void **state)
+{
+	struct both *b = *state;
+
+	b->options[0].crossed = true;
+	fabric->apart = true;
+	start_server(b);
+	assert_int_equal(ask(b), 0);
+	assert_int_equal(b->report.n_measures, 2 * 3 + 2);
+	assert_non_null(
+		strstr(found(b, "rails-apart")->what,
+		       "rail 0 does not reach rail 1, at pod-there/mlx5_8: retry exceeded"));
+	assert_int_equal(report_outcome(&b->report), OUTCOME_GOOD);
+}
+
+static void what_has_no_time_is_not_measured(void **state)
+{
+	struct both *b = *state;
+
+	b->options[0].seconds = 1e-9;
+	start_server(b);
+	assert_int_equal(ask(b), 0);
+	assert_int_equal(b->report.n_measures, 0);
+	assert_string_equal(found(b, "out-of-time")->what,
+			    "7 transfers were not tried: the time was over");
+	assert_int_equal(report_exit(&b->report), PROBE_EXIT_NOT_MEASURED);
 }
 
 static void a_device_that_does_not_open_is_a_finding_of_its_side(void **state)
@@ -896,6 +948,9 @@ int main(void)
 		TEST(bytes_that_changed_are_broken),
 		TEST(what_fails_at_the_peer_is_reported_here),
 		TEST(what_fails_here_does_not_end_the_plan),
+		TEST(a_fault_that_is_known_is_one_the_next_time_too),
+		TEST(rails_that_are_networks_of_their_own_are_a_note),
+		TEST(what_has_no_time_is_not_measured),
 		TEST(a_device_that_does_not_open_is_a_finding_of_its_side),
 		TEST(what_is_isolated_fails_as_it_has_to),
 		TEST(a_transfer_that_has_to_fail_and_works_is_broken),
