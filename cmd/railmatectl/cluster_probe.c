@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "cluster.h"
 #include "document/document.h"
+#include "pools.h"
 
 #define PROBE	   "/run/railmate/probe/railmate-probe"
 #define ANSWER_MAX (1u << 20)
@@ -265,7 +266,7 @@ static void put_number(const struct item *object, const char *key, struct strbuf
 static void put_rows(struct probing *p, struct strbuf *out)
 {
 	for (size_t i = 0; i < p->n_answers; i++) {
-		const struct item *list = cluster_list(p->answers[i].report, "measures");
+		const struct item *list = pools_list(p->answers[i].report, "measures");
 
 		for (size_t k = 0; k < list->n_kids; k++)
 			add_measure(p, &p->answers[i], &list->kids[k]);
@@ -312,7 +313,7 @@ static void put_finding(struct probing *p, const struct answer *a, const struct 
 static void put_findings(struct probing *p, size_t outcome, struct strbuf *out)
 {
 	for (size_t i = 0; i < p->n_answers; i++) {
-		const struct item *list = cluster_list(p->answers[i].report, "findings");
+		const struct item *list = pools_list(p->answers[i].report, "findings");
 
 		if (i % 2 && p->answers[i - 1].report)
 			continue;
@@ -335,8 +336,7 @@ static void put_json(const struct probing *p, size_t worst, struct strbuf *out)
 	json_init(&j, out, 2);
 	json_begin_object(&j);
 	json_kv_string(&j, "outcome", outcomes[worst]);
-	json_key(&j, "reports");
-	json_begin_array(&j);
+	json_kv_array(&j, "reports");
 	for (size_t i = 0; i < p->n_answers; i++) {
 		const struct answer *a = &p->answers[i];
 
