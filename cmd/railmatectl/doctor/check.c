@@ -17,7 +17,6 @@ static const struct {
 	{ doctor_vf_checks, &doctor_vf_checks_n },
 	{ doctor_roce_checks, &doctor_roce_checks_n },
 	{ doctor_table_checks, &doctor_table_checks_n },
-	{ doctor_iommu_checks, &doctor_iommu_checks_n },
 	{ doctor_acs_checks, &doctor_acs_checks_n },
 	{ doctor_board_checks, &doctor_board_checks_n },
 	{ doctor_pcie_checks, &doctor_pcie_checks_n },

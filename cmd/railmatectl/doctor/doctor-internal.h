@@ -11,7 +11,6 @@
 	extern const size_t name##_n
 TABLE(doctor_place_checks);
 TABLE(doctor_layout_checks);
-TABLE(doctor_iommu_checks);
 TABLE(doctor_acs_checks);
 TABLE(doctor_board_checks);
 TABLE(doctor_pcie_checks);

@@ -74,17 +74,4 @@ int cells_per_row(int tile_width);
 size_t holders_of(const struct picture *p, int nic, size_t *ret,
 		  size_t max); /* how many there are; the first max go to ret */
 
-/* svg.c */
-enum style { STYLE_TITLE, STYLE_HEAD, STYLE_TEXT, STYLE_SMALL, STYLE_CELL, STYLE_CELL_2 };
-enum anchor { ANCHOR_START, ANCHOR_MIDDLE, ANCHOR_END };
-int svg_width(enum style style,
-	      const char *text); /* an upper bound for the usual fonts, in pixels */
-/* Escaped, and cut with "..." where it would be wider than max. classes: further ones, or NULL. */
-void svg_text(struct strbuf *out, int x, int y, enum style style, enum anchor anchor, int max,
-	      const char *classes, const char *text);
-void svg_escape(struct strbuf *out, const char *text);
-void svg_rect(struct strbuf *out, const char *class, int x, int y, int w, int h, int round);
-void svg_begin(struct strbuf *out, int width, int height, const char *label);
-void svg_end(struct strbuf *out);
-
 #endif

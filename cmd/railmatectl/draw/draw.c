@@ -1,5 +1,5 @@
-/* The boxes of a picture: GPUs, NICs with their VFs, frames around them, and the lists below the
- * machine. */
+/* The boxes of a picture in SVG: GPUs, NICs with their VFs, frames around them, and the lists below
+ * the machine. */
 #include "draw/draw.h"
 
 #include <stdio.h>
@@ -11,6 +11,135 @@
 #include "draw/draw-internal.h"
 #include "hw/inventory.h"
 #include "topo/topo.h"
+
+/* --- the little of SVG that a picture takes: a style sheet, and text that keeps to its place ---
+ */
+
+enum style { STYLE_TITLE, STYLE_HEAD, STYLE_TEXT, STYLE_SMALL, STYLE_CELL, STYLE_CELL_2 };
+enum anchor { ANCHOR_START, ANCHOR_MIDDLE, ANCHOR_END };
+
+static const struct {
+	const char *class;
+	int size;
+	bool bold;
+} styles[] = {
+	[STYLE_TITLE] = { "title", 19, true }, [STYLE_HEAD] = { "head", 13, true },
+	[STYLE_TEXT] = { "text", 12, false },  [STYLE_SMALL] = { "small", 11, false },
+	[STYLE_CELL] = { "cell", 10, true },   [STYLE_CELL_2] = { "cell2", 8, true },
+};
+
+static const char sheet[] =
+	"text{font-family:Helvetica,Arial,'Liberation Sans',sans-serif;fill:#1f2933}"
+	".title{font-size:19px;font-weight:bold}.head{font-size:13px;font-weight:bold}"
+	".text{font-size:12px}.small{font-size:11px;fill:#52606d}"
+	".cell,.cell2{font-size:10px;font-weight:bold;fill:#fff}.cell2{font-size:8px}"
+	".numa{fill:#f3f5f8;stroke:#cbd2d9}.host{fill:none;stroke:#9aa5b1;stroke-dasharray:4 3}"
+	".port{fill:#fff;stroke:#cbd2d9}.switch{fill:#fff;stroke:#7b8794;stroke-width:1.5}"
+	".gpu{fill:#e3f4e1;stroke:#4c9a2a}.nic{fill:#e6effb;stroke:#3b73b9}"
+	".idle{fill:#f5f7fa;stroke:#9aa5b1}"
+	".free{fill:#fff;stroke:#3b73b9}.none{fill:#e4e7eb;stroke:#9aa5b1}"
+	".wire{fill:none;stroke:#7b8794;stroke-width:1.5}"
+	".pix{fill:#2b7a0b;font-weight:bold}.pxb,.phb{fill:#8a5a00;font-weight:bold}"
+	".node,.sys,.bad{fill:#b42318;font-weight:bold}"
+	".p0{fill:#b33a00}.p1{fill:#1f5fb0}.p2{fill:#7b3fa0}.p3{fill:#00695c}"
+	".p4{fill:#a31554}.p5{fill:#5f5a00}.p6{fill:#37474f}.p7{fill:#7a4419}";
+
+/* Names are ASCII by custom: the font decides the width of others. */
+static bool is_plain(char c)
+{
+	return c >= ' ' && c <= '~';
+}
+
+/* Of the font's size, as in DejaVu Sans: Helvetica and its like are narrower. */
+static int hundredths(enum style style, const char *text, size_t len)
+{
+	int sum = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		char c = is_plain(text[i]) ? text[i] : '?';
+
+		if (strchr("ijlI.,:;'|!()[]/ -tfr", c))
+			sum += 42;
+		else if (strchr("mMW@%", c))
+			sum += 100;
+		else if ((c >= 'a' && c <= 'z' && c != 'w') || (c >= '0' && c <= '9') || c == '_')
+			sum += 64;
+		else
+			sum += 84;
+	}
+	return sum * styles[style].size * (styles[style].bold ? 110 : 100) / 100;
+}
+
+static int width_of(enum style style, const char *text)
+{
+	return hundredths(style, text, strlen(text)) / 100 + 1;
+}
+
+static void escape(struct strbuf *out, const char *text, size_t len)
+{
+	static const struct {
+		char c;
+		const char *entity;
+	} entities[] = {
+		{ '<', "&lt;" },   { '>', "&gt;" },   { '&', "&amp;" },
+		{ '"', "&quot;" }, { '\'', "&#39;" },
+	};
+
+	for (size_t i = 0; i < len; i++) {
+		const char *entity = NULL;
+
+		for (size_t k = 0; k < ARRAY_LEN(entities); k++)
+			entity = text[i] == entities[k].c ? entities[k].entity : entity;
+		if (entity)
+			strbuf_puts(out, entity);
+		else
+			strbuf_putc(out, is_plain(text[i]) ? text[i] : '?');
+	}
+}
+
+static void put_escaped(struct strbuf *out, const char *text)
+{
+	escape(out, text, strlen(text));
+}
+
+static void put_text(struct strbuf *out, int x, int y, enum style style, enum anchor anchor,
+		     int max, const char *classes, const char *text)
+{
+	static const char *const anchors[] = { "", " text-anchor=\"middle\"",
+					       " text-anchor=\"end\"" };
+	size_t n = strlen(text);
+	bool fits = width_of(style, text) <= max;
+
+	/* Else as many bytes as leave room for the dots. */
+	while (!fits && n > 0 &&
+	       hundredths(style, text, n) + hundredths(style, "...", 3) > max * 100)
+		n--;
+	strbuf_printf(out, "<text x=\"%d\" y=\"%d\" class=\"%s%s%s\"%s>", x, y, styles[style].class,
+		      classes ? " " : "", classes ? classes : "", anchors[anchor]);
+	escape(out, text, n);
+	strbuf_puts(out, fits ? "</text>\n" : "...</text>\n");
+}
+
+static void put_rect(struct strbuf *out, const char *class, int x, int y, int w, int h, int round)
+{
+	strbuf_printf(
+		out,
+		"<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\" class=\"%s\"/>\n", x,
+		y, w, h, round, class);
+}
+
+static void begin_svg(struct strbuf *out, int width, int height, const char *label)
+{
+	strbuf_printf(
+		out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
+		width, height, width, height);
+	put_escaped(out, label);
+	strbuf_printf(
+		out,
+		"</title>\n<style>%s</style>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n",
+		sheet, width, height);
+}
 
 #define PALETTE 8
 
@@ -36,8 +165,8 @@ static void put_badge(struct strbuf *out, const struct picture *p, size_t pod, i
 	char class[8];
 
 	snprintf(class, sizeof(class), "p%zu", pod % PALETTE);
-	svg_rect(out, class, x, y, CELL, CELL, 3);
-	svg_text(out, x + CELL / 2, y + CELL - 4, text[1] ? STYLE_CELL_2 : STYLE_CELL,
+	put_rect(out, class, x, y, CELL, CELL, 3);
+	put_text(out, x + CELL / 2, y + CELL - 4, text[1] ? STYLE_CELL_2 : STYLE_CELL,
 		 ANCHOR_MIDDLE, 2 * CELL, NULL, text);
 }
 
@@ -45,11 +174,11 @@ static void put_badge(struct strbuf *out, const struct picture *p, size_t pod, i
 static void put_line(struct strbuf *out, const struct box *b, int pad, const char *name,
 		     const char *more)
 {
-	int w = svg_width(STYLE_HEAD, name), max = b->w - 2 * pad;
+	int w = width_of(STYLE_HEAD, name), max = b->w - 2 * pad;
 
-	svg_text(out, b->x + pad, b->y + 19, STYLE_HEAD, ANCHOR_START, max, NULL, name);
+	put_text(out, b->x + pad, b->y + 19, STYLE_HEAD, ANCHOR_START, max, NULL, name);
 	if (more)
-		svg_text(out, b->x + b->w - pad, b->y + 19, STYLE_SMALL, ANCHOR_END, max - w - 4,
+		put_text(out, b->x + b->w - pad, b->y + 19, STYLE_SMALL, ANCHOR_END, max - w - 4,
 			 NULL, more);
 }
 
@@ -99,13 +228,13 @@ static void put_nearest(struct strbuf *out, const struct picture *p, const struc
 		return;
 	word = direct ? arena_printf(p->arena, "%s*", topo_class_name(best))
 		      : topo_class_name(best);
-	svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, b->w, path_class[best], word);
-	x += svg_width(STYLE_HEAD, word);
+	put_text(out, x, y, STYLE_TEXT, ANCHOR_START, b->w, path_class[best], word);
+	x += width_of(STYLE_HEAD, word);
 	if (n > NAMED_MAX)
 		strbuf_printf(&names, "to %zu NICs", n);
 	for (size_t i = 0; i < n && n <= NAMED_MAX; i++)
 		strbuf_printf(&names, "%sNIC%d", i ? ", " : "to ", nics[i]);
-	svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, right - x, NULL, strbuf_str(&names));
+	put_text(out, x, y, STYLE_TEXT, ANCHOR_START, right - x, NULL, strbuf_str(&names));
 }
 
 /* "ibp24s0, mlx5_0", and below it the port */
@@ -123,7 +252,7 @@ static void put_port(struct strbuf *out, const struct picture *p, const struct b
 	if (rdma >= 0)
 		names = netdev ? arena_printf(p->arena, "%s, %s", netdev, inv->rdma[rdma].name)
 			       : inv->rdma[rdma].name;
-	svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, max, NULL, names);
+	put_text(out, x, y, STYLE_TEXT, ANCHOR_START, max, NULL, names);
 	if (port) {
 		strbuf_puts(&text, port->link == HW_LINK_IB	    ? "InfiniBand"
 				   : port->link == HW_LINK_ETHERNET ? "Ethernet"
@@ -140,7 +269,7 @@ static void put_port(struct strbuf *out, const struct picture *p, const struct b
 			      : carrier	  ? ", link up"
 					  : ", link down");
 	}
-	svg_text(out, x, y + LINE_HEIGHT, STYLE_TEXT, ANCHOR_START, max, bad ? "bad" : NULL,
+	put_text(out, x, y + LINE_HEIGHT, STYLE_TEXT, ANCHOR_START, max, bad ? "bad" : NULL,
 		 strbuf_str(&text));
 }
 
@@ -158,7 +287,7 @@ static void put_vfs(struct strbuf *out, const struct picture *p, const struct bo
 		text = "is a VF";
 	if (p->in->holds_known)
 		text = arena_printf(p->arena, "%s, %zu held", text, held);
-	svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, b->w - 2 * TILE_PAD, NULL, text);
+	put_text(out, x, y, STYLE_TEXT, ANCHOR_START, b->w - 2 * TILE_PAD, NULL, text);
 	for (int vf = p->first_vf[b->id]; vf >= 0; vf = p->next_vf[vf], i++) {
 		int cx = x + i % per_row * CELL_STEP, cy = y + 7 + i / per_row * CELL_STEP;
 		int pod = p->pod_of[vf], rdma = hw_find_rdma(inv, vf);
@@ -166,17 +295,17 @@ static void put_vfs(struct strbuf *out, const struct picture *p, const struct bo
 		strbuf_printf(out, "<g><title>%s", address(p, vf));
 		if (rdma >= 0) {
 			strbuf_putc(out, ' ');
-			svg_escape(out, inv->rdma[rdma].name);
+			put_escaped(out, inv->rdma[rdma].name);
 		}
 		if (pod >= 0) {
 			strbuf_puts(out, ": ");
-			svg_escape(out, pod_name(p, (size_t)pod));
+			put_escaped(out, pod_name(p, (size_t)pod));
 		}
 		strbuf_puts(out, "</title>\n");
 		if (pod >= 0)
 			put_badge(out, p, (size_t)pod, cx, cy);
 		else
-			svg_rect(out, rdma < 0 ? "none" : "free", cx, cy, CELL, CELL, 3);
+			put_rect(out, rdma < 0 ? "none" : "free", cx, cy, CELL, CELL, 3);
 		strbuf_puts(out, "</g>\n");
 	}
 }
@@ -190,13 +319,13 @@ static void put_holders(struct strbuf *out, const struct picture *p, const struc
 	for (size_t i = 0; i < n && i < HOLDERS_MAX; i++, y += LINE_HEIGHT) {
 		const char *name = pod_name(p, pods[i]), *slash = strchr(name, '/');
 
-		if (slash && svg_width(STYLE_TEXT, name) > room)
+		if (slash && width_of(STYLE_TEXT, name) > room)
 			name = slash + 1;
 		put_badge(out, p, pods[i], x, y - 12);
-		svg_text(out, x + CELL_STEP + 2, y, STYLE_TEXT, ANCHOR_START, room, NULL, name);
+		put_text(out, x + CELL_STEP + 2, y, STYLE_TEXT, ANCHOR_START, room, NULL, name);
 	}
 	if (n > HOLDERS_MAX)
-		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, max, NULL,
+		put_text(out, x, y, STYLE_TEXT, ANCHOR_START, max, NULL,
 			 arena_printf(p->arena, "and %s", plural(p, n - HOLDERS_MAX, "other pod")));
 }
 
@@ -207,7 +336,7 @@ static void put_tile(struct strbuf *out, const struct picture *p, const struct b
 	int right = b->x + b->w - TILE_PAD;
 	size_t pods[OWNERS_MAX], n = 0;
 
-	svg_rect(out, gpu ? "gpu" : vfs ? "nic" : "idle", b->x, b->y, b->w, b->h, 4);
+	put_rect(out, gpu ? "gpu" : vfs ? "nic" : "idle", b->x, b->y, b->w, b->h, 4);
 	put_line(out, b, TILE_PAD, arena_printf(p->arena, "%s%d", gpu ? "GPU" : "NIC", b->number),
 		 address(p, b->id));
 	if (!gpu) {
@@ -219,7 +348,7 @@ static void put_tile(struct strbuf *out, const struct picture *p, const struct b
 		}
 		return;
 	}
-	svg_text(out, b->x + TILE_PAD, y + LINE_HEIGHT, STYLE_TEXT, ANCHOR_START,
+	put_text(out, b->x + TILE_PAD, y + LINE_HEIGHT, STYLE_TEXT, ANCHOR_START,
 		 b->w - 2 * TILE_PAD, NULL, p->in->gpu_names[b->number]);
 	/* The letters of the pods that have it stand on the right. */
 	for (size_t k = 0; k < p->n_pods && n < OWNERS_MAX; k++) {
@@ -280,10 +409,10 @@ static void put_frame(struct strbuf *out, const struct picture *p, const struct 
 		more = arena_printf(p->arena, "pci%04x:%02x", (unsigned)f->root_domain,
 				    f->root_bus);
 	}
-	svg_rect(out, kinds[b->kind].class, b->x, b->y, b->w, b->h, 6);
+	put_rect(out, kinds[b->kind].class, b->x, b->y, b->w, b->h, 6);
 	put_line(out, b, FRAME_PAD, name, more);
 	if (b->kind == BOX_SWITCH && b->port >= 0)
-		svg_text(out, b->x + b->w - FRAME_PAD, b->y + 34, STYLE_SMALL, ANCHOR_END,
+		put_text(out, b->x + b->w - FRAME_PAD, b->y + 34, STYLE_SMALL, ANCHOR_END,
 			 b->w - 2 * FRAME_PAD, NULL,
 			 arena_printf(p->arena, "root port %s", address(p, b->port)));
 	for (const struct box *kid = b->kids; kid; kid = kid->next) {
@@ -330,14 +459,14 @@ static int put_key(struct strbuf *out, const struct picture *p, int y)
 	int x = PAGE_MARGIN;
 
 	for (size_t i = 0; i < ARRAY_LEN(keys) && keys[i].class; i++) {
-		int w = CELL_STEP + svg_width(STYLE_SMALL, keys[i].text) + 14;
+		int w = CELL_STEP + width_of(STYLE_SMALL, keys[i].text) + 14;
 
 		if (x + w > p->width - PAGE_MARGIN + 14) {
 			x = PAGE_MARGIN;
 			y += CELL_STEP + 1;
 		}
-		svg_rect(out, keys[i].class, x, y - 12, CELL, CELL, 3);
-		svg_text(out, x + CELL_STEP + 2, y, STYLE_SMALL, ANCHOR_START, w, NULL,
+		put_rect(out, keys[i].class, x, y - 12, CELL, CELL, 3);
+		put_text(out, x + CELL_STEP + 2, y, STYLE_SMALL, ANCHOR_START, w, NULL,
 			 keys[i].text);
 		x += w;
 	}
@@ -359,16 +488,15 @@ static int put_classes(struct strbuf *out, const struct picture *p, int y)
 	/* One more where a GPU's tile has the mark. */
 	for (int c = TOPO_PIX; c < TOPO_CLASS_MAX + direct; c++) {
 		const char *word = c < TOPO_CLASS_MAX ? topo_class_name((enum topo_class)c) : "*";
-		int w = svg_width(STYLE_TEXT, word) + 6,
-		    w2 = svg_width(STYLE_SMALL, meaning[c]) + 12;
+		int w = width_of(STYLE_TEXT, word) + 6, w2 = width_of(STYLE_SMALL, meaning[c]) + 12;
 
 		if (x + w + w2 > p->width - PAGE_MARGIN) {
 			x = PAGE_MARGIN;
 			y += LINE_HEIGHT;
 		}
-		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, w,
+		put_text(out, x, y, STYLE_TEXT, ANCHOR_START, w,
 			 c < TOPO_CLASS_MAX ? path_class[c] : NULL, word);
-		svg_text(out, x + w, y, STYLE_SMALL, ANCHOR_START, w2, NULL, meaning[c]);
+		put_text(out, x + w, y, STYLE_SMALL, ANCHOR_START, w2, NULL, meaning[c]);
 		x += w + w2;
 	}
 	return y + 14;
@@ -382,7 +510,7 @@ static int put_pods(struct strbuf *out, const struct picture *p, int y)
 	int w = 0, w_max = (right - x) * 2 / 3;
 
 	for (size_t i = 0; i < n && w < w_max; i++) {
-		int name = svg_width(STYLE_TEXT, pod_name(p, i));
+		int name = width_of(STYLE_TEXT, pod_name(p, i));
 
 		w = name > w ? name : w;
 	}
@@ -401,12 +529,12 @@ static int put_pods(struct strbuf *out, const struct picture *p, int y)
 		}
 		strbuf_puts(&text, pod->first->draining ? "; draining" : "");
 		put_badge(out, p, i, PAGE_MARGIN, y - 12);
-		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, w, NULL, pod_name(p, i));
-		svg_text(out, x + w + 12, y, STYLE_SMALL, ANCHOR_START, right - x - w - 12, NULL,
+		put_text(out, x, y, STYLE_TEXT, ANCHOR_START, w, NULL, pod_name(p, i));
+		put_text(out, x + w + 12, y, STYLE_SMALL, ANCHOR_START, right - x - w - 12, NULL,
 			 strbuf_str(&text));
 	}
 	if (p->n_pods > n) {
-		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, right - x, NULL,
+		put_text(out, x, y, STYLE_TEXT, ANCHOR_START, right - x, NULL,
 			 arena_printf(p->arena, "and %s", plural(p, p->n_pods - n, "other pod")));
 		y += CELL_STEP + 1;
 	}
@@ -441,14 +569,14 @@ void draw_svg(const struct draw_in *in, struct strbuf *out)
 			     plural(&p, n[2], "VF"));
 	if (in->holds_known)
 		title = arena_printf(arena, "%s, %zu held", title, in->n_holds);
-	svg_text(&body, PAGE_MARGIN, PAGE_MARGIN + 16, STYLE_TITLE, ANCHOR_START, max, NULL, title);
+	put_text(&body, PAGE_MARGIN, PAGE_MARGIN + 16, STYLE_TITLE, ANCHOR_START, max, NULL, title);
 	if (hints)
 		note = arena_printf(
 			arena,
 			"This virtual machine hides its PCIe switches; they are known from %s.",
 			hints->source);
 	if (flat)
-		svg_text(&body, PAGE_MARGIN, PAGE_MARGIN + 36, STYLE_TEXT, ANCHOR_START, max, NULL,
+		put_text(&body, PAGE_MARGIN, PAGE_MARGIN + 36, STYLE_TEXT, ANCHOR_START, max, NULL,
 			 note);
 	for (struct box *b = p.numa; b; b = b->next)
 		put_box(&body, &p, b);
@@ -456,7 +584,7 @@ void draw_svg(const struct draw_in *in, struct strbuf *out)
 	y = put_classes(&body, &p, y);
 	if (p.n_pods)
 		y = put_pods(&body, &p, y + 14);
-	svg_begin(out, p.width, y + PAGE_MARGIN - 10, title);
+	begin_svg(out, p.width, y + PAGE_MARGIN - 10, title);
 	strbuf_add(out, strbuf_str(&body), body.len);
-	svg_end(out);
+	strbuf_puts(out, "</svg>\n");
 }
