@@ -211,61 +211,33 @@ static uint64_t bus_of(const char *address)
 	return bus;
 }
 
-static int read_text(const struct item *object, const char *key, const char *name, const char **ret,
-		     struct err *err)
+/* False: neither a string nor null. */
+static bool read_text(const struct item *object, const char *key, const char **ret)
 {
 	const struct item *item = item_get(object, key);
 
-	if (!item || item->type == ITEM_NULL)
-		return 0;
-	if (item->type != ITEM_STRING)
-		return err_set(err, EINVAL, "%s:%d: %s has to be a string or null", name,
-			       item->line, key);
-	*ret = item->string;
-	return 0;
+	*ret = item_string(object, key);
+	return *ret || !item || item->type == ITEM_NULL;
 }
 
-static bool is_number(const struct item *item, int64_t low, int64_t high)
+/* False: railmated does not write such a one. */
+static bool read_entry(const struct item *object, struct map_entry *e)
 {
-	return item && item->type == ITEM_NUMBER && item->whole && item->number >= low &&
-	       item->number <= high;
-}
+	const struct item *gid = item_get(object, "gid");
+	bool no_gid = !gid || gid->type == ITEM_NULL;
+	int64_t port = item_number(object, "port", 1), mbps = item_number(object, "mbps", 0);
 
-static int read_entry(const struct item *object, const char *name, struct map_entry *e,
-		      struct err *err)
-{
-	const struct item *port = item_get(object, "port"), *gid = item_get(object, "gid"), *index;
-	int r;
-
-	if (object->type != ITEM_OBJECT)
-		return err_set(err, EINVAL, "%s:%d: an element of gpus has to be an object", name,
-			       object->line);
-	if ((r = read_text(object, "hca", name, &e->hca, err)) < 0 ||
-	    (r = read_text(object, "gpu", name, &e->gpu, err)) < 0 ||
-	    (r = read_text(object, "vf", name, &e->vf, err)) < 0 ||
-	    (r = read_text(object, "netdev", name, &e->netdev, err)) < 0 ||
-	    (r = read_text(object, "path", name, &e->path, err)) < 0)
-		return r;
-	if (port && port->type != ITEM_NULL && !is_number(port, 1, 255))
-		return err_set(err, EINVAL, "%s:%d: port has to be a number from 1 to 255", name,
-			       port->line);
-	e->port = port && port->type != ITEM_NULL ? (uint64_t)port->number : 1;
-	index = gid && gid->type == ITEM_OBJECT ? item_get(gid, "index") : NULL;
-	if (gid && gid->type != ITEM_NULL && !is_number(index, 0, 65535))
-		return err_set(err, EINVAL, "%s:%d: gid has to be null or an object with its index",
-			       name, gid->line);
-	e->gid_index = index ? (int64_t)index->number : -1;
-	e->mbps = item_number(object, "mbps", 0) > 0 ? item_number(object, "mbps", 0) : 0;
-	if (!item_get(object, "hca") || (e->hca && !*e->hca))
-		return err_set(
-			err, EINVAL,
-			"%s:%d: an element of gpus needs hca, the name of the RDMA device, or null",
-			name, object->line);
+	if (!item_get(object, "hca") || !read_text(object, "hca", &e->hca) ||
+	    !read_text(object, "gpu", &e->gpu) || !read_text(object, "vf", &e->vf) ||
+	    !read_text(object, "netdev", &e->netdev) || !read_text(object, "path", &e->path))
+		return false;
+	e->port = (uint64_t)port;
+	e->gid_index = no_gid ? -1 : item_number(gid, "index", -1);
+	e->mbps = mbps > 0 ? mbps : 0;
 	e->gpu_bus = bus_of(e->gpu);
-	if (e->gpu && !e->gpu_bus)
-		return err_set(err, EINVAL, "%s:%d: gpu has to be a PCI address (dddd:bb:dd.f)",
-			       name, object->line);
-	return 0;
+	return (!e->hca || *e->hca) && port >= 1 && port <= 255 &&
+	       (no_gid || (e->gid_index >= 0 && e->gid_index <= UINT16_MAX)) &&
+	       (!e->gpu || e->gpu_bus);
 }
 
 int verify_add_map(struct verify *v, const char *host, const char *text, size_t len,
@@ -292,9 +264,10 @@ int verify_add_map(struct verify *v, const char *host, const char *text, size_t 
 	for (size_t i = 0; i < list->n_kids; i++) {
 		struct map_entry e = { 0 };
 
-		r = read_entry(&list->kids[i], name, &e, err);
-		if (r < 0)
-			return r;
+		if (!read_entry(&list->kids[i], &e))
+			return err_set(err, EINVAL,
+				       "%s:%d: an element of gpus is not as railmated writes it",
+				       name, list->kids[i].line);
 		if (e.hca) /* a VF of a network pool has none */
 			map->entries[map->n_entries++] = e;
 	}
