@@ -363,35 +363,6 @@ static void run_peermem(const struct facts *f, struct diagnosis *r)
 			       h->peermem_version);
 }
 
-/* --- gdrcopy --- */
-
-static const struct diagnosis_advice copy_fine = {
-	"Programs with GDRCopy (UCX, NVSHMEM; NCCL with NCCL_GDRCOPY_ENABLE=1) read and write a few bytes of GPU memory without the driver.",
-	{ NULL },
-};
-static const struct diagnosis_advice copy_none = {
-	"Nothing for NCCL's bandwidth; small messages of UCX and NVSHMEM have a higher latency without it.",
-	{ NULL },
-};
-static const struct diagnosis_advice copy_unknown = {
-	"Nothing for NCCL's bandwidth; small messages of UCX and NVSHMEM have a higher latency without gdrdrv.",
-	{ "Look on the host for /dev/gdrdrv." },
-};
-
-static void run_gdrcopy(const struct facts *f, struct diagnosis *r)
-{
-	enum facts_answer a = f->host.gdrdrv;
-
-	if (!facts_has_vendor(f, "NVIDIA"))
-		return;
-	if (a == FACTS_UNKNOWN)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &copy_unknown, "host",
-			      "Whether gdrdrv is loaded is not visible.");
-	else
-		diagnosis_add(r, DIAGNOSIS_PASS, a == FACTS_YES ? &copy_fine : &copy_none, "host",
-			      a == FACTS_YES ? "gdrdrv is loaded." : "gdrdrv is not loaded.");
-}
-
 /* --- gpu-options --- */
 
 #define PREFIX "nvidia.NVreg_"
@@ -516,7 +487,6 @@ const struct diagnosis_check doctor_host_checks[] = {
 	{ "boot-args", "kernel arguments that work against NCCL", .run = run_boot_args },
 	{ "modules", "RDMA modules of the kernel", .run = run_modules, .in_manifest = true },
 	{ "peermem", "nvidia_peermem beside its driver", .run = run_peermem },
-	{ "gdrcopy", "GDRCopy for small messages", .run = run_gdrcopy },
 	{ "gpu-options", "options of NVIDIA's GPU driver", .run = run_gpu_options },
 	{ "ibgda", "driver options of NVSHMEM's IBGDA", .run = run_ibgda },
 };

@@ -80,7 +80,6 @@ struct facts_host { /* NULL and UNKNOWN: could not be read */
 	enum facts_answer amd_peer; /* peer memory of amdkfd, or a kernel that has its interface */
 	enum facts_answer amd_dmabuf; /* the kernel has the options of RCCL's dmabuf */
 	enum facts_answer nvidia_fs;  /* GPUDirect Storage */
-	enum facts_answer gdrdrv;     /* GDRCopy */
 	const char *nvidia_version, *peermem_version; /* "550.90.07"; NULL unknown */
 	const char *nvidia_params; /* options of NVIDIA's driver, a line each; NULL unknown */
 	bool old_peermem;	   /* nv_peer_mem is loaded */

@@ -142,7 +142,6 @@ static void read_modules(const struct sysroot *root, struct arena *arena, struct
 	static const char *const listed[] = { "sys/kernel/mm/memory_peers/nv_mem",
 					      "sys/kernel/mm/memory_peers/nv_mem_nc" };
 	static const char *const storage[] = { "proc/driver/nvidia-fs", "sys/module/nvidia_fs" };
-	static const char *const copy[] = { "sys/module/gdrdrv", "dev/gdrdrv" };
 	const char *version = read_text(root, arena, "proc/driver/nvidia/version");
 
 	h->peermem = any_of(root, "sys/module", nvidia, ARRAY_LEN(nvidia));
@@ -160,7 +159,6 @@ static void read_modules(const struct sysroot *root, struct arena *arena, struct
 	if (h->peermem == FACTS_NO)
 		h->rdma_peers = has_line(root, "proc/kallsyms", " ib_register_peer_memory_client");
 	h->nvidia_fs = any_of(root, "sys/module", storage, ARRAY_LEN(storage));
-	h->gdrdrv = any_of(root, "sys/module", copy, ARRAY_LEN(copy));
 }
 
 static void read_host(const struct sysroot *root, struct arena *arena, struct facts_host *h)

@@ -309,7 +309,7 @@ static const struct row machine_rows[] = {
 		  "sys/devices/system/node/node[0-9]*/cpulist sys/devices/system/node/node[0-9]*/cpumap "
 		  "sys/devices/system/node/node[0-9]*/distance "
 		  "sys/kernel/iommu_groups/ sys/kernel/iommu_groups/*/name sys/kernel/iommu_groups/*/type "
-		  "sys/kernel/mm/memory_peers/*/version sys/module/ sys/module/gdrdrv/version "
+		  "sys/kernel/mm/memory_peers/*/version sys/module/ "
 		  "sys/module/nv_peer_mem/version sys/module/nvidia_fs/version "
 		  "sys/module/nvidia_peermem/version sys/module/ib_core/parameters/netns_mode" },
 	{ .paths = "proc/cmdline", .how = CMDLINE },

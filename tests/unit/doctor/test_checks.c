@@ -22,7 +22,7 @@
 
 #define SOUND "numa:2 switch:1 gpu:1 pf:1 vf:2"
 #define MINE                                                                                       \
-	"driver,vfs,path,numa,link,iommu,acs,relaxed-ordering,payload,gpudirect,gpudirect-amd,rccl-host,storage,boot-args,rails,numa-clusters,numa-nodes,bar,ari,modules,peermem,gdrcopy,gpu-options,ibgda"
+	"driver,vfs,path,numa,link,iommu,acs,relaxed-ordering,payload,gpudirect,gpudirect-amd,rccl-host,storage,boot-args,rails,numa-clusters,numa-nodes,bar,ari,modules,peermem,gpu-options,ibgda"
 #define DEVCTL 0x583f /* relaxed ordering, 256 bytes, read requests of 4096 */
 
 struct machine {
@@ -96,7 +96,6 @@ static void machine_of(struct machine *m, const char *line)
 		.amd_peer = FACTS_YES,
 		.amd_dmabuf = FACTS_UNKNOWN,
 		.nvidia_fs = FACTS_YES,
-		.gdrdrv = FACTS_YES,
 		.nvidia_version = "550.90.07",
 		.peermem_version = "550.90.07",
 		.peermem_registered = FACTS_YES,
@@ -331,8 +330,6 @@ CHANGE(peer_unlisted, m->f.host.peermem_registered = FACTS_NO;)
 CHANGE(peer_not_loaded, gdr_closed(m); m->f.host.peermem_version = NULL;)
 CHANGE(peer_impossible, peer_not_loaded(m); m->f.host.rdma_peers = FACTS_NO;)
 CHANGE(peer_possible, peer_not_loaded(m); m->f.host.rdma_peers = FACTS_YES;)
-CHANGE(no_gdrdrv, m->f.host.gdrdrv = FACTS_NO;)
-CHANGE(gdrdrv_hidden, m->f.host.gdrdrv = FACTS_UNKNOWN;)
 
 /* Ways are measured again: the change may have moved a device. */
 static void change(struct machine *m, void (*how)(struct machine *m))
@@ -535,10 +532,6 @@ static const struct {
 	{ "ibgda", SOUND, ibgda_booted, DIAGNOSIS_WARN, "was booted with" },
 	{ "ibgda", SOUND, ibgda_amd, SILENT, NULL },
 	{ "ibgda", SOUND, options_usual, SILENT, NULL },
-	{ "gdrcopy", SOUND, nothing, DIAGNOSIS_PASS, "gdrdrv is loaded" },
-	{ "gdrcopy", SOUND, no_gdrdrv, DIAGNOSIS_PASS, "not loaded" },
-	{ "gdrcopy", SOUND, gdrdrv_hidden, DIAGNOSIS_UNKNOWN, "not visible" },
-	{ "gdrcopy", SOUND, amd, SILENT, NULL },
 	{ "gpu-options", SOUND, nothing, SILENT, NULL },
 	{ "gpu-options", SOUND, options_usual, DIAGNOSIS_PASS, "GPUs is as they have it" },
 	{ "gpu-options", SOUND, options_ordering, DIAGNOSIS_PASS, "GPUs is forced on" },
@@ -612,7 +605,7 @@ static void on_a_machine_of_which_nothing_is_known_nothing_passes(void **state)
 {
 	static const char *const about_unknown[] = {
 		"link",	     "iommu", "acs", "relaxed-ordering", "payload", "gpudirect", "storage",
-		"boot-args", "bar",   "ari", "gdrcopy"
+		"boot-args", "bar",   "ari"
 	};
 	_cleanup_machine_ struct machine m;
 
@@ -635,7 +628,6 @@ static void on_a_machine_of_which_nothing_is_known_nothing_passes(void **state)
 					 .amd_peer = FACTS_UNKNOWN,
 					 .amd_dmabuf = FACTS_UNKNOWN,
 					 .nvidia_fs = FACTS_UNKNOWN,
-					 .gdrdrv = FACTS_UNKNOWN,
 					 .numa_balancing = -1 };
 	for (size_t i = 0; i < ARRAY_LEN(about_unknown); i++) {
 		_cleanup_diagnosis_ struct diagnosis *r = run(&m, about_unknown[i]);

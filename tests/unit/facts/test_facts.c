@@ -388,20 +388,17 @@ static void reads_versions_of_the_driver_and_of_peer_memory(void **state)
 		"f proc/driver/nvidia/version = NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19\\n\n"
 		"f proc/driver/nvidia/params = EnableMSI: 1\\nNvLinkDisable: 0\\n\n"
 		"f sys/module/nvidia_peermem/version = 535.54.03\\n\n"
-		"f sys/module/gdrdrv/version = 2.4.1\\n\n"
 		"d sys/module/nv_peer_mem\n"
 		"d sys/kernel/mm/memory_peers\n");
 	assert_string_equal(m.f->host.nvidia_version, "535.129.03");
 	assert_string_equal(m.f->host.nvidia_params, "EnableMSI: 1\nNvLinkDisable: 0");
 	assert_string_equal(m.f->host.peermem_version, "535.54.03");
-	assert_int_equal(m.f->host.gdrdrv, FACTS_YES);
 	assert_true(m.f->host.old_peermem);
 	assert_int_equal(m.f->host.peermem_registered, FACTS_NO);
 	machine_with(&bare, "f sys/module/nvidia/version = 1\\n\n"
 			    "f proc/kallsyms = 0 T ib_register_client\\n\n");
 	assert_null(bare.f->host.nvidia_version);
 	assert_int_equal(bare.f->host.rdma_peers, FACTS_NO);
-	assert_int_equal(bare.f->host.gdrdrv, FACTS_NO);
 	assert_int_equal(bare.f->host.peermem_registered, FACTS_UNKNOWN);
 }
 
