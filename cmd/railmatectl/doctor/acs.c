@@ -40,22 +40,6 @@ static const struct diagnosis_advice iommu_translated_despite = {
 	TRANSLATED,
 	{ "The command line asks for passthrough already: look for what overrules it (a type written to the group in sysfs, a device that the firmware calls untrusted, an IOMMU of the hypervisor)." },
 };
-static const struct diagnosis_advice iommu_blocked = {
-	"The device may not reach memory at all until a driver of user space has it.",
-	{ "Bind it to the kernel's driver (driverctl unset-override ADDRESS)." },
-};
-static const struct diagnosis_advice iommu_unknown = {
-	"If the IOMMU translates, NIC and GPU do not talk straight through the switch.",
-	{ "cat /sys/bus/pci/devices/ADDRESS/iommu_group/type on the host: identity is right; a container that masks parts of /sys does not have it." },
-};
-static const struct diagnosis_advice iommu_ats = {
-	"Translated, but with ATS the devices ask once and then talk straight through the switch.",
-	{ NULL },
-};
-static const struct diagnosis_advice iommu_numa = {
-	"Translated; but GPU and NIC meet in the CPU on this board, so there is no switch that transfers would be kept from.",
-	{ NULL },
-};
 
 static const char *iommu_name(enum facts_iommu type)
 {
@@ -124,12 +108,12 @@ static void judge_iommu(const struct facts *f, struct diagnosis *r, int pci, con
 		}
 		break;
 	case FACTS_IOMMU_BLOCKED:
-		diagnosis_add(r, DIAGNOSIS_FAIL, &iommu_blocked, who,
+		diagnosis_add(r, DIAGNOSIS_FAIL, &doctor_iommu_blocked, who,
 			      "%s is in a group of type blocked.", name);
 		break;
 	default:
 		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &iommu_unknown, who,
+			r, DIAGNOSIS_UNKNOWN, &doctor_iommu_unknown, who,
 			"%s: the type of its IOMMU group is %s%s.", name, words,
 			asks_for_passthrough(&f->host)
 				? "; the command line asks for passthrough, which is a hint only"
@@ -176,10 +160,10 @@ static void run_iommu(const struct facts *f, struct diagnosis *r)
 			judge_iommu_vfs_of(f, r, f->nic[i], (enum facts_iommu)type, &t);
 	}
 	if (t.ats)
-		diagnosis_add(r, DIAGNOSIS_PASS, &iommu_ats, "host",
+		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_iommu_ats, "host",
 			      "GPUs and NICs that are translated, with ATS: %zu.", t.ats);
 	if (t.numa)
-		diagnosis_add(r, DIAGNOSIS_PASS, &iommu_numa, "host",
+		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_iommu_numa, "host",
 			      "GPUs and NICs that are translated, on a board of type NUMA: %zu.",
 			      t.numa);
 	if (t.fine)
@@ -257,18 +241,6 @@ static const struct diagnosis_advice mask_missing = {
 	mask_meaning,
 	{ "Update the firmware of the NIC, whose switch this is, or of the board: nothing else gives a port the capability." },
 };
-static const struct diagnosis_advice mask_unknown = {
-	"What this port should redirect depends on what cannot be seen.",
-	{ DOCTOR_NEED_PRIVILEGE },
-};
-static const struct diagnosis_advice ats_differ_unknown = {
-	"With ATS the ports between GPU and NIC need other ACS masks than without it.",
-	{ "Run it as root with CAP_SYS_ADMIN; if only some NICs have ATS, give all of them the same (mlxconfig ATS_ENABLED)." },
-};
-static const struct diagnosis_advice shape_unknown = {
-	"What the ports around it should redirect is not known for this shape of the tree.",
-	{ "Compare with rdma_topo check (rdma-core), and send a railmatectl snapshot with a report." },
-};
 
 static const char *acs_words(const struct facts *f, uint16_t ctrl)
 {
@@ -321,7 +293,7 @@ static bool judge_mask(const struct facts *f, struct diagnosis *r, const struct 
 	if (p->has_acs)
 		say_mask(f, r, b, port, mask);
 	else if (p->config_ext != FACTS_CONFIG_READ)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &mask_unknown, who,
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_mask_unknown, who,
 			      "%s: its configuration space %s.", who,
 			      facts_why_unread(p->config_ext));
 	else if (strchr(mask, '1'))
@@ -353,12 +325,12 @@ static size_t judge_masks(const struct facts *f, struct diagnosis *r, const stru
 	for (size_t i = 0; i < b->n_unclear; i++) {
 		const char *who = facts_address(f, b->unclear[i]);
 
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &shape_unknown, who,
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_shape_unknown, who,
 			      "Data direct function %s is not on a switch with one GPU.", who);
 	}
 	if (b->type == DOCTOR_BOARD_INLINE && b->ats == FACTS_UNKNOWN)
 		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &ats_differ_unknown, "host",
+			r, DIAGNOSIS_UNKNOWN, &doctor_ats_differ_unknown, "host",
 			"Whether the NICs of this board have ATS is not visible, or they differ.");
 	for (size_t i = 0; i < f->inv->n_pci; i++) {
 		const char *mask = mask_of(f, b, (int)i);
@@ -392,30 +364,6 @@ static const struct diagnosis_advice acs_on_gpus = {
 	"What the two GPUs send each other on PCIe is redirected up to the CPU instead of through the switch: slow, or wrong data where the IOMMU translates. NVLink does not pass here.",
 	ACS_FIXES,
 };
-static const struct diagnosis_advice acs_on_despite = {
-	"What the two send each other is redirected up to the CPU instead of through the switch: GPUDirect RDMA at half the bandwidth, or none at all.",
-	{ "The command line names this bridge already: look into the kernel's log for 'disable_acs_redir', or switch ACS off in the BIOS; config_acs= is for kernels from 6.11, or a vendor's that has it." },
-};
-static const struct diagnosis_advice acs_on_guest = {
-	"What the two send each other is redirected up to the CPU instead of through the switch, for without ATS or direct translated P2P nothing takes the short way.",
-	{ "In a virtual machine that is the host's affair: the switch needs DT (direct translated P2P), GPUs and NICs need ATS, which the host's administrator sets (nccl-tests issue 380)." },
-};
-static const struct diagnosis_advice acs_unknown = {
-	"If a bridge on the path redirects, GPUDirect RDMA is slow, and nothing in NCCL's log says so.",
-	{ DOCTOR_NEED_PRIVILEGE },
-};
-static const struct diagnosis_advice acs_hidden = {
-	"The switches are the host's: if they redirect, GPUDirect RDMA is slow, which cannot be seen from inside.",
-	{ "Ask who runs the host: good is SV RR CR UF DT with ATS on GPU and NIC." },
-};
-static const struct diagnosis_advice acs_direct = {
-	"Plain requests are redirected, but both ends have ATS, and what is translated goes straight through (DT).",
-	{ NULL },
-};
-static const struct diagnosis_advice acs_far = {
-	"The path goes over the host bridge anyway, where NCCL leaves GPUDirect RDMA off: it matters when its level is raised.",
-	{ NULL },
-};
 
 /* A GPU and its peer. */
 struct acs_pair {
@@ -433,16 +381,16 @@ static void say_redirects(const struct facts *f, struct diagnosis *r, int bridge
 	bool ours = false;
 
 	if (p->class > TOPO_PHB)
-		advice = &acs_far;
+		advice = &doctor_acs_far;
 	else if (f->inv->hypervisor)
-		advice = &acs_on_guest;
+		advice = &doctor_acs_on_guest;
 	else if (value && strstr(value, "disable_acs_redir=") && strstr(value, who))
-		advice = &acs_on_despite;
+		advice = &doctor_acs_on_despite;
 	else
 		ours = true;
-	found = diagnosis_add(r, advice == &acs_far ? DIAGNOSIS_PASS : DIAGNOSIS_WARN, advice, who,
-			      "%s redirects (ACS %s) between GPU %s and %s %s (%s).", who,
-			      acs_words(f, f->pci[bridge].acs_ctrl), facts_address(f, p->gpu),
+	found = diagnosis_add(r, advice == &doctor_acs_far ? DIAGNOSIS_PASS : DIAGNOSIS_WARN,
+			      advice, who, "%s redirects (ACS %s) between GPU %s and %s %s (%s).",
+			      who, acs_words(f, f->pci[bridge].acs_ctrl), facts_address(f, p->gpu),
 			      p->nic ? "NIC" : "GPU", facts_address(f, p->peer),
 			      topo_class_name(p->class));
 	if (ours)
@@ -470,7 +418,7 @@ static void judge_acs_bridge(const struct facts *f, struct diagnosis *r, struct 
 		return; /* the pair is further apart than a host bridge: its ACS matters little */
 	w->judged++;
 	if (!known)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &acs_unknown, who,
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_acs_unknown, who,
 			      "%s, between GPU %s and %s %s: its configuration space %s.", who,
 			      facts_address(f, pair->gpu), pair->nic ? "NIC" : "GPU",
 			      facts_address(f, pair->peer), facts_why_unread(p->config_ext));
@@ -543,7 +491,7 @@ static void run_acs(const struct facts *f, struct diagnosis *r)
 
 	if (topo_flattened_vm(f->topo)) {
 		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &acs_hidden, "host",
+			r, DIAGNOSIS_UNKNOWN, &doctor_acs_hidden, "host",
 			"This virtual machine does not show the switches between GPUs and NICs.");
 		return;
 	}
@@ -557,11 +505,11 @@ static void run_acs(const struct facts *f, struct diagnosis *r)
 		diagnosis_fine(r, "Ports with the ACS mask of a board of type %s: %zu.",
 			       doctor_board_name(board.type), right);
 	if (w.direct)
-		diagnosis_add(r, DIAGNOSIS_PASS, &acs_direct, "host",
+		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_acs_direct, "host",
 			      "Bridges that redirect, with DT and ATS: %zu.", w.direct);
 	if (w.judged && diagnosis_n(r) == diagnosis_n_before(r) && f->inv->hypervisor)
 		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &acs_hidden, "host",
+			r, DIAGNOSIS_UNKNOWN, &doctor_acs_hidden, "host",
 			"The %zu bridges that this virtual machine sees redirect nothing; the host's are hidden.",
 			w.judged);
 	else if (w.judged && diagnosis_n(r) == diagnosis_n_before(r))

@@ -188,23 +188,6 @@ const char *doctor_board_of_gpus(const struct hw_inventory *inv)
 
 /* --- iommu-groups --- */
 
-static const struct diagnosis_advice group_apart = {
-	"The GPU's driver gives GPU memory to the NIC only within one IOMMU group: without it NCCL has no GPUDirect RDMA.",
-	{ "Groups follow from ACS: set the masks that the check acs names, and reboot; the driver's way around it is NVreg_GrdmaPciTopoCheckOverride=1." },
-};
-static const struct diagnosis_advice group_inline = {
-	"Groups that do not fit the board's type mean that ACS does not either: GPUDirect RDMA takes the long way.",
-	{ "Groups follow from ACS: set the masks that the check acs names, and reboot." },
-};
-static const struct diagnosis_advice group_numa = {
-	"On this board every GPU and NIC is to have an IOMMU group of its own; a shared or missing group means that ACS or the IOMMU is off, and GPUDirect RDMA over C2C may fail.",
-	{ "Switch the SMMU on in the firmware. Groups follow from ACS: take pci=disable_acs_redir= out of the kernel's command line, set the masks that the check acs names, and reboot." },
-};
-static const struct diagnosis_advice group_unknown = {
-	"On this board the IOMMU groups of GPU and NIC decide whether GPUDirect RDMA works.",
-	{ "ls -l /sys/bus/pci/devices/*/iommu_group on the host; a container that masks parts of /sys does not have it." },
-};
-
 static const char *group_words(const struct facts *f, int pci)
 {
 	int group = f->pci[pci].iommu_group;
@@ -226,13 +209,13 @@ static void judge_pair_groups(const struct facts *f, struct diagnosis *r,
 	else if (b->ats == FACTS_YES)
 		right = nic >= 0 && gpu >= 0 && nic != gpu;
 	if (nic == FACTS_GROUP_UNKNOWN || gpu == FACTS_GROUP_UNKNOWN)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &group_unknown, who,
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_group_unknown, who,
 			      "The IOMMU groups of GPU %s and %s %s are not visible.", who, kind,
 			      other);
 	else if (!right)
-		diagnosis_add(r, DIAGNOSIS_WARN, dma ? &group_apart : &group_inline, who,
-			      "GPU %s is in %s and its %s %s in %s.", who, group_words(f, c->gpu),
-			      kind, other, group_words(f, c->nic));
+		diagnosis_add(r, DIAGNOSIS_WARN, dma ? &doctor_group_apart : &doctor_group_inline,
+			      who, "GPU %s is in %s and its %s %s in %s.", who,
+			      group_words(f, c->gpu), kind, other, group_words(f, c->nic));
 }
 
 static bool is_in_numa(const struct facts *f, size_t pci)
@@ -246,13 +229,14 @@ static void judge_own_group(const struct facts *f, struct diagnosis *r, size_t p
 	const char *who = facts_address(f, (int)pci);
 
 	if (group == FACTS_GROUP_UNKNOWN)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &group_unknown, who,
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_group_unknown, who,
 			      "The IOMMU group of %s is not visible.", who);
 	else if (group == FACTS_GROUP_NONE)
-		diagnosis_add(r, DIAGNOSIS_WARN, &group_numa, who, "%s is in no IOMMU group.", who);
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_group_numa, who,
+			      "%s is in no IOMMU group.", who);
 	for (size_t i = 0; group >= 0 && i < pci; i++) {
 		if (is_in_numa(f, i) && f->pci[i].iommu_group == group)
-			diagnosis_add(r, DIAGNOSIS_WARN, &group_numa, who,
+			diagnosis_add(r, DIAGNOSIS_WARN, &doctor_group_numa, who,
 				      "%s shares group %d with %s.", who, group,
 				      facts_address(f, (int)i));
 	}
@@ -282,19 +266,6 @@ static void run_groups(const struct facts *f, struct diagnosis *r)
 
 /* --- ats --- */
 
-static const struct diagnosis_advice ats_mixed = {
-	"With ATS the ports between GPU and NIC need other ACS masks than without it: one half of the NICs is wrong in any case.",
-	{ "mlxconfig -d ADDRESS set ATS_ENABLED=0 (bare metal) or 1 (GPUs for virtual machines), the same on all of them, and reboot." },
-};
-static const struct diagnosis_advice ats_on = {
-	"A NIC that asks the SMMU for translations bypasses what this board expects of it.",
-	{ "mlxconfig -d ADDRESS set ATS_ENABLED=0, and reboot." },
-};
-static const struct diagnosis_advice ats_unknown = {
-	"On this board NICs have to have ATS, or not to have it.",
-	{ DOCTOR_NEED_PRIVILEGE },
-};
-
 /* Where all NICs are alike, their kind shows the purpose of the machine. */
 static void judge_inline_ats(const struct facts *f, struct diagnosis *r,
 			     const struct doctor_board *b)
@@ -305,11 +276,11 @@ static void judge_inline_ats(const struct facts *f, struct diagnosis *r,
 		n[doctor_has_ats(&f->pci[b->complex[i].nic])]++;
 	if (n[FACTS_YES] && n[FACTS_NO])
 		diagnosis_add(
-			r, DIAGNOSIS_WARN, &ats_mixed, "host",
+			r, DIAGNOSIS_WARN, &doctor_ats_mixed, "host",
 			"Of the NICs with a GPU behind their switch %zu have ATS and %zu have not.",
 			n[FACTS_YES], n[FACTS_NO]);
 	else if (n[FACTS_UNKNOWN])
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &ats_unknown, "host",
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_ats_unknown, "host",
 			      "Whether NICs have ATS is not visible of %zu.", n[FACTS_UNKNOWN]);
 	else
 		diagnosis_fine(
@@ -331,9 +302,10 @@ static void judge_numa_ats(const struct facts *f, struct diagnosis *r)
 			continue;
 		n++;
 		if (doctor_has_ats(&f->pci[i]) == FACTS_YES)
-			diagnosis_add(r, DIAGNOSIS_WARN, &ats_on, who, "NIC %s has ATS.", who);
+			diagnosis_add(r, DIAGNOSIS_WARN, &doctor_ats_on, who, "NIC %s has ATS.",
+				      who);
 		else if (doctor_has_ats(&f->pci[i]) == FACTS_UNKNOWN)
-			diagnosis_add(r, DIAGNOSIS_UNKNOWN, &ats_unknown, who,
+			diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_ats_unknown, who,
 				      "NIC %s: its configuration space %s.", who,
 				      facts_why_unread(f->pci[i].config_ext));
 	}

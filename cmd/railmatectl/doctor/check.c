@@ -7,6 +7,11 @@
 #include "base/str.h"
 #include "doctor/doctor-internal.h"
 
+#define ADVICE(name, meaning, ...)                                                                 \
+	const struct diagnosis_advice doctor_##name = { meaning, { __VA_ARGS__ } };
+#include "doctor/advice.def"
+#undef ADVICE
+
 /* In the order of printing: devices that must be there, places, wiring, the host. */
 static const struct {
 	const struct diagnosis_check *checks;

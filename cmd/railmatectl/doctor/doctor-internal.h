@@ -20,6 +20,11 @@ TABLE(doctor_roce_checks);
 TABLE(doctor_table_checks);
 TABLE(doctor_limit_checks);
 
+/* doctor_NAME of each row. */
+#define ADVICE(name, meaning, ...) extern const struct diagnosis_advice doctor_##name;
+#include "doctor/advice.def"
+#undef ADVICE
+
 /* The fix for facts that only root sees. */
 #define DOCTOR_NEED_PRIVILEGE                                                                      \
 	"Run it as root with CAP_SYS_ADMIN on the node itself, or in a privileged pod."

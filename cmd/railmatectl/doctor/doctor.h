@@ -1,8 +1,8 @@
 /*
  * The faults of a machine that keep NCCL from being fast or right: facts in, findings out.
  *
- * To add checks: a file with a table of rows, TABLE() in doctor-internal.h, and its line in check.c
- * (tables[]).
+ * To add checks: rows of a table, and what their findings mean in advice.def; for a new file also
+ * TABLE() in doctor-internal.h, and its line in check.c (tables[]).
  */
 #ifndef RAILMATE_DOCTOR_DOCTOR_H
 #define RAILMATE_DOCTOR_DOCTOR_H

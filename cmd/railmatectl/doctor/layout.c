@@ -16,15 +16,6 @@
 /* A node of the same socket is 11 to 15 away; of another 16 and more (AMD 32, Intel 20 and 21). */
 #define OTHER_SOCKET 16
 
-static const struct diagnosis_advice clusters_bare = {
-	"Topology Manager keeps a container's CPUs, GPUs and VFs on one node: this node's CPUs are never near a GPU, and pods with GPUs have only a part of the socket's CPUs and memory.",
-	{ "Set NPS to 1 (AMD) or SNC off (Intel) in the BIOS, unless the node's CPUs are meant for pods without GPUs; or use the Topology Manager policy option prefer-closest-numa-nodes." },
-};
-static const struct diagnosis_advice clusters_fine = {
-	"Topology Manager takes each part of a socket for a node: a container with more GPUs than one part has spans several, which the policy single-numa-node refuses.",
-	{ NULL },
-};
-
 static bool has_cpus(const struct hw_numa *n)
 {
 	return n->cpumap && n->cpumap[strspn(n->cpumap, "0,")];
@@ -81,13 +72,13 @@ static void run_clusters(const struct facts *f, struct diagnosis *r)
 		split += parts > 1;
 		if (parts > 1 && !gpus_on(f, i, false) && gpus_on(f, i, true))
 			diagnosis_add(
-				r, DIAGNOSIS_WARN, &clusters_bare, "host",
+				r, DIAGNOSIS_WARN, &doctor_clusters_bare, "host",
 				"NUMA node %d is a part of a socket (NPS, SNC) and has no GPU; other parts have.",
 				inv->numa[i].id);
 	}
 	if (split && inv->n_gpu && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
 		diagnosis_add(
-			r, DIAGNOSIS_PASS, &clusters_fine, "host",
+			r, DIAGNOSIS_PASS, &doctor_clusters_fine, "host",
 			"Sockets are split into NUMA nodes (NPS, SNC): sockets %zu, nodes %zu.",
 			sockets, nodes);
 }
@@ -96,36 +87,20 @@ static void run_clusters(const struct facts *f, struct diagnosis *r)
 
 #define KUBELET_NODES 8
 
-static const struct diagnosis_advice nodes_many = {
-	"A kubelet with a Topology Manager policy other than none does not start on a machine with more than 8 NUMA nodes.",
-	{ "In the kubelet's configuration: topologyManagerPolicyOptions: max-allowable-numa-nodes: \"N\" (Kubernetes 1.31 and later), or topologyManagerPolicy: none.",
-	  "A KubeletConfig with topologyManagerPolicyOptions: max-allowable-numa-nodes: \"N\", or with topologyManagerPolicy: none.",
-	  "machine.kubelet.extraConfig: topologyManagerPolicyOptions: max-allowable-numa-nodes: \"N\", or topologyManagerPolicy: none." },
-};
-static const struct diagnosis_advice nodes_fine = {
-	"Memory of GPUs counts as NUMA nodes for the kubelet's Topology Manager, which takes 8; MIG adds more.",
-	{ NULL },
-};
-
 static void run_nodes(const struct facts *f, struct diagnosis *r)
 {
 	size_t memory = facts_n_memory_nodes(f->inv), n = f->inv->n_numa;
 
 	if (n > KUBELET_NODES)
-		diagnosis_add(r, DIAGNOSIS_WARN, &nodes_many, "host",
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_nodes_many, "host",
 			      "There are %zu NUMA nodes, %zu of them memory without CPUs.", n,
 			      memory);
 	else if (memory)
-		diagnosis_add(r, DIAGNOSIS_PASS, &nodes_fine, "host",
+		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_nodes_fine, "host",
 			      "NUMA nodes: %zu, of them memory without CPUs: %zu.", n, memory);
 }
 
 /* --- rails --- */
-
-static const struct diagnosis_advice swapped = {
-	"NCCL connects rail n of a node with rail n of the others: where the cables of one node are swapped, that traffic goes over the spine, and on a fabric without one it fails.",
-	{ "Compare with railmatectl topo of a node that works: put the cables right where this node alone says it; where all nodes say it, the fabric counts otherwise: name the rails in the configuration ('rails')." },
-};
 
 struct end {
 	int pci;
@@ -170,7 +145,7 @@ static void compare(const struct facts *f, const struct topo_rails *rails, struc
 		if (low->at.plane == high->at.plane &&
 		    strverscmp(low->leaf->name, high->leaf->name) > 0)
 			diagnosis_add(
-				r, DIAGNOSIS_WARN, &swapped, facts_address(f, high->pci),
+				r, DIAGNOSIS_WARN, &doctor_swapped, facts_address(f, high->pci),
 				"%s is on rail %d by the order of the GPUs, and its switch %s comes before %s, that of rail %d.",
 				facts_nic_name(f, high->pci), high->at.rail, high->leaf->name,
 				low->leaf->name, low->at.rail);
@@ -191,32 +166,14 @@ static void run_rails(const struct facts *f, struct diagnosis *r)
 
 #define SMALL_BAR (256 << 20)
 
-static const struct diagnosis_advice bar_unset = {
-	"The function has no window in memory for a part of itself: its driver fails, or GPUDirect RDMA does.",
-	{ "Switch on Above 4G Decoding (and Resizable BAR, SR-IOV) in the BIOS; if that does not help, boot with pci=realloc (--fix-manifest grub).",
-	  "Switch on Above 4G Decoding in the BIOS; else a MachineConfig with kernelArguments: [pci=realloc] (--fix-manifest openshift).",
-	  "Switch on Above 4G Decoding in the BIOS; else add pci=realloc to machine.install.extraKernelArgs (--fix-manifest talos)." },
-};
-static const struct diagnosis_advice bar_unset_despite = {
-	"The function has no window in memory for a part of itself: its driver fails, or GPUDirect RDMA does.",
-	{ "pci=realloc is on the command line already: switch on Above 4G Decoding in the BIOS, give MMIO more room there (MMIO High Size), and update the firmware." },
-};
-static const struct diagnosis_advice bar_small = {
-	"A NIC reaches GPU memory through this window: registering more than it holds fails, and NCCL goes on without GPUDirect RDMA or not at all.",
-	{ "Switch on Above 4G Decoding and Resizable BAR in the BIOS; consumer GPUs stay as they are." },
-};
-static const struct diagnosis_advice bar_unknown = {
-	"A GPU whose window in memory is small has no GPUDirect RDMA.",
-	{ "Look on the host: lspci -vv -s ADDRESS shows Region 1 and its size." },
-};
-
 static void say_unset(const struct facts *f, struct diagnosis *r, int pci, const char *name,
 		      const char *what)
 {
 	bool despite = facts_boot_list_has(f, "pci=", "realloc");
 	struct diagnosis_finding *found = diagnosis_add(
-		r, DIAGNOSIS_WARN, despite ? &bar_unset_despite : &bar_unset, facts_address(f, pci),
-		"%s: the kernel found no place in memory for %s.", name, what);
+		r, DIAGNOSIS_WARN, despite ? &doctor_bar_unset_despite : &doctor_bar_unset,
+		facts_address(f, pci), "%s: the kernel found no place in memory for %s.", name,
+		what);
 
 	if (!despite)
 		found->kernel_arg = "pci=realloc";
@@ -234,7 +191,7 @@ static void judge_bars(const struct facts *f, struct diagnosis *r, int pci, cons
 	else if (b->vf_unset)
 		say_unset(f, r, pci, name, "the BARs of its VFs");
 	else if (hw_find_gpu(f->inv, pci) >= 0 && b->largest <= SMALL_BAR)
-		diagnosis_add(r, DIAGNOSIS_WARN, &bar_small, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_bar_small, facts_address(f, pci),
 			      "%s shows %llu MiB of its memory at most.", name,
 			      (unsigned long long)b->largest >> 20);
 }
@@ -251,22 +208,13 @@ static void run_bar(const struct facts *f, struct diagnosis *r)
 	for (size_t i = 0; i < f->n_nic; i++)
 		judge_bars(f, r, f->nic[i], facts_nic_name(f, f->nic[i]), &unseen);
 	if (unseen)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &bar_unknown, "host",
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_bar_unknown, "host",
 			      "%zu of %zu GPUs and NICs do not show their BARs.", unseen, n);
 	else
 		diagnosis_fine(r, "GPUs and NICs with all their BARs: %zu.", n);
 }
 
 /* --- ari --- */
-
-static const struct diagnosis_advice ari_off = {
-	"Without ARI a function has room for 7 VFs on its bus; more of them need bus numbers that the firmware may not have left, and NCCL does not find VFs of a further bus at their PF's place.",
-	{ "Switch on ARI (often below SR-IOV) in the BIOS, and update the firmware; a port that cannot do it leaves the card at 7 VFs." },
-};
-static const struct diagnosis_advice ari_unknown = {
-	"Without ARI a function has room for 7 VFs on its bus.",
-	{ DOCTOR_NEED_PRIVILEGE },
-};
 
 #define PLAIN_VFS 7
 
@@ -289,13 +237,13 @@ static void judge_ari(const struct facts *f, struct diagnosis *r, int pf, size_t
 	if (proven || (port->devctl2 >= 0 && port->devctl2 & PCI_EXP_DEVCTL2_ARI))
 		*on += 1;
 	else if (port->devctl2 < 0)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &ari_unknown, facts_address(f, pf),
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_ari_unknown, facts_address(f, pf),
 			      "%s: the configuration space of the port above it %s.",
 			      facts_nic_name(f, pf),
 			      port->config == FACTS_CONFIG_READ ? "does not show ARI"
 								: facts_why_unread(port->config));
 	else
-		diagnosis_add(r, DIAGNOSIS_WARN, &ari_off, facts_address(f, pf),
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_ari_off, facts_address(f, pf),
 			      "%s can have %d VFs, and the port above it, %s, %s.",
 			      facts_nic_name(f, pf), p->sriov_total, facts_address(f, p->parent),
 			      port->devcap2 & PCI_EXP_DEVCAP2_ARI ? "has ARI forwarding off"

@@ -9,12 +9,6 @@ static const char only_inside[] = "Run it in the container: railmatectl doctor -
 
 /* --- memlock --- */
 
-static const struct diagnosis_advice memlock_small = {
-	"RDMA locks every buffer in memory; at the limit registrations fail: \"ibv_reg_mr failed with error Cannot allocate memory\".",
-	{ "Let the runtime give no limit: LimitMEMLOCK=infinity in a drop-in of containerd.service or crio.service, restart it; or add capabilities: add: [IPC_LOCK] to the container's securityContext.",
-	  "Set default_ulimits = [\"memlock=-1:-1\"] in a drop-in of CRI-O (MachineConfig, /etc/crio/crio.conf.d); or add IPC_LOCK to the container's securityContext.",
-	  "Add IPC_LOCK to the container's securityContext." },
-};
 static const struct diagnosis_advice memlock_elsewhere = {
 	"RDMA locks every buffer in memory; what a container may lock is the runtime's decision, not this process's.",
 	{ only_inside },
@@ -35,20 +29,16 @@ static void run_memlock(const struct facts *f, struct diagnosis *r)
 			      "This container may lock any amount of memory%s.",
 			      limit == -1 ? "" : " (it has IPC_LOCK)");
 	else if (limit < 0 || f->net->ipc_lock == FACTS_UNKNOWN)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &memlock_small, "container",
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_memlock_small, "container",
 			      "How much memory this container may lock is not known.");
 	else
-		diagnosis_add(r, DIAGNOSIS_WARN, &memlock_small, "container",
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_memlock_small, "container",
 			      "This container may lock %lld KiB of memory and has no IPC_LOCK.",
 			      (long long)limit / 1024);
 }
 
 /* --- shm --- */
 
-static const struct diagnosis_advice shm_small = {
-	"NCCL keeps tens of MB for each pair of ranks on a node there, data loaders more: \"Error while creating shared memory segment\", or a bus error.",
-	{ "Mount an emptyDir with medium: Memory (sizeLimit: 1Gi or more) at /dev/shm." },
-};
 static const struct diagnosis_advice shm_elsewhere = {
 	"A container's /dev/shm has 64 MiB unless the pod says more, which is little for NCCL.",
 	{ only_inside },
@@ -65,11 +55,11 @@ static void run_shm(const struct facts *f, struct diagnosis *r)
 			r, DIAGNOSIS_UNKNOWN, &shm_elsewhere, "here",
 			"Whether this is a container, and has its own /dev/shm, is not known.");
 	else if (size < 0)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &shm_small, "container",
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_shm_small, "container",
 			      "The size of /dev/shm is not known.");
 	else
 		diagnosis_add(r, size > 64 * MIB ? DIAGNOSIS_PASS : DIAGNOSIS_WARN,
-			      size > 64 * MIB ? NULL : &shm_small, "container",
+			      size > 64 * MIB ? NULL : &doctor_shm_small, "container",
 			      "/dev/shm has %lld MiB.", (long long)(size / MIB));
 }
 

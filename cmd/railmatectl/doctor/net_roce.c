@@ -11,28 +11,6 @@
 
 /* --- mtu --- */
 
-static const struct diagnosis_advice mtu_small = {
-	"RoCE sends packets of the largest of 256, 512, 1024, 2048 and 4096 bytes that fit: smaller ones cost message rate, and at 400 Gb/s bandwidth.",
-	{ "Set 9000 (at least 4200) on the PF, on its VFs, and on every switch on the way: ip link set PF mtu 9000, kept by netplan or NetworkManager.",
-	  "Set mtu: 9000 in the SriovNetworkNodePolicy.",
-	  "Set mtu: 9000 for the interface in the machine's network configuration." },
-};
-static const struct diagnosis_advice mtu_mixed = {
-	"Two ends agree on the smaller MTU; between rails whose switches differ, connections fail or packets are lost.",
-	{ "Set the same MTU on all PFs: ip link set PF mtu 9000, kept by netplan or NetworkManager.",
-	  "Set mtu: 9000 in every SriovNetworkNodePolicy.",
-	  "Set mtu: 9000 for each of the interfaces in the machine's network configuration." },
-};
-static const struct diagnosis_advice mtu_vf = {
-	"A VF's own MTU decides the size of its RoCE packets, whatever its PF has.",
-	{ "ip link set INTERFACE mtu 9000 on the VF, or the tuning CNI plugin (mtu) in the pod's network.",
-	  "Set mtu: 9000 in the SriovNetworkNodePolicy: the operator sets it on PF and VFs." },
-};
-static const struct diagnosis_advice mtu_unknown = {
-	"A small MTU costs bandwidth.",
-	{ "Look on the host: ip link show." },
-};
-
 #define ROCE_HEADERS 96 /* bytes that the kernel takes off (iboe_get_mtu()) */
 #define FULL_MTU     4096
 
@@ -50,9 +28,10 @@ enum { MTU_FINE, MTU_BELOW_PF, MTU_SMALL };
 static const struct net_kind mtu_kinds[] = {
 	[MTU_FINE] = { DIAGNOSIS_PASS, NULL, "has an MTU for full RoCE packets, or its PF's",
 		       "have an MTU for full RoCE packets, or their PF's" },
-	[MTU_BELOW_PF] = { DIAGNOSIS_WARN, &mtu_vf, "has a smaller MTU than its PF",
+	[MTU_BELOW_PF] = { DIAGNOSIS_WARN, &doctor_mtu_vf, "has a smaller MTU than its PF",
 			   "have a smaller MTU than their PF" },
-	[MTU_SMALL] = { DIAGNOSIS_WARN, &mtu_small, "has an MTU too small for full RoCE packets",
+	[MTU_SMALL] = { DIAGNOSIS_WARN, &doctor_mtu_small,
+			"has an MTU too small for full RoCE packets",
 			"have an MTU too small for full RoCE packets" },
 };
 
@@ -72,10 +51,10 @@ static int judge_vf_mtu(const struct facts *f, size_t rdma)
 static void judge_pf_mtu(const struct facts *f, struct diagnosis *r, int pci, int mtu)
 {
 	if (!mtu)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &mtu_unknown, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_mtu_unknown, facts_address(f, pci),
 			      "The MTU of %s is not known.", net_name(f, pci));
 	else if (path_mtu(mtu) < FULL_MTU)
-		diagnosis_add(r, DIAGNOSIS_WARN, &mtu_small, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_mtu_small, facts_address(f, pci),
 			      "%s has the MTU %d, so RoCE packets carry %d bytes.",
 			      net_name(f, pci), mtu, path_mtu(mtu));
 	else
@@ -102,8 +81,8 @@ static void compare_mtus(const struct facts *f, struct diagnosis *r, const int *
 		strbuf_printf(&list, " %d", mtu);
 	}
 	if (differ)
-		diagnosis_add(r, DIAGNOSIS_WARN, &mtu_mixed, "host", "PFs have different MTUs: %s.",
-			      strbuf_str(&list));
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_mtu_mixed, "host",
+			      "PFs have different MTUs: %s.", strbuf_str(&list));
 }
 
 /* The PFs of f->nic that speak RoCE. */
@@ -132,35 +111,6 @@ static void run_mtu(const struct facts *f, struct diagnosis *r)
 }
 
 /* --- qos --- */
-
-static const struct diagnosis_advice qos_no_pfc = {
-	"RoCE is fast where packets are not dropped: without PFC a full switch drops, and each drop costs a retransmission. Fine where the fabric is run lossy on purpose.",
-	{ "Agree with the switches on one lossless priority: mlnx_qos -i PF --pfc 0,0,0,1,0,0,0,0 --trust dscp, or dcb pfc set dev PF prio-pfc 3:on; kept by a systemd unit. Then NCCL_IB_TC in the pool's env (106 is DSCP 26).",
-	  "Set it with the vendor's network operator, or a MachineConfig with a systemd unit that runs mlnx_qos or dcb.",
-	  "Run a privileged DaemonSet that sets it (mlnx_qos or dcb) after each boot." },
-};
-static const struct diagnosis_advice qos_pcp = {
-	"Pods send untagged packets, which have priority 0 on this port whatever NCCL_IB_TC says.",
-	{ "mlnx_qos -i PF --trust dscp, or entries for DSCPs: dcb app add dev PF dscp-prio 26:3; kept by a systemd unit.",
-	  "Set it with the vendor's network operator, or a MachineConfig with a systemd unit that runs mlnx_qos or dcb.",
-	  "Run a privileged DaemonSet that sets it (mlnx_qos or dcb) after each boot." },
-};
-static const struct diagnosis_advice qos_contradiction = {
-	"What every RDMA packet of this host is marked with goes where packets are dropped.",
-	{ "Make /sys/class/infiniband/DEVICE/tc/1/traffic_class, the port's DSCP map and its PFC agree (mlnx_qos -i PF shows the last two)." },
-};
-static const struct diagnosis_advice qos_mixed = {
-	"One rail drops packets where another waits: the slowest rail decides.",
-	{ "Set the same on all PFs (mlnx_qos -i PF, dcb pfc show dev PF)." },
-};
-static const struct diagnosis_advice qos_unknown = {
-	"Whether NCCL's packets are lossless is not known; only the PF's own interface shows it, in the host's network namespace.",
-	{ "Run it on the host; or look: mlnx_qos -i PF, dcb pfc show dev PF, dcb app show dev PF." },
-};
-static const struct diagnosis_advice qos_fine = {
-	"With NCCL_IB_TC in this range (pool's env) NCCL's packets are lossless up to here; with its default 0 they have priority 0.",
-	{ NULL },
-};
 
 /* "24-31, 46": the DSCPs that end on a lossless priority. */
 static void put_lossless_dscps(const struct hw_dcb *dcb, struct strbuf *out)
@@ -192,7 +142,7 @@ static void say_map(const struct facts *f, struct diagnosis *r, int pci, const s
 	put_lossless_dscps(dcb, &dscps);
 	hw_dcb_put_priorities(dcb->pfc, &priorities);
 	if (!dscps.len)
-		diagnosis_add(r, DIAGNOSIS_WARN, &qos_pcp, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_qos_pcp, facts_address(f, pci),
 			      "%s has PFC on priority %s, but %s.", net_name(f, pci),
 			      strbuf_str(&priorities),
 			      dcb->trust == HW_DCB_TRUST_PCP
@@ -200,7 +150,7 @@ static void say_map(const struct facts *f, struct diagnosis *r, int pci, const s
 				      : "its map leads no DSCP there");
 	else
 		diagnosis_add(
-			r, DIAGNOSIS_PASS, &qos_fine, facts_address(f, pci),
+			r, DIAGNOSIS_PASS, &doctor_qos_fine, facts_address(f, pci),
 			"%s has PFC on priority %s, which DSCP %s leads to (NCCL_IB_TC is the DSCP times 4).",
 			net_name(f, pci), strbuf_str(&priorities), strbuf_str(&dscps));
 }
@@ -212,15 +162,15 @@ static void judge_qos(const struct facts *f, struct diagnosis *r, int pci)
 	int tc = f->net->rdma[net_pf_rdma(f, pci)].traffic_class;
 
 	if (n->why_no_dcb || n->dcb.pfc < 0 || n->dcb.trust == HW_DCB_TRUST_UNKNOWN)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &qos_unknown, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_qos_unknown, facts_address(f, pci),
 			      "PFC and trust of %s are not known: %s.", net_name(f, pci),
 			      n->why_no_dcb ? n->why_no_dcb : "not reported by the driver");
 	else if (!n->dcb.pfc)
-		diagnosis_add(r, DIAGNOSIS_WARN, &qos_no_pfc, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_qos_no_pfc, facts_address(f, pci),
 			      "%s has PFC on no priority: its port is lossy.", net_name(f, pci));
 	else if (tc >= 0 && hw_dcb_contradicts(&n->dcb, tc, -1, &how))
 		diagnosis_add(
-			r, DIAGNOSIS_WARN, &qos_contradiction, facts_address(f, pci),
+			r, DIAGNOSIS_WARN, &doctor_qos_contradiction, facts_address(f, pci),
 			"%s: the host marks all packets with the traffic class %d, whatever NCCL asks for; %s.",
 			net_name(f, pci), tc, strbuf_str(&how));
 	else
@@ -245,7 +195,7 @@ static void compare_pfc(const struct facts *f, struct diagnosis *r, const int *p
 		hw_dcb_put_priorities(pfc, &list);
 	}
 	if (differ)
-		diagnosis_add(r, DIAGNOSIS_WARN, &qos_mixed, "host",
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_qos_mixed, "host",
 			      "PFs have PFC on different priorities: %s.", strbuf_str(&list));
 }
 
@@ -261,23 +211,6 @@ static void run_qos(const struct facts *f, struct diagnosis *r)
 
 /* --- arp: interfaces in one IPv4 subnet; whose MAC address do the peers learn for whose IP
  * address? --- */
-
-static const struct diagnosis_advice arp_flux = {
-	"Linux answers ARP for an address by any interface: peers learn the MAC of another rail, whose VF drops what arrives there. Connections hang, or end with status 12, now and then and not from the start.",
-	{ "sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2 net.ipv4.conf.all.rp_filter=2, kept by a file in /etc/sysctl.d; in pods by the CNI plugin tuning. Better: a subnet for each rail.",
-	  "Set them with a Tuned profile (NodeTuningOperator), in pods with the CNI plugin tuning. Better: a subnet for each rail.",
-	  "Set them in machine.sysctls, in pods with the CNI plugin tuning. Better: a subnet for each rail." },
-};
-static const struct diagnosis_advice arp_filter = {
-	"The kernel drops what arrives by another interface than it would answer by, which in one subnet is the first: ARP and connections by rdma_cm of the other rails fail.",
-	{ "sysctl -w net.ipv4.conf.all.rp_filter=2 and the same for these interfaces, kept by a file in /etc/sysctl.d; in pods by the CNI plugin tuning. Better: a subnet for each rail.",
-	  "Set them with a Tuned profile (NodeTuningOperator), in pods with the CNI plugin tuning. Better: a subnet for each rail.",
-	  "Set them in machine.sysctls, in pods with the CNI plugin tuning. Better: a subnet for each rail." },
-};
-static const struct diagnosis_advice arp_unknown = {
-	"With the kernel's defaults peers learn the MAC of another rail.",
-	{ "sysctl net.ipv4.conf.all.arp_ignore (1 is right), arp_announce (2), rp_filter (0 or 2)." },
-};
 
 /* The interface of an RDMA device that speaks RoCE and has an IPv4 subnet; NULL: none. */
 static const struct facts_netdev *roce_netdev(const struct facts *f, size_t rdma)
@@ -320,15 +253,15 @@ static void judge_subnet(const struct facts *f, struct diagnosis *r, size_t firs
 		      inet_ntop(AF_INET, &subnet, text, sizeof(text)),
 		      __builtin_popcount(of->subnet_mask));
 	if (ignore < 0 || announce < 0)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &arp_unknown, "host",
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_arp_unknown, "host",
 			      "%s, and how they answer ARP is not visible.", strbuf_str(&names));
 	else if (!ignore || ignore > 2 || announce < 2)
-		diagnosis_add(r, DIAGNOSIS_WARN, &arp_flux, "host",
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_arp_flux, "host",
 			      "%s, with arp_ignore=%d and arp_announce=%d.", strbuf_str(&names),
 			      ignore, announce);
 	else if (filter == 1)
-		diagnosis_add(r, DIAGNOSIS_WARN, &arp_filter, "host", "%s, with rp_filter=1.",
-			      strbuf_str(&names));
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_arp_filter, "host",
+			      "%s, with rp_filter=1.", strbuf_str(&names));
 	else
 		diagnosis_add(r, DIAGNOSIS_PASS, NULL, "host",
 			      "%s, with arp_ignore=%d and arp_announce=%d.", strbuf_str(&names),
@@ -346,17 +279,6 @@ static void run_arp(const struct facts *f, struct diagnosis *r)
 /* --- ecn: RoCE's congestion control (DCQCN) beside PFC; does a PF report ECN marks, and does it
  * slow down? --- */
 
-static const struct diagnosis_advice ecn_off = {
-	"PFC alone stops whole ports when many send to one, and the stop spreads through the fabric; ECN makes senders slow down before that.",
-	{ "echo 1 > /sys/class/net/PF/ecn/roce_np/enable/PRIORITY and .../roce_rp/enable/PRIORITY on every node, kept by a systemd unit, and ECN marking on the switches; fine where the fabric has another congestion control.",
-	  "Set it with the vendor's network operator, or a MachineConfig with a systemd unit.",
-	  "Run a privileged DaemonSet that sets it after each boot." },
-};
-static const struct diagnosis_advice ecn_unknown = {
-	"Whether senders slow down before PFC stops them is not known.",
-	{ "With MLNX_OFED or DOCA: /sys/class/net/PF/ecn; else ask mlxconfig (ROCE_CC_PRIO_MASK_P1)." },
-};
-
 /* Of the priorities that have to be covered: those with PFC, else any. */
 static bool is_on(int mask, int pfc)
 {
@@ -369,12 +291,12 @@ static void judge_ecn(const struct facts *f, struct diagnosis *r, int pci)
 	_cleanup_strbuf_ struct strbuf on = STRBUF_INIT;
 
 	if (n->ecn_notify < 0 || n->ecn_react < 0) {
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &ecn_unknown, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_ecn_unknown, facts_address(f, pci),
 			      "ECN of %s is not known: its driver does not report it.",
 			      net_name(f, pci));
 	} else if (!is_on(n->ecn_notify, n->dcb.pfc) || !is_on(n->ecn_react, n->dcb.pfc)) {
 		diagnosis_add(
-			r, DIAGNOSIS_WARN, &ecn_off, facts_address(f, pci), "%s %s on %s.",
+			r, DIAGNOSIS_WARN, &doctor_ecn_off, facts_address(f, pci), "%s %s on %s.",
 			net_name(f, pci),
 			!is_on(n->ecn_notify, n->dcb.pfc) ? "does not report ECN marks"
 							  : "does not slow down for ECN marks",

@@ -8,15 +8,6 @@
 
 /* --- firmware: PFs of one model --- */
 
-static const struct diagnosis_advice firmware_mixed = {
-	"Cards of one model with different firmware differ in GID tables, congestion control and limits: what works on one rail may not on another.",
-	{ "Bring them to the same release (mlxfwmanager, mstflint, or the vendor's tool)." },
-};
-static const struct diagnosis_advice firmware_boards = {
-	"Cards of one model on different boards may differ in ports, speed and firmware settings.",
-	{ "Nothing if it is meant; else use boards of one part number." },
-};
-
 typedef const char *text_of(const struct facts_rdma *d);
 
 static const char *firmware_of(const struct facts_rdma *d)
@@ -70,24 +61,15 @@ static void run_firmware(const struct facts *f, struct diagnosis *r)
 			k++;
 		if (k < i)
 			continue; /* compared with the first of its model */
-		differ |= compare_model(f, r, model, firmware_of, &firmware_mixed, "firmware");
-		differ |= compare_model(f, r, model, board_of, &firmware_boards, "boards");
+		differ |=
+			compare_model(f, r, model, firmware_of, &doctor_firmware_mixed, "firmware");
+		differ |= compare_model(f, r, model, board_of, &doctor_firmware_boards, "boards");
 	}
 	if (known > 1 && !differ)
 		diagnosis_fine(r, "PFs of one model have the same firmware and board.");
 }
 
 /* --- switchdev: the representors of a PF's VFs --- */
-
-static const struct diagnosis_advice switchdev_loose = {
-	"In switchdev mode a VF reaches the wire through the netdev that stands for it: one that is missing, switched off or attached to nothing leaves the VF without a network.",
-	{ "Add it to the bridge that the uplink is in (ovs-vsctl add-port, ip link set REPRESENTOR master BRIDGE) and switch it on; or use legacy mode: devlink dev eswitch set pci/ADDRESS mode legacy.",
-	  "Set eSwitchMode: legacy in the SriovNetworkNodePolicy, or let OVS hardware offload manage the representors." },
-};
-static const struct diagnosis_advice switchdev_unknown = {
-	"In switchdev mode a VF whose representor is attached to nothing has no network.",
-	{ "Look on the host: ip -d link, ovs-vsctl show." },
-};
 
 /* The known reasons that keep VFs from the wire. */
 static size_t list_loose(const struct facts *f, int pci, struct strbuf *list, bool *ret_unknown)
@@ -122,11 +104,11 @@ static void judge_switchdev(const struct facts *f, struct diagnosis *r, int pci)
 	bool unknown = false;
 
 	if (list_loose(f, pci, &loose, &unknown))
-		diagnosis_add(r, DIAGNOSIS_WARN, &switchdev_loose, who,
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_switchdev_loose, who,
 			      "Representors of %s (switchdev): %s.", name, strbuf_str(&loose));
 	else if (unknown)
 		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &switchdev_unknown, who,
+			r, DIAGNOSIS_UNKNOWN, &doctor_switchdev_unknown, who,
 			"%s is in switchdev mode; what its representors are attached to is not known.",
 			name);
 	else
@@ -146,48 +128,24 @@ static void run_switchdev(const struct facts *f, struct diagnosis *r)
 
 /* --- gid --- */
 
-static const struct diagnosis_advice gid_none_here = {
-	"Without a routable RoCE v2 GID NCCL takes index 0, a link-local one of RoCE v1, and connections fail or time out.",
-	{ "Give the VF's interface in this pod an IP address: an ipam in its network (whereabouts, static), or a network of a CNI plugin that moves the VF into the pod." },
-};
-static const struct diagnosis_advice gid_none_yet = {
-	"NCCL needs a routable RoCE v2 GID, which comes with an IP address: the CNI plugin gives one when it moves the VF into a pod. For pods with hostNetwork the interface needs one here.",
-	{ "Run it in a pod that has the VF; for hostNetwork give the interface an address here." },
-};
-static const struct diagnosis_advice gid_v1 = {
-	"RoCE v1 packets do not pass a router, and NCCL looks for RoCE v2 GIDs.",
-	{ "Let the card use RoCE v2: cma_roce_mode -d DEVICE -p 1 -m 2, or the firmware setting of the vendor's tool; older drivers need an update." },
-};
-static const struct diagnosis_advice gid_holes = {
-	"NCCL 2.21.5 to 2.26.1 stops with \"read failed in ncclIbRoceGetVersionNum: Invalid argument\" at a slot that is empty or of another network namespace.",
-	{ "Use NCCL 2.26.2 or later; or gid: fixed:N in the pool, which makes NCCL not search." },
-};
-static const struct diagnosis_advice gid_several = {
-	"NCCL takes the one with the lowest index, which need not be that of the fabric.",
-	{ "Name the fabric's prefix in the pool (gidRange), or give the interface one address." },
-};
-static const struct diagnosis_advice gid_unknown = {
-	"Without a routable RoCE v2 GID NCCL's connections fail.",
-	{ "Look on the host or in the pod: show_gids, or /sys/class/infiniband/DEVICE/ports/1/gids." },
-};
-
 enum { GID_FINE, GID_NONE_HERE, GID_NONE_YET, GID_V1, GID_HOLES, GID_SEVERAL, GID_UNKNOWN };
 
 static const struct net_kind gid_kinds[] = {
 	[GID_FINE] = { DIAGNOSIS_PASS, NULL, "has a routable RoCE v2 GID",
 		       "have routable RoCE v2 GIDs" },
-	[GID_NONE_HERE] = { DIAGNOSIS_FAIL, &gid_none_here, "has no routable RoCE v2 GID",
+	[GID_NONE_HERE] = { DIAGNOSIS_FAIL, &doctor_gid_none_here, "has no routable RoCE v2 GID",
 			    "have no routable RoCE v2 GID" },
-	[GID_NONE_YET] = { DIAGNOSIS_UNKNOWN, &gid_none_yet,
+	[GID_NONE_YET] = { DIAGNOSIS_UNKNOWN, &doctor_gid_none_yet,
 			   "has no IP address yet, so no routable RoCE v2 GID",
 			   "have no IP addresses yet, so no routable RoCE v2 GIDs" },
-	[GID_V1] = { DIAGNOSIS_WARN, &gid_v1, "has GIDs of RoCE v1 only",
+	[GID_V1] = { DIAGNOSIS_WARN, &doctor_gid_v1, "has GIDs of RoCE v1 only",
 		     "have GIDs of RoCE v1 only" },
-	[GID_HOLES] = { DIAGNOSIS_WARN, &gid_holes, "has holes in its GID table",
+	[GID_HOLES] = { DIAGNOSIS_WARN, &doctor_gid_holes, "has holes in its GID table",
 			"have holes in their GID tables" },
-	[GID_SEVERAL] = { DIAGNOSIS_WARN, &gid_several, "has several routable RoCE v2 GIDs of IPv4",
+	[GID_SEVERAL] = { DIAGNOSIS_WARN, &doctor_gid_several,
+			  "has several routable RoCE v2 GIDs of IPv4",
 			  "have several routable RoCE v2 GIDs of IPv4" },
-	[GID_UNKNOWN] = { DIAGNOSIS_UNKNOWN, &gid_unknown, "does not show its GID table",
+	[GID_UNKNOWN] = { DIAGNOSIS_UNKNOWN, &doctor_gid_unknown, "does not show its GID table",
 			  "do not show their GID tables" },
 };
 
@@ -244,34 +202,21 @@ static void run_gid(const struct facts *f, struct diagnosis *r)
 
 /* --- pkey --- */
 
-static const struct diagnosis_advice pkey_limited = {
-	"Two limited members of a partition may not talk to each other: containers on these VFs cannot connect.",
-	{ "Make the VFs' GUIDs full members in the subnet manager (opensm partitions.conf: =full; UFM: membership full)." },
-};
-static const struct diagnosis_advice pkey_index = {
-	"NCCL takes the key at index 0 unless NCCL_IB_PKEY says otherwise, and as a limited member it cannot connect to another.",
-	{ "Name the partition in the pool (pkey: \"0x8001\"): railmate sets the index; or make the first key that of a full member in the subnet manager." },
-};
-static const struct diagnosis_advice pkey_unknown = {
-	"Without the key of a full member containers on these VFs cannot connect.",
-	{ "Look on the host: /sys/class/infiniband/DEVICE/ports/1/pkeys." },
-};
-
 enum { PKEY_FINE, PKEY_LIMITED, PKEY_NONE, PKEY_INDEX, PKEY_UNKNOWN };
 
 static const struct net_kind pkey_kinds[] = {
 	[PKEY_FINE] = { DIAGNOSIS_PASS, NULL, "has the key of a full member at index 0",
 			"have keys of full members at index 0" },
-	[PKEY_LIMITED] = { DIAGNOSIS_FAIL, &pkey_limited,
+	[PKEY_LIMITED] = { DIAGNOSIS_FAIL, &doctor_pkey_limited,
 			   "is a limited member of all its partitions",
 			   "are limited members of all their partitions" },
-	[PKEY_NONE] = { DIAGNOSIS_FAIL, &pkey_limited, "has no partition key",
+	[PKEY_NONE] = { DIAGNOSIS_FAIL, &doctor_pkey_limited, "has no partition key",
 			"have no partition keys" },
-	[PKEY_INDEX] = { DIAGNOSIS_WARN, &pkey_index,
+	[PKEY_INDEX] = { DIAGNOSIS_WARN, &doctor_pkey_index,
 			 "has no key of a full member at index 0, but a later one",
 			 "have no keys of full members at index 0, but later ones" },
-	[PKEY_UNKNOWN] = { DIAGNOSIS_UNKNOWN, &pkey_unknown, "does not show its partition keys",
-			   "do not show their partition keys" },
+	[PKEY_UNKNOWN] = { DIAGNOSIS_UNKNOWN, &doctor_pkey_unknown,
+			   "does not show its partition keys", "do not show their partition keys" },
 };
 
 static int judge_pkeys(const struct facts *f, size_t rdma)
@@ -296,28 +241,17 @@ static void run_pkey(const struct facts *f, struct diagnosis *r)
 
 /* --- rdma-netns --- */
 
-static const struct diagnosis_advice netns_exclusive = {
-	"A container sees a VF's RDMA device only if it was moved into the pod's network namespace, which gives it another uverbs number: NCCL finds no device otherwise.",
-	{ "Chain rdma-cni behind sriov-cni in the pods' networks (railmate asks for PreStartContainer and looks then); or go back to shared: rdma system set netns shared, and options ib_core netns_mode=1 in /etc/modprobe.d.",
-	  "Put \"rdma\" into metaPlugins of the SriovNetwork (rdmaMode: exclusive in the SriovNetworkPoolConfig); or set rdmaMode: shared.",
-	  "Chain rdma-cni behind sriov-cni in the pods' networks; or machine.kernel.modules: ib_core with netns_mode=1." },
-};
-static const struct diagnosis_advice netns_unknown = {
-	"In exclusive mode a container sees a VF's RDMA device only if rdma-cni moved it there.",
-	{ "Look on the host: rdma system show." },
-};
-
 static void run_netns(const struct facts *f, struct diagnosis *r)
 {
 	if (!f->inv->n_rdma)
 		return;
 	if (f->net->exclusive < 0)
 		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &netns_unknown, "host",
+			r, DIAGNOSIS_UNKNOWN, &doctor_netns_unknown, "host",
 			"Whether RDMA devices are shared by all network namespaces is not known.");
 	else if (f->net->exclusive)
 		diagnosis_add(r, f->container == FACTS_YES ? DIAGNOSIS_PASS : DIAGNOSIS_WARN,
-			      &netns_exclusive, "host",
+			      &doctor_netns_exclusive, "host",
 			      "RDMA devices are in one network namespace each (mode exclusive).");
 	else
 		diagnosis_fine(r, "RDMA devices are shared by all network namespaces.");

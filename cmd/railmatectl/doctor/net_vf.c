@@ -8,33 +8,6 @@
 
 /* --- vf-identity --- */
 
-static const struct diagnosis_advice identity_guid = {
-	"Without a GUID the subnet manager never makes the VF's port ACTIVE: NCCL finds no device, or hangs on the first one.",
-	{ "ip link set PF vf N node_guid GUID; ip link set PF vf N port_guid GUID, unbind the VF from its driver and bind it again; keep it over a reboot with a udev rule or a systemd unit. The sriov-network-operator does it where a policy covers the VF, ib-sriov-cni and ib-kubernetes where a pod asks for a GUID.",
-	  "Let a SriovNetworkNodePolicy with linkType: ib cover these VFs: the sriov-network-operator gives them GUIDs.",
-	  "Run the sriov-network-operator, or a privileged DaemonSet that sets node_guid and port_guid (ip link set PF vf N …) after it made the VFs." },
-};
-static const struct diagnosis_advice identity_mac = {
-	"An interface without an address cannot be switched on, so its port never becomes ACTIVE.",
-	{ "ip link set PF vf N mac ADDRESS, then unbind the VF from its driver and bind it again; sriov-cni sets the address that the pod's network asks for." },
-};
-static const struct diagnosis_advice identity_node_guid = {
-	"NCCL does not care; librdmacm (UCX, oneCCL, storage) distinguishes devices by this GUID and takes the wrong one.",
-	{ "ip link set PF vf N node_guid GUID, then unbind the VF from its driver and bind it again; the sriov-network-operator does it for VFs with isRdma: true." },
-};
-static const struct diagnosis_advice identity_unknown = {
-	"A VF without a GUID or address never has an ACTIVE port.",
-	{ "Look on the host: ip link show PF; cat /sys/class/infiniband/DEVICE/node_guid." },
-};
-static const struct diagnosis_advice identity_twice = {
-	"The fabric delivers the packets of both to one of them, so that connections of the other hang.",
-	{ "Give each VF of its own: ip link set PF vf N mac ADDRESS, or node_guid and port_guid, unbind the VF from its driver and bind it again; look at what writes them (sriov-network-operator, ib-sriov-cni, a script with one value for all)." },
-};
-static const struct diagnosis_advice identity_ones = {
-	"All ones stands for none: firmware and CNI plugins leave it where none was set, and the port never becomes ACTIVE.",
-	{ "ip link set PF vf N node_guid GUID and port_guid GUID, or mac ADDRESS, then unbind the VF from its driver and bind it again." },
-};
-
 enum {
 	IDENTITY_FINE,
 	IDENTITY_GUID,
@@ -50,23 +23,25 @@ enum {
 static const struct net_kind identity_kinds[] = {
 	[IDENTITY_FINE] = { DIAGNOSIS_PASS, NULL, "has a GUID or MAC address of its own",
 			    "have GUIDs or MAC addresses of their own" },
-	[IDENTITY_GUID] = { DIAGNOSIS_FAIL, &identity_guid, "has no GUID (its node GUID is zero)",
+	[IDENTITY_GUID] = { DIAGNOSIS_FAIL, &doctor_identity_guid,
+			    "has no GUID (its node GUID is zero)",
 			    "have no GUID (node GUID zero)" },
-	[IDENTITY_PORT_GUID] = { DIAGNOSIS_FAIL, &identity_guid, "has no port GUID (it is zero)",
-				 "have no port GUID (zero)" },
-	[IDENTITY_MAC] = { DIAGNOSIS_FAIL, &identity_mac, "has no MAC address (it is zero)",
+	[IDENTITY_PORT_GUID] = { DIAGNOSIS_FAIL, &doctor_identity_guid,
+				 "has no port GUID (it is zero)", "have no port GUID (zero)" },
+	[IDENTITY_MAC] = { DIAGNOSIS_FAIL, &doctor_identity_mac, "has no MAC address (it is zero)",
 			   "have no MAC address (zero)" },
-	[IDENTITY_NODE_GUID] = { DIAGNOSIS_WARN, &identity_node_guid, "has the node GUID zero",
-				 "have the node GUID zero" },
-	[IDENTITY_ONES] = { DIAGNOSIS_FAIL, &identity_ones, "has a GUID or MAC address of all ones",
+	[IDENTITY_NODE_GUID] = { DIAGNOSIS_WARN, &doctor_identity_node_guid,
+				 "has the node GUID zero", "have the node GUID zero" },
+	[IDENTITY_ONES] = { DIAGNOSIS_FAIL, &doctor_identity_ones,
+			    "has a GUID or MAC address of all ones",
 			    "have GUIDs or MAC addresses of all ones" },
-	[IDENTITY_TWICE_MAC] = { DIAGNOSIS_FAIL, &identity_twice,
+	[IDENTITY_TWICE_MAC] = { DIAGNOSIS_FAIL, &doctor_identity_twice,
 				 "has a MAC address that another VF has, too",
 				 "have MAC addresses that other VFs have, too" },
-	[IDENTITY_TWICE_GUID] = { DIAGNOSIS_FAIL, &identity_twice,
+	[IDENTITY_TWICE_GUID] = { DIAGNOSIS_FAIL, &doctor_identity_twice,
 				  "has a node GUID that another VF has, too",
 				  "have node GUIDs that other VFs have, too" },
-	[IDENTITY_UNKNOWN] = { DIAGNOSIS_UNKNOWN, &identity_unknown,
+	[IDENTITY_UNKNOWN] = { DIAGNOSIS_UNKNOWN, &doctor_identity_unknown,
 			       "does not show its GUID or MAC address here",
 			       "do not show their GUIDs or MAC addresses here" },
 };
@@ -165,21 +140,6 @@ static void run_identity(const struct facts *f, struct diagnosis *r)
 
 /* --- vf-admin --- */
 
-static const struct diagnosis_advice admin_disabled = {
-	"The PF's switch keeps the VF's link down, so its port is never ACTIVE and NCCL does not use it.",
-	{ "ip link set PF vf N state auto",
-	  "Set linkState: auto in the SriovNetwork, and in the SriovNetworkNodePolicy if it has one.",
-	  "Set it where the VFs are made (sriov-network-operator, or a privileged DaemonSet: ip link set PF vf N state auto)." },
-};
-static const struct diagnosis_advice admin_limited = {
-	"NCCL takes a VF for as fast as its port and gives it as much to do as one without a limit; railmate's topology file (topologyFile: auto) has the limit.",
-	{ NULL },
-};
-static const struct diagnosis_advice admin_unknown = {
-	"A VF whose link the administrator disabled is never ACTIVE; a rate limit makes one rail slower than NCCL believes.",
-	{ "Run it on the host, in the network namespace of the PFs: ip link show PF shows the same." },
-};
-
 /* Limits may be known from files where the kernel was not asked. */
 static void say_limits(const struct facts *f, struct diagnosis *r, int pf)
 {
@@ -198,11 +158,11 @@ static void say_limits(const struct facts *f, struct diagnosis *r, int pf)
 		highest = vf->rate_mbps > highest ? vf->rate_mbps : highest;
 	}
 	if (n && lowest == highest)
-		diagnosis_add(r, DIAGNOSIS_PASS, &admin_limited, facts_address(f, pf),
+		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_admin_limited, facts_address(f, pf),
 			      "%zu of the %zu VFs of %s may send %d Mb/s at most.", n, of,
 			      net_name(f, pf), lowest);
 	else if (n)
-		diagnosis_add(r, DIAGNOSIS_PASS, &admin_limited, facts_address(f, pf),
+		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_admin_limited, facts_address(f, pf),
 			      "%zu of the %zu VFs of %s may send %d to %d Mb/s at most.", n, of,
 			      net_name(f, pf), lowest, highest);
 }
@@ -223,12 +183,12 @@ static void judge_admin(const struct facts *f, struct diagnosis *r, int pf)
 			strbuf_printf(&list, "%s%d", list.len ? " " : "", vf->index);
 	}
 	if (n->why_no_vfs)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &admin_unknown, facts_address(f, pf),
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_admin_unknown, facts_address(f, pf),
 			      "What the administrator set for the VFs of %s is not known: %s.",
 			      net_name(f, pf), n->why_no_vfs);
 	else if (disabled)
 		diagnosis_add(
-			r, DIAGNOSIS_FAIL, &admin_disabled, facts_address(f, pf),
+			r, DIAGNOSIS_FAIL, &doctor_admin_disabled, facts_address(f, pf),
 			"%zu of the %zu VFs of %s have their link state set to disable: VF %s%s.",
 			disabled, n->n_vfs, net_name(f, pf), strbuf_str(&list),
 			disabled > NET_SHOWN ? " and more" : "");
@@ -251,30 +211,13 @@ static void run_admin(const struct facts *f, struct diagnosis *r)
 
 /* --- uverbs --- */
 
-static const struct diagnosis_advice verbs_missing = {
-	"Without a verbs device no program can open the VF: NCCL does not see it and falls back to TCP.",
-	{ "modprobe ib_uverbs, and keep it: echo ib_uverbs > /etc/modules-load.d/rdma.conf; if it is loaded, bind the VF to its driver again and look into the kernel's log.",
-	  "Load ib_uverbs on the nodes with a MachineConfig (a file in /etc/modules-load.d), or with the vendor's network operator.",
-	  "Add ib_uverbs to machine.kernel.modules." },
-};
-static const struct diagnosis_advice verbs_no_node = {
-	"The driver has a verbs device, but without its node in /dev/infiniband it cannot be opened, and a container that gets the VF does not start.",
-	{ "systemctl restart systemd-udevd; udevadm trigger --subsystem-match=infiniband_verbs; look whether /dev is devtmpfs.",
-	  NULL,
-	  "Reboot the node: its /dev is made by the kernel, which always makes these nodes." },
-};
-static const struct diagnosis_advice verbs_none_here = {
-	"NCCL falls back to TCP: this container got no VF, or another part of the pod did.",
-	{ "Ask for the VF resource in this container's limits, and look at railmated's log for its Allocate." },
-};
-
 enum { VERBS_FINE, VERBS_MISSING, VERBS_NO_NODE };
 
 static const struct net_kind verbs_kinds[] = {
 	[VERBS_FINE] = { DIAGNOSIS_PASS, NULL, "has its verbs device", "have their verbs devices" },
-	[VERBS_MISSING] = { DIAGNOSIS_FAIL, &verbs_missing, "has no verbs device (uverbsN)",
+	[VERBS_MISSING] = { DIAGNOSIS_FAIL, &doctor_verbs_missing, "has no verbs device (uverbsN)",
 			    "have no verbs device (uverbsN)" },
-	[VERBS_NO_NODE] = { DIAGNOSIS_FAIL, &verbs_no_node,
+	[VERBS_NO_NODE] = { DIAGNOSIS_FAIL, &doctor_verbs_no_node,
 			    "has a verbs device, but no node of it in /dev/infiniband",
 			    "have verbs devices, but no nodes of them in /dev/infiniband" },
 };
@@ -297,7 +240,7 @@ static void run_verbs(const struct facts *f, struct diagnosis *r)
 	}
 	if (all && !ours)
 		diagnosis_add(
-			r, DIAGNOSIS_FAIL, &verbs_none_here, "host",
+			r, DIAGNOSIS_FAIL, &doctor_verbs_none_here, "host",
 			"This container has the node of none of the %zu VFs that it sees in /sys.",
 			all);
 	net_judge_vfs(f, r, judge_verbs, verbs_kinds);
@@ -305,53 +248,25 @@ static void run_verbs(const struct facts *f, struct diagnosis *r)
 
 /* --- port --- */
 
-static const struct diagnosis_advice port_pf_down = {
-	"No VF of this port is ACTIVE either: NCCL uses none of them.",
-	{ "Look at the cable, the transceiver and the switch port (ethtool PF, mlxlink -d ADDRESS); on Ethernet ip link set PF up; on InfiniBand INIT means that no subnet manager has seen it." },
-};
-static const struct diagnosis_advice port_no_sm = {
-	"NCCL skips a port that is not ACTIVE; INIT and ARMED end when the subnet manager has configured it.",
-	{ "Enable virtualization in the subnet manager (opensm: virt_enabled 2; UFM: on by default) and look whether it runs (sminfo)." },
-};
-static const struct diagnosis_advice port_vf_down = {
-	"NCCL skips a port that is not ACTIVE.",
-	{ "On InfiniBand give the VF its GUIDs (check vf-identity) and policy Follow; on Ethernet look at its link state (check vf-admin) and at ip link show of its interface, which may be in a pod." },
-};
-static const struct diagnosis_advice port_here_down = {
-	"NCCL skips a port that is not ACTIVE, and a port of Ethernet is as long as its interface is switched on.",
-	{ "With sriov-cni the interface is switched on when it moves into the pod: look at the pod's networks (k8s.v1.cni.cncf.io/networks); with hostNetwork: ip link set INTERFACE up." },
-};
-static const struct diagnosis_advice port_idle = {
-	"A port of Ethernet is ACTIVE when its interface is switched on, which sriov-cni does when it moves it into a pod; for pods with hostNetwork it has to be done by hand (ip link set INTERFACE up).",
-	{ NULL },
-};
-static const struct diagnosis_advice port_unknown = {
-	"NCCL skips a port that is not ACTIVE.",
-	{ "Look on the host: rdma link, ibstat." },
-};
-static const struct diagnosis_advice port_slow = {
-	"NCCL splits its data evenly over the rails: the slowest one decides.",
-	{ "Look at the cable, the transceiver and the speed that the switch port offers (ethtool PF, mlxlink -d ADDRESS)." },
-};
-
 enum { PORT_FINE, PORT_NO_SM, PORT_DOWN, PORT_HERE_DOWN, PORT_IDLE, PORT_HIDDEN, PORT_NONE };
 
 static const struct net_kind port_kinds[] = {
 	[PORT_FINE] = { DIAGNOSIS_PASS, NULL, "has an ACTIVE port", "have ACTIVE ports" },
-	[PORT_NO_SM] = { DIAGNOSIS_FAIL, &port_no_sm,
+	[PORT_NO_SM] = { DIAGNOSIS_FAIL, &doctor_port_no_sm,
 			 "has a port that the subnet manager has not made ACTIVE",
 			 "have ports that the subnet manager has not made ACTIVE" },
-	[PORT_DOWN] = { DIAGNOSIS_FAIL, &port_vf_down, "has a port that is not ACTIVE",
+	[PORT_DOWN] = { DIAGNOSIS_FAIL, &doctor_port_vf_down, "has a port that is not ACTIVE",
 			"have ports that are not ACTIVE" },
-	[PORT_HERE_DOWN] = { DIAGNOSIS_FAIL, &port_here_down,
+	[PORT_HERE_DOWN] = { DIAGNOSIS_FAIL, &doctor_port_here_down,
 			     "has a port that is not ACTIVE: its interface is switched off",
 			     "have ports that are not ACTIVE: their interfaces are switched off" },
-	[PORT_IDLE] = { DIAGNOSIS_PASS, &port_idle,
+	[PORT_IDLE] = { DIAGNOSIS_PASS, &doctor_port_idle,
 			"is idle: its interface is switched off, so its port is down",
 			"are idle: their interfaces are switched off, so their ports are down" },
-	[PORT_HIDDEN] = { DIAGNOSIS_UNKNOWN, &port_unknown, "does not show the state of its port",
+	[PORT_HIDDEN] = { DIAGNOSIS_UNKNOWN, &doctor_port_unknown,
+			  "does not show the state of its port",
 			  "do not show the state of their ports" },
-	[PORT_NONE] = { DIAGNOSIS_FAIL, &port_vf_down, "has no port", "have no port" },
+	[PORT_NONE] = { DIAGNOSIS_FAIL, &doctor_port_vf_down, "has no port", "have no port" },
 };
 
 static bool is_active(const struct hw_port *port)
@@ -405,12 +320,12 @@ static void judge_pf(const struct facts *f, struct diagnosis *r, int pci, int rd
 			best = rate_of(f, f->nic[i]);
 	}
 	if (is_down(f, rdma))
-		diagnosis_add(r, DIAGNOSIS_FAIL, &port_pf_down, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_FAIL, &doctor_port_pf_down, facts_address(f, pci),
 			      "Port %d of %s is %s (%s).", port->number, net_name(f, pci),
 			      port->state,
 			      port->phys_state ? port->phys_state : "physical state unknown");
 	else if (rate && rate < best)
-		diagnosis_add(r, DIAGNOSIS_WARN, &port_slow, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_port_slow, facts_address(f, pci),
 			      "Port %d of %s runs at %d Gb/s, others of its model at %d.",
 			      port->number, net_name(f, pci), rate / 1000, best / 1000);
 }

@@ -14,19 +14,6 @@
 
 /* --- data-direct --- */
 
-static const struct diagnosis_advice other_function = {
-	"NCCL takes the data direct function that libmlx5 names; railmate gives the NIC to containers with the GPUs near the other one, and their traffic crosses the CPU.",
-	{ "Read both functions' VPD (lspci -vv, keywords V3 and VU), update the NIC's firmware, and report it with railmatectl snapshot --scrub." },
-};
-static const struct diagnosis_advice not_bound = {
-	"Without the driver's pairing NCCL uses the NIC where its PCI function is, over the CPU.",
-	{ "Use a kernel and firmware with Data Direct (mlx5_ib binds 15b3:2100), load mlx5_ib after both functions are there, and look for 'VU keyword' in the kernel's log." },
-};
-static const struct diagnosis_advice not_asked = {
-	"Without libmlx5's word the pairing rests on the VPD alone.",
-	{ "Run it as root on the node, or where /dev/infiniband of the NIC's PF can be opened." },
-};
-
 static void judge_nic(const struct facts *f, struct diagnosis *r,
 		      const struct facts_direct_nic *nic)
 {
@@ -35,16 +22,16 @@ static void judge_nic(const struct facts *f, struct diagnosis *r,
 	char buf[BDF_STRLEN];
 
 	if (found && (direct < 0 || bdf_cmp(f->inv->pci[direct].bdf, nic->bdf)))
-		diagnosis_add(r, DIAGNOSIS_WARN, &other_function, facts_address(f, nic->pci),
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_other_function, facts_address(f, nic->pci),
 			      "%s: libmlx5 names the data direct function %s, its VPD %s.",
 			      facts_nic_name(f, nic->pci), bdf_format(nic->bdf, buf),
 			      direct >= 0 ? facts_address(f, direct) : "none");
 	else if (nic->answer == FACTS_DIRECT_NONE && direct >= 0)
-		diagnosis_add(r, DIAGNOSIS_WARN, &not_bound, facts_address(f, nic->pci),
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_not_bound, facts_address(f, nic->pci),
 			      "%s: its VPD names the data direct function %s, libmlx5 none.",
 			      facts_nic_name(f, nic->pci), facts_address(f, direct));
 	else if (nic->answer == FACTS_DIRECT_UNKNOWN)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &not_asked, facts_address(f, nic->pci),
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_not_asked, facts_address(f, nic->pci),
 			      "%s: %s.", facts_nic_name(f, nic->pci), nic->why);
 }
 
@@ -65,19 +52,6 @@ static void run_direct(const struct facts *f, struct diagnosis *r)
 
 /* --- relaxed-ordering --- */
 
-static const struct diagnosis_advice ordering_off = {
-	"Writes of this device wait for one another: NCCL's bandwidth can halve, above all on AMD hosts.",
-	{ "Enable PCIe relaxed ordering in the BIOS; for a ConnectX card mlxconfig -d ADDRESS set PCI_WR_ORDERING=1 and a power cycle." },
-};
-static const struct diagnosis_advice ordering_unknown = {
-	"Without relaxed ordering the writes of a device wait for one another.",
-	{ DOCTOR_NEED_PRIVILEGE },
-};
-static const struct diagnosis_advice ordering_of_pf = {
-	"A VF's relaxed ordering is its PF's, which only the host sees.",
-	{ "Ask who runs the host: lspci -vv of the PF shows RlxdOrd+ in DevCtl." },
-};
-
 /* A function that its machine sees without its PF: the bits are not its own. */
 static bool is_lone_vf(const struct facts *f, int pci)
 {
@@ -93,17 +67,17 @@ static void judge_ordering(const struct facts *f, struct diagnosis *r, int pci, 
 	const char *who = facts_address(f, pci);
 
 	if (is_lone_vf(f, pci))
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &ordering_of_pf, who,
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_ordering_of_pf, who,
 			      "%s is a VF whose PF is not here.", name);
 	else if (p->devctl < 0)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &ordering_unknown, who,
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_ordering_unknown, who,
 			      "%s: relaxed ordering is unknown, for its configuration space %s.",
 			      name,
 			      p->config == FACTS_CONFIG_READ ? "has no PCIe capability"
 							     : facts_why_unread(p->config));
 	else if (!(p->devctl & PCI_EXP_DEVCTL_RELAX_EN))
-		diagnosis_add(r, DIAGNOSIS_WARN, &ordering_off, who, "%s has relaxed ordering off.",
-			      name);
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_ordering_off, who,
+			      "%s has relaxed ordering off.", name);
 	else
 		*on += 1;
 }
@@ -121,21 +95,6 @@ static void run_ordering(const struct facts *f, struct diagnosis *r)
 }
 
 /* --- payload --- */
-
-static const struct diagnosis_advice payload_unequal = {
-	"A packet larger than the next port takes is an error, so all use the smallest: small packets cost bandwidth, and a real mismatch breaks transfers.",
-	{ "Set the maximum payload size to auto or the largest in the BIOS; where the firmware leaves them unequal, try the kernel argument pci=pcie_bus_safe on one node first." },
-};
-static const struct diagnosis_advice requests_small = {
-	"A NIC of 200 Gb/s and more does not reach its rate with small read requests: NCCL's sends from GPU memory are reads.",
-	{ "setpci -s ADDRESS CAP_EXP+8.w=5000:7000 by a systemd unit at boot (4096 bytes), or the BIOS's MaxReadReq.",
-	  "The same setpci in a systemd unit of a MachineConfig.",
-	  "The BIOS's MaxReadReq, or the same setpci from a privileged DaemonSet: Talos has no setpci of its own." },
-};
-static const struct diagnosis_advice payload_unknown = {
-	"Unequal payload sizes on a path, or small read requests, cost bandwidth.",
-	{ DOCTOR_NEED_PRIVILEGE },
-};
 
 /* GPU, bridges, NIC; a lone VF's bits are not its own. Returns how many of them could not be read.
  */
@@ -173,7 +132,7 @@ static void judge_payload(const struct facts *f, struct diagnosis *r, size_t gpu
 		unread += payload_of_path(f, pci, nearest[i], &min, &max, &at);
 		if (min != max) {
 			diagnosis_add(
-				r, DIAGNOSIS_WARN, &payload_unequal, facts_address(f, at),
+				r, DIAGNOSIS_WARN, &doctor_payload_unequal, facts_address(f, at),
 				"Between %s and %s packets of %d bytes are accepted, but %s takes %d at most.",
 				facts_gpu_name(f, gpu), facts_nic_name(f, nearest[i]), max,
 				facts_address(f, at), min);
@@ -182,7 +141,7 @@ static void judge_payload(const struct facts *f, struct diagnosis *r, size_t gpu
 	}
 	if (unread)
 		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &payload_unknown, facts_address(f, pci),
+			r, DIAGNOSIS_UNKNOWN, &doctor_payload_unknown, facts_address(f, pci),
 			"Between %s and its NICs %zu functions do not show their payload size.",
 			facts_gpu_name(f, gpu), unread);
 	else if (n && class <= TOPO_PHB)
@@ -196,7 +155,7 @@ static void judge_requests(const struct facts *f, struct diagnosis *r, int nic)
 	if (rdma >= 0 && f->inv->rdma[rdma].n_ports)
 		rate = f->inv->rdma[rdma].ports[0].rate_mbps;
 	if (devctl >= 0 && !is_lone_vf(f, nic) && rate >= FAST_NIC && facts_mrrs(devctl) < 512)
-		diagnosis_add(r, DIAGNOSIS_WARN, &requests_small, facts_address(f, nic),
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_requests_small, facts_address(f, nic),
 			      "%s of %d Gb/s reads at most %d bytes at a time.",
 			      facts_nic_name(f, nic), rate / 1000, facts_mrrs(devctl));
 }

@@ -14,25 +14,6 @@ static const char no_switch_fix[] =
 
 /* --- driver --- */
 
-static const struct diagnosis_advice user_space_driver = {
-	"A VF of vfio-pci or another driver of user space has no verbs device, so NCCL cannot see it.",
-	{ "Bind it back: driverctl unset-override ADDRESS (or echo > /sys/bus/pci/devices/ADDRESS/driver_override, then bind its own driver), and take it out of vfio-pci.ids= and /etc/modprobe.d.",
-	  "Give the SriovNetworkNodePolicy of these VFs deviceType: netdevice and isRdma: true, not vfio-pci.",
-	  "Take the VFs out of vfio-pci.ids= in machine.install.extraKernelArgs and of the vfio-pci entry in machine.kernel.modules." },
-};
-static const struct diagnosis_advice gpu_user_space = {
-	"A GPU of vfio-pci belongs to a virtual machine; containers on this host cannot use it.",
-	{ "Nothing if that is meant; else bind it to its vendor's driver (driverctl unset-override ADDRESS).",
-	  "Nothing if that is meant; else label the node nvidia.com/gpu.workload.config=container.",
-	  "Nothing if that is meant; else take its id out of vfio-pci.ids= in machine.install.extraKernelArgs." },
-};
-static const struct diagnosis_advice no_driver = {
-	"A function without a driver is not there for NCCL.",
-	{ "Load its driver (modprobe mlx5_core, nvidia, amdgpu …) and echo 1 > /sys/bus/pci/devices/PF/sriov_drivers_autoprobe before the VFs are made.",
-	  "Look at the SR-IOV network operator's config daemon and the GPU operator's driver pod of this node.",
-	  "Add the driver's system extension to the image and its modules to machine.kernel.modules." },
-};
-
 static void judge_driver(const struct facts *f, struct diagnosis *r, int pci, bool is_gpu)
 {
 	const struct hw_pci *p = &f->inv->pci[pci];
@@ -40,11 +21,11 @@ static void judge_driver(const struct facts *f, struct diagnosis *r, int pci, bo
 
 	if (hw_driver_is_user_space(p->driver))
 		diagnosis_add(r, is_gpu ? DIAGNOSIS_WARN : DIAGNOSIS_FAIL,
-			      is_gpu ? &gpu_user_space : &user_space_driver, who,
+			      is_gpu ? &doctor_gpu_user_space : &doctor_user_space_driver, who,
 			      "%s %s is bound to %s.", kind, who, p->driver);
 	else if (!p->driver)
-		diagnosis_add(r, DIAGNOSIS_WARN, &no_driver, who, "%s %s has no driver.", kind,
-			      who);
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_no_driver, who, "%s %s has no driver.",
+			      kind, who);
 }
 
 /* A VF counts when its PF is one of those that containers' VFs are of, or is itself the function
@@ -76,19 +57,6 @@ static void run_driver(const struct facts *f, struct diagnosis *r)
 }
 
 /* --- vfs --- */
-
-static const struct diagnosis_advice no_vfs = {
-	"Without VFs there is nothing to hand to a container, and the nearest GPUs go over a farther NIC.",
-	{ "echo N > /sys/bus/pci/devices/ADDRESS/sriov_numvfs, kept over a reboot by a udev rule or a systemd unit; SR-IOV has to be on in the BIOS and in the card's firmware (mlxconfig SRIOV_EN=1 NUM_OF_VFS=N).",
-	  "Write a SriovNetworkNodePolicy with numVfs for this card (deploy/examples).",
-	  "Make the VFs by machine.udev.rules or a DaemonSet at boot; SR-IOV has to be on in the BIOS and the card." },
-};
-static const struct diagnosis_advice no_nic = {
-	"NCCL has no RDMA device here: it falls back to TCP sockets.",
-	{ "Load the card's RDMA driver (modprobe mlx5_ib, irdma, bnxt_re …), and look into the kernel's log for why it has none.",
-	  "Look at the NIC cluster policy or network operator's driver pod of this node.",
-	  "Add the RDMA modules (mlx5_ib, irdma, bnxt_re) to machine.kernel.modules." },
-};
 
 /* A card that is not a GPU's nearest needs no VFs: cards for storage and management have none on
  * purpose. */
@@ -124,17 +92,18 @@ static void run_vfs(const struct facts *f, struct diagnosis *r)
 		for (size_t k = 0; k < f->n_nic; k++) {
 			if (f->nic[k] != (int)i)
 				continue;
-			diagnosis_add(r, DIAGNOSIS_WARN, &no_vfs, who, "%s has none of its %d VFs.",
-				      facts_nic_name(f, (int)i), inv->pci[i].sriov_total);
+			diagnosis_add(r, DIAGNOSIS_WARN, &doctor_no_vfs, who,
+				      "%s has none of its %d VFs.", facts_nic_name(f, (int)i),
+				      inv->pci[i].sriov_total);
 		}
 		if (is_nearer(f, (int)i))
 			diagnosis_add(
-				r, DIAGNOSIS_WARN, &no_vfs, who,
+				r, DIAGNOSIS_WARN, &doctor_no_vfs, who,
 				"%s has none of its %d VFs, and is nearer to a GPU than those that have.",
 				facts_nic_name(f, (int)i), inv->pci[i].sriov_total);
 	}
 	if (!inv->n_rdma)
-		diagnosis_add(r, DIAGNOSIS_FAIL, &no_nic, "host", "No RDMA device is here.");
+		diagnosis_add(r, DIAGNOSIS_FAIL, &doctor_no_nic, "host", "No RDMA device is here.");
 	else if (vfs)
 		diagnosis_add(r, DIAGNOSIS_PASS, NULL, "host", "VFs: %zu, cards: %zu.", vfs,
 			      f->n_nic);
@@ -142,21 +111,9 @@ static void run_vfs(const struct facts *f, struct diagnosis *r)
 
 /* --- path --- */
 
-static const struct diagnosis_advice path_near = {
-	"NCCL uses GPUDirect RDMA over these by default: the data stay below PCIe switches.",
-	{ NULL },
-};
 static const struct diagnosis_advice path_far = {
 	"NCCL leaves GPUDirect RDMA off when the path crosses the host bridge (its default level is PXB): data go through the host's memory.",
 	{ no_switch_fix },
-};
-static const struct diagnosis_advice path_hidden = {
-	"The hypervisor hides the PCIe switches, so neither NCCL nor this program knows which NIC is near.",
-	{ "Describe to railmated, and to this program, which GPUs and NICs share a switch (--topology-hints FILE): NCCL then reads the real tree from NCCL_TOPO_FILE." },
-};
-static const struct diagnosis_advice path_c2c = {
-	"The GPU hangs on its CPU by NVLink-C2C: NCCL 2.27 and later use GPUDirect RDMA over this way (P2C), earlier ones not.",
-	{ NULL },
 };
 
 /* Their PCIe link carries little: data reach NICs through the CPU to which the GPU is soldered. */
@@ -184,13 +141,13 @@ static void judge_path(const struct facts *f, struct diagnosis *r, size_t gpu)
 		return;
 	nic = facts_nic_name(f, nearest[0]);
 	if (class <= TOPO_PXB)
-		diagnosis_add(r, DIAGNOSIS_PASS, &path_near, who, "%s reaches %s by %s.",
+		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_path_near, who, "%s reaches %s by %s.",
 			      facts_gpu_name(f, gpu), nic, topo_class_name(class));
 	else if (topo_flattened_vm(f->topo))
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &path_hidden, who,
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_path_hidden, who,
 			      "%s: how far its NICs are is not visible.", facts_gpu_name(f, gpu));
 	else if (class <= TOPO_NODE && is_on_c2c(f->inv, &f->inv->gpu[gpu]))
-		diagnosis_add(r, DIAGNOSIS_PASS, &path_c2c, who, "%s reaches %s by its CPU.",
+		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_path_c2c, who, "%s reaches %s by its CPU.",
 			      facts_gpu_name(f, gpu), nic);
 	else
 		diagnosis_add(r, DIAGNOSIS_WARN, &path_far, who,
@@ -206,19 +163,10 @@ static void run_path(const struct facts *f, struct diagnosis *r)
 
 /* --- numa --- */
 
-static const struct diagnosis_advice numa_unknown = {
-	"NCCL puts a device without a node on the first CPU, and its threads and buffers with it.",
-	{ "Set the NUMA or SLIT options of the BIOS so that the firmware reports the node (_PXM) of each host bridge, or update the firmware; in a virtual machine let the host give the guest a node for each device." },
-};
-static const struct diagnosis_advice numa_apart = {
-	"Every byte between this GPU and its nearest NIC crosses the link between NUMA nodes.",
-	{ "Move the card to a slot of the GPU's node, or take NPS/SNC back to one node for each socket if both are on one socket." },
-};
-
 static void judge_numa_known(const struct facts *f, struct diagnosis *r, int pci, const char *name)
 {
 	if (topo_numa(f->topo, pci) < 0)
-		diagnosis_add(r, DIAGNOSIS_WARN, &numa_unknown, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_numa_unknown, facts_address(f, pci),
 			      "%s is on no NUMA node, and this machine has %zu.", name,
 			      f->inv->n_numa);
 }
@@ -236,7 +184,7 @@ static void judge_numa_near(const struct facts *f, struct diagnosis *r, size_t g
 			return;
 	}
 	if (n)
-		diagnosis_add(r, DIAGNOSIS_WARN, &numa_apart, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_numa_apart, facts_address(f, pci),
 			      "%s is on NUMA node %d, and the nearest to it, %s, on node %d.",
 			      facts_gpu_name(f, gpu), numa, facts_nic_name(f, nearest[0]),
 			      topo_numa(f->topo, nearest[0]));
@@ -263,23 +211,6 @@ static void run_numa(const struct facts *f, struct diagnosis *r)
 
 /* --- link --- */
 
-static const struct diagnosis_advice link_narrow = {
-	"With fewer lanes than the device has, the GPU or NIC moves proportionally fewer bytes, whatever NCCL does.",
-	{ "Reseat the card or riser, look for AER errors in the kernel's log, and check the slot's bifurcation in the BIOS; a slot with fewer lanes stays what it is." },
-};
-static const struct diagnosis_advice link_slow = {
-	"An idle GPU may save power at a low speed, so this is a hint: look again while NCCL runs.",
-	{ NULL },
-};
-static const struct diagnosis_advice link_slow_nic = {
-	"NICs do not slow their links down to save power: this one moves proportionally fewer bytes, whatever NCCL does.",
-	{ "Reseat the card or riser, look for AER errors in the kernel's log, and set the slot's speed to auto in the BIOS." },
-};
-static const struct diagnosis_advice link_unknown = {
-	"A link with fewer lanes than it should have would halve the bandwidth unseen.",
-	{ "Look on the host: lspci -vv -s ADDRESS shows LnkSta beside LnkCap." },
-};
-
 static void judge_link(const struct facts *f, struct diagnosis *r, int pci, const char *name,
 		       size_t *slow)
 {
@@ -289,15 +220,15 @@ static void judge_link(const struct facts *f, struct diagnosis *r, int pci, cons
 	int best = p->link_mts_max ? hw_pcie_best(f->inv, pci).mts : 0;
 
 	if (!p->link_width || !max)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &link_unknown, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_link_unknown, facts_address(f, pci),
 			      "The PCIe link of %s is not known.", name);
 	else if (p->link_width < max)
-		diagnosis_add(r, DIAGNOSIS_WARN, &link_narrow, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_link_narrow, facts_address(f, pci),
 			      "%s runs x%d of x%d.", name, p->link_width, max);
 	else if (now && now < best && hw_find_gpu(f->inv, pci) >= 0)
 		*slow += 1;
 	else if (now && now < best)
-		diagnosis_add(r, DIAGNOSIS_WARN, &link_slow_nic, facts_address(f, pci),
+		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_link_slow_nic, facts_address(f, pci),
 			      "%s runs at %g GT/s, and %g would go.", name, now / 1000.0,
 			      best / 1000.0);
 }
@@ -316,7 +247,7 @@ static void judge_uplinks(const struct facts *f, struct diagnosis *r, int pci, b
 		if (f->pci[up].port_type != FACTS_PORT_UPSTREAM || !p->link_width || !above || !max)
 			continue;
 		if (p->link_width < max && p->link_width < above)
-			diagnosis_add(r, DIAGNOSIS_WARN, &link_narrow, facts_address(f, up),
+			diagnosis_add(r, DIAGNOSIS_WARN, &doctor_link_narrow, facts_address(f, up),
 				      "The switch at %s, above %s, runs x%d of x%d.",
 				      facts_address(f, up), facts_address(f, pci), p->link_width,
 				      max < above ? max : above);
@@ -337,7 +268,7 @@ static void run_link(const struct facts *f, struct diagnosis *r)
 		judge_uplinks(f, r, f->nic[i], seen);
 	}
 	if (slow)
-		diagnosis_add(r, DIAGNOSIS_PASS, &link_slow, "host",
+		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_link_slow, "host",
 			      "GPUs' links below their speed just now: %zu.", slow);
 	else if (f->inv->n_gpu + f->n_nic)
 		diagnosis_fine(r, "Links at full width and speed: %zu.", f->inv->n_gpu + f->n_nic);
