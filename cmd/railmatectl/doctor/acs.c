@@ -108,13 +108,12 @@ static void judge_iommu(const struct facts *f, struct diagnosis *r, int pci, con
 		}
 		break;
 	case FACTS_IOMMU_BLOCKED:
-		diagnosis_add(r, DIAGNOSIS_FAIL, &doctor_iommu_blocked, who,
-			      "%s is in a group of type blocked.", name);
+		doctor_fail(r, iommu_blocked, who, "%s is in a group of type blocked.", name);
 		break;
 	default:
-		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &doctor_iommu_unknown, who,
-			"%s: the type of its IOMMU group is %s%s.", name, words,
+		doctor_unknown(
+			r, iommu_unknown, who, "%s: the type of its IOMMU group is %s%s.", name,
+			words,
 			asks_for_passthrough(&f->host)
 				? "; the command line asks for passthrough, which is a hint only"
 				: "");
@@ -160,12 +159,12 @@ static void run_iommu(const struct facts *f, struct diagnosis *r)
 			judge_iommu_vfs_of(f, r, f->nic[i], (enum facts_iommu)type, &t);
 	}
 	if (t.ats)
-		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_iommu_ats, "host",
-			      "GPUs and NICs that are translated, with ATS: %zu.", t.ats);
+		doctor_pass(r, iommu_ats, "host",
+			    "GPUs and NICs that are translated, with ATS: %zu.", t.ats);
 	if (t.numa)
-		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_iommu_numa, "host",
-			      "GPUs and NICs that are translated, on a board of type NUMA: %zu.",
-			      t.numa);
+		doctor_pass(r, iommu_numa, "host",
+			    "GPUs and NICs that are translated, on a board of type NUMA: %zu.",
+			    t.numa);
 	if (t.fine)
 		diagnosis_fine(r,
 			       "%zu GPUs, NICs and VFs are in groups of type identity or in none.",
@@ -293,9 +292,8 @@ static bool judge_mask(const struct facts *f, struct diagnosis *r, const struct 
 	if (p->has_acs)
 		say_mask(f, r, b, port, mask);
 	else if (p->config_ext != FACTS_CONFIG_READ)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_mask_unknown, who,
-			      "%s: its configuration space %s.", who,
-			      facts_why_unread(p->config_ext));
+		doctor_unknown(r, mask_unknown, who, "%s: its configuration space %s.", who,
+			       facts_why_unread(p->config_ext));
 	else if (strchr(mask, '1'))
 		diagnosis_add(r, DIAGNOSIS_WARN, &mask_missing, who,
 			      "%s has no ACS, and on a board of type %s it needs mask %s.", who,
@@ -325,12 +323,12 @@ static size_t judge_masks(const struct facts *f, struct diagnosis *r, const stru
 	for (size_t i = 0; i < b->n_unclear; i++) {
 		const char *who = facts_address(f, b->unclear[i]);
 
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_shape_unknown, who,
-			      "Data direct function %s is not on a switch with one GPU.", who);
+		doctor_unknown(r, shape_unknown, who,
+			       "Data direct function %s is not on a switch with one GPU.", who);
 	}
 	if (b->type == DOCTOR_BOARD_INLINE && b->ats == FACTS_UNKNOWN)
-		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &doctor_ats_differ_unknown, "host",
+		doctor_unknown(
+			r, ats_differ_unknown, "host",
 			"Whether the NICs of this board have ATS is not visible, or they differ.");
 	for (size_t i = 0; i < f->inv->n_pci; i++) {
 		const char *mask = mask_of(f, b, (int)i);
@@ -418,10 +416,10 @@ static void judge_acs_bridge(const struct facts *f, struct diagnosis *r, struct 
 		return; /* the pair is further apart than a host bridge: its ACS matters little */
 	w->judged++;
 	if (!known)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_acs_unknown, who,
-			      "%s, between GPU %s and %s %s: its configuration space %s.", who,
-			      facts_address(f, pair->gpu), pair->nic ? "NIC" : "GPU",
-			      facts_address(f, pair->peer), facts_why_unread(p->config_ext));
+		doctor_unknown(r, acs_unknown, who,
+			       "%s, between GPU %s and %s %s: its configuration space %s.", who,
+			       facts_address(f, pair->gpu), pair->nic ? "NIC" : "GPU",
+			       facts_address(f, pair->peer), facts_why_unread(p->config_ext));
 	else if (!p->has_acs || !(p->acs_ctrl & ACS_BAD))
 		return;
 	else if (direct)
@@ -490,8 +488,8 @@ static void run_acs(const struct facts *f, struct diagnosis *r)
 	size_t right;
 
 	if (topo_flattened_vm(f->topo)) {
-		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &doctor_acs_hidden, "host",
+		doctor_unknown(
+			r, acs_hidden, "host",
 			"This virtual machine does not show the switches between GPUs and NICs.");
 		return;
 	}
@@ -505,11 +503,11 @@ static void run_acs(const struct facts *f, struct diagnosis *r)
 		diagnosis_fine(r, "Ports with the ACS mask of a board of type %s: %zu.",
 			       doctor_board_name(board.type), right);
 	if (w.direct)
-		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_acs_direct, "host",
-			      "Bridges that redirect, with DT and ATS: %zu.", w.direct);
+		doctor_pass(r, acs_direct, "host", "Bridges that redirect, with DT and ATS: %zu.",
+			    w.direct);
 	if (w.judged && diagnosis_n(r) == diagnosis_n_before(r) && f->inv->hypervisor)
-		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &doctor_acs_hidden, "host",
+		doctor_unknown(
+			r, acs_hidden, "host",
 			"The %zu bridges that this virtual machine sees redirect nothing; the host's are hidden.",
 			w.judged);
 	else if (w.judged && diagnosis_n(r) == diagnosis_n_before(r))

@@ -209,9 +209,9 @@ static void judge_pair_groups(const struct facts *f, struct diagnosis *r,
 	else if (b->ats == FACTS_YES)
 		right = nic >= 0 && gpu >= 0 && nic != gpu;
 	if (nic == FACTS_GROUP_UNKNOWN || gpu == FACTS_GROUP_UNKNOWN)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_group_unknown, who,
-			      "The IOMMU groups of GPU %s and %s %s are not visible.", who, kind,
-			      other);
+		doctor_unknown(r, group_unknown, who,
+			       "The IOMMU groups of GPU %s and %s %s are not visible.", who, kind,
+			       other);
 	else if (!right)
 		diagnosis_add(r, DIAGNOSIS_WARN, dma ? &doctor_group_apart : &doctor_group_inline,
 			      who, "GPU %s is in %s and its %s %s in %s.", who,
@@ -229,16 +229,13 @@ static void judge_own_group(const struct facts *f, struct diagnosis *r, size_t p
 	const char *who = facts_address(f, (int)pci);
 
 	if (group == FACTS_GROUP_UNKNOWN)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_group_unknown, who,
-			      "The IOMMU group of %s is not visible.", who);
+		doctor_unknown(r, group_unknown, who, "The IOMMU group of %s is not visible.", who);
 	else if (group == FACTS_GROUP_NONE)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_group_numa, who,
-			      "%s is in no IOMMU group.", who);
+		doctor_warn(r, group_numa, who, "%s is in no IOMMU group.", who);
 	for (size_t i = 0; group >= 0 && i < pci; i++) {
 		if (is_in_numa(f, i) && f->pci[i].iommu_group == group)
-			diagnosis_add(r, DIAGNOSIS_WARN, &doctor_group_numa, who,
-				      "%s shares group %d with %s.", who, group,
-				      facts_address(f, (int)i));
+			doctor_warn(r, group_numa, who, "%s shares group %d with %s.", who, group,
+				    facts_address(f, (int)i));
 	}
 }
 
@@ -275,13 +272,13 @@ static void judge_inline_ats(const struct facts *f, struct diagnosis *r,
 	for (size_t i = 0; i < b->n_complex; i++)
 		n[doctor_has_ats(&f->pci[b->complex[i].nic])]++;
 	if (n[FACTS_YES] && n[FACTS_NO])
-		diagnosis_add(
-			r, DIAGNOSIS_WARN, &doctor_ats_mixed, "host",
+		doctor_warn(
+			r, ats_mixed, "host",
 			"Of the NICs with a GPU behind their switch %zu have ATS and %zu have not.",
 			n[FACTS_YES], n[FACTS_NO]);
 	else if (n[FACTS_UNKNOWN])
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_ats_unknown, "host",
-			      "Whether NICs have ATS is not visible of %zu.", n[FACTS_UNKNOWN]);
+		doctor_unknown(r, ats_unknown, "host",
+			       "Whether NICs have ATS is not visible of %zu.", n[FACTS_UNKNOWN]);
 	else
 		diagnosis_fine(
 			r,
@@ -302,12 +299,10 @@ static void judge_numa_ats(const struct facts *f, struct diagnosis *r)
 			continue;
 		n++;
 		if (doctor_has_ats(&f->pci[i]) == FACTS_YES)
-			diagnosis_add(r, DIAGNOSIS_WARN, &doctor_ats_on, who, "NIC %s has ATS.",
-				      who);
+			doctor_warn(r, ats_on, who, "NIC %s has ATS.", who);
 		else if (doctor_has_ats(&f->pci[i]) == FACTS_UNKNOWN)
-			diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_ats_unknown, who,
-				      "NIC %s: its configuration space %s.", who,
-				      facts_why_unread(f->pci[i].config_ext));
+			doctor_unknown(r, ats_unknown, who, "NIC %s: its configuration space %s.",
+				       who, facts_why_unread(f->pci[i].config_ext));
 	}
 	if (n)
 		diagnosis_fine(r, "None of the %zu NICs has ATS.", n);

@@ -25,6 +25,12 @@ TABLE(doctor_limit_checks);
 #include "doctor/advice.def"
 #undef ADVICE
 
+/* A finding with the advice of that row: its subject, its sentence as of printf(). */
+#define doctor_fail(r, row, ...)    diagnosis_add(r, DIAGNOSIS_FAIL, &doctor_##row, __VA_ARGS__)
+#define doctor_warn(r, row, ...)    diagnosis_add(r, DIAGNOSIS_WARN, &doctor_##row, __VA_ARGS__)
+#define doctor_unknown(r, row, ...) diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_##row, __VA_ARGS__)
+#define doctor_pass(r, row, ...)    diagnosis_add(r, DIAGNOSIS_PASS, &doctor_##row, __VA_ARGS__)
+
 /* The fix for facts that only root sees. */
 #define DOCTOR_NEED_PRIVILEGE                                                                      \
 	"Run it as root with CAP_SYS_ADMIN on the node itself, or in a privileged pod."

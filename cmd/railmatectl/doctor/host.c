@@ -42,15 +42,13 @@ static void run_gpudirect(const struct facts *f, struct diagnosis *r)
 			"The open kernel modules on kernel %s have dmabuf; nvidia_peermem is not needed.",
 			h->kernel);
 	else if (h->peermem == FACTS_NO && dmabuf == FACTS_NO)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_gdr_none, "host",
-			      "nvidia_peermem is not loaded, and %s.",
-			      h->nvidia_open == FACTS_NO
-				      ? "the driver is not the open kernel modules"
-				      : "the kernel is older than 5.12")
+		doctor_warn(r, gdr_none, "host", "nvidia_peermem is not loaded, and %s.",
+			    h->nvidia_open == FACTS_NO ? "the driver is not the open kernel modules"
+						       : "the kernel is older than 5.12")
 			->module = h->rdma_peers == FACTS_NO ? NULL : "nvidia_peermem";
 	else
-		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &doctor_gdr_unknown, "host", "%s, and %s.",
+		doctor_unknown(
+			r, gdr_unknown, "host", "%s, and %s.",
 			h->peermem == FACTS_NO ? "nvidia_peermem is not loaded"
 					       : "Whether nvidia_peermem is loaded is not visible",
 			h->nvidia_open == FACTS_UNKNOWN ? "the driver's flavour is not visible"
@@ -73,14 +71,14 @@ static void run_gpudirect_amd(const struct facts *f, struct diagnosis *r)
 			r,
 			"The kernel is built for dmabuf; older RCCL (2024) needs NCCL_DMABUF_ENABLE=1 for it.");
 	else if (h->amd_peer == FACTS_NO && h->amd_dmabuf == FACTS_NO)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_amd_none, "host",
-			      "Neither amdkfd's peer memory nor a kernel built for dmabuf.");
+		doctor_warn(r, amd_none, "host",
+			    "Neither amdkfd's peer memory nor a kernel built for dmabuf.");
 	else
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_amd_unknown, "host",
-			      "Whether NICs reach GPU memory is not visible: %s.",
-			      h->amd_peer == FACTS_NO
-				      ? "no peer memory, and the kernel's build is unknown"
-				      : "the kernel's symbols cannot be read");
+		doctor_unknown(r, amd_unknown, "host",
+			       "Whether NICs reach GPU memory is not visible: %s.",
+			       h->amd_peer == FACTS_NO
+				       ? "no peer memory, and the kernel's build is unknown"
+				       : "the kernel's symbols cannot be read");
 }
 
 /* --- rccl-host --- */
@@ -93,19 +91,18 @@ static void run_rccl_host(const struct facts *f, struct diagnosis *r)
 	if (!facts_has_vendor(f, "AMD") || f->inv->hypervisor)
 		return;
 	if (facts_boot_word(h, "iommu=pt") == FACTS_UNKNOWN)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_rccl_unknown, "host",
-			      "The kernel's command line is not visible.");
+		doctor_unknown(r, rccl_unknown, "host",
+			       "The kernel's command line is not visible.");
 	else if (facts_boot_word(h, "iommu=pt") == FACTS_NO && !no_iommu)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_rccl_iommu, "host",
-			      "The kernel's command line has no iommu=pt.")
+		doctor_warn(r, rccl_iommu, "host", "The kernel's command line has no iommu=pt.")
 			->kernel_arg = "iommu=pt";
 	if (h->numa_balancing > 0)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_rccl_balancing, "host",
-			      "NUMA balancing is on (kernel.numa_balancing=%d).", h->numa_balancing)
+		doctor_warn(r, rccl_balancing, "host",
+			    "NUMA balancing is on (kernel.numa_balancing=%d).", h->numa_balancing)
 			->kernel_arg = "numa_balancing=disable";
 	else if (h->numa_balancing < 0 && f->inv->n_numa > 1)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_rccl_unknown, "host",
-			      "Whether NUMA balancing is on is not visible.");
+		doctor_unknown(r, rccl_unknown, "host",
+			       "Whether NUMA balancing is on is not visible.");
 	diagnosis_fine(r, "%s, and NUMA balancing is off or has one node.",
 		       no_iommu ? "There is no IOMMU" : "iommu=pt is on the command line");
 }
@@ -150,8 +147,8 @@ static const struct {
 static void run_boot_args(const struct facts *f, struct diagnosis *r)
 {
 	if (!f->host.cmdline) {
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_boot_unknown, "host",
-			      "The kernel's command line is not visible.");
+		doctor_unknown(r, boot_unknown, "host",
+			       "The kernel's command line is not visible.");
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(mistakes); i++) {
@@ -198,15 +195,15 @@ static void run_modules(const struct facts *f, struct diagnosis *r)
 
 		if (!module || is_served(inv, inv->pci[i].driver) || was_said(r, module))
 			continue;
-		diagnosis_add(
-			r, DIAGNOSIS_WARN, &doctor_module_rdma, facts_address(f, (int)i),
+		doctor_warn(
+			r, module_rdma, facts_address(f, (int)i),
 			"%s has the driver %s, and no card of it has an RDMA device: %s is not loaded.",
 			facts_nic_name(f, (int)i), inv->pci[i].driver, module)
 			->module = module;
 	}
 	if (inv->n_rdma && !inv->has_rdma_cm)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_module_cm, "host",
-			      "There are RDMA devices and no rdma_cm: rdma_ucm is not loaded.")
+		doctor_warn(r, module_cm, "host",
+			    "There are RDMA devices and no rdma_cm: rdma_ucm is not loaded.")
 			->module = "rdma_ucm";
 	if (inv->n_rdma)
 		diagnosis_fine(r, "No RDMA module is missing.");
@@ -222,18 +219,17 @@ static void run_peermem(const struct facts *f, struct diagnosis *r)
 		return;
 	if (h->peermem_version && h->nvidia_version &&
 	    strcmp(h->peermem_version, h->nvidia_version) != 0)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_peer_other_version, "host",
-			      "nvidia_peermem is of version %s, the driver of version %s.",
-			      h->peermem_version, h->nvidia_version);
+		doctor_warn(r, peer_other_version, "host",
+			    "nvidia_peermem is of version %s, the driver of version %s.",
+			    h->peermem_version, h->nvidia_version);
 	if (h->peermem_version && h->old_peermem)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_peer_two, "host",
-			      "Both nvidia_peermem and nv_peer_mem are loaded.");
+		doctor_warn(r, peer_two, "host", "Both nvidia_peermem and nv_peer_mem are loaded.");
 	if (h->peermem_version && h->peermem_registered == FACTS_NO)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_peer_silent, "host",
-			      "nvidia_peermem is loaded, and the RDMA core does not list it.");
+		doctor_warn(r, peer_silent, "host",
+			    "nvidia_peermem is loaded, and the RDMA core does not list it.");
 	if (h->peermem == FACTS_NO && h->rdma_peers == FACTS_NO && h->nvidia_open == FACTS_NO)
-		diagnosis_add(
-			r, DIAGNOSIS_WARN, &doctor_peer_impossible, "host",
+		doctor_warn(
+			r, peer_impossible, "host",
 			"The RDMA core of this kernel has no interface for peer memory, and the driver is not the open kernel modules.");
 	if (h->peermem_version)
 		diagnosis_fine(r, "nvidia_peermem %s is loaded once, beside its driver.",
@@ -273,8 +269,8 @@ static void judge_words(const struct facts *f, struct diagnosis *r)
 		if (name <= strlen(PREFIX) || !str_starts(word, PREFIX) ||
 		    param(f->host.nvidia_params, word + strlen(PREFIX), name - strlen(PREFIX)))
 			continue;
-		diagnosis_add(
-			r, DIAGNOSIS_WARN, &doctor_unknown_option, "host",
+		doctor_warn(
+			r, unknown_option, "host",
 			"The kernel was booted with %.*s, which is not an option of this GPU driver.",
 			(int)name, word);
 	}
@@ -288,13 +284,13 @@ static void run_gpu_options(const struct facts *f, struct diagnosis *r)
 		return;
 	judge_words(f, r);
 	if (is_set(params, "GrdmaPciTopoCheckOverride"))
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_topology_override, "host",
-			      "The GPU driver has NVreg_GrdmaPciTopoCheckOverride=1.");
+		doctor_warn(r, topology_override, "host",
+			    "The GPU driver has NVreg_GrdmaPciTopoCheckOverride=1.");
 	if (diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_options_fine, "host",
-			      "The GPU driver knows its options; relaxed ordering of GPUs is %s.",
-			      is_set(params, "EnablePCIERelaxedOrderingMode") ? "forced on"
-									      : "as they have it");
+		doctor_pass(r, options_fine, "host",
+			    "The GPU driver knows its options; relaxed ordering of GPUs is %s.",
+			    is_set(params, "EnablePCIERelaxedOrderingMode") ? "forced on"
+									    : "as they have it");
 }
 
 /* --- ibgda --- */
@@ -312,16 +308,16 @@ static void run_ibgda(const struct facts *f, struct diagnosis *r)
 		return;
 	at = strstr(value, word);
 	if (at && at < value + strcspn(value, "\n") && strchr(";\"", at[strlen(word)]))
-		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_ibgda_on, "host",
-			      "GPUs can map the doorbells of NICs (PeerMappingOverride=1).");
+		doctor_pass(r, ibgda_on, "host",
+			    "GPUs can map the doorbells of NICs (PeerMappingOverride=1).");
 	else if (boot || ops)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_ibgda_half, "host",
-			      "%s, and the driver's RegistryDwords have no PeerMappingOverride=1.",
-			      boot ? "The kernel was booted with PeerMappingOverride"
-				   : "EnableStreamMemOPs=1 is set");
+		doctor_warn(r, ibgda_half, "host",
+			    "%s, and the driver's RegistryDwords have no PeerMappingOverride=1.",
+			    boot ? "The kernel was booted with PeerMappingOverride"
+				 : "EnableStreamMemOPs=1 is set");
 	else
-		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_ibgda_off, "host",
-			      "GPUs cannot map the doorbells of NICs (no PeerMappingOverride).");
+		doctor_pass(r, ibgda_off, "host",
+			    "GPUs cannot map the doorbells of NICs (no PeerMappingOverride).");
 }
 
 const struct diagnosis_check doctor_host_checks[] = {

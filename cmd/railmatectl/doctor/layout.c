@@ -71,16 +71,15 @@ static void run_clusters(const struct facts *f, struct diagnosis *r)
 		sockets += first == i;
 		split += parts > 1;
 		if (parts > 1 && !gpus_on(f, i, false) && gpus_on(f, i, true))
-			diagnosis_add(
-				r, DIAGNOSIS_WARN, &doctor_clusters_bare, "host",
+			doctor_warn(
+				r, clusters_bare, "host",
 				"NUMA node %d is a part of a socket (NPS, SNC) and has no GPU; other parts have.",
 				inv->numa[i].id);
 	}
 	if (split && inv->n_gpu && diagnosis_worst_so_far(r) == DIAGNOSIS_PASS)
-		diagnosis_add(
-			r, DIAGNOSIS_PASS, &doctor_clusters_fine, "host",
-			"Sockets are split into NUMA nodes (NPS, SNC): sockets %zu, nodes %zu.",
-			sockets, nodes);
+		doctor_pass(r, clusters_fine, "host",
+			    "Sockets are split into NUMA nodes (NPS, SNC): sockets %zu, nodes %zu.",
+			    sockets, nodes);
 }
 
 /* --- numa-nodes --- */
@@ -92,12 +91,12 @@ static void run_nodes(const struct facts *f, struct diagnosis *r)
 	size_t memory = facts_n_memory_nodes(f->inv), n = f->inv->n_numa;
 
 	if (n > KUBELET_NODES)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_nodes_many, "host",
-			      "There are %zu NUMA nodes, %zu of them memory without CPUs.", n,
-			      memory);
+		doctor_warn(r, nodes_many, "host",
+			    "There are %zu NUMA nodes, %zu of them memory without CPUs.", n,
+			    memory);
 	else if (memory)
-		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_nodes_fine, "host",
-			      "NUMA nodes: %zu, of them memory without CPUs: %zu.", n, memory);
+		doctor_pass(r, nodes_fine, "host",
+			    "NUMA nodes: %zu, of them memory without CPUs: %zu.", n, memory);
 }
 
 /* --- rails --- */
@@ -144,8 +143,8 @@ static void compare(const struct facts *f, const struct topo_rails *rails, struc
 
 		if (low->at.plane == high->at.plane &&
 		    strverscmp(low->leaf->name, high->leaf->name) > 0)
-			diagnosis_add(
-				r, DIAGNOSIS_WARN, &doctor_swapped, facts_address(f, high->pci),
+			doctor_warn(
+				r, swapped, facts_address(f, high->pci),
 				"%s is on rail %d by the order of the GPUs, and its switch %s comes before %s, that of rail %d.",
 				facts_nic_name(f, high->pci), high->at.rail, high->leaf->name,
 				low->leaf->name, low->at.rail);
@@ -191,9 +190,9 @@ static void judge_bars(const struct facts *f, struct diagnosis *r, int pci, cons
 	else if (b->vf_unset)
 		say_unset(f, r, pci, name, "the BARs of its VFs");
 	else if (hw_find_gpu(f->inv, pci) >= 0 && b->largest <= SMALL_BAR)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_bar_small, facts_address(f, pci),
-			      "%s shows %llu MiB of its memory at most.", name,
-			      (unsigned long long)b->largest >> 20);
+		doctor_warn(r, bar_small, facts_address(f, pci),
+			    "%s shows %llu MiB of its memory at most.", name,
+			    (unsigned long long)b->largest >> 20);
 }
 
 /* In a virtual machine the windows are the hypervisor's. */
@@ -208,8 +207,8 @@ static void run_bar(const struct facts *f, struct diagnosis *r)
 	for (size_t i = 0; i < f->n_nic; i++)
 		judge_bars(f, r, f->nic[i], facts_nic_name(f, f->nic[i]), &unseen);
 	if (unseen)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_bar_unknown, "host",
-			      "%zu of %zu GPUs and NICs do not show their BARs.", unseen, n);
+		doctor_unknown(r, bar_unknown, "host",
+			       "%zu of %zu GPUs and NICs do not show their BARs.", unseen, n);
 	else
 		diagnosis_fine(r, "GPUs and NICs with all their BARs: %zu.", n);
 }
@@ -237,17 +236,17 @@ static void judge_ari(const struct facts *f, struct diagnosis *r, int pf, size_t
 	if (proven || (port->devctl2 >= 0 && port->devctl2 & PCI_EXP_DEVCTL2_ARI))
 		*on += 1;
 	else if (port->devctl2 < 0)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_ari_unknown, facts_address(f, pf),
-			      "%s: the configuration space of the port above it %s.",
-			      facts_nic_name(f, pf),
-			      port->config == FACTS_CONFIG_READ ? "does not show ARI"
-								: facts_why_unread(port->config));
+		doctor_unknown(r, ari_unknown, facts_address(f, pf),
+			       "%s: the configuration space of the port above it %s.",
+			       facts_nic_name(f, pf),
+			       port->config == FACTS_CONFIG_READ ? "does not show ARI"
+								 : facts_why_unread(port->config));
 	else
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_ari_off, facts_address(f, pf),
-			      "%s can have %d VFs, and the port above it, %s, %s.",
-			      facts_nic_name(f, pf), p->sriov_total, facts_address(f, p->parent),
-			      port->devcap2 & PCI_EXP_DEVCAP2_ARI ? "has ARI forwarding off"
-								  : "cannot forward ARI");
+		doctor_warn(r, ari_off, facts_address(f, pf),
+			    "%s can have %d VFs, and the port above it, %s, %s.",
+			    facts_nic_name(f, pf), p->sriov_total, facts_address(f, p->parent),
+			    port->devcap2 & PCI_EXP_DEVCAP2_ARI ? "has ARI forwarding off"
+								: "cannot forward ARI");
 }
 
 static void run_ari(const struct facts *f, struct diagnosis *r)

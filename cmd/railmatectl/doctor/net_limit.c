@@ -29,12 +29,12 @@ static void run_memlock(const struct facts *f, struct diagnosis *r)
 			      "This container may lock any amount of memory%s.",
 			      limit == -1 ? "" : " (it has IPC_LOCK)");
 	else if (limit < 0 || f->net->ipc_lock == FACTS_UNKNOWN)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_memlock_small, "container",
-			      "How much memory this container may lock is not known.");
+		doctor_unknown(r, memlock_small, "container",
+			       "How much memory this container may lock is not known.");
 	else
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_memlock_small, "container",
-			      "This container may lock %lld KiB of memory and has no IPC_LOCK.",
-			      (long long)limit / 1024);
+		doctor_warn(r, memlock_small, "container",
+			    "This container may lock %lld KiB of memory and has no IPC_LOCK.",
+			    (long long)limit / 1024);
 }
 
 /* --- shm --- */
@@ -55,8 +55,7 @@ static void run_shm(const struct facts *f, struct diagnosis *r)
 			r, DIAGNOSIS_UNKNOWN, &shm_elsewhere, "here",
 			"Whether this is a container, and has its own /dev/shm, is not known.");
 	else if (size < 0)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_shm_small, "container",
-			      "The size of /dev/shm is not known.");
+		doctor_unknown(r, shm_small, "container", "The size of /dev/shm is not known.");
 	else
 		diagnosis_add(r, size > 64 * MIB ? DIAGNOSIS_PASS : DIAGNOSIS_WARN,
 			      size > 64 * MIB ? NULL : &doctor_shm_small, "container",

@@ -51,12 +51,12 @@ static int judge_vf_mtu(const struct facts *f, size_t rdma)
 static void judge_pf_mtu(const struct facts *f, struct diagnosis *r, int pci, int mtu)
 {
 	if (!mtu)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_mtu_unknown, facts_address(f, pci),
-			      "The MTU of %s is not known.", net_name(f, pci));
+		doctor_unknown(r, mtu_unknown, facts_address(f, pci), "The MTU of %s is not known.",
+			       net_name(f, pci));
 	else if (path_mtu(mtu) < FULL_MTU)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_mtu_small, facts_address(f, pci),
-			      "%s has the MTU %d, so RoCE packets carry %d bytes.",
-			      net_name(f, pci), mtu, path_mtu(mtu));
+		doctor_warn(r, mtu_small, facts_address(f, pci),
+			    "%s has the MTU %d, so RoCE packets carry %d bytes.", net_name(f, pci),
+			    mtu, path_mtu(mtu));
 	else
 		diagnosis_add(r, DIAGNOSIS_PASS, NULL, facts_address(f, pci),
 			      "%s has the MTU %d: RoCE packets carry %d bytes.", net_name(f, pci),
@@ -81,8 +81,8 @@ static void compare_mtus(const struct facts *f, struct diagnosis *r, const int *
 		strbuf_printf(&list, " %d", mtu);
 	}
 	if (differ)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_mtu_mixed, "host",
-			      "PFs have different MTUs: %s.", strbuf_str(&list));
+		doctor_warn(r, mtu_mixed, "host", "PFs have different MTUs: %s.",
+			    strbuf_str(&list));
 }
 
 /* The PFs of f->nic that speak RoCE. */
@@ -142,15 +142,14 @@ static void say_map(const struct facts *f, struct diagnosis *r, int pci, const s
 	put_lossless_dscps(dcb, &dscps);
 	hw_dcb_put_priorities(dcb->pfc, &priorities);
 	if (!dscps.len)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_qos_pcp, facts_address(f, pci),
-			      "%s has PFC on priority %s, but %s.", net_name(f, pci),
-			      strbuf_str(&priorities),
-			      dcb->trust == HW_DCB_TRUST_PCP
-				      ? "trusts the VLAN priority and looks at no DSCP"
-				      : "its map leads no DSCP there");
+		doctor_warn(r, qos_pcp, facts_address(f, pci), "%s has PFC on priority %s, but %s.",
+			    net_name(f, pci), strbuf_str(&priorities),
+			    dcb->trust == HW_DCB_TRUST_PCP
+				    ? "trusts the VLAN priority and looks at no DSCP"
+				    : "its map leads no DSCP there");
 	else
-		diagnosis_add(
-			r, DIAGNOSIS_PASS, &doctor_qos_fine, facts_address(f, pci),
+		doctor_pass(
+			r, qos_fine, facts_address(f, pci),
 			"%s has PFC on priority %s, which DSCP %s leads to (NCCL_IB_TC is the DSCP times 4).",
 			net_name(f, pci), strbuf_str(&priorities), strbuf_str(&dscps));
 }
@@ -162,15 +161,15 @@ static void judge_qos(const struct facts *f, struct diagnosis *r, int pci)
 	int tc = f->net->rdma[net_pf_rdma(f, pci)].traffic_class;
 
 	if (n->why_no_dcb || n->dcb.pfc < 0 || n->dcb.trust == HW_DCB_TRUST_UNKNOWN)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_qos_unknown, facts_address(f, pci),
-			      "PFC and trust of %s are not known: %s.", net_name(f, pci),
-			      n->why_no_dcb ? n->why_no_dcb : "not reported by the driver");
+		doctor_unknown(r, qos_unknown, facts_address(f, pci),
+			       "PFC and trust of %s are not known: %s.", net_name(f, pci),
+			       n->why_no_dcb ? n->why_no_dcb : "not reported by the driver");
 	else if (!n->dcb.pfc)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_qos_no_pfc, facts_address(f, pci),
-			      "%s has PFC on no priority: its port is lossy.", net_name(f, pci));
+		doctor_warn(r, qos_no_pfc, facts_address(f, pci),
+			    "%s has PFC on no priority: its port is lossy.", net_name(f, pci));
 	else if (tc >= 0 && hw_dcb_contradicts(&n->dcb, tc, -1, &how))
-		diagnosis_add(
-			r, DIAGNOSIS_WARN, &doctor_qos_contradiction, facts_address(f, pci),
+		doctor_warn(
+			r, qos_contradiction, facts_address(f, pci),
 			"%s: the host marks all packets with the traffic class %d, whatever NCCL asks for; %s.",
 			net_name(f, pci), tc, strbuf_str(&how));
 	else
@@ -195,8 +194,8 @@ static void compare_pfc(const struct facts *f, struct diagnosis *r, const int *p
 		hw_dcb_put_priorities(pfc, &list);
 	}
 	if (differ)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_qos_mixed, "host",
-			      "PFs have PFC on different priorities: %s.", strbuf_str(&list));
+		doctor_warn(r, qos_mixed, "host", "PFs have PFC on different priorities: %s.",
+			    strbuf_str(&list));
 }
 
 static void run_qos(const struct facts *f, struct diagnosis *r)
@@ -253,15 +252,13 @@ static void judge_subnet(const struct facts *f, struct diagnosis *r, size_t firs
 		      inet_ntop(AF_INET, &subnet, text, sizeof(text)),
 		      __builtin_popcount(of->subnet_mask));
 	if (ignore < 0 || announce < 0)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_arp_unknown, "host",
-			      "%s, and how they answer ARP is not visible.", strbuf_str(&names));
+		doctor_unknown(r, arp_unknown, "host",
+			       "%s, and how they answer ARP is not visible.", strbuf_str(&names));
 	else if (!ignore || ignore > 2 || announce < 2)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_arp_flux, "host",
-			      "%s, with arp_ignore=%d and arp_announce=%d.", strbuf_str(&names),
-			      ignore, announce);
+		doctor_warn(r, arp_flux, "host", "%s, with arp_ignore=%d and arp_announce=%d.",
+			    strbuf_str(&names), ignore, announce);
 	else if (filter == 1)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_arp_filter, "host",
-			      "%s, with rp_filter=1.", strbuf_str(&names));
+		doctor_warn(r, arp_filter, "host", "%s, with rp_filter=1.", strbuf_str(&names));
 	else
 		diagnosis_add(r, DIAGNOSIS_PASS, NULL, "host",
 			      "%s, with arp_ignore=%d and arp_announce=%d.", strbuf_str(&names),
@@ -291,16 +288,15 @@ static void judge_ecn(const struct facts *f, struct diagnosis *r, int pci)
 	_cleanup_strbuf_ struct strbuf on = STRBUF_INIT;
 
 	if (n->ecn_notify < 0 || n->ecn_react < 0) {
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_ecn_unknown, facts_address(f, pci),
-			      "ECN of %s is not known: its driver does not report it.",
-			      net_name(f, pci));
+		doctor_unknown(r, ecn_unknown, facts_address(f, pci),
+			       "ECN of %s is not known: its driver does not report it.",
+			       net_name(f, pci));
 	} else if (!is_on(n->ecn_notify, n->dcb.pfc) || !is_on(n->ecn_react, n->dcb.pfc)) {
-		diagnosis_add(
-			r, DIAGNOSIS_WARN, &doctor_ecn_off, facts_address(f, pci), "%s %s on %s.",
-			net_name(f, pci),
-			!is_on(n->ecn_notify, n->dcb.pfc) ? "does not report ECN marks"
-							  : "does not slow down for ECN marks",
-			n->dcb.pfc > 0 ? "the priority that PFC makes lossless" : "any priority");
+		doctor_warn(r, ecn_off, facts_address(f, pci), "%s %s on %s.", net_name(f, pci),
+			    !is_on(n->ecn_notify, n->dcb.pfc) ? "does not report ECN marks"
+							      : "does not slow down for ECN marks",
+			    n->dcb.pfc > 0 ? "the priority that PFC makes lossless"
+					   : "any priority");
 	} else {
 		hw_dcb_put_priorities(n->ecn_react & n->ecn_notify, &on);
 		diagnosis_add(r, DIAGNOSIS_PASS, NULL, facts_address(f, pci),

@@ -104,11 +104,11 @@ static void judge_switchdev(const struct facts *f, struct diagnosis *r, int pci)
 	bool unknown = false;
 
 	if (list_loose(f, pci, &loose, &unknown))
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_switchdev_loose, who,
-			      "Representors of %s (switchdev): %s.", name, strbuf_str(&loose));
+		doctor_warn(r, switchdev_loose, who, "Representors of %s (switchdev): %s.", name,
+			    strbuf_str(&loose));
 	else if (unknown)
-		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &doctor_switchdev_unknown, who,
+		doctor_unknown(
+			r, switchdev_unknown, who,
 			"%s is in switchdev mode; what its representors are attached to is not known.",
 			name);
 	else
@@ -246,8 +246,8 @@ static void run_netns(const struct facts *f, struct diagnosis *r)
 	if (!f->inv->n_rdma)
 		return;
 	if (f->net->exclusive < 0)
-		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &doctor_netns_unknown, "host",
+		doctor_unknown(
+			r, netns_unknown, "host",
 			"Whether RDMA devices are shared by all network namespaces is not known.");
 	else if (f->net->exclusive)
 		diagnosis_add(r, f->container == FACTS_YES ? DIAGNOSIS_PASS : DIAGNOSIS_WARN,

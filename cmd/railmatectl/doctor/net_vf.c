@@ -158,13 +158,13 @@ static void say_limits(const struct facts *f, struct diagnosis *r, int pf)
 		highest = vf->rate_mbps > highest ? vf->rate_mbps : highest;
 	}
 	if (n && lowest == highest)
-		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_admin_limited, facts_address(f, pf),
-			      "%zu of the %zu VFs of %s may send %d Mb/s at most.", n, of,
-			      net_name(f, pf), lowest);
+		doctor_pass(r, admin_limited, facts_address(f, pf),
+			    "%zu of the %zu VFs of %s may send %d Mb/s at most.", n, of,
+			    net_name(f, pf), lowest);
 	else if (n)
-		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_admin_limited, facts_address(f, pf),
-			      "%zu of the %zu VFs of %s may send %d to %d Mb/s at most.", n, of,
-			      net_name(f, pf), lowest, highest);
+		doctor_pass(r, admin_limited, facts_address(f, pf),
+			    "%zu of the %zu VFs of %s may send %d to %d Mb/s at most.", n, of,
+			    net_name(f, pf), lowest, highest);
 }
 
 static void judge_admin(const struct facts *f, struct diagnosis *r, int pf)
@@ -183,12 +183,12 @@ static void judge_admin(const struct facts *f, struct diagnosis *r, int pf)
 			strbuf_printf(&list, "%s%d", list.len ? " " : "", vf->index);
 	}
 	if (n->why_no_vfs)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_admin_unknown, facts_address(f, pf),
-			      "What the administrator set for the VFs of %s is not known: %s.",
-			      net_name(f, pf), n->why_no_vfs);
+		doctor_unknown(r, admin_unknown, facts_address(f, pf),
+			       "What the administrator set for the VFs of %s is not known: %s.",
+			       net_name(f, pf), n->why_no_vfs);
 	else if (disabled)
-		diagnosis_add(
-			r, DIAGNOSIS_FAIL, &doctor_admin_disabled, facts_address(f, pf),
+		doctor_fail(
+			r, admin_disabled, facts_address(f, pf),
 			"%zu of the %zu VFs of %s have their link state set to disable: VF %s%s.",
 			disabled, n->n_vfs, net_name(f, pf), strbuf_str(&list),
 			disabled > NET_SHOWN ? " and more" : "");
@@ -239,8 +239,8 @@ static void run_verbs(const struct facts *f, struct diagnosis *r)
 		all += f->inv->rdma[i].pci >= 0 && hw_is_nic_vf(f->inv, f->inv->rdma[i].pci);
 	}
 	if (all && !ours)
-		diagnosis_add(
-			r, DIAGNOSIS_FAIL, &doctor_verbs_none_here, "host",
+		doctor_fail(
+			r, verbs_none_here, "host",
 			"This container has the node of none of the %zu VFs that it sees in /sys.",
 			all);
 	net_judge_vfs(f, r, judge_verbs, verbs_kinds);
@@ -320,14 +320,13 @@ static void judge_pf(const struct facts *f, struct diagnosis *r, int pci, int rd
 			best = rate_of(f, f->nic[i]);
 	}
 	if (is_down(f, rdma))
-		diagnosis_add(r, DIAGNOSIS_FAIL, &doctor_port_pf_down, facts_address(f, pci),
-			      "Port %d of %s is %s (%s).", port->number, net_name(f, pci),
-			      port->state,
-			      port->phys_state ? port->phys_state : "physical state unknown");
+		doctor_fail(r, port_pf_down, facts_address(f, pci), "Port %d of %s is %s (%s).",
+			    port->number, net_name(f, pci), port->state,
+			    port->phys_state ? port->phys_state : "physical state unknown");
 	else if (rate && rate < best)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_port_slow, facts_address(f, pci),
-			      "Port %d of %s runs at %d Gb/s, others of its model at %d.",
-			      port->number, net_name(f, pci), rate / 1000, best / 1000);
+		doctor_warn(r, port_slow, facts_address(f, pci),
+			    "Port %d of %s runs at %d Gb/s, others of its model at %d.",
+			    port->number, net_name(f, pci), rate / 1000, best / 1000);
 }
 
 static void run_port(const struct facts *f, struct diagnosis *r)

@@ -22,17 +22,17 @@ static void judge_nic(const struct facts *f, struct diagnosis *r,
 	char buf[BDF_STRLEN];
 
 	if (found && (direct < 0 || bdf_cmp(f->inv->pci[direct].bdf, nic->bdf)))
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_other_function, facts_address(f, nic->pci),
-			      "%s: libmlx5 names the data direct function %s, its VPD %s.",
-			      facts_nic_name(f, nic->pci), bdf_format(nic->bdf, buf),
-			      direct >= 0 ? facts_address(f, direct) : "none");
+		doctor_warn(r, other_function, facts_address(f, nic->pci),
+			    "%s: libmlx5 names the data direct function %s, its VPD %s.",
+			    facts_nic_name(f, nic->pci), bdf_format(nic->bdf, buf),
+			    direct >= 0 ? facts_address(f, direct) : "none");
 	else if (nic->answer == FACTS_DIRECT_NONE && direct >= 0)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_not_bound, facts_address(f, nic->pci),
-			      "%s: its VPD names the data direct function %s, libmlx5 none.",
-			      facts_nic_name(f, nic->pci), facts_address(f, direct));
+		doctor_warn(r, not_bound, facts_address(f, nic->pci),
+			    "%s: its VPD names the data direct function %s, libmlx5 none.",
+			    facts_nic_name(f, nic->pci), facts_address(f, direct));
 	else if (nic->answer == FACTS_DIRECT_UNKNOWN)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_not_asked, facts_address(f, nic->pci),
-			      "%s: %s.", facts_nic_name(f, nic->pci), nic->why);
+		doctor_unknown(r, not_asked, facts_address(f, nic->pci), "%s: %s.",
+			       facts_nic_name(f, nic->pci), nic->why);
 }
 
 static void run_direct(const struct facts *f, struct diagnosis *r)
@@ -67,17 +67,15 @@ static void judge_ordering(const struct facts *f, struct diagnosis *r, int pci, 
 	const char *who = facts_address(f, pci);
 
 	if (is_lone_vf(f, pci))
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_ordering_of_pf, who,
-			      "%s is a VF whose PF is not here.", name);
+		doctor_unknown(r, ordering_of_pf, who, "%s is a VF whose PF is not here.", name);
 	else if (p->devctl < 0)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_ordering_unknown, who,
-			      "%s: relaxed ordering is unknown, for its configuration space %s.",
-			      name,
-			      p->config == FACTS_CONFIG_READ ? "has no PCIe capability"
-							     : facts_why_unread(p->config));
+		doctor_unknown(r, ordering_unknown, who,
+			       "%s: relaxed ordering is unknown, for its configuration space %s.",
+			       name,
+			       p->config == FACTS_CONFIG_READ ? "has no PCIe capability"
+							      : facts_why_unread(p->config));
 	else if (!(p->devctl & PCI_EXP_DEVCTL_RELAX_EN))
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_ordering_off, who,
-			      "%s has relaxed ordering off.", name);
+		doctor_warn(r, ordering_off, who, "%s has relaxed ordering off.", name);
 	else
 		*on += 1;
 }
@@ -131,8 +129,8 @@ static void judge_payload(const struct facts *f, struct diagnosis *r, size_t gpu
 	for (size_t i = 0; i < n && class <= TOPO_PHB; i++) {
 		unread += payload_of_path(f, pci, nearest[i], &min, &max, &at);
 		if (min != max) {
-			diagnosis_add(
-				r, DIAGNOSIS_WARN, &doctor_payload_unequal, facts_address(f, at),
+			doctor_warn(
+				r, payload_unequal, facts_address(f, at),
 				"Between %s and %s packets of %d bytes are accepted, but %s takes %d at most.",
 				facts_gpu_name(f, gpu), facts_nic_name(f, nearest[i]), max,
 				facts_address(f, at), min);
@@ -140,8 +138,8 @@ static void judge_payload(const struct facts *f, struct diagnosis *r, size_t gpu
 		}
 	}
 	if (unread)
-		diagnosis_add(
-			r, DIAGNOSIS_UNKNOWN, &doctor_payload_unknown, facts_address(f, pci),
+		doctor_unknown(
+			r, payload_unknown, facts_address(f, pci),
 			"Between %s and its NICs %zu functions do not show their payload size.",
 			facts_gpu_name(f, gpu), unread);
 	else if (n && class <= TOPO_PHB)
@@ -155,9 +153,9 @@ static void judge_requests(const struct facts *f, struct diagnosis *r, int nic)
 	if (rdma >= 0 && f->inv->rdma[rdma].n_ports)
 		rate = f->inv->rdma[rdma].ports[0].rate_mbps;
 	if (devctl >= 0 && !is_lone_vf(f, nic) && rate >= FAST_NIC && facts_mrrs(devctl) < 512)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_requests_small, facts_address(f, nic),
-			      "%s of %d Gb/s reads at most %d bytes at a time.",
-			      facts_nic_name(f, nic), rate / 1000, facts_mrrs(devctl));
+		doctor_warn(r, requests_small, facts_address(f, nic),
+			    "%s of %d Gb/s reads at most %d bytes at a time.",
+			    facts_nic_name(f, nic), rate / 1000, facts_mrrs(devctl));
 }
 
 static void run_payload(const struct facts *f, struct diagnosis *r)

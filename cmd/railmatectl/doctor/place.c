@@ -24,8 +24,7 @@ static void judge_driver(const struct facts *f, struct diagnosis *r, int pci, bo
 			      is_gpu ? &doctor_gpu_user_space : &doctor_user_space_driver, who,
 			      "%s %s is bound to %s.", kind, who, p->driver);
 	else if (!p->driver)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_no_driver, who, "%s %s has no driver.",
-			      kind, who);
+		doctor_warn(r, no_driver, who, "%s %s has no driver.", kind, who);
 }
 
 /* A VF counts when its PF is one of those that containers' VFs are of, or is itself the function
@@ -92,18 +91,17 @@ static void run_vfs(const struct facts *f, struct diagnosis *r)
 		for (size_t k = 0; k < f->n_nic; k++) {
 			if (f->nic[k] != (int)i)
 				continue;
-			diagnosis_add(r, DIAGNOSIS_WARN, &doctor_no_vfs, who,
-				      "%s has none of its %d VFs.", facts_nic_name(f, (int)i),
-				      inv->pci[i].sriov_total);
+			doctor_warn(r, no_vfs, who, "%s has none of its %d VFs.",
+				    facts_nic_name(f, (int)i), inv->pci[i].sriov_total);
 		}
 		if (is_nearer(f, (int)i))
-			diagnosis_add(
-				r, DIAGNOSIS_WARN, &doctor_no_vfs, who,
+			doctor_warn(
+				r, no_vfs, who,
 				"%s has none of its %d VFs, and is nearer to a GPU than those that have.",
 				facts_nic_name(f, (int)i), inv->pci[i].sriov_total);
 	}
 	if (!inv->n_rdma)
-		diagnosis_add(r, DIAGNOSIS_FAIL, &doctor_no_nic, "host", "No RDMA device is here.");
+		doctor_fail(r, no_nic, "host", "No RDMA device is here.");
 	else if (vfs)
 		diagnosis_add(r, DIAGNOSIS_PASS, NULL, "host", "VFs: %zu, cards: %zu.", vfs,
 			      f->n_nic);
@@ -141,14 +139,14 @@ static void judge_path(const struct facts *f, struct diagnosis *r, size_t gpu)
 		return;
 	nic = facts_nic_name(f, nearest[0]);
 	if (class <= TOPO_PXB)
-		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_path_near, who, "%s reaches %s by %s.",
-			      facts_gpu_name(f, gpu), nic, topo_class_name(class));
+		doctor_pass(r, path_near, who, "%s reaches %s by %s.", facts_gpu_name(f, gpu), nic,
+			    topo_class_name(class));
 	else if (topo_flattened_vm(f->topo))
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_path_hidden, who,
-			      "%s: how far its NICs are is not visible.", facts_gpu_name(f, gpu));
+		doctor_unknown(r, path_hidden, who, "%s: how far its NICs are is not visible.",
+			       facts_gpu_name(f, gpu));
 	else if (class <= TOPO_NODE && is_on_c2c(f->inv, &f->inv->gpu[gpu]))
-		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_path_c2c, who, "%s reaches %s by its CPU.",
-			      facts_gpu_name(f, gpu), nic);
+		doctor_pass(r, path_c2c, who, "%s reaches %s by its CPU.", facts_gpu_name(f, gpu),
+			    nic);
 	else
 		diagnosis_add(r, DIAGNOSIS_WARN, &path_far, who,
 			      "The nearest NIC of %s is %s, by %s.", facts_gpu_name(f, gpu), nic,
@@ -166,9 +164,9 @@ static void run_path(const struct facts *f, struct diagnosis *r)
 static void judge_numa_known(const struct facts *f, struct diagnosis *r, int pci, const char *name)
 {
 	if (topo_numa(f->topo, pci) < 0)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_numa_unknown, facts_address(f, pci),
-			      "%s is on no NUMA node, and this machine has %zu.", name,
-			      f->inv->n_numa);
+		doctor_warn(r, numa_unknown, facts_address(f, pci),
+			    "%s is on no NUMA node, and this machine has %zu.", name,
+			    f->inv->n_numa);
 }
 
 static void judge_numa_near(const struct facts *f, struct diagnosis *r, size_t gpu)
@@ -184,10 +182,10 @@ static void judge_numa_near(const struct facts *f, struct diagnosis *r, size_t g
 			return;
 	}
 	if (n)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_numa_apart, facts_address(f, pci),
-			      "%s is on NUMA node %d, and the nearest to it, %s, on node %d.",
-			      facts_gpu_name(f, gpu), numa, facts_nic_name(f, nearest[0]),
-			      topo_numa(f->topo, nearest[0]));
+		doctor_warn(r, numa_apart, facts_address(f, pci),
+			    "%s is on NUMA node %d, and the nearest to it, %s, on node %d.",
+			    facts_gpu_name(f, gpu), numa, facts_nic_name(f, nearest[0]),
+			    topo_numa(f->topo, nearest[0]));
 }
 
 static void run_numa(const struct facts *f, struct diagnosis *r)
@@ -220,17 +218,17 @@ static void judge_link(const struct facts *f, struct diagnosis *r, int pci, cons
 	int best = p->link_mts_max ? hw_pcie_best(f->inv, pci).mts : 0;
 
 	if (!p->link_width || !max)
-		diagnosis_add(r, DIAGNOSIS_UNKNOWN, &doctor_link_unknown, facts_address(f, pci),
-			      "The PCIe link of %s is not known.", name);
+		doctor_unknown(r, link_unknown, facts_address(f, pci),
+			       "The PCIe link of %s is not known.", name);
 	else if (p->link_width < max)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_link_narrow, facts_address(f, pci),
-			      "%s runs x%d of x%d.", name, p->link_width, max);
+		doctor_warn(r, link_narrow, facts_address(f, pci), "%s runs x%d of x%d.", name,
+			    p->link_width, max);
 	else if (now && now < best && hw_find_gpu(f->inv, pci) >= 0)
 		*slow += 1;
 	else if (now && now < best)
-		diagnosis_add(r, DIAGNOSIS_WARN, &doctor_link_slow_nic, facts_address(f, pci),
-			      "%s runs at %g GT/s, and %g would go.", name, now / 1000.0,
-			      best / 1000.0);
+		doctor_warn(r, link_slow_nic, facts_address(f, pci),
+			    "%s runs at %g GT/s, and %g would go.", name, now / 1000.0,
+			    best / 1000.0);
 }
 
 /* The ports above it, where a narrow link slows every device below. */
@@ -247,10 +245,10 @@ static void judge_uplinks(const struct facts *f, struct diagnosis *r, int pci, b
 		if (f->pci[up].port_type != FACTS_PORT_UPSTREAM || !p->link_width || !above || !max)
 			continue;
 		if (p->link_width < max && p->link_width < above)
-			diagnosis_add(r, DIAGNOSIS_WARN, &doctor_link_narrow, facts_address(f, up),
-				      "The switch at %s, above %s, runs x%d of x%d.",
-				      facts_address(f, up), facts_address(f, pci), p->link_width,
-				      max < above ? max : above);
+			doctor_warn(r, link_narrow, facts_address(f, up),
+				    "The switch at %s, above %s, runs x%d of x%d.",
+				    facts_address(f, up), facts_address(f, pci), p->link_width,
+				    max < above ? max : above);
 	}
 }
 
@@ -268,8 +266,8 @@ static void run_link(const struct facts *f, struct diagnosis *r)
 		judge_uplinks(f, r, f->nic[i], seen);
 	}
 	if (slow)
-		diagnosis_add(r, DIAGNOSIS_PASS, &doctor_link_slow, "host",
-			      "GPUs' links below their speed just now: %zu.", slow);
+		doctor_pass(r, link_slow, "host", "GPUs' links below their speed just now: %zu.",
+			    slow);
 	else if (f->inv->n_gpu + f->n_nic)
 		diagnosis_fine(r, "Links at full width and speed: %zu.", f->inv->n_gpu + f->n_nic);
 }
