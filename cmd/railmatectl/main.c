@@ -90,7 +90,7 @@ static const char usage_text[] =
 	"  --yes                   confirm: a process that still uses the VF will share it with another container\n"
 	"options of doctor:\n"
 	"  --only ID,…             these checks only\n"
-	"  --node-only             without what is only this process's: devices, limits, mounts, libraries\n"
+	"  --node-only             without what is only this process's: devices, limits, mounts\n"
 	"  --list                  list the checks\n"
 	"  --fix-manifest PLATFORM the change of the host that the findings ask for, ready to apply: grub,\n"
 	"                          openshift or talos\n"

@@ -56,7 +56,7 @@ complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l config -r -F 
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l topology-hints -r -F -d 'which GPUs and NICs share a switch, where a virtual machine hides it'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l json -d 'one JSON object on standard output'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l only -x -d 'these checks only'
-complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l node-only -d 'without what is only this process’s: devices, limits, mounts, libraries'
+complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l node-only -d 'without what is only this process’s: devices, limits, mounts'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l list -d 'list the checks'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l fix-manifest -x
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l role -x -d 'of --fix-manifest openshift: the pool of nodes; default: worker'

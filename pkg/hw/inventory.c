@@ -166,14 +166,6 @@ const struct hw_card *hw_find_card(const struct hw_inventory *inv, int pci)
 	return NULL;
 }
 
-int hw_data_direct(const struct hw_inventory *inv, int pci)
-{
-	int place = pci >= 0 && inv->pci[pci].physfn >= 0 ? inv->pci[pci].physfn : pci;
-	const struct hw_card *card = hw_find_card(inv, place);
-
-	return card ? card->direct : -1;
-}
-
 const struct hw_neighbor *hw_find_neighbor(const struct hw_inventory *inv, int pci)
 {
 	int pf = hw_pf_of(inv, pci);

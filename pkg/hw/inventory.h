@@ -192,8 +192,6 @@ struct hw_pcie {
 };
 struct hw_pcie hw_pcie_best(const struct hw_inventory *inv, int pci);
 const struct hw_card *hw_find_card(const struct hw_inventory *inv, int pci); /* NULL */
-/* The data direct function of a NIC, for a VF that of its PF; -1: none. */
-int hw_data_direct(const struct hw_inventory *inv, int pci);
 /* class 02xxxx. NVMe and others are not NICs, even with SR-IOV. */
 bool hw_is_nic(const struct hw_pci *f);
 /* A NIC that can have VFs (sriov_totalvfs > 0). */

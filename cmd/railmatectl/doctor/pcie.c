@@ -1,51 +1,11 @@
-/*
- * The settings of the ends and the bridges of a path: relaxed ordering, payload and read request
- * sizes. Data Direct: does libmlx5's answer about a NIC agree with its VPD? The VPD is all that can
- * be read without opening the device (docs/design/nccl.md §1.3), and decides which GPU a NIC is
- * near to; libmlx5 has the driver's own pairing, which NCCL uses.
- */
+/* The settings of the ends and the bridges of a path: relaxed ordering, payload and read request
+ * sizes. */
 #include <linux/pci_regs.h>
 #include <stddef.h>
 
 #include "base/mem.h"
 #include "doctor/doctor-internal.h"
-#include "facts/direct.h"
 #include "hw/inventory.h"
-
-/* --- data-direct --- */
-
-static void judge_nic(const struct facts *f, struct diagnosis *r,
-		      const struct facts_direct_nic *nic)
-{
-	int direct = hw_data_direct(f->inv, nic->pci);
-	bool found = nic->answer == FACTS_DIRECT_FOUND;
-	char buf[BDF_STRLEN];
-
-	if (found && (direct < 0 || bdf_cmp(f->inv->pci[direct].bdf, nic->bdf)))
-		doctor_warn(r, other_function, facts_address(f, nic->pci),
-			    "%s: libmlx5 names the data direct function %s, its VPD %s.",
-			    facts_nic_name(f, nic->pci), bdf_format(nic->bdf, buf),
-			    direct >= 0 ? facts_address(f, direct) : "none");
-	else if (nic->answer == FACTS_DIRECT_NONE && direct >= 0)
-		doctor_warn(r, not_bound, facts_address(f, nic->pci),
-			    "%s: its VPD names the data direct function %s, libmlx5 none.",
-			    facts_nic_name(f, nic->pci), facts_address(f, direct));
-	else if (nic->answer == FACTS_DIRECT_UNKNOWN)
-		doctor_unknown(r, not_asked, facts_address(f, nic->pci), "%s: %s.",
-			       facts_nic_name(f, nic->pci), nic->why);
-}
-
-static void run_direct(const struct facts *f, struct diagnosis *r)
-{
-	const struct facts_direct *d = f->direct;
-
-	if (!d || !d->n)
-		return;
-	for (size_t i = 0; i < d->n; i++)
-		judge_nic(f, r, &d->nic[i]);
-	diagnosis_fine(r, "libmlx5 and the VPD pair %zu NICs with the same data direct functions.",
-		       d->n);
-}
 
 #define MAX_NEAREST 64
 #define FAST_NIC    200000 /* Mb/s */
@@ -171,7 +131,6 @@ static void run_payload(const struct facts *f, struct diagnosis *r)
 }
 
 const struct diagnosis_check doctor_pcie_checks[] = {
-	{ "data-direct", "data direct functions by VPD and by libmlx5", .run = run_direct },
 	{ "relaxed-ordering", "relaxed ordering of GPUs and NICs", .run = run_ordering },
 	{ "payload", "PCIe payload and read request sizes", .run = run_payload },
 };

@@ -88,8 +88,7 @@ struct facts_host { /* NULL and UNKNOWN: could not be read */
 	int numa_balancing;		      /* -1, 0, 1, 2 */
 };
 
-struct facts_net;    /* facts/net.h */
-struct facts_direct; /* facts/direct.h */
+struct facts_net; /* facts/net.h */
 
 struct facts {
 	struct arena *arena;
@@ -108,7 +107,6 @@ struct facts {
 	size_t n_nic;
 	struct facts_host host;
 	const struct facts_net *net;
-	const struct facts_direct *direct; /* libmlx5's answer; NULL: it was not asked */
 };
 
 /* --- functions and paths between them --- */

@@ -380,8 +380,6 @@ struct facts *facts_gather(const struct sysroot *root, const struct hw_inventory
 	find_nics(f);
 	read_functions(root, f);
 	f->net = facts_net_gather(root, inv, here, arena);
-	if (f->live && here)
-		f->direct = facts_ask_libmlx5(inv, FACTS_LIBIBVERBS, FACTS_LIBMLX5, arena);
 	return f;
 }
 

@@ -1,5 +1,5 @@
-/* Reads the facts of a machine below a root: files, and of the running one netlink, system calls
- * and libmlx5. */
+/* Reads the facts of a machine below a root: files, and of the running one netlink and system
+ * calls. */
 #ifndef RAILMATE_FACTS_GATHER_H
 #define RAILMATE_FACTS_GATHER_H
 
@@ -7,7 +7,6 @@
 
 struct arena;
 struct facts;
-struct facts_direct;
 struct facts_net;
 struct hw_inventory;
 struct sysroot;
@@ -16,20 +15,13 @@ struct topo;
 /*
  * HERE: also the container that we run in, if any, as that of a program with VFs; the one of
  * railmate itself never is, by the name of its first process. NODE: without facts of this process
- * only (devices, limits, mounts, libraries), for a program that runs for the whole node.
+ * only (devices, limits, mounts), for a program that runs for the whole node.
  */
 enum facts_of { FACTS_OF_HERE, FACTS_OF_NODE };
 /* Unreadable facts are unknown: this cannot fail. inv and topo are borrowed by the facts. */
 struct facts *facts_gather(const struct sysroot *root, const struct hw_inventory *inv,
 			   const struct topo *topo, enum facts_of of);
 void facts_free(struct facts *f); /* NULL is fine */
-
-#define FACTS_LIBIBVERBS "libibverbs.so.1"
-#define FACTS_LIBMLX5	 "libmlx5.so.1"
-
-/* NULL: no NIC may have a data direct function, or these libraries are not there, or too old. */
-const struct facts_direct *facts_ask_libmlx5(const struct hw_inventory *inv, const char *libibverbs,
-					     const char *libmlx5, struct arena *arena);
 
 /* --- between the files of the room --- */
 

@@ -160,9 +160,12 @@ static int find(const struct hw_inventory *inv, const char *addr)
 	return hw_find_pci(inv, bdf);
 }
 
+/* For a VF that of its PF. */
 static const char *direct_of(const struct hw_inventory *inv, const char *addr, char buf[BDF_STRLEN])
 {
-	int direct = hw_data_direct(inv, find(inv, addr));
+	int pci = find(inv, addr), pf = pci < 0 ? -1 : inv->pci[pci].physfn;
+	const struct hw_card *card = hw_find_card(inv, pf < 0 ? pci : pf);
+	int direct = card ? card->direct : -1;
 
 	return direct < 0 ? "-" : bdf_format(inv->pci[direct].bdf, buf);
 }
