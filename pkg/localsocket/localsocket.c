@@ -22,11 +22,9 @@
 
 #define SOCKET_MODE 0600
 #define CLIENTS_MAX 32
-/* A client sends its request at once; one bind may have to wait for the kubelet. The client's own
- * timeouts are longer than ours. */
+/* A client sends its request at once; one bind may have to wait for the kubelet. */
 #define REQUEST_MS 5000
-#define BIND_MS	   10000
-#define WAIT_MS	   12000
+#define WAIT_MS	   (LOCALSOCKET_BIND_MS + 2000)
 #define REPLY_MS   5000
 /* How often: is our socket removed, has an older daemon left its place? */
 #define CHECK_MS	1000
@@ -78,82 +76,19 @@ struct job {
 
 /* --- on the rpc thread --- */
 
-static void finish(struct job *job)
+static void answered(void *arg, const struct control_reply *reply, const struct err *err)
 {
+	struct job *job = arg;
 	struct localsocket *c = job->c;
 
+	if (err)
+		control_write_error(err, &job->reply);
+	else
+		control_write_reply(reply, &job->reply);
 	pthread_mutex_lock(&c->lock);
 	STAILQ_INSERT_TAIL(&c->done, job, next);
 	pthread_mutex_unlock(&c->lock);
 	uv_async_send(&c->wake);
-}
-
-static void finish_bind(void *arg, const struct err *err, const struct bound *bound, size_t n)
-{
-	struct job *job = arg;
-	const struct localsocket_backend *b = &job->c->backend;
-	struct control_bound *out = arena_array(job->arena, n + 1, sizeof(*out));
-
-	for (size_t i = 0; !err && i < n; i++) {
-		struct topo_rail at = b->rail(b->ctx, bound[i].vf);
-
-		out[i] = (struct control_bound) { bound[i].slot,
-						  bound[i].resource,
-						  bound[i].vf,
-						  b->rdma(b->ctx, bound[i].vf),
-						  b->pf(b->ctx, bound[i].vf, job->arena),
-						  at.rail,
-						  at.plane };
-	}
-	if (err)
-		control_write_error(err, &job->reply);
-	else
-		control_write_reply(&(struct control_reply) { .bound = out, .n_bound = n },
-				    &job->reply);
-	finish(job);
-}
-
-static void answer_ledger(struct job *job)
-{
-	const struct localsocket_backend *b = &job->c->backend;
-	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-	struct err err = { 0 };
-
-	if (b->ledger(b->ctx, &text, &err) < 0)
-		control_write_error(&err, &job->reply);
-	else
-		control_write_reply(&(struct control_reply) { .ledger = strbuf_str(&text) },
-				    &job->reply);
-	finish(job);
-}
-
-static void answer_pools(struct job *job)
-{
-	const struct localsocket_backend *b = &job->c->backend;
-	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-	struct err err = { 0 };
-
-	if (b->pools(b->ctx, &text, &err) < 0)
-		control_write_error(&err, &job->reply);
-	else
-		control_write_reply(&(struct control_reply) { .pools = strbuf_str(&text) },
-				    &job->reply);
-	finish(job);
-}
-
-/* Done, or a sentence why not. */
-static void answer_plainly(struct job *job)
-{
-	const struct localsocket_backend *b = &job->c->backend;
-	struct err err = { 0 };
-	int r = job->request.op == CONTROL_RELEASE ? b->release(b->ctx, job->request.vf, &err)
-						   : b->whose(b->ctx, &job->request, &err);
-
-	if (r < 0)
-		control_write_error(&err, &job->reply);
-	else
-		control_write_reply(&(struct control_reply) { 0 }, &job->reply);
-	finish(job);
 }
 
 static void run_job(void *arg)
@@ -161,25 +96,7 @@ static void run_job(void *arg)
 	struct job *job = arg;
 	const struct localsocket_backend *b = &job->c->backend;
 
-	switch (job->request.op) {
-	case CONTROL_BIND:
-		b->bind(b->ctx, &job->request, BIND_MS, finish_bind, job);
-		return;
-	case CONTROL_LEDGER:
-		answer_ledger(job);
-		return;
-	case CONTROL_POOLS:
-		answer_pools(job);
-		return;
-	case CONTROL_RELEASE:
-	case CONTROL_WHOSE:
-		answer_plainly(job);
-		return;
-	case CONTROL_STATUS:
-	case CONTROL_OP_MAX:
-		control_write_reply(&(struct control_reply) { 0 }, &job->reply);
-		finish(job);
-	}
+	b->answer(b->ctx, &job->request, job->arena, answered, job);
 }
 
 /* --- on the main thread --- */
@@ -225,7 +142,6 @@ static void on_late_reader(uv_timer_t *timer)
 
 static void on_written(uv_write_t *write, int status)
 {
-	(void)status;
 	end_client(write->data);
 }
 
@@ -291,7 +207,6 @@ static void give_room(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
 {
 	struct client *cl = handle->data;
 
-	(void)wanted;
 	*ret = uv_buf_init(cl->in + cl->n_in, (unsigned)(sizeof(cl->in) - cl->n_in));
 }
 
@@ -300,7 +215,6 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	struct client *cl = stream->data;
 	char *end;
 
-	(void)buf;
 	if (n == 0)
 		return;
 	if (n < 0) {
@@ -375,8 +289,6 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 	struct localsocket *c = poll->data;
 	int fd;
 
-	(void)status;
-	(void)events;
 	while (c->n_clients < CLIENTS_MAX) {
 		fd = accept4(c->listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0) {

@@ -7,36 +7,27 @@
 #define RAILMATE_LOCALSOCKET_LOCALSOCKET_H
 
 #include "control/control.h"
-#include "latebind/latebind.h"
-#include "topo/rails.h"
 
 struct arena;
 struct localsocket;
 struct err;
 struct plugin_env;
 struct rpc;
-struct strbuf;
 struct uv_loop_s;
 
-/* The sources of answers; all on the rpc thread. */
+/* err NULL: reply is the answer; else why there is none. */
+typedef void (*localsocket_done_fn)(void *arg, const struct control_reply *reply,
+				    const struct err *err);
+
+/* The source of answers, on the rpc thread. */
 struct localsocket_backend {
 	void *ctx;
-	/* done exactly once, now or later, on the rpc thread. */
-	void (*bind)(void *ctx, const struct control_request *r, unsigned timeout_ms,
-		     latebind_done_fn done, void *arg);
-	/* The RDMA device of a VF that is bound; NULL: not known. Lives until the next change of
-	 * the ledger. */
-	const char *(*rdma)(void *ctx, const char *vf);
-	/* The PCI address of a VF's PF; NULL: not known. In the arena. */
-	const char *(*pf)(void *ctx, const char *vf, struct arena *a);
-	struct topo_rail (*rail)(void *ctx, const char *vf);
-	int (*ledger)(void *ctx, struct strbuf *out, struct err *err);
-	int (*pools)(void *ctx, struct strbuf *out, struct err *err);
-	int (*release)(void *ctx, const char *vf,
-		       struct err *err); /* -ENOENT: no container holds it */
-	/* 0: the pod of the request holds its VF; -ENOENT: no container; -EPERM: another pod. */
-	int (*whose)(void *ctx, const struct control_request *r, struct err *err);
+	/* done exactly once, now or later, on the rpc thread; a bind within LOCALSOCKET_BIND_MS.
+	 * The request and the arena live until then. */
+	void (*answer)(void *ctx, const struct control_request *r, struct arena *a,
+		       localsocket_done_fn done, void *arg);
 };
+#define LOCALSOCKET_BIND_MS 10000 /* a client's own timeouts are longer */
 
 /* Ledger and late binding of the plugins, as they are when they are asked; env outlives it. */
 struct localsocket_backend localsocket_backend_of(const struct plugin_env *env);

@@ -43,7 +43,7 @@ struct room {
 	/* The backend. */
 	struct err refusal;
 	bool silent; /* bind is not answered before the next one is asked for */
-	latebind_done_fn waiting;
+	localsocket_done_fn waiting;
 	void *waiting_arg;
 	struct control_request seen;
 	char seen_text[4][64];
@@ -55,23 +55,20 @@ static char *keep(char *to, const char *text)
 	return to;
 }
 
-static void answer_bind(struct room *room, latebind_done_fn done, void *arg)
+static void answer_bind(struct room *room, localsocket_done_fn done, void *arg)
 {
-	const struct bound bound[] = { { "slot-1", "rdma/vf", "0000:18:00.1" },
-				       { "slot-2", "rdma/vf", "0000:40:00.1" } };
+	static const struct control_bound bound[] = {
+		{ "slot-1", "rdma/vf", "0000:18:00.1", "mlx5_4", "0000:18:00.0", 3, 1 },
+		{ "slot-2", "rdma/vf", "0000:40:00.1", NULL, NULL, -1, -1 }
+	};
+	const struct control_reply reply = { .bound = bound, .n_bound = ARRAY_LEN(bound) };
 
-	if (room->refusal.code)
-		done(arg, &room->refusal, NULL, 0);
-	else
-		done(arg, NULL, bound, ARRAY_LEN(bound));
+	done(arg, &reply, room->refusal.code ? &room->refusal : NULL);
 }
 
-static void backend_bind(void *ctx, const struct control_request *r, unsigned timeout_ms,
-			 latebind_done_fn done, void *arg)
+static void bind_slot(struct room *room, const struct control_request *r, localsocket_done_fn done,
+		      void *arg)
 {
-	struct room *room = ctx;
-
-	assert_true(timeout_ms > 0);
 	room->seen = (struct control_request) { r->op,
 						keep(room->seen_text[0], r->slot),
 						keep(room->seen_text[1], r->ns),
@@ -91,55 +88,31 @@ static void backend_bind(void *ctx, const struct control_request *r, unsigned ti
 	answer_bind(room, done, arg);
 }
 
-static const char *backend_rdma(void *ctx, const char *vf)
+static void backend_answer(void *ctx, const struct control_request *r, struct arena *a,
+			   localsocket_done_fn done, void *arg)
 {
-	(void)ctx;
-	return str_eq(vf, "0000:18:00.1") ? "mlx5_4" : NULL;
-}
-
-static int backend_pools(void *ctx, struct strbuf *out, struct err *err)
-{
-	(void)ctx;
-	(void)err;
-	strbuf_puts(out, "{}");
-	return 0;
-}
-
-static int backend_release(void *ctx, const char *vf, struct err *err)
-{
-	(void)ctx;
-	return strcmp(vf, "0000:18:00.1") ? err_set(err, ENOENT, "VF %s: no container holds it", vf)
-					  : 0;
-}
-
-static int backend_whose(void *ctx, const struct control_request *r, struct err *err)
-{
-	(void)ctx;
-	return strcmp(r->pod, "trainer") ? err_set(err, EPERM, "VF %s is another pod's", r->vf) : 0;
-}
-
-static const char *backend_pf(void *ctx, const char *vf, struct arena *a)
-{
-	(void)ctx;
-	return str_eq(vf, "0000:18:00.1") ? arena_strdup(a, "0000:18:00.0") : NULL;
-}
-
-static struct topo_rail backend_rail(void *ctx, const char *vf)
-{
-	(void)ctx;
-	return str_eq(vf, "0000:18:00.1") ? (struct topo_rail) { 3, 1 }
-					  : (struct topo_rail) { -1, -1 };
-}
-
-static int backend_ledger(void *ctx, struct strbuf *out, struct err *err)
-{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct control_reply reply = { 0 };
 	struct room *room = ctx;
+	struct err err = { 0 };
 
-	if (room->refusal.code)
-		return err_set(err, room->refusal.code, "%s", room->refusal.msg);
-	for (int i = 0; i < LEDGER_LINES; i++)
-		strbuf_puts(out, LEDGER_LINE);
-	return 0;
+	if (r->op == CONTROL_BIND) {
+		bind_slot(room, r, done, arg);
+		return;
+	}
+	if (r->op == CONTROL_LEDGER)
+		err = room->refusal;
+	for (int i = 0; r->op == CONTROL_LEDGER && i < LEDGER_LINES; i++)
+		strbuf_puts(&text, LEDGER_LINE);
+	if (r->op == CONTROL_LEDGER)
+		reply.ledger = strbuf_str(&text);
+	if (r->op == CONTROL_POOLS)
+		reply.pools = "{}";
+	if (r->op == CONTROL_RELEASE && strcmp(r->vf, "0000:18:00.1") != 0)
+		err_set(&err, ENOENT, "VF %s: no container holds it", r->vf);
+	if (r->op == CONTROL_WHOSE && strcmp(r->pod, "trainer") != 0)
+		err_set(&err, EPERM, "VF %s is another pod's", r->vf);
+	done(arg, &reply, err.code ? &err : NULL);
 }
 
 static void on_over(uv_async_t *over)
@@ -160,10 +133,7 @@ static void *clients(void *arg)
 
 static void open_control(struct room *room)
 {
-	const struct localsocket_backend backend = {
-		room,		backend_bind,  backend_rdma,	backend_pf,   backend_rail,
-		backend_ledger, backend_pools, backend_release, backend_whose
-	};
+	const struct localsocket_backend backend = { room, backend_answer };
 
 	room->control = localsocket_open(&room->loop, room->path, room->rpc, &backend);
 }
