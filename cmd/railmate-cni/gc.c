@@ -3,7 +3,6 @@
 #include "cni.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/err.h"
 #include "base/str.h"

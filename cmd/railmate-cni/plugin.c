@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -167,7 +167,6 @@ static int set_absolute_or_none(struct command_line *cl, const struct flag *flag
 
 static int set_true(struct command_line *cl, const struct flag *flag, const char *value)
 {
-	(void)value;
 	*(bool *)field_of(cl, flag) = true;
 	return EXIT_DONE;
 }
@@ -236,7 +235,6 @@ static int set_events(struct command_line *cl, const struct flag *flag, const ch
 
 static int set_gpu_plugin(struct command_line *cl, const struct flag *flag, const char *value)
 {
-	(void)flag;
 	cl->daemon.predict_gpus = strcmp(value, "none") != 0;
 	cl->daemon.gpu_plugin = strcmp(value, "auto") && strcmp(value, "none") ? value : NULL;
 	return EXIT_DONE;
@@ -266,7 +264,6 @@ static int set_cdi(struct command_line *cl, const struct flag *flag, const char 
 
 static int set_runtime_socket(struct command_line *cl, const struct flag *flag, const char *value)
 {
-	(void)flag;
 	cl->daemon.ask_runtime = strcmp(value, "none") != 0;
 	cl->daemon.runtime_socket = strcmp(value, "auto") && strcmp(value, "none") ? value : NULL;
 	return EXIT_DONE;

@@ -6,7 +6,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
 
 add_compile_definitions(_GNU_SOURCE RAILMATE_VERSION="${PROJECT_VERSION}")
-add_compile_options(-Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wwrite-strings
+# A callback has the parameters of its type, whether it needs them or not.
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wwrite-strings
 	-Wformat=2 -Wdate-time -Wvla -Wundef -fno-common)
 add_link_options(-Wl,--as-needed)
 # "FOLDER=NAME": programs name their sources, in assertions and to a debugger, and must not name folders of a machine

@@ -1,7 +1,6 @@
 #include "base/json.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"

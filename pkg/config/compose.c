@@ -2,7 +2,6 @@
  * Configurations made of others: what the shared file and the operator's hints add to one, and what
  * stays of the one before when the files change. The callers are load and the tests.
  */
-#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -163,14 +162,12 @@ static const struct key_set selector_set = { .keys = selector_rows, .n = ARRAY_L
 static int read_shared_selectors(struct parse *p, const struct item *value, const struct key *key,
 				 void *out)
 {
-	(void)key;
 	return read_members(p, value, &selector_set, &((struct shared_entry *)out)->selector);
 }
 
 /* The way before there were selectors: names of interfaces. */
 static int read_devices(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
-	(void)key;
 	return read_list(p, value, key_find(&selector_set, "ifNames"),
 			 &((struct shared_entry *)out)->selector);
 }
@@ -226,7 +223,6 @@ static int one_pool(struct parse *p, const struct item *value, struct pool_entry
 static int read_config_list(struct parse *p, const struct item *value, const struct key *key,
 			    void *out)
 {
-	(void)key;
 	return read_pools(p, value, one_pool, ENTRIES_MAX, out);
 }
 
@@ -234,10 +230,6 @@ static int read_config_list(struct parse *p, const struct item *value, const str
 static int read_interval(struct parse *p, const struct item *value, const struct key *key,
 			 void *out)
 {
-	(void)p;
-	(void)value;
-	(void)key;
-	(void)out;
 	return 0;
 }
 

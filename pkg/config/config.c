@@ -238,7 +238,6 @@ static bool is_idle(const struct item *value)
 static int read_unsupported(struct parse *p, const struct item *value, const struct key *key,
 			    void *out)
 {
-	(void)out;
 	if (is_idle(value))
 		return 0;
 	return refuse(p, value,
@@ -267,7 +266,6 @@ static bool is_of_aux_pool(const struct item *member)
 static int read_aux_types(struct parse *p, const struct item *value, const struct key *key,
 			  void *out)
 {
-	(void)out;
 	if (!is_idle(value) && !is_of_aux_pool(value))
 		config_warn(p, value, "'%s' is for auxNetDevice: it does nothing here", key->name);
 	return 0;
@@ -334,7 +332,6 @@ static int read_selectors(struct parse *p, const struct item *value, const struc
 	struct pool_config *pool = out;
 	struct selector *one;
 
-	(void)key;
 	if (value->type == ITEM_LIST) {
 		if (!value->n_kids)
 			return refuse(
@@ -358,7 +355,6 @@ int read_resource_name(struct parse *p, const struct item *value, const struct k
 {
 	const char *fault;
 
-	(void)key;
 	fault = resource_name_fault(value->string);
 	if (fault)
 		return refuse(p, value, "resource name '%s' %s", shown(p, value), fault);
@@ -374,7 +370,6 @@ int read_resource_prefix(struct parse *p, const struct item *value, const struct
 	const char *fault;
 	int r = want(p, value, ITEM_STRING);
 
-	(void)key;
 	e->misnamed = r < 0;
 	if (r < 0 || !value->string[0])
 		return r;
@@ -538,8 +533,6 @@ static int read_device_type(struct parse *p, const struct item *value, const str
 	static const char *const types[] = { "netDevice" };
 	int choice;
 
-	(void)key;
-	(void)out;
 	if (value->type == ITEM_STRING &&
 	    (str_eq(value->string, "accelerator") || str_eq(value->string, "auxNetDevice")))
 		return refuse(p, value, "'%s' is not served by railmate; legal values: netDevice",
@@ -597,7 +590,6 @@ static int read_extra(struct parse *p, const struct item *value, const struct ke
 	size_t max = 0, n = 0;
 	int r;
 
-	(void)key;
 	for (size_t i = 0; i < value->n_kids; i++)
 		max += value->kids[i].n_kids;
 	rows = arena_array(p->out, max, sizeof(*rows));
@@ -615,7 +607,6 @@ static int read_extra(struct parse *p, const struct item *value, const struct ke
 /* sriov-network-operator emits "SelectorObjs": null; the peer overwrites whatever stands there. */
 static int read_nothing(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
-	(void)out;
 	config_warn(p, value, "'%s' has no effect", key->name);
 	return 0;
 }
@@ -705,7 +696,6 @@ struct top {
 static int read_resource_list(struct parse *p, const struct item *value, const struct key *key,
 			      void *out)
 {
-	(void)key;
 	return read_pools(p, value, one_pool, POOLS_MAX, &((struct top *)out)->pools);
 }
 

@@ -168,7 +168,6 @@ int want_choice(const struct parse *p, const struct item *value, const char *con
 
 int read_bool(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
-	(void)p;
 	memcpy((char *)out + key->at, &value->boolean, sizeof(value->boolean));
 	return 0;
 }

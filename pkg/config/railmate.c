@@ -52,7 +52,6 @@ static int read_unhealthy(struct parse *p, const struct item *value, const struc
 	struct pool_health *health = out;
 	int choice, r = 0;
 
-	(void)key;
 	for (size_t i = 0; r == 0 && i < value->n_kids; i++) {
 		r = want_choice(p, &value->kids[i], config_link_troubles, LINK_TROUBLES, &choice);
 		if (r == 0)
@@ -75,7 +74,6 @@ static int read_health(struct parse *p, const struct item *value, const struct k
 	struct pool_config *pool = out;
 	int r;
 
-	(void)key;
 	r = read_members(p, value, &set, &health);
 	if (r == 0)
 		pool->health = health;
@@ -136,7 +134,6 @@ static int read_gid_range(struct parse *p, const struct item *value, const struc
 	struct pool_config *pool = out;
 	struct ip_prefix prefix;
 
-	(void)key;
 	if (!parse_prefix(value->string, &prefix))
 		return refuse(
 			p, value,
@@ -163,7 +160,6 @@ static int read_pkey(struct parse *p, const struct item *value, const struct key
 {
 	uint64_t pkey;
 
-	(void)key;
 	if (!str_starts(value->string, "0x") ||
 	    str_to_u64(value->string, 16, UINT16_MAX, &pkey) < 0 || !(pkey & ~(uint64_t)PKEY_FULL))
 		return refuse(
@@ -202,7 +198,6 @@ static int read_profiles(struct parse *p, const struct item *value, const struct
 	unsigned profiles = 0, known = 0;
 	bool none = false;
 
-	(void)key;
 	for (size_t i = 0; i < value->n_kids; i++) {
 		int choice = 0;
 
@@ -333,7 +328,6 @@ static int read_env(struct parse *p, const struct item *value, const struct key 
 	struct pool_config *pool = out;
 	struct policy_env *env;
 
-	(void)key;
 	env = arena_array(p->out, value->n_kids, sizeof(*env));
 	for (size_t i = 0; i < value->n_kids; i++) {
 		const struct item *kid = &value->kids[i];
@@ -509,7 +503,6 @@ static int read_gid(struct parse *p, const struct item *value, const struct key 
 	struct pool_config *pool = out;
 	uint64_t index;
 
-	(void)key;
 	if (str_eq(value->string, "auto")) {
 		pool->gid = GID_AUTO;
 	} else if (str_eq(value->string, "off")) {
@@ -535,7 +528,6 @@ static int read_binding(struct parse *p, const struct item *value, const struct 
 	struct pool_config *pool = out;
 	int choice = 0, r;
 
-	(void)key;
 	r = want_choice(p, value, names, ARRAY_LEN(names), &choice);
 	if (r < 0)
 		return r;
@@ -547,8 +539,6 @@ static int read_binding(struct parse *p, const struct item *value, const struct 
 static int read_vfs_only(struct parse *p, const struct item *value, const struct key *key,
 			 void *out)
 {
-	(void)p;
-	(void)key;
 	((struct pool_config *)out)->pfs = value->boolean ? PFS_NEVER : PFS_TAKEN;
 	return 0;
 }
@@ -579,7 +569,6 @@ static int read_cufile(struct parse *p, const struct item *value, const struct k
 	const struct item *properties = item_get(value, "properties");
 	struct pool_config *pool = out;
 
-	(void)key;
 	if (value->type != ITEM_BOOL && value->type != ITEM_OBJECT)
 		return refuse(p, value,
 			      "must be true, false or the members of a cufile.json, not %s",
@@ -642,7 +631,6 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 	struct pool_config *pool = out;
 	int r;
 
-	(void)key;
 	/* A pool with this object is written for railmate. */
 	pool->binding_auto = true;
 	pool->pfs = PFS_NAMED;
@@ -665,7 +653,6 @@ static int read_vendor(struct parse *p, const struct item *value, const struct k
 {
 	struct gpu_entry *gpu = out;
 
-	(void)key;
 	gpu->vendor_item = value;
 	return want_hex4(p, value, "PCI vendor", &gpu->vendor);
 }
@@ -734,7 +721,6 @@ static int read_rails(struct parse *p, const struct item *value, const struct ke
 	struct topo_rail_name *rails;
 	int r;
 
-	(void)key;
 	rails = arena_array(p->out, value->n_kids, sizeof(*rails));
 	for (size_t i = 0; i < value->n_kids; i++) {
 		const struct item *rail = &value->kids[i];
@@ -782,7 +768,6 @@ int read_railmate_top(struct parse *p, const struct item *value, const struct ke
 	struct top top = { .entries = NULL };
 	int r;
 
-	(void)key;
 	r = read_members(p, value, &set, &top);
 	if (r < 0)
 		return r;

@@ -213,8 +213,6 @@ static void kubelet_answered(void *arg, enum podres_result result, const struct 
 	struct evidence *e = arg;
 	enum podres_support support = kubeclient_podres_state(e->podres).support;
 
-	(void)result;
-	(void)pods;
 	if (e->closing)
 		return;
 	if (support == PODRES_UNKNOWN && is_patient(e)) {

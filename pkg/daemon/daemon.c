@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <uv.h>
 
@@ -220,8 +219,6 @@ static void on_dir(uv_poll_t *poll, int status, int events)
 {
 	struct daemon *d = poll->data;
 
-	(void)status;
-	(void)events;
 	if (watch_dir_drain(d->dir))
 		service_kick(d->service);
 }
@@ -261,7 +258,6 @@ static int watch_all(struct daemon *d, struct err *err)
 
 static void close_handle(uv_handle_t *handle, void *arg)
 {
-	(void)arg;
 	if (!uv_is_closing(handle))
 		uv_close(handle, NULL);
 }

@@ -274,8 +274,6 @@ static void on_hw(uv_poll_t *poll, int status, int events)
 	struct scanner *s = poll->data;
 	int64_t now = clock_mono_ms();
 
-	(void)status;
-	(void)events;
 	s->lost = false;
 	if (!watch_hw_drain(s->hw, (int)(poll - s->hw_poll), on_down, s))
 		return;

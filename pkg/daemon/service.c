@@ -442,7 +442,6 @@ static void note_unlisted(void *arg, const struct node_seed *seed)
 
 static void note_of_latebind(void *arg, const char *event)
 {
-	(void)arg;
 	log_event(LOG_LEVEL_WARN, "binding", event);
 }
 
@@ -458,10 +457,6 @@ static const char *left_out(const struct service *s)
 static void listed(void *arg, enum podres_result result, const struct pod_list *pods,
 		   const char *why)
 {
-	(void)arg;
-	(void)result;
-	(void)pods;
-	(void)why;
 }
 
 /* PodResources alone tells who has shares of HCAs, and nothing else asks it for them: a List, when
@@ -707,7 +702,6 @@ static void warm_up_on_rpc(void *arg)
 
 static void nothing(void *arg)
 {
-	(void)arg;
 }
 
 /* --- on the main thread --- */

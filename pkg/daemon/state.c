@@ -135,7 +135,6 @@ static int count_users(void *ctx, const char *rdma, tracker_user_fn seen, void *
 
 static void log_note(void *ctx, bool bad, const char *event)
 {
-	(void)ctx;
 	log_event(bad ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "ledger", event);
 }
 

@@ -5,7 +5,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pci/pci.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -170,13 +169,11 @@ static _Thread_local jmp_buf *on_error;
 
 static __attribute__((noreturn)) void leave(char *msg, ...)
 {
-	(void)msg;
 	longjmp(*on_error, 1);
 }
 
 static void be_silent(char *msg, ...)
 {
-	(void)msg;
 }
 
 static char *find_name(struct pci_access *access, uint16_t vendor, uint16_t device)

@@ -77,7 +77,6 @@ static void list_opened(void *ctx, struct rpc_stream *stream, struct bytes reque
 	struct endpoint *e = ctx;
 	struct listener *l = xcalloc(1, sizeof(*l));
 
-	(void)request;
 	l->stream = stream;
 	rpc_stream_set_data(stream, l);
 	LIST_INSERT_HEAD(&e->listeners, l, link);

@@ -52,7 +52,6 @@ static void register_answered(void *arg, enum rpc_status status, const char *mes
 	struct attempt *attempt = arg;
 	struct endpoint *e = attempt->endpoint;
 
-	(void)body;
 	if (e) {
 		attempt_take(e);
 		rpc_channel_close(attempt->channel);

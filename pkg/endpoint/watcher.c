@@ -143,7 +143,6 @@ void endpoint_get_info(void *ctx, struct rpc_call *call, struct bytes request)
 		"DevicePlugin", e->plugin.resource, "", { versions, ARRAY_LEN(versions) }
 	};
 
-	(void)request;
 	if (kin_of(e, rpc_call_peer(call)) != RPC_PEER_OTHER) {
 		e->asked = true;
 		e->asked_ms = clock_mono_ms();

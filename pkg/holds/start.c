@@ -1,9 +1,6 @@
 /* Early binding: the VFs that Allocate gave, and whether a container may start with them. */
 #include "holds/holds-internal.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/arena.h"
 #include "base/mem.h"
 

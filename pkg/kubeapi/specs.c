@@ -534,8 +534,6 @@ static void fetch(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *ar
 
 static void warmed_up(void *arg, const struct spec_list *specs, const char *why)
 {
-	(void)arg;
-	(void)specs;
 	(void)why; /* logged already */
 }
 

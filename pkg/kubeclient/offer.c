@@ -62,7 +62,6 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	struct offer *o = pending_end(arg);
 	struct subscriber *s, *next;
 
-	(void)why;
 	if (!o)
 		return;
 	for (s = STAILQ_FIRST(&o->subscribers); s; s = next) {

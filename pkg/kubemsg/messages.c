@@ -154,8 +154,6 @@ static void *budget_alloc(void *data, size_t size)
 /* The arena frees it all. */
 static void budget_free(void *data, void *p)
 {
-	(void)data;
-	(void)p;
 }
 
 static void *unpack(const ProtobufCMessageDescriptor *desc, struct bytes in,
@@ -418,7 +416,6 @@ static int preferred_from(const void *message, void *ret, struct arena *a, struc
 	const V1beta1__PreferredAllocationRequest *m = message;
 	struct preferred_container *v = arena_array(a, m->n_container_requests, sizeof(*v));
 
-	(void)err;
 	for (size_t i = 0; i < m->n_container_requests; i++) {
 		const V1beta1__ContainerPreferredAllocationRequest *c = m->container_requests[i];
 
@@ -466,7 +463,6 @@ static int preferred_reply_from(const void *message, void *ret, struct arena *a,
 	const V1beta1__PreferredAllocationResponse *m = message;
 	struct ids *v = arena_array(a, m->n_container_responses, sizeof(*v));
 
-	(void)err;
 	for (size_t i = 0; i < m->n_container_responses; i++)
 		v[i] = (struct ids) { (const char **)m->container_responses[i]->deviceids,
 				      m->container_responses[i]->n_deviceids };
@@ -500,7 +496,6 @@ static int allocate_from(const void *message, void *ret, struct arena *a, struct
 	const V1beta1__AllocateRequest *m = message;
 	struct ids *v = arena_array(a, m->n_container_requests, sizeof(*v));
 
-	(void)err;
 	for (size_t i = 0; i < m->n_container_requests; i++)
 		v[i] = (struct ids) { (const char **)m->container_requests[i]->devices_ids,
 				      m->container_requests[i]->n_devices_ids };
@@ -561,8 +556,6 @@ static int pre_start_from(const void *message, void *ret, struct arena *a, struc
 {
 	const V1beta1__PreStartContainerRequest *m = message;
 
-	(void)a;
-	(void)err;
 	*(struct ids *)ret = (struct ids) { (const char **)m->devices_ids, m->n_devices_ids };
 	return 0;
 }
@@ -579,8 +572,6 @@ static int options_from(const void *message, void *ret, struct arena *a, struct 
 {
 	const V1beta1__DevicePluginOptions *m = message;
 
-	(void)a;
-	(void)err;
 	*(struct plugin_options *)ret =
 		(struct plugin_options) { m->pre_start_required,
 					  m->get_preferred_allocation_available };
@@ -592,7 +583,6 @@ static void options_to(const void *from, void *message, struct arena *a)
 	const struct plugin_options *o = from;
 	V1beta1__DevicePluginOptions *m = message;
 
-	(void)a;
 	m->pre_start_required = o->pre_start_required;
 	m->get_preferred_allocation_available = o->preferred_allocation;
 }
@@ -622,7 +612,6 @@ static void plugin_info_to(const void *from, void *message, struct arena *a)
 	const struct plugin_info *i = from;
 	Pluginregistration__PluginInfo *m = message;
 
-	(void)a;
 	m->type = (char *)i->type;
 	m->name = (char *)i->name;
 	m->endpoint = (char *)i->endpoint;
@@ -638,8 +627,6 @@ static int status_from(const void *message, void *ret, struct arena *a, struct e
 {
 	const Pluginregistration__RegistrationStatus *m = message;
 
-	(void)a;
-	(void)err;
 	*(struct registration_status *)ret =
 		(struct registration_status) { m->plugin_registered, m->error };
 	return 0;
@@ -660,8 +647,6 @@ static int version_from(const void *message, void *ret, struct arena *a, struct 
 {
 	const Runtime__V1__VersionResponse *m = message;
 
-	(void)a;
-	(void)err;
 	*(struct runtime_version *)ret =
 		(struct runtime_version) { m->runtime_name, m->runtime_version };
 	return 0;
@@ -675,8 +660,6 @@ static void status_request_to(const void *from, void *message, struct arena *a)
 {
 	Runtime__V1__StatusRequest *m = message;
 
-	(void)from;
-	(void)a;
 	m->verbose = true;
 }
 
@@ -689,8 +672,6 @@ static int runtime_status_from(const void *message, void *ret, struct arena *a, 
 	const Runtime__V1__StatusResponse *m = message;
 	struct runtime_status s = { NULL, NULL };
 
-	(void)a;
-	(void)err;
 	for (size_t i = 0; i < m->n_info; i++) {
 		if (!strcmp(m->info[i]->key, CONFIG))
 			s.config = m->info[i]->value;

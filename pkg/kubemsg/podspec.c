@@ -222,7 +222,6 @@ static int allocatable_from(const void *message, void *ret, struct arena *a, str
 	const V1__AllocatableResourcesResponse *m = message;
 	struct pod_container *c = ret;
 
-	(void)err;
 	*c = (struct pod_container) { .name = "" };
 	held_from(m->devices, m->n_devices, c, a);
 	return 0;
@@ -239,7 +238,6 @@ static void pod_get_request_to(const void *from, void *message, struct arena *a)
 	const struct pod_name *pod = from;
 	V1__GetPodResourcesRequest *m = message;
 
-	(void)a;
 	m->pod_namespace = (char *)pod->ns;
 	m->pod_name = (char *)pod->name;
 }

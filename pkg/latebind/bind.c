@@ -34,8 +34,6 @@ static void note_placed(struct request *r, const struct binding *c);
 
 static int is_any(void *arg, const char *name)
 {
-	(void)arg;
-	(void)name;
 	return 1;
 }
 

@@ -212,8 +212,6 @@ static void on_dir(uv_poll_t *poll, int status, int events)
 {
 	struct dir *dir = poll->data;
 
-	(void)status;
-	(void)events;
 	if (watch_dir_drain(dir->watch))
 		check_soon(dir->reload);
 }

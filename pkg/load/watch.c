@@ -229,8 +229,6 @@ bool uevent_matters(const char *buf, size_t len)
 
 static bool matters(const char *buf, size_t len, watch_down_fn *down, void *ctx)
 {
-	(void)down;
-	(void)ctx;
 	return uevent_matters(buf, len);
 }
 

@@ -13,7 +13,6 @@
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -131,7 +130,6 @@ static bool read_vf(const struct nlattr *info, void *vf, bool *busy)
 	const struct nlattr *attr;
 	union vf_attr value;
 
-	(void)busy;
 	*ret = (struct hw_vf_admin) {
 		.index = -1,
 		.vlan = -1,

@@ -168,7 +168,6 @@ static int count(const struct nlmsghdr *message, void *arg)
 {
 	struct crowd *crowd = arg;
 
-	(void)message;
 	return ++crowd->n > crowd->max ? -E2BIG : 0;
 }
 

@@ -6,8 +6,6 @@
  */
 #include "plugin/plugin-internal.h"
 
-#include <string.h>
-
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"

@@ -138,8 +138,6 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 	struct late *l = pending_end(arg);
 	struct plugin *p;
 
-	(void)result;
-	(void)pods;
 	if (!l)
 		return;
 	p = l->plugin;

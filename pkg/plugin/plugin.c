@@ -65,7 +65,6 @@ static void get_options(void *ctx, struct rpc_call *call, struct bytes request)
 	const struct plugin_options options = options_of(p->shared);
 	struct err err = { 0 };
 
-	(void)request;
 	if (plugin_late_check_kubelet(p, rpc_call_user_agent(call), &err) < 0) {
 		plugin_refuse(call, &err);
 		return;

@@ -39,7 +39,6 @@ static void primed(void *arg, enum podres_result result, const struct pod_list *
 {
 	struct plugin *p = pending_end(arg);
 
-	(void)why;
 	if (p && result == PODRES_OK) {
 		_cleanup_arena_ struct arena *a = arena_new(4096);
 		struct pods_question q = { .resource = p->resource };
@@ -59,9 +58,6 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 {
 	struct plugin *p = pending_end(arg);
 
-	(void)result;
-	(void)pods;
-	(void)why;
 	if (p)
 		warn_if_old(p);
 }

@@ -160,8 +160,6 @@ static void got_pod(void *arg, enum podres_result result, const struct pod_list 
 {
 	struct preferred_call *pc = pending_end(arg);
 
-	(void)pods;
-	(void)why;
 	if (!pc)
 		return;
 	if (result == PODRES_FAILED) {
@@ -241,7 +239,6 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 	const struct ids *offered;
 	struct tracker *k;
 
-	(void)pods;
 	if (!pc)
 		return;
 	if (result != PODRES_OK) {

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -600,7 +599,6 @@ static void got_pod(void *arg, enum podres_result result, const struct pod_list 
 	struct prestart_call *s = pending_end(arg);
 	struct starter me;
 
-	(void)why;
 	if (!s)
 		return;
 	if (result != PODRES_OK) {

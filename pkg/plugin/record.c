@@ -1,6 +1,5 @@
 /* The grants of Allocate → the ledger: who holds which VF, and why. After the reply: the kubelet
  * does not wait for this. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -129,13 +129,11 @@ static const char *joined(const struct grant *grant, struct arena *arena,
 
 static void put_id(struct strbuf *b, const struct grant *grant, const struct grant_dev *dev)
 {
-	(void)grant;
 	strbuf_puts(b, dev->dev->id);
 }
 
 static void put_numa(struct strbuf *b, const struct grant *grant, const struct grant_dev *dev)
 {
-	(void)grant;
 	strbuf_put_int(b, dev->dev->numa);
 }
 

@@ -168,7 +168,6 @@ static bool is_routable(const struct gid_vf *vf, const struct gid_entry *g)
 {
 	static const uint8_t empty[16];
 
-	(void)vf;
 	return memcmp(g->gid, empty, sizeof(empty)) != 0 && g->gid[0] != 0xff &&
 	       (g->gid[0] != 0xfe || (g->gid[1] & 0xc0) != 0x80); /* not link-local */
 }

@@ -125,7 +125,6 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 {
 	struct child *c = handle->data;
 
-	(void)suggested;
 	*ret = uv_buf_init(c->chunk, sizeof(c->chunk));
 }
 

@@ -1,7 +1,5 @@
 #include "report/facts.h"
 
-#include <stddef.h>
-
 #include "base/arena.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"

@@ -284,7 +284,6 @@ static void answer_metrics(struct report_http *w, const struct web_request *q, s
 	_cleanup_arena_ struct arena *a = arena_new(1024);
 	struct status_facts f;
 
-	(void)q;
 	refresh(w);
 	if (was_made(w, &w->metrics, r))
 		return;
@@ -298,7 +297,6 @@ static void answer_health(struct report_http *w, const struct web_request *q, st
 {
 	const char *silent = w->env.silent(w->env.ctx, SILENCE_MS);
 
-	(void)q;
 	r->status = silent ? 503 : 200;
 	if (silent)
 		strbuf_printf(&r->body, "the %s thread has not answered for %d s\n", silent,
@@ -312,7 +310,6 @@ static void answer_ready(struct report_http *w, const struct web_request *q, str
 	_cleanup_arena_ struct arena *a = arena_new(1024);
 	struct status_facts f;
 
-	(void)q;
 	refresh(w);
 	f = facts_now(w, a);
 	r->status = status_write_ready(&f, &r->body) ? 200 : 503;
@@ -416,8 +413,6 @@ static void on_first_closed(uv_handle_t *first)
 
 static void on_first(uv_poll_t *first, int status, int events)
 {
-	(void)status;
-	(void)events;
 	uv_close((uv_handle_t *)first, on_first_closed);
 }
 

@@ -2,7 +2,6 @@
  * feature source"; files whose names begin with a dot are not read. */
 #include "report/nfdfile.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>

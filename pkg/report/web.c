@@ -280,8 +280,6 @@ static enum MHD_Result look_at(void *arg, enum MHD_ValueKind kind, const char *n
 {
 	struct framing *f = arg;
 
-	(void)kind;
-	(void)value;
 	f->hosts += !strcasecmp(name, "Host");
 	f->body |= !strcasecmp(name, "Content-Length") || !strcasecmp(name, "Transfer-Encoding");
 	return MHD_YES;
@@ -305,16 +303,12 @@ static const char *why_bad(const struct web *w, struct MHD_Connection *c)
  * them would end it. */
 static size_t keep_escapes(void *ctx, struct MHD_Connection *c, char *text)
 {
-	(void)ctx;
-	(void)c;
 	return strlen(text);
 }
 
 /* Before the path is split: the end of it as a string. */
 static void *note_end(void *ctx, const char *target, struct MHD_Connection *c)
 {
-	(void)ctx;
-	(void)c;
 	return (void *)(target + strlen(target) + 1);
 }
 
@@ -336,7 +330,6 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	struct web *w = ctx;
 	const char *bad;
 
-	(void)data;
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
 		return refuse(w, c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
 	bad = why_bad(w, c);

@@ -223,7 +223,6 @@ static void closed(void *owner, bool ok)
 {
 	struct incoming *in = owner;
 
-	(void)ok;
 	in->over = true;
 	if (is_stream(in))
 		stream_closed(in);

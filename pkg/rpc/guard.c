@@ -1,6 +1,5 @@
 #include "rpc/guard-internal.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

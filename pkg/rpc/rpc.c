@@ -349,7 +349,6 @@ static void kicked(void *owner, bool ok)
 	struct rpc_server *s;
 	struct rpc_channel *ch;
 
-	(void)ok;
 	if (!mailbox_drain(&rpc->mail))
 		return;
 	rpc->stopping = true;

@@ -206,7 +206,6 @@ static void shut_down(void *owner, bool ok)
 {
 	struct connection *c = owner;
 
-	(void)ok;
 	c->drained = true;
 	connection_settle(c);
 }

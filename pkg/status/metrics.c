@@ -11,7 +11,6 @@
 
 static void put_build(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	status_sample(&w->e, "");
 	status_label(&w->e, "version", RAILMATE_VERSION);
 	status_count(&w->e, 1);
@@ -32,7 +31,6 @@ static void put_seconds(struct writer *w, const struct metric *m)
 
 static void put_refused(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	status_sample(&w->e, "");
 	status_count(&w->e, w->f->machine.config_error != NULL);
 }
@@ -43,7 +41,6 @@ static void put_limits(struct writer *w, const struct metric *m)
 	const struct status_condition *v;
 	size_t n = status_conditions(w->f, w->a, &v);
 
-	(void)m;
 	for (size_t i = 0; i < n; i++) {
 		if (!v[i].serves)
 			continue;
@@ -55,7 +52,6 @@ static void put_limits(struct writer *w, const struct metric *m)
 
 static void put_doctor(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	const struct status_doctor *d = w->f->doctor;
 
 	for (int v = 0; d && !d->failure && v < STATUS_FOUND_MAX; v++) {
@@ -77,7 +73,6 @@ static void put_service_flag(struct writer *w, const struct metric *m)
 /* A disk that hangs is no better than one that refuses. */
 static void put_failing(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	if (!w->f->service)
 		return;
 	status_sample(&w->e, "");

@@ -69,7 +69,6 @@ void status_put_pool_info(struct writer *w, const struct metric *m)
 {
 	const struct pool *pool;
 
-	(void)m;
 	for (size_t i = 0; (pool = pool_at(w, i)); i++) {
 		begin(w, pool->cfg->resource, "");
 		status_label(&w->e, "binding", status_binding(pool));
@@ -81,7 +80,6 @@ void status_put_devices(struct writer *w, const struct metric *m)
 {
 	const struct pool *pool;
 
-	(void)m;
 	for (size_t i = 0; (pool = pool_at(w, i)); i++) {
 		uint64_t n[HOLDS_STATES] = { 0 };
 
@@ -96,7 +94,6 @@ void status_put_devices(struct writer *w, const struct metric *m)
 
 void status_put_shares(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	for (size_t i = 0; w->f->node && i < w->f->node->n_shared; i++) {
 		begin(w, w->f->node->shared[i].cfg->resource, "");
 		status_count(&w->e, w->f->node->shared[i].cfg->shares);
@@ -107,7 +104,6 @@ void status_put_shares_held(struct writer *w, const struct metric *m)
 {
 	const struct status_service *s = w->f->service;
 
-	(void)m;
 	for (size_t i = 0; s && i < s->n_shares; i++) {
 		begin(w, s->shares[i].resource, "");
 		status_label(&w->e, "namespace", s->shares[i].ns);
@@ -121,7 +117,6 @@ void status_put_unhealthy(struct writer *w, const struct metric *m)
 {
 	const struct pool *pool;
 
-	(void)m;
 	for (size_t i = 0; (pool = pool_at(w, i)); i++) {
 		uint64_t n[POOL_FAULT_MAX] = { 0 };
 
@@ -139,7 +134,6 @@ void status_put_degraded(struct writer *w, const struct metric *m)
 {
 	const struct pool *pool;
 
-	(void)m;
 	for (size_t i = 0; (pool = pool_at(w, i)); i++) {
 		uint64_t n = 0;
 
@@ -176,13 +170,11 @@ static void put_of_served(struct writer *w, bool (*is)(const struct status_pool 
 
 void status_put_registered(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	put_of_served(w, is_registered);
 }
 
 void status_put_offer_differs(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	put_of_served(w, has_problem);
 }
 
@@ -223,7 +215,6 @@ void status_put_calls(struct writer *w, const struct metric *m)
 {
 	const struct stats_pool *p;
 
-	(void)m;
 	for (size_t i = 0; (p = stats_at(w, i)); i++) {
 		for (int c = 0; c < STATS_CALL_MAX; c++) {
 			for (int code = 0; code < STATS_CODES; code++) {
@@ -269,7 +260,6 @@ void status_put_durations(struct writer *w, const struct metric *m)
 {
 	const struct stats_pool *p;
 
-	(void)m;
 	for (size_t i = 0; (p = stats_at(w, i)); i++) {
 		for (int c = 0; c < STATS_CALL_MAX; c++)
 			put_histogram(w, p, call_names[c], &p->latency[c]);
@@ -280,7 +270,6 @@ void status_put_choices(struct writer *w, const struct metric *m)
 {
 	const struct stats_pool *p;
 
-	(void)m;
 	for (size_t i = 0; (p = stats_at(w, i)); i++) {
 		for (int k = 0; k < LEDGER_GPUS_MAX; k++) {
 			begin(w, p->resource, "");
@@ -294,7 +283,6 @@ void status_put_pairs(struct writer *w, const struct metric *m)
 {
 	const struct stats_pool *p;
 
-	(void)m;
 	for (size_t i = 0; (p = stats_at(w, i)); i++) {
 		for (int c = TOPO_PIX; c < TOPO_CLASS_MAX; c++) {
 			begin(w, p->resource, "");
@@ -339,7 +327,6 @@ static void count_free_pairs(struct writer *w, const struct pool *pool, uint64_t
 
 void status_put_free_pairs(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	if (!w->f->node || !w->f->service || !w->f->service->gpus_known)
 		return;
 	for (size_t i = 0; i < w->f->node->n_pools; i++) {

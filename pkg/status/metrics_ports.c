@@ -58,7 +58,6 @@ static void put_number(struct writer *w, const char *key, int number)
 
 void status_put_port_info(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	for (size_t i = 0; i < w->f->n_ports; i++) {
 		const struct hw_port_stats *s = &w->f->ports[i];
 		const struct hw_rdma *rdma = rdma_of(w, s);
@@ -104,7 +103,6 @@ static bool is_missing(const struct writer *w, const struct hw_port_stats *s)
 
 void status_put_port_up(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	if (w->f->node)
 		put_missing(w);
 	for (size_t i = 0; i < w->f->n_ports; i++) {
@@ -121,7 +119,6 @@ void status_put_port_up(struct writer *w, const struct metric *m)
 
 void status_put_port_state(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	for (size_t i = 0; i < w->f->n_ports; i++) {
 		const struct hw_port *port = port_of(w, &w->f->ports[i]);
 
@@ -158,7 +155,6 @@ static bool is_of_a_pool(const struct node *node, int pf)
 
 void status_put_port_degraded(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	for (size_t i = 0; i < w->f->n_ports; i++) {
 		const struct hw_port_stats *s = &w->f->ports[i];
 		int pf = s->pci;
@@ -178,7 +174,6 @@ void status_put_port_degraded(struct writer *w, const struct metric *m)
 
 void status_put_port_rate(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	for (size_t i = 0; i < w->f->n_ports; i++) {
 		const struct hw_port *port = port_of(w, &w->f->ports[i]);
 
@@ -191,7 +186,6 @@ void status_put_port_rate(struct writer *w, const struct metric *m)
 
 void status_put_port_carrier(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	for (size_t i = 0; i < w->f->n_ports; i++) {
 		if (w->f->ports[i].carrier_changes < 0)
 			continue;
@@ -236,7 +230,6 @@ static void put_named(struct writer *w, const struct hw_port_stats *s, const str
 
 void status_put_port_errors(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	for (size_t i = 0; i < w->f->n_ports; i++) {
 		const struct hw_port_stats *s = &w->f->ports[i];
 
@@ -249,7 +242,6 @@ void status_put_port_errors(struct writer *w, const struct metric *m)
 
 void status_put_port_driver(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	for (size_t i = 0; i < w->f->n_ports; i++) {
 		const struct hw_port_stats *s = &w->f->ports[i];
 

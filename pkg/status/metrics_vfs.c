@@ -11,7 +11,6 @@ void status_put_vfs(struct writer *w, const struct metric *m)
 	struct holder *v;
 	size_t n = status_holders(w->f, w->a, &v);
 
-	(void)m;
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_hold *hold = v[i].hold;
 		const struct pool_dev *dev = v[i].dev;
@@ -62,7 +61,6 @@ void status_put_vf_traffic(struct writer *w, const struct metric *m)
 
 void status_put_vf_counters(struct writer *w, const struct metric *m)
 {
-	(void)m;
 	for (size_t i = 0; i < w->f->n_vf_stats; i++) {
 		const struct hw_vf_stats *s = &w->f->vf_stats[i];
 

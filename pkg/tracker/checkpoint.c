@@ -1,7 +1,6 @@
 /* The kubelet's checkpoint: the UID of the pod that has an id. PodResources does not have it. */
 #include "tracker/tracker-internal.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/arena.h"

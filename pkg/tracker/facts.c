@@ -2,7 +2,6 @@
 #include "tracker/tracker-internal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -108,8 +107,6 @@ static enum holds_cgroup cgroup_of(struct tracker *k, const char *uid)
 
 static int stop(void *arg, const char *name)
 {
-	(void)arg;
-	(void)name;
 	return 1;
 }
 

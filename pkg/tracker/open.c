@@ -167,7 +167,6 @@ const char *tracker_open_long(struct tracker *k, const char *rdma, struct arena 
 
 static void take(void *arg, const char *rdma, unsigned users)
 {
-	(void)rdma;
 	*(unsigned *)arg = users;
 }
 

@@ -5,7 +5,6 @@
  */
 #include "tracker/tracker-internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,9 +120,6 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 {
 	struct tracker *k = pending_end(arg);
 
-	(void)result;
-	(void)pods;
-	(void)why;
 	if (!k)
 		return;
 	tick_in(k, pause_of(k));
