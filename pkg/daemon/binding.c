@@ -135,11 +135,7 @@ enum pool_binding binding_decide(const struct binding_facts *facts, enum binding
 #define ASK_AGAIN_MS   100
 
 struct evidence {
-	struct rpc *rpc;
-	const struct daemon_options *opt;
-	struct podres *(*open_podres)(void *ctx);
-	void (*done)(void *ctx);
-	void *ctx;
+	const struct autobind_env *env;
 	struct arena *arena; /* of the sentences; the rpc thread's while it asks */
 	struct binding_facts facts;
 	bool known; /* main thread */
@@ -187,7 +183,7 @@ static const char *cdi_obstacle(const struct daemon_options *opt, struct arena *
 
 static void again(struct evidence *e, void (*ask)(void *arg))
 {
-	e->timer = rpc_after(e->rpc, ASK_AGAIN_MS, ask, e);
+	e->timer = rpc_after(e->env->rpc, ASK_AGAIN_MS, ask, e);
 }
 
 static bool is_patient(const struct evidence *e)
@@ -202,7 +198,7 @@ static void ask_kubelet(void *arg);
  * us (plugin_late_check_kubelet()). */
 static const char *no_get(const struct evidence *e)
 {
-	if (e->opt->cdi == CDI_ON)
+	if (e->env->opt->cdi == CDI_ON)
 		return NULL;
 	return "it is not known whether this kubelet passes CDI devices on: its PodResources has no Get, so it is older than 1.34";
 }
@@ -250,15 +246,15 @@ static void runtime_done(struct evidence *e)
 		return;
 	}
 	e->since_ms = clock_mono_ms();
-	e->podres = e->open_podres(e->ctx);
-	e->timer = rpc_after(e->rpc, 0, ask_kubelet, e);
+	e->podres = e->env->open_podres(e->env->ctx);
+	e->timer = rpc_after(e->env->rpc, 0, ask_kubelet, e);
 }
 
 static void ask_runtime(void *arg);
 
 static const char *no_cdi(struct evidence *e, const struct runtime_answer *answer)
 {
-	if (answer->cdi == RUNTIME_CDI || e->opt->cdi == CDI_ON)
+	if (answer->cdi == RUNTIME_CDI || e->env->opt->cdi == CDI_ON)
 		return NULL;
 	if (answer->cdi == RUNTIME_NO_CDI)
 		return arena_strdup(e->arena, answer->sentence);
@@ -297,7 +293,8 @@ static void runtime_answered(void *arg, const struct runtime_answer *answer)
 static void open_runtime(struct evidence *e)
 {
 	if (!e->runtime)
-		e->runtime = kubeclient_runtime_open(e->rpc, e->opt->root, e->opt->runtime_socket);
+		e->runtime = kubeclient_runtime_open(e->env->rpc, e->env->opt->root,
+						     e->env->opt->runtime_socket);
 }
 
 static void ask_runtime(void *arg)
@@ -318,7 +315,7 @@ static void begin(void *arg)
 	struct evidence *e = arg;
 
 	e->since_ms = clock_mono_ms();
-	if (e->opt->ask_runtime) {
+	if (e->env->opt->ask_runtime) {
 		open_runtime(e);
 		ask_runtime(e);
 	} else {
@@ -370,32 +367,25 @@ static void on_wake(uv_async_t *wake)
 	struct evidence *e = wake->data;
 
 	e->known = true;
-	e->done(e->ctx);
+	e->env->known(e->env->ctx);
 }
 
-/* All borrowed. open_podres: the client of PodResources, opened if it is not [rpc thread]; it is
- * closed after evidence_close(). done: once, on the main thread, after the return, unless
- * everything is known by then. The handle goes with the loop's others. [main thread] */
-static struct evidence *evidence_new(struct uv_loop_s *loop, struct rpc *rpc,
-				     const struct daemon_options *opt,
-				     struct podres *(*open_podres)(void *ctx),
-				     void (*done)(void *ctx), void *ctx)
+/* env.known() is called once, after the return, unless everything is known by then. The handle goes
+ * with the loop's others. [main thread] */
+static struct evidence *evidence_new(const struct autobind_env *env)
 {
+	const struct daemon_options *opt = env->opt;
 	struct evidence *e = xcalloc(1, sizeof(*e));
 
-	*e = (struct evidence) { .rpc = rpc,
-				 .opt = opt,
+	*e = (struct evidence) { .env = env,
 				 .patience_ms = service_patience_ms(opt->pod_resources_timeout_ms),
-				 .open_podres = open_podres,
-				 .done = done,
-				 .ctx = ctx,
 				 .arena = arena_new(1024) };
-	uv_async_init(loop, &e->wake, on_wake);
+	uv_async_init(env->loop, &e->wake, on_wake);
 	e->wake.data = e;
 	e->facts.cdi = cdi_obstacle(opt, e->arena);
 	e->known = e->facts.cdi != NULL;
 	if (!e->known)
-		rpc_post(rpc, begin, e);
+		rpc_post(env->rpc, begin, e);
 	return e;
 }
 
@@ -403,14 +393,6 @@ static struct evidence *evidence_new(struct uv_loop_s *loop, struct rpc *rpc,
 static const struct binding_facts *evidence_facts(const struct evidence *e)
 {
 	return e->known ? &e->facts : NULL;
-}
-
-/* A pool is late by this evidence: has a CNI plugin come since that hands device ids on? A warning,
- * once. Cheap. [main thread] */
-static void evidence_ask_again(struct evidence *e)
-{
-	if (e->opt->ask_runtime)
-		rpc_post(e->rpc, probe_runtime, e);
 }
 
 /* When the loop is closed and the rpc thread has ended; NULL is fine */
@@ -543,12 +525,9 @@ struct autobind *autobind_new(const struct autobind_env *env)
 
 void autobind_ask(struct autobind *a, const struct config *cfg)
 {
-	const struct autobind_env *env = &a->env;
-
 	for (size_t i = 0; i < cfg->n_pools && !a->evidence; i++) {
 		if (is_open(&cfg->pools[i]))
-			a->evidence = evidence_new(env->loop, env->rpc, env->opt, env->open_podres,
-						   env->known, env->ctx);
+			a->evidence = evidence_new(&a->env);
 	}
 }
 
@@ -562,8 +541,9 @@ void autobind_check(struct autobind *a, const struct config *cfg)
 		concerned |= pool->binding_auto && pool->binding == BINDING_LATE &&
 			     pool->network != NETWORK_HOST;
 	}
-	if (concerned)
-		evidence_ask_again(a->evidence);
+	/* Has a CNI plugin come since that hands device ids on? A warning, once. */
+	if (concerned && a->env.opt->ask_runtime)
+		rpc_post(a->env.rpc, probe_runtime, a->evidence);
 }
 
 void autobind_close(struct autobind *a)

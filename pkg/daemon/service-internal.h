@@ -64,7 +64,8 @@ void service_free(struct service *s); /* when the rpc thread has ended; NULL is 
 /* The client of PodResources, opened with the first question: the kubelet is asked for its
  * abilities before there is a node. NULL: it is not to be asked. */
 struct podres *service_podres(struct service *s);
-/* As daemon_facts_new(). */
+/* known: the generation of the ledger that the reader has; UINT64_MAX: none. Free with
+ * report_facts_free(). */
 struct report_facts *service_facts(struct service *s, uint64_t known);
 void service_close(struct service *s); /* the last thing; NULL is fine */
 

@@ -42,8 +42,6 @@
 /* That a pod was refused counts for so long. */
 #define REFUSED_MS 600000
 
-/* --- the plugins of all pools: which there are follows the node --- */
-
 struct entry {
 	char *resource;
 	bool shared;
@@ -51,20 +49,23 @@ struct entry {
 	struct plugin *plugin;
 };
 
-struct served {
-	const struct plugin_env *env;
-	struct entry *v;
-	size_t n, cap;
+struct service {
+	struct service_env env;
+	char *registry_dir, *pod_resources, *checkpoint;
+	const char *plugin_dirs[2]; /* of all device plugins */
+	struct stats *stats;	    /* rpc thread; NULL: not counted */
+
+	/* rpc thread */
+	struct plugin_env shared; /* by all plugins */
+	struct entry *served;	  /* with the first node: a plugin for each of its pools */
+	size_t n_served, cap_served;
+	bool serves;		 /* there was a first node */
+	struct records *records; /* with the first node */
+	char *config_error;	 /* why the configuration is refused; NULL: it is not */
+	int64_t shares_ms;	 /* when a List was asked for to see shares; 0: never */
 };
 
-/* borrowed */
-static struct served *served_new(const struct plugin_env *env)
-{
-	struct served *s = xcalloc(1, sizeof(*s));
-
-	s->env = env;
-	return s;
-}
+/* --- the plugins of all pools: which there are follows the node --- */
 
 static bool is_wanted(const struct entry *e, const struct node *node)
 {
@@ -74,111 +75,83 @@ static bool is_wanted(const struct entry *e, const struct node *node)
 	return pool && pool->cfg->binding == e->binding;
 }
 
-static void end_unwanted(struct served *s, const struct node *node)
+static void end_unwanted(struct service *s, const struct node *node)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < s->n; i++) {
-		if (is_wanted(&s->v[i], node)) {
-			s->v[kept++] = s->v[i];
+	for (size_t i = 0; i < s->n_served; i++) {
+		if (is_wanted(&s->served[i], node)) {
+			s->served[kept++] = s->served[i];
 			continue;
 		}
-		plugin_end(s->v[i].plugin);
-		free(s->v[i].resource);
+		plugin_end(s->served[i].plugin);
+		free(s->served[i].resource);
 	}
-	s->n = kept;
+	s->n_served = kept;
 }
 
-static bool has(const struct served *s, const char *resource, bool shared)
+static bool has(const struct service *s, const char *resource, bool shared)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		if (s->v[i].shared == shared && !strcmp(s->v[i].resource, resource))
+	for (size_t i = 0; i < s->n_served; i++) {
+		if (s->served[i].shared == shared && !strcmp(s->served[i].resource, resource))
 			return true;
 	}
 	return false;
 }
 
-static void add(struct served *s, const struct pool_config *pool, bool shared)
+static void add(struct service *s, const struct pool_config *pool, bool shared)
 {
 	if (has(s, pool->resource, shared))
 		return;
-	s->v = xgrow(s->v, &s->cap, s->n + 1, sizeof(*s->v));
-	s->v[s->n++] = (struct entry) { .resource = xstrdup(pool->resource),
-					.shared = shared,
-					.binding = pool->binding,
-					.plugin = shared ? plugin_new_shared(s->env, pool->resource)
-							 : plugin_new(s->env, pool->resource) };
+	s->served = xgrow(s->served, &s->cap_served, s->n_served + 1, sizeof(*s->served));
+	s->served[s->n_served++] =
+		(struct entry) { .resource = xstrdup(pool->resource),
+				 .shared = shared,
+				 .binding = pool->binding,
+				 .plugin = shared ? plugin_new_shared(&s->shared, pool->resource)
+						  : plugin_new(&s->shared, pool->resource) };
 }
 
 /* A plugin for each pool of the node, with the node. The plugin of a pool which is not there any
  * more, or binds otherwise now, ends: the kubelet knows its devices by other ids. */
-static void served_update(struct served *s, struct node *node)
+static void update_served(struct service *s, struct node *node)
 {
 	end_unwanted(s, node);
 	for (size_t i = 0; i < node->n_pools; i++)
 		add(s, node->pools[i].cfg, false);
 	for (size_t i = 0; i < node->n_shared; i++)
 		add(s, node->shared[i].cfg, true);
-	for (size_t i = 0; i < s->n; i++)
-		plugin_update(s->v[i].plugin, node);
+	for (size_t i = 0; i < s->n_served; i++)
+		plugin_update(s->served[i].plugin, node);
+	s->serves = true;
 }
 
-/* plugin_kick() of all */
-static void served_kick(struct served *s)
+static void free_served(struct service *s)
 {
-	for (size_t i = 0; s && i < s->n; i++)
-		plugin_kick(s->v[i].plugin);
-}
-
-/* plugin_relist() of all */
-static void served_relist(struct served *s)
-{
-	for (size_t i = 0; s && i < s->n; i++)
-		plugin_relist(s->v[i].plugin);
-}
-
-/* NULL: i is past the last one. */
-static const struct plugin *served_at(const struct served *s, size_t i, const char **ret_resource)
-{
-	if (i >= s->n)
-		return NULL;
-	*ret_resource = s->v[i].resource;
-	return s->v[i].plugin;
-}
-
-/* NULL is fine */
-static void served_free(struct served *s)
-{
-	if (!s)
-		return;
-	for (size_t i = 0; i < s->n; i++) {
-		plugin_free(s->v[i].plugin);
-		free(s->v[i].resource);
+	for (size_t i = 0; i < s->n_served; i++) {
+		plugin_free(s->served[i].plugin);
+		free(s->served[i].resource);
 	}
-	free(s->v);
-	free(s);
+	free(STEAL(s->served));
+	s->n_served = 0;
+	s->serves = false;
 }
 
 /* --- what the rpc thread knows, copied for metrics, the page and the probes (report/facts.h) ---
  */
 
-static const struct status_pool *pools_of(const struct served *served, struct arena *a,
+static const struct status_pool *pools_of(const struct service *service, struct arena *a,
 					  size_t *ret_n)
 {
+	struct status_pool *v = arena_array(a, service->n_served, sizeof(*v));
 	int64_t now = clock_mono_ms();
-	const struct plugin *p;
-	struct status_pool *v;
-	const char *resource;
-	size_t n = 0;
 
-	while (served_at(served, n, &resource))
-		n++;
-	v = arena_array(a, n, sizeof(*v));
-	for (size_t i = 0; (p = served_at(served, i, &resource)); i++) {
+	for (size_t i = 0; i < service->n_served; i++) {
+		const struct plugin *p = service->served[i].plugin;
 		const struct plugin_stats s = plugin_stats(p);
 
 		v[i] = (struct status_pool) {
-			.resource = arena_strdup(a, resource),
+			.resource = arena_strdup(a, service->served[i].resource),
 			.served = plugin_is_served(p),
 			.registered = plugin_is_registered(p),
 			.problem = plugin_problem(p) ? arena_strdup(a, plugin_problem(p)) : NULL,
@@ -188,7 +161,7 @@ static const struct status_pool *pools_of(const struct served *served, struct ar
 			.pod_resources_failures = s.pod_list_failures
 		};
 	}
-	*ret_n = n;
+	*ret_n = service->n_served;
 	return v;
 }
 
@@ -335,19 +308,18 @@ static const struct ledger_hold *unknown_of(const struct holds *h, struct arena 
 	return v;
 }
 
-/* Of it, what is served; NULL: nothing yet. closely: as tracker_judge(). In the arena. [rpc thread]
- */
-static const struct status_service *daemon_service_facts(const struct plugin_env *env,
-							 const struct served *served, bool closely,
-							 struct arena *a)
+/* NULL: nothing is served yet. closely: as tracker_judge(). In the arena. [rpc thread] */
+static const struct status_service *facts_of(const struct service *service, bool closely,
+					     struct arena *a)
 {
+	const struct plugin_env *env = &service->shared;
 	struct status_service *s = arena_alloc(a, sizeof(*s));
 	struct tracker_disk disk;
 
-	if (!served || !env->tracker || !tracker_node(env->tracker))
+	if (!service->serves || !env->tracker || !tracker_node(env->tracker))
 		return NULL;
 	disk = tracker_disk(env->tracker);
-	s->pools = pools_of(served, a, &s->n_pools);
+	s->pools = pools_of(service, a, &s->n_pools);
 	s->stats = env->stats ? stats_copy(env->stats, a, &s->n_stats) : NULL;
 	s->verdicts = judge(env->tracker, closely, a);
 	s->unknown = unknown_of(tracker_holds(env->tracker), a, &s->n_unknown);
@@ -360,27 +332,6 @@ static const struct status_service *daemon_service_facts(const struct plugin_env
 	s->ledger_failing = disk.failing;
 	s->ledger_late = disk.late;
 	return s;
-}
-
-/* served NULL: nothing yet. known: the generation of the ledger that the reader has; UINT64_MAX:
- * none. Free with report_facts_free(). [rpc thread] */
-static struct report_facts *facts_new(const struct plugin_env *env, const struct served *served,
-				      uint64_t known)
-{
-	struct arena *a = arena_new(8 * 1024);
-	struct report_facts *f = arena_alloc(a, sizeof(*f));
-	const struct ledger *ledger;
-
-	f->arena = a;
-	f->service = daemon_service_facts(env, served, false, a);
-	if (!f->service)
-		return f;
-	ledger = tracker_ledger(env->tracker);
-	f->node = node_ref((struct node *)tracker_node(env->tracker));
-	f->ledger_generation = ledger_generation(ledger);
-	if (f->ledger_generation != known)
-		f->ledger = ledger_copy(ledger);
-	return f;
 }
 
 /* --- what these share --- */
@@ -402,20 +353,6 @@ unsigned service_patience_ms(unsigned pod_resources_timeout_ms)
 							  : PATIENCE_MAX_MS;
 }
 
-struct service {
-	struct service_env env;
-	char *registry_dir, *pod_resources, *checkpoint;
-	const char *plugin_dirs[2]; /* of all device plugins */
-	struct stats *stats;	    /* rpc thread; NULL: not counted */
-
-	/* rpc thread */
-	struct plugin_env shared; /* by all plugins */
-	struct served *served;	  /* with the first node */
-	struct records *records;  /* with the first node */
-	char *config_error;	  /* why the configuration is refused; NULL: it is not */
-	int64_t shares_ms;	  /* when a List was asked for to see shares; 0: never */
-};
-
 /* --- on the rpc thread --- */
 
 struct publication {
@@ -430,7 +367,8 @@ static void relist(void *arg)
 
 	if (s->records)
 		grant_records_sweep(s->records);
-	served_relist(s->served);
+	for (size_t i = 0; i < s->n_served; i++)
+		plugin_relist(s->served[i].plugin);
 }
 
 static void note_unlisted(void *arg, const struct node_seed *seed)
@@ -491,13 +429,12 @@ static void write_document(void *arg, struct strbuf *out)
 	_cleanup_arena_ struct arena *a = arena_new(16 * 1024);
 	struct service *s = arg;
 	char host[256] = "";
-	const struct status_facts facts = {
-		.node_name = node_name(host, sizeof(host) - 1),
-		.node = tracker_node(s->shared.tracker),
-		.ledger = tracker_ledger(s->shared.tracker),
-		.service = daemon_service_facts(&s->shared, s->served, true, a),
-		.machine = { .config_error = s->config_error, .config_left_out = left_out(s) }
-	};
+	const struct status_facts facts = { .node_name = node_name(host, sizeof(host) - 1),
+					    .node = tracker_node(s->shared.tracker),
+					    .ledger = tracker_ledger(s->shared.tracker),
+					    .service = facts_of(s, true, a),
+					    .machine = { .config_error = s->config_error,
+							 .config_left_out = left_out(s) } };
 
 	status_write_document(&facts, out);
 	list_shares(s);
@@ -626,9 +563,7 @@ static void take_node(struct service *s, struct node *node)
 		s->records = grant_records_open(&env);
 	}
 	grant_records_sweep(s->records);
-	if (!s->served)
-		s->served = served_new(&s->shared);
-	served_update(s->served, node);
+	update_served(s, node);
 	holdings_published(s->env.holdings, node);
 }
 
@@ -666,14 +601,15 @@ static void kick_on_rpc(void *arg)
 	if (!s->shared.specs &&
 	    specs_are_there(s->env.specs)) /* a kubelet came that has the Pods API */
 		s->shared.specs = specs_source(s->env.specs);
-	served_kick(s->served);
+	for (size_t i = 0; i < s->n_served; i++)
+		plugin_kick(s->served[i].plugin);
 }
 
 void service_close(struct service *s)
 {
 	if (!s)
 		return;
-	served_free(STEAL(s->served));
+	free_served(s);
 	holdings_follow(s->env.holdings, NULL);
 	kubeclient_gpuplugin_close(STEAL(s->shared.gpus));
 	kubeclient_runtime_close(STEAL(s->shared.runtime));
@@ -689,8 +625,21 @@ void service_close(struct service *s)
 
 struct report_facts *service_facts(struct service *s, uint64_t known)
 {
+	struct arena *a = arena_new(8 * 1024);
+	struct report_facts *f = arena_alloc(a, sizeof(*f));
+	const struct ledger *ledger;
+
 	list_shares(s);
-	return facts_new(&s->shared, s->served, known);
+	f->arena = a;
+	f->service = facts_of(s, false, a);
+	if (!f->service)
+		return f;
+	ledger = tracker_ledger(s->shared.tracker);
+	f->node = node_ref((struct node *)tracker_node(s->shared.tracker));
+	f->ledger_generation = ledger_generation(ledger);
+	if (f->ledger_generation != known)
+		f->ledger = ledger_copy(ledger);
+	return f;
 }
 
 static void warm_up_on_rpc(void *arg)

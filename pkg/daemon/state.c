@@ -71,17 +71,8 @@ static int open_ledger(struct state *s, const char *dir, struct err *err)
 
 static void note_seeds(struct state *s)
 {
-	size_t n = s->ledger ? ledger_holds(s->ledger) : 0;
-
-	s->seeds = xcalloc(n, sizeof(*s->seeds));
-	for (size_t i = 0; i < n; i++) {
-		const struct ledger_hold *hold = ledger_hold_at(s->ledger, i);
-
-		s->seeds[s->n_seeds++] = (struct node_seed) { .resource = hold->resource,
-							      .vf = hold->vf,
-							      .rdma = hold->rdma,
-							      .driver = hold->driver };
-	}
+	if (s->ledger)
+		s->seeds = holdings_seeds(s->ledger, &s->n_seeds);
 }
 
 /* The devices of this kernel are not those of a machine below another root. */
