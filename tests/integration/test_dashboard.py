@@ -180,9 +180,12 @@ class History:
                     more[f"railmate_vf_{way}_packets_total", vf] = k * SITUATION * rate * GB // 4096
                     more[f"railmate_vf_{way}_drops_total", vf] = k * 500 * (label["pod"] == "train-1")
                 more["railmate_vf_hw_counter_total", (*vf, ("counter", "out_of_sequence"))] = k * k * rate
+                marked = k * SITUATION * rate * GB // 20000 * (label["pod"] == "train-1")
+                more["railmate_vf_hw_counter_total", (*vf, ("counter", "np_ecn_marked_roce_packets"))] = marked
             if name == "railmate_port_up":
                 sick = label["rdma"] == "mlx5_1" and label["instance"] == "node-b"
                 pause = (*labels, ("priority", "3"))
+                more["railmate_port_received_discards_total", pause] = k * k * sick
                 for way in ("received", "transmitted"):
                     more[f"railmate_port_{way}_pause_frames_total", pause] = k * (k * 90000 * sick + 300)
                     more[f"railmate_port_{way}_pause_seconds_total", pause] = k * SITUATION * (0.7 if sick else 0.001)
@@ -250,6 +253,7 @@ def record():
     b.count(sick, 11, "link_downed")
     b.count(sick, 900000, "symbol_error")
     b.count(sick, 70000, "out_of_sequence", "hw_counters")
+    b.count(sick, 70000, "roce_adp_retrans", "hw_counters")
     b.count(sick, 90000, "np_cnp_sent", "hw_counters")
     b.rescan()
     b.until(lambda s: sum(s.all("railmate_pool_degraded_devices").values()), "it is degraded")
