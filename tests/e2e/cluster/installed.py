@@ -197,6 +197,32 @@ def a_change_of_pools_rolls_the_daemon_set(c):
     check_nothing_is_stuck(c)
 
 
+@scenario(HELM)
+def a_label_of_a_node_chooses_its_pools(c):
+    """Live: a pod of the old pool runs on, and the other node is not touched."""
+    name, _ = one_pod(c, 2, 4, on="node1")
+    before = live_containers(c, [name])
+    c.helm("upgrade", "railmate", c.CHART, "--set", pool("fast").replace("pools[0]", "poolsByLabel.fast[0]"))
+    c.rolled_out()
+    c.wait_served()
+    instance = c.railmate_on("node2")
+    took = []
+    for label, there, gone in (("railmate.io/config=fast", "rdma/fast", VF), ("railmate.io/config-", VF, "rdma/fast")):
+        began = time.monotonic()
+        c.kubectl("label", "node", "node1", label)
+        until(lambda r=there: c.offered("node1", r), f"{there} on node1 with the label {label}")
+        took.append(time.monotonic() - began)
+        until(lambda r=gone: not c.offered("node1", r), f"{gone} to be gone on node1")
+        until(lambda: len(c.railmates()) == len(c.views), "the instance of the other kind to go")
+        check_unharmed(c, before)
+    equal(c.railmate_on("node2"), instance, "instance of the node whose label did not change")
+    c.helm("upgrade", "railmate", c.CHART, "--reset-values")
+    c.rolled_out()
+    c.wait_served()
+    check_unharmed(c, before)
+    return "other pools after " + " and ".join(f"{seconds:.1f} s" for seconds in took)
+
+
 OPERATOR = ("helm", "-f", str(TOP / "deploy/operators/sriov-network-operator.yaml"))
 OF_OPERATOR = {"sriovnetwork.openshift.io/device-plugin": "Enabled",
                "railmate.io/device-plugin": "true"}

@@ -24,8 +24,10 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{/* Whether a pool may bind late. */}}
 {{- define "railmate.late" -}}
 {{- $late := ne .Values.binding "early" -}}
-{{- range .Values.pools -}}
+{{- range concat (list .Values.pools) (values .Values.poolsByLabel) -}}
+{{- range . -}}
 {{- $late = or $late (has (dig "railmate" "binding" "early" .) (list "late" "auto")) -}}
+{{- end -}}
 {{- end -}}
 {{- if $late }}true{{ end -}}
 {{- end }}
@@ -34,13 +36,13 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{ .Values.seLinuxType | default (.Values.openshift.enabled | ternary "spc_t" "") }}
 {{- end }}
 
-{{/* config.json: the pools, with the binding that they do not say themselves. */}}
+{{/* A file of these pools, with the binding that they do not say themselves. */}}
 {{- define "railmate.config" -}}
 {{- $pools := list -}}
-{{- range .Values.pools -}}
+{{- range .pools -}}
 {{- $pool := deepCopy . -}}
-{{- if ne $.Values.binding "early" -}}
-{{- $_ := set $pool "railmate" (merge (get $pool "railmate" | default dict) (dict "binding" $.Values.binding)) -}}
+{{- if ne $.binding "early" -}}
+{{- $_ := set $pool "railmate" (merge (get $pool "railmate" | default dict) (dict "binding" $.binding)) -}}
 {{- end -}}
 {{- $pools = append $pools $pool -}}
 {{- end -}}
@@ -50,14 +52,17 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{/* Whether the release has a ConfigMap. */}}
 {{- define "railmate.ownConfig" -}}
 {{- with .Values -}}
-{{- if or .pools .sharedPools .configFiles }}true{{ end -}}
+{{- if or .pools .poolsByLabel .sharedPools .configFiles }}true{{ end -}}
 {{- end -}}
 {{- end }}
 
 {{- define "railmate.files" -}}
 {{- $files := deepCopy .Values.configFiles -}}
 {{- if .Values.pools -}}
-{{- $_ := set $files "config.json" (include "railmate.config" .) -}}
+{{- $_ := set $files "config.json" (include "railmate.config" (pick .Values "pools" "binding")) -}}
+{{- end -}}
+{{- range $kind, $pools := .Values.poolsByLabel -}}
+{{- $_ := set $files (printf "%s.json" $kind) (include "railmate.config" (dict "pools" $pools "binding" $.Values.binding)) -}}
 {{- end -}}
 {{- with .Values.sharedPools -}}
 {{- $_ := set $files "shared.json" (dict "configList" . | toPrettyJson) -}}
@@ -65,7 +70,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- toYaml $files -}}
 {{- end }}
 
-{{/* Terms of a required nodeAffinity: one of NFD's labels, and not the label of the systemd unit. */}}
+{{/* Terms of a required nodeAffinity: one of NFD's labels, and neither the label of the systemd unit nor, for the others, of a kind. */}}
 {{- define "railmate.terms" -}}
 {{- $labels := list "" -}}
 {{- if .Values.nfd.enabled -}}
@@ -78,6 +83,9 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
   {{- end }}
   {{- with $.Values.systemdLabel }}
   - {key: {{ . | quote }}, operator: DoesNotExist}
+  {{- end }}
+  {{- if and $.Values.poolsByLabel (not $.kind) }}
+  - {key: railmate.io/config, operator: NotIn, values: {{ keys $.Values.poolsByLabel | sortAlpha | toJson }}}
   {{- end }}
 {{- end }}
 {{- end }}
