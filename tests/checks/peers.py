@@ -19,13 +19,13 @@ class Peers(unittest.TestCase):
             of.setdefault(kind, []).append(words)
         self.assertEqual(set(of),
                          {"cluster", "pair", "runtime", "runc", "helm", "kube-score", "kind",
-                          "crds", "released"})
+                          "crio", "crds", "released"})
         version = re.compile(r"\d+\.\d+\.\d+")
-        for kind in ("cluster", "pair", "helm", "kube-score", "kind"):
+        for kind in ("cluster", "pair", "helm", "kube-score", "kind", "crio"):
             for words in of[kind]:
                 self.assertRegex(words[0], version)
         suites = {pair[1] for pair in of["pair"]} | {suite for (suite,) in of["runc"]}
-        self.assertEqual({words[0] for words in of["runtime"]}, suites)
+        self.assertEqual({words[0] for words in of["runtime"]} | {"crio"}, suites)
         self.assertIn(of["cluster"][0][0], [pair[0] for pair in of["pair"]])
 
     def test_the_beds_know_the_newest_kubelet(self):
