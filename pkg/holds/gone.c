@@ -73,10 +73,11 @@ bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold,
 void holds_note_cgroup(struct holds *h, const char *vf, const struct holds_facts *f)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
+	bool is_there = f->cgroup == HOLDS_CGROUP_RUNS || f->cgroup_is_there;
 	struct ledger_hold seen;
 
-	h->cgroups_seen |= f->cgroup == HOLDS_CGROUP_RUNS;
-	if (!hold || hold->seen_cgroup || f->cgroup != HOLDS_CGROUP_RUNS || !holds_text(f->uid) ||
+	h->cgroups_seen |= is_there;
+	if (!hold || hold->seen_cgroup || !is_there || !holds_text(f->uid) ||
 	    !str_eq(f->uid, hold->owner.uid))
 		return;
 	seen = *hold;

@@ -113,6 +113,7 @@ struct holds_facts {
 	const char *away;
 	const char *open; /* a sentence: processes have its RDMA device open. NULL: none has */
 	enum holds_cgroup cgroup; /* of the pod with this UID: that of the hold in the ledger */
+	bool cgroup_is_there;	  /* also an EMPTY one */
 	const char *uid;	  /* NULL: none was looked at */
 };
 

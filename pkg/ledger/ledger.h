@@ -44,7 +44,7 @@ struct ledger_hold {
 	/* Draining, and the container has started again with another VF: a running pod does not use
 	 * this one */
 	bool replaced;
-	bool seen_cgroup; /* the pod's cgroup had processes: an empty one means an end */
+	bool seen_cgroup; /* the pod's cgroup was there: an absent one means an end */
 	/* The VF's RDMA device when it was given: known again while it is away in a pod; NULL */
 	const char *rdma;
 	const char *netdev; /* the VF's network interface then; NULL */

@@ -85,7 +85,9 @@ static int enter(int fd, const char *name, struct pod_names *p, int depth)
 		return TRACKER_POD_IS_SANDBOX;
 	if (strstr(events, "populated 1") || strtoul(pids, NULL, 10) > 0)
 		return 1;
-	return a == 0 || b == 0 || (is_absent(a) && is_absent(b)) ? 0 : is_absent(a) ? b : a;
+	if (a == 0 || b == 0)
+		return TRACKER_POD_IS_EMPTY;
+	return is_absent(a) && is_absent(b) ? 0 : is_absent(a) ? b : a;
 }
 
 /* Takes fd. */

@@ -90,18 +90,22 @@ static int pod_runs(struct tracker *k, const char *uid)
 
 /* A missing cgroup of a pod counts only where cgroups of pods have been found by their UIDs: there
  * may be another kubelet's. */
-static enum holds_cgroup cgroup_of(struct tracker *k, const char *uid)
+static enum holds_cgroup cgroup_of(struct tracker *k, const char *uid, bool *ret_there)
 {
 	int r;
 
+	*ret_there = false;
 	if (!k->runs)
 		return HOLDS_CGROUP_OFF;
 	r = pod_runs(k, uid);
+	*ret_there = r > 0;
 	k->cgroups_found |= r > 0;
 	if (r == -ENODATA || (r == 0 && !k->cgroups_found))
 		return HOLDS_CGROUP_OFF;
 	if (r == TRACKER_POD_IS_SANDBOX)
 		return HOLDS_CGROUP_SANDBOX;
+	if (r == TRACKER_POD_IS_EMPTY)
+		return HOLDS_CGROUP_EMPTY;
 	return r < 0 ? HOLDS_CGROUP_UNKNOWN : r ? HOLDS_CGROUP_RUNS : HOLDS_CGROUP_EMPTY;
 }
 
@@ -118,7 +122,7 @@ facts_of(struct tracker *k, const char *vf, const struct view *v,
 	const struct ledger_hold *hold = ledger_find(tracker_ledger(k), vf);
 	struct holds_facts f = { .uid = arena_strdup(a, hold ? hold->owner.uid : "") };
 
-	f.cgroup = cgroup_of(k, f.uid);
+	f.cgroup = cgroup_of(k, f.uid, &f.cgroup_is_there);
 	if (f.cgroup == HOLDS_CGROUP_SANDBOX)
 		f.cgroup = HOLDS_CGROUP_RUNS;
 	if (!v->fn) { /* Is it off the bus, or could that not be read? */
@@ -196,13 +200,15 @@ void tracker_probe_slots(struct tracker *k)
 	while (n-- > 0) {
 		const struct ledger_owner *owner;
 		const char *slot = holds_unknown(k->holds, n, &owner);
+		bool there;
 
 		if (slot) /* a slot of the same pod may have taken it along */
 			holds_event(k->holds,
 				    &(struct holds_event) {
 					    .kind = HOLDS_SLOT_PROBED,
 					    .slot = arena_strdup(a, slot),
-					    .cgroup = cgroup_of(k, arena_strdup(a, owner->uid)) },
+					    .cgroup = cgroup_of(k, arena_strdup(a, owner->uid),
+								&there) },
 				    tracker_now());
 	}
 }

@@ -384,6 +384,21 @@ static void a_look_at_the_cgroup_of_another_pod_says_nothing(void **state)
 	assert_true(is_held_by(V0, "web-0#u1"));
 }
 
+static void a_cgroup_is_seen_though_it_has_no_process_yet(void **state)
+{
+	const struct holds_facts facts = { .cgroup = HOLDS_CGROUP_EMPTY,
+					   .cgroup_is_there = true,
+					   .uid = "u1" };
+
+	(void)state;
+	allocate("web-0#u1", V0);
+	assert_true(starts("web-0#u1", V0));
+	assert_false(hold_of(V0)->seen_cgroup);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_PROBED, .vf = V0, .facts = &facts },
+		    w.now);
+	assert_true(hold_of(V0)->seen_cgroup);
+}
+
 static void a_machine_that_cannot_be_looked_at_decides_nothing(void **state)
 {
 	(void)state;
@@ -791,6 +806,7 @@ int main(void)
 		TEST(a_cgroup_that_cannot_be_read_ends_no_hold_by_any_rule),
 		TEST(a_node_whose_cgroups_are_not_looked_at_goes_by_what_the_kubelet_shows),
 		TEST(a_look_at_the_cgroup_of_another_pod_says_nothing),
+		TEST(a_cgroup_is_seen_though_it_has_no_process_yet),
 		TEST(a_machine_that_cannot_be_looked_at_decides_nothing),
 		TEST(an_operator_frees_a_vf_whoever_holds_it),
 		TEST(without_uid_a_name_counts_after_ten_minutes),

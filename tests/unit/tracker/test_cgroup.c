@@ -125,7 +125,7 @@ static void a_pod_runs_while_its_cgroup_is_populated(void **state)
 	put("kubepods/besteffort/pod" UID "/cgroup.events", "populated 1\nfrozen 0\n");
 	assert_int_equal(tracker_pod_runs(top, UID), 1);
 	put("kubepods/besteffort/pod" UID "/cgroup.events", "populated 0\nfrozen 1\n");
-	assert_int_equal(tracker_pod_runs(top, UID), 0);
+	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_EMPTY);
 }
 
 static void other_pods_do_not_count(void **state)
@@ -136,8 +136,9 @@ static void other_pods_do_not_count(void **state)
 	put("kubepods/podffff/cgroup.events", "populated 1\n");
 	put("kubepods/pod" UID "0/cgroup.events", "populated 1\n");
 	put("system.slice/x.service/pod" UID "/cgroup.events", "populated 1\n");
-	put("kubepods/pod" UID "/cgroup.events", "populated 0\n");
 	assert_int_equal(tracker_pod_runs(top, UID), 0);
+	put("kubepods/pod" UID "/cgroup.events", "populated 0\n");
+	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_EMPTY);
 }
 
 static void systemds_names_are_known_below_a_root_of_the_kubelets_own(void **state)
@@ -157,7 +158,7 @@ static void version_1_counts_processes_in_a_tree_of_its_own(void **state)
 	put("pids/kubepods/pod" UID "/pids.current", "12\n");
 	assert_int_equal(tracker_pod_runs(top, UID), 1);
 	put("pids/kubepods/pod" UID "/pids.current", "0\n");
-	assert_int_equal(tracker_pod_runs(top, UID), 0);
+	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_EMPTY);
 }
 
 static void a_pod_of_one_thread_runs_but_its_sandbox(void **state)
@@ -198,7 +199,7 @@ static void a_real_cgroup_shows_a_sandbox_and_a_container(void **state)
 	one = real_path(3);
 	two = real_path(4);
 	assert_int_equal(symlink(real_root, link), 0);
-	assert_int_equal(tracker_pod_runs(top, UID), 0);
+	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_EMPTY);
 	real_processes[0] = process_in(one);
 	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_SANDBOX);
 	real_processes[1] = process_in(two);
@@ -206,7 +207,7 @@ static void a_real_cgroup_shows_a_sandbox_and_a_container(void **state)
 	end_process(&real_processes[1]);
 	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_SANDBOX);
 	end_process(&real_processes[0]);
-	assert_int_equal(tracker_pod_runs(top, UID), 0);
+	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_EMPTY);
 }
 
 static void a_tree_that_cannot_be_read_says_nothing(void **state)

@@ -217,6 +217,28 @@ static void of_cgroups(void *arg)
 	assert_string_equal(facts_of(1).uid, "");
 }
 
+/* As CRI-O's is when PreStartContainer is called. */
+static void of_empty_cgroups(void *arg)
+{
+	(void)arg;
+	give(0, "p1", "u1");
+	tracker_follow(tracker, NULL, NULL, runs, NULL);
+	assert_int_equal(facts_of(0).cgroup, HOLDS_CGROUP_OFF);
+	assert_false(facts_of(0).cgroup_is_there);
+	runs_error = TRACKER_POD_IS_EMPTY;
+	assert_int_equal(facts_of(0).cgroup, HOLDS_CGROUP_EMPTY);
+	assert_true(facts_of(0).cgroup_is_there);
+	runs_error = 0;
+	assert_int_equal(facts_of(0).cgroup, HOLDS_CGROUP_EMPTY);
+	assert_false(facts_of(0).cgroup_is_there);
+}
+
+static void a_cgroup_without_a_process_is_one_that_was_found(void **state)
+{
+	(void)state;
+	on_rpc(of_empty_cgroups, NULL);
+}
+
 static void the_cgroup_is_that_of_the_holders_uid(void **state)
 {
 	(void)state;
@@ -736,6 +758,7 @@ int main(void)
 		TEST(a_netdev_that_went_with_its_driver_is_not_waited_for),
 		TEST(a_vf_that_left_the_bus_is_used_by_nobody),
 		TEST(a_vf_that_a_scan_missed_is_not_gone),
+		TEST(a_cgroup_without_a_process_is_one_that_was_found),
 		TEST(the_cgroup_is_that_of_the_holders_uid),
 		TEST(one_walk_through_the_cgroups_does_for_all_vfs_of_a_pod),
 		TEST(before_the_first_scan_nothing_is_known),

@@ -27,6 +27,7 @@
 #include "support/synth.h"
 #include "support/testarena.h"
 #include "sysroot/sysroot.h"
+#include "tracker/cgroup.h"
 #include "tracker/tracker-internal.h"
 
 #define N_VFS 6
