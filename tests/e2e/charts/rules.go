@@ -28,6 +28,7 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
 	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
 	"k8s.io/kubernetes/pkg/registry/apps/deployment"
+	"k8s.io/kubernetes/pkg/registry/batch/cronjob"
 	"k8s.io/kubernetes/pkg/registry/batch/job"
 	"k8s.io/kubernetes/pkg/registry/core/configmap"
 	"k8s.io/kubernetes/pkg/registry/core/namespace"
@@ -44,6 +45,7 @@ var strategies = map[string]rest.RESTCreateStrategy{
 	"ClusterRole":        clusterrole.Strategy,
 	"ClusterRoleBinding": clusterrolebinding.Strategy,
 	"ConfigMap":          configmap.Strategy,
+	"CronJob":            cronjob.Strategy,
 	"DaemonSet":          daemonset.Strategy,
 	"Deployment":         deployment.Strategy,
 	"Job":                job.Strategy,
