@@ -54,6 +54,8 @@ class Shared(Case):
         _, kubelet, _ = self.begin(
             RAILS, entry("a", "ibp79s0", **ucx), entry("b", "ibp94s0", "ibp64s0", **ucx),
             entry("none", "ibp154s0", railmate={"profiles": ["none"]}))
+        for name in ("a", "b", "none"):
+            kubelet.wait(f"rdma/{name}", 9)
         wants = [["hca"], ["a"], ["a", "b"], ["b", "hca"], ["hca", "a", "b", "none"]]
         got = [container(kubelet.admit(f"p{i}", "main:" + ",".join(f"rdma/{r}=1" for r in want)), "main")
                for i, want in enumerate(wants)]
