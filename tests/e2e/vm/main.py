@@ -11,7 +11,7 @@ import bed
 import late  # noqa: F401 (the other bed's: scenarios.py puts tests/integration, which has one too, before it)
 
 PARTS = {
-    "fake": ["topology", "admin", "pods", "traffic", "probe", "events", "ledger", "cni", "truth"],
+    "fake": ["topology", "admin", "pods", "traffic", "probe", "probe_image", "events", "ledger", "cni", "truth"],
     "kubelet": ["numa", "binding"],
 }
 LIMITS = {"fake": 150, "kubelet": 300}  # seconds a scenario may take on a quiet machine
