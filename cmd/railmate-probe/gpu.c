@@ -237,6 +237,7 @@ int gpu_buffer(struct gpu *g, size_t size, struct report *r, struct wire_memory 
 static bool export(struct gpu *g, enum way way, size_t size, struct report *r,
 		   struct wire_memory *m)
 {
+	const char *id;
 	int fd = -1, error;
 
 	m->way = way_names[way];
@@ -245,11 +246,12 @@ static bool export(struct gpu *g, enum way way, size_t size, struct report *r,
 		return true;
 	error = gpu_export(g->maker, m->address, size, way != WAY_DMABUF, &fd, &m->dmabuf_offset);
 	if (error || fd < 0) {
-		say_absent(g, way, way == WAY_DMABUF ? "gpu-no-dmabuf" : "gpu-no-pcie", r,
-			   way == WAY_DMABUF ? "The driver refuses to export a dmabuf: "
-					     : "The driver refuses a dmabuf with PCIe mapping: ",
-			   gpu_error(g->maker, error));
-		return false;
+		id = way == WAY_DMABUF ? "gpu-no-dmabuf" : "gpu-no-pcie";
+		return say_absent(g, way, error == NO_MEMORY ? "gpu-bar1" : id, r,
+				  way == WAY_DMABUF
+					  ? "The driver refuses to export a dmabuf: "
+					  : "The driver refuses a dmabuf with PCIe mapping: ",
+				  gpu_error(g->maker, error));
 	}
 	m->dmabuf_fd = g->memories[g->n - 1].fd = fd;
 	return true;

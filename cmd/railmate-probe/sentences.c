@@ -194,6 +194,8 @@ const struct sentence sentences[] = {
 	{ "gpu-no-pcie",
 	  "the flag is of CUDA 12.8 (driver 570), and matters where GPU and CPU are coherent",
 	  NULL },
+	{ "gpu-bar1", "the window of the GPU that other devices see (BAR1) is full or small",
+	  "Look at nvidia-smi -q -d MEMORY; set Above 4G decoding and Resizable BAR in the firmware" },
 	{ "gpu-no-peer", "dmabuf is the way of newer drivers, and needs no module", NULL },
 	{ "gpu-no-way",
 	  "the driver is closed and nvidia_peermem is not loaded: NCCL copies through the host",

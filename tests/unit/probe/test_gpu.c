@@ -166,6 +166,12 @@ static void leaves_out_what_the_driver_has_not_and_says_so(void **state)
 	found_assert(&report, OUTCOME_GOOD, "gpu-no-pcie", "an error of the fake");
 	assert_int_equal(report.n_findings, 1); /* once */
 	gpu_close(gpu);
+	setenv("FAKE_GPU", "export=2", 1);
+	open_gpu(NVIDIA);
+	assert_int_equal(gpu_memory(gpu, SIZE, 0, &report, &m), 0);
+	assert_string_equal(m.way, "peer memory");
+	found_assert(&report, OUTCOME_GOOD, "gpu-bar1", "out of memory");
+	gpu_close(gpu);
 	setenv("FAKE_GPU", "dmabuf=0 peer=0", 1);
 	open_gpu(NVIDIA);
 	assert_int_equal(gpu_memory(gpu, SIZE, 0, &report, &m), -ENOTSUP);
