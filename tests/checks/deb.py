@@ -20,6 +20,7 @@ ACCEPTED = {
     "bogus-mail-host": "the project has no public address",
     "bogus-mail-host-in-debian-changelog": "the same",
     "shared-library-lacks-prerequisites": "railmate-cni is a static program",
+    "custom-library-search-path": "railmate-probe's libraries lie beside it in containers",
     "spare-manual-page": "containers execute railmate-probe, by its path",
     "spelling-error-in-binary": "bytes of railmate-probe's libraries that are no words",
     "package-supports-alternative-init-but-no-init.d-script": "nodes of Kubernetes have systemd",
