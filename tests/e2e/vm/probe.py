@@ -59,6 +59,9 @@ class Container(Grant):
     def verbs(self, i):
         return verbs_nodes()[self.devices[i]]
 
+    def without_verbs(self):
+        return [n for n in self.nodes if "uverbs" not in n[0]]
+
     def run(self, argv, nodes=None, env=(), place=None, root="/", mounts=(), change=None):
         """(exit status, standard output, standard error). change: of the runtime's specification."""
         bundle = "/run/bundle-probe"
@@ -114,7 +117,7 @@ def container(vfs=2):
 def make_kit():
     os.makedirs(KIT, exist_ok=True)
     shutil.copy(PROGRAM, KIT)
-    for library in ("/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"):
+    for library in re.findall(r"(/\S+) \(0x", output("ldd", PROGRAM)):
         shutil.copy(library, KIT)
 
 
@@ -367,7 +370,7 @@ def no_such_port(c):
 def no_rdma(c):
     """map.json names no RDMA device"""
     with c.told(lambda e: e.update(hca=None)) as place:
-        yield {"place": place}
+        yield {"place": place, "nodes": c.without_verbs()}
 
 
 @broken("no-map", status=NOT_MEASURED)
@@ -375,13 +378,13 @@ def no_vfs(c):
     """map.json has no VF"""
     with c.told(lambda e: None) as place:
         write(f"{place}/map.json", json.dumps({**c.map, "gpus": []}))
-        yield {"place": place}
+        yield {"place": place, "nodes": c.without_verbs()}
 
 
 @broken("out-of-time", status=NOT_MEASURED)
 def no_time(c):
     """less time than its runs need"""
-    yield {"options": ("--seconds", "0.001")}
+    yield {"options": ("--seconds", "0.01")}
 
 
 @broken("rails-apart", status=GOOD)
