@@ -9,6 +9,7 @@
 #include <time.h>
 #include <arpa/inet.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "report.h"
@@ -748,6 +749,26 @@ static int fill(const struct wire_pairing *p, enum wire_op op, uint64_t seed)
 	return error ? error : far->fill(far, ~seed);
 }
 
+/* Of the host's memory: which bytes differ; of a GPU's, "". */
+static const char *difference(const struct wire_memory *m, uint64_t seed, struct arena *a)
+{
+	_cleanup_free_ unsigned char *expected = NULL;
+	const unsigned char *came = m->address;
+	size_t first = m->size, n = 0;
+
+	if (m->fill != host_fill)
+		return "";
+	expected = xcalloc(1, m->size);
+	wire_pattern(expected, m->size, seed);
+	for (size_t i = m->size; i-- > 0;) {
+		if (came[i] == expected[i])
+			continue;
+		first = i;
+		n++;
+	}
+	return arena_printf(a, ": %zu of %zu, the first at offset %zu", n, m->size, first);
+}
+
 static int verify(const struct wire_pairing *p, enum wire_op op, uint64_t seed, struct report *r)
 {
 	struct wire_memory *far = source_of(p, op, true);
@@ -755,8 +776,8 @@ static int verify(const struct wire_pairing *p, enum wire_op op, uint64_t seed, 
 
 	if (error == -EILSEQ)
 		report_finding(r, OUTCOME_BROKEN, "bytes-differ", p->from->on,
-			       "%s to %s: the bytes that came are not those that were sent",
-			       wire_op_name(op), p->to->on);
+			       "%s to %s: the bytes that came are not those that were sent%s",
+			       wire_op_name(op), p->to->on, difference(far, seed, r->arena));
 	else if (error)
 		report_finding(r, OUTCOME_NOT_MEASURED, "memory-copy", p->from->on,
 			       "%s memory cannot be compared: %s", far->name, strerror(-error));

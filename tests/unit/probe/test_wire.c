@@ -540,6 +540,8 @@ static void bytes_move_and_are_compared(void **state)
 		lab.corrupt = true;
 		assert_int_equal(local(op, &result), -EILSEQ);
 		found_assert(&report, OUTCOME_BROKEN, "bytes-differ", wire_op_name(op));
+		found_assert(&report, OUTCOME_BROKEN, "bytes-differ",
+			     "16 of 65536, the first at offset 4095");
 	}
 }
 
