@@ -792,6 +792,7 @@ int wire_local(const struct wire_pairing *pairings, size_t n, const struct wire_
 	_cleanup_free_ struct wire **to = xcalloc(n, sizeof(struct wire *));
 	struct drive dr = { .senders = from, .receivers = to, .n = n, .run = run, .report = r };
 	uint64_t seed = (uint64_t)clock_mono_ns();
+	bool driven;
 	int error = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -804,19 +805,20 @@ int wire_local(const struct wire_pairing *pairings, size_t n, const struct wire_
 		to[i] = ends[i].to;
 		results[i].status = error;
 	}
-	if (!error) {
+	driven = !error;
+	if (driven)
 		error = drive(&dr, results);
-		for (size_t i = 0; i < n; i++) {
-			if (!results[i].status)
-				results[i].status =
-					verify(&pairings[i], run->op, seed + (i << 32), r);
-			if (!error)
-				error = results[i].status;
-		}
-	}
+	/* an acknowledgement may overtake the bytes on their way into memory; the end of a region
+	 * does not */
 	for (size_t i = 0; i < n; i++) {
 		wire_destroy(ends[i].from);
 		wire_destroy(ends[i].to);
+	}
+	for (size_t i = 0; i < n && driven; i++) {
+		if (!results[i].status)
+			results[i].status = verify(&pairings[i], run->op, seed + (i << 32), r);
+		if (!error)
+			error = results[i].status;
 	}
 	return error;
 }
