@@ -1,6 +1,6 @@
 """
-The guest's scenarios, in this order. /share/part names which: with the fake kubelet, or with the
-real one.
+The guest's scenarios, in this order. /share/part names which: with the fake kubelet, with the
+real one, or those of railmate-probe.
 Those that change the hardware come last, and put it back.
 """
 
@@ -11,10 +11,11 @@ import bed
 import late  # noqa: F401 (the other bed's: scenarios.py puts tests/integration, which has one too, before it)
 
 PARTS = {
-    "fake": ["topology", "admin", "pods", "traffic", "probe", "probe_image", "events", "ledger", "cni", "truth"],
+    "fake": ["topology", "admin", "pods", "traffic", "events", "ledger", "cni", "truth"],
     "kubelet": ["numa", "binding"],
+    "probe": ["probe", "probe_image"],
 }
-LIMITS = {"fake": 150, "kubelet": 300}  # seconds a scenario may take on a quiet machine
+LIMITS = {"fake": 150, "kubelet": 300, "probe": 150}  # seconds a scenario may take on a quiet machine
 
 part = bed.read(f"{bed.SHARE}/part")
 bed.LIMIT = int(LIMITS[part] * float(bed.read(f"{bed.SHARE}/slowness")))
