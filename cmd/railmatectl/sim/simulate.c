@@ -17,51 +17,28 @@
 #include "sim/vendor.h"
 
 static const struct sim_policy policies[] = {
-	{ .name = "kubelet", .what = "the kubelet's own choice, no GetPreferredAllocation" },
-	{ .name = "numa",
-	  .what = "NUMA only: TopologyManager, best-effort",
-	  .numa = NUMA_BEST_EFFORT },
-	{ .name = "early",
-	  .what = "early binding, in the order of the kubelet's map",
-	  .binding = SIM_EARLY },
-	{ .name = "early-gpu-first",
-	  .what = "early binding, GPUs first",
-	  .binding = SIM_EARLY,
-	  .order = SIM_GPU_FIRST },
-	{ .name = "early-vf-first",
-	  .what = "early binding, VFs first, GPUs predicted",
-	  .binding = SIM_EARLY,
-	  .order = SIM_VF_FIRST },
-	{ .name = "early-no-specs",
-	  .what = "the same without pod specs: as many GPUs as VFs are predicted",
-	  .binding = SIM_EARLY,
-	  .order = SIM_VF_FIRST,
-	  .no_specs = true },
-	{ .name = "early-mute",
-	  .what = "early binding, VFs first, the GPU plugin does not answer us",
-	  .binding = SIM_EARLY,
-	  .order = SIM_VF_FIRST,
-	  .mute = true },
-	{ .name = "late",
-	  .what = "late binding, in the order of the kubelet's map",
-	  .binding = SIM_LATE },
-	{ .name = "late-vf-first",
-	  .what = "late binding, slots first",
-	  .binding = SIM_LATE,
-	  .order = SIM_VF_FIRST },
-	{ .name = "random-kubelet",
-	  .what = "GPUs at random: the kubelet's own choice",
-	  .gpus_at_random = true },
-	{ .name = "random-early-vf-first",
-	  .what = "GPUs at random: early binding, VFs first",
-	  .binding = SIM_EARLY,
-	  .order = SIM_VF_FIRST,
-	  .gpus_at_random = true },
-	{ .name = "random-late-vf-first",
-	  .what = "GPUs at random: late binding, slots first",
-	  .binding = SIM_LATE,
-	  .order = SIM_VF_FIRST,
-	  .gpus_at_random = true },
+	{ "kubelet", "the kubelet's own choice, no GetPreferredAllocation", SIM_KUBELET,
+	  SIM_AS_IT_COMES, NUMA_NONE, 0 },
+	{ "numa", "NUMA only: TopologyManager, best-effort", SIM_KUBELET, SIM_AS_IT_COMES,
+	  NUMA_BEST_EFFORT, 0 },
+	{ "early", "early binding, in the order of the kubelet's map", SIM_EARLY, SIM_AS_IT_COMES,
+	  NUMA_NONE, 0 },
+	{ "early-gpu-first", "early binding, GPUs first", SIM_EARLY, SIM_GPU_FIRST, NUMA_NONE, 0 },
+	{ "early-vf-first", "early binding, VFs first, GPUs predicted", SIM_EARLY, SIM_VF_FIRST,
+	  NUMA_NONE, 0 },
+	{ "early-no-specs", "the same without pod specs: as many GPUs as VFs are predicted",
+	  SIM_EARLY, SIM_VF_FIRST, NUMA_NONE, SIM_NO_SPECS },
+	{ "early-mute", "early binding, VFs first, the GPU plugin does not answer us", SIM_EARLY,
+	  SIM_VF_FIRST, NUMA_NONE, SIM_MUTE },
+	{ "late", "late binding, in the order of the kubelet's map", SIM_LATE, SIM_AS_IT_COMES,
+	  NUMA_NONE, 0 },
+	{ "late-vf-first", "late binding, slots first", SIM_LATE, SIM_VF_FIRST, NUMA_NONE, 0 },
+	{ "random-kubelet", "GPUs at random: the kubelet's own choice", SIM_KUBELET,
+	  SIM_AS_IT_COMES, NUMA_NONE, SIM_DRAWN },
+	{ "random-early-vf-first", "GPUs at random: early binding, VFs first", SIM_EARLY,
+	  SIM_VF_FIRST, NUMA_NONE, SIM_DRAWN },
+	{ "random-late-vf-first", "GPUs at random: late binding, slots first", SIM_LATE,
+	  SIM_VF_FIRST, NUMA_NONE, SIM_DRAWN },
 };
 
 double sim_mean_rank(const struct score_classes *c)
@@ -200,11 +177,12 @@ static int *pci_of(const struct vendor *g, const struct ids *ids, struct arena *
 static const struct ids *predict(struct admission *ad)
 {
 	const struct vendor *g = ad->w->gpus;
-	struct preferred_container ask = { .size = (int)(ad->w->policy->no_specs ? ad->pod->vfs
-										 : ad->pod->gpus) };
+	struct preferred_container ask = {
+		.size = (int)(ad->w->policy->flags & SIM_NO_SPECS ? ad->pod->vfs : ad->pod->gpus)
+	};
 	struct ids *out;
 
-	if (ad->w->policy->mute || ad->w->policy->gpus_at_random)
+	if (ad->w->policy->flags & (SIM_MUTE | SIM_DRAWN))
 		return NULL;
 	ask.available.v = arena_array(ad->arena, g->list.n, sizeof(char *));
 	for (size_t i = 0; i < g->list.n; i++) {
@@ -232,7 +210,7 @@ static struct identified know(struct admission *ad)
 		if (w->gpu_owner[i] != NO_POD && w->gpu_owner[i] != ad->number)
 			busy[who.busy_gpus.n++] = w->gpus->pci[i];
 	}
-	if (!gpus && w->policy->gpus_at_random)
+	if (!gpus && w->policy->flags & SIM_DRAWN)
 		who.n_drawn = ad->pod->gpus;
 	if (gpus) {
 		who.found = true;
@@ -324,9 +302,9 @@ static bool allocate_gpus(struct admission *ad)
 	struct ids preferred;
 
 	if (step == DEVMAN_ASK) {
-		if (!w->policy->gpus_at_random)
+		if (!(w->policy->flags & SIM_DRAWN))
 			preferred = sim_vendor_prefer(w->gpus, &pick.ask, ad->arena);
-		sim_devman_finish(&pick, w->policy->gpus_at_random ? NULL : &preferred);
+		sim_devman_finish(&pick, w->policy->flags & SIM_DRAWN ? NULL : &preferred);
 	}
 	ad->gpus = pick.picked;
 	ad->gpu_pci = pci_of(w->gpus, &pick.picked, ad->arena);

@@ -21,15 +21,19 @@ struct pool;
 enum sim_binding { SIM_KUBELET, SIM_EARLY, SIM_LATE };
 enum sim_order { SIM_AS_IT_COMES, SIM_GPU_FIRST, SIM_VF_FIRST };
 
+enum sim_flag {
+	SIM_DRAWN = 1, /* the GPU plugin has no GetPreferredAllocation: the kubelet draws GPUs */
+	SIM_MUTE = 2,  /* the GPU plugin does not answer us */
+	/* It is not known how many GPUs a container wants: as many as VFs are predicted */
+	SIM_NO_SPECS = 4
+};
+
 struct sim_policy {
 	const char *name, *what; /* what: a phrase */
 	enum sim_binding binding;
 	enum sim_order order;
 	enum numa_policy numa; /* the TopologyManager's */
-	bool gpus_at_random;   /* the GPU plugin has no GetPreferredAllocation: the kubelet draws */
-	bool mute;	       /* the GPU plugin does not answer us */
-	/* It is not known how many GPUs a container wants: as many as VFs are predicted */
-	bool no_specs;
+	unsigned flags;
 };
 
 struct sim_result {
