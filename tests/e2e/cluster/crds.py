@@ -1,6 +1,6 @@
 """
 CustomResourceDefinitions of the kinds that are not Kubernetes' own: as operators publish them, where
-they do so in a Go module (get-crds); the others are made of what tests/checks/examples.py knows of
+they do so in a Go module (get-crds); the others are made of what tests/support/kinds.py knows of
 their fields, and of what is written here. E2E_CRDS may name a folder with more that are published:
 they come before what is written.
 """
@@ -11,8 +11,9 @@ from pathlib import Path
 
 import yaml
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../checks"))
-from examples import KINDS, QUANTITY, TEMPLATE  # noqa: E402 (the path comes first)
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+sys.path[:0] = os.path.join(TESTS, "support"), os.path.join(TESTS, "checks")  # networks.py asks examples.py
+from kinds import KINDS, QUANTITY, TEMPLATE  # noqa: E402 (the path comes first)
 
 PLURALS = {
     "NetworkAttachmentDefinition": "network-attachment-definitions",
