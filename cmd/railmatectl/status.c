@@ -24,7 +24,6 @@
 #include "pools.h"
 #include "railmatectl.h"
 #include "status/status.h"
-#include "topo/rails.h"
 #include "topo/topo.h"
 
 struct pool_status {

@@ -70,9 +70,9 @@ void diagnosis_run(struct diagnosis *r, const struct diagnosis_check *check, con
 	check->run(f, r);
 }
 
-static struct diagnosis_finding *add(struct diagnosis *r, enum diagnosis_verdict v,
-				     const struct diagnosis_advice *a, const char *subject,
-				     const char *fmt, va_list ap)
+__attribute__((format(printf, 5, 0))) static struct diagnosis_finding *
+add(struct diagnosis *r, enum diagnosis_verdict v, const struct diagnosis_advice *a,
+    const char *subject, const char *fmt, va_list ap)
 {
 	static const struct diagnosis_advice none;
 	struct diagnosis_finding *f;
