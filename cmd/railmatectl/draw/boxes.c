@@ -191,21 +191,6 @@ static void find_pods(struct picture *p)
 	}
 }
 
-size_t holders_of(const struct picture *p, int nic, size_t *ret, size_t max)
-{
-	size_t n = 0;
-
-	for (size_t k = 0; k < p->n_pods; k++) {
-		int vf = p->first_vf[nic];
-
-		while (vf >= 0 && p->pod_of[vf] != (int)k)
-			vf = p->next_vf[vf];
-		if (vf >= 0 && n++ < max)
-			ret[n - 1] = k;
-	}
-	return n;
-}
-
 /*
  * GPUs come first, then NICs with VFs, then the others: important ones stand above and on the left.
  */
@@ -343,7 +328,6 @@ static int place(const struct picture *p, struct box *b, int x, int y, int w)
 {
 	int lines = b->kind == BOX_GPU ? GPU_LINES : NIC_LINES, cells = 0,
 	    per_row = cells_per_row(w);
-	size_t holders[HOLDERS_MAX], n;
 
 	b->x = x;
 	b->y = y;
@@ -358,9 +342,8 @@ static int place(const struct picture *p, struct box *b, int x, int y, int w)
 		return b->h;
 	}
 	if (b->kind == BOX_NIC && p->n_vfs[b->id]) {
-		n = holders_of(p, b->id, holders, HOLDERS_MAX);
-		lines += 1 + min_int((int)n, HOLDERS_MAX) + (n > HOLDERS_MAX);
-		cells = (p->n_vfs[b->id] + per_row - 1) / per_row * CELL_STEP + (n ? 6 : 2);
+		lines++;
+		cells = (p->n_vfs[b->id] + per_row - 1) / per_row * CELL_STEP + 2;
 	}
 	b->h = 2 * TILE_PAD + lines * LINE_HEIGHT - 4 + cells;
 	return b->h;

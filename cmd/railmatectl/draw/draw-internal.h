@@ -68,10 +68,7 @@ int picture_layout(struct picture *p, int top);
 #define TILE_PAD     9
 #define GPU_LINES    3
 #define NIC_LINES    3
-#define HOLDERS_MAX  3 /* pods that are named in the tile of a NIC */
 int head_height(const struct box *b);
 int cells_per_row(int tile_width);
-size_t holders_of(const struct picture *p, int nic, size_t *ret,
-		  size_t max); /* how many there are; the first max go to ret */
 
 #endif

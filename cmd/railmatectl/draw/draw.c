@@ -310,29 +310,10 @@ static void put_vfs(struct strbuf *out, const struct picture *p, const struct bo
 	}
 }
 
-/* A name goes without its namespace where there is no room for it. */
-static void put_holders(struct strbuf *out, const struct picture *p, const struct box *b, int y)
-{
-	size_t pods[HOLDERS_MAX], n = holders_of(p, b->id, pods, HOLDERS_MAX);
-	int x = b->x + TILE_PAD, max = b->w - 2 * TILE_PAD, room = max - CELL_STEP - 2;
-
-	for (size_t i = 0; i < n && i < HOLDERS_MAX; i++, y += LINE_HEIGHT) {
-		const char *name = pod_name(p, pods[i]), *slash = strchr(name, '/');
-
-		if (slash && width_of(STYLE_TEXT, name) > room)
-			name = slash + 1;
-		put_badge(out, p, pods[i], x, y - 12);
-		put_text(out, x + CELL_STEP + 2, y, STYLE_TEXT, ANCHOR_START, room, NULL, name);
-	}
-	if (n > HOLDERS_MAX)
-		put_text(out, x, y, STYLE_TEXT, ANCHOR_START, max, NULL,
-			 arena_printf(p->arena, "and %s", plural(p, n - HOLDERS_MAX, "other pod")));
-}
-
 static void put_tile(struct strbuf *out, const struct picture *p, const struct box *b)
 {
 	bool gpu = b->kind == BOX_GPU;
-	int vfs = p->n_vfs[b->id], y = b->y + 19, per_row = cells_per_row(b->w);
+	int vfs = p->n_vfs[b->id], y = b->y + 19;
 	int right = b->x + b->w - TILE_PAD;
 	size_t pods[OWNERS_MAX], n = 0;
 
@@ -341,11 +322,8 @@ static void put_tile(struct strbuf *out, const struct picture *p, const struct b
 		 address(p, b->id));
 	if (!gpu) {
 		put_port(out, p, b, y + LINE_HEIGHT);
-		if (vfs) {
-			put_vfs(out, p, b, y += 3 * LINE_HEIGHT);
-			y += (vfs + per_row - 1) / per_row * CELL_STEP + 6;
-			put_holders(out, p, b, y + LINE_HEIGHT);
-		}
+		if (vfs)
+			put_vfs(out, p, b, y + 3 * LINE_HEIGHT);
 		return;
 	}
 	put_text(out, b->x + TILE_PAD, y + LINE_HEIGHT, STYLE_TEXT, ANCHOR_START,
