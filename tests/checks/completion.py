@@ -70,7 +70,7 @@ class Completion(unittest.TestCase):
         return done.stdout.splitlines()
 
     def test_kubectls_plugin_is_completed(self):
-        self.assertEqual(self.kubectl(""), ["status", "topo", "explain", "doctor", "verify", "--help", ":4"])
+        self.assertEqual(self.kubectl(""), ["status", "topo", "explain", "doctor", "verify", "probe", "--help", ":4"])
         self.assertEqual(self.kubectl(), self.kubectl(""))
         self.assertEqual(self.kubectl("st"), ["status", ":4"])
         self.assertEqual(self.kubectl("status", "--no-"), ["--no-doctor", ":4"])
