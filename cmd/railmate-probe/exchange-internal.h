@@ -42,15 +42,16 @@ struct exchange_vf {
 	int rail, plane; /* -1: not known */
 	const char
 		*subnet; /* of its address: "10.1.0.0/24", an InfiniBand prefix; NULL: not known */
-	double gbps;	 /* what its port and its PCIe links carry; NAN: not known */
-	const char *limit; /* the one that limits; NULL: not known */
 };
 
 /* An end of a connection. */
 struct exchange_end {
 	const char *from, *to; /* RDMA devices of client and server */
 	struct wire_address address;
-	int status; /* of RESULT: 0, or a negative errno; -EILSEQ: other bytes came */
+	const char *memory; /* "host", or a GPU's address */
+	double gbps;	    /* what port and PCIe links carry, to that memory; NAN: not known */
+	const char *limit;  /* the one that limits; NULL: not known */
+	int status;	    /* of RESULT: 0, or a negative errno; -EILSEQ: other bytes came */
 };
 
 struct exchange_finding {
@@ -72,6 +73,7 @@ struct exchange_message {
 	enum wire_op op;
 	size_t size, message; /* of the memory of each end, and of a message in it */
 	double seconds;
+	bool gpu;	/* from GPUs' memory to that of GPUs */
 	bool must_fail; /* it is to fail: no finding of the server's is of interest */
 	uint64_t seed;	/* of the client's bytes; the server's are those of seed + 1 */
 	/* RUN, READY, RESULT */

@@ -44,8 +44,7 @@ static const char *const types[EXCHANGE_TYPE_MAX] = {
 
 static void put_vfs(struct json *j, const struct exchange_message *m)
 {
-	json_key(j, "vfs");
-	json_begin_array(j);
+	json_kv_array(j, "vfs");
 	for (size_t i = 0; i < m->n_vfs; i++) {
 		const struct exchange_vf *vf = &m->vfs[i];
 
@@ -54,17 +53,19 @@ static void put_vfs(struct json *j, const struct exchange_message *m)
 		json_kv_int(j, "rail", vf->rail);
 		json_kv_int(j, "plane", vf->plane);
 		json_kv_string(j, "subnet", vf->subnet);
-		json_kv_int(j, "mbps", isnan(vf->gbps) ? -1 : (int64_t)(vf->gbps * 1000 + 0.5));
-		json_kv_string(j, "limit", vf->limit);
 		json_end_object(j);
 	}
 	json_end_array(j);
 }
 
+static int64_t mbps_of(double gbps)
+{
+	return isnan(gbps) ? -1 : (int64_t)(gbps * 1000 + 0.5);
+}
+
 static void put_ends(struct json *j, const struct exchange_message *m)
 {
-	json_key(j, "ends");
-	json_begin_array(j);
+	json_kv_array(j, "ends");
 	for (size_t i = 0; i < m->n_ends; i++) {
 		const struct wire_address *w = &m->ends[i].address;
 		char gid[2 * sizeof(w->gid) + 1];
@@ -86,6 +87,9 @@ static void put_ends(struct json *j, const struct exchange_message *m)
 			json_kv_int(j, "link_layer", w->link_layer);
 			json_kv_int(j, "mtu", w->mtu);
 			json_kv_string(j, "gid", gid);
+			json_kv_string(j, "memory", m->ends[i].memory);
+			json_kv_int(j, "mbps", mbps_of(m->ends[i].gbps));
+			json_kv_string(j, "limit", m->ends[i].limit);
 		}
 		json_end_object(j);
 	}
@@ -96,8 +100,7 @@ static void put_findings(struct json *j, const struct exchange_message *m)
 {
 	size_t n = m->n_findings < FINDINGS_MAX ? m->n_findings : FINDINGS_MAX;
 
-	json_key(j, "findings");
-	json_begin_array(j);
+	json_kv_array(j, "findings");
 	for (size_t i = 0; i < n; i++) {
 		const struct exchange_finding *f = &m->findings[i];
 		_cleanup_free_ char *what = xasprintf("%.*s", TEXT_LEN_MAX, f->what);
@@ -120,6 +123,7 @@ static void put_run(struct json *j, const struct exchange_message *m)
 	json_kv_int(j, "message", (int64_t)m->message);
 	json_kv_int(j, "ms", (int64_t)(m->seconds * 1000 + 0.5));
 	json_kv_int(j, "seed", (int64_t)m->seed);
+	json_kv_bool(j, "gpu", m->gpu);
 	json_kv_bool(j, "must_fail", m->must_fail);
 }
 
@@ -234,15 +238,12 @@ static void read_vfs(struct reader *r, const struct item *top, struct exchange_m
 	m->vfs = arena_array(r->a, l->n_kids + 1, sizeof(*m->vfs));
 	for (size_t i = 0; i < l->n_kids && !r->bad; i++) {
 		const struct item *vf = &l->kids[i];
-		int64_t mbps = number(r, vf, "mbps", -1, MBPS_MAX);
 
 		m->vfs[i] = (struct exchange_vf) {
 			.hca = name(r, vf, "hca"),
 			.rail = (int)number(r, vf, "rail", -1, 65535),
 			.plane = (int)number(r, vf, "plane", -1, 65535),
 			.subnet = text_or_null(r, vf, "subnet", NAME_LEN_MAX),
-			.gbps = mbps < 0 ? (double)NAN : (double)mbps / 1000,
-			.limit = text_or_null(r, vf, "limit", TEXT_LEN_MAX),
 		};
 	}
 }
@@ -273,6 +274,25 @@ static void read_address(struct reader *r, const struct item *end, struct wire_a
 	read_gid(r, end, ret->gid);
 }
 
+static void read_place(struct reader *r, const struct item *in, struct exchange_end *end)
+{
+	int64_t mbps = number(r, in, "mbps", -1, MBPS_MAX);
+
+	read_address(r, in, &end->address);
+	end->memory = text(r, in, "memory", NAME_LEN_MAX);
+	end->gbps = mbps < 0 ? (double)NAN : (double)mbps / 1000;
+	end->limit = text_or_null(r, in, "limit", TEXT_LEN_MAX);
+}
+
+static bool boolean(struct reader *r, const struct item *in, const char *key)
+{
+	const struct item *b = item_get(in, key);
+
+	if (!b || b->type != ITEM_BOOL)
+		blame(r, key, "true or false");
+	return b && b->boolean;
+}
+
 static void read_ends(struct reader *r, const struct item *top, struct exchange_message *m)
 {
 	const struct item *l = list(r, top, "ends", 1, EXCHANGE_VFS_MAX);
@@ -287,7 +307,7 @@ static void read_ends(struct reader *r, const struct item *top, struct exchange_
 		if (m->type == EXCHANGE_RESULT)
 			end->status = -(int)number(r, &l->kids[i], "status", 0, 4095);
 		else
-			read_address(r, &l->kids[i], &end->address);
+			read_place(r, &l->kids[i], end);
 		if (m->type == EXCHANGE_RUN && end->address.size < m->size)
 			blame(r, "size", "at most that of each end");
 	}
@@ -325,17 +345,13 @@ static void read_hello(struct reader *r, const struct item *top, struct exchange
 
 static void read_run(struct reader *r, const struct item *top, struct exchange_message *m)
 {
-	const struct item *must = item_get(top, "must_fail");
-
 	m->op = (enum wire_op)number(r, top, "op", 0, WIRE_OP_MAX - 1);
 	m->size = (size_t)number(r, top, "size", 8, (int64_t)WIRE_MEMORY_MAX);
 	m->message = (size_t)number(r, top, "message", 8, (int64_t)m->size);
 	m->seconds = (double)number(r, top, "ms", 0, EXCHANGE_SECONDS * 1000) / 1000;
 	m->seed = (uint64_t)number(r, top, "seed", 0, INT64_MAX - 1);
-	if (!must || must->type != ITEM_BOOL)
-		blame(r, "must_fail", "true or false");
-	else
-		m->must_fail = must->boolean;
+	m->gpu = boolean(r, top, "gpu");
+	m->must_fail = boolean(r, top, "must_fail");
 }
 
 int exchange_decode(const char *line, size_t len, struct arena *a, struct exchange_message *ret,

@@ -22,6 +22,7 @@ struct peer_options {
 	const char *host;  /* of the client; NULL: serve */
 	int port;	   /* EXCHANGE_PORT */
 	const char *token; /* never NULL; less than EXCHANGE_TOKEN_MIN characters are refused */
+	bool gpu;	   /* from GPUs' memory to that of GPUs, each by its VF */
 	bool crossed;	   /* other rails too, not only the same */
 	bool isolation;	   /* what must fail: another P_Key, a foreign GID */
 	bool once;	   /* the server ends after one client */

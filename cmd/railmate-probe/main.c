@@ -363,6 +363,7 @@ int main(int argc, char **argv)
 	report.broken = report.slow < 0.5 ? report.slow : 0.5;
 	report.quiet = cl.quiet;
 	cl.traffic.seconds = cl.peer.seconds = cl.seconds;
+	cl.peer.gpu = cl.traffic.gpu;
 	cl.traffic.memory = (size_t)cl.memory_mib << 20;
 	r = told_read(root, cl.map, a, &told, &err);
 	if (r < 0) {

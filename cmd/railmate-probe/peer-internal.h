@@ -11,6 +11,7 @@
 #include "expect.h"
 #include "told.h"
 
+struct gpu;
 struct sysroot;
 
 #define PEER_SLACK_MS 20000 /* of a run: what it may take beside its seconds */
@@ -19,6 +20,13 @@ struct sysroot;
 struct peer_end { /* a connection of this side */
 	struct wire_memory memory;
 	struct wire *wire;
+	bool host; /* the memory is */
+};
+
+struct peer_gpu { /* of a VF */
+	struct gpu *gpu;
+	const char *bdf; /* NULL: it was given for no GPU */
+	struct wire_memory memory;
 };
 
 struct peer_side {
@@ -27,6 +35,7 @@ struct peer_side {
 	struct report *report;
 	struct sysroot *root;
 	struct wire_device **devices; /* of told->vfs; NULL: it has none, or it cannot be opened */
+	struct peer_gpu *gpus;	      /* of told->vfs; opened where they are asked for */
 	struct exchange x;
 };
 
@@ -38,14 +47,18 @@ void peer_close_devices(struct peer_side *s);
 ssize_t peer_find_vf(const struct peer_side *s, const char *hca);
 /* The network of its address, as text; NULL: not known. */
 const char *peer_subnet_of(const struct told_vf *vf, struct arena *a);
-/* What the port and the links of a VF carry, with as many transfers at once. */
-struct expectation peer_own_rate(const struct peer_side *s, size_t vf, size_t users);
+/* What the port and the links of a VF carry to this memory, with as many transfers at once. */
+struct expectation peer_own_rate(const struct peer_side *s, size_t vf, const struct peer_end *end,
+				 size_t users);
 struct exchange_message peer_hello(const struct peer_side *s, const char *token);
 
-/* Memory that is full of the bytes of `seed`, and a connection over it that is not connected yet.
- * A finding where it fails. */
-int peer_make_end(const struct peer_side *s, size_t vf, size_t size, int pkey_index, uint64_t seed,
-		  struct peer_end *ret);
+/* Memory, of the VF's GPU or not, that is full of the bytes of `seed`, and a connection over it
+ * that is not connected yet. A finding where it fails. */
+int peer_make_end(const struct peer_side *s, size_t vf, size_t size, bool gpu, int pkey_index,
+		  uint64_t seed, struct peer_end *ret);
+/* What the other side has to know of it. */
+void peer_put_end(const struct peer_side *s, size_t vf, const struct peer_end *e,
+		  struct exchange_end *ret);
 void peer_end_end(struct peer_end *e);
 void peer_end_ends(struct peer_end *ends, size_t n);
 /* Each end of a run has bytes of its own. */

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "gpu.h"
 #include "peer-internal.h"
 #include "report.h"
 #include "sysroot/sysroot.h"
@@ -31,6 +32,7 @@ int peer_open(struct peer_side *s)
 void peer_open_devices(struct peer_side *s)
 {
 	s->devices = arena_array(s->report->arena, s->told->n_vfs + 1, sizeof(*s->devices));
+	s->gpus = arena_array(s->report->arena, s->told->n_vfs + 1, sizeof(*s->gpus));
 	for (size_t i = 0; i < s->told->n_vfs && i < EXCHANGE_VFS_MAX; i++) {
 		if (s->told->vfs[i].hca &&
 		    wire_open(&s->told->vfs[i], s->report, &s->devices[i]) < 0)
@@ -40,8 +42,10 @@ void peer_open_devices(struct peer_side *s)
 
 void peer_close_devices(struct peer_side *s)
 {
-	for (size_t i = 0; s->devices && i < s->told->n_vfs; i++)
+	for (size_t i = 0; s->devices && i < s->told->n_vfs; i++) {
 		wire_close(s->devices[i]);
+		gpu_close(s->gpus[i].gpu);
+	}
 	s->devices = NULL;
 }
 
@@ -96,12 +100,14 @@ const char *peer_subnet_of(const struct told_vf *vf, struct arena *a)
 	return ret;
 }
 
-struct expectation peer_own_rate(const struct peer_side *s, size_t vf, size_t users)
+struct expectation peer_own_rate(const struct peer_side *s, size_t vf, const struct peer_end *end,
+				 size_t users)
 {
 	const struct told_vf *t = &s->told->vfs[vf];
 	double port = wire_port_gbps(s->devices[vf]);
+	const char *gpu = end->host ? NULL : s->gpus[vf].bdf;
 
-	return expect_of(s->root, t, port, NULL, t, port, NULL, users, s->report->arena);
+	return expect_of(s->root, t, port, gpu, t, port, gpu, users, s->report->arena);
 }
 
 static const char *own_name(const struct peer_side *s, struct arena *a)
@@ -130,14 +136,10 @@ struct exchange_message peer_hello(const struct peer_side *s, const char *token)
 		m.host = arena_strdup(a, str_trim(host));
 	for (size_t i = 0; i < s->told->n_vfs; i++) {
 		const struct told_vf *t = &s->told->vfs[i];
-		struct expectation rate;
 
-		if (!s->devices[i])
-			continue;
-		rate = peer_own_rate(s, i, 1);
-		m.vfs[m.n_vfs++] =
-			(struct exchange_vf) { t->hca,	  t->rail,   t->plane, peer_subnet_of(t, a),
-					       rate.gbps, rate.limit };
+		if (s->devices[i])
+			m.vfs[m.n_vfs++] = (struct exchange_vf) { t->hca, t->rail, t->plane,
+								  peer_subnet_of(t, a) };
 	}
 	return m;
 }
@@ -145,7 +147,8 @@ struct exchange_message peer_hello(const struct peer_side *s, const char *token)
 void peer_end_end(struct peer_end *e)
 {
 	wire_destroy(e->wire);
-	wire_memory_free(&e->memory);
+	if (e->host)
+		wire_memory_free(&e->memory);
 	*e = (struct peer_end) { .wire = NULL };
 }
 
@@ -155,19 +158,88 @@ void peer_end_ends(struct peer_end *ends, size_t n)
 		peer_end_end(&ends[i]);
 }
 
-int peer_make_end(const struct peer_side *s, size_t vf, size_t size, int pkey_index, uint64_t seed,
-		  struct peer_end *ret)
+static int host_memory(const struct peer_side *s, size_t vf, size_t size, struct peer_end *ret)
 {
-	const struct wire_options o = { .gid_index = -1, .pkey_index = pkey_index, .seed = seed };
 	int r = wire_memory_host(size, &ret->memory);
 
-	if (r < 0) {
-		report_finding(s->report, OUTCOME_NOT_MEASURED, "memory-copy", s->told->vfs[vf].hca,
+	ret->host = r == 0;
+	if (r < 0)
+		report_finding(s->report, OUTCOME_NOT_MEASURED, "no-memory", s->told->vfs[vf].hca,
 			       "%zu bytes of memory: %s", size, strerror(-r));
-		return r;
+	return r;
+}
+
+/* By the first way that the VF's device registers; kept for all runs. */
+static int give_gpu_memory(const struct peer_side *s, size_t vf, size_t size)
+{
+	const struct wire_options o = { .gid_index = -1 };
+	struct peer_gpu *g = &s->gpus[vf];
+	struct wire *w;
+	int r = gpu_open(s->root, g->bdf, s->report, &g->gpu);
+
+	for (unsigned way = 0; r == 0; way++) {
+		r = gpu_memory(g->gpu, size, way, s->report, &g->memory);
+		if (r == 0 && wire_create(s->devices[vf], &g->memory, &o, s->report, &w) == 0) {
+			wire_destroy(w);
+			return 0;
+		}
 	}
+	if (r == -ENOTSUP)
+		report_finding(
+			s->report, OUTCOME_BROKEN, "gpu-not-direct",
+			arena_printf(s->report->arena, "%s with %s", g->bdf, s->told->vfs[vf].hca),
+			"no way is left to give memory of the GPU to the device");
+	gpu_close(g->gpu);
+	*g = (struct peer_gpu) { .bdf = g->bdf };
+	return r;
+}
+
+static int memory_of_gpu(const struct peer_side *s, size_t vf, size_t size, struct peer_end *ret)
+{
+	struct peer_gpu *g = &s->gpus[vf];
+	const struct told *t = s->told;
+	int r = 0;
+
+	for (size_t i = 0; i < t->n_pairs && !g->bdf; i++)
+		g->bdf = t->pairs[i].vf == vf ? t->gpus[t->pairs[i].gpu].bdf : NULL;
+	if (!g->bdf) {
+		report_finding(s->report, OUTCOME_NOT_MEASURED, "no-gpu", t->vfs[vf].hca,
+			       "map.json has no GPU for this VF");
+		return -ENODEV;
+	}
+	if (g->memory.size != size) {
+		gpu_close(g->gpu);
+		*g = (struct peer_gpu) { .bdf = g->bdf };
+		r = give_gpu_memory(s, vf, size);
+	}
+	ret->memory = g->memory;
+	return r;
+}
+
+int peer_make_end(const struct peer_side *s, size_t vf, size_t size, bool gpu, int pkey_index,
+		  uint64_t seed, struct peer_end *ret)
+{
+	const struct wire_options o = { .gid_index = -1, .pkey_index = pkey_index, .seed = seed };
+	int r = gpu ? memory_of_gpu(s, vf, size, ret) : host_memory(s, vf, size, ret);
+
+	if (r < 0)
+		return r;
 	r = ret->memory.fill(&ret->memory, seed);
+	if (r < 0)
+		report_finding(s->report, OUTCOME_NOT_MEASURED, "memory-copy", s->told->vfs[vf].hca,
+			       "%s memory cannot be filled: %s", ret->memory.name, strerror(-r));
 	return r < 0 ? r : wire_create(s->devices[vf], &ret->memory, &o, s->report, &ret->wire);
+}
+
+void peer_put_end(const struct peer_side *s, size_t vf, const struct peer_end *e,
+		  struct exchange_end *ret)
+{
+	struct expectation rate = peer_own_rate(s, vf, e, 1);
+
+	wire_address_of(e->wire, &ret->address);
+	ret->memory = e->memory.name;
+	ret->gbps = rate.gbps;
+	ret->limit = rate.limit;
 }
 
 uint64_t peer_client_seed(uint64_t seed, size_t i)
@@ -197,4 +269,5 @@ void peer_merge(struct report *r, const struct report *of_run)
 
 		report_finding(r, f->outcome, f->sentence->id, f->on, "%s", f->what);
 	}
+	r->no_gpu_library = r->no_gpu_library || of_run->no_gpu_library;
 }

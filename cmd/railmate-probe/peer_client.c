@@ -234,15 +234,16 @@ struct run {
 	const struct pair *pairs;
 	size_t n;
 	enum wire_op op;
-	bool together, must_fail;
+	bool gpu, together, must_fail;
 	int pkey_index;
 	const struct wire_address *foreign; /* whose GID is named in place of our own; NULL */
 	/* what came of it */
 	struct peer_end *ends;
 	struct wire_result *results;
-	bool *ended;  /* set where it failed; NULL */
-	bool set_up;  /* both sides are connected */
-	bool arrived; /* of the first pair: its bytes are at their place */
+	const struct exchange_end *peers; /* the other ends; NULL: there are none */
+	bool *ended;			  /* set where it failed; NULL */
+	bool set_up;			  /* both sides are connected */
+	bool arrived;			  /* of the first pair: its bytes are at their place */
 };
 
 static int lost(const struct client *c, int error, const struct err *err)
@@ -262,6 +263,7 @@ static struct exchange_message words_of(struct client *c, const struct run *run)
 		.message = MESSAGE,
 		.seconds = c->seconds,
 		.seed = c->seed,
+		.gpu = run->gpu,
 		.must_fail = run->must_fail,
 		.ends = arena_array(a, run->n, sizeof(*m.ends)),
 		.n_ends = run->n,
@@ -272,7 +274,7 @@ static struct exchange_message words_of(struct client *c, const struct run *run)
 
 		e->from = c->side.told->vfs[run->pairs[i].own].hca;
 		e->to = run->pairs[i].to->hca;
-		wire_address_of(run->ends[i].wire, &e->address);
+		peer_put_end(&c->side, run->pairs[i].own, &run->ends[i], e);
 		if (run->foreign)
 			memcpy(e->address.gid, run->foreign->gid, sizeof(e->address.gid));
 	}
@@ -344,7 +346,7 @@ static int make_run(struct client *c, struct run *run)
 	int r;
 
 	for (size_t i = 0; i < run->n; i++) {
-		r = peer_make_end(&c->side, run->pairs[i].own, SIZE, run->pkey_index,
+		r = peer_make_end(&c->side, run->pairs[i].own, SIZE, run->gpu, run->pkey_index,
 				  peer_client_seed(c->seed, i), &run->ends[i]);
 		if (r < 0)
 			return 0; /* a finding, and nothing of the peer's */
@@ -353,6 +355,7 @@ static int make_run(struct client *c, struct run *run)
 	r = ask(c, &m, PEER_TYPE(READY) | PEER_TYPE(TROUBLE), &ready);
 	if (r < 0 || ready.type == EXCHANGE_TROUBLE)
 		return r;
+	run->peers = ready.ends;
 	drive(c, run, &ready);
 	r = ask(c, &done, PEER_TYPE(RESULT), &result);
 	if (r == 0 && run->set_up && result.n_ends == run->n)
@@ -383,19 +386,28 @@ static struct measure measure_of(const struct client *c, const struct run *run, 
 {
 	struct arena *a = c->side.report->arena;
 	const struct pair *p = &run->pairs[i];
-	struct expectation e = peer_own_rate(&c->side, p->own, users_of(c, run, i));
+	const struct exchange_end *to = run->peers ? &run->peers[i] : NULL;
+	const struct peer_end *from = &run->ends[i];
+	struct expectation e = { NAN, NULL };
 
-	if (!isnan(p->to->gbps) && !(e.gbps <= p->to->gbps))
-		e = (struct expectation) { p->to->gbps,
-					   p->to->limit ? arena_printf(a, "%s of %s", p->to->limit,
-								       c->peer.node)
-							: NULL };
+	if (from->wire)
+		e = peer_own_rate(&c->side, p->own, from, users_of(c, run, i));
+	if (to && !isnan(to->gbps) && !(e.gbps <= to->gbps))
+		e = (struct expectation) {
+			to->gbps,
+			to->limit ? arena_printf(a, "%s of %s", to->limit, c->peer.node) : NULL
+		};
 	return (struct measure) {
 		.path = path_of(c, p),
 		.from = c->side.told->vfs[p->own].hca,
 		.to = arena_printf(a, "%s/%s", c->peer.node, p->to->hca),
-		.from_memory = "host",
-		.to_memory = "host",
+		.from_memory = from->memory.name ? from->memory.name
+			       : run->gpu	 ? "GPU"
+						 : "host",
+		.to_memory = to		? to->memory
+			     : run->gpu ? "GPU"
+					: "host",
+		.memory_way = from->memory.way,
 		.op = wire_op_name(run->op),
 		.together = run->together,
 		.gbps = run->results[i].gbps,
@@ -432,9 +444,12 @@ static int do_run(struct client *c, struct run *run, struct report *own)
 	c->side.report = own;
 	r = make_run(c, run);
 	c->side.report = kept;
-	peer_end_ends(run->ends, run->n);
 	c->left -= c->left > 0;
 	over = (double)(clock_mono_ns() - began_ns) / 1e9 - c->seconds;
+	if (r < 0 && own->n_findings) { /* what failed since is a consequence */
+		own->findings += own->n_findings - 1;
+		own->n_findings = 1;
+	}
 	if (r == 0 && !run->results->status)
 		c->overhead = (c->overhead + (over > 0 ? over : 0)) / 2;
 	return r;
@@ -481,8 +496,10 @@ static int measure_run(struct client *c, struct run run)
 		return 0;
 	}
 	error = do_run(c, &run, &own);
-	if (are_apart(c, &run, &own))
+	if (are_apart(c, &run, &own)) {
+		peer_end_ends(run.ends, run.n);
 		return error;
+	}
 	peer_merge(c->side.report, &own);
 	if (own.n_findings && worst_of(&own)->outcome > outcome)
 		outcome = worst_of(&own)->outcome;
@@ -491,6 +508,7 @@ static int measure_run(struct client *c, struct run run)
 
 		report_measure(c->side.report, &m);
 	}
+	peer_end_ends(run.ends, run.n);
 	if (run.ended)
 		*run.ended = run.results->status != 0;
 	return error;
@@ -507,6 +525,7 @@ static int isolated_run(struct client *c, struct run run, const char *with)
 	int error = do_run(c, &run, &own);
 	const struct finding *why = worst_of(&own);
 
+	peer_end_ends(run.ends, run.n);
 	if (error < 0) {
 		peer_merge(r, &own);
 		return error;
@@ -563,7 +582,7 @@ static int try_gid(struct client *c)
 	for (size_t i = 0; i < c->side.told->n_vfs && !foreign.qpn; i++) {
 		if (!c->side.devices[i] || (own.qpn && i == c->pairs->own))
 			continue;
-		if (peer_make_end(&c->side, i, MESSAGE, 0, 1, &end) == 0)
+		if (peer_make_end(&c->side, i, MESSAGE, false, 0, 1, &end) == 0)
 			wire_address_of(end.wire, i == c->pairs->own ? &own : &foreign);
 		peer_end_end(&end);
 	}
@@ -594,6 +613,7 @@ static int run_alone(struct client *c, enum wire_op op)
 			r = measure_run(c, (struct run) { .pairs = &c->pairs[i],
 							  .n = 1,
 							  .op = op,
+							  .gpu = c->side.options->gpu,
 							  .ended = &c->ended[i] });
 	}
 	return r;
@@ -613,6 +633,7 @@ static int run_together(struct client *c)
 		     : measure_run(c, (struct run) { .pairs = sound,
 						     .n = n,
 						     .op = WIRE_WRITE,
+						     .gpu = c->side.options->gpu,
 						     .together = true });
 }
 
@@ -625,8 +646,10 @@ static int run_crossed(struct client *c)
 			const struct pair p = { c->pairs[i].own, &c->peer.vfs[k] };
 
 			if (p.to != c->pairs[i].to)
-				r = measure_run(
-					c, (struct run) { .pairs = &p, .n = 1, .op = WIRE_WRITE });
+				r = measure_run(c, (struct run) { .pairs = &p,
+								  .n = 1,
+								  .op = WIRE_WRITE,
+								  .gpu = c->side.options->gpu });
 		}
 	}
 	return r;

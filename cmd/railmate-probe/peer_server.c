@@ -110,18 +110,19 @@ static int make_ends(struct peer_side *s, const struct exchange_message *run, st
 				       "no VF of this container that can be used has that name");
 			return -ENODEV;
 		}
-		r = peer_make_end(s, (size_t)vf, run->size, 0, peer_server_seed(run->seed, i),
-				  &ends[i]);
+		r = peer_make_end(s, (size_t)vf, run->size, run->gpu, 0,
+				  peer_server_seed(run->seed, i), &ends[i]);
 		if (r == 0)
 			r = wire_connect(ends[i].wire, &e->address, s->report);
 	}
 	return r;
 }
 
-static struct exchange_message answer_of(const struct exchange_message *run,
-					 const struct peer_end *ends, enum exchange_type type,
-					 struct arena *a)
+static struct exchange_message answer_of(const struct peer_side *s,
+					 const struct exchange_message *run,
+					 const struct peer_end *ends, enum exchange_type type)
 {
+	struct arena *a = s->report->arena;
 	struct exchange_message m = {
 		.type = type,
 		.ends = arena_array(a, run->n_ends, sizeof(*m.ends)),
@@ -132,7 +133,8 @@ static struct exchange_message answer_of(const struct exchange_message *run,
 		m.ends[i] =
 			(struct exchange_end) { .from = run->ends[i].from, .to = run->ends[i].to };
 		if (type == EXCHANGE_READY)
-			wire_address_of(ends[i].wire, &m.ends[i].address);
+			peer_put_end(s, (size_t)peer_find_vf(s, run->ends[i].to), &ends[i],
+				     &m.ends[i]);
 	}
 	return m;
 }
@@ -153,8 +155,8 @@ static int serve_connected(struct peer_side *s, const struct exchange_message *r
 			   struct peer_end *ends, struct err *err)
 {
 	struct arena *a = s->report->arena;
-	struct exchange_message ready = answer_of(run, ends, EXCHANGE_READY, a), m;
-	struct exchange_message result = answer_of(run, ends, EXCHANGE_RESULT, a);
+	struct exchange_message ready = answer_of(s, run, ends, EXCHANGE_READY), m;
+	struct exchange_message result = answer_of(s, run, ends, EXCHANGE_RESULT);
 	struct serving v = { .side = s, .ready = &ready, .err = err };
 	struct wire **wires = arena_array(a, run->n_ends, sizeof(*wires));
 	int r;

@@ -38,13 +38,14 @@ static void check_message(const struct exchange_message *m)
 	for (size_t i = 0; i < m->n_vfs; i++) {
 		check_name(m->vfs[i].hca);
 		check_text(m->vfs[i].subnet, 63);
-		check_text(m->vfs[i].limit, 400);
 	}
 	for (size_t i = 0; i < m->n_ends; i++) {
 		const struct wire_address *w = &m->ends[i].address;
 
 		check_name(m->ends[i].from);
 		check_name(m->ends[i].to);
+		check_text(m->ends[i].memory, 63);
+		check_text(m->ends[i].limit, 400);
 		assert(m->ends[i].status <= 0 && w->size <= WIRE_MEMORY_MAX);
 		assert(w->address + w->size >= w->address);
 		assert(m->type != EXCHANGE_RUN || m->size <= w->size);

@@ -27,6 +27,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "railmate-probe/exchange-internal.h"
+#include "railmate-probe/gpu.h"
 #include "railmate-probe/told.h"
 
 #define TOKEN	"s3cret-s3cret"
@@ -42,13 +43,15 @@ static struct fabric {
 		uint8_t gid[16], peer_gid[16];
 		int pkey, rail;
 	} qps[QPS];
-	int n;		  /* of qps */
-	size_t used;	  /* of memory */
-	bool spoof;	  /* a foreign GID and another P_Key make no difference */
-	bool corrupt;	  /* bytes change on the way */
-	bool apart;	  /* rails are networks of their own */
-	bool one_way;	  /* of a foreign GID the bytes arrive, and no acknowledgement */
-	bool no_receives; /* a send found none posted */
+	int n;	      /* of qps */
+	size_t used;  /* of memory */
+	bool spoof;   /* a foreign GID and another P_Key make no difference */
+	bool corrupt; /* bytes change on the way */
+	bool no_gpu_library;
+	const char *no_gpu; /* an RDMA device that takes no memory of GPUs */
+	bool apart;	    /* rails are networks of their own */
+	bool one_way;	    /* of a foreign GID the bytes arrive, and no acknowledgement */
+	bool no_receives;   /* a send found none posted */
 	bool receives;
 	bool die;	  /* the server ends while it connects */
 	const char *down; /* an RDMA device that connects to nothing */
@@ -97,8 +100,40 @@ int wire_memory_host(size_t size, struct wire_memory *ret)
 	*ret = (struct wire_memory) { .address = fabric->memory + at,
 				      .size = size,
 				      .dmabuf_fd = -1,
+				      .name = "host",
 				      .fill = fill,
 				      .verify = verify };
+	return 0;
+}
+
+int gpu_open(const struct sysroot *root, const char *bdf, struct report *r, struct gpu **ret)
+{
+	(void)root;
+	if (fabric->no_gpu_library) {
+		r->no_gpu_library = true;
+		report_finding(r, OUTCOME_NOT_MEASURED, "gpu-library", bdf, "no library");
+		return -ENOSYS;
+	}
+	*ret = (struct gpu *)(uintptr_t)bdf;
+	return 0;
+}
+
+void gpu_close(struct gpu *g)
+{
+	(void)g;
+}
+
+/* No device takes the first way. */
+int gpu_memory(struct gpu *g, size_t size, unsigned way, struct report *r, struct wire_memory *ret)
+{
+	static const char *const ways[] = { "dmabuf", "peer memory" };
+
+	(void)r;
+	if (way == ARRAY_LEN(ways))
+		return -ENOTSUP;
+	wire_memory_host(size, ret);
+	ret->name = (const char *)g;
+	ret->way = ways[way];
 	return 0;
 }
 
@@ -140,6 +175,10 @@ int wire_create(struct wire_device *d, struct wire_memory *m, const struct wire_
 	struct wire *w = xcalloc(1, sizeof(*w));
 
 	(void)r;
+	if (str_eq(m->way, "dmabuf") || (m->way && str_eq(d->vf->hca, fabric->no_gpu))) {
+		free(w);
+		return -EOPNOTSUPP;
+	}
 	*w = (struct wire) { .device = d, .memory = m, .pkey = o->pkey_index };
 	w->qpn = 1 + __atomic_fetch_add(&fabric->n, 1, __ATOMIC_SEQ_CST);
 	assert_true(w->qpn < QPS);
@@ -618,6 +657,65 @@ static void a_device_that_does_not_open_is_a_finding_of_its_side(void **state)
 	assert_string_equal(found(b, "rail-absent")->on, "mlx5_1");
 }
 
+/* --- memory of GPUs --- */
+
+static struct told_gpu gpus[] = { { "0000:a1:00.0" }, { "0000:a2:00.0" } };
+static struct told_pair gpu_pairs[] = { { 0, 0, "PIX" }, { 1, 1, "PIX" } };
+
+static void give_gpus(struct both *b)
+{
+	for (int i = 0; i < 2; i++) {
+		b->told[i].gpus = gpus;
+		b->told[i].pairs = gpu_pairs;
+		b->told[i].n_gpus = b->told[i].n_pairs = 2;
+	}
+	b->options[0].gpu = true;
+}
+
+static void bytes_go_from_gpu_to_gpu_by_the_way_that_works(void **state)
+{
+	struct both *b = *state;
+	const struct measure *m;
+
+	give_gpus(b);
+	start_server(b);
+	assert_int_equal(ask(b), 0);
+	assert_int_equal(b->report.n_measures, 2 * 3 + 2);
+	m = measured(b, "mlx5_0", "pod-there/mlx5_9", "read", false);
+	assert_string_equal(m->from_memory, "0000:a1:00.0");
+	assert_string_equal(m->to_memory, "0000:a2:00.0");
+	assert_string_equal(m->memory_way, "peer memory");
+	assert_true(m->verified);
+	/* One registration a VF, for all runs of it: few of the memory that a GPU gives. */
+	assert_true(fabric->used <= 2 * 2 * 2 * ((size_t)1 << 20));
+}
+
+static void a_device_that_takes_no_gpu_memory_is_broken(void **state)
+{
+	struct both *b = *state;
+
+	give_gpus(b);
+	fabric->no_gpu = "mlx5_9";
+	start_server(b);
+	assert_int_equal(ask(b), 0);
+	assert_string_equal(found(b, "gpu-not-direct")->on, "pod-there 0000:a2:00.0 with mlx5_9");
+	assert_int_equal(measured(b, "mlx5_0", "pod-there/mlx5_9", "write", false)->outcome,
+			 OUTCOME_BROKEN);
+	assert_int_equal(measured(b, "mlx5_1", "pod-there/mlx5_8", "send", false)->outcome,
+			 OUTCOME_GOOD);
+}
+
+static void without_a_gpu_library_it_is_said(void **state)
+{
+	struct both *b = *state;
+
+	give_gpus(b);
+	fabric->no_gpu_library = true;
+	start_server(b);
+	assert_int_equal(ask(b), 0);
+	assert_int_equal(report_exit(&b->report), PROBE_EXIT_NO_GPU_LIBRARY);
+}
+
 /* --- isolation --- */
 
 static void what_is_isolated_fails_as_it_has_to(void **state)
@@ -791,7 +889,7 @@ static void only_devices_of_the_container_are_used(void **state)
 {
 	struct both *b = *state;
 	struct exchange x;
-	struct exchange_end ends[EXCHANGE_VFS_MAX];
+	struct exchange_end ends[2];
 	struct exchange_message m = { .type = EXCHANGE_RUN,
 				      .size = WIRE_MEMORY_MAX,
 				      .message = 8,
@@ -803,6 +901,9 @@ static void only_devices_of_the_container_are_used(void **state)
 			"a",
 			"mlx5_8",
 			{ .qpn = 1, .size = WIRE_MEMORY_MAX, .link_layer = 2, .mtu = 1 },
+			"host",
+			NAN,
+			NULL,
 			0
 		};
 	start_server(b);
@@ -952,6 +1053,9 @@ int main(void)
 		TEST(rails_that_are_networks_of_their_own_are_a_note),
 		TEST(what_has_no_time_is_not_measured),
 		TEST(a_device_that_does_not_open_is_a_finding_of_its_side),
+		TEST(bytes_go_from_gpu_to_gpu_by_the_way_that_works),
+		TEST(a_device_that_takes_no_gpu_memory_is_broken),
+		TEST(without_a_gpu_library_it_is_said),
 		TEST(what_is_isolated_fails_as_it_has_to),
 		TEST(a_transfer_that_has_to_fail_and_works_is_broken),
 		TEST(bytes_without_an_acknowledgement_are_neither),
