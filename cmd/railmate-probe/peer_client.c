@@ -126,7 +126,7 @@ static int greet(struct client *c, const char **ret_id, struct err *err)
 static int meet(struct client *c)
 {
 	const struct peer_options *o = c->side.options;
-	int64_t until_ms = clock_mono_ms() + (int64_t)o->wait_s * 1000;
+	int64_t began_ms = clock_mono_ms(), until_ms = began_ms + (int64_t)o->wait_s * 1000;
 	struct report *r = c->side.report;
 	struct err err = { 0 };
 	const char *id;
@@ -140,7 +140,9 @@ static int meet(struct client *c)
 		return 0;
 	}
 	report_finding(r, OUTCOME_NOT_MEASURED, id, o->host, "%s%s", err.msg,
-		       error == -EAGAIN ? arena_printf(r->arena, ", for %d s", o->wait_s) : "");
+		       error == -EAGAIN ? arena_printf(r->arena, ", for %d s",
+						       (int)((clock_mono_ms() - began_ms) / 1000))
+					: "");
 	return error;
 }
 

@@ -428,3 +428,66 @@ def probe_says_what_is_broken():
 def probe_says_what_else_is_broken():
     """railmate-probe in broken containers: the way between VFs, and what they were told"""
     return break_one_by_one(BROKEN_SETUPS[10:])
+
+
+TOKEN = "s3cret-s3cret"
+
+
+@contextlib.contextmanager
+def serving(place, *options):
+    """A server beside the container, as in another one of this machine."""
+    argv = [PROGRAM, "--map", place, "--serve", "--once", "--token", TOKEN, "--json", "--wait", "600", *options]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@scenario
+def probe_speaks_with_a_peer():
+    """railmate-probe --serve and --peer: VFs of one rail, the bytes verified; isolation; and peers that are none"""
+    words = []
+
+    def peer(wanted, status, *options, host="127.0.0.1", token=TOKEN):
+        ended, result = c.probe("--peer", host, "--token", token, *options, place="/run/told-client")
+        found = {f["id"]: f for f in result["findings"]}
+        for f in found.values():
+            print(f"peer: {ended}: {f['id']}: {f['on']}: {f['what']}", flush=True)
+        check(wanted <= set(found), f"found {sorted(found)}, and not {sorted(wanted)}")
+        equal(ended, status, f"exit status, with {sorted(found)}")
+        words.extend(wanted)
+        return result
+
+    with container() as c:
+        first, second = c.devices
+        with c.told(lambda e: e.update(rail=c.devices.index(e["hca"]))) as place:
+            shutil.copytree(place, "/run/told-client", dirs_exist_ok=True)
+        with c.told(lambda e: e.update(rail=1 - c.devices.index(e["hca"]))) as place:
+            with serving(place) as server:
+                result = peer(set(), GOOD, *SOME_SECONDS)
+                server.wait(bed.LIMIT)
+                found = {f["id"] for f in json.loads(server.stdout.read())["findings"] if f["outcome"] != "good"}
+                check(found <= {"uverbs-foreign"}, f"the server, which is in no container, found {found}")
+            equal({(m["from"], m["to"].split("/")[-1], m["op"], m["together"]) for m in result["measures"]},
+                  {(a, b, op, together) for a, b in ((first, second), (second, first))
+                   for op, together in (("write", False), ("read", False), ("send", False), ("write", True))}, "measured")
+            for m in result["measures"]:
+                check(m["verified"] and m["path"] == "same host" and m["gbps"] > 0, f"a measure: {m}")
+            with serving(place):
+                peer({"isolation-untried"}, NOT_MEASURED, *SOME_SECONDS, "--isolation")
+            with serving(place):
+                peer({"peer-token"}, NOT_MEASURED, token="another-secret")
+            peer({"peer-refused"}, NOT_MEASURED, "--wait", "1")
+            silent = f"192.0.2.1 dev {c.netdevs[0]}"
+            shell(f"ip neigh add {silent} lladdr 02:00:00:00:00:01; ip route add {silent}")
+            peer({"peer-unreachable"}, NOT_MEASURED, "--wait", "1", host="192.0.2.1")
+            shell(f"ip route del {silent}; ip neigh del {silent}")
+            peer({"peer-name"}, NOT_MEASURED, "--wait", "1", host="no.such.invalid")
+            with serving(place) as server, subprocess.Popen(["/bin/sh", "-c", f"sleep 4; kill -9 {server.pid}"]):
+                peer({"peer-died"}, NOT_MEASURED, "--seconds", "60")
+            with serving(place):
+                silence(c, True)
+                peer({"no-route"}, BROKEN, *SOME_SECONDS)
+                silence(c, False)
+    return ", ".join(words)
