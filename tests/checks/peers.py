@@ -19,7 +19,7 @@ class Peers(unittest.TestCase):
             of.setdefault(kind, []).append(words)
         self.assertEqual(set(of),
                          {"cluster", "pair", "runtime", "runc", "helm", "kube-score", "kind",
-                          "crio", "crds", "released"})
+                          "crio", "crun", "crds", "released"})
         version = re.compile(r"\d+\.\d+\.\d+")
         for kind in ("cluster", "pair", "helm", "kube-score", "kind", "crio"):
             for words in of[kind]:

@@ -47,11 +47,12 @@ patches:
     - {op: add, path: /spec/template/spec/containers/0/args/-, value: --root=/machine}
     - {op: add, path: /spec/template/spec/containers/0/volumeMounts/-, value: {name: machine, mountPath: /machine, readOnly: true}}
     - {op: add, path: /spec/template/spec/volumes/-, value: {name: machine, hostPath: {path: %(machine)s}}}
-"""
+%(patches)s"""
 
 
 class ControlledNode(node.Node):
     has_api, ip = True, ADDRESS
+    patches = ""  # more lines of OVERLAY
 
     def __init__(self, args):
         super().__init__(args)
@@ -142,12 +143,9 @@ class ControlledNode(node.Node):
         (overlay / "kustomization.yaml").write_text(
             OVERLAY % {
                 "deploy": os.path.relpath(node.TOP / "deploy", overlay.resolve()), "image": image,
-                "tag": tag, "machine": self.machine
+                "tag": tag, "machine": self.machine, "patches": self.patches
             })
-        self.ctr("-n", "k8s.io", "images", "import", self.image)
-        name = next(n for n in self.ctr("-n", "k8s.io", "images", "list", "-q").split()
-                    if "railmate:" in n)
-        self.ctr("-n", "k8s.io", "images", "tag", "--force", name, node.RAILMATE)
+        self.load_railmate_for_pods()
         for program, *more in (("kube-scheduler", ), ("kube-controller-manager",
                                                       "--controllers=daemonset-controller")):
             self.spawn(f"{program}.log", self.control_program(program), "--kubeconfig",
@@ -178,7 +176,7 @@ class ControlledNode(node.Node):
 
     def start(self):
         self.start_control_plane()
-        self.start_containerd()
+        self.start_runtime()
         self.load_images()
         until(self.api_is_up, "the API server", node.START_LIMIT)
         self.start_kubelet()

@@ -60,7 +60,7 @@ START_LIMIT = 60 * scenarios.SLOWNESS
 ENDED = '"Mark all resources Unhealthy for resource" resourceName="rdma/vf"'  # in the kubelet's log, when our list has ended
 
 
-def kubelet_config(work, cgroup, more):
+def kubelet_config(work, cgroup, runtime, more):
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -82,7 +82,7 @@ def kubelet_config(work, cgroup, more):
         "evictionHard": {
             "memory.available": "1Mi", "nodefs.available": "0%", "imagefs.available": "0%"
         },
-        "containerRuntimeEndpoint": "unix://" + SOCKET,
+        "containerRuntimeEndpoint": f"unix://{runtime}",
         "volumePluginDir": str(work / "volume-plugins"),
         "resolvConf": "",
         **more,
@@ -187,6 +187,8 @@ def small_image(tag, busybox, command):
 class Node:
     """A cluster of one node, as scenarios.py wants it."""
     has_api, ip = False, "127.0.0.1"
+    socket, runtime_name = SOCKET, "containerd"  # of the kubelet's runtime
+    runtime_mounts = ()  # where it has some beside those below /run
 
     def __init__(self, args):
         self.args, self.logs, self.work = args, args.logs, args.work
@@ -239,6 +241,10 @@ class Node:
                         f"ctr {' '.join(map(str, args))}: {done.stderr.strip()}")
         return done.stdout
 
+    def start_runtime(self):
+        """The one that the kubelet asks."""
+        self.start_containerd()
+
     def start_containerd(self):
         version = call(self.runtime_dir() / "containerd", "--version", stdout=subprocess.PIPE,
                        text=True).stdout
@@ -256,7 +262,16 @@ class Node:
                                       "sh"]), (PAUSE, ["/bin/busybox", "sleep", "1000000000"])):
             file = self.work / "image.tar"
             file.write_bytes(small_image(tag, self.args.busybox, command))
-            self.ctr("-n", "k8s.io", "images", "import", file)
+            self.load_pod_image(file, tag)
+
+    def load_pod_image(self, file, _):
+        self.ctr("-n", "k8s.io", "images", "import", file)
+
+    def load_railmate_for_pods(self):
+        self.ctr("-n", "k8s.io", "images", "import", self.image)
+        name = next(n for n in self.ctr("-n", "k8s.io", "images", "list", "-q").split()
+                    if "railmate:" in n)
+        self.ctr("-n", "k8s.io", "images", "tag", "--force", name, RAILMATE)
 
     def load_images(self):
         self.load_pod_images()
@@ -281,14 +296,15 @@ class Node:
         old = self.socket_birth()
         config = self.work / "kubelet.json"
         config.write_text(
-            json.dumps(kubelet_config(self.work, self.args.cgroup, self.kubelet_options)))
+            json.dumps(
+                kubelet_config(self.work, self.args.cgroup, self.socket, self.kubelet_options)))
         self.kubelet = self.spawn("kubelet.log", *self.kubelet_command(), "--config", config)
         until(lambda: self.socket_birth() != old and self.raw_pods() is not None, "the kubelet",
               START_LIMIT)
         return self.socket_birth()
 
     def start(self):
-        self.start_containerd()
+        self.start_runtime()
         self.load_images()
         self.start_kubelet()
         self.start_gpu_plugin()
@@ -336,14 +352,13 @@ class Node:
         return None
 
     def log(self, pod, container, instance):
-        """What the container printed, without the time and stream that the runtime writes before
-        every line."""
+        """What the container printed, without what the runtime writes before every line: time, stream,
+        and P where the line goes on in the next one."""
         for file in pathlib.Path("/var/log/pods").glob(
                 f"*_{self.name_of(pod)}_*/{container}/{instance}.log"):
-            return "".join(
-                line.split(" ", 3)[3]
-                for line in file.open(encoding="utf-8")
-                if line.count(" ") >= 3)
+            lines = (line.split(" ", 3) for line in file.open(encoding="utf-8"))
+            return "".join(line[3].removesuffix("\n") if line[2] == "P" else line[3]
+                           for line in lines if len(line) == 4)
         return ""
 
     def podres_command(self):
@@ -535,7 +550,7 @@ class Node:
                  (PODS_API, PODS_API, "ro"), (DEVINFO, DEVINFO, "rw"), (CDI, CDI, "rw"),
                  (RUN, RUN, "rw"), (STATE, STATE, "rw"), (CGROUP, CGROUP, "ro"),
                  (self.machine, "/machine", "ro"), (self.work / "pools", "/etc/pcidp", "ro"),
-                 (self.work / "relay", "/relay", "rw"), (SOCKET, SOCKET, "rw"),
+                 (self.work / "relay", "/relay", "rw"), (self.socket, self.socket, "rw"),
                  (self.own_folder(name), READY.parent, "rw")]
         account = self.work / "account"
         if account.exists():
@@ -548,7 +563,7 @@ class Node:
             f"{self.args.cgroup}/{name}", *mounts,
             *(word for variable in self.railmate_env for word in ("--env", variable)), RAILMATE,
             name, "/usr/bin/railmated", "--root", "/machine", "--log-level", "debug",
-            "--runtime-socket", SOCKET, f"--ready-file={READY}", *options)
+            "--runtime-socket", self.socket, f"--ready-file={READY}", *options)
         until(lambda: "railmated starts" in self.railmate_log(name), f"{name} to start",
               START_LIMIT)
         return name
@@ -666,7 +681,7 @@ class Node:
             with contextlib.suppress(OSError):
                 vfs = re.search(rb"(?:^|\0)PCIDEVICE_RDMA_VF=([^\0]*)",
                                 (folder / "environ").read_bytes())
-                place = vfs and re.search(r"/pod[^/\n]+/([0-9a-f]{64})",
+                place = vfs and re.search(r"/pod[^/\n]+/(?:crio-)?([0-9a-f]{64})",
                                           (folder / "cgroup").read_text())
                 if place:
                     found.setdefault(place[1],
@@ -749,7 +764,7 @@ class Node:
             systemd.bind(str(self.work / "notify"))
             systemd.settimeout(START_LIMIT)
             self.unit = self.spawn("railmated-unit.log", self.program("railmated"), *line.split(),
-                                   "--root", self.machine, "--runtime-socket", SOCKET,
+                                   "--root", self.machine, "--runtime-socket", self.socket,
                                    *(["--config-file", config] if config.exists() else []),
                                    NOTIFY_SOCKET=self.work / "notify")
             scenarios.equal(systemd.recv(100), b"READY=1", "what the unit says to systemd")
@@ -790,7 +805,8 @@ class Node:
         with open("/proc/self/mounts", encoding="utf-8") as file:
             mounts = [line.split()[1] for line in file]
         for place in reversed(
-            [m for m in mounts if m.startswith(("/run/", f"{KUBELET_ROOT}/pods/"))]):
+            [m for m in mounts
+             if m.startswith(("/run/", f"{KUBELET_ROOT}/pods/", *self.runtime_mounts))]):
             call("umount", "-l", place, check=False)
         for item in pathlib.Path("/run").iterdir():
             shutil.rmtree(item) if item.is_dir() and not item.is_symlink() else item.unlink()
@@ -804,7 +820,7 @@ class Node:
 
     def boot(self):
         """As far as a kubelet that has started; the plugins come later, as pods do."""
-        self.start_containerd()
+        self.start_runtime()
         self.start_kubelet()
 
     def break_vf(self, vf):
@@ -847,7 +863,7 @@ class Node:
     def describe(self):
         version = call(self.args.kubelet, "--version", stdout=subprocess.PIPE,
                        text=True).stdout.split()[-1]
-        return f"kubelet {version.removeprefix('v')}, containerd {self.runtime}"
+        return f"kubelet {version.removeprefix('v')}, {self.runtime_name} {self.runtime}"
 
     def keep_state(self, scenario):
         """What is worth a look after a failure."""
@@ -875,6 +891,8 @@ def main():
     parser = argparse.ArgumentParser()
     for name in ("kubelet", "containerd", "runc", "busybox", "build", "logs", "work"):
         parser.add_argument("--" + name, type=pathlib.Path, required=True)
+    for name in ("crio", "crun"):
+        parser.add_argument("--" + name, type=pathlib.Path, help="the folder; it is the kubelet's runtime, instead of containerd")
     parser.add_argument("--cgroup", required=True)
     parser.add_argument("--seconds", type=int, required=True,
                         help="when they are over, or at SIGTERM, the sum is printed")
@@ -887,11 +905,14 @@ def main():
         signal.signal(sig, time_is_up)
     signal.alarm(args.seconds)
     os.environ["LC_ALL"] = "C.UTF-8"
+    kinds = [Node]
     if args.api:
         import control  # which imports this file
-        node = control.ControlledNode(args)
-    else:
-        node = Node(args)
+        kinds = [control.ControlledNode]
+    if args.crio:
+        import crio  # as well
+        kinds.insert(0, crio.Crio)
+    node = type("BedNode", tuple(kinds), {})(args)
     try:
         node.start()
     except (AssertionError, subprocess.SubprocessError, OSError, scenarios.TimeIsUp) as e:
