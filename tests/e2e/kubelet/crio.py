@@ -11,6 +11,7 @@ import subprocess
 import time
 
 import node
+import scenarios
 from failures import railmated_with
 from faults import (check_nothing_is_stuck, check_unharmed, either, held_by, is_in_backoff,
                     one_owner_each)
@@ -107,6 +108,16 @@ class Crio:
         finally:
             self.start_crio()
 
+    def settle(self):
+        """What watched a container is in the pod's cgroup, and ends when the kubelet removes that, after it
+        has forgotten the pod: railmated, which saw it, looks again after a second."""
+        deadline = time.monotonic() + 2 * scenarios.SLOWNESS
+        log = self.railmate_log(self.newest_railmate()) if self.railmates else ""
+        waits = set(re.findall(r"withheld until it is idle .* uid=(\S+)", log))
+        while waits - set(re.findall(r"VFs are free: .* uid=(\S+)", log)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+            log = self.railmate_log(self.newest_railmate())
+
     def import_image(self, archive, name):
         node.call(self.args.crio / "copyimg", "--signature-policy",
                   self.work / "policy.json", "--image-name", name, "--import-from", archive,
@@ -122,7 +133,7 @@ class Crio:
         listed = node.call(self.args.crun / "crun", "--root", STATE, "list", "--format", "json",
                            stdout=subprocess.PIPE, text=True).stdout
         return any(one["id"] == container_id.split("//")[1] and one["status"] == "running"
-                   for one in json.loads(listed))
+                   for one in json.loads(listed) or [])
 
 
 # --- scenarios ---
@@ -154,7 +165,10 @@ def the_runtime_dies_while_a_container_is_bound(c):
             until(lambda: not c.cdi_slots(), "the CDI specs of others to go")
             relay.answers.close()
             name = c.new(container("main", 2, 2))
-            until(relay.answers.somebody.is_set, "PodResources to be asked in PreStartContainer")
+            until(lambda: any(f'pod="default/{c.name_of(name)}"' in line
+                              for line in c.kubelet_lines('"Creating container in pod"')),
+                  "the container's turn")
+            time.sleep(0.5 * scenarios.SLOWNESS)  # PreStartContainer waits for the answer
             with c.runtime_away(signal.SIGKILL):
                 relay.answers.open.set()
                 until(lambda: len(c.cdi_slots()) == 2, "the binding")

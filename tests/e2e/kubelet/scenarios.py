@@ -213,6 +213,8 @@ class Cluster:
         until(lambda: not set(names) & set(self.held()), "their devices to be given back")
         if hasattr(self.backend, "lingering"):  # of a node that is not ours, nothing is known
             until(lambda: not self.backend.lingering(), "their processes to end")
+        if hasattr(self.backend, "settle"):
+            self.backend.settle()
 
     def taken(self, but=()):
         """Every VF that PodResources says some pod holds."""
