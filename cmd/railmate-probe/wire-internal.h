@@ -6,6 +6,7 @@
 
 #include "wire.h"
 
+struct arena;
 struct told_vf;
 
 struct wire_device {
@@ -30,5 +31,7 @@ int wire_mtu_bytes(unsigned mtu); /* of enum ibv_mtu */
  * is bytes; 0: the library's own. */
 void wire_report_memory(const struct wire_device *d, const char *verb, size_t tried, int error,
 			struct report *r);
+/* Of the host's memory: how many bytes differ, and where; of a GPU's, "". */
+const char *wire_memory_difference(const struct wire_memory *m, uint64_t seed, struct arena *a);
 
 #endif

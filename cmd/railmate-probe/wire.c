@@ -4,12 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <time.h>
 #include <arpa/inet.h>
 
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "report.h"
@@ -54,60 +52,6 @@ const char *wire_op_name(enum wire_op op)
 	static const char *const names[] = { "write", "read", "send" };
 
 	return names[op];
-}
-
-/* --- host memory --- */
-
-void wire_pattern(void *bytes, size_t size, uint64_t seed)
-{
-	unsigned char *to = bytes;
-
-	for (size_t i = 0; i < size; i += 8) {
-		uint64_t z = (seed + i / 8 + 1) * UINT64_C(0x9e3779b97f4a7c15);
-
-		z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-		z ^= z >> 27;
-		memcpy(to + i, &z, size - i < 8 ? size - i : 8);
-	}
-}
-
-static int host_fill(struct wire_memory *m, uint64_t seed)
-{
-	wire_pattern(m->address, m->size, seed);
-	return 0;
-}
-
-static int host_verify(struct wire_memory *m, uint64_t seed)
-{
-	_cleanup_free_ char *expected = xcalloc(1, m->size);
-
-	wire_pattern(expected, m->size, seed);
-	return memcmp(expected, m->address, m->size) == 0 ? 0 : -EILSEQ;
-}
-
-int wire_memory_host(size_t size, struct wire_memory *ret)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		return -errno;
-	memset(p, 0, size); /* on the node where this thread runs */
-	*ret = (struct wire_memory) {
-		.address = p,
-		.size = size,
-		.dmabuf_fd = -1,
-		.name = "host",
-		.fill = host_fill,
-		.verify = host_verify,
-	};
-	return 0;
-}
-
-void wire_memory_free(struct wire_memory *m)
-{
-	if (m->address)
-		munmap(m->address, m->size);
-	m->address = NULL;
 }
 
 /* --- creation --- */
@@ -749,26 +693,6 @@ static int fill(const struct wire_pairing *p, enum wire_op op, uint64_t seed)
 	return error ? error : far->fill(far, ~seed);
 }
 
-/* Of the host's memory: which bytes differ; of a GPU's, "". */
-static const char *difference(const struct wire_memory *m, uint64_t seed, struct arena *a)
-{
-	_cleanup_free_ unsigned char *expected = NULL;
-	const unsigned char *came = m->address;
-	size_t first = m->size, n = 0;
-
-	if (m->fill != host_fill)
-		return "";
-	expected = xcalloc(1, m->size);
-	wire_pattern(expected, m->size, seed);
-	for (size_t i = m->size; i-- > 0;) {
-		if (came[i] == expected[i])
-			continue;
-		first = i;
-		n++;
-	}
-	return arena_printf(a, ": %zu of %zu, the first at offset %zu", n, m->size, first);
-}
-
 static int verify(const struct wire_pairing *p, enum wire_op op, uint64_t seed, struct report *r)
 {
 	struct wire_memory *far = source_of(p, op, true);
@@ -777,7 +701,8 @@ static int verify(const struct wire_pairing *p, enum wire_op op, uint64_t seed, 
 	if (error == -EILSEQ)
 		report_finding(r, OUTCOME_BROKEN, "bytes-differ", p->from->on,
 			       "%s to %s: the bytes that came are not those that were sent%s",
-			       wire_op_name(op), p->to->on, difference(far, seed, r->arena));
+			       wire_op_name(op), p->to->on,
+			       wire_memory_difference(far, seed, r->arena));
 	else if (error)
 		report_finding(r, OUTCOME_NOT_MEASURED, "memory-copy", p->from->on,
 			       "%s memory cannot be compared: %s", far->name, strerror(-error));
