@@ -14,9 +14,10 @@
 
 #define COLUMNS 100
 
+/* Of a finding and of the whole: not all that warns is slow. */
 static const char *mark(enum outcome o)
 {
-	static const char *const marks[] = { "GOOD", "????", "SLOW", "FAIL" };
+	static const char *const marks[] = { "GOOD", "????", "WARN", "FAIL" };
 
 	return marks[o];
 }
@@ -76,8 +77,8 @@ static void put_rows(const struct report *r, struct arena *a, FILE *out)
 
 		if (!has_row(r, m))
 			continue;
-		fprintf(out, "%s %-12s %-23.23s %-14.14s %-5s %8s %6s %8s %8s\n", mark(worst),
-			measure_path_name(m->path),
+		fprintf(out, "%s %-12s %-23.23s %-14.14s %-5s %8s %6s %8s %8s\n",
+			worst == OUTCOME_SLOW ? "SLOW" : mark(worst), measure_path_name(m->path),
 			str_eq(m->from, m->to) ? m->from
 					       : arena_printf(a, "%s > %s", m->from, m->to),
 			memory(a, m), m->op, m->together ? "-" : number(a, m->gbps, 1, ""),

@@ -18,7 +18,7 @@ struct told;
 enum outcome {
 	OUTCOME_GOOD,
 	OUTCOME_NOT_MEASURED, /* could not be measured: neither good nor broken */
-	OUTCOME_SLOW,	      /* works, below the expectation */
+	OUTCOME_SLOW,	      /* works, below the expectation; of a check: a warning */
 	OUTCOME_BROKEN,
 	OUTCOME_MAX
 };
