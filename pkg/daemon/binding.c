@@ -442,7 +442,9 @@ static struct pod_list pods_of_checkpoint(const struct autobind_env *env, struct
 	struct pod_list all = kubeclient_checkpoint(env->checkpoint, a, NULL), pods = { all.v, 0 };
 
 	for (size_t i = 0; i < all.n; i++) {
-		if (!dir || tracker_pod_runs(dir, all.v[i].name) != 0)
+		int r = dir ? tracker_pod_runs(dir, all.v[i].name) : -ENODATA;
+
+		if (r != 0 && r != TRACKER_POD_IS_EMPTY)
 			pods.v[pods.n++] = all.v[i];
 	}
 	return pods;

@@ -85,8 +85,10 @@ static int enter(int fd, const char *name, struct pod_names *p, int depth)
 		return TRACKER_POD_IS_SANDBOX;
 	if (strstr(events, "populated 1") || strtoul(pids, NULL, 10) > 0)
 		return 1;
+	/* Another runtime may have been told another cgroup for the pod's processes than this one.
+	 */
 	if (a == 0 || b == 0)
-		return TRACKER_POD_IS_EMPTY;
+		return is_of_crio(child) ? TRACKER_POD_IS_EMPTY : 0;
 	return is_absent(a) && is_absent(b) ? 0 : is_absent(a) ? b : a;
 }
 
@@ -95,6 +97,7 @@ static int walk(int fd, struct pod_names *p, int depth)
 {
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
+	bool empty = false;
 	int r = 0;
 
 	if (!dir) {
@@ -111,9 +114,17 @@ static int walk(int fd, struct pod_names *p, int depth)
 		}
 		if (e->d_type == DT_DIR)
 			r = enter(fd, e->d_name, p, depth);
+		/* one with a process outweighs it: of another driver, or the true one beside a
+		 * tenant's */
+		if (r == TRACKER_POD_IS_EMPTY) {
+			empty = true;
+			r = 0;
+		}
 	}
 	closedir(dir);
-	return is_absent(r) ? 0 : r;
+	if (is_absent(r))
+		r = 0;
+	return r == 0 && empty ? TRACKER_POD_IS_EMPTY : r;
 }
 
 int tracker_pod_runs(const char *dir, const char *uid)

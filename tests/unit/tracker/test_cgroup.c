@@ -125,7 +125,7 @@ static void a_pod_runs_while_its_cgroup_is_populated(void **state)
 	put("kubepods/besteffort/pod" UID "/cgroup.events", "populated 1\nfrozen 0\n");
 	assert_int_equal(tracker_pod_runs(top, UID), 1);
 	put("kubepods/besteffort/pod" UID "/cgroup.events", "populated 0\nfrozen 1\n");
-	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_EMPTY);
+	assert_int_equal(tracker_pod_runs(top, UID), 0);
 }
 
 static void other_pods_do_not_count(void **state)
@@ -138,7 +138,7 @@ static void other_pods_do_not_count(void **state)
 	put("system.slice/x.service/pod" UID "/cgroup.events", "populated 1\n");
 	assert_int_equal(tracker_pod_runs(top, UID), 0);
 	put("kubepods/pod" UID "/cgroup.events", "populated 0\n");
-	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_EMPTY);
+	assert_int_equal(tracker_pod_runs(top, UID), 0);
 }
 
 static void systemds_names_are_known_below_a_root_of_the_kubelets_own(void **state)
@@ -158,7 +158,7 @@ static void version_1_counts_processes_in_a_tree_of_its_own(void **state)
 	put("pids/kubepods/pod" UID "/pids.current", "12\n");
 	assert_int_equal(tracker_pod_runs(top, UID), 1);
 	put("pids/kubepods/pod" UID "/pids.current", "0\n");
-	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_EMPTY);
+	assert_int_equal(tracker_pod_runs(top, UID), 0);
 }
 
 static void a_pod_of_one_thread_runs_but_its_sandbox(void **state)
@@ -182,6 +182,35 @@ static void the_one_thread_of_a_pod_of_crio_may_be_a_container(void **state)
 	assert_int_equal(tracker_pod_runs(top, UID), 1);
 }
 
+/* Its sandbox's cgroup stays, without a process. */
+static void a_pod_of_crio_without_a_process_is_there(void **state)
+{
+	(void)state;
+	put("cgroup.controllers", "pids");
+	put("kubepods/pod" UID "/cgroup.events", "populated 0\n");
+	put("kubepods/pod" UID "/crio-cafe/cgroup.events", "populated 0\n");
+	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_EMPTY);
+}
+
+/* The order in which a directory is read decides nothing: one with a process counts. */
+static void an_empty_cgroup_of_the_same_name_hides_no_process(void **state)
+{
+	static const char *const before[] = { "kubepods/a/pod" UID, "kubepods/podeee/ctr/pod" UID };
+
+	(void)state;
+	put("cgroup.controllers", "pids");
+	for (size_t i = 0; i < ARRAY_LEN(before); i++) {
+		_cleanup_free_ char *path = xasprintf("%s/crio-cafe/cgroup.events", before[i]);
+		_cleanup_free_ char *own = xasprintf("%s/cgroup.events", before[i]);
+
+		put(path, "populated 0\n");
+		put(own, "populated 0\n");
+	}
+	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_EMPTY);
+	put("kubepods/zz/pod" UID "/cgroup.events", "populated 1\n");
+	assert_int_equal(tracker_pod_runs(top, UID), 1);
+}
+
 /* Where cgroups can be made: the kernel's own files. */
 static void a_real_cgroup_shows_a_sandbox_and_a_container(void **state)
 {
@@ -199,7 +228,7 @@ static void a_real_cgroup_shows_a_sandbox_and_a_container(void **state)
 	one = real_path(3);
 	two = real_path(4);
 	assert_int_equal(symlink(real_root, link), 0);
-	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_EMPTY);
+	assert_int_equal(tracker_pod_runs(top, UID), 0);
 	real_processes[0] = process_in(one);
 	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_SANDBOX);
 	real_processes[1] = process_in(two);
@@ -207,7 +236,7 @@ static void a_real_cgroup_shows_a_sandbox_and_a_container(void **state)
 	end_process(&real_processes[1]);
 	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_SANDBOX);
 	end_process(&real_processes[0]);
-	assert_int_equal(tracker_pod_runs(top, UID), TRACKER_POD_IS_EMPTY);
+	assert_int_equal(tracker_pod_runs(top, UID), 0);
 }
 
 static void a_tree_that_cannot_be_read_says_nothing(void **state)
@@ -235,6 +264,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_pod_of_one_thread_runs_but_its_sandbox, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(the_one_thread_of_a_pod_of_crio_may_be_a_container,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_pod_of_crio_without_a_process_is_there, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(an_empty_cgroup_of_the_same_name_hides_no_process,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_real_cgroup_shows_a_sandbox_and_a_container,
 						set_up, tear_down),
