@@ -235,7 +235,8 @@ static void check_nodes(const struct sysroot *root, const struct told *told, str
 				   node.number, told->vfs[i].hca, OUTCOME_BROKEN, r);
 	}
 	check_foreign(root, told, r);
-	if (told->n_vfs &&
+	/* pools whose libraries do without have none */
+	if (told->n_vfs && sysroot_exists(root, "dev/infiniband/rdma_cm") &&
 	    sysroot_read(root, text, sizeof(text), "sys/class/misc/rdma_cm/dev") > 0 &&
 	    sscanf(text, "%u:%u", &major, &minor) == 2)
 		check_node(root, "/dev/infiniband/rdma_cm", makedev(major, minor), "rdma_cm",
@@ -300,7 +301,9 @@ static void check_gid(const struct sysroot *root, const struct told *told, const
 	char text[64];
 	int n;
 
-	if (index < 0) /* nobody told one: NCCL chooses */
+	if (!is_roce(root, vf))
+		index = vf->gid_index; /* NCCL's index is for RoCE: InfiniBand goes by LIDs */
+	if (index < 0)		       /* nobody told one: NCCL chooses */
 		return;
 	n = sysroot_read(root, text, sizeof(text), "sys/class/infiniband/%s/ports/%d/gids/%d",
 			 vf->hca, vf->port, index);

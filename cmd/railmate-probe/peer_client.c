@@ -345,6 +345,7 @@ static int make_run(struct client *c, struct run *run)
 {
 	const struct exchange_message done = { .type = EXCHANGE_DONE };
 	struct exchange_message m, ready, result;
+	struct err err = { 0 };
 	int r;
 
 	for (size_t i = 0; i < run->n; i++) {
@@ -360,7 +361,12 @@ static int make_run(struct client *c, struct run *run)
 	run->peers = ready.ends;
 	drive(c, run, &ready);
 	r = ask(c, &done, PEER_TYPE(RESULT), &result);
-	if (r == 0 && run->set_up && result.n_ends == run->n)
+	if (r == 0 && result.n_ends != run->n) {
+		err_set(&err, EBADMSG, "it answers for %zu connections of %zu", result.n_ends,
+			run->n);
+		return lost(c, -EBADMSG, &err);
+	}
+	if (r == 0 && run->set_up)
 		compare_read(c, run, &result);
 	return r;
 }
@@ -466,7 +472,14 @@ static const struct finding *worst_of(const struct report *r)
 	return worst;
 }
 
-/* Two rails may be two networks: that is said, and is nothing that has to be mended. */
+/* Two rails, or two planes of one, may be two networks: that is said, and is nothing that has to be
+ * mended. */
+static bool differ(const struct client *c, const struct told_vf *from, const struct exchange_vf *to)
+{
+	return !c->by_order && (from->rail != to->rail ||
+				(from->plane >= 0 && to->plane >= 0 && from->plane != to->plane));
+}
+
 static bool are_apart(struct client *c, const struct run *run, const struct report *own)
 {
 	static const char *const ids[] = { "no-route", "rtr", "retry-exceeded" };
@@ -475,11 +488,11 @@ static bool are_apart(struct client *c, const struct run *run, const struct repo
 	const struct exchange_vf *to = run->pairs->to;
 
 	for (size_t i = 0; run->results->status && why && i < ARRAY_LEN(ids); i++) {
-		if (c->by_order || from->rail == to->rail || !str_eq(why->sentence->id, ids[i]))
+		if (!differ(c, from, to) || !str_eq(why->sentence->id, ids[i]))
 			continue;
 		report_finding(c->side.report, OUTCOME_GOOD, "rails-apart", from->hca,
-			       "rail %d does not reach rail %d, at %s/%s: %s", from->rail, to->rail,
-			       c->peer.node, to->hca, why->what);
+			       "rail %d does not reach rail %d, or its plane, at %s/%s: %s",
+			       from->rail, to->rail, c->peer.node, to->hca, why->what);
 		c->apart++;
 		return true;
 	}

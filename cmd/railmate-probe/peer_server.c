@@ -70,6 +70,7 @@ static int welcome(struct peer_side *s, struct err *err)
 struct serving {
 	struct peer_side *side;
 	struct exchange_message *ready; /* not sent yet; NULL: it is */
+	int64_t until_ns;		/* a client that went without a word is not waited for */
 	int failed;
 	struct err *err;
 };
@@ -87,7 +88,8 @@ static bool is_over(void *arg)
 {
 	struct serving *v = arg;
 
-	return say_ready(v) < 0 || exchange_is_readable(&v->side->x);
+	return say_ready(v) < 0 || exchange_is_readable(&v->side->x) ||
+	       clock_mono_ns() > v->until_ns;
 }
 
 /* The ends that the client named, connected. Anything else is a finding. */
@@ -157,7 +159,13 @@ static int serve_connected(struct peer_side *s, const struct exchange_message *r
 	struct arena *a = s->report->arena;
 	struct exchange_message ready = answer_of(s, run, ends, EXCHANGE_READY), m;
 	struct exchange_message result = answer_of(s, run, ends, EXCHANGE_RESULT);
-	struct serving v = { .side = s, .ready = &ready, .err = err };
+	int limit_ms = (int)(run->seconds * 2000) + PEER_SLACK_MS;
+	struct serving v = {
+		.side = s,
+		.ready = &ready,
+		.until_ns = clock_mono_ns() + limit_ms * INT64_C(1000000),
+		.err = err,
+	};
 	struct wire **wires = arena_array(a, run->n_ends, sizeof(*wires));
 	int r;
 
@@ -167,8 +175,7 @@ static int serve_connected(struct peer_side *s, const struct exchange_message *r
 		wire_serve_receives(wires, run->n_ends, run->message, is_over, &v, s->report);
 	r = say_ready(&v);
 	if (r == 0)
-		r = exchange_receive(&s->x, PEER_TYPE(DONE),
-				     (int)(run->seconds * 2000) + PEER_SLACK_MS, a, &m, err);
+		r = exchange_receive(&s->x, PEER_TYPE(DONE), limit_ms, a, &m, err);
 	if (r < 0)
 		return r;
 	compare_bytes(s, run, ends, &result);

@@ -98,6 +98,8 @@ struct list {
 
 struct job {
 	const struct sysroot *root;
+	const struct sysroot
+		*files; /* what paths of its maps are below: its own root; NULL: not to be opened */
 	const struct told *told;
 	struct report *r;
 	pid_t pid;
@@ -191,6 +193,7 @@ static int take_descriptor(void *arg, const char *fd)
 /* --- its bytes --- */
 
 struct bytes {
+	bool counted;	/* a counter of a VF could be read */
 	double rdma;	/* payload of the VFs' ports, in bytes */
 	double packets; /* of soft RDMA, which counts no bytes */
 	double vf_net;	/* of the VFs' interfaces */
@@ -218,6 +221,10 @@ static void count_port(const struct job *j, const struct told_vf *vf, struct byt
 			       counter(j, vf, "counters/port_rcv_data"));
 	char name[64];
 
+	b->counted |= sysroot_exists(j->root, "sys/class/infiniband/%s/ports/%d/counters", vf->hca,
+				     vf->port) ||
+		      sysroot_exists(j->root, "sys/class/infiniband/%s/ports/%d/hw_counters",
+				     vf->hca, vf->port);
 	for (size_t i = 0; i < ARRAY_LEN(own) && standard == 0; i++) {
 		snprintf(name, sizeof(name), "hw_counters/%s", own[i]);
 		b->rdma += counter(j, vf, name);
@@ -279,7 +286,8 @@ static struct bytes rates(const struct job *j, double seconds)
 	while (nanosleep(&nap, &nap) < 0 && errno == EINTR)
 		;
 	after = count(j);
-	return (struct bytes) { .rdma = (after.rdma - before.rdma) / seconds,
+	return (struct bytes) { .counted = after.counted,
+				.rdma = (after.rdma - before.rdma) / seconds,
 				.packets = (after.packets - before.packets) / seconds,
 				.vf_net = (after.vf_net - before.vf_net) / seconds,
 				.other_net = (after.other_net - before.other_net) / seconds,
@@ -300,15 +308,15 @@ static const char *no_provider(const struct job *j, const char *path, const char
 		name = strrchr(j->plugin.v[i], '/') + 4; /* behind "lib" */
 		if (str_starts(name, provider) &&
 		    sscanf(name + strlen(provider), "-rdmav%d", &abi) == 1)
-			return library_read(j->root, path, a, &l) == 0 && l.abi != abi
+			return library_read(j->files, path, a, &l) == 0 && l.abi != abi
 				       ? arena_printf(a,
 						      "of ABI %d, and its %s provider is of ABI %d",
 						      l.abi, provider, abi)
 				       : NULL;
 	}
 	/* It loads all of them at once, when it is asked for devices, and may not have been. */
-	if (j->plugin.n || (library_read(j->root, path, a, &l) == 0 &&
-			    library_provider(j->root, &l, provider, a, &where) != PROVIDER_THERE))
+	if (j->plugin.n || (library_read(j->files, path, a, &l) == 0 &&
+			    library_provider(j->files, &l, provider, a, &where) != PROVIDER_THERE))
 		return arena_printf(a, "which has no %s provider", provider);
 	return NULL;
 }
@@ -328,7 +336,7 @@ static void judge_libraries(const struct job *j)
 		report_finding(j->r, OUTCOME_SLOW, "job-foreign", j->on,
 			       "It has devices open that are not this container's: %s",
 			       joined(&j->foreign, j->r->arena));
-	for (size_t i = 0; i < j->verbs.n * !!j->told->n_vfs; i++) {
+	for (size_t i = 0; j->files && i < j->verbs.n * !!j->told->n_vfs; i++) {
 		if (node_provider(j->root, &j->told->vfs[0], provider, sizeof(provider)) < 0)
 			continue;
 		fault = no_provider(j, j->verbs.v[i], provider);
@@ -360,6 +368,15 @@ static void judge_bytes(const struct job *j, const struct bytes *b, double secon
 		report_finding(j->r, OUTCOME_GOOD, "job-rdma", j->on,
 			       "Your job uses RDMA: %.3f GB/s over its VFs, %.3f GB/s over %s",
 			       b->rdma / 1e9, b->other_net / 1e9, b->busiest);
+	else if (!b->counted && j->told->n_vfs)
+		report_finding(
+			j->r, OUTCOME_NOT_MEASURED, "job-uncounted", j->on,
+			"The counters of its VFs cannot be read here; %.3f GB/s went over %s",
+			b->other_net / 1e9, b->busiest);
+	else if (b->other_net >= MOVED && b->vf_net < MOVED && j->verbs.n && j->open)
+		report_finding(j->r, OUTCOME_SLOW, "job-tcp", j->on,
+			       "Nothing went by RDMA in %g s, and %.3f GB/s over %s: %s", seconds,
+			       b->other_net / 1e9, b->busiest, why_tcp(j));
 	else if (b->other_net >= MOVED || b->vf_net >= MOVED)
 		report_finding(j->r, OUTCOME_BROKEN, "job-tcp", j->on,
 			       "Your job uses TCP: %.3f GB/s over %s, no RDMA: %s",
@@ -375,6 +392,7 @@ void check_process(const struct sysroot *root, pid_t pid, double seconds, const 
 		   struct report *r)
 {
 	struct job *j = arena_alloc(r->arena, sizeof(*j));
+	struct sysroot *own = NULL;
 	char comm[64], fds[64];
 	struct bytes b;
 	int error;
@@ -394,7 +412,16 @@ void check_process(const struct sysroot *root, pid_t pid, double seconds, const 
 			       "It cannot be looked into: %s", strerror(-error));
 		return;
 	}
+	if (sysroot_is_live(root)) {
+		/* a process may be of another container, or of one where this program is the node's
+		 */
+		sysroot_open(arena_printf(r->arena, "/proc/%d/root", (int)pid), &own, NULL);
+		j->files = own;
+	} else {
+		j->files = root;
+	}
 	judge_libraries(j);
+	sysroot_close(own);
 	b = rates(j, seconds);
 	judge_bytes(j, &b, seconds);
 }

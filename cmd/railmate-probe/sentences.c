@@ -175,6 +175,8 @@ const struct sentence sentences[] = {
 	{ "job-tcp",
 	  "NCCL found no usable device and fell back: no provider, no device node, NCCL_IB_DISABLE, or NCCL_NET=Socket",
 	  "Run railmate-probe without --pid, and the job with NCCL_DEBUG=INFO and NCCL_NET=IB" },
+	{ "job-uncounted", "another network namespace has the devices, or there is no /sys",
+	  "Run railmate-probe in the container itself" },
 	{ "job-idle", "the job waits, computes, or talks inside the node alone",
 	  "Ask again while it communicates, or for longer" },
 	/* gpu.c */

@@ -104,7 +104,7 @@ static void measure(struct plan *p, const struct cell *c, enum wire_op op, bool 
 		.outcome = result->status ? OUTCOME_BROKEN : OUTCOME_GOOD,
 	};
 
-	if (!p->devices[c->from] || !p->devices[c->to])
+	if (result->status == -ECANCELED || !p->devices[c->from] || !p->devices[c->to])
 		m.outcome = OUTCOME_NOT_MEASURED;
 	report_measure(p->report, &m);
 }
@@ -139,12 +139,14 @@ static int run_cells(struct plan *p, const struct cell *cells, size_t n, enum wi
 	return error;
 }
 
-/* Two rails may be two networks: that is said, and is nothing that has to be mended. */
+/* Two rails, or two planes of one, may be two networks: that is said, and is nothing that has to be
+ * mended. */
 static bool rails_differ(const struct plan *p, const struct cell *c)
 {
-	int from = vf_at(p, c->from)->rail, to = vf_at(p, c->to)->rail;
+	const struct told_vf *from = vf_at(p, c->from), *to = vf_at(p, c->to);
 
-	return from >= 0 && to >= 0 && from != to;
+	return (from->rail >= 0 && to->rail >= 0 && from->rail != to->rail) ||
+	       (from->plane >= 0 && to->plane >= 0 && from->plane != to->plane);
 }
 
 static bool take_back(struct plan *p, const struct cell *c, size_t n_findings)
@@ -161,8 +163,9 @@ static bool take_back(struct plan *p, const struct cell *c, size_t n_findings)
 			continue;
 		r->n_findings--;
 		report_finding(r, OUTCOME_GOOD, "rails-apart", name_of(vf_at(p, c->from)),
-			       "rail %d does not reach rail %d, at %s: %s", vf_at(p, c->from)->rail,
-			       vf_at(p, c->to)->rail, name_of(vf_at(p, c->to)), why->what);
+			       "rail %d does not reach rail %d, or its plane, at %s: %s",
+			       vf_at(p, c->from)->rail, vf_at(p, c->to)->rail,
+			       name_of(vf_at(p, c->to)), why->what);
 		p->apart++;
 		return true;
 	}

@@ -17,10 +17,11 @@ struct wire_device {
 	struct ibv_port_attr port;
 	struct ibv_gid_entry *gids; /* those that are not empty */
 	size_t n_gids;
-	int gid_index;	/* told, or NCCL's choice; -1: the table has none */
-	bool soft;	/* no hardware: its rate means nothing */
-	bool mtu_noted; /* a peer of another MTU is said once */
-	char on[96];	/* "mlx5_4 port 1" */
+	int gid_index;	   /* told, or NCCL's choice; -1: the table has none */
+	double sysfs_gbps; /* the port's rate there; 0: not read */
+	bool soft;	   /* no hardware: its rate means nothing */
+	bool mtu_noted;	   /* a peer of another MTU is said once */
+	char on[96];	   /* "mlx5_4 port 1" */
 };
 
 #define GID_TEXT 64

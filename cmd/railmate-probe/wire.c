@@ -235,8 +235,9 @@ static struct ibv_ah_attr path_to(const struct wire *w, const struct wire_addres
 	struct ibv_ah_attr ah = { .port_num = (uint8_t)d->vf->port, .dlid = peer->lid };
 	const struct ibv_gid_entry *own = wire_gid_at(d, w->gid_index);
 
-	/* within a subnet of InfiniBand the LID is enough */
+	/* within a subnet of InfiniBand the LID is enough, but for ports that share one */
 	ah.is_global = d->port.link_layer == IBV_LINK_LAYER_ETHERNET ||
+		       (d->port.flags & IBV_QPF_GRH_REQUIRED) ||
 		       memcmp(own->gid.raw, peer->gid, 8) != 0;
 	memcpy(ah.grh.dgid.raw, peer->gid, 16);
 	ah.grh.sgid_index = (uint8_t)w->gid_index;
@@ -731,6 +732,8 @@ int wire_local(const struct wire_pairing *pairings, size_t n, const struct wire_
 		results[i].status = error;
 	}
 	driven = !error;
+	for (size_t i = 0; i < n && !driven; i++)
+		results[i].status = results[i].status ? results[i].status : -ECANCELED;
 	if (driven)
 		error = drive(&dr, results);
 	/* an acknowledgement may overtake the bytes on their way into memory; the end of a region

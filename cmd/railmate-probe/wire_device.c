@@ -175,11 +175,12 @@ static int lanes(uint8_t active_width)
 	}
 }
 
-/* 10^9 bit/s; NAN: the port does not say. 8b/10b takes a fifth of InfiniBand's first three speeds;
- * drivers give Ethernet's in the same numbers, as payload. */
+/*
+ * 10^9 bit/s on the wire; NAN: the port does not say. The kernel gives verbs one byte of the speed,
+ * which ends at NDR; its text in sysfs knows all.
+ */
 static double port_rate(const struct wire_device *d)
 {
-	double lane = lane_gbps(d->port.active_speed);
 	uint64_t speed;
 
 	if (d->soft)
@@ -187,11 +188,11 @@ static double port_rate(const struct wire_device *d)
 	if (ibv_query_port_speed &&
 	    ibv_query_port_speed(d->context, (uint32_t)d->vf->port, &speed) == 0 && speed)
 		return (double)speed / 10;
+	if (d->sysfs_gbps > 0)
+		return d->sysfs_gbps;
 	if (!lanes(d->port.active_width))
 		return NAN;
-	if (d->port.link_layer == IBV_LINK_LAYER_INFINIBAND && d->port.active_speed <= 4)
-		lane *= 0.8;
-	return lane * lanes(d->port.active_width);
+	return lane_gbps(d->port.active_speed) * lanes(d->port.active_width);
 }
 
 double wire_port_gbps(const struct wire_device *d)
@@ -199,8 +200,22 @@ double wire_port_gbps(const struct wire_device *d)
 	/* preamble, gap, Ethernet, IP, UDP, BTH, ICRC and FCS; or LRH, BTH, ICRC and VCRC */
 	int header = d->port.link_layer == IBV_LINK_LAYER_ETHERNET ? 82 : 26;
 	int mtu = wire_mtu_bytes(d->port.active_mtu);
+	/* 8b/10b takes a fifth of InfiniBand's first three speeds; drivers give Ethernet's in the
+	 * same numbers, as payload. */
+	bool coded = d->port.link_layer == IBV_LINK_LAYER_INFINIBAND && d->port.active_speed <= 4;
 
-	return mtu ? port_rate(d) * mtu / (mtu + header) : NAN;
+	return mtu ? port_rate(d) * (coded ? 0.8 : 1) * mtu / (mtu + header) : NAN;
+}
+
+/* "800 Gb/sec (4X XDR)"; 0: not to be read. */
+static double sysfs_rate(const struct sysroot *root, const struct told_vf *vf)
+{
+	char text[64];
+
+	return sysroot_read(root, text, sizeof(text), "sys/class/infiniband/%s/ports/%d/rate",
+			    vf->hca, vf->port) > 0
+		       ? strtod(text, NULL)
+		       : 0;
 }
 
 static const char *physical_state(uint8_t state)
@@ -428,8 +443,10 @@ int wire_open(const struct told_vf *vf, struct report *r, struct wire_device **r
 			       "map.json names no RDMA device for %s", vf->bdf);
 	else if (error)
 		report_finding(r, OUTCOME_NOT_MEASURED, "verbs-refused", d->on, "%s", err.msg);
-	if (!error)
+	if (!error) {
+		d->sysfs_gbps = sysfs_rate(root, vf);
 		error = check_function(root, d, r);
+	}
 	if (!error)
 		error = open_context(root, d, r);
 	if (!error)

@@ -26,6 +26,10 @@
 /* Outcomes of railmate-probe, the worst last, and its exit statuses. */
 static const char *const outcomes[] = { "good", "no GPU library", "not measured", "slow",
 					"broken" };
+/* Of one report, which a pod may have made up. */
+#define MEASURES_MAX 4096
+#define FINDINGS_MAX 200
+
 enum { GOOD, NO_GPU_LIBRARY, NOT_MEASURED, SLOW, BROKEN };
 static const int statuses[] = { EXIT_DONE, 5, 4, 3, 1 };
 
@@ -226,15 +230,17 @@ static bool same_ends(const struct item *a, const struct item *b)
 	return i == ARRAY_LEN(keys);
 }
 
-static void add_measure(struct probing *p, const struct answer *answer, const struct item *m)
+/* first: the rows of this answer begin there. */
+static void add_measure(struct probing *p, const struct answer *answer, size_t first,
+			const struct item *m)
 {
 	static const char *const ops[] = { [WRITE] = "write", [READ] = "read", [SEND] = "send" };
 	const struct item *together = item_get(m, "together");
-	size_t at = TOGETHER, i = 0;
+	size_t at = TOGETHER, i = first;
 
 	for (size_t k = 0; (!together || !together->boolean) && k < ARRAY_LEN(ops); k++)
 		at = str_eq(item_string(m, "op"), ops[k]) ? k : at;
-	while (i < p->n_rows && (p->rows[i].answer != answer || !same_ends(p->rows[i].first, m)))
+	while (i < p->n_rows && !same_ends(p->rows[i].first, m))
 		i++;
 	if (i == p->n_rows) {
 		p->rows = xgrow(p->rows, &p->cap_rows, ++p->n_rows, sizeof(*p->rows));
@@ -267,9 +273,13 @@ static void put_rows(struct probing *p, struct strbuf *out)
 {
 	for (size_t i = 0; i < p->n_answers; i++) {
 		const struct item *list = pools_list(p->answers[i].report, "measures");
+		size_t first = p->n_rows;
 
-		for (size_t k = 0; k < list->n_kids; k++)
-			add_measure(p, &p->answers[i], &list->kids[k]);
+		for (size_t k = 0; k < list->n_kids && k < MEASURES_MAX; k++)
+			add_measure(p, &p->answers[i], first, &list->kids[k]);
+		if (list->n_kids > MEASURES_MAX)
+			strbuf_printf(out, "(%s: only the first %d of %zu transfers)\n",
+				      p->answers[i].pod, MEASURES_MAX, list->n_kids);
 	}
 	if (!p->n_rows)
 		return;
@@ -309,21 +319,42 @@ static void put_finding(struct probing *p, const struct answer *a, const struct 
 	}
 }
 
-/* A client has heard what its server found. */
+/* Has an answer before this one the same finding? A client has heard what its server found in their
+ * runs, and a pod may have served several. */
+static bool is_told(const struct probing *p, size_t of, const struct item *f)
+{
+	static const char *const keys[] = { "id", "on", "what" };
+
+	for (size_t i = 0; i < of; i++) {
+		const struct item *list = pools_list(p->answers[i].report, "findings");
+
+		for (size_t k = 0; k < list->n_kids && k < FINDINGS_MAX; k++) {
+			size_t n = 0;
+
+			while (n < ARRAY_LEN(keys) && str_eq(item_string(&list->kids[k], keys[n]),
+							     item_string(f, keys[n])))
+				n++;
+			if (n == ARRAY_LEN(keys))
+				return true;
+		}
+	}
+	return false;
+}
+
 static void put_findings(struct probing *p, size_t outcome, struct strbuf *out)
 {
 	for (size_t i = 0; i < p->n_answers; i++) {
 		const struct item *list = pools_list(p->answers[i].report, "findings");
 
-		if (i % 2 && p->answers[i - 1].report)
-			continue;
-		if (!p->answers[i].report && outcome == NOT_MEASURED)
+		if (!p->answers[i].report && !(i % 2 && p->answers[i - 1].report) &&
+		    outcome == NOT_MEASURED)
 			strbuf_put_wrapped(out, "not measured: ",
 					   arena_printf(p->cluster.arena, "%s: %s",
 							p->answers[i].pod, p->answers[i].why),
 					   COLUMNS);
-		for (size_t k = 0; k < list->n_kids; k++) {
-			if (outcome_of(&list->kids[k]) == outcome)
+		for (size_t k = 0; k < list->n_kids && k < FINDINGS_MAX; k++) {
+			if (outcome_of(&list->kids[k]) == outcome &&
+			    !(i % 2 && is_told(p, i, &list->kids[k])))
 				put_finding(p, &p->answers[i], &list->kids[k], out);
 		}
 	}

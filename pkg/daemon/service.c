@@ -133,7 +133,7 @@ static void free_served(struct service *s)
 		free(s->served[i].resource);
 	}
 	free(STEAL(s->served));
-	s->n_served = 0;
+	s->n_served = s->cap_served = 0;
 	s->serves = false;
 }
 

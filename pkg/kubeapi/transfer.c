@@ -88,7 +88,7 @@ int kubeapi_libcurl_get(const struct libcurl **ret, struct err *err)
 #define STACK_BYTES	(512 * 1024)
 #define TOKEN_BYTES_MAX 65536
 /* The text of a refusal: so much is kept, and shown. */
-#define REFUSAL_BYTES_MAX 2048
+#define REFUSAL_BYTES_MAX 16384
 #define REFUSAL_SHOWN_MAX 200
 /* An answer of this size leaves holes in the heap that are worth giving back. */
 #define LARGE_BYTES (1u << 20)

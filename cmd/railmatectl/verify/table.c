@@ -225,7 +225,9 @@ static bool read_entry(const struct item *object, struct map_entry *e)
 {
 	const struct item *gid = item_get(object, "gid");
 	bool no_gid = !gid || gid->type == ITEM_NULL;
-	int64_t port = item_number(object, "port", 1), mbps = item_number(object, "mbps", 0);
+	const struct item *number = item_get(object, "port");
+	int64_t port = item_number(object, "port", !number || number->type == ITEM_NULL ? 1 : 0);
+	int64_t mbps = item_number(object, "mbps", 0);
 
 	if (!item_get(object, "hca") || !read_text(object, "hca", &e->hca) ||
 	    !read_text(object, "gpu", &e->gpu) || !read_text(object, "vf", &e->vf) ||

@@ -122,8 +122,8 @@ static void tells_a_job_over_tcp_and_why(void **state)
 {
 	(void)state;
 	check(GOOD, "proc/41/net/dev", moved_eth0);
-	found_assert(&report, OUTCOME_BROKEN, "job-tcp",
-		     "TCP: 1.000 GB/s over eth0, no RDMA: its devices are open and idle");
+	/* data may be loaded between two collectives */
+	found_assert(&report, OUTCOME_SLOW, "job-tcp", "Nothing went by RDMA in");
 	check(JOB MAPS "d proc/41/fd\n", "proc/41/net/dev", moved_net1);
 	found_assert(&report, OUTCOME_BROKEN, "job-tcp",
 		     "over its VFs' interfaces, no RDMA: it has no device of its VFs open");
@@ -200,12 +200,16 @@ static void finds_a_process_by_its_name(void **state)
 	fixture_close(root);
 }
 
+static char job_name[16];
+
 /* A child that has mapped a file with the name of a libibverbs. */
 static pid_t start_job(const char *library, int *ready)
 {
 	int pipes[2];
 	pid_t pid;
 
+	/* another run of this test has another one */
+	snprintf(job_name, sizeof(job_name), "probe-%d", (int)getpid());
 	assert_int_equal(pipe(pipes), 0);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -214,7 +218,7 @@ static pid_t start_job(const char *library, int *ready)
 
 		if (ftruncate(fd, 4096) < 0 ||
 		    mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED ||
-		    prctl(PR_SET_NAME, "probe-job-rank0") < 0 || unlink(library) < 0 ||
+		    prctl(PR_SET_NAME, job_name) < 0 || unlink(library) < 0 ||
 		    write(pipes[1], "x", 1) != 1)
 			_exit(1);
 		pause();
@@ -239,7 +243,7 @@ static void looks_into_a_real_process(void **state)
 	assert_int_equal(read(ready, &byte, 1), 1);
 	close(ready);
 	assert_int_equal(sysroot_open("/", &root, NULL), 0);
-	assert_int_equal(check_process_find(root, "probe-job-rank0", &report), pid);
+	assert_int_equal(check_process_find(root, job_name, &report), pid);
 	check_process(root, pid, 0.05, &told, &report);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
