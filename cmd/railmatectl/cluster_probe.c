@@ -319,22 +319,28 @@ static void put_finding(struct probing *p, const struct answer *a, const struct 
 	}
 }
 
-/* Has an answer before this one the same finding? A client has heard what its server found in their
- * runs, and a pod may have served several. */
+static bool ends_with(const char *s, const char *end)
+{
+	size_t n = s ? strlen(s) : 0, m = end ? strlen(end) : 0;
+
+	return n >= m && (!m || !strcmp(s + n - m, end));
+}
+
+/*
+ * Has an answer before this one the same finding? A client has heard what its server found in their
+ * runs, and names the server before the device; and a pod may have served several.
+ */
 static bool is_told(const struct probing *p, size_t of, const struct item *f)
 {
-	static const char *const keys[] = { "id", "on", "what" };
-
 	for (size_t i = 0; i < of; i++) {
 		const struct item *list = pools_list(p->answers[i].report, "findings");
 
 		for (size_t k = 0; k < list->n_kids && k < FINDINGS_MAX; k++) {
-			size_t n = 0;
+			const struct item *other = &list->kids[k];
 
-			while (n < ARRAY_LEN(keys) && str_eq(item_string(&list->kids[k], keys[n]),
-							     item_string(f, keys[n])))
-				n++;
-			if (n == ARRAY_LEN(keys))
+			if (str_eq(item_string(other, "id"), item_string(f, "id")) &&
+			    str_eq(item_string(other, "what"), item_string(f, "what")) &&
+			    ends_with(item_string(other, "on"), item_string(f, "on")))
 				return true;
 		}
 	}
