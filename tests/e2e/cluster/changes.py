@@ -5,7 +5,7 @@ import os
 import time
 
 from node import ENDED
-from scenarios import SLOWNESS, VF, Unsupported, check, check_gaps, container, equal, until
+from scenarios import SLOWNESS, VF, Unsupported, check, check_gaps, container, equal, probe_may_be_absent, until
 from shared import check_nothing_is_stuck, check_unharmed, live_containers, one_pod, owners_watched, refused, scenario, settles, unscheduled
 
 STREAM = 6  # pods at a time
@@ -106,6 +106,7 @@ def released(c):
 
 
 @scenario()
+@probe_may_be_absent()
 def an_upgrade_from_the_last_release_and_back(c):
     """Twice each: pods of one version are held by the other one, which explains them."""
     old = released(c)

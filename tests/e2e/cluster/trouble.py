@@ -5,7 +5,7 @@ import signal
 import time
 
 from failures import DEAF
-from scenarios import LIMIT, VF, check, container, equal, until
+from scenarios import LIMIT, VF, check, container, equal, probe_may_be_absent, until
 from shared import HELM, check_nothing_is_stuck, check_unharmed, live_containers, one_pod, owners_watched, refused, scenario
 
 UNIT_LABEL = "railmate.test/unit"
@@ -37,6 +37,7 @@ def a_reboot_ends_bare_pods_and_new_ones_run(c):
 
 
 @scenario(("helm", "--set", f"systemdLabel={UNIT_LABEL}"))
+@probe_may_be_absent()
 def a_reboot_with_the_systemd_unit_keeps_all_pods(c):
     """deploy/systemd on node1, from which the chart's DaemonSet stays away: railmated listens
     before the kubelet starts."""

@@ -225,6 +225,19 @@ class Cluster:
         return set(self.allocatable().get(VF, [])) - self.taken(but)
 
 
+PROBES = {"absent": 0}
+
+
+@contextlib.contextmanager
+def probe_may_be_absent():
+    """A railmated without its folder gives the container none: of the last release, or as a program of the machine."""
+    PROBES["absent"] += 1
+    try:
+        yield
+    finally:
+        PROBES["absent"] -= 1
+
+
 def check_container(c, name, container, gpus, vfs, instance=0):
     """What it saw is what PodResources says it holds; returns (its GPUs' addresses, its VFs)."""
     held = c.held()[name][container]
@@ -271,7 +284,7 @@ def check_files(c, report, vfs):
     check("Read-only" in report.written,
           f"the container can write into /run/railmate: {report.written}")
     # Its image has one static program, and no C library.
-    check(report.probe.startswith("probe railmate-probe "),
+    check(report.probe.startswith("probe railmate-probe ") or (PROBES["absent"] and "not found" in report.probe),
           f"the container cannot execute the probe: {report.probe}")
 
 
