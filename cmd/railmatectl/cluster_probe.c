@@ -319,13 +319,6 @@ static void put_finding(struct probing *p, const struct answer *a, const struct 
 	}
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-	size_t n = s ? strlen(s) : 0, m = end ? strlen(end) : 0;
-
-	return n >= m && (!m || !strcmp(s + n - m, end));
-}
-
 /*
  * Has an answer before this one the same finding? A client has heard what its server found in their
  * runs, and names the server before the device; and a pod may have served several.
@@ -340,7 +333,7 @@ static bool is_told(const struct probing *p, size_t of, const struct item *f)
 
 			if (str_eq(item_string(other, "id"), item_string(f, "id")) &&
 			    str_eq(item_string(other, "what"), item_string(f, "what")) &&
-			    ends_with(item_string(other, "on"), item_string(f, "on")))
+			    str_ends(text(p, other, "on"), text(p, f, "on")))
 				return true;
 		}
 	}

@@ -43,6 +43,7 @@ uint64_t str_hash(const char *s);
  * unseen. */
 uint64_t str_checksum(const void *data, size_t len);
 bool str_starts(const char *s, const char *prefix);
+bool str_ends(const char *s, const char *end);
 char *str_trim(char *s); /* cuts white space at both ends, in place */
 /* Bytes of the well-formed UTF-8 sequence that s begins with; 0: it begins with none. len > 0. */
 size_t str_utf8_sequence(const char *s, size_t len);

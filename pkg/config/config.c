@@ -42,19 +42,12 @@ static bool is_dns_subdomain(const char *s)
 	}
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-	size_t n = strlen(s), m = strlen(end);
-
-	return n >= m && !strcmp(s + n - m, end);
-}
-
 /* NULL: the kubelet will take prefix/name as an extended resource; else why not. */
 static const char *resource_prefix_fault(const char *prefix)
 {
 	if (strlen(prefix) > PREFIX_MAX_LEN || !is_dns_subdomain(prefix))
 		return "must be a DNS subdomain: lower-case letters, digits, inner '-' and '.', at most 244 characters";
-	if (ends_with(prefix, "kubernetes.io"))
+	if (str_ends(prefix, "kubernetes.io"))
 		return "lies in kubernetes.io, which the kubelet refuses";
 	if (!strncmp(prefix, "requests.", strlen("requests.")))
 		return "begins with 'requests.', which the kubelet refuses";

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 
 /* The kubelet's own root, its "kubepods", a QoS class, the pod; with room for a deeper root. */
 #define DEPTH_MAX 8
@@ -18,13 +19,6 @@ struct pod_names {
 	char *plain, *systemd;
 	bool recognised; /* there is a cgroup of a kubelet */
 };
-
-static bool ends_with(const char *s, const char *end)
-{
-	size_t n = strlen(s), k = strlen(end);
-
-	return n >= k && !strcmp(s + n - k, end);
-}
 
 /* The text of a small file; -errno. */
 static int read_text(int fd, const char *file, char *buf, size_t size)
@@ -65,14 +59,14 @@ static int enter(int fd, const char *name, struct pod_names *p, int depth)
 	int a, b;
 
 	/* Without pods: units of systemd, and groups that containers made. */
-	if (*name == '.' || ends_with(name, ".service") || ends_with(name, ".scope") ||
-	    ends_with(name, ".mount"))
+	if (*name == '.' || str_ends(name, ".service") || str_ends(name, ".scope") ||
+	    str_ends(name, ".mount"))
 		return 0;
 	child = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (child < 0)
 		return is_absent(-errno) ? 0 : -errno;
 	p->recognised |= strstr(name, "kubepods") != NULL;
-	if (strcmp(name, p->plain) != 0 && !ends_with(name, p->systemd))
+	if (strcmp(name, p->plain) != 0 && !str_ends(name, p->systemd))
 		return walk(dup(child), p, depth + 1);
 	/*
 	 * Both count the processes of child cgroups and of all process namespaces; cgroup.procs
