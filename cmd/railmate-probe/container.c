@@ -303,7 +303,7 @@ static void check_gid(const struct sysroot *root, const struct told *told, const
 
 	if (!is_roce(root, vf))
 		index = vf->gid_index; /* NCCL's index is for RoCE: InfiniBand goes by LIDs */
-	if (index < 0)		       /* nobody told one: NCCL chooses */
+	if (index < 0)		       /* no index was told: NCCL chooses */
 		return;
 	n = sysroot_read(root, text, sizeof(text), "sys/class/infiniband/%s/ports/%d/gids/%d",
 			 vf->hca, vf->port, index);

@@ -1,5 +1,5 @@
 /*
- * What two railmate-probes say to each other: TCP, one message a line of JSON, each at most
+ * The messages of two railmate-probes: over TCP, each a line of JSON, each at most
  * EXCHANGE_MAX bytes, a time limit on every step, a shared token before anything else. A foreign,
  * malformed or late peer is one sentence. The first line of any version has "type", "version" and
  * "token", so that another version is told apart from a stranger.
@@ -36,7 +36,7 @@ enum exchange_type {
 	EXCHANGE_TYPE_MAX
 };
 
-/* A VF of the one who says hello. */
+/* A VF of the hello's sender. */
 struct exchange_vf {
 	const char *hca;
 	int rail, plane; /* -1: not known */
@@ -103,7 +103,7 @@ int exchange_token_check(const char *token, struct err *err);
 /* A connection. */
 struct exchange {
 	int fd;
-	int listener; /* of a server that is busy: whoever else comes is told so; -1 */
+	int listener; /* of a server that is busy: other clients are refused there; -1 */
 	int step_ms;
 	int64_t end_ms; /* of the whole */
 	char *line;	/* what came and was not taken yet */

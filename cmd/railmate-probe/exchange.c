@@ -1,7 +1,7 @@
 /*
  * Messages between two railmate-probes, and the sockets that carry them. All that is known of a
  * peer, before its token came, is that it could connect: every length, number and name is checked
- * here, so that nobody behind has to.
+ * here, and no caller checks them again.
  */
 #include "exchange-internal.h"
 
@@ -585,7 +585,7 @@ int exchange_send(struct exchange *x, const struct exchange_message *m, struct e
 	return 0;
 }
 
-/* Whoever else comes is told that somebody is served; a stranger, who does not know the token,
+/* Other clients are refused with the finding peer-busy; a stranger, who does not know the token,
  * learns no more from it than from the open port. */
 static void turn_away(const struct exchange *x)
 {
@@ -603,7 +603,7 @@ static void turn_away(const struct exchange *x)
 	if (fd < 0)
 		return;
 	(void)!send(fd, out.s, out.len, MSG_NOSIGNAL);
-	/* Bytes that nobody read would make the kernel drop what was sent. */
+	/* Unread bytes would make the kernel drop the answer that was sent. */
 	(void)!recv(fd, said, sizeof(said), 0);
 }
 

@@ -136,7 +136,9 @@ struct expect_path expect_path_of(const struct sysroot *root, const struct told_
 	return ret;
 }
 
-int expect_mps(const struct sysroot *root, const struct expect_path *path)
+/* Maximum payload of the path, bytes: the least that can be read; 256, the usual one, where none
+ * can. */
+static int mps_of(const struct sysroot *root, const struct expect_path *path)
 {
 	int least = 0;
 
@@ -152,8 +154,9 @@ int expect_mps(const struct sysroot *root, const struct expect_path *path)
 
 /* --- rates --- */
 
-struct expectation expect_link(const struct sysroot *root, const char *function, int mps,
-			       struct arena *a)
+/* Of one link of a path; limit is its text. */
+static struct expectation link_of(const struct sysroot *root, const char *function, int mps,
+				  struct arena *a)
 {
 	bool gpu = is_gpu(root, function);
 	/* an idle GPU lets its link run slower */
@@ -189,41 +192,101 @@ static bool is_soft(const struct sysroot *root, const struct told_vf *vf)
 	       !sysroot_exists(root, "sys/class/infiniband/%s/device", vf->hca);
 }
 
-static void take_side(struct expectation *least, const struct sysroot *root,
-		      const struct told_vf *vf, double port_gbps, const char *gpu, struct arena *a)
-{
-	struct expect_path path = expect_path_of(root, vf, gpu, a);
-	int mps = expect_mps(root, &path);
+/* An end's links, and the function that has its port: the PF. */
+struct crossed {
+	struct expect_path path;
+	const char *pf; /* NULL: not seen from here */
+};
 
-	take_least(least, port_gbps,
-		   arena_printf(a, "port %d of %s", vf->port, vf->hca ? vf->hca : vf->bdf));
+static struct crossed crossed_by(const struct sysroot *root, const struct expect_end *end,
+				 struct arena *a)
+{
+	struct expect_path card = chain_of(root, end->vf->bdf, a);
+
+	return (struct crossed) { expect_path_of(root, end->vf, end->gpu, a),
+				  card.n ? card.functions[card.n - 1] : NULL };
+}
+
+static size_t users_of_link(const struct crossed *all, size_t n, const char *function)
+{
+	size_t users = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		for (size_t at = 0; at < all[i].path.n; at++)
+			users += str_eq(all[i].path.functions[at], function);
+	}
+	return users;
+}
+
+static size_t users_of_port(const struct crossed *all, size_t n, size_t of)
+{
+	size_t users = 0;
+
+	for (size_t i = 0; i < n; i++)
+		users += i == of || (all[i].pf && str_eq(all[i].pf, all[of].pf));
+	return users;
+}
+
+static void take_part(struct expectation *least, double gbps, const char *limit, size_t users,
+		      struct arena *a)
+{
+	take_least(least, gbps / (double)users,
+		   users > 1 ? arena_printf(a, "%s, shared by %zu", limit, users) : limit);
+}
+
+static void take_end(struct expectation *least, const struct sysroot *root,
+		     const struct expect_end *end, const struct crossed *all, size_t n, size_t of,
+		     struct arena *a)
+{
+	const struct expect_path *path = &all[of].path;
+	const struct told_vf *vf = end->vf;
+	int mps = mps_of(root, path);
+
+	take_part(least, end->port_gbps,
+		  arena_printf(a, "port %d of %s", vf->port, vf->hca ? vf->hca : vf->bdf),
+		  users_of_port(all, n, of), a);
 	if (vf->mbps > 0)
 		take_least(least, (double)vf->mbps / 1000,
 			   arena_printf(a, "rate of %s that was told, %.4g Gb/s", vf->bdf,
 					(double)vf->mbps / 1000));
-	for (size_t i = 0; i < path.n; i++) {
-		struct expectation link = expect_link(root, path.functions[i], mps, a);
-		bool above_gpu = i + 1 < path.n && is_gpu(root, path.functions[i + 1]);
+	for (size_t i = 0; i < path->n; i++) {
+		struct expectation link = link_of(root, path->functions[i], mps, a);
+		bool above_gpu = i + 1 < path->n && is_gpu(root, path->functions[i + 1]);
 
-		if (!above_gpu) /* the same link, seen from its other end */
-			take_least(least, link.gbps, link.limit);
+		if (!above_gpu && link.limit) /* the same link, seen from its other end */
+			take_part(least, link.gbps, link.limit,
+				  users_of_link(all, n, path->functions[i]), a);
 	}
 }
 
 struct expectation expect_of(const struct sysroot *root, const struct told_vf *from,
 			     double from_port_gbps, const char *from_gpu, const struct told_vf *to,
-			     double to_port_gbps, const char *to_gpu, size_t users, struct arena *a)
+			     double to_port_gbps, const char *to_gpu, struct arena *a)
 {
+	const struct expect_end ends[] = { { from, from_port_gbps, from_gpu },
+					   { to, to_port_gbps, to_gpu } };
 	struct expectation least = { NAN, NULL };
 
 	if (is_soft(root, from) || is_soft(root, to))
 		return least;
-	take_side(&least, root, from, from_port_gbps, from_gpu, a);
-	take_side(&least, root, to, to_port_gbps, to_gpu, a);
-	if (least.limit && users > 1)
-		return (struct expectation) {
-			least.gbps / (double)users,
-			arena_printf(a, "%s, shared by %zu", least.limit, users),
-		};
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+		const struct crossed own = crossed_by(root, &ends[i], a);
+
+		take_end(&least, root, &ends[i], &own, 1, 0, a);
+	}
+	return least;
+}
+
+struct expectation expect_shared(const struct sysroot *root, const struct expect_end *ends,
+				 size_t n, size_t of, struct arena *a)
+{
+	struct crossed *all = arena_array(a, n, sizeof(*all));
+	struct expectation least = { NAN, NULL };
+
+	if (is_soft(root, ends[of].vf))
+		return least;
+	for (size_t i = 0; i < n; i++)
+		all[i] = crossed_by(root, &ends[i], a);
+	take_end(&least, root, &ends[of], all, n, of, a);
 	return least;
 }

@@ -13,7 +13,7 @@ struct sysroot;
 struct told_vf;
 
 struct expectation {
-	double gbps;	   /* payload, 10^9 bit/s; NAN: no link says its rate */
+	double gbps;	   /* payload, 10^9 bit/s; NAN: no link has a known rate */
 	const char *limit; /* the link or port that limits, as text; NULL with NAN */
 };
 
@@ -23,13 +23,24 @@ double expect_pcie_gbps(double gts, int lanes, int mps);
 /*
  * Of a transfer between two VFs (or one with itself: the link carries both directions), or from a
  * GPU's memory. root: the container's "/", or a folder of a test. port_gbps: by verbs, NAN: not
- * known. gpu: PCI address, NULL: host memory. users: transfers that run at once over the same links
- * and ports, ≥ 1. A soft RDMA device has no link: NAN.
+ * known. gpu: PCI address, NULL: host memory. A soft RDMA device has no link: NAN.
  */
 struct expectation expect_of(const struct sysroot *root, const struct told_vf *from,
 			     double from_port_gbps, const char *from_gpu, const struct told_vf *to,
-			     double to_port_gbps, const char *to_gpu, size_t users,
-			     struct arena *a);
+			     double to_port_gbps, const char *to_gpu, struct arena *a);
+
+/* One end of a transfer; members as above. */
+struct expect_end {
+	const struct told_vf *vf;
+	double port_gbps;
+	const char *gpu;
+};
+/*
+ * Of ends[of] while bytes move in one direction at all n ends at once: each link and port is
+ * divided among the ends that cross it, a VF's own limit is not.
+ */
+struct expectation expect_shared(const struct sysroot *root, const struct expect_end *ends,
+				 size_t n, size_t of, struct arena *a);
 
 /* The links that a VF's bytes cross to memory (gpu: as above), each named by the function at its
  * lower or upper end, from the root down; n = 0: not seen from here. */
@@ -39,11 +50,5 @@ struct expect_path {
 };
 struct expect_path expect_path_of(const struct sysroot *root, const struct told_vf *vf,
 				  const char *gpu, struct arena *a);
-/* Of one link of a path; limit is its text. */
-struct expectation expect_link(const struct sysroot *root, const char *function, int mps,
-			       struct arena *a);
-/* Maximum payload of the path, bytes: the least that can be read; 256, the usual one, where none
- * can. */
-int expect_mps(const struct sysroot *root, const struct expect_path *path);
 
 #endif

@@ -36,7 +36,7 @@ struct gpu {
 	int device;
 	void *context;
 	bool has_module;      /* for peer memory */
-	bool absent[WAY_MAX]; /* not offered, and said so */
+	bool absent[WAY_MAX]; /* not offered; its finding is made */
 	struct {
 		void *memory;
 		int fd;

@@ -52,7 +52,7 @@ struct verbs {
 	int (*close)(struct ibv_context *context);
 	int (*query)(struct ibv_context *context, uint8_t port, void *attr);
 };
-/* What it says of one port. */
+/* One port, as that libibverbs shows it. */
 struct seen {
 	bool listed;
 	int error; /* of opening and asking it; 0: the rest is known */

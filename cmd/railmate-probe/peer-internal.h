@@ -17,7 +17,8 @@ struct sysroot;
 #define PEER_SLACK_MS 20000 /* of a run: what it may take beside its seconds */
 #define PEER_TYPE(t)  (1u << EXCHANGE_##t)
 
-struct peer_end { /* a connection of this side */
+struct peer_end {  /* a connection of this side */
+	size_t vf; /* of told->vfs */
 	struct wire_memory memory;
 	struct wire *wire;
 	bool host; /* the memory is */
@@ -47,17 +48,18 @@ void peer_close_devices(struct peer_side *s);
 ssize_t peer_find_vf(const struct peer_side *s, const char *hca);
 /* The network of its address, as text; NULL: not known. */
 const char *peer_subnet_of(const struct told_vf *vf, struct arena *a);
-/* What the port and the links of a VF carry to this memory, with as many transfers at once. */
-struct expectation peer_own_rate(const struct peer_side *s, size_t vf, const struct peer_end *end,
-				 size_t users);
+/* What the port and the links of ends[of] carry to its memory while all n ends of the run move
+ * bytes. */
+struct expectation peer_own_rate(const struct peer_side *s, const struct peer_end *ends, size_t n,
+				 size_t of);
 struct exchange_message peer_hello(const struct peer_side *s, const char *token);
 
 /* Memory, of the VF's GPU or not, that is full of the bytes of `seed`, and a connection over it
  * that is not connected yet. A finding where it fails. */
 int peer_make_end(const struct peer_side *s, size_t vf, size_t size, bool gpu, int pkey_index,
 		  uint64_t seed, struct peer_end *ret);
-/* What the other side has to know of it. */
-void peer_put_end(const struct peer_side *s, size_t vf, const struct peer_end *e,
+/* What the other side has to know of ends[of]. */
+void peer_put_end(const struct peer_side *s, const struct peer_end *ends, size_t n, size_t of,
 		  struct exchange_end *ret);
 void peer_end_end(struct peer_end *e);
 void peer_end_ends(struct peer_end *ends, size_t n);

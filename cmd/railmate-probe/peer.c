@@ -1,4 +1,4 @@
-/* The side of this container: its devices, its ends of connections, and what it says of itself. */
+/* The side of this container: its devices, its ends of connections, its hello. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -100,14 +100,18 @@ const char *peer_subnet_of(const struct told_vf *vf, struct arena *a)
 	return ret;
 }
 
-struct expectation peer_own_rate(const struct peer_side *s, size_t vf, const struct peer_end *end,
-				 size_t users)
+struct expectation peer_own_rate(const struct peer_side *s, const struct peer_end *ends, size_t n,
+				 size_t of)
 {
-	const struct told_vf *t = &s->told->vfs[vf];
-	double port = wire_port_gbps(s->devices[vf]);
-	const char *gpu = end->host ? NULL : s->gpus[vf].bdf;
+	struct expect_end *v = arena_array(s->report->arena, n, sizeof(*v));
 
-	return expect_of(s->root, t, port, gpu, t, port, gpu, users, s->report->arena);
+	for (size_t i = 0; i < n; i++)
+		v[i] = (struct expect_end) {
+			&s->told->vfs[ends[i].vf],
+			wire_port_gbps(s->devices[ends[i].vf]),
+			ends[i].host ? NULL : s->gpus[ends[i].vf].bdf,
+		};
+	return expect_shared(s->root, v, n, of, s->report->arena);
 }
 
 static const char *own_name(const struct peer_side *s, struct arena *a)
@@ -169,26 +173,18 @@ static int host_memory(const struct peer_side *s, size_t vf, size_t size, struct
 	return r;
 }
 
-/* By the first way that the VF's device registers; kept for all runs. */
+/* Kept for all runs. */
 static int give_gpu_memory(const struct peer_side *s, size_t vf, size_t size)
 {
-	const struct wire_options o = { .gid_index = -1 };
 	struct peer_gpu *g = &s->gpus[vf];
-	struct wire *w;
 	int r = gpu_open(s->root, g->bdf, s->report, &g->gpu);
+	unsigned way;
 
-	for (unsigned way = 0; r == 0; way++) {
-		r = gpu_memory(g->gpu, size, way, s->report, &g->memory);
-		if (r == 0 && wire_create(s->devices[vf], &g->memory, &o, s->report, &w) == 0) {
-			wire_destroy(w);
-			return 0;
-		}
-	}
-	if (r == -ENOTSUP)
-		report_finding(
-			s->report, OUTCOME_BROKEN, "gpu-not-direct",
-			arena_printf(s->report->arena, "%s with %s", g->bdf, s->told->vfs[vf].hca),
-			"no way is left to give memory of the GPU to the device");
+	if (r == 0)
+		r = gpu_direct(g->gpu, g->bdf, s->devices[vf], s->told->vfs[vf].hca, size, &way,
+			       s->report, &g->memory);
+	if (r == 0)
+		return 0;
 	gpu_close(g->gpu);
 	*g = (struct peer_gpu) { .bdf = g->bdf };
 	return r;
@@ -220,8 +216,10 @@ int peer_make_end(const struct peer_side *s, size_t vf, size_t size, bool gpu, i
 		  uint64_t seed, struct peer_end *ret)
 {
 	const struct wire_options o = { .gid_index = -1, .pkey_index = pkey_index, .seed = seed };
-	int r = gpu ? memory_of_gpu(s, vf, size, ret) : host_memory(s, vf, size, ret);
+	int r;
 
+	ret->vf = vf;
+	r = gpu ? memory_of_gpu(s, vf, size, ret) : host_memory(s, vf, size, ret);
 	if (r < 0)
 		return r;
 	r = ret->memory.fill(&ret->memory, seed);
@@ -231,10 +229,11 @@ int peer_make_end(const struct peer_side *s, size_t vf, size_t size, bool gpu, i
 	return r < 0 ? r : wire_create(s->devices[vf], &ret->memory, &o, s->report, &ret->wire);
 }
 
-void peer_put_end(const struct peer_side *s, size_t vf, const struct peer_end *e,
+void peer_put_end(const struct peer_side *s, const struct peer_end *ends, size_t n, size_t of,
 		  struct exchange_end *ret)
 {
-	struct expectation rate = peer_own_rate(s, vf, e, 1);
+	const struct peer_end *e = &ends[of];
+	struct expectation rate = peer_own_rate(s, ends, n, of);
 
 	wire_address_of(e->wire, &ret->address);
 	ret->memory = e->memory.name;

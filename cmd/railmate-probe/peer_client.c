@@ -276,7 +276,7 @@ static struct exchange_message words_of(struct client *c, const struct run *run)
 
 		e->from = c->side.told->vfs[run->pairs[i].own].hca;
 		e->to = run->pairs[i].to->hca;
-		peer_put_end(&c->side, run->pairs[i].own, &run->ends[i], e);
+		peer_put_end(&c->side, run->ends, run->n, i, e);
 		if (run->foreign)
 			memcpy(e->address.gid, run->foreign->gid, sizeof(e->address.gid));
 	}
@@ -371,24 +371,6 @@ static int make_run(struct client *c, struct run *run)
 	return r;
 }
 
-/* How many of the pairs use the card of this one. */
-static size_t users_of(const struct client *c, const struct run *run, size_t of)
-{
-	struct arena *a = c->side.report->arena;
-	const struct told_vf *vfs = c->side.told->vfs;
-	struct expect_path own = expect_path_of(c->side.root, &vfs[run->pairs[of].own], NULL, a);
-	size_t n = 0;
-
-	for (size_t i = 0; i < run->n; i++) {
-		struct expect_path p =
-			expect_path_of(c->side.root, &vfs[run->pairs[i].own], NULL, a);
-
-		n += i == of ||
-		     (p.n && own.n && str_eq(p.functions[p.n - 1], own.functions[own.n - 1]));
-	}
-	return n;
-}
-
 static struct measure measure_of(const struct client *c, const struct run *run, size_t i,
 				 enum outcome outcome)
 {
@@ -399,7 +381,7 @@ static struct measure measure_of(const struct client *c, const struct run *run, 
 	struct expectation e = { NAN, NULL };
 
 	if (from->wire)
-		e = peer_own_rate(&c->side, p->own, from, users_of(c, run, i));
+		e = peer_own_rate(&c->side, run->ends, run->n, i);
 	if (to && !isnan(to->gbps) && !(e.gbps <= to->gbps))
 		e = (struct expectation) {
 			to->gbps,
@@ -474,12 +456,6 @@ static const struct finding *worst_of(const struct report *r)
 
 /* Two rails, or two planes of one, may be two networks: that is said, and is nothing that has to be
  * mended. */
-static bool differ(const struct client *c, const struct told_vf *from, const struct exchange_vf *to)
-{
-	return !c->by_order && (from->rail != to->rail ||
-				(from->plane >= 0 && to->plane >= 0 && from->plane != to->plane));
-}
-
 static bool are_apart(struct client *c, const struct run *run, const struct report *own)
 {
 	static const char *const ids[] = { "no-route", "rtr", "retry-exceeded" };
@@ -488,7 +464,8 @@ static bool are_apart(struct client *c, const struct run *run, const struct repo
 	const struct exchange_vf *to = run->pairs->to;
 
 	for (size_t i = 0; run->results->status && why && i < ARRAY_LEN(ids); i++) {
-		if (!differ(c, from, to) || !str_eq(why->sentence->id, ids[i]))
+		if (c->by_order || !told_apart(from->rail, from->plane, to->rail, to->plane) ||
+		    !str_eq(why->sentence->id, ids[i]))
 			continue;
 		report_finding(c->side.report, OUTCOME_GOOD, "rails-apart", from->hca,
 			       "rail %d does not reach rail %d, or its plane, at %s/%s: %s",
@@ -681,7 +658,7 @@ static void begin_plan(struct client *c)
 	c->ended = arena_array(c->side.report->arena, c->n + 1, sizeof(*c->ended));
 }
 
-/* What has no time in the end is what says the least. */
+/* Runs without time left are those that tell the least. */
 static int run_plan(struct client *c)
 {
 	const struct peer_options *o = c->side.options;

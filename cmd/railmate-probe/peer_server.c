@@ -135,8 +135,7 @@ static struct exchange_message answer_of(const struct peer_side *s,
 		m.ends[i] =
 			(struct exchange_end) { .from = run->ends[i].from, .to = run->ends[i].to };
 		if (type == EXCHANGE_READY)
-			peer_put_end(s, (size_t)peer_find_vf(s, run->ends[i].to), &ends[i],
-				     &m.ends[i]);
+			peer_put_end(s, ends, run->n_ends, i, &m.ends[i]);
 	}
 	return m;
 }

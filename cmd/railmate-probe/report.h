@@ -37,7 +37,7 @@ enum probe_exit {
 /* The kinds of trouble, each with its cause and its fix: sentences.c, docs/probe.md. */
 struct sentence {
 	const char *id;	    /* "memlock" */
-	const char *likely; /* why it is so, as a rule; NULL: `what` says it */
+	const char *likely; /* why it is so, as a rule; NULL: `what` has it */
 	const char *fix;    /* an order to the reader; NULL: nothing is to be done */
 };
 const struct sentence *sentence_of(const char *id); /* asserts that there is one */
@@ -74,7 +74,7 @@ struct measure {
 	const char *op;		/* "write", "read", "send" */
 	bool together;		/* with all other pairs at once, not alone */
 	double gbps, usec;	/* payload in 10^9 bit/s; half a round trip of 8 bytes */
-	double expect_gbps;	/* computed (expect.h); NAN: no link of the path says its rate */
+	double expect_gbps;	/* computed (expect.h); NAN: no link of the path has a known rate */
 	const char *
 		limit; /* the link that limits: "PCIe x8 8 GT/s of 0000:3b:00.0"; NULL: not known */
 	bool verified; /* the bytes that came were compared */

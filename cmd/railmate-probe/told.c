@@ -169,3 +169,14 @@ int told_read(const struct sysroot *root, const char *dir, struct arena *a, stru
 	*ret = told;
 	return 0;
 }
+
+static bool both_known(int a, int b)
+{
+	return a >= 0 && b >= 0;
+}
+
+bool told_apart(int rail, int plane, int other_rail, int other_plane)
+{
+	return (both_known(rail, other_rail) && rail != other_rail) ||
+	       (both_known(plane, other_plane) && plane != other_plane);
+}

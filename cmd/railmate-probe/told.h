@@ -5,6 +5,7 @@
 #ifndef RAILMATE_PROBE_TOLD_H
 #define RAILMATE_PROBE_TOLD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,10 @@ struct told {
 	size_t n_pairs;
 	int nccl_gid_index; /* NCCL_IB_GID_INDEX of environment or nccl.conf; -1: none */
 };
+
+/* Two rails, or two planes of one, may be networks of their own; -1, not known, differs from none.
+ */
+bool told_apart(int rail, int plane, int other_rail, int other_plane);
 
 /*
  * dir: TOLD_DIR, or a directory with a map.json, below root. At most 1 MiB is read; what is

@@ -34,7 +34,7 @@ struct plan {
 };
 
 /* The first operation on each cell alone; then `together`, of those which then work; then the other
- * operations on each alone. So that what has no time in the end is what says the least. The first
+ * operations on each alone. Runs without time left are those that tell the least. The first
  * negative errno, or 0. */
 int traffic_run(struct plan *p, struct cell *cells, size_t n,
 		int (*together)(struct plan *p, const struct cell *cells, size_t n));

@@ -80,7 +80,7 @@ static enum measure_path path_of(const struct plan *p, const struct cell *c)
 static struct expectation expectation_of(const struct plan *p, const struct cell *c)
 {
 	return expect_of(p->root, vf_at(p, c->from), wire_port_gbps(p->devices[c->from]), c->gpu,
-			 vf_at(p, c->to), wire_port_gbps(p->devices[c->to]), c->gpu, 1,
+			 vf_at(p, c->to), wire_port_gbps(p->devices[c->to]), c->gpu,
 			 p->report->arena);
 }
 
@@ -145,8 +145,7 @@ static bool rails_differ(const struct plan *p, const struct cell *c)
 {
 	const struct told_vf *from = vf_at(p, c->from), *to = vf_at(p, c->to);
 
-	return (from->rail >= 0 && to->rail >= 0 && from->rail != to->rail) ||
-	       (from->plane >= 0 && to->plane >= 0 && from->plane != to->plane);
+	return told_apart(from->rail, from->plane, to->rail, to->plane);
 }
 
 static bool take_back(struct plan *p, const struct cell *c, size_t n_findings)
@@ -224,119 +223,51 @@ int traffic_run(struct plan *p, struct cell *cells, size_t n,
 
 /* --- all at once --- */
 
-/* The link of a function in one direction: memory to VF, or VF to memory. */
-struct link {
-	const char *function;
-	bool inward;
-	size_t users;
-	double gbps;
-	const char *text;
-};
-
-struct links {
-	struct link *v;
-	size_t n, cap;
-};
-
-static struct link *link_at(struct links *links, const char *function, bool inward)
+/* Of a cell beside all others: outward from its one memory, and inward to its other one, each
+ * shared as it is crossed. */
+static struct expectation expectation_beside(const struct plan *p, const struct cell *cells,
+					     size_t n, size_t of)
 {
-	for (size_t i = 0; i < links->n; i++) {
-		if (links->v[i].inward == inward && str_eq(links->v[i].function, function))
-			return &links->v[i];
+	struct arena *a = p->report->arena;
+	struct expect_end *outward = arena_array(a, n, sizeof(*outward));
+	struct expect_end *inward = arena_array(a, n, sizeof(*inward));
+	struct expectation out, in;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t from = cells[i].from, to = cells[i].to;
+
+		outward[i] = (struct expect_end) { vf_at(p, from), wire_port_gbps(p->devices[from]),
+						   cells[i].gpu };
+		inward[i] = (struct expect_end) { vf_at(p, to), wire_port_gbps(p->devices[to]),
+						  cells[i].gpu };
 	}
-	links->v = xgrow(links->v, &links->cap, links->n + 1, sizeof(*links->v));
-	links->v[links->n] = (struct link) { .function = function, .inward = inward };
-	return &links->v[links->n++];
+	out = expect_shared(p->root, outward, n, of, a);
+	in = expect_shared(p->root, inward, n, of, a);
+	return in.gbps < out.gbps || isnan(out.gbps) ? in : out;
 }
 
-static struct expect_path side_path(const struct plan *p, const struct cell *c, bool inward)
+/*
+ * What is slower beside others than alone. Through a GPU's memory it is worth a warning though the
+ * links explain it: other GPUs or VFs would not share them. From the host's memory only what they
+ * do not explain is.
+ */
+static void judge_contention(const struct plan *p, const struct cell *c, double together,
+			     struct expectation e)
 {
-	return expect_path_of(p->root, vf_at(p, inward ? c->to : c->from), c->gpu,
-			      p->report->arena);
-}
+	bool shared = e.limit && strstr(e.limit, ", shared by ");
+	bool explained = shared && together >= p->report->slow * e.gbps;
 
-static void count_users(const struct plan *p, const struct cell *cells, size_t n,
-			struct links *links)
-{
-	for (size_t i = 0; i < 2 * n; i++) {
-		struct expect_path path = side_path(p, &cells[i / 2], i & 1);
-		int mps = expect_mps(p->root, &path);
-
-		for (size_t at = 0; at < path.n; at++) {
-			struct link *l = link_at(links, path.functions[at], i & 1);
-			struct expectation e =
-				expect_link(p->root, path.functions[at], mps, p->report->arena);
-
-			l->users++;
-			l->gbps = e.gbps;
-			l->text = e.limit ? e.limit
-					  : arena_printf(p->report->arena, "the link of %s",
-							 path.functions[at]);
-		}
-	}
-}
-
-static double share_of(const struct link *l)
-{
-	return l->gbps / (double)l->users;
-}
-
-/* Of the links that others use at the same time, the one with the least for each; of those without
- * a rate, the one with the most users; the lowest of equal ones. NULL: none is shared. */
-static const struct link *shared_link(const struct plan *p, const struct cell *c,
-				      struct links *links)
-{
-	const struct link *worst = NULL;
-
-	for (unsigned inward = 0; inward < 2; inward++) {
-		struct expect_path path = side_path(p, c, inward);
-
-		for (size_t at = 0; at < path.n; at++) {
-			const struct link *l = link_at(links, path.functions[at], inward);
-
-			if (l->users < 2)
-				continue;
-			if (!worst || share_of(l) <= share_of(worst) ||
-			    (isnan(share_of(worst)) &&
-			     (!isnan(share_of(l)) || l->users >= worst->users)))
-				worst = l;
-		}
-	}
-	return worst;
-}
-
-static void report_contention(const struct plan *p, const struct cell *c, double together,
-			      const struct link *l)
-{
-	report_finding(p->report, OUTCOME_SLOW, "contention", name_of(vf_at(p, c->from)),
-		       "to %s %.3g Gb/s alone and %.3g with all others: %s%s",
-		       name_of(vf_at(p, c->to)), c->alone, together,
-		       l ? arena_printf(p->report->arena, "%zu transfers share ", l->users)
-			 : "no PCIe link is shared, so it is memory, processor or network",
-		       l ? l->text : "");
-}
-
-static void judge_together(struct plan *p, const struct cell *c, enum wire_op op,
-			   const struct wire_result *result, struct links *links)
-{
-	struct expectation e = expectation_of(p, c);
-	const struct link *l = shared_link(p, c, links);
-
-	if (!isnan(e.gbps) && l && share_of(l) < e.gbps)
-		e = (struct expectation) {
-			share_of(l),
-			arena_printf(p->report->arena, "%s, shared by %zu", l->text, l->users),
-		};
-	measure(p, c, op, true, result, e);
-	/* soft devices share the processor, which is nobody's fault */
-	if (!isnan(e.gbps) && result->gbps < SHARE_SLOWER * c->alone)
-		report_contention(p, c, result->gbps, l);
+	report_finding(
+		p->report, c->gpu || !explained ? OUTCOME_SLOW : OUTCOME_GOOD, "contention",
+		name_of(vf_at(p, c->from)), "to %s %.3g Gb/s alone and %.3g with all others: %s",
+		name_of(vf_at(p, c->to)), c->alone, together,
+		shared ? e.limit
+		       : "no port or link whose rate is known is shared, so it is memory, processor or network");
 }
 
 int traffic_together(struct plan *p, const struct cell *cells, size_t n)
 {
 	_cleanup_free_ struct wire_result *results = xcalloc(n, sizeof(*results));
-	struct links links = { NULL, 0, 0 };
 	enum wire_op op = first_op(p);
 	int error;
 
@@ -346,10 +277,14 @@ int traffic_together(struct plan *p, const struct cell *cells, size_t n)
 	}
 	report_progress(p->report, "%zu transfers at once: %s", n, wire_op_name(op));
 	error = run_cells(p, cells, n, op, results);
-	count_users(p, cells, n, &links);
-	for (size_t i = 0; i < n; i++)
-		judge_together(p, &cells[i], op, &results[i], &links);
-	free(links.v);
+	for (size_t i = 0; i < n; i++) {
+		struct expectation e = expectation_beside(p, cells, n, i);
+
+		measure(p, &cells[i], op, true, &results[i], e);
+		/* soft devices share the processor, which is no fault of a link */
+		if (!isnan(e.gbps) && results[i].gbps < SHARE_SLOWER * cells[i].alone)
+			judge_contention(p, &cells[i], results[i].gbps, e);
+	}
 	return error;
 }
 

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/arena.h"
 #include "base/mem.h"
 #include "expect.h"
 #include "gpu.h"
@@ -27,43 +26,18 @@ struct gpus {
 	size_t n, size; /* bytes of an end: as many as there may be at once keep to p->memory */
 };
 
-/*
- * Memory for both ends by the first way that the VF's device registers. What was refused on the way
- * is a note of wire_memory_check(); with no way left it is broken.
- */
-static int give_memory(struct plan *p, struct gpus *g, size_t gpu, size_t vf, struct ends *ret)
-{
-	struct gpu *open = g->open[gpu];
-	int error;
-
-	for (unsigned way = 0;; way++) {
-		error = gpu_memory(open, g->size, way, p->report, &ret->from);
-		if (error)
-			return error;
-		if (wire_memory_check(p->devices[vf], &ret->from, p->report) == 0)
-			return gpu_memory(open, g->size, way, p->report, &ret->to);
-	}
-}
-
 static void add(struct plan *p, struct gpus *g, size_t gpu, size_t vf)
 {
-	const char *bdf = p->told->gpus[gpu].bdf, *hca = p->told->vfs[vf].hca;
+	const char *bdf = p->told->gpus[gpu].bdf;
 	struct ends *ends = &g->ends[g->n];
-	int error;
+	unsigned way;
 
 	if (!g->open[gpu] || !p->devices[vf])
 		return; /* a finding has the reason */
-	error = give_memory(p, g, gpu, vf, ends);
-	if (error) {
-		if (error == -ENOTSUP)
-			report_finding(p->report, OUTCOME_BROKEN, "gpu-not-direct",
-				       arena_printf(p->report->arena, "%s with %s", bdf, hca),
-				       "no way is left to give memory of the GPU to the device");
+	if (gpu_direct(g->open[gpu], bdf, p->devices[vf], p->told->vfs[vf].hca, g->size, &way,
+		       p->report, &ends->from) < 0 ||
+	    gpu_memory(g->open[gpu], g->size, way, p->report, &ends->to) < 0)
 		return;
-	}
-	report_finding(p->report, OUTCOME_GOOD, "gpu-direct",
-		       arena_printf(p->report->arena, "%s with %s", bdf, hca),
-		       "the device reaches the GPU's memory by %s", ends->from.way);
 	g->cells[g->n++] = (struct cell) { vf, vf, bdf, &ends->from, &ends->to, NAN, false };
 }
 

@@ -20,7 +20,7 @@ struct wire_device {
 	int gid_index;	   /* told, or NCCL's choice; -1: the table has none */
 	double sysfs_gbps; /* the port's rate there; 0: not read */
 	bool soft;	   /* no hardware: its rate means nothing */
-	bool mtu_noted;	   /* a peer of another MTU is said once */
+	bool mtu_noted;	   /* the finding about a peer's MTU is made */
 	char on[96];	   /* "mlx5_4 port 1" */
 };
 

@@ -15,7 +15,7 @@
 #include "told.h"
 #include "wire-internal.h"
 
-/* rdma-core 65; a probe that is linked with an older one takes what the port says. */
+/* rdma-core 65; with an older one the port's own rate counts. */
 int ibv_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed)
 	__attribute__((weak));
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -201,11 +202,37 @@ static void judges_the_gid_that_was_told(void **state)
 	found_assert(&report, OUTCOME_BROKEN, "gid-index", "GID 7: No such file");
 }
 
+/* InfiniBand goes by LIDs: NCCL's index is for RoCE, and an image may set it for all fabrics. */
+static void ignores_an_index_of_nccl_on_infiniband(void **state)
+{
+	(void)state;
+	told.nccl_gid_index = 3;
+	fixture_close(check(fixture_text(LIMITS(
+		"unlimited") "d dev/shm\nf " PORT "link_layer = InfiniBand\\n\n"
+			     "f " PORT "gids/0 = fe80:0000:0000:0000:0000:0000:0000:0001\\n\n")));
+	found_assert_none(&report, "gid-index");
+	found_assert_none(&report, "gid-link-local");
+	fixture_close(check(fixture_text(LIMITS("unlimited") HOST)));
+	found_assert(&report, OUTCOME_BROKEN, "gid-index", "There is no GID 3");
+}
+
+/* Pools whose libraries do without have no node of rdma_cm. */
+static void misses_no_rdma_cm(void **state)
+{
+	(void)state;
+	fixture_close(check(fixture_text(LIMITS("unlimited") HOST
+					 "f sys/class/misc/rdma_cm/dev = 10:60\\n\n")));
+	for (size_t i = 0; i < report.n_findings; i++)
+		assert_null(strstr(report.findings[i].on ? report.findings[i].on : "", "rdma_cm"));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, arena_tear_down)
 		TEST(finds_nothing_wrong_in_a_good_container),
+		TEST(ignores_an_index_of_nccl_on_infiniband),
+		TEST(misses_no_rdma_cm),
 		TEST(names_a_limit_of_locked_memory),
 		TEST(counts_ipc_lock_in_the_initial_user_namespace_alone),
 		TEST(measures_shared_memory_against_the_ranks),

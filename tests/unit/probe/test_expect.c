@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -104,15 +105,15 @@ static void rate_of_a_link(void **state)
 }
 
 static struct expectation loopback(struct told_machine *m, const struct told_vf *of, double port,
-				   const char *gpu, size_t users)
+				   const char *gpu)
 {
-	return expect_of(m->root, of, port, gpu, of, port, gpu, users, m->arena);
+	return expect_of(m->root, of, port, gpu, of, port, gpu, m->arena);
 }
 
 static void narrowest_link_above_the_pf_limits(void **state)
 {
 	struct told_machine m = open_machine(machine);
-	struct expectation e = loopback(&m, &vf, NAN, NULL, 1);
+	struct expectation e = loopback(&m, &vf, NAN, NULL);
 
 	(void)state;
 	assert_true(fabs(e.gbps - LINK_G4) < 0.1);
@@ -124,34 +125,59 @@ static void narrowest_link_above_the_pf_limits(void **state)
 static void port_and_told_rate_limit_where_they_are_less(void **state)
 {
 	struct told_machine m = open_machine(machine);
-	struct expectation e = loopback(&m, &vf, 196, NULL, 1);
+	struct expectation e = loopback(&m, &vf, 196, NULL);
 	struct told_vf slow = vf;
 
 	(void)state;
 	assert_true(fabs(e.gbps - 196) < 0.01);
 	assert_string_equal(e.limit, "port 1 of hard0");
 	slow.mbps = 25000;
-	e = expect_of(m.root, &vf, 196, NULL, &slow, 196, NULL, 1, m.arena);
+	e = expect_of(m.root, &vf, 196, NULL, &slow, 196, NULL, m.arena);
 	assert_true(fabs(e.gbps - 25) < 0.01);
 	assert_string_equal(e.limit, "rate of 0000:13:00.1 that was told, 25 Gb/s");
 	close_machine(&m);
 }
 
-static void several_users_share(void **state)
+static void ends_at_once_share_links_and_ports_but_no_rate_limit(void **state)
 {
 	struct told_machine m = open_machine(machine);
-	struct expectation e = loopback(&m, &vf, 196, NULL, 2);
+	const struct told_vf other = {
+		.bdf = "0000:13:00.2", .hca = "hard1", .port = 1, .mbps = -1
+	};
+	const struct told_vf limited = {
+		.bdf = "0000:13:00.2", .hca = "hard1", .port = 1, .mbps = 50000
+	};
+	const struct told_vf elsewhere = {
+		.bdf = "0000:99:00.1", .hca = "hard2", .port = 1, .mbps = -1
+	};
+	struct expect_end ends[] = { { &vf, 196, NULL }, { &other, 196, NULL } };
+	struct expectation e = expect_shared(m.root, ends, 2, 0, m.arena);
 
 	(void)state;
+	/* two VFs of one PF have one port */
 	assert_true(fabs(e.gbps - 98) < 0.01);
 	assert_string_equal(e.limit, "port 1 of hard0, shared by 2");
+	/* the narrowest link, which both cross */
+	ends[0].port_gbps = ends[1].port_gbps = NAN;
+	e = expect_shared(m.root, ends, 2, 1, m.arena);
+	assert_true(fabs(e.gbps - LINK_G4 / 2) < 0.1);
+	assert_non_null(strstr(e.limit, "0000:10:01.0"));
+	assert_non_null(strstr(e.limit, ", shared by 2"));
+	/* a limit of 50 Gb/s is this VF's alone */
+	ends[1] = (struct expect_end) { &limited, 196, NULL };
+	e = expect_shared(m.root, ends, 2, 1, m.arena);
+	assert_true(fabs(e.gbps - 50) < 0.01);
+	/* what is not seen from here shares nothing */
+	ends[1] = (struct expect_end) { &elsewhere, 196, NULL };
+	e = expect_shared(m.root, ends, 2, 1, m.arena);
+	assert_true(fabs(e.gbps - 196) < 0.01);
 	close_machine(&m);
 }
 
 static void gpu_of_the_same_switch_does_not_cross_the_root_port(void **state)
 {
 	struct told_machine m = open_machine(machine);
-	struct expectation e = loopback(&m, &vf, NAN, "0000:14:00.0", 1);
+	struct expectation e = loopback(&m, &vf, NAN, "0000:14:00.0");
 	struct expect_path path = expect_path_of(m.root, &vf, "0000:14:00.0", m.arena);
 
 	(void)state;
@@ -166,7 +192,7 @@ static void gpu_of_the_same_switch_does_not_cross_the_root_port(void **state)
 static void gpu_of_another_root_port_crosses_both(void **state)
 {
 	struct told_machine m = open_machine(machine);
-	struct expectation e = loopback(&m, &vf, 400, "0000:81:00.0", 1);
+	struct expectation e = loopback(&m, &vf, 400, "0000:81:00.0");
 
 	(void)state;
 	assert_true(fabs(e.gbps - expect_pcie_gbps(8, 8, 256)) < 0.01);
@@ -183,7 +209,7 @@ static void soft_device_has_no_expectation(void **state)
 
 	(void)state;
 	soft.hca = "soft0";
-	e = loopback(&m, &soft, 2.3, NULL, 1);
+	e = loopback(&m, &soft, 2.3, NULL);
 	assert_true(isnan(e.gbps));
 	assert_null(e.limit);
 	close_machine(&m);
@@ -207,12 +233,12 @@ static void unknown_links_say_nothing(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct told_machine m = open_machine(rows[i].text);
-		struct expectation e = loopback(&m, &vf, NAN, NULL, 1);
+		struct expectation e = loopback(&m, &vf, NAN, NULL);
 
 		assert_true(isnan(e.gbps));
 		assert_null(e.limit);
 		/* a port that is known is enough */
-		assert_true(fabs(loopback(&m, &vf, 100, NULL, 1).gbps - 100) < 0.01);
+		assert_true(fabs(loopback(&m, &vf, 100, NULL).gbps - 100) < 0.01);
 		close_machine(&m);
 	}
 }
@@ -250,7 +276,7 @@ static void payload_size_and_relaxed_ordering_are_read(void **state)
 			FUNCTION("pci0000:10/", "0000:13:00.1", "0x020000", G4, "16", G4, "16"),
 			rows[i].config);
 		struct told_machine m = open_machine(text);
-		struct expectation e = loopback(&m, &vf, NAN, NULL, 1);
+		struct expectation e = loopback(&m, &vf, NAN, NULL);
 
 		assert_string_equal(e.limit, rows[i].limit);
 		assert_true(fabs(e.gbps - expect_pcie_gbps(16, 16, rows[i].mps)) < 0.01);
@@ -265,7 +291,7 @@ int main(void)
 		cmocka_unit_test(rate_of_a_link),
 		cmocka_unit_test(narrowest_link_above_the_pf_limits),
 		cmocka_unit_test(port_and_told_rate_limit_where_they_are_less),
-		cmocka_unit_test(several_users_share),
+		cmocka_unit_test(ends_at_once_share_links_and_ports_but_no_rate_limit),
 		cmocka_unit_test(gpu_of_the_same_switch_does_not_cross_the_root_port),
 		cmocka_unit_test(gpu_of_another_root_port_crosses_both),
 		cmocka_unit_test(soft_device_has_no_expectation),

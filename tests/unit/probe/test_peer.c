@@ -169,16 +169,21 @@ int wire_other_pkey(const struct wire_device *d)
 	return fabric->other_pkey;
 }
 
+int wire_memory_check(struct wire_device *d, struct wire_memory *m, struct report *r)
+{
+	return str_eq(m->way, "dmabuf") || (m->way && str_eq(d->vf->hca, fabric->no_gpu))
+		       ? -EOPNOTSUPP
+		       : 0;
+}
+
 int wire_create(struct wire_device *d, struct wire_memory *m, const struct wire_options *o,
 		struct report *r, struct wire **ret)
 {
-	struct wire *w = xcalloc(1, sizeof(*w));
+	struct wire *w;
 
-	(void)r;
-	if (str_eq(m->way, "dmabuf") || (m->way && str_eq(d->vf->hca, fabric->no_gpu))) {
-		free(w);
+	if (wire_memory_check(d, m, r) < 0)
 		return -EOPNOTSUPP;
-	}
+	w = xcalloc(1, sizeof(*w));
 	*w = (struct wire) { .device = d, .memory = m, .pkey = o->pkey_index };
 	w->qpn = 1 + __atomic_fetch_add(&fabric->n, 1, __ATOMIC_SEQ_CST);
 	assert_true(w->qpn < QPS);

@@ -115,6 +115,16 @@ static void container_of_nobody_is_told_so(void **state)
 	fixture_close(root);
 }
 
+static void rails_and_planes_that_are_not_known_are_not_apart(void **state)
+{
+	(void)state;
+	assert_true(told_apart(0, -1, 1, -1));
+	assert_true(told_apart(0, 0, 0, 1));
+	assert_false(told_apart(0, 0, 0, 0));
+	assert_false(told_apart(0, 0, 0, -1));
+	assert_false(told_apart(-1, -1, 1, 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +132,7 @@ int main(void)
 		cmocka_unit_test(map_that_is_wrong_is_one_sentence),
 		cmocka_unit_test(names_that_would_leave_their_directory_are_none),
 		cmocka_unit_test(container_of_nobody_is_told_so),
+		cmocka_unit_test(rails_and_planes_that_are_not_known_are_not_apart),
 	};
 
 	return cmocka_run_group_tests(tests, arena_set_up, arena_tear_down);
