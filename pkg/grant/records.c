@@ -13,6 +13,7 @@
 #include "document/document.h"
 #include "grant/grant-internal.h"
 #include "hw/bdf.h"
+#include "pool/slots.h"
 #include "render/render.h"
 #include "rpc/rpc.h"
 #include "tracker/tracker.h"
@@ -99,7 +100,7 @@ bool grant_claims_of_spec(const struct item *spec, struct claims *ret, struct ar
 
 	if (!binding || !numbers || !container)
 		return false;
-	*ret = (struct claims) { .owner = { "", "", uid ? uid : "", "" } };
+	*ret = (struct claims) { .owner = { "", "", uid ? uid : "", "", NULL } };
 	pod = strchr(container, '/');
 	name = pod ? strchr(pod + 1, '/') : NULL;
 	if (!name || !name[1])
@@ -122,7 +123,8 @@ bool grant_claims_of_map(const struct item *map, struct claims *ret, struct aren
 	const char *uid = item_string(map, "uid"), *container = item_string(map, "container");
 	bool is_named = slash && slash[1];
 
-	*ret = (struct claims) { .owner = { "", "", uid ? uid : "", container ? container : "" } };
+	*ret = (struct claims) { .owner = { "", "", uid ? uid : "", container ? container : "",
+					    NULL } };
 	if (!(is_named || (uid && *uid)) || !list || list->type != ITEM_LIST)
 		return false;
 	if (is_named) {
@@ -165,13 +167,15 @@ static void claim(void *ctx, const char *path, const char *text)
 	    !grant_claims_of_map(map, &claims, a))
 		return;
 	for (size_t i = 0; i < claims.n; i++) {
-		const struct holds_claim c = { .vf = claims.v[i].vf,
-					       .resource = claims.v[i].resource,
-					       .slot = claims.v[i].slot,
-					       .owner = claims.owner,
-					       .number = claims.v[i].number,
-					       .source = path };
+		const char *slot = claims.v[i].slot;
+		struct holds_claim c = { .vf = claims.v[i].vf,
+					 .resource = claims.v[i].resource,
+					 .slot = slot,
+					 .owner = claims.owner,
+					 .number = claims.v[i].number,
+					 .source = path };
 
+		c.owner.claim = slot ? pool_slot_claim(slot, a) : NULL;
 		holds_event(tracker_holds(s->env.tracker),
 			    &(struct holds_event) { .kind = HOLDS_CLAIMED, .claim = &c },
 			    tracker_now());

@@ -189,6 +189,8 @@ static void judge(struct judging *j, const struct ledger_hold *hold, struct obse
 	bool two = false;
 	size_t n;
 
+	if (holds_is_claims(hold))
+		return; /* ids of plugins alone are shown */
 	/* An answer about one pod also names a hold that had no name. */
 	seen = find_seen(j, hold->resource, hold->slot ? hold->slot : hold->vf, &n);
 	for (size_t i = 0; i < n; i++) {

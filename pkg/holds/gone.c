@@ -59,6 +59,8 @@ bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold,
 		return false;
 	if (hold->replaced)
 		return true;
+	if (holds_is_claims(hold))
+		return hold->draining;
 	/* Without a UID (a) misses but a name, and the pod's processes may live. */
 	if ((hold->draining || s->gone) && (has_uid || f->cgroup == HOLDS_CGROUP_OFF))
 		return true;
@@ -167,7 +169,7 @@ bool holds_is_shown(const struct holds *h, const char *vf)
 	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
 	const struct observation *s = hold ? holds_observation_of(h, hold) : NULL;
 
-	return s && s->shown_ms && !s->unseen && !s->passed_on;
+	return s && !holds_is_claims(hold) && s->shown_ms && !s->unseen && !s->passed_on;
 }
 
 enum holds_whose holds_whose(const struct holds *h, const char *vf, const struct ledger_owner *pod)
@@ -192,9 +194,25 @@ bool holds_wants_probe(struct holds *h, size_t i, struct holds_now now)
 
 	holds_sync(h, now);
 	s = &h->observations[i];
-	return hold->draining || s->gone || s->unseen || s->given_away ||
+	return hold->draining ||
+	       (!holds_is_claims(hold) && (s->gone || s->unseen || s->given_away)) ||
 	       (holds_text(hold->owner.uid) && !hold->seen_cgroup &&
 		now.mono_ms - s->noted_ms < SEE_CGROUP_MS);
+}
+
+void holds_on_unprepared(struct holds *h, const char *claim, struct holds_now now)
+{
+	for (size_t i = 0; i < ledger_holds(h->ledger); i++) {
+		struct ledger_hold hold = *ledger_hold_at(h->ledger, i);
+
+		if (hold.draining || !str_eq(hold.owner.claim, claim))
+			continue;
+		hold.draining = true;
+		ledger_put(h->ledger, &hold);
+		holds_want_probe(h, ledger_hold_at(h->ledger, i)->vf);
+		holds_relist(h);
+	}
+	holds_sync(h, now);
 }
 
 void holds_on_released(struct holds *h, const char *vf, struct holds_now now)

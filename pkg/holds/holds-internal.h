@@ -128,6 +128,7 @@ void holds_on_promised(struct holds *h, const struct holds_event *e, struct hold
 void holds_on_bound(struct holds *h, const struct holds_event *e, struct holds_now now);
 void holds_on_confirmed(struct holds *h, const char *slot, struct holds_now now);
 void holds_on_unbound(struct holds *h, const char *slot, struct holds_now now);
+void holds_on_unprepared(struct holds *h, const char *claim, struct holds_now now);
 void holds_on_not_created(struct holds *h, const struct ledger_owner *owner, struct holds_now now);
 void holds_on_slot_probed(struct holds *h, const char *slot, enum holds_cgroup cgroup,
 			  struct holds_now now);
@@ -138,6 +139,8 @@ const char *holds_uid_of_id(const struct holds_entry *v, size_t n, const char *r
 			    const char *id);
 
 bool holds_text(const char *s); /* neither NULL nor "" */
+/* Is the owner of the hold a ResourceClaim? */
+bool holds_is_claims(const struct ledger_hold *hold);
 /* Both owners have UIDs: equal ones; different ones. */
 bool holds_same_uid(const struct ledger_owner *a, const struct ledger_owner *b);
 bool holds_other_uid(const struct ledger_owner *a, const struct ledger_owner *b);

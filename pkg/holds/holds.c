@@ -102,6 +102,11 @@ bool holds_text(const char *s)
 	return s && *s;
 }
 
+bool holds_is_claims(const struct ledger_hold *hold)
+{
+	return holds_text(hold->owner.claim);
+}
+
 bool holds_same_uid(const struct ledger_owner *a, const struct ledger_owner *b)
 {
 	return holds_text(a->uid) && holds_text(b->uid) && !strcmp(a->uid, b->uid);
@@ -458,6 +463,9 @@ void holds_event(struct holds *h, const struct holds_event *e, struct holds_now 
 		break;
 	case HOLDS_UNBOUND:
 		holds_on_unbound(h, e->slot, now);
+		break;
+	case HOLDS_UNPREPARED:
+		holds_on_unprepared(h, e->claim_uid, now);
 		break;
 	case HOLDS_NOT_CREATED:
 		holds_on_not_created(h, e->owner, now);

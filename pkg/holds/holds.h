@@ -30,7 +30,9 @@
  *       their UIDs, and the kubelet does not show the pod, or gives the VF to another one;
  *   (c) an operator releases it (HOLDS_RELEASED);
  *   (d) neither (a) nor (b) can ever be known (no UID, or no cgroups), and this kubelet has not
- *       shown the pod for `mature_ms`.
+ *       shown the pod for `mature_ms`;
+ *   (e) its owner is a ResourceClaim, and the kubelet has unprepared that (HOLDS_UNPREPARED). Then
+ *       (a), (b) and (d) decide nothing: other pods may have the claim, too.
  * Everything else (no answer, an answer of a kubelet that has just started, a directory that cannot
  * be read) decides nothing.
  *
@@ -208,6 +210,9 @@ enum holds_event_kind {
 	HOLDS_BOUND,
 	HOLDS_CONFIRMED, /* slot: the container, or its CNI plugin, has got it */
 	HOLDS_UNBOUND,	 /* slot: the binding came to nothing; ignored after HOLDS_CONFIRMED */
+	/* DRA: the slots of a claim are bound like those that the kubelet gives, with an owner that
+	 * is the claim. claim_uid: its UID; the kubelet has unprepared it. */
+	HOLDS_UNPREPARED,
 	/* A PreStartContainer of owner failed elsewhere than in holds_start(): the kubelet does not
 	   create the container, which may have got VFs of another pool. */
 	HOLDS_NOT_CREATED,
@@ -224,7 +229,7 @@ struct holds_event {
 	enum holds_event_kind kind;
 	bool complete, blind, ok;
 	enum holds_cgroup cgroup;
-	const char *vf, *rdma, *netdev, *driver, *slot;
+	const char *vf, *rdma, *netdev, *driver, *slot, *claim_uid;
 	const char *const *vfs, *const *slots;
 	const struct holds_claim *claim;
 	const struct holds_answer *answer;

@@ -319,6 +319,8 @@ static bool is_holder(const struct holds *h, const struct ledger_hold *hold,
 {
 	const struct promise *p = holds_promise(h, hold->slot);
 
+	if (holds_is_claims(hold) || holds_text(owner->claim))
+		return str_eq(hold->owner.claim, owner->claim);
 	if (holds_text(hold->owner.uid) && holds_text(owner->uid))
 		return holds_is_holder(hold, s, owner, NULL);
 	return (holds_same_name(&hold->owner, owner->ns, owner->pod) ||
@@ -405,7 +407,8 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 		holds_say(h, false, "the VF is not usable: its slot gets another one" HOLD_KEYS,
 			  HOLD_OF(hold));
 		left.draining = left.replaced = true;
-		promise(h, slot, false, now); /* the container has it still */
+		if (!holds_is_claims(hold))
+			promise(h, slot, false, now); /* the container has it still */
 	} else {
 		/* The one before keeps its VF until it is gone. */
 		holds_say(
@@ -585,8 +588,9 @@ void holds_on_unbound(struct holds *h, const char *slot, struct holds_now now)
 
 	if (!hold || !holds_observation(h, hold->vf, now)->tentative)
 		return;
+	if (!holds_is_claims(hold)) /* the kubelet has given the slot, and not taken it back */
+		promise(h, slot, true, now);
 	ledger_drop(h->ledger, hold->vf);
-	promise(h, slot, true, now);
 	holds_relist(h);
 }
 

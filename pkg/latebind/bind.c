@@ -268,6 +268,16 @@ static bool may(void *ctx, const struct pool_dev *dev, const char **ret_why)
 			      tracker_now(), r->arena, ret_why);
 }
 
+/* Each slot of a claim is that claim's; containers can have VFs of several. */
+static struct ledger_owner owner_of(const struct request *r, const struct target *t,
+				    const char *slot)
+{
+	struct ledger_owner owner = t->owner;
+
+	owner.claim = r->claim ? pool_slot_claim(slot, r->arena) : NULL;
+	return owner;
+}
+
 /* Of a slot that the kubelet has given twice. */
 static int wait_for_the_other(const struct request *r, const struct target *t, struct err *err)
 {
@@ -276,12 +286,13 @@ static int wait_for_the_other(const struct request *r, const struct target *t, s
 	for (size_t i = 0; i < t->slots.n; i++) {
 		const char *slot = t->slots.v[i], *vf = holds_slot(latebind_holds(b), slot).vf,
 			   *why;
+		const struct ledger_owner owner = owner_of(r, t, slot);
 		struct holds_facts facts;
 
 		if (!vf)
 			continue;
 		facts = tracker_facts(b->env.tracker, vf, r->arena);
-		why = holds_slot_waits(latebind_holds(b), slot, &t->owner, &facts, tracker_now(),
+		why = holds_slot_waits(latebind_holds(b), slot, &owner, &facts, tracker_now(),
 				       r->arena);
 		if (why)
 			return err_set(err, EAGAIN, "%s", why);
@@ -324,6 +335,7 @@ static void choose_from(struct request *r, const struct target *t, struct bindin
 				.ctx = r };
 	for (size_t i = 0; i < t->slots.n; i++) {
 		struct binding_slot *s = &c->slots[c->n_slots++];
+		const struct ledger_owner owner = owner_of(r, t, t->slots.v[i]);
 		const struct pool_dev *dev;
 		const char *vf;
 		bool usable;
@@ -335,10 +347,10 @@ static void choose_from(struct request *r, const struct target *t, struct bindin
 		vf = holds_slot(h, s->id).vf;
 		dev = vf ? pool_find(s->pool, vf) : NULL;
 		usable = dev && (dev->healthy || is_away_now(b, dev, a));
-		if (holds_slot_start(h, s->id, &t->owner, usable, tracker_now()))
+		if (holds_slot_start(h, s->id, &owner, usable, tracker_now()))
 			s->dev = dev;
 		tracker_run_now(b->env.tracker);
-		if (!s->dev)
+		if (!s->dev && !r->claim)
 			s->dev = kept_vf(b, t, s->pool, c);
 	}
 }
@@ -358,8 +370,10 @@ static uint64_t note_decision(struct latebind *b, const struct target *t, const 
 	d->source = t->doubt	       ? t->doubt
 		    : why && t->gpus.n ? arena_printf(a, "%s: %s", pods_say_gpus(t->gpus, a), why)
 		    : why	       ? why
-		    : t->gpus.n	       ? "PodResources at the container's start"
-				       : "the container has no GPUs";
+		    : t->owner.claim
+			    ? "PodResources and the pod's claims, when its claim was prepared"
+		    : t->gpus.n ? "PodResources at the container's start"
+				: "the container has no GPUs";
 	stats_count_choice(stats_of(b->env.stats, d->resource), d->known);
 	return holds_decide(latebind_holds(b), d);
 }
@@ -373,6 +387,7 @@ static void hold_all(struct request *r, const struct target *t, const struct bin
 	for (size_t i = 0; i < c->n_slots; i++) {
 		const struct binding_slot *s = &c->slots[i];
 		const char *resource = s->pool->cfg->resource;
+		const struct ledger_owner owner = owner_of(r, t, s->id);
 		const struct holds_vf v = { .vf = s->dev->id,
 					    .resource = resource,
 					    .rdma = latebind_rdma_of(r->b, s->dev) };
@@ -381,7 +396,7 @@ static void hold_all(struct request *r, const struct target *t, const struct bin
 			    &(struct holds_event) { .kind = HOLDS_BOUND,
 						    .slot = s->id,
 						    .given = &v,
-						    .owner = &t->owner,
+						    .owner = &owner,
 						    .number = fresh[i] ? r->decision : 0 },
 			    tracker_now());
 		r->bound[i] = (struct bound) { arena_strdup(r->arena, s->id),
@@ -546,7 +561,9 @@ static int decide_for_init(struct request *r, struct err *err)
 			       r->pod.name ? " of pod " : "", r->pod.name ? r->pod.name : "",
 			       r->slots.v[0]);
 	t = pods_target(b->node, &pods, v, &r->slots, r->arena);
-	t.owner = (struct ledger_owner) { "", "", v->pod->name, t.owner.container };
+	t.owner = (struct ledger_owner) {
+		.ns = "", .pod = "", .uid = v->pod->name, .container = t.owner.container
+	};
 	if (r->pod.name && str_eq(r->pod.uid, v->pod->name)) {
 		t.owner.ns = r->pod.ns;
 		t.owner.pod = r->pod.name;
@@ -612,6 +629,57 @@ int latebind_decide(struct request *r, const struct pod_list *pods, struct err *
 		return err_set(err, EAGAIN,
 			       "the kubelet gave slot %s to another pod %s/%s (UID %s, not %s)",
 			       r->slots.v[0], t.owner.ns, t.owner.pod, t.owner.uid, r->pod.uid);
+	return bind_target(r, &t, err);
+}
+
+/* --- a part of claims --- */
+
+/* The containers as one: with the devices that plugins gave them, as PodResources shows, and those
+ * that DRA drivers did, of which PodResources shows each container all of the pod. */
+static struct pod_container *merge(const struct request *r, const struct pod *pod)
+{
+	struct pod_container *all = arena_alloc(r->arena, sizeof(*all));
+	size_t room = 0;
+
+	for (size_t i = 0; i < pod->n_containers; i++)
+		room += pod->containers[i].n_held;
+	*all = (struct pod_container) { .name = r->claim->owner.container,
+					.held = arena_array(r->arena, room, sizeof(*all->held)),
+					.dynamic = (struct dynamic *)r->claim->dynamic,
+					.n_dynamic = r->claim->n_dynamic };
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		const struct pod_container *c = &pod->containers[i];
+		bool has = list_has(r->claim->containers.v, r->claim->containers.n, c->name);
+
+		for (size_t k = 0; has && k < c->n_held; k++)
+			all->held[all->n_held++] = c->held[k];
+	}
+	return all;
+}
+
+int latebind_decide_claim(struct request *r, const struct pod_list *pods, struct err *err)
+{
+	const struct ledger_owner *owner = &r->claim->owner;
+	const struct candidate who = { kubemsg_pods_find(pods, owner->ns, owner->pod), NULL };
+	struct candidate all = who;
+	const struct ids none = { NULL, 0 };
+	struct target t;
+
+	for (size_t i = 0; i < r->slots.n; i++) {
+		if (!pool_of_slot(r->b->node, r->slots.v[i]))
+			return err_set(err, ENOENT, "'%.128s' is of no pool of this node",
+				       r->slots.v[i]);
+	}
+	if (!who.pod)
+		return err_set(err, EAGAIN,
+			       "PodResources does not show pod %s/%s, whose claim is prepared",
+			       owner->ns, owner->pod);
+	all.container = merge(r, who.pod);
+	t = pods_target(r->b->node, pods, &all, &none, r->arena);
+	t.owner = *owner;
+	t.owner.claim = pool_slot_claim(r->slots.v[0], r->arena);
+	t.slots = r->slots;
+	t.doubt = r->claim->doubt;
 	return bind_target(r, &t, err);
 }
 

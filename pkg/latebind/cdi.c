@@ -548,7 +548,7 @@ static const struct pool *pool_with(const struct node *node, const char *vf)
 
 int latebind_decide_vf(struct request *r, const struct pod_list *pods, struct err *err)
 {
-	const struct ledger_owner asks = { r->pod.ns, r->pod.name, r->pod.uid, NULL };
+	const struct ledger_owner asks = { .ns = r->pod.ns, .pod = r->pod.name, .uid = r->pod.uid };
 	const struct node *node = r->b->node;
 	char vf[BDF_STRLEN];
 	const struct ledger_hold *hold;

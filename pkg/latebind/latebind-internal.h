@@ -48,8 +48,9 @@ struct request {
 	struct latebind *b;
 	struct arena *arena;
 	struct ids slots;
-	struct pod_ref pod; /* name NULL: not known */
-	bool by_get;	    /* of that pod alone */
+	struct latebind_claim *claim; /* NULL: the kubelet gave the slots */
+	struct pod_ref pod;	      /* name NULL: not known */
+	bool by_get;		      /* of that pod alone */
 	/* A restart: the pod that has the slots by the ledger; name NULL: none */
 	struct pod_ref guess;
 	int64_t asked_ms, until_ms;
@@ -102,6 +103,8 @@ const char *latebind_rdma_of(const struct latebind *b, const struct pool_dev *de
  * Bindings that it leaves behind are the caller's to tidy, also on failure.
  */
 int latebind_decide(struct request *r, const struct pod_list *pods, struct err *err);
+/* The same for r->claim: its containers need not be found. */
+int latebind_decide_claim(struct request *r, const struct pod_list *pods, struct err *err);
 /*
  * A CNI plugin names a VF, by its PCI address, in the place of a slot: r->bound has the VF if
  * r->pod holds it. -EPERM: another pod does; -EAGAIN: not yet, or not known.

@@ -343,6 +343,15 @@ static bool shows_doubles(const struct latebind *b, const struct pod_list *pods,
 	return false;
 }
 
+static int decide(struct request *r, const struct pod_list *pods, struct err *err)
+{
+	if (r->claim)
+		return latebind_decide_claim(r, pods, err);
+	if (!r->by_get)
+		r->b->doubles = shows_doubles(r->b, pods, r->arena);
+	return latebind_decide(r, pods, err);
+}
+
 static void answered(void *arg, enum podres_result result, const struct pod_list *pods,
 		     const char *why)
 {
@@ -388,9 +397,7 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 		finish(r, e < 0 ? &err : NULL);
 		return;
 	}
-	if (!r->by_get)
-		r->b->doubles = shows_doubles(r->b, &by_name, r->arena);
-	e = latebind_decide(r, &by_name, &err);
+	e = decide(r, &by_name, &err);
 	latebind_specs_tidy(r->b);
 	tracker_save(r->b->env.tracker, NULL, NULL);
 	if (e == -EINPROGRESS && r->wanted_claim)
@@ -416,28 +423,71 @@ static void refuse(void *arg)
 	finish(r, &err);
 }
 
-void latebind_bind(struct latebind *b, const struct ids *slots, const struct pod_ref *pod,
-		   unsigned timeout_ms, latebind_done_fn done, void *arg)
+static struct ids copy_ids(const struct ids *ids, struct arena *a)
 {
-	struct arena *a = arena_new(16 * 1024);
+	struct ids copy = { arena_array(a, ids->n, sizeof(*copy.v)), ids->n };
+
+	for (size_t i = 0; i < ids->n; i++)
+		copy.v[i] = arena_strdup(a, ids->v[i]);
+	return copy;
+}
+
+static struct request *request_new(struct latebind *b, const struct ids *slots,
+				   latebind_done_fn done, void *arg)
+{
 	struct request *r = xcalloc(1, sizeof(*r));
 
-	*r = (struct request) { .b = b, .arena = a, .done = done, .arg = arg };
-	r->slots = (struct ids) { arena_array(a, slots->n, sizeof(*r->slots.v)), slots->n };
-	for (size_t i = 0; i < slots->n; i++)
-		r->slots.v[i] = arena_strdup(a, slots->v[i]);
-	if (pod)
-		r->pod = (struct pod_ref) { arena_strdup(a, pod->ns), arena_strdup(a, pod->name),
-					    arena_strdup(a, pod->uid ? pod->uid : "") };
+	*r = (struct request) { .b = b, .arena = arena_new(16 * 1024), .done = done, .arg = arg };
+	r->slots = copy_ids(slots, r->arena);
 	LIST_INSERT_HEAD(&b->requests, r, link);
-	if (!b->node || !slots->n) {
-		r->timer = rpc_after(b->env.rpc, 0, refuse, r);
+	return r;
+}
+
+static void start(struct request *r, unsigned timeout_ms)
+{
+	if (!r->b->node || !r->slots.n) {
+		r->timer = rpc_after(r->b->env.rpc, 0, refuse, r);
 		return;
 	}
 	r->until_ms = clock_mono_ms() + timeout_ms;
-	if (!r->pod.name)
+	if (!r->pod.name && !r->claim)
 		guess_pod(r);
 	ask(r);
+}
+
+void latebind_bind(struct latebind *b, const struct ids *slots, const struct pod_ref *pod,
+		   unsigned timeout_ms, latebind_done_fn done, void *arg)
+{
+	struct request *r = request_new(b, slots, done, arg);
+	struct arena *a = r->arena;
+
+	if (pod)
+		r->pod = (struct pod_ref) { arena_strdup(a, pod->ns), arena_strdup(a, pod->name),
+					    arena_strdup(a, pod->uid ? pod->uid : "") };
+	start(r, timeout_ms);
+}
+
+void latebind_prepare(struct latebind *b, const struct latebind_claim *c, unsigned timeout_ms,
+		      latebind_done_fn done, void *arg)
+{
+	struct request *r = request_new(b, &c->slots, done, arg);
+	struct arena *a = r->arena;
+	struct dynamic *dynamic = arena_array(a, c->n_dynamic, sizeof(*dynamic));
+
+	for (size_t i = 0; i < c->n_dynamic; i++)
+		dynamic[i] = (struct dynamic) { arena_strdup(a, c->dynamic[i].driver),
+						arena_strdup(a, c->dynamic[i].pool),
+						arena_strdup(a, c->dynamic[i].device),
+						copy_ids(&c->dynamic[i].cdi, a),
+						arena_strdup(a, c->dynamic[i].claim) };
+	r->claim = arena_alloc(a, sizeof(*r->claim));
+	*r->claim = (struct latebind_claim) { .owner = ledger_copy_owner(&c->owner, a),
+					      .slots = r->slots,
+					      .containers = copy_ids(&c->containers, a),
+					      .dynamic = dynamic,
+					      .n_dynamic = c->n_dynamic,
+					      .doubt = arena_strdup(a, c->doubt) };
+	start(r, timeout_ms);
 }
 
 /* --- the specs that are there --- */
@@ -448,13 +498,14 @@ static void claim(struct latebind *b, const struct claims *claims, const char *p
 
 	for (size_t i = 0; i < claims->n; i++) {
 		const struct pool *pool = pool_of_slot(b->node, claims->v[i].slot);
-		const struct holds_claim c = { .vf = claims->v[i].vf,
-					       .resource = pool ? pool->cfg->resource : NULL,
-					       .slot = claims->v[i].slot,
-					       .owner = claims->owner,
-					       .number = claims->v[i].number,
-					       .source = arena_printf(a, "CDI spec %s", path) };
+		struct holds_claim c = { .vf = claims->v[i].vf,
+					 .resource = pool ? pool->cfg->resource : NULL,
+					 .slot = claims->v[i].slot,
+					 .owner = claims->owner,
+					 .number = claims->v[i].number,
+					 .source = arena_printf(a, "CDI spec %s", path) };
 
+		c.owner.claim = pool_slot_claim(c.slot, a);
 		if (pool)
 			holds_event(latebind_holds(b),
 				    &(struct holds_event) { .kind = HOLDS_CLAIMED, .claim = &c },

@@ -1,7 +1,8 @@
 /*
  * Late binding: slots → VFs, when the container and all its GPUs are known. One object for all late
  * pools; on the rpc thread. bind is idempotent: the first call, PreStartContainer or the CNI
- * plugin, decides; the other one gets the same.
+ * plugin, decides; the other one gets the same. The VFs of a ResourceClaim (DRA) are slots, too,
+ * bound when the claim is prepared.
  */
 #ifndef RAILMATE_LATEBIND_LATEBIND_H
 #define RAILMATE_LATEBIND_LATEBIND_H
@@ -10,6 +11,7 @@
 #include <stddef.h>
 
 #include "kubemsg/messages.h"
+#include "ledger/ledger.h"
 #include "pool/slots.h"
 
 struct latebind;
@@ -83,6 +85,23 @@ void latebind_allocated(struct latebind *b, const struct ids *slots);
  */
 void latebind_bind(struct latebind *b, const struct ids *slots, const struct pod_ref *pod,
 		   unsigned timeout_ms, latebind_done_fn done, void *arg);
+/* A part of ResourceClaims of a pod, and the containers that have it. */
+struct latebind_claim {
+	struct ledger_owner owner; /* the pod, and the first of the containers */
+	struct ids slots;	   /* pool_claim_slot() */
+	struct ids containers;
+	/* What DRA drivers gave the containers, GPUs among it */
+	const struct dynamic *dynamic;
+	size_t n_dynamic;
+	const char *doubt; /* a sentence: some GPUs may be missing, or others'; NULL: none */
+};
+/*
+ * As latebind_bind(), for the part of claims: their VFs are chosen for the GPUs of its containers,
+ * which the kubelet has given by now. Called again with the same slots it keeps the VFs. c is
+ * copied.
+ */
+void latebind_prepare(struct latebind *b, const struct latebind_claim *c, unsigned timeout_ms,
+		      latebind_done_fn done, void *arg);
 /* Holds have changed: specs that are no longer needed go. */
 void latebind_tidy(struct latebind *b);
 

@@ -294,7 +294,8 @@ struct ledger_owner ledger_copy_owner(const struct ledger_owner *owner, struct a
 {
 	return (struct ledger_owner) { arena_strdup(a, owner->ns), arena_strdup(a, owner->pod),
 				       arena_strdup(a, owner->uid),
-				       arena_strdup(a, owner->container) };
+				       arena_strdup(a, owner->container),
+				       arena_strdup(a, owner->claim) };
 }
 
 /* NULL and "" mean the same. */
@@ -315,7 +316,8 @@ static struct hold_entry *copy_hold(struct arena *a, const struct ledger_hold *h
 	e->hold.owner = (struct ledger_owner) { .ns = copy_text(a, hold->owner.ns),
 						.pod = copy_text(a, hold->owner.pod),
 						.uid = copy_text(a, hold->owner.uid),
-						.container = copy_text(a, hold->owner.container) };
+						.container = copy_text(a, hold->owner.container),
+						.claim = copy_text(a, hold->owner.claim) };
 	e->hold.rdma = copy_some(a, hold->rdma);
 	e->hold.netdev = copy_some(a, hold->netdev);
 	e->hold.driver = copy_some(a, hold->driver);
@@ -366,7 +368,8 @@ static bool same_hold(const struct ledger_hold *a, const struct ledger_hold *b)
 	return !strcmp(a->resource, b->resource) && str_eq(a->slot, b->slot) &&
 	       !strcmp(a->owner.ns, b->owner.ns) && !strcmp(a->owner.pod, b->owner.pod) &&
 	       !strcmp(a->owner.uid, b->owner.uid) &&
-	       !strcmp(a->owner.container, b->owner.container) && a->draining == b->draining &&
+	       !strcmp(a->owner.container, b->owner.container) &&
+	       !strcmp(a->owner.claim, b->owner.claim) && a->draining == b->draining &&
 	       a->replaced == b->replaced && str_eq(a->rdma, b->rdma) &&
 	       str_eq(a->netdev, b->netdev) && str_eq(a->driver, b->driver) &&
 	       a->pending == b->pending && a->seen_cgroup == b->seen_cgroup &&
@@ -477,6 +480,7 @@ static void put_owner(struct json *j, const struct ledger_owner *o)
 	put_some(j, "pod", o->pod);
 	put_some(j, "uid", o->uid);
 	put_some(j, "container", o->container);
+	put_some(j, "claim", o->claim);
 }
 
 static void put_hold(struct json *j, const struct ledger_hold *h)
@@ -723,7 +727,8 @@ static struct ledger_owner owner(struct reader *r, const struct item *object)
 	return (struct ledger_owner) { .ns = text_or_empty(r, object, "namespace"),
 				       .pod = text_or_empty(r, object, "pod"),
 				       .uid = text_or_empty(r, object, "uid"),
-				       .container = text_or_empty(r, object, "container") };
+				       .container = text_or_empty(r, object, "container"),
+				       .claim = text_or_empty(r, object, "claim") };
 }
 
 static void read_hold(struct reader *r, const struct item *o, struct ledger *l)

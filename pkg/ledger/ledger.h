@@ -28,6 +28,9 @@ enum ledger_gpus { LEDGER_GPUS_UNKNOWN, LEDGER_GPUS_PREDICTED, LEDGER_GPUS_KNOWN
  */
 struct ledger_owner {
 	const char *ns, *pod, *uid, *container;
+	/* The UID of the ResourceClaim that has the VF (DRA): it holds it, and not the container,
+	 * which is the first of its pods */
+	const char *claim;
 };
 
 struct ledger_owner ledger_copy_owner(const struct ledger_owner *owner, struct arena *a);

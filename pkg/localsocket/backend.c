@@ -118,7 +118,7 @@ static int release(const struct plugin_env *env, const char *vf, struct err *err
 
 static int whose(const struct plugin_env *env, const struct control_request *r, struct err *err)
 {
-	const struct ledger_owner pod = { r->ns, r->pod, r->uid, NULL };
+	const struct ledger_owner pod = { .ns = r->ns, .pod = r->pod, .uid = r->uid };
 	const struct ledger_hold *hold;
 	char vf[BDF_STRLEN];
 	struct bdf bdf;

@@ -77,10 +77,54 @@ static bool parse_class(const char *s, size_t len, int *ret)
 	return true;
 }
 
+/* --- ids of claims --- */
+
+#define UID_LEN 36
+
+static bool is_uid(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+		if (dash ? s[i] != '-' : !strchr("0123456789abcdefABCDEF", s[i]) || !s[i])
+			return false;
+	}
+	return len == UID_LEN;
+}
+
+const char *pool_claim_slot(const char *resource, const char *claim, unsigned number,
+			    struct arena *a)
+{
+	char name[PART_MAX + 1];
+
+	if (!is_uid(claim, strlen(claim)))
+		return NULL;
+	name_of(resource, name);
+	return arena_printf(a, "%s-c%s-%u", name, claim, number);
+}
+
+/* "c" and a UID, at the end of the id but for its number; NULL: not so. */
+static const char *claim_part(const char *id)
+{
+	const char *number = strrchr(id, '-'), *c;
+
+	if (!number || number - id < UID_LEN + 2)
+		return NULL;
+	c = number - UID_LEN - 1;
+	return *c == 'c' && c[-1] == '-' && is_uid(c + 1, UID_LEN) ? c : NULL;
+}
+
+const char *pool_slot_claim(const char *id, struct arena *a)
+{
+	const char *c = claim_part(id);
+
+	return c ? arena_printf(a, "%.*s", UID_LEN, c + 1) : NULL;
+}
+
 bool pool_slot_parse(const char *resource, const char *id, int *ret_numa, unsigned *ret_number)
 {
 	char name[PART_MAX + 1];
-	const char *class, *dash;
+	const char *class, *dash, *claim = claim_part(id);
 	uint64_t number;
 	int numa;
 
@@ -89,6 +133,11 @@ bool pool_slot_parse(const char *resource, const char *id, int *ret_numa, unsign
 		return false;
 	class = id + strlen(name) + 1;
 	dash = strchr(class, '-');
+	if (claim == class && plain_number(class + 1 + UID_LEN + 1, SLOT_NUMBER_MAX, &number)) {
+		*ret_numa = SLOT_ANY;
+		*ret_number = (unsigned)number;
+		return true;
+	}
 	if (!dash || !parse_class(class, (size_t)(dash - class), &numa) ||
 	    !plain_number(dash + 1, SLOT_NUMBER_MAX, &number))
 		return false;
@@ -105,7 +154,7 @@ const struct pool *pool_of_slot(const struct node *node, const char *id)
 	for (size_t i = 0; i < node->n_pools; i++) {
 		const struct pool_config *cfg = node->pools[i].cfg;
 
-		if (cfg->binding == BINDING_LATE &&
+		if ((cfg->binding == BINDING_LATE || claim_part(id)) &&
 		    pool_slot_parse(cfg->resource, id, &numa, &number))
 			return &node->pools[i];
 	}

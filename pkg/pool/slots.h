@@ -53,9 +53,17 @@ struct slot_list {
 struct slot_list pool_slots(const struct slot_view *view, struct arena *a);
 int pool_slot_class(const struct pool *pool, const struct pool_dev *dev);
 
-/* Is it an id of a slot of this resource? */
+/*
+ * The id of a VF of a ResourceClaim (DRA): "rdma_vf-c<UID>-<number>". claim: the claim's UID, in
+ * the API server's form (RFC 4122), 36 characters; NULL: no id, for the UID has another form.
+ */
+const char *pool_claim_slot(const char *resource, const char *claim, unsigned number,
+			    struct arena *a);
+/* The UID of the claim whose slot it is, in the arena; NULL: a slot that the kubelet gives. */
+const char *pool_slot_claim(const char *id, struct arena *a);
+/* Is it an id of a slot of this resource? That of a claim is of the class SLOT_ANY. */
 bool pool_slot_parse(const char *resource, const char *id, int *ret_numa, unsigned *ret_number);
-/* The late pool whose slot this is; NULL: none. */
+/* The pool whose slot this is, a late one or one that claims have VFs of; NULL: none. */
 const struct pool *pool_of_slot(const struct node *node, const char *id);
 
 #endif

@@ -69,7 +69,7 @@ static uint64_t decide(struct ledger *l, size_t first)
 		places[i] = (struct ledger_place) { gpus[i], 12 };
 	}
 	d.owner = (struct ledger_owner) { "default", pod, "0b1a6e2c-55d0-4f0b-9d7e-6b1d1f0c9a55",
-					  "main" };
+					  "main", NULL };
 	d.source = "PodResources Get";
 	d.gpus = d.real_gpus = gpus;
 	d.chosen = d.alternative = vfs;

@@ -104,8 +104,8 @@ struct ledger_owner owner_of(struct who who)
 {
 	return (struct ledger_owner) { who.name < 0 ? NULL : "default",
 				       who.name < 0 ? NULL : pods[who.name],
-				       who.uid < 0 ? "" : uids[who.uid],
-				       containers[who.container] };
+				       who.uid < 0 ? "" : uids[who.uid], containers[who.container],
+				       NULL };
 }
 
 struct holds_now now_of(const struct world *w)

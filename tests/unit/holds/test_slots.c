@@ -111,7 +111,7 @@ static void a_vf_that_is_bound_again_keeps_its_number_and_its_owner(void **state
 {
 	uint64_t number = begin_late("web-0#u1", S0, V0);
 	struct holds_vf v = vf_of(V0);
-	const struct ledger_owner o = { "default", "web-0", "", NULL };
+	const struct ledger_owner o = { .ns = "default", .pod = "web-0", .uid = "" };
 
 	(void)state;
 	holds_event(

@@ -14,20 +14,20 @@ void pass(int64_t ms)
 
 struct ledger_owner who(const char *text)
 {
-	struct ledger_owner o = { "", "", "", "" };
+	struct ledger_owner o = { "", "", "", "", "" };
 	char *copy = arena_strdup(w.a, text), *slash = strchr(copy, '/'), *hash;
 
 	if (!*text)
 		return o;
 	if (*text == '#') /* an init container, as the checkpoint knows it */
-		return (struct ledger_owner) { "", "", copy + 1, "setup" };
+		return (struct ledger_owner) { "", "", copy + 1, "setup", "" };
 	if (slash)
 		*slash = '\0';
 	hash = strchr(copy, '#');
 	if (hash)
 		*hash = '\0';
 	return (struct ledger_owner) { "default", copy, hash ? hash + 1 : "",
-				       slash ? slash + 1 : "main" };
+				       slash ? slash + 1 : "main", "" };
 }
 
 /* --- the machine --- */

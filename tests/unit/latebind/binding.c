@@ -342,6 +342,11 @@ void bind_fn(void *wish)
 	latebind_bind(latebind, &w->ids, w->pod, TIMEOUT_MS, on_bound, w->outcome);
 }
 
+void prepare_fn(void *claim)
+{
+	latebind_prepare(latebind, claim, TIMEOUT_MS, on_bound, &got);
+}
+
 bool is_done(void)
 {
 	return got.done;

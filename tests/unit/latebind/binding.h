@@ -110,6 +110,7 @@ struct wish {
 	struct outcome *outcome;
 };
 void bind_fn(void *wish);
+void prepare_fn(void *claim); /* a struct latebind_claim */
 
 struct ids ids_of(const char *list);
 /* Waits until it is got; bind_slots() fails the test when that is an error. */

@@ -313,6 +313,47 @@ static void a_slot_names_its_late_pool(void **state)
 	assert_null(pool_of_slot(&node, "0000:1a:00.2"));
 }
 
+#define UID "0b1a6e2c-55d0-4f0b-9d7e-6b1d1f0c9a55"
+
+static void ids_of_claims_have_the_uid_of_the_claim(void **state)
+{
+	static const char *wrong[] = {
+		"rdma_vf-c" UID "-",
+		"rdma_vf-c" UID "-01",
+		"rdma_vf-c" UID "-65536",
+		"rdma_vf-c" UID,
+		"rdma_vf-n" UID "-1",
+		"rdma_vf-c0b1a6e2c-55d0-4f0b-9d7e-6b1d1f0c9a5-1",
+		"rdma_vf-c0b1a6e2c155d0-4f0b-9d7e-6b1d1f0c9a55-1",
+		"c" UID "-1",
+		"-c" UID "-1",
+	};
+	const char *id = pool_claim_slot("rdma/vf", UID, 12, a);
+	const struct pool_config early = { .resource = "rdma/vf", .binding = BINDING_EARLY };
+	const struct pool one = { .cfg = &early };
+	const struct node node = { .pools = &one, .n_pools = 1 };
+	unsigned number = 0;
+	int numa = 0;
+
+	(void)state;
+	assert_string_equal(id, "rdma_vf-c" UID "-12");
+	assert_true(pool_slot_parse("rdma/vf", id, &numa, &number));
+	assert_int_equal(numa, SLOT_ANY);
+	assert_int_equal(number, 12);
+	assert_string_equal(pool_slot_claim(id, a), UID);
+	assert_null(pool_slot_claim("rdma_vf-n0-3", a));
+	assert_ptr_equal(pool_of_slot(&node, id), &one); /* also where it binds early now */
+	assert_false(pool_slot_parse("rdma/v", id, &numa, &number));
+	assert_false(pool_slot_parse("rdma/vf-c" UID, id, &numa, &number));
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+		assert_false(pool_slot_parse("rdma/vf", wrong[i], &numa, &number));
+	/* a resource whose name ends like that has slots of its own */
+	assert_true(pool_slot_parse("rdma/vf-c" UID, "rdma_vf-c" UID "-n0-1", &numa, &number));
+	assert_int_equal(numa, 0);
+	assert_null(pool_claim_slot("rdma/vf", "not-a-uid", 0, a));
+	assert_null(pool_claim_slot("rdma/vf", UID "0", 0, a));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -334,6 +375,7 @@ int main(void)
 		T(a_vf_of_another_node_keeps_the_sum),
 		T(uses_of_others_and_doubles_do_not_count),
 		T(a_slot_names_its_late_pool),
+		T(ids_of_claims_have_the_uid_of_the_claim),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

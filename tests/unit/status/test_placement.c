@@ -42,7 +42,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static const struct ledger_owner me = { "team", "me", "", "main" };
+static const struct ledger_owner me = { "team", "me", "", "main", NULL };
 
 static void hold(size_t vf, const char *ns, const char *pod)
 {

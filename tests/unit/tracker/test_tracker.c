@@ -422,7 +422,7 @@ static void ids_are_vfs_or_slots_and_other_resources_are_not_ours(void **state)
 static void foreign(void *arg)
 {
 	struct pod_list list = SAYS({ "p1", vf[0] });
-	const struct ledger_owner o = { "default", "p1", "", "main" };
+	const struct ledger_owner o = { "default", "p1", "", "main", NULL };
 	struct holds_facts facts = facts_of(0);
 	const struct holds_vf v = { vf[0], "rdma/renamed", NULL, &facts };
 	const char *why;

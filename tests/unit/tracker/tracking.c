@@ -217,7 +217,7 @@ struct holds_facts facts_of(size_t i)
 void give(size_t i, const char *pod, const char *uid)
 {
 	const struct ledger_owner o = { pod ? "default" : "", pod ? pod : "", uid ? uid : "",
-					pod ? "main" : "" };
+					pod ? "main" : "", NULL };
 	struct holds_facts facts = facts_of(i);
 	const struct holds_vf v = { vf[i], "rdma/vf", NULL, &facts };
 	const struct ledger_decision d = { .resource = "rdma/vf", .owner = o, .asked = 1 };

@@ -1,0 +1,197 @@
+/* VFs of ResourceClaims (DRA): whose GPUs count, and what the part of a claim keeps. */
+#include "kubepeer/kubepeer.h"
+#include "unit/latebind/binding.h"
+
+#define ANYWHERE                                                                                   \
+	"{\"resourceList\": [{\"resourcePrefix\": \"rdma\", \"resourceName\": \"vf\", \"excludeTopology\": true, \"selectors\": {\"isRdma\": true}, \"railmate\": {\"binding\": \"late\"}}]}"
+#define C0 "rdma_vf-c0b1a6e2c-55d0-4f0b-9d7e-6b1d1f0c9a55-"
+#define C1 "rdma_vf-c11111111-55d0-4f0b-9d7e-6b1d1f0c9a55-"
+#define U0 "0b1a6e2c-55d0-4f0b-9d7e-6b1d1f0c9a55"
+
+static int set_up_anywhere(void **state)
+{
+	(void)state;
+	return set_up_with(ANYWHERE);
+}
+
+static struct latebind_claim part(const char *list, const char *containers)
+{
+	return (struct latebind_claim) { .owner = { .ns = "default",
+						    .pod = "p",
+						    .uid = "u1",
+						    .container = ids_of(containers).v[0] },
+					 .slots = ids_of(list),
+					 .containers = ids_of(containers) };
+}
+
+static void prepare_with(const struct latebind_claim *c)
+{
+	got = (struct outcome) { 0 };
+	on_rpc(prepare_fn, (void *)c);
+	wait_until(is_done);
+}
+
+static void prepare(const char *list, const char *containers)
+{
+	const struct latebind_claim c = part(list, containers);
+
+	prepare_with(&c);
+	if (got.code)
+		fail_msg("not prepared: %s", got.why);
+}
+
+static void unprepare_fn(void *arg)
+{
+	(void)arg;
+	holds_event(tracker_holds(tracker),
+		    &(struct holds_event) { .kind = HOLDS_UNPREPARED, .claim_uid = U0 },
+		    tracker_now());
+	tracker_run_now(tracker);
+	tracker_save(tracker, NULL, NULL);
+}
+
+/* --- */
+
+static void the_vfs_are_nearest_to_the_gpus_of_the_containers(void **state)
+{
+	(void)state;
+	pod_with("p", HOLDS(GPU "=%s", gpus(0, 1)), HOLDS(GPU "=%s", gpus(6, 7)));
+	prepare(C0 "0," C0 "1", "side");
+	assert_int_equal(count_of_pf(3), 2);
+	assert_string_equal(hold_of(got.vf[0])->owner.claim, U0);
+	assert_string_equal(hold_of(got.vf[0])->owner.uid, "u1");
+	assert_string_equal(hold_of(got.vf[0])->owner.container, "side");
+	prepare(C0 "2", "main");
+	assert_int_equal(count_of_pf(0), 1);
+	prepare(C0 "3," C0 "4", "main,side");
+	assert_int_equal(count_of_pf(0), 1);
+	assert_int_equal(count_of_pf(3), 1);
+}
+
+/* PodResources shows each container all devices of the pod's claims: those do not count. */
+static void gpus_by_claim_are_those_that_the_claim_says(void **state)
+{
+	struct dynamic gpu = { "gpu.nvidia.com", "node", NULL, { NULL, 0 }, "gpus" };
+	struct latebind_claim c = part(C0 "0", "main");
+
+	(void)state;
+	pod("p", "");
+	pods[0].containers[0].dynamic = arena_array(arena, 1, sizeof(gpu));
+	pods[0].containers[0].dynamic[0] = gpu;
+	pods[0].containers[0].dynamic[0].device = "gpu-6";
+	pods[0].containers[0].n_dynamic = 1;
+	gpu.device = arena_printf(arena, "gpu-%s", machine.node->inv->gpu[2].uuid + strlen("GPU-"));
+	c.dynamic = &gpu;
+	c.n_dynamic = 1;
+	prepare_with(&c);
+	assert_string_equal(got.why, "");
+	assert_int_equal(count_of_pf(1), 1);
+}
+
+static void a_part_of_two_claims_is_one_choice_and_one_spec(void **state)
+{
+	const char *text;
+
+	(void)state;
+	pod("p", HOLDS(GPU "=%s", gpus(4, 5)));
+	prepare(C0 "0," C1 "0", "main");
+	assert_int_equal(count_of_pf(2), 2);
+	assert_string_equal(hold_of(got.vf[0])->owner.claim, U0);
+	assert_string_not_equal(hold_of(got.vf[1])->owner.claim, U0);
+	text = spec(C0 "0");
+	assert_non_null(text);
+	assert_non_null(strstr(text, got.vf[0]));
+	assert_non_null(strstr(text, got.vf[1]));
+	on_rpc(unprepare_fn, NULL);
+	assert_null(hold_of(got.vf[0]));
+	assert_non_null(hold_of(got.vf[1]));
+	on_rpc(sweep_fn, NULL);
+	assert_non_null(spec(C0 "0")); /* the other one is in it */
+}
+
+static void it_keeps_its_vfs_when_it_is_prepared_again(void **state)
+{
+	const char *first;
+
+	(void)state;
+	pod("p", HOLDS(GPU "=%s", gpus(4, 5)));
+	prepare(C0 "0", "main");
+	first = got.vf[0];
+	remove_pod("p");
+	pod("p", HOLDS(GPU "=%s", gpus(0, 1)));
+	prepare(C0 "0", "main");
+	assert_string_equal(got.vf[0], first);
+	assert_int_equal(n_holds(), 1);
+}
+
+static void it_outlives_us(void **state)
+{
+	const char *first;
+
+	(void)state;
+	pod("p", HOLDS(GPU "=%s", gpus(4, 5)));
+	prepare(C0 "0", "main");
+	first = got.vf[0];
+	on_rpc(end_all, NULL);
+	on_rpc(begin_all, NULL); /* without its ledger: the spec names the VF */
+	assert_string_equal(hold_of(first)->owner.claim, U0);
+	assert_string_equal(hold_of(first)->slot, C0 "0");
+	prepare(C0 "0", "main");
+	assert_string_equal(got.vf[0], first);
+	on_rpc(unprepare_fn, NULL);
+	assert_null(hold_of(first));
+	on_rpc(sweep_fn, NULL);
+	assert_null(spec(C0 "0"));
+}
+
+static void a_pod_that_is_not_shown_waits(void **state)
+{
+	const struct latebind_claim c = part(C0 "0", "main"),
+				    foreign = part("other_vf-n0-0", "main");
+
+	(void)state;
+	prepare_with(&c);
+	assert_int_equal(got.code, EAGAIN);
+	assert_non_null(strstr(got.why, "does not show pod default/p"));
+	assert_int_equal(n_holds(), 0);
+	pod("p", "");
+	prepare_with(&foreign);
+	assert_int_equal(got.code, ENOENT);
+}
+
+static void too_few_vfs_wait(void **state)
+{
+	(void)state;
+	pod("p", "");
+	for (int i = 0; i < 4; i++)
+		prepare(arena_printf(arena, C0 "%d," C0 "%d," C0 "%d," C0 "%d", 4 * i, 4 * i + 1,
+				     4 * i + 2, 4 * i + 3),
+			"main");
+	assert_int_equal(n_holds(), 16);
+	{
+		const struct latebind_claim c = part(C1 "0", "main");
+
+		prepare_with(&c);
+	}
+	assert_int_equal(got.code, EAGAIN);
+	assert_int_equal(n_holds(), 16);
+	on_rpc(unprepare_fn, NULL);
+	prepare(C1 "0", "main");
+}
+
+#define A(f) cmocka_unit_test_setup_teardown(f, set_up_anywhere, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		A(the_vfs_are_nearest_to_the_gpus_of_the_containers),
+		A(gpus_by_claim_are_those_that_the_claim_says),
+		A(a_part_of_two_claims_is_one_choice_and_one_spec),
+		A(it_keeps_its_vfs_when_it_is_prepared_again),
+		A(it_outlives_us),
+		A(a_pod_that_is_not_shown_waits),
+		A(too_few_vfs_wait),
+	};
+
+	return cmocka_run_group_tests(tests, start_rpc, stop_rpc);
+}
