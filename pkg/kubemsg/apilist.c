@@ -22,8 +22,11 @@ enum { STATUS_MESSAGE = 3 };
 
 static const uint8_t magic[] = { 'k', '8', 's', '\0' };
 
-/* Of a claim, without all that is not read: it has 32 results at most. */
-#define CLAIM_BYTES_MAX 65536
+/*
+ * Of a claim, without all that is not read. It has 32 results at most, with 32 capacities each, and
+ * 256 users (k8s.io/api/resource/v1/types.go).
+ */
+#define CLAIM_BYTES_MAX ((size_t)256 << 10)
 
 static int malformed(struct err *err)
 {
@@ -130,35 +133,82 @@ void kubemsg_list_done(struct api_list *l)
 	free(STEAL(l->more));
 }
 
+static const char *or_none(const char *s)
+{
+	return *s ? s : NULL;
+}
+
+static int result_from(const Resourceclaim__Result *r, struct draclaim_device *d, struct err *err)
+{
+	if (!*r->request || !*r->driver || !*r->pool || !*r->device)
+		return err_set(err, EBADMSG,
+			       "a result of the claim lacks its request, driver, pool or device");
+	*d = (struct draclaim_device) { .request = r->request,
+					.driver = r->driver,
+					.pool = r->pool,
+					.device = r->device,
+					.share = or_none(r->share_id) };
+	for (size_t i = 0; i < r->n_consumed_capacity; i++) {
+		const Resourceclaim__Result__ConsumedCapacityEntry *e = r->consumed_capacity[i];
+
+		if (!strcmp(e->key, "vfs") &&
+		    kubemsg_podspec_count(e->value ? e->value->string : "", &d->vfs) < 0)
+			return err_set(err, EBADMSG,
+				       "the capacity vfs of request %s is not a whole number",
+				       r->request);
+	}
+	return 0;
+}
+
+static void users_from(const Resourceclaim__Status *m, struct draclaim *claim, struct arena *a)
+{
+	struct draclaim_user *v = arena_array(a, m->n_reserved_for, sizeof(*v));
+
+	claim->users = v;
+	for (size_t i = 0; i < m->n_reserved_for; i++) {
+		const Resourceclaim__Consumer *c = m->reserved_for[i];
+
+		if (!*c->api_group && !strcmp(c->resource, "pods"))
+			v[claim->n_users++] = (struct draclaim_user) { c->name, c->uid };
+	}
+}
+
+/* The result points into the message. */
+static int claim_from(const Resourceclaim__ResourceClaim *m, struct draclaim *ret, struct arena *a,
+		      struct err *err)
+{
+	const Resourceclaim__Allocation *allocation = m->status ? m->status->allocation : NULL;
+	const Resourceclaim__Devices *devices = allocation ? allocation->devices : NULL;
+	struct draclaim_device *v = arena_array(a, devices ? devices->n_results : 0, sizeof(*v));
+	int r = 0;
+
+	*ret = (struct draclaim) { .name = m->metadata ? m->metadata->name : "",
+				   .uid = m->metadata ? m->metadata->uid : "",
+				   .deleted = m->metadata && m->metadata->deletion_timestamp,
+				   .v = v };
+	for (; devices && ret->n < devices->n_results && r == 0; ret->n++)
+		r = result_from(devices->results[ret->n], &v[ret->n], err);
+	if (m->status)
+		users_from(m->status, ret, a);
+	return r;
+}
+
 int kubemsg_list_claim(void *arg, struct bytes object, struct err *err)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
 	const Resourceclaim__ResourceClaim *m = kubemsg_unpack_known(
 		&resourceclaim__resource_claim__descriptor, object, CLAIM_BYTES_MAX, scratch, err);
-	const Resourceclaim__Devices *devices =
-		m && m->status && m->status->allocation ? m->status->allocation->devices : NULL;
 	struct api_claim *ret = arg;
-	struct draclaim_device *v;
+	struct draclaim claim;
 
 	if (!m)
 		return -err->code;
 	if (ret->found)
 		return err_set(err, EBADMSG, "is a second claim of that name");
+	if (claim_from(m, &claim, scratch, err) < 0)
+		return -err->code;
 	ret->found = true;
-	v = arena_array(ret->arena, devices ? devices->n_results : 0, sizeof(*v));
-	for (size_t i = 0; devices && i < devices->n_results; i++) {
-		const Resourceclaim__Result *r = devices->results[i];
-
-		if (!*r->request || !*r->driver || !*r->pool || !*r->device)
-			return err_set(
-				err, EBADMSG,
-				"a result of the claim lacks its request, driver, pool or device");
-		v[i] = (struct draclaim_device) { arena_strdup(ret->arena, r->request),
-						  arena_strdup(ret->arena, r->driver),
-						  arena_strdup(ret->arena, r->pool),
-						  arena_strdup(ret->arena, r->device) };
-	}
-	ret->claim = (struct draclaim) { v, devices ? devices->n_results : 0 };
+	ret->claim = kubemsg_draclaim_copy(&claim, ret->arena);
 	return 0;
 }
 

@@ -48,14 +48,13 @@ void kubemsg_list_done(struct api_list *l);
  * too large becomes one whose containers are not known; a pod without a name is an error. */
 int kubemsg_list_pod(void *arg, struct bytes object, struct err *err);
 
-/* What was read of a ResourceClaim; the devices are in the arena. */
+/* What was read of a ResourceClaim; it is in the arena. */
 struct api_claim {
 	struct arena *arena;
 	struct draclaim claim;
 	bool found;
 };
-/* Of the ResourceClaim that was asked for: its devices, into arg, a struct api_claim. None while it
- * is not allocated. */
+/* Of the ResourceClaim that was asked for, into arg, a struct api_claim. */
 int kubemsg_list_claim(void *arg, struct bytes object, struct err *err);
 
 /* The message of a metav1.Status, in which the API server refuses a question; NULL: body is none.

@@ -419,6 +419,32 @@ static struct spec_pod copy_pod(const struct spec_pod *from, struct arena *a)
 	return pod;
 }
 
+struct draclaim kubemsg_draclaim_copy(const struct draclaim *claim, struct arena *a)
+{
+	struct draclaim_device *v = arena_array(a, claim->n, sizeof(*v));
+	struct draclaim_user *users = arena_array(a, claim->n_users, sizeof(*users));
+	struct draclaim copy = *claim;
+
+	for (size_t i = 0; i < claim->n; i++) {
+		const struct draclaim_device *d = &claim->v[i];
+
+		v[i] = (struct draclaim_device) { .request = arena_strdup(a, d->request),
+						  .driver = arena_strdup(a, d->driver),
+						  .pool = arena_strdup(a, d->pool),
+						  .device = arena_strdup(a, d->device),
+						  .share = arena_strdup(a, d->share),
+						  .vfs = d->vfs };
+	}
+	for (size_t i = 0; i < claim->n_users; i++)
+		users[i] = (struct draclaim_user) { arena_strdup(a, claim->users[i].pod),
+						    arena_strdup(a, claim->users[i].uid) };
+	copy.name = arena_strdup(a, claim->name);
+	copy.uid = arena_strdup(a, claim->uid);
+	copy.v = v;
+	copy.users = users;
+	return copy;
+}
+
 static size_t size_of(const char *s)
 {
 	return s ? strlen(s) + 1 : 0;

@@ -95,11 +95,23 @@ struct podspec_source {
 /* request: "gpus", or "gpus/large" of a list of alternatives. */
 struct draclaim_device {
 	const char *request, *driver, *pool, *device;
+	const char *share; /* the UID of its share of the device; NULL: it is not shared */
+	int64_t vfs;	   /* the share's capacity "vfs"; 0: none */
+};
+/* A pod that may use the claim. */
+struct draclaim_user {
+	const char *pod, *uid;
 };
 struct draclaim {
+	const char *name, *uid;
+	bool deleted; /* has a deletionTimestamp */
 	const struct draclaim_device *v;
-	size_t n;
+	size_t n; /* 0: it is not allocated */
+	const struct draclaim_user *users;
+	size_t n_users;
 };
+
+struct draclaim kubemsg_draclaim_copy(const struct draclaim *claim, struct arena *a);
 
 /* claim NULL: it could not be had, why is a sentence. Both live until the return. */
 typedef void (*draclaim_done_fn)(void *arg, const struct draclaim *claim, const char *why);

@@ -227,19 +227,13 @@ void latebind_know_claim(struct request *r, const struct draclaim *claim, const 
 {
 	struct known_claim *all = arena_array(r->arena, r->n_claims + 1, sizeof(*all)),
 			   *now = &all[r->n_claims];
-	size_t n = claim ? claim->n : 0;
-	struct draclaim_device *v = arena_array(r->arena, n, sizeof(*v));
 
 	if (r->n_claims)
 		memcpy(all, r->claims, r->n_claims * sizeof(*all));
-	for (size_t i = 0; i < n; i++)
-		v[i] = (struct draclaim_device) { arena_strdup(r->arena, claim->v[i].request),
-						  arena_strdup(r->arena, claim->v[i].driver),
-						  arena_strdup(r->arena, claim->v[i].pool),
-						  arena_strdup(r->arena, claim->v[i].device) };
-	*now = (struct known_claim) { r->wanted_claim,
-				      { v, n },
-				      claim ? NULL : arena_strdup(r->arena, why) };
+	*now = (struct known_claim) { .name = r->wanted_claim,
+				      .why = claim ? NULL : arena_strdup(r->arena, why) };
+	if (claim)
+		now->devices = kubemsg_draclaim_copy(claim, r->arena);
 	r->claims = all;
 	r->n_claims++;
 	r->wanted_claim = NULL;

@@ -163,25 +163,55 @@ static void pods_without_end_are_bounded_with_the_array_that_has_them(void **sta
 	assert_true(f->pods.n > 5000);
 }
 
+/* A claim, and the parts of it that a test fills. */
+struct parts {
+	Resourceclaim__ResourceClaim m;
+	Resourceclaim__ObjectMeta meta;
+	Resourceclaim__Status status;
+	Resourceclaim__Allocation allocation;
+	Resourceclaim__Devices devices;
+};
+
+static struct parts *parts_of_claim(struct fixture *f, const char *device, size_t n)
+{
+	struct parts *p = arena_alloc(f->arena, sizeof(*p));
+
+	resourceclaim__resource_claim__init(&p->m);
+	resourceclaim__object_meta__init(&p->meta);
+	resourceclaim__status__init(&p->status);
+	resourceclaim__allocation__init(&p->allocation);
+	resourceclaim__devices__init(&p->devices);
+	p->devices.results = kubemsg_array(&resourceclaim__result__descriptor, n, f->arena);
+	p->devices.n_results = n;
+	for (size_t i = 0; i < n; i++) {
+		p->devices.results[i]->request = (char *)"a/b";
+		p->devices.results[i]->driver = (char *)"gpu.nvidia.com";
+		p->devices.results[i]->pool = (char *)"n1";
+		p->devices.results[i]->device = (char *)device;
+	}
+	p->m.metadata = &p->meta;
+	p->m.status = &p->status;
+	p->status.allocation = &p->allocation;
+	p->allocation.devices = &p->devices;
+	return p;
+}
+
 static void put_claim(struct fixture *f, const char *device, size_t n)
 {
-	Resourceclaim__ResourceClaim m = RESOURCECLAIM__RESOURCE_CLAIM__INIT;
-	Resourceclaim__Status status = RESOURCECLAIM__STATUS__INIT;
-	Resourceclaim__Allocation allocation = RESOURCECLAIM__ALLOCATION__INIT;
-	Resourceclaim__Devices devices = RESOURCECLAIM__DEVICES__INIT;
+	add(f, &parts_of_claim(f, device, n)->m);
+}
 
-	devices.results = kubemsg_array(&resourceclaim__result__descriptor, n, f->arena);
-	devices.n_results = n;
-	for (size_t i = 0; i < n; i++) {
-		devices.results[i]->request = (char *)"a/b";
-		devices.results[i]->driver = (char *)"gpu.nvidia.com";
-		devices.results[i]->pool = (char *)"n1";
-		devices.results[i]->device = (char *)device;
-	}
-	m.status = &status;
-	status.allocation = &allocation;
-	allocation.devices = &devices;
-	add(f, &m);
+static void put_capacity(struct fixture *f, Resourceclaim__Result *r, const char *key,
+			 const char *quantity)
+{
+	Resourceclaim__Result__ConsumedCapacityEntry **v = kubemsg_array(
+		&resourceclaim__result__consumed_capacity_entry__descriptor, 1, f->arena);
+
+	v[0]->key = (char *)key;
+	v[0]->value = kubemsg_new(&resourceclaim__quantity__descriptor, f->arena);
+	v[0]->value->string = (char *)quantity;
+	r->consumed_capacity = v;
+	r->n_consumed_capacity = 1;
 }
 
 static void the_devices_of_a_claim_are_read(void **state)
@@ -196,6 +226,59 @@ static void the_devices_of_a_claim_are_read(void **state)
 	assert_string_equal(f->claim.claim.v[1].driver, "gpu.nvidia.com");
 	assert_string_equal(f->claim.claim.v[1].pool, "n1");
 	assert_string_equal(f->claim.claim.v[1].device, "gpu-0");
+	assert_null(f->claim.claim.v[1].share);
+	assert_int_equal(f->claim.claim.v[1].vfs, 0);
+	assert_false(f->claim.claim.deleted);
+}
+
+static void shares_of_a_device_have_their_capacity(void **state)
+{
+	struct fixture *f = *state;
+	struct parts *p = parts_of_claim(f, "rail0", 3);
+
+	p->devices.results[0]->share_id = (char *)"s-1";
+	put_capacity(f, p->devices.results[0], "vfs", "2");
+	put_capacity(f, p->devices.results[1], "memory", "80Gi");
+	put_capacity(f, p->devices.results[2], "vfs", "4e0");
+	add(f, &p->m);
+	assert_int_equal(read_list(f, kubemsg_list_claim, &f->claim, 5, NULL), 0);
+	assert_string_equal(f->claim.claim.v[0].share, "s-1");
+	assert_int_equal(f->claim.claim.v[0].vfs, 2);
+	assert_null(f->claim.claim.v[1].share);
+	assert_int_equal(f->claim.claim.v[1].vfs, 0);
+	assert_int_equal(f->claim.claim.v[2].vfs, 4);
+}
+
+static void the_users_of_a_claim_are_its_pods(void **state)
+{
+	static const char *const users[][3] = { { "", "pods", "p" },
+						{ "scheduling.k8s.io", "podgroups", "g" },
+						{ "example.com", "pods", "x" },
+						{ "", "pods", "q" } };
+	struct fixture *f = *state;
+	struct parts *p = parts_of_claim(f, "rail0", 1);
+
+	p->meta.name = (char *)"c";
+	p->meta.uid = (char *)"c-uid";
+	p->meta.deletion_timestamp = kubemsg_new(&resourceclaim__time__descriptor, f->arena);
+	p->status.n_reserved_for = ARRAY_LEN(users);
+	p->status.reserved_for =
+		kubemsg_array(&resourceclaim__consumer__descriptor, ARRAY_LEN(users), f->arena);
+	for (size_t i = 0; i < ARRAY_LEN(users); i++) {
+		p->status.reserved_for[i]->api_group = (char *)users[i][0];
+		p->status.reserved_for[i]->resource = (char *)users[i][1];
+		p->status.reserved_for[i]->name = (char *)users[i][2];
+		p->status.reserved_for[i]->uid = arena_printf(f->arena, "%s-uid", users[i][2]);
+	}
+	add(f, &p->m);
+	assert_int_equal(read_list(f, kubemsg_list_claim, &f->claim, 5, NULL), 0);
+	assert_string_equal(f->claim.claim.name, "c");
+	assert_string_equal(f->claim.claim.uid, "c-uid");
+	assert_true(f->claim.claim.deleted);
+	assert_int_equal(f->claim.claim.n_users, 2);
+	assert_string_equal(f->claim.claim.users[0].pod, "p");
+	assert_string_equal(f->claim.claim.users[1].pod, "q");
+	assert_string_equal(f->claim.claim.users[1].uid, "q-uid");
 }
 
 static void a_claim_without_an_allocation_has_no_devices(void **state)
@@ -221,10 +304,19 @@ static void a_result_without_a_device_is_refused(void **state)
 	assert_no_claim(*state, "lacks its request, driver, pool or device");
 }
 
+static void a_part_of_a_vf_is_refused(void **state)
+{
+	struct parts *p = parts_of_claim(*state, "rail0", 1);
+
+	put_capacity(*state, p->devices.results[0], "vfs", "500m");
+	add(*state, &p->m);
+	assert_no_claim(*state, "the capacity vfs of request a/b is not a whole number");
+}
+
 static void a_claim_of_unreasonable_size_is_refused(void **state)
 {
 	put_claim(*state, "gpu", 10000);
-	assert_no_claim(*state, "takes more than 65536 bytes");
+	assert_no_claim(*state, "takes more than 262144 bytes");
 }
 
 static void a_name_is_of_one_claim(void **state)
@@ -258,8 +350,11 @@ int main(void)
 		T(an_object_of_unreasonable_size_is_refused_before_it_came),
 		T(pods_without_end_are_bounded_with_the_array_that_has_them),
 		T(the_devices_of_a_claim_are_read),
+		T(shares_of_a_device_have_their_capacity),
+		T(the_users_of_a_claim_are_its_pods),
 		T(a_claim_without_an_allocation_has_no_devices),
 		T(a_result_without_a_device_is_refused),
+		T(a_part_of_a_vf_is_refused),
 		T(a_claim_of_unreasonable_size_is_refused),
 		T(a_name_is_of_one_claim),
 		T(a_refusal_is_its_sentence),

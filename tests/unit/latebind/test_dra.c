@@ -70,6 +70,14 @@ static void fetch_claim(void *ctx, const char *ns, const char *name, unsigned ti
 	rpc_after(rpc, 1, tell_claim, NULL);
 }
 
+static struct draclaim_device given_device(const char *request, const char *pool, int gpu)
+{
+	return (struct draclaim_device) { .request = request,
+					  .driver = "gpu.nvidia.com",
+					  .pool = pool,
+					  .device = gpu_device(gpu) };
+}
+
 /* A pod of two containers with a VF each that share a claim of GPU 6 and GPU 0; by default "main"
  * has GPU 6.
  */
@@ -80,13 +88,11 @@ static int set_up_sharing(void **state)
 	static struct draclaim_device given[3];
 	int r = set_up(state);
 
-	given[0] =
-		(struct draclaim_device) { "gpu-a/large", "gpu.nvidia.com", "node", gpu_device(6) };
-	given[1] = (struct draclaim_device) { "gpu-b", "gpu.nvidia.com", "node", gpu_device(0) };
-	given[2] = (struct draclaim_device) { "gpu-b", "gpu.nvidia.com", "another node",
-					      gpu_device(6) };
+	given[0] = given_device("gpu-a/large", "node", 6);
+	given[1] = given_device("gpu-b", "node", 0);
+	given[2] = given_device("gpu-b", "another node", 6);
 	memset(&source, 0, sizeof(source));
-	source.claim = (struct draclaim) { given, 3 };
+	source.claim = (struct draclaim) { .v = given, .n = 3 };
 	source.parts[0] = (struct spec_claim) { "c", "gpu-a" };
 	source.parts[1] = (struct spec_claim) { "c", "gpu-b" };
 	latebind->env.specs = &specs;
