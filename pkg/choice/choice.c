@@ -11,6 +11,7 @@
 #include "align/choose.h"
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
@@ -272,6 +273,7 @@ struct gpu_set choice_known_gpus(const struct choice *c, const struct hw_invento
 /* VFs that are chosen together: of a pool, or of one class of it. */
 struct unit {
 	const struct pool *pool;
+	const char *place; /* NULL: anywhere */
 	bool any_class;
 	int numa;
 	size_t want;
@@ -351,9 +353,10 @@ static struct search begin_search(struct binding *c, struct arena *a)
 
 /* --- one solution --- */
 
-static bool is_of(const struct unit *u, const struct pool *pool, int numa)
+static bool is_for(const struct unit *u, const struct binding_slot *slot)
 {
-	return u->pool == pool && (u->any_class || u->numa == numa);
+	return u->pool == slot->pool && str_eq(u->place, slot->place) &&
+	       (u->any_class || u->numa == slot->numa);
 }
 
 static void set_units(const struct search *s, bool any_class, struct solution *sol)
@@ -367,18 +370,23 @@ static void set_units(const struct search *s, bool any_class, struct solution *s
 
 		if (slot->dev)
 			continue;
-		while (u < sol->n_units && !is_of(&sol->units[u], slot->pool, slot->numa))
+		while (u < sol->n_units && !is_for(&sol->units[u], slot))
 			u++;
 		if (u == sol->n_units)
-			sol->units[sol->n_units++] =
-				(struct unit) { slot->pool, any_class, slot->numa, 0, NULL };
+			sol->units[sol->n_units++] = (struct unit) { .pool = slot->pool,
+								     .place = slot->place,
+								     .any_class = any_class,
+								     .numa = slot->numa };
 		sol->units[u].want++;
 	}
 }
 
 static bool is_candidate(const struct unit *u, const struct vf *vf)
 {
-	return !vf->fixed && !vf->refused && is_of(u, vf->pool, vf->numa);
+	bool fits = u->place ? str_eq(u->place, pool_dev_place(vf->dev))
+			     : u->any_class || u->numa == vf->numa;
+
+	return !vf->fixed && !vf->refused && u->pool == vf->pool && fits;
 }
 
 static size_t count_candidates(const struct search *s, const struct unit *u)
@@ -563,7 +571,7 @@ static void give_slots(struct search *s, const struct solution *sol)
 			struct binding_slot *slot = &s->c->slots[i];
 
 			for (size_t u = 0; u < sol->n_units; u++) {
-				if (is_of(&sol->units[u], slot->pool, slot->numa))
+				if (is_for(&sol->units[u], slot))
 					give_slot(s, &sol->units[u], slot, pass == 0);
 			}
 		}

@@ -76,6 +76,7 @@ struct binding_slot {
 	const char *id;
 	const struct pool *pool;
 	int numa;		    /* its class */
+	const char *place;	    /* only VFs of this PF (pool_dev_place()); NULL: of any */
 	const struct pool_dev *dev; /* set: bound already, and stays */
 };
 

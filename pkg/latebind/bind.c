@@ -335,6 +335,7 @@ static void choose_from(struct request *r, const struct target *t, struct bindin
 		bool usable;
 
 		s->id = t->slots.v[i];
+		s->place = r->claim ? r->claim->places[i] : NULL;
 		s->pool = pool_of_slot(b->node, s->id);
 		pool_slot_parse(s->pool->cfg->resource, s->id, &s->numa, &number);
 		/* The VF that the slot has already and keeps, or one is to be chosen. */

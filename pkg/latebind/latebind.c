@@ -473,7 +473,10 @@ void latebind_prepare(struct latebind *b, const struct latebind_claim *c, unsign
 	struct request *r = request_new(b, &c->slots, done, arg);
 	struct arena *a = r->arena;
 	struct dynamic *dynamic = arena_array(a, c->n_dynamic, sizeof(*dynamic));
+	const char **places = arena_array(a, c->slots.n, sizeof(*places));
 
+	for (size_t i = 0; i < c->slots.n; i++)
+		places[i] = c->places ? arena_strdup(a, c->places[i]) : NULL;
 	for (size_t i = 0; i < c->n_dynamic; i++)
 		dynamic[i] = (struct dynamic) { arena_strdup(a, c->dynamic[i].driver),
 						arena_strdup(a, c->dynamic[i].pool),
@@ -483,6 +486,7 @@ void latebind_prepare(struct latebind *b, const struct latebind_claim *c, unsign
 	r->claim = arena_alloc(a, sizeof(*r->claim));
 	*r->claim = (struct latebind_claim) { .owner = ledger_copy_owner(&c->owner, a),
 					      .slots = r->slots,
+					      .places = places,
 					      .containers = copy_ids(&c->containers, a),
 					      .dynamic = dynamic,
 					      .n_dynamic = c->n_dynamic,

@@ -89,6 +89,7 @@ void latebind_bind(struct latebind *b, const struct ids *slots, const struct pod
 struct latebind_claim {
 	struct ledger_owner owner; /* the pod, and the first of the containers */
 	struct ids slots;	   /* pool_claim_slot() */
+	const char *const *places; /* of each: the only PF whose VFs it may get; NULL: any */
 	struct ids containers;
 	/* What DRA drivers gave the containers, GPUs among it */
 	const struct dynamic *dynamic;

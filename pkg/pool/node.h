@@ -171,6 +171,8 @@ const struct pool_dev *pool_find(const struct pool *p, const char *id); /* NULL 
 bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev);
 /* Is it a whole PF, and no VF? A function that is gone from the bus is taken for a VF. */
 bool pool_dev_is_pf(const struct node *n, const struct pool_dev *dev);
+/* The address of its PF; of a VF whose PF is not visible, its own. */
+const char *pool_dev_place(const struct pool_dev *dev);
 /* topo_between() as its containers find it: not all use Data Direct. */
 struct topo_path pool_between(const struct pool *p, const struct topo *t, int a, int b);
 /*

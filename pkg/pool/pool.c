@@ -445,6 +445,11 @@ bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev)
 	return p->cfg->is_rdma && !dev->plain;
 }
 
+const char *pool_dev_place(const struct pool_dev *dev)
+{
+	return dev->pf ? dev->pf->address : dev->id;
+}
+
 bool pool_dev_is_pf(const struct node *n, const struct pool_dev *dev)
 {
 	return dev->pci >= 0 && !hw_is_nic_vf(n->inv, dev->pci);

@@ -109,6 +109,29 @@ static void a_part_of_two_claims_is_one_choice_and_one_spec(void **state)
 	assert_non_null(spec(C0 "0")); /* the other one is in it */
 }
 
+static void a_vf_of_one_pf_is_asked_for(void **state)
+{
+	const char *far = NULL;
+	const char *places[] = { NULL, NULL };
+	struct latebind_claim c = part(C0 "0," C0 "1", "main");
+
+	(void)state;
+	pod("p", HOLDS(GPU "=%s", gpus(0, 1)));
+	for (size_t i = 0; i < machine.node->pools[0].n_devs; i++)
+		far = pool_dev_place(&machine.node->pools[0].devs[i]); /* the last PF */
+	places[1] = far;
+	c.places = places;
+	prepare_with(&c);
+	assert_string_equal(got.why, "");
+	assert_int_equal(pf_of(got.vf[0]), 0);
+	assert_int_equal(pf_of(got.vf[1]), 3);
+	c = part(C1 "0," C1 "1," C1 "2," C1 "3", "main");
+	c.places = (const char *[]) { far, far, far, far };
+	prepare_with(&c); /* three are left there */
+	assert_int_equal(got.code, EAGAIN);
+	assert_int_equal(n_holds(), 2);
+}
+
 static void it_keeps_its_vfs_when_it_is_prepared_again(void **state)
 {
 	const char *first;
@@ -187,6 +210,7 @@ int main(void)
 		A(the_vfs_are_nearest_to_the_gpus_of_the_containers),
 		A(gpus_by_claim_are_those_that_the_claim_says),
 		A(a_part_of_two_claims_is_one_choice_and_one_spec),
+		A(a_vf_of_one_pf_is_asked_for),
 		A(it_keeps_its_vfs_when_it_is_prepared_again),
 		A(it_outlives_us),
 		A(a_pod_that_is_not_shown_waits),
