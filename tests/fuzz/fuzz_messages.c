@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "hw/inventory.h"
+#include "kubemsg/dra.h"
 #include "kubemsg/messages.h"
 #include "kubepeer/kubepeer.h"
 #include "pods/identify.h"
@@ -50,6 +51,13 @@ FUZZ(fuplugin_info, struct plugin_info, peer_decode_plugin_info(in, a, &m, err),
      kubemsg_encode(&kubemsg_plugin_info, &m, a))
 FUZZ(fustatus, struct registration_status, DECODE(registration_status),
      peer_encode_registration_status(&m, a))
+FUZZ(fudra_claims, struct dra_claim_refs, DECODE(dra_claims), peer_encode_dra_claims(&m, a))
+FUZZ(fudra_prepare_reply, struct dra_results, peer_decode_dra_prepare_reply(in, a, &m, err),
+     kubemsg_encode(&kubemsg_dra_prepare_reply, &m, a))
+FUZZ(fudra_unprepare_reply, struct dra_results, peer_decode_dra_unprepare_reply(in, a, &m, err),
+     kubemsg_encode(&kubemsg_dra_unprepare_reply, &m, a))
+FUZZ(fudra_health, struct dra_health_list, peer_decode_dra_health(in, a, &m, err),
+     kubemsg_encode(&kubemsg_dra_health, &m, a))
 
 static int fuallocate_reply(struct bytes in, struct arena *a, struct bytes *ret, struct err *err)
 {
@@ -73,9 +81,24 @@ static int fupod_get_request(struct bytes in, struct arena *a, struct bytes *ret
 }
 
 static int (*const all[])(struct bytes, struct arena *, struct bytes *, struct err *) = {
-	fuoptions,     furegister,	 fudevice_list, fupreferred,	   fupreferred_reply,
-	fuallocate,    fuallocate_reply, fupre_start,	fupod_list,	   fupod_get_reply,
-	fuallocatable, fuplugin_info,	 fustatus,	fupod_get_request,
+	fuoptions,
+	furegister,
+	fudevice_list,
+	fupreferred,
+	fupreferred_reply,
+	fuallocate,
+	fuallocate_reply,
+	fupre_start,
+	fupod_list,
+	fupod_get_reply,
+	fuallocatable,
+	fuplugin_info,
+	fustatus,
+	fupod_get_request,
+	fudra_claims,
+	fudra_prepare_reply,
+	fudra_unprepare_reply,
+	fudra_health,
 };
 
 static void check_one(int (*fuzz)(struct bytes, struct arena *, struct bytes *, struct err *),

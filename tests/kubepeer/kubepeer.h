@@ -1,7 +1,9 @@
-/* The other side of kubemsg/messages.h: what the kubelet and a runtime send and read. */
+/* The other side of kubemsg/messages.h and kubemsg/dra.h: what the kubelet and a runtime send and
+ * read. */
 #ifndef RAILMATE_TESTS_KUBEPEER_KUBEPEER_H
 #define RAILMATE_TESTS_KUBEPEER_KUBEPEER_H
 
+#include "kubemsg/dra.h"
 #include "kubemsg/messages.h"
 
 int peer_decode_device_list(struct bytes in, struct arena *a, struct device_list *ret,
@@ -25,5 +27,13 @@ struct bytes peer_encode_allocatable(const struct pod_container *m, bool one_ent
 struct bytes peer_encode_pod_specs(const struct spec_list *m, struct arena *a);
 struct bytes peer_encode_runtime_version(const struct runtime_version *m, struct arena *a);
 struct bytes peer_encode_runtime_status(const struct runtime_status *m, struct arena *a);
+
+struct bytes peer_encode_dra_claims(const struct dra_claim_refs *refs, struct arena *a);
+int peer_decode_dra_prepare_reply(struct bytes in, struct arena *a, struct dra_results *ret,
+				  struct err *err);
+int peer_decode_dra_unprepare_reply(struct bytes in, struct arena *a, struct dra_results *ret,
+				    struct err *err);
+int peer_decode_dra_health(struct bytes in, struct arena *a, struct dra_health_list *ret,
+			   struct err *err);
 
 #endif
