@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "kubeclient/registry.h"
 #include "kubemsg/messages.h"
 #include "status/stats.h"
 
@@ -34,21 +35,12 @@ static void give_up(void *arg)
 	endpoint_serve(e);
 }
 
-/* The kubelet that finds our socket has one of its own, for registration. */
-static bool find_kubelet(const struct endpoint *e, struct rpc_peer *ret)
-{
-	_cleanup_free_ char *path = xasprintf("%s/kubelet.sock", e->env->plugin_dir);
-
-	ret->uid = (uid_t)-1;
-	return rpc_socket_accepts(path, ret) && ret->uid != (uid_t)-1;
-}
-
 void endpoint_watch_started(struct endpoint *e)
 {
 	unsigned ms = e->env->registry_patience_ms ? e->env->registry_patience_ms : FALLBACK_MS;
 	struct rpc_peer kubelet;
 
-	if (find_kubelet(e, &kubelet))
+	if (kubeclient_registry_find(e->env->plugin_dir, &kubelet))
 		rpc_server_trust(e->server, &kubelet);
 
 	if (e->env->registration == REGISTER_AUTO)
@@ -109,18 +101,10 @@ void endpoint_watch_closed(struct endpoint *e)
 	create_again_later(e);
 }
 
-/* Is it the kubelet? */
-static enum rpc_kin kin_of(const struct endpoint *e, const struct rpc_peer *peer)
-{
-	struct rpc_peer kubelet;
-
-	return find_kubelet(e, &kubelet) ? rpc_peer_compare(&kubelet, peer) : RPC_PEER_UNKNOWN;
-}
-
 /* Where processes cannot be distinguished: a peer that has just asked GetInfo. */
 bool endpoint_watch_is_kubelet(const struct endpoint *e, const struct rpc_peer *peer)
 {
-	enum rpc_kin kin = kin_of(e, peer);
+	enum rpc_kin kin = kubeclient_registry_kin(e->env->plugin_dir, peer);
 
 	return kin == RPC_PEER_SAME ||
 	       (kin == RPC_PEER_UNKNOWN && clock_mono_ms() - e->asked_ms < ASKED_MS);
@@ -133,8 +117,7 @@ void endpoint_watch_done(struct endpoint *e)
 	endpoint_offered_await_nothing(e->offered);
 }
 
-/* Endpoint "" is the socket that was asked. Each client is answered; a question or report of
- * another client than the kubelet counts for nothing. */
+/* Endpoint "" is the socket that was asked. */
 void endpoint_get_info(void *ctx, struct rpc_call *call, struct bytes request)
 {
 	static const char *versions[] = { "v1beta1" };
@@ -143,38 +126,31 @@ void endpoint_get_info(void *ctx, struct rpc_call *call, struct bytes request)
 		"DevicePlugin", e->plugin.resource, "", { versions, ARRAY_LEN(versions) }
 	};
 
-	if (kin_of(e, rpc_call_peer(call)) != RPC_PEER_OTHER) {
-		e->asked = true;
-		e->asked_ms = clock_mono_ms();
+	if (!kubeclient_registry_tell(call, e->env->plugin_dir, &info))
+		return;
+	e->asked = true;
+	e->asked_ms = clock_mono_ms();
+}
+
+static void heard(void *ctx, const struct registration_status *status)
+{
+	struct endpoint *e = ctx;
+
+	if (status->registered) {
+		e->stats.registrations++;
+		endpoint_warn_reset(e, WARN_REGISTER);
+		return;
 	}
-	rpc_reply(call, RPC_OK, NULL,
-		  kubemsg_encode(&kubemsg_plugin_info, &info, rpc_call_arena(call)));
+	e->stats.register_failures++;
+	endpoint_warn(e, WARN_REGISTER, "the kubelet did not register the resource error=%s",
+		      status->error);
+	if (!e->dying)
+		create_again_later(e);
 }
 
 void endpoint_notify_status(void *ctx, struct rpc_call *call, struct bytes request)
 {
 	struct endpoint *e = ctx;
-	struct registration_status status;
-	struct err err = { 0 };
 
-	if (kubemsg_decode(&kubemsg_registration_status, request, rpc_call_arena(call), &status,
-			   &err) < 0) {
-		rpc_reply(call, rpc_status_of(err.code), err.msg, (struct bytes) { NULL, 0 });
-		return;
-	}
-	if (kin_of(e, rpc_call_peer(call)) == RPC_PEER_OTHER) {
-		rpc_reply(call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
-		return;
-	}
-	if (status.registered) {
-		e->stats.registrations++;
-		endpoint_warn_reset(e, WARN_REGISTER);
-	} else {
-		e->stats.register_failures++;
-		endpoint_warn(e, WARN_REGISTER,
-			      "the kubelet did not register the resource error=%s", status.error);
-		if (!e->dying)
-			create_again_later(e);
-	}
-	rpc_reply(call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
+	kubeclient_registry_hear(call, e->env->plugin_dir, request, heard, e);
 }
