@@ -47,6 +47,8 @@ func main() {
 		util.CheckErr(kubeadm.Run())
 	case "kubectl":
 		os.Exit(kubectl())
+	case "gpu-driver":
+		util.CheckErr(serveGPUs(os.Args[1:]))
 	default:
 		fmt.Fprintf(os.Stderr, "%s is not the name of a program in this file\n", name)
 		os.Exit(2)
