@@ -27,6 +27,7 @@ from node import PAUSE, SOCKET, call, die_with_parent, mount  # noqa: E402
 from scenarios import until  # noqa: E402
 
 KUBELET_CONF = node.KUBELET_ROOT / "kubelet.conf"
+STANDARD, SLICES = "resource.kubernetes.io", "/apis/resource.k8s.io/v1/resourceslices"
 DISK = {"lib": "/var/lib", "log": "/var/log", "opt": "/opt"}  # what outlives a reboot
 
 # The network of pods: the node's own range, by Debian's plugins. Pods of other nodes are not
@@ -112,6 +113,7 @@ class Member(node.Node):  # pylint: disable=super-init-not-called
         (self.here / "network.template").write_text(NETWORK)
         (self.here / "runc").write_text(RUNC % values)
         (self.here / "runc").chmod(0o755)
+        (self.here / "no-gpu-driver").touch()
         (self.here / "kubelet.json").write_text(
             json.dumps(kubelet_config(self.cgroup, self.here, self.gates)))
         plugins = self.here / "disk/opt/cni/bin"
@@ -197,6 +199,32 @@ class Member(node.Node):  # pylint: disable=super-init-not-called
                         folder / "cgroup").read_text():
                     return int(folder.name)
         return None
+
+    @contextlib.contextmanager
+    def gpus_by_dra(self):
+        """A driver of DRA offers them in place of the plugin."""
+        gpus = {}
+        for i, gpu in enumerate(sorted(self.topo()["gpus"], key=lambda gpu: gpu["pci"])):
+            place = (self.machine / "sys/bus/pci/devices" / gpu["pci"]).resolve()
+            root = next(part for part in place.parts if re.fullmatch("pci[0-9a-f]{4}:[0-9a-f]{2}", part))
+            gpus[f"gpu-{i}"] = {"uuid": gpu.get("uuid", ""), f"{STANDARD}/pciBusID": gpu["pci"], f"{STANDARD}/pcieRoot": root}
+        (self.here / "gpus.json").write_text(json.dumps(gpus))
+        self.exchange("fakegpu", "gpu-driver")
+        try:
+            until(lambda: not self.allocatable().get(scenarios.GPU), "the GPU plugin to be gone")
+            yield gpus
+        finally:
+            self.exchange("gpu-driver", "fakegpu")
+            self.cluster.api("DELETE", f"{SLICES}?fieldSelector=spec.driver%3Dgpu.nvidia.com,spec.nodeName%3D{self.name}")
+            until(lambda: self.allocatable().get(scenarios.GPU), f"GPUs of {self.name}")
+
+    def exchange(self, old, new):
+        """One of the node's services for another one."""
+        (self.here / f"no-{old}").touch()
+        pid = self.process_of(old)
+        os.kill(pid, signal.SIGTERM)
+        until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), f"{old} to end")
+        (self.here / f"no-{new}").unlink()
 
     @contextlib.contextmanager
     def without_kubelet(self, sig=signal.SIGKILL):
@@ -368,9 +396,11 @@ class Inside:
                    node.KUBELET_ROOT / "pki", "--v", "4")
         gpus = (self.args.build / node.OURS["fakegpu"] / "fakegpu", "--root", self.here / "machine",
                 "--kubelet-dir", node.PLUGINS, "--resource", scenarios.GPU)
+        driver = (self.args.kubelet.parent / "gpu-driver", "/etc/kubernetes/admin.conf",
+                  self.args.name, self.here / "gpus.json")
         running = {}
         while True:
-            for name, argv in (("kubelet", kubelet), ("fakegpu", gpus)):
+            for name, argv in (("kubelet", kubelet), ("fakegpu", gpus), ("gpu-driver", driver)):
                 if name not in running.values() and not (self.here / f"no-{name}").exists():
                     running[self.spawn(name, *argv).pid] = name
                     self.say(name, "starts")

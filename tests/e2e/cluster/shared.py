@@ -8,11 +8,11 @@ KUSTOMIZE, HELM = ("kustomize",), ("helm",)
 SCENARIOS = []
 
 
-def scenario(how=KUSTOMIZE, served=True):
+def scenario(how=KUSTOMIZE, served=True, always=True):
     """how: railmate is installed when it begins, and when it has passed; served: there are VFs
-    then."""
+    then; always: also when no word chooses it."""
     def add(function):
-        function.how, function.served = how, served
+        function.how, function.served, function.always = how, served, always
         SCENARIOS.append(function)
         SCENARIOS.sort(
             key=lambda f:
