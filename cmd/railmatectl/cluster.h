@@ -73,6 +73,8 @@ const char *cluster_own(const char *text, struct arena *a);
 /* All answers as one, text or JSON; the exit code is that of the worst. */
 int cluster_merge_status(const struct cluster *c, struct strbuf *out);
 int cluster_merge_doctor(const struct cluster *c, struct strbuf *out);
+/* Of railmate-probe in pods by name: one alone, or each client and behind it its server. */
+int cluster_merge_probe(const struct cluster *c, struct strbuf *out);
 
 /* fn gets of each pod the columns (paths in jsonpath's own syntax, NULL at the end, the pod's name
  * first, texts of other authors last); a missing value is "". ns and selector may be NULL. An exit

@@ -39,7 +39,6 @@ struct member {
 
 struct answer {
 	const char *pod;
-	struct kubectl_call *call;
 	const struct item *report; /* NULL: there is none, and why */
 	const char *why;
 	size_t outcome;
@@ -58,10 +57,16 @@ struct probing {
 	const char *ns, *selector, *container;
 	char **words, **passed; /* of the command line: pods or a job; options of railmate-probe */
 	size_t n_words, n_passed;
-	struct member *v; /* heap, as rows */
+	struct member *v; /* heap */
+	size_t n, cap;
+};
+
+/* What they answered, as one. */
+struct merging {
+	struct arena *arena;
 	struct answer *answers;
-	struct row *rows;
-	size_t n, cap, n_answers, n_rows, cap_rows;
+	struct row *rows; /* heap */
+	size_t n_answers, n_rows, cap_rows;
 };
 
 /* --- pods --- */
@@ -157,58 +162,27 @@ static struct kubectl_call call_of(const struct probing *p, const struct member 
 	return call;
 }
 
-static void read_answer(struct probing *p, const struct member *m, struct kubectl_call *call)
-{
-	struct answer *a = &p->answers[p->n_answers++];
-	struct err err = { 0 };
-
-	*a = (struct answer) { m->name, call, NULL, call->why, NOT_MEASURED };
-	if (call->status == 126 || call->status == 127 ||
-	    strstr(call->err.len ? call->err.s : "", "no such file or directory"))
-		a->why =
-			"its container has no " PROBE
-			": railmate serves it no VF, or its pool has probe: false; -c names another one";
-	if (call->status < 0 || !call->out.len)
-		return;
-	if (document_parse(call->out.s, call->out.len, "its answer", p->cluster.arena, &a->report,
-			   &err) < 0 ||
-	    item_number(a->report, "probe", -1) != 1) {
-		a->report = NULL;
-		a->why = "its answer is not that of railmate-probe";
-		return;
-	}
-	for (size_t i = 0; i < ARRAY_LEN(statuses); i++)
-		a->outcome = statuses[i] == call->status ? i : a->outcome;
-}
-
 /* Of two with a token of 128 bits that is used once. server: NULL: the client alone. */
 static void probe(struct probing *p, const struct member *client, const struct member *server)
 {
-	struct kubectl_call *calls = arena_array(p->cluster.arena, 2, sizeof(*calls));
+	struct cluster *c = &p->cluster;
 	uint64_t r[2];
 	const char *token;
 
 	if (getrandom(r, sizeof(r), 0) != sizeof(r))
 		abort();
-	token = arena_printf(p->cluster.arena, "%016" PRIx64 "%016" PRIx64 "\n", r[0], r[1]);
-	calls[0] = call_of(p, client, server ? "--peer" : NULL, server ? server->ip : NULL,
-			   server ? token : NULL);
-	if (server)
-		calls[1] = call_of(p, server, "--serve", NULL, token);
-	kubectl_run(&p->cluster.k, calls, server ? 2 : 1);
-	read_answer(p, client, &calls[0]);
-	if (server)
-		read_answer(p, server, &calls[1]);
+	token = arena_printf(c->arena, "%016" PRIx64 "%016" PRIx64 "\n", r[0], r[1]);
+	c->pods[c->n].name = client->name;
+	c->calls[c->n++] = call_of(p, client, server ? "--peer" : NULL, server ? server->ip : NULL,
+				   server ? token : NULL);
+	if (server) {
+		c->pods[c->n].name = server->name;
+		c->calls[c->n++] = call_of(p, server, "--serve", NULL, token);
+	}
+	kubectl_run(&c->k, &c->calls[c->n - (server ? 2 : 1)], server ? 2 : 1);
 }
 
 /* --- results --- */
-
-static const char *text(const struct probing *p, const struct item *object, const char *key)
-{
-	const char *s = cluster_own(item_string(object, key), p->cluster.arena);
-
-	return s ? s : "";
-}
 
 /* A word of another release is not good. */
 static size_t outcome_of(const struct item *object)
@@ -218,6 +192,41 @@ static size_t outcome_of(const struct item *object)
 	while (i < ARRAY_LEN(outcomes) && !str_eq(item_string(object, "outcome"), outcomes[i]))
 		i++;
 	return i < ARRAY_LEN(outcomes) ? i : NOT_MEASURED;
+}
+
+/* The worse of what it says and of its exit status, which alone knows of GPU libraries. */
+static struct answer read_answer(const struct cluster *c, size_t i)
+{
+	const struct kubectl_call *call = &c->calls[i];
+	struct answer a = { c->pods[i].name, NULL, call->why, NOT_MEASURED };
+	struct err err = { 0 };
+
+	if (call->status == 126 || call->status == 127 ||
+	    strstr(call->err.len ? call->err.s : "", "no such file or directory"))
+		a.why = "its container has no " PROBE
+			": railmate serves it no VF, or its pool has probe: false; -c names another one";
+	if (call->status < 0 || !call->out.len)
+		return a;
+	if (document_parse(call->out.s, call->out.len, "its answer", c->arena, &a.report, &err) <
+		    0 ||
+	    item_number(a.report, "probe", -1) != 1) {
+		a.report = NULL;
+		a.why = "its answer is not that of railmate-probe";
+		return a;
+	}
+	for (size_t k = 0; k < ARRAY_LEN(statuses); k++)
+		a.outcome = statuses[k] == call->status ? k : a.outcome;
+	if (outcome_of(a.report) > a.outcome &&
+	    !(a.outcome == NO_GPU_LIBRARY && outcome_of(a.report) == NOT_MEASURED))
+		a.outcome = outcome_of(a.report);
+	return a;
+}
+
+static const char *text(const struct merging *p, const struct item *object, const char *key)
+{
+	const char *s = cluster_own(item_string(object, key), p->arena);
+
+	return s ? s : "";
 }
 
 static bool same_ends(const struct item *a, const struct item *b)
@@ -231,7 +240,7 @@ static bool same_ends(const struct item *a, const struct item *b)
 }
 
 /* first: the rows of this answer begin there. */
-static void add_measure(struct probing *p, const struct answer *answer, size_t first,
+static void add_measure(struct merging *p, const struct answer *answer, size_t first,
 			const struct item *m)
 {
 	static const char *const ops[] = { [WRITE] = "write", [READ] = "read", [SEND] = "send" };
@@ -269,7 +278,7 @@ static void put_number(const struct item *object, const char *key, struct strbuf
 		strbuf_printf(out, " %7s", "-");
 }
 
-static void put_rows(struct probing *p, struct strbuf *out)
+static void put_rows(struct merging *p, struct strbuf *out)
 {
 	for (size_t i = 0; i < p->n_answers; i++) {
 		const struct item *list = pools_list(p->answers[i].report, "measures");
@@ -290,10 +299,9 @@ static void put_rows(struct probing *p, struct strbuf *out)
 		const struct row *row = &p->rows[i];
 		const char *from = text(p, row->first, "from"), *to = text(p, row->first, "to");
 
-		strbuf_printf(
-			out, "%-12s %-12.12s %-33s", outcomes[row->outcome],
-			text(p, row->first, "path"),
-			arena_printf(p->cluster.arena, "%s/%s > %s", row->answer->pod, from, to));
+		strbuf_printf(out, "%-12s %-12.12s %-33s", outcomes[row->outcome],
+			      text(p, row->first, "path"),
+			      arena_printf(p->arena, "%s/%s > %s", row->answer->pod, from, to));
 		for (size_t k = 0; k < COLUMNS_OF_ROW; k++)
 			put_number(row->by[k], "gbps", out);
 		put_number(row->by[WRITE], "usec", out);
@@ -302,14 +310,14 @@ static void put_rows(struct probing *p, struct strbuf *out)
 	strbuf_puts(out, "(Gb/s; ALL: write, all rails at once)\n");
 }
 
-static void put_finding(struct probing *p, const struct answer *a, const struct item *f,
+static void put_finding(struct merging *p, const struct answer *a, const struct item *f,
 			struct strbuf *out)
 {
 	static const char *const more[] = { "likely", "fix" };
 	const char *on = text(p, f, "on");
 
-	strbuf_put_wrapped(out, arena_printf(p->cluster.arena, "%s: ", outcomes[outcome_of(f)]),
-			   arena_printf(p->cluster.arena, "%s: %s%s%s", a->pod, on, *on ? ": " : "",
+	strbuf_put_wrapped(out, arena_printf(p->arena, "%s: ", outcomes[outcome_of(f)]),
+			   arena_printf(p->arena, "%s: %s%s%s", a->pod, on, *on ? ": " : "",
 					text(p, f, "what")),
 			   COLUMNS);
 	for (size_t i = 0; i < ARRAY_LEN(more); i++) {
@@ -323,7 +331,7 @@ static void put_finding(struct probing *p, const struct answer *a, const struct 
  * Has an answer before this one the same finding? A client has heard what its server found in their
  * runs, and names the server before the device; and a pod may have served several.
  */
-static bool is_told(const struct probing *p, size_t of, const struct item *f)
+static bool is_told(const struct merging *p, size_t of, const struct item *f)
 {
 	for (size_t i = 0; i < of; i++) {
 		const struct item *list = pools_list(p->answers[i].report, "findings");
@@ -340,7 +348,7 @@ static bool is_told(const struct probing *p, size_t of, const struct item *f)
 	return false;
 }
 
-static void put_findings(struct probing *p, size_t outcome, struct strbuf *out)
+static void put_findings(struct merging *p, size_t outcome, struct strbuf *out)
 {
 	for (size_t i = 0; i < p->n_answers; i++) {
 		const struct item *list = pools_list(p->answers[i].report, "findings");
@@ -348,8 +356,8 @@ static void put_findings(struct probing *p, size_t outcome, struct strbuf *out)
 		if (!p->answers[i].report && !(i % 2 && p->answers[i - 1].report) &&
 		    outcome == NOT_MEASURED)
 			strbuf_put_wrapped(out, "not measured: ",
-					   arena_printf(p->cluster.arena, "%s: %s",
-							p->answers[i].pod, p->answers[i].why),
+					   arena_printf(p->arena, "%s: %s", p->answers[i].pod,
+							p->answers[i].why),
 					   COLUMNS);
 		for (size_t k = 0; k < list->n_kids && k < FINDINGS_MAX; k++) {
 			if (outcome_of(&list->kids[k]) == outcome &&
@@ -359,7 +367,7 @@ static void put_findings(struct probing *p, size_t outcome, struct strbuf *out)
 	}
 }
 
-static void put_json(const struct probing *p, size_t worst, struct strbuf *out)
+static void put_json(const struct merging *p, size_t worst, struct strbuf *out)
 {
 	struct json j;
 
@@ -386,31 +394,42 @@ static void put_json(const struct probing *p, size_t worst, struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
+int cluster_merge_probe(const struct cluster *c, struct strbuf *out)
+{
+	struct merging p = { .arena = c->arena,
+			     .answers = arena_array(c->arena, c->n, sizeof(*p.answers)) };
+	size_t worst = GOOD;
+
+	for (size_t i = 0; i < c->n; i++) {
+		p.answers[p.n_answers++] = read_answer(c, i);
+		worst = p.answers[i].outcome > worst ? p.answers[i].outcome : worst;
+	}
+	if (c->json)
+		put_json(&p, worst, out);
+	else
+		put_rows(&p, out);
+	for (size_t o = BROKEN; !c->json && o > GOOD; o--)
+		put_findings(&p, o, out);
+	free(p.rows);
+	return statuses[worst];
+}
+
 static int run(struct probing *p)
 {
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-	size_t worst = GOOD;
-	int r = find_members(p);
+	int r = find_members(p), printed;
 
 	if (r != EXIT_DONE)
 		return r;
-	p->answers = arena_array(p->cluster.arena, 2 * p->n, sizeof(*p->answers));
+	p->cluster.pods = xcalloc(2 * p->n, sizeof(*p->cluster.pods));
+	p->cluster.calls = arena_array(p->cluster.arena, 2 * p->n, sizeof(*p->cluster.calls));
 	if (p->n == 1)
 		probe(p, &p->v[0], NULL);
 	for (size_t i = 1; i < p->n; i++)
 		probe(p, &p->v[i], &p->v[0]);
-	for (size_t i = 0; i < p->n_answers; i++)
-		worst = p->answers[i].outcome > worst ? p->answers[i].outcome : worst;
-	if (p->cluster.json)
-		put_json(p, worst, &out);
-	else
-		put_rows(p, &out);
-	for (size_t o = BROKEN; !p->cluster.json && o > GOOD; o--)
-		put_findings(p, o, &out);
-	r = print_out(&out);
-	for (size_t i = 0; i < p->n_answers; i++)
-		kubectl_call_done(p->answers[i].call);
-	return r == EXIT_DONE ? statuses[worst] : r;
+	r = cluster_merge_probe(&p->cluster, &out);
+	printed = print_out(&out);
+	return printed == EXIT_DONE ? r : printed;
 }
 
 int cluster_probe(int argc, char **argv)
@@ -449,6 +468,5 @@ int cluster_probe(int argc, char **argv)
 		r = run(&p);
 	cluster_done(&p.cluster);
 	free(p.v);
-	free(p.rows);
 	return r;
 }
