@@ -32,15 +32,14 @@ static void judge(const char *data, size_t size, size_t step, struct strbuf *out
 	json_end_object(&j);
 }
 
-static void end_badly(const char *data, size_t size, bool first)
+static void end_badly(const char *data, size_t size, const char *bad, bool first)
 {
-	static const char bad[] = "a:1:1 [0] NCCL INFO group.cc:65 -> 2 [Async thread]\n";
 	_cleanup_verify_ struct verify *v = verify_new();
 
 	for (int i = 0; i < 2; i++) {
 		verify_begin(v, "log");
 		if (first == !i)
-			verify_feed(v, bad, sizeof(bad) - 1);
+			verify_feed(v, bad, strlen(bad));
 		else
 			verify_feed(v, data, size);
 		verify_end(v);
@@ -55,6 +54,12 @@ static void check_sentence(const struct err *err)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const char *const bad[] = {
+		"a:1:1 [0] NCCL INFO group.cc:65 -> 2 [Async thread]\n",
+		" \"outcome\": \"broken\",\n",
+		"{\"probe\":1,\"outcome\":\"broken\",\"measures\":[]}\n",
+		"FAIL: ml/train-0 main, 2 VFs, 2 GPUs, 4 transfers\n",
+	};
 	_cleanup_strbuf_ struct strbuf whole = STRBUF_INIT, pieces = STRBUF_INIT;
 	_cleanup_verify_ struct verify *v = verify_new();
 	_cleanup_arena_ struct arena *arena = arena_new(1024);
@@ -66,8 +71,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	judge(text, size, size + 1, &whole);
 	judge(text, size, 7, &pieces);
 	assert(!strcmp(strbuf_str(&whole), strbuf_str(&pieces)));
-	end_badly(text, size, true);
-	end_badly(text, size, false);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		end_badly(text, size, bad[i], true);
+		end_badly(text, size, bad[i], false);
+	}
 	if (verify_add_map(v, NULL, text, size, "file", &err) < 0)
 		check_sentence(&err);
 	err = (struct err) { 0 };
