@@ -295,9 +295,26 @@ static void judge_copy(const struct sysroot *root, const struct library *l, cons
 	}
 }
 
-/* The line of the library's own words that speaks of the device or its provider; NULL: none. */
-static const char *own_words(const struct answer *answer, const char *hca, const char *provider,
-			     struct arena *a)
+static bool is_about(const char *line, const char *hca, const char *provider)
+{
+	return strstr(line, hca) || strstr(line, provider);
+}
+
+/* It leaves the device out, or all: libibverbs/init.c of rdma-core, match_device() and
+ * check_abi_version(). */
+static bool is_of_abi(const char *line, const char *hca, const char *provider)
+{
+	const char *name = strrchr(line, '/');
+
+	(void)provider;
+	return strstr(line, " kernel ABI version ") ||
+	       (strstr(line, " the kernel ABI of ") && name && str_eq(name + 1, hca));
+}
+
+/* The first line of the library's own words that is of this kind; NULL: none. */
+static const char *own_words(const struct answer *answer,
+			     bool (*is)(const char *line, const char *hca, const char *provider),
+			     const char *hca, const char *provider, struct arena *a)
 {
 	const char *next;
 
@@ -305,8 +322,7 @@ static const char *own_words(const struct answer *answer, const char *hca, const
 		const char *line = arena_printf(a, "%.*s", (int)strcspn(at, "\n"), at);
 
 		next = str_next_line(at);
-		if (str_starts(line, "libibverbs: ") &&
-		    (strstr(line, hca) || strstr(line, provider) || strstr(line, "ABI")))
+		if (str_starts(line, "libibverbs: ") && is(line, hca, provider))
 			return line;
 	}
 	return NULL;
@@ -356,7 +372,7 @@ static void compare(const struct told_vf *vf, const char *provider, const struct
 		our_list,	 ibv_free_device_list, ibv_get_device_name,
 		ibv_open_device, ibv_close_device,     our_query
 	};
-	const char *words = own_words(answer, vf->hca, provider, r->arena);
+	const char *words = own_words(answer, is_about, vf->hca, provider, r->arena);
 	struct seen ok = ask(&ours, vf->hca, vf->port);
 
 	if (ok.error || (!theirs->error && theirs->state == ok.state && theirs->mtu == ok.mtu &&
@@ -417,10 +433,15 @@ static void judge_default(const struct sysroot *root, const struct told_vf *vf,
 			  const struct library *l, struct report *r)
 {
 	struct seen theirs = seen_of(answer, vf->hca);
-	const char *where;
+	const char *where, *abi = own_words(answer, is_of_abi, vf->hca, provider, r->arena);
 
-	if (theirs.error &&
-	    library_provider(root, l, provider, r->arena, &where) != PROVIDER_THERE) {
+	if (!theirs.listed && abi) {
+		if (first)
+			report_finding(r, OUTCOME_BROKEN, "image-abi", vf->hca,
+				       "The image's libibverbs (%s) leaves it out: %s", l->path,
+				       strchr(strchr(abi, ' ') + 1, ' ') + 1);
+	} else if (theirs.error &&
+		   library_provider(root, l, provider, r->arena, &where) != PROVIDER_THERE) {
 		if (first)
 			judge_copy(root, l, provider, false, r);
 	} else if (item_string(answer->json, "library")) {

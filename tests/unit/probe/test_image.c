@@ -143,6 +143,32 @@ static void asks_the_libibverbs_of_a_live_image(void **state)
 	found_assert_none(&report, "image-differs"); /* neither sees it */
 }
 
+/* Two VFs of one driver: its provider is named once, whatever ours makes of the kernel. */
+static void names_a_provider_of_another_kernel(void **state)
+{
+	struct told_vf two[] = { vf, vf };
+	struct sysroot *root;
+
+	(void)state;
+	if (is_emulated())
+		skip();
+	two[0].hca = "mlx5_4000";
+	two[1].hca = "mlx5_4001";
+	told = (struct told) { .vfs = two, .n_vfs = 2 };
+	setenv("LD_LIBRARY_PATH", FAKE_VERBS, 1);
+	assert_int_equal(sysroot_open("/", &root, NULL), 0);
+	check_image(root, &told, &report);
+	sysroot_close(root);
+	unsetenv("LD_LIBRARY_PATH");
+	found_assert(&report, OUTCOME_BROKEN, "image-abi",
+		     "The image's libibverbs (" FAKE_VERBS "/libibverbs.so.1) leaves it out: "
+		     "Driver mlx5 does not support the kernel ABI of 8 (supports 1 to 1)");
+	assert_string_equal(report.findings[0].on, "mlx5_4000");
+	found_assert_none(&report, "image-provider");
+	found_assert_none(&report, "image-differs");
+	assert_int_equal(report.n_findings, 1);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -154,6 +180,7 @@ int main(int argc, char **argv)
 		TEST(knows_the_provider_of_soft_rdma),
 		TEST(tells_an_image_without_libibverbs_from_a_static_one),
 		TEST(asks_the_libibverbs_of_a_live_image),
+		TEST(names_a_provider_of_another_kernel),
 	};
 
 	if (argc == 2 && strcmp(argv[1], "--image-verbs") == 0)
