@@ -439,6 +439,9 @@ static void put_held(const struct status_facts *f, struct strbuf *out)
 		strbuf_puts(out, "</tr>\n");
 	}
 	status_html_end(out);
+	strbuf_puts(
+		out,
+		"<p class=\"pale\">What they reach: <code>kubectl railmate probe POD -n NAMESPACE</code> measures in the container itself.</p>\n");
 }
 
 static void put_decision(const struct status_facts *f, const struct ledger_decision *d,

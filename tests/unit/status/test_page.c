@@ -112,6 +112,7 @@ static void who_holds_a_vf_and_why_it_was_chosen(void **state)
 	ledger_put(w->ledger, &hold);
 	snprintf(row, sizeof(row), "<td>%s</td><td>PIX</td><td class=\"number\">90 s</td>", gpu);
 	assert_has(w, "<td>default/train</td><td>main</td><td>held</td>");
+	assert_has(w, "<code>kubectl railmate probe POD -n NAMESPACE</code>");
 	assert_has(w, row);
 	assert_has(w, "<td class=\"number\">5 min</td><td>rdma/vf</td><td>default/train</td>");
 	assert_has(w, "known: PodResources Get");
