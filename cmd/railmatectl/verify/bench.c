@@ -433,8 +433,9 @@ static double link_rate(const struct verify *v, const char *hca)
 	return 0;
 }
 
-/* Other findings that cost bandwidth, the costliest first. */
-static const char *likely_cause(const struct verify *v)
+/* Other findings that cost bandwidth, the costliest first; else what such a share of a NIC's rate
+ * is by a public table of transports. */
+static const char *likely_cause(const struct verify *v, double share)
 {
 	static const struct {
 		enum sign_id id;
@@ -458,6 +459,10 @@ static const char *likely_cause(const struct verify *v)
 	}
 	if (v->net_gdr < v->net_channels)
 		return "channels without GPUDirect RDMA";
+	if (share < 0.48)
+		return share < 0.25
+			       ? "nothing that the log shows, and about what TCP gives"
+			       : "nothing that the log shows, and about what RDMA with copies through the host gives";
 	return "nothing that the log shows: see railmatectl doctor (PCIe links, ACS, IOMMU, PFC) and the switches";
 }
 
@@ -473,7 +478,7 @@ static void saw_table(struct verify *v, const struct table *t, enum sign_id id)
 	else
 		strbuf_printf(&text, "%.2f GB/s bus bandwidth at best", t->best);
 	if (id == SIGN_BANDWIDTH_HALF || id == SIGN_BANDWIDTH_LOW)
-		strbuf_printf(&text, "; likely: %s", likely_cause(v));
+		strbuf_printf(&text, "; likely: %s", likely_cause(v, t->best / t->ceiling));
 	if (id == SIGN_COLLAPSE)
 		strbuf_printf(&text, ", %.2f at a larger size", t->least_after);
 	strbuf_printf(&text, ": %s", t->text);

@@ -117,6 +117,35 @@ static void text_has_the_worst_first_in_100_columns(void **state)
 	}
 }
 
+static void a_slow_gpu_is_likened_to_what_others_measured(void **state)
+{
+	static const struct {
+		double gbps;
+		const char *memory, *like;
+	} cases[] = {
+		{ 140, "0000:1b:00.0", "17.5 GB/s of 50.0: about what RoCE with copies" },
+		{ 196, "0000:1b:00.0", "24.5 GB/s of 50.0: about what two NUMA nodes give" },
+		{ 300, "0000:1b:00.0", NULL },
+		{ 390, "0000:1b:00.0", NULL },
+		{ 140, "host", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct report r = new_report();
+		struct measure m = transfer(cases[i].gbps, 400);
+		_cleanup_free_ char *text = NULL;
+
+		m.from_memory = m.to_memory = cases[i].memory;
+		report_measure(&r, &m);
+		text = written(report_text, &r);
+		if (cases[i].like)
+			assert_non_null(strstr(text, cases[i].like));
+		else
+			assert_null(strstr(text, "about what"));
+	}
+}
+
 static void json_is_read_back(void **state)
 {
 	struct report r = new_report();
@@ -196,6 +225,7 @@ int main(void)
 		cmocka_unit_test(share_of_the_expectation_decides),
 		cmocka_unit_test(failure_of_a_tool_is_never_good),
 		cmocka_unit_test(text_has_the_worst_first_in_100_columns),
+		cmocka_unit_test(a_slow_gpu_is_likened_to_what_others_measured),
 		cmocka_unit_test(json_is_read_back),
 		cmocka_unit_test(page_escapes_names_and_refers_to_nothing),
 		cmocka_unit_test(metrics_are_one_sample_a_transfer_and_finding),
