@@ -12,13 +12,15 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
+#include "pool/slots.h"
 #include "topo/rails.h"
 #include "topo/topo.h"
 
-#define OURS	 "railmate.io/"
-#define STANDARD "resource.kubernetes.io/" /* k8s.io/dynamic-resource-allocation/deviceattribute   \
-					    */
-#define MULTUS "k8s.cni.cncf.io/"	   /* Multus finds networks of claims by these */
+#define OURS "railmate.io/"
+#define STANDARD                                                                                   \
+	"resource.kubernetes.io/" /* k8s.io/dynamic-resource-allocation/deviceattribute            \
+				   */
+#define MULTUS "k8s.cni.cncf.io/" /* Multus finds networks of claims by these */
 #define SLOT   "-slot-"
 
 /* --- names --- */
@@ -53,11 +55,6 @@ static void label_of(const char *resource, char label[LABEL_MAX + 1])
 	strcpy(label + len, hash);
 }
 
-const char *slices_place(const struct pool_dev *dev)
-{
-	return dev->pf ? dev->pf->address : dev->id;
-}
-
 static void name_place(const char *label, const char *place, char name[SLICE_DEVICE_NAME_MAX + 1])
 {
 	snprintf(name, SLICE_DEVICE_NAME_MAX + 1, "%s-%s", label, place);
@@ -67,12 +64,15 @@ static void name_place(const char *label, const char *place, char name[SLICE_DEV
 	}
 }
 
-static bool is_slot(const char *device, const char *label)
+static bool is_slot(const char *device, const char *label, unsigned *ret_number)
 {
 	uint64_t k;
 
-	return str_starts(device, label) && str_starts(device + strlen(label), SLOT) &&
-	       str_to_u64(device + strlen(label) + strlen(SLOT), 10, UINT16_MAX, &k) == 0;
+	if (!str_starts(device, label) || !str_starts(device + strlen(label), SLOT) ||
+	    str_to_u64(device + strlen(label) + strlen(SLOT), 10, SLOT_NUMBER_MAX, &k) < 0)
+		return false;
+	*ret_number = (unsigned)k;
+	return true;
 }
 
 bool slices_find(const struct node *node, const char *device, struct slices_device *ret)
@@ -83,17 +83,14 @@ bool slices_find(const struct node *node, const char *device, struct slices_devi
 		const struct pool *pool = &node->pools[i];
 
 		label_of(pool->cfg->resource, label);
-		if (is_slot(device, label)) {
-			*ret = (struct slices_device) { pool, NULL };
+		*ret = (struct slices_device) { .pool = pool };
+		if (is_slot(device, label, &ret->number))
 			return true;
-		}
 		for (size_t k = 0; k < pool->n_devs; k++) {
-			name_place(label, slices_place(&pool->devs[k]), name);
-			if (!strcmp(device, name)) {
-				*ret = (struct slices_device) { pool,
-								slices_place(&pool->devs[k]) };
+			name_place(label, pool_dev_place(&pool->devs[k]), name);
+			ret->place = pool_dev_place(&pool->devs[k]);
+			if (!strcmp(device, name))
 				return true;
-			}
 		}
 	}
 	return false;
@@ -128,7 +125,7 @@ struct group {
 
 static bool is_in(const struct group *g, const struct pool_dev *dev)
 {
-	return !dev->left_over && (!g->place || !strcmp(slices_place(dev), g->place));
+	return !dev->left_over && (!g->place || !strcmp(pool_dev_place(dev), g->place));
 }
 
 /* The first port of its PF, or its own. */
@@ -269,7 +266,7 @@ static void put_slots(struct plan *p, const struct slices_pool *sp, const char *
 	for (size_t k = 0; k < sp->n_slots; k++) {
 		struct json *j;
 
-		snprintf(name, sizeof(name), "%s" SLOT "%u", label, (unsigned)k);
+		snprintf(name, sizeof(name), "%s" SLOT "%u", label, sp->slots[k]);
 		j = begin_device(p, name);
 		put_attributes(j, &g, name, -1);
 		json_end_object(j);
@@ -341,14 +338,14 @@ static void put_places(struct plan *p, const struct slices_pool *sp, const char 
 
 	for (size_t i = 0; i < pool->n_devs; i++) {
 		const struct pool_dev *dev = &pool->devs[i];
-		const struct group g = { p->in->node, pool, slices_place(dev) };
+		const struct group g = { p->in->node, pool, pool_dev_place(dev) };
 		const char *taint;
 		bool again = false;
 		struct json *j;
 		size_t n;
 
 		for (size_t k = 0; k < i && !again; k++)
-			again = !strcmp(slices_place(&pool->devs[k]), g.place);
+			again = !strcmp(pool_dev_place(&pool->devs[k]), g.place);
 		n = again ? 0 : count(p, sp, &g, &taint);
 		if (!n)
 			continue;

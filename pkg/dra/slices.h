@@ -20,7 +20,6 @@
 struct arena;
 struct node;
 struct pool;
-struct pool_dev;
 struct strbuf;
 
 /* The API server's limits (k8s.io/api/resource/v1 types.go, 1.37). */
@@ -32,7 +31,10 @@ struct strbuf;
 struct slices_pool {
 	const struct pool *pool;
 	bool exact;
-	size_t n_slots; /* abstract: how many VFs claims have or may have */
+	/* abstract: the numbers of slots, ascending: those that claims have, and as many of the
+	 * others as there are VFs for claims to come */
+	const unsigned *slots;
+	size_t n_slots;
 	/* exact: VFs that no claim has or may have; sorted by list_by_string() */
 	const char *const *lost;
 	size_t n_lost;
@@ -79,12 +81,11 @@ void slices_write(const struct slice_object *o, struct strbuf *out);
 
 struct slices_device {
 	const struct pool *pool;
-	const char *place; /* exact: slices_place() of its VFs; NULL: a slot */
+	const char *place; /* exact: pool_dev_place() of its VFs; NULL: a slot */
+	unsigned number;   /* the slot's */
 };
 
 /* Whose device is it? Of a pool that the node has, whether or not the device is offered now. */
 bool slices_find(const struct node *node, const char *device, struct slices_device *ret);
-/* The address of its PF; of a VF whose PF is not visible its own. */
-const char *slices_place(const struct pool_dev *dev);
 
 #endif

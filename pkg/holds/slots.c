@@ -151,7 +151,8 @@ static void note_held(struct holds *h, const struct holds_seen *seen, struct hol
 			(struct unknown) { .slot = xstrdup(seen->id),
 					   .resource = xstrdup(seen->resource),
 					   .owner = { xstrdup(seen->ns), xstrdup(seen->pod),
-						      xstrdup(""), xstrdup(seen->container) } };
+						      xstrdup(""), xstrdup(seen->container),
+						      NULL } };
 		holds_say(
 			h, true,
 			"the VF of a slot is not known: until its container ends, no new one gets a VF of the resource slot=%s resource=%s pod=%s/%s container=%s",

@@ -244,7 +244,7 @@ struct identified pods_first_candidate(const struct pod_list *pods, const struct
 		pod ? pods_find_container(pod, first->container->name) : NULL;
 	struct identified r = { .found = true,
 				.owner = { first->pod->ns, first->pod->name, first->pod->uid,
-					   first->container->name },
+					   first->container->name, NULL },
 				.spec = first->container };
 
 	if (now)

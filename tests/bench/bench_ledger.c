@@ -94,7 +94,7 @@ static void hold(struct ledger *l, size_t i, int64_t since_ms, uint64_t decision
 					      .resource = "rdma/vf",
 					      .owner = { "default", pod,
 							 "0b1a6e2c-55d0-4f0b-9d7e-6b1d1f0c9a55",
-							 "main" },
+							 "main", NULL },
 					      .rdma = rdma,
 					      .netdev = "ens1f0v0",
 					      .driver = "mlx5_core",

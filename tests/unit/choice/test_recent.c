@@ -28,7 +28,7 @@ static int gpu[2]; /* PCI indices */
 static struct choice choice_for(const int *gpus, size_t n)
 {
 	return (struct choice) { .in = { .node = node, .gpus = { .v = gpus, .n = n }, .want = 2 },
-				 .owner = { "default", "p", "u", "c" },
+				 .owner = { "default", "p", "u", "c", NULL },
 				 .known = LEDGER_GPUS_KNOWN,
 				 .source = "a test" };
 }

@@ -26,11 +26,14 @@
 #define CI "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"
 
 static struct arena *a;
+static unsigned numbers[200]; /* of slots: 0, 1, … */
 
 static int setup(void **state)
 {
 	(void)state;
 	a = arena_new(0);
+	for (unsigned i = 0; i < ARRAY_LEN(numbers); i++)
+		numbers[i] = i;
 	return 0;
 }
 
@@ -212,8 +215,10 @@ static void slots_of_two_pools_fill_slices_one_after_the_other(void **state)
 		"{\"resourceList\": ["
 		"{\"resourceName\": \"a\", \"resourcePrefix\": \"rdma\", \"selectors\": {\"pfNames\": [\"none\"]}},"
 		"{\"resourceName\": \"b\", \"resourcePrefix\": \"rdma\", \"selectors\": {\"pfNames\": [\"eth0\"]}}]}");
-	const struct slices_pool v[] = { { .pool = &node->pools[0], .n_slots = 200 },
-					 { .pool = &node->pools[1], .n_slots = 100 } };
+	const struct slices_pool v[] = {
+		{ .pool = &node->pools[0], .slots = numbers, .n_slots = 200 },
+		{ .pool = &node->pools[1], .slots = numbers, .n_slots = 100 }
+	};
 	const struct slices_in in = { .node = node, .v = v, .n = 2, .taints = true };
 	struct slices s = slices_plan(&in, a), again = slices_plan(&in, a);
 	const struct item *slot;
@@ -257,7 +262,7 @@ static const char *first_name(const char *resource)
 	struct pool_config cfg = { .resource = resource };
 	const struct pool pool = { &cfg, NULL, 0 };
 	const struct node node = { .pools = &pool, .n_pools = 1 };
-	const struct slices_pool v = { .pool = &pool, .n_slots = 1 };
+	const struct slices_pool v = { .pool = &pool, .slots = numbers + 7, .n_slots = 1 };
 	const struct slices_in in = { .node = &node, .v = &v, .n = 1 };
 	struct slices s = slices_plan(&in, a);
 	const char *name = item_string(&parse(s.v[0].devices)->kids[0], "name");
@@ -267,6 +272,7 @@ static const char *first_name(const char *resource)
 	assert_true(slices_find(&node, name, &found));
 	assert_ptr_equal(found.pool, &pool);
 	assert_null(found.place);
+	assert_int_equal(found.number, 7);
 	return name;
 }
 
@@ -286,7 +292,7 @@ static void every_resource_has_names_of_its_own(void **state)
 	};
 
 	(void)state;
-	assert_string_equal(first_name("rdma/vf"), "rdma-vf-slot-0");
+	assert_string_equal(first_name("rdma/vf"), "rdma-vf-slot-7");
 	for (size_t i = 0; i < ARRAY_LEN(resources); i++) {
 		for (size_t k = 0; k < i; k++)
 			assert_string_not_equal(first_name(resources[i]), first_name(resources[k]));

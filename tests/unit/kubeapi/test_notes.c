@@ -67,9 +67,10 @@ static int setup(void **state)
 	f->ledger = ledger_new();
 	bdf_format(inv->pci[synth_pf(inv, 0)].bdf, f->pf);
 	bdf_format(inv->pci[synth_vf(inv, 0)].bdf, f->vf);
-	ledger_put(f->ledger, &(struct ledger_hold) { .vf = f->vf,
-						      .resource = "rdma/vf",
-						      .owner = { "ns", "p", "uid", "main" } });
+	ledger_put(f->ledger,
+		   &(struct ledger_hold) { .vf = f->vf,
+					   .resource = "rdma/vf",
+					   .owner = { "ns", "p", "uid", "main", NULL } });
 	*state = f;
 	return 0;
 }

@@ -4,7 +4,7 @@ const struct ledger_decision sample_decision = {
 	.at_ms = 1700000000123,
 	.resource = "rdma/vf",
 	.late = true,
-	.owner = { "default", "train-0", "6f1e", "main" },
+	.owner = { "default", "train-0", "6f1e", "main", NULL },
 	.asked = 2,
 	.known = LEDGER_GPUS_PREDICTED,
 	.source = "nvidia.com/gpu's GetPreferredAllocation",
@@ -34,7 +34,7 @@ struct ledger_hold sample_hold(const char *vf)
 {
 	return (struct ledger_hold) { .vf = vf,
 				      .resource = "rdma/vf",
-				      .owner = { "default", "train-0", "", "main" },
+				      .owner = { "default", "train-0", "", "main", NULL },
 				      .rdma = "mlx5_7",
 				      .since_ms = 1700000000123 };
 }

@@ -81,7 +81,7 @@ struct ledger_hold world_hold(struct world *w, size_t vf, const char *pod)
 {
 	struct ledger_hold hold = { .vf = w->pool->devs[vf].id,
 				    .resource = RESOURCE,
-				    .owner = { "default", pod, "uid", "main" },
+				    .owner = { "default", pod, "uid", "main", NULL },
 				    .rdma = w->pool->devs[vf].rdma_name };
 
 	ledger_put(w->ledger, &hold);

@@ -92,7 +92,7 @@ static void a_slot_whose_vf_is_not_known_is_named(void **state)
 {
 	struct world *w = *state;
 	const struct ledger_hold unknown = { .slot = "rdma_vf-n0-3",
-					     .owner = { "ml", "train", "", "main" } };
+					     .owner = { "ml", "train", "", "main", NULL } };
 
 	w->service.unknown = &unknown;
 	w->service.n_unknown = 1;

@@ -232,7 +232,7 @@ static void a_vf_that_no_pool_lists_is_shown_all_the_same(void **state)
 	struct world *w = *state;
 	const struct ledger_hold hold = { .vf = "0000:ff:00.7",
 					  .resource = "other/vf",
-					  .owner = { "default", "train", "uid", "main" } };
+					  .owner = { "default", "train", "uid", "main", NULL } };
 
 	ledger_put(w->ledger, &hold);
 	assert_sample(
@@ -484,7 +484,7 @@ static void hold_all(struct world *w, const struct node *node, const char *pod)
 				   .vf = node->pools[0].devs[i].id,
 				   .resource = RESOURCE,
 				   .owner = { "default", arena_printf(w->arena, "%s-%zu", pod, i),
-					      "uid", "main" } });
+					      "uid", "main", NULL } });
 }
 
 /* docs/metrics.md promises it: some 2,000, and 6,000 more with the traffic of VFs. */

@@ -48,7 +48,7 @@ static void hold(size_t vf, const char *ns, const char *pod)
 {
 	ledger_put(ledger, &(struct ledger_hold) { .vf = node->pools[0].devs[vf].id,
 						   .resource = "rdma/vf",
-						   .owner = { ns, pod, "", "main" } });
+						   .owner = { ns, pod, "", "main", NULL } });
 }
 
 /* For the first GPU, with this VF. */

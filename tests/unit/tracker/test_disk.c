@@ -247,11 +247,12 @@ static void put_old_ledger(void)
 
 	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", folder);
 	for (size_t i = 0; i < 3; i++)
-		ledger_put(l, &(struct ledger_hold) { .vf = vf[i],
-						      .resource = "rdma/vf",
-						      .owner = { "default", "p1", "u1", "main" },
-						      .pending = i == 2,
-						      .decision = ledger_decide(l, &d) });
+		ledger_put(l,
+			   &(struct ledger_hold) { .vf = vf[i],
+						   .resource = "rdma/vf",
+						   .owner = { "default", "p1", "u1", "main", NULL },
+						   .pending = i == 2,
+						   .decision = ledger_decide(l, &d) });
 	ledger_write(l, &text);
 	assert_int_equal(ledger_file_open(elsewhere, 0, &file, NULL), 0);
 	assert_int_equal(ledger_file_store(file, text.s, text.len, NULL), 0);

@@ -1,0 +1,600 @@
+#include "dra/prepare.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/pending.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "dra/slices.h"
+#include "holds/holds.h"
+#include "kubemsg/messages.h"
+#include "kubemsg/podspec.h"
+#include "latebind/latebind.h"
+#include "pool/node.h"
+#include "pool/slots.h"
+#include "render/cdi.h"
+#include "rpc/rpc.h"
+#include "tracker/tracker.h"
+
+#define ASK_TIMEOUT_MS	2000
+#define BIND_TIMEOUT_MS 10000
+#define CLAIMS_MAX	128 /* of one pod: SPEC_CLAIMS_MAX */
+#define SHARE_MAX	256 /* VFs of one result: a card has no more */
+
+struct prepares {
+	struct prepare_env env;
+	struct node *node; /* NULL: none yet */
+	LIST_HEAD(, job) jobs;
+};
+
+/* A claim of the pod. Those that the kubelet names come first; of others only the GPUs count. */
+struct claim_state {
+	struct dra_claim_ref ref; /* uid NULL: the kubelet does not name it */
+	struct draclaim claim;
+	const char *why; /* it is not prepared, or not known; NULL: it is */
+};
+
+/* A result of our driver. */
+struct part {
+	const struct claim_state *of;
+	const struct draclaim_device *given;
+	const struct pool *pool;
+	const char *place; /* the PF; NULL: any */
+	struct ids slots;
+	size_t group; /* index of its first part */
+};
+
+/* A call of the kubelet. */
+struct job {
+	LIST_ENTRY(job) link;
+	struct prepares *p;
+	struct arena *arena;
+	struct node *node;
+	struct claim_state *claims;
+	size_t n_claims, n_named, n_known; /* known: asked for, in their order */
+	const struct spec_pod *pod;	   /* NULL: not looked for yet */
+	struct spec_list specs;
+	const char *doubt;
+	bool stale; /* one of its claims was unprepared since */
+	struct part *parts;
+	size_t n_parts, group; /* group: the one that is bound now */
+	struct pending *asked;
+	prepare_done_fn done;
+	void *arg;
+};
+
+/* --- the answer --- */
+
+/* "gpus/large" is of the request "gpus". */
+static size_t request_len(const char *request)
+{
+	return strcspn(request, "/");
+}
+
+static bool same_request(const char *a, const char *b)
+{
+	size_t n = request_len(a);
+
+	return request_len(b) == n && !strncmp(a, b, n);
+}
+
+static const struct dra_device *devices_of(struct job *j, const struct claim_state *c, size_t *ret)
+{
+	struct dra_device *v = arena_array(j->arena, j->n_parts, sizeof(*v));
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->n_parts; i++) {
+		const struct part *part = &j->parts[i];
+		struct dra_device *d = &v[n];
+
+		if (part->of != c)
+			continue;
+		*d = (struct dra_device) { .pool = part->given->pool,
+					   .device = part->given->device,
+					   .share = part->given->share };
+		d->requests = (struct ids) { arena_array(j->arena, 1, sizeof(*d->requests.v)), 1 };
+		d->requests.v[0] =
+			arena_printf(j->arena, "%.*s", (int)request_len(part->given->request),
+				     part->given->request);
+		d->cdi = (struct ids) { arena_array(j->arena, part->slots.n, sizeof(*d->cdi.v)),
+					part->slots.n };
+		for (size_t k = 0; k < part->slots.n; k++)
+			d->cdi.v[k] = cdi_device(part->slots.v[k], j->arena);
+		n++;
+	}
+	*ret = n;
+	return v;
+}
+
+static void end(struct job *j)
+{
+	struct dra_result *v = arena_array(j->arena, j->n_named, sizeof(*v));
+	const struct dra_results results = { v, j->n_named };
+
+	for (size_t i = 0; i < j->n_named; i++) {
+		struct claim_state *c = &j->claims[i];
+
+		v[i] = (struct dra_result) { .uid = c->ref.uid, .error = c->why };
+		if (!c->why)
+			v[i].v = devices_of(j, c, &v[i].n);
+	}
+	LIST_REMOVE(j, link);
+	pending_cancel(&j->asked);
+	j->done(j->arg, &results);
+	node_unref(j->node);
+	arena_free(j->arena);
+	free(j);
+}
+
+/* A pod starts with all its claims or not at all: a claim that was prepared alone would be another
+ * spec of the same container, with other variables. */
+static void fail(struct job *j, const struct claim_state *because, const char *why)
+{
+	for (size_t i = 0; i < j->n_named; i++) {
+		struct claim_state *c = &j->claims[i];
+
+		if (c == because || !because)
+			c->why = why;
+		else if (!c->why)
+			c->why = arena_printf(j->arena, "claim %s/%s of the same pod: %s",
+					      because->ref.ns, because->ref.name, why);
+	}
+	end(j);
+}
+
+static void unprepare(struct prepares *p, const char *uid)
+{
+	holds_event(tracker_holds(p->env.tracker),
+		    &(struct holds_event) { .kind = HOLDS_UNPREPARED, .claim_uid = uid },
+		    tracker_now());
+}
+
+/* The kubelet has given up, and late binding may have bound some VFs since. */
+static bool is_over(struct job *j)
+{
+	if (!j->stale)
+		return false;
+	for (size_t i = 0; i < j->n_named; i++)
+		unprepare(j->p, j->claims[i].ref.uid);
+	tracker_save(j->p->env.tracker, NULL, NULL);
+	fail(j, NULL, "the claim was unprepared meanwhile");
+	return true;
+}
+
+/* --- binding --- */
+
+static void bind_next(struct job *j);
+
+static void bound(void *arg, const struct err *err, const struct bound *v, size_t n)
+{
+	struct job *j = pending_end(arg);
+
+	if (!j || is_over(j))
+		return;
+	if (err) {
+		fail(j, j->parts[j->group].of, arena_strdup(j->arena, err->msg));
+		return;
+	}
+	j->group++;
+	bind_next(j);
+}
+
+static bool has_part(const struct spec_container *c, const struct claim_state *of,
+		     const struct draclaim_device *given)
+{
+	for (size_t i = 0; i < c->n_claims; i++) {
+		if (str_eq(c->claims[i].claim, of->ref.name) &&
+		    (!c->claims[i].request || same_request(c->claims[i].request, given->request)))
+			return true;
+	}
+	return false;
+}
+
+static bool is_in_group(const struct job *j, const struct spec_container *c, size_t group)
+{
+	for (size_t i = 0; i < j->n_parts; i++) {
+		if (j->parts[i].group == group && has_part(c, j->parts[i].of, j->parts[i].given))
+			return true;
+	}
+	return false;
+}
+
+/* What other drivers gave the container by its claims. */
+static void add_dynamic(struct job *j, const struct spec_container *c, struct latebind_claim *ret,
+			struct dynamic *v)
+{
+	for (size_t i = 0; i < j->n_claims; i++) {
+		const struct claim_state *of = &j->claims[i];
+
+		for (size_t k = 0; k < of->claim.n; k++) {
+			const struct draclaim_device *d = &of->claim.v[k];
+
+			if (!str_eq(d->driver, j->p->env.driver) && has_part(c, of, d))
+				v[ret->n_dynamic++] = (struct dynamic) { .driver = d->driver,
+									 .pool = d->pool,
+									 .device = d->device,
+									 .claim = of->ref.name };
+		}
+	}
+}
+
+static void bind_group(struct job *j)
+{
+	struct arena *a = j->arena;
+	size_t n_slots = 0, n_devices = 0;
+	struct latebind_claim c = {
+		.owner = { .ns = j->pod->ns, .pod = j->pod->name, .uid = j->pod->uid },
+		.containers = { arena_array(a, j->pod->n_containers, sizeof(*c.containers.v)), 0 },
+		.doubt = j->doubt,
+	};
+	const char **places;
+	struct dynamic *dynamic;
+
+	for (size_t i = 0; i < j->n_parts; i++)
+		n_slots += j->parts[i].slots.n;
+	for (size_t i = 0; i < j->n_claims; i++)
+		n_devices += j->claims[i].claim.n;
+	c.slots.v = arena_array(a, n_slots, sizeof(*c.slots.v));
+	c.places = places = arena_array(a, n_slots, sizeof(*places));
+	c.dynamic = dynamic = arena_array(a, n_devices * j->pod->n_containers, sizeof(*dynamic));
+	for (size_t i = 0; i < j->n_parts; i++) {
+		const struct part *part = &j->parts[i];
+
+		for (size_t k = 0; part->group == j->group && k < part->slots.n; k++) {
+			places[c.slots.n] = part->place;
+			c.slots.v[c.slots.n++] = part->slots.v[k];
+		}
+	}
+	for (size_t i = 0; i < j->pod->n_containers; i++) {
+		const struct spec_container *container = &j->pod->containers[i];
+
+		if (!is_in_group(j, container, j->group))
+			continue;
+		c.containers.v[c.containers.n++] = container->name;
+		add_dynamic(j, container, &c, dynamic);
+	}
+	c.owner.container = c.containers.n ? c.containers.v[0] : "";
+	latebind_prepare(j->p->env.latebind, &c, j->p->env.timeout_ms, bound,
+			 pending_new(j, &j->asked));
+}
+
+static void bind_next(struct job *j)
+{
+	while (j->group < j->n_parts && j->parts[j->group].group != j->group)
+		j->group++;
+	if (j->group == j->n_parts)
+		end(j);
+	else
+		bind_group(j);
+}
+
+/* --- parts --- */
+
+/* Parts that one container has are one group. */
+static void join(struct job *j)
+{
+	for (size_t i = 0; i < j->n_parts; i++)
+		j->parts[i].group = i;
+	for (size_t i = 0; i < j->pod->n_containers; i++) {
+		size_t first = SIZE_MAX, other;
+
+		for (size_t k = 0; k < j->n_parts; k++) {
+			if (!has_part(&j->pod->containers[i], j->parts[k].of, j->parts[k].given))
+				continue;
+			other = j->parts[k].group;
+			if (first == SIZE_MAX)
+				first = other;
+			for (size_t m = 0; m < j->n_parts; m++) {
+				if (j->parts[m].group == other || j->parts[m].group == first)
+					j->parts[m].group = other < first ? other : first;
+			}
+			first = other < first ? other : first;
+		}
+	}
+}
+
+/* Its slots: the number of a slot's device; shares of a PF are counted in the order of results. */
+static const char *number(struct job *j, struct part *part, unsigned number, unsigned *counted)
+{
+	size_t n = part->place && part->given->vfs > 1 ? (size_t)part->given->vfs : 1;
+
+	if (n > SHARE_MAX)
+		return "a share of more VFs than a card has";
+	part->slots.v = arena_array(j->arena, n, sizeof(*part->slots.v));
+	for (; part->slots.n < n; part->slots.n++) {
+		const char *slot = pool_claim_slot(part->pool->cfg->resource, part->of->ref.uid,
+						   part->place ? (*counted)++ : number, j->arena);
+
+		if (!slot)
+			return "its UID is not one of the API server's (RFC 4122)";
+		part->slots.v[part->slots.n] = slot;
+	}
+	return NULL;
+}
+
+/* The sentence why not; NULL: j has the parts of the claim. */
+static const char *add_parts(struct job *j, struct claim_state *c)
+{
+	unsigned counted = 0;
+	size_t before = j->n_parts;
+
+	for (size_t i = 0; i < c->claim.n; i++) {
+		const struct draclaim_device *d = &c->claim.v[i];
+		struct part *part = &j->parts[j->n_parts];
+		struct slices_device device;
+		const char *why;
+
+		if (!str_eq(d->driver, j->p->env.driver))
+			continue;
+		if (!slices_find(j->node, d->device, &device))
+			return arena_printf(
+				j->arena,
+				"device %s of request %s is of no pool of this node: was the configuration changed? Delete the pod",
+				d->device, d->request);
+		*part = (struct part) {
+			.of = c, .given = d, .pool = device.pool, .place = device.place
+		};
+		why = number(j, part, device.number, &counted);
+		if (why)
+			return why;
+		j->n_parts++;
+	}
+	if (j->n_parts == before)
+		return arena_printf(j->arena, "it has no device of %s: is it allocated?",
+				    j->p->env.driver);
+	return NULL;
+}
+
+static void bind_all(struct job *j)
+{
+	size_t room = 0;
+
+	for (size_t i = 0; i < j->n_named; i++)
+		room += j->claims[i].claim.n;
+	j->parts = arena_array(j->arena, room, sizeof(*j->parts));
+	for (size_t i = 0; i < j->n_named; i++) {
+		const char *why = add_parts(j, &j->claims[i]);
+
+		if (why) {
+			fail(j, &j->claims[i], why);
+			return;
+		}
+	}
+	join(j);
+	bind_next(j);
+}
+
+/* --- whose? --- */
+
+static bool has_claim(const struct spec_pod *pod, const struct claim_state *c)
+{
+	bool user = !c->claim.n_users, names = false;
+
+	for (size_t i = 0; i < c->claim.n_users; i++)
+		user |= str_eq(c->claim.users[i].uid, pod->uid);
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		for (size_t k = 0; k < pod->containers[i].n_claims; k++)
+			names |= str_eq(pod->containers[i].claims[k].claim, c->ref.name);
+	}
+	return user && str_eq(pod->ns, c->ref.ns) && (names || c->claim.n_users);
+}
+
+/* The kubelet prepares the claims of one pod in one call. Of several the oldest one: a claim that
+ * they share is prepared for the first. */
+static const struct spec_pod *find_pod(struct job *j)
+{
+	const struct spec_pod *oldest = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->specs.n; i++) {
+		const struct spec_pod *pod = &j->specs.v[i];
+		bool has = !pod->deleted;
+
+		for (size_t k = 0; has && k < j->n_named; k++)
+			has = has_claim(pod, &j->claims[k]);
+		n += has;
+		if (has && (!oldest || pod->created < oldest->created))
+			oldest = pod;
+	}
+	if (n > 1)
+		j->doubt =
+			"several pods of this node have the claim, and its VFs are chosen for the oldest";
+	return oldest;
+}
+
+static bool is_known(const struct job *j, const char *claim)
+{
+	for (size_t i = 0; i < j->n_claims; i++) {
+		if (str_eq(j->claims[i].ref.name, claim))
+			return true;
+	}
+	return false;
+}
+
+/* The other claims of the pod: its GPUs may be in them. */
+static void add_claims(struct job *j)
+{
+	for (size_t i = 0; i < j->pod->n_containers; i++) {
+		const struct spec_container *c = &j->pod->containers[i];
+
+		for (size_t k = 0; k < c->n_claims; k++) {
+			if (j->n_claims < CLAIMS_MAX && !is_known(j, c->claims[k].claim))
+				j->claims[j->n_claims++].ref =
+					(struct dra_claim_ref) { .ns = j->pod->ns,
+								 .name = c->claims[k].claim };
+		}
+	}
+}
+
+static void ask_next(struct job *j);
+
+static void specs_came(void *arg, const struct spec_list *specs, const char *why)
+{
+	struct job *j = pending_end(arg);
+
+	if (!j || is_over(j))
+		return;
+	if (!specs) {
+		fail(j, NULL,
+		     arena_printf(j->arena, "which container has the claim is not known: %s", why));
+		return;
+	}
+	j->specs = kubemsg_podspec_copy(specs, j->arena);
+	j->pod = find_pod(j);
+	if (!j->pod)
+		fail(j, NULL, "no pod of this node that the claim is reserved for is known yet");
+	else if (j->pod->unread)
+		fail(j, NULL,
+		     arena_printf(j->arena, "the containers of pod %s/%s are not known: %s",
+				  j->pod->ns, j->pod->name, j->pod->unread));
+	else {
+		add_claims(j);
+		ask_next(j);
+	}
+}
+
+static void claim_came(void *arg, const struct draclaim *claim, const char *why)
+{
+	struct job *j = pending_end(arg);
+	struct claim_state *c;
+
+	if (!j || is_over(j))
+		return;
+	c = &j->claims[j->n_known++];
+	if (claim)
+		c->claim = kubemsg_draclaim_copy(claim, j->arena);
+	if (!claim && c->ref.uid)
+		fail(j, c, arena_printf(j->arena, "the claim cannot be read: %s", why));
+	else if (!claim) {
+		j->doubt = arena_printf(j->arena, "the GPUs of claim %s are not known: %s",
+					c->ref.name, why);
+		ask_next(j);
+	} else if (c->ref.uid && !str_eq(c->claim.uid, c->ref.uid))
+		fail(j, c, "the API server has another claim of that name: this one was deleted");
+	else
+		ask_next(j);
+}
+
+static void ask_next(struct job *j)
+{
+	const struct prepare_env *env = &j->p->env;
+	const struct claim_state *c = &j->claims[j->n_known];
+
+	if (j->n_known < j->n_claims)
+		env->claims->fetch(env->claims->ctx, c->ref.ns, c->ref.name, env->ask_ms,
+				   claim_came, pending_new(j, &j->asked));
+	else if (!j->pod)
+		env->specs->fetch(env->specs->ctx, env->ask_ms, specs_came,
+				  pending_new(j, &j->asked));
+	else
+		bind_all(j);
+}
+
+/* --- calls --- */
+
+static struct job *job_new(struct prepares *p, const struct dra_claim_refs *refs,
+			   prepare_done_fn done, void *arg)
+{
+	struct job *j = xcalloc(1, sizeof(*j));
+
+	*j = (struct job) {
+		.p = p, .arena = arena_new(16 * 1024), .done = done, .arg = arg, .n_named = refs->n
+	};
+	j->claims = arena_array(j->arena, refs->n + CLAIMS_MAX, sizeof(*j->claims));
+	for (; j->n_claims < refs->n; j->n_claims++)
+		j->claims[j->n_claims].ref =
+			(struct dra_claim_ref) { arena_strdup(j->arena, refs->v[j->n_claims].ns),
+						 arena_strdup(j->arena, refs->v[j->n_claims].uid),
+						 arena_strdup(j->arena,
+							      refs->v[j->n_claims].name) };
+	LIST_INSERT_HEAD(&p->jobs, j, link);
+	return j;
+}
+
+void prepare_claims(struct prepares *p, const struct dra_claim_refs *refs, prepare_done_fn done,
+		    void *arg)
+{
+	struct job *j = job_new(p, refs, done, arg);
+
+	if (!p->node) {
+		fail(j, NULL, "the node is not known yet");
+	} else if (!p->env.claims || !p->env.specs) {
+		fail(j, NULL, "there is no API server to ask (--pod-specs)");
+	} else if (refs->n > CLAIMS_MAX) {
+		fail(j, NULL, "these are more claims than a pod can have");
+	} else {
+		j->node = node_ref(p->node);
+		ask_next(j);
+	}
+}
+
+static void saved(void *arg)
+{
+	struct job *j = pending_end(arg);
+
+	if (j)
+		end(j);
+}
+
+static bool names_one_of(const struct job *j, const struct dra_claim_refs *refs)
+{
+	for (size_t i = 0; i < j->n_named; i++) {
+		for (size_t k = 0; k < refs->n; k++) {
+			if (str_eq(j->claims[i].ref.uid, refs->v[k].uid))
+				return true;
+		}
+	}
+	return false;
+}
+
+void unprepare_claims(struct prepares *p, const struct dra_claim_refs *refs, prepare_done_fn done,
+		      void *arg)
+{
+	struct job *j = job_new(p, refs, done, arg), *other;
+
+	LIST_FOREACH (other, &p->jobs, link)
+		other->stale |= names_one_of(other, refs);
+	j->stale = false;
+	for (size_t i = 0; i < refs->n; i++)
+		unprepare(p, refs->v[i].uid);
+	tracker_save(p->env.tracker, saved, pending_new(j, &j->asked));
+}
+
+void prepare_update(struct prepares *p, struct node *node)
+{
+	struct node *before = p->node;
+
+	p->node = node_ref(node);
+	node_unref(before);
+}
+
+struct prepares *prepare_open(const struct prepare_env *env)
+{
+	struct prepares *p = xcalloc(1, sizeof(*p));
+
+	p->env = *env;
+	if (!p->env.ask_ms)
+		p->env.ask_ms = ASK_TIMEOUT_MS;
+	if (!p->env.timeout_ms)
+		p->env.timeout_ms = BIND_TIMEOUT_MS;
+	LIST_INIT(&p->jobs);
+	return p;
+}
+
+void prepare_close(struct prepares *p)
+{
+	struct job *j;
+
+	if (!p)
+		return;
+	while ((j = LIST_FIRST(&p->jobs)))
+		fail(j, NULL, "railmated is stopping");
+	node_unref(p->node);
+	free(p);
+}
