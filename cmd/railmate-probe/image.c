@@ -240,12 +240,20 @@ static struct answer run(char *const *argv, const char *devices, struct arena *a
 	return answer;
 }
 
+/* The loader that has glibc's name is musl's (gcompat): ours would load the image's libraries, and
+ * musl with them, into glibc. */
+static bool is_of_musl(const struct sysroot *root, const struct answer *answer)
+{
+	return sysroot_exists(root, "lib/" MUSL) &&
+	       !(answer->errors && strstr(answer->errors, "GLIBC_"));
+}
+
 /*
  * The image's own loader, which has its libc; where that does not run us (glibc before 2.34), ours.
  * A loader that is called as a program knows that one without a name, so that an empty element of
  * the list keeps it from our DT_RPATH, and from our libc with it.
  */
-static struct answer ask_child(const struct told *told, struct arena *a)
+static struct answer ask_child(const struct sysroot *root, const struct told *told, struct arena *a)
 {
 	char *devices = arena_strdup(a, ""), *verbs = arena_strdup(a, "--image-verbs");
 	char *self = arena_alloc(a, PATH_SIZE), *list;
@@ -262,7 +270,11 @@ static struct answer ask_child(const struct told *told, struct arena *a)
 	answer = run((char *const[]) { arena_strdup(a, LOADER), arena_strdup(a, "--inhibit-rpath"),
 				       list, self, verbs, NULL },
 		     devices, a);
-	return answer.json ? answer : run((char *const[]) { self, verbs, NULL }, devices, a);
+	if (answer.json)
+		return answer;
+	if (is_of_musl(root, &answer))
+		return (struct answer) { .json = NULL };
+	return run((char *const[]) { self, verbs, NULL }, devices, a);
 }
 
 /* --- judgement --- */
@@ -475,7 +487,7 @@ void check_image(const struct sysroot *root, const struct told *told, struct rep
 	size_t n;
 
 	if (sysroot_is_live(root) && sysroot_exists(root, "%s", LOADER))
-		answer = ask_child(told, r->arena);
+		answer = ask_child(root, told, r->arena);
 	error = item_string(answer.json, "error");
 	n = library_find_all(root, item_string(answer.json, "library"), r->arena, copies,
 			     COPIES_MAX);
