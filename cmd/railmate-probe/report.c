@@ -69,7 +69,11 @@ void report_measure(struct report *r, const struct measure *m)
 {
 	struct measure copy = *m;
 
-	if (copy.outcome == OUTCOME_GOOD && !isnan(copy.gbps) && !isnan(copy.expect_gbps)) {
+	if (copy.outcome == OUTCOME_GOOD && isnan(copy.gbps)) {
+		copy.outcome = OUTCOME_NOT_MEASURED;
+		copy.verified = false;
+	}
+	if (copy.outcome == OUTCOME_GOOD && !isnan(copy.expect_gbps)) {
 		double share = copy.gbps / copy.expect_gbps;
 
 		if (share < r->broken)
@@ -115,6 +119,17 @@ enum outcome report_outcome(const struct report *r)
 	return worst;
 }
 
+/* Is a GPU's library all that was in the way? */
+static bool only_lacks_library(const struct report *r)
+{
+	for (size_t i = 0; i < r->n_findings; i++) {
+		if (r->findings[i].outcome == OUTCOME_NOT_MEASURED &&
+		    !str_eq(r->findings[i].sentence->id, "gpu-library"))
+			return false;
+	}
+	return r->no_gpu_library;
+}
+
 enum probe_exit report_exit(const struct report *r)
 {
 	switch (report_outcome(r)) {
@@ -123,7 +138,7 @@ enum probe_exit report_exit(const struct report *r)
 	case OUTCOME_SLOW:
 		return PROBE_EXIT_SLOW;
 	case OUTCOME_NOT_MEASURED:
-		return r->no_gpu_library ? PROBE_EXIT_NO_GPU_LIBRARY : PROBE_EXIT_NOT_MEASURED;
+		return only_lacks_library(r) ? PROBE_EXIT_NO_GPU_LIBRARY : PROBE_EXIT_NOT_MEASURED;
 	default:
 		return PROBE_EXIT_GOOD;
 	}

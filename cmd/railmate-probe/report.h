@@ -97,8 +97,8 @@ struct report {
 /* on: copied. The outcome of the run is the worst of all findings and measures. */
 void report_finding(struct report *r, enum outcome outcome, const char *id, const char *on,
 		    const char *what, ...) __attribute__((format(printf, 5, 6)));
-/* Copies m; judges m.outcome by gbps and expect_gbps where it is OUTCOME_GOOD and both are numbers.
- */
+/* Copies m; judges m.outcome by gbps and expect_gbps where it is OUTCOME_GOOD. Without a rate it is
+ * not measured. */
 void report_measure(struct report *r, const struct measure *m);
 /* A line on standard error that the next one replaces on a terminal; "" ends it. */
 void report_progress(const struct report *r, const char *what, ...)

@@ -76,13 +76,18 @@ static void failure_of_a_tool_is_never_good(void **state)
 	struct measure m = transfer(NAN, NAN);
 
 	(void)state;
-	m.outcome = OUTCOME_NOT_MEASURED;
-	report_measure(&r, &m);
+	m.verified = true;
+	report_measure(&r, &m); /* nobody said what went wrong */
+	assert_int_equal(r.measures[0].outcome, OUTCOME_NOT_MEASURED);
+	assert_false(r.measures[0].verified);
 	m = transfer(200, 200);
 	report_measure(&r, &m);
 	assert_int_equal(report_exit(&r), PROBE_EXIT_NOT_MEASURED);
 	r.no_gpu_library = true;
+	report_finding(&r, OUTCOME_NOT_MEASURED, "gpu-library", "0000:1b:00.0", "no libcuda");
 	assert_int_equal(report_exit(&r), PROBE_EXIT_NO_GPU_LIBRARY);
+	report_finding(&r, OUTCOME_NOT_MEASURED, "out-of-time", NULL, "7 runs had no time left");
+	assert_int_equal(report_exit(&r), PROBE_EXIT_NOT_MEASURED);
 	report_finding(&r, OUTCOME_BROKEN, "no-hca", "0000:3b:00.2", "has no RDMA device");
 	assert_int_equal(report_exit(&r), PROBE_EXIT_BROKEN);
 }
