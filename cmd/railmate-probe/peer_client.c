@@ -317,6 +317,10 @@ static void drive(struct client *c, struct run *run, const struct exchange_messa
 		run->results[i].status = error;
 	}
 	run->set_up = error == 0;
+	for (size_t i = 0; i < run->n && error; i++) {
+		if (run->results[i].status == 0)
+			run->results[i].status = -ECANCELED;
+	}
 	if (run->set_up)
 		wire_drive(wires, run->n, &w, r, run->results);
 }
@@ -331,13 +335,21 @@ static void compare_read(struct client *c, struct run *run, struct exchange_mess
 	}
 	run->arrived = result->ends[0].status == 0;
 	for (size_t i = 0; i < run->n; i++) {
+		const char *own = c->side.told->vfs[run->pairs[i].own].hca;
+
 		if (run->results[i].status || !result->ends[i].status)
 			continue;
 		run->results[i].status = result->ends[i].status;
-		report_finding(c->side.report, OUTCOME_BROKEN, "bytes-differ",
-			       c->side.told->vfs[run->pairs[i].own].hca,
-			       "%s to %s/%s: the bytes that came are not those that were sent",
-			       wire_op_name(run->op), c->peer.node, run->pairs[i].to->hca);
+		if (result->ends[i].status == -EILSEQ)
+			report_finding(
+				c->side.report, OUTCOME_BROKEN, "bytes-differ", own,
+				"%s to %s/%s: the bytes that came are not those that were sent",
+				wire_op_name(run->op), c->peer.node, run->pairs[i].to->hca);
+		else
+			report_finding(c->side.report, OUTCOME_NOT_MEASURED, "memory-copy", own,
+				       "%s to %s/%s: the bytes that came cannot be compared: %s",
+				       wire_op_name(run->op), c->peer.node, run->pairs[i].to->hca,
+				       strerror(-result->ends[i].status));
 	}
 }
 
@@ -488,6 +500,8 @@ static int measure_run(struct client *c, struct run run)
 		return 0;
 	}
 	error = do_run(c, &run, &own);
+	if (run.ended)
+		*run.ended = run.results->status != 0;
 	if (are_apart(c, &run, &own)) {
 		peer_end_ends(run.ends, run.n);
 		return error;
@@ -501,8 +515,6 @@ static int measure_run(struct client *c, struct run run)
 		report_measure(c->side.report, &m);
 	}
 	peer_end_ends(run.ends, run.n);
-	if (run.ended)
-		*run.ended = run.results->status != 0;
 	return error;
 }
 
@@ -680,6 +692,9 @@ static int run_plan(struct client *c)
 	if (c->skipped)
 		report_finding(c->side.report, OUTCOME_NOT_MEASURED, "out-of-time", NULL,
 			       "%zu transfers were not tried: the time was over", c->skipped);
+	else if (r == 0 && c->apart && !c->side.report->n_measures)
+		report_finding(c->side.report, OUTCOME_NOT_MEASURED, "no-pair", NULL,
+			       "no VF here reaches one of %s", c->peer.node);
 	return r;
 }
 

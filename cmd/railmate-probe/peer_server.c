@@ -16,7 +16,7 @@
 #include "report.h"
 #include "sysroot/sysroot.h"
 
-/* With what was found. */
+/* With what was found, but for notes: a message has few findings. */
 static int say(struct peer_side *s, struct exchange_message *m, struct err *err)
 {
 	const struct report *r = s->report;
@@ -25,8 +25,10 @@ static int say(struct peer_side *s, struct exchange_message *m, struct err *err)
 	for (size_t i = 0; i < r->n_findings; i++) {
 		const struct finding *f = &r->findings[i];
 
-		m->findings[m->n_findings++] =
-			(struct exchange_finding) { f->outcome, f->sentence->id, f->on, f->what };
+		if (f->outcome != OUTCOME_GOOD)
+			m->findings[m->n_findings++] =
+				(struct exchange_finding) { f->outcome, f->sentence->id, f->on,
+							    f->what };
 	}
 	return exchange_send(&s->x, m, err);
 }

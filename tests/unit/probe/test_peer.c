@@ -47,6 +47,7 @@ static struct fabric {
 	size_t used;  /* of memory */
 	bool spoof;   /* a foreign GID and another P_Key make no difference */
 	bool corrupt; /* bytes change on the way */
+	bool no_copy; /* they cannot be compared */
 	bool no_gpu_library;
 	const char *no_gpu; /* an RDMA device that takes no memory of GPUs */
 	bool apart;	    /* rails are networks of their own */
@@ -89,6 +90,8 @@ static int verify(struct wire_memory *m, uint64_t seed)
 {
 	const unsigned char *p = m->address;
 
+	if (fabric->no_copy)
+		return -EIO;
 	return p[0] == seed * 31 % 251 && p[m->size - 1] == p[0] ? 0 : -EILSEQ;
 }
 
@@ -188,7 +191,7 @@ int wire_create(struct wire_device *d, struct wire_memory *m, const struct wire_
 	w->qpn = 1 + __atomic_fetch_add(&fabric->n, 1, __ATOMIC_SEQ_CST);
 	assert_true(w->qpn < QPS);
 	fabric->qps[w->qpn].pkey = o->pkey_index;
-	fabric->qps[w->qpn].rail = d->vf->rail;
+	fabric->qps[w->qpn].rail = 100 * d->vf->rail + d->vf->plane;
 	memcpy(fabric->qps[w->qpn].gid, d->vf->bdf, 12);
 	fabric->qps[w->qpn].gid[15] = is_server;
 	*ret = w;
@@ -572,6 +575,21 @@ static void bytes_that_changed_are_broken(void **state)
 	}
 }
 
+static void bytes_that_cannot_be_compared_are_not_broken(void **state)
+{
+	struct both *b = *state;
+
+	fabric->no_copy = true;
+	start_server(b);
+	assert_int_equal(ask(b), 0);
+	assert_int_equal(found(b, "memory-copy")->outcome, OUTCOME_NOT_MEASURED);
+	for (size_t i = 0; i < b->report.n_measures; i++) {
+		assert_false(b->report.measures[i].verified);
+		assert_int_equal(b->report.measures[i].outcome, OUTCOME_NOT_MEASURED);
+	}
+	assert_int_equal(report_exit(&b->report), PROBE_EXIT_NOT_MEASURED);
+}
+
 static void what_fails_at_the_peer_is_reported_here(void **state)
 {
 	struct both *b = *state;
@@ -635,6 +653,30 @@ static void rails_that_are_networks_of_their_own_are_a_note(void **state)
 		found(b, "rails-apart")->what,
 		"rail 0 does not reach rail 1, or its plane, at pod-there/mlx5_8: retry exceeded"));
 	assert_int_equal(report_outcome(&b->report), OUTCOME_GOOD);
+}
+
+/* Of one rail, and nothing that has to be mended; but where nothing else is, nothing was proven. */
+static void planes_that_are_networks_of_their_own_are_a_note(void **state)
+{
+	struct both *b = *state;
+
+	here[0].plane = 0;
+	there[1].plane = 1;
+	fabric->apart = true;
+	b->options[1].once = false;
+	start_server(b);
+	assert_int_equal(ask(b), 0);
+	assert_int_equal(b->report.n_measures, 3); /* of the other rail, and not all at once */
+	assert_int_equal(b->report.n_findings, 1);
+	assert_string_equal(found(b, "rails-apart")->on, "mlx5_0");
+	assert_int_equal(report_outcome(&b->report), OUTCOME_GOOD);
+	b->report.n_measures = b->report.n_findings = 0;
+	b->told[0].n_vfs = 1;
+	assert_int_equal(ask(b), 0);
+	here[0].plane = there[1].plane = -1;
+	assert_non_null(found(b, "rails-apart"));
+	assert_int_equal(found(b, "no-pair")->outcome, OUTCOME_NOT_MEASURED);
+	assert_int_equal(report_exit(&b->report), PROBE_EXIT_NOT_MEASURED);
 }
 
 static void what_has_no_time_is_not_measured(void **state)
@@ -1052,10 +1094,12 @@ int main(void)
 		TEST(two_containers_of_a_machine_are_told_apart_from_two_nodes),
 		TEST(other_rails_are_measured_on_request),
 		TEST(bytes_that_changed_are_broken),
+		TEST(bytes_that_cannot_be_compared_are_not_broken),
 		TEST(what_fails_at_the_peer_is_reported_here),
 		TEST(what_fails_here_does_not_end_the_plan),
 		TEST(a_fault_that_is_known_is_one_the_next_time_too),
 		TEST(rails_that_are_networks_of_their_own_are_a_note),
+		TEST(planes_that_are_networks_of_their_own_are_a_note),
 		TEST(what_has_no_time_is_not_measured),
 		TEST(a_device_that_does_not_open_is_a_finding_of_its_side),
 		TEST(bytes_go_from_gpu_to_gpu_by_the_way_that_works),
