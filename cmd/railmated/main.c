@@ -45,6 +45,9 @@ static const char usage_text[] =
 	"  --topology-hints FILE   which GPUs and NICs share a switch, where a virtual machine hides it\n"
 	"  --kubelet-dir DIR       the kubelet's plugin directory (/var/lib/kubelet/device-plugins)\n"
 	"  --kubelet-root DIR      the kubelet's root directory (/var/lib/kubelet)\n"
+	"  --serve MODE            plugin: pools are device plugins; dra: their VFs are for ResourceClaims\n"
+	"                          (plugin)\n"
+	"  --dra-driver NAME       the driver's name in DeviceClasses, with --serve=dra (vf.railmate.io)\n"
 	"  --registration MODE     classic: call the kubelet's Register; watcher: a socket in\n"
 	"                          plugins_registry; auto: watcher if that directory is there (classic)\n"
 	"  --pod-resources MODE    auto: ask the kubelet which GPUs a container got; off: never,\n"
@@ -193,6 +196,27 @@ static int set_registration(struct command_line *cl, const struct flag *flag, co
 	if (i == ARRAY_LEN(words))
 		return usage_error(flag, value, "classic, watcher or auto");
 	cl->daemon.registration = (enum endpoint_registration)i;
+	return EXIT_DONE;
+}
+
+static int set_serve(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	if (strcmp(value, "plugin") && strcmp(value, "dra"))
+		return usage_error(flag, value, "plugin or dra");
+	cl->files.by_claims = !strcmp(value, "dra");
+	return EXIT_DONE;
+}
+
+/* A DNS subdomain, as the API server wants a driver's name (k8s.io/api/resource/v1). */
+static int set_dra_driver(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	size_t len = strlen(value);
+
+	if (!len || len > 63 || strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789.-") != len ||
+	    strchr(".-", value[0]) || strchr(".-", value[len - 1]) || strstr(value, "..") ||
+	    strstr(value, ".-") || strstr(value, "-."))
+		return usage_error(flag, value, "a DNS name of 63 characters at most");
+	cl->daemon.dra_driver = value;
 	return EXIT_DONE;
 }
 
@@ -376,6 +400,8 @@ static const struct flag flags[] = {
 	{ "topology-hints", required_argument, set_text, FIELD(files.hints) },
 	{ "kubelet-dir", required_argument, set_text, FIELD(daemon.kubelet_dir) },
 	{ "kubelet-root", required_argument, set_text, FIELD(daemon.kubelet_root) },
+	{ "serve", required_argument, set_serve, 0 },
+	{ "dra-driver", required_argument, set_dra_driver, 0 },
 	{ "registration", required_argument, set_registration, 0 },
 	{ "pod-resources", required_argument, set_pod_resources, 0 },
 	{ "pod-resources-timeout", required_argument, set_pod_resources_timeout, 0 },
@@ -557,6 +583,7 @@ int main(int argc, char **argv)
 			    .state_dir = STATE_DIR,
 			    .probe = PROBE_DIR,
 			    .cdi_dir = CDI_DIR_DEFAULT,
+			    .dra_driver = "vf.railmate.io",
 			    .registration = REGISTER_CLASSIC,
 			    .pod_resources = true,
 			    .pod_resources_timeout_ms = 200,

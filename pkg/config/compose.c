@@ -332,6 +332,17 @@ void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, con
 	p->binding_held = held;
 }
 
+void config_by_claims(struct config *cfg)
+{
+	for (size_t i = 0; i < cfg->n_pools; i++) {
+		struct pool_config *p = (struct pool_config *)&cfg->pools[i];
+
+		p->binding = BINDING_LATE;
+		p->binding_auto = false;
+		p->exclude_topology = true;
+	}
+}
+
 /* A copy of cfg without its pools, and with room for so many. */
 static struct config *make_like(const struct config *cfg, size_t pools, size_t shared)
 {

@@ -70,6 +70,7 @@ enum gid_mode { GID_AUTO, GID_FIXED, GID_OFF };
 enum gid_family { GID_FAMILY_ANY, GID_FAMILY_IPV4, GID_FAMILY_IPV6 };
 enum topology_file { TOPOLOGY_FILE_AUTO, TOPOLOGY_FILE_ALWAYS, TOPOLOGY_FILE_NEVER };
 enum nccl_rails { NCCL_RAILS_AUTO, NCCL_RAILS_ALWAYS, NCCL_RAILS_NEVER };
+enum pool_dra { POOL_DRA_ABSTRACT, POOL_DRA_EXACT };
 /* The libraries of the containers: bits of pool_config.profiles. "none" is 0. */
 enum profile {
 	PROFILE_NCCL = 1 << 0,
@@ -169,6 +170,9 @@ struct pool_config {
 	bool cufile;
 	const struct policy_env *cufile_base, *cufile_properties;
 	size_t n_cufile_base, n_cufile_properties;
+	/* "dra": "abstract" (default; devices are slots) | "exact" (a device for each PF): with DRA
+	 * only */
+	enum pool_dra dra;
 	bool probe; /* "probe": true (default) | false: without railmate-probe in containers */
 	const struct policy_env *env;
 	size_t n_env; /* "env": {"NCCL_IB_TC": "106", …}; the known ones: config/policy.h */
@@ -237,6 +241,9 @@ void config_add_errors(struct config *cfg, const char *lines);
  * nothing of it. Before a node is made of cfg, and before its bindings are read. */
 void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, const char *why,
 		 bool held);
+/* All pools but the shared ones are served by DRA: their devices are bound late, and stand for any
+ * NUMA node. Before cfg is shared. */
+void config_by_claims(struct config *cfg);
 /*
  * cfg without its retired pools, and behind them those of `before` that are marked (an array of
  * before->n_pools), retired: for a configuration that is replaced while containers hold VFs of

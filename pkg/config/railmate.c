@@ -607,6 +607,8 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 	static const char *const rails[] = { [NCCL_RAILS_AUTO] = "auto",
 					     [NCCL_RAILS_ALWAYS] = "always",
 					     [NCCL_RAILS_NEVER] = "never" };
+	static const char *const offers[] = { [POOL_DRA_ABSTRACT] = "abstract",
+					      [POOL_DRA_EXACT] = "exact" };
 	static const struct key keys[] = {
 		{ .name = "gid", .type = ITEM_STRING, .read = read_gid },
 		KEY_CHOICE("network", struct pool_config, network, networks),
@@ -624,6 +626,7 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 		KEY_BOOL("umad", struct pool_config, umad),
 		{ .name = "cufile", .read = read_cufile },
 		KEY_BOOL("probe", struct pool_config, probe),
+		KEY_CHOICE("dra", struct pool_config, dra, offers),
 		{ .name = "env", .type = ITEM_OBJECT, .read = read_env },
 		{ .name = "health", .read = read_health },
 	};

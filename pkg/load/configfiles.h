@@ -26,6 +26,7 @@ struct config_files {
 	const char *hints;  /* config/config.h; NULL: none */
 	const char *prefix; /* of pools that name none */
 	bool strict;	    /* a change with any error is refused */
+	bool by_claims;	    /* config_by_claims() */
 	bool once;	    /* they are not read again, so a pipe will do */
 };
 

@@ -259,6 +259,8 @@ int configfiles_parse(const struct config_files *files, struct config_text *text
 		if (faults[i])
 			leave_out(cfg, faults[i]);
 	}
+	if (files->by_claims)
+		config_by_claims(cfg);
 	*ret = cfg;
 	return 0;
 }
