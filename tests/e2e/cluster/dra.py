@@ -1,6 +1,9 @@
 """Dynamic resource allocation: GPUs of a driver that stands for NVIDIA's (../kubelet/programs/gpudriver.go)."""
 import contextlib
+import json
 import re
+
+import yaml
 
 from scenarios import GPU, check, check_report, container, equal, until
 from shared import scenario
@@ -66,3 +69,61 @@ def dra_gpus_come_by_a_claim_and_by_their_resource(c):
         check_report(view, view.report(names[0], "main"), [], [])
         c.end(*names)
         until(lambda: not list(view.root("/run/cdi").glob("k8s.gpu.nvidia.com-*")), "claims to be unprepared")
+
+
+# --- rights ---
+
+@contextlib.contextmanager
+def rights_of_dra(c):
+    """Those of deploy/dra, and no DaemonSet of it."""
+    docs = [doc for doc in yaml.safe_load_all(c.kubectl("kustomize", c.DEPLOY / "dra")) if doc["kind"] != "DaemonSet"]
+    file = c.work / "rights.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": docs}))
+    c.kubectl("apply", "-f", file)
+    try:
+        yield
+    finally:
+        c.kubectl("delete", "-f", file)
+        c.kubectl("apply", "-k", c.DEPLOY)
+
+
+def as_instance(c, node):
+    """A kubectl with the token of railmated's pod on this node; it says why something is refused."""
+    name = c.railmate_on(node)
+    uid = c.railmates()[name]["metadata"]["uid"]
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
+    token = c.api("POST", "/api/v1/namespaces/kube-system/serviceaccounts/railmate/token", {
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound}})["status"]["token"]
+
+    def kubectl(*argv, fails=False, **options):
+        return c.tool(c.program("kubectl"), "--server", f"https://{c.GATEWAY}", "--certificate-authority", c.PKI / "ca.crt",
+                      "--token", token, "--kubeconfig", "/dev/null", *argv, fails=fails, **options)
+    return kubectl
+
+
+def slice_of(node, driver="vf.railmate.io"):
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": f"{driver}-{node}"}, "spec": {
+        "driver": driver, "nodeName": node, "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}, "devices": [{"name": "x"}]}}
+
+
+@scenario(always=False)
+def dra_an_instance_writes_slices_of_its_own_node_only(c):
+    """By the policy of deploy/dra."""
+    file = c.work / "slice.json"
+
+    def write(kubectl, verb, *what, options=()):
+        file.write_text(json.dumps(slice_of(*what)))
+        return kubectl(verb, "-f", file, "-o", "name", *options, fails=True)
+
+    with rights_of_dra(c):
+        node1, node2 = (as_instance(c, node) for node in ("node1", "node2"))
+        until(lambda: not write(node1, "create", "node2", options=("--dry-run=server",)), "the policy to be in force")
+        for what in (("node1",), ("node1", "other.test"), ("node2",)):
+            mine = what == ("node1",)
+            for verb in ("create", "replace"):
+                check(bool(write(node1, verb, *what)) == mine, f"{verb} of a slice of {what} by node1's instance: {'refused' if mine else 'taken'}")
+        check(write(node2, "create", "node2"), "an instance may not write a slice of its own node")
+        for kubectl, mine in ((node1, False), (node2, True)):
+            kubectl("delete", "resourceslice", "vf.railmate.io-node2", fails=True)
+            equal(c.api("GET", f"{API}/resourceslices/vf.railmate.io-node2") is None, mine, "slice of node2 deleted")
+        node1("delete", "resourceslice", "vf.railmate.io-node1")

@@ -149,10 +149,11 @@ def the_api_server_takes_every_example(c):
 def of_operators(c):
     """{name: text} of what is applied where operators are, and is no example."""
     files = {file.name: file.read_text() for file in sorted(c.DEPLOY.glob("monitoring/*.yaml"))}
-    files["openshift.yaml"] = c.kubectl("kustomize", c.DEPLOY / "openshift")
+    for name in ("openshift", "dra"):
+        files[f"{name}.yaml"] = c.kubectl("kustomize", c.DEPLOY / name)
     files["chart.yaml"] = c.helm(
         "template", "other", c.CHART, "--kube-version", c.version, "--set", "name=other,"
-        "openshift.enabled=true,metrics.enabled=true,metrics.serviceMonitor=true,"
+        "serve=dra,openshift.enabled=true,metrics.enabled=true,metrics.serviceMonitor=true,"
         "metrics.prometheusRule=true")
     for path in sorted((c.DEPLOY.parent / "docs").glob("*.md")):
         blocks = re.findall(r"^ *```yaml\n(.*?)^ *```", path.read_text(), re.M | re.S)
@@ -177,6 +178,8 @@ def the_api_server_takes_what_is_for_operators(c):
     equal(crds.kinds() - met, set(), "kinds that are defined for nothing")
     for name, right, wrong in (("servicemonitor.yaml", "honorLabels: true", "honorLabel: true"),
                                ("prometheusrule.yaml", "for: 1m", "for: a minute"),
+                               ("dra.yaml", "variables.slice.driver ==", "variables.slize.driver =="),
+                               ("dra.yaml", "extendedResourceName: rdma/vf", "extendedResourceName: vf"),
                                ("openshift.yaml", "allowHostIPC: false", "allowHostIPC: maybe")):
         check(right in files[name], f"{name} has no {right}")
         (folder / "wrong.yaml").write_text(files[name].replace(right, wrong))

@@ -32,6 +32,24 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- if $late }}true{{ end -}}
 {{- end }}
 
+{{/* Whether a node may be served by DRA. */}}
+{{- define "railmate.dra" -}}
+{{- if or .Values.dra.byLabel (ne .Values.serve "plugin") }}true{{ end -}}
+{{- end }}
+
+{{/* The resources that have a DeviceClass. */}}
+{{- define "railmate.resources" -}}
+{{- $found := .Values.dra.resources -}}
+{{- if not $found -}}
+{{- range concat (list .Values.pools) (values .Values.poolsByLabel) -}}
+{{- range . -}}
+{{- $found = append $found (printf "%s/%s" (.resourcePrefix | default $.Values.resourcePrefix | default "intel.com") .resourceName) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $found | default (list "rdma/vf") | uniq | sortAlpha | join " " -}}
+{{- end }}
+
 {{- define "railmate.selinux" -}}
 {{ .Values.seLinuxType | default (.Values.openshift.enabled | ternary "spc_t" "") }}
 {{- end }}
@@ -70,7 +88,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- toYaml $files -}}
 {{- end }}
 
-{{/* Terms of a required nodeAffinity: one of NFD's labels, and neither the label of the systemd unit nor, for the others, of a kind. */}}
+{{/* Terms of a required nodeAffinity: one of NFD's labels, and neither the label of the systemd unit nor, for the others, of a kind or of DRA. */}}
 {{- define "railmate.terms" -}}
 {{- $labels := list "" -}}
 {{- if .Values.nfd.enabled -}}
@@ -83,6 +101,9 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
   {{- end }}
   {{- with $.Values.systemdLabel }}
   - {key: {{ . | quote }}, operator: DoesNotExist}
+  {{- end }}
+  {{- if and $.Values.dra.byLabel (not $.serve) }}
+  - {key: railmate.io/serve, operator: NotIn, values: [dra]}
   {{- end }}
   {{- if and $.Values.poolsByLabel (not $.kind) }}
   - {key: railmate.io/config, operator: NotIn, values: {{ keys $.Values.poolsByLabel | sortAlpha | toJson }}}
