@@ -27,6 +27,7 @@ RAILMATED = RAILMATECTL = FIXTURES = None
 
 GPU = re.compile(r"(nvidia|amd)\.com/gpu")
 BY_HAND = re.compile(r"\b(NCCL|RCCL|UCX|NVSHMEM|MSCCLPP|FI|CCL|PSM3)_[A-Z]\w*")
+CLASSES = {"gpu.nvidia.com": "nvidia.com/gpu", "rdma-vf.railmate.io": "rdma/vf"}
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
 OPERATOR_PREFIX = "openshift.io"  # sriov-network-operator's RESOURCE_PREFIX, unless somebody changes it
 
@@ -129,9 +130,24 @@ def check_kind(doc):
     yield from shape(doc, schema, doc["kind"])
 
 
-def check_container(container, spec, offered):
+def counts(container, spec, docs):
+    """{resource: how many} by limits and by claims, whose classes are those of deploy/components/dra and of a GPU driver."""
+    resources = container.get("resources", {})
+    found = dict(resources.get("limits", {}))
+    templates = {doc["metadata"]["name"]: doc["spec"]["spec"]["devices"]["requests"]
+                 for doc in docs if doc.get("kind") == "ResourceClaimTemplate"}
+    of_pod = {claim["name"]: templates[claim["resourceClaimTemplateName"]] for claim in spec.get("resourceClaims", [])}
+    for claim in resources.get("claims", []):
+        for request in of_pod[claim["name"]]:
+            if claim.get("request", request["name"]) == request["name"]:
+                resource = CLASSES[request["exactly"]["deviceClassName"]]
+                found[resource] = found.get(resource, 0) + request["exactly"].get("count", 1)
+    return found
+
+
+def check_container(container, spec, offered, docs):
     where = f"container {container['name']}"
-    limits = container.get("resources", {}).get("limits", {})
+    limits = counts(container, spec, docs)
     gpus = sum(count for name, count in limits.items() if GPU.fullmatch(name))
     vfs = {name: count for name, count in limits.items() if "/" in name and not GPU.fullmatch(name)}
     for name, count in vfs.items():
@@ -174,8 +190,8 @@ def check_pod(meta, spec, env):
     maps = {doc["metadata"]["name"] for doc in env if doc.get("kind") == "ConfigMap"}
     wanted = {}
     for container in spec["containers"]:
-        yield from check_container(container, spec, offered)
-        for name, count in container.get("resources", {}).get("limits", {}).items():
+        yield from check_container(container, spec, offered, env)
+        for name, count in counts(container, spec, env).items():
             wanted[name] = wanted.get(name, 0) + count
         for mount in container.get("volumeMounts", []):
             if mount["name"] not in volumes:
@@ -269,6 +285,10 @@ class Files(unittest.TestCase):
                 self.assertEqual(bool(re.search("deploy/(late|cni)", load(name).needs.group(1))), late)
                 for beside in re.findall(f"`{name}`( with `kubectl apply -k deploy/(?:late|cni)`)?", table):
                     self.assertEqual(bool(beside), late)
+
+    def test_the_class_of_their_claims_is_that_of_the_component(self):
+        (doc,) = yaml.safe_load_all((TOP / "deploy/components/dra/deviceclass.yaml").read_text())
+        self.assertEqual(CLASSES[doc["metadata"]["name"]], doc["spec"]["extendedResourceName"])
 
     def test_the_quick_start_lists_all_of_them(self):
         text = (TOP / "docs/quickstart.md").read_text()

@@ -20,7 +20,7 @@ CONTAINER = {
     "command": [str],
     "args": [str],
     "env": [{"name!": str, "value!": str}],
-    "resources": {"limits": {str: QUANTITY}, "requests": {str: QUANTITY}},
+    "resources": {"limits": {str: QUANTITY}, "requests": {str: QUANTITY}, "claims": [{"name!": NAME, "request": NAME}]},
     "securityContext": {"capabilities!": {"add!": [re.compile("[A-Z_]+")]}},
     "volumeMounts": [{"name!": NAME, "mountPath!": re.compile("/.*"), "readOnly": bool}],
 }
@@ -28,6 +28,7 @@ POD = {
     "containers!": [CONTAINER],
     "restartPolicy": ("Always", "OnFailure", "Never"),
     "hostNetwork": bool,
+    "resourceClaims": [{"name!": NAME, "resourceClaimTemplateName!": NAME}],
     "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet"),
     "subdomain": NAME,
     "affinity": {
@@ -74,6 +75,15 @@ KINDS = {
         "spec!": {
             "schedule!": str, "concurrencyPolicy": ("Allow", "Forbid", "Replace"),
             "jobTemplate!": {"spec!": JOB}
+        }
+    },
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"): {
+        "spec!": {
+            "spec!": {
+                "devices!": {
+                    "requests!": [{"name!": NAME, "exactly!": {"deviceClassName!": str, "count": int}}]
+                }
+            }
         }
     },
     ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"): {"spec!": {"config!": str}},

@@ -118,7 +118,8 @@ def written():
     """{kind: its definition}"""
     return {
         kind: definition(api, kind, fields)
-        for (api, kind), fields in {**KINDS, **WRITTEN}.items() if "." in api.split("/")[0]
+        for (api, kind), fields in {**KINDS, **WRITTEN}.items()
+        if "." in api.split("/")[0] and not api.startswith("resource.k8s.io/")
     }
 
 
