@@ -72,6 +72,7 @@ struct wire {
 };
 
 static bool is_server;
+static struct wire *wires_here[QPS];
 
 const char *wire_op_name(enum wire_op op)
 {
@@ -92,6 +93,10 @@ static int verify(struct wire_memory *m, uint64_t seed)
 
 	if (fabric->no_copy)
 		return -EIO;
+	for (int i = 0; i < QPS && is_server; i++) {
+		if (wires_here[i] && wires_here[i]->memory == m)
+			return -EBUSY; /* bytes may be under way */
+	}
 	return p[0] == seed * 31 % 251 && p[m->size - 1] == p[0] ? 0 : -EILSEQ;
 }
 
@@ -190,6 +195,7 @@ int wire_create(struct wire_device *d, struct wire_memory *m, const struct wire_
 	*w = (struct wire) { .device = d, .memory = m, .pkey = o->pkey_index };
 	w->qpn = 1 + __atomic_fetch_add(&fabric->n, 1, __ATOMIC_SEQ_CST);
 	assert_true(w->qpn < QPS);
+	wires_here[w->qpn] = w;
 	fabric->qps[w->qpn].pkey = o->pkey_index;
 	fabric->qps[w->qpn].rail = 100 * d->vf->rail + d->vf->plane;
 	memcpy(fabric->qps[w->qpn].gid, d->vf->bdf, 12);
@@ -200,6 +206,8 @@ int wire_create(struct wire_device *d, struct wire_memory *m, const struct wire_
 
 void wire_destroy(struct wire *w)
 {
+	if (w)
+		wires_here[w->qpn] = NULL;
 	free(w);
 }
 
