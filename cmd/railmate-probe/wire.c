@@ -686,12 +686,23 @@ static struct wire_memory *source_of(const struct wire_pairing *p, enum wire_op 
 	return (op == WIRE_READ) != far ? p->to_memory : p->from_memory;
 }
 
-static int fill(const struct wire_pairing *p, enum wire_op op, uint64_t seed)
+/* -ECANCELED: the trouble is of the tool, and not of the transfer. */
+static int cannot(const struct wire_pairing *p, const char *what, const struct wire_memory *m,
+		  int error, struct report *r)
+{
+	report_finding(r, OUTCOME_NOT_MEASURED, "memory-copy", p->from->on,
+		       "%s memory cannot be %s: %s", m->name, what, strerror(-error));
+	return -ECANCELED;
+}
+
+static int fill(const struct wire_pairing *p, enum wire_op op, uint64_t seed, struct report *r)
 {
 	struct wire_memory *near = source_of(p, op, false), *far = source_of(p, op, true);
 	int error = near->fill(near, seed);
 
-	return error ? error : far->fill(far, ~seed);
+	if (!error)
+		error = far->fill(far, ~seed);
+	return error ? cannot(p, "filled", near, error, r) : 0;
 }
 
 static int verify(const struct wire_pairing *p, enum wire_op op, uint64_t seed, struct report *r)
@@ -705,8 +716,7 @@ static int verify(const struct wire_pairing *p, enum wire_op op, uint64_t seed, 
 			       wire_op_name(op), p->to->on,
 			       wire_memory_difference(far, seed, r->arena));
 	else if (error)
-		report_finding(r, OUTCOME_NOT_MEASURED, "memory-copy", p->from->on,
-			       "%s memory cannot be compared: %s", far->name, strerror(-error));
+		return cannot(p, "compared", far, error, r);
 	return error;
 }
 
@@ -724,7 +734,7 @@ int wire_local(const struct wire_pairing *pairings, size_t n, const struct wire_
 	for (size_t i = 0; i < n; i++)
 		results[i] = (struct wire_result) { NAN, NAN, -ECANCELED };
 	for (size_t i = 0; i < n && !error; i++) {
-		error = fill(&pairings[i], run->op, seed + (i << 32));
+		error = fill(&pairings[i], run->op, seed + (i << 32), r);
 		if (!error)
 			error = make_ends(&pairings[i], r, &ends[i]);
 		from[i] = ends[i].from;

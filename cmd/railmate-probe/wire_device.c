@@ -247,6 +247,11 @@ static int check_port(const struct wire_device *d, struct report *r)
 	if (mtu && mtu < 1024)
 		report_finding(r, OUTCOME_SLOW, "mtu-small", d->on, "the MTU of the port is %d",
 			       mtu);
+	if (!d->soft && isnan(wire_port_gbps(d)))
+		report_finding(
+			r, OUTCOME_NOT_MEASURED, "no-rate", d->on,
+			"the port names no rate, and its width %u, speed %u or MTU %d is not known",
+			d->port.active_width, d->port.active_speed, mtu);
 	if (d->vf->mbps > 0 && gbps < 0.99 * told)
 		report_finding(r, OUTCOME_SLOW, "port-slow", d->on,
 			       "the port runs at %.4g Gb/s, and map.json says %.4g", gbps, told);

@@ -422,8 +422,11 @@ static void rate_of_a_port_without_its_headers(void **state)
 		assert_int_equal(open_and_close(&gbps), 0);
 		assert_true(isnan(gbps) == isnan(rows[i].gbps));
 		assert_true(isnan(gbps) || fabs(gbps - rows[i].gbps) < 0.01);
+		if (isnan(gbps))
+			found_assert(&report, OUTCOME_NOT_MEASURED, "no-rate", "is not known");
+		else
+			found_assert_none(&report, NULL);
 	}
-	found_assert_none(&report, NULL);
 }
 
 static void device_that_is_not_here_or_refuses(void **state)
@@ -543,6 +546,40 @@ static void bytes_move_and_are_compared(void **state)
 		found_assert(&report, OUTCOME_BROKEN, "bytes-differ",
 			     "16 of 65536, the first at offset 4095");
 	}
+}
+
+static int refuse_copy(struct wire_memory *m, uint64_t seed)
+{
+	(void)m, (void)seed;
+	return -EIO;
+}
+
+/* Of a GPU: neither the transfer nor its bytes are at fault. */
+static void memory_that_cannot_be_copied_is_not_measured(void **state)
+{
+	const struct wire_run run = { .message = 4096, .seconds = 0.002 };
+	struct wire_memory near, far;
+	struct wire_result result;
+	struct wire_device *d;
+
+	(void)state;
+	assert_int_equal(wire_open(&vf, &report, &d), 0);
+	assert_int_equal(wire_memory_host(1 << 16, &near), 0);
+	assert_int_equal(wire_memory_host(1 << 16, &far), 0);
+	far.verify = refuse_copy;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(wire_local(&(struct wire_pairing) { d, d, &near, &far }, 1, &run,
+					    &report, &result),
+				 -ECANCELED);
+		assert_int_equal(result.status, -ECANCELED);
+		found_assert(&report, OUTCOME_NOT_MEASURED, "memory-copy",
+			     i ? "cannot be filled: Input/output" : "cannot be compared: Input");
+		near.fill = refuse_copy;
+	}
+	assert_int_equal(report_outcome(&report), OUTCOME_NOT_MEASURED);
+	wire_memory_free(&near);
+	wire_memory_free(&far);
+	wire_close(d);
 }
 
 static void memory_that_may_not_be_locked(void **state)
@@ -681,6 +718,7 @@ int main(void)
 		TEST(gid_that_nccl_would_take),
 		TEST(no_gid),
 		TEST(bytes_move_and_are_compared),
+		TEST(memory_that_cannot_be_copied_is_not_measured),
 		TEST(memory_that_may_not_be_locked),
 		TEST(memory_of_a_gpu_that_a_device_refuses_is_a_note),
 		TEST(way_to_the_peer),
