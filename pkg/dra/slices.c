@@ -210,7 +210,8 @@ static void put_place(struct json *j, const struct node *node, int pci)
 	put_int(j, OURS "plane", rail.plane, rail.plane >= 0);
 }
 
-static void put_attributes(struct json *j, const struct group *g, const char *name, int pci)
+/* cni: the VF for railmate-cni, with its pod (latebind_bind()). */
+static void put_attributes(struct json *j, const struct group *g, const char *cni, int pci)
 {
 	json_kv_object(j, "attributes");
 	put_string(j, OURS "pool", g->pool->cfg->resource);
@@ -218,7 +219,7 @@ static void put_attributes(struct json *j, const struct group *g, const char *na
 	if (pci >= 0)
 		put_place(j, g->node, pci);
 	put_string(j, MULTUS "resourceName", g->pool->cfg->resource);
-	put_string(j, MULTUS "deviceID", name);
+	put_string(j, MULTUS "deviceID", cni);
 	json_end_object(j);
 }
 
@@ -268,7 +269,10 @@ static void put_slots(struct plan *p, const struct slices_pool *sp, const char *
 
 		snprintf(name, sizeof(name), "%s" SLOT "%u", label, sp->slots[k]);
 		j = begin_device(p, name);
-		put_attributes(j, &g, name, -1);
+		put_attributes(
+			j, &g,
+			pool_slot_id(sp->pool->cfg->resource, SLOT_ANY, sp->slots[k], p->arena),
+			-1);
 		json_end_object(j);
 	}
 }
@@ -351,7 +355,7 @@ static void put_places(struct plan *p, const struct slices_pool *sp, const char 
 			continue;
 		name_place(label, g.place, name);
 		j = begin_device(p, name);
-		put_attributes(j, &g, name, dev->pf ? dev->pf->pci : dev->pci);
+		put_attributes(j, &g, g.place, dev->pf ? dev->pf->pci : dev->pci);
 		put_capacity(j, n);
 		put_taint(j, taint);
 		json_end_object(j);

@@ -23,6 +23,7 @@
 #include "grant/grant.h"
 #include "latebind/latebind-internal.h"
 #include "pool/node.h"
+#include "pool/slots.h"
 #include "render/cdi.h"
 #include "tracker/tracker.h"
 
@@ -493,6 +494,44 @@ int latebind_render(struct request *r, const struct vf_state *states, size_t n, 
 
 /* A network names a VF by its PCI address: may the pod have it? Who holds it is the answer of
  * holds, to whom the kubelet gave it is that of its checkpoint and of PodResources. */
+
+static bool is_named(const struct request *r, const struct ledger_hold *hold)
+{
+	const char *resource = hold->resource, *id = r->slots.v[0];
+	const struct pool *pool = node_pool(r->b->node, resource);
+	const struct pool_dev *dev = pool ? pool_find(pool, hold->vf) : NULL;
+	unsigned asked, number;
+	int numa;
+
+	if (hold->slot && pool_slot_parse(resource, id, &numa, &asked) && numa == SLOT_ANY)
+		return pool_slot_parse(resource, hold->slot, &numa, &number) && number == asked;
+	return dev && strcmp(dev->id, id) != 0 && !strcmp(pool_dev_place(dev), id);
+}
+
+bool latebind_find_claimed(struct request *r)
+{
+	const struct ledger_owner pod = { .ns = r->pod.ns, .pod = r->pod.name, .uid = r->pod.uid };
+	const struct ledger *l = tracker_ledger(r->b->env.tracker);
+	const struct ledger_hold *found = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; r->slots.n == 1 && i < ledger_holds(l); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+
+		if (!*hold->owner.claim || hold->draining || !is_named(r, hold) ||
+		    holds_whose(latebind_holds(r->b), hold->vf, &pod) != HOLDS_OF_POD)
+			continue;
+		found = hold;
+		n++;
+	}
+	if (n != 1)
+		return false;
+	r->n_bound = 1;
+	r->bound = arena_array(r->arena, 1, sizeof(*r->bound));
+	*r->bound = (struct bound) { r->slots.v[0], arena_strdup(r->arena, found->resource),
+				     arena_strdup(r->arena, found->vf) };
+	return true;
+}
 
 bool latebind_names_vf(const struct request *r)
 {

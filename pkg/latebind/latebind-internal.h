@@ -110,6 +110,9 @@ int latebind_decide_claim(struct request *r, const struct pod_list *pods, struct
  * r->pod holds it. -EPERM: another pod does; -EAGAIN: not yet, or not known.
  */
 bool latebind_names_vf(const struct request *r);
+/* It names a VF of the pod's claims, which are prepared before: r->bound has it. False: it names
+ * none, or the pod has several of that PF. */
+bool latebind_find_claimed(struct request *r);
 int latebind_decide_vf(struct request *r, const struct pod_list *pods, struct err *err);
 /* A binding came to nothing: VFs bound for the request and not given out yet are free again. */
 void latebind_unbind(const struct request *r);

@@ -445,6 +445,10 @@ static struct request *request_new(struct latebind *b, const struct ids *slots,
 
 static void start(struct request *r, unsigned timeout_ms)
 {
+	if (r->b->node && r->pod.name && latebind_find_claimed(r)) {
+		r->timer = rpc_after(r->b->env.rpc, 0, settled, r);
+		return;
+	}
 	if (!r->b->node || !r->slots.n) {
 		r->timer = rpc_after(r->b->env.rpc, 0, refuse, r);
 		return;

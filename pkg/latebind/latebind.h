@@ -81,7 +81,8 @@ void latebind_allocated(struct latebind *b, const struct ids *slots);
  * as they are now. Errors are retryable (EAGAIN) unless a slot is unknown (ENOENT).
  *
  * With a pod the slot may be the PCI address of a VF, also of a pool that binds early: nothing is
- * bound, and the answer is that VF if the pod has it. EPERM: it has not.
+ * bound, and the answer is that VF if the pod has it. EPERM: it has not. A VF of the pod's claims
+ * goes by the number of its slot ("rdma_vf-any-3"), or by its PF.
  */
 void latebind_bind(struct latebind *b, const struct ids *slots, const struct pod_ref *pod,
 		   unsigned timeout_ms, latebind_done_fn done, void *arg);

@@ -107,7 +107,6 @@ bool pool_uses_direct(const struct pool *p);
 
 /* "rdma/vf", node 0, 3 → "rdma_vf-n0-3"; SLOT_ANY → "rdma_vf-any-3". At most SLOT_ID_MAX bytes; no
  * two resources have one in common. */
-const char *pool_slot_id(const char *resource, int numa, unsigned number, struct arena *a);
 
 /* Canonical PCI addresses in address order: a longer domain is a greater one. */
 int pool_id_cmp(const char *a, const char *b);

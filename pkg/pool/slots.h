@@ -53,6 +53,8 @@ struct slot_list {
 struct slot_list pool_slots(const struct slot_view *view, struct arena *a);
 int pool_slot_class(const struct pool *pool, const struct pool_dev *dev);
 
+/* "rdma_vf-n0-3"; numa SLOT_ANY: "rdma_vf-any-3" */
+const char *pool_slot_id(const char *resource, int numa, unsigned number, struct arena *a);
 /*
  * The id of a VF of a ResourceClaim (DRA): "rdma_vf-c<UID>-<number>". claim: the claim's UID, in
  * the API server's form (RFC 4122), 36 characters; NULL: no id, for the UID has another form.

@@ -238,7 +238,7 @@ static void slots_of_two_pools_fill_slices_one_after_the_other(void **state)
 	assert_string_equal(string_of(slot, "railmate.io/pool"), "rdma/b");
 	assert_string_equal(string_of(slot, "railmate.io/link"), "infiniband");
 	assert_string_equal(string_of(slot, "k8s.cni.cncf.io/resourceName"), "rdma/b");
-	assert_string_equal(string_of(slot, "k8s.cni.cncf.io/deviceID"), "rdma-b-slot-99");
+	assert_string_equal(string_of(slot, "k8s.cni.cncf.io/deviceID"), "rdma_b-any-99");
 	/* A slot is at no place. */
 	assert_null(attribute(slot, "resource.kubernetes.io/pcieRoot"));
 	assert_null(attribute(slot, "railmate.io/rail"));

@@ -182,6 +182,34 @@ static void a_pod_that_is_not_shown_waits(void **state)
 	assert_int_equal(got.code, ENOENT);
 }
 
+/* As Multus hands on the slices' attribute k8s.cni.cncf.io/deviceID. */
+static void a_cni_plugin_finds_the_vfs_of_a_claim(void **state)
+{
+	const struct pod_ref mine = { "default", "p", "u1" }, other_pod = { "default", "q", "u2" };
+	const char *vf, *second, *pf;
+
+	(void)state;
+	pod("p", HOLDS(GPU "=%s", gpus(0, 7)));
+	prepare(C0 "0," C0 "7", "main");
+	vf = got.vf[0];
+	second = got.vf[1];
+	bind_pod("rdma_vf-any-7", &mine);
+	assert_int_equal(got.code, 0);
+	assert_string_equal(got.vf[0], second);
+	bind_pod("rdma_vf-any-0", &mine);
+	assert_string_equal(got.vf[0], vf);
+	pf = arena_strdup(arena, pool_dev_place(dev_of(vf)));
+	bind_pod(pf, &mine);
+	assert_string_equal(got.vf[0], vf);
+	bind_pod("rdma_vf-any-0", &other_pod);
+	assert_int_equal(got.code, EAGAIN);
+	bind_pod("rdma_vf-any-1", &mine);
+	assert_int_equal(got.code, EAGAIN);
+	on_rpc(unprepare_fn, NULL);
+	bind_pod(pf, &mine);
+	assert_int_equal(got.code, EPERM);
+}
+
 static void too_few_vfs_wait(void **state)
 {
 	(void)state;
@@ -214,6 +242,7 @@ int main(void)
 		A(it_keeps_its_vfs_when_it_is_prepared_again),
 		A(it_outlives_us),
 		A(a_pod_that_is_not_shown_waits),
+		A(a_cni_plugin_finds_the_vfs_of_a_claim),
 		A(too_few_vfs_wait),
 	};
 
