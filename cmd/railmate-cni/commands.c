@@ -11,9 +11,10 @@
 #include "document/document.h"
 
 /* More than railmated takes at most; less than the container runtime waits. */
-#define BIND_TIMEOUT_MS	  15000
-#define STATUS_TIMEOUT_MS 2000
-#define WHOSE_TIMEOUT_MS  5000
+#define BIND_TIMEOUT_MS	   15000
+#define STATUS_TIMEOUT_MS  2000
+#define WHOSE_TIMEOUT_MS   5000
+#define REFRESH_TIMEOUT_MS 5000
 
 int print_result(const struct plugin_result *r, struct cni_error *e)
 {
@@ -202,6 +203,17 @@ static void undo(const struct invocation *in, const struct made *made)
 		forget_ours(in, made);
 }
 
+/* A VF of a claim was prepared before it had its addresses: the container's files have them from
+ * now on. The container starts all the same where that fails, with those of before. */
+static void refresh(const struct invocation *in, const char *vf)
+{
+	const struct control_request request = { .op = CONTROL_REFRESH, .vf = vf };
+	struct control_reply reply;
+	struct err err = { 0 };
+
+	ask_for(in, request, in->env.args, REFRESH_TIMEOUT_MS, &reply, &err);
+}
+
 static int attach(const struct invocation *in, struct cni_error *e)
 {
 	struct control_bound bound;
@@ -227,6 +239,8 @@ static int attach(const struct invocation *in, struct cni_error *e)
 	}
 	if (result.status || !result.json)
 		undo(in, &made);
+	else if (!str_eq(in->conf.id, made.vf))
+		refresh(in, made.vf);
 	if (!result.status && !result.json)
 		return cni_set(e, CNI_DELEGATE, "%s says it is done, but prints no result",
 			       in->conf.type);

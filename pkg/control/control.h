@@ -13,6 +13,8 @@
  *       {}
  *   {"op": "whose", "vf": "…", "namespace": "…", "pod": "…", "uid": "…"}
  *       {}: that pod holds it; ENOENT: no container does; EPERM: another pod does
+ *   {"op": "refresh", "vf": "…"}
+ *       {}: the files of its container, where a claim has it, are as its VFs are now
  *   {"op": "status"}
  *       {}
  *   anything that goes wrong
@@ -38,6 +40,7 @@ enum control_op {
 	CONTROL_POOLS,
 	CONTROL_RELEASE,
 	CONTROL_WHOSE,
+	CONTROL_REFRESH,
 	CONTROL_OP_MAX
 };
 
@@ -45,7 +48,7 @@ enum control_op {
 struct control_request {
 	enum control_op op;
 	const char *slot, *ns, *pod, *uid; /* slot: of bind, also the PCI address of a VF */
-	const char *vf;			   /* release, whose */
+	const char *vf;			   /* release, whose, refresh */
 };
 
 struct control_bound {

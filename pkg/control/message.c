@@ -13,8 +13,9 @@
 #include "document/document.h"
 
 static const char *const op_names[CONTROL_OP_MAX] = {
-	[CONTROL_STATUS] = "status", [CONTROL_LEDGER] = "ledger",   [CONTROL_BIND] = "bind",
-	[CONTROL_POOLS] = "pools",   [CONTROL_RELEASE] = "release", [CONTROL_WHOSE] = "whose",
+	[CONTROL_STATUS] = "status",   [CONTROL_LEDGER] = "ledger",   [CONTROL_BIND] = "bind",
+	[CONTROL_POOLS] = "pools",     [CONTROL_RELEASE] = "release", [CONTROL_WHOSE] = "whose",
+	[CONTROL_REFRESH] = "refresh",
 };
 
 /* Numbers of errno differ between machines, names do not. Others travel as EIO. */
@@ -28,6 +29,11 @@ static const struct {
 	{ "EROFS", EROFS },   { "EMSGSIZE", EMSGSIZE }, { "ETIMEDOUT", ETIMEDOUT },
 	{ "EPERM", EPERM },
 };
+
+static bool needs_vf(enum control_op op)
+{
+	return op == CONTROL_RELEASE || op == CONTROL_WHOSE || op == CONTROL_REFRESH;
+}
 
 void control_write_request(const struct control_request *r, struct strbuf *out)
 {
@@ -43,7 +49,7 @@ void control_write_request(const struct control_request *r, struct strbuf *out)
 		json_kv_string(&j, "pod", r->pod);
 		json_kv_string(&j, "uid", r->uid);
 	}
-	if (r->op == CONTROL_RELEASE || r->op == CONTROL_WHOSE)
+	if (needs_vf(r->op))
 		json_kv_string(&j, "vf", r->vf);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');
@@ -85,7 +91,7 @@ int control_read_request(const char *text, size_t len, struct arena *a, struct c
 	r.vf = string_or_empty(top, "vf");
 	if (r.op == CONTROL_BIND && !*r.slot)
 		return err_set(err, EINVAL, "the request \"%s\" names no \"slot\"", op_names[r.op]);
-	if ((r.op == CONTROL_RELEASE || r.op == CONTROL_WHOSE) && !*r.vf)
+	if (needs_vf(r.op) && !*r.vf)
 		return err_set(err, EINVAL, "the request \"%s\" names no \"vf\"", op_names[r.op]);
 	*ret = r;
 	return 0;

@@ -495,6 +495,61 @@ int latebind_render(struct request *r, const struct vf_state *states, size_t n, 
 /* A network names a VF by its PCI address: may the pod have it? Who holds it is the answer of
  * holds, to whom the kubelet gave it is that of its checkpoint and of PodResources. */
 
+static struct gpu_set gpus_of(const struct ledger_decision *d, const struct node *node,
+			      struct arena *a)
+{
+	struct gpu_set gpus = { 0 };
+	int *v = arena_array(a, d ? d->n_gpus : 0, sizeof(*v));
+	struct bdf bdf;
+
+	for (size_t i = 0; d && i < d->n_gpus; i++) {
+		int pci = bdf_parse(d->gpus[i], &bdf) == 0 ? hw_find_pci(node->inv, bdf) : -1;
+
+		if (pci >= 0)
+			v[gpus.n++] = pci;
+	}
+	gpus.n = list_unique_int(v, gpus.n);
+	gpus.v = v;
+	return gpus;
+}
+
+/* The slots of the spec that has this one; NULL: there is none. */
+static const struct spec_file *spec_of(const struct latebind *b, const char *slot)
+{
+	for (size_t i = 0; slot && i < b->n_specs; i++) {
+		if (has_slot(&b->specs[i], slot))
+			return &b->specs[i];
+	}
+	return NULL;
+}
+
+bool latebind_recall(struct request *r, const char *vf)
+{
+	const struct ledger *l = tracker_ledger(r->b->env.tracker);
+	const struct ledger_hold *hold = ledger_find(l, vf);
+	const struct spec_file *spec = hold ? spec_of(r->b, hold->slot) : NULL;
+	const struct target t = { 0 };
+
+	if (!spec || hold->draining || !*hold->owner.claim)
+		return false;
+	r->node = node_ref(r->b->node);
+	r->c.owner = ledger_copy_owner(&hold->owner, r->arena);
+	r->c.gpus = gpus_of(ledger_decision(l, hold->decision), r->node, r->arena);
+	r->bindings = arena_array(r->arena, spec->n_slots, sizeof(*r->bindings));
+	for (size_t i = 0; i < spec->n_slots; i++) {
+		const struct ledger_hold *h = latebind_live_hold(r->b, spec->slots[i]);
+		const struct pool *pool = h ? node_pool(r->node, h->resource) : NULL;
+		const struct pool_dev *dev = pool ? pool_find(pool, h->vf) : NULL;
+
+		if (dev)
+			r->bindings[r->n_bindings++] = (struct binding_slot) {
+				.id = arena_strdup(r->arena, h->slot), .pool = pool, .dev = dev
+			};
+	}
+	latebind_note_pool_vfs(r, &t);
+	return r->n_bindings > 0;
+}
+
 static bool is_named(const struct request *r, const struct ledger_hold *hold)
 {
 	const char *resource = hold->resource, *id = r->slots.v[0];

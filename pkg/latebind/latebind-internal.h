@@ -113,6 +113,9 @@ bool latebind_names_vf(const struct request *r);
 /* It names a VF of the pod's claims, which are prepared before: r->bound has it. False: it names
  * none, or the pod has several of that PF. */
 bool latebind_find_claimed(struct request *r);
+/* The part of claims that vf is of, with its VFs and their GPUs, by the ledger: as it was bound
+ * before. False: it is of none. */
+bool latebind_recall(struct request *r, const char *vf);
 int latebind_decide_vf(struct request *r, const struct pod_list *pods, struct err *err);
 /* A binding came to nothing: VFs bound for the request and not given out yet are free again. */
 void latebind_unbind(const struct request *r);

@@ -498,6 +498,20 @@ void latebind_prepare(struct latebind *b, const struct latebind_claim *c, unsign
 	start(r, timeout_ms);
 }
 
+void latebind_refresh(struct latebind *b, const char *vf, latebind_done_fn done, void *arg)
+{
+	const struct ids none = { NULL, 0 };
+	struct request *r = request_new(b, &none, done, arg);
+
+	if (!b->node || !latebind_recall(r, vf)) {
+		r->timer = rpc_after(b->env.rpc, 0, settled, r);
+		return;
+	}
+	if (!latebind_probes_first(r))
+		latebind_render(r, NULL, 0, NULL, &r->err);
+	conclude(r);
+}
+
 /* --- the specs that are there --- */
 
 static void claim(struct latebind *b, const struct claims *claims, const char *path)

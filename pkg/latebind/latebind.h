@@ -104,6 +104,9 @@ struct latebind_claim {
  */
 void latebind_prepare(struct latebind *b, const struct latebind_claim *c, unsigned timeout_ms,
 		      latebind_done_fn done, void *arg);
+/* A VF of a claim has been moved, or its container is created now: the spec and the files of its
+ * part are written anew, as its VFs are then. No VF of a claim: done comes, and nothing else. */
+void latebind_refresh(struct latebind *b, const char *vf, latebind_done_fn done, void *arg);
 /* Holds have changed: specs that are no longer needed go. */
 void latebind_tidy(struct latebind *b);
 

@@ -69,6 +69,13 @@ static void on_bound(void *arg, const struct err *err, const struct bound *v, si
 	b->done(b->arg, &(struct control_reply) { .bound = out, .n_bound = n }, err);
 }
 
+static void on_refreshed(void *arg, const struct err *err, const struct bound *v, size_t n)
+{
+	struct binding *b = arg;
+
+	b->done(b->arg, &(struct control_reply) { 0 }, err);
+}
+
 /* 0: on_bound() follows. */
 static int bind_slot(const struct plugin_env *env, const struct control_request *r,
 		     struct binding *b, struct err *err)
@@ -185,6 +192,12 @@ static void answer(void *ctx, const struct control_request *r, struct arena *a,
 	case CONTROL_RELEASE:
 		rc = release(env, r->vf, &err);
 		break;
+	case CONTROL_REFRESH:
+		if (!env->latebind)
+			break;
+		b = arena_copy(a, &(struct binding) { env, a, done, arg }, sizeof(*b));
+		latebind_refresh(env->latebind, r->vf, on_refreshed, b);
+		return;
 	case CONTROL_WHOSE:
 		rc = whose(env, r, &err);
 		break;

@@ -50,6 +50,22 @@ static void unprepare_fn(void *arg)
 	tracker_save(tracker, NULL, NULL);
 }
 
+static unsigned refreshed;
+
+static void on_refreshed(void *arg, const struct err *err, const struct bound *v, size_t n)
+{
+	(void)arg;
+	(void)v;
+	(void)n;
+	assert_null(err);
+	refreshed++;
+}
+
+static bool is_refreshed(void)
+{
+	return refreshed;
+}
+
 /* --- */
 
 static void the_vfs_are_nearest_to_the_gpus_of_the_containers(void **state)
@@ -210,6 +226,35 @@ static void a_cni_plugin_finds_the_vfs_of_a_claim(void **state)
 	assert_int_equal(got.code, EPERM);
 }
 
+static void refresh_fn(void *vf)
+{
+	latebind_refresh(latebind, vf, on_refreshed, NULL);
+}
+
+/* A CNI plugin gives the VF addresses after the claim was prepared. */
+static void files_follow_a_vf_that_was_moved(void **state)
+{
+	char *vf;
+	const char *text;
+
+	(void)state;
+	pod("p", HOLDS(GPU "=%s", gpus(4, 5)));
+	prepare(C0 "0," C0 "1", "main");
+	vf = arena_strdup(arena, got.vf[0]);
+	text = spec(C0 "0");
+	unlink(spec_path_of(C0 "0"));
+	refreshed = 0;
+	on_rpc(refresh_fn, vf);
+	wait_until(is_refreshed);
+	assert_string_equal(spec(C0 "0"), text); /* whole, with the GPUs of the choice */
+	assert_int_equal(ledger_decisions(ledger_now(tracker_ledger(tracker))), 1);
+	on_rpc(unprepare_fn, NULL);
+	refreshed = 0;
+	on_rpc(refresh_fn, vf); /* of nobody */
+	wait_until(is_refreshed);
+	assert_int_equal(n_holds(), 0);
+}
+
 static void too_few_vfs_wait(void **state)
 {
 	(void)state;
@@ -243,6 +288,7 @@ int main(void)
 		A(it_outlives_us),
 		A(a_pod_that_is_not_shown_waits),
 		A(a_cni_plugin_finds_the_vfs_of_a_claim),
+		A(files_follow_a_vf_that_was_moved),
 		A(too_few_vfs_wait),
 	};
 
