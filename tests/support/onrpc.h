@@ -1,7 +1,9 @@
-/* A test's way to the rpc thread: run something there, or wait until something is true there. */
+/* A test's way to the rpc thread: run something there, or wait until something is true there; and
+ * calls of what listens on a socket. */
 #ifndef RAILMATE_TESTS_SUPPORT_ONRPC_H
 #define RAILMATE_TESTS_SUPPORT_ONRPC_H
 
+#include <semaphore.h>
 #include <stdbool.h>
 
 #include <setjmp.h>
@@ -11,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/arena.h"
 #include "rpc/rpc.h"
 
 struct ledger;
@@ -30,5 +33,29 @@ bool is_on_rpc(bool (*is)(void));
 /* A minute at most; then the test fails and names what. */
 void wait_until_named(bool (*is)(void), const char *what);
 #define wait_until(is) wait_until_named(is, #is)
+
+/* --- a call of a socket --- */
+
+struct reply {
+	enum rpc_status status;
+	const char *message;
+	struct bytes body;
+};
+
+struct client_call {
+	const char *socket, *path;
+	struct bytes request;
+	struct arena *arena; /* of the reply */
+
+	/* its own */
+	struct rpc_channel *channel;
+	struct reply reply;
+	sem_t done;
+};
+
+void call_begin(struct client_call *c);
+struct reply call_end(struct client_call *c);
+/* Both. */
+struct reply call_whole(struct client_call c);
 
 #endif
