@@ -470,10 +470,8 @@ static int begin(struct events *e, struct err *err)
 			    *token = xasprintf("%s/token", e->who->service_account),
 			    *ca = xasprintf("%s/ca.crt", e->who->service_account);
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-	struct kubeapi_options opt = { .name = "API server",
-				       .token_file = token,
-				       .ca_file = ca,
-				       .patch = e->sending->condition };
+	const struct kubeapi_options opt = { .token_file = token, .ca_file = ca };
+	struct transfer_request request = { .method = "POST", .type = "application/json" };
 	int r = access(token, R_OK) < 0 ? err_sys(err, "open the token %s", token)
 					: apiserver_url(&server, err);
 
@@ -482,11 +480,15 @@ static int begin(struct events *e, struct err *err)
 	if (r < 0)
 		return r;
 	url = xasprintf("%s%s", server, path);
-	opt.url = url;
-	opt.post = strbuf_str(&text);
-	r = kubeapi_transfer_open(&opt, TRANSFER_PODS, NULL, on_answer, e, &e->transfer, err);
+	request.url = url;
+	request.body = strbuf_str(&text);
+	if (e->sending->condition) {
+		request.method = "PATCH";
+		request.type = "application/strategic-merge-patch+json";
+	}
+	r = kubeapi_transfer_open(&opt, TRANSFER_OBJECTS, NULL, on_answer, e, &e->transfer, err);
 	if (r == 0)
-		kubeapi_transfer_begin(e->transfer, NULL);
+		kubeapi_transfer_begin(e->transfer, &request);
 	return r;
 }
 

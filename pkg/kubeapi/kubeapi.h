@@ -9,8 +9,6 @@
 #ifndef RAILMATE_KUBEAPI_KUBEAPI_H
 #define RAILMATE_KUBEAPI_KUBEAPI_H
 
-#include <stdbool.h>
-
 struct err;
 
 struct kubeapi_options {
@@ -20,8 +18,6 @@ struct kubeapi_options {
 	 * leaves no core. */
 	const char *token_file;
 	const char *ca_file; /* who may have signed the server's certificate; only these */
-	const char *post;    /* for transfer.c: JSON to send; NULL: a list is read */
-	bool patch;	     /* post is a strategic merge patch of an object */
 };
 
 /* The API server's address and our identity there, as a pod finds them: addresses in the

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/list.h"
@@ -18,6 +19,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kubeapi/kubeapi.h"
+#include "kubeapi/objects.h"
 #include "kubeapi/transfer-internal.h"
 #include "kubeclient/podsapi.h"
 #include "kubeclient/podspec_queue.h"
@@ -85,7 +87,8 @@ static void begin(void *ctx, unsigned timeout_ms)
 	struct kubeapi *k = ctx;
 
 	(void)timeout_ms; /* cancel() comes */
-	kubeapi_transfer_begin(k->transfer, NULL);
+	kubeapi_transfer_begin(k->transfer,
+			       &(struct transfer_request) { .method = "GET", .url = k->url });
 }
 
 static void cancel(void *ctx)
@@ -143,159 +146,55 @@ void kubeapi_close(struct kubeapi *k)
 	kubeapi_free(k);
 }
 
+/* --- claims --- */
+
 struct question {
-	TAILQ_ENTRY(question) link;
-	struct kubeclaims *k;
-	char *url;
-	char *why; /* it could not be asked; NULL: it could */
-	unsigned timeout_ms;
 	draclaim_done_fn done;
 	void *arg;
-	struct rpc_timer *timer;
 };
 
-TAILQ_HEAD(questions, question);
-
-struct kubeclaims {
-	struct rpc *rpc;
-	struct draclaim_source source;
-	char *url, *token_file, *ca_file;
-	struct transfer *transfer;  /* NULL before the first question */
-	struct questions questions; /* in the order of the functions */
-	struct questions refused;   /* answered by a timer: never from within fetch_claim() */
-	struct question *asked;	    /* the one under way; NULL: none, or its caller has given up */
-	bool busy;
-};
-
-static void conclude_question(struct question *q, const struct draclaim *claim, const char *why)
+static int read_claim(struct bytes body, struct api_claim *claim, struct err *err)
 {
-	struct kubeclaims *k = q->k;
+	struct api_list list;
+	int r;
 
-	TAILQ_REMOVE(q->why ? &k->refused : &k->questions, q, link);
-	if (k->asked == q)
-		k->asked = NULL;
-	rpc_timer_cancel(q->timer);
-	q->done(q->arg, claim, why);
-	free(q->why);
-	free(q->url);
-	free(q);
+	kubemsg_list_begin(&list, kubemsg_list_claim, claim);
+	r = kubemsg_list_push(&list, (const char *)body.data, body.len, err);
+	if (r == 0)
+		r = kubemsg_list_end(&list, err);
+	kubemsg_list_done(&list);
+	if (r < 0)
+		return err_wrap(err, "the answer about the claim");
+	return claim->found ? 0 : err_set(err, ENOENT, "the API server knows no such claim");
 }
 
-static void begin_next(struct kubeclaims *k)
+static void on_claim(void *arg, long status, struct bytes body, const char *why)
 {
-	struct question *q = TAILQ_FIRST(&k->questions);
-
-	if (k->busy || !k->transfer || !q)
-		return;
-	k->asked = q;
-	k->busy = true;
-	kubeapi_transfer_begin(k->transfer, q->url);
-}
-
-static void on_answer(void *arg, struct answer *a)
-{
-	struct kubeclaims *k = arg;
-
-	k->busy = false;
-	if (k->asked && a->err.code)
-		conclude_question(k->asked, NULL, a->err.msg);
-	else if (k->asked && !a->claim.found)
-		conclude_question(k->asked, NULL, "the API server knows no such claim");
-	else if (k->asked)
-		conclude_question(k->asked, &a->claim.claim, NULL);
-	kubeapi_answer_free(a);
-	begin_next(k);
-}
-
-static void give_up_question(void *arg)
-{
-	struct question *q = arg;
+	_cleanup_arena_ struct arena *a = arena_new(0);
+	_cleanup_free_ struct question *q = arg;
+	struct api_claim claim = { .arena = a };
 	struct err err = { 0 };
 
-	q->timer = NULL; /* gone */
-	err_set(&err, ETIMEDOUT, "%s took longer than %u ms", q->url, q->timeout_ms);
-	if (q->k->asked == q)
-		kubeapi_transfer_cancel(q->k->transfer);
-	conclude_question(q, NULL, q->why ? q->why : err.msg);
-}
-
-/* Names as Kubernetes has them; anything else does not get into a URL. */
-static bool is_name(const char *s)
-{
-	static const char legal[] = "abcdefghijklmnopqrstuvwxyz0123456789.-";
-
-	return *s && !s[strspn(s, legal)];
+	(void)status;
+	if (!why && read_claim(body, &claim, &err) < 0)
+		why = err.msg;
+	q->done(q->arg, why ? NULL : &claim.claim, why);
 }
 
 static void fetch_claim(void *ctx, const char *ns, const char *name, unsigned timeout_ms,
 			draclaim_done_fn done, void *arg)
 {
-	struct kubeclaims *k = ctx;
-	const struct kubeapi_options opt = {
-		.name = "claims", .url = k->url, .token_file = k->token_file, .ca_file = k->ca_file
-	};
+	bool legal = kubeapi_objects_is_name(ns) && kubeapi_objects_is_name(name);
+	_cleanup_free_ char *path = xasprintf(
+		"/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims?fieldSelector=metadata.name%%3D%s",
+		ns, name);
+	const struct api_request request = { .method = "GET",
+					     .path = legal ? path : NULL,
+					     .timeout_ms = timeout_ms };
 	struct question *q = xcalloc(1, sizeof(*q));
-	struct err err = { 0 };
-	int r = 0;
 
-	*q = (struct question) { .k = k, .timeout_ms = timeout_ms, .done = done, .arg = arg };
-	q->url = xasprintf(
-		"%s/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims?fieldSelector=metadata.name%%3D%s",
-		k->url, ns, name);
-	if (!is_name(ns) || !is_name(name))
-		r = err_set(&err, EINVAL, "'%s/%s' is not the name of a claim", ns, name);
-	else if (!k->transfer)
-		r = kubeapi_transfer_open(&opt, TRANSFER_CLAIMS, k->rpc, on_answer, k, &k->transfer,
-					  &err);
-	if (r < 0)
-		q->why = xstrdup(err.msg);
-	q->timer = rpc_after(k->rpc, r < 0 ? 0 : timeout_ms, give_up_question,
-			     q); /* never before the return */
-	TAILQ_INSERT_TAIL(r < 0 ? &k->refused : &k->questions, q, link);
-	begin_next(k);
-}
-
-/* opt is copied; its url is that of the server: "https://10.96.0.1:443". */
-static struct kubeclaims *claims_new(struct rpc *rpc, const struct kubeapi_options *opt)
-{
-	struct kubeclaims *k = xcalloc(1, sizeof(*k));
-
-	*k = (struct kubeclaims) { .rpc = rpc,
-				   .url = xstrdup(opt->url),
-				   .token_file = xstrdup(opt->token_file),
-				   .ca_file = xstrdup(opt->ca_file) };
-	k->source = (struct draclaim_source) { .fetch = fetch_claim, .ctx = k };
-	TAILQ_INIT(&k->questions);
-	TAILQ_INIT(&k->refused);
-	return k;
-}
-
-/* NULL gives NULL */
-static const struct draclaim_source *claims_source(const struct kubeclaims *k)
-{
-	return k ? &k->source : NULL;
-}
-
-static void conclude_all(struct questions *list)
-{
-	while (!TAILQ_EMPTY(list))
-		conclude_question(TAILQ_FIRST(list), NULL, "railmated is stopping");
-}
-
-/* Questions under way end as failed first. On the rpc thread; not from a done. NULL is fine. */
-static void claims_free(struct kubeclaims *k)
-{
-	if (!k)
-		return;
-	k->busy = true; /* none begins any more */
-	conclude_all(&k->questions);
-	conclude_all(&k->refused);
-	if (k->transfer)
-		kubeapi_transfer_close(k->transfer);
-	free(k->url);
-	free(k->token_file);
-	free(k->ca_file);
-	free(k);
+	*q = (struct question) { done, arg };
+	kubeapi_objects_do(ctx, &request, on_claim, q);
 }
 
 /* Of a page of the API server's list, as kubectl asks for them: more than nodes have. */
@@ -342,8 +241,9 @@ struct specs {
 	struct candidate v[CANDIDATES_MAX];
 	size_t n;
 	LIST_HEAD(, ask) asks;
-	struct kubeclaims *claims; /* NULL: no API server is known */
-	struct arena *warned;	   /* owns the names of pods that were warned of and are there */
+	struct draclaim_source claims;
+	struct kubeapi_objects *objects; /* of claims; NULL: no API server is known */
+	struct arena *warned; /* owns the names of pods that were warned of and are there */
 	const char **warned_pods;
 	size_t n_warned;
 	bool closing;
@@ -561,19 +461,6 @@ static void add_pods_api(struct specs *s, const char *kubelet_root, bool optiona
 	c->optional = optional;
 }
 
-/* The API server answers nothing without a token. */
-static void add_claims(struct specs *s, const struct specs_options *opt)
-{
-	_cleanup_free_ char *token = xasprintf("%s/token", opt->service_account),
-			    *ca = xasprintf("%s/ca.crt", opt->service_account), *url = NULL;
-	struct kubeapi_options api = { .name = "claims", .token_file = token, .ca_file = ca };
-
-	if (apiserver_url(&url, NULL) < 0 || access(token, R_OK) < 0)
-		return;
-	api.url = url;
-	s->claims = claims_new(s->rpc, &api);
-}
-
 static int add_api_server(struct specs *s, const struct specs_options *opt, struct err *err)
 {
 	_cleanup_free_ char *server = NULL;
@@ -625,7 +512,7 @@ static void specs_free(struct specs *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		close_candidate(&s->v[i]);
-	claims_free(s->claims);
+	kubeapi_objects_close(s->objects);
 	arena_free(s->warned);
 	free(s);
 }
@@ -660,7 +547,8 @@ int specs_open(struct rpc *rpc, const struct specs_options *opt, const char *kub
 		specs_free(s);
 		return err_wrap(err, "pod specs");
 	}
-	add_claims(s, opt);
+	if (kubeapi_objects_open(rpc, opt->service_account, &s->objects, NULL) == 0)
+		s->claims = (struct draclaim_source) { .fetch = fetch_claim, .ctx = s->objects };
 	*ret = s;
 	return 0;
 }
@@ -672,7 +560,7 @@ const struct podspec_source *specs_source(const struct specs *s)
 
 const struct draclaim_source *specs_claims(const struct specs *s)
 {
-	return s ? claims_source(s->claims) : NULL;
+	return s && s->objects ? &s->claims : NULL;
 }
 
 bool specs_are_there(const struct specs *s)

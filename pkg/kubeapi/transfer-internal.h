@@ -52,27 +52,35 @@ int kubeapi_libcurl_get(const struct libcurl **ret, struct err *err);
  * objects that were read, or to the confirmation of the object that was sent.
  */
 
-enum transfer_kind { TRANSFER_PODS, TRANSFER_CLAIMS };
+enum transfer_kind { TRANSFER_PODS, TRANSFER_OBJECTS };
 
-/* err.code 0: pods, or the claim, are the answer, or the object that was sent is there. */
+/* Strings are copied. */
+struct transfer_request {
+	const char *method, *url;
+	const char *accept;	 /* NULL: API_LIST_TYPE */
+	const char *type, *body; /* NULL: none */
+};
+
+/* err.code 0: pods, of TRANSFER_OBJECTS body, are the answer. */
 struct answer {
 	struct arena *arena;
 	struct spec_pods pods;
-	struct api_claim claim;
-	long status; /* of HTTP; 0: there was no answer */
+	struct strbuf body; /* TRANSFER_BODY_MAX at most */
+	long status;	    /* of HTTP; 0: there was no answer */
 	struct err err;
 };
+#define TRANSFER_BODY_MAX API_LIST_OBJECT_MAX
 void kubeapi_answer_free(struct answer *a);
 
 /* The answer is the receiver's. */
 typedef void (*transfer_done_fn)(void *arg, struct answer *answer);
 
-/* kind: of objects in answers. done runs on the thread of rpc; NULL: on the transfer's. */
+/* kind: of answers. done runs on the thread of rpc; NULL: on the transfer's. */
 int kubeapi_transfer_open(const struct kubeapi_options *opt, enum transfer_kind kind,
 			  struct rpc *rpc, transfer_done_fn done, void *arg, struct transfer **ret,
 			  struct err *err);
-/* done once, later. Not while one is under way. url NULL: that of the options. */
-void kubeapi_transfer_begin(struct transfer *t, const char *url);
+/* done once, later. Not while one is under way. */
+void kubeapi_transfer_begin(struct transfer *t, const struct transfer_request *request);
 /* The one under way, if any, ends soon, with an error. */
 void kubeapi_transfer_cancel(struct transfer *t);
 /* Cancels and joins: done has run, or never will. On the thread where done runs, or when that is

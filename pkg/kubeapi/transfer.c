@@ -96,10 +96,9 @@ int kubeapi_libcurl_get(const struct libcurl **ret, struct err *err)
 struct transfer {
 	const struct libcurl *curl;
 	enum transfer_kind kind;
-	char *url, *token_file, *ca_file;
-	char *post;	 /* NULL: GET */
-	bool patch;	 /* PATCH, not POST */
-	struct rpc *rpc; /* NULL: done runs on our thread */
+	char *token_file, *ca_file;
+	char *method, *url, *accept, *type, *body; /* as in struct transfer_request */
+	struct rpc *rpc;			   /* NULL: done runs on our thread */
 	transfer_done_fn done;
 	void *arg;
 	struct answer *ready; /* for done, while posted */
@@ -125,6 +124,7 @@ void kubeapi_answer_free(struct answer *a)
 	if (!a)
 		return;
 	kubemsg_podspec_done(&a->pods);
+	strbuf_done(&a->body);
 	arena_free(a->arena);
 	free(a);
 }
@@ -155,8 +155,9 @@ static int read_token(const char *path, char *out, size_t size, struct err *err)
 	return 0;
 }
 
-static int add_header(struct transfer *t, const char *line)
+static int add_header(struct transfer *t, const char *name, const char *value)
 {
+	_cleanup_free_ char *line = xasprintf("%s:%s%s", name, *value ? " " : "", value);
 	struct curl_slist *list = t->curl->slist_append(t->headers, line);
 
 	if (!list)
@@ -167,15 +168,16 @@ static int add_header(struct transfer *t, const char *line)
 
 static int make_headers(struct transfer *t, struct err *err)
 {
-	_cleanup_free_ char *text = NULL, *line = NULL;
+	_cleanup_free_ char *text = NULL, *bearer = NULL;
 	char *token;
 	bool ok;
 	int r;
 
-	add_header(t, "Accept: " API_LIST_TYPE);
-	if (t->post)
-		add_header(t, t->patch ? "Content-Type: application/strategic-merge-patch+json"
-				       : "Content-Type: application/json");
+	add_header(t, "Accept", t->accept ? t->accept : API_LIST_TYPE);
+	if (t->body) {
+		add_header(t, "Content-Type", t->type);
+		add_header(t, "Expect", ""); /* no 100 Continue is waited for */
+	}
 	if (!t->token_file)
 		return 0;
 	text = xcalloc(1, TOKEN_BYTES_MAX + 1);
@@ -188,8 +190,8 @@ static int make_headers(struct transfer *t, struct err *err)
 		ok &= *p > ' ' && *p <= '~'; /* nothing in it may end the header */
 	if (!ok)
 		return err_set(err, EINVAL, "%s holds no token", t->token_file);
-	line = xasprintf("Authorization: Bearer %s", token);
-	return add_header(t, line);
+	bearer = xasprintf("Bearer %s", token);
+	return add_header(t, "Authorization", bearer);
 }
 
 /* --- the reply --- */
@@ -204,7 +206,17 @@ static long http_status(struct transfer *t)
 
 static bool is_taken(const struct transfer *t, long status)
 {
-	return status == 200 || (t->post && status == 201);
+	return status == 200 || (t->kind == TRANSFER_OBJECTS && status == 201);
+}
+
+static int take(struct transfer *t, const char *data, size_t n, struct err *err)
+{
+	if (t->kind == TRANSFER_PODS)
+		return kubemsg_list_push(&t->list, data, n, err);
+	if (t->received > TRANSFER_BODY_MAX)
+		return err_set(err, EFBIG, "takes more than %zu MiB", TRANSFER_BODY_MAX >> 20);
+	strbuf_add(&t->answer->body, data, n);
+	return 0;
 }
 
 /* A return value other than n makes libcurl drop the connection. */
@@ -216,10 +228,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 	if (atomic_load(&t->cancelled))
 		return CURL_WRITEFUNC_ERROR;
 	t->received += n;
-	if (!t->post && is_taken(t, http_status(t)))
-		return kubemsg_list_push(&t->list, data, n, &t->answer->err) == 0
-			       ? n
-			       : CURL_WRITEFUNC_ERROR;
+	if (is_taken(t, http_status(t)))
+		return take(t, data, n, &t->answer->err) == 0 ? n : CURL_WRITEFUNC_ERROR;
 	if (t->refusal.len < REFUSAL_BYTES_MAX)
 		strbuf_add(&t->refusal, data,
 			   n < REFUSAL_BYTES_MAX - t->refusal.len
@@ -245,30 +255,25 @@ static const char *refusal_sentence(const struct strbuf *body, struct arena *a)
 
 static int refused(struct transfer *t, long status, struct err *err)
 {
-	static const struct {
+	const struct {
 		long status;
 		const char *meaning;
 	} meanings[] = {
 		{ 401, "does not accept our token" },
-		{ 403, "does not allow us to read " },
+		{ 403, strcmp(t->method, "GET") ? "does not allow us to write this"
+						: "does not allow us to read this" },
 		{ 404, "knows nothing of that name" },
 		{ 429, "has too much to do" },
 	};
-	const char *meaning = "refuses", *said, *what = "";
+	const char *meaning = "refuses", *said;
 
 	for (size_t i = 0; i < ARRAY_LEN(meanings); i++) {
 		if (meanings[i].status == status)
 			meaning = meanings[i].meaning;
 	}
-	if (status == 403)
-		what = t->kind == TRANSFER_PODS ? "pods" : "ResourceClaims";
-	if (t->post && status == 403) {
-		what = "";
-		meaning = "does not allow us to write this";
-	}
 	said = refusal_sentence(&t->refusal, t->answer->arena);
-	return err_set(err, EACCES, "%s: the server %s%s: HTTP %ld%s%s", t->url, meaning, what,
-		       status, *said ? ", " : "", said);
+	return err_set(err, EACCES, "%s: the server %s: HTTP %ld%s%s", t->url, meaning, status,
+		       *said ? ", " : "", said);
 }
 
 /* The error, the innermost cause first: we stopped it, we refuse its text, it refuses us, libcurl
@@ -293,7 +298,7 @@ static int conclude(struct transfer *t, CURLcode code, struct err *err)
 	if (code != CURLE_OK)
 		return err_set(err, EIO, "%s: %s", t->url,
 			       *t->curl_error ? t->curl_error : t->curl->easy_strerror(code));
-	if (!t->post && kubemsg_list_end(&t->list, err) < 0)
+	if (t->kind == TRANSFER_PODS && kubemsg_list_end(&t->list, err) < 0)
 		return err_wrap(err, "%s: the answer", t->url);
 	return 0;
 }
@@ -310,6 +315,10 @@ static void get(struct transfer *t, const char *url, struct err *err)
 	t->curl_error[0] = '\0';
 	c->easy_setopt(t->easy, CURLOPT_URL, url);
 	c->easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
+	c->easy_setopt(t->easy, CURLOPT_HTTPGET, 1L);
+	if (t->body)
+		c->easy_setopt(t->easy, CURLOPT_POSTFIELDS, t->body);
+	c->easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, t->method);
 	if (c->multi_add_handle(t->multi, t->easy) != CURLM_OK)
 		abort(); /* out of memory */
 	while (c->multi_perform(t->multi, &running) == CURLM_OK && running &&
@@ -347,12 +356,9 @@ static void get_all(struct transfer *t, struct answer *a)
 	if (make_headers(t, &a->err) < 0)
 		return;
 	do {
-		if (t->kind == TRANSFER_PODS)
-			kubemsg_list_begin(&t->list, kubemsg_list_pod, &a->pods);
-		else
-			kubemsg_list_begin(&t->list, kubemsg_list_claim, &a->claim);
+		kubemsg_list_begin(&t->list, kubemsg_list_pod, &a->pods);
 		get(t, url, &a->err);
-		if (!a->err.code && !t->post)
+		if (!a->err.code)
 			next_page(t, &next, &a->err);
 		kubemsg_list_done(&t->list);
 		free(url);
@@ -365,7 +371,7 @@ static struct answer *transfer_run(struct transfer *t)
 	struct answer *a = t->answer = xcalloc(1, sizeof(*a));
 
 	a->arena = arena_new(8192);
-	a->pods.arena = a->claim.arena = a->arena;
+	a->pods.arena = a->arena;
 	t->received = 0;
 	get_all(t, a);
 	t->curl->slist_free_all(STEAL(t->headers));
@@ -375,16 +381,24 @@ static struct answer *transfer_run(struct transfer *t)
 	return STEAL(t->answer);
 }
 
+static void forget(struct transfer *t)
+{
+	free(STEAL(t->method));
+	free(STEAL(t->url));
+	free(STEAL(t->accept));
+	free(STEAL(t->type));
+	free(STEAL(t->body));
+}
+
 static void transfer_free(struct transfer *t)
 {
 	if (t->easy)
 		t->curl->easy_cleanup(t->easy);
 	if (t->multi)
 		t->curl->multi_cleanup(t->multi);
-	free(t->url);
+	forget(t);
 	free(t->token_file);
 	free(t->ca_file);
-	free(t->post);
 	free(t);
 }
 
@@ -434,7 +448,8 @@ static int start_thread(struct transfer *t, struct err *err)
 	int r = thread_start(&t->thread, "kubeapi", STACK_BYTES, work, t);
 
 	if (r < 0)
-		return err_set(err, -r, "cannot start the thread of %s: %s", t->url, strerror(-r));
+		return err_set(err, -r, "cannot start a thread for the API server: %s",
+			       strerror(-r));
 	return 0;
 }
 
@@ -458,10 +473,6 @@ static void set_options(struct transfer *t)
 	set(t->easy, CURLOPT_CAINFO, t->ca_file);
 	set(t->easy, CURLOPT_SSL_VERIFYPEER, 1L);
 	set(t->easy, CURLOPT_SSL_VERIFYHOST, 2L);
-	if (t->post)
-		set(t->easy, CURLOPT_POSTFIELDS, t->post);
-	if (t->patch)
-		set(t->easy, CURLOPT_CUSTOMREQUEST, "PATCH");
 }
 
 /* A core file of this process, on the host's disk, could contain the token. */
@@ -489,11 +500,8 @@ int kubeapi_transfer_open(const struct kubeapi_options *opt, enum transfer_kind 
 	if (opt->token_file)
 		keep_out_of_cores();
 	*t = (struct transfer) { .curl = c, .kind = kind, .rpc = rpc, .done = done, .arg = arg };
-	t->url = xstrdup(opt->url);
 	t->token_file = opt->token_file ? xstrdup(opt->token_file) : NULL;
 	t->ca_file = xstrdup(opt->ca_file);
-	t->post = opt->post ? xstrdup(opt->post) : NULL;
-	t->patch = opt->patch;
 	t->multi = c->multi_init();
 	t->easy = c->easy_init();
 	if (!t->multi || !t->easy)
@@ -508,12 +516,19 @@ int kubeapi_transfer_open(const struct kubeapi_options *opt, enum transfer_kind 
 	return 0;
 }
 
-void kubeapi_transfer_begin(struct transfer *t, const char *url)
+static char *copy(const char *s)
 {
-	if (url) {
-		free(t->url);
-		t->url = xstrdup(url);
-	}
+	return s ? xstrdup(s) : NULL;
+}
+
+void kubeapi_transfer_begin(struct transfer *t, const struct transfer_request *r)
+{
+	forget(t);
+	t->method = copy(r->method);
+	t->url = copy(r->url);
+	t->accept = copy(r->accept);
+	t->type = copy(r->type);
+	t->body = copy(r->body);
 	atomic_store(&t->cancelled, false);
 	atomic_store(&t->ordered, true);
 	t->curl->multi_wakeup(t->multi);

@@ -221,7 +221,7 @@ class Shared(https.Case, LateCase):
         ], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout
 
     def test_what_cannot_be_told_is_said_and_the_pod_starts(self):
-        for what, words in ((403, "does not allow us to read ResourceClaims: HTTP 403"),
+        for what, words in ((403, "does not allow us to read this: HTTP 403"),
                             (200, "knows no such claim")):
             with self.subTest(what):
                 self.setUp()

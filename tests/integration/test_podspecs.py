@@ -248,7 +248,7 @@ class Refusals(HttpsCase):
         for status, body, words in ((401, b"Unauthorized", [
                 "does not accept our token", "HTTP 401", "Unauthorized"
         ]), (403,
-             b"Forbidden by a proxy", ["does not allow us to read pods", "HTTP 403", "by a proxy"]), (403, kubepb.status("pods is forbidden: no"), [
+             b"Forbidden by a proxy", ["does not allow us to read this", "HTTP 403", "by a proxy"]), (403, kubepb.status("pods is forbidden: no"), [
                   "HTTP 403, pods is forbidden"
               ]), (500, b"", ["refuses: HTTP 500"]), (429, b"slow down", [
                   "too much to do"
