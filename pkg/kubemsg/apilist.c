@@ -212,15 +212,20 @@ int kubemsg_list_claim(void *arg, struct bytes object, struct err *err)
 	return 0;
 }
 
+bool kubemsg_enveloped(struct bytes body, struct bytes *ret)
+{
+	if (body.len < sizeof(magic) || memcmp(body.data, magic, sizeof(magic)) != 0)
+		return false;
+	body.data += sizeof(magic);
+	body.len -= sizeof(magic);
+	return kubemsg_next(&body, UNKNOWN_RAW, ret);
+}
+
 const char *kubemsg_refusal(struct bytes body, struct arena *a)
 {
 	struct bytes status, message;
 
-	if (body.len < sizeof(magic) || memcmp(body.data, magic, sizeof(magic)) != 0)
-		return NULL;
-	body.data += sizeof(magic);
-	body.len -= sizeof(magic);
-	if (!kubemsg_next(&body, UNKNOWN_RAW, &status) ||
+	if (!kubemsg_enveloped(body, &status) ||
 	    !kubemsg_next(&status, STATUS_MESSAGE, &message))
 		return NULL;
 	return arena_printf(a, "%.*s", (int)message.len, (const char *)message.data);

@@ -46,6 +46,8 @@ bool kubemsg_varint(struct bytes *in, size_t max_bytes, uint64_t *ret);
 /* The next field of a message that has this tag and a length; false: there is none, or *in is no
  * protobuf, and then it is not empty. */
 bool kubemsg_next(struct bytes *in, uint32_t tag, struct bytes *ret);
+/* The object inside of the API server's envelope; false: there is none. */
+bool kubemsg_enveloped(struct bytes body, struct bytes *ret);
 struct bytes kubemsg_pack(const void *message, struct arena *a);
 
 /* n pointers to n fresh messages of this kind, as repeated fields want them. */
