@@ -394,9 +394,9 @@ class Cluster:
         return self.api(
             "GET", f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods")["items"]
 
-    def new(self, *containers, on=None, annotations=None, claims=None, **more):
+    def new(self, *containers, on=None, annotations=None, claims=None, templates=None, **more):
         """A pod that the scheduler places; on: that may go to this node only; annotations: with a
-        network of its own, too; claims: name in the pod → ResourceClaim."""
+        network of its own, too; claims, templates: name in the pod → ResourceClaim, or its template."""
         name = f"p{next(scenarios.INSTANCES)}"
         pod = scenarios.pod(name, *containers, **more)
         pod["metadata"] |= {"labels": {"bed": "pod"}, "annotations": annotations or {}}
@@ -405,8 +405,9 @@ class Cluster:
             "maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
             "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"bed": "pod"}}
         }]
-        if claims:
-            pod["spec"]["resourceClaims"] = [{"name": name, "resourceClaimName": claim} for name, claim in claims.items()]
+        pod["spec"]["resourceClaims"] = [
+            {"name": name, key: value} for key, some in (("resourceClaimName", claims), ("resourceClaimTemplateName", templates))
+            for name, value in (some or {}).items()]
         if on:
             pod["spec"]["nodeSelector"] = {"kubernetes.io/hostname": on}
         self.live.append(name)

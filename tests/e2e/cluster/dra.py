@@ -5,8 +5,10 @@ import re
 
 import yaml
 
-from scenarios import GPU, check, check_report, container, equal, until
-from shared import scenario
+from late import check_late
+from networks import LATE, check_nothing_is_stuck_late, free_of
+from scenarios import GPU, check, check_optimal, check_report, container, equal, until
+from shared import owners_watched, scenario
 
 API = "/apis/resource.k8s.io/v1"
 CLAIMS = f"{API}/namespaces/default/resourceclaims"
@@ -69,6 +71,34 @@ def dra_gpus_come_by_a_claim_and_by_their_resource(c):
         check_report(view, view.report(names[0], "main"), [], [])
         c.end(*names)
         until(lambda: not list(view.root("/run/cdi").glob("k8s.gpu.nvidia.com-*")), "claims to be unprepared")
+
+
+def each_optimal(view, found, free):
+    """[(GPUs, VFs)] of containers that started one after the other, in some order."""
+    taken = {vf for _, vfs in found for vf in vfs}
+    equal(len(taken), sum(len(vfs) for _, vfs in found), "VFs of several containers, each counted once")
+    for gpus, vfs in found:
+        check_optimal(view, gpus, vfs, free - taken)
+
+
+@scenario((*LATE, "--set", "resourceClaims=true"), always=False)
+def dra_gpus_and_vfs_of_the_device_plugin(c):
+    """By limits and by a claim that two containers share; the pool binds late. Each container has the VFs nearest to its own GPUs."""
+    view = c.views["node1"]
+    left_and_right = {"spec": requests(left=("gpu.nvidia.com", 2), right=("gpu.nvidia.com", 1))}
+    with gpus_by_dra(c, "node1"), owners_watched(c), made(c, f"{API}/namespaces/default/resourceclaimtemplates", "ResourceClaimTemplate", "gpus", left_and_right):
+        for limits, claims in ((2, {}), (0, {"gpus": "gpus"})):
+            free = free_of(view)
+            pair = container("left", limits, 2), container("right", limits // 2, 1)
+            name = c.run(*(with_claims(one, *(f"gpus/{one['name']}" for _ in claims)) for one in pair), on="node1", templates=claims)
+            found = []
+            for one, gpus, vfs in (("left", 2, 2), ("right", 1, 1)):
+                got = gpus_of(view.report(name, one))
+                equal(len(got), gpus, f"GPUs of {name}/{one}")
+                found.append((got, check_late(view, name, one, 0, vfs)[1]))
+            each_optimal(view, found, free)
+        c.end(*c.live)
+    check_nothing_is_stuck_late(c)
 
 
 # --- rights ---

@@ -211,12 +211,12 @@ class Member(node.Node):  # pylint: disable=super-init-not-called
         (self.here / "gpus.json").write_text(json.dumps(gpus))
         self.exchange("fakegpu", "gpu-driver")
         try:
-            until(lambda: not self.allocatable().get(scenarios.GPU), "the GPU plugin to be gone")
+            until(lambda: not self.cluster.offered(self.name, scenarios.GPU), "the scheduler to know that the GPU plugin is gone")
             yield gpus
         finally:
             self.exchange("gpu-driver", "fakegpu")
             self.cluster.api("DELETE", f"{SLICES}?fieldSelector=spec.driver%3Dgpu.nvidia.com,spec.nodeName%3D{self.name}")
-            until(lambda: self.allocatable().get(scenarios.GPU), f"GPUs of {self.name}")
+            until(lambda: self.cluster.offered(self.name, scenarios.GPU), f"GPUs of {self.name}")
 
     def exchange(self, old, new):
         """One of the node's services for another one."""
