@@ -93,14 +93,14 @@ static void judge(const char *path, int64_t before, int64_t after, double gbps, 
 			r, OUTCOME_NOT_MEASURED, "gds-driver", path,
 			"Read at %.2f GB/s; nvidia-fs is not loaded, so who copied the bytes is not known",
 			gbps);
-	else if (after == NO_STATISTICS)
+	else if (before == NO_STATISTICS || after == NO_STATISTICS)
 		report_finding(r, OUTCOME_NOT_MEASURED, "gds-statistics", path,
 			       "Read at %.2f GB/s; the statistics of nvidia-fs are off", gbps);
 	else if (after > before)
 		report_finding(
 			r, OUTCOME_GOOD, "gds-direct", path,
-			"Read at %.2f GB/s directly into the GPU, in %lld reads of nvidia-fs", gbps,
-			(long long)(after - before));
+			"Read at %.2f GB/s directly into the GPU, in %lld reads of nvidia-fs, which counts all of its node",
+			gbps, (long long)(after - before));
 	else
 		report_finding(r, OUTCOME_SLOW, "gds-compatible", path,
 			       "Read at %.2f GB/s through the host's memory: nvidia-fs did no read",
@@ -141,7 +141,12 @@ static int compare(const struct sysroot *root, const char *path, const struct wi
 		n = read(fd, expected + done, m->size - done);
 		done += n > 0 ? (size_t)n : 0;
 	}
-	if (done == m->size && gpu_read(m, seen) == 0 && memcmp(expected, seen, done) == 0)
+	if (done < m->size || gpu_read(m, seen) < 0) {
+		report_finding(r, OUTCOME_NOT_MEASURED, done < m->size ? "gds-file" : "memory-copy",
+			       path, "Its bytes cannot be compared with those in the GPU's memory");
+		return -EIO;
+	}
+	if (memcmp(expected, seen, done) == 0)
 		return 0;
 	report_finding(r, OUTCOME_BROKEN, "gds-bytes", path,
 		       "The bytes in the GPU's memory are not those of the file");
@@ -160,11 +165,12 @@ static int read_file(const struct cufile *c, const struct sysroot *root, const c
 		     const struct wire_memory *m, struct report *r)
 {
 	struct cufile_file file = { .type = CUFILE_OPAQUE_FD, .handle = { .fd = fd } };
-	int64_t before = direct_reads(root, r->arena);
+	int64_t before = direct_reads(root, r->arena), after;
 	struct timespec from, to;
 	struct cufile_error e;
 	void *handle = NULL;
 	ssize_t n;
+	int error;
 
 	e = c->take(&handle, &file);
 	if (e.error)
@@ -176,9 +182,11 @@ static int read_file(const struct cufile *c, const struct sysroot *root, const c
 	if (n != (ssize_t)m->size) /* -1: errno, else its own error, negative */
 		return fail(path, "cuFileRead",
 			    (struct cufile_error) { n == -1 ? errno : (int)-n, 0 }, r);
-	if (compare(root, path, m, r) < 0)
-		return -EILSEQ;
-	judge(path, before, direct_reads(root, r->arena),
+	after = direct_reads(root, r->arena);
+	error = compare(root, path, m, r);
+	if (error < 0)
+		return error;
+	judge(path, before, after,
 	      (double)n / ((double)(to.tv_sec - from.tv_sec) * 1e9 +
 			   (double)(to.tv_nsec - from.tv_nsec) + 1),
 	      r);

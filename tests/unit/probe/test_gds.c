@@ -95,6 +95,9 @@ static void names_what_fails(void **state)
 	assert_int_equal(check(STATS, true), -EIO);
 	found_assert(&report, OUTCOME_NOT_MEASURED, "gds-cufile",
 		     "cuFileRead fails: cuFile error 5022");
+	setenv("FAKE_GPU", "copy=700", 1);
+	assert_int_equal(check(STATS, true), -EIO);
+	found_assert(&report, OUTCOME_NOT_MEASURED, "memory-copy", "cannot be compared");
 	setenv("FAKE_GPU", "flip=1", 1);
 	assert_int_equal(check(STATS, true), -EILSEQ);
 	found_assert(&report, OUTCOME_BROKEN, "gds-bytes", "not those of the file");
