@@ -25,6 +25,12 @@ void check_image(const struct sysroot *root, const struct told *told, struct rep
  * exit status. */
 int image_verbs_main(void);
 /*
+ * This program once more, under the image's own loader: libraries of the image may need a newer C
+ * library than ours. Returns where that loader runs it already, does not run it, or where it has no
+ * loader of its own beside it.
+ */
+void image_become(char **argv);
+/*
  * The job's process: which libibverbs and providers it has mapped and their ABI against the
  * kernel's, which uverbs it has open against map.json, bytes of its VFs against those of eth0 for
  * `seconds`. One line: your job uses TCP, …

@@ -35,6 +35,7 @@
 #define WAIT_MS	   10000
 #define PATH_SIZE  4096
 #define DEVICES	   "RAILMATE_PROBE_DEVICES" /* "mlx5_4/1 mlx5_5/1": names and ports */
+#define SELF	   "RAILMATE_PROBE_SELF"    /* this program, where the image's loader runs it */
 #if defined(__aarch64__)
 #define LOADER "/lib/ld-linux-aarch64.so.1"
 #define MUSL   "ld-musl-aarch64.so.1"
@@ -248,33 +249,73 @@ static bool is_of_musl(const struct sysroot *root, const struct answer *answer)
 	       !(answer->errors && strstr(answer->errors, "GLIBC_"));
 }
 
+static char *own_path(struct arena *a)
+{
+	char *self = arena_strdup(a, getenv(SELF));
+	ssize_t n;
+
+	if (self)
+		return self;
+	self = arena_alloc(a, PATH_SIZE);
+	n = readlink("/proc/self/exe", self, PATH_SIZE - 1);
+	self[n < 0 ? 0 : n] = '\0';
+	return self;
+}
+
 /*
- * The image's own loader, which has its libc; where that does not run us (glibc before 2.34), ours.
- * A loader that is called as a program knows that one without a name, so that an empty element of
- * the list keeps it from our DT_RPATH, and from our libc with it.
+ * This program under the image's own loader, which has its libc. A loader that is called as a
+ * program knows that one without a name, so that an empty element of the list keeps it from our
+ * DT_RPATH, and from our libc with it.
  */
+static char **under_image(char *self, char **words, struct arena *a)
+{
+	size_t n = 0;
+	char **v;
+
+	while (words[n])
+		n++;
+	v = arena_array(a, n + 5, sizeof(*v));
+	v[0] = arena_strdup(a, LOADER);
+	v[1] = arena_strdup(a, "--inhibit-rpath");
+	v[2] = arena_printf(a, ":%s", self);
+	v[3] = self;
+	memcpy(v + 4, words, n * sizeof(*v));
+	return v;
+}
+
+/* Where the image's loader does not run us (glibc before 2.34), ours. */
 static struct answer ask_child(const struct sysroot *root, const struct told *told, struct arena *a)
 {
-	char *devices = arena_strdup(a, ""), *verbs = arena_strdup(a, "--image-verbs");
-	char *self = arena_alloc(a, PATH_SIZE), *list;
-	ssize_t n = readlink("/proc/self/exe", self, PATH_SIZE - 1);
+	char *devices = arena_strdup(a, ""), *self = own_path(a);
+	char *verbs[] = { arena_strdup(a, "--image-verbs"), NULL };
 	struct answer answer;
 
-	self[n < 0 ? 0 : n] = '\0';
-	list = arena_printf(a, ":%s", self);
 	for (size_t i = 0; i < told->n_vfs; i++) {
 		if (told->vfs[i].hca)
 			devices = arena_printf(a, "%s %s/%d", devices, told->vfs[i].hca,
 					       told->vfs[i].port);
 	}
-	answer = run((char *const[]) { arena_strdup(a, LOADER), arena_strdup(a, "--inhibit-rpath"),
-				       list, self, verbs, NULL },
-		     devices, a);
+	answer = run(under_image(self, verbs, a), devices, a);
 	if (answer.json)
 		return answer;
 	if (is_of_musl(root, &answer))
 		return (struct answer) { .json = NULL };
-	return run((char *const[]) { self, verbs, NULL }, devices, a);
+	return run((char *const[]) { self, verbs[0], NULL }, devices, a);
+}
+
+void image_become(char **argv)
+{
+	_cleanup_arena_ struct arena *a = arena_new(1 << 14);
+	char *self = own_path(a), *name = strrchr(self, '/');
+	char *verbs[] = { arena_strdup(a, "--image-verbs"), NULL };
+
+	if (getenv(SELF) || !name ||
+	    access(arena_printf(a, "%.*s/ld.so", (int)(name - self), self), F_OK) < 0 ||
+	    !run(under_image(self, verbs, a), "", a).json)
+		return;
+	setenv(SELF, self, 1);
+	execv(LOADER, under_image(self, argv + 1, a));
+	unsetenv(SELF);
 }
 
 /* --- judgement --- */

@@ -188,7 +188,7 @@ static int read_token(struct command_line *cl)
 }
 
 /* Options that need or exclude each other. */
-static int check_options(struct command_line *cl)
+static int check_options(struct command_line *cl, char **argv)
 {
 	bool peer = cl->serve || cl->peer.host;
 
@@ -213,6 +213,8 @@ static int check_options(struct command_line *cl)
 		return refuse("--gds: '%s' is not an absolute path", cl->gds);
 	if (cl->traffic.far && !cl->traffic.gpu)
 		return refuse("--far goes with --gpu");
+	if (cl->traffic.gpu || cl->gds || cl->serve) /* a client may ask for memory of GPUs */
+		image_become(argv);
 	return read_token(cl);
 }
 
@@ -246,7 +248,7 @@ static int read_command_line(int argc, char **argv, struct command_line *cl)
 	}
 	if (optind < argc)
 		return refuse("unexpected argument '%s'; see railmate-probe --help", argv[optind]);
-	return check_options(cl);
+	return check_options(cl, argv);
 }
 
 /* --- the run --- */

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -169,6 +171,37 @@ static void names_a_provider_of_another_kernel(void **state)
 	assert_int_equal(report.n_findings, 1);
 }
 
+/* In a folder with a loader of its own, as in a package. */
+static void runs_under_the_loader_of_the_image(void **state)
+{
+	char folder[] = "/tmp/railmate-image-XXXXXX";
+	int packaged, alone;
+
+	(void)state;
+	if (is_emulated())
+		skip();
+	assert_non_null(mkdtemp(folder));
+	setenv("FOLDER", folder, 1);
+	alone = system("cp /proc/$PPID/exe $FOLDER/program && $FOLDER/program --become x");
+	packaged = system("touch $FOLDER/ld.so && $FOLDER/program --become x");
+	assert_int_equal(system("rm -r $FOLDER"), 0);
+	unsetenv("FOLDER");
+	assert_int_equal(WEXITSTATUS(alone), 1);
+	assert_int_equal(WEXITSTATUS(packaged), 42);
+}
+
+static int become(int argc, char **argv)
+{
+	char exe[256] = "";
+
+	image_become(argv);
+	return argc == 3 && strcmp(argv[2], "x") == 0 &&
+			       readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0 &&
+			       strstr(exe, "/ld-linux")
+		       ? 42
+		       : 1;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -181,9 +214,12 @@ int main(int argc, char **argv)
 		TEST(tells_an_image_without_libibverbs_from_a_static_one),
 		TEST(asks_the_libibverbs_of_a_live_image),
 		TEST(names_a_provider_of_another_kernel),
+		TEST(runs_under_the_loader_of_the_image),
 	};
 
 	if (argc == 2 && strcmp(argv[1], "--image-verbs") == 0)
 		return image_verbs_main();
+	if (argc > 1 && strcmp(argv[1], "--become") == 0)
+		return become(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
