@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/str.h"
 #include "report.h"
 #include "told.h"
 
@@ -35,6 +36,31 @@ static void put_sample(const char *metric, const struct measure *m, double value
 	fprintf(out, "} %.9g\n", value);
 }
 
+/* A reader refuses the whole of a file that has one sample twice: of what is alike the first
+ * counts.
+ */
+static bool is_alike(const struct finding *f, const struct finding *o)
+{
+	return f->outcome == o->outcome && f->sentence == o->sentence && str_eq(f->on, o->on);
+}
+
+static void put_findings(const struct report *r, FILE *out)
+{
+	for (size_t i = 0, k = 0; i < r->n_findings; i++, k = 0) {
+		const struct finding *f = &r->findings[i];
+
+		while (k < i && !is_alike(&r->findings[k], f))
+			k++;
+		if (f->outcome == OUTCOME_GOOD || k < i)
+			continue;
+		fputs("railmate_probe_finding{", out);
+		put_label("id", f->sentence->id, out);
+		put_label(",on", f->on, out);
+		put_label(",outcome", outcome_name(f->outcome), out);
+		fputs("} 1\n", out);
+	}
+}
+
 static void begin(const char *metric, const char *help, FILE *out)
 {
 	fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", metric, help, metric);
@@ -57,17 +83,7 @@ void report_metrics(const struct report *r, int64_t at, FILE *out)
 		put_sample("railmate_probe_latency_seconds", &r->measures[i],
 			   r->measures[i].usec / 1e6, out);
 	begin("railmate_probe_finding", "1 for each finding that is not good.", out);
-	for (size_t i = 0; i < r->n_findings; i++) {
-		const struct finding *f = &r->findings[i];
-
-		if (f->outcome == OUTCOME_GOOD)
-			continue;
-		fputs("railmate_probe_finding{", out);
-		put_label("id", f->sentence->id, out);
-		put_label(",on", f->on, out);
-		put_label(",outcome", outcome_name(f->outcome), out);
-		fputs("} 1\n", out);
-	}
+	put_findings(r, out);
 	begin("railmate_probe_exit_status",
 	      "Of the run: 0 good, 1 broken, 3 slow, 4 not measured, 5 no GPU library.", out);
 	fprintf(out, "railmate_probe_exit_status %d\n", report_exit(r));

@@ -198,12 +198,17 @@ static void metrics_are_one_sample_a_transfer_and_finding(void **state)
 	struct report r = new_report();
 	struct measure m = transfer(196, NAN);
 	_cleanup_free_ char *text = NULL;
+	const char *sample;
 
 	(void)state;
 	report_measure(&r, &m);
 	report_finding(&r, OUTCOME_GOOD, "no-gpu", NULL, "no GPU is in map.json");
 	report_finding(&r, OUTCOME_BROKEN, "no-hca", "a\"b", "has no RDMA device");
+	report_finding(&r, OUTCOME_BROKEN, "no-hca", "a\"b", "has none at all");
 	text = written(form_of_metrics, &r);
+	sample = strstr(text, "railmate_probe_finding{");
+	assert_non_null(sample);
+	assert_null(strstr(sample + 1, "railmate_probe_finding{")); /* twice is no valid file */
 	assert_non_null(strstr(
 		text,
 		"railmate_probe_gigabits_per_second{path=\"loopback\",from=\"mlx5_4\",to=\"mlx5_4\","
