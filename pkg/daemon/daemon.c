@@ -21,6 +21,7 @@
 #include "daemon/topofile-internal.h"
 #include "daemon/watchdog-internal.h"
 #include "kubeapi/events.h"
+#include "kubeapi/objects.h"
 #include "kubeapi/specs.h"
 #include "load/configfiles.h"
 #include "load/reload.h"
@@ -495,6 +496,22 @@ static void open_scanner(struct daemon *d, struct config *cfg)
 	d->scanner = scanner_new(&env, cfg);
 }
 
+/* What DRA cannot do without. */
+static int open_claims(struct daemon *d, struct kubeapi_objects **ret, struct err *err)
+{
+	if (!d->opt->pod_resources)
+		return err_set(
+			err, EINVAL,
+			"--serve=dra needs the GPUs of pods, which --pod-resources=off forbids to ask for");
+	if (d->opt->cdi == CDI_OFF || d->opt->cdi_dir_missing)
+		return err_set(
+			err, EINVAL,
+			"--serve=dra needs CDI: the folder of --cdi-dir has to be the host's");
+	if (kubeapi_objects_open(d->rpc, d->opt->specs.service_account, ret, err) < 0)
+		return err_wrap(err, "--serve=dra needs the API server");
+	return 0;
+}
+
 static int open_service(struct daemon *d, struct err *err)
 {
 	struct service_env env = { .opt = d->opt,
@@ -505,8 +522,10 @@ static int open_service(struct daemon *d, struct err *err)
 				   .unlisted = d->unlisted,
 				   .events = d->events,
 				   .probe = d->probe };
-	int r = specs_open(d->rpc, &d->opt->specs, d->opt->kubelet_root, &env.specs, err);
+	int r = d->opt->config_files->by_claims ? open_claims(d, &env.objects, err) : 0;
 
+	if (r == 0)
+		r = specs_open(d->rpc, &d->opt->specs, d->opt->kubelet_root, &env.specs, err);
 	if (r == 0)
 		d->service = service_new(&env);
 	return r;

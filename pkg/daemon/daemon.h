@@ -34,7 +34,7 @@ struct daemon_options {
 	enum plugin_cdi cdi;
 	bool ask_runtime;	    /* does it do CDI? */
 	const char *runtime_socket; /* NULL: where runtimes usually have it, below root */
-	const char *dra_driver; /* our name, where config_files has by_claims */
+	const char *dra_driver;	    /* our name, where config_files has by_claims */
 	enum endpoint_registration registration;
 	bool pod_resources; /* ask the kubelet which GPUs a container got */
 	/* The kubelet's sync loop waits meanwhile (docs/design/kubelet.md §1.1) */

@@ -11,6 +11,7 @@
 struct daemon_options;
 struct events;
 struct holdings;
+struct kubeapi_objects;
 struct node;
 struct plugin_env;
 struct podres;
@@ -27,8 +28,10 @@ struct service_env {
 	const struct daemon_options *opt;
 	struct rpc *rpc;
 	const struct sysroot *root;
-	struct state *state;	   /* its ledger is taken with the first node */
-	struct specs *specs;	   /* taken; NULL: there is no source */
+	struct state *state; /* its ledger is taken with the first node */
+	struct specs *specs; /* taken; NULL: there is no source */
+	/* Taken: DRA serves the pools; NULL: device plugins do */
+	struct kubeapi_objects *objects;
 	struct holdings *holdings; /* the holds, for the main thread */
 	struct unlisted *unlisted; /* VFs that no pool lists, for the main thread */
 	struct events *events;	   /* NULL: not wanted */

@@ -17,10 +17,12 @@
 #include "daemon/daemon.h"
 #include "daemon/service-internal.h"
 #include "daemon/state-internal.h"
+#include "dra/dra.h"
 #include "grant/records.h"
 #include "grant/vfprobe.h"
 #include "holds/holds.h"
 #include "kubeapi/events.h"
+#include "kubeapi/objects.h"
 #include "kubeapi/specs.h"
 #include "kubeclient/gpuplugin.h"
 #include "kubeclient/offer.h"
@@ -51,7 +53,7 @@ struct entry {
 
 struct service {
 	struct service_env env;
-	char *registry_dir, *pod_resources, *checkpoint;
+	char *registry_dir, *pod_resources, *checkpoint, host[256];
 	const char *plugin_dirs[2]; /* of all device plugins */
 	struct stats *stats;	    /* rpc thread; NULL: not counted */
 
@@ -61,6 +63,7 @@ struct service {
 	size_t n_served, cap_served;
 	bool serves;		 /* there was a first node */
 	struct records *records; /* with the first node */
+	struct dra *dra;	 /* serves all pools but the shared ones; NULL: plugins do */
 	char *config_error;	 /* why the configuration is refused; NULL: it is not */
 	int64_t shares_ms;	 /* when a List was asked for to see shares; 0: never */
 };
@@ -117,12 +120,14 @@ static void add(struct service *s, const struct pool_config *pool, bool shared)
 static void update_served(struct service *s, struct node *node)
 {
 	end_unwanted(s, node);
-	for (size_t i = 0; i < node->n_pools; i++)
+	for (size_t i = 0; !s->dra && i < node->n_pools; i++)
 		add(s, node->pools[i].cfg, false);
 	for (size_t i = 0; i < node->n_shared; i++)
 		add(s, node->shared[i].cfg, true);
 	for (size_t i = 0; i < s->n_served; i++)
 		plugin_update(s->served[i].plugin, node);
+	if (s->dra)
+		dra_update(s->dra, node);
 	s->serves = true;
 }
 
@@ -140,17 +145,36 @@ static void free_served(struct service *s)
 /* --- what the rpc thread knows, copied for metrics, the page and the probes (report/facts.h) ---
  */
 
+/* The pools that DRA serves. */
+static size_t claimed_pools(const struct service *s, struct arena *a, struct status_pool *v)
+{
+	const struct node *node = s->dra ? tracker_node(s->shared.tracker) : NULL;
+	const char *problem = s->dra ? dra_problem(s->dra) : NULL;
+	size_t n = 0;
+
+	for (; node && n < node->n_pools; n++)
+		v[n] = (struct status_pool) { .resource =
+						      arena_strdup(a, node->pools[n].cfg->resource),
+					      .served = node->pools[n].n_devs > 0,
+					      .registered = !problem,
+					      .problem = arena_strdup(a, problem) };
+	return n;
+}
+
 static const struct status_pool *pools_of(const struct service *service, struct arena *a,
 					  size_t *ret_n)
 {
-	struct status_pool *v = arena_array(a, service->n_served, sizeof(*v));
+	const struct node *node = tracker_node(service->shared.tracker);
+	struct status_pool *v =
+		arena_array(a, service->n_served + (node ? node->n_pools : 0), sizeof(*v));
+	size_t first = claimed_pools(service, a, v);
 	int64_t now = clock_mono_ms();
 
 	for (size_t i = 0; i < service->n_served; i++) {
 		const struct plugin *p = service->served[i].plugin;
 		const struct plugin_stats s = plugin_stats(p);
 
-		v[i] = (struct status_pool) {
+		v[first + i] = (struct status_pool) {
 			.resource = arena_strdup(a, service->served[i].resource),
 			.served = plugin_is_served(p),
 			.registered = plugin_is_registered(p),
@@ -161,7 +185,7 @@ static const struct status_pool *pools_of(const struct service *service, struct 
 			.pod_resources_failures = s.pod_list_failures
 		};
 	}
-	*ret_n = service->n_served;
+	*ret_n = first + service->n_served;
 	return v;
 }
 
@@ -369,6 +393,8 @@ static void relist(void *arg)
 		grant_records_sweep(s->records);
 	for (size_t i = 0; i < s->n_served; i++)
 		plugin_relist(s->served[i].plugin);
+	if (s->dra)
+		dra_relist(s->dra);
 }
 
 static void note_unlisted(void *arg, const struct node_seed *seed)
@@ -479,6 +505,25 @@ static struct latebind *open_latebind(struct service *s)
 	return s->shared.podres ? latebind_new(&env) : NULL;
 }
 
+/* Claims are bound late, and the API server knows them. */
+static struct dra *open_dra(struct service *s)
+{
+	const struct dra_env env = { .rpc = s->env.rpc,
+				     .driver = s->env.opt->dra_driver,
+				     .node_name = s->env.opt->specs.node_name
+							  ? s->env.opt->specs.node_name
+							  : node_name(s->host, sizeof(s->host) - 1),
+				     .kubelet_root = s->env.opt->kubelet_root,
+				     .plugin_dir = s->env.opt->kubelet_dir,
+				     .objects = s->env.objects,
+				     .latebind = s->shared.latebind,
+				     .tracker = s->shared.tracker,
+				     .claims = specs_claims(s->env.specs),
+				     .specs = specs_source(s->env.specs) };
+
+	return s->env.objects ? dra_open(&env) : NULL;
+}
+
 static int pod_runs(void *arg, const char *uid)
 {
 	const struct service *s = arg;
@@ -523,6 +568,7 @@ static void open_on_rpc(struct service *s)
 	s->shared.rundir = s->env.opt->run_dir;
 	s->shared.probe = s->env.probe;
 	s->shared.latebind = open_latebind(s);
+	s->dra = open_dra(s);
 	if (s->env.opt->ask_runtime)
 		s->shared.runtime = kubeclient_runtime_open(s->env.rpc, s->env.opt->root,
 							    s->env.opt->runtime_socket);
@@ -603,6 +649,8 @@ static void kick_on_rpc(void *arg)
 		s->shared.specs = specs_source(s->env.specs);
 	for (size_t i = 0; i < s->n_served; i++)
 		plugin_kick(s->served[i].plugin);
+	if (s->dra)
+		dra_check(s->dra);
 }
 
 void service_close(struct service *s)
@@ -610,6 +658,7 @@ void service_close(struct service *s)
 	if (!s)
 		return;
 	free_served(s);
+	dra_close(STEAL(s->dra));
 	holdings_follow(s->env.holdings, NULL);
 	kubeclient_gpuplugin_close(STEAL(s->shared.gpus));
 	kubeclient_runtime_close(STEAL(s->shared.runtime));
@@ -621,6 +670,7 @@ void service_close(struct service *s)
 	kubeclient_podres_close(STEAL(s->shared.podres));
 	pods_holders_free(STEAL(s->shared.holders));
 	specs_close(STEAL(s->env.specs));
+	kubeapi_objects_close(STEAL(s->env.objects));
 }
 
 struct report_facts *service_facts(struct service *s, uint64_t known)

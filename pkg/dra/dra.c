@@ -1,0 +1,249 @@
+#include "dra/dra.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/config.h"
+#include "dra/prepare.h"
+#include "dra/publish.h"
+#include "dra/server.h"
+#include "dra/slices.h"
+#include "holds/holds.h"
+#include "kubeapi/objects.h"
+#include "latebind/latebind.h"
+#include "pool/node.h"
+#include "pool/slots.h"
+#include "rpc/rpc.h"
+#include "tracker/tracker.h"
+
+#define WAITS_A_MINUTE 10
+
+struct dra {
+	struct dra_env env;
+	struct node *node; /* NULL: none yet */
+	struct draserver *server;
+	struct publish *publish;
+	struct prepares *prepares;
+	char *refused; /* why the kubelet did not register the driver; NULL: it did, or has not
+			  answered */
+	struct log_rate waits;
+};
+
+/* --- the offer --- */
+
+/* Slots that claims have, and as many others as there are VFs for them. */
+static void offer_slots(const struct dra *d, struct slices_pool *p, struct arena *a)
+{
+	struct slot_list slots = latebind_slots(d->env.latebind, p->pool, a);
+	unsigned *numbers = arena_array(a, slots.n, sizeof(*numbers));
+	int numa;
+
+	for (size_t i = 0; i < slots.n; i++) {
+		if ((slots.v[i].held || slots.v[i].healthy) &&
+		    pool_slot_parse(p->pool->cfg->resource, slots.v[i].id, &numa,
+				    &numbers[p->n_slots]))
+			p->n_slots++;
+	}
+	p->slots = numbers;
+}
+
+/* VFs that no claim has or may have. A sick link is for slices_plan() to tell. */
+static void find_lost(const struct dra *d, struct slices_pool *p, struct arena *a)
+{
+	const struct ledger *l = tracker_ledger(d->env.tracker);
+	const char **lost = arena_array(a, p->pool->n_devs, sizeof(*lost));
+
+	for (size_t i = 0; i < p->pool->n_devs; i++) {
+		const struct pool_dev *dev = &p->pool->devs[i];
+		struct holds_verdict v = tracker_judge(d->env.tracker, p->pool, dev, false, a);
+		const struct ledger_hold *hold = ledger_find(l, dev->id);
+		bool claims = hold && !hold->draining && *hold->owner.claim;
+
+		if (!claims && v.state != HOLDS_IS_FREE && v.state != HOLDS_IS_UNHEALTHY)
+			lost[p->n_lost++] = dev->id;
+	}
+	if (p->n_lost)
+		qsort(lost, p->n_lost, sizeof(*lost), list_by_string);
+	p->lost = lost;
+}
+
+static void offer(struct dra *d)
+{
+	_cleanup_arena_ struct arena *a = arena_new(16 * 1024);
+	struct slices_pool *v = arena_array(a, d->node->n_pools, sizeof(*v));
+	struct slices_in in = { .node = d->node, .v = v, .taints = true };
+
+	for (size_t i = 0; i < d->node->n_pools; i++) {
+		const struct pool *pool = &d->node->pools[i];
+		struct slices_pool *p = &v[in.n];
+
+		if (pool->cfg->retired)
+			continue;
+		*p = (struct slices_pool) { .pool = pool,
+					    .exact = pool->cfg->dra == POOL_DRA_EXACT };
+		if (p->exact)
+			find_lost(d, p, a);
+		else
+			offer_slots(d, p, a);
+		in.n++;
+	}
+	publish_set(d->publish, &in);
+}
+
+/* --- the kubelet's calls --- */
+
+static void answer(void *arg, const struct dra_results *results)
+{
+	draserver_reply(arg, results);
+}
+
+/* In the arena of nothing: the call, and who asked. */
+struct preparing {
+	struct dra *d;
+	struct draserver_call *call;
+};
+
+static void prepared(void *arg, const struct dra_results *results)
+{
+	struct preparing *p = arg;
+
+	for (size_t i = 0; i < results->n; i++) {
+		const struct dra_result *r = &results->v[i];
+
+		if (!r->error)
+			log_debug("kubelet", "a claim is prepared uid=%s devices=%zu", r->uid,
+				  r->n);
+		else if (log_rate_count(&p->d->waits) <= WAITS_A_MINUTE)
+			log_warn("kubelet", "a claim is not prepared uid=%s reason=%s", r->uid,
+				 r->error);
+		else
+			log_debug("kubelet", "a claim is not prepared uid=%s reason=%s", r->uid,
+				  r->error);
+	}
+	draserver_reply(p->call, results);
+	free(p);
+}
+
+static void on_prepare(void *ctx, struct draserver_call *call, const struct dra_claim_refs *refs)
+{
+	struct dra *d = ctx;
+	struct preparing *p = xcalloc(1, sizeof(*p));
+
+	*p = (struct preparing) { d, call };
+	prepare_claims(d->prepares, refs, prepared, p);
+}
+
+static void on_unprepare(void *ctx, struct draserver_call *call, const struct dra_claim_refs *refs)
+{
+	struct dra *d = ctx;
+
+	unprepare_claims(d->prepares, refs, answer, call);
+}
+
+static void on_registered(void *ctx, bool yes, const char *error)
+{
+	struct dra *d = ctx;
+
+	free(STEAL(d->refused));
+	publish_look(d->publish);
+	if (yes) {
+		log_info("kubelet", "registered as a DRA driver driver=%s", d->env.driver);
+		return;
+	}
+	d->refused = error ? xstrdup(error) : NULL;
+	log_warn("kubelet", "the kubelet did not register the DRA driver driver=%s error=%s",
+		 d->env.driver, error ? error : "");
+}
+
+/* --- */
+
+static void ask(void *objects, const struct api_request *request, api_done_fn done, void *arg)
+{
+	kubeapi_objects_do(objects, request, done, arg);
+}
+
+const char *dra_problem(const struct dra *d)
+{
+	if (!d->server)
+		return "the node is not known yet";
+	if (d->refused)
+		return d->refused;
+	if (!draserver_is_registered(d->server))
+		return "the kubelet has not registered the DRA driver";
+	return publish_is_done(d->publish) ? NULL : "the ResourceSlices are not published yet";
+}
+
+static void start(struct dra *d)
+{
+	const struct draserver_env server = { .rpc = d->env.rpc,
+					      .kubelet_root = d->env.kubelet_root,
+					      .plugin_dir = d->env.plugin_dir,
+					      .driver = d->env.driver,
+					      .prepare = on_prepare,
+					      .unprepare = on_unprepare,
+					      .registered = on_registered,
+					      .ctx = d };
+
+	d->server = draserver_open(&server);
+}
+
+void dra_update(struct dra *d, struct node *node)
+{
+	struct node *before = d->node;
+
+	d->node = node_ref(node);
+	node_unref(before);
+	prepare_update(d->prepares, node);
+	if (!d->server)
+		start(d);
+	offer(d);
+}
+
+void dra_relist(struct dra *d)
+{
+	if (d->node)
+		offer(d);
+}
+
+void dra_check(struct dra *d)
+{
+	if (d->server)
+		draserver_check(d->server);
+}
+
+struct dra *dra_open(const struct dra_env *env)
+{
+	const struct publish_env publish = { .rpc = env->rpc,
+					     .driver = env->driver,
+					     .node_name = env->node_name,
+					     .ask = ask,
+					     .ctx = env->objects };
+	const struct prepare_env prepare = { .rpc = env->rpc,
+					     .driver = env->driver,
+					     .latebind = env->latebind,
+					     .tracker = env->tracker,
+					     .claims = env->claims,
+					     .specs = env->specs };
+	struct dra *d = xcalloc(1, sizeof(*d));
+
+	d->env = *env;
+	d->publish = publish_open(&publish);
+	d->prepares = prepare_open(&prepare);
+	return d;
+}
+
+void dra_close(struct dra *d)
+{
+	if (!d)
+		return;
+	prepare_close(STEAL(d->prepares));
+	draserver_close(STEAL(d->server));
+	publish_close(STEAL(d->publish));
+	node_unref(d->node);
+	free(d->refused);
+	free(d);
+}
