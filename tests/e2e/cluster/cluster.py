@@ -60,9 +60,21 @@ controlPlaneEndpoint: {GATEWAY}:443
 encryptionAlgorithm: ECDSA-P256
 networking: {{podSubnet: 10.244.0.0/16, serviceSubnet: {SERVICES}}}
 etcd: {{local: {{dataDir: /run/etcd, extraArgs: [{{name: unsafe-no-fsync, value: "true"}}]}}}}
+apiServer: {{extraArgs: [{{name: audit-policy-file, value: /etc/kubernetes/audit.yaml}}, {{name: audit-log-path, value: AUDIT}}]}}
 # There is only one of each, and nothing starts it again when it has lost its lease.
 controllerManager: {{extraArgs: [{{name: leader-elect, value: "false"}}]}}
 scheduler: {{extraArgs: [{{name: leader-elect, value: "false"}}]}}
+"""
+
+
+# What the account of railmated does.
+AUDIT = """
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: Metadata, users: ["system:serviceaccount:kube-system:railmate"]}
+- {level: None}
 """
 
 
@@ -112,7 +124,8 @@ class Cluster:
         said = call(self.args.kubelet, "--version", stdout=subprocess.PIPE, text=True).stdout
         self.version = re.search(r"v\d+\.\d+\.\d+", said)[0]
         pathlib.Path("/etc/kubernetes/kubeadm.yaml").write_text(
-            KUBEADM.replace("VERSION", self.version))
+            KUBEADM.replace("VERSION", self.version).replace("AUDIT", str(self.logs / "audit.log")))
+        pathlib.Path("/etc/kubernetes/audit.yaml").write_text(AUDIT)
         for phase in (("certs", "all"), ("kubeconfig", "all"), ("etcd", "local"), ("control-plane",
                                                                                    "all")):
             self.kubeadm(*phase)
@@ -331,7 +344,7 @@ class Cluster:
         if self.how is None:
             with contextlib.suppress(AssertionError):
                 self.helm("uninstall", "railmate")
-            self.kubectl("delete", "-k", DEPLOY, "--ignore-not-found")
+            self.kubectl("delete", "-k", DEPLOY / "dra", "--ignore-not-found")  # has what all others have
         elif self.how and self.how[0] == "helm":
             self.helm("uninstall", "railmate", "--wait")
         elif self.how:

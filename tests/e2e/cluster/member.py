@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -217,6 +218,26 @@ class Member(node.Node):  # pylint: disable=super-init-not-called
             self.exchange("gpu-driver", "fakegpu")
             self.cluster.api("DELETE", f"{SLICES}?fieldSelector=spec.driver%3Dgpu.nvidia.com,spec.nodeName%3D{self.name}")
             until(lambda: self.cluster.offered(self.name, scenarios.GPU), f"GPUs of {self.name}")
+
+    @contextlib.contextmanager
+    def hanging_disk_preloaded(self):
+        """For instances of railmated that start from now on (bundle.py)."""
+        (self.here / "hanging-disk").mkdir()
+        shutil.copy(self.args.build / node.OURS["hanging_disk.so"] / "hanging_disk.so", self.here / "hanging-disk")
+        try:
+            yield
+        finally:
+            shutil.rmtree(self.here / "hanging-disk")
+
+    @contextlib.contextmanager
+    def disk_that_hangs(self, what):
+        """what: "hangs", or "hangs.folder" (../kubelet/hanging_disk.c)."""
+        file = self.here / "hanging-disk" / what
+        file.touch()
+        try:
+            yield
+        finally:
+            file.unlink()
 
     def exchange(self, old, new):
         """One of the node's services for another one."""
