@@ -1,17 +1,24 @@
 """Dynamic resource allocation: GPUs of a driver that stands for NVIDIA's (../kubelet/programs/gpudriver.go)."""
 import contextlib
 import json
+import os
 import re
+import signal
+import time
 
 import yaml
 
+from faults import held_by
 from late import check_late
+from node import TOP
 from networks import LATE, check_nothing_is_stuck_late, free_of
-from scenarios import GPU, check, check_optimal, check_report, container, equal, until
-from shared import owners_watched, scenario
+from scenarios import CRASH_ONCE, GPU, STAY, VF, check, check_optimal, check_report, container, equal, until
+from shared import owners_watched, pool, scenario
 
+NODE, DRIVER, CLASS = "node1", "vf.railmate.io", "rdma-vf.railmate.io"
+SERVED = ("kustomize", TOP / "deploy/dra")
 API = "/apis/resource.k8s.io/v1"
-CLAIMS = f"{API}/namespaces/default/resourceclaims"
+CLAIMS, TEMPLATES = (f"{API}/namespaces/default/resourceclaim{what}" for what in ("s", "templates"))
 
 
 @contextlib.contextmanager
@@ -86,7 +93,7 @@ def dra_gpus_and_vfs_of_the_device_plugin(c):
     """By limits and by a claim that two containers share; the pool binds late. Each container has the VFs nearest to its own GPUs."""
     view = c.views["node1"]
     left_and_right = {"spec": requests(left=("gpu.nvidia.com", 2), right=("gpu.nvidia.com", 1))}
-    with gpus_by_dra(c, "node1"), owners_watched(c), made(c, f"{API}/namespaces/default/resourceclaimtemplates", "ResourceClaimTemplate", "gpus", left_and_right):
+    with gpus_by_dra(c, "node1"), owners_watched(c), made(c, TEMPLATES, "ResourceClaimTemplate", "gpus", left_and_right):
         for limits, claims in ((2, {}), (0, {"gpus": "gpus"})):
             free = free_of(view)
             pair = container("left", limits, 2), container("right", limits // 2, 1)
@@ -99,6 +106,274 @@ def dra_gpus_and_vfs_of_the_device_plugin(c):
             each_optimal(view, found, free)
         c.end(*c.live)
     check_nothing_is_stuck_late(c)
+
+
+# --- VFs by DRA ---
+
+def slices(c, node):
+    return [one for one in c.api("GET", f"{API}/resourceslices")["items"] if one["spec"]["driver"] == DRIVER and one["spec"].get("nodeName") == node]
+
+
+def devices(c, node):
+    return [device for one in slices(c, node) for device in one["spec"]["devices"]]
+
+
+def wait_offered(c, *nodes):
+    for node in nodes or c.views:
+        until(lambda n=node: not c.offered(n), f"the scheduler to know that {node} has no device plugin")
+        until(lambda n=node: len(devices(c, n)) == len(c.views[n].vf), f"the VFs of {node} in ResourceSlices")
+
+
+def served(how=SERVED):
+    """railmated serves DRA on both nodes when it begins."""
+    def add(function):
+        def run(c):
+            wait_offered(c)
+            return function(c)
+        run.__name__ = function.__name__
+        return scenario(how, served=False, always=False)(run)
+    return add
+
+
+def check_dra(c, name, one="main", gpus=0, vfs=0, instance=0):
+    """What a container saw is true; returns (its GPUs, its VFs)."""
+    view = c.view_of(name)
+    report, plugin = view.report(name, one, instance), view.held().get(name, {}).get(one, {}).get(GPU, [])
+    mine = [vf for vf in report.env.get("PCIDEVICE_RDMA_VF", "").split(",") if vf]
+    got = [view.machine.gpu(gpu) for gpu in plugin] or gpus_of(report)
+    equal((len(got), len(mine)), (gpus, vfs), f"GPUs and VFs of {name}/{one}")
+    check_report(view, report, plugin, mine)
+    return got, mine
+
+
+def dra_pod(c, gpus, vfs, one=None, **more):
+    """Of one container, checked, and always optimal; by limits, or as `one` asks for them."""
+    free = {node: free_of(view) for node, view in c.views.items()}
+    name = c.run(one or container("main", gpus, vfs), **more)
+    got, mine = check_dra(c, name, "main", gpus, vfs)
+    if gpus:
+        check_optimal(c.view_of(name), got, mine, free[c.node_of(name)])
+    return name, mine
+
+
+def claimed(*names, gpus=0):
+    return with_claims(container("main", gpus), *names)
+
+
+def cdi_of_railmate(view):
+    return [file.name for file in view.root("/run/cdi").glob("*.json") if not file.name.startswith("k8s.gpu")]
+
+
+def check_nothing_is_stuck_dra(c, *nodes):
+    """No claim, no hold, no file; and a pod has all VFs of a node."""
+    c.end(*c.live)
+    until(lambda: not c.api("GET", CLAIMS)["items"], "claims of pods to go", failure=AssertionError)
+    c.wait_unheld()
+    for node in nodes or c.views:
+        until(lambda n=node: not cdi_of_railmate(c.views[n]), f"CDI specs of {node} to go", failure=AssertionError)
+        wait_offered(c, node)
+        c.end(dra_pod(c, 0, len(c.views[node].vf), on=node)[0])
+
+
+@served()
+def dra_slices_are_those_of_the_machines(c):
+    """The API server has taken them; a railmated that starts anew writes nothing."""
+    for node, view in c.views.items():
+        (uid,) = (item["metadata"]["uid"] for name, item in c.nodes().items() if name == node)
+        some = slices(c, node)
+        for one in some:
+            owner, where = one["metadata"]["ownerReferences"], one["spec"]["pool"]
+            equal([(o["kind"], o["name"], o["uid"]) for o in owner], [("Node", node, uid)], "owner of a slice")
+            equal((where["name"], where["resourceSliceCount"]), (node, len(some)), "pool of a slice")
+        equal(len({one["spec"]["pool"]["generation"] for one in some}), 1, "generations of the slices of a node")
+        equal({device["attributes"]["railmate.io/pool"]["string"] for device in devices(c, node)}, {VF}, "pools of the devices")
+        equal(len({device["name"] for device in devices(c, node)}), len(view.vf), "names of devices")
+    before = {node: [(one["metadata"]["name"], one["metadata"]["resourceVersion"]) for one in slices(c, node)] for node in c.views}
+    c.another_railmate(NODE)
+    time.sleep(3)
+    equal({node: [(one["metadata"]["name"], one["metadata"]["resourceVersion"]) for one in slices(c, node)] for node in c.views}, before, "slices after a restart")
+
+
+@served()
+def dra_vfs_by_limits_and_gpus_of_the_device_plugin(c):
+    with owners_watched(c):
+        for gpus, vfs in ((2, 2), (1, 1), (4, 4), (1, 2), (2, 1)):
+            name, _ = dra_pod(c, gpus, vfs)
+            claim = c.found(name)["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
+            check(c.api("GET", f"{CLAIMS}/{claim}"), f"claim of {name}")
+        c.end(dra_pod(c, 0, 3)[0])
+    check_nothing_is_stuck_dra(c)
+
+
+@served()
+def dra_vfs_by_a_claim_and_by_a_template(c):
+    with owners_watched(c), made(c, CLAIMS, "ResourceClaim", "mine", requests(vfs=(CLASS, 2))), \
+            made(c, TEMPLATES, "ResourceClaimTemplate", "each", {"spec": requests(vfs=(CLASS, 2))}):
+        name, vfs = dra_pod(c, 2, 2, claimed("vfs", gpus=2), claims={"vfs": "mine"})
+        for _ in range(2):
+            dra_pod(c, 2, 2, claimed("vfs", gpus=2), templates={"vfs": "each"})
+        c.end(name)
+        until(lambda: not set(vfs) & {hold["vf"] for one in c.members for hold in one.holds()}, "the VFs of the claim to be free")
+        c.end(*c.live)
+    check_nothing_is_stuck_dra(c)
+
+
+@served()
+def dra_gpus_and_vfs_of_two_drivers(c):
+    """One claim of both, by limits and by a template; the kubelet calls the drivers in any order."""
+    both = requests(gpus=("gpu.nvidia.com", 2), vfs=(CLASS, 2))
+    with gpus_by_dra(c, NODE), owners_watched(c), made(c, TEMPLATES, "ResourceClaimTemplate", "both", {"spec": both}):
+        for _ in range(2):
+            dra_pod(c, 1, 1, on=NODE)
+            dra_pod(c, 2, 2, claimed("both"), templates={"both": "both"}, on=NODE)
+        c.end(*c.live)
+    check_nothing_is_stuck_dra(c, NODE)
+
+
+def two_containers(c):
+    view = c.views[NODE]
+    free = free_of(view)
+    name = c.run(container("left", 2, 2), container("right", 1, 1), container("plain"), on=NODE)
+    each_optimal(view, [check_dra(c, name, "left", 2, 2), check_dra(c, name, "right", 1, 1)], free)
+    check_report(view, view.report(name, "plain"), [], [])
+
+
+@served()
+def dra_two_containers_have_the_vfs_of_their_own_gpus(c):
+    """GPUs of the plugin, and of the driver: then one claim has all, and the kubelet shows it to both."""
+    with owners_watched(c):
+        two_containers(c)
+        c.end(*c.live)
+        with gpus_by_dra(c, NODE):
+            two_containers(c)
+            c.end(*c.live)
+    check_nothing_is_stuck_dra(c, NODE)
+
+
+@served()
+def dra_a_claim_of_two_pods(c):
+    """Both have its VFs, until the last one has ended."""
+    view = c.views[NODE]
+    with made(c, CLAIMS, "ResourceClaim", "ours", requests(vfs=(CLASS, 2))):
+        names = [c.run(claimed("vfs"), claims={"vfs": "ours"}, on=NODE) for _ in range(2)]
+        got = [check_dra(c, name, vfs=2)[1] for name in names]
+        equal(got[0], got[1], "VFs of two pods with one claim")
+        c.end(names[0])
+        time.sleep(3)
+        check({hold["vf"] for hold in view.backend.holds()} >= set(got[0]), "the VFs of a claim that a pod uses are free")
+        other, vfs = dra_pod(c, 0, 2, on=NODE)
+        check(not set(vfs) & set(got[0]), "the VFs of a claim that a pod uses were given away")
+        third = c.run(claimed("vfs"), claims={"vfs": "ours"}, on=NODE)
+        equal(check_dra(c, third, vfs=2)[1], got[0], "VFs of a third pod with the claim")
+        c.end(names[1], third, other)
+    check_nothing_is_stuck_dra(c, NODE)
+
+
+@served()
+def dra_containers_restart_with_their_vfs(c):
+    """Also while the API server is away, and after restarts of railmated and the kubelet."""
+    name = c.new(container("main", 1, 2, then=CRASH_ONCE + STAY), on=NODE)
+    c.wait_running(name)
+    first, second = (check_dra(c, name, gpus=1, vfs=2, instance=i)[1] for i in (0, 1))
+    equal(second, first, "VFs after the restart")
+    c.another_railmate(NODE)
+    with c.views[NODE].backend.without_kubelet(signal.SIGTERM):
+        pass
+    pids = [pid for pid, _ in c.views[NODE].processes().values()]
+    with c.api_away():
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        equal(set(c.views[NODE].report(name, "main", 2).env["PCIDEVICE_RDMA_VF"].split(",")), set(first), "VFs after the restart without an API server")
+    check_nothing_is_stuck_dra(c, NODE)
+
+
+@served()
+def dra_pods_wait_for_vfs_and_for_railmated(c):
+    """Nobody is refused."""
+    view = c.views[NODE]
+    most, _ = dra_pod(c, 0, len(view.vf) - 1, on=NODE)
+    waits = c.new(container("main", 0, 2), on=NODE)
+    time.sleep(2)
+    equal(c.phase(waits), "Pending", "phase of a pod for which there are too few VFs")
+    c.end(most)
+    c.wait_running(waits)
+    c.kubectl("-n", "kube-system", "delete", "ds", "railmate")
+    until(lambda: not c.railmates(), "the DaemonSet's pods to go")
+    comes = c.new(container("main", 1, 1), on=NODE)
+    time.sleep(5)
+    equal(c.phase(comes), "Pending", "phase of a pod that comes while railmated is away")
+    c.kubectl("apply", "-k", SERVED[1])
+    c.wait_running(comes)
+    c.rolled_out()
+    check_nothing_is_stuck_dra(c, NODE)
+
+
+def killed_in_prepare(c, hang, kubelet):
+    """railmated is killed while its disk hangs as this file says, and the kubelet with it."""
+    view = c.views[NODE]
+    member, free, before = view.backend, free_of(view), len(view.backend.holds())
+    with member.disk_that_hangs(hang):
+        name = c.new(container("main", 2, 2), on=NODE)
+        if hang == "hangs.folder":  # it is written, and nobody was told
+            until(lambda: len(member.holds()) == before + 2, "the ledger to have the claim")
+        else:
+            until(lambda: member.kubelet_lines(f'"Calling NodePrepareResources" pod="default/{name}"') or c.node_of(name), f"{name} to be prepared")
+            time.sleep(2)
+        with member.without_kubelet() if kubelet else contextlib.nullcontext():
+            os.kill(member.container_process("railmated"), signal.SIGKILL)
+    c.wait_running(name)
+    got, mine = check_dra(c, name, gpus=2, vfs=2)
+    check_optimal(view, got, mine, free)
+    return name
+
+
+@served()
+def dra_railmated_is_killed_while_it_prepares(c):
+    """Before the ledger is on the disk, and after; alone, and together with the kubelet."""
+    member = c.views[NODE].backend
+    with member.hanging_disk_preloaded():
+        c.another_railmate(NODE)
+        with owners_watched(c):
+            for hang in ("hangs", "hangs.folder"):
+                for kubelet in (False, True):
+                    stays = killed_in_prepare(c, hang, kubelet)
+                    unharmed = held_by(c.views[NODE], stays)
+                    c.another_railmate(NODE)  # the kubelet waits ever longer before it starts a container again that was killed
+                    wait_offered(c, NODE)
+                    equal(held_by(c.views[NODE], stays), unharmed, "process, VFs and files of a pod that lives on")
+                    c.end(stays)
+    c.another_railmate(NODE)
+    check_nothing_is_stuck_dra(c, NODE)
+
+
+BY_LABEL = ("helm", "--set", f"{pool('vf')},dra.byLabel=true,binding=late")
+
+
+@scenario(BY_LABEL, always=False)
+def dra_on_one_node_and_the_device_plugin_on_the_other(c):
+    """Under one name: node2 is switched, and back, as docs/dra.md has it. Pods do not see a difference."""
+    def both_kinds(dra):
+        for node in c.views:
+            if node == dra:
+                c.end(dra_pod(c, 2, 2, on=node)[0])
+            else:
+                free = free_of(c.views[node])
+                name = c.run(container("main", 2, 2), on=node)
+                got, mine, _ = check_late(c.views[node], name, "main", 2, 2)
+                check_optimal(c.views[node], got, mine, free)
+                c.end(name)
+
+    both_kinds(None)
+    c.kubectl("label", "node", "node2", "railmate.io/serve=dra")
+    wait_offered(c, "node2")
+    both_kinds("node2")
+    names = [c.run(container("main", 1, 2)) for _ in range(4)]
+    equal({c.node_of(name) for name in names}, set(c.views), "nodes of pods of one kind")
+    c.end(*names)
+    c.kubectl("label", "node", "node2", "railmate.io/serve-")
+    until(lambda: c.offered("node2"), "node2 to be served by the device plugin")
+    c.kubectl("delete", "resourceslices", "--field-selector", f"spec.driver={DRIVER},spec.nodeName=node2")
+    both_kinds(None)
 
 
 # --- rights ---
@@ -157,3 +432,29 @@ def dra_an_instance_writes_slices_of_its_own_node_only(c):
             kubectl("delete", "resourceslice", "vf.railmate.io-node2", fails=True)
             equal(c.api("GET", f"{API}/resourceslices/vf.railmate.io-node2") is None, mine, "slice of node2 deleted")
         node1("delete", "resourceslice", "vf.railmate.io-node1")
+
+
+@served()
+def dra_the_rights_given_are_those_that_are_used(c):
+    """By the API server's audit log, of an installation, of pods, and of VFs that come and go."""
+    began = time.time()
+    c.uninstall()
+    for node in c.views:
+        c.kubectl("delete", "resourceslices", "--field-selector", f"spec.driver={DRIVER},spec.nodeName={node}")
+    c.install(SERVED, served=False)
+    wait_offered(c)
+    for node in c.views:
+        c.end(dra_pod(c, 1, 1, on=node)[0])
+    used = {}
+    for line in (c.logs / "audit.log").read_text().splitlines():
+        event = json.loads(line)
+        what = event.get("objectRef", {})
+        if event["stage"] == "ResponseComplete" and event["user"]["username"] == "system:serviceaccount:kube-system:railmate" and \
+                time.mktime(time.strptime(event["requestReceivedTimestamp"][:19], "%Y-%m-%dT%H:%M:%S")) - time.timezone >= began - 1:
+            resource = "/".join(filter(None, (what.get("resource"), what.get("subresource"))))
+            used.setdefault((event["verb"], resource, what.get("apiGroup", "")), set()).add(event["responseStatus"]["code"])
+    given = {(verb, resource, group) for doc in yaml.safe_load_all(c.kubectl("kustomize", SERVED[1])) if doc["kind"] in ("Role", "ClusterRole")
+             for rule in doc["rules"] for group in rule["apiGroups"] for resource in rule["resources"] for verb in rule["verbs"]}
+    check(not [what for what, codes in used.items() if codes & {401, 403}], f"what railmated asked for and may not: {used}")
+    equal(given - set(used), set(), "rights that are not used")
+    return ", ".join(f"{verb} {resource}" for verb, resource, _ in sorted(used))
