@@ -172,6 +172,8 @@ struct invocation {
 };
 
 /* Print the runtime's result on standard output. Return the exit status, or -1 with e. */
+/* The hook of a container whose VF this is (latebind/cdi.c). */
+int command_hook(const char *vf, struct err *err);
 int command_add(const struct invocation *in, struct cni_error *e);
 int command_del(const struct invocation *in, struct cni_error *e);
 int command_check(const struct invocation *in, struct cni_error *e);

@@ -14,7 +14,7 @@
 #define BIND_TIMEOUT_MS	   15000
 #define STATUS_TIMEOUT_MS  2000
 #define WHOSE_TIMEOUT_MS   5000
-#define REFRESH_TIMEOUT_MS 5000
+#define REFRESH_TIMEOUT_MS 2000
 
 int print_result(const struct plugin_result *r, struct cni_error *e)
 {
@@ -205,13 +205,21 @@ static void undo(const struct invocation *in, const struct made *made)
 
 /* A VF of a claim was prepared before it had its addresses: the container's files have them from
  * now on. The container starts all the same where that fails, with those of before. */
-static void refresh(const struct invocation *in, const char *vf)
+static int refresh(const char *socket, const char *vf, struct arena *a, struct err *err)
 {
 	const struct control_request request = { .op = CONTROL_REFRESH, .vf = vf };
 	struct control_reply reply;
-	struct err err = { 0 };
 
-	ask_for(in, request, in->env.args, REFRESH_TIMEOUT_MS, &reply, &err);
+	return control_ask(socket, &request, REFRESH_TIMEOUT_MS, a, &reply, err);
+}
+
+int command_hook(const char *vf, struct err *err)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct settings settings;
+	int r = settings_read(a, &settings, err);
+
+	return r < 0 ? r : refresh(settings.control_socket, vf, a, err);
 }
 
 static int attach(const struct invocation *in, struct cni_error *e)
@@ -240,7 +248,7 @@ static int attach(const struct invocation *in, struct cni_error *e)
 	if (result.status || !result.json)
 		undo(in, &made);
 	else if (!str_eq(in->conf.id, made.vf))
-		refresh(in, made.vf);
+		refresh(in->settings.control_socket, made.vf, in->arena, NULL);
 	if (!result.status && !result.json)
 		return cni_set(e, CNI_DELEGATE, "%s says it is done, but prints no result",
 			       in->conf.type);

@@ -26,7 +26,7 @@
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 static const char usage_text[] =
-	"usage: railmate-cni --install DIR [--config FILE] | --help | --version\n"
+	"usage: railmate-cni --install DIR [--config FILE] | --hook VF | --help | --version\n"
 	"\n"
 	"A CNI plugin: the container runtime executes it, with CNI_COMMAND, CNI_NETNS and the\n"
 	"other variables of CNI in the environment and a network configuration on standard input.\n"
@@ -34,6 +34,7 @@ static const char usage_text[] =
 	"\n"
 	"  --install DIR           copy this program into DIR, e.g. /opt/cni/bin\n"
 	"  --config FILE           and FILE, checked, to /etc/railmate/cni.json: the paths of this node\n"
+	"  --hook VF               for CDI specs of claims: railmated writes the container's files anew\n"
 	"  --help, --version\n"
 	"\n"
 	"exit status: 0 done, 1 failed, 2 wrong command line; or the delegate's own\n";
@@ -210,6 +211,11 @@ int main(int argc, char **argv)
 		}
 		printf("railmate-cni " RAILMATE_VERSION " is in %s\n", argv[2]);
 		return end_output();
+	}
+	if (argc == 3 && !strcmp(argv[1], "--hook")) {
+		if (command_hook(argv[2], &err) < 0) /* the container starts with what was known */
+			fprintf(stderr, "railmate-cni: %s\n", err.msg);
+		return EXIT_DONE;
 	}
 	if (argc == 2 && !strcmp(argv[1], "--help")) {
 		fputs(usage_text, stdout);

@@ -25,6 +25,9 @@ struct edits {
 	size_t n_mounts;
 	const char **cdi;
 	size_t n_cdi; /* names of CDI devices, "vendor/class=name" */
+	/* A program of the host that the runtime executes when the container is made (OCI's
+	 * createRuntime), and its words, NULL at the end; NULL: none. CDI only */
+	const char *const *hook;
 };
 
 #endif

@@ -380,6 +380,23 @@ static int by_slot(const void *x, const void *y)
 	return strcmp(a->slot, b->slot);
 }
 
+/*
+ * Claims are prepared before CNI gives VFs their addresses: the hook lets railmated look again when
+ * the container is made (latebind_refresh()). It lies beside the probe, which containers have
+ * mounted from there. NULL: it is not there, or PreStartContainer follows.
+ */
+static const char *const *hook_of(const struct request *r)
+{
+	const char **words = arena_array(r->arena, 4, sizeof(*words));
+
+	if (!r->b->env.probe || !r->n_mounts || !pool_slot_claim(r->bindings[0].id, r->arena))
+		return NULL;
+	words[0] = arena_printf(r->arena, "%s/railmate-cni", r->b->env.probe);
+	words[1] = "--hook";
+	words[2] = r->bindings[0].dev->id;
+	return access(words[0], X_OK) == 0 ? words : NULL;
+}
+
 static int write_spec(struct request *r, const struct contents_in *in, const struct edits *env,
 		      struct err *err)
 {
@@ -405,7 +422,8 @@ static int write_spec(struct request *r, const struct contents_in *in, const str
 	common = (struct edits) { .envs = env->envs,
 				  .n_envs = env->n_envs,
 				  .mounts = r->mounts,
-				  .n_mounts = r->n_mounts };
+				  .n_mounts = r->n_mounts,
+				  .hook = hook_of(r) };
 	result = spec_write(r->b, &slots, render_cdi(&common, v, r->n_bindings, r->arena), &written,
 			    err);
 	r->written |= written;

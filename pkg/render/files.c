@@ -152,6 +152,9 @@ static void put_nodes(struct json *j, const struct edits *edits)
 	json_end_array(j);
 }
 
+/* The runtime ends a hook that takes longer, and the container with it. */
+#define HOOK_SECONDS 10
+
 static void put_mounts(struct json *j, const struct edits *edits)
 {
 	json_kv_array(j, "mounts");
@@ -169,6 +172,21 @@ static void put_mounts(struct json *j, const struct edits *edits)
 		json_end_array(j);
 		json_end_object(j);
 	}
+	json_end_array(j);
+}
+
+static void put_hook(struct json *j, const char *const *words)
+{
+	json_kv_array(j, "hooks");
+	json_begin_object(j);
+	json_kv_string(j, "hookName", "createRuntime");
+	json_kv_string(j, "path", words[0]);
+	json_kv_array(j, "args");
+	for (; *words; words++)
+		json_put_string(j, *words);
+	json_end_array(j);
+	json_kv_int(j, "timeout", HOOK_SECONDS);
+	json_end_object(j);
 	json_end_array(j);
 }
 
@@ -190,6 +208,8 @@ static void put_edits(struct json *j, const struct edits *edits)
 		put_nodes(j, edits);
 	if (edits->n_mounts)
 		put_mounts(j, edits);
+	if (edits->hook)
+		put_hook(j, edits->hook);
 	json_end_object(j);
 }
 

@@ -171,7 +171,8 @@ static void allocate_reply_round_trips(void **state)
 	struct devnode devs[] = { { "/dev/infiniband/uverbs4", "/dev/infiniband/uverbs4", "rw" } };
 	struct bindmount mounts[] = { { "/run/railmate", "/run/r", true } };
 	const char *cdi[] = { "railmate.io/vf=rdma_vf-n0-0", "railmate.io/vf=rdma_vf-n1-7" };
-	struct edits e[] = { { envs, 2, devs, 1, mounts, 1, cdi, 2 }, { .n_envs = 0 } }, *back;
+	struct edits e[] = { { envs, 2, devs, 1, mounts, 1, cdi, 2, NULL }, { .n_envs = 0 } },
+		     *back;
 	size_t n;
 
 	(void)state;

@@ -1,4 +1,7 @@
 /* VFs of ResourceClaims (DRA): whose GPUs count, and what the part of a claim keeps. */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "kubepeer/kubepeer.h"
 #include "unit/latebind/binding.h"
 
@@ -255,6 +258,36 @@ static void files_follow_a_vf_that_was_moved(void **state)
 	assert_int_equal(n_holds(), 0);
 }
 
+static void with_files(void *arg)
+{
+	(void)arg;
+	rundir = HOLDS("%s/run", machine.dir);
+	probe = HOLDS("%s/probe", machine.dir);
+	end_latebind();
+	make_latebind();
+}
+
+/* PreStartContainer comes after CNI, a claim is prepared before. */
+static void the_runtime_asks_for_files_anew(void **state)
+{
+	const char *program, *text;
+
+	(void)state;
+	machine_dir(&machine, "probe");
+	on_rpc(with_files, NULL);
+	program = HOLDS("%s/railmate-cni", probe);
+	pod("p", HOLDS(GPU "=%s", gpus(4, 5)));
+	prepare(C0 "0", "main");
+	assert_null(strstr(spec(C0 "0"), "hook")); /* a runtime fails a container without it */
+	assert_int_equal(close(open(program, O_CREAT | O_WRONLY, 0755)), 0);
+	prepare(C0 "0", "main");
+	text = spec(C0 "0");
+	assert_non_null(strstr(text, "\"hookName\": \"createRuntime\""));
+	assert_non_null(strstr(text, arena_printf(arena, "\"path\": \"%s\"", program)));
+	assert_non_null(strstr(text, "\"--hook\""));
+	assert_non_null(strstr(text, got.vf[0]));
+}
+
 static void too_few_vfs_wait(void **state)
 {
 	(void)state;
@@ -289,6 +322,7 @@ int main(void)
 		A(a_pod_that_is_not_shown_waits),
 		A(a_cni_plugin_finds_the_vfs_of_a_claim),
 		A(files_follow_a_vf_that_was_moved),
+		A(the_runtime_asks_for_files_anew),
 		A(too_few_vfs_wait),
 	};
 
