@@ -121,6 +121,9 @@ struct group {
 	const struct node *node;
 	const struct pool *pool;
 	const char *place; /* NULL: any */
+	/* What they have in common; NULL: they differ, or it is not known */
+	const char *driver, *link;
+	int mbps;
 };
 
 static bool is_in(const struct group *g, const struct pool_dev *dev)
@@ -137,34 +140,45 @@ static const struct hw_port *port_of(const struct node *node, const struct pool_
 	return rdma >= 0 && inv->rdma[rdma].n_ports ? &inv->rdma[rdma].ports[0] : NULL;
 }
 
-/* Left out where VFs of the group differ; the rate is that of the slowest port that is up, for one
- * that is down has no rate of its own. */
+/* False: it is another one than those before. */
+static bool share(const char **common, const char *is)
+{
+	bool same = !*common || !is || !strcmp(*common, is);
+
+	*common = is ? is : *common;
+	return same;
+}
+
+/* The rate is that of the slowest port that is up, for one that is down has no rate of its own. */
+static struct group group_of(const struct node *node, const struct pool *pool, const char *place)
+{
+	struct group g = { .node = node, .pool = pool, .place = place };
+	bool drivers = true, links = true;
+
+	for (size_t i = 0; i < pool->n_devs; i++) {
+		const struct pool_dev *dev = &pool->devs[i];
+		const struct hw_port *port;
+
+		if (!is_in(&g, dev))
+			continue;
+		port = port_of(node, dev);
+		drivers &= share(&g.driver, dev->pci >= 0 ? node->inv->pci[dev->pci].driver : NULL);
+		links &= share(&g.link, port ? hw_link_name(port->link) : NULL);
+		if (port && str_eq(port->state, "ACTIVE") && port->rate_mbps &&
+		    (!g.mbps || port->rate_mbps < g.mbps))
+			g.mbps = port->rate_mbps;
+	}
+	g.driver = drivers ? g.driver : NULL;
+	g.link = links ? g.link : NULL;
+	return g;
+}
+
 static void put_common(struct json *j, const struct group *g)
 {
-	const char *driver = NULL, *link = NULL;
-	bool drivers = false, links = false;
-	int mbps = 0;
-
-	for (size_t i = 0; i < g->pool->n_devs; i++) {
-		const struct pool_dev *dev = &g->pool->devs[i];
-		const struct hw_port *port = port_of(g->node, dev);
-		const char *has = dev->pci >= 0 ? g->node->inv->pci[dev->pci].driver : NULL;
-		const char *is = port ? hw_link_name(port->link) : NULL;
-
-		if (!is_in(g, dev))
-			continue;
-		drivers |= driver && has && strcmp(driver, has) != 0;
-		links |= link && is && strcmp(link, is) != 0;
-		driver = has ? has : driver;
-		link = is ? is : link;
-		if (port && str_eq(port->state, "ACTIVE") && port->rate_mbps &&
-		    (!mbps || port->rate_mbps < mbps))
-			mbps = port->rate_mbps;
-	}
-	put_string(j, OURS "driver", drivers ? NULL : driver);
-	put_string(j, OURS "link", links ? NULL : link);
-	put_int(j, OURS "gbps", mbps / 1000, mbps >= 1000);
-	if (!links && str_eq(link, hw_link_name(HW_LINK_ETHERNET)) &&
+	put_string(j, OURS "driver", g->driver);
+	put_string(j, OURS "link", g->link);
+	put_int(j, OURS "gbps", g->mbps / 1000, g->mbps >= 1000);
+	if (str_eq(g->link, hw_link_name(HW_LINK_ETHERNET)) &&
 	    g->pool->cfg->gid_family != GID_FAMILY_ANY)
 		put_string(j, OURS "gidFamily",
 			   g->pool->cfg->gid_family == GID_FAMILY_IPV4 ? "ipv4" : "ipv6");
@@ -261,7 +275,7 @@ static struct json *begin_device(struct plan *p, const char *name)
 
 static void put_slots(struct plan *p, const struct slices_pool *sp, const char *label)
 {
-	const struct group g = { p->in->node, sp->pool, NULL };
+	const struct group g = group_of(p->in->node, sp->pool, NULL);
 	char name[SLICE_DEVICE_NAME_MAX + 1];
 
 	for (size_t k = 0; k < sp->n_slots; k++) {
@@ -342,20 +356,22 @@ static void put_places(struct plan *p, const struct slices_pool *sp, const char 
 
 	for (size_t i = 0; i < pool->n_devs; i++) {
 		const struct pool_dev *dev = &pool->devs[i];
-		const struct group g = { p->in->node, pool, pool_dev_place(dev) };
-		const char *taint;
-		bool again = false;
+		const char *place = pool_dev_place(dev), *taint;
+		struct group g;
 		struct json *j;
-		size_t n;
+		size_t n, k = i;
 
-		for (size_t k = 0; k < i && !again; k++)
-			again = !strcmp(pool_dev_place(&pool->devs[k]), g.place);
-		n = again ? 0 : count(p, sp, &g, &taint);
+		while (k > 0 && strcmp(pool_dev_place(&pool->devs[k - 1]), place) != 0)
+			k--;
+		if (k > 0) /* another VF of it was there */
+			continue;
+		g = group_of(p->in->node, pool, place);
+		n = count(p, sp, &g, &taint);
 		if (!n)
 			continue;
-		name_place(label, g.place, name);
+		name_place(label, place, name);
 		j = begin_device(p, name);
-		put_attributes(j, &g, g.place, dev->pf ? dev->pf->pci : dev->pci);
+		put_attributes(j, &g, place, dev->pf ? dev->pf->pci : dev->pci);
 		put_capacity(j, n);
 		put_taint(j, taint);
 		json_end_object(j);

@@ -431,6 +431,27 @@ static void a_link_that_is_down_is_a_taint(void **state)
 	node_unref(node);
 }
 
+/* Of Ethernet, where the pool names one. */
+static void a_family_of_gids_is_an_attribute(void **state)
+{
+	struct node *node = fixture_node("l40s-no-affinity");
+	struct pool_config cfg = *node->pools[0].cfg;
+	const struct pool pool = { &cfg, node->pools[0].devs, node->pools[0].n_devs };
+	const struct slices_pool v = { .pool = &pool, .n_slots = 1 };
+	struct slices_in in = { .node = node, .v = &v, .n = 1 };
+	struct slices s = slices_plan(&in, a);
+
+	(void)state;
+	assert_string_equal(string_of(device(&s, "rdma-vf-slot-0"), "railmate.io/link"),
+			    "ethernet");
+	assert_null(attribute(device(&s, "rdma-vf-slot-0"), "railmate.io/gidFamily"));
+	cfg.gid_family = GID_FAMILY_IPV6;
+	s = slices_plan(&in, a);
+	assert_string_equal(string_of(device(&s, "rdma-vf-slot-0"), "railmate.io/gidFamily"),
+			    "ipv6");
+	node_unref(node);
+}
+
 static void slices_with_taints_are_half_as_long(void **state)
 {
 	struct node *node = machine_of("numa:2 switch:5 pf:10 vf:1", NULL);
@@ -540,6 +561,7 @@ int main(void)
 		TEST(a_vf_without_a_visible_pf_is_a_device),
 		TEST(only_vfs_for_claims_are_counted),
 		TEST(a_link_that_is_down_is_a_taint),
+		TEST(a_family_of_gids_is_an_attribute),
 		TEST(slices_with_taints_are_half_as_long),
 		TEST(every_machine_is_within_the_limits),
 		TEST(an_object_names_node_pool_and_owner),
