@@ -64,6 +64,7 @@ struct publish {
 	size_t n_strays, next_stray, next;
 	uint64_t generation;
 	const char *uid;
+	bool created;
 
 	struct rpc_timer *timer; /* until the next round */
 	int64_t not_before_ms;	 /* for one that writes */
@@ -136,6 +137,7 @@ static void end_round(struct publish *p)
 	arena_free(STEAL(p->round));
 	p->n_strays = p->next_stray = p->next = 0;
 	p->uid = NULL;
+	p->created = false;
 }
 
 static void fail(struct publish *p, long status, const char *why)
@@ -170,9 +172,17 @@ static void fail_step(struct publish *p, long status, const char *why)
 	begin_round(p);
 }
 
+/* libcurl sends a request again when a connection that was open ends without an answer: what was
+ * created may be there twice. */
 static void succeed(struct publish *p)
 {
+	bool created = p->created;
+
 	end_round(p);
+	if (created) {
+		begin_round(p);
+		return;
+	}
 	if (p->failures)
 		log_info("dra", "ResourceSlices are kept again");
 	free(STEAL(p->why));
@@ -322,6 +332,7 @@ static void write_slice(struct publish *p)
 					      .version = t ? t->object.version : NULL,
 					      .mark = mark },
 		     &text);
+	p->created |= !t;
 	ask(p, t ? "PUT" : "POST", path, API_OBJECT_TYPE, &text, on_written);
 }
 

@@ -38,6 +38,10 @@ def quantity(value):
     return field(1, text(str(value)))
 
 
+def integer(value):
+    return value
+
+
 def pairs(encode):
     return lambda value: [field(1, text(k)) + field(2, encode(v)) for k, v in value.items()]
 
@@ -49,6 +53,9 @@ def message(schema):
         for key, (number, one) in sorted(schema.items(), key=lambda row: row[1][0]):
             v = value.get(key)
             if v is None:
+                continue
+            if one is integer:
+                out.append(varint(number << 3) + varint(v))
                 continue
             for part in v if isinstance(v, list) else [v]:
                 encoded = one(part)
@@ -63,7 +70,7 @@ RESOURCES = message({"limits": (1, pairs(quantity)), "requests": (2, pairs(quant
 NAMED = message({"name": (1, text), "value": (2, text)})
 CONTAINER = message({"name": (1, text), "image": (2, text), "args": (4, text), "env": (7, NAMED),
                      "resources": (8, RESOURCES), "restartPolicy": (24, text)})
-METADATA = message({"name": (1, text), "namespace": (3, text), "uid": (5, text), "creationTimestamp": (8, moment),
+METADATA = message({"name": (1, text), "namespace": (3, text), "uid": (5, text), "resourceVersion": (6, text), "generation": (7, integer), "creationTimestamp": (8, moment),
                     "deletionTimestamp": (9, moment), "labels": (11, pairs(text)),
                     "annotations": (12, pairs(text)), "managedFields": (17, message({"fieldsV1": (7, fields_v1)}))})
 SPEC = message({"volumes": (1, NAMED), "containers": (2, CONTAINER), "initContainers": (20, CONTAINER),
@@ -101,6 +108,14 @@ def pods(items, more=""):
 
 def claims(items):
     return listing(map(CLAIM, items), kind=b"ResourceClaimList")
+
+
+def metadata(item):
+    return unknown(b"PartialObjectMetadata", field(1, METADATA(item["metadata"])))
+
+
+def metadata_list(items):
+    return listing((field(1, METADATA(i["metadata"])) for i in items), kind=b"PartialObjectMetadataList")
 
 
 def status(sentence):

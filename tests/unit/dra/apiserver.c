@@ -302,9 +302,13 @@ void fake_api_ask(void *arg, const struct api_request *r, api_done_fn done, void
 	/* An object that is not found is gone. */
 	if (way != FAKE_REFUSE || (api->script.status == 404 && !strcmp(r->method, "DELETE")))
 		reply->status = do_request(api, r, &reply->body);
+	if (way == FAKE_TWICE) {
+		reply->body.len = 0;
+		reply->status = do_request(api, r, &reply->body);
+	}
 	if (way == FAKE_REFUSE || way == FAKE_LOSE)
 		reply->status = api->script.status;
-	if (way != FAKE_WELL)
+	if (way != FAKE_WELL && way != FAKE_TWICE)
 		reply->body.len = 0;
 	if (reply->status != 200 && reply->status != 201)
 		reply->why = why_of(reply->status);

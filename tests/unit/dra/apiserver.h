@@ -25,6 +25,7 @@ enum fake_way {
 	FAKE_REFUSE, /* with the status, and nothing is done; 0: no answer */
 	FAKE_LOSE,   /* it is done, and the answer is lost */
 	FAKE_GARBLE, /* it is done, and the answer is no protobuf */
+	FAKE_TWICE,  /* it is done twice */
 };
 
 /* From the request with this number on, so often. */

@@ -145,9 +145,9 @@ static void what_is_wanted_is_written_once(void **state)
 	check();
 	assert_int_equal(there.generation, 1);
 	assert_int_equal(api->writes, 3);
-	assert_int_equal(api->asked, 3 + 2); /* the list, and the node */
+	assert_int_equal(api->asked, 3 + 3); /* the list, the node, and the list again */
 	want(300);
-	assert_int_equal(api->asked, 3 + 2);
+	assert_int_equal(api->asked, 3 + 3);
 }
 
 static void a_restart_is_not_noticed(void **state)
@@ -408,6 +408,17 @@ static void a_round_that_breaks_anywhere_is_brought_to_its_end(void **state)
 	}
 }
 
+/* As libcurl does on a connection that ended. */
+static void a_request_that_is_sent_twice_makes_no_second_slice(void **state)
+{
+	(void)state;
+	api->script = (struct fake_script) { FAKE_TWICE, "POST", .times = 1 };
+	want(300);
+	check();
+	assert_int_equal(api->created, 3 + 1);
+	assert_int_equal(there.generation, 1);
+}
+
 static void an_answer_after_the_end_is_nobodys(void **state)
 {
 	(void)state;
@@ -438,6 +449,7 @@ int main(void)
 		TEST(a_server_that_is_away_loses_nothing),
 		TEST(an_invalid_slice_is_not_sent_again),
 		TEST(a_round_that_breaks_anywhere_is_brought_to_its_end),
+		TEST(a_request_that_is_sent_twice_makes_no_second_slice),
 		TEST(an_answer_after_the_end_is_nobodys),
 	};
 
