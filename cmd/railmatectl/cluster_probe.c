@@ -271,15 +271,28 @@ static int worst_first(const void *a, const void *b)
 static void put_number(const struct item *object, const char *key, struct strbuf *out)
 {
 	const struct item *n = item_get(object, key);
+	double value = n && n->type == ITEM_NUMBER ? strtod(n->text, NULL) : 0;
 
 	if (n && n->type == ITEM_NUMBER)
-		strbuf_printf(out, " %7.1f", strtod(n->text, NULL));
+		strbuf_printf(out, " %7.*f", value > 0 && value < 1 ? 3 : 1, value);
 	else
 		strbuf_printf(out, " %7s", "-");
 }
 
+/* Two devices. A peer's name stands before its device and is that of the first pod, with its
+ * namespace. */
+static const char *ends_of(const struct merging *p, const struct row *row)
+{
+	const char *to = text(p, row->first, "to"), *slash = strrchr(to, '/');
+
+	return arena_printf(p->arena, "%s > %s", text(p, row->first, "from"),
+			    slash ? slash + 1 : to);
+}
+
 static void put_rows(struct merging *p, struct strbuf *out)
 {
+	int width = (int)strlen("FROM > TO");
+
 	for (size_t i = 0; i < p->n_answers; i++) {
 		const struct item *list = pools_list(p->answers[i].report, "measures");
 		size_t first = p->n_rows;
@@ -293,21 +306,29 @@ static void put_rows(struct merging *p, struct strbuf *out)
 	if (!p->n_rows)
 		return;
 	qsort(p->rows, p->n_rows, sizeof(*p->rows), worst_first);
-	strbuf_puts(out, "VERDICT      PATH         FROM > TO                         "
-			 "  WRITE    READ    SEND     ALL    USEC\n");
+	for (size_t i = 0; i < p->n_rows; i++) {
+		int len = (int)strlen(ends_of(p, &p->rows[i]));
+
+		width = len > width ? len : width;
+	}
+	strbuf_printf(
+		out,
+		"VERDICT      PATH         %-*s   WRITE    READ    SEND     ALL    USEC  POD\n",
+		width, "FROM > TO");
 	for (size_t i = 0; i < p->n_rows; i++) {
 		const struct row *row = &p->rows[i];
-		const char *from = text(p, row->first, "from"), *to = text(p, row->first, "to");
 
-		strbuf_printf(out, "%-12s %-12.12s %-33s", outcomes[row->outcome],
-			      text(p, row->first, "path"),
-			      arena_printf(p->arena, "%s/%s > %s", row->answer->pod, from, to));
+		strbuf_printf(out, "%-12s %-12.12s %-*s", outcomes[row->outcome],
+			      text(p, row->first, "path"), width, ends_of(p, row));
 		for (size_t k = 0; k < COLUMNS_OF_ROW; k++)
 			put_number(row->by[k], "gbps", out);
 		put_number(row->by[WRITE], "usec", out);
-		strbuf_putc(out, '\n');
+		strbuf_printf(out, "  %s\n", row->answer->pod);
 	}
-	strbuf_puts(out, "(Gb/s; ALL: write, all rails at once)\n");
+	strbuf_puts(out, "(Gb/s; ALL: write, all rails at once");
+	if (p->n_answers > 1) /* of each pair the second one serves */
+		strbuf_printf(out, "; to %s", p->answers[1].pod);
+	strbuf_puts(out, ")\n");
 }
 
 static void put_finding(struct merging *p, const struct answer *a, const struct item *f,

@@ -940,20 +940,23 @@ class Probe(ClusterTest):
         done = self.probe("p-0", "-c", "nccl", "--", "--gpu", "--seconds", "2")
         self.assertEqual((done.returncode, done.stderr), (GOOD, ""))
         self.assertEqual(done.stdout.splitlines(), [
-            "VERDICT      PATH         FROM > TO                           WRITE    READ    SEND     ALL    USEC",
-            "good         loopback     p-0/mlx5_0 > mlx5_0                  95.2       -       -    80.0     2.5",
+            "VERDICT      PATH         FROM > TO         WRITE    READ    SEND     ALL    USEC  POD",
+            "good         loopback     mlx5_0 > mlx5_0    95.2       -       -    80.0     2.5  p-0",
             "(Gb/s; ALL: write, all rails at once)"])
         self.assertEqual(self.calls()[1:], [[
             "exec", "-n", "ml", "p-0", "-c", "nccl", "--", self.PROBE, "--json", "--quiet", "--gpu", "--seconds", "2"]])
 
     def test_of_several_pods_the_first_serves_the_others_one_by_one(self):
-        self.member("q", peer=probed(measures=[measure("mlx5_0", "p/mlx5_9")]))
-        self.member("r", peer=probed(measures=[measure("mlx5_1", "p/mlx5_8")]))
+        self.member("q", peer=probed(measures=[measure("mlx5_0", "ml/p/mlx5_9", gbps=0.054)]))
+        self.member("r", peer=probed(measures=[measure("rocep12s0f1v3", "ml/p/rocep9s0f1v3")]))
         self.member("p", serve=probed(), ip="10.9.8.7")
         done = self.probe("p", "q", "r", "--", "--port", "7000", "--isolation")
         self.assertEqual((done.returncode, done.stderr), (GOOD, ""))
-        self.assertEqual([line.split()[3:6] for line in done.stdout.splitlines()[1:3]],
-                         [["q/mlx5_0", ">", "p/mlx5_9"], ["r/mlx5_1", ">", "p/mlx5_8"]])
+        self.assertEqual(done.stdout.splitlines(), [
+            "VERDICT      PATH         FROM > TO                      WRITE    READ    SEND     ALL    USEC  POD",
+            "good         same rail    mlx5_0 > mlx5_9                0.054       -       -       -     2.5  q",
+            "good         same rail    rocep12s0f1v3 > rocep9s0f1v3    90.0       -       -       -     2.5  r",
+            "(Gb/s; ALL: write, all rails at once; to p)"])
         calls = [call[4:] for call in self.calls()[1:]]
         begin, port = ["--", self.PROBE, "--json", "--quiet"], ["--port", "7000"]
         server = ["p", *begin, "--serve", "--token", "-", "--once", *port]

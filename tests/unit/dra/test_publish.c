@@ -45,9 +45,13 @@ static void open_fn(void *arg)
 
 static void set_fn(void *arg)
 {
-	const struct slices_pool v = { .pool = node->pools, .n_slots = n_slots };
+	unsigned *slots = xcalloc(n_slots + 1, sizeof(*slots));
+	const struct slices_pool v = { .pool = node->pools, .slots = slots, .n_slots = n_slots };
 
+	for (unsigned i = 0; i < n_slots; i++)
+		slots[i] = i;
 	publish_set(p, n_slots ? &(struct slices_in) { .node = node, .v = &v, .n = 1 } : NULL);
+	free(slots);
 }
 
 static void look_fn(void *arg)

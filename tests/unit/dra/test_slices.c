@@ -437,7 +437,7 @@ static void a_family_of_gids_is_an_attribute(void **state)
 	struct node *node = fixture_node("l40s-no-affinity");
 	struct pool_config cfg = *node->pools[0].cfg;
 	const struct pool pool = { &cfg, node->pools[0].devs, node->pools[0].n_devs };
-	const struct slices_pool v = { .pool = &pool, .n_slots = 1 };
+	const struct slices_pool v = { .pool = &pool, .slots = numbers, .n_slots = 1 };
 	struct slices_in in = { .node = node, .v = &v, .n = 1 };
 	struct slices s = slices_plan(&in, a);
 
