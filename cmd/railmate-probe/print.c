@@ -67,6 +67,19 @@ static const char *memory(struct arena *a, const struct measure *m)
 	return arena_printf(a, "%s>%s", m->from_memory, m->to_memory);
 }
 
+/* A peer's devices have its name before them, which is that of all. */
+static const char *device_of(const char *end)
+{
+	const char *slash = strrchr(end, '/');
+
+	return slash ? slash + 1 : end;
+}
+
+static const char *rate(struct arena *a, double gbps)
+{
+	return number(a, gbps, gbps > 0 && gbps < 1 ? 3 : 1, "");
+}
+
 static void put_rows(const struct report *r, struct arena *a, FILE *out)
 {
 	fprintf(out, "\n     %-12s %-23s %-14s %-5s %8s %6s %8s %8s\n", "path", "from > to",
@@ -79,11 +92,12 @@ static void put_rows(const struct report *r, struct arena *a, FILE *out)
 			continue;
 		fprintf(out, "%s %-12s %-23.23s %-14.14s %-5s %8s %6s %8s %8s\n",
 			worst == OUTCOME_SLOW ? "SLOW" : mark(worst), measure_path_name(m->path),
-			str_eq(m->from, m->to) ? m->from
-					       : arena_printf(a, "%s > %s", m->from, m->to),
-			memory(a, m), m->op, m->together ? "-" : number(a, m->gbps, 1, ""),
-			per_cent(a, m->together ? NULL : m),
-			all ? number(a, all->gbps, 1, "") : "-", number(a, m->usec, 1, ""));
+			str_eq(m->from, m->to)
+				? m->from
+				: arena_printf(a, "%s > %s", m->from, device_of(m->to)),
+			memory(a, m), m->op, m->together ? "-" : rate(a, m->gbps),
+			per_cent(a, m->together ? NULL : m), all ? rate(a, all->gbps) : "-",
+			number(a, m->usec, 1, ""));
 	}
 }
 
@@ -168,8 +182,12 @@ void report_text(const struct report *r, FILE *out)
 	fprintf(out, "%s: ", mark(report_outcome(r)));
 	if (t && t->pod)
 		fprintf(out, "%s %s, ", t->pod, t->container ? t->container : "");
-	fprintf(out, "%zu VFs, %zu GPUs, %zu transfers\n", t ? t->n_vfs : 0, t ? t->n_gpus : 0,
+	fprintf(out, "%zu VFs, %zu GPUs, %zu transfers", t ? t->n_vfs : 0, t ? t->n_gpus : 0,
 		r->n_measures);
+	if (r->n_measures && device_of(r->measures->to) != r->measures->to)
+		fprintf(out, " to %.*s", (int)(device_of(r->measures->to) - r->measures->to - 1),
+			r->measures->to);
+	fputc('\n', out);
 	if (r->n_measures) {
 		put_rows(r, a, out);
 		put_limits(r, out);

@@ -151,6 +151,22 @@ static void a_slow_gpu_is_likened_to_what_others_measured(void **state)
 	}
 }
 
+static void text_names_a_peer_once(void **state)
+{
+	struct report r = new_report();
+	struct measure m = transfer(0.054, NAN);
+	_cleanup_free_ char *text = NULL;
+
+	(void)state;
+	m.path = PATH_SAME_RAIL;
+	m.to = "ml/pytorch-worker-12-x7k2p/mlx5_15";
+	report_measure(&r, &m);
+	text = written(report_text, &r);
+	assert_non_null(strstr(text, "0 VFs, 0 GPUs, 1 transfers to ml/pytorch-worker-12-x7k2p\n"));
+	assert_non_null(strstr(text, " same rail    mlx5_4 > mlx5_15        host           write"
+				     "    0.054      - "));
+}
+
 static void json_is_read_back(void **state)
 {
 	struct report r = new_report();
@@ -236,6 +252,7 @@ int main(void)
 		cmocka_unit_test(failure_of_a_tool_is_never_good),
 		cmocka_unit_test(text_has_the_worst_first_in_100_columns),
 		cmocka_unit_test(a_slow_gpu_is_likened_to_what_others_measured),
+		cmocka_unit_test(text_names_a_peer_once),
 		cmocka_unit_test(json_is_read_back),
 		cmocka_unit_test(page_escapes_names_and_refers_to_nothing),
 		cmocka_unit_test(metrics_are_one_sample_a_transfer_and_finding),
