@@ -267,14 +267,15 @@ def run_one(function, tries):
             "seconds": round(time.monotonic() - began, 1), "words": words}
 
 
-def run_all(words):
-    """One JSON object a line into the share."""
+def run_all(modules, words):
+    """Scenarios of these; one JSON object a line into the share."""
     signal.signal(signal.SIGALRM, on_alarm)
     failed, tries = False, Tries()
-    left = [f for f in SCENARIOS if not words or any(w in f.__name__ for w in words)]
+    left = [f for f in SCENARIOS
+            if f.__module__ in modules and (not words or any(w in f.__name__ for w in words))]
     with open(f"{SHARE}/results", "w", encoding="utf-8") as results:
         while left:
-            print(f"--- {left[0].__name__}", file=sys.stderr, flush=True)
+            print(f"--- {left[0].__name__} {time.monotonic():.0f}", file=sys.stderr, flush=True)
             line = run_one(left[0], tries)
             print(json.dumps(line), file=results, flush=True)
             if line["verdict"] != AGAIN:
