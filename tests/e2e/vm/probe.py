@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 
 import bed
 from bed import LiveNode, check, equal, output, rdma_links, read, scenario, shell, verbs_nodes, write
@@ -18,18 +17,30 @@ from truth import conf_of, place_of, start
 
 GOOD, BROKEN, SLOW, NOT_MEASURED = 0, 1, 3, 4
 PROGRAM = "/programs/railmate-probe"
-KIT = "/run/probe-kit"  # the program with a loader and a C library of its own
+KIT = ("/programs/probe", "/run/railmate/probe")  # the program as containers have it, with a loader and a C library of its own
 NO_IPC_LOCK = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_SETUID", "CAP_SETGID")
 MEMORY_MAX = 100 << 10  # KiB
 SOME_SECONDS = ("--seconds", str(6 * float(read(f"{bed.SHARE}/slowness"))))  # enough for all of its runs
 
-# What it took is the last line.
+# What it took is the last line: KiB, seconds.
 MEASURED = """
-import resource, subprocess, sys
+import resource, subprocess, sys, time
+began = time.monotonic()
 status = subprocess.run(sys.argv[1:]).returncode
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, time.monotonic() - began)
 sys.exit(status)
 """
+
+
+def route_all(netdevs, addresses):
+    """From each VF to each other one over the wire; after selfroute of two."""
+    lines = []
+    for i, (own, netdev) in enumerate(zip(addresses, netdevs)):
+        lines += [f"sysctl -qw net.ipv4.conf.{netdev}.rp_filter=0 net.ipv4.conf.{netdev}.accept_local=1",
+                  f"ip route flush table {200 + i} 2> /dev/null || true", f"ip rule add pref 10 iif {netdev} lookup local 2> /dev/null || true"]
+        lines += [f"ip rule add pref 20 from {own} to {a} lookup {200 + i}; ip route add {a}/32 dev {netdev} src {own} table {200 + i}"
+                  for a in addresses if a != own]
+    shell("; ".join(lines))
 
 
 class Container(Grant):
@@ -44,17 +55,6 @@ class Container(Grant):
         self.conf = conf_of(self.place)
         self.map = json.loads(read(f"{self.place}/map.json"))
         self.route()
-
-    def route_all(self):
-        """From each VF to each other one over the wire; after route()."""
-        lines = []
-        for i, (own, netdev) in enumerate(zip(self.addresses, self.netdevs)):
-            lines += [f"sysctl -qw net.ipv4.conf.{netdev}.rp_filter=0 net.ipv4.conf.{netdev}.accept_local=1",
-                      f"ip route flush table {200 + i} 2> /dev/null || true", f"ip rule add pref 10 iif {netdev} lookup local 2> /dev/null || true"]
-            lines += [f"ip rule add pref 20 from {own} to {a} lookup {200 + i}; "
-                      f"ip route add {a}/32 dev {netdev} src {own} table {200 + i}"
-                      for a in self.addresses if a != own]
-        shell("; ".join(lines))
 
     def verbs(self, i):
         return verbs_nodes()[self.devices[i]]
@@ -85,12 +85,19 @@ class Container(Grant):
 
     def probe(self, *options, program=(PROGRAM, ), **how):
         """(exit status, its JSON)"""
-        began = time.monotonic()
         status, said, complained = self.run([*program, "--json", *options], **how)
-        self.seconds = time.monotonic() - began
         with contextlib.suppress(ValueError):
             return status, json.loads(said)
         raise AssertionError(f"railmate-probe ends with {status}: {said[-400:]}{complained[-400:]}")
+
+    def measured(self, *options):
+        """(exit status, its JSON, KiB, seconds); it may take so much memory."""
+        status, said, complained = self.run(["/usr/bin/python3", "-c", MEASURED, PROGRAM, "--json", *options])
+        said, _, took = said.rstrip().rpartition("\n")
+        check(said, f"railmate-probe ends with {status}: {complained[-400:]}")
+        memory, seconds = took.split()
+        check(int(memory) <= MEMORY_MAX, f"it took {memory} KiB")
+        return status, json.loads(said), int(memory), float(seconds)
 
     @contextlib.contextmanager
     def told(self, change):
@@ -110,24 +117,14 @@ class Container(Grant):
 @contextlib.contextmanager
 def container(vfs=2):
     with LiveNode() as node:
+        node.probe = KIT[0]
         node.start_all(config=HOST_NETWORK, vfs=10)
         yield Container(node, vfs)
 
 
-def make_kit():
-    os.makedirs(KIT, exist_ok=True)
-    shutil.copy(PROGRAM, KIT)
-    for library in re.findall(r"(/\S+) \(0x", output("ldd", PROGRAM)):
-        shutil.copy(library, KIT)
-
-
-def in_kit(root, mounts=()):
-    """As options of probe(): in a root that has no glibc."""
-    loader = f"{KIT}/ld-linux-x86-64.so.2"
-    return {
-        "program": (loader, "--library-path", KIT, f"{KIT}/railmate-probe"), "root": root,
-        "mounts": [(KIT, KIT), *mounts]
-    }
+def in_image(root):
+    """As options of probe(): by what railmated puts into the container."""
+    return {"program": (f"{KIT[1]}/railmate-probe", ), "root": root, "mounts": [KIT]}
 
 
 def of(result, **wanted):
@@ -167,13 +164,8 @@ def probe_measures_the_vfs_of_a_container():
     """railmate-probe measures two VFs as perftest and the kernel's counters do, within 100 MB"""
     with container() as c:
         before = [received(d) for d in c.devices]
-        status, said, complained = c.run(
-            ["/usr/bin/python3", "-c", MEASURED, PROGRAM, "--json", *SOME_SECONDS])
-        equal(status, GOOD, f"{said[-800:]}{complained[-400:]}")
-        said, memory = said.rstrip().rsplit("\n", 1)
-        check(int(memory) <= MEMORY_MAX, f"it took {memory} KiB")
-        result = json.loads(said)
-        equal(result["outcome"], "good", "the outcome")
+        status, result, memory, _ = c.measured(*SOME_SECONDS)
+        equal((status, result["outcome"]), (GOOD, "good"), f"the outcome: {result['findings']}")
         check_measures(result, c.devices)
         for d, was in zip(c.devices, before):
             check(received(d) - was > 3 * 4 * 64, f"{d} received {received(d) - was} packets")
@@ -187,38 +179,37 @@ def probe_measures_the_vfs_of_a_container():
             _, result = c.probe(*SOME_SECONDS)
         words = ", ".join(f"{ours:.3f} of {theirs:.3f}" for ours, theirs in tries)
         check(tries[-1][0] >= 0.9 * tries[-1][1], f"Gb/s of perftest's: {words}")
-        return f"{words} Gb/s of perftest's, {int(memory) >> 10} MiB"
+        return f"{words} Gb/s of perftest's, {memory >> 10} MiB"
 
 
 @scenario
 def probe_measures_eight_vfs_in_ten_seconds():
-    """railmate-probe of a pod with eight VFs: each pair, within its time"""
+    """railmate-probe of a pod with eight VFs: each pair, within its time and 100 MB"""
     with container(vfs=8) as c:
-        c.route_all()
-        status, result = c.probe()
+        route_all(c.netdevs, c.addresses)
+        status, result, memory, seconds = c.measured()
         late = {f["id"] for f in result["findings"]} - {"no-rate", "rails-apart"}
         equal(status, NOT_MEASURED if late else GOOD, f"exit status: {result['findings']}")
         check(late <= {"out-of-time"}, f"{late}")
         limit = 10 + 6 * float(read(f"{bed.SHARE}/slowness"))
-        check(c.seconds <= limit, f"it took {c.seconds:.1f} s")
+        check(seconds <= limit, f"it took {seconds:.1f} s")
         measured = of(result, together=False)
         check({m["from"] for m in measured} == set(c.devices), "a VF was not measured")
         for m in result["measures"]:
             check(m["verified"] and m["gbps"] > 0, f"a measure: {m}")
-        return f"{len(result['measures'])} measures in {c.seconds:.1f} s; {' '.join(late)}"
+        return f"{len(result['measures'])} measures in {seconds:.1f} s, {memory >> 10} MiB; {' '.join(late)}"
 
 
 @scenario
 def probe_runs_in_images_without_its_libraries():
-    """railmate-probe with a loader of its own: an empty root, and one with busybox alone"""
+    """railmate-probe with the loader that it has in containers: an empty root, and one with busybox alone"""
     with container() as c:
-        make_kit()
         empty, small = "/run/empty-root", "/run/small-root"
         for d in (f"{empty}/dev", f"{small}/bin"):
             os.makedirs(d, exist_ok=True)
         shutil.copy("/bin/busybox", f"{small}/bin/sh")
         for root in (empty, small):
-            status, result = c.probe(*SOME_SECONDS, **in_kit(root))
+            status, result = c.probe(*SOME_SECONDS, **in_image(root))
             equal(status, GOOD, f"in {root}: {result['findings']}")
             check_measures(result, c.devices)
         equal(set(os.listdir(empty)) & {"lib", "lib64", "usr"}, set(), "libraries of that root")

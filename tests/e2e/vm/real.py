@@ -116,7 +116,7 @@ class RealNode(node.Node):
         self.n_started += 1
         name = f"railmated-{self.n_started}"
         (WORK / "config.json").write_text(json.dumps(self.config or EARLY))
-        options = ("--config-file", WORK / "config.json", *options)
+        options = ("--config-file", WORK / "config.json", "--probe", PROGRAMS / "probe", *options)
         self.railmates[name] = self.spawn(f"{name}.log", self.program("railmated"), "--log-level",
                                           "debug", *options)
         scenarios.until(lambda: "railmated starts" in self.railmate_log(name), f"{name} to start",
