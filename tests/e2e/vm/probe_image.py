@@ -1,12 +1,15 @@
 """
-railmate-probe in images whose libibverbs is not right, which is read and asked there; and beside jobs that use RDMA and TCP.
+railmate-probe in images whose libibverbs is not right, which is read and asked there, or whose C library is another one; and
+beside jobs that use RDMA and TCP.
 """
 
+import contextlib
 import json
 import os
+import shutil
 
-from bed import check, equal, scenario, write
-from probe import BROKEN, GOOD, PROGRAM, SLOW, container
+from bed import check, equal, output, scenario, write
+from probe import BROKEN, GOOD, PROGRAM, SLOW, SOME_SECONDS, check_measures, container, in_image
 
 LIBRARY = "/usr/lib/x86_64-linux-gnu/libibverbs.so.1"
 PROVIDERS = "/usr/lib/x86_64-linux-gnu/libibverbs"
@@ -90,6 +93,72 @@ def probe_reads_the_libibverbs_of_an_image():
             equal((status, set(found)), (wanted_status, {wanted}), image.__name__)
             words.append(wanted)
     return ", ".join(words)
+
+
+def of_images(function):
+    """A scenario, where the host could make its images."""
+    return scenario(function) if os.path.isdir("/bed/images") else function
+
+
+@contextlib.contextmanager
+def image(name):
+    """Of those that the host made, to be changed."""
+    place = f"/run/image-{name}"
+    for folder in ("changes", "work", "root"):
+        os.makedirs(f"{place}/{folder}")
+    output("mount", "-t", "overlay", "image", "-o", f"lowerdir=/bed/images/{name},upperdir={place}/changes,workdir={place}/work", f"{place}/root")
+    try:
+        yield f"{place}/root"
+    finally:
+        output("umount", f"{place}/root")
+        shutil.rmtree(place)
+
+
+def judged(c, root, status, *wanted):
+    """Its findings with --checks: name → sentence."""
+    ended, result = c.probe("--checks", **in_image(root))
+    found = {f["id"]: f["what"] for f in result["findings"]}
+    print(f"{root}: {ended}: {found}", flush=True)
+    equal((ended, set(found)), (status, set(wanted)), f"in {root}: {found}")
+    return found
+
+
+@of_images
+def probe_judges_an_image_of_an_old_glibc():
+    """railmate-probe in Debian 11, whose loader cannot run it (glibc 2.31): its libibverbs 33 is asked; without its provider"""
+    with container() as c, image("bullseye") as root:
+        judged(c, root, GOOD)
+        folder = f"{root}/usr/lib/x86_64-linux-gnu/libibverbs"
+        os.rename(f"{folder}/librxe-rdmav33.so", f"{folder}/librxe-rdmav34.so")
+        found = judged(c, root, BROKEN, "image-provider")
+        os.rename(f"{folder}/librxe-rdmav34.so", f"{folder}/librxe-rdmav33.so")
+        status, result = c.probe(*SOME_SECONDS, **in_image(root))
+        equal(status, GOOD, f"{result['findings']}")
+        check_measures(result, c.devices)
+        return found["image-provider"]
+
+
+@of_images
+def probe_judges_an_image_of_musl():
+    """railmate-probe in an image of musl: without libibverbs, with it, its loader under glibc's name, without the provider"""
+    with container() as c, image("musl") as root:
+        status, said, complained = c.run(["/bin/program"], root=root)
+        equal((status, said), (GOOD, "musl\n"), complained)
+        judged(c, root, BROKEN, "image-no-libibverbs")
+        # Read as files, they may be another C library's.
+        shutil.copytree(PROVIDERS, f"{root}{PROVIDERS}")
+        shutil.copytree("/etc/libibverbs.d", f"{root}/etc/libibverbs.d")
+        shutil.copy(LIBRARY, f"{root}/usr/lib/libibverbs.so.1")
+        found = judged(c, root, GOOD, "image-not-asked")
+        check("no glibc" in found["image-not-asked"], f"{found}")
+        os.makedirs(f"{root}/lib64")
+        os.symlink("../lib/ld-musl-x86_64.so.1", f"{root}/lib64/ld-linux-x86-64.so.2")  # as Alpine's gcompat
+        equal(judged(c, root, GOOD, "image-not-asked"), found, "with the loader's other name")
+        status, result = c.probe(*SOME_SECONDS, **in_image(root))
+        equal(status, GOOD, f"{result['findings']}")
+        check_measures(result, c.devices)
+        shutil.rmtree(f"{root}{PROVIDERS}")
+        return judged(c, root, BROKEN, "image-not-asked", "image-provider")["image-provider"]
 
 
 def look_at(c, script, **env):

@@ -45,19 +45,39 @@ vm_install_tools() {
 		containernetworking-plugins
 }
 
-# A package that is used and not installed: its files come below $cache/<directory>.
-vm_unpack() { # package, directory
-	local at=$cache/$2.part
+# Packages that are used and not installed: their files come below $cache/<directory>.
+vm_unpack() { # directory, packages
+	local at=$cache/$1.part p
 	rm -rf "$at"
 	mkdir -p "$at"
-	(cd "$at" && apt-get download -qq "$1" && dpkg-deb -x "$1"_*.deb . && rm "$1"_*.deb) && mv "$at" "$cache/$2"
+	(cd "$at" && for p in "${@:2}"; do apt-get download -qq "$p" && dpkg-deb -x "$p"_*.deb . && rm "$p"_*.deb || exit 1; done) &&
+		mv "$at" "$cache/$1"
+}
+
+# What images of containers may be: of a glibc before 2.34, of musl with one program. bin/sh of neither is there.
+vm_make_images() {
+	[ ! "$cache/images" -nt "$vm_lib/machine.sh" ] || return 0
+	local at=$cache/images.part musl=$cache/musl mirrors=${RAILMATE_MIRRORS:-http://deb.debian.org/debian} d
+	[ -d "$musl" ] || vm_unpack musl musl musl-dev musl-tools || return
+	rm -rf "$at"
+	mkdir -p "$at"/musl/{bin,lib}
+	unshare --mount mmdebstrap --quiet --variant=extract --include=libibverbs1,ibverbs-providers bullseye "$at/bullseye" \
+		"deb ${mirrors%% *} bullseye main" < /dev/null || return
+	rm -rf "$at"/bullseye/{var,usr/share,usr/lib/locale}
+	sed "s,/usr/,$musl/usr/,g" "$musl/usr/lib/x86_64-linux-musl/musl-gcc.specs" > "$at/specs"
+	printf '#include <stdio.h>\nint main(void) { return puts("musl") < 0; }\n' |
+		gcc -x c -o "$at/musl/bin/program" - -specs "$at/specs" -L "$musl/lib/x86_64-linux-musl" || return
+	cp -L "$musl/lib/ld-musl-x86_64.so.1" "$at/musl/lib/"
+	for d in "$at"/{musl,bullseye}; do mkdir -p "$d"/{dev,proc,sys,tmp,run/railmate}; done
+	rm -rf "$cache/images"
+	mv "$at" "$cache/images"
 }
 
 # Debian's kernel with its modules; the cloud kernel has neither igb nor rxe.
 vm_unpack_kernel() {
 	local name
 	name=$(apt-cache depends linux-image-amd64/bookworm-backports | awk '/Depends:/ { print $2; exit }')
-	vm_unpack "$name" kernel
+	vm_unpack kernel "$name"
 }
 
 vm_version() { # directory of the kernel
