@@ -13,7 +13,7 @@ struct sysroot;
 struct told;
 
 /* memlock, /dev/shm, uverbs nodes against map.json (absent, of another VF, not to be opened),
- * rdma_cm. root: "/", or a folder of a test. */
+ * rdma_cm, GIDs, PCIe links. root: "/", or a folder of a test. */
 void check_container(const struct sysroot *root, const struct told *told, struct report *r);
 /*
  * The image's libibverbs and providers: asked in a child process under the image's own loader;

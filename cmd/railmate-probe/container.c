@@ -1,6 +1,6 @@
 /*
- * The container itself, without traffic: what it may lock in memory, its /dev/shm, its nodes and
- * the GIDs of its VFs. All from files and the opening of its own nodes.
+ * The container itself, without traffic: what it may lock in memory, its /dev/shm, its nodes, the
+ * GIDs and the PCIe links of its VFs. All from files and the opening of its own nodes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "checks.h"
+#include "expect.h"
 #include "hw/driver.h"
 #include "nodes.h"
 #include "report.h"
@@ -320,6 +321,7 @@ void check_container(const struct sysroot *root, const struct told *told, struct
 	check_memlock(root, r);
 	check_shm(root, told, r);
 	check_nodes(root, told, r);
+	expect_check_links(root, told, r);
 	for (size_t i = 0; i < told->n_vfs; i++) {
 		const struct told_vf *vf = &told->vfs[i];
 

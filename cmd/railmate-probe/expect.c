@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "expect.h"
 #include "hw/bdf.h"
+#include "report.h"
 #include "sysroot/dir.h"
 #include "sysroot/sysroot.h"
 #include "told.h"
@@ -178,6 +179,35 @@ static struct expectation link_of(const struct sysroot *root, const char *functi
 				: "",
 			control != UNREADABLE && !(control & 0x10) ? ", relaxed ordering off" : ""),
 	};
+}
+
+/* Of a link: the function at its upper end and the one at its lower. */
+static void check_link(const struct sysroot *root, const char *upper, const char *lower,
+		       struct report *r)
+{
+	double now = speed_of(root, lower, "current"), can = speed_of(root, lower, "max"),
+	       above = speed_of(root, upper, "max");
+	int lanes = width_of(root, lower, "current"), most = width_of(root, lower, "max"),
+	    lanes_above = width_of(root, upper, "max");
+
+	can = isnan(can) || isnan(above) ? NAN : fmin(can, above);
+	most = lanes_above < most ? lanes_above : most;
+	if (lanes && (now < can || lanes < most))
+		report_finding(
+			r, OUTCOME_SLOW, "pcie-link", lower,
+			"its PCIe link runs at x%d %.3g GT/s, and both ends can x%d %.3g GT/s",
+			lanes, now, most, can);
+}
+
+void expect_check_links(const struct sysroot *root, const struct told *told, struct report *r)
+{
+	for (size_t i = 0; i < told->n_vfs; i++) {
+		struct expect_path path = chain_of(root, told->vfs[i].bdf, r->arena);
+
+		/* from the card up; between the ports of one switch there is none */
+		for (size_t at = path.n; at >= 2; at -= 2)
+			check_link(root, path.functions[at - 2], path.functions[at - 1], r);
+	}
 }
 
 static void take_least(struct expectation *least, double gbps, const char *limit)

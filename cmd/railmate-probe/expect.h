@@ -9,7 +9,9 @@
 #include <stddef.h>
 
 struct arena;
+struct report;
 struct sysroot;
+struct told;
 struct told_vf;
 
 struct expectation {
@@ -28,6 +30,10 @@ double expect_pcie_gbps(double gts, int lanes, int mps);
 struct expectation expect_of(const struct sysroot *root, const struct told_vf *from,
 			     double from_port_gbps, const char *from_gpu, const struct told_vf *to,
 			     double to_port_gbps, const char *to_gpu, struct arena *a);
+
+/* An expectation is of links as they are; a finding for each of the VFs' cards and of the switches
+ * above them that is narrower or slower than both of its ends. */
+void expect_check_links(const struct sysroot *root, const struct told *told, struct report *r);
 
 /* One end of a transfer; members as above. */
 struct expect_end {

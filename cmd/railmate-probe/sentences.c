@@ -100,6 +100,9 @@ const struct sentence sentences[] = {
 	  "Take the node out of service: look at its ECC and AER counters" },
 	{ "memory-copy", "the GPU's library refused the copy", "Look at dmesg on the node" },
 	/* traffic.c: the plan */
+	{ "pcie-link",
+	  "a slot, riser or retimer has bad contact, or the firmware limits it; what is expected is computed from the link as it is",
+	  "Look at railmatectl doctor (link) and the AER counters on the node; reseat the card" },
 	{ "contention", "transfers that run at once share a link, or the host's memory",
 	  "Give the job's GPUs VFs of different switches, or accept it: railmatectl topo has the picture" },
 	{ "rails-apart",

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "found.h"
 #include "railmate-probe/expect.h"
 #include "support/fixture.h"
 #include "railmate-probe/told.h"
@@ -201,6 +202,30 @@ static void gpu_of_another_root_port_crosses_both(void **state)
 	close_machine(&m);
 }
 
+/* A root port and a switch that could do more; of the NIC's x8 the slot has no more. */
+static void a_link_below_both_of_its_ends_is_a_warning(void **state)
+{
+	static const char slot[] =
+		FUNCTION("pci0000:10/", "0000:10:01.0", "0x060400", G4, "8", G5, "8")
+			FUNCTION(RP, "0000:13:00.1", "0x020000", G4, "8", G4, "16");
+	struct told told = { .vfs = (struct told_vf *)&vf, .n_vfs = 1 };
+	struct told_machine m = open_machine(machine);
+	struct report r = found_report(m.arena, &told);
+
+	(void)state;
+	expect_check_links(m.root, &told, &r);
+	found_assert(&r, OUTCOME_SLOW, "pcie-link",
+		     "runs at x16 16 GT/s, and both ends can x16 32 GT/s");
+	assert_string_equal(r.findings[0].on, "0000:11:00.0");
+	assert_int_equal(r.n_findings, 1);
+	close_machine(&m);
+	m = open_machine(slot);
+	r = found_report(m.arena, &told);
+	expect_check_links(m.root, &told, &r);
+	assert_int_equal(r.n_findings, 0);
+	close_machine(&m);
+}
+
 static void soft_device_has_no_expectation(void **state)
 {
 	struct told_machine m = open_machine(machine);
@@ -235,6 +260,11 @@ static void unknown_links_say_nothing(void **state)
 		struct told_machine m = open_machine(rows[i].text);
 		struct expectation e = loopback(&m, &vf, NAN, NULL);
 
+		struct told told = { .vfs = (struct told_vf *)&vf, .n_vfs = 1 };
+		struct report r = found_report(m.arena, &told);
+
+		expect_check_links(m.root, &told, &r);
+		assert_int_equal(r.n_findings, 0);
 		assert_true(isnan(e.gbps));
 		assert_null(e.limit);
 		/* a port that is known is enough */
@@ -294,6 +324,7 @@ int main(void)
 		cmocka_unit_test(ends_at_once_share_links_and_ports_but_no_rate_limit),
 		cmocka_unit_test(gpu_of_the_same_switch_does_not_cross_the_root_port),
 		cmocka_unit_test(gpu_of_another_root_port_crosses_both),
+		cmocka_unit_test(a_link_below_both_of_its_ends_is_a_warning),
 		cmocka_unit_test(soft_device_has_no_expectation),
 		cmocka_unit_test(unknown_links_say_nothing),
 		cmocka_unit_test(payload_size_and_relaxed_ordering_are_read),
