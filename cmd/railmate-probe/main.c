@@ -213,6 +213,9 @@ static int check_options(struct command_line *cl, char **argv)
 		return refuse("--gds: '%s' is not an absolute path", cl->gds);
 	if (cl->traffic.far && !cl->traffic.gpu)
 		return refuse("--far goes with --gpu");
+	if (peer && (cl->traffic.ops || cl->traffic.far))
+		return refuse(
+			"--ops and --far choose among the VFs of one container: no --serve or --peer beside them");
 	if (cl->traffic.gpu || cl->gds || cl->serve) /* a client may ask for memory of GPUs */
 		image_become(argv);
 	return read_token(cl);

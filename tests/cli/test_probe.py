@@ -42,6 +42,7 @@ class Options(unittest.TestCase):
                 ("go with --serve or --peer", "--crossed"),
                 ("--pid and --process exclude each other", "--pid", "1", "--process", "x"),
                 ("--far goes with --gpu", "--far"),
+                ("--ops and --far choose", "--peer", "h", "--token", "t", "--ops", "write"),
                 ("--gds: 'file' is not an absolute path", "--gds", "file"),
                 ("--gds only reads a file", "--gds", "/file", "--gpu"),
                 ("the value is empty", "--map", "")):
