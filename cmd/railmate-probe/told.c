@@ -94,6 +94,16 @@ static size_t gpu_of(struct told *told, const char *bdf)
 	return told->n_gpus++;
 }
 
+/* A function with several ports has a line for each. */
+static void take_pair(struct told *told, size_t gpu, size_t vf, const char *path)
+{
+	for (size_t i = 0; i < told->n_pairs; i++) {
+		if (told->pairs[i].gpu == gpu && told->pairs[i].vf == vf)
+			return;
+	}
+	told->pairs[told->n_pairs++] = (struct told_pair) { gpu, vf, path };
+}
+
 static int take_map(const struct item *map, const char *path, struct arena *a, struct told *told,
 		    struct err *err)
 {
@@ -122,9 +132,7 @@ static int take_map(const struct item *map, const char *path, struct arena *a, s
 				       pair->line);
 		at = vf_of(told, vf, pair, a);
 		if (gpu)
-			told->pairs[told->n_pairs++] =
-				(struct told_pair) { gpu_of(told, gpu), at,
-						     shown(pair, "path", a) };
+			take_pair(told, gpu_of(told, gpu), at, shown(pair, "path", a));
 	}
 	return 0;
 }

@@ -40,7 +40,9 @@ static void pairs_become_gpus_and_vfs_each_once(void **state)
 			"\"address\": \"10.0.0.7\", \"type\": \"RoCE v2\"}, \"numa\": 0, \"rail\": 0, "
 			"\"plane\": null, \"mbps\": 400000, \"resource\": \"rdma/vf\"}, "
 			"{\"gpu\": \"0000:1c:00.0\", \"vf\": \"0000:3b:00.2\", \"hca\": \"mlx5_4\", "
-			"\"port\": 1, \"path\": \"PXB\"}, {\"vf\": \"0000:5b:00.2\", \"hca\": null}]}",
+			"\"port\": 1, \"path\": \"PXB\"}, {\"gpu\": \"0000:1b:00.0\", "
+			"\"vf\": \"0000:3b:00.2\", \"hca\": \"mlx5_4\", \"port\": 2}, "
+			"{\"vf\": \"0000:5b:00.2\", \"hca\": null}]}",
 			&t, &err),
 		0);
 	assert_int_equal(t.n_vfs, 2);
