@@ -93,23 +93,27 @@ static void end(struct holds *h, const char *vf, struct holds_now now)
 	h->ended_ms = now.mono_ms;
 }
 
-#define FREE "VFs are free: their holder is gone" OWNER_KEYS " resource=%s reason=%s"
+#define KEYS "%s" OWNER_KEYS " resource=%s reason=%s"
+#define FREE "VFs are free: their holder is gone"
 
-/* One line for all VFs of one container that are free for one reason: it has eight, as a rule. */
-static void say_free(struct holds *h, const struct ledger_hold *hold, const char *because)
+/* One line for all VFs of one container of which this is true for one reason: it has eight, as a
+ * rule. */
+static void say_of_all(struct holds *h, const char *sentence, const struct ledger_hold *hold,
+		       const char *because)
 {
 	char start[EVENT_SIZE] = "";
 	struct holds_action *said;
 	size_t len;
 
-	event_extend(start, sizeof(start), FREE, OWNER_OF(&hold->owner), hold->resource, because);
+	event_extend(start, sizeof(start), KEYS, sentence, OWNER_OF(&hold->owner), hold->resource,
+		     because);
 	said = holds_queued(h, HOLDS_SAY, start);
 	len = said ? strlen(said->text) : 0;
 	if (said && len + strlen(hold->vf) + 1 < sizeof(said->text))
 		snprintf(said->text + len, sizeof(said->text) - len, ",%s", hold->vf);
 	else
-		holds_say(h, false, FREE " vf=%s", OWNER_OF(&hold->owner), hold->resource, because,
-			  hold->vf);
+		holds_say(h, false, KEYS " vf=%s", sentence, OWNER_OF(&hold->owner), hold->resource,
+			  because, hold->vf);
 }
 
 void holds_drop(struct holds *h, const char *vf, const char *because, struct holds_now now)
@@ -118,7 +122,7 @@ void holds_drop(struct holds *h, const char *vf, const char *because, struct hol
 
 	if (!hold)
 		return;
-	say_free(h, hold, because);
+	say_of_all(h, FREE, hold, because);
 	end(h, vf, now);
 	holds_relist(h);
 }
@@ -131,7 +135,7 @@ void holds_pass_on(struct holds *h, const char *vf, const char *because, struct 
 		return;
 	if (hold->draining || hold->slot) /* else the next one's looks the same to the kubelet */
 		holds_relist(h);
-	say_free(h, hold, because);
+	say_of_all(h, FREE, hold, because);
 	end(h, vf, now);
 }
 
@@ -207,6 +211,8 @@ void holds_on_unprepared(struct holds *h, const char *claim, struct holds_now no
 
 		if (hold.draining || !str_eq(hold.owner.claim, claim))
 			continue;
+		say_of_all(h, "VFs are free once they are idle", &hold,
+			   "the kubelet has unprepared their claim");
 		hold.draining = true;
 		ledger_put(h->ledger, &hold);
 		holds_want_probe(h, ledger_hold_at(h->ledger, i)->vf);

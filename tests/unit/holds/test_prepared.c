@@ -92,7 +92,11 @@ static void a_vf_that_is_in_use_drains(void **state)
 	(void)state;
 	prepare("web-0#u1", K0, V0);
 	w.open = V0;
+	w.said = 0;
 	unprepare();
+	assert_int_equal(w.said, 1);
+	assert_true(says("the kubelet has unprepared their claim"));
+	assert_true(says(V0));
 	assert_true(is_draining(V0));
 	assert_false(may_give(V0));
 	restart(copy_of_ledger());
