@@ -365,8 +365,9 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 const char *holds_slot_waits(struct holds *h, const char *slot, const struct ledger_owner *owner,
 			     const struct holds_facts *facts, struct holds_now now,
 			     struct arena *a);
-/* The k-th VF that this very container holds without a slot (its slot was given away again): it
- * keeps it. NULL: no more. Of the ledger: good until that changes. */
+/* The k-th VF that this very container, or claim, holds without a slot (its slot was given away
+ * again, or the VF was not usable): it keeps it. NULL: no more. Of the ledger: good until that
+ * changes. */
 const char *holds_kept(const struct holds *h, const char *resource,
 		       const struct ledger_owner *owner, size_t k);
 /* May a VF of this pool be given to a container that starts? holds_could_give(): without a probe.

@@ -407,8 +407,10 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 	if (same) {
 		holds_say(h, false, "the VF is not usable: its slot gets another one" HOLD_KEYS,
 			  HOLD_OF(hold));
-		left.draining = left.replaced = true;
-		if (!holds_is_claims(hold))
+		/* Of a claim another pod may run with it: it is the claim's until that is
+		 * unprepared. */
+		left.draining = left.replaced = !holds_is_claims(hold);
+		if (left.replaced)
 			promise(h, slot, false, now); /* the container has it still */
 	} else {
 		/* The one before keeps its VF until it is gone. */
@@ -441,6 +443,8 @@ static bool keeps(const struct holds *h, const struct ledger_hold *hold,
 {
 	const struct observation *s = holds_observation_of(h, hold);
 
+	if (holds_is_claims(hold) || holds_text(owner->claim))
+		return str_eq(hold->owner.claim, owner->claim);
 	return is_of_container(hold, owner) &&
 	       (holds_same_uid(&hold->owner, owner) || (s && *s->pods.uids[1]));
 }

@@ -133,6 +133,31 @@ static void a_claim_that_is_prepared_again_keeps_its_vf(void **state)
 	assert_string_equal(starts_again("web-1#u2"), V0);
 }
 
+/* Another pod of the claim may run with it, and nothing shows that but what it has open. */
+static void a_claim_keeps_a_vf_that_is_not_usable(void **state)
+{
+	struct ledger_owner o = claims("web-1#u2");
+
+	(void)state;
+	prepare("web-0#u1", K0, V0);
+	assert_null(holds_slot_start(w.h, K0, &o, false, w.now));
+	settle();
+	tick();
+	assert_int_equal(judge(V0).state, HOLDS_IS_HELD);
+	assert_false(may_give(V0));
+	assert_null(holds_slot(w.h, K0).vf);
+	assert_string_equal(holds_kept(w.h, RES, &o, 0), V0); /* it may have recovered */
+	o.claim = "another";
+	assert_null(holds_kept(w.h, RES, &o, 0));
+	o = who("web-0#u1"); /* the container's own slots are no claim's */
+	assert_null(holds_kept(w.h, RES, &o, 0));
+	prepare("web-1#u2", K0, V1);
+	assert_string_equal(starts_again("web-1#u2"), V1);
+	unprepare();
+	assert_null(hold_of(V0));
+	assert_null(hold_of(V1));
+}
+
 static void a_preparation_that_came_to_nothing_promises_nothing(void **state)
 {
 	(void)state;
@@ -179,6 +204,7 @@ int main(void)
 		TEST(a_vf_that_is_in_use_drains),
 		TEST(a_pod_whose_containers_run_keeps_it),
 		TEST(a_claim_that_is_prepared_again_keeps_its_vf),
+		TEST(a_claim_keeps_a_vf_that_is_not_usable),
 		TEST(a_preparation_that_came_to_nothing_promises_nothing),
 		TEST(a_claim_is_known_by_its_spec_alone),
 		TEST(an_operator_releases_it),
