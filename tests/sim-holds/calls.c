@@ -52,7 +52,7 @@ static uint64_t decide(struct world *w, unsigned pool, set vfs, const struct led
 	const char *chosen[VFS_MAX];
 	struct ledger_decision d = { .at_ms = now_of(w).wall_ms,
 				     .resource = resource_name(pool),
-				     .late = w->cfg.pools[pool].late,
+				     .late = w->cfg.pools[pool].late || w->cfg.pools[pool].dra,
 				     .source = "",
 				     .asked = (int)count(vfs),
 				     .chosen = chosen };
@@ -158,7 +158,7 @@ void us_cancel(struct world *w, int pod, int c)
 	for (unsigned i = 0; i < OPS_MAX; i++) {
 		struct op *op = &w->u.op[i];
 
-		if (op->there && op->pod == pod && op->c == c)
+		if (op->there && op->kind == OP_PRESTART && op->pod == pod && op->c == c)
 			op->cancelled = true;
 	}
 }
@@ -168,6 +168,10 @@ void op_answer(struct world *w, struct op *op, bool ok, const char *why)
 	struct ctr *c = &w->pods[op->pod].c[op->c];
 	struct op done = *op;
 
+	if (op->kind != OP_PRESTART) {
+		dra_answer(w, op, ok, why);
+		return;
+	}
 	op->there = false;
 	c->unlisted = !op->answer.here;
 	c->opened &= ~pool_set(w, op->pool);
@@ -305,7 +309,7 @@ static void ask_who(struct world *w, struct op *op, uint32_t r)
 }
 
 /* A thread looks, while other things happen. */
-static void look_around(struct world *w, struct op *op)
+void look_around(struct world *w, struct op *op)
 {
 	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
 		struct holds_facts f;
@@ -368,6 +372,10 @@ void us_op(struct world *w, struct op *op, uint32_t r)
 	}
 	if (op->cancelled) {
 		undo(w, op, "cancelled");
+		return;
+	}
+	if (op->kind != OP_PRESTART) {
+		dra_op(w, op, r);
 		return;
 	}
 	switch (op->step) {
@@ -480,6 +488,15 @@ static const char *choose(struct world *w, const struct op *op, set taken, const
 	return NULL;
 }
 
+/* Each slot of a claim is that claim's. */
+static struct ledger_owner owner_for(const struct ledger_owner *owner, unsigned slot)
+{
+	struct ledger_owner o = *owner;
+
+	o.claim = claim_of(slot) < 0 ? NULL : claim_name((unsigned)claim_of(slot));
+	return o;
+}
+
 /* VFs that the slots have: all slots first, for by then none of them is unknown any more. */
 static set keep_slots(struct world *w, struct op *op, const struct ledger_owner *owner)
 {
@@ -487,12 +504,13 @@ static set keep_slots(struct world *w, struct op *op, const struct ledger_owner 
 
 	for (set s = op->ids; s; s &= s - 1) {
 		unsigned slot = (unsigned)lowest(s);
+		struct ledger_owner its = owner_for(owner, slot);
 		const char *has = holds_slot(w->u.h, slot_name(slot)).vf;
 		bool usable = has && !(w->sick >> vf_number(has) & 1);
 
 		cut(w);
 		op->vf[slot] = (int8_t)vf_number(
-			holds_slot_start(w->u.h, slot_name(slot), owner, usable, now_of(w)));
+			holds_slot_start(w->u.h, slot_name(slot), &its, usable, now_of(w)));
 		taken |= op->vf[slot] < 0 ? 0 : 1u << op->vf[slot];
 	}
 	return taken;
@@ -506,12 +524,13 @@ static const char *waits_for_another(struct world *w, struct op *op,
 	for (set s = op->ids; s && !why; s &= s - 1) {
 		const char *slot = slot_name((unsigned)lowest(s)),
 			   *vf = holds_slot(w->u.h, slot).vf;
+		struct ledger_owner its = owner_for(owner, (unsigned)lowest(s));
 		struct holds_facts facts;
 
 		if (!vf)
 			continue;
 		op_facts(w, op, (unsigned)vf_number(vf), &facts);
-		why = holds_slot_waits(w->u.h, slot, owner, &facts, now_of(w), w->u.a);
+		why = holds_slot_waits(w->u.h, slot, &its, &facts, now_of(w), w->u.a);
 	}
 	return why;
 }
@@ -538,11 +557,13 @@ static bool choose_all(struct world *w, struct op *op, const struct ledger_owner
 	*ret_fresh = 0;
 	for (set s = op->ids; s; s &= s - 1) {
 		int slot = lowest(s);
+		struct ledger_owner its;
 		const char *vf;
 
 		if (op->vf[slot] >= 0)
 			continue;
-		vf = choose_kept(w, op, owner, taken);
+		its = owner_for(owner, (unsigned)slot);
+		vf = choose_kept(w, op, &its, taken);
 		if (!vf) {
 			vf = choose(w, op, taken, why);
 			*ret_fresh |= 1u << slot;
@@ -568,6 +589,7 @@ static void bind_all(struct world *w, struct op *op, const struct ledger_owner *
 		unsigned slot = (unsigned)lowest(s), vf = (unsigned)op->vf[slot];
 		struct holds_facts facts;
 		struct holds_vf v = { vf_name(vf), resource_name(op->pool), rdma_name(vf), &facts };
+		struct ledger_owner its = owner_for(owner, slot);
 
 		op_facts(w, op, vf, &facts);
 		cut(w);
@@ -575,7 +597,7 @@ static void bind_all(struct world *w, struct op *op, const struct ledger_owner *
 			    &(struct holds_event) { .kind = HOLDS_BOUND,
 						    .slot = slot_name(slot),
 						    .given = &v,
-						    .owner = owner,
+						    .owner = &its,
 						    .number = fresh >> slot & 1 ? op->number : 0 },
 			    now_of(w));
 		op->bound |= 1u << slot;

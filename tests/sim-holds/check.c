@@ -51,6 +51,7 @@ static struct past past_of(const struct ledger_hold *hold)
 			       hold->pending,
 			       (int8_t)uid_number(hold->owner.uid),
 			       (int8_t)slot_number(hold->slot),
+			       (int8_t)claim_number(hold->owner.claim),
 			       hold->decision };
 }
 
@@ -74,7 +75,7 @@ static const char *what_happened(const struct past *was, const struct past *is, 
 		return strcmp(event, "unbind") != 0 ? "ended"
 						    : NULL; /* its refusal has a sentence */
 	if (was->there && is->there && !was->pending && was->uid >= 0 && is->uid >= 0 &&
-	    was->uid != is->uid)
+	    was->uid != is->uid && (was->claim < 0 || was->claim != is->claim))
 		return "went to another pod";
 	if (was->there && is->there && !was->draining && is->draining)
 		return "drains";
@@ -159,11 +160,18 @@ static bool is_unknown(const struct world *w, int pod, unsigned vf)
 	return false;
 }
 
-static void check_hold(struct world *w, const char *event, int pod, unsigned vf)
+/* by: the claim that it has it by; -1. */
+static void check_hold(struct world *w, const char *event, int pod, unsigned vf, int by)
 {
 	const struct pod *p = &w->pods[pod];
 	const struct ledger_hold *hold = us_hold(w, vf);
 
+	if (by >= 0) {
+		if (!hold || claim_number(hold->owner.claim) != by)
+			broken(w, "%s: %s is taken from claim %d, whose pod %d (%s) lives", event,
+			       vf_name(vf), by, pod, pod_name(w, pod));
+		return;
+	}
 	if (!hold && is_unknown(w, pod, vf))
 		return;
 	if (!hold)
@@ -185,10 +193,14 @@ void check_live(struct world *w, const char *event)
 		return;
 	for (int p = 0; p < (int)w->n_pods; p++) {
 		for (int c = 0; c < CTRS; c++) {
-			for (set s = w->pods[p].c[c].alive ? w->pods[p].c[c].vfs : 0; s; s &= s - 1)
-				check_hold(w, event, p, (unsigned)lowest(s));
+			const struct ctr *ctr = &w->pods[p].c[c];
+
+			for (set s = ctr->alive ? ctr->vfs & ~ctr->unseen : 0; s; s &= s - 1)
+				check_hold(w, event, p, (unsigned)lowest(s),
+					   ctr->of[lowest(s)] - 1);
 		}
 	}
+	check_claims(w, event);
 }
 
 /*
@@ -204,36 +216,49 @@ static bool are_told_apart(int pod, const struct ctr *a, int other, const struct
 	       (!a->unlisted && !b->unlisted && !a->init && !b->init);
 }
 
+/* VFs that both have, and not by one claim. */
+static set both_have(const struct ctr *a, const struct ctr *b)
+{
+	set s = a->vfs & b->vfs & ~a->unseen & ~b->unseen;
+
+	for (unsigned vf = 0; vf < VFS_MAX; vf++)
+		s &= a->of[vf] && a->of[vf] == b->of[vf] ? ~(1u << vf) : ~0u;
+	return s;
+}
+
 void check_created(struct world *w, int pod, int c)
 {
 	const struct ctr *ctr = &w->pods[pod].c[c];
+	unsigned wants = ctr->want[0] + ctr->want[1] + count(claim_slots(w, ctr->claims));
 
 	say(w, "pod %d container %d wants %u + %u, has ids %#x", pod, c, ctr->want[0], ctr->want[1],
 	    ctr->ids);
-	if (count(ctr->vfs) != (unsigned)ctr->want[0] + ctr->want[1])
+	if (count(ctr->vfs) != wants)
 		broken(w, "pod %d runs with %u VFs (%#x)", pod, count(ctr->vfs), ctr->vfs);
 	for (int p = 0; p < (int)w->n_pods; p++) {
 		for (int k = 0; k < CTRS; k++) {
 			const struct ctr *other = &w->pods[p].c[k];
 
-			if (other != ctr && other->alive && (other->vfs & ctr->vfs) &&
+			if (other != ctr && other->alive && both_have(other, ctr) &&
 			    are_told_apart(pod, ctr, p, other))
 				broken(w,
 				       "%s is in two live containers: of pod %d (%s) and of pod %d (%s)",
-				       vf_name((unsigned)lowest(other->vfs & ctr->vfs)), p,
+				       vf_name((unsigned)lowest(both_have(other, ctr))), p,
 				       pod_name(w, p), pod, pod_name(w, pod));
 		}
 	}
 }
 
-/* Slots of which nothing says that a container has them: no spec, and no List. None shows that of
+/* Ids of which nothing says that a container has them: no spec, and no List. None shows that of
  * an init container that has ended, which counts once all records are lost. */
 static set unrecorded(const struct world *w)
 {
 	set s = 0;
 
 	for (unsigned id = 0; (w->lost || !w->u.listed) && id < w->n_vfs; id++)
-		s |= w->cfg.pools[pool_of(w, id)].late && !w->s.spec[id].there ? 1u << id : 0;
+		s |= w->cfg.pools[pool_of(w, id)].late	   ? !w->s.spec[id].there ? 1u << id : 0
+		     : w->lost && w->checkpoint_unreadable ? 1u << id
+							   : 0;
 	return s;
 }
 
@@ -370,13 +395,16 @@ void check_spec_removed(struct world *w, unsigned slot)
 {
 	const struct record *spec = &w->s.spec[slot];
 
-	if (is_given_twice(w, slot))
+	if (claim_of(slot) < 0 && is_given_twice(w, slot))
 		return;
 	for (unsigned p = 0; p < w->n_pods; p++) {
 		for (unsigned c = 0; c < CTRS; c++) {
 			const struct ctr *ctr = &w->pods[p].c[c];
 
-			if (pod_is_active(&w->pods[p]) && ctr->alive && (ctr->ids >> slot & 1) &&
+			if (pod_is_active(&w->pods[p]) && ctr->alive &&
+			    (claim_of(slot) < 0 ? ctr->ids >> slot & 1
+						: ctr->of[spec->vf] == 1 + claim_of(slot) &&
+							  w->claims[claim_of(slot)].kept) &&
 			    (ctr->vfs >> spec->vf & 1))
 				broken(w,
 				       "the CDI spec of %s is removed, which a live container of pod %u has",
@@ -387,6 +415,15 @@ void check_spec_removed(struct world *w, unsigned slot)
 
 void check_map_removed(struct world *w, unsigned vf)
 {
-	if (used_by_live(w) >> vf & 1)
+	set used = 0;
+
+	for (unsigned p = 0; p < w->n_pods; p++) {
+		for (unsigned c = 0; c < CTRS; c++) {
+			const struct ctr *ctr = &w->pods[p].c[c];
+
+			used |= ctr->alive ? ctr->vfs & ~ctr->unseen : 0;
+		}
+	}
+	if (used >> vf & 1)
 		broken(w, "map.json of %s is removed, which a live container has", vf_name(vf));
 }

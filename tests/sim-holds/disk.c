@@ -43,7 +43,9 @@ bool is_recorded(const struct world *w, unsigned vf, int pod)
 	const struct record *map = &w->s.map[vf];
 
 	return map->there &&
-	       (map->who.uid >= 0 ? map->who.uid == pod : map->who.name == w->pods[pod].name);
+	       (map->slot >= VFS_MAX ? w->pods[pod].claims >> claim_of((unsigned)map->slot) & 1
+		: map->who.uid >= 0  ? map->who.uid == pod
+				     : map->who.name == w->pods[pod].name);
 }
 
 /* One that was written at Allocate names nobody: no container has started with it. */

@@ -3,7 +3,8 @@
  * while it lives, and ends; job-a wants one, and is deleted likewise; another web-0 is created once
  * the first is deleted, and wants both. Between them time passes, twice. These eight moves in every
  * order, and between any two of them any fault. At the end of each: fair weather, and everything
- * that must hold then.
+ * that must hold then. With ResourceClaims the first web-0 and job-a share one of one VF, and the
+ * second web-0 has its own, of both.
  *
  * Where two orders come to the same state, bit by bit (heap and all), what follows is looked at
  * once.
@@ -63,7 +64,8 @@ struct search {
 	struct node nodes[2 * MOVES_MAX];
 	struct schedule path;
 	unsigned depth;
-	bool late, fine;
+	enum binding binding;
+	bool fine;
 	int first, other, again; /* pods; -1 */
 	struct explored *out;
 	struct state *seen;
@@ -179,7 +181,10 @@ static int up(struct search *s, uint8_t name, unsigned want)
 {
 	int pod = (int)s->w.n_pods;
 
-	take(s, (struct step) { STEP_PLAIN, name, want });
+	if (s->binding == BINDING_CLAIMS)
+		take(s, (struct step) { STEP_CLAIM_POD, name, want - 1 + want * CLAIMS_MAX });
+	else
+		take(s, (struct step) { STEP_PLAIN, name, want });
 	take(s, (struct step) { STEP_ADMIT_ALL, 0, 0 });
 	take(s, (struct step) { STEP_START, (uint8_t)pod, 0 });
 	return pod;
@@ -188,9 +193,10 @@ static int up(struct search *s, uint8_t name, unsigned want)
 static void pass_time(struct search *s)
 {
 	static const struct step steps[] = {
-		{ STEP_RUN, 0, 0 },    { STEP_WAIT, 4, 0 },  { STEP_STORE, 0, 0 },
-		{ STEP_STORED, 0, 0 }, { STEP_TIMER, 0, 0 }, { STEP_POLL, 0, 0 },
-		{ STEP_WAIT, 4, 0 },   { STEP_TIMER, 0, 0 }, { STEP_POLL, 0, 0 },
+		{ STEP_RUN, 0, 0 },	  { STEP_WAIT, 4, 0 },	{ STEP_STORE, 0, 0 },
+		{ STEP_STORED, 0, 0 },	  { STEP_TIMER, 0, 0 }, { STEP_POLL, 0, 0 },
+		{ STEP_WAIT, 4, 0 },	  { STEP_TIMER, 0, 0 }, { STEP_POLL, 0, 0 },
+		{ STEP_RECONCILE, 0, 0 },
 	};
 
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
@@ -358,7 +364,7 @@ static bool search(struct search *s, unsigned *todo, unsigned left)
 	return held;
 }
 
-bool explore(bool late, unsigned n_faults, bool fine, struct explored *ret,
+bool explore(enum binding binding, unsigned n_faults, bool fine, struct explored *ret,
 	     struct schedule *ret_failed)
 {
 	struct search *s = calloc(1, sizeof(*s));
@@ -369,13 +375,16 @@ bool explore(bool late, unsigned n_faults, bool fine, struct explored *ret,
 	bool held;
 
 	*ret = (struct explored) { 0, 0 };
-	s->late = late;
+	s->binding = binding;
 	s->fine = fine;
 	s->out = ret;
 	s->first = s->other = s->again = -1;
 	s->path.cfg = (struct config) { .n_pools = 1,
-					.pools = { { .late = late, .n = 2 } },
-					.active_only = true };
+					.pools = { { .late = binding == BINDING_LATE,
+						     .dra = binding == BINDING_CLAIMS,
+						     .n = 2 } },
+					.active_only = true,
+					.counts_users = true };
 	heap_on();
 	world_begin(&s->w, &s->path.cfg, false);
 	held = search(s, todo, n_faults);

@@ -69,6 +69,10 @@ static void drive(struct world *w, int pod, bool ends)
 	}
 	if (p->over && p->deleting)
 		p->known = p->in_api = false;
+	if (can_prepare(w, pod)) {
+		kubelet_prepare(w, pod);
+		work(w);
+	}
 	if (can_sandbox(w, pod))
 		pod_sandbox(w, pod);
 	for (int c = 0; c < CTRS; c++) {
@@ -89,6 +93,7 @@ static void tick(struct world *w, bool ends, int64_t ms)
 		kubelet_admit(w, (uint32_t)w->now_ms);
 	for (int p = 0; p < (int)w->n_pods; p++)
 		drive(w, p, ends);
+	work(w);
 	if (can_store(w))
 		us_store(w);
 	if (w->u.storing)
@@ -97,6 +102,7 @@ static void tick(struct world *w, bool ends, int64_t ms)
 		return;
 	us_timer(w);
 	poll(w);
+	kubelet_reconcile(w);
 }
 
 /* --- what could be served --- */
@@ -236,6 +242,44 @@ static bool shares_ids(const struct world *w, int pod, int c)
 	return false;
 }
 
+/* VFs that a claim has which the kubelet has, and those of pods that have processes. */
+static set taken_by_claims(const struct world *w, unsigned but)
+{
+	set s = used_by_live(w) | had_by_running(w) | w->strange;
+
+	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
+		const struct ledger_hold *hold = us_hold(w, vf);
+		int claim = hold ? claim_number(hold->owner.claim) : -1;
+
+		if (claim >= 0 && (w->claims[claim].cached ||
+				   has_processes(&w->pods[uid_number(hold->owner.uid)])))
+			s |= !hold->draining && (but >> claim & 1) ? 0 : 1u << vf;
+	}
+	return s & pool_set(w, (unsigned)dra_pool(w));
+}
+
+/* Of those that are not prepared. */
+static bool has_room_for_claims(const struct world *w, const struct pod *p)
+{
+	unsigned claims = 0;
+
+	for (unsigned c = 0; c < w->n_claims; c++)
+		claims |= (p->claims >> c & 1) && !w->claims[c].kept ? 1u << c : 0;
+	return !claims || count(pool_set(w, (unsigned)dra_pool(w)) & ~taken_by_claims(w, claims)) >=
+				  count(claim_slots(w, claims));
+}
+
+/* The kubelet has lost its claims to another pod that has them, or it has joined one that was about
+ * to be unprepared: it is broken, and has to be deleted. */
+static bool lost_claims(const struct world *w, const struct pod *p)
+{
+	bool lost = !claims_are_known(w, p->claims);
+
+	for (unsigned c = 0; c < w->n_claims; c++)
+		lost |= (p->claims >> c & 1) && w->claims[c].prepared && !w->claims[c].kept;
+	return p->sandbox && !w->cfg.counts_users && lost;
+}
+
 /* NULL: the container runs, or cannot run yet. */
 static const char *is_refused(const struct world *w, int pod, int c)
 {
@@ -249,6 +293,8 @@ static const char *is_refused(const struct world *w, int pod, int c)
 	if (!kubelet_is_next(p, c))
 		return NULL; /* the one before it is what counts */
 	if (shares_ids(w, pod, c))
+		return NULL;
+	if (p->claims && (lost_claims(w, p) || !has_room_for_claims(w, p)))
 		return NULL;
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
 		set ids = (p->sandbox ? w->k.devs[pod][c] : pod_devs(w->k.devs, pod)) &
@@ -370,10 +416,14 @@ static void wait_for_freedom(struct world *w)
 		tick(w, true, POLL_MS * 5);
 }
 
-/* A pod of one container. */
-static int run_pod(struct world *w, uint8_t name, const struct ctr *c, bool ends)
+/* A pod of one container. vfs: by a claim. */
+static int run_pod(struct world *w, uint8_t name, struct ctr *c, unsigned vfs, bool ends)
 {
-	int pod = pod_create_as(w, name, false, c, 1);
+	int pod;
+
+	c->claims = vfs ? (uint8_t)(1u << claim_create(w, vfs, false)) : 0;
+	pod = pod_create_as(w, name, false, c, 1);
+	w->pods[pod].claims = c->claims;
 
 	for (int64_t until = w->now_ms + MINUTE_MS; !w->broken[0] && !w->pods[pod].c[0].alive &&
 						    !w->pods[pod].rejected && w->now_ms < until;)
@@ -411,21 +461,27 @@ static unsigned idle(const struct world *w, unsigned pool)
 static void probe_idle(struct world *w)
 {
 	struct ctr c = { .there = true };
-	unsigned sum = 0;
+	unsigned sum = 0, by_claim = 0;
 	int pod;
 
 	/* By then the kubelet has been told what is not. */
 	for (int64_t until = w->now_ms + KNOWN_MS; !w->broken[0] && w->now_ms < until;)
 		tick(w, false, POLL_MS);
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
+		if (w->cfg.pools[i].dra) {
+			by_claim = count(pool_set(w, i) & ~taken_by_claims(w, 0));
+			sum += by_claim;
+			continue;
+		}
 		c.want[i] = is_uncertain(w, i, -1) ? 0 : (uint8_t)idle(w, i);
 		sum += c.want[i];
 	}
 	if (!sum || has_nameless(w))
 		return;
-	pod = run_pod(w, PODS_MAX - 2, &c, false);
+	pod = run_pod(w, PODS_MAX - 2, &c, by_claim, false);
 	if (!w->pods[pod].c[0].alive)
-		broken(w, "a pod that wants %u + %u VFs, which are idle, %s", c.want[0], c.want[1],
+		broken(w, "a pod that wants %u + %u + %u VFs, which are idle, %s", c.want[0],
+		       c.want[1], by_claim,
 		       w->pods[pod].rejected ? "is rejected" : "does not start");
 }
 
@@ -433,11 +489,16 @@ static void probe_idle(struct world *w)
 static void probe(struct world *w)
 {
 	struct ctr c = { .there = true };
+	unsigned by_claim = 0;
 	int pod;
 
-	for (unsigned i = 0; i < w->cfg.n_pools; i++)
-		c.want[i] = (uint8_t)w->cfg.pools[i].n;
-	pod = run_pod(w, PODS_MAX - 1, &c, true);
+	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
+		if (w->cfg.pools[i].dra)
+			by_claim = w->cfg.pools[i].n;
+		else
+			c.want[i] = (uint8_t)w->cfg.pools[i].n;
+	}
+	pod = run_pod(w, PODS_MAX - 1, &c, by_claim, true);
 	if (w->pods[pod].c[0].alive)
 		return;
 	for (size_t i = 0; i < ledger_holds(holds_ledger(w->u.h)); i++) {

@@ -36,8 +36,14 @@ static void want(const struct world *w, struct ctr *c, uint32_t r)
 {
 	unsigned pool = mix(r, 1) % w->cfg.n_pools, other = 1 - pool;
 
+	if (w->cfg.pools[pool].dra && w->cfg.n_pools > 1 && mix(r, 12) % 2) {
+		pool = other;
+		other = 1 - pool;
+	}
+	if (w->cfg.pools[pool].dra)
+		return;
 	c->want[pool] = (uint8_t)(1 + (mix(r, 2) % 3 ? 0 : mix(r, 3) % w->cfg.pools[pool].n));
-	if (w->cfg.n_pools > 1 && !(mix(r, 4) % 4))
+	if (w->cfg.n_pools > 1 && !(mix(r, 4) % 4) && !w->cfg.pools[other].dra)
 		c->want[other] = 1;
 }
 
@@ -66,13 +72,16 @@ int pod_create(struct world *w, uint32_t shape)
 	struct ctr c[CTRS] = { { 0 } };
 	uint8_t name = (uint8_t)(mix(shape, 0) % 2); /* a StatefulSet's, for choice */
 	unsigned n;
+	int pod;
 
 	if (w->cfg.names_once || is_taken(w, name) || !(mix(shape, 10) % 3))
 		name = (uint8_t)(2 + w->n_pods % (PODS_MAX - 2));
 	if (w->n_pods == PODS_MAX || is_taken(w, name))
 		return -1;
 	n = containers(w, c, shape);
-	return pod_create_as(w, name, !(mix(shape, 7) % 4), c, n);
+	pod = pod_create_as(w, name, !(mix(shape, 7) % 4), c, n);
+	claims_of_shape(w, &w->pods[pod], shape);
+	return pod;
 }
 
 static void let_go(struct world *w, int pod)
@@ -118,6 +127,7 @@ void kubelet_kill(struct world *w)
 	kubelet_unplug(w);
 	w->k.up = w->k.sources = w->k.registered = false;
 	w->k.pod = -1;
+	dra_kubelet_killed(w);
 	for (unsigned p = 0; p < w->n_pods; p++) {
 		w->pods[p].known = w->pods[p].admitted = false;
 		for (int c = 0; c < CTRS; c++) {
@@ -151,6 +161,7 @@ void kubelet_start(struct world *w)
 	k->healthy = 0;
 	memcpy(k->devs, k->file, sizeof(k->devs));
 	k->allocated = all_devs(w);
+	dra_kubelet_started(w);
 	for (unsigned p = 0; p < w->n_pods; p++) {
 		if (w->pods[p].fixed && w->pods[p].in_api)
 			w->pods[p].known = true;
@@ -429,6 +440,10 @@ static void next_call(struct world *w, int pod, int c)
 
 void kubelet_call(struct world *w, int pod, int c)
 {
+	if (!claims_are_known(w, w->pods[pod].c[c].claims)) {
+		say(w, "pod %d container %d: unable to get claim info", pod, c);
+		return;
+	}
 	w->pods[pod].c[c].pool = 0;
 	w->pods[pod].c[c].ids = w->k.devs[pod][c];
 	next_call(w, pod, c);

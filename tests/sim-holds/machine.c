@@ -157,7 +157,7 @@ void pod_stop(struct world *w, int pod)
 
 static void sandbox_ends(struct pod *p)
 {
-	p->sandbox = false;
+	p->sandbox = p->ready = false;
 	p->away = p->had = 0;
 	for (unsigned c = 0; c < CTRS; c++) {
 		p->c[c].started = false;
@@ -171,9 +171,13 @@ void pod_teardown(struct world *w, int pod)
 
 	pod_stop(w, pod);
 	sandbox_ends(p);
-	p->dying = false;
-	if (!p->known)
+	if (!p->known) { /* its claims are the reconcile loop's */
+		p->dying = false;
 		return;
+	}
+	if (p->claims && !kubelet_unprepare(w, pod))
+		return;
+	p->dying = false;
 	p->over = true; /* the kubelet knows that it has ended */
 	if (p->deleting)
 		p->in_api = false;
@@ -201,7 +205,8 @@ bool can_sandbox(const struct world *w, int pod)
 	const struct pod *p = &w->pods[pod];
 	set moved;
 
-	if (!w->k.up || !pod_is_active(p) || !p->admitted || p->deleting || p->dying || p->sandbox)
+	if (!w->k.up || !pod_is_active(p) || !p->admitted || p->deleting || p->dying ||
+	    p->sandbox || (p->claims && !p->ready))
 		return false;
 	moved = moved_by(w, pod, false);
 	for (unsigned i = 0; i < w->n_pods; i++) {
@@ -284,6 +289,20 @@ void ctr_create(struct world *w, int pod, int c)
 		}
 		got |= vfs;
 	}
+	memset(ctr->of, 0, sizeof(ctr->of));
+	ctr->unseen = 0;
+	for (set s = claim_slots(w, ctr->claims); s; s &= s - 1) {
+		const struct record *spec = &w->s.spec[lowest(s)];
+
+		if (!spec->there) {
+			say(w, "CreateContainer of pod %d: unresolvable CDI device", pod);
+			ctr->state = CTR_WAITS;
+			ctr->pool = 0;
+			return;
+		}
+		got |= 1u << spec->vf;
+		ctr->of[spec->vf] = (uint8_t)(1 + claim_of((unsigned)lowest(s)));
+	}
 	ctr->state = CTR_RUNS;
 	ctr->alive = true;
 	ctr->vfs = got;
@@ -292,6 +311,7 @@ void ctr_create(struct world *w, int pod, int c)
 	ctr->started = true;
 	ctr->open = 0;
 	say(w, "pod %d (%s) container %d runs with VFs %#x", pod, pod_name(w, pod), c, got);
+	note_unseen(w, pod, c);
 	check_created(w, pod, c);
 }
 
@@ -315,5 +335,8 @@ void node_reboot(struct world *w)
 	}
 	memset(w->s.spec, 0, sizeof(w->s.spec));
 	memset(w->s.map, 0, sizeof(w->s.map));
+	for (unsigned c = 0; c < w->n_claims; c++)
+		w->claims[c].kept =
+			false; /* each sandbox is made anew, and its claims are prepared */
 	w->boot_ms = w->now_ms;
 }

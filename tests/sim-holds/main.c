@@ -90,17 +90,17 @@ static int replay(const struct options *opt)
 
 static int exhaustive(const struct options *opt)
 {
+	static const char *const names[] = { "early binding", "late binding", "claims" };
 	static struct schedule s;
 
-	for (int late = 0; late < 2; late++) {
+	for (int binding = 0; binding < BINDINGS; binding++) {
 		double began = seconds();
 		struct explored all;
 
-		if (!explore(late, opt->faults, opt->faults < 2, &all, &s))
+		if (!explore((enum binding)binding, opt->faults, opt->faults < 2, &all, &s))
 			return failed(opt, &s);
-		printf("%s binding: %llu interleavings of 3 pods, 2 VFs and up to %u faults (%llu states): all invariants hold (%.1f s)\n",
-		       late ? "late" : "early", all.runs, opt->faults, all.states,
-		       seconds() - began);
+		printf("%s: %llu interleavings of 3 pods, 2 VFs and up to %u faults (%llu states): all invariants hold (%.1f s)\n",
+		       names[binding], all.runs, opt->faults, all.states, seconds() - began);
 	}
 	return 0;
 }

@@ -8,9 +8,16 @@ static const char *const vfs[VFS_MAX] = { "0000:18:00.1", "0000:18:00.2", "0000:
 					  "0000:9a:00.3", "0000:9a:00.4" };
 static const char *const rdmas[VFS_MAX] = { "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_4",
 					    "mlx5_5", "mlx5_6", "mlx5_7", "mlx5_8" };
-static const char *const slots[VFS_MAX] = { "rdma_vf-n0-0", "rdma_vf-n0-1", "rdma_vf-n0-2",
-					    "rdma_vf-n0-3", "rdma_vf-n1-0", "rdma_vf-n1-1",
-					    "rdma_vf-n1-2", "rdma_vf-n1-3" };
+#define CLAIM(n) "0b1a6e2c-55d0-4f0b-9d7e-00000000000" #n
+#define SLOTS(n) "rdma_vf-c" CLAIM(n) "-0", "rdma_vf-c" CLAIM(n) "-1", "rdma_vf-c" CLAIM(n) "-2"
+static const char *const slots[SLOTS_MAX] = { "rdma_vf-n0-0", "rdma_vf-n0-1", "rdma_vf-n0-2",
+					      "rdma_vf-n0-3", "rdma_vf-n1-0", "rdma_vf-n1-1",
+					      "rdma_vf-n1-2", "rdma_vf-n1-3", SLOTS(0),
+					      SLOTS(1),	      SLOTS(2),	      SLOTS(3),
+					      SLOTS(4),	      SLOTS(5),	      SLOTS(6),
+					      SLOTS(7) };
+static const char *const claims[CLAIMS_MAX] = { CLAIM(0), CLAIM(1), CLAIM(2), CLAIM(3),
+						CLAIM(4), CLAIM(5), CLAIM(6), CLAIM(7) };
 static const char *const pods[PODS_MAX] = { "web-0", "web-1", "job-a", "job-b", "job-c", "job-d",
 					    "job-e", "job-f", "job-g", "job-h", "job-i", "job-j",
 					    "job-k", "job-l", "job-m", "job-n" };
@@ -82,7 +89,31 @@ int vf_number(const char *vf)
 
 int slot_number(const char *slot)
 {
-	return number_of(slot, slots, VFS_MAX);
+	return number_of(slot, slots, SLOTS_MAX);
+}
+
+const char *claim_name(unsigned claim)
+{
+	return claims[claim];
+}
+
+int claim_number(const char *uid)
+{
+	return number_of(uid, claims, CLAIMS_MAX);
+}
+
+int claim_of(unsigned slot)
+{
+	return slot < VFS_MAX ? -1 : (int)(slot - VFS_MAX) / CLAIM_VFS;
+}
+
+set claim_slots(const struct world *w, unsigned of)
+{
+	set s = 0;
+
+	for (unsigned c = 0; c < w->n_claims; c++)
+		s |= of >> c & 1 ? ((1u << w->claims[c].n) - 1) << (VFS_MAX + c * CLAIM_VFS) : 0;
+	return s;
 }
 
 int uid_number(const char *uid)

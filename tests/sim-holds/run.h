@@ -25,7 +25,8 @@ int schedule_read(struct schedule *ret, const char *path);
 struct explored {
 	unsigned long long runs, states;
 };
-bool explore(bool late, unsigned faults, bool fine, struct explored *ret,
+enum binding { BINDING_EARLY, BINDING_LATE, BINDING_CLAIMS, BINDINGS };
+bool explore(enum binding binding, unsigned faults, bool fine, struct explored *ret,
 	     struct schedule *ret_failed);
 
 #endif

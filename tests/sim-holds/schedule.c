@@ -43,12 +43,17 @@ static struct config config_random(uint64_t *rng)
 	for (unsigned i = 0; i < cfg.n_pools; i++) {
 		struct pool *pool = &cfg.pools[i];
 
-		pool->late = next_random(rng) >> 20 & 1;
+		pool->dra = !i && (next_random(rng) >> 20) % 3 == 0;
+		pool->late = !pool->dra && (next_random(rng) >> 20 & 1);
 		pool->moves = next_random(rng) >> 20 & 1;
 		pool->first = first;
 		pool->n = 1 + (unsigned)(next_random(rng) >> 20) % (cfg.n_pools > 1 ? 2 : 4);
+		if (pool->dra && pool->n > CLAIM_VFS)
+			pool->n = CLAIM_VFS;
+		pool->moves &= !pool->dra;
 		first += pool->n;
 	}
+	cfg.counts_users = cfg.active_only && (next_random(rng) >> 20) % 2;
 	return cfg;
 }
 
@@ -153,12 +158,16 @@ int schedule_write(const struct schedule *s, const char *path, const char *broke
 		const struct pool *p = &s->cfg.pools[i];
 
 		fprintf(f, "pool %s %u\n",
-			p->late	   ? p->moves ? "late-moves" : "late"
+			p->dra	   ? "dra"
+			: p->late  ? p->moves ? "late-moves" : "late"
 			: p->moves ? "early-moves"
 				   : "early",
 			p->n);
 	}
-	fprintf(f, "kubelet %s\n", s->cfg.active_only ? "1.34" : "1.33");
+	fprintf(f, "kubelet %s\n",
+		s->cfg.counts_users  ? "1.37"
+		: s->cfg.active_only ? "1.34"
+				     : "1.33");
 	if (s->cfg.names_once)
 		fputs("names once\n", f);
 	if (s->cfg.sickens)
@@ -177,7 +186,8 @@ static int read_pool(struct config *cfg, const char *mode, unsigned n)
 
 	if (cfg->n_pools == POOLS_MAX || !n || n > VFS_MAX / 2)
 		return -EINVAL;
-	*p = (struct pool) { .late = !strncmp(mode, "late", 4),
+	*p = (struct pool) { .dra = !strcmp(mode, "dra"),
+			     .late = !strncmp(mode, "late", 4),
 			     .moves = strstr(mode, "-moves"),
 			     .n = n };
 	p->first = cfg->n_pools ? cfg->pools[0].n : 0;
@@ -209,6 +219,7 @@ static int read_line(struct schedule *s, const char *line)
 	/* A space of the format matches none as well, and there is "kubelet-kill". */
 	if (!strncmp(line, "kubelet ", 8) && sscanf(line + 8, "%63s", mode) == 1) {
 		s->cfg.active_only = strcmp(mode, "1.34") >= 0;
+		s->cfg.counts_users = strcmp(mode, "1.37") >= 0;
 		return 0;
 	}
 	if (sscanf(line, "%63s %u %x", word, &a, &r) != 3 || s->n == STEPS_MAX)

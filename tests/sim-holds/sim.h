@@ -23,8 +23,12 @@ enum {
 			pool */
 	POOLS_MAX = 2,
 	PODS_MAX = 16, /* ever, in one world: a pod's index is its UID */
+	/* Of each claim; their slots are numbered behind the others */
+	CLAIMS_MAX = 8,
+	CLAIM_VFS = 3,
+	SLOTS_MAX = VFS_MAX + CLAIMS_MAX * CLAIM_VFS,
 	CTRS = 3,      /* containers of a pod, in the order of its spec: init containers first */
-	OPS_MAX = 6,   /* PreStartContainer calls that railmated works at */
+	OPS_MAX = 6,   /* calls that railmated works at */
 	ASKED_MAX = 3, /* Lists on their way */
 	ALL = (1 << VFS_MAX) - 1,
 };
@@ -34,17 +38,18 @@ typedef uint32_t set; /* of VFs or slots: bit n */
 /* --- what a schedule is --- */
 
 struct pool {
-	bool late, moves;
+	bool late, moves, dra;
 	unsigned first, n;
-}; /* moves: a CNI plugin moves netdev and RDMA device into the pod; late: railmate-cni, which asks
-    which VF a slot has */
+}; /* dra: for ResourceClaims, and for no device plugin; moves: a CNI plugin moves netdev and RDMA
+    device into the pod; late: railmate-cni, which asks which VF a slot has */
 struct config {
 	unsigned n_pools;
 	struct pool pools[POOLS_MAX];
-	bool active_only; /* kubelet ≥ 1.34 */
-	bool names_once;  /* no name comes back; then the checkpoint may be unreadable */
-	bool sickens;	  /* VFs of late pools may; then the state directory stays */
-	bool strangers;	  /* other programs take VFs that no container has */
+	bool active_only;  /* kubelet ≥ 1.34 */
+	bool counts_users; /* kubelet ≥ 1.37: no claim is unprepared that another pod has */
+	bool names_once;   /* no name comes back; then the checkpoint may be unreadable */
+	bool sickens;	   /* VFs of late pools may; then the state directory stays */
+	bool strangers;	   /* other programs take VFs that no container has */
 };
 struct step {
 	uint8_t kind, a;
@@ -67,14 +72,17 @@ struct ctr {
 	bool unlisted;	  /* PodResources was silent at its PreStartContainer */
 	uint8_t want[POOLS_MAX];
 	enum ctr_state state;
-	uint8_t pool;  /* that PreStartContainer is called for next */
-	bool refused;  /* at its last call */
-	int64_t ok_ms; /* CREATES: since then */
-	set ids;       /* with which it is started */
-	bool alive;    /* processes exist: all that counts */
-	set opened;    /* VFs that it got though they were open when railmated looked */
-	set vfs, open; /* theirs; that they have opened */
-	set had;       /* VFs that it was given, while the pod exists */
+	uint8_t pool;	     /* that PreStartContainer is called for next */
+	bool refused;	     /* at its last call */
+	int64_t ok_ms;	     /* CREATES: since then */
+	set ids;	     /* with which it is started */
+	bool alive;	     /* processes exist: all that counts */
+	set opened;	     /* VFs that it got though they were open when railmated looked */
+	set vfs, open;	     /* theirs; that they have opened */
+	set had;	     /* VFs that it was given, while the pod exists */
+	set unseen;	     /* VFs that nothing shows that it has: README.md */
+	uint8_t claims;	     /* of the pod's: that it has */
+	uint8_t of[VFS_MAX]; /* by VF: 1 + the claim that it has it by */
 };
 struct pod {
 	bool there;	       /* this entry was ever used */
@@ -82,13 +90,29 @@ struct pod {
 	bool fixed;	       /* a static pod: no API server */
 	bool in_api, deleting; /* desired; being deleted gracefully */
 	bool known, admitted, rejected,
-		over; /* the kubelet's pod manager has it; ...; its containers ended for good */
-	bool dying;   /* the kubelet kills it, whatever else it knows of it */
-	bool lingers; /* in fair weather it ends only when it has to */
-	bool sandbox; /* its cgroup and network namespace exist */
-	set away;     /* VFs whose devices are in that namespace */
-	set had;      /* VFs that CNI plugins were given for it, while it exists */
+		over;	/* the kubelet's pod manager has it; ...; its containers ended for good */
+	bool dying;	/* the kubelet kills it, whatever else it knows of it */
+	bool lingers;	/* in fair weather it ends only when it has to */
+	bool sandbox;	/* its cgroup and network namespace exist */
+	set away;	/* VFs whose devices are in that namespace */
+	set had;	/* VFs that CNI plugins were given for it, while it exists */
+	uint8_t claims; /* bit n: claim n */
+	bool ready;	/* its claims are prepared, for all that the kubelet knows */
+	bool preparing; /* NodePrepareResources is on its way */
 	struct ctr c[CTRS];
+};
+/* A ResourceClaim and what the kubelet knows of it (claimInfo). */
+struct claim {
+	bool there, shared; /* shared: no pod's own */
+	uint8_t n;	    /* VFs */
+	bool cached, prepared, unpreparing;
+	bool known;	 /* its CDI devices are */
+	uint16_t refs;	 /* pods */
+	bool file_known; /* on disk */
+	bool file_cached;
+	uint16_t file_refs;
+	bool kept; /* the kubelet got the answer, and has not unprepared it since */
+	int8_t vf[CLAIM_VFS];
 };
 enum admit_step { ADMIT_RESERVE, ADMIT_ALLOCATE, ADMIT_INSERT, ADMIT_WRITE };
 struct kubelet {
@@ -129,9 +153,9 @@ struct storage {
 	bool away;     /* the state directory cannot be opened */
 	bool run_full; /* nothing can be written below /run */
 	bool cdi_unreadable;
-	struct text ledger, older;   /* s NULL: no such file */
-	struct record spec[VFS_MAX]; /* by slot */
-	struct record map[VFS_MAX];  /* by VF */
+	struct text ledger, older;     /* s NULL: no such file */
+	struct record spec[SLOTS_MAX]; /* by slot */
+	struct record map[VFS_MAX];    /* by VF */
 };
 
 /* --- railmated --- */
@@ -143,7 +167,12 @@ struct answer {
 	uint32_t pods;
 	set devs[PODS_MAX][CTRS];
 };
-struct op { /* one PreStartContainer */
+enum op_kind { OP_PRESTART, OP_PREPARE, OP_UNPREPARE };
+struct op { /* one call */
+	enum op_kind kind;
+	uint8_t claims, left; /* of the call; that are not bound yet */
+	bool lost;	      /* nobody waits for its answer, and the work goes on */
+	bool stale;	      /* one of its claims was unprepared since */
 	bool there, cancelled;
 	bool unfiled; /* the checkpoint could not be read for it */
 	uint8_t step, pool, c;
@@ -157,8 +186,8 @@ struct op { /* one PreStartContainer */
 		uint8_t cgroup;
 		int8_t uid;
 	} facts[VFS_MAX];
-	set bound;	    /* slots that this call bound */
-	int8_t vf[VFS_MAX]; /* by slot */
+	set bound;	      /* slots that this call bound */
+	int8_t vf[SLOTS_MAX]; /* by slot */
 	uint64_t number, generation;
 	int64_t since_ms;
 };
@@ -181,7 +210,7 @@ struct us {
 /* What a hold was when last looked at: for "every action explained". */
 struct past {
 	bool there, draining, pending;
-	int8_t uid, slot;
+	int8_t uid, slot, claim;
 	uint64_t number;
 };
 
@@ -195,6 +224,8 @@ struct world {
 	bool api, podres, cgroups_unreadable, scan_incomplete, checkpoint_unreadable;
 	unsigned n_pods;
 	struct pod pods[PODS_MAX];
+	unsigned n_claims;
+	struct claim claims[CLAIMS_MAX];
 	struct kubelet k;
 	struct storage s;
 	struct us u;
@@ -223,6 +254,10 @@ const char *ctr_name(const struct world *w, int pod, int c);
 int vf_number(const char *vf); /* -1: none of ours */
 int slot_number(const char *slot);
 int uid_number(const char *uid);
+const char *claim_name(unsigned claim); /* its UID */
+int claim_number(const char *uid);
+int claim_of(unsigned slot);				 /* -1: no claim's */
+set claim_slots(const struct world *w, unsigned claims); /* bits */
 struct who who_of(const struct ledger_owner *o);
 struct ledger_owner owner_of(struct who who); /* "" and NULL where nothing is known */
 struct holds_now now_of(const struct world *w);
@@ -297,6 +332,27 @@ bool can_call(const struct world *w, int pod, int c);
 void kubelet_call(struct world *w, int pod, int c); /* PreStartContainer */
 void kubelet_called(struct world *w, int pod, int c, bool ok, const char *why);
 
+/* --- ResourceClaims (dra.c) --- */
+
+int dra_pool(const struct world *w); /* -1: none */
+int claim_create(struct world *w, unsigned n, bool shared);
+bool claim_is_allocated(const struct world *w, unsigned claim);
+void claims_of_shape(struct world *w, struct pod *p, uint32_t shape);
+set claim_vfs(const struct world *w, unsigned claim);	       /* that the kubelet counts on */
+bool claims_are_known(const struct world *w, unsigned claims); /* GetResources */
+bool can_prepare(const struct world *w, int pod);
+void kubelet_prepare(struct world *w, int pod);
+bool kubelet_unprepare(struct world *w, int pod); /* true: nothing is to be waited for */
+void kubelet_reconcile(struct world *w);	  /* once a minute */
+void dra_kubelet_killed(struct world *w);
+void dra_kubelet_started(struct world *w);
+void dra_disconnected(struct world *w); /* railmated died */
+void dra_op(struct world *w, struct op *op, uint32_t r);
+void dra_answer(struct world *w, struct op *op, bool ok, const char *why);
+void us_read_state(struct world *w);
+void note_unseen(struct world *w, int pod, int c);
+void check_claims(struct world *w, const char *event);
+
 /* --- records (disk.c) --- */
 
 void disk_write_ledger(struct world *w, struct text text);
@@ -333,6 +389,7 @@ struct holds_verdict us_judge(const struct world *w, unsigned vf, struct arena *
 void us_look(const struct world *w, unsigned vf, struct holds_facts *ret);
 const struct ledger_hold *us_hold(const struct world *w, unsigned vf);
 bool us_works_at(const struct world *w, unsigned slot); /* a call is about to write its files */
+void look_around(struct world *w, struct op *op);
 void op_answer(struct world *w, struct op *op, bool ok, const char *why);
 void op_facts(const struct world *w, const struct op *op, unsigned vf, struct holds_facts *ret);
 bool record_names(const struct record *r);
@@ -351,10 +408,12 @@ bool us_cni_add(struct world *w, int pod, set *ret_moved); /* VFs */
 enum step_kind {
 	STEP_POD,
 	STEP_PLAIN,
+	STEP_CLAIM_POD,
 	STEP_DELETE,
 	STEP_FORCE,
 	STEP_ADMIT,
 	STEP_ADMIT_ALL,
+	STEP_PREPARE,
 	STEP_SANDBOX,
 	STEP_CALL,
 	STEP_OP,
@@ -378,6 +437,7 @@ enum step_kind {
 	STEP_UP,
 	STEP_KUBELET_UP,
 	STEP_SYNC,
+	STEP_RECONCILE,
 	/* faults */
 	STEP_KILL,
 	STEP_FUSE,

@@ -7,10 +7,12 @@
 const char *const step_names[STEPS] = {
 	[STEP_POD] = "pod",
 	[STEP_PLAIN] = "plain-pod",
+	[STEP_CLAIM_POD] = "claim-pod",
 	[STEP_DELETE] = "delete",
 	[STEP_FORCE] = "force-delete",
 	[STEP_ADMIT] = "admit-step",
 	[STEP_ADMIT_ALL] = "admit",
+	[STEP_PREPARE] = "prepare",
 	[STEP_SANDBOX] = "sandbox",
 	[STEP_CALL] = "call",
 	[STEP_OP] = "call-step",
@@ -34,6 +36,7 @@ const char *const step_names[STEPS] = {
 	[STEP_UP] = "up",
 	[STEP_KUBELET_UP] = "kubelet-up",
 	[STEP_SYNC] = "kubelet-sync",
+	[STEP_RECONCILE] = "reconcile",
 	[STEP_KILL] = "kill",
 	[STEP_FUSE] = "fuse",
 	[STEP_RESTART] = "takeover",
@@ -81,10 +84,18 @@ static bool is_lone_witness(const struct world *w)
 		for (unsigned c = 0; c < CTRS; c++) {
 			const struct ctr *ctr = &w->pods[p].c[c];
 
-			for (set s = ctr->alive ? ctr->vfs : 0; s; s &= s - 1) {
+			for (set s = ctr->alive ? ctr->vfs & ~ctr->unseen : 0; s; s &= s - 1) {
 				if (!is_recorded(w, (unsigned)lowest(s), (int)p))
 					return true;
 			}
+		}
+	}
+	for (unsigned i = 0; i < w->n_claims; i++) {
+		for (set s = claim_vfs(w, i); s; s &= s - 1) {
+			const struct record *map = &w->s.map[lowest(s)];
+
+			if (!map->there || claim_of((unsigned)map->slot) != (int)i)
+				return true;
 		}
 	}
 	return false;
@@ -114,6 +125,10 @@ static bool can_lose_records(const struct world *w)
 	for (unsigned id = 0; id < w->n_vfs; id++) {
 		if (!w->cfg.pools[pool_of(w, id)].late && is_given_twice(w, id))
 			return false;
+	}
+	for (unsigned i = 0; i < w->n_claims; i++) {
+		if (w->claims[i].cached)
+			return false; /* no list shows what it has */
 	}
 	return w->u.up && !w->fuse && !is_lone_witness(w) && w->k.up && w->k.sources && w->podres &&
 	       w->k.pod < 0 && !w->s.away && !w->s.cdi_unreadable && !w->cgroups_unreadable &&
@@ -168,6 +183,8 @@ static bool can_pod_step(const struct world *w, const struct step *s)
 		       (!p->fixed || may_be_forgotten(w, (int)pod));
 	case STEP_FORCE:
 		return can_delete(w, (int)pod) && may_be_forgotten(w, (int)pod);
+	case STEP_PREPARE:
+		return can_prepare(w, (int)pod);
 	case STEP_SANDBOX:
 		return can_sandbox(w, (int)pod);
 	case STEP_CALL:
@@ -226,7 +243,10 @@ static bool can_release(const struct world *w, unsigned vf)
 {
 	const struct ledger_hold *hold = us_hold(w, vf);
 	struct who who = hold ? who_of(&hold->owner) : (struct who) { .name = -1 };
+	int claim = hold ? claim_number(hold->owner.claim) : -1;
 
+	if (claim >= 0 && w->claims[claim].cached)
+		return false;
 	for (int p = 0; p < (int)w->n_pods; p++) {
 		if (has_processes(&w->pods[p]) &&
 		    (who.uid >= 0 ? who.uid == p : who.name < 0 || who.name == w->pods[p].name))
@@ -248,6 +268,9 @@ static set has_been_given(const struct world *w)
 bool step_can(const struct world *w, const struct step *s)
 {
 	switch (s->kind) {
+	case STEP_CLAIM_POD:
+		return w->n_pods < PODS_MAX - 2 && dra_pool(w) >= 0 &&
+		       s->r % CLAIMS_MAX <= w->n_claims;
 	case STEP_POD:
 	case STEP_PLAIN:
 		return w->n_pods < PODS_MAX - 2;
@@ -258,6 +281,7 @@ bool step_can(const struct world *w, const struct step *s)
 		return !w->k.up;
 	case STEP_SYNC:
 		return w->k.up && !w->k.sources && w->api;
+	case STEP_RECONCILE:
 	case STEP_KUBELET_KILL:
 	case STEP_LISTED:
 		return w->k.up;
@@ -279,7 +303,8 @@ bool step_can(const struct world *w, const struct step *s)
 	case STEP_STATE:
 		return !w->checkpoint_unreadable && !w->cfg.sickens;
 	case STEP_SICK:
-		return w->cfg.sickens && s->a < w->n_vfs && w->cfg.pools[pool_of(w, s->a)].late;
+		return w->cfg.sickens && s->a < w->n_vfs &&
+		       (w->cfg.pools[pool_of(w, s->a)].late || w->cfg.pools[pool_of(w, s->a)].dra);
 	case STEP_STRANGER:
 		return w->cfg.strangers && s->a < w->n_vfs && !(has_been_given(w) >> s->a & 1);
 	case STEP_RELEASE:
@@ -299,6 +324,7 @@ bool step_can(const struct world *w, const struct step *s)
 		return can_us_step(w, s);
 	case STEP_DELETE:
 	case STEP_FORCE:
+	case STEP_PREPARE:
 	case STEP_SANDBOX:
 	case STEP_CALL:
 	case STEP_START:
@@ -316,9 +342,26 @@ bool step_can(const struct world *w, const struct step *s)
 
 /* --- doing it --- */
 
+static void work(struct world *w, int pod, uint32_t r)
+{
+	for (unsigned i = 0; i < OPS_MAX; i++) {
+		for (unsigned n = 0; n < 8 && w->u.op[i].there && w->u.op[i].pod == pod; n++) {
+			if (can_store(w))
+				us_store(w);
+			if (w->u.storing && w->s.disk != DISK_HANGS)
+				us_stored(w);
+			us_op(w, &w->u.op[i], r + n);
+		}
+	}
+}
+
 /* The pod worker goes on with this pod, as far as it gets without waiting. */
 static void start(struct world *w, int pod, uint32_t r)
 {
+	if (can_prepare(w, pod)) {
+		kubelet_prepare(w, pod);
+		work(w, pod, r);
+	}
 	if (can_sandbox(w, pod))
 		pod_sandbox(w, pod);
 	for (int c = 0; c < CTRS && w->u.up; c++) {
@@ -326,16 +369,7 @@ static void start(struct world *w, int pod, uint32_t r)
 
 		if (can_call(w, pod, c))
 			kubelet_call(w, pod, c);
-		for (unsigned i = 0; i < OPS_MAX; i++) {
-			for (unsigned n = 0; n < 8 && w->u.op[i].there && w->u.op[i].pod == pod;
-			     n++) {
-				if (can_store(w))
-					us_store(w);
-				if (w->u.storing && w->s.disk != DISK_HANGS)
-					us_stored(w);
-				us_op(w, &w->u.op[i], r + n);
-			}
-		}
+		work(w, pod, r);
 		if (can_create(w, pod, c))
 			ctr_create(w, pod, c);
 		if (ctr->alive && ctr->init && mix(r, 40) % 4)
@@ -458,6 +492,18 @@ static void do_fault(struct world *w, const struct step *s)
 	}
 }
 
+/* a: its name; r: its claim, a new one or one that there is, and 8 times its VFs. */
+static void claim_pod(struct world *w, const struct step *s)
+{
+	unsigned claim = s->r % CLAIMS_MAX;
+	int pod;
+
+	if (claim == w->n_claims && claim_create(w, s->r / CLAIMS_MAX, true) < 0)
+		return;
+	pod = pod_create_as(w, s->a, false, &(struct ctr) { .claims = (uint8_t)(1u << claim) }, 1);
+	w->pods[pod].claims = (uint8_t)(1u << claim);
+}
+
 static void do_pod_step(struct world *w, const struct step *s)
 {
 	int pod = s->a, c = s->a % CTRS;
@@ -468,6 +514,9 @@ static void do_pod_step(struct world *w, const struct step *s)
 		break;
 	case STEP_PLAIN:
 		pod_create_as(w, s->a, false, &(struct ctr) { .want = { (uint8_t)s->r } }, 1);
+		break;
+	case STEP_CLAIM_POD:
+		claim_pod(w, s);
 		break;
 	case STEP_DELETE:
 	case STEP_FORCE:
@@ -480,6 +529,9 @@ static void do_pod_step(struct world *w, const struct step *s)
 		do
 			kubelet_admit(w, s->r);
 		while (w->k.pod >= 0);
+		break;
+	case STEP_PREPARE:
+		kubelet_prepare(w, pod);
 		break;
 	case STEP_SANDBOX:
 		pod_sandbox(w, pod);
@@ -566,6 +618,9 @@ static void do_it(struct world *w, const struct step *s)
 	case STEP_SYNC:
 		kubelet_sync(w);
 		break;
+	case STEP_RECONCILE:
+		kubelet_reconcile(w);
+		break;
 	default:
 		if (s->kind >= STEP_KILL)
 			do_fault(w, s);
@@ -634,13 +689,14 @@ uint64_t next_random(uint64_t *rng)
 }
 
 static const uint8_t weights[STEPS] = {
-	[STEP_POD] = 14,      [STEP_DELETE] = 4,  [STEP_FORCE] = 7,	   [STEP_ADMIT] = 8,
-	[STEP_ADMIT_ALL] = 8, [STEP_SANDBOX] = 2, [STEP_CALL] = 4,	   [STEP_OP] = 10,
-	[STEP_START] = 14,    [STEP_CREATE] = 6,  [STEP_CREATE_FAILS] = 1, [STEP_OPEN] = 4,
-	[STEP_CRASH] = 4,     [STEP_STOP] = 5,	  [STEP_TEARDOWN] = 4,	   [STEP_RUN] = 6,
-	[STEP_WAIT] = 8,      [STEP_TIMER] = 6,	  [STEP_ASK] = 3,	   [STEP_ANSWER] = 3,
-	[STEP_TAKE] = 3,      [STEP_POLL] = 8,	  [STEP_STORE] = 6,	   [STEP_STORED] = 6,
-	[STEP_REGISTER] = 8,  [STEP_UP] = 8,	  [STEP_KUBELET_UP] = 6,   [STEP_SYNC] = 4,
+	[STEP_POD] = 14,      [STEP_DELETE] = 4,    [STEP_FORCE] = 7,	     [STEP_ADMIT] = 8,
+	[STEP_ADMIT_ALL] = 8, [STEP_SANDBOX] = 2,   [STEP_CALL] = 4,	     [STEP_OP] = 10,
+	[STEP_START] = 14,    [STEP_CREATE] = 6,    [STEP_CREATE_FAILS] = 1, [STEP_OPEN] = 4,
+	[STEP_CRASH] = 4,     [STEP_STOP] = 5,	    [STEP_TEARDOWN] = 4,     [STEP_RUN] = 6,
+	[STEP_WAIT] = 8,      [STEP_TIMER] = 6,	    [STEP_ASK] = 3,	     [STEP_ANSWER] = 3,
+	[STEP_TAKE] = 3,      [STEP_POLL] = 8,	    [STEP_STORE] = 6,	     [STEP_STORED] = 6,
+	[STEP_REGISTER] = 8,  [STEP_UP] = 8,	    [STEP_KUBELET_UP] = 6,   [STEP_SYNC] = 4,
+	[STEP_PREPARE] = 4,   [STEP_RECONCILE] = 4,
 };
 static const uint8_t fault_weights[STEPS] = {
 	[STEP_KILL] = 6,       [STEP_FUSE] = 8,	   [STEP_RESTART] = 4,	   [STEP_KUBELET_KILL] = 6,
@@ -671,6 +727,7 @@ static unsigned choices(const struct world *w, uint8_t kind)
 	switch (kind) {
 	case STEP_DELETE:
 	case STEP_FORCE:
+	case STEP_PREPARE:
 	case STEP_SANDBOX:
 	case STEP_START:
 	case STEP_STOP:

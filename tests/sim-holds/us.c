@@ -86,6 +86,8 @@ static void tidy(struct world *w)
 			tidy_map(w, k);
 		}
 	}
+	for (unsigned k = 0; k < w->n_claims * CLAIM_VFS && !w->s.cdi_unreadable; k++)
+		tidy_spec(w, VFS_MAX + k);
 }
 
 /* --- what the kubelet is told --- */
@@ -137,6 +139,8 @@ void us_list(struct world *w)
 	for (size_t i = 0; i < slots.n_uses; i++) {
 		set slot = 1u << slot_number(slots.uses[i].slot);
 
+		if (claim_of((unsigned)slot_number(slots.uses[i].slot)) >= 0)
+			continue;
 		if (used & slot) /* of two VFs that it had, one is told (pool_slots()) */
 			continue;
 		used |= slot;
@@ -245,6 +249,8 @@ static void claim(struct world *w, const struct record *r, const char *source)
 				 .number = r->number,
 				 .source = source };
 
+	if (r->slot >= VFS_MAX)
+		c.owner.claim = claim_name((unsigned)claim_of((unsigned)r->slot));
 	say(w, "claim: %s: %s slot %s of %s (%s) number %llu", source, c.vf, c.slot ? c.slot : "-",
 	    c.owner.pod ? c.owner.pod : "", c.owner.uid, (unsigned long long)c.number);
 	cut(w);
@@ -254,7 +260,7 @@ static void claim(struct world *w, const struct record *r, const char *source)
 
 static void read_claims(struct world *w)
 {
-	for (unsigned i = 0; i < w->n_vfs && !w->s.cdi_unreadable; i++) {
+	for (unsigned i = 0; i < SLOTS_MAX && !w->s.cdi_unreadable; i++) {
 		if (w->s.spec[i].there)
 			claim(w, &w->s.spec[i], "a CDI spec");
 	}
@@ -311,6 +317,7 @@ void us_kill(struct world *w)
 	struct us *u = &w->u;
 
 	kubelet_unplug(w);
+	dra_disconnected(w);
 	holds_free(u->h);
 	arena_free(u->a);
 	free(u->text.s);
@@ -539,6 +546,7 @@ void us_timer(struct world *w)
 		look(w, (unsigned)lowest(vfs));
 	look_for_unknown(w);
 	us_claims_again(w);
+	us_read_state(w);
 	us_settle(w, "timer");
 	if (w->u.used != used_by_none(w))
 		us_list(w);
