@@ -607,8 +607,9 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 	static const char *const rails[] = { [NCCL_RAILS_AUTO] = "auto",
 					     [NCCL_RAILS_ALWAYS] = "always",
 					     [NCCL_RAILS_NEVER] = "never" };
-	static const char *const offers[] = { [POOL_DRA_ABSTRACT] = "abstract",
-					      [POOL_DRA_EXACT] = "exact" };
+	static const char *const offers[] = {
+		[POOL_DRA_ABSTRACT] = "abstract", [POOL_DRA_EXACT] = "exact"
+	};
 	static const struct key keys[] = {
 		{ .name = "gid", .type = ITEM_STRING, .read = read_gid },
 		KEY_CHOICE("network", struct pool_config, network, networks),

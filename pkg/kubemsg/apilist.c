@@ -225,8 +225,7 @@ const char *kubemsg_refusal(struct bytes body, struct arena *a)
 {
 	struct bytes status, message;
 
-	if (!kubemsg_enveloped(body, &status) ||
-	    !kubemsg_next(&status, STATUS_MESSAGE, &message))
+	if (!kubemsg_enveloped(body, &status) || !kubemsg_next(&status, STATUS_MESSAGE, &message))
 		return NULL;
 	return arena_printf(a, "%.*s", (int)message.len, (const char *)message.data);
 }

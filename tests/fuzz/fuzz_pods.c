@@ -40,7 +40,10 @@ static void read_claims(const uint8_t *data, size_t len, struct arena *a)
 		assert(err.code && str_utf8_valid(err.msg, strlen(err.msg)));
 	for (size_t i = 0; i < claim.claim.n; i++)
 		assert(*claim.claim.v[i].request && *claim.claim.v[i].driver &&
-		       *claim.claim.v[i].pool && *claim.claim.v[i].device);
+		       *claim.claim.v[i].pool && *claim.claim.v[i].device &&
+		       claim.claim.v[i].vfs >= 0);
+	for (size_t i = 0; i < claim.claim.n_users; i++)
+		assert(claim.claim.users[i].pod && claim.claim.users[i].uid);
 }
 
 static void check_pod(const struct spec_pod *p)
