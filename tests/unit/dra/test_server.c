@@ -1,7 +1,9 @@
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -314,6 +316,39 @@ static void another_kubelet_registers_anew(void **state)
 	assert_true(is_on_rpc(is_registered));
 }
 
+/* The kubelet is a child of ours here, and we are somebody else. */
+static void only_the_kubelet_registers_it(void **state)
+{
+	pid_t child;
+	int ready[2];
+	char c;
+
+	(void)state;
+	listen_close(&kubelet, kubelet_path);
+	assert_int_equal(pipe(ready), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		struct listen_socket theirs;
+
+		_exit(listen_open(kubelet_path, 0600, &theirs, NULL) == 0 &&
+				      write(ready[1], "", 1) == 1
+			      ? pause()
+			      : 1);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	assert_int_equal(call(registry_path, PATH_GET_INFO, NOTHING).status, RPC_OK);
+	notify(true, "");
+	notify(false, "none of the services is supported");
+	assert_int_equal(seen.told, 0);
+	assert_false(is_on_rpc(is_registered));
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(ready[0]);
+	unlink(kubelet_path);
+}
+
 static void assert_prepares(const char *method)
 {
 	const struct dra_device device = { .pool = "n1", .device = "vf-0", .share = "s" };
@@ -520,6 +555,7 @@ int main(void)
 		T(the_kubelet_finds_the_driver),
 		T(a_refusal_of_the_kubelet_is_told),
 		T(another_kubelet_registers_anew),
+		T(only_the_kubelet_registers_it),
 		T(claims_are_prepared_later),
 		T(claims_are_unprepared),
 		T(bytes_that_are_no_claims_are_refused),
