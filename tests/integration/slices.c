@@ -33,7 +33,8 @@
 #include "support/nodes.h"
 #include "support/synth.h"
 
-#define DRIVER "vf.railmate.io"
+#define DRIVER	  "vf.railmate.io"
+#define SLOTS_MAX 4096
 
 static struct {
 	struct rpc *rpc;
@@ -42,7 +43,8 @@ static struct {
 	struct node *node;
 	const char *name;
 	bool exact;
-	struct strbuf said; /* of publish */
+	unsigned slots[SLOTS_MAX]; /* 0, 1, … */
+	struct strbuf said;	   /* of publish */
 	bool done;
 } g = { .name = "worker-1" };
 
@@ -114,7 +116,9 @@ static void ask(const char *line)
 static void want_fn(void *arg)
 {
 	const size_t *n = arg;
-	const struct slices_pool pool = { .pool = g.node->pools, .exact = g.exact, .n_slots = *n };
+	const struct slices_pool pool = {
+		.pool = g.node->pools, .exact = g.exact, .slots = g.slots, .n_slots = *n
+	};
 	const struct slices_in in = { .node = g.node, .v = &pool, .n = 1, .taints = true };
 
 	publish_set(g.publish, *n ? &in : NULL);
@@ -159,7 +163,7 @@ static void run_line(char *line)
 	size_t n;
 
 	line[strcspn(line, "\n")] = '\0';
-	if (sscanf(line, "want %zu", &n) == 1)
+	if (sscanf(line, "want %zu", &n) == 1 && n <= SLOTS_MAX)
 		run_round(want_fn, &n);
 	else if (!strcmp(line, "look"))
 		run_round(look_fn, NULL);
@@ -231,6 +235,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	for (unsigned i = 0; i < SLOTS_MAX; i++)
+		g.slots[i] = i;
 	g.node = node_new(synth_inventory(machine), cfg, NULL);
 	config_free(cfg);
 	if (rpc_start(&g.rpc, &err) < 0 ||

@@ -29,7 +29,8 @@
 static struct fake_api *api;
 static struct publish *p;
 static struct node *node;
-static size_t n_slots; /* wanted; 0: nothing */
+static size_t n_slots;	      /* wanted; 0: nothing */
+static unsigned numbers[600]; /* of slots: 0, 1, … */
 
 /* --- on the rpc thread --- */
 
@@ -45,13 +46,9 @@ static void open_fn(void *arg)
 
 static void set_fn(void *arg)
 {
-	unsigned *slots = xcalloc(n_slots + 1, sizeof(*slots));
-	const struct slices_pool v = { .pool = node->pools, .slots = slots, .n_slots = n_slots };
+	const struct slices_pool v = { .pool = node->pools, .slots = numbers, .n_slots = n_slots };
 
-	for (unsigned i = 0; i < n_slots; i++)
-		slots[i] = i;
 	publish_set(p, n_slots ? &(struct slices_in) { .node = node, .v = &v, .n = 1 } : NULL);
-	free(slots);
 }
 
 static void look_fn(void *arg)
@@ -123,6 +120,8 @@ static int setup(void **state)
 	struct config *cfg = config_default();
 
 	(void)state;
+	for (unsigned i = 0; i < ARRAY_LEN(numbers); i++)
+		numbers[i] = i;
 	node = node_new(synth_inventory("pf:1 vf:4"), cfg, NULL);
 	config_free(cfg);
 	api = fake_api_new(rpc);
