@@ -16,7 +16,6 @@ struct latebind;
 struct node;
 struct podspec_source;
 struct rpc;
-struct stats;
 struct tracker;
 
 /* Borrowed; strings outlive it. */
