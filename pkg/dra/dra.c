@@ -224,6 +224,9 @@ struct dra *dra_open(const struct dra_env *env)
 					     .ctx = env->objects };
 	const struct prepare_env prepare = { .rpc = env->rpc,
 					     .driver = env->driver,
+					     .node_name = env->node_name,
+					     .ask = ask,
+					     .ctx = env->objects,
 					     .latebind = env->latebind,
 					     .tracker = env->tracker,
 					     .claims = env->claims,

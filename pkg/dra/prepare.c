@@ -10,12 +10,15 @@
 #include "base/mem.h"
 #include "base/pending.h"
 #include "base/str.h"
+#include "base/list.h"
 #include "config/config.h"
+#include "document/document.h"
 #include "dra/slices.h"
 #include "holds/holds.h"
 #include "kubemsg/messages.h"
 #include "kubemsg/podspec.h"
 #include "latebind/latebind.h"
+#include "pods/gpus.h"
 #include "pool/node.h"
 #include "pool/slots.h"
 #include "render/cdi.h"
@@ -25,6 +28,7 @@
 #define ASK_TIMEOUT_MS	2000
 #define BIND_TIMEOUT_MS 10000
 #define CLAIMS_MAX	128 /* of one pod: SPEC_CLAIMS_MAX */
+#define DRIVERS_MAX	8   /* of GPUs, of one pod */
 #define SHARE_MAX	256 /* VFs of one result: a card has no more */
 
 struct prepares {
@@ -61,7 +65,9 @@ struct job {
 	const struct spec_pod *pod;	   /* NULL: not looked for yet */
 	struct spec_list specs;
 	const char *doubt;
-	bool stale; /* one of its claims was unprepared since */
+	bool stale;	      /* one of its claims was unprepared since */
+	const char **drivers; /* other ones, whose slices were asked for */
+	size_t n_drivers;
 	struct part *parts;
 	size_t n_parts, group; /* group: the one that is bound now */
 	struct pending *asked;
@@ -459,6 +465,83 @@ static void specs_came(void *arg, const struct spec_list *specs, const char *why
 	}
 }
 
+/* --- GPUs that do not have the names that vendors give them --- */
+
+/* A driver that has a device like that and was not asked for yet; NULL: none. */
+static const char *unknown_driver(const struct job *j)
+{
+	for (size_t i = 0; j->n_drivers < DRIVERS_MAX && i < j->n_claims; i++) {
+		for (size_t k = 0; k < j->claims[i].claim.n; k++) {
+			const struct draclaim_device *d = &j->claims[i].claim.v[k];
+			const struct dynamic one = { .driver = d->driver, .device = d->device };
+
+			if (!str_eq(d->driver, j->p->env.driver) &&
+			    !list_has(j->drivers, j->n_drivers, d->driver) &&
+			    !pods_names_gpu(j->node->inv, &one))
+				return d->driver;
+		}
+	}
+	return NULL;
+}
+
+/* Their addresses in place of their names: pods_gpus() knows these of any driver. */
+static void name_by_address(struct job *j, const char *driver, const struct item *list)
+{
+	for (size_t i = 0; i < j->n_claims; i++) {
+		struct draclaim *claim = &j->claims[i].claim;
+		struct draclaim_device *v = arena_copy(j->arena, claim->v, claim->n * sizeof(*v));
+
+		for (size_t k = 0; k < claim->n; k++) {
+			const char *address =
+				str_eq(v[k].driver, driver) ? slices_address(list, &v[k]) : NULL;
+
+			if (address)
+				v[k].device = arena_strdup(j->arena, address);
+		}
+		claim->v = v;
+	}
+}
+
+static void slices_came(void *arg, long status, struct bytes body, const char *why)
+{
+	struct job *j = pending_end(arg);
+	const struct item *list = NULL;
+	struct err err = { 0 };
+	const char *driver;
+
+	if (!j || is_over(j))
+		return;
+	driver = j->drivers[j->n_drivers - 1];
+	if (!why && document_parse((const char *)body.data, body.len, "ResourceSlices", j->arena,
+				   &list, &err) < 0)
+		why = err.msg;
+	if (why)
+		j->doubt = arena_printf(j->arena, "where devices of %s are is not known: %s",
+					driver, why);
+	else
+		name_by_address(j, driver, list);
+	ask_next(j);
+}
+
+static void ask_slices(struct job *j, const char *driver)
+{
+	const struct prepare_env *env = &j->p->env;
+	const struct api_request request = {
+		.method = "GET",
+		.path = arena_printf(
+			j->arena,
+			"/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%%3D%s,spec.driver%%3D%s",
+			env->node_name, driver),
+		.accept = "application/json",
+		.timeout_ms = env->ask_ms,
+	};
+
+	if (!j->drivers)
+		j->drivers = arena_array(j->arena, DRIVERS_MAX, sizeof(*j->drivers));
+	j->drivers[j->n_drivers++] = driver;
+	env->ask(env->ctx, &request, slices_came, pending_new(j, &j->asked));
+}
+
 static void claim_came(void *arg, const struct draclaim *claim, const char *why)
 {
 	struct job *j = pending_end(arg);
@@ -485,6 +568,7 @@ static void ask_next(struct job *j)
 {
 	const struct prepare_env *env = &j->p->env;
 	const struct claim_state *c = &j->claims[j->n_known];
+	const char *driver;
 
 	if (j->n_known < j->n_claims)
 		env->claims->fetch(env->claims->ctx, c->ref.ns, c->ref.name, env->ask_ms,
@@ -492,6 +576,8 @@ static void ask_next(struct job *j)
 	else if (!j->pod)
 		env->specs->fetch(env->specs->ctx, env->ask_ms, specs_came,
 				  pending_new(j, &j->asked));
+	else if (env->ask && (driver = unknown_driver(j)))
+		ask_slices(j, driver);
 	else
 		bind_all(j);
 }

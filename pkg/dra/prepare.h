@@ -7,6 +7,7 @@
 #ifndef RAILMATE_DRA_PREPARE_H
 #define RAILMATE_DRA_PREPARE_H
 
+#include "kubeapi/objects.h"
 #include "kubemsg/dra.h"
 
 struct draclaim_source;
@@ -20,6 +21,11 @@ struct tracker;
 struct prepare_env {
 	struct rpc *rpc;
 	const char *driver; /* our name as a DRA driver */
+	const char *node_name;
+	/* kubeapi_objects_do(), with ctx its objects; NULL: devices of other drivers are known by
+	 * their names alone */
+	void (*ask)(void *ctx, const struct api_request *request, api_done_fn done, void *arg);
+	void *ctx;
 	struct latebind *latebind;
 	struct tracker *tracker;
 	const struct draclaim_source *claims;

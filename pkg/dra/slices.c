@@ -10,7 +10,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "document/document.h"
 #include "hw/inventory.h"
+#include "kubemsg/podspec.h"
 #include "pool/node.h"
 #include "pool/slots.h"
 #include "topo/rails.h"
@@ -472,4 +474,36 @@ void slices_write(const struct slice_object *o, struct strbuf *out)
 	json_put_raw(&j, o->slice->devices, strlen(o->slice->devices));
 	json_end_object(&j);
 	json_end_object(&j);
+}
+
+/* --- slices of others --- */
+
+static const struct item *list_of(const struct item *object, const char *key)
+{
+	static const struct item none = { .type = ITEM_LIST };
+	const struct item *v = item_get(object, key);
+
+	return v && v->type == ITEM_LIST ? v : &none;
+}
+
+const char *slices_address(const struct item *list, const struct draclaim_device *d)
+{
+	const struct item *slices = list_of(list, "items");
+
+	for (size_t i = 0; i < slices->n_kids; i++) {
+		const struct item *spec = item_get(&slices->kids[i], "spec");
+		const struct item *devices = list_of(spec, "devices");
+
+		if (!str_eq(item_string(spec, "driver"), d->driver) ||
+		    !str_eq(item_string(item_get(spec, "pool"), "name"), d->pool))
+			continue;
+		for (size_t k = 0; k < devices->n_kids; k++) {
+			const struct item *attributes = item_get(&devices->kids[k], "attributes");
+
+			if (str_eq(item_string(&devices->kids[k], "name"), d->device))
+				return item_string(item_get(attributes, STANDARD "pciBusID"),
+						   "string");
+		}
+	}
+	return NULL;
 }

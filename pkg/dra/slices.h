@@ -18,6 +18,8 @@
 #include <stdint.h>
 
 struct arena;
+struct draclaim_device;
+struct item;
 struct node;
 struct pool;
 struct strbuf;
@@ -76,6 +78,10 @@ struct slice_object {
 #define SLICES_MARK "railmate.io/slice"
 
 void slices_write(const struct slice_object *o, struct strbuf *out);
+
+/* The PCI address of a device of another driver (resource.kubernetes.io/pciBusID): list is a list
+ * of ResourceSlices, as the API server has it in JSON. NULL: it has none. */
+const char *slices_address(const struct item *list, const struct draclaim_device *d);
 
 /* --- devices of claims --- */
 

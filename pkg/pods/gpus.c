@@ -101,6 +101,11 @@ static int gpu_of_dynamic(const struct hw_inventory *inv, const struct dynamic *
 	return gpu;
 }
 
+bool pods_names_gpu(const struct hw_inventory *inv, const struct dynamic *d)
+{
+	return gpu_of_dynamic(inv, d) >= 0;
+}
+
 bool pods_gives_gpus(const char *name)
 {
 	static const char *const prefixes[] = { "nvidia.com/gpu", "nvidia.com/mig-", "amd.com/",

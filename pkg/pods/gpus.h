@@ -19,6 +19,8 @@ struct pods_gpus {
 	const char *unknown; /* a sentence: one cannot be identified (a MIG device); NULL: none */
 	const char *driver;  /* the DRA driver that gives it GPUs, or parts of them; NULL: none */
 };
+/* Does the device's name, or one of its CDI names, tell which GPU of this node it is? */
+bool pods_names_gpu(const struct hw_inventory *inv, const struct dynamic *d);
 /* "2 GPUs", "3 GPUs or parts of them, of which 2 are not known". In the arena. */
 const char *pods_say_gpus(struct gpu_set gpus, struct arena *a);
 /* v: all but those that come as the resource `except`. */

@@ -104,6 +104,34 @@ static void fetch_pods(void *ctx, unsigned timeout_ms, podspec_done_fn done, voi
 	rpc_after(rpc, 1, tell_pods, NULL);
 }
 
+/* --- ResourceSlices of other drivers --- */
+
+static struct {
+	char text[600], path[200];
+	const char *why; /* they cannot be had */
+	unsigned asked;
+	api_done_fn done;
+	void *arg;
+} slices_there;
+
+static void tell_slices(void *arg)
+{
+	const struct bytes body = { (const uint8_t *)slices_there.text, strlen(slices_there.text) };
+
+	(void)arg;
+	slices_there.done(slices_there.arg, slices_there.why ? 503 : 200, body, slices_there.why);
+}
+
+static void ask(void *ctx, const struct api_request *request, api_done_fn done, void *arg)
+{
+	(void)ctx;
+	slices_there.asked++;
+	snprintf(slices_there.path, sizeof(slices_there.path), "%s", request->path);
+	slices_there.done = done;
+	slices_there.arg = arg;
+	rpc_after(rpc, 1, tell_slices, NULL);
+}
+
 /* --- the driver --- */
 
 static const struct draclaim_source claim_source = { fetch_claim, NULL };
@@ -114,6 +142,8 @@ static void open_prepares(void *arg)
 {
 	const struct prepare_env env = { .rpc = rpc,
 					 .driver = DRIVER,
+					 .node_name = "worker-1",
+					 .ask = ask,
 					 .latebind = latebind,
 					 .tracker = tracker,
 					 .claims = &claim_source,
@@ -134,6 +164,7 @@ static int begin(void **state)
 {
 	(void)state;
 	memset(&api, 0, sizeof(api));
+	memset(&slices_there, 0, sizeof(slices_there));
 	for (int i = 0; i < 3; i++)
 		api.containers[i] = (struct spec_container) { .name = i == 0   ? "main"
 								      : i == 1 ? "side"
@@ -307,6 +338,45 @@ static void claims_of_one_container_are_one_choice(void **state)
 			    U1 " nic=rdma-vf-slot-1:railmate.io/vf=rdma_vf-c" U1 "-1");
 }
 
+static void a_gpu_of_any_driver_is_known_by_its_slice(void **state)
+{
+	struct claim *c = claim("all", U0);
+	const int gpu = machine.node->inv->gpu[5].pci;
+	char address[BDF_STRLEN];
+
+	(void)state;
+	gives(c, "gpu", "gpu.example.com", "card7");
+	gives(c, "gpu", "gpu.example.com", "card8");
+	gives(c, "nic", DRIVER, "rdma-vf-slot-0");
+	uses(0, "all", NULL);
+	pod("p", "");
+	snprintf(
+		slices_there.text, sizeof(slices_there.text),
+		"{\"items\": [{\"spec\": {\"driver\": \"gpu.example.com\", \"pool\": {\"name\": \"node\"}, \"devices\": ["
+		"{\"name\": \"card7\", \"attributes\": {\"resource.kubernetes.io/pciBusID\": {\"string\": \"%s\"}}},"
+		"{\"name\": \"card8\"}]}}]}",
+		bdf_format(machine.node->inv->pci[gpu].bdf, address));
+	prepare("all", NULL);
+	assert_int_equal(pf_of(vf_of(U0, 0)), 2);
+	assert_int_equal(slices_there.asked, 1);
+	assert_string_equal(
+		slices_there.path,
+		"/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%3Dworker-1,spec.driver%3Dgpu.example.com");
+	unprepare("all");
+	slices_there.why = "HTTP 503";
+	prepare("all", NULL); /* no reason to let the pod wait */
+	assert_int_equal(n_holds(), 1);
+	unprepare("all");
+	slices_there.why = NULL;
+	strcpy(slices_there.text, "{\"items\": 7}");
+	prepare("all", NULL);
+	assert_int_equal(n_holds(), 1);
+	unprepare("all");
+	strcpy(slices_there.text, "{");
+	prepare("all", NULL);
+	assert_int_equal(n_holds(), 1);
+}
+
 static void a_share_of_a_rail_is_vfs_of_that_pf(void **state)
 {
 	struct claim *c = claim("rails", U0);
@@ -449,6 +519,7 @@ int main(void)
 		P(a_claim_gets_the_vfs_nearest_to_the_plugins_gpus),
 		P(containers_of_one_claim_have_their_own),
 		P(claims_of_one_container_are_one_choice),
+		P(a_gpu_of_any_driver_is_known_by_its_slice),
 		P(a_share_of_a_rail_is_vfs_of_that_pf),
 		P(the_same_claim_again_gets_the_same),
 		P(a_claim_that_cannot_be_prepared_is_refused_with_a_reason),
