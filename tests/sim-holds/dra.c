@@ -202,10 +202,16 @@ static void kubelet_prepared(struct world *w, const struct op *op, bool ok, cons
 
 		if (!(op->claims >> i & 1))
 			continue;
+		for (unsigned k = 0; k < c->n; k++) {
+			int8_t vf = op->vf[VFS_MAX + i * CLAIM_VFS + k];
+
+			if (c->kept && c->vf[k] != vf && !w->cfg.sickens)
+				broken(w, "claim %u is prepared again, with %s in place of %s", i,
+				       vf_name((unsigned)vf), vf_name((unsigned)c->vf[k]));
+			c->vf[k] = vf;
+		}
 		c->prepared = c->known = c->kept = true;
 		write_state(c);
-		for (unsigned k = 0; k < c->n; k++)
-			c->vf[k] = op->vf[VFS_MAX + i * CLAIM_VFS + k];
 	}
 	p->ready = ok;
 }

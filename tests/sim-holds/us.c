@@ -139,8 +139,12 @@ void us_list(struct world *w)
 	for (size_t i = 0; i < slots.n_uses; i++) {
 		set slot = 1u << slot_number(slots.uses[i].slot);
 
-		if (claim_of((unsigned)slot_number(slots.uses[i].slot)) >= 0)
+		if (claim_of((unsigned)slot_number(slots.uses[i].slot)) >= 0) {
+			if (!slots.uses[i].vf)
+				broken(w, "%s is promised: no kubelet gives it",
+				       slots.uses[i].slot);
 			continue;
+		}
 		if (used & slot) /* of two VFs that it had, one is told (pool_slots()) */
 			continue;
 		used |= slot;
@@ -554,8 +558,11 @@ void us_timer(struct world *w)
 
 void us_release(struct world *w, unsigned vf)
 {
-	if (holds_is_shown(w->u.h, vf_name(vf)))
+	if (holds_is_shown(w->u.h, vf_name(vf))) {
+		if (us_hold(w, vf)->owner.claim && us_hold(w, vf)->owner.claim[0])
+			broken(w, "%s is not released, and no answer shows claims", vf_name(vf));
 		return; /* refused: the kubelet's next answer would undo it */
+	}
 	cut(w);
 	holds_event(w->u.h, &(struct holds_event) { .kind = HOLDS_RELEASED, .vf = vf_name(vf) },
 		    now_of(w));
