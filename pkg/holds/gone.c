@@ -198,8 +198,7 @@ bool holds_wants_probe(struct holds *h, size_t i, struct holds_now now)
 
 	holds_sync(h, now);
 	s = &h->observations[i];
-	return hold->draining ||
-	       (!holds_is_claims(hold) && (s->gone || s->unseen || s->given_away)) ||
+	return hold->draining || s->gone || s->unseen || s->given_away ||
 	       (holds_text(hold->owner.uid) && !hold->seen_cgroup &&
 		now.mono_ms - s->noted_ms < SEE_CGROUP_MS);
 }
