@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/config.h"
+#include "dra/health.h"
 #include "dra/prepare.h"
 #include "dra/publish.h"
 #include "dra/server.h"
@@ -76,6 +77,7 @@ static void offer(struct dra *d)
 	_cleanup_arena_ struct arena *a = arena_new(16 * 1024);
 	struct slices_pool *v = arena_array(a, d->node->n_pools, sizeof(*v));
 	struct slices_in in = { .node = d->node, .v = v, .taints = true };
+	struct dra_health_list health;
 
 	for (size_t i = 0; i < d->node->n_pools; i++) {
 		const struct pool *pool = &d->node->pools[i];
@@ -92,6 +94,8 @@ static void offer(struct dra *d)
 		in.n++;
 	}
 	publish_set(d->publish, &in);
+	health = dra_health_of(d->node, tracker_ledger(d->env.tracker), d->env.node_name, a);
+	draserver_health(d->server, &health);
 }
 
 /* --- the kubelet's calls --- */

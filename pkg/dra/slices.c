@@ -98,6 +98,17 @@ bool slices_find(const struct node *node, const char *device, struct slices_devi
 	return false;
 }
 
+const char *slices_name(const struct slices_device *device, struct arena *a)
+{
+	char label[LABEL_MAX + 1], name[SLICE_DEVICE_NAME_MAX + 1];
+
+	label_of(device->pool->cfg->resource, label);
+	if (!device->place)
+		return arena_printf(a, "%s" SLOT "%u", label, device->number);
+	name_place(label, device->place, name);
+	return arena_strdup(a, name);
+}
+
 /* --- attributes --- */
 
 static void put_string(struct json *j, const char *name, const char *value)

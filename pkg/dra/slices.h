@@ -93,5 +93,6 @@ struct slices_device {
 
 /* Whose device is it? Of a pool that the node has, whether or not the device is offered now. */
 bool slices_find(const struct node *node, const char *device, struct slices_device *ret);
+const char *slices_name(const struct slices_device *device, struct arena *a);
 
 #endif
