@@ -151,6 +151,10 @@ static void text_decision(const struct ledger_decision *d, struct strbuf *out)
 
 	put_owner(out, &d->owner);
 	strbuf_printf(out, ": %d of %s\n", d->asked, d->resource);
+	if (d->claims && *d->claims) {
+		label(out, "claims");
+		strbuf_printf(out, "%s\n", d->claims);
+	}
 	label(out, "decided");
 	pools_put_time(d->at_ms, out);
 	strbuf_printf(out, ", %s, number %llu\n", d->late ? "late binding" : "early binding",
@@ -286,6 +290,7 @@ static void json_decision(struct json *j, const struct ledger_decision *d)
 	json_kv_string(j, "binding", d->late ? "late" : "early");
 	json_kv_string(j, "resource", d->resource);
 	json_owner(j, &d->owner);
+	json_text(j, "claims", d->claims);
 	json_kv_int(j, "asked", d->asked);
 	json_kv_string(j, "known", gpus_words[d->known]);
 	json_text(j, "source", d->source);
@@ -515,6 +520,30 @@ static int explain_pod(struct question *q)
 	return explain_pools(q, NULL, EXIT_REFUSED);
 }
 
+/* Also one that was unprepared: what it had. */
+static int explain_claim(struct question *q)
+{
+	for (size_t i = 0; i < ledger_decisions(q->ledger); i++) {
+		const struct ledger_decision *d = ledger_decision_at(q->ledger, i);
+		bool its = false;
+
+		for (const char *s = d->claims ? d->claims : ""; *s; s += strspn(s, ",")) {
+			size_t n = strcspn(s, ",");
+
+			its |= strlen(q->req->pod) == n && !strncmp(s, q->req->pod, n);
+			s += n;
+		}
+		if (its && str_eq(d->owner.ns, q->req->ns))
+			add_decision(q, d);
+	}
+	if (q->explanation.n_chapters)
+		return EXIT_DONE;
+	return fail(
+		EXIT_REFUSED,
+		"claim %s/%s was not prepared on this node, as far as the %zu newest choices go: its pod runs elsewhere, or waits (kubectl describe pod)",
+		q->req->ns, q->req->pod, ledger_decisions(q->ledger));
+}
+
 static int explain(struct question *q)
 {
 	size_t n = ledger_decisions(q->ledger), most = n + ledger_holds(q->ledger);
@@ -522,6 +551,8 @@ static int explain(struct question *q)
 	q->explanation.chapters = arena_array(q->arena, most, sizeof(struct chapter));
 	if (str_eq(q->req->what, "pod"))
 		return explain_pod(q);
+	if (str_eq(q->req->what, "claim"))
+		return explain_claim(q);
 	if (str_eq(q->req->what, "vf"))
 		return explain_vf(q);
 	if (!n)
@@ -562,7 +593,7 @@ static int read_pod(struct request *req, const char *name, struct arena *a)
 	const char *slash = strchr(name, '/');
 
 	if (!slash || slash == name || !slash[1] || strchr(slash + 1, '/'))
-		return fail(EXIT_USAGE, "explain pod: '%s' is not NAMESPACE/NAME", name);
+		return fail(EXIT_USAGE, "explain %s: '%s' is not NAMESPACE/NAME", req->what, name);
 	req->ns = arena_printf(a, "%.*s", (int)(slash - name), name);
 	req->pod = slash + 1;
 	return EXIT_DONE;
@@ -584,7 +615,7 @@ static int read_subject(struct request *req, char **args, int n, struct arena *a
 {
 	req->what = n > 0 ? args[0] : "";
 	req->resource = n > 1 ? args[1] : NULL;
-	if (str_eq(req->what, "pod") && n == 2)
+	if ((str_eq(req->what, "pod") || str_eq(req->what, "claim")) && n == 2)
 		return read_pod(req, args[1], a);
 	if (str_eq(req->what, "vf") && n == 2)
 		return read_vf(req, args[1], a);
@@ -592,7 +623,7 @@ static int read_subject(struct request *req, char **args, int n, struct arena *a
 		return EXIT_DONE;
 	return fail(
 		EXIT_USAGE,
-		"explain: expected `pod NAMESPACE/NAME`, `vf ADDRESS`, `pool [RESOURCE]` or `last`");
+		"explain: expected `pod NAMESPACE/NAME`, `claim NAMESPACE/NAME`, `vf ADDRESS`, `pool [RESOURCE]` or `last`");
 }
 
 int cmd_explain(int argc, char **argv)

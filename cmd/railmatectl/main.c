@@ -24,6 +24,7 @@ static const char usage_text[] =
 	"  topo                    GPUs, NICs, VFs and the PCIe path class of every pair\n"
 	"  plan                    the VFs, variables and files that a container would get\n"
 	"  explain pod NAMESPACE/NAME\n"
+	"  explain claim NAMESPACE/NAME\n"
 	"  explain vf BDF\n"
 	"  explain last            why a container has its VFs: what was known, free, chosen, the\n"
 	"                          next best, and what came; asks railmated, or reads its ledger\n"

@@ -13,7 +13,7 @@ _railmatectl() {
 		case ${COMP_WORDS[1]} in
 		topo) words='--root --config --topology-hints --json --wide --svg --control-socket --state-dir --nccl-xml --rccl --help' ;;
 		plan) words='--root --config --topology-hints --json --gpus --vfs --pool --free --must --help' ;;
-		explain) words='pod vf last pool --control-socket --state-dir --json --help' ;;
+		explain) words='pod claim vf last pool --control-socket --state-dir --json --help' ;;
 		release) words='--control-socket --yes --help' ;;
 		status) words='--root --topology-hints --control-socket --state-dir --no-doctor --json --help' ;;
 		simulate) words='--root --config --topology-hints --json --pods --seed --load --pool --help' ;;

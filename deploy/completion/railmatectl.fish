@@ -3,6 +3,7 @@ complete -c railmatectl -n __fish_use_subcommand -f -a topo -d 'GPUs, NICs, VFs 
 complete -c railmatectl -n __fish_use_subcommand -f -a plan -d 'the VFs, variables and files that a container would get'
 complete -c railmatectl -n __fish_use_subcommand -f -a explain -d 'why a container has its VFs'
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a pod
+complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a claim
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a vf
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a last
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -f -a pool

@@ -230,6 +230,22 @@ static void add_dynamic(struct job *j, const struct spec_container *c, struct la
 	}
 }
 
+static const char *names_of_group(const struct job *j)
+{
+	const char *names = NULL;
+
+	for (size_t i = 0; i < j->n_named; i++) {
+		bool has = false;
+
+		for (size_t k = 0; k < j->n_parts; k++)
+			has |= j->parts[k].group == j->group && j->parts[k].of == &j->claims[i];
+		if (has)
+			names = arena_printf(j->arena, "%s%s%s", names ? names : "",
+					     names ? "," : "", j->claims[i].ref.name);
+	}
+	return names;
+}
+
 static void bind_group(struct job *j)
 {
 	struct arena *a = j->arena;
@@ -237,6 +253,7 @@ static void bind_group(struct job *j)
 	struct latebind_claim c = {
 		.owner = { .ns = j->pod->ns, .pod = j->pod->name, .uid = j->pod->uid },
 		.containers = { arena_array(a, j->pod->n_containers, sizeof(*c.containers.v)), 0 },
+		.names = names_of_group(j),
 		.doubt = j->doubt,
 	};
 	const char **places;

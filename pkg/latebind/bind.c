@@ -440,6 +440,7 @@ static int try_to_bind(struct request *r, const struct target *t, struct err *er
 	note_decided(r, t, &c);
 	r->decision = 0;
 	if (any) {
+		decision.claims = r->claim ? r->claim->names : NULL;
 		r->decision = note_decision(b, t, &c, &decision, r->arena);
 		note_placed(r, &c);
 	}

@@ -492,6 +492,7 @@ void latebind_prepare(struct latebind *b, const struct latebind_claim *c, unsign
 					      .slots = r->slots,
 					      .places = places,
 					      .containers = copy_ids(&c->containers, a),
+					      .names = arena_strdup(a, c->names),
 					      .dynamic = dynamic,
 					      .n_dynamic = c->n_dynamic,
 					      .doubt = arena_strdup(a, c->doubt) };

@@ -92,6 +92,7 @@ struct latebind_claim {
 	struct ids slots;	   /* pool_claim_slot() */
 	const char *const *places; /* of each: the only PF whose VFs it may get; NULL: any */
 	struct ids containers;
+	const char *names; /* of the claims, with commas */
 	/* What DRA drivers gave the containers, GPUs among it */
 	const struct dynamic *dynamic;
 	size_t n_dynamic;

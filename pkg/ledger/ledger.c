@@ -555,6 +555,7 @@ static void decision_write(const struct ledger_decision *d, struct strbuf *out)
 	put_some(&j, "resource", d->resource);
 	put_true(&j, "late", d->late);
 	put_owner(&j, &d->owner);
+	put_some(&j, "claims", d->claims);
 	json_kv_int(&j, "asked", d->asked);
 	json_kv_string(&j, "known", ledger_gpus_names[d->known]);
 	put_some(&j, "source", d->source);
@@ -784,6 +785,7 @@ static struct ledger_decision decision_of(struct reader *r, const struct item *o
 		.asked = small(r, o, "asked"),
 		.known = known(r, o),
 		.source = text_or_empty(r, o, "source"),
+		.claims = text_or_empty(r, o, "claims"),
 		.cost = small(r, o, "cost"),
 		.alternative_cost = small(r, o, "alternative_cost"),
 		.checked = boolean(r, o, "checked"),

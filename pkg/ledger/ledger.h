@@ -80,7 +80,10 @@ struct ledger_decision {
 	const char *resource;
 	bool late;
 	struct ledger_owner owner; /* filled in at PreStartContainer when it was not known before */
-	int asked;		   /* VFs */
+	/* Names of the ResourceClaims that it was made for, in the pod's namespace, with commas;
+	 * NULL or "": none */
+	const char *claims;
+	int asked; /* VFs */
 	enum ledger_gpus known;
 	/* How the GPUs were known, a phrase: "PodResources Get", "nvidia.com/gpu's
 	 * GetPreferredAllocation" */

@@ -80,6 +80,8 @@ DECISIONS = [
     ),
     decision(13, "sure", "known", [VF[1]], [[GPU[0], VF[1], "NODE"]], gpus=GPU[:1], cost=3,
              free=[[PF[1], 8], [PF[2], 8]]),
+    decision(14, "claimer", "known", ["0000:40:00.5"], [[GPU[1], "0000:40:00.5", "PIX"]], late=True, gpus=GPU[1:2],
+             claims="gpus,nics", source="PodResources and the pod's claims, when its claim was prepared"),
 ]
 HOLDS = [
     hold(VF[0], "best", 1),
@@ -103,6 +105,7 @@ STORIES = {
     "not-started": ["pod", "team/waiting"],
     "moved": ["pod", "team/moved"],
     "sure-not-started": ["pod", "team/sure"],
+    "claim": ["claim", "team/nics"],
     "pod-not-known": ["vf", "0000:18:00.5"],
     "held-vf": ["vf", "0000:18:00.1"],
     "past-vf": ["vf", VF[2]],
@@ -177,6 +180,12 @@ class Explain(unittest.TestCase):
         if os.environ.get("UPDATE_GOLDEN") == "1":
             path.write_text(text)
         self.assertEqual(path.read_text() if path.exists() else "", text, name)
+
+    def test_a_claim_that_was_not_prepared_here(self):
+        self.daemon({"ledger": self.text})
+        for name in ("team/nic", "team/nics,gpus", "other/nics", "team/gpus,nics"):
+            self.refused(self.explain("claim", name), 3, f"claim {name} was not prepared on this node")
+        self.refused(self.explain("claim", "nics"), 2, "explain claim: 'nics' is not NAMESPACE/NAME")
 
     def test_every_story_reads_as_it_should(self):
         self.daemon({"ledger": self.text})
