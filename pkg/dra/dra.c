@@ -7,7 +7,9 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "config/config.h"
+#include "dra/claimstatus.h"
 #include "dra/health.h"
 #include "dra/prepare.h"
 #include "dra/publish.h"
@@ -22,6 +24,7 @@
 #include "tracker/tracker.h"
 
 #define WAITS_A_MINUTE 10
+#define TELL_MS	       10000
 
 struct dra {
 	struct dra_env env;
@@ -105,10 +108,40 @@ static void answer(void *arg, const struct dra_results *results)
 	draserver_reply(arg, results);
 }
 
-/* In the arena of nothing: the call, and who asked. */
+/* Nothing waits for the status of a claim, and nothing but people read it. */
+static void told(void *arg, long status, struct bytes body, const char *why)
+{
+	static struct log_rate rate; /* this may come after dra_close() */
+
+	(void)arg;
+	(void)status;
+	(void)body;
+	if (why && log_rate_count(&rate) == 1)
+		log_warn("dra", "the status of a claim cannot be written error=%s", why);
+}
+
+static void tell(struct dra *d, const struct dra_claim_ref *claim, const struct dra_result *result)
+{
+	_cleanup_arena_ struct arena *a = arena_new(0);
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+	claimstatus_write(d->node, tracker_ledger(d->env.tracker), d->env.driver, claim, result,
+			  &text);
+	kubeapi_objects_do(
+		d->env.objects,
+		&(struct api_request) { .method = "PATCH",
+					.path = claimstatus_path(d->env.driver, claim, a),
+					.type = CLAIMSTATUS_TYPE,
+					.body = strbuf_str(&text),
+					.timeout_ms = TELL_MS },
+		told, NULL);
+}
+
+/* In the arena of nothing: the call, who asked, and for what. */
 struct preparing {
 	struct dra *d;
 	struct draserver_call *call;
+	const struct dra_claim_refs *refs; /* until the reply */
 };
 
 static void prepared(void *arg, const struct dra_results *results)
@@ -127,6 +160,8 @@ static void prepared(void *arg, const struct dra_results *results)
 		else
 			log_debug("kubelet", "a claim is not prepared uid=%s reason=%s", r->uid,
 				  r->error);
+		if (!r->error)
+			tell(p->d, &p->refs->v[i], r);
 	}
 	draserver_reply(p->call, results);
 	free(p);
@@ -137,7 +172,7 @@ static void on_prepare(void *ctx, struct draserver_call *call, const struct dra_
 	struct dra *d = ctx;
 	struct preparing *p = xcalloc(1, sizeof(*p));
 
-	*p = (struct preparing) { d, call };
+	*p = (struct preparing) { d, call, refs };
 	prepare_claims(d->prepares, refs, prepared, p);
 }
 

@@ -30,7 +30,8 @@ class Security(unittest.TestCase):
 
     RULE = re.compile(r"apiGroups: \[([^\]]*)\],?\s*resources: \[([^\]]*)\],?\s*"
                       r"(?:resourceNames: \[[^\]]*\],?\s*)?verbs: \[([^\]]*)\]")
-    RULE_OF_A_TEMPLATE = re.compile(r'"apiGroups" \(list ([^)]*)\) "resources" \(list ([^)]*)\) "verbs" \(list ([^)]*)\)')
+    RULE_OF_A_TEMPLATE = re.compile(r'"apiGroups" \(list ([^)]*)\) "resources" \(list ([^)]*)\) '
+                                    r'(?:"resourceNames" \(list [^)]*\) )?"verbs" \(list ([^)]*)\)')
 
     def setUp(self):
         self.text = (DEPLOY.parent / "docs/security.md").read_text()
@@ -58,7 +59,7 @@ class Security(unittest.TestCase):
             given |= self.rights(path.read_text())
         told = set()
         for cell, *_ in self.rows("right"):
-            verb, resource, group = re.fullmatch(r"(\w+) `([\w/]+)`(?: of `([\w.]+)`)?", cell).groups()
+            verb, resource, group = re.fullmatch(r"([\w:-]+) `([\w/]+)`(?: of `([\w.]+)`)?", cell).groups()
             told.add((verb, resource, group or ""))
         self.assertEqual(told, given)
         self.assertIn(("list", "pods", ""), given)
