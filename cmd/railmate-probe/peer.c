@@ -215,7 +215,7 @@ static int memory_of_gpu(const struct peer_side *s, size_t vf, size_t size, stru
 int peer_make_end(const struct peer_side *s, size_t vf, size_t size, bool gpu, int pkey_index,
 		  uint64_t seed, struct peer_end *ret)
 {
-	const struct wire_options o = { .gid_index = -1, .pkey_index = pkey_index, .seed = seed };
+	const struct wire_options o = { .gid_index = -1, .pkey_index = pkey_index };
 	int r;
 
 	ret->vf = vf;

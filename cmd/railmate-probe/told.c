@@ -71,8 +71,6 @@ static size_t vf_of(struct told *told, const char *bdf, const struct item *pair,
 		.hca = name(pair, "hca", a),
 		.port = port > 0 && port < 256 ? port : 1,
 		.netdev = name(pair, "netdev", a),
-		.resource = shown(pair, "resource", a),
-		.numa = small_number(pair, "numa"),
 		.rail = small_number(pair, "rail"),
 		.plane = small_number(pair, "plane"),
 		.mbps = item_number(pair, "mbps", -1),
@@ -95,13 +93,13 @@ static size_t gpu_of(struct told *told, const char *bdf)
 }
 
 /* A function with several ports has a line for each. */
-static void take_pair(struct told *told, size_t gpu, size_t vf, const char *path)
+static void take_pair(struct told *told, size_t gpu, size_t vf)
 {
 	for (size_t i = 0; i < told->n_pairs; i++) {
 		if (told->pairs[i].gpu == gpu && told->pairs[i].vf == vf)
 			return;
 	}
-	told->pairs[told->n_pairs++] = (struct told_pair) { gpu, vf, path };
+	told->pairs[told->n_pairs++] = (struct told_pair) { gpu, vf };
 }
 
 static int take_map(const struct item *map, const char *path, struct arena *a, struct told *told,
@@ -132,7 +130,7 @@ static int take_map(const struct item *map, const char *path, struct arena *a, s
 				       pair->line);
 		at = vf_of(told, vf, pair, a);
 		if (gpu)
-			take_pair(told, gpu_of(told, gpu), at, shown(pair, "path", a));
+			take_pair(told, gpu_of(told, gpu), at);
 	}
 	return 0;
 }

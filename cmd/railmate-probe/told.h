@@ -20,8 +20,7 @@ struct told_vf {
 	const char *hca;	 /* RDMA device; NULL: it has none */
 	int port;		 /* from 1 */
 	const char *netdev;	 /* NULL: not known */
-	const char *resource;	 /* NULL: not known */
-	int numa, rail, plane;	 /* -1: not known, or none */
+	int rail, plane;	 /* -1: not known, or none */
 	int64_t mbps;		 /* -1: not known */
 	int gid_index;		 /* of map.json; -1: none was told */
 	const char *gid;	 /* its address as text; NULL: none */
@@ -36,7 +35,6 @@ struct told_gpu {
 /* A GPU and a VF that belong together. Indices into told.gpus and told.vfs. */
 struct told_pair {
 	size_t gpu, vf;
-	const char *path; /* "PIX" … "SYS"; NULL: not known */
 };
 
 struct told {

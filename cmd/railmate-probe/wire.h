@@ -73,7 +73,6 @@ int wire_memory_check(struct wire_device *d, struct wire_memory *m, struct repor
 struct wire_options {
 	int gid_index; /* -1: the one that was told, or the one NCCL would take */
 	int pkey_index;
-	uint64_t seed; /* of the bytes that this side sends */
 };
 int wire_create(struct wire_device *d, struct wire_memory *m, const struct wire_options *o,
 		struct report *r, struct wire **ret);

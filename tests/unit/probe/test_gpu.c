@@ -32,7 +32,7 @@
 
 static struct told_vf vf;
 static struct told_gpu gpus[] = { { NVIDIA }, { AMD } };
-static struct told_pair pairs[] = { { 0, 0, "PIX" } };
+static struct told_pair pairs[] = { { 0, 0 } };
 static struct told told;
 static struct report report;
 static struct sysroot *root;

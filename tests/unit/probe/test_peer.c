@@ -715,7 +715,7 @@ static void a_device_that_does_not_open_is_a_finding_of_its_side(void **state)
 /* --- memory of GPUs --- */
 
 static struct told_gpu gpus[] = { { "0000:a1:00.0" }, { "0000:a2:00.0" } };
-static struct told_pair gpu_pairs[] = { { 0, 0, "PIX" }, { 1, 1, "PIX" } };
+static struct told_pair gpu_pairs[] = { { 0, 0 }, { 1, 1 } };
 
 static void give_gpus(struct both *b)
 {

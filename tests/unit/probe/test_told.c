@@ -55,7 +55,7 @@ static void pairs_become_gpus_and_vfs_each_once(void **state)
 	assert_int_equal(t.vfs[0].mbps, 400000);
 	assert_int_equal(t.vfs[0].plane, -1);
 	assert_null(t.vfs[1].hca);
-	assert_string_equal(t.pairs[1].path, "PXB");
+	assert_int_equal(t.pairs[1].gpu, 1);
 	assert_int_equal(t.pairs[1].vf, 0);
 	assert_string_equal(t.pod, "ml/train-0");
 	assert_int_equal(t.nccl_gid_index, 3);
@@ -97,13 +97,13 @@ static void names_that_would_leave_their_directory_are_none(void **state)
 	(void)state;
 	assert_int_equal(
 		told_of("{\"version\": 1, \"gpus\": [{\"vf\": \"0000:3b:00.2\", \"hca\": \"../mem\", "
-			"\"port\": 4000, \"netdev\": \"..\", \"resource\": \"a\\\\u001b[2J\"}]}",
+			"\"port\": 4000, \"netdev\": \"..\", \"gid\": {\"type\": \"a\\\\u001b[2J\"}}]}",
 			&t, &err),
 		0);
 	assert_null(t.vfs[0].hca);
 	assert_null(t.vfs[0].netdev);
 	assert_int_equal(t.vfs[0].port, 1);
-	assert_string_equal(t.vfs[0].resource, "a?[2J");
+	assert_string_equal(t.vfs[0].gid_type, "a?[2J");
 }
 
 static void container_of_nobody_is_told_so(void **state)

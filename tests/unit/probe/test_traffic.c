@@ -186,7 +186,7 @@ static const char machine[] =
 
 static struct told_vf vfs[VFS_MAX];
 static struct told_gpu gpus[] = { { "0000:15:00.0" } };
-static struct told_pair pairs[] = { { 0, 0, "PIX" }, { 0, 1, "PIX" } };
+static struct told_pair pairs[] = { { 0, 0 }, { 0, 1 } };
 static struct told told = { .vfs = vfs, .gpus = gpus, .pairs = pairs };
 
 static struct report report;
