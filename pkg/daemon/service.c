@@ -518,8 +518,7 @@ static struct dra *open_dra(struct service *s)
 				     .objects = s->env.objects,
 				     .latebind = s->shared.latebind,
 				     .tracker = s->shared.tracker,
-				     .claims = specs_claims(s->env.specs),
-				     .specs = specs_source(s->env.specs) };
+				     .claims = specs_claims(s->env.specs) };
 
 	return s->env.objects ? dra_open(&env) : NULL;
 }

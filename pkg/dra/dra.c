@@ -268,8 +268,7 @@ struct dra *dra_open(const struct dra_env *env)
 					     .ctx = env->objects,
 					     .latebind = env->latebind,
 					     .tracker = env->tracker,
-					     .claims = env->claims,
-					     .specs = env->specs };
+					     .claims = env->claims };
 	struct dra *d = xcalloc(1, sizeof(*d));
 
 	d->env = *env;

@@ -14,7 +14,6 @@ struct draclaim_source;
 struct kubeapi_objects;
 struct latebind;
 struct node;
-struct podspec_source;
 struct rpc;
 struct tracker;
 
@@ -27,7 +26,6 @@ struct dra_env {
 	struct latebind *latebind;
 	struct tracker *tracker;
 	const struct draclaim_source *claims; /* NULL: none */
-	const struct podspec_source *specs;   /* NULL: none */
 };
 
 struct dra *dra_open(const struct dra_env *env);

@@ -15,6 +15,7 @@
 #include "document/document.h"
 #include "dra/slices.h"
 #include "holds/holds.h"
+#include "kubemsg/apilist.h"
 #include "kubemsg/messages.h"
 #include "kubemsg/podspec.h"
 #include "latebind/latebind.h"
@@ -28,6 +29,7 @@
 #define ASK_TIMEOUT_MS	2000
 #define BIND_TIMEOUT_MS 10000
 #define CLAIMS_MAX	128 /* of one pod: SPEC_CLAIMS_MAX */
+#define USERS_MAX	16  /* pods of a claim that are looked at */
 #define DRIVERS_MAX	8   /* of GPUs, of one pod */
 #define SHARE_MAX	256 /* VFs of one result: a card has no more */
 
@@ -63,7 +65,9 @@ struct job {
 	struct claim_state *claims;
 	size_t n_claims, n_named, n_known; /* known: asked for, in their order */
 	const struct spec_pod *pod;	   /* NULL: not looked for yet */
-	struct spec_list specs;
+	size_t n_users;			   /* of the first claim, that were asked for */
+	bool asked_pods;
+	const char *why_no_pod;
 	const char *doubt;
 	bool stale;	      /* one of its claims was unprepared since */
 	const char **drivers; /* other ones, whose slices were asked for */
@@ -395,40 +399,30 @@ static void bind_all(struct job *j)
 
 /* --- whose? --- */
 
-static bool has_claim(const struct spec_pod *pod, const struct claim_state *c)
+static bool is_user(const struct claim_state *c, const char *uid)
 {
-	bool user = !c->claim.n_users, names = false;
-
-	for (size_t i = 0; i < c->claim.n_users; i++)
-		user |= str_eq(c->claim.users[i].uid, pod->uid);
-	for (size_t i = 0; i < pod->n_containers; i++) {
-		for (size_t k = 0; k < pod->containers[i].n_claims; k++)
-			names |= str_eq(pod->containers[i].claims[k].claim, c->ref.name);
+	for (size_t i = 0; i < c->claim.n_users; i++) {
+		if (str_eq(c->claim.users[i].uid, uid))
+			return true;
 	}
-	return user && str_eq(pod->ns, c->ref.ns) && (names || c->claim.n_users);
+	return false;
 }
 
-/* The kubelet prepares the claims of one pod in one call. Of several the oldest one: a claim that
- * they share is prepared for the first. */
-static const struct spec_pod *find_pod(struct job *j)
+/* The kubelet names the claims of one pod in one call. Of several the oldest one: a claim that they
+ * share is prepared for the first. */
+static void consider(struct job *j, const struct spec_pod *pod)
 {
-	const struct spec_pod *oldest = NULL;
-	size_t n = 0;
+	bool has = !pod->deleted;
 
-	for (size_t i = 0; i < j->specs.n; i++) {
-		const struct spec_pod *pod = &j->specs.v[i];
-		bool has = !pod->deleted;
-
-		for (size_t k = 0; has && k < j->n_named; k++)
-			has = has_claim(pod, &j->claims[k]);
-		n += has;
-		if (has && (!oldest || pod->created < oldest->created))
-			oldest = pod;
-	}
-	if (n > 1)
+	for (size_t i = 0; has && i < j->n_named; i++)
+		has = is_user(&j->claims[i], pod->uid);
+	if (!has)
+		return;
+	if (j->pod)
 		j->doubt =
-			"several pods of this node have the claim, and its VFs are chosen for the oldest";
-	return oldest;
+			"several pods have the claim, and its VFs are chosen for the oldest of them";
+	if (!j->pod || pod->created < j->pod->created)
+		j->pod = arena_copy(j->arena, pod, sizeof(*pod));
 }
 
 static bool is_known(const struct job *j, const char *claim)
@@ -457,21 +451,12 @@ static void add_claims(struct job *j)
 
 static void ask_next(struct job *j);
 
-static void specs_came(void *arg, const struct spec_list *specs, const char *why)
+static void take_pod(struct job *j)
 {
-	struct job *j = pending_end(arg);
-
-	if (!j || is_over(j))
-		return;
-	if (!specs) {
-		fail(j, NULL,
-		     arena_printf(j->arena, "which container has the claim is not known: %s", why));
-		return;
-	}
-	j->specs = kubemsg_podspec_copy(specs, j->arena);
-	j->pod = find_pod(j);
 	if (!j->pod)
-		fail(j, NULL, "no pod of this node that the claim is reserved for is known yet");
+		fail(j, NULL,
+		     arena_printf(j->arena, "no pod that the claim is reserved for is known: %s",
+				  j->why_no_pod ? j->why_no_pod : "it is reserved for none"));
 	else if (j->pod->unread)
 		fail(j, NULL,
 		     arena_printf(j->arena, "the containers of pod %s/%s are not known: %s",
@@ -480,6 +465,46 @@ static void specs_came(void *arg, const struct spec_list *specs, const char *why
 		add_claims(j);
 		ask_next(j);
 	}
+}
+
+static void ask_pod(struct job *j);
+
+static void pod_came(void *arg, long status, struct bytes body, const char *why)
+{
+	struct job *j = pending_end(arg);
+	struct spec_pods pods;
+	struct err err = { 0 };
+
+	if (!j || is_over(j))
+		return;
+	pods = (struct spec_pods) { .arena = j->arena };
+	if (!why && kubemsg_pod(body, &pods, &err) < 0)
+		why = err.msg;
+	if (why)
+		j->why_no_pod = arena_strdup(j->arena, why);
+	else if (pods.n)
+		consider(j, pods.v);
+	kubemsg_podspec_done(&pods);
+	ask_pod(j);
+}
+
+/* The pods of the first claim, one after the other: each has all claims of the call, or is not the
+ * one. The kubelet's own list does not have the status, in which the scheduler has written which
+ * claim is whose. */
+static void ask_pod(struct job *j)
+{
+	const struct prepare_env *env = &j->p->env;
+	const struct claim_state *c = &j->claims[0];
+	struct api_request request = { .method = "GET", .timeout_ms = env->ask_ms };
+
+	if (j->n_users == c->claim.n_users || j->n_users == USERS_MAX) {
+		j->asked_pods = true;
+		take_pod(j);
+		return;
+	}
+	request.path = arena_printf(j->arena, "/api/v1/namespaces/%s/pods/%s", c->ref.ns,
+				    c->claim.users[j->n_users++].pod);
+	env->ask(env->ctx, &request, pod_came, pending_new(j, &j->asked));
 }
 
 /* --- GPUs that do not have the names that vendors give them --- */
@@ -590,10 +615,9 @@ static void ask_next(struct job *j)
 	if (j->n_known < j->n_claims)
 		env->claims->fetch(env->claims->ctx, c->ref.ns, c->ref.name, env->ask_ms,
 				   claim_came, pending_new(j, &j->asked));
-	else if (!j->pod)
-		env->specs->fetch(env->specs->ctx, env->ask_ms, specs_came,
-				  pending_new(j, &j->asked));
-	else if (env->ask && (driver = unknown_driver(j)))
+	else if (!j->asked_pods)
+		ask_pod(j);
+	else if ((driver = unknown_driver(j)))
 		ask_slices(j, driver);
 	else
 		bind_all(j);
@@ -627,7 +651,7 @@ void prepare_claims(struct prepares *p, const struct dra_claim_refs *refs, prepa
 
 	if (!p->node) {
 		fail(j, NULL, "the node is not known yet");
-	} else if (!p->env.claims || !p->env.specs) {
+	} else if (!p->env.claims) {
 		fail(j, NULL, "there is no API server to ask (--pod-specs)");
 	} else if (refs->n > CLAIMS_MAX) {
 		fail(j, NULL, "these are more claims than a pod can have");

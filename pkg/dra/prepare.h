@@ -13,7 +13,6 @@
 struct draclaim_source;
 struct latebind;
 struct node;
-struct podspec_source;
 struct prepares;
 struct rpc;
 struct tracker;
@@ -22,14 +21,12 @@ struct prepare_env {
 	struct rpc *rpc;
 	const char *driver; /* our name as a DRA driver */
 	const char *node_name;
-	/* kubeapi_objects_do(), with ctx its objects; NULL: devices of other drivers are known by
-	 * their names alone */
+	/* kubeapi_objects_do(), with ctx its objects */
 	void (*ask)(void *ctx, const struct api_request *request, api_done_fn done, void *arg);
 	void *ctx;
 	struct latebind *latebind;
 	struct tracker *tracker;
 	const struct draclaim_source *claims;
-	const struct podspec_source *specs;
 	unsigned ask_ms;     /* how long the API server may take for each answer; 0: 2000 */
 	unsigned timeout_ms; /* of late binding; 0: 10000 */
 };

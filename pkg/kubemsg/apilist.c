@@ -221,6 +221,15 @@ bool kubemsg_enveloped(struct bytes body, struct bytes *ret)
 	return kubemsg_next(&body, UNKNOWN_RAW, ret);
 }
 
+int kubemsg_pod(struct bytes body, struct spec_pods *pods, struct err *err)
+{
+	struct bytes object;
+
+	if (!kubemsg_enveloped(body, &object))
+		return err_set(err, EBADMSG, "is not Kubernetes' protobuf");
+	return kubemsg_list_pod(pods, object, err);
+}
+
 const char *kubemsg_refusal(struct bytes body, struct arena *a)
 {
 	struct bytes status, message;

@@ -48,6 +48,9 @@ void kubemsg_list_done(struct api_list *l);
  * too large becomes one whose containers are not known; a pod without a name is an error. */
 int kubemsg_list_pod(void *arg, struct bytes object, struct err *err);
 
+/* Of one Pod in its envelope, as it is answered to GET: likewise. */
+int kubemsg_pod(struct bytes body, struct spec_pods *pods, struct err *err);
+
 /* What was read of a ResourceClaim; it is in the arena. */
 struct api_claim {
 	struct arena *arena;

@@ -23,11 +23,10 @@ static struct {
 	struct spec_container containers[3];
 	struct spec_claim parts[3][4];
 	struct spec_pod pod;
-	const char *specs_why;
+	const char *pod_why;
 	bool stuck; /* claims are asked for and not answered yet */
 	const char *asked;
 	draclaim_done_fn claim_done;
-	podspec_done_fn pods_done;
 	void *arg;
 } api;
 
@@ -87,27 +86,26 @@ static void fetch_claim(void *ctx, const char *ns, const char *name, unsigned ti
 		rpc_after(rpc, 1, tell_claim, NULL);
 }
 
-static void tell_pods(void *arg)
+/* A Pod in its envelope: as in a list of pods, with another tag before it. */
+static struct bytes encode_pod(void)
 {
+	static const uint8_t magic[] = { 'k', '8', 's', '\0' };
 	struct spec_list list = { &api.pod, 1 };
+	struct bytes in = peer_encode_pod_specs(&list, arena);
+	uint8_t *text = arena_alloc(arena, in.len + sizeof(magic));
 
-	(void)arg;
-	api.pods_done(api.arg, api.specs_why ? NULL : &list, api.specs_why);
-}
-
-static void fetch_pods(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *arg)
-{
-	(void)ctx;
-	(void)timeout_ms;
-	api.pods_done = done;
-	api.arg = arg;
-	rpc_after(rpc, 1, tell_pods, NULL);
+	assert_int_equal(in.data[0], 1 << 3 | 2);
+	memcpy(text, magic, sizeof(magic));
+	memcpy(text + sizeof(magic), in.data, in.len);
+	text[sizeof(magic)] = 2 << 3 | 2;
+	return (struct bytes) { text, in.len + sizeof(magic) };
 }
 
 /* --- ResourceSlices of other drivers --- */
 
 static struct {
 	char text[600], path[200];
+	bool is_pod;
 	const char *why; /* they cannot be had */
 	unsigned asked;
 	api_done_fn done;
@@ -119,13 +117,22 @@ static void tell_slices(void *arg)
 	const struct bytes body = { (const uint8_t *)slices_there.text, strlen(slices_there.text) };
 
 	(void)arg;
-	slices_there.done(slices_there.arg, slices_there.why ? 503 : 200, body, slices_there.why);
+	if (slices_there.is_pod)
+		slices_there.done(slices_there.arg, api.pod_why ? 503 : 200, encode_pod(),
+				  api.pod_why);
+	else
+		slices_there.done(slices_there.arg, slices_there.why ? 503 : 200, body,
+				  slices_there.why);
 }
 
 static void ask(void *ctx, const struct api_request *request, api_done_fn done, void *arg)
 {
 	(void)ctx;
-	slices_there.asked++;
+	slices_there.is_pod = !strncmp(request->path, "/api/v1/", 8);
+	if (slices_there.is_pod)
+		assert_string_equal(request->path, "/api/v1/namespaces/default/pods/p");
+	else
+		slices_there.asked++;
 	snprintf(slices_there.path, sizeof(slices_there.path), "%s", request->path);
 	slices_there.done = done;
 	slices_there.arg = arg;
@@ -135,7 +142,6 @@ static void ask(void *ctx, const struct api_request *request, api_done_fn done, 
 /* --- the driver --- */
 
 static const struct draclaim_source claim_source = { fetch_claim, NULL };
-static const struct podspec_source pod_source = { "test", fetch_pods, NULL };
 static struct prepares *prepares;
 
 static void open_prepares(void *arg)
@@ -146,8 +152,7 @@ static void open_prepares(void *arg)
 					 .ask = ask,
 					 .latebind = latebind,
 					 .tracker = tracker,
-					 .claims = &claim_source,
-					 .specs = &pod_source };
+					 .claims = &claim_source };
 
 	(void)arg;
 	prepares = prepare_open(&env);
@@ -446,18 +451,18 @@ static void a_claim_that_cannot_be_prepared_is_refused_with_a_reason(void **stat
 	c->claim.uid = U1;
 	is_refused("another claim of that name");
 	c->claim.uid = U0;
-	api.specs_why = "timed out";
-	is_refused("which container has the claim is not known: timed out");
-	api.specs_why = NULL;
+	api.pod_why = "timed out";
+	is_refused("no pod that the claim is reserved for is known: timed out");
+	api.pod_why = NULL;
 	api.pod.deleted = true;
-	is_refused("no pod of this node that the claim is reserved for");
+	is_refused("no pod that the claim is reserved for is known: it is reserved for none");
 	api.pod.deleted = false;
 	c->user.uid = "u2";
-	is_refused("no pod of this node that the claim is reserved for");
+	is_refused("no pod that the claim is reserved for");
 	c->user.uid = "u1";
-	api.pod.unread = "too large";
-	is_refused("the containers of pod default/p are not known: too large");
-	api.pod.unread = NULL;
+	c->claim.n_users = 0;
+	is_refused("it is reserved for none");
+	c->claim.n_users = 1;
 	prepare("nics", NULL);
 	assert_int_equal(n_holds(), 1);
 }
