@@ -157,7 +157,8 @@ bool holds_is_holder(const struct ledger_hold *hold, const struct observation *s
 	bool renamed = holds_text(owner->container) && holds_text(hold->owner.container) &&
 		       strcmp(owner->container, hold->owner.container) != 0;
 
-	if (!holds_same_uid(&hold->owner, owner) || holds_is_beside(hold, s, owner))
+	if (holds_is_claims(hold) || !holds_same_uid(&hold->owner, owner) ||
+	    holds_is_beside(hold, s, owner))
 		return false;
 	/* A container that has ended, or restarts, has nothing open: another one of the pod has. */
 	return hold->pending || !f || !f->open || !(renamed || s->shared);

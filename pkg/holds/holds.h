@@ -352,8 +352,8 @@ struct holds_slot {
 };
 struct holds_slot holds_slot(const struct holds *h, const char *slot);
 /* The VF that this container keeps for this slot when it starts (again); the VF is the container's
- * from then on. NULL: one is to be chosen. usable: the VF that the slot has now is there and
- * healthy (asked only if there is one: holds_slot()). */
+ * from then on. NULL: one is to be chosen, and a claim keeps the one before as well. usable: the VF
+ * that the slot has now is there and healthy (asked only if there is one: holds_slot()). */
 const char *holds_slot_start(struct holds *h, const char *slot, const struct ledger_owner *owner,
 			     bool usable, struct holds_now now);
 /*
@@ -365,8 +365,8 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 const char *holds_slot_waits(struct holds *h, const char *slot, const struct ledger_owner *owner,
 			     const struct holds_facts *facts, struct holds_now now,
 			     struct arena *a);
-/* The k-th VF that this very container, or claim, holds without a slot (its slot was given away
- * again, or the VF was not usable): it keeps it. NULL: no more. Of the ledger: good until that
+/* The k-th VF that this very container holds without a slot (its slot was given away again): it
+ * keeps it. NULL: no more. Of the ledger: good until that
  * changes. */
 const char *holds_kept(const struct holds *h, const char *resource,
 		       const struct ledger_owner *owner, size_t k);

@@ -349,7 +349,7 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 
 	if (!h->claims_read)
 		return HOLDS_UNREAD;
-	if (!hold || s->tentative || s->not_created)
+	if (!hold || s->tentative || s->not_created || holds_is_claims(hold))
 		return NULL;
 	if (may_be_holder(&hold->owner, owner) && !holds_is_shown_as(hold, s, owner))
 		return arena_printf(
@@ -402,16 +402,17 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 	same = is_holder(h, hold, s, owner);
 	if (same && usable)
 		return hold->vf;
+	/* Another pod of the claim may run with it. The claim holds both once it has another one.
+	 */
+	if (same && holds_is_claims(hold))
+		return NULL;
 	left = *hold;
 	left.slot = NULL;
 	if (same) {
 		holds_say(h, false, "the VF is not usable: its slot gets another one" HOLD_KEYS,
 			  HOLD_OF(hold));
-		/* Of a claim another pod may run with it: it is the claim's until that is
-		 * unprepared. */
-		left.draining = left.replaced = !holds_is_claims(hold);
-		if (left.replaced)
-			promise(h, slot, false, now); /* the container has it still */
+		left.draining = left.replaced = true;
+		promise(h, slot, false, now); /* the container has it still */
 	} else {
 		/* The one before keeps its VF until it is gone. */
 		holds_say(
@@ -443,9 +444,7 @@ static bool keeps(const struct holds *h, const struct ledger_hold *hold,
 {
 	const struct observation *s = holds_observation_of(h, hold);
 
-	if (holds_is_claims(hold) || holds_text(owner->claim))
-		return str_eq(hold->owner.claim, owner->claim);
-	return is_of_container(hold, owner) &&
+	return !holds_is_claims(hold) && is_of_container(hold, owner) &&
 	       (holds_same_uid(&hold->owner, owner) || (s && *s->pods.uids[1]));
 }
 
@@ -554,6 +553,12 @@ void holds_on_bound(struct holds *h, const struct holds_event *e, struct holds_n
 	if (other && strcmp(other->vf, vf) != 0) {
 		loose = *other;
 		loose.slot = NULL;
+		if (holds_is_claims(other) && !other->draining) {
+			holds_say(h, false,
+				  "the VF is not usable: its slot has another one" HOLD_KEYS,
+				  HOLD_OF(other));
+			holds_lose_slot(holds_observation(h, other->vf, now), e->slot);
+		}
 		ledger_put(h->ledger, &loose);
 	}
 	ledger_put(h->ledger, &hold);
@@ -587,15 +592,34 @@ void holds_on_not_created(struct holds *h, const struct ledger_owner *owner, str
 			is_of_container(ledger_hold_at(h->ledger, i), owner);
 }
 
+/* The VF that the claim had for this slot before has it again. */
+static void take_back(struct holds *h, const char *slot, struct holds_now now)
+{
+	for (size_t i = 0; i < ledger_holds(h->ledger); i++) {
+		struct ledger_hold hold = *ledger_hold_at(h->ledger, i);
+
+		if (hold.slot || hold.draining || !holds_is_claims(&hold) ||
+		    !str_eq(holds_observation(h, hold.vf, now)->former_slot, slot))
+			continue;
+		hold.slot = slot;
+		ledger_put(h->ledger, &hold);
+		break;
+	}
+}
+
 void holds_on_unbound(struct holds *h, const char *slot, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_find_slot(h->ledger, slot);
+	bool is_claims;
 
 	if (!hold || !holds_observation(h, hold->vf, now)->tentative)
 		return;
-	if (!holds_is_claims(hold)) /* the kubelet has given the slot, and not taken it back */
-		promise(h, slot, true, now);
+	is_claims = holds_is_claims(hold);
 	ledger_drop(h->ledger, hold->vf);
+	if (is_claims)
+		take_back(h, slot, now);
+	else
+		promise(h, slot, true, now); /* the kubelet has not taken it back */
 	holds_relist(h);
 }
 

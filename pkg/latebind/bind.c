@@ -294,14 +294,13 @@ static int wait_for_the_other(const struct request *r, const struct target *t, s
 	return 0;
 }
 
-/* A VF of this very container whose slot went to another one: it restarts, and keeps it. Or of this
- * claim, which was prepared while the VF was not usable. */
-static const struct pool_dev *kept_vf(const struct latebind *b, const struct ledger_owner *owner,
+/* A VF of this very container whose slot went to another one: it restarts, and keeps it. */
+static const struct pool_dev *kept_vf(const struct latebind *b, const struct target *t,
 				      const struct pool *pool, const struct binding *c)
 {
 	const char *vf;
 
-	for (size_t k = 0; (vf = holds_kept(latebind_holds(b), pool->cfg->resource, owner, k));
+	for (size_t k = 0; (vf = holds_kept(latebind_holds(b), pool->cfg->resource, &t->owner, k));
 	     k++) {
 		const struct pool_dev *dev = pool_find(pool, vf);
 		bool usable = dev && dev->healthy;
@@ -346,8 +345,8 @@ static void choose_from(struct request *r, const struct target *t, struct bindin
 		if (holds_slot_start(h, s->id, &owner, usable, tracker_now()))
 			s->dev = dev;
 		tracker_run_now(b->env.tracker);
-		if (!s->dev)
-			s->dev = kept_vf(b, &owner, s->pool, c);
+		if (!s->dev && !r->claim)
+			s->dev = kept_vf(b, t, s->pool, c);
 	}
 }
 

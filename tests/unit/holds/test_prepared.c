@@ -145,17 +145,35 @@ static void a_claim_keeps_a_vf_that_is_not_usable(void **state)
 	tick();
 	assert_int_equal(judge(V0).state, HOLDS_IS_HELD);
 	assert_false(may_give(V0));
-	assert_null(holds_slot(w.h, K0).vf);
-	assert_string_equal(holds_kept(w.h, RES, &o, 0), V0); /* it may have recovered */
-	o.claim = "another";
-	assert_null(holds_kept(w.h, RES, &o, 0));
-	o = who("web-0#u1"); /* the container's own slots are no claim's */
-	assert_null(holds_kept(w.h, RES, &o, 0));
+	assert_string_equal(holds_slot(w.h, K0).vf, V0); /* until there is another one */
+	prepare_some("web-1#u2", K0, V1);
+	assert_true(is_held_by(V0, "web-0#u1"));
+	assert_string_equal(holds_slot(w.h, K0).vf, V1);
+	holds_event(w.h, &(struct holds_event) { .kind = HOLDS_UNBOUND, .slot = K0 }, w.now);
+	assert_string_equal(holds_slot(w.h, K0).vf, V0); /* it came to nothing */
 	prepare("web-1#u2", K0, V1);
 	assert_string_equal(starts_again("web-1#u2"), V1);
+	assert_false(may_give(V0));
+	o = who("web-0#u1"); /* what a claim holds is none of its containers' slots */
+	assert_null(holds_kept(w.h, RES, &o, 0));
 	unprepare();
 	assert_null(hold_of(V0));
 	assert_null(hold_of(V1));
+}
+
+/* The configuration was another one: by the kubelet's account no container has what claims do. */
+static void a_device_plugin_gets_no_vf_of_a_claim(void **state)
+{
+	(void)state;
+	prepare("web-0#u1", K0, V0);
+	allocate("web-0#u1", V0);
+	assert_string_equal(hold_of(V0)->owner.claim, CLAIM);
+	assert_false(starts("web-0#u1", V0));
+	assert_false(starts("web-0", V0));
+	allocate("web-1#u2", V0);
+	assert_false(starts("web-1#u2", V0)); /* also when no process of web-0 is left */
+	unprepare();
+	assert_true(starts("web-1#u2", V0));
 }
 
 static void a_preparation_that_came_to_nothing_promises_nothing(void **state)
@@ -205,6 +223,7 @@ int main(void)
 		TEST(a_pod_whose_containers_run_keeps_it),
 		TEST(a_claim_that_is_prepared_again_keeps_its_vf),
 		TEST(a_claim_keeps_a_vf_that_is_not_usable),
+		TEST(a_device_plugin_gets_no_vf_of_a_claim),
 		TEST(a_preparation_that_came_to_nothing_promises_nothing),
 		TEST(a_claim_is_known_by_its_spec_alone),
 		TEST(an_operator_releases_it),
