@@ -468,15 +468,19 @@ void early_start(struct world *w, struct op *op)
 
 /* --- late binding --- */
 
-/* The first VF that may be given. NULL: why not is in why. */
+/* The first VF that may be given; of a claim the last one, so that the order of VFs tells nothing
+ * of that of slots. NULL: why not is in why. */
 static const char *choose(struct world *w, const struct op *op, set taken, const char **why)
 {
 	const char *resource = resource_name(op->pool);
 
-	for (set s = pool_set(w, op->pool) & ~taken & ~w->sick; s; s &= s - 1) {
+	for (set s = pool_set(w, op->pool) & ~taken & ~w->sick, next; s; s &= ~next) {
 		unsigned vf = (unsigned)lowest(s);
 		struct holds_facts facts;
 
+		if (op->kind == OP_PREPARE)
+			vf = 31 - (unsigned)__builtin_clz(s);
+		next = 1u << vf;
 		if (!holds_could_give(w->u.h, vf_name(vf)))
 			continue;
 		op_facts(w, op, vf, &facts);
@@ -557,13 +561,11 @@ static bool choose_all(struct world *w, struct op *op, const struct ledger_owner
 	*ret_fresh = 0;
 	for (set s = op->ids; s; s &= s - 1) {
 		int slot = lowest(s);
-		struct ledger_owner its;
 		const char *vf;
 
 		if (op->vf[slot] >= 0)
 			continue;
-		its = owner_for(owner, (unsigned)slot);
-		vf = choose_kept(w, op, &its, taken);
+		vf = op->kind == OP_PRESTART ? choose_kept(w, op, owner, taken) : NULL;
 		if (!vf) {
 			vf = choose(w, op, taken, why);
 			*ret_fresh |= 1u << slot;

@@ -116,8 +116,12 @@ void dra_kubelet_killed(struct world *w)
 {
 	for (unsigned p = 0; p < w->n_pods; p++)
 		w->pods[p].ready = w->pods[p].preparing = false;
-	for (unsigned i = 0; i < OPS_MAX; i++)
-		w->u.op[i].lost |= w->u.op[i].kind != OP_PRESTART;
+	for (unsigned i = 0; i < OPS_MAX; i++) {
+		struct op *op = &w->u.op[i];
+
+		op->lost |= op->kind != OP_PRESTART;
+		op->there &= op->kind != OP_UNPREPARE || op->step; /* it never arrived */
+	}
 }
 
 void dra_kubelet_started(struct world *w)

@@ -115,6 +115,23 @@ static bool has_room(const struct world *w, int pod, unsigned pool, set ids, uns
 	return w->cfg.pools[pool].late ? count(pool_set(w, pool) & ~taken) >= want : !(ids & taken);
 }
 
+/* VFs of claims that the kubelet has, or whose pods have processes; of some not those that they
+ * have still. */
+static set held_by_claims(const struct world *w, unsigned but)
+{
+	set s = 0;
+
+	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
+		const struct ledger_hold *hold = us_hold(w, vf);
+		int claim = hold ? claim_number(hold->owner.claim) : -1;
+
+		if (claim >= 0 && (w->claims[claim].cached ||
+				   has_processes(&w->pods[uid_number(hold->owner.uid)])))
+			s |= !hold->draining && (but >> claim & 1) ? 0 : 1u << vf;
+	}
+	return s;
+}
+
 /* Other containers of the pod: what an app or restartable one was given stays its own, and a slot
  * that an init container had and this one has not stays allocated, with its VF. */
 static set kept_by_others(const struct world *w, int pod, int c)
@@ -164,7 +181,7 @@ static set taken_from(const struct world *w, int pod, int c)
 		    (map->who.uid != pod || is_beside(w, pod, c, map->who.container)))
 			s |= 1u << vf;
 	}
-	return s | kept_by_others(w, pod, c);
+	return s | kept_by_others(w, pod, c) | held_by_claims(w, 0);
 }
 
 /* The ledger is lost, and the checkpoint has a slot of this pool with two pods, one of which is
@@ -242,19 +259,14 @@ static bool shares_ids(const struct world *w, int pod, int c)
 	return false;
 }
 
-/* VFs that a claim has which the kubelet has, and those of pods that have processes. */
+/* What no claim but these gets. */
 static set taken_by_claims(const struct world *w, unsigned but)
 {
-	set s = used_by_live(w) | had_by_running(w) | w->strange;
+	set s = used_by_live(w) | had_by_running(w) | w->strange | w->k.allocated |
+		held_by_claims(w, but);
 
-	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
-		const struct ledger_hold *hold = us_hold(w, vf);
-		int claim = hold ? claim_number(hold->owner.claim) : -1;
-
-		if (claim >= 0 && (w->claims[claim].cached ||
-				   has_processes(&w->pods[uid_number(hold->owner.uid)])))
-			s |= !hold->draining && (but >> claim & 1) ? 0 : 1u << vf;
-	}
+	for (unsigned p = 0; p < w->n_pods; p++)
+		s |= pod_is_active(&w->pods[p]) ? pod_devs(w->k.devs, (int)p) : 0;
 	return s & pool_set(w, (unsigned)dra_pool(w));
 }
 
@@ -276,7 +288,7 @@ static bool lost_claims(const struct world *w, const struct pod *p)
 	bool lost = !claims_are_known(w, p->claims);
 
 	for (unsigned c = 0; c < w->n_claims; c++)
-		lost |= (p->claims >> c & 1) && w->claims[c].prepared && !w->claims[c].kept;
+		lost |= (p->claims >> c & 1) && !w->claims[c].kept;
 	return p->sandbox && !w->cfg.counts_users && lost;
 }
 
@@ -468,7 +480,7 @@ static void probe_idle(struct world *w)
 	for (int64_t until = w->now_ms + KNOWN_MS; !w->broken[0] && w->now_ms < until;)
 		tick(w, false, POLL_MS);
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
-		if (w->cfg.pools[i].dra) {
+		if (w->cfg.pools[i].dra && !w->cfg.mixed) {
 			by_claim = count(pool_set(w, i) & ~taken_by_claims(w, 0));
 			sum += by_claim;
 			continue;

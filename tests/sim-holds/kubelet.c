@@ -36,11 +36,11 @@ static void want(const struct world *w, struct ctr *c, uint32_t r)
 {
 	unsigned pool = mix(r, 1) % w->cfg.n_pools, other = 1 - pool;
 
-	if (w->cfg.pools[pool].dra && w->cfg.n_pools > 1 && mix(r, 12) % 2) {
+	if (w->cfg.pools[pool].dra && w->cfg.n_pools > 1 && !w->cfg.mixed && mix(r, 12) % 2) {
 		pool = other;
 		other = 1 - pool;
 	}
-	if (w->cfg.pools[pool].dra)
+	if (w->cfg.pools[pool].dra && !(w->cfg.mixed && mix(r, 13) % 2))
 		return;
 	c->want[pool] = (uint8_t)(1 + (mix(r, 2) % 3 ? 0 : mix(r, 3) % w->cfg.pools[pool].n));
 	if (w->cfg.n_pools > 1 && !(mix(r, 4) % 4) && !w->cfg.pools[other].dra)

@@ -69,6 +69,7 @@ void schedule_random(struct schedule *ret, uint64_t seed, unsigned n, char *brok
 	ret->cfg.names_once = (next_random(&rng) >> 20) % 4 == 0;
 	faults = (next_random(&rng) >> 20) % 8 != 0;
 	ret->cfg.sickens = (next_random(&rng) >> 20) % 4 == 0;
+	ret->cfg.mixed = ret->cfg.pools[0].dra && (next_random(&rng) >> 20) % 4 == 0;
 	ret->cfg.strangers = (next_random(&rng) >> 20) % 4 == 0;
 	/* What is away cannot be seen to be sick; and where a CNI plugin moves devices, it fails
 	 * before our call. */
@@ -172,6 +173,8 @@ int schedule_write(const struct schedule *s, const char *path, const char *broke
 		fputs("names once\n", f);
 	if (s->cfg.sickens)
 		fputs("vfs sicken\n", f);
+	if (s->cfg.mixed)
+		fputs("mixed\n", f);
 	if (s->cfg.strangers)
 		fputs("strangers\n", f);
 	for (unsigned i = 0; i < s->n; i++)
@@ -210,6 +213,10 @@ static int read_line(struct schedule *s, const char *line)
 	}
 	if (!strcmp(line, "vfs sicken\n")) {
 		s->cfg.sickens = true;
+		return 0;
+	}
+	if (!strcmp(line, "mixed\n")) {
+		s->cfg.mixed = true;
 		return 0;
 	}
 	if (!strcmp(line, "strangers\n")) {

@@ -49,7 +49,8 @@ struct config {
 	bool counts_users; /* kubelet ≥ 1.37: no claim is unprepared that another pod has */
 	bool names_once;   /* no name comes back; then the checkpoint may be unreadable */
 	bool sickens;	   /* VFs of late pools may; then the state directory stays */
-	bool strangers;	   /* other programs take VFs that no container has */
+	bool mixed;	/* the kubelet gives VFs of the claims' pool as well: --serve was another */
+	bool strangers; /* other programs take VFs that no container has */
 };
 struct step {
 	uint8_t kind, a;
