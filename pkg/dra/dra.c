@@ -35,6 +35,7 @@ struct dra {
 	char *refused; /* why the kubelet did not register the driver; NULL: it did, or has not
 			  answered */
 	struct log_rate waits;
+	bool told_old;
 };
 
 /* --- the offer --- */
@@ -198,6 +199,17 @@ static void on_registered(void *ctx, bool yes, const char *error)
 		 d->env.driver, error ? error : "");
 }
 
+static void on_old(void *ctx)
+{
+	struct dra *d = ctx;
+
+	if (!d->told_old)
+		log_warn(
+			"kubelet",
+			"the kubelet is older than 1.37 and can unprepare a claim that another pod uses");
+	d->told_old = true;
+}
+
 /* --- */
 
 static void ask(void *objects, const struct api_request *request, api_done_fn done, void *arg)
@@ -225,6 +237,7 @@ static void start(struct dra *d)
 					      .prepare = on_prepare,
 					      .unprepare = on_unprepare,
 					      .registered = on_registered,
+					      .old = on_old,
 					      .ctx = d };
 
 	d->server = draserver_open(&server);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -16,11 +17,13 @@
 
 #define RETRY_MS 1000
 /* 1.34 takes health for unknown after 30 s, and has no timeouts of devices. */
-#define AGAIN_MS 10000
+#define AGAIN_MS  10000
+#define SETTLE_MS 5000
 
 struct watcher {
 	LIST_ENTRY(watcher) link;
 	struct rpc_stream *stream;
+	bool modern; /* the kubelet's, of the version that 1.37 brought */
 };
 
 struct draserver {
@@ -33,6 +36,7 @@ struct draserver {
 	char *error; /* why a socket is not open; NULL: both are */
 	bool registered;
 	struct socket_id kubelet; /* that has registered it */
+	int64_t registered_ms;	  /* 0: that kubelet's age has been looked at */
 	LIST_HEAD(, watcher) watchers;
 	struct arena *known; /* of the newest message; NULL: there is none */
 	struct bytes health;
@@ -101,17 +105,42 @@ static void send_health_to_all(struct draserver *s)
 		send_health(s, w);
 }
 
-static void watch_opened(void *ctx, struct rpc_stream *stream, struct bytes request)
+static struct watcher *watch(struct draserver *s, struct rpc_stream *stream, enum rpc_kin kin)
 {
-	struct draserver *s = ctx;
 	struct watcher *w = xcalloc(1, sizeof(*w));
 
 	w->stream = stream;
 	rpc_stream_set_data(stream, w);
 	LIST_INSERT_HEAD(&s->watchers, w, link);
-	if (kubeclient_registry_kin(s->env.plugin_dir, rpc_stream_peer(stream)) == RPC_PEER_SAME)
+	if (kin == RPC_PEER_SAME)
 		rpc_stream_keep(stream);
 	send_health(s, w);
+	return w;
+}
+
+static void watch_opened(void *ctx, struct rpc_stream *stream, struct bytes request)
+{
+	struct draserver *s = ctx;
+
+	watch(s, stream, kubeclient_registry_kin(s->env.plugin_dir, rpc_stream_peer(stream)));
+}
+
+static void modern_watch_opened(void *ctx, struct rpc_stream *stream, struct bytes request)
+{
+	struct draserver *s = ctx;
+	enum rpc_kin kin = kubeclient_registry_kin(s->env.plugin_dir, rpc_stream_peer(stream));
+
+	watch(s, stream, kin)->modern = kin != RPC_PEER_OTHER;
+}
+
+static bool is_watched_as_by_1_37(const struct draserver *s)
+{
+	const struct watcher *w;
+
+	LIST_FOREACH (w, &s->watchers, link)
+		if (w->modern)
+			return true;
+	return false;
 }
 
 static void watch_closed(void *ctx, struct rpc_stream *stream)
@@ -167,6 +196,7 @@ static void heard(void *ctx, const struct registration_status *status)
 	struct draserver *s = ctx;
 
 	s->registered = status->registered;
+	s->registered_ms = status->registered ? clock_mono_ms() : 0;
 	s->kubelet = kubelet_now(s);
 	if (!s->dying)
 		s->env.registered(s->env.ctx, status->registered,
@@ -195,7 +225,7 @@ static const struct rpc_method methods[] = {
 	{ .path = PATH_DRA_UNPREPARE, .unary = unprepare },
 	{ .path = PATH_DRA_PREPARE_V1BETA1, .unary = prepare },
 	{ .path = PATH_DRA_UNPREPARE_V1BETA1, .unary = unprepare },
-	{ .path = PATH_DRA_HEALTH, .opened = watch_opened, .closed = watch_closed },
+	{ .path = PATH_DRA_HEALTH, .opened = modern_watch_opened, .closed = watch_closed },
 	{ .path = PATH_DRA_HEALTH_V1ALPHA1, .opened = watch_opened, .closed = watch_closed },
 };
 
@@ -229,11 +259,24 @@ static int open_both(struct draserver *s, struct err *err)
 				ARRAY_LEN(registry_methods), err);
 }
 
+/* It watches at once, if it does. */
+static void look_at_age(struct draserver *s)
+{
+	unsigned settle_ms = s->env.settle_ms ? s->env.settle_ms : SETTLE_MS;
+
+	if (!s->registered_ms || clock_mono_ms() - s->registered_ms < settle_ms)
+		return;
+	s->registered_ms = 0;
+	if (!is_watched_as_by_1_37(s))
+		s->env.old(s->env.ctx);
+}
+
 void draserver_check(struct draserver *s)
 {
 	struct err err = { 0 };
 	bool known;
 
+	look_at_age(s);
 	if (open_both(s, &err) == 0) {
 		free(STEAL(s->error));
 		return;

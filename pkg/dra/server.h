@@ -28,6 +28,10 @@ struct draserver_env {
 	/* The kubelet has registered the driver, or has not; also false: a socket cannot be opened
 	 * (yet), once for each error. */
 	void (*registered)(void *ctx, bool yes, const char *error);
+	/* The kubelet that registered the driver does not watch health as 1.37 does: once for each
+	 * registration */
+	void (*old)(void *ctx);
+	unsigned settle_ms; /* how long after the registration that is known; 0: 5 s */
 	void *ctx;
 };
 

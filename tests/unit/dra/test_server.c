@@ -24,7 +24,7 @@ static struct draserver *server;
 
 /* What the server told, and is asked. */
 static struct {
-	unsigned told, prepares;
+	unsigned told, prepares, old;
 	bool yes;
 	char error[256];
 	const struct dra_result *results; /* of each call */
@@ -87,6 +87,12 @@ static void registered(void *ctx, bool yes, const char *error)
 	snprintf(seen.error, sizeof(seen.error), "%s", error ? error : "");
 }
 
+static void is_old(void *ctx)
+{
+	assert_ptr_equal(ctx, &seen);
+	seen.old++;
+}
+
 /* --- set-up --- */
 
 static const char *below(const char *name)
@@ -117,6 +123,8 @@ static void open_fn(void *arg)
 				       .prepare = prepare,
 				       .unprepare = unprepare,
 				       .registered = registered,
+				       .old = is_old,
+				       .settle_ms = 1,
 				       .ctx = &seen };
 	server = draserver_open(&env);
 }
@@ -452,15 +460,43 @@ static void health_is_told_to_every_stream(void **state)
 	wait_until(both_ended);
 }
 
-static bool is_held(void)
-{
-	return seen.held;
-}
-
 static void check_fn(void *arg)
 {
 	(void)arg;
 	draserver_check(server);
+}
+
+static unsigned times_old(void)
+{
+	notify(true, "");
+	usleep(2000);
+	on_rpc(check_fn, NULL);
+	on_rpc(check_fn, NULL);
+	return seen.old;
+}
+
+static void a_kubelet_before_1_37_is_known_by_the_health_it_watches(void **state)
+{
+	(void)state;
+	memset(watches, 0, sizeof(watches));
+	watches[0].method = PATH_DRA_HEALTH_V1ALPHA1;
+	watches[1].method = PATH_DRA_HEALTH;
+	tell_health(DRA_HEALTHY);
+	on_rpc(check_fn, NULL);
+	assert_int_equal(seen.old, 0); /* nobody has registered it yet */
+	assert_int_equal(times_old(), 1);
+	on_rpc(watch_fn, &watches[0]);
+	assert_int_equal(times_old(), 2);
+	on_rpc(watch_fn, &watches[1]);
+	wait_until(both_know_that_it_is_healthy);
+	assert_int_equal(times_old(), 2);
+	on_rpc(close_fn, NULL);
+	wait_until(both_ended);
+}
+
+static bool is_held(void)
+{
+	return seen.held;
 }
 
 static void removed_sockets_are_opened_again(void **state)
@@ -560,6 +596,7 @@ int main(void)
 		T(claims_are_unprepared),
 		T(bytes_that_are_no_claims_are_refused),
 		T(health_is_told_to_every_stream),
+		T(a_kubelet_before_1_37_is_known_by_the_health_it_watches),
 		T(removed_sockets_are_opened_again),
 		T_CLOSED(a_folder_that_is_missing_is_told_once_and_awaited),
 		T_CLOSED(another_process_on_the_socket_is_left_alone),
