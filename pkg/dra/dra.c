@@ -80,7 +80,7 @@ static void offer(struct dra *d)
 {
 	_cleanup_arena_ struct arena *a = arena_new(16 * 1024);
 	struct slices_pool *v = arena_array(a, d->node->n_pools, sizeof(*v));
-	struct slices_in in = { .node = d->node, .v = v, .taints = true };
+	struct slices_in in = { .node = d->node, .v = v, .taints = publish_has_taints(d->publish) };
 	struct dra_health_list health;
 
 	for (size_t i = 0; i < d->node->n_pools; i++) {
@@ -267,13 +267,21 @@ void dra_check(struct dra *d)
 		draserver_check(d->server);
 }
 
+static void on_changed(void *arg)
+{
+	dra_relist(arg);
+}
+
 struct dra *dra_open(const struct dra_env *env)
 {
+	struct dra *d = xcalloc(1, sizeof(*d));
 	const struct publish_env publish = { .rpc = env->rpc,
 					     .driver = env->driver,
 					     .node_name = env->node_name,
 					     .ask = ask,
-					     .ctx = env->objects };
+					     .ctx = env->objects,
+					     .changed = on_changed,
+					     .arg = d };
 	const struct prepare_env prepare = { .rpc = env->rpc,
 					     .driver = env->driver,
 					     .node_name = env->node_name,
@@ -282,7 +290,6 @@ struct dra *dra_open(const struct dra_env *env)
 					     .latebind = env->latebind,
 					     .tracker = env->tracker,
 					     .claims = env->claims };
-	struct dra *d = xcalloc(1, sizeof(*d));
 
 	d->env = *env;
 	d->publish = publish_open(&publish);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "document/document.h"
 #include "dra/slices.h"
 #include "kubemsg/apiobject.h"
 #include "rpc/rpc.h"
@@ -26,6 +27,7 @@
 
 enum {
 	HTTP_BAD_REQUEST = 400,
+	HTTP_FORBIDDEN = 403,
 	HTTP_NOT_FOUND = 404,
 	HTTP_CONFLICT = 409,
 	HTTP_INVALID = 422,
@@ -55,6 +57,8 @@ struct publish {
 	struct slices wanted;
 	bool set;   /* something is wanted */
 	bool again; /* that changed since the round began */
+	bool asked; /* for the version of the API server */
+	bool taints;
 
 	/* of a round */
 	bool busy;
@@ -192,7 +196,7 @@ static void succeed(struct publish *p)
 	if (p->looks)
 		wait(p, looks_ms[ARRAY_LEN(looks_ms) - p->looks--]);
 	else
-		wait(p, jittered(LOOK_MS + LOOK_MS / 4));
+		wait(p, jittered(LOOK_MS / 3 * 4));
 }
 
 static void begin_soon(struct publish *p)
@@ -424,6 +428,36 @@ static void on_list(void *arg, long status, struct bytes body, const char *why)
 		p->not_before_ms = clock_mono_ms() + GAP_MS;
 }
 
+/* Device taints are there from 1.36 on (beta), and dropped without a word before. */
+static bool has_taints(struct bytes version)
+{
+	_cleanup_arena_ struct arena *a = arena_new(0);
+	const struct item *item;
+
+	if (document_parse((const char *)version.data, version.len, "version", a, &item, NULL) < 0)
+		return false;
+	return atoi(item_string(item, "minor") ? item_string(item, "minor") : "") >= 36;
+}
+
+static void on_version(void *arg, long status, struct bytes body, const char *why)
+{
+	struct publish *p = arg;
+
+	if (!go_on(p))
+		return;
+	if (why && status != HTTP_FORBIDDEN && status != HTTP_NOT_FOUND) {
+		fail(p, status, why);
+		return;
+	}
+	p->asked = true;
+	p->taints = !why && has_taints(body);
+	end_round(p);
+	if (p->taints && p->env.changed)
+		p->env.changed(p->env.arg);
+	if (!p->busy)
+		begin_round(p);
+}
+
 static void begin_round(struct publish *p)
 {
 	_cleanup_free_ char *path =
@@ -434,7 +468,10 @@ static void begin_round(struct publish *p)
 	p->again = p->done = false;
 	p->busy = true;
 	p->round = arena_new(0);
-	ask(p, "GET", path, API_OBJECTS_TYPE, NULL, on_list);
+	if (p->asked)
+		ask(p, "GET", path, API_OBJECTS_TYPE, NULL, on_list);
+	else
+		ask(p, "GET", "/version", "application/json", NULL, on_version);
 }
 
 /* --- from outside --- */
@@ -483,6 +520,11 @@ void publish_look(struct publish *p)
 	p->looks = ARRAY_LEN(looks_ms);
 	if (p->set && !p->busy)
 		wait(p, 0);
+}
+
+bool publish_has_taints(const struct publish *p)
+{
+	return p->taints;
 }
 
 bool publish_is_done(const struct publish *p)

@@ -27,6 +27,10 @@ struct publish_env {
 	/* kubeapi_objects_do(), with ctx its objects, which outlive this */
 	void (*ask)(void *ctx, const struct api_request *request, api_done_fn done, void *arg);
 	void *ctx;
+	/* publish_has_taints() is true from now on: set again. Before the first list. May be NULL
+	 */
+	void (*changed)(void *arg);
+	void *arg;
 	unsigned pause_ms; /* the first one after a failure; 0: a second */
 };
 
@@ -38,6 +42,8 @@ void publish_set(struct publish *p, const struct slices_in *in);
  * (kubernetes pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go): for each registration. Looks now,
  * and twice within the next minute. */
 void publish_look(struct publish *p);
+/* Does the API server keep taints of devices? (slices_in.taints) False until it was asked. */
+bool publish_has_taints(const struct publish *p);
 /* Is all written that is wanted? */
 bool publish_is_done(const struct publish *p);
 /* A sentence without its end: "8 ResourceSlices, generation 3". */

@@ -65,6 +65,8 @@ class ApiServer:
 
     def do(self, method, path, headers):
         name = path.split("?")[0].removeprefix(SLICES).strip("/")
+        if path == "/version":
+            return 200, b'{"major": "1", "minor": "37"}'
         if path == "/api/v1/nodes/worker-1":
             return 200, kubepb.metadata({"metadata": {"name": "worker-1", "uid": "node-1", "resourceVersion": "1"}})
         assert path.startswith(SLICES), path

@@ -28,6 +28,7 @@ struct fake_api *fake_api_new(struct rpc *rpc)
 
 	api->rpc = rpc;
 	api->node_uid = "node-1";
+	api->minor = "37+";
 	return api;
 }
 
@@ -232,6 +233,10 @@ static long do_request(struct fake_api *api, const struct api_request *r, struct
 
 	if (strcmp(r->method, "GET") != 0)
 		return do_write(api, r, out, a);
+	if (!strcmp(r->path, "/version")) {
+		strbuf_printf(out, "{\"major\":\"1\",\"minor\":\"%s\"}", api->minor);
+		return 200;
+	}
 	if (!strcmp(r->path, "/api/v1/nodes/worker-1")) {
 		assert_string_equal(r->accept, API_OBJECT_TYPE);
 		put_envelope(out, meta_of(&node, a));

@@ -40,7 +40,7 @@ struct fake_api {
 	struct rpc *rpc;
 	struct fake_object *v;
 	size_t n, cap;
-	const char *node_uid;
+	const char *node_uid, *minor; /* of its version */
 	struct fake_script script;
 	int asked, writes, created; /* writes: those that were let through or refused */
 	int open;		    /* not answered yet */

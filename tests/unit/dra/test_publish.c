@@ -34,6 +34,17 @@ static unsigned numbers[600]; /* of slots: 0, 1, … */
 
 /* --- on the rpc thread --- */
 
+static int n_changed;
+
+static void set_fn(void *arg);
+
+static void changed_fn(void *arg)
+{
+	n_changed++;
+	assert_true(publish_has_taints(p));
+	set_fn(NULL);
+}
+
 static void open_fn(void *arg)
 {
 	p = publish_open(&(struct publish_env) { .rpc = rpc,
@@ -41,6 +52,7 @@ static void open_fn(void *arg)
 						 .node_name = "worker-1",
 						 .ask = fake_api_ask,
 						 .ctx = api,
+						 .changed = changed_fn,
 						 .pause_ms = 4 });
 }
 
@@ -148,9 +160,9 @@ static void what_is_wanted_is_written_once(void **state)
 	check();
 	assert_int_equal(there.generation, 1);
 	assert_int_equal(api->writes, 3);
-	assert_int_equal(api->asked, 3 + 3); /* the list, the node, and the list again */
+	assert_int_equal(api->asked, 3 + 4); /* version, list, node, and the list again */
 	want(300);
-	assert_int_equal(api->asked, 3 + 3);
+	assert_int_equal(api->asked, 3 + 4);
 }
 
 static void a_restart_is_not_noticed(void **state)
@@ -184,6 +196,40 @@ static void a_change_is_a_generation(void **state)
 	want(500);
 	check();
 	assert_int_equal(there.generation, 4);
+}
+
+static bool has_taints(void)
+{
+	return publish_has_taints(p);
+}
+
+static void taints_are_for_servers_that_keep_them(void **state)
+{
+	static const char *const minors[] = { "35", "34+", "x", "" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(minors); i++) {
+		come_and_go();
+		api->minor = minors[i];
+		want(1);
+		check();
+		assert_false(is_on_rpc(has_taints));
+	}
+	on_rpc(fake_api_wipe, api);
+	come_and_go();
+	api->script = (struct fake_script) { FAKE_REFUSE, .times = 1, .status = 403 };
+	want(1);
+	check();
+	assert_false(is_on_rpc(has_taints));
+	on_rpc(fake_api_wipe, api);
+	come_and_go();
+	api->minor = "36";
+	n_changed = 0;
+	want(1);
+	check();
+	assert_true(is_on_rpc(has_taints));
+	assert_int_equal(n_changed, 1);
+	assert_int_equal(there.generation, 1);
 }
 
 static void nothing_is_written_before_something_is_wanted(void **state)
@@ -439,6 +485,7 @@ int main(void)
 		TEST(what_is_wanted_is_written_once),
 		TEST(a_restart_is_not_noticed),
 		TEST(a_change_is_a_generation),
+		TEST(taints_are_for_servers_that_keep_them),
 		TEST(nothing_is_written_before_something_is_wanted),
 		TEST(all_go_when_nothing_is_wanted),
 		TEST(a_link_that_flaps_costs_few_writes),
