@@ -507,6 +507,10 @@ static int open_claims(struct daemon *d, struct kubeapi_objects **ret, struct er
 		return err_set(
 			err, EINVAL,
 			"--serve=dra needs CDI: the folder of --cdi-dir has to be the host's");
+	if (d->opt->specs.mode == SPECS_OFF || d->opt->specs.mode == SPECS_PODS_API)
+		return err_set(
+			err, EINVAL,
+			"--serve=dra needs pod specs of the API server, which --pod-specs excludes");
 	if (kubeapi_objects_open(d->rpc, d->opt->specs.service_account, ret, err) < 0)
 		return err_wrap(err, "--serve=dra needs the API server");
 	return 0;
@@ -522,10 +526,15 @@ static int open_service(struct daemon *d, struct err *err)
 				   .unlisted = d->unlisted,
 				   .events = d->events,
 				   .probe = d->probe };
-	int r = d->opt->config_files->by_claims ? open_claims(d, &env.objects, err) : 0;
+	struct specs_options specs = d->opt->specs;
+	bool claims = d->opt->config_files->by_claims;
+	int r = claims ? open_claims(d, &env.objects, err) : 0;
 
+	/* The Pods API does not tell which claims were made for a pod: docs/design/kubelet.md §2.4 */
+	if (claims)
+		specs.mode = SPECS_API_SERVER;
 	if (r == 0)
-		r = specs_open(d->rpc, &d->opt->specs, d->opt->kubelet_root, &env.specs, err);
+		r = specs_open(d->rpc, &specs, d->opt->kubelet_root, &env.specs, err);
 	if (r == 0)
 		d->service = service_new(&env);
 	return r;
