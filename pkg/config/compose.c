@@ -339,6 +339,7 @@ void config_by_claims(struct config *cfg)
 
 		p->binding = BINDING_LATE;
 		p->binding_auto = false;
+		p->binding_why = "pods get its VFs by ResourceClaims";
 		p->exclude_topology = true;
 	}
 }

@@ -188,8 +188,9 @@ struct pool_config {
 	/* | "auto" (default of the built-in pool and of pools with a railmate object; else early):
 	 * early until config_bind() */
 	bool binding_auto;
-	const char *binding_why; /* of auto: a clause; NULL: not decided yet */
-	bool binding_held;	 /* only because containers hold VFs by this binding */
+	/* Of auto, and with DRA: a clause; NULL: not decided yet, or not asked for */
+	const char *binding_why;
+	bool binding_held; /* only because containers hold VFs by this binding */
 };
 
 /* An entry of a list of pools that has an error: the pool is left out, or a part of it. */
