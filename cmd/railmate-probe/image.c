@@ -52,6 +52,7 @@ struct verbs {
 	struct ibv_context *(*open)(struct ibv_device *device);
 	int (*close)(struct ibv_context *context);
 	int (*query)(struct ibv_context *context, uint8_t port, void *attr);
+	struct ibv_device **devices; /* listed once: it reads those of the whole machine */
 };
 /* One port, as that libibverbs shows it. */
 struct seen {
@@ -69,7 +70,7 @@ union port {
 static struct seen ask(const struct verbs *v, const char *hca, int number)
 {
 	struct seen seen = { .error = ENODEV };
-	struct ibv_device **list = v->list(NULL), **d = list;
+	struct ibv_device **d = v->devices;
 	struct ibv_context *context = NULL;
 	union port port = { .attr = { .state = 0 } };
 
@@ -86,8 +87,6 @@ static struct seen ask(const struct verbs *v, const char *hca, int number)
 	seen.link = port.attr.link_layer;
 	if (context)
 		v->close(context);
-	if (list)
-		v->free_list(list);
 	return seen;
 }
 
@@ -105,12 +104,13 @@ static void put_seen(struct json *j, const char *hca, const struct seen *s)
 	json_end_object(j);
 }
 
-static void put_devices(struct json *j, const struct verbs *v)
+static void put_devices(struct json *j, struct verbs *v)
 {
 	const char *wanted = getenv(DEVICES);
 	char name[64];
 	int port;
 
+	v->devices = v->list(NULL);
 	json_key(j, "devices");
 	json_begin_array(j);
 	while (wanted && sscanf(wanted, " %63[^/ ]/%d", name, &port) == 2) {
@@ -120,6 +120,8 @@ static void put_devices(struct json *j, const struct verbs *v)
 		wanted = strchr(wanted + 1, ' ');
 	}
 	json_end_array(j);
+	if (v->devices)
+		v->free_list(v->devices);
 }
 
 static const char *load(struct verbs *v, const char **path)
@@ -164,9 +166,10 @@ int image_verbs_main(void)
 /* --- its parent --- */
 
 struct answer {
-	const struct item *json; /* NULL: none came */
-	char *errors;		 /* what came on standard error */
-	const char *why;	 /* no answer: a clause */
+	const struct item *json;  /* NULL: none came */
+	char *errors;		  /* what came on standard error */
+	const char *why;	  /* no answer: a clause */
+	struct ibv_device **ours; /* what this program lists; NULL: it was not asked */
 };
 
 static const char *text_of(int fd, struct arena *a)
@@ -407,11 +410,6 @@ static struct seen seen_of(const struct answer *answer, const char *hca)
 	return (struct seen) { .error = ENODEV };
 }
 
-static struct ibv_device **our_list(int *n)
-{
-	return ibv_get_device_list(n);
-}
-
 static int our_query(struct ibv_context *context, uint8_t port, void *attr)
 {
 	return ibv_query_port(context, port, attr);
@@ -421,9 +419,12 @@ static int our_query(struct ibv_context *context, uint8_t port, void *attr)
 static void compare(const struct told_vf *vf, const char *provider, const struct answer *answer,
 		    const struct seen *theirs, struct report *r)
 {
-	static const struct verbs ours = {
-		our_list,	 ibv_free_device_list, ibv_get_device_name,
-		ibv_open_device, ibv_close_device,     our_query
+	const struct verbs ours = {
+		.name = ibv_get_device_name,
+		.open = ibv_open_device,
+		.close = ibv_close_device,
+		.query = our_query,
+		.devices = answer->ours,
 	};
 	const char *words = own_words(answer, is_about, vf->hca, provider, r->arena);
 	struct seen ok = ask(&ours, vf->hca, vf->port);
@@ -536,5 +537,9 @@ void check_image(const struct sysroot *root, const struct told *told, struct rep
 		explain_no_copy(root, error, r);
 	else if (!answer.json)
 		explain_no_answer(&answer, r);
+	if (answer.json)
+		answer.ours = ibv_get_device_list(NULL);
 	judge_copies(root, told, &answer, copies, n, r);
+	if (answer.ours)
+		ibv_free_device_list(answer.ours);
 }
