@@ -32,6 +32,7 @@ struct dra {
 	struct draserver *server;
 	struct publish *publish;
 	struct prepares *prepares;
+	char *state;   /* the path of the kubelet's checkpoint of claims */
 	char *refused; /* why the kubelet did not register the driver; NULL: it did, or has not
 			  answered */
 	struct log_rate waits;
@@ -282,17 +283,19 @@ struct dra *dra_open(const struct dra_env *env)
 					     .ctx = env->objects,
 					     .changed = on_changed,
 					     .arg = d };
-	const struct prepare_env prepare = { .rpc = env->rpc,
-					     .driver = env->driver,
-					     .node_name = env->node_name,
-					     .ask = ask,
-					     .ctx = env->objects,
-					     .latebind = env->latebind,
-					     .tracker = env->tracker,
-					     .claims = env->claims };
+	struct prepare_env prepare = { .rpc = env->rpc,
+				       .driver = env->driver,
+				       .node_name = env->node_name,
+				       .ask = ask,
+				       .ctx = env->objects,
+				       .latebind = env->latebind,
+				       .tracker = env->tracker,
+				       .claims = env->claims };
 
 	d->env = *env;
 	d->publish = publish_open(&publish);
+	d->state = xasprintf("%s/dra_manager_state", env->kubelet_root);
+	prepare.state = d->state;
 	d->prepares = prepare_open(&prepare);
 	return d;
 }
@@ -306,5 +309,6 @@ void dra_close(struct dra *d)
 	publish_close(STEAL(d->publish));
 	node_unref(d->node);
 	free(d->refused);
+	free(d->state);
 	free(d);
 }

@@ -15,6 +15,7 @@
 #include "document/document.h"
 #include "dra/slices.h"
 #include "holds/holds.h"
+#include "kubeclient/checkpoint.h"
 #include "kubemsg/apilist.h"
 #include "kubemsg/messages.h"
 #include "kubemsg/podspec.h"
@@ -28,6 +29,7 @@
 
 #define ASK_TIMEOUT_MS	2000
 #define BIND_TIMEOUT_MS 10000
+#define STATE_MS	60000
 #define CLAIMS_MAX	128 /* of one pod: SPEC_CLAIMS_MAX */
 #define USERS_MAX	16  /* pods of a claim that are looked at */
 #define DRIVERS_MAX	8   /* of GPUs, of one pod */
@@ -37,6 +39,7 @@ struct prepares {
 	struct prepare_env env;
 	struct node *node; /* NULL: none yet */
 	LIST_HEAD(, job) jobs;
+	struct rpc_timer *timer;
 };
 
 /* A claim of the pod. Those that the kubelet names come first; of others only the GPUs count. */
@@ -69,6 +72,7 @@ struct job {
 	bool asked_pods;
 	const char *why_no_pod;
 	const char *doubt;
+	bool unprepares, is_saved;
 	bool stale;	      /* one of its claims was unprepared since */
 	const char **drivers; /* other ones, whose slices were asked for */
 	size_t n_drivers;
@@ -122,8 +126,12 @@ static const struct dra_device *devices_of(struct job *j, const struct claim_sta
 	return v;
 }
 
+static void end_unprepared(struct prepares *p);
+
 static void end(struct job *j)
 {
+	struct prepares *p = j->unprepares ? NULL : j->p;
+
 	struct dra_result *v = arena_array(j->arena, j->n_named, sizeof(*v));
 	const struct dra_results results = { v, j->n_named };
 
@@ -140,6 +148,8 @@ static void end(struct job *j)
 	node_unref(j->node);
 	arena_free(j->arena);
 	free(j);
+	if (p)
+		end_unprepared(p);
 }
 
 /* A pod starts with all its claims or not at all: a claim that was prepared alone would be another
@@ -661,23 +671,48 @@ void prepare_claims(struct prepares *p, const struct dra_claim_refs *refs, prepa
 	}
 }
 
-static void saved(void *arg)
-{
-	struct job *j = pending_end(arg);
-
-	if (j)
-		end(j);
-}
-
-static bool names_one_of(const struct job *j, const struct dra_claim_refs *refs)
+static bool names_one_of(const struct job *j, const struct job *other)
 {
 	for (size_t i = 0; i < j->n_named; i++) {
-		for (size_t k = 0; k < refs->n; k++) {
-			if (str_eq(j->claims[i].ref.uid, refs->v[k].uid))
+		for (size_t k = 0; k < other->n_named; k++) {
+			if (str_eq(j->claims[i].ref.uid, other->claims[k].ref.uid))
 				return true;
 		}
 	}
 	return false;
+}
+
+/* A job that is stale unprepares its claims when it ends: not after the kubelet has prepared them
+ * anew, for another pod, and it does not before it has this answer. */
+static bool is_awaited(const struct job *j)
+{
+	const struct job *other;
+	bool is = false;
+
+	LIST_FOREACH (other, &j->p->jobs, link)
+		is |= !other->unprepares && other->stale && names_one_of(other, j);
+	return is;
+}
+
+static void end_unprepared(struct prepares *p)
+{
+	struct job *j = LIST_FIRST(&p->jobs), *next;
+
+	for (; j; j = next) {
+		next = LIST_NEXT(j, link);
+		if (j->unprepares && j->is_saved && !is_awaited(j))
+			end(j);
+	}
+}
+
+static void saved(void *arg)
+{
+	struct job *j = pending_end(arg);
+
+	if (!j)
+		return;
+	j->is_saved = true;
+	end_unprepared(j->p);
 }
 
 void unprepare_claims(struct prepares *p, const struct dra_claim_refs *refs, prepare_done_fn done,
@@ -685,12 +720,42 @@ void unprepare_claims(struct prepares *p, const struct dra_claim_refs *refs, pre
 {
 	struct job *j = job_new(p, refs, done, arg), *other;
 
+	j->unprepares = true;
+	/* A record that comes later would be of a claim that the kubelet has forgotten. */
+	if (!holds_status(tracker_holds(p->env.tracker)).settled) {
+		fail(j, NULL, "not all records of what is held were read yet");
+		return;
+	}
 	LIST_FOREACH (other, &p->jobs, link)
-		other->stale |= names_one_of(other, refs);
-	j->stale = false;
+		other->stale |= !other->unprepares && names_one_of(other, j);
 	for (size_t i = 0; i < refs->n; i++)
 		unprepare(p, refs->v[i].uid);
 	tracker_save(p->env.tracker, saved, pending_new(j, &j->asked));
+}
+
+/* The kubelet has forgotten a claim, and will not say so: its answer, or the ledger in which the
+ * claim was draining, is lost. */
+static void read_state(void *arg)
+{
+	_cleanup_arena_ struct arena *a = arena_new(8192);
+	struct prepares *p = arg;
+	struct holds *h = tracker_holds(p->env.tracker);
+	const char *text =
+		holds_status(h).settled ? kubeclient_dra_state(p->env.state, a, NULL) : NULL;
+	bool any = false;
+
+	p->timer = rpc_after(p->env.rpc, p->env.state_ms, read_state, p);
+	for (size_t i = 0; text && i < ledger_holds(holds_ledger(h)); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(holds_ledger(h), i);
+		const char *claim = arena_strdup(a, hold->owner.claim);
+
+		if (!claim || !*claim || hold->draining || strstr(text, claim))
+			continue;
+		unprepare(p, claim);
+		any = true;
+	}
+	if (any)
+		tracker_save(p->env.tracker, NULL, NULL);
 }
 
 void prepare_update(struct prepares *p, struct node *node)
@@ -710,7 +775,11 @@ struct prepares *prepare_open(const struct prepare_env *env)
 		p->env.ask_ms = ASK_TIMEOUT_MS;
 	if (!p->env.timeout_ms)
 		p->env.timeout_ms = BIND_TIMEOUT_MS;
+	if (!p->env.state_ms)
+		p->env.state_ms = STATE_MS;
 	LIST_INIT(&p->jobs);
+	if (env->state)
+		p->timer = rpc_after(env->rpc, p->env.state_ms, read_state, p);
 	return p;
 }
 
@@ -720,6 +789,7 @@ void prepare_close(struct prepares *p)
 
 	if (!p)
 		return;
+	rpc_timer_cancel(STEAL(p->timer));
 	while ((j = LIST_FIRST(&p->jobs)))
 		fail(j, NULL, "railmated is stopping");
 	node_unref(p->node);

@@ -27,6 +27,8 @@ struct prepare_env {
 	struct latebind *latebind;
 	struct tracker *tracker;
 	const struct draclaim_source *claims;
+	const char *state;   /* the kubelet's checkpoint of claims; NULL: none */
+	unsigned state_ms;   /* how often it is read; 0: 60000 */
 	unsigned ask_ms;     /* how long the API server may take for each answer; 0: 2000 */
 	unsigned timeout_ms; /* of late binding; 0: 10000 */
 };
@@ -43,8 +45,8 @@ typedef void (*prepare_done_fn)(void *arg, const struct dra_results *results);
 /* done once, now or later. refs are copied. The same claim again gives the same devices. */
 void prepare_claims(struct prepares *p, const struct dra_claim_refs *refs, prepare_done_fn done,
 		    void *arg);
-/* Their VFs are free when nothing uses them any more. done: when that is on disk. Claims that are
- * not known are fine. */
+/* Their VFs are free when nothing uses them any more. done: when that is on disk, and what was
+ * preparing them has ended. Claims that are not known are fine. */
 void unprepare_claims(struct prepares *p, const struct dra_claim_refs *refs, prepare_done_fn done,
 		      void *arg);
 

@@ -15,10 +15,9 @@
 /* Read as a tree it takes six times as much. Two thousand containers with devices fit. */
 #define CHECKPOINT_BYTES_MAX (4 << 20)
 
-static const struct item *read_checkpoint(const char *path, struct arena *a, struct err *err)
+static char *read_text(const char *path, struct arena *a, size_t *ret_len, struct err *err)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	const struct item *doc;
 	struct stat st;
 	size_t len = 0;
 	char *text;
@@ -36,7 +35,32 @@ static const struct item *read_checkpoint(const char *path, struct arena *a, str
 	text = arena_alloc(a, (size_t)st.st_size + 1);
 	while (len < (size_t)st.st_size && (n = read(fd, text + len, (size_t)st.st_size - len)) > 0)
 		len += (size_t)n;
-	return document_parse(text, len, path, a, &doc, err) < 0 ? NULL : doc;
+	*ret_len = len;
+	return text;
+}
+
+static const struct item *read_checkpoint(const char *path, struct arena *a, struct err *err)
+{
+	const struct item *doc;
+	size_t len;
+	char *text = read_text(path, a, &len, err);
+
+	return !text || document_parse(text, len, path, a, &doc, err) < 0 ? NULL : doc;
+}
+
+const char *kubeclient_dra_state(const char *path, struct arena *a, struct err *err)
+{
+	size_t len;
+	char *text = read_text(path, a, &len, err);
+
+	if (!text)
+		return NULL;
+	text[len] = '\0';
+	if (!strstr(text, "ClaimInfoStateList") || !strstr(text, "\"Checksum\":")) {
+		err_set(err, EBADMSG, "%s is no checkpoint of claims", path);
+		return NULL;
+	}
+	return text;
 }
 
 static void add_ids(const struct item *list, struct ids *ids)

@@ -316,7 +316,8 @@ void note_unseen(struct world *w, int pod, int c)
 		const struct ledger_hold *hold = us_hold(w, vf);
 
 		if (ctr->of[vf] && !w->claims[ctr->of[vf] - 1].kept &&
-		    !(hold && uid_number(hold->owner.uid) == pod))
+		    !(hold && claim_number(hold->owner.claim) == ctr->of[vf] - 1 &&
+		      uid_number(hold->owner.uid) == pod))
 			ctr->unseen |= 1u << vf;
 	}
 }

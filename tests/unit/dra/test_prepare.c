@@ -143,6 +143,7 @@ static void ask(void *ctx, const struct api_request *request, api_done_fn done, 
 
 static const struct draclaim_source claim_source = { fetch_claim, NULL };
 static struct prepares *prepares;
+static const char *state_path;
 
 static void open_prepares(void *arg)
 {
@@ -152,7 +153,9 @@ static void open_prepares(void *arg)
 					 .ask = ask,
 					 .latebind = latebind,
 					 .tracker = tracker,
-					 .claims = &claim_source };
+					 .claims = &claim_source,
+					 .state = state_path,
+					 .state_ms = 5 };
 
 	(void)arg;
 	prepares = prepare_open(&env);
@@ -181,6 +184,7 @@ static int begin(void **state)
 				      .uid = "u1",
 				      .containers = api.containers,
 				      .n_containers = 3 };
+	state_path = NULL;
 	assert_int_equal(set_up_with(POOL), 0);
 	on_rpc(open_prepares, NULL);
 	return 0;
@@ -196,7 +200,7 @@ static int finish(void **state)
 static struct {
 	bool done;
 	size_t n;
-	char text[4][600];
+	char text[4][600], all[2000]; /* all: the first ones of all answers */
 } replied;
 
 static void note(void *arg, const struct dra_results *results)
@@ -217,6 +221,7 @@ static void note(void *arg, const struct dra_results *results)
 		}
 		snprintf(replied.text[i], sizeof(replied.text[i]), "%s", strbuf_str(&s));
 	}
+	strcat(strcat(replied.all, replied.text[0]), ";");
 	replied.done = true;
 }
 
@@ -499,6 +504,25 @@ static void gpus_of_a_claim_that_cannot_be_read_are_told(void **state)
 	assert_int_not_equal(d->known, LEDGER_GPUS_KNOWN);
 }
 
+static void note_saved(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+static bool saved;
+
+static bool is_saved(void)
+{
+	return saved;
+}
+
+static void save(void *arg)
+{
+	(void)arg;
+	tracker_save(tracker, note_saved, &saved);
+}
+
+/* The kubelet may prepare it anew once it has the answer. */
 static void a_claim_that_is_unprepared_meanwhile_holds_nothing(void **state)
 {
 	(void)state;
@@ -507,13 +531,84 @@ static void a_claim_that_is_unprepared_meanwhile_holds_nothing(void **state)
 	pod("p", "");
 	api.stuck = true;
 	start_call(false, "nics", NULL);
-	unprepare("nics");
-	memset(&replied, 0, sizeof(replied));
+	start_call(true, "nics", NULL);
+	saved = false;
+	on_rpc(save, NULL);
+	wait_until(is_saved);
+	assert_string_equal(replied.all, "");
 	api.stuck = false;
 	on_rpc(tell_claim, NULL);
-	wait_until(is_replied);
-	assert_string_equal(replied.text[0], U0 ": the claim was unprepared meanwhile");
+	assert_string_equal(replied.all, U0 ": the claim was unprepared meanwhile;" U0 ";");
 	assert_int_equal(n_holds(), 0);
+}
+
+static void a_record_that_is_read_later_is_not_of_a_claim_that_was_unprepared(void **state)
+{
+	char *aside = arena_printf(arena, "%s.aside", cdi_dir);
+
+	(void)state;
+	gives(claim("nics", U0), "nic", DRIVER, "rdma-vf-slot-0");
+	uses(0, "nics", NULL);
+	pod("p", "");
+	prepare("nics", NULL);
+	on_rpc(close_prepares, NULL);
+	on_rpc(end_all, NULL);
+	assert_int_equal(rename(cdi_dir, aside), 0);
+	assert_int_equal(symlink(cdi_dir, cdi_dir), 0); /* cannot be opened */
+	on_rpc(begin_all, NULL);
+	on_rpc(open_prepares, NULL);
+	start_call(true, "nics", NULL);
+	wait_until(is_replied);
+	assert_string_equal(replied.text[0], U0 ": not all records of what is held were read yet");
+	assert_int_equal(unlink(cdi_dir), 0);
+	assert_int_equal(rename(aside, cdi_dir), 0);
+	on_rpc(close_prepares, NULL);
+	on_rpc(end_all, NULL);
+	on_rpc(begin_all, NULL);
+	on_rpc(open_prepares, NULL);
+	assert_int_equal(n_holds(), 1);
+	prepare("nics", NULL); /* the kubelet lists its pods */
+	unprepare("nics");
+	assert_int_equal(n_holds(), 0);
+}
+
+static void write_state(const char *text)
+{
+	char *temporary = arena_printf(arena, "%s.new", state_path);
+	FILE *f = fopen(temporary, "w");
+
+	fputs(text, f);
+	fclose(f);
+	assert_int_equal(rename(temporary, state_path), 0);
+}
+
+static bool holds_none(void)
+{
+	return !n_holds();
+}
+
+#define STATE(list) "{\"Data\":\"{\\\"ClaimInfoStateList\\\":" list "}\",\"Checksum\":1}"
+
+static void a_claim_that_the_kubelet_has_forgotten_holds_nothing(void **state)
+{
+	static const char *const keeps[] = { "", "{}",
+					     STATE("[{\\\"ClaimUID\\\":\\\"" U0 "\\\"}]") };
+
+	(void)state;
+	gives(claim("nics", U0), "nic", DRIVER, "rdma-vf-slot-0");
+	uses(0, "nics", NULL);
+	pod("p", "");
+	prepare("nics", NULL);
+	on_rpc(close_prepares, NULL);
+	state_path = arena_printf(arena, "%s/dra_manager_state", machine.dir);
+	on_rpc(open_prepares, NULL); /* without the file */
+	for (size_t i = 0; i < ARRAY_LEN(keeps); i++) {
+		write_state(keeps[i]);
+		usleep(30000);
+		assert_int_equal(n_holds(), 1);
+	}
+	write_state(STATE("[{\\\"ClaimUID\\\":\\\"" U1 "\\\"}]"));
+	wait_until(holds_none);
 }
 
 #define P(f) cmocka_unit_test_setup_teardown(f, begin, finish)
@@ -531,6 +626,8 @@ int main(void)
 		P(a_pod_gets_all_its_claims_or_none),
 		P(gpus_of_a_claim_that_cannot_be_read_are_told),
 		P(a_claim_that_is_unprepared_meanwhile_holds_nothing),
+		P(a_record_that_is_read_later_is_not_of_a_claim_that_was_unprepared),
+		P(a_claim_that_the_kubelet_has_forgotten_holds_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, start_rpc, stop_rpc);
