@@ -513,6 +513,7 @@ static const struct {
 	  "admit POD [order=random|gpu-first|vf-first|listed] [claim=CLAIM:DRIVER/REQUEST=DEVICE,…] … [init:|sidecar:]CONTAINER:RESOURCE=N,claim:CLAIM[/REQUEST],… …" },
 	{ "remove", 1, 1, run_remove, "remove POD" },
 	{ "prepare", 1, 1, run_prepare, "prepare POD" },
+	{ "dra", 3, SIZE_MAX, dra_call, "dra DRIVER prepare|unprepare NAMESPACE/NAME=UID …" },
 	{ "prestart", 1, 1, run_prestart, "prestart POD" },
 	{ "start", 1, 3, run_start, "start POD [CONTAINER|* [TIMEOUT_MS]]" },
 	{ "pods", 0, 0, run_pods, "pods" },

@@ -250,6 +250,10 @@ void plugin_sweep(struct kubelet *k);
 /* registry.c: the plugin watcher */
 void registry_start(struct kubelet *k);
 void registry_stop(struct kubelet *k);
+const char *registry_driver(struct kubelet *k, const char *name); /* its socket; NULL: none */
+
+/* dra.c */
+void dra_call(struct command *cmd);
 
 /* podresources.c */
 int pod_resources_open(struct kubelet *k, struct err *err);

@@ -24,7 +24,8 @@
 struct watched {
 	struct watched *next;
 	struct kubelet *k;
-	char *path, *resource; /* resource NULL until it said so */
+	char *path, *resource;	 /* resource NULL until it said so */
+	char *driver, *endpoint; /* of one that serves claims; NULL */
 	ino_t inode;
 	bool seen; /* in this scan */
 	bool gone; /* left the directory, or the kubelet died */
@@ -45,6 +46,8 @@ static void release(struct watched *w)
 	rpc_channel_close(w->channel);
 	free(w->path);
 	free(w->resource);
+	free(w->driver);
+	free(w->endpoint);
 	free(w);
 }
 
@@ -89,10 +92,10 @@ static void on_connected(void *arg, const char *error)
 	release(w);
 }
 
-static bool speaks_v1beta1(const struct plugin_info *info)
+static bool speaks(const struct plugin_info *info, const char *version)
 {
 	for (size_t i = 0; i < info->versions.n; i++) {
-		if (!strcmp(info->versions.v[i], "v1beta1"))
+		if (!strcmp(info->versions.v[i], version))
 			return true;
 	}
 	return false;
@@ -100,7 +103,14 @@ static bool speaks_v1beta1(const struct plugin_info *info)
 
 static void use_info(struct watched *w, const struct plugin_info *info)
 {
-	if (strcmp(info->type, "DevicePlugin") || !speaks_v1beta1(info)) {
+	if (!strcmp(info->type, "DRAPlugin") && speaks(info, "v1.DRAPlugin")) {
+		w->driver = xstrdup(info->name);
+		w->endpoint = xstrdup(info->endpoint);
+		report_watched(w, "driver-found", info->name);
+		notify(w, NULL);
+		return;
+	}
+	if (strcmp(info->type, "DevicePlugin") || !speaks(info, "v1beta1")) {
 		report_watched(w, "watcher-failed", "no DevicePlugin of version v1beta1");
 		notify(w, "no handler registered for plugin type");
 		return;
@@ -207,6 +217,15 @@ static void on_scan(void *arg)
 	scan(k);
 	drop_unseen(k);
 	k->scan_timer = rpc_after(k->rpc, SCAN_MS, on_scan, k);
+}
+
+const char *registry_driver(struct kubelet *k, const char *name)
+{
+	for (struct watched *w = k->watched; w; w = w->next) {
+		if (!w->gone && w->driver && !strcmp(w->driver, name))
+			return w->endpoint;
+	}
+	return NULL;
 }
 
 void registry_start(struct kubelet *k)
