@@ -480,6 +480,14 @@ static void note_placed(void *arg, const struct stats_placement *placement)
 	events_of_placement(s->env.events, placement);
 }
 
+static void on_seen(void *ctx, const struct vf_state *states, size_t n)
+{
+	struct service *s = ctx;
+
+	if (s->dra)
+		dra_seen(s->dra, states, n);
+}
+
 /* Late pools need PodResources: only it shows which container starts. */
 static struct latebind *open_latebind(struct service *s)
 {
@@ -499,6 +507,8 @@ static struct latebind *open_latebind(struct service *s)
 					  .stats = s->stats,
 					  .placed = s->shared.placed,
 					  .placed_ctx = s->shared.placed_ctx,
+					  .seen = on_seen,
+					  .seen_ctx = s,
 					  .note = note_of_latebind,
 					  .ctx = s };
 

@@ -14,6 +14,8 @@
 #include "render/cdi.h"
 #include "topo/rails.h"
 
+#define IPS_MAX 16
+
 const char *claimstatus_path(const char *driver, const struct dra_claim_ref *c, struct arena *a)
 {
 	if (!kubeapi_objects_is_name(c->ns) || !kubeapi_objects_is_name(c->name))
@@ -34,16 +36,37 @@ static const struct ledger_hold *hold_of(const struct ledger *l, const char *cla
 	return h && str_eq(h->owner.claim, claim) ? h : NULL;
 }
 
-static void put_vf(struct json *j, const struct node *node, const struct ledger_hold *h)
+static const struct claimstatus_net *net_of(const struct claimstatus *c, const char *vf)
 {
-	const struct pool *pool = node_pool(node, h->resource);
+	for (size_t i = 0; i < c->n_nets; i++) {
+		if (!strcmp(c->nets[i].vf, vf))
+			return &c->nets[i];
+	}
+	return NULL;
+}
+
+static void put_vf(struct json *j, const struct claimstatus *c, const struct ledger_hold *h)
+{
+	const struct claimstatus_net *net = net_of(c, h->vf);
+	const struct pool *pool = node_pool(c->node, h->resource);
 	const struct pool_dev *dev = pool ? pool_find(pool, h->vf) : NULL;
-	struct topo_rail rail = topo_rails_of(node->rails, dev ? dev->pci : -1);
+	struct topo_rail rail = topo_rails_of(c->node->rails, dev ? dev->pci : -1);
 
 	json_begin_object(j);
 	json_kv_string(j, "pci", h->vf);
 	json_kv_string(j, "rdma", dev && dev->rdma_name ? dev->rdma_name : h->rdma);
 	json_kv_int_if(j, "rail", rail.rail, rail.rail >= 0);
+	if (net)
+		json_kv_string(j, "netdev", net->netdev);
+	json_end_object(j);
+}
+
+/* Of a device that is one VF: the API has room for one interface, with 16 addresses. */
+static void put_net(struct json *j, const struct claimstatus_net *net)
+{
+	json_kv_object(j, "networkData");
+	json_kv_string(j, "interfaceName", net->netdev);
+	json_kv_strings(j, "ips", net->ips, net->n_ips < IPS_MAX ? net->n_ips : IPS_MAX);
 	json_end_object(j);
 }
 
@@ -67,18 +90,13 @@ static void put_ready(struct json *j, int64_t since_ms)
 	json_end_array(j);
 }
 
-struct writing {
-	const struct node *node;
-	const struct ledger *ledger;
-	const char *driver, *claim;
-};
-
-static void put_device(struct json *j, const struct writing *w, const struct dra_device *d)
+static void put_device(struct json *j, const struct claimstatus *c, const struct dra_device *d)
 {
+	const struct claimstatus_net *net = NULL;
 	int64_t since_ms = 0;
 
 	json_begin_object(j);
-	json_kv_string(j, "driver", w->driver);
+	json_kv_string(j, "driver", c->driver);
 	json_kv_string(j, "pool", d->pool);
 	json_kv_string(j, "device", d->device);
 	if (d->share)
@@ -86,25 +104,25 @@ static void put_device(struct json *j, const struct writing *w, const struct dra
 	json_kv_object(j, "data");
 	json_kv_array(j, "vfs");
 	for (size_t i = 0; i < d->cdi.n; i++) {
-		const struct ledger_hold *h = hold_of(w->ledger, w->claim, d->cdi.v[i]);
+		const struct ledger_hold *h = hold_of(c->ledger, c->claim->uid, d->cdi.v[i]);
 
 		if (!h)
 			continue;
-		put_vf(j, w->node, h);
+		put_vf(j, c, h);
+		net = d->cdi.n == 1 ? net_of(c, h->vf) : NULL;
 		since_ms = since_ms && since_ms < h->since_ms ? since_ms : h->since_ms;
 	}
 	json_end_array(j);
 	json_end_object(j);
+	if (net)
+		put_net(j, net);
 	if (since_ms) /* a VF is there */
 		put_ready(j, since_ms);
 	json_end_object(j);
 }
 
-void claimstatus_write(const struct node *node, const struct ledger *ledger, const char *driver,
-		       const struct dra_claim_ref *c, const struct dra_result *r,
-		       struct strbuf *out)
+void claimstatus_write(const struct claimstatus *c, struct strbuf *out)
 {
-	const struct writing w = { node, ledger, driver, c->uid };
 	struct json j;
 
 	json_init(&j, out, 0);
@@ -112,14 +130,14 @@ void claimstatus_write(const struct node *node, const struct ledger *ledger, con
 	json_kv_string(&j, "apiVersion", "resource.k8s.io/v1");
 	json_kv_string(&j, "kind", "ResourceClaim");
 	json_kv_object(&j, "metadata");
-	json_kv_string(&j, "name", c->name);
-	json_kv_string(&j, "namespace", c->ns);
-	json_kv_string(&j, "uid", c->uid);
+	json_kv_string(&j, "name", c->claim->name);
+	json_kv_string(&j, "namespace", c->claim->ns);
+	json_kv_string(&j, "uid", c->claim->uid);
 	json_end_object(&j);
 	json_kv_object(&j, "status");
 	json_kv_array(&j, "devices");
-	for (size_t i = 0; i < r->n; i++)
-		put_device(&j, &w, &r->v[i]);
+	for (size_t i = 0; i < c->result->n; i++)
+		put_device(&j, c, &c->result->v[i]);
 	json_end_array(&j);
 	json_end_object(&j);
 	json_end_object(&j);

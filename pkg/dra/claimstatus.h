@@ -5,6 +5,8 @@
 #ifndef RAILMATE_DRA_CLAIMSTATUS_H
 #define RAILMATE_DRA_CLAIMSTATUS_H
 
+#include <stddef.h>
+
 struct arena;
 struct dra_claim_ref;
 struct dra_result;
@@ -17,9 +19,26 @@ struct strbuf;
 /* The path of the PATCH; NULL: the claim cannot have that name. In the arena. */
 const char *claimstatus_path(const char *driver, const struct dra_claim_ref *claim,
 			     struct arena *a);
-/* The same VFs give the same bytes: applied again they change nothing. result: a good one. */
-void claimstatus_write(const struct node *node, const struct ledger *ledger, const char *driver,
-		       const struct dra_claim_ref *claim, const struct dra_result *result,
-		       struct strbuf *out);
+
+/* Where a CNI plugin has moved a VF. */
+struct claimstatus_net {
+	const char *vf;		/* PCI address */
+	const char *netdev;	/* there */
+	const char *const *ips; /* "10.1.0.2/24" */
+	size_t n_ips;
+};
+
+struct claimstatus {
+	const struct node *node;
+	const struct ledger *ledger;
+	const char *driver;
+	const struct dra_claim_ref *claim;
+	const struct dra_result *result; /* a good one */
+	const struct claimstatus_net *nets;
+	size_t n_nets;
+};
+
+/* The same VFs give the same bytes: applied again they change nothing. */
+void claimstatus_write(const struct claimstatus *c, struct strbuf *out);
 
 #endif

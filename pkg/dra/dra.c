@@ -7,14 +7,13 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "config/config.h"
-#include "dra/claimstatus.h"
 #include "dra/health.h"
 #include "dra/prepare.h"
 #include "dra/publish.h"
 #include "dra/server.h"
 #include "dra/slices.h"
+#include "dra/tell.h"
 #include "holds/holds.h"
 #include "kubeapi/objects.h"
 #include "latebind/latebind.h"
@@ -24,7 +23,6 @@
 #include "tracker/tracker.h"
 
 #define WAITS_A_MINUTE 10
-#define TELL_MS	       10000
 
 struct dra {
 	struct dra_env env;
@@ -32,7 +30,8 @@ struct dra {
 	struct draserver *server;
 	struct publish *publish;
 	struct prepares *prepares;
-	char *state;   /* the path of the kubelet's checkpoint of claims */
+	char *state; /* the path of the kubelet's checkpoint of claims */
+	struct tells *tells;
 	char *refused; /* why the kubelet did not register the driver; NULL: it did, or has not
 			  answered */
 	struct log_rate waits;
@@ -110,35 +109,6 @@ static void answer(void *arg, const struct dra_results *results)
 	draserver_reply(arg, results);
 }
 
-/* Nothing waits for the status of a claim, and nothing but people read it. */
-static void told(void *arg, long status, struct bytes body, const char *why)
-{
-	static struct log_rate rate; /* this may come after dra_close() */
-
-	(void)arg;
-	(void)status;
-	(void)body;
-	if (why && log_rate_count(&rate) == 1)
-		log_warn("dra", "the status of a claim cannot be written error=%s", why);
-}
-
-static void tell(struct dra *d, const struct dra_claim_ref *claim, const struct dra_result *result)
-{
-	_cleanup_arena_ struct arena *a = arena_new(0);
-	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-
-	claimstatus_write(d->node, tracker_ledger(d->env.tracker), d->env.driver, claim, result,
-			  &text);
-	kubeapi_objects_do(
-		d->env.objects,
-		&(struct api_request) { .method = "PATCH",
-					.path = claimstatus_path(d->env.driver, claim, a),
-					.type = CLAIMSTATUS_TYPE,
-					.body = strbuf_str(&text),
-					.timeout_ms = TELL_MS },
-		told, NULL);
-}
-
 /* In the arena of nothing: the call, who asked, and for what. */
 struct preparing {
 	struct dra *d;
@@ -163,7 +133,8 @@ static void prepared(void *arg, const struct dra_results *results)
 			log_debug("kubelet", "a claim is not prepared uid=%s reason=%s", r->uid,
 				  r->error);
 		if (!r->error)
-			tell(p->d, &p->refs->v[i], r);
+			tell_prepared(p->d->tells, p->d->node, tracker_ledger(p->d->env.tracker),
+				      &p->refs->v[i], r);
 	}
 	draserver_reply(p->call, results);
 	free(p);
@@ -182,6 +153,8 @@ static void on_unprepare(void *ctx, struct draserver_call *call, const struct dr
 {
 	struct dra *d = ctx;
 
+	for (size_t i = 0; i < refs->n; i++)
+		tell_unprepared(d->tells, refs->v[i].uid);
 	unprepare_claims(d->prepares, refs, answer, call);
 }
 
@@ -262,6 +235,12 @@ void dra_relist(struct dra *d)
 		offer(d);
 }
 
+void dra_seen(struct dra *d, const struct vf_state *v, size_t n)
+{
+	if (d->node)
+		tell_seen(d->tells, d->node, tracker_ledger(d->env.tracker), v, n);
+}
+
 void dra_check(struct dra *d)
 {
 	if (d->server)
@@ -296,6 +275,8 @@ struct dra *dra_open(const struct dra_env *env)
 	d->publish = publish_open(&publish);
 	d->state = xasprintf("%s/dra_manager_state", env->kubelet_root);
 	prepare.state = d->state;
+	d->tells = tell_open(
+		&(struct tell_env) { .driver = env->driver, .ask = ask, .ctx = env->objects });
 	d->prepares = prepare_open(&prepare);
 	return d;
 }
@@ -305,6 +286,7 @@ void dra_close(struct dra *d)
 	if (!d)
 		return;
 	prepare_close(STEAL(d->prepares));
+	tell_close(STEAL(d->tells));
 	draserver_close(STEAL(d->server));
 	publish_close(STEAL(d->publish));
 	node_unref(d->node);

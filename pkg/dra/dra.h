@@ -8,6 +8,7 @@
 #define RAILMATE_DRA_DRA_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct dra;
 struct draclaim_source;
@@ -16,6 +17,7 @@ struct latebind;
 struct node;
 struct rpc;
 struct tracker;
+struct vf_state;
 
 /* Borrowed; strings outlive it. */
 struct dra_env {
@@ -32,7 +34,9 @@ struct dra *dra_open(const struct dra_env *env);
 /* A new node (a reference is taken). The first one opens the sockets and publishes. */
 void dra_update(struct dra *d, struct node *node);
 void dra_relist(struct dra *d); /* holds have changed */
-void dra_check(struct dra *d);	/* something happened in the kubelet's directories. Cheap */
+/* VFs of a container, as they are now. */
+void dra_seen(struct dra *d, const struct vf_state *v, size_t n);
+void dra_check(struct dra *d); /* something happened in the kubelet's directories. Cheap */
 /* The slices stay: claims in use keep their devices over a restart. NULL is fine. */
 void dra_close(struct dra *d);
 

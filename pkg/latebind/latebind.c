@@ -197,9 +197,11 @@ static void probed(void *arg, const struct vf_state *states, size_t n, const cha
 		err_set(&r->err, EAGAIN,
 			"slot %s was given to another container while container %s of pod %s/%s started",
 			r->bindings[0].id, r->c.owner.container, r->c.owner.ns, r->c.owner.pod);
-	else if (latebind_render(r, states, n, why, &err) == 0)
+	else if (latebind_render(r, states, n, why, &err) == 0) {
 		confirm(r);
-	else {
+		if (r->b->env.seen)
+			r->b->env.seen(r->b->env.seen_ctx, states, n);
+	} else {
 		latebind_unbind(r);
 		r->err = err;
 	}

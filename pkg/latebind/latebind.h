@@ -26,6 +26,7 @@ struct rpc;
 struct stats;
 struct stats_placement;
 struct sysroot;
+struct vf_state;
 struct vfprobe;
 
 struct latebind_env {
@@ -45,6 +46,9 @@ struct latebind_env {
 	/* A container starts with VFs that were chosen for it; may be NULL */
 	void (*placed)(void *ctx, const struct stats_placement *placement);
 	void *placed_ctx;
+	/* VFs of a container that starts or was refreshed, as they were seen; may be NULL */
+	void (*seen)(void *ctx, const struct vf_state *states, size_t n);
+	void *seen_ctx;
 	unsigned ask_ms; /* how long specs and claims may take; 0: 2000 */
 	/* After a spec was written: the runtime notices by inotify (docs/design/kubelet.md §4) */
 	unsigned settle_ms;

@@ -56,10 +56,15 @@ static void vfs_stand_behind_their_devices(void **state)
 	struct node *node = node_new(synth_inventory("gpu:1 pf:1 vf:4"), cfg, NULL);
 	struct ledger *l = ledger_of(node, "another");
 	struct strbuf text = STRBUF_INIT, again = STRBUF_INIT;
+	const struct claimstatus status = { .node = node,
+					    .ledger = l,
+					    .driver = "vf.railmate.io",
+					    .claim = &claim,
+					    .result = &result };
 
 	(void)state;
-	claimstatus_write(node, l, "vf.railmate.io", &claim, &result, &text);
-	claimstatus_write(node, l, "vf.railmate.io", &claim, &result, &again);
+	claimstatus_write(&status, &text);
+	claimstatus_write(&status, &again);
 	assert_string_equal(text.s, again.s);
 	assert_string_equal(
 		text.s,
