@@ -100,7 +100,7 @@ void holds_on_offered(struct holds *h, const struct holds_event *e, struct holds
 static bool may_be_own(const struct ledger_hold *hold, const struct observation *s,
 		       const struct ledger_owner *owner)
 {
-	if (holds_is_claims(hold) || (holds_text(hold->owner.uid) && holds_text(owner->uid)))
+	if (holds_text(hold->owner.uid) && holds_text(owner->uid))
 		return false;
 	if (!holds_text(owner->pod) && !holds_text(owner->uid))
 		return true;

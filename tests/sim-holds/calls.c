@@ -535,6 +535,8 @@ static const char *waits_for_another(struct world *w, struct op *op,
 			continue;
 		op_facts(w, op, (unsigned)vf_number(vf), &facts);
 		why = holds_slot_waits(w->u.h, slot, &its, &facts, now_of(w), w->u.a);
+		if (why && its.claim && w->u.claims_read)
+			broken(w, "a claim waits, and its slots are its own: %s", why);
 	}
 	return why;
 }
