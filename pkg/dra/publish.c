@@ -74,7 +74,7 @@ struct publish {
 	int64_t not_before_ms;	 /* for one that writes */
 	unsigned failures, at_once, looks;
 	bool refused; /* the same again would be */
-	bool done;
+	bool done, wrote;
 	char *why; /* of the last failure; NULL: there was none */
 	bool closed;
 };
@@ -176,6 +176,15 @@ static void fail_step(struct publish *p, long status, const char *why)
 	begin_round(p);
 }
 
+static size_t count_devices(const struct slices *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		n += s->v[i].n;
+	return n;
+}
+
 /* libcurl sends a request again when a connection that was open ends without an answer: what was
  * created may be there twice. */
 static void succeed(struct publish *p)
@@ -187,8 +196,12 @@ static void succeed(struct publish *p)
 		begin_round(p);
 		return;
 	}
-	if (p->failures)
+	if (p->wrote)
+		log_info("dra", "ResourceSlices were written devices=%zu generation=%" PRIu64,
+			 count_devices(&p->wanted), p->generation);
+	else if (p->failures)
 		log_info("dra", "ResourceSlices are kept again");
+	p->wrote = false;
 	free(STEAL(p->why));
 	p->failures = p->at_once = 0;
 	p->refused = false;
@@ -226,6 +239,7 @@ static bool go_on(struct publish *p)
 static void ask(struct publish *p, const char *method, const char *path, const char *accept,
 		const struct strbuf *body, api_done_fn done)
 {
+	p->wrote |= strcmp(method, "GET") != 0;
 	p->env.ask(p->env.ctx,
 		   &(struct api_request) { .method = method,
 					   .path = path,

@@ -1,7 +1,8 @@
 /* room: kubemsg */
 /*
  * Any bytes as a list of pods, cut in two places: pods that hold together, or one sentence;
- * and the same whether it comes in one piece or in three. And as a list of ResourceClaims.
+ * and the same whether it comes in one piece or in three. And as a list of ResourceClaims, as one
+ * object and as a list of objects of which the metadata is read.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "kubemsg/apilist.h"
+#include "kubemsg/apiobject.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -44,6 +46,21 @@ static void read_claims(const uint8_t *data, size_t len, struct arena *a)
 		       claim.claim.v[i].vfs >= 0);
 	for (size_t i = 0; i < claim.claim.n_users; i++)
 		assert(claim.claim.users[i].pod && claim.claim.users[i].uid);
+}
+
+static void check_objects(struct bytes body, struct arena *a)
+{
+	struct api_objects list = { 0 };
+	struct api_object one;
+	struct err err = { 0 };
+
+	if (kubemsg_object(body, "x", a, &one, &err) == 0)
+		assert(*one.name && *one.uid && *one.version);
+	else
+		assert(err.code && str_utf8_valid(err.msg, strlen(err.msg)));
+	kubemsg_objects(body, "x", a, &list, &err);
+	for (size_t i = 0; i < list.n; i++)
+		assert(*list.v[i].name && *list.v[i].uid && *list.v[i].version);
 }
 
 static void check_pod(const struct spec_pod *p)
@@ -81,5 +98,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	kubemsg_podspec_done(&pieces);
 	read_claims(data, size, a);
 	kubemsg_refusal((struct bytes) { data, size }, a);
+	check_objects((struct bytes) { data, size }, a);
 	return 0;
 }
