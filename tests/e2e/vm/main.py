@@ -14,8 +14,9 @@ PARTS = {
     "fake": ["topology", "admin", "pods", "traffic", "events", "ledger", "cni", "truth"],
     "kubelet": ["numa", "binding"],
     "probe": ["probe", "probe_image"],
+    "job": ["job"],
 }
-LIMITS = {"fake": 150, "kubelet": 300, "probe": 150}  # seconds a scenario may take on a quiet machine
+LIMITS = {"fake": 150, "kubelet": 300, "probe": 150, "job": 600}  # seconds a scenario may take on a quiet machine
 
 part = bed.read(f"{bed.SHARE}/part")
 bed.LIMIT = int(LIMITS[part] * float(bed.read(f"{bed.SHARE}/slowness")))

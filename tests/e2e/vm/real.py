@@ -161,13 +161,13 @@ class Started:
     """The boot's only node, or why there is none: the first scenario waits for it, the others do
     not again."""
 
-    node, error = None, None
+    kind, node, error = RealNode, None, None
 
     @classmethod
     def get(cls):
         if cls.node is None and cls.error is None:
             try:
-                started = RealNode()
+                started = cls.kind()
                 started.start()
                 cls.node = started
             except (AssertionError, OSError, subprocess.SubprocessError) as e:
