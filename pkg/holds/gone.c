@@ -203,13 +203,18 @@ bool holds_wants_probe(struct holds *h, size_t i, struct holds_now now)
 		now.mono_ms - s->noted_ms < SEE_CGROUP_MS);
 }
 
-void holds_on_unprepared(struct holds *h, const char *claim, struct holds_now now)
+void holds_on_unprepared(struct holds *h, const struct holds_event *e, struct holds_now now)
 {
 	for (size_t i = 0; i < ledger_holds(h->ledger); i++) {
 		struct ledger_hold hold = *ledger_hold_at(h->ledger, i);
 
-		if (hold.draining || !str_eq(hold.owner.claim, claim))
+		if (hold.draining || !str_eq(hold.owner.claim, e->claim_uid))
 			continue;
+		if (e->owner) {
+			hold.owner = *e->owner;
+			hold.owner.claim = e->claim_uid;
+			hold.seen_cgroup = true;
+		}
 		say_of_all(h, "VFs are free once they are idle", &hold,
 			   "the kubelet has unprepared their claim");
 		hold.draining = true;

@@ -128,7 +128,7 @@ void holds_on_promised(struct holds *h, const struct holds_event *e, struct hold
 void holds_on_bound(struct holds *h, const struct holds_event *e, struct holds_now now);
 void holds_on_confirmed(struct holds *h, const char *slot, struct holds_now now);
 void holds_on_unbound(struct holds *h, const char *slot, struct holds_now now);
-void holds_on_unprepared(struct holds *h, const char *claim, struct holds_now now);
+void holds_on_unprepared(struct holds *h, const struct holds_event *e, struct holds_now now);
 void holds_on_not_created(struct holds *h, const struct ledger_owner *owner, struct holds_now now);
 void holds_on_slot_probed(struct holds *h, const char *slot, enum holds_cgroup cgroup,
 			  struct holds_now now);

@@ -466,7 +466,7 @@ void holds_event(struct holds *h, const struct holds_event *e, struct holds_now 
 		holds_on_unbound(h, e->slot, now);
 		break;
 	case HOLDS_UNPREPARED:
-		holds_on_unprepared(h, e->claim_uid, now);
+		holds_on_unprepared(h, e, now);
 		break;
 	case HOLDS_NOT_CREATED:
 		holds_on_not_created(h, e->owner, now);

@@ -211,7 +211,9 @@ enum holds_event_kind {
 	HOLDS_CONFIRMED, /* slot: the container, or its CNI plugin, has got it */
 	HOLDS_UNBOUND,	 /* slot: the binding came to nothing; ignored after HOLDS_CONFIRMED */
 	/* DRA: the slots of a claim are bound like those that the kubelet gives, with an owner that
-	 * is the claim. claim_uid: its UID; the kubelet has unprepared it. */
+	 * is the claim. claim_uid: its UID; the kubelet has unprepared it. owner: a pod of the
+	 * claim that runs, whose the VFs are then until it has ended; NULL: the one that is noted.
+	 */
 	HOLDS_UNPREPARED,
 	/* A PreStartContainer of owner failed elsewhere than in holds_start(): the kubelet does not
 	   create the container, which may have got VFs of another pool. */

@@ -305,8 +305,9 @@ static int find_pod(const struct world *w, uint8_t claims)
 	return -1;
 }
 
-/* A claim that is unprepared keeps its VFs while the pod that is noted for it runs; of its other
- * pods only what they have open is seen. */
+/* A claim that is unprepared keeps its VFs while the one of its pods runs that did then. Of one
+ * that came and was forgotten between two looks at the kubelet's file only what it has open is
+ * seen. */
 void note_unseen(struct world *w, int pod, int c)
 {
 	struct ctr *ctr = &w->pods[pod].c[c];
@@ -322,21 +323,44 @@ void note_unseen(struct world *w, int pod, int c)
 	}
 }
 
+/* Pods of the claim that have processes, of those that it was prepared for, or that the kubelet's
+ * file has named. */
+static uint16_t running_users(struct world *w, unsigned claim)
+{
+	uint16_t run = 0;
+
+	w->u.users[claim] |= w->checkpoint_unreadable ? 0 : w->claims[claim].file_refs;
+	for (int p = 0; p < (int)w->n_pods; p++) {
+		enum holds_cgroup cgroup = machine_cgroup(w, p);
+
+		run |= (w->u.users[claim] >> p & 1) && cgroup != HOLDS_CGROUP_EMPTY ? 1u << p : 0;
+	}
+	return run;
+}
+
 static void unprepare(struct world *w, uint8_t claims)
 {
 	for (unsigned i = 0; i < w->n_claims; i++) {
+		uint16_t run = claims >> i & 1 ? running_users(w, i) : 0;
+		struct ledger_owner owner = owner_of((struct who) { -1, (int8_t)lowest(run), 0 });
+
 		if (!(claims >> i & 1))
 			continue;
+		w->u.users[i] = 0;
 		w->claims[i].kept = false;
-		for (int p = 0; p < (int)w->n_pods; p++) {
-			for (int k = 0; k < CTRS; k++)
-				note_unseen(w, p, k);
-		}
 		cut(w);
 		holds_event(w->u.h,
 			    &(struct holds_event) { .kind = HOLDS_UNPREPARED,
-						    .claim_uid = claim_name(i) },
+						    .claim_uid = claim_name(i),
+						    .owner = run ? &owner : NULL },
 			    now_of(w));
+		for (int p = 0; p < (int)w->n_pods; p++) {
+			for (int k = 0; k < CTRS; k++) {
+				if (count(run) < 2 && (run >> p & 1))
+					continue;
+				note_unseen(w, p, k);
+			}
+		}
 	}
 	us_settle(w, "unprepare");
 }
@@ -349,6 +373,8 @@ void us_read_state(struct world *w)
 
 	if (w->checkpoint_unreadable || !holds_status(w->u.h).settled)
 		return;
+	for (unsigned i = 0; i < w->n_claims; i++)
+		w->u.users[i] |= w->claims[i].file_refs;
 	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
 		const struct ledger_hold *hold = us_hold(w, vf);
 		int claim = hold ? claim_number(hold->owner.claim) : -1;
@@ -393,6 +419,8 @@ static void ask(struct world *w, struct op *op, uint32_t r)
 		dra_answer(w, op, false, "no pod of this node has the claims");
 		return;
 	}
+	for (unsigned i = 0; i < w->n_claims; i++)
+		w->u.users[i] |= op->claims >> i & 1 ? 1u << pod : 0;
 	op->who = (struct who) { (int8_t)w->pods[pod].name, (int8_t)pod, CTR_MAIN };
 	op->left = op->claims;
 	op->unfiled = mix(r, 58) % 2; /* one choice for each claim, or one for all */
@@ -438,8 +466,14 @@ static bool is_anyone_at(const struct world *w, uint8_t claims)
 
 static void unprepare_step(struct world *w, struct op *op)
 {
+	bool run = false;
+
+	for (unsigned i = 0; i < w->n_claims; i++)
+		run |= (op->claims >> i & 1) && count(running_users(w, i)) > 1;
 	if (!op->step && !holds_status(w->u.h).settled) {
 		dra_answer(w, op, false, "not all records were read");
+	} else if (!op->step && run) {
+		dra_answer(w, op, false, "several pods of the claim run still");
 	} else if (!op->step) {
 		for (unsigned i = 0; i < OPS_MAX; i++)
 			w->u.op[i].stale |= w->u.op[i].there && w->u.op[i].kind == OP_PREPARE &&

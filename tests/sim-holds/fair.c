@@ -292,6 +292,22 @@ static bool lost_claims(const struct world *w, const struct pod *p)
 	return p->sandbox && !w->cfg.counts_users && lost;
 }
 
+/* The claim cannot be unprepared while two of its pods run that the kubelet has forgotten, nor
+ * joined meanwhile. */
+static bool is_held_up(const struct world *w, const struct pod *p)
+{
+	bool held_up = false;
+
+	for (unsigned c = 0; c < w->n_claims; c++) {
+		unsigned n = 0;
+
+		for (unsigned i = 0; i < w->n_pods; i++)
+			n += (w->pods[i].claims >> c & 1) && has_processes(&w->pods[i]);
+		held_up |= (p->claims >> c & 1) && w->claims[c].unpreparing && n > 1;
+	}
+	return held_up;
+}
+
 /* NULL: the container runs, or cannot run yet. */
 static const char *is_refused(const struct world *w, int pod, int c)
 {
@@ -306,7 +322,7 @@ static const char *is_refused(const struct world *w, int pod, int c)
 		return NULL; /* the one before it is what counts */
 	if (shares_ids(w, pod, c))
 		return NULL;
-	if (p->claims && (lost_claims(w, p) || !has_room_for_claims(w, p)))
+	if (p->claims && (lost_claims(w, p) || is_held_up(w, p) || !has_room_for_claims(w, p)))
 		return NULL;
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
 		set ids = (p->sandbox ? w->k.devs[pod][c] : pod_devs(w->k.devs, pod)) &

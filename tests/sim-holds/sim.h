@@ -205,6 +205,7 @@ struct us {
 	struct op op[OPS_MAX];
 	struct answer asked[ASKED_MAX];
 	int64_t next_probe_ms;
+	uint16_t users[CLAIMS_MAX]; /* pods that have the claim, as far as is known */
 	set used; /* VFs that no container has and something uses, when the list was made */
 };
 

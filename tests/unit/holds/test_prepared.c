@@ -120,6 +120,31 @@ static void a_pod_whose_containers_run_keeps_it(void **state)
 	assert_null(hold_of(V0));
 }
 
+/* It was prepared for one that has ended, and another one lives on after it was forgotten. */
+static void the_pod_that_runs_keeps_it(void **state)
+{
+	const struct ledger_owner o = { .uid = "u2" };
+
+	(void)state;
+	prepare("web-0#u1", K0, V0);
+	run_pod("web-1#u2");
+	holds_event(
+		w.h,
+		&(struct holds_event) { .kind = HOLDS_UNPREPARED, .claim_uid = CLAIM, .owner = &o },
+		w.now);
+	settle();
+	assert_true(is_draining(V0));
+	assert_string_equal(hold_of(V0)->owner.uid, "u2");
+	assert_string_equal(hold_of(V0)->owner.claim, CLAIM);
+	restart(copy_of_ledger());
+	records_read();
+	tick();
+	assert_false(may_give(V0));
+	end_pod("web-1#u2");
+	tick();
+	assert_null(hold_of(V0));
+}
+
 static void a_claim_that_is_prepared_again_keeps_its_vf(void **state)
 {
 	(void)state;
@@ -221,6 +246,7 @@ int main(void)
 		TEST(an_unprepared_claim_leaves_its_vf),
 		TEST(a_vf_that_is_in_use_drains),
 		TEST(a_pod_whose_containers_run_keeps_it),
+		TEST(the_pod_that_runs_keeps_it),
 		TEST(a_claim_that_is_prepared_again_keeps_its_vf),
 		TEST(a_claim_keeps_a_vf_that_is_not_usable),
 		TEST(a_device_plugin_gets_no_vf_of_a_claim),
