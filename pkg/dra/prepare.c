@@ -40,6 +40,10 @@ struct prepares {
 	struct node *node; /* NULL: none yet */
 	LIST_HEAD(, job) jobs;
 	struct rpc_timer *timer;
+	struct user {
+		char *claim, *pod; /* UIDs */
+	} * users;		   /* pods that claims were prepared for, as far as is known */
+	size_t n_users, cap_users;
 };
 
 /* A claim of the pod. Those that the kubelet names come first; of others only the GPUs count. */
@@ -168,11 +172,75 @@ static void fail(struct job *j, const struct claim_state *because, const char *w
 	end(j);
 }
 
+/* --- pods of claims --- */
+
+static void note_user(struct prepares *p, const char *claim, const char *pod)
+{
+	for (size_t i = 0; i < p->n_users; i++) {
+		if (!strcmp(p->users[i].claim, claim) && !strcmp(p->users[i].pod, pod))
+			return;
+	}
+	p->users = xgrow(p->users, &p->cap_users, p->n_users + 1, sizeof(*p->users));
+	p->users[p->n_users++] = (struct user) { xstrdup(claim), xstrdup(pod) };
+}
+
+static bool runs(const struct prepares *p, const char *pod)
+{
+	enum holds_cgroup cgroup = tracker_cgroup(p->env.tracker, pod);
+
+	return cgroup != HOLDS_CGROUP_EMPTY && cgroup != HOLDS_CGROUP_OFF;
+}
+
+/* Those of the claim; claim NULL: those that have ended. */
+static void forget_users(struct prepares *p, const char *claim)
+{
+	for (size_t i = p->n_users; i-- > 0;) {
+		if (claim ? strcmp(p->users[i].claim, claim) != 0 : runs(p, p->users[i].pod))
+			continue;
+		free(p->users[i].claim);
+		free(p->users[i].pod);
+		p->users[i] = p->users[--p->n_users];
+	}
+}
+
+/* How many run still, though the kubelet has forgotten them; ret: one of them, else NULL. */
+static size_t running_users(const struct prepares *p, const char *claim, const char **ret)
+{
+	size_t n = 0;
+
+	*ret = NULL;
+	for (size_t i = 0; i < p->n_users; i++) {
+		if (strcmp(p->users[i].claim, claim) != 0 || !runs(p, p->users[i].pod))
+			continue;
+		*ret = p->users[i].pod;
+		n++;
+	}
+	return n;
+}
+
+/* False: the kubelet's checkpoint of claims cannot be read. */
+static bool read_users(struct prepares *p, struct arena *a, struct prepared_list *ret)
+{
+	if (!p->env.state || !kubeclient_prepared(p->env.state, a, ret, NULL))
+		return false;
+	for (size_t i = 0; i < ret->n; i++) {
+		for (size_t k = 0; k < ret->v[i].pods.n; k++)
+			note_user(p, ret->v[i].claim, ret->v[i].pods.v[k]);
+	}
+	return true;
+}
+
 static void unprepare(struct prepares *p, const char *uid)
 {
+	struct ledger_owner owner = { .ns = "" };
+	size_t n = running_users(p, uid, &owner.uid);
+
 	holds_event(tracker_holds(p->env.tracker),
-		    &(struct holds_event) { .kind = HOLDS_UNPREPARED, .claim_uid = uid },
+		    &(struct holds_event) { .kind = HOLDS_UNPREPARED,
+					    .claim_uid = uid,
+					    .owner = n ? &owner : NULL },
 		    tracker_now());
+	forget_users(p, uid);
 }
 
 /* The kubelet has given up, and late binding may have bound some VFs since. */
@@ -604,6 +672,8 @@ static void claim_came(void *arg, const struct draclaim *claim, const char *why)
 	c = &j->claims[j->n_known++];
 	if (claim)
 		c->claim = kubemsg_draclaim_copy(claim, j->arena);
+	for (size_t i = 0; c->ref.uid && i < c->claim.n_users; i++)
+		note_user(j->p, c->ref.uid, c->claim.users[i].uid);
 	if (!claim && c->ref.uid)
 		fail(j, c, arena_printf(j->arena, "the claim cannot be read: %s", why));
 	else if (!claim) {
@@ -719,6 +789,8 @@ void unprepare_claims(struct prepares *p, const struct dra_claim_refs *refs, pre
 		      void *arg)
 {
 	struct job *j = job_new(p, refs, done, arg), *other;
+	struct prepared_list all;
+	const char *pod;
 
 	j->unprepares = true;
 	/* A record that comes later would be of a claim that the kubelet has forgotten. */
@@ -726,11 +798,27 @@ void unprepare_claims(struct prepares *p, const struct dra_claim_refs *refs, pre
 		fail(j, NULL, "not all records of what is held were read yet");
 		return;
 	}
+	read_users(p, j->arena, &all);
+	for (size_t i = 0; i < refs->n; i++) {
+		if (running_users(p, refs->v[i].uid, &pod) > 1) {
+			fail(j, &j->claims[i], "several pods of it that were deleted still run");
+			return;
+		}
+	}
 	LIST_FOREACH (other, &p->jobs, link)
 		other->stale |= !other->unprepares && names_one_of(other, j);
 	for (size_t i = 0; i < refs->n; i++)
 		unprepare(p, refs->v[i].uid);
 	tracker_save(p->env.tracker, saved, pending_new(j, &j->asked));
+}
+
+static bool names(const struct prepared_list *all, const char *claim)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		if (!strcmp(all->v[i].claim, claim))
+			return true;
+	}
+	return false;
 }
 
 /* The kubelet has forgotten a claim, and will not say so: its answer, or the ledger in which the
@@ -740,22 +828,23 @@ static void read_state(void *arg)
 	_cleanup_arena_ struct arena *a = arena_new(8192);
 	struct prepares *p = arg;
 	struct holds *h = tracker_holds(p->env.tracker);
-	const char *text =
-		holds_status(h).settled ? kubeclient_dra_state(p->env.state, a, NULL) : NULL;
-	bool any = false;
+	struct prepared_list all;
+	bool known, any = false;
 
-	p->timer = rpc_after(p->env.rpc, p->env.state_ms, read_state, p);
-	for (size_t i = 0; text && i < ledger_holds(holds_ledger(h)); i++) {
+	forget_users(p, NULL);
+	known = read_users(p, a, &all) && holds_status(h).settled;
+	for (size_t i = 0; known && i < ledger_holds(holds_ledger(h)); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(holds_ledger(h), i);
 		const char *claim = arena_strdup(a, hold->owner.claim);
 
-		if (!claim || !*claim || hold->draining || strstr(text, claim))
+		if (!claim || !*claim || hold->draining || names(&all, claim))
 			continue;
 		unprepare(p, claim);
 		any = true;
 	}
 	if (any)
 		tracker_save(p->env.tracker, NULL, NULL);
+	p->timer = rpc_after(p->env.rpc, p->env.state_ms, read_state, p);
 }
 
 void prepare_update(struct prepares *p, struct node *node)
@@ -790,6 +879,9 @@ void prepare_close(struct prepares *p)
 	if (!p)
 		return;
 	rpc_timer_cancel(STEAL(p->timer));
+	while (p->n_users)
+		forget_users(p, p->users[0].claim);
+	free(p->users);
 	while ((j = LIST_FIRST(&p->jobs)))
 		fail(j, NULL, "railmated is stopping");
 	node_unref(p->node);

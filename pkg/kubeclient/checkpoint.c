@@ -15,9 +15,10 @@
 /* Read as a tree it takes six times as much. Two thousand containers with devices fit. */
 #define CHECKPOINT_BYTES_MAX (4 << 20)
 
-static char *read_text(const char *path, struct arena *a, size_t *ret_len, struct err *err)
+static const struct item *read_checkpoint(const char *path, struct arena *a, struct err *err)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const struct item *doc;
 	struct stat st;
 	size_t len = 0;
 	char *text;
@@ -35,32 +36,7 @@ static char *read_text(const char *path, struct arena *a, size_t *ret_len, struc
 	text = arena_alloc(a, (size_t)st.st_size + 1);
 	while (len < (size_t)st.st_size && (n = read(fd, text + len, (size_t)st.st_size - len)) > 0)
 		len += (size_t)n;
-	*ret_len = len;
-	return text;
-}
-
-static const struct item *read_checkpoint(const char *path, struct arena *a, struct err *err)
-{
-	const struct item *doc;
-	size_t len;
-	char *text = read_text(path, a, &len, err);
-
-	return !text || document_parse(text, len, path, a, &doc, err) < 0 ? NULL : doc;
-}
-
-const char *kubeclient_dra_state(const char *path, struct arena *a, struct err *err)
-{
-	size_t len;
-	char *text = read_text(path, a, &len, err);
-
-	if (!text)
-		return NULL;
-	text[len] = '\0';
-	if (!strstr(text, "ClaimInfoStateList") || !strstr(text, "\"Checksum\":")) {
-		err_set(err, EBADMSG, "%s is no checkpoint of claims", path);
-		return NULL;
-	}
-	return text;
+	return document_parse(text, len, path, a, &doc, err) < 0 ? NULL : doc;
 }
 
 static void add_ids(const struct item *list, struct ids *ids)
@@ -160,4 +136,45 @@ struct pod_list kubeclient_checkpoint(const char *path, struct arena *a, struct 
 		return (struct pod_list) { NULL, 0 }; /* null: no container has a device */
 	v = arena_array(a, entries->n_kids, sizeof(*v));
 	return group(v, sorted_entries(entries, v), a);
+}
+
+/* --- the other one, of claims --- */
+
+static struct ids keys_of(const struct item *set, struct arena *a)
+{
+	struct ids ids = { arena_array(a, set ? set->n_kids : 0, sizeof(*ids.v)), 0 };
+
+	for (size_t i = 0; set && set->type == ITEM_OBJECT && i < set->n_kids; i++)
+		ids.v[ids.n++] = set->kids[i].key;
+	return ids;
+}
+
+/* {"Data": "{\"ClaimInfoStateList\": [{\"ClaimUID\": …, \"PodUIDs\": {UID: {}}}]}"} */
+bool kubeclient_prepared(const char *path, struct arena *a, struct prepared_list *ret,
+			 struct err *err)
+{
+	const struct item *doc = read_checkpoint(path, a, err), *data, *list;
+	const char *text = doc ? item_string(doc, "Data") : NULL;
+	struct prepared *v;
+
+	if (!doc)
+		return false;
+	list = text && document_parse(text, strlen(text), path, a, &data, NULL) >= 0
+		       ? item_get(data, "ClaimInfoStateList")
+		       : NULL;
+	if (!list || (list->type != ITEM_LIST && list->type != ITEM_NULL)) {
+		err_set(err, EBADMSG, "%s has no ClaimInfoStateList", path);
+		return false;
+	}
+	v = arena_array(a, list->n_kids, sizeof(*v));
+	for (size_t i = 0; i < list->n_kids; i++) {
+		v[i] = (struct prepared) { item_string(&list->kids[i], "ClaimUID"),
+					   keys_of(item_get(&list->kids[i], "PodUIDs"), a) };
+		if (!v[i].claim) {
+			err_set(err, EBADMSG, "%s has a claim without a UID", path);
+			return false;
+		}
+	}
+	*ret = (struct prepared_list) { v, list->n_kids };
+	return true;
 }

@@ -14,9 +14,18 @@ struct err;
 /* Pods are named by their UIDs, their namespace is "". path NULL: none. Unreadable or strange:
  * none, and err (may be NULL) has the reason. */
 struct pod_list kubeclient_checkpoint(const char *path, struct arena *a, struct err *err);
-/* The text of the kubelet's other checkpoint, of ResourceClaims. Whatever its layout, it has the
- * UID of each claim from before the claim is prepared until it has been unprepared. NULL:
- * unreadable or strange. */
-const char *kubeclient_dra_state(const char *path, struct arena *a, struct err *err);
+/* The kubelet's other checkpoint: ResourceClaims, each from before it is prepared until it has been
+ * unprepared, with the pods that it is prepared for. */
+struct prepared {
+	const char *claim; /* UIDs */
+	struct ids pods;
+};
+struct prepared_list {
+	const struct prepared *v;
+	size_t n;
+};
+/* False: unreadable or strange; err (may be NULL) has the reason. */
+bool kubeclient_prepared(const char *path, struct arena *a, struct prepared_list *ret,
+			 struct err *err);
 
 #endif

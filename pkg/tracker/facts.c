@@ -109,6 +109,13 @@ static enum holds_cgroup cgroup_of(struct tracker *k, const char *uid, bool *ret
 	return r < 0 ? HOLDS_CGROUP_UNKNOWN : r ? HOLDS_CGROUP_RUNS : HOLDS_CGROUP_EMPTY;
 }
 
+enum holds_cgroup tracker_cgroup(struct tracker *k, const char *uid)
+{
+	bool there;
+
+	return cgroup_of(k, uid, &there);
+}
+
 static int stop(void *arg, const char *name)
 {
 	return 1;

@@ -105,6 +105,8 @@ struct holds_verdict tracker_judge(struct tracker *k, const struct pool *pool,
 				   const struct pool_dev *dev, bool closely, struct arena *a);
 
 /* The facts of a VF that the machine shows now; the strings are in the arena. */
+/* The cgroup of the pod with this UID, now. */
+enum holds_cgroup tracker_cgroup(struct tracker *k, const char *uid);
 struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena *a);
 /* A sentence: running pods, or the kubelet's checkpoint, cannot be seen, though containers have
  * VFs. NULL: they are. In the arena. */

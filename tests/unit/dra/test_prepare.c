@@ -611,6 +611,36 @@ static void a_claim_that_the_kubelet_has_forgotten_holds_nothing(void **state)
 	wait_until(holds_none);
 }
 
+#define OF_PODS(pods) STATE("[{\\\"ClaimUID\\\":\\\"" U0 "\\\",\\\"PodUIDs\\\":{" pods "}}]")
+
+/* Its first pod has ended; others were deleted by force, and live on. */
+static void a_claim_is_its_pods_that_run(void **state)
+{
+	const char *vf;
+
+	(void)state;
+	gives(claim("nics", U0), "nic", DRIVER, "rdma-vf-slot-0");
+	uses(0, "nics", NULL);
+	pod("p", "");
+	on_rpc(show_cgroups, NULL);
+	prepare("nics", NULL);
+	vf = vf_of(U0, 0);
+	on_rpc(close_prepares, NULL);
+	state_path = arena_printf(arena, "%s/dra_manager_state", machine.dir);
+	write_state(OF_PODS("\\\"u8\\\":{},\\\"u9\\\":{}"));
+	on_rpc(open_prepares, NULL);
+	usleep(30000);
+	write_state(OF_PODS("\\\"u9\\\":{}"));
+	running = "u8,u9";
+	start_call(true, "nics", NULL);
+	wait_until(is_replied);
+	assert_string_equal(replied.text[0], U0 ": several pods of it that were deleted still run");
+	running = "u8";
+	unprepare("nics");
+	assert_true(hold_of(vf)->draining);
+	assert_string_equal(hold_of(vf)->owner.uid, "u8");
+}
+
 #define P(f) cmocka_unit_test_setup_teardown(f, begin, finish)
 
 int main(void)
@@ -628,6 +658,7 @@ int main(void)
 		P(a_claim_that_is_unprepared_meanwhile_holds_nothing),
 		P(a_record_that_is_read_later_is_not_of_a_claim_that_was_unprepared),
 		P(a_claim_that_the_kubelet_has_forgotten_holds_nothing),
+		P(a_claim_is_its_pods_that_run),
 	};
 
 	return cmocka_run_group_tests(tests, start_rpc, stop_rpc);

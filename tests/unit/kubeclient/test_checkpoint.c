@@ -131,6 +131,37 @@ static int remove_file(void **state)
 	return unlink(path);
 }
 
+/* As kubelets from 1.33 to 1.37 write it. */
+static void claims_are_known_with_their_pods(void **state)
+{
+	static const char *const bad[] = { "",
+					   "{}",
+					   "{\"Data\":7}",
+					   "{\"Data\":\"{}\"}",
+					   "{\"Data\":\"{\\\"ClaimInfoStateList\\\":7}\"}",
+					   "{\"Data\":\"{\\\"ClaimInfoStateList\\\":[{}]}\"}",
+					   "{\"Data\":\"{\"}" };
+	struct prepared_list all;
+
+	(void)state;
+	read_text(
+		"{\"Data\":\"{\\\"kind\\\":\\\"DRACheckpoint\\\",\\\"apiVersion\\\":\\\"checkpoint.dra.kubelet.k8s.io/v1\\\",\\\"ClaimInfoStateList\\\":[{\\\"ClaimUID\\\":\\\"c0\\\",\\\"ClaimName\\\":\\\"x\\\",\\\"Namespace\\\":\\\"default\\\",\\\"PodUIDs\\\":{\\\"u0\\\":{},\\\"u1\\\":{}},\\\"DriverState\\\":{}},{\\\"ClaimUID\\\":\\\"c1\\\",\\\"PodUIDs\\\":{}}]}\",\"Checksum\":1}");
+	assert_true(kubeclient_prepared(path, a, &all, &err));
+	assert_int_equal(all.n, 2);
+	assert_string_equal(all.v[0].claim, "c0");
+	assert_int_equal(all.v[0].pods.n, 2);
+	assert_string_equal(all.v[0].pods.v[1], "u1");
+	assert_int_equal(all.v[1].pods.n, 0);
+	read_text("{\"Data\":\"{\\\"ClaimInfoStateList\\\":null}\"}");
+	assert_true(kubeclient_prepared(path, a, &all, &err));
+	assert_int_equal(all.n, 0);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		read_text(bad[i]);
+		assert_false(kubeclient_prepared(path, a, &all, &err));
+		assert_true(err.msg[0]);
+	}
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -139,6 +170,7 @@ int main(void)
 		T(no_entries_are_no_pods),
 		T(a_pod_of_a_thousand_containers_costs_what_it_holds),
 		T(a_file_of_unreasonable_size_is_not_read),
+		T(claims_are_known_with_their_pods),
 	};
 
 	return cmocka_run_group_tests(tests, make_file, remove_file);

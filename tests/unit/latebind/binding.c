@@ -182,7 +182,7 @@ static int users(void *ctx, const char *rdma, tracker_user_fn seen, void *arg)
 static int runs(void *ctx, const char *uid)
 {
 	(void)ctx;
-	return str_eq(uid, running);
+	return running && strstr(running, uid);
 }
 
 void show_cgroups(void *arg)
