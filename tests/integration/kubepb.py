@@ -85,11 +85,14 @@ STATUS = message({
                                         "requestName": (3, text)})),
         "resourceClaimName": (2, text)}))})
 POD = message({"metadata": (1, METADATA), "spec": (2, SPEC), "status": (3, STATUS)})
-RESULT = message({"request": (1, text), "driver": (2, text), "pool": (3, text), "device": (4, text)})
+RESULT = message({"request": (1, text), "driver": (2, text), "pool": (3, text), "device": (4, text), "shareID": (9, text),
+                  "consumedCapacity": (10, pairs(quantity))})
+CONSUMER = message({"apiGroup": (1, text), "resource": (3, text), "name": (4, text), "uid": (5, text)})
 CLAIM = message({"metadata": (1, METADATA), "status": (3, message({
     "allocation": (1, message({
         "devices": (1, message({"results": (1, RESULT), "config": (2, message({"requests": (1, text)}))})),
-        "nodeSelector": (3, message({}))}))}))})
+        "nodeSelector": (3, message({}))})),
+    "reservedFor": (2, CONSUMER)}))})
 
 
 def unknown(kind, raw):

@@ -30,13 +30,15 @@ class ApiServer:
         return [d["name"] for s in self.slices for d in s["spec"]["devices"]]
 
     def give(self, name, number, pod, *results):
-        """results: (request, driver, device)."""
+        """results: (request, driver, device), or with a share of it: its UID and VFs."""
         self.claims[name] = {
             "metadata": {"name": name, "namespace": "default", "uid": f"{UID}{number}"},
             "status": {
                 "reservedFor": [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"}],
                 "allocation": {"devices": {"results": [
-                    {"request": r, "driver": d, "pool": "node", "device": v} for r, d, v in results]}}
+                    {"request": r, "driver": d, "pool": "node", "device": v,
+                     **({"shareID": share[0], "consumedCapacity": {"vfs": share[1]}} if share else {})}
+                    for r, d, v, *share in results]}}
             }
         }
         return f"default/{name}={UID}{number}"
@@ -64,8 +66,13 @@ class ApiServer:
     def do(self, method, path, body):
         if path.startswith("/api/v1/nodes/"):
             return 200, kubepb.metadata({"metadata": {"name": "node", "uid": "n", "resourceVersion": "1"}})
+        if path == "/version":
+            return 200, b'{"major": "1", "minor": "37"}'
         if path.startswith("/api/v1/pods"):
             return 200, kubepb.pods(self.pods)
+        if path.startswith("/api/v1/namespaces/default/pods/"):
+            found = [p for p in self.pods if path.endswith("/" + p["metadata"]["name"])]
+            return (200, kubepb.unknown(b"Pod", kubepb.POD(found[0]))) if found else (404, kubepb.status("no such pod"))
         if method == "PATCH":
             self.patches.append(json.loads(body))
             return 200, b"{}"
@@ -90,8 +97,8 @@ class ServeDra(https.Case, Case):
         for folder in ("plugins", "plugins_registry"):
             os.makedirs(os.path.join(self.here.kubelet_root, folder), exist_ok=True)
 
-    def start_daemon(self):
-        argv = self.here.daemon_argv("--serve=dra", "--service-account", self.here.path("account"))
+    def start_daemon(self, *options):
+        argv = self.here.daemon_argv("--serve=dra", "--service-account", self.here.path("account"), *options)
         env = {"KUBERNETES_SERVICE_HOST": "127.0.0.1",
                "KUBERNETES_SERVICE_PORT": str(self.api.server.port), "NODE_NAME": "node"}
         daemon = Daemon(argv, self.here.path("railmated.log"), stdin=subprocess.DEVNULL,
@@ -99,10 +106,10 @@ class ServeDra(https.Case, Case):
         self.here.processes.append(daemon)
         return daemon
 
-    def up(self):
+    def up(self, *options):
         kubelet = self.here.start_kubelet()
         self.here.start_gpu_plugin()
-        daemon = self.start_daemon()
+        daemon = self.start_daemon(*options)
         kubelet.wait(GPU, 1)
         kubelet.event("driver-found", message=DRIVER)
         until(self.api.devices, "the slices of the node")
@@ -139,6 +146,7 @@ class ServeDra(https.Case, Case):
         self.api.pod(pod, main=[f"c{number}"])
         gpus = gpus_of(self.machine, kubelet.admit(pod, f"main:{GPU}={n}"))
         (prepared,) = self.ask(kubelet, "prepare", claim).values()
+        self.assertIsNone(prepared["error"])
         self.assertEqual([d["device"] for d in prepared["devices"]], slots)
         self.assertEqual([d["requests"] for d in prepared["devices"]], [["vfs"]] * n)
         vfs = self.vfs(prepared)
@@ -151,6 +159,7 @@ class ServeDra(https.Case, Case):
             claim, vfs = self.prepare(kubelet, number)
             self.assertEqual(len(vfs), 2)
             self.free -= set(vfs)
+            until(lambda: all(v in json.dumps(self.api.patches) for v in vfs), "the VFs are in the claim's status")
             self.assertEqual(self.vfs(*self.ask(kubelet, "prepare", claim).values()), vfs, "once more")
 
     def holds(self):
@@ -200,12 +209,37 @@ class ServeDra(https.Case, Case):
             self.judge(vfs, [self.machine.gpus[gpu]])
             self.free -= set(vfs)
 
+    def test_a_share_of_a_pf_is_vfs_of_it(self):
+        config = self.here.path("exact.json")
+        with open(config, "w", encoding="utf-8") as f:
+            json.dump({"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
+                                         "railmate": {"dra": "exact"}}]}, f)
+        kubelet, _ = self.up("--config-file", config)
+        shares = [f"{UID}{i}" for i in "ab"]
+        for number, pf in enumerate(self.api.devices()[:2]):
+            pod, name = f"p{number}", f"c{number}"
+            claim = self.api.give(name, number, pod, *(("vfs", DRIVER, pf, s, 2) for s in shares))
+            self.api.pod(pod, main=[name])
+            kubelet.admit(pod, f"main:{GPU}=1")
+            (prepared,) = self.ask(kubelet, "prepare", claim).values()
+            self.assertIsNone(prepared["error"])
+            self.assertEqual([(d["device"], d["share"], len(d["cdi"])) for d in prepared["devices"]],
+                             [(pf, s, 2) for s in shares])
+            vfs = self.vfs(prepared)
+            self.assertEqual(len(vfs), 4)
+            self.assertEqual({self.pf_of(v) for v in vfs}, {pf.removeprefix("rdma-vf-")})
+
+    def pf_of(self, vf):
+        """In the form of a device's name."""
+        pf = os.path.basename(os.path.realpath(os.path.join(self.here.root, "sys/bus/pci/devices", vf, "physfn")))
+        return re.sub("[:.]", "-", pf)
+
     def test_a_claim_that_cannot_be_prepared_says_why_and_waits(self):
         kubelet, daemon = self.up()
         (slot,) = self.api.devices()[:1]
         claim = self.api.give("c", 0, "p", ("vfs", DRIVER, slot))
         (refused,) = self.ask(kubelet, "prepare", claim).values()
-        self.assertIn("no pod of this node that the claim is reserved for is known yet", refused["error"])
+        self.assertIn("no pod that the claim is reserved for is known", refused["error"])
         self.assertEqual(refused["devices"], [])
         self.assertIn(f"a claim is not prepared uid={UID}0", daemon.stderr())
         self.api.pod("p", main=["c"])
