@@ -42,8 +42,9 @@ struct fake_api {
 	size_t n, cap;
 	const char *node_uid, *minor; /* of its version */
 	struct fake_script script;
-	int asked, writes, created; /* writes: those that were let through or refused */
-	int open;		    /* not answered yet */
+	/* writes: those that were let through or refused; a test may read these at any time */
+	_Atomic int asked, writes, created;
+	int open; /* not answered yet */
 	int64_t clock;
 };
 

@@ -29,8 +29,8 @@
 static struct fake_api *api;
 static struct publish *p;
 static struct node *node;
-static size_t n_slots;	      /* wanted; 0: nothing */
-static unsigned numbers[600]; /* of slots: 0, 1, … */
+static _Atomic size_t n_slots; /* wanted; 0: nothing */
+static unsigned numbers[600];  /* of slots: 0, 1, … */
 
 /* --- on the rpc thread --- */
 
@@ -87,6 +87,16 @@ static void want(size_t n)
 {
 	n_slots = n;
 	on_rpc(set_fn, NULL);
+}
+
+static void fails_fn(void *arg)
+{
+	api->script = *(const struct fake_script *)arg;
+}
+
+static void fails(struct fake_script script)
+{
+	on_rpc(fails_fn, &script);
 }
 
 static void come_and_go(void)
@@ -217,7 +227,7 @@ static void taints_are_for_servers_that_keep_them(void **state)
 	}
 	on_rpc(fake_api_wipe, api);
 	come_and_go();
-	api->script = (struct fake_script) { FAKE_REFUSE, .times = 1, .status = 403 };
+	fails((struct fake_script) { FAKE_REFUSE, .times = 1, .status = 403 });
 	want(1);
 	check();
 	assert_false(is_on_rpc(has_taints));
@@ -248,7 +258,7 @@ static void all_go_when_nothing_is_wanted(void **state)
 	come_and_go();
 	want(0);
 	check();
-	assert_int_equal(api->n, 0);
+	assert_int_equal(there.slices, 0);
 }
 
 /* Every second at most, and the newest in the end. */
@@ -283,7 +293,7 @@ static void its_state_is_a_sentence(void **state)
 	check();
 	on_rpc(say_fn, NULL);
 	assert_string_equal(said, "3 ResourceSlices, generation 1");
-	api->script = (struct fake_script) { FAKE_REFUSE, .from = 0, .times = 1, .status = 422 };
+	fails((struct fake_script) { FAKE_REFUSE, .from = 0, .times = 1, .status = 422 });
 	want(1);
 	while (strcmp(said, "ResourceSlices are not kept: refused: HTTP 422") != 0)
 		on_rpc(say_fn, NULL);
@@ -358,7 +368,7 @@ static void a_conflict_is_tried_again_at_once(void **state)
 	(void)state;
 	want(300);
 	check();
-	api->script = (struct fake_script) { FAKE_REFUSE, "PUT", .times = 3, .status = 409 };
+	fails((struct fake_script) { FAKE_REFUSE, "PUT", .times = 3, .status = 409 });
 	want(301);
 	check();
 	assert_int_equal(api->writes, 3 + 3 + 3);
@@ -373,7 +383,7 @@ static void conflicts_without_an_end_are_no_storm(void **state)
 	want(300);
 	check();
 	asked = api->asked;
-	api->script = (struct fake_script) { FAKE_REFUSE, "PUT", .times = 1 << 20, .status = 409 };
+	fails((struct fake_script) { FAKE_REFUSE, "PUT", .times = 1 << 20, .status = 409 });
 	want(301);
 	usleep(1200000);
 	assert_in_range(api->asked - asked, 6, 300); /* pauses of 4, 8, 16 ms … */
@@ -387,7 +397,7 @@ static void a_server_that_is_away_loses_nothing(void **state)
 	(void)state;
 	want(300);
 	check();
-	api->script = (struct fake_script) { FAKE_REFUSE, .times = 1 << 20, .status = 0 };
+	fails((struct fake_script) { FAKE_REFUSE, .times = 1 << 20, .status = 0 });
 	for (size_t i = 1; i < 20; i++) {
 		want(300 + i);
 		usleep(2000);
@@ -411,7 +421,7 @@ static void an_invalid_slice_is_not_sent_again(void **state)
 	int asked;
 
 	(void)state;
-	api->script = (struct fake_script) { FAKE_REFUSE, "POST", .times = 1, .status = 422 };
+	fails((struct fake_script) { FAKE_REFUSE, "POST", .times = 1, .status = 422 });
 	want(300);
 	wait_until(is_refused);
 	asked = api->asked;
@@ -433,6 +443,7 @@ static void a_round_that_breaks_anywhere_is_brought_to_its_end(void **state)
 		{ FAKE_GARBLE, .times = 1 },
 	};
 	static const size_t wants[] = { 300, 100, 500, 129, 400 };
+	struct fake_script way;
 	int64_t last = 0;
 	size_t n = 0;
 
@@ -440,8 +451,9 @@ static void a_round_that_breaks_anywhere_is_brought_to_its_end(void **state)
 	for (size_t w = 0; w < ARRAY_LEN(ways); w++) {
 		for (int at = 0; at < 8; at++) {
 			come_and_go();
-			api->script = ways[w];
-			api->script.from = at;
+			way = ways[w];
+			way.from = at;
+			fails(way);
 			want(wants[n % ARRAY_LEN(wants)] + n);
 			n++;
 			if (n % 2) {
@@ -461,7 +473,7 @@ static void a_round_that_breaks_anywhere_is_brought_to_its_end(void **state)
 static void a_request_that_is_sent_twice_makes_no_second_slice(void **state)
 {
 	(void)state;
-	api->script = (struct fake_script) { FAKE_TWICE, "POST", .times = 1 };
+	fails((struct fake_script) { FAKE_TWICE, "POST", .times = 1 });
 	want(300);
 	check();
 	assert_int_equal(api->created, 3 + 1);
