@@ -453,37 +453,38 @@ static bool has_taints(struct bytes version)
 	return atoi(item_string(item, "minor") ? item_string(item, "minor") : "") >= 36;
 }
 
+static void ask_for_list(struct publish *p)
+{
+	_cleanup_free_ char *path =
+		xasprintf(SLICES "?fieldSelector=spec.nodeName%%3D%s%%2Cspec.driver%%3D%s", p->node,
+			  p->driver);
+
+	ask(p, "GET", path, API_OBJECTS_TYPE, NULL, on_list);
+}
+
+/* Without an answer slices have no taints, and the next round asks again. */
 static void on_version(void *arg, long status, struct bytes body, const char *why)
 {
 	struct publish *p = arg;
 
 	if (!go_on(p))
 		return;
-	if (why && status != HTTP_FORBIDDEN && status != HTTP_NOT_FOUND) {
-		fail(p, status, why);
-		return;
-	}
-	p->asked = true;
+	p->asked = !why || status == HTTP_FORBIDDEN || status == HTTP_NOT_FOUND;
 	p->taints = !why && has_taints(body);
-	end_round(p);
 	if (p->taints && p->env.changed)
 		p->env.changed(p->env.arg);
-	if (!p->busy)
-		begin_round(p);
+	p->again = false; /* nothing is known yet of what is there */
+	ask_for_list(p);
 }
 
 static void begin_round(struct publish *p)
 {
-	_cleanup_free_ char *path =
-		xasprintf(SLICES "?fieldSelector=spec.nodeName%%3D%s%%2Cspec.driver%%3D%s", p->node,
-			  p->driver);
-
 	rpc_timer_cancel(STEAL(p->timer));
 	p->again = p->done = false;
 	p->busy = true;
 	p->round = arena_new(0);
 	if (p->asked)
-		ask(p, "GET", path, API_OBJECTS_TYPE, NULL, on_list);
+		ask_for_list(p);
 	else
 		ask(p, "GET", "/version", "application/json", NULL, on_version);
 }

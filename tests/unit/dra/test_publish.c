@@ -242,6 +242,16 @@ static void taints_are_for_servers_that_keep_them(void **state)
 	assert_int_equal(there.generation, 1);
 }
 
+static void slices_do_not_wait_for_a_version(void **state)
+{
+	(void)state;
+	fails((struct fake_script) { FAKE_REFUSE, .times = 1, .status = 500 });
+	want(300);
+	check();
+	assert_int_equal(api->writes, 3);
+	assert_true(is_on_rpc(has_taints)); /* since the list behind the writes */
+}
+
 static void nothing_is_written_before_something_is_wanted(void **state)
 {
 	(void)state;
@@ -498,6 +508,7 @@ int main(void)
 		TEST(a_restart_is_not_noticed),
 		TEST(a_change_is_a_generation),
 		TEST(taints_are_for_servers_that_keep_them),
+		TEST(slices_do_not_wait_for_a_version),
 		TEST(nothing_is_written_before_something_is_wanted),
 		TEST(all_go_when_nothing_is_wanted),
 		TEST(a_link_that_flaps_costs_few_writes),
