@@ -40,18 +40,38 @@ struct dra {
 
 /* --- the offer --- */
 
+/* How many slots beside those of claims there are VFs for. One of a NUMA node is of a pod that the
+ * device plugin served before this driver did; its VF counts as fit. */
+static size_t count_free(const struct slot_list *slots)
+{
+	size_t free = 0, foreign = 0;
+
+	for (size_t i = 0; i < slots->n; i++) {
+		const struct slot *s = &slots->v[i];
+
+		free += s->numa == SLOT_ANY && !s->held && s->healthy;
+		foreign += s->numa != SLOT_ANY && s->held;
+	}
+	return free > foreign ? free - foreign : 0;
+}
+
 /* Slots that claims have, and as many others as there are VFs for them. */
 static void offer_slots(const struct dra *d, struct slices_pool *p, struct arena *a)
 {
 	struct slot_list slots = latebind_slots(d->env.latebind, p->pool, a);
 	unsigned *numbers = arena_array(a, slots.n, sizeof(*numbers));
+	size_t free = count_free(&slots);
 	int numa;
 
 	for (size_t i = 0; i < slots.n; i++) {
-		if ((slots.v[i].held || slots.v[i].healthy) &&
-		    pool_slot_parse(p->pool->cfg->resource, slots.v[i].id, &numa,
-				    &numbers[p->n_slots]))
-			p->n_slots++;
+		const struct slot *s = &slots.v[i];
+
+		if (s->numa != SLOT_ANY || (!s->held && (!s->healthy || !free)) ||
+		    !pool_slot_parse(p->pool->cfg->resource, s->id, &numa,
+				     &numbers[p->n_slots]))
+			continue;
+		free -= !s->held;
+		p->n_slots++;
 	}
 	p->slots = numbers;
 }
