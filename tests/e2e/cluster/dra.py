@@ -180,6 +180,12 @@ def check_nothing_is_stuck_dra(c, *nodes):
         c.end(*pods_with(c, len(c.views[node].vf), node))
 
 
+def kubelet_restarted(c, node):
+    with c.views[node].backend.without_kubelet(signal.SIGTERM):
+        pass
+    until(lambda: c.has_its_pods(node), f"the kubelet of {node} to know its pods")
+
+
 @served()
 def dra_slices_are_those_of_the_machines(c):
     """The API server has taken them; a railmated that starts anew writes nothing."""
@@ -282,8 +288,7 @@ def dra_containers_restart_with_their_vfs(c):
     first, second = (check_dra(c, name, gpus=1, vfs=2, instance=i)[1] for i in (0, 1))
     equal(second, first, "VFs after the restart")
     c.another_railmate(NODE)
-    with c.views[NODE].backend.without_kubelet(signal.SIGTERM):
-        pass
+    kubelet_restarted(c, NODE)
     pids = [pid for pid, _ in c.views[NODE].processes().values()]
     with c.api_away():
         for pid in pids:
@@ -368,9 +373,14 @@ def dra_on_one_node_and_the_device_plugin_on_the_other(c):
                 check_optimal(c.views[node], got, mine, free)
                 c.end(name)
 
-    both_kinds(None)
+    view, stays = c.views["node2"], c.run(container("main", 1, 2), on="node2")
+    unharmed = held_by(view, stays)
     c.kubectl("label", "node", "node2", "railmate.io/serve=dra")
+    until(lambda: len(devices(c, "node2")) == len(view.vf) - 2, "the VFs of node2 in ResourceSlices, but those of a pod of the plugin")
+    equal(held_by(view, stays), unharmed, "process, VFs and files of a pod that lives on")
+    c.end(stays)
     wait_offered(c, "node2")
+    kubelet_restarted(c, "node2")  # or five minutes: for so long it would ask the old plugin when a container starts
     both_kinds("node2")
     names = [c.run(container("main", 1, 2)) for _ in range(4)]
     equal({c.node_of(name) for name in names}, set(c.views), "nodes of pods of one kind")
@@ -439,6 +449,10 @@ def dra_an_instance_writes_slices_of_its_own_node_only(c):
         node1("delete", "resourceslice", "vf.railmate.io-node1")
 
 
+def config_of(**selectors):
+    return json.dumps({"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {**selectors, "isRdma": True, "devices": ["101c", "101e"]}}]})
+
+
 @served()
 def dra_the_rights_given_are_those_that_are_used(c):
     """By the API server's audit log, of an installation, of pods, and of VFs that come and go."""
@@ -450,6 +464,17 @@ def dra_the_rights_given_are_those_that_are_used(c):
     wait_offered(c)
     for node in c.views:
         c.end(dra_pod(c, 1, 1, on=node)[0])
+    c.wait_unheld()
+    maps, some = "/api/v1/namespaces/kube-system/configmaps", c.views[NODE].vf
+    pfs = [sorted({vf["pf"] for vf in some.values()})[0]]
+    for method, text, count in (("POST", config_of(rootDevices=pfs), sum(vf["pf"] in pfs for vf in some.values())), ("PUT", "{", None), ("PUT", config_of(rootDevices=["0000:ff:1f.7"]), 0)):
+        c.api(method, maps if method == "POST" else f"{maps}/railmate-config", {
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "railmate-config", "namespace": "kube-system"}, "data": {"config.json": text}})
+        if count is None:
+            until(lambda: [e for e in c.api("GET", "/apis/events.k8s.io/v1/namespaces/kube-system/events")["items"] if e["reason"] == "ConfigRefused"], "an Event of a wrong configuration")
+        else:
+            until(lambda n=count: len(devices(c, NODE)) == n, f"{count} devices of {NODE}")
+    c.api("DELETE", f"{maps}/railmate-config")
     used = {}
     for line in (c.logs / "audit.log").read_text().splitlines():
         event = json.loads(line)
