@@ -530,7 +530,8 @@ static int open_service(struct daemon *d, struct err *err)
 	bool claims = d->opt->config_files->by_claims;
 	int r = claims ? open_claims(d, &env.objects, err) : 0;
 
-	/* The Pods API does not tell which claims were made for a pod: docs/design/kubelet.md §2.4 */
+	/* The Pods API does not tell which claims were made for a pod: docs/design/kubelet.md §2.4
+	 */
 	if (claims)
 		specs.mode = SPECS_API_SERVER;
 	if (r == 0)

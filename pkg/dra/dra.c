@@ -67,8 +67,7 @@ static void offer_slots(const struct dra *d, struct slices_pool *p, struct arena
 		const struct slot *s = &slots.v[i];
 
 		if (s->numa != SLOT_ANY || (!s->held && (!s->healthy || !free)) ||
-		    !pool_slot_parse(p->pool->cfg->resource, s->id, &numa,
-				     &numbers[p->n_slots]))
+		    !pool_slot_parse(p->pool->cfg->resource, s->id, &numa, &numbers[p->n_slots]))
 			continue;
 		free -= !s->held;
 		p->n_slots++;
