@@ -126,7 +126,7 @@ static void complete(struct request *r)
 		return;
 	if (r->err.code)
 		finish(r, &r->err);
-	else if (r->written && r->b->env.settle_ms)
+	else if (r->written && r->b->env.settle_ms && !r->claim) /* its sandbox is made first */
 		r->timer = rpc_after(r->b->env.rpc, r->b->env.settle_ms, settled, r);
 	else
 		finish(r, NULL);

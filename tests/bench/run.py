@@ -390,6 +390,54 @@ def bench_bind(b):
               floor_is=OPTIONS, p50=pick(took, 0.5) / 1000, calls=len(took))
 
 
+def bench_claims(b):
+    """NodePrepareResources as the kubelet calls it: the claim and its pod from the API server, PodResources List, the choice,
+    the look at the VFs, CDI specs, files, the ledger on disk. The API server is Python: its time is taken off."""
+    import test_serve_dra
+
+    served = []
+
+    class Timed(test_serve_dra.ServeDra):
+        def runTest(self):
+            answer = self.api.answer
+
+            def timed(connection):
+                begin = time.monotonic()
+                goes_on = answer(connection)
+                served.append(time.monotonic() - begin)
+                return goes_on
+
+            self.api.server.answer = timed
+            kubelet, _ = self.up()
+            slots = self.api.devices()[:8]
+            for i in range(b.rounds(300, 5)):
+                claim = self.api.give("c", i % 10, f"p{i}", *(("vfs", test_serve_dra.DRIVER, s) for s in slots))
+                self.api.pods.clear()
+                self.api.pod(f"p{i}", main=["c"])
+                kubelet.admit(f"p{i}", f"main:{GPU}=8")
+                time.sleep(SANDBOX)
+                before, begin = len(served), time.monotonic()
+                (one,) = self.ask(kubelet, "prepare", claim).values()
+                took.append(time.monotonic() - begin)
+                if one["error"]:
+                    sys.exit(f"NodePrepareResources: {one['error']}")
+                own.append(took[-1] - sum(served[before:]))
+                begin = time.monotonic()
+                self.ask(kubelet, "unprepare", claim)
+                floor.append(time.monotonic() - begin)
+                kubelet.ask(f"remove p{i}")
+
+    took, own, floor = [], [], []
+    result = unittest.TestResult()
+    unittest.TestSuite([Timed()]).run(result)  # with the class's own preparation
+    for _, text in result.errors + result.failures:
+        sys.exit(text)
+    for name, what, times, bar in (("claims", "NodePrepareResources of 8 VFs, without the API server's own time", own, 15),
+                                   ("claims-all", "the same, with a claim and a pod from an API server in Python", took, None)):
+        b.add(f"{name}-p99", f"{what}, p99", pick(times, 0.99) * 1000, "ms", bar=bar, floor=pick(floor, 0.5) * 1000,
+              floor_is="NodeUnprepareResources, p50", p50=pick(times, 0.5) * 1000, calls=len(times))
+
+
 # --- start and restart ---
 
 def ended(argv):
@@ -883,7 +931,7 @@ def bench_wakeups(b):
 BENCHES = {
     "metrics": bench_metrics, "watch": bench_watch, "idle": bench_idle,
     "wakeups": bench_wakeups, "allocate": bench_allocate,
-    "choice": bench_choice, "preferred": bench_preferred, "bind": bench_bind,
+    "choice": bench_choice, "preferred": bench_preferred, "bind": bench_bind, "claims": bench_claims,
     "prediction": bench_prediction, "start": bench_start, "restart": bench_restart,
     "attacks": bench_attacks, "scan": bench_scan, "syscalls": bench_syscalls,
     "ledger": bench_ledger, "verify": bench_verify, "doctor": bench_doctor, "fleet": bench_fleet
