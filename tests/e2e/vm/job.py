@@ -101,7 +101,9 @@ class Job:
     def hcas(self, pod):
         """RDMA device → its netdev, by rail; the devices as the container was told."""
         status, said, complained = self.kubectl("exec", pod, "-c", "main", "--", "cat", "/run/railmate/map.json")
-        equal(status, 0, complained)
+        if status != 0:  # a handshake that takes long, on a busy machine
+            print(complained, flush=True)
+            return None
         return {e["hca"]: rdma_links()[e["hca"]] for e in sorted(json.loads(said)["gpus"], key=lambda e: e["rail"])}
 
 
@@ -135,7 +137,11 @@ def rows(table):
 
 def connect(j):
     """The interfaces of all their VFs over the wire."""
-    j.ends = [j.hcas(pod) for pod in j.pods]
+    j.ends = [until(lambda p=pod: j.hcas(p), f"map.json of {pod}") for pod in j.pods]
+    route(j)
+
+
+def route(j):
     netdevs = [netdev for end in j.ends for netdev in end.values()]
     addresses = [address_of(netdev) for netdev in netdevs]
     shell(f"selfroute {netdevs[0]} {addresses[0]} {netdevs[2]} {addresses[2]}")
@@ -180,7 +186,7 @@ def wait_for_traffic(devices):
 
 @scenario
 def what_is_broken_between_the_pods_of_a_job():
-    """the same with a PF's interface down, a GID gone, each pod ended in the middle, a container without VFs, no such pod"""
+    """the same with a PF's interface down, a GID gone, each pod ended in the middle, a container without VFs"""
     words = []
 
     def broken(status, *sentences, argv=(JOB, )):
@@ -192,6 +198,16 @@ def what_is_broken_between_the_pods_of_a_job():
 
     with job() as j:
         connect(j)
+        broken(NOT_MEASURED, "its container has no /run/railmate/probe/railmate-probe", argv=(j.pods[0], "-c", "plain"))
+        for i, sentence in ((0, "not measured"), (1, "not measured")):
+            with j.begin_probe(JOB) as process:
+                wait_for_traffic(j.ends[1])
+                gone = j.pods[i]
+                j.c.delete_by_force(gone)
+                said = j.ended(process, NOT_MEASURED)
+                check(sentence in said, f"{sentence} is not in: {said}")
+            j.pods = until(lambda: gone not in (j.running() or [gone]) and j.running(), "another pod in its place")
+            connect(j)
         far = list(j.ends[1])[1]
         shell("ip link set pf63 down")
         until(lambda: "DOWN" in read(f"/sys/class/infiniband/{far}/ports/1/state"), f"{far} to be down")
@@ -205,17 +221,6 @@ def what_is_broken_between_the_pods_of_a_job():
         shell(f"ip addr del {address}/24 dev {netdev}")
         broken(BROKEN, f"broken: {j.pods[1]}: {far} port 1: There is no GID")
         shell(f"ip addr add {address}/24 dev {netdev}")
-        connect(j)
-
-        broken(NOT_MEASURED, "its container has no /run/railmate/probe/railmate-probe", argv=(j.pods[0], "-c", "plain"))
-        for i, sentence in ((0, "not measured"), (1, "not measured")):
-            with j.begin_probe(JOB) as process:
-                wait_for_traffic(j.ends[1])
-                gone = j.pods[i]
-                j.c.delete_by_force(gone)
-                said = j.ended(process, NOT_MEASURED)
-                check(sentence in said, f"{sentence} is not in: {said}")
-            j.pods = until(lambda: gone not in (j.running() or [gone]) and j.running(), "another pod in its place")
-            connect(j)
+        route(j)
         check_table(j, j.probe(GOOD, JOB))
     return "; ".join(words)
