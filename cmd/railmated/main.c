@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -20,6 +21,7 @@
 #include "grant/rundir.h"
 #include "kubeapi/kubeapi.h"
 #include "ledger/file.h"
+#include "ledger/ledger.h"
 #include "load/configfiles.h"
 #include "report/web.h"
 
@@ -45,8 +47,9 @@ static const char usage_text[] =
 	"  --topology-hints FILE   which GPUs and NICs share a switch, where a virtual machine hides it\n"
 	"  --kubelet-dir DIR       the kubelet's plugin directory (/var/lib/kubelet/device-plugins)\n"
 	"  --kubelet-root DIR      the kubelet's root directory (/var/lib/kubelet)\n"
-	"  --serve MODE            plugin: pools are device plugins; dra: their VFs are for ResourceClaims\n"
-	"                          (plugin)\n"
+	"  --serve MODE            plugin: pools are device plugins; dra: their VFs are for ResourceClaims;\n"
+	"                          auto: dra where the installation has what that needs, and no container\n"
+	"                          holds a VF of the device plugin (plugin)\n"
 	"  --dra-driver NAME       the driver's name in DeviceClasses, with --serve=dra (vf.railmate.io)\n"
 	"  --registration MODE     classic: call the kubelet's Register; watcher: a socket in\n"
 	"                          plugins_registry; auto: watcher if that directory is there (classic)\n"
@@ -114,7 +117,7 @@ struct command_line {
 	struct config_files files;
 	enum log_level level;
 	enum log_format log_format;
-	bool check, use_cdi;
+	bool check, use_cdi, serve_auto;
 };
 
 /* One option: the place of its value, or the function that takes it. */
@@ -201,9 +204,10 @@ static int set_registration(struct command_line *cl, const struct flag *flag, co
 
 static int set_serve(struct command_line *cl, const struct flag *flag, const char *value)
 {
-	if (strcmp(value, "plugin") && strcmp(value, "dra"))
-		return usage_error(flag, value, "plugin or dra");
+	if (strcmp(value, "plugin") && strcmp(value, "dra") && strcmp(value, "auto"))
+		return usage_error(flag, value, "plugin, dra or auto");
 	cl->files.by_claims = !strcmp(value, "dra");
+	cl->serve_auto = !strcmp(value, "auto");
 	return EXIT_DONE;
 }
 
@@ -551,6 +555,59 @@ static void check_cdi_dir(const struct config *cfg, struct daemon_options *o)
 		o->cdi_dir);
 }
 
+/* --- which API serves pods, with --serve=auto --- */
+
+/* What DRA lacks here, a clause; NULL: nothing. */
+static const char *lacks_for_dra(const struct command_line *cl, struct arena *a)
+{
+	const struct daemon_options *o = &cl->daemon;
+	const char *const folders[] = {
+		arena_printf(a, "%s/plugins/%s", o->kubelet_root, o->dra_driver),
+		arena_printf(a, "%s/plugins_registry", o->kubelet_root),
+		o->cdi_dir,
+	};
+	const char *token = arena_printf(a, "%s/token", o->specs.service_account);
+	_cleanup_free_ char *url = NULL;
+	struct err err = { 0 };
+
+	if (!o->pod_resources || o->cdi == CDI_OFF || o->specs.mode == SPECS_OFF ||
+	    o->specs.mode == SPECS_PODS_API)
+		return "--pod-resources, --cdi or --pod-specs rules out what it needs";
+	if (apiserver_url(&url, &err) < 0 || access(token, R_OK) < 0)
+		return "no API server is known, or there is no token for it";
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+		if (access(folders[i], W_OK) < 0 || file_is_in_image("/", folders[i]))
+			return arena_printf(a, "%s is not a folder of the host", folders[i]);
+	}
+	return NULL;
+}
+
+/* A hold of the device plugin: its pod would be refused by a kubelet that admits it again. */
+static bool holds_by_plugin(const char *state_dir)
+{
+	struct ledger *l = NULL;
+	bool any = false;
+
+	if (!state_dir || ledger_file_peek(state_dir, &l, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < ledger_holds(l); i++)
+		any |= !*ledger_hold_at(l, i)->owner.claim;
+	ledger_free(l);
+	return any;
+}
+
+static void decide_serve(struct command_line *cl)
+{
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	const char *why = lacks_for_dra(cl, a);
+
+	if (!why && holds_by_plugin(cl->daemon.state_dir))
+		why = "containers hold VFs that the device plugin gave: drain the node, and restart railmated";
+	cl->files.by_claims = !why;
+	log_info("daemon", "serve auto was decided serve=%s reason=%s", why ? "plugin" : "dra",
+		 why ? why : "the installation has what DRA needs");
+}
+
 /* The file is refused; all its faults are printed at once. */
 static void say_refused(const struct err *err, const struct strbuf *also)
 {
@@ -618,6 +675,8 @@ int main(int argc, char **argv)
 	log_setup(cl.level, NULL, NULL);
 	log_set_format(cl.log_format);
 	cl.files.once = cl.check;
+	if (cl.serve_auto)
+		decide_serve(&cl);
 	configfiles_read(&cl.files, &text);
 	if (configfiles_parse(&cl.files, &text, &cfg, &also, &err) < 0) {
 		say_refused(&err, &also);

@@ -7,7 +7,7 @@ complete -c railmated -l strict-config -d 'do not start with a configuration of 
 complete -c railmated -l topology-hints -r -F -d 'which GPUs and NICs share a switch, where a virtual machine hides it'
 complete -c railmated -l kubelet-dir -x -a '(__fish_complete_directories)' -d 'the kubelet’s plugin directory (/var/lib/kubelet/device-plugins)'
 complete -c railmated -l kubelet-root -x -a '(__fish_complete_directories)' -d 'the kubelet’s root directory (/var/lib/kubelet)'
-complete -c railmated -l serve -x -d 'plugin: pools are device plugins; dra: their VFs are for ResourceClaims'
+complete -c railmated -l serve -x -d 'plugin: pools are device plugins; dra: their VFs are for ResourceClaims;'
 complete -c railmated -l dra-driver -x -d 'the driver’s name in DeviceClasses, with --serve=dra (vf.railmate.io)'
 complete -c railmated -l registration -x -d 'classic: call the kubelet’s Register; watcher: a socket in'
 complete -c railmated -l pod-resources -x -d 'auto: ask the kubelet which GPUs a container got; off: never,'
