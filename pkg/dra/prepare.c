@@ -51,6 +51,7 @@ struct claim_state {
 	struct dra_claim_ref ref; /* uid NULL: the kubelet does not name it */
 	struct draclaim claim;
 	const char *why; /* it is not prepared, or not known; NULL: it is */
+	bool stale;	 /* unprepared since */
 };
 
 /* A result of our driver. */
@@ -248,8 +249,11 @@ static bool is_over(struct job *j)
 {
 	if (!j->stale)
 		return false;
-	for (size_t i = 0; i < j->n_named; i++)
-		unprepare(j->p, j->claims[i].ref.uid);
+	/* Another pod may run with those that the kubelet did not name. */
+	for (size_t i = 0; i < j->n_named; i++) {
+		if (j->claims[i].stale)
+			unprepare(j->p, j->claims[i].ref.uid);
+	}
 	tracker_save(j->p->env.tracker, NULL, NULL);
 	fail(j, NULL, "the claim was unprepared meanwhile");
 	return true;
@@ -741,6 +745,17 @@ void prepare_claims(struct prepares *p, const struct dra_claim_refs *refs, prepa
 	}
 }
 
+/* Those of the other one that j unprepares are stale. */
+static void make_stale(const struct job *j, struct job *other)
+{
+	for (size_t i = 0; i < j->n_named; i++) {
+		for (size_t k = 0; k < other->n_named; k++) {
+			if (str_eq(j->claims[i].ref.uid, other->claims[k].ref.uid))
+				other->stale = other->claims[k].stale = true;
+		}
+	}
+}
+
 static bool names_one_of(const struct job *j, const struct job *other)
 {
 	for (size_t i = 0; i < j->n_named; i++) {
@@ -805,8 +820,10 @@ void unprepare_claims(struct prepares *p, const struct dra_claim_refs *refs, pre
 			return;
 		}
 	}
-	LIST_FOREACH (other, &p->jobs, link)
-		other->stale |= !other->unprepares && names_one_of(other, j);
+	LIST_FOREACH (other, &p->jobs, link) {
+		if (!other->unprepares)
+			make_stale(j, other);
+	}
 	for (size_t i = 0; i < refs->n; i++)
 		unprepare(p, refs->v[i].uid);
 	tracker_save(p->env.tracker, saved, pending_new(j, &j->asked));

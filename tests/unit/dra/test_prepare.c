@@ -542,6 +542,31 @@ static void a_claim_that_is_unprepared_meanwhile_holds_nothing(void **state)
 	assert_int_equal(n_holds(), 0);
 }
 
+static void unprepare_meanwhile_is_of_the_named_claim_alone(void **state)
+{
+	const char *shared;
+
+	(void)state;
+	gives(claim("own", U0), "nic", DRIVER, "rdma-vf-slot-0");
+	gives(claim("shared", U1), "nic", DRIVER, "rdma-vf-slot-1");
+	uses(0, "own", NULL);
+	uses(0, "shared", NULL);
+	pod("p", "");
+	prepare("own", "shared");
+	shared = vf_of(U1, 1);
+	/* The kubelet restarts, and names both again, for a new sandbox; another pod runs with the
+	 * shared claim. Then that pod is deleted: its own claim is unprepared, the shared one is
+	 * not. */
+	api.stuck = true;
+	start_call(false, "own", "shared");
+	start_call(true, "own", NULL);
+	api.stuck = false;
+	on_rpc(tell_claim, NULL);
+	wait_until(is_replied);
+	assert_int_equal(n_holds(), 1);
+	assert_string_equal(vf_of(U1, 1), shared);
+}
+
 static void a_record_that_is_read_later_is_not_of_a_claim_that_was_unprepared(void **state)
 {
 	char *aside = arena_printf(arena, "%s.aside", cdi_dir);
@@ -656,6 +681,7 @@ int main(void)
 		P(a_pod_gets_all_its_claims_or_none),
 		P(gpus_of_a_claim_that_cannot_be_read_are_told),
 		P(a_claim_that_is_unprepared_meanwhile_holds_nothing),
+		P(unprepare_meanwhile_is_of_the_named_claim_alone),
 		P(a_record_that_is_read_later_is_not_of_a_claim_that_was_unprepared),
 		P(a_claim_that_the_kubelet_has_forgotten_holds_nothing),
 		P(a_claim_is_its_pods_that_run),
