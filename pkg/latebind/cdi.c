@@ -477,6 +477,60 @@ static int write_all(struct request *r, const struct contents_in *in, struct err
 	return 0;
 }
 
+/* The slots of the spec that has this one; NULL: there is none. */
+static const struct spec_file *spec_of(const struct latebind *b, const char *slot)
+{
+	for (size_t i = 0; slot && i < b->n_specs; i++) {
+		if (has_slot(&b->specs[i], slot))
+			return &b->specs[i];
+	}
+	return NULL;
+}
+
+/* The slots of the spec that have VFs, behind those that r has. */
+static void add_live(struct request *r, const struct spec_file *spec)
+{
+	struct binding_slot *v = arena_array(r->arena, r->n_bindings + spec->n_slots, sizeof(*v));
+	size_t n = r->n_bindings;
+
+	if (n)
+		memcpy(v, r->bindings, n * sizeof(*v));
+	for (size_t i = 0; i < spec->n_slots; i++) {
+		const struct ledger_hold *h = latebind_live_hold(r->b, spec->slots[i]);
+		const struct pool *pool = h ? node_pool(r->node, h->resource) : NULL;
+		const struct pool_dev *dev = pool ? pool_find(pool, h->vf) : NULL;
+		size_t k = 0;
+
+		while (k < n && strcmp(v[k].id, spec->slots[i]) != 0)
+			k++;
+		if (dev && k == n)
+			v[n++] = (struct binding_slot) { .id = arena_strdup(r->arena, h->slot),
+							 .pool = pool,
+							 .dev = dev };
+	}
+	r->bindings = v;
+	r->n_bindings = n;
+}
+
+/* A claim that pods share is in one spec with what each of them has beside it: a device that is in
+ * none cannot be given to a container that restarts. */
+static void join_specs(struct request *r)
+{
+	const struct target t = { 0 };
+	size_t n = r->n_bindings;
+
+	for (size_t i = 0; r->claim && i < n; i++) {
+		const struct spec_file *spec = spec_of(r->b, r->bindings[i].id);
+
+		if (spec)
+			add_live(r, spec);
+	}
+	if (r->n_bindings == n)
+		return;
+	r->c.n_pool_vfs = 0;
+	latebind_note_pool_vfs(r, &t);
+}
+
 int latebind_render(struct request *r, const struct vf_state *states, size_t n, const char *why,
 		    struct err *err)
 {
@@ -489,7 +543,10 @@ int latebind_render(struct request *r, const struct vf_state *states, size_t n, 
 				  .why = why,
 				  .cdi = true };
 	struct err warning = { 0 };
-	int made = r->b->env.rundir ? grant_make_directory(r->b->env.rundir, r->b->env.probe, &r->c,
+	int made;
+
+	join_specs(r);
+	made = r->b->env.rundir ? grant_make_directory(r->b->env.rundir, r->b->env.probe, &r->c,
 							   r->arena, r->mounts, &warning)
 				    : 0;
 
@@ -531,16 +588,6 @@ static struct gpu_set gpus_of(const struct ledger_decision *d, const struct node
 	return gpus;
 }
 
-/* The slots of the spec that has this one; NULL: there is none. */
-static const struct spec_file *spec_of(const struct latebind *b, const char *slot)
-{
-	for (size_t i = 0; slot && i < b->n_specs; i++) {
-		if (has_slot(&b->specs[i], slot))
-			return &b->specs[i];
-	}
-	return NULL;
-}
-
 bool latebind_recall(struct request *r, const char *vf)
 {
 	const struct ledger *l = tracker_ledger(r->b->env.tracker);
@@ -553,17 +600,7 @@ bool latebind_recall(struct request *r, const char *vf)
 	r->node = node_ref(r->b->node);
 	r->c.owner = ledger_copy_owner(&hold->owner, r->arena);
 	r->c.gpus = gpus_of(ledger_decision(l, hold->decision), r->node, r->arena);
-	r->bindings = arena_array(r->arena, spec->n_slots, sizeof(*r->bindings));
-	for (size_t i = 0; i < spec->n_slots; i++) {
-		const struct ledger_hold *h = latebind_live_hold(r->b, spec->slots[i]);
-		const struct pool *pool = h ? node_pool(r->node, h->resource) : NULL;
-		const struct pool_dev *dev = pool ? pool_find(pool, h->vf) : NULL;
-
-		if (dev)
-			r->bindings[r->n_bindings++] = (struct binding_slot) {
-				.id = arena_strdup(r->arena, h->slot), .pool = pool, .dev = dev
-			};
-	}
+	add_live(r, spec);
 	latebind_note_pool_vfs(r, &t);
 	return r->n_bindings > 0;
 }

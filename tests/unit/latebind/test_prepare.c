@@ -9,6 +9,7 @@
 	"{\"resourceList\": [{\"resourcePrefix\": \"rdma\", \"resourceName\": \"vf\", \"excludeTopology\": true, \"selectors\": {\"isRdma\": true}, \"railmate\": {\"binding\": \"late\"}}]}"
 #define C0 "rdma_vf-c0b1a6e2c-55d0-4f0b-9d7e-6b1d1f0c9a55-"
 #define C1 "rdma_vf-c11111111-55d0-4f0b-9d7e-6b1d1f0c9a55-"
+#define C2 "rdma_vf-c22222222-55d0-4f0b-9d7e-6b1d1f0c9a55-"
 #define U0 "0b1a6e2c-55d0-4f0b-9d7e-6b1d1f0c9a55"
 
 static int set_up_anywhere(void **state)
@@ -126,6 +127,21 @@ static void a_part_of_two_claims_is_one_choice_and_one_spec(void **state)
 	assert_non_null(hold_of(got.vf[1]));
 	on_rpc(sweep_fn, NULL);
 	assert_non_null(spec(C0 "0")); /* the other one is in it */
+}
+
+/* C0 is shared by two pods, each of which has another claim beside it in one container: the second
+ * pod's call must leave the first one's device resolvable, for its containers restart. */
+static void every_live_slot_stays_in_a_spec(void **state)
+{
+	(void)state;
+	pod("p", "");
+	prepare(C0 "0," C1 "0", "main");
+	prepare(C0 "0," C2 "0", "main");
+	on_rpc(sweep_fn, NULL);
+	assert_int_equal(n_holds(), 3);
+	assert_non_null(spec(C0 "0"));
+	assert_non_null(spec(C2 "0"));
+	assert_non_null(spec(C1 "0"));
 }
 
 static void a_vf_of_one_pf_is_asked_for(void **state)
@@ -316,6 +332,7 @@ int main(void)
 		A(the_vfs_are_nearest_to_the_gpus_of_the_containers),
 		A(gpus_by_claim_are_those_that_the_claim_says),
 		A(a_part_of_two_claims_is_one_choice_and_one_spec),
+		A(every_live_slot_stays_in_a_spec),
 		A(a_vf_of_one_pf_is_asked_for),
 		A(it_keeps_its_vfs_when_it_is_prepared_again),
 		A(it_outlives_us),
