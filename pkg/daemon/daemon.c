@@ -497,7 +497,7 @@ static void open_scanner(struct daemon *d, struct config *cfg)
 }
 
 /* What DRA cannot do without. */
-static int open_claims(struct daemon *d, struct kubeapi_objects **ret, struct err *err)
+static int open_claims(struct daemon *d, struct service_env *ret, struct err *err)
 {
 	if (!d->opt->pod_resources)
 		return err_set(
@@ -511,7 +511,8 @@ static int open_claims(struct daemon *d, struct kubeapi_objects **ret, struct er
 		return err_set(
 			err, EINVAL,
 			"--serve=dra needs pod specs of the API server, which --pod-specs excludes");
-	if (kubeapi_objects_open(d->rpc, d->opt->specs.service_account, ret, err) < 0)
+	if (kubeapi_objects_open(d->rpc, d->opt->specs.service_account, &ret->objects, err) < 0 ||
+	    kubeapi_objects_open(d->rpc, d->opt->specs.service_account, &ret->questions, err) < 0)
 		return err_wrap(err, "--serve=dra needs the API server");
 	return 0;
 }
@@ -528,7 +529,7 @@ static int open_service(struct daemon *d, struct err *err)
 				   .probe = d->probe };
 	struct specs_options specs = d->opt->specs;
 	bool claims = d->opt->config_files->by_claims;
-	int r = claims ? open_claims(d, &env.objects, err) : 0;
+	int r = claims ? open_claims(d, &env, err) : 0;
 
 	/* The Pods API does not tell which claims were made for a pod: docs/design/kubelet.md §2.4
 	 */

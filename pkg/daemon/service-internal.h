@@ -31,7 +31,7 @@ struct service_env {
 	struct state *state; /* its ledger is taken with the first node */
 	struct specs *specs; /* taken; NULL: there is no source */
 	/* Taken: DRA serves the pools; NULL: device plugins do */
-	struct kubeapi_objects *objects;
+	struct kubeapi_objects *objects, *questions;
 	struct holdings *holdings; /* the holds, for the main thread */
 	struct unlisted *unlisted; /* VFs that no pool lists, for the main thread */
 	struct events *events;	   /* NULL: not wanted */

@@ -526,6 +526,7 @@ static struct dra *open_dra(struct service *s)
 				     .kubelet_root = s->env.opt->kubelet_root,
 				     .plugin_dir = s->env.opt->kubelet_dir,
 				     .objects = s->env.objects,
+				     .questions = s->env.questions,
 				     .latebind = s->shared.latebind,
 				     .tracker = s->shared.tracker,
 				     .claims = specs_claims(s->env.specs) };
@@ -680,6 +681,7 @@ void service_close(struct service *s)
 	pods_holders_free(STEAL(s->shared.holders));
 	specs_close(STEAL(s->env.specs));
 	kubeapi_objects_close(STEAL(s->env.objects));
+	kubeapi_objects_close(STEAL(s->env.questions));
 }
 
 struct report_facts *service_facts(struct service *s, uint64_t known)

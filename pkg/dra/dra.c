@@ -285,7 +285,7 @@ struct dra *dra_open(const struct dra_env *env)
 				       .driver = env->driver,
 				       .node_name = env->node_name,
 				       .ask = ask,
-				       .ctx = env->objects,
+				       .ctx = env->questions,
 				       .latebind = env->latebind,
 				       .tracker = env->tracker,
 				       .claims = env->claims };

@@ -24,7 +24,8 @@ struct dra_env {
 	struct rpc *rpc;
 	const char *driver, *node_name, *kubelet_root;
 	const char *plugin_dir; /* kubelet.sock is there */
-	struct kubeapi_objects *objects;
+	/* The second one for questions of NodePrepareResources, which wait for no other request */
+	struct kubeapi_objects *objects, *questions;
 	struct latebind *latebind;
 	struct tracker *tracker;
 	const struct draclaim_source *claims; /* NULL: none */

@@ -73,7 +73,7 @@ struct job {
 	struct claim_state *claims;
 	size_t n_claims, n_named, n_known; /* known: asked for, in their order */
 	const struct spec_pod *pod;	   /* NULL: not looked for yet */
-	size_t n_users;			   /* of the first claim, that were asked for */
+	size_t n_users;			   /* that were asked for */
 	bool asked_pods;
 	const char *why_no_pod;
 	const char *doubt;
@@ -441,6 +441,11 @@ static const char *add_parts(struct job *j, struct claim_state *c)
 
 		if (!str_eq(d->driver, j->p->env.driver))
 			continue;
+		if (d->admin)
+			return arena_printf(
+				j->arena,
+				"request %s has adminAccess, which is to monitor devices: it gives no VF",
+				d->request);
 		if (!slices_find(j->node, d->device, &device))
 			return arena_printf(
 				j->arena,
@@ -570,22 +575,29 @@ static void pod_came(void *arg, long status, struct bytes body, const char *why)
 	ask_pod(j);
 }
 
-/* The pods of the first claim, one after the other: each has all claims of the call, or is not the
- * one. The kubelet's own list does not have the status, in which the scheduler has written which
- * claim is whose. */
+/* The pods of the claim that has the fewest, one after the other: each has all claims of the call,
+ * or is not the one. The kubelet's own list does not have the status, in which the scheduler has
+ * written which claim is whose. */
 static void ask_pod(struct job *j)
 {
 	const struct prepare_env *env = &j->p->env;
 	const struct claim_state *c = &j->claims[0];
 	struct api_request request = { .method = "GET", .timeout_ms = env->ask_ms };
+	const char *name;
 
+	for (size_t i = 1; i < j->n_named; i++) {
+		if (j->claims[i].claim.n_users < c->claim.n_users)
+			c = &j->claims[i];
+	}
 	if (j->n_users == c->claim.n_users || j->n_users == USERS_MAX) {
 		j->asked_pods = true;
 		take_pod(j);
 		return;
 	}
-	request.path = arena_printf(j->arena, "/api/v1/namespaces/%s/pods/%s", c->ref.ns,
-				    c->claim.users[j->n_users++].pod);
+	name = c->claim.users[j->n_users++].pod;
+	if (kubeapi_objects_is_name(name))
+		request.path =
+			arena_printf(j->arena, "/api/v1/namespaces/%s/pods/%s", c->ref.ns, name);
 	env->ask(env->ctx, &request, pod_came, pending_new(j, &j->asked));
 }
 

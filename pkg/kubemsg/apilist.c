@@ -147,7 +147,8 @@ static int result_from(const Resourceclaim__Result *r, struct draclaim_device *d
 					.driver = r->driver,
 					.pool = r->pool,
 					.device = r->device,
-					.share = or_none(r->share_id) };
+					.share = or_none(r->share_id),
+					.admin = r->admin_access };
 	for (size_t i = 0; i < r->n_consumed_capacity; i++) {
 		const Resourceclaim__Result__ConsumedCapacityEntry *e = r->consumed_capacity[i];
 

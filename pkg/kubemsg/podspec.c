@@ -433,7 +433,8 @@ struct draclaim kubemsg_draclaim_copy(const struct draclaim *claim, struct arena
 						  .pool = arena_strdup(a, d->pool),
 						  .device = arena_strdup(a, d->device),
 						  .share = arena_strdup(a, d->share),
-						  .vfs = d->vfs };
+						  .vfs = d->vfs,
+						  .admin = d->admin };
 	}
 	for (size_t i = 0; i < claim->n_users; i++)
 		users[i] = (struct draclaim_user) { arena_strdup(a, claim->users[i].pod),

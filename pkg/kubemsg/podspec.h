@@ -97,6 +97,7 @@ struct draclaim_device {
 	const char *request, *driver, *pool, *device;
 	const char *share; /* the UID of its share of the device; NULL: it is not shared */
 	int64_t vfs;	   /* the share's capacity "vfs"; 0: none */
+	bool admin;	   /* adminAccess: other claims have the device as well */
 };
 /* A pod that may use the claim. */
 struct draclaim_user {

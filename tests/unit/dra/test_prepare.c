@@ -105,7 +105,7 @@ static struct bytes encode_pod(void)
 
 static struct {
 	char text[600], path[200];
-	bool is_pod;
+	bool is_pod, is_bad;
 	const char *why; /* they cannot be had */
 	unsigned asked;
 	api_done_fn done;
@@ -119,7 +119,7 @@ static void tell_slices(void *arg)
 	(void)arg;
 	if (slices_there.is_pod)
 		slices_there.done(slices_there.arg, api.pod_why ? 503 : 200, encode_pod(),
-				  api.pod_why);
+				  slices_there.is_bad ? "a bad name" : api.pod_why);
 	else
 		slices_there.done(slices_there.arg, slices_there.why ? 503 : 200, body,
 				  slices_there.why);
@@ -128,12 +128,16 @@ static void tell_slices(void *arg)
 static void ask(void *ctx, const struct api_request *request, api_done_fn done, void *arg)
 {
 	(void)ctx;
-	slices_there.is_pod = !strncmp(request->path, "/api/v1/", 8);
-	if (slices_there.is_pod)
+	slices_there.is_pod = !request->path || !strncmp(request->path, "/api/v1/", 8);
+	slices_there.is_bad = !request->path;
+	if (slices_there.is_bad)
+		;
+	else if (slices_there.is_pod)
 		assert_string_equal(request->path, "/api/v1/namespaces/default/pods/p");
 	else
 		slices_there.asked++;
-	snprintf(slices_there.path, sizeof(slices_there.path), "%s", request->path);
+	snprintf(slices_there.path, sizeof(slices_there.path), "%s",
+		 request->path ? request->path : "");
 	slices_there.done = done;
 	slices_there.arg = arg;
 	rpc_after(rpc, 1, tell_slices, NULL);
@@ -468,6 +472,12 @@ static void a_claim_that_cannot_be_prepared_is_refused_with_a_reason(void **stat
 	c->claim.n_users = 0;
 	is_refused("it is reserved for none");
 	c->claim.n_users = 1;
+	c->user.pod = "../p";
+	is_refused("no pod that the claim is reserved for is known");
+	c->user.pod = "p";
+	c->v[0].admin = true;
+	is_refused("request nic has adminAccess");
+	c->v[0].admin = false;
 	prepare("nics", NULL);
 	assert_int_equal(n_holds(), 1);
 }
