@@ -356,6 +356,41 @@ def dra_railmated_is_killed_while_it_prepares(c):
     check_nothing_is_stuck_dra(c, NODE)
 
 
+EXACT = ("helm", "--set", f"{pool('vf')},serve=dra,pools[0].railmate.dra=exact")
+
+
+def pair(gpus, vfs):
+    """A claim of GPUs, and of VFs of one PF below the same root."""
+    return {"devices": {
+        "requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": gpus}},
+                     {"name": "vfs", "exactly": {"deviceClassName": CLASS, "capacity": {"requests": {"vfs": str(vfs)}}}}],
+        "constraints": [{"requests": ["gpu", "vfs"], "matchAttribute": "resource.kubernetes.io/pcieRoot"}]}}
+
+
+@scenario(EXACT, served=False, always=False)
+def dra_exact_devices_are_matched_by_their_root(c):
+    """One for each PF, of which claims take as many VFs as they want, until none is left."""
+    view = c.views[NODE]
+    of_pf = {}
+    for vf in view.vf.values():
+        of_pf[vf["pf"]] = of_pf.get(vf["pf"], 0) + 1
+    until(lambda: not c.offered(NODE), "the scheduler to know that there is no device plugin")
+    found = until(lambda: {device["attributes"]["resource.kubernetes.io/pciBusID"]["string"]: int(device["capacity"]["vfs"]["value"]) for device in devices(c, NODE)},
+                  "exact devices in ResourceSlices")
+    equal(found, of_pf, "VFs of each PF")
+    with gpus_by_dra(c, NODE), owners_watched(c), made(c, TEMPLATES, "ResourceClaimTemplate", "pair", {"spec": pair(1, 2)}), \
+            made(c, TEMPLATES, "ResourceClaimTemplate", "all", {"spec": requests(vfs=(CLASS, len(of_pf)))}):
+        for _ in range(3):
+            dra_pod(c, 1, 2, claimed("pair"), templates={"pair": "pair"}, on=NODE)
+        name = c.run(claimed("all"), templates={"all": "all"}, on=NODE)
+        vfs = check_dra(c, name, vfs=len(of_pf))[1]
+        equal({view.vf[vf]["pf"] for vf in vfs}, set(of_pf), "PFs of a claim of as many devices as there are")
+        c.end(*c.live)
+    c.wait_unheld()
+    equal(sum(int(device["capacity"]["vfs"]["value"]) for device in devices(c, NODE)), len(view.vf), "VFs on offer in the end")
+    return f"{len(of_pf)} devices"
+
+
 BY_LABEL = ("helm", "--set", f"{pool('vf')},dra.byLabel=true,binding=late")
 
 
