@@ -35,7 +35,7 @@ OPERATOR_PREFIX = "openshift.io"  # sriov-network-operator's RESOURCE_PREFIX, un
 MACHINES = {
     "pools-roce.yaml": "gb200-like", "pools-roce-late.yaml": "gb200-like",
     "pools-host.yaml": "gb200-like", "pools-inference.yaml": "gb200-like",
-    "pools-infiniband.yaml": "hgx-h100", "pools-infiniband-late.yaml": "hgx-h100", "pools-amd.yaml": "mi300x-baremetal",
+    "pools-infiniband.yaml": "hgx-h100", "pools-infiniband-late.yaml": "hgx-h100", "pools-exact.yaml": "hgx-h100", "pools-amd.yaml": "mi300x-baremetal",
     "pools-storage.yaml": "odd-dual-port"
 }
 WITH_PFS = "dgx-a100", "hgx-h100", "mi300x-baremetal"  # of InfiniBand and Ethernet, without VFs
@@ -141,7 +141,8 @@ def counts(container, spec, docs):
         for request in of_pod[claim["name"]]:
             if claim.get("request", request["name"]) == request["name"]:
                 resource = CLASSES[request["exactly"]["deviceClassName"]]
-                found[resource] = found.get(resource, 0) + request["exactly"].get("count", 1)
+                each = int(request["exactly"].get("capacity", {"requests": {"vfs": 1}})["requests"]["vfs"])
+                found[resource] = found.get(resource, 0) + request["exactly"].get("count", 1) * each
     return found
 
 

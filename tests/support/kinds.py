@@ -10,6 +10,7 @@ import re
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 STRINGS = {str: str}
 QUANTITY = (int, re.compile(r"[0-9]+(\.[0-9]+)?([KMGTP]i?|m)?"))
+NUMBER_TEXT = re.compile("[1-9][0-9]*")
 META = {"name!": NAME, "namespace": NAME, "labels": STRINGS, "annotations": STRINGS}
 SELECTOR = {"matchLabels!": STRINGS}
 IGNITION = {"ignition!": {"version!": str}}
@@ -54,7 +55,6 @@ REPLICAS = {
     "replicas": int, "restartPolicy": ("Always", "OnFailure", "Never", "ExitCode"),
     "template!": TEMPLATE
 }
-NUMBER_TEXT = re.compile("[1-9][0-9]*")
 PCI_ID = re.compile("[0-9a-f]{4}")
 NAME_OF_MODULE = re.compile(r"\w+")
 
@@ -81,7 +81,10 @@ KINDS = {
         "spec!": {
             "spec!": {
                 "devices!": {
-                    "requests!": [{"name!": NAME, "exactly!": {"deviceClassName!": str, "count": int}}]
+                    "requests!": [{"name!": NAME, "exactly!": {
+                        "deviceClassName!": str, "count": int, "selectors": [{"cel!": {"expression!": str}}],
+                        "capacity": {"requests!": {"vfs!": NUMBER_TEXT}}}}],
+                    "constraints": [{"requests!": [NAME], "matchAttribute!": str}]
                 }
             }
         }
