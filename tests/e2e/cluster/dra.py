@@ -124,10 +124,26 @@ def wait_offered(c, *nodes):
         until(lambda n=node: len(devices(c, n)) == len(c.views[n].vf), f"the VFs of {node} in ResourceSlices")
 
 
+def kubelet_restarted(c, node):
+    with c.views[node].backend.without_kubelet(signal.SIGTERM):
+        pass
+    until(lambda: c.has_its_pods(node), f"the kubelet of {node} to know its pods")
+
+
+def forget_plugin(c):
+    """For five minutes a kubelet asks a device plugin that is gone before a container starts, unless it starts anew."""
+    if getattr(c, "without_plugin", None) is not c.how:
+        for node in c.views:
+            until(lambda n=node: not c.offered(n), f"the scheduler to know that {node} has no device plugin")
+            kubelet_restarted(c, node)
+        c.without_plugin = c.how
+
+
 def served(how=SERVED):
     """railmated serves DRA on both nodes when it begins."""
     def add(function):
         def run(c):
+            forget_plugin(c)
             wait_offered(c)
             return function(c)
         run.__name__ = function.__name__
@@ -178,12 +194,6 @@ def check_nothing_is_stuck_dra(c, *nodes):
         until(lambda n=node: not cdi_of_railmate(c.views[n]), f"CDI specs of {node} to go", failure=AssertionError)
         wait_offered(c, node)
         c.end(*pods_with(c, len(c.views[node].vf), node))
-
-
-def kubelet_restarted(c, node):
-    with c.views[node].backend.without_kubelet(signal.SIGTERM):
-        pass
-    until(lambda: c.has_its_pods(node), f"the kubelet of {node} to know its pods")
 
 
 @served()
@@ -374,7 +384,7 @@ def dra_exact_devices_are_matched_by_their_root(c):
     of_pf = {}
     for vf in view.vf.values():
         of_pf[vf["pf"]] = of_pf.get(vf["pf"], 0) + 1
-    until(lambda: not c.offered(NODE), "the scheduler to know that there is no device plugin")
+    forget_plugin(c)
     found = until(lambda: {device["attributes"]["resource.kubernetes.io/pciBusID"]["string"]: int(device["capacity"]["vfs"]["value"]) for device in devices(c, NODE)},
                   "exact devices in ResourceSlices")
     equal(found, of_pf, "VFs of each PF")
@@ -415,7 +425,7 @@ def dra_on_one_node_and_the_device_plugin_on_the_other(c):
     equal(held_by(view, stays), unharmed, "process, VFs and files of a pod that lives on")
     c.end(stays)
     wait_offered(c, "node2")
-    kubelet_restarted(c, "node2")  # or five minutes: for so long it would ask the old plugin when a container starts
+    kubelet_restarted(c, "node2")  # or five minutes: forget_plugin()
     both_kinds("node2")
     names = [c.run(container("main", 1, 2)) for _ in range(4)]
     equal({c.node_of(name) for name in names}, set(c.views), "nodes of pods of one kind")
