@@ -547,8 +547,8 @@ int latebind_render(struct request *r, const struct vf_state *states, size_t n, 
 
 	join_specs(r);
 	made = r->b->env.rundir ? grant_make_directory(r->b->env.rundir, r->b->env.probe, &r->c,
-							   r->arena, r->mounts, &warning)
-				    : 0;
+						       r->arena, r->mounts, &warning)
+				: 0;
 
 	/* Without its directory a container starts too. */
 	if (made < 0)
