@@ -199,13 +199,14 @@ def what_is_broken_between_the_pods_of_a_job():
     with job() as j:
         connect(j)
         broken(NOT_MEASURED, "its container has no /run/railmate/probe/railmate-probe", argv=(j.pods[0], "-c", "plain"))
-        for i, sentence in ((0, "not measured"), (1, "not measured")):
+        for i, sentence in ((0, "its pod has gone"), (1, "not measured")):
             with j.begin_probe(JOB) as process:
                 wait_for_traffic(j.ends[1])
                 gone = j.pods[i]
                 j.c.delete_by_force(gone)
                 said = j.ended(process, NOT_MEASURED)
                 check(sentence in said, f"{sentence} is not in: {said}")
+                words.append(sentence)
             j.pods = until(lambda: gone not in (j.running() or [gone]) and j.running(), "another pod in its place")
             connect(j)
         far = list(j.ends[1])[1]
