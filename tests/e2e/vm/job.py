@@ -199,7 +199,7 @@ def what_is_broken_between_the_pods_of_a_job():
     with job() as j:
         connect(j)
         broken(NOT_MEASURED, "its container has no /run/railmate/probe/railmate-probe", argv=(j.pods[0], "-c", "plain"))
-        for i, sentence in ((0, "its pod has gone"), (1, "not measured")):
+        for i, sentence in ((0, "its pod has gone"), (1, f"not measured: {j.pods[1]}: exit status 137")):
             with j.begin_probe(JOB) as process:
                 wait_for_traffic(j.ends[1])
                 gone = j.pods[i]
