@@ -186,6 +186,7 @@ void kubelet_prepare(struct world *w, int pod)
 		write_state(c);
 		batch |= c->prepared ? 0 : 1u << i;
 	}
+	p->released = false;
 	p->ready = !batch;
 	p->preparing = batch && new_op(w, OP_PREPARE, pod, batch);
 }
@@ -264,6 +265,7 @@ bool kubelet_unprepare(struct world *w, int pod)
 
 static void kubelet_unprepared(struct world *w, const struct op *op, bool ok)
 {
+	w->pods[op->pod].released |= ok;
 	for (unsigned i = 0; ok && i < w->n_claims; i++) {
 		if (op->claims >> i & 1)
 			forget(&w->claims[i]);

@@ -296,16 +296,18 @@ static bool lost_claims(const struct world *w, const struct pod *p)
  * joined meanwhile. */
 static bool is_held_up(const struct world *w, const struct pod *p)
 {
-	bool held_up = false;
+	bool held_up = false, waits = false;
 
 	for (unsigned c = 0; c < w->n_claims; c++) {
 		unsigned n = 0;
 
+		waits |= (p->claims >> c & 1) && w->claims[c].unpreparing;
+
 		for (unsigned i = 0; i < w->n_pods; i++)
 			n += (w->pods[i].claims >> c & 1) && has_processes(&w->pods[i]);
-		held_up |= (p->claims >> c & 1) && w->claims[c].unpreparing && n > 1;
+		held_up |= w->claims[c].unpreparing && n > 1; /* in one call with others */
 	}
-	return held_up;
+	return held_up && waits;
 }
 
 /* NULL: the container runs, or cannot run yet. */
@@ -498,6 +500,11 @@ static void probe_idle(struct world *w)
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
 		if (w->cfg.pools[i].dra && !w->cfg.mixed) {
 			by_claim = count(pool_set(w, i) & ~taken_by_claims(w, 0));
+			for (unsigned p = 0; p < w->n_pods; p++) /* it may get them first */
+				by_claim = pod_is_active(&w->pods[p]) && w->pods[p].claims &&
+							   !w->pods[p].sandbox
+						   ? 0
+						   : by_claim;
 			sum += by_claim;
 			continue;
 		}

@@ -175,7 +175,7 @@ void pod_teardown(struct world *w, int pod)
 		p->dying = false;
 		return;
 	}
-	if (p->claims && !kubelet_unprepare(w, pod))
+	if (p->claims && !p->released && !kubelet_unprepare(w, pod))
 		return;
 	p->dying = false;
 	p->over = true; /* the kubelet knows that it has ended */

@@ -99,6 +99,7 @@ struct pod {
 	set had;	/* VFs that CNI plugins were given for it, while it exists */
 	uint8_t claims; /* bit n: claim n */
 	bool ready;	/* its claims are prepared, for all that the kubelet knows */
+	bool released;	/* they were unprepared for it */
 	bool preparing; /* NodePrepareResources is on its way */
 	struct ctr c[CTRS];
 };
