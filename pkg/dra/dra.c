@@ -7,6 +7,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "config/config.h"
 #include "dra/health.h"
 #include "dra/prepare.h"
@@ -32,8 +33,9 @@ struct dra {
 	struct prepares *prepares;
 	char *state; /* the path of the kubelet's checkpoint of claims */
 	struct tells *tells;
-	char *refused; /* why the kubelet did not register the driver; NULL: it did, or has not
-			  answered */
+	struct strbuf said; /* of dra_problem() */
+	char *refused;	    /* why the kubelet did not register the driver; NULL: it did, or has not
+			       answered */
 	struct log_rate waits;
 	bool told_old;
 };
@@ -210,7 +212,7 @@ static void ask(void *objects, const struct api_request *request, api_done_fn do
 	kubeapi_objects_do(objects, request, done, arg);
 }
 
-const char *dra_problem(const struct dra *d)
+const char *dra_problem(struct dra *d)
 {
 	if (!d->server)
 		return "the node is not known yet";
@@ -218,7 +220,11 @@ const char *dra_problem(const struct dra *d)
 		return d->refused;
 	if (!draserver_is_registered(d->server))
 		return "the kubelet has not registered the DRA driver";
-	return publish_is_done(d->publish) ? NULL : "the ResourceSlices are not published yet";
+	if (publish_is_done(d->publish))
+		return NULL;
+	d->said.len = 0;
+	publish_say(d->publish, &d->said);
+	return strbuf_str(&d->said);
 }
 
 static void start(struct dra *d)
@@ -311,5 +317,6 @@ void dra_close(struct dra *d)
 	node_unref(d->node);
 	free(d->refused);
 	free(d->state);
+	strbuf_done(&d->said);
 	free(d);
 }

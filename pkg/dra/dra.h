@@ -43,6 +43,6 @@ void dra_close(struct dra *d);
 
 /* Why pods do not get VFs, a phrase; NULL: the kubelet has registered the driver, and the slices
  * are published. Until the next event. */
-const char *dra_problem(const struct dra *d);
+const char *dra_problem(struct dra *d);
 
 #endif

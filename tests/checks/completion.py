@@ -46,7 +46,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.bash("railmatectl", "s"), {"simulate", "snapshot", "status"})
         self.assertEqual(
             self.bash("railmatectl", "explain", ""), {
-                "pod", "vf", "last", "pool", "--control-socket", "--state-dir",
+                "pod", "claim", "vf", "last", "pool", "--control-socket", "--state-dir",
                 "--json", "--help"
             })
         self.assertEqual(self.bash("railmatectl", "topo", "--r"), {"--root", "--rccl"})

@@ -87,7 +87,7 @@ class Packages(unittest.TestCase):
         folder = self.installed() / "usr/lib/railmate/probe"
         links = {path.name: os.readlink(path) for path in folder.iterdir() if path.is_symlink()}
         self.assertEqual(links.keys(), {"ld.so", "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0",
-                                        "librt.so.1"})
+                                        "librt.so.1", "railmate-cni"})
         shutil.copytree(folder, self.top / "copy", ignore_dangling_symlinks=False)
         done = run(self.top / "copy/ld.so", "--library-path", self.top / "copy", self.top / "copy/railmate-probe",
                    "--version")

@@ -161,7 +161,7 @@ class Contents(unittest.TestCase):
             }
             self.assertEqual({name.removeprefix(PROBE) for name in links},
                              {"ld.so", "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0",
-                              "librt.so.1"})
+                              "librt.so.1", "railmate-cni"})
             self.assertLessEqual(set(links.values()), image.files.keys())
 
     def test_it_says_which_debian_it_is(self):
