@@ -130,6 +130,12 @@ static bool can_lose_records(const struct world *w)
 		if (w->claims[i].cached)
 			return false; /* no list shows what it has */
 	}
+	for (unsigned vf = 0; w->u.up && vf < w->n_vfs; vf++) {
+		const struct ledger_hold *hold = us_hold(w, vf);
+
+		if (hold && claim_number(hold->owner.claim) >= 0)
+			return false; /* nor what drains */
+	}
 	return w->u.up && !w->fuse && !is_lone_witness(w) && w->k.up && w->k.sources && w->podres &&
 	       w->k.pod < 0 && !w->s.away && !w->s.cdi_unreadable && !w->cgroups_unreadable &&
 	       !w->scan_incomplete && !w->checkpoint_unreadable;
