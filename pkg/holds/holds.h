@@ -322,7 +322,8 @@ struct holds_view {
 
 struct holds_verdict {
 	enum holds_state state;
-	/* Healthy in the list for the kubelet: it is free, or its container lives and it is well */
+	/* Healthy in the list for the kubelet: it is free, or its container lives and it is well;
+	 * of a ResourceClaim's the kubelet keeps no account as a device */
 	bool offered;
 	const char *why; /* a sentence; NULL: none. Of the view, or in the arena */
 };

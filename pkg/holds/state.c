@@ -44,9 +44,10 @@ struct holds_verdict holds_judge(const struct holds *h, const struct holds_view 
 	if (!used && u)
 		used = holds_why_unknown(u, v->vf, a);
 	verdict.state = state_of(h, v, hold, used);
-	verdict.offered = !v->unhealthy && (hold ? verdict.state != HOLDS_IS_DRAINING
-						 : verdict.state == HOLDS_IS_FREE ||
-							    may_be_a_pods(h, v, verdict.state));
+	verdict.offered =
+		!v->unhealthy &&
+		(hold ? verdict.state != HOLDS_IS_DRAINING && !holds_is_claims(hold)
+		      : verdict.state == HOLDS_IS_FREE || may_be_a_pods(h, v, verdict.state));
 	if (!verdict.why)
 		verdict.why = used;
 	return verdict;

@@ -80,6 +80,7 @@ static void an_unprepared_claim_leaves_its_vf(void **state)
 	(void)state;
 	prepare("web-0#u1", K0, V0);
 	assert_int_equal(judge(V0).state, HOLDS_IS_HELD);
+	assert_false(judge(V0).offered); /* after --serve=plugin: the kubelet would give it */
 	unprepare();
 	assert_null(hold_of(V0));
 	assert_int_equal(judge(V0).state, HOLDS_IS_FREE);
