@@ -98,7 +98,8 @@ class ServeDra(https.Case, Case):
             os.makedirs(os.path.join(self.here.kubelet_root, folder), exist_ok=True)
 
     def start_daemon(self, *options):
-        argv = self.here.daemon_argv("--serve=dra", "--service-account", self.here.path("account"), *options)
+        serve = () if any(o.startswith("--serve") for o in options) else ("--serve=dra",)
+        argv = self.here.daemon_argv(*serve, "--service-account", self.here.path("account"), *options)
         env = {"KUBERNETES_SERVICE_HOST": "127.0.0.1",
                "KUBERNETES_SERVICE_PORT": str(self.api.server.port), "NODE_NAME": "node"}
         daemon = Daemon(argv, self.here.path("railmated.log"), stdin=subprocess.DEVNULL,
@@ -161,6 +162,35 @@ class ServeDra(https.Case, Case):
             self.free -= set(vfs)
             until(lambda: all(v in json.dumps(self.api.patches) for v in vfs), "the VFs are in the claim's status")
             self.assertEqual(self.vfs(*self.ask(kubelet, "prepare", claim).values()), vfs, "once more")
+
+    def decided(self, daemon, times):
+        """The last of so many decisions, when the daemon that made it listens to signals."""
+        def found():
+            lines = re.findall(r"serve auto was decided .*", daemon.stderr())
+            return len(lines) == times and daemon.stderr().count("the VFs of the pool were counted") == times and lines[-1]
+        return until(found, f"decision {times}")
+
+    def test_auto_is_dra_where_the_installation_is_for_it_and_the_plugin_holds_nothing(self):
+        kubelet = self.here.start_kubelet()
+        self.here.start_gpu_plugin()
+        kubelet.wait(GPU, 1)
+        daemon = self.start_daemon("--serve=auto")
+        self.assertRegex(self.decided(daemon, 1), f"serve=plugin reason=.*plugins/{DRIVER} is not a folder of the host")
+        kubelet.wait("rdma/vf", 1)
+        kubelet.admit("early", f"main:{GPU}=1,rdma/vf=1")
+        kubelet.ask("prestart early")
+        ledger = os.path.join(self.here.state_dir, "ledger.json")
+        until(lambda: os.path.exists(ledger) and "default" in open(ledger, encoding="utf-8").read(), "the hold on the disk")
+        daemon.end()
+        os.makedirs(os.path.join(self.here.kubelet_root, "plugins", DRIVER))
+        os.makedirs(self.here.cdi, exist_ok=True)
+        daemon = self.start_daemon("--serve=auto")
+        self.assertRegex(self.decided(daemon, 2), "serve=plugin reason=.*containers hold VFs that the device plugin gave")
+        daemon.end()
+        os.unlink(ledger)
+        daemon = self.start_daemon("--serve=auto")
+        self.assertIn("serve=dra", self.decided(daemon, 3))
+        until(self.api.devices, "the slices of the node")
 
     def holds(self):
         """VF → the claim that has it."""
