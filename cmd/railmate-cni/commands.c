@@ -247,7 +247,7 @@ static int attach(const struct invocation *in, struct cni_error *e)
 	}
 	if (result.status || !result.json)
 		undo(in, &made);
-	else if (!str_eq(in->conf.id, made.vf))
+	else if (bound.claim)
 		refresh(in->settings.control_socket, made.vf, in->arena, NULL);
 	if (!result.status && !result.json)
 		return cni_set(e, CNI_DELEGATE, "%s says it is done, but prints no result",

@@ -4,7 +4,7 @@
  * neighbouring versions understand each other.
  *
  *   {"op": "bind", "slot": "…", "namespace": "…", "pod": "…", "uid": "…"}
- *       {"bound": [{"slot", "resource", "vf", "rdma", "pf", "rail", "plane"}, …]}
+ *       {"bound": [{"slot", "resource", "vf", "rdma", "pf", "rail", "plane", "claim"}, …]}
  *   {"op": "ledger"}
  *       {"ledger": "the text of the ledger"}
  *   {"op": "pools"}
@@ -53,9 +53,10 @@ struct control_request {
 
 struct control_bound {
 	const char *slot, *resource, *vf;
-	const char *rdma; /* the VF's RDMA device; NULL: not known */
-	const char *pf;	  /* PCI address of its PF; NULL: not known */
-	int rail, plane;  /* as in topo/rails.h; -1: not known */
+	const char *rdma;  /* the VF's RDMA device; NULL: not known */
+	const char *pf;	   /* PCI address of its PF; NULL: not known */
+	int rail, plane;   /* as in topo/rails.h; -1: not known */
+	const char *claim; /* the UID of the ResourceClaim that has it; NULL: none */
 };
 
 struct control_reply {

@@ -118,6 +118,8 @@ void control_write_reply(const struct control_reply *r, struct strbuf *out)
 				json_kv_int(&j, "rail", b->rail);
 			if (b->plane >= 0)
 				json_kv_int(&j, "plane", b->plane);
+			if (b->claim)
+				json_kv_string(&j, "claim", b->claim);
 			json_end_object(&j);
 		}
 		json_end_array(&j);
@@ -173,7 +175,8 @@ static int read_bound(const struct item *list, struct arena *a, struct control_r
 						    item_string(&list->kids[i], "rdma"),
 						    item_string(&list->kids[i], "pf"),
 						    number_or_unknown(&list->kids[i], "rail"),
-						    number_or_unknown(&list->kids[i], "plane") };
+						    number_or_unknown(&list->kids[i], "plane"),
+						    item_string(&list->kids[i], "claim") };
 		if (!bound[i].slot || !bound[i].resource || !bound[i].vf)
 			return err_set(err, EBADMSG,
 				       "railmated's reply: bound[%zu] is not complete", i);

@@ -64,7 +64,9 @@ static void on_bound(void *arg, const struct err *err, const struct bound *v, si
 						  hold ? hold->rdma : NULL,
 						  pf_of(b->env, v[i].vf, b->arena),
 						  at.rail,
-						  at.plane };
+						  at.plane,
+						  hold && *hold->owner.claim ? hold->owner.claim
+									     : NULL };
 	}
 	b->done(b->arg, &(struct control_reply) { .bound = out, .n_bound = n }, err);
 }

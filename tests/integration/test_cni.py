@@ -179,6 +179,12 @@ class Add(Cni):
             daemon.heard,
             [{"op": "bind", "slot": SLOT, "namespace": "team", "pod": "trainer", "uid": "u-1"}])
 
+    def test_the_daemon_is_told_when_a_vf_of_a_claim_has_moved(self):
+        daemon = self.start_daemon()
+        daemon.more["claim"] = "0b1a6e2c-55d0-4f0b-9d7e-6b1d1f0c9a55"
+        self.works(self.cni("ADD"))
+        self.assertEqual(daemon.heard[1:], [{"op": "refresh", "vf": VF}])
+
     def test_a_runtime_that_names_no_pod_is_no_secret(self):
         daemon = self.start_daemon()
         self.works(self.cni("ADD", CNI_ARGS=None))

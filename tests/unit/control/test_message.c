@@ -104,8 +104,8 @@ static void what_is_no_request_is_refused_with_a_sentence(void **state)
 static void bindings_arrive_as_they_were_told(void **state)
 {
 	const struct control_bound bound[] = {
-		{ "s-0", "rdma/vf", "0000:18:00.1", "mlx5_4", "0000:18:00.0", 3, 0 },
-		{ "s-1", "rdma/vf", "0000:40:00.1", NULL, NULL, 0, -1 }
+		{ "s-0", "rdma/vf", "0000:18:00.1", "mlx5_4", "0000:18:00.0", 3, 0, NULL },
+		{ "s-1", "rdma/vf", "0000:40:00.1", NULL, NULL, 0, -1, "0b1a6e2c" }
 	};
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	_cleanup_arena_ struct arena *a = arena_new(0);
@@ -125,6 +125,8 @@ static void bindings_arrive_as_they_were_told(void **state)
 	assert_int_equal(got.bound[0].plane, 0);
 	assert_int_equal(got.bound[1].rail, 0);
 	assert_int_equal(got.bound[1].plane, -1);
+	assert_null(got.bound[0].claim);
+	assert_string_equal(got.bound[1].claim, "0b1a6e2c");
 	assert_null(got.ledger);
 }
 

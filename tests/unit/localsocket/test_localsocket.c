@@ -58,8 +58,8 @@ static char *keep(char *to, const char *text)
 static void answer_bind(struct room *room, localsocket_done_fn done, void *arg)
 {
 	static const struct control_bound bound[] = {
-		{ "slot-1", "rdma/vf", "0000:18:00.1", "mlx5_4", "0000:18:00.0", 3, 1 },
-		{ "slot-2", "rdma/vf", "0000:40:00.1", NULL, NULL, -1, -1 }
+		{ "slot-1", "rdma/vf", "0000:18:00.1", "mlx5_4", "0000:18:00.0", 3, 1, NULL },
+		{ "slot-2", "rdma/vf", "0000:40:00.1", NULL, NULL, -1, -1, NULL }
 	};
 	const struct control_reply reply = { .bound = bound, .n_bound = ARRAY_LEN(bound) };
 
