@@ -648,6 +648,11 @@ static void a_claim_that_the_kubelet_has_forgotten_holds_nothing(void **state)
 
 #define OF_PODS(pods) STATE("[{\\\"ClaimUID\\\":\\\"" U0 "\\\",\\\"PodUIDs\\\":{" pods "}}]")
 
+static void run_pods(void *uids)
+{
+	running = uids;
+}
+
 /* Its first pod has ended; others were deleted by force, and live on. */
 static void a_claim_is_its_pods_that_run(void **state)
 {
@@ -666,11 +671,11 @@ static void a_claim_is_its_pods_that_run(void **state)
 	on_rpc(open_prepares, NULL);
 	usleep(30000);
 	write_state(OF_PODS("\\\"u9\\\":{}"));
-	running = "u8,u9";
+	on_rpc(run_pods, (char *)"u8,u9");
 	start_call(true, "nics", NULL);
 	wait_until(is_replied);
 	assert_string_equal(replied.text[0], U0 ": several pods of it that were deleted still run");
-	running = "u8";
+	on_rpc(run_pods, (char *)"u8");
 	unprepare("nics");
 	assert_true(hold_of(vf)->draining);
 	assert_string_equal(hold_of(vf)->owner.uid, "u8");
